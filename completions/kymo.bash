@@ -49,7 +49,7 @@ _kymo_words()
 	esac
 	case $command in
 	report) compgen -d -- "$word" ;;
-	status | detach | threads) _kymo_pids ;;
+	status | detach | snapshot | threads) _kymo_pids ;;
 	list | explain)
 		if [ "$previous" = "$command" ]; then
 			_kymo_pids

@@ -50,5 +50,5 @@ end
 complete -c kymo -n '__kymo_is record' -s s -l syscall -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
 complete -c kymo -n '__kymo_is syscalls' -s e -l set -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
 complete -c kymo -n '__kymo_is report' -F
-complete -c kymo -n '__kymo_is status detach threads' -a '(__fish_complete_pids)'
+complete -c kymo -n '__kymo_is status detach snapshot threads' -a '(__fish_complete_pids)'
 complete -c kymo -n '__kymo_is list explain' -a '(__kymo_places)'

@@ -283,12 +283,23 @@ static const char detach[] = "usage: kymo detach [-q] PID\n"
 			     "  kymo detach 4242\n"
 			     "  kymo detach --quiet 4242\n";
 
+static const char snapshot[] =
+	"usage: kymo snapshot [-q] PID\n"
+	"\n"
+	"Write what a flight recorder has ('kymo record' with --keep or --overwrite) to DIR.1, or the "
+	"first number that\n"
+	"is free, and let it go on. PID is the recorder, or the process that it records.\n"
+	"\n"
+	"  -q, --quiet          say nothing when it worked\n"
+	"\n"
+	"  kymo snapshot 4242\n";
+
 static const struct {
 	const char *command, *text;
 } texts[] = {
-	{ "record", record },   { "report", report }, { "syscalls", syscalls },
-	{ "threads", threads }, { "list", list },     { "explain", explain },
-	{ "status", status },   { "detach", detach }, { "top", top },
+	{ "record", record }, { "report", report },     { "syscalls", syscalls }, { "threads", threads },
+	{ "list", list },     { "explain", explain },   { "status", status },     { "detach", detach },
+	{ "top", top },       { "snapshot", snapshot },
 };
 
 const char *cli_help(const char *command)

@@ -1,6 +1,9 @@
 """A flight recorder: the newest records are kept, until a condition holds, and as often as it does."""
+import os
 import re
+import shutil
 import signal
+import time
 from pathlib import Path
 
 from kymotest import (babeltrace, check, check_equal, check_matches, check_text_intact, events, is_recorded, kymo, need_uprobes, record, report_json,
@@ -177,3 +180,57 @@ def test_bad_input_gets_a_sentence():
         result = record(*options, '--', '/bin/true').ended(2)
         check(sentence in result.err, f'{options}', result.err)
     check(not Path('kymo.data').exists(), 'nothing was recorded')
+
+
+# ---- kymo snapshot -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_flight_recorder_is_asked_for_snapshots(tmp):
+    for words in (('--keep', '8M'), ('--overwrite',)):
+        process = start(FLIGHT, 1000000, 1000, 100)
+        recorder = start_record(process.pid, *STEPS, '-o', 'flight', *words)
+        last = []
+        for number, pid in ((1, recorder.pid), (2, process.pid)):
+            time.sleep(0.2)
+            check_equal(kymo('snapshot', pid).ok().out, f'snapshot in {tmp}/flight.{number}\n', 'where it is')
+            last.append(steps(f'flight.{number}'))
+            check_is_the_end(last[-1], last[-1][-1], 'a recording of its own')
+            babeltrace(f'flight.{number}')
+        check(last[0][-1] < last[1][-1], 'it went on', last[0][-1], last[1][-1])
+        check_equal(kymo('snapshot', '-q', process.pid).ok().out, '', 'quiet')
+        check(Path('flight.3/metadata').exists(), 'and there it is')
+        recorder.end(signal.SIGINT).ok()
+        check(steps('flight')[-1] > last[1][-1], 'recording went on')
+        process.kill()
+        for name in ('flight', 'flight.1', 'flight.2', 'flight.3'):
+            shutil.rmtree(name)
+
+
+@timeout(120)
+def test_each_failure_of_a_snapshot_has_a_sentence(tmp):
+    process = start(FLIGHT, 1000000, 1000, 100)
+    kymo('snapshot', process.pid).refused(f'process {process.pid} has no kymo probes; if it is recorded through the kernel, name')
+    kymo('snapshot', 4194303).refused('there is no process 4194303')
+    recorder = start_record(process.pid, *STEPS, '-o', 'all')
+    for pid in (process.pid, recorder.pid):
+        kymo('snapshot', pid).refused(f"kymo process {recorder.pid}.* is no flight recorder: only 'kymo record' with --keep or --overwrite has snapshots")
+    check(recorder.is_alive(), 'it got no signal')
+    recorder.end(signal.SIGINT).ok()
+    recorder = start_record(process.pid, *STEPS, '-o', 'kept', '--keep', '8M')
+    recorder.signal(signal.SIGSTOP)
+    kymo('snapshot', process.pid).refused('has written no snapshot to .*/kept.1 within 10 seconds; its own messages say why, or it is stopped')
+    recorder.signal(signal.SIGCONT)
+    recorder.wait_for('snapshot in', which=1)
+    if os.geteuid() == 0:
+        result = kymo('snapshot', recorder.pid, user=65534)
+        check(result.status == 1 and re.search("another user's|no kymo", result.err), 'of another user', result)
+        check(recorder.is_alive(), 'it got no signal')
+    recorder.signal(signal.SIGKILL)
+    recorder.end()
+    kymo('snapshot', process.pid).refused(f"the recorder of process {process.pid} is gone; 'kymo detach {process.pid}' cleans up")
+    kymo('detach', process.pid).ok()
+    check(process.is_alive(), 'the program runs on')
+    process.kill()
+    kymo('snapshot').refused('of which process', status=2)
+    kymo('snapshot', 'x').refused("'x' is no process id", status=2)
+    kymo('snapshot', '1', '2').refused('2', status=2)
