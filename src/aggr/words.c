@@ -101,6 +101,16 @@ static bool is_place(const char *start, const char *end)
 	return false;
 }
 
+/* "m GLOB"; a variable may be called m, too. */
+static bool is_marker(const char *start, const char *end)
+{
+	const char *glob = skip_blanks(end);
+
+	if (*start != 'm' || end != start + 1 || !(is_of_name(*glob) || (*glob && strchr("*?[", *glob))))
+		return false;
+	return strncmp(glob, "by", 2) != 0 || (glob[2] && !is_blank(glob[2]));
+}
+
 static bool is_prefix(const char *start, const char *end)
 {
 	return (*start == 'p' || *start == 'r') && (end == start + 1 || start[1] == ':');
@@ -234,20 +244,28 @@ static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *
 	struct kymo_error *error;
 
 	*behind_ret = start;
-	if (is_prefix(start, end) && is_place(skip_blanks(end), word_end(skip_blanks(end))))
+	if (is_marker(start, end)) {
+		pieces->marker = (struct kymo_aggr_piece){ skip_blanks(end), word_end(skip_blanks(end)) };
+		end = pieces->marker.end;
+	} else if (is_prefix(start, end) && is_place(skip_blanks(end), word_end(skip_blanks(end))))
 		end = word_end(skip_blanks(end));
 	else if (!is_place(start, end))
 		return NULL;
 	error = skip_filter(text, end, &filter_end);
 	if (error)
 		return error;
-	*behind_ret = skip_sample(filter_end);
+	*behind_ret = pieces->marker.start ? filter_end : skip_sample(filter_end);
 	pieces->has_sample = *behind_ret > filter_end;
 	pieces->probe = (struct kymo_aggr_piece){ start, *behind_ret };
 	if (filter_end == end)
 		return NULL;
 	pieces->filter = (struct kymo_aggr_piece){ skip_blanks(end), filter_end };
-	return take_limits(text, (struct kymo_aggr_piece){ pieces->filter.start + 1, filter_end - 1 }, pieces);
+	error = take_limits(text, (struct kymo_aggr_piece){ pieces->filter.start + 1, filter_end - 1 }, pieces);
+	if (!error && pieces->marker.start && pieces->n_limits < pieces->n_terms)
+		error = kymo_error_at(text, pieces->filter.start,
+				      "values of markers are not known to filters: compare the duration alone, as in "
+				      "/duration > 200ms/");
+	return error;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */

@@ -8,8 +8,8 @@
  *	VALUE	:= EXPR | "duration"; of lhist: EXPR "," LOW "," HIGH "," STEP
  *	KEY	:= "tid" | "pid" | "comm" | "probe" | "stack" | EXPR
  *
- * PROBE is where a SPEC says that a probe is put (probe/spec/spec.h). It is the first word if that has a ":"
- * that separates.
+ * PROBE may be "m" SPACE GLOB, of markers; their filters have limits of the duration alone. Else it is where a SPEC
+ *says that a probe is put (probe/spec/spec.h). It is the first word if that has a ":" that separates.
  */
 #ifndef KYMO_AGGR_WORDS_H
 #define KYMO_AGGR_WORDS_H
@@ -26,6 +26,7 @@ struct kymo_aggr_piece {
 struct kymo_aggr_pieces {
 	struct kymo_aggr_piece probe;  /* with its filter, and its samples */
 	struct kymo_aggr_piece filter; /* with its slashes, where it has limits */
+	struct kymo_aggr_piece marker; /* the glob, where it is of markers */
 	bool has_sample;
 	struct kymo_aggr_piece value;
 	struct kymo_aggr_piece keys[KYMO_AGGR_KEYS_MAX];

@@ -92,6 +92,57 @@ static struct kymo_error *has_locations(const struct reader *reader, size_t n)
 			     n);
 }
 
+/* The last word of a marker's name where something is done, and where that has begun; as reports pair them. */
+static const struct {
+	const char *done, *start;
+} pairs[] = {
+	{ "done", "start" }, { "stop", "start" },  { "finish", "start" }, { "return", "entry" },
+	{ "exit", "entry" }, { "leave", "enter" }, { "commit", "begin" },
+};
+
+/* "query__start" of "query__done"; a fresh string, or NULL where it is no such name, or memory is out. */
+static char *start_of(const char *marker)
+{
+	const size_t n = strlen(marker);
+	char *name = NULL;
+
+	for (size_t i = 0; i < kymo_countof(pairs) && !name; i++) {
+		const size_t end = strlen(pairs[i].done);
+
+		if (n > end && !strcmp(marker + n - end, pairs[i].done) && strchr("_-:", marker[n - end - 1]) &&
+		    asprintf(&name, "%.*s%s", (int)(n - end), marker, pairs[i].start) < 0)
+			return NULL;
+	}
+	return name;
+}
+
+static struct kymo_error *add_marker(struct reader *reader)
+{
+	const struct kymo_aggr_piece marker = reader->pieces.marker;
+	kymo_cleanup_free char *name = strndup(marker.start, (size_t)(marker.end - marker.start));
+	struct kymo_spec spec;
+	struct kymo_error *error = name ? kymo_spec_parse_marker(name, &spec) : &kymo_error_no_memory;
+
+	return error ? error : push(reader->specs, &spec);
+}
+
+/* The duration of what a marker ends is known where another one begins it. */
+static struct kymo_error *check_marker(const struct reader *reader, struct kymo_aggr_piece of_return)
+{
+	const struct kymo_spec *spec = &reader->specs->items[reader->spec];
+	kymo_cleanup_free char *start = start_of(spec->marker);
+
+	if (start && kymo_aggr_what_of(of_return) != KYMO_AGGR_VALUE)
+		return NULL;
+	if (start && reader->pieces.n_limits)
+		return NULL;
+	return kymo_error_at(
+		reader->text, of_return.start,
+		"markers have no '%.*s', but for the duration of those that end with a word such as done or "
+		"return: since start or entry of the same name in the same thread",
+		(int)(of_return.end - of_return.start), of_return.start);
+}
+
 /* The probe that the aggregation's own text names. */
 static struct kymo_error *add_own(struct reader *reader, const char *text, bool is_return)
 {
@@ -121,6 +172,11 @@ static struct kymo_error *find_probe(struct reader *reader)
 		if (reader->aggregations->n_last != 1)
 			return has_locations(reader, reader->aggregations->n_last);
 		reader->spec = reader->aggregations->last_spec - 1;
+	} else if (reader->pieces.marker.start) {
+		error = add_marker(reader);
+		if (error)
+			return error;
+		reader->spec = reader->specs->n - 1;
 	} else {
 		text = kymo_aggr_probe_text(&reader->pieces);
 		if (!text)
@@ -130,6 +186,8 @@ static struct kymo_error *find_probe(struct reader *reader)
 			return error;
 		reader->spec = reader->specs->n - 1;
 	}
+	if (of_return.start && reader->specs->items[reader->spec].marker)
+		return check_marker(reader, of_return);
 	if (of_return.start && !reader->specs->items[reader->spec].is_return)
 		return kymo_error_at(reader->text, of_return.start,
 				     "'%.*s' is known where the function returns; write -r in place of -p",
@@ -142,6 +200,15 @@ static uint32_t number(struct cli_aggregations *aggregations, struct kymo_spec *
 	if (!spec->aggregated)
 		spec->aggregated = ++aggregations->n_numbers;
 	return spec->aggregated;
+}
+
+static struct kymo_error *entry_of(const struct kymo_spec *spec, struct kymo_spec *ret)
+{
+	kymo_cleanup_free char *start = spec->marker ? start_of(spec->marker) : NULL;
+
+	if (!spec->marker)
+		return kymo_spec_entry_of(spec, ret);
+	return start ? kymo_spec_parse_marker(start, ret) : &kymo_error_no_memory;
 }
 
 /* The entries of the function: one probe for all aggregations of its returns. */
@@ -160,7 +227,7 @@ static struct kymo_error *find_entry(struct reader *reader)
 			reader->entry = i;
 			return NULL;
 		}
-	error = kymo_spec_entry_of(&reader->specs->items[reader->spec], &spec);
+	error = entry_of(&reader->specs->items[reader->spec], &spec);
 	if (error)
 		return error;
 	aggregations->entries.items[own] = number(aggregations, &spec);
@@ -179,7 +246,8 @@ static struct kymo_error *find_probes(struct reader *reader)
 		return error;
 	spec = &reader->specs->items[reader->spec];
 	own = number(reader->aggregations, spec);
-	reader->is_paired = spec->is_return && wants_entry(&reader->pieces);
+	reader->is_paired =
+		(spec->is_return && wants_entry(&reader->pieces)) || (spec->marker && find_of_return(reader).start);
 	if (!reader->is_paired) {
 		reader->aggr.hit = own;
 		return NULL;

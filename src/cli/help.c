@@ -23,6 +23,7 @@ static const char record[] =
 	"      --count WHAT     count the hits of a probe, by keys, in place of recording them; WHAT is\n"
 	"                       [FILE:FUNCTION [/FILTER/]] [VALUE] [by KEY, ...], of the last probe where it names "
 	"none;\n"
+	"                       or 'm GLOB' of markers, with the duration from x__start to x__done;\n"
 	"                       a KEY is tid, pid, comm, probe, stack or an expression; VALUE an expression, or "
 	"duration\n"
 	"      --sum WHAT       the same: sums of VALUE; --min, --max, --avg: of its values; --top: the ten largest "

@@ -146,6 +146,17 @@ static bool are_of_one_function(const struct kymo_ctf_event *a, const struct kym
 	       !strcmp(a->path, b->path) && !strcmp(a->build_id, b->build_id);
 }
 
+/* "query__start" and "query__done" of one file: the beginning of their names up to the last word is the same. */
+static bool are_of_one_marker(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
+{
+	size_t n = strlen(a->name);
+
+	while (n && !strchr("_-:", a->name[n - 1]))
+		n--;
+	return a->kind == KYMO_CTF_MARKER && b->kind == KYMO_CTF_MARKER && n && !strncmp(a->name, b->name, n) &&
+	       !strpbrk(b->name + n, "_-:") && !strcmp(a->path, b->path) && !strcmp(a->build_id, b->build_id);
+}
+
 /* New events have come to the trace. */
 static struct kymo_error *read_layouts(struct recording *recording)
 {
@@ -165,7 +176,8 @@ static struct kymo_error *read_layouts(struct recording *recording)
 		at += event->has_stack ? (uint16_t)sizeof(uint32_t) : 0;
 		layout.stack_pointer = event->has_stack_pointer ? at : 0;
 		for (size_t k = i; event->aggregated && k-- > 0;)
-			if (trace->events[k].aggregated && are_of_one_function(event, &trace->events[k])) {
+			if (trace->events[k].aggregated && (are_of_one_function(event, &trace->events[k]) ||
+							    are_of_one_marker(event, &trace->events[k]))) {
 				layout.function = aggregating->layouts.items[k].function;
 				break;
 			}
@@ -218,6 +230,23 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 		memcpy(&ret->stack_pointer, bytes + layout->stack_pointer, sizeof(ret->stack_pointer));
 }
 
+#define MARKERS_STACK_POINTER 1 /* of all: one that begins is within those that have begun before it */
+
+/* An entry or a return. Markers say which of both they are by the number of their probe. */
+static struct kymo_error *add_call(struct recording *recording, struct source *source, size_t i,
+				   const struct kymo_call_hit *hit)
+{
+	const struct aggregation *aggregation = &recording->aggregating->items[i];
+	const struct hit_layout *layout = &recording->aggregating->layouts.items[hit->event];
+	struct kymo_call_hit call = *hit;
+
+	if (recording->output.trace.events[hit->event].kind == KYMO_CTF_MARKER) {
+		call.is_entry = layout->aggregated == aggregation->aggr.entry;
+		call.stack_pointer = MARKERS_STACK_POINTER;
+	}
+	return kymo_open_calls_add(&source->hits->calls[i], &call);
+}
+
 static struct kymo_error *take_hit(struct recording *recording, struct source *source, uint32_t place,
 				   const uint8_t *bytes, uint64_t base)
 {
@@ -234,7 +263,7 @@ static struct kymo_error *take_hit(struct recording *recording, struct source *s
 		is_counted |= aggregation_has_table(aggregation) &&
 			      (aggregation->aggr.hit == number || aggregation->aggr.leave == number);
 		if (aggregation->aggr.entry == number || aggregation->aggr.leave == number)
-			error = kymo_open_calls_add(&source->hits->calls[i], &hit);
+			error = add_call(recording, source, i, &hit);
 		else if (aggregation->aggr.hit == number)
 			aggregate_add_hit(&(struct hit){ .recording = recording,
 							 .source = source,

@@ -52,6 +52,14 @@ static void test_pieces(void **state)
 			    "[libc:write sample 1/100][][tid]");
 	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write /arg0 > 2/ first 10 arg2 by tid"),
 			    "[libc:write /arg0 > 2/ first 10][arg2][tid]");
+	assert_string_equal(split(KYMO_AGGR_HIST, "m app:query__done duration by tid"),
+			    "[m app:query__done][duration][tid]");
+	assert_string_equal(split(KYMO_AGGR_UNTIL, "m query__done /duration > 2ms/"),
+			    "[m query__done /duration > 2ms/][]");
+	assert_string_equal(split(KYMO_AGGR_SUM, "m by tid"), "[][m][tid]");
+	assert_string_equal(split(KYMO_AGGR_SUM, "m"), "[][m]");
+	assert_string_equal(split(KYMO_AGGR_SUM, "m + 1"), "[][m + 1]");
+	assert_string_equal(split(KYMO_AGGR_COUNT, "m by*"), "[m by*][]");
 	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write first by sample"), "[libc:write][first][sample]");
 	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write first + 10"), "[libc:write][first + 10]");
 	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write sample 50/s first"), "[libc:write sample 50/s][first]");
