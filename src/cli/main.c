@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "cli/cmd_detach.h"
 #include "cli/cmd_explain.h"
+#include "cli/cmd_gdb.h"
 #include "cli/cmd_list.h"
 #include "cli/cmd_record.h"
 #include "cli/cmd_report.h"
@@ -12,6 +13,7 @@
 #include "cli/cmd_syscalls.h"
 #include "cli/cmd_threads.h"
 #include "cli/cmd_top.h"
+#include "cli/gdb_server.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -29,6 +31,7 @@ static const struct command {
 	{ "report", cmd_report, "show what was recorded" },
 	{ "syscalls", cmd_syscalls, "show the system calls of a command or a running process, one a line" },
 	{ "threads", cmd_threads, "show the threads of a process: what they do, where they sleep, what traces them" },
+	{ "gdb", cmd_gdb, "let gdb debug a command or a running process, by its remote protocol" },
 	{ "list", cmd_list, "list the functions that can be probed" },
 	{ "explain", cmd_explain, "show how a probe would be put at a location, and why that is safe" },
 	{ "status", cmd_status, "show which processes are being recorded" },
@@ -115,9 +118,17 @@ static int run(int argc, char **argv)
 	return command->run(argc - 1, argv + 1);
 }
 
+/* The name that it was installed under, too. */
+static bool is_gdb_server(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return path && !strcmp(slash ? slash + 1 : path, "kymo-gdbserver");
+}
+
 int main(int argc, char **argv)
 {
-	int status = run(argc, argv);
+	int status = is_gdb_server(argv[0]) ? cli_gdb_server(argc, argv) : run(argc, argv);
 
 	/* Output that did not arrive (a full disk) is a failure, also where it was only noticed now. */
 	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE && !status) {

@@ -1,0 +1,195 @@
+#include "cli/cmd_gdb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/gdb_server.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "gdb/gdb.h"
+#include "gdb/listen.h"
+#include "procfs/info.h"
+
+enum { OPTION_PID = 1, OPTION_EXEC };
+
+static const struct cli_option table[] = {
+	{ OPTION_PID, 'p', "pid", "PID" },
+	{ OPTION_EXEC, 0, "exec-gdb", NULL },
+};
+
+struct words {
+	pid_t pid;
+	char **command;
+	bool executes;
+};
+
+/* -1, or the exit status. */
+static int read_words(int argc, char **argv, struct words *ret)
+{
+	struct cli_options options = {
+		.command = "gdb", .table = table, .n = kymo_countof(table), .argc = argc, .argv = argv, .at = 1
+	};
+	struct words words = { 0 };
+	int option;
+
+	while ((option = cli_options_next(&options)) >= 0) {
+		if (option == OPTION_EXEC)
+			words.executes = true;
+		else if (!cli_parse_pid(options.value, &words.pid))
+			return cli_usage("gdb", "'%s' is no process id", options.value);
+	}
+	if (option == CLI_HELP)
+		return 0;
+	if (option == CLI_WRONG)
+		return 2;
+	if (option == CLI_OPERAND)
+		words.command = argv + options.at - 1;
+	if (words.pid && words.command)
+		return cli_usage("gdb", "either --pid or a command: '%s' is too much", words.command[0]);
+	if (!words.pid && !words.command)
+		return cli_usage("gdb", "which process? give --pid PID or a command");
+	*ret = words;
+	return -1;
+}
+
+static struct kymo_error *begin(const struct words *words, struct kymo_gdb **ret)
+{
+	const struct kymo_gdb_options options = { 0 };
+	struct kymo_gdb *gdb = NULL;
+	struct kymo_error *error = kymo_gdb_create(&options, &gdb);
+
+	if (!error)
+		error = words->pid ? kymo_gdb_attach(gdb, words->pid) : kymo_gdb_launch(gdb, words->command);
+	if (error)
+		kymo_gdb_destroy(gdb);
+	else
+		*ret = gdb;
+	return error;
+}
+
+/* One client, if there comes one. */
+static struct kymo_error *serve(struct kymo_gdb *gdb, const struct kymo_gdb_socket *socket, int wake)
+{
+	int client = -1;
+	struct kymo_error *error = kymo_gdb_accept(socket, wake, &client, NULL, 0);
+
+	if (error || client < 0)
+		return error;
+	kymo_gdb_serve(gdb, client, client, wake);
+	close(client);
+	return NULL;
+}
+
+/* ---- in this process ------------------------------------------------------------------------- */
+
+static int serve_here(const struct words *words)
+{
+	struct kymo_gdb_socket socket = { .fd = -1 };
+	const int wake = cli_gdb_catch_signals();
+	struct kymo_gdb *gdb = NULL;
+	struct kymo_error *error = begin(words, &gdb);
+
+	if (!error)
+		error = kymo_gdb_listen_privately(&socket);
+	if (!error) {
+		printf("type into gdb:\n  target remote %s\n", socket.path);
+		fflush(stdout);
+		error = serve(gdb, &socket, wake);
+	}
+	kymo_gdb_socket_deinit(&socket);
+	kymo_gdb_destroy(gdb);
+	return error ? cli_fail("gdb", error) : 0;
+}
+
+/* ---- beside gdb ------------------------------------------------------------------------------ */
+
+/* What gdb and its user type is not for the program, nor are the terminal's signals for the stub. */
+static void leave_terminal(void)
+{
+	kymo_cleanup_close int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	setsid();
+	if (null >= 0)
+		dup2(null, STDIN_FILENO);
+}
+
+static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, int report)
+{
+	struct kymo_gdb *gdb = NULL;
+	struct kymo_error *error;
+	int wake;
+
+	leave_terminal();
+	wake = cli_gdb_catch_signals();
+	error = begin(words, &gdb);
+	if (error) {
+		kymo_write_all(report, error->message, strlen(error->message));
+		kymo_error_destroy(error);
+		return 1;
+	}
+	kymo_write_all(report, "", 1);
+	close(report);
+	error = serve(gdb, socket, wake);
+	kymo_error_destroy(error);
+	kymo_gdb_socket_deinit(socket);
+	kymo_gdb_destroy(gdb);
+	return 0;
+}
+
+static int execute_gdb(const char *path)
+{
+	kymo_cleanup_free char *command = NULL;
+
+	if (asprintf(&command, "target remote %s", path) < 0)
+		return cli_fail("gdb", &kymo_error_no_memory);
+	execlp("gdb", "gdb", "-q", "-ex", command, (char *)NULL);
+	return cli_fail("gdb", kymo_error_errno(errno, "cannot run gdb"));
+}
+
+/* gdb has the place of this process; the stub, a child of it, ends with the connection. */
+static int serve_beside(const struct words *words)
+{
+	struct kymo_gdb_socket socket;
+	struct kymo_error *error = kymo_gdb_listen_privately(&socket);
+	kymo_cleanup_free char *text = NULL;
+	int report[2], status;
+	size_t n = 0;
+	pid_t pid;
+
+	if (error)
+		return cli_fail("gdb", error);
+	if (pipe2(report, O_CLOEXEC) || (pid = fork()) < 0) {
+		status = errno;
+		kymo_gdb_socket_deinit(&socket);
+		return cli_fail("gdb", kymo_error_errno(status, "cannot begin"));
+	}
+	if (!pid) {
+		close(report[0]);
+		_exit(be_stub(words, &socket, report[1]));
+	}
+	close(report[1]);
+	kymo_read_fd(report[0], 4096, &text, &n);
+	if (n == 1 && !*text) {
+		close(socket.fd);
+		return execute_gdb(socket.path);
+	}
+	waitpid(pid, &status, 0);
+	kymo_gdb_socket_deinit(&socket);
+	return cli_fail("gdb", kymo_error_create(KYMO_ERROR_FAILED, "%s", n ? text : "the stub has ended"));
+}
+
+int cmd_gdb(int argc, char **argv)
+{
+	struct words words;
+	const int status = read_words(argc, argv, &words);
+
+	if (status >= 0)
+		return status;
+	return words.executes ? serve_beside(&words) : serve_here(&words);
+}

@@ -1,0 +1,305 @@
+#include "cli/gdb_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/numbers.h"
+#include "cli/output.h"
+#include "cli/signals.h"
+#include "gdb/gdb.h"
+#include "gdb/listen.h"
+#include "proc/proc.h"
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static int wake_up = -1;
+
+static void on_signal(int number)
+{
+	kymo_write_all(wake_up, "", 1);
+}
+
+/* A handler, and not SIG_IGN, which programs that are launched would have, too. */
+static void on_pipe(int number)
+{
+}
+
+int cli_gdb_catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_pipe, .sa_flags = SA_RESTART };
+	struct sigaction before;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return -1;
+	wake_up = ends[1];
+	cli_catch_signals(false, SA_RESTART, on_signal);
+	if (!sigaction(SIGPIPE, NULL, &before) && before.sa_handler == SIG_DFL)
+		sigaction(SIGPIPE, &action, NULL);
+	return ends[0];
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+struct words {
+	struct kymo_gdb_options options;
+	bool attaches, is_once, is_debug;
+	const char *address;
+	char **command; /* of --attach: the process id */
+	FILE *log;
+};
+
+static const char usage[] =
+	"Usage:\tkymo-gdbserver [OPTIONS] COMM PROG [ARGS ...]\n"
+	"\tkymo-gdbserver [OPTIONS] --attach COMM PID\n"
+	"\tkymo-gdbserver [OPTIONS] --multi COMM\n"
+	"\n"
+	"COMM is HOST:PORT or PORT to listen for TCP (on loopback where no host is named),\n"
+	"or '-' or 'stdio' to use the standard streams of kymo-gdbserver.\n"
+	"\n"
+	"Operating modes:\n"
+	"  --attach              Attach to running process PID.\n"
+	"  --multi               Start server without a specific program, and\n"
+	"                        only quit when explicitly commanded.\n"
+	"  --once                Exit after the first connection has closed.\n"
+	"  --help                Print this message and then exit.\n"
+	"  --version             Display version information and exit.\n"
+	"\n"
+	"Other options:\n"
+	"  --wrapper WRAPPER --  Run WRAPPER to start new programs.\n"
+	"  --disable-randomization, --no-disable-randomization\n"
+	"                        Run PROG with address space randomization disabled (the default), or not.\n"
+	"  --startup-with-shell, --no-startup-with-shell\n"
+	"                        Accepted; PROG is executed without a shell.\n"
+	"\n"
+	"Debug options:\n"
+	"  --debug, --remote-debug  Write the packets to stderr.\n"
+	"  --debug-file=FILE        Write them to FILE.\n"
+	"  --disable-packet=NAME[,NAME]\n"
+	"                           Answer these packets as if they were not known.\n";
+
+static const char *after(const char *word, const char *prefix)
+{
+	const size_t n = strlen(prefix);
+
+	return strncmp(word, prefix, n) ? NULL : word + n;
+}
+
+/* The words of --wrapper, up to "--", which becomes the end. */
+static int take_wrapper(struct words *words, char **argv, int at)
+{
+	int end = at + 1;
+
+	while (argv[end] && strcmp(argv[end], "--"))
+		end++;
+	if (!argv[end] || end == at + 1) {
+		fputs("Usage: kymo-gdbserver --wrapper WRAPPER -- COMM PROG\n", stderr);
+		return -1;
+	}
+	argv[end] = NULL;
+	words->options.wrapper = argv + at + 1;
+	return end;
+}
+
+static bool take_debug(struct words *words, const char *word)
+{
+	const char *file = after(word, "--debug-file=");
+
+	if (file) {
+		words->log = fopen(file, "we");
+		words->is_debug = true;
+		return words->log;
+	}
+	if (!strcmp(word, "--remote-debug") || !strcmp(word, "--debug") || after(word, "--debug="))
+		return words->is_debug = true;
+	return after(word, "--debug-format=");
+}
+
+/* One option. The index of its last word, or -1. */
+static int take_option(struct words *words, char **argv, int at)
+{
+	const char *word = argv[at];
+
+	if (!strcmp(word, "--attach"))
+		words->attaches = true;
+	else if (!strcmp(word, "--multi"))
+		words->options.is_extended = true;
+	else if (!strcmp(word, "--once"))
+		words->is_once = true;
+	else if (!strcmp(word, "--wrapper"))
+		return take_wrapper(words, argv, at);
+	else if (!strcmp(word, "--no-disable-randomization"))
+		words->options.lets_randomize = true;
+	else if (!strcmp(word, "--disable-randomization"))
+		words->options.lets_randomize = false;
+	else if (after(word, "--disable-packet="))
+		words->options.no_packet = after(word, "--disable-packet=");
+	else if (strcmp(word, "--startup-with-shell") && strcmp(word, "--no-startup-with-shell") &&
+		 !take_debug(words, word)) {
+		fprintf(stderr, "Unknown argument: %s\n", word);
+		return -1;
+	}
+	return at;
+}
+
+/* -1, or the exit status. */
+static int read_words(int argc, char **argv, struct words *words)
+{
+	int at = 1;
+
+	for (; at < argc && argv[at][0] == '-' && strcmp(argv[at], "-"); at++) {
+		if (!strcmp(argv[at], "--version")) {
+			puts("GNU gdbserver compatible: kymo-gdbserver " KYMO_VERSION);
+			return 0;
+		}
+		if (!strcmp(argv[at], "--help")) {
+			fputs(usage, stdout);
+			return 0;
+		}
+		if (!strcmp(argv[at], "--selftest")) {
+			puts("Ran 0 unit tests, 0 failed");
+			return 0;
+		}
+		at = take_option(words, argv, at);
+		if (at < 0)
+			return 1;
+	}
+	if (at < argc)
+		words->address = argv[at++];
+	words->command = at < argc ? argv + at : NULL;
+	if (!words->address || (!words->command && !words->options.is_extended) ||
+	    (words->attaches && (!words->command || words->command[1]))) {
+		fputs(usage, stderr);
+		return 1;
+	}
+	return -1;
+}
+
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+static void say(void *data, const char *sentence)
+{
+	fprintf(stderr, "%s\n", sentence);
+}
+
+static void log_packet(void *data, char direction, const char *bytes, size_t n)
+{
+	const struct words *words = data;
+	FILE *out = words->log ? words->log : stderr;
+
+	fprintf(out, "[remote] %c ", direction);
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i] >= 0x20 && bytes[i] < 0x7f)
+			fputc(bytes[i], out);
+		else
+			fprintf(out, "\\%03o", (unsigned char)bytes[i]);
+	fputc('\n', out);
+	fflush(out);
+}
+
+/* ---- serving --------------------------------------------------------------------------------- */
+
+/* The client has the standard streams; what is launched gets others. */
+static enum kymo_gdb_end serve_stdio(struct kymo_gdb *gdb, const int streams[2], int wake)
+{
+	fputs("Remote debugging using stdio\n", stderr);
+	return kymo_gdb_serve(gdb, streams[0], streams[1], wake);
+}
+
+static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *words, int wake)
+{
+	kymo_cleanup(kymo_gdb_socket_deinit) struct kymo_gdb_socket socket = { .fd = -1 };
+	struct kymo_error *error = kymo_gdb_listen_tcp(words->address, &socket);
+	enum kymo_gdb_end end = KYMO_GDB_LEFT;
+	char peer[256];
+
+	if (!error)
+		fprintf(stderr, "Listening on port %d\n", socket.port);
+	while (!error && end == KYMO_GDB_LEFT) {
+		int client = -1;
+
+		error = kymo_gdb_accept(&socket, wake, &client, peer, sizeof(peer));
+		if (error || client < 0)
+			break;
+		fprintf(stderr, "Remote debugging from host %s\n", peer);
+		end = kymo_gdb_serve(gdb, client, client, wake);
+		close(client);
+		if (end != KYMO_GDB_LEFT || words->is_once)
+			break;
+		fputs("Remote side has terminated connection.  GDBserver will reopen the connection.\n", stderr);
+		fprintf(stderr, "Listening on port %d\n", socket.port);
+	}
+	return error;
+}
+
+static struct kymo_error *begin(struct kymo_gdb *gdb, const struct words *words)
+{
+	pid_t pid;
+
+	if (!words->command)
+		return NULL;
+	if (!words->attaches)
+		return kymo_gdb_launch(gdb, words->command);
+	if (!cli_parse_pid(words->command[0], &pid))
+		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no process id", words->command[0]);
+	return kymo_gdb_attach(gdb, pid);
+}
+
+/* Ours, and others for the rest. */
+static bool take_streams(int streams[2])
+{
+	kymo_cleanup_close int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	streams[0] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	streams[1] = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	return null >= 0 && streams[0] >= 0 && streams[1] >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
+	       dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
+}
+
+static int serve(struct words *words)
+{
+	const bool is_stdio = !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
+	int streams[2] = { -1, -1 }, wake;
+	struct kymo_gdb *gdb = NULL;
+	struct kymo_error *error;
+
+	if (is_stdio && !take_streams(streams))
+		return cli_fail(NULL, kymo_error_errno(errno, "cannot use the standard streams"));
+	wake = cli_gdb_catch_signals();
+	words->options.say = say;
+	words->options.debug = words->is_debug ? log_packet : NULL;
+	words->options.data = words;
+	error = kymo_gdb_create(&words->options, &gdb);
+	if (!error)
+		error = begin(gdb, words);
+	if (!error && is_stdio)
+		serve_stdio(gdb, streams, wake);
+	else if (!error)
+		error = serve_tcp(gdb, words, wake);
+	if (!error)
+		fputs("GDBserver exiting\n", stderr);
+	kymo_gdb_destroy(gdb);
+	if (!error)
+		return 0;
+	fputs("Exiting\n", stderr);
+	cli_fail(NULL, error);
+	return 1;
+}
+
+int cli_gdb_server(int argc, char **argv)
+{
+	struct words words = { 0 };
+	int status = read_words(argc, argv, &words);
+
+	if (status < 0) {
+		kymo_take_seize_signal();
+		status = serve(&words);
+	}
+	if (words.log)
+		fclose(words.log);
+	return status;
+}

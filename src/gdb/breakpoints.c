@@ -1,0 +1,251 @@
+#include "gdb/breakpoints.h"
+
+#include <errno.h>
+
+#include "gdb/thread.h"
+#include "procfs/maps.h"
+
+enum { WATCH_SIZE = 8, WATCHES_MAX = 4 };
+
+static const enum kymo_watch kinds[] = {
+	[GDB_BREAK_HARDWARE] = KYMO_WATCH_EXECUTION,
+	[GDB_WATCH_WRITE] = KYMO_WATCH_WRITE,
+	[GDB_WATCH_ACCESS] = KYMO_WATCH_ACCESS,
+};
+
+static struct gdb_break *find(const struct gdb_process *process, const struct gdb_break *what)
+{
+	for (size_t i = 0; i < process->breaks.n; i++) {
+		struct gdb_break *item = &process->breaks.items[i];
+
+		if (item->type == what->type && item->address == what->address && item->size == what->size)
+			return item;
+	}
+	return NULL;
+}
+
+bool gdb_has_breakpoint(const struct gdb_process *process, uint64_t address)
+{
+	for (size_t i = 0; i < process->breaks.n; i++)
+		if (process->breaks.items[i].type == GDB_BREAK_SOFTWARE && process->breaks.items[i].address == address)
+			return true;
+	return false;
+}
+
+bool gdb_has_watches(const struct gdb_process *process)
+{
+	for (size_t i = 0; i < process->breaks.n; i++)
+		if (process->breaks.items[i].type != GDB_BREAK_SOFTWARE)
+			return true;
+	return false;
+}
+
+/* ---- one thread ------------------------------------------------------------------------------ */
+
+static void unwatch(struct gdb_thread *thread, const struct gdb_break *what)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < thread->watches.n; i++) {
+		const struct gdb_watch *watch = &thread->watches.items[i];
+
+		if (watch->what.type == what->type && watch->what.address == what->address &&
+		    watch->what.size == what->size)
+			kymo_engine_unwatch(thread->engine, watch->slot);
+		else
+			thread->watches.items[n++] = *watch;
+	}
+	thread->watches.n = n;
+}
+
+/* The largest piece at its own alignment that the processor watches. */
+static size_t piece(uint64_t address, size_t size)
+{
+	size_t n = WATCH_SIZE;
+
+	while (n > 1 && (address % n || n > size))
+		n /= 2;
+	return n;
+}
+
+static int watch(struct gdb_thread *thread, const struct gdb_break *what)
+{
+	for (size_t at = 0; at < what->size;) {
+		const size_t n = what->type == GDB_BREAK_HARDWARE ? 1 : piece(what->address + at, what->size - at);
+		struct gdb_watch item = { .what = *what };
+		int err = kymo_engine_watch(thread->engine, kinds[what->type], what->address + at, n, &item.slot);
+
+		if (!err && !kymo_vec_push(&thread->watches, item)) {
+			kymo_engine_unwatch(thread->engine, item.slot);
+			err = -ENOMEM;
+		}
+		if (err) {
+			unwatch(thread, what);
+			return err;
+		}
+		at += n;
+	}
+	return 0;
+}
+
+/* gdb puts one on the stack, to which functions that it calls return. What runs into that gets SIGSEGV, which gdb takes
+ * for the breakpoint. So nothing need be there. */
+static bool is_no_code(const struct gdb_process *process, uint64_t address)
+{
+	struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_maps_read(process->pid, &maps);
+	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, address);
+	const bool is_data = map && !map->executable;
+
+	kymo_error_destroy(error);
+	kymo_maps_deinit(&maps);
+	return is_data;
+}
+
+static int insert_one(struct gdb_thread *thread, const struct gdb_break *what)
+{
+	int err;
+
+	if (what->type != GDB_BREAK_SOFTWARE)
+		return watch(thread, what);
+	err = kymo_engine_insert_breakpoint(thread->engine, what->address);
+	if (err == -EINVAL && is_no_code(thread->process, what->address))
+		return 0;
+	return err == -EEXIST || err == -ESRCH ? 0 : err;
+}
+
+static void remove_one(struct gdb_thread *thread, const struct gdb_break *what)
+{
+	if (what->type == GDB_BREAK_SOFTWARE)
+		kymo_engine_remove_breakpoint(thread->engine, what->address);
+	else
+		unwatch(thread, what);
+}
+
+void gdb_insert_for(struct gdb_thread *thread)
+{
+	const struct gdb_process *process = thread->process;
+
+	for (size_t i = 0; i < process->breaks.n; i++)
+		if (process->breaks.items[i].type == GDB_BREAK_SOFTWARE)
+			insert_one(thread, &process->breaks.items[i]);
+}
+
+void gdb_watch_new_thread(struct gdb_thread *thread)
+{
+	const struct gdb_process *process = thread->process;
+
+	for (size_t i = 0; i < process->breaks.n; i++)
+		if (process->breaks.items[i].type != GDB_BREAK_SOFTWARE)
+			insert_one(thread, &process->breaks.items[i]);
+}
+
+int gdb_watch_kind(const struct gdb_thread *thread, unsigned int slot)
+{
+	for (size_t i = 0; i < thread->watches.n; i++)
+		if (thread->watches.items[i].slot == slot)
+			return thread->watches.items[i].what.type;
+	return GDB_WATCH_WRITE;
+}
+
+void gdb_forget_breakpoints(struct gdb_thread *thread)
+{
+	thread->process->breaks.n = 0;
+	thread->watches.n = 0;
+}
+
+/* ---- a process ------------------------------------------------------------------------------- */
+
+static void remove_from_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process == process && !gdb->threads.items[i]->is_dead)
+			remove_one(gdb->threads.items[i], what);
+}
+
+static int insert_into_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < gdb->threads.n && !err; i++)
+		if (gdb->threads.items[i]->process == process && !gdb->threads.items[i]->is_dead)
+			err = insert_one(gdb->threads.items[i], what);
+	if (err)
+		remove_from_all(gdb, process, what);
+	return err;
+}
+
+void gdb_remove_all(struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->processes.n; i++) {
+		struct gdb_process *process = gdb->processes.items[i];
+
+		while (process->breaks.n) {
+			const struct gdb_break what = process->breaks.items[--process->breaks.n];
+
+			remove_from_all(gdb, process, &what);
+		}
+	}
+}
+
+/* "type,address,kind"; conditions and commands stay with the client. */
+static bool take_break(struct gdb_words *words, struct gdb_break *ret)
+{
+	uint64_t size;
+
+	if (!gdb_take_int(words, &ret->type) || !gdb_take_char(words, ',') || !gdb_take_number(words, &ret->address) ||
+	    !gdb_take_char(words, ',') || !gdb_take_number(words, &size) || !gdb_words_are_over(words))
+		return false;
+	ret->size = ret->type <= GDB_BREAK_HARDWARE ? 1 : size;
+	return ret->type <= GDB_BREAK_HARDWARE || (size > 0 && size <= WATCH_SIZE * WATCHES_MAX);
+}
+
+/* NULL: the reply says why. The processor cannot watch reads alone. */
+static struct gdb_process *process_for(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply,
+				       struct gdb_break *what)
+{
+	const struct gdb_thread *thread = gdb_general_thread(gdb);
+
+	if (!take_break(words, what)) {
+		gdb_text_put(reply, "E01");
+		return NULL;
+	}
+	if (what->type == GDB_WATCH_READ || what->type > GDB_WATCH_ACCESS)
+		return NULL;
+	if (!thread) {
+		gdb_text_put(reply, "E03");
+		return NULL;
+	}
+	return thread->process;
+}
+
+void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct gdb_break what;
+	struct gdb_process *process = process_for(gdb, words, reply, &what);
+
+	if (!process)
+		return;
+	if (!find(process, &what)) {
+		if (insert_into_all(gdb, process, &what) || !kymo_vec_push(&process->breaks, what)) {
+			gdb_text_put(reply, "E01");
+			return;
+		}
+	}
+	gdb_text_put(reply, "OK");
+}
+
+void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct gdb_break what, *item;
+	struct gdb_process *process = process_for(gdb, words, reply, &what);
+
+	if (!process)
+		return;
+	item = find(process, &what);
+	if (item) {
+		remove_from_all(gdb, process, &what);
+		*item = process->breaks.items[--process->breaks.n];
+	}
+	gdb_text_put(reply, "OK");
+}

@@ -1,0 +1,30 @@
+/* Breakpoints and watched memory of a client, through the hub: an engine of each thread has them. On the hub's thread. */
+#ifndef KYMO_GDB_BREAKPOINTS_H
+#define KYMO_GDB_BREAKPOINTS_H
+
+#include "gdb/state.h"
+
+/* Z types. */
+enum { GDB_BREAK_SOFTWARE, GDB_BREAK_HARDWARE, GDB_WATCH_WRITE, GDB_WATCH_READ, GDB_WATCH_ACCESS };
+
+/* Z and z packets. */
+void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+
+bool gdb_has_breakpoint(const struct gdb_process *process, uint64_t address);
+bool gdb_has_watches(const struct gdb_process *process);
+
+/* Those of its process, for a thread that is new; what is watched, when it stands still. */
+void gdb_insert_for(struct gdb_thread *thread);
+void gdb_watch_new_thread(struct gdb_thread *thread);
+
+/* Which Z type a slot of the thread has. */
+int gdb_watch_kind(const struct gdb_thread *thread, unsigned int slot);
+
+/* The hub has dropped them: an exec. */
+void gdb_forget_breakpoints(struct gdb_thread *thread);
+
+/* Take all out, of all processes. Threads that run keep what they watch until they stop or the engine goes. */
+void gdb_remove_all(struct kymo_gdb *gdb);
+
+#endif

@@ -1,0 +1,434 @@
+/*
+ * Callbacks of the engines. They note what has happened, and answer whether the thread stands still. The main thread
+ * tells it to the client, when all threads do.
+ */
+#include "gdb/events.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "gdb/breakpoints.h"
+#include "gdb/run.h"
+#include "gdb/thread.h"
+#include "procfs/info.h"
+
+#define SEEN \
+	(KYMO_EVENT_QUIESCE | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
+
+enum { IDLE_LISTS = 100 };
+
+/* ---- stops ----------------------------------------------------------------------------------- */
+
+static bool is_in_range(const struct gdb_thread *thread, uint64_t pc)
+{
+	return pc >= thread->range_start && pc < thread->range_end;
+}
+
+/* A step is done, or something else has stopped the thread meanwhile: it has moved, or it has not. */
+static unsigned int stepped(struct gdb_thread *thread)
+{
+	const struct gdb_event event = { .kind = GDB_EVENT_STEP, .signal = SIGTRAP };
+	struct user_regs_struct registers;
+	const bool is_known = !kymo_engine_get_registers(thread->engine, &registers);
+
+	if (thread->is_asked && is_known && registers.rip == thread->step_pc) {
+		thread->is_stopped = true;
+		gdb_look_whether_all_stand(thread->gdb);
+		return KYMO_ACTION_STOP;
+	}
+	if (!thread->is_asked && is_known && is_in_range(thread, registers.rip)) {
+		thread->step_pc = registers.rip;
+		return KYMO_ACTION_SINGLESTEP;
+	}
+	memset(&thread->info, 0, sizeof(thread->info));
+	thread->info.si_signo = SIGTRAP;
+	thread->info.si_code = TRAP_TRACE;
+	gdb_note(thread, &event);
+	return KYMO_ACTION_STOP;
+}
+
+static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event)
+{
+	struct gdb_thread *thread = data;
+
+	if (event || thread->is_dead)
+		return KYMO_ACTION_RESUME;
+	if (thread->needs_watches) {
+		thread->needs_watches = false;
+		gdb_watch_new_thread(thread);
+	}
+	if (thread->is_settling) {
+		const struct gdb_event was = thread->event;
+
+		thread->is_settling = false;
+		gdb_note(thread, &was);
+		return KYMO_ACTION_STOP;
+	}
+	if (thread->is_stopped)
+		return KYMO_ACTION_STOP;
+	if (thread->is_stepping)
+		return stepped(thread);
+	if (!thread->is_asked)
+		return KYMO_ACTION_RESUME;
+	thread->is_stopped = true;
+	gdb_look_whether_all_stand(thread->gdb);
+	return KYMO_ACTION_STOP;
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static bool is_for_program(const struct gdb_thread *thread, int signal)
+{
+	return !thread->gdb->is_client || (thread->gdb->passed & 1ull << (signal - 1));
+}
+
+static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_report *report)
+{
+	struct gdb_event event = { .signal = SIGTRAP, .address = report->address };
+
+	if (!thread->gdb->is_client)
+		return KYMO_ACTION_RESUME;
+	event.kind = report->trap == KYMO_TRAP_BREAKPOINT ? GDB_EVENT_BREAK : GDB_EVENT_WATCH;
+	if (event.kind == GDB_EVENT_WATCH)
+		event.watch = gdb_watch_kind(thread, report->slot);
+	thread->info = report->info;
+	gdb_note(thread, &event);
+	return KYMO_ACTION_STOP;
+}
+
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
+{
+	struct gdb_thread *thread = data;
+	struct gdb_event event = { .kind = GDB_EVENT_SIGNAL, .signal = report->info.si_signo };
+
+	if (report->trap)
+		return trapped(thread, report);
+	if (thread->is_settling) /* its exec is told first, which is later than this */
+		return KYMO_ACTION_REPORT | KYMO_SIGNAL_REQUEUE;
+	if (event.signal <= 0 || is_for_program(thread, event.signal))
+		return KYMO_ACTION_RESUME | report->verdict;
+	thread->info = report->info;
+	thread->is_at_signal = true;
+	gdb_note(thread, &event);
+	return KYMO_ACTION_STOP | report->verdict;
+}
+
+/* ---- system calls ---------------------------------------------------------------------------- */
+
+static bool is_caught(const struct gdb_thread *thread, uint64_t number)
+{
+	const struct gdb_process *process = thread->process;
+
+	for (size_t i = 0; i < process->calls.n; i++)
+		if (process->calls.items[i] == number)
+			return true;
+	return process->catches_calls && process->catches_all_calls;
+}
+
+static unsigned int called(struct gdb_thread *thread, enum gdb_event_kind kind, uint64_t number)
+{
+	const struct gdb_event event = { .kind = kind, .signal = SIGTRAP, .number = number };
+
+	if (!thread->gdb->is_client || !is_caught(thread, number))
+		return KYMO_ACTION_RESUME;
+	gdb_note(thread, &event);
+	return KYMO_ACTION_STOP;
+}
+
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_syscall_report *report)
+{
+	return called(data, GDB_EVENT_ENTRY, report->number);
+}
+
+static unsigned int on_return(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      const struct kymo_syscall_report *report)
+{
+	const struct gdb_event done = { .kind = GDB_EVENT_VFORK_DONE, .signal = SIGTRAP };
+	struct gdb_thread *thread = data;
+
+	if (thread->is_vforking) { /* vfork returns when the child has executed something, or has ended */
+		thread->is_vforking = false;
+		gdb_set_mask(thread);
+		if (thread->gdb->is_client) {
+			gdb_note(thread, &done);
+			return KYMO_ACTION_STOP;
+		}
+	}
+	return report->is_entry_known ? called(thread, GDB_EVENT_RETURN, report->number) : KYMO_ACTION_RESUME;
+}
+
+/* ---- children -------------------------------------------------------------------------------- */
+
+static bool is_running(const struct kymo_gdb *gdb)
+{
+	return !gdb->is_client || gdb->state == GDB_RUNNING;
+}
+
+static void begin_thread(struct gdb_thread *maker, pid_t tid)
+{
+	struct kymo_gdb *gdb = maker->gdb;
+	struct gdb_thread *thread;
+
+	if (gdb_follow(gdb, maker->process, tid, &thread))
+		return;
+	gdb_insert_for(thread);
+	if (gdb_has_watches(maker->process)) {
+		thread->needs_watches = true;
+		kymo_engine_control(thread->engine, KYMO_ACTION_REPORT);
+	}
+	if (!is_running(gdb)) {
+		thread->is_asked = true;
+		kymo_engine_control(thread->engine, KYMO_ACTION_STOP);
+	} else if (gdb->is_client && gdb->wants_threads) {
+		thread->event = (struct gdb_event){ .kind = GDB_EVENT_CREATED, .signal = SIGTRAP };
+		thread->is_settling = true;
+		kymo_engine_control(thread->engine, KYMO_ACTION_REPORT);
+	}
+}
+
+/* The child stands still until the client says what becomes of it. */
+static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_report *report)
+{
+	const bool is_vfork = report->kind == KYMO_CLONE_VFORK;
+	const struct gdb_event event = { .kind = is_vfork ? GDB_EVENT_VFORK : GDB_EVENT_FORK,
+					 .signal = SIGTRAP,
+					 .child = report->child };
+	struct kymo_gdb *gdb = maker->gdb;
+	struct gdb_process *process;
+	struct gdb_thread *thread;
+
+	if (!gdb->is_client || !(is_vfork ? gdb->has_vforks : gdb->has_forks))
+		return KYMO_ACTION_RESUME;
+	process = gdb_add_process(gdb, report->child);
+	if (!process)
+		return KYMO_ACTION_RESUME;
+	if (gdb_follow(gdb, process, report->child, &thread)) {
+		gdb_drop_process(gdb, process);
+		return KYMO_ACTION_RESUME;
+	}
+	thread->is_asked = true;
+	kymo_engine_control(thread->engine, KYMO_ACTION_STOP);
+	maker->is_vforking = is_vfork;
+	gdb_set_mask(maker);
+	gdb_note(maker, &event);
+	return KYMO_ACTION_STOP;
+}
+
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_clone_report *report)
+{
+	struct gdb_thread *maker = data;
+
+	if (report->kind != KYMO_CLONE_THREAD)
+		return forked(maker, report);
+	begin_thread(maker, report->child);
+	return KYMO_ACTION_RESUME;
+}
+
+/* Told when the call has returned: registers are the program's own then. */
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
+{
+	struct gdb_thread *thread = data;
+	struct gdb_process *process = thread->process;
+	const bool is_start = process->execs_left && !--process->execs_left;
+
+	thread->tid = kymo_engine_tid(engine);
+	gdb_forget_breakpoints(thread);
+	if (process->execs_left || (!is_start && (!thread->gdb->is_client || !thread->gdb->has_execs)))
+		return KYMO_ACTION_RESUME;
+	thread->event = (struct gdb_event){ .kind = is_start ? GDB_EVENT_INTERRUPT : GDB_EVENT_EXEC, .signal = SIGTRAP };
+	thread->is_settling = true;
+	return KYMO_ACTION_REPORT;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static bool does_any_run(const struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (!gdb->threads.items[i]->is_dead && !gdb->threads.items[i]->is_stopped)
+			return true;
+	return false;
+}
+
+static void note_end(struct kymo_gdb *gdb, const struct gdb_end *end)
+{
+	if (!gdb->is_client && end->tid)
+		return;
+	if (!kymo_vec_push(&gdb->ends, *end))
+		gdb->is_over = true;
+	if (gdb->state == GDB_RUNNING)
+		gdb_stop_all(gdb);
+	gdb_look_whether_all_stand(gdb);
+	gdb_wake(gdb);
+}
+
+static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
+{
+	struct gdb_thread *thread = data;
+	struct kymo_gdb *gdb = thread->gdb;
+
+	thread->is_dead = true;
+	if (gdb->wants_threads && thread->tid != thread->process->pid)
+		note_end(gdb, &(struct gdb_end){ thread->process->pid, thread->tid, report->status, false });
+	else if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, 0) && !does_any_run(gdb))
+		gdb_stop_all(gdb); /* what still is there was not to run */
+	else
+		gdb_look_whether_all_stand(gdb);
+	return KYMO_ACTION_RESUME;
+}
+
+static bool has_threads(const struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process == process)
+			return true;
+	return false;
+}
+
+static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
+{
+	struct gdb_thread *thread = data;
+	struct gdb_process *process = thread->process;
+	struct kymo_gdb *gdb = thread->gdb;
+	const bool is_first = thread->tid == process->pid && !report->superseded_by;
+
+	gdb_forget_thread(gdb, thread);
+	if (process->has_ended || (!is_first && (report->superseded_by || has_threads(gdb, process))))
+		return;
+	process->has_ended = true;
+	process->status = report->status;
+	note_end(gdb, &(struct gdb_end){ process->pid, 0, report->status, process->is_launched });
+}
+
+static void on_release(void *data)
+{
+	struct gdb_thread *thread = data;
+
+	kymo_vec_deinit(&thread->watches);
+	free(thread);
+}
+
+static const struct kymo_engine_ops ops = {
+	.size = sizeof(ops),
+	.quiesce = on_quiesce,
+	.signal = on_signal,
+	.clone = on_clone,
+	.exec = on_exec,
+	.syscall_entry = on_entry,
+	.syscall_exit = on_return,
+	.death = on_death,
+	.reap = on_reap,
+	.release = on_release,
+};
+
+/* ---- having engines -------------------------------------------------------------------------- */
+
+void gdb_set_mask(struct gdb_thread *thread)
+{
+	unsigned int mask = SEEN;
+
+	if (thread->process->catches_calls)
+		mask |= KYMO_EVENTS_SYSCALL;
+	if (thread->is_vforking)
+		mask |= KYMO_EVENT_SYSCALL_EXIT;
+	kymo_engine_set_events(thread->engine, mask);
+}
+
+int gdb_follow(struct kymo_gdb *gdb, struct gdb_process *process, pid_t tid, struct gdb_thread **ret)
+{
+	struct gdb_thread *thread = calloc(1, sizeof(*thread));
+	int err;
+
+	if (!thread || !kymo_vec_reserve(&gdb->threads, gdb->threads.n + 1)) {
+		free(thread);
+		return -ENOMEM;
+	}
+	*thread = (struct gdb_thread){ .gdb = gdb, .process = process, .tid = tid };
+	err = kymo_engine_attach(gdb->hub, tid,
+				 KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS |
+					 KYMO_ATTACH_BREAKPOINTS,
+				 &ops, thread, &thread->engine);
+	if (err) {
+		free(thread);
+		return err;
+	}
+	kymo_vec_push(&gdb->threads, thread);
+	gdb_set_mask(thread);
+	*ret = thread;
+	return 0;
+}
+
+/* Threads that are new in the list. */
+static int follow_new(struct kymo_gdb *gdb, struct gdb_process *process, size_t *n_new, pid_t *busy_ret)
+{
+	kymo_cleanup_closedir DIR *directory = NULL;
+	struct gdb_thread *thread;
+	struct dirent *entry;
+	char path[64];
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", process->pid);
+	directory = opendir(path);
+	while (directory && !err && (entry = readdir(directory))) {
+		const pid_t tid = atoi(entry->d_name);
+
+		if (tid <= 0)
+			continue;
+		*busy_ret = tid;
+		err = gdb_follow(gdb, process, tid, &thread);
+		*n_new += !err;
+		if (err == -EEXIST || err == -ESRCH)
+			err = 0;
+	}
+	return err;
+}
+
+static size_t count_threads(const struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		n += gdb->threads.items[i]->process == process;
+	return n;
+}
+
+/* Until a list has no new one, and no other can be: a list ends early where a thread in it has just ended. */
+int gdb_follow_process(struct kymo_gdb *gdb, struct gdb_process *process, pid_t *busy_ret)
+{
+	int err, n_lists = 0;
+	size_t n_new;
+
+	do {
+		n_new = 0;
+		err = follow_new(gdb, process, &n_new, busy_ret);
+		n_lists = n_new ? 0 : n_lists + 1;
+	} while (!err && (n_new || (n_lists < IDLE_LISTS &&
+				    kymo_count_threads(process->pid) > count_threads(gdb, process) + 1)));
+	if (!err && !count_threads(gdb, process))
+		err = -ESRCH;
+	return err;
+}
+
+void gdb_leave_process(struct kymo_gdb *gdb, struct gdb_process *process, struct gdb_engines *engines)
+{
+	for (size_t i = gdb->threads.n; i-- > 0;) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (thread->process != process)
+			continue;
+		gdb_settle_for_good(thread);
+		kymo_engine_control(thread->engine, KYMO_ACTION_DETACH);
+		if (kymo_vec_push(engines, thread->engine))
+			kymo_engine_get(thread->engine);
+		gdb_forget_thread(gdb, thread);
+	}
+	gdb_drop_process(gdb, process);
+}

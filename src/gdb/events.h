@@ -1,0 +1,24 @@
+/* What engines tell, and having them. On the hub's thread. */
+#ifndef KYMO_GDB_EVENTS_H
+#define KYMO_GDB_EVENTS_H
+
+#include "gdb/state.h"
+
+/* Have an engine on a thread. A negative errno; -EEXIST: there is one. */
+int gdb_follow(struct kymo_gdb *gdb, struct gdb_process *process, pid_t tid, struct gdb_thread **ret);
+
+/* … on all threads of a process that has none yet. `busy_ret`: the thread that an error is of. */
+int gdb_follow_process(struct kymo_gdb *gdb, struct gdb_process *process, pid_t *busy_ret);
+
+/* Have the engine told what its process' settings want. */
+void gdb_set_mask(struct gdb_thread *thread);
+
+/* Let go of a process: breakpoints go with the engines. The references of the engines go to the caller, who puts them,
+ * and may wait by them before; none where memory is out. */
+struct gdb_engines {
+	struct kymo_engine **items;
+	size_t n, cap;
+};
+void gdb_leave_process(struct kymo_gdb *gdb, struct gdb_process *process, struct gdb_engines *engines);
+
+#endif

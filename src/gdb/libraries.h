@@ -1,0 +1,10 @@
+/* Which libraries a process has, as its dynamic linker knows them. On the hub's thread. */
+#ifndef KYMO_GDB_LIBRARIES_H
+#define KYMO_GDB_LIBRARIES_H
+
+#include "gdb/state.h"
+
+/* The document of qXfer:libraries-svr4. What the process says is not trusted: lists end after some thousand items. */
+void gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document);
+
+#endif

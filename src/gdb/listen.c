@@ -1,0 +1,190 @@
+#include "gdb/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+void kymo_gdb_socket_deinit(struct kymo_gdb_socket *socket)
+{
+	if (socket->fd >= 0)
+		close(socket->fd);
+	if (socket->path)
+		unlink(socket->path);
+	if (socket->folder)
+		rmdir(socket->folder);
+	free(socket->path);
+	free(socket->folder);
+	*socket = (struct kymo_gdb_socket){ .fd = -1 };
+}
+
+/* ---- a Unix socket --------------------------------------------------------------------------- */
+
+static int bind_unix(int fd, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	/* The directory lets nobody else in, so no one connects before the mode is set. */
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || chmod(path, 0600) || listen(fd, 1))
+		return -errno;
+	return 0;
+}
+
+struct kymo_error *kymo_gdb_listen_privately(struct kymo_gdb_socket *ret)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	struct kymo_gdb_socket it = { .fd = -1 };
+	struct kymo_error *error;
+	int err;
+
+	if (!run || *run != '/' || access(run, W_OK) || strlen(run) > 64)
+		run = "/tmp";
+	if (asprintf(&it.folder, "%s/kymo-gdb-XXXXXX", run) < 0)
+		return &kymo_error_no_memory;
+	if (!mkdtemp(it.folder)) { /* mode 0700 */
+		error = kymo_error_errno(errno, "cannot make the directory %s", it.folder);
+		free(it.folder);
+		return error;
+	}
+	if (asprintf(&it.path, "%s/socket", it.folder) < 0)
+		it.path = NULL;
+	it.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	err = !it.path ? -ENOMEM : it.fd < 0 ? -errno : bind_unix(it.fd, it.path);
+	if (err) {
+		error = kymo_error_errno(err, "cannot listen at %s", it.path ? it.path : it.folder);
+		kymo_gdb_socket_deinit(&it);
+		return error;
+	}
+	*ret = it;
+	return NULL;
+}
+
+/* ---- TCP ------------------------------------------------------------------------------------- */
+
+/* The host, or loopback where none is named. */
+static struct kymo_error *resolve(const char *text, struct addrinfo **ret)
+{
+	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	kymo_cleanup_free char *host = strdup(text);
+	const char *port;
+	char *colon;
+	int err;
+
+	if (!host)
+		return &kymo_error_no_memory;
+	colon = strrchr(host, ':');
+	port = colon ? colon + 1 : host;
+	if (colon)
+		*colon = '\0';
+	if (!*port || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 || atoi(port) > 65535)
+		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no PORT or HOST:PORT", text);
+	err = getaddrinfo(colon && *host ? host : "127.0.0.1", port, &hints, ret);
+	return err ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "cannot find host '%s': %s", host, gai_strerror(err)) : NULL;
+}
+
+static int bind_tcp(int fd, const struct addrinfo *address, int *port_ret)
+{
+	struct sockaddr_in bound;
+	socklen_t size = sizeof(bound);
+	const int on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, address->ai_addr, address->ai_addrlen) || listen(fd, 1) ||
+	    getsockname(fd, (struct sockaddr *)&bound, &size))
+		return -errno;
+	*port_ret = ntohs(bound.sin_port);
+	return 0;
+}
+
+struct kymo_error *kymo_gdb_listen_tcp(const char *address, struct kymo_gdb_socket *ret)
+{
+	struct kymo_gdb_socket it = { .fd = -1 };
+	struct addrinfo *info = NULL;
+	struct kymo_error *error = resolve(address, &info);
+	int err;
+
+	if (error)
+		return error;
+	it.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	err = it.fd < 0 ? -errno : bind_tcp(it.fd, info, &it.port);
+	freeaddrinfo(info);
+	if (err) {
+		kymo_gdb_socket_deinit(&it);
+		return kymo_error_errno(err, "cannot listen at %s", address);
+	}
+	*ret = it;
+	return NULL;
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+/* The directory keeps other users out already; root may be let in. */
+static bool is_welcome(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void name_peer(const struct sockaddr_storage *address, socklen_t size, char *ret, size_t max)
+{
+	if (address->ss_family != AF_INET || getnameinfo((const struct sockaddr *)address, size, ret, (socklen_t)max, NULL,
+							 0, NI_NUMERICHOST))
+		snprintf(ret, max, "a local client");
+}
+
+static int wait_for_client(int fd, int wake)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = wake, .events = POLLIN } };
+
+	while (!fds[0].revents && !fds[1].revents)
+		if (poll(fds, kymo_countof(fds), -1) < 0)
+			fds[0].revents = fds[1].revents = 0;
+	return !fds[1].revents;
+}
+
+struct kymo_error *kymo_gdb_accept(const struct kymo_gdb_socket *sock, int wake, int *ret, char *peer_ret, size_t size)
+{
+	for (;;) {
+		struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
+		socklen_t n = sizeof(address);
+		const int on = 1;
+		int fd;
+
+		if (!wait_for_client(sock->fd, wake)) {
+			*ret = -1;
+			return NULL;
+		}
+		fd = accept4(sock->fd, (struct sockaddr *)&address, &n, SOCK_CLOEXEC);
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED || errno == EAGAIN))
+			continue;
+		if (fd < 0)
+			return kymo_error_errno(errno, "cannot accept a client");
+		if (sock->path && !is_welcome(fd)) {
+			close(fd);
+			continue;
+		}
+		if (!sock->path)
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		if (peer_ret)
+			name_peer(&address, n, peer_ret, size);
+		*ret = fd;
+		return NULL;
+	}
+}

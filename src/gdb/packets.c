@@ -1,0 +1,210 @@
+#include "gdb/packets.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "gdb/breakpoints.h"
+#include "gdb/files.h"
+#include "gdb/ids.h"
+#include "gdb/memory.h"
+#include "gdb/packet.h"
+#include "gdb/process.h"
+#include "gdb/registers.h"
+#include "gdb/resume.h"
+#include "gdb/settings.h"
+#include "gdb/tell.h"
+#include "gdb/thread.h"
+#include "gdb/xfer.h"
+#include "hub/hub.h"
+
+/* ---- small ones ------------------------------------------------------------------------------ */
+
+static void extend(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	gdb->is_extended = true;
+	gdb_text_put(reply, "OK");
+}
+
+/* ?: why all stand still. */
+static void tell_why(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct gdb_thread *thread = gdb_general_thread(gdb);
+
+	if (!thread) {
+		gdb_text_put(reply, gdb->is_extended ? "W00" : "E01");
+		return;
+	}
+	if (thread->event.kind != GDB_EVENT_SIGNAL)
+		thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT, .signal = SIGTRAP };
+	thread->was_told = true;
+	thread->is_pending = false;
+	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
+	gdb_tell_stop(thread, reply);
+}
+
+static void end_acks(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	gdb->has_no_acks = true;
+	gdb_text_put(reply, "OK");
+}
+
+static void tell_actions(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	gdb_text_put(reply, "vCont;c;C;s;S;t;r");
+}
+
+/* Symbols are the client's own. */
+static void take_symbols(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	gdb_text_put(reply, "OK");
+}
+
+static void put_hex(struct gdb_text *reply, const char *text)
+{
+	gdb_text_hex(reply, text, strlen(text));
+}
+
+/* monitor. */
+static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	char command[256];
+
+	if (!gdb_take_hex_string(words, command, sizeof(command)) || !gdb_words_are_over(words)) {
+		gdb_text_put(reply, "E01");
+	} else if (!strcmp(command, "exit")) {
+		gdb->is_over = true;
+		gdb_text_put(reply, "OK");
+	} else if (!strcmp(command, "help")) {
+		put_hex(reply, "The following monitor commands are supported:\n  help\n    Print this text\n"
+			       "  exit\n    Quit the server; what was attached to runs on\n");
+	} else {
+		put_hex(reply, "Unknown monitor command; try 'monitor help'\n");
+	}
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum {
+	ON_HUB = 0,
+	ON_MAIN = 1,  /* it waits */
+	RESUMES = 2,  /* an empty reply: there is one later */
+	IS_MUTE = 4,  /* an empty reply is none */
+	IS_WHOLE = 8, /* nothing may follow the name */
+};
+
+/* The first row whose name a packet begins with. */
+static const struct packet {
+	const char *name;
+	void (*run)(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+	unsigned int flags;
+} packets[] = {
+	{ "qSupported", gdb_support, ON_HUB },
+	{ "QStartNoAckMode", end_acks, IS_WHOLE },
+	{ "QPassSignals:", gdb_pass_signals, ON_HUB },
+	{ "QProgramSignals:", gdb_program_signals, ON_HUB },
+	{ "QCatchSyscalls:", gdb_catch_calls, ON_HUB },
+	{ "QThreadEvents:", gdb_tell_threads, ON_HUB },
+	{ "QDisableRandomization:", gdb_disable_randomization, ON_HUB },
+	{ "QStartupWithShell:", gdb_with_shell, ON_HUB },
+	{ "QEnvironmentHexEncoded:", gdb_set_variable, ON_HUB },
+	{ "QEnvironmentUnset:", gdb_unset_variable, ON_HUB },
+	{ "QEnvironmentReset", gdb_reset_variables, IS_WHOLE },
+	{ "QSetWorkingDir:", gdb_set_folder, ON_HUB },
+	{ "qXfer:", gdb_transfer, ON_HUB },
+	{ "qSearch:memory:", gdb_search_memory, ON_HUB },
+	{ "qCRC:", gdb_sum_memory, ON_HUB },
+	{ "qfThreadInfo", gdb_first_threads, IS_WHOLE },
+	{ "qsThreadInfo", gdb_more_threads, IS_WHOLE },
+	{ "qThreadExtraInfo,", gdb_thread_name, ON_HUB },
+	{ "qAttached", gdb_was_attached, ON_HUB },
+	{ "qC", gdb_current_thread, IS_WHOLE },
+	{ "qSymbol:", take_symbols, ON_HUB },
+	{ "qRcmd,", take_command, ON_HUB },
+	{ "vCont?", tell_actions, IS_WHOLE },
+	{ "vCont;", gdb_continue_as_told, RESUMES },
+	{ "vAttach;", gdb_attach, ON_MAIN },
+	{ "vRun;", gdb_run, ON_MAIN },
+	{ "vKill;", gdb_kill, ON_MAIN },
+	{ "vFile:", gdb_use_file, ON_MAIN },
+	{ "?", tell_why, IS_WHOLE },
+	{ "!", extend, IS_WHOLE },
+	{ "g", gdb_read_registers, IS_WHOLE },
+	{ "G", gdb_write_registers, ON_HUB },
+	{ "p", gdb_read_register, ON_HUB },
+	{ "P", gdb_write_register, ON_HUB },
+	{ "m", gdb_read_memory, ON_HUB },
+	{ "M", gdb_write_memory, ON_HUB },
+	{ "X", gdb_write_binary, ON_HUB },
+	{ "H", gdb_set_thread, ON_HUB },
+	{ "T", gdb_is_thread_alive, ON_HUB },
+	{ "Z", gdb_insert, ON_HUB },
+	{ "z", gdb_remove, ON_HUB },
+	{ "c", gdb_continue, RESUMES },
+	{ "C", gdb_continue_with_signal, RESUMES },
+	{ "s", gdb_step, RESUMES },
+	{ "S", gdb_step_with_signal, RESUMES },
+	{ "D", gdb_detach, ON_MAIN },
+	{ "k", gdb_kill_all, ON_MAIN | IS_MUTE | IS_WHOLE },
+	{ "R", gdb_restart, ON_MAIN | IS_MUTE },
+};
+
+/* --disable-packet: names as rows begin with them, without what follows a ':' or ';'. */
+static bool is_disabled(const struct kymo_gdb *gdb, const char *name)
+{
+	const size_t n = strcspn(name, ":;,");
+	const char *at = gdb->options.no_packet;
+
+	while (at && *at) {
+		const size_t n_word = strcspn(at, ",");
+
+		if (n_word == n && !strncmp(at, name, n))
+			return true;
+		at += n_word + (at[n_word] == ',');
+	}
+	return false;
+}
+
+static const struct packet *find(const struct kymo_gdb *gdb, struct gdb_words *words)
+{
+	for (size_t i = 0; i < kymo_countof(packets); i++) {
+		struct gdb_words rest = *words;
+
+		if (!gdb_take_text(&rest, packets[i].name))
+			continue;
+		if (is_disabled(gdb, packets[i].name) || (packets[i].flags & IS_WHOLE && !gdb_words_are_over(&rest)))
+			return NULL;
+		*words = rest;
+		return &packets[i];
+	}
+	return NULL;
+}
+
+struct call {
+	const struct packet *packet;
+	struct kymo_gdb *gdb;
+	struct gdb_words *words;
+	struct gdb_text *reply;
+};
+
+static void run(void *data)
+{
+	const struct call *call = data;
+
+	call->packet->run(call->gdb, call->words, call->reply);
+}
+
+enum gdb_answer gdb_answer(struct kymo_gdb *gdb, const char *packet, size_t n, struct gdb_text *reply)
+{
+	struct gdb_words words = { packet, packet + n };
+	struct call call = { find(gdb, &words), gdb, &words, reply };
+
+	if (!call.packet)
+		return GDB_ANSWERED;
+	if (call.packet->flags & ON_MAIN)
+		run(&call);
+	else
+		kymo_hub_run(gdb->hub, run, &call);
+	if (!reply->n && call.packet->flags & RESUMES)
+		return GDB_RUNS;
+	return !reply->n && call.packet->flags & IS_MUTE ? GDB_MUTE : GDB_ANSWERED;
+}

@@ -1,0 +1,236 @@
+#include "gdb/registers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gdb/thread.h"
+#include "hub/regset.h"
+
+/* Both register sets of a thread, each when it is needed first. */
+struct sets {
+	struct gdb_thread *thread;
+	struct user_regs_struct general;
+	bool has_general, has_extended, wrote_general, wrote_extended;
+	size_t extended_size;
+	uint8_t extended[KYMO_XSTATE_MAX];
+};
+
+static bool load(struct sets *sets, enum kymo_register_set set)
+{
+	struct kymo_engine *engine = sets->thread->engine;
+
+	if (set == KYMO_REGISTERS_GENERAL && !sets->has_general)
+		sets->has_general = !kymo_engine_get_registers(engine, &sets->general);
+	if (set == KYMO_REGISTERS_EXTENDED && !sets->has_extended)
+		sets->has_extended = !kymo_engine_get_xstate(engine, sets->extended, sizeof(sets->extended),
+							     &sets->extended_size);
+	return set == KYMO_REGISTERS_GENERAL ? sets->has_general : sets->has_extended;
+}
+
+static bool read_one(struct sets *sets, const struct kymo_register *reg, uint8_t *ret)
+{
+	if (!load(sets, reg->set))
+		return false;
+	if (reg->set == KYMO_REGISTERS_EXTENDED)
+		return kymo_xstate_read(reg, sets->extended, sets->extended_size, ret);
+	memcpy(ret, (const uint8_t *)&sets->general + reg->offset, reg->size);
+	return true;
+}
+
+static bool write_one(struct sets *sets, const struct kymo_register *reg, const uint8_t *value)
+{
+	if (!load(sets, reg->set))
+		return false;
+	if (reg->set == KYMO_REGISTERS_EXTENDED) {
+		sets->wrote_extended = true;
+		return kymo_xstate_write(reg, sets->extended, sets->extended_size, value);
+	}
+	sets->wrote_general = true;
+	memcpy((uint8_t *)&sets->general + reg->offset, value, reg->size);
+	return true;
+}
+
+static bool store(struct sets *sets)
+{
+	struct kymo_engine *engine = sets->thread->engine;
+	int err = sets->wrote_general ? kymo_engine_set_registers(engine, &sets->general) : 0;
+
+	if (!err && sets->wrote_extended)
+		err = kymo_engine_set_xstate(engine, sets->extended, sets->extended_size);
+	return !err;
+}
+
+/* The list is that of the first thread that is looked at: the processor's. */
+static bool need_list(struct kymo_gdb *gdb)
+{
+	struct gdb_thread *thread = gdb_general_thread(gdb);
+	uint8_t image[KYMO_XSTATE_MAX];
+	size_t size = 0;
+
+	if (gdb->registers)
+		return true;
+	if (!thread)
+		thread = gdb_any_thread(gdb, 0);
+	if (!thread || kymo_engine_get_xstate(thread->engine, image, sizeof(image), &size))
+		return false;
+	gdb->registers = calloc(KYMO_REGISTERS_MAX, sizeof(*gdb->registers));
+	if (!gdb->registers)
+		return false;
+	gdb->n_registers = kymo_registers_list(kymo_xstate_components(image, size), gdb->registers);
+	return true;
+}
+
+static struct sets *begin(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	struct gdb_thread *thread = gdb_general_thread(gdb);
+	struct sets *sets = thread && need_list(gdb) ? calloc(1, sizeof(*sets)) : NULL;
+
+	if (sets)
+		sets->thread = thread;
+	else
+		gdb_text_put(reply, "E03");
+	return sets;
+}
+
+static void put_one(struct sets *sets, const struct kymo_register *reg, struct gdb_text *reply)
+{
+	uint8_t value[64];
+
+	if (read_one(sets, reg, value))
+		gdb_text_hex(reply, value, reg->shown);
+	else
+		for (unsigned int i = 0; i < reg->shown; i++)
+			gdb_text_put(reply, "xx");
+}
+
+void gdb_read_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct sets *sets = begin(gdb, reply);
+
+	for (size_t i = 0; sets && i < gdb->n_registers; i++)
+		put_one(sets, &gdb->registers[i], reply);
+	free(sets);
+}
+
+void gdb_write_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct sets *sets = begin(gdb, reply);
+	bool is_good = true;
+	uint8_t value[64];
+
+	if (!sets)
+		return;
+	for (size_t i = 0; i < gdb->n_registers && is_good && !gdb_words_are_over(words); i++) {
+		const struct kymo_register *reg = &gdb->registers[i];
+
+		if (gdb_words_left(words) >= 2 && *words->at == 'x') { /* unknown: left alone */
+			is_good = gdb_words_left(words) >= 2u * reg->shown;
+			words->at += is_good ? 2u * reg->shown : 0;
+		} else {
+			is_good = gdb_take_hex(words, value, reg->shown) && write_one(sets, reg, value);
+		}
+	}
+	gdb_text_put(reply, is_good && store(sets) ? "OK" : "E01");
+	free(sets);
+}
+
+static const struct kymo_register *take_register(struct kymo_gdb *gdb, struct gdb_words *words)
+{
+	uint64_t number;
+
+	return gdb_take_number(words, &number) && number < gdb->n_registers ? &gdb->registers[number] : NULL;
+}
+
+void gdb_read_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct sets *sets = begin(gdb, reply);
+	const struct kymo_register *reg = sets ? take_register(gdb, words) : NULL;
+
+	if (reg && gdb_words_are_over(words))
+		put_one(sets, reg, reply);
+	else if (sets)
+		gdb_text_put(reply, "E01");
+	free(sets);
+}
+
+void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct sets *sets = begin(gdb, reply);
+	const struct kymo_register *reg = sets ? take_register(gdb, words) : NULL;
+	uint8_t value[64];
+
+	if (!sets)
+		return;
+	if (reg && gdb_take_char(words, '=') && gdb_take_hex(words, value, reg->shown) && gdb_words_are_over(words) &&
+	    write_one(sets, reg, value) && store(sets))
+		gdb_text_put(reply, "OK");
+	else
+		gdb_text_put(reply, "E01");
+	free(sets);
+}
+
+void gdb_put_expedited(struct gdb_thread *thread, struct gdb_text *reply)
+{
+	struct kymo_gdb *gdb = thread->gdb;
+	struct user_regs_struct general;
+
+	if (!need_list(gdb) || kymo_engine_get_registers(thread->engine, &general))
+		return;
+	for (size_t i = 0; i < 3; i++) {
+		const unsigned int number = kymo_registers_expedited[i];
+
+		gdb_text_format(reply, "%02x:", number);
+		gdb_text_hex(reply, (const uint8_t *)&general + gdb->registers[number].offset,
+			     gdb->registers[number].size);
+		gdb_text_put(reply, ";");
+	}
+}
+
+int gdb_get_pc(struct gdb_thread *thread, uint64_t *ret)
+{
+	struct user_regs_struct general;
+	int err = kymo_engine_get_registers(thread->engine, &general);
+
+	if (!err)
+		*ret = general.rip;
+	return err;
+}
+
+int gdb_set_pc(struct gdb_thread *thread, uint64_t pc)
+{
+	struct user_regs_struct general;
+	int err = kymo_engine_get_registers(thread->engine, &general);
+
+	if (err)
+		return err;
+	general.rip = pc;
+	return kymo_engine_set_registers(thread->engine, &general);
+}
+
+void gdb_describe_target(struct kymo_gdb *gdb, struct gdb_text *text)
+{
+	const char *feature = "";
+
+	if (!need_list(gdb))
+		return;
+	gdb_text_format(text,
+			"<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target><architecture>%s"
+			"</architecture><osabi>GNU/Linux</osabi>",
+			kymo_registers_architecture());
+	for (size_t i = 0; i < gdb->n_registers; i++) {
+		const struct kymo_register *reg = &gdb->registers[i];
+
+		if (strcmp(feature, reg->feature)) {
+			gdb_text_format(text, "%s<feature name=\"%s\">%s", *feature ? "</feature>" : "", reg->feature,
+					kymo_registers_types(reg->feature));
+			feature = reg->feature;
+		}
+		gdb_text_format(text, "<reg name=\"%s\" bitsize=\"%u\" type=\"%s\" regnum=\"%zu\"", reg->name,
+				8u * reg->shown, reg->type, i);
+		if (reg->group)
+			gdb_text_format(text, " group=\"%s\"", reg->group);
+		gdb_text_put(text, "/>");
+	}
+	gdb_text_put(text, "</feature></target>");
+}

@@ -1,0 +1,22 @@
+/* Registers of threads that stand still, and their description. On the hub's thread. */
+#ifndef KYMO_GDB_REGISTERS_H
+#define KYMO_GDB_REGISTERS_H
+
+#include "gdb/state.h"
+
+/* g, G, p, P. */
+void gdb_read_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+void gdb_write_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+void gdb_read_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+
+/* Frame and stack pointer and program counter, as stop replies have them. */
+void gdb_put_expedited(struct gdb_thread *thread, struct gdb_text *reply);
+
+int gdb_get_pc(struct gdb_thread *thread, uint64_t *ret);
+int gdb_set_pc(struct gdb_thread *thread, uint64_t pc);
+
+/* target.xml. */
+void gdb_describe_target(struct kymo_gdb *gdb, struct gdb_text *text);
+
+#endif

@@ -1,0 +1,159 @@
+#include "gdb/resume.h"
+
+#include "gdb/registers.h"
+#include "gdb/run.h"
+#include "gdb/signals.h"
+#include "gdb/thread.h"
+
+enum { ACTIONS_MAX = 64 };
+
+struct action {
+	struct gdb_id who;
+	struct gdb_resumption how;
+	bool is_stop;
+};
+
+static const struct action *find_action(const struct action *actions, size_t n, const struct gdb_thread *thread)
+{
+	for (size_t i = 0; i < n; i++)
+		if (gdb_id_includes(&actions[i].who, thread))
+			return actions[i].is_stop ? NULL : &actions[i];
+	return NULL;
+}
+
+/* An event that waits to be told is told, and nothing runs. */
+static bool is_any_pending(const struct kymo_gdb *gdb, const struct action *actions, size_t n)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (find_action(actions, n, gdb->threads.items[i]) && gdb_is_pending(gdb->threads.items[i]))
+			return true;
+	return gdb->ends.n > 0;
+}
+
+static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n, struct gdb_text *reply)
+{
+	size_t n_resumed = 0;
+
+	if (is_any_pending(gdb, actions, n)) {
+		gdb->state = GDB_STOPPING;
+		gdb_wake(gdb);
+		return;
+	}
+	gdb->state = GDB_RUNNING;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+		const struct action *action = thread->is_dead ? NULL : find_action(actions, n, thread);
+
+		if (!action)
+			continue;
+		gdb_resume(thread, &action->how);
+		n_resumed++;
+	}
+	if (n_resumed)
+		return;
+	gdb->state = GDB_STOPPED;
+	gdb_text_put(reply, "E01");
+}
+
+static bool take_signal(struct gdb_words *words, int *ret)
+{
+	int signal;
+
+	if (!gdb_take_int(words, &signal))
+		return false;
+	*ret = gdb_signal_to(signal);
+	return true;
+}
+
+/* "c", "C05", "s", "S05", "r1000,1010", "t". */
+static bool take_how(struct gdb_words *words, struct action *action)
+{
+	struct gdb_resumption *how = &action->how;
+
+	if (gdb_take_char(words, 'c'))
+		return true;
+	if (gdb_take_char(words, 'C'))
+		return take_signal(words, &how->signal);
+	how->is_step = true;
+	if (gdb_take_char(words, 's'))
+		return true;
+	if (gdb_take_char(words, 'S'))
+		return take_signal(words, &how->signal);
+	if (gdb_take_char(words, 'r'))
+		return gdb_take_number(words, &how->range_start) && gdb_take_char(words, ',') &&
+		       gdb_take_number(words, &how->range_end);
+	action->is_stop = true;
+	return gdb_take_char(words, 't');
+}
+
+static bool take_action(struct gdb_words *words, struct action *ret)
+{
+	*ret = (struct action){ .who = { -1, -1 } };
+	return take_how(words, ret) && (!gdb_take_char(words, ':') || gdb_take_id(words, &ret->who));
+}
+
+void gdb_continue_as_told(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct action actions[ACTIONS_MAX];
+	bool is_good = true;
+	size_t n = 0;
+
+	while (is_good && n < ACTIONS_MAX) {
+		is_good = take_action(words, &actions[n++]);
+		if (!is_good || !gdb_take_char(words, ';'))
+			break;
+	}
+	if (is_good && gdb_words_are_over(words))
+		resume(gdb, actions, n, reply);
+	else
+		gdb_text_put(reply, "E01");
+}
+
+/* By the older packets: the thread of Hc steps or gets the signal, the others go on, where it means all. */
+static void resume_old(struct kymo_gdb *gdb, bool is_step, int signal, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct gdb_thread *thread = gdb_thread_of(gdb, &gdb->running);
+	struct action actions[2] = { { .how = { .is_step = is_step, .signal = signal } }, { .who = { -1, -1 } } };
+	uint64_t pc;
+
+	if (!thread) {
+		gdb_text_put(reply, "E03");
+		return;
+	}
+	if (!gdb_words_are_over(words) && (!gdb_take_number(words, &pc) || gdb_set_pc(thread, pc))) {
+		gdb_text_put(reply, "E01");
+		return;
+	}
+	actions[0].who = (struct gdb_id){ thread->process->pid, thread->tid };
+	resume(gdb, actions, gdb->running.tid > 0 ? 1 : 2, reply);
+}
+
+void gdb_continue(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	resume_old(gdb, false, 0, words, reply);
+}
+
+void gdb_step(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	resume_old(gdb, true, 0, words, reply);
+}
+
+static void resume_with_signal(struct kymo_gdb *gdb, bool is_step, struct gdb_words *words, struct gdb_text *reply)
+{
+	int signal;
+
+	if (!take_signal(words, &signal) || (!gdb_words_are_over(words) && !gdb_take_char(words, ';')))
+		gdb_text_put(reply, "E01");
+	else
+		resume_old(gdb, is_step, signal, words, reply);
+}
+
+void gdb_continue_with_signal(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	resume_with_signal(gdb, false, words, reply);
+}
+
+void gdb_step_with_signal(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	resume_with_signal(gdb, true, words, reply);
+}

@@ -1,0 +1,224 @@
+#include "gdb/run.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "gdb/breakpoints.h"
+#include "gdb/tell.h"
+#include "gdb/thread.h"
+
+/* ---- stopping -------------------------------------------------------------------------------- */
+
+void gdb_wake(struct kymo_gdb *gdb)
+{
+	const uint64_t one = 1;
+
+	kymo_write_all(gdb->wake, &one, sizeof(one));
+}
+
+static bool do_all_stand(const struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (!gdb->threads.items[i]->is_dead && !gdb->threads.items[i]->is_stopped)
+			return false;
+	return true;
+}
+
+void gdb_look_whether_all_stand(struct kymo_gdb *gdb)
+{
+	if (gdb->state == GDB_STOPPING && do_all_stand(gdb))
+		gdb_wake(gdb);
+}
+
+static void ask(struct gdb_thread *thread)
+{
+	if (thread->is_dead || thread->is_stopped || thread->is_asked)
+		return;
+	thread->is_asked = true;
+	if (kymo_engine_control(thread->engine, KYMO_ACTION_STOP))
+		return;
+	thread->is_stopped = true;
+	thread->is_pending |= thread->is_settling;
+	thread->is_settling = false;
+}
+
+void gdb_stop_all(struct kymo_gdb *gdb)
+{
+	gdb->state = GDB_STOPPING;
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		ask(gdb->threads.items[i]);
+	gdb_look_whether_all_stand(gdb);
+}
+
+void gdb_note(struct gdb_thread *thread, const struct gdb_event *event)
+{
+	struct kymo_gdb *gdb = thread->gdb;
+
+	thread->event = *event;
+	thread->is_pending = thread->is_stopped = true;
+	thread->was_told = thread->is_stepping = false;
+	if (gdb->state == GDB_RUNNING)
+		gdb_stop_all(gdb);
+	else
+		gdb_look_whether_all_stand(gdb);
+}
+
+/* ---- going on -------------------------------------------------------------------------------- */
+
+/* Of a thread that stands before a signal which the client was told: this one, or none. */
+static void settle_signal(struct gdb_thread *thread, int signal)
+{
+	siginfo_t info = thread->info;
+
+	if (signal && info.si_signo != signal) {
+		memset(&info, 0, sizeof(info));
+		info.si_signo = signal;
+		info.si_code = SI_USER;
+		info.si_pid = getpid();
+		info.si_uid = getuid();
+	}
+	if (thread->is_at_signal && kymo_engine_set_signal(thread->engine, signal, &info) == 0)
+		signal = 0;
+	if (signal)
+		kymo_engine_inject(thread->engine, &info);
+	thread->is_at_signal = false;
+}
+
+void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
+{
+	struct user_regs_struct registers;
+
+	settle_signal(thread, how->signal);
+	thread->is_stopped = thread->is_asked = thread->was_told = thread->is_pending = false;
+	thread->is_stepping = how->is_step;
+	thread->range_start = how->range_start;
+	thread->range_end = how->range_end;
+	if (how->is_step && !kymo_engine_get_registers(thread->engine, &registers))
+		thread->step_pc = registers.rip;
+	if (kymo_engine_control(thread->engine, how->is_step ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME) == -ESRCH)
+		thread->is_dead = true; /* its end is about to be told */
+}
+
+bool gdb_is_pending(struct gdb_thread *thread)
+{
+	struct user_regs_struct registers;
+
+	if (!thread->is_pending || thread->is_dead)
+		return false;
+	if (thread->event.kind != GDB_EVENT_BREAK)
+		return true;
+	if (gdb_has_breakpoint(thread->process, thread->event.address) &&
+	    !kymo_engine_get_registers(thread->engine, &registers) && registers.rip == thread->event.address)
+		return true;
+	thread->is_pending = false;
+	return false;
+}
+
+/* As gdbserver has it: without QProgramSignals, what gdb does not pass by default is dropped. */
+static int signal_at_detach(const struct gdb_thread *thread)
+{
+	const int signal = thread->event.kind == GDB_EVENT_SIGNAL ? thread->event.signal : 0;
+
+	if (!signal || !thread->gdb->knows_for_program)
+		return signal == SIGTRAP || signal == SIGINT ? 0 : signal;
+	return thread->gdb->for_program & 1ull << (signal - 1) ? signal : 0;
+}
+
+/* A signal that the client was not told is the program's, as it came. */
+void gdb_settle_for_good(struct gdb_thread *thread)
+{
+	if (thread->is_at_signal && thread->was_told)
+		settle_signal(thread, signal_at_detach(thread));
+	thread->is_at_signal = thread->is_pending = thread->is_stepping = thread->was_told = false;
+}
+
+static void let_run(struct gdb_thread *thread)
+{
+	gdb_settle_for_good(thread);
+	thread->is_stopped = thread->is_asked = false;
+	kymo_engine_control(thread->engine, KYMO_ACTION_RESUME);
+}
+
+void gdb_let_run(struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && (!process || thread->process == process))
+			let_run(thread);
+	}
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+static struct gdb_thread *find_pending(const struct kymo_gdb *gdb)
+{
+	struct gdb_thread *found = NULL;
+
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!gdb_is_pending(thread))
+			continue;
+		if (thread->event.kind == GDB_EVENT_STEP)
+			return thread; /* what the client waits for first */
+		found = found ? found : thread;
+	}
+	return found;
+}
+
+static void tell_thread(struct gdb_thread *thread, struct gdb_text *reply)
+{
+	struct kymo_gdb *gdb = thread->gdb;
+
+	thread->is_pending = false;
+	thread->was_told = true;
+	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
+	gdb_tell_stop(thread, reply);
+}
+
+static void tell_end(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	const struct gdb_end end = gdb->ends.items[0];
+	struct gdb_process *process = end.tid ? NULL : gdb_find_process(gdb, end.pid);
+
+	gdb->ends.n--;
+	memmove(gdb->ends.items, gdb->ends.items + 1, gdb->ends.n * sizeof(*gdb->ends.items));
+	gdb_tell_end(gdb, &end, reply);
+	if (process)
+		gdb_drop_process(gdb, process);
+}
+
+bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	struct gdb_thread *thread;
+
+	if (gdb->state != GDB_STOPPING || !do_all_stand(gdb))
+		return false;
+	if (!gdb->ends.n && !gdb_any_thread(gdb, 0))
+		return false; /* their process ends, or executes something, which is about to be told */
+	gdb->state = GDB_STOPPED;
+	if (gdb->ends.n) {
+		gdb->is_interrupted = false;
+		tell_end(gdb, reply);
+		return true;
+	}
+	thread = find_pending(gdb);
+	if (!thread && gdb->is_interrupted) {
+		thread = gdb_general_thread(gdb);
+		if (!thread)
+			thread = gdb_any_thread(gdb, 0);
+		if (thread)
+			thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT, .signal = SIGINT };
+	}
+	gdb->is_interrupted = false;
+	if (thread)
+		tell_thread(thread, reply);
+	else if (gdb->has_no_resumed)
+		gdb_text_put(reply, "N");
+	else
+		gdb_text_put(reply, "S00");
+	return true;
+}

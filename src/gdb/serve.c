@@ -1,0 +1,352 @@
+/*
+ * A stub's beginning and end, and the connection to its client. This is the main thread's: it reads, has packets
+ * answered, and writes. What threads do it learns by an eventfd.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "gdb/breakpoints.h"
+#include "gdb/events.h"
+#include "gdb/files.h"
+#include "gdb/gdb.h"
+#include "gdb/packet.h"
+#include "gdb/packets.h"
+#include "gdb/process.h"
+#include "gdb/run.h"
+#include "gdb/settings.h"
+#include "gdb/state.h"
+#include "gdb/thread.h"
+#include "hub/hub.h"
+#include "proc/proc.h"
+
+enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000, STOP_MS = 60000 };
+
+struct connection {
+	struct kymo_gdb *gdb;
+	int in, out;
+	struct gdb_reader reader;
+	struct gdb_text reply, last; /* data; the whole packet that was sent last */
+	bool is_lost, is_running;
+};
+
+/* ---- a stub ---------------------------------------------------------------------------------- */
+
+struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struct kymo_gdb **ret)
+{
+	struct kymo_gdb *gdb = calloc(1, sizeof(*gdb));
+	int err;
+
+	if (!gdb)
+		return &kymo_error_no_memory;
+	gdb->options = *options;
+	gdb_init_files(gdb);
+	gdb->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = gdb->wake < 0 ? -errno : kymo_hub_create(&gdb->hub);
+	if (err) {
+		if (gdb->wake >= 0)
+			close(gdb->wake);
+		free(gdb);
+		return kymo_begin_error(err);
+	}
+	*ret = gdb;
+	return NULL;
+}
+
+void kymo_gdb_destroy(struct kymo_gdb *gdb)
+{
+	if (!gdb)
+		return;
+	gdb_leave_all(gdb);
+	kymo_hub_destroy(gdb->hub);
+	while (gdb->processes.n)
+		gdb_drop_process(gdb, gdb->processes.items[0]);
+	kymo_vec_deinit(&gdb->processes);
+	kymo_vec_deinit(&gdb->threads);
+	kymo_vec_deinit(&gdb->ends);
+	gdb_free_environment(gdb);
+	gdb_free_argv(gdb);
+	gdb_close_files(gdb);
+	gdb_text_deinit(&gdb->document);
+	free(gdb->registers);
+	close(gdb->wake);
+	free(gdb);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void debug(const struct kymo_gdb *gdb, char direction, const char *bytes, size_t n)
+{
+	if (gdb->options.debug)
+		gdb->options.debug(gdb->options.data, direction, bytes, n);
+}
+
+static void wait_to_write(struct connection *connection)
+{
+	struct pollfd fd = { .fd = connection->out, .events = POLLOUT };
+
+	if (poll(&fd, 1, WRITE_MS) <= 0 || fd.revents & (POLLERR | POLLNVAL))
+		connection->is_lost = true;
+}
+
+static void write_bytes(struct connection *connection, const char *bytes, size_t n)
+{
+	while (n && !connection->is_lost) {
+		ssize_t done = send(connection->out, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (done < 0 && errno == ENOTSOCK)
+			done = write(connection->out, bytes, n);
+		if (done >= 0) {
+			bytes += done;
+			n -= (size_t)done;
+		} else if (errno == EAGAIN) {
+			wait_to_write(connection);
+		} else if (errno != EINTR) {
+			connection->is_lost = true;
+		}
+	}
+}
+
+static void send_reply(struct connection *connection)
+{
+	gdb_text_clear(&connection->last);
+	if (connection->reply.has_failed) {
+		gdb_text_clear(&connection->reply);
+		gdb_text_put(&connection->reply, "E12");
+	}
+	debug(connection->gdb, '>', connection->reply.items, connection->reply.n);
+	gdb_packet_frame(&connection->last, connection->reply.items, connection->reply.n);
+	if (connection->last.has_failed)
+		connection->is_lost = true;
+	write_bytes(connection, connection->last.items, connection->last.n);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void answer(struct connection *connection, const struct gdb_text *packet)
+{
+	const bool has_acks = !connection->gdb->has_no_acks;
+
+	debug(connection->gdb, '<', packet->items, packet->n);
+	if (has_acks)
+		write_bytes(connection, "+", 1);
+	if (connection->is_running)
+		return; /* threads run: there is nothing that could be asked */
+	gdb_text_clear(&connection->reply);
+	switch (gdb_answer(connection->gdb, packet->items, packet->n, &connection->reply)) {
+	case GDB_ANSWERED:
+		send_reply(connection);
+		return;
+	case GDB_RUNS:
+		connection->is_running = true;
+		return;
+	case GDB_MUTE:
+		return;
+	}
+}
+
+static void interrupt(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	if (gdb->state != GDB_RUNNING)
+		return;
+	gdb->is_interrupted = true;
+	gdb_stop_all(gdb);
+}
+
+static void take(struct connection *connection, const char *bytes, size_t n)
+{
+	const char *at = bytes, *end = bytes + n;
+
+	while (at < end && !connection->is_lost && !connection->gdb->is_over) {
+		switch (gdb_reader_take(&connection->reader, &at, end)) {
+		case GDB_INPUT_PACKET:
+			answer(connection, &connection->reader.packet);
+			break;
+		case GDB_INPUT_BROKEN:
+			if (!connection->gdb->has_no_acks)
+				write_bytes(connection, "-", 1);
+			break;
+		case GDB_INPUT_NAK:
+			if (!connection->gdb->has_no_acks)
+				write_bytes(connection, connection->last.items, connection->last.n);
+			break;
+		case GDB_INPUT_INTERRUPT:
+			if (connection->is_running)
+				kymo_hub_run(connection->gdb->hub, interrupt, connection->gdb);
+			break;
+		case GDB_INPUT_ACK:
+		case GDB_INPUT_NONE:
+			break;
+		}
+	}
+}
+
+static void read_some(struct connection *connection)
+{
+	char bytes[READ_SIZE];
+	ssize_t n = read(connection->in, bytes, sizeof(bytes));
+
+	if (n > 0)
+		take(connection, bytes, (size_t)n);
+	else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+		connection->is_lost = true;
+}
+
+/* ---- what threads do ------------------------------------------------------------------------- */
+
+struct collect {
+	struct connection *connection;
+	bool is_told;
+};
+
+static void collect(void *data)
+{
+	struct collect *it = data;
+	struct kymo_gdb *gdb = it->connection->gdb;
+
+	gdb_text_clear(&it->connection->reply);
+	it->is_told = gdb_collect(gdb, &it->connection->reply);
+	if (it->is_told && !gdb->processes.n && !gdb->is_extended)
+		gdb->is_over = true;
+}
+
+static void look(struct connection *connection)
+{
+	struct collect it = { .connection = connection };
+	uint64_t count;
+
+	while (read(connection->gdb->wake, &count, sizeof(count)) == sizeof(count))
+		;
+	if (!connection->is_running)
+		return;
+	kymo_hub_run(connection->gdb->hub, collect, &it);
+	if (!it.is_told)
+		return;
+	connection->is_running = false;
+	send_reply(connection);
+}
+
+/* ---- clients come and go --------------------------------------------------------------------- */
+
+static void begin(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	gdb->is_client = true;
+	gdb->is_extended = gdb->options.is_extended;
+	gdb->is_over = false;
+	gdb->has_no_acks = false;
+	gdb->has_multiprocess = gdb->has_forks = gdb->has_vforks = gdb->has_execs = false;
+	gdb->has_no_resumed = gdb->has_swbreak = gdb->has_hwbreak = false;
+	gdb->general = gdb->running = (struct gdb_id){ 0, 0 };
+	gdb_stop_all(gdb);
+}
+
+static void begin_stopped(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	gdb->state = GDB_STOPPED;
+}
+
+static void forget_settings(struct kymo_gdb *gdb)
+{
+	gdb->passed = gdb->for_program = 0;
+	gdb->knows_for_program = gdb->wants_threads = gdb->is_interrupted = false;
+	for (size_t i = 0; i < gdb->processes.n; i++)
+		gdb->processes.items[i]->catches_calls = false;
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (!gdb->threads.items[i]->is_dead)
+			gdb_set_mask(gdb->threads.items[i]);
+}
+
+static void forget_ended(struct kymo_gdb *gdb)
+{
+	gdb->ends.n = 0;
+	for (size_t i = gdb->processes.n; i-- > 0;)
+		if (gdb->processes.items[i]->has_ended)
+			gdb_drop_process(gdb, gdb->processes.items[i]);
+}
+
+/* What the stub has launched waits for the next client. Signals that this one was told wait for it, too. */
+static void end(void *data)
+{
+	struct kymo_gdb *gdb = data;
+	bool waits = gdb->state == GDB_STOPPED;
+
+	gdb_remove_all(gdb);
+	gdb->is_client = false;
+	forget_ended(gdb);
+	for (size_t i = 0; i < gdb->processes.n; i++)
+		waits &= gdb->processes.items[i]->is_launched;
+	if (!waits) {
+		gdb_let_run(gdb, NULL);
+		gdb->state = GDB_RUNNING;
+	}
+	forget_settings(gdb);
+}
+
+/* A reply that is the last one arrives before the connection ends by what the client still sends. */
+static void linger(const struct connection *connection)
+{
+	struct pollfd fd = { .fd = connection->in, .events = POLLIN };
+	const uint64_t until = kymo_now_ns() + LINGER_MS * 1000000ull;
+	char bytes[64];
+
+	while (kymo_now_ns() < until && poll(&fd, 1, 100) >= 0)
+		if (fd.revents && read(connection->in, bytes, sizeof(bytes)) <= 0)
+			return;
+}
+
+static bool is_woken(int wake)
+{
+	struct pollfd fd = { .fd = wake, .events = POLLIN };
+
+	return wake >= 0 && poll(&fd, 1, 0) > 0;
+}
+
+static void serve(struct connection *connection, int wake)
+{
+	struct kymo_gdb *gdb = connection->gdb;
+	struct pollfd fds[] = { { .fd = connection->in, .events = POLLIN },
+				{ .fd = gdb->wake, .events = POLLIN },
+				{ .fd = wake, .events = POLLIN } };
+
+	while (!connection->is_lost && !gdb->is_over && !is_woken(wake)) {
+		if (poll(fds, kymo_countof(fds), -1) < 0)
+			continue;
+		if (fds[1].revents)
+			look(connection);
+		if (fds[0].revents && !gdb->is_over)
+			read_some(connection);
+	}
+	if (gdb->is_over && !connection->is_lost)
+		linger(connection);
+}
+
+enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake)
+{
+	struct connection connection = { .gdb = gdb, .in = in, .out = out };
+
+	kymo_hub_run(gdb->hub, begin, gdb);
+	if (gdb_wait_for_stop(gdb, STOP_MS, wake)) {
+		kymo_hub_run(gdb->hub, begin_stopped, gdb);
+		serve(&connection, wake);
+	}
+	kymo_hub_run(gdb->hub, end, gdb);
+	gdb_close_files(gdb);
+	gdb_reader_deinit(&connection.reader);
+	gdb_text_deinit(&connection.reply);
+	gdb_text_deinit(&connection.last);
+	if (is_woken(wake))
+		return KYMO_GDB_WOKEN;
+	return gdb->is_over || (!gdb->processes.n && !gdb->is_extended) ? KYMO_GDB_OVER : KYMO_GDB_LEFT;
+}

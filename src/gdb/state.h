@@ -1,0 +1,128 @@
+/*
+ * What a stub knows. All of it belongs to the hub's thread: callbacks and what kymo_hub_run() executes. What the main
+ * thread has for itself is in serve.c.
+ */
+#ifndef KYMO_GDB_STATE_H
+#define KYMO_GDB_STATE_H
+
+#include <limits.h>
+
+#include "arch/registers.h"
+#include "base/vec.h"
+#include "gdb/gdb.h"
+#include "gdb/text.h"
+#include "gdb/words.h"
+#include "kymo/engine.h"
+
+enum gdb_event_kind {
+	GDB_EVENT_NONE,
+	GDB_EVENT_SIGNAL,
+	GDB_EVENT_BREAK,
+	GDB_EVENT_WATCH,
+	GDB_EVENT_STEP,
+	GDB_EVENT_FORK,
+	GDB_EVENT_VFORK,
+	GDB_EVENT_VFORK_DONE,
+	GDB_EVENT_EXEC,
+	GDB_EVENT_ENTRY,
+	GDB_EVENT_RETURN,
+	GDB_EVENT_CREATED,
+	GDB_EVENT_INTERRUPT, /* ^C, and what a client finds when it comes */
+};
+
+struct gdb_event {
+	enum gdb_event_kind kind;
+	int signal;       /* the kernel's number */
+	uint64_t address; /* of the breakpoint, of what is watched */
+	int watch;        /* enum kymo_watch */
+	uint64_t number;  /* of the system call */
+	pid_t child;
+};
+
+/* What the client has inserted. `type` is that of Z packets. */
+struct gdb_break {
+	int type;
+	uint64_t address;
+	size_t size;
+};
+
+struct gdb_process {
+	pid_t pid;
+	bool is_launched;
+	unsigned int execs_left; /* of a launched one, until it is the program */
+	bool has_ended;
+	int status;
+	KYMO_VEC(struct gdb_break) breaks;
+	bool catches_calls, catches_all_calls;
+	KYMO_VEC(uint64_t) calls;
+};
+
+struct gdb_watch {
+	unsigned int slot;
+	size_t index; /* in its kind */
+	struct gdb_break what;
+};
+
+struct gdb_thread {
+	struct kymo_gdb *gdb;
+	struct kymo_engine *engine; /* a reference */
+	struct gdb_process *process;
+	pid_t tid;
+	bool is_dead;    /* told by DEATH; its end is still to come */
+	bool is_stopped; /* stands still, and is known to */
+	bool is_asked;   /* to stop */
+	bool is_settling; /* stops when its exec has returned */
+	bool is_pending; /* `event` has yet to be told */
+	bool was_told;   /* … was, at the last stop */
+	bool is_stepping, is_vforking;
+	bool needs_watches;
+	struct gdb_event event;
+	siginfo_t info;      /* of the last signal, or what stands for one */
+	bool is_at_signal;   /* stands before a signal, which it gets or not */
+	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
+	uint64_t step_pc;                /* where it began */
+	KYMO_VEC(struct gdb_watch) watches;
+};
+
+enum gdb_state { GDB_STOPPED, GDB_RUNNING, GDB_STOPPING };
+
+struct gdb_end {
+	pid_t pid, tid; /* tid 0: of the process */
+	int status;
+	bool is_launched;
+};
+
+struct kymo_gdb {
+	struct kymo_gdb_options options;
+	struct kymo_hub *hub;
+	int wake; /* an eventfd: the main thread has something to collect */
+	enum gdb_state state;
+	KYMO_VEC(struct gdb_process *) processes;
+	KYMO_VEC(struct gdb_thread *) threads;
+	KYMO_VEC(struct gdb_end) ends; /* to be told */
+	bool is_client, is_interrupted, is_attaching;
+	int start_error;
+
+	/* What the client has said. */
+	bool has_multiprocess, has_forks, has_vforks, has_execs, has_no_resumed, has_swbreak, has_hwbreak;
+	bool wants_threads; /* QThreadEvents */
+	bool is_extended, is_over, has_no_acks;
+	bool lets_randomize;
+	uint64_t passed;      /* bit N - 1: signal N is for the program alone */
+	uint64_t for_program; /* … may be delivered, of QProgramSignals */
+	bool knows_for_program;
+	struct gdb_id general, running; /* H */
+	size_t next_thread;             /* of qsThreadInfo */
+	char **environment;             /* of what is launched; NULL: this process' own */
+	char folder[PATH_MAX];          /* or "" */
+	char **last_argv;
+	pid_t files_of; /* vFile:setfs */
+	int files[64];  /* descriptors, -1: free */
+
+	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */
+	size_t n_registers;
+	struct gdb_text document; /* qXfer: what is being read, and of which object */
+	char document_name[64];
+};
+
+#endif

@@ -1,0 +1,83 @@
+#include "gdb/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+void gdb_text_deinit(struct gdb_text *text)
+{
+	kymo_vec_deinit(text);
+	text->has_failed = false;
+}
+
+void gdb_text_clear(struct gdb_text *text)
+{
+	text->n = 0;
+	text->has_failed = false;
+}
+
+void gdb_text_bytes(struct gdb_text *text, const void *bytes, size_t n)
+{
+	if (!n)
+		return;
+	if (text->has_failed || !kymo_vec_reserve(text, text->n + n)) {
+		text->has_failed = true;
+		return;
+	}
+	memcpy(text->items + text->n, bytes, n);
+	text->n += n;
+}
+
+void gdb_text_put(struct gdb_text *text, const char *string)
+{
+	gdb_text_bytes(text, string, strlen(string));
+}
+
+void gdb_text_format(struct gdb_text *text, const char *format, ...)
+{
+	char *string = NULL;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&string, format, args);
+	va_end(args);
+	if (n < 0) {
+		text->has_failed = true;
+		return;
+	}
+	gdb_text_bytes(text, string, (size_t)n);
+	free(string);
+}
+
+void gdb_text_hex(struct gdb_text *text, const void *bytes, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	const uint8_t *at = bytes;
+
+	if (text->has_failed || !kymo_vec_reserve(text, text->n + 2 * n)) {
+		text->has_failed = true;
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		text->items[text->n++] = digits[at[i] >> 4];
+		text->items[text->n++] = digits[at[i] & 15];
+	}
+}
+
+void gdb_text_xml(struct gdb_text *text, const char *string)
+{
+	for (; *string; string++) {
+		const unsigned char c = (unsigned char)*string;
+
+		if (strchr("<>&\"'", c))
+			gdb_text_format(text, "&#%d;", c);
+		else if (c < 0x20 || c >= 0x7f)
+			gdb_text_put(text, "?");
+		else
+			gdb_text_bytes(text, string, 1);
+	}
+}

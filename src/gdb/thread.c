@@ -1,0 +1,97 @@
+#include "gdb/thread.h"
+
+#include <stdlib.h>
+
+struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid)
+{
+	for (size_t i = 0; i < gdb->processes.n; i++)
+		if (gdb->processes.items[i]->pid == pid)
+			return gdb->processes.items[i];
+	return NULL;
+}
+
+struct gdb_process *gdb_add_process(struct kymo_gdb *gdb, pid_t pid)
+{
+	struct gdb_process *process = calloc(1, sizeof(*process));
+
+	if (!process || !kymo_vec_push(&gdb->processes, process)) {
+		free(process);
+		return NULL;
+	}
+	process->pid = pid;
+	return process;
+}
+
+void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process)
+{
+	for (size_t i = 0; i < gdb->processes.n; i++) {
+		if (gdb->processes.items[i] != process)
+			continue;
+		gdb->processes.items[i] = gdb->processes.items[--gdb->processes.n];
+		kymo_vec_deinit(&process->breaks);
+		kymo_vec_deinit(&process->calls);
+		free(process);
+		return;
+	}
+}
+
+struct gdb_thread *gdb_find_thread(const struct kymo_gdb *gdb, pid_t pid, pid_t tid)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && thread->tid == tid && (!pid || thread->process->pid == pid))
+			return thread;
+	}
+	return NULL;
+}
+
+struct gdb_thread *gdb_any_thread(const struct kymo_gdb *gdb, pid_t pid)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && (pid <= 0 || thread->process->pid == pid))
+			return thread;
+	}
+	return NULL;
+}
+
+struct gdb_thread *gdb_thread_of(const struct kymo_gdb *gdb, const struct gdb_id *id)
+{
+	if (id->tid > 0)
+		return gdb_find_thread(gdb, id->pid > 0 ? id->pid : 0, id->tid);
+	return gdb_any_thread(gdb, id->pid);
+}
+
+struct gdb_thread *gdb_general_thread(const struct kymo_gdb *gdb)
+{
+	return gdb_thread_of(gdb, &gdb->general);
+}
+
+bool gdb_id_includes(const struct gdb_id *id, const struct gdb_thread *thread)
+{
+	return (id->pid <= 0 || id->pid == thread->process->pid) && (id->tid <= 0 || id->tid == thread->tid);
+}
+
+void gdb_put_id(const struct kymo_gdb *gdb, struct gdb_text *text, pid_t pid, pid_t tid)
+{
+	if (gdb->has_multiprocess)
+		gdb_text_format(text, "p%x.%x", (unsigned int)pid, (unsigned int)tid);
+	else
+		gdb_text_format(text, "%x", (unsigned int)tid);
+}
+
+void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		if (gdb->threads.items[i] != thread)
+			continue;
+		gdb->threads.n--;
+		for (; i < gdb->threads.n; i++) /* in the order in which they were made */
+			gdb->threads.items[i] = gdb->threads.items[i + 1];
+		thread->is_dead = true;
+		kymo_engine_put(thread->engine); /* the struct goes with the last reference */
+		return;
+	}
+}

@@ -1,0 +1,32 @@
+/* Processes and threads of a stub. On the hub's thread. */
+#ifndef KYMO_GDB_THREAD_H
+#define KYMO_GDB_THREAD_H
+
+#include "gdb/state.h"
+
+struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid);
+struct gdb_process *gdb_add_process(struct kymo_gdb *gdb, pid_t pid);
+void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process);
+
+/* A thread that lives, of any process or of that (pid 0). */
+struct gdb_thread *gdb_find_thread(const struct kymo_gdb *gdb, pid_t pid, pid_t tid);
+
+/* The first one of a process that lives; pid <= 0: of any. NULL: none. */
+struct gdb_thread *gdb_any_thread(const struct kymo_gdb *gdb, pid_t pid);
+
+/* The thread that an id means, the general one where it means any; NULL: there is none. */
+struct gdb_thread *gdb_thread_of(const struct kymo_gdb *gdb, const struct gdb_id *id);
+
+/* … of the packets that have none: as H has set it. */
+struct gdb_thread *gdb_general_thread(const struct kymo_gdb *gdb);
+
+/* Whether an id, which may be -1 or 0, includes a thread. */
+bool gdb_id_includes(const struct gdb_id *id, const struct gdb_thread *thread);
+
+/* "p1.2", or "2" for clients without multiprocess. */
+void gdb_put_id(const struct kymo_gdb *gdb, struct gdb_text *text, pid_t pid, pid_t tid);
+
+/* It is no thread of the stub any more. Its struct goes with the engine. */
+void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread);
+
+#endif

@@ -1,0 +1,21 @@
+/* Register sets of threads that an engine has stopped, other than the general ones of include/kymo/engine.h. For the
+ * stub; of another process' hub they are not available. */
+#ifndef KYMO_HUB_REGSET_H
+#define KYMO_HUB_REGSET_H
+
+#include <stddef.h>
+
+struct kymo_engine;
+
+/*
+ * The extended state (NT_X86_XSTATE) of a thread that stands still: in callbacks, and while the engine's STOP holds.
+ * Reading stores at most `size` bytes, and how many there are. Writing takes an image that was read.
+ *
+ *   -EAGAIN   the thread does not stand still
+ *   -ESRCH    it is dead, or the engine is detached
+ *   -ENODEV   the processor has none
+ */
+int kymo_engine_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret);
+int kymo_engine_set_xstate(struct kymo_engine *engine, const void *image, size_t size);
+
+#endif
