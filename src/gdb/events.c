@@ -278,7 +278,8 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 	thread->is_dead = true;
 	if (gdb->wants_threads && thread->tid != thread->process->pid)
 		note_end(gdb, &(struct gdb_end){ thread->process->pid, thread->tid, report->status, false });
-	else if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, 0) && !does_any_run(gdb))
+	else if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, thread->process->pid) &&
+		 !does_any_run(gdb))
 		gdb_stop_all(gdb); /* what still is there was not to run */
 	else
 		gdb_look_whether_all_stand(gdb);

@@ -191,21 +191,30 @@ static void tell_end(struct kymo_gdb *gdb, struct gdb_text *reply)
 		gdb_drop_process(gdb, process);
 }
 
+/* No thread of a process is left, and its end is about to be told. */
+static bool is_end_coming(const struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->processes.n; i++)
+		if (!gdb->processes.items[i]->has_ended && !gdb_any_thread(gdb, gdb->processes.items[i]->pid))
+			return true;
+	return false;
+}
+
 bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread;
 
 	if (gdb->state != GDB_STOPPING || !do_all_stand(gdb))
 		return false;
-	if (!gdb->ends.n && !gdb_any_thread(gdb, 0))
-		return false; /* their process ends, or executes something, which is about to be told */
+	thread = find_pending(gdb);
+	if (!gdb->ends.n && !thread && is_end_coming(gdb))
+		return false;
 	gdb->state = GDB_STOPPED;
 	if (gdb->ends.n) {
 		gdb->is_interrupted = false;
 		tell_end(gdb, reply);
 		return true;
 	}
-	thread = find_pending(gdb);
 	if (!thread && gdb->is_interrupted) {
 		thread = gdb_general_thread(gdb);
 		if (!thread)

@@ -189,9 +189,12 @@ static const struct hub_break *find_own(struct task *task)
 
 	if (!task->is_at_breakpoint)
 		return NULL;
-	if (space && !kymo_get_registers(task->tid, &registers) && registers.rip == task->told.rip)
+	if (kymo_get_registers(task->tid, &registers) || registers.rip != task->told.rip)
+		task->is_at_breakpoint = false;
+	else if (space)
 		b = hub_space_find(space, registers.rip);
-	task->is_at_breakpoint = b && b->owners;
+	if (task->is_at_breakpoint && !(b && b->owners))
+		hub_breakpoint_passed(task); /* it was removed: the instruction is executed now, and the next hit is news */
 	return task->is_at_breakpoint ? b : NULL;
 }
 
