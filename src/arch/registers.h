@@ -21,9 +21,9 @@ struct kymo_register {
 	const char *group;   /* or NULL */
 	const char *feature; /* "org.gnu.gdb.i386.core" */
 	enum kymo_register_set set;
-	uint32_t offset;  /* in its set */
-	uint8_t size;     /* bytes in the set */
-	uint8_t shown;    /* bytes that debuggers see; more than `size`: zeros follow */
+	uint32_t offset;   /* in its set */
+	uint8_t size;      /* bytes in the set */
+	uint8_t shown;     /* bytes that debuggers see; more than `size`: zeros follow */
 	uint8_t component; /* of the extended state: a bit's number in XSTATE_BV; 0, 1: the legacy area */
 };
 

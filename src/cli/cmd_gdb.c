@@ -13,7 +13,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "gdb/gdb.h"
-#include "gdb/listen.h"
 #include "procfs/info.h"
 
 enum { OPTION_PID = 1, OPTION_EXEC };

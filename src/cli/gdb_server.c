@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "gdb/gdb.h"
-#include "gdb/listen.h"
 #include "proc/proc.h"
 
 /* ---- signals --------------------------------------------------------------------------------- */

@@ -295,12 +295,30 @@ static const char snapshot[] =
 	"\n"
 	"  kymo snapshot 4242\n";
 
+static const char gdb[] =
+	"usage: kymo gdb [--exec-gdb] --pid PID\n"
+	"       kymo gdb [--exec-gdb] [--] COMMAND [ARGUMENT...]\n"
+	"\n"
+	"Let gdb debug a running process, or a command, which waits before its first instruction. The line to type "
+	"into\n"
+	"gdb is printed. gdb connects by a socket that only you can open. When it detaches or is gone, breakpoints "
+	"are\n"
+	"out, the process runs on, and kymo ends.\n"
+	"\n"
+	"  -p, --pid PID        this process\n"
+	"      --exec-gdb       start gdb, connected\n"
+	"\n"
+	"kymo-gdbserver takes the command line of gdbserver: kymo-gdbserver [--once] HOST:PORT|stdio PROGRAM [ARGS]\n"
+	"\n"
+	"  kymo gdb --pid 4242\n"
+	"  kymo gdb --exec-gdb -- ./app\n";
+
 static const struct {
 	const char *command, *text;
 } texts[] = {
-	{ "record", record }, { "report", report },     { "syscalls", syscalls }, { "threads", threads },
-	{ "list", list },     { "explain", explain },   { "status", status },     { "detach", detach },
-	{ "top", top },       { "snapshot", snapshot },
+	{ "record", record }, { "report", report },   { "syscalls", syscalls },   { "threads", threads },
+	{ "list", list },     { "explain", explain }, { "status", status },       { "detach", detach },
+	{ "top", top },       { "gdb", gdb },         { "snapshot", snapshot },
 };
 
 const char *cli_help(const char *command)

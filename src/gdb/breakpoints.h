@@ -1,4 +1,5 @@
-/* Breakpoints and watched memory of a client, through the hub: an engine of each thread has them. On the hub's thread. */
+/* Breakpoints and watched memory of a client, through the hub: an engine of each thread has them. On the hub's thread.
+ */
 #ifndef KYMO_GDB_BREAKPOINTS_H
 #define KYMO_GDB_BREAKPOINTS_H
 

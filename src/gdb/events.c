@@ -17,7 +17,8 @@
 #include "procfs/info.h"
 
 #define SEEN \
-	(KYMO_EVENT_QUIESCE | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
+	(KYMO_EVENT_QUIESCE | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | \
+	 KYMO_EVENT_REAP)
 
 enum { IDLE_LISTS = 100 };
 
@@ -243,7 +244,8 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	gdb_forget_breakpoints(thread);
 	if (process->execs_left || (!is_start && (!thread->gdb->is_client || !thread->gdb->has_execs)))
 		return KYMO_ACTION_RESUME;
-	thread->event = (struct gdb_event){ .kind = is_start ? GDB_EVENT_INTERRUPT : GDB_EVENT_EXEC, .signal = SIGTRAP };
+	thread->event =
+		(struct gdb_event){ .kind = is_start ? GDB_EVENT_INTERRUPT : GDB_EVENT_EXEC, .signal = SIGTRAP };
 	thread->is_settling = true;
 	return KYMO_ACTION_REPORT;
 }

@@ -19,9 +19,10 @@ enum { READ_MAX = GDB_PACKET_MAX / 2 };
 static const struct {
 	int here, there;
 } errors[] = {
-	{ EPERM, 1 },   { ENOENT, 2 },  { EINTR, 4 },   { EBADF, 9 },   { EACCES, 13 }, { EFAULT, 14 }, { EBUSY, 16 },
-	{ EEXIST, 17 }, { ENODEV, 19 }, { ENOTDIR, 20 }, { EISDIR, 21 }, { EINVAL, 22 }, { ENFILE, 23 }, { EMFILE, 24 },
-	{ EFBIG, 27 },  { ENOSPC, 28 }, { ESPIPE, 29 }, { EROFS, 30 },  { ENAMETOOLONG, 91 },
+	{ EPERM, 1 },   { ENOENT, 2 },  { EINTR, 4 },   { EBADF, 9 },         { EACCES, 13 },
+	{ EFAULT, 14 }, { EBUSY, 16 },  { EEXIST, 17 }, { ENODEV, 19 },       { ENOTDIR, 20 },
+	{ EISDIR, 21 }, { EINVAL, 22 }, { ENFILE, 23 }, { EMFILE, 24 },       { EFBIG, 27 },
+	{ ENOSPC, 28 }, { ESPIPE, 29 }, { EROFS, 30 },  { ENAMETOOLONG, 91 },
 };
 
 static void fail(struct gdb_text *reply, int err)
@@ -110,7 +111,8 @@ static void set_root(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 	}
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
 	gdb->files_of = pid;
-	if (!pid || (!stat("/", &here) && !stat(path, &there) && here.st_dev == there.st_dev && here.st_ino == there.st_ino))
+	if (!pid ||
+	    (!stat("/", &here) && !stat(path, &there) && here.st_dev == there.st_dev && here.st_ino == there.st_ino))
 		gdb->files_of = 0;
 	answer(reply, 0);
 }
@@ -253,7 +255,7 @@ static const struct {
 	const char *name;
 	void (*run)(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 } calls[] = {
-	{ "setfs:", set_root },   { "open:", open_file },  { "close:", close_file },   { "pread:", read_file },
+	{ "setfs:", set_root },    { "open:", open_file },  { "close:", close_file },   { "pread:", read_file },
 	{ "pwrite:", write_file }, { "fstat:", stat_file }, { "unlink:", remove_file }, { "readlink:", read_link },
 };
 

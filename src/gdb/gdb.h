@@ -6,47 +6,8 @@
 #ifndef KYMO_GDB_GDB_H
 #define KYMO_GDB_GDB_H
 
-#include <stdbool.h>
-#include <sys/types.h>
-
-#include "base/error.h"
-
-struct kymo_gdb;
-
-struct kymo_gdb_options {
-	bool is_extended;      /* the connection outlives the process: vAttach, vRun */
-	bool lets_randomize;   /* do not turn address space randomization off for what is launched */
-	char *const *wrapper;  /* words before those of a program that is launched, which executes it; or NULL */
-	const char *no_packet; /* "NAME,NAME": packets that are answered as if they were not known; or NULL */
-	/* What happens, for the user: "Process ./app created; pid = 7". May be NULL. */
-	void (*say)(void *data, const char *sentence);
-	void (*debug)(void *data, char direction, const char *bytes, size_t n); /* packets, '<' and '>'; or NULL */
-	void *data;
-};
-
-/* FAILED, PERMISSION: nothing can be traced here. */
-struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struct kymo_gdb **ret);
-
-/* Let go of all threads, which run on; those that stand before a signal that was not told get it. NULL is allowed. */
-void kymo_gdb_destroy(struct kymo_gdb *gdb);
-
-/* Have engines on a process, which runs on until a client comes. BUSY, PERMISSION, GONE. */
-struct kymo_error *kymo_gdb_attach(struct kymo_gdb *gdb, pid_t pid);
-
-/* Launch a program, which stands before its first instruction. NOT_FOUND, PERMISSION, FAILED. */
-struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv);
-
-enum kymo_gdb_end {
-	KYMO_GDB_LEFT, /* the client has gone, the stub can serve another one */
-	KYMO_GDB_OVER, /* there is nothing left to debug, or the client has said that this is all */
-	KYMO_GDB_WOKEN,
-};
-
-/*
- * Serve one client, which reads from `out` and writes to `in`, until it is gone; or until `wake` can be read. Breakpoints
- * are out then, and threads that run have no more stops. What was attached to runs on; what was launched stays as it
- * is.
- */
-enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake);
+#include "gdb/begin.h"
+#include "gdb/listen.h"
+#include "gdb/serve.h"
 
 #endif

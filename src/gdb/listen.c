@@ -94,7 +94,8 @@ static struct kymo_error *resolve(const char *text, struct addrinfo **ret)
 	if (!*port || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 || atoi(port) > 65535)
 		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no PORT or HOST:PORT", text);
 	err = getaddrinfo(colon && *host ? host : "127.0.0.1", port, &hints, ret);
-	return err ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "cannot find host '%s': %s", host, gai_strerror(err)) : NULL;
+	return err ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "cannot find host '%s': %s", host, gai_strerror(err))
+		   : NULL;
 }
 
 static int bind_tcp(int fd, const struct addrinfo *address, int *port_ret)
@@ -144,8 +145,8 @@ static bool is_welcome(int fd)
 
 static void name_peer(const struct sockaddr_storage *address, socklen_t size, char *ret, size_t max)
 {
-	if (address->ss_family != AF_INET || getnameinfo((const struct sockaddr *)address, size, ret, (socklen_t)max, NULL,
-							 0, NI_NUMERICHOST))
+	if (address->ss_family != AF_INET ||
+	    getnameinfo((const struct sockaddr *)address, size, ret, (socklen_t)max, NULL, 0, NI_NUMERICHOST))
 		snprintf(ret, max, "a local client");
 }
 

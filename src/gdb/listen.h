@@ -21,6 +21,7 @@ void kymo_gdb_socket_deinit(struct kymo_gdb_socket *socket);
 
 /* The next client; of a Unix socket, of this user or root. `wake` (may be -1) ends the wait: -1 in `ret`. The peer's
  * name is for messages, where it is wanted. */
-struct kymo_error *kymo_gdb_accept(const struct kymo_gdb_socket *socket, int wake, int *ret, char *peer_ret, size_t size);
+struct kymo_error *kymo_gdb_accept(const struct kymo_gdb_socket *socket, int wake, int *ret, char *peer_ret,
+				   size_t size);
 
 #endif

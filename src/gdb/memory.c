@@ -87,7 +87,8 @@ void gdb_write_binary(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	const struct gdb_thread *thread = gdb_general_thread(gdb);
 	uint64_t address, size;
 
-	if (!take_area(words, &address, &size) || !gdb_take_char(words, ':') || size != gdb_words_left(words) || !thread)
+	if (!take_area(words, &address, &size) || !gdb_take_char(words, ':') || size != gdb_words_left(words) ||
+	    !thread)
 		gdb_text_put(reply, "E01");
 	else
 		write_memory(thread, address, words->at, size, reply);

@@ -1,129 +1,21 @@
 #include "gdb/process.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/personality.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "gdb/begin.h"
 #include "gdb/events.h"
 #include "gdb/packet.h"
 #include "gdb/run.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
+#include "gdb/wait.h"
 #include "hub/hub.h"
-#include "proc/proc.h"
 
 enum { START_MS = 60000, END_MS = 10000, WORDS_MAX = 4096 };
 
-/* ---- waiting --------------------------------------------------------------------------------- */
-
-struct look {
-	struct kymo_gdb *gdb;
-	pid_t pid;
-	bool is_true;
-};
-
-static void look_whether_stopped(void *data)
-{
-	struct look *look = data;
-	const struct kymo_gdb *gdb = look->gdb;
-
-	look->is_true = true;
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		look->is_true &= gdb->threads.items[i]->is_dead || gdb->threads.items[i]->is_stopped;
-}
-
-static void look_whether_started(void *data)
-{
-	struct look *look = data;
-	const struct gdb_process *process = gdb_find_process(look->gdb, look->pid);
-	const struct gdb_thread *thread = gdb_any_thread(look->gdb, look->pid);
-
-	look->is_true = !process || process->has_ended || (!process->execs_left && thread && thread->is_stopped);
-}
-
-static void look_whether_gone(void *data)
-{
-	struct look *look = data;
-	const struct gdb_process *process = look->pid ? gdb_find_process(look->gdb, look->pid) : NULL;
-
-	look->is_true = look->pid ? !process || process->has_ended : true;
-	for (size_t i = 0; !look->pid && i < look->gdb->processes.n; i++)
-		look->is_true &= look->gdb->processes.items[i]->has_ended;
-}
-
-/* Callbacks wake us by the eventfd. */
-static bool wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data), int ms, int fd)
-{
-	struct pollfd fds[] = { { .fd = gdb->wake, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
-	const uint64_t until = kymo_now_ns() + (uint64_t)ms * 1000000;
-	struct look look = { .gdb = gdb, .pid = pid };
-	uint64_t count;
-
-	for (;;) {
-		kymo_hub_run(gdb->hub, is_it, &look);
-		if (look.is_true || kymo_now_ns() >= until || fds[1].revents)
-			return look.is_true;
-		if (poll(fds, kymo_countof(fds), 20) > 0 && fds[0].revents && read(gdb->wake, &count, sizeof(count)) < 0)
-			continue;
-	}
-}
-
-bool gdb_wait_for_stop(struct kymo_gdb *gdb, int ms, int fd)
-{
-	return wait_until(gdb, 0, look_whether_stopped, ms, fd);
-}
-
 /* ---- attaching ------------------------------------------------------------------------------- */
-
-struct attach {
-	struct kymo_gdb *gdb;
-	pid_t pid, busy;
-	int err;
-};
-
-static void attach(void *data)
-{
-	struct attach *it = data;
-	struct kymo_gdb *gdb = it->gdb;
-	struct gdb_engines engines = { 0 };
-	struct gdb_process *process;
-
-	it->busy = it->pid;
-	if (gdb_find_process(gdb, it->pid)) {
-		it->err = -EEXIST;
-		return;
-	}
-	process = gdb_add_process(gdb, it->pid);
-	it->err = process ? gdb_follow_process(gdb, process, &it->busy) : -ENOMEM;
-	if (!it->err) {
-		if (!gdb->is_client)
-			gdb->state = GDB_RUNNING;
-		return;
-	}
-	if (process)
-		gdb_leave_process(gdb, process, &engines);
-	for (size_t i = 0; i < engines.n; i++)
-		kymo_engine_put(engines.items[i]);
-	kymo_vec_deinit(&engines);
-}
-
-struct kymo_error *kymo_gdb_attach(struct kymo_gdb *gdb, pid_t pid)
-{
-	struct attach it = { .gdb = gdb, .pid = kymo_process_of(pid, NULL) };
-
-	kymo_hub_run(gdb->hub, attach, &it);
-	if (it.err)
-		return kymo_trace_error(it.busy, it.err);
-	gdb_say(gdb, "Attached; pid = %d", it.pid);
-	return NULL;
-}
 
 static void stop_all(void *data)
 {
@@ -185,134 +77,7 @@ void gdb_attach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	kymo_hub_run(gdb->hub, tell_standing, &standing);
 }
 
-/* ---- launching ------------------------------------------------------------------------------- */
-
-static void turn_randomization_off(void *data)
-{
-	int *before = data;
-
-	*before = personality(0xffffffff);
-	if (*before >= 0)
-		personality((unsigned long)*before | ADDR_NO_RANDOMIZE);
-}
-
-static void restore_personality(void *data)
-{
-	const int *before = data;
-
-	if (*before >= 0)
-		personality((unsigned long)*before);
-}
-
-/* The hub's thread forks, and what it has is inherited: working directory, environment, personality. */
-static int launch(struct kymo_gdb *gdb, char *const *argv, pid_t *pid_ret)
-{
-	kymo_cleanup_close int here = *gdb->folder ? open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	char **environment = environ;
-	const bool is_fixed = !gdb->options.lets_randomize && !gdb->lets_randomize;
-	int before = -1, err;
-
-	if (*gdb->folder && (here < 0 || chdir(gdb->folder)))
-		return -errno;
-	if (gdb->environment)
-		environ = gdb->environment;
-	if (is_fixed)
-		kymo_hub_run(gdb->hub, turn_randomization_off, &before);
-	err = kymo_hub_launch(gdb->hub, 0, argv, pid_ret);
-	if (is_fixed)
-		kymo_hub_run(gdb->hub, restore_personality, &before);
-	environ = environment;
-	if (here >= 0 && fchdir(here))
-		return -errno;
-	return err;
-}
-
-struct begin {
-	struct kymo_gdb *gdb;
-	pid_t pid;
-	unsigned int execs;
-	int err;
-};
-
-static void follow_launched(void *data)
-{
-	struct begin *begin = data;
-	struct gdb_process *process = gdb_add_process(begin->gdb, begin->pid);
-	struct gdb_thread *thread;
-
-	begin->err = process ? gdb_follow(begin->gdb, process, begin->pid, &thread) : -ENOMEM;
-	if (!process)
-		return;
-	process->is_launched = true;
-	process->execs_left = begin->execs;
-	if (begin->err)
-		gdb_drop_process(begin->gdb, process);
-	else
-		begin->gdb->state = GDB_STOPPING;
-}
-
-/* What was told of a process that has ended while it was started. */
-static void forget_start(void *data)
-{
-	struct begin *begin = data;
-	struct kymo_gdb *gdb = begin->gdb;
-	struct gdb_process *process = gdb_find_process(gdb, begin->pid);
-	size_t n = 0;
-
-	gdb->state = GDB_STOPPED;
-	if (process && !process->has_ended)
-		return;
-	begin->err = -ECHILD;
-	for (size_t i = 0; i < gdb->ends.n; i++)
-		if (gdb->ends.items[i].pid != begin->pid)
-			gdb->ends.items[n++] = gdb->ends.items[i];
-	gdb->ends.n = n;
-	if (process)
-		gdb_drop_process(gdb, process);
-}
-
-/* { wrapper, program, arguments }. */
-static char **join(char *const *wrapper, char *const *argv)
-{
-	size_t n_wrapper = 0, n = 0;
-	char **words;
-
-	while (wrapper && wrapper[n_wrapper])
-		n_wrapper++;
-	while (argv[n])
-		n++;
-	words = calloc(n_wrapper + n + 1, sizeof(*words));
-	for (size_t i = 0; words && i < n_wrapper + n; i++)
-		words[i] = i < n_wrapper ? wrapper[i] : argv[i - n_wrapper];
-	return words;
-}
-
-struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv)
-{
-	kymo_cleanup_free char **words = join(gdb->options.wrapper, argv);
-	struct begin begin = { .gdb = gdb, .execs = gdb->options.wrapper ? 2 : 1 };
-	int status = 0;
-
-	if (!words)
-		return &kymo_error_no_memory;
-	begin.err = launch(gdb, words, &begin.pid);
-	if (begin.err)
-		return kymo_error_errno(begin.err, "cannot run %s", words[0]);
-	kymo_hub_run(gdb->hub, follow_launched, &begin);
-	if (!begin.err)
-		begin.err = kymo_hub_start(gdb->hub, begin.pid);
-	if (begin.err)
-		return kymo_error_errno(begin.err, "cannot trace %s", argv[0]);
-	wait_until(gdb, begin.pid, look_whether_started, START_MS, -1);
-	kymo_hub_run(gdb->hub, forget_start, &begin);
-	if (begin.err) {
-		kymo_hub_wait(gdb->hub, begin.pid, &status);
-		return kymo_error_create(KYMO_ERROR_FAILED, "%s ended before it had begun, with status %d", argv[0],
-					 WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-	}
-	gdb_say(gdb, "Process %s created; pid = %d", argv[0], begin.pid);
-	return NULL;
-}
+/* ---- running --------------------------------------------------------------------------------- */
 
 void gdb_free_argv(struct kymo_gdb *gdb)
 {
@@ -379,7 +144,7 @@ void gdb_run(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *rep
 
 static void kill_process(void *data)
 {
-	const struct look *look = data;
+	const struct gdb_look *look = data;
 	const siginfo_t info = { .si_signo = SIGKILL };
 
 	for (size_t i = 0; i < look->gdb->processes.n; i++) {
@@ -394,7 +159,7 @@ static void kill_process(void *data)
 /* Its end is not told. */
 static void forget_process(void *data)
 {
-	const struct look *look = data;
+	const struct gdb_look *look = data;
 	struct kymo_gdb *gdb = look->gdb;
 	size_t n = 0;
 
@@ -413,11 +178,11 @@ static void forget_process(void *data)
 
 static bool kill_and_wait(struct kymo_gdb *gdb, pid_t pid)
 {
-	struct look look = { .gdb = gdb, .pid = pid };
+	struct gdb_look look = { .gdb = gdb, .pid = pid };
 	bool is_gone;
 
 	kymo_hub_run(gdb->hub, kill_process, &look);
-	is_gone = wait_until(gdb, pid, look_whether_gone, END_MS, -1);
+	is_gone = gdb_wait_until(gdb, pid, gdb_look_whether_gone, END_MS, -1);
 	kymo_hub_run(gdb->hub, forget_process, &look);
 	return is_gone;
 }

@@ -13,9 +13,6 @@ void gdb_kill_all(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text
 void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 void gdb_restart(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 
-/* Wait until all threads stand still. False: not within `ms`, or `fd` (-1: none) can be read. */
-bool gdb_wait_for_stop(struct kymo_gdb *gdb, int ms, int fd);
-
 /* Let go of all processes, and wait until their threads run as they were. */
 void gdb_leave_all(struct kymo_gdb *gdb);
 

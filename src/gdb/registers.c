@@ -23,8 +23,8 @@ static bool load(struct sets *sets, enum kymo_register_set set)
 	if (set == KYMO_REGISTERS_GENERAL && !sets->has_general)
 		sets->has_general = !kymo_engine_get_registers(engine, &sets->general);
 	if (set == KYMO_REGISTERS_EXTENDED && !sets->has_extended)
-		sets->has_extended = !kymo_engine_get_xstate(engine, sets->extended, sizeof(sets->extended),
-							     &sets->extended_size);
+		sets->has_extended =
+			!kymo_engine_get_xstate(engine, sets->extended, sizeof(sets->extended), &sets->extended_size);
 	return set == KYMO_REGISTERS_GENERAL ? sets->has_general : sets->has_extended;
 }
 

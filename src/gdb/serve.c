@@ -2,6 +2,8 @@
  * A stub's beginning and end, and the connection to its client. This is the main thread's: it reads, has packets
  * answered, and writes. What threads do it learns by an eventfd.
  */
+#include "gdb/serve.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -15,7 +17,6 @@
 #include "gdb/breakpoints.h"
 #include "gdb/events.h"
 #include "gdb/files.h"
-#include "gdb/gdb.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
 #include "gdb/process.h"
@@ -23,6 +24,7 @@
 #include "gdb/settings.h"
 #include "gdb/state.h"
 #include "gdb/thread.h"
+#include "gdb/wait.h"
 #include "hub/hub.h"
 #include "proc/proc.h"
 

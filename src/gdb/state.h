@@ -9,7 +9,7 @@
 
 #include "arch/registers.h"
 #include "base/vec.h"
-#include "gdb/gdb.h"
+#include "gdb/serve.h"
 #include "gdb/text.h"
 #include "gdb/words.h"
 #include "kymo/engine.h"
@@ -68,17 +68,17 @@ struct gdb_thread {
 	struct kymo_engine *engine; /* a reference */
 	struct gdb_process *process;
 	pid_t tid;
-	bool is_dead;    /* told by DEATH; its end is still to come */
-	bool is_stopped; /* stands still, and is known to */
-	bool is_asked;   /* to stop */
+	bool is_dead;     /* told by DEATH; its end is still to come */
+	bool is_stopped;  /* stands still, and is known to */
+	bool is_asked;    /* to stop */
 	bool is_settling; /* stops when its exec has returned */
-	bool is_pending; /* `event` has yet to be told */
-	bool was_told;   /* … was, at the last stop */
+	bool is_pending;  /* `event` has yet to be told */
+	bool was_told;    /* … was, at the last stop */
 	bool is_stepping, is_vforking;
 	bool needs_watches;
 	struct gdb_event event;
-	siginfo_t info;      /* of the last signal, or what stands for one */
-	bool is_at_signal;   /* stands before a signal, which it gets or not */
+	siginfo_t info;                  /* of the last signal, or what stands for one */
+	bool is_at_signal;               /* stands before a signal, which it gets or not */
 	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
 	uint64_t step_pc;                /* where it began */
 	KYMO_VEC(struct gdb_watch) watches;

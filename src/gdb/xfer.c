@@ -106,8 +106,9 @@ static const struct {
 	const char *name;
 	make_t make;
 } objects[] = {
-	{ "features", make_features },   { "auxv", make_auxv },       { "exec-file", make_exec_file },
-	{ "threads", make_threads },     { "libraries-svr4", make_libraries }, { "siginfo", make_siginfo },
+	{ "features", make_features },        { "auxv", make_auxv },
+	{ "exec-file", make_exec_file },      { "threads", make_threads },
+	{ "libraries-svr4", make_libraries }, { "siginfo", make_siginfo },
 };
 
 static make_t find(const struct gdb_words *name)

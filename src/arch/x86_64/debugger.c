@@ -35,18 +35,20 @@ enum {
 
 const unsigned int kymo_registers_expedited[3] = { 6, KYMO_REGISTER_SP, KYMO_REGISTER_PC };
 
-#define GENERAL(field, text) { text, offsetof(struct user_regs_struct, field) }
+#define GENERAL(field, text) \
+	{ \
+		text, offsetof(struct user_regs_struct, field) \
+	}
 
 static const struct {
 	const char *name;
 	size_t offset;
 } general[] = {
-	GENERAL(rax, "rax"), GENERAL(rbx, "rbx"), GENERAL(rcx, "rcx"), GENERAL(rdx, "rdx"),
-	GENERAL(rsi, "rsi"), GENERAL(rdi, "rdi"), GENERAL(rbp, "rbp"), GENERAL(rsp, "rsp"),
-	GENERAL(r8, "r8"),   GENERAL(r9, "r9"),   GENERAL(r10, "r10"), GENERAL(r11, "r11"),
-	GENERAL(r12, "r12"), GENERAL(r13, "r13"), GENERAL(r14, "r14"), GENERAL(r15, "r15"),
-	GENERAL(rip, "rip"), GENERAL(eflags, "eflags"), GENERAL(cs, "cs"), GENERAL(ss, "ss"),
-	GENERAL(ds, "ds"),   GENERAL(es, "es"),   GENERAL(fs, "fs"),   GENERAL(gs, "gs"),
+	GENERAL(rax, "rax"), GENERAL(rbx, "rbx"), GENERAL(rcx, "rcx"),       GENERAL(rdx, "rdx"), GENERAL(rsi, "rsi"),
+	GENERAL(rdi, "rdi"), GENERAL(rbp, "rbp"), GENERAL(rsp, "rsp"),       GENERAL(r8, "r8"),   GENERAL(r9, "r9"),
+	GENERAL(r10, "r10"), GENERAL(r11, "r11"), GENERAL(r12, "r12"),       GENERAL(r13, "r13"), GENERAL(r14, "r14"),
+	GENERAL(r15, "r15"), GENERAL(rip, "rip"), GENERAL(eflags, "eflags"), GENERAL(cs, "cs"),   GENERAL(ss, "ss"),
+	GENERAL(ds, "ds"),   GENERAL(es, "es"),   GENERAL(fs, "fs"),         GENERAL(gs, "gs"),
 };
 
 /* The x87 part of FXSAVE (64-bit form: FIP and FDP take eight bytes, of which gdb calls the upper half a segment). */
@@ -54,8 +56,8 @@ static const struct {
 	const char *name;
 	uint8_t offset, size;
 } x87[] = {
-	{ "fctrl", 0, 2 },  { "fstat", 2, 2 },  { "ftag", 4, 1 }, { "fiseg", 12, 2 },
-	{ "fioff", 8, 4 },  { "foseg", 20, 2 }, { "fooff", 16, 4 }, { "fop", 6, 2 },
+	{ "fctrl", 0, 2 }, { "fstat", 2, 2 },  { "ftag", 4, 1 },   { "fiseg", 12, 2 },
+	{ "fioff", 8, 4 }, { "foseg", 20, 2 }, { "fooff", 16, 4 }, { "fop", 6, 2 },
 };
 
 struct list {
@@ -90,8 +92,8 @@ static const char *type_of_general(const char *name)
 static void add_core(struct list *list)
 {
 	for (size_t i = 0; i < sizeof(general) / sizeof(general[0]); i++) {
-		struct kymo_register *reg = add(list, CORE, KYMO_REGISTERS_GENERAL, general[i].offset, 8,
-						type_of_general(general[i].name));
+		struct kymo_register *reg =
+			add(list, CORE, KYMO_REGISTERS_GENERAL, general[i].offset, 8, type_of_general(general[i].name));
 
 		strcpy(reg->name, general[i].name);
 		if (i > KYMO_REGISTER_PC) { /* flags and segments have 32 bits */
@@ -102,8 +104,7 @@ static void add_core(struct list *list)
 	for (unsigned int i = 0; i < 8; i++)
 		sprintf(add(list, CORE, KYMO_REGISTERS_EXTENDED, 32 + 16 * i, 10, "i387_ext")->name, "st%u", i);
 	for (size_t i = 0; i < sizeof(x87) / sizeof(x87[0]); i++) {
-		struct kymo_register *reg =
-			add(list, CORE, KYMO_REGISTERS_EXTENDED, x87[i].offset, x87[i].size, "int");
+		struct kymo_register *reg = add(list, CORE, KYMO_REGISTERS_EXTENDED, x87[i].offset, x87[i].size, "int");
 
 		strcpy(reg->name, x87[i].name);
 		reg->group = "float";
@@ -130,8 +131,8 @@ static void add_sse(struct list *list)
 
 static void add_system(struct list *list)
 {
-	struct kymo_register *reg = add(list, LINUX, KYMO_REGISTERS_GENERAL, offsetof(struct user_regs_struct, orig_rax), 8,
-					"int");
+	struct kymo_register *reg =
+		add(list, LINUX, KYMO_REGISTERS_GENERAL, offsetof(struct user_regs_struct, orig_rax), 8, "int");
 
 	strcpy(reg->name, "orig_rax");
 	reg->group = "system";
@@ -155,7 +156,8 @@ static void add_part(struct list *list, const char *feature, unsigned int compon
 	uint32_t base = offset_of(component);
 
 	for (unsigned int i = 0; base && i < n; i++) {
-		struct kymo_register *reg = add(list, feature, KYMO_REGISTERS_EXTENDED, base + at + step * i, size, type);
+		struct kymo_register *reg =
+			add(list, feature, KYMO_REGISTERS_EXTENDED, base + at + step * i, size, type);
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -211,15 +213,13 @@ const char *kymo_registers_architecture(void)
 static const struct {
 	const char *feature, *types;
 } types[] = {
-	{ CORE,
-	  "<flags id=\"i386_eflags\" size=\"4\">" FLAG("", 22) FLAG("CF", 0) FLAG("", 1) FLAG("PF", 2) FLAG("AF", 4)
-		  FLAG("ZF", 6) FLAG("SF", 7) FLAG("TF", 8) FLAG("IF", 9) FLAG("DF", 10) FLAG("OF", 11) FLAG("NT", 14)
-			  FLAG("RF", 16) FLAG("VM", 17) FLAG("AC", 18) FLAG("VIF", 19) FLAG("VIP", 20)
-				  FLAG("ID", 21) "</flags>" },
-	{ SSE,
-	  VECTOR "<flags id=\"i386_mxcsr\" size=\"4\">" FLAG("IE", 0) FLAG("DE", 1) FLAG("ZE", 2) FLAG("OE", 3)
-		  FLAG("UE", 4) FLAG("PE", 5) FLAG("DAZ", 6) FLAG("IM", 7) FLAG("DM", 8) FLAG("ZM", 9) FLAG("OM", 10)
-			  FLAG("UM", 11) FLAG("PM", 12) FLAG("FZ", 15) "</flags>" },
+	{ CORE, "<flags id=\"i386_eflags\" size=\"4\">" FLAG("", 22) FLAG("CF", 0) FLAG("", 1) FLAG("PF", 2)
+			FLAG("AF", 4) FLAG("ZF", 6) FLAG("SF", 7) FLAG("TF", 8) FLAG("IF", 9) FLAG("DF", 10)
+				FLAG("OF", 11) FLAG("NT", 14) FLAG("RF", 16) FLAG("VM", 17) FLAG("AC", 18)
+					FLAG("VIF", 19) FLAG("VIP", 20) FLAG("ID", 21) "</flags>" },
+	{ SSE, VECTOR "<flags id=\"i386_mxcsr\" size=\"4\">" FLAG("IE", 0) FLAG("DE", 1) FLAG("ZE", 2) FLAG("OE", 3)
+		       FLAG("UE", 4) FLAG("PE", 5) FLAG("DAZ", 6) FLAG("IM", 7) FLAG("DM", 8) FLAG("ZM", 9)
+			       FLAG("OM", 10) FLAG("UM", 11) FLAG("PM", 12) FLAG("FZ", 15) "</flags>" },
 	{ AVX512, VECTOR "<vector id=\"v2ui128\" type=\"uint128\" count=\"2\"/>" },
 };
 

@@ -194,7 +194,8 @@ static const struct hub_break *find_own(struct task *task)
 	else if (space)
 		b = hub_space_find(space, registers.rip);
 	if (task->is_at_breakpoint && !(b && b->owners))
-		hub_breakpoint_passed(task); /* it was removed: the instruction is executed now, and the next hit is news */
+		hub_breakpoint_passed(
+			task); /* it was removed: the instruction is executed now, and the next hit is news */
 	return task->is_at_breakpoint ? b : NULL;
 }
 

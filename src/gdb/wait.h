@@ -1,0 +1,25 @@
+/* Waiting, on the main thread, for what callbacks tell by the eventfd. */
+#ifndef KYMO_GDB_WAIT_H
+#define KYMO_GDB_WAIT_H
+
+#include "gdb/state.h"
+
+/* What is looked for, on the hub's thread. */
+struct gdb_look {
+	struct kymo_gdb *gdb;
+	pid_t pid; /* 0: all processes */
+	bool is_true;
+};
+
+/* All threads stand still; the process has begun its program, or ended; it has ended. */
+void gdb_look_whether_stopped(void *look);
+void gdb_look_whether_started(void *look);
+void gdb_look_whether_gone(void *look);
+
+/* False: it is not so within `ms`, or `fd` (-1: none) can be read. */
+bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *look), int ms, int fd);
+
+/* Until all threads stand still. */
+bool gdb_wait_for_stop(struct kymo_gdb *gdb, int ms, int fd);
+
+#endif
