@@ -38,7 +38,7 @@ static void packets_are_read(void **state)
 {
 	assert_packet("$OK#9a", 6, "OK", 2);
 	assert_packet("$#00", 4, "", 0);
-	assert_packet("+++$g#67", 8, "g", 1);
+	assert_packet("noise$g#67", 10, "g", 1);
 	assert_packet("$X}\x03}\x04}\x5d#33", 11, "X#$}", 4);
 }
 
