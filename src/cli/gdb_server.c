@@ -259,6 +259,19 @@ static bool take_streams(int streams[2])
 	       dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
 }
 
+/* The last line is gdbserver's, of which scripts know that no program was started. */
+static int fail(const struct words *words, struct kymo_error *error)
+{
+	const bool is_missing = error->code == KYMO_ERROR_NOT_FOUND && words->command && !words->attaches;
+
+	cli_fail(NULL, error);
+	if (is_missing)
+		fprintf(stderr, "exec: %s: not found\nDuring startup program exited with code 127.\n",
+			words->command[0]);
+	fputs("Exiting\n", stderr);
+	return 1;
+}
+
 static int serve(struct words *words)
 {
 	const bool is_stdio = !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
@@ -266,6 +279,8 @@ static int serve(struct words *words)
 	struct kymo_gdb *gdb = NULL;
 	struct kymo_error *error;
 
+	if (is_stdio)
+		fputs("stdin/stdout redirected\n", stderr);
 	if (is_stdio && !take_streams(streams))
 		return cli_fail(NULL, kymo_error_errno(errno, "cannot use the standard streams"));
 	wake = cli_gdb_catch_signals();
@@ -282,11 +297,7 @@ static int serve(struct words *words)
 	if (!error)
 		fputs("GDBserver exiting\n", stderr);
 	kymo_gdb_destroy(gdb);
-	if (!error)
-		return 0;
-	fputs("Exiting\n", stderr);
-	cli_fail(NULL, error);
-	return 1;
+	return error ? fail(words, error) : 0;
 }
 
 int cli_gdb_server(int argc, char **argv)

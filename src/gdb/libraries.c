@@ -61,22 +61,24 @@ static bool find_dynamic(struct gdb_thread *thread, uint64_t *ret)
 	return has_dynamic;
 }
 
-/* The address of the linker's list; 0: there is none yet. */
-static uint64_t find_debug(struct gdb_thread *thread)
+/* The address of the linker's list, 0: there is none yet. False: the program has no place for one, and never will. */
+static bool find_debug(struct gdb_thread *thread, uint64_t *ret)
 {
 	uint64_t dynamic;
 
 	if (!find_dynamic(thread, &dynamic))
-		return 0;
+		return false;
 	for (size_t i = 0; i < ENTRIES_MAX; i++) {
 		Elf64_Dyn entry;
 
 		if (!read_at(thread, dynamic + i * sizeof(entry), &entry, sizeof(entry)) || entry.d_tag == DT_NULL)
-			return 0;
-		if (entry.d_tag == DT_DEBUG)
-			return entry.d_un.d_ptr;
+			return false;
+		if (entry.d_tag != DT_DEBUG)
+			continue;
+		*ret = entry.d_un.d_ptr;
+		return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Part by part, as it may lie at the end of what is mapped. */
@@ -122,13 +124,15 @@ static void list(struct gdb_thread *thread, uint64_t at, uint64_t space, bool sk
 	}
 }
 
-void gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document)
+bool gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document)
 {
 	struct r_debug_extended debug = { .base.r_map = NULL };
-	uint64_t space = find_debug(thread);
 	size_t left = LIBRARIES_MAX;
 	bool is_first = true;
+	uint64_t space;
 
+	if (!find_debug(thread, &space))
+		return false;
 	gdb_text_put(document, "<library-list-svr4 version=\"1.0\"");
 	if (space && read_at(thread, space, &debug.base, sizeof(debug.base)) && debug.base.r_map)
 		gdb_text_format(document, " main-lm=\"0x%lx\"", (uint64_t)(uintptr_t)debug.base.r_map);
@@ -144,4 +148,5 @@ void gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document)
 		space = (uint64_t)(uintptr_t)debug.r_next;
 	}
 	gdb_text_put(document, "</library-list-svr4>");
+	return true;
 }

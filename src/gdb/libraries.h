@@ -4,7 +4,9 @@
 
 #include "gdb/state.h"
 
-/* The document of qXfer:libraries-svr4. What the process says is not trusted: lists end after some thousand items. */
-void gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document);
+/* The document of qXfer:libraries-svr4. What the process says is not trusted: lists end after some thousand items.
+ * False: the program has no such list, as a static one, or a linker that was started by its own name; gdb finds the
+ * libraries by itself then, where there are any. */
+bool gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document);
 
 #endif

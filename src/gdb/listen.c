@@ -76,12 +76,42 @@ struct kymo_error *kymo_gdb_listen_privately(struct kymo_gdb_socket *ret)
 
 /* ---- TCP ------------------------------------------------------------------------------------- */
 
+/* "tcp6:" and its like, which are taken off. */
+static int take_family(const char **text)
+{
+	static const struct {
+		const char *prefix;
+		int family;
+	} prefixes[] = { { "tcp:", AF_UNSPEC }, { "tcp4:", AF_INET }, { "tcp6:", AF_INET6 } };
+
+	for (size_t i = 0; i < kymo_countof(prefixes); i++) {
+		const size_t n = strlen(prefixes[i].prefix);
+
+		if (strncmp(*text, prefixes[i].prefix, n))
+			continue;
+		*text += n;
+		return prefixes[i].family;
+	}
+	return AF_UNSPEC;
+}
+
+/* The host without the brackets of "[::1]". */
+static char *bare(char *host)
+{
+	const size_t n = strlen(host);
+
+	if (n < 2 || host[0] != '[' || host[n - 1] != ']')
+		return host;
+	host[n - 1] = '\0';
+	return host + 1;
+}
+
 /* The host, or loopback where none is named. */
 static struct kymo_error *resolve(const char *text, struct addrinfo **ret)
 {
-	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	struct addrinfo hints = { .ai_family = take_family(&text), .ai_socktype = SOCK_STREAM };
 	kymo_cleanup_free char *host = strdup(text);
-	const char *port;
+	const char *port, *name;
 	char *colon;
 	int err;
 
@@ -93,14 +123,17 @@ static struct kymo_error *resolve(const char *text, struct addrinfo **ret)
 		*colon = '\0';
 	if (!*port || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 || atoi(port) > 65535)
 		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no PORT or HOST:PORT", text);
-	err = getaddrinfo(colon && *host ? host : "127.0.0.1", port, &hints, ret);
-	return err ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "cannot find host '%s': %s", host, gai_strerror(err))
+	name = colon && *host ? bare(host) : hints.ai_family == AF_INET6 ? "::1" : "127.0.0.1";
+	if (hints.ai_family == AF_UNSPEC && !strcmp(name, "localhost"))
+		hints.ai_family = AF_INET;
+	err = getaddrinfo(name, port, &hints, ret);
+	return err ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "cannot find host '%s': %s", name, gai_strerror(err))
 		   : NULL;
 }
 
 static int bind_tcp(int fd, const struct addrinfo *address, int *port_ret)
 {
-	struct sockaddr_in bound;
+	struct sockaddr_storage bound;
 	socklen_t size = sizeof(bound);
 	const int on = 1;
 
@@ -108,7 +141,8 @@ static int bind_tcp(int fd, const struct addrinfo *address, int *port_ret)
 	if (bind(fd, address->ai_addr, address->ai_addrlen) || listen(fd, 1) ||
 	    getsockname(fd, (struct sockaddr *)&bound, &size))
 		return -errno;
-	*port_ret = ntohs(bound.sin_port);
+	*port_ret = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+						      : ((struct sockaddr_in *)&bound)->sin_port);
 	return 0;
 }
 
@@ -121,7 +155,7 @@ struct kymo_error *kymo_gdb_listen_tcp(const char *address, struct kymo_gdb_sock
 
 	if (error)
 		return error;
-	it.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	it.fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	err = it.fd < 0 ? -errno : bind_tcp(it.fd, info, &it.port);
 	freeaddrinfo(info);
 	if (err) {

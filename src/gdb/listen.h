@@ -15,7 +15,8 @@ struct kymo_gdb_socket {
 /* A Unix socket in a directory of its own, for this user alone. */
 struct kymo_error *kymo_gdb_listen_privately(struct kymo_gdb_socket *ret);
 
-/* TCP: "PORT", ":PORT" and "localhost:PORT" listen on loopback, "HOST:PORT" where that host is; 0 is any port. */
+/* TCP: "PORT", ":PORT" and "localhost:PORT" listen on loopback, "HOST:PORT" where that host is; 0 is any port.
+ * "tcp4:" and "tcp6:" before it choose the protocol; "[::1]" is a host. */
 struct kymo_error *kymo_gdb_listen_tcp(const char *address, struct kymo_gdb_socket *ret);
 void kymo_gdb_socket_deinit(struct kymo_gdb_socket *socket);
 

@@ -1,5 +1,6 @@
 #include "gdb/packets.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -64,6 +65,26 @@ static void put_hex(struct gdb_text *reply, const char *text)
 	gdb_text_hex(reply, text, strlen(text));
 }
 
+/* Commands of gdbserver's that scripts give. What is debugged is told by the command line here. */
+static const char *find_setting(const char *command)
+{
+	static const struct {
+		const char *command, *answer;
+	} settings[] = {
+		{ "set debug 1", "Debug output enabled.\n" },
+		{ "set debug 0", "Debug output disabled.\n" },
+		{ "set remote-debug 1", "Protocol debug output enabled.\n" },
+		{ "set remote-debug 0", "Protocol debug output disabled.\n" },
+		{ "set debug-format all", "All extra debug format options enabled.\n" },
+		{ "set debug-format none", "All extra debug format options disabled.\n" },
+	};
+
+	for (size_t i = 0; i < kymo_countof(settings); i++)
+		if (!strcmp(settings[i].command, command))
+			return settings[i].answer;
+	return NULL;
+}
+
 /* monitor. */
 static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
@@ -74,6 +95,8 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 	} else if (!strcmp(command, "exit")) {
 		gdb->is_over = true;
 		gdb_text_put(reply, "OK");
+	} else if (find_setting(command)) {
+		put_hex(reply, find_setting(command));
 	} else if (!strcmp(command, "help")) {
 		put_hex(reply, "The following monitor commands are supported:\n  help\n    Print this text\n"
 			       "  exit\n    Quit the server; what was attached to runs on\n");
@@ -148,20 +171,13 @@ static const struct packet {
 	{ "R", gdb_restart, ON_MAIN | IS_MUTE },
 };
 
-/* --disable-packet: names as rows begin with them, without what follows a ':' or ';'. */
+/* --disable-packet, by gdbserver's names: of stop replies T, and what they have, tell.c looks. */
 static bool is_disabled(const struct kymo_gdb *gdb, const char *name)
 {
-	const size_t n = strcspn(name, ":;,");
-	const char *at = gdb->options.no_packet;
+	char word[32];
 
-	while (at && *at) {
-		const size_t n_word = strcspn(at, ",");
-
-		if (n_word == n && !strncmp(at, name, n))
-			return true;
-		at += n_word + (at[n_word] == ',');
-	}
-	return false;
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, ":;,?"), name);
+	return strlen(word) > 1 && gdb_is_disabled(gdb, word);
 }
 
 static const struct packet *find(const struct kymo_gdb *gdb, struct gdb_words *words)

@@ -13,7 +13,7 @@ struct kymo_gdb_options {
 	bool is_extended;      /* the connection outlives the process: vAttach, vRun */
 	bool lets_randomize;   /* do not turn address space randomization off for what is launched */
 	char *const *wrapper;  /* words before those of a program that is launched, which executes it; or NULL */
-	const char *no_packet; /* "NAME,NAME": packets that are answered as if they were not known; or NULL */
+	const char *no_packet; /* "NAME,NAME": packets that are not used, by gdbserver's names; or NULL */
 	/* What happens, for the user: "Process ./app created; pid = 7". May be NULL. */
 	void (*say)(void *data, const char *sentence);
 	void (*debug)(void *data, char direction, const char *bytes, size_t n); /* packets, '<' and '>'; or NULL */

@@ -11,6 +11,25 @@
 #include "gdb/signals.h"
 #include "gdb/thread.h"
 
+bool gdb_is_disabled(const struct kymo_gdb *gdb, const char *name)
+{
+	const char *at = gdb->options.no_packet;
+	const size_t n = strlen(name);
+
+	while (at && *at) {
+		const size_t n_word = strcspn(at, ",");
+
+		if (n_word == n && !strncmp(at, name, n))
+			return true;
+		if (n_word == 7 && !strncmp(at, "threads", 7) &&
+		    (!strcmp(name, "vCont") || !strcmp(name, "Tthread") || !strcmp(name, "qC") ||
+		     !strcmp(name, "qfThreadInfo")))
+			return true;
+		at += n_word + (at[n_word] == ',');
+	}
+	return false;
+}
+
 void gdb_say(const struct kymo_gdb *gdb, const char *format, ...)
 {
 	char sentence[PATH_MAX + 64];
@@ -98,9 +117,15 @@ void gdb_tell_stop(struct gdb_thread *thread, struct gdb_text *reply)
 {
 	const int signal = thread->event.kind == GDB_EVENT_NONE ? GDB_SIGNAL_TRAP : gdb_signal_of(thread->event.signal);
 
+	if (gdb_is_disabled(thread->gdb, "T")) {
+		gdb_text_format(reply, "S%02x", (unsigned int)signal);
+		return;
+	}
 	gdb_text_format(reply, "T%02x", (unsigned int)signal);
 	tell_reason(thread, reply);
 	gdb_put_expedited(thread, reply);
+	if (gdb_is_disabled(thread->gdb, "Tthread"))
+		return;
 	gdb_text_put(reply, "thread:");
 	gdb_put_id(thread->gdb, reply, thread->process->pid, thread->tid);
 	gdb_text_put(reply, ";");

@@ -86,10 +86,7 @@ static bool make_libraries(struct kymo_gdb *gdb, struct gdb_words *annex, struct
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);
 
-	if (!thread)
-		return false;
-	gdb_list_libraries(thread, document);
-	return true;
+	return thread && gdb_list_libraries(thread, document);
 }
 
 static bool make_siginfo(struct kymo_gdb *gdb, struct gdb_words *annex, struct gdb_text *document)
