@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 
@@ -209,19 +210,18 @@ static enum kymo_gdb_end serve_stdio(struct kymo_gdb *gdb, const int streams[2],
 	return kymo_gdb_serve(gdb, streams[0], streams[1], wake);
 }
 
-static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *words, int wake)
+static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *words,
+				    const struct kymo_gdb_socket *socket, int wake)
 {
-	kymo_cleanup(kymo_gdb_socket_deinit) struct kymo_gdb_socket socket = { .fd = -1 };
-	struct kymo_error *error = kymo_gdb_listen_tcp(words->address, &socket);
 	enum kymo_gdb_end end = KYMO_GDB_LEFT;
+	struct kymo_error *error = NULL;
 	char peer[256];
 
-	if (!error)
-		fprintf(stderr, "Listening on port %d\n", socket.port);
+	fprintf(stderr, "Listening on port %d\n", socket->port);
 	while (!error && end == KYMO_GDB_LEFT) {
 		int client = -1;
 
-		error = kymo_gdb_accept(&socket, wake, &client, peer, sizeof(peer));
+		error = kymo_gdb_accept(socket, wake, &client, peer, sizeof(peer));
 		if (error || client < 0)
 			break;
 		fprintf(stderr, "Remote debugging from host %s\n", peer);
@@ -230,8 +230,21 @@ static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *wo
 		if (end != KYMO_GDB_LEFT || words->is_once)
 			break;
 		fputs("Remote side has terminated connection.  GDBserver will reopen the connection.\n", stderr);
-		fprintf(stderr, "Listening on port %d\n", socket.port);
+		fprintf(stderr, "Listening on port %d\n", socket->port);
 	}
+	return error;
+}
+
+/* gdbserver looks for a program in the working directory first, and in PATH then. */
+static struct kymo_error *launch(struct kymo_gdb *gdb, char **command)
+{
+	char here[PATH_MAX], *name = command[0];
+	struct kymo_error *error;
+
+	if (!strchr(name, '/') && !access(name, X_OK) && realpath(name, here))
+		command[0] = here;
+	error = kymo_gdb_launch(gdb, command);
+	command[0] = name;
 	return error;
 }
 
@@ -242,7 +255,7 @@ static struct kymo_error *begin(struct kymo_gdb *gdb, const struct words *words)
 	if (!words->command)
 		return NULL;
 	if (!words->attaches)
-		return kymo_gdb_launch(gdb, words->command);
+		return launch(gdb, words->command);
 	if (!cli_parse_pid(words->command[0], &pid))
 		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no process id", words->command[0]);
 	return kymo_gdb_attach(gdb, pid);
@@ -276,8 +289,9 @@ static int serve(struct words *words)
 {
 	const bool is_stdio = !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
 	int streams[2] = { -1, -1 }, wake;
+	kymo_cleanup(kymo_gdb_socket_deinit) struct kymo_gdb_socket socket = { .fd = -1 };
+	struct kymo_error *error = is_stdio ? NULL : kymo_gdb_listen_tcp(words->address, &socket);
 	struct kymo_gdb *gdb = NULL;
-	struct kymo_error *error;
 
 	if (is_stdio)
 		fputs("stdin/stdout redirected\n", stderr);
@@ -287,13 +301,14 @@ static int serve(struct words *words)
 	words->options.say = say;
 	words->options.debug = words->is_debug ? log_packet : NULL;
 	words->options.data = words;
-	error = kymo_gdb_create(&words->options, &gdb);
+	if (!error)
+		error = kymo_gdb_create(&words->options, &gdb);
 	if (!error)
 		error = begin(gdb, words);
 	if (!error && is_stdio)
 		serve_stdio(gdb, streams, wake);
 	else if (!error)
-		error = serve_tcp(gdb, words, wake);
+		error = serve_tcp(gdb, words, &socket, wake);
 	if (!error)
 		fputs("GDBserver exiting\n", stderr);
 	kymo_gdb_destroy(gdb);

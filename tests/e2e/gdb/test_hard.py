@@ -118,7 +118,8 @@ def test_a_gdb_that_is_killed_at_any_moment(tmp):
     for _ in range(6):
         stub, path = offer('--pid', process.pid)
         client = start_gdb(f'target remote {path}', 'break work', *['continue', 'next', 'stepi'] * 60)
-        time.sleep(generator.uniform(0.2, 2.5))
+        client.wait_for('^Remote debugging using')
+        time.sleep(generator.uniform(0, 2.5))
         client.kill()
         stub.end().ok()
         is_left_alone(process)
