@@ -316,8 +316,8 @@ static const char gdb[] =
 static const struct {
 	const char *command, *text;
 } texts[] = {
-	{ "record", record }, { "report", report },   { "syscalls", syscalls },   { "threads", threads },
-	{ "list", list },     { "explain", explain }, { "status", status },       { "detach", detach },
+	{ "record", record }, { "report", report },   { "syscalls", syscalls }, { "threads", threads },
+	{ "list", list },     { "explain", explain }, { "status", status },     { "detach", detach },
 	{ "top", top },       { "gdb", gdb },         { "snapshot", snapshot },
 };
 
