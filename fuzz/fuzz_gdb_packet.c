@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(at <= end && reader.packet.n <= GDB_PACKET_MAX);
 		if (input != GDB_INPUT_PACKET)
 			continue;
-		read_words(reader.packet.items, reader.packet.n);
+		read_words(reader.packet.n ? reader.packet.items : "", reader.packet.n);
 		write_again(&reader.packet);
 	}
 	gdb_reader_deinit(&reader);

@@ -141,7 +141,7 @@ static void answer(struct connection *connection, const struct gdb_text *packet)
 	if (connection->is_running)
 		return; /* threads run: there is nothing that could be asked */
 	gdb_text_clear(&connection->reply);
-	switch (gdb_answer(connection->gdb, packet->items, packet->n, &connection->reply)) {
+	switch (gdb_answer(connection->gdb, packet->n ? packet->items : "", packet->n, &connection->reply)) {
 	case GDB_ANSWERED:
 		send_reply(connection);
 		return;
