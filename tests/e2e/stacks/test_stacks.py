@@ -176,6 +176,10 @@ int main(int argc, char **argv)
 """
 
 
+# For all copies: on a busy machine the recorder may come to them late.
+ROOMY = ('--keep', '128M', '--buffer', '64M')
+
+
 def check_paths(directory, bits):
     """Each record's stack is the path that its number says; the numbers."""
     numbers = []
@@ -199,11 +203,10 @@ def compile_paths(tmp):
 
 def test_what_is_kept_has_its_stacks(tmp):
     compile_paths(tmp)
-    room = ('--buffer', '64M')  # for all copies: on a busy machine the recorder may come to them late
-    record(*room, '--stack', '-p', './paths:leaf n=arg0', '--keep', '8M', '--', './paths', 1000, 5).ok()
+    record('--stack', '-p', './paths:leaf n=arg0', *ROOMY, '--', './paths', 1000, 5).ok()
     check_equal(check_paths('kymo.data', 5), list(range(1000)), 'all')
     babeltrace()
-    record(*room, '--stack', '-p', './paths:leaf n=arg0', '--keep', '8M', '--snapshots', 2, '--until', './paths:leaf /arg0 % 2000 == 1999/', '--', './paths', 6000, 5)
+    record('--stack', '-p', './paths:leaf n=arg0', *ROOMY, '--snapshots', 2, '--until', './paths:leaf /arg0 % 2000 == 1999/', '--', './paths', 6000, 5)
     for number in (1, 2):
         numbers = check_paths(f'kymo.data.{number}', 5)
         check(numbers == list(range(len(numbers))) and len(numbers) >= 2000 * number, f'snapshot {number}', len(numbers))
@@ -228,7 +231,7 @@ def test_what_is_overwritten_has_its_stacks(tmp):
     record('--stack', '-p', './paths:leaf n=arg0', '--overwrite', '--buffer', '1M', '--', './paths', 10000, 5).ok()
     numbers = check_paths('kymo.data', 5)
     check(numbers[-1] == 9999 and len(numbers) < 9000, 'the newest', len(numbers), numbers[-1])
-    for words in (('--overwrite', '--buffer', '8M'), ('--keep', '16M')):
+    for words in (('--overwrite', '--buffer', '64M'), ROOMY):
         process = start('./paths', 1000, 5, 'wait')
         process.wait_for('ready')
         recorder = start_record(process.pid, '-o', 'live', '--stack', '-p', './paths:leaf n=arg0', *words)
