@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "arch/pad.h"
 #include "probe/install/answer.h"
@@ -13,6 +14,10 @@
 #include "record/recording.h"
 #include "record/stacks.h"
 #include "record/warnings.h"
+
+/* A producer that holds a packet is done within nanoseconds, unless it has lost its CPU to others. */
+#define FLUSH_PAUSE_NS 2000000
+#define FLUSH_TRIES 50
 
 /* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is
  * full. */
@@ -205,9 +210,41 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	return error;
 }
 
-void recording_flush(struct recording *recording)
+bool recording_flush(struct recording *recording)
 {
+	bool is_closed = true;
+
 	for (size_t k = 0; k < recording->sources.n; k++)
 		for (size_t i = 0; i < recording->sources.items[k]->n_rings; i++)
-			kymo_ring_flush(&recording->sources.items[k]->rings[i], clock_tsc());
+			is_closed &= kymo_ring_flush(&recording->sources.items[k]->rings[i], clock_tsc());
+	return is_closed;
+}
+
+/* Whether no complete packet waits in a ring that has not got all of its memory. */
+static bool are_whole(const struct source *source)
+{
+	struct kymo_ring_packet packet;
+
+	for (size_t i = 0; i < source->n_rings; i++)
+		if (!kymo_probes_is_ring_whole(source->probes, source->adopted, i) &&
+		    kymo_ring_peek(&source->rings[i], &packet))
+			return false;
+	return true;
+}
+
+bool recording_make_complete(struct recording *recording)
+{
+	const struct timespec pause = { .tv_nsec = FLUSH_PAUSE_NS };
+	bool is_complete = recording_flush(recording);
+
+	for (int i = 0; i < FLUSH_TRIES && !is_complete; i++) {
+		nanosleep(&pause, NULL);
+		is_complete = recording_flush(recording);
+	}
+	for (size_t k = 0; k < recording->sources.n; k++)
+		while (!are_whole(recording->sources.items[k]))
+			if (!kymo_probes_grow(recording->sources.items[k]->probes,
+					      recording->sources.items[k]->adopted))
+				return false;
+	return is_complete;
 }

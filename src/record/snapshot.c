@@ -44,7 +44,6 @@ static struct kymo_error *copy_source(struct recording *recording, struct source
 	for (size_t i = 0; i < source->n_rings && !error; i++) {
 		struct output_place place = { .ring = first_ring + i };
 
-		kymo_ring_flush(&source->rings[i], clock_tsc());
 		free(room);
 		room = malloc(source->rings[i].subbuffer_size);
 		if (!room)
@@ -124,9 +123,10 @@ static struct kymo_error *keep_newest(struct recording *recording)
 	struct kymo_error *error;
 	size_t n;
 
+	if (!recording_make_complete(recording))
+		recording_warn(recording, "a snapshot may lack the newest records of some CPU; they will come later");
 	if (!recording->output.kept)
 		return NULL;
-	recording_flush(recording);
 	error = recording_drain(recording, &n);
 	stacks_prune(recording);
 	return error;

@@ -110,16 +110,19 @@ static bool has_records(const struct kymo_ring *ring)
 	return shared->is_open && __atomic_load_n(&shared->cur, __ATOMIC_RELAXED) != start;
 }
 
-void kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc)
+bool kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc)
 {
-	if (!has_records(ring) || __atomic_load_n(&ring->shared->lock, __ATOMIC_RELAXED) ||
+	if (!has_records(ring))
+		return true;
+	if (__atomic_load_n(&ring->shared->lock, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&ring->shared->lock, 1, __ATOMIC_ACQUIRE))
-		return;
+		return false;
 	if (ring->close)
 		tsc = ring->close(ring->shared, ring->cpu);
 	if (tsc)
 		close_packet(ring, tsc);
 	__atomic_store_n(&ring->shared->lock, 0, __ATOMIC_RELEASE);
+	return tsc != 0;
 }
 
 void kymo_ring_finish(struct kymo_ring *ring, uint64_t tsc)

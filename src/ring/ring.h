@@ -54,10 +54,12 @@ bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_pack
 /* Give the packet of the last peek back to the producers. */
 void kymo_ring_release(struct kymo_ring *ring);
 
-/* Close the packet that is being filled, if it has records and no producer is at work; producers go on in the next one.
+/*
+ * Close the packet that is being filled, if it has records and no producer is at work; producers go on in the next one.
  * Called now and then, so that records of a quiet program reach the disk, and that no two stamps in a packet lie hours
- * apart. */
-void kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc);
+ * apart. false: there are records in a packet that is still open, as a producer was at work; a later call may close it.
+ */
+bool kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc);
 
 /* The same when no producer can be running any more; a lock left behind by a thread that died is no obstacle. */
 void kymo_ring_finish(struct kymo_ring *ring, uint64_t tsc);

@@ -265,6 +265,37 @@ def test_a_flight_recorder_is_asked_for_snapshots(tmp):
             shutil.rmtree(name)
 
 
+CALLS = '''
+import os
+print('ready', flush=True)
+input()
+for i in range(1000):
+    os.getppid()
+print('done', flush=True)
+input()
+'''
+
+
+def test_a_snapshot_has_what_a_recorder_that_came_late_has_not_looked_at(tmp):
+    """Rings begin with a part of their memory. The recorder gets no time between the first record and the request."""
+    for words in (('--keep', '128M', '--buffer', '64M'), ('--overwrite', '--buffer', '64M')):
+        process = start('python3', '-c', CALLS)
+        process.wait_for('ready')
+        recorder = start_record(process.pid, '-p', 'libc:getppid', '-o', 'late', *words)
+        recorder.signal(signal.SIGSTOP)
+        process.send('go\n')
+        process.wait_for('done')
+        recorder.signal(signal.SIGUSR1)
+        recorder.signal(signal.SIGCONT)
+        recorder.wait_for('snapshot in', which=1)
+        check_equal(len(events('late.1')), 1000, f'the snapshot with {words}')
+        process.end(input='\n')
+        recorder.end().ok()
+        check_equal(len(events('late')), 1000, f'the recording with {words}')
+        for name in ('late', 'late.1'):
+            shutil.rmtree(name)
+
+
 @timeout(120)
 def test_each_failure_of_a_snapshot_has_a_sentence(tmp):
     process = start(FLIGHT, 1000000, 1000, 100)
