@@ -4,8 +4,6 @@
  *
  * ptrace gives a thread one tracer. A hub is that one tracer, for as many threads as are wanted, and engines are
  * multiplexed on it: a system-call tracer, a debugger, a program's own. An engine belongs to one thread. It has a mask
- * ptrace gives a thread one tracer. A hub is that one tracer, for as many threads as are wanted, and engines are
- * multiplexed on it: a system-call tracer, a debugger, a program's own. An engine belongs to one thread. It has a mask
  * of the events that it wants to be told, and a set of callbacks. Each callback answers with what the engine wants of
  * the thread from then on. Over all engines of a thread the strongest request wins.
  *
@@ -572,7 +570,8 @@ enum kymo_watch {
 int kymo_engine_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
 		      unsigned int *slot_ret);
 
-/* -ENOENT: this engine has no such slot; -EAGAIN, -ESRCH as above. */
+/* Nothing is told of it any more. A thread that runs is stopped for it, and the slot is free then. -ENOENT: this engine
+ * has no such slot; -ESRCH. */
 int kymo_engine_unwatch(struct kymo_engine *engine, unsigned int slot);
 
 #pragma GCC visibility pop

@@ -150,10 +150,16 @@ static int give_up(struct kymo_hub *hub, void *argument)
 	struct task *task = claim->engine->task;
 	int err = check_stopped(claim->engine);
 
-	if (err)
+	if (err && err != -EAGAIN)
 		return err;
 	if (claim->slot >= KYMO_WATCH_SLOTS || task->watches[claim->slot].engine != claim->engine)
 		return -ENOENT;
+	if (err) { /* nothing is told of it any more, and it is turned off at the next stop */
+		task->watches[claim->slot].engine = NULL;
+		task->has_stale_watch = true;
+		hub_kick(hub, task);
+		return 0;
+	}
 	turn_off(task, claim->slot);
 	strike_if_none(hub, task);
 	return 0;

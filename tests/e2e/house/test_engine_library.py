@@ -55,6 +55,12 @@ def test_the_library_has_what_the_header_declares_and_nothing_else(tmp):
     check_same(sorted(line.split()[2] for line in nm.splitlines() if len(line.split()) == 3), declared(), 'static')
 
 
+def test_no_line_of_a_header_is_there_twice():
+    for header in (SOURCE / 'include').rglob('*.h'):
+        lines = [line.strip() for line in header.read_text().splitlines() if line.strip().startswith('* ') and len(line) > 60]
+        check_equal([line for line in lines if lines.count(line) > 1], [], f'lines of {header.name} that are there twice')
+
+
 def test_every_call_is_in_an_example_and_in_the_manual():
     text = ''.join(path.read_text() for path in EXAMPLES.glob('*.c'))
     page = (SOURCE / 'man/kymo-engine.3').read_text().replace('\\-', '-')
