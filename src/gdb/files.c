@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -45,18 +47,21 @@ static void answer(struct gdb_text *reply, long result)
 
 /* ---- names and descriptors ------------------------------------------------------------------- */
 
-/* As the process sees it that vFile:setfs has named: it may have another root. */
-static bool take_path(const struct kymo_gdb *gdb, struct gdb_words *words, char ret[PATH_MAX])
+static bool take_path(struct gdb_words *words, char ret[PATH_MAX])
 {
-	char path[PATH_MAX - 32];
+	return gdb_take_hex_string(words, ret, PATH_MAX);
+}
 
-	if (!gdb_take_hex_string(words, path, sizeof(path)))
-		return false;
-	if (gdb->files_of && *path == '/')
-		snprintf(ret, PATH_MAX, "/proc/%d/root%s", gdb->files_of, path);
-	else
-		snprintf(ret, PATH_MAX, "%s", path);
-	return true;
+/* As the process sees it that vFile:setfs has named, which may have another root: no link leads out of that. */
+static int open_path(const struct kymo_gdb *gdb, const char *path, int flags, mode_t mode)
+{
+	const struct open_how how = { .flags = (uint64_t)flags,
+				      .mode = flags & O_CREAT ? mode : 0,
+				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+
+	if (gdb->files_root < 0 || *path != '/')
+		return open(path, flags, mode);
+	return (int)syscall(SYS_openat2, gdb->files_root, path, &how, sizeof(how));
 }
 
 /* A slot's number is what the client has. */
@@ -73,6 +78,7 @@ void gdb_init_files(struct kymo_gdb *gdb)
 {
 	for (size_t i = 0; i < kymo_countof(gdb->files); i++)
 		gdb->files[i] = -1;
+	gdb->files_root = -1;
 }
 
 void gdb_close_files(struct kymo_gdb *gdb)
@@ -80,8 +86,9 @@ void gdb_close_files(struct kymo_gdb *gdb)
 	for (size_t i = 0; i < kymo_countof(gdb->files); i++)
 		if (gdb->files[i] >= 0)
 			close(gdb->files[i]);
+	if (gdb->files_root >= 0)
+		close(gdb->files_root);
 	gdb_init_files(gdb);
-	gdb->files_of = 0;
 }
 
 static int flags_of(uint64_t there)
@@ -99,21 +106,33 @@ static int flags_of(uint64_t there)
 
 /* ---- each call ------------------------------------------------------------------------------- */
 
-static void set_root(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+static bool is_same(const char *a, const char *b)
 {
 	struct stat here, there;
-	char path[64];
-	int pid;
 
-	if (!gdb_take_int(words, &pid)) {
+	return !stat(a, &here) && !stat(b, &there) && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+/* The root is opened now, so that it is that of no other process that gets the id later. */
+static void set_root(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	char root[64], space[64];
+	int pid, fd = -1;
+
+	if (!gdb_take_int(words, &pid) || !gdb_words_are_over(words)) {
 		fail(reply, EINVAL);
 		return;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	gdb->files_of = pid;
-	if (!pid ||
-	    (!stat("/", &here) && !stat(path, &there) && here.st_dev == there.st_dev && here.st_ino == there.st_ino))
-		gdb->files_of = 0;
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	snprintf(space, sizeof(space), "/proc/%d/ns/mnt", pid);
+	if (pid && !(is_same("/", root) && is_same("/proc/self/ns/mnt", space)) &&
+	    (fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		fail(reply, errno);
+		return;
+	}
+	if (gdb->files_root >= 0)
+		close(gdb->files_root);
+	gdb->files_root = fd;
 	answer(reply, 0);
 }
 
@@ -124,8 +143,8 @@ static void open_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	size_t i = 0;
 	int fd;
 
-	if (!take_path(gdb, words, path) || !gdb_take_char(words, ',') || !gdb_take_number(words, &flags) ||
-	    !gdb_take_char(words, ',') || !gdb_take_number(words, &mode)) {
+	if (!take_path(words, path) || !gdb_take_char(words, ',') || !gdb_take_number(words, &flags) ||
+	    !gdb_take_char(words, ',') || !gdb_take_number(words, &mode) || !gdb_words_are_over(words)) {
 		fail(reply, EINVAL);
 		return;
 	}
@@ -135,7 +154,7 @@ static void open_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 		fail(reply, EMFILE);
 		return;
 	}
-	fd = open(path, flags_of(flags), (mode_t)(mode & 0777));
+	fd = open_path(gdb, path, flags_of(flags), (mode_t)(mode & 0777));
 	if (fd >= 0)
 		gdb->files[i] = fd;
 	answer(reply, fd < 0 ? -1 : (long)i);
@@ -145,8 +164,8 @@ static void close_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb
 {
 	int *slot = take_slot(gdb, words);
 
-	if (!slot) {
-		fail(reply, EBADF);
+	if (!slot || !gdb_words_are_over(words)) {
+		fail(reply, slot ? EINVAL : EBADF);
 		return;
 	}
 	answer(reply, close(*slot));
@@ -168,7 +187,8 @@ static void read_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	ssize_t n;
 
 	if (!slot || !bytes || !gdb_take_char(words, ',') || !gdb_take_number(words, &size) ||
-	    !gdb_take_char(words, ',') || !gdb_take_number(words, &offset) || offset > INT64_MAX) {
+	    !gdb_take_char(words, ',') || !gdb_take_number(words, &offset) || offset > INT64_MAX ||
+	    !gdb_words_are_over(words)) {
 		fail(reply, slot ? EINVAL : EBADF);
 		return;
 	}
@@ -205,8 +225,12 @@ static void stat_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	uint8_t bytes[64], *at = bytes;
 	struct stat file;
 
-	if (!slot || fstat(*slot, &file)) {
-		fail(reply, slot ? errno : EBADF);
+	if (!slot || !gdb_words_are_over(words)) {
+		fail(reply, slot ? EINVAL : EBADF);
+		return;
+	}
+	if (fstat(*slot, &file)) {
+		fail(reply, errno);
 		return;
 	}
 	put_big(&at, file.st_dev, 4);
@@ -225,12 +249,25 @@ static void stat_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	put_data(reply, bytes, sizeof(bytes));
 }
 
+/* In its directory, which is found first. */
+static int unlink_path(const struct kymo_gdb *gdb, char *path)
+{
+	char *slash = strrchr(path, '/');
+	kymo_cleanup_close int directory = -1;
+
+	if (!slash)
+		return unlink(path);
+	*slash = '\0';
+	directory = open_path(gdb, slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	return directory < 0 ? -1 : unlinkat(directory, slash + 1, 0);
+}
+
 static void remove_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	char path[PATH_MAX];
 
-	if (take_path(gdb, words, path))
-		answer(reply, unlink(path));
+	if (take_path(words, path) && gdb_words_are_over(words))
+		answer(reply, unlink_path(gdb, path));
 	else
 		fail(reply, EINVAL);
 }
@@ -238,13 +275,15 @@ static void remove_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 static void read_link(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	char path[PATH_MAX], text[PATH_MAX];
+	kymo_cleanup_close int link = -1;
 	ssize_t n;
 
-	if (!take_path(gdb, words, path)) {
+	if (!take_path(words, path) || !gdb_words_are_over(words)) {
 		fail(reply, EINVAL);
 		return;
 	}
-	n = readlink(path, text, sizeof(text));
+	link = open_path(gdb, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	n = link < 0 ? -1 : readlinkat(link, "", text, sizeof(text));
 	if (n < 0)
 		fail(reply, errno);
 	else

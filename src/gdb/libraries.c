@@ -9,6 +9,7 @@
 #include "base/io.h"
 
 enum { AUXV_MAX = 4096, HEADERS_MAX = 128, ENTRIES_MAX = 1024, LIBRARIES_MAX = 4096, SPACES_MAX = 64, PART = 64 };
+enum { DOCUMENT_MAX = 1 << 20 };
 
 static bool read_at(struct gdb_thread *thread, uint64_t address, void *ret, size_t size)
 {
@@ -111,7 +112,7 @@ static void list(struct gdb_thread *thread, uint64_t at, uint64_t space, bool sk
 {
 	struct link_map map;
 
-	while (at && *left && read_at(thread, at, &map, sizeof(map))) {
+	while (at && *left && document->n < DOCUMENT_MAX && read_at(thread, at, &map, sizeof(map))) {
 		char name[PATH_MAX] = "";
 
 		--*left;

@@ -17,6 +17,8 @@
 
 #include "base/cleanup.h"
 
+#define SOCKET_NAME "socket"
+
 void kymo_gdb_socket_deinit(struct kymo_gdb_socket *socket)
 {
 	if (socket->fd >= 0)
@@ -32,15 +34,30 @@ void kymo_gdb_socket_deinit(struct kymo_gdb_socket *socket)
 
 /* ---- a Unix socket --------------------------------------------------------------------------- */
 
-static int bind_unix(int fd, const char *path)
+/* A directory that is this user's and that nobody else may change. /tmp lets nobody rename what is another's. */
+static bool is_ours(const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	kymo_cleanup_close int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat info;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(address.sun_path, path);
-	/* The directory lets nobody else in, so no one connects before the mode is set. */
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || chmod(path, 0600) || listen(fd, 1))
+	return fd >= 0 && !fstat(fd, &info) && info.st_uid == geteuid() && !(info.st_mode & 022);
+}
+
+/* In the directory itself, whatever its path leads to meanwhile. It lets nobody else in, so no one connects before the
+ * mode is set. */
+static int bind_unix(int fd, const char *folder)
+{
+	kymo_cleanup_close int directory = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat info;
+
+	if (directory < 0 || fstat(directory, &info))
+		return -errno;
+	if (info.st_uid != geteuid() || info.st_mode & 077)
+		return -EPERM;
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, directory);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || fchmodat(directory, SOCKET_NAME, 0600, 0) ||
+	    listen(fd, 1))
 		return -errno;
 	return 0;
 }
@@ -52,7 +69,7 @@ struct kymo_error *kymo_gdb_listen_privately(struct kymo_gdb_socket *ret)
 	struct kymo_error *error;
 	int err;
 
-	if (!run || *run != '/' || access(run, W_OK) || strlen(run) > 64)
+	if (!run || *run != '/' || strlen(run) > 64 || !is_ours(run))
 		run = "/tmp";
 	if (asprintf(&it.folder, "%s/kymo-gdb-XXXXXX", run) < 0)
 		return &kymo_error_no_memory;
@@ -61,10 +78,10 @@ struct kymo_error *kymo_gdb_listen_privately(struct kymo_gdb_socket *ret)
 		free(it.folder);
 		return error;
 	}
-	if (asprintf(&it.path, "%s/socket", it.folder) < 0)
+	if (asprintf(&it.path, "%s/" SOCKET_NAME, it.folder) < 0)
 		it.path = NULL;
 	it.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	err = !it.path ? -ENOMEM : it.fd < 0 ? -errno : bind_unix(it.fd, it.path);
+	err = !it.path ? -ENOMEM : it.fd < 0 ? -errno : bind_unix(it.fd, it.folder);
 	if (err) {
 		error = kymo_error_errno(err, "cannot listen at %s", it.path ? it.path : it.folder);
 		kymo_gdb_socket_deinit(&it);
@@ -179,19 +196,34 @@ static bool is_welcome(int fd)
 
 static void name_peer(const struct sockaddr_storage *address, socklen_t size, char *ret, size_t max)
 {
-	if (address->ss_family != AF_INET ||
+	if ((address->ss_family != AF_INET && address->ss_family != AF_INET6) ||
 	    getnameinfo((const struct sockaddr *)address, size, ret, (socklen_t)max, NULL, 0, NI_NUMERICHOST))
 		snprintf(ret, max, "a local client");
 }
 
-static int wait_for_client(int fd, int wake)
+/* A client whose machine is gone says nothing: the kernel asks, so that threads don't stand for ever. */
+static void set_up(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },   { SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 30 }, { IPPROTO_TCP, TCP_KEEPINTVL, 10 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 3 },   { IPPROTO_TCP, TCP_USER_TIMEOUT, 60000 },
+	};
+
+	for (size_t i = 0; i < kymo_countof(options); i++)
+		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+}
+
+static bool wait_for_client(int fd, int wake)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = wake, .events = POLLIN } };
 
 	while (!fds[0].revents && !fds[1].revents)
 		if (poll(fds, kymo_countof(fds), -1) < 0)
 			fds[0].revents = fds[1].revents = 0;
-	return !fds[1].revents;
+	return fds[0].revents; /* a client that has come first is served, and what it has said is heard */
 }
 
 struct kymo_error *kymo_gdb_accept(const struct kymo_gdb_socket *sock, int wake, int *ret, char *peer_ret, size_t size)
@@ -199,7 +231,6 @@ struct kymo_error *kymo_gdb_accept(const struct kymo_gdb_socket *sock, int wake,
 	for (;;) {
 		struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
 		socklen_t n = sizeof(address);
-		const int on = 1;
 		int fd;
 
 		if (!wait_for_client(sock->fd, wake)) {
@@ -216,7 +247,7 @@ struct kymo_error *kymo_gdb_accept(const struct kymo_gdb_socket *sock, int wake,
 			continue;
 		}
 		if (!sock->path)
-			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+			set_up(fd);
 		if (peer_ret)
 			name_peer(&address, n, peer_ret, size);
 		*ret = fd;

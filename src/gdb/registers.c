@@ -13,7 +13,7 @@ struct sets {
 	struct user_regs_struct general;
 	bool has_general, has_extended, wrote_general, wrote_extended;
 	size_t extended_size;
-	uint8_t extended[KYMO_XSTATE_MAX];
+	uint8_t extended[KYMO_XSTATE_MAX], extended_before[KYMO_XSTATE_MAX];
 };
 
 static bool load(struct sets *sets, enum kymo_register_set set)
@@ -22,9 +22,11 @@ static bool load(struct sets *sets, enum kymo_register_set set)
 
 	if (set == KYMO_REGISTERS_GENERAL && !sets->has_general)
 		sets->has_general = !kymo_engine_get_registers(engine, &sets->general);
-	if (set == KYMO_REGISTERS_EXTENDED && !sets->has_extended)
+	if (set == KYMO_REGISTERS_EXTENDED && !sets->has_extended) {
 		sets->has_extended =
 			!kymo_engine_get_xstate(engine, sets->extended, sizeof(sets->extended), &sets->extended_size);
+		memcpy(sets->extended_before, sets->extended, sizeof(sets->extended));
+	}
 	return set == KYMO_REGISTERS_GENERAL ? sets->has_general : sets->has_extended;
 }
 
@@ -51,14 +53,18 @@ static bool write_one(struct sets *sets, const struct kymo_register *reg, const 
 	return true;
 }
 
+/* All or none. The extended ones are first, as the kernel refuses some values of theirs (mxcsr). */
 static bool store(struct sets *sets)
 {
 	struct kymo_engine *engine = sets->thread->engine;
-	int err = sets->wrote_general ? kymo_engine_set_registers(engine, &sets->general) : 0;
 
-	if (!err && sets->wrote_extended)
-		err = kymo_engine_set_xstate(engine, sets->extended, sets->extended_size);
-	return !err;
+	if (sets->wrote_extended && kymo_engine_set_xstate(engine, sets->extended, sets->extended_size))
+		return false;
+	if (!sets->wrote_general || !kymo_engine_set_registers(engine, &sets->general))
+		return true;
+	if (sets->wrote_extended)
+		kymo_engine_set_xstate(engine, sets->extended_before, sets->extended_size);
+	return false;
 }
 
 /* The list is that of the first thread that is looked at: the processor's. */
@@ -131,7 +137,7 @@ void gdb_write_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 			is_good = gdb_take_hex(words, value, reg->shown) && write_one(sets, reg, value);
 		}
 	}
-	gdb_text_put(reply, is_good && store(sets) ? "OK" : "E01");
+	gdb_text_put(reply, is_good && gdb_words_are_over(words) && store(sets) ? "OK" : "E01");
 	free(sets);
 }
 

@@ -60,20 +60,25 @@ void gdb_catch_calls(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 {
 	const struct gdb_thread *thread = gdb_general_thread(gdb);
 	struct gdb_process *process = thread ? thread->process : NULL;
-	bool is_on = gdb_take_char(words, '1'), is_good = process && (is_on || gdb_take_char(words, '0'));
-	uint64_t number;
+	const bool is_on = gdb_take_char(words, '1'), catches_all = is_on && gdb_words_are_over(words);
+	bool is_good = process && (is_on || gdb_take_char(words, '0'));
+	kymo_cleanup_free uint64_t *numbers = calloc(CALLS_MAX, sizeof(*numbers));
+	size_t n = 0;
 
-	if (is_good) {
-		process->calls.n = 0;
-		process->catches_calls = is_on;
-		process->catches_all_calls = is_on && gdb_words_are_over(words);
-	}
 	while (is_good && !gdb_words_are_over(words))
-		is_good = gdb_take_char(words, ';') && gdb_take_number(words, &number) &&
-			  process->calls.n < CALLS_MAX && kymo_vec_push(&process->calls, number);
-	if (is_good)
-		set_masks(gdb, process);
-	gdb_text_put(reply, is_good ? "OK" : "E01");
+		is_good =
+			numbers && n < CALLS_MAX && gdb_take_char(words, ';') && gdb_take_number(words, &numbers[n++]);
+	if (!is_good || !kymo_vec_reserve(&process->calls, n)) {
+		gdb_text_put(reply, "E01");
+		return;
+	}
+	process->calls.n = 0;
+	for (size_t i = 0; i < n; i++)
+		kymo_vec_push(&process->calls, numbers[i]);
+	process->catches_calls = is_on;
+	process->catches_all_calls = catches_all;
+	set_masks(gdb, process);
+	gdb_text_put(reply, "OK");
 }
 
 static bool take_bool(struct gdb_words *words, bool *ret)

@@ -116,7 +116,7 @@ struct kymo_gdb {
 	char **environment;             /* of what is launched; NULL: this process' own */
 	char folder[PATH_MAX];          /* or "" */
 	char **last_argv;
-	pid_t files_of; /* vFile:setfs */
+	int files_root; /* vFile:setfs: the root of another process; -1: our own */
 	int files[64];  /* descriptors, -1: free */
 
 	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */

@@ -21,7 +21,8 @@ void gdb_text_format(struct gdb_text *text, const char *format, ...) __attribute
 /* Each byte as two digits. */
 void gdb_text_hex(struct gdb_text *text, const void *bytes, size_t n);
 
-/* A string as an XML attribute or text may have it; bytes that XML has no way for become '?'. */
+/* A string as an XML attribute or text may have it, in UTF-8; bytes that are not that, and control characters, become
+ * '?'. */
 void gdb_text_xml(struct gdb_text *text, const char *string);
 
 #endif

@@ -118,7 +118,16 @@ static void names_are_safe_in_xml(void **state)
 
 	gdb_text_xml(&text, "a<b>&\"'\x01\xff");
 	gdb_text_bytes(&text, "", 1);
-	assert_string_equal(text.items, "a&#60;b&#62;&#38;&#34;&#39;??");
+	assert_string_equal(text.items, "a&lt;b&gt;&amp;&quot;&apos;??");
+	gdb_text_clear(&text);
+	gdb_text_xml(&text, "\xc3\xb6 \xe2\x82\xac \xf0\x9f\x98\x80"); /* of two, three and four bytes */
+	gdb_text_bytes(&text, "", 1);
+	assert_string_equal(text.items, "\xc3\xb6 \xe2\x82\xac \xf0\x9f\x98\x80");
+	gdb_text_clear(&text);
+	/* Too long a form, a surrogate, a part that is missing, one beyond the last, and an end in the middle. */
+	gdb_text_xml(&text, "\xc0\xaf|\xed\xa0\x80|\xc3(|\xf4\x90\x80\x80|\xe2\x82");
+	gdb_text_bytes(&text, "", 1);
+	assert_string_equal(text.items, "\?\?|\?\?\?|\?(|\?\?\?\?|\?\?");
 	gdb_text_deinit(&text);
 }
 
