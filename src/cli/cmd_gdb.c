@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -59,12 +61,13 @@ static int read_words(int argc, char **argv, struct words *ret)
 
 static struct kymo_error *begin(const struct words *words, struct kymo_gdb **ret)
 {
-	const struct kymo_gdb_options options = { 0 };
+	const struct kymo_gdb_options options = { .is_for_one = true };
 	struct kymo_gdb *gdb = NULL;
 	struct kymo_error *error = kymo_gdb_create(&options, &gdb);
 
 	if (!error)
-		error = words->pid ? kymo_gdb_attach(gdb, words->pid) : kymo_gdb_launch(gdb, words->command);
+		error = words->pid ? kymo_gdb_attach(gdb, words->pid, NULL)
+				   : kymo_gdb_launch(gdb, words->command, NULL);
 	if (error)
 		kymo_gdb_destroy(gdb);
 	else
@@ -72,11 +75,11 @@ static struct kymo_error *begin(const struct words *words, struct kymo_gdb **ret
 	return error;
 }
 
-/* One client, if there comes one. */
-static struct kymo_error *serve(struct kymo_gdb *gdb, const struct kymo_gdb_socket *socket, int wake)
+/* One client, if there comes one before `ends_wait` can be read. */
+static struct kymo_error *serve(struct kymo_gdb *gdb, const struct kymo_gdb_socket *socket, int wake, int ends_wait)
 {
 	int client = -1;
-	struct kymo_error *error = kymo_gdb_accept(socket, wake, &client, NULL, 0);
+	struct kymo_error *error = kymo_gdb_accept(socket, ends_wait, &client, NULL, 0);
 
 	if (error || client < 0)
 		return error;
@@ -99,7 +102,7 @@ static int serve_here(const struct words *words)
 	if (!error) {
 		printf("type into gdb:\n  target remote %s\n", socket.path);
 		fflush(stdout);
-		error = serve(gdb, &socket, wake);
+		error = serve(gdb, &socket, wake, wake);
 	}
 	kymo_gdb_socket_deinit(&socket);
 	kymo_gdb_destroy(gdb);
@@ -118,8 +121,24 @@ static void leave_terminal(void)
 		dup2(null, STDIN_FILENO);
 }
 
-static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, int report)
+/* Can be read when either can, or has been hung up. */
+static int either(int a, int b)
 {
+	const int fds[] = { a, b };
+	const int ret = epoll_create1(EPOLL_CLOEXEC);
+
+	if (ret < 0)
+		return fcntl(a, F_DUPFD_CLOEXEC, 0);
+	for (size_t i = 0; i < kymo_countof(fds); i++)
+		epoll_ctl(ret, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){ .events = EPOLLIN });
+	return ret;
+}
+
+/* `gdb_is_there` is a pipe that hangs up when gdb has ended, or was never executed. Once it has connected, the end of
+ * the connection tells that, behind what it has said last. */
+static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, int report, int gdb_is_there)
+{
+	kymo_cleanup_close int ends_wait = -1;
 	struct kymo_gdb *gdb = NULL;
 	struct kymo_error *error;
 	int wake;
@@ -134,7 +153,8 @@ static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, in
 	}
 	kymo_write_all(report, "", 1);
 	close(report);
-	error = serve(gdb, socket, wake);
+	ends_wait = either(wake, gdb_is_there);
+	error = serve(gdb, socket, wake, ends_wait);
 	kymo_error_destroy(error);
 	kymo_gdb_socket_deinit(socket);
 	kymo_gdb_destroy(gdb);
@@ -157,26 +177,34 @@ static int serve_beside(const struct words *words)
 	struct kymo_gdb_socket socket;
 	struct kymo_error *error = kymo_gdb_listen_privately(&socket);
 	kymo_cleanup_free char *text = NULL;
-	int report[2], status;
+	int report[2], is_there[2], status;
 	size_t n = 0;
 	pid_t pid;
 
 	if (error)
 		return cli_fail("gdb", error);
-	if (pipe2(report, O_CLOEXEC) || (pid = fork()) < 0) {
+	if (pipe2(report, O_CLOEXEC) || pipe2(is_there, O_CLOEXEC) || (pid = fork()) < 0) {
 		status = errno;
 		kymo_gdb_socket_deinit(&socket);
 		return cli_fail("gdb", kymo_error_errno(status, "cannot begin"));
 	}
 	if (!pid) {
 		close(report[0]);
-		_exit(be_stub(words, &socket, report[1]));
+		close(is_there[1]);
+		_exit(be_stub(words, &socket, report[1], is_there[0]));
 	}
 	close(report[1]);
+	close(is_there[0]);
 	kymo_read_fd(report[0], 4096, &text, &n);
 	if (n == 1 && !*text) {
 		close(socket.fd);
-		return execute_gdb(socket.path);
+		fcntl(is_there[1], F_SETFD, 0); /* gdb has it until it ends */
+		status = execute_gdb(socket.path);
+		close(is_there[1]);
+		waitpid(pid, NULL, 0); /* it has removed the socket */
+		free(socket.path);
+		free(socket.folder);
+		return status;
 	}
 	waitpid(pid, &status, 0);
 	kymo_gdb_socket_deinit(&socket);

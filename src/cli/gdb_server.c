@@ -243,7 +243,7 @@ static struct kymo_error *launch(struct kymo_gdb *gdb, char **command)
 
 	if (!strchr(name, '/') && !access(name, X_OK) && realpath(name, here))
 		command[0] = here;
-	error = kymo_gdb_launch(gdb, command);
+	error = kymo_gdb_launch(gdb, command, NULL);
 	command[0] = name;
 	return error;
 }
@@ -258,7 +258,7 @@ static struct kymo_error *begin(struct kymo_gdb *gdb, const struct words *words)
 		return launch(gdb, words->command);
 	if (!cli_parse_pid(words->command[0], &pid))
 		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no process id", words->command[0]);
-	return kymo_gdb_attach(gdb, pid);
+	return kymo_gdb_attach(gdb, pid, NULL);
 }
 
 /* Ours, and others for the rest. */

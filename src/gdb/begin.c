@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +32,6 @@ static void attach(void *data)
 {
 	struct attach *it = data;
 	struct kymo_gdb *gdb = it->gdb;
-	struct gdb_engines engines = { 0 };
 	struct gdb_process *process;
 
 	it->busy = it->pid;
@@ -44,20 +46,30 @@ static void attach(void *data)
 			gdb->state = GDB_RUNNING;
 		return;
 	}
-	if (process)
-		gdb_leave_process(gdb, process, &engines);
-	for (size_t i = 0; i < engines.n; i++)
-		kymo_engine_put(engines.items[i]);
-	kymo_vec_deinit(&engines);
+	gdb_leave_at_once(gdb, process);
 }
 
-struct kymo_error *kymo_gdb_attach(struct kymo_gdb *gdb, pid_t pid)
+/* Its registers are not those that clients are told of, and a breakpoint in it would not be found again. */
+static struct kymo_error *check_class(pid_t pid)
 {
-	struct attach it = { .gdb = gdb, .pid = kymo_process_of(pid, NULL) };
+	if (gdb_is_narrow(pid))
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "process %d is a 32-bit program; kymo debugs 64-bit programs only", pid);
+	return NULL;
+}
 
+struct kymo_error *kymo_gdb_attach(struct kymo_gdb *gdb, pid_t tid, pid_t *pid_ret)
+{
+	struct attach it = { .gdb = gdb, .pid = kymo_process_of(tid, NULL) };
+	struct kymo_error *error = check_class(it.pid);
+
+	if (error)
+		return error;
 	kymo_hub_run(gdb->hub, attach, &it);
 	if (it.err)
 		return kymo_trace_error(it.busy, it.err);
+	if (pid_ret)
+		*pid_ret = it.pid;
 	gdb_say(gdb, "Attached; pid = %d", it.pid);
 	return NULL;
 }
@@ -120,12 +132,14 @@ static void follow_launched(void *data)
 	begin->err = process ? gdb_follow(begin->gdb, process, begin->pid, &thread) : -ENOMEM;
 	if (!process)
 		return;
-	process->is_launched = true;
+	process->is_launched = process->is_child = true;
 	process->execs_left = begin->execs;
-	if (begin->err)
-		gdb_drop_process(begin->gdb, process);
-	else
+	if (!begin->err) {
 		begin->gdb->state = GDB_STOPPING;
+		return;
+	}
+	process->is_child = false;
+	gdb_drop_process(begin->gdb, process);
 }
 
 /* What was told of a process that has ended while it was started. */
@@ -144,8 +158,10 @@ static void forget_start(void *data)
 		if (gdb->ends.items[i].pid != begin->pid)
 			gdb->ends.items[n++] = gdb->ends.items[i];
 	gdb->ends.n = n;
-	if (process)
-		gdb_drop_process(gdb, process);
+	if (!process)
+		return;
+	process->is_child = false; /* the launch waits for it */
+	gdb_drop_process(gdb, process);
 }
 
 /* { wrapper, program, arguments }. */
@@ -164,29 +180,96 @@ static char **join(char *const *wrapper, char *const *argv)
 	return words;
 }
 
-struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv)
+void gdb_free_argv(struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; gdb->last_argv && gdb->last_argv[i]; i++)
+		free(gdb->last_argv[i]);
+	free(gdb->last_argv);
+	gdb->last_argv = NULL;
+}
+
+/* For the next time. */
+static void keep_argv(struct kymo_gdb *gdb, char *const *argv)
+{
+	char **copy;
+	size_t n = 0;
+
+	if (argv == gdb->last_argv)
+		return;
+	while (argv[n])
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++)
+		copy[i] = strdup(argv[i]);
+	gdb_free_argv(gdb);
+	gdb->last_argv = copy;
+}
+
+/* It has not begun as it should: it ends, and nobody is told. */
+static void abandon(struct begin *begin)
+{
+	int status;
+
+	kill(begin->pid, SIGKILL); /* our child, which nobody has waited for */
+	kymo_hub_start(begin->gdb->hub, begin->pid);
+	kymo_hub_wait(begin->gdb->hub, begin->pid, &status);
+	kymo_hub_run(begin->gdb->hub, forget_start, begin);
+}
+
+static struct kymo_error *ended_early(struct begin *begin, const char *name)
+{
+	int status = 0;
+
+	kymo_hub_wait(begin->gdb->hub, begin->pid, &status);
+	return kymo_error_create(KYMO_ERROR_FAILED, "%s ended before it had begun, with status %d", name,
+				 WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/* Let it execute its program, and wait until it stands there. */
+static struct kymo_error *start(struct begin *begin, const char *name)
+{
+	struct kymo_gdb *gdb = begin->gdb;
+	struct kymo_error *error;
+	bool has_started;
+	int err;
+
+	kymo_hub_run(gdb->hub, follow_launched, begin);
+	if (!begin->err)
+		begin->err = kymo_hub_start(gdb->hub, begin->pid);
+	if (begin->err) {
+		err = begin->err;
+		abandon(begin);
+		return kymo_error_errno(err, "cannot trace %s", name);
+	}
+	has_started = gdb_wait_until(gdb, begin->pid, gdb_look_whether_started, START_MS, -1);
+	kymo_hub_run(gdb->hub, forget_start, begin);
+	if (begin->err)
+		return ended_early(begin, name);
+	error = has_started ? check_class(begin->pid)
+			    : kymo_error_create(KYMO_ERROR_FAILED, "%s did not begin within %d seconds", name,
+						START_MS / 1000);
+	if (error)
+		abandon(begin);
+	return error;
+}
+
+struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv, pid_t *pid_ret)
 {
 	kymo_cleanup_free char **words = join(gdb->options.wrapper, argv);
 	struct begin begin = { .gdb = gdb, .execs = gdb->options.wrapper ? 2 : 1 };
-	int status = 0;
+	struct kymo_error *error;
 
 	if (!words)
 		return &kymo_error_no_memory;
+	keep_argv(gdb, argv);
 	begin.err = launch(gdb, words, &begin.pid);
 	if (begin.err)
 		return kymo_error_errno(begin.err, "cannot run %s", words[0]);
-	kymo_hub_run(gdb->hub, follow_launched, &begin);
-	if (!begin.err)
-		begin.err = kymo_hub_start(gdb->hub, begin.pid);
-	if (begin.err)
-		return kymo_error_errno(begin.err, "cannot trace %s", argv[0]);
-	gdb_wait_until(gdb, begin.pid, gdb_look_whether_started, START_MS, -1);
-	kymo_hub_run(gdb->hub, forget_start, &begin);
-	if (begin.err) {
-		kymo_hub_wait(gdb->hub, begin.pid, &status);
-		return kymo_error_create(KYMO_ERROR_FAILED, "%s ended before it had begun, with status %d", argv[0],
-					 WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-	}
+	error = start(&begin, argv[0]);
+	if (error)
+		return error;
+	if (pid_ret)
+		*pid_ret = begin.pid;
 	gdb_say(gdb, "Process %s created; pid = %d", argv[0], begin.pid);
 	return NULL;
 }

@@ -51,7 +51,7 @@ static void unwatch(struct gdb_thread *thread, const struct gdb_break *what)
 
 		if (watch->what.type == what->type && watch->what.address == what->address &&
 		    watch->what.size == what->size)
-			kymo_engine_unwatch(thread->engine, watch->slot);
+			kymo_engine_unwatch(thread->engine, watch->slot); /* of one that runs, when it stops */
 		else
 			thread->watches.items[n++] = *watch;
 	}
@@ -88,8 +88,8 @@ static int watch(struct gdb_thread *thread, const struct gdb_break *what)
 	return 0;
 }
 
-/* gdb puts one on the stack, to which functions that it calls return. What runs into that gets SIGSEGV, which gdb takes
- * for the breakpoint. So nothing need be there. */
+/* gdb puts one on the stack, to which functions that it calls return. What runs into that gets SIGSEGV where the stack
+ * is no code, which gdb takes for the breakpoint. So nothing need be there. */
 static bool is_no_code(const struct gdb_process *process, uint64_t address)
 {
 	struct kymo_maps maps = { 0 };
@@ -106,6 +106,8 @@ static int insert_one(struct gdb_thread *thread, const struct gdb_break *what)
 {
 	int err;
 
+	if (thread->process->is_narrow)
+		return -ENOTSUP;
 	if (what->type != GDB_BREAK_SOFTWARE)
 		return watch(thread, what);
 	err = kymo_engine_insert_breakpoint(thread->engine, what->address);
@@ -227,10 +229,12 @@ void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	if (!process)
 		return;
 	if (!find(process, &what)) {
-		if (insert_into_all(gdb, process, &what) || !kymo_vec_push(&process->breaks, what)) {
+		if (!kymo_vec_reserve(&process->breaks, process->breaks.n + 1) ||
+		    insert_into_all(gdb, process, &what)) {
 			gdb_text_put(reply, "E01");
 			return;
 		}
+		kymo_vec_push(&process->breaks, what);
 	}
 	gdb_text_put(reply, "OK");
 }

@@ -25,7 +25,8 @@ int gdb_watch_kind(const struct gdb_thread *thread, unsigned int slot);
 /* The hub has dropped them: an exec. */
 void gdb_forget_breakpoints(struct gdb_thread *thread);
 
-/* Take all out, of all processes. Threads that run keep what they watch until they stop or the engine goes. */
+/* Take all out, of all processes. Threads that run are stopped for what they watch, and nothing is told of it before.
+ */
 void gdb_remove_all(struct kymo_gdb *gdb);
 
 #endif

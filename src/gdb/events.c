@@ -66,6 +66,8 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 		const struct gdb_event was = thread->event;
 
 		thread->is_settling = false;
+		if (!thread->gdb->is_client && was.kind != GDB_EVENT_INTERRUPT)
+			return KYMO_ACTION_RESUME;
 		gdb_note(thread, &was);
 		return KYMO_ACTION_STOP;
 	}
@@ -156,7 +158,7 @@ static unsigned int on_return(struct kymo_engine *engine, void *data, enum kymo_
 	if (thread->is_vforking) { /* vfork returns when the child has executed something, or has ended */
 		thread->is_vforking = false;
 		gdb_set_mask(thread);
-		if (thread->gdb->is_client) {
+		if (thread->gdb->is_client && thread->gdb->has_vforks) {
 			gdb_note(thread, &done);
 			return KYMO_ACTION_STOP;
 		}
@@ -193,6 +195,13 @@ static void begin_thread(struct gdb_thread *maker, pid_t tid)
 	}
 }
 
+/* The end of a vfork is looked for, as the maker can't be stopped before. */
+static void note_vfork(struct gdb_thread *maker)
+{
+	maker->is_vforking = true;
+	gdb_set_mask(maker);
+}
+
 /* The child stands still until the client says what becomes of it. */
 static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_report *report)
 {
@@ -204,6 +213,8 @@ static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_rep
 	struct gdb_process *process;
 	struct gdb_thread *thread;
 
+	if (gdb->is_client && is_vfork)
+		note_vfork(maker);
 	if (!gdb->is_client || !(is_vfork ? gdb->has_vforks : gdb->has_forks))
 		return KYMO_ACTION_RESUME;
 	process = gdb_add_process(gdb, report->child);
@@ -213,10 +224,9 @@ static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_rep
 		gdb_drop_process(gdb, process);
 		return KYMO_ACTION_RESUME;
 	}
-	thread->is_asked = true;
+	process->is_launched = maker->process->is_launched;
+	thread->is_asked = thread->is_untold = true;
 	kymo_engine_control(thread->engine, KYMO_ACTION_STOP);
-	maker->is_vforking = is_vfork;
-	gdb_set_mask(maker);
 	gdb_note(maker, &event);
 	return KYMO_ACTION_STOP;
 }
@@ -241,6 +251,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	const bool is_start = process->execs_left && !--process->execs_left;
 
 	thread->tid = kymo_engine_tid(engine);
+	process->is_narrow = gdb_is_narrow(process->pid);
 	gdb_forget_breakpoints(thread);
 	if (process->execs_left || (!is_start && (!thread->gdb->is_client || !thread->gdb->has_execs)))
 		return KYMO_ACTION_RESUME;
@@ -262,14 +273,44 @@ static bool does_any_run(const struct kymo_gdb *gdb)
 
 static void note_end(struct kymo_gdb *gdb, const struct gdb_end *end)
 {
-	if (!gdb->is_client && end->tid)
-		return;
-	if (!kymo_vec_push(&gdb->ends, *end))
+	if (gdb->is_client && !kymo_vec_push(&gdb->ends, *end))
 		gdb->is_over = true;
-	if (gdb->state == GDB_RUNNING)
+	if (gdb->is_client && gdb->state == GDB_RUNNING)
 		gdb_stop_all(gdb);
 	gdb_look_whether_all_stand(gdb);
 	gdb_wake(gdb);
+}
+
+/* The thread's fork has not been told, and never is: its child stands for nobody. NULL: there is none. */
+static struct gdb_process *take_untold_of(struct gdb_thread *thread)
+{
+	if (!thread->is_pending || (thread->event.kind != GDB_EVENT_FORK && thread->event.kind != GDB_EVENT_VFORK))
+		return NULL;
+	thread->is_pending = false;
+	return gdb_find_process(thread->gdb, thread->event.child);
+}
+
+struct gdb_process *gdb_take_untold(struct kymo_gdb *gdb, const struct gdb_process *maker)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+		struct gdb_process *child = thread->process == maker ? take_untold_of(thread) : NULL;
+
+		if (child)
+			return child;
+	}
+	return NULL;
+}
+
+void gdb_leave_at_once(struct kymo_gdb *gdb, struct gdb_process *process)
+{
+	struct gdb_engines engines = { 0 };
+
+	if (process)
+		gdb_leave_process(gdb, process, &engines);
+	for (size_t i = 0; i < engines.n; i++)
+		kymo_engine_put(engines.items[i]);
+	kymo_vec_deinit(&engines);
 }
 
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
@@ -278,8 +319,9 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 	struct kymo_gdb *gdb = thread->gdb;
 
 	thread->is_dead = true;
+	gdb_leave_at_once(gdb, take_untold_of(thread));
 	if (gdb->wants_threads && thread->tid != thread->process->pid)
-		note_end(gdb, &(struct gdb_end){ thread->process->pid, thread->tid, report->status, false });
+		note_end(gdb, &(struct gdb_end){ thread->process->pid, thread->tid, report->status });
 	else if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, thread->process->pid) &&
 		 !does_any_run(gdb))
 		gdb_stop_all(gdb); /* what still is there was not to run */
@@ -308,7 +350,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 		return;
 	process->has_ended = true;
 	process->status = report->status;
-	note_end(gdb, &(struct gdb_end){ process->pid, 0, report->status, process->is_launched });
+	note_end(gdb, &(struct gdb_end){ process->pid, 0, report->status });
 }
 
 static void on_release(void *data)
@@ -422,6 +464,10 @@ int gdb_follow_process(struct kymo_gdb *gdb, struct gdb_process *process, pid_t 
 
 void gdb_leave_process(struct kymo_gdb *gdb, struct gdb_process *process, struct gdb_engines *engines)
 {
+	struct gdb_process *child;
+
+	while ((child = gdb_take_untold(gdb, process)))
+		gdb_leave_process(gdb, child, engines);
 	for (size_t i = gdb->threads.n; i-- > 0;) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 

@@ -13,12 +13,18 @@ int gdb_follow_process(struct kymo_gdb *gdb, struct gdb_process *process, pid_t 
 /* Have the engine told what its process' settings want. */
 void gdb_set_mask(struct gdb_thread *thread);
 
-/* Let go of a process: breakpoints go with the engines. The references of the engines go to the caller, who puts them,
- * and may wait by them before; none where memory is out. */
+/* Let go of a process, and of forked children that the client was not told of: breakpoints go with the engines. The
+ * references of the engines go to the caller, who puts them, and may wait by them before; none where memory is out. */
 struct gdb_engines {
 	struct kymo_engine **items;
 	size_t n, cap;
 };
 void gdb_leave_process(struct kymo_gdb *gdb, struct gdb_process *process, struct gdb_engines *engines);
+
+/* … without waiting. NULL is allowed. */
+void gdb_leave_at_once(struct kymo_gdb *gdb, struct gdb_process *process);
+
+/* A forked child of which the client was not told: its maker forgets it. NULL: there is none. */
+struct gdb_process *gdb_take_untold(struct kymo_gdb *gdb, const struct gdb_process *maker);
 
 #endif

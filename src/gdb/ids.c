@@ -32,7 +32,10 @@ void gdb_is_thread_alive(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 {
 	struct gdb_id id;
 
-	gdb_text_put(reply, gdb_take_id(words, &id) && id.tid > 0 && gdb_thread_of(gdb, &id) ? "OK" : "E01");
+	gdb_text_put(reply,
+		     gdb_take_id(words, &id) && gdb_words_are_over(words) && id.tid > 0 && gdb_thread_of(gdb, &id)
+			     ? "OK"
+			     : "E01");
 }
 
 void gdb_current_thread(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
@@ -58,7 +61,7 @@ void gdb_more_threads(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	for (; gdb->next_thread < gdb->threads.n && reply->n + ID_MAX < GDB_PACKET_MAX; gdb->next_thread++) {
 		const struct gdb_thread *thread = gdb->threads.items[gdb->next_thread];
 
-		if (thread->is_dead)
+		if (thread->is_dead || thread->is_untold)
 			continue;
 		gdb_text_put(reply, is_first ? "m" : ",");
 		gdb_put_id(gdb, reply, thread->process->pid, thread->tid);
@@ -74,7 +77,7 @@ void gdb_thread_name(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 	struct gdb_id id;
 	char name[16];
 
-	if (!gdb_take_id(words, &id) || !(thread = gdb_thread_of(gdb, &id))) {
+	if (!gdb_take_id(words, &id) || !gdb_words_are_over(words) || !(thread = gdb_thread_of(gdb, &id))) {
 		gdb_text_put(reply, "E01");
 		return;
 	}
@@ -90,7 +93,7 @@ void gdb_was_attached(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 
 	if (gdb_take_char(words, ':'))
 		process = gdb_take_int(words, &pid) ? gdb_find_process(gdb, pid) : NULL;
-	if (process)
+	if (process && gdb_words_are_over(words))
 		gdb_text_put(reply, process->is_launched ? "0" : "1");
 	else
 		gdb_text_put(reply, "E01");

@@ -7,6 +7,8 @@
 #include "base/page.h"
 #include "gdb/packet.h"
 #include "gdb/thread.h"
+#include "gdb/wait.h"
+#include "hub/hub.h"
 
 enum {
 	READ_MAX = GDB_PACKET_MAX / 2 - 16, /* bytes, two digits each */
@@ -96,57 +98,70 @@ void gdb_write_binary(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 
 /* ---- search and sum -------------------------------------------------------------------------- */
 
-struct search {
-	struct gdb_thread *thread;
-	uint64_t address, left;
-	const void *pattern;
-	size_t n;
-	uint8_t *window;
+/* A window of the general thread's memory. It is read on the hub's thread; what is looked for in it is found on the
+ * main thread, which ends where the client has gone or the stub is to end. */
+struct window {
+	struct kymo_gdb *gdb;
+	uint64_t address;
+	size_t size, n; /* wanted; there */
+	uint8_t *bytes;
 };
 
-/* 1: found, at search->address; 0: not there; -1: memory that is not mapped. Windows overlap, so that none is missed
- * between two. */
-static int search(struct search *search)
+static void read_window(void *data)
 {
-	while (search->left >= search->n) {
-		const size_t size = search->left < WINDOW ? (size_t)search->left : WINDOW;
-		const size_t n = read_part(search->thread, search->address, search->window, size);
-		const uint8_t *found = n >= search->n ? memmem(search->window, n, search->pattern, search->n) : NULL;
-		const size_t step = size - search->n + 1;
+	struct window *window = data;
+	struct gdb_thread *thread = gdb_general_thread(window->gdb);
+
+	window->n = thread ? read_part(thread, window->address, window->bytes, window->size) : 0;
+}
+
+static bool load(struct window *window, uint64_t left)
+{
+	window->size = left < WINDOW ? (size_t)left : WINDOW;
+	window->n = 0;
+	if (!window->bytes || gdb_is_called_off(window->gdb))
+		return false;
+	kymo_hub_run(window->gdb->hub, read_window, window);
+	return true;
+}
+
+/* 1: found, at window->address; 0: not there; -1: memory that is not mapped. Windows overlap, so that none is missed
+ * between two. */
+static int search(struct window *window, uint64_t left, const void *pattern, size_t n)
+{
+	while (left >= n && load(window, left)) {
+		const uint8_t *found = window->n >= n ? memmem(window->bytes, window->n, pattern, n) : NULL;
+		const size_t step = window->size - n + 1;
 
 		if (found) {
-			search->address += (uint64_t)(found - search->window);
+			window->address += (uint64_t)(found - window->bytes);
 			return 1;
 		}
-		if (n < size)
+		if (window->n < window->size)
 			return -1;
-		search->address += step;
-		search->left -= step;
+		window->address += step;
+		left -= step;
 	}
-	return 0;
+	return left >= n ? -1 : 0;
 }
 
 /* "address;length;pattern". */
 void gdb_search_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct search it = { .thread = gdb_general_thread(gdb) };
-	kymo_cleanup_free uint8_t *window = malloc(WINDOW);
+	kymo_cleanup_free uint8_t *bytes = malloc(WINDOW);
+	struct window window = { .gdb = gdb, .bytes = bytes };
 	int result = -1;
+	uint64_t left;
 
-	it.window = window;
-	if (gdb_take_number(words, &it.address) && gdb_take_char(words, ';') && gdb_take_number(words, &it.left) &&
-	    gdb_take_char(words, ';') && it.thread && window) {
-		it.pattern = words->at;
-		it.n = gdb_words_left(words);
-		if (it.n && it.n <= SEARCH_PATTERN_MAX)
-			result = search(&it);
-	}
+	if (gdb_take_number(words, &window.address) && gdb_take_char(words, ';') && gdb_take_number(words, &left) &&
+	    gdb_take_char(words, ';') && gdb_words_left(words) && gdb_words_left(words) <= SEARCH_PATTERN_MAX)
+		result = search(&window, left, words->at, gdb_words_left(words));
 	if (result < 0)
 		gdb_text_put(reply, "E01");
 	else if (!result)
 		gdb_text_put(reply, "0");
 	else
-		gdb_text_format(reply, "1,%lx", it.address);
+		gdb_text_format(reply, "1,%lx", window.address);
 }
 
 /* The remote protocol's: polynomial 0x04c11db7, from the highest bit, beginning with all ones. */
@@ -162,25 +177,23 @@ static uint32_t sum_bytes(uint32_t sum, const uint8_t *bytes, size_t n)
 
 void gdb_sum_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct gdb_thread *thread = gdb_general_thread(gdb);
-	kymo_cleanup_free uint8_t *window = malloc(WINDOW);
-	uint64_t address, left;
+	kymo_cleanup_free uint8_t *bytes = malloc(WINDOW);
+	struct window window = { .gdb = gdb, .bytes = bytes };
 	uint32_t sum = UINT32_MAX;
+	uint64_t left;
 
-	if (!take_area(words, &address, &left) || !gdb_words_are_over(words) || !thread || !window) {
+	if (!take_area(words, &window.address, &left) || !gdb_words_are_over(words)) {
 		gdb_text_put(reply, "E01");
 		return;
 	}
 	while (left) {
-		const size_t size = left < WINDOW ? (size_t)left : WINDOW;
-
-		if (read_part(thread, address, window, size) < size) {
+		if (!load(&window, left) || window.n < window.size) {
 			gdb_text_put(reply, "E01");
 			return;
 		}
-		sum = sum_bytes(sum, window, size);
-		address += size;
-		left -= size;
+		sum = sum_bytes(sum, window.bytes, window.n);
+		window.address += window.n;
+		left -= window.n;
 	}
 	gdb_text_format(reply, "C%x", sum);
 }

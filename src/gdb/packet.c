@@ -45,7 +45,7 @@ static enum gdb_input take_outside(struct gdb_reader *reader, char c)
 	case 3:
 		return GDB_INPUT_INTERRUPT;
 	default:
-		return GDB_INPUT_NONE;
+		return GDB_INPUT_NOISE;
 	}
 }
 

@@ -19,6 +19,7 @@ enum gdb_input {
 	GDB_INPUT_ACK,
 	GDB_INPUT_NAK,
 	GDB_INPUT_INTERRUPT, /* ^C */
+	GDB_INPUT_NOISE,     /* a byte that the protocol has no use for */
 };
 
 /* Bytes that arrive, in whatever portions. All zero at first. */

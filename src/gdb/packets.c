@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "gdb/breakpoints.h"
+#include "gdb/end.h"
 #include "gdb/files.h"
 #include "gdb/ids.h"
 #include "gdb/memory.h"
@@ -12,6 +13,7 @@
 #include "gdb/process.h"
 #include "gdb/registers.h"
 #include "gdb/resume.h"
+#include "gdb/run.h"
 #include "gdb/settings.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
@@ -31,16 +33,13 @@ static void tell_why(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);
 
+	if (gdb_tell_pending_signal(gdb, reply))
+		return;
 	if (!thread) {
 		gdb_text_put(reply, gdb->is_extended ? "W00" : "E01");
 		return;
 	}
-	if (thread->event.kind != GDB_EVENT_SIGNAL)
-		thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT, .signal = SIGTRAP };
-	thread->was_told = true;
-	thread->is_pending = false;
-	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
-	gdb_tell_stop(thread, reply);
+	gdb_tell_standing(thread, SIGTRAP, reply);
 }
 
 static void end_acks(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
@@ -99,7 +98,7 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 		put_hex(reply, find_setting(command));
 	} else if (!strcmp(command, "help")) {
 		put_hex(reply, "The following monitor commands are supported:\n  help\n    Print this text\n"
-			       "  exit\n    Quit the server; what was attached to runs on\n");
+			       "  exit\n    Quit the server; what is debugged runs on\n");
 	} else {
 		put_hex(reply, "Unknown monitor command; try 'monitor help'\n");
 	}
@@ -109,7 +108,7 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 
 enum {
 	ON_HUB = 0,
-	ON_MAIN = 1,  /* it waits */
+	ON_MAIN = 1,  /* it waits, or takes long */
 	RESUMES = 2,  /* an empty reply: there is one later */
 	IS_MUTE = 4,  /* an empty reply is none */
 	IS_WHOLE = 8, /* nothing may follow the name */
@@ -134,8 +133,8 @@ static const struct packet {
 	{ "QEnvironmentReset", gdb_reset_variables, IS_WHOLE },
 	{ "QSetWorkingDir:", gdb_set_folder, ON_HUB },
 	{ "qXfer:", gdb_transfer, ON_HUB },
-	{ "qSearch:memory:", gdb_search_memory, ON_HUB },
-	{ "qCRC:", gdb_sum_memory, ON_HUB },
+	{ "qSearch:memory:", gdb_search_memory, ON_MAIN },
+	{ "qCRC:", gdb_sum_memory, ON_MAIN },
 	{ "qfThreadInfo", gdb_first_threads, IS_WHOLE },
 	{ "qsThreadInfo", gdb_more_threads, IS_WHOLE },
 	{ "qThreadExtraInfo,", gdb_thread_name, ON_HUB },

@@ -13,8 +13,11 @@ struct action {
 	bool is_stop;
 };
 
+/* NULL: the thread stays where it is. */
 static const struct action *find_action(const struct action *actions, size_t n, const struct gdb_thread *thread)
 {
+	if (thread->is_untold)
+		return NULL;
 	for (size_t i = 0; i < n; i++)
 		if (gdb_id_includes(&actions[i].who, thread))
 			return actions[i].is_stop ? NULL : &actions[i];
@@ -27,7 +30,21 @@ static bool is_any_pending(const struct kymo_gdb *gdb, const struct action *acti
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		if (find_action(actions, n, gdb->threads.items[i]) && gdb_is_pending(gdb->threads.items[i]))
 			return true;
-	return gdb->ends.n > 0;
+	return gdb->ends.n > 0 || gdb->is_interrupted;
+}
+
+/* Nothing runs. What the client wanted threads to get they get when they do. */
+static void tell_first(struct kymo_gdb *gdb, const struct action *actions, size_t n)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+		const struct action *action = thread->is_dead ? NULL : find_action(actions, n, thread);
+
+		if (action)
+			gdb_keep_signal(thread, action->how.signal);
+	}
+	gdb->state = GDB_STOPPING;
+	gdb_wake(gdb);
 }
 
 static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n, struct gdb_text *reply)
@@ -35,8 +52,7 @@ static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n,
 	size_t n_resumed = 0;
 
 	if (is_any_pending(gdb, actions, n)) {
-		gdb->state = GDB_STOPPING;
-		gdb_wake(gdb);
+		tell_first(gdb, actions, n);
 		return;
 	}
 	gdb->state = GDB_RUNNING;

@@ -8,6 +8,9 @@
 #include "gdb/breakpoints.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
+#include "procfs/threads.h"
+
+enum { PATIENT_TICKS = 5 };
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
@@ -18,17 +21,21 @@ void gdb_wake(struct kymo_gdb *gdb)
 	kymo_write_all(gdb->wake, &one, sizeof(one));
 }
 
-static bool do_all_stand(const struct kymo_gdb *gdb)
+bool gdb_do_all_stand(const struct kymo_gdb *gdb)
 {
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (!gdb->threads.items[i]->is_dead && !gdb->threads.items[i]->is_stopped)
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		const struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && !thread->is_stopped &&
+		    !(thread->is_asked && (thread->is_vforking || thread->is_stuck)))
 			return false;
+	}
 	return true;
 }
 
 void gdb_look_whether_all_stand(struct kymo_gdb *gdb)
 {
-	if (gdb->state == GDB_STOPPING && do_all_stand(gdb))
+	if (gdb->state == GDB_STOPPING && gdb_do_all_stand(gdb))
 		gdb_wake(gdb);
 }
 
@@ -47,6 +54,7 @@ static void ask(struct gdb_thread *thread)
 void gdb_stop_all(struct kymo_gdb *gdb)
 {
 	gdb->state = GDB_STOPPING;
+	gdb->n_ticks = 0;
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		ask(gdb->threads.items[i]);
 	gdb_look_whether_all_stand(gdb);
@@ -65,23 +73,57 @@ void gdb_note(struct gdb_thread *thread, const struct gdb_event *event)
 		gdb_look_whether_all_stand(gdb);
 }
 
+void gdb_tick(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	if (gdb->state != GDB_STOPPING || ++gdb->n_ticks < PATIENT_TICKS)
+		return;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && !thread->is_stopped && thread->is_asked)
+			thread->is_stuck = kymo_thread_state(thread->process->pid, thread->tid) == 'D';
+	}
+	gdb_look_whether_all_stand(gdb);
+}
+
 /* ---- going on -------------------------------------------------------------------------------- */
 
-/* Of a thread that stands before a signal which the client was told: this one, or none. */
+/* What the thread was told with it, where that is this signal. */
+static siginfo_t info_of(const struct gdb_thread *thread, int signal)
+{
+	siginfo_t info = { .si_signo = signal, .si_code = SI_USER };
+
+	if (thread->info.si_signo == signal)
+		return thread->info;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	return info;
+}
+
+void gdb_keep_signal(struct gdb_thread *thread, int signal)
+{
+	if (!signal)
+		return;
+	if (thread->kept.si_signo)
+		kymo_engine_inject(thread->engine, &thread->kept);
+	thread->kept = info_of(thread, signal);
+}
+
+/* Of a thread that may stand before a signal which the client was told: this one, or none. What was kept comes too. */
 static void settle_signal(struct gdb_thread *thread, int signal)
 {
-	siginfo_t info = thread->info;
+	siginfo_t info = thread->kept;
 
-	if (signal && info.si_signo != signal) {
-		memset(&info, 0, sizeof(info));
-		info.si_signo = signal;
-		info.si_code = SI_USER;
-		info.si_pid = getpid();
-		info.si_uid = getuid();
-	}
-	if (thread->is_at_signal && kymo_engine_set_signal(thread->engine, signal, &info) == 0)
-		signal = 0;
+	if (signal && thread->kept.si_signo)
+		kymo_engine_inject(thread->engine, &thread->kept);
 	if (signal)
+		info = info_of(thread, signal);
+	thread->kept.si_signo = 0;
+	if (thread->is_at_signal && !kymo_engine_set_signal(thread->engine, info.si_signo, &info))
+		info.si_signo = 0;
+	if (info.si_signo)
 		kymo_engine_inject(thread->engine, &info);
 	thread->is_at_signal = false;
 }
@@ -91,7 +133,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 	struct user_regs_struct registers;
 
 	settle_signal(thread, how->signal);
-	thread->is_stopped = thread->is_asked = thread->was_told = thread->is_pending = false;
+	thread->is_stopped = thread->is_asked = thread->was_told = thread->is_pending = thread->is_stuck = false;
 	thread->is_stepping = how->is_step;
 	thread->range_start = how->range_start;
 	thread->range_end = how->range_end;
@@ -126,18 +168,26 @@ static int signal_at_detach(const struct gdb_thread *thread)
 	return thread->gdb->for_program & 1ull << (signal - 1) ? signal : 0;
 }
 
-/* A signal that the client was not told is the program's, as it came. */
+/* A signal that the client was not told is the program's, as it came; what it wanted the thread to have, it gets. A
+ * launched program that has yet to begin does so. */
 void gdb_settle_for_good(struct gdb_thread *thread)
 {
+	const siginfo_t kept = thread->kept;
+
 	if (thread->is_at_signal && thread->was_told)
-		settle_signal(thread, signal_at_detach(thread));
+		settle_signal(thread, kept.si_signo ? 0 : signal_at_detach(thread));
+	else if (kept.si_signo)
+		kymo_engine_inject(thread->engine, &kept);
+	thread->kept.si_signo = 0;
+	thread->is_settling &= thread->event.kind == GDB_EVENT_INTERRUPT;
 	thread->is_at_signal = thread->is_pending = thread->is_stepping = thread->was_told = false;
+	thread->is_untold = false;
 }
 
 static void let_run(struct gdb_thread *thread)
 {
 	gdb_settle_for_good(thread);
-	thread->is_stopped = thread->is_asked = false;
+	thread->is_stopped = thread->is_asked = thread->is_stuck = false;
 	kymo_engine_control(thread->engine, KYMO_ACTION_RESUME);
 }
 
@@ -169,12 +219,21 @@ static struct gdb_thread *find_pending(const struct kymo_gdb *gdb)
 	return found;
 }
 
+static void reveal(const struct kymo_gdb *gdb, pid_t child)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process->pid == child)
+			gdb->threads.items[i]->is_untold = false;
+}
+
 static void tell_thread(struct gdb_thread *thread, struct gdb_text *reply)
 {
 	struct kymo_gdb *gdb = thread->gdb;
 
 	thread->is_pending = false;
 	thread->was_told = true;
+	if (thread->event.kind == GDB_EVENT_FORK || thread->event.kind == GDB_EVENT_VFORK)
+		reveal(gdb, thread->event.child);
 	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
 	gdb_tell_stop(thread, reply);
 }
@@ -200,29 +259,85 @@ static bool is_end_coming(const struct kymo_gdb *gdb)
 	return false;
 }
 
+bool gdb_tell_pending_signal(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (thread->event.kind != GDB_EVENT_SIGNAL || !gdb_is_pending(thread))
+			continue;
+		tell_thread(thread, reply);
+		return true;
+	}
+	return false;
+}
+
+void gdb_tell_standing(struct gdb_thread *thread, int signal, struct gdb_text *reply)
+{
+	const struct gdb_event was = thread->event;
+	const bool is_at_told = was.kind == GDB_EVENT_SIGNAL && thread->is_at_signal;
+	const bool waits = gdb_is_pending(thread) && was.kind != GDB_EVENT_INTERRUPT && was.kind != GDB_EVENT_STEP;
+	struct kymo_gdb *gdb = thread->gdb;
+
+	if (waits || !is_at_told)
+		thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT, .signal = signal };
+	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
+	gdb_tell_stop(thread, reply);
+	if (waits) {
+		thread->event = was;
+		return;
+	}
+	thread->was_told = true;
+	thread->is_pending = false;
+}
+
+/* One that has stopped for no other reason than ^C, the general one if it has. */
+static struct gdb_thread *find_interrupted(const struct kymo_gdb *gdb)
+{
+	struct gdb_thread *general = gdb_general_thread(gdb);
+
+	if (general && general->is_asked && general->is_stopped)
+		return general;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && !thread->is_untold && thread->is_asked && thread->is_stopped)
+			return thread;
+	}
+	return general ? general : gdb_any_thread(gdb, 0);
+}
+
+/* A step that ^C has come to is told as that. */
+static struct gdb_thread *interrupt(struct kymo_gdb *gdb, struct gdb_thread *stepped)
+{
+	struct gdb_thread *thread = stepped ? stepped : find_interrupted(gdb);
+
+	gdb->is_interrupted = false;
+	if (!thread)
+		return NULL;
+	thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT, .signal = SIGINT };
+	if (!thread->is_at_signal)
+		thread->info = (siginfo_t){ .si_signo = SIGINT, .si_code = SI_USER };
+	return thread;
+}
+
 bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread;
 
-	if (gdb->state != GDB_STOPPING || !do_all_stand(gdb))
+	if (gdb->state != GDB_STOPPING || !gdb_do_all_stand(gdb))
 		return false;
 	thread = find_pending(gdb);
 	if (!gdb->ends.n && !thread && is_end_coming(gdb))
 		return false;
 	gdb->state = GDB_STOPPED;
 	if (gdb->ends.n) {
-		gdb->is_interrupted = false;
 		tell_end(gdb, reply);
+		gdb->is_interrupted &= gdb->threads.n > 0;
 		return true;
 	}
-	if (!thread && gdb->is_interrupted) {
-		thread = gdb_general_thread(gdb);
-		if (!thread)
-			thread = gdb_any_thread(gdb, 0);
-		if (thread)
-			thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT, .signal = SIGINT };
-	}
-	gdb->is_interrupted = false;
+	if (gdb->is_interrupted && (!thread || thread->event.kind == GDB_EVENT_STEP))
+		thread = interrupt(gdb, thread);
 	if (thread)
 		tell_thread(thread, reply);
 	else if (gdb->has_no_resumed)

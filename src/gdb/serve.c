@@ -5,6 +5,7 @@
 #include "gdb/serve.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,28 +15,29 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "gdb/breakpoints.h"
-#include "gdb/events.h"
+#include "gdb/begin.h"
+#include "gdb/end.h"
 #include "gdb/files.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
-#include "gdb/process.h"
 #include "gdb/run.h"
+#include "gdb/session.h"
 #include "gdb/settings.h"
 #include "gdb/state.h"
 #include "gdb/thread.h"
-#include "gdb/wait.h"
 #include "hub/hub.h"
 #include "proc/proc.h"
 
-enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000, STOP_MS = 60000 };
+enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000 };
 
 struct connection {
 	struct kymo_gdb *gdb;
 	int in, out;
 	struct gdb_reader reader;
 	struct gdb_text reply, last; /* data; the whole packet that was sent last */
+	int wake;                    /* ends all waits */
 	bool is_lost, is_running;
+	bool has_begun; /* a packet has come */
 };
 
 /* ---- a stub ---------------------------------------------------------------------------------- */
@@ -65,13 +67,14 @@ void kymo_gdb_destroy(struct kymo_gdb *gdb)
 {
 	if (!gdb)
 		return;
-	gdb_leave_all(gdb);
+	gdb_leave(gdb, 0);
 	kymo_hub_destroy(gdb->hub);
 	while (gdb->processes.n)
 		gdb_drop_process(gdb, gdb->processes.items[0]);
 	kymo_vec_deinit(&gdb->processes);
 	kymo_vec_deinit(&gdb->threads);
 	kymo_vec_deinit(&gdb->ends);
+	kymo_vec_deinit(&gdb->children);
 	gdb_free_environment(gdb);
 	gdb_free_argv(gdb);
 	gdb_close_files(gdb);
@@ -89,27 +92,42 @@ static void debug(const struct kymo_gdb *gdb, char direction, const char *bytes,
 		gdb->options.debug(gdb->options.data, direction, bytes, n);
 }
 
-static void wait_to_write(struct connection *connection)
+/* The client can take some bytes. Else it is lost: it does not read, or the stub is to end. */
+static bool can_write(struct connection *connection)
 {
-	struct pollfd fd = { .fd = connection->out, .events = POLLOUT };
+	struct pollfd fds[] = { { .fd = connection->out, .events = POLLOUT },
+				{ .fd = connection->wake, .events = POLLIN } };
+	const uint64_t until = kymo_now_ns() + WRITE_MS * 1000000ull;
+	int n;
 
-	if (poll(&fd, 1, WRITE_MS) <= 0 || fd.revents & (POLLERR | POLLNVAL))
-		connection->is_lost = true;
+	do {
+		n = poll(fds, kymo_countof(fds), 1000);
+	} while ((n == 0 || (n < 0 && errno == EINTR)) && kymo_now_ns() < until);
+	return n > 0 && !(fds[0].revents & (POLLERR | POLLNVAL)) && fds[0].revents & POLLOUT;
+}
+
+/* A pipe that can be written to takes PIPE_BUF bytes without waiting. */
+static ssize_t write_part(int fd, const char *bytes, size_t n)
+{
+	const ssize_t done = send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return done < 0 && errno == ENOTSOCK ? write(fd, bytes, n < PIPE_BUF ? n : PIPE_BUF) : done;
 }
 
 static void write_bytes(struct connection *connection, const char *bytes, size_t n)
 {
 	while (n && !connection->is_lost) {
-		ssize_t done = send(connection->out, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t done;
 
-		if (done < 0 && errno == ENOTSOCK)
-			done = write(connection->out, bytes, n);
+		if (!can_write(connection)) {
+			connection->is_lost = true;
+			return;
+		}
+		done = write_part(connection->out, bytes, n);
 		if (done >= 0) {
 			bytes += done;
 			n -= (size_t)done;
-		} else if (errno == EAGAIN) {
-			wait_to_write(connection);
-		} else if (errno != EINTR) {
+		} else if (errno != EINTR && errno != EAGAIN) {
 			connection->is_lost = true;
 		}
 	}
@@ -138,6 +156,12 @@ static void answer(struct connection *connection, const struct gdb_text *packet)
 	debug(connection->gdb, '<', packet->items, packet->n);
 	if (has_acks)
 		write_bytes(connection, "+", 1);
+	if (!connection->has_begun) {
+		connection->has_begun = true;
+		connection->is_lost = !gdb_begin_session(connection->gdb, connection->wake);
+	}
+	if (connection->is_lost)
+		return;
 	if (connection->is_running)
 		return; /* threads run: there is nothing that could be asked */
 	gdb_text_clear(&connection->reply);
@@ -157,10 +181,9 @@ static void interrupt(void *data)
 {
 	struct kymo_gdb *gdb = data;
 
-	if (gdb->state != GDB_RUNNING)
-		return;
 	gdb->is_interrupted = true;
-	gdb_stop_all(gdb);
+	if (gdb->state == GDB_RUNNING)
+		gdb_stop_all(gdb);
 }
 
 static void take(struct connection *connection, const char *bytes, size_t n)
@@ -183,6 +206,9 @@ static void take(struct connection *connection, const char *bytes, size_t n)
 		case GDB_INPUT_INTERRUPT:
 			if (connection->is_running)
 				kymo_hub_run(connection->gdb->hub, interrupt, connection->gdb);
+			break;
+		case GDB_INPUT_NOISE: /* who begins so is a browser, or somebody who looks for open ports */
+			connection->is_lost |= !connection->has_begun;
 			break;
 		case GDB_INPUT_ACK:
 		case GDB_INPUT_NONE:
@@ -233,68 +259,11 @@ static void look(struct connection *connection)
 	if (!it.is_told)
 		return;
 	connection->is_running = false;
+	gdb_wait_for_ended(connection->gdb);
 	send_reply(connection);
 }
 
-/* ---- clients come and go --------------------------------------------------------------------- */
-
-static void begin(void *data)
-{
-	struct kymo_gdb *gdb = data;
-
-	gdb->is_client = true;
-	gdb->is_extended = gdb->options.is_extended;
-	gdb->is_over = false;
-	gdb->has_no_acks = false;
-	gdb->has_multiprocess = gdb->has_forks = gdb->has_vforks = gdb->has_execs = false;
-	gdb->has_no_resumed = gdb->has_swbreak = gdb->has_hwbreak = false;
-	gdb->general = gdb->running = (struct gdb_id){ 0, 0 };
-	gdb_stop_all(gdb);
-}
-
-static void begin_stopped(void *data)
-{
-	struct kymo_gdb *gdb = data;
-
-	gdb->state = GDB_STOPPED;
-}
-
-static void forget_settings(struct kymo_gdb *gdb)
-{
-	gdb->passed = gdb->for_program = 0;
-	gdb->knows_for_program = gdb->wants_threads = gdb->is_interrupted = false;
-	for (size_t i = 0; i < gdb->processes.n; i++)
-		gdb->processes.items[i]->catches_calls = false;
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (!gdb->threads.items[i]->is_dead)
-			gdb_set_mask(gdb->threads.items[i]);
-}
-
-static void forget_ended(struct kymo_gdb *gdb)
-{
-	gdb->ends.n = 0;
-	for (size_t i = gdb->processes.n; i-- > 0;)
-		if (gdb->processes.items[i]->has_ended)
-			gdb_drop_process(gdb, gdb->processes.items[i]);
-}
-
-/* What the stub has launched waits for the next client. Signals that this one was told wait for it, too. */
-static void end(void *data)
-{
-	struct kymo_gdb *gdb = data;
-	bool waits = gdb->state == GDB_STOPPED;
-
-	gdb_remove_all(gdb);
-	gdb->is_client = false;
-	forget_ended(gdb);
-	for (size_t i = 0; i < gdb->processes.n; i++)
-		waits &= gdb->processes.items[i]->is_launched;
-	if (!waits) {
-		gdb_let_run(gdb, NULL);
-		gdb->state = GDB_RUNNING;
-	}
-	forget_settings(gdb);
-}
+/* ---- a client ------------------------------------------------------------------------------- */
 
 /* A reply that is the last one arrives before the connection ends by what the client still sends. */
 static void linger(const struct connection *connection)
@@ -315,15 +284,19 @@ static bool is_woken(int wake)
 	return wake >= 0 && poll(&fd, 1, 0) > 0;
 }
 
-static void serve(struct connection *connection, int wake)
+static void serve(struct connection *connection)
 {
 	struct kymo_gdb *gdb = connection->gdb;
 	struct pollfd fds[] = { { .fd = connection->in, .events = POLLIN },
 				{ .fd = gdb->wake, .events = POLLIN },
-				{ .fd = wake, .events = POLLIN } };
+				{ .fd = connection->wake, .events = POLLIN } };
 
-	while (!connection->is_lost && !gdb->is_over && !is_woken(wake)) {
-		if (poll(fds, kymo_countof(fds), -1) < 0)
+	while (!connection->is_lost && !gdb->is_over && !is_woken(connection->wake)) {
+		const int n = poll(fds, kymo_countof(fds), connection->is_running ? GDB_TICK_MS : -1);
+
+		if (!n)
+			kymo_hub_run(gdb->hub, gdb_tick, gdb);
+		if (n <= 0)
 			continue;
 		if (fds[1].revents)
 			look(connection);
@@ -336,19 +309,21 @@ static void serve(struct connection *connection, int wake)
 
 enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake)
 {
-	struct connection connection = { .gdb = gdb, .in = in, .out = out };
+	struct connection connection = { .gdb = gdb, .in = in, .out = out, .wake = wake };
 
-	kymo_hub_run(gdb->hub, begin, gdb);
-	if (gdb_wait_for_stop(gdb, STOP_MS, wake)) {
-		kymo_hub_run(gdb->hub, begin_stopped, gdb);
-		serve(&connection, wake);
-	}
-	kymo_hub_run(gdb->hub, end, gdb);
+	gdb->client = in;
+	gdb->ends_waits = wake;
+	serve(&connection);
+	if (connection.has_begun)
+		gdb_end_session(gdb);
+	gdb_wait_for_ended(gdb);
 	gdb_close_files(gdb);
 	gdb_reader_deinit(&connection.reader);
 	gdb_text_deinit(&connection.reply);
 	gdb_text_deinit(&connection.last);
 	if (is_woken(wake))
 		return KYMO_GDB_WOKEN;
+	if (!connection.has_begun)
+		return KYMO_GDB_LEFT;
 	return gdb->is_over || (!gdb->processes.n && !gdb->is_extended) ? KYMO_GDB_OVER : KYMO_GDB_LEFT;
 }

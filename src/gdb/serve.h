@@ -11,6 +11,7 @@ struct kymo_gdb;
 
 struct kymo_gdb_options {
 	bool is_extended;      /* the connection outlives the process: vAttach, vRun */
+	bool is_for_one;       /* the process that it begins with is all that a client gets: no vAttach, no vRun */
 	bool lets_randomize;   /* do not turn address space randomization off for what is launched */
 	char *const *wrapper;  /* words before those of a program that is launched, which executes it; or NULL */
 	const char *no_packet; /* "NAME,NAME": packets that are not used, by gdbserver's names; or NULL */
@@ -33,9 +34,9 @@ enum kymo_gdb_end {
 };
 
 /*
- * Serve one client, which reads from `out` and writes to `in`, until it is gone; or until `wake` can be read.
- * Breakpoints are out then, and threads that run have no more stops. What was attached to runs on; what was launched
- * stays as it is.
+ * Serve one client, which writes to `in` and reads from `out`, until it is gone; or until `wake` can be read. Its first
+ * packet stops all threads; who sends anything else before is no client. Breakpoints are out then, and threads that run
+ * have no more stops. What was attached to runs on; what was launched stays as it is.
  */
 enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake);
 

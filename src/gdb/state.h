@@ -48,11 +48,13 @@ struct gdb_break {
 
 struct gdb_process {
 	pid_t pid;
-	bool is_launched;
+	bool is_launched;        /* by the stub, or forked from one that was */
+	bool is_child;           /* of this process: the hub is to be told that its end is known */
 	unsigned int execs_left; /* of a launched one, until it is the program */
 	bool has_ended;
 	int status;
 	KYMO_VEC(struct gdb_break) breaks;
+	bool is_narrow; /* it executes a 32-bit program, in which nothing is inserted */
 	bool catches_calls, catches_all_calls;
 	KYMO_VEC(uint64_t) calls;
 };
@@ -74,11 +76,15 @@ struct gdb_thread {
 	bool is_settling; /* stops when its exec has returned */
 	bool is_pending;  /* `event` has yet to be told */
 	bool was_told;    /* … was, at the last stop */
-	bool is_stepping, is_vforking;
+	bool is_stepping;
+	bool is_vforking; /* waits in the kernel for its child, where nothing but SIGKILL stops it */
+	bool is_stuck;    /* sleeps in the kernel, as the one above: a file system that does not answer */
+	bool is_untold;   /* of a child whose fork has yet to be told: the client knows of no such process */
 	bool needs_watches;
 	struct gdb_event event;
 	siginfo_t info;                  /* of the last signal, or what stands for one */
 	bool is_at_signal;               /* stands before a signal, which it gets or not */
+	siginfo_t kept;                  /* a signal that the client wants it to have when it goes on; or si_signo 0 */
 	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
 	uint64_t step_pc;                /* where it began */
 	KYMO_VEC(struct gdb_watch) watches;
@@ -89,19 +95,21 @@ enum gdb_state { GDB_STOPPED, GDB_RUNNING, GDB_STOPPING };
 struct gdb_end {
 	pid_t pid, tid; /* tid 0: of the process */
 	int status;
-	bool is_launched;
 };
 
 struct kymo_gdb {
 	struct kymo_gdb_options options;
 	struct kymo_hub *hub;
-	int wake; /* an eventfd: the main thread has something to collect */
+	int wake;               /* an eventfd: the main thread has something to collect */
+	int client, ends_waits; /* the main thread's: what the client writes to; can be read when the stub is to end */
 	enum gdb_state state;
+	unsigned int n_ticks; /* for how long threads have been waited for */
 	KYMO_VEC(struct gdb_process *) processes;
 	KYMO_VEC(struct gdb_thread *) threads;
 	KYMO_VEC(struct gdb_end) ends; /* to be told */
-	bool is_client, is_interrupted, is_attaching;
-	int start_error;
+	KYMO_VEC(pid_t) children;      /* that have ended, and of which the hub is to be told */
+	bool is_client;
+	bool is_interrupted; /* ^C, which has yet to be told */
 
 	/* What the client has said. */
 	bool has_multiprocess, has_forks, has_vforks, has_execs, has_no_resumed, has_swbreak, has_hwbreak;
@@ -115,9 +123,9 @@ struct kymo_gdb {
 	size_t next_thread;             /* of qsThreadInfo */
 	char **environment;             /* of what is launched; NULL: this process' own */
 	char folder[PATH_MAX];          /* or "" */
-	char **last_argv;
-	int files_root; /* vFile:setfs: the root of another process; -1: our own */
-	int files[64];  /* descriptors, -1: free */
+	char **last_argv;               /* of the program that was launched last */
+	int files_root;                 /* vFile:setfs: the root of another process; -1: our own */
+	int files[64];                  /* descriptors, -1: free */
 
 	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */
 	size_t n_registers;

@@ -1,6 +1,13 @@
 #include "gdb/thread.h"
 
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
 
 struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid)
 {
@@ -28,6 +35,8 @@ void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process)
 		if (gdb->processes.items[i] != process)
 			continue;
 		gdb->processes.items[i] = gdb->processes.items[--gdb->processes.n];
+		if (process->is_child)
+			kymo_vec_push(&gdb->children, process->pid);
 		kymo_vec_deinit(&process->breaks);
 		kymo_vec_deinit(&process->calls);
 		free(process);
@@ -40,7 +49,8 @@ struct gdb_thread *gdb_find_thread(const struct kymo_gdb *gdb, pid_t pid, pid_t 
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!thread->is_dead && thread->tid == tid && (!pid || thread->process->pid == pid))
+		if (!thread->is_dead && !thread->is_untold && thread->tid == tid &&
+		    (!pid || thread->process->pid == pid))
 			return thread;
 	}
 	return NULL;
@@ -51,7 +61,7 @@ struct gdb_thread *gdb_any_thread(const struct kymo_gdb *gdb, pid_t pid)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!thread->is_dead && (pid <= 0 || thread->process->pid == pid))
+		if (!thread->is_dead && (pid <= 0 ? !thread->is_untold : thread->process->pid == pid))
 			return thread;
 	}
 	return NULL;
@@ -94,4 +104,16 @@ void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread)
 		kymo_engine_put(thread->engine); /* the struct goes with the last reference */
 		return;
 	}
+}
+
+bool gdb_is_narrow(pid_t pid)
+{
+	unsigned char ident[EI_NIDENT];
+	kymo_cleanup_close int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && !kymo_pread_all(fd, ident, sizeof(ident), 0) && !memcmp(ident, ELFMAG, SELFMAG) &&
+	       ident[EI_CLASS] == ELFCLASS32;
 }

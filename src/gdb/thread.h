@@ -8,10 +8,10 @@ struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid);
 struct gdb_process *gdb_add_process(struct kymo_gdb *gdb, pid_t pid);
 void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process);
 
-/* A thread that lives, of any process or of that (pid 0). */
+/* A thread that lives and that the client knows, of any process (pid 0) or of that. */
 struct gdb_thread *gdb_find_thread(const struct kymo_gdb *gdb, pid_t pid, pid_t tid);
 
-/* The first one of a process that lives; pid <= 0: of any. NULL: none. */
+/* The first one of a process that lives; pid <= 0: of any that the client knows. NULL: none. */
 struct gdb_thread *gdb_any_thread(const struct kymo_gdb *gdb, pid_t pid);
 
 /* The thread that an id means, the general one where it means any; NULL: there is none. */
@@ -28,5 +28,8 @@ void gdb_put_id(const struct kymo_gdb *gdb, struct gdb_text *text, pid_t pid, pi
 
 /* It is no thread of the stub any more. Its struct goes with the engine. */
 void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread);
+
+/* Whether it executes a 32-bit program, which clients can't be told of: the target description is another. */
+bool gdb_is_narrow(pid_t pid);
 
 #endif

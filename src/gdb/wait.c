@@ -5,17 +5,15 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "gdb/run.h"
 #include "gdb/thread.h"
 #include "hub/hub.h"
 
 void gdb_look_whether_stopped(void *data)
 {
 	struct gdb_look *look = data;
-	const struct kymo_gdb *gdb = look->gdb;
 
-	look->is_true = true;
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		look->is_true &= gdb->threads.items[i]->is_dead || gdb->threads.items[i]->is_stopped;
+	look->is_true = gdb_do_all_stand(look->gdb);
 }
 
 void gdb_look_whether_started(void *data)
@@ -43,9 +41,13 @@ bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data), 
 	struct pollfd fds[] = { { .fd = gdb->wake, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
 	const uint64_t until = kymo_now_ns() + (uint64_t)ms * 1000000;
 	struct gdb_look look = { .gdb = gdb, .pid = pid };
-	uint64_t count;
+	uint64_t count, tick = kymo_now_ns();
 
 	for (;;) {
+		if (kymo_now_ns() > tick + GDB_TICK_MS * 1000000ull) {
+			kymo_hub_run(gdb->hub, gdb_tick, gdb);
+			tick = kymo_now_ns();
+		}
 		kymo_hub_run(gdb->hub, is_it, &look);
 		if (look.is_true || kymo_now_ns() >= until || fds[1].revents)
 			return look.is_true;
@@ -58,4 +60,12 @@ bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data), 
 bool gdb_wait_for_stop(struct kymo_gdb *gdb, int ms, int fd)
 {
 	return gdb_wait_until(gdb, 0, gdb_look_whether_stopped, ms, fd);
+}
+
+bool gdb_is_called_off(const struct kymo_gdb *gdb)
+{
+	struct pollfd fds[] = { { .fd = gdb->client, .events = POLLRDHUP },
+				{ .fd = gdb->ends_waits, .events = POLLIN } };
+
+	return poll(fds, kymo_countof(fds), 0) > 0;
 }

@@ -22,4 +22,7 @@ bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *look), 
 /* Until all threads stand still. */
 bool gdb_wait_for_stop(struct kymo_gdb *gdb, int ms, int fd);
 
+/* The client has gone, or the stub is to end: what takes long is of no use any more. */
+bool gdb_is_called_off(const struct kymo_gdb *gdb);
+
 #endif

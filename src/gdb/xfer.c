@@ -69,7 +69,7 @@ static bool make_threads(struct kymo_gdb *gdb, struct gdb_words *annex, struct g
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		const struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (thread->is_dead)
+		if (thread->is_dead || thread->is_untold)
 			continue;
 		kymo_read_comm(thread->tid, name);
 		gdb_text_put(document, "<thread id=\"");

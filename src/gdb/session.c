@@ -1,0 +1,100 @@
+#include "gdb/session.h"
+
+#include "gdb/breakpoints.h"
+#include "gdb/events.h"
+#include "gdb/run.h"
+#include "gdb/thread.h"
+#include "gdb/wait.h"
+#include "hub/hub.h"
+
+enum { STOP_MS = 60000 };
+
+/* ---- a client comes -------------------------------------------------------------------------- */
+
+static void forget_ended(struct kymo_gdb *gdb)
+{
+	gdb->ends.n = 0;
+	for (size_t i = gdb->processes.n; i-- > 0;)
+		if (gdb->processes.items[i]->has_ended)
+			gdb_drop_process(gdb, gdb->processes.items[i]);
+}
+
+/* A signal that a client was told of, and did not answer before it was gone, is news for the next one. */
+static void tell_signals_again(struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_at_signal || !thread->was_told || thread->kept.si_signo)
+			continue;
+		thread->event = (struct gdb_event){ .kind = GDB_EVENT_SIGNAL, .signal = thread->info.si_signo };
+		thread->is_pending = true;
+		thread->was_told = false;
+	}
+}
+
+static void begin(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	forget_ended(gdb);
+	tell_signals_again(gdb);
+	gdb->is_client = true;
+	gdb->is_extended = gdb->options.is_extended;
+	gdb->has_multiprocess = gdb->has_forks = gdb->has_vforks = gdb->has_execs = false;
+	gdb->has_no_resumed = gdb->has_swbreak = gdb->has_hwbreak = false;
+	gdb->general = gdb->running = (struct gdb_id){ 0, 0 };
+	gdb_stop_all(gdb);
+}
+
+static void begin_stopped(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	gdb->state = GDB_STOPPED;
+}
+
+bool gdb_begin_session(struct kymo_gdb *gdb, int wake)
+{
+	kymo_hub_run(gdb->hub, begin, gdb);
+	if (!gdb_wait_for_stop(gdb, STOP_MS, wake))
+		return false;
+	kymo_hub_run(gdb->hub, begin_stopped, gdb);
+	return true;
+}
+
+/* ---- a client goes --------------------------------------------------------------------------- */
+
+static void forget_settings(struct kymo_gdb *gdb)
+{
+	gdb->passed = gdb->for_program = 0;
+	gdb->knows_for_program = gdb->wants_threads = gdb->is_interrupted = gdb->has_no_acks = false;
+	for (size_t i = 0; i < gdb->processes.n; i++)
+		gdb->processes.items[i]->catches_calls = false;
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (!gdb->threads.items[i]->is_dead)
+			gdb_set_mask(gdb->threads.items[i]);
+}
+
+static void end(void *data)
+{
+	struct kymo_gdb *gdb = data;
+	const bool stands = gdb->state == GDB_STOPPED;
+
+	gdb_remove_all(gdb);
+	gdb->is_client = false;
+	forget_ended(gdb);
+	gdb->state = gdb->processes.n ? gdb->state : GDB_STOPPED;
+	for (size_t i = 0; i < gdb->processes.n; i++) {
+		if (stands && gdb->processes.items[i]->is_launched)
+			continue;
+		gdb_let_run(gdb, gdb->processes.items[i]);
+		gdb->state = GDB_RUNNING;
+	}
+	forget_settings(gdb);
+}
+
+void gdb_end_session(struct kymo_gdb *gdb)
+{
+	kymo_hub_run(gdb->hub, end, gdb);
+}
