@@ -1,7 +1,9 @@
 """gdb in batch mode, on what kymo serves."""
+import ctypes
 import os
 import re
 import signal
+import socket
 from pathlib import Path
 
 from kymotest import KYMO, check, eventually, program, run, start
@@ -9,16 +11,21 @@ from kymotest import KYMO, check, eventually, program, run, start
 SERVER = str(Path(KYMO).with_name('kymo-gdbserver'))
 ENVIRONMENT = {'DEBUGINFOD_URLS': ''}
 SOURCE = r'''
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+extern char **environ;
 struct point { int x; double y; char name[8]; };
 struct point here = { 7, 2.5, "origin" };
 volatile long counter, watched;
-static void on_signal(int number) { counter += 1000; }
+static void on_signal(int number) { __sync_fetch_and_add(&counter, 1000); }
 __attribute__((noinline)) int work(int n, struct point *point)
 {
 	int total = 0;
@@ -40,6 +47,63 @@ static void spin(void)
 	int left = 100000000;
 	__asm__ volatile("spin_at: cmpl $0, %1\n\tje spin_at" : : "r"(0), "m"(counter));
 	(void)left;
+}
+static void *sleeper(void *data)
+{
+	for (;;)
+		usleep(500);
+}
+static void *forker(void *data)
+{
+	for (;;) {
+		pid_t child = fork();
+		if (!child)
+			_exit(0);
+		waitpid(child, NULL, 0);
+		usleep(500);
+	}
+}
+static void *spawner(void *data)
+{
+	posix_spawn_file_actions_t actions;
+	char *words[] = { "true", NULL };
+	pid_t child;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "fifo", O_RDONLY, 0);
+	posix_spawn(&child, "/bin/true", &actions, NULL, words, environ);
+	return data;
+}
+static void say_ready(void *what)
+{
+	printf("ready %p\n", what);
+	fflush(stdout);
+}
+/* What goes on for ever. */
+static void stay(const char *mode)
+{
+	void *what = NULL;
+	pthread_t thread;
+	counter = 0;
+	if (!strcmp(mode, "crowd"))
+		for (int i = 0; i < 2; i++)
+			pthread_create(&thread, NULL, sleeper, NULL);
+	if (!strcmp(mode, "forks"))
+		pthread_create(&thread, NULL, forker, NULL);
+	if (!strcmp(mode, "spawn")) {
+		pthread_create(&thread, NULL, spawner, NULL);
+		usleep(300000);
+	}
+	if (!strcmp(mode, "huge")) {
+		what = mmap(NULL, 1ul << 44, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (what == MAP_FAILED)
+			exit(77);
+	}
+	say_ready(what);
+	for (;;) {
+		if (strcmp(mode, "crowd"))
+			work(3, &here);
+		usleep(500);
+	}
 }
 int main(int argc, char **argv)
 {
@@ -69,6 +133,14 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "exec"))
 		execl(argv[0], argv[0], "again", (char *)NULL);
+	if (!strcmp(mode, "slow vfork")) {
+		if (!vfork()) {
+			sleep(6);
+			_exit(0);
+		}
+	}
+	if (!strcmp(mode, "crowd") || !strcmp(mode, "forks") || !strcmp(mode, "spawn") || !strcmp(mode, "huge"))
+		stay(mode);
 	if (!strcmp(mode, "spin")) {
 		counter = 0;
 		spin();
@@ -117,15 +189,15 @@ def listen(*words, options=('--once',)):
     return server, int(server.wait_for(r'^Listening on port (\d+)$', 1).group(1))
 
 
-def loop(tmp):
-    process = start('./app', 'loop')
-    process.wait_for('^ready$')
+def loop(tmp, mode='loop'):
+    process = start('./app', mode)
+    process.wait_for('^ready')
     return process
 
 
-def offer(*words):
+def offer(*words, env=None):
     """kymo gdb; the process, and the path of its socket."""
-    stub = start(KYMO, 'gdb', *words)
+    stub = start(KYMO, 'gdb', *words, env=env)
     return stub, stub.wait_for(r'^  target remote (\S+)$').group(1)
 
 
@@ -141,3 +213,80 @@ def advances(process):
 
 def end(process):
     os.kill(process.pid, signal.SIGTERM)
+
+
+def packet(text):
+    data = text.encode('latin-1')
+    return b'$' + data + b'#%02x' % (sum(data) & 0xff)
+
+
+class Client:
+    """One that speaks the protocol by hand, at a path or a port."""
+
+    def __init__(self, where):
+        if isinstance(where, int):
+            self.socket = socket.create_connection(('127.0.0.1', where))
+        else:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.connect(where)
+        self.socket.settimeout(30)
+        self.buffer = b''
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def reply(self):
+        while True:
+            begin, end = self.buffer.find(b'$'), self.buffer.find(b'#')
+            if 0 <= begin < end and len(self.buffer) >= end + 3:
+                data, self.buffer = self.buffer[begin + 1:end], self.buffer[end + 3:]
+                self.send(b'+')
+                return re.sub(rb'(.)\*(.)', lambda run: run.group(1) * (run.group(2)[0] - 28), data, flags=re.DOTALL).decode('latin-1')
+            part = self.socket.recv(65536)
+            check(part, 'the stub answers')
+            self.buffer += part
+
+    def ask(self, text):
+        self.send(packet(text))
+        return self.reply()
+
+    def begin(self, features='multiprocess+;swbreak+'):
+        self.ask(f'qSupported:{features}')
+        return self.ask('?')
+
+    def interrupt(self):
+        self.send(b'\x03')
+        return self.reply()
+
+    def word(self, address):
+        return int.from_bytes(bytes.fromhex(self.ask(f'm{address:x},8')), 'little')
+
+    def close(self):
+        self.socket.close()
+
+
+def thread_of(reply):
+    """The id of a thread, of a stop reply with multiprocess."""
+    return int(re.search(r'thread:p[0-9a-f]+\.([0-9a-f]+);', reply).group(1), 16)
+
+
+def address_of(pid, symbol):
+    offset = next(int(line.split()[0], 16) for line in run('nm', './app').ok().out.splitlines() if line.split()[-1] == symbol)
+    base = next(int(line.split('-')[0], 16) for line in Path(f'/proc/{pid}/maps').read_text().splitlines() if line.endswith('/app'))
+    return base + offset
+
+
+def threads_of(pid):
+    """All but the first."""
+    return sorted(int(name) for name in os.listdir(f'/proc/{pid}/task') if int(name) != pid)
+
+
+def send_to_thread(pid, tid, number):
+    check(ctypes.CDLL(None).syscall(234, pid, tid, number) == 0, f'thread {tid} gets signal {number}')
+
+
+def state_of(pid):
+    try:
+        return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+    except FileNotFoundError:
+        return 'gone'

@@ -6,45 +6,9 @@ import socket
 import time
 from pathlib import Path
 
-from debugging import advances, build, listen, loop, offer, start_gdb
+from debugging import Client, address_of, advances, build, listen, loop, offer, packet, start_gdb
 from kymotest import check, check_equal, check_text_intact, check_untraced, eventually, need_root, run, timeout
 import seeds
-
-
-def packet(text):
-    data = text.encode('latin-1')
-    return b'$' + data + b'#%02x' % (sum(data) & 0xff)
-
-
-class Client:
-    """One that speaks the protocol by hand."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(path)
-        self.socket.settimeout(30)
-        self.buffer = b''
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def reply(self):
-        while True:
-            begin, end = self.buffer.find(b'$'), self.buffer.find(b'#')
-            if 0 <= begin < end and len(self.buffer) >= end + 3:
-                data, self.buffer = self.buffer[begin + 1:end], self.buffer[end + 3:]
-                self.send(b'+')
-                return data.decode('latin-1')
-            part = self.socket.recv(65536)
-            check(part, 'the stub answers')
-            self.buffer += part
-
-    def ask(self, text):
-        self.send(packet(text))
-        return self.reply()
-
-    def close(self):
-        self.socket.close()
 
 
 def is_left_alone(process):
@@ -53,17 +17,11 @@ def is_left_alone(process):
     check_text_intact(process.pid)
 
 
-def address_of_work(process):
-    offset = next(int(line.split()[0], 16) for line in run('nm', './app').ok().out.splitlines() if line.endswith(' T work'))
-    base = next(int(line.split('-')[0], 16) for line in Path(f'/proc/{process.pid}/maps').read_text().splitlines() if line.endswith('/app'))
-    return base + offset
-
-
 @timeout(180)
 def test_a_client_that_leaves_in_the_middle(tmp):
     build(tmp)
     process = loop(tmp)
-    work = address_of_work(process)
+    work = address_of(process.pid, 'work')
     for leave in ([], ['?'], ['?', f'Z0,{work:x},1'], ['?', f'Z0,{work:x},1', 'vCont;c'], ['?', 'vCont;s'],
                   ['?', f'Z0,{work:x},1', 'vCont;c', None, 'vCont;c']):
         stub, path = offer('--pid', process.pid)
@@ -130,7 +88,7 @@ def test_a_stub_that_is_killed_at_any_moment_while_threads_stand(tmp):
     """With breakpoints in, and all threads held: the hub has taken the bytes out of memory."""
     build(tmp)
     process = loop(tmp)
-    work = address_of_work(process)
+    work = address_of(process.pid, 'work')
     for n_hits in (0, 1, 2, 3, 5):
         stub, path = offer('--pid', process.pid)
         client = Client(path)

@@ -1,0 +1,258 @@
+"""No event is lost, and no thread stands for nobody: by a client that speaks the protocol by hand."""
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+from debugging import Client, address_of, advances, build, gdb, listen, loop, offer, packet, send_to_thread, state_of, thread_of, threads_of
+from kymotest import check, check_equal, check_untraced, eventually, skip, timeout
+import debug_registers
+
+USR1 = '1e'  # gdb's number of SIGUSR1
+
+
+def launched(server):
+    return int(re.search(r'^Process \./app created; pid = (\d+)$', server.err, re.MULTILINE).group(1))
+
+
+@timeout(180)
+def test_a_signal_arrives_although_another_event_is_told_first(tmp):
+    build(tmp)
+    process = loop(tmp, 'crowd')
+    counter = address_of(process.pid, 'counter')
+    threads = threads_of(process.pid)
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    for round in range(1, 21):
+        for tid in threads:
+            send_to_thread(process.pid, tid, signal.SIGUSR1)
+        told = []
+        reply = client.ask('vCont;c')
+        while len(told) < 2:
+            check_equal(reply[:3], 'T' + USR1, 'what is told')
+            told.append(thread_of(reply))
+            client.send(packet(f'vCont;C{USR1}:p{process.pid:x}.{told[-1]:x};c'))
+            if len(told) < 2:
+                reply = client.reply()
+        check_equal(sorted(told), threads, 'threads that are told')
+        time.sleep(0.05)
+        check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+        check_equal(client.word(counter), 2000 * round, f'signals that have arrived after {round} rounds')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_without_a_client_nothing_stops(tmp):
+    build(tmp)
+    first, second = loop(tmp), loop(tmp)
+    server, port = listen(':0', options=('--multi',))
+    client = Client(port)
+    client.begin()
+    client.ask('!')
+    for process in (first, second):
+        check_equal(client.ask(f'vAttach;{process.pid:x}')[0], 'T', f'attach to {process.pid}')
+    client.close()
+    server.wait_for('GDBserver will reopen the connection', 1)
+    first.kill()
+    time.sleep(0.2)
+    advances(second)
+    server.end(signal.SIGTERM)
+    check_untraced(second.pid)
+    advances(second)
+
+
+@timeout(180)
+def test_an_interrupt_is_told_although_a_step_is_done_first(tmp):
+    build(tmp)
+    stub, path = offer('--', './app', 'spin')
+    client = Client(path)
+    pid = thread_of(client.begin())
+    at = address_of(pid, 'spin_at')
+    check_equal(client.ask(f'Z0,{at:x},1'), 'OK', 'a breakpoint')
+    check('swbreak' in client.ask('vCont;c'), 'the breakpoint is hit')
+    client.ask(f'z0,{at:x},1')
+    for _ in range(20):
+        client.send(packet(f'vCont;r{at:x},{at + 16:x}:p{pid:x}.{pid:x}'))
+        time.sleep(0.01)
+        check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    client.send(packet('k'))
+    stub.end().ok()
+
+
+def test_watchpoints_go_with_their_client(tmp):
+    if not debug_registers.work():
+        skip('debug registers of this machine do nothing')
+    build(tmp)
+    process = loop(tmp)
+    here, counter = address_of(process.pid, 'here'), address_of(process.pid, 'counter')
+    server, port = listen('--attach', ':0', process.pid, options=())
+    for _ in range(5):
+        client = Client(port)
+        client.begin()
+        for address in (here, counter):
+            check_equal(client.ask(f'Z2,{address:x},4'), 'OK', 'a watchpoint')
+        client.send(packet('vCont;c'))
+        client.close()
+    client = Client(port)
+    client.begin()
+    client.send(packet('vCont;c'))
+    time.sleep(0.3)
+    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    client.close()
+    server.end(signal.SIGTERM)
+    advances(process)
+
+
+def test_an_interrupt_is_told_although_breakpoints_are_hit(tmp):
+    build(tmp)
+    process = loop(tmp)
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    check_equal(client.ask(f'Z0,{address_of(process.pid, "work"):x},1'), 'OK', 'a breakpoint')
+    for _ in range(20):
+        client.send(packet('vCont;c') + b'\x03')
+        replies = [client.reply()]
+        if not replies[0].startswith('T02'):
+            replies.append(client.ask('vCont;c'))
+        check_equal(replies[-1][:3], 'T02', f'what is told at last, {replies}')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_the_id_of_any_thread_attaches_to_its_process(tmp):
+    build(tmp)
+    process = loop(tmp, 'crowd')
+    server, port = listen(':0', options=('--multi',))
+    client = Client(port)
+    client.begin()
+    client.ask('!')
+    reply = client.ask(f'vAttach;{threads_of(process.pid)[0]:x}')
+    check_equal(reply[0], 'T', f'answer to vAttach, {reply}')
+    check(f'thread:p{process.pid:x}.' in reply, 'the process is told', reply)
+    check_equal(client.ask(f'D;{process.pid:x}'), 'OK', 'a detach')
+    check_untraced(process.pid)
+    advances(process)
+    server.end(signal.SIGTERM)
+
+
+def test_a_signal_that_a_client_left_behind_is_told_to_the_next(tmp):
+    build(tmp)
+    server, port = listen('localhost:0', './app', 'crowd', options=())
+    pid = launched(server)
+    client = Client(port)
+    client.begin()
+    client.send(packet('vCont;c'))
+    server.wait_for('^ready')
+    tid = threads_of(pid)[1]
+    send_to_thread(pid, tid, signal.SIGUSR1)
+    check_equal(thread_of(client.reply()), tid, 'the thread with the signal')
+    client.close()
+    server.wait_for('GDBserver will reopen the connection', 1)
+    client = Client(port)
+    reply = client.begin()
+    check_equal((reply[:3], thread_of(reply)), ('T' + USR1, tid), 'what the next client is told')
+    client.send(packet(f'vCont;C{USR1}:p{pid:x}.{tid:x};c'))
+    time.sleep(0.1)
+    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    check_equal(client.word(address_of(pid, 'counter')), 1000, 'the signal has arrived')
+    client.send(packet('k'))
+    server.end().ok()
+
+
+def test_a_forked_child_of_what_was_launched_waits_with_it(tmp):
+    build(tmp)
+    server, port = listen('localhost:0', './app', 'fork', options=())
+    pid = launched(server)
+    client = Client(port)
+    client.begin('multiprocess+;fork-events+')
+    reply = client.ask('vCont;c')
+    child = int(re.search(r'fork:p([0-9a-f]+)\.', reply).group(1), 16)
+    check_equal(client.ask(f'qAttached:{child:x}'), '0', 'how the child came')
+    client.close()
+    server.wait_for('GDBserver will reopen the connection', 1)
+    check_equal((state_of(pid), state_of(child)), ('t', 't'), 'states without a client')
+    client = Client(port)
+    client.begin('multiprocess+;fork-events+')
+    listed = client.ask('qfThreadInfo')
+    check(f'p{pid:x}.' in listed and f'p{child:x}.' in listed, 'the next client sees both', listed)
+    client.send(packet('k'))
+    server.end().ok()
+
+
+@timeout(180)
+def test_a_forked_child_is_hidden_until_it_is_told(tmp):
+    build(tmp)
+    process = loop(tmp, 'forks')
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin('multiprocess+;fork-events+;swbreak+')
+    client.ask(f'Z0,{address_of(process.pid, "work"):x},1')
+    for _ in range(60):
+        reply = client.ask('vCont;c')
+        fork = re.search(r'fork:p([0-9a-f]+)\.', reply)
+        listed = set(re.findall(r'p([0-9a-f]+)\.', client.ask('qfThreadInfo')))
+        check_equal(listed, {f'{process.pid:x}'} | ({fork.group(1)} if fork else set()), f'processes after {reply}')
+        if fork:
+            check_equal(client.ask(f'D;{fork.group(1)}'), 'OK', 'the child is let go of')
+    check_equal(client.ask(f'D;{process.pid:x}'), 'OK', 'the parent is let go of')
+    stub.end().ok()
+    advances(process)
+    children = Path(f'/proc/{process.pid}/task').glob('*/children')
+    stopped = [pid for file in children for pid in file.read_text().split() if state_of(pid) in 'tT']
+    check_equal(stopped, [], 'children that stand')
+
+
+def test_a_parent_in_vfork_counts_as_standing(tmp):
+    build(tmp)
+    stub, path = offer('--', './app', 'slow vfork')
+    client = Client(path)
+    client.begin('multiprocess+;vfork-events+')
+    check('vfork:' in client.ask('vCont;c'), 'vfork is told')
+    client.send(packet('vCont;c'))
+    time.sleep(0.3)
+    before = time.monotonic()
+    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    check(time.monotonic() - before < 4, 'it is told before the child has ended')
+    client.send(packet('k'))
+    stub.end().ok()
+
+
+def test_a_stub_ends_although_a_thread_sleeps_in_the_kernel(tmp):
+    build(tmp)
+    os.mkfifo(tmp / 'fifo')
+    process = loop(tmp, 'spawn')
+    stub, _ = offer('--pid', process.pid)
+    stub.end(signal.SIGTERM, seconds=20)
+    check_untraced(process.pid)
+    advances(process)
+    os.close(os.open(tmp / 'fifo', os.O_WRONLY))
+    eventually(lambda: len(threads_of(process.pid)) == 0, 'the thread has come back')
+    advances(process)
+
+
+@timeout(180)
+def test_descriptors_do_not_grow_with_runs(tmp):
+    server, port = listen(':0', options=('--multi',))
+    client = Client(port)
+    client.begin()
+    client.ask('!')
+    counts = []
+    for _ in range(30):
+        check_equal(client.ask('vRun;' + b'/bin/true'.hex())[0], 'T', 'a run')
+        check_equal(client.ask('vCont;c')[:3], 'W00', 'its end')
+        counts.append(len(os.listdir(f'/proc/{server.pid}/fd')))
+    check_equal(counts[-1], counts[4], f'descriptors: {counts}')
+    server.end(signal.SIGTERM)
+
+
+def test_gdb_runs_the_program_of_the_command_line_again(tmp):
+    build(tmp)
+    server, port = listen(':0', './app', options=('--multi', '--once'))
+    out = gdb(f'target extended-remote :{port}', 'run', 'run', 'monitor exit').ok().out
+    check_equal(out.count('exited with code 05'), 2, f'runs in {out}')
+    server.end().ok()
