@@ -1,0 +1,255 @@
+/*
+ * Any bytes as the packets of a client, one a line, for the handlers of the debugger stub. The stub has two processes
+ * with three threads; the hub below it is made of an array. Files can't be opened, so that nothing is hurt.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "arch/registers.h"
+#include "fuzz.h"
+#include "gdb/begin.h"
+#include "gdb/files.h"
+#include "gdb/packet.h"
+#include "gdb/packets.h"
+#include "gdb/run.h"
+#include "gdb/settings.h"
+#include "gdb/thread.h"
+#include "hub/engine.h"
+#include "hub/ops.h"
+#include "hub/state.h"
+
+enum { MEMORY_AT = 0x1000, MEMORY_SIZE = 200000, PACKETS_MAX = 64 };
+
+static uint8_t memory[MEMORY_SIZE];
+
+/* ---- the hub --------------------------------------------------------------------------------- */
+
+static int set_events(struct kymo_engine *engine, unsigned int events)
+{
+	return 0;
+}
+
+static int control(struct kymo_engine *engine, enum kymo_action action)
+{
+	return 0;
+}
+
+static int get_registers(struct kymo_engine *engine, struct user_regs_struct *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	return 0;
+}
+
+static int set_registers(struct kymo_engine *engine, const struct user_regs_struct *registers)
+{
+	return 0;
+}
+
+static int set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info)
+{
+	return 0;
+}
+
+static int at(uint64_t address, size_t size)
+{
+	return address >= MEMORY_AT && size <= MEMORY_SIZE && address - MEMORY_AT <= MEMORY_SIZE - size ? 0 : -EIO;
+}
+
+static int read_memory(struct kymo_engine *engine, uint64_t address, void *data, size_t size)
+{
+	if (at(address, size))
+		return -EIO;
+	memcpy(data, memory + (address - MEMORY_AT), size);
+	return 0;
+}
+
+static int write_memory(struct kymo_engine *engine, uint64_t address, const void *data, size_t size)
+{
+	if (at(address, size))
+		return -EIO;
+	memcpy(memory + (address - MEMORY_AT), data, size);
+	return 0;
+}
+
+/* SIGKILL ends a process at once. Its threads stay until the stub forgets them. */
+static int inject(struct kymo_engine *engine, const siginfo_t *info)
+{
+	static struct gdb_process nobody;
+	const struct gdb_thread *thread = engine->data;
+	struct gdb_process *process = thread->process;
+	struct kymo_gdb *gdb = thread->gdb;
+
+	if (info->si_signo != SIGKILL || process == &nobody)
+		return 0;
+	process->has_ended = true;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		if (gdb->threads.items[i]->process != process)
+			continue;
+		gdb->threads.items[i]->process = &nobody;
+		gdb->threads.items[i]->is_dead = true;
+	}
+	return 0;
+}
+
+static int change_breakpoint(struct kymo_engine *engine, uint64_t address)
+{
+	return at(address, 1);
+}
+
+static int watch(struct kymo_engine *engine, enum kymo_watch kind, uint64_t address, size_t size,
+		 unsigned int *slot_ret)
+{
+	*slot_ret = 0;
+	return at(address, size);
+}
+
+static int unwatch(struct kymo_engine *engine, unsigned int slot)
+{
+	return 0;
+}
+
+static int attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data,
+		  struct kymo_engine **ret)
+{
+	return -ESRCH;
+}
+
+static int launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls, pid_t *pid_ret)
+{
+	check(argv[0]);
+	return -ENOENT;
+}
+
+static void run(struct kymo_hub *hub, void (*it)(void *data), void *data)
+{
+	it(data);
+}
+
+static const struct hub_ops hub_ops = {
+	.attach = attach,
+	.set_events = set_events,
+	.control = control,
+	.get_registers = get_registers,
+	.set_registers = set_registers,
+	.set_signal = set_signal,
+	.read = read_memory,
+	.write = write_memory,
+	.inject = inject,
+	.insert_breakpoint = change_breakpoint,
+	.remove_breakpoint = change_breakpoint,
+	.watch = watch,
+	.unwatch = unwatch,
+	.launch = launch,
+	.run = run,
+};
+
+static void release(void *data)
+{
+	struct gdb_thread *thread = data;
+
+	kymo_vec_deinit(&thread->watches);
+	free(thread);
+}
+
+static const struct kymo_engine_ops engine_ops = { .size = sizeof(engine_ops), .release = release };
+
+/* ---- the stub -------------------------------------------------------------------------------- */
+
+static void add_thread(struct kymo_gdb *gdb, struct gdb_process *process, pid_t tid)
+{
+	struct gdb_thread *thread = calloc(1, sizeof(*thread));
+	struct kymo_engine *engine = calloc(1, sizeof(*engine));
+
+	check(thread && engine);
+	*engine = (struct kymo_engine){ .refs = 1, .hub = gdb->hub, .ops = &engine_ops, .data = thread };
+	*thread =
+		(struct gdb_thread){ .gdb = gdb, .engine = engine, .process = process, .tid = tid, .is_stopped = true };
+	check(kymo_vec_push(&gdb->threads, thread));
+}
+
+static void begin(struct kymo_gdb *gdb)
+{
+	struct gdb_process *a, *b;
+
+	gdb_init_files(gdb);
+	gdb->is_client = gdb->is_extended = true;
+	gdb->wake = gdb->client = gdb->ends_waits = -1;
+	gdb->registers = calloc(KYMO_REGISTERS_MAX, sizeof(*gdb->registers));
+	check(gdb->registers);
+	gdb->n_registers = kymo_registers_list(7, gdb->registers);
+	a = gdb_add_process(gdb, 0x40000001);
+	b = gdb_add_process(gdb, 0x40000002);
+	check(a && b);
+	add_thread(gdb, a, 0x40000001);
+	add_thread(gdb, a, 0x40000003);
+	add_thread(gdb, b, 0x40000002);
+	gdb->files[0] = fuzz_file("contents", 8);
+}
+
+static void end(struct kymo_gdb *gdb)
+{
+	while (gdb->threads.n)
+		gdb_forget_thread(gdb, gdb->threads.items[0]);
+	while (gdb->processes.n)
+		gdb_drop_process(gdb, gdb->processes.items[0]);
+	kymo_vec_deinit(&gdb->processes);
+	kymo_vec_deinit(&gdb->threads);
+	kymo_vec_deinit(&gdb->ends);
+	kymo_vec_deinit(&gdb->children);
+	gdb_free_environment(gdb);
+	gdb_free_argv(gdb);
+	gdb_close_files(gdb);
+	gdb_text_deinit(&gdb->document);
+	free(gdb->registers);
+}
+
+/* They stop, by ^C. */
+static void stop(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		gdb->threads.items[i]->is_stopped = true;
+	gdb->is_interrupted = true;
+	gdb->state = GDB_STOPPING;
+	gdb_text_clear(reply);
+	check(gdb_collect(gdb, reply) && reply->n);
+}
+
+static bool is_harmless(const char *packet, size_t n)
+{
+	static const char *const harmful[] = { "vFile:open", "vFile:unlink", "vFile:setfs", "vAttach" };
+
+	for (size_t i = 0; i < sizeof(harmful) / sizeof(harmful[0]); i++)
+		if (n >= strlen(harmful[i]) && !memcmp(packet, harmful[i], strlen(harmful[i])))
+			return false;
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *from = (const char *)data, *limit = from + size;
+	struct kymo_hub hub = { .ops = &hub_ops, .thread = pthread_self() };
+	struct kymo_gdb gdb = { .hub = &hub };
+	struct gdb_text reply = { 0 };
+
+	pthread_mutex_init(&hub.lock, NULL);
+	begin(&gdb);
+	for (int i = 0; i < PACKETS_MAX && from < limit && !gdb.is_over; i++) {
+		const char *to = memchr(from, '\n', (size_t)(limit - from));
+		enum gdb_answer answer = GDB_MUTE;
+
+		to = to ? to : limit;
+		gdb_text_clear(&reply);
+		if (to - from <= GDB_PACKET_MAX && is_harmless(from, (size_t)(to - from)))
+			answer = gdb_answer(&gdb, from, (size_t)(to - from), &reply);
+		check(reply.n <= GDB_PACKET_MAX);
+		if (answer == GDB_RUNS)
+			stop(&gdb, &reply);
+		check(gdb.state == GDB_STOPPED);
+		from = to + (to < limit);
+	}
+	end(&gdb);
+	gdb_text_deinit(&reply);
+	pthread_mutex_destroy(&hub.lock);
+	return 0;
+}
