@@ -415,29 +415,45 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	return error ? error : parse_values(text, at, spec);
 }
 
-static struct kymo_error *parse_as(const char *text, bool is_return, const struct kymo_spec_scope *scope,
-				   struct kymo_spec *ret)
+/* Make it empty; what is left says whether it needed names of the source. */
+static void fail(struct kymo_spec *spec)
 {
-	struct kymo_spec spec = { .is_return = is_return, .scope = scope };
+	const bool needs_names = spec->needs_names;
+
+	kymo_spec_deinit(spec);
+	spec->needs_names = needs_names;
+}
+
+/* With an error `spec` is as fail() leaves it. */
+static struct kymo_error *parse_into(const char *text, struct kymo_spec *spec)
+{
 	struct kymo_error *error;
 
 	if (strlen(text) > TEXT_MAX)
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "a probe is written in at most %d characters, this one has %zu", TEXT_MAX,
 					 strlen(text));
-	error = parse(text, &spec);
-	if (error) {
-		kymo_spec_deinit(&spec);
+	error = parse(text, spec);
+	if (error)
+		fail(spec);
+	spec->scope = NULL;
+	return error;
+}
+
+static struct kymo_error *parse_as(const char *text, bool is_return, struct kymo_spec *ret)
+{
+	struct kymo_spec spec = { .is_return = is_return };
+	struct kymo_error *error = parse_into(text, &spec);
+
+	if (error)
 		return error;
-	}
-	spec.scope = NULL;
 	*ret = spec;
 	return NULL;
 }
 
 struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
 {
-	return parse_as(text, false, NULL, ret);
+	return parse_as(text, false, ret);
 }
 
 /* Take over what is no part of the text. */
@@ -459,14 +475,16 @@ static struct kymo_error *add_values(const struct kymo_spec *spec, const struct 
 
 struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id)
 {
-	struct kymo_spec named;
-	struct kymo_error *error = parse_as(spec->text, spec->is_return, scope, &named);
+	struct kymo_spec named = { .is_return = spec->is_return, .scope = scope };
+	struct kymo_error *error = parse_into(spec->text, &named);
 
-	if (error)
-		return error;
-	error = add_values(spec, scope, &named);
+	if (!error) {
+		error = add_values(spec, scope, &named);
+		if (error)
+			fail(&named);
+	}
 	if (error) {
-		kymo_spec_deinit(&named);
+		spec->needs_names |= named.needs_names;
 		return error;
 	}
 	snprintf(named.build_id, sizeof(named.build_id), "%s", build_id);
@@ -512,12 +530,12 @@ struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_
 		place = next_location(&at);
 	take_return(&place, &unused);
 	text = strndup(place.start, (size_t)(place.end - place.start));
-	return text ? parse_as(text, false, NULL, ret) : &kymo_error_no_memory;
+	return text ? parse_as(text, false, ret) : &kymo_error_no_memory;
 }
 
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret)
 {
-	return parse_as(text, true, NULL, ret);
+	return parse_as(text, true, ret);
 }
 
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret)
@@ -564,23 +582,4 @@ bool kymo_spec_computes(const struct kymo_spec *spec)
 		if (spec->args[i].form)
 			return true;
 	return spec->filter || spec->aggregated || spec->stack_size || spec->sampling;
-}
-
-/* Of the entry of a function, or of several. */
-static bool is_entry(const struct kymo_spec *spec)
-{
-	return spec->file && spec->symbol && !spec->offset && !spec->every_instruction && !spec->is_return;
-}
-
-void kymo_specs_pair(struct kymo_spec *specs, size_t n)
-{
-	bool has_entry = false, has_return = false;
-
-	for (size_t i = 0; i < n; i++) {
-		has_entry |= is_entry(&specs[i]);
-		has_return |= specs[i].is_return;
-	}
-	for (size_t i = 0; i < n; i++)
-		specs[i].is_paired = has_entry && has_return && (specs[i].is_return || is_entry(&specs[i])) &&
-				     specs[i].n_args + !!specs[i].stack_size < KYMO_EVENT_MAX_ARGS;
 }

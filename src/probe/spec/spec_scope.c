@@ -138,7 +138,7 @@ static struct kymo_error *find_global(const struct query *query, const struct ky
 }
 
 struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const char *text, const char *name, size_t size,
-				   struct kymo_expr_meaning *ret)
+				   bool *exists_ret, struct kymo_expr_meaning *ret)
 {
 	const struct query query = { scope, text, name, size };
 	const struct kymo_variable *variables = NULL, *found = NULL, *this;
@@ -146,6 +146,7 @@ struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const ch
 	bool is_member = false;
 	size_t n = 0;
 
+	*exists_ret = false;
 	if (!scope->debug)
 		return refuse(&query, "'%.*s' is not known: %s; write arg0, arg1 ... for parameters", (int)size, name,
 			      scope->why);
@@ -156,10 +157,12 @@ struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const ch
 	this = found || error ? NULL : find_this(variables, n);
 	if (this)
 		error = find_in_this(&query, this, &is_member, ret);
+	*exists_ret = found || is_member;
 	if (error || is_member)
 		return error;
 	if (!found)
 		error = find_global(&query, &found);
+	*exists_ret = found;
 	if (error)
 		return error;
 	return found ? mean(&query, found, ret) : refuse_unknown(&query, variables, n);

@@ -20,10 +20,11 @@ bool kymo_spec_has_scope(const struct kymo_spec *spec);
 /*
  * The meaning of a name: a variable that is visible there, a member of C++'s `this`, a variable of the file or of
  * others. USAGE with a caret where there is none, with the nearest names; and where it is not to be had at this
- * address, with what the debug information says.
+ * address, with what the debug information says. `exists_ret` tells these apart: something has that name. It is set
+ * with an error, too.
  */
 struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const char *text, const char *name, size_t size,
-				   struct kymo_expr_meaning *ret);
+				   bool *exists_ret, struct kymo_expr_meaning *ret);
 
 /* The type of what the function returns; `ret` is unchanged where that is not known. USAGE where it is not in the
  * register of integers. */

@@ -115,7 +115,7 @@ static struct kymo_error *find_retval(const struct name *name)
 
 /* ---- names of the source --------------------------------------------------------------------- */
 
-/* Words of bpftrace's. A variable of that name comes before them. */
+/* Words of bpftrace's. A variable of that name comes before them, also one that is not available there. */
 static const struct {
 	const char *word;
 	enum kymo_form_context context;
@@ -154,11 +154,16 @@ static struct kymo_error *find_variable(const struct name *name)
 {
 	struct kymo_spec *spec = name->spec;
 	struct kymo_error *error = NULL;
+	bool exists;
 
 	if (spec->scope) {
-		error = kymo_scope_find(spec->scope, name->text, name->start, name->size, name->ret);
+		error = kymo_scope_find(spec->scope, name->text, name->start, name->size, &exists, name->ret);
 		if (!error)
 			return NULL;
+		if (exists) {
+			spec->needs_names = true;
+			return error;
+		}
 		if (find_context(name)) {
 			kymo_error_destroy(error);
 			return NULL;

@@ -160,6 +160,33 @@ def test_threads_processes_and_cpus_are_known_to_a_probe(tmp):
             check_equal(found, {'all': 600, 'first': 200, 'mine': 600}, f'events with {flags} {more}')
 
 
+NAMED_PID = r'''
+#include <unistd.h>
+int table[4];
+__attribute__((noipa)) int do_kill(int pid)
+{
+	table[0] = pid;
+	__asm__ volatile("xor %%edi,%%edi; xor %%esi,%%esi" ::: "rdi", "rsi", "memory");
+	table[1] = table[0] + 1;
+	return table[1];
+}
+int main(void) { return do_kill(4242) != 4243; }
+'''
+
+
+def test_a_variable_that_is_not_available_is_no_word_of_bpftrace(tmp):
+    (tmp / 'named.c').write_text(NAMED_PID)
+    run(program('gcc'), '-g', '-O2', '-o', 'named', 'named.c', seconds=60).ok()
+    record('--backend', 'inproc', '-p', './named:do_kill pid', '--', './named').ok()
+    check_equal([event['pid'] for event in events()], [4242], 'the parameter')
+    size = next(int(line.split()[1], 16) for line in run('nm', '-S', 'named').ok().out.splitlines() if line.endswith(' do_kill'))
+    for words in (('-r', './named:do_kill pid'), ('-r', './named:do_kill /pid == 4242/'), ('--count', './named:do_kill%return by pid')):
+        record(*words, '--', './named').refused("'pid' is gone at the return", status=2)
+    record('-p', f'./named:do_kill+{size - 1} pid', '--', './named').refused("'pid' ", status=2)
+    record('-r', './named:main pid', '--', './named').ok()
+    check(all(event['pid'] > 0 for event in events()), 'the process, where no variable has that name')
+
+
 def test_a_word_of_bpftrace_that_is_not_known_is_told(tmp):
     for spec, sentence in (('libc:malloc comm', "column 13: 'comm' is not known to a probe; leave it out: each record has its thread, and aggregations take 'by comm'"),
                            ('libc:malloc /nsecs > 5/', "column 14: 'nsecs' is not known to a probe; leave it out: each record has its time")):
