@@ -41,6 +41,9 @@
 #define KYMO_PAD_LIVE_THREAD_STACK 200 /* u64 */
 #define KYMO_PAD_LIVE_THREAD_LOW 208   /* u64 */
 
+#define KYMO_PAD_LIVE_INNER_PID 216 /* s32: the process's id as it sees itself */
+#define KYMO_PAD_LIVE_SAMPLES 2048 /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES]; those of the first region are used */
+
 #define KYMO_PAD_MAX_EVENTS 16 /* at one site */
 
 /* Bytes below the stack pointer, a multiple of 8, that a pad reaches at the most: the red zone that it steps over, its
@@ -92,6 +95,7 @@ struct kymo_pad_env {
 	uint64_t header;      /* struct kymo_wire_header */
 	uint64_t words;       /* struct kymo_wire_words */
 	uint64_t data;        /* struct kymo_wire_data */
+	uint64_t samples;     /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES] */
 	uint32_t n_cpus;
 	uint64_t stack_low,
 		stack_high; /* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
@@ -109,7 +113,7 @@ enum kymo_pad_sampling {
 
 struct kymo_pad_sample {
 	enum kymo_pad_sampling kind;
-	uint32_t slot; /* which of struct kymo_wire_data's samples it is: one for all pads of a probe */
+	uint32_t slot; /* its word: one for all pads of a probe */
 	uint64_t n, burst;
 };
 

@@ -119,13 +119,6 @@ int kymo_wire_header_is_sane(const struct kymo_wire_header *header, uint64_t add
 
 /* ---- what pads change ------------------------------------------------------------------------ */
 
-/* What says which hits of a probe are recorded, where not all are (arch/pad.h): a count, or a stamp. Zero at first. */
-struct kymo_wire_sample {
-	uint64_t word;
-} __attribute__((aligned(64)));
-
-#define KYMO_WIRE_SAMPLES 32
-
 /* The head of the data memory. */
 struct kymo_wire_data {
 	uint64_t magic;
@@ -136,10 +129,19 @@ struct kymo_wire_data {
 	uint64_t is_muted; /* the program has forbidden itself to read the time stamp counter: it records nothing any
 			      more */
 	uint64_t lost_in_vforks; /* hits of vfork children, which record nothing; added to atomically by their pads */
-	struct kymo_wire_sample samples[KYMO_WIRE_SAMPLES];
 };
 
 _Static_assert(sizeof(struct kymo_wire_data) <= KYMO_WIRE_RINGS_OFFSET, "rings come behind the head");
+
+/*
+ * What says which hits of a probe are recorded, where not all are (arch/pad.h): a count, or a stamp. In the live page of
+ * the first region, so that each process has its own; zero at first, or what the recorder begins it with.
+ */
+struct kymo_wire_sample {
+	uint64_t word;
+} __attribute__((aligned(64)));
+
+#define KYMO_WIRE_SAMPLES 32
 
 /* ---- vfork ----------------------------------------------------------------------------------- */
 

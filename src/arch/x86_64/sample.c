@@ -4,18 +4,23 @@
  *
  *	the first of each n	an addition to the probe's word, and the rest of a division
  *	the first n		the same, and a comparison; where n are through, a load alone
- *	a rate			the word is the stamp at which the bucket of tokens is full again. A hit takes a token
- *by setting it forward, with one exchange. Where another thread was faster, that thread has the token, and this hit is
- *left out: nobody tries again.
+ *	a rate			the word is the stamp at which the bucket of tokens is full again
  *
- * So n threads that hit at once have n different numbers, and the first n are n. The word is in the data memory, which
- * other processes may write, too: what they write decides which hits are recorded, and nothing else.
+ * Of a rate, a hit takes a token: it sets the word forward, with one exchange. Where another thread was faster, that
+ * thread has the token, and this hit is left out: nobody tries again. A word that is further ahead than any hit sets it
+ * is of before the clock was set back (the machine has slept): the bucket is full then.
+ *
+ * So n threads that hit at once have n different numbers, and the first n are n. The words are in a live page, which is
+ * the process's own: a child that a signal handler forks within a pad has it, too, with zeros.
  */
 #include "arch/x86_64/sample.h"
 
-#include <stddef.h>
-
 #include "wire/shared.h"
+
+_Static_assert(KYMO_PAD_LIVE_SAMPLES >= KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks),
+	       "words of samples follow the list");
+_Static_assert(KYMO_PAD_LIVE_SAMPLES + KYMO_WIRE_SAMPLES * sizeof(struct kymo_wire_sample) <= 4096,
+	       "the live page holds them");
 
 bool x86_sample_is_valid(const struct kymo_pad_sample *sample)
 {
@@ -64,6 +69,18 @@ static void emit_first(struct code *c, uint32_t n, struct label *skip)
 	compare_with(c, n, skip);
 }
 
+/* rdx = full - now, which is above the burst: left out, but where no hit can have set the word so far. */
+static void emit_empty(struct code *c, const struct kymo_pad_sample *sample, struct label *skip)
+{
+	movabs(c, RAX, sample->burst + sample->n);
+	EMIT(c, 0x48, 0x39, 0xc2);       /* cmp %rax,%rdx */
+	branch(c, skip, "\x0f\x8e", 2);  /* jle */
+	EMIT(c, 0x49, 0x8d, 0x04, 0x13); /* lea (%r11,%rdx),%rax: what the word is */
+	EMIT(c, 0x31, 0xd2);             /* xor %edx,%edx */
+}
+
+#define EMPTY_SIZE 25
+
 static void emit_rate(struct code *c, const struct kymo_pad_sample *sample, struct label *skip)
 {
 	uint64_t left = sample->n;
@@ -76,8 +93,9 @@ static void emit_rate(struct code *c, const struct kymo_pad_sample *sample, stru
 	EMIT(c, 0x4c, 0x29, 0xda);                         /* sub %r11,%rdx */
 	EMIT(c, 0x48, 0x81, 0xfa);                         /* cmp $burst,%rdx */
 	imm32(c, (uint32_t)sample->burst);
-	branch(c, skip, "\x0f\x8f", 2);  /* jg */
-	EMIT(c, 0x48, 0x85, 0xd2);       /* test %rdx,%rdx */
+	EMIT(c, 0x7e, EMPTY_SIZE);       /* jle 0f */
+	emit_empty(c, sample, skip);
+	EMIT(c, 0x48, 0x85, 0xd2);       /* 0: test %rdx,%rdx */
 	EMIT(c, 0x79, 0x02, 0x31, 0xd2); /* jns 1f; xor %edx,%edx; 1: it has been full for a while */
 	EMIT(c, 0x4c, 0x01, 0xda);       /* add %r11,%rdx */
 	for (uint64_t part; left; left -= part) {
@@ -94,11 +112,10 @@ void x86_emit_sample(struct code *c, const struct kymo_pad_env *env, const struc
 {
 	if (sample->kind == KYMO_PAD_SAMPLE_ALL)
 		return;
-	/* Where nothing is recorded nothing is counted; a forked child has no data memory. */
+	/* Where nothing is recorded nothing is counted, and the clock may be forbidden. */
 	compare_byte(c, env->live, 0);
 	JE(c, skip);
-	movabs(c, R10,
-	       env->data + offsetof(struct kymo_wire_data, samples) + sample->slot * sizeof(struct kymo_wire_sample));
+	movabs(c, R10, env->samples + sample->slot * sizeof(struct kymo_wire_sample));
 	if (sample->kind == KYMO_PAD_SAMPLE_EVERY)
 		emit_every(c, (uint32_t)sample->n, skip);
 	else if (sample->kind == KYMO_PAD_SAMPLE_FIRST)

@@ -5,7 +5,7 @@
 #include "arch/pad.h"
 #include "arch/x86_64/code.h"
 
-#define X86_SAMPLE_SIZE_MAX 128u /* code bytes */
+#define X86_SAMPLE_SIZE_MAX 160u /* code bytes */
 
 bool x86_sample_is_valid(const struct kymo_pad_sample *sample);
 

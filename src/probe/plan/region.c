@@ -97,6 +97,7 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 		.header = probes->shared.address,
 		.words = kymo_shared_words_address(&probes->shared),
 		.data = probes->shared.data_address,
+		.samples = first_live + KYMO_PAD_LIVE_SAMPLES,
 		.n_cpus = probes->shared.n_cpus,
 		.stack_low = probes->stack_low,
 		.stack_high = probes->stack_high,

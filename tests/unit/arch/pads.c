@@ -201,8 +201,11 @@ void world_init_within(struct world *world, enum kind kind, struct shape shape, 
 	memcpy(world->live + KYMO_PAD_LIVE_RSEQ_OFFSET, &offsets[1], 8);
 	world->vforks = (void *)(world->live + KYMO_PAD_LIVE_VFORK_LIST);
 	world->env.vforks = (uint64_t)world->vforks;
+	world->samples = (void *)(world->live + KYMO_PAD_LIVE_SAMPLES);
+	world->env.samples = (uint64_t)world->samples;
 	memcpy(world->live + KYMO_PAD_LIVE_VFORKS, &world->env.vforks, 8);
 	memcpy(world->live + KYMO_PAD_LIVE_PID, &pid, sizeof(pid));
+	memcpy(world->live + KYMO_PAD_LIVE_INNER_PID, &pid, sizeof(pid));
 	world_state(world, kind == SEQUENCES ? KYMO_PAD_RSEQ : KYMO_PAD_LIVE);
 	world->header = (void *)map(sizeof(*world->header), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
 	world->env.header = (uint64_t)world->header;

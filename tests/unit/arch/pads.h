@@ -43,6 +43,7 @@ struct world {
 	uint64_t gap, reserve; /* gap: bytes between rings, and between them and their control blocks */
 	size_t shared_size;
 	struct kymo_wire_vforks *vforks;
+	struct kymo_wire_sample *samples;
 	struct kymo_wire_header *header; /* zero */
 	struct kymo_wire_words *words;   /* zero */
 	struct kymo_wire_data *counts;   /* zero, but for what pads count in it */
