@@ -59,8 +59,8 @@ enum kymo_form_code {
 };
 
 enum kymo_form_context {
-	KYMO_FORM_PID, /* ids are as the process itself has them */
-	KYMO_FORM_TID, /* the process's where a thread cannot be told */
+	KYMO_FORM_PID, /* as the process itself has it */
+	KYMO_FORM_TID, /* as records have it: the process's where a thread cannot be told */
 	KYMO_FORM_CPU, /* at that moment */
 	KYMO_FORM_N_CONTEXTS,
 };

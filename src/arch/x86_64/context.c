@@ -25,6 +25,11 @@ void x86_load_pid(struct code *c, const struct kymo_pad_env *env)
 	rip_to(c, "\x8b\x05", 2, env->live + KYMO_PAD_LIVE_PID, 0); /* mov pid(%rip),%eax */
 }
 
+void x86_load_inner_pid(struct code *c, const struct kymo_pad_env *env)
+{
+	rip_to(c, "\x8b\x05", 2, env->live + KYMO_PAD_LIVE_INNER_PID, 0); /* mov pid(%rip),%eax */
+}
+
 /* Asked once: in a virtual machine each cpuid is tens of microseconds in the hypervisor. */
 static bool has_rdpid(void)
 {

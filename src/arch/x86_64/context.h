@@ -11,8 +11,11 @@ void x86_load_live(struct code *c, const struct kymo_pad_env *env, unsigned int 
 /* eax = this thread's id, from its control block, which has to be glibc's. */
 void x86_load_tid(struct code *c, const struct kymo_pad_env *env);
 
-/* eax = this process's id. */
+/* eax = what records have as this thread's id where it is not known: an id of its process. */
 void x86_load_pid(struct code *c, const struct kymo_pad_env *env);
+
+/* eax = this process's id, as it has it itself. */
+void x86_load_inner_pid(struct code *c, const struct kymo_pad_env *env);
 
 /* eax = the number of this CPU. The flags are changed. */
 void x86_load_cpu(struct code *c);

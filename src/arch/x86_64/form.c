@@ -75,7 +75,7 @@ static void load_context(struct maker *m, int64_t which)
 {
 	switch (which) {
 	case KYMO_FORM_PID:
-		x86_load_pid(m->c, m->env);
+		x86_load_inner_pid(m->c, m->env);
 		break;
 	case KYMO_FORM_TID:
 		load_tid(m);

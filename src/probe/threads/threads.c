@@ -53,10 +53,13 @@ static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
 	const struct probe_stack_words stacks = probes_stack_words(probes, state);
-	const uint64_t reader_on[] = { probes_reader(probes, process), stacks.of_threads[0], stacks.of_threads[1] };
+	const uint64_t reader_on[] = { probes_reader(probes, process), stacks.of_threads[0], stacks.of_threads[1],
+				       (uint64_t)kymo_inner_tid(kymo_process_pid(process)) };
 	int64_t page[7] = { 0 }; /* up to what pads count */
 
-	_Static_assert(KYMO_PAD_LIVE_THREAD_STACK == KYMO_PAD_LIVE_READER + 8, "they are written at once");
+	_Static_assert(KYMO_PAD_LIVE_THREAD_STACK == KYMO_PAD_LIVE_READER + 8 &&
+			       KYMO_PAD_LIVE_INNER_PID == KYMO_PAD_LIVE_READER + 24,
+		       "they are written at once");
 	memcpy(&page[KYMO_PAD_LIVE_STACK_ENOUGH / 8], stacks.initial, sizeof(stacks.initial));
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->tid_offset;
 	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->rseq_offset;

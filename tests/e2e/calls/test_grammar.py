@@ -160,6 +160,18 @@ def test_threads_processes_and_cpus_are_known_to_a_probe(tmp):
             check_equal(found, {'all': 600, 'first': 200, 'mine': 600}, f'events with {flags} {more}')
 
 
+@timeout(120)
+def test_pid_is_the_processs_own_number_in_a_container(tmp):
+    need_root()
+    (tmp / 'threads.c').write_text(THREADS + '__attribute__((constructor)) static void early(void) { called(gettid(), getpid()); }\n')
+    for flags in ((), ('-static',)):
+        run(program('gcc'), *flags, '-O1', '-pthread', '-o', 'threads', 'threads.c', seconds=60).ok()
+        record('--backend', 'inproc', '--follow', '-p', 'p:all ./threads:called its=arg1 p=pid', '--', 'unshare', '-pf', '--mount-proc', './threads').ok()
+        ids = [(event['p'], event['its']) for event in events()]
+        check_equal(len(ids), 601, f'hits with {flags}')
+        check_equal([pair for pair in ids if pair[0] != pair[1]], [], f'ids that are not those of getpid() with {flags}')
+
+
 NAMED_PID = r'''
 #include <unistd.h>
 int table[4];
