@@ -41,6 +41,7 @@ struct kymo_probes {
 	struct kymo_shared shared;
 	bool is_live;     /* threads have their thread pointers */
 	bool is_starting; /* a launched program that has not reached its entry */
+	bool has_begun_samples;
 	bool is_confused; /* there were threads that could not be told apart */
 	bool has_guards, has_watch;
 	bool is_told_of_reading;

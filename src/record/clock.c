@@ -66,8 +66,9 @@ static bool is_invariant(void)
 
 static uint64_t frequency_of(const struct clock_sample *begin, const struct clock_sample *end)
 {
+	const bool has_both = end->monotonic_ns > begin->monotonic_ns && end->tsc > begin->tsc;
 	const uint64_t ns = end->monotonic_ns - begin->monotonic_ns, ticks = end->tsc - begin->tsc;
-	const uint64_t frequency = ns ? (uint64_t)((unsigned __int128)ticks * SECOND / ns) : SECOND;
+	const uint64_t frequency = has_both ? (uint64_t)((unsigned __int128)ticks * SECOND / ns) : SECOND;
 
 	return frequency ? frequency : SECOND;
 }

@@ -74,15 +74,16 @@ static uint64_t buffer_of(const struct recording *recording, const struct target
 	return target->is_named || size < most ? size : most;
 }
 
-/* Of the TSC, where a rate of samples is asked for. */
-static uint64_t frequency_for(const struct recording *recording)
+/* Of the TSC, where a rate of samples is asked for. Measured once: when the machine has slept, the clock that it is
+ * measured against has stood still. */
+static uint64_t frequency_for(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
 
-	for (size_t i = 0; i < options->n_specs; i++)
+	for (size_t i = 0; i < options->n_specs && !recording->frequency; i++)
 		if (options->specs[i].sampling == KYMO_SPEC_SAMPLE_RATE)
-			return clock_frequency(&recording->begin);
-	return 0;
+			recording->frequency = clock_frequency(&recording->begin);
+	return recording->frequency;
 }
 
 struct kymo_error *recording_create_source(struct recording *recording, struct target *target)

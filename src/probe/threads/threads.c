@@ -16,6 +16,7 @@
 #include "probe/coexist/text.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
+#include "probe/plan/sample.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"
@@ -87,9 +88,15 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 
 struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 {
+	struct kymo_error *error = NULL;
+
 	probes->state = state;
 	probes_note_reader(probes);
-	return write_pages(probes, probes->process, state);
+	if (probes->options.is_one_of_many && !probes->has_begun_samples && probes->shared.n_regions) {
+		error = probes_begin_samples(probes, probes->process);
+		probes->has_begun_samples = !error;
+	}
+	return error ? error : write_pages(probes, probes->process, state);
 }
 
 /* A vfork child may have done it for its maker. Who is not adopted itself has made nobody that is. */
@@ -129,7 +136,10 @@ struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_pro
 		return error;
 	if (state != KYMO_PAD_EARLY && !probes_is_tid_offset(child, probes->tid_offset))
 		state = KYMO_PAD_EARLY;
-	error = write_pages(probes, child, state);
+	if (probes->shared.n_regions)
+		error = probes_begin_samples(probes, child);
+	if (!error)
+		error = write_pages(probes, child, state);
 	if (error) {
 		kymo_adopted_destroy(adopted);
 		return error;

@@ -121,6 +121,17 @@ def test_each_process_has_its_own(tmp):
     check_equal(sorted(collections.Counter(event['tid'] for event in hits()).values()), [10] * 4, 'forked children')
 
 
+@timeout(240)
+def test_many_processes_of_few_hits_have_their_share(tmp):
+    compile_it(tmp)
+    record('-p', './many:hit sample 1/20', '--', './many', 0, 1, 0, 600).ok()
+    check(5 <= len(hits()) <= 80, 'one in 20 hits of 600 children of one', len(hits()))
+    record('-p', './many:hit sample 1/10', '--', '/bin/sh', '-c', 'for i in $(seq 100); do ./many 1 1; done').ok()
+    check(1 <= len(hits()) <= 35, 'one in 10 hits of 100 programs', len(hits()))
+    record('-p', './many:hit sample 10/s', '--', '/bin/sh', '-c', 'for i in $(seq 30); do ./many 1 100; done').ok()
+    check(len(hits()) < 30, 'a rate has no bucket that is full at first', len(hits()))
+
+
 def test_aggregations_are_of_samples(tmp):
     compile_it(tmp)
     record('--count', './many:hit sample 1/10 by arg1', '--hist', './many:hit /arg0 < 100/ sample 1/7 arg0', '-r', './many:hit sample 1/5', '--hist', 'duration',
@@ -138,8 +149,8 @@ def test_aggregations_are_of_samples(tmp):
 def test_each_report_says_that_hits_were_left_out(tmp):
     compile_it(tmp)
     record('--stack', '-p', './many:hit sample 1/100', '-p', 'libc:exit first 3', '-r', './many:hit sample 50/s', '--', './many', 1, 1000).ok()
-    sentences = {'sampled: many:hit: one in 100 hits is recorded', 'sampled: libc:exit: the first 3 hits of each process are recorded',
-                 'sampled: many:hit%return: at most 50 hits a second are recorded, on the average'}
+    sentences = {'sampled: many:hit: one in 100 hits is recorded, counted in each process', 'sampled: libc:exit: the first 3 hits of each process are recorded',
+                 'sampled: many:hit%return: at most 50 hits a second of each process are recorded, on the average'}
     for words in ((), ('--events',), ('--graph',), ('--tree',), ('--callers', 'hit'), ('--callees', 'go')):
         out = kymo('report', *words).ok().out
         check_equal(set(line for line in out.splitlines() if line.startswith('sampled')), sentences, f'report {words}')
