@@ -30,7 +30,7 @@ const char *kymo_ctf_kind_name(enum kymo_ctf_kind kind)
 bool kymo_ctf_has_site(const struct kymo_ctf_event *event)
 {
 	return event->path || event->offset || event->symbol || event->build_id || event->source || event->format ||
-	       event->sample || event->kind != KYMO_CTF_PLACE;
+	       event->sample || event->is_filtered || event->kind != KYMO_CTF_PLACE;
 }
 
 static void write_encoded(FILE *out, const char *text)
@@ -72,6 +72,7 @@ void kymo_ctf_write_site(FILE *out, const struct kymo_ctf_event *event)
 	write_part(out, &separator, "source", event->source);
 	write_part(out, &separator, "format", event->format);
 	write_part(out, &separator, "sample", event->sample);
+	write_part(out, &separator, "filtered", event->is_filtered ? "yes" : NULL);
 }
 
 static int decode(const char *text, size_t size, char **ret)
@@ -149,6 +150,8 @@ static int parse_part(const char *part, size_t size, struct kymo_ctf_event *even
 		err = parse_offset(value, &event->function_offset);
 	else if (is_key(part, length, "kind"))
 		event->kind = parse_kind(value);
+	else if (is_key(part, length, "filtered"))
+		event->is_filtered = true;
 	else if (is_key(part, length, "symbol"))
 		slot = &event->symbol;
 	else if (is_key(part, length, "build-id"))

@@ -23,8 +23,8 @@ bool kymo_ctf_has_site(const struct kymo_ctf_event *event);
 /* Write the URI, without quotes; it holds no character that a TSDL string would have to escape. */
 void kymo_ctf_write_site(FILE *out, const struct kymo_ctf_event *event);
 
-/* Set path, offset, symbol, build_id, source, format, kind and function_offset (all unset before) from a URI. 0,
- * -EINVAL, -ENOMEM; the event owns what has been set in each case. */
+/* Set path, offset, symbol, build_id, source, format, sample, is_filtered, kind and function_offset (all unset before)
+ * from a URI. 0, -EINVAL, -ENOMEM; the event owns what has been set in each case. */
 int kymo_ctf_parse_site(const char *uri, struct kymo_ctf_event *event);
 
 #endif

@@ -57,6 +57,7 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		.source = event->source ? strdup(event->source) : NULL,
 		.format = event->format ? strdup(event->format) : NULL,
 		.sample = event->spec ? kymo_spec_sample_text(event->spec) : NULL,
+		.is_filtered = event->spec && event->spec->filter,
 		.function_offset = event->function_offset,
 	};
 	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id ||

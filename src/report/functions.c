@@ -53,6 +53,40 @@ static const struct kymo_ctf_event **sorted_events(const struct kymo_ctf_trace *
 	return events;
 }
 
+/* Not all hits have a record. */
+static bool is_partial(const struct kymo_ctf_event *event)
+{
+	return event->sample || event->is_filtered;
+}
+
+/* Of several events, the first one of which all hits are recorded; else the first one. */
+static void choose(const struct kymo_ctf_event *event, const struct kymo_ctf_event **chosen)
+{
+	if (!*chosen || (is_partial(*chosen) && !is_partial(event)))
+		*chosen = event;
+}
+
+/* `events` are the `n` of one function. */
+static void add_function(struct functions *functions, const struct kymo_ctf_trace *trace,
+			 const struct kymo_ctf_event *const *events, size_t n)
+{
+	const struct kymo_ctf_event *entry = NULL, *leave = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		choose(events[i], events[i]->kind == KYMO_CTF_RETURN ? &leave : &entry);
+	if (!entry || !leave)
+		return;
+	if (is_partial(entry) && is_partial(leave)) {
+		functions->n_partial++;
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		functions->roles[events[i] - trace->events].is_second = events[i] != entry && events[i] != leave;
+	functions->roles[leave - trace->events] = (struct role){ .function = (uint32_t)functions->n };
+	functions->roles[entry - trace->events] = (struct role){ .function = (uint32_t)functions->n, .is_entry = true };
+	functions->items[functions->n++] = (struct function){ .entry = entry, .leave = leave };
+}
+
 /* As one that the kernel has seen: result, number, memory. */
 static bool knows_number(const struct kymo_ctf_event *leave)
 {
@@ -185,20 +219,9 @@ struct kymo_error *kymo_functions_init(struct functions *functions, const struct
 	for (size_t i = 0; i < trace->n_events; i++)
 		functions->roles[i].function = NO_FUNCTION;
 	for (from = 0; from < n; from = to) {
-		const struct kymo_ctf_event *leave = NULL;
-
-		for (to = from; to < n && !compare_functions(events[from], events[to]); to++)
-			if (!leave && events[to]->kind == KYMO_CTF_RETURN)
-				leave = events[to];
-		if (!leave || events[from]->kind != KYMO_CTF_ENTRY)
-			continue;
-		for (size_t i = from; i < to; i++)
-			functions->roles[events[i] - trace->events].is_second =
-				events[i] != events[from] && events[i] != leave;
-		functions->roles[leave - trace->events] = (struct role){ .function = (uint32_t)functions->n };
-		functions->roles[events[from] - trace->events] =
-			(struct role){ .function = (uint32_t)functions->n, .is_entry = true };
-		functions->items[functions->n++] = (struct function){ .entry = events[from], .leave = leave };
+		for (to = from + 1; to < n && !compare_functions(events[from], events[to]);)
+			to++;
+		add_function(functions, trace, events + from, to - from);
 	}
 	add_syscalls(functions, trace);
 	if (add_spans(functions, trace))

@@ -54,6 +54,8 @@ struct functions {
 	struct function *items;
 	size_t n;
 	struct role *roles; /* as trace->events */
+	size_t n_partial;   /* functions of which neither all entries nor all returns are recorded: they are in no pair,
+			       as what ended a call may have been left out, and what began the next one, too */
 };
 
 /*

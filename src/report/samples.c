@@ -5,21 +5,52 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "report/functions.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
 #define SHOWN_MAX 10
 
-/* Several places of one probe are told once. */
-static bool is_first(const struct kymo_ctf_trace *trace, size_t at)
+/* Events of one name and sample side by side, as they stand in the trace. */
+static int compare(const void *a, const void *b)
 {
-	const struct kymo_ctf_event *event = &trace->events[at];
+	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
+	const struct kymo_ctf_event *y = *(const struct kymo_ctf_event *const *)b;
+	int order = strcmp(x->name, y->name);
 
-	for (size_t i = 0; i < at; i++)
-		if (trace->events[i].sample && !strcmp(trace->events[i].sample, event->sample) &&
-		    !strcmp(trace->events[i].name, event->name))
-			return false;
-	return true;
+	if (!order)
+		order = strcmp(x->sample, y->sample);
+	return order ? order : x < y ? -1 : x > y;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
+	const struct kymo_ctf_event *y = *(const struct kymo_ctf_event *const *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Those that are sampled, as they stand in the trace: several places of one function are told once. A fresh array; NULL
+ * when memory is out. */
+static const struct kymo_ctf_event **sampled_events(const struct kymo_ctf_trace *trace, size_t *n_ret)
+{
+	const struct kymo_ctf_event **events = calloc(trace->n_events + 1, sizeof(struct kymo_ctf_event *));
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; events && i < trace->n_events; i++)
+		if (trace->events[i].sample)
+			events[n++] = &trace->events[i];
+	if (n)
+		qsort(events, n, sizeof(struct kymo_ctf_event *), compare);
+	for (size_t i = 0; i < n; i++)
+		if (!i || strcmp(events[i]->name, events[kept - 1]->name) ||
+		    strcmp(events[i]->sample, events[kept - 1]->sample))
+			events[kept++] = events[i];
+	if (kept)
+		qsort(events, kept, sizeof(struct kymo_ctf_event *), compare_places);
+	*n_ret = kept;
+	return events;
 }
 
 /* "one in 100 hits is recorded"; the words of the trace where they are others. Safe. NULL when memory is out. */
@@ -40,40 +71,58 @@ static char *sentence_of(const char *sample, bool unicode)
 	return n < 0 ? NULL : text;
 }
 
+/* Functions whose calls can't be paired for that. */
+static struct kymo_error *write_partial(const struct page *page, const struct kymo_ctf_trace *trace)
+{
+	struct functions functions;
+	struct kymo_error *error = kymo_functions_init(&functions, trace);
+
+	if (error)
+		return error;
+	if (functions.n_partial)
+		kymo_page_printf(page, INK_ALARM,
+				 "no durations of %zu function%s: that takes all entries, or all returns, without "
+				 "a sample or a filter\n",
+				 functions.n_partial, functions.n_partial > 1 ? "s" : "");
+	kymo_functions_deinit(&functions);
+	return NULL;
+}
+
 struct kymo_error *kymo_samples_write(const struct page *page, const struct kymo_ctf_trace *trace)
 {
-	size_t n = 0;
+	size_t n;
+	kymo_cleanup_free const struct kymo_ctf_event **events = sampled_events(trace, &n);
 
-	for (size_t i = 0; i < trace->n_events; i++) {
-		const struct kymo_ctf_event *event = &trace->events[i];
-		kymo_cleanup_free char *shown = NULL, *name = NULL, *sentence = NULL;
+	if (!events)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n && i < SHOWN_MAX; i++) {
+		kymo_cleanup_free char *shown = kymo_shown(events[i]->name), *name = NULL, *sentence = NULL;
 
-		if (!event->sample || !is_first(trace, i) || n++ >= SHOWN_MAX)
-			continue;
-		shown = kymo_shown(event->name);
 		name = shown ? kymo_text_escape(shown, page->unicode) : NULL;
-		sentence = sentence_of(event->sample, page->unicode);
+		sentence = sentence_of(events[i]->sample, page->unicode);
 		if (!name || !sentence)
 			return &kymo_error_no_memory;
 		kymo_page_printf(page, INK_ALARM, "sampled: %s: %s\n", name, sentence);
 	}
 	if (n > SHOWN_MAX)
-		kymo_page_printf(page, INK_ALARM, "sampled: %zu more probes; --json has all\n", n - SHOWN_MAX);
-	return NULL;
+		kymo_page_printf(page, INK_ALARM, "sampled: %zu more functions; --json has all\n", n - SHOWN_MAX);
+	return write_partial(page, trace);
 }
 
 void kymo_samples_write_json(FILE *out, const struct kymo_ctf_trace *trace)
 {
-	for (size_t i = 0; i < trace->n_events; i++) {
-		const struct kymo_ctf_event *event = &trace->events[i];
-		kymo_cleanup_free char *shown = event->sample && is_first(trace, i) ? kymo_shown(event->name) : NULL;
+	size_t n;
+	kymo_cleanup_free const struct kymo_ctf_event **events = sampled_events(trace, &n);
+
+	for (size_t i = 0; events && i < n; i++) {
+		kymo_cleanup_free char *shown = kymo_shown(events[i]->name);
 
 		if (!shown)
 			continue;
 		fputs("{\"event\": \"sampled\", \"name\": ", out);
 		kymo_json_string(out, shown);
 		fputs(", \"sample\": ", out);
-		kymo_json_string(out, event->sample);
+		kymo_json_string(out, events[i]->sample);
 		fputs("}\n", out);
 	}
 }

@@ -165,6 +165,30 @@ def test_each_report_says_that_hits_were_left_out(tmp):
     check('sampled' not in kymo('report').ok().out and 'sample' not in report_json()['probes'][0], 'nothing is said where all are there')
 
 
+PACED = """
+#include <unistd.h>
+__attribute__((noinline, noclone)) int paced(int n) { usleep(100); return n; }
+int main(void) { int sum = 0; for (int i = 0; i < 60; i++) { sum += paced(i); usleep(5000); } return sum == 0; }
+"""
+
+
+def test_where_entries_and_returns_are_left_out_there_are_no_durations(tmp):
+    (tmp / 'paced.c').write_text(PACED)
+    run('gcc', '-O1', '-o', 'paced', 'paced.c').ok()
+    sentence = 'no durations of 1 function: that takes all entries, or all returns, without a sample or a filter'
+    for entry, leave in ((' sample 1/2', ' sample 1/3'), (' /arg0 % 2 == 0/', ' /retval % 3 == 0/'), (' first 20', ' /retval % 3 == 0/')):
+        record('-p', f'./paced:paced{entry}', '-r', f'./paced:paced{leave}', '--', './paced').ok()
+        check_equal(report_json()['calls'], [], f'pairs of {entry} and {leave}')
+        check(sentence in kymo('report').ok().out.splitlines(), 'the report says why', entry, leave)
+    for entry, leave, n in ((' sample 1/2', '', 30), ('', ' sample 1/3', 20), (' first 20', '', 20), (' /arg0 % 2 == 0/', '', 30)):
+        record('-p', f'./paced:paced{entry}', '-r', f'./paced:paced{leave}', '--', './paced').ok()
+        call, = report_json()['calls']
+        check_equal(call['duration_ns']['count'], n, f'calls of {entry} and {leave}')
+        check(call['duration_ns']['max'] < 4000000, 'no call lasts as long as the pause', call['duration_ns'])
+    record('-p', './paced:paced sample 1/2', '-p', './paced:paced', '-r', './paced:paced sample 1/3', '--', './paced').ok()
+    check_equal(report_json()['calls'][0]['duration_ns']['count'], 20, 'all entries of another probe do')
+
+
 # ---- words ---------------------------------------------------------------------------------------------------------------------
 
 def test_variables_may_have_these_names(tmp):
