@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "probe/install/remove.h"
+#include "probe/memory/recorders.h"
 #include "probe/memory/remains.h"
 #include "proc/proc.h"
 
@@ -26,13 +27,13 @@
 /* Ask a live recorder to end its recording; it takes its probes out itself. */
 static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t pid, pid_t *ended_ret)
 {
-	pid_t recorder = (pid_t)remains->header.recorder_pid;
-	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, recorder, 0);
+	const pid_t recorder = kymo_remains_recorder(remains, pid);
+	kymo_cleanup_close int pidfd = recorder ? (int)syscall(SYS_pidfd_open, recorder, 0) : -1;
 
 	/* Looked at again, now that the number cannot come to mean somebody else. */
-	if (!kymo_remains_have_recorder(remains, pid))
+	if (!recorder || kymo_remains_recorder(remains, pid) != recorder)
 		return NULL;
-	if (!kymo_remains_know_recorder(remains))
+	if (!kymo_remains_know_recorder(remains, recorder))
 		return kymo_error_create(
 			KYMO_ERROR_PERMISSION,
 			"process %d is being recorded by kymo process %d, which cannot be told to stop: you may not "
@@ -132,7 +133,7 @@ static struct kymo_error *fill_status(pid_t pid, const struct kymo_remains *rema
 		return error;
 	snprintf(status.comm, sizeof(status.comm), "%s", info.comm);
 	snprintf(status.directory, sizeof(status.directory), "%s", remains->header.directory);
-	status.recorder = kymo_remains_have_recorder(remains, pid) ? (pid_t)remains->header.recorder_pid : 0;
+	status.recorder = kymo_remains_recorder(remains, pid);
 	status.started_wall_ns = remains->header.started_wall_ns;
 	status.recorded_bytes = remains->header.recorded_bytes;
 	status.lost_events = remains->header.lost_events;

@@ -20,6 +20,7 @@
 #include "probe/code/jit.h"
 #include "probe/coexist/foreign.h"
 #include "probe/coexist/link.h"
+#include "probe/memory/recorders.h"
 #include "probe/memory/remains.h"
 #include "probe/memory/trust.h"
 #include "probe/probe.h"

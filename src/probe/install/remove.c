@@ -19,6 +19,7 @@
 #include "base/page.h"
 #include "probe/install/apply.h"
 #include "probe/install/leave.h"
+#include "probe/memory/recorders.h"
 #include "probe/memory/remains.h"
 #include "probe/probe.h"
 #include "probe/site/switches.h"

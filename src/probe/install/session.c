@@ -17,6 +17,7 @@
 #include "probe/install/stack.h"
 #include "probe/memory/data.h"
 #include "probe/memory/layout.h"
+#include "probe/memory/recorders.h"
 #include "probe/memory/remains.h"
 #include "probe/memory/runs.h"
 #include "probe/memory/shared.h"

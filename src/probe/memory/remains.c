@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "base/vec.h"
+#include "probe/memory/recorders.h"
 #include "proc/proc.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
@@ -289,36 +290,6 @@ static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *proc
 	return false;
 }
 
-/* Whether two names are of one file; no file system is asked, as that of another user's program may never answer. */
-static bool is_same_file(const char *a, const char *b)
-{
-	struct statx of_a, of_b;
-	const int flags = AT_STATX_DONT_SYNC;
-
-	return !statx(AT_FDCWD, a, flags, STATX_INO, &of_a) && !statx(AT_FDCWD, b, flags, STATX_INO, &of_b) &&
-	       of_a.stx_dev_major == of_b.stx_dev_major && of_a.stx_dev_minor == of_b.stx_dev_minor &&
-	       of_a.stx_ino == of_b.stx_ino;
-}
-
-/*
- * By its program: the file of this one, or a name that begins with "kymo". A recorder may not have come far enough to
- * be known by its memory. A program that lies about this keeps what a dead recorder has left.
- */
-static bool is_kymo(pid_t pid)
-{
-	char link[32], path[PATH_MAX];
-	const char *name;
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
-		return false;
-	path[n] = '\0';
-	name = strrchr(path, '/');
-	return (name && !strncmp(name, "/kymo", 5)) || is_same_file(link, "/proc/self/exe");
-}
-
 static bool is_recorder(struct kymo_process *process, const struct kymo_maps *maps)
 {
 	for (size_t i = 0; i < maps->n; i++) {
@@ -328,7 +299,7 @@ static bool is_recorder(struct kymo_process *process, const struct kymo_maps *ma
 		    (kymo_is_data_map(map) && is_recorders_data(process, map)))
 			return true;
 	}
-	return is_kymo(kymo_process_pid(process));
+	return kymo_is_kymo(kymo_process_pid(process), NULL);
 }
 
 static bool has_strays(const struct kymo_maps *maps, const struct kymo_remains_list *list)
@@ -409,60 +380,6 @@ void kymo_remains_deinit(struct kymo_remains_list *list)
 		remains_deinit(&list->items[i]);
 	free(list->items);
 	*list = (struct kymo_remains_list){ .pid = 0 };
-}
-
-/*
- * A recorder is a kymo that has the memfd mapped: a header that names another process is not believed. The mapping
- * alone is no proof, as many programs map what another process sends to them. `unknown_ret`: this user may not look at
- * that process.
- */
-static bool has_mapped(pid_t pid, uint64_t inode, bool *unknown_ret)
-{
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(pid, &maps);
-	bool found = false;
-
-	*unknown_ret = error && error->code == KYMO_ERROR_PERMISSION;
-	if (error) {
-		kymo_error_destroy(error);
-		return false;
-	}
-	for (size_t i = 0; i < maps.n; i++)
-		found |= kymo_is_shared_map(&maps.items[i]) && maps.items[i].inode == inode;
-	kymo_maps_deinit(&maps);
-	return found && is_kymo(pid);
-}
-
-/* Of one that this user may not look at, its start time must do. */
-static bool may_be_recorder(pid_t pid, uint64_t inode)
-{
-	bool unknown, found = has_mapped(pid, inode, &unknown);
-
-	return found || unknown;
-}
-
-bool kymo_remains_know_recorder(const struct kymo_remains *remains)
-{
-	bool unknown;
-
-	return has_mapped((pid_t)remains->header.recorder_pid, remains->inode, &unknown);
-}
-
-bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid)
-{
-	const struct kymo_wire_header *header = &remains->header;
-	struct kymo_process_info info;
-	struct kymo_error *error;
-	bool alive;
-
-	/* A forked child has the header of its parent. */
-	if (!header->recorder_pid || (header->target_pid != (uint32_t)pid && !remains->is_adopted))
-		return false;
-	error = kymo_process_info((pid_t)header->recorder_pid, &info);
-	alive = !error && info.start_time == header->recorder_start && info.state != 'Z' &&
-		may_be_recorder((pid_t)header->recorder_pid, remains->inode);
-	kymo_error_destroy(error);
-	return alive;
 }
 
 bool kymo_remains_have_guards(struct kymo_process *process, const struct kymo_remains *remains)

@@ -61,12 +61,6 @@ struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct 
 
 void kymo_remains_deinit(struct kymo_remains_list *list);
 
-/* Whether the recorder of one of them is alive and records process `pid`. */
-bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid);
-
-/* Whether that is known from what the recorder has mapped, and not from the header alone. */
-bool kymo_remains_know_recorder(const struct kymo_remains *remains);
-
 /* Whether the guards that are in the text are this recording's. */
 bool kymo_remains_have_guards(struct kymo_process *process, const struct kymo_remains *remains);
 

@@ -1,0 +1,130 @@
+/* Who records a process: a kymo that has the memfd mapped. A header that names another process is not believed. */
+#include "probe/memory/recorders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+
+/* Whether two names are of one file; no file system is asked, as that of another user's program may never answer. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct statx of_a, of_b;
+	const int flags = AT_STATX_DONT_SYNC;
+
+	return !statx(AT_FDCWD, a, flags, STATX_INO, &of_a) && !statx(AT_FDCWD, b, flags, STATX_INO, &of_b) &&
+	       of_a.stx_dev_major == of_b.stx_dev_major && of_a.stx_dev_minor == of_b.stx_dev_minor &&
+	       of_a.stx_ino == of_b.stx_ino;
+}
+
+/*
+ * By its program: the file of this one, or a name that begins with "kymo". A recorder may not have come far enough to
+ * be known by its memory. A program that lies about this keeps what a dead recorder has left.
+ */
+bool kymo_is_kymo(pid_t pid, int *err_ret)
+{
+	char link[32], path[PATH_MAX];
+	const char *name;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (err_ret)
+		*err_ret = n < 0 ? -errno : 0;
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	name = strrchr(path, '/');
+	return (name && !strncmp(name, "/kymo", 5)) || is_same_file(link, "/proc/self/exe");
+}
+
+/*
+ * The mapping alone is no proof, as many programs map what another process sends to them. `writable`: a kymo that is
+ * recorded itself has the memory, too, but as a target, which cannot write it. `unknown_ret`: this user may not look at
+ * that process.
+ */
+static bool has_mapped(pid_t pid, uint64_t inode, bool writable, bool *unknown_ret)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(pid, &maps);
+	bool found = false;
+
+	*unknown_ret = error && error->code == KYMO_ERROR_PERMISSION;
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
+	for (size_t i = 0; i < maps.n; i++)
+		found |= kymo_is_shared_map(&maps.items[i]) && maps.items[i].inode == inode &&
+			 (!writable || (maps.items[i].writable && maps.items[i].shared));
+	kymo_maps_deinit(&maps);
+	return found && kymo_is_kymo(pid, NULL);
+}
+
+/* Of one that this user may not look at, its start time must do. */
+static bool may_be_recorder(pid_t pid, uint64_t inode)
+{
+	bool unknown, found = has_mapped(pid, inode, false, &unknown);
+
+	return found || unknown;
+}
+
+/* Whether the header's number means the recorder: in another PID namespace it is another process's, or nobody's. */
+static bool is_as_it_says(const struct kymo_remains *remains)
+{
+	const struct kymo_wire_header *header = &remains->header;
+	struct kymo_process_info info;
+
+	return kymo_process_peek((pid_t)header->recorder_pid, &info) && info.start_time == header->recorder_start &&
+	       info.state != 'Z' && may_be_recorder((pid_t)header->recorder_pid, remains->inode);
+}
+
+/* The kymo that has the memory and may write it, whatever its number is where it runs. */
+static pid_t find_by_memory(uint64_t inode)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	while (proc && !found && (entry = readdir(proc))) {
+		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		bool unknown;
+
+		if (pid > 0 && pid != getpid() && kymo_is_kymo(pid, NULL) && has_mapped(pid, inode, true, &unknown))
+			found = pid;
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+pid_t kymo_remains_recorder(const struct kymo_remains *remains, pid_t pid)
+{
+	const struct kymo_wire_header *header = &remains->header;
+
+	/* A forked child has the header of its parent. */
+	if (!header->recorder_pid || (header->target_pid != (uint32_t)pid && !remains->is_adopted))
+		return 0;
+	return is_as_it_says(remains) ? (pid_t)header->recorder_pid : find_by_memory(remains->inode);
+}
+
+bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid)
+{
+	return kymo_remains_recorder(remains, pid) != 0;
+}
+
+bool kymo_remains_know_recorder(const struct kymo_remains *remains, pid_t recorder)
+{
+	bool unknown;
+
+	return has_mapped(recorder, remains->inode, false, &unknown);
+}

@@ -1,0 +1,18 @@
+/* Which process records another one. */
+#ifndef KYMO_PROBE_MEMORY_RECORDERS_H
+#define KYMO_PROBE_MEMORY_RECORDERS_H
+
+#include "probe/memory/remains.h"
+#include "probe/probe.h"
+
+/* The recorder of one of process `pid`'s recordings, if it is alive and records that process; else 0. It may be in
+ * another PID namespace. */
+pid_t kymo_remains_recorder(const struct kymo_remains *remains, pid_t pid);
+
+/* Whether there is one. */
+bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid);
+
+/* Whether that `recorder` is one is known from what it has mapped, and not from the header alone. */
+bool kymo_remains_know_recorder(const struct kymo_remains *remains, pid_t recorder);
+
+#endif
