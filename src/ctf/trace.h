@@ -85,6 +85,12 @@ struct kymo_ctf_event {
 	uint64_t function_offset;
 };
 
+/* Of a flight recorder: who writes the trace, as that process knows itself; and of a snapshot, when it was begun
+ * (CLOCK_MONOTONIC, ns), else 0. */
+#define KYMO_ENV_RECORDER "recorder_pid"
+#define KYMO_ENV_RECORDER_START "recorder_start" /* field 22 of its stat; 0: not known */
+#define KYMO_ENV_SNAPSHOT "snapshot_ns"
+
 struct kymo_ctf_env {
 	char *key;   /* [A-Za-z_][A-Za-z0-9_]* */
 	char *value; /* any text; written escaped */

@@ -18,6 +18,8 @@ struct kymo_process_info {
 	bool is_kernels;      /* a thread of the kernel */
 	pid_t inner_pid;      /* as it knows itself in its own pid namespace */
 	uint64_t start_time;  /* field 22 of stat: pid and this name a process for good */
+	uint64_t caught;      /* signals that have a handler: 1 << (number - 1) */
+	uint64_t ignored;
 	char state;
 };
 

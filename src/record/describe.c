@@ -2,10 +2,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arch/pad.h"
 #include "base/cleanup.h"
@@ -13,6 +15,7 @@
 #include "probe/code/events.h"
 #include "probe/spec/spec_sample.h"
 #include "probe/threads/threads.h"
+#include "procfs/info.h"
 #include "record/command.h"
 #include "record/recording.h"
 #include "record/wanted.h"
@@ -141,6 +144,19 @@ static char *join_pids(const struct kymo_record_options *options)
 	return fclose(out) ? NULL : text;
 }
 
+/* For 'kymo snapshot': whose directory it is, as the recorder knows itself, and that this is no snapshot. */
+static struct kymo_error *describe_recorder(struct recording *recording)
+{
+	struct kymo_process_info self;
+	struct kymo_error *error = set_env(recording, KYMO_ENV_RECORDER, "%d", getpid());
+
+	if (!kymo_process_peek(getpid(), &self)) /* there is no /proc of its PID namespace */
+		self.start_time = 0;
+	if (!error)
+		error = set_env(recording, KYMO_ENV_RECORDER_START, "%" PRIu64, self.start_time);
+	return error ? error : set_env(recording, KYMO_ENV_SNAPSHOT, "0");
+}
+
 struct kymo_error *recording_describe_target(struct recording *recording)
 {
 	static const char *const ways[] = {
@@ -165,6 +181,8 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	if (!error)
 		error = set_env(recording, "mode", "%s",
 				recording_is_flight_recorder(recording->options) ? "overwrite" : "discard");
+	if (!error && recording_is_flight_recorder(recording->options))
+		error = describe_recorder(recording);
 	if (!error && recording_has_syscalls(recording->options))
 		error = set_env(recording, "system_calls", "%s", ways[recording->way]);
 	if (!error && recording->calls_spec)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,11 +156,45 @@ static struct kymo_error *in_the_way(const struct place *place, const char *suff
 				 suffix, why);
 }
 
+/* The process that holds the lock; 0: it is not known. */
+static pid_t holder_of(int fd)
+{
+	kymo_cleanup_fclose FILE *locks = fopen("/proc/locks", "re");
+	char line[256];
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return 0;
+	while (locks && fgets(line, sizeof(line), locks)) {
+		unsigned long inode;
+		int pid;
+
+		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %*x:%*x:%lu", &pid, &inode) == 2 && inode == st.st_ino)
+			return pid;
+	}
+	return 0;
+}
+
+/* A recorder that lives would go on in a directory of another name, and lose that with the next recording. */
+static struct kymo_error *check_is_past(const struct place *place, const char *suffix, int fd)
+{
+	char why[64] = "another kymo process records into it";
+	pid_t pid;
+
+	if (!flock(fd, LOCK_SH | LOCK_NB) || errno != EWOULDBLOCK)
+		return NULL;
+	pid = holder_of(fd);
+	if (pid > 0)
+		snprintf(why, sizeof(why), "kymo process %d records into it", pid);
+	return in_the_way(place, suffix, why);
+}
+
 /* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing.
  * FAILED where it is something else. */
 static struct kymo_error *open_earlier(const struct place *place, const char *name, const char *suffix, int *fd_ret)
 {
 	kymo_cleanup_close int fd = openat(place->parent, name, OPEN_AS_IT_IS);
+	struct kymo_error *error;
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)
@@ -172,8 +207,10 @@ static struct kymo_error *open_earlier(const struct place *place, const char *na
 		return in_the_way(place, suffix, "belongs to another user");
 	if (!is_empty(fd) && !has_metadata(fd))
 		return in_the_way(place, suffix, "is not a recording of kymo's");
-	*fd_ret = kymo_take_fd(fd);
-	return NULL;
+	error = check_is_past(place, suffix, fd);
+	if (!error)
+		*fd_ret = kymo_take_fd(fd);
+	return error;
 }
 
 /* What is at PATH and, if there is something, at PATH.old. */
@@ -247,6 +284,7 @@ static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 		close(fd);
 		return in_the_way(place, "", "is not the directory that kymo has just made");
 	}
+	(void)flock(fd, LOCK_EX | LOCK_NB); /* some file systems have no locks */
 	*fd_ret = fd;
 	return NULL;
 }
@@ -278,4 +316,20 @@ struct kymo_error *directory_check(const char *path)
 		error = kymo_error_errno(errno, "cannot make the directory %s", path);
 	place_deinit(&place);
 	return error;
+}
+
+void directory_discard(const char *path)
+{
+	struct place place;
+	struct kymo_error *error = place_init(path, &place);
+	kymo_cleanup_close int fd = error ? -1 : openat(place.parent, place.name, OPEN_AS_IT_IS);
+	struct stat st;
+
+	if (error) {
+		kymo_error_destroy(error);
+		return;
+	}
+	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid() && for_each(fd, unlink_it, NULL))
+		(void)unlinkat(place.parent, place.name, AT_REMOVEDIR);
+	place_deinit(&place);
 }

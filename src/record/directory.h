@@ -12,6 +12,7 @@
  * that begins as CTF's does, or it is empty.
  *	4. Files are removed by names that kymo gives to them, and only where there are no others.
  *	5. The new directory is one that belongs to the effective user and is empty, opened without following a link.
+ *	6. A recorder has its directory locked (flock) as long as it lives. One that is locked is not moved.
  *
  * What remains for somebody who can exchange names in the parent: an empty directory of that name is removed in place
  * of the earlier one, or something that lay in the parent is renamed within it. Who can do that could have done it
@@ -30,6 +31,9 @@
  * is.
  */
 struct kymo_error *directory_make(const char *path, int *fd_ret);
+
+/* Remove a directory of a recording that has failed, with kymo's files in it, as far as that goes. */
+void directory_discard(const char *path);
 
 /* Whether directory_make() would find something in the way, or no right to make the directory. Changes nothing. */
 struct kymo_error *directory_check(const char *path);

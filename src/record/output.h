@@ -37,7 +37,7 @@ struct output_place {
 
 struct output {
 	int dirfd;
-	char *path; /* absolute */
+	char *path; /* as the user has written it; the lock of the directory keeps it where it is */
 	struct kymo_ctf_trace trace;
 	KYMO_VEC(struct output_stream) streams;
 	uint64_t bytes;  /* of records */

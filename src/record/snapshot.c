@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "record/calls.h"
 #include "record/describe.h"
+#include "record/directory.h"
 #include "record/kernel.h"
 #include "record/packets.h"
 #include "record/recording.h"
@@ -76,9 +78,19 @@ static struct kymo_error *copy_all(struct recording *recording, struct output *o
 	return error;
 }
 
+/* When it was begun tells whether it answers a request. */
+static struct kymo_error *date(struct recording *recording, uint64_t begin_ns)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64, begin_ns);
+	return kymo_ctf_trace_set_env(&recording->output.trace, KYMO_ENV_SNAPSHOT, text);
+}
+
 /* What describes the recording is one for all, but for the uuid: it is the snapshot's while that is written.
  * `bytes_ret`: of records. */
-static struct kymo_error *write_snapshot(struct recording *recording, const char *name, uint64_t *bytes_ret)
+static struct kymo_error *write_snapshot(struct recording *recording, const char *name, uint64_t begin_ns,
+					 uint64_t *bytes_ret)
 {
 	const size_t n_described = recording->n_described;
 	struct stacks_written written;
@@ -101,7 +113,10 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 	error = copy_all(recording, &own, &recording->output);
 	stacks_end_snapshot(recording, written);
 	if (!error)
+		error = date(recording, begin_ns);
+	if (!error)
 		error = recording_write_metadata(recording);
+	kymo_error_destroy(date(recording, 0)); /* the recording itself is none */
 	*bytes_ret = recording->output.bytes;
 	copy = recording->output;
 	memcpy(uuid, own.trace.uuid, sizeof(uuid));
@@ -114,6 +129,8 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 	copy.trace = (struct kymo_ctf_trace){ .n_events = 0 };
 	copy.by_id = NULL;
 	output_deinit(&copy);
+	if (error)
+		directory_discard(name);
 	return error;
 }
 
@@ -136,6 +153,7 @@ void recording_take_snapshot(struct recording *recording)
 {
 	kymo_cleanup_free char *name = free_name(recording), *sentence = NULL;
 	struct kymo_error *error = name ? NULL : &kymo_error_no_memory;
+	const uint64_t begin_ns = kymo_now_ns();
 	uint64_t bytes = 0;
 
 	if (recording->calls && !recording_calls_can_copy(recording->calls)) {
@@ -146,7 +164,7 @@ void recording_take_snapshot(struct recording *recording)
 	if (!error)
 		error = keep_newest(recording);
 	if (!error)
-		error = write_snapshot(recording, name, &bytes);
+		error = write_snapshot(recording, name, begin_ns, &bytes);
 	if (error)
 		recording_warn(recording, "a snapshot was not written, and recording goes on: %s", error->message);
 	else if (recording->options->tell &&
