@@ -1,8 +1,10 @@
 #include "cli/aggregations.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggr/marker_pairs.h"
 #include "aggr/words.h"
 #include "base/caret.h"
 #include "base/cleanup.h"
@@ -92,28 +94,21 @@ static struct kymo_error *has_locations(const struct reader *reader, size_t n)
 			     n);
 }
 
-/* The last word of a marker's name where something is done, and where that has begun; as reports pair them. */
-static const struct {
-	const char *done, *start;
-} pairs[] = {
-	{ "done", "start" }, { "stop", "start" },  { "finish", "start" }, { "return", "entry" },
-	{ "exit", "entry" }, { "leave", "enter" }, { "commit", "begin" },
-};
-
-/* "query__start" of "query__done"; a fresh string, or NULL where it is no such name, or memory is out. */
+/* "query__start|query__begin" of "query__done", as reports pair them; a fresh string, or NULL where it is no such name,
+ * or memory is out. */
 static char *start_of(const char *marker)
 {
-	const size_t n = strlen(marker);
-	char *name = NULL;
+	char *all = kymo_marker_begin(marker, 0), *one;
 
-	for (size_t i = 0; i < kymo_countof(pairs) && !name; i++) {
-		const size_t end = strlen(pairs[i].done);
+	for (size_t i = 1; all && (one = kymo_marker_begin(marker, i)); i++) {
+		char *more;
+		const int n = asprintf(&more, "%s|%s", all, one);
 
-		if (n > end && !strcmp(marker + n - end, pairs[i].done) && strchr("_-:", marker[n - end - 1]) &&
-		    asprintf(&name, "%.*s%s", (int)(n - end), marker, pairs[i].start) < 0)
-			return NULL;
+		free(all);
+		free(one);
+		all = n < 0 ? NULL : more;
 	}
-	return name;
+	return all;
 }
 
 static struct kymo_error *add_marker(struct reader *reader)
@@ -138,8 +133,8 @@ static struct kymo_error *check_marker(const struct reader *reader, struct kymo_
 		return NULL;
 	return kymo_error_at(
 		reader->text, of_return.start,
-		"markers have no '%.*s', but for the duration of those that end with a word such as done or "
-		"return: since start or entry of the same name in the same thread",
+		"markers have no '%.*s', but the duration of those that end with a word such as done or return: "
+		"since start or entry",
 		(int)(of_return.end - of_return.start), of_return.start);
 }
 

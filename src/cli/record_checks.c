@@ -2,6 +2,7 @@
 
 #include "aggr/aggr.h"
 #include "cli/output.h"
+#include "probe/spec/spec_sample.h"
 
 #define STACK_SIZE_DEFAULT 8192u
 #define STACKS_A_BUFFER 64u /* the smallest part of a buffer that a record lies in has room for two */
@@ -35,10 +36,8 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 
 int cli_record_check_samples(const struct cli_recording *recording)
 {
-	size_t n = 0;
+	const size_t n = kymo_specs_sampled(recording->specs.items, recording->specs.n);
 
-	for (size_t i = 0; i < recording->specs.n; i++)
-		n += recording->specs.items[i].sampling != KYMO_SPEC_SAMPLE_ALL;
 	if (n > KYMO_SPEC_SAMPLES_MAX)
 		return cli_usage(recording->name,
 				 "%zu probes have 'sample' or 'first', and a recording has room for %d", n,
@@ -67,11 +66,49 @@ static bool is_by_stack(const struct kymo_record_options *options, const struct 
 	return is;
 }
 
+/* Whether its calls are paired for an aggregation. */
+static bool is_of_pair(const struct kymo_record_options *options, const struct kymo_spec *spec)
+{
+	bool is = false;
+
+	for (size_t i = 0; i < options->n_aggregations && spec->aggregated; i++)
+		is |= options->aggregations[i].entry && (options->aggregations[i].entry == spec->aggregated ||
+							 options->aggregations[i].leave == spec->aggregated);
+	return is;
+}
+
+/* Whether there is no room for the stack, or, of a pair, for that and the stack pointer. -1: there is. */
+static int check_room(const struct cli_recording *recording, const struct kymo_spec *spec)
+{
+	const bool is_paired = is_of_pair(&recording->options, spec);
+
+	if (spec->n_args + is_paired < KYMO_EVENT_MAX_ARGS)
+		return -1;
+	return cli_usage(recording->name, "'%s' has %zu arguments, and the stack is one more%s: leave one out",
+			 spec->text, spec->n_args, is_paired ? ", as is the stack pointer that its calls need" : "");
+}
+
+/* Records of entries and returns have the stack pointer, if there is room for it besides the stack. */
+static void warn_of_pairs(const struct cli_recording *recording)
+{
+	bool has_return = false;
+
+	for (size_t i = 0; i < recording->specs.n; i++)
+		has_return |= recording->specs.items[i].is_return;
+	for (size_t i = 0; i < recording->specs.n && has_return; i++)
+		if (recording->specs.items[i].stack_size &&
+		    recording->specs.items[i].n_args + 1 == KYMO_EVENT_MAX_ARGS)
+			cli_warn("'%s' has %d arguments and a stack, and no room for the stack pointer: after an "
+				 "exception a call may be paired with another one's return",
+				 recording->specs.items[i].text, KYMO_EVENT_MAX_ARGS - 1);
+}
+
 int cli_record_check_stacks(struct cli_recording *recording)
 {
 	const uint32_t size = recording->stack_size ? recording->stack_size : STACK_SIZE_DEFAULT;
 	const bool has_keys = has_stack_keys(&recording->options);
 	bool has_any = has_keys;
+	int status;
 
 	if (!recording->has_stacks && !has_keys)
 		return !recording->stack_size ? -1
@@ -91,15 +128,15 @@ int cli_record_check_stacks(struct cli_recording *recording)
 				spec->marker ? "" : "; 'kymo syscalls --stack-traces' shows stacks of system calls");
 		if (spec->aggregated && !is_by_stack(&recording->options, spec))
 			continue;
-		if (spec->n_args == KYMO_EVENT_MAX_ARGS)
-			return cli_usage(recording->name,
-					 "'%s' has %d arguments, and the stack is one more: leave one out", spec->text,
-					 KYMO_EVENT_MAX_ARGS);
+		status = check_room(recording, spec);
+		if (status >= 0)
+			return status;
 		spec->stack_size = (uint16_t)size;
 		has_any = true;
 	}
 	if (!has_any)
 		return cli_usage(recording->name, "--stack is for records, and aggregations write none: write 'by "
 						  "stack', or add a probe with -p");
+	warn_of_pairs(recording);
 	return -1;
 }

@@ -56,6 +56,7 @@ static struct kymo_error *add(const char *text, parse_spec *parse, const struct 
 	if (spec.is_return)
 		error = kymo_error_create(KYMO_ERROR_USAGE,
 					  "a return probe is for a whole function; record a line of source with -p");
+	spec.shares_sample = specs->items.n;
 	if (!error)
 		error = name_spec(source, &spec);
 	if (!error && kymo_vec_push(&specs->items, spec))

@@ -43,8 +43,21 @@ static const char *find_colon(const char *glob)
 	return found;
 }
 
-bool kymo_marker_matches(const char *glob, const char *module_path, const char *soname, const char *provider,
-			 const char *name)
+/* The end of the first of "GLOB|GLOB". */
+static const char *find_end(const char *glob)
+{
+	while (*glob && *glob != '|') {
+		if (*glob == '[') {
+			glob = skip_set(glob);
+			continue;
+		}
+		glob += 1 + (*glob == '\\' && glob[1]);
+	}
+	return glob;
+}
+
+static bool matches_one(const char *glob, const char *module_path, const char *soname, const char *provider,
+			const char *name)
 {
 	const char *colon = find_colon(glob);
 	kymo_cleanup_free char *first = NULL;
@@ -55,4 +68,19 @@ bool kymo_marker_matches(const char *glob, const char *module_path, const char *
 		return false;
 	first = strndup(glob, (size_t)(colon - glob));
 	return first && (!fnmatch(first, provider, 0) || kymo_name_matches_file(first, module_path, soname));
+}
+
+bool kymo_marker_matches(const char *glob, const char *module_path, const char *soname, const char *provider,
+			 const char *name)
+{
+	for (;;) {
+		const char *end = find_end(glob);
+		kymo_cleanup_free char *one = strndup(glob, (size_t)(end - glob));
+
+		if (one && matches_one(one, module_path, soname, provider, name))
+			return true;
+		if (!*end)
+			return false;
+		glob = end + 1;
+	}
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggr/marker_pairs.h"
 #include "base/cleanup.h"
-#include "report/spans.h"
 
 static int compare_texts(const char *a, const char *b)
 {
@@ -155,7 +155,7 @@ static const struct kymo_ctf_event **sorted_markers(const struct kymo_ctf_trace 
 static size_t find_end(const struct kymo_ctf_event *const *markers, size_t n, const struct kymo_ctf_event *begin)
 {
 	for (size_t word = 0;; word++) {
-		kymo_cleanup_free char *name = kymo_span_end_name(begin->name, word);
+		kymo_cleanup_free char *name = kymo_marker_end(begin->name, word);
 		struct kymo_ctf_event wanted = { .name = name, .path = begin->path, .build_id = begin->build_id };
 		size_t low = 0, high = n;
 

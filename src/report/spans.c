@@ -1,17 +1,6 @@
 #include "report/spans.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const struct {
-	const char *begin, *ends[4];
-} words[] = {
-	{ "start", { "done", "end", "stop", "finish" } },
-	{ "begin", { "end", "done", "commit" } },
-	{ "entry", { "return", "exit" } },
-	{ "enter", { "exit", "leave", "return" } },
-};
 
 void kymo_spans_deinit(struct spans *spans)
 {
@@ -64,23 +53,4 @@ struct span_stack *kymo_spans_find(struct spans *spans, size_t thread, uint32_t 
 		*slot = (uint32_t)spans->stacks.n;
 	}
 	return &spans->stacks.items[*slot - 1];
-}
-
-char *kymo_span_end_name(const char *name, size_t i)
-{
-	const size_t n = strlen(name);
-	char *text;
-
-	for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
-		const size_t tail = strlen(words[w].begin);
-
-		/* A word of its own: "x__start", "x-start", "p:start", and not "restart". */
-		if (n < tail || strcmp(name + n - tail, words[w].begin) ||
-		    (n > tail && !strchr("_-:", name[n - tail - 1])))
-			continue;
-		if (i >= sizeof(words[w].ends) / sizeof(words[w].ends[0]) || !words[w].ends[i])
-			return NULL;
-		return asprintf(&text, "%.*s%s", (int)(n - tail), name, words[w].ends[i]) < 0 ? NULL : text;
-	}
-	return NULL;
 }

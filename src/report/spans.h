@@ -32,11 +32,4 @@ void kymo_spans_deinit(struct spans *spans);
 /* The stack of the pair in the thread, made where it is new; good until the next one. NULL when memory is out. */
 struct span_stack *kymo_spans_find(struct spans *spans, size_t thread, uint32_t function);
 
-/*
- * The name of the event that ends what `name` begins, and the next one that may with the next `i`: "x__done" for
- * "x__start", "p:function-return" for "p:function-entry". A fresh string; NULL where there is none any more, or memory
- * is out.
- */
-char *kymo_span_end_name(const char *name, size_t i);
-
 #endif

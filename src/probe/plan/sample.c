@@ -5,7 +5,7 @@
 
 #include "proc/proc.h"
 #include "probe/probes.h"
-#include "probe/spec/spec.h"
+#include "probe/spec/spec_sample.h"
 #include "wire/shared.h"
 
 #define BURSTS_A_SECOND 10 /* a bucket has the tokens of a tenth of a second, and one at least */
@@ -22,9 +22,9 @@ struct kymo_pad_sample probes_sample(const struct kymo_probes *probes, size_t at
 	struct kymo_pad_sample sample = { .kind = kinds[spec->sampling], .n = spec->sample_n };
 	const uint32_t saved = spec->sample_n > BURSTS_A_SECOND ? spec->sample_n / BURSTS_A_SECOND - 1 : 0;
 
-	_Static_assert(KYMO_SPEC_SAMPLES_MAX == KYMO_WIRE_SAMPLES, "each spec that samples has a word");
-	for (size_t i = 0; i < at; i++)
-		sample.slot += probes->specs[i].sampling != KYMO_SPEC_SAMPLE_ALL;
+	_Static_assert(KYMO_SPEC_SAMPLES_MAX == KYMO_WIRE_SAMPLES, "each one that samples has a word");
+	if (sample.kind != KYMO_PAD_SAMPLE_ALL)
+		sample.slot = (uint32_t)kymo_specs_sampled(probes->specs, at + 1) - 1;
 	if (sample.kind != KYMO_PAD_SAMPLE_RATE)
 		return sample;
 	sample.n = probes->options.frequency / spec->sample_n;

@@ -469,6 +469,7 @@ static struct kymo_error *add_values(const struct kymo_spec *spec, const struct 
 					    spec->values[i].text + spec->values[i].end, &at);
 	named->scope = NULL;
 	named->is_paired = spec->is_paired;
+	named->shares_sample = spec->shares_sample;
 	named->aggregated = spec->aggregated;
 	return error;
 }

@@ -46,7 +46,7 @@ enum kymo_spec_sampling {
 	KYMO_SPEC_SAMPLE_FIRST, /* the first `sample_n` */
 };
 
-#define KYMO_SPEC_SAMPLES_MAX 32 /* specs of a recording that sample */
+#define KYMO_SPEC_SAMPLES_MAX 32 /* of a recording: specs that sample, those that share it counted once */
 
 struct kymo_spec {
 	char *text; /* as the user wrote it */
@@ -71,6 +71,7 @@ struct kymo_spec {
 	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
 	enum kymo_spec_sampling sampling;
 	uint32_t sample_n;
+	bool shares_sample; /* it counts with the spec before it: both are of one text, a line of source */
 	const struct kymo_spec_scope *scope; /* while it is parsed with one */
 	/* Arguments that kymo_spec_add_value() has added: pieces of texts of their own. */
 	struct kymo_spec_value {

@@ -92,3 +92,12 @@ char *kymo_spec_sample_text(const struct kymo_spec *spec)
 		return NULL;
 	return text;
 }
+
+size_t kymo_specs_sampled(const struct kymo_spec *specs, size_t n)
+{
+	size_t sampled = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sampled += specs[i].sampling != KYMO_SPEC_SAMPLE_ALL && !specs[i].shares_sample;
+	return sampled;
+}

@@ -15,4 +15,7 @@ struct kymo_error *kymo_spec_sample_parse(const char *text, const char **at, str
  * out. */
 char *kymo_spec_sample_text(const struct kymo_spec *spec);
 
+/* How many of the specs have a count of their own. */
+size_t kymo_specs_sampled(const struct kymo_spec *specs, size_t n);
+
 #endif

@@ -113,6 +113,22 @@ int main(void) { int sum = 0; for (int i = 0; i < 300; i++) sum += odd(i) + othe
     check_equal(sorted(event_counts().values()), [10, 320], 'each probe has its own')
 
 
+def test_all_locations_of_a_line_share_it(tmp):
+    (tmp / 'lines.c').write_text('static volatile int sink;\n'
+                                 'static inline __attribute__((always_inline)) void small(int n)\n{\n\tsink = n * 3;\n}\n'
+                                 'int main(void)\n{\n\tfor (int i = 0; i < 10; i++) {\n' + '\t\tsmall(sink + i);\n' * 40 + '\t}\n\treturn 0;\n}\n')
+    run('gcc', '-g', '-O1', '-o', 'lines', 'lines.c').ok()
+    record('-p', 'lines.c:4', '--', './lines').ok()
+    all_hits = sum(event_counts().values())
+    check(all_hits >= 400, 'the line is at many locations', all_hits)
+    record('-p', 'lines.c:4 first 10', '--', './lines').ok()
+    check_equal(sum(event_counts().values()), 10, 'first 10')
+    record('-p', 'lines.c:4 sample 1/10', '-p', './lines:main first 3', '--', './lines').ok()
+    counts = event_counts()
+    check_equal(counts.pop('lines:main'), 1, 'a probe behind it')
+    check_equal(sum(counts.values()), (all_hits + 9) // 10, 'one in 10')
+
+
 def test_each_process_has_its_own(tmp):
     compile_it(tmp)
     record('-p', './many:hit first 10', '--', '/bin/sh', '-c', './many 2 1000; ./many 1 1000; ./many 1 3').ok()

@@ -54,6 +54,10 @@ static void a_colon_in_a_set_or_quoted_parts_nothing(void **state)
 	assert_true(matches("order_[!:]egin"));
 	assert_false(matches("shop\\:order_begin"));
 	assert_true(kymo_marker_matches("a\\:b", "/bin/app", NULL, "shop", "a:b"));
+	assert_true(kymo_marker_matches("shop:order_start|shop:order_begin", "/bin/app", NULL, "shop", "order_begin"));
+	assert_true(kymo_marker_matches("order_b*|", "/bin/app", NULL, "shop", "order_begin"));
+	assert_false(kymo_marker_matches("shop:order_start|bank:order_begin", "/bin/app", NULL, "shop", "order_begin"));
+	assert_true(kymo_marker_matches("[|]x", "/bin/app", NULL, "shop", "|x"));
 	assert_true(kymo_marker_matches("shop:[x:order", "/bin/app", NULL, "shop:[x", "order"));
 }
 
