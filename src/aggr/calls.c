@@ -7,7 +7,7 @@
 #define FIRST_SIZE 64u
 
 struct call_thread {
-	int32_t tid;
+	uint64_t key;
 	bool is_used;
 	struct stack stack;
 };
@@ -24,11 +24,16 @@ void kymo_open_calls_deinit(struct kymo_open_calls *calls)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static struct call_thread *find_thread(const struct kymo_open_calls *calls, int32_t tid)
+static uint64_t key_of(const struct kymo_call_hit *hit)
 {
-	size_t at = (uint32_t)tid * 2654435769u & (calls->size - 1);
+	return (uint32_t)hit->tid | (hit->is_span ? ((uint64_t)hit->function + 1) << 32 : 0);
+}
 
-	while (calls->threads[at].is_used && calls->threads[at].tid != tid)
+static struct call_thread *find_thread(const struct kymo_open_calls *calls, uint64_t key)
+{
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (calls->size - 1);
+
+	while (calls->threads[at].is_used && calls->threads[at].key != key)
 		at = (at + 1) & (calls->size - 1);
 	return &calls->threads[at];
 }
@@ -42,23 +47,23 @@ static bool grow(struct kymo_open_calls *calls)
 		return false;
 	for (size_t i = 0; i < calls->size; i++)
 		if (calls->threads[i].is_used)
-			*find_thread(&grown, calls->threads[i].tid) = calls->threads[i];
+			*find_thread(&grown, calls->threads[i].key) = calls->threads[i];
 	free(calls->threads);
 	calls->threads = grown.threads;
 	calls->size = grown.size;
 	return true;
 }
 
-static struct stack *stack_of(struct kymo_open_calls *calls, int32_t tid)
+static struct stack *stack_of(struct kymo_open_calls *calls, uint64_t key)
 {
 	struct call_thread *thread;
 
 	if (2 * (calls->n_threads + 1) > calls->size && !grow(calls))
 		return NULL;
-	thread = find_thread(calls, tid);
+	thread = find_thread(calls, key);
 	calls->n_threads += !thread->is_used;
 	thread->is_used = true;
-	thread->tid = tid;
+	thread->key = key;
 	return &thread->stack;
 }
 
@@ -83,9 +88,11 @@ static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit 
 {
 	struct frame *frame;
 
-	if (!kymo_stack_select(stack, hit->stack_pointer))
-		return &kymo_error_no_memory;
-	unwind(stack, hit->stack_pointer);
+	if (!hit->is_span) {
+		if (!kymo_stack_select(stack, hit->stack_pointer))
+			return &kymo_error_no_memory;
+		unwind(stack, hit->stack_pointer);
+	}
 	if (stack->now.n == DEPTH_MAX)
 		shift(stack);
 	if (!kymo_frames_reserve(&stack->now))
@@ -106,10 +113,10 @@ static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit 
 static void leave(struct kymo_open_calls *calls, struct stack *stack, const struct kymo_call_hit *hit,
 		  kymo_call_ended ended, void *data)
 {
-	uint32_t height = kymo_stack_find(stack, hit->function, hit->stack_pointer), n = 0;
+	uint32_t height = hit->is_span ? stack->now.n : kymo_stack_find(stack, hit->function, hit->stack_pointer), n = 0;
 	struct frame frame;
 
-	if (!height)
+	if (!height && !hit->is_span)
 		height = kymo_stack_revive(stack, hit->function, hit->stack_pointer, &n);
 	if (!height) {
 		ended(data, KYMO_CALL_WITHOUT_ENTRY, NULL, hit);
@@ -134,7 +141,7 @@ static struct kymo_error *take(struct kymo_open_calls *calls, const struct kymo_
 			calls->loss_end = hit->loss_end;
 		return NULL;
 	}
-	stack = stack_of(calls, hit->tid);
+	stack = stack_of(calls, key_of(hit));
 	if (!stack)
 		return &kymo_error_no_memory;
 	if (hit->is_entry)

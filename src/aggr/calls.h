@@ -1,5 +1,7 @@
 /*
- * Calls of one aggregation in one process: entries paired with returns, by the rules of report/calls.h.
+ * Calls of one aggregation in one process: entries paired with returns, by the rules of report/calls.h. Spans of
+ * markers are paired by the rule of report/spans.h: each function has a stack of its own, and an end goes with the last
+ * beginning.
  *
  * Records come from a ring at a time, and a thread's are on several rings, so they wait until none can come that is
  * older (kymo_open_calls_settle()). What waits is bounded: beyond, the oldest are taken as they are.
@@ -23,6 +25,7 @@ struct kymo_call_hit {
 	uint32_t event, function;
 	int32_t tid;
 	bool is_entry;
+	bool is_span; /* of markers: it has no stack pointer */
 	uint8_t faults;
 	uint64_t values[KYMO_EVENT_MAX_ARGS];
 };
@@ -36,7 +39,7 @@ enum kymo_call_end {
 struct kymo_open_calls {
 	KYMO_VEC(struct kymo_call_hit) waiting;
 	uint64_t order;
-	struct call_thread *threads; /* hash by thread id */
+	struct call_thread *threads; /* hash by thread id, and by function where that has a stack of its own */
 	size_t n_threads, size;
 	uint64_t loss_end; /* of those that have begun, the latest; 0: none has */
 };

@@ -6,7 +6,7 @@
  * one ends, so that is found by these rules:
  *
  *	1. A return belongs to the call of its function that has the very same stack pointer, on whatever stack. That is
- * no guess: no two calls that are open have the same one.
+ * no guess, where all entries have records, or all returns: no two calls that are open have the same one.
  *	2. Other records are of the stack on which their stack pointer was seen before; else of the present one, if that
  * is less than STACK_REACH away and no other stack lies between; else of one that is less than STACK_NEAR away; else of
  * a new one.

@@ -237,10 +237,16 @@ static const char *skip_sample(const char *at)
 	return at;
 }
 
-/* Behind the probe, with its filter and its samples. */
+static struct kymo_error *refuse_sample(const char *text, const char *at, const char *end)
+{
+	at = skip_blanks(at);
+	return kymo_error_at(text, at, "markers are not sampled: leave '%.*s' out", (int)(end - at), at);
+}
+
+/* Behind the probe, with its filter and its samples, in either order. */
 static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *pieces, const char **behind_ret)
 {
-	const char *start = skip_blanks(text), *end = word_end(start), *filter_end;
+	const char *start = skip_blanks(text), *end = word_end(start), *sample_end, *filter_end;
 	struct kymo_error *error;
 
 	*behind_ret = start;
@@ -251,15 +257,19 @@ static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *
 		end = word_end(skip_blanks(end));
 	else if (!is_place(start, end))
 		return NULL;
-	error = skip_filter(text, end, &filter_end);
+	sample_end = skip_sample(end);
+	error = skip_filter(text, sample_end, &filter_end);
 	if (error)
 		return error;
-	*behind_ret = pieces->marker.start ? filter_end : skip_sample(filter_end);
-	pieces->has_sample = *behind_ret > filter_end;
+	*behind_ret = skip_sample(filter_end);
+	pieces->has_sample = sample_end > end || *behind_ret > filter_end;
+	if (pieces->has_sample && pieces->marker.start)
+		return refuse_sample(text, sample_end > end ? end : filter_end,
+				     sample_end > end ? sample_end : *behind_ret);
 	pieces->probe = (struct kymo_aggr_piece){ start, *behind_ret };
-	if (filter_end == end)
+	if (filter_end == sample_end)
 		return NULL;
-	pieces->filter = (struct kymo_aggr_piece){ skip_blanks(end), filter_end };
+	pieces->filter = (struct kymo_aggr_piece){ skip_blanks(sample_end), filter_end };
 	error = take_limits(text, (struct kymo_aggr_piece){ pieces->filter.start + 1, filter_end - 1 }, pieces);
 	if (!error && pieces->marker.start && pieces->n_limits < pieces->n_terms)
 		error = kymo_error_at(text, pieces->filter.start,

@@ -230,8 +230,6 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 		memcpy(&ret->stack_pointer, bytes + layout->stack_pointer, sizeof(ret->stack_pointer));
 }
 
-#define MARKERS_STACK_POINTER 1 /* of all: one that begins is within those that have begun before it */
-
 /* An entry or a return. Markers say which of both they are by the number of their probe. */
 static struct kymo_error *add_call(struct recording *recording, struct source *source, size_t i,
 				   const struct kymo_call_hit *hit)
@@ -242,7 +240,7 @@ static struct kymo_error *add_call(struct recording *recording, struct source *s
 
 	if (recording->output.trace.events[hit->event].kind == KYMO_CTF_MARKER) {
 		call.is_entry = layout->aggregated == aggregation->aggr.entry;
-		call.stack_pointer = MARKERS_STACK_POINTER;
+		call.is_span = true;
 	}
 	return kymo_open_calls_add(&source->hits->calls[i], &call);
 }

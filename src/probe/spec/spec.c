@@ -541,8 +541,11 @@ struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *re
 
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret)
 {
+	const char *behind = text + strcspn(text, " \t");
 	struct kymo_spec spec = { .text = NULL };
 
+	if (behind > text && kymo_spec_is_sample(behind))
+		return kymo_error_at(text, behind + 1, "markers are not sampled: leave '%s' out", behind + 1);
 	if (!*text || text[strlen(text) - 1] == ':')
 		return kymo_error_create(
 			KYMO_ERROR_USAGE,

@@ -383,6 +383,9 @@ static struct kymo_error *read_bits(struct kymo_spec_reader *reader)
 	if (!reader->is_memory && (reader->out.kind == KYMO_FETCH_FORM || reader->out.kind == KYMO_FETCH_IMMEDIATE))
 		return kymo_error_at(reader->text, reader->type.start,
 				     "a bit-field is of a register or of memory; write the expression with >> and &");
+	if (!reader->is_memory && reader->out.kind == KYMO_FETCH_REGISTER && reader->out.value >= KYMO_FETCH_REGISTERS)
+		return kymo_error_at(reader->text, reader->type.start, "'%.*s' has no bit-fields; record it whole",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
 	error = check_width(reader, types[i]);
 	if (!error && !reader->is_memory) {
 		reader->form = calloc(1, sizeof(*reader->form));

@@ -437,6 +437,8 @@ def test_bad_words_are_told_with_their_column():
             (('-m', 'python:gc__start', '--count', 'by arg0'), 'column 4: values of markers are not known'),
             (('--hist', 'm app:step duration'), "column 12: markers have no 'duration', but for"),
             (('--sum', 'm app:x__done retval'), "column 15: markers have no 'retval'"),
+            (('--count', 'm app:x sample 1/10'), "column 9: markers are not sampled: leave 'sample 1/10' out"),
+            (('-m', 'app:x first 3'), "column 7: markers are not sampled: leave 'first 3' out"),
             (('--count', 'm app:x__done /arg0/'), 'column 15: values of markers are not known to filters'),
             (('-m', 'python:gc__start', '--count', 'by stack'), 'column 4: stacks are for probes'),
             (('--sum', 'libc:malloc stack'), "column 13: 'stack' is a key; write 'by stack'"),

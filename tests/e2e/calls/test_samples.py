@@ -151,8 +151,10 @@ def test_many_processes_of_few_hits_have_their_share(tmp):
 def test_aggregations_are_of_samples(tmp):
     compile_it(tmp)
     record('--count', './many:hit sample 1/10 by arg1', '--hist', './many:hit /arg0 < 100/ sample 1/7 arg0', '-r', './many:hit sample 1/5', '--hist', 'duration',
-           '--count', './many:hit /duration < 1000s/ sample 1/4', '--', './many', 1, 1000).ok()
-    by_thread, values, calls, short = report_json()['aggregations']
+           '--count', './many:hit /duration < 1000s/ sample 1/4', '--hist', './many:hit sample 1/7 /arg0 < 100/ arg0', '--count', './many:hit sample 1/4 /duration < 1000s/',
+           '--', './many', 1, 1000).ok()
+    by_thread, values, calls, short, turned, turned_short = report_json()['aggregations']
+    check_equal((turned['rows'][0]['count'], turned['rows'][0]['sum'], turned_short['hits']), (15, sum(range(0, 100, 7)), 250), 'the sample before the filter')
     check_equal([(row['keys'], row['count']) for row in by_thread['rows']], [[[0], 100]] and [([0], 100)], 'counts')
     check_equal((values['rows'][0]['count'], values['rows'][0]['sum']), (15, sum(range(0, 100, 7))), 'values')
     check_equal((calls['hits'], calls['without_entry']), (200, 0), 'of the returns one in five, each with its entry')

@@ -85,6 +85,34 @@ static void test_losses(void **state)
 	kymo_open_calls_deinit(&calls);
 }
 
+/* "R(" "Q(" "R)" …: Q is begun within R, and an error leaves it open. */
+static void test_spans_have_stacks_of_their_own(void **state)
+{
+	struct kymo_open_calls calls = { .size = 0 };
+	size_t n = 0;
+
+	for (uint64_t i = 0; i < 6000; i++) {
+		const struct kymo_call_hit hits[] = {
+			{ .tsc = 100 * i, .tid = 1, .is_entry = true, .function = 1, .is_span = true },
+			{ .tsc = 100 * i + 10, .tid = 1, .is_entry = true, .function = 2, .is_span = true },
+			{ .tsc = 100 * i + 30, .tid = 1, .function = 1, .is_span = true },
+		};
+
+		for (size_t k = 0; k < sizeof(hits) / sizeof(hits[0]); k++)
+			assert_null(kymo_open_calls_add(&calls, &hits[k]));
+		n += !strcmp(settle(&calls, UINT64_MAX), "1:0=30 ");
+	}
+	assert_int_equal(n, 6000);
+	/* Interleaved ones: the last beginning goes with the first end. */
+	for (uint64_t i = 0; i < 4; i++) {
+		const struct kymo_call_hit hit = { .tsc = 1000000 + 10 * i, .tid = 2, .is_entry = i < 2, .function = 3, .is_span = true };
+
+		assert_null(kymo_open_calls_add(&calls, &hit));
+	}
+	assert_string_equal(settle(&calls, UINT64_MAX), "2:0=10 2:0=30 ");
+	kymo_open_calls_deinit(&calls);
+}
+
 static void test_many_threads(void **state)
 {
 	struct kymo_open_calls calls = { .size = 0 };
@@ -104,6 +132,7 @@ int main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_left_calls),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_spans_have_stacks_of_their_own),
 		cmocka_unit_test(test_many_threads),
 	};
 

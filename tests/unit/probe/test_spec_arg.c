@@ -215,6 +215,9 @@ static void a_bad_bit_field_is_marked(void **state)
 	refused("libc:f %edi:b4@30/64", "column 13: u64 is wider than %edi, which has 32 bits\n"
 					"  libc:f %edi:b4@30/64\n"
 					"              ^");
+	refused("libc:f %flags:b1@6/64", "column 15: '%flags' has no bit-fields; record it whole\n"
+					 "  libc:f %flags:b1@6/64\n"
+					 "                ^");
 	refused("libc:f (arg0):b4@30/64",
 		"column 15: a bit-field is of a register or of memory; write the expression with >> and &\n"
 		"  libc:f (arg0):b4@30/64\n"
