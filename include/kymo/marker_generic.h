@@ -11,7 +11,7 @@
  *
  * with the arguments; where it has not they are not evaluated. The note of the place has no instruction, since nothing
  * can be recorded there from outside. The compiler does see that call: a value that lives across a marker may be kept
- *in another register because of it, or on the stack.
+ * in another register because of it, or on the stack.
  *
  * The gate and the slots are made by assembly, one a copy; ADDRESS and READ say how code gets there. What has none of
  * these has them as static objects: one for all copies of a marker, which does as well, but in C compilers warn about

@@ -140,8 +140,8 @@ struct lib_marker *kymo_lib_next_named(struct lib_named *at);
 /*
  * Begin and end what changes something. kymo_lib_enter() looks for modules that have come without telling, takes the
  * lock, and puts off cancellation. kymo_lib_leave() releases it, then frees what was retired when all readers that
- *there are have ended; with `wait` it waits for them also where there is nothing to free. In a probe neither is done:
- *one of those readers is the caller.
+ * there are have ended; with `wait` it waits for them also where there is nothing to free. In a probe neither is done:
+ * one of those readers is the caller.
  *
  *	-EDEADLK	enter: this thread has the lock: it is in a signal handler, or in a malloc() of the program's
  * that passes markers
@@ -205,7 +205,7 @@ void kymo_lib_changed(struct lib_marker *marker);
  * Turn on all changed markers that have probes or are recorded, and off those that are not: one batch, a few
  * milliseconds at the most. With `all` it is all or nothing: where one site can't be turned on all are as before, and
  * the caller undoes its changes; without, what can be done is. Turning off always succeeds: a site that can't be
- *changed runs through its cold block for nothing.
+ * changed runs through its cold block for nothing.
  *
  *	-EPERM, -EACCES, -EIO, -EBUSY	see toggle.h
  *	-ENOMEM

@@ -18,8 +18,8 @@
  * Off is 5 to 1 backwards: e9 to a9, synchronise, 1f 44 00 00, synchronise, a9 to 0f, synchronise. "Synchronise" is
  * membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE): when it returns each thread of the process that runs has
  * executed a core serialising instruction, and each that does not will before it does again (membarrier(2); the
- *kernel's Documentation/features/sched/membarrier-sync-core). The calling thread executes one itself: of the calling
- *thread's core membarrier(2) promises nothing, nor does it do anything where there is one thread.
+ * kernel's Documentation/features/sched/membarrier-sync-core). The calling thread executes one itself: of the calling
+ * thread's core membarrier(2) promises nothing, nor does it do anything where there is one thread.
  *
  * Why this is right:
  *
@@ -28,16 +28,18 @@
  * is interrupted: its program counter is before or behind it.
  *  (b)	`test` changes flags alone, and the site's asm goto says that flags are changed. So "between" is a NOP, whatever
  * its immediate is: bytes of the old, of the new, or any mixture of both, as a fetch may see while step 3's bytes
- * arrive, also where they lie in two cache lines or pages. (c)	What a thread can execute between two synchronisations
+ * arrive, also where they lie in two cache lines or pages.
+ *  (c)	What a thread can execute between two synchronisations
  * differs in the first byte alone (steps 1, 5) or in bytes that don't matter (step 3). Old instructions never meet
- *bytes that were written two steps later: behind step 2 no core has the NOP any more when its tail is overwritten, and
- *behind step 4 none can fetch e9 together with bytes that the distance had not arrived in. (d)	A write of one byte is
- *atomic for fetches: they see the byte before or behind it. So at steps 1 and 5 a thread executes one of two whole
- *instructions.
+ * bytes that were written two steps later: behind step 2 no core has the NOP any more when its tail is overwritten, and
+ * behind step 4 none can fetch e9 together with bytes that the distance had not arrived in.
+ *  (d)	A write of one byte is
+ * atomic for fetches: they see the byte before or behind it. So at steps 1 and 5 a thread executes one of two whole
+ * instructions.
  *
  * What the processors' makers promise. AMD (APM vol. 2, chapter 7, on cross-modifying code): stores to code that
  * another core executes are coherent; where all changed bytes lie in one aligned quadword it executes the old or the
- *new instruction without further ado, as one byte always does. Intel (SDM vol. 3, "Handling Self- and Cross-Modifying
+ * new instruction without further ado, as one byte always does. Intel (SDM vol. 3, "Handling Self- and Cross-Modifying
  * Code") wants the other core kept away and serialised, and specification updates list as an erratum that code that is
  * changed without ("unsynchronized XMC") may be executed in unexpected ways; they make no exception for single bytes.
  * So on Intel steps 1 and 5 rest on the practice that all kernels and debuggers rest on: the first byte of an
@@ -53,8 +55,8 @@
  * Who else writes to a site: `kymo record` from outside, with all threads stopped, which looks at the gate's `busy`
  * (update.c). Debuggers and the kernel's uprobes put cc there. So bytes are looked at before each step, and where they
  * are none of the three forms the site is left as it is. A breakpoint that comes between the look and the write is
- *lost, or its owner writes back what it had found: a debugger gets what it stopped. A uprobe that comes while the site
- *is on, and goes, leaves the file's first byte or all five there; nothing that runs in this process can prevent that
+ * lost, or its owner writes back what it had found: a debugger gets what it stopped. A uprobe that comes while the site
+ * is on, and goes, leaves the file's first byte or all five there; nothing that runs in this process can prevent that
  * (docs/internals/markers.md).
  *
  * When something fails in the middle (a write, which the one before could do) sites stay "between". That is a NOP, and

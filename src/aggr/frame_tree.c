@@ -8,7 +8,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 29;
 }
 
-static uint64_t hash_of(const struct frame_node *node)
+static uint64_t hash_of(const struct kymo_frame_node *node)
 {
 	uint64_t hash = mix(node->caller, node->address);
 
@@ -17,14 +17,14 @@ static uint64_t hash_of(const struct frame_node *node)
 	return mix(hash, node->what);
 }
 
-static bool are_same(const struct frame_node *a, const struct frame_node *b)
+static bool are_same(const struct kymo_frame_node *a, const struct kymo_frame_node *b)
 {
 	return a->caller == b->caller && a->what == b->what && a->file == b->file && a->function == b->function &&
 	       a->offset == b->offset && a->address == b->address;
 }
 
 /* Where the frame is in the index, or where it goes. */
-static size_t find(const struct frame_tree *tree, const struct frame_node *node)
+static size_t find(const struct kymo_frame_tree *tree, const struct kymo_frame_node *node)
 {
 	size_t at = hash_of(node) & (tree->index_size - 1);
 
@@ -34,7 +34,7 @@ static size_t find(const struct frame_tree *tree, const struct frame_node *node)
 }
 
 /* At most half of the index is used. */
-static bool grow(struct frame_tree *tree)
+static bool grow(struct kymo_frame_tree *tree)
 {
 	const size_t size = tree->index_size ? 2 * tree->index_size : 1024;
 	uint32_t *index = calloc(size, sizeof(*index));
@@ -49,9 +49,9 @@ static bool grow(struct frame_tree *tree)
 	return true;
 }
 
-uint32_t kymo_frame_tree_number(struct frame_tree *tree, const struct frame_node *node)
+uint32_t kymo_frame_tree_number(struct kymo_frame_tree *tree, const struct kymo_frame_node *node)
 {
-	const struct frame_node *caller = kymo_frame_at(tree, node->caller);
+	const struct kymo_frame_node *caller = kymo_frame_at(tree, node->caller);
 	const uint32_t depth = caller ? caller->depth + 1 : 1;
 	size_t at;
 
@@ -67,14 +67,20 @@ uint32_t kymo_frame_tree_number(struct frame_tree *tree, const struct frame_node
 	return tree->index[at];
 }
 
-static uint32_t copy_text(const struct frame_tree *from, struct frame_tree *to, uint32_t text)
+bool kymo_frame_tree_text(struct kymo_frame_tree *tree, const char *text, uint32_t *ret)
 {
-	return text ? kymo_strings_number(&to->texts, kymo_strings_text(&from->texts, text)) : 0;
+	*ret = text ? kymo_strings_number(&tree->texts, text) : 0;
+	return !text || *ret;
 }
 
-bool kymo_frame_tree_prune(struct frame_tree *tree, uint32_t *numbers)
+static bool copy_text(const struct kymo_frame_tree *from, struct kymo_frame_tree *to, uint32_t *text)
 {
-	struct frame_tree pruned = { .index = NULL };
+	return kymo_frame_tree_text(to, *text ? kymo_strings_text(&from->texts, *text) : NULL, text);
+}
+
+bool kymo_frame_tree_prune(struct kymo_frame_tree *tree, uint32_t *numbers)
+{
+	struct kymo_frame_tree pruned = { .index = NULL };
 	const uint32_t n = (uint32_t)tree->nodes.n;
 
 	/* A caller has a lower number than what it calls. */
@@ -82,14 +88,14 @@ bool kymo_frame_tree_prune(struct frame_tree *tree, uint32_t *numbers)
 		if (numbers[i] && tree->nodes.items[i].caller)
 			numbers[tree->nodes.items[i].caller - 1] = 1;
 	for (uint32_t i = 0; i < n; i++) {
-		struct frame_node node = tree->nodes.items[i];
+		struct kymo_frame_node node = tree->nodes.items[i];
 
 		if (!numbers[i])
 			continue;
 		node.caller = node.caller ? numbers[node.caller - 1] : 0;
-		node.file = copy_text(tree, &pruned, node.file);
-		node.function = copy_text(tree, &pruned, node.function);
-		numbers[i] = kymo_frame_tree_number(&pruned, &node);
+		numbers[i] = copy_text(tree, &pruned, &node.file) && copy_text(tree, &pruned, &node.function)
+				     ? kymo_frame_tree_number(&pruned, &node)
+				     : 0;
 		if (!numbers[i]) {
 			kymo_frame_tree_deinit(&pruned);
 			return false;
@@ -100,7 +106,7 @@ bool kymo_frame_tree_prune(struct frame_tree *tree, uint32_t *numbers)
 	return true;
 }
 
-void kymo_frame_tree_deinit(struct frame_tree *tree)
+void kymo_frame_tree_deinit(struct kymo_frame_tree *tree)
 {
 	kymo_vec_deinit(&tree->nodes);
 	free(tree->index);

@@ -11,7 +11,7 @@
 
 #define KYMO_FRAMES_MAX (1u << 20)
 
-struct frame_node {
+struct kymo_frame_node {
 	uint32_t caller; /* 0: it is the outermost */
 	uint32_t depth;  /* from 1, of the outermost; set by kymo_frame_tree_number() */
 	enum kymo_ctf_frame_kind what;
@@ -20,27 +20,30 @@ struct frame_node {
 };
 
 /* Zeroed: no frames yet. */
-struct frame_tree {
-	KYMO_VEC(struct frame_node) nodes; /* of number i + 1 */
+struct kymo_frame_tree {
+	KYMO_VEC(struct kymo_frame_node) nodes; /* of number i + 1 */
 	uint32_t *index;                   /* numbers, or 0 */
 	size_t index_size;                 /* a power of two, or 0 */
 	struct kymo_aggr_strings texts;
 };
 
+/* The number of a text in `texts`, 0 for NULL. False where memory is out, or there are KYMO_STRINGS_MAX of them. */
+bool kymo_frame_tree_text(struct kymo_frame_tree *tree, const char *text, uint32_t *ret);
+
 /* The number of a frame; 0 where memory is out, or there are KYMO_FRAMES_MAX of them. */
-uint32_t kymo_frame_tree_number(struct frame_tree *tree, const struct frame_node *node);
+uint32_t kymo_frame_tree_number(struct kymo_frame_tree *tree, const struct kymo_frame_node *node);
 
 /*
  * Leave out the frames that nobody names: `numbers` has a place for each frame, which is not 0 where it is named.
  * Callers of frames that stay, stay. Afterwards `numbers` has the new number of each, or 0. False when memory is out:
- * nothing has changed.
+ * the tree is as it was, and `numbers` mean nothing.
  */
-bool kymo_frame_tree_prune(struct frame_tree *tree, uint32_t *numbers);
+bool kymo_frame_tree_prune(struct kymo_frame_tree *tree, uint32_t *numbers);
 
-void kymo_frame_tree_deinit(struct frame_tree *tree);
+void kymo_frame_tree_deinit(struct kymo_frame_tree *tree);
 
 /* The frame of a number; NULL where there is none. */
-static inline const struct frame_node *kymo_frame_at(const struct frame_tree *tree, uint64_t number)
+static inline const struct kymo_frame_node *kymo_frame_at(const struct kymo_frame_tree *tree, uint64_t number)
 {
 	return number && number <= tree->nodes.n ? &tree->nodes.items[number - 1] : NULL;
 }

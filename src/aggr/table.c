@@ -13,7 +13,7 @@ void kymo_aggr_table_init(struct kymo_aggr_table *table, const struct kymo_aggr 
 void kymo_aggr_table_clear(struct kymo_aggr_table *table)
 {
 	const struct kymo_aggr *aggr = table->aggr;
-	const struct frame_tree *frames = table->frames;
+	const struct kymo_frame_tree *frames = table->frames;
 	const size_t rows_max = table->rows_max;
 
 	kymo_aggr_table_deinit(table);

@@ -9,7 +9,7 @@
  *	KEY	:= "tid" | "pid" | "comm" | "probe" | "stack" | EXPR
  *
  * PROBE may be "m" SPACE GLOB, of markers; their filters have limits of the duration alone. Else it is where a SPEC
- *says that a probe is put (probe/spec/spec.h). It is the first word if that has a ":" that separates.
+ * says that a probe is put (probe/spec/spec.h). It is the first word if that has a ":" that separates.
  */
 #ifndef KYMO_AGGR_WORDS_H
 #define KYMO_AGGR_WORDS_H

@@ -133,8 +133,8 @@ static struct kymo_error *check_marker(const struct reader *reader, struct kymo_
 		return NULL;
 	return kymo_error_at(
 		reader->text, of_return.start,
-		"markers have no '%.*s', but for the duration of those that end with a word such as done or "
-		"return: since start or entry of the same name in the same thread",
+		"markers have no '%.*s', but one whose name ends with a word such as done has the duration since its "
+		"beginning",
 		(int)(of_return.end - of_return.start), of_return.start);
 }
 

@@ -22,15 +22,16 @@
  * has CALL_RING_SECTIONS sections, none smaller than a record, and `firsts` says for each where the first record begins
  * in it:
  *
- *	1a. no room: p = `firsts` of the section behind that of the tail. If it is of an earlier round, or some `begun`
- * is below p: `lost` + 1, and that is all. Else tail = p, if it still is what was looked at; and once more from 1,
- *twice at most 3a. where position + stride is in the next section: its `firsts` = that
+ *	1a. no room: p = `firsts` of the section behind that of the tail. If it is of an earlier round, or some
+ *		`begun` is below p: `lost` + 1, and that is all. Else tail = p, if it still is what was looked at; and
+ *		once more from 1, twice at most
+ *	3a. where position + stride is in the next section: its `firsts` = that
  *
  * What is below p is written by nobody then: who has taken room there did so before the head passed p, so his `begun`
  * is seen, or he is done. `firsts` is stored within 2 and 5: where it is late, so is that `begun`. Who stands still
  * between 2 and 5 (on a CPU that a hypervisor has taken away) thus costs the newest, once all else is full; nothing is
  * written over his record, nor his over another. The reader copies a record, and looks at the tail again: if that is
- *not past the record, the copy is whole.
+ * not past the record, the copy is whole.
  *
  * Nobody but kymo has the map: what a target chooses is within records.
  *

@@ -115,7 +115,7 @@ const struct kept_packet *kept_next(const struct kept *kept, const struct kept_p
 	return at == kept->behind ? NULL : (const struct kept_packet *)(kept->room + at);
 }
 
-void *kept_records_of(struct kept *kept, const struct kept_packet *packet)
+void *kept_records_writable(struct kept *kept, const struct kept_packet *packet)
 {
 	return kept->room + ((const uint8_t *)(packet + 1) - kept->room);
 }

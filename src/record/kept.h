@@ -43,6 +43,6 @@ const struct kept_packet *kept_next(const struct kept *kept, const struct kept_p
 const void *kept_records(const struct kept_packet *packet);
 
 /* The same to be changed in place. */
-void *kept_records_of(struct kept *kept, const struct kept_packet *packet);
+void *kept_records_writable(struct kept *kept, const struct kept_packet *packet);
 
 #endif

@@ -12,12 +12,14 @@
 
 #define CS_OF_64_BITS 0x33
 #define FRAME_NAME "kymo:frame"
+#define DROPPED_SHARE 8 /* one part in so many of what is kept has to be dropped before frames are looked for again */
 #define PRUNED_MIN (1u << 16) /* frames: fewer are not worth looking for those that nothing names any more */
 
 struct stacking {
 	struct kymo_stacks *stacks;
-	struct frame_tree frames;
+	struct kymo_frame_tree frames;
 	size_t prune_at; /* frames: then those are looked for that no packet names any more */
+	uint64_t pruned_bytes; /* that had been dropped when that was done last */
 	uint32_t event;  /* id of theirs */
 	int last_number; /* of a source */
 	struct stacks_written written;
@@ -109,7 +111,7 @@ void stacks_forget(struct recording *recording, const struct source *source)
 		kymo_stacks_forget(recording->stacking->stacks, source->stack_number);
 }
 
-const struct frame_tree *stacks_frames(const struct recording *recording)
+const struct kymo_frame_tree *stacks_frames(const struct recording *recording)
 {
 	return recording->stacking ? &recording->stacking->frames : NULL;
 }
@@ -131,7 +133,7 @@ void stacks_tell(struct recording *recording)
 static void write_frame(FILE *out, const struct recording *recording, uint32_t id)
 {
 	const struct stacking *stacking = recording->stacking;
-	const struct frame_node *node = &stacking->frames.nodes.items[id - 1];
+	const struct kymo_frame_node *node = &stacking->frames.nodes.items[id - 1];
 	const uint64_t header = stacking->event | recording->begin.tsc << KYMO_EVENT_ID_BITS;
 	const char *file = kymo_strings_text(&stacking->frames.texts, node->file);
 	const char *function = kymo_strings_text(&stacking->frames.texts, node->function);
@@ -228,17 +230,20 @@ static bool read_copy(void *context, uint64_t address, void *data, size_t size)
 	return false;
 }
 
-static uint32_t number_of(struct frame_tree *tree, uint32_t caller, const struct kymo_stack_frame *frame)
+/* 0 where there is no room for it, or for its names. */
+static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const struct kymo_stack_frame *frame)
 {
-	return kymo_frame_tree_number(
-		tree, &(struct frame_node){
-			      .caller = caller,
-			      .what = frame->is_lost ? KYMO_CTF_FRAME_LOST : KYMO_CTF_FRAME_CODE,
-			      .file = frame->file ? kymo_strings_number(&tree->texts, frame->file) : 0,
-			      .function = frame->function ? kymo_strings_number(&tree->texts, frame->function) : 0,
-			      .offset = frame->offset,
-			      .address = frame->address,
-		      });
+	struct kymo_frame_node node = {
+		.caller = caller,
+		.what = frame->is_lost ? KYMO_CTF_FRAME_LOST : KYMO_CTF_FRAME_CODE,
+		.offset = frame->offset,
+		.address = frame->address,
+	};
+
+	return kymo_frame_tree_text(tree, frame->file, &node.file) &&
+			       kymo_frame_tree_text(tree, frame->function, &node.function)
+		       ? kymo_frame_tree_number(tree, &node)
+		       : 0;
 }
 
 /* The number of the innermost frame; 0 where there is no room for it, or nothing is known. */
@@ -264,7 +269,7 @@ static uint32_t unwind(struct recording *recording, struct source *source, struc
 		n = depth;
 	else if (copy->is_cut) {
 		number = kymo_frame_tree_number(
-			&stacking->frames, &(struct frame_node){ .what = KYMO_CTF_FRAME_CUT, .offset = copy->size });
+			&stacking->frames, &(struct kymo_frame_node){ .what = KYMO_CTF_FRAME_CUT, .offset = copy->size });
 		if (!number)
 			return 0;
 	}
@@ -329,7 +334,7 @@ static void visit_packet(struct recording *recording, const struct kept_packet *
 			 bool renumber)
 {
 	const struct output *output = &recording->output;
-	uint8_t *records = kept_records_of(output->kept, packet);
+	uint8_t *records = kept_records_writable(output->kept, packet);
 	uint64_t at = 0;
 
 	while (at + sizeof(uint64_t) <= packet->size) {
@@ -363,6 +368,15 @@ static void visit_packets(struct recording *recording, uint32_t *numbers, size_t
 		visit_packet(recording, packet, numbers, n, renumber);
 }
 
+/* Each time costs a walk over all that is kept, and frees what was dropped packets' alone. */
+static bool wants_pruning(const struct recording *recording)
+{
+	const struct stacking *stacking = recording->stacking;
+
+	return stacking->frames.nodes.n >= stacking->prune_at &&
+	       recording->output.dropped_bytes - stacking->pruned_bytes >= recording->output.bytes / DROPPED_SHARE;
+}
+
 void stacks_prune(struct recording *recording)
 {
 	struct stacking *stacking = recording->stacking;
@@ -378,6 +392,7 @@ void stacks_prune(struct recording *recording)
 			visit_packets(recording, numbers, n, true);
 	}
 	free(numbers);
+	stacking->pruned_bytes = recording->output.dropped_bytes;
 	stacking->prune_at = 2 * stacking->frames.nodes.n;
 	if (stacking->prune_at < PRUNED_MIN)
 		stacking->prune_at = PRUNED_MIN;
@@ -393,7 +408,7 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 	const struct output *output = &recording->output;
 	uint64_t at = 0, kept = 0;
 
-	if (recording->stacking->frames.nodes.n >= recording->stacking->prune_at)
+	if (wants_pruning(recording))
 		stacks_prune(recording);
 	while (at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event;

@@ -43,7 +43,7 @@ struct stacks_written stacks_begin_snapshot(struct recording *recording);
 void stacks_end_snapshot(struct recording *recording, struct stacks_written before);
 
 /* Its frames, as they are so far, or NULL: it has none. */
-const struct frame_tree *stacks_frames(const struct recording *recording);
+const struct kymo_frame_tree *stacks_frames(const struct recording *recording);
 
 /* Tell the user what is missing. */
 void stacks_tell(struct recording *recording);

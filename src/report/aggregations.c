@@ -57,7 +57,7 @@ static bool read_aggregation(const struct kymo_ctf_event *event, struct kymo_agg
 	return aggr->probe;
 }
 
-static struct trace_aggregation *make(const struct kymo_ctf_event *event, const struct frame_tree *frames)
+static struct trace_aggregation *make(const struct kymo_ctf_event *event, const struct kymo_frame_tree *frames)
 {
 	struct trace_aggregation *made = calloc(1, sizeof(*made));
 

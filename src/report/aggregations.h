@@ -24,7 +24,7 @@ struct trace_aggregation {
 struct aggregations {
 	const struct kymo_ctf_trace *trace;
 	KYMO_VEC(struct trace_aggregation *) items;
-	struct frame_tree frames; /* of the stacks among keys */
+	struct kymo_frame_tree frames; /* of the stacks among keys */
 	bool has_stacks;
 	uint32_t *by_event; /* as the trace's events: place in `items` + 1; 0: no aggregation */
 };

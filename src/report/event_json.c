@@ -69,7 +69,7 @@ static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
 		 (event->kind == KYMO_CTF_SYSCALL || event->kind == KYMO_CTF_SYSRET));
 }
 
-static void write_frame(FILE *out, const struct frame_tree *rows, const struct frame_node *row)
+static void write_frame(FILE *out, const struct kymo_frame_tree *rows, const struct kymo_frame_node *row)
 {
 	kymo_cleanup_free char *function =
 		row->function ? kymo_shown(kymo_strings_text(&rows->texts, row->function)) : NULL;
@@ -93,9 +93,9 @@ static void write_frame(FILE *out, const struct frame_tree *rows, const struct f
 		row->what == KYMO_CTF_FRAME_LOST ? ", \"lost\": true" : "");
 }
 
-void kymo_stack_json(FILE *out, const struct frame_tree *rows, uint64_t number)
+void kymo_stack_json(FILE *out, const struct kymo_frame_tree *rows, uint64_t number)
 {
-	const struct frame_node *row = kymo_frame_at(rows, number);
+	const struct kymo_frame_node *row = kymo_frame_at(rows, number);
 	const char *separator = "";
 
 	putc('[', out);
@@ -108,7 +108,7 @@ void kymo_stack_json(FILE *out, const struct frame_tree *rows, uint64_t number)
 }
 
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
-			    const char *name, const struct kymo_ctf_record *record, const struct frame_tree *rows,
+			    const char *name, const struct kymo_ctf_record *record, const struct kymo_frame_tree *rows,
 			    bool raw)
 {
 	const struct kymo_ctf_event *event = record->event;

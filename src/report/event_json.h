@@ -14,11 +14,11 @@ void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thr
 
 /* With `raw` the stack pointer is among the arguments. `rows` are for the stack. */
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
-			    const char *name, const struct kymo_ctf_record *record, const struct frame_tree *rows,
+			    const char *name, const struct kymo_ctf_record *record, const struct kymo_frame_tree *rows,
 			    bool raw);
 
 /* A stack by the number of its innermost frame, as an array of frames, that one first. */
-void kymo_stack_json(FILE *out, const struct frame_tree *rows, uint64_t number);
+void kymo_stack_json(FILE *out, const struct kymo_frame_tree *rows, uint64_t number);
 
 void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss);
 

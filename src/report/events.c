@@ -23,7 +23,7 @@ struct writer {
 	struct filter *filter;
 	struct threads threads;
 	bool wall, json, raw;
-	struct frame_tree rows;
+	struct kymo_frame_tree rows;
 	bool started;
 	uint64_t first;     /* TSC of the first record, if started */
 	time_t date_second; /* what `date` says */

@@ -25,40 +25,40 @@ static bool is_whole(const struct kymo_ctf_event *event)
 	return is;
 }
 
-static uint32_t text_of(struct frame_tree *rows, const struct kymo_ctf_record *record, uint32_t field)
+static uint32_t text_of(struct kymo_frame_tree *rows, const struct kymo_ctf_record *record, uint32_t field)
 {
 	const char *text = kymo_ctf_string(record, field);
 
 	return *text ? kymo_strings_number(&rows->texts, text) : 0;
 }
 
-bool kymo_frame_rows_take(struct frame_tree *rows, const struct kymo_ctf_record *record)
+bool kymo_frame_rows_take(struct kymo_frame_tree *tree, const struct kymo_ctf_record *record)
 {
 	const uint64_t caller = record->values[KYMO_CTF_FRAME_CALLER];
-	const struct frame_node *above;
-	struct frame_node row;
+	const struct kymo_frame_node *above;
+	struct kymo_frame_node row;
 
-	if (!is_whole(record->event) || record->values[KYMO_CTF_FRAME_ID] != rows->nodes.n + 1)
+	if (!is_whole(record->event) || record->values[KYMO_CTF_FRAME_ID] != tree->nodes.n + 1)
 		return true;
-	above = kymo_frame_at(rows, caller);
+	above = kymo_frame_at(tree, caller);
 	/* Of a hostile trace: as if it had no caller. */
 	if (caller && above && above->depth >= FRAMES_DEPTH_MAX)
 		above = NULL;
-	row = (struct frame_node){
+	row = (struct kymo_frame_node){
 		.caller = above ? (uint32_t)caller : 0,
 		.depth = above ? above->depth + 1 : 1,
 		.what = record->values[KYMO_CTF_FRAME_WHAT] == KYMO_CTF_FRAME_LOST  ? KYMO_CTF_FRAME_LOST
 			: record->values[KYMO_CTF_FRAME_WHAT] == KYMO_CTF_FRAME_CUT ? KYMO_CTF_FRAME_CUT
 										    : KYMO_CTF_FRAME_CODE,
-		.file = text_of(rows, record, KYMO_CTF_FRAME_FILE),
-		.function = text_of(rows, record, KYMO_CTF_FRAME_FUNCTION),
+		.file = text_of(tree, record, KYMO_CTF_FRAME_FILE),
+		.function = text_of(tree, record, KYMO_CTF_FRAME_FUNCTION),
 		.offset = record->values[KYMO_CTF_FRAME_OFFSET],
 		.address = record->values[KYMO_CTF_FRAME_ADDRESS],
 	};
-	return kymo_vec_push(&rows->nodes, row);
+	return kymo_vec_push(&tree->nodes, row);
 }
 
-char *kymo_frame_name(const struct frame_tree *rows, const struct frame_node *row, bool unicode)
+char *kymo_frame_name(const struct kymo_frame_tree *rows, const struct kymo_frame_node *row, bool unicode)
 {
 	const char *function = kymo_strings_text(&rows->texts, row->function);
 	const char *file = kymo_strings_text(&rows->texts, row->file), *slash = strrchr(file, '/');
@@ -82,7 +82,7 @@ char *kymo_frame_name(const struct frame_tree *rows, const struct frame_node *ro
 	return text ? kymo_text_escape(text, unicode) : NULL;
 }
 
-static void write_frame(const struct page *page, const struct frame_tree *rows, const struct frame_node *row)
+static void write_frame(const struct page *page, const struct kymo_frame_tree *rows, const struct kymo_frame_node *row)
 {
 	kymo_cleanup_free char *name = kymo_frame_name(rows, row, page->unicode);
 	const char *file = kymo_strings_text(&rows->texts, row->file);
@@ -103,9 +103,9 @@ static void write_frame(const struct page *page, const struct frame_tree *rows, 
 	putc_unlocked('\n', page->out);
 }
 
-void kymo_stack_write(const struct page *page, const struct frame_tree *rows, uint64_t number, unsigned int indent)
+void kymo_stack_write(const struct page *page, const struct kymo_frame_tree *rows, uint64_t number, unsigned int indent)
 {
-	const struct frame_node *row = kymo_frame_at(rows, number);
+	const struct kymo_frame_node *row = kymo_frame_at(rows, number);
 
 	if (!row) {
 		kymo_page_spaces(page, indent);
@@ -117,7 +117,7 @@ void kymo_stack_write(const struct page *page, const struct frame_tree *rows, ui
 	}
 }
 
-bool kymo_next_record(struct kymo_ctf_reader *reader, struct frame_tree *rows, struct kymo_ctf_record *record,
+bool kymo_next_record(struct kymo_ctf_reader *reader, struct kymo_frame_tree *rows, struct kymo_ctf_record *record,
 		      struct kymo_error **error_ret)
 {
 	while (kymo_ctf_next(reader, record, error_ret)) {

@@ -20,7 +20,7 @@
 struct stacks {
 	const struct page *page;
 	const struct kymo_ctf_reader *reader;
-	struct frame_tree rows;
+	struct kymo_frame_tree rows;
 	KYMO_VEC(uint32_t) folded; /* as the rows: its place among the folds */
 	struct folds folds;
 	uint64_t n; /* records with a stack */
@@ -32,7 +32,7 @@ struct stacks {
 static bool fold_rows(struct stacks *s)
 {
 	while (s->folded.n < s->rows.nodes.n) {
-		const struct frame_node *row = &s->rows.nodes.items[s->folded.n];
+		const struct kymo_frame_node *row = &s->rows.nodes.items[s->folded.n];
 		kymo_cleanup_free char *name = kymo_frame_name(&s->rows, row, true);
 		const uint32_t parent = row->caller ? s->folded.items[row->caller - 1] : 0;
 		const uint32_t at = name ? kymo_folds_find(&s->folds, parent, name) : 0;

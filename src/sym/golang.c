@@ -5,8 +5,8 @@
  *
  * The table is known by the name of its section, or else by its first eight bytes: ld puts that of a
  * position-independent program into .data.rel.ro, and there may be no section headers. Such bytes may stand in any
- *data, as in a Go program that another program carries along. So then a structure of the runtime's must agree with
- *them:
+ * data, as in a Go program that another program carries along. So then a structure of the runtime's must agree with
+ * them:
  *
  *	moduledata	[table|...|first function|end of the last|start of the text|...]
  *

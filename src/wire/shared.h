@@ -23,7 +23,7 @@
  * Who trusts whom: generated code in the target relies on its own rings. The recorder relies on nothing here; it keeps
  * its own copy of the geometry and checks every value that it reads. `kymo detach` reads the journal of a process whose
  * recorder died, with the rights of its own caller over that process, and checks it against the files that are mapped:
- *a process can put memory of its own in the place of this.
+ * a process can put memory of its own in the place of this.
  *
  * All numbers are little endian. The layout is versioned by KYMO_WIRE_VERSION: a kymo that finds another version says
  * so and leaves the process alone.

@@ -34,7 +34,7 @@
  * kernel does when it aborts a sequence or delivers a signal. So the descriptor may be unmapped with the pad.
  * 8. Each store to a ring lies within that ring's sub-buffers or is of a word of its control block, whatever those
  * words say and whenever they change: another process may share the memory, or the program may have a wild pointer.
- *What is a limit is in the code memory (struct kymo_pad_rings). Nobody is kept in a loop by the words either.
+ * What is a limit is in the code memory (struct kymo_pad_rings). Nobody is kept in a loop by the words either.
  * 9. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *

@@ -36,17 +36,21 @@
  *
  * The bitmaps, one bit a byte of text
  *
- *   KNOWN	entered, as code that decodes says, or the caller
- *   FIRM	the same, but the code that says so is itself known to be entered, and branches there. (What follows an
- *		instruction that ends the flow may be data whose address is taken, and is read wrongly: OpenSSL has
- * strings in functions.) One that is not at the start of an instruction shows that the sweep misread the function
+ *	KNOWN	entered, as code that decodes says, or the caller
+ *	FIRM	the same, but the code that says so is itself known to be entered, and branches there
+ *	LIKELY	entered if a guess is right: constants, what follows the sure part of a jump table, branches in gaps
+ *		between functions
+ *	SCANNED	entered if an instruction begins at some byte
+ *	STARTS	the sweep of a function saw an instruction begin
+ *	STOPS	it saw one begin behind one that may not come back
+ *	READ	an instruction loads it: a constant between the code, or an immediate used a second time (V8 does
+ *		that). Nothing is written there
+ *
+ * What follows an instruction that ends the flow may be data whose address is taken, and is read wrongly: OpenSSL has
+ * strings in functions. A FIRM one that is not at the start of an instruction shows that the sweep misread the function
  * (`bad`), except behind a lock prefix, which glibc's atomics jump over. Without a firm or likely mark, nothing shows
- * that what follows the end of the flow is code. What a function with jumps that may lead anywhere branches to, or
- *takes the address of, is firm in any case LIKELY	entered if a guess is right: constants, what follows the sure
- *part of a jump table, branches in gaps between functions SCANNED	entered if an instruction begins at some byte
- *STARTS the sweep of a function saw an instruction begin STOPS	it saw one begin behind one that may not come back READ
- * an instruction loads it: a constant between the code, or an immediate used a second time (V8 does that). Nothing is
- * written there
+ * that what follows the end of the flow is code. What a function with jumps that may lead anywhere branches to, or takes
+ * the address of, is firm in any case.
  */
 #include "arch/x86_64/entries.h"
 

@@ -181,7 +181,6 @@ static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t 
 	rel32_to(c, env->guest + entry);
 }
 
-/* Where an event's parts are: the hot ones are emitted in line, the cold ones behind the pad. */
 /* ---- by a lock ------------------------------------------------------------------------------- */
 
 /*

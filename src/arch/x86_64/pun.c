@@ -23,9 +23,9 @@
  * The way back is a matter of speed. Processors know taken branches by where they end, before they have decoded
  * anything: whoever comes back to the next instruction runs over the bytes that the jump ends with, is taken for the
  * jump, and found out late (some 6 ns, half of what a probe costs). So copies of the instructions that follow run in
- *the pad too, up to the end of the jump, and the way back leads there. They stay where they are, for those who come
- *from elsewhere; their bytes are locked, so that both do the same. What would be noticed at another address is not
- *copied: calls, what may fault, and what anybody else has changed.
+ * the pad too, up to the end of the jump, and the way back leads there. They stay where they are, for those who come
+ * from elsewhere; their bytes are locked, so that both do the same. What would be noticed at another address is not
+ * copied: calls, what may fault, and what anybody else has changed.
  */
 #include "arch/x86_64/pun.h"
 

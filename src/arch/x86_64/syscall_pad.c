@@ -10,7 +10,7 @@
  *
  * 1. The stack is as the program has it when the call is made: nothing of the pad's is on it. So calls that change
  * stacks, copy them or never return are what they would be in place. Whether the result is recorded is told by where
- *the thread is, so an exit has always had its entry.
+ * the thread is, so an exit has always had its entry.
  * 2. The call has its own address in the pad, as any displaced `syscall` has: what is started again by the kernel goes
  * two bytes back, to that copy, and is not recorded twice.
  * 3. Where a call makes a thread or a process, the new one comes back with 0. It goes its way without a record: its

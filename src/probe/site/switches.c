@@ -21,7 +21,7 @@
  * done: a stopped process in which that is set is let go, and looked at again. Who leaves and finds it busy for seconds
  * (the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done,
  * and does what is left to do with the text. The text may be left as `test $imm32,%eax`, one of its steps, by nobody
- *but a process that died; it is off as the NOP is.
+ * but a process that died; it is off as the NOP is.
  *
  * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so
  * the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.

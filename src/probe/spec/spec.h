@@ -2,13 +2,16 @@
  * The user's words for a probe, in the kernel's uprobe grammar (Documentation/trace/uprobetracer.rst) with symbols:
  *
  *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" PLACE ["%return"] | ADDRESS)
- *		   [ SPACE "/" EXPR "/" ] { SPACE ARG } [ SPACE "if" EXPR ]	expr/expr.h; one filter, in either way
+ *		   { SPACE (FILTER | SAMPLE | ARG) } [ SPACE "if" EXPR ]	one filter, in either way, and one SAMPLE
+ *	FILTER	:= "/" EXPR "/"						expr/expr.h; before the arguments
+ *	SAMPLE	:= "sample" SPACE ("1/" NUMBER | NUMBER "/s") | "first" SPACE NUMBER
  *	PLACE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
  *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
  *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is
- *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval" | "@" NUMBER |
- * ("+"|"-")["u"] NUMBER "(" FETCH ")"
- *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64; of memory string, ustring, x8[N], too
+ *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval" | "@" NUMBER
+ *		 | ("+"|"-")["u"] NUMBER "(" FETCH ")"
+ *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64 | "b" BITS "@" FIRST "/" OF
+ *		 | of memory string, ustring, x8[N], too
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/code/jit.h)
  *
  * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++

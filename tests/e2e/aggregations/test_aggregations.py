@@ -435,7 +435,7 @@ def test_bad_words_are_told_with_their_column():
             (('--lhist', 'libc:malloc arg0, 0, 9000, 1'), 'column 19: these are 9000 steps'),
             (('--lhist', 'libc:malloc arg0, x, 9, 2'), "column 19: 'x' is no number"),
             (('-m', 'python:gc__start', '--count', 'by arg0'), 'column 4: values of markers are not known'),
-            (('--hist', 'm app:step duration'), "column 12: markers have no 'duration', but for"),
+            (('--hist', 'm app:step duration'), "column 12: markers have no 'duration', but one whose name ends with a word such as done"),
             (('--sum', 'm app:x__done retval'), "column 15: markers have no 'retval'"),
             (('--count', 'm app:x sample 1/10'), "column 9: markers are not sampled: leave 'sample 1/10' out"),
             (('-m', 'app:x first 3'), "column 7: markers are not sampled: leave 'first 3' out"),

@@ -160,6 +160,38 @@ def test_durations_between_markers_are_aggregated(tmp):
     check_equal([(row['keys'][0], row['count']) for row in by_glob['rows']], [('app:query__done', 400)], 'by a glob')
 
 
+PAIRED = """
+#include <sys/sdt.h>
+#include <unistd.h>
+int main(void)
+{
+	for (int i = 0; i < 300; i++) {
+		DTRACE_PROBE(app, request__begin);
+		DTRACE_PROBE(app, query__start); /* is never done */
+		DTRACE_PROBE(app, visit__enter);
+		usleep(1000);
+		DTRACE_PROBE(app, visit__exit);
+		DTRACE_PROBE(app, request__end);
+	}
+	return 0;
+}
+"""
+
+
+@timeout(120)
+def test_markers_are_paired_as_reports_pair_them(tmp):
+    compile_marked(tmp)
+    (tmp / 'paired.c').write_text(PAIRED)
+    run('gcc', '-O1', '-o', 'paired', 'paired.c').ok()
+    record('-m', 'app:*', '--', './paired').ok()
+    calls = {call['name']: call['count'] for call in report_json()['calls']}
+    check_equal((calls['app:request__begin'], calls['app:visit__enter']), (300, 300), 'as reports have them')
+    record('--hist', 'm app:request__end duration', '--max', 'm app:visit__exit duration', '--hist', 'm app:*__end duration', '--', './paired').ok()
+    for aggregation in report_json()['aggregations']:
+        check_equal((aggregation['hits'], aggregation['without_entry']), (300, 0), 'as aggregations have them')
+        check(aggregation['rows'][0].get('max', 1e6) >= 1e6, 'since the beginning', aggregation)
+
+
 @timeout(300)
 def test_recording_goes_on_for_so_long_after_it(tmp):
     record(*STEPS, '--until', f'{FLIGHT}:step /arg0 == 100/', '--after', '1', '--', FLIGHT, 3000, 300, 200).ok()

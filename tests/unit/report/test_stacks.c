@@ -17,7 +17,7 @@ static struct kymo_ctf_field fields[] = {
 	{ (char[]){ "address" }, KYMO_TYPE_X64 },
 };
 
-static void take(struct frame_tree *rows, uint64_t id, uint64_t caller, uint64_t what, const char *file,
+static void take(struct kymo_frame_tree *rows, uint64_t id, uint64_t caller, uint64_t what, const char *file,
 		 const char *function)
 {
 	const struct kymo_ctf_event event = { .kind = KYMO_CTF_FRAME,
@@ -30,7 +30,7 @@ static void take(struct frame_tree *rows, uint64_t id, uint64_t caller, uint64_t
 	assert_true(kymo_frame_rows_take(rows, &record));
 }
 
-static void check_name(const struct frame_tree *rows, uint64_t number, const char *expected)
+static void check_name(const struct kymo_frame_tree *rows, uint64_t number, const char *expected)
 {
 	char *name = kymo_frame_name(rows, kymo_frame_at(rows, number), true);
 
@@ -40,7 +40,7 @@ static void check_name(const struct frame_tree *rows, uint64_t number, const cha
 
 static void frames_have_names(void **state)
 {
-	struct frame_tree rows = { .index = NULL };
+	struct kymo_frame_tree rows = { .index = NULL };
 
 	take(&rows, 1, 0, 0, "/usr/bin/app", "main");
 	take(&rows, 2, 1, 0, "/usr/bin/app", "_ZN3box3putIiEEvPT_");
@@ -64,7 +64,7 @@ static void frames_have_names(void **state)
 /* Loops, gaps and depths without end are no frames, or frames without a caller. */
 static void hostile_frames_end(void **state)
 {
-	struct frame_tree rows = { .index = NULL };
+	struct kymo_frame_tree rows = { .index = NULL };
 
 	take(&rows, 7, 0, 0, "", "gap");
 	take(&rows, UINT32_MAX, 0, 0, "", "gap");
@@ -76,7 +76,7 @@ static void hostile_frames_end(void **state)
 		take(&rows, i, i - 1, 77, "", "deep");
 	assert_int_equal(rows.nodes.n, 2999);
 	for (uint32_t i = 1; i <= rows.nodes.n; i++) {
-		const struct frame_node *row = kymo_frame_at(&rows, i);
+		const struct kymo_frame_node *row = kymo_frame_at(&rows, i);
 
 		assert_true(row->caller < i && row->depth <= FRAMES_DEPTH_MAX);
 	}
