@@ -51,6 +51,7 @@
 #define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
+#define NOTED_AT_ONCE 256 /* sources */
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
 
@@ -60,6 +61,15 @@ static void publish(const struct recording *recording)
 
 	for (size_t i = 0; i < recording->sources.n; i++)
 		kymo_probes_publish(recording->sources.items[i]->probes, recording->output.bytes, lost);
+}
+
+/* Nobody reads records meanwhile, so what processes have mapped is looked at now and then, in turn. */
+static void note_stacks(struct recording *recording)
+{
+	const size_t n = recording->sources.n;
+
+	for (size_t i = 0; i < n && i < NOTED_AT_ONCE; i++)
+		stacks_note(recording, recording->sources.items[recording->next_noted++ % n]);
 }
 
 /* What is not done with every packet. */
@@ -80,8 +90,8 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	if (!error && now >= recording->next_flush_ns) {
 		recording->next_flush_ns = now + FLUSH_NS;
 		recording_note_threads(recording, !recording->tree);
-		for (size_t i = 0; i < recording->sources.n && recording->options->overwrite; i++)
-			stacks_note(recording, recording->sources.items[i]); /* nobody reads records meanwhile */
+		if (recording->options->overwrite)
+			note_stacks(recording);
 		if (!recording->options->overwrite || now >= recording->next_seal_ns)
 			recording_flush(recording);
 		if (now >= recording->next_seal_ns)

@@ -84,6 +84,7 @@ struct recording {
 	struct output output;
 	bool has_output, is_described; /* there is a directory; with what its metadata say of the target */
 	struct clock_sample begin;
+	size_t next_noted;  /* of `sources`: which one's mappings are looked at next */
 	uint64_t frequency; /* of the TSC, where a rate of samples is asked for; 0: not measured yet */
 	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns, next_heed_ns;
 	bool has_begun;                /* a launched command has run its first instruction of its own */

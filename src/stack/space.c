@@ -167,22 +167,29 @@ static size_t find(const struct kymo_stacks *stacks, pid_t pid)
 	return i;
 }
 
-static void drop_oldest(struct kymo_stacks *stacks)
+/* Those of recorded processes stay until they are forgotten: what such a process has mapped may not be there any more. */
+static void make_room(struct kymo_stacks *stacks)
 {
-	size_t oldest = 0;
+	size_t oldest = SIZE_MAX, n = 0;
 
-	for (size_t i = 1; i < stacks->spaces.n; i++)
-		if (stacks->spaces.items[i]->used < stacks->spaces.items[oldest]->used)
+	for (size_t i = 0; i < stacks->spaces.n; i++) {
+		const struct stack_space *space = stacks->spaces.items[i];
+
+		if (space->is_recorded)
+			continue;
+		n++;
+		if (oldest == SIZE_MAX || space->used < stacks->spaces.items[oldest]->used)
 			oldest = i;
-	drop_space(stacks, oldest);
+	}
+	if (n >= SPACES_MAX)
+		drop_space(stacks, oldest);
 }
 
 static struct stack_space *add(struct kymo_stacks *stacks, pid_t pid)
 {
 	struct stack_space *space = calloc(1, sizeof(*space));
 
-	if (stacks->spaces.n == SPACES_MAX)
-		drop_oldest(stacks);
+	make_room(stacks);
 	if (!space || !kymo_vec_push(&stacks->spaces, space)) {
 		free(space);
 		return NULL;

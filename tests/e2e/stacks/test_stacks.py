@@ -247,6 +247,33 @@ def test_what_is_overwritten_has_its_stacks(tmp):
         shutil.rmtree('live.1')
 
 
+WORKERS = """
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline, noclone)) int leaf(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+__attribute__((noinline, noclone)) int worker(int n) { int sum = leaf(n); sleep(4); return sum + leaf(n) + 1; }
+int main(int argc, char **argv)
+{
+	const int n = atoi(argv[1]);
+
+	for (int i = 0; i < n; i++) if (!fork()) _exit(worker(i) == 0);
+	for (int i = 0; i < n; i++) wait(NULL);
+	return 0;
+}
+"""
+
+
+@timeout(240)
+def test_more_processes_than_are_looked_at_at_once_have_their_stacks(tmp):
+    (tmp / 'workers.c').write_text(WORKERS)
+    run('gcc', '-O1', '-o', 'workers', 'workers.c').ok()
+    record('--stack', '--overwrite', '--buffer', '64M', '-p', './workers:leaf n=arg0', '--', './workers', 300, seconds=200).ok()
+    stacks = [names(event['stack'])[:3] for event in map(json.loads, kymo('report', '--events', '--json').ok().out.splitlines()) if event['event'] == 'probe']
+    check(len(stacks) >= 500, 'records', len(stacks))
+    check_equal([stack for stack in stacks if stack != ['leaf', 'worker', 'main']], [], 'stacks that do not begin with the function')
+
+
 # ---- reports -----------------------------------------------------------------------------------------------------------------
 
 class Page(html.parser.HTMLParser):
