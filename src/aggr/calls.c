@@ -113,7 +113,8 @@ static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit 
 static void leave(struct kymo_open_calls *calls, struct stack *stack, const struct kymo_call_hit *hit,
 		  kymo_call_ended ended, void *data)
 {
-	uint32_t height = hit->is_span ? stack->now.n : kymo_stack_find(stack, hit->function, hit->stack_pointer), n = 0;
+	uint32_t height = hit->is_span ? stack->now.n : kymo_stack_find(stack, hit->function, hit->stack_pointer),
+		 n = 0;
 	struct frame frame;
 
 	if (!height && !hit->is_span)

@@ -22,8 +22,8 @@ struct kymo_frame_node {
 /* Zeroed: no frames yet. */
 struct kymo_frame_tree {
 	KYMO_VEC(struct kymo_frame_node) nodes; /* of number i + 1 */
-	uint32_t *index;                   /* numbers, or 0 */
-	size_t index_size;                 /* a power of two, or 0 */
+	uint32_t *index;                        /* numbers, or 0 */
+	size_t index_size;                      /* a power of two, or 0 */
 	struct kymo_aggr_strings texts;
 };
 

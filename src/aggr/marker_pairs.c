@@ -9,9 +9,9 @@
 static const struct {
 	const char *begin, *end;
 } pairs[] = {
-	{ "start", "done" },  { "start", "end" },    { "start", "stop" },  { "start", "finish" },
-	{ "begin", "end" },   { "begin", "done" },   { "begin", "commit" }, { "entry", "return" },
-	{ "entry", "exit" },  { "enter", "exit" },   { "enter", "leave" }, { "enter", "return" },
+	{ "start", "done" }, { "start", "end" },  { "start", "stop" },   { "start", "finish" },
+	{ "begin", "end" },  { "begin", "done" }, { "begin", "commit" }, { "entry", "return" },
+	{ "entry", "exit" }, { "enter", "exit" }, { "enter", "leave" },  { "enter", "return" },
 };
 
 /* Whether the name has it as its last word: "x__start", "x-start", "p:start", "start", and not "restart". */

@@ -29,8 +29,9 @@ struct kymo_aggr_row {
 };
 
 struct kymo_aggr_table {
-	const struct kymo_aggr *aggr;    /* what it is of; outlives the table */
-	const struct kymo_frame_tree *frames; /* of stacks among the keys; outlives the table. NULL: they are not known */
+	const struct kymo_aggr *aggr; /* what it is of; outlives the table */
+	const struct kymo_frame_tree
+		*frames; /* of stacks among the keys; outlives the table. NULL: they are not known */
 	size_t rows_max;
 	KYMO_VEC(struct kymo_aggr_row) rows;
 	uint32_t *index; /* place in `rows` + 1, or 0 */

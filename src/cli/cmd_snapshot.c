@@ -27,7 +27,8 @@
 #include "cli/numbers.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "ctf/trace.h"
+#include "ctf/ctf.h"
+#include "probe/memory/program.h"
 #include "probe/probe.h"
 #include "procfs/info.h"
 
@@ -367,8 +368,8 @@ static int ask_recorders(pid_t pid, bool quiet, struct kymo_error **error_ret)
 	error = kymo_status(pid, &all, &n);
 	for (size_t i = 0; i < n; i++) {
 		bool is_flight_recorder = false;
-		struct kymo_error *refused = all[i].recorder ? ask_process(all[i].recorder, quiet, &is_flight_recorder)
-							     : refuse_gone(pid);
+		struct kymo_error *refused =
+			all[i].recorder ? ask_process(all[i].recorder, quiet, &is_flight_recorder) : refuse_gone(pid);
 
 		take_answer(&answers, refused, is_flight_recorder, n == 1);
 		kymo_status_deinit(&all[i]);

@@ -96,8 +96,7 @@ static void warn_of_pairs(const struct cli_recording *recording)
 	for (size_t i = 0; i < recording->specs.n; i++)
 		has_return |= recording->specs.items[i].is_return;
 	for (size_t i = 0; i < recording->specs.n && has_return; i++)
-		if (recording->specs.items[i].stack_size &&
-		    recording->specs.items[i].n_args + 1 == KYMO_EVENT_MAX_ARGS)
+		if (recording->specs.items[i].stack_size && recording->specs.items[i].n_args + 1 == KYMO_EVENT_MAX_ARGS)
 			cli_warn("'%s' has %d arguments and a stack, and no room for the stack pointer: after an "
 				 "exception a call may be paired with another one's return",
 				 recording->specs.items[i].text, KYMO_EVENT_MAX_ARGS - 1);

@@ -71,13 +71,13 @@ struct kymo_ctf_event {
 	uint32_t size;          /* least bytes of a record, header included; computed by kymo_ctf_event_size() */
 	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h)
 	 * that other readers skip. May be NULL / 0. */
-	char *path;      /* the file */
-	uint64_t offset; /* in the file */
-	char *symbol;    /* "malloc+0x12" */
-	char *build_id;  /* hex */
-	char *source;    /* "server.c:120" */
-	char *format;    /* a marker's: "fd=%d path=%s" */
-	char *sample;    /* "1/100", "50/s", "first 10": it has no record of other hits; NULL: of all */
+	char *path;       /* the file */
+	uint64_t offset;  /* in the file */
+	char *symbol;     /* "malloc+0x12" */
+	char *build_id;   /* hex */
+	char *source;     /* "server.c:120" */
+	char *format;     /* a marker's: "fd=%d path=%s" */
+	char *sample;     /* "1/100", "50/s", "first 10": it has no record of other hits; NULL: of all */
 	bool is_filtered; /* it has no record of hits that a filter has left out */
 	enum kymo_ctf_kind kind;
 	uint32_t aggregated; /* while a trace is written: not 0: no record of it is, and the metadata lack it */

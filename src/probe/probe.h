@@ -33,10 +33,6 @@ struct kymo_detach_result {
  */
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret);
 
-/* Whether a process runs a kymo, by its program: the file of this process, or a name that begins with "kymo". `err_ret`
- * (may be NULL): why that is not known, as -errno; else 0. */
-bool kymo_is_kymo(pid_t pid, int *err_ret);
-
 /* ---- kymo status ----------------------------------------------------------------------------- */
 
 struct kymo_status_site {

@@ -14,6 +14,7 @@
 #include "probe/resolve/syscalls.h"
 #include "record/kernel.h"
 #include "record/packets.h"
+#include "probe/spec/spec_pair.h"
 #include "record/recording.h"
 #include "record/wanted.h"
 #include "record/warnings.h"

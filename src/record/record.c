@@ -51,7 +51,6 @@
 #define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
-#define NOTED_AT_ONCE 256 /* sources */
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
 
@@ -61,15 +60,6 @@ static void publish(const struct recording *recording)
 
 	for (size_t i = 0; i < recording->sources.n; i++)
 		kymo_probes_publish(recording->sources.items[i]->probes, recording->output.bytes, lost);
-}
-
-/* Nobody reads records meanwhile, so what processes have mapped is looked at now and then, in turn. */
-static void note_stacks(struct recording *recording)
-{
-	const size_t n = recording->sources.n;
-
-	for (size_t i = 0; i < n && i < NOTED_AT_ONCE; i++)
-		stacks_note(recording, recording->sources.items[recording->next_noted++ % n]);
 }
 
 /* What is not done with every packet. */
@@ -91,7 +81,7 @@ static struct kymo_error *now_and_then(struct recording *recording)
 		recording->next_flush_ns = now + FLUSH_NS;
 		recording_note_threads(recording, !recording->tree);
 		if (recording->options->overwrite)
-			note_stacks(recording);
+			stacks_note_some(recording);
 		if (!recording->options->overwrite || now >= recording->next_seal_ns)
 			recording_flush(recording);
 		if (now >= recording->next_seal_ns)

@@ -12,16 +12,17 @@
 
 #define CS_OF_64_BITS 0x33
 #define FRAME_NAME "kymo:frame"
-#define DROPPED_SHARE 8 /* one part in so many of what is kept has to be dropped before frames are looked for again */
+#define NOTED_AT_ONCE 256 /* sources */
+#define DROPPED_SHARE 8   /* one part in so many of what is kept has to be dropped before frames are looked for again */
 #define PRUNED_MIN (1u << 16) /* frames: fewer are not worth looking for those that nothing names any more */
 
 struct stacking {
 	struct kymo_stacks *stacks;
 	struct kymo_frame_tree frames;
-	size_t prune_at; /* frames: then those are looked for that no packet names any more */
+	size_t prune_at;       /* frames: then those are looked for that no packet names any more */
 	uint64_t pruned_bytes; /* that had been dropped when that was done last */
-	uint32_t event;  /* id of theirs */
-	int last_number; /* of a source */
+	uint32_t event;        /* id of theirs */
+	int last_number;       /* of a source */
 	struct stacks_written written;
 	uint8_t *room; /* a packet */
 	size_t room_size;
@@ -103,6 +104,14 @@ void stacks_note(struct recording *recording, struct source *source)
 	if (!source->stack_number)
 		source->stack_number = ++stacking->last_number;
 	kymo_stacks_note(stacking->stacks, source->stack_number, source->pid);
+}
+
+void stacks_note_some(struct recording *recording)
+{
+	const size_t n = recording->sources.n;
+
+	for (size_t i = 0; i < n && i < NOTED_AT_ONCE; i++)
+		stacks_note(recording, recording->sources.items[recording->next_noted++ % n]);
 }
 
 void stacks_forget(struct recording *recording, const struct source *source)
@@ -268,8 +277,9 @@ static uint32_t unwind(struct recording *recording, struct source *source, struc
 	if (depth && n > depth)
 		n = depth;
 	else if (copy->is_cut) {
-		number = kymo_frame_tree_number(
-			&stacking->frames, &(struct kymo_frame_node){ .what = KYMO_CTF_FRAME_CUT, .offset = copy->size });
+		number =
+			kymo_frame_tree_number(&stacking->frames, &(struct kymo_frame_node){ .what = KYMO_CTF_FRAME_CUT,
+											     .offset = copy->size });
 		if (!number)
 			return 0;
 	}

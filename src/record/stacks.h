@@ -21,6 +21,9 @@ void stacks_end(struct recording *recording);
 /* Note what the process of a source has mapped: when it may have changed, and before it may end. */
 void stacks_note(struct recording *recording, struct source *source);
 
+/* The same of some sources, of the next ones the next time: where nobody reads records meanwhile. */
+void stacks_note_some(struct recording *recording);
+
 /* Replace the copies in a packet, which is this process's own, by numbers, and write frames that are new. */
 struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
 				  struct kymo_ring_packet *packet);

@@ -63,7 +63,8 @@ static char *sentence_of(const char *sample, bool unicode)
 	if (!strncmp(sample, "1/", 2) && sample[2] && strspn(sample + 2, "0123456789") == strlen(sample + 2))
 		n = asprintf(&text, "one in %s hits is recorded, counted in each process", sample + 2);
 	else if (digits && !strcmp(sample + digits, "/s"))
-		n = asprintf(&text, "at most %.*s hits a second of each process are recorded, on the average", (int)digits, sample);
+		n = asprintf(&text, "at most %.*s hits a second of each process are recorded, on the average",
+			     (int)digits, sample);
 	else if (!strncmp(sample, "first ", 6) && sample[6] && strspn(sample + 6, "0123456789") == strlen(sample + 6))
 		n = asprintf(&text, "the first %s hits of each process are recorded", sample + 6);
 	else

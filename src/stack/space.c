@@ -167,7 +167,8 @@ static size_t find(const struct kymo_stacks *stacks, pid_t pid)
 	return i;
 }
 
-/* Those of recorded processes stay until they are forgotten: what such a process has mapped may not be there any more. */
+/* Those of recorded processes stay until they are forgotten: what such a process has mapped may not be there any more.
+ */
 static void make_room(struct kymo_stacks *stacks)
 {
 	size_t oldest = SIZE_MAX, n = 0;

@@ -134,8 +134,8 @@ struct kymo_wire_data {
 _Static_assert(sizeof(struct kymo_wire_data) <= KYMO_WIRE_RINGS_OFFSET, "rings come behind the head");
 
 /*
- * What says which hits of a probe are recorded, where not all are (arch/pad.h): a count, or a stamp. In the live page of
- * the first region, so that each process has its own; zero at first, or what the recorder begins it with.
+ * What says which hits of a probe are recorded, where not all are (arch/pad.h): a count, or a stamp. In the live page
+ * of the first region, so that each process has its own; zero at first, or what the recorder begins it with.
  */
 struct kymo_wire_sample {
 	uint64_t word;

@@ -49,8 +49,8 @@
  * What follows an instruction that ends the flow may be data whose address is taken, and is read wrongly: OpenSSL has
  * strings in functions. A FIRM one that is not at the start of an instruction shows that the sweep misread the function
  * (`bad`), except behind a lock prefix, which glibc's atomics jump over. Without a firm or likely mark, nothing shows
- * that what follows the end of the flow is code. What a function with jumps that may lead anywhere branches to, or takes
- * the address of, is firm in any case.
+ * that what follows the end of the flow is code. Where a function has jumps that may lead
+ * anywhere, what it branches to, or takes the address of, is firm in any case.
  */
 #include "arch/x86_64/entries.h"
 

@@ -93,7 +93,7 @@ static void emit_rate(struct code *c, const struct kymo_pad_sample *sample, stru
 	EMIT(c, 0x4c, 0x29, 0xda);                         /* sub %r11,%rdx */
 	EMIT(c, 0x48, 0x81, 0xfa);                         /* cmp $burst,%rdx */
 	imm32(c, (uint32_t)sample->burst);
-	EMIT(c, 0x7e, EMPTY_SIZE);       /* jle 0f */
+	EMIT(c, 0x7e, EMPTY_SIZE); /* jle 0f */
 	emit_empty(c, sample, skip);
 	EMIT(c, 0x48, 0x85, 0xd2);       /* 0: test %rdx,%rdx */
 	EMIT(c, 0x79, 0x02, 0x31, 0xd2); /* jns 1f; xor %edx,%edx; 1: it has been full for a while */

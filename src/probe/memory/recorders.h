@@ -3,7 +3,6 @@
 #define KYMO_PROBE_MEMORY_RECORDERS_H
 
 #include "probe/memory/remains.h"
-#include "probe/probe.h"
 
 /* The recorder of one of process `pid`'s recordings, if it is alive and records that process; else 0. It may be in
  * another PID namespace. */

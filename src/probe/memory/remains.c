@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "base/vec.h"
-#include "probe/memory/recorders.h"
+#include "probe/memory/program.h"
 #include "proc/proc.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"

@@ -23,7 +23,7 @@
 #include "probe/plan/faults.h"
 #include "probe/plan/placing.h"
 #include "probe/plan/room.h"
-#include "probe/plan/sample.h"
+#include "probe/threads/sample.h"
 #include "probe/probes.h"
 #include "probe/resolve/markers.h"
 #include "probe/resolve/syscalls.h"

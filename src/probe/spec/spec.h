@@ -2,9 +2,9 @@
  * The user's words for a probe, in the kernel's uprobe grammar (Documentation/trace/uprobetracer.rst) with symbols:
  *
  *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" PLACE ["%return"] | ADDRESS)
- *		   { SPACE (FILTER | SAMPLE | ARG) } [ SPACE "if" EXPR ]	one filter, in either way, and one SAMPLE
- *	FILTER	:= "/" EXPR "/"						expr/expr.h; before the arguments
- *	SAMPLE	:= "sample" SPACE ("1/" NUMBER | NUMBER "/s") | "first" SPACE NUMBER
+ *		   { SPACE (FILTER | SAMPLE | ARG) } [ SPACE "if" EXPR ]
+ *	FILTER	:= "/" EXPR "/"			expr/expr.h; one, in either way
+ *	SAMPLE	:= "sample" SPACE ("1/" NUMBER | NUMBER "/s") | "first" SPACE NUMBER	one
  *	PLACE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
  *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
  *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is
@@ -129,12 +129,5 @@ const char *kymo_spec_file_end(const char *text);
  * aggregated.
  */
 bool kymo_spec_computes(const struct kymo_spec *spec);
-
-/*
- * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer
- * behind their arguments, if these are fewer than KYMO_EVENT_MAX_ARGS: it tells what call a return ends, and which
- * calls were left without one.
- */
-void kymo_specs_pair(struct kymo_spec *specs, size_t n);
 
 #endif

@@ -1,5 +1,4 @@
-/* Which records hold the stack pointer, so that entries and returns of functions are paired by it. */
-#include "probe/spec/spec.h"
+#include "probe/spec/spec_pair.h"
 
 /* Of the entry of a function, or of several. */
 static bool is_entry(const struct kymo_spec *spec)

@@ -16,7 +16,7 @@
 #include "probe/coexist/text.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
-#include "probe/plan/sample.h"
+#include "probe/threads/sample.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"

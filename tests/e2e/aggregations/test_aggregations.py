@@ -443,6 +443,8 @@ def test_bad_words_are_told_with_their_column():
             (('-m', 'python:gc__start', '--count', 'by stack'), 'column 4: stacks are for probes'),
             (('--sum', 'libc:malloc stack'), "column 13: 'stack' is a key; write 'by stack'"),
             (('--buffer', '64K', '--count', 'libc:malloc by stack'), 'stacks of 8192 bytes need a --buffer of 512K'),
+            (('-r', 'libc:read', '--hist', 'duration by arg0, arg1, arg2, stack', '--hist', 'duration by arg0 + 1, arg1 + 1, arg2 + 1, stack', '--hist', 'duration by arg0 + 2'),
+             "'libc:read' has 7 arguments, and the stack is one more, as is the stack pointer that its calls need: leave one out"),
             (('--stack-size', '64', '--count', 'libc:malloc by tid'), '--stack-size is for stacks'),
             (('-p', 'libc:malloc', '--interval', '1'), '--interval is for aggregations'),
             (('--overwrite', '--count', 'libc:malloc'), '--overwrite keeps the newest records'),

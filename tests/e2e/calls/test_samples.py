@@ -116,17 +116,17 @@ int main(void) { int sum = 0; for (int i = 0; i < 300; i++) sum += odd(i) + othe
 def test_all_locations_of_a_line_share_it(tmp):
     (tmp / 'lines.c').write_text('static volatile int sink;\n'
                                  'static inline __attribute__((always_inline)) void small(int n)\n{\n\tsink = n * 3;\n}\n'
-                                 'int main(void)\n{\n\tfor (int i = 0; i < 10; i++) {\n' + '\t\tsmall(sink + i);\n' * 40 + '\t}\n\treturn 0;\n}\n')
+                                 + ''.join(f'__attribute__((noipa)) void f{i}(int n) {{ small(n + {i}); }}\n' for i in range(40))
+                                 + 'int main(void)\n{\n\tfor (int i = 0; i < 10; i++) {\n' + ''.join(f'\t\tf{i}(sink);\n' for i in range(40)) + '\t}\n\treturn 0;\n}\n')
     run('gcc', '-g', '-O1', '-o', 'lines', 'lines.c').ok()
-    record('-p', 'lines.c:4', '--', './lines').ok()
-    all_hits = sum(event_counts().values())
+    record('-p', './lines:lines.c:4', '--', './lines').ok()
+    all_hits = len(events())
     check(all_hits >= 400, 'the line is at many locations', all_hits)
-    record('-p', 'lines.c:4 first 10', '--', './lines').ok()
-    check_equal(sum(event_counts().values()), 10, 'first 10')
-    record('-p', 'lines.c:4 sample 1/10', '-p', './lines:main first 3', '--', './lines').ok()
-    counts = event_counts()
-    check_equal(counts.pop('lines:main'), 1, 'a probe behind it')
-    check_equal(sum(counts.values()), (all_hits + 9) // 10, 'one in 10')
+    record('-p', './lines:lines.c:4 first 10', '--', './lines').ok()
+    check_equal(len(events()), 10, 'first 10')
+    record('-p', './lines:lines.c:4 sample 1/10', '-p', './lines:main first 3', '--', './lines').ok()
+    check_equal(len(hits('lines:main')), 1, 'a probe behind it')
+    check_equal(len(events()) - 1, (all_hits + 9) // 10, 'one in 10')
 
 
 def test_each_process_has_its_own(tmp):
@@ -202,7 +202,9 @@ def test_where_entries_and_returns_are_left_out_there_are_no_durations(tmp):
         record('-p', f'./paced:paced{entry}', '-r', f'./paced:paced{leave}', '--', './paced').ok()
         call, = report_json()['calls']
         check_equal(call['duration_ns']['count'], n, f'calls of {entry} and {leave}')
-        check(call['duration_ns']['max'] < 4000000, 'no call lasts as long as the pause', call['duration_ns'])
+        # A machine with more to do than it has processors makes one or two calls as long; wrong pairs would all be.
+        paused = sum(bucket['count'] for bucket in call['duration_ns']['histogram'] if bucket['low'] >= 4000000)
+        check(paused <= n / 4, 'calls do not last as long as the pause', call['duration_ns'])
     record('-p', './paced:paced sample 1/2', '-p', './paced:paced', '-r', './paced:paced sample 1/3', '--', './paced').ok()
     check_equal(report_json()['calls'][0]['duration_ns']['count'], 20, 'all entries of another probe do')
 

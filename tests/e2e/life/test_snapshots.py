@@ -91,9 +91,11 @@ def test_a_recorder_in_a_pid_namespace_is_found(tmp):
     def target():
         for path in Path('/proc').glob('[0-9]*/exe'):
             try:
-                if os.readlink(path) == os.path.realpath(FLIGHT) and 'memfd:kymo' in (path.parent / 'maps').read_text():
+                recorder = (path.parent / 'status').read_text().partition('PPid:')[2].split()[0]
+                is_ours = f'PPid:\t{outer.pid}\n' in Path(f'/proc/{recorder}/status').read_text()
+                if is_ours and os.readlink(path) == os.path.realpath(FLIGHT) and 'memfd:kymo' in (path.parent / 'maps').read_text():
                     return int(path.parent.name)
-            except OSError:
+            except (OSError, IndexError):
                 pass
         return None
     pid = eventually(target, 'it is recorded')

@@ -105,7 +105,9 @@ static void test_spans_have_stacks_of_their_own(void **state)
 	assert_int_equal(n, 6000);
 	/* Interleaved ones: the last beginning goes with the first end. */
 	for (uint64_t i = 0; i < 4; i++) {
-		const struct kymo_call_hit hit = { .tsc = 1000000 + 10 * i, .tid = 2, .is_entry = i < 2, .function = 3, .is_span = true };
+		const struct kymo_call_hit hit = {
+			.tsc = 1000000 + 10 * i, .tid = 2, .is_entry = i < 2, .function = 3, .is_span = true
+		};
 
 		assert_null(kymo_open_calls_add(&calls, &hit));
 	}
@@ -129,10 +131,8 @@ static void test_many_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_left_calls),
-		cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_spans_have_stacks_of_their_own),
+		cmocka_unit_test(test_order),        cmocka_unit_test(test_left_calls),
+		cmocka_unit_test(test_losses),       cmocka_unit_test(test_spans_have_stacks_of_their_own),
 		cmocka_unit_test(test_many_threads),
 	};
 

@@ -24,7 +24,8 @@ static bool has(char *(*list)(const char *name, size_t i), const char *name, con
 
 static void both_ways_are_one_table(void **state)
 {
-	static const char *const begins[] = { "app:x__start", "app:x__begin", "p:f-entry", "p:f-enter", "start", "x:y_enter" };
+	static const char *const begins[] = { "app:x__start", "app:x__begin", "p:f-entry",
+					      "p:f-enter",    "start",        "x:y_enter" };
 
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
 		size_t n = 0;

@@ -1,4 +1,4 @@
-#include "probe/plan/sample.h"
+#include "probe/threads/sample.h"
 
 #include <sys/random.h>
 #include <x86intrin.h>
