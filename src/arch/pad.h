@@ -42,9 +42,8 @@
 #define KYMO_PAD_LIVE_THREAD_LOW 208   /* u64 */
 
 #define KYMO_PAD_LIVE_INNER_PID 216 /* s32: the process's id as it sees itself */
-#define KYMO_PAD_LIVE_SAMPLES \
-	2048 /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES]; those of the first region are used \
-	      */
+/* struct kymo_wire_sample [KYMO_WIRE_SAMPLES]; those of the first region are used */
+#define KYMO_PAD_LIVE_SAMPLES 2048
 
 #define KYMO_PAD_MAX_EVENTS 16 /* at one site */
 
