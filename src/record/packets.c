@@ -16,8 +16,8 @@
 #include "record/warnings.h"
 
 /* A producer that holds a packet is done within nanoseconds, unless it has lost its CPU to others. */
-#define FLUSH_PAUSE_NS 2000000
-#define FLUSH_TRIES 50
+#define FLUSH_PAUSE_NS 1000000
+#define FLUSH_TRIES 20
 
 /* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is
  * full. */
@@ -210,14 +210,11 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	return error;
 }
 
-bool recording_flush(struct recording *recording)
+void recording_flush(struct recording *recording)
 {
-	bool is_closed = true;
-
 	for (size_t k = 0; k < recording->sources.n; k++)
 		for (size_t i = 0; i < recording->sources.items[k]->n_rings; i++)
-			is_closed &= kymo_ring_flush(&recording->sources.items[k]->rings[i], clock_tsc());
-	return is_closed;
+			kymo_ring_flush(&recording->sources.items[k]->rings[i], clock_tsc());
 }
 
 /* Whether no complete packet waits in a ring that has not got all of its memory. */
@@ -232,19 +229,33 @@ static bool are_whole(const struct source *source)
 	return true;
 }
 
-bool recording_make_complete(struct recording *recording)
+/* Close the open packet of a ring, once: each one that is closed takes the place of an older one, or of what producers
+ * need meanwhile. `tries`: how often all rings together may be waited for. */
+static bool close_once(struct kymo_ring *ring, int *tries)
 {
 	const struct timespec pause = { .tv_nsec = FLUSH_PAUSE_NS };
-	bool is_complete = recording_flush(recording);
+	bool is_closed = kymo_ring_flush(ring, clock_tsc());
 
-	for (int i = 0; i < FLUSH_TRIES && !is_complete; i++) {
+	for (; !is_closed && *tries > 0; --*tries) {
 		nanosleep(&pause, NULL);
-		is_complete = recording_flush(recording);
+		is_closed = kymo_ring_flush(ring, clock_tsc());
 	}
-	for (size_t k = 0; k < recording->sources.n; k++)
-		while (!are_whole(recording->sources.items[k]))
-			if (!kymo_probes_grow(recording->sources.items[k]->probes,
-					      recording->sources.items[k]->adopted))
+	return is_closed;
+}
+
+bool recording_make_complete(struct recording *recording)
+{
+	bool is_complete = true;
+	int tries = FLUSH_TRIES;
+
+	for (size_t k = 0; k < recording->sources.n; k++) {
+		struct source *source = recording->sources.items[k];
+
+		for (size_t i = 0; i < source->n_rings; i++)
+			is_complete &= close_once(&source->rings[i], &tries);
+		while (!are_whole(source))
+			if (!kymo_probes_grow(source->probes, source->adopted))
 				return false;
+	}
 	return is_complete;
 }

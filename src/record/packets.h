@@ -27,13 +27,13 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret);
 /* Write how many hits vfork children have had so far. */
 struct kymo_error *recording_note_vforks(struct recording *recording);
 
-/* Close what is half full, with producers at work. false: some packet could not be closed at this moment. */
-bool recording_flush(struct recording *recording);
+/* Close what is half full, with producers at work. */
+void recording_flush(struct recording *recording);
 
 /*
  * What producers have written so far, for somebody who does not come back: half full packets are closed, and every ring
  * that is in use gets all of its memory, as a ring without is not drained. recording_drain() has it all then. false: a
- * producer did not leave its packet in time (100 ms), or a ring in use could not get its memory.
+ * producer did not leave its packet in time (20 ms for all), or a ring in use could not get its memory.
  */
 bool recording_make_complete(struct recording *recording);
 

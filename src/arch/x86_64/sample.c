@@ -7,8 +7,9 @@
  *	a rate			the word is the stamp at which the bucket of tokens is full again
  *
  * Of a rate, a hit takes a token: it sets the word forward, with one exchange. Where another thread was faster, that
- * thread has the token, and this hit is left out: nobody tries again. A word that is further ahead than any hit sets it
- * is of before the clock was set back (the machine has slept): the bucket is full then.
+ * thread has the token, and this hit is left out: nobody tries again. A word that is much further ahead than any hit
+ * sets it is of before the clock was set back (the machine has slept): the bucket is full then. Much, as this hit's
+ * stamp may be older than that of the hit that has set the word: this thread may have lost its CPU in between.
  *
  * So n threads that hit at once have n different numbers, and the first n are n. The words are in a live page, which is
  * the process's own: a child that a signal handler forks within a pad has it, too, with zeros.
@@ -69,10 +70,12 @@ static void emit_first(struct code *c, uint32_t n, struct label *skip)
 	compare_with(c, n, skip);
 }
 
+#define SET_BACK (1ull << 36) /* ticks, some 20 s: no thread comes so late with its stamp */
+
 /* rdx = full - now, which is above the burst: left out, but where no hit can have set the word so far. */
 static void emit_empty(struct code *c, const struct kymo_pad_sample *sample, struct label *skip)
 {
-	movabs(c, RAX, sample->burst + sample->n);
+	movabs(c, RAX, sample->burst + sample->n + SET_BACK);
 	EMIT(c, 0x48, 0x39, 0xc2);       /* cmp %rax,%rdx */
 	branch(c, skip, "\x0f\x8e", 2);  /* jle */
 	EMIT(c, 0x49, 0x8d, 0x04, 0x13); /* lea (%r11,%rdx),%rax: what the word is */

@@ -17,6 +17,18 @@ def launched(server):
 
 
 @timeout(180)
+def stop_when(client, address, value, what):
+    """Stop the process, which runs, with that value there; a busy machine gets time for it."""
+    for wait in (0.05, 0.1, 0.2, 0.5, 1, 2, 5):
+        time.sleep(wait)
+        check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+        if client.word(address) == value:
+            return
+        client.send(packet('vCont;c'))
+    client.interrupt()
+    check_equal(client.word(address), value, what)
+
+
 def test_a_signal_arrives_although_another_event_is_told_first(tmp):
     build(tmp)
     process = loop(tmp, 'crowd')
@@ -37,9 +49,7 @@ def test_a_signal_arrives_although_another_event_is_told_first(tmp):
             if len(told) < 2:
                 reply = client.reply()
         check_equal(sorted(told), threads, 'threads that are told')
-        time.sleep(0.05)
-        check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
-        check_equal(client.word(counter), 2000 * round, f'signals that have arrived after {round} rounds')
+        stop_when(client, counter, 2000 * round, f'signals that have arrived after {round} rounds')
     client.close()
     stub.end().ok()
     advances(process)
@@ -157,9 +167,7 @@ def test_a_signal_that_a_client_left_behind_is_told_to_the_next(tmp):
     reply = client.begin()
     check_equal((reply[:3], thread_of(reply)), ('T' + USR1, tid), 'what the next client is told')
     client.send(packet(f'vCont;C{USR1}:p{pid:x}.{tid:x};c'))
-    time.sleep(0.1)
-    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
-    check_equal(client.word(address_of(pid, 'counter')), 1000, 'the signal has arrived')
+    stop_when(client, address_of(pid, 'counter'), 1000, 'the signal has arrived')
     client.send(packet('k'))
     server.end().ok()
 

@@ -131,6 +131,28 @@ static void a_clock_that_was_set_back_is_no_end(void **state)
 	}
 }
 
+/* A thread that lost its CPU between its stamp and its look at the word sees that of a later hit. */
+static void a_stamp_that_is_older_than_the_word_takes_no_token(void **state)
+{
+	const struct kymo_pad_event event = sampled(KYMO_PAD_SAMPLE_RATE, LONG, 0);
+	const uint64_t late[] = { 1, 100000, 1ull << 30, 1ull << 35 };
+
+	for_each_kind(kind) for (size_t k = 0; k < kymo_countof(late); k++)
+	{
+		const uint64_t word = tsc() + LONG + late[k];
+		struct world world;
+		struct site site;
+
+		world_init(&world, kind, roomy);
+		world_function(&world, &event, 1, &site);
+		*word_of(&world) = word;
+		check_calls(&world, &site, 0, 100);
+		assert_int_equal(world.records.n, 0);
+		assert_int_equal(*word_of(&world), word);
+		world_deinit(&world);
+	}
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void *call_often(void *data)
@@ -359,6 +381,7 @@ int main(void)
 		cmocka_unit_test(the_first_ones_are_recorded),
 		cmocka_unit_test(a_bucket_of_tokens_is_taken_and_fills_again),
 		cmocka_unit_test(a_clock_that_was_set_back_is_no_end),
+		cmocka_unit_test(a_stamp_that_is_older_than_the_word_takes_no_token),
 		cmocka_unit_test(threads_share_a_count),
 		cmocka_unit_test(the_program_sees_nothing),
 		cmocka_unit_test(any_word_is_taken),
