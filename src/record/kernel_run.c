@@ -18,7 +18,6 @@
 
 #include "base/io.h"
 #include "record/describe.h"
-#include "record/directory.h"
 #include "record/fallback.h"
 #include "record/kernel.h"
 #include "record/hub_calls.h"
@@ -29,6 +28,7 @@
 #include "record/recording.h"
 #include "record/several.h"
 #include "record/snapshot.h"
+#include "record/targets.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
 
@@ -213,7 +213,7 @@ static struct kymo_error *put_probes_in(struct recording *recording)
 
 static struct kymo_error *begin(struct recording *recording)
 {
-	struct kymo_error *error = directory_check(recording->options->directory);
+	struct kymo_error *error = recording_check_directory(recording);
 
 	if (!error)
 		error = find_process(recording);

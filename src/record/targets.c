@@ -225,6 +225,11 @@ void recording_give_back(struct recording *recording, struct target *target)
 
 /* ---- probes in ------------------------------------------------------------------------------- */
 
+struct kymo_error *recording_check_directory(const struct recording *recording)
+{
+	return recording->has_output ? NULL : directory_check(recording->options->directory);
+}
+
 struct kymo_error *recording_make_output(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
@@ -253,7 +258,7 @@ struct kymo_error *recording_install(struct recording *recording, struct source 
 	size_t n_sites;
 
 	if (!error && kymo_probes_pending(source->probes) && !recording->is_described)
-		error = recording->options->command ? directory_check(recording->options->directory)
+		error = recording->options->command ? recording_check_directory(recording)
 						    : recording_make_output(recording);
 	if (!error)
 		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);

@@ -38,6 +38,9 @@ uint64_t recording_share_of(const struct recording *recording);
 struct source *recording_borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
 				       pid_t pid);
 
+/* Whether a directory can be made where the recording is to be; nothing is looked at where this one has made it. */
+struct kymo_error *recording_check_directory(const struct recording *recording);
+
 /* The directory and its first metadata, if they are not there yet. */
 struct kymo_error *recording_make_output(struct recording *recording);
 
