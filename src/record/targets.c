@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "probe/install/remove.h"
+#include "probe/memory/data.h"
 #include "probe/memory/state.h"
 #include "probe/options.h"
 #include "probe/probe.h"
@@ -22,9 +23,8 @@
 #include "record/stacks.h"
 #include "record/warnings.h"
 
-#define CHILD_BUFFER (UINT64_C(1) << 20)  /* bytes a CPU, of whom a tree has many; less where --buffer is less */
-#define BUFFER_LEAST (UINT64_C(64) << 10) /* bytes a CPU, of each */
-#define SHARES 4                          /* what is left of the bound for a flight recorder's children is divided so */
+#define CHILD_BUFFER (UINT64_C(1) << 20) /* bytes a CPU, of whom a tree has many; less where --buffer is less */
+#define SHARES 4                         /* what is left of the bound for a flight recorder's children is divided so */
 
 struct target *recording_add_target(struct recording *recording, struct kymo_process *process,
 				    const struct target *parent)
@@ -51,6 +51,13 @@ void recording_use_source(struct target *target, struct source *source)
 		source->users++;
 }
 
+static uint64_t at_least(const struct recording *recording, uint64_t size)
+{
+	const uint64_t least = kymo_data_buffer_least(recording->options->specs, recording->options->n_specs);
+
+	return size < least ? least : size;
+}
+
 uint64_t recording_share_of(const struct recording *recording)
 {
 	uint64_t used = 0, left;
@@ -58,7 +65,7 @@ uint64_t recording_share_of(const struct recording *recording)
 	for (size_t i = 0; i < recording->sources.n; i++)
 		used += recording->sources.items[i]->is_named ? 0 : recording->sources.items[i]->buffer_size;
 	left = used < recording->options->buffer_size ? recording->options->buffer_size - used : 0;
-	return left / SHARES < BUFFER_LEAST ? BUFFER_LEAST : left / SHARES;
+	return at_least(recording, left / SHARES);
 }
 
 static uint64_t buffer_of(const struct recording *recording, const struct target *target)
@@ -68,7 +75,7 @@ static uint64_t buffer_of(const struct recording *recording, const struct target
 
 	if (options->overwrite && target->is_named &&
 	    options->n_pids > 1) /* one bound for all that were asked for, too */
-		return size / options->n_pids < BUFFER_LEAST ? BUFFER_LEAST : size / options->n_pids;
+		return at_least(recording, size / options->n_pids);
 	if (most > CHILD_BUFFER)
 		most = CHILD_BUFFER;
 	return target->is_named || size < most ? size : most;

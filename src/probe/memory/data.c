@@ -20,6 +20,7 @@
 #include "probe/memory/shared.h"
 #include "probe/options.h"
 #include "probe/probes.h"
+#include "probe/spec/spec.h"
 #include "proc/proc.h"
 
 #define SUBBUFFERS 8
@@ -29,7 +30,7 @@
 /* Of a forked child: a tree has many of those, and the memory that is there at once is what a fork costs. */
 #define CHILD_SUBBUFFER_SIZE (256ull << 10)
 #define CHILD_SPARE_SIZE (64ull << 10)
-#define CHILD_SUBBUFFER_MIN (8ull << 10) /* holds the largest record */
+#define SUBBUFFER_LEAST (8ull << 10) /* holds the largest record without a stack */
 #define AT_ONCE_SIZE \
 	(8ull << 20) /* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes \
 			with use */
@@ -45,6 +46,16 @@ static uint64_t subbuffer_size(const struct kymo_probes_options *options)
 	uint64_t size = kymo_page_down(options->buffer_size / SUBBUFFERS);
 
 	return size ? size : KYMO_PAGE_SIZE;
+}
+
+uint64_t kymo_data_buffer_least(const struct kymo_spec *specs, size_t n)
+{
+	uint64_t stack = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (specs[i].stack_size > stack)
+			stack = specs[i].stack_size;
+	return SUBBUFFERS * (SUBBUFFER_LEAST + kymo_page_up(stack));
 }
 
 /* What ring `i` is like: the CPUs' rings for sequences, if any; the CPUs' rings with locks; spare ones. */
@@ -109,8 +120,10 @@ static struct shape shape_in_child(const struct kymo_shared *shared, const struc
 {
 	uint64_t most = is_working(shared, data, i) ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
 
-	while (most > CHILD_SUBBUFFER_MIN && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
+	while (most > data->least && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
 		most /= 2;
+	if (most < data->least)
+		most = data->least;
 	if (data->most && most > data->most)
 		most = data->most;
 	return (struct shape){ parents.n_subbuffers, parents.subbuffer_size < most ? parents.subbuffer_size : most };
@@ -364,16 +377,17 @@ static uint64_t own_syscall(const struct kymo_probes *probes)
 	return gadgets.syscall;
 }
 
-static uint64_t child_subbuffer(uint64_t buffer)
+static uint64_t child_subbuffer(uint64_t buffer, uint64_t least)
 {
 	uint64_t size = kymo_page_down(buffer / SUBBUFFERS);
 
-	return buffer && size < CHILD_SUBBUFFER_MIN ? CHILD_SUBBUFFER_MIN : size;
+	return buffer && size < least ? least : size;
 }
 
 struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child,
 				    const struct kymo_adopted *makers, struct kymo_adopted **ret)
 {
+	const uint64_t least = kymo_data_buffer_least(probes->specs, probes->n_specs) / SUBBUFFERS;
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
 	struct kymo_error *error, *ending;
 
@@ -382,7 +396,8 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	adopted->faults = makers ? makers->faults : 0;
 	adopted->data = (struct kymo_data){ .fd = -1,
 					    .is_childs = true,
-					    .most = child_subbuffer(probes->child_buffer),
+					    .least = least,
+					    .most = child_subbuffer(probes->child_buffer, least),
 					    .is_locked = probes->shared.data.is_locked };
 	kymo_remote_inherit(child, probes->process, own_syscall(probes));
 	error = kymo_remote_begin(child);

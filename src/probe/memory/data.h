@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 struct kymo_probes;
+struct kymo_spec;
 struct kymo_probes_options;
 struct kymo_process;
 struct kymo_remote_mapping;
@@ -32,6 +33,7 @@ struct kymo_data {
 	struct kymo_wire_data *head; /* the controller's mapping of it; the target writes it, too */
 	uint64_t inode, size;
 	bool is_childs;   /* a forked child's: less of it is used */
+	uint64_t least;   /* bytes of a sub-buffer that holds the largest record, of a child's */
 	uint64_t most;    /* bytes of a sub-buffer, of a child's; 0: no such bound */
 	bool is_locked;   /* no sequences are used: the CPUs' rings with locks have the work */
 	bool are_to_grow; /* of the working rings one is used: so will be the others */
@@ -64,6 +66,9 @@ bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
  */
 unsigned int kymo_adopted_faults(const struct kymo_adopted *adopted);
 uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted);
+
+/* Bytes of the smallest buffer whose sub-buffers hold the largest record of these specs, with its stack. */
+uint64_t kymo_data_buffer_least(const struct kymo_spec *specs, size_t n);
 
 /* Bytes that all rings and the head take. */
 uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_probes_options *options);
