@@ -48,14 +48,19 @@ static uint64_t subbuffer_size(const struct kymo_probes_options *options)
 	return size ? size : KYMO_PAGE_SIZE;
 }
 
-uint64_t kymo_data_buffer_least(const struct kymo_spec *specs, size_t n)
+static uint64_t subbuffer_least(const struct kymo_spec *specs, size_t n)
 {
 	uint64_t stack = 0;
 
 	for (size_t i = 0; i < n; i++)
 		if (specs[i].stack_size > stack)
 			stack = specs[i].stack_size;
-	return SUBBUFFERS * (SUBBUFFER_LEAST + kymo_page_up(stack));
+	return SUBBUFFER_LEAST + kymo_page_up(stack);
+}
+
+uint64_t kymo_data_buffer_least(const struct kymo_spec *specs, size_t n)
+{
+	return SUBBUFFERS * subbuffer_least(specs, n);
 }
 
 /* What ring `i` is like: the CPUs' rings for sequences, if any; the CPUs' rings with locks; spare ones. */
@@ -387,7 +392,7 @@ static uint64_t child_subbuffer(uint64_t buffer, uint64_t least)
 struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child,
 				    const struct kymo_adopted *makers, struct kymo_adopted **ret)
 {
-	const uint64_t least = kymo_data_buffer_least(probes->specs, probes->n_specs) / SUBBUFFERS;
+	const uint64_t least = subbuffer_least(probes->specs, probes->n_specs);
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
 	struct kymo_error *error, *ending;
 
