@@ -229,6 +229,14 @@ static bool are_whole(const struct source *source)
 	return true;
 }
 
+static bool make_whole(struct source *source)
+{
+	while (!are_whole(source))
+		if (!kymo_probes_grow(source->probes, source->adopted))
+			return false;
+	return true;
+}
+
 /* Close the open packet of a ring, once: each one that is closed takes the place of an older one, or of what producers
  * need meanwhile. `tries`: how often all rings together may be waited for. */
 static bool close_once(struct kymo_ring *ring, int *tries)
@@ -253,9 +261,7 @@ bool recording_make_complete(struct recording *recording)
 
 		for (size_t i = 0; i < source->n_rings; i++)
 			is_complete &= close_once(&source->rings[i], &tries);
-		while (!are_whole(source))
-			if (!kymo_probes_grow(source->probes, source->adopted))
-				return false;
+		is_complete &= make_whole(source);
 	}
 	return is_complete;
 }
