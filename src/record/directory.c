@@ -175,18 +175,31 @@ static pid_t holder_of(int fd)
 	return 0;
 }
 
-/* A recorder that lives would go on in a directory of another name, and lose that with the next recording. */
-static struct kymo_error *check_is_past(const struct place *place, const char *suffix, int fd)
+/*
+ * Lock what is to be moved or removed, until `fd` is closed. A recorder that lives would go on in a directory of
+ * another name, and lose that with the next recording. One that has just made the directory and not locked it yet finds
+ * that it is taken (make_new()). Some file systems have no locks.
+ */
+static struct kymo_error *lock_earlier(const struct place *place, const char *suffix, int fd)
 {
 	char why[64] = "another kymo process records into it";
 	pid_t pid;
 
-	if (!flock(fd, LOCK_SH | LOCK_NB) || errno != EWOULDBLOCK)
+	if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
 		return NULL;
 	pid = holder_of(fd);
 	if (pid > 0)
 		snprintf(why, sizeof(why), "kymo process %d records into it", pid);
 	return in_the_way(place, suffix, why);
+}
+
+/* Whether the name means that directory still. */
+static bool is_called(const struct place *place, const char *name, const struct stat *st)
+{
+	struct stat now;
+
+	return !fstatat(place->parent, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == st->st_dev &&
+	       now.st_ino == st->st_ino;
 }
 
 /* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing.
@@ -207,7 +220,9 @@ static struct kymo_error *open_earlier(const struct place *place, const char *na
 		return in_the_way(place, suffix, "belongs to another user");
 	if (!is_empty(fd) && !has_metadata(fd))
 		return in_the_way(place, suffix, "is not a recording of kymo's");
-	error = check_is_past(place, suffix, fd);
+	error = lock_earlier(place, suffix, fd);
+	if (!error && !is_called(place, name, &st)) /* moved before it was locked here */
+		error = in_the_way(place, suffix, "is being moved by another kymo process");
 	if (!error)
 		*fd_ret = kymo_take_fd(fd);
 	return error;
@@ -271,12 +286,15 @@ static int open_new(const struct place *place)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Another recorder may take it for an earlier recording, which is empty, until it is locked. */
 static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 {
+	struct stat st;
 	int fd;
 
 	if (mkdirat(place->parent, place->name, 0700))
-		return kymo_error_errno(errno, "cannot make the directory %s", place->path);
+		return errno == EEXIST ? in_the_way(place, "", "was made by another process just now")
+				       : kymo_error_errno(errno, "cannot make the directory %s", place->path);
 	fd = open_new(place);
 	if (fd < 0)
 		return kymo_error_errno(fd, "cannot open %s", place->path);
@@ -284,7 +302,11 @@ static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 		close(fd);
 		return in_the_way(place, "", "is not the directory that kymo has just made");
 	}
-	(void)flock(fd, LOCK_EX | LOCK_NB); /* some file systems have no locks */
+	if ((flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || fstat(fd, &st) ||
+	    !is_called(place, place->name, &st)) {
+		close(fd);
+		return in_the_way(place, "", "another kymo process records into it");
+	}
 	*fd_ret = fd;
 	return NULL;
 }

@@ -1,0 +1,118 @@
+/* Recorders that begin at one moment in one directory: one of them has it, and no other believes that it does. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "record/directory.h"
+
+#define RECORDERS 4
+#define ROUNDS 300
+
+static char scratch[] = "kymo-directory.XXXXXX";
+
+static int enter_scratch(void **state)
+{
+	const char *parent = getenv("TMPDIR");
+
+	return chdir(parent ? parent : "/tmp") || !mkdtemp(scratch) || chdir(scratch);
+}
+
+static int remove_scratch(void **state)
+{
+	char command[sizeof(scratch) + 16];
+
+	snprintf(command, sizeof(command), "rm -r ../%s", scratch);
+	return system(command);
+}
+
+/* What a recorder of this round has: the inode of its directory, or 0. It keeps that until the pipe `end` is closed. */
+static void be_recorder(int begin, int result, int end)
+{
+	char byte;
+	uint64_t inode = 0;
+	int fd = -1;
+	struct stat st;
+	struct kymo_error *error;
+
+	if (read(begin, &byte, 1))
+		_exit(1);
+	error = directory_make("trace", &fd);
+	if (!error && !fstat(fd, &st))
+		inode = st.st_ino;
+	kymo_error_destroy(error);
+	if (write(result, &inode, sizeof(inode)) != sizeof(inode) || read(end, &byte, 1))
+		_exit(1);
+	_exit(0);
+}
+
+/* How many recorders have a directory, when all of them have tried. */
+static unsigned int round_of_recorders(uint64_t *inode_ret)
+{
+	int begin[2], result[2], end[2], status;
+	unsigned int n = 0;
+	uint64_t inode;
+
+	assert_false(pipe(begin) || pipe(result) || pipe(end));
+	for (int i = 0; i < RECORDERS; i++)
+		if (!fork()) {
+			close(begin[1]);
+			close(end[1]);
+			be_recorder(begin[0], result[1], end[0]);
+		}
+	close(begin[0]);
+	close(end[0]);
+	close(begin[1]);
+	for (int i = 0; i < RECORDERS; i++) {
+		assert_int_equal(read(result[0], &inode, sizeof(inode)), sizeof(inode));
+		if (inode)
+			*inode_ret = inode;
+		n += inode != 0;
+	}
+	close(end[1]);
+	for (int i = 0; i < RECORDERS; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	close(result[0]);
+	close(result[1]);
+	return n;
+}
+
+static void one_of_many_has_the_directory(void **state)
+{
+	unsigned int n_rounds_with_one = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t inode = 0;
+		struct stat st;
+		unsigned int n = round_of_recorders(&inode);
+
+		assert_in_range(n, 0, 1);
+		if (!n)
+			continue;
+		n_rounds_with_one++;
+		assert_false(stat("trace", &st));
+		assert_int_equal(st.st_ino, inode);
+	}
+	assert_true(n_rounds_with_one > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_of_many_has_the_directory),
+	};
+
+	return cmocka_run_group_tests(tests, enter_scratch, remove_scratch);
+}
