@@ -150,6 +150,19 @@ static pid_t find_here(pid_t tid, pid_t pid, const char *key)
 	return find(&wanted) && wanted.n >= depth ? wanted.ids[depth - 1] : 0;
 }
 
+pid_t kymo_pid_there(pid_t process, pid_t pid)
+{
+	pid_t theirs[DEPTH_MAX], ids[DEPTH_MAX];
+	char path[64];
+	size_t level, n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", process);
+	level = read_ids(path, OWN, theirs);
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	n = read_ids(path, OWN, ids);
+	return level && level <= n ? ids[level - 1] : 0;
+}
+
 pid_t kymo_pid_here(pid_t tid, pid_t pid)
 {
 	return find_here(tid, pid, OWN);

@@ -22,4 +22,8 @@ pid_t kymo_pid_here(pid_t tid, pid_t pid);
 /* The same of a group of processes. */
 pid_t kymo_group_here(pid_t tid, pid_t group);
 
+/* The id that process `pid` has for `process`, which is in its PID namespace or in one above that. 0: one of them is
+ * gone, or `process` is further down. Of namespaces beside each other the answer means nothing. */
+pid_t kymo_pid_there(pid_t process, pid_t pid);
+
 #endif

@@ -8,6 +8,7 @@
 #include "probe/memory/program.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
+#include "procfs/pidns.h"
 
 /*
  * The mapping alone is no proof, as many programs map what another process sends to them. `writable`: a kymo that is
@@ -69,14 +70,22 @@ static pid_t find_by_memory(uint64_t inode)
 	return found;
 }
 
+/* Whether the header is of this process. Its number is the one that the recorder knows. */
+static bool is_target(const struct kymo_wire_header *header, pid_t recorder, pid_t pid)
+{
+	return header->target_pid == (uint32_t)pid || header->target_pid == (uint32_t)kymo_pid_there(recorder, pid);
+}
+
 pid_t kymo_remains_recorder(const struct kymo_remains *remains, pid_t pid)
 {
 	const struct kymo_wire_header *header = &remains->header;
+	pid_t recorder;
 
-	/* A forked child has the header of its parent. */
-	if (!header->recorder_pid || (header->target_pid != (uint32_t)pid && !remains->is_adopted))
+	if (!header->recorder_pid)
 		return 0;
-	return is_as_it_says(remains) ? (pid_t)header->recorder_pid : find_by_memory(remains->inode);
+	recorder = is_as_it_says(remains) ? (pid_t)header->recorder_pid : find_by_memory(remains->inode);
+	/* A forked child that is not recorded has the header of its parent. */
+	return recorder && !remains->is_adopted && !is_target(header, recorder, pid) ? 0 : recorder;
 }
 
 bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid)
