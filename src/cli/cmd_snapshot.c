@@ -351,8 +351,13 @@ static void take_answer(struct answers *answers, struct kymo_error *error, bool 
 	answers->refused = error;
 }
 
-static struct kymo_error *refuse_gone(pid_t pid)
+static struct kymo_error *refuse(const struct kymo_status *recording, pid_t pid)
 {
+	if (recording->recorder == KYMO_RECORDER_ELSEWHERE)
+		return kymo_error_create(KYMO_ERROR_PERMISSION,
+					 "process %d is recorded from another PID namespace; run 'kymo snapshot' there "
+					 "or on the host",
+					 pid);
 	return kymo_error_create(KYMO_ERROR_GONE, "the recorder of process %d is gone; 'kymo detach %d' cleans up", pid,
 				 pid);
 }
@@ -368,8 +373,9 @@ static int ask_recorders(pid_t pid, bool quiet, struct kymo_error **error_ret)
 	error = kymo_status(pid, &all, &n);
 	for (size_t i = 0; i < n; i++) {
 		bool is_flight_recorder = false;
-		struct kymo_error *refused =
-			all[i].recorder ? ask_process(all[i].recorder, quiet, &is_flight_recorder) : refuse_gone(pid);
+		struct kymo_error *refused = all[i].recorder > 0
+						     ? ask_process(all[i].recorder, quiet, &is_flight_recorder)
+						     : refuse(&all[i], pid);
 
 		take_answer(&answers, refused, is_flight_recorder, n == 1);
 		kymo_status_deinit(&all[i]);

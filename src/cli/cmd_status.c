@@ -60,7 +60,9 @@ static void print_line(const struct kymo_status *status, bool first)
 	cli_print_text(stdout, status->directory);
 	fputs("; recorded", stdout);
 	print_time(status->started_wall_ns);
-	if (status->recorder)
+	if (status->recorder == KYMO_RECORDER_ELSEWHERE)
+		printf(" from another PID namespace\n");
+	else if (status->recorder)
 		printf(" by process %d\n", status->recorder);
 	else
 		printf(" by a process that is gone; 'kymo detach %d' cleans up\n", status->pid);

@@ -131,7 +131,9 @@ static int print_head(const struct cli_threads *view, FILE *out)
 		fprintf(out, "%zu site%s of kymo's, recorded into ", recording->n_sites,
 			recording->n_sites == 1 ? "" : "s");
 		cli_print_text(out, recording->directory);
-		if (recording->recorder)
+		if (recording->recorder == KYMO_RECORDER_ELSEWHERE)
+			fprintf(out, " from another PID namespace\n");
+		else if (recording->recorder)
 			fprintf(out, " by process %d\n", recording->recorder);
 		else
 			fprintf(out, " by a process that is gone; 'kymo detach %d' cleans up\n", view->pid);

@@ -28,8 +28,13 @@
 static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t pid, pid_t *ended_ret)
 {
 	const pid_t recorder = kymo_remains_recorder(remains, pid);
-	kymo_cleanup_close int pidfd = recorder ? (int)syscall(SYS_pidfd_open, recorder, 0) : -1;
+	kymo_cleanup_close int pidfd = recorder > 0 ? (int)syscall(SYS_pidfd_open, recorder, 0) : -1;
 
+	if (recorder == KYMO_RECORDER_ELSEWHERE)
+		return kymo_error_create(KYMO_ERROR_BUSY,
+					 "process %d is recorded from another PID namespace; end that recorder, or run "
+					 "'kymo detach' there or on the host",
+					 pid);
 	/* Looked at again, now that the number cannot come to mean somebody else. */
 	if (!recorder || kymo_remains_recorder(remains, pid) != recorder)
 		return NULL;

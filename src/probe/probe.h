@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "probe/memory/recorders.h"
 #include "probe/spec/spec.h"
 
 /* ---- kymo detach ----------------------------------------------------------------------------- */
@@ -28,8 +29,8 @@ struct kymo_detach_result {
 /*
  * Take everything of kymo's out of process `pid`, from the journal in the process alone, whoever put it there and
  * however that one ended. Live recorders are asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE,
- * PERMISSION, BUSY (a foreign tracer, named), NOT_FOUND: nothing of kymo's is in there; UNSAFE: a site holds bytes that
- * neither kymo nor the file put there (those are left).
+ * PERMISSION, BUSY (a foreign tracer, named; a recorder in a PID namespace that is not seen from here), NOT_FOUND:
+ * nothing of kymo's is in there; UNSAFE: a site holds bytes that neither kymo nor the file put there (those are left).
  */
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret);
 
@@ -45,7 +46,7 @@ struct kymo_status_site {
 struct kymo_status {
 	pid_t pid;
 	char comm[32];
-	pid_t recorder; /* 0 when it is dead */
+	pid_t recorder; /* 0 when it is dead; KYMO_RECORDER_ELSEWHERE */
 	uint64_t started_wall_ns;
 	char directory[256]; /* of the recording */
 	uint64_t recorded_bytes, lost_events;

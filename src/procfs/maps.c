@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -103,6 +106,30 @@ struct kymo_error *kymo_maps_read(pid_t pid, struct kymo_maps *ret)
 	}
 	*ret = maps;
 	return NULL;
+}
+
+/* All of them are in one file system of the kernel's (shmem_kernel_file_setup() in mm/shmem.c), which is mounted
+ * nowhere. */
+static bool find_device(uint64_t *ret)
+{
+	kymo_cleanup_close int fd = memfd_create("kymo-device", MFD_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return false;
+	*ret = st.st_dev;
+	return true;
+}
+
+bool kymo_is_memfd(const struct kymo_map *map)
+{
+	static _Atomic(uint64_t) known;
+	uint64_t device = known;
+
+	if (!device && !find_device(&device))
+		return false;
+	known = device;
+	return map->deleted && map->major == major(device) && map->minor == minor(device);
 }
 
 struct kymo_error *kymo_maps_copy(const struct kymo_maps *maps, struct kymo_maps *ret)

@@ -29,6 +29,11 @@ struct kymo_error *kymo_maps_read(pid_t pid, struct kymo_maps *ret);
 struct kymo_error *kymo_maps_copy(const struct kymo_maps *maps, struct kymo_maps *ret);
 void kymo_maps_deinit(struct kymo_maps *maps);
 
+/* Whether it is of a file that memfd_create(2) has made, which has no other name. A path and an inode do not tell: in a
+ * mount namespace of its own a user has files with any of both. Any thread may ask; false, too, where no such file can
+ * be made to compare. */
+bool kymo_is_memfd(const struct kymo_map *map);
+
 /* The mapping that contains `address`, or NULL. */
 const struct kymo_map *kymo_maps_at(const struct kymo_maps *maps, uint64_t address);
 

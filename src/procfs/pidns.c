@@ -21,7 +21,8 @@
 #define STATUS_LIMIT 65536
 #define OWN "\nNSpid:"
 #define OF_GROUP "\nNSpgid:"
-#define DEPTH_MAX 33 /* MAX_PID_NS_LEVEL of the kernel, and the first one */
+#define FIRST_NAMESPACE 0xeffffffc /* PROC_PID_INIT_INO of include/linux/proc_ns.h */
+#define DEPTH_MAX 33               /* MAX_PID_NS_LEVEL of the kernel, and the first one */
 
 /* Its ids, or those of its group (NSpgid), from the namespace of /proc to its own; how many, 0 where it is gone. */
 static size_t read_ids(const char *path, const char *key, pid_t ids[DEPTH_MAX])
@@ -67,6 +68,32 @@ static bool read_namespace(pid_t process, struct stat *ret)
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", process);
 	return !stat(path, ret);
+}
+
+uint64_t kymo_own_pidns(void)
+{
+	struct stat own;
+
+	return stat("/proc/self/ns/pid", &own) ? 0 : own.st_ino;
+}
+
+static bool has_process_in(uint64_t inode)
+{
+	kymo_cleanup_closedir DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	struct stat space;
+
+	while (processes && (entry = readdir(processes)))
+		if (atoi(entry->d_name) > 0 && read_namespace(atoi(entry->d_name), &space) && space.st_ino == inode)
+			return true;
+	return false;
+}
+
+bool kymo_sees_pidns(uint64_t inode)
+{
+	const uint64_t own = kymo_own_pidns();
+
+	return !own || own == FIRST_NAMESPACE || own == inode || has_process_in(inode);
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)

@@ -46,7 +46,7 @@
 #define KYMO_WIRE_DATA_PATH "/memfd:" KYMO_WIRE_DATA_NAME
 #define KYMO_WIRE_JUMPS_PATH "/memfd:" KYMO_WIRE_JUMPS_NAME
 #define KYMO_WIRE_MAGIC 0x316f6d796bull /* "kymo1" */
-#define KYMO_WIRE_VERSION 5u
+#define KYMO_WIRE_VERSION 6u
 
 #define KYMO_WIRE_MAX_REGIONS 1024
 #define KYMO_WIRE_MAX_RUNS 16384
@@ -87,6 +87,8 @@ struct kymo_wire_header {
 	uint32_t version;
 	uint32_t recorder_pid;
 	uint64_t recorder_start; /* field 22 of /proc/PID/stat: tells a reused pid */
+	uint64_t recorder_pidns; /* inode of the recorder's /proc/PID/ns/pid: what pids here are numbers of; 0: not
+				    known */
 	uint64_t started_wall_ns;
 	uint64_t address; /* of this header in the target */
 	uint64_t size;    /* of the read-only mapping; the words come behind it */

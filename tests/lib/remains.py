@@ -58,3 +58,15 @@ def check_nothing_left(pid, before, now=mappings):
     check_same(descriptors(pid), [], f'descriptors of {pid}')
     check_same(now(pid), before, f'/proc/{pid}/maps')
     check_running(pid)
+
+
+def write_live_state(pid, state):
+    """Into all live pages: 0 is what they have before the first probe is in, while pads are exchanged, and in a forked child."""
+    code = [mapping for mapping in processes.maps(pid) if mapping.path.startswith('/memfd:kymo ') and 'x' in mapping.permissions]
+    pages = [mapping for mapping in processes.maps(pid) if not mapping.path and mapping.end - mapping.start == processes.PAGE
+             and any(mapping.end == pad.start or mapping.start == pad.end for pad in code)]
+    check(pages, 'there are live pages')
+    with open(f'/proc/{pid}/mem', 'r+b', buffering=0) as memory:
+        for page in pages:
+            memory.seek(page.start)
+            memory.write(bytes([state]))

@@ -21,6 +21,7 @@
 #include "probe/look/look_text.h"
 #include "probe/look/mend.h"
 #include "probe/memory/remains.h"
+#include "probe/memory/state.h"
 #include "probe/probes.h"
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
@@ -416,14 +417,15 @@ struct kymo_error *kymo_look(struct kymo_look *look, uint64_t tsc, uint64_t *sto
 	if (!look->probes->has_shared || (look->changes != look->probes->changes && !lay_out(look)))
 		return look->probes->has_shared ? &kymo_error_no_memory : NULL;
 	look_read(look);
-	if (!look->is_seen || memcmp(look->seen, look->now, look->size))
+	/* Where the memory is gone, another kymo took the probes out, or the process executed a program. */
+	if ((!look->is_seen || memcmp(look->seen, look->now, look->size)) && kymo_probes_are_mapped(look->probes))
 		error = look_closely(look, tsc, stopped_ns_ret);
 	/* A tool may set it at once again: it gets a second. */
 	for (size_t i = n_gaps; i < look->gaps.n; i++)
 		if (look->gaps.items[i].cause == KYMO_GAP_BREAKPOINT && look->again_ns < kymo_now_ns() + SECOND_NS)
 			look->again_ns = kymo_now_ns() + SECOND_NS;
 	look->last_tsc = tsc;
-	if (!error && is_due(look))
+	if (!error && is_due(look) && kymo_probes_are_mapped(look->probes))
 		error = put_in_again(look, stopped_ns_ret);
 	return error;
 }

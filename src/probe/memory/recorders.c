@@ -5,17 +5,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "probe/memory/program.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
 #include "procfs/pidns.h"
 
-/*
- * The mapping alone is no proof, as many programs map what another process sends to them. `writable`: a kymo that is
- * recorded itself has the memory, too, but as a target, which cannot write it. `unknown_ret`: this user may not look at
- * that process.
- */
-static bool has_mapped(pid_t pid, uint64_t inode, bool writable, bool *unknown_ret)
+/* Whether it has memory of that inode mapped, and what `does_count` says of the mapping. `unknown_ret`: this user may
+ * not look at that process. */
+static bool has_mapped(pid_t pid, uint64_t inode, bool (*does_count)(const struct kymo_map *map), bool *unknown_ret)
 {
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_maps_read(pid, &maps);
@@ -27,16 +25,22 @@ static bool has_mapped(pid_t pid, uint64_t inode, bool writable, bool *unknown_r
 		return false;
 	}
 	for (size_t i = 0; i < maps.n; i++)
-		found |= kymo_is_shared_map(&maps.items[i]) && maps.items[i].inode == inode &&
-			 (!writable || (maps.items[i].writable && maps.items[i].shared));
+		found |= maps.items[i].inode == inode && does_count(&maps.items[i]);
 	kymo_maps_deinit(&maps);
 	return found && kymo_is_kymo(pid, NULL);
+}
+
+/* The mapping alone is no proof, as many programs map what another process sends to them. A kymo that is recorded
+ * itself has the memory, too, but as a target, which cannot write it. */
+static bool is_recorders_map(const struct kymo_map *map)
+{
+	return kymo_is_shared_map(map) && map->writable && map->shared;
 }
 
 /* Of one that this user may not look at, its start time must do. */
 static bool may_be_recorder(pid_t pid, uint64_t inode)
 {
-	bool unknown, found = has_mapped(pid, inode, false, &unknown);
+	bool unknown, found = has_mapped(pid, inode, kymo_is_shared_map, &unknown);
 
 	return found || unknown;
 }
@@ -54,26 +58,33 @@ static bool is_as_it_says(const struct kymo_remains *remains)
 /* The kymo that has the memory and may write it, whatever its number is where it runs. */
 static pid_t find_by_memory(uint64_t inode)
 {
-	DIR *proc = opendir("/proc");
+	kymo_cleanup_closedir DIR *proc = opendir("/proc");
 	struct dirent *entry;
-	pid_t found = 0;
 
-	while (proc && !found && (entry = readdir(proc))) {
+	while (proc && (entry = readdir(proc))) {
 		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		bool unknown;
 
-		if (pid > 0 && pid != getpid() && kymo_is_kymo(pid, NULL) && has_mapped(pid, inode, true, &unknown))
-			found = pid;
+		if (pid > 0 && pid != getpid() && kymo_is_kymo(pid, NULL) &&
+		    has_mapped(pid, inode, is_recorders_map, &unknown))
+			return pid;
 	}
-	if (proc)
-		closedir(proc);
-	return found;
+	return 0;
 }
 
 /* Whether the header is of this process. Its number is the one that the recorder knows. */
 static bool is_target(const struct kymo_wire_header *header, pid_t recorder, pid_t pid)
 {
 	return header->target_pid == (uint32_t)pid || header->target_pid == (uint32_t)kymo_pid_there(recorder, pid);
+}
+
+/* A forked child has the header of its parent. If it is recorded, too, the recorder reads its data. */
+static bool is_adopted(const struct kymo_remains *remains, pid_t recorder)
+{
+	bool unknown;
+
+	return remains->is_adopted && remains->data_inode &&
+	       (has_mapped(recorder, remains->data_inode, kymo_is_data_map, &unknown) || unknown);
 }
 
 pid_t kymo_remains_recorder(const struct kymo_remains *remains, pid_t pid)
@@ -84,8 +95,9 @@ pid_t kymo_remains_recorder(const struct kymo_remains *remains, pid_t pid)
 	if (!header->recorder_pid)
 		return 0;
 	recorder = is_as_it_says(remains) ? (pid_t)header->recorder_pid : find_by_memory(remains->inode);
-	/* A forked child that is not recorded has the header of its parent. */
-	return recorder && !remains->is_adopted && !is_target(header, recorder, pid) ? 0 : recorder;
+	if (!recorder)
+		return header->recorder_pidns && !kymo_sees_pidns(header->recorder_pidns) ? KYMO_RECORDER_ELSEWHERE : 0;
+	return is_target(header, recorder, pid) || is_adopted(remains, recorder) ? recorder : 0;
 }
 
 bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid)
@@ -97,5 +109,5 @@ bool kymo_remains_know_recorder(const struct kymo_remains *remains, pid_t record
 {
 	bool unknown;
 
-	return has_mapped(recorder, remains->inode, false, &unknown);
+	return has_mapped(recorder, remains->inode, kymo_is_shared_map, &unknown);
 }

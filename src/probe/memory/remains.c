@@ -26,17 +26,17 @@
 
 bool kymo_is_shared_map(const struct kymo_map *map)
 {
-	return kymo_wire_is_shared_path(map->path);
+	return kymo_wire_is_shared_path(map->path) && kymo_is_memfd(map);
 }
 
 bool kymo_is_data_map(const struct kymo_map *map)
 {
-	return kymo_wire_is_data_path(map->path);
+	return kymo_wire_is_data_path(map->path) && kymo_is_memfd(map);
 }
 
 bool kymo_is_jumps_map(const struct kymo_map *map)
 {
-	return !strcmp(map->path, KYMO_WIRE_JUMPS_PATH);
+	return !strcmp(map->path, KYMO_WIRE_JUMPS_PATH) && kymo_is_memfd(map);
 }
 
 static bool is_pads(const struct kymo_map *map, uint64_t inode)
@@ -184,14 +184,15 @@ static uint64_t find_words(const struct kymo_maps *maps, const struct kymo_remai
 		       : 0;
 }
 
-static uint64_t find_data(const struct kymo_maps *maps, const struct kymo_wire_header *header)
+static void find_data(const struct kymo_maps *maps, struct kymo_remains *remains)
 {
-	const struct kymo_map *map = kymo_maps_at(maps, header->data_address);
+	const struct kymo_map *map = kymo_maps_at(maps, remains->header.data_address);
 
-	return map && map->start == header->data_address && kymo_is_data_map(map) && map->shared && map->writable &&
-			       map->end - map->start >= KYMO_WIRE_RINGS_OFFSET
-		       ? map->start
-		       : 0;
+	if (!map || map->start != remains->header.data_address || !kymo_is_data_map(map) || !map->shared ||
+	    !map->writable || map->end - map->start < KYMO_WIRE_RINGS_OFFSET)
+		return;
+	remains->data = map->start;
+	remains->data_inode = map->inode;
 }
 
 /* Addresses that are written to are those of kymo's mappings, or 0. */
@@ -201,7 +202,7 @@ static void find_memory(struct kymo_process *process, const struct kymo_maps *ma
 	struct kymo_wire_words words;
 
 	remains->words = find_words(maps, remains);
-	remains->data = find_data(maps, header);
+	find_data(maps, remains);
 	for (uint32_t i = 0; i < header->n_regions; i++) {
 		const struct kymo_map *map = kymo_maps_at(maps, header->regions[i].live);
 
@@ -226,6 +227,8 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 	int err = kymo_process_read(process, map->start, &remains->header, sizeof(remains->header));
 
 	*found_ret = false;
+	if (map->writable) /* a recorder's own: no target can make its mapping writable */
+		return NULL;
 	if (err == -EIO || err == -ENOMEM) /* unmapped meanwhile: another recorder has left */
 		return NULL;
 	if (err)
@@ -237,8 +240,6 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 					 "process %u holds probes of another version of kymo (layout %u, this is %u); "
 					 "use that one to detach",
 					 pid, remains->header.version, KYMO_WIRE_VERSION);
-	if (remains->header.recorder_pid == pid && remains->header.target_pid != pid)
-		return NULL;
 	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "kymo's memory in process %u is damaged; nothing was touched", pid);
@@ -284,8 +285,7 @@ static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *proc
 		    !maps->items[i].writable ||
 		    kymo_process_read(process, maps->items[i].start, &header, sizeof(header)))
 			continue;
-		return header.magic == KYMO_WIRE_MAGIC && header.recorder_pid == (uint32_t)kymo_process_pid(process) &&
-		       header.target_pid != header.recorder_pid;
+		return header.magic == KYMO_WIRE_MAGIC;
 	}
 	return false;
 }

@@ -20,9 +20,10 @@ struct kymo_remains {
 	struct kymo_wire_run *runs;
 	size_t n_runs;
 	uint64_t words,
-		data;    /* addresses of the words, of what pads write; 0: not mapped, as the data in a forked child */
-	bool is_leaving; /* nothing is handed over to it */
-	bool is_adopted; /* in a forked child: its recorder records it too */
+		data; /* addresses of the words, of what pads write; 0: not mapped, as the data in a forked child */
+	uint64_t data_inode; /* of the memfd that the data are in */
+	bool is_leaving;     /* nothing is handed over to it */
+	bool is_adopted;     /* in a forked child: its recorder records it too */
 };
 
 struct kymo_remains_list {

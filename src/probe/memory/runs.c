@@ -234,7 +234,7 @@ static struct kymo_error *check_mapped(struct kymo_process *process, const struc
 		const struct probe_run *run = &layout->runs.items[i];
 		const struct kymo_map *map = kymo_maps_at(&maps, run->address);
 
-		same = map && map->inode == st.st_ino && run->address + run->size <= map->end;
+		same = map && map->inode == st.st_ino && kymo_is_memfd(map) && run->address + run->size <= map->end;
 	}
 	kymo_maps_deinit(&maps);
 	return same ? NULL

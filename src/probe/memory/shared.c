@@ -22,6 +22,7 @@
 #include "proc/proc.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
+#include "procfs/pidns.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -74,6 +75,7 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->version = KYMO_WIRE_VERSION;
 	header->recorder_pid = (uint32_t)getpid();
 	header->recorder_start = self.start_time;
+	header->recorder_pidns = kymo_own_pidns();
 	header->started_wall_ns = wall_ns();
 	header->address = shared->address;
 	header->size = shared->size;
@@ -214,7 +216,7 @@ static bool is_at(const struct kymo_maps *maps, uint64_t address, uint64_t inode
 {
 	const struct kymo_map *map = kymo_maps_at(maps, address);
 
-	return map && map->start == address && map->inode == inode;
+	return map && map->start == address && map->inode == inode && kymo_is_memfd(map);
 }
 
 /* Whether the process has mapped what was taken over from it. */

@@ -208,14 +208,14 @@ def test_a_child_that_has_no_rings_goes_through_all_kinds_of_pads_with_locks():
 # A journal whose recorder is gone, and whose text is as it says. sys.argv[1] makes the entry; `victim` is memory of the process's own that is not text.
 LIAR = r'''
 import ctypes, mmap, os, struct, sys
-VERSION = 5
+VERSION = 6
 size, libc = 4 << 20, ctypes.CDLL(None)
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 fd = os.memfd_create('kymo')
 os.ftruncate(fd, size)
 memory = mmap.mmap(fd, size)
 address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-header = struct.pack('<QIIQQQQQQQQQQQQQQQQQIIIIQQ', 0x316f6d796b, VERSION, 2 ** 22 + 1, 1, 0, address, size, 524288, 1024, 1, 0, 1, 65536, 0, 0, 0, 0, 0, 0, 0,
+header = struct.pack('<QIIQQQQQQQQQQQQQQQQQQIIIIQQ', 0x316f6d796b, VERSION, 2 ** 22 + 1, 1, 0, 0, address, size, 524288, 1024, 1, 0, 1, 65536, 0, 0, 0, 0, 0, 0, 0,
                      0, 0, os.getpid(), 0, 0, 0)
 ctypes.memmove(address, header, len(header))
 os.close(fd)
@@ -241,6 +241,7 @@ def site(at, original, inode, flags=0, next=0, patch=5, state=0):
 before = ctypes.string_at(text, 5)
 entry = eval(sys.argv[1])
 ctypes.memmove(address + 524288, entry, len(entry))
+libc.mprotect(address, size, mmap.PROT_READ)  # as a target has it
 print('ready', flush=True)
 for line in sys.stdin:
     print(ctypes.string_at(text, 5).hex(), ctypes.string_at(victim, 8).hex(), flush=True)

@@ -4,7 +4,7 @@ import shutil
 import signal
 from pathlib import Path
 
-import processes
+import remains
 from kymotest import KYMO, check, check_equal, check_matches, eventually, kymo, need_root, record, start, start_record, target_path, timeout
 
 FLIGHT = target_path('flight')
@@ -84,18 +84,6 @@ def test_a_recorder_is_known_under_other_names(tmp):
     recorder.end(signal.SIGINT).ok()
 
 
-def write_live_state(pid, state):
-    """Into all live pages: 0 is what they have before the first probe is in, while pads are exchanged, and in a forked child."""
-    code = [mapping for mapping in processes.maps(pid) if mapping.path.startswith('/memfd:kymo ') and 'x' in mapping.permissions]
-    pages = [mapping for mapping in processes.maps(pid) if not mapping.path and mapping.end - mapping.start == processes.PAGE
-             and any(mapping.end == pad.start or mapping.start == pad.end for pad in code)]
-    check(pages, 'there are live pages')
-    with open(f'/proc/{pid}/mem', 'r+b', buffering=0) as memory:
-        for page in pages:
-            memory.seek(page.start)
-            memory.write(bytes([state]))
-
-
 @timeout(120)
 def test_a_recorder_in_a_pid_namespace_is_found(tmp):
     need_root()
@@ -115,7 +103,7 @@ def test_a_recorder_in_a_pid_namespace_is_found(tmp):
     eventually(lambda: Path('inner/metadata').exists(), 'there are metadata')
     check_equal(kymo('snapshot', pid).ok().out, f'snapshot in {tmp}/inner.1\n', 'a snapshot')
     recorder = int((Path('/proc') / str(pid) / 'status').read_text().partition('PPid:')[2].split()[0])
-    write_live_state(pid, 0)
+    remains.write_live_state(pid, 0)
     check_matches(kymo('status', pid).ok().out, rf'^ *{pid}  flight: .* by process {recorder}\n')
     os.kill(pid, signal.SIGKILL)
     outer.end()
