@@ -26,6 +26,9 @@ PROGRAM = r'''
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 static atomic_long counted;
 #define NOINLINE __attribute__((noinline, noclone, noipa))
@@ -47,6 +50,14 @@ static void *work(void *unused)
 	return unused;
 }
 
+static void *sleep_on(void *unused)
+{
+	for (;;)
+		check(syscall(SYS_nanosleep, &(struct timespec){ .tv_sec = 20 }, NULL), 0);
+	return unused;
+}
+
+/* THREADS that call, and as many that sleep and are not to be woken. */
 int main(int argc, char **argv)
 {
 	char line[100];
@@ -54,7 +65,7 @@ int main(int argc, char **argv)
 
 	setlinebuf(stdout);
 	for (int i = 0; i < (argc > 1 ? atoi(argv[1]) : 0); i++)
-		pthread_create(&thread, NULL, work, NULL);
+		pthread_create(&thread, NULL, work, NULL), pthread_create(&thread, NULL, sleep_on, NULL);
 	puts("ready");
 	while (fgets(line, sizeof(line), stdin)) {
 		for (long i = 0, n = atol(line); i < n; i++)
