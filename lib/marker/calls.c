@@ -1,7 +1,10 @@
 /* The calls of include/kymo/marker_probe.h about connections and markers. */
-#include "registry.h"
-
 #include <errno.h>
+
+#include "connect.h"
+#include "dispatch.h"
+#include "modules.h"
+#include "registry.h"
 
 #define TYPES (KYMO_MARKER_INLINE | KYMO_MARKER_EXCLUSIVE | KYMO_MARKER_PENDING)
 

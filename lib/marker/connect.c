@@ -1,13 +1,15 @@
 /*
  * Connections: what kymo_marker_set_probe() made. They wait here for markers, which come and go with their modules.
  */
-#include "registry.h"
+#include "connect.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "recording.h"
+#include "record.h"
+#include "registry.h"
+#include "update.h"
 
 struct lib_connection {
 	struct lib_connection *next; /* of its list */

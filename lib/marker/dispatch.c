@@ -2,9 +2,11 @@
  * Who passes a marker: no lock, no memory is allocated, errno is kept. A reader's section is around all that is read,
  * so that what was disconnected is not freed meanwhile (readers.h).
  */
-#include "readers.h"
+#include "dispatch.h"
 
 #include <errno.h>
+
+#include "readers.h"
 
 void kymo_lib_describe(const struct lib_marker *marker, struct kymo_marker_info *ret)
 {

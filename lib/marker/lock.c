@@ -5,14 +5,14 @@
  * anything: the child has registry, gates and text as one batch left them, and the loader's lock is free. Readers of
  * the parent's other threads are forgotten; they would be waited for forever.
  */
-#include "registry.h"
+#include "lock.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include "readers.h"
-#include "recording.h"
+#include "record.h"
 #include "toggle.h"
 
 _Thread_local struct lib_thread kymo_lib_thread __attribute__((tls_model("initial-exec")));

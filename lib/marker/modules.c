@@ -11,7 +11,7 @@
  * The loader's callback is called with a lock of the loader's held. Nothing is allocated there: a malloc() may have
  * locks under which it asks the loader.
  */
-#include "registry.h"
+#include "modules.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recording.h"
+#include "connect.h"
+#include "record.h"
+#include "registry.h"
+#include "update.h"
 
 static size_t cap;
 static unsigned long long known_adds, known_subs; /* of the last look that was adopted */

@@ -6,6 +6,12 @@
  *	exit()	the writer alone: sites are on to the end, and those who pass them find no room
  *	fork()	the child's slots get rings of nothing. Its sites stay on until something is changed there: most
  * children call exec next
+ *
+ * A recording has three parts. Its rings (record_rings.h) are in a mapping whose first page is for ever: threads may
+ * have been interrupted in a cold block since any time, and go on with what they have loaded. Its trace (struct
+ * recording) is the writer's, until the writer has ended. Its events (record_events.h) outlive it: a marker has the
+ * same id in all recordings of a process. The writer never takes the library's lock: it gets events through a list, and
+ * gives and takes the words of struct record_rings.
  */
 #include "record.h"
 
@@ -15,12 +21,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recording.h"
 #include "base/cleanup.h"
+#include "connect.h"
 #include "marker/fields.h"
 #include "marker/format.h"
 #include "marker/match.h"
+#include "modules.h"
 #include "record/directory.h"
+#include "record_events.h"
+#include "record_rings.h"
+#include "record_slow.h"
+#include "record_writer.h"
+#include "registry.h"
+#include "update.h"
 
 #define DIRECTORY "kymo.data"
 

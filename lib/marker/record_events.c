@@ -6,7 +6,7 @@
  * earlier recording. A library that is loaded, unloaded and loaded again has the ids that it had. So the table below
  * grows only, as do the types by id, which producers read.
  */
-#include "record.h"
+#include "record_events.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +16,8 @@
 #include "marker/fields.h"
 #include "marker/format.h"
 #include "marker/name.h"
+#include "record_image.h"
+#include "record_slow.h"
 
 #define PLACE_NAME_SIZE 300
 

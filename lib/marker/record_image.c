@@ -3,7 +3,7 @@
  * the function's name. The file may be another by now, and may be damaged: each offset and size is checked, and what
  * does not fit is left out.
  */
-#include "record.h"
+#include "record_image.h"
 
 #include <elf.h>
 #include <errno.h>

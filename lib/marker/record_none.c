@@ -2,9 +2,9 @@
  * Recording in place where it is not built: no architecture but x86-64 has the compiled code for it
  * (KYMO_LIB_HAS_INLINE). Probes can be connected all the same.
  */
-#include <errno.h>
+#include "record.h"
 
-#include "recording.h"
+#include <errno.h>
 
 #include "markers.h"
 

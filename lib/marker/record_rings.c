@@ -16,7 +16,7 @@
  *
  * A forked child has zeros there, too (MADV_WIPEONFORK), also when it was made by a system call that nobody heard of.
  */
-#include "record.h"
+#include "record_rings.h"
 
 #include <cpuid.h>
 #include <dlfcn.h>
@@ -30,6 +30,9 @@
 
 #include "base/io.h"
 #include "base/page.h"
+#include "dispatch.h"
+#include "record/clock.h"
+#include "record_slow.h"
 
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4

@@ -9,12 +9,13 @@
  * This runs wherever a marker is: below any signal handler, with anything in the vector registers. So this file is
  * compiled for general registers only, is not instrumented, and calls nothing but guest.c.
  */
-#include "record.h"
+#include "record_slow.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include "arch/x86_64/guest.h"
+#include "record_rings.h"
 #include "wire/event.h"
 
 #define TRIES 64 /* of a sequence: each time preempted, or on another CPU than the one whose sub-buffer was changed */

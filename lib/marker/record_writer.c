@@ -4,7 +4,7 @@
  * It has all signals blocked, sleeps on a futex that producers wake when they have filled a sub-buffer, and twice a
  * second closes what is half full. It takes no lock of the library's, so exit() can wait for it wherever it was called.
  */
-#include "record.h"
+#include "record_writer.h"
 
 #include <dirent.h>
 #include <errno.h>

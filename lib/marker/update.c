@@ -9,10 +9,11 @@
  * that this library has looked at `outside` and is changing the text: it lets go, and comes again. It can't see `busy`
  * of the portable form, whose text stays as it is: each side has bytes of its own there.
  */
-#include "registry.h"
+#include "update.h"
 
 #include <errno.h>
 
+#include "dispatch.h"
 #include "toggle.h"
 
 #define BATCH 1024 /* sites; each batch has its three synchronisations */

@@ -60,7 +60,7 @@ def test_aarch64_under_qemu(tmp):
 
 def check_library(compiler, *options, runner=()):
     """libkymo-marker, compiled for that architecture together with a program that connects probes."""
-    sources = [SOURCE / 'lib/marker' / f'{name}.c' for name in ('calls', 'connect', 'dispatch', 'lock', 'modules', 'notes', 'readers', 'registry', 'threads', 'toggle', 'update', 'record_none')]
+    sources = [SOURCE / 'lib/marker' / f'{name}.c' for name in ('calls', 'connect', 'dispatch', 'lock', 'modules', 'notes', 'readers', 'registry', 'toggle', 'update', 'record_none')]
     compile_c(compiler, *options, '-O2', '-std=gnu17', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Werror', *INCLUDE, '-I', SOURCE / 'src',
               '-idirafter', '/usr/include/x86_64-linux-gnu', TARGETS / 'marker_library.c', *sources, '-pthread', '-o', 'library')
     check_equal(run(*runner, './library', 100).ok().out, '100 turns\n', f'{compiler} {" ".join(options)}')

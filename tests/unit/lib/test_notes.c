@@ -8,7 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "notes.h"
+#include "modules.h"
+#include "registry.h"
 
 #define TEXT_AT 0
 #define COLD_AT 256
