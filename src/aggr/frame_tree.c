@@ -23,48 +23,22 @@ static bool are_same(const struct kymo_frame_node *a, const struct kymo_frame_no
 	       a->offset == b->offset && a->address == b->address;
 }
 
-/* Where the frame is in the index, or where it goes. */
-static size_t find(const struct kymo_frame_tree *tree, const struct kymo_frame_node *node)
-{
-	size_t at = hash_of(node) & (tree->index_size - 1);
-
-	while (tree->index[at] && !are_same(&tree->nodes.items[tree->index[at] - 1], node))
-		at = (at + 1) & (tree->index_size - 1);
-	return at;
-}
-
-/* At most half of the index is used. */
-static bool grow(struct kymo_frame_tree *tree)
-{
-	const size_t size = tree->index_size ? 2 * tree->index_size : 1024;
-	uint32_t *index = calloc(size, sizeof(*index));
-
-	if (!index)
-		return false;
-	free(tree->index);
-	tree->index = index;
-	tree->index_size = size;
-	for (size_t i = 0; i < tree->nodes.n; i++)
-		index[find(tree, &tree->nodes.items[i])] = (uint32_t)i + 1;
-	return true;
-}
-
 uint32_t kymo_frame_tree_number(struct kymo_frame_tree *tree, const struct kymo_frame_node *node)
 {
 	const struct kymo_frame_node *caller = kymo_frame_at(tree, node->caller);
 	const uint32_t depth = caller ? caller->depth + 1 : 1;
-	size_t at;
+	const uint64_t hash = hash_of(node);
+	const uint32_t known = kymo_index_find(&tree->index, hash, i, are_same(&tree->nodes.items[i - 1], node));
 
-	if (2 * (tree->nodes.n + 1) > tree->index_size && !grow(tree))
-		return 0;
-	at = find(tree, node);
-	if (tree->index[at])
-		return tree->index[at];
-	if (tree->nodes.n == KYMO_FRAMES_MAX || !kymo_vec_push(&tree->nodes, *node))
+	if (known)
+		return known;
+	if (tree->nodes.n == KYMO_FRAMES_MAX ||
+	    !kymo_index_reserve(&tree->index, tree->nodes.n, i, hash_of(&tree->nodes.items[i - 1])) ||
+	    !kymo_vec_push(&tree->nodes, *node))
 		return 0;
 	tree->nodes.items[tree->nodes.n - 1].depth = depth;
-	tree->index[at] = (uint32_t)tree->nodes.n;
-	return tree->index[at];
+	kymo_index_put(&tree->index, hash, tree->nodes.n);
+	return (uint32_t)tree->nodes.n;
 }
 
 bool kymo_frame_tree_text(struct kymo_frame_tree *tree, const char *text, uint32_t *ret)
@@ -80,7 +54,7 @@ static bool copy_text(const struct kymo_frame_tree *from, struct kymo_frame_tree
 
 bool kymo_frame_tree_prune(struct kymo_frame_tree *tree, uint32_t *numbers)
 {
-	struct kymo_frame_tree pruned = { .index = NULL };
+	struct kymo_frame_tree pruned = { 0 };
 	const uint32_t n = (uint32_t)tree->nodes.n;
 
 	/* A caller has a lower number than what it calls. */
@@ -109,6 +83,6 @@ bool kymo_frame_tree_prune(struct kymo_frame_tree *tree, uint32_t *numbers)
 void kymo_frame_tree_deinit(struct kymo_frame_tree *tree)
 {
 	kymo_vec_deinit(&tree->nodes);
-	free(tree->index);
+	kymo_index_deinit(&tree->index);
 	kymo_strings_deinit(&tree->texts);
 }

@@ -6,6 +6,7 @@
 #define KYMO_AGGR_FRAME_TREE_H
 
 #include "aggr/strings.h"
+#include "base/index.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
 
@@ -22,8 +23,7 @@ struct kymo_frame_node {
 /* Zeroed: no frames yet. */
 struct kymo_frame_tree {
 	KYMO_VEC(struct kymo_frame_node) nodes; /* of number i + 1 */
-	uint32_t *index;                        /* numbers, or 0 */
-	size_t index_size;                      /* a power of two, or 0 */
+	struct kymo_index index;                /* of `nodes` */
 	struct kymo_aggr_strings texts;
 };
 

@@ -4,14 +4,14 @@
 
 #include <stdint.h>
 
+#include "base/index.h"
 #include "base/vec.h"
 
 #define KYMO_STRINGS_MAX 65536u
 
 struct kymo_aggr_strings {
 	KYMO_VEC(char *) items;
-	uint32_t *index; /* place in `items` + 1, or 0 */
-	uint32_t size;   /* a power of two, or 0 */
+	struct kymo_index index; /* of `items` */
 };
 
 void kymo_strings_deinit(struct kymo_aggr_strings *strings);

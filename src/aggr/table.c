@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SIZE 64u
-
 void kymo_aggr_table_init(struct kymo_aggr_table *table, const struct kymo_aggr *aggr, size_t rows_max)
 {
 	*table = (struct kymo_aggr_table){ .aggr = aggr, .rows_max = rows_max };
@@ -26,7 +24,7 @@ void kymo_aggr_table_deinit(struct kymo_aggr_table *table)
 	for (size_t i = 0; i < table->rows.n; i++)
 		free(table->rows.items[i].buckets);
 	kymo_vec_deinit(&table->rows);
-	free(table->index);
+	kymo_index_deinit(&table->index);
 	kymo_strings_deinit(&table->strings);
 	*table = (struct kymo_aggr_table){ .aggr = table->aggr };
 }
@@ -49,42 +47,17 @@ static bool are_equal(const struct kymo_aggr_keys *a, const struct kymo_aggr_key
 	return a->faults == b->faults && !memcmp(a->values, b->values, sizeof(a->values));
 }
 
-static uint32_t *find(const struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys)
-{
-	size_t at = hash_of(keys) & (table->size - 1);
-
-	while (table->index[at] && !are_equal(&table->rows.items[table->index[at] - 1].keys, keys))
-		at = (at + 1) & (table->size - 1);
-	return &table->index[at];
-}
-
-static bool grow(struct kymo_aggr_table *table)
-{
-	const size_t size = table->size ? table->size * 2 : FIRST_SIZE;
-	uint32_t *index = calloc(size, sizeof(*index));
-
-	if (!index)
-		return false;
-	free(table->index);
-	table->index = index;
-	table->size = size;
-	for (size_t i = 0; i < table->rows.n; i++)
-		*find(table, &table->rows.items[i].keys) = (uint32_t)i + 1;
-	return true;
-}
-
 struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys)
 {
 	const size_t n_buckets = kymo_aggr_n_buckets(table->aggr);
 	struct kymo_aggr_row row = { .keys = *keys };
-	uint32_t *slot;
+	const uint64_t hash = hash_of(keys);
+	const uint32_t known = kymo_index_find(&table->index, hash, i, are_equal(&table->rows.items[i - 1].keys, keys));
 
-	if (2 * (table->rows.n + 1) > table->size && !grow(table))
-		return NULL;
-	slot = find(table, keys);
-	if (*slot)
-		return &table->rows.items[*slot - 1];
-	if (table->rows.n >= table->rows_max)
+	if (known)
+		return &table->rows.items[known - 1];
+	if (table->rows.n >= table->rows_max ||
+	    !kymo_index_reserve(&table->index, table->rows.n, i, hash_of(&table->rows.items[i - 1].keys)))
 		return NULL;
 	if (n_buckets)
 		row.buckets = calloc(n_buckets, sizeof(*row.buckets));
@@ -92,8 +65,8 @@ struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct 
 		free(row.buckets);
 		return NULL;
 	}
-	*slot = (uint32_t)table->rows.n;
-	return &table->rows.items[*slot - 1];
+	kymo_index_put(&table->index, hash, table->rows.n);
+	return &table->rows.items[table->rows.n - 1];
 }
 
 void kymo_aggr_set_text(struct kymo_aggr_table *table, struct kymo_aggr_keys *keys, size_t i, const char *text)

@@ -34,8 +34,7 @@ struct kymo_aggr_table {
 		*frames; /* of stacks among the keys; outlives the table. NULL: they are not known */
 	size_t rows_max;
 	KYMO_VEC(struct kymo_aggr_row) rows;
-	uint32_t *index; /* place in `rows` + 1, or 0 */
-	size_t size;     /* a power of two, or 0 */
+	struct kymo_index index; /* of `rows` */
 	struct kymo_aggr_strings strings;
 	uint64_t hits;   /* in all rows */
 	uint64_t lost;   /* hits that found no room for their keys */

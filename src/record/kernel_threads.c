@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/index.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
 #include "record/command.h"
 
 #define NAME_SIZE 16
-#define FIRST_SIZE 256
 
 struct seen {
 	int32_t tid, pid; /* pid 0: nobody's, at the moment */
@@ -26,8 +26,7 @@ struct seen {
 
 struct kernel_threads {
 	KYMO_VEC(struct seen) items;
-	uint32_t *index; /* hash of tid: place in `items` + 1, or 0 */
-	size_t size;     /* a power of two */
+	struct kymo_index index; /* of `items`, by tid */
 };
 
 struct kymo_error *kernel_threads_create(struct kernel_threads **ret)
@@ -36,12 +35,6 @@ struct kymo_error *kernel_threads_create(struct kernel_threads **ret)
 
 	if (!threads)
 		return &kymo_error_no_memory;
-	threads->size = FIRST_SIZE;
-	threads->index = calloc(threads->size, sizeof(*threads->index));
-	if (!threads->index) {
-		free(threads);
-		return &kymo_error_no_memory;
-	}
 	*ret = threads;
 	return NULL;
 }
@@ -51,33 +44,22 @@ void kernel_threads_destroy(struct kernel_threads *threads)
 	if (!threads)
 		return;
 	kymo_vec_deinit(&threads->items);
-	free(threads->index);
+	kymo_index_deinit(&threads->index);
 	free(threads);
 }
 
-/* The slot of `tid`, or a free one. */
-static uint32_t *find(const struct kernel_threads *threads, int32_t tid)
+static uint64_t hash_of(int32_t tid)
 {
-	size_t at = ((uint32_t)tid * UINT32_C(2654435761)) & (threads->size - 1);
-
-	while (threads->index[at] && threads->items.items[threads->index[at] - 1].tid != tid)
-		at = (at + 1) & (threads->size - 1);
-	return &threads->index[at];
+	return kymo_index_hash_pair(0, (uint32_t)tid);
 }
 
-static bool grow(struct kernel_threads *threads)
+/* NULL where nothing is known of it. */
+static struct seen *find(const struct kernel_threads *threads, int32_t tid)
 {
-	size_t size = threads->size * 2;
-	uint32_t *index = calloc(size, sizeof(*index));
+	const uint32_t number =
+		kymo_index_find(&threads->index, hash_of(tid), i, threads->items.items[i - 1].tid == tid);
 
-	if (!index)
-		return false;
-	free(threads->index);
-	threads->index = index;
-	threads->size = size;
-	for (size_t i = 0; i < threads->items.n; i++)
-		*find(threads, threads->items.items[i].tid) = (uint32_t)i + 1;
-	return true;
+	return number ? &threads->items.items[number - 1] : NULL;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -148,19 +130,15 @@ static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid,
 /* What is known of `tid`, which is made where nothing is; NULL when memory is out. */
 static struct seen *get(struct kernel_threads *threads, int32_t tid)
 {
-	uint32_t *slot = find(threads, tid);
+	struct seen *known = find(threads, tid);
 
-	if (!*slot) {
-		if (2 * (threads->items.n + 1) > threads->size) {
-			if (!grow(threads))
-				return NULL;
-			slot = find(threads, tid);
-		}
-		if (!kymo_vec_push(&threads->items, (struct seen){ .tid = tid }))
-			return NULL;
-		*slot = (uint32_t)threads->items.n;
-	}
-	return &threads->items.items[*slot - 1];
+	if (known)
+		return known;
+	if (!kymo_index_reserve(&threads->index, threads->items.n, i, hash_of(threads->items.items[i - 1].tid)) ||
+	    !kymo_vec_push(&threads->items, (struct seen){ .tid = tid }))
+		return NULL;
+	kymo_index_put(&threads->index, hash_of(tid), threads->items.n);
+	return &threads->items.items[threads->items.n - 1];
 }
 
 struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
@@ -187,8 +165,7 @@ struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kym
 
 bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int32_t pid)
 {
-	const uint32_t slot = *find(threads, tid);
-	const struct seen *seen = slot ? &threads->items.items[slot - 1] : NULL;
+	const struct seen *seen = find(threads, tid);
 
 	return seen && seen->is_known && seen->pid == pid && !seen->ended;
 }
@@ -218,8 +195,7 @@ static struct seen *find_who_executed(struct kernel_threads *threads, int32_t pi
 
 bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number, bool has_executed)
 {
-	const uint32_t slot = *find(threads, *tid);
-	struct seen *seen = slot ? &threads->items.items[slot - 1] : NULL;
+	struct seen *seen = find(threads, *tid);
 
 	if (has_executed && (!seen || seen->call != number + 1)) {
 		if (seen)
@@ -237,10 +213,10 @@ bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t 
 
 void kernel_threads_end(struct kernel_threads *threads, int32_t tid, uint64_t tsc)
 {
-	const uint32_t slot = *find(threads, tid);
+	struct seen *seen = find(threads, tid);
 
-	if (!slot)
+	if (!seen)
 		return;
-	threads->items.items[slot - 1].call = 0;
-	threads->items.items[slot - 1].ended = tsc;
+	seen->call = 0;
+	seen->ended = tsc;
 }

@@ -364,10 +364,11 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 
 static struct kymo_error *init(struct writer *w)
 {
-	struct kymo_error *error = kymo_threads_init(&w->threads, w->trace);
+	struct kymo_error *error = NULL;
 
+	kymo_threads_init(&w->threads, w->trace);
 	kymo_syscalls_init(&w->syscalls, w->trace, w->json);
-	if (!error && w->joins)
+	if (w->joins)
 		error = kymo_calls_init(&w->calls, w->reader, &w->threads);
 	w->calls.left = w->calls.forgotten = left;
 	w->calls.data = w;

@@ -3,65 +3,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t *find_slot(const struct folds *folds, uint32_t parent, uint32_t name)
-{
-	const uint64_t hash = (((uint64_t)parent << 32 | name) + 1) * UINT64_C(0x9e3779b97f4a7c15);
-	size_t slot = (size_t)(hash >> 40) & (folds->index_size - 1);
-
-	for (; folds->index[slot]; slot = (slot + 1) & (folds->index_size - 1)) {
-		const struct fold *fold = &folds->items.items[folds->index[slot]];
-
-		if (fold->parent == parent && fold->name == name)
-			break;
-	}
-	return &folds->index[slot];
-}
-
-static bool grow(struct folds *folds)
-{
-	const size_t size = folds->index_size ? 2 * folds->index_size : 256;
-	uint32_t *index = calloc(size, sizeof(*index));
-
-	if (!index)
-		return false;
-	free(folds->index);
-	folds->index = index;
-	folds->index_size = size;
-	for (uint32_t i = 1; i < folds->items.n; i++)
-		*find_slot(folds, folds->items.items[i].parent, folds->items.items[i].name) = i;
-	return true;
-}
-
 bool kymo_folds_init(struct folds *folds)
 {
-	*folds = (struct folds){ .index = NULL };
-	return kymo_vec_push(&folds->items, (struct fold){ .name = 0 }) && grow(folds);
+	*folds = (struct folds){ 0 };
+	return kymo_vec_push(&folds->items, (struct fold){ .name = 0 });
 }
 
 void kymo_folds_deinit(struct folds *folds)
 {
 	kymo_vec_deinit(&folds->items);
-	free(folds->index);
+	kymo_index_deinit(&folds->index);
 	kymo_strings_deinit(&folds->names);
-	folds->index = NULL;
+}
+
+static uint64_t hash_of(const struct fold *fold)
+{
+	return kymo_index_hash_pair(fold->parent, fold->name);
 }
 
 uint32_t kymo_folds_find(struct folds *folds, uint32_t parent, const char *name)
 {
-	const uint32_t number = kymo_strings_number(&folds->names, name);
-	const uint32_t depth = folds->items.items[parent].depth + 1;
-	uint32_t *slot;
+	const struct fold fold = {
+		.parent = parent,
+		.name = kymo_strings_number(&folds->names, name),
+		.depth = folds->items.items[parent].depth + 1,
+	};
+	const struct fold *items = folds->items.items;
+	const size_t n = folds->items.n - 1; /* the root is not in the index */
+	const uint32_t known = kymo_index_find(&folds->index, hash_of(&fold), i,
+					       items[i].parent == fold.parent && items[i].name == fold.name);
 
-	if (2 * (folds->items.n + 1) > folds->index_size && !grow(folds))
+	if (known)
+		return known;
+	if (n + 1 == UINT32_MAX || !kymo_index_reserve(&folds->index, n, i, hash_of(&items[i])) ||
+	    !kymo_vec_push(&folds->items, fold))
 		return 0;
-	slot = find_slot(folds, parent, number);
-	if (*slot)
-		return *slot;
-	if (folds->items.n == UINT32_MAX ||
-	    !kymo_vec_push(&folds->items, (struct fold){ .parent = parent, .name = number, .depth = depth }))
-		return 0;
-	*slot = (uint32_t)folds->items.n - 1;
-	return *slot;
+	kymo_index_put(&folds->index, hash_of(&fold), n + 1);
+	return (uint32_t)n + 1;
 }
 
 const char *kymo_folds_name(const struct folds *folds, uint32_t at)

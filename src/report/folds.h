@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "aggr/strings.h"
+#include "base/index.h"
 #include "base/vec.h"
 
 struct fold {
@@ -18,8 +19,7 @@ struct fold {
 
 struct folds {
 	KYMO_VEC(struct fold) items; /* a parent comes before its children */
-	uint32_t *index;             /* hash of parent and name: place, or 0 */
-	size_t index_size;           /* a power of two */
+	struct kymo_index index;     /* of items 1 and on, by parent and name */
 	struct kymo_aggr_strings names;
 };
 

@@ -470,11 +470,11 @@ static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *rea
 
 static struct kymo_error *init(struct graph *g, const char *function)
 {
-	struct kymo_error *error = kymo_threads_init(&g->threads, g->trace);
 	struct kymo_pattern *pattern;
+	struct kymo_error *error;
 
-	if (!error)
-		error = kymo_calls_init(&g->calls, g->reader, &g->threads);
+	kymo_threads_init(&g->threads, g->trace);
+	error = kymo_calls_init(&g->calls, g->reader, &g->threads);
 	if (error)
 		return error;
 	kymo_calls_filter(&g->calls, g->filter);

@@ -24,12 +24,12 @@ void kymo_model_filter(struct model *model, const struct filter *filter, bool ha
 struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_trace *trace)
 {
 	*model = (struct model){ .trace = trace };
+	kymo_threads_init(&model->threads, trace);
 	model->places = kymo_places_create(trace, &model->n_probes);
 	model->counts = calloc(trace->n_events + 1, sizeof(*model->counts));
 	model->probes = calloc(trace->n_events + 1, sizeof(*model->probes));
 	model->processes = calloc(trace->n_processes + 1, sizeof(*model->processes));
-	if (!model->places || !model->counts || !model->probes || !model->processes ||
-	    kymo_threads_init(&model->threads, trace)) {
+	if (!model->places || !model->counts || !model->probes || !model->processes) {
 		kymo_model_deinit(model);
 		return &kymo_error_no_memory;
 	}

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/index.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
 
@@ -23,8 +24,7 @@ struct span_stack {
 
 struct spans {
 	KYMO_VEC(struct span_stack) stacks;
-	uint32_t *index;   /* hash of thread and function: place in `stacks` + 1, or 0 */
-	size_t index_size; /* a power of two */
+	struct kymo_index index; /* of `stacks`, by thread and function */
 };
 
 void kymo_spans_deinit(struct spans *spans);

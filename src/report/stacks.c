@@ -244,7 +244,7 @@ static struct kymo_error *write_tree(const struct page *page, struct folds *part
 static struct kymo_error *write_part(const struct stacks *s, const char *function, bool callers)
 {
 	kymo_cleanup(search_deinit) struct search search = { .word = NULL };
-	kymo_cleanup(kymo_folds_deinit) struct folds part = { .index = NULL };
+	kymo_cleanup(kymo_folds_deinit) struct folds part = { 0 };
 	struct kymo_error *error = search_init(&search, &s->folds, function);
 
 	if (!error && !kymo_folds_init(&part))

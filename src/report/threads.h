@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
 
@@ -29,13 +30,12 @@ struct thread {
 struct threads {
 	const struct kymo_ctf_trace *trace;
 	KYMO_VEC(struct thread) items; /* as they came */
-	uint32_t *index;               /* hash of tid: place in `items` + 1, or 0 */
-	size_t index_size;             /* a power of two */
+	struct kymo_index index;       /* of `items`, by tid */
 	size_t last;                   /* the place that was found last, if there is any item */
 };
 
 /* The trace must outlive the threads. */
-struct kymo_error *kymo_threads_init(struct threads *threads, const struct kymo_ctf_trace *trace);
+void kymo_threads_init(struct threads *threads, const struct kymo_ctf_trace *trace);
 void kymo_threads_deinit(struct threads *threads);
 
 /* The place in `items` of the record's thread, which is made where it is new; its `process` is that at the time of the

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/index.h"
 #include "report/calls.h"
 #include "report/frames.h"
 #include "report/latency.h"
@@ -32,41 +33,16 @@ struct tree {
 	struct threads threads;
 	struct calls calls;
 	KYMO_VEC(struct node) nodes; /* 0 is the root, which is no function */
-	uint32_t *index;             /* hash of parent and function: place in nodes, or 0 */
-	size_t index_size;           /* a power of two */
+	struct kymo_index index;     /* of nodes 1 and on, by parent and function */
 	uint64_t other_calls;        /* on paths beyond MAX_NODES */
 	uint64_t hidden;             /* nodes that are too small to be shown */
 };
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-static uint32_t *find_slot(const struct tree *t, uint32_t parent, uint32_t function)
+static uint64_t hash_of(const struct node *node)
 {
-	uint64_t hash = (((uint64_t)parent << 32 | function) + 1) * 0x9e3779b97f4a7c15u;
-	size_t slot = (size_t)(hash >> 40) & (t->index_size - 1);
-
-	for (; t->index[slot]; slot = (slot + 1) & (t->index_size - 1)) {
-		const struct node *node = &t->nodes.items[t->index[slot]];
-
-		if (node->parent == parent && node->function == function)
-			break;
-	}
-	return &t->index[slot];
-}
-
-static bool grow_index(struct tree *t)
-{
-	size_t size = t->index_size ? t->index_size * 2 : 256;
-	uint32_t *grown = calloc(size, sizeof(*grown));
-
-	if (!grown)
-		return false;
-	free(t->index);
-	t->index = grown;
-	t->index_size = size;
-	for (uint32_t i = 1; i < t->nodes.n; i++)
-		*find_slot(t, t->nodes.items[i].parent, t->nodes.items[i].function) = i;
-	return true;
+	return kymo_index_hash_pair(node->parent, node->function);
 }
 
 /* The node of `function` called from `parent`, made where it is new; NO_NODE where there are too many. False when
@@ -74,24 +50,23 @@ static bool grow_index(struct tree *t)
 static bool find_node(struct tree *t, uint32_t parent, uint32_t function, uint32_t *ret)
 {
 	struct node node = { .parent = parent, .function = function };
-	uint32_t *slot;
+	const struct node *nodes = t->nodes.items;
 
 	*ret = NO_NODE;
 	if (parent == NO_NODE)
 		return true;
-	slot = find_slot(t, parent, function);
-	if (!*slot) {
-		if (t->nodes.n == MAX_NODES)
-			return true;
-		node.level = t->nodes.items[parent].level + 1;
-		if (t->nodes.n * 2 >= t->index_size && !grow_index(t))
-			return false;
-		if (!kymo_vec_push(&t->nodes, node))
-			return false;
-		slot = find_slot(t, parent, function);
-		*slot = (uint32_t)t->nodes.n - 1;
-	}
-	*ret = *slot;
+	*ret = kymo_index_find(&t->index, hash_of(&node), i,
+			       nodes[i].parent == parent && nodes[i].function == function);
+	if (*ret)
+		return true;
+	*ret = NO_NODE;
+	if (t->nodes.n == MAX_NODES)
+		return true;
+	node.level = nodes[parent].level + 1;
+	if (!kymo_index_reserve(&t->index, t->nodes.n - 1, i, hash_of(&nodes[i])) || !kymo_vec_push(&t->nodes, node))
+		return false;
+	*ret = (uint32_t)t->nodes.n - 1;
+	kymo_index_put(&t->index, hash_of(&node), *ret);
 	return true;
 }
 
@@ -279,13 +254,13 @@ static struct kymo_error *write_tree(struct tree *t, bool all)
 
 static struct kymo_error *init(struct tree *t, const struct filter *filter)
 {
-	struct kymo_error *error = kymo_threads_init(&t->threads, t->trace);
+	struct kymo_error *error;
 
-	if (!error)
-		error = kymo_calls_init(&t->calls, t->reader, &t->threads);
+	kymo_threads_init(&t->threads, t->trace);
+	error = kymo_calls_init(&t->calls, t->reader, &t->threads);
 	if (!error)
 		kymo_calls_filter(&t->calls, filter);
-	if (!error && (!kymo_vec_push(&t->nodes, (struct node){ 0 }) || !grow_index(t)))
+	if (!error && !kymo_vec_push(&t->nodes, (struct node){ 0 }))
 		error = &kymo_error_no_memory;
 	return error;
 }
@@ -293,7 +268,7 @@ static struct kymo_error *init(struct tree *t, const struct filter *filter)
 static void deinit(struct tree *t)
 {
 	kymo_vec_deinit(&t->nodes);
-	free(t->index);
+	kymo_index_deinit(&t->index);
 	if (t->calls.trace)
 		kymo_calls_deinit(&t->calls);
 	kymo_threads_deinit(&t->threads);

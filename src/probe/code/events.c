@@ -4,18 +4,16 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/index.h"
 #include "base/vec.h"
 #include "probe/code/cache.h"
 
 struct kymo_events {
 	KYMO_VEC(struct kymo_probe_event) items;
-	uint32_t *index; /* hash: place in `items` + 1, or 0 */
-	size_t size;     /* a power of two */
+	struct kymo_index index; /* of `items` */
 	struct probe_cache *cache;
 	size_t syscalls; /* place of the event of system call 0, with those of the others behind it */
 };
-
-#define FIRST_SIZE 256
 
 struct kymo_error *kymo_events_create(struct kymo_events **ret)
 {
@@ -28,12 +26,6 @@ struct kymo_error *kymo_events_create(struct kymo_events **ret)
 	if (error) {
 		free(events);
 		return error;
-	}
-	events->size = FIRST_SIZE;
-	events->index = calloc(events->size, sizeof(*events->index));
-	if (!events->index) {
-		kymo_events_destroy(events);
-		return &kymo_error_no_memory;
 	}
 	*ret = events;
 	return NULL;
@@ -59,7 +51,7 @@ void kymo_events_destroy(struct kymo_events *events)
 		event_deinit(&events->items.items[i]);
 	kymo_vec_deinit(&events->items);
 	probe_cache_destroy(events->cache);
-	free(events->index);
+	kymo_index_deinit(&events->index);
 	free(events);
 }
 
@@ -114,31 +106,6 @@ static bool are_same(const struct kymo_probe_event *a, const struct kymo_probe_e
 	       !strcmp(a->symbol, b->symbol) && !strcmp(a->build_id, b->build_id);
 }
 
-/* The slot with the same event, or a free one. */
-static uint32_t *find(struct kymo_events *events, const struct kymo_probe_event *event)
-{
-	size_t at = hash_of(event) & (events->size - 1);
-
-	while (events->index[at] && !are_same(&events->items.items[events->index[at] - 1], event))
-		at = (at + 1) & (events->size - 1);
-	return &events->index[at];
-}
-
-static bool grow(struct kymo_events *events)
-{
-	size_t size = events->size * 2;
-	uint32_t *index = calloc(size, sizeof(*index));
-
-	if (!index)
-		return false;
-	free(events->index);
-	events->index = index;
-	events->size = size;
-	for (size_t i = 0; i < events->items.n; i++)
-		*find(events, &events->items.items[i]) = (uint32_t)i + 1;
-	return true;
-}
-
 /* The strings of `event` in `copy`, which is the same otherwise. */
 static bool copy_strings(const struct kymo_probe_event *event, struct kymo_probe_event *copy)
 {
@@ -160,23 +127,25 @@ static bool copy_strings(const struct kymo_probe_event *event, struct kymo_probe
 
 struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret)
 {
-	uint32_t *slot = find(events, event);
+	const struct kymo_probe_event *items = events->items.items;
+	const uint64_t hash = hash_of(event);
+	const uint32_t known = kymo_index_find(&events->index, hash, i, are_same(&items[i - 1], event));
 	struct kymo_probe_event copy = *event;
 
-	if (*slot) {
-		*ret = *slot - 1;
+	if (known) {
+		*ret = known - 1;
 		return NULL;
 	}
 	if (events->items.n >= KYMO_EVENT_ID_MAX)
 		return kymo_error_create(KYMO_ERROR_USAGE, "more than %u probes in one recording", KYMO_EVENT_ID_MAX);
-	if (2 * (events->items.n + 1) > events->size && !grow(events))
+	if (!kymo_index_reserve(&events->index, events->items.n, i, hash_of(&items[i - 1])))
 		return &kymo_error_no_memory;
 	copy.id = (uint32_t)events->items.n + 1;
 	if (!copy_strings(event, &copy) || !kymo_vec_push(&events->items, copy)) {
 		event_deinit(&copy);
 		return &kymo_error_no_memory;
 	}
-	*find(events, event) = copy.id;
+	kymo_index_put(&events->index, hash, copy.id);
 	*ret = copy.id - 1;
 	return NULL;
 }

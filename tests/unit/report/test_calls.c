@@ -45,7 +45,7 @@ static void pair(struct tally ret[N_EVENTS])
 	size_t thread;
 
 	must(kymo_ctf_open(".", &reader));
-	must(kymo_threads_init(&threads, kymo_ctf_reader_trace(reader)));
+	kymo_threads_init(&threads, kymo_ctf_reader_trace(reader));
 	must(kymo_calls_init(&calls, reader, &threads));
 	while (kymo_ctf_next(reader, &record, &error)) {
 		must(kymo_threads_find(&threads, &record, &thread));
