@@ -97,7 +97,7 @@ enum kymo_action {
 
 /* A callback answers with an action, and these ORed to it. */
 enum kymo_verdict {
-	/* Of syscall_entry. Once somebody has said ABORT the call is not made; it returns -ENOSYS unless an engine
+	/* Of syscall_entry. Once an engine has said ABORT the call is not made; it returns -ENOSYS unless an engine
 	   changes that in syscall_exit. */
 	KYMO_SYSCALL_RUN = 0x00,
 	KYMO_SYSCALL_ABORT = 0x10,
@@ -121,8 +121,8 @@ enum kymo_trap {
 	KYMO_TRAP_NONE,       /* a signal for the program */
 	KYMO_TRAP_BREAKPOINT, /* the thread stands at a breakpoint that this engine has inserted, before the instruction
 			       */
-	KYMO_TRAP_WATCH, /* a debug register that this engine has claimed has been hit: behind the access, before an
-			    instruction */
+	KYMO_TRAP_WATCH,      /* a debug register that this engine has claimed has been hit: after the access, before an
+				 instruction */
 };
 
 /* What callbacks are told beside `action`. Valid until the callback returns. */
@@ -141,7 +141,7 @@ struct kymo_syscall_report {
 	uint64_t ip, sp;
 	uint64_t number, args[6]; /* at the exit: as they were when it was entered and all engines had had their say; if
 				     is_entry_known */
-	bool is_entry_known;      /* false at an exit whose entry nobody was told */
+	bool is_entry_known;      /* false at an exit whose entry no engine was told */
 	bool is_aborted;          /* an engine has said ABORT */
 	int64_t result;           /* at the exit: as the kernel gives it, an error is a negative errno */
 	bool is_error;            /* at the exit */
@@ -243,7 +243,7 @@ void kymo_hub_destroy(struct kymo_hub *hub);
  * client can have engines on what both this process and the client itself may trace.
  *
  *   -EALREADY   the hub serves
- *   -EPERM      this process has more rights than the user who started it (set-uid, capabilities of its file)
+ *   -EPERM      this process has more rights than the user that started it (set-uid, capabilities of its file)
  *   errors of the file system, where there is no directory for the socket
  */
 int kymo_hub_serve(struct kymo_hub *hub);
@@ -326,7 +326,7 @@ int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv,
 int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls,
 			    pid_t *pid_ret);
 
-/* Let a launched command run; without engines it is nobody's. -ESRCH: no launched one, or it runs already. */
+/* Let a launched command run; without engines it is not traced. -ESRCH: no launched one, or it runs already. */
 int kymo_hub_start(struct kymo_hub *hub, pid_t pid);
 
 /* Wait for the end of a launched command; status as waitpid() gives it. -ECHILD: no launched one. -EDEADLK: from a
@@ -335,7 +335,7 @@ int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /*
  * A sentence for an error that attaching to thread or process `tid` gave, as "thread 12 of process 11 is being traced
- * by process 99 (gdb); let that one detach first". Asks /proc now; needs no hub. Writes at most `size` bytes, with the
+ * by process 99 (gdb); let it detach first". Asks /proc now; needs no hub. Writes at most `size` bytes, with the
  * NUL.
  */
 void kymo_hub_explain(pid_t tid, int err, char *text, size_t size);

@@ -354,7 +354,7 @@ static struct kymo_error *take_steps(const char *text, struct kymo_aggr_pieces *
 			return error;
 	}
 	if (comma != end)
-		return kymo_error_at(text, comma, "expected 'by' or the end behind the size of a step");
+		return kymo_error_at(text, comma, "expected 'by' or the end after the size of a step");
 	at = trim(first + 1, end).start;
 	if (__builtin_sub_overflow(pieces->high, pieces->low, &width) || width <= 0 || pieces->step <= 0 ||
 	    width % pieces->step)
@@ -422,7 +422,7 @@ struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, s
 	condition = find_word(at, "if");
 	if (*condition)
 		return kymo_error_at(text, condition,
-				     "write the filter between slashes, behind the function: "
+				     "write the filter between slashes, after the function: "
 				     "'libc:malloc /arg0 > 4K/ by tid'");
 	by = find_word(at, "by");
 	pieces.value = trim(at, by);

@@ -197,7 +197,7 @@ static const char top[] =
 	"      --count WHAT     hits of a probe: FILE:FUNCTION [/FILTER/] [by KEY, ...]; 'kymo help record' says more\n"
 	"      --sum WHAT       FILE:FUNCTION [/FILTER/] VALUE [by KEY, ...]; also --min, --max, --avg, --top\n"
 	"      --hist WHAT      the same as histograms; --lhist 'VALUE, LOW, HIGH, STEP by ...'\n"
-	"  -p, --probe SPEC     where an aggregation behind it counts; also -r, -m\n"
+	"  -p, --probe SPEC     where an aggregation after it counts; also -r, -m\n"
 	"      --pid PID[,PID]  of these processes; --name NAME: of all of that name\n"
 	"      --for SECONDS    end after that long\n"
 	"      --rows NUMBER    rows that a table may have (default 16384)\n"

@@ -17,7 +17,7 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 		return cli_usage(recording->name, "--keep has the newest records in the recorder, --overwrite has them "
 						  "in the buffers: leave one out");
 	if (has_conditions && options->overwrite)
-		return cli_usage(recording->name, "with --overwrite nobody reads the records before the end, and "
+		return cli_usage(recording->name, "with --overwrite kymo does not read the records before the end, and "
 						  "--until has to: write --keep SIZE in place of --overwrite");
 	if (has_conditions && !recording->has_written && !recording->n_tables)
 		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "

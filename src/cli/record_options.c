@@ -416,9 +416,8 @@ static int check_aggregations(struct cli_recording *recording)
 	if (recording->view && !recording->n_tables)
 		return cli_usage(recording->name, "nothing to show: say what, such as --count 'libc:malloc by tid'");
 	if (recording->view && recording->has_written)
-		return cli_usage(recording->name,
-				 "'kymo top' shows aggregations alone: write --count or another behind "
-				 "each probe, or use 'kymo record'");
+		return cli_usage(recording->name, "'kymo top' shows aggregations alone: write --count or another after "
+						  "each probe, or use 'kymo record'");
 	if (!recording->n_tables && (options->interval > 0 || options->rows_max))
 		return cli_usage(recording->name, "%s is for aggregations: add --count, --sum, --hist or another",
 				 options->rows_max ? "--rows" : "--interval");

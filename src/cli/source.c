@@ -77,10 +77,10 @@ static struct kymo_error *find_line(struct cli_source *source, const char *file,
 		return error;
 	if (!source->places.n && function)
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-					 "%s:%u is behind the end of %s; 'kymo list --lines %s:%s' shows its lines",
+					 "%s:%u is after the end of %s; 'kymo list --lines %s:%s' shows its lines",
 					 base_name(file), wanted, function, kymo_module_path(source->module), function);
 	if (!n)
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no code of %s at line %u or behind it",
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no code of %s at line %u or after it",
 					 kymo_module_path(source->module), file, wanted);
 	if (asprintf(&source->shown, "%s:%u", base_name(lines[0].file), lines[0].line) < 0) {
 		source->shown = NULL;

@@ -51,7 +51,7 @@ static int check_output(words_t *words)
 	}
 	if (words->output && strchr("|!", *words->output)) {
 		if (!words->output[1])
-			return cli_usage(COMMAND, "-o '%c' needs the command that the lines go to behind it",
+			return cli_usage(COMMAND, "-o '%c' needs the command that the lines go to after it",
 					 *words->output);
 		if (s->is_apart)
 			return cli_usage(

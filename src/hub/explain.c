@@ -16,9 +16,8 @@ static void explain_busy(const struct kymo_process_info *info, pid_t tid, char *
 	if (!info->tracer || !*comm)
 		snprintf(text, size, "another process was tracing thread %d of process %d; try again", tid, info->tgid);
 	else
-		snprintf(text, size,
-			 "thread %d of process %d is being traced by process %d (%s); let that one detach first", tid,
-			 info->tgid, tracer, comm);
+		snprintf(text, size, "thread %d of process %d is being traced by process %d (%s); let it detach first",
+			 tid, info->tgid, tracer, comm);
 }
 
 void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)

@@ -42,7 +42,7 @@ static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t
 		return kymo_error_create(
 			KYMO_ERROR_PERMISSION,
 			"process %d is being recorded by kymo process %d, which cannot be told to stop: you may not "
-			"look at that one, and all that says that it is a recorder is process %d",
+			"look at the latter, and all that says that it is a recorder is process %d",
 			pid, recorder, pid);
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) && errno != ESRCH)
 		return kymo_error_errno(errno,

@@ -34,9 +34,8 @@ static struct kymo_error *is_traced(pid_t pid, pid_t by)
 	char comm[16];
 	const pid_t tracer = kymo_process_of(by, comm);
 
-	return kymo_error_create(KYMO_ERROR_BUSY,
-				 "process %d is being traced by process %d (%s); let that one detach first", pid,
-				 tracer, comm);
+	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d (%s); let it detach first",
+				 pid, tracer, comm);
 }
 
 /* Another kymo that comes or goes traces it for a moment. One that lets others in need not go. */

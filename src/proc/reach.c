@@ -84,7 +84,7 @@ struct kymo_error *kymo_begin_error(int err)
 	return kymo_error_create(KYMO_ERROR_PERMISSION,
 				 "cannot begin to trace: process %d (%s) traces this one, with what it starts; %s",
 				 tracer, comm,
-				 strcmp(comm, "kymo") ? "let that one detach first"
+				 strcmp(comm, "kymo") ? "let it detach first"
 						      : "record it with --no-follow, as a recording follows all that "
 							"its command starts, or trace from outside");
 }

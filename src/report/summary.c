@@ -104,7 +104,7 @@ static void write_word(FILE *out, const char *text, bool unicode)
 	kymo_text_write(out, text, unicode);
 }
 
-/* Where the probe sits: "server.c:120 serve+0x4 /usr/bin/server+0x1234 and 2 more places: "fd=%d"", or what of it is
+/* Where the probe sits: "server.c:120 serve+0x4 /usr/bin/server+0x1234 and 2 more locations: "fd=%d"", or what of it is
  * known. NULL when memory is out. */
 static char *site_text(const struct model *model, const struct kymo_ctf_event *event, bool unicode)
 {
@@ -122,7 +122,7 @@ static char *site_text(const struct model *model, const struct kymo_ctf_event *e
 	if (event->path && *event->path)
 		fprintf(out, "+0x%" PRIx64, event->offset);
 	if (n > 1)
-		fprintf(out, " and %zu more %s", n - 1, n == 2 ? "place" : "places");
+		fprintf(out, " and %zu more %s", n - 1, n == 2 ? "location" : "locations");
 	if (event->format && *event->format) {
 		fputs(ftell(out) ? ": " : "", out);
 		kymo_text_quote(out, event->format, unicode);

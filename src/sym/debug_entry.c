@@ -110,11 +110,11 @@ static void take_register(const struct sym_passing *passing, enum passed passed,
 		sym_place_nowhere(place, "is no integer and no pointer: its frame is not made yet here, and what "
 					 "passes it is not certain");
 	else if (passing->is_lost)
-		sym_place_nowhere(place, "comes behind a structure that is passed by value");
+		sym_place_nowhere(place, "comes after a structure that is passed by value");
 	else if (passed == IN_REGISTER && passing->n < kymo_countof(registers))
 		sym_place_register(place, registers[passing->n]);
 	else if (passing->is_stack_lost)
-		sym_place_nowhere(place, "is passed on the stack, behind what has no certain size there");
+		sym_place_nowhere(place, "is passed on the stack, after what has no certain size there");
 	else
 		set_stacked(place, (int64_t)(8 + 8 * passing->n_stacked)); /* behind the return address */
 }

@@ -126,7 +126,7 @@ int x86_skip_endbr(struct x86_site *site, struct kymo_refusal *refusal)
 				  "the function ends after the endbr64 at 0x%lx, which has to stay", site->vaddr);
 	if (kymo_entry_map_has(site->map, next))
 		return x86_refuse(refusal, next,
-				  "0x%lx, behind an endbr64 that has to stay, is entered from elsewhere too", next);
+				  "0x%lx, after an endbr64 that has to stay, is entered from elsewhere too", next);
 	site->vaddr = next;
 	return 0;
 }

@@ -56,7 +56,7 @@ int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_r
 			return 0;
 		if (x86_flow_ends(insn.flow))
 			return x86_refuse(refusal, at,
-					  "a jump would rely on 0x%lx, behind the end of the flow, where the program "
+					  "a jump would rely on 0x%lx, after the end of the flow, where the program "
 					  "may put other code",
 					  at);
 		bytes = x86_text_at(site->map, at, &size);

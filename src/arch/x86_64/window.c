@@ -175,7 +175,7 @@ static int gather(const struct x86_site *site, struct kymo_plan *plan, struct ky
 			if (gather_padding(site, plan, &before))
 				return 0;
 			return x86_refuse(refusal, site->vaddr,
-					  "the function ends at 0x%lx, %lu byte%s behind 0x%lx, and no padding follows",
+					  "the function ends at 0x%lx, %lu byte%s after 0x%lx, and no padding follows",
 					  next, next - site->vaddr, next - site->vaddr == 1 ? "" : "s", site->vaddr);
 		}
 		if (x86_decode_in(site, next, &insn) < 0)
@@ -194,7 +194,7 @@ int x86_try_group(struct x86_site *site, struct kymo_plan *plans, size_t *n, str
 	if (site->room && site->room->is_alone)
 		return x86_refuse(
 			refusal, site->vaddr,
-			"threads may be on their way back to any instruction behind 0x%lx, from earlier probes",
+			"threads may be on their way back to any instruction after 0x%lx, from earlier probes",
 			site->vaddr);
 	if (site->about->computed)
 		return x86_refuse(refusal, site->about->computed,

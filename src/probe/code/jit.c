@@ -222,7 +222,7 @@ static struct kymo_error *analyse(struct kymo_jit *jit, uint64_t size)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "the endbr64 at 0x%" PRIx64
 					  " has to stay, and direct calls may not pass it; write 0x%" PRIx64
-					  ", the instruction behind it",
+					  ", the instruction after it",
 					  jit->address, kymo_site_of(jit->code->map, jit->address));
 	return error;
 }

@@ -238,7 +238,7 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 	if (remains->header.version != KYMO_WIRE_VERSION)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "process %u holds probes of another version of kymo (layout %u, this is %u); "
-					 "use that one to detach",
+					 "use that version to detach",
 					 pid, remains->header.version, KYMO_WIRE_VERSION);
 	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,

@@ -207,7 +207,7 @@ static const char *kind_of(const struct kymo_spec *spec, bool is_one)
 	if (spec->marker)
 		return is_one ? "marker" : "markers";
 	if (spec->syscalls)
-		return is_one ? "system call's place" : "system calls' places";
+		return is_one ? "system call instruction" : "system call instructions";
 	if (spec->every_instruction)
 		return is_one ? "instruction" : "instructions";
 	return is_one ? "function" : "functions";

@@ -165,9 +165,9 @@ def test_lines_are_probed(tmp):
 def test_what_is_not_there_is_told(tmp):
     build(tmp, 'gcc', '-O0', '-g')
     for location, sentence in (('./app:ap.c:12', r'the debug information of \./app has no source file ap\.c; near are app\.c'),
-                               ('./app:app.c:9999', r'\./app has no code of app\.c at line 9999 or behind it'),
+                               ('./app:app.c:9999', r'\./app has no code of app\.c at line 9999 or after it'),
                                ('./app:wrk', r'\./app has no function wrk; the nearest names are work'),
-                               ('./app:work:400', r'.*(has no code of|is behind the end of work).*')):
+                               ('./app:work:400', r'.*(has no code of|is after the end of work).*')):
         for words in (('list', '--vars', location), ('list', '--lines', location)):
             result = kymo(*words)
             check_equal(result.status, 1, str(result))

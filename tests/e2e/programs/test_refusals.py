@@ -185,7 +185,7 @@ def check_names_tracer(process, tracer):
     name = processes.status(processes.tracer(process.pid))['Name']
     check_refused(['-p', 'libc:read', '--pid', process.pid],
                   rf'process {process.pid} is being traced by process {processes.tracer(process.pid)} \({name}\); '
-                  'let that one detach first')
+                  'let it detach first')
     check_text_intact(process.pid)
     check(process.is_alive() and tracer.is_alive(), 'both go on')
 

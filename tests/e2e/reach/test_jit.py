@@ -318,7 +318,7 @@ def test_detach_leaves_code_that_came_after_a_killed_recorder():
 
 def test_what_can_not_be_changed_safely_is_refused():
     process, code = jitted('-m')
-    refused(process, code + ADD, r'a jump would rely on 0x\w+, behind the end of the flow')
+    refused(process, code + ADD, r'a jump would rely on 0x\w+, after the end of the flow')
     refused(process, code + CALL + 5, 'is of a kind that programs change in code that they have made')
     refused(process, code + CALL, rf'the endbr64 at {code + CALL:#x} has to stay.* write {code + CALL + 4:#x}')
     refused(process, code + MOV + 1, rf'no instruction begins at {code + MOV + 1:#x}.* {code + MOV:#x} and {code + ADD:#x}')

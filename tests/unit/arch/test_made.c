@@ -115,7 +115,7 @@ static void no_pun_relies_on_it(void **state)
 static void no_pun_relies_on_what_follows_the_end_of_the_flow(void **state)
 {
 	struct kymo_plan made;
-	const char *const end = "behind the end of the flow";
+	const char *const end = "after the end of the flow";
 
 	assert_non_null(strstr(PLAN("\xc3", 0, 1), end));
 	assert_non_null(strstr(PLAN("\x48\x89\xf8\xc3", 0, 3), end));
