@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static markers: places in a program that cost one NOP until somebody turns them on.
+ * Static markers: places in a program that cost one NOP until they are turned on.
  *
  *	#include <kymo/marker.h>
  *	MARK(request_begin, "fd=%d path=%s", fd, path);
@@ -24,8 +24,9 @@
  *
  *	-DKYMO_NO_MARKERS	all of it is compiled away; formats are still checked
  *	-DKYMO_MARKER_PORTABLE	test a byte in place of patching an instruction: where text can't be changed, and on
- * architectures that nobody has ported -DKYMO_MARKER_PROVIDER=x	in place of `kymo`; an identifier -DKYMO_NO_MARK
- * do not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
+ *				architectures without a port of their own
+ *	-DKYMO_MARKER_PROVIDER=x	in place of `kymo`; an identifier
+ *	-DKYMO_NO_MARK		do not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
  *
  * Origin: Linux Kernel Markers 0.5 (2006); the NOP is that of the kernel's jump labels
  * (Documentation/staging/static-keys.rst), the second note that of SystemTap's <sys/sdt.h>.
@@ -68,7 +69,7 @@
 
 /* The same for 9 to 16. */
 #define KYMO_MARKER_takes_at_most_8_arguments(...) \
-	__extension__({ KYMO_MARKER_ASSERT_(0, "MARK() takes at most 8 arguments behind its format"); })
+	__extension__({ KYMO_MARKER_ASSERT_(0, "MARK() takes at most 8 arguments after its format"); })
 
 #define KYMO_MARKER_0(name, proof, f) KYMO_MARKER_(name, proof, f, 0, 0u, , f)
 #define KYMO_MARKER_1(name, proof, f, a) \
@@ -252,7 +253,7 @@ KYMO_MARKER_INLINE_ void kymo_marker_check(const char *format __attribute__((unu
 
 /* ---- what is shared with libkymo-marker and kymo --------------------------------------------- */
 
-/* Who wants a site on; each copy has its own. The portable form tests all four bytes. */
+/* Which sides want a site on; each copy has its own. The portable form tests all four bytes. */
 struct kymo_marker_gate {
 	uint8_t inside;   /* libkymo-marker does */
 	uint8_t busy;     /* and is changing the text now */
@@ -282,7 +283,7 @@ struct kymo_marker_rings {
 
 /* In `.note.kymo`, owner "kymo". Offsets are relative to their own field; 0 is none. */
 struct kymo_marker_note {
-	int32_t code;   /* of a site: the NOP; of a place: the NOP behind the arguments */
+	int32_t code;   /* of a site: the NOP; of a place: the NOP after the arguments */
 	int32_t target; /* of a site: the cold block; of a place: struct kymo_marker_slots */
 	int32_t gate; /* of a site: struct kymo_marker_gate; of a place: text that says where each argument is, "8@%rcx
 			 8@%rsi" */

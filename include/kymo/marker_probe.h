@@ -88,7 +88,8 @@ int kymo_marker_for_each(int (*visit)(const struct kymo_marker_info *marker, voi
  *
  * A program that is run with KYMO_MARKERS=GLOBS in its environment starts this before main(); KYMO_MARKERS_DIR names
  * the directory, KYMO_MARKERS_BUFFER the bytes for each CPU ("64K" to "4G"; "4M" where nothing is said, also by those
- * who call this). KYMO_MARKERS is taken out of the environment then: what the program runs would record over its trace.
+ * that call this). KYMO_MARKERS is taken out of the environment then: what the program runs would record over its
+ * trace.
  *
  *	-EBUSY	something is being recorded already
  *	-ENOENT	nothing matches (not from the environment: what matches may come)

@@ -3,7 +3,7 @@
  * Markers on x86-64. Included by marker.h alone.
  *
  * A marker is two pieces of assembly. The *site* is in the hot path: a NOP of five bytes, or, in the portable form, a
- * test of its gate. The *place* is at the end of the cold block, behind the evaluation of the arguments, each of which
+ * test of its gate. The *place* is at the end of the cold block, after the evaluation of the arguments, each of which
  * is in some register:
  *
  *	1. the probes of the process, through slots.call

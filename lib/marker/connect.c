@@ -69,7 +69,7 @@ static unsigned int take_out(struct lib_probe **list, const void *owner)
 			list = &probe->next;
 			continue;
 		}
-		/* Who stands at it goes on along its `next`, which stays as it is. */
+		/* A thread that is at it goes on along its `next`, which stays as it is. */
 		__atomic_store_n(list, probe->next, __ATOMIC_SEQ_CST);
 		kymo_lib_retire(&probe->retired);
 		n++;

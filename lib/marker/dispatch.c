@@ -1,6 +1,6 @@
 /*
- * Who passes a marker: no lock, no memory is allocated, errno is kept. A reader's section is around all that is read,
- * so that what was disconnected is not freed meanwhile (readers.h).
+ * What a thread does that passes a marker: no lock, no memory is allocated, errno is kept. A reader's section is around
+ * all that is read, so that what was disconnected is not freed meanwhile (readers.h).
  */
 #include "dispatch.h"
 

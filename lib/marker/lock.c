@@ -1,7 +1,7 @@
 /*
  * The lock, the readers, and what fork() does to both.
  *
- * fork() copies the memory as it is, and in the child only the caller goes on. So it waits until nobody changes
+ * fork() copies the memory as it is, and in the child only the caller goes on. So it waits until no thread changes
  * anything: the child has registry, gates and text as one batch left them, and the loader's lock is free. Readers of
  * the parent's other threads are forgotten; they would be waited for forever.
  */
@@ -18,10 +18,10 @@
 _Thread_local struct lib_thread kymo_lib_thread __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct lib_thread *holder; /* of the lock; read by others, who find that it is not they */
+static const struct lib_thread *holder; /* of the lock; read by other threads, which find that it is not they */
 static int cancel_state;                /* the holder's, from before */
 static struct lib_retired *retired;     /* with the lock */
-static unsigned long grace; /* with the lock: the epoch to wait for, which began behind all that was retired; 0: none */
+static unsigned long grace; /* with the lock: the epoch to wait for, which began after all that was retired; 0: none */
 
 bool kymo_lib_has_lock(void)
 {
@@ -96,7 +96,8 @@ void kymo_lib_unlock_and_wait(bool wait)
 /* ---- fork ------------------------------------------------------------------------------------ */
 
 /* How many threads ask the loader; -1 while one forks. They are let in while it waits: one may have a lock of the
- * loader's that another waits for. No lock of the system's would do: whoever has it is another thread in the child. */
+ * loader's that another waits for. No lock of the system's would do: the thread that has it is another one in the
+ * child. */
 static int n_asking;
 
 static void begin_asking(void)

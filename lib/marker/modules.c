@@ -2,11 +2,11 @@
  * Which modules with markers there are.
  *
  * One that tells calls kymo_marker_module_comes() from a constructor and kymo_marker_module_goes() from a destructor.
- * It can't be unmapped before the latter has returned, and that takes the lock: so whoever holds the lock may touch it.
- * One that can't tell (it did not see this library when it was loaded) may be unmapped at any time by a thread that
- * knows nothing of the lock. So before the lock is taken dlopen(RTLD_NOLOAD) holds it, and dlclose() lets it go when
- * the lock is released. Between two calls it may have gone, and another may be where it was: where anything was
- * unloaded meanwhile it is read anew.
+ * It can't be unmapped before the latter has returned, and that takes the lock: so a thread that holds the lock may
+ * touch it. One that can't tell (it did not see this library when it was loaded) may be unmapped at any time by a
+ * thread that knows nothing of the lock. So before the lock is taken dlopen(RTLD_NOLOAD) holds it, and dlclose() lets
+ * it go when the lock is released. Between two calls it may have gone, and another may be where it was: where anything
+ * was unloaded meanwhile it is read anew.
  *
  * The loader's callback is called with a lock of the loader's held. Nothing is allocated there: a malloc() may have
  * locks under which it asks the loader.
@@ -28,7 +28,7 @@
 static size_t cap;
 static unsigned long long known_adds, known_subs; /* of the last look that was adopted */
 static size_t n_silent;                           /* modules that don't tell, but the program */
-static struct lib_look current;                   /* who holds the lock has it; its pins hold modules */
+static struct lib_look current;                   /* the holder of the lock has it; its pins hold modules */
 
 /* By name: static programs have neither it nor anything to hold, and linkers warn about those that name it. No lock is
  * held. */

@@ -240,7 +240,7 @@ static int read_segment(const struct lib_found *found, struct cursor *cursor, st
 
 	while ((status = next_note(cursor, &raw)) > 0) {
 		if (!raw.is_ours || (raw.kind != KYMO_MARKER_NOTE_SITE && raw.kind != KYMO_MARKER_NOTE_PLACE))
-			continue; /* somebody else's; or a later version's */
+			continue; /* of another owner, or of a later version */
 		if (!read_desc(found, raw.kind, raw.desc, raw.size, &note))
 			return -EBADMSG;
 		status = append(notes, &note);

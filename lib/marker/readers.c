@@ -1,26 +1,26 @@
 /*
- * Readers that hold nothing up, and who waits for them.
+ * Readers that hold nothing up, and how a thread waits for them.
  *
- * Each thread that passes a marker which is on has a word of its own: the epoch in which its section began, or 0. Who
- * has taken something out begins another epoch, then looks at all words until each has been 0, or of that epoch, or of
- * a later one. Why nobody has hold of what was taken out any more:
+ * Each thread that passes a marker which is on has a word of its own: the epoch in which its section began, or 0. A
+ * thread that has taken something out begins another epoch, then looks at all words until each has been 0, or of that
+ * epoch, or of a later one. Why no thread has hold of what was taken out any more:
  *
- *  (a)	A section that has loaded that epoch, or a later one, has loaded it behind the store that took the thing out: it
- * finds the list without it.
+ *  (a)	A section that has loaded that epoch, or a later one, has loaded it after the store that took the thing out: it
+ *	finds the list without it.
  *  (b)	One that has loaded an earlier epoch either had stored it into its word when that was looked at, and is waited
- * for; or stores it later. All four accesses are sequentially consistent: the thing is taken out, the word is looked
- * at; the word is stored, the list is loaded. So in the second case the list is loaded without it. (c)	A word that was
- * found so once is done with: whatever it says later is of a section that has begun later. So each is looked at until
- * then, one after the other, and any number of threads wait at the same time, each for an epoch of its own. Words are
- * compared by their distance, so that epochs may wrap around where they have 32 bits.
+ *	for; or stores it later. All four accesses are sequentially consistent: the thing is taken out, the word is
+ *	looked at; the word is stored, the list is loaded. So in the second case the list is loaded without it.
+ *  (c)	A word that was found so once is done with: whatever it says later is of a section that has begun later. So each
+ *	is looked at until then, one after the other, and any number of threads wait at the same time, each for an epoch
+ *	of its own. Words are compared by their distance, so that epochs may wrap around where they have 32 bits.
  *
  * Words are on pages that are never unmapped. A thread takes one with its first section, and gives it back when it
  * ends, by a destructor of thread-specific data: also where it ends in a probe. One without the other (a key is
  * missing, a later destructor passes markers each time) leaves a word that is 0 for ever.
  *
- * Who waits asks a few times, for a probe that runs on another core ends soon, then sleeps: a quarter as long as it has
- * waited, 10 ms at the most. A thread that was preempted in a probe must run again first, so the core is left to it;
- * and nobody wakes the one who waits, for that would take a system call of who passes markers.
+ * A thread that waits asks a few times, for a probe that runs on another core ends soon, then sleeps: a quarter as long
+ * as it has waited, 10 ms at the most. A thread that was preempted in a probe must run again first, so the core is left
+ * to it. The waiting thread is not woken, for that would cost the threads that pass markers a system call.
  */
 #include "readers.h"
 
@@ -68,7 +68,7 @@ static struct lib_reader *find_free(void)
 	return NULL;
 }
 
-/* Who waits, and does not see the chunk, has looked before any of its words was stored. */
+/* A thread that waits, and does not see the chunk, has looked before any of its words was stored. */
 static struct lib_reader *add_chunk(void)
 {
 	struct chunk *chunk = mmap(NULL, sizeof(*chunk), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

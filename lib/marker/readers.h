@@ -1,5 +1,5 @@
 /*
- * Who is reading what markers say, and how long until all have left that were. Private to the library.
+ * The threads that read what markers say, and how long until all that did have ended. Private to the library.
  */
 #ifndef KYMO_LIB_READERS_H
 #define KYMO_LIB_READERS_H
@@ -39,8 +39,8 @@ static inline void kymo_lib_end_reading(struct lib_reader *reader)
 	__atomic_store_n(&reader->section, 0, __ATOMIC_RELEASE); /* with the loads of kymo_lib_wait_for_readers() */
 }
 
-/* Begin another epoch: what was taken out before this, by stores that are sequentially consistent, is in nobody's hands
- * once the result was waited for. */
+/* Begin another epoch: what was taken out before this, by stores that are sequentially consistent, is in no thread's
+ * hands once the result was waited for. */
 unsigned long kymo_lib_next_epoch(void);
 
 /* Until all sections have ended that had begun before that epoch. No lock is held; the caller is in no section. */

@@ -1,11 +1,11 @@
 /*
- * Recording in place: kymo_marker_record(), kymo_marker_record_end(), and who else begins and ends it.
+ * Recording in place: kymo_marker_record(), kymo_marker_record_end(), and what else begins and ends it.
  *
  *	begin	look at the directory; rings; slots and sites; the directory; the writer. What fails is taken back
  *	end	slots and sites; then the writer seals the rings, writes what is in them, and ends
- *	exit()	the writer alone: sites are on to the end, and those who pass them find no room
+ *	exit()	the writer alone: sites are on to the end, and threads that pass them find no room
  *	fork()	the child's slots get rings of nothing. Its sites stay on until something is changed there: most
- * children call exec next
+ *		children call exec next
  *
  * A recording has three parts. Its rings (record_rings.h) are in a mapping whose first page is for ever: threads may
  * have been interrupted in a cold block since any time, and go on with what they have loaded. Its trace (struct
@@ -45,12 +45,12 @@ struct globs {
 
 /* With the lock; `live` is also read at exit(), without. */
 static struct recording *running;
-static struct recording *left; /* by the parents of this process; nobody works on them here */
+static struct recording *left; /* by the parents of this process; no thread works on them here */
 static struct globs wanted;
 static uint64_t serial;            /* of the recording */
 static bool is_finishing;          /* one has ended, and its writer is not done; set with the lock, cleared without */
 static struct record_rings *live;  /* of the writer that there is, or was last */
-static struct recording *unjoined; /* who takes it joins its writer */
+static struct recording *unjoined; /* the thread that takes it joins its writer */
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
@@ -238,7 +238,7 @@ static void destroy(struct recording *recording)
 	free(recording);
 }
 
-/* Nobody is to record any more. The modules that can't be touched now find out when they can. */
+/* No marker is to be recorded any more. The modules that can't be touched now find out when they can. */
 static void want_no_markers(void)
 {
 	kymo_lib_each_marker(marker)
@@ -424,7 +424,7 @@ void kymo_record_forked(void)
 	left = recording;
 }
 
-/* Behind the destructors of all modules that are linked to this library. No lock is taken: whoever has it may have been
+/* After the destructors of all modules that are linked to this library. No lock is taken: its holder may have been
  * interrupted by the handler that calls exit(). */
 __attribute__((destructor)) static void finish_at_exit(void)
 {

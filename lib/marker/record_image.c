@@ -303,7 +303,7 @@ void kymo_record_image_deinit(struct record_image *image)
 	*image = (struct record_image){ .module = NULL };
 }
 
-/* The index of the first one behind `vaddr`. */
+/* The index of the first one after `vaddr`. */
 static size_t first_behind(const struct record_symbol *symbols, size_t n, uint64_t vaddr)
 {
 	return kymo_partition_point(i, n, symbols[i].vaddr <= vaddr);

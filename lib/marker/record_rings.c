@@ -9,12 +9,13 @@
  * don't fault.
  *
  * How it ends. Places get other rings, but a thread may have loaded these and been interrupted. So the ender takes all
- * locks and keeps them; then whoever holds one is through. It stores an `end` of 0 in the rings that sequences drive,
+ * locks and keeps them; then no thread holds one any more. It stores an `end` of 0 in the rings that sequences drive,
  * and has the kernel restart all sequences (membarrier): they find no room, go to rings.slow, and find all locks taken.
- * From then on nobody writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a ring of no
- * sub-buffers, which is always full.
+ * From then on no thread writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a ring of
+ * no sub-buffers, which is always full.
  *
- * A forked child has zeros there, too (MADV_WIPEONFORK), also when it was made by a system call that nobody heard of.
+ * A forked child has zeros there, too (MADV_WIPEONFORK), also when it was made by a system call that no fork handler
+ * sees.
  */
 #include "record_rings.h"
 
@@ -38,9 +39,9 @@
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (UINT64_C(64) << 10)
 #define SPARE_MIN 4
-#define LOCK_NS 200000000 /* who holds a lock has a few instructions to go; unless it does not go on */
+#define LOCK_NS 200000000 /* the holder of a lock has a few instructions to go; unless it does not go on */
 
-_Static_assert(sizeof(struct record_rings) % 8 == 0, "the geometry comes behind it");
+_Static_assert(sizeof(struct record_rings) % 8 == 0, "the geometry comes after it");
 
 /* Bytes of what is for ever. */
 static size_t head_size(size_t n_rings)

@@ -3,8 +3,9 @@
  * strings, or the thread has no restartable sequences.
  *
  * A record is made by a sequence here, too, the payload copied within it; where there is no room the sub-buffer is
- * changed as pads do it (arch/x86_64/guest.c, which is linked into this library). Who can't use a sequence takes a ring
- * with a lock, and never waits: a lock that is taken means another ring. src/arch/x86_64/emit.c says why that is right.
+ * changed as pads do it (arch/x86_64/guest.c, which is linked into this library). A thread that can't use a sequence
+ * takes a ring with a lock, and never waits: a lock that is taken means another ring. src/arch/x86_64/emit.c says why
+ * that is right.
  *
  * This runs wherever a marker is: below any signal handler, with anything in the vector registers. So this file is
  * compiled for general registers only, is not instrumented, and calls nothing but guest.c.

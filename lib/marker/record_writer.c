@@ -224,7 +224,7 @@ static bool has_packets(const struct recording *recording)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* What has not been closed, and losses behind the last packet. */
+/* What has not been closed, and losses after the last packet. */
 static void finish_rings(struct recording *recording)
 {
 	struct record_memory *memory = &recording->memory;
@@ -304,7 +304,7 @@ static void now_and_then(struct recording *recording)
 	}
 }
 
-/* Producers look at `is_asleep` when they have changed a sub-buffer, so packets are looked for once more behind it. */
+/* Producers look at `is_asleep` when they have changed a sub-buffer, so packets are looked for once more after it. */
 static void sleep_a_while(struct recording *recording)
 {
 	struct record_rings *rings = recording->memory.shared;

@@ -1,6 +1,6 @@
 /*
  * How much of the processor's state call_x86_64.S saves, and with which instruction. Intel SDM vol. 1, 13.4 and 13.10:
- * the compacted format has the components that are asked for one behind the other, each at its size and alignment of
+ * the compacted format has the components that are asked for one after the other, each at its size and alignment of
  * CPUID leaf 0xd.
  */
 #if defined(__x86_64__) && defined(__LP64__)

@@ -1,7 +1,7 @@
 /*
  * How a NOP becomes a jump, and a NOP again, while any number of threads run through it.
  *
- * Nobody is stopped, there is no signal handler and no int3, and no page becomes writable: the bytes are written
+ * No thread is stopped, there is no signal handler and no int3, and no page becomes writable: the bytes are written
  * through /proc/self/mem, as a debugger would. The kernel gives this process a page of its own the first time (the file
  * is mapped privately); threads find either page with the same bytes, and the write is done when the call returns.
  *
@@ -24,18 +24,17 @@
  * Why this is right:
  *
  *  (a)	All three are five bytes long. Whichever a thread has fetched, decoded or keeps in a trace or micro-operation
- * cache, the next instruction begins at the same address. No thread is ever in the middle of a site, as none is when it
- * is interrupted: its program counter is before or behind it.
+ *	cache, the next instruction begins at the same address. No thread is ever in the middle of a site, as none is
+ *	when it is interrupted: its program counter is before or after it.
  *  (b)	`test` changes flags alone, and the site's asm goto says that flags are changed. So "between" is a NOP, whatever
- * its immediate is: bytes of the old, of the new, or any mixture of both, as a fetch may see while step 3's bytes
- * arrive, also where they lie in two cache lines or pages.
- *  (c)	What a thread can execute between two synchronisations
- * differs in the first byte alone (steps 1, 5) or in bytes that don't matter (step 3). Old instructions never meet
- * bytes that were written two steps later: behind step 2 no core has the NOP any more when its tail is overwritten, and
- * behind step 4 none can fetch e9 together with bytes that the distance had not arrived in.
- *  (d)	A write of one byte is
- * atomic for fetches: they see the byte before or behind it. So at steps 1 and 5 a thread executes one of two whole
- * instructions.
+ *	its immediate is: bytes of the old, of the new, or any mixture of both, as a fetch may see while step 3's bytes
+ *	arrive, also where they lie in two cache lines or pages.
+ *  (c)	What a thread can execute between two synchronisations differs in the first byte alone (steps 1, 5) or in bytes
+ *	that don't matter (step 3). Old instructions never meet bytes that were written two steps later: after step 2 no
+ *	core has the NOP any more when its tail is overwritten, and after step 4 none can fetch e9 together with bytes
+ *	that the distance had not arrived in.
+ *  (d)	A write of one byte is atomic for fetches: they see the byte before or after it. So at steps 1 and 5 a thread
+ *	executes one of two whole instructions.
  *
  * What the processors' makers promise. AMD (APM vol. 2, chapter 7, on cross-modifying code): stores to code that
  * another core executes are coherent; where all changed bytes lie in one aligned quadword it executes the old or the
@@ -52,7 +51,7 @@
  * both are whole instructions of the same length then. tests/targets/markers/storm.c is the experiment: it counts what
  * goes wrong, and has not found any.
  *
- * Who else writes to a site: `kymo record` from outside, with all threads stopped, which looks at the gate's `busy`
+ * What else writes to a site: `kymo record` from outside, with all threads stopped, which looks at the gate's `busy`
  * (update.c). Debuggers and the kernel's uprobes put cc there. So bytes are looked at before each step, and where they
  * are none of the three forms the site is left as it is. A breakpoint that comes between the look and the write is
  * lost, or its owner writes back what it had found: a debugger gets what it stopped. A uprobe that comes while the site
@@ -216,7 +215,7 @@ bool kymo_lib_is_off(const struct lib_site *site)
 	return form_of(site) == FORM_OFF;
 }
 
-/* -EIO. Nothing stands between a look and its write but the kernel and debuggers, who stop all threads for theirs. */
+/* -EIO. Nothing stands between a look and its write but the kernel and debuggers, which stop all threads for theirs. */
 static int write_text(int memory, unsigned char *at, const unsigned char *bytes, size_t size)
 {
 	ssize_t n;
@@ -289,7 +288,7 @@ static int finish(const struct toggle *toggle, struct lib_site *site)
 	return write_text(toggle->memory, site->text, &first, 1);
 }
 
-/* One step for all sites that came so far, and the synchronisation behind it. False when none may go on. */
+/* One step for all sites that came so far, and the synchronisation after it. False when none may go on. */
 static bool do_step(const struct toggle *toggle, struct lib_site **sites, size_t n,
 		    int (*step)(const struct toggle *toggle, struct lib_site *site))
 {

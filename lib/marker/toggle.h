@@ -14,9 +14,11 @@
  * what stands there.
  *
  *	-EPERM	threads can't be synchronised: the kernel has no membarrier(2) for it (before 4.16), or a filter forbids
- * it; or the text may not be written -EACCES	/proc/self/mem may not be opened (the process is not dumpable, see
- * prctl(2)), or there is no /proc -EIO	something else than this library and kymo has changed the site, or the kernel
- * refuses the write (proc_mem.force_override=never) -EBUSY	a breakpoint or the kernel's uprobe is on the site
+ *		it; or the text may not be written
+ *	-EACCES	/proc/self/mem may not be opened (the process is not dumpable, see prctl(2)), or there is no /proc
+ *	-EIO	the site was changed by something else than this library and kymo, or the kernel refuses the write
+ *		(proc_mem.force_override=never)
+ *	-EBUSY	a breakpoint or the kernel's uprobe is on the site
  *
  * A site with an error is as it was, or it is an instruction that does nothing.
  */

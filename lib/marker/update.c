@@ -28,7 +28,7 @@ static void set_call(struct kymo_marker_slots *slots, void (*call)(void))
 	__atomic_store_n(&slots->call, call, __ATOMIC_RELEASE);
 }
 
-/* `owner` is there before anybody is called who reads it. */
+/* `owner` is there before a function is called that reads it. */
 static void set_slots(const struct lib_marker *marker)
 {
 	for (size_t i = 0; i < marker->n_places; i++) {

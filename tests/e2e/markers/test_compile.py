@@ -225,7 +225,7 @@ def test_nine_arguments_are_refused_in_words(tmp):
                 if n <= 8:
                     check(result.status == 0 and not lines, f'{compiler} takes {n} arguments', result)
                 else:
-                    check(len(lines) == 1 and 'MARK() takes at most 8 arguments behind its format' in lines[0], f'{compiler} refuses {n} arguments', result)
+                    check(len(lines) == 1 and 'MARK() takes at most 8 arguments after its format' in lines[0], f'{compiler} refuses {n} arguments', result)
 
 
 def test_a_name_that_is_no_identifier_is_refused(tmp):
