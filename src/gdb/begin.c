@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "gdb/thread.h"
 #include "gdb/wait.h"
 #include "hub/hub.h"
+#include "hub/launch.h"
 #include "proc/proc.h"
 
 enum { START_MS = 60000 };
@@ -120,7 +120,6 @@ static int launch(struct kymo_gdb *gdb, char *const *argv, pid_t *pid_ret)
 struct begin {
 	struct kymo_gdb *gdb;
 	pid_t pid;
-	int pidfd; /* the hub waits for the child: after that the number may be another process's */
 	unsigned int execs;
 	int err;
 };
@@ -212,10 +211,7 @@ static void abandon(struct begin *begin)
 {
 	int status;
 
-	if (begin->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, begin->pidfd, SIGKILL, NULL, 0);
-	else
-		kill(begin->pid, SIGKILL); /* no descriptor was to be had, and it is held since it was made */
+	kymo_hub_kill(begin->gdb->hub, begin->pid);
 	kymo_hub_start(begin->gdb->hub, begin->pid);
 	kymo_hub_wait(begin->gdb->hub, begin->pid, &status);
 	kymo_hub_run(begin->gdb->hub, forget_start, begin);
@@ -239,8 +235,6 @@ static struct kymo_error *start(struct begin *begin, const char *name)
 	int err;
 
 	kymo_hub_run(gdb->hub, follow_launched, begin);
-	if (!begin->err && begin->pidfd < 0)
-		begin->err = -EMFILE;
 	if (!begin->err)
 		begin->err = kymo_hub_start(gdb->hub, begin->pid);
 	if (begin->err) {
@@ -264,7 +258,6 @@ struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv, pid_
 {
 	kymo_cleanup_free char **words = join(gdb->options.wrapper, argv);
 	struct begin begin = { .gdb = gdb, .execs = gdb->options.wrapper ? 2 : 1 };
-	kymo_cleanup_close int pidfd = -1;
 	struct kymo_error *error;
 
 	if (!words)
@@ -273,7 +266,6 @@ struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv, pid_
 	begin.err = launch(gdb, words, &begin.pid);
 	if (begin.err)
 		return kymo_error_errno(begin.err, "cannot run %s", words[0]);
-	begin.pidfd = pidfd = (int)syscall(SYS_pidfd_open, begin.pid, 0);
 	error = start(&begin, argv[0]);
 	if (error)
 		return error;

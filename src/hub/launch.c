@@ -544,6 +544,19 @@ int hub_local_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
 	return err;
 }
 
+static int end_launched(struct kymo_hub *hub, void *argument)
+{
+	const pid_t *pid = argument;
+	const struct hub_process *process = hub_find_process(hub, *pid);
+
+	return process && process->is_launched ? hub_kill(hub, process) : -ESRCH;
+}
+
+int kymo_hub_kill(struct kymo_hub *hub, pid_t pid)
+{
+	return hub_call(hub, end_launched, &pid);
+}
+
 bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret)
 {
 	struct hub_awaited awaited = { .pid = pid };

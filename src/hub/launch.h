@@ -34,6 +34,12 @@ int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched
 bool hub_launched_ended(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /*
+ * End a command that a hub has launched, not within a callback of its end. 0, or -ESRCH: it has ended, and its number
+ * may be another process's.
+ */
+int kymo_hub_kill(struct kymo_hub *hub, pid_t pid);
+
+/*
  * kymo_hub_destroy(), of one that has launched `pid`: whether that had ended before it was let go, with its status as
  * waitpid() has it. Else it runs on, a child of this process that may be waited for. A status that kymo_hub_wait() has
  * told is not told again.

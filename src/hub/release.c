@@ -1,6 +1,4 @@
 /* The end of a hub: all threads are let go. */
-#include <signal.h>
-
 #include "base/backoff.h"
 #include "base/io.h"
 #include "hub/engine.h"
@@ -11,18 +9,19 @@
 #include "hub/stops.h"
 #include "hub/thread/adopt.h"
 #include "hub/thread/request.h"
+#include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/trap/keeper.h"
 #include "hub/trap/space.h"
 #include "hub/wait.h"
 
 /* It could not make picked calls without us. */
-static void end_filtered(struct hub_process *process)
+static void end_filtered(const struct kymo_hub *hub, struct hub_process *process)
 {
 	if (!process->has_filter || process->was_killed)
 		return;
 	process->was_killed = true;
-	kill(process->pid, SIGKILL);
+	hub_kill(hub, process);
 }
 
 static void detach_all(struct kymo_hub *hub)
@@ -51,7 +50,7 @@ static void release_processes(struct kymo_hub *hub)
 	for (struct hub_process *process = hub->processes, *next; process; process = next) {
 		next = process->next;
 		if (process->is_held)
-			kill(process->pid, SIGKILL);
+			hub_kill(hub, process);
 		process->is_launched = process->is_held = false;
 		hub_put_process(hub, process);
 	}
@@ -60,7 +59,7 @@ static void release_processes(struct kymo_hub *hub)
 static void attend_all(struct kymo_hub *hub)
 {
 	for (struct hub_process *process = hub->has_filters ? hub->processes : NULL; process; process = process->next)
-		end_filtered(process); /* some may be new */
+		end_filtered(hub, process); /* some may be new */
 	while (hub->kicked.n) {
 		struct task *task = hub->kicked.items[--hub->kicked.n];
 

@@ -1,6 +1,5 @@
 /* Launching a command for a recorder: it stands still at its first instruction, by the hub of this thread. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -91,7 +90,7 @@ struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **
 		kymo_process_kill(process);
 		kymo_process_destroy(process);
 	} else {
-		kill(pid, SIGKILL);
+		kymo_hub_kill(holder->hub, pid);
 		hub_holder_destroy(holder);
 	}
 	return error;

@@ -158,7 +158,7 @@ void kymo_process_kill(struct kymo_process *process)
 {
 	int status;
 
-	kill(process->pid, SIGKILL);
+	syscall(SYS_pidfd_send_signal, process->memory.pidfd, SIGKILL, NULL, 0);
 	kymo_process_resume(process);
 	for (unsigned int spins = 0; !kymo_process_ended(process, &status); spins++) {
 		if (process->tree && kymo_tree_pump(process->tree))

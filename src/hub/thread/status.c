@@ -1,4 +1,6 @@
 /* Statuses that were fetched before their turn, and those that are on their way. */
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -87,6 +89,16 @@ bool hub_has_end(const struct kymo_hub *hub, const struct task *task)
 		if (hub->early.items[i].tid == task->tid && !WIFSTOPPED(hub->early.items[i].status))
 			return true;
 	return false;
+}
+
+int hub_kill(const struct kymo_hub *hub, const struct hub_process *process)
+{
+	if (process->has_ended)
+		return -ESRCH;
+	for (size_t i = 0; i < hub->early.n; i++)
+		if (hub->early.items[i].tid == process->pid && !WIFSTOPPED(hub->early.items[i].status))
+			return -ESRCH;
+	return kill(process->pid, SIGKILL) ? -errno : 0;
 }
 
 /* Nobody hides anybody, so no stop is waited for: one before a signal is none that a death could lose. */

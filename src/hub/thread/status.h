@@ -4,6 +4,7 @@
 
 #include "kymo/engine.h"
 
+struct hub_process;
 struct task;
 
 #define HUB_MANY_TASKS 64 /* so many are not looked at one by one */
@@ -20,6 +21,12 @@ bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int
 
 /* Whether the end of a task is kept so. */
 bool hub_has_end(const struct kymo_hub *hub, const struct task *task);
+
+/*
+ * End a process. 0, or -ESRCH: its end was waited for, here or to be dispatched yet, so its number may be another
+ * process's by now. Nothing else may send signals to a number: only this thread lets it become free.
+ */
+int hub_kill(const struct kymo_hub *hub, const struct hub_process *process);
 
 /* Take out the one that was kept first: the id of its thread, or 0. */
 pid_t hub_take_early(struct kymo_hub *hub, int *status_ret);

@@ -1,8 +1,14 @@
 /* Commands that a hub launches, and what becomes of them and their status when it goes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 
 #include "engines.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "hub/launch.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
 #include "proc/proc.h"
 
 static void a_command_is_seen_from_its_exec_to_its_end(void **state)
@@ -130,6 +136,94 @@ static void the_end_of_a_command_is_told_though_the_hub_is_closed(void **state)
 	assert_true(n_told > 0);
 }
 
+/* A child that has this number, which is free. False: not permitted. */
+static bool make_child_with_number(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uint64_t)(uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+	long got = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!got)
+		for (;;)
+			pause();
+	if (got == -1 && errno == EPERM)
+		return false;
+	assert_int_equal(got, pid);
+	return true;
+}
+
+static void the_number_of_a_command_that_has_ended_is_another_ones(void **state)
+{
+	char *argv[] = { (char *)"true", NULL };
+	struct kymo_hub *hub = new_hub();
+	bool is_permitted;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	assert_int_equal(kymo_hub_start(hub, pid), 0);
+	eventually(kill(pid, 0) == -1);
+	is_permitted = make_child_with_number(pid);
+	assert_int_equal(kymo_hub_kill(hub, pid), -ESRCH);
+	kymo_hub_destroy(hub);
+	if (!is_permitted) {
+		print_message("a process's number cannot be chosen here\n");
+		skip();
+	}
+	nap();
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+/* What hub_release_all() asks for, too. */
+static void a_process_whose_end_was_waited_for_is_not_killed(void **state)
+{
+	static const int ends[] = { SIGKILL, 5 << 8 };
+	struct hub_status early = { .status = 0x7f };
+	struct hub_process process = { .pid = fork() };
+	struct kymo_hub hub = { .early = { .items = &early, .n = 1 } };
+	int status;
+
+	if (!process.pid)
+		for (;;)
+			pause();
+	early.tid = process.pid;
+	for (size_t i = 0; i < kymo_countof(ends); i++) {
+		early.status = ends[i];
+		assert_int_equal(hub_kill(&hub, &process), -ESRCH);
+	}
+	early.status = SIGSTOP << 8 | 0x7f;
+	process.has_ended = true;
+	assert_int_equal(hub_kill(&hub, &process), -ESRCH);
+	nap();
+	assert_int_equal(waitpid(process.pid, &status, WNOHANG), 0);
+	process.has_ended = false;
+	assert_int_equal(hub_kill(&hub, &process), 0);
+	assert_int_equal(waitpid(process.pid, &status, 0), process.pid);
+	assert_int_equal(status, SIGKILL);
+}
+
+static void a_command_is_killed_once(void **state)
+{
+	char *argv[] = { (char *)"sleep", (char *)"1000", NULL };
+	struct kymo_hub *hub = new_hub();
+	int status;
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	assert_int_equal(kymo_hub_kill(hub, pid), 0);
+	assert_int_equal(kymo_hub_start(hub, pid), 0);
+	assert_int_equal(kymo_hub_wait(hub, pid, &status), 0);
+	assert_int_equal(status, SIGKILL);
+	assert_int_equal(kymo_hub_kill(hub, pid), -ESRCH);
+	assert_int_equal(kymo_hub_kill(hub, getpid()), -ESRCH);
+	kymo_hub_destroy(hub);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -139,6 +233,9 @@ int main(void)
 		cmocka_unit_test(a_command_that_was_not_started_ends_with_the_hub),
 		cmocka_unit_test(a_started_command_runs_on_without_the_hub),
 		cmocka_unit_test(the_end_of_a_command_is_told_though_the_hub_is_closed),
+		cmocka_unit_test(the_number_of_a_command_that_has_ended_is_another_ones),
+		cmocka_unit_test(a_process_whose_end_was_waited_for_is_not_killed),
+		cmocka_unit_test(a_command_is_killed_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
