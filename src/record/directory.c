@@ -202,6 +202,13 @@ static bool is_called(const struct place *place, const char *name, const struct 
 	       now.st_ino == st->st_ino;
 }
 
+/* An empty directory that this process has made; one that has its name meanwhile stays. */
+static void remove_if_called(const struct place *place, const struct stat *st)
+{
+	if (is_called(place, place->name, st))
+		(void)unlinkat(place->parent, place->name, AT_REMOVEDIR);
+}
+
 /* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing.
  * FAILED where it is something else. */
 static struct kymo_error *open_earlier(const struct place *place, const char *name, const char *suffix, int *fd_ret)
@@ -340,18 +347,17 @@ struct kymo_error *directory_check(const char *path)
 	return error;
 }
 
-void directory_discard(const char *path)
+void directory_discard(const char *path, int fd)
 {
 	struct place place;
 	struct kymo_error *error = place_init(path, &place);
-	kymo_cleanup_close int fd = error ? -1 : openat(place.parent, place.name, OPEN_AS_IT_IS);
 	struct stat st;
 
 	if (error) {
 		kymo_error_destroy(error);
 		return;
 	}
-	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid() && for_each(fd, unlink_it, NULL))
-		(void)unlinkat(place.parent, place.name, AT_REMOVEDIR);
+	if (!fstat(fd, &st) && for_each(fd, unlink_it, NULL))
+		remove_if_called(&place, &st);
 	place_deinit(&place);
 }

@@ -34,8 +34,9 @@
  */
 struct kymo_error *directory_make(const char *path, int *fd_ret);
 
-/* Remove a directory of a recording that has failed, with kymo's files in it, as far as that goes. */
-void directory_discard(const char *path);
+/* Remove the directory of a recording that has failed, which directory_make() has opened as `fd`, with kymo's files in
+ * it, as far as that goes. What `path` means meanwhile stays if it is another one. */
+void directory_discard(const char *path, int fd);
 
 /* Whether directory_make() would find something in the way, or no right to make the directory. Changes nothing. */
 struct kymo_error *directory_check(const char *path);

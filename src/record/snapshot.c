@@ -128,9 +128,9 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 	recording->n_described = n_described; /* on the disk, for this one */
 	copy.trace = (struct kymo_ctf_trace){ .n_events = 0 };
 	copy.by_id = NULL;
-	output_deinit(&copy);
 	if (error)
-		directory_discard(name);
+		directory_discard(name, copy.dirfd); /* while it is locked */
+	output_deinit(&copy);
 	return error;
 }
 

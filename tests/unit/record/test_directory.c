@@ -108,10 +108,62 @@ static void one_of_many_has_the_directory(void **state)
 	assert_true(n_rounds_with_one > 0);
 }
 
+static int make(const char *path)
+{
+	int fd = -1;
+	struct kymo_error *error = directory_make(path, &fd);
+
+	if (error)
+		print_error("%s\n", error->message);
+	assert_null(error);
+	return fd;
+}
+
+static void write_file(int fd, const char *name)
+{
+	int file = openat(fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_true(file >= 0);
+	close(file);
+}
+
+static void a_failed_recording_is_discarded_by_its_descriptor(void **state)
+{
+	int fd = make("failed"), other;
+	struct stat st;
+
+	write_file(fd, "metadata");
+	write_file(fd, "stream_0");
+	directory_discard("failed", fd);
+	assert_int_equal(stat("failed", &st), -1);
+	close(fd);
+
+	fd = make("failed");
+	write_file(fd, "stream_0");
+	assert_int_equal(rename("failed", "moved"), 0);
+	other = make("failed");
+	write_file(other, "stream_0");
+	directory_discard("failed", fd);
+	assert_int_equal(fstatat(fd, "stream_0", &st, 0), -1);
+	assert_int_equal(stat("failed/stream_0", &st), 0);
+	assert_int_equal(stat("moved", &st), 0);
+	close(fd);
+	close(other);
+
+	fd = make("failed-empty");
+	assert_int_equal(rename("failed-empty", "moved-empty"), 0);
+	other = make("failed-empty");
+	directory_discard("failed-empty", fd);
+	assert_int_equal(stat("failed-empty", &st), 0);
+	close(fd);
+	close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_of_many_has_the_directory),
+		cmocka_unit_test(a_failed_recording_is_discarded_by_its_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, enter_scratch, remove_scratch);
