@@ -10,10 +10,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
+#define LOCK_TRIES 20 /* 5 ms apart: for as long as another process only looks */
 #define OPEN_AS_IT_IS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -175,17 +177,32 @@ static pid_t holder_of(int fd)
 	return 0;
 }
 
+/* To look, others may look, too; what is to be changed is waited for. False: another process has it. */
+static bool lock(int fd, bool changes)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+
+	for (int i = 0; flock(fd, (changes ? LOCK_EX : LOCK_SH) | LOCK_NB); i++) {
+		if (errno != EWOULDBLOCK)
+			return true; /* some file systems have no locks */
+		if (!changes || i == LOCK_TRIES)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 /*
- * Lock what is to be moved or removed, until `fd` is closed. A recorder that lives would go on in a directory of
- * another name, and lose that with the next recording. One that has just made the directory and not locked it yet finds
- * that it is taken (make_new()). Some file systems have no locks.
+ * Lock what is to be looked at, or moved or removed (`changes`), until `fd` is closed. A recorder that lives would go
+ * on in a directory of another name, and lose that with the next recording. One that has just made the directory and
+ * not locked it yet finds that it is taken (make_new()).
  */
-static struct kymo_error *lock_earlier(const struct place *place, const char *suffix, int fd)
+static struct kymo_error *lock_earlier(const struct place *place, const char *suffix, bool changes, int fd)
 {
 	char why[64] = "another kymo process records into it";
 	pid_t pid;
 
-	if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+	if (lock(fd, changes))
 		return NULL;
 	pid = holder_of(fd);
 	if (pid > 0)
@@ -211,7 +228,8 @@ static void remove_if_called(const struct place *place, const struct stat *st)
 
 /* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing.
  * FAILED where it is something else. */
-static struct kymo_error *open_earlier(const struct place *place, const char *name, const char *suffix, int *fd_ret)
+static struct kymo_error *open_earlier(const struct place *place, const char *name, const char *suffix, bool changes,
+				       int *fd_ret)
 {
 	kymo_cleanup_close int fd = openat(place->parent, name, OPEN_AS_IT_IS);
 	struct kymo_error *error;
@@ -227,7 +245,7 @@ static struct kymo_error *open_earlier(const struct place *place, const char *na
 		return in_the_way(place, suffix, "belongs to another user");
 	if (!is_empty(fd) && !has_metadata(fd))
 		return in_the_way(place, suffix, "is not a recording of kymo's");
-	error = lock_earlier(place, suffix, fd);
+	error = lock_earlier(place, suffix, changes, fd);
 	if (!error && !is_called(place, name, &st)) /* moved before it was locked here */
 		error = in_the_way(place, suffix, "is being moved by another kymo process");
 	if (!error)
@@ -235,14 +253,14 @@ static struct kymo_error *open_earlier(const struct place *place, const char *na
 	return error;
 }
 
-/* What is at PATH and, if there is something, at PATH.old. */
-static struct kymo_error *look(const struct place *place, int *fd_ret, int *old_ret)
+/* What is at PATH and, if there is something, at PATH.old; to move and remove it, if `changes`. */
+static struct kymo_error *look(const struct place *place, bool changes, int *fd_ret, int *old_ret)
 {
-	struct kymo_error *error = open_earlier(place, place->name, "", fd_ret);
+	struct kymo_error *error = open_earlier(place, place->name, "", changes, fd_ret);
 	char foreign[NAME_MAX + 1] = "";
 
 	if (!error && *fd_ret >= 0)
-		error = open_earlier(place, place->old, ".old", old_ret);
+		error = open_earlier(place, place->old, ".old", changes, old_ret);
 	if (!error && *old_ret >= 0 && !for_each(*old_ret, is_regular_of_kymo, foreign))
 		error = kymo_error_create(
 			KYMO_ERROR_FAILED,
@@ -264,7 +282,7 @@ static struct kymo_error *remove_old(const struct place *place, int fd)
 static struct kymo_error *move_earlier(const struct place *place)
 {
 	kymo_cleanup_close int earlier = -1, old = -1;
-	struct kymo_error *error = look(place, &earlier, &old);
+	struct kymo_error *error = look(place, true, &earlier, &old);
 
 	if (!error && old >= 0)
 		error = remove_old(place, old);
@@ -297,6 +315,7 @@ static int open_new(const struct place *place)
 static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 {
 	struct stat st;
+	bool is_locked;
 	int fd;
 
 	if (mkdirat(place->parent, place->name, 0700))
@@ -309,10 +328,12 @@ static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 		close(fd);
 		return in_the_way(place, "", "is not the directory that kymo has just made");
 	}
-	if ((flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || fstat(fd, &st) ||
-	    !is_called(place, place->name, &st)) {
+	is_locked = lock(fd, true);
+	if (!is_locked || fstat(fd, &st) || !is_called(place, place->name, &st)) {
+		if (!is_locked && lock(fd, false) && !fstat(fd, &st)) /* nobody moves it */
+			remove_if_called(place, &st);
 		close(fd);
-		return in_the_way(place, "", "another kymo process records into it");
+		return in_the_way(place, "", "another kymo process has taken it");
 	}
 	*fd_ret = fd;
 	return NULL;
@@ -340,7 +361,7 @@ struct kymo_error *directory_check(const char *path)
 
 	if (error)
 		return error;
-	error = look(&place, &earlier, &old);
+	error = look(&place, false, &earlier, &old);
 	if (!error && faccessat(place.parent, ".", W_OK | X_OK, AT_EACCESS))
 		error = kymo_error_errno(errno, "cannot make the directory %s", path);
 	place_deinit(&place);

@@ -14,7 +14,7 @@
  *	5. The new directory is one that belongs to the effective user and is empty, opened without following a link.
  *	6. A recorder has its directory locked (flock) as long as it lives. A directory is moved or removed by the
  * process that has it locked, and only if the name still means it then. So of several recorders that begin at one
- * moment, no two believe that the name is theirs.
+ * moment, no two believe that the name is theirs. To look takes a shared lock, and what begins waits a moment for that.
  *
  * What remains for somebody who can exchange names in the parent: an empty directory of that name is removed in place
  * of the earlier one, or something that lay in the parent is renamed within it. Who can do that could have done it

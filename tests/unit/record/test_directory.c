@@ -1,5 +1,7 @@
-/* Recorders that begin at one moment in one directory: one of them has it, and no other believes that it does. */
+/* Recorders that begin in one directory, and processes that look at it: one has it, and no other believes that it does.
+ */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +20,7 @@
 #include "record/directory.h"
 
 #define RECORDERS 4
-#define ROUNDS 300
+#define ROUNDS 100
 
 static char scratch[] = "kymo-directory.XXXXXX";
 
@@ -127,6 +130,66 @@ static void write_file(int fd, const char *name)
 	close(file);
 }
 
+static void processes_that_only_look_do_not_refuse_each_other(void **state)
+{
+	struct kymo_error *error;
+	int fd = make("looked-at");
+
+	assert_int_equal(flock(fd, LOCK_UN), 0);
+	assert_int_equal(flock(fd, LOCK_SH), 0);
+	error = directory_check("looked-at");
+	assert_null(error);
+	close(fd);
+}
+
+static void a_directory_that_is_recorded_into_is_refused(void **state)
+{
+	struct kymo_error *error;
+	int fd = make("recorded"), other = -1;
+
+	error = directory_check("recorded");
+	assert_non_null(error);
+	assert_non_null(strstr(error->message, "records into it"));
+	kymo_error_destroy(error);
+	error = directory_make("recorded", &other);
+	assert_non_null(error);
+	kymo_error_destroy(error);
+	assert_int_equal(other, -1);
+	close(fd);
+}
+
+static void *unlock_soon(void *data)
+{
+	const int *fd = data;
+
+	usleep(10000);
+	flock(*fd, LOCK_UN);
+	return NULL;
+}
+
+/* Often: the one that looks may be kept from going on for long. */
+static void a_recorder_waits_for_a_process_that_only_looks(void **state)
+{
+	struct kymo_error *error;
+	int made = -1;
+
+	for (int i = 0; i < 50 && made < 0; i++) {
+		pthread_t thread;
+		int fd;
+
+		mkdir("waited-for", 0700);
+		fd = open("waited-for", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_int_equal(flock(fd, LOCK_SH), 0);
+		assert_int_equal(pthread_create(&thread, NULL, unlock_soon, &fd), 0);
+		error = directory_make("waited-for", &made);
+		kymo_error_destroy(error);
+		pthread_join(thread, NULL);
+		close(fd);
+	}
+	assert_true(made >= 0);
+	close(made);
+}
+
 static void a_failed_recording_is_discarded_by_its_descriptor(void **state)
 {
 	int fd = make("failed"), other;
@@ -163,6 +226,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_of_many_has_the_directory),
+		cmocka_unit_test(processes_that_only_look_do_not_refuse_each_other),
+		cmocka_unit_test(a_directory_that_is_recorded_into_is_refused),
+		cmocka_unit_test(a_recorder_waits_for_a_process_that_only_looks),
 		cmocka_unit_test(a_failed_recording_is_discarded_by_its_descriptor),
 	};
 
