@@ -182,7 +182,8 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	struct kymo_error *error = NULL;
 	size_t n = 1;
 
-	if (source->adopted ? kymo_adopted_is_muted(source->adopted) : kymo_probes_are_muted(source->probes))
+	if (source->n_rings &&
+	    (source->adopted ? kymo_adopted_is_muted(source->adopted) : kymo_probes_are_muted(source->probes)))
 		recording_warn(recording,
 			       "process %d has made reading the time stamp counter a fault (strict seccomp, "
 			       "PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",

@@ -1,6 +1,8 @@
 """A process under a seccomp filter might be killed for a system call that is not its own: code is not put into it, and it runs on."""
+import signal
+
 import remains
-from kymotest import check, check_equal, record, report_json, start
+from kymotest import check, check_equal, record, report_json, start, start_record
 
 # A filter that allows everything, in the thread that installs it: kymo cannot know that.
 PROGRAM = '''
@@ -66,7 +68,7 @@ if child == 0:
     libc._exit(7)
 libc.waitpid(child, ctypes.byref(status), 0)
 libc.prctl(26, 1, 0, 0, 0)
-print(status.value >> 8, status.value & 127)
+print(status.value >> 8, status.value & 127, flush=True)
 '''
 
 
@@ -75,3 +77,14 @@ def test_a_child_of_a_process_that_may_not_read_the_counter_does_not_read_it_eit
     check_equal(result.out, '7 0\n', 'how the child ended')
     check('has made reading the time stamp counter a fault' in result.err, 'it is told', result)
     check_equal(report_json()['events'], 100, 'what was recorded before')
+
+
+def test_that_reading_the_counter_became_a_fault_is_told_once():
+    process = start('/usr/bin/python3', '-c', "print('ready', flush=True); input()" + MUTING + "input()")
+    process.wait_for('^ready$')
+    recorder = start_record(process.pid, '-p', 'libc:getppid')
+    process.send('\n')
+    process.wait_for('^7 0$')
+    result = recorder.end(signal.SIGINT).ok()
+    check_equal(result.err.count('has made reading the time stamp counter a fault'), 1, 'how often it is told')
+    process.end(input='\n').ok()
