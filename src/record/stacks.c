@@ -26,7 +26,9 @@ struct stacking {
 	struct stacks_written written;
 	uint8_t *room; /* a packet */
 	size_t room_size;
-	uint64_t n, n_without; /* stacks, and those for which there was no room */
+	uint64_t n;         /* stacks */
+	uint64_t n_without; /* … for which there was no room */
+	uint64_t n_unknown; /* … of whose process nothing is known, as memory was out */
 };
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -129,7 +131,14 @@ void stacks_tell(struct recording *recording)
 {
 	const struct stacking *stacking = recording->stacking;
 
-	if (stacking && stacking->n_without)
+	if (!stacking)
+		return;
+	if (stacking->n_unknown)
+		recording_warn(recording,
+			       "%" PRIu64 " stacks of %" PRIu64
+			       " have no frames: memory was out when their processes were looked at",
+			       stacking->n_unknown, stacking->n);
+	if (stacking->n_without)
 		recording_warn(recording,
 			       "%" PRIu64 " stacks of %" PRIu64
 			       " were not kept: the recording has %u different frames, "
@@ -256,7 +265,7 @@ static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const s
 }
 
 /* The number of the innermost frame; 0 where there is no room for it, or nothing is known. */
-static uint32_t unwind(struct recording *recording, struct source *source, struct copy *copy)
+static uint32_t unwind(struct recording *recording, struct source *source, struct copy *copy, bool *is_known_ret)
 {
 	struct stacking *stacking = recording->stacking;
 	const size_t depth = recording->options->stack_depth;
@@ -272,6 +281,7 @@ static uint32_t unwind(struct recording *recording, struct source *source, struc
 	size_t n = kymo_stacks_take(stacking->stacks, &thread, frames);
 	uint32_t number = 0;
 
+	*is_known_ret = n;
 	if (!n)
 		return 0;
 	if (depth && n > depth)
@@ -314,6 +324,7 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 	const uint32_t at = head + pointer;
 	struct copy copy = { .size = 0 };
 	uint64_t stack_pointer = 0;
+	bool is_known;
 	uint32_t number;
 	uint16_t size;
 
@@ -326,9 +337,10 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 	memcpy(&copy.head, record + at + sizeof(size), sizeof(copy.head));
 	copy.bytes = record + at + sizeof(size) + sizeof(copy.head);
 	copy.size = size - sizeof(copy.head);
-	number = unwind(recording, source, &copy);
+	number = unwind(recording, source, &copy, &is_known);
 	recording->stacking->n++;
-	recording->stacking->n_without += !number;
+	recording->stacking->n_without += !number && is_known;
+	recording->stacking->n_unknown += !is_known;
 	memmove(to, record, head);
 	memcpy(to + head, &number, sizeof(number));
 	memcpy(to + head + sizeof(number), &stack_pointer, pointer);
