@@ -9,7 +9,6 @@ what it expects with these, and is cleaned up after whatever happens.
 """
 import collections
 import contextlib
-import difflib
 import json
 import os
 import pty
@@ -124,6 +123,7 @@ def check_same(actual, expected, what='text'):
     """Texts or lists of lines; a failure shows the whole difference."""
     actual, expected = ([*map(str, text)] if not isinstance(text, str) else text.splitlines() for text in (actual, expected))
     if actual != expected:
+        import difflib  # not at each start
         fail(f'{what} differs:\n' + '\n'.join(difflib.unified_diff(expected, actual, 'expected', 'actual', lineterm='', n=10)))
 
 
