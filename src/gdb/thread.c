@@ -9,6 +9,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
+enum { AUXV_MAX = 4096 };
+
 struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid)
 {
 	for (size_t i = 0; i < gdb->processes.n; i++)
@@ -106,14 +108,22 @@ void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread)
 	}
 }
 
+/* By the kernel's own list: the file may be one whose opening waits, for a file system or a scanner. */
 bool gdb_is_narrow(pid_t pid)
 {
-	unsigned char ident[EI_NIDENT];
-	kymo_cleanup_close int fd = -1;
+	kymo_cleanup_free char *bytes = NULL;
 	char path[64];
+	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && !kymo_pread_all(fd, ident, sizeof(ident), 0) && !memcmp(ident, ELFMAG, SELFMAG) &&
-	       ident[EI_CLASS] == ELFCLASS32;
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	if (kymo_read_file(AT_FDCWD, path, AUXV_MAX, &bytes, &size))
+		return false;
+	for (size_t at = 0; at + sizeof(Elf32_auxv_t) <= size; at += sizeof(Elf32_auxv_t)) {
+		Elf32_auxv_t entry;
+
+		memcpy(&entry, bytes + at, sizeof(entry));
+		if (entry.a_type == AT_PHENT && entry.a_un.a_val == sizeof(Elf32_Phdr))
+			return true;
+	}
+	return false;
 }

@@ -29,7 +29,8 @@ void gdb_put_id(const struct kymo_gdb *gdb, struct gdb_text *text, pid_t pid, pi
 /* It is no thread of the stub any more. Its struct goes with the engine. */
 void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread);
 
-/* Whether it executes a 32-bit program, which clients can't be told of: the target description is another. */
+/* Whether it executes a 32-bit program, which clients can't be told of: the target description is another. Opens no
+ * file but /proc/PID/auxv, so it does not wait. */
 bool gdb_is_narrow(pid_t pid);
 
 #endif

@@ -1,12 +1,14 @@
 """No event is lost, and no thread stands for nobody: by a client that speaks the protocol by hand."""
 import os
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
 
 from debugging import Client, address_of, advances, build, gdb, listen, loop, offer, packet, send_to_thread, state_of, thread_of, threads_of
 from kymotest import check, check_equal, check_untraced, eventually, skip, timeout
+from held_files import HeldFile
 import debug_registers
 
 USR1 = '1e'  # gdb's number of SIGUSR1
@@ -264,3 +266,29 @@ def test_gdb_runs_the_program_of_the_command_line_again(tmp):
     out = gdb(f'target extended-remote :{port}', 'run', 'run', 'monitor exit').ok().out
     check_equal(out.count('exited with code 05'), 2, f'runs in {out}')
     server.end().ok()
+
+
+def test_the_file_of_a_program_is_not_opened(tmp):
+    """Its file system may not answer: the hub has other processes, too."""
+    build(tmp)
+    shutil.copy('app', 'again')
+    server, port = listen(':0', '/bin/sh', '-c', 'exec ./again loop')
+    launched_pid = int(re.search(r'; pid = (\d+)$', server.err, re.MULTILINE).group(1))
+    held = HeldFile('again', lambda pid: pid != launched_pid)
+    client = Client(port)
+    client.begin()
+    client.send(packet('vCont;c'))
+    server.wait_for('^ready$')
+    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    client.send(packet('k'))
+    client.close()
+    server.end()
+    process = loop(tmp)
+    held_too = HeldFile('app', lambda pid: True)
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    check_equal(client.begin()[:3], 'T05', 'why it stands')
+    client.close()
+    stub.end().ok()
+    check_equal(held.opened_by + held_too.opened_by, [], 'processes that have opened a file')
+    advances(process)
