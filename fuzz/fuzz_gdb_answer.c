@@ -1,6 +1,7 @@
 /*
  * Any bytes as the packets of a client, one a line, for the handlers of the debugger stub. The stub has two processes
- * with three threads; the hub below it is made of an array. Files can't be opened, so that nothing is hurt.
+ * with three threads; the hub below it is made of an array. Files can't be opened, so that nothing is hurt; and the
+ * processes of the machine are not listed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -217,7 +218,7 @@ static void stop(struct kymo_gdb *gdb, struct gdb_text *reply)
 
 static bool is_harmless(const char *packet, size_t n)
 {
-	static const char *const harmful[] = { "vFile:open", "vFile:unlink", "vFile:setfs", "vAttach" };
+	static const char *const harmful[] = { "vFile:open", "vFile:unlink", "vFile:setfs", "vAttach", "qXfer:osdata" };
 
 	for (size_t i = 0; i < sizeof(harmful) / sizeof(harmful[0]); i++)
 		if (n >= strlen(harmful[i]) && !memcmp(packet, harmful[i], strlen(harmful[i])))

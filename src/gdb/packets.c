@@ -132,6 +132,7 @@ static const struct packet {
 	{ "QEnvironmentUnset:", gdb_unset_variable, ON_HUB },
 	{ "QEnvironmentReset", gdb_reset_variables, IS_WHOLE },
 	{ "QSetWorkingDir:", gdb_set_folder, ON_HUB },
+	{ "qXfer:osdata:", gdb_transfer_osdata, ON_MAIN },
 	{ "qXfer:", gdb_transfer, ON_HUB },
 	{ "qSearch:memory:", gdb_search_memory, ON_MAIN },
 	{ "qCRC:", gdb_sum_memory, ON_MAIN },

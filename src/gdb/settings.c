@@ -233,6 +233,6 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 			"QPassSignals+;QProgramSignals+;QDisableRandomization+;QStartupWithShell+;"
 			"QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
 			"qXfer:features:read+;qXfer:auxv:read+;qXfer:libraries-svr4:read+;qXfer:exec-file:read+;"
-			"qXfer:threads:read+;qXfer:siginfo:read+;qXfer:siginfo:write+",
+			"qXfer:threads:read+;qXfer:siginfo:read+;qXfer:siginfo:write+;qXfer:osdata:read+",
 			GDB_PACKET_MAX - 1);
 }

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "gdb/libraries.h"
+#include "gdb/osdata.h"
 #include "gdb/packet.h"
 #include "gdb/registers.h"
 #include "gdb/thread.h"
@@ -99,6 +100,12 @@ static bool make_siginfo(struct kymo_gdb *gdb, struct gdb_words *annex, struct g
 	return true;
 }
 
+static bool make_osdata(struct kymo_gdb *gdb, struct gdb_words *annex, struct gdb_text *document)
+{
+	gdb_list_osdata(annex, document);
+	return true;
+}
+
 static const struct {
 	const char *name;
 	make_t make;
@@ -127,13 +134,14 @@ static void put_part(const struct gdb_text *document, uint64_t offset, uint64_t 
 	gdb_packet_escape(reply, document->items + (left ? offset : 0), n);
 }
 
-/* A document that is read in parts is made once, when its beginning is asked for. */
-static void read_object(struct kymo_gdb *gdb, struct gdb_words *object, make_t make, struct gdb_words *annex,
-			uint64_t offset, uint64_t size, struct gdb_text *reply)
+/* A document that is read in parts is made once, when its beginning is asked for. It is known by what the packet has
+ * from `name` to the end of the annex. */
+static void read_document(struct kymo_gdb *gdb, const char *name, make_t make, struct gdb_words *annex, uint64_t offset,
+			  uint64_t size, struct gdb_text *reply)
 {
-	const size_t n = (size_t)(annex->end - object->at);
+	const size_t n = (size_t)(annex->end - name);
 	const bool is_known = n < sizeof(gdb->document_name) && strlen(gdb->document_name) == n &&
-			      !memcmp(gdb->document_name, object->at, n);
+			      !memcmp(gdb->document_name, name, n);
 
 	if (!offset || !is_known) {
 		gdb_text_clear(&gdb->document);
@@ -143,11 +151,25 @@ static void read_object(struct kymo_gdb *gdb, struct gdb_words *object, make_t m
 			return;
 		}
 		if (n < sizeof(gdb->document_name)) {
-			memcpy(gdb->document_name, object->at, n);
+			memcpy(gdb->document_name, name, n);
 			gdb->document_name[n] = '\0';
 		}
 	}
 	put_part(&gdb->document, offset, size, reply);
+}
+
+/* "annex:offset,size". */
+static void read_object(struct kymo_gdb *gdb, const char *name, make_t make, struct gdb_words *words,
+			struct gdb_text *reply)
+{
+	struct gdb_words annex = gdb_take_until(words, ':');
+	uint64_t offset, size;
+
+	if (gdb_take_number(words, &offset) && gdb_take_char(words, ',') && gdb_take_number(words, &size) &&
+	    gdb_words_are_over(words))
+		read_document(gdb, name, make, &annex, offset, size, reply);
+	else
+		gdb_text_put(reply, "E00");
 }
 
 /* Of the signal that the thread stands before, for when it goes on with it. */
@@ -171,22 +193,22 @@ static void write_siginfo(struct kymo_gdb *gdb, struct gdb_words *words, struct 
 
 void gdb_transfer(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct gdb_words object = gdb_take_until(words, ':'), annex;
+	struct gdb_words object = gdb_take_until(words, ':');
 	const bool is_read = gdb_take_text(words, "read:");
 	make_t make = find(&object);
-	uint64_t offset, size;
 
 	if (!is_read && gdb_take_text(words, "write:") && make == make_siginfo) {
 		gdb_take_until(words, ':'); /* no annex */
 		write_siginfo(gdb, words, reply);
-		return;
+	} else if (is_read && make) {
+		read_object(gdb, object.at, make, words, reply);
 	}
-	if (!is_read || !make)
-		return;
-	annex = gdb_take_until(words, ':');
-	if (gdb_take_number(words, &offset) && gdb_take_char(words, ',') && gdb_take_number(words, &size) &&
-	    gdb_words_are_over(words))
-		read_object(gdb, &object, make, &annex, offset, size, reply);
-	else
-		gdb_text_put(reply, "E00");
+}
+
+void gdb_transfer_osdata(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	const char *name = words->at;
+
+	if (gdb_take_text(words, "read:"))
+		read_object(gdb, name, make_osdata, words, reply);
 }

@@ -183,9 +183,9 @@ def start_gdb(*commands):
     return start(program('gdb'), '-nx', '-q', *words_of(commands), './app', env=ENVIRONMENT)
 
 
-def listen(*words, options=('--once',)):
-    """kymo-gdbserver on a port of its own choice; the process, and the port."""
-    server = start(SERVER, *options, *words)
+def listen(*words, options=('--once',), server=SERVER):
+    """kymo-gdbserver, or another server, on a port of its own choice; the process, and the port."""
+    server = start(server, *options, *words)
     return server, int(server.wait_for(r'^Listening on port (\d+)$', 1).group(1))
 
 
