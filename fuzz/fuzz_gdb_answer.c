@@ -38,7 +38,7 @@ static int control(struct kymo_engine *engine, enum kymo_action action)
 
 static int get_registers(struct kymo_engine *engine, struct user_regs_struct *ret)
 {
-	memset(ret, 0, sizeof(*ret));
+	*ret = (struct user_regs_struct){ .fs_base = MEMORY_AT };
 	return 0;
 }
 
@@ -182,6 +182,9 @@ static void begin(struct kymo_gdb *gdb)
 	a = gdb_add_process(gdb, 0x40000001);
 	b = gdb_add_process(gdb, 0x40000002);
 	check(a && b);
+	for (size_t i = 0; i < GDB_SYMBOLS; i++)
+		a->symbols[i] = MEMORY_AT + 16 * i;
+	a->n_symbols = GDB_SYMBOLS;
 	add_thread(gdb, a, 0x40000001);
 	add_thread(gdb, a, 0x40000003);
 	add_thread(gdb, b, 0x40000002);

@@ -225,6 +225,8 @@ static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_rep
 		return KYMO_ACTION_RESUME;
 	}
 	process->is_launched = maker->process->is_launched;
+	memcpy(process->symbols, maker->process->symbols, sizeof(process->symbols));
+	process->n_symbols = maker->process->n_symbols;
 	thread->is_asked = thread->is_untold = true;
 	kymo_engine_control(thread->engine, KYMO_ACTION_STOP);
 	gdb_note(maker, &event);
@@ -253,6 +255,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	thread->tid = kymo_engine_tid(engine);
 	process->is_narrow = gdb_is_narrow(process->pid);
 	gdb_forget_breakpoints(thread);
+	process->n_symbols = 0;
 	if (process->execs_left || (!is_start && (!thread->gdb->is_client || !thread->gdb->has_execs)))
 		return KYMO_ACTION_RESUME;
 	thread->event =

@@ -17,6 +17,7 @@
 #include "gdb/settings.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
+#include "gdb/tls.h"
 #include "gdb/xfer.h"
 #include "hub/hub.h"
 
@@ -51,12 +52,6 @@ static void end_acks(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 static void tell_actions(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	gdb_text_put(reply, "vCont;c;C;s;S;t;r");
-}
-
-/* Symbols are the client's own. */
-static void take_symbols(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
-{
-	gdb_text_put(reply, "OK");
 }
 
 static void put_hex(struct gdb_text *reply, const char *text)
@@ -141,7 +136,8 @@ static const struct packet {
 	{ "qThreadExtraInfo,", gdb_thread_name, ON_HUB },
 	{ "qAttached", gdb_was_attached, ON_HUB },
 	{ "qC", gdb_current_thread, IS_WHOLE },
-	{ "qSymbol:", take_symbols, ON_HUB },
+	{ "qSymbol:", gdb_take_symbol, ON_HUB },
+	{ "qGetTLSAddr:", gdb_find_tls, ON_HUB },
 	{ "qRcmd,", take_command, ON_HUB },
 	{ "vCont?", tell_actions, IS_WHOLE },
 	{ "vCont;", gdb_continue_as_told, RESUMES },

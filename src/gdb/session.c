@@ -44,6 +44,8 @@ static void begin(void *data)
 	gdb->has_multiprocess = gdb->has_forks = gdb->has_vforks = gdb->has_execs = false;
 	gdb->has_no_resumed = gdb->has_swbreak = gdb->has_hwbreak = false;
 	gdb->general = gdb->running = (struct gdb_id){ 0, 0 };
+	for (size_t i = 0; i < gdb->processes.n; i++)
+		gdb->processes.items[i]->n_symbols = 0;
 	gdb_stop_all(gdb);
 }
 

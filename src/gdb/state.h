@@ -46,6 +46,8 @@ struct gdb_break {
 	size_t size;
 };
 
+enum { GDB_SYMBOLS = 14 };
+
 struct gdb_process {
 	pid_t pid;
 	bool is_launched;        /* by the stub, or forked from one that was */
@@ -57,6 +59,8 @@ struct gdb_process {
 	bool is_narrow; /* it executes a 32-bit program, in which nothing is inserted */
 	bool catches_calls, catches_all_calls;
 	KYMO_VEC(uint64_t) calls;
+	uint64_t symbols[GDB_SYMBOLS]; /* of its C library, as the client has told them: tls.c */
+	size_t n_symbols;
 };
 
 struct gdb_watch {
