@@ -9,12 +9,10 @@
 
 #include "arch/registers.h"
 #include "fuzz.h"
-#include "gdb/begin.h"
 #include "gdb/files.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
 #include "gdb/run.h"
-#include "gdb/settings.h"
 #include "gdb/thread.h"
 #include "hub/engine.h"
 #include "hub/ops.h"
@@ -195,17 +193,7 @@ static void end(struct kymo_gdb *gdb)
 {
 	while (gdb->threads.n)
 		gdb_forget_thread(gdb, gdb->threads.items[0]);
-	while (gdb->processes.n)
-		gdb_drop_process(gdb, gdb->processes.items[0]);
-	kymo_vec_deinit(&gdb->processes);
-	kymo_vec_deinit(&gdb->threads);
-	kymo_vec_deinit(&gdb->ends);
-	kymo_vec_deinit(&gdb->children);
-	gdb_free_environment(gdb);
-	gdb_free_argv(gdb);
-	gdb_close_files(gdb);
-	gdb_text_deinit(&gdb->document);
-	free(gdb->registers);
+	gdb_free_state(gdb);
 }
 
 /* They stop, by ^C. */

@@ -15,16 +15,13 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "gdb/begin.h"
 #include "gdb/end.h"
 #include "gdb/files.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
 #include "gdb/run.h"
 #include "gdb/session.h"
-#include "gdb/settings.h"
 #include "gdb/state.h"
-#include "gdb/thread.h"
 #include "hub/hub.h"
 #include "proc/proc.h"
 
@@ -69,17 +66,7 @@ void kymo_gdb_destroy(struct kymo_gdb *gdb)
 		return;
 	gdb_leave(gdb, 0);
 	kymo_hub_destroy(gdb->hub);
-	while (gdb->processes.n)
-		gdb_drop_process(gdb, gdb->processes.items[0]);
-	kymo_vec_deinit(&gdb->processes);
-	kymo_vec_deinit(&gdb->threads);
-	kymo_vec_deinit(&gdb->ends);
-	kymo_vec_deinit(&gdb->children);
-	gdb_free_environment(gdb);
-	gdb_free_argv(gdb);
-	gdb_close_files(gdb);
-	gdb_text_deinit(&gdb->document);
-	free(gdb->registers);
+	gdb_free_state(gdb);
 	close(gdb->wake);
 	free(gdb);
 }
@@ -207,7 +194,7 @@ static void take(struct connection *connection, const char *bytes, size_t n)
 			if (connection->is_running)
 				kymo_hub_run(connection->gdb->hub, interrupt, connection->gdb);
 			break;
-		case GDB_INPUT_NOISE: /* who begins so is a browser, or somebody who looks for open ports */
+		case GDB_INPUT_NOISE: /* from a browser, or from a scanner of ports */
 			connection->is_lost |= !connection->has_begun;
 			break;
 		case GDB_INPUT_ACK:

@@ -137,4 +137,7 @@ struct kymo_gdb {
 	char document_name[64];
 };
 
+/* Free what the struct has, but not itself, its hub and its eventfd. Its threads have been forgotten before. */
+void gdb_free_state(struct kymo_gdb *gdb);
+
 #endif
