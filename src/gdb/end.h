@@ -13,8 +13,8 @@ void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 /* Kill what the stub has launched, for it to be launched again. */
 void gdb_kill_launched(struct kymo_gdb *gdb);
 
-/* Let go of all processes, or of one. Their threads run as they were when they have stopped once more, which nobody
- * waits for here. */
+/* Let go of all processes, or of one. Their threads stop once more, and then run as they were. This function does not
+ * wait for that. */
 void gdb_leave(struct kymo_gdb *gdb, pid_t pid);
 
 /* Tell the hub that the ends of launched processes are known. */

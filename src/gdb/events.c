@@ -284,7 +284,7 @@ static void note_end(struct kymo_gdb *gdb, const struct gdb_end *end)
 	gdb_wake(gdb);
 }
 
-/* The thread's fork has not been told, and never is: its child stands for nobody. NULL: there is none. */
+/* The thread's fork has not been told, and never is: the client never asks for its child. NULL: there is none. */
 static struct gdb_process *take_untold_of(struct gdb_thread *thread)
 {
 	if (!thread->is_pending || (thread->event.kind != GDB_EVENT_FORK && thread->event.kind != GDB_EVENT_VFORK))

@@ -14,7 +14,8 @@ int gdb_follow_process(struct kymo_gdb *gdb, struct gdb_process *process, pid_t 
 void gdb_set_mask(struct gdb_thread *thread);
 
 /* Let go of a process, and of forked children that the client was not told of: breakpoints go with the engines. The
- * references of the engines go to the caller, who puts them, and may wait by them before; none where memory is out. */
+ * references of the engines go to the caller. It puts them, and may wait by them before. There are none where memory is
+ * out. */
 struct gdb_engines {
 	struct kymo_engine **items;
 	size_t n, cap;

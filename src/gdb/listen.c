@@ -34,7 +34,7 @@ void kymo_gdb_socket_deinit(struct kymo_gdb_socket *socket)
 
 /* ---- a Unix socket --------------------------------------------------------------------------- */
 
-/* A directory that is this user's and that nobody else may change. /tmp lets nobody rename what is another's. */
+/* A directory that this user owns and no other user may change. In /tmp, only the owner of a file may rename it. */
 static bool is_ours(const char *path)
 {
 	kymo_cleanup_close int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -43,8 +43,8 @@ static bool is_ours(const char *path)
 	return fd >= 0 && !fstat(fd, &info) && info.st_uid == geteuid() && !(info.st_mode & 022);
 }
 
-/* In the directory itself, whatever its path leads to meanwhile. It lets nobody else in, so no one connects before the
- * mode is set. */
+/* In the directory itself, whatever its path leads to meanwhile. No other user may enter it, so none connects before
+ * the mode is set. */
 static int bind_unix(int fd, const char *folder)
 {
 	kymo_cleanup_close int directory = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -45,7 +45,7 @@ size_t gdb_packet_fitting(const void *bytes, size_t n, size_t room);
 /* Append a whole packet with this data, which has its escapes already; runs are shortened. */
 void gdb_packet_frame(struct gdb_text *text, const char *data, size_t n);
 
-/* Undo run lengths of data, for who reads what this side has written. False: they are wrong. */
+/* Undo run lengths of data, for readers of what this side has written. False: they are wrong. */
 bool gdb_packet_expand(struct gdb_text *text, const char *data, size_t n);
 
 #endif

@@ -35,8 +35,8 @@ enum kymo_gdb_end {
 
 /*
  * Serve one client, which writes to `in` and reads from `out`, until it is gone; or until `wake` can be read. Its first
- * packet stops all threads; who sends anything else before is no client. Breakpoints are out then, and threads that run
- * have no more stops. What was attached to runs on; what was launched stays as it is.
+ * packet stops all threads. A peer that sends anything else before is no client. Breakpoints are out then, and threads
+ * that run have no more stops. What was attached to runs on; what was launched stays as it is.
  */
 enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake);
 
