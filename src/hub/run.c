@@ -216,6 +216,9 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	bool traces_calls = wants_all_calls(task);
 	long request = traces_calls || owes_exit(task) ? PTRACE_SYSCALL : PTRACE_CONT;
 	int signal = task->stop == STOP_SIGNAL ? task->signal : 0;
+	/* The call is over at once, and so it reports before its program has executed an instruction, however late this
+	 * thread runs next. */
+	const bool is_at_once = wish <= KYMO_ACTION_REPORT && task->stop == STOP_EVENT && !wants_step;
 
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, false);
@@ -234,13 +237,15 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 			return; /* another stop has come, which serves what is wanted */
 		if (wants_step)
 			request = step_request(task, wish == KYMO_ACTION_BLOCKSTEP);
+		if (is_at_once)
+			hub_interrupt(hub, task);
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
 		task->makes_call_again &= request == PTRACE_SYSCALL;
 		if (task->makes_call_again)
 			hub_expect(hub, task);
 	}
-	if (wish <= KYMO_ACTION_REPORT)
+	if (wish <= KYMO_ACTION_REPORT && !is_at_once)
 		hub_interrupt(hub, task);
 }
 

@@ -1,6 +1,8 @@
 """gdb does its work through kymo-gdbserver: everything that one does in a session with a program that it starts."""
+import re
+
 from debugging import build, by_stdio
-from kymotest import check, check_equal, check_matches, skip
+from kymotest import check, check_equal, check_matches, skip, timeout
 import debug_registers
 
 
@@ -115,6 +117,16 @@ def test_vfork_and_exec_are_told(tmp):
     check_matches(executed, r"^Catchpoint 1 \(exec'd .*/app\)")
     check_matches(executed, r'Breakpoint 2, work \(n=5')
     check_matches(executed, r'exited with code 05')
+
+
+@timeout(180)
+def test_an_exec_is_told_before_the_first_instruction(tmp):
+    """However busy the machine is."""
+    build(tmp)
+    for _ in range(10):
+        out = by_stdio('./app exec', 'print $pc', 'catch exec', 'continue', 'print $pc', 'kill').ok().out
+        first, second = re.findall(r'^\$\d = (.*)$', out, re.MULTILINE)
+        check_equal(second, first, 'where it stands')
 
 
 def test_system_calls_are_caught(tmp):
