@@ -123,7 +123,7 @@ static bool add_fields(const struct lib_marker *marker, struct kymo_ctf_event *e
 	if (!event->fields)
 		return false;
 	for (size_t i = 0; i < fields.n; i++) {
-		event->fields[i] = (struct kymo_ctf_field){ strdup(fields.names[i]), fields.types[i] };
+		event->fields[i] = (struct kymo_ctf_field){ .name = strdup(fields.names[i]), .type = fields.types[i] };
 		event->n_fields++;
 		if (!event->fields[i].name)
 			return false;

@@ -13,11 +13,17 @@ const char *kymo_aggr_kind_name(enum kymo_aggr_kind kind)
 	return names[kind];
 }
 
+static void deinit_word(struct kymo_aggr_word *word)
+{
+	free(word->text);
+	kymo_naming_release(word->naming);
+}
+
 void kymo_aggr_deinit(struct kymo_aggr *aggr)
 {
 	for (size_t i = 0; i < KYMO_AGGR_KEYS_MAX; i++)
-		free(aggr->keys[i].text);
-	free(aggr->value.text);
+		deinit_word(&aggr->keys[i]);
+	deinit_word(&aggr->value);
 	free(aggr->probe);
 	*aggr = (struct kymo_aggr){ .n_keys = 0 };
 }

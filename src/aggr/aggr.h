@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/naming.h"
 #include "wire/types.h"
 
 #define KYMO_AGGR_KEYS_MAX 4
@@ -49,10 +50,11 @@ enum kymo_aggr_what {
 /* A key, or what is added up. */
 struct kymo_aggr_word {
 	enum kymo_aggr_what what;
-	char *text;          /* the user's */
-	bool is_of_return;   /* VALUE: the record of the return has it, not that of the entry or hit */
-	uint8_t argument;    /* VALUE: its place in that record */
-	enum kymo_type type; /* of its values; KYMO_TYPE_STRING of COMM and PROBE, KYMO_TYPE_U32 of STACK */
+	char *text;                 /* the user's */
+	bool is_of_return;          /* VALUE: the record of the return has it, not that of the entry or hit */
+	uint8_t argument;           /* VALUE: its place in that record */
+	enum kymo_type type;        /* of its values; KYMO_TYPE_STRING of COMM and PROBE, KYMO_TYPE_U32 of STACK */
+	struct kymo_naming *naming; /* of VALUE; or NULL */
 };
 
 /* An aggregation that is asked for. Hits are those of probes by number (struct kymo_spec). */

@@ -154,7 +154,8 @@ static inline void kymo_input_decode(struct input *input, const struct layout *l
 
 			memcpy(&length, at, sizeof(length));
 			ret->values[i] = (uintptr_t)at;
-			at += sizeof(length) + length;
+			at += sizeof(length) +
+			      (size_t)length * kymo_type_size(kymo_element_type(layout->event->fields[i].array_of));
 			continue;
 		}
 		ret->values[i] = kymo_input_value(at, layout->types[i]);

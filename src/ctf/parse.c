@@ -288,14 +288,14 @@ static bool parse_site(struct parser *p, struct kymo_ctf_event *event)
 	return err ? fail_at(p, line, "the event's uri is malformed") : expect(p, ";");
 }
 
-/* `x8 _NAME` was the beginning of bytes, if their length stands right before: both are one field. */
+/* `TYPE _NAME` was the beginning of bytes or an array, if their length stands right before: both are one field. */
 static bool join_bytes(struct parser *p, struct kymo_ctf_event *event)
 {
 	struct kymo_ctf_field *bytes = &event->fields[event->n_fields - 1], *length = bytes - 1;
 	size_t n = strlen(bytes->name);
 	kymo_cleanup_free char *name = NULL;
 
-	if (event->n_fields < 2 || bytes->type != KYMO_TYPE_X8 || length->type != KYMO_TYPE_U16 ||
+	if (event->n_fields < 2 || !kymo_type_is_integer(bytes->type) || length->type != KYMO_TYPE_U16 ||
 	    strncmp(length->name, bytes->name, n) || strcmp(length->name + n, "_length"))
 		return fail_expected(p, ";", 1);
 	if (!expect(p, "[") || !take_name(p, 1, &name))
@@ -303,32 +303,125 @@ static bool join_bytes(struct parser *p, struct kymo_ctf_event *event)
 	if (strcmp(name, length->name))
 		return fail_at(p, p->now.line, "the length of '%.40s' is not the field before it", bytes->name);
 	free(length->name);
-	*length = (struct kymo_ctf_field){ bytes->name, KYMO_TYPE_BYTES };
+	kymo_naming_release(length->naming);
+	*length = (struct kymo_ctf_field){
+		.name = bytes->name,
+		.type = KYMO_TYPE_BYTES,
+		.naming = bytes->naming,
+		.array_of = bytes->type == KYMO_TYPE_X8 ? 0 : KYMO_ARRAY_OF(bytes->type),
+	};
 	event->n_fields--;
 	*bytes = (struct kymo_ctf_field){ 0 };
 	return expect(p, "];");
 }
 
-static bool parse_field(struct parser *p, struct kymo_ctf_event *event)
+/* The type at the token, which stays there. */
+static bool see_type(struct parser *p, int *ret)
 {
-	struct kymo_ctf_field *field = &event->fields[event->n_fields];
-	int type = -1;
-
+	*ret = -1;
 	if (p->now.kind == TOKEN_NAME && p->now.size < 8)
-		type = kymo_type_parse_any(p->now.text, (uint32_t)p->now.size);
-	if (type < 0 || type == KYMO_TYPE_BYTES || (type == KYMO_TYPE_F64 && !p->has_f64))
+		*ret = kymo_type_parse_any(p->now.text, (uint32_t)p->now.size);
+	if (*ret < 0 || *ret == KYMO_TYPE_BYTES || (*ret == KYMO_TYPE_F64 && !p->has_f64))
 		return fail_expected(p, "type", 4);
+	return true;
+}
+
+/* "NAME" = VALUE */
+static bool parse_value_name(struct parser *p, enum kymo_type type, struct kymo_naming *naming)
+{
+	kymo_cleanup_free char *name = NULL;
+	const unsigned int line = p->now.line;
+	bool is_negative;
+	uint64_t value;
+	int err;
+
+	if (!take_string(p, &name) || !expect(p, "="))
+		return false;
+	is_negative = at_mark(p, "-");
+	if (is_negative && (!kymo_type_is_signed(type) || !advance(p)))
+		return p->error ? false : fail_expected(p, "number", 6);
+	if (!take_number(p, is_negative ? (uint64_t)INT64_MAX + 1 : UINT64_MAX, &value))
+		return false;
+	err = kymo_naming_add(naming, name, strlen(name), (int64_t)(is_negative ? 0 - value : value));
+	if (err == -ENOMEM)
+		return no_memory(p);
+	return !err || fail_at(p, line, "an enumeration has an empty name, or more than %d", KYMO_NAMING_NAMES_MAX);
+}
+
+/* All of it but its last token. */
+static bool parse_enumeration(struct parser *p, struct kymo_ctf_field *field, int *type_ret)
+{
+	if (!expect(p, "enum :") || !see_type(p, type_ret))
+		return false;
+	if (!kymo_type_is_integer((enum kymo_type) * type_ret))
+		return fail_expected(p, "integer", 7);
+	field->naming = kymo_naming_create();
+	if (!field->naming)
+		return no_memory(p);
+	if (!advance(p) || !expect(p, "{"))
+		return false;
+	while (parse_value_name(p, (enum kymo_type) * type_ret, field->naming))
+		if (!at_mark(p, ","))
+			return at_mark(p, "}") || fail_expected(p, "}", 1);
+		else if (!advance(p))
+			return false;
+	return false;
+}
+
+/* All of it but its last token. */
+static bool parse_character(struct parser *p, struct kymo_ctf_field *field, int *type_ret)
+{
+	bool is_signed;
+
+	if (!expect(p, "integer { size = 8; align = 8; signed ="))
+		return false;
+	is_signed = at_mark(p, "true");
+	if (!expect(p, is_signed ? "true" : "false") || !expect(p, "; byte_order = le; encoding = UTF8; base = 10;"))
+		return false;
+	*type_ret = is_signed ? KYMO_TYPE_S8 : KYMO_TYPE_U8;
+	field->naming = kymo_naming_characters();
+	return at_mark(p, "}") || fail_expected(p, "}", 1);
+}
+
+/* The type of a field, up to its last token. The naming is the field's, also where this fails. */
+static bool parse_type(struct parser *p, struct kymo_ctf_field *field, int *type_ret)
+{
+	if (at_mark(p, "enum"))
+		return parse_enumeration(p, field, type_ret);
+	if (at_mark(p, "integer"))
+		return parse_character(p, field, type_ret);
+	return see_type(p, type_ret);
+}
+
+/* "TYPE _NAME" */
+static bool parse_declaration(struct parser *p, const struct kymo_ctf_event *event, struct kymo_ctf_field *field)
+{
+	const struct kymo_ctf_field *before = event->n_fields ? &event->fields[event->n_fields - 1] : NULL;
+	int type;
+
+	if (!parse_type(p, field, &type))
+		return false;
 	if (event->n_fields >= KYMO_EVENT_MAX_ARGS &&
-	    (event->n_fields == MAX_FIELDS || type != KYMO_TYPE_X8 || field[-1].type != KYMO_TYPE_U16))
+	    (event->n_fields == MAX_FIELDS || !kymo_type_is_integer((enum kymo_type)type) ||
+	     before->type != KYMO_TYPE_U16))
 		return fail_at(p, p->now.line, "an event has more than %d fields", KYMO_EVENT_MAX_ARGS);
 	if (!advance(p))
 		return false;
 	if (p->now.kind != TOKEN_NAME || p->now.text[0] != '_')
 		return fail_expected(p, "_name", 5);
-	if (!take_name(p, 1, &field->name))
-		return false;
 	field->type = (enum kymo_type)type;
-	event->n_fields++;
+	return take_name(p, 1, &field->name);
+}
+
+static bool parse_field(struct parser *p, struct kymo_ctf_event *event)
+{
+	struct kymo_ctf_field field = { .name = NULL };
+
+	if (!parse_declaration(p, event, &field)) {
+		kymo_naming_release(field.naming);
+		return false;
+	}
+	event->fields[event->n_fields++] = field;
 	return at_mark(p, "[") ? join_bytes(p, event) : expect(p, ";");
 }
 

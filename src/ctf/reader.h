@@ -36,15 +36,25 @@ static inline uint64_t kymo_ctf_stack_pointer(const struct kymo_ctf_record *reco
 						: 0;
 }
 
-/* Value `i`, which is bytes. */
+/* Value `i`, which is bytes, as that or as the elements of an array. */
 static inline const void *kymo_ctf_bytes(const struct kymo_ctf_record *record, uint32_t i, size_t *size_ret)
 {
 	const uint8_t *at = (const uint8_t *)(uintptr_t)record->values[i];
 	uint16_t size;
 
 	memcpy(&size, at, sizeof(size));
-	*size_ret = size;
+	*size_ret = (size_t)size * kymo_type_size(kymo_element_type(record->event->fields[i].array_of));
 	return at + sizeof(size);
+}
+
+/* Element `i` of an array of integers, with the sign or zeros before its bytes. */
+static inline uint64_t kymo_ctf_element(const void *elements, enum kymo_type type, size_t i)
+{
+	const unsigned int size = kymo_type_size(type), unused = 64 - 8 * size;
+	uint64_t value = 0;
+
+	memcpy(&value, (const uint8_t *)elements + i * size, size);
+	return kymo_type_is_signed(type) ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
 }
 
 static inline double kymo_ctf_double(const struct kymo_ctf_record *record, uint32_t i)

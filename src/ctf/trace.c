@@ -35,8 +35,9 @@ uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event)
 }
 
 /* Bytes of the value at `at`, of which `left` are there; more than that where they are not all of it. */
-static size_t value_size(enum kymo_type type, const uint8_t *at, size_t left)
+static size_t value_size(const struct kymo_ctf_field *field, const uint8_t *at, size_t left)
 {
+	const enum kymo_type type = field->type;
 	const uint8_t *end;
 	uint16_t size;
 
@@ -47,7 +48,7 @@ static size_t value_size(enum kymo_type type, const uint8_t *at, size_t left)
 	if (type != KYMO_TYPE_BYTES || left < sizeof(size))
 		return kymo_type_size(type);
 	memcpy(&size, at, sizeof(size));
-	return sizeof(size) + size;
+	return sizeof(size) + (size_t)size * kymo_type_size(kymo_element_type(field->array_of));
 }
 
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)
@@ -57,14 +58,16 @@ uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t 
 
 	left = left < max ? left : max;
 	for (uint32_t i = 0; i < kymo_ctf_n_values(event) && at <= left; i++)
-		at += value_size(event->fields[i].type, bytes + at, left - at);
+		at += value_size(&event->fields[i], bytes + at, left - at);
 	return at <= left ? (uint32_t)at : 0;
 }
 
 void kymo_ctf_event_deinit(struct kymo_ctf_event *event)
 {
-	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++) {
 		free(event->fields[i].name);
+		kymo_naming_release(event->fields[i].naming);
+	}
 	free(event->fields);
 	free(event->name);
 	free(event->path);

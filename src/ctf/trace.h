@@ -7,12 +7,16 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/naming.h"
 #include "wire/types.h"
 
 struct kymo_ctf_field {
 	char *name; /* as the user sees it ("size"); the TSDL has it with a leading "_". Bytes are two fields there:
 		       "_NAME_length", and a sequence */
 	enum kymo_type type;
+	struct kymo_naming *naming; /* of an integer, or of the elements of an array: as an enumeration, or an integer
+				       with an encoding, in the TSDL; or NULL */
+	uint8_t array_of;           /* of bytes: KYMO_ARRAY_OF() what they are, or 0 */
 };
 
 /* What an event tells about its function. */

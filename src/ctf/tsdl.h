@@ -33,6 +33,12 @@
  * else. */
 #define KYMO_TSDL_F64 "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
 
+/* Of characters: an integer that names an encoding. Names are strings, as a C++ or Rust enumerator is no identifier. */
+#define KYMO_TSDL_CHARACTER_(is_signed) \
+	"integer { size = 8; align = 8; signed = " is_signed "; byte_order = le; encoding = UTF8; base = 10; }"
+#define KYMO_TSDL_S8_CHARACTER KYMO_TSDL_CHARACTER_("true")
+#define KYMO_TSDL_U8_CHARACTER KYMO_TSDL_CHARACTER_("false")
+
 #define KYMO_TSDL_TRACE_HEAD \
 	"trace {\n" \
 	"\tmajor = 1;\n" \

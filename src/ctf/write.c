@@ -172,12 +172,42 @@ static void write_clock(FILE *out, const struct kymo_ctf_trace *trace)
 		trace->clock_frequency, trace->clock_offset_s, trace->clock_offset);
 }
 
+static void write_value_name(FILE *out, const struct kymo_naming_name *name, bool is_signed)
+{
+	write_string(out, name->name);
+	fprintf(out, is_signed ? " = %" PRId64 : " = %" PRIu64, name->value);
+}
+
+/* "u32", "enum : u32 { "A" = 0 }" ... */
+static void write_type(FILE *out, enum kymo_type type, const struct kymo_naming *naming)
+{
+	const bool is_byte = type == KYMO_TYPE_S8 || type == KYMO_TYPE_U8;
+
+	if (naming && naming->is_character && is_byte) {
+		fputs(type == KYMO_TYPE_S8 ? KYMO_TSDL_S8_CHARACTER : KYMO_TSDL_U8_CHARACTER, out);
+		return;
+	}
+	if (!naming || !naming->n || !kymo_type_is_integer(type)) {
+		fputs(kymo_type_name(type), out);
+		return;
+	}
+	fprintf(out, "enum : %s { ", kymo_type_name(type));
+	for (size_t i = 0; i < naming->n; i++) {
+		fputs(i ? ", " : "", out);
+		write_value_name(out, &naming->names[i], kymo_type_is_signed(type));
+	}
+	fputs(" }", out);
+}
+
 static void write_field(FILE *out, const struct kymo_ctf_field *field)
 {
-	if (field->type == KYMO_TYPE_BYTES)
-		fprintf(out, "\t\tu16 _%s_length;\n\t\tx8 _%s[_%s_length];\n", field->name, field->name, field->name);
-	else
-		fprintf(out, "\t\t%s _%s;\n", kymo_type_name(field->type), field->name);
+	const bool is_bytes = field->type == KYMO_TYPE_BYTES;
+
+	if (is_bytes)
+		fprintf(out, "\t\tu16 _%s_length;\n", field->name);
+	fputs("\t\t", out);
+	write_type(out, is_bytes ? kymo_element_type(field->array_of) : field->type, field->naming);
+	fprintf(out, is_bytes ? " _%s[_%s_length];\n" : " _%s;\n", field->name, field->name);
 }
 
 static void write_event(FILE *out, const struct kymo_ctf_event *event)

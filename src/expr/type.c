@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define DIMENSIONS_MAX 16
+
 const struct kymo_ctype kymo_expr_later = { .kind = KYMO_CTYPE_OTHER, .name = "(not known yet)" };
 const struct kymo_ctype expr_void = { .kind = KYMO_CTYPE_VOID, .name = "void" };
 const struct kymo_ctype expr_boolean = { .kind = KYMO_CTYPE_BOOLEAN, .name = "bool", .size = 1 };
@@ -158,6 +160,18 @@ struct kymo_expr_type expr_type_target(struct kymo_expr_type type)
 	if (type.pointers)
 		return kymo_expr_type_of(type.of);
 	return kymo_expr_type_of(type.of->of);
+}
+
+bool kymo_expr_element_type(struct kymo_expr_type type, struct kymo_expr_type *ret)
+{
+	unsigned int depth = 0;
+
+	while (kymo_expr_class_of(type) == KYMO_EXPR_ARRAY && depth < DIMENSIONS_MAX) {
+		type = expr_type_target(type);
+		depth++;
+	}
+	*ret = type;
+	return depth && depth < DIMENSIONS_MAX;
 }
 
 struct kymo_expr_type expr_type_pointer(struct kymo_expr_type type)

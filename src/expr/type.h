@@ -49,6 +49,10 @@ enum kymo_type kymo_expr_record_type(struct kymo_expr_type type);
 /* The bytes of an object of that type; 0: not known. */
 uint64_t kymo_expr_type_bytes(struct kymo_expr_type type);
 
+/* The type of the elements of an array or a piece of one, of several dimensions those of the innermost. False: it is no
+ * array. */
+bool kymo_expr_element_type(struct kymo_expr_type type, struct kymo_expr_type *ret);
+
 /* "unsigned int", "struct conn *" … Returns `out`. */
 const char *kymo_expr_type_name(struct kymo_expr_type type, char out[KYMO_EXPR_TYPE_NAME_MAX]);
 

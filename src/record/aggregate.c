@@ -45,7 +45,11 @@ static void set_type(const struct recording *recording, const struct kymo_aggr *
 		return;
 	}
 	spec = find_spec(recording, aggr->hit ? aggr->hit : word->is_of_return ? aggr->leave : aggr->entry);
-	word->type = spec && word->argument < spec->n_args ? spec->args[word->argument].fetch.type : KYMO_TYPE_U64;
+	word->type = KYMO_TYPE_U64;
+	if (spec && word->argument < spec->n_args) {
+		word->type = spec->args[word->argument].fetch.type;
+		word->naming = spec->args[word->argument].naming; /* which outlives the recording */
+	}
 }
 
 struct kymo_error *aggregate_begin(struct recording *recording)

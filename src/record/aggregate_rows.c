@@ -34,7 +34,7 @@ static bool is_taken(const struct kymo_probe_event *event, const char *name)
 
 static void add_field(struct kymo_probe_event *event, const char *name, enum kymo_type type)
 {
-	event->fields[event->n_fields++] = (struct kymo_event_field){ (char *)(uintptr_t)name, type };
+	event->fields[event->n_fields++] = (struct kymo_event_field){ .name = (char *)(uintptr_t)name, .type = type };
 }
 
 /* `names` is where keys get names that are none of their own. */
@@ -45,6 +45,7 @@ static void add_keys(const struct kymo_aggr *aggr, struct kymo_probe_event *even
 
 		snprintf(names[i], 8, "key%zu", i + 1);
 		add_field(event, is_field_name(text) && !is_taken(event, text) ? text : names[i], aggr->keys[i].type);
+		event->fields[event->n_fields - 1].naming = aggr->keys[i].naming;
 	}
 }
 

@@ -60,7 +60,8 @@ static struct kymo_error *describe_frames(struct recording *recording)
 	size_t index;
 
 	for (size_t i = 0; i < KYMO_CTF_FRAME_FIELDS; i++)
-		event.fields[i] = (struct kymo_event_field){ (char *)(uintptr_t)fields[i].name, fields[i].type };
+		event.fields[i] =
+			(struct kymo_event_field){ .name = (char *)(uintptr_t)fields[i].name, .type = fields[i].type };
 	error = kymo_events_add(recording->events, &event, &index);
 	recording->stacking->event = error ? 0 : (uint32_t)index + 1;
 	return error;

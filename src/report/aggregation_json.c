@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "report/event_json.h"
+#include "report/namings.h"
 #include "report/stats.h"
 
 static void write_integer(FILE *out, uint64_t value, bool is_signed)
@@ -31,6 +32,27 @@ static void write_keys(FILE *out, const struct kymo_aggr_table *table, const str
 			kymo_json_string(out, kymo_strings_text(&table->strings, row->keys.values[i]));
 		else
 			write_integer(out, row->keys.values[i], kymo_type_is_signed(type));
+	}
+	putc(']', out);
+}
+
+/* ["BUSY", null]: where a key has one. */
+static void write_names(FILE *out, const struct kymo_aggr_table *table, const struct kymo_aggr_row *row)
+{
+	const struct kymo_aggr *aggr = table->aggr;
+	bool has = false;
+
+	for (size_t i = 0; i < aggr->n_keys; i++)
+		has |= aggr->keys[i].naming && aggr->keys[i].naming->n;
+	if (!has)
+		return;
+	fputs(", \"names\": [", out);
+	for (size_t i = 0; i < aggr->n_keys; i++) {
+		const char *separator = i ? ", " : "";
+
+		if (row->keys.faults & 1u << i ||
+		    !kymo_naming_write_json(out, separator, aggr->keys[i].naming, row->keys.values[i]))
+			fprintf(out, "%snull", separator);
 	}
 	putc(']', out);
 }
@@ -77,6 +99,7 @@ static void write_row(FILE *out, const struct kymo_aggr_table *table, const stru
 
 	fputs("{\"keys\": ", out);
 	write_keys(out, table, row);
+	write_names(out, table, row);
 	fprintf(out, ", \"count\": %" PRIu64, row->count);
 	if (aggr->has_value && kind != KYMO_AGGR_MIN && kind != KYMO_AGGR_MAX) {
 		fputs(", \"sum\": ", out);

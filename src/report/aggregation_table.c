@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "report/frames.h"
+#include "report/namings.h"
 #include "report/panel.h"
 #include "report/text.h"
 
@@ -45,10 +46,13 @@ static char *key_text(const struct kymo_aggr_table *table, const struct page *pa
 {
 	const enum kymo_type type = table->aggr->keys[i].type;
 	const uint64_t value = row->keys.values[i];
-	char number[TEXT_NUMBER];
+	char number[TEXT_NUMBER], *label;
 
 	if (row->keys.faults & 1u << i)
 		return strdup("(fault)");
+	label = kymo_naming_label(table->aggr->keys[i].naming, value, page->unicode);
+	if (label)
+		return label;
 	if (type == KYMO_TYPE_STRING)
 		return kymo_text_escape(kymo_strings_text(&table->strings, value), page->unicode);
 	if (kymo_type_is_hex(type))

@@ -49,6 +49,7 @@ static bool read_aggregation(const struct kymo_ctf_event *event, struct kymo_agg
 	for (size_t i = 0; i < pieces.n_keys; i++) {
 		take_word(&aggr->keys[i], pieces.keys[i]);
 		aggr->keys[i].type = event->fields[i].type;
+		aggr->keys[i].naming = kymo_naming_share(event->fields[i].naming);
 	}
 	if (aggr->has_value) {
 		take_word(&aggr->value, pieces.value);

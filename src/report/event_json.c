@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -27,6 +28,30 @@ static void write_bytes(FILE *out, const uint8_t *bytes, size_t size)
 	putc('"', out);
 }
 
+static void write_integer(FILE *out, enum kymo_type type, uint64_t value)
+{
+	fprintf(out, kymo_type_is_signed(type) ? "%" PRId64 : "%" PRIu64, value);
+}
+
+/* [1, 2, 3], or a string: text up to its first NUL. */
+static void write_array(FILE *out, const struct kymo_ctf_field *field, const void *bytes, size_t size)
+{
+	const enum kymo_type type = kymo_element_type(field->array_of);
+
+	if (field->naming && field->naming->is_character) {
+		kymo_cleanup_free char *text = strndup(bytes, size);
+
+		kymo_json_string(out, text ? text : "");
+		return;
+	}
+	putc('[', out);
+	for (size_t i = 0; i < size / kymo_type_size(type); i++) {
+		fputs(i ? ", " : "", out);
+		write_integer(out, type, kymo_ctf_element(bytes, type, i));
+	}
+	putc(']', out);
+}
+
 static void write_double(FILE *out, double value)
 {
 	char number[TEXT_NUMBER];
@@ -46,13 +71,16 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 		break;
 	case KYMO_TYPE_BYTES:
 		bytes = kymo_ctf_bytes(record, i, &size);
-		write_bytes(out, bytes, size);
+		if (record->event->fields[i].array_of)
+			write_array(out, &record->event->fields[i], bytes, size);
+		else
+			write_bytes(out, bytes, size);
 		break;
 	case KYMO_TYPE_F64:
 		write_double(out, kymo_ctf_double(record, i));
 		break;
 	default:
-		fprintf(out, kymo_type_is_signed(type) ? "%" PRId64 : "%" PRIu64, record->values[i]);
+		write_integer(out, type, record->values[i]);
 	}
 }
 
@@ -107,6 +135,29 @@ void kymo_stack_json(FILE *out, const struct kymo_frame_tree *rows, uint64_t num
 	putc(']', out);
 }
 
+/* Of values that have some. */
+static void write_names(FILE *out, const struct kymo_ctf_record *record)
+{
+	const struct kymo_ctf_event *event = record->event;
+	bool is_begun = false;
+
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		kymo_cleanup_free char *text =
+			is_missing(record, i) || !kymo_type_is_integer(event->fields[i].type)
+				? NULL
+				: kymo_naming_text(event->fields[i].naming, (int64_t)record->values[i]);
+
+		if (!text)
+			continue;
+		fputs(is_begun ? ", " : ", \"names\": {", out);
+		kymo_json_string(out, event->fields[i].name);
+		fputs(": ", out);
+		kymo_json_string(out, text);
+		is_begun = true;
+	}
+	fputs(is_begun ? "}" : "", out);
+}
+
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
 			    const char *name, const struct kymo_ctf_record *record, const struct kymo_frame_tree *rows,
 			    bool raw)
@@ -130,6 +181,7 @@ void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const
 		fprintf(out, "%s\"" KYMO_STACK_POINTER_FIELD "\": %" PRIu64, event->n_fields ? ", " : "",
 			kymo_ctf_stack_pointer(record));
 	fputs("}", out);
+	write_names(out, record);
 	if (event->has_stack) {
 		fputs(", \"stack\": ", out);
 		kymo_stack_json(out, rows, kymo_ctf_stack(record));

@@ -9,6 +9,7 @@
 #include "ctf/site.h"
 #include "report/aggregations.h"
 #include "report/gaps.h"
+#include "report/namings.h"
 #include "report/losses.h"
 #include "report/text.h"
 #include "sym/demangle.h"
@@ -74,7 +75,7 @@ static void write_stats(FILE *out, const struct stats *stats)
 	putc(']', out);
 }
 
-static void write_values(FILE *out, const struct stats *stats)
+static void write_values(FILE *out, const struct stats *stats, const struct kymo_naming *naming)
 {
 	fputs(", \"values\": ", out);
 	if (stats->many) {
@@ -85,6 +86,7 @@ static void write_values(FILE *out, const struct stats *stats)
 	for (unsigned int i = 0; i < stats->n_distinct; i++) {
 		fprintf(out, "%s{\"value\": ", i ? ", " : "");
 		write_integer(out, stats->distinct[i].value, stats->is_signed);
+		kymo_naming_write_json(out, ", \"name\": ", naming, stats->distinct[i].value);
 		fprintf(out, ", \"count\": %" PRIu64 "}", stats->distinct[i].count);
 	}
 	putc(']', out);
@@ -125,7 +127,7 @@ static void write_argument(FILE *out, const struct kymo_ctf_field *field, const 
 	fprintf(out, ", \"type\": \"%s\", \"faults\": %" PRIu64 ", ", kymo_type_name(field->type), stats->faults);
 	if (kymo_type_is_integer(field->type)) {
 		write_stats(out, &stats->stats);
-		write_values(out, &stats->stats);
+		write_values(out, &stats->stats, field->naming);
 	} else {
 		fprintf(out, "\"count\": %" PRIu64, probe ? probe->count - stats->faults : 0);
 		if (field->type == KYMO_TYPE_F64)

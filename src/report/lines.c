@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/namings.h"
 #include "report/samples.h"
 #include "report/text.h"
 #include "sym/demangle.h"
@@ -146,6 +147,41 @@ static void write_bytes(FILE *out, const struct kymo_ctf_record *record, uint32_
 		fputs(" (fault)", out);
 }
 
+/* Up to the first NUL. */
+static void write_characters(const struct page *page, const void *bytes, size_t size)
+{
+	char *text = strndup(bytes, size);
+
+	kymo_text_quote(page->out, text ? text : "", page->unicode);
+	free(text);
+}
+
+/* {1, 2, 3}, or text. Of elements that a hole in memory follows, those before it. */
+static void write_array(const struct page *page, const struct kymo_ctf_record *record, uint32_t i)
+{
+	const struct kymo_ctf_field *field = &record->event->fields[i];
+	const enum kymo_type type = kymo_element_type(field->array_of);
+	const void *bytes;
+	size_t size;
+
+	bytes = kymo_ctf_bytes(record, i, &size);
+	if (field->naming && field->naming->is_character) {
+		write_characters(page, bytes, size);
+	} else {
+		putc('{', page->out);
+		for (size_t k = 0; k < size / kymo_type_size(type); k++) {
+			const uint64_t value = kymo_ctf_element(bytes, type, k);
+
+			fputs(k ? ", " : "", page->out);
+			if (!kymo_naming_write(page->out, field->naming, value, page->unicode))
+				write_number(page->out, value, type);
+		}
+		putc('}', page->out);
+	}
+	if (record->faults & 1u << i)
+		kymo_page_text(page, INK_ALARM, " (fault)");
+}
+
 /* Nothing of it could be read. */
 static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
 {
@@ -177,11 +213,13 @@ void kymo_value_write(const struct page *page, const struct kymo_ctf_record *rec
 		kymo_page_text(page, INK_ALARM, why_missing(record, i));
 	else if (type == KYMO_TYPE_STRING)
 		kymo_text_quote(page->out, kymo_ctf_string(record, i), page->unicode);
+	else if (type == KYMO_TYPE_BYTES && record->event->fields[i].array_of)
+		write_array(page, record, i);
 	else if (type == KYMO_TYPE_BYTES)
 		write_bytes(page->out, record, i);
 	else if (type == KYMO_TYPE_F64)
 		fputs_unlocked(kymo_text_double(number, kymo_ctf_double(record, i)), page->out);
-	else
+	else if (!kymo_naming_write(page->out, record->event->fields[i].naming, record->values[i], page->unicode))
 		write_number(page->out, record->values[i], type);
 }
 

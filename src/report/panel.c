@@ -1,12 +1,16 @@
 #include "report/panel.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "report/namings.h"
 
 #define INDENT 2
 #define GAP 2
 #define MIN_COLUMNS 37
 #define MAX_COLUMNS 64
+#define NAME_COLUMNS 24
 
 static const char *value_text(char *buffer, uint64_t value, enum panel_kind kind, bool is_signed)
 {
@@ -148,6 +152,40 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 			value_text(panel->rows[i].label, stats->distinct[i].value, kind, stats->is_signed);
 			add_row(panel, stats->distinct[i].count);
 		}
+	}
+	add_named_row(panel, fault, faults);
+}
+
+/* Cut to what a row has room for. */
+static void name_row(struct panel_row *row, const struct page *page, const struct stats *stats,
+		     const struct kymo_naming *naming, uint64_t value)
+{
+	char *label = kymo_naming_label(naming, value, page->unicode);
+	unsigned int columns = NAME_COLUMNS;
+	size_t size = sizeof(row->label);
+
+	while (label && size >= sizeof(row->label))
+		size = kymo_text_fit(label, columns--, &(unsigned int){ 0 });
+	if (label)
+		snprintf(row->label, sizeof(row->label), "%.*s", (int)size, label);
+	else
+		value_text(row->label, value, PANEL_DECIMAL, stats->is_signed);
+	free(label);
+}
+
+void kymo_panel_init_names(struct panel *panel, const struct page *page, const char *title, struct stats *stats,
+			   const struct kymo_naming *naming, uint64_t faults, const char *fault)
+{
+	if (stats->many) {
+		kymo_panel_init(panel, page, title, PANEL_DECIMAL, stats, faults, fault);
+		return;
+	}
+	memset(panel, 0, sizeof(*panel));
+	panel->title = title;
+	kymo_stats_sort_distinct(stats);
+	for (unsigned int i = 0; i < stats->n_distinct; i++) {
+		name_row(&panel->rows[i], page, stats, naming, stats->distinct[i].value);
+		add_row(panel, stats->distinct[i].count);
 	}
 	add_named_row(panel, fault, faults);
 }

@@ -4,6 +4,7 @@
 #ifndef KYMO_REPORT_PANEL_H
 #define KYMO_REPORT_PANEL_H
 
+#include "base/naming.h"
 #include "report/page.h"
 #include "report/stats.h"
 #include "report/text.h"
@@ -35,6 +36,10 @@ enum panel_kind {
  * `fault`. */
 void kymo_panel_init(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
 		     struct stats *stats, uint64_t faults, const char *fault);
+
+/* The same of values that have names: a row for each that has come, without range and mean. */
+void kymo_panel_init_names(struct panel *panel, const struct page *page, const char *title, struct stats *stats,
+			   const struct kymo_naming *naming, uint64_t faults, const char *fault);
 
 /* The same of doubles: range and mean, and rows for what is not a number and for faults. */
 void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, const struct reals *reals,

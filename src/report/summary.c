@@ -161,7 +161,9 @@ static struct kymo_error *write_panel_heading(const struct summary *summary, con
 static bool init_field_panel(struct panel *panel, const struct page *page, const char *title,
 			     const struct kymo_ctf_field *field, struct field_stats *stats, const char *fault)
 {
-	if (kymo_type_is_integer(field->type))
+	if (kymo_type_is_integer(field->type) && field->naming)
+		kymo_panel_init_names(panel, page, title, &stats->stats, field->naming, stats->faults, fault);
+	else if (kymo_type_is_integer(field->type))
 		kymo_panel_init(panel, page, title, kymo_type_is_hex(field->type) ? PANEL_HEX : PANEL_DECIMAL,
 				&stats->stats, stats->faults, fault);
 	else if (field->type == KYMO_TYPE_F64)

@@ -24,7 +24,7 @@ enum kymo_type {
 
 	/* What markers record besides, and system calls; not in the kernel's grammar. */
 	KYMO_TYPE_STRING = 12, /* NUL-terminated; its size is the least that it takes */
-	KYMO_TYPE_BYTES = 13,  /* a u16, and so many bytes; likewise */
+	KYMO_TYPE_BYTES = 13,  /* a u16, and so many bytes or elements (KYMO_ARRAY_OF); likewise */
 	KYMO_TYPE_F64 = 15,
 };
 
@@ -32,6 +32,17 @@ enum kymo_type {
 static inline unsigned int kymo_type_size(enum kymo_type type)
 {
 	return 1u << ((unsigned int)type & 3);
+}
+
+/*
+ * What BYTES are an array of: 0 for nothing but bytes, or KYMO_ARRAY_OF() an integer type. Of an array the u16 before
+ * them is the number of elements.
+ */
+#define KYMO_ARRAY_OF(type) ((uint8_t)((type) + 1))
+
+static inline enum kymo_type kymo_element_type(uint8_t array_of)
+{
+	return array_of ? (enum kymo_type)(array_of - 1) : KYMO_TYPE_X8;
 }
 
 static inline int kymo_type_is_integer(enum kymo_type type)

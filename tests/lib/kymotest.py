@@ -428,12 +428,17 @@ class Event:
         check(match, f'babeltrace2 prints an event in an unexpected way: {line}')
         self.line, self.name = line, match['name']
         self.fields = {name.removeprefix('_'): value.rstrip(',') for name, value in
-                       re.findall(r'(\w+) = ("(?:[^"\\]|\\.)*"|[^\s}]+)', match['fields'])}
+                       re.findall(r'(\w+) = (\( .*? : container = -?\d+ \)|"(?:[^"\\]|\\.)*"|[^\s}]+)', match['fields'])}
 
     def __getitem__(self, field):
         """An integer field. Hexadecimal ones are unsigned."""
         check(field in self.fields, f'the event has no field {field}: {self.line}')
-        return int(self.fields[field], 0)
+        enumerated = re.search(r' : container = (-?\d+) \)$', self.fields[field])
+        return int(enumerated[1] if enumerated else self.fields[field], 0)
+
+    def named(self, field):
+        """What an enumeration calls the value; '<unknown>' of one without a name."""
+        return self.fields[field].removeprefix('( ').partition(' : container')[0].strip('"')
 
 
 def events(directory='kymo.data'):

@@ -29,6 +29,22 @@ static void set_fault(const struct composing *to, unsigned int bit)
 	byte(to->c, bit);
 }
 
+/* Of %rax bytes that were read the elements that are whole, and their number in place of that of the bytes. */
+static void count_elements(const struct composing *to, uint8_t array_of)
+{
+	const unsigned int size = kymo_type_size(kymo_element_type(array_of));
+	struct code *c = to->c;
+
+	if (size == 1)
+		return;
+	EMIT(c, 0x48, 0x83, 0xe0); /* and $-size,%rax */
+	byte(c, -size);
+	rsp_slot(c, 0x8d, R10, to->begin + (int32_t)to->at);
+	rsp_slot(c, 0x03, R10, BELOW_COMPOSED_SIZE); /* add size(%rsp),%r10 */
+	EMIT(c, 0x66, 0x41, 0xc1, 0x2a);             /* shrw $log2(size),(%r10) */
+	byte(c, (unsigned int)__builtin_ctz(size));
+}
+
 /* Its least size is in `at`, the rest is added to the slot. */
 static void compose_memory(struct composing *to, const struct kymo_fetch *fetch, unsigned int bit)
 {
@@ -55,6 +71,8 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 	EMIT(c, 0x48, 0xf7, 0xd0);       /* not %rax */
 	set_fault(to, bit);
 	place(c, &call);
+	if (!is_string)
+		count_elements(to, fetch->array_of);
 	rsp_slot(c, 0x01, RAX, BELOW_COMPOSED_SIZE); /* add %rax,size(%rsp) */
 }
 

@@ -39,8 +39,10 @@ static void event_deinit(struct kymo_probe_event *event)
 	free(event->build_id);
 	free(event->source);
 	free(event->format);
-	for (size_t i = 0; i < event->n_fields; i++)
+	for (size_t i = 0; i < event->n_fields; i++) {
 		free(event->fields[i].name);
+		kymo_naming_release(event->fields[i].naming);
+	}
 }
 
 void kymo_events_destroy(struct kymo_events *events)
@@ -119,6 +121,7 @@ static bool copy_strings(const struct kymo_probe_event *event, struct kymo_probe
 	copy->format = event->format ? strdup(event->format) : NULL;
 	for (size_t i = 0; i < event->n_fields; i++) {
 		copy->fields[i].name = strdup(event->fields[i].name);
+		kymo_naming_share(copy->fields[i].naming);
 		is_whole &= copy->fields[i].name != NULL;
 	}
 	return is_whole && copy->name && copy->path && copy->symbol && copy->build_id &&

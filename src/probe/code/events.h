@@ -4,6 +4,7 @@
 
 #include "arch/fetch.h"
 #include "base/error.h"
+#include "base/naming.h"
 #include "wire/event.h"
 
 struct kymo_events;
@@ -26,6 +27,8 @@ enum kymo_event_kind {
 struct kymo_event_field {
 	char *name;
 	enum kymo_type type;
+	struct kymo_naming *naming; /* or NULL */
+	uint8_t array_of;           /* of bytes: KYMO_ARRAY_OF() what they are, or 0 */
 };
 
 /* One event: a spec at a place of a file. Strings belong to the table. */

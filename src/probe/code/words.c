@@ -80,18 +80,24 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 {
 	for (size_t i = 0; i < spec->n_args; i++) {
 		event->args[i] = spec->args[i].fetch;
-		event->fields[i] = (struct kymo_event_field){ spec->args[i].name, spec->args[i].fetch.type };
+		event->fields[i] = (struct kymo_event_field){
+			.name = spec->args[i].name,
+			.type = spec->args[i].fetch.type,
+			.naming = spec->args[i].naming,
+			.array_of = spec->args[i].fetch.array_of,
+		};
 	}
 	event->n_args = event->n_fields = spec->n_args;
 	event->has_stack = spec->stack_size;
 	event->has_stack_pointer = spec->is_paired;
 	if (spec->stack_size)
-		event->fields[event->n_fields++] = (struct kymo_event_field){ (char *)KYMO_STACK_FIELD, KYMO_TYPE_U32 };
+		event->fields[event->n_fields++] =
+			(struct kymo_event_field){ .name = (char *)KYMO_STACK_FIELD, .type = KYMO_TYPE_U32 };
 	if (spec->is_paired) {
 		event->args[event->n_args++] =
 			(struct kymo_fetch){ .kind = KYMO_FETCH_STACK_POINTER, .type = KYMO_TYPE_X64 };
 		event->fields[event->n_fields++] =
-			(struct kymo_event_field){ (char *)KYMO_STACK_POINTER_FIELD, KYMO_TYPE_X64 };
+			(struct kymo_event_field){ .name = (char *)KYMO_STACK_POINTER_FIELD, .type = KYMO_TYPE_X64 };
 	}
 	if (spec->stack_size)
 		event->args[event->n_args++] = (struct kymo_fetch){ .kind = KYMO_FETCH_COPY,

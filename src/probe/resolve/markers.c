@@ -28,7 +28,8 @@
 void probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_event *event, char *source, size_t size)
 {
 	for (size_t i = 0; i < marker->n_fields; i++)
-		event->fields[i] = (struct kymo_event_field){ marker->fields[i].name, marker->fields[i].type };
+		event->fields[i] =
+			(struct kymo_event_field){ .name = marker->fields[i].name, .type = marker->fields[i].type };
 	memcpy(event->args, marker->fetches, sizeof(event->args));
 	event->n_fields = marker->n_fields;
 	event->n_args = marker->n_fetches;

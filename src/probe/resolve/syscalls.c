@@ -44,15 +44,15 @@ static bool has_number(const struct kymo_spec *spec, uint32_t number)
 static void fill_fields(struct kymo_probe_event *event, bool has_memory)
 {
 	static const struct kymo_event_field entry[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 },
-		{ (char *)"arg3", KYMO_TYPE_X64 }, { (char *)"arg4", KYMO_TYPE_X64 },
-		{ (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
-		{ (char *)"sp", KYMO_TYPE_X64 },   { (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg2", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg4", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg6", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"sp", KYMO_TYPE_X64, NULL, 0 },   { (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
 	};
 	static const struct kymo_event_field leave[] = {
-		{ (char *)"result", KYMO_TYPE_S64 },
-		{ (char *)"number", KYMO_TYPE_S64 },
-		{ (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"result", KYMO_TYPE_S64, NULL, 0 },
+		{ (char *)"number", KYMO_TYPE_S64, NULL, 0 },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
 	};
 	const bool is_entry = event->kind == KYMO_EVENT_SYSCALL;
 

@@ -574,6 +574,7 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 	for (size_t i = 0; i < spec->n_args; i++) {
 		free(spec->args[i].name);
 		free(spec->args[i].form);
+		kymo_naming_release(spec->args[i].naming);
 	}
 	for (size_t i = 0; i < spec->n_values; i++)
 		free(spec->values[i].text);

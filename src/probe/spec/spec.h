@@ -33,12 +33,14 @@
 #include "arch/fetch.h"
 #include "arch/pad.h"
 #include "base/error.h"
+#include "base/naming.h"
 #include "wire/event.h"
 
 struct kymo_spec_arg {
 	char *name; /* given, or "arg1" …; unique in the spec */
 	struct kymo_fetch fetch;
-	struct kymo_form *form; /* of the fetch, if it is an expression; else NULL */
+	struct kymo_form *form;     /* of the fetch, if it is an expression; else NULL */
+	struct kymo_naming *naming; /* of its values, by their type in the source; or NULL */
 };
 
 /* Of which hits, of those that the filter lets through, a record is made. */

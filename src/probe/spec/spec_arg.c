@@ -1,5 +1,6 @@
 #include "probe/spec/spec_arg.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "arch/pad.h"
 #include "base/cleanup.h"
 #include "probe/spec/spec_fetch.h"
+#include "probe/spec/spec_scope.h"
 #include "probe/spec/spec_value.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -171,6 +173,74 @@ static const char *find_type(struct kymo_spec_piece fetch)
 	return found;
 }
 
+/* Names of an enumeration's values, as records have them. None where there are too many. */
+static struct kymo_error *name_values(struct kymo_spec_reader *reader, struct kymo_expr_type type)
+{
+	const unsigned int unused = 64 - 8 * type.size;
+	const struct kymo_ctype_enumerator *items = NULL;
+	struct kymo_error *error;
+	size_t n = 0;
+
+	if (!reader->spec->scope)
+		return NULL;
+	error = kymo_scope_enumerators(reader->spec->scope, type.of, &items, &n);
+	if (error || !n || n > KYMO_NAMING_NAMES_MAX)
+		return error;
+	reader->naming = kymo_naming_create();
+	for (size_t i = 0; reader->naming && i < n; i++) {
+		const uint64_t top = (uint64_t)items[i].value << unused;
+		const int64_t value = type.is_signed ? (int64_t)top >> unused : (int64_t)(top >> unused);
+
+		if (kymo_naming_add(reader->naming, items[i].name, strlen(items[i].name), value) == -ENOMEM)
+			return &kymo_error_no_memory;
+	}
+	return reader->naming ? NULL : &kymo_error_no_memory;
+}
+
+/* "char", of C and its like: numbers of a byte are "signed char", "uint8_t", "u8". */
+static bool is_character(const struct kymo_ctype *of)
+{
+	return of->kind == KYMO_CTYPE_CHARACTER && of->size == 1 && of->name && !strcmp(of->name, "char");
+}
+
+static struct kymo_error *choose_naming(struct kymo_spec_reader *reader, struct kymo_expr_type type)
+{
+	if (kymo_expr_class_of(type) != KYMO_EXPR_INTEGER || !type.of)
+		return NULL;
+	if (type.of->kind == KYMO_CTYPE_ENUM)
+		return name_values(reader, type);
+	if (type.of->kind == KYMO_CTYPE_BOOLEAN)
+		reader->naming = kymo_naming_truth();
+	else if (is_character(type.of))
+		reader->naming = kymo_naming_characters();
+	return NULL;
+}
+
+static bool is_plain_byte(struct kymo_expr_type type)
+{
+	if (type.size != 1 || type.is_signed)
+		return false;
+	return !type.of || type.of->kind == KYMO_CTYPE_INTEGER ||
+	       (type.of->kind == KYMO_CTYPE_CHARACTER && !is_character(type.of));
+}
+
+/* What the bytes are: numbers, names or text. Those of "unsigned char" stay bytes, and so do structures. */
+static struct kymo_error *choose_elements(struct kymo_spec_reader *reader, struct kymo_expr_type type)
+{
+	struct kymo_expr_type of;
+	enum kymo_expr_class class;
+
+	if (type.is_string || !kymo_expr_element_type(type, &of))
+		return NULL;
+	class = kymo_expr_class_of(of);
+	if (class != KYMO_EXPR_INTEGER && class != KYMO_EXPR_POINTER)
+		return NULL;
+	if (is_plain_byte(of))
+		return NULL;
+	reader->out.array_of = KYMO_ARRAY_OF(kymo_expr_record_type(of));
+	return choose_naming(reader, of);
+}
+
 /* How the value is recorded: of a text, a structure or an array it is the address. */
 static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo_expr_type type)
 {
@@ -180,7 +250,7 @@ static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo
 		return NULL;
 	reader->out.type = kymo_expr_record_type(type);
 	if (!kymo_fetch_is_of_memory(&reader->out))
-		return NULL;
+		return choose_naming(reader, type);
 	if (bytes > KYMO_FETCH_LIMIT_MAX)
 		return kymo_error_at(reader->text, reader->fetch.start,
 				     "this has %" PRIu64
@@ -188,7 +258,7 @@ static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo
 				     "piece, such as buf(p, %d)",
 				     bytes, KYMO_FETCH_LIMIT_MAX, KYMO_FETCH_LIMIT_MAX);
 	reader->out.limit = (uint16_t)bytes;
-	return NULL;
+	return choose_elements(reader, type);
 }
 
 /* A type behind an expression is for numbers. */
@@ -234,8 +304,11 @@ static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_t
 
 	if (!error && has_type && is_computed)
 		error = refuse_memory_type(reader);
-	if (!error && has_type)
+	if (!error && has_type) { /* a type of the user's own is that of a number */
+		kymo_naming_release(reader->naming);
+		reader->naming = NULL;
 		error = kymo_spec_fetch_read_type(reader);
+	}
 	if (!reader->form)
 		return error;
 	*form = reader->form;
@@ -295,12 +368,15 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 		error = read_value(&reader, colon, is_computed, &form);
 	if (!error)
 		error = check_size(&reader);
-	if (error)
+	if (error) {
+		kymo_naming_release(reader.naming);
 		return error;
+	}
 	spec->args[spec->n_args++] = (struct kymo_spec_arg){
 		.name = kymo_take(name),
 		.fetch = reader.out,
 		.form = kymo_take(form),
+		.naming = reader.naming,
 	};
 	return NULL;
 }
@@ -312,16 +388,19 @@ struct kymo_error *kymo_spec_arg_compute(const char *text, struct kymo_spec_piec
 	kymo_cleanup_free char *name = NULL;
 	struct kymo_error *error = compute(&reader, &form);
 
-	if (error)
-		return error;
-	if (asprintf(&name, "_value%zu", spec->n_args + 1) < 0) {
+	if (!error && asprintf(&name, "_value%zu", spec->n_args + 1) < 0) {
 		name = NULL;
-		return &kymo_error_no_memory;
+		error = &kymo_error_no_memory;
+	}
+	if (error) {
+		kymo_naming_release(reader.naming);
+		return error;
 	}
 	spec->args[spec->n_args++] = (struct kymo_spec_arg){
 		.name = kymo_take(name),
 		.fetch = reader.out,
 		.form = kymo_take(form),
+		.naming = reader.naming,
 	};
 	return NULL;
 }

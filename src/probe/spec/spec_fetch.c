@@ -13,7 +13,6 @@ static const struct {
 } foreign_types[] = {
 	{ "symbol", "symbol names are", "x64 to record the address" },
 	{ "symstr", "symbol names are", "x64 to record the address" },
-	{ "char", "characters are", "u8 to record the code" },
 };
 
 static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
@@ -23,12 +22,16 @@ static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 	if (reader->type.start == reader->type.end)
 		return kymo_error_at(reader->text, reader->type.start,
 				     "expected a type after ':', such as u32, s64 or x8");
+	if (bracket && !reader->is_memory)
+		return kymo_error_at(reader->text, bracket,
+				     "an array is in memory; write +0(%.*s):%.*s for the one that it points to",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start,
+				     (int)kymo_spec_piece_size(reader->type), reader->type.start);
 	if (bracket)
-		return kymo_error_at(
-			reader->text, bracket,
-			"arrays are not supported yet, but of memory as bytes, x8[1] to x8[%d]; leave '%.*s' "
-			"out to record one value",
-			KYMO_FETCH_LIMIT_MAX, (int)(reader->type.end - bracket), bracket);
+		return kymo_error_at(reader->text, reader->type.start,
+				     "no array '%.*s'; write an integer type or char and how many, such as u32[4], of "
+				     "%d bytes at most",
+				     (int)kymo_spec_piece_size(reader->type), reader->type.start, KYMO_FETCH_LIMIT_MAX);
 	if (kymo_spec_piece_is(reader->type, "string") || kymo_spec_piece_is(reader->type, "ustring"))
 		return kymo_error_at(reader->text, reader->type.start,
 				     "a string is memory; write +0(%.*s):%.*s for the one that it points to",
@@ -288,18 +291,25 @@ static struct kymo_error *read_memory(struct kymo_spec_reader *reader)
 	return error;
 }
 
-/* "x8[N]": N bytes. */
-static bool read_bytes_type(struct kymo_spec_reader *reader)
+/* "u32[N]", or "char[N]": N elements of the integer type; of x8 N bytes. */
+static bool read_array_type(struct kymo_spec_reader *reader)
 {
-	const char *end;
+	const char *bracket = memchr(reader->type.start, '[', kymo_spec_piece_size(reader->type)), *end;
+	const struct kymo_spec_piece of = { reader->type.start, bracket };
+	const bool is_character = bracket && kymo_spec_piece_is(of, "char");
 	uint64_t n = 0;
+	int type;
 
-	if (!kymo_spec_piece_starts(reader->type, "x8[") || reader->type.end[-1] != ']' ||
-	    !kymo_spec_number(reader->type.start + 3, reader->type.end - 1, &end, &n) || end != reader->type.end - 1 ||
-	    !n || n > KYMO_FETCH_LIMIT_MAX)
+	if (!bracket || reader->type.end[-1] != ']' || !kymo_spec_number(bracket + 1, reader->type.end - 1, &end, &n) ||
+	    end != reader->type.end - 1 || !n)
+		return false;
+	type = is_character ? KYMO_TYPE_S8 : kymo_type_parse(of.start, (uint32_t)kymo_spec_piece_size(of));
+	if (type < 0 || n > KYMO_FETCH_LIMIT_MAX / kymo_type_size((enum kymo_type)type))
 		return false;
 	reader->out.type = KYMO_TYPE_BYTES;
-	reader->out.limit = (uint16_t)n;
+	reader->out.limit = (uint16_t)(n * kymo_type_size((enum kymo_type)type));
+	reader->out.array_of = type == KYMO_TYPE_X8 ? 0 : KYMO_ARRAY_OF(type);
+	reader->naming = is_character ? kymo_naming_characters() : NULL;
 	return true;
 }
 
@@ -309,7 +319,7 @@ static bool read_memory_type(struct kymo_spec_reader *reader)
 	if (!reader->is_memory)
 		return false;
 	if (!kymo_spec_piece_is(reader->type, "string") && !kymo_spec_piece_is(reader->type, "ustring"))
-		return read_bytes_type(reader);
+		return read_array_type(reader);
 	reader->out.type = KYMO_TYPE_STRING;
 	reader->out.limit = KYMO_FETCH_LIMIT;
 	return true;
@@ -401,11 +411,14 @@ static struct kymo_error *read_bits(struct kymo_spec_reader *reader)
 
 struct kymo_error *kymo_spec_fetch_read_type(struct kymo_spec_reader *reader)
 {
-	int type = kymo_type_parse(reader->type.start, (uint32_t)kymo_spec_piece_size(reader->type));
+	const bool is_character = kymo_spec_piece_is(reader->type, "char");
+	int type = is_character ? KYMO_TYPE_S8
+				: kymo_type_parse(reader->type.start, (uint32_t)kymo_spec_piece_size(reader->type));
 	struct kymo_error *error;
 
 	if (read_memory_type(reader))
 		return NULL;
+	reader->naming = is_character ? kymo_naming_characters() : NULL;
 	if (kymo_spec_piece_starts(reader->type, "b") && kymo_spec_piece_size(reader->type) > 1 &&
 	    kymo_spec_is_digit(reader->type.start[1]))
 		return read_bits(reader);

@@ -12,6 +12,7 @@ struct kymo_spec_reader {
 	struct kymo_fetch out;
 	struct kymo_form
 		*form; /* of memory: the address, until the type is known. Of bits of anything else: the value */
+	struct kymo_naming *naming; /* of what an expression computes; or NULL */
 	bool is_memory;
 	uint8_t bits, first_bit; /* of a bit-field: how many, and the lowest; else 0 */
 };

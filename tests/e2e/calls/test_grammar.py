@@ -1,10 +1,11 @@
 """The kernel's grammar: definitions that tracefs and kymo are given alike record the same values, as do the words for who runs a probe."""
 import itertools
+import json
 import os
 import re
 
 import kernelcount
-from kymotest import at_end, check, check_equal, check_same, events, need_root, program, record, run, skip, timeout
+from kymotest import at_end, check, check_equal, check_same, events, kymo, need_root, program, record, run, skip, timeout
 
 PROGRAM = r'''
 #include <stdint.h>
@@ -77,7 +78,7 @@ def by_the_kernel(path, chunks):
     run(path)
     enable.write_text('0')
     values = {}
-    for line in (instance / 'trace').read_text().splitlines():
+    for line in (instance / 'trace').read_text('latin-1').splitlines():
         match = re.search(r' e(\d+): \([^)]*\) (.*)$', line)
         if match:
             found = re.findall(r'v(\d+)=("[^"]*"|\S+)', match[2])
@@ -118,6 +119,39 @@ def test_definitions_record_what_tracefs_records(tmp):
         check_equal(len(theirs), 4, f'hits that the kernel has recorded for {definition}')
         if definition not in moves:
             check_equal(mine[definition], theirs, f'values of {definition}')
+
+
+ARRAYS = ['+0(%di):u32[2]', '+4(%di):s32[1]', '+18(+8(%di)):u8[6]', '+18(+8(%di)):s8[6]', '+16(+8(%di)):s16[3]', '+40(%di):s64[1]', '+0(%di):x16[5]', '+0(%di):u64[2]',
+          '+0(%r8):char', '+16(%di):char', '%dx:char']
+
+
+def elements(text, definition):
+    """Of the kernel's text, or of what JSON has: unsigned, as wide as the type says."""
+    found = re.findall(r"'(?:\\x[0-9a-f]+|.)'|-?\w+", text) if isinstance(text, str) else text if isinstance(text, list) else [text]
+    codes = [ord(word[1]) if isinstance(word, str) and word.startswith("'") else word for word in found]
+    bits = re.search(r':[usx](\d+)', definition)
+    return [int(str(code), 0) % 2**int(bits[1] if bits else 8) for code in codes]
+
+
+@timeout(120)
+def test_arrays_and_characters_record_what_tracefs_records(tmp):
+    need_root()
+    (tmp / 'p.c').write_text(PROGRAM)
+    run(program('gcc'), '-O1', '-no-pie', '-o', 'p', 'p.c', seconds=60).ok()
+    path = str(tmp / 'p')
+    chunks = [ARRAYS[i:i + 6] for i in range(0, len(ARRAYS), 6)]
+    kernel = by_the_kernel(path, chunks)
+    record('--backend', 'inproc', *(word for i, chunk in enumerate(chunks) for word in
+                                    ('-p', f'p:e{i} {path}:look ' + ' '.join(f'v{k}={definition}' for k, definition in enumerate(chunk)))), '--', path)
+    mine = {}
+    for line in kymo('report', '--events', '--json').ok().out.splitlines():
+        row = json.loads(line)
+        for k, definition in enumerate(chunks[int(row['name'][1:])]):
+            mine.setdefault(definition, []).append(elements(row['args'][f'v{k}'], definition))
+    for definition in ARRAYS:
+        theirs = [elements(text, definition) for text in kernel[definition]]
+        check_equal(len(theirs), 4, f'hits that the kernel has recorded for {definition}')
+        check_equal(mine[definition], theirs, f'values of {definition}')
 
 
 # ---- who runs a probe --------------------------------------------------------------------------------------------------------

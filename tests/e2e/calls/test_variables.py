@@ -275,7 +275,7 @@ some n=0
 peers fd_=3 name_="one"
 ints fd_=4 value2=3 flags_=4 port=8080 octets=7 limit=77 kind=3 n=1
 texts name_="a longer name of two" short="a l…" text_="text-4-a longer name of" value4=61 20 octets=7f 00 00 01 value6=0a 00
-others load_=0.5 text_=52
+others load_=0.5 text_='4'
 peers fd_=3 name_="one"
 ints fd_=3 value2=(fault) flags_=3 port=8080 octets=7 limit=77 kind=3 n=2
 texts name_="one" short="one" text_="text-3-one" value4=6f 6e octets=7f 00 00 01 value6=0a 00
@@ -283,7 +283,7 @@ some n=2
 peers fd_=3 name_="one"
 ints fd_=4 value2=3 flags_=4 port=8080 octets=7 limit=77 kind=3 n=3
 texts name_="a longer name of two" short="a l…" text_="text-4-a longer name of" value4=61 20 octets=7f 00 00 01 value6=0a 00
-others load_=0.5 text_=52
+others load_=0.5 text_='4'
 back retval=-3
 peers fd_=3 name_="one"
 """

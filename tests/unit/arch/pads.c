@@ -361,7 +361,7 @@ static size_t size_of_args(const struct kymo_pad_event *event, const uint8_t *by
 			length = (uint16_t)strnlen((const char *)bytes + size - 1, left - size + 1);
 		else if (event->args[i].type == KYMO_TYPE_BYTES)
 			memcpy(&length, bytes + size - sizeof(length), sizeof(length));
-		size += length;
+		size += length * kymo_type_size(kymo_element_type(event->args[i].array_of));
 	}
 	return size;
 }

@@ -231,8 +231,18 @@ static const struct kymo_fetch mixed[] = {
 	{ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_BYTES, .form = &at_rdi, .limit = 16 },
 	{ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_STRING, .form = &at_rdi, .limit = 3 },
 	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U16, RDI),
+	{ .kind = KYMO_FETCH_FORM,
+	  .type = KYMO_TYPE_BYTES,
+	  .form = &at_rdi,
+	  .limit = 24,
+	  .array_of = KYMO_ARRAY_OF(KYMO_TYPE_S64) },
+	{ .kind = KYMO_FETCH_FORM,
+	  .type = KYMO_TYPE_BYTES,
+	  .form = &at_rdi,
+	  .limit = 6,
+	  .array_of = KYMO_ARRAY_OF(KYMO_TYPE_U16) },
 };
-static const struct kymo_pad_event mixed_event = { .id = 1, .args = mixed, .n_args = 5 };
+static const struct kymo_pad_event mixed_event = { .id = 1, .args = mixed, .n_args = 7 };
 
 /* What a string is to be, with its NUL; its size, or 0: a fault. */
 static size_t expected_string(const uint8_t *pages, uint64_t address, unsigned int limit, uint8_t *ret)
@@ -262,6 +272,22 @@ static size_t add_string(const uint8_t *pages, uint64_t address, unsigned int li
 	return at + (size ? size : 1);
 }
 
+/* The elements before a hole, and how many they are. */
+static size_t add_array(const uint8_t *pages, uint64_t address, unsigned int size, unsigned int n_elements, uint8_t bit,
+			uint8_t *record, size_t at)
+{
+	uint16_t n = 0;
+
+	while (n < n_elements && is_there(pages, address + n * size, size)) {
+		memcpy(record + at + 2 + n * size, (const uint8_t *)address + n * size, size);
+		n++;
+	}
+	if (n < n_elements)
+		record[0] |= bit;
+	memcpy(record + at, &n, 2);
+	return at + 2 + n * size;
+}
+
 static size_t expected_record(const uint8_t *pages, uint64_t address, uint8_t *record)
 {
 	uint16_t n = 0;
@@ -280,7 +306,8 @@ static size_t expected_record(const uint8_t *pages, uint64_t address, uint8_t *r
 	memcpy(record + at, &n, 2);
 	at = add_string(pages, address, 3, 8, record, at + 2 + n);
 	memcpy(record + at, &address, 2);
-	return at + 2;
+	at = add_array(pages, address, 8, 3, 32, record, at + 2);
+	return add_array(pages, address, 2, 3, 64, record, at);
 }
 
 static void strings_and_blocks_are_read_as_far_as_they_are_there(void **state)
@@ -343,8 +370,8 @@ static void the_stack_is_read_by_a_process_that_may_make_no_call(void **state)
 		world_landing(&world, &mixed_event, 1, &site);
 		hit(&world, &last, &site, stack, (uint64_t)pages);
 		assert_int_equal(last.n, 1);
-		assert_int_equal(last.bytes[0], 1 | 4 | 8);
-		assert_int_equal(last.size, 1 + 1 + 8 + 2 + 1 + 2);
+		assert_int_equal(last.bytes[0], 1 | 4 | 8 | 32 | 64);
+		assert_int_equal(last.size, 1 + 1 + 8 + 2 + 1 + 2 + 2 + 2);
 
 		randomise(&in, 1, stack);
 		in.r[RDI] = in.r[4] + 8;

@@ -80,13 +80,13 @@ static inline uint64_t real_value(double value)
 	return bits;
 }
 
-/* Bytes are a value as they lie in a record: a u16, and so many. */
-static inline size_t bytes_size(const void *bytes)
+/* Bytes are a value as they lie in a record: a u16, and so many, or so many elements. */
+static inline size_t bytes_size(const void *bytes, uint8_t array_of)
 {
 	uint16_t size;
 
 	memcpy(&size, bytes, sizeof(size));
-	return sizeof(size) + size;
+	return sizeof(size) + (size_t)size * kymo_type_size(kymo_element_type(array_of));
 }
 
 /* Append a record. `values` may be NULL where the event has no arguments. */
@@ -103,7 +103,7 @@ static inline void payload_add(struct payload *payload, const struct kymo_ctf_ev
 		if (event->fields[i].type == KYMO_TYPE_STRING)
 			payload_put_bytes(payload, text, strlen(text) + 1);
 		else if (event->fields[i].type == KYMO_TYPE_BYTES)
-			payload_put_bytes(payload, text, bytes_size(text));
+			payload_put_bytes(payload, text, bytes_size(text, event->fields[i].array_of));
 		else
 			payload_put(payload, values[i], kymo_type_size(event->fields[i].type));
 	}
@@ -148,11 +148,11 @@ static inline struct kymo_ctf_stream *begin_trace(int dirfd, const struct kymo_c
  * are literals: never give it to kymo_ctf_trace_deinit(). */
 static inline struct kymo_ctf_trace synthetic_trace(void)
 {
-	static struct kymo_ctf_field malloc_fields[] = { { (char *)"size", KYMO_TYPE_U64 } };
+	static struct kymo_ctf_field malloc_fields[] = { { (char *)"size", KYMO_TYPE_U64, NULL, 0 } };
 	static struct kymo_ctf_field read_fields[] = {
-		{ (char *)"fd", KYMO_TYPE_S32 },
-		{ (char *)"buf", KYMO_TYPE_X64 },
-		{ (char *)"int", KYMO_TYPE_U8 },
+		{ (char *)"fd", KYMO_TYPE_S32, NULL, 0 },
+		{ (char *)"buf", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"int", KYMO_TYPE_U8, NULL, 0 },
 	};
 	static struct kymo_ctf_event events[] = {
 		{ .id = 0,
@@ -238,9 +238,9 @@ enum { OPEN, OPEN_COPY, OPEN_OTHER, OPEN_ELSEWHERE, NEVER, N_MARKERS };
 static inline struct kymo_ctf_trace marked_trace(void)
 {
 	static struct kymo_ctf_field fields[] = {
-		{ (char *)"fd", KYMO_TYPE_S32 },    { (char *)"path", KYMO_TYPE_STRING },
-		{ (char *)"ratio", KYMO_TYPE_F64 }, { (char *)"why", KYMO_TYPE_STRING },
-		{ (char *)"flags", KYMO_TYPE_X32 },
+		{ (char *)"fd", KYMO_TYPE_S32, NULL, 0 },    { (char *)"path", KYMO_TYPE_STRING, NULL, 0 },
+		{ (char *)"ratio", KYMO_TYPE_F64, NULL, 0 }, { (char *)"why", KYMO_TYPE_STRING, NULL, 0 },
+		{ (char *)"flags", KYMO_TYPE_X32, NULL, 0 },
 	};
 #define MARKER(id_, name_, n, least, file, at, where) \
 	{ \

@@ -13,10 +13,10 @@ static struct payload payload;
 static struct kymo_ctf_trace bytes_trace(void)
 {
 	static struct kymo_ctf_field fields[] = {
-		{ (char *)"n_length", KYMO_TYPE_U16 },
-		{ (char *)"memory", KYMO_TYPE_BYTES },
-		{ (char *)"more", KYMO_TYPE_BYTES },
-		{ (char *)"end", KYMO_TYPE_U8 },
+		{ (char *)"n_length", KYMO_TYPE_U16, NULL, 0 },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
+		{ (char *)"more", KYMO_TYPE_BYTES, NULL, 0 },
+		{ (char *)"end", KYMO_TYPE_U8, NULL, 0 },
 	};
 	static struct kymo_ctf_event events[] = {
 		{ .id = 3, .name = (char *)"call", .fields = fields, .n_fields = 4, .has_faults = true, .size = 20 }
@@ -71,7 +71,8 @@ static void a_sequence_without_its_length_is_refused(void **state)
 	} cases[] = {
 		{ "_memory[_memory_length]", "_memory[_n_length]" },
 		{ "_memory[_memory_length]", "_memory[16]" },
-		{ "x8 _memory[", "u8 _memory[" },
+		{ "x8 _memory[", "f64 _memory[" },
+		{ "x8 _memory[", "string _memory[" },
 		{ "u16 _memory_length", "u32 _memory_length" },
 		{ "u16 _memory_length", "u16 _memory_size" },
 		{ "_memory_length];", "_memory_length;" },
@@ -98,7 +99,8 @@ static void a_sequence_without_its_length_is_refused(void **state)
 
 static void a_name_that_is_anothers_length_is_refused(void **state)
 {
-	struct kymo_ctf_field fields[] = { { (char *)"a", KYMO_TYPE_BYTES }, { (char *)"a_length", KYMO_TYPE_U8 } };
+	struct kymo_ctf_field fields[] = { { (char *)"a", KYMO_TYPE_BYTES, NULL, 0 },
+					   { (char *)"a_length", KYMO_TYPE_U8, NULL, 0 } };
 	struct kymo_ctf_event event = { .id = 1, .name = (char *)"x", .fields = fields, .n_fields = 2 };
 	struct kymo_ctf_trace trace = synthetic_trace();
 	struct scratch scratch;

@@ -33,6 +33,39 @@ static void names_and_types_are_given(void **state)
 	assert_arg(&spec, 2, "_0", KYMO_FETCH_IMMEDIATE, 255, KYMO_TYPE_S8);
 }
 
+static void arrays_and_characters_are_read(void **state)
+{
+	static const struct {
+		uint16_t limit;
+		int array_of; /* -1: nothing but bytes */
+		bool is_character;
+	} expected[] = {
+		{ 16, KYMO_TYPE_U32, false },
+		{ 512, KYMO_TYPE_S64, false },
+		{ 8, KYMO_TYPE_S8, true },
+		{ 4, KYMO_TYPE_U8, false },
+		{ 4, -1, false },
+		{ 2, KYMO_TYPE_X16, false },
+	};
+	spec_of(spec,
+		"libc:f +0(%di):u32[4] +0(%di):s64[64] +0(%di):char[8] +0(%di):u8[4] +0(%di):x8[4] +0(%di):x16[1] "
+		"%si:char +8(%di):char");
+
+	assert_int_equal(spec.n_args, 8);
+	for (size_t i = 0; i < 6; i++) {
+		const struct kymo_spec_arg *arg = &spec.args[i];
+
+		assert_int_equal(arg->fetch.type, KYMO_TYPE_BYTES);
+		assert_int_equal(arg->fetch.limit, expected[i].limit);
+		assert_int_equal(arg->fetch.array_of, expected[i].array_of + 1);
+		assert_true(!arg->naming == !expected[i].is_character);
+	}
+	for (size_t i = 6; i < 8; i++) {
+		assert_int_equal(spec.args[i].fetch.type, KYMO_TYPE_S8);
+		assert_true(spec.args[i].naming && spec.args[i].naming->is_character);
+	}
+}
+
 static void immediates_reach_both_ends_of_64_bits(void **state)
 {
 	spec_of(spec, "a:f \\-9223372036854775808 \\0xffffffffffffffff:x64");
@@ -138,11 +171,16 @@ static void memory_that_is_not_said_well_is_refused(void **state)
 		"column 13: memory at a file offset is not supported yet; write an address, such as @0x4040a0\n"
 		"  libc:open v=@+0x1234\n"
 		"              ^");
-	refused("libc:open +0(%di):u32[4]",
-		"column 22: arrays are not supported yet, but of memory as bytes, x8[1] to x8[512]; leave '[4]' out to "
-		"record one value\n"
-		"  libc:open +0(%di):u32[4]\n"
-		"                       ^");
+	refused("libc:open +0(%di):u32[129]",
+		"column 19: no array 'u32[129]'; write an integer type or char and how many, such as u32[4], of 512 "
+		"bytes at most\n"
+		"  libc:open +0(%di):u32[129]\n"
+		"                    ^");
+	refused("libc:open +0(%di):string[4]",
+		"column 19: no array 'string[4]'; write an integer type or char and how many, such as u32[4], of 512 "
+		"bytes at most\n"
+		"  libc:open +0(%di):string[4]\n"
+		"                    ^");
 	refused("libc:f +0(%di):x8[512] +0(%di):x8[512] +0(%di):x8[512]",
 		"column 40: the probe would read more than 1100 bytes of memory, which a thread's stack may not hold; "
 		"record fewer strings and bytes\n"
@@ -243,12 +281,8 @@ static void types_that_are_not_there_are_named(void **state)
 	refused("libc:f %di:symbol", "column 12: symbol names are not supported yet; write x64 to record the address\n"
 				     "  libc:f %di:symbol\n"
 				     "             ^");
-	refused("libc:f %di:char", "column 12: characters are not supported yet; write u8 to record the code\n"
-				   "  libc:f %di:char\n"
-				   "             ^");
 	refused("libc:f %di:u32[4]",
-		"column 15: arrays are not supported yet, but of memory as bytes, x8[1] to x8[512]; "
-		"leave '[4]' out to record one value\n"
+		"column 15: an array is in memory; write +0(%di):u32[4] for the one that it points to\n"
 		"  libc:f %di:u32[4]\n"
 		"                ^");
 	refused("libc:f %edi:u64", "column 13: u64 is wider than %edi, which has 32 bits\n"
@@ -308,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_fetch_is_read),
 		cmocka_unit_test(names_and_types_are_given),
+		cmocka_unit_test(arrays_and_characters_are_read),
 		cmocka_unit_test(immediates_reach_both_ends_of_64_bits),
 		cmocka_unit_test(return_values_are_for_returns_and_arguments_for_entries),
 		cmocka_unit_test(memory_is_read_at_an_offset),

@@ -16,17 +16,18 @@ enum { OPENAT, READ, SIGRETURN, EXIT, BACK, MARK, N, INCOMPLETE = 0x80 };
 static struct kymo_ctf_trace copied_trace(void)
 {
 	static struct kymo_ctf_field call[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 },
-		{ (char *)"arg3", KYMO_TYPE_X64 }, { (char *)"arg4", KYMO_TYPE_X64 },
-		{ (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
-		{ (char *)"sp", KYMO_TYPE_X64 },   { (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg2", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg4", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg6", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"sp", KYMO_TYPE_X64, NULL, 0 },   { (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
 	};
 	static struct kymo_ctf_field back[] = {
-		{ (char *)"result", KYMO_TYPE_S64 },
-		{ (char *)"number", KYMO_TYPE_S64 },
-		{ (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"result", KYMO_TYPE_S64, NULL, 0 },
+		{ (char *)"number", KYMO_TYPE_S64, NULL, 0 },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
 	};
-	static struct kymo_ctf_field mark[] = { { (char *)"path", KYMO_TYPE_STRING }, { (char *)"n", KYMO_TYPE_S32 } };
+	static struct kymo_ctf_field mark[] = { { (char *)"path", KYMO_TYPE_STRING, NULL, 0 },
+						{ (char *)"n", KYMO_TYPE_S32, NULL, 0 } };
 #define CALL(number, text) \
 	{ \
 		.id = (number), .offset = (number), .name = (char *)"syscall:" text, .fields = call, .n_fields = 8, \

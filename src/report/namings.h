@@ -1,0 +1,22 @@
+/* Values by the names of an enumeration, and characters, as reports show them. */
+#ifndef KYMO_REPORT_NAMINGS_H
+#define KYMO_REPORT_NAMINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/naming.h"
+
+/* "BUSY", "READ | WRITE", "true", "'a'", safe: a fresh string. NULL where the value is shown as a number, or memory is
+ * out. */
+char *kymo_naming_label(const struct kymo_naming *naming, uint64_t value, bool unicode);
+
+/* Write that. False: there is none. */
+bool kymo_naming_write(FILE *out, const struct kymo_naming *naming, uint64_t value, bool unicode);
+
+/* Write the name as a string of JSON, behind `before`. False: there is none, and nothing is written. Characters have
+ * none. */
+bool kymo_naming_write_json(FILE *out, const char *before, const struct kymo_naming *naming, uint64_t value);
+
+#endif
