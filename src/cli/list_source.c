@@ -58,6 +58,8 @@ static void tell_location(const struct kymo_location *location, char *out, size_
 		snprintf(out, size, "%s", location->why);
 	else if (location->kind == KYMO_LOCATION_MEMORY)
 		tell_memory(form, out, size);
+	else if (form->n == 1 && form->ops[0].code == KYMO_FORM_VECTOR)
+		snprintf(out, size, "register, %%xmm%" PRId64, form->ops[0].value);
 	else if (form->n == 1 && form->ops[0].code == KYMO_FORM_REGISTER)
 		snprintf(out, size, "register, %%%s", register_name(form->ops[0].value));
 	else if (form->n == 1 && form->ops[0].code == KYMO_FORM_VALUE)

@@ -114,6 +114,7 @@ static inline uint64_t kymo_input_value(const uint8_t *at, uint8_t type)
 		return value;
 	case KYMO_TYPE_U32:
 	case KYMO_TYPE_X32:
+	case KYMO_TYPE_F32:
 		memcpy(&value, at, 4);
 		return value;
 	default:

@@ -26,9 +26,9 @@ struct parser {
 	struct kymo_error *error; /* set by whoever returned false */
 	KYMO_VEC(struct kymo_ctf_env) env;
 	KYMO_VEC(struct kymo_ctf_event) events;
-	uint8_t *ids;                /* a bit for each id that has been declared */
-	bool has_f64;                /* that type is declared */
-	struct kymo_ctf_trace trace; /* but for env and events */
+	uint8_t *ids;                     /* a bit for each id that has been declared */
+	bool has_real[KYMO_TYPE_F64 + 1]; /* that type is declared */
+	struct kymo_ctf_trace trace;      /* but for env and events */
 };
 
 __attribute__((format(printf, 3, 4))) static bool fail_at(struct parser *p, unsigned int line, const char *format, ...)
@@ -321,7 +321,7 @@ static bool see_type(struct parser *p, int *ret)
 	*ret = -1;
 	if (p->now.kind == TOKEN_NAME && p->now.size < 8)
 		*ret = kymo_type_parse_any(p->now.text, (uint32_t)p->now.size);
-	if (*ret < 0 || *ret == KYMO_TYPE_BYTES || (*ret == KYMO_TYPE_F64 && !p->has_f64))
+	if (*ret < 0 || *ret == KYMO_TYPE_BYTES || (kymo_type_is_real((enum kymo_type) * ret) && !p->has_real[*ret]))
 		return fail_expected(p, "type", 4);
 	return true;
 }
@@ -494,6 +494,24 @@ static bool parse_event(struct parser *p)
 	return parse_event_body(p, &p->events.items[p->events.n - 1]);
 }
 
+/* Floating-point types, each once at most. */
+static bool parse_reals(struct parser *p)
+{
+	while (at_mark(p, "typealias")) {
+		bool is_wide;
+
+		if (!expect(p, KYMO_TSDL_REAL))
+			return false;
+		is_wide = !p->has_real[KYMO_TYPE_F64] && !p->has_real[KYMO_TYPE_F32] && at_mark(p, "11");
+		if (p->has_real[KYMO_TYPE_F32])
+			return fail_expected(p, "trace", 5);
+		if (!expect(p, is_wide ? KYMO_TSDL_F64_REST : KYMO_TSDL_F32_REST))
+			return false;
+		p->has_real[is_wide ? KYMO_TYPE_F64 : KYMO_TYPE_F32] = true;
+	}
+	return true;
+}
+
 static bool parse(struct parser *p)
 {
 	p->ids = calloc((KYMO_EVENT_ID_MAX + 1) / 8, 1);
@@ -501,10 +519,8 @@ static bool parse(struct parser *p)
 		return no_memory(p);
 	if (!advance(p) || !expect(p, KYMO_TSDL_TYPES))
 		return false;
-	p->has_f64 = at_mark(p, "typealias");
-	if ((p->has_f64 && !expect(p, KYMO_TSDL_F64)) || !expect(p, KYMO_TSDL_TRACE_HEAD) ||
-	    !take_uuid(p, p->trace.uuid) || !expect(p, KYMO_TSDL_TRACE_TAIL) || !parse_env(p) || !parse_clock(p) ||
-	    !expect(p, KYMO_TSDL_STREAM))
+	if (!parse_reals(p) || !expect(p, KYMO_TSDL_TRACE_HEAD) || !take_uuid(p, p->trace.uuid) ||
+	    !expect(p, KYMO_TSDL_TRACE_TAIL) || !parse_env(p) || !parse_clock(p) || !expect(p, KYMO_TSDL_STREAM))
 		return false;
 	while (p->now.kind != TOKEN_END)
 		if (!parse_event(p))

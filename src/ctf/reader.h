@@ -57,9 +57,16 @@ static inline uint64_t kymo_ctf_element(const void *elements, enum kymo_type typ
 	return kymo_type_is_signed(type) ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
 }
 
+/* Value `i`, which is a floating-point number. */
 static inline double kymo_ctf_double(const struct kymo_ctf_record *record, uint32_t i)
 {
 	double value;
+	float single;
+
+	if (record->event->fields[i].type == KYMO_TYPE_F32) {
+		memcpy(&single, &record->values[i], sizeof(single));
+		return (double)single;
+	}
 
 	memcpy(&value, &record->values[i], sizeof(value));
 	return value;

@@ -31,7 +31,11 @@
 
 /* Only where some field is one. Strings need no such line: `string` is a type of TSDL, UTF-8 unless it says something
  * else. */
-#define KYMO_TSDL_F64 "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
+#define KYMO_TSDL_REAL "typealias floating_point { exp_dig = "
+#define KYMO_TSDL_F64_REST "11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
+#define KYMO_TSDL_F32_REST "8; mant_dig = 24; align = 8; byte_order = le; } := f32;\n"
+#define KYMO_TSDL_F64 KYMO_TSDL_REAL KYMO_TSDL_F64_REST
+#define KYMO_TSDL_F32 KYMO_TSDL_REAL KYMO_TSDL_F32_REST
 
 /* Of characters: an integer that names an encoding. Names are strings, as a C++ or Rust enumerator is no identifier. */
 #define KYMO_TSDL_CHARACTER_(is_signed) \

@@ -234,11 +234,11 @@ static void write_event(FILE *out, const struct kymo_ctf_event *event)
 	fputs("\t};\n};\n", out);
 }
 
-static bool has_doubles(const struct kymo_ctf_trace *trace)
+static bool has_fields_of(const struct kymo_ctf_trace *trace, enum kymo_type type)
 {
 	for (size_t i = 0; i < trace->n_events; i++)
 		for (uint32_t j = 0; j < trace->events[i].n_fields; j++)
-			if (trace->events[i].fields[j].type == KYMO_TYPE_F64)
+			if (trace->events[i].fields[j].type == type)
 				return true;
 	return false;
 }
@@ -246,8 +246,10 @@ static bool has_doubles(const struct kymo_ctf_trace *trace)
 static void write_all(FILE *out, const struct kymo_ctf_trace *trace)
 {
 	fputs("/* CTF 1.8 */\n" KYMO_TSDL_TYPES, out);
-	if (has_doubles(trace))
+	if (has_fields_of(trace, KYMO_TYPE_F64))
 		fputs(KYMO_TSDL_F64, out);
+	if (has_fields_of(trace, KYMO_TYPE_F32))
+		fputs(KYMO_TSDL_F32, out);
 	fputs(KYMO_TSDL_TRACE_HEAD, out);
 	write_uuid(out, trace->uuid);
 	fputs(KYMO_TSDL_TRACE_TAIL, out);

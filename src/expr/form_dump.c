@@ -10,6 +10,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_RETVAL] = "retval",
 	[KYMO_FORM_CONTEXT] = "context",
 	[KYMO_FORM_ADDRESS] = "address",
+	[KYMO_FORM_VECTOR] = "vector",
 	[KYMO_FORM_LOAD] = "load",
 	[KYMO_FORM_EXTEND] = "extend",
 	[KYMO_FORM_NEGATE] = "negate",
@@ -71,7 +72,11 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 	case KYMO_FORM_LOAD:
 		fprintf(out, " %d", 8 * op->size);
 		break;
+	case KYMO_FORM_RETVAL:
+		fputs(op->value ? " vector" : "", out);
+		break;
 	case KYMO_FORM_VALUE:
+	case KYMO_FORM_VECTOR:
 	case KYMO_FORM_STACK:
 	case KYMO_FORM_JUMP:
 	case KYMO_FORM_JUMP_IF_ZERO:

@@ -69,10 +69,11 @@ struct kymo_error *expr_need_record(const struct expr_tree *tree, const struct e
 		return refuse(tree, node->at, "a text alone says nothing; compare it, as in str(arg0) == \"text\"");
 	if (class == KYMO_EXPR_STRING)
 		return NULL;
-	if (class == KYMO_EXPR_FLOAT && kymo_expr_type_bytes(node->type) == 8)
+	if (class == KYMO_EXPR_FLOAT &&
+	    (kymo_expr_type_bytes(node->type) == 4 || kymo_expr_type_bytes(node->type) == 8))
 		return NULL;
 	if (class == KYMO_EXPR_FLOAT)
-		return refuse(tree, node->at, "this is a '%s', which is not supported; a double is", name);
+		return refuse(tree, node->at, "this is a '%s', which is not supported; float and double are", name);
 	if (class != KYMO_EXPR_STRUCT && class != KYMO_EXPR_ARRAY)
 		return need_value_of(tree, node, class);
 	if (!node->is_place)

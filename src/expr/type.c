@@ -43,6 +43,8 @@ struct kymo_expr_type kymo_expr_type_of(const struct kymo_ctype *ctype)
 {
 	if (!ctype)
 		ctype = &expr_void;
+	if (ctype->kind == KYMO_CTYPE_FLOAT && ctype->size == 4)
+		return (struct kymo_expr_type){ .size = 4, .of = ctype };
 	if (!is_integer(ctype))
 		return (struct kymo_expr_type){ .size = 8, .of = ctype };
 	return (struct kymo_expr_type){ .size = (uint8_t)ctype->size, .is_signed = ctype->is_signed, .of = ctype };
@@ -92,7 +94,7 @@ enum kymo_type kymo_expr_record_type(struct kymo_expr_type type)
 	case KYMO_EXPR_POINTER:
 		return KYMO_TYPE_X64;
 	case KYMO_EXPR_FLOAT:
-		return KYMO_TYPE_F64;
+		return type.size == 4 ? KYMO_TYPE_F32 : KYMO_TYPE_F64;
 	case KYMO_EXPR_STRING:
 		return KYMO_TYPE_STRING;
 	default:

@@ -14,7 +14,7 @@
  * before `of`. So nothing has to be allocated for the type of "&x" or "(int **)arg0".
  */
 struct kymo_expr_type {
-	uint8_t size; /* of its value; of what is no integer: 8, as addresses have */
+	uint8_t size; /* of its value; of "float": 4; of what is no number: 8, as addresses have */
 	bool is_signed;
 	bool is_string;              /* the text at an address, of at most `n` bytes; 0: as many as records have */
 	uint8_t pointers;            /* "int **" has two */

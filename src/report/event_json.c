@@ -52,11 +52,14 @@ static void write_array(FILE *out, const struct kymo_ctf_field *field, const voi
 	putc(']', out);
 }
 
-static void write_double(FILE *out, double value)
+static void write_real(FILE *out, enum kymo_type type, double value)
 {
 	char number[TEXT_NUMBER];
 
-	fputs(isfinite(value) ? kymo_text_double(number, value) : "null", out);
+	if (isfinite(value))
+		fputs(type == KYMO_TYPE_F32 ? kymo_text_float(number, value) : kymo_text_double(number, value), out);
+	else
+		fputs("null", out);
 }
 
 static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
@@ -76,8 +79,9 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 		else
 			write_bytes(out, bytes, size);
 		break;
+	case KYMO_TYPE_F32:
 	case KYMO_TYPE_F64:
-		write_double(out, kymo_ctf_double(record, i));
+		write_real(out, type, kymo_ctf_double(record, i));
 		break;
 	default:
 		write_integer(out, type, record->values[i]);

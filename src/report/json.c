@@ -130,7 +130,7 @@ static void write_argument(FILE *out, const struct kymo_ctf_field *field, const 
 		write_values(out, &stats->stats, field->naming);
 	} else {
 		fprintf(out, "\"count\": %" PRIu64, probe ? probe->count - stats->faults : 0);
-		if (field->type == KYMO_TYPE_F64)
+		if (kymo_type_is_real(field->type))
 			write_reals(out, &stats->reals);
 	}
 	putc('}', out);

@@ -115,7 +115,7 @@ static void add_to_field(struct field_stats *stats, const struct kymo_ctf_record
 		stats->faults++;
 	else if (kymo_type_is_integer(type))
 		kymo_stats_add(&stats->stats, record->values[i]);
-	else if (type == KYMO_TYPE_F64)
+	else if (kymo_type_is_real(type))
 		kymo_reals_add(&stats->reals, kymo_ctf_double(record, i));
 }
 

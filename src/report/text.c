@@ -128,6 +128,18 @@ char *kymo_text_double(char buffer[TEXT_NUMBER], double value)
 	return buffer;
 }
 
+char *kymo_text_float(char buffer[TEXT_NUMBER], double value)
+{
+	if (isnan(value))
+		return kymo_text_double(buffer, value);
+	for (int digits = 6; digits <= 9; digits++) {
+		snprintf(buffer, TEXT_NUMBER, "%.*g", digits, value);
+		if (strtof(buffer, NULL) == (float)value)
+			break;
+	}
+	return buffer;
+}
+
 char *kymo_text_signed(char buffer[TEXT_NUMBER], uint64_t magnitude, bool negative)
 {
 	char digits[24];

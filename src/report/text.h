@@ -39,6 +39,9 @@ size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *colum
  * -inf, nan. */
 char *kymo_text_double(char buffer[TEXT_NUMBER], double value);
 
+/* The same of a float, of 6 digits to 9. */
+char *kymo_text_float(char buffer[TEXT_NUMBER], double value);
+
 /* 1,234,567; and for `negative` the same with a minus. */
 char *kymo_text_count(char buffer[TEXT_NUMBER], uint64_t value);
 char *kymo_text_signed(char buffer[TEXT_NUMBER], uint64_t magnitude, bool negative);

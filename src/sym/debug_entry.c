@@ -104,15 +104,15 @@ static bool take_caller_frame(struct sym_place *place)
 
 static void take_register(const struct sym_passing *passing, enum passed passed, struct sym_place *place)
 {
-	if (passed == IN_VECTOR && (passing->is_lost || passing->n_vectors < VECTORS))
-		sym_place_nowhere(place, "is a floating-point number, in a vector register here");
-	else if (passed == IN_MEMORY || passed == UNKNOWN)
+	if (passed == IN_MEMORY || passed == UNKNOWN)
 		sym_place_nowhere(place, "is no integer and no pointer: its frame is not made yet here, and what "
 					 "passes it is not certain");
 	else if (passing->is_lost)
 		sym_place_nowhere(place, "comes after a structure that is passed by value");
 	else if (passed == IN_REGISTER && passing->n < kymo_countof(registers))
 		sym_place_register(place, registers[passing->n]);
+	else if (passed == IN_VECTOR && passing->n_vectors < VECTORS)
+		sym_place_vector(place, (unsigned int)passing->n_vectors);
 	else if (passing->is_stack_lost)
 		sym_place_nowhere(place, "is passed on the stack, after what has no certain size there");
 	else

@@ -32,6 +32,11 @@ void sym_place_register(struct sym_place *place, unsigned int number)
 	place->number = (int)number;
 }
 
+void sym_place_vector(struct sym_place *place, unsigned int number)
+{
+	set_one(place, KYMO_FORM_VECTOR, number);
+}
+
 /* The operations before the first piece, where that is all of the value. */
 static size_t take_piece(const Dwarf_Op *ops, size_t n, uint64_t size, const char **why_ret)
 {
@@ -82,10 +87,10 @@ static void convert_register(uint64_t number, struct sym_place *ret)
 {
 	if (number < SYM_MACHINE_REGISTERS)
 		sym_place_register(ret, (unsigned int)number);
+	else if (number >= SYM_MACHINE_VECTOR_FIRST && number < SYM_MACHINE_VECTOR_FIRST + KYMO_FORM_VECTORS)
+		sym_place_vector(ret, (unsigned int)(number - SYM_MACHINE_VECTOR_FIRST));
 	else
-		sym_place_nowhere(ret, number >= SYM_MACHINE_VECTOR_FIRST && number < SYM_MACHINE_VECTOR_FIRST + 16
-					       ? "is in a vector register"
-					       : "is in a register that kymo does not read");
+		sym_place_nowhere(ret, "is in a register that kymo does not read");
 }
 
 static void convert_computed(const struct sym_context *context, const Dwarf_Op *ops, size_t n, struct sym_place *ret)

@@ -35,4 +35,7 @@ void sym_place_constant(struct sym_place *place, int64_t value);
 /* Make it a register, by DWARF's number. */
 void sym_place_register(struct sym_place *place, unsigned int number);
 
+/* Make it a vector register, by its own number: its low 64 bits. */
+void sym_place_vector(struct sym_place *place, unsigned int number);
+
 #endif

@@ -5,20 +5,21 @@ static const struct shape {
 	uint8_t takes, gives;
 	bool may_fault;
 } shapes[KYMO_FORM_N_CODES] = {
-	[KYMO_FORM_VALUE] = { 0, 1, false },      [KYMO_FORM_REGISTER] = { 0, 1, false },
-	[KYMO_FORM_STACK] = { 0, 1, true },       [KYMO_FORM_RETVAL] = { 0, 1, true },
-	[KYMO_FORM_CONTEXT] = { 0, 1, false },    [KYMO_FORM_ADDRESS] = { 0, 1, false },
-	[KYMO_FORM_LOAD] = { 1, 1, true },        [KYMO_FORM_EXTEND] = { 1, 1, false },
-	[KYMO_FORM_NEGATE] = { 1, 1, false },     [KYMO_FORM_COMPLEMENT] = { 1, 1, false },
-	[KYMO_FORM_TRUTH] = { 1, 1, false },      [KYMO_FORM_NOT] = { 1, 1, false },
-	[KYMO_FORM_ADD] = { 2, 1, false },        [KYMO_FORM_SUBTRACT] = { 2, 1, false },
-	[KYMO_FORM_MULTIPLY] = { 2, 1, false },   [KYMO_FORM_DIVIDE] = { 2, 1, true },
-	[KYMO_FORM_REMAINDER] = { 2, 1, true },   [KYMO_FORM_AND] = { 2, 1, false },
-	[KYMO_FORM_OR] = { 2, 1, false },         [KYMO_FORM_XOR] = { 2, 1, false },
-	[KYMO_FORM_SHIFT_LEFT] = { 2, 1, false }, [KYMO_FORM_SHIFT_RIGHT] = { 2, 1, false },
-	[KYMO_FORM_EQUAL] = { 2, 1, false },      [KYMO_FORM_DIFFERENT] = { 2, 1, false },
-	[KYMO_FORM_LESS] = { 2, 1, false },       [KYMO_FORM_LESS_OR_EQUAL] = { 2, 1, false },
-	[KYMO_FORM_JUMP] = { 0, 0, false },       [KYMO_FORM_JUMP_IF_ZERO] = { 1, 0, false },
+	[KYMO_FORM_VALUE] = { 0, 1, false },         [KYMO_FORM_REGISTER] = { 0, 1, false },
+	[KYMO_FORM_STACK] = { 0, 1, true },          [KYMO_FORM_RETVAL] = { 0, 1, true },
+	[KYMO_FORM_CONTEXT] = { 0, 1, false },       [KYMO_FORM_ADDRESS] = { 0, 1, false },
+	[KYMO_FORM_VECTOR] = { 0, 1, false },        [KYMO_FORM_LOAD] = { 1, 1, true },
+	[KYMO_FORM_EXTEND] = { 1, 1, false },        [KYMO_FORM_NEGATE] = { 1, 1, false },
+	[KYMO_FORM_COMPLEMENT] = { 1, 1, false },    [KYMO_FORM_TRUTH] = { 1, 1, false },
+	[KYMO_FORM_NOT] = { 1, 1, false },           [KYMO_FORM_ADD] = { 2, 1, false },
+	[KYMO_FORM_SUBTRACT] = { 2, 1, false },      [KYMO_FORM_MULTIPLY] = { 2, 1, false },
+	[KYMO_FORM_DIVIDE] = { 2, 1, true },         [KYMO_FORM_REMAINDER] = { 2, 1, true },
+	[KYMO_FORM_AND] = { 2, 1, false },           [KYMO_FORM_OR] = { 2, 1, false },
+	[KYMO_FORM_XOR] = { 2, 1, false },           [KYMO_FORM_SHIFT_LEFT] = { 2, 1, false },
+	[KYMO_FORM_SHIFT_RIGHT] = { 2, 1, false },   [KYMO_FORM_EQUAL] = { 2, 1, false },
+	[KYMO_FORM_DIFFERENT] = { 2, 1, false },     [KYMO_FORM_LESS] = { 2, 1, false },
+	[KYMO_FORM_LESS_OR_EQUAL] = { 2, 1, false }, [KYMO_FORM_JUMP] = { 0, 0, false },
+	[KYMO_FORM_JUMP_IF_ZERO] = { 1, 0, false },
 };
 
 #define UNKNOWN 0xff /* nobody has come to this operation yet */
@@ -35,6 +36,10 @@ static bool is_sound(const struct kymo_form_op *op, unsigned int n_registers, un
 		return op->value >= 0 && op->value < n_registers;
 	case KYMO_FORM_STACK:
 		return op->value >= 0 && op->value <= stack_max;
+	case KYMO_FORM_VECTOR:
+		return op->value >= 0 && op->value < KYMO_FORM_VECTORS;
+	case KYMO_FORM_RETVAL:
+		return op->value == 0 || op->value == 1;
 	case KYMO_FORM_CONTEXT:
 		return op->value >= 0 && op->value < KYMO_FORM_N_CONTEXTS;
 	case KYMO_FORM_LOAD:
@@ -119,6 +124,11 @@ static bool push(const struct kymo_form_op *op, const struct kymo_form_input *in
 		return true;
 	case KYMO_FORM_REGISTER:
 		*ret = input->registers[op->value];
+		return true;
+	case KYMO_FORM_VECTOR:
+		if (!input->vectors)
+			return false;
+		*ret = input->vectors[op->value];
 		return true;
 	case KYMO_FORM_CONTEXT:
 		*ret = input->context[op->value];

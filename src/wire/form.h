@@ -20,6 +20,7 @@
 
 #define KYMO_FORM_OPS_MAX 96
 #define KYMO_FORM_DEPTH_MAX 12
+#define KYMO_FORM_VECTORS 16
 #define KYMO_FORM_FAULTS_MAX 20 /* operations that may fault */
 
 enum kymo_form_code {
@@ -27,9 +28,11 @@ enum kymo_form_code {
 	KYMO_FORM_VALUE,    /* `value` */
 	KYMO_FORM_REGISTER, /* the register `value`, all of its 64 bits */
 	KYMO_FORM_STACK,    /* the 8 bytes at stack pointer + 8 * `value`; may fault */
-	KYMO_FORM_RETVAL,   /* what the function returns; may fault: at an exit where it is not known */
+	KYMO_FORM_RETVAL,   /* what the function returns, by `value` 1 in a vector register; may fault: at an exit where
+			       it is not known */
 	KYMO_FORM_CONTEXT,  /* `value` of enum kymo_form_context: what runs the form */
 	KYMO_FORM_ADDRESS,  /* `value` + where the file is loaded that the site is in: an address of its data */
+	KYMO_FORM_VECTOR,   /* the low 64 bits of the vector register `value` */
 	/* change the last value */
 	KYMO_FORM_LOAD,       /* it is an address: the `size` bytes there, with zeros before them; may fault */
 	KYMO_FORM_EXTEND,     /* its low `size` bytes, with the sign or zeros before them */
@@ -90,7 +93,8 @@ bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const
 /* What a form is computed from. */
 struct kymo_form_input {
 	const uint64_t *registers;
-	const uint64_t *stack; /* `n_stack` words from the stack pointer */
+	const uint64_t *vectors; /* the low 64 bits of each; NULL: none can be had */
+	const uint64_t *stack;   /* `n_stack` words from the stack pointer */
 	uint64_t n_stack;
 	const uint64_t *retval; /* NULL: not known */
 	uint64_t context[KYMO_FORM_N_CONTEXTS];

@@ -17,6 +17,7 @@ static const char *const names[] = {
 	"x64",
 	[KYMO_TYPE_STRING] = "string",
 	[KYMO_TYPE_BYTES] = "bytes",
+	[KYMO_TYPE_F32] = "f32",
 	[KYMO_TYPE_F64] = "f64",
 };
 

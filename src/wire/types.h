@@ -25,6 +25,7 @@ enum kymo_type {
 	/* What markers record besides, and system calls; not in the kernel's grammar. */
 	KYMO_TYPE_STRING = 12, /* NUL-terminated; its size is the least that it takes */
 	KYMO_TYPE_BYTES = 13,  /* a u16, and so many bytes or elements (KYMO_ARRAY_OF); likewise */
+	KYMO_TYPE_F32 = 14,
 	KYMO_TYPE_F64 = 15,
 };
 
@@ -50,6 +51,11 @@ static inline int kymo_type_is_integer(enum kymo_type type)
 	return (unsigned int)type < KYMO_TYPE_STRING;
 }
 
+static inline int kymo_type_is_real(enum kymo_type type)
+{
+	return type == KYMO_TYPE_F32 || type == KYMO_TYPE_F64;
+}
+
 static inline int kymo_type_is_signed(enum kymo_type type)
 {
 	return type >= KYMO_TYPE_S8 && type <= KYMO_TYPE_S64;
@@ -60,7 +66,7 @@ static inline int kymo_type_is_hex(enum kymo_type type)
 	return type >= KYMO_TYPE_X8 && type <= KYMO_TYPE_X64;
 }
 
-/* "u8" … "x64", "string", "bytes", "f64". Static. `type` must be valid. */
+/* "u8" … "x64", "string", "bytes", "f32", "f64". Static. `type` must be valid. */
 const char *kymo_type_name(enum kymo_type type);
 
 /* The integer type named by the `length` bytes at `name`, or -1. */

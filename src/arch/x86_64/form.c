@@ -86,6 +86,15 @@ static void load_context(struct maker *m, int64_t which)
 	}
 }
 
+/* rax = the low 64 bits of a vector register, which pads leave alone */
+static void load_vector(struct code *c, unsigned int number)
+{
+	byte(c, 0x66); /* movq %xmm,%rax */
+	byte(c, number < 8 ? 0x48 : 0x4c);
+	EMIT(c, 0x0f, 0x7e);
+	byte(c, 0xc0 | (number & 7) << 3);
+}
+
 static void push(struct maker *m, const struct kymo_form_op *op)
 {
 	struct code *c = m->c;
@@ -110,11 +119,16 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_ADDRESS:
 		movabs(c, RAX, m->bias + (uint64_t)op->value);
 		break;
+	case KYMO_FORM_VECTOR:
+		load_vector(c, (unsigned int)op->value);
+		break;
 	default: /* RETVAL */
-		if (m->retval_is_known)
-			x86_load_saved(c, RAX, RAX);
-		else
+		if (!m->retval_is_known)
 			JMP(c, m->fault);
+		else if (op->value)
+			load_vector(c, 0);
+		else
+			x86_load_saved(c, RAX, RAX);
 		break;
 	}
 }
@@ -369,7 +383,7 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 			jump(&m, i);
 		} else if (op->code == KYMO_FORM_VALUE && join_value(&m, i)) {
 			m.starts[++i] = c->n;
-		} else if (op->code <= KYMO_FORM_ADDRESS) {
+		} else if (op->code <= KYMO_FORM_VECTOR) {
 			push(&m, op);
 			m.depth++;
 		} else if (op->code <= KYMO_FORM_NOT) {

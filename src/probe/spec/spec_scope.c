@@ -69,7 +69,7 @@ static struct kymo_error *mean(const struct query *query, const struct kymo_vari
 		.is_address = location->kind == KYMO_LOCATION_MEMORY,
 	};
 	if (!translate(&ret->form))
-		return refuse(query, "'%s' is in a vector register, which expressions do not have", variable->name);
+		return refuse(query, "'%s' is in a register which expressions do not have", variable->name);
 	if (query->scope->is_return && !variable->is_static)
 		return refuse(query, "'%s' is gone at the return; record it at the entry with -p", variable->name);
 	return NULL;
@@ -186,8 +186,9 @@ struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, c
 	type = kymo_expr_type_of(ctype);
 	switch (kymo_expr_class_of(type)) {
 	case KYMO_EXPR_FLOAT:
-		return refuse(&query,
-			      "the function returns a '%s', in a vector register, which expressions do not have",
+		if (type.of->size == 4 || type.of->size == 8)
+			break;
+		return refuse(&query, "the function returns a '%s', which is not supported; float and double are",
 			      ctype->name);
 	case KYMO_EXPR_STRUCT:
 		if (type.of->size > 8)

@@ -109,7 +109,7 @@ static struct kymo_error *find_retval(const struct name *name)
 		if (error)
 			return error;
 	}
-	mean(name, KYMO_FORM_RETVAL, 0, type);
+	mean(name, KYMO_FORM_RETVAL, kymo_expr_class_of(type) == KYMO_EXPR_FLOAT, type);
 	return NULL;
 }
 

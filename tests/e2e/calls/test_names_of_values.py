@@ -1,6 +1,7 @@
 """Values are shown as the source has them: by the names of enumerations, as truth values, characters, text and arrays."""
 import json
 import re
+import struct
 
 from kymotest import check, check_equal, check_matches, check_same, events, kymo, program, record, report_json, run, timeout
 
@@ -118,6 +119,81 @@ def test_arrays_end_before_memory_that_is_not_there(tmp):
         check_equal(lines(name), [f'four={{{x4}, {x4}}} (fault) words={{{x8}}} (fault) text="xxx" (fault)', 'four=(fault) words=(fault) text=(fault)'], f'events of {name}')
     rows = [json.loads(line)['args'] for line in kymo('report', '--events', '--json').ok().out.splitlines()]
     check_equal(rows[2:], 2 * [{'four': None, 'words': None, 'text': None}], 'JSON of what is not there')
+
+
+FLOATS = r'''
+#include <stdio.h>
+struct pair { float x, y; };
+struct thing { float x; double z; long double l; };
+double total; static volatile float part;
+__attribute__((noinline, noipa)) double mix(double d, float f, int n, struct thing *t, float g, double h, float i, double j, float k, double l, float m)
+{
+	total += d, part = f;
+	return d * f + n + t->x + g + h + i + j + k + l + m;
+}
+__attribute__((noinline, noipa)) float half(float f) { return f / 2; }
+__attribute__((noinline, noipa)) float same(float f) { return half(f * 2); }
+__attribute__((noinline, noipa)) float later(struct pair p, float f) { return p.x - p.y + f; }
+int main(void)
+{
+	struct thing t = { 0.1f, 1e300, 3 };
+	double results[6];
+	float halves[6], n = 0;
+
+	for (int i = 0; i < 6; i++) {
+		t.x = -t.x;
+		printf("%.17g %.9g %d %.9g %.17g %.9g %.17g %.9g %.17g %.9g %.17g %.9g\n", i * 0.3, i * 0.7f, i, t.x, t.z, -1.5f * i, 1e-310 * i, 2.0f, 1 / 3.0, 0.0f, -0.0, 1e38f * i);
+		results[i] = mix(i * 0.3, i * 0.7f, i, &t, -1.5f * i, 1e-310 * i, 2.0f, 1 / 3.0, 0.0f, -0.0, 1e38f * i);
+		halves[i] = same(i * 0.1f);
+		n += later((struct pair){ 1, 2 }, i);
+	}
+	for (int i = 0; i < 6; i++)
+		printf("%.17g %.9g\n", results[i], halves[i]);
+	return n > 1e9;
+}
+'''
+
+
+def single(value):
+    """The float that is nearest, as C converts; null of JSON is an infinite one here."""
+    return float('inf') if value is None or value > 3.5e38 else struct.unpack('f', struct.pack('f', value))[0]
+
+
+def by_types(values, singles):
+    return [single(value) if k in singles else value for k, value in enumerate(values)]
+
+
+@timeout(120)
+def test_floating_point_numbers_are_those_of_the_program(tmp):
+    names = ['d', 'f', 'n', 'x', 'z', 'g', 'h', 'i']
+    for compiler in (('gcc', '-O0'), ('gcc', '-O2'), ('gcc', '-O2', '-gdwarf-4'), ('clang', '-O0')):
+        (tmp / 'floats.c').write_text(FLOATS)
+        run(program(compiler[0]), *compiler[1:], '-g', '-w', '-o', 'floats', 'floats.c', seconds=60).ok()
+        result = record('-p', './floats:mix d f n t->x t->z g h i', '-p', 'p:rest ./floats:mix j k l m total part', '-r', './floats:mix retval', '-r', './floats:half retval',
+                        '--', './floats').ok()
+        told = [[float(word) for word in line.split()] for line in result.out.splitlines()]
+        rows = [json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()]
+
+        def values(name):
+            return [list(row['args'].values()) for row in rows if row['name'] == name]
+        check_equal([list(row['args']) for row in rows if row['name'] == 'floats:mix'], 6 * [names], 'names')
+        check_equal([by_types(row, (1, 3, 5, 7)) for row in values('floats:mix')], [by_types(line[:8], (1, 3, 5, 7)) for line in told[:6]], f'parameters with {compiler}')
+        check_equal([by_types(row[:4], (1, 3)) for row in values('rest')], [by_types(line[8:12], (1, 3)) for line in told[:6]], f'the other parameters with {compiler}')
+        check_equal([single(row[5]) for row in values('rest')], [0.0] + [single(line[1]) for line in told[:5]], f'a static one with {compiler}')
+        check_equal([float('inf') if row[0] is None else row[0] for row in values('floats:mix%return')], [line[0] for line in told[6:]], f'what mix returns with {compiler}')
+        check_equal([single(row[0]) for row in values('floats:half%return')], [single(line[1]) for line in told[6:]], f'what half returns with {compiler}')
+        first = events()[0].line
+        check('f = 0, ' in first and 'x = -0.1, ' in first, 'by babeltrace2', first)
+
+
+def test_a_floating_point_number_is_not_computed_with(tmp):
+    (tmp / 'floats.c').write_text(FLOATS)
+    run(program('gcc'), '-g', '-w', '-o', 'floats', 'floats.c', seconds=60).ok()
+    for spec, sentence in (('./floats:mix /f > 0/', "column 15: this is a 'float': it can be recorded, but not computed with"),
+                           ('./floats:later f', "column 16: 'f' comes after a structure that is passed by value"),
+                           ('./floats:mix t->l', "column 15: this is a 'long double', which is not supported; float and double are")):
+        result = record('-p', spec, '--', './floats')
+        check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence}'), f'sentence about {spec}')
 
 
 def test_arrays_and_characters_of_programs_as_they_are_installed():

@@ -75,10 +75,7 @@ def check_register(name, words, where, at):
     if not found:
         return False
     register = REGISTERS.get(found[1], found[1])
-    if register.startswith('xmm'):
-        check_equal(where, 'is in a vector register', f'{name} at {at}')
-    else:
-        check_equal(where, f'register, %{register}', f'{name} at {at}')
+    check_equal(where, f'register, %{register}', f'{name} at {at}')
     return True
 
 

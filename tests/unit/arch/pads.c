@@ -455,7 +455,6 @@ _Static_assert(offsetof(struct registers, flags) == 128 && offsetof(struct regis
 
 void pads_enter(const struct registers *in, struct registers *out, uint64_t address);
 extern const uint8_t pads_landing[];
-extern uint8_t pads_has_avx512;
 
 __asm__(".pushsection .bss\n"
 	".globl pads_has_avx512\n"

@@ -125,6 +125,9 @@ struct registers {
 	uint64_t masks[8];
 };
 
+/* Whether those are zmm. */
+extern uint8_t pads_has_avx512;
+
 /* Enter a landing site with these, and get them as it leaves them. One thread at a time. */
 void enter(const struct site *site, const struct registers *in, struct registers *out);
 

@@ -131,7 +131,7 @@ static void arguments_out_of_range_are_errors(void **state)
 		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_N_TYPES, 0),
 		FETCH((enum kymo_fetch_kind)99, KYMO_TYPE_U64, 0),
 		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_STRING, 0),
-		FETCH(KYMO_FETCH_REGISTER, (enum kymo_type)14, 0),
+		FETCH(KYMO_FETCH_REGISTER, (enum kymo_type)17, 0),
 		FETCH(KYMO_FETCH_REGISTER, (enum kymo_type)16, 0),
 		FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_STRING, 0),
 		OPERAND(KYMO_TYPE_STRING, 0, 0, 1, 1),

@@ -46,7 +46,10 @@ static void make(struct maker *m, unsigned int depth);
 
 static void make_leaf(struct maker *m)
 {
-	switch (next(m, 6)) {
+	switch (next(m, 7)) {
+	case 3:
+		put(m, KYMO_FORM_VECTOR)->value = (int64_t)next(m, KYMO_FORM_VECTORS);
+		break;
 	case 0:
 		put(m, KYMO_FORM_VALUE)->value = some_value(m);
 		break;
@@ -146,6 +149,7 @@ static void check_form(struct world *world, const struct kymo_form *form, uint8_
 	const struct kymo_fetch arg = { .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_U64, .form = form };
 	const struct kymo_pad_event events[] = { { .id = 1, .args = &arg, .n_args = 1 },
 						 { .id = 2, .args = &arg, .n_args = 1, .filter = form } };
+	uint64_t vectors[KYMO_FORM_VECTORS];
 	struct registers in, out;
 	struct site site;
 
@@ -153,6 +157,7 @@ static void check_form(struct world *world, const struct kymo_form *form, uint8_
 	for (uint64_t i = 0; i < 4; i++) {
 		struct kymo_form_input input = {
 			.registers = in.r,
+			.vectors = vectors,
 			.n_stack = 8,
 			.context = { [KYMO_FORM_PID] = WORLD_PID, [KYMO_FORM_TID] = (uint64_t)gettid() },
 		};
@@ -162,6 +167,8 @@ static void check_form(struct world *world, const struct kymo_form *form, uint8_
 		randomise(&in, seed + i, stack);
 		spice(&in, mix(seed + i));
 		in.flags = flags_of(seed % 128);
+		for (size_t k = 0; k < KYMO_FORM_VECTORS; k++)
+			memcpy(&vectors[k], in.vectors + k * (pads_has_avx512 ? 64 : 16), sizeof(vectors[k]));
 		input.stack = (const uint64_t *)in.r[RSP];
 		is_there = kymo_form_run(form, &input, &expected);
 		enter(&site, &in, &out);

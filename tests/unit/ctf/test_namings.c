@@ -192,12 +192,52 @@ static void records_of_arrays_end_behind_their_elements(void **state)
 	scratch_deinit(&scratch);
 }
 
+static void types_of_floating_point_numbers_are_read_in_any_number(void **state)
+{
+	static const enum kymo_type types[][2] = { { KYMO_TYPE_F32, KYMO_TYPE_U8 },
+						   { KYMO_TYPE_F64, KYMO_TYPE_U8 },
+						   { KYMO_TYPE_F32, KYMO_TYPE_F64 } };
+
+	for (size_t i = 0; i < kymo_countof(types); i++) {
+		struct kymo_ctf_field fields[] = { { (char *)"a", types[i][0], NULL, 0 },
+						   { (char *)"b", types[i][1], NULL, 0 } };
+		struct kymo_ctf_event event = { .id = 3, .name = (char *)"x", .fields = fields, .n_fields = 2 };
+		struct kymo_ctf_trace trace = synthetic_trace(), back;
+		kymo_cleanup_free char *text = NULL;
+		kymo_cleanup_free char *changed = NULL;
+		struct kymo_error *error;
+		struct scratch scratch;
+		const char *end;
+
+		trace.events = &event;
+		trace.n_events = 1;
+		scratch_init(&scratch);
+		must(kymo_ctf_write_metadata(scratch.fd, &trace));
+		assert_int_equal(kymo_read_file(scratch.fd, "metadata", 1 << 20, &text, NULL), 0);
+		scratch_deinit(&scratch);
+		must(kymo_ctf_parse_metadata(text, strlen(text), &back));
+		assert_int_equal(back.events[0].fields[0].type, types[i][0]);
+		assert_int_equal(back.events[0].fields[1].type, types[i][1]);
+		kymo_ctf_trace_deinit(&back);
+		/* the same type again, behind its declaration */
+		end = strstr(text, types[i][0] == KYMO_TYPE_F32 ? ":= f32;\n" : ":= f64;\n") + 8;
+		assert_true(asprintf(&changed,
+				     "%.*stypealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; "
+				     "byte_order = le; } := f64;\n%s",
+				     (int)(end - text), text, end) > 0);
+		error = kymo_ctf_parse_metadata(changed, strlen(changed), &back);
+		assert_non_null(error);
+		kymo_error_destroy(error);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_and_characters_are_types_of_ctf),
 		cmocka_unit_test(what_is_no_enumeration_is_refused),
 		cmocka_unit_test(all_names_that_are_written_are_read),
+		cmocka_unit_test(types_of_floating_point_numbers_are_read_in_any_number),
 		cmocka_unit_test(records_of_arrays_end_behind_their_elements),
 	};
 
