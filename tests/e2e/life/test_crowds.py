@@ -593,7 +593,7 @@ def generation(pid):
     for text in Path(f'/proc/{pid}/maps').read_text().splitlines():
         if text.endswith('/memfd:kymo (deleted)'):
             with open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
-                return struct.unpack('<Q', os.pread(memory.fileno(), 8, int(text.partition('-')[0], 16) + 72))[0]
+                return struct.unpack('<Q', os.pread(memory.fileno(), 8, int(text.partition('-')[0], 16) + 80))[0]
     return check(False, 'a recording is mapped')
 
 
