@@ -90,7 +90,7 @@ def test_a_stub_that_is_killed_at_any_moment_while_threads_stand(tmp):
     process = loop(tmp)
     work = address_of(process.pid, 'work')
     for n_hits in (0, 1, 2, 3, 5):
-        stub, path = offer('--pid', process.pid)
+        stub, path = offer('--pid', process.pid, env={'XDG_RUNTIME_DIR': str(tmp)})  # a killed stub leaves its socket
         client = Client(path)
         client.ask('qSupported:multiprocess+;swbreak+')
         client.ask('?')
