@@ -24,7 +24,7 @@ typedef struct cli_syscall_words words_t;
  * that writes. */
 static int not_written(const words_t *words)
 {
-	const int err = words->tracing.write_error;
+	const int err = words->tracing.output.write_error;
 	struct sigaction action;
 
 	if (err == EPIPE && !sigaction(SIGPIPE, NULL, &action) && action.sa_handler != SIG_IGN)
@@ -44,20 +44,20 @@ static int conclude(const words_t *words, int status)
 {
 	const struct cli_syscalls *s = &words->tracing;
 
-	if (s->is_stuck)
+	if (s->output.is_stuck)
 		return 1; /* it can't be said here */
-	if (s->counts)
-		cli_syscall_counts_print(s->table, &s->columns, s->json, s->out);
-	if (fflush(s->out) || ferror(s->out))
+	if (s->request.counts)
+		cli_syscall_counts_print(s->table, &s->request.columns, s->request.json, s->output.file);
+	if (fflush(s->output.file) || ferror(s->output.file))
 		return not_written(words);
-	if (s->cut) {
+	if (s->tracing.cut) {
 		fprintf(stderr, "kymo: what process %d did from here on is not shown: %s\n",
 			words->targets.pids.items[0],
-			s->cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it"
-					     : "the kymo that traced it, and let this one in, has ended");
+			s->tracing.cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it"
+						     : "the kymo that traced it, and let this one in, has ended");
 		return 1;
 	}
-	if (s->has_failed) {
+	if (s->output.has_failed) {
 		cli_warn("some of what happened is not shown: memory was out, or a process could not be followed");
 		return 1;
 	}
@@ -102,11 +102,11 @@ static int run(words_t *words)
 /* Links of the paths of -P, which the calls may name as well: -1, or the exit status. */
 static int add_real_paths(struct cli_syscalls *s, char **real)
 {
-	const size_t n = s->paths.n;
+	const size_t n = s->request.paths.n;
 
 	for (size_t i = 0; i < n; i++) {
-		real[i] = realpath(s->paths.items[i], NULL);
-		if (real[i] && strcmp(real[i], s->paths.items[i]) && !kymo_vec_push(&s->paths, real[i]))
+		real[i] = realpath(s->request.paths.items[i], NULL);
+		if (real[i] && strcmp(real[i], s->request.paths.items[i]) && !kymo_vec_push(&s->request.paths, real[i]))
 			return cli_fail("syscalls", &kymo_error_no_memory);
 	}
 	return -1;
@@ -115,7 +115,7 @@ static int add_real_paths(struct cli_syscalls *s, char **real)
 static int run_with_paths(words_t *words)
 {
 	struct cli_syscalls *s = &words->tracing;
-	const size_t n = s->paths.n;
+	const size_t n = s->request.paths.n;
 	char **real = calloc(n + 1, sizeof(*real));
 	int status = real ? add_real_paths(s, real) : cli_fail("syscalls", &kymo_error_no_memory);
 
@@ -132,8 +132,8 @@ static int run_with_table(words_t *words)
 	struct cli_syscalls *s = &words->tracing;
 	int status;
 
-	s->table = s->counts ? cli_syscall_counts_create() : NULL;
-	if (s->counts && !s->table)
+	s->table = s->request.counts ? cli_syscall_counts_create() : NULL;
+	if (s->request.counts && !s->table)
 		return cli_fail("syscalls", &kymo_error_no_memory);
 	status = run_with_paths(words);
 	cli_syscall_counts_destroy(s->table);
@@ -165,7 +165,7 @@ static int open_and_begin(words_t *words)
 	int status = is_command ? -1 : open_output(words);
 
 	if (status < 0 && !words->in_kernel)
-		status = cli_apart_begin(words->command, &words->tracing.apart);
+		status = cli_apart_begin(words->command, &words->tracing.output.apart);
 	if (status < 0 && is_command)
 		status = open_output(words);
 	return status;
@@ -175,18 +175,18 @@ int cmd_syscalls(int argc, char **argv)
 {
 	words_t words = {
 		.tracing = {
-			.shows_lines = true,
-			.string_size = KYMO_SYSCALL_STRING_SIZE,
-			.style = { .column = KYMO_SYSCALL_COLUMN },
-			.duration_digits = 6,
-			.apart = { .front = -1 },
-			.done = { -1, -1 },
+			.request.shows_lines = true,
+			.request.string_size = KYMO_SYSCALL_STRING_SIZE,
+			.request.style = { .column = KYMO_SYSCALL_COLUMN },
+			.request.duration_digits = 6,
+			.output.apart = { .front = -1 },
+			.tracing.done = { -1, -1 },
 		},
 	};
 	int status;
 
 	tzset();
-	kymo_error_destroy(kymo_syscall_set_parse("all", &words.tracing.set));
+	kymo_error_destroy(kymo_syscall_set_parse("all", &words.tracing.request.set));
 	status = cli_syscall_words_read(&words, argc, argv);
 	if (status < 0)
 		status = find_processes(&words);

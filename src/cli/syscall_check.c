@@ -19,25 +19,25 @@ static int check_kernel(words_t *words)
 	if (words->all && words->has_backend && !words->in_kernel)
 		return cli_usage(COMMAND, "--all is done through the kernel; leave --backend hub out");
 	words->in_kernel |= words->all;
-	s->shows_names = words->all;
-	s->follows |= words->all;
-	if (!words->in_kernel && s->buffer_size)
+	s->request.shows_names = words->all;
+	s->request.follows |= words->all;
+	if (!words->in_kernel && s->request.buffer_size)
 		return cli_usage(COMMAND, "--buffer is for --backend kernel and --all; without them nothing is lost");
 	if (!words->in_kernel)
 		return -1;
-	if (s->fds || s->pids || s->paths.n)
+	if (s->request.fds || s->request.pids || s->request.paths.n)
 		return cli_usage(COMMAND, "-y, -Y and -P look at the process while it stands, and through the kernel "
 					  "it does not: leave them out");
-	if (s->stack_traces || s->addresses)
+	if (s->request.stack_traces || s->request.addresses)
 		return cli_usage(COMMAND, "-k and -i look at the thread while it stands, and through the kernel it "
 					  "does not: leave them out");
-	if (s->leaves_on_exec)
+	if (s->request.leaves_on_exec)
 		return cli_usage(COMMAND,
 				 "-b lets go of what is traced, and through the kernel nothing is: leave it out");
-	if (s->string_size > KYMO_SYSCALL_COPIED_MAX)
+	if (s->request.string_size > KYMO_SYSCALL_COPIED_MAX)
 		return cli_usage(COMMAND, "through the kernel -s takes at most %d bytes", KYMO_SYSCALL_COPIED_MAX);
-	if (!s->buffer_size)
-		s->buffer_size = CLI_SYSCALLS_BUFFER_SIZE;
+	if (!s->request.buffer_size)
+		s->request.buffer_size = CLI_SYSCALLS_BUFFER_SIZE;
 	return -1;
 }
 
@@ -45,25 +45,25 @@ static int check_output(words_t *words)
 {
 	struct cli_syscalls *s = &words->tracing;
 
-	if (s->is_apart && !words->output) {
+	if (s->output.is_apart && !words->output) {
 		cli_warn("-ff has no effect without -o FILE: all lines go to standard error");
-		s->is_apart = false;
+		s->output.is_apart = false;
 	}
 	if (words->output && strchr("|!", *words->output)) {
 		if (!words->output[1])
 			return cli_usage(COMMAND, "-o '%c' needs the command that the lines go to after it",
 					 *words->output);
-		if (s->is_apart)
+		if (s->output.is_apart)
 			return cli_usage(
 				COMMAND,
 				"-ff writes a file for each process, and '%s' is a command: leave one of them out",
 				words->output);
 	}
-	if (s->is_apart && (s->counts || s->json))
+	if (s->output.is_apart && (s->request.counts || s->request.json))
 		return cli_usage(
 			COMMAND,
 			"-ff writes the lines of each process to a file of its own: leave -c, -C and --json out");
-	if (s->is_apart && (words->in_kernel || words->all))
+	if (s->output.is_apart && (words->in_kernel || words->all))
 		return cli_usage(COMMAND, "-ff is for what kymo traces: leave --all and --backend kernel out");
 	if (words->appends && !words->output)
 		return cli_usage(COMMAND, "-A appends to the file of -o, and there is none");
@@ -82,28 +82,30 @@ int cli_syscall_words_check(words_t *words)
 		return cli_usage(COMMAND, "whose system calls? give a command, or --pid PID");
 	if (words->command && has_pids)
 		return cli_usage(COMMAND, "a command or --pid, not both: '%s' is too much", words->command[0]);
-	if (s->hides_good && s->hides_failed && s->hides_unfinished)
+	if (s->request.hides_good && s->request.hides_failed && s->request.hides_unfinished)
 		return cli_usage(COMMAND, "-z shows calls that succeed, -Z those that fail: together they show none");
-	if (s->counts && !s->shows_lines &&
-	    (s->durations || s->clock || s->relative_times || s->numbers || s->addresses || s->hides_good ||
-	     s->hides_failed || s->fds || s->pids || s->stack_traces))
+	if (s->request.counts && !s->request.shows_lines &&
+	    (s->request.durations || s->request.clock || s->request.relative_times || s->request.numbers ||
+	     s->request.addresses || s->request.hides_good || s->request.hides_failed || s->request.fds ||
+	     s->request.pids || s->request.stack_traces))
 		return cli_usage(COMMAND, "-c shows a table and no lines, so -T, -t, -r, -n, -i, -y, -Y, -k, -z and -Z "
 					  "have no meaning beside it; -C shows both");
-	if (s->counts && s->shows_lines && s->json)
+	if (s->request.counts && s->request.shows_lines && s->request.json)
 		return cli_usage(COMMAND, "--json has lines or, with -c, a table: leave -C out");
-	if (s->json && (s->durations || s->clock || s->relative_times || s->numbers || s->addresses))
+	if (s->request.json && (s->request.durations || s->request.clock || s->request.relative_times ||
+				s->request.numbers || s->request.addresses))
 		return cli_usage(
 			COMMAND,
 			"--json has numbers and durations always, and no times: leave -T, -t, -r, -n and -i out");
-	if (s->picks && (!words->command || words->in_kernel))
+	if (s->request.picks && (!words->command || words->in_kernel))
 		return cli_usage(COMMAND, "--seccomp-bpf is for commands that kymo starts and traces: leave --pid, "
 					  "--all and --backend kernel out");
-	if (s->picks && (s->for_ns || s->leaves_on_exec))
+	if (s->request.picks && (s->request.for_ns || s->request.leaves_on_exec))
 		return cli_usage(COMMAND,
 				 "after %s the command runs on without a tracer, and with --seccomp-bpf it cannot: "
 				 "leave one of them out",
-				 s->for_ns ? "--for" : "-b");
-	if (s->picks && !s->follows)
+				 s->request.for_ns ? "--for" : "-b");
+	if (s->request.picks && !s->request.follows)
 		return cli_usage(
 			COMMAND,
 			"with --seccomp-bpf children have the filter, too, and cannot do without a tracer: add -f");

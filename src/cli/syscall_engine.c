@@ -81,12 +81,12 @@ static bool touches_path(const struct cli_syscall_thread *thread)
 	const struct cli_syscalls *s = thread->owner;
 	struct kymo_syscall_target target;
 
-	if (!s->paths.n)
+	if (!s->request.paths.n)
 		return true;
 	target = thread->target;
 	target.fd_path = read_fd_path;
-	for (size_t i = 0; i < s->paths.n; i++)
-		if (kymo_syscall_touches(&thread->call, &target, s->paths.items[i]))
+	for (size_t i = 0; i < s->request.paths.n; i++)
+		if (kymo_syscall_touches(&thread->call, &target, s->request.paths.items[i]))
 			return true;
 	return false;
 }
@@ -99,8 +99,8 @@ static bool begin_call(struct cli_syscall_thread *thread, const struct kymo_sysc
 
 	cli_syscall_enter(thread, report->number, report->args, report->sp);
 	cli_syscall_set_mode(thread, report->arch == AUDIT_ARCH_I386);
-	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
-	touches = (thread->is_shown || s->injections) && touches_path(thread);
+	thread->is_shown = kymo_syscall_set_has(&s->request.set, thread->call.number);
+	touches = (thread->is_shown || s->request.injections) && touches_path(thread);
 	thread->is_shown &= touches;
 	if (thread->is_shown)
 		cli_syscall_stack_take(thread, true);
@@ -119,8 +119,8 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	thread->address = report->ip;
 	touches = begin_call(thread, report);
 	thread->entered_ns = kymo_now_ns();
-	return thread->owner->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread)
-									: KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+	return thread->owner->request.injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread)
+										: KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
 /* A call whose beginning others were told before this one came to them is shown when it returns. */
@@ -158,8 +158,8 @@ static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum 
 	struct cli_syscall_thread *thread = data;
 	const struct cli_syscalls *s = thread->owner;
 
-	if (report->signal != SIGCONT && s->shows_lines)
-		(s->json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
+	if (report->signal != SIGCONT && s->request.shows_lines)
+		(s->request.json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
 	return KYMO_ACTION_RESUME;
 }
 
@@ -170,12 +170,12 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	struct cli_syscalls *s = thread->owner;
 	int err;
 
-	if (!s->follows)
+	if (!s->request.follows)
 		return KYMO_ACTION_RESUME;
 	err = cli_syscall_follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
 	if (err && err != -ESRCH && err != -EEXIST) {
 		cli_warn("cannot follow process %d: %s", report->child, strerror(-err));
-		s->has_failed = true;
+		s->output.has_failed = true;
 	}
 	return KYMO_ACTION_RESUME;
 }
@@ -188,7 +188,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 
 	cli_syscall_stack_forget(thread);
 	thread->tid = kymo_engine_tid(engine);
-	if (thread->owner->leaves_on_exec && !thread->is_starting) {
+	if (thread->owner->request.leaves_on_exec && !thread->is_starting) {
 		cli_syscall_line_let_go_of(thread);
 		return KYMO_ACTION_DETACH;
 	}
@@ -219,8 +219,9 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 		cli_syscall_stack_forget(thread);
 	if (!report->superseded_by || thread->tid != thread->pid)
 		cli_syscall_end(thread, report->status);
-	else if (s->shows_lines && !(s->quiet & CLI_QUIET_EXEC))
-		(s->json ? cli_syscall_json_superseded : cli_syscall_line_superseded)(thread, report->superseded_by);
+	else if (s->request.shows_lines && !(s->request.quiet & CLI_QUIET_EXEC))
+		(s->request.json ? cli_syscall_json_superseded : cli_syscall_line_superseded)(thread,
+											      report->superseded_by);
 }
 
 /* On the main thread where that holds the last reference of one that has ended while it was delayed. */
@@ -229,16 +230,16 @@ static void on_release(void *data)
 	struct cli_syscall_thread *thread = data;
 	struct cli_syscalls *s = thread->owner;
 
-	if (!thread->has_ended && !s->is_over)
+	if (!thread->has_ended && !s->tracing.is_over)
 		cli_syscall_line_let_go_of(thread);
 	if (thread->out)
 		fclose(thread->out);
 	kymo_line_deinit(&thread->text);
 	free(thread->stack);
 	free(thread->made);
-	s->n_cut += !thread->has_ended;
+	s->tracing.n_cut += !thread->has_ended;
 	free(thread);
-	if (!--s->n_threads && !s->is_attaching)
+	if (!--s->n_threads && !s->tracing.is_attaching)
 		cli_syscalls_wake(s, CLI_SYSCALLS_END);
 }
 
@@ -265,31 +266,32 @@ int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 
 	if (!thread)
 		return -ENOMEM;
-	if (s->inner)
-		kymo_inner_follow(s->inner, tid, pid); /* without it, it can't trace, as under every tracer */
+	if (s->tracing.inner)
+		kymo_inner_follow(s->tracing.inner, tid, pid); /* without it, it can't trace, as under every tracer */
 	*thread = (struct cli_syscall_thread){ .owner = s,
 					       .tid = tid,
 					       .pid = pid,
-					       .is_starting = s->is_command && !s->n_threads,
+					       .is_starting = s->tracing.is_command && !s->n_threads,
 					       .entered_ns = kymo_now_ns() };
 	thread->target = (struct kymo_syscall_target){
-		.context = thread, .read = read_memory, .string_size = s->string_size, .style = s->style
+		.context = thread, .read = read_memory, .string_size = s->request.string_size, .style = s->request.style
 	};
-	if (s->fds)
+	if (s->request.fds)
 		thread->target.fd_path = read_fd_path;
-	if (s->fds && s->fds != CLI_FD_PATH)
+	if (s->request.fds && s->request.fds != CLI_FD_PATH)
 		thread->target.put_fd = cli_syscall_put_fd;
-	if (s->pids & CLI_PID_COMM)
+	if (s->request.pids & CLI_PID_COMM)
 		thread->target.pid_name = read_name;
-	if (s->pids & CLI_PID_NAMESPACE)
+	if (s->request.pids & CLI_PID_NAMESPACE)
 		thread->target.pid_here = find_pid_here;
-	err = s->is_apart ? cli_syscalls_open_own_output(thread) : 0;
+	err = s->output.is_apart ? cli_syscalls_open_own_output(thread) : 0;
 	if (err) {
 		free(thread);
 		return err;
 	}
-	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops,
-				 thread, &engine);
+	err = kymo_engine_attach(s->tracing.hub, tid,
+				 KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, thread,
+				 &engine);
 	if (err) {
 		if (thread->out)
 			fclose(thread->out);

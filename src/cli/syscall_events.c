@@ -22,8 +22,8 @@ void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const
 						   .interrupted = interrupted };
 	thread->number = number;
 	memcpy(thread->call.args, args, sizeof(thread->call.args));
-	thread->target.is_whole = kymo_syscall_set_has(&thread->owner->whole, number);
-	thread->target.is_raw = kymo_syscall_set_has(&thread->owner->raw, number);
+	thread->target.is_whole = kymo_syscall_set_has(&thread->owner->request.whole, number);
+	thread->target.is_raw = kymo_syscall_set_has(&thread->owner->request.raw, number);
 	thread->is_in_call = true;
 }
 
@@ -35,7 +35,8 @@ void cli_syscall_set_mode(struct cli_syscall_thread *thread, bool is_i386)
 	if (is_i386)
 		thread->call.number = kymo_syscall_from_i386(thread->number);
 	thread->call.is_i386 = is_i386;
-	if (is_i386 != thread->is_i386 && !s->is_file && !s->json && s->shows_lines && !(s->quiet & CLI_QUIET_MODE))
+	if (is_i386 != thread->is_i386 && !s->output.is_file && !s->request.json && s->request.shows_lines &&
+	    !(s->request.quiet & CLI_QUIET_MODE))
 		cli_syscall_line_mode(thread);
 	thread->is_i386 = is_i386;
 }
@@ -44,8 +45,8 @@ void cli_syscall_show_entry(struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (thread->is_shown && s->shows_lines)
-		(s->json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
+	if (thread->is_shown && s->request.shows_lines)
+		(s->request.json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
 }
 
 /* A call that was entered before anybody looked has no beginning. */
@@ -60,26 +61,26 @@ void cli_syscall_leave(struct cli_syscall_thread *thread, int64_t result, uint64
 	thread->call.result = result;
 	if (!thread->is_shown)
 		return;
-	if (s->counts)
+	if (s->request.counts)
 		cli_syscall_counts_add(s->table, &thread->call, duration_ns);
-	if (s->shows_lines)
-		(s->json ? cli_syscall_json_leave : cli_syscall_line_leave)(thread, duration_ns);
+	if (s->request.shows_lines)
+		(s->request.json ? cli_syscall_json_leave : cli_syscall_line_leave)(thread, duration_ns);
 }
 
 void cli_syscall_signal(struct cli_syscall_thread *thread, const siginfo_t *info)
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (s->shows_lines && !(s->hidden_signals >> (info->si_signo - 1) & 1))
-		(s->json ? cli_syscall_json_signal : cli_syscall_line_signal)(thread, info);
+	if (s->request.shows_lines && !(s->request.hidden_signals >> (info->si_signo - 1) & 1))
+		(s->request.json ? cli_syscall_json_signal : cli_syscall_line_signal)(thread, info);
 }
 
 void cli_syscall_end_call(struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (s->shows_lines && thread->is_in_call && thread->is_shown)
-		(s->json ? cli_syscall_json_end_call : cli_syscall_line_end_call)(thread);
+	if (s->request.shows_lines && thread->is_in_call && thread->is_shown)
+		(s->request.json ? cli_syscall_json_end_call : cli_syscall_line_end_call)(thread);
 	thread->is_in_call = false;
 }
 
@@ -87,6 +88,6 @@ void cli_syscall_end(struct cli_syscall_thread *thread, int status)
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (s->shows_lines && !(s->quiet & CLI_QUIET_EXIT))
-		(s->json ? cli_syscall_json_end : cli_syscall_line_end)(thread, status);
+	if (s->request.shows_lines && !(s->request.quiet & CLI_QUIET_EXIT))
+		(s->request.json ? cli_syscall_json_end : cli_syscall_line_end)(thread, status);
 }

@@ -62,7 +62,7 @@ static bool read_bits(const char *qualifier, const char *text, const struct bit 
 
 static int take_set(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = kymo_syscall_set_parse(text, &words->tracing.set);
+	struct kymo_error *error = kymo_syscall_set_parse(text, &words->tracing.request.set);
 
 	return error ? cli_fail(COMMAND, error) : -1;
 }
@@ -75,13 +75,13 @@ static int take_whole(struct cli_syscall_words *words, const char *text)
 	if (error)
 		return cli_fail(COMMAND, error);
 	for (size_t i = 0; i < kymo_countof(abbreviated.bits); i++)
-		words->tracing.whole.bits[i] = ~abbreviated.bits[i];
+		words->tracing.request.whole.bits[i] = ~abbreviated.bits[i];
 	return -1;
 }
 
 static int take_raw(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = kymo_syscall_set_parse(text, &words->tracing.raw);
+	struct kymo_error *error = kymo_syscall_set_parse(text, &words->tracing.request.raw);
 
 	return error ? cli_fail(COMMAND, error) : -1;
 }
@@ -126,7 +126,7 @@ static int take_signals(struct cli_syscall_words *words, const char *text)
 		else if (!is_item(item, n, "none"))
 			return cli_usage(COMMAND, "-e signal: there is no signal '%.*s'", (int)n, item);
 	}
-	words->tracing.hidden_signals = is_inverted ? found : ~found;
+	words->tracing.request.hidden_signals = is_inverted ? found : ~found;
 	return -1;
 }
 
@@ -143,9 +143,9 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 
 	if (!read_bits("status", text, bits, kymo_countof(bits), &wanted))
 		return 2;
-	s->hides_good = !(wanted & SUCCESSFUL);
-	s->hides_failed = !(wanted & FAILED);
-	s->hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
+	s->request.hides_good = !(wanted & SUCCESSFUL);
+	s->request.hides_failed = !(wanted & FAILED);
+	s->request.hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
 	return -1;
 }
 
@@ -153,7 +153,7 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 
 static int inject(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = cli_syscall_injections_add(&words->tracing.injections, text);
+	struct kymo_error *error = cli_syscall_injections_add(&words->tracing.request.injections, text);
 
 	return error ? cli_fail(COMMAND, error) : -1;
 }
@@ -187,7 +187,7 @@ static int take_quiet(struct cli_syscall_words *words, const char *text)
 		{ "superseded", CLI_QUIET_EXEC },
 	};
 
-	return read_bits("quiet", text, bits, kymo_countof(bits), &words->tracing.quiet) ? -1 : 2;
+	return read_bits("quiet", text, bits, kymo_countof(bits), &words->tracing.request.quiet) ? -1 : 2;
 }
 
 static int take_fds(struct cli_syscall_words *words, const char *text)
@@ -199,14 +199,14 @@ static int take_fds(struct cli_syscall_words *words, const char *text)
 		{ "pidfd", CLI_FD_PIDFD },
 	};
 
-	return read_bits("decode-fds", text, bits, kymo_countof(bits), &words->tracing.fds) ? -1 : 2;
+	return read_bits("decode-fds", text, bits, kymo_countof(bits), &words->tracing.request.fds) ? -1 : 2;
 }
 
 static int take_pids(struct cli_syscall_words *words, const char *text)
 {
 	static const struct bit bits[] = { { "comm", CLI_PID_COMM }, { "pidns", CLI_PID_NAMESPACE } };
 
-	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->tracing.pids) ? -1 : 2;
+	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->tracing.request.pids) ? -1 : 2;
 }
 
 /* ---- qualifiers ------------------------------------------------------------------------------ */

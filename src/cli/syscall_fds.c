@@ -239,7 +239,7 @@ static bool put_pidfd(pid_t tid, int fd, struct kymo_line *text)
 bool cli_syscall_put_fd(void *context, int fd, const char *link, size_t n, struct kymo_line *text)
 {
 	const struct cli_syscall_thread *thread = context;
-	const unsigned int wanted = thread->owner->fds;
+	const unsigned int wanted = thread->owner->request.fds;
 	bool is_there = false;
 	uint64_t inode;
 	char path[64];

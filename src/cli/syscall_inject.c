@@ -74,7 +74,8 @@ static void send_signal(const struct cli_syscall_thread *thread, int number)
 	static const struct kymo_engine_ops silent = { .size = sizeof(silent) };
 	siginfo_t info;
 	struct kymo_engine *sender;
-	int err = kymo_engine_attach(thread->owner->hub, thread->tid, KYMO_ATTACH_CREATE, &silent, NULL, &sender);
+	int err =
+		kymo_engine_attach(thread->owner->tracing.hub, thread->tid, KYMO_ATTACH_CREATE, &silent, NULL, &sender);
 
 	memset(&info, 0, sizeof(info));
 	info.si_signo = number;
@@ -85,7 +86,7 @@ static void send_signal(const struct cli_syscall_thread *thread, int number)
 		kymo_engine_put(sender);
 	}
 	if (err && err != -ESRCH)
-		thread->owner->has_failed = true;
+		thread->owner->output.has_failed = true;
 }
 
 /* What the engine answers: that it holds the thread, if it is to be delayed. */
@@ -97,13 +98,13 @@ static enum kymo_action delay(struct cli_syscall_thread *thread, uint64_t ns)
 
 	if (!ns)
 		return KYMO_ACTION_RESUME;
-	pthread_mutex_lock(&s->injections->lock);
-	is_in = kymo_vec_push(&s->injections->delays, item);
+	pthread_mutex_lock(&s->request.injections->lock);
+	is_in = kymo_vec_push(&s->request.injections->delays, item);
 	if (is_in)
 		kymo_engine_get(thread->engine);
-	pthread_mutex_unlock(&s->injections->lock);
+	pthread_mutex_unlock(&s->request.injections->lock);
 	if (!is_in) {
-		s->has_failed = true;
+		s->output.has_failed = true;
 		return KYMO_ACTION_RESUME;
 	}
 	cli_syscalls_wake(s, CLI_SYSCALLS_DELAYED);
@@ -112,7 +113,7 @@ static enum kymo_action delay(struct cli_syscall_thread *thread, uint64_t ns)
 
 unsigned int cli_syscall_inject_enter(struct cli_syscall_thread *thread)
 {
-	const struct kymo_syscall_injection *injection = find(thread->owner->injections, thread->call.number);
+	const struct kymo_syscall_injection *injection = find(thread->owner->request.injections, thread->call.number);
 
 	thread->injection = NULL;
 	if (!injection || thread->is_starting)
@@ -120,7 +121,7 @@ unsigned int cli_syscall_inject_enter(struct cli_syscall_thread *thread)
 	if (!thread->made)
 		thread->made = calloc(KYMO_SYSCALL_MAX, sizeof(*thread->made));
 	if (!thread->made) {
-		thread->owner->has_failed = true;
+		thread->owner->output.has_failed = true;
 		return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 	}
 	if (!kymo_syscall_injection_is_due(injection, ++thread->made[thread->call.number]))
@@ -139,7 +140,7 @@ unsigned int cli_syscall_inject_leave(struct cli_syscall_thread *thread, const s
 	if (!injection)
 		return KYMO_ACTION_RESUME;
 	if (report->is_aborted && kymo_engine_set_result(thread->engine, injection->result))
-		thread->owner->has_failed = true;
+		thread->owner->output.has_failed = true;
 	return delay(thread, injection->delay_exit_ns);
 }
 
@@ -156,7 +157,7 @@ const char *cli_syscall_injected(const struct cli_syscall_thread *thread)
 
 void cli_syscall_inject_end(const struct cli_syscall_thread *thread)
 {
-	struct cli_syscall_injections *injections = thread->owner->injections;
+	struct cli_syscall_injections *injections = thread->owner->request.injections;
 	bool is_found = false;
 
 	if (!thread->injection)

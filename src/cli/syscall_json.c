@@ -16,10 +16,10 @@
 
 static void begin(const struct cli_syscall_thread *thread, const char *what)
 {
-	FILE *out = thread->owner->out;
+	FILE *out = thread->owner->output.file;
 
 	fprintf(out, "{\"event\": \"%s\", \"pid\": %d, \"tid\": %d", what, thread->pid, thread->tid);
-	if (!thread->owner->shows_names)
+	if (!thread->owner->request.shows_names)
 		return;
 	fputs(", \"comm\": ", out);
 	kymo_json_string(out, thread->name);
@@ -28,16 +28,16 @@ static void begin(const struct cli_syscall_thread *thread, const char *what)
 static void end(struct cli_syscall_thread *thread)
 {
 	if (thread->text.is_cut)
-		thread->owner->has_failed = true;
-	fputs("}\n", thread->owner->out);
+		thread->owner->output.has_failed = true;
+	fputs("}\n", thread->owner->output.file);
 	if (!thread->owner->flushes_later)
-		fflush(thread->owner->out);
+		fflush(thread->owner->output.file);
 }
 
 static void print_stack(struct cli_syscall_thread *thread)
 {
 	if (thread->stack)
-		fprintf(thread->owner->out, ", %s", thread->stack);
+		fprintf(thread->owner->output.file, ", %s", thread->stack);
 }
 
 void cli_syscall_json_enter(struct cli_syscall_thread *thread)
@@ -49,8 +49,8 @@ void cli_syscall_json_enter(struct cli_syscall_thread *thread)
 static void print_call(struct cli_syscall_thread *thread)
 {
 	begin(thread, "syscall");
-	fputs(", ", thread->owner->out);
-	kymo_syscall_write_json(thread->owner->out, &thread->call, thread->number, &thread->text);
+	fputs(", ", thread->owner->output.file);
+	kymo_syscall_write_json(thread->owner->output.file, &thread->call, thread->number, &thread->text);
 }
 
 void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration_ns)
@@ -58,13 +58,14 @@ void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration
 	const struct cli_syscalls *s = thread->owner;
 	const bool failed = kymo_syscall_failed(&thread->call);
 
-	if (failed ? s->hides_failed : s->hides_good)
+	if (failed ? s->request.hides_failed : s->request.hides_good)
 		return;
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	print_call(thread);
-	kymo_syscall_write_json_result(s->out, &thread->call, &thread->target, duration_ns, &thread->text);
+	kymo_syscall_write_json_result(s->output.file, &thread->call, &thread->target, duration_ns, &thread->text);
 	if (thread->injection)
-		fprintf(s->out, ", \"injected\": %s, \"delayed\": %s", thread->injection->has_result ? "true" : "false",
+		fprintf(s->output.file, ", \"injected\": %s, \"delayed\": %s",
+			thread->injection->has_result ? "true" : "false",
 			thread->injection->delay_enter_ns || thread->injection->delay_exit_ns ? "true" : "false");
 	print_stack(thread);
 	end(thread);
@@ -76,9 +77,9 @@ void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	char name[32];
 
 	begin(thread, "signal");
-	fprintf(thread->owner->out, ", \"signal\": \"%s\", \"info\": ", kymo_signal_name(info->si_signo, name));
+	fprintf(thread->owner->output.file, ", \"signal\": \"%s\", \"info\": ", kymo_signal_name(info->si_signo, name));
 	kymo_siginfo_text(info, &thread->target, &text);
-	kymo_json_string(thread->owner->out, text.data ? text.data : "");
+	kymo_json_string(thread->owner->output.file, text.data ? text.data : "");
 	kymo_line_deinit(&text);
 	print_stack(thread);
 	end(thread);
@@ -86,7 +87,7 @@ void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t 
 
 void cli_syscall_json_lost(struct cli_syscalls *s, uint64_t n)
 {
-	fprintf(s->out, "{\"event\": \"lost\", \"count\": %" PRIu64 "}\n", n);
+	fprintf(s->output.file, "{\"event\": \"lost\", \"count\": %" PRIu64 "}\n", n);
 }
 
 void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal)
@@ -94,17 +95,17 @@ void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal)
 	char name[32];
 
 	begin(thread, "stop");
-	fprintf(thread->owner->out, ", \"signal\": \"%s\"", kymo_signal_name(signal, name));
+	fprintf(thread->owner->output.file, ", \"signal\": \"%s\"", kymo_signal_name(signal, name));
 	end(thread);
 }
 
 void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
 {
-	if (thread->owner->hides_unfinished)
+	if (thread->owner->request.hides_unfinished)
 		return;
 	kymo_syscall_stop(&thread->call, &thread->text);
 	print_call(thread);
-	fputs(", \"result\": null", thread->owner->out);
+	fputs(", \"result\": null", thread->owner->output.file);
 	print_stack(thread);
 	end(thread);
 }
@@ -112,7 +113,7 @@ void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
 void cli_syscall_json_superseded(struct cli_syscall_thread *thread, pid_t by)
 {
 	begin(thread, "superseded");
-	fprintf(thread->owner->out, ", \"by\": %d", by);
+	fprintf(thread->owner->output.file, ", \"by\": %d", by);
 	end(thread);
 }
 
@@ -122,9 +123,9 @@ void cli_syscall_json_end(struct cli_syscall_thread *thread, int status)
 
 	begin(thread, "end");
 	if (WIFSIGNALED(status))
-		fprintf(thread->owner->out, ", \"signal\": \"%s\", \"core\": %s",
+		fprintf(thread->owner->output.file, ", \"signal\": \"%s\", \"core\": %s",
 			kymo_signal_name(WTERMSIG(status), name), WCOREDUMP(status) ? "true" : "false");
 	else
-		fprintf(thread->owner->out, ", \"status\": %d", WEXITSTATUS(status));
+		fprintf(thread->owner->output.file, ", \"status\": %d", WEXITSTATUS(status));
 	end(thread);
 }

@@ -107,10 +107,11 @@ static struct seen *get(struct watch *w, pid_t tid, pid_t pid)
 	memmove(&w->threads.items[at + 1], &w->threads.items[at], (w->threads.n - 1 - at) * sizeof(seen));
 	w->threads.items[at] = seen;
 	seen->thread = (struct cli_syscall_thread){ .owner = w->s, .tid = tid, .pid = pid };
-	seen->thread.target = (struct kymo_syscall_target){
-		.context = seen, .read = read_copies, .string_size = w->s->string_size, .style = w->s->style
-	};
-	if (w->s->shows_names)
+	seen->thread.target = (struct kymo_syscall_target){ .context = seen,
+							    .read = read_copies,
+							    .string_size = w->s->request.string_size,
+							    .style = w->s->request.style };
+	if (w->s->request.shows_names)
 		find_name(&seen->thread);
 	w->s->n_threads++;
 	return seen;
@@ -224,8 +225,8 @@ static void tell_lost(struct watch *w, uint64_t lost)
 	if (lost <= w->lost)
 		return;
 	w->lost = lost;
-	if (w->s->shows_lines)
-		(w->s->json ? cli_syscall_json_lost : cli_syscall_line_lost)(w->s, n);
+	if (w->s->request.shows_lines)
+		(w->s->request.json ? cli_syscall_json_lost : cli_syscall_line_lost)(w->s, n);
 }
 
 static void tell_time(struct cli_syscalls *s, uint64_t ns)
@@ -244,7 +245,7 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 	seen = get(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
-	if (w->s->clock || w->s->relative_times)
+	if (w->s->request.clock || w->s->request.relative_times)
 		tell_time(w->s, (uint64_t)((int64_t)call->ns + w->since_1970_ns));
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
@@ -276,21 +277,21 @@ static bool wants(void *context, unsigned int number)
 {
 	const struct watch *w = context;
 
-	return kymo_syscall_set_has(&w->s->set, number);
+	return kymo_syscall_set_has(&w->s->request.set, number);
 }
 
 static bool wants_i386(void *context, unsigned int number)
 {
 	const struct watch *w = context;
 
-	return kymo_syscall_set_has(&w->s->set, kymo_syscall_from_i386(number));
+	return kymo_syscall_set_has(&w->s->request.set, kymo_syscall_from_i386(number));
 }
 
 static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
 {
 	const struct watch *w = context;
 
-	return w->s->shows_lines ? kymo_syscall_copies(number, is_leaving, w->s->string_size, ret) : 0;
+	return w->s->request.shows_lines ? kymo_syscall_copies(number, is_leaving, w->s->request.string_size, ret) : 0;
 }
 
 static bool replaces_memory(void *context, unsigned int number)
@@ -303,11 +304,12 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 	const struct cli_syscalls *s = w->s;
 	const struct kymo_kernel_calls_options options = {
 		.pid = pid,
-		.thread = is_command && !s->follows ? pid : 0,
-		.follow = pid && s->follows,
-		.has_times = s->clock || s->relative_times || s->durations || s->counts || s->json,
-		.signals = s->shows_lines,
-		.buffer_size = s->buffer_size,
+		.thread = is_command && !s->request.follows ? pid : 0,
+		.follow = pid && s->request.follows,
+		.has_times = s->request.clock || s->request.relative_times || s->request.durations ||
+			     s->request.counts || s->request.json,
+		.signals = s->request.shows_lines,
+		.buffer_size = s->request.buffer_size,
 		.layout = &kymo_call_layout,
 		.context = w,
 		.wants = wants,
@@ -325,9 +327,10 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
  * is. */
 static struct kymo_error *watch_on(struct watch *w, bool is_command)
 {
-	const uint64_t until = w->s->for_ns ? kymo_now_ns() + w->s->for_ns : UINT64_MAX;
-	struct pollfd fds[] = { { .fd = w->s->done[0], .events = POLLIN }, { .fd = w->pidfd, .events = POLLIN } };
-	const bool counts_processes = w->pid && w->s->follows;
+	const uint64_t until = w->s->request.for_ns ? kymo_now_ns() + w->s->request.for_ns : UINT64_MAX;
+	struct pollfd fds[] = { { .fd = w->s->tracing.done[0], .events = POLLIN },
+				{ .fd = w->pidfd, .events = POLLIN } };
+	const bool counts_processes = w->pid && w->s->request.follows;
 	struct kymo_error *error = NULL;
 	bool is_over = false, is_empty = true;
 
@@ -345,7 +348,7 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 		if (is_over)
 			kymo_kernel_calls_detach(w->calls);
 		error = kymo_kernel_calls_drain(w->calls, see, w, &is_empty);
-		if (!error && (fflush(w->s->out) || ferror(w->s->out)))
+		if (!error && (fflush(w->s->output.file) || ferror(w->s->output.file)))
 			return NULL; /* the caller tells */
 	}
 	return error;
@@ -357,11 +360,11 @@ static void tell_missing(struct watch *w)
 	char count[32], size[32];
 
 	tell_lost(w, lost);
-	fflush(w->s->out);
+	fflush(w->s->output.file);
 	if (lost)
 		cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, "
 			 "or a smaller set with -e, loses less",
-			 cli_format_count(lost, count), cli_format_bytes(w->s->buffer_size, size));
+			 cli_format_count(lost, count), cli_format_bytes(w->s->request.buffer_size, size));
 }
 
 static int64_t ns_since_1970(void)
@@ -404,7 +407,7 @@ static struct kymo_error *trace(struct watch *w, char **command, int *status_ret
 	error = begin(w, w->pid, command);
 	if (error)
 		return error;
-	wake_up = w->s->done[1];
+	wake_up = w->s->tracing.done[1];
 	cli_catch_signals(command, SA_RESTART, on_signal);
 	if (command && kymo_write_all(w->go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", command[0]);
@@ -425,7 +428,7 @@ struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **com
 
 	*status_ret = 0;
 	s->flushes_later = true;
-	if (pipe2(s->done, O_CLOEXEC))
+	if (pipe2(s->tracing.done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
 	if (command) {
 		err = kymo_command_fork(command, &w.pid, &w.go);

@@ -18,7 +18,7 @@
 
 static FILE *out_of(const struct cli_syscall_thread *thread)
 {
-	return thread->out ? thread->out : thread->owner->out;
+	return thread->out ? thread->out : thread->owner->output.file;
 }
 
 static void begin_line(struct cli_syscall_thread *thread)
@@ -32,7 +32,7 @@ static void write_from(struct cli_syscall_thread *thread, size_t begin)
 	struct cli_syscalls *s = thread->owner;
 
 	if (thread->text.is_cut)
-		s->has_failed = true;
+		s->output.has_failed = true;
 	if (thread->text.n > begin)
 		fwrite(thread->text.data + begin, 1, thread->text.n - begin, out_of(thread));
 	if (!s->flushes_later)
@@ -49,7 +49,7 @@ static void put_stack(struct cli_syscall_thread *thread)
 static void leave_open_line(struct cli_syscalls *s)
 {
 	if (s->open)
-		fputs(" <unfinished ...>\n", s->out);
+		fputs(" <unfinished ...>\n", s->output.file);
 	s->open = NULL;
 }
 
@@ -80,13 +80,13 @@ static void begin_alone(struct cli_syscall_thread *thread)
 void cli_syscall_line_mode(struct cli_syscall_thread *thread)
 {
 	leave_open_line(thread->owner);
-	fprintf(thread->owner->out, "[ Process PID=%d runs in %d bit mode. ]\n", thread->pid,
+	fprintf(thread->owner->output.file, "[ Process PID=%d runs in %d bit mode. ]\n", thread->pid,
 		thread->call.is_i386 ? 32 : 64);
 }
 
 static bool waits_for_result(const struct cli_syscalls *s)
 {
-	return s->hides_good || s->hides_failed || s->hides_unfinished;
+	return s->request.hides_good || s->request.hides_failed || s->request.hides_unfinished;
 }
 
 void cli_syscall_line_enter(struct cli_syscall_thread *thread)
@@ -125,15 +125,15 @@ void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration
 	const bool failed = kymo_syscall_failed(&thread->call);
 	size_t begin;
 
-	if (failed ? s->hides_failed : s->hides_good)
+	if (failed ? s->request.hides_failed : s->request.hides_good)
 		return;
 	begin = take_up(thread);
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	kymo_syscall_put_result(&thread->call, &thread->target, &thread->text);
 	kymo_line_puts(&thread->text, cli_syscall_injected(thread));
-	if (s->durations) {
+	if (s->request.durations) {
 		kymo_line_puts(&thread->text, " <");
-		cli_syscall_put_seconds(&thread->text, duration_ns, s->duration_digits);
+		cli_syscall_put_seconds(&thread->text, duration_ns, s->request.duration_digits);
 		kymo_line_puts(&thread->text, ">");
 	}
 	kymo_line_puts(&thread->text, "\n");
@@ -156,13 +156,13 @@ void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t 
 void cli_syscall_line_lost(struct cli_syscalls *s, uint64_t n)
 {
 	leave_open_line(s);
-	fprintf(s->out, "--- %" PRIu64 " lost: the buffer was full ---\n", n);
+	fprintf(s->output.file, "--- %" PRIu64 " lost: the buffer was full ---\n", n);
 }
 
 void cli_syscall_line_let_go(struct cli_syscalls *s)
 {
 	if (s->open)
-		fputs(" <detached ...>\n", s->out);
+		fputs(" <detached ...>\n", s->output.file);
 	s->open = NULL;
 }
 
@@ -187,7 +187,7 @@ void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
 {
 	size_t begin;
 
-	if (thread->owner->hides_unfinished)
+	if (thread->owner->request.hides_unfinished)
 		return;
 	begin = take_up(thread);
 	kymo_syscall_put_no_result(&thread->call, &thread->target, &thread->text);

@@ -50,16 +50,16 @@ static bool wait_for_room(struct cli_syscalls *s)
 	uint64_t deadline_ns = UINT64_MAX;
 
 	for (;;) {
-		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
-					{ .fd = s->apart.front, .events = POLLIN } };
-		const int n = poll(fds, s->apart.front < 0 ? 1 : 2, LOOK_MS);
+		struct pollfd fds[] = { { .fd = s->output.fd, .events = POLLOUT },
+					{ .fd = s->output.apart.front, .events = POLLIN } };
+		const int n = poll(fds, s->output.apart.front < 0 ? 1 : 2, LOOK_MS);
 		const uint64_t now_ns = kymo_now_ns();
 
-		if (n > 0 && s->apart.front >= 0 && fds[1].revents)
+		if (n > 0 && s->output.apart.front >= 0 && fds[1].revents)
 			return false;
 		if (n > 0 || (n < 0 && errno != EINTR))
 			return true;
-		if (!s->hub || !kymo_hub_clients(s->hub))
+		if (!s->tracing.hub || !kymo_hub_clients(s->tracing.hub))
 			deadline_ns = UINT64_MAX;
 		else if (deadline_ns == UINT64_MAX)
 			deadline_ns = now_ns + KYMO_ANSWER_MS * 1000000ull;
@@ -71,7 +71,7 @@ static bool wait_for_room(struct cli_syscalls *s)
 /* As a write that fails. */
 static ssize_t give_up(struct cli_syscalls *s, int err)
 {
-	s->write_error = err;
+	s->output.write_error = err;
 	cli_syscalls_wake(s, CLI_SYSCALLS_END);
 	return 0;
 }
@@ -81,25 +81,25 @@ static ssize_t put(void *cookie, const char *text, size_t size)
 	struct cli_syscalls *s = cookie;
 	size_t done = 0;
 
-	if (s->write_error)
+	if (s->output.write_error)
 		return 0;
-	while (done < size && !s->is_stuck) {
+	while (done < size && !s->output.is_stuck) {
 		const size_t rest = size - done;
 		ssize_t n = -1;
 
-		if (s->waits && !wait_for_room(s)) {
-			s->is_stuck = true;
+		if (s->output.waits && !wait_for_room(s)) {
+			s->output.is_stuck = true;
 			break;
 		}
-		n = write(s->fd, text + done, s->waits && rest > PIPE_BUF ? PIPE_BUF : rest);
+		n = write(s->output.fd, text + done, s->output.waits && rest > PIPE_BUF ? PIPE_BUF : rest);
 		if (n >= 0)
 			done += (size_t)n;
 		else if (errno == EAGAIN)
-			s->is_stuck = !wait_for_room(s);
+			s->output.is_stuck = !wait_for_room(s);
 		else if (errno != EINTR)
 			return give_up(s, errno);
 	}
-	if (s->is_stuck)
+	if (s->output.is_stuck)
 		cli_syscalls_wake(s, CLI_SYSCALLS_END);
 	return (ssize_t)done;
 }
@@ -108,7 +108,7 @@ static int close_own(void *cookie)
 {
 	struct cli_syscalls *s = cookie;
 
-	return s->fd == STDERR_FILENO ? 0 : close(s->fd);
+	return s->output.fd == STDERR_FILENO ? 0 : close(s->output.fd);
 }
 
 /* Whether it is something that this program was started with, by another name (/dev/stdout, /dev/fd/63). */
@@ -158,20 +158,20 @@ static int open_filter(struct cli_syscalls *s, const char *command)
 
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	s->filter = fork();
-	if (!s->filter) {
+	s->output.filter = fork();
+	if (!s->output.filter) {
 		dup2(ends[0], STDIN_FILENO);
-		if (s->apart.front >= 0)
-			sigprocmask(SIG_SETMASK, &s->apart.mask, NULL);
+		if (s->output.apart.front >= 0)
+			sigprocmask(SIG_SETMASK, &s->output.apart.mask, NULL);
 		execl("/bin/sh", "sh", "-c", command, NULL);
 		_exit(127);
 	}
 	err = errno;
 	close(ends[0]);
-	if (s->filter > 0)
+	if (s->output.filter > 0)
 		return ends[1];
 	close(ends[1]);
-	s->filter = 0;
+	s->output.filter = 0;
 	return -err;
 }
 
@@ -187,9 +187,9 @@ int cli_syscalls_open_own_output(struct cli_syscall_thread *thread)
 	kymo_cleanup_free char *path = NULL;
 	int fd;
 
-	if (asprintf(&path, "%s.%d", thread->owner->file, thread->tid) < 0)
+	if (asprintf(&path, "%s.%d", thread->owner->output.path, thread->tid) < 0)
 		return -ENOMEM;
-	fd = open_file(path, thread->owner->appends, O_NONBLOCK); /* the thread stands still meanwhile */
+	fd = open_file(path, thread->owner->output.appends, O_NONBLOCK); /* the thread stands still meanwhile */
 	if (fd < 0) {
 		cli_warn("cannot write %s: %s", path,
 			 fd == -EEXIST ? "it belongs to another user; choose another name with -o" : strerror(-fd));
@@ -203,26 +203,26 @@ int cli_syscalls_open_own_output(struct cli_syscall_thread *thread)
 
 void cli_syscalls_close_output(struct cli_syscalls *s)
 {
-	if (s->out)
-		fclose(s->out);
-	s->out = NULL;
-	while (s->filter && waitpid(s->filter, NULL, 0) < 0 && errno == EINTR)
+	if (s->output.file)
+		fclose(s->output.file);
+	s->output.file = NULL;
+	while (s->output.filter && waitpid(s->output.filter, NULL, 0) < 0 && errno == EINTR)
 		;
-	s->filter = 0;
+	s->output.filter = 0;
 }
 
 int cli_syscalls_open_output(struct cli_syscalls *s, const char *path, bool appends)
 {
-	const int fd = open_path(s, s->is_apart ? NULL : path, appends);
+	const int fd = open_path(s, s->output.is_apart ? NULL : path, appends);
 
 	if (fd < 0)
 		return fd;
-	s->file = path;
-	s->appends = appends;
-	s->is_file = path;
-	s->fd = open_for_ourselves(fd, &s->waits);
-	if (s->fd != fd && fd != STDERR_FILENO)
+	s->output.path = path;
+	s->output.appends = appends;
+	s->output.is_file = path;
+	s->output.fd = open_for_ourselves(fd, &s->output.waits);
+	if (s->output.fd != fd && fd != STDERR_FILENO)
 		close(fd);
-	s->out = fopencookie(s, "w", (cookie_io_functions_t){ .write = put, .close = close_own });
-	return s->out ? 0 : -ENOMEM;
+	s->output.file = fopencookie(s, "w", (cookie_io_functions_t){ .write = put, .close = close_own });
+	return s->output.file ? 0 : -ENOMEM;
 }

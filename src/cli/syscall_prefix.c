@@ -35,11 +35,11 @@ static void put_clock(const struct cli_syscalls *s, struct kymo_line *line, cons
 	struct tm local;
 	char text[32];
 
-	if (s->clock == CLI_UNIX_TIME)
+	if (s->request.clock == CLI_UNIX_TIME)
 		kymo_line_printf(line, "%" PRId64, (int64_t)now->tv_sec);
 	else if (localtime_r(&now->tv_sec, &local) && strftime(text, sizeof(text), "%T", &local))
 		kymo_line_puts(line, text);
-	put_fraction(line, (uint64_t)now->tv_nsec, s->clock_digits);
+	put_fraction(line, (uint64_t)now->tv_nsec, s->request.clock_digits);
 	kymo_line_puts(line, " ");
 }
 
@@ -56,14 +56,14 @@ static void put_times(struct cli_syscalls *s, struct kymo_line *line)
 	const struct timespec now = now_of(s);
 	uint64_t ns;
 
-	if (s->clock)
+	if (s->request.clock)
 		put_clock(s, line, &now);
-	if (!s->relative_times)
+	if (!s->request.relative_times)
 		return;
 	ns = since_last(s, &now);
-	kymo_line_printf(line, "%s%6" PRIu64, s->clock ? "(+" : "", ns / 1000000000);
-	put_fraction(line, ns % 1000000000, s->relative_digits);
-	kymo_line_puts(line, s->clock ? ") " : " ");
+	kymo_line_printf(line, "%s%6" PRIu64, s->request.clock ? "(+" : "", ns / 1000000000);
+	put_fraction(line, ns % 1000000000, s->request.relative_digits);
+	kymo_line_puts(line, s->request.clock ? ") " : " ");
 	s->last = now;
 }
 
@@ -98,11 +98,11 @@ static void put_thread(struct cli_syscall_thread *thread)
 	struct cli_syscalls *s = thread->owner;
 
 	s->had_several |= s->n_threads > 1;
-	if (s->is_apart)
+	if (s->output.is_apart)
 		return;
-	if (s->is_file && (s->follows || s->had_several))
+	if (s->output.is_file && (s->request.follows || s->had_several))
 		put_id(thread, "", -5, " ");
-	else if (s->n_threads > 1 || s->shows_names)
+	else if (s->n_threads > 1 || s->request.shows_names)
 		put_id(thread, "[pid ", 5, "] ");
 }
 
@@ -111,12 +111,12 @@ void cli_syscall_put_prefix(struct cli_syscall_thread *thread)
 	struct cli_syscalls *s = thread->owner;
 
 	put_thread(thread);
-	if (s->clock || s->relative_times)
+	if (s->request.clock || s->request.relative_times)
 		put_times(s, &thread->text);
-	if (s->numbers)
+	if (s->request.numbers)
 		kymo_line_printf(&thread->text, "[%4" PRIu64 "] ", thread->number);
-	if (s->addresses && thread->address)
+	if (s->request.addresses && thread->address)
 		kymo_line_printf(&thread->text, "[%016" PRIx64 "] ", thread->address);
-	else if (s->addresses)
+	else if (s->request.addresses)
 		kymo_line_puts(&thread->text, "[????????????????] ");
 }

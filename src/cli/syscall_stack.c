@@ -61,13 +61,13 @@ static void print_frames(FILE *out, const struct kymo_stack_frame *frames, size_
 
 static void keep(struct cli_syscall_thread *thread, const struct kymo_stack_frame *frames, size_t n, const char *why)
 {
-	const bool json = thread->owner->json;
+	const bool json = thread->owner->request.json;
 	size_t size;
 	FILE *out = open_memstream(&thread->stack, &size);
 
 	if (!out) {
 		thread->stack = NULL;
-		thread->owner->has_failed = true;
+		thread->owner->output.has_failed = true;
 		return;
 	}
 	fputs(json ? "\"stack\": [" : "", out);
@@ -76,7 +76,7 @@ static void keep(struct cli_syscall_thread *thread, const struct kymo_stack_fram
 	if (why)
 		fprintf(out, json ? ", \"no_stack\": \"%s\"" : " > (no stack: %s)\n", why);
 	if (fclose(out))
-		thread->owner->has_failed = true;
+		thread->owner->output.has_failed = true;
 }
 
 /* ---- taking it ------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call)
 					   .is_behind_call = is_in_call,
 					   .read = read_memory,
 					   .context = thread };
-	struct kymo_stacks *stacks = thread->owner->stacks;
+	struct kymo_stacks *stacks = thread->owner->tracing.stacks;
 	size_t n = 0;
 	int err;
 
@@ -121,7 +121,7 @@ void cli_syscall_stack_saw(struct cli_syscall_thread *thread)
 	const struct kymo_syscall_call *call = &thread->call;
 	bool is_change = false;
 
-	if (!thread->owner->stacks)
+	if (!thread->owner->tracing.stacks)
 		return;
 	switch (call->number) {
 	case __NR_mmap:
@@ -135,11 +135,11 @@ void cli_syscall_stack_saw(struct cli_syscall_thread *thread)
 		is_change = true;
 	}
 	if (is_change)
-		kymo_stacks_changed(thread->owner->stacks, thread->pid);
+		kymo_stacks_changed(thread->owner->tracing.stacks, thread->pid);
 }
 
 void cli_syscall_stack_forget(const struct cli_syscall_thread *thread)
 {
-	if (thread->owner->stacks)
-		kymo_stacks_forget(thread->owner->stacks, thread->pid);
+	if (thread->owner->tracing.stacks)
+		kymo_stacks_forget(thread->owner->tracing.stacks, thread->pid);
 }

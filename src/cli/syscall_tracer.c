@@ -120,7 +120,7 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 {
 	struct following following = { .s = s, .pid = pid, .last = pid };
 
-	kymo_hub_run(s->hub, follow_all, &following);
+	kymo_hub_run(s->tracing.hub, follow_all, &following);
 	*last_ret = following.last;
 	return following.err;
 }
@@ -130,13 +130,14 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 /* The user wants no more of it, or is gone, or is not to be told. */
 static bool is_given_up(const struct cli_syscalls *s)
 {
-	return cli_last_signal() || s->is_stuck || s->write_error || cli_apart_is_alone(&s->apart);
+	return cli_last_signal() || s->output.is_stuck || s->output.write_error || cli_apart_is_alone(&s->output.apart);
 }
 
 /* Whether the pipe has something to read; false when it is time to end a delay, or the user is gone. */
 static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
 {
-	struct pollfd fds[] = { { .fd = s->done[0], .events = POLLIN }, { .fd = s->apart.front, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = s->tracing.done[0], .events = POLLIN },
+				{ .fd = s->output.apart.front, .events = POLLIN } };
 	const uint64_t now = kymo_now_ns(), rest = time_ns > now ? time_ns - now : 0;
 	const struct timespec limit = { .tv_sec = (time_t)(rest / 1000000000), .tv_nsec = (long)(rest % 1000000000) };
 
@@ -146,15 +147,17 @@ static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
 /* True: time was up (--for), and threads are left. */
 static bool wait_for_end(struct cli_syscalls *s)
 {
-	const uint64_t until = s->for_ns ? kymo_now_ns() + s->for_ns : UINT64_MAX;
+	const uint64_t until = s->request.for_ns ? kymo_now_ns() + s->request.for_ns : UINT64_MAX;
 	char why = CLI_SYSCALLS_DELAYED;
 
-	s->is_attaching = false;
-	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_apart_is_alone(&s->apart) && kymo_now_ns() < until) {
-		const uint64_t next =
-			s->injections ? cli_syscall_injections_end_delays(s->injections, kymo_now_ns()) : UINT64_MAX;
+	s->tracing.is_attaching = false;
+	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_apart_is_alone(&s->output.apart) &&
+	       kymo_now_ns() < until) {
+		const uint64_t next = s->request.injections
+					      ? cli_syscall_injections_end_delays(s->request.injections, kymo_now_ns())
+					      : UINT64_MAX;
 
-		if (wait_until(s, next < until ? next : until) && read(s->done[0], &why, 1) < 0)
+		if (wait_until(s, next < until ? next : until) && read(s->tracing.done[0], &why, 1) < 0)
 			why = CLI_SYSCALLS_DELAYED;
 	}
 	return s->n_threads && why != CLI_SYSCALLS_END && kymo_now_ns() >= until;
@@ -162,24 +165,24 @@ static bool wait_for_end(struct cli_syscalls *s)
 
 static int open_own(struct cli_syscalls *s)
 {
-	int err = kymo_hub_create(&s->hub);
+	int err = kymo_hub_create(&s->tracing.hub);
 
 	if (!err)
-		kymo_hub_serve(s->hub); /* where that is not possible, whoever comes later is told that the process is
-					   being traced */
-	if (!err && s->follows)
-		err = kymo_inner_create(s->hub, &s->inner);
+		kymo_hub_serve(s->tracing.hub); /* where that is not possible, whoever comes later is told that the
+					   process is being traced */
+	if (!err && s->request.follows)
+		err = kymo_inner_create(s->tracing.hub, &s->tracing.inner);
 	return err;
 }
 
 static void close_hub(struct cli_syscalls *s)
 {
-	kymo_inner_stop(s->inner);
-	kymo_hub_destroy(s->hub);
-	kymo_inner_destroy(s->inner);
-	s->inner = NULL;
-	s->hub = NULL;
-	s->n_cut = 0;
+	kymo_inner_stop(s->tracing.inner);
+	kymo_hub_destroy(s->tracing.hub);
+	kymo_inner_destroy(s->tracing.inner);
+	s->tracing.inner = NULL;
+	s->tracing.hub = NULL;
+	s->tracing.n_cut = 0;
 }
 
 /* restart_syscall tells which call it continues. */
@@ -190,13 +193,13 @@ static bool may_be_continued(unsigned int number)
 
 static void pick(const struct cli_syscalls *s, uint64_t *calls)
 {
-	const bool shows_restarts = kymo_syscall_set_has(&s->set, SYS_restart_syscall);
+	const bool shows_restarts = kymo_syscall_set_has(&s->request.set, SYS_restart_syscall);
 
 	for (unsigned int i = 0; i < KYMO_CALL_NUMBERS; i++)
-		if (kymo_syscall_set_has(&s->set, i) || (shows_restarts && may_be_continued(i)) ||
-		    (s->injections && cli_syscall_injections_have(s->injections, i)))
+		if (kymo_syscall_set_has(&s->request.set, i) || (shows_restarts && may_be_continued(i)) ||
+		    (s->request.injections && cli_syscall_injections_have(s->request.injections, i)))
 			calls[i / 64] |= 1ull << (i % 64);
-	if (s->inner)
+	if (s->tracing.inner)
 		kymo_inner_pick(calls);
 }
 
@@ -204,10 +207,10 @@ static int launch(const struct cli_syscalls *s, char **command, pid_t *ret)
 {
 	uint64_t calls[KYMO_CALL_NUMBERS / 64] = { 0 };
 
-	if (!s->picks)
-		return kymo_hub_launch(s->hub, 0, command, ret);
+	if (!s->request.picks)
+		return kymo_hub_launch(s->tracing.hub, 0, command, ret);
 	pick(s, calls);
-	return kymo_hub_launch_picking(s->hub, KYMO_LAUNCH_EXITKILL, command, calls, ret);
+	return kymo_hub_launch_picking(s->tracing.hub, KYMO_LAUNCH_EXITKILL, command, calls, ret);
 }
 
 static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, int *status_ret)
@@ -217,7 +220,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 
 	if (err)
 		return kymo_begin_error(err);
-	if (cli_apart_is_alone(&s->apart))
+	if (cli_apart_is_alone(&s->output.apart))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s was not run: the kymo that was to wait for it is gone",
 					 command[0]);
 	err = launch(s, command, &pid);
@@ -226,7 +229,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 		return kymo_error_errno(err, "cannot run %s", command[0]);
 	err = follow_process(s, pid, &last);
 	if (!err)
-		err = kymo_hub_start(s->hub, pid);
+		err = kymo_hub_start(s->tracing.hub, pid);
 	if (err)
 		return kymo_trace_error(pid, err);
 	s->running = wait_for_end(s) ? pid : 0;
@@ -234,7 +237,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 		*status_ret = cli_last_signal();
 		return NULL;
 	}
-	err = kymo_hub_wait(s->hub, pid, status_ret);
+	err = kymo_hub_wait(s->tracing.hub, pid, status_ret);
 	return err ? kymo_error_errno(err, "cannot wait for %s", command[0]) : NULL;
 }
 
@@ -276,7 +279,7 @@ static bool is_given_up_for(void *data)
 static int follow_somehow(struct wanted *wanted)
 {
 	const struct kymo_reach reach = {
-		.hub = &wanted->s->hub,
+		.hub = &wanted->s->tracing.hub,
 		.data = wanted,
 		.open = open_for,
 		.attach = attach_for,
@@ -294,13 +297,13 @@ static struct kymo_error *trace_processes(struct cli_syscalls *s, const pid_t *p
 
 	cli_apart_leave_job();
 	err = follow_somehow(&wanted);
-	if (err == -EPERM && !s->hub)
+	if (err == -EPERM && !s->tracing.hub)
 		return kymo_begin_error(err);
 	if (err)
 		return kymo_trace_error(wanted.failed, err);
 	wait_for_end(s);
-	if (!is_given_up(s) && s->n_cut)
-		s->cut = kymo_hub_failure(s->hub);
+	if (!is_given_up(s) && s->tracing.n_cut)
+		s->tracing.cut = kymo_hub_failure(s->tracing.hub);
 	return NULL;
 }
 
@@ -315,9 +318,9 @@ static void on_wish(int number)
  * command. */
 static void leave(struct cli_syscalls *s)
 {
-	kymo_inner_stop(s->inner);
-	s->is_over = true;
-	if (!s->hub || (kymo_hub_linger(s->hub, -1, 0) != -EAGAIN && !s->running))
+	kymo_inner_stop(s->tracing.inner);
+	s->tracing.is_over = true;
+	if (!s->tracing.hub || (kymo_hub_linger(s->tracing.hub, -1, 0) != -EAGAIN && !s->running))
 		close_hub(s);
 	cli_syscall_line_let_go(s);
 }
@@ -328,22 +331,22 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, cons
 	struct kymo_error *error;
 
 	*status_ret = 0;
-	if (pipe2(s->done, O_CLOEXEC))
+	if (pipe2(s->tracing.done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
-	s->stacks = s->stack_traces ? kymo_stacks_create() : NULL;
-	if (s->stack_traces && !s->stacks)
+	s->tracing.stacks = s->request.stack_traces ? kymo_stacks_create() : NULL;
+	if (s->request.stack_traces && !s->tracing.stacks)
 		return &kymo_error_no_memory;
-	s->is_attaching = true;
-	s->is_command = command;
-	wake_up = s->done[1];
+	s->tracing.is_attaching = true;
+	s->tracing.is_command = command;
+	wake_up = s->tracing.done[1];
 	cli_catch_signals(command, SA_RESTART, on_wish);
-	cli_apart_take_signals(&s->apart);
+	cli_apart_take_signals(&s->output.apart);
 	error = command ? trace_command(s, command, status_ret) : trace_processes(s, pids, n);
 	leave(s);
-	if (s->injections)
-		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);
-	kymo_stacks_destroy(s->stacks);
-	s->stacks = NULL;
+	if (s->request.injections)
+		cli_syscall_injections_end_delays(s->request.injections, UINT64_MAX);
+	kymo_stacks_destroy(s->tracing.stacks);
+	s->tracing.stacks = NULL;
 	/* The pipe stays: a signal may come until the end. */
 	return error;
 }
@@ -361,20 +364,20 @@ int cli_syscalls_wait(struct cli_syscalls *s)
 {
 	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, s->running, 0);
 	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
-				{ .fd = s->done[0], .events = POLLIN },
-				{ .fd = s->apart.front, .events = POLLIN } };
+				{ .fd = s->tracing.done[0], .events = POLLIN },
+				{ .fd = s->output.apart.front, .events = POLLIN } };
 	int status = 0;
 
 	while (pidfd >= 0 && !fds[0].revents) {
-		empty_pipe(s->done[0]); /* threads that are let go of write to it, too; a signal is known of from here
-					   on, or is in it */
+		empty_pipe(s->tracing.done[0]); /* threads that are let go of write to it, too; a signal is known of
+					   from here on, or is in it */
 		if (cli_last_signal() || fds[2].revents)
 			return cli_last_signal();
 		if (poll(fds, kymo_countof(fds), -1) < 0)
 			fds[0].revents = fds[2].revents = 0;
 	}
-	if (s->hub)
-		kymo_hub_wait(s->hub, s->running, &status);
+	if (s->tracing.hub)
+		kymo_hub_wait(s->tracing.hub, s->running, &status);
 	else
 		while (waitpid(s->running, &status, 0) < 0 && errno == EINTR)
 			;
@@ -385,16 +388,16 @@ void cli_syscalls_outlive(struct cli_syscalls *s, int status)
 {
 	char sentence[200];
 
-	if (!s->hub)
+	if (!s->tracing.hub)
 		return;
 	snprintf(sentence, sizeof(sentence),
 		 "the last lines are missing: this kymo did not drain its output for %d seconds, and other kymos trace "
 		 "the same process",
 		 KYMO_ANSWER_MS / 1000);
 	cli_forget_signals();
-	empty_pipe(s->done[0]); /* from here on a signal is known of, or is in it */
-	cli_apart_dismiss(&s->apart, status, s->is_stuck ? sentence : NULL);
-	while (!cli_last_signal() && kymo_hub_linger(s->hub, s->done[0], -1) == -EINTR)
-		empty_pipe(s->done[0]);
+	empty_pipe(s->tracing.done[0]); /* from here on a signal is known of, or is in it */
+	cli_apart_dismiss(&s->output.apart, status, s->output.is_stuck ? sentence : NULL);
+	while (!cli_last_signal() && kymo_hub_linger(s->tracing.hub, s->tracing.done[0], -1) == -EINTR)
+		empty_pipe(s->tracing.done[0]);
 	close_hub(s);
 }

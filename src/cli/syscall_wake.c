@@ -8,5 +8,5 @@ void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
 {
 	const char byte = (char)why;
 
-	kymo_write_all(s->done[1], &byte, 1);
+	kymo_write_all(s->tracing.done[1], &byte, 1);
 }

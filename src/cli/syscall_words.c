@@ -24,34 +24,34 @@ typedef struct cli_syscall_words words_t;
 static int follow(words_t *words, const char *value)
 {
 	/* -ff */
-	words->tracing.is_apart |= words->tracing.follows;
-	words->tracing.follows = true;
+	words->tracing.output.is_apart |= words->tracing.request.follows;
+	words->tracing.request.follows = true;
 	return -1;
 }
 
 static int follow_long(words_t *words, const char *value)
 {
-	words->tracing.follows = true;
+	words->tracing.request.follows = true;
 	return -1;
 }
 
 static int write_apart(words_t *words, const char *value)
 {
-	words->tracing.is_apart = true;
+	words->tracing.output.is_apart = true;
 	return -1;
 }
 
 static int count(words_t *words, const char *value)
 {
-	words->tracing.counts = true;
-	words->tracing.shows_lines = false;
+	words->tracing.request.counts = true;
+	words->tracing.request.shows_lines = false;
 	return -1;
 }
 
 static int count_too(words_t *words, const char *value)
 {
-	words->tracing.counts = true;
-	words->tracing.shows_lines = true;
+	words->tracing.request.counts = true;
+	words->tracing.request.shows_lines = true;
 	return -1;
 }
 
@@ -63,7 +63,7 @@ static int nothing_else(words_t *words, const char *value)
 
 static int sort_counts(words_t *words, const char *value)
 {
-	if (cli_syscall_counts_sort(&words->tracing.columns, value))
+	if (cli_syscall_counts_sort(&words->tracing.request.columns, value))
 		return -1;
 	return cli_usage(
 		COMMAND,
@@ -73,7 +73,7 @@ static int sort_counts(words_t *words, const char *value)
 
 static int choose_columns(words_t *words, const char *value)
 {
-	if (cli_syscall_counts_choose(&words->tracing.columns, value))
+	if (cli_syscall_counts_choose(&words->tracing.request.columns, value))
 		return -1;
 	return cli_usage(COMMAND,
 			 "-U takes time-percent, total-time, min-time, max-time, avg-time, calls, errors and name with "
@@ -107,14 +107,14 @@ static int take_digits(const char *option, const char *value, unsigned int *ret)
 
 static int show_durations(words_t *words, const char *value)
 {
-	words->tracing.durations = true;
-	return take_digits("--syscall-times", value, &words->tracing.duration_digits);
+	words->tracing.request.durations = true;
+	return take_digits("--syscall-times", value, &words->tracing.request.duration_digits);
 }
 
 static int show_relative_times(words_t *words, const char *value)
 {
-	words->tracing.relative_times = true;
-	return take_digits("--relative-timestamps", value, &words->tracing.relative_digits);
+	words->tracing.request.relative_times = true;
+	return take_digits("--relative-timestamps", value, &words->tracing.request.relative_digits);
 }
 
 /* -t, -tt, -ttt */
@@ -122,12 +122,12 @@ static int show_times(words_t *words, const char *value)
 {
 	struct cli_syscalls *s = &words->tracing;
 
-	if (s->clock == CLI_NO_TIME)
-		s->clock = CLI_TIME_OF_DAY;
-	else if (!s->clock_digits)
-		s->clock_digits = 6;
+	if (s->request.clock == CLI_NO_TIME)
+		s->request.clock = CLI_TIME_OF_DAY;
+	else if (!s->request.clock_digits)
+		s->request.clock_digits = 6;
 	else
-		s->clock = CLI_UNIX_TIME;
+		s->request.clock = CLI_UNIX_TIME;
 	return -1;
 }
 
@@ -143,8 +143,8 @@ static int show_absolute_times(words_t *words, const char *value)
 {
 	struct cli_syscalls *s = &words->tracing;
 
-	if (s->clock == CLI_NO_TIME)
-		s->clock = CLI_TIME_OF_DAY;
+	if (s->request.clock == CLI_NO_TIME)
+		s->request.clock = CLI_TIME_OF_DAY;
 	while (value && *value) {
 		const size_t n = strcspn(value, ",");
 		const char *word = value, *rest;
@@ -154,12 +154,12 @@ static int show_absolute_times(words_t *words, const char *value)
 		rest = value + n;
 		value = rest + (*rest == ',');
 		if ((size_t)(rest - word) == 4 && !memcmp(word, "unix", 4))
-			s->clock = CLI_UNIX_TIME;
+			s->request.clock = CLI_UNIX_TIME;
 		else if ((size_t)(rest - word) == 4 && !memcmp(word, "time", 4))
-			s->clock = CLI_TIME_OF_DAY;
+			s->request.clock = CLI_TIME_OF_DAY;
 		else if ((size_t)(rest - word) == 4 && !memcmp(word, "none", 4))
-			s->clock = CLI_NO_TIME;
-		else if (!read_digits(word, (size_t)(rest - word), &s->clock_digits))
+			s->request.clock = CLI_NO_TIME;
+		else if (!read_digits(word, (size_t)(rest - word), &s->request.clock_digits))
 			return cli_usage(COMMAND,
 					 "--absolute-timestamps takes format:time, format:unix and precision:s, ms, us "
 					 "or ns, not '%.*s'",
@@ -170,20 +170,20 @@ static int show_absolute_times(words_t *words, const char *value)
 
 static int show_numbers(words_t *words, const char *value)
 {
-	words->tracing.numbers = true;
+	words->tracing.request.numbers = true;
 	return -1;
 }
 
 static int show_addresses(words_t *words, const char *value)
 {
-	words->tracing.addresses = true;
+	words->tracing.request.addresses = true;
 	return -1;
 }
 
 /* -y, -yy */
 static int show_fds(words_t *words, const char *value)
 {
-	words->tracing.fds = words->tracing.fds ? CLI_FD_ALL : CLI_FD_PATH;
+	words->tracing.request.fds = words->tracing.request.fds ? CLI_FD_ALL : CLI_FD_PATH;
 	return -1;
 }
 
@@ -194,25 +194,25 @@ static int show_fds_long(words_t *words, const char *value)
 
 static int show_names_of_pids(words_t *words, const char *value)
 {
-	words->tracing.pids |= CLI_PID_COMM;
+	words->tracing.request.pids |= CLI_PID_COMM;
 	return -1;
 }
 
 static int hide_failed(words_t *words, const char *value)
 {
-	words->tracing.hides_failed = words->tracing.hides_unfinished = true;
+	words->tracing.request.hides_failed = words->tracing.request.hides_unfinished = true;
 	return -1;
 }
 
 static int hide_good(words_t *words, const char *value)
 {
-	words->tracing.hides_good = words->tracing.hides_unfinished = true;
+	words->tracing.request.hides_good = words->tracing.request.hides_unfinished = true;
 	return -1;
 }
 
 static int show_stacks(words_t *words, const char *value)
 {
-	words->tracing.stack_traces = true;
+	words->tracing.request.stack_traces = true;
 	return -1;
 }
 
@@ -222,7 +222,7 @@ static int set_string_size(words_t *words, const char *value)
 
 	if (!cli_parse_size(value, &size) || size > STRING_SIZE_MAX)
 		return cli_usage(COMMAND, "-s takes a number of bytes up to 1M, not '%s'", value);
-	words->tracing.string_size = (size_t)size;
+	words->tracing.request.string_size = (size_t)size;
 	return -1;
 }
 
@@ -232,14 +232,14 @@ static int set_column(words_t *words, const char *value)
 
 	if (!cli_parse_number(value, &column) || column > COLUMN_MAX)
 		return cli_usage(COMMAND, "-a takes a column up to %d, not '%s'", COLUMN_MAX, value);
-	words->tracing.style.column = (unsigned int)column;
+	words->tracing.request.style.column = (unsigned int)column;
 	return -1;
 }
 
 /* -x, -xx */
 static int show_hex(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->tracing.style;
+	struct kymo_syscall_style *style = &words->tracing.request.style;
 
 	style->strings = style->strings == KYMO_STRINGS_AS_TEXT ? KYMO_STRINGS_HEX_IF_BINARY : KYMO_STRINGS_HEX;
 	return -1;
@@ -247,7 +247,7 @@ static int show_hex(words_t *words, const char *value)
 
 static int show_hex_long(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->tracing.style;
+	struct kymo_syscall_style *style = &words->tracing.request.style;
 
 	if (!value || !strcmp(value, "all"))
 		style->strings = KYMO_STRINGS_HEX;
@@ -262,7 +262,7 @@ static int show_hex_long(words_t *words, const char *value)
 
 static int set_constants(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->tracing.style;
+	struct kymo_syscall_style *style = &words->tracing.request.style;
 
 	if (!strcmp(value, "abbrev"))
 		style->constants = KYMO_CONSTANTS_NAMES;
@@ -283,7 +283,7 @@ static int show_whole(words_t *words, const char *value)
 /* -q, -qq, -qqq */
 static int be_quiet(words_t *words, const char *value)
 {
-	unsigned int *quiet = &words->tracing.quiet;
+	unsigned int *quiet = &words->tracing.request.quiet;
 
 	*quiet |= !(*quiet & CLI_QUIET_MODE)   ? CLI_QUIET_MODE
 		  : !(*quiet & CLI_QUIET_EXIT) ? CLI_QUIET_EXIT
@@ -305,7 +305,7 @@ static int set_path(words_t *words, const char *value)
 {
 	if (!*value)
 		return cli_usage(COMMAND, "-P takes the path of a file, and '' is none");
-	if (!kymo_vec_push(&words->tracing.paths, value))
+	if (!kymo_vec_push(&words->tracing.request.paths, value))
 		return cli_fail(COMMAND, &kymo_error_no_memory);
 	return -1;
 }
@@ -324,7 +324,7 @@ static int append(words_t *words, const char *value)
 
 static int show_json(words_t *words, const char *value)
 {
-	words->tracing.json = true;
+	words->tracing.request.json = true;
 	return -1;
 }
 
@@ -337,7 +337,7 @@ static int detach_on(words_t *words, const char *value)
 {
 	if (strcmp(value, "execve") && strcmp(value, "execveat"))
 		return cli_usage(COMMAND, "-b takes execve, not '%s'", value);
-	words->tracing.leaves_on_exec = true;
+	words->tracing.request.leaves_on_exec = true;
 	return -1;
 }
 
@@ -373,7 +373,7 @@ static int set_time(words_t *words, const char *value)
 
 	if (!cli_parse_seconds(value, &seconds))
 		return cli_usage(COMMAND, "--for '%s' is no number of seconds; write 5 or 0.5", value);
-	words->tracing.for_ns = (uint64_t)(seconds * 1e9);
+	words->tracing.request.for_ns = (uint64_t)(seconds * 1e9);
 	return -1;
 }
 
@@ -385,7 +385,7 @@ static int show_all(words_t *words, const char *value)
 
 static int pick(words_t *words, const char *value)
 {
-	words->tracing.picks = true;
+	words->tracing.request.picks = true;
 	return -1;
 }
 
@@ -404,7 +404,7 @@ static int set_buffer(words_t *words, const char *value)
 
 	if (!cli_parse_size(value, &size) || size < BUFFER_MIN || size > BUFFER_MAX)
 		return cli_usage(COMMAND, "--buffer takes a size from 64K to 256M, not '%s'", value);
-	words->tracing.buffer_size = size;
+	words->tracing.request.buffer_size = size;
 	return -1;
 }
 
@@ -573,7 +573,7 @@ int cli_syscall_words_read(struct cli_syscall_words *words, int argc, char **arg
 void cli_syscall_words_deinit(struct cli_syscall_words *words)
 {
 	cli_targets_deinit(&words->targets);
-	kymo_vec_deinit(&words->tracing.paths);
-	cli_syscall_injections_destroy(words->tracing.injections);
-	words->tracing.injections = NULL;
+	kymo_vec_deinit(&words->tracing.request.paths);
+	cli_syscall_injections_destroy(words->tracing.request.injections);
+	words->tracing.request.injections = NULL;
 }

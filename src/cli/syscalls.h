@@ -39,8 +39,8 @@ struct cli_syscall_columns {
 	unsigned char shown[CLI_SYSCALL_COLUMNS_MAX], n, order;
 };
 
-struct cli_syscalls {
-	/* What the user wants. */
+/* What the user wants. Nothing changes it once the trace has begun. */
+struct cli_syscall_request {
 	struct kymo_syscall_set set, whole, raw; /* that are shown; with whole structures; with numbers for arguments */
 	bool follows, json, stack_traces;
 	bool counts, shows_lines;           /* -c has a table and no lines, -C both */
@@ -56,33 +56,32 @@ struct cli_syscalls {
 	KYMO_VEC(const char *) paths;                                /* -P, and where their links lead */
 	size_t string_size;
 	struct kymo_syscall_style style;
-	bool leaves_on_exec; /* -b execve */
-	FILE *out;
-	const char *file;        /* -o; or NULL */
-	bool appends;            /* to the file */
-	bool is_file;            /* lines do not go to stderr */
-	bool is_apart;           /* -ff: each thread has a file of its own */
-	pid_t filter;            /* -o '|COMMAND': the shell that runs it; or 0 */
-	int fd;                  /* of `out` */
-	bool waits;              /* writing to it may wait */
-	_Atomic int write_error; /* an errno: nothing more can be written, so there is no more to be seen */
+	bool leaves_on_exec;                       /* -b execve */
 	struct cli_syscall_injections *injections; /* or NULL */
 	uint64_t buffer_size;                      /* of the kernel's way, bytes */
 	uint64_t for_ns;                           /* then tracing ends; 0: never */
 	bool shows_names;                          /* of threads, beside their ids */
 	bool picks; /* a filter lets calls pass that are not shown; the command ends with kymo */
+};
 
-	/* Of both ways. */
-	_Atomic int n_threads; /* that are known */
-	bool had_several;      /* threads at once: in a file all lines have their numbers from then on */
-	bool flushes_later;    /* who sees calls writes out what was shown, from time to time */
-	struct timespec now;   /* of what is shown, since 1970; 0: the clock says */
-	struct timespec last;  /* of the line before; 0: there is none */
-	pid_t running;         /* --for is over, and this command runs on; or 0 */
-
-	/* The tracer's. */
+/* Where lines go. */
+struct cli_syscall_output {
+	FILE *file;
+	const char *path;        /* -o; or NULL */
+	bool appends;            /* to the file */
+	bool is_file;            /* lines do not go to stderr */
+	bool is_apart;           /* -ff: each thread has a file of its own */
+	pid_t filter;            /* -o '|COMMAND': the shell that runs it; or 0 */
+	int fd;                  /* of `file` */
+	bool waits;              /* writing to it may wait */
+	_Atomic int write_error; /* an errno: nothing more can be written, so there is no more to be seen */
+	_Atomic bool is_stuck;   /* its reader does not take the lines, and is waited for no longer */
+	bool has_failed;         /* something was not shown, and the user was told */
 	struct cli_apart apart;
-	_Atomic bool is_stuck;    /* who is to take the lines does not, and is waited for no longer */
+};
+
+/* The tracer's: unused where the kernel's programs see the calls. */
+struct cli_syscall_tracing {
 	_Atomic bool is_over;     /* threads that are let go of have nothing to say any more */
 	struct kymo_hub *hub;     /* others may be connected to it still when this work is over */
 	struct kymo_inner *inner; /* for tracers inside of a tree that is followed, or NULL */
@@ -92,9 +91,20 @@ struct cli_syscalls {
 	_Atomic int n_cut;          /* threads that were let go of while they lived */
 	int cut;                    /* why, where that was not the user's wish: kymo_hub_failure() */
 	struct kymo_stacks *stacks; /* -k, or NULL */
-	bool has_failed;            /* something was not shown, and the user was told */
+};
 
-	/* The views'. */
+struct cli_syscalls {
+	struct cli_syscall_request request;
+	struct cli_syscall_output output;
+	struct cli_syscall_tracing tracing;
+
+	_Atomic int n_threads; /* that are known */
+	bool had_several;      /* threads at once: in a file all lines have their numbers from then on */
+	bool flushes_later;    /* who sees calls writes out what was shown, from time to time */
+	struct timespec now;   /* of what is shown, since 1970; 0: the clock says */
+	struct timespec last;  /* of the line before; 0: there is none */
+	pid_t running;         /* --for is over, and this command runs on; or 0 */
+
 	struct cli_syscall_thread *open; /* whose line is not at its end; not with -ff */
 	struct cli_syscall_counts *table;
 };
