@@ -15,6 +15,41 @@ struct probe_seen;
 struct probe_site;
 struct probe_switch;
 
+/* What one try to change the process has met. */
+struct probe_attempt {
+	bool was_busy;    /* the program was changing a marker itself when it was stopped */
+	bool was_written; /* … or was about to write code where it is to be changed */
+	bool is_dirty;    /* some of what is pending may be in the text: an error came while it was written */
+	int patience;     /* how often yet places that another recording is working on are worth another try */
+	bool is_early;    /* a place was refused that another recording is working on */
+	bool is_lenient;  /* places that were had before may be refused now: that is no error */
+};
+
+/* Where the stacks of the process end. */
+struct probe_stacks {
+	uint64_t low, high;
+	uint64_t end; /* the initial thread's stack grows down to there; 0: without a bound that is known */
+	uint64_t thread_offset, thread_low; /* KYMO_PAD_LIVE_THREAD_…; 0: not known */
+	size_t n_threads_seen, n_looks;     /* when and how often those were looked for */
+	uint64_t n_skipped;                 /* hits near that end, which were added to the rings' losses */
+};
+
+/* Threads that wait for an answer of the recorder: they have loaded a library, or are about to set a handler. */
+struct probe_watch {
+	bool has_guards, has_watch;
+	bool is_watched;        /* a recorder answers: kymo_probes_watch() */
+	bool has_handler_watch; /* threads that are about to set a handler of faults wait */
+	uint32_t n_answers;     /* requests that were dealt with */
+	uint32_t n_on_time;     /* … and nobody can have missed anything meanwhile, or it was told */
+	bool were_let_pass;     /* some of the others have not waited */
+};
+
+/* Memory that pads read by a system call (reading.c). */
+struct probe_reading {
+	bool is_used;
+	bool is_told; /* the user was warned of it */
+};
+
 struct kymo_probes {
 	struct kymo_process *process;
 	const struct kymo_spec *specs;
@@ -28,14 +63,13 @@ struct kymo_probes {
 	KYMO_VEC(struct probe_site) sites; /* sorted by address; installed and pending ones */
 	KYMO_VEC(struct probe_switch) switches;
 	uint16_t gate_bit;                      /* this recording's, of the gates of its switches */
-	bool was_busy;                          /* the program was changing a marker itself when it was stopped */
-	bool was_written;                       /* … or was about to write code where it is to be changed */
 	struct probe_text text;                 /* of the process, with all planned sites in */
 	KYMO_VEC(struct probe_foreign) foreign; /* found by the installation that goes on now */
 	struct probe_refused *refused;          /* per spec */
-	bool is_dirty; /* some of what is pending may be in the text: an error came while it was written */
-	int patience;  /* how often yet places that another recording is working on are worth another try */
-	bool is_early; /* a place was refused that another recording is working on */
+	struct probe_attempt attempt;
+	struct probe_watch watch;
+	struct probe_reading reading;
+	struct probe_stacks stacks;
 	KYMO_VEC(struct probe_seen) seen; /* the other recordings for which all this is planned */
 	bool has_shared;
 	struct kymo_shared shared;
@@ -43,26 +77,12 @@ struct kymo_probes {
 	bool is_starting; /* a launched program that has not reached its entry */
 	bool has_begun_samples;
 	bool is_confused; /* there were threads that could not be told apart */
-	bool has_guards, has_watch;
-	bool is_told_of_reading;
-	bool is_reading;        /* its pads may read memory by a system call (reading.c) */
-	bool is_watched;        /* a recorder answers: kymo_probes_watch() */
-	bool has_handler_watch; /* threads that are about to set a handler of faults wait */
 	bool told_other_code;
-	uint32_t n_answers;              /* requests that were dealt with */
-	uint32_t n_on_time;              /* … and nobody can have missed anything meanwhile, or it was told */
-	bool were_let_pass;              /* some of the others have not waited */
 	uint8_t state;                   /* what the live pages say */
 	int64_t tid_offset, rseq_offset; /* 0: not known */
-	uint64_t vforks; /* the list that counts: of this recording, or of the one whose guards are in */
-	uint64_t stack_low, stack_high;
-	uint64_t stack_end; /* the initial thread's stack grows down to there; 0: without a bound that is known */
-	uint64_t thread_stack_offset, thread_stack_low; /* KYMO_PAD_LIVE_THREAD_…; 0: not known */
-	size_t n_threads_seen, n_stack_looks;           /* when and how often those were looked for */
-	uint64_t n_skipped;                             /* hits near that end, which were added to the rings' losses */
+	uint64_t vforks;             /* the list that counts: of this recording, or of the one whose guards are in */
 	unsigned int watched_faults; /* KYMO_FAULT_…: those that the process has been seen to handle */
 	bool is_alone;               /* plans displace single instructions only (faults.c) */
-	bool is_lenient;             /* places that were had before may be refused now: that is no error */
 	uint64_t changes;            /* of what is installed; goes up with each */
 };
 

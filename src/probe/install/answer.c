@@ -16,7 +16,7 @@
 /* One may be answered before it comes. */
 static bool is_unanswered(const struct kymo_probes *probes, uint32_t requests)
 {
-	return (int32_t)(requests - probes->n_answers) > 0;
+	return (int32_t)(requests - probes->watch.n_answers) > 0;
 }
 
 bool kymo_probes_are_asked(const struct kymo_probes *probes)
@@ -60,7 +60,7 @@ static bool are_files_awaited(const struct kymo_probes *probes)
  */
 static bool may_have_missed(struct kymo_probes *probes, uint32_t requests)
 {
-	int32_t n = (int32_t)(requests - probes->n_on_time);
+	int32_t n = (int32_t)(requests - probes->watch.n_on_time);
 	bool has_ended;
 
 	if (n <= 0 || !probes_have_let_pass(probes))
@@ -77,12 +77,12 @@ static void go_on(struct kymo_probes *probes, uint32_t requests)
 	bool has_given_up;
 
 	if (is_unanswered(probes, requests))
-		probes->n_answers = requests;
-	__atomic_store_n(&watch->answers, probes->n_answers, __ATOMIC_RELEASE);
+		probes->watch.n_answers = requests;
+	__atomic_store_n(&watch->answers, probes->watch.n_answers, __ATOMIC_RELEASE);
 	has_given_up = __atomic_exchange_n(&watch->given_up, 0, __ATOMIC_ACQ_REL);
-	probes->were_let_pass = has_given_up && __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != requests;
-	if (!probes->were_let_pass && (int32_t)(requests - probes->n_on_time) > 0)
-		probes->n_on_time = requests;
+	probes->watch.were_let_pass = has_given_up && __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != requests;
+	if (!probes->watch.were_let_pass && (int32_t)(requests - probes->watch.n_on_time) > 0)
+		probes->watch.n_on_time = requests;
 }
 
 struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, bool *late_ret,
@@ -104,7 +104,7 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, 
 	}
 	*late_ret = (has_new && probes_have_let_pass(probes)) || may_have_missed(probes, seen);
 	if (*late_ret)
-		probes->n_on_time = seen;
+		probes->watch.n_on_time = seen;
 	go_on(probes, requests);
 	return error;
 }

@@ -427,13 +427,13 @@ static struct kymo_error *check_jits(struct kymo_probes *probes, const struct ky
 {
 	struct kymo_error *error = NULL;
 
-	probes->was_written = false;
+	probes->attempt.was_written = false;
 	for (size_t i = 0; i < probes->sites.n && !error; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 
 		if (is_to_write(site) && probes->modules.items[site->module].jit)
 			error = kymo_jit_check(kymo_process_pid(probes->process), maps, site->address,
-					       &probes->was_written);
+					       &probes->attempt.was_written);
 	}
 	return error;
 }
@@ -510,7 +510,7 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
 	error = check_jits(probes, &maps);
 	if (error) {
 		kymo_maps_deinit(&maps);
-		if (!probes->was_written)
+		if (!probes->attempt.was_written)
 			return error;
 		kymo_error_destroy(error);
 		*again_ret = PROBES_AGAIN_LATER;
@@ -546,7 +546,7 @@ struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *a
 		return error;
 	}
 	move_threads(probes);
-	probes->is_dirty = true;
+	probes->attempt.is_dirty = true;
 	touch_revived(probes, &pending); /* for a death while it writes, too */
 	error = write_text(probes, &pending);
 	touch_revived(probes, &pending);
@@ -554,7 +554,7 @@ struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *a
 		error = probes_turn_on(probes);
 	if (!error) {
 		kymo_shared_installed(&probes->shared);
-		probes->is_dirty = false;
+		probes->attempt.is_dirty = false;
 	}
 	free(pending.sites);
 	return error;

@@ -313,10 +313,10 @@ static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_
 	if (error || !outgoing->n || outgoing->is_orphaned)
 		return error;
 	probes->is_alone = true;
-	probes->is_lenient = true;
+	probes->attempt.is_lenient = true;
 	probes_forget_errors(probes);
 	error = kymo_probes_install(probes, stopped_ns);
-	probes->is_lenient = false;
+	probes->attempt.is_lenient = false;
 	return error;
 }
 
@@ -428,9 +428,9 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 	*stopped_ns += kymo_now_ns() - begin;
 	if (error && kymo_probes_are_mapped(probes)) { /* a thread that had to go on first; hits are missed meanwhile */
 		kymo_error_destroy(error);
-		probes->is_lenient = true;
+		probes->attempt.is_lenient = true;
 		error = kymo_probes_install(probes, stopped_ns);
-		probes->is_lenient = false;
+		probes->attempt.is_lenient = false;
 	}
 	if (!error)
 		tell(&outgoing, probes->watched_faults & ~before);
@@ -443,7 +443,7 @@ bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct
 {
 	const struct kymo_wire_watch *handlers;
 
-	if (!probes->has_handler_watch || !probes->has_shared)
+	if (!probes->watch.has_handler_watch || !probes->has_shared)
 		return false;
 	handlers = adopted ? &probes_adopted_head(adopted)->handlers : &probes->shared.data.head->handlers;
 	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) !=
@@ -474,7 +474,7 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct 
 					 : 0;
 	requests[n] = __atomic_load_n(&probes->shared.data.head->handlers.requests, __ATOMIC_ACQUIRE);
 	error = heed(probes, children, adopted, n, stopped_ns);
-	if (!probes->has_handler_watch)
+	if (!probes->watch.has_handler_watch)
 		return error;
 	for (size_t i = 0; i < n; i++)
 		if (adopted[i])

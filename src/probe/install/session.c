@@ -100,14 +100,14 @@ static struct kymo_error *find_stack(struct kymo_probes *probes)
 	for (size_t i = 0; i < maps.n; i++) {
 		if (strcmp(maps.items[i].path, "[stack]"))
 			continue;
-		probes->stack_high = maps.items[i].end;
-		probes->stack_low = maps.items[i].start;
+		probes->stacks.high = maps.items[i].end;
+		probes->stacks.low = maps.items[i].start;
 		/* It grows down; nothing else is mapped that close below. */
-		if (probes->stack_high - probes->stack_low < STACK_DEPTH)
-			probes->stack_low = probes->stack_high - STACK_DEPTH;
+		if (probes->stacks.high - probes->stacks.low < STACK_DEPTH)
+			probes->stacks.low = probes->stacks.high - STACK_DEPTH;
 	}
 	kymo_maps_deinit(&maps);
-	probes->stack_end = probes_stack_end(probes);
+	probes->stacks.end = probes_stack_end(probes);
 	return NULL;
 }
 
@@ -369,7 +369,8 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 
 	*again_ret = PROBES_AGAIN_LATER;
 	for (int i = 0;
-	     i < (was_stopped && probes->is_lenient ? 1 : TRIES) && *again_ret == PROBES_AGAIN_LATER && !error; i++) {
+	     i < (was_stopped && probes->attempt.is_lenient ? 1 : TRIES) && *again_ret == PROBES_AGAIN_LATER && !error;
+	     i++) {
 		uint64_t begin;
 
 		if (i) {
@@ -384,12 +385,12 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 			kymo_process_resume(probes->process);
 		*stopped_ns += kymo_now_ns() - begin;
 	}
-	if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_busy)
+	if (!error && *again_ret == PROBES_AGAIN_LATER && probes->attempt.was_busy)
 		error = kymo_error_create(KYMO_ERROR_BUSY,
 					  "process %d is changing its markers itself, whenever it is looked at; "
 					  "nothing was changed, try again later",
 					  kymo_process_pid(probes->process));
-	else if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_written)
+	else if (!error && *again_ret == PROBES_AGAIN_LATER && probes->attempt.was_written)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "process %d keeps the memory of a probe writable, or takes it from being "
 					  "executed, whenever it is looked at; nothing was changed",
@@ -409,14 +410,14 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 	struct kymo_error *error;
 	bool taken = false;
 
-	probes->is_early = false;
+	probes->attempt.is_early = false;
 	error = probes_place(probes, &layout);
 	if (!error)
 		error = probes_check_refused(probes);
 	*again_ret = PROBES_DONE;
-	probes->is_early = probes->is_early && probes->patience > 0;
-	if (probes->is_early) {
-		probes->patience--;
+	probes->attempt.is_early = probes->attempt.is_early && probes->attempt.patience > 0;
+	if (probes->attempt.is_early) {
+		probes->attempt.patience--;
 		*again_ret = PROBES_AGAIN_ANEW;
 		if (!error)
 			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed",
@@ -463,20 +464,21 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	uint64_t n_sites = probes->shared.n_sites;
 	struct kymo_error *error = NULL;
 
-	probes->is_dirty = false;
-	probes->patience = EARLY_TRIES;
+	probes->attempt.is_dirty = false;
+	probes->attempt.patience = EARLY_TRIES;
 	probes_keep_refusals(probes);
 	for (int i = 0; i < (was_stopped ? PLAN_TRIES : PATIENT_TRIES) && again == PROBES_AGAIN_ANEW; i++) {
 		kymo_error_destroy(error);
 		if (i)
-			wait_for_others(probes->process, i, probes->is_early ? EARLY_TRIES - probes->patience : 0,
+			wait_for_others(probes->process, i,
+					probes->attempt.is_early ? EARLY_TRIES - probes->attempt.patience : 0,
 					was_stopped || kymo_process_is_at_own_hub(probes->process));
 		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
 		if (!error) {
 			probes_tell_refused(probes);
 			return NULL;
 		}
-		if (!probes->is_dirty) /* nothing is in the text */
+		if (!probes->attempt.is_dirty) /* nothing is in the text */
 			kymo_shared_rewind(&probes->shared, n_sites);
 		if (again == PROBES_AGAIN_ANEW)
 			probes_forget_refusals(probes);

@@ -22,10 +22,10 @@ uint64_t probes_stack_end(const struct kymo_probes *probes)
 {
 	struct rlimit limit;
 
-	if (!probes->stack_high || prlimit(kymo_process_pid(probes->process), RLIMIT_STACK, NULL, &limit) ||
-	    limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= probes->stack_high)
+	if (!probes->stacks.high || prlimit(kymo_process_pid(probes->process), RLIMIT_STACK, NULL, &limit) ||
+	    limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= probes->stacks.high)
 		return 0;
-	return kymo_page_up(probes->stack_high - limit.rlim_cur);
+	return kymo_page_up(probes->stacks.high - limit.rlim_cur);
 }
 
 /* A program may change its limit, and make threads. */
@@ -35,9 +35,9 @@ static void follow(struct kymo_probes *probes)
 	bool is_found = probes->state != KYMO_PAD_EARLY && probes_find_thread_stacks(probes);
 	struct probe_stack_words words;
 
-	if (end == probes->stack_end && !is_found)
+	if (end == probes->stacks.end && !is_found)
 		return;
-	probes->stack_end = end;
+	probes->stacks.end = end;
 	words = probes_stack_words(probes, probes->state);
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
 		uint64_t live = probes->shared.live[i];
@@ -61,11 +61,11 @@ void kymo_probes_look_at_stack(struct kymo_probes *probes)
 		if (!kymo_process_read(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_SKIPPED, &n, sizeof(n)))
 			n_skipped += n;
 	}
-	if (n_skipped > probes->n_skipped) {
+	if (n_skipped > probes->stacks.n_skipped) {
 		struct kymo_shared_ring ring = kymo_probes_ring(probes, kymo_probes_n_rings(probes) - 1);
 
-		__atomic_fetch_add(&ring.shared->lost, n_skipped - probes->n_skipped, __ATOMIC_RELAXED);
-		probes->n_skipped = n_skipped;
+		__atomic_fetch_add(&ring.shared->lost, n_skipped - probes->stacks.n_skipped, __ATOMIC_RELAXED);
+		probes->stacks.n_skipped = n_skipped;
 	}
 	follow(probes);
 	probes_look_at_reader(probes);

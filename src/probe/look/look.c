@@ -257,7 +257,7 @@ static void lose_guards(struct kymo_look *look)
 	if (look->process != probes->process)
 		return;
 	probes->state = probes->state == KYMO_PAD_RSEQ ? KYMO_PAD_LIVE : probes->state;
-	probes->has_guards = false;
+	probes->watch.has_guards = false;
 	probes->options.no_rseq = true;
 	kymo_error_destroy(probes_prepare_rings(probes)); /* where memory lacks the rings are as they were */
 }

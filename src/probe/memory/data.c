@@ -419,7 +419,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	if (!error)
 		error = kymo_data_prepare(&probes->shared, &probes->options, &adopted->data, adopted->data.is_locked);
 	if (!error) /* who sets a handler is answered from now on, as in its parent */
-		adopted->data.head->handlers.given_up = !probes->has_handler_watch;
+		adopted->data.head->handlers.given_up = !probes->watch.has_handler_watch;
 	if (error) {
 		kymo_adopted_destroy(adopted);
 		return error;

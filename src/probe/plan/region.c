@@ -99,8 +99,8 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 		.data = probes->shared.data_address,
 		.samples = first_live + KYMO_PAD_LIVE_SAMPLES,
 		.n_cpus = probes->shared.n_cpus,
-		.stack_low = probes->stack_low,
-		.stack_high = probes->stack_high,
+		.stack_low = probes->stacks.low,
+		.stack_high = probes->stacks.high,
 	};
 }
 

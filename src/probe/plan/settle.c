@@ -295,7 +295,7 @@ struct kymo_error *probes_settle(struct placing *placing, struct probe_site *sit
 	for (size_t i = 0; i < site->wishes.n && !syscalls_of(placing->probes, site); i++)
 		if (!site->wishes.items[i].is_refused)
 			kymo_events_use(placing->probes->options.events, site->wishes.items[i].event);
-	site->is_exchanged = placing->probes->is_lenient;
+	site->is_exchanged = placing->probes->attempt.is_lenient;
 	site->is_planned = true;
 	placing->order++;
 	return NULL;
@@ -341,7 +341,7 @@ static bool can_share_link(const struct placing *placing, const struct kymo_wire
 	if (kymo_page_down(head->link) != kymo_page_down(head->link + KYMO_JUMP_SIZE - 1))
 		return false;
 	if (!probes_others_run(&placing->others, head, &run)) {
-		placing->probes->is_early = true;
+		placing->probes->attempt.is_early = true;
 		return false;
 	}
 	*ret = (struct probe_run){ run.address, run.size, 0 };
@@ -565,7 +565,7 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
 		return refuse_switch_site(probes, site);
 	if (plan(placing, site, code, plans, &n, reasons, sizeof(reasons))) {
-		probes->is_early |= probes_others_are_busy_at(probes, &placing->others, address);
+		probes->attempt.is_early |= probes_others_are_busy_at(probes, &placing->others, address);
 		if (probe_text_is(&probes->text, TEXT_FOREIGN, address, 1))
 			return probes_refuse(probes, site, probes_foreign_reason(probes, address));
 		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");

@@ -39,7 +39,7 @@ struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, 
 {
 	struct probe_refused *refused = &probes->refused[spec];
 
-	if (!exact || probes->is_lenient) {
+	if (!exact || probes->attempt.is_lenient) {
 		refused->now.n++;
 		add_reason(refused, place, reason);
 	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s of %s: %s", place,
@@ -254,7 +254,7 @@ struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 
 struct kymo_error *probes_check_refused(struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs && !probes->is_lenient; i++) {
+	for (size_t i = 0; i < probes->n_specs && !probes->attempt.is_lenient; i++) {
 		struct probe_refused *refused = &probes->refused[i];
 
 		if (refused->why || !((refused->now.n && refused->now.n == refused->tried) ||

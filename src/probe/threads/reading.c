@@ -52,7 +52,7 @@ uint64_t probes_reader(const struct kymo_probes *probes, struct kymo_process *pr
 {
 	const pid_t pid = kymo_process_pid(process);
 
-	if (probes->is_told_of_reading || !any_reads(probes) || has_filter(pid))
+	if (probes->reading.is_told || !any_reads(probes) || has_filter(pid))
 		return 0;
 	return (uint64_t)kymo_inner_tid(pid);
 }
@@ -61,7 +61,7 @@ static bool is_taken_away(const struct kymo_probes *probes)
 {
 	uint64_t reader;
 
-	return probes->is_reading && probes->shared.n_regions &&
+	return probes->reading.is_used && probes->shared.n_regions &&
 	       !kymo_process_read(probes->process, probes->shared.live[0] + KYMO_PAD_LIVE_READER, &reader,
 				  sizeof(reader)) &&
 	       !reader;
@@ -78,8 +78,8 @@ static void take_away(struct kymo_probes *probes)
 /* For good: also of children, which have what limits it. */
 static void stop_reading(struct kymo_probes *probes)
 {
-	probes->is_reading = false;
-	probes->is_told_of_reading = true;
+	probes->reading.is_used = false;
+	probes->reading.is_told = true;
 	take_away(probes);
 	probes_warn(probes,
 		    "process %d limits its own system calls (seccomp, no_new_privs): its memory is not read any more, "
@@ -89,14 +89,14 @@ static void stop_reading(struct kymo_probes *probes)
 
 void probes_note_reader(struct kymo_probes *probes)
 {
-	const bool could_read = probes->is_reading;
+	const bool could_read = probes->reading.is_used;
 
 	if (is_taken_away(probes))
 		stop_reading(probes);
-	probes->is_reading = probes_reader(probes, probes->process) != 0;
-	if (probes->is_reading || could_read || probes->is_told_of_reading || !any_reads(probes))
+	probes->reading.is_used = probes_reader(probes, probes->process) != 0;
+	if (probes->reading.is_used || could_read || probes->reading.is_told || !any_reads(probes))
 		return;
-	probes->is_told_of_reading = true;
+	probes->reading.is_told = true;
 	probes_warn(
 		probes,
 		"a thread of process %d has a seccomp filter, which might kill it for reading memory: values that need "
@@ -110,6 +110,7 @@ void probes_look_at_reader(struct kymo_probes *probes)
 	struct kymo_process_info info;
 
 	if (is_taken_away(probes) ||
-	    (probes->is_reading && kymo_process_peek_status(kymo_process_pid(probes->process), &info) && info.seccomp))
+	    (probes->reading.is_used && kymo_process_peek_status(kymo_process_pid(probes->process), &info) &&
+	     info.seccomp))
 		stop_reading(probes);
 }

@@ -136,19 +136,19 @@ bool probes_find_thread_stacks(struct kymo_probes *probes)
 	struct finding finding;
 	size_t n;
 
-	if (probes->thread_stack_offset || probes->is_starting || probes->tid_offset <= 0 ||
-	    probes->n_stack_looks == LOOKS_MAX)
+	if (probes->stacks.thread_offset || probes->is_starting || probes->tid_offset <= 0 ||
+	    probes->stacks.n_looks == LOOKS_MAX)
 		return false;
 	n = kymo_count_threads(kymo_process_pid(probes->process));
-	if (n < 2 || n == probes->n_threads_seen)
+	if (n < 2 || n == probes->stacks.n_threads_seen)
 		return false;
-	probes->n_threads_seen = n;
-	probes->n_stack_looks++;
+	probes->stacks.n_threads_seen = n;
+	probes->stacks.n_looks++;
 	finding = find(probes);
 	if (!finding.offset || finding.is_contradicted)
 		return false;
-	probes->thread_stack_offset = finding.offset;
-	probes->thread_stack_low = finding.guard + KYMO_PAD_STACK_ENOUGH;
+	probes->stacks.thread_offset = finding.offset;
+	probes->stacks.thread_low = finding.guard + KYMO_PAD_STACK_ENOUGH;
 	return true;
 }
 
@@ -163,14 +163,14 @@ struct probe_stack_words probes_stack_words(const struct kymo_probes *probes, ui
 	_Static_assert(KYMO_PAD_LIVE_STACK_LOW == KYMO_PAD_LIVE_STACK_ENOUGH + 8 &&
 			       KYMO_PAD_LIVE_THREAD_LOW == KYMO_PAD_LIVE_THREAD_STACK + 8,
 		       "both are written at once");
-	if (state != KYMO_PAD_EARLY && probes->thread_stack_offset) {
-		words.of_threads[0] = probes->thread_stack_offset;
-		words.of_threads[1] = probes->thread_stack_low;
+	if (state != KYMO_PAD_EARLY && probes->stacks.thread_offset) {
+		words.of_threads[0] = probes->stacks.thread_offset;
+		words.of_threads[1] = probes->stacks.thread_low;
 		words.initial[0] = words.initial[1] = UINT64_MAX;
 	}
-	if (probes->stack_end) {
-		words.initial[0] = probes->stack_end + KYMO_PAD_STACK_ENOUGH;
-		words.initial[1] = probes->stack_end;
+	if (probes->stacks.end) {
+		words.initial[0] = probes->stacks.end + KYMO_PAD_STACK_ENOUGH;
+		words.initial[1] = probes->stacks.end;
 	}
 	return words;
 }

@@ -259,7 +259,7 @@ bool probes_may_use_sequences(struct kymo_probes *probes)
 	int64_t offset;
 	bool may;
 
-	if (probes->options.no_rseq || (!probes->is_starting && !probes->has_guards))
+	if (probes->options.no_rseq || (!probes->is_starting && !probes->watch.has_guards))
 		return false;
 	error = kymo_process_maps(probes->process, &maps);
 	if (error) {
@@ -357,7 +357,7 @@ struct kymo_error *probes_use_sequences(struct kymo_probes *probes)
 	const struct kymo_thread *threads;
 	size_t n;
 
-	if (!probes->has_shared || !probes->shared.is_sequenced || !probes->has_guards || !probes->tid_offset ||
+	if (!probes->has_shared || !probes->shared.is_sequenced || !probes->watch.has_guards || !probes->tid_offset ||
 	    (!read_rseq_offset(probes) && !ask_rseq_offset(probes)))
 		return NULL;
 	threads = kymo_process_threads(probes->process, &n);
@@ -382,7 +382,7 @@ struct kymo_error *probes_prepare_rings(struct kymo_probes *probes)
 		probes->is_starting && probes->shared.is_sequenced && !probes->options.no_rseq && !has_libc(probes);
 
 	return kymo_data_prepare(&probes->shared, &probes->options, &probes->shared.data,
-				 !probes->has_guards && !may_come);
+				 !probes->watch.has_guards && !may_come);
 }
 
 void kymo_probes_starting(struct kymo_probes *probes)
@@ -449,7 +449,7 @@ static struct kymo_error *add_guards_of(struct kymo_probes *probes, size_t modul
 		error = probes_insert_site(probes, &site, &inserted);
 	}
 	if (!error && n > 0)
-		probes->has_guards = true;
+		probes->watch.has_guards = true;
 	return error;
 }
 
@@ -461,7 +461,7 @@ void probes_drop_guards(struct kymo_probes *probes)
 		if (!probes->sites.items[i].is_guard || probes->sites.items[i].installed)
 			probes->sites.items[kept++] = probes->sites.items[i];
 	probes->sites.n = kept;
-	probes->has_guards = false;
+	probes->watch.has_guards = false;
 	probes->options.no_rseq = true;
 }
 
@@ -469,9 +469,9 @@ struct kymo_error *probes_add_guards(struct kymo_probes *probes)
 {
 	struct kymo_error *error = NULL;
 
-	if (probes->options.no_rseq || probes->has_guards || (probes->has_shared && !probes->shared.is_sequenced))
+	if (probes->options.no_rseq || probes->watch.has_guards || (probes->has_shared && !probes->shared.is_sequenced))
 		return NULL;
-	for (size_t i = 0; i < probes->modules.n && !error && !probes->has_guards; i++)
+	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_guards; i++)
 		if (kymo_name_matches_file("libc", probes->modules.items[i].path, NULL))
 			error = add_guards_of(probes, i);
 	return error;

@@ -66,9 +66,9 @@ struct kymo_error *probes_add_watch(struct kymo_probes *probes)
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->modules.n && !error && !probes->has_watch; i++)
+	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_watch; i++)
 		if (!probes->modules.items[i].is_gone && probes_is_linker(probes->modules.items[i].path))
-			error = add_watch_in(probes, i, DEBUG_FUNCTION, &probes->has_watch);
+			error = add_watch_in(probes, i, DEBUG_FUNCTION, &probes->watch.has_watch);
 	return error;
 }
 
@@ -78,17 +78,17 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
 
 	if (probes->options.no_rseq || probes->options.displace_faulting)
 		return NULL;
-	for (size_t i = 0; i < probes->modules.n && !error && !probes->has_handler_watch; i++)
+	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_handler_watch; i++)
 		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit &&
 		    kymo_name_matches_file("libc", probes->modules.items[i].path, NULL))
-			error = add_watch_in(probes, i, SIGACTION, &probes->has_handler_watch);
+			error = add_watch_in(probes, i, SIGACTION, &probes->watch.has_handler_watch);
 	return error;
 }
 
 bool probes_have_let_pass(const struct kymo_probes *probes)
 {
-	return !probes->is_starting &&
-	       (probes->were_let_pass || __atomic_load_n(&probes->shared.data.head->watch.given_up, __ATOMIC_RELAXED));
+	return !probes->is_starting && (probes->watch.were_let_pass ||
+					__atomic_load_n(&probes->shared.data.head->watch.given_up, __ATOMIC_RELAXED));
 }
 
 /* ---- what comes and goes --------------------------------------------------------------------- */
@@ -263,12 +263,12 @@ struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct
 
 bool kymo_probes_are_watching(const struct kymo_probes *probes)
 {
-	return probes->has_watch && probes->has_shared;
+	return probes->watch.has_watch && probes->has_shared;
 }
 
 void kymo_probes_watch(struct kymo_probes *probes)
 {
-	probes->is_watched = true;
+	probes->watch.is_watched = true;
 	if (kymo_probes_are_watching(probes) && !probes->is_starting)
 		__atomic_store_n(&probes->shared.data.head->watch.given_up, 0, __ATOMIC_RELEASE);
 	if (probes->has_shared)
@@ -282,9 +282,9 @@ void probes_watch_from_here(struct kymo_probes *probes)
 	if (!kymo_probes_are_watching(probes))
 		return;
 	watch = &probes->shared.data.head->watch;
-	probes->n_answers = probes->n_on_time =
+	probes->watch.n_answers = probes->watch.n_on_time =
 		__atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) + kymo_process_is_linking(probes->process);
-	__atomic_store_n(&watch->answers, probes->n_answers, __ATOMIC_RELAXED);
-	if (probes->is_watched)
+	__atomic_store_n(&watch->answers, probes->watch.n_answers, __ATOMIC_RELAXED);
+	if (probes->watch.is_watched)
 		__atomic_store_n(&watch->given_up, 0, __ATOMIC_RELEASE);
 }
