@@ -86,7 +86,7 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
 		return err;
-	if (task->is_taken) { /* by one who has let go of it, but for who has yet to stop */
+	if (task->birth.is_taken) { /* by one who has let go of it, but for who has yet to stop */
 		hub_kick(hub, task);
 		return -EAGAIN;
 	}
@@ -152,11 +152,11 @@ static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		if (attach->flags & KYMO_ATTACH_EXCLUSIVE && find_match(task, attach))
 			return -EEXIST;
-		if (task->is_taken)
+		if (task->birth.is_taken)
 			return -EAGAIN;
 	}
 	for (struct task *task = process->tasks; task; task = task->in_process) {
-		if (task->was_death_told)
+		if (task->end.was_told)
 			continue;
 		if (!hub_add_engine(hub, task, attach))
 			return -ENOMEM;
@@ -171,7 +171,7 @@ static void take_back(struct kymo_hub *hub, struct hub_process *process, const s
 	size_t left = attach->n;
 
 	for (struct task *task = process->tasks; task && left; task = task->in_process) {
-		if (task->was_death_told)
+		if (task->end.was_told)
 			continue;
 		hub_detach_engine(hub, task->engines.items[task->engines.n - 1]);
 		left--;
@@ -235,7 +235,7 @@ static int detach_matching(struct kymo_hub *hub, void *argument)
 			for (size_t j = task->engines.n; j-- > 0;) {
 				struct kymo_engine *engine = task->engines.items[j];
 
-				if (task->is_reaping ||
+				if (task->end.is_reaping ||
 				    !is_match(engine, flags, match->guest, match->ops_key, match->data_key))
 					continue;
 				if (kymo_vec_push(&leaving->engines, engine))

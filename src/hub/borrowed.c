@@ -38,7 +38,7 @@ bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
 		return false;
 	}
 	task->state = TASK_STOPPED;
-	task->was_interrupted = false;
+	task->resumed.was_interrupted = false;
 	if (is_at_call && !--task->borrow->n_stops) {
 		if (!task->borrow->is_left)
 			return true;

@@ -99,7 +99,7 @@ static void take_out(struct kymo_hub *hub, struct task *task, struct kymo_engine
 void hub_purge_engines(struct kymo_hub *hub, struct task *task)
 {
 	size_t left = 0, n = task->engines.n;
-	bool is_last = !task->was_death_told && !hub_space_keeps(task);
+	bool is_last = !task->end.was_told && !hub_space_keeps(task);
 
 	for (size_t i = 0; i < n; i++)
 		is_last &= task->engines.items[i]->is_detached;
@@ -159,9 +159,9 @@ static int set_events(struct kymo_engine *engine, unsigned int events)
 
 	if (engine->is_detached || !task)
 		return -ESRCH;
-	if (task->was_death_told && (cleared | added) & KYMO_EVENT_DEATH)
+	if (task->end.was_told && (cleared | added) & KYMO_EVENT_DEATH)
 		return -EALREADY;
-	if (task->is_reaping && cleared & KYMO_EVENT_REAP)
+	if (task->end.is_reaping && cleared & KYMO_EVENT_REAP)
 		return -EALREADY;
 	engine->events = events;
 	hub_kick(engine->hub, engine->task);
@@ -180,7 +180,7 @@ int hub_local_set_events(struct kymo_engine *engine, unsigned int events)
 
 static int detach(struct kymo_engine *engine)
 {
-	if (engine->task->is_reaping)
+	if (engine->task->end.is_reaping)
 		return -EALREADY;
 	hub_detach_engine(engine->hub, engine);
 	return engine->is_in_callback ? -EINPROGRESS : 0;
@@ -200,7 +200,7 @@ static int control(struct kymo_engine *engine, enum kymo_action action)
 		return -ESRCH;
 	if (action == KYMO_ACTION_DETACH)
 		return detach(engine);
-	if (task->was_death_told)
+	if (task->end.was_told)
 		return -ESRCH;
 	if (needs_quiesce(action) && !(engine->events & KYMO_EVENT_QUIESCE))
 		return -EINVAL;

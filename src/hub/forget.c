@@ -26,7 +26,7 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 	for (size_t i = 0; task->is_kicked && i < hub->kicked.n; i++)
 		if (hub->kicked.items[i] == task)
 			hub->kicked.items[i--] = hub->kicked.items[--hub->kicked.n];
-	if (task->is_fetched)
+	if (task->resumed.is_fetched)
 		hub_forget_stop(hub, task);
 	hub_end_hold(hub, task);
 	hub_take_out_task(hub, task);

@@ -26,7 +26,7 @@ static int prepare(const struct kymo_engine *engine, struct kymo_examiner *ret)
 {
 	const struct task *task = engine->task;
 
-	if (engine->is_detached || !task || task->was_death_told)
+	if (engine->is_detached || !task || task->end.was_told)
 		return -ESRCH;
 	if (engine->wants != KYMO_ACTION_STOP)
 		return -EINVAL;
@@ -58,7 +58,7 @@ static bool has_woken(struct kymo_hub *hub, struct task *task)
 	int status;
 
 	hub_wait_for_spared(hub);
-	return task->is_fetched || hub_fetch(hub, task, 0, &status) ||
+	return task->resumed.is_fetched || hub_fetch(hub, task, 0, &status) ||
 	       ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &message);
 }
 
@@ -67,7 +67,7 @@ static int finish(struct kymo_hub *hub, void *argument)
 	const struct finish *finish = argument;
 	struct task *task = finish->engine->task;
 
-	if (finish->engine->is_detached || !task || task->was_death_told)
+	if (finish->engine->is_detached || !task || task->end.was_told)
 		return -ESRCH;
 	if (task->state != TASK_STOPPED || task->stop_serial != finish->stop || has_woken(hub, task))
 		return -EAGAIN;
@@ -120,7 +120,7 @@ static int set_registers(struct kymo_hub *hub, void *argument)
 	struct access *access = argument;
 	int err = check_stopped(access->engine);
 
-	if (!err && access->registers->rip != access->engine->task->told.rip)
+	if (!err && access->registers->rip != access->engine->task->traps.told.rip)
 		hub_breakpoint_passed(access->engine->task);
 	return err ? err : kymo_set_registers(access->engine->task->tid, access->registers);
 }

@@ -28,7 +28,7 @@ static void detach_all(struct kymo_hub *hub)
 {
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
-			task->has_maker = false;
+			task->birth.has_maker = false;
 			for (size_t j = task->engines.n; j-- > 0;)
 				hub_detach_engine(hub, task->engines.items[j]);
 			hub_kick(hub, task);

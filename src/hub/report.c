@@ -374,7 +374,7 @@ void hub_report_death(struct kymo_hub *hub, struct task *task, int status)
 {
 	struct kymo_death_report report = { status };
 
-	task->was_death_told = true;
+	task->end.was_told = true;
 	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_DEATH, .call = call_death, .report = &report });
 }
 
@@ -387,9 +387,9 @@ static unsigned int call_reap(struct kymo_engine *engine, enum kymo_action actio
 
 void hub_report_reap(struct kymo_hub *hub, struct task *task, int status)
 {
-	struct kymo_reap_report report = { status, task->superseded_by };
+	struct kymo_reap_report report = { status, task->end.superseded_by };
 
-	task->is_reaping = true;
+	task->end.is_reaping = true;
 	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_REAP, .call = call_reap, .report = &report });
 	hub_forget_task(hub, task);
 }

@@ -73,7 +73,7 @@ static bool has_engines(const struct task *task)
 
 static bool is_held(const struct task *task)
 {
-	return task->process->is_held || task->has_maker || hub_is_still(task) ||
+	return task->process->is_held || task->birth.has_maker || hub_is_still(task) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
 }
 
@@ -105,9 +105,9 @@ static bool has_to_stop(const struct task *task)
 	bool is_listening = task->state == TASK_LISTENING;
 
 	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed ||
-	       (!is_listening && task->has_stale_watch) ||
+	       (!is_listening && task->traps.has_stale_watch) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
-	       (!is_listening && !task->traces_calls && wants_all_calls(task));
+	       (!is_listening && !task->resumed.traces_calls && wants_all_calls(task));
 }
 
 /* What is wanted once becomes a promise to tell. The strongest. */
@@ -154,10 +154,10 @@ static long step_request(struct task *task, bool is_block)
 {
 	unsigned int events = hub_events(task);
 
-	task->steps = true;
-	task->steps_call = task->stop == STOP_ENTRY || owes_exit(task) ||
-			   (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
-	if (task->steps_call)
+	task->resumed.steps = true;
+	task->resumed.steps_call = task->stop == STOP_ENTRY || owes_exit(task) ||
+				   (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
+	if (task->resumed.steps_call)
 		return PTRACE_SYSCALL;
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
 }
@@ -180,7 +180,7 @@ static void go_to_end(struct kymo_hub *hub, struct task *task)
 	hub_end_hold(hub, task);
 	task->state = TASK_ENDING;
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
-	hub_report_death(hub, task, task->end_status);
+	hub_report_death(hub, task, task->end.status);
 }
 
 /*
@@ -204,7 +204,7 @@ static bool has_left_group_stop(const struct task *task)
 static void come_back(struct kymo_hub *hub, struct task *task)
 {
 	task->state = TASK_RUNNING;
-	task->traces_calls = false;
+	task->resumed.traces_calls = false;
 	hub_interrupt(hub, task);
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 }
@@ -222,7 +222,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, false);
-	task->traces_calls = traces_calls;
+	task->resumed.traces_calls = traces_calls;
 	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is
 	 * claimed would make an interrupted call again, and be at its entry. */
 	if (has_left_group_stop(task) || task->is_claimed || needs_other_stop(task))
@@ -232,7 +232,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
 	} else {
 		task->state = TASK_RUNNING;
-		task->steps = task->steps_call = false;
+		task->resumed.steps = task->resumed.steps_call = false;
 		if (!signal && hub_step_over(hub, task, wants_step))
 			return; /* another stop has come, which serves what is wanted */
 		if (wants_step)
@@ -241,8 +241,8 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 			hub_interrupt(hub, task);
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
-		task->makes_call_again &= request == PTRACE_SYSCALL;
-		if (task->makes_call_again)
+		task->resumed.makes_call_again &= request == PTRACE_SYSCALL;
+		if (task->resumed.makes_call_again)
 			hub_expect(hub, task);
 	}
 	if (wish <= KYMO_ACTION_REPORT && !is_at_once)
@@ -263,11 +263,11 @@ static void release_left(struct kymo_hub *hub, struct task *task)
 static bool is_step_on_its_way(const struct task *task)
 {
 	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
-	bool is_possible = task->steps || task->process->space || task->had_watches;
+	bool is_possible = task->resumed.steps || task->process->space || task->traps.had_watches;
 	siginfo_t info;
 
 	while (is_possible && ptrace(PTRACE_PEEKSIGINFO, task->tid, &args, &info) == 1) {
-		if ((task->steps && hub_is_of_step(&info)) || hub_is_trap_of_ours(task, &info))
+		if ((task->resumed.steps && hub_is_of_step(&info)) || hub_is_trap_of_ours(task, &info))
 			return true;
 		args.off++;
 	}
@@ -279,7 +279,7 @@ bool hub_waits_for_step(struct task *task)
 	if (task->stop != STOP_TRAP || !is_step_on_its_way(task))
 		return false;
 	task->state = TASK_RUNNING;
-	task->was_interrupted = true; /* a stop is coming; an interrupt would come before it, again and again */
+	task->resumed.was_interrupted = true; /* a stop is coming; an interrupt would come before it, again and again */
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 	return true;
 }
@@ -289,8 +289,8 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 	if (task->state != TASK_STOPPED)
 		return;
 	if (task->stop == STOP_ENDING) {
-		if (is_held(task) && !task->hold_deadline_ns) {
-			task->hold_deadline_ns = kymo_now_ns() + EXIT_HOLD_NS;
+		if (is_held(task) && !task->end.hold_deadline_ns) {
+			task->end.hold_deadline_ns = kymo_now_ns() + EXIT_HOLD_NS;
 			hub->n_ending++;
 		}
 		if (!is_held(task))
@@ -319,7 +319,8 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	switch (task->state) {
 	case TASK_RUNNING:
 	case TASK_LISTENING:
-		if (!task->was_interrupted && !task->is_newborn && !task->is_fetched && has_to_stop(task))
+		if (!task->resumed.was_interrupted && !task->birth.is_newborn && !task->resumed.is_fetched &&
+		    has_to_stop(task))
 			hub_interrupt(hub, task);
 		if (is_kept(task))
 			release_left(hub, task);

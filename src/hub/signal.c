@@ -125,7 +125,7 @@ static int inject(struct kymo_engine *engine, const siginfo_t *info)
 {
 	struct task *task = engine->task;
 
-	if (engine->is_detached || !task || task->was_death_told)
+	if (engine->is_detached || !task || task->end.was_told)
 		return -ESRCH;
 	if (info->si_signo == SIGKILL)
 		return syscall(SYS_tgkill, task->process->pid, task->tid, SIGKILL) ? -errno : 0;

@@ -76,7 +76,7 @@ static struct task *get_child(struct kymo_hub *hub, struct task *maker, pid_t ti
 		process = is_thread ? maker->process : hub_get_process(hub, tid);
 		child = process ? hub_add_task(hub, process, tid) : NULL;
 		if (child)
-			child->is_newborn = child->has_maker = true;
+			child->birth.is_newborn = child->birth.has_maker = true;
 		else if (process)
 			hub_put_process(hub, process);
 	}
@@ -100,7 +100,7 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 	if (!is_thread)
 		hub_space_born(hub, task->process, child->process, event == PTRACE_EVENT_VFORK);
 	hub_report_clone(hub, task, &report);
-	child->has_maker = false;
+	child->birth.has_maker = false;
 	if (take_stranger(hub, report.child, &status))
 		hub_dispatch(hub, report.child, status);
 	else
@@ -112,7 +112,7 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 static void reap(struct kymo_hub *hub, struct task *task, int status)
 {
 	task->state = TASK_ENDING;
-	if (!task->was_death_told)
+	if (!task->end.was_told)
 		hub_report_death(hub, task, status);
 	hub_report_reap(hub, task, status);
 }
@@ -140,9 +140,9 @@ static void ending(struct kymo_hub *hub, struct task *task)
 	unsigned long status;
 
 	if (!ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &status))
-		task->end_status = (int)status;
+		task->end.status = (int)status;
 	task->group_stop = 0;
-	hub_report_exit(hub, task, task->end_status);
+	hub_report_exit(hub, task, task->end.status);
 }
 
 /* ---- exec ------------------------------------------------------------------------------------ */
@@ -157,7 +157,7 @@ static void take_away_others(struct kymo_hub *hub, struct hub_process *process, 
 			other = other->in_process;
 		if (!other)
 			return;
-		other->superseded_by = executing->tid;
+		other->end.superseded_by = executing->tid;
 		reap(hub, other, SIGKILL);
 	}
 }
@@ -170,8 +170,10 @@ static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop s
 	task->stop = stop;
 	task->stop_serial = ++hub->stops;
 	task->signal = 0;
-	task->ends_interrupt = task->was_interrupted; /* whichever stop comes first: the kernel forgets the other one */
-	task->was_interrupted = task->is_newborn = task->makes_call_again = task->knows_registers = false;
+	task->ends_interrupt =
+		task->resumed.was_interrupted; /* whichever stop comes first: the kernel forgets the other one */
+	task->resumed.was_interrupted = task->birth.is_newborn = task->resumed.makes_call_again =
+		task->traps.knows_registers = false;
 }
 
 /* One that was seized between its exec and its telling of that is known by its new id alone. */
@@ -184,7 +186,7 @@ static struct task *find_executing(struct kymo_hub *hub, pid_t pid, pid_t *forme
 	task = hub_find(hub, pid);
 	if (!task)
 		return NULL;
-	task->has_maker = false;
+	task->birth.has_maker = false;
 	*former_tid = pid;
 	return task;
 }
@@ -295,7 +297,7 @@ static bool call_stopped(struct kymo_hub *hub, struct task *task)
 		if (task->ends_interrupt)
 			hub_undo_interruption(task, 0);
 		task->call.is_entry_known = task->call.is_aborted = false;
-		return task->steps_call;
+		return task->resumed.steps_call;
 	}
 	return false;
 }
@@ -304,7 +306,7 @@ static bool is_step(const struct task *task, int signal)
 {
 	siginfo_t info;
 
-	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) &&
+	return task->resumed.steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) &&
 	       hub_is_of_step(&info);
 }
 
@@ -413,11 +415,11 @@ static bool was_killed_newborn(struct kymo_hub *hub, struct task *task, pid_t ti
 	int before;
 
 	if (status >> 16 != PTRACE_EVENT_EXIT ||
-	    (task ? !task->has_maker || tid == task->process->pid : !is_thread(tid)))
+	    (task ? !task->birth.has_maker || tid == task->process->pid : !is_thread(tid)))
 		return false;
 	take_stranger(hub, tid, &before);
 	if (task)
-		task->has_maker = false;
+		task->birth.has_maker = false;
 	else
 		ptrace(PTRACE_DETACH, tid, 0, 0);
 	return !task;
@@ -427,7 +429,7 @@ static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 {
 	struct task *task = hub_find(hub, tid);
 
-	if (task && task->is_fetched)
+	if (task && task->resumed.is_fetched)
 		hub_forget_status(hub, task); /* of a stop in which it was killed */
 	if (WIFSTOPPED(status) && was_killed_newborn(hub, task, tid, status))
 		return;
@@ -437,8 +439,8 @@ static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 		execed(hub, tid);
 	} else if (!task) {
 		add_stranger(hub, tid, status);
-	} else if (task->has_maker) {
-		task->is_newborn = false;
+	} else if (task->birth.has_maker) {
+		task->birth.is_newborn = false;
 		add_stranger(hub, tid, status);
 	} else if (!hub_borrowed_stopped(hub, task, status)) {
 		stopped(hub, task, status);
@@ -477,7 +479,7 @@ static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *strang
 		hub_abandon(hub, stranger->tid);
 		return;
 	}
-	task->has_maker = false;
+	task->birth.has_maker = false;
 	hub_dispatch(hub, stranger->tid, stranger->status);
 }
 
@@ -485,7 +487,7 @@ static void end_long_holds(struct kymo_hub *hub, uint64_t now)
 {
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
-			if (!task->hold_deadline_ns || now < task->hold_deadline_ns)
+			if (!task->end.hold_deadline_ns || now < task->end.hold_deadline_ns)
 				continue;
 			hub_break_stops(task);
 			hub_kick(hub, task);

@@ -46,11 +46,11 @@ void hub_undo_interruption(struct task *task, int signal)
 
 	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &registers))
 		return;
-	task->makes_call_again = kymo_remote_restarts(&registers);
+	task->resumed.makes_call_again = kymo_remote_restarts(&registers);
 	memory = is_to_be_undone(task, signal, &registers) ? hub_memory_of(task->process) : NULL;
 	if (memory) {
 		make_call_again(&memory->opened, task->tid, &registers);
-		task->makes_call_again = kymo_remote_restarts(&registers);
+		task->resumed.makes_call_again = kymo_remote_restarts(&registers);
 	}
 	hub_hold_note(task, &registers);
 }

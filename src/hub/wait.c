@@ -132,8 +132,8 @@ static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
 		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
 			pid_t tid = task->tid;
 
-			if (task->state == TASK_RUNNING && !task->is_fetched && look(hub, tid, WNOHANG, status_ret) &&
-			    !takes_turn(hub, tid, status_ret))
+			if (task->state == TASK_RUNNING && !task->resumed.is_fetched &&
+			    look(hub, tid, WNOHANG, status_ret) && !takes_turn(hub, tid, status_ret))
 				return tid;
 		}
 	return 0;
@@ -170,14 +170,14 @@ static void forget_expected(struct kymo_hub *hub, size_t i)
 	struct task *task = hub_find(hub, hub->expected.items[i]);
 
 	if (task)
-		task->is_expected = false;
+		task->resumed.is_expected = false;
 	hub->expected.items[i] = hub->expected.items[--hub->expected.n];
 }
 
 static bool is_to_come(const struct task *task)
 {
-	return task && !task->is_fetched &&
-	       (task->was_interrupted || (task->makes_call_again && task->state == TASK_RUNNING));
+	return task && !task->resumed.is_fetched &&
+	       (task->resumed.was_interrupted || (task->resumed.makes_call_again && task->state == TASK_RUNNING));
 }
 
 /* At most `most` of them, from where the last look has ended: those that were made to stop first have stopped first. */
@@ -237,7 +237,8 @@ static bool is_news(const struct task *task, int status)
 	if (task->state == TASK_STOPPED)
 		return event == PTRACE_EVENT_EXIT && task->stop != STOP_ENDING;
 	/* Else its first stop is kept for its maker, who is gone where a thread was killed. */
-	return !task->has_maker || task->is_newborn || (event == PTRACE_EVENT_EXIT && task->tid != task->process->pid);
+	return !task->birth.has_maker || task->birth.is_newborn ||
+	       (event == PTRACE_EVENT_EXIT && task->tid != task->process->pid);
 }
 
 static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_ret)

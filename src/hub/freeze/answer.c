@@ -184,9 +184,9 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 
 static int read_registers(const struct task *task, struct user_regs_struct *ret)
 {
-	if (!task->knows_registers)
+	if (!task->traps.knows_registers)
 		return kymo_get_registers(task->tid, ret);
-	*ret = task->told;
+	*ret = task->traps.told;
 	return 0;
 }
 
@@ -237,7 +237,7 @@ static int set(struct kymo_hub *hub, void *argument)
 
 	if (!task || task->borrow)
 		return -ESRCH;
-	task->knows_registers = false;
+	task->traps.knows_registers = false;
 	return kymo_set_registers(task->tid, &holding->message->registers);
 }
 

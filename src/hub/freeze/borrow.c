@@ -25,7 +25,7 @@ static struct hub_borrow *begin_borrow(struct kymo_hub *hub, struct task *task)
 	task->borrow = calloc(1, sizeof(*task->borrow));
 	if (task->borrow) {
 		task->stop = STOP_AWAY;
-		task->knows_registers = false;
+		task->traps.knows_registers = false;
 		task->stop_serial = ++hub->stops; /* who looks at it finds that it was away */
 	}
 	return task->borrow;

@@ -45,7 +45,7 @@ bool hub_hold_is_in_callback(const struct hub_holder *holder)
 /* It won't run any more in its program. */
 bool hub_hold_is_past(const struct task *task)
 {
-	return task->state == TASK_ENDING || task->was_death_told ||
+	return task->state == TASK_ENDING || task->end.was_told ||
 	       (task->state == TASK_STOPPED && task->stop == STOP_ENDING);
 }
 
@@ -93,7 +93,7 @@ static int sweep(struct kymo_hub *hub, void *argument)
 	hub_wait_for_spared(hub);
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		if (task->is_claimed && !hub_is_still(task) && !hub_hold_is_past(task) &&
-		    (!task->has_maker || task->is_newborn))
+		    (!task->birth.has_maker || task->birth.is_newborn))
 			kymo_vec_push(&tids, task->tid);
 	for (size_t i = tids.n; i-- > 0 && !hub->early.n;) {
 		int status;

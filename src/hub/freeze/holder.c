@@ -148,7 +148,7 @@ static int count_living(struct kymo_hub *hub, void *argument)
 	int n = 0;
 
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
-		n += !task->was_death_told;
+		n += !task->end.was_told;
 	return n;
 }
 

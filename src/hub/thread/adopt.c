@@ -97,7 +97,7 @@ static pid_t process_of(const struct kymo_hub *hub, pid_t tid)
 /* Of one that the hub has. */
 static int check_old(const struct kymo_hub *hub, const struct task *task)
 {
-	if (task->was_death_told)
+	if (task->end.was_told)
 		return -ESRCH;
 	if (!hub_has_end(hub, task))
 		return 0;
@@ -131,8 +131,8 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 			hub_put_process(hub, process);
 		return -ENOMEM; /* the kernel lets it go with the hub */
 	}
-	task->is_newborn = task->has_maker = seized == 1;
-	task->is_taken = is_being_taken(process);
+	task->birth.is_newborn = task->birth.has_maker = seized == 1;
+	task->birth.is_taken = is_being_taken(process);
 	*ret = task;
 	return 0;
 }

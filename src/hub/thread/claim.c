@@ -21,8 +21,8 @@ void hub_hold_note(struct task *task, const struct user_regs_struct *registers)
 
 	if (!task->is_claimed || task->borrow || !holder || !holder->takes || task->engines.n || task->process->space)
 		return;
-	task->told = *registers;
-	task->knows_registers = true;
+	task->traps.told = *registers;
+	task->traps.knows_registers = true;
 }
 
 struct hub_process *hub_held_process(struct kymo_hub *hub, const struct hub_holder *holder)
@@ -45,7 +45,7 @@ int hub_give_back(struct task *task)
 
 	if (!err && borrow->has_own)
 		err = kymo_set_registers(task->tid, &borrow->own);
-	task->knows_registers = false;
+	task->traps.knows_registers = false;
 	hub_forget_borrow(task);
 	return err;
 }

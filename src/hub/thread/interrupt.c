@@ -14,7 +14,7 @@
 
 void hub_interrupt(struct kymo_hub *hub, struct task *task)
 {
-	task->was_interrupted = true;
+	task->resumed.was_interrupted = true;
 	if (ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) && errno == ESRCH && task->tid == task->process->pid)
 		hub_was_replaced(hub, task->tid); /* then its end is kept, and told next */
 	hub_expect(hub, task);
@@ -37,7 +37,7 @@ bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 	if (!hub_fetch(hub, task, SWALLOW_NS, &status) || !is_event_stop(status))
 		return false;
 	hub_forget_status(hub, task);
-	task->was_interrupted = false;
+	task->resumed.was_interrupted = false;
 	task->state = TASK_STOPPED;
 	task->stop = STOP_TRAP;
 	*group_ret = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);

@@ -21,7 +21,7 @@
 /* Instead of that of a stop in which it was killed. */
 static void keep_status(struct kymo_hub *hub, struct task *task, pid_t tid, int status)
 {
-	if (task && task->is_fetched)
+	if (task && task->resumed.is_fetched)
 		hub_forget_status(hub, task);
 	hub_keep_status(hub, tid, status);
 }
@@ -35,7 +35,7 @@ static void let_go_on(struct kymo_hub *hub, struct task *task, const siginfo_t *
 	    (task && task->state == TASK_STOPPED && task->stop == STOP_ENDING))
 		return;
 	if (task && !ptrace(PTRACE_GETEVENTMSG, info->si_pid, 0, &status))
-		task->end_status = (int)status;
+		task->end.status = (int)status;
 	ptrace(PTRACE_CONT, info->si_pid, 0, 0);
 	if (task)
 		keep_status(hub, task, info->si_pid, info->si_status << 8 | 0x7f);

@@ -18,7 +18,7 @@ void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status)
 
 	kymo_vec_push(&hub->early, early); /* hub_add_task() has made room */
 	if (task)
-		task->is_fetched = true;
+		task->resumed.is_fetched = true;
 }
 
 bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
@@ -54,7 +54,7 @@ void hub_forget_status(struct kymo_hub *hub, struct task *task)
 			take_out(hub, i);
 			break;
 		}
-	task->is_fetched = false;
+	task->resumed.is_fetched = false;
 }
 
 void hub_forget_stop(struct kymo_hub *hub, const struct task *task)
@@ -76,7 +76,7 @@ pid_t hub_take_early(struct kymo_hub *hub, int *status_ret)
 	early = take_out(hub, 0);
 	task = hub_find(hub, early.tid);
 	if (task)
-		task->is_fetched = false;
+		task->resumed.is_fetched = false;
 	if (WIFSTOPPED(early.status) && waitpid(early.tid, &newer, __WALL | __WNOTHREAD | WNOHANG) == early.tid)
 		early.status = newer;
 	*status_ret = early.status;
@@ -85,7 +85,7 @@ pid_t hub_take_early(struct kymo_hub *hub, int *status_ret)
 
 bool hub_has_end(const struct kymo_hub *hub, const struct task *task)
 {
-	for (size_t i = 0; task->is_fetched && i < hub->early.n; i++)
+	for (size_t i = 0; task->resumed.is_fetched && i < hub->early.n; i++)
 		if (hub->early.items[i].tid == task->tid && !WIFSTOPPED(hub->early.items[i].status))
 			return true;
 	return false;
@@ -114,7 +114,7 @@ void hub_wait_for_spared(struct kymo_hub *hub)
 	int status;
 
 	hub->spared.tid = 0;
-	if (!spared.tid || (task && task->state != TASK_STOPPED && !task->has_maker))
+	if (!spared.tid || (task && task->state != TASK_STOPPED && !task->birth.has_maker))
 		return; /* it goes on */
 	if (waitpid(spared.tid, &status, __WALL | __WNOTHREAD | WNOHANG) == spared.tid && status != spared.status)
 		hub_keep_status(hub, spared.tid,
@@ -123,6 +123,6 @@ void hub_wait_for_spared(struct kymo_hub *hub)
 
 void hub_expect(struct kymo_hub *hub, struct task *task)
 {
-	if (!hub_looks_by_id(hub) && hub->n_tasks >= HUB_MANY_TASKS && !task->is_expected)
-		task->is_expected = kymo_vec_push(&hub->expected, task->tid);
+	if (!hub_looks_by_id(hub) && hub->n_tasks >= HUB_MANY_TASKS && !task->resumed.is_expected)
+		task->resumed.is_expected = kymo_vec_push(&hub->expected, task->tid);
 }

@@ -144,8 +144,8 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 	if (!task)
 		return NULL;
 	task->tid = tid;
-	task->watch_entry = -1;
-	task->end_status = SIGKILL;
+	task->traps.watch_entry = -1;
+	task->end.status = SIGKILL;
 	task->process = process;
 	task->is_claimed = process->holder && (!process->is_first_held || process->is_owed);
 	into_process(process, task);
@@ -165,7 +165,7 @@ void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid)
 {
 	out_of_bucket(hub, task);
 	task->tid = tid;
-	task->is_expected = false; /* by its new id */
+	task->resumed.is_expected = false; /* by its new id */
 	into_bucket(hub, task);
 }
 
@@ -199,6 +199,6 @@ void hub_break_stops(struct task *task)
 
 void hub_end_hold(struct kymo_hub *hub, struct task *task)
 {
-	hub->n_ending -= task->hold_deadline_ns != 0;
-	task->hold_deadline_ns = 0;
+	hub->n_ending -= task->end.hold_deadline_ns != 0;
+	task->end.hold_deadline_ns = 0;
 }

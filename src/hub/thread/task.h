@@ -63,6 +63,50 @@ struct sent_signal {
 	bool is_waiting; /* for hub_forget_lost_signals() */
 };
 
+/* How a thread was made, until both its first stop and its maker's event have come. */
+struct hub_birth {
+	bool is_taken;   /* seized to stand still, and for no engine: no engine gets what it makes */
+	bool is_newborn; /* its first stop has yet to come */
+	bool has_maker;  /* … or has come, and its maker's event has not */
+};
+
+/* How a thread was resumed, and so which stop comes next. */
+struct hub_resumed {
+	bool was_interrupted;  /* an interrupt is on its way */
+	bool traces_calls;     /* it stops at system calls */
+	bool steps;            /* one instruction */
+	bool steps_call;       /* which is a system call */
+	bool makes_call_again; /* an interrupt came into its system call; running, it is about to be at the entry of
+				  that */
+	bool is_expected;      /* is among those whose stops are on their way */
+	bool is_fetched;       /* its next wait status is among the early ones */
+};
+
+/* The end of a thread. */
+struct hub_end {
+	bool was_told, is_reaping;
+	pid_t superseded_by; /* the thread that has executed something and has its place */
+	int status;
+	uint64_t hold_deadline_ns; /* of a hold in its exit event */
+};
+
+/* Breakpoints and watchpoints of a thread. */
+struct hub_traps {
+	bool is_at_breakpoint;             /* of which has been told, and which has yet to be stepped over */
+	bool has_told;                     /* of the breakpoint that it came to with the registers `told` */
+	bool passes_own;                   /* the next SIGTRAP is of an int3 of the program's */
+	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
+	struct user_regs_struct told;
+	bool knows_registers; /* … which are those that it stands still with: of a process without breakpoints, for the
+				 holder that takes it */
+	int watch_entry;      /* in the journal, or -1 */
+	struct hub_watch {
+		struct kymo_engine *engine; /* compared only; NULL: free, or stale */
+		bool is_on;
+		uint64_t address;
+	} watches[KYMO_WATCH_SLOTS];
+};
+
 /* A thread. There is one while it has engines, is let go, or has been made by such a one and has not made its first
  * stop. */
 struct task {
@@ -77,42 +121,18 @@ struct task {
 	enum task_state state;
 	enum task_stop stop;
 	uint64_t stop_serial;
-	int signal;           /* to go on with */
-	int group_stop;       /* the signal of the group stop that it is in, or 0 */
-	bool is_taken;        /* seized to stand still, and for no engine: what it makes is nobody's */
-	bool is_newborn;      /* its first stop has yet to come */
-	bool has_maker;       /* … or has come, and its maker's event has not */
-	bool was_interrupted; /* an interrupt is on its way */
-	bool ends_interrupt;  /* the stop that it stands in came while one was */
-	bool traces_calls;    /* it was resumed so that it stops at system calls */
-	bool steps;           /* one instruction */
-	bool steps_call;      /* which is a system call */
-	bool is_in_event;     /* callbacks are being called */
+	int signal;          /* to go on with */
+	int group_stop;      /* the signal of the group stop that it is in, or 0 */
+	bool ends_interrupt; /* the stop that it stands in came while an interrupt was on its way */
+	bool is_in_event;    /* callbacks are being called */
 	bool is_kicked;
-	bool is_expected;      /* is among those whose stops are on their way */
-	bool makes_call_again; /* an interrupt came into its system call; running, it is about to be at the entry of
-				  that */
-	bool was_death_told, is_reaping;
-	pid_t superseded_by; /* the thread that has executed something and has its place */
-	int end_status;
-	uint64_t hold_deadline_ns; /* of a hold in its exit event */
 	bool is_claimed;           /* it has to stand still for its process' holder */
 	struct hub_borrow *borrow; /* or NULL */
 	struct kymo_syscall_report call;
-	bool is_fetched;                   /* its next wait status is among the early ones */
-	bool is_at_breakpoint;             /* of which has been told, and which has yet to be stepped over */
-	bool has_told;                     /* of the breakpoint that it came to with the registers `told` */
-	bool passes_own_trap;              /* the next SIGTRAP is of an int3 of the program's */
-	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
-	struct user_regs_struct told;
-	bool knows_registers; /* … which are those that it stands still with: of a process without breakpoints, for who
-				 takes it */
-	int watch_entry;      /* in the journal, or -1 */
-	struct hub_watch {
-		struct kymo_engine *engine; /* compared only; NULL: free, or stale */
-		bool is_on;
-		uint64_t address;
-	} watches[KYMO_WATCH_SLOTS];
+	struct hub_birth birth;
+	struct hub_resumed resumed;
+	struct hub_end end;
+	struct hub_traps traps;
 };
 
 struct task *hub_find(const struct kymo_hub *hub, pid_t tid);

@@ -49,7 +49,7 @@ struct place {
 
 static int check_engine(const struct kymo_engine *engine)
 {
-	return engine->is_detached || !engine->task || engine->task->was_death_told ? -ESRCH : 0;
+	return engine->is_detached || !engine->task || engine->task->end.was_told ? -ESRCH : 0;
 }
 
 static int insert(struct kymo_hub *hub, void *argument)
@@ -126,7 +126,7 @@ bool hub_is_trap_of_ours(const struct task *task, const siginfo_t *info)
 	struct user_regs_struct registers;
 
 	return find_hit(task, info, &registers) ||
-	       (task->had_watches && info->si_signo == SIGTRAP && info->si_code == TRAP_HWBKPT);
+	       (task->traps.had_watches && info->si_signo == SIGTRAP && info->si_code == TRAP_HWBKPT);
 }
 
 bool hub_breakpoint_is_owner(const struct kymo_engine *engine, const void *report)
@@ -154,8 +154,8 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 	siginfo_t info;
 
 	ret->kind = 0;
-	if (task->passes_own_trap || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info)) {
-		task->passes_own_trap = false;
+	if (task->traps.passes_own || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info)) {
+		task->traps.passes_own = false;
 		return false;
 	}
 	b = find_hit(task, &info, &registers);
@@ -165,9 +165,9 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 	kymo_trap_return(&registers);
 	if (kymo_set_registers(task->tid, &registers) || !hub_swallow(hub, task, group_ret) || is_late)
 		return true;
-	is_again = task->has_told && kymo_trap_is_same(&task->told, &registers);
-	task->told = registers;
-	task->has_told = task->is_at_breakpoint = true;
+	is_again = task->traps.has_told && kymo_trap_is_same(&task->traps.told, &registers);
+	task->traps.told = registers;
+	task->traps.has_told = task->traps.is_at_breakpoint = true;
 	if (!is_again)
 		report(registers.rip, ret);
 	return true;
@@ -177,7 +177,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 
 void hub_breakpoint_passed(struct task *task)
 {
-	task->has_told = task->is_at_breakpoint = false;
+	task->traps.has_told = task->traps.is_at_breakpoint = false;
 }
 
 /* The one at which it stands and has been told of; else it stands at none. */
@@ -187,16 +187,16 @@ static const struct hub_break *find_own(struct task *task)
 	struct user_regs_struct registers;
 	const struct hub_break *b = NULL;
 
-	if (!task->is_at_breakpoint)
+	if (!task->traps.is_at_breakpoint)
 		return NULL;
-	if (kymo_get_registers(task->tid, &registers) || registers.rip != task->told.rip)
-		task->is_at_breakpoint = false;
+	if (kymo_get_registers(task->tid, &registers) || registers.rip != task->traps.told.rip)
+		task->traps.is_at_breakpoint = false;
 	else if (space)
 		b = hub_space_find(space, registers.rip);
-	if (task->is_at_breakpoint && !(b && b->owners))
+	if (task->traps.is_at_breakpoint && !(b && b->owners))
 		hub_breakpoint_passed(
 			task); /* it was removed: the instruction is executed now, and the next hit is news */
-	return task->is_at_breakpoint ? b : NULL;
+	return task->traps.is_at_breakpoint ? b : NULL;
 }
 
 static bool is_call(const struct hub_space *space, const struct hub_break *b)
@@ -222,25 +222,25 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 	bool makes_call = is_call(task->process->space, b), is_own_trap = b->original == KYMO_TRAP_BYTE;
 	int status;
 
-	task->steps = true; /* its SIGTRAP is the hub's, whenever it comes */
+	task->resumed.steps = true; /* its SIGTRAP is the hub's, whenever it comes */
 	if (ptrace(makes_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, task->tid, 0, 0) ||
 	    !hub_fetch(hub, task, STEP_NS, &status))
 		return false;
 	if (makes_call && WIFSTOPPED(status) && status >> 8 == (SIGTRAP | 0x80)) {
 		hub_breakpoint_passed(task);
-		task->steps = task->steps_call = wants_step;
+		task->resumed.steps = task->resumed.steps_call = wants_step;
 		return false;
 	}
 	if (is_own_trap && WIFSTOPPED(status) && status >> 8 == SIGTRAP) {
 		hub_breakpoint_passed(task);
-		task->passes_own_trap = true;
-		task->steps = false;
+		task->traps.passes_own = true;
+		task->resumed.steps = false;
 		return false;
 	}
 	if (!is_step(task->tid, status))
 		return false;
 	hub_breakpoint_passed(task);
-	return !wants_step && !task->had_watches;
+	return !wants_step && !task->traps.had_watches;
 }
 
 bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
@@ -258,6 +258,6 @@ bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 	if (!is_done)
 		return true;
 	hub_forget_status(hub, task); /* of a step that nobody is to be told of */
-	task->steps = false;
+	task->resumed.steps = false;
 	return false;
 }

@@ -19,7 +19,8 @@ static bool is_beside(const struct hub_process *one, const struct hub_process *o
 
 static bool may_run(const struct task *task)
 {
-	return task->state == TASK_RUNNING && !task->is_fetched && !task->is_newborn && !task->has_maker;
+	return task->state == TASK_RUNNING && !task->resumed.is_fetched && !task->birth.is_newborn &&
+	       !task->birth.has_maker;
 }
 
 /* Interrupted, it can sleep on in the kernel, but not return from there: so a parent in vfork() need not be waited for.

@@ -36,7 +36,7 @@ static int choose(const struct task *task, uint64_t control, unsigned int *slot_
 	bool is_foreign = false;
 
 	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++) {
-		const struct hub_watch *watch = &task->watches[slot];
+		const struct hub_watch *watch = &task->traps.watches[slot];
 
 		if (!watch->is_on && !kymo_watch_is_on(control, slot)) {
 			*slot_ret = slot;
@@ -50,19 +50,19 @@ static int choose(const struct task *task, uint64_t control, unsigned int *slot_
 /* Noted before it is armed. */
 static int arm(struct kymo_hub *hub, struct task *task, unsigned int slot, uint64_t control, uint64_t address)
 {
-	bool is_new = task->watch_entry < 0;
+	bool is_new = task->traps.watch_entry < 0;
 	int err;
 
 	if (is_new)
-		task->watch_entry = hub_note_watches(hub, task->tid);
-	if (task->watch_entry < 0)
-		return task->watch_entry;
+		task->traps.watch_entry = hub_note_watches(hub, task->tid);
+	if (task->traps.watch_entry < 0)
+		return task->traps.watch_entry;
 	err = poke(task, slot, address);
 	if (!err)
 		err = poke(task, KYMO_WATCH_CONTROL, control);
 	if (err && is_new) {
-		hub_strike(hub, task->watch_entry);
-		task->watch_entry = -1;
+		hub_strike(hub, task->traps.watch_entry);
+		task->traps.watch_entry = -1;
 	}
 	return err;
 }
@@ -101,8 +101,8 @@ static int claim(struct kymo_hub *hub, void *argument)
 			  kymo_watch_on(control, claim->slot, claim->kind, (unsigned int)claim->size), claim->address);
 	if (err)
 		return err;
-	task->watches[claim->slot] = (struct hub_watch){ claim->engine, true, claim->address };
-	task->had_watches = true;
+	task->traps.watches[claim->slot] = (struct hub_watch){ claim->engine, true, claim->address };
+	task->traps.had_watches = true;
 	return 0;
 }
 
@@ -131,17 +131,17 @@ int hub_local_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t 
 static void turn_off(struct task *task, unsigned int slot)
 {
 	poke(task, KYMO_WATCH_CONTROL, kymo_watch_off(peek(task, KYMO_WATCH_CONTROL), slot));
-	task->watches[slot] = (struct hub_watch){ 0 };
+	task->traps.watches[slot] = (struct hub_watch){ 0 };
 }
 
 static void strike_if_none(struct kymo_hub *hub, struct task *task)
 {
 	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
-		if (task->watches[slot].is_on)
+		if (task->traps.watches[slot].is_on)
 			return;
-	if (task->watch_entry >= 0)
-		hub_strike(hub, task->watch_entry);
-	task->watch_entry = -1;
+	if (task->traps.watch_entry >= 0)
+		hub_strike(hub, task->traps.watch_entry);
+	task->traps.watch_entry = -1;
 }
 
 static int give_up(struct kymo_hub *hub, void *argument)
@@ -152,11 +152,11 @@ static int give_up(struct kymo_hub *hub, void *argument)
 
 	if (err && err != -EAGAIN)
 		return err;
-	if (claim->slot >= KYMO_WATCH_SLOTS || task->watches[claim->slot].engine != claim->engine)
+	if (claim->slot >= KYMO_WATCH_SLOTS || task->traps.watches[claim->slot].engine != claim->engine)
 		return -ENOENT;
 	if (err) { /* nothing is told of it any more, and it is turned off at the next stop */
-		task->watches[claim->slot].engine = NULL;
-		task->has_stale_watch = true;
+		task->traps.watches[claim->slot].engine = NULL;
+		task->traps.has_stale_watch = true;
 		hub_kick(hub, task);
 		return 0;
 	}
@@ -177,28 +177,28 @@ void hub_watches_drop(struct kymo_engine *engine)
 	struct task *task = engine->task;
 
 	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++) {
-		if (task->watches[slot].engine != engine)
+		if (task->traps.watches[slot].engine != engine)
 			continue;
-		task->watches[slot].engine = NULL;
-		task->has_stale_watch = true;
+		task->traps.watches[slot].engine = NULL;
+		task->traps.has_stale_watch = true;
 	}
 }
 
 void hub_watches_clear(struct kymo_hub *hub, struct task *task, bool all)
 {
-	if (!task->had_watches || !(all || task->has_stale_watch))
+	if (!task->traps.had_watches || !(all || task->traps.has_stale_watch))
 		return;
 	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
-		if (task->watches[slot].is_on && (all || !task->watches[slot].engine))
+		if (task->traps.watches[slot].is_on && (all || !task->traps.watches[slot].engine))
 			turn_off(task, slot);
-	task->has_stale_watch = false;
+	task->traps.has_stale_watch = false;
 	strike_if_none(hub, task);
 }
 
 void hub_watches_forget(struct kymo_hub *hub, struct task *task)
 {
-	memset(task->watches, 0, sizeof(task->watches));
-	task->had_watches = task->has_stale_watch = false;
+	memset(task->traps.watches, 0, sizeof(task->traps.watches));
+	task->traps.had_watches = task->traps.has_stale_watch = false;
 	strike_if_none(hub, task);
 }
 
@@ -212,7 +212,7 @@ static unsigned int hits_of(const struct task *task)
 	unsigned int hits = 0;
 
 	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
-		if (status >> slot & 1 && (task->watches[slot].is_on || !kymo_watch_is_on(control, slot)))
+		if (status >> slot & 1 && (task->traps.watches[slot].is_on || !kymo_watch_is_on(control, slot)))
 			hits |= 1u << slot;
 	poke(task, KYMO_WATCH_STATUS, 0);
 	return hits;
@@ -222,21 +222,21 @@ bool hub_watch_is_claimant(const struct kymo_engine *engine, const void *data)
 {
 	const struct kymo_signal_report *report = data;
 
-	return engine->task->watches[report->slot].engine == engine;
+	return engine->task->traps.watches[report->slot].engine == engine;
 }
 
 /* An instruction that is watched was told of before the breakpoint on it, and comes again when that is stepped over. */
 static bool is_behind_breakpoint(const struct task *task, unsigned int slot)
 {
-	return task->is_at_breakpoint && task->told.rip == task->watches[slot].address;
+	return task->traps.is_at_breakpoint && task->traps.told.rip == task->traps.watches[slot].address;
 }
 
 bool hub_watch_report(const struct task *task, unsigned int slot, struct kymo_signal_report *ret)
 {
-	if (!task->watches[slot].engine || is_behind_breakpoint(task, slot))
+	if (!task->traps.watches[slot].engine || is_behind_breakpoint(task, slot))
 		return false;
 	memset(ret, 0, sizeof(*ret));
-	ret->address = task->watches[slot].address;
+	ret->address = task->traps.watches[slot].address;
 	ret->info.si_signo = SIGTRAP;
 	ret->info.si_code = TRAP_HWBKPT;
 	ret->info.si_addr = (void *)ret->address;
@@ -253,7 +253,7 @@ bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, un
 	siginfo_t info;
 
 	*hits_ret = 0;
-	if (!task->had_watches || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) ||
+	if (!task->traps.had_watches || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) ||
 	    (info.si_code != TRAP_HWBKPT && !is_step))
 		return false;
 	hits = hits_of(task);
