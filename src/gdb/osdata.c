@@ -1,4 +1,17 @@
-/* Columns and their names are those of gdbserver, which front ends read. */
+/*
+ * Columns and their names are those of gdbserver, which front ends read.
+ *
+ * Processes of other users are on these lists, and none of them may keep the stub:
+ *
+ * 1. A command line is memory of its process, and a read of it waits for the lock of that memory. A process holds this
+ *    lock while it maps a file, and a file system that does not answer (FUSE) keeps it there. Before Linux 4.17 a page
+ *    of such a file could itself be the command line. Only SIGKILL ends the wait. So the stub reads command lines only
+ *    of processes whose four user ids are its own. The owner of /proc/PID is the effective one alone, which a set-uid
+ *    program of another user has, too. What else is read of /proc takes no such lock.
+ * 2. Of a command line COMMAND_MAX bytes are read. A list that has reached its limit ends with an item that has "..."
+ *    in each column. So it is well formed, and says that items are left out.
+ * 3. Whether the list is called off is asked at each process, thread and descriptor.
+ */
 #include "gdb/osdata.h"
 
 #include <dirent.h>
@@ -17,29 +30,53 @@
 #include "base/vec.h"
 #include "procfs/info.h"
 
-enum { COMMAND_MAX = 8 << 20, STAT_MAX = 4096, USER_MAX = 4096, CPU_WORDS = 128 };
+enum { COMMAND_MAX = 4096, STAT_MAX = 4096, STATUS_MAX = 1 << 20, USER_MAX = 4096, CPU_WORDS = 128 };
 enum { GROUP_FIELD = 5, CORE_FIELD = 39 }; /* of proc(5) */
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
-static void put_column(struct gdb_text *document, const char *name, const char *value)
+#define LEFT_OUT "..."
+
+struct list {
+	struct gdb_text *document;
+	const struct gdb_osdata_terms *terms;
+	bool is_full; /* this item is the last one, and stands for those that are left out */
+	bool is_called_off;
+};
+
+/* Asked before each item. */
+static bool goes_on(struct list *list)
 {
-	gdb_text_format(document, "<column name=\"%s\">", name);
-	gdb_text_xml(document, value);
-	gdb_text_put(document, "</column>");
+	list->is_called_off |= list->terms->is_called_off(list->terms->data);
+	return !list->is_called_off && !list->is_full && !list->document->has_failed;
 }
 
-static void put_number(struct gdb_text *document, const char *name, long value)
+static void begin_item(struct list *list)
 {
-	gdb_text_format(document, "<column name=\"%s\">%ld</column>", name, value);
+	list->is_full = list->document->n >= list->terms->limit;
+	gdb_text_put(list->document, "<item>");
 }
 
-static void put_command(struct gdb_text *document, const char *name, pid_t pid)
+static void end_item(struct list *list)
 {
-	char comm[16];
+	gdb_text_put(list->document, "</item>");
+}
 
-	kymo_read_comm(pid, comm);
-	put_column(document, name, *comm ? comm : "?");
+static void put_column(struct list *list, const char *name, const char *value)
+{
+	gdb_text_put(list->document, "<column name=\"");
+	gdb_text_xml(list->document, name);
+	gdb_text_put(list->document, "\">");
+	gdb_text_xml(list->document, list->is_full ? LEFT_OUT : value);
+	gdb_text_put(list->document, "</column>");
+}
+
+static void put_number(struct list *list, const char *name, long value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%ld", value);
+	put_column(list, name, text);
 }
 
 /* ---- reading /proc --------------------------------------------------------------------------- */
@@ -63,6 +100,14 @@ static DIR *open_part(pid_t pid, const char *part)
 	return opendir(path);
 }
 
+/* "?": not known any more. */
+static void read_command(pid_t pid, char ret[16])
+{
+	kymo_read_comm(pid, ret);
+	if (!*ret)
+		strcpy(ret, "?");
+}
+
 /* A field of /proc/PID/stat, from 3 on: the second one is a name, which may have blanks and parentheses. -1: the thread
  * is gone. */
 static long read_field(pid_t tid, int field)
@@ -78,27 +123,55 @@ static long read_field(pid_t tid, int field)
 	return at ? strtol(at, NULL, 10) : -1;
 }
 
-/* Words with a blank after each, or the name in brackets where there are none. */
-static void put_command_line(struct gdb_text *document, const char *name, pid_t pid)
+/* All user ids of the process: real, effective, saved, and that for files. */
+static bool is_own(int process)
 {
+	const unsigned int uid = geteuid();
 	kymo_cleanup_free char *text = NULL;
-	char path[64], comm[16], bracketed[32];
-	size_t n = 0;
+	unsigned int ids[4];
+	const char *at;
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	if (!kymo_read_file(AT_FDCWD, path, COMMAND_MAX, &text, &n) && n) {
-		for (size_t i = 0; i < n; i++)
-			if (!text[i])
-				text[i] = ' ';
-		put_column(document, name, text);
-		return;
-	}
-	kymo_read_comm(pid, comm);
-	snprintf(bracketed, sizeof(bracketed), "[%s]", *comm ? comm : "?");
-	put_column(document, name, bracketed);
+	if (kymo_read_file(process, "status", STATUS_MAX, &text, NULL) || !(at = strstr(text, "\nUid:")) ||
+	    sscanf(at, "\nUid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
+		return false;
+	return ids[0] == uid && ids[1] == uid && ids[2] == uid && ids[3] == uid;
 }
 
-static void put_user(struct gdb_text *document, pid_t pid)
+/* The beginning of a command line of the stub's own user, with a blank after each word; else 0. The directory of the
+ * process is open, so the user and the line are of one process. */
+static size_t read_command_line(pid_t pid, char ret[COMMAND_MAX + 1])
+{
+	kymo_cleanup_close int process = -1, file = -1;
+	char path[64];
+	size_t n = 0;
+	ssize_t done;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (process < 0 || !is_own(process) || (file = openat(process, "cmdline", O_RDONLY | O_CLOEXEC)) < 0)
+		return 0;
+	while (n < COMMAND_MAX && (done = read(file, ret + n, COMMAND_MAX - n)) > 0)
+		n += (size_t)done;
+	for (size_t i = 0; i < n; i++)
+		if (!ret[i])
+			ret[i] = ' ';
+	ret[n] = '\0';
+	return n;
+}
+
+/* The name in brackets where there are no words. */
+static void put_command_line(struct list *list, const char *name, pid_t pid)
+{
+	char comm[16], text[COMMAND_MAX + 1];
+
+	if (!read_command_line(pid, text)) {
+		read_command(pid, comm);
+		snprintf(text, sizeof(text), "[%s]", comm);
+	}
+	put_column(list, name, text);
+}
+
+static void put_user(struct list *list, pid_t pid)
 {
 	kymo_cleanup_free char *buffer = malloc(USER_MAX);
 	struct passwd entry, *found = NULL;
@@ -108,49 +181,48 @@ static void put_user(struct gdb_text *document, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (buffer && !stat(path, &file))
 		getpwuid_r(file.st_uid, &entry, buffer, USER_MAX, &found);
-	put_column(document, "user", found ? found->pw_name : "?");
+	put_column(list, "user", found ? found->pw_name : "?");
 }
 
 /* CPUs that a process' threads have run on last, in ascending order. */
-static void put_cores(struct gdb_text *document, pid_t pid)
+static void put_cores(struct list *list, pid_t pid)
 {
 	kymo_cleanup_closedir DIR *threads = open_part(pid, "task");
 	uint64_t seen[CPU_WORDS] = { 0 };
-	const char *separator = "";
+	struct gdb_text cores = { 0 };
 	int tid;
 
-	while ((tid = next_number(threads)) >= 0) {
+	while (goes_on(list) && (tid = next_number(threads)) >= 0) {
 		const long core = read_field(tid, CORE_FIELD);
 
 		if (core >= 0 && core < 64 * CPU_WORDS)
 			seen[core / 64] |= 1ull << core % 64;
 	}
-	gdb_text_put(document, "<column name=\"cores\">");
-	for (int core = 0; core < 64 * CPU_WORDS; core++) {
-		if (!(seen[core / 64] & 1ull << core % 64))
-			continue;
-		gdb_text_format(document, "%s%d", separator, core);
-		separator = ",";
-	}
-	gdb_text_put(document, "</column>");
+	for (int core = 0; core < 64 * CPU_WORDS; core++)
+		if (seen[core / 64] & 1ull << core % 64)
+			gdb_text_format(&cores, "%s%d", cores.n ? "," : "", core);
+	gdb_text_bytes(&cores, "", 1);
+	list->document->has_failed |= cores.has_failed;
+	put_column(list, "cores", cores.has_failed ? "" : cores.items);
+	gdb_text_deinit(&cores);
 }
 
 /* ---- the lists ------------------------------------------------------------------------------- */
 
-static void list_types(struct gdb_text *document);
+static void list_types(struct list *list);
 
-static void list_processes(struct gdb_text *document)
+static void list_processes(struct list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
 
-	while ((pid = next_number(processes)) >= 0) {
-		gdb_text_put(document, "<item>");
-		put_number(document, "pid", pid);
-		put_user(document, pid);
-		put_command_line(document, "command", pid);
-		put_cores(document, pid);
-		gdb_text_put(document, "</item>");
+	while (goes_on(list) && (pid = next_number(processes)) >= 0) {
+		begin_item(list);
+		put_number(list, "pid", pid);
+		put_user(list, pid);
+		put_command_line(list, "command", pid);
+		put_cores(list, pid);
+		end_item(list);
 	}
 }
 
@@ -172,91 +244,100 @@ static int compare_members(const void *a, const void *b)
 	return left->pid < right->pid ? -1 : 1;
 }
 
-static void list_groups(struct gdb_text *document)
+static void list_groups(struct list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	KYMO_VEC(struct member) members = { 0 };
+	char leader[16] = "";
 	int pid;
 
-	while ((pid = next_number(processes)) >= 0) {
+	while (goes_on(list) && (pid = next_number(processes)) >= 0) {
 		const struct member member = { read_field(pid, GROUP_FIELD), pid };
 
 		/* Threads of the kernel are of group 0. */
 		if (member.group > 0 && !kymo_vec_push(&members, member))
-			document->has_failed = true;
+			list->document->has_failed = true;
 	}
 	if (members.n)
 		qsort(members.items, members.n, sizeof(*members.items), compare_members);
-	for (size_t i = 0; i < members.n; i++) {
-		gdb_text_put(document, "<item>");
-		put_number(document, "pgid", members.items[i].group);
-		put_command(document, "leader command", (pid_t)members.items[i].group);
-		put_number(document, "pid", members.items[i].pid);
-		put_command_line(document, "command line", members.items[i].pid);
-		gdb_text_put(document, "</item>");
+	for (size_t i = 0; i < members.n && goes_on(list); i++) {
+		const struct member *member = &members.items[i];
+
+		if (!i || member->group != member[-1].group)
+			read_command((pid_t)member->group, leader);
+		begin_item(list);
+		put_number(list, "pgid", member->group);
+		put_column(list, "leader command", leader);
+		put_number(list, "pid", member->pid);
+		put_command_line(list, "command line", member->pid);
+		end_item(list);
 	}
 	kymo_vec_deinit(&members);
 }
 
-static void list_threads_of(pid_t pid, struct gdb_text *document)
+static void list_threads_of(pid_t pid, struct list *list)
 {
 	kymo_cleanup_closedir DIR *threads = open_part(pid, "task");
+	char command[16];
 	int tid;
 
-	while ((tid = next_number(threads)) >= 0) {
-		gdb_text_put(document, "<item>");
-		put_number(document, "pid", pid);
-		put_command(document, "command", pid);
-		put_number(document, "tid", tid);
-		put_number(document, "core", read_field(tid, CORE_FIELD));
-		gdb_text_put(document, "</item>");
+	read_command(pid, command);
+	while (goes_on(list) && (tid = next_number(threads)) >= 0) {
+		begin_item(list);
+		put_number(list, "pid", pid);
+		put_column(list, "command", command);
+		put_number(list, "tid", tid);
+		put_number(list, "core", read_field(tid, CORE_FIELD));
+		end_item(list);
 	}
 }
 
-static void list_threads(struct gdb_text *document)
+static void list_threads(struct list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
 
-	while ((pid = next_number(processes)) >= 0)
-		list_threads_of(pid, document);
+	while (goes_on(list) && (pid = next_number(processes)) >= 0)
+		list_threads_of(pid, list);
 }
 
-static void list_files_of(pid_t pid, struct gdb_text *document)
+static void list_files_of(pid_t pid, struct list *list)
 {
 	kymo_cleanup_closedir DIR *files = open_part(pid, "fd");
+	char command[16];
 	int fd;
 
-	while ((fd = next_number(files)) >= 0) {
+	read_command(pid, command);
+	while (goes_on(list) && (fd = next_number(files)) >= 0) {
 		char number[16], name[PATH_MAX];
 		ssize_t n;
 
 		snprintf(number, sizeof(number), "%d", fd);
 		n = readlinkat(dirfd(files), number, name, sizeof(name) - 1);
 		name[n < 0 ? 0 : n] = '\0';
-		gdb_text_put(document, "<item>");
-		put_number(document, "pid", pid);
-		put_command(document, "command", pid);
-		put_number(document, "file descriptor", fd);
-		put_column(document, "name", n < 0 ? number : name);
-		gdb_text_put(document, "</item>");
+		begin_item(list);
+		put_number(list, "pid", pid);
+		put_column(list, "command", command);
+		put_number(list, "file descriptor", fd);
+		put_column(list, "name", n < 0 ? number : name);
+		end_item(list);
 	}
 }
 
-static void list_files(struct gdb_text *document)
+static void list_files(struct list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
 
-	while ((pid = next_number(processes)) >= 0)
-		list_files_of(pid, document);
+	while (goes_on(list) && (pid = next_number(processes)) >= 0)
+		list_files_of(pid, list);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *type, *element, *title, *description;
-	void (*list)(struct gdb_text *document);
+	void (*list)(struct list *list);
 } types[] = {
 	{ "types", "types", "Types", "Listing of info os types you can list", list_types },
 	{ "files", "files", "File descriptors", "Listing of all file descriptors", list_files },
@@ -266,27 +347,29 @@ static const struct {
 };
 
 /* All but this one. */
-static void list_types(struct gdb_text *document)
+static void list_types(struct list *list)
 {
-	for (size_t i = 1; i < kymo_countof(types); i++) {
-		gdb_text_put(document, "<item>");
-		put_column(document, "Type", types[i].type);
-		put_column(document, "Description", types[i].description);
-		put_column(document, "Title", types[i].title);
-		gdb_text_put(document, "</item>");
+	for (size_t i = 1; i < kymo_countof(types) && goes_on(list); i++) {
+		begin_item(list);
+		put_column(list, "Type", types[i].type);
+		put_column(list, "Description", types[i].description);
+		put_column(list, "Title", types[i].title);
+		end_item(list);
 	}
 }
 
-void gdb_list_osdata(const struct gdb_words *type, struct gdb_text *document)
+bool gdb_list_osdata(const struct gdb_words *type, const struct gdb_osdata_terms *terms, struct gdb_text *document)
 {
+	struct list list = { .document = document, .terms = terms };
 	const size_t n = gdb_words_left(type);
 
 	for (size_t i = 0; i < kymo_countof(types); i++) {
 		if (n && (strlen(types[i].type) != n || memcmp(types[i].type, type->at, n) != 0))
 			continue;
 		gdb_text_format(document, "<osdata type=\"%s\">\n", types[i].element);
-		types[i].list(document);
+		types[i].list(&list);
 		gdb_text_put(document, "</osdata>\n");
-		return;
+		break;
 	}
+	return !list.is_called_off;
 }

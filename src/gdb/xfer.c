@@ -12,9 +12,10 @@
 #include "gdb/packet.h"
 #include "gdb/registers.h"
 #include "gdb/thread.h"
+#include "gdb/wait.h"
 #include "procfs/info.h"
 
-enum { FILE_MAX = 1 << 20, NAME_MAX_SHOWN = 16 };
+enum { FILE_MAX = 1 << 20, NAME_MAX_SHOWN = 16, OSDATA_MAX = 16 << 20 };
 
 /* What a row makes of its annex. False: there is no such object. */
 typedef bool (*make_t)(struct kymo_gdb *gdb, struct gdb_words *annex, struct gdb_text *document);
@@ -100,10 +101,16 @@ static bool make_siginfo(struct kymo_gdb *gdb, struct gdb_words *annex, struct g
 	return true;
 }
 
+static bool is_called_off(const void *gdb)
+{
+	return gdb_is_called_off(gdb);
+}
+
 static bool make_osdata(struct kymo_gdb *gdb, struct gdb_words *annex, struct gdb_text *document)
 {
-	gdb_list_osdata(annex, document);
-	return true;
+	const struct gdb_osdata_terms terms = { .limit = OSDATA_MAX, .is_called_off = is_called_off, .data = gdb };
+
+	return gdb_list_osdata(annex, &terms, document);
 }
 
 static const struct {

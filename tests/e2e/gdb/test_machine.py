@@ -7,9 +7,103 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 from debugging import SERVER, Client, build, by_stdio, listen, loop, packet, threads_of
-from kymotest import check, check_equal, check_matches, skip, start
+from kymotest import NOBODY, alone, check, check_equal, check_matches, eventually, need_root, program, run, skip, start
 
 STRANGE = 'a) <b> &"c"'
+# Reads of a FUSE file get no answer. A child of the user argv[2] has a page of the file locked by a read, and maps the file then: the kernel
+# takes the lock of its memory, and waits for that page.
+HELD = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static void *reader(void *data)
+{
+	char byte;
+	read(open("file", O_RDONLY), &byte, 1);
+	return data;
+}
+static void be_held(const char *mount, int start, int user)
+{
+	pthread_t thread;
+	char byte;
+	prctl(PR_SET_NAME, "held");
+	if (chdir(mount) || setresgid(user, user, user) || setresuid(user, user, user))
+		_exit(1);
+	pthread_create(&thread, NULL, reader, NULL);
+	read(start, &byte, 1); /* a page is locked */
+	mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, open("file", O_RDONLY), 0);
+	_exit(1);
+}
+static void answer(int fd, unsigned long id, int error, const void *data, size_t size)
+{
+	struct fuse_out_header head = { .len = sizeof(head) + size, .error = -error, .unique = id };
+	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)data, size } };
+	writev(fd, parts, 2);
+}
+static int maps(int pid)
+{
+	char name[64], text[8] = "";
+	snprintf(name, sizeof(name), "/proc/%d/syscall", pid);
+	int fd = open(name, O_RDONLY);
+	read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return !strncmp(text, "9 ", 2);
+}
+int main(int argc, char **argv)
+{
+	static char buffer[1 << 20];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), start[2], opens = 0, pid;
+	struct fuse_attr file = { .ino = 2, .size = 4096, .mode = 0100644, .nlink = 1 }, root = { .ino = 1, .mode = 040755, .nlink = 2 };
+	char options[128];
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd);
+	alarm(100);
+	if (fd < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("held", argv[1], "fuse", MS_NOSUID | MS_NODEV, options) || pipe(start))
+		return 77;
+	if (!(pid = fork())) {
+		close(fd);
+		be_held(argv[1], start[0], atoi(argv[2]));
+	}
+	while (read(fd, buffer, sizeof(buffer)) > 0) {
+		struct fuse_in_header *in = (void *)buffer;
+		struct fuse_init_in *hello = (void *)(in + 1);
+		struct fuse_init_out init = { .major = 7, .minor = 31, .max_readahead = 4096, .max_write = 4096 };
+		struct fuse_entry_out entry = { .nodeid = 2, .attr = file, .entry_valid = 1000, .attr_valid = 1000 };
+		struct fuse_attr_out attributes = { .attr_valid = 1000, .attr = in->nodeid == 1 ? root : file };
+		struct fuse_open_out opened = { .open_flags = FOPEN_KEEP_CACHE | (opens ? FOPEN_DIRECT_IO : 0) };
+		if (in->opcode == FUSE_INIT)
+			answer(fd, in->unique, 0, &init, sizeof(init));
+		else if (in->opcode == FUSE_LOOKUP)
+			answer(fd, in->unique, 0, &entry, sizeof(entry));
+		else if (in->opcode == FUSE_GETATTR)
+			answer(fd, in->unique, 0, &attributes, sizeof(attributes));
+		else if (in->opcode == FUSE_READ)
+			write(start[1], "", 1);
+		else if (in->opcode == FUSE_OPEN) {
+			answer(fd, in->unique, 0, &opened, sizeof(opened));
+			if (opens++)
+				break;
+		} else if (in->opcode == FUSE_ACCESS)
+			answer(fd, in->unique, ENOSYS, NULL, 0);
+	}
+	while (!maps(pid))
+		usleep(1000);
+	printf("ready %d\n", pid);
+	fflush(stdout);
+	pause();
+}
+"""
 
 
 def read(client, type, size=0x1000):
@@ -109,3 +203,46 @@ def test_lists_are_those_of_gdbserver(tmp):
     for row in (row for list in lists for rows_of_type in list for row in rows_of_type):
         row.pop('core', None), row.pop('cores', None)
     check_equal(lists[0], lists[1], 'lists')
+
+
+def test_a_long_command_line_has_its_beginning(tmp):
+    build(tmp)
+    process = start('./app', 'crowd', 'x' * 100000)
+    process.wait_for('^ready')
+    server, port = listen('localhost:0', './app')
+    client = Client(port)
+    client.begin()
+    for type, column in (('processes', 'command'), ('procgroups', 'command line')):
+        (row,) = of(rows(client, type), process.pid)
+        check(row[column] == './app crowd '.ljust(4096, 'x'), f'4 KiB of its words, and not {len(row[column])}')
+    client.close()
+    server.end()
+
+
+@alone
+def test_a_process_of_another_user_that_holds_its_memory_holds_no_stub(tmp):
+    """A read of its command line would wait for its file system."""
+    need_root()
+    build(tmp)
+    (tmp / 'held.c').write_text(HELD)
+    run(program('gcc'), '-O1', '-w', '-pthread', '-o', 'held', 'held.c', seconds=60).ok()
+    (tmp / 'mount').mkdir()
+    (tmp / 'mount').chmod(0o755)
+    server = start('./held', tmp / 'mount', NOBODY)
+    eventually(lambda: server.out or not server.is_alive(), 'it is ready')
+    if server.popen.poll() == 77:
+        skip('no FUSE here')
+    held = int(server.wait_for(r'^ready (\d+)$').group(1))
+    process = loop(tmp)
+    stub, port = listen('localhost:0', './app')
+    client = Client(port)
+    client.begin()
+    for type, column in (('processes', 'command'), ('procgroups', 'command line')):
+        list = rows(client, type)
+        check_equal([row[column] for row in of(list, held)], ['[held]'], 'its name')
+        check_equal([row[column] for row in of(list, process.pid)], ['./app loop '], 'the words of a process of ours')
+    check_equal({row['command'] for row in of(rows(client, 'threads'), held)}, {'held'}, 'its threads')
+    check_equal({row['command'] for row in of(rows(client, 'files'), held)}, {'held'}, 'its files')
+    client.send(packet('k'))
+    client.close()
+    stub.end()
