@@ -333,6 +333,46 @@ static void list_files(struct list *list)
 		list_files_of(pid, list);
 }
 
+/* What is left of a text without blanks at its ends. */
+static char *trim(char *text)
+{
+	size_t n;
+
+	text += strspn(text, " \t\n");
+	for (n = strlen(text); n && strchr(" \t\n", text[n - 1]); n--)
+		;
+	text[n] = '\0';
+	return text;
+}
+
+/* "name : value"; the first line of each CPU is "processor". */
+static void list_cpus(struct list *list)
+{
+	kymo_cleanup_fclose FILE *file = fopen("/proc/cpuinfo", "re");
+	kymo_cleanup_free char *line = NULL;
+	bool has_item = false;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0) {
+		char *value = line, *name = trim(strsep(&value, ":"));
+
+		if (!value)
+			continue;
+		if (!strcmp(name, "processor")) {
+			if (!goes_on(list))
+				break;
+			if (has_item)
+				end_item(list);
+			begin_item(list);
+			has_item = true;
+		}
+		if (has_item)
+			put_column(list, name, trim(value));
+	}
+	if (has_item)
+		end_item(list);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct {
@@ -340,6 +380,7 @@ static const struct {
 	void (*list)(struct list *list);
 } types[] = {
 	{ "types", "types", "Types", "Listing of info os types you can list", list_types },
+	{ "cpus", "cpus", "CPUs", "Listing of all cpus/cores on the system", list_cpus },
 	{ "files", "files", "File descriptors", "Listing of all file descriptors", list_files },
 	{ "processes", "processes", "Processes", "Listing of all processes", list_processes },
 	{ "procgroups", "process groups", "Process groups", "Listing of all process groups", list_groups },

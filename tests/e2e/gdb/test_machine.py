@@ -184,8 +184,23 @@ def test_gdb_shows_them(tmp):
     check_matches(out, rf'^{process.pid} +app +{process.pid} +\d+ *$')
 
 
+def test_cpus_have_what_the_kernel_says(tmp):
+    build(tmp)
+    server, port = listen('localhost:0', './app')
+    client = Client(port)
+    client.begin()
+    theirs = [dict((part.strip() for part in line.split(':', 1)) for line in cpu.splitlines())
+              for cpu in Path('/proc/cpuinfo').read_text().strip().split('\n\n')]
+    ours = [{name: value or '' for name, value in cpu.items()} for cpu in rows(client, 'cpus')]
+    for cpu in theirs + ours:
+        cpu.pop('cpu MHz', None)
+    check_equal(ours, theirs, 'CPUs')
+    client.close()
+    server.end()
+
+
 def test_lists_are_those_of_gdbserver(tmp):
-    """Of a process that stays; which CPUs its threads have run on is another matter each time."""
+    """Of a process that stays; which CPUs its threads have run on, and how fast, is another matter each time."""
     theirs = shutil.which('gdbserver')
     if not theirs:
         skip('gdbserver is not installed')
@@ -197,11 +212,12 @@ def test_lists_are_those_of_gdbserver(tmp):
         client = Client(port)
         client.begin()
         lists.append([of(rows(client, type), process.pid) for type in ('processes', 'threads', 'files', 'procgroups')])
+        lists[-1].append([{name: (value or '').strip() for name, value in cpu.items()} for cpu in rows(client, 'cpus')])
         client.send(packet('k'))
         client.close()
         server.end()
     for row in (row for list in lists for rows_of_type in list for row in rows_of_type):
-        row.pop('core', None), row.pop('cores', None)
+        row.pop('core', None), row.pop('cores', None), row.pop('cpu MHz', None)
     check_equal(lists[0], lists[1], 'lists')
 
 

@@ -19,7 +19,7 @@
 
 enum { DESCRIPTORS = 14000, LIST_MAX = 16 << 20, ITEM_MAX = 64 << 10 };
 
-static const char *const types[] = { "files", "processes", "procgroups", "threads", "types", "" };
+static const char *const types[] = { "cpus", "files", "processes", "procgroups", "threads", "types", "" };
 
 static struct gdb_words words(const char *text)
 {
@@ -33,7 +33,6 @@ static bool is_called_off_after(const void *data)
 	return !(*left)--;
 }
 
-/* Each item counts. */
 static size_t count(const struct gdb_text *document, const char *what)
 {
 	size_t n = 0;
@@ -64,7 +63,8 @@ static void a_list_that_is_called_off_ends(void **state)
 	for (size_t i = 0; i < kymo_countof(types); i++) {
 		assert_false(list(types[i], LIST_MAX, 0, &document));
 		assert_int_equal(count(&document, "<item>"), 0);
-		assert_false(list(types[i], LIST_MAX, 2, &document));
+		if (strcmp(types[i], "cpus") != 0) /* there may be one */
+			assert_false(list(types[i], LIST_MAX, 2, &document));
 		assert_in_range(count(&document, "<item>"), 0, 2);
 		assert_true(list(types[i], LIST_MAX, -1, &document));
 		assert_true(count(&document, "<item>") > 0);
