@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "report/namings.h"
 
 #define INDENT 2
@@ -156,21 +157,41 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 	add_named_row(panel, fault, faults);
 }
 
-/* Cut to what a row has room for. */
+/* The bytes of `name` (safe) that fit into `columns` and `room` bytes, in whole characters. */
+static size_t fit_name(const char *name, unsigned int columns, size_t room)
+{
+	size_t size = kymo_text_fit(name, columns, &(unsigned int){ 0 });
+
+	while (size > room || ((unsigned char)name[size] & 0xc0) == 0x80)
+		size--;
+	return size;
+}
+
+/* A name that is cut has the value behind it: others may begin alike. */
+static void label_name(char label[TEXT_NUMBER], const char *name, const char *value, bool unicode)
+{
+	const char *dots = unicode ? "…" : "...";
+	const size_t rest = strlen(dots) + 1 + strlen(value);
+	const unsigned int columns = kymo_text_columns(dots) + 1 + kymo_text_columns(value);
+	const bool is_seen = kymo_text_columns(name);
+	size_t size = fit_name(name, NAME_COLUMNS, TEXT_NUMBER - 1);
+
+	if (!is_seen || !name[size]) {
+		snprintf(label, TEXT_NUMBER, "%s", is_seen ? name : value);
+		return;
+	}
+	size = columns < NAME_COLUMNS ? fit_name(name, NAME_COLUMNS - columns, TEXT_NUMBER - 1 - rest) : 0;
+	snprintf(label, TEXT_NUMBER, "%.*s%s%s%.26s", (int)size, name, size ? dots : "", size ? " " : "", value);
+}
+
 static void name_row(struct panel_row *row, const struct page *page, const struct stats *stats,
 		     const struct kymo_naming *naming, uint64_t value)
 {
-	char *label = kymo_naming_label(naming, value, page->unicode);
-	unsigned int columns = NAME_COLUMNS;
-	size_t size = sizeof(row->label);
+	kymo_cleanup_free char *name = kymo_naming_label(naming, value, page->unicode);
+	char number[TEXT_NUMBER];
 
-	while (label && size >= sizeof(row->label))
-		size = kymo_text_fit(label, columns--, &(unsigned int){ 0 });
-	if (label)
-		snprintf(row->label, sizeof(row->label), "%.*s", (int)size, label);
-	else
-		value_text(row->label, value, PANEL_DECIMAL, stats->is_signed);
-	free(label);
+	value_text(number, value, PANEL_DECIMAL, stats->is_signed);
+	label_name(row->label, name ? name : "", number, page->unicode);
 }
 
 void kymo_panel_init_names(struct panel *panel, const struct page *page, const char *title, struct stats *stats,
