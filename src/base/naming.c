@@ -101,18 +101,22 @@ const char *kymo_naming_find(const struct kymo_naming *naming, int64_t value)
 	return naming && is_at(naming, place, value) ? naming->names[place].name : NULL;
 }
 
-/* The bits that are set, lowest first. */
-static bool write_flags(FILE *out, const struct kymo_naming *naming, uint64_t value)
+/* The bits that are set, lowest first. False: one has no name, or there is no room for all. */
+static bool write_flags(char text[KYMO_NAMING_TEXT_MAX + 1], const struct kymo_naming *naming, uint64_t value)
 {
-	const char *before = "";
+	size_t used = 0;
 
 	for (; value; value &= value - 1) {
 		const char *name = kymo_naming_find(naming, (int64_t)(value & -value));
+		const size_t room = KYMO_NAMING_TEXT_MAX + 1 - used;
+		size_t n;
 
 		if (!name)
 			return false;
-		fprintf(out, "%s%s", before, name);
-		before = " | ";
+		n = (size_t)snprintf(text + used, room, "%s%s", used ? " | " : "", name);
+		if (n >= room)
+			return false;
+		used += n;
 	}
 	return true;
 }
@@ -127,21 +131,9 @@ static bool has_flags(const struct kymo_naming *naming)
 char *kymo_naming_text(const struct kymo_naming *naming, int64_t value)
 {
 	const char *name = kymo_naming_find(naming, value);
-	char *text = NULL;
-	bool is_whole;
-	size_t size;
-	FILE *out;
+	char text[KYMO_NAMING_TEXT_MAX + 1];
 
-	if (name)
-		return strdup(name);
-	if (!naming || !value || !has_flags(naming))
-		return NULL;
-	out = open_memstream(&text, &size);
-	if (!out)
-		return NULL;
-	is_whole = write_flags(out, naming, (uint64_t)value);
-	if (!fclose(out) && is_whole)
-		return text;
-	free(text);
-	return NULL;
+	if (!name && naming && value && has_flags(naming) && write_flags(text, naming, (uint64_t)value))
+		name = text;
+	return name ? strdup(name) : NULL;
 }

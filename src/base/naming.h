@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #define KYMO_NAMING_NAMES_MAX 1024
-#define KYMO_NAMING_NAME_MAX 255 /* bytes; longer ones are cut */
+#define KYMO_NAMING_NAME_MAX 255  /* bytes; longer ones are cut */
+#define KYMO_NAMING_TEXT_MAX 1024 /* bytes, of flags that are joined */
 
 struct kymo_naming_name {
 	char *name;
@@ -49,7 +50,8 @@ const char *kymo_naming_find(const struct kymo_naming *naming, int64_t value);
 
 /*
  * The value by its names: "BUSY", or of flags "READ | WRITE". A fresh string. NULL where some of it has no name,
- * `naming` is NULL, or memory is out: then it is shown as the number that it is.
+ * the names of flags take more than KYMO_NAMING_TEXT_MAX together, `naming` is NULL, or memory is out: then it is shown
+ * as the number that it is.
  */
 char *kymo_naming_text(const struct kymo_naming *naming, int64_t value);
 

@@ -106,6 +106,22 @@ static void names_are_bounded(void **state)
 	kymo_naming_release(NULL);
 }
 
+static void joined_names_are_bounded(void **state)
+{
+	struct kymo_naming *naming = kymo_naming_create();
+	char name[KYMO_NAMING_NAME_MAX + 1] = { 0 }, *text;
+
+	memset(name, 'x', KYMO_NAMING_NAME_MAX - 2); /* four with three " | " are 1,021 bytes */
+	for (int bit = 0; bit < 64; bit++)
+		assert_int_equal(kymo_naming_add(naming, name, strlen(name), (int64_t)(UINT64_C(1) << bit)), 0);
+	text = kymo_naming_text(naming, 15);
+	assert_int_equal(strlen(text), 1021);
+	free(text);
+	assert_text(naming, 16 + 15, NULL);
+	assert_text(naming, -1, NULL);
+	kymo_naming_release(naming);
+}
+
 static void truth_values_have_names(void **state)
 {
 	struct kymo_naming *truth = kymo_naming_truth();
@@ -125,6 +141,7 @@ int main(void)
 		cmocka_unit_test(flags_are_joined_where_all_have_names),
 		cmocka_unit_test(states_are_no_flags),
 		cmocka_unit_test(names_are_bounded),
+		cmocka_unit_test(joined_names_are_bounded),
 		cmocka_unit_test(truth_values_have_names),
 	};
 
