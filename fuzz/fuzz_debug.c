@@ -60,6 +60,7 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 	const struct kymo_instance *instances;
 	const struct kymo_line *lines, *found;
 	const struct kymo_ctype *type;
+	enum kymo_returned returned;
 	struct kymo_error *error;
 	struct kymo_line line;
 	size_t n, n_found;
@@ -70,7 +71,7 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 	kymo_error_destroy(error);
 	if (kymo_debug_line_of(debug, vaddr, &line) && line.function)
 		kymo_error_destroy(kymo_debug_instances(debug, line.function, strlen(line.function), &instances, &n));
-	kymo_error_destroy(kymo_debug_return_type(debug, vaddr, &type));
+	kymo_error_destroy(kymo_debug_return_type(debug, vaddr, &type, &returned));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

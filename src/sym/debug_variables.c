@@ -7,6 +7,7 @@
 #include "sym/debug_location.h"
 #include "sym/debug_memory.h"
 #include "sym/debug_names.h"
+#include "sym/debug_returned.h"
 #include "sym/debug_types.h"
 #include "sym/debug_unit.h"
 #include "sym/module.h"
@@ -155,7 +156,8 @@ struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, c
 
 /* ---- what functions return ------------------------------------------------------------------- */
 
-struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret)
+struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret,
+					  enum kymo_returned *returned_ret)
 {
 	struct sym_scopes scopes;
 	const struct kymo_ctype *type;
@@ -163,6 +165,7 @@ struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vad
 	if (!sym_scopes_find(debug, vaddr, &scopes))
 		return no_function(debug, vaddr);
 	type = sym_type_of(debug, &scopes.dies[0]);
+	*returned_ret = sym_returned(debug, &scopes.dies[0], sym_unit_is_c_like(scopes.unit));
 	*ret = type->kind == KYMO_CTYPE_VOID ? NULL : type;
 	return sym_debug_end(debug);
 }

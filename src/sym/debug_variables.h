@@ -50,7 +50,16 @@ struct kymo_error *kymo_debug_variables(struct kymo_debug *debug, uint64_t vaddr
 struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, const char *name, size_t length,
 				     const struct kymo_variable **ret);
 
-/* The type of what the function at `vaddr` (its entry) returns; NULL: nothing. */
-struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret);
+/* What returns a value. */
+enum kymo_returned {
+	KYMO_RETURNED_INTEGER, /* the register of integers and pointers */
+	KYMO_RETURNED_VECTOR,  /* the first vector register */
+	KYMO_RETURNED_MEMORY,  /* memory: the register of pointers has its address */
+	KYMO_RETURNED_UNKNOWN, /* several registers, or it is not certain */
+};
+
+/* The type of what the function at `vaddr` (its entry) returns, and what returns it; NULL: nothing. */
+struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret,
+					  enum kymo_returned *returned_ret);
 
 #endif

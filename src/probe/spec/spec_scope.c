@@ -168,17 +168,37 @@ struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const ch
 	return found ? mean(&query, found, ret) : refuse_unknown(&query, variables, n);
 }
 
+/* ---- what functions return ------------------------------------------------------------------- */
+
+static struct kymo_error *need_register(const struct query *query, const struct kymo_ctype *type,
+					enum kymo_returned returned)
+{
+	if (returned == KYMO_RETURNED_MEMORY)
+		return refuse(query, "the function returns a whole '%s'; %%ax has its address", type->name);
+	if (type->size > 8)
+		return refuse(query,
+			      "the function returns a '%s' of more than 8 bytes, which one register does not have",
+			      type->name);
+	if (returned == KYMO_RETURNED_UNKNOWN)
+		return refuse(query,
+			      "the function returns a '%s', and it is not certain in which register; %%ax has integers "
+			      "and addresses",
+			      type->name);
+	return NULL;
+}
+
 struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, const char *text, const char *name,
-					  size_t size, struct kymo_expr_type *ret)
+					  size_t size, struct kymo_expr_type *ret, bool *is_vector_ret)
 {
 	const struct query query = { scope, text, name, size };
 	const struct kymo_ctype *ctype = NULL;
+	enum kymo_returned returned;
 	struct kymo_expr_type type;
 	struct kymo_error *error;
 
 	if (!scope->debug)
 		return NULL;
-	error = kymo_debug_return_type(scope->debug, scope->vaddr, &ctype);
+	error = kymo_debug_return_type(scope->debug, scope->vaddr, &ctype, &returned);
 	if (error && error->code == KYMO_ERROR_NOT_FOUND)
 		return forgive(error);
 	if (error || !ctype) /* what returns nothing leaves something in the register */
@@ -191,13 +211,15 @@ struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, c
 		return refuse(&query, "the function returns a '%s', which is not supported; float and double are",
 			      ctype->name);
 	case KYMO_EXPR_STRUCT:
-		if (type.of->size > 8)
-			return refuse(&query, "the function returns a whole '%s'; %%ax has its address", ctype->name);
+		error = need_register(&query, ctype, returned);
+		if (error)
+			return error;
 		break;
 	default:
 		break;
 	}
 	*ret = type;
+	*is_vector_ret = returned == KYMO_RETURNED_VECTOR;
 	return NULL;
 }
 

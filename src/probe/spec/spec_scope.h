@@ -26,10 +26,10 @@ bool kymo_spec_has_scope(const struct kymo_spec *spec);
 struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const char *text, const char *name, size_t size,
 				   bool *exists_ret, struct kymo_expr_meaning *ret);
 
-/* The type of what the function returns; `ret` is unchanged where that is not known. USAGE where it is not in the
- * register of integers. */
+/* The type of what the function returns, and whether a vector register has it; both are unchanged where that is not
+ * known. USAGE where it is in no one register, or it is not certain which. */
 struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, const char *text, const char *name,
-					  size_t size, struct kymo_expr_type *ret);
+					  size_t size, struct kymo_expr_type *ret, bool *is_vector_ret);
 
 /* As struct kymo_expr_names has them. */
 struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const char *name, size_t size,

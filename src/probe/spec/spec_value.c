@@ -96,6 +96,7 @@ static struct kymo_error *find_retval(const struct name *name)
 {
 	struct kymo_spec *spec = name->spec;
 	struct kymo_expr_type type = wide;
+	bool is_vector = false;
 
 	if (!spec->is_return)
 		return kymo_error_at(name->text, name->start,
@@ -104,12 +105,12 @@ static struct kymo_error *find_retval(const struct name *name)
 	spec->wants_names |= !spec->scope && kymo_spec_has_scope(spec);
 	if (spec->scope) {
 		struct kymo_error *error =
-			kymo_scope_return_type(spec->scope, name->text, name->start, name->size, &type);
+			kymo_scope_return_type(spec->scope, name->text, name->start, name->size, &type, &is_vector);
 
 		if (error)
 			return error;
 	}
-	mean(name, KYMO_FORM_RETVAL, kymo_expr_class_of(type) == KYMO_EXPR_FLOAT, type);
+	mean(name, KYMO_FORM_RETVAL, is_vector, type);
 	return NULL;
 }
 

@@ -186,6 +186,100 @@ def test_floating_point_numbers_are_those_of_the_program(tmp):
         check('f = 0, ' in first and 'x = -0.1, ' in first, 'by babeltrace2', first)
 
 
+RETURNS = r'''
+#define NOT_INLINE __attribute__((noinline, noipa))
+struct floats { float x, y; };
+struct number { double d; };
+struct mixed { int a; float b; };
+struct nested { struct { float x[1]; } in[1]; union { float y; float z; }; };
+union either { double d; long l; };
+struct bits { int low : 4; float f; };
+struct packed { char c; float f; } __attribute__((packed));
+struct three { float x, y, z; };
+struct large { long a[3]; };
+NOT_INLINE struct floats floats(int i) { return (struct floats){ i * 0.5f, -i }; }
+NOT_INLINE struct number number(int i) { return (struct number){ i * 0.25 }; }
+NOT_INLINE struct mixed mixed(int i) { return (struct mixed){ i, i * 0.5f }; }
+NOT_INLINE struct nested nested(int i) { struct nested n = { { { { i } } }, { i * 2 } }; return n; }
+NOT_INLINE union either either(int i) { union either e = { .l = i }; return e; }
+NOT_INLINE struct bits bits(int i) { return (struct bits){ i, i * 3 }; }
+NOT_INLINE struct packed packed(int i) { return (struct packed){ i, i }; }
+NOT_INLINE struct three three(int i) { return (struct three){ i, i, i }; }
+NOT_INLINE struct large large(int i) { return (struct large){ { i } }; }
+int main(void)
+{
+	double sum = 0;
+	for (int i = 1; i < 4; i++)
+		sum += floats(i).x + number(i).d + mixed(i).b + nested(i).y + either(i).l + bits(i).f + packed(i).f + three(i).x + large(i).a[0];
+	return sum < 0;
+}
+'''
+
+
+@timeout(120)
+def test_small_structures_are_read_from_the_register_that_returns_them(tmp):
+    (tmp / 'returns.c').write_text(RETURNS)
+    probes = [('floats', 'retval.x retval.y', [[i * 0.5, -i] for i in (1, 2, 3)]), ('number', 'retval.d', [[i * 0.25] for i in (1, 2, 3)]),
+              ('mixed', 'retval.a retval.b', [[i, i * 0.5] for i in (1, 2, 3)]), ('nested', 'y=retval.y', [[i * 2] for i in (1, 2, 3)]),
+              ('either', 'retval.l', [[i] for i in (1, 2, 3)]), ('bits', 'retval.low retval.f', [[i, i * 3] for i in (1, 2, 3)])]
+    for compiler in (('gcc', '-O2'), ('gcc', '-O0', '-gdwarf-4'), ('clang', '-O1')):
+        run(program(compiler[0]), *compiler[1:], '-g', '-w', '-o', 'returns', 'returns.c', seconds=60).ok()
+        record(*(word for name, values, _ in probes for word in ('-r', f'./returns:{name} {values}')), '--', './returns').ok()
+        rows = [json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()]
+        for name, _, expected in probes:
+            check_equal([list(row['args'].values()) for row in rows if row['name'] == f'returns:{name}%return'], expected, f'what {name} returns with {compiler}')
+    for name, member, sentence in (('packed', 'c', "the function returns a whole 'struct packed'; %ax has its address"),
+                                   ('large', 'a', "the function returns a whole 'struct large'; %ax has its address"),
+                                   ('three', 'x', "the function returns a 'struct three' of more than 8 bytes, which one register does not have")):
+        result = record('-r', f'./returns:{name} retval.{member}', '--', './returns')
+        check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: column {12 + len(name)}: {sentence}'), f'sentence about {name}')
+
+
+CLASSES = r'''
+#define NOT_INLINE __attribute__((noinline, noipa))
+template<typename T> struct holder { T x; holder(T x) : x(x) {} holder(const holder &other) : x(other.x) {} };
+struct plain { int x; plain(int x) : x(x) {} bool is(const plain &other) const { return x == other.x; } };
+struct real : plain { float y; real(int x) : plain(x), y(x * 0.5f) {} };
+struct empty {};
+struct floats : empty { float x; };
+struct ended { int x; ~ended() { x = 0; } };
+struct copied { int x; copied(int x) : x(x) {} copied(const copied &other) : x(other.x) {} };
+struct within { copied c; };
+struct table { virtual int get() { return 1; } };
+extern "C" {
+NOT_INLINE plain get_plain(int i) { return plain(i); }
+NOT_INLINE real get_real(int i) { return real(i); }
+NOT_INLINE floats get_floats(int i) { floats f; f.x = i * 0.5f; return f; }
+NOT_INLINE ended get_ended(int i) { return ended{ i }; }
+NOT_INLINE copied get_copied(int i) { return copied(i); }
+NOT_INLINE within get_within(int i) { return within{ copied(i) }; }
+NOT_INLINE holder<int> get_holder(int i) { return holder<int>(i); }
+NOT_INLINE table get_table(int) { return table(); }
+}
+int main()
+{
+	int sum = 0;
+	for (int i = 1; i < 4; i++)
+		sum += get_plain(i).is(plain(i)) + get_real(i).y + get_floats(i).x + get_ended(i).x + get_copied(i).x + get_within(i).c.x + get_holder(i).x + get_table(i).get();
+	return sum < 0;
+}
+'''
+
+
+@timeout(180)
+def test_objects_that_return_in_memory_are_not_taken_from_a_register(tmp):
+    (tmp / 'classes.cc').write_text(CLASSES)
+    for compiler in (('g++', '-O1'), ('g++', '-O0', '-gdwarf-4'), ('clang++', '-O1')):
+        run(program(compiler[0]), *compiler[1:], '-g', '-w', '-o', 'classes', 'classes.cc', seconds=60).ok()
+        record('-r', './classes:get_plain retval.x', '-r', './classes:get_real retval.x retval.y', '-r', './classes:get_floats retval.x', '--', './classes').ok()
+        check_equal([lines(f'classes:get_{name}%return') for name in ('plain', 'real', 'floats')],
+                    [['x=1', 'x=2', 'x=3'], ['x=1 y=0.5', 'x=2 y=1', 'x=3 y=1.5'], ['x=0.5', 'x=1', 'x=1.5']], f'what is in registers with {compiler}')
+        for name in ('ended', 'copied', 'within', 'holder', 'table'):
+            result = record('-r', f'./classes:get_{name} retval.x', '--', './classes')
+            check_equal(result.status, 2, f'status of {name} with {compiler}')
+            check_matches(result.err, rf"^kymo: column {16 + len(name)}: the function returns a (whole )?'[^']*{name}.*(has its address|it is not certain in which register)", f'sentence about {name}')
+
+
 def test_a_floating_point_number_is_not_computed_with(tmp):
     (tmp / 'floats.c').write_text(FLOATS)
     run(program('gcc'), '-g', '-w', '-o', 'floats', 'floats.c', seconds=60).ok()
