@@ -57,7 +57,7 @@ static void write_real(FILE *out, enum kymo_type type, double value)
 	char number[TEXT_NUMBER];
 
 	if (isfinite(value))
-		fputs(type == KYMO_TYPE_F32 ? kymo_text_float(number, value) : kymo_text_double(number, value), out);
+		fputs(kymo_text_real(number, type, value), out);
 	else
 		fputs("null", out);
 }

@@ -92,15 +92,15 @@ static void write_values(FILE *out, const struct stats *stats, const struct kymo
 	putc(']', out);
 }
 
-static void write_reals(FILE *out, const struct reals *reals)
+static void write_reals(FILE *out, enum kymo_type type, const struct reals *reals)
 {
 	char number[TEXT_NUMBER];
 
 	fprintf(out, ", \"not_finite\": %" PRIu64, reals->n_others);
 	if (!reals->count)
 		return;
-	fprintf(out, ", \"min\": %s", kymo_text_double(number, reals->min));
-	fprintf(out, ", \"max\": %s", kymo_text_double(number, reals->max));
+	fprintf(out, ", \"min\": %s", kymo_text_real(number, type, reals->min));
+	fprintf(out, ", \"max\": %s", kymo_text_real(number, type, reals->max));
 	fprintf(out, ", \"mean\": %s", kymo_text_double(number, kymo_reals_mean(reals)));
 }
 
@@ -131,7 +131,7 @@ static void write_argument(FILE *out, const struct kymo_ctf_field *field, const 
 	} else {
 		fprintf(out, "\"count\": %" PRIu64, probe ? probe->count - stats->faults : 0);
 		if (kymo_type_is_real(field->type))
-			write_reals(out, &stats->reals);
+			write_reals(out, field->type, &stats->reals);
 	}
 	putc('}', out);
 }

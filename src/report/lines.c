@@ -217,10 +217,8 @@ void kymo_value_write(const struct page *page, const struct kymo_ctf_record *rec
 		write_array(page, record, i);
 	else if (type == KYMO_TYPE_BYTES)
 		write_bytes(page->out, record, i);
-	else if (type == KYMO_TYPE_F32)
-		fputs_unlocked(kymo_text_float(number, kymo_ctf_double(record, i)), page->out);
-	else if (type == KYMO_TYPE_F64)
-		fputs_unlocked(kymo_text_double(number, kymo_ctf_double(record, i)), page->out);
+	else if (kymo_type_is_real(type))
+		fputs_unlocked(kymo_text_real(number, type, kymo_ctf_double(record, i)), page->out);
 	else if (!kymo_naming_write(page->out, record->event->fields[i].naming, record->values[i], page->unicode))
 		write_number(page->out, record->values[i], type);
 }

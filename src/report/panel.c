@@ -227,15 +227,15 @@ void kymo_panel_add(struct panel *panel, const char *label, uint64_t count)
 	add_row(panel, count);
 }
 
-void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, const struct reals *reals,
-			   uint64_t faults, const char *fault)
+void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, enum kymo_type type,
+			   const struct reals *reals, uint64_t faults, const char *fault)
 {
 	char low[TEXT_NUMBER], high[TEXT_NUMBER];
 
 	memset(panel, 0, sizeof(*panel));
 	panel->title = title;
-	kymo_text_double(low, reals->min);
-	kymo_text_double(high, reals->max);
+	kymo_text_real(low, type, reals->min);
+	kymo_text_real(high, type, reals->max);
 	if (reals->count && reals->min == reals->max)
 		snprintf(panel->note, sizeof(panel->note), "always %s", low);
 	else if (reals->count)

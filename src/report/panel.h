@@ -8,6 +8,7 @@
 #include "report/page.h"
 #include "report/stats.h"
 #include "report/text.h"
+#include "wire/types.h"
 
 /* A row for each bucket, and one for faults. */
 #define MAX_ROWS (N_BUCKETS + 1)
@@ -41,9 +42,9 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 void kymo_panel_init_names(struct panel *panel, const struct page *page, const char *title, struct stats *stats,
 			   const struct kymo_naming *naming, uint64_t faults, const char *fault);
 
-/* The same of doubles: range and mean, and rows for what is not a number and for faults. */
-void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, const struct reals *reals,
-			   uint64_t faults, const char *fault);
+/* The same of values of a real type: range and mean, and rows for what is not a number and for faults. */
+void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, enum kymo_type type,
+			   const struct reals *reals, uint64_t faults, const char *fault);
 
 /* The same without rows, for kymo_panel_add(). */
 void kymo_panel_init_note(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,

@@ -167,7 +167,7 @@ static bool init_field_panel(struct panel *panel, const struct page *page, const
 		kymo_panel_init(panel, page, title, kymo_type_is_hex(field->type) ? PANEL_HEX : PANEL_DECIMAL,
 				&stats->stats, stats->faults, fault);
 	else if (kymo_type_is_real(field->type))
-		kymo_panel_init_reals(panel, page, title, &stats->reals, stats->faults, fault);
+		kymo_panel_init_reals(panel, page, title, field->type, &stats->reals, stats->faults, fault);
 	return field->type != KYMO_TYPE_STRING && field->type != KYMO_TYPE_BYTES;
 }
 

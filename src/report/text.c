@@ -128,9 +128,9 @@ char *kymo_text_double(char buffer[TEXT_NUMBER], double value)
 	return buffer;
 }
 
-char *kymo_text_float(char buffer[TEXT_NUMBER], double value)
+char *kymo_text_real(char buffer[TEXT_NUMBER], enum kymo_type type, double value)
 {
-	if (isnan(value))
+	if (type != KYMO_TYPE_F32 || isnan(value))
 		return kymo_text_double(buffer, value);
 	for (int digits = 6; digits <= 9; digits++) {
 		snprintf(buffer, TEXT_NUMBER, "%.*g", digits, value);

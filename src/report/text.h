@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "wire/types.h"
+
 /* Room for any number that these functions format. */
 #define TEXT_NUMBER 48
 
@@ -39,8 +41,8 @@ size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *colum
  * -inf, nan. */
 char *kymo_text_double(char buffer[TEXT_NUMBER], double value);
 
-/* The same of a float, of 6 digits to 9. */
-char *kymo_text_float(char buffer[TEXT_NUMBER], double value);
+/* The same of a value of `type`: of KYMO_TYPE_F32 as a float, of 6 digits to 9. */
+char *kymo_text_real(char buffer[TEXT_NUMBER], enum kymo_type type, double value);
 
 /* 1,234,567; and for `negative` the same with a minus. */
 char *kymo_text_count(char buffer[TEXT_NUMBER], uint64_t value);

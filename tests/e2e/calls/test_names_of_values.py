@@ -182,6 +182,9 @@ def test_floating_point_numbers_are_those_of_the_program(tmp):
         check_equal([single(row[5]) for row in values('rest')], [0.0] + [single(line[1]) for line in told[:5]], f'a static one with {compiler}')
         check_equal([float('inf') if row[0] is None else row[0] for row in values('floats:mix%return')], [line[0] for line in told[6:]], f'what mix returns with {compiler}')
         check_equal([single(row[0]) for row in values('floats:half%return')], [single(line[1]) for line in told[6:]], f'what half returns with {compiler}')
+        by_name = {argument['name']: argument for argument in next(probe for probe in report_json()['probes'] if probe['name'] == 'floats:mix')['arguments']}
+        check_equal([(by_name[name]['min'], by_name[name]['max']) for name in ('x', 'z', 'g')], [(-0.1, 0.1), (1e300, 1e300), (-7.5, 0)], 'range in JSON')
+        check_matches(kymo('report').ok().out, r'\bx  -0\.1 … 0\.1, mean', 'range in the summary')
         first = events()[0].line
         check('f = 0, ' in first and 'x = -0.1, ' in first, 'by babeltrace2', first)
 
