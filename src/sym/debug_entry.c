@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "sym/debug_die.h"
+#include "sym/debug_unit.h"
 #include "sym/debug_variables.h"
 
 /* Those that pass integers and pointers, in order, by their DWARF numbers: rdi rsi rdx rcx r8 r9. */
@@ -73,9 +74,20 @@ static bool returns_simply(Dwarf_Die *function)
 	return type_of(function, &type) && type_passed(&type) != UNKNOWN;
 }
 
-void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, bool is_c_like)
+/* In C, by the function's definition: `float half(f) float f; { ... }`. */
+static bool lacks_prototype(Dwarf_Die *function, const struct sym_unit *unit)
 {
-	*passing = (struct sym_passing){ .is_lost = !is_c_like || !returns_simply(function) };
+	Dwarf_Attribute attribute;
+
+	return sym_language_has_tags(unit->language) && !dwarf_attr_integrate(function, DW_AT_prototyped, &attribute);
+}
+
+void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, const struct sym_unit *unit)
+{
+	*passing = (struct sym_passing){
+		.is_lost = !sym_unit_is_c_like(unit) || !returns_simply(function),
+		.is_promoted = lacks_prototype(function, unit),
+	};
 }
 
 /* In memory, `offset` bytes from the stack pointer. */
@@ -122,11 +134,16 @@ static void take_register(const struct sym_passing *passing, enum passed passed,
 void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_place *place)
 {
 	enum passed passed = UNKNOWN;
+	uint64_t size = 0;
 	Dwarf_Die type;
 
-	if (type_of(parameter, &type))
+	if (type_of(parameter, &type)) {
 		passed = type_passed(&type);
-	if (place->is_in_frame && !take_caller_frame(place))
+		sym_die_number(&type, DW_AT_byte_size, &size);
+	}
+	if (passing->is_promoted && passed == IN_VECTOR && size == 4)
+		sym_place_nowhere(place, "is passed as a double here: its function is defined without a prototype");
+	else if (place->is_in_frame && !take_caller_frame(place))
 		take_register(passing, passed, place);
 	passing->n_stacked += (passed == IN_REGISTER && passing->n >= kymo_countof(registers)) ||
 			      (passed == IN_VECTOR && passing->n_vectors >= VECTORS);

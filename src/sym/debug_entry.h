@@ -10,10 +10,11 @@ struct sym_passing {
 	size_t n_stacked;    /* words of the stack that are taken */
 	bool is_lost;        /* nobody knows how many */
 	bool is_stack_lost;  /* nobody knows how many words */
+	bool is_promoted;    /* a float comes as a double: the function has no prototype (ISO C17, 6.5.2.2) */
 };
 
-/* Before the first parameter of `function`; `is_c_like`: it passes parameters as C does. */
-void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, bool is_c_like);
+/* Before the first parameter of `function`, which is in `unit`. */
+void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, const struct sym_unit *unit);
 
 /* The next parameter. `place` is where the debug information says it to be; it becomes where it is. */
 void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_place *place);

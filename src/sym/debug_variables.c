@@ -61,7 +61,7 @@ static void gather_scope(struct gathering *gathering, size_t scope, const char *
 	Dwarf_Die die;
 
 	if (is_passing)
-		sym_passing_init(&passing, &gathering->scopes.dies[0], sym_unit_is_c_like(gathering->scopes.unit));
+		sym_passing_init(&passing, &gathering->scopes.dies[0], gathering->scopes.unit);
 	for (bool is_there = sym_die_first(&gathering->scopes.dies[scope], &die);
 	     is_there && !gathering->debug->is_out_of_memory; is_there = sym_die_next(&die)) {
 		const int tag = dwarf_tag(&die);

@@ -189,6 +189,33 @@ def test_floating_point_numbers_are_those_of_the_program(tmp):
         check('f = 0, ' in first and 'x = -0.1, ' in first, 'by babeltrace2', first)
 
 
+OLD_STYLE = '''
+__attribute__((noinline, noipa)) float old(x, n, y) float x; int n; double y;
+{
+	return x + n + y;
+}
+int main(void)
+{
+	float sum = 0;
+	for (int i = 1; i < 4; i++)
+		sum += old(i * 0.5f, i, i * 0.25);
+	return sum < 0;
+}
+'''
+
+
+@timeout(120)
+def test_a_float_that_is_passed_as_a_double_is_refused(tmp):
+    (tmp / 'old.c').write_text(OLD_STYLE)
+    for compiler in (('gcc', '-O0'), ('gcc', '-O2'), ('clang', '-O0')):
+        run(program(compiler[0]), *compiler[1:], '-std=gnu99', '-g', '-w', '-o', 'old', 'old.c', seconds=60).ok()
+        result = record('-p', './old:old x', '--', './old')
+        check_equal((result.status, result.err.splitlines()[0]), (2, "kymo: column 11: 'x' is passed as a double here: its function is defined without a prototype"),
+                    f'sentence with {compiler}')
+        record('-p', './old:old n y', '--', './old').ok()
+        check_equal(lines('old:old'), [f'n={i} y={i * 0.25:g}' for i in (1, 2, 3)], f'the others with {compiler}')
+
+
 RETURNS = r'''
 #define NOT_INLINE __attribute__((noinline, noipa))
 struct floats { float x, y; };
