@@ -99,7 +99,7 @@ static bool read_size(struct text *text, enum kymo_type *type_ret, bool *has_siz
 	*type_ret = type_of_size(bytes, is_signed);
 	if (!is_float)
 		return *type_ret != KYMO_TYPE_X64;
-	*type_ret = bytes == 8 ? KYMO_TYPE_F64 : KYMO_TYPE_X32;
+	*type_ret = bytes == 8 ? KYMO_TYPE_F64 : bytes == 4 ? KYMO_TYPE_F32 : KYMO_TYPE_X32;
 	return false;
 }
 

@@ -69,7 +69,7 @@ static void what_cannot_be_recorded_is_listed_with_the_reason(void **state)
 
 	assemble("refused",
 		 "	.text\nplace: nop\n"
-		 "	sdt vector, place, 0, \"4@%eax 8@%ymm1 8f@%rax\"\n"
+		 "	sdt vector, place, 0, \"4@%eax 8@%ymm1 8f@%rax 4f@%rax\"\n"
 		 "	sdt float, place, 0, \"8f@%rax\"\n"
 		 "	sdt tls, place, 0, \"4@%fs:x@tpoff\"\n"
 		 "	sdt unknown, place, 0, \"4@nobody(%rip)\"\n"
@@ -82,7 +82,7 @@ static void what_cannot_be_recorded_is_listed_with_the_reason(void **state)
 	assert_int_equal(list->n, 8);
 	marker = find_marker(list, "vector");
 	assert_string_equal(marker->why_not, "its 2nd argument '8@%ymm1' is of no kind that kymo records");
-	assert_string_equal(fields_text(marker), "arg1:u32 arg2:u64 arg3:f64");
+	assert_string_equal(fields_text(marker), "arg1:u32 arg2:u64 arg3:f64 arg4:f32");
 	assert_int_equal(marker->n_fetches, 0);
 	assert_string_equal(find_marker(list, "float")->why_not,
 			    "its 1st argument '8f@%rax' is of no kind that kymo records");
