@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "report/namings.h"
 #include "report/samples.h"
 #include "report/text.h"
 #include "sym/demangle.h"
@@ -139,24 +140,63 @@ void kymo_stack_json(FILE *out, const struct kymo_frame_tree *rows, uint64_t num
 	putc(']', out);
 }
 
-/* Of values that have some. */
+/* ["BUSY", null]: null has no name. False: none has one. */
+static bool write_element_names(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
+{
+	const struct kymo_ctf_field *field = &record->event->fields[i];
+	const enum kymo_type type = kymo_element_type(field->array_of);
+	bool has_any = false;
+	size_t size;
+	const void *bytes = kymo_ctf_bytes(record, i, &size);
+
+	for (size_t k = 0; k < size / kymo_type_size(type); k++) {
+		const char *before = k ? ", " : "[";
+
+		if (kymo_naming_write_json(out, before, field->naming, kymo_ctf_element(bytes, type, k)))
+			has_any = true;
+		else
+			fprintf(out, "%snull", before);
+	}
+	putc(']', out);
+	return has_any;
+}
+
+/* A string, or a list. NULL: there is none, or memory is out. */
+static char *names_of(const struct kymo_ctf_record *record, uint32_t i)
+{
+	const struct kymo_ctf_field *field = &record->event->fields[i];
+	char *text = NULL;
+	bool has_any;
+	size_t size;
+	FILE *out;
+
+	if (!field->naming || is_missing(record, i) || !(field->array_of || kymo_type_is_integer(field->type)))
+		return NULL;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	has_any = field->array_of ? write_element_names(out, record, i)
+				  : kymo_naming_write_json(out, "", field->naming, record->values[i]);
+	if (!fclose(out) && has_any)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Of the values that have some. */
 static void write_names(FILE *out, const struct kymo_ctf_record *record)
 {
 	const struct kymo_ctf_event *event = record->event;
 	bool is_begun = false;
 
 	for (uint32_t i = 0; i < event->n_fields; i++) {
-		kymo_cleanup_free char *text =
-			is_missing(record, i) || !kymo_type_is_integer(event->fields[i].type)
-				? NULL
-				: kymo_naming_text(event->fields[i].naming, (int64_t)record->values[i]);
+		kymo_cleanup_free char *text = names_of(record, i);
 
 		if (!text)
 			continue;
 		fputs(is_begun ? ", " : ", \"names\": {", out);
 		kymo_json_string(out, event->fields[i].name);
-		fputs(": ", out);
-		kymo_json_string(out, text);
+		fprintf(out, ": %s", text);
 		is_begun = true;
 	}
 	fputs(is_begun ? "}" : "", out);

@@ -102,7 +102,9 @@ def test_characters_texts_and_arrays_are_shown_as_such(tmp):
     check_equal(lines('things:paint'), [f'kind=\'k\' c={shown[i % 6]} name="thing" piece="hin" table={{1, -2, 3, 4}} s={{8, -9}} bytes=c8 01 00 numbers={{-1, 5}}'
                                         for i in range(10)], 'events')
     check_equal(set(line.partition(' c2')[0] for line in lines('more')), {'colors={BLUE, RED, 9} bits={true, false} names={0x10, 0x20}'}, 'other arrays')
-    row = json.loads(kymo('report', '--events', '--json').ok().out.splitlines()[0])
+    row, more = (json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()[:2])
+    check_equal(more['names'], {'colors': ['BLUE', 'RED', None], 'bits': ['true', 'false']}, 'names in JSON')
+    check('names' not in row, 'no names of characters and numbers', row)
     check_equal(row['args'], {'kind': 107, 'c': 97, 'name': 'thing', 'piece': 'hin', 'table': [1, -2, 3, 4], 's': [8, -9], 'bytes': 'c80100', 'numbers': [-1, 5]}, 'JSON')
     first = events()[0].line
     for words in ('name = "thing"', 'piece = "hin"', 'table = [ [0] = 1, [1] = -2, [2] = 3, [3] = 4 ]', 's = [ [0] = 8, [1] = -9 ]'):
