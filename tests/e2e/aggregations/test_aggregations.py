@@ -171,7 +171,8 @@ def test_bpftrace_has_the_same_stacks(tmp):
 __attribute__((noinline, noclone)) int leaf(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
 __attribute__((noinline, noclone)) int once(int n) { int r = leaf(n); __asm__ volatile("" : "+r"(r)); return r; }
 __attribute__((noinline, noclone)) int deep(int n) { int r = n ? deep(n - 1) : once(n); __asm__ volatile("" : "+r"(r)); return r + 1; }
-int main(void) { int sum = 0; for (int i = 0; i < 2000; i++) { sum += deep(i % 5); if (i % 3 == 0) sum += once(i); } return sum == 0; }
+int usleep(unsigned int);
+int main(void) { int sum = 0; for (int i = 0; i < 2000; i++) { sum += deep(i % 5); if (i % 3 == 0) sum += once(i); if (i % 50 == 0) usleep(2000); } return sum == 0; }
 """)
     run(program('gcc'), '-O1', '-fno-omit-frame-pointer', '-o', 'deep', 'deep.c').ok()
     result = run(program('bpftrace'), '-f', 'json', '-e', f'uprobe:{tmp}/deep:leaf {{ @[ustack(8)] = count(); }}', '-c', f'{tmp}/deep', seconds=150)
@@ -181,7 +182,7 @@ int main(void) { int sum = 0; for (int i = 0; i < 2000; i++) { sum += deep(i % 5
             maps.update(json.loads(line)['data'])
     if result.status or '@' not in maps:
         skip(f'bpftrace cannot run here: {result.err.strip()[:200]}')
-    record('--count', './deep:leaf by stack', '--', './deep').ok()
+    record('--count', './deep:leaf by stack', '--', './deep').ok()  # it pauses: copies of stacks fill a buffer in a millisecond
     leaf, found, expected = None, collections.Counter(), collections.Counter()
     for row in tables()[0]['rows']:
         own = [(frame['function'], int(frame['address'], 16)) for frame in row['keys'][0] if frame.get('file', '').endswith('/deep') and frame.get('function') != '_start']
