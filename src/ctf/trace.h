@@ -95,6 +95,11 @@ struct kymo_ctf_event {
 #define KYMO_ENV_RECORDER_START "recorder_start" /* field 22 of its stat; 0: not known */
 #define KYMO_ENV_SNAPSHOT "snapshot_ns"
 
+/* Of a recording: whether all that was recorded is in the trace. A recorder that is killed leaves the first. */
+#define KYMO_ENV_STATE "state"
+#define KYMO_STATE_RECORDING "recording"
+#define KYMO_STATE_ENDED "ended"
+
 struct kymo_ctf_env {
 	char *key;   /* [A-Za-z_][A-Za-z0-9_]* */
 	char *value; /* any text; written escaped */

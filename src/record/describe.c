@@ -176,6 +176,8 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	if (!command)
 		return &kymo_error_no_memory;
 	error = set_env(recording, "kymo_version", "%s", KYMO_VERSION);
+	if (!error)
+		error = set_env(recording, KYMO_ENV_STATE, KYMO_STATE_RECORDING);
 	if (!error && pid)
 		error = set_env(recording, "pid", "%d", pid);
 	if (!error)

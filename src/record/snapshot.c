@@ -78,13 +78,18 @@ static struct kymo_error *copy_all(struct recording *recording, struct output *o
 	return error;
 }
 
-/* When it was begun tells whether it answers a request. */
+/* When it was begun tells whether it answers a request. 0: it is the recording, and no snapshot. */
 static struct kymo_error *date(struct recording *recording, uint64_t begin_ns)
 {
+	struct kymo_error *error;
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRIu64, begin_ns);
-	return kymo_ctf_trace_set_env(&recording->output.trace, KYMO_ENV_SNAPSHOT, text);
+	error = kymo_ctf_trace_set_env(&recording->output.trace, KYMO_ENV_SNAPSHOT, text);
+	if (error)
+		return error;
+	return kymo_ctf_trace_set_env(&recording->output.trace, KYMO_ENV_STATE,
+				      begin_ns ? KYMO_STATE_ENDED : KYMO_STATE_RECORDING);
 }
 
 /* What describes the recording is one for all, but for the uuid: it is the snapshot's while that is written.
@@ -116,7 +121,7 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 		error = date(recording, begin_ns);
 	if (!error)
 		error = recording_write_metadata(recording);
-	kymo_error_destroy(date(recording, 0)); /* the recording itself is none */
+	kymo_error_destroy(date(recording, 0));
 	*bytes_ret = recording->output.bytes;
 	copy = recording->output;
 	memcpy(uuid, own.trace.uuid, sizeof(uuid));

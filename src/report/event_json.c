@@ -1,4 +1,5 @@
 #include "report/event_json.h"
+#include "report/ended.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -253,7 +254,13 @@ void kymo_event_json_finish(FILE *out, const struct kymo_ctf_reader *reader, con
 	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(reader, &n);
 	const struct loss_total total = kymo_losses_total(losses, n);
 	const char *const *warnings = kymo_ctf_reader_warnings(reader, &n);
+	const char *unended = kymo_unended(kymo_ctf_reader_trace(reader));
 
+	if (unended) {
+		fputs("{\"event\": \"unended\", \"what\": ", out);
+		kymo_json_string(out, unended);
+		fputs("}\n", out);
+	}
 	write_rest(out, "lost", total.events, written->events);
 	write_rest(out, "overwritten", total.packets, written->packets);
 	for (size_t i = 0; i < n; i++) {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "ctf/site.h"
 #include "report/aggregations.h"
+#include "report/ended.h"
 #include "report/gaps.h"
 #include "report/namings.h"
 #include "report/losses.h"
@@ -402,10 +403,15 @@ static void write_warnings(FILE *out, const struct kymo_ctf_reader *reader)
 {
 	size_t n;
 	const char *const *warnings = kymo_ctf_reader_warnings(reader, &n);
+	const char *unended = kymo_unended(kymo_ctf_reader_trace(reader));
 
 	fputs("\"warnings\": [", out);
+	if (unended) {
+		fputs("\n  ", out);
+		kymo_json_string(out, unended);
+	}
 	for (size_t i = 0; i < n; i++) {
-		fputs(i ? ",\n  " : "\n  ", out);
+		fputs(i || unended ? ",\n  " : "\n  ", out);
 		kymo_json_string(out, warnings[i]);
 	}
 	fputs("]\n", out);

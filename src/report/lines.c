@@ -1,4 +1,5 @@
 #include "report/lines.h"
+#include "report/ended.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -249,7 +250,10 @@ struct kymo_error *kymo_lines_finish(const struct page *page, const struct kymo_
 	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(reader, &n);
 	struct loss_total total = kymo_losses_total(losses, n);
 	const char *const *warnings = kymo_ctf_reader_warnings(reader, &n);
+	const char *unended = kymo_unended(kymo_ctf_reader_trace(reader));
 
+	if (unended)
+		kymo_page_printf(page, INK_ALARM, "--- no end: %s ---\n", unended);
 	if (total.events != written->events)
 		kymo_page_printf(page, INK_ALARM, "--- lost %" PRIu64 " events in all ---\n", total.events);
 	if (total.packets != written->packets)

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "report/gaps.h"
+#include "report/ended.h"
 #include "report/losses.h"
 #include "report/overview.h"
 #include "report/samples.h"
@@ -265,6 +266,10 @@ static struct kymo_error *write_warnings(const struct summary *summary, const st
 {
 	size_t n;
 	const char *const *warnings = kymo_ctf_reader_warnings(summary->reader, &n);
+	const char *unended = kymo_unended(summary->trace);
+
+	if (unended)
+		kymo_page_printf(page, INK_ALARM, "no end: %s\n", unended);
 
 	for (size_t i = 0; i < n; i++) {
 		kymo_cleanup_free char *safe = kymo_text_escape(warnings[i], page->unicode);

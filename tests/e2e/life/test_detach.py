@@ -124,6 +124,9 @@ def test_the_next_recording_cleans_up_after_a_dead_recorder():
     process.end(input='\n').ok()
 
 
+NO_END = 'the recorder has not ended this recording: it was killed, or still records; what it had not written is missing after the last event'
+
+
 def test_what_a_dead_recorder_had_written_can_be_read():
     process = target('callmany', '-w', '2000000', 'work_a')
     recorder = start_record(process.pid, '-p', 'callmany:work_a', '--buffer', '64K')
@@ -132,8 +135,22 @@ def test_what_a_dead_recorder_had_written_can_be_read():
     wait_for_records(n=10)
     kill_recorder(recorder)
     check(report_json()['events'] > 0, 'packets that were written count')
+    check_equal(report_json()['warnings'], [NO_END], 'warnings')
+    check_matches(kymo('report').ok().out, f'^no end: {NO_END}$', 'the report')
+    check_equal(kymo('report', '--events').ok().out.splitlines()[-1], f'--- no end: {NO_END} ---', 'the last line of the events')
+    check_equal(json.loads(kymo('report', '--events', '--json').ok().out.splitlines()[-1]), {'event': 'unended', 'what': NO_END}, 'that of JSON')
     kymo('detach', process.pid).ok()
     process.end(input='\n').ok()
+
+
+def test_a_recording_and_its_snapshots_have_an_end():
+    process = target('callmany', '-w', '20000', 'work_a')
+    recorder = start_record(process.pid, '-p', 'callmany:work_a', '--overwrite')
+    kymo('snapshot', process.pid).ok()
+    check_equal(report_json()['warnings'], [NO_END], 'warnings while it records')
+    recorder.end(signal.SIGINT).ok()
+    check_equal([report_json(directory)['warnings'] for directory in ('kymo.data', 'kymo.data.1')], [[], []], 'warnings')
+    process.end(input='\n\n').ok()
 
 
 def test_nothing_is_there():
