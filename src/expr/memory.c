@@ -77,7 +77,8 @@ struct kymo_error *expr_need_record(const struct expr_tree *tree, const struct e
 	if (class != KYMO_EXPR_STRUCT && class != KYMO_EXPR_ARRAY)
 		return need_value_of(tree, node, class);
 	if (!node->is_place)
-		return refuse(tree, node->at, "this '%s' is in registers, and not recorded as a whole", name);
+		return refuse(tree, node->at,
+			      "this '%s' is in registers, and not recorded as a whole; write its members", name);
 	if (!kymo_expr_type_bytes(node->type))
 		return refuse(tree, node->at, "the size of '%s' is not known", name);
 	return NULL;

@@ -488,6 +488,7 @@ struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec
 		spec->needs_names |= named.needs_names;
 		return error;
 	}
+	named.needs_names = false;
 	snprintf(named.build_id, sizeof(named.build_id), "%s", build_id);
 	named.source = spec->source;
 	spec->source = NULL;

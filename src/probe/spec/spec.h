@@ -103,7 +103,8 @@ struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
 /*
  * Parse it again with the names that are visible where it is, if it needs_names or wants_names. `build_id` in
  * hexadecimal digits is that of the file. USAGE for a name that is not among them, with those that are; the spec is
- * unchanged then. But it needs_names then where one of its names is a variable's that is not available there.
+ * unchanged then. But it needs_names then where one of its names is a variable's that is not available there, or what
+ * the function returns is of a known type.
  */
 struct kymo_spec_scope;
 struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id);

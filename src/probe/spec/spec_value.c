@@ -107,6 +107,7 @@ static struct kymo_error *find_retval(const struct name *name)
 		struct kymo_error *error =
 			kymo_scope_return_type(spec->scope, name->text, name->start, name->size, &type, &is_vector);
 
+		spec->needs_names |= type.of || (error && error->code == KYMO_ERROR_USAGE); /* %ax may be none of it */
 		if (error)
 			return error;
 	}

@@ -267,6 +267,48 @@ def test_small_structures_are_read_from_the_register_that_returns_them(tmp):
         check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: column {12 + len(name)}: {sentence}'), f'sentence about {name}')
 
 
+NO_INTEGERS = r'''
+#define NOT_INLINE __attribute__((noinline, noipa))
+struct two { double x, y; };
+struct pair { int a, b; };
+NOT_INLINE double real(int i) { return i + 0.25; }
+NOT_INLINE long double extended(int i) { return i; }
+NOT_INLINE _Complex double complex(int i) { return i; }
+NOT_INLINE __int128 wide(int i) { return i; }
+NOT_INLINE struct two two(int i) { return (struct two){ i, i }; }
+NOT_INLINE struct pair pair(int i) { return (struct pair){ i, -1 }; }
+NOT_INLINE long integer(int i) { return i; }
+NOT_INLINE void nothing(int i) { }
+int main(void)
+{
+	double sum = 0;
+	for (int i = 1; i < 4; i++) {
+		sum += real(i) + extended(i) + (double)complex(i) + wide(i) + two(i).x + pair(i).a + integer(i);
+		nothing(i);
+	}
+	return sum < 0;
+}
+'''
+
+
+@timeout(120)
+def test_a_return_value_that_is_no_integer_is_not_taken_from_the_register_of_integers(tmp):
+    (tmp / 'no.c').write_text(NO_INTEGERS)
+    run(program('gcc'), '-O1', '-g', '-w', '-o', 'no', 'no.c', seconds=60).ok()
+    computed = "this is a 'double': it can be recorded, but not computed with"
+    for spec, column, sentence in (('real /retval > 5/ retval', 12, computed), ('real ($retval) /$retval > 5/', 22, computed), ('real (retval+1)', 12, computed),
+                                   ('real retval /(int)retval/', 24, computed),
+                                   ('extended (retval)', 16, "the function returns a 'long double', which is not supported; float and double are"),
+                                   ('complex retval', 14, "values of type 'complex double' are not supported"), ('wide retval', 11, "values of type '__int128' are not supported"),
+                                   ('two retval', 10, "the function returns a 'struct two' of more than 8 bytes, which one register does not have"),
+                                   ('pair retval', 11, "this 'struct pair' is in registers, and not recorded as a whole; write its members")):
+        result = record('-r', f'./no:{spec}', '--', './no')
+        check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: column {column}: {sentence}'), f'sentence about {spec}')
+    record('-r', './no:integer /retval > 1/ retval', '-r', './no:nothing (retval & 0)', '-r', './no:pair retval.b', '--', './no').ok()
+    check_equal(lines('no:integer%return'), ['retval=2', 'retval=3'], 'integers')
+    check_equal(lines('no:pair%return'), 3 * ['b=-1'], 'a member')
+
+
 CLASSES = r'''
 #define NOT_INLINE __attribute__((noinline, noipa))
 template<typename T> struct holder { T x; holder(T x) : x(x) {} holder(const holder &other) : x(other.x) {} };
