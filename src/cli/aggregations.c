@@ -313,7 +313,7 @@ static struct kymo_error *take_words(struct reader *reader)
 /* Then types are known. Hits are read out of records in which each value has its place: all are integers. */
 static struct kymo_error *find_names(const struct reader *reader, struct kymo_spec *spec)
 {
-	struct kymo_error *error = spec->needs_names || spec->wants_names ? cli_spec_find_names(spec) : NULL;
+	struct kymo_error *error = cli_spec_find_names(spec);
 
 	for (size_t i = 0; i < spec->n_args && !error; i++)
 		if (!kymo_type_is_integer(spec->args[i].fetch.type))

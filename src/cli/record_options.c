@@ -111,7 +111,7 @@ static const struct {
 
 static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_spec *spec)
 {
-	struct kymo_error *error = spec->needs_names || spec->wants_names ? cli_spec_find_names(spec) : NULL;
+	struct kymo_error *error = cli_spec_find_names(spec);
 
 	if (!error && !kymo_vec_push(&recording->specs, *spec))
 		error = &kymo_error_no_memory;

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "cli/scope.h"
+#include "sym/demangle.h"
 
 static void print_build_id(const struct kymo_module *module, char out[2 * KYMO_BUILD_ID_MAX + 1])
 {
@@ -24,7 +25,7 @@ static struct kymo_error *name(struct kymo_spec *spec, const struct cli_scope *s
 	return kymo_spec_name(spec, &scope->scope, build_id);
 }
 
-struct kymo_error *cli_spec_find_names(struct kymo_spec *spec)
+static struct kymo_error *find_names(struct kymo_spec *spec)
 {
 	kymo_cleanup_free char *path = NULL;
 	struct kymo_error *error = kymo_find_file(spec->file, &path);
@@ -40,4 +41,82 @@ struct kymo_error *cli_spec_find_names(struct kymo_spec *spec)
 		return error;
 	kymo_error_destroy(error); /* what it wanted it goes without */
 	return NULL;
+}
+
+/* ---- what functions return ------------------------------------------------------------------- */
+
+static struct kymo_error *refuse_return(const struct kymo_symbol *function, const struct kymo_ctype *type,
+					enum kymo_returned returned, bool is_alone)
+{
+	kymo_cleanup_free char *shown = kymo_shown(function->name);
+	const char *instead = "write %ax for that register";
+
+	if (returned == KYMO_RETURNED_VECTOR)
+		instead = !is_alone                        ? "name it alone, and write ($retval)"
+			  : type->kind == KYMO_CTYPE_FLOAT ? "write ($retval)"
+							   : "write one of its members, as in ($retval).x";
+	if (!shown)
+		return &kymo_error_no_memory;
+	return kymo_error_create(KYMO_ERROR_USAGE,
+				 "'%s' returns a '%s', which the register of integers does not have; %s", shown,
+				 type->name, instead);
+}
+
+/* All `n` return what the register of integers has, as far as that is known. */
+static struct kymo_error *check_functions(struct kymo_debug *debug, const struct kymo_symbol *const *functions,
+					  size_t n)
+{
+	bool is_alone = true;
+
+	for (size_t i = 1; i < n; i++)
+		is_alone &= functions[i]->vaddr == functions[0]->vaddr;
+	for (size_t i = 0; i < n; i++) {
+		const struct kymo_ctype *type = NULL;
+		enum kymo_returned returned;
+		struct kymo_error *error = kymo_debug_return_type(debug, functions[i]->vaddr, &type, &returned);
+
+		if (!error && type && returned != KYMO_RETURNED_INTEGER)
+			error = refuse_return(functions[i], type, returned, is_alone);
+		if (error && (error->code == KYMO_ERROR_USAGE || error->code == KYMO_ERROR_NO_MEMORY))
+			return error;
+		kymo_error_destroy(error);
+	}
+	return NULL;
+}
+
+static struct kymo_error *check_returns(const struct kymo_spec *spec)
+{
+	kymo_cleanup_free const struct kymo_symbol **found = NULL;
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(spec->file, &path);
+	struct kymo_module *module = NULL;
+	struct kymo_debug *debug = NULL;
+	size_t n = 0;
+
+	if (!error)
+		error = kymo_module_open(path, &module);
+	if (!error)
+		error = kymo_module_find(module, spec->symbol, &found, &n);
+	if (!error && n)
+		error = kymo_debug_open(module, NULL, &debug);
+	if (error && error->code != KYMO_ERROR_NO_MEMORY) {
+		kymo_error_destroy(error); /* nothing is known of them */
+		error = NULL;
+	}
+	if (!error && debug)
+		error = check_functions(debug, found, n);
+	if (debug)
+		kymo_debug_close(debug);
+	if (module)
+		kymo_module_close(module);
+	return error;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+struct kymo_error *cli_spec_find_names(struct kymo_spec *spec)
+{
+	struct kymo_error *error = spec->needs_names || spec->wants_names ? find_names(spec) : NULL;
+
+	return !error && spec->has_raw_retval && spec->symbol ? check_returns(spec) : error;
 }

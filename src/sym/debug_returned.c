@@ -198,6 +198,10 @@ enum kymo_returned sym_returned(struct kymo_debug *debug, Dwarf_Die *function, b
 	const struct kymo_ctype *type = sym_type_of(debug, function);
 	struct walk walk = { .debug = debug };
 
+	if (type->kind == KYMO_CTYPE_ARRAY || type->kind == KYMO_CTYPE_OTHER)
+		return KYMO_RETURNED_UNKNOWN;
+	if (!is_aggregate(type) && type->size > 8)
+		return KYMO_RETURNED_UNKNOWN;
 	if (!is_aggregate(type))
 		return type->kind == KYMO_CTYPE_FLOAT ? KYMO_RETURNED_VECTOR : KYMO_RETURNED_INTEGER;
 	if (!is_c_like)

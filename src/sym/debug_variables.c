@@ -161,9 +161,15 @@ struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vad
 {
 	struct sym_scopes scopes;
 	const struct kymo_ctype *type;
+	Dwarf_Die die;
 
 	if (!sym_scopes_find(debug, vaddr, &scopes))
 		return no_function(debug, vaddr);
+	if (sym_die_reference(&scopes.dies[0], DW_AT_type, &die) && dwarf_tag(&die) == DW_TAG_unspecified_type) {
+		*returned_ret = KYMO_RETURNED_INTEGER; /* assemblers describe functions so */
+		*ret = NULL;
+		return sym_debug_end(debug);
+	}
 	type = sym_type_of(debug, &scopes.dies[0]);
 	*returned_ret = sym_returned(debug, &scopes.dies[0], sym_unit_is_c_like(scopes.unit));
 	*ret = type->kind == KYMO_CTYPE_VOID ? NULL : type;

@@ -58,7 +58,8 @@ enum kymo_returned {
 	KYMO_RETURNED_UNKNOWN, /* several registers, or it is not certain */
 };
 
-/* The type of what the function at `vaddr` (its entry) returns, and what returns it; NULL: nothing. */
+/* The type of what the function at `vaddr` (its entry) returns, and what returns it; NULL: nothing, or the type is left
+ * open. */
 struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret,
 					  enum kymo_returned *returned_ret);
 

@@ -91,6 +91,7 @@ static struct kymo_error *read_variable(struct kymo_spec_reader *reader)
 {
 	if (kymo_spec_piece_is(reader->fetch, "$retval")) {
 		reader->out.kind = KYMO_FETCH_RETVAL;
+		reader->spec->has_raw_retval = true;
 		if (reader->spec->is_return)
 			return NULL;
 		return kymo_error_at(reader->text, reader->fetch.start,

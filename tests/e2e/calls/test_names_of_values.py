@@ -309,6 +309,29 @@ def test_a_return_value_that_is_no_integer_is_not_taken_from_the_register_of_int
     check_equal(lines('no:pair%return'), 3 * ['b=-1'], 'a member')
 
 
+@timeout(120)
+def test_a_register_of_integers_is_not_taken_for_what_it_does_not_have(tmp):
+    (tmp / 'no.c').write_text(NO_INTEGERS)
+    run(program('gcc'), '-O1', '-g', '-w', '-o', 'no', 'no.c', seconds=60).ok()
+    sentence = "'{}' returns a '{}', which the register of integers does not have; {}"
+    for spec, words in (('real $retval', ('real', 'double', 'write ($retval)')), ('real x=$retval:s32', ('real', 'double', 'write ($retval)')),
+                        ('extended $retval', ('extended', 'long double', 'write %ax for that register')), ('complex $retval', ('complex', 'complex double', 'write %ax for that register')),
+                        ('two +0($retval)', ('two', 'struct two', 'write %ax for that register')), ('wide $retval', ('wide', '__int128', 'write %ax for that register')),
+                        ('rea[l] ($retval)', ('real', 'double', 'write ($retval)')), ('rea* /retval > 0/', ('real', 'double', 'write ($retval)')),
+                        ('[ir]*[rl] (retval)', ('real', 'double', 'name it alone, and write ($retval)'))):
+        result = record('-r', f'./no:{spec}', '--', './no')
+        check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence.format(*words)}'), f'sentence about {spec}')
+    result = record('--sum', './no:rea* retval', '--', './no')
+    check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence.format("real", "double", "write ($retval)")}'), 'an aggregation')
+    record('-r', './no:inte* retval', '-r', 'r:pair ./no:pair $retval:s32', '-r', './no:real %ax', '-r', './no:noth* $retval', '--', './no').ok()
+    check_equal(lines('no:integer%return'), ['retval=1', 'retval=2', 'retval=3'], 'integers of a glob')
+    check_equal(lines('pair'), ['arg1=1', 'arg1=2', 'arg1=3'], 'half a structure')
+    (tmp / 'stub.s').write_text('.globl main\n.type main, @function\nmain: mov $7, %eax\nnopl 0x100(%rax)\nret\n.fill 16, 1, 0x90\n.size main, . - main\n.section .note.GNU-stack, "", @progbits\n')
+    run(program('gcc'), '-Wa,--gdwarf-5', '-no-pie', '-o', 'stub', 'stub.s', seconds=60).ok()
+    record('-r', './stub:main $retval:u32 retval', '--', './stub').ended(7)
+    check_equal(lines('stub:main%return'), ['arg1=7 retval=7'], 'a function of an assembler, whose type is left open')
+
+
 CLASSES = r'''
 #define NOT_INLINE __attribute__((noinline, noipa))
 template<typename T> struct holder { T x; holder(T x) : x(x) {} holder(const holder &other) : x(other.x) {} };
