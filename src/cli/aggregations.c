@@ -310,6 +310,23 @@ static struct kymo_error *take_words(struct reader *reader)
 	return error;
 }
 
+/* A value of an aggregation has its words; arguments of the probe come before these. */
+static struct kymo_error *refuse_type(const struct reader *reader, const struct kymo_spec *spec, size_t argument)
+{
+	const size_t first = spec->n_args - spec->n_values;
+	const struct kymo_spec_value *value = argument < first ? NULL : &spec->values[argument - first];
+
+	if (value)
+		return kymo_error_at(value->text, value->text + value->start,
+				     "aggregations are of integers, and '%.*s' is a text, bytes or a floating-point "
+				     "number",
+				     (int)(value->end - value->start), value->text + value->start);
+	return kymo_error_at(reader->text, reader->text,
+			     "aggregations are of integers, and '%s' of '%s' is a text, bytes or a floating-point "
+			     "number",
+			     spec->args[argument].name, spec->text);
+}
+
 /* Then types are known. Hits are read out of records in which each value has its place: all are integers. */
 static struct kymo_error *find_names(const struct reader *reader, struct kymo_spec *spec)
 {
@@ -317,10 +334,7 @@ static struct kymo_error *find_names(const struct reader *reader, struct kymo_sp
 
 	for (size_t i = 0; i < spec->n_args && !error; i++)
 		if (!kymo_type_is_integer(spec->args[i].fetch.type))
-			error = kymo_error_at(reader->text, reader->text,
-					      "aggregations are of integers, and '%s' of '%s' is a text, bytes or a "
-					      "floating-point number",
-					      spec->args[i].name, spec->text);
+			error = refuse_type(reader, spec, i);
 	return error;
 }
 

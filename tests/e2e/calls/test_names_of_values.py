@@ -387,6 +387,18 @@ def test_a_floating_point_number_is_not_computed_with(tmp):
         check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence}'), f'sentence about {spec}')
 
 
+def test_values_of_aggregations_that_are_no_integers_are_named_as_they_are_written(tmp):
+    (tmp / 'floats.c').write_text(FLOATS)
+    run(program('gcc'), '-g', '-w', '-o', 'floats', 'floats.c', seconds=60).ok()
+    what = 'is a text, bytes or a floating-point number'
+    for words, sentence in ((('--count', './floats:mix by n, str(t)'), f"column 20: aggregations are of integers, and 'str(t)' {what}"),
+                            (('--sum', './floats:mix t->x by n'), f"column 14: aggregations are of integers, and 't->x' {what}"),
+                            (('--hist', './floats:half retval'), f"column 15: aggregations are of integers, and 'retval' {what}"),
+                            (('-p', './floats:mix d', '--count', 'by n'), f"column 1: aggregations are of integers, and 'd' of './floats:mix d' {what}")):
+        result = record(*words, '--', './floats')
+        check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence}'), f'sentence about {words}')
+
+
 def test_arrays_and_characters_of_programs_as_they_are_installed():
     """The kernel's grammar needs no debug information."""
     record('-p', 'libc:write n=$arg3:s64 text=+0(%si):char[8] codes=+0(%si):u8[4] wide=+0(%si):u16[2] first=+0(%si):char whole=+0(%si):string', '--', program('bash'), '-c',
