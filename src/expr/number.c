@@ -74,6 +74,13 @@ static struct kymo_error *read_number(const struct expr_tree *tree, const char *
 	suffix = digits;
 	if (!read_digits(&suffix, end, base, &value))
 		return kymo_error_at(tree->source.text, at, "the number does not fit in 64 bits");
+	if (base != 16 && suffix < end && *suffix == '.' && (suffix + 1 == end || suffix[1] != '.')) {
+		while (suffix < end && (*suffix == '.' || expr_is_letter(*suffix) || expr_is_digit(*suffix)))
+			suffix++;
+		return kymo_error_at(tree->source.text, at,
+				     "'%.*s' is a floating-point number: these are recorded, but not computed with",
+				     (int)(suffix - at), at);
+	}
 	while (suffix + n < end && (expr_is_letter(suffix[n]) || expr_is_digit(suffix[n])))
 		n++;
 	if (suffix == digits)
