@@ -32,7 +32,8 @@ struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, boo
 	size_t used = strlen(state->reasons);
 
 	if (exact)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at %s of %s: %s", place, path, reason);
+		return kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at %s%s of %s: %s", place,
+					 offline->specs[spec].is_return ? "%return" : "", path, reason);
 	if (state->n_refused++ < REASONS_SHOWN)
 		snprintf(state->reasons + used, sizeof(state->reasons) - used, "%s%s: %s", used ? "; " : "", place,
 			 reason);

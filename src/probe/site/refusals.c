@@ -42,7 +42,8 @@ struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, 
 	if (!exact || probes->attempt.is_lenient) {
 		refused->now.n++;
 		add_reason(refused, place, reason);
-	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s of %s: %s", place,
+	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s%s of %s: %s", place,
+					     probes->specs[spec].is_return ? "%return" : "",
 					     probes->modules.items[module].path, reason) < 0) {
 		refused->why = NULL;
 		return &kymo_error_no_memory;

@@ -155,7 +155,7 @@ def test_a_process_is_recorded_both_ways_and_counts_and_arguments_are_those_of_t
         remains.check_nothing_left(process.pid, before)
     told = result.warnings()
     check_equal([line.endswith(INSTEAD) for line in told], [True] * 3, 'warnings')
-    for line, place in zip(told, ('awkward', 'paired', 'behind')):
+    for line, place in zip(told, ('awkward', 'paired%return', 'behind')):
         check(f'no probe can be put at {place} of ' in line, 'what is refused, in the order of the words', result)
     check_same(values('mixed'), values('alone'), 'events')
     check_halves([3, 4], 'mixed')
@@ -391,7 +391,7 @@ def test_of_another_program_in_the_process_no_more_is_recorded_than_the_warning_
 
 def test_one_place_that_the_kernel_must_not_have_refuses_all():
     build()
-    result = record('--no-follow', *TAKEN, *REFUSED, '-r', './mix:awkward', '--', './mix', CALLS).refused('no probe can be put at awkward ')
+    result = record('--no-follow', *TAKEN, *REFUSED, '-r', './mix:awkward', '--', './mix', CALLS).refused('no probe can be put at awkward%return ')
     check('kernel' not in result.err and not result.out, 'no hint, no run', result)
     record('--no-follow', *TAKEN, '-p', './mix:reader+0x7', '--', './mix', CALLS).refused('no probe can be put at reader.* is read as data')
     record('--no-follow', '--backend', 'inproc', *TAKEN, *REFUSED, '--', './mix', CALLS).refused('no probe can be put at awkward ')
