@@ -113,6 +113,10 @@ static struct kymo_error *read_variable(struct kymo_spec_reader *reader)
 		reader->out.kind = KYMO_FETCH_STACK;
 		return read_index(reader, reader->fetch.start + 6, 0, KYMO_FETCH_STACK_MAX, "words of the stack");
 	}
+	if (kymo_spec_piece_starts(reader->fetch, "$retval."))
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "a member of what the function returns is an expression: write ($retval)%.*s",
+				     (int)kymo_spec_piece_size(reader->fetch) - 7, reader->fetch.start + 7);
 	return kymo_error_at(reader->text, reader->fetch.start,
 			     "no '%.*s'; write $arg1, $stack (the pointer) or $stack0 (the word)",
 			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);

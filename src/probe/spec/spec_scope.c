@@ -174,7 +174,10 @@ static struct kymo_error *need_register(const struct query *query, const struct 
 					enum kymo_returned returned)
 {
 	if (returned == KYMO_RETURNED_MEMORY)
-		return refuse(query, "the function returns a whole '%s'; %%ax has its address", type->name);
+		return refuse(query,
+			      "the function returns a '%s' in memory; %%ax has its address, so write a member as in "
+			      "((%s *)%%ax)->x",
+			      type->name, type->name);
 	if (type->size > 8)
 		return refuse(query,
 			      "the function returns a '%s' of more than 8 bytes, which one register does not have",

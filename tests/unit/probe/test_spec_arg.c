@@ -84,6 +84,10 @@ static void return_values_are_for_returns_and_arguments_for_entries(void **state
 		"column 15: $retval is known at a function's return only; write -r or %return\n"
 		"  libc:malloc:* $retval\n"
 		"                ^");
+	refused("r libc:malloc n=$retval.a",
+		"column 17: a member of what the function returns is an expression: write ($retval).a\n"
+		"  r libc:malloc n=$retval.a\n"
+		"                  ^");
 	refused("r libc:malloc n=$arg1",
 		"column 17: arguments are gone at the return; record them at the entry with -p\n"
 		"  r libc:malloc n=$arg1\n"
