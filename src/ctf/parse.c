@@ -295,8 +295,9 @@ static bool join_bytes(struct parser *p, struct kymo_ctf_event *event)
 	size_t n = strlen(bytes->name);
 	kymo_cleanup_free char *name = NULL;
 
-	if (event->n_fields < 2 || !kymo_type_is_integer(bytes->type) || length->type != KYMO_TYPE_U16 ||
-	    strncmp(length->name, bytes->name, n) || strcmp(length->name + n, "_length"))
+	if (event->n_fields < 2 || !(kymo_type_is_integer(bytes->type) || kymo_type_is_real(bytes->type)) ||
+	    length->type != KYMO_TYPE_U16 || strncmp(length->name, bytes->name, n) ||
+	    strcmp(length->name + n, "_length"))
 		return fail_expected(p, ";", 1);
 	if (!expect(p, "[") || !take_name(p, 1, &name))
 		return false;

@@ -57,19 +57,25 @@ static inline uint64_t kymo_ctf_element(const void *elements, enum kymo_type typ
 	return kymo_type_is_signed(type) ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
 }
 
-/* Value `i`, which is a floating-point number. */
-static inline double kymo_ctf_double(const struct kymo_ctf_record *record, uint32_t i)
+/* A value or element of the type, which is that of floating-point numbers. */
+static inline double kymo_ctf_real(uint64_t bits, enum kymo_type type)
 {
 	double value;
 	float single;
 
-	if (record->event->fields[i].type == KYMO_TYPE_F32) {
-		memcpy(&single, &record->values[i], sizeof(single));
+	if (type == KYMO_TYPE_F32) {
+		memcpy(&single, &bits, sizeof(single));
 		return (double)single;
 	}
 
-	memcpy(&value, &record->values[i], sizeof(value));
+	memcpy(&value, &bits, sizeof(value));
 	return value;
+}
+
+/* Value `i`, which is a floating-point number. */
+static inline double kymo_ctf_double(const struct kymo_ctf_record *record, uint32_t i)
+{
+	return kymo_ctf_real(record->values[i], record->event->fields[i].type);
 }
 
 /* A span of time in which records were lost. */

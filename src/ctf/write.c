@@ -234,12 +234,16 @@ static void write_event(FILE *out, const struct kymo_ctf_event *event)
 	fputs("\t};\n};\n", out);
 }
 
+/* Also as elements. */
 static bool has_fields_of(const struct kymo_ctf_trace *trace, enum kymo_type type)
 {
 	for (size_t i = 0; i < trace->n_events; i++)
-		for (uint32_t j = 0; j < trace->events[i].n_fields; j++)
-			if (trace->events[i].fields[j].type == type)
+		for (uint32_t j = 0; j < trace->events[i].n_fields; j++) {
+			const struct kymo_ctf_field *field = &trace->events[i].fields[j];
+
+			if (field->type == type || (field->array_of && kymo_element_type(field->array_of) == type))
 				return true;
+		}
 	return false;
 }
 

@@ -35,6 +35,16 @@ static void write_integer(FILE *out, enum kymo_type type, uint64_t value)
 	fprintf(out, kymo_type_is_signed(type) ? "%" PRId64 : "%" PRIu64, value);
 }
 
+static void write_real(FILE *out, enum kymo_type type, double value)
+{
+	char number[TEXT_NUMBER];
+
+	if (isfinite(value))
+		fputs(kymo_text_real(number, type, value), out);
+	else
+		fputs("null", out);
+}
+
 /* [1, 2, 3], or a string: text up to its first NUL. */
 static void write_array(FILE *out, const struct kymo_ctf_field *field, const void *bytes, size_t size)
 {
@@ -49,19 +59,12 @@ static void write_array(FILE *out, const struct kymo_ctf_field *field, const voi
 	putc('[', out);
 	for (size_t i = 0; i < size / kymo_type_size(type); i++) {
 		fputs(i ? ", " : "", out);
-		write_integer(out, type, kymo_ctf_element(bytes, type, i));
+		if (kymo_type_is_real(type))
+			write_real(out, type, kymo_ctf_real(kymo_ctf_element(bytes, type, i), type));
+		else
+			write_integer(out, type, kymo_ctf_element(bytes, type, i));
 	}
 	putc(']', out);
-}
-
-static void write_real(FILE *out, enum kymo_type type, double value)
-{
-	char number[TEXT_NUMBER];
-
-	if (isfinite(value))
-		fputs(kymo_text_real(number, type, value), out);
-	else
-		fputs("null", out);
 }
 
 static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_t i)

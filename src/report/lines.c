@@ -162,6 +162,7 @@ static void write_array(const struct page *page, const struct kymo_ctf_record *r
 {
 	const struct kymo_ctf_field *field = &record->event->fields[i];
 	const enum kymo_type type = kymo_element_type(field->array_of);
+	char number[TEXT_NUMBER];
 	const void *bytes;
 	size_t size;
 
@@ -174,7 +175,9 @@ static void write_array(const struct page *page, const struct kymo_ctf_record *r
 			const uint64_t value = kymo_ctf_element(bytes, type, k);
 
 			fputs(k ? ", " : "", page->out);
-			if (!kymo_naming_write(page->out, field->naming, value, page->unicode))
+			if (kymo_type_is_real(type))
+				fputs(kymo_text_real(number, type, kymo_ctf_real(value, type)), page->out);
+			else if (!kymo_naming_write(page->out, field->naming, value, page->unicode))
 				write_number(page->out, value, type);
 		}
 		putc('}', page->out);

@@ -36,7 +36,7 @@ static inline unsigned int kymo_type_size(enum kymo_type type)
 }
 
 /*
- * What BYTES are an array of: 0 for nothing but bytes, or KYMO_ARRAY_OF() an integer type. Of an array the u16 before
+ * What BYTES are an array of: 0 for nothing but bytes, or KYMO_ARRAY_OF() a type of numbers. Of an array the u16 before
  * them is the number of elements.
  */
 #define KYMO_ARRAY_OF(type) ((uint8_t)((type) + 1))

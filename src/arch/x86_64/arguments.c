@@ -71,7 +71,8 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 	if (f.kind == KYMO_FETCH_COPY)
 		return f.type == KYMO_TYPE_BYTES && f.limit && f.limit <= KYMO_FETCH_COPY_MAX;
 	if (f.kind == KYMO_FETCH_FORM && kymo_fetch_is_of_memory(&f))
-		return f.form && f.limit <= KYMO_FETCH_LIMIT_MAX && f.array_of <= KYMO_N_TYPES &&
+		return f.form && f.limit <= KYMO_FETCH_LIMIT_MAX &&
+		       (f.array_of <= KYMO_N_TYPES || kymo_type_is_real(kymo_element_type(f.array_of))) &&
 		       kymo_form_check(f.form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX);
 	if ((unsigned int)f.type >= KYMO_N_TYPES && !kymo_type_is_real(f.type))
 		return false;

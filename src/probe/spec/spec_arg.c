@@ -233,7 +233,8 @@ static struct kymo_error *choose_elements(struct kymo_spec_reader *reader, struc
 	if (type.is_string || !kymo_expr_element_type(type, &of))
 		return NULL;
 	class = kymo_expr_class_of(of);
-	if (class != KYMO_EXPR_INTEGER && class != KYMO_EXPR_POINTER)
+	if (class != KYMO_EXPR_INTEGER && class != KYMO_EXPR_POINTER &&
+	    (class != KYMO_EXPR_FLOAT || (of.of->size != 4 && of.of->size != 8)))
 		return NULL;
 	if (is_plain_byte(of))
 		return NULL;

@@ -191,6 +191,30 @@ def test_floating_point_numbers_are_those_of_the_program(tmp):
         check('f = 0, ' in first and 'x = -0.1, ' in first, 'by babeltrace2', first)
 
 
+ARRAYS = r'''
+struct thing { double d[2]; float f[2][2]; };
+__attribute__((noinline, noipa)) int take(struct thing *t, double *p, int i) { return i; }
+int main(void)
+{
+	struct thing t = { { 1.5, -1e300 }, { { 0.1f, 2 }, { -0.0f, 1 / 0.0f } } };
+	for (int i = 0; i < 2; i++)
+		take(&t, t.d, i);
+}
+'''
+
+
+@timeout(120)
+def test_arrays_of_floating_point_numbers_are_shown_as_such(tmp):
+    (tmp / 'arrays.c').write_text(ARRAYS)
+    run(program('gcc'), '-O1', '-g', '-w', '-o', 'arrays', 'arrays.c', seconds=60).ok()
+    record('-p', './arrays:take t->d t->f piece=p[1..1]', '--', './arrays').ok()
+    check_equal(lines('arrays:take'), 2 * ['d={1.5, -1e+300} f={0.1, 2, -0, inf} piece={-1e+300}'], 'events')
+    rows = [json.loads(line)['args'] for line in kymo('report', '--events', '--json').ok().out.splitlines()]
+    check_equal(rows, 2 * [{'d': [1.5, -1e300], 'f': [0.1, 2, -0.0, None], 'piece': [-1e300]}], 'JSON')
+    check('d = [ [0] = 1.5, [1] = -1e+300 ]' in events()[0].line, 'by babeltrace2', events()[0].line)
+    kymo('report').ok()
+
+
 OLD_STYLE = '''
 __attribute__((noinline, noipa)) float old(x, n, y) float x; int n; double y;
 {
