@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "cli/output.h"
 #include "cli/scope.h"
 #include "sym/demangle.h"
 
@@ -62,14 +63,27 @@ static struct kymo_error *refuse_return(const struct kymo_symbol *function, cons
 				 type->name, instead);
 }
 
-/* All `n` return what the register of integers has, as far as that is known. */
-static struct kymo_error *check_functions(struct kymo_debug *debug, const struct kymo_symbol *const *functions,
-					  size_t n)
+/* Of several functions the others are recorded all the same. */
+static void warn_of_returns(const char *text, size_t n_others, size_t n, struct kymo_error *first)
 {
-	bool is_alone = true;
+	if (n_others)
+		cli_warn("of %zu functions of '%s', $retval is not what %zu return%s (first: %s)", n, text, n_others,
+			 n_others == 1 ? "s" : "", first->message);
+	kymo_error_destroy(first);
+}
+
+/* All `n` return what the register of integers has, as far as that is known. Of several, the user is warned of
+ * those that do not, unless something is computed with it. */
+static struct kymo_error *check_functions(const struct kymo_spec *spec, struct kymo_debug *debug,
+					  const struct kymo_symbol *const *functions, size_t n)
+{
+	struct kymo_error *first = NULL;
+	size_t n_others = 0;
+	bool is_alone = true, warns;
 
 	for (size_t i = 1; i < n; i++)
 		is_alone &= functions[i]->vaddr == functions[0]->vaddr;
+	warns = !is_alone && !spec->computes_raw_retval;
 	for (size_t i = 0; i < n; i++) {
 		const struct kymo_ctype *type = NULL;
 		enum kymo_returned returned;
@@ -77,10 +91,17 @@ static struct kymo_error *check_functions(struct kymo_debug *debug, const struct
 
 		if (!error && type && returned != KYMO_RETURNED_INTEGER)
 			error = refuse_return(functions[i], type, returned, is_alone);
-		if (error && (error->code == KYMO_ERROR_USAGE || error->code == KYMO_ERROR_NO_MEMORY))
+		if (error && (error->code == KYMO_ERROR_NO_MEMORY || (error->code == KYMO_ERROR_USAGE && !warns))) {
+			kymo_error_destroy(first);
 			return error;
-		kymo_error_destroy(error);
+		}
+		n_others += error && error->code == KYMO_ERROR_USAGE;
+		if (!first && error && error->code == KYMO_ERROR_USAGE)
+			first = error;
+		else
+			kymo_error_destroy(error);
 	}
+	warn_of_returns(spec->symbol, n_others, n, first);
 	return NULL;
 }
 
@@ -104,7 +125,7 @@ static struct kymo_error *check_returns(const struct kymo_spec *spec)
 		error = NULL;
 	}
 	if (!error && debug)
-		error = check_functions(debug, found, n);
+		error = check_functions(spec, debug, found, n);
 	if (debug)
 		kymo_debug_close(debug);
 	if (module)

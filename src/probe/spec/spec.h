@@ -73,6 +73,7 @@ struct kymo_spec {
 	bool needs_names;          /* it has names of the source, and kymo_spec_name() was not called */
 	bool wants_names;          /* the same would tell its types better, but is not needed */
 	bool has_raw_retval;       /* it takes the register of integers for what its functions return */
+	bool computes_raw_retval;  /* … in an expression */
 	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
 	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
 	enum kymo_spec_sampling sampling;

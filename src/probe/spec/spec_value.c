@@ -104,6 +104,7 @@ static struct kymo_error *find_retval(const struct name *name)
 				     (int)name->size, name->start);
 	spec->wants_names |= !spec->scope && kymo_spec_has_scope(spec);
 	spec->has_raw_retval |= !spec->scope;
+	spec->computes_raw_retval |= !spec->scope;
 	if (spec->scope) {
 		struct kymo_error *error =
 			kymo_scope_return_type(spec->scope, name->text, name->start, name->size, &type, &is_vector);

@@ -347,6 +347,8 @@ def test_a_register_of_integers_is_not_taken_for_what_it_does_not_have(tmp):
                         ('[ir]*[rl] (retval)', ('real', 'double', 'name it alone, and write ($retval)'))):
         result = record('-r', f'./no:{spec}', '--', './no')
         check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence.format(*words)}'), f'sentence about {spec}')
+    result = record('-r', './no:[ir]*[rl] $retval', '--', './no').ok()
+    check_matches(result.err, "^kymo: warning: of 2 functions of '\\[ir\\]\\*\\[rl\\]', \\$retval is not what 1 returns \\(first: 'real' returns a 'double', ", 'a warning about a pattern')
     result = record('--sum', './no:rea* retval', '--', './no')
     check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence.format("real", "double", "write ($retval)")}'), 'an aggregation')
     record('-r', './no:inte* retval', '-r', 'r:pair ./no:pair $retval:s32', '-r', './no:real %ax', '-r', './no:noth* $retval', '--', './no').ok()
