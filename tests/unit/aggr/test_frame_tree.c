@@ -24,7 +24,7 @@ static const char *function_of(const struct kymo_frame_tree *tree, uint32_t numb
 
 static void test_each_frame_is_there_once(void **state)
 {
-	struct kymo_frame_tree tree = { .index = NULL };
+	struct kymo_frame_tree tree = { 0 };
 	const uint32_t outer = add(&tree, 0, "main", 1), inner = add(&tree, outer, "f", 2);
 
 	assert_int_equal(add(&tree, 0, "main", 1), outer);
@@ -40,7 +40,7 @@ static void test_each_frame_is_there_once(void **state)
 
 static void test_frames_without_a_name_go_and_callers_stay(void **state)
 {
-	struct kymo_frame_tree tree = { .index = NULL };
+	struct kymo_frame_tree tree = { 0 };
 	uint32_t numbers[5] = { 0 };
 	const uint32_t gone = add(&tree, 0, "gone", 1), outer = add(&tree, 0, "main", 1),
 		       leaf = add(&tree, gone, "leaf", 1), f = add(&tree, outer, "f", 2), g = add(&tree, f, "g", 3);
@@ -62,7 +62,7 @@ static void test_frames_without_a_name_go_and_callers_stay(void **state)
 
 static void test_all_frames_may_go(void **state)
 {
-	struct kymo_frame_tree tree = { .index = NULL };
+	struct kymo_frame_tree tree = { 0 };
 	uint32_t numbers[1] = { 0 };
 
 	add(&tree, 0, "main", 1);
@@ -75,7 +75,7 @@ static void test_all_frames_may_go(void **state)
 /* A frame whose name has no room gets no number: it would be shown without one. */
 static void test_a_name_without_room_is_told(void **state)
 {
-	struct kymo_frame_tree tree = { .index = NULL };
+	struct kymo_frame_tree tree = { 0 };
 	uint32_t text;
 	char name[16];
 

@@ -40,7 +40,7 @@ static void check_name(const struct kymo_frame_tree *rows, uint64_t number, cons
 
 static void frames_have_names(void **state)
 {
-	struct kymo_frame_tree rows = { .index = NULL };
+	struct kymo_frame_tree rows = { 0 };
 
 	take(&rows, 1, 0, 0, "/usr/bin/app", "main");
 	take(&rows, 2, 1, 0, "/usr/bin/app", "_ZN3box3putIiEEvPT_");
@@ -64,7 +64,7 @@ static void frames_have_names(void **state)
 /* Loops, gaps and depths without end are no frames, or frames without a caller. */
 static void hostile_frames_end(void **state)
 {
-	struct kymo_frame_tree rows = { .index = NULL };
+	struct kymo_frame_tree rows = { 0 };
 
 	take(&rows, 7, 0, 0, "", "gap");
 	take(&rows, UINT32_MAX, 0, 0, "", "gap");
