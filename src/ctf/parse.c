@@ -288,6 +288,12 @@ static bool parse_site(struct parser *p, struct kymo_ctf_event *event)
 	return err ? fail_at(p, line, "the event's uri is malformed") : expect(p, ";");
 }
 
+/* Whether arrays have elements of that type. */
+static bool is_of_arrays(enum kymo_type type)
+{
+	return kymo_type_is_integer(type) || kymo_type_is_real(type);
+}
+
 /* `TYPE _NAME` was the beginning of bytes or an array, if their length stands right before: both are one field. */
 static bool join_bytes(struct parser *p, struct kymo_ctf_event *event)
 {
@@ -295,9 +301,8 @@ static bool join_bytes(struct parser *p, struct kymo_ctf_event *event)
 	size_t n = strlen(bytes->name);
 	kymo_cleanup_free char *name = NULL;
 
-	if (event->n_fields < 2 || !(kymo_type_is_integer(bytes->type) || kymo_type_is_real(bytes->type)) ||
-	    length->type != KYMO_TYPE_U16 || strncmp(length->name, bytes->name, n) ||
-	    strcmp(length->name + n, "_length"))
+	if (event->n_fields < 2 || !is_of_arrays(bytes->type) || length->type != KYMO_TYPE_U16 ||
+	    strncmp(length->name, bytes->name, n) || strcmp(length->name + n, "_length"))
 		return fail_expected(p, ";", 1);
 	if (!expect(p, "[") || !take_name(p, 1, &name))
 		return false;
@@ -403,8 +408,7 @@ static bool parse_declaration(struct parser *p, const struct kymo_ctf_event *eve
 	if (!parse_type(p, field, &type))
 		return false;
 	if (event->n_fields >= KYMO_EVENT_MAX_ARGS &&
-	    (event->n_fields == MAX_FIELDS || !kymo_type_is_integer((enum kymo_type)type) ||
-	     before->type != KYMO_TYPE_U16))
+	    (event->n_fields == MAX_FIELDS || !is_of_arrays((enum kymo_type)type) || before->type != KYMO_TYPE_U16))
 		return fail_at(p, p->now.line, "an event has more than %d fields", KYMO_EVENT_MAX_ARGS);
 	if (!advance(p))
 		return false;

@@ -567,7 +567,8 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		keep_first(&error, write_kept(&recording));
 	stacks_tell(&recording);
 	if (recording.has_output) {
-		keep_first(&error, kymo_ctf_trace_set_env(&recording.output.trace, KYMO_ENV_STATE, KYMO_STATE_ENDED));
+		if (!error)
+			error = kymo_ctf_trace_set_env(&recording.output.trace, KYMO_ENV_STATE, KYMO_STATE_ENDED);
 		keep_first(&error, recording_write_metadata(&recording));
 	}
 	recording.result.bytes = recording.output.bytes;

@@ -8,6 +8,7 @@ const char *kymo_unended(const struct kymo_ctf_trace *trace)
 
 	if (!state || strcmp(state, KYMO_STATE_RECORDING) != 0)
 		return NULL;
-	return "the recorder has not ended this recording: it was killed, or still records; what it had not written is "
+	return "the recorder has not ended this recording: it was killed, has failed, or still records; what it had "
+	       "not written is "
 	       "missing after the last event";
 }

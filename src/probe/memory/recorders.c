@@ -55,8 +55,18 @@ static bool is_as_it_says(const struct kymo_remains *remains)
 	       info.state != 'Z' && may_be_recorder((pid_t)header->recorder_pid, remains->inode);
 }
 
-/* The kymo that has the memory and may write it, whatever its number is where it runs. */
-static pid_t find_by_memory(uint64_t inode)
+/* Whether it is the process that the header names: its number in its own PID namespace, and when it began, which any
+ * user may read of any process. So no other one is waited for, whatever it does to those that look at its memory. */
+static bool is_named(const struct kymo_wire_header *header, pid_t pid)
+{
+	struct kymo_process_info info;
+
+	return kymo_process_peek(pid, &info) && info.start_time == header->recorder_start &&
+	       info.inner_pid == (pid_t)header->recorder_pid && info.state != 'Z';
+}
+
+/* The kymo that has the memory and may write it, in a PID namespace below ours. */
+static pid_t find_below(const struct kymo_remains *remains)
 {
 	kymo_cleanup_closedir DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -65,8 +75,8 @@ static pid_t find_by_memory(uint64_t inode)
 		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		bool unknown;
 
-		if (pid > 0 && pid != getpid() && kymo_is_kymo(pid, NULL) &&
-		    has_mapped(pid, inode, is_recorders_map, &unknown))
+		if (pid > 0 && pid != getpid() && is_named(&remains->header, pid) &&
+		    (has_mapped(pid, remains->inode, is_recorders_map, &unknown) || unknown))
 			return pid;
 	}
 	return 0;
@@ -94,9 +104,11 @@ pid_t kymo_remains_recorder(const struct kymo_remains *remains, pid_t pid)
 
 	if (!header->recorder_pid)
 		return 0;
-	recorder = is_as_it_says(remains) ? (pid_t)header->recorder_pid : find_by_memory(remains->inode);
-	if (!recorder)
-		return header->recorder_pidns && !kymo_sees_pidns(header->recorder_pidns) ? KYMO_RECORDER_ELSEWHERE : 0;
+	recorder = is_as_it_says(remains) ? (pid_t)header->recorder_pid : find_below(remains);
+	if (!recorder) /* a forked child that is not recorded has no data */
+		return remains->data && header->recorder_pidns && !kymo_sees_pidns(header->recorder_pidns)
+			       ? KYMO_RECORDER_ELSEWHERE
+			       : 0;
 	return is_target(header, recorder, pid) || is_adopted(remains, recorder) ? recorder : 0;
 }
 

@@ -453,3 +453,14 @@ def test_words_are_refused_where_they_are_wrong(tmp):
         result = record('-p', spec, '--', './things')
         check_equal(result.status, 2, f'status of {spec}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')
+
+
+@timeout(120)
+def test_an_array_of_floats_may_be_the_last_of_eight_arguments(tmp):
+    (tmp / 'eight.c').write_text('float pair[2] = { 0.5f, 1.5f };\n__attribute__((noipa)) void f(int a) { }\nint main(void) { f(7); return 0; }\n')
+    run(program('gcc'), '-O1', '-g', '-o', 'eight', 'eight.c', seconds=60).ok()
+    numbers = ' '.join(f'n{i}=a' for i in range(7))
+    for words in (f'{numbers} pair', f'pair {numbers}'):
+        record('-p', f'./eight:f {words}', '--', './eight').ok()
+        check_equal(len(lines('eight:f')), 1, f'records of {words}')
+        check_matches(lines('eight:f')[0], r'\{ ?0\.5, 1\.5 ?\}|\[0\.5, 1\.5\]', f'the array among {words}')

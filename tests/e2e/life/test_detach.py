@@ -124,7 +124,7 @@ def test_the_next_recording_cleans_up_after_a_dead_recorder():
     process.end(input='\n').ok()
 
 
-NO_END = 'the recorder has not ended this recording: it was killed, or still records; what it had not written is missing after the last event'
+NO_END = 'the recorder has not ended this recording: it was killed, has failed, or still records; what it had not written is missing after the last event'
 
 
 def test_what_a_dead_recorder_had_written_can_be_read():

@@ -1,5 +1,6 @@
 """Which process records another one: numbers of processes, PID namespaces and files that lie do not decide that."""
 import os
+import re
 import shutil
 import signal
 import sys
@@ -91,7 +92,7 @@ def test_a_child_with_the_number_of_the_dead_recorder_is_recorded(tmp):
 def test_a_recorder_outside_of_the_pid_namespace_is_not_taken_for_gone(tmp):
     """A container is recorded from its host, and kymo runs in the container, too. The target is process 2 there."""
     need_root()
-    code = 'import os\nwhile True:\n    os.getppid()\n'
+    code = 'import os, signal, time\nsignal.signal(signal.SIGUSR1, lambda *_: os.fork() or time.sleep(1000))\nwhile True:\n    os.getppid()\n'
     inside = start(program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c',
                    '"$0" -c "$1" & echo ready; while read -r line; do eval "$line" > said 2>&1; echo "status $?" >> said; mv said answer; done',
                    sys.executable, code)
@@ -112,9 +113,35 @@ def test_a_recorder_outside_of_the_pid_namespace_is_not_taken_for_gone(tmp):
                 'status 1\n', 'the answer to detach')
     check_matches(say('record -q -o inner -p libc:getpid --for 0.2 --pid 2'), '^status 0$', 'of another recording')
     check(processes.changed_text(pid), 'the probe is in')
+    os.kill(pid, signal.SIGUSR1)
+    child = eventually(lambda: next(iter(processes.children(pid)), None), 'it has a child, which is not recorded')
+    number = re.search(r'^NSpid:.*\t(\d+)$', Path(f'/proc/{child}/status').read_text(), re.MULTILINE)[1]
+    check_matches(say(f'detach {number}'), '^status 0$', 'of a detach from the child')
+    check(not processes.changed_text(child), 'the probe is out of the child')
     result = recorder.end(signal.SIGINT).ok()
     check('another program' not in result.err and 'too long' not in result.err, 'no warning', result)
     check(not processes.changed_text(pid), 'the probe is out')
+
+
+@timeout(120)
+def test_a_recorder_of_another_user_below_is_not_taken_for_gone(tmp):
+    """Root in a container records a process of another user, and that user asks on the host."""
+    need_root()
+    tmp.chmod(0o755)
+    inside = start(program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c',
+                   '"$0" --reuid=65534 --regid=65534 --clear-groups sleep 1000 & sleep 0.3; "$1" record -q -p libc:nanosleep -p libc:clock_nanosleep -o it --pid $!', program('setpriv'), KYMO)
+
+    def target():
+        return next((pid for shell in processes.children(inside.pid) for pid in processes.children(shell) if 'memfd:kymo' in Path(f'/proc/{pid}/maps').read_text()
+                     and os.readlink(f'/proc/{pid}/exe').endswith('/sleep')), None)
+    pid = eventually(target, 'it is recorded')
+    eventually(lambda: Path('it/metadata').exists(), 'there are metadata')
+    recorder, = processes.children(inside.pid)  # the shell has become it
+    check_matches(kymo('status', pid, user=NOBODY).ok().out, rf'^ *{pid}  sleep: .* by process {recorder}$')
+    kymo('detach', pid, user=NOBODY).refused(f'process {pid} is being recorded by kymo process {recorder}, which cannot be told to stop')
+    check(processes.changed_text(pid), 'the probes are in')
+    os.kill(recorder, signal.SIGINT)
+    inside.end()
 
 
 # ---- files that look like kymo's -------------------------------------------------------------------------------------------
