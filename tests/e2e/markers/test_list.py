@@ -111,7 +111,7 @@ def probes_of_readelf(path):
 def type_of(operand):
     """What kymo calls the type of "-4@%eax". Nothing that it does not record has to have one."""
     match = re.match(r'(-?)(\d+)(f?)@', operand)
-    return {'8': 'f64', '4': 'x32'}[match[2]] if match[3] else f'{"s" if match[1] else "u"}{8 * int(match[2])}'
+    return {'8': 'f64', '4': 'f32'}[match[2]] if match[3] else f'{"s" if match[1] else "u"}{8 * int(match[2])}'
 
 
 def check_as_readelf(path, at_least):
@@ -139,7 +139,7 @@ def test_sdt_probes_of_installed_files_are_those_of_readelf():
 
 
 PROBED = '''\
-sdt     probes:floats   arg1:f64 arg2:x32  (cannot be recorded: its 1st argument WHERE is of no kind that kymo records)
+sdt     probes:floats   arg1:f64 arg2:f32  (cannot be recorded: its 1st argument WHERE is of no kind that kymo records)
 sdt     probes:guarded  arg1:s32
 sdt     probes:places   arg1:s32 arg2:s32 arg3:u64 arg4:s8 arg5:s8 arg6:s64 arg7:s16 arg8:s32
 sdt     probes:plain
