@@ -134,6 +134,11 @@ def test_a_killed_recorder_ends_no_sleep_where_a_thread_is_awake(tmp):
 
 def test_a_thread_that_falls_asleep_before_it_is_stopped_makes_no_calls_where_another_is_awake(tmp):
     """It was running when the recorder looked for a thread to make system calls by, as one is that is on its way back into a sleep."""
+    check(any(falls_asleep_before_it_is_stopped(tmp) for _ in range(4)), 'the delay came between the look and the stop once')
+
+
+def falls_asleep_before_it_is_stopped(tmp):
+    """False where the recorder made other calls than the time before, so that the delay came elsewhere."""
     process = target('blocked', '-m', 6000, '-a', 5000, '-b', 1, 'nanosleep_timeout')
     recorder = [KYMO_PLAIN, 'record', '-q', '-o', tmp / 'trace', *PROBES, '--for', '0.01', '--pid', process.pid]
 
@@ -147,10 +152,16 @@ def test_a_thread_that_falls_asleep_before_it_is_stopped_makes_no_calls_where_an
     number = sum(call.startswith('ptrace(') for call in seen[:look]) + 1
     check(processes.call(process.pid) is None, 'the thread is awake yet')
     seen = calls('-e', f'inject=ptrace:delay_enter=5s:when={number}')
-    asleep = seen[next(i for i, call in enumerate(seen) if call.endswith('(DELAYED)')):]
+    delayed = next(i for i, call in enumerate(seen) if call.endswith('(DELAYED)'))
+    look = next(i for i, call in enumerate(seen) if f'"/proc/{process.pid}/task/{process.pid}/syscall"' in call)
+    if delayed != next(i for i, call in enumerate(seen) if i > look and call.startswith('ptrace(')):
+        process.end()
+        return False
+    asleep = seen[delayed:]
     made = {int(call.split(',')[1]) for call in asleep if call.startswith('ptrace(PTRACE_SYSCALL,')}
     check(made and process.pid not in made, f'the calls are made by another thread than {process.pid}: {made}')
     check_equal(process.end().ok().json()['nanosleep_timeout'][:2], [0, 0], 'how the sleep ended')
+    return True
 
 
 def test_a_killed_recorder_ends_no_sleep_where_some_restart_without_a_block(tmp):
