@@ -33,10 +33,11 @@ struct lib_look {
 int kymo_lib_enter(void);
 void kymo_lib_leave(bool wait);
 
-/* Find modules, and hold those that do not tell. No lock is held. Without memory nothing is new. */
+/* Find modules, and hold those that do not tell when they go. No lock is held. Where memory is out, the look finds
+ * nothing new. */
 void kymo_lib_look_around(struct lib_look *ret);
 
-/* The lock is held: know those modules, connect their markers, and forget those that are not there any more. */
+/* The lock is held: add the modules that were found, connect their markers, and forget modules that are gone. */
 void kymo_lib_adopt(struct lib_look *look);
 
 /*

@@ -64,44 +64,56 @@ static struct kymo_error *refuse_return(const struct kymo_symbol *function, cons
 }
 
 /* Of several functions the others are recorded all the same. */
-static void warn_of_returns(const char *text, size_t n_others, size_t n, struct kymo_error *first)
+static void warn_of_returns(const char *text, size_t n_refused, size_t n, struct kymo_error *first)
 {
-	if (n_others)
-		cli_warn("of %zu functions of '%s', $retval is not what %zu return%s (first: %s)", n, text, n_others,
-			 n_others == 1 ? "s" : "", first->message);
+	if (n_refused)
+		cli_warn("of %zu functions of '%s', $retval is not what %zu return%s (first: %s)", n, text, n_refused,
+			 n_refused == 1 ? "s" : "", first->message);
 	kymo_error_destroy(first);
 }
 
-/* All `n` return what the register of integers has, as far as that is known. Of several, the user is warned of
- * those that do not, unless something is computed with it. */
+/* What a function returns is in the register of integers, or nothing is known of it. USAGE, NO_MEMORY. */
+static struct kymo_error *check_function(struct kymo_debug *debug, const struct kymo_symbol *function, bool is_alone)
+{
+	const struct kymo_ctype *type = NULL;
+	enum kymo_returned returned;
+	struct kymo_error *error = kymo_debug_return_type(debug, function->vaddr, &type, &returned);
+
+	if (!error && type && returned != KYMO_RETURNED_INTEGER)
+		error = refuse_return(function, type, returned, is_alone);
+	if (!error || error->code == KYMO_ERROR_USAGE || error->code == KYMO_ERROR_NO_MEMORY)
+		return error;
+	kymo_error_destroy(error);
+	return NULL;
+}
+
+/* All `n` are checked. Of several, the user is warned of those that are refused, unless the spec computes with what
+ * they return. */
 static struct kymo_error *check_functions(const struct kymo_spec *spec, struct kymo_debug *debug,
 					  const struct kymo_symbol *const *functions, size_t n)
 {
 	struct kymo_error *first = NULL;
-	size_t n_others = 0;
-	bool is_alone = true, warns;
+	size_t n_refused = 0;
+	bool is_alone = true;
 
 	for (size_t i = 1; i < n; i++)
 		is_alone &= functions[i]->vaddr == functions[0]->vaddr;
-	warns = !is_alone && !spec->computes_raw_retval;
 	for (size_t i = 0; i < n; i++) {
-		const struct kymo_ctype *type = NULL;
-		enum kymo_returned returned;
-		struct kymo_error *error = kymo_debug_return_type(debug, functions[i]->vaddr, &type, &returned);
+		struct kymo_error *error = check_function(debug, functions[i], is_alone);
 
-		if (!error && type && returned != KYMO_RETURNED_INTEGER)
-			error = refuse_return(functions[i], type, returned, is_alone);
-		if (error && (error->code == KYMO_ERROR_NO_MEMORY || (error->code == KYMO_ERROR_USAGE && !warns))) {
+		if (!error)
+			continue;
+		if (error->code == KYMO_ERROR_NO_MEMORY || is_alone || spec->computes_raw_retval) {
 			kymo_error_destroy(first);
 			return error;
 		}
-		n_others += error && error->code == KYMO_ERROR_USAGE;
-		if (!first && error && error->code == KYMO_ERROR_USAGE)
-			first = error;
-		else
+		n_refused++;
+		if (first)
 			kymo_error_destroy(error);
+		else
+			first = error;
 	}
-	warn_of_returns(spec->symbol, n_others, n, first);
+	warn_of_returns(spec->symbol, n_refused, n, first);
 	return NULL;
 }
 

@@ -18,7 +18,7 @@
 struct walk {
 	struct kymo_debug *debug;
 	unsigned int depth, steps;
-	bool has_integers, has_vectors, has_wide_vectors, is_in_memory, is_unknown;
+	bool has_integers, has_vectors, has_gnu_vectors, is_in_memory, is_unknown;
 };
 
 static void look_at(struct walk *walk, Dwarf_Die *die, uint64_t offset);
@@ -91,7 +91,7 @@ static void look_at_array(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 {
 	const struct kymo_ctype *array = sym_type_at(walk->debug, type);
 
-	walk->has_wide_vectors |= (bool)dwarf_hasattr(type, DW_AT_GNU_vector);
+	walk->has_gnu_vectors |= (bool)dwarf_hasattr(type, DW_AT_GNU_vector);
 	if (array->size) /* one without elements holds nothing */
 		look_at(walk, type, offset);
 }
@@ -207,7 +207,7 @@ enum kymo_returned sym_returned(struct kymo_debug *debug, Dwarf_Die *function, b
 	if (!is_c_like)
 		return KYMO_RETURNED_UNKNOWN;
 	look_at(&walk, function, 0);
-	if (walk.has_wide_vectors) /* of 32 or 64 bytes, perhaps, in ymm0 or zmm0 */
+	if (walk.has_gnu_vectors) /* of 32 or 64 bytes, perhaps, in ymm0 or zmm0 */
 		return KYMO_RETURNED_UNKNOWN;
 	if (walk.is_in_memory || type->size > 16)
 		return KYMO_RETURNED_MEMORY;

@@ -37,24 +37,6 @@ static bool is_recorders_map(const struct kymo_map *map)
 	return kymo_is_shared_map(map) && map->writable && map->shared;
 }
 
-/* Of one that this user may not look at, its start time must do. */
-static bool may_be_recorder(pid_t pid, uint64_t inode)
-{
-	bool unknown, found = has_mapped(pid, inode, kymo_is_shared_map, &unknown);
-
-	return found || unknown;
-}
-
-/* Whether the header's number means the recorder: in another PID namespace it is another process's, or nobody's. */
-static bool is_as_it_says(const struct kymo_remains *remains)
-{
-	const struct kymo_wire_header *header = &remains->header;
-	struct kymo_process_info info;
-
-	return kymo_process_peek((pid_t)header->recorder_pid, &info) && info.start_time == header->recorder_start &&
-	       info.state != 'Z' && may_be_recorder((pid_t)header->recorder_pid, remains->inode);
-}
-
 /* Whether it is the process that the header names: its number in its own PID namespace, and when it began, which any
  * user may read of any process. So no other one is waited for, whatever it does to those that look at its memory. */
 static bool is_named(const struct kymo_wire_header *header, pid_t pid)
@@ -63,6 +45,17 @@ static bool is_named(const struct kymo_wire_header *header, pid_t pid)
 
 	return kymo_process_peek(pid, &info) && info.start_time == header->recorder_start &&
 	       info.inner_pid == (pid_t)header->recorder_pid && info.state != 'Z';
+}
+
+/* Whether the header's number means the recorder here: in another PID namespace it is another process's, or none's. Of
+ * a process that this user may not look at, number and start time must do. */
+static bool is_as_it_says(const struct kymo_remains *remains)
+{
+	const pid_t pid = (pid_t)remains->header.recorder_pid;
+	bool unknown;
+
+	return is_named(&remains->header, pid) &&
+	       (has_mapped(pid, remains->inode, kymo_is_shared_map, &unknown) || unknown);
 }
 
 /* The kymo that has the memory and may write it, in a PID namespace below ours. */
