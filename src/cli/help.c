@@ -138,6 +138,7 @@ static const char syscalls[] =
 	"      --for SECONDS    stop tracing after that long; a command runs on\n"
 	"  -b execve            stop tracing a process that executes another program\n"
 	"  -E NAME[=VALUE]      set an environment variable for the command; without a value, remove it\n"
+	"  -u, --user USER      run the command as USER, with its groups; takes root\n"
 	"Which calls are shown\n"
 	"  -e, --set SET        only these calls; also -e trace=SET\n"
 	"  -e signal=SET        only these signals\n"

@@ -97,6 +97,8 @@ int cli_syscall_words_check(words_t *words)
 		return cli_usage(
 			COMMAND,
 			"--json has numbers and durations always, and no times: leave -T, -t, -r, -n and -i out");
+	if (s->request.identity && !words->command)
+		return cli_usage(COMMAND, "-u is for a command that kymo starts: leave --pid and --all out");
 	if (s->request.picks && (!words->command || words->in_kernel))
 		return cli_usage(COMMAND, "--seccomp-bpf is for commands that kymo starts and traces: leave --pid, "
 					  "--all and --backend kernel out");

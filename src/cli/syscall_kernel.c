@@ -431,7 +431,7 @@ struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **com
 	if (pipe2(s->tracing.done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
 	if (command) {
-		err = kymo_command_fork(command, &w.pid, &w.go);
+		err = kymo_command_fork(command, s->request.identity, &w.pid, &w.go);
 		if (err)
 			return kymo_error_errno(err, "cannot run %s", command[0]);
 	}

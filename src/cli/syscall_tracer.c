@@ -207,6 +207,7 @@ static int launch(const struct cli_syscalls *s, char **command, pid_t *ret)
 {
 	uint64_t calls[KYMO_CALL_NUMBERS / 64] = { 0 };
 
+	kymo_hub_launch_as(s->tracing.hub, s->request.identity);
 	if (!s->request.picks)
 		return kymo_hub_launch(s->tracing.hub, 0, command, ret);
 	pick(s, calls);

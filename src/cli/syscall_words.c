@@ -1,8 +1,10 @@
 /* The options of `kymo syscalls`, a row each. */
 #include "cli/syscall_words.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/numbers.h"
@@ -353,6 +355,22 @@ static int set_variable(words_t *words, const char *value)
 	return -1;
 }
 
+static int set_user(words_t *words, const char *value)
+{
+	int err;
+
+	if (geteuid())
+		return cli_usage(COMMAND, "-u takes root, so that the command can become %s", value);
+	kymo_identity_deinit(&words->identity);
+	err = kymo_identity_find(value, &words->identity);
+	if (err == -ENOENT)
+		return cli_usage(COMMAND, "there is no user '%s'", value);
+	if (err)
+		return cli_fail(COMMAND, kymo_error_errno(err, "cannot look up the user '%s'", value));
+	words->tracing.request.identity = &words->identity;
+	return -1;
+}
+
 static int add_pids(words_t *words, const char *value)
 {
 	struct kymo_error *error = cli_targets_add_pids(&words->targets, value);
@@ -416,14 +434,6 @@ static int refuse_daemon(words_t *words, const char *value)
 				  "with --pid in the background instead");
 }
 
-static int refuse_user(words_t *words, const char *value)
-{
-	return cli_usage(COMMAND,
-			 "-u is strace's: write 'kymo syscalls -f -- setpriv --reuid %s --init-groups COMMAND', or "
-			 "trace it with --pid",
-			 value);
-}
-
 static int refuse_signals(words_t *words, const char *value)
 {
 	return cli_usage(COMMAND, "-I is strace's: kymo can be interrupted at any time, and the command has the "
@@ -478,6 +488,7 @@ static const struct word table[] = {
 	{ 'q', "quiet", "=WHAT", be_quiet_long },
 	{ 'r', "relative-timestamps", "=PRECISION", show_relative_times },
 	{ 'S', "summary-sort-by", "COLUMN", sort_counts },
+	{ 'u', "user", "USER", set_user },
 	{ 'U', "summary-columns", "COLUMNS", choose_columns },
 	{ 'v', "no-abbrev", NULL, show_whole },
 	{ 'w', "summary-wall-clock", NULL, nothing_else },
@@ -515,7 +526,6 @@ static const struct word table[] = {
 	{ 'd', "debug", NULL, refuse_debug },
 	{ 'I', "interruptible", "WHEN", refuse_signals },
 	{ 'O', "summary-syscall-overhead", "TIME", refuse_overhead },
-	{ 'u', "user", "USER", refuse_user },
 	{ 0, "secontext", "=WHAT", refuse_context },
 };
 
@@ -573,6 +583,7 @@ int cli_syscall_words_read(struct cli_syscall_words *words, int argc, char **arg
 void cli_syscall_words_deinit(struct cli_syscall_words *words)
 {
 	cli_targets_deinit(&words->targets);
+	kymo_identity_deinit(&words->identity);
 	kymo_vec_deinit(&words->tracing.request.paths);
 	cli_syscall_injections_destroy(words->tracing.request.injections);
 	words->tracing.request.injections = NULL;

@@ -8,12 +8,14 @@
 
 #include "cli/syscalls.h"
 #include "cli/targets.h"
+#include "hub/identity.h"
 
 struct cli_syscall_words {
 	struct cli_syscalls tracing;
 	const char *output; /* -o; or NULL */
 	char **command;     /* NULL-terminated; or NULL */
 	struct cli_targets targets;
+	struct kymo_identity identity; /* -u */
 	bool all, in_kernel, has_backend, appends;
 };
 

@@ -24,6 +24,7 @@
 
 struct cli_syscall_counts;
 struct cli_syscall_injections;
+struct kymo_identity;
 struct kymo_stacks;
 
 enum cli_clock { CLI_NO_TIME, CLI_TIME_OF_DAY, CLI_UNIX_TIME };
@@ -58,6 +59,7 @@ struct cli_syscall_request {
 	struct kymo_syscall_style style;
 	bool leaves_on_exec;                       /* -b execve */
 	struct cli_syscall_injections *injections; /* or NULL */
+	const struct kymo_identity *identity;      /* -u: of the command; or NULL: as kymo */
 	uint64_t buffer_size;                      /* of the kernel's way, bytes */
 	uint64_t for_ns;                           /* then tracing ends; 0: never */
 	bool shows_names;                          /* of threads, beside their ids */

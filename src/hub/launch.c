@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "hub/filter.h"
+#include "hub/identity.h"
 #include "hub/launch.h"
 #include "hub/state.h"
 #include "hub/stops.h"
@@ -42,6 +43,8 @@ struct launch {
 	const sigset_t *mask;             /* NULL: that of the thread that forks */
 	const struct sock_filter *filter; /* of picked calls, or NULL */
 	size_t n_filter;
+	const struct kymo_identity *identity; /* NULL: that of this process */
+	bool waits_as_user;                   /* it has that identity before it waits */
 	pid_t pid;
 	int report; /* where the child's errno goes; it executes argv[0] as execvp() does then, whoever dies */
 	struct hub_launched *launched;
@@ -159,15 +162,25 @@ static void __attribute__((noreturn)) become_and_report(const struct launch *lau
 	_exit(write(launch->report, &err, sizeof(err)) < 0 ? 126 : 127);
 }
 
+static int take_identity(const struct launch *launch)
+{
+	return launch->identity ? hub_identity_take(launch->identity) : 0;
+}
+
 static void __attribute__((noreturn)) become(const struct launch *launch, int go)
 {
-	int err;
+	int err = launch->waits_as_user ? take_identity(launch) : 0;
 
+	if (err)
+		_exit(-err);
 	if (!is_told_to_go(go)) /* the parent is gone */
 		_exit(127);
 	if (launch->mask)
 		sigprocmask(SIG_SETMASK, launch->mask, NULL);
+	/* The filter first: a user without privileges may not put one in. */
 	err = launch->filter ? hub_filter_install(launch->filter, launch->n_filter) : 0;
+	if (!err && !launch->waits_as_user)
+		err = take_identity(launch);
 	if (err)
 		_exit(-err);
 	execve(launch->path, launch->argv, launch->environment);
@@ -399,11 +412,11 @@ static void wait_until_it_waits(pid_t pid)
 		nanosleep(&moment, NULL);
 }
 
-int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret)
+int kymo_command_fork(char *const *argv, const struct kymo_identity *identity, pid_t *pid_ret, int *go_ret)
 {
 	kymo_cleanup_free char *path = NULL;
 	kymo_cleanup_free char **script = NULL;
-	struct launch launch = { .argv = argv, .environment = environ };
+	struct launch launch = { .argv = argv, .environment = environ, .identity = identity, .waits_as_user = true };
 	pid_t pid;
 	int go[2], err = find_program(argv[0], &path);
 
@@ -455,13 +468,18 @@ static int launch_command(struct kymo_hub *hub, struct launch *launch, pid_t *pi
 int hub_local_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls, pid_t *pid_ret)
 {
 	struct sock_filter filter[HUB_FILTER_MAX];
-	struct launch launch = { .flags = flags, .argv = argv };
+	struct launch launch = { .flags = flags, .argv = argv, .identity = hub->identity };
 
 	if (calls) {
 		launch.filter = filter;
 		launch.n_filter = hub_filter_make(calls, filter);
 	}
 	return launch_command(hub, &launch, pid_ret);
+}
+
+void kymo_hub_launch_as(struct kymo_hub *hub, const struct kymo_identity *identity)
+{
+	hub->identity = identity;
 }
 
 /* ---- starting it, and its end ---------------------------------------------------------------- */

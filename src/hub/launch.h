@@ -4,6 +4,8 @@
 
 #include "kymo/engine.h"
 
+struct kymo_identity;
+
 /* Rows of the table in local.c; ops.h and include/kymo/engine.h have the contracts. */
 int hub_local_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls,
 		     pid_t *pid_ret);
@@ -16,6 +18,13 @@ struct hub_launched {
 	int status; /* of one that has ended before it has executed anything, as waitpid() gives it */
 	int err;    /* why that could not be executed, as execvp() has it; 0: the child has not told */
 };
+
+/*
+ * Commands that this hub launches from now on run as `identity` (identity.h), which lives until then; NULL: as this
+ * process. Before the first of them, from the thread that launches. A command that can't have it is not launched: the
+ * error is that of hub_identity_take().
+ */
+void kymo_hub_launch_as(struct kymo_hub *hub, const struct kymo_identity *identity);
 
 /*
  * Launch `argv`, found as execvp() does, for a recorder: it stands behind its execve, traced, and nobody's until it is
@@ -49,8 +58,9 @@ bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret);
 /*
  * Make a child that executes `argv`, found as execvp(3) does, when a byte is written to `go_ret`, and ends when that is
  * closed instead. It waits for that already, so that all later calls but the end of that one are those of an exec and
- * of the command. Nobody traces it; the caller waits for it. A negative errno.
+ * of the command. With `identity` it is that user's before it waits; NULL: as this process. Nobody traces it; the
+ * caller waits for it. A negative errno.
  */
-int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret);
+int kymo_command_fork(char *const *argv, const struct kymo_identity *identity, pid_t *pid_ret, int *go_ret);
 
 #endif

@@ -72,8 +72,9 @@ struct kymo_hub {
 	void (*while_waiting)(void *data); /* now and then, in a callback, while somebody who is connected has yet to
 					      answer; or NULL */
 	void *data;
-	pid_t ended;         /* the thread whose end was seen last */
-	char ended_comm[16]; /* its name, or "" */
+	const struct kymo_identity *identity; /* of commands; NULL: that of this process */
+	pid_t ended;                          /* the thread whose end was seen last */
+	char ended_comm[16];                  /* its name, or "" */
 	struct hub_request *first, *last;
 	struct task *buckets[TASK_BUCKETS];
 	struct hub_process *processes;

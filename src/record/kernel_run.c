@@ -171,7 +171,7 @@ static struct kymo_error *start_up(struct recording *recording)
 /* Who waits at its beginning. */
 static struct kymo_error *fork_command(struct recording *recording)
 {
-	int err = kymo_command_fork(recording->options->command, &recording->child, &recording->go);
+	int err = kymo_command_fork(recording->options->command, NULL, &recording->child, &recording->go);
 
 	recording->pid = recording->child;
 	return err ? kymo_error_errno(err, "cannot run %s", recording->options->command[0]) : NULL;

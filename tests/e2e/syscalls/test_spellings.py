@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from kymotest import KYMO, check, check_equal, check_matches, check_same, kymo, program, run, start, timeout
+from kymotest import KYMO, NOBODY, check, check_equal, check_matches, check_same, kymo, program, run, skip, start, timeout
 from straced import build, check_like_strace
 
 SMALL = r'''
@@ -294,8 +294,26 @@ def test_an_exec_is_let_go_of(tmp):
     check_equal(len(re.findall(r'exit_group', ours)), 1, 'ends: not that of the program that was executed')
 
 
+def test_a_command_runs_as_the_user_that_is_asked_for(tmp):
+    if os.geteuid():
+        skip('only root becomes another user')
+    command = [program('sh'), '-c', 'id -u; id -g; id -G; id -ru']
+    theirs = run('strace', '-f', '-o', '/dev/null', '-u', 'man', *command).ok()
+    for way in ['-q'], ['-f', '--seccomp-bpf'], ['-c'], ['-f', '-u', 'nobody'], ['--backend', 'kernel']:
+        ours = kymo('syscalls', *way, '-o', tmp / 'lines', '-u', 'man', *command).ok()
+        check_equal(ours.out, theirs.out, f'ids with {way}')
+        first = (tmp / 'lines').read_text().splitlines()[0]
+        check('-c' in way or re.match(r'([0-9]+ +)?execve', first), f'the first call is the one that executes the command: {first}')
+
+
+def test_a_user_is_for_commands_and_takes_root(tmp):
+    kymo('syscalls', '-u', 'nobody', '-p', str(os.getpid())).refused('-u is for a command that kymo starts', 2)
+    if not os.geteuid():
+        kymo('syscalls', '-u', 'man', '/bin/true', user=NOBODY).refused('-u takes root', 2)
+
+
 def test_what_kymo_has_not_is_refused_with_what_to_write(tmp):
-    for words, sentence in ((['-D'], 'in the background instead'), (['-u', 'nobody'], 'setpriv'), (['-I', '2'], 'can be interrupted at any time'), (['-O', '1'], 'the times of -c'),
+    for words, sentence in ((['-D'], 'in the background instead'), (['-u', 'nobody-at-all'], "there is no user 'nobody-at-all'"), (['-I', '2'], 'can be interrupted at any time'), (['-O', '1'], 'the times of -c'),
                             (['-d'], "kymo threads PID"), (['--secontext'], 'SELinux'), (['-e', 'read=3'], '-s SIZE'), (['-e', 'verbose=all'], '-s SIZE'), (['-X', 'odd'], 'raw, abbrev or verbose'),
                             (['-S', 'odd'], '-S takes time'), (['-U', 'calls,calls'], 'each once'), (['-a', 'x'], '-a takes a column'), (['-b', 'fork'], '-b takes execve'),
                             (['-E', '=x'], '-E takes NAME=VALUE'), (['-e', 'signal=odd'], "no signal 'odd'"), (['-e', 'status=odd'], "no 'odd'"), (['-e', 'trace=write@32'], "leave '@32' out"),

@@ -61,7 +61,7 @@ static void a_command_that_waits_for_its_turn_makes_no_more_calls_before(void **
 		int go, status;
 		pid_t pid;
 
-		assert_int_equal(kymo_command_fork(argv, &pid, &go), 0);
+		assert_int_equal(kymo_command_fork(argv, NULL, &pid, &go), 0);
 		assert_int_equal(state_of(pid), 'S');
 		close(go);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
