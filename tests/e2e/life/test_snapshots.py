@@ -94,14 +94,14 @@ def test_a_recorder_in_a_pid_namespace_is_found(tmp):
             try:
                 recorder = (path.parent / 'status').read_text().partition('PPid:')[2].split()[0]
                 is_ours = f'PPid:\t{outer.pid}\n' in Path(f'/proc/{recorder}/status').read_text()
-                if is_ours and os.readlink(path) == os.path.realpath(FLIGHT) and 'memfd:kymo' in (path.parent / 'maps').read_text():
+                if is_ours and path.samefile(FLIGHT) and 'memfd:kymo' in (path.parent / 'maps').read_text():
                     return int(path.parent.name)
             except (OSError, IndexError):
                 pass
         return None
     pid = eventually(target, 'it is recorded')
     eventually(lambda: Path('inner/metadata').exists(), 'there are metadata')
-    check_equal(kymo('snapshot', pid).ok().out, f'snapshot in {tmp}/inner.1\n', 'a snapshot')
+    check_matches(kymo('snapshot', pid).ok().out, rf'^snapshot in .*{tmp}/inner\.1$')  # a chroot's paths are longer from other mount namespaces
     recorder = int((Path('/proc') / str(pid) / 'status').read_text().partition('PPid:')[2].split()[0])
     remains.write_live_state(pid, 0)
     check_matches(kymo('status', pid).ok().out, rf'^ *{pid}  flight: .* by process {recorder}\n')
