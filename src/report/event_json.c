@@ -35,14 +35,12 @@ static void write_integer(FILE *out, enum kymo_type type, uint64_t value)
 	fprintf(out, kymo_type_is_signed(type) ? "%" PRId64 : "%" PRIu64, value);
 }
 
+/* JSON has no numbers that are not finite: "nan", "inf" and "-inf" are strings. Null is what could not be read. */
 static void write_real(FILE *out, enum kymo_type type, double value)
 {
 	char number[TEXT_NUMBER];
 
-	if (isfinite(value))
-		fputs(kymo_text_real(number, type, value), out);
-	else
-		fputs("null", out);
+	fprintf(out, isfinite(value) ? "%s" : "\"%s\"", kymo_text_real(number, type, value));
 }
 
 /* [1, 2, 3], or a string: text up to its first NUL. */

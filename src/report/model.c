@@ -63,8 +63,10 @@ static struct probe *make_probe(struct model *model, size_t at)
 	if (!probe)
 		return NULL;
 	probe->event = event;
-	for (uint32_t i = 0; i < event->n_fields; i++)
+	for (uint32_t i = 0; i < event->n_fields; i++) {
 		probe->fields[i].stats.is_signed = kymo_type_is_signed(event->fields[i].type);
+		probe->fields[i].stats.has_names = event->fields[i].naming;
+	}
 	model->probes[at] = probe;
 	model->n_hit += event->kind != KYMO_CTF_SYSRET;
 	return probe;

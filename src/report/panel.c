@@ -197,10 +197,6 @@ static void name_row(struct panel_row *row, const struct page *page, const struc
 void kymo_panel_init_names(struct panel *panel, const struct page *page, const char *title, struct stats *stats,
 			   const struct kymo_naming *naming, uint64_t faults, const char *fault)
 {
-	if (stats->many) {
-		kymo_panel_init(panel, page, title, PANEL_DECIMAL, stats, faults, fault);
-		return;
-	}
 	memset(panel, 0, sizeof(*panel));
 	panel->title = title;
 	kymo_stats_sort_distinct(stats);
@@ -208,6 +204,7 @@ void kymo_panel_init_names(struct panel *panel, const struct page *page, const c
 		name_row(&panel->rows[i], page, stats, naming, stats->distinct[i].value);
 		add_row(panel, stats->distinct[i].count);
 	}
+	add_named_row(panel, "(others)", stats->n_others);
 	add_named_row(panel, fault, faults);
 }
 

@@ -38,7 +38,8 @@ enum panel_kind {
 void kymo_panel_init(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
 		     struct stats *stats, uint64_t faults, const char *fault);
 
-/* The same of values that have names: a row for each that has come, without range and mean. */
+/* The same of values that have names, as `stats` was told: a row for each that has come, of MAX_NAMED at most, and one
+ * for all others; without range and mean. */
 void kymo_panel_init_names(struct panel *panel, const struct page *page, const char *title, struct stats *stats,
 			   const struct kymo_naming *naming, uint64_t faults, const char *fault);
 

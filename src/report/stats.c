@@ -16,10 +16,12 @@ static void add_distinct(struct stats *stats, uint64_t value)
 			return;
 		}
 	}
-	if (stats->n_distinct == MAX_DISTINCT)
-		stats->many = true;
-	else
+	if (stats->n_distinct < (stats->has_names ? MAX_NAMED : MAX_DISTINCT)) {
 		stats->distinct[stats->n_distinct++] = (struct value_count){ value, 1 };
+	} else {
+		stats->many = true;
+		stats->n_others++;
+	}
 }
 
 void kymo_stats_add(struct stats *stats, uint64_t value)
@@ -35,7 +37,7 @@ void kymo_stats_add(struct stats *stats, uint64_t value)
 		stats->max = value;
 	stats->sum += stats->is_signed ? (__int128)(int64_t)value : (__int128)value;
 	stats->count++;
-	if (!stats->many)
+	if (!stats->many || stats->has_names)
 		add_distinct(stats, value);
 }
 

@@ -13,6 +13,7 @@
 #define N_BUCKETS 129
 
 #define MAX_DISTINCT 8
+#define MAX_NAMED 32 /* where values have names */
 
 struct value_count {
 	uint64_t value, count;
@@ -23,9 +24,11 @@ struct stats {
 	uint64_t min, max; /* as the type has it; valid if count */
 	__int128 sum;
 	uint64_t buckets[N_BUCKETS];
-	struct value_count distinct[MAX_DISTINCT];
+	struct value_count distinct[MAX_NAMED];
+	uint64_t n_others; /* with names: values that `distinct` has no room for */
 	uint8_t n_distinct;
-	bool many; /* there were more; `distinct` is of no use */
+	bool many;      /* there were more; `distinct` is of no use without names */
+	bool has_names; /* set before the first value */
 	bool is_signed;
 };
 

@@ -80,6 +80,37 @@ def test_enumerations_and_truth_values_are_shown_by_name(tmp):
         check_matches(kymo('report').ok().out, r'retval .*\n +HIGH \d+ █+', 'a panel of the summary')
 
 
+FLAGS = '''
+#include <math.h>
+enum flags { NONE, A = 1, B = 2, C = 4, D = 8 };
+enum many { ZERO, LAST = 50 };
+__attribute__((noipa)) void take(enum flags flags, enum many many, double number, const float *pair) { }
+int main(void)
+{
+	for (int i = 0; i < 48; i++)
+		take(i % 12, i % 40, (double[]){ NAN, INFINITY, -INFINITY, 1.5 }[i % 4], (float[]){ -INFINITY, i });
+}
+'''
+
+
+@timeout(120)
+def test_flags_have_names_in_the_summary_and_numbers_that_are_not_finite_are_strings(tmp):
+    (tmp / 'flags.c').write_text(FLAGS)
+    run(program('gcc'), '-g', '-O1', '-o', 'flags', 'flags.c', seconds=60).ok()
+    record('-p', './flags:take flags many number pair[0..1]', '--', './flags').ok()
+    summary = kymo('report').ok().out
+    for i in range(12):
+        name = ' | '.join(letter for bit, letter in enumerate('ABCD') if i & 1 << bit) or 'NONE'
+        check_matches(summary, rf' {re.escape(name)} 4 █', f'the flags {i} in the summary')
+    check_matches(summary, r' ZERO 2 █', 'a value with a name among many')
+    check_matches(summary, r' \(others\) 8 █', 'what is beyond 32 of them')
+    arguments = {argument['name']: argument for argument in report_json()['probes'][0]['arguments']}
+    check_equal({value['value']: value['name'] for value in arguments['flags']['values']}[9], 'A | D', 'flags in the JSON of the summary')
+    check_equal((arguments['many']['values'], arguments['number']['not_finite']), (None, 36), 'what is too much for it')
+    rows = [json.loads(line)['args'] for line in kymo('report', '--events', '--json').ok().out.splitlines()]
+    check_equal([(row['number'], row['pair']) for row in rows[:4]], [('nan', ['-inf', 0]), ('inf', ['-inf', 1]), ('-inf', ['-inf', 2]), (1.5, ['-inf', 3])], 'JSON of events')
+
+
 @timeout(120)
 def test_keys_of_aggregations_have_names(tmp):
     build(tmp)
@@ -157,8 +188,8 @@ int main(void)
 
 
 def single(value):
-    """The float that is nearest, as C converts; null of JSON is an infinite one here."""
-    return float('inf') if value is None or value > 3.5e38 else struct.unpack('f', struct.pack('f', value))[0]
+    """The float that is nearest, as C converts; of JSON, what is not finite is a string."""
+    return float('inf') if float(value) > 3.5e38 else struct.unpack('f', struct.pack('f', float(value)))[0]
 
 
 def by_types(values, singles):
@@ -182,7 +213,7 @@ def test_floating_point_numbers_are_those_of_the_program(tmp):
         check_equal([by_types(row, (1, 3, 5, 7)) for row in values('floats:mix')], [by_types(line[:8], (1, 3, 5, 7)) for line in told[:6]], f'parameters with {compiler}')
         check_equal([by_types(row[:4], (1, 3)) for row in values('rest')], [by_types(line[8:12], (1, 3)) for line in told[:6]], f'the other parameters with {compiler}')
         check_equal([single(row[5]) for row in values('rest')], [0.0] + [single(line[1]) for line in told[:5]], f'a static one with {compiler}')
-        check_equal([float('inf') if row[0] is None else row[0] for row in values('floats:mix%return')], [line[0] for line in told[6:]], f'what mix returns with {compiler}')
+        check_equal([float(row[0]) for row in values('floats:mix%return')], [line[0] for line in told[6:]], f'what mix returns with {compiler}')
         check_equal([single(row[0]) for row in values('floats:half%return')], [single(line[1]) for line in told[6:]], f'what half returns with {compiler}')
         by_name = {argument['name']: argument for argument in next(probe for probe in report_json()['probes'] if probe['name'] == 'floats:mix')['arguments']}
         check_equal([(by_name[name]['min'], by_name[name]['max']) for name in ('x', 'z', 'g')], [(-0.1, 0.1), (1e300, 1e300), (-7.5, 0)], 'range in JSON')
@@ -210,7 +241,7 @@ def test_arrays_of_floating_point_numbers_are_shown_as_such(tmp):
     record('-p', './arrays:take t->d t->f piece=p[1..1]', '--', './arrays').ok()
     check_equal(lines('arrays:take'), 2 * ['d={1.5, -1e+300} f={0.1, 2, -0, inf} piece={-1e+300}'], 'events')
     rows = [json.loads(line)['args'] for line in kymo('report', '--events', '--json').ok().out.splitlines()]
-    check_equal(rows, 2 * [{'d': [1.5, -1e300], 'f': [0.1, 2, -0.0, None], 'piece': [-1e300]}], 'JSON')
+    check_equal(rows, 2 * [{'d': [1.5, -1e300], 'f': [0.1, 2, -0.0, 'inf'], 'piece': [-1e300]}], 'JSON')
     check('d = [ [0] = 1.5, [1] = -1e+300 ]' in events()[0].line, 'by babeltrace2', events()[0].line)
     kymo('report').ok()
 

@@ -149,6 +149,22 @@ static void few_values_are_kept_and_many_are_not(void **state)
 	assert_true(stats.many);
 }
 
+static void more_of_those_with_names_are_kept(void **state)
+{
+	struct stats stats = { .has_names = true };
+
+	for (uint64_t i = 0; i < MAX_NAMED; i++)
+		kymo_stats_add(&stats, i);
+	assert_false(stats.many);
+	for (uint64_t i = 0; i < MAX_NAMED + 3; i++)
+		kymo_stats_add(&stats, i);
+	assert_true(stats.many);
+	assert_int_equal(stats.n_others, 3);
+	kymo_stats_sort_distinct(&stats);
+	for (unsigned int i = 0; i < MAX_NAMED; i++)
+		assert_true(stats.distinct[i].value == i && stats.distinct[i].count == 2);
+}
+
 static void near_losses_become_one_span(void **state)
 {
 	const struct kymo_ctf_loss losses[] = {
@@ -266,6 +282,7 @@ int main(void)
 		cmocka_unit_test(buckets_lie_side_by_side),
 		cmocka_unit_test(extremes_and_sums_have_a_sign),
 		cmocka_unit_test(few_values_are_kept_and_many_are_not),
+		cmocka_unit_test(more_of_those_with_names_are_kept),
 		cmocka_unit_test(near_losses_become_one_span),
 		cmocka_unit_test(names_of_places_keep_their_offsets_where_they_are_cut),
 		cmocka_unit_test(names_are_never_cut_to_the_same),
