@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "cli/debug_files.h"
 #include "cli/explain_site.h"
 #include "cli/explain_value.h"
 #include "cli/options.h"
@@ -278,6 +279,8 @@ static struct kymo_error *explain(const char *where, const char *location)
 		return error;
 	names_file = target.pid && (kymo_spec_file_end(location) || !strncasecmp(location, "0x", 2));
 	error = parse_location(where, location, names_file, &specs);
+	if (!error)
+		error = cli_debug_files_check();
 	if (error)
 		return error;
 	spec = &specs.items.items[0];
@@ -318,11 +321,14 @@ static struct kymo_error *explain_value(const char *text, const char *where, con
 	return error;
 }
 
-enum { EXPRESSION = 1 };
+enum { EXPRESSION = 1, DEBUG_FILE };
 
 int cmd_explain(int argc, char **argv)
 {
-	static const struct cli_option table[] = { { EXPRESSION, 'e', "expression", "EXPRESSION" } };
+	static const struct cli_option table[] = {
+		{ EXPRESSION, 'e', "expression", "EXPRESSION" },
+		{ DEBUG_FILE, 0, "debug-file", "FILE" },
+	};
 	struct cli_options options = { "explain", table, kymo_countof(table), argc, argv, .at = 1 };
 	const char *operands[2] = { NULL, NULL }, *expression = NULL;
 	struct kymo_error *error;
@@ -332,6 +338,11 @@ int cmd_explain(int argc, char **argv)
 		switch (cli_options_next(&options)) {
 		case EXPRESSION:
 			expression = options.value;
+			break;
+		case DEBUG_FILE:
+			error = cli_debug_files_add(options.value);
+			if (error)
+				return cli_fail("explain", error);
 			break;
 		case CLI_OPERAND:
 			if (n == kymo_countof(operands))

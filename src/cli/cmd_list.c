@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "cli/debug_files.h"
 #include "cli/list_markers.h"
 #include "cli/list_source.h"
 #include "cli/options.h"
@@ -264,9 +265,9 @@ static int list_target(const char *where, const char *glob, bool json, bool name
 
 /* What is asked of `kymo list`. */
 struct request {
-	const char *operands[2], *debug_file;
+	const char *operands[2];
 	size_t n;
-	bool json, names_only, vars, lines;
+	bool json, names_only, vars, lines, has_debug_file;
 };
 
 static int list_source(const struct request *request)
@@ -276,8 +277,8 @@ static int list_source(const struct request *request)
 	if (request->n != 1)
 		return cli_usage("list", "--%s takes one location, such as ./app:main or ./app:app.c:120",
 				 request->vars ? "vars" : "lines");
-	error = request->vars ? cli_list_vars(request->operands[0], request->debug_file, request->json)
-			      : cli_list_lines(request->operands[0], request->debug_file, request->json);
+	error = request->vars ? cli_list_vars(request->operands[0], request->json)
+			      : cli_list_lines(request->operands[0], request->json);
 	return error ? cli_fail("list", error) : 0;
 }
 
@@ -291,7 +292,7 @@ static int list(const struct request *request)
 						 : "--vars, --lines and --names exclude each other");
 	if (request->vars || request->lines)
 		return list_source(request);
-	if (request->debug_file)
+	if (request->has_debug_file)
 		return cli_usage("list", "--debug-file goes with --vars or --lines");
 	return list_target(request->operands[0], request->operands[1], request->json, request->names_only);
 }
@@ -300,6 +301,7 @@ int cmd_list(int argc, char **argv)
 {
 	struct cli_options options = { "list", table, kymo_countof(table), argc, argv, .at = 1 };
 	struct request request = { .n = 0 };
+	struct kymo_error *error;
 
 	for (;;) {
 		switch (cli_options_next(&options)) {
@@ -316,7 +318,10 @@ int cmd_list(int argc, char **argv)
 			request.lines = true;
 			break;
 		case DEBUG_FILE:
-			request.debug_file = options.value;
+			request.has_debug_file = true;
+			error = cli_debug_files_add(options.value);
+			if (error)
+				return cli_fail("list", error);
 			break;
 		case CLI_OPERAND:
 			if (request.n == kymo_countof(request.operands))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/debug_files.h"
 #include "cli/scope.h"
 #include "expr/form_dump.h"
 #include "probe/spec/spec_piece.h"
@@ -65,7 +66,9 @@ struct kymo_error *cli_explain_value(const char *text, const struct kymo_spec *s
 		return error;
 	value.spec = *spec;
 	value.spec.scope = &value.scope.scope;
-	error = explain(&value);
+	error = cli_debug_files_check();
+	if (!error)
+		error = explain(&value);
 	cli_scope_close(&value.scope);
 	return error;
 }

@@ -43,6 +43,7 @@ static const char record[] =
 	"      --no-existing    with --follow: leave out the existing children of PID\n"
 	"      --no-follow      record the one process alone\n"
 	"      --config FILE    take options from FILE, one a line as they are written here, '#' before comments\n"
+	"      --debug-file FILE  take debug information from FILE, for the file of its build; may be given again\n"
 	"      --late           allow files in probes that are created or loaded later; otherwise they must exist\n"
 	"      --buffer SIZE    memory for each CPU, 64K to 4G (default 16M)\n"
 	"      --overwrite      when the buffers are full keep the newest records, not the oldest\n"
@@ -249,7 +250,7 @@ static const char list[] =
 
 static const char explain[] =
 	"usage: kymo explain FILE|PID LOCATION\n"
-	"       kymo explain -e EXPRESSION [FILE LOCATION]\n"
+	"       kymo explain -e EXPRESSION [--debug-file FILE] [FILE LOCATION]\n"
 	"\n"
 	"Show how a probe would be put at LOCATION: the code there, the tactic, why it is safe, and why other tactics\n"
 	"were not taken. No process is changed. LOCATION is FUNCTION[+OFFSET], a GLOB, app.c:120, or 0xOFFSET in the\n"
@@ -260,6 +261,7 @@ static const char explain[] =
 	"\n"
 	"  -e, --expression EXPRESSION  show the types of an expression and its compiled form instead; with the names\n"
 	"                               that are visible at LOCATION, by the debug information of FILE\n"
+	"      --debug-file FILE        take debug information from this FILE\n"
 	"\n"
 	"  kymo explain libc malloc\n"
 	"  kymo explain -e 'arg0 > 4K && (int)arg1 != -1'\n"

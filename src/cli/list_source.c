@@ -8,6 +8,7 @@
 #include "arch/fetch.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "cli/debug_files.h"
 #include "cli/output.h"
 #include "cli/source.h"
 
@@ -183,10 +184,17 @@ static struct kymo_error *list_vars_at(const struct cli_source *source, size_t i
 	return NULL;
 }
 
-struct kymo_error *cli_list_vars(const char *location, const char *debug_file, bool json)
+static struct kymo_error *find(const char *location, struct cli_source *ret)
+{
+	struct kymo_error *error = cli_source_find(location, ret);
+
+	return error ? error : cli_debug_files_check();
+}
+
+struct kymo_error *cli_list_vars(const char *location, bool json)
 {
 	kymo_cleanup(cli_source_deinit) struct cli_source source = { 0 };
-	struct kymo_error *error = cli_source_find(location, debug_file, &source);
+	struct kymo_error *error = find(location, &source);
 
 	if (error)
 		return error;
@@ -344,10 +352,10 @@ static struct kymo_error *list_lines_of(const struct cli_source *source, uint64_
 	return NULL;
 }
 
-struct kymo_error *cli_list_lines(const char *location, const char *debug_file, bool json)
+struct kymo_error *cli_list_lines(const char *location, bool json)
 {
 	kymo_cleanup(cli_source_deinit) struct cli_source source = { 0 };
-	struct kymo_error *error = cli_source_find(location, debug_file, &source);
+	struct kymo_error *error = find(location, &source);
 	bool is_first = true;
 
 	for (size_t i = 0; !error && i < source.places.n; i++)

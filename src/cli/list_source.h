@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/* The variables that are visible at the location, their types, and where they are. `debug_file` may be NULL. */
-struct kymo_error *cli_list_vars(const char *location, const char *debug_file, bool json);
+/* The variables that are visible at the location, their types, and where they are. */
+struct kymo_error *cli_list_vars(const char *location, bool json);
 
 /* The lines of the function at the location, with those that can be probed. */
-struct kymo_error *cli_list_lines(const char *location, const char *debug_file, bool json);
+struct kymo_error *cli_list_lines(const char *location, bool json);
 
 #endif

@@ -13,6 +13,7 @@
 #include "cli/cmd_syscalls.h"
 #include "cli/cmd_threads.h"
 #include "cli/cmd_top.h"
+#include "cli/debug_files.h"
 #include "cli/gdb_server.h"
 #include "cli/help.h"
 #include "cli/options.h"
@@ -130,6 +131,7 @@ int main(int argc, char **argv)
 {
 	int status = is_gdb_server(argv[0]) ? cli_gdb_server(argc, argv) : run(argc, argv);
 
+	cli_debug_files_deinit();
 	/* Output that did not arrive (a full disk) is a failure, also where it was only noticed now. */
 	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE && !status) {
 		fprintf(stderr, "kymo: cannot write the output: %s\n", strerror(errno));

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "cli/debug_files.h"
 #include "cli/late.h"
 #include "cli/numbers.h"
 #include "cli/options.h"
@@ -56,6 +57,7 @@ enum {
 	STACK,
 	STACK_SIZE,
 	CONFIG,
+	DEBUG_FILE,
 	AGGREGATE, /* + enum kymo_aggr_kind */
 };
 
@@ -99,6 +101,7 @@ static const struct cli_option table[] = {
 	{ AGGREGATE + KYMO_AGGR_LHIST, 0, "lhist", "WHAT" },
 	{ AGGREGATE + KYMO_AGGR_TOP, 0, "top", "WHAT" },
 	{ CONFIG, 0, "config", "FILE" },
+	{ DEBUG_FILE, 0, "debug-file", "FILE" },
 };
 
 /* What the command line has room for and this version does not do, and what does something like it. */
@@ -178,6 +181,13 @@ static int take_stack_size(struct cli_recording *recording, const char *text)
 				 STACK_SIZE_MIN, STACK_SIZE_MAX, text);
 	recording->stack_size = (uint16_t)size;
 	return 0;
+}
+
+static int take_debug_file(const struct cli_recording *recording, const char *path)
+{
+	struct kymo_error *error = cli_debug_files_add(path);
+
+	return error ? cli_fail(recording->name, error) : 0;
 }
 
 static int take_targets(struct cli_recording *recording, const char *text, int id)
@@ -371,6 +381,8 @@ static int take_option(void *data, int id, const char *value)
 		return take_depth(recording, value);
 	case STACK_SIZE:
 		return take_stack_size(recording, value);
+	case DEBUG_FILE:
+		return take_debug_file(recording, value);
 	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
 		return take_aggregation(recording, value, (enum kymo_aggr_kind)(id - AGGREGATE));
 	default:
@@ -471,7 +483,8 @@ static int check(struct cli_recording *recording)
 {
 	struct kymo_record_options *options = &recording->options;
 	const bool has_targets = !cli_targets_is_empty(&recording->targets);
-	int status = add_syscalls(recording);
+	struct kymo_error *error = cli_debug_files_check();
+	int status = error ? cli_fail(recording->name, error) : add_syscalls(recording);
 
 	if (status)
 		return status;
@@ -519,10 +532,30 @@ static int check(struct cli_recording *recording)
 	return recording->late || !options->command ? -1 : cli_check_files(options);
 }
 
+/* Those of the command line are known to all of its probes. -1, or the exit status: something is wrong with a word. */
+static int find_debug_files(const struct cli_recording *recording, struct cli_options options)
+{
+	for (;;) {
+		const int id = cli_options_next(&options);
+
+		if (id == CLI_HELP)
+			return 0;
+		if (id == CLI_WRONG)
+			return 2;
+		if (id == CLI_OPERAND || id == CLI_END)
+			return -1;
+		if (id == DEBUG_FILE && take_debug_file(recording, options.value))
+			return 1;
+	}
+}
+
 int cli_record_read_options(struct cli_recording *recording, int argc, char **argv)
 {
 	struct cli_options options = { recording->name, table, kymo_countof(table), argc, argv, .at = 1 };
+	const int found = find_debug_files(recording, options);
 
+	if (found >= 0)
+		return found;
 	for (;;) {
 		int id = cli_options_next(&options), status;
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "cli/debug_files.h"
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
@@ -46,7 +47,7 @@ static struct kymo_error *find_location(struct kymo_module *module, const struct
 /* Without any the names are told by the reason. */
 static struct kymo_error *open_debug(struct cli_scope *scope)
 {
-	struct kymo_error *error = kymo_debug_open(scope->module, NULL, &scope->scope.debug);
+	struct kymo_error *error = cli_debug_open(scope->module, &scope->scope.debug);
 
 	if (!error || error->code != KYMO_ERROR_NOT_FOUND)
 		return error;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/debug_files.h"
 #include "cli/numbers.h"
 #include "probe/spec/spec.h"
 
@@ -146,20 +147,19 @@ static struct kymo_error *find_line_of_function(struct cli_source *source, const
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static struct kymo_error *open_file(struct cli_source *source, const char *file, const char *debug_file)
+static struct kymo_error *open_file(struct cli_source *source, const char *file)
 {
 	kymo_cleanup_free char *path = NULL;
 	struct kymo_error *error = kymo_find_file(file, &path);
 
 	if (!error)
 		error = kymo_module_open(path, &source->module);
-	return error ? error : kymo_debug_open(source->module, debug_file, &source->debug);
+	return error ? error : cli_debug_open(source->module, &source->debug);
 }
 
-static struct kymo_error *find_source_line(const struct cli_source_line *line, const char *debug_file,
-					   struct cli_source *source)
+static struct kymo_error *find_source_line(const struct cli_source_line *line, struct cli_source *source)
 {
-	struct kymo_error *error = open_file(source, line->file, debug_file);
+	struct kymo_error *error = open_file(source, line->file);
 	bool is_function = false;
 
 	if (!error)
@@ -167,7 +167,7 @@ static struct kymo_error *find_source_line(const struct cli_source_line *line, c
 	return error || is_function ? error : find_line(source, line->source, line->line, NULL);
 }
 
-static struct kymo_error *find_place(const char *text, const char *debug_file, struct cli_source *source)
+static struct kymo_error *find_place(const char *text, struct cli_source *source)
 {
 	kymo_cleanup(kymo_spec_deinit) struct kymo_spec spec = { 0 };
 	struct kymo_error *error = kymo_spec_parse(text, &spec);
@@ -180,7 +180,7 @@ static struct kymo_error *find_place(const char *text, const char *debug_file, s
 					 "'%s' is no location; write FILE:FUNCTION, FILE:FUNCTION+OFFSET or "
 					 "FILE:SOURCE:LINE",
 					 text);
-	error = open_file(source, spec.file, debug_file);
+	error = open_file(source, spec.file);
 	if (error || spec.symbol)
 		return error ? error : find_function(source, spec.symbol, spec.offset);
 	if (kymo_module_offset_to_vaddr(source->module, (uint64_t)spec.offset, &vaddr))
@@ -189,17 +189,17 @@ static struct kymo_error *find_place(const char *text, const char *debug_file, s
 	return kymo_vec_push(&source->places, vaddr) ? NULL : &kymo_error_no_memory;
 }
 
-struct kymo_error *cli_source_find(const char *text, const char *debug_file, struct cli_source *ret)
+struct kymo_error *cli_source_find(const char *text, struct cli_source *ret)
 {
 	struct cli_source source = { .module = NULL };
 	struct cli_source_line line;
 	struct kymo_error *error;
 
 	if (cli_source_line_parse(text, strlen(text), &line)) {
-		error = find_source_line(&line, debug_file, &source);
+		error = find_source_line(&line, &source);
 		cli_source_line_deinit(&line);
 	} else {
-		error = find_place(text, debug_file, &source);
+		error = find_place(text, &source);
 	}
 	if (error)
 		cli_source_deinit(&source);

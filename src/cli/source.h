@@ -24,8 +24,8 @@ struct cli_source {
 bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret);
 void cli_source_line_deinit(struct cli_source_line *line);
 
-/* Find the addresses of a location. `debug_file` may be NULL. USAGE, NOT_FOUND. */
-struct kymo_error *cli_source_find(const char *text, const char *debug_file, struct cli_source *ret);
+/* Find the addresses of a location. USAGE, NOT_FOUND. */
+struct kymo_error *cli_source_find(const char *text, struct cli_source *ret);
 void cli_source_deinit(struct cli_source *source);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "cli/debug_files.h"
 #include "cli/output.h"
 #include "cli/scope.h"
 #include "sym/demangle.h"
@@ -131,7 +132,7 @@ static struct kymo_error *check_returns(const struct kymo_spec *spec)
 	if (!error)
 		error = kymo_module_find(module, spec->symbol, &found, &n);
 	if (!error && n)
-		error = kymo_debug_open(module, NULL, &debug);
+		error = cli_debug_open(module, &debug);
 	if (error && error->code != KYMO_ERROR_NO_MEMORY) {
 		kymo_error_destroy(error); /* nothing is known of them */
 		error = NULL;

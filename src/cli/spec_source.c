@@ -90,7 +90,7 @@ static struct kymo_error *parse_line(const char *text, const char *location, siz
 {
 	kymo_cleanup(cli_source_deinit) struct cli_source source = { 0 };
 	kymo_cleanup_free char *copy = strndup(location, length);
-	struct kymo_error *error = copy ? cli_source_find(copy, NULL, &source) : &kymo_error_no_memory;
+	struct kymo_error *error = copy ? cli_source_find(copy, &source) : &kymo_error_no_memory;
 
 	if (!error && source.note)
 		cli_warn("%s", source.note);

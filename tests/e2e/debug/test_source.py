@@ -2,7 +2,7 @@
 import json
 import re
 
-from kymotest import check, check_equal, check_matches, event_counts, kymo, program, record, run, timeout
+from kymotest import check, check_equal, check_matches, event_counts, events, kymo, program, record, run, timeout
 
 SOURCE = r'''
 #include <stdio.h>
@@ -175,3 +175,35 @@ def test_what_is_not_there_is_told(tmp):
     check_matches(kymo('list', '--vars', '--debug-file', 'other', './app:work').err,
                   r'\Akymo: other is of another build than \./app: its build-id is [0-9a-f]{40}, the program\'s is [0-9a-f]{40}')
     check_matches(record('-r', './app:app.c:18', '--', './app').err, r'\Akymo: a return probe is for a whole function; record a line of source with -p')
+
+
+@timeout(120)
+def test_debug_files_are_those_of_their_build(tmp):
+    build(tmp, 'gcc', '-O0', '-g')
+    step = line_of('total += step')
+    (tmp / 'shared.c').write_text('__attribute__((noinline)) int share(int part) { return part; }\nint main(void) { return share(7) - 7; }\n')
+    run(program('gcc'), '-O0', '-g', '-o', 'shared', 'shared.c', seconds=60).ok()
+    run(program('gcc'), '-O1', '-g', '-w', '-o', 'other', 'app.c', seconds=60).ok()
+    for name in ('app', 'shared', 'other'):
+        run('objcopy', '--only-keep-debug', name, f'{name}.dbg').ok()
+        run('strip', '--strip-debug', name).ok()
+    refused = r"^kymo: other\.dbg is of another build than \./app: its build-id is [0-9a-f]{40}, the program's is [0-9a-f]{40}"
+    words = ('-p', './app:work count', '-p', f'./app:app.c:{step}')
+    check_matches(record(*words, '--', './app').err, r'\./app has no debug information; .* or name the file with --debug-file')
+    record(*words, '-p', './shared:share part', '--debug-file', 'shared.dbg', '--debug-file=app.dbg', '--', './app').ok()
+    check_equal(event_counts()[f'app:app.c:{step}'], 4, 'lines by the file')
+    check_equal(next(event for event in events() if event.name == 'app:work')['count'], 4, 'a variable by the file')
+    for debug_files in (('other.dbg',), ('app.dbg', 'other.dbg'), ('other.dbg', 'app.dbg')):
+        result = record(*words, *(word for name in debug_files for word in ('--debug-file', name)), '--', './app')
+        check_equal(result.status, 2, f'status with {debug_files}')
+        check_matches(result.err, refused, f'sentence about {debug_files}')
+    (tmp / 'options').write_text(f'--debug-file app.dbg\n-p ./app:app.c:{step} total\n')
+    record('--config', 'options', '--', './app').ok()
+    check_equal(event_counts(), {f'app:app.c:{step}': 4}, 'by a file of options')
+    check_matches(record('--debug-file', 'nowhere', *words, '--', './app').err, r'^kymo: (column 1[0-9]: )?nowhere: No such file or directory', 'a file that is not there')
+    check_matches(kymo('explain', '-e', 'count + 1', './app', 'work', '--debug-file', 'app.dbg').ok().out, 'count', 'explain')
+    check_matches(kymo('explain', './app', f'app.c:{step}', '--debug-file', 'app.dbg').ok().out, r'\A\./app:work\+0x', 'explain of a line')
+    for command in (('explain', '-e', 'count + 1', './app', 'work'), ('explain', './app', f'app.c:{step}'), ('list', '--vars', './app:work')):
+        result = kymo(*command, '--debug-file', 'other.dbg')
+        check_equal(result.out, '', f'nothing is shown by {command}')
+        check_matches(result.err, refused, f'sentence of {command}')
