@@ -47,7 +47,7 @@ static const char record[] =
 	"      --late           allow files in probes that are created or loaded later; otherwise they must exist\n"
 	"      --buffer SIZE    memory for each CPU, 64K to 4G (default 16M)\n"
 	"      --overwrite      when the buffers are full keep the newest records, not the oldest\n"
-	"      --keep SIZE      keep the newest records in memory, and write them at the end\n"
+	"      --keep SIZE      keep so much of the newest records in memory, 8M to 64G, and write it at the end\n"
 	"      --until WHAT     end when a probe is hit: 'libc:read /duration > 5ms/'; WHAT as in --count, without "
 	"keys;\n"
 	"                       --after SECONDS: so much later; --snapshots N: keep what led to each of N such hits\n"

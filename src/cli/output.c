@@ -3,11 +3,17 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "cli/terminal.h"
 #include "sym/demangle.h"
+
+#define WIDTH_MAX 100 /* columns; longer lines are hard to read */
+#define WIDTH_MIN 40
+#define INDENT 6 /* "kymo: " */
 
 void cli_print_text(FILE *out, const char *text)
 {
@@ -45,13 +51,58 @@ static bool is_caret_line(const char *line)
 	return line[strspn(line, " ")] == '^';
 }
 
+/* Columns that sentences may take; 0: any number, as where a program reads them. */
+static unsigned int sentence_width(void)
+{
+	int columns;
+
+	if (!isatty(STDERR_FILENO))
+		return 0;
+	cli_terminal_size(STDERR_FILENO, &columns, NULL);
+	return columns > WIDTH_MAX ? WIDTH_MAX : columns < WIDTH_MIN ? WIDTH_MIN : (unsigned int)columns;
+}
+
+/* Characters of the first `n` bytes, each of one column. */
+static unsigned int count_columns(const char *text, size_t n)
+{
+	unsigned int columns = 0;
+
+	for (size_t at = 0, size; at < n; at += size, columns++)
+		kymo_utf8_decode(text + at, n - at, &size);
+	return columns;
+}
+
+/* Break the line at blanks, so that it ends before `width`; `used` columns have something already. */
+static void wrap(const char *line, unsigned int used, unsigned int width)
+{
+	while (*line) {
+		const size_t blanks = strspn(line, " "), n = blanks + strcspn(line + blanks, " ");
+		const unsigned int columns = count_columns(line, n);
+		kymo_cleanup_free char *word = strndup(line, n);
+
+		if (!word)
+			return;
+		if (used + columns > width && blanks) {
+			fprintf(stderr, "\n%*s", INDENT, "");
+			used = INDENT - (unsigned int)blanks;
+			cli_print_text(stderr, word + blanks);
+		} else {
+			cli_print_text(stderr, word);
+		}
+		used += columns;
+		line += n;
+	}
+}
+
 /*
  * "kymo: PREFIX SENTENCE", with names demangled line by line. A line above a caret quotes the user and stays: a column
- * is marked there.
+ * is marked there. On a terminal sentences are wrapped, and lines that begin with a blank stay as they are.
  */
 static void say(const char *prefix, const char *format, va_list args)
 {
 	kymo_cleanup_free char *text = kymo_format(format, args);
+	const unsigned int width = sentence_width();
+	unsigned int used = INDENT + (unsigned int)strlen(prefix);
 
 	fflush(stdout);
 	if (!text) {
@@ -67,8 +118,12 @@ static void say(const char *prefix, const char *format, va_list args)
 			*next++ = '\0';
 		if (!next || !is_caret_line(next))
 			shown = kymo_shown(line);
-		cli_print_text(stderr, shown ? shown : line);
+		if (width && *line != ' ')
+			wrap(shown ? shown : line, used, width);
+		else
+			cli_print_text(stderr, shown ? shown : line);
 		fputc('\n', stderr);
+		used = 0;
 	}
 }
 

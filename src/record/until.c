@@ -68,9 +68,17 @@ void recording_heed_conditions(struct recording *recording)
 void recording_tell_conditions(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
+	kymo_cleanup_free char *sentence = NULL;
+	size_t n = 0;
 
 	if (!recording->aggregating || !recording->aggregating->has_conditions || recording->until.n_held)
 		return;
-	if (options->tell)
-		options->tell("the condition of --until has not held", options->data);
+	for (size_t i = 0; i < options->n_aggregations; i++)
+		n += options->aggregations[i].kind == KYMO_AGGR_UNTIL;
+	if (asprintf(&sentence, "%s held: %s%s has the %srecords up to the end",
+		     n == 1 ? "the condition of --until never" : "no condition of --until ever",
+		     options->n_snapshots ? "no snapshot was taken, and " : "", options->directory,
+		     options->keep ? "newest " : "") >= 0 &&
+	    options->warn)
+		options->warn(sentence, options->data);
 }

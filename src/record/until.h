@@ -8,7 +8,7 @@ struct recording;
  * time after it is up. */
 void recording_heed_conditions(struct recording *recording);
 
-/* At the end: that there were conditions, and none has held. */
+/* At the end: a warning where there were conditions, and none has held. */
 void recording_tell_conditions(struct recording *recording);
 
 #endif

@@ -166,3 +166,18 @@ def test_the_summary_counts_events_as_the_report_does(tmp):
         check(n == told if is_exact else found[1] and abs(n - told) < n / 2, f'{n} events, said: {said}')
         check(not found[1] or not is_exact, said)
     check_matches(last_line(record('-p', 'libc:getservbyname_r', '--', 'true').ok()), r"\Akymo: no events, none lost, in kymo\.data; ")
+
+
+def test_long_sentences_are_wrapped_on_a_terminal_alone():
+    said = []
+    for words in (('record', '--until', 'libc:malloc duration', '--', 'true'), ('record', '-p', 'libc:malloc /arg0 > nope/', '--', 'true'),
+                  ('record', '--backend', 'ptrace', '-p', 'libc:malloc', 'true'), ('list', '--debug-file', 'x', 'libc')):
+        plain = run(KYMO, *words).err
+        for columns, width in ((60, 60), (30, 40), (300, 100)):
+            shown = run_on_terminal(KYMO, *words, columns=columns).out
+            lines = [line for line in shown.splitlines() if not line.startswith('  ') or line.startswith('      ')]
+            check_equal(shown.split(), plain.split(), f'the words of {words}')
+            check(all(len(line) <= width for line in lines), f'no line of {words} is longer than {width}', shown)
+            check_equal([line for line in shown.splitlines() if line.endswith('^')], [line for line in plain.splitlines() if line.endswith('^')], 'carets')
+            said.append(len(shown.splitlines()) > len(plain.splitlines()))
+    check(any(said), 'some were wrapped')

@@ -215,8 +215,16 @@ def test_each_time_that_it_holds_a_snapshot_is_taken(tmp):
 
 def test_a_condition_that_never_holds_is_told(tmp):
     result = record(*STEPS, '--keep', '8M', '--until', f'{FLIGHT}:step /arg0 > 5000/', '--', FLIGHT, 5000, 10000).ok()
-    check_matches(result.err, r'^kymo: the condition of --until has not held$', 'what is told')
+    check_matches(result.err, r'^kymo: warning: the condition of --until never held: kymo\.data has the newest records up to the end$', 'what is told')
     check_is_the_end(steps(), 4999, 'the newest')
+    never = ['--until', f'{FLIGHT}:step /arg0 > 5000/']
+    told = 'kymo: warning: the condition of --until never held: '
+    result = record('-q', *STEPS, *never, '-o', 'all', '--', FLIGHT, 5, 10).ok()
+    check_equal(result.err, f'{told}all has the records up to the end\n', 'a warning, also with -q')
+    result = record('-q', *STEPS, '--keep', '8M', '--snapshots', 2, *never, '-o', 'some', '--', 'sh', '-c', f'{FLIGHT} 5 10; exit 7').ended(7)
+    check_equal(result.err, f'{told}no snapshot was taken, and some has the newest records up to the end\n', 'of snapshots; the status is the command\'s')
+    result = record('-q', *STEPS, *never, '--until', f'{FLIGHT}:step /arg0 > 6000/', '--', FLIGHT, 5, 10).ok()
+    check_equal(result.err, 'kymo: warning: no condition of --until ever held: kymo.data has the records up to the end\n', 'of two conditions')
 
 
 @timeout(300)
