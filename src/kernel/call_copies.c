@@ -25,7 +25,7 @@ enum {
 /* An argument, or KYMO_COPY_STACK. */
 static void load_register(struct code *c, uint8_t dst, unsigned arg)
 {
-	load(c, BPF_DW, dst, R6, AT(words) + 8 * (int)arg);
+	emit(c, BPF_LDX_MEM(BPF_DW, dst, R6, AT(words) + 8 * (int)arg));
 }
 
 /*
@@ -34,25 +34,25 @@ static void load_register(struct code *c, uint8_t dst, unsigned arg)
  */
 static void check_room(struct code *c, struct label *failed)
 {
-	store(c, BPF_W, R6, AT(position), R7);
-	load(c, BPF_W, R7, R6, AT(position));
+	emit(c, BPF_STX_MEM(BPF_W, R6, R7, AT(position)));
+	emit(c, BPF_LDX_MEM(BPF_W, R7, R6, AT(position)));
 	jump_if(c, BPF_JGT, R7, ROOM, failed);
 }
 
 /* Where the next copy begins: its header. */
 static void begin_piece(struct code *c)
 {
-	move(c, R1, R6);
-	add_register(c, R1, R7);
-	store(c, BPF_DW, R1, 0, R8);
-	store(c, BPF_W, R1, 8, R9);
+	emit(c, BPF_MOV64_REG(R1, R6));
+	emit(c, BPF_ALU64_REG(BPF_ADD, R1, R7));
+	emit(c, BPF_STX_MEM(BPF_DW, R1, R8, 0));
+	emit(c, BPF_STX_MEM(BPF_W, R1, R9, 8));
 }
 
 static void end_piece(struct code *c)
 {
-	add_register(c, R7, R9);
-	add(c, R7, HEADER + 7);
-	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R7, 0, 0, ~7);
+	emit(c, BPF_ALU64_REG(BPF_ADD, R7, R9));
+	emit(c, BPF_ALU64_IMM(BPF_ADD, R7, HEADER + 7));
+	emit(c, BPF_ALU64_IMM(BPF_AND, R7, ~7));
 }
 
 /* r9 bytes from r8 on, of which the verifier knows that they are at most `PAGE`, then the first `n_fields` words of
@@ -60,18 +60,18 @@ static void end_piece(struct code *c)
 static void copy_piece(struct code *c, unsigned n_fields, struct label *failed)
 {
 	begin_piece(c);
-	add(c, R1, HEADER);
-	move(c, R2, R9);
-	move(c, R3, R8);
-	call(c, BPF_FUNC_probe_read_user);
+	emit(c, BPF_ALU64_IMM(BPF_ADD, R1, HEADER));
+	emit(c, BPF_MOV64_REG(R2, R9));
+	emit(c, BPF_MOV64_REG(R3, R8));
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user));
 	jump_if(c, BPF_JNE, R0, 0, failed);
 	if (n_fields) {
-		move(c, R1, R6);
-		add_register(c, R1, R7);
+		emit(c, BPF_MOV64_REG(R1, R6));
+		emit(c, BPF_ALU64_REG(BPF_ADD, R1, R7));
 	}
 	for (unsigned i = 0; i < n_fields; i++) {
-		load(c, BPF_DW, R2, R1, HEADER + 8 * (int)i);
-		store(c, BPF_DW, FP, FIELDS + 8 * (int)i, R2);
+		emit(c, BPF_LDX_MEM(BPF_DW, R2, R1, HEADER + 8 * (int)i));
+		emit(c, BPF_STX_MEM(BPF_DW, FP, R2, FIELDS + 8 * (int)i));
 	}
 	end_piece(c);
 }
@@ -84,16 +84,16 @@ static void copy_piece(struct code *c, unsigned n_fields, struct label *failed)
 static void copy_to_stack(struct code *c, struct label *failed)
 {
 	for (int i = 0; i < BUFFER_SIZE; i += 8)
-		store_imm(c, BPF_DW, FP, BUFFER + i, 0);
+		emit(c, BPF_ST_MEM(BPF_DW, FP, BUFFER + i, 0));
 	stack_address(c, R1, BUFFER);
-	move(c, R2, R9);
-	move(c, R3, R8);
-	call(c, BPF_FUNC_probe_read_user);
+	emit(c, BPF_MOV64_REG(R2, R9));
+	emit(c, BPF_MOV64_REG(R3, R8));
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user));
 	jump_if(c, BPF_JNE, R0, 0, failed);
 	begin_piece(c);
 	for (int i = 0; i < BUFFER_SIZE; i += 8) {
-		load(c, BPF_DW, R2, FP, BUFFER + i);
-		store(c, BPF_DW, R1, HEADER + i, R2);
+		emit(c, BPF_LDX_MEM(BPF_DW, R2, FP, BUFFER + i));
+		emit(c, BPF_STX_MEM(BPF_DW, R1, R2, HEADER + i));
 	}
 	end_piece(c);
 }
@@ -111,23 +111,23 @@ static void copy_bytes(struct code *c, unsigned max, bool is_small, struct label
 		struct label within = { .n = 0 };
 
 		jump_if(c, BPF_JEQ, R9, 0, &done);
-		store(c, BPF_DW, FP, REST, R9);
-		move(c, R2, R8);
-		emit(c, BPF_ALU64 | BPF_AND | BPF_K, R2, 0, 0, PAGE - 1);
-		set(c, R1, PAGE);
-		subtract_register(c, R1, R2);
+		emit(c, BPF_STX_MEM(BPF_DW, FP, R9, REST));
+		emit(c, BPF_MOV64_REG(R2, R8));
+		emit(c, BPF_ALU64_IMM(BPF_AND, R2, PAGE - 1));
+		emit(c, BPF_MOV64_IMM(R1, PAGE));
+		emit(c, BPF_ALU64_REG(BPF_SUB, R1, R2));
 		jump_if_both(c, BPF_JLE, R9, R1, &within);
-		move(c, R9, R1);
+		emit(c, BPF_MOV64_REG(R9, R1));
 		here(c, &within);
 		jump_if(c, BPF_JGT, R9, is_small && !i ? BUFFER_SIZE : PAGE, &done);
 		if (is_small && !i)
 			copy_to_stack(c, failed);
 		else
 			copy_piece(c, 0, failed);
-		add_register(c, R8, R9);
-		load(c, BPF_DW, R1, FP, REST);
-		subtract_register(c, R1, R9);
-		move(c, R9, R1);
+		emit(c, BPF_ALU64_REG(BPF_ADD, R8, R9));
+		emit(c, BPF_LDX_MEM(BPF_DW, R1, FP, REST));
+		emit(c, BPF_ALU64_REG(BPF_SUB, R1, R9));
+		emit(c, BPF_MOV64_REG(R9, R1));
 	}
 	here(c, &done);
 }
@@ -138,7 +138,7 @@ static void copy_at_most(struct code *c, unsigned max, struct label *failed)
 	struct label fits = { .n = 0 };
 
 	jump_if(c, BPF_JLE, R9, (int32_t)max, &fits);
-	set(c, R9, (int32_t)max);
+	emit(c, BPF_MOV64_IMM(R9, (int32_t)max));
 	here(c, &fits);
 	copy_bytes(c, max, false, failed);
 }
@@ -150,18 +150,18 @@ static void copy_string(struct code *c, unsigned max, struct label *failed)
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
 	check_room(c, failed);
-	move(c, R1, R6);
-	add_register(c, R1, R7);
-	add(c, R1, HEADER);
-	set(c, R2, (int32_t)max);
-	move(c, R3, R8);
-	call(c, BPF_FUNC_probe_read_user_str);
+	emit(c, BPF_MOV64_REG(R1, R6));
+	emit(c, BPF_ALU64_REG(BPF_ADD, R1, R7));
+	emit(c, BPF_ALU64_IMM(BPF_ADD, R1, HEADER));
+	emit(c, BPF_MOV64_IMM(R2, (int32_t)max));
+	emit(c, BPF_MOV64_REG(R3, R8));
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user_str));
 	jump_if(c, BPF_JGT, R0, (int32_t)max, failed); /* negative ones, too */
 	jump_if(c, BPF_JEQ, R0, 0, failed);
 	jump_if(c, BPF_JNE, R0, (int32_t)max, &whole);
-	add(c, R0, -1);
+	emit(c, BPF_ALU64_IMM(BPF_ADD, R0, -1));
 	here(c, &whole);
-	move(c, R9, R0);
+	emit(c, BPF_MOV64_REG(R9, R0));
 	begin_piece(c);
 	end_piece(c);
 	here(c, &done);
@@ -173,18 +173,18 @@ static void copy_vector(struct code *c, unsigned max, struct label *failed)
 	struct label done = { .n = 0 };
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
-	store(c, BPF_DW, FP, COUNT, R9);
-	store(c, BPF_DW, FP, ARRAY, R8);
+	emit(c, BPF_STX_MEM(BPF_DW, FP, R9, COUNT));
+	emit(c, BPF_STX_MEM(BPF_DW, FP, R8, ARRAY));
 	for (int i = 0; i < KYMO_COPY_ELEMENTS; i++) {
-		load(c, BPF_DW, R1, FP, COUNT);
+		emit(c, BPF_LDX_MEM(BPF_DW, R1, FP, COUNT));
 		jump_if(c, BPF_JLE, R1, i, &done);
 		check_room(c, failed);
-		load(c, BPF_DW, R8, FP, ARRAY);
-		add(c, R8, 16 * i);
-		set(c, R9, 16);
+		emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, ARRAY));
+		emit(c, BPF_ALU64_IMM(BPF_ADD, R8, 16 * i));
+		emit(c, BPF_MOV64_IMM(R9, 16));
 		copy_piece(c, 2, failed);
-		load(c, BPF_DW, R8, FP, FIELDS);
-		load(c, BPF_DW, R9, FP, FIELDS + 8);
+		emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, FIELDS));
+		emit(c, BPF_LDX_MEM(BPF_DW, R9, FP, FIELDS + 8));
 		copy_at_most(c, max, failed);
 	}
 	here(c, &done);
@@ -198,16 +198,16 @@ static void copy_message(struct code *c, unsigned max, struct label *failed)
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
 	check_room(c, failed);
-	set(c, R9, MESSAGE_SIZE);
+	emit(c, BPF_MOV64_IMM(R9, MESSAGE_SIZE));
 	copy_piece(c, 6, failed);
-	load(c, BPF_DW, R8, FP, FIELDS);
-	load(c, BPF_W, R9, FP, FIELDS + 8);
+	emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, FIELDS));
+	emit(c, BPF_LDX_MEM(BPF_W, R9, FP, FIELDS + 8));
 	copy_at_most(c, NAME_MAX_, failed);
-	load(c, BPF_DW, R8, FP, FIELDS + 32);
-	load(c, BPF_DW, R9, FP, FIELDS + 40);
+	emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, FIELDS + 32));
+	emit(c, BPF_LDX_MEM(BPF_DW, R9, FP, FIELDS + 40));
 	copy_at_most(c, CONTROL_MAX, failed);
-	load(c, BPF_DW, R8, FP, FIELDS + 16);
-	load(c, BPF_DW, R9, FP, FIELDS + 24);
+	emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, FIELDS + 16));
+	emit(c, BPF_LDX_MEM(BPF_DW, R9, FP, FIELDS + 24));
 	copy_vector(c, max, failed);
 	here(c, &done);
 }
@@ -217,14 +217,14 @@ static void copy_strings(struct code *c, unsigned max, struct label *failed)
 	struct label done = { .n = 0 };
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
-	store(c, BPF_DW, FP, ARRAY, R8);
+	emit(c, BPF_STX_MEM(BPF_DW, FP, R8, ARRAY));
 	for (int i = 0; i <= KYMO_COPY_ELEMENTS; i++) {
 		check_room(c, failed);
-		load(c, BPF_DW, R8, FP, ARRAY);
-		add(c, R8, 8 * i);
-		set(c, R9, 8);
+		emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, ARRAY));
+		emit(c, BPF_ALU64_IMM(BPF_ADD, R8, 8 * i));
+		emit(c, BPF_MOV64_IMM(R9, 8));
 		copy_piece(c, 1, failed);
-		load(c, BPF_DW, R8, FP, FIELDS);
+		emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, FIELDS));
 		jump_if(c, BPF_JEQ, R8, 0, &done);
 		if (i < KYMO_COPY_ELEMENTS)
 			copy_string(c, max, failed);
@@ -244,21 +244,21 @@ static void load_range(struct code *c, const struct kymo_copy *copy, struct labe
 
 	load_register(c, R8, copy->arg);
 	jump_if(c, BPF_JLT, R8, LOWEST, done);
-	add(c, R8, copy->offset);
+	emit(c, BPF_ALU64_IMM(BPF_ADD, R8, copy->offset));
 	if (copy->is_pointer) {
 		stack_address(c, R1, BUFFER);
-		set(c, R2, 8);
-		move(c, R3, R8);
-		call(c, BPF_FUNC_probe_read_user);
+		emit(c, BPF_MOV64_IMM(R2, 8));
+		emit(c, BPF_MOV64_REG(R3, R8));
+		emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user));
 		jump_if(c, BPF_JNE, R0, 0, failed);
-		load(c, BPF_DW, R8, FP, BUFFER);
+		emit(c, BPF_LDX_MEM(BPF_DW, R8, FP, BUFFER));
 	}
 	if (copy->times == KYMO_COPY_ONCE) {
-		set(c, R9, size);
+		emit(c, BPF_MOV64_IMM(R9, size));
 		return;
 	}
 	if (copy->times == KYMO_COPY_RESULT) {
-		load(c, BPF_DW, R9, R6, AT(value));
+		emit(c, BPF_LDX_MEM(BPF_DW, R9, R6, AT(value)));
 		jump_if(c, BPF_JSLE, R9, 0, done);
 	} else {
 		load_register(c, R9, copy->times - 1u);
@@ -267,9 +267,9 @@ static void load_range(struct code *c, const struct kymo_copy *copy, struct labe
 		struct label fits = { .n = 0 };
 
 		jump_if(c, BPF_JLE, R9, copy->max / size, &fits);
-		set(c, R9, copy->max / size);
+		emit(c, BPF_MOV64_IMM(R9, copy->max / size));
 		here(c, &fits);
-		emit(c, BPF_ALU64 | BPF_MUL | BPF_K, R9, 0, 0, size);
+		emit(c, BPF_ALU64_IMM(BPF_MUL, R9, size));
 	}
 }
 
@@ -299,7 +299,7 @@ void call_copy_make(struct code *c, const struct kymo_copy *copy)
 	}
 	jump(c, &done);
 	here(c, &failed);
-	store_imm(c, BPF_W, R6, AT(is_incomplete), 1);
+	emit(c, BPF_ST_MEM(BPF_W, R6, AT(is_incomplete), 1));
 	here(c, &done);
 }
 

@@ -33,7 +33,7 @@ static void filter(struct code *c, const struct kernel_program *program, struct 
 {
 	if (program->processes < 0)
 		return;
-	call(c, BPF_FUNC_get_current_pid_tgid);
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_current_pid_tgid));
 	leave_unless_among(c, program->processes, out);
 }
 
@@ -42,18 +42,18 @@ static void find_ring(struct code *c, const struct kernel_program *program, stru
 {
 	struct label has_ring = { .n = 0 };
 
-	call(c, BPF_FUNC_get_smp_processor_id);
-	store(c, BPF_W, FP, STACK_TOP, R0);
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_smp_processor_id));
+	emit(c, BPF_STX_MEM(BPF_W, FP, R0, STACK_TOP));
 	look_up(c, program->rings);
 	jump_if(c, BPF_JNE, R0, 0, &has_ring);
-	store_imm(c, BPF_W, FP, STACK_TOP, (int32_t)program->first_cpu);
+	emit(c, BPF_ST_MEM(BPF_W, FP, STACK_TOP, (int32_t)program->first_cpu));
 	look_up(c, program->rings);
 	jump_if(c, BPF_JEQ, R0, 0, out);
 	here(c, &has_ring);
-	move(c, R8, R0);
+	emit(c, BPF_MOV64_REG(R8, R0));
 	look_up(c, program->state);
 	jump_if(c, BPF_JEQ, R0, 0, out);
-	move(c, R7, R0);
+	emit(c, BPF_MOV64_REG(R7, R0));
 }
 
 /* Argument `i` into its slot; r9 collects faults. */
@@ -62,24 +62,24 @@ static void fetch(struct code *c, const struct kymo_kernel_arg *arg, size_t i, i
 	struct label done = { .n = 0 };
 
 	if (arg->source == KYMO_KERNEL_IMMEDIATE || arg->source == KYMO_KERNEL_UNKNOWN) {
-		set64(c, R1, arg->source == KYMO_KERNEL_IMMEDIATE ? (uint64_t)arg->value : 0);
-		store(c, BPF_DW, FP, at, R1);
+		emit(c, BPF_LD_IMM64(R1, arg->source == KYMO_KERNEL_IMMEDIATE ? (uint64_t)arg->value : 0));
+		emit(c, BPF_STX_MEM(BPF_DW, FP, R1, at));
 		if (arg->source == KYMO_KERNEL_UNKNOWN)
-			emit(c, BPF_ALU64 | BPF_OR | BPF_K, R9, 0, 0, 1 << i);
+			emit(c, BPF_ALU64_IMM(BPF_OR, R9, 1 << i));
 		return;
 	}
-	load(c, BPF_DW, R3, R6, arg->at);
+	emit(c, BPF_LDX_MEM(BPF_DW, R3, R6, arg->at));
 	if (arg->value)
-		emit(c, BPF_ALU64 | BPF_ADD | BPF_K, R3, 0, 0, (int32_t)arg->value);
+		emit(c, BPF_ALU64_IMM(BPF_ADD, R3, (int32_t)arg->value));
 	if (arg->source == KYMO_KERNEL_REGISTER) {
-		store(c, BPF_DW, FP, at, R3);
+		emit(c, BPF_STX_MEM(BPF_DW, FP, R3, at));
 		return;
 	}
 	stack_address(c, R1, at);
-	set(c, R2, 8);
-	call(c, BPF_FUNC_probe_read_user); /* where it fails it stores zeroes */
+	emit(c, BPF_MOV64_IMM(R2, 8));
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user)); /* where it fails it stores zeroes */
 	jump_if(c, BPF_JEQ, R0, 0, &done);
-	emit(c, BPF_ALU64 | BPF_OR | BPF_K, R9, 0, 0, 1 << i);
+	emit(c, BPF_ALU64_IMM(BPF_OR, R9, 1 << i));
 	here(c, &done);
 }
 
@@ -107,35 +107,35 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 
 	if (c.err)
 		return c.err;
-	move(&c, R6, R1);
-	set_value(&c, R1, program->gate, 0);
-	load(&c, BPF_DW, R1, R1, 0);
+	emit(&c, BPF_MOV64_REG(R6, R1));
+	emit(&c, BPF_LD_MAP_VALUE(R1, program->gate, 0));
+	emit(&c, BPF_LDX_MEM(BPF_DW, R1, R1, 0));
 	jump_if(&c, BPF_JEQ, R1, 0, &leaving);
 	filter(&c, program, &leaving);
 	store_ids(&c, &program->ids, sample + (int)offsetof(struct kernel_sample, tid), &leaving);
 	find_ring(&c, program, &leaving);
-	set(&c, R9, 0);
+	emit(&c, BPF_MOV64_IMM(R9, 0));
 	for (size_t i = 0; i < program->n_args; i++)
 		fetch(&c, &program->args[i], i, sample + (int)(sizeof(struct kernel_sample) + 8 * i));
-	move(&c, R1, R6);
-	call(&c, BPF_FUNC_get_attach_cookie);
-	emit(&c, BPF_ALU64 | BPF_LSH | BPF_K, R9, 0, 0, 32);
-	emit(&c, BPF_ALU64 | BPF_OR | BPF_X, R0, R9, 0, 0);
-	store(&c, BPF_DW, FP, sample + (int)offsetof(struct kernel_sample, id), R0);
+	emit(&c, BPF_MOV64_REG(R1, R6));
+	emit(&c, BPF_EMIT_CALL(BPF_FUNC_get_attach_cookie));
+	emit(&c, BPF_ALU64_IMM(BPF_LSH, R9, 32));
+	emit(&c, BPF_ALU64_REG(BPF_OR, R0, R9));
+	emit(&c, BPF_STX_MEM(BPF_DW, FP, R0, sample + (int)offsetof(struct kernel_sample, id)));
 	if (program->names) {
 		stack_address(&c, R1, sample + (int)(sizeof(struct kernel_sample) + 8 * program->n_args));
-		set(&c, R2, KERNEL_NAME_SIZE);
-		call(&c, BPF_FUNC_get_current_comm);
+		emit(&c, BPF_MOV64_IMM(R2, KERNEL_NAME_SIZE));
+		emit(&c, BPF_EMIT_CALL(BPF_FUNC_get_current_comm));
 	}
-	load(&c, BPF_DW, R1, R7, 0);
-	store(&c, BPF_DW, FP, sample + (int)offsetof(struct kernel_sample, lost), R1);
-	call(&c, BPF_FUNC_ktime_get_ns);
-	store(&c, BPF_DW, FP, sample + (int)offsetof(struct kernel_sample, ns), R0);
-	move(&c, R1, R8);
+	emit(&c, BPF_LDX_MEM(BPF_DW, R1, R7, 0));
+	emit(&c, BPF_STX_MEM(BPF_DW, FP, R1, sample + (int)offsetof(struct kernel_sample, lost)));
+	emit(&c, BPF_EMIT_CALL(BPF_FUNC_ktime_get_ns));
+	emit(&c, BPF_STX_MEM(BPF_DW, FP, R0, sample + (int)offsetof(struct kernel_sample, ns)));
+	emit(&c, BPF_MOV64_REG(R1, R8));
 	stack_address(&c, R2, sample);
-	set(&c, R3, size);
-	set(&c, R4, BPF_RB_NO_WAKEUP); /* the recorder looks often enough by itself */
-	call(&c, BPF_FUNC_ringbuf_output);
+	emit(&c, BPF_MOV64_IMM(R3, size));
+	emit(&c, BPF_MOV64_IMM(R4, BPF_RB_NO_WAKEUP)); /* the recorder looks often enough by itself */
+	emit(&c, BPF_EMIT_CALL(BPF_FUNC_ringbuf_output));
 	jump_if(&c, BPF_JEQ, R0, 0, &written);
 	count_one(&c, R7);
 	here(&c, &written);
@@ -153,17 +153,17 @@ static void change_process(struct code *c, int processes, bool is_there)
 	struct label same = { .n = 0 };
 
 	find_bit(c, processes, KERNEL_PIDS);
-	set(c, R4, 1);
-	emit(c, BPF_ALU64 | BPF_LSH | BPF_X, R4, R1, 0, 0);
-	move(c, R5, R4);
+	emit(c, BPF_MOV64_IMM(R4, 1));
+	emit(c, BPF_ALU64_REG(BPF_LSH, R4, R1));
+	emit(c, BPF_MOV64_REG(R5, R4));
 	if (!is_there)
-		emit(c, BPF_ALU64 | BPF_XOR | BPF_K, R4, 0, 0, -1);
-	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R3, R4, 0, (is_there ? BPF_OR : BPF_AND) | BPF_FETCH);
-	emit(c, BPF_ALU64 | BPF_AND | BPF_X, R4, R5, 0, 0);
+		emit(c, BPF_ALU64_IMM(BPF_XOR, R4, -1));
+	emit(c, BPF_ATOMIC_OP(BPF_DW, (is_there ? BPF_OR : BPF_AND) | BPF_FETCH, R3, R4, 0));
+	emit(c, BPF_ALU64_REG(BPF_AND, R4, R5));
 	jump_if(c, is_there ? BPF_JNE : BPF_JEQ, R4, 0, &same);
-	set_value(c, R3, processes, offsetof(struct kernel_processes, n));
-	set(c, R1, is_there ? 1 : -1);
-	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R3, R1, 0, BPF_ADD);
+	emit(c, BPF_LD_MAP_VALUE(R3, processes, offsetof(struct kernel_processes, n)));
+	emit(c, BPF_MOV64_IMM(R1, is_there ? 1 : -1));
+	emit(c, BPF_ATOMIC_OP(BPF_DW, BPF_ADD, R3, R1, 0));
 	here(c, &same);
 }
 
@@ -172,11 +172,11 @@ int kernel_fork_make(int processes, const struct kernel_task_layout *layout, str
 	struct label leaving = { .n = 0 };
 	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX };
 
-	load(&c, BPF_DW, R6, R1, 0); /* the parent */
-	load(&c, BPF_DW, R7, R1, 8); /* the child: a thread of the same process, or a process */
-	load(&c, BPF_W, R1, R6, (int)layout->tgid);
+	emit(&c, BPF_LDX_MEM(BPF_DW, R6, R1, 0)); /* the parent */
+	emit(&c, BPF_LDX_MEM(BPF_DW, R7, R1, 8)); /* the child: a thread of the same process, or a process */
+	emit(&c, BPF_LDX_MEM(BPF_W, R1, R6, (int)layout->tgid));
 	jump_unless_bit(&c, processes, KERNEL_PIDS, &leaving);
-	load(&c, BPF_W, R1, R7, (int)layout->tgid);
+	emit(&c, BPF_LDX_MEM(BPF_W, R1, R7, (int)layout->tgid));
 	change_process(&c, processes, true);
 	here(&c, &leaving);
 	leave(&c);
@@ -188,13 +188,13 @@ int kernel_exit_make(int processes, const struct kernel_task_layout *layout, str
 	struct label leaving = { .n = 0 };
 	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX };
 
-	load(&c, BPF_DW, R6, R1, 0);
-	load(&c, BPF_W, R1, R6, (int)layout->tgid);
+	emit(&c, BPF_LDX_MEM(BPF_DW, R6, R1, 0));
+	emit(&c, BPF_LDX_MEM(BPF_W, R1, R6, (int)layout->tgid));
 	jump_unless_bit(&c, processes, KERNEL_PIDS, &leaving);
-	load(&c, BPF_DW, R7, R6, (int)layout->signal);
-	load(&c, BPF_W, R1, R7, (int)layout->live);
+	emit(&c, BPF_LDX_MEM(BPF_DW, R7, R6, (int)layout->signal));
+	emit(&c, BPF_LDX_MEM(BPF_W, R1, R7, (int)layout->live));
 	jump_if(&c, BPF_JNE, R1, 0, &leaving);
-	load(&c, BPF_W, R1, R6, (int)layout->tgid);
+	emit(&c, BPF_LDX_MEM(BPF_W, R1, R6, (int)layout->tgid));
 	change_process(&c, processes, false);
 	here(&c, &leaving);
 	leave(&c);
