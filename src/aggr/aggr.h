@@ -42,7 +42,8 @@ enum kymo_aggr_what {
 	KYMO_AGGR_TID,
 	KYMO_AGGR_PID,
 	KYMO_AGGR_COMM,
-	KYMO_AGGR_PROBE,
+	KYMO_AGGR_PROBE,    /* the name of the event */
+	KYMO_AGGR_FUNC,     /* the function that it is in */
 	KYMO_AGGR_DURATION, /* nanoseconds from a function's entry to its return */
 	KYMO_AGGR_STACK,    /* the thread's stack: the number of its innermost frame */
 };
@@ -53,7 +54,7 @@ struct kymo_aggr_word {
 	char *text;                 /* the user's */
 	bool is_of_return;          /* VALUE: the record of the return has it, not that of the entry or hit */
 	uint8_t argument;           /* VALUE: its place in that record */
-	enum kymo_type type;        /* of its values; KYMO_TYPE_STRING of COMM and PROBE, KYMO_TYPE_U32 of STACK */
+	enum kymo_type type;        /* of its values; KYMO_TYPE_STRING of texts, KYMO_TYPE_U32 of STACK */
 	struct kymo_naming *naming; /* of VALUE; or NULL */
 };
 

@@ -317,7 +317,7 @@ static struct kymo_error *take_keys(const char *text, const char *by, struct kym
 
 		if (key.start == key.end)
 			return kymo_error_at(text, key.start,
-					     "expected a key: tid, pid, comm, probe, stack or an expression");
+					     "expected a key: tid, pid, comm, probe, func, stack or an expression");
 		if (pieces->n_keys == KYMO_AGGR_KEYS_MAX)
 			return kymo_error_at(text, key.start, "an aggregation has at most %d keys", KYMO_AGGR_KEYS_MAX);
 		if (kymo_aggr_what_of(key) == KYMO_AGGR_DURATION)
@@ -391,6 +391,7 @@ static struct kymo_error *check_value(enum kymo_aggr_kind kind, const char *text
 	switch (kymo_aggr_what_of(value)) {
 	case KYMO_AGGR_COMM:
 	case KYMO_AGGR_PROBE:
+	case KYMO_AGGR_FUNC:
 		return kymo_error_at(text, value.start, "'%.*s' is text, and %s takes a number; write 'by %.*s'",
 				     (int)(value.end - value.start), value.start, name, (int)(value.end - value.start),
 				     value.start);
@@ -443,6 +444,7 @@ enum kymo_aggr_what kymo_aggr_what_of(struct kymo_aggr_piece piece)
 	static const char *const names[] = {
 		[KYMO_AGGR_TID] = "tid",     [KYMO_AGGR_PID] = "pid",           [KYMO_AGGR_COMM] = "comm",
 		[KYMO_AGGR_PROBE] = "probe", [KYMO_AGGR_DURATION] = "duration", [KYMO_AGGR_STACK] = "stack",
+		[KYMO_AGGR_FUNC] = "func",
 	};
 
 	for (size_t i = KYMO_AGGR_TID; i < kymo_countof(names); i++)

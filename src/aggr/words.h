@@ -6,7 +6,7 @@
  *	SAMPLE	:= SPACE ( "sample" | "first" ) SPACE DIGIT...
  *	TERM	:= EXPR | "duration" ( ">" | ">=" | "<" | "<=" ) NUMBER
  *	VALUE	:= EXPR | "duration"; of lhist: EXPR "," LOW "," HIGH "," STEP
- *	KEY	:= "tid" | "pid" | "comm" | "probe" | "stack" | EXPR
+ *	KEY	:= "tid" | "pid" | "comm" | "probe" | "func" | "stack" | EXPR
  *
  * PROBE may be "m" SPACE GLOB, of markers; their filters have limits of the duration alone. Else it is where a SPEC
  * says that a probe is put (probe/spec/spec.h). It is the first word if that has a ":" that separates.

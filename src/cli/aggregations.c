@@ -275,8 +275,8 @@ static struct kymo_error *take_word(struct reader *reader, struct kymo_aggr_piec
 		return NULL;
 	if (spec->marker)
 		return kymo_error_at(reader->text, piece.start,
-				     "values of markers are not known to aggregations yet; keys are tid, pid, comm and "
-				     "probe");
+				     "values of markers are not known to aggregations yet; keys are tid, pid, comm, "
+				     "probe and func");
 	word->is_of_return = spec->is_return && is_of_return(piece);
 	if (reader->is_paired && !word->is_of_return)
 		spec = &reader->specs->items[reader->entry];
@@ -310,31 +310,37 @@ static struct kymo_error *take_words(struct reader *reader)
 	return error;
 }
 
-/* A value of an aggregation has its words; arguments of the probe come before these. */
-static struct kymo_error *refuse_type(const struct reader *reader, const struct kymo_spec *spec, size_t argument)
+/* Texts are keys: strings, and arrays of characters. */
+static bool is_text(const struct kymo_spec_arg *arg)
 {
-	const size_t first = spec->n_args - spec->n_values;
-	const struct kymo_spec_value *value = argument < first ? NULL : &spec->values[argument - first];
-
-	if (value)
-		return kymo_error_at(value->text, value->text + value->start,
-				     "aggregations are of integers, and '%.*s' is a text, bytes or a floating-point "
-				     "number",
-				     (int)(value->end - value->start), value->text + value->start);
-	return kymo_error_at(reader->text, reader->text,
-			     "aggregations are of integers, and '%s' of '%s' is a text, bytes or a floating-point "
-			     "number",
-			     spec->args[argument].name, spec->text);
+	return arg->fetch.type == KYMO_TYPE_STRING ||
+	       (arg->fetch.type == KYMO_TYPE_BYTES && arg->naming && arg->naming->is_character);
 }
 
-/* Then types are known. Hits are read out of records in which each value has its place: all are integers. */
-static struct kymo_error *find_names(const struct reader *reader, struct kymo_spec *spec)
+/* Of a word that is an argument of the probe: types are known now. */
+static struct kymo_error *check_type(const struct reader *reader, const struct kymo_aggr_word *word, bool is_key)
 {
-	struct kymo_error *error = cli_spec_find_names(spec);
+	const bool is_of_entry = reader->is_paired && !word->is_of_return;
+	const struct kymo_spec *spec = &reader->specs->items[is_of_entry ? reader->entry : reader->spec];
+	const struct kymo_spec_arg *arg = &spec->args[word->argument];
+	const struct kymo_spec_value *value;
 
-	for (size_t i = 0; i < spec->n_args && !error; i++)
-		if (!kymo_type_is_integer(spec->args[i].fetch.type))
-			error = refuse_type(reader, spec, i);
+	if (word->what != KYMO_AGGR_VALUE || kymo_type_is_integer(arg->fetch.type) || (is_key && is_text(arg)))
+		return NULL;
+	value = &spec->values[word->argument - (spec->n_args - spec->n_values)];
+	return kymo_error_at(value->text, value->text + value->start,
+			     is_key ? "keys are integers and texts, and '%.*s' is bytes or a floating-point number"
+				    : "aggregations are of integers, and '%.*s' is a text, bytes or a floating-point "
+				      "number",
+			     (int)(value->end - value->start), value->text + value->start);
+}
+
+static struct kymo_error *check_types(const struct reader *reader)
+{
+	struct kymo_error *error = reader->aggr.has_value ? check_type(reader, &reader->aggr.value, false) : NULL;
+
+	for (size_t i = 0; i < reader->aggr.n_keys && !error; i++)
+		error = check_type(reader, &reader->aggr.keys[i], true);
 	return error;
 }
 
@@ -349,9 +355,11 @@ struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, e
 	if (!error)
 		error = take_words(&reader);
 	if (!error)
-		error = find_names(&reader, &specs->items[reader.spec]);
+		error = cli_spec_find_names(&specs->items[reader.spec]);
 	if (!error && reader.is_paired)
-		error = find_names(&reader, &specs->items[reader.entry]);
+		error = cli_spec_find_names(&specs->items[reader.entry]);
+	if (!error)
+		error = check_types(&reader);
 	if (!error && !kymo_vec_push(&aggregations->items, reader.aggr))
 		error = &kymo_error_no_memory;
 	if (error)

@@ -34,9 +34,10 @@ static const struct kymo_spec *find_spec(const struct recording *recording, uint
 static void set_type(const struct recording *recording, const struct kymo_aggr *aggr, struct kymo_aggr_word *word)
 {
 	static const enum kymo_type types[] = {
-		[KYMO_AGGR_TID] = KYMO_TYPE_S32,      [KYMO_AGGR_PID] = KYMO_TYPE_S32,
-		[KYMO_AGGR_COMM] = KYMO_TYPE_STRING,  [KYMO_AGGR_PROBE] = KYMO_TYPE_STRING,
-		[KYMO_AGGR_DURATION] = KYMO_TYPE_U64, [KYMO_AGGR_STACK] = KYMO_TYPE_U32,
+		[KYMO_AGGR_TID] = KYMO_TYPE_S32,     [KYMO_AGGR_PID] = KYMO_TYPE_S32,
+		[KYMO_AGGR_COMM] = KYMO_TYPE_STRING, [KYMO_AGGR_PROBE] = KYMO_TYPE_STRING,
+		[KYMO_AGGR_FUNC] = KYMO_TYPE_STRING, [KYMO_AGGR_DURATION] = KYMO_TYPE_U64,
+		[KYMO_AGGR_STACK] = KYMO_TYPE_U32,
 	};
 	const struct kymo_spec *spec;
 
@@ -46,9 +47,13 @@ static void set_type(const struct recording *recording, const struct kymo_aggr *
 	}
 	spec = find_spec(recording, aggr->hit ? aggr->hit : word->is_of_return ? aggr->leave : aggr->entry);
 	word->type = KYMO_TYPE_U64;
-	if (spec && word->argument < spec->n_args) {
+	if (!spec || word->argument >= spec->n_args)
+		return;
+	if (kymo_type_is_integer(spec->args[word->argument].fetch.type)) {
 		word->type = spec->args[word->argument].fetch.type;
 		word->naming = spec->args[word->argument].naming; /* which outlives the recording */
+	} else {
+		word->type = KYMO_TYPE_STRING;
 	}
 }
 
@@ -95,6 +100,7 @@ void aggregate_end(struct recording *recording)
 		kymo_aggr_table_deinit(&aggregating->items[i].table);
 	free(aggregating->items);
 	kymo_vec_deinit(&aggregating->layouts);
+	kymo_strings_deinit(&aggregating->texts);
 	free(aggregating->room);
 	free(aggregating);
 	recording->aggregating = NULL;
@@ -161,6 +167,25 @@ static bool are_of_one_marker(const struct kymo_ctf_event *a, const struct kymo_
 	       !strpbrk(b->name + n, "_-:") && !strcmp(a->path, b->path) && !strcmp(a->build_id, b->build_id);
 }
 
+/* Which arguments of the numbered probe are texts among the keys. */
+static uint8_t find_texts(const struct aggregating *aggregating, uint32_t number)
+{
+	uint8_t texts = 0;
+
+	for (size_t i = 0; i < aggregating->n && number; i++) {
+		const struct kymo_aggr *aggr = &aggregating->items[i].aggr;
+
+		for (size_t k = 0; k < aggr->n_keys; k++) {
+			const struct kymo_aggr_word *key = &aggr->keys[k];
+			const uint32_t of = aggr->hit ? aggr->hit : key->is_of_return ? aggr->leave : aggr->entry;
+
+			if (key->what == KYMO_AGGR_VALUE && key->type == KYMO_TYPE_STRING && of == number)
+				texts |= (uint8_t)(1u << key->argument);
+		}
+	}
+	return texts;
+}
+
 /* New events have come to the trace. */
 static struct kymo_error *read_layouts(struct recording *recording)
 {
@@ -169,16 +194,12 @@ static struct kymo_error *read_layouts(struct recording *recording)
 
 	for (size_t i = aggregating->layouts.n; i < trace->n_events; i++) {
 		const struct kymo_ctf_event *event = &trace->events[i];
-		struct hit_layout layout = { .function = (uint32_t)i, .aggregated = event->aggregated };
-		uint16_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+		struct hit_layout layout = {
+			.function = (uint32_t)i,
+			.aggregated = event->aggregated,
+			.texts = find_texts(aggregating, event->aggregated),
+		};
 
-		for (uint32_t k = 0; k < event->n_fields; k++) {
-			layout.offsets[k] = at;
-			at += (uint16_t)kymo_type_size(event->fields[k].type);
-		}
-		layout.stack = event->has_stack ? at : 0;
-		at += event->has_stack ? (uint16_t)sizeof(uint32_t) : 0;
-		layout.stack_pointer = event->has_stack_pointer ? at : 0;
 		for (size_t k = i; event->aggregated && k-- > 0;)
 			if (trace->events[k].aggregated && (are_of_one_function(event, &trace->events[k]) ||
 							    are_of_one_marker(event, &trace->events[k]))) {
@@ -208,11 +229,38 @@ static uint64_t whole_stamp(uint64_t low, uint64_t base)
 	return base + (uint64_t)((int64_t)((low - base) << unused) >> unused);
 }
 
+/* Bytes of the field at `at`, which is in a record that is whole. */
+static size_t size_of_field(const struct kymo_ctf_field *field, const uint8_t *at)
+{
+	uint16_t n;
+
+	if (field->type == KYMO_TYPE_STRING)
+		return strlen((const char *)at) + 1;
+	if (field->type != KYMO_TYPE_BYTES)
+		return kymo_type_size(field->type);
+	memcpy(&n, at, sizeof(n));
+	return sizeof(n) + (size_t)n * kymo_type_size(kymo_element_type(field->array_of));
+}
+
+/* The number of a text, which ends at a NUL or with its field. */
+static uint64_t read_text(struct aggregating *aggregating, const struct kymo_ctf_field *field, const uint8_t *at)
+{
+	kymo_cleanup_free char *copy = NULL;
+	uint16_t n;
+
+	if (field->type == KYMO_TYPE_STRING)
+		return kymo_strings_number(&aggregating->texts, (const char *)at);
+	memcpy(&n, at, sizeof(n));
+	copy = strndup((const char *)at + sizeof(n), n);
+	return copy ? kymo_strings_number(&aggregating->texts, copy) : 0;
+}
+
 static void read_hit(const struct recording *recording, uint32_t place, const uint8_t *bytes, uint64_t base,
 		     struct kymo_call_hit *ret)
 {
 	const struct kymo_ctf_event *event = &recording->output.trace.events[place];
 	const struct hit_layout *layout = &recording->aggregating->layouts.items[place];
+	const uint8_t *at = bytes + KYMO_EVENT_ARGS_OFFSET + event->has_faults;
 	uint64_t header;
 
 	memcpy(&header, bytes, sizeof(header));
@@ -224,14 +272,20 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 		.faults = event->has_faults ? bytes[KYMO_EVENT_ARGS_OFFSET] : 0,
 	};
 	memcpy(&ret->tid, bytes + KYMO_EVENT_TID_OFFSET, sizeof(ret->tid));
-	if (event->kind == KYMO_CTF_MARKER) /* its values are no integers at known places */
+	if (event->kind == KYMO_CTF_MARKER) /* its values are not asked for */
 		return;
-	for (uint32_t i = 0; i < event->n_fields; i++)
-		ret->values[i] = read_value(bytes + layout->offsets[i], event->fields[i].type);
-	if (layout->stack)
-		memcpy(&ret->stack, bytes + layout->stack, sizeof(ret->stack));
-	if (layout->stack_pointer)
-		memcpy(&ret->stack_pointer, bytes + layout->stack_pointer, sizeof(ret->stack_pointer));
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		if (layout->texts & 1u << i)
+			ret->values[i] = read_text(recording->aggregating, &event->fields[i], at);
+		else if (kymo_type_is_integer(event->fields[i].type))
+			ret->values[i] = read_value(at, event->fields[i].type);
+		at += size_of_field(&event->fields[i], at);
+	}
+	if (event->has_stack)
+		memcpy(&ret->stack, at, sizeof(ret->stack));
+	if (event->has_stack_pointer)
+		memcpy(&ret->stack_pointer, at + (event->has_stack ? sizeof(ret->stack) : 0),
+		       sizeof(ret->stack_pointer));
 }
 
 /* An entry or a return. Markers say which of both they are by the number of their probe. */

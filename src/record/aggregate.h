@@ -20,8 +20,7 @@ struct aggregation {
 struct hit_layout {
 	uint32_t function; /* the same for all events of one function */
 	uint32_t aggregated;
-	uint16_t offsets[KYMO_EVENT_MAX_ARGS]; /* of fields */
-	uint16_t stack, stack_pointer;         /* offsets; 0: it has none */
+	uint8_t texts; /* bit i: field i is a text among keys */
 };
 
 struct aggregating {
@@ -31,7 +30,8 @@ struct aggregating {
 	KYMO_VEC(struct hit_layout) layouts; /* as the trace's events */
 	uint8_t *room;                       /* a packet */
 	size_t room_size;
-	struct output_place place; /* of rows */
+	struct output_place place;      /* of rows */
+	struct kymo_aggr_strings texts; /* of records: values of these are their numbers */
 	struct {
 		const struct kymo_aggr *aggr; /* NULL: none has held since the last one was dealt with */
 		uint64_t tsc;                 /* when */

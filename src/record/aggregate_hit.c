@@ -69,6 +69,36 @@ static bool value_of(const struct hit *hit, const struct kymo_aggr_word *word, u
 	return !(faults & 1u << word->argument);
 }
 
+/* "malloc" of "malloc+0x12"; a place that no function has is a fault. */
+static void set_function(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys)
+{
+	const char *symbol = hit->recording->output.trace.events[hit->event].symbol;
+	const char *offset = symbol ? strstr(symbol, "+0x") : NULL;
+	kymo_cleanup_free char *function = !symbol  ? NULL
+					   : offset ? strndup(symbol, (size_t)(offset - symbol))
+						    : strdup(symbol);
+
+	if (function && *function)
+		kymo_aggr_set_text(&hit->aggregation->table, keys, i, function);
+	else
+		keys->faults |= 1u << i;
+}
+
+static void set_value(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys)
+{
+	const struct kymo_aggr_word *word = &hit->aggregation->aggr.keys[i];
+	const bool is_text = word->type == KYMO_TYPE_STRING;
+	uint64_t value;
+
+	if (!value_of(hit, word, &value) || (is_text && !value))
+		keys->faults |= 1u << i;
+	else if (is_text)
+		kymo_aggr_set_text(&hit->aggregation->table, keys, i,
+				   kymo_strings_text(&hit->recording->aggregating->texts, value));
+	else
+		keys->values[i] = value;
+}
+
 static void set_key(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys)
 {
 	const struct kymo_aggr_word *word = &hit->aggregation->aggr.keys[i];
@@ -94,11 +124,11 @@ static void set_key(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys
 		keys->values[i] = hit->stack;
 		keys->faults |= hit->stack ? 0 : 1u << i;
 		break;
+	case KYMO_AGGR_FUNC:
+		set_function(hit, i, keys);
+		break;
 	default:
-		if (!value_of(hit, word, &keys->values[i])) {
-			keys->values[i] = 0;
-			keys->faults |= 1u << i;
-		}
+		set_value(hit, i, keys);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include "report/event_json.h"
 #include "report/namings.h"
 #include "report/stats.h"
+#include "sym/demangle.h"
 
 static void write_integer(FILE *out, uint64_t value, bool is_signed)
 {
@@ -14,6 +15,14 @@ static void write_integer(FILE *out, uint64_t value, bool is_signed)
 		fprintf(out, "%" PRId64, (int64_t)value);
 	else
 		fprintf(out, "%" PRIu64, value);
+}
+
+/* Names of functions and probes are those of the source. */
+static void write_text(FILE *out, const char *text, enum kymo_aggr_what what)
+{
+	kymo_cleanup_free char *shown = what == KYMO_AGGR_FUNC || what == KYMO_AGGR_PROBE ? kymo_shown(text) : NULL;
+
+	kymo_json_string(out, shown ? shown : text);
 }
 
 /* [3, "python3", null]: null is a key that could not be had. A stack is an array of frames. */
@@ -29,7 +38,8 @@ static void write_keys(FILE *out, const struct kymo_aggr_table *table, const str
 		else if (table->aggr->keys[i].what == KYMO_AGGR_STACK && table->frames)
 			kymo_stack_json(out, table->frames, row->keys.values[i]);
 		else if (type == KYMO_TYPE_STRING)
-			kymo_json_string(out, kymo_strings_text(&table->strings, row->keys.values[i]));
+			write_text(out, kymo_strings_text(&table->strings, row->keys.values[i]),
+				   table->aggr->keys[i].what);
 		else
 			write_integer(out, row->keys.values[i], kymo_type_is_signed(type));
 	}

@@ -9,6 +9,7 @@
 #include "report/namings.h"
 #include "report/panel.h"
 #include "report/text.h"
+#include "sym/demangle.h"
 
 #define ROWS_SHOWN 20
 #define HISTOGRAMS_SHOWN 6
@@ -40,6 +41,15 @@ static void write_stacks(const struct kymo_aggr_table *table, const struct page 
 
 /* ---- keys and values as text ----------------------------------------------------------------- */
 
+/* Names of functions and probes are those of the source. */
+static char *text_of(const char *text, enum kymo_aggr_what what, bool unicode)
+{
+	kymo_cleanup_free char *shown =
+		what == KYMO_AGGR_FUNC || what == KYMO_AGGR_PROBE ? kymo_shown(text) : strdup(text);
+
+	return shown ? kymo_text_escape(shown, unicode) : NULL;
+}
+
 /* Key `i` of a row, safe; NULL when memory is out. */
 static char *key_text(const struct kymo_aggr_table *table, const struct page *page, const struct kymo_aggr_row *row,
 		      size_t i)
@@ -54,7 +64,7 @@ static char *key_text(const struct kymo_aggr_table *table, const struct page *pa
 	if (label)
 		return label;
 	if (type == KYMO_TYPE_STRING)
-		return kymo_text_escape(kymo_strings_text(&table->strings, value), page->unicode);
+		return text_of(kymo_strings_text(&table->strings, value), table->aggr->keys[i].what, page->unicode);
 	if (kymo_type_is_hex(type))
 		snprintf(number, sizeof(number), "0x%" PRIx64, value);
 	else if (kymo_type_is_signed(type))

@@ -142,22 +142,31 @@ static bool find_context(const struct name *name)
 	return false;
 }
 
-/* "comm" or "nsecs", which a probe does not know. */
+/* Words of bpftrace's that a probe does not know, and what each record has of them. */
+static const struct {
+	const char *word, *instead;
+} foreign[] = {
+	{ "comm", "each record has its thread, and aggregations take 'by comm'" },
+	{ "nsecs", "each record has its time" },
+	{ "func", "each record has its probe, and aggregations take 'by func'" },
+	{ "probe", "each record has its probe, and aggregations take 'by probe'" },
+};
+
+/* NULL: it is none of them. */
 static struct kymo_error *refuse_foreign(const struct name *name)
 {
-	if (is(name, "comm"))
-		return kymo_error_at(name->text, name->start,
-				     "'comm' is not known to a probe; leave it out: each record has its thread, and "
-				     "aggregations take 'by comm'");
-	return kymo_error_at(name->text, name->start,
-			     "'nsecs' is not known to a probe; leave it out: each record has its time");
+	for (size_t i = 0; i < kymo_countof(foreign); i++)
+		if (is(name, foreign[i].word))
+			return kymo_error_at(name->text, name->start, "'%s' is not known to a probe; leave it out: %s",
+					     foreign[i].word, foreign[i].instead);
+	return NULL;
 }
 
 /* A name of the source: what it is is known when the file is. */
 static struct kymo_error *find_variable(const struct name *name)
 {
 	struct kymo_spec *spec = name->spec;
-	struct kymo_error *error = NULL;
+	struct kymo_error *error = NULL, *refusal;
 	bool exists;
 
 	if (spec->scope) {
@@ -180,9 +189,10 @@ static struct kymo_error *find_variable(const struct name *name)
 		mean(name, KYMO_FORM_VALUE, 0, (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later });
 		return NULL;
 	}
-	if (is(name, "comm") || is(name, "nsecs")) {
+	refusal = refuse_foreign(name);
+	if (refusal) {
 		kymo_error_destroy(error);
-		return refuse_foreign(name);
+		return refusal;
 	}
 	if (error)
 		return error;
