@@ -1,6 +1,6 @@
 /*
  * What the decoders of this room share. One family of calls is a file with its header; it says in `kind`s how arguments
- * are shown. calls.h joins kinds to calls, and table.c makes a table of that.
+ * are shown. calls.def joins kinds to calls, and table.c makes a table of that.
  */
 #ifndef KYMO_SYSCALL_DECODE_H
 #define KYMO_SYSCALL_DECODE_H

@@ -20,7 +20,7 @@ static const struct {
 	const char *name;
 	unsigned classes;
 } calls[KYMO_SYSCALL_MAX] = {
-#include "syscall/calls.h"
+#include "syscall/calls.def"
 };
 
 const char *kymo_syscall_name(uint64_t number)

@@ -1,4 +1,4 @@
-/* How the arguments and results of each system call are shown: calls.h as a table of decoders. */
+/* How the arguments and results of each system call are shown: calls.def as a table of decoders. */
 #include "syscall/table.h"
 
 #include <asm/unistd_64.h>
@@ -29,7 +29,7 @@
 #define CALL(call, classes, result, ...) [__NR_##call] = { result, { __VA_ARGS__ }, true },
 
 static const struct row rows[KYMO_SYSCALL_MAX] = {
-#include "syscall/calls.h"
+#include "syscall/calls.def"
 };
 
 const struct row *syscall_row(uint64_t number)
