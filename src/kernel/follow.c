@@ -7,12 +7,12 @@
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "kernel/program.h"
+#include "kernel/follow_object.h"
 #include "kernel/refused.h"
 #include "kernel/state.h"
 
@@ -36,22 +36,11 @@ int kernel_offset_of(const struct btf *btf, const char *structure, const char *m
 	return -ENOENT;
 }
 
-static struct kymo_error *run_at(struct kymo_kernel *kernel, const struct btf *btf, const char *tracepoint,
-				 const struct bpf_insn *insns, int n)
+/* The link of `program` to its tracepoint holds what it needs, without the object that it was loaded from. */
+static struct kymo_error *run(struct kymo_kernel *kernel, const struct bpf_object *object, const char *program)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_RAW_TP);
-	kymo_cleanup_close int program = -1;
-	int id = btf__find_by_name_kind(btf, tracepoint, BTF_KIND_TYPEDEF), fd;
+	int fd = bpf_raw_tracepoint_open(NULL, bpf_program__fd(bpf_object__find_program_by_name(object, program)));
 
-	if (n < 0)
-		return kymo_error_errno(n, "cannot make a BPF program for %s", tracepoint);
-	if (id <= 0)
-		return kernel_refused(ENOSYS, "tell which processes are made");
-	options.attach_btf_id = (uint32_t)id;
-	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, "kymo_follow", KERNEL_LICENSE, insns, (size_t)n, &options);
-	if (program < 0)
-		return kernel_refused(errno, "load BPF programs for tracepoints");
-	fd = bpf_raw_tracepoint_open(NULL, program);
 	if (fd < 0)
 		return kernel_refused(errno, "run BPF programs at tracepoints");
 	if (kymo_vec_push(&kernel->fds, fd))
@@ -60,29 +49,37 @@ static struct kymo_error *run_at(struct kymo_kernel *kernel, const struct btf *b
 	return &kymo_error_no_memory;
 }
 
+static struct kymo_error *load_and_run(struct kymo_kernel *kernel, struct bpf_object *object)
+{
+	struct bpf_map *processes = bpf_object__find_map_by_name(object, ".bss");
+	struct kymo_error *error;
+	int err;
+
+	if (!processes)
+		return kymo_error_create(KYMO_ERROR_FAILED, "the BPF programs that follow processes lack their table");
+	err = bpf_map__reuse_fd(processes, kernel->processes_fd);
+	if (!err)
+		err = bpf_object__load(object);
+	if (err)
+		return kernel_refused(-err, "load BPF programs for tracepoints");
+	/* First, and for longest: who is taken in has to be seen to go. */
+	error = run(kernel, object, "follow_exit");
+	return error ? error : run(kernel, object, "follow_fork");
+}
+
 struct kymo_error *kernel_follow(struct kymo_kernel *kernel)
 {
-	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
-	struct kernel_task_layout layout;
 	struct kymo_error *error;
-	struct btf *btf = btf__load_vmlinux_btf();
-	int n;
+	struct bpf_object *object;
 
-	if (!btf || kernel_offset_of(btf, "task_struct", "tgid", &layout.tgid) ||
-	    kernel_offset_of(btf, "task_struct", "signal", &layout.signal) ||
-	    kernel_offset_of(btf, "signal_struct", "live", &layout.live)) {
-		btf__free(btf);
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 					 "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so "
 					 "descendants cannot be followed through it; --all records every process");
-	}
-	/* First, and for longest: who is taken in has to be seen to go. */
-	n = kernel_exit_make(kernel->processes_fd, &layout, insns);
-	error = run_at(kernel, btf, "btf_trace_sched_process_exit", insns, n);
-	if (!error) {
-		n = kernel_fork_make(kernel->processes_fd, &layout, insns);
-		error = run_at(kernel, btf, "btf_trace_sched_process_fork", insns, n);
-	}
-	btf__free(btf);
+	object = bpf_object__open_mem(follow_object, sizeof(follow_object), NULL);
+	if (!object)
+		return kymo_error_errno(errno, "cannot read the BPF programs that follow processes");
+	error = load_and_run(kernel, object);
+	bpf_object__close(object);
 	return error;
 }

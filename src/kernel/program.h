@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 
 #include "kernel/kernel.h"
+#include "kernel/processes.h"
 
 #define KERNEL_LICENSE "Dual MIT/GPL" /* helpers that read memory or time want one that goes with the GPL */
 #define KERNEL_PROGRAM_MAX 256        /* instructions */
@@ -26,16 +27,6 @@ struct kernel_sample {
 struct kernel_state {
 	uint64_t count; /* losses of a ring */
 	uint64_t unused[7];
-};
-
-/*
- * Which processes are recorded, by the machine's ids: the only element of its map. A bit of each id that there can be
- * is cheaper to ask for than an entry of a hash, in which the kernel's functions would look, and has room for all.
- */
-#define KERNEL_PIDS (1 << 22) /* PID_MAX_LIMIT */
-struct kernel_processes {
-	uint64_t bits[KERNEL_PIDS / 64];
-	uint64_t n; /* that are set */
 };
 
 /* Whose ids samples carry. */
@@ -64,17 +55,5 @@ size_t kernel_sample_size(size_t n_args, bool names);
  * -ENOSPC.
  */
 int kernel_program_make(const struct kernel_program *program, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
-
-/* Offsets in the kernel's own structures. */
-struct kernel_task_layout {
-	uint32_t tgid, signal; /* in task_struct */
-	uint32_t live;         /* in signal_struct: threads that have not ended */
-};
-
-/*
- * Programs for the tracepoints sched_process_fork and sched_process_exit, which keep `processes` right.
- */
-int kernel_fork_make(int processes, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
-int kernel_exit_make(int processes, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
 
 #endif

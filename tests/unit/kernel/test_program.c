@@ -65,15 +65,6 @@ static void a_program_without_arguments_is_sound(void **state)
 	check_flow(insns, kernel_program_make(&program, insns));
 }
 
-static void programs_of_tracepoints_are_sound(void **state)
-{
-	const struct kernel_task_layout layout = { .tgid = 2468, .signal = 3200, .live = 8 };
-	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
-
-	check_flow(insns, kernel_fork_make(3, &layout, insns));
-	check_flow(insns, kernel_exit_make(3, &layout, insns));
-}
-
 static void programs_that_pick_by_number_are_sound(void **state)
 {
 	static const struct kymo_call_layout layout = { .args = { 112, 104, 96, 56, 72, 64 },
@@ -102,10 +93,16 @@ static void programs_that_pick_by_number_are_sound(void **state)
 
 static void an_offset_that_no_instruction_can_hold_is_an_error(void **state)
 {
-	const struct kernel_task_layout layout = { .tgid = 40000, .signal = 3200, .live = 8 };
-	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
+	static const struct kymo_call_layout layout = { .number = 120 };
+	const struct kernel_call_program program = {
+		.ring = { .fd = 3, .n_lines = 2, .size = 1 << 20, .capacity = 1 << 19 },
+		.processes = 8,
+		.layout = &layout,
+		.task = { .tgid = 40000 },
+	};
+	static struct bpf_insn insns[KERNEL_CALL_PROGRAM_MAX];
 
-	assert_int_equal(kernel_fork_make(3, &layout, insns), -ENOSPC);
+	assert_int_equal(kernel_call_pick(&program, 9, false, insns), -ENOSPC);
 }
 
 static void arguments_out_of_range_are_refused(void **state)
@@ -141,7 +138,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_largest_program_fits_and_flows_forward),
 		cmocka_unit_test(a_program_without_arguments_is_sound),
-		cmocka_unit_test(programs_of_tracepoints_are_sound),
 		cmocka_unit_test(programs_that_pick_by_number_are_sound),
 		cmocka_unit_test(an_offset_that_no_instruction_can_hold_is_an_error),
 		cmocka_unit_test(arguments_out_of_range_are_refused),

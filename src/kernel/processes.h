@@ -1,0 +1,20 @@
+/*
+ * The table of recorded processes, for this process and for BPF programs in C: it includes nothing of a C library.
+ * Private to the room.
+ */
+#ifndef KYMO_KERNEL_PROCESSES_H
+#define KYMO_KERNEL_PROCESSES_H
+
+#include <stdint.h>
+
+/*
+ * Which processes are recorded, by the machine's ids: the only element of its map. A bit of each id that there can be
+ * is cheaper to ask for than an entry of a hash, in which the kernel's functions would look, and has room for all.
+ */
+#define KERNEL_PIDS (1 << 22) /* PID_MAX_LIMIT */
+struct kernel_processes {
+	uint64_t bits[KERNEL_PIDS / 64];
+	uint64_t n; /* that are set */
+};
+
+#endif
