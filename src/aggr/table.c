@@ -52,11 +52,13 @@ struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct 
 	const size_t n_buckets = kymo_aggr_n_buckets(table->aggr);
 	struct kymo_aggr_row row = { .keys = *keys };
 	const uint64_t hash = hash_of(keys);
-	const uint32_t known = kymo_index_find(&table->index, hash, i, are_equal(&table->rows.items[i - 1].keys, keys));
+	const uint32_t known = keys->has_no_room ? 0
+						 : kymo_index_find(&table->index, hash, i,
+								   are_equal(&table->rows.items[i - 1].keys, keys));
 
 	if (known)
 		return &table->rows.items[known - 1];
-	if (table->rows.n >= table->rows_max ||
+	if (keys->has_no_room || table->rows.n >= table->rows_max ||
 	    !kymo_index_reserve(&table->index, table->rows.n, i, hash_of(&table->rows.items[i - 1].keys)))
 		return NULL;
 	if (n_buckets)
@@ -72,8 +74,7 @@ struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct 
 void kymo_aggr_set_text(struct kymo_aggr_table *table, struct kymo_aggr_keys *keys, size_t i, const char *text)
 {
 	keys->values[i] = kymo_strings_number(&table->strings, text);
-	if (!keys->values[i])
-		keys->faults |= 1u << i;
+	keys->has_no_room |= !keys->values[i];
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */

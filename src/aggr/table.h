@@ -18,6 +18,7 @@
 struct kymo_aggr_keys {
 	uint64_t values[KYMO_AGGR_KEYS_MAX]; /* 0 where there is none, or it has a fault */
 	uint32_t faults;                     /* bit i: key i could not be had */
+	bool has_no_room;                    /* a text among them found none: they have no row */
 };
 
 struct kymo_aggr_row {
@@ -49,7 +50,7 @@ void kymo_aggr_table_deinit(struct kymo_aggr_table *table);
 /* Forget all rows and counts. */
 void kymo_aggr_table_clear(struct kymo_aggr_table *table);
 
-/* Set key `i` to a text. */
+/* Set key `i` to a text. Where there is no room for another text, the keys have none either. */
 void kymo_aggr_set_text(struct kymo_aggr_table *table, struct kymo_aggr_keys *keys, size_t i, const char *text);
 
 /* One hit. `value` counts where the aggregation has one. */

@@ -242,7 +242,7 @@ static size_t size_of_field(const struct kymo_ctf_field *field, const uint8_t *a
 	return sizeof(n) + (size_t)n * kymo_type_size(kymo_element_type(field->array_of));
 }
 
-/* The number of a text, which ends at a NUL or with its field. */
+/* The number of a text, which ends at a NUL or with its field. 0: there is no room for another one. */
 static uint64_t read_text(struct aggregating *aggregating, const struct kymo_ctf_field *field, const uint8_t *at)
 {
 	kymo_cleanup_free char *copy = NULL;

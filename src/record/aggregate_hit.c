@@ -90,8 +90,10 @@ static void set_value(const struct hit *hit, size_t i, struct kymo_aggr_keys *ke
 	const bool is_text = word->type == KYMO_TYPE_STRING;
 	uint64_t value;
 
-	if (!value_of(hit, word, &value) || (is_text && !value))
+	if (!value_of(hit, word, &value))
 		keys->faults |= 1u << i;
+	else if (is_text && !value)
+		keys->has_no_room = true;
 	else if (is_text)
 		kymo_aggr_set_text(&hit->aggregation->table, keys, i,
 				   kymo_strings_text(&hit->recording->aggregating->texts, value));

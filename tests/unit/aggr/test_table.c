@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "aggr/table.h"
@@ -54,6 +55,28 @@ static void test_full(void **state)
 	assert_int_equal(table.lost, 0);
 	kymo_aggr_add(&table, &(struct kymo_aggr_keys){ .values = { 9 } }, 0);
 	assert_int_equal(table.rows.n, 1);
+	kymo_aggr_table_deinit(&table);
+}
+
+/* A new text without room is no fault, and no row that is there gets its hit. */
+static void test_texts_without_room(void **state)
+{
+	struct kymo_aggr_table table;
+	struct kymo_aggr_keys fault = { .faults = 2 };
+	char text[16];
+
+	kymo_aggr_table_init(&table, &by_two, SIZE_MAX);
+	kymo_aggr_add(&table, &fault, 0);
+	for (unsigned int i = 0; i < KYMO_STRINGS_MAX + 3; i++) {
+		struct kymo_aggr_keys keys = { .faults = 0 };
+
+		snprintf(text, sizeof(text), "%u", i);
+		kymo_aggr_set_text(&table, &keys, 1, text);
+		kymo_aggr_add(&table, &keys, 0);
+	}
+	assert_int_equal(table.rows.n, KYMO_STRINGS_MAX + 1);
+	assert_int_equal(table.lost, 3);
+	assert_int_equal(kymo_aggr_row(&table, &fault)->count, 1);
 	kymo_aggr_table_deinit(&table);
 }
 
@@ -125,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_texts_without_room),
 		cmocka_unit_test(test_faults_are_keys_of_their_own),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_steps),
