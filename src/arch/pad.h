@@ -131,12 +131,16 @@ struct kymo_pad_event {
 /* Bytes that the composed arguments of one event may have (docs/internals/reading.md). */
 #define KYMO_PAD_COMPOSED_MAX 1100
 
-/* The most bytes that arguments take which are read from memory, all together with the others; 0: none are. More than
+/* The most bytes that arguments take of which some need that (kymo_pad_reads()), all together; 0: none do. More than
  * KYMO_PAD_COMPOSED_MAX are refused. */
 uint32_t kymo_pad_composed_size(const struct kymo_fetch *args, size_t n_args);
 
-/* Whether the event reads memory by a system call, in its filter or for its arguments. */
+/* Whether the event, in its filter or for its arguments, does what no sequence may: read memory by a system call, or
+ * compute with floating-point numbers. */
 bool kymo_pad_reads(const struct kymo_pad_event *event);
+
+/* Whether it reads memory: of those above, not what only computes with floating-point numbers. */
+bool kymo_pad_reads_memory(const struct kymo_pad_event *event);
 
 /* Bytes of the stack that its pad takes for that, besides KYMO_PAD_STACK_MAX. */
 uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event);

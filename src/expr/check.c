@@ -69,6 +69,34 @@ static struct kymo_error *check_match(const struct expr_tree *tree, struct expr_
 	return NULL;
 }
 
+static bool is_real(const struct expr_node *node)
+{
+	return expr_type_is_real(node->type);
+}
+
+static struct kymo_error *refuse_real(const struct expr_tree *tree, const struct expr_node *node)
+{
+	return kymo_error_at(tree->source.text, node->at,
+			     "'%s' is for whole numbers, and this has a floating-point number; convert it: (long)x",
+			     node->sign);
+}
+
+/* One of both is a floating-point number. */
+static struct kymo_error *check_reals(const struct expr_tree *tree, struct expr_node *node)
+{
+	const struct expr_node *a = child(tree, node->a), *b = child(tree, node->b);
+
+	if (expr_is_pointer(a) || expr_is_pointer(b))
+		return refuse_pointer(tree, node);
+	if (is_comparison(node->code))
+		node->type = truth;
+	else if (node->code >= KYMO_FORM_ADD && node->code <= KYMO_FORM_DIVIDE)
+		node->type = expr_common(a, b);
+	else
+		return refuse_real(tree, node);
+	return NULL;
+}
+
 static struct kymo_error *check_binary(const struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a), *b = child(tree, node->b);
@@ -76,11 +104,13 @@ static struct kymo_error *check_binary(const struct expr_tree *tree, struct expr
 
 	if (a->kind == EXPR_TEXT || b->kind == EXPR_TEXT)
 		return check_match(tree, node);
-	error = expr_need_value(tree, a);
+	error = expr_need_number(tree, a);
 	if (!error)
-		error = expr_need_value(tree, b);
+		error = expr_need_number(tree, b);
 	if (error)
 		return error;
+	if (is_real(a) || is_real(b))
+		return check_reals(tree, node);
 	if (is_comparison(node->code))
 		node->type = truth;
 	else if (!is_integer(a) || !is_integer(b))
@@ -98,11 +128,13 @@ static struct kymo_error *check_binary(const struct expr_tree *tree, struct expr
 static struct kymo_error *check_unary(const struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a);
-	struct kymo_error *error = expr_need_value(tree, a);
+	struct kymo_error *error = expr_need_number(tree, a);
 
 	if (error)
 		return error;
-	if (node->code != KYMO_FORM_NOT && !is_integer(a))
+	if (is_real(a) && node->code == KYMO_FORM_COMPLEMENT)
+		return refuse_real(tree, node);
+	if (node->code != KYMO_FORM_NOT && !is_integer(a) && !is_real(a))
 		return refuse_pointer(tree, node);
 	node->type = node->code == KYMO_FORM_NOT ? truth : expr_promoted(a);
 	return NULL;
@@ -110,22 +142,24 @@ static struct kymo_error *check_unary(const struct expr_tree *tree, struct expr_
 
 static struct kymo_error *check_logical(const struct expr_tree *tree, struct expr_node *node)
 {
-	struct kymo_error *error = expr_need_value(tree, child(tree, node->a));
+	struct kymo_error *error = expr_need_number(tree, child(tree, node->a));
 
 	node->type = truth;
-	return error ? error : expr_need_value(tree, child(tree, node->b));
+	return error ? error : expr_need_number(tree, child(tree, node->b));
 }
 
 static struct kymo_error *check_choice(const struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *b = child(tree, node->b), *c = child(tree, node->c);
-	struct kymo_error *error = expr_need_value(tree, child(tree, node->a));
+	struct kymo_error *error = expr_need_number(tree, child(tree, node->a));
 
 	if (!error)
-		error = expr_need_value(tree, b);
+		error = expr_need_number(tree, b);
 	if (!error)
-		error = expr_need_value(tree, c);
-	if (!error && is_integer(b) && is_integer(c))
+		error = expr_need_number(tree, c);
+	if (!error && (is_real(b) || is_real(c)) && (expr_is_pointer(b) || expr_is_pointer(c)))
+		return refuse_pointer(tree, node);
+	if (!error && (is_real(b) || is_real(c) || (is_integer(b) && is_integer(c))))
 		node->type = expr_common(b, c);
 	else if (!error)
 		node->type = expr_value_type(is_integer(b) ? c : b);
@@ -137,8 +171,15 @@ static struct kymo_error *check_cast(const struct expr_tree *tree, struct expr_n
 	const enum kymo_expr_class to = kymo_expr_class_of(node->type);
 	char name[KYMO_EXPR_TYPE_NAME_MAX];
 
-	if (to == KYMO_EXPR_INTEGER || to == KYMO_EXPR_POINTER)
+	if (to == KYMO_EXPR_INTEGER)
+		return expr_need_number(tree, child(tree, node->a));
+	if (to == KYMO_EXPR_POINTER)
 		return expr_need_value(tree, child(tree, node->a));
+	if (expr_type_is_real(node->type) && expr_is_pointer(child(tree, node->a)))
+		return kymo_error_at(tree->source.text, node->at,
+				     "a pointer does not become a floating-point number; convert it first: (long)p");
+	if (expr_type_is_real(node->type))
+		return expr_need_number(tree, child(tree, node->a));
 	return kymo_error_at(tree->source.text, node->at,
 			     "nothing can be converted to '%s'; write a pointer to it, as in (%s *)arg0",
 			     kymo_expr_type_name(node->type, name), name);

@@ -19,6 +19,8 @@ struct kymo_expr_type expr_promoted(const struct expr_node *node)
 {
 	const struct kymo_expr_type type = node->type;
 
+	if (expr_type_is_real(type))
+		return type;
 	if (type.size < 4 || (node->bit_size && node->bit_size < 32) || (node->bit_size == 32 && type.is_signed))
 		return integer;
 	return (struct kymo_expr_type){ .size = type.size, .is_signed = type.is_signed };
@@ -27,7 +29,12 @@ struct kymo_expr_type expr_promoted(const struct expr_node *node)
 struct kymo_expr_type expr_common(const struct expr_node *a, const struct expr_node *b)
 {
 	const struct kymo_expr_type x = expr_promoted(a), y = expr_promoted(b);
+	const bool is_real = expr_type_is_real(x), is_other_real = expr_type_is_real(y);
 
+	if ((is_real && x.size == 8) || (is_other_real && y.size == 8))
+		return (struct kymo_expr_type){ .size = 8, .of = &expr_double };
+	if (is_real || is_other_real)
+		return (struct kymo_expr_type){ .size = 4, .of = &expr_float };
 	if (x.size != y.size)
 		return x.size > y.size ? x : y;
 	return (struct kymo_expr_type){ .size = x.size, .is_signed = x.is_signed && y.is_signed };

@@ -2,11 +2,29 @@
 #include "expr/dump.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+static void dump_real(const struct expr_node *node, FILE *out)
+{
+	double value;
+	float single;
+
+	memcpy(&value, &node->value, sizeof(value));
+	memcpy(&single, &node->value, sizeof(single));
+	if (node->type.size == 4)
+		fprintf(out, "%.9g", (double)single);
+	else
+		fprintf(out, "%.17g", value);
+}
 
 static void dump_head(const struct expr_node *node, FILE *out)
 {
 	switch (node->kind) {
 	case EXPR_CONSTANT:
+		if (expr_type_is_real(node->type)) {
+			dump_real(node, out);
+			break;
+		}
 		fprintf(out, node->type.is_signed ? "%" PRId64 : "%" PRIu64, node->value);
 		break;
 	case EXPR_NAME:

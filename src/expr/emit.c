@@ -130,9 +130,58 @@ static bool is_truth(struct kymo_expr_type type)
 	return type.of && !type.pointers && !type.n && type.of->kind == KYMO_CTYPE_BOOLEAN;
 }
 
+void expr_emit_real(struct expr_code *to, enum kymo_form_code code, struct kymo_expr_type type)
+{
+	static const enum kymo_form_code codes[] = {
+		[KYMO_FORM_ADD] = KYMO_FORM_FLOAT_ADD,
+		[KYMO_FORM_SUBTRACT] = KYMO_FORM_FLOAT_SUBTRACT,
+		[KYMO_FORM_MULTIPLY] = KYMO_FORM_FLOAT_MULTIPLY,
+		[KYMO_FORM_DIVIDE] = KYMO_FORM_FLOAT_DIVIDE,
+		[KYMO_FORM_EQUAL] = KYMO_FORM_FLOAT_EQUAL,
+		[KYMO_FORM_DIFFERENT] = KYMO_FORM_FLOAT_EQUAL,
+		[KYMO_FORM_LESS] = KYMO_FORM_FLOAT_LESS,
+		[KYMO_FORM_LESS_OR_EQUAL] = KYMO_FORM_FLOAT_LESS_OR_EQUAL,
+	};
+
+	expr_emit_code(to, codes[code], type);
+	if (code == KYMO_FORM_DIFFERENT)
+		expr_emit_code(to, KYMO_FORM_NOT, type);
+}
+
+void expr_emit_truth(struct expr_code *to, struct kymo_expr_type type)
+{
+	if (expr_type_is_real(type)) {
+		expr_emit_value(to, 0);
+		expr_emit_real(to, KYMO_FORM_DIFFERENT, type);
+	} else {
+		expr_emit_code(to, KYMO_FORM_TRUTH, type);
+	}
+}
+
+/* One of both is a floating-point number. */
+static void convert_real(struct expr_code *to, struct kymo_expr_type from, struct kymo_expr_type type)
+{
+	if (!expr_type_is_real(from)) {
+		type.is_signed = from.is_signed || from.size < 8; /* a positive one is both */
+		expr_emit_code(to, KYMO_FORM_TO_FLOAT, type);
+	} else if (expr_type_is_real(type)) {
+		if (from.size != type.size)
+			expr_emit_code(to, KYMO_FORM_RESIZE_FLOAT, type);
+	} else if (is_truth(type)) {
+		expr_emit_truth(to, from);
+	} else {
+		from.is_signed = type.is_signed || type.size < 8;
+		expr_emit_code(to, KYMO_FORM_FROM_FLOAT, from);
+		if (type.size < 8)
+			expr_emit_code(to, KYMO_FORM_EXTEND, type);
+	}
+}
+
 void expr_emit_conversion(struct expr_code *to, struct kymo_expr_type from, struct kymo_expr_type type)
 {
-	if (is_truth(type) && !is_truth(from))
+	if (expr_type_is_real(from) || expr_type_is_real(type))
+		convert_real(to, from, type);
+	else if (is_truth(type) && !is_truth(from))
 		expr_emit_code(to, KYMO_FORM_TRUTH, type);
 	else if (converts(from, type))
 		expr_emit_code(to, KYMO_FORM_EXTEND, type);

@@ -35,6 +35,12 @@ void expr_emit_load(struct expr_code *to, struct kymo_expr_type type);
 /* Of the value that was pushed last `n` bits from `shift` on, with the sign or zeros before them. */
 void expr_emit_bits(struct expr_code *to, unsigned int shift, unsigned int n, bool is_signed);
 
+/* 0 or 1: whether what was pushed last, of `type`, is not 0. */
+void expr_emit_truth(struct expr_code *to, struct kymo_expr_type type);
+
+/* The operation of two floating-point numbers of `type` for one of whole numbers: a sum or product, or a comparison. */
+void expr_emit_real(struct expr_code *to, enum kymo_form_code code, struct kymo_expr_type type);
+
 /* From one type to another. */
 void expr_emit_conversion(struct expr_code *to, struct kymo_expr_type from, struct kymo_expr_type type);
 

@@ -31,6 +31,16 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_DIFFERENT] = "different",
 	[KYMO_FORM_LESS] = "less",
 	[KYMO_FORM_LESS_OR_EQUAL] = "less-or-equal",
+	[KYMO_FORM_TO_FLOAT] = "to-float",
+	[KYMO_FORM_FROM_FLOAT] = "from-float",
+	[KYMO_FORM_RESIZE_FLOAT] = "resize-float",
+	[KYMO_FORM_FLOAT_ADD] = "float-add",
+	[KYMO_FORM_FLOAT_SUBTRACT] = "float-subtract",
+	[KYMO_FORM_FLOAT_MULTIPLY] = "float-multiply",
+	[KYMO_FORM_FLOAT_DIVIDE] = "float-divide",
+	[KYMO_FORM_FLOAT_EQUAL] = "float-equal",
+	[KYMO_FORM_FLOAT_LESS] = "float-less",
+	[KYMO_FORM_FLOAT_LESS_OR_EQUAL] = "float-less-or-equal",
 	[KYMO_FORM_JUMP] = "jump",
 	[KYMO_FORM_JUMP_IF_ZERO] = "jump-if-zero",
 };
@@ -45,7 +55,8 @@ static const char *const context_names[KYMO_FORM_N_CONTEXTS] = {
 static bool has_sign(unsigned int code)
 {
 	return code == KYMO_FORM_DIVIDE || code == KYMO_FORM_REMAINDER || code == KYMO_FORM_SHIFT_RIGHT ||
-	       code == KYMO_FORM_LESS || code == KYMO_FORM_LESS_OR_EQUAL;
+	       code == KYMO_FORM_LESS || code == KYMO_FORM_LESS_OR_EQUAL || code == KYMO_FORM_TO_FLOAT ||
+	       code == KYMO_FORM_FROM_FLOAT;
 }
 
 static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(int number), FILE *out)
@@ -83,6 +94,8 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 		fprintf(out, " %" PRId64, op->value);
 		break;
 	default:
+		if (kymo_form_is_of_floats(op->code))
+			fprintf(out, " %d", 8 * op->size);
 		break;
 	}
 	fputc('\n', out);

@@ -150,8 +150,26 @@ static void lower_match(struct lowering *to, const struct expr_node *node)
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
+static void lower_unary_of_real(struct lowering *to, const struct expr_node *node)
+{
+	const struct kymo_expr_type type = child(to, node->a)->type;
+
+	lower_value(to, child(to, node->a));
+	if (node->code == KYMO_FORM_NOT) {
+		expr_emit_value(&to->code, 0);
+		expr_emit_real(&to->code, KYMO_FORM_EQUAL, type);
+	} else {
+		expr_emit_value(&to->code, (int64_t)(UINT64_C(1) << (8 * type.size - 1)));
+		expr_emit_code(&to->code, KYMO_FORM_XOR, address);
+	}
+}
+
 static void lower_unary(struct lowering *to, const struct expr_node *node)
 {
+	if (expr_type_is_real(child(to, node->a)->type)) {
+		lower_unary_of_real(to, node);
+		return;
+	}
 	if (node->code == KYMO_FORM_NOT) {
 		lower_value(to, child(to, node->a));
 		expr_emit_code(&to->code, KYMO_FORM_NOT, node->type);
@@ -225,6 +243,10 @@ static void lower_binary(struct lowering *to, const struct expr_node *node)
 		lower_value(to, b);
 	else
 		lower_as(to, node->swaps ? node->a : node->b, type);
+	if (expr_type_is_real(type)) {
+		expr_emit_real(&to->code, node->code, type);
+		return;
+	}
 	expr_emit_code(&to->code, node->code, type);
 	if (type.size < 8 && carries(node))
 		expr_emit_code(&to->code, KYMO_FORM_EXTEND, type);
@@ -233,14 +255,23 @@ static void lower_binary(struct lowering *to, const struct expr_node *node)
 static void lower_truth(struct lowering *to, uint8_t i)
 {
 	lower_value(to, child(to, i));
-	expr_emit_code(&to->code, KYMO_FORM_TRUTH, expr_value_type(child(to, i)));
+	expr_emit_truth(&to->code, expr_value_type(child(to, i)));
+}
+
+/* What a jump takes: zero, or another number. */
+static void lower_condition(struct lowering *to, uint8_t i)
+{
+	if (expr_type_is_real(child(to, i)->type))
+		lower_truth(to, i);
+	else
+		lower_value(to, child(to, i));
 }
 
 static void lower_logical(struct lowering *to, const struct expr_node *node)
 {
 	struct expr_choice choice;
 
-	lower_value(to, child(to, node->a));
+	lower_condition(to, node->a);
 	expr_begin_choice(&to->code, &choice);
 	if (node->kind == EXPR_AND)
 		lower_truth(to, node->b);
@@ -258,7 +289,7 @@ static void lower_choice(struct lowering *to, const struct expr_node *node)
 {
 	struct expr_choice choice;
 
-	lower_value(to, child(to, node->a));
+	lower_condition(to, node->a);
 	expr_begin_choice(&to->code, &choice);
 	lower_as(to, node->b, node->type);
 	expr_other_choice(&to->code, &choice);

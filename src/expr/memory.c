@@ -27,7 +27,11 @@ static struct kymo_error *need_value_of(const struct expr_tree *tree, const stru
 	case KYMO_EXPR_POINTER:
 		return NULL;
 	case KYMO_EXPR_FLOAT:
-		return refuse(tree, node->at, "this is a '%s': it can be recorded, but not computed with", name);
+		return expr_type_is_real(node->type)
+			       ? refuse(tree, node->at,
+					"this is a '%s', and a whole number is expected; convert it: (long)x", name)
+			       : refuse(tree, node->at, "this is a '%s', which is not supported; float and double are",
+					name);
 	case KYMO_EXPR_STRUCT:
 		return refuse(tree, node->at, "this is a whole '%s'; write one of its members", name);
 	case KYMO_EXPR_STRING:
@@ -57,6 +61,11 @@ struct kymo_error *expr_need_value(const struct expr_tree *tree, const struct ex
 	if (error)
 		return error;
 	return need_value_of(tree, node, kymo_expr_class_of(expr_value_type(node)));
+}
+
+struct kymo_error *expr_need_number(const struct expr_tree *tree, const struct expr_node *node)
+{
+	return expr_type_is_real(node->type) ? NULL : expr_need_value(tree, node);
 }
 
 struct kymo_error *expr_need_record(const struct expr_tree *tree, const struct expr_node *node)

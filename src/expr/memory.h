@@ -11,8 +11,11 @@ struct kymo_error *expr_check_memory(struct expr_tree *tree, struct expr_node *n
 /* A reference of C++ stands for what it refers to. */
 void expr_follow_reference(struct expr_node *node);
 
-/* USAGE unless the node is a number or a pointer. */
+/* USAGE unless the node is a whole number or a pointer. */
 struct kymo_error *expr_need_value(const struct expr_tree *tree, const struct expr_node *node);
+
+/* The same; floating-point numbers are taken, too. */
+struct kymo_error *expr_need_number(const struct expr_tree *tree, const struct expr_node *node);
 
 /* USAGE unless the node can be recorded. */
 struct kymo_error *expr_need_record(const struct expr_tree *tree, const struct expr_node *node);

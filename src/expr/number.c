@@ -1,10 +1,14 @@
 /* Constants: numbers with their suffixes, characters and texts (ISO C 6.4.4, 6.4.5). */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/caret.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "expr/number.h"
+
+#define REAL_MAX 64
 
 /* What stands behind a number, and what it does. */
 static const struct {
@@ -57,6 +61,73 @@ static bool is_suffix(const char *at, size_t size, const char *suffix)
 	return true;
 }
 
+static const char *skip_digits(const char *at, const char *end)
+{
+	while (at < end && expr_is_digit(*at))
+		at++;
+	return at;
+}
+
+/* Behind "e-3", or `at` where there is none. */
+static const char *skip_exponent(const char *at, const char *end)
+{
+	const char *digits = at + 1;
+
+	if (at == end || (*at | 0x20) != 'e')
+		return at;
+	if (digits < end && (*digits == '-' || *digits == '+'))
+		digits++;
+	return digits < end && expr_is_digit(*digits) ? skip_digits(digits, end) : at;
+}
+
+/* Behind the digits of "1.5", "1." or "1e3"; or NULL: it is a whole number. A ".." is that of a piece of an array. */
+static const char *find_real_end(const char *at, const char *end)
+{
+	const char *behind = skip_digits(at, end), *exponent;
+
+	if (behind < end && *behind == '.' && (behind + 1 == end || behind[1] != '.'))
+		return skip_exponent(skip_digits(behind + 1, end), end);
+	exponent = skip_exponent(behind, end);
+	return exponent > behind ? exponent : NULL;
+}
+
+/* As ISO C 6.4.4.2; `behind` is the end of its digits. */
+static struct kymo_error *read_real(const struct expr_tree *tree, const char *at, const char *behind,
+				    const char **end_ret, struct expr_node *node)
+{
+	const char *end = tree->source.end;
+	char digits[REAL_MAX + 1];
+	bool is_float;
+	size_t n = 0;
+
+	while (behind + n < end && (expr_is_letter(behind[n]) || expr_is_digit(behind[n]) || behind[n] == '.'))
+		n++;
+	is_float = n == 1 && (*behind | 0x20) == 'f';
+	if (n && !is_float)
+		return kymo_error_at(tree->source.text, behind,
+				     "no suffix '%.*s' of a floating-point number; there is f", (int)n, behind);
+	if (behind - at > REAL_MAX)
+		return kymo_error_at(tree->source.text, at, "the number has more than %d digits", REAL_MAX);
+	memcpy(digits, at, (size_t)(behind - at));
+	digits[behind - at] = '\0';
+	*end_ret = behind + n;
+	if (is_float) {
+		const float value = strtof(digits, NULL);
+		uint32_t bits;
+
+		memcpy(&bits, &value, sizeof(bits));
+		node->value = bits;
+		node->type = (struct kymo_expr_type){ .size = 4, .of = &expr_float };
+		return isfinite(value) ? NULL : kymo_error_at(tree->source.text, at, "a float does not have this");
+	} else {
+		const double value = strtod(digits, NULL);
+
+		memcpy(&node->value, &value, sizeof(value));
+		node->type = (struct kymo_expr_type){ .size = 8, .of = &expr_double };
+		return isfinite(value) ? NULL : kymo_error_at(tree->source.text, at, "a double does not have this");
+	}
+}
+
 static struct kymo_error *read_number(const struct expr_tree *tree, const char *at, const char **end_ret,
 				      struct expr_node *node)
 {
@@ -65,6 +136,9 @@ static struct kymo_error *read_number(const struct expr_tree *tree, const char *
 	uint64_t value;
 	size_t n = 0;
 
+	suffix = find_real_end(at, end);
+	if (suffix)
+		return read_real(tree, at, suffix, end_ret, node);
 	if (end - at > 2 && *at == '0' && (at[1] | 0x20) == 'x') {
 		base = 16;
 		digits += 2;
@@ -74,13 +148,6 @@ static struct kymo_error *read_number(const struct expr_tree *tree, const char *
 	suffix = digits;
 	if (!read_digits(&suffix, end, base, &value))
 		return kymo_error_at(tree->source.text, at, "the number does not fit in 64 bits");
-	if (base != 16 && suffix < end && *suffix == '.' && (suffix + 1 == end || suffix[1] != '.')) {
-		while (suffix < end && (*suffix == '.' || expr_is_letter(*suffix) || expr_is_digit(*suffix)))
-			suffix++;
-		return kymo_error_at(tree->source.text, at,
-				     "'%.*s' is a floating-point number: these are recorded, but not computed with",
-				     (int)(suffix - at), at);
-	}
 	while (suffix + n < end && (expr_is_letter(suffix[n]) || expr_is_digit(suffix[n])))
 		n++;
 	if (suffix == digits)

@@ -350,6 +350,8 @@ static uint8_t read_one(struct expr_reader *reader)
 	case '0' ... '9':
 		return read_constant(reader);
 	default:
+		if (*at == '.' && at + 1 < reader->tree->source.end && expr_is_digit(at[1]))
+			return read_constant(reader);
 		if (expr_is_letter(*at) || *at == '%' || *at == '$')
 			return read_word(reader);
 		return expr_fail(reader, at, "expected a value, such as arg0, %%di or 42");

@@ -9,6 +9,9 @@ const struct kymo_ctype kymo_expr_later = { .kind = KYMO_CTYPE_OTHER, .name = "(
 const struct kymo_ctype expr_void = { .kind = KYMO_CTYPE_VOID, .name = "void" };
 const struct kymo_ctype expr_boolean = { .kind = KYMO_CTYPE_BOOLEAN, .name = "bool", .size = 1 };
 
+const struct kymo_ctype expr_float = { .kind = KYMO_CTYPE_FLOAT, .name = "float", .size = 4 };
+const struct kymo_ctype expr_double = { .kind = KYMO_CTYPE_FLOAT, .name = "double", .size = 8 };
+
 /* The integers without debug information, by the logarithm of their size: unsigned ones, then signed ones. */
 static const struct kymo_ctype integers[2][4] = {
 	{
@@ -200,4 +203,9 @@ bool expr_type_is_reference(struct kymo_expr_type type)
 	const char *name = !type.pointers && !type.n && !type.is_string && type.of ? type.of->name : NULL;
 
 	return name && type.of->kind == KYMO_CTYPE_POINTER && *name && name[strlen(name) - 1] == '&';
+}
+
+bool expr_type_is_real(struct kymo_expr_type type)
+{
+	return kymo_expr_class_of(type) == KYMO_EXPR_FLOAT && (type.of->size == 4 || type.of->size == 8);
 }

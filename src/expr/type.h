@@ -62,7 +62,10 @@ extern const struct kymo_ctype kymo_expr_later;
 /* ---- for the room ---------------------------------------------------------------------------- */
 
 /* Types that need no debug information. */
-extern const struct kymo_ctype expr_void, expr_boolean, expr_byte;
+extern const struct kymo_ctype expr_void, expr_boolean, expr_byte, expr_float, expr_double;
+
+/* Whether it is a floating-point number that can be computed with: of 4 or 8 bytes. */
+bool expr_type_is_real(struct kymo_expr_type type);
 
 /* What a pointer points to, or an array has. */
 struct kymo_expr_type expr_type_target(struct kymo_expr_type type);

@@ -40,6 +40,8 @@ static const struct known whole[] = {
 	{ "pid_t", TYPE(4, true) },
 	{ "bool", { .size = 1, .of = &expr_boolean } },
 	{ "_Bool", { .size = 1, .of = &expr_boolean } },
+	{ "float", { .size = 4, .of = &expr_float } },
+	{ "double", { .size = 8, .of = &expr_double } },
 	{ "void", { .size = 8, .of = &expr_void } },
 };
 

@@ -1,25 +1,51 @@
 #include "wire/form.h"
 
+#include <string.h>
+
 /* What an operation does to the depth of the stack. */
 static const struct shape {
 	uint8_t takes, gives;
 	bool may_fault;
 } shapes[KYMO_FORM_N_CODES] = {
-	[KYMO_FORM_VALUE] = { 0, 1, false },         [KYMO_FORM_REGISTER] = { 0, 1, false },
-	[KYMO_FORM_STACK] = { 0, 1, true },          [KYMO_FORM_RETVAL] = { 0, 1, true },
-	[KYMO_FORM_CONTEXT] = { 0, 1, false },       [KYMO_FORM_ADDRESS] = { 0, 1, false },
-	[KYMO_FORM_VECTOR] = { 0, 1, false },        [KYMO_FORM_LOAD] = { 1, 1, true },
-	[KYMO_FORM_EXTEND] = { 1, 1, false },        [KYMO_FORM_NEGATE] = { 1, 1, false },
-	[KYMO_FORM_COMPLEMENT] = { 1, 1, false },    [KYMO_FORM_TRUTH] = { 1, 1, false },
-	[KYMO_FORM_NOT] = { 1, 1, false },           [KYMO_FORM_ADD] = { 2, 1, false },
-	[KYMO_FORM_SUBTRACT] = { 2, 1, false },      [KYMO_FORM_MULTIPLY] = { 2, 1, false },
-	[KYMO_FORM_DIVIDE] = { 2, 1, true },         [KYMO_FORM_REMAINDER] = { 2, 1, true },
-	[KYMO_FORM_AND] = { 2, 1, false },           [KYMO_FORM_OR] = { 2, 1, false },
-	[KYMO_FORM_XOR] = { 2, 1, false },           [KYMO_FORM_SHIFT_LEFT] = { 2, 1, false },
-	[KYMO_FORM_SHIFT_RIGHT] = { 2, 1, false },   [KYMO_FORM_EQUAL] = { 2, 1, false },
-	[KYMO_FORM_DIFFERENT] = { 2, 1, false },     [KYMO_FORM_LESS] = { 2, 1, false },
-	[KYMO_FORM_LESS_OR_EQUAL] = { 2, 1, false }, [KYMO_FORM_JUMP] = { 0, 0, false },
+	[KYMO_FORM_VALUE] = { 0, 1, false },
+	[KYMO_FORM_REGISTER] = { 0, 1, false },
+	[KYMO_FORM_STACK] = { 0, 1, true },
+	[KYMO_FORM_RETVAL] = { 0, 1, true },
+	[KYMO_FORM_CONTEXT] = { 0, 1, false },
+	[KYMO_FORM_ADDRESS] = { 0, 1, false },
+	[KYMO_FORM_VECTOR] = { 0, 1, false },
+	[KYMO_FORM_LOAD] = { 1, 1, true },
+	[KYMO_FORM_EXTEND] = { 1, 1, false },
+	[KYMO_FORM_NEGATE] = { 1, 1, false },
+	[KYMO_FORM_COMPLEMENT] = { 1, 1, false },
+	[KYMO_FORM_TRUTH] = { 1, 1, false },
+	[KYMO_FORM_NOT] = { 1, 1, false },
+	[KYMO_FORM_ADD] = { 2, 1, false },
+	[KYMO_FORM_SUBTRACT] = { 2, 1, false },
+	[KYMO_FORM_MULTIPLY] = { 2, 1, false },
+	[KYMO_FORM_DIVIDE] = { 2, 1, true },
+	[KYMO_FORM_REMAINDER] = { 2, 1, true },
+	[KYMO_FORM_AND] = { 2, 1, false },
+	[KYMO_FORM_OR] = { 2, 1, false },
+	[KYMO_FORM_XOR] = { 2, 1, false },
+	[KYMO_FORM_SHIFT_LEFT] = { 2, 1, false },
+	[KYMO_FORM_SHIFT_RIGHT] = { 2, 1, false },
+	[KYMO_FORM_EQUAL] = { 2, 1, false },
+	[KYMO_FORM_DIFFERENT] = { 2, 1, false },
+	[KYMO_FORM_LESS] = { 2, 1, false },
+	[KYMO_FORM_LESS_OR_EQUAL] = { 2, 1, false },
+	[KYMO_FORM_JUMP] = { 0, 0, false },
 	[KYMO_FORM_JUMP_IF_ZERO] = { 1, 0, false },
+	[KYMO_FORM_TO_FLOAT] = { 1, 1, false },
+	[KYMO_FORM_FROM_FLOAT] = { 1, 1, false },
+	[KYMO_FORM_RESIZE_FLOAT] = { 1, 1, false },
+	[KYMO_FORM_FLOAT_ADD] = { 2, 1, false },
+	[KYMO_FORM_FLOAT_SUBTRACT] = { 2, 1, false },
+	[KYMO_FORM_FLOAT_MULTIPLY] = { 2, 1, false },
+	[KYMO_FORM_FLOAT_DIVIDE] = { 2, 1, false },
+	[KYMO_FORM_FLOAT_EQUAL] = { 2, 1, false },
+	[KYMO_FORM_FLOAT_LESS] = { 2, 1, false },
+	[KYMO_FORM_FLOAT_LESS_OR_EQUAL] = { 2, 1, false },
 };
 
 #define UNKNOWN 0xff /* nobody has come to this operation yet */
@@ -50,7 +76,8 @@ static bool is_sound(const struct kymo_form_op *op, unsigned int n_registers, un
 	case KYMO_FORM_SHIFT_RIGHT:
 		return op->size == 4 || op->size == 8;
 	default:
-		return op->code < KYMO_FORM_N_CODES;
+		return op->code < KYMO_FORM_N_CODES &&
+		       (!kymo_form_is_of_floats(op->code) || op->size == 4 || op->size == 8);
 	}
 }
 
@@ -106,6 +133,14 @@ bool kymo_form_can_fault(const struct kymo_form *form)
 	return false;
 }
 
+bool kymo_form_has_floats(const struct kymo_form *form)
+{
+	for (uint32_t i = 0; i < form->n; i++)
+		if (kymo_form_is_of_floats(form->ops[i].code))
+			return true;
+	return false;
+}
+
 bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const int64_t *value)
 {
 	for (uint32_t i = 0; i < form->n; i++)
@@ -156,9 +191,120 @@ static uint64_t extend(const struct kymo_form_op *op, uint64_t a)
 	return op->is_signed ? (uint64_t)((int64_t)(a << rest) >> rest) : a << rest >> rest;
 }
 
+/* ---- floating-point numbers ------------------------------------------------------------------ */
+
+static float single(uint64_t bits)
+{
+	const uint32_t low = (uint32_t)bits;
+	float value;
+
+	memcpy(&value, &low, sizeof(value));
+	return value;
+}
+
+static double real(uint64_t bits)
+{
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static uint64_t single_bits(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+static uint64_t real_bits(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+#define SIGN (UINT64_C(1) << 63)
+#define QUIET_SINGLE (UINT32_C(1) << 22) /* of what is no number */
+#define QUIET_REAL (UINT64_C(1) << 51)
+
+static uint64_t to_float(const struct kymo_form_op *op, uint64_t a)
+{
+	if (op->size == 4)
+		return single_bits(op->is_signed ? (float)(int64_t)a : (float)a);
+	return real_bits(op->is_signed ? (double)(int64_t)a : (double)a);
+}
+
+static uint64_t to_whole(double value)
+{
+	return value >= -0x1p63 && value < 0x1p63 ? (uint64_t)(int64_t)value : SIGN;
+}
+
+/* A float is a double, too. */
+static uint64_t from_float(const struct kymo_form_op *op, uint64_t a)
+{
+	const double value = op->size == 4 ? (double)single(a) : real(a);
+	const uint64_t whole = to_whole(value);
+
+	return op->is_signed || whole != SIGN ? whole : to_whole(value - 0x1p63) ^ SIGN;
+}
+
+/* Of two that are no numbers the first one is the result, whatever a compiler makes of the order. */
+static uint64_t join_singles(unsigned int code, float a, float b)
+{
+	if (code <= KYMO_FORM_FLOAT_DIVIDE && (a != a || b != b))
+		return single_bits(a != a ? a : b) | QUIET_SINGLE;
+	switch (code) {
+	case KYMO_FORM_FLOAT_ADD:
+		return single_bits(a + b);
+	case KYMO_FORM_FLOAT_SUBTRACT:
+		return single_bits(a - b);
+	case KYMO_FORM_FLOAT_MULTIPLY:
+		return single_bits(a * b);
+	case KYMO_FORM_FLOAT_DIVIDE:
+		return single_bits(a / b);
+	case KYMO_FORM_FLOAT_EQUAL:
+		return a == b;
+	case KYMO_FORM_FLOAT_LESS:
+		return a < b;
+	default:
+		return a <= b;
+	}
+}
+
+static uint64_t join_reals(unsigned int code, double a, double b)
+{
+	if (code <= KYMO_FORM_FLOAT_DIVIDE && (a != a || b != b))
+		return real_bits(a != a ? a : b) | QUIET_REAL;
+	switch (code) {
+	case KYMO_FORM_FLOAT_ADD:
+		return real_bits(a + b);
+	case KYMO_FORM_FLOAT_SUBTRACT:
+		return real_bits(a - b);
+	case KYMO_FORM_FLOAT_MULTIPLY:
+		return real_bits(a * b);
+	case KYMO_FORM_FLOAT_DIVIDE:
+		return real_bits(a / b);
+	case KYMO_FORM_FLOAT_EQUAL:
+		return a == b;
+	case KYMO_FORM_FLOAT_LESS:
+		return a < b;
+	default:
+		return a <= b;
+	}
+}
+
 static uint64_t change(const struct kymo_form_op *op, uint64_t a)
 {
 	switch (op->code) {
+	case KYMO_FORM_TO_FLOAT:
+		return to_float(op, a);
+	case KYMO_FORM_FROM_FLOAT:
+		return from_float(op, a);
+	case KYMO_FORM_RESIZE_FLOAT:
+		return op->size == 4 ? single_bits((float)real(a)) : real_bits((double)single(a));
 	case KYMO_FORM_EXTEND:
 		return extend(op, a);
 	case KYMO_FORM_NEGATE:
@@ -199,6 +345,9 @@ static bool is_less(const struct kymo_form_op *op, uint64_t a, uint64_t b)
 
 static uint64_t join(const struct kymo_form_op *op, uint64_t a, uint64_t b)
 {
+	if (kymo_form_is_of_floats(op->code))
+		return op->size == 4 ? join_singles(op->code, single(a), single(b))
+				     : join_reals(op->code, real(a), real(b));
 	switch (op->code) {
 	case KYMO_FORM_ADD:
 		return a + b;

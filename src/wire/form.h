@@ -38,8 +38,12 @@ enum kymo_form_code {
 	KYMO_FORM_EXTEND,     /* its low `size` bytes, with the sign or zeros before them */
 	KYMO_FORM_NEGATE,     /* 0 - it */
 	KYMO_FORM_COMPLEMENT, /* ~it */
-	KYMO_FORM_TRUTH,      /* 0 or 1: whether it is not 0 */
-	KYMO_FORM_NOT,        /* the other way round */
+	/* Floating-point numbers are the bits of IEEE 754 in their `size` bytes, with zeros before them. */
+	KYMO_FORM_TO_FLOAT,     /* a whole number to one of `size` */
+	KYMO_FORM_FROM_FLOAT,   /* one of `size` to a whole number; 1 << 63 where 64 bits do not have it */
+	KYMO_FORM_RESIZE_FLOAT, /* one of the other size to one of `size` */
+	KYMO_FORM_TRUTH,        /* 0 or 1: whether it is not 0 */
+	KYMO_FORM_NOT,          /* the other way round */
 	/* take two, a and then b on top of it; push one */
 	KYMO_FORM_ADD,
 	KYMO_FORM_SUBTRACT,
@@ -55,6 +59,14 @@ enum kymo_form_code {
 	KYMO_FORM_DIFFERENT,
 	KYMO_FORM_LESS,
 	KYMO_FORM_LESS_OR_EQUAL,
+	/* of floating-point numbers, which have no faults: rounded to the nearest */
+	KYMO_FORM_FLOAT_ADD,
+	KYMO_FORM_FLOAT_SUBTRACT,
+	KYMO_FORM_FLOAT_MULTIPLY,
+	KYMO_FORM_FLOAT_DIVIDE,
+	KYMO_FORM_FLOAT_EQUAL, /* 0 or 1; 0 where one is no number */
+	KYMO_FORM_FLOAT_LESS,
+	KYMO_FORM_FLOAT_LESS_OR_EQUAL,
 	/* go on at operation `value`, behind this one */
 	KYMO_FORM_JUMP,
 	KYMO_FORM_JUMP_IF_ZERO, /* take one: if that is 0 */
@@ -70,8 +82,8 @@ enum kymo_form_context {
 
 struct kymo_form_op {
 	uint8_t code;
-	uint8_t size;      /* of LOAD: 1, 2, 4, 8; of EXTEND: 1, 2, 4; of shifts: 4, 8 */
-	uint8_t is_signed; /* of EXTEND, DIVIDE, REMAINDER, SHIFT_RIGHT, LESS, LESS_OR_EQUAL */
+	uint8_t size;      /* of LOAD: 1, 2, 4, 8; of EXTEND: 1, 2, 4; of shifts and floating-point numbers: 4, 8 */
+	uint8_t is_signed; /* of EXTEND, DIVIDE, REMAINDER, SHIFT_RIGHT, LESS, LESS_OR_EQUAL, TO_FLOAT, FROM_FLOAT */
 	int64_t value;
 };
 
@@ -89,6 +101,15 @@ bool kymo_form_can_fault(const struct kymo_form *form);
 
 /* Whether it has an operation of that code; `value` is that of one that has it, if it is not NULL. */
 bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const int64_t *value);
+
+/* Whether one of its operations is of floating-point numbers. */
+bool kymo_form_has_floats(const struct kymo_form *form);
+
+static inline bool kymo_form_is_of_floats(unsigned int code)
+{
+	return (code >= KYMO_FORM_TO_FLOAT && code <= KYMO_FORM_RESIZE_FLOAT) ||
+	       (code >= KYMO_FORM_FLOAT_ADD && code <= KYMO_FORM_FLOAT_LESS_OR_EQUAL);
+}
 
 /* What a form is computed from. */
 struct kymo_form_input {

@@ -103,7 +103,8 @@ bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
 		if (resolve(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
 		    args[i].kind == KYMO_FETCH_COPY || args[i].kind == KYMO_FETCH_MEMORY ||
 		    (args[i].kind == KYMO_FETCH_FORM &&
-		     (kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form))))
+		     (kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form) ||
+		      kymo_form_has_floats(args[i].form))))
 			return true;
 	return false;
 }

@@ -52,6 +52,7 @@
 #include "arch/x86_64/compose.h"
 #include "arch/x86_64/event.h"
 #include "arch/x86_64/form.h"
+#include "arch/x86_64/form_float.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
 #include "arch/x86_64/reads.h"
@@ -102,7 +103,9 @@ static size_t form_size(const struct kymo_form *form)
 	size_t size = 0;
 
 	for (uint32_t i = 0; form && i < form->n; i++)
-		size += form->ops[i].code == KYMO_FORM_LOAD ? LOAD_SIZE_MAX : OP_SIZE_MAX;
+		size += form->ops[i].code == KYMO_FORM_LOAD         ? LOAD_SIZE_MAX
+			: kymo_form_is_of_floats(form->ops[i].code) ? X86_FLOAT_SIZE_MAX
+								    : OP_SIZE_MAX;
 	return size;
 }
 

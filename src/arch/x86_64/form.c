@@ -9,6 +9,7 @@
 #include "arch/x86_64/form.h"
 
 #include "arch/x86_64/context.h"
+#include "arch/x86_64/form_float.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/reads.h"
 
@@ -181,6 +182,11 @@ static void change(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_COMPLEMENT:
 		EMIT(c, 0x48, 0xf7, 0xd0); /* not %rax */
 		break;
+	case KYMO_FORM_TO_FLOAT:
+	case KYMO_FORM_FROM_FLOAT:
+	case KYMO_FORM_RESIZE_FLOAT:
+		x86_change_float(c, op);
+		break;
 	default:                           /* TRUTH, NOT */
 		EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
 		set(c, op->code == KYMO_FORM_TRUTH ? SETNE : SETE);
@@ -293,6 +299,9 @@ static void join(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_DIVIDE:
 	case KYMO_FORM_REMAINDER:
 		divide(c, op, slot, m->fault);
+		break;
+	case KYMO_FORM_FLOAT_ADD ... KYMO_FORM_FLOAT_LESS_OR_EQUAL:
+		x86_join_floats(c, op, slot);
 		break;
 	default:                              /* comparisons */
 		rsp_slot(c, 0x39, RAX, slot); /* cmp %rax,slot(%rsp) */

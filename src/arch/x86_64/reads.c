@@ -13,9 +13,15 @@
 
 #define CUT_SIZE 4 /* KYMO_STRING_CUT and the NUL */
 
-static bool reads(const struct kymo_form *form)
+static bool loads(const struct kymo_form *form)
 {
 	return form && kymo_form_has(form, KYMO_FORM_LOAD, NULL);
+}
+
+/* What cannot be done within a sequence, which restarts: read memory, and use a vector register of the program's. */
+static bool reads(const struct kymo_form *form)
+{
+	return loads(form) || (form && kymo_form_has_floats(form));
 }
 
 uint32_t x86_limit_of(const struct kymo_fetch *fetch)
@@ -53,6 +59,16 @@ bool x86_is_composed(const struct kymo_pad_event *event)
 bool kymo_pad_reads(const struct kymo_pad_event *event)
 {
 	return reads(event->filter) || x86_is_composed(event);
+}
+
+bool kymo_pad_reads_memory(const struct kymo_pad_event *event)
+{
+	bool does = loads(event->filter);
+
+	for (size_t i = 0; i < event->n_args; i++)
+		does |= kymo_fetch_is_of_memory(&event->args[i]) || event->args[i].kind == KYMO_FETCH_COPY ||
+			(event->args[i].kind == KYMO_FETCH_FORM && loads(event->args[i].form));
+	return does;
 }
 
 int32_t x86_composed_at(const struct kymo_pad_event *event)

@@ -24,10 +24,19 @@ uint32_t probes_reads_stack(const struct kymo_spec *spec)
 		&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
 }
 
+static bool reads_memory(const struct kymo_spec *spec)
+{
+	struct kymo_probe_event event = { .spec = spec };
+
+	probe_event_arguments(spec, &event);
+	return kymo_pad_reads_memory(
+		&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
+}
+
 static bool any_reads(const struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes_reads_stack(&probes->specs[i]))
+		if (reads_memory(&probes->specs[i]))
 			return true;
 	return false;
 }

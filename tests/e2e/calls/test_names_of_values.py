@@ -352,15 +352,15 @@ int main(void)
 def test_a_return_value_that_is_no_integer_is_not_taken_from_the_register_of_integers(tmp):
     (tmp / 'no.c').write_text(NO_INTEGERS)
     run(program('gcc'), '-O1', '-g', '-w', '-o', 'no', 'no.c', seconds=60).ok()
-    computed = "this is a 'double': it can be recorded, but not computed with"
-    for spec, column, sentence in (('real /retval > 5/ retval', 12, computed), ('real ($retval) /$retval > 5/', 22, computed), ('real (retval+1)', 12, computed),
-                                   ('real retval /(int)retval/', 24, computed),
+    for spec, column, sentence in (('real retval /retval % 2/', 26, "'%' is for whole numbers, and this has a floating-point number; convert it: (long)x"),
                                    ('extended (retval)', 16, "the function returns a 'long double', which is not supported; float and double are"),
                                    ('complex retval', 14, "values of type 'complex double' are not supported"), ('wide retval', 11, "values of type '__int128' are not supported"),
                                    ('two retval', 10, "the function returns a 'struct two' of more than 8 bytes, which one register does not have"),
                                    ('pair retval', 11, "this 'struct pair' is in registers, and not recorded as a whole; write its members")):
         result = record('-r', f'./no:{spec}', '--', './no')
         check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: column {column}: {sentence}'), f'sentence about {spec}')
+    record('-r', './no:real /retval > 1.5/ retval double=($retval * 2) whole=(int)retval', '--', './no').ok()
+    check_equal(lines('no:real%return'), ['retval=2.25 double=4.5 whole=2', 'retval=3.25 double=6.5 whole=3'], 'a double is computed with')
     record('-r', './no:integer /retval > 1/ retval', '-r', './no:nothing (retval & 0)', '-r', './no:pair retval.b', '--', './no').ok()
     check_equal(lines('no:integer%return'), ['retval=2', 'retval=3'], 'integers')
     check_equal(lines('no:pair%return'), 3 * ['b=-1'], 'a member')
@@ -436,10 +436,11 @@ def test_objects_that_return_in_memory_are_not_taken_from_a_register(tmp):
             check_matches(result.err, rf"^kymo: column {16 + len(name)}: the function returns a '[^']*{name}.*(has its address, so write|it is not certain in which register)", f'sentence about {name}')
 
 
-def test_a_floating_point_number_is_not_computed_with(tmp):
+def test_what_cannot_be_done_with_a_floating_point_number_is_told(tmp):
     (tmp / 'floats.c').write_text(FLOATS)
     run(program('gcc'), '-g', '-w', '-o', 'floats', 'floats.c', seconds=60).ok()
-    for spec, sentence in (('./floats:mix /f > 0/', "column 15: this is a 'float': it can be recorded, but not computed with"),
+    for spec, sentence in (('./floats:mix /f/', "column 15: a filter is a number or a comparison, such as /arg0 > 4K/ or /str(arg0) == \"x\"/"),
+                           ('./floats:mix (f & 1)', "column 17: '&' is for whole numbers, and this has a floating-point number; convert it: (long)x"),
                            ('./floats:later f', "column 16: 'f' comes after a structure that is passed by value"),
                            ('./floats:mix t->l', "column 15: this is a 'long double', which is not supported; float and double are")):
         result = record('-p', spec, '--', './floats')

@@ -201,7 +201,7 @@ def test_parameters_have_the_values_that_the_program_has(tmp):
 def test_names_that_are_not_known_are_refused_and_it_is_said_which_are(tmp):
     build_named(tmp, 'gcc', '-O2')
     for spec, sentence in (('./named:plain cuont', "column 15: there is no variable 'cuont' here; visible are: count, name, port, color, total, sign, seventh"),
-                           ('./named:floats (d+1)', "column 17: this is a 'double': it can be recorded, but not computed with"),
+                           ('./named:floats (d|1)', "column 18: '|' is for whole numbers, and this has a floating-point number; convert it: (long)x"),
                            ('./named:pl* count', "column 13: variables by name ('count') are known at one location of a file; write arg0, retval, %REGISTER or $stack0")):
         result = record('-p', spec, '--', './named')
         check_equal(result.status, 2, f'status of {spec}')

@@ -6,11 +6,13 @@
 
 #include <stdlib.h>
 #include <unistd.h>
+#include <xmmintrin.h>
 
 #include "pad_checks.h"
 
 #define N_FORMS 4000
 #define PER_WORLD 40
+#define STRICT 0x6000 /* of MXCSR: every exception is a signal, and numbers are rounded towards zero */
 
 struct maker {
 	struct kymo_form *form;
@@ -35,9 +37,10 @@ static struct kymo_form_op *put(struct maker *m, enum kymo_form_code code)
 /* Numbers at which something changes. */
 static int64_t some_value(struct maker *m)
 {
-	static const int64_t edges[] = {
-		0, 1, -1, 2, 31, 32, 63, 64, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 4096
-	};
+	static const int64_t edges[] = { 0, 1, -1, 2, 31, 32, 63, 64, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 4096,
+					 /* of floating-point numbers: 1.5, 2^63, infinite, the least; 1.5f and 2^64f */
+					 0x3ff8000000000000, 0x43e0000000000000, 0x7ff0000000000000, 0x0010000000000000,
+					 0x3fc00000, 0x5f800000 };
 
 	return next(m, 3) ? edges[next(m, kymo_countof(edges))] : (int64_t)mix(m->seed);
 }
@@ -106,9 +109,10 @@ static void make(struct maker *m, unsigned int depth)
 	} else if (!next(m, 6)) {
 		make_choice(m, depth);
 	} else if (!next(m, 4)) {
+		const unsigned int code = KYMO_FORM_EXTEND + (unsigned int)next(m, KYMO_FORM_ADD - KYMO_FORM_EXTEND);
+
 		make(m, depth - 1);
-		put(m, KYMO_FORM_EXTEND + (unsigned int)next(m, KYMO_FORM_ADD - KYMO_FORM_EXTEND))->size =
-			1u << next(m, 3);
+		put(m, code)->size = kymo_form_is_of_floats(code) ? 4u << next(m, 2) : 1u << next(m, 3);
 	} else {
 		make_pair(m, depth);
 	}
@@ -136,7 +140,7 @@ static void spice(struct registers *in, uint64_t seed)
 
 static void check_record(const struct record *record, const struct kymo_form *form, bool is_there, uint64_t expected)
 {
-	const size_t at = kymo_form_can_fault(form);
+	const size_t at = kymo_form_can_fault(form) || kymo_form_has_floats(form);
 
 	assert_int_equal(record->size, at + 8);
 	if (at)
@@ -149,8 +153,10 @@ static void check_form(struct world *world, const struct kymo_form *form, uint8_
 	const struct kymo_fetch arg = { .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_U64, .form = form };
 	const struct kymo_pad_event events[] = { { .id = 1, .args = &arg, .n_args = 1 },
 						 { .id = 2, .args = &arg, .n_args = 1, .filter = form } };
+	const unsigned int usual = _mm_getcsr();
 	uint64_t vectors[KYMO_FORM_VECTORS];
 	struct registers in, out;
+	unsigned int mxcsr;
 	struct site site;
 
 	world_landing(world, events, 2, &site);
@@ -171,7 +177,11 @@ static void check_form(struct world *world, const struct kymo_form *form, uint8_
 			memcpy(&vectors[k], in.vectors + k * (pads_has_avx512 ? 64 : 16), sizeof(vectors[k]));
 		input.stack = (const uint64_t *)in.r[RSP];
 		is_there = kymo_form_run(form, &input, &expected);
+		_mm_setcsr(STRICT);
 		enter(&site, &in, &out);
+		mxcsr = _mm_getcsr();
+		_mm_setcsr(usual);
+		assert_int_equal(mxcsr, STRICT);
 		check_unchanged(&in, &out);
 		world_read_all(world);
 		assert_int_equal(world->records.n, 1 + (is_there && expected));

@@ -462,8 +462,9 @@ static void what_is_wrong_is_marked(void **state)
 	refused("*q",
 		"column 1: this has no value: its type is void; convert the pointer, as in *(long *)p\n  *q\n  ^");
 	refused("o + 1", "column 1: this is a whole 'struct conn'; write one of its members\n  o + 1\n  ^");
-	refused("p->load > 1",
-		"column 2: this is a 'double': it can be recorded, but not computed with\n  p->load > 1\n   ^");
+	refused("p->ports[p->load]",
+		"column 11: this is a 'double', and a whole number is expected; convert it: (long)x\n"
+		"  p->ports[p->load]\n            ^");
 	refused("p * 2", "column 3: '*' is for numbers, and this has a pointer; convert it: (long)p\n  p * 2\n    ^");
 	refused("p + p", "column 3: a pointer is added to a number, not to a pointer\n  p + p\n    ^");
 	refused("1 - p", "column 3: a pointer is not taken from a number\n  1 - p\n    ^");
