@@ -14,8 +14,8 @@
  * Types are C's: integers of 8 to 64 bits, promoted and converted as ISO C 6.3.1 says; pointers, structures, unions,
  * arrays, bit-fields, enumerations. What C leaves undefined is defined: sums and products wrap around, a shift goes by
  * its count modulo the width of its left operand, and a division by zero is a fault, as a value that is not to be had
- * is. K M G T are powers of 1,024; times are nanoseconds. Floating-point numbers of 4 and 8 bytes are those of IEEE
- *754, rounded to the nearest; a whole number that 64 bits do not have becomes the least one of them.
+ * is. K M G T are powers of 1,024; times are nanoseconds. Floating-point numbers of 4 and 8 bytes are
+ * those of IEEE 754, rounded to the nearest; a whole number that 64 bits do not have becomes the least one of them.
  *
  * Passes, each a file: parse.c (text to tree), check.c (types, constants; memory.c for what lies in memory), lower.c
  * (tree to form; emit.c for its operations); dump.c shows both.

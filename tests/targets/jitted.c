@@ -2,7 +2,7 @@
  * jitted [-t THREADS] [-m]
  *
  * Makes code as a JIT compiler does: writes it to anonymous memory, which becomes executable and read-only then. "code
- *0xADDRESS" and "ready" are said first; with -m it is in /tmp/perf-PID.map as "made add" and "made call". Then it does
+ * 0xADDRESS" and "ready" are said first; with -m it is in /tmp/perf-PID.map as "made add" and "made call". Then it does
  * what lines on stdin say, and says when that is done:
  *
  *	call N		each of THREADS threads calls add() N times: "called TOTAL"
