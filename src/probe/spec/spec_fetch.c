@@ -5,15 +5,12 @@
 
 #include "base/cleanup.h"
 
-/* ---- what the kernel's grammar has and this version has not ---------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
-/* Types that the kernel has: how they begin, what they are, what to write instead. */
-static const struct {
-	const char *name, *what, *instead;
-} foreign_types[] = {
-	{ "symbol", "symbol names are", "x64 to record the address" },
-	{ "symstr", "symbol names are", "x64 to record the address" },
-};
+static bool is_array_of_texts(const struct kymo_spec_reader *reader)
+{
+	return kymo_spec_piece_starts(reader->type, "string[") || kymo_spec_piece_starts(reader->type, "ustring[");
+}
 
 static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 {
@@ -27,6 +24,10 @@ static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 				     "an array is in memory; write +0(%.*s):%.*s for the one that it points to",
 				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start,
 				     (int)kymo_spec_piece_size(reader->type), reader->type.start);
+	if (is_array_of_texts(reader))
+		return kymo_error_at(reader->text, reader->type.start,
+				     "texts are recorded one by one; write the pointer to each, as in "
+				     "+0(+8(%%si)):string");
 	if (bracket)
 		return kymo_error_at(reader->text, reader->type.start,
 				     "no array '%.*s'; write an integer type or char and how many, such as u32[4], of "
@@ -37,10 +38,11 @@ static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 				     "a string is memory; write +0(%.*s):%.*s for the one that it points to",
 				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start,
 				     (int)kymo_spec_piece_size(reader->type), reader->type.start);
-	for (size_t i = 0; i < kymo_countof(foreign_types); i++)
-		if (kymo_spec_piece_is(reader->type, foreign_types[i].name))
-			return kymo_error_at(reader->text, reader->type.start, "%s not supported yet; write %s",
-					     foreign_types[i].what, foreign_types[i].instead);
+	if (kymo_spec_piece_is(reader->type, "symbol") || kymo_spec_piece_is(reader->type, "symstr"))
+		return kymo_error_at(reader->text, reader->type.start,
+				     "%.*s is for addresses in the kernel, which does not take it in a program either; "
+				     "write x64",
+				     (int)kymo_spec_piece_size(reader->type), reader->type.start);
 	return kymo_error_at(reader->text, reader->type.start,
 			     "no type '%.*s'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64",
 			     (int)kymo_spec_piece_size(reader->type), reader->type.start);
@@ -99,7 +101,8 @@ static struct kymo_error *read_variable(struct kymo_spec_reader *reader)
 	}
 	if (kymo_spec_piece_is(reader->fetch, "$comm") || kymo_spec_piece_is(reader->fetch, "$COMM"))
 		return kymo_error_at(reader->text, reader->fetch.start,
-				     "'$comm' is not supported yet; leave it out, each record has its thread's id");
+				     "'$comm' is not known to a probe; leave it out: each record has its thread, whose "
+				     "name reports show");
 	if (kymo_spec_piece_is(reader->fetch, "$stack")) {
 		reader->out.kind = KYMO_FETCH_STACK_POINTER;
 		return NULL;
@@ -143,7 +146,8 @@ static struct kymo_error *read_immediate(struct kymo_spec_reader *reader)
 	uint64_t value = 0;
 
 	if (digits < reader->fetch.end && *digits == '"')
-		return kymo_error_at(reader->text, digits, "text is not supported yet; write a number, such as \\42");
+		return kymo_error_at(reader->text, digits,
+				     "a text that is the same in each record is not recorded; name the event: p:NAME");
 	digits += negative;
 	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end)
 		return kymo_error_at(reader->text, end,
@@ -214,9 +218,13 @@ static struct kymo_error *read_address(struct kymo_spec_reader *reader)
 	uint64_t value = 0;
 
 	if (kymo_spec_piece_starts(reader->fetch, "@+"))
-		return kymo_error_at(
-			reader->text, reader->fetch.start,
-			"memory at a file offset is not supported yet; write an address, such as @0x4040a0");
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "memory at a file offset is not supported; write the name of the variable, or an "
+				     "address, such as @0x4040a0");
+	if (digits < reader->fetch.end && !kymo_spec_is_digit(*digits))
+		return kymo_error_at(reader->text, digits,
+				     "symbols after '@' are those of the kernel itself; write the name of the "
+				     "variable alone, or an address, such as @0x4040a0");
 	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end)
 		return kymo_error_at(reader->text, digits, "expected an address after '@', such as @0x4040a0");
 	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, (int64_t)value);

@@ -237,3 +237,27 @@ def test_a_word_of_bpftrace_that_is_not_known_is_told(tmp):
         result = record('-p', spec, '--', 'true')
         check_equal(result.status, 2, f'status of {spec}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')
+
+
+@timeout(120)
+def test_what_the_kernel_refuses_is_refused_and_what_kymo_has_not_is_told(tmp):
+    """`is_taken`: by tracefs."""
+    need_root()
+    (tmp / 'p.c').write_text(PROGRAM)
+    run(program('gcc'), '-O1', '-no-pie', '-o', 'p', 'p.c', seconds=60).ok()
+    root, path = kernelcount.tracefs(), str(tmp / 'p')
+    offset = kernelcount.function_offset(path, 'look')
+    for words, is_taken, sentence in (('v=%di:symbol', False, 'symbol is for addresses in the kernel'), ('v=@jiffies:u32', False, "symbols after '@' are those of the kernel itself"),
+                                      ('v=+0(%si):u8[0]', False, "no array 'u8[0]'"), ('v=%dj', False, "no register '%dj'"), ('v=$comm', True, "'$comm' is not known to a probe"),
+                                      ('v=\\"text":string', True, 'a text that is the same in each record is not recorded'),
+                                      ('v=@+0x40:u32', True, 'memory at a file offset is not supported'), ('v=+0(%si):string[2]', True, 'texts are recorded one by one')):
+        event = f'kymo_test_{os.getpid()}_901/e'
+        try:
+            kernelcount.append(root / 'dynamic_events', f'p:{event} {path}:{offset:#x} {words}\n')
+            kernelcount.append(root / 'dynamic_events', f'-:{event}\n')
+            check(is_taken, f'the kernel refuses {words}')
+        except OSError:
+            check(not is_taken, f'the kernel takes {words}')
+        result = record('-p', f'{path}:look {words}', '--', path)
+        check_equal(result.status, 2, f'status of {words}')
+        check(sentence in result.err.splitlines()[0], f'sentence about {words}', result.err)

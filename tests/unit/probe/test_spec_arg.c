@@ -171,18 +171,18 @@ static void memory_that_is_not_said_well_is_refused(void **state)
 		"+8(%di)\n"
 		"  libc:open +0(%flags)\n"
 		"               ^");
-	refused("libc:open v=@+0x1234",
-		"column 13: memory at a file offset is not supported yet; write an address, such as @0x4040a0\n"
-		"  libc:open v=@+0x1234\n"
-		"              ^");
+	refused("libc:open v=@+0x1234", "column 13: memory at a file offset is not supported; write the name of the "
+					"variable, or an address, such "
+					"as @0x4040a0\n"
+					"  libc:open v=@+0x1234\n"
+					"              ^");
 	refused("libc:open +0(%di):u32[129]",
 		"column 19: no array 'u32[129]'; write an integer type or char and how many, such as u32[4], of 512 "
 		"bytes at most\n"
 		"  libc:open +0(%di):u32[129]\n"
 		"                    ^");
 	refused("libc:open +0(%di):string[4]",
-		"column 19: no array 'string[4]'; write an integer type or char and how many, such as u32[4], of 512 "
-		"bytes at most\n"
+		"column 19: texts are recorded one by one; write the pointer to each, as in +0(+8(%si)):string\n"
 		"  libc:open +0(%di):string[4]\n"
 		"                    ^");
 	refused("libc:f +0(%di):x8[512] +0(%di):x8[512] +0(%di):x8[512]",
@@ -194,10 +194,11 @@ static void memory_that_is_not_said_well_is_refused(void **state)
 
 static void variables_that_are_not_there_are_named(void **state)
 {
-	refused("libc:f $comm",
-		"column 8: '$comm' is not supported yet; leave it out, each record has its thread's id\n"
-		"  libc:f $comm\n"
-		"         ^");
+	refused("libc:f $comm", "column 8: '$comm' is not known to a probe; leave it out: each record has its thread, "
+				"whose name reports "
+				"show\n"
+				"  libc:f $comm\n"
+				"         ^");
 	refused("libc:f $arg*", "column 8: '$arg*' is not supported yet; write the arguments one by one: $arg1 $arg2\n"
 				"  libc:f $arg*\n"
 				"         ^");
@@ -282,9 +283,15 @@ static void types_that_are_not_there_are_named(void **state)
 		"column 12: a string is memory; write +0(%di):ustring for the one that it points to\n"
 		"  libc:f %di:ustring\n"
 		"             ^");
-	refused("libc:f %di:symbol", "column 12: symbol names are not supported yet; write x64 to record the address\n"
+	refused("libc:f %di:symbol", "column 12: symbol is for addresses in the kernel, which does not take it in a "
+				     "program either; write x64\n"
 				     "  libc:f %di:symbol\n"
 				     "             ^");
+	refused("libc:f @stdout", "column 9: symbols after '@' are those of the kernel itself; write the name of the "
+				  "variable alone, or an "
+				  "address, such as @0x4040a0\n"
+				  "  libc:f @stdout\n"
+				  "          ^");
 	refused("libc:f %di:u32[4]",
 		"column 15: an array is in memory; write +0(%di):u32[4] for the one that it points to\n"
 		"  libc:f %di:u32[4]\n"
@@ -312,9 +319,10 @@ static void a_bad_immediate_is_marked(void **state)
 	refused("libc:f \\300:u8", "column 9: the number does not fit in u8\n"
 				   "  libc:f \\300:u8\n"
 				   "          ^");
-	refused("libc:f \\\"hi\"", "column 9: text is not supported yet; write a number, such as \\42\n"
-				   "  libc:f \\\"hi\"\n"
-				   "          ^");
+	refused("libc:f \\\"hi\"",
+		"column 9: a text that is the same in each record is not recorded; name the event: p:NAME\n"
+		"  libc:f \\\"hi\"\n"
+		"          ^");
 }
 
 static void names_of_arguments_are_checked(void **state)
