@@ -37,7 +37,7 @@ _kymo_words()
 	local command=$1 previous=$2 word=$3
 
 	case $previous in
-	-p | --probe | -r | --return | --count | --sum | --min | --max | --avg | --hist | --lhist | --top | --until) _kymo_places "$word"; return ;;
+	-b | --branch | -p | --probe | -r | --return | --count | --sum | --min | --max | --avg | --hist | --lhist | --top | --until) _kymo_places "$word"; return ;;
 	--pid) _kymo_pids; return ;;
 	--name) ps -eo comm= 2>/dev/null | sort -u; return ;;
 	--backend) printf '%s\n' inproc kernel ptrace auto hub; return ;;
@@ -48,7 +48,7 @@ _kymo_words()
 	-*) _kymo_options "$command"; return ;;
 	esac
 	case $command in
-	report) compgen -d -- "$word" ;;
+	report | branches) compgen -d -- "$word" ;;
 	status | detach | snapshot | threads) _kymo_pids ;;
 	list | explain)
 		if [ "$previous" = "$command" ]; then

@@ -15,7 +15,27 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "ctf/ctf.h"
+#include "report/branches.h"
 #include "report/report.h"
+
+static void check_branches(bool json)
+{
+	const struct kymo_branches_view view = { .json = json, .addresses = !json };
+	kymo_cleanup_free char *text = NULL;
+	bool differ;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	kymo_error_destroy(kymo_report_branches(directory, &view, out));
+	if (!json)
+		kymo_error_destroy(kymo_report_crash(directory, &view, out));
+	if (!json)
+		kymo_error_destroy(kymo_report_branches_diff(directory, directory, &view, out, &differ));
+	fclose(out);
+	check_safe(text, size);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -225,6 +245,14 @@ static void sign_packets(uint8_t *data, size_t size, const uint8_t *uuid)
 	}
 }
 
+/* Nothing that commands a terminal gets through. */
+static void check_safe(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if ((unsigned char)text[i] < 0x20 && text[i] != '\n')
+			abort();
+}
+
 static void check_report(enum kymo_report_mode mode, unsigned int width, bool json)
 {
 	struct kymo_report_options options = {
@@ -238,10 +266,7 @@ static void check_report(enum kymo_report_mode mode, unsigned int width, bool js
 		return;
 	kymo_error_destroy(kymo_report(directory, &options, out));
 	fclose(out);
-	/* Nothing that commands a terminal gets through. */
-	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)text[i] < 0x20 && text[i] != '\n')
-			abort();
+	check_safe(text, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -264,5 +289,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int mode = KYMO_REPORT_SUMMARY; mode <= KYMO_REPORT_TREE; mode++)
 		check_report((enum kymo_report_mode)mode, 20 + (unsigned int)(size % 150), false);
 	check_report(KYMO_REPORT_EVENTS, 20 + (unsigned int)(size % 150), true);
+	check_branches(false);
+	check_branches(true);
 	return 0;
 }

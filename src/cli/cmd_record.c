@@ -1,12 +1,14 @@
 #include "cli/cmd_record.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "cli/branch_options.h"
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/record_options.h"
@@ -16,6 +18,7 @@
 
 #define BUFFER_DEFAULT (UINT64_C(16) << 20)
 #define SOON_MS 200
+#define CLI_STEPS_COST "100,000 times slower than the program"
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
@@ -60,6 +63,12 @@ static void announce(struct cli_recording *recording, size_t n_sites, size_t n_p
 {
 	if (recording->announced || recording->quiet || recording->live.enabled || recording->options.command)
 		return;
+	if (recording->options.n_branches) {
+		fprintf(stderr, "kymo: recording branches of process %d\n", recording->options.pid);
+		fflush(stderr);
+		recording->announced = true;
+		return;
+	}
 	if (recording->options.all)
 		fprintf(stderr, "kymo: recording every process, ");
 	else if (n_processes <= 1 &&
@@ -109,6 +118,16 @@ static void draw(struct cli_recording *recording, const struct kymo_record_progr
 	recording->before[recording->n_before++ % CLI_RATE_SAMPLES].events = events_of(progress);
 }
 
+/* The command, if there is one, was forked. Whoever has started this may have gone: then it is over. */
+static void stay_apart(struct cli_recording *recording)
+{
+	if (!recording->has_left_job)
+		cli_apart_leave_job();
+	recording->has_left_job = true;
+	if (cli_apart_is_alone(&recording->apart))
+		kymo_record_stop = 1;
+}
+
 static void on_progress(const struct kymo_record_progress *progress, void *data)
 {
 	struct cli_recording *recording = data;
@@ -116,6 +135,8 @@ static void on_progress(const struct kymo_record_progress *progress, void *data)
 
 	if (progress->command_ended)
 		cli_signals_are_ours();
+	if (running && recording->apart.front >= 0)
+		stay_apart(recording);
 	if (running)
 		announce(recording, progress->n_sites, progress->n_processes);
 	/* The terminal is the command's while it runs: it may be half way through a line, or an editor. */
@@ -169,6 +190,23 @@ static void tell_losses(const struct cli_recording *recording, const struct kymo
 		      stderr);
 }
 
+/* "1,234,567 branches, the last 4,096 of each thread in d". */
+static void summarise_branches(const struct cli_recording *recording, const struct kymo_record_result *result)
+{
+	const char *directory = recording->options.directory;
+	const bool is_elsewhere = strcmp(directory, "kymo.data") != 0;
+	char taken[32], kept[32];
+
+	if (result->events < result->branches)
+		fprintf(stderr, "kymo: %s branches, the last %s of them", cli_format_count(result->branches, taken),
+			cli_format_count(result->events, kept));
+	else
+		fprintf(stderr, "kymo: %s %s", cli_format_count(result->branches, taken),
+			result->branches == 1 ? "branch" : "branches");
+	fprintf(stderr, " in %s; 'kymo branches%s%s' shows them\n", directory, is_elsewhere ? " " : "",
+		is_elsewhere ? directory : "");
+}
+
 /* "12,345 events (58.6 KiB), none lost, in d". Their number is exact unless it says so. */
 static void summarise(const struct cli_recording *recording, const struct kymo_record_result *result)
 {
@@ -199,17 +237,28 @@ static int status_of(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* A while, in which the front may end. */
+static bool waits_no_longer(const struct cli_recording *recording)
+{
+	poll(NULL, 0, SOON_MS);
+	return cli_apart_is_alone(&recording->apart);
+}
+
 /* The recording was over before the command: wait for it, as its exit status is kymo's. A signal ends the waiting. */
 static int wait_for_command(const struct cli_recording *recording)
 {
 	int status, last = 0;
+	pid_t ended;
 
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: waiting for %s to end\n", recording->options.command[0]);
 	while (!kymo_record_stop) {
-		if (wait(&status) > 0)
+		if (recording->apart.front >= 0 && waits_no_longer(recording))
+			break;
+		ended = waitpid(-1, &status, recording->apart.front >= 0 ? WNOHANG : 0);
+		if (ended > 0)
 			last = status_of(status);
-		else if (errno != EINTR)
+		else if (ended < 0 && errno != EINTR)
 			return last;
 	}
 	return 128 + cli_last_signal();
@@ -257,14 +306,26 @@ static int show_tables(const struct cli_recording *recording)
 	return error ? cli_fail(recording->name, error) : 0;
 }
 
+/* -1: go on; else this is the front, and it is over. What steps a thread must not be what a user kills: the thread
+ * would die of it. */
+static int begin_branches(struct cli_recording *recording)
+{
+	if (!recording->quiet)
+		fprintf(stderr, "kymo: branches are recorded by single steps, " CLI_STEPS_COST ": for short windows\n");
+	return cli_apart_begin(recording->options.command, &recording->apart);
+}
+
 static int run(struct cli_recording *recording)
 {
 	struct kymo_record_result result = { 0 };
 	struct kymo_error *error;
 	bool was_stopped;
-	int failed;
+	int failed = recording->options.n_branches ? begin_branches(recording) : -1;
 
+	if (failed >= 0)
+		return failed;
 	catch_signals(&recording->options);
+	cli_apart_take_signals(&recording->apart);
 	recording->options.tell = on_tell;
 	cli_live_init(&recording->live, !recording->quiet && !recording->view);
 	recording->options.progress = on_progress;
@@ -280,6 +341,8 @@ static int run(struct cli_recording *recording)
 		return cli_fail(recording->name, error);
 	if (recording->view)
 		recording->view->end(recording->view->data);
+	else if (!recording->quiet && recording->options.n_branches)
+		summarise_branches(recording, &result);
 	else if (!recording->quiet)
 		summarise(recording, &result);
 	failed = show_tables(recording);
@@ -301,6 +364,7 @@ int cli_record(int argc, char **argv, const struct cli_record_view *view)
 {
 	struct cli_recording recording = { .name = argv[0],
 					   .view = view,
+					   .apart = { .front = -1 },
 					   .options = { .directory = view ? view->directory : "kymo.data",
 							.existing = true,
 							.buffer_size = BUFFER_DEFAULT,
@@ -312,6 +376,7 @@ int cli_record(int argc, char **argv, const struct cli_record_view *view)
 	for (size_t i = 0; i < recording.specs.n; i++)
 		kymo_spec_deinit(&recording.specs.items[i]);
 	kymo_vec_deinit(&recording.specs);
+	cli_branches_deinit(&recording);
 	cli_aggregations_deinit(&recording.aggregations);
 	cli_targets_deinit(&recording.targets);
 	cli_config_deinit(&recording.config);

@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/page.h"
+#include "report/branches.h"
 #include "report/report.h"
 
 #define DEFAULT_DIR "kymo.data"
@@ -32,6 +33,7 @@ enum {
 	FLAME,
 	CALLERS,
 	CALLEES,
+	CRASH,
 	NO_COLOUR,
 	WIDTH
 };
@@ -56,6 +58,7 @@ static const struct cli_option table[] = {
 	{ FLAME, 0, "flame", NULL },
 	{ CALLERS, 0, "callers", "FUNCTION" },
 	{ CALLEES, 0, "callees", "FUNCTION" },
+	{ CRASH, 0, "crash", NULL },
 	{ NO_COLOUR, 0, "no-colour", NULL },
 	{ NO_COLOUR, 0, "no-color", NULL },
 	{ WIDTH, 'w', "width", "COLUMNS" },
@@ -64,6 +67,7 @@ static const struct cli_option table[] = {
 /* The options as they are parsed: lists grow. */
 struct arguments {
 	struct kymo_report_options options;
+	bool crash;         /* branches before one */
 	const char *called; /* of --callers and --callees */
 	const char *before; /* the recording that another one is compared with; NULL: none is */
 	KYMO_VEC(const char *) threads, processes, probes;
@@ -200,6 +204,9 @@ static int take_option(int option, const struct cli_options *in, struct argument
 	case FUNCTION:
 		options->function = in->value;
 		return 0;
+	case CRASH:
+		arguments->crash = true;
+		return 0;
 	case CALLERS:
 	case CALLEES:
 		arguments->called = in->value;
@@ -253,6 +260,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		if (status)
 			return status;
 	}
+	if (arguments->crash && (options->mode != KYMO_REPORT_SUMMARY || arguments->before))
+		return cli_usage(argv[0], "--crash is a report by itself: leave %s out",
+				 arguments->before ? "--diff" : mode_name(options->mode));
 	if (options->wall && options->mode != KYMO_REPORT_EVENTS)
 		return cli_usage(argv[0], "--wall requires --events");
 	if (options->wall && options->json)
@@ -287,6 +297,7 @@ int cmd_report(int argc, char **argv)
 	kymo_cleanup(arguments_deinit) struct arguments arguments = { .options = { .mode = KYMO_REPORT_SUMMARY } };
 	struct kymo_report_options *options = &arguments.options;
 	const char *dir = DEFAULT_DIR;
+	struct kymo_branches_view branches;
 	struct kymo_error *error;
 	int status;
 
@@ -294,7 +305,9 @@ int cmd_report(int argc, char **argv)
 	status = parse_arguments(argc, argv, &arguments, &dir);
 	if (status)
 		return status < 0 ? 0 : status;
-	error = arguments.before ? kymo_report_diff(arguments.before, dir, options, stdout)
-				 : kymo_report(dir, options, stdout);
+	branches = (struct kymo_branches_view){ .unicode = options->unicode, .colour = options->colour };
+	error = arguments.crash    ? kymo_report_crash(dir, &branches, stdout)
+		: arguments.before ? kymo_report_diff(arguments.before, dir, options, stdout)
+				   : kymo_report(dir, options, stdout);
 	return error ? cli_fail(argv[0], error) : 0;
 }

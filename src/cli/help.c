@@ -29,6 +29,10 @@ static const char record[] =
 	"      --sum WHAT       the same: sums of VALUE; --min, --max, --avg: of its values; --top: the ten largest "
 	"sums\n"
 	"      --hist WHAT      histograms by powers of two; --lhist 'VALUE, LOW, HIGH, STEP by ...': by equal steps\n"
+	"  -b, --branch SPEC    keep the newest branches of each thread: in FILE, in FILE:FUNCTION, or all; by single "
+	"steps,\n"
+	"                       100,000 times slower than the program, so for short windows; nothing else beside it\n"
+	"      --tail NUMBER    so many a thread (default 4096)\n"
 	"      --interval SECONDS  write their rows into the trace so often, too\n"
 	"      --rows NUMBER    rows that each may have (default 16384)\n"
 	"      --stack[=DEPTH]  record the stack at each hit of -p and -r, DEPTH frames at most\n"
@@ -105,6 +109,7 @@ static const char report[] =
 	"      --tree           calls by the path on which they were made, with their times added up\n"
 	"      --flame          stacks (kymo record --stack) as a flame graph, a page of HTML; --folded: as lines\n"
 	"      --callers FUNCTION  where it was called from, with counts; --callees FUNCTION: what it calls\n"
+	"      --crash          the signal that ended the program, and the branches before it (kymo record -b)\n"
 	"      --thread WHICH   events of this thread: its id, or a glob for its name; also 17,18 and more than once\n"
 	"      --process WHICH  events of this process: its id, or a glob for its program's name\n"
 	"      --probe GLOB     events and calls of these probes; may be given more than once\n"
@@ -123,6 +128,23 @@ static const char report[] =
 	"  kymo report\n"
 	"  kymo report --events my.data | grep malloc\n"
 	"  kymo report --diff before.data after.data\n";
+
+static const char branches[] =
+	"usage: kymo branches [OPTION...] [DIR]\n"
+	"       kymo branches --diff BEFORE [DIR]\n"
+	"\n"
+	"Show how each thread got where it is: its branches ('kymo record -b'), the oldest first, loops folded.\n"
+	"\n"
+	"      --thread TID     this thread alone\n"
+	"      --last NUMBER    so many branches of each\n"
+	"      --addresses      addresses in the process, too\n"
+	"      --json           as JSON\n"
+	"      --diff BEFORE    where the histories of BEFORE and DIR first part\n"
+	"      --no-demangle    names of functions as the symbol table has them\n"
+	"\n"
+	"  kymo record -b ./app -- ./app input\n"
+	"  kymo branches\n"
+	"  kymo branches --diff good.data bad.data\n";
 
 static const char syscalls[] =
 	"usage: kymo syscalls [OPTION...] [--] COMMAND [ARGUMENT...]\n"
@@ -321,9 +343,9 @@ static const char gdb[] =
 static const struct {
 	const char *command, *text;
 } texts[] = {
-	{ "record", record }, { "report", report },   { "syscalls", syscalls }, { "threads", threads },
-	{ "list", list },     { "explain", explain }, { "status", status },     { "detach", detach },
-	{ "top", top },       { "gdb", gdb },         { "snapshot", snapshot },
+	{ "branches", branches }, { "record", record }, { "report", report },   { "syscalls", syscalls },
+	{ "threads", threads },   { "list", list },     { "explain", explain }, { "status", status },
+	{ "detach", detach },     { "top", top },       { "gdb", gdb },         { "snapshot", snapshot },
 };
 
 const char *cli_help(const char *command)

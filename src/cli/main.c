@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/cmd_branches.h"
 #include "cli/cmd_detach.h"
 #include "cli/cmd_explain.h"
 #include "cli/cmd_gdb.h"
@@ -30,6 +31,7 @@ static const struct command {
 	{ "record", cmd_record, "put probes into a command or a running process, and record" },
 	{ "top", cmd_top, "count what a command or a process does, by keys, while it runs" },
 	{ "report", cmd_report, "show what was recorded" },
+	{ "branches", cmd_branches, "show how threads got where they are, branch by branch" },
 	{ "syscalls", cmd_syscalls, "show the system calls of a command or a running process, one a line" },
 	{ "threads", cmd_threads, "show the threads of a process: what they do, where they sleep, what traces them" },
 	{ "gdb", cmd_gdb, "let gdb debug a command or a running process, by its remote protocol" },

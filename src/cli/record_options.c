@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "cli/branch_options.h"
 #include "cli/debug_files.h"
 #include "cli/late.h"
 #include "cli/numbers.h"
@@ -32,6 +33,7 @@ enum {
 	MARKER,
 	SYSCALL,
 	BRANCH,
+	TAIL,
 	PID,
 	NAME,
 	FOR,
@@ -68,6 +70,7 @@ static const struct cli_option table[] = {
 	{ MARKER, 'm', "marker", "GLOB" },
 	{ SYSCALL, 's', "syscall", "SET" },
 	{ BRANCH, 'b', "branch", "SPEC" },
+	{ TAIL, 0, "tail", "NUMBER" },
 	{ PID, 0, "pid", "PID" },
 	{ NAME, 0, "name", "NAME" },
 	{ FOR, 0, "for", "SECONDS" },
@@ -102,14 +105,6 @@ static const struct cli_option table[] = {
 	{ AGGREGATE + KYMO_AGGR_TOP, 0, "top", "WHAT" },
 	{ CONFIG, 0, "config", "FILE" },
 	{ DEBUG_FILE, 0, "debug-file", "FILE" },
-};
-
-/* What the command line has room for and this version does not do, and what does something like it. */
-static const struct {
-	int id;
-	const char *sentence;
-} later[] = {
-	{ BRANCH, "branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one location" },
 };
 
 static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_spec *spec)
@@ -294,15 +289,6 @@ static int take_string_size(struct cli_recording *recording, const char *text)
 	return 0;
 }
 
-static int refuse(const struct cli_recording *recording, int id)
-{
-	size_t i = 0;
-
-	while (later[i].id != id)
-		i++;
-	return cli_usage(recording->name, "%s", later[i].sentence);
-}
-
 static int take_option(void *data, int id, const char *value)
 {
 	struct cli_recording *recording = data;
@@ -385,8 +371,12 @@ static int take_option(void *data, int id, const char *value)
 		return take_debug_file(recording, value);
 	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
 		return take_aggregation(recording, value, (enum kymo_aggr_kind)(id - AGGREGATE));
+	case BRANCH:
+		return cli_branches_add(recording, value);
+	case TAIL:
+		return cli_branches_take_tail(recording, value);
 	default:
-		return refuse(recording, id);
+		return 0;
 	}
 }
 
@@ -453,7 +443,10 @@ static int check_several(const struct cli_recording *recording)
 			  : options->backend == KYMO_RECORD_PTRACE ? "--backend ptrace"
 								   : "--complete";
 
-	if (options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE || options->complete)
+	if (options->n_branches)
+		way = "-b";
+	if (options->n_branches || options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE ||
+	    options->complete)
 		return cli_usage(recording->name, "%s records one process, not %zu: name one of them, or leave it out",
 				 way, options->n_pids);
 	for (size_t i = 0; i < recording->specs.n; i++)
@@ -488,10 +481,13 @@ static int check(struct cli_recording *recording)
 
 	if (status)
 		return status;
-	if (!recording->specs.n)
+	status = cli_branches_check(recording);
+	if (status >= 0)
+		return status;
+	if (!recording->specs.n && !recording->branches.n)
 		return cli_usage(recording->name,
 				 "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a "
-				 "marker with -m, or system calls with -s");
+				 "marker with -m, system calls with -s, or branches with -b");
 	if (!options->command && !has_targets && !options->all)
 		return cli_usage(recording->name,
 				 "nothing to attach to: give a command, --pid PID, --name NAME, or --all");
@@ -522,14 +518,14 @@ static int check(struct cli_recording *recording)
 	if (status)
 		return status;
 	if (!recording->says_follow)
-		options->follow = options->command;
+		options->follow = options->command && !options->n_branches;
 	if (!options->existing && !(has_targets && options->follow))
 		return cli_usage(recording->name,
 				 "--no-existing leaves out the children that a followed process has: add "
 				 "--pid and --follow, or leave it out");
 	options->specs = recording->specs.items;
 	options->n_specs = recording->specs.n;
-	return recording->late || !options->command ? -1 : cli_check_files(options);
+	return recording->late || !options->command || options->n_branches ? -1 : cli_check_files(options);
 }
 
 /* Those of the command line are known to all of its probes. -1, or the exit status: something is wrong with a word. */

@@ -2,7 +2,9 @@
 #ifndef KYMO_CLI_RECORD_OPTIONS_H
 #define KYMO_CLI_RECORD_OPTIONS_H
 
+#include "branch/branch.h"
 #include "cli/aggregations.h"
+#include "cli/apart.h"
 #include "cli/config.h"
 #include "cli/live.h"
 #include "cli/targets.h"
@@ -19,6 +21,7 @@ struct cli_recording {
 	struct cli_aggregations aggregations;
 	size_t n_tables;  /* aggregations that have a table; the others are conditions of --until */
 	bool has_written; /* a probe is recorded, and not aggregated alone */
+	KYMO_VEC(struct kymo_branch_spec) branches;
 	struct cli_targets targets;
 	struct cli_config config;
 	struct kymo_syscall_set syscalls; /* of all sets */
@@ -26,10 +29,12 @@ struct cli_recording {
 	bool quiet;
 	bool says_follow; /* or not to */
 	bool says_string_size, says_buffer, says_after;
-	bool has_stacks;     /* records have the stack */
-	uint16_t stack_size; /* 0: not said */
-	bool late;           /* files that specs name may come later from anywhere */
-	bool announced;      /* that recording has begun */
+	bool has_stacks;        /* records have the stack */
+	uint16_t stack_size;    /* 0: not said */
+	bool late;              /* files that specs name may come later from anywhere */
+	struct cli_apart apart; /* of branches: this is the worker */
+	bool has_left_job;
+	bool announced; /* that recording has begun */
 	struct cli_live live;
 	struct {
 		double seconds;

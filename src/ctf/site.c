@@ -20,6 +20,9 @@ static const char *const kinds[] = {
 	[KYMO_CTF_SYSRET] = "sysret",
 	[KYMO_CTF_AGGREGATION] = "aggregation",
 	[KYMO_CTF_FRAME] = "frame",
+	[KYMO_CTF_BRANCH] = "branch",
+	[KYMO_CTF_BRANCH_CODE] = "branch_code",
+	[KYMO_CTF_BRANCH_THREAD] = "branch_thread",
 };
 
 const char *kymo_ctf_kind_name(enum kymo_ctf_kind kind)

@@ -31,6 +31,54 @@ enum kymo_ctf_kind {
 	 * kind in `format`, its probe in `symbol`, and the user's other words in `source`. */
 	KYMO_CTF_AGGREGATION,
 	KYMO_CTF_FRAME, /* no probe: frames of the stacks that other events have (enum kymo_ctf_frame_field) */
+	/* No probes: histories of branches, a record a branch, a location, a thread. */
+	KYMO_CTF_BRANCH,        /* enum kymo_ctf_branch_field */
+	KYMO_CTF_BRANCH_CODE,   /* enum kymo_ctf_branch_code_field */
+	KYMO_CTF_BRANCH_THREAD, /* enum kymo_ctf_branch_thread_field */
+};
+
+/* The fields of a branch of the record's thread. */
+enum kymo_ctf_branch_field {
+	KYMO_CTF_BRANCH_FROM, /* u32: a location; 0: it has none */
+	KYMO_CTF_BRANCH_TO,   /* u32 */
+	KYMO_CTF_BRANCH_KIND, /* u8: enum kymo_ctf_branch_kind */
+	KYMO_CTF_BRANCH_FIELDS,
+};
+
+enum kymo_ctf_branch_kind {
+	KYMO_CTF_BRANCH_JUMP,
+	KYMO_CTF_BRANCH_CALL,
+	KYMO_CTF_BRANCH_RETURN,
+	KYMO_CTF_BRANCH_SIGNAL, /* a handler begins */
+	KYMO_CTF_BRANCH_KERNEL, /* the kernel led elsewhere */
+	KYMO_CTF_BRANCH_EXEC,   /* another program begins */
+	KYMO_CTF_BRANCH_ENTER,  /* recorded code is entered from code that is not */
+	KYMO_CTF_BRANCH_KINDS,
+};
+
+/* The fields of a location. They come before all branches. */
+enum kymo_ctf_branch_code_field {
+	KYMO_CTF_BRANCH_CODE_ID,       /* u32, from 1 on, one after the other */
+	KYMO_CTF_BRANCH_CODE_ADDRESS,  /* x64: in the process */
+	KYMO_CTF_BRANCH_CODE_FILE,     /* string; "": its memory was of no file */
+	KYMO_CTF_BRANCH_CODE_FUNCTION, /* string, as the symbol table has it; "": nothing names it */
+	KYMO_CTF_BRANCH_CODE_OFFSET,   /* u64: in the function */
+	KYMO_CTF_BRANCH_CODE_LINKED,   /* x64: as linked */
+	KYMO_CTF_BRANCH_CODE_SOURCE,   /* string, "app.c:12"; "": not known */
+	KYMO_CTF_BRANCH_CODE_FIELDS,
+};
+
+/* The fields of a thread, which is that of the record. They come after the locations and before the branches. */
+enum kymo_ctf_branch_thread_field {
+	KYMO_CTF_BRANCH_THREAD_PID,     /* s32 */
+	KYMO_CTF_BRANCH_THREAD_NAME,    /* string */
+	KYMO_CTF_BRANCH_THREAD_TAKEN,   /* u64: branches */
+	KYMO_CTF_BRANCH_THREAD_KEPT,    /* u64: of them, the newest, which are in the trace */
+	KYMO_CTF_BRANCH_THREAD_STATUS,  /* s32: as waitpid() gives it; -1: it had not ended */
+	KYMO_CTF_BRANCH_THREAD_SIGNAL,  /* u32: the last one that would have ended it; 0: none */
+	KYMO_CTF_BRANCH_THREAD_AT,      /* u32: the location where it stood then; 0: not known */
+	KYMO_CTF_BRANCH_THREAD_ADDRESS, /* x64: that it could not access; 0: none */
+	KYMO_CTF_BRANCH_THREAD_FIELDS,
 };
 
 /* The fields of a frame's record. They come before all records that have a stack. */
@@ -95,6 +143,13 @@ struct kymo_ctf_event {
 #define KYMO_ENV_RECORDER_START "recorder_start" /* field 22 of its stat; 0: not known */
 #define KYMO_ENV_SNAPSHOT "snapshot_ns"
 
+/* Of a recording of branches: their source ("single steps"), what the user has chosen, and what the source does not
+ * see.
+ */
+#define KYMO_ENV_BRANCHES "branches"
+#define KYMO_ENV_BRANCHES_CHOSEN "branches_chosen"
+#define KYMO_ENV_BRANCHES_UNSEEN "branches_unseen"
+
 /* Of a recording: whether all that was recorded is in the trace. A recorder that is killed leaves the first. */
 #define KYMO_ENV_STATE "state"
 #define KYMO_STATE_RECORDING "recording"
@@ -154,6 +209,13 @@ uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event);
 static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
 {
 	return event->kind == KYMO_CTF_ENTRY || event->kind == KYMO_CTF_RETURN;
+}
+
+/* Is it part of a history of branches? */
+static inline bool kymo_ctf_is_of_branches(const struct kymo_ctf_event *event)
+{
+	return event->kind == KYMO_CTF_BRANCH || event->kind == KYMO_CTF_BRANCH_CODE ||
+	       event->kind == KYMO_CTF_BRANCH_THREAD;
 }
 
 /* How many values a record of it has: its fields, the stack, and the stack pointer. */

@@ -37,6 +37,12 @@ static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
 		return KYMO_CTF_AGGREGATION;
 	case KYMO_EVENT_FRAME:
 		return KYMO_CTF_FRAME;
+	case KYMO_EVENT_BRANCH:
+		return KYMO_CTF_BRANCH;
+	case KYMO_EVENT_BRANCH_CODE:
+		return KYMO_CTF_BRANCH_CODE;
+	case KYMO_EVENT_BRANCH_THREAD:
+		return KYMO_CTF_BRANCH_THREAD;
 	default:
 		return KYMO_CTF_PLACE;
 	}

@@ -23,6 +23,7 @@
 #include "probe/threads/watch.h"
 #include "record/aggregate.h"
 #include "record/begin.h"
+#include "record/branches.h"
 #include "record/describe.h"
 #include "record/fallback.h"
 #include "record/family.h"
@@ -541,25 +542,30 @@ static struct kymo_error *write_kept(struct recording *recording)
 	return error ? error : stacks_write(recording);
 }
 
+static struct kymo_error *run_probes(struct recording *recording)
+{
+	struct kymo_error *error = recording_choose_way(recording);
+
+	if (!error)
+		error = recording_check_options(recording);
+	if (!error)
+		error = aggregate_begin(recording);
+	if (!error)
+		error = stacks_begin(recording);
+	if (!error)
+		error = recording_divide(recording);
+	if (error)
+		return error;
+	return recording->way == KYMO_RECORD_INPROC ? run_in_processes(recording) : recording_run_kernel(recording);
+}
+
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
 	struct recording recording = { .options = options, .begin = clock_sample(), .go = -1 };
 	struct kymo_error *error = kymo_events_create(&recording.events);
 
 	if (!error)
-		error = recording_choose_way(&recording);
-	if (!error)
-		error = recording_check_options(&recording);
-	if (!error)
-		error = aggregate_begin(&recording);
-	if (!error)
-		error = stacks_begin(&recording);
-	if (!error)
-		error = recording_divide(&recording);
-	if (!error && recording.way != KYMO_RECORD_INPROC)
-		error = recording_run_kernel(&recording);
-	else if (!error)
-		error = run_in_processes(&recording);
+		error = options->n_branches ? recording_run_branches(&recording) : run_probes(&recording);
 	end_command(&recording);
 	if (recording.has_output && recording.aggregating)
 		keep_first(&error, aggregate_write(&recording, true));

@@ -43,6 +43,7 @@ enum kymo_record_backend {
 
 struct kymo_aggr;
 struct kymo_aggr_table;
+struct kymo_branch_spec;
 
 struct kymo_record_options {
 	const char *directory; /* "kymo.data" */
@@ -59,8 +60,12 @@ struct kymo_record_options {
 	bool all;                             /* every process, in place of `pid` and `command`; by the kernel */
 	const struct kymo_aggr *aggregations; /* of the specs that say `aggregated` */
 	size_t n_aggregations;
-	size_t rows_max;      /* of each: 0: KYMO_AGGR_ROWS_DEFAULT */
-	size_t stack_depth;   /* of stacks, so many frames at most; 0: all that can be unwound */
+	size_t rows_max;    /* of each: 0: KYMO_AGGR_ROWS_DEFAULT */
+	size_t stack_depth; /* of stacks, so many frames at most; 0: all that can be unwound */
+	const struct kymo_branch_spec
+		*branches; /* histories of branches in this code, and nothing else; by single steps */
+	size_t n_branches;
+	size_t tail;          /* of branches: so many are kept a thread */
 	double interval;      /* seconds between their rows in the trace; 0: at the end only */
 	double seconds;       /* stop after that long; 0: no limit */
 	uint64_t buffer_size; /* bytes a CPU */
@@ -93,7 +98,8 @@ struct kymo_record_result {
 	uint64_t lost_in_vforks; /* of those, hits of vfork children before their exec */
 	uint64_t aggregated;     /* hits that are in aggregations, and no records */
 	uint64_t events;
-	bool is_estimate; /* `events` is about right, as in the progress */
+	uint64_t branches; /* that were taken; `events` is how many are in the trace */
+	bool is_estimate;  /* `events` is about right, as in the progress */
 	size_t n_sites;
 	bool were_full;      /* events were lost as buffers of `buffer_size` were full */
 	bool were_small_yet; /* events were lost in buffers that had not got all of their memory, which comes with use

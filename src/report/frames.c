@@ -121,6 +121,8 @@ bool kymo_next_record(struct kymo_ctf_reader *reader, struct kymo_frame_tree *ro
 		      struct kymo_error **error_ret)
 {
 	while (kymo_ctf_next(reader, record, error_ret)) {
+		if (kymo_ctf_is_of_branches(record->event))
+			continue; /* report/branches.c reads them */
 		if (record->event->kind != KYMO_CTF_FRAME)
 			return true;
 		if (rows && !kymo_frame_rows_take(rows, record)) {

@@ -222,6 +222,7 @@ static void write_probes(FILE *out, const struct model *model)
 	for (size_t i = 0; i < model->trace->n_events; i++) {
 		if (model->places[i].first != i || model->trace->events[i].kind == KYMO_CTF_AGGREGATION ||
 		    model->trace->events[i].kind == KYMO_CTF_FRAME ||
+		    kymo_ctf_is_of_branches(&model->trace->events[i]) ||
 		    (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))
 			continue;
 		fputs(comma ? ",\n  " : "\n  ", out);

@@ -9,7 +9,8 @@ bool kymo_model_is_probe(const struct model *model, size_t at)
 	const struct kymo_ctf_event *event = &model->trace->events[at];
 
 	return model->places[at].first == at && event->kind != KYMO_CTF_SYSRET && event->kind != KYMO_CTF_AGGREGATION &&
-	       event->kind != KYMO_CTF_FRAME && (!model->filter || kymo_filter_has_event(model->filter, event));
+	       event->kind != KYMO_CTF_FRAME && !kymo_ctf_is_of_branches(event) &&
+	       (!model->filter || kymo_filter_has_event(model->filter, event));
 }
 
 void kymo_model_filter(struct model *model, const struct filter *filter, bool has_pairs)

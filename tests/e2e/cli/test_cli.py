@@ -5,7 +5,7 @@ import re
 
 from kymotest import KYMO, NOBODY, check, check_equal, check_matches, check_same, kymo, run, sleeper, start, target_path
 
-COMMANDS = ['record', 'report', 'list', 'explain', 'status', 'detach', 'top']
+COMMANDS = ['record', 'report', 'branches', 'list', 'explain', 'status', 'detach', 'top']
 
 
 def check_says(args, sentence, command=None, status=2):
@@ -73,8 +73,8 @@ def test_what_is_not_a_terminal_gets_no_control_codes(tmp):
 
 
 def test_record_without_a_probe_names_an_example():
-    check_says(['record', '--', 'true'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, or system calls with -s", 'record')
-    check_says(['record'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, or system calls with -s", 'record')
+    check_says(['record', '--', 'true'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b", 'record')
+    check_says(['record'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b", 'record')
 
 
 def test_record_wants_a_command_or_a_process_and_not_both():
@@ -116,9 +116,7 @@ def test_options_may_be_joined_with_their_values():
                'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
 
 
-def test_what_this_version_does_not_record_is_refused_with_an_alternative():
-    check_says(['record', '-b', 'all'],
-               'branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one location', 'record')
+def test_what_there_is_not_is_refused_with_an_alternative():
     check_says(['record', '--backend', 'magic'], "there is no backend 'magic'; write auto, inproc, kernel or ptrace", 'record')
 
 
@@ -140,7 +138,7 @@ def test_a_spec_cannot_command_the_terminal():
 
 def test_options_behind_the_command_are_the_commands():
     check_says(['record', 'true', '--nonsense', '-p', 'x'],
-               "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, or system calls with -s", 'record')
+               "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b", 'record')
 
 
 def test_a_command_that_does_not_exist_is_named():

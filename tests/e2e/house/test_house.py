@@ -6,7 +6,7 @@ import shutil
 import processes
 from kymotest import (KYMO_PLAIN, SOURCE, alone, check, check_equal, check_matches, check_same, kymo, program, run, target, target_path)
 
-COMMANDS = ['record', 'top', 'report', 'syscalls', 'threads', 'gdb', 'list', 'explain', 'status', 'snapshot', 'detach']
+COMMANDS = ['record', 'top', 'report', 'branches', 'syscalls', 'threads', 'gdb', 'list', 'explain', 'status', 'snapshot', 'detach']
 
 
 @alone

@@ -1,0 +1,235 @@
+/* A recording of branches, from its beginning to its end. */
+#include "branch/branch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "branch/chosen.h"
+#include "branch/state.h"
+#include "branch/steps.h"
+#include "branch/thread.h"
+#include "kymo/engine.h"
+#include "proc/proc.h"
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+static int open_own(void *data)
+{
+	struct kymo_branches *branches = data;
+
+	return kymo_hub_create(&branches->hub);
+}
+
+static int attach_process(void *data, pid_t *busy_ret)
+{
+	struct kymo_branches *branches = data;
+	const int err = branch_steps_attach_process(branches, branches->pid);
+
+	if (err == -EBUSY)
+		*busy_ret = kymo_traced_thread(branches->pid);
+	return err;
+}
+
+static void close_hub(void *data)
+{
+	struct kymo_branches *branches = data;
+
+	kymo_hub_destroy(branches->hub);
+	branches->hub = NULL;
+	branches->n_threads = 0;
+}
+
+static bool is_given_up(void *data)
+{
+	const struct kymo_branches *branches = data;
+
+	return branches->options.is_given_up && branches->options.is_given_up(branches->options.data);
+}
+
+static struct kymo_error *launch(struct kymo_branches *branches)
+{
+	int err = open_own(branches);
+
+	if (err)
+		return kymo_begin_error(err);
+	err = kymo_hub_launch(branches->hub, 0, branches->options.command, &branches->pid);
+	if (err)
+		return kymo_error_errno(err, "cannot run %s", branches->options.command[0]);
+	err = branch_steps_attach(branches, branches->pid);
+	return err ? kymo_trace_error(branches->pid, err) : NULL;
+}
+
+/* Before anything is attached to: a file that is mapped later may have what is wanted, but a process that runs has
+ * mostly mapped what it will. */
+static struct kymo_error *check_specs(struct kymo_branches *branches)
+{
+	const uint32_t number = branch_spaces_read(&branches->spaces, branches->pid, 0);
+
+	if (!number)
+		return NULL; /* attaching will say why */
+	if (!branch_choose(branches, branch_space_of(&branches->spaces, number)))
+		return &kymo_error_no_memory;
+	return branch_check_met(branches);
+}
+
+static struct kymo_error *join(struct kymo_branches *branches)
+{
+	const struct kymo_reach reach = {
+		.hub = &branches->hub,
+		.data = branches,
+		.open = open_own,
+		.attach = attach_process,
+		.close = close_hub,
+		.is_given_up = is_given_up,
+	};
+	struct kymo_error *error = branches->is_all ? NULL : check_specs(branches);
+	int err;
+
+	if (error)
+		return error;
+	err = kymo_hub_reach(&reach);
+	if (err == -EPERM && !branches->hub)
+		return kymo_begin_error(err);
+	return err ? kymo_trace_error(branches->pid, err) : NULL;
+}
+
+struct kymo_error *kymo_branches_open(const struct kymo_branches_options *options, struct kymo_branches **ret)
+{
+	struct kymo_branches *branches = calloc(1, sizeof(*branches));
+	struct kymo_error *error;
+
+	if (!branches)
+		return &kymo_error_no_memory;
+	branches->options = *options;
+	branches->met = calloc(options->n_specs + 1, sizeof(*branches->met));
+	for (size_t i = 0; i < options->n_specs; i++)
+		branches->is_all |= !options->specs[i].file;
+	branches->pid = options->command ? 0 : kymo_process_of(options->pid, NULL);
+	error = !branches->met ? &kymo_error_no_memory : options->command ? launch(branches) : join(branches);
+	if (error)
+		kymo_branches_destroy(branches);
+	else
+		*ret = branches;
+	return error;
+}
+
+struct kymo_error *kymo_branches_begin(struct kymo_branches *branches)
+{
+	const int err = branches->options.command ? kymo_hub_start(branches->hub, branches->pid) : 0;
+
+	return err ? kymo_trace_error(branches->pid, err) : NULL;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+void kymo_branches_end(struct kymo_branches *branches)
+{
+	int status;
+
+	if (!branches->hub)
+		return;
+	branch_steps_detach(branches);
+	if (!branches->options.command) {
+		kymo_hub_destroy(branches->hub);
+	} else if (kymo_hub_close(branches->hub, branches->pid, &status)) {
+		branches->status = status;
+		branches->has_ended = true;
+	}
+	branches->hub = NULL;
+}
+
+void kymo_branches_destroy(struct kymo_branches *branches)
+{
+	if (!branches)
+		return;
+	kymo_branches_end(branches);
+	branch_threads_deinit(branches);
+	branch_spaces_deinit(&branches->spaces);
+	free(branches->met);
+	free(branches);
+}
+
+/* ---- what it has ----------------------------------------------------------------------------- */
+
+pid_t kymo_branches_pid(const struct kymo_branches *branches)
+{
+	return branches->pid;
+}
+
+bool kymo_branches_has_threads(const struct kymo_branches *branches)
+{
+	return branches->n_threads > 0 && !(branches->hub && kymo_hub_failure(branches->hub));
+}
+
+uint64_t kymo_branches_taken(const struct kymo_branches *branches)
+{
+	return branches->n_taken;
+}
+
+bool kymo_branches_command_ended(const struct kymo_branches *branches, int *status_ret)
+{
+	if (!branches->options.command || !branches->has_ended)
+		return false;
+	*status_ret = branches->status;
+	return true;
+}
+
+const char *kymo_branches_warning(struct kymo_branches *branches)
+{
+	static const char *const sentences[BRANCH_WARNINGS] = {
+		[BRANCH_WARNING_THREAD] = "a thread could not be attached to: its branches are not recorded",
+		[BRANCH_WARNING_BREAKPOINTS] = "some of the chosen functions could not get a breakpoint: what enters "
+					       "them from other code is not recorded",
+		[BRANCH_WARNING_MEMORY] = "memory was out: some branches are not recorded",
+		[BRANCH_WARNING_HUB] =
+			"the kymo that traced the process, and let this one in, has ended: what came then is not "
+			"recorded",
+	};
+
+	if (branches->hub && branches->n_threads > 0 && kymo_hub_failure(branches->hub))
+		branches_warn(branches, BRANCH_WARNING_HUB);
+	for (unsigned int i = 0; i < BRANCH_WARNINGS; i++) {
+		if (!(branches->warnings & ~branches->told & 1u << i))
+			continue;
+		branches->told |= 1u << i;
+		return sentences[i];
+	}
+	return NULL;
+}
+
+size_t kymo_branches_threads(const struct kymo_branches *branches)
+{
+	return branches->threads.n;
+}
+
+uint64_t kymo_branches_forgotten(const struct kymo_branches *branches)
+{
+	return branches->n_forgotten;
+}
+
+void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct kymo_branch_thread *ret)
+{
+	const struct branch_thread *thread = branches->threads.items[i];
+	/* It went on after others. */
+	const bool is_last = thread->has_ended || !thread->signal;
+
+	*ret = (struct kymo_branch_thread){
+		.tid = thread->tid,
+		.pid = thread->process->pid,
+		.taken = thread->ring.n,
+		.kept = branch_ring_kept(&thread->ring),
+		.has_ended = thread->has_ended,
+		.status = thread->status,
+		.signal = is_last ? thread->signal : 0,
+		.at = thread->at,
+		.at_space = thread->at_space,
+		.address = thread->address,
+	};
+	memcpy(ret->name, thread->name, sizeof(ret->name));
+}
+
+const struct kymo_branch *kymo_branches_at(const struct kymo_branches *branches, size_t i, size_t k)
+{
+	return branch_ring_at(&branches->threads.items[i]->ring, k);
+}

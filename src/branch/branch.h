@@ -1,0 +1,96 @@
+/*
+ * Histories of branches: how threads got where they are. The source is single steps through a hub, of a command or a
+ * process (docs/internals/branches.md).
+ *
+ * All functions are for one thread, the caller's; the work is done on the hub's thread.
+ */
+#ifndef KYMO_BRANCH_BRANCH_H
+#define KYMO_BRANCH_BRANCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "branch/place.h"
+#include "branch/spec.h"
+
+enum kymo_branch_kind {
+	KYMO_BRANCH_JUMP,
+	KYMO_BRANCH_CALL,
+	KYMO_BRANCH_RETURN,
+	KYMO_BRANCH_SIGNAL, /* a handler begins; `from` was not executed */
+	KYMO_BRANCH_KERNEL, /* the kernel led elsewhere: the end of a handler, a restartable sequence that was aborted
+			     */
+	KYMO_BRANCH_EXEC,   /* another program begins; no `from` */
+	KYMO_BRANCH_ENTER,  /* chosen code is entered from code that is not; no `from` */
+	KYMO_BRANCH_KINDS,
+};
+
+struct kymo_branch {
+	uint64_t from, to, stamp;
+	uint32_t space; /* number of what was mapped then; 0: not known */
+	uint8_t kind;   /* enum kymo_branch_kind */
+};
+
+struct kymo_branches_options {
+	const struct kymo_branch_spec *specs; /* outlive the recording, as all here; one of "all": no other counts */
+	size_t n_specs;
+	size_t tail;             /* branches that are kept a thread */
+	uint64_t (*stamp)(void); /* of now, in the caller's clock */
+	char *const *command;    /* to launch; or NULL */
+	pid_t pid;               /* else this process, or that of this thread */
+	bool (*is_given_up)(void *data);
+	void *data;
+};
+
+struct kymo_branches;
+
+/* A command stands before its first instruction until kymo_branches_begin(); a process is stepped from here on. USAGE,
+ * NOT_FOUND, BUSY, PERMISSION, GONE. */
+struct kymo_error *kymo_branches_open(const struct kymo_branches_options *options, struct kymo_branches **ret);
+struct kymo_error *kymo_branches_begin(struct kymo_branches *branches);
+
+/* Let go of all threads. A command that has not ended by then is the caller's to wait for. */
+void kymo_branches_end(struct kymo_branches *branches);
+
+/* Lets go first. NULL is allowed. */
+void kymo_branches_destroy(struct kymo_branches *branches);
+
+pid_t kymo_branches_pid(const struct kymo_branches *branches);
+
+/* While it goes on: whether a thread is left, and how many branches were taken. */
+bool kymo_branches_has_threads(const struct kymo_branches *branches);
+uint64_t kymo_branches_taken(const struct kymo_branches *branches);
+
+/* Whether the command has ended; its status as waitpid() gives it. */
+bool kymo_branches_command_ended(const struct kymo_branches *branches, int *status_ret);
+
+/* Sentences that the user should see, once each: NULL when there is no more. Valid until the next call. */
+const char *kymo_branches_warning(struct kymo_branches *branches);
+
+/* ---- after kymo_branches_end() --------------------------------------------------------------- */
+
+struct kymo_branch_thread {
+	pid_t tid, pid;
+	char name[16];
+	uint64_t taken;
+	size_t kept;    /* of them, the newest */
+	bool has_ended; /* `status` is as waitpid() gives it, of the thread */
+	int status;
+	int signal;  /* the last one that would have ended it; 0: none */
+	uint64_t at; /* where it stood then */
+	uint32_t at_space;
+	uint64_t address; /* that it could not access; 0 where there is none */
+};
+
+/* Threads in the order in which they were met; those that are not kept any more are counted. */
+size_t kymo_branches_threads(const struct kymo_branches *branches);
+void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct kymo_branch_thread *ret);
+uint64_t kymo_branches_forgotten(const struct kymo_branches *branches);
+
+/* Branch `k` of thread `i`, 0 the oldest that is kept. */
+const struct kymo_branch *kymo_branches_at(const struct kymo_branches *branches, size_t i, size_t k);
+
+#endif

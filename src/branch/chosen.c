@@ -1,0 +1,197 @@
+#include "branch/chosen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "branch/space.h"
+#include "branch/state.h"
+#include "sym/sym.h"
+
+struct choosing {
+	struct branch_space *space;
+	const struct branch_region *region;
+	struct kymo_module *module;
+	uint64_t bias;
+};
+
+static bool is_in(const struct branch_region *region, uint64_t address)
+{
+	return address >= region->range.start && address < region->range.end;
+}
+
+/* The function's extent, and its entry. True unless memory is out. */
+static bool take(struct choosing *choosing, const struct kymo_function *function, bool is_entered)
+{
+	const struct branch_range range = { function->start + choosing->bias, function->end + choosing->bias };
+
+	if (!is_in(choosing->region, range.start) || range.end <= range.start)
+		return true;
+	return kymo_vec_push(&choosing->space->chosen, range) &&
+	       (!is_entered || kymo_vec_push(&choosing->space->entries, range.start));
+}
+
+static bool take_all(struct choosing *choosing, bool *is_met)
+{
+	const struct kymo_function *functions;
+	struct kymo_error *error;
+	size_t n;
+
+	error = kymo_module_functions(choosing->module, &functions, &n);
+	if (error)
+		n = 0;
+	kymo_error_destroy(error);
+	for (size_t i = 0; i < n; i++) {
+		if (!is_in(choosing->region, functions[i].start + choosing->bias))
+			continue;
+		if (!kymo_vec_push(&choosing->space->entries, functions[i].start + choosing->bias))
+			return false;
+		*is_met = true;
+	}
+	return kymo_vec_push(&choosing->space->chosen, choosing->region->range);
+}
+
+/* What the compiler has split off: "f.cold" of "f". */
+static bool is_part_of(const struct kymo_function *function, const char *name)
+{
+	const size_t size = strlen(name);
+
+	return function->name && !strncmp(function->name, name, size) && !strncmp(function->name + size, ".cold", 5);
+}
+
+static bool take_parts(struct choosing *choosing, const char *name)
+{
+	const struct kymo_function *functions;
+	struct kymo_error *error;
+	size_t n;
+
+	error = kymo_module_functions(choosing->module, &functions, &n);
+	if (error)
+		n = 0;
+	kymo_error_destroy(error);
+	for (size_t i = 0; i < n; i++)
+		if (is_part_of(&functions[i], name) && !take(choosing, &functions[i], false))
+			return false;
+	return true;
+}
+
+/* What is chosen at run time (IFUNC) has no code here. */
+static bool take_some(struct choosing *choosing, const char *pattern, bool *is_met)
+{
+	const struct kymo_symbol **symbols;
+	struct kymo_error *error;
+	bool is_done = true;
+	size_t n;
+
+	error = kymo_module_find(choosing->module, pattern, &symbols, &n);
+	if (error) {
+		kymo_error_destroy(error);
+		return true;
+	}
+	for (size_t i = 0; i < n && is_done; i++) {
+		const struct kymo_function *function =
+			symbols[i]->is_ifunc ? NULL : kymo_module_function_at(choosing->module, symbols[i]->vaddr);
+
+		if (!function)
+			continue;
+		*is_met = true;
+		is_done = take(choosing, function, true) && take_parts(choosing, symbols[i]->name);
+	}
+	free(symbols);
+	return is_done;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct branch_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void sort(struct branch_space *space)
+{
+	size_t n = 0;
+
+	if (!space->chosen.n)
+		return;
+	qsort(space->chosen.items, space->chosen.n, sizeof(space->chosen.items[0]), compare_ranges);
+	for (size_t i = 0; i < space->chosen.n; i++) {
+		const struct branch_range *range = &space->chosen.items[i];
+
+		if (n && range->start <= space->chosen.items[n - 1].end) {
+			if (range->end > space->chosen.items[n - 1].end)
+				space->chosen.items[n - 1].end = range->end;
+		} else {
+			space->chosen.items[n++] = *range;
+		}
+	}
+	space->chosen.n = n;
+	n = 0;
+	if (space->entries.n)
+		qsort(space->entries.items, space->entries.n, sizeof(space->entries.items[0]), compare_addresses);
+	for (size_t i = 0; i < space->entries.n; i++)
+		if (!n || space->entries.items[i] != space->entries.items[n - 1])
+			space->entries.items[n++] = space->entries.items[i];
+	space->entries.n = n;
+}
+
+bool branch_choose(struct kymo_branches *branches, struct branch_space *space)
+{
+	for (size_t i = 0; i < space->regions.n; i++) {
+		struct choosing choosing = { .space = space, .region = &space->regions.items[i] };
+
+		for (size_t k = 0; k < branches->options.n_specs; k++) {
+			const struct kymo_branch_spec *spec = &branches->options.specs[k];
+
+			if (!choosing.region->file || !kymo_name_matches_file(spec->file, choosing.region->name, NULL))
+				continue;
+			choosing.module = branch_module(choosing.region);
+			if (!choosing.module || kymo_module_bias(choosing.module, choosing.region->range.start,
+								 choosing.region->offset, &choosing.bias))
+				continue;
+			if (spec->functions ? !take_some(&choosing, spec->functions, &branches->met[k])
+					    : !take_all(&choosing, &branches->met[k]))
+				return false;
+		}
+	}
+	sort(space);
+	return true;
+}
+
+bool branch_is_chosen(const struct branch_space *space, uint64_t address)
+{
+	size_t low = 0, high = space ? space->chosen.n : 0;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (address < space->chosen.items[mid].start)
+			high = mid;
+		else if (address >= space->chosen.items[mid].end)
+			low = mid + 1;
+		else
+			return true;
+	}
+	return false;
+}
+
+struct kymo_error *branch_check_met(const struct kymo_branches *branches)
+{
+	for (size_t i = 0; i < branches->options.n_specs && !branches->is_all; i++) {
+		const struct kymo_branch_spec *spec = &branches->options.specs[i];
+
+		if (!branches->met[i])
+			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+						 "--branch %s%s%s: process %d has no such function; 'kymo list' shows "
+						 "those of a file",
+						 spec->file, spec->functions ? ":" : "",
+						 spec->functions ? spec->functions : "", branches->pid);
+	}
+	return NULL;
+}

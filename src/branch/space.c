@@ -1,0 +1,182 @@
+#include "branch/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "procfs/maps.h"
+#include "sym/debug.h"
+#include "wire/shared.h"
+
+#define FILES_MAX 1024u /* of which a descriptor is kept */
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static struct branch_file *find_file(const struct branch_spaces *spaces, const struct kymo_map *map)
+{
+	for (size_t i = 0; i < spaces->files.n; i++) {
+		struct branch_file *file = spaces->files.items[i];
+
+		if (file->inode == map->inode && file->major == map->major && file->minor == map->minor &&
+		    !strcmp(file->path, map->path))
+			return file;
+	}
+	return NULL;
+}
+
+static void close_file(struct branch_file *file)
+{
+	if (!file)
+		return;
+	if (file->debug)
+		kymo_debug_close(file->debug);
+	if (file->module)
+		kymo_module_close(file->module);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	free(file);
+}
+
+/* NULL where memory is out, or there are too many. */
+static struct branch_file *get_file(struct branch_spaces *spaces, pid_t pid, const struct kymo_map *map)
+{
+	struct branch_file *file = find_file(spaces, map);
+
+	if (file || spaces->files.n >= FILES_MAX)
+		return file;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	*file = (struct branch_file){
+		.major = map->major, .minor = map->minor, .inode = map->inode, .path = strdup(map->path), .fd = -1
+	};
+	if (!file->path || !kymo_vec_push(&spaces->files, file)) {
+		close_file(file);
+		return NULL;
+	}
+	kymo_error_destroy(kymo_open_mapped(pid, map, &file->fd));
+	return file;
+}
+
+struct kymo_module *branch_module(const struct branch_region *region)
+{
+	struct branch_file *file = region->file;
+
+	if (!file)
+		return NULL;
+	if (!file->was_read && file->fd >= 0)
+		kymo_error_destroy(kymo_module_open_fd(file->fd, file->path, &file->module));
+	file->was_read = true;
+	return file->module;
+}
+
+/* ---- spaces ---------------------------------------------------------------------------------- */
+
+static void destroy_space(struct branch_space *space)
+{
+	if (!space)
+		return;
+	for (size_t i = 0; i < space->regions.n; i++)
+		free(space->regions.items[i].name);
+	kymo_vec_deinit(&space->regions);
+	kymo_vec_deinit(&space->chosen);
+	kymo_vec_deinit(&space->entries);
+	free(space);
+}
+
+static bool add_region(struct branch_spaces *spaces, struct branch_space *space, pid_t pid, const struct kymo_map *map)
+{
+	struct branch_region region = {
+		.range = { map->start, map->end },
+		.offset = map->offset,
+		.name = strdup(map->path),
+		.is_pad = kymo_wire_is_own_path(map->path),
+	};
+
+	if (map->inode && !region.is_pad)
+		region.file = get_file(spaces, pid, map);
+	if (region.name && kymo_vec_push(&space->regions, region))
+		return true;
+	free(region.name);
+	return false;
+}
+
+static struct branch_space *make_space(struct branch_spaces *spaces, pid_t pid, const struct kymo_maps *maps)
+{
+	struct branch_space *space = calloc(1, sizeof(*space));
+
+	for (size_t i = 0; space && i < maps->n; i++) {
+		if (!maps->items[i].executable || add_region(spaces, space, pid, &maps->items[i]))
+			continue;
+		destroy_space(space);
+		return NULL;
+	}
+	return space;
+}
+
+static bool is_same(const struct branch_space *a, const struct branch_space *b)
+{
+	bool is = a && a->regions.n == b->regions.n;
+
+	for (size_t i = 0; is && i < a->regions.n; i++) {
+		const struct branch_region *x = &a->regions.items[i], *y = &b->regions.items[i];
+
+		is = x->range.start == y->range.start && x->range.end == y->range.end && x->offset == y->offset &&
+		     x->file == y->file && !strcmp(x->name, y->name);
+	}
+	return is;
+}
+
+uint32_t branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t before)
+{
+	kymo_cleanup(kymo_maps_deinit) struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_maps_read(pid, &maps);
+	struct branch_space *space = error ? NULL : make_space(spaces, pid, &maps);
+
+	kymo_error_destroy(error);
+	if (!space || !space->regions.n) {
+		destroy_space(space);
+		return 0;
+	}
+	if (is_same(branch_space_of(spaces, before), space) || spaces->items.n >= BRANCH_SPACES_MAX ||
+	    !kymo_vec_push(&spaces->items, space)) {
+		destroy_space(space);
+		return before;
+	}
+	return (uint32_t)spaces->items.n;
+}
+
+void branch_spaces_deinit(struct branch_spaces *spaces)
+{
+	for (size_t i = 0; i < spaces->items.n; i++)
+		destroy_space(spaces->items.items[i]);
+	for (size_t i = 0; i < spaces->files.n; i++)
+		close_file(spaces->files.items[i]);
+	kymo_vec_deinit(&spaces->items);
+	kymo_vec_deinit(&spaces->files);
+}
+
+struct branch_space *branch_space_of(const struct branch_spaces *spaces, uint32_t number)
+{
+	return number ? spaces->items.items[number - 1] : NULL;
+}
+
+const struct branch_region *branch_region_at(const struct branch_space *space, uint64_t address)
+{
+	size_t low = 0, high = space ? space->regions.n : 0;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+		const struct branch_region *region = &space->regions.items[mid];
+
+		if (address < region->range.start)
+			high = mid;
+		else if (address >= region->range.end)
+			low = mid + 1;
+		else
+			return region;
+	}
+	return NULL;
+}

@@ -1,0 +1,85 @@
+/* What the files of the room share: a recording of branches while it goes on. Private to the room. */
+#ifndef KYMO_BRANCH_STATE_H
+#define KYMO_BRANCH_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arch/step.h"
+#include "base/vec.h"
+#include "branch/branch.h"
+#include "branch/ring.h"
+#include "branch/space.h"
+
+struct kymo_engine;
+struct kymo_hub;
+
+/* What a process has mapped, for all of its threads. */
+struct branch_process {
+	pid_t pid;
+	uint32_t space;  /* 0: not read yet, or not to be had */
+	bool is_changed; /* it has to be read again */
+};
+
+struct branch_thread {
+	struct kymo_engine *engine; /* the hub's reference; NULL: it has ended */
+	struct branch_process *process;
+	pid_t tid;
+	char name[16];
+	struct branch_ring ring;
+	/* At the last stop. */
+	bool has_begun;      /* there was one */
+	bool is_inside;      /* it is stepped */
+	bool has_before;     /* the following are known */
+	bool is_at_call_end; /* that stop was the end of a system call: a step's end may be told of the same */
+	uint64_t pc, sp;
+	struct kymo_step step;
+	bool had_own_flag;    /* the program itself had single steps on */
+	bool expects_handler; /* a signal that has a handler was told since */
+	uint64_t called_from; /* behind the last call in chosen code */
+	bool is_in_pad;
+	uint64_t pad_from;         /* the site that has led there */
+	KYMO_VEC(uint64_t) breaks; /* addresses of its breakpoints */
+	/* For kymo_branches_thread(). */
+	bool has_ended, is_forgotten;
+	int status, signal;
+	uint64_t at, address;
+	uint32_t at_space;
+};
+
+enum branch_warning {
+	BRANCH_WARNING_THREAD,      /* one could not be attached to */
+	BRANCH_WARNING_BREAKPOINTS, /* not all are in */
+	BRANCH_WARNING_MEMORY,
+	BRANCH_WARNING_HUB, /* the one that was joined is over */
+	BRANCH_WARNINGS,
+};
+
+struct kymo_branches {
+	struct kymo_branches_options options;
+	struct kymo_hub *hub; /* NULL: it was closed */
+	pid_t pid;
+	bool is_all;            /* no functions were chosen */
+	_Atomic int n_threads;  /* with an engine of ours, that have not ended */
+	_Atomic int status;     /* the command's */
+	_Atomic bool has_ended; /* the command */
+	_Atomic uint64_t n_taken;
+	_Atomic unsigned int warnings; /* a bit each */
+	unsigned int told;
+	/* Of callbacks; of the recorder's thread when engines are detached. */
+	KYMO_VEC(struct branch_thread *) threads;
+	KYMO_VEC(struct branch_process *) processes;
+	struct branch_thread *last; /* that was found */
+	struct branch_spaces spaces;
+	uint64_t last_stamp;
+	size_t ended_kept; /* branches in rings of threads that have ended */
+	size_t next_forgotten;
+	uint64_t n_forgotten;
+	bool *met; /* by spec: a function was found */
+	char source[256];
+};
+
+#endif

@@ -1,0 +1,354 @@
+/*
+ * All threads' engines have the recording for their data; which thread it is, their engine tells. Callbacks run on the
+ * hub's thread, or, of a hub that was joined, on one of ours, one at a time.
+ */
+#include "branch/steps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "branch/chosen.h"
+#include "branch/state.h"
+#include "branch/thread.h"
+#include "kymo/engine.h"
+#include "procfs/info.h"
+
+#define SEEN \
+	(KYMO_EVENT_QUIESCE | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | \
+	 KYMO_EVENT_REAP | KYMO_EVENTS_SIGNAL | KYMO_EVENT_SYSCALL_EXIT)
+#define OURS (KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
+
+static enum kymo_action action_of(const struct branch_thread *thread)
+{
+	return thread->is_inside ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME;
+}
+
+/* ---- chosen code ----------------------------------------------------------------------------- */
+
+static void insert(struct kymo_branches *branches, struct branch_thread *thread, uint64_t address)
+{
+	int err;
+
+	for (size_t i = 0; i < thread->breaks.n; i++)
+		if (thread->breaks.items[i] == address)
+			return;
+	err = kymo_engine_insert_breakpoint(thread->engine, address);
+	if (err == -ESRCH)
+		return;
+	if ((err && err != -EEXIST) || !kymo_vec_push(&thread->breaks, address))
+		branches_warn(branches, BRANCH_WARNING_BREAKPOINTS);
+}
+
+static const struct branch_space *space_of(const struct kymo_branches *branches, const struct branch_thread *thread)
+{
+	return branch_space_of(&branches->spaces, thread->process->space);
+}
+
+static void insert_entries(struct kymo_branches *branches, struct branch_thread *thread)
+{
+	const struct branch_space *space = space_of(branches, thread);
+
+	for (size_t i = 0; space && i < space->entries.n; i++)
+		insert(branches, thread, space->entries.items[i]);
+}
+
+/* The process may have other code than before. */
+static void renew(struct kymo_branches *branches, struct branch_thread *thread)
+{
+	const uint32_t before = thread->process->space;
+
+	branch_thread_renew(branches, thread);
+	if (branches->is_all || thread->process->space == before)
+		return;
+	for (size_t i = 0; i < branches->threads.n; i++)
+		if (branches->threads.items[i]->process == thread->process && !branches->threads.items[i]->has_ended)
+			insert_entries(branches, branches->threads.items[i]);
+}
+
+/*
+ * Where other code returns to. From a function that was called, or jumped to, that is behind the call, and on top of
+ * the stack; from the linker, which finds functions at their first call, behind the last call. From a handler it is
+ * what that came upon.
+ */
+static void insert_return(struct kymo_branches *branches, struct branch_thread *thread, uint64_t before)
+{
+	const struct branch_space *space = space_of(branches, thread);
+	uint64_t address;
+
+	if (!kymo_engine_read(thread->engine, thread->sp, &address, sizeof(address)) &&
+	    branch_is_chosen(space, address))
+		insert(branches, thread, address);
+	if (branch_is_chosen(space, thread->called_from))
+		insert(branches, thread, thread->called_from);
+	if (branch_is_chosen(space, before))
+		insert(branches, thread, before);
+}
+
+static void see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
+{
+	const bool had_before = thread->has_before, was_inside = thread->is_inside;
+	const struct kymo_step step = thread->step;
+	const uint64_t before = thread->pc;
+	bool is_chosen;
+
+	branch_thread_see(branches, thread, is_step_end);
+	if (branches->is_all) {
+		thread->is_inside = true;
+		return;
+	}
+	if (had_before && was_inside && step.kind == KYMO_STEP_CALL)
+		thread->called_from = before + step.length;
+	if (!thread->has_before)
+		return;
+	is_chosen = branch_is_chosen(space_of(branches, thread), thread->pc) || thread->is_in_pad;
+	if (is_chosen && !was_inside) {
+		thread->is_inside = true;
+		branch_thread_note(branches, thread, KYMO_BRANCH_ENTER);
+	} else if (!is_chosen && was_inside) {
+		if (had_before)
+			insert_return(branches, thread,
+				      step.kind == KYMO_STEP_RETURN || step.kind == KYMO_STEP_CALL ? 0 : before);
+		branch_thread_leave(thread);
+	}
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (!thread)
+		return KYMO_ACTION_DETACH;
+	if (event & (KYMO_EVENT_EXIT | KYMO_EVENT_DEATH))
+		return KYMO_ACTION_RESUME;
+	if (event == KYMO_EVENT_EXEC) {
+		thread->has_before = false;
+		return KYMO_ACTION_RESUME; /* its callback is next */
+	}
+	if (!thread->has_begun && !branches->is_all) {
+		renew(branches, thread);
+		insert_entries(branches, thread);
+	}
+	thread->has_begun = true;
+	see(branches, thread, !event);
+	thread->is_at_call_end = event == KYMO_EVENT_SYSCALL_EXIT;
+	return action_of(thread);
+}
+
+static bool changes_code(const struct kymo_syscall_report *report)
+{
+	if (!report->is_entry_known || report->is_error)
+		return !report->is_entry_known;
+	switch (report->number) {
+	case SYS_mmap:
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+		return report->args[2] & PROT_EXEC;
+	case SYS_munmap:
+	case SYS_mremap:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static unsigned int on_call_end(struct kymo_engine *engine, void *data, enum kymo_action action,
+				const struct kymo_syscall_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (!thread)
+		return KYMO_ACTION_DETACH;
+	if (changes_code(report)) {
+		thread->process->is_changed = true;
+		renew(branches, thread);
+	}
+	return action_of(thread);
+}
+
+/* A signal that would end the thread is the last thing that is known of it, until it goes on. */
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (!thread)
+		return KYMO_ACTION_DETACH | report->verdict;
+	if (report->trap != KYMO_TRAP_NONE)
+		return action_of(thread) | report->verdict;
+	thread->expects_handler = report->kind == KYMO_EVENT_SIGNAL && thread->is_inside;
+	if (report->kind & (KYMO_EVENT_SIGNAL_TERM | KYMO_EVENT_SIGNAL_CORE)) {
+		const int number = report->info.si_signo;
+
+		thread->signal = number;
+		thread->at = thread->pc;
+		thread->at_space = thread->process->space;
+		thread->address = report->info.si_code > 0 && (number == SIGSEGV || number == SIGBUS)
+					  ? (uint64_t)(uintptr_t)report->info.si_addr
+					  : 0;
+	}
+	return action_of(thread) | report->verdict;
+}
+
+static void missed(struct kymo_branches *branches, int err)
+{
+	if (err && err != -ESRCH && err != -EEXIST)
+		branches_warn(branches, BRANCH_WARNING_THREAD);
+}
+
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_clone_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (report->kind == KYMO_CLONE_THREAD)
+		missed(branches, branch_steps_attach(branches, report->child));
+	return thread ? action_of(thread) : KYMO_ACTION_DETACH;
+}
+
+/* All breakpoints have gone. */
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (!thread)
+		return KYMO_ACTION_DETACH;
+	thread->tid = kymo_engine_tid(engine);
+	thread->is_inside = thread->is_in_pad = thread->expects_handler = false;
+	thread->breaks.n = 0;
+	thread->process->is_changed = true;
+	renew(branches, thread);
+	see(branches, thread, false);
+	if (branches->is_all && thread->has_before)
+		branch_thread_note(branches, thread, KYMO_BRANCH_EXEC);
+	return action_of(thread);
+}
+
+static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum kymo_action action,
+				  const struct kymo_exit_report *report)
+{
+	struct branch_thread *thread = branch_thread_of(data, engine);
+
+	if (thread)
+		kymo_read_comm(thread->tid, thread->name);
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (thread)
+		branch_thread_ended(branches, thread, report->status);
+	return KYMO_ACTION_RESUME;
+}
+
+static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+	const pid_t tid = thread ? thread->tid : 0;
+
+	if (thread)
+		branch_thread_ended(branches, thread, report->status);
+	if (thread)
+		thread->engine = NULL; /* another one may be where it was */
+	branches->last = NULL;
+	branches->n_threads--;
+	if (report->superseded_by || tid != branches->pid)
+		return;
+	branches->status = report->status;
+	branches->has_ended = true;
+}
+
+static const struct kymo_engine_ops engine_ops = {
+	.size = sizeof(engine_ops),
+	.quiesce = on_quiesce,
+	.signal = on_signal,
+	.clone = on_clone,
+	.exec = on_exec,
+	.syscall_exit = on_call_end,
+	.exit = on_exit_event,
+	.death = on_death,
+	.reap = on_reap,
+};
+
+/* ---- attaching ------------------------------------------------------------------------------- */
+
+/* Threads are in the tables from their first callback on. */
+static int want_first_stop(struct kymo_engine *engine)
+{
+	const int err = kymo_engine_control(engine, KYMO_ACTION_REPORT);
+
+	return err == -EINPROGRESS || err == -ESRCH ? 0 : err;
+}
+
+static unsigned int flags_of(const struct kymo_branches *branches)
+{
+	return OURS | (branches->is_all ? 0 : KYMO_ATTACH_BREAKPOINTS);
+}
+
+int branch_steps_attach(struct kymo_branches *branches, pid_t tid)
+{
+	struct kymo_engine *engine;
+	int err = kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_CREATE | flags_of(branches), &engine_ops, branches,
+				     &engine);
+
+	if (err)
+		return err;
+	branches->n_threads++; /* it is not told its end before it has a mask */
+	err = kymo_engine_set_events(engine, SEEN);
+	if (!err)
+		err = want_first_stop(engine);
+	if (err) {
+		branches->n_threads--;
+		kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	}
+	kymo_engine_put(engine);
+	return err == -EALREADY ? -ESRCH : err;
+}
+
+/* Threads that are made meanwhile are told of. */
+int branch_steps_attach_process(struct kymo_branches *branches, pid_t pid)
+{
+	kymo_cleanup_closedir DIR *tasks = NULL;
+	struct dirent *entry;
+	char path[64];
+	size_t n;
+	int err = kymo_engine_attach_process(branches->hub, pid, flags_of(branches), &engine_ops, branches, SEEN, &n);
+
+	if (err)
+		return err;
+	branches->n_threads += (int)n;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		struct kymo_engine *engine;
+		const pid_t tid = (pid_t)atoi(entry->d_name);
+
+		if (tid <= 0 || kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA,
+						   &engine_ops, branches, &engine))
+			continue;
+		want_first_stop(engine);
+		kymo_engine_put(engine);
+	}
+	return 0;
+}
+
+void branch_steps_detach(struct kymo_branches *branches)
+{
+	kymo_engine_detach_all(branches->hub, &engine_ops, branches);
+}

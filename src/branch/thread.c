@@ -1,0 +1,270 @@
+#include "branch/thread.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "branch/chosen.h"
+#include "kymo/engine.h"
+#include "procfs/info.h"
+
+#define ENDED_KEPT_MAX ((UINT64_C(256) << 20) / sizeof(struct kymo_branch))
+#define EXECUTED_MAX 64
+#define PAD_SITE 16 /* bytes: a pad comes back to its site within so many */
+
+void branches_warn(struct kymo_branches *branches, enum branch_warning warning)
+{
+	branches->warnings |= 1u << warning;
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+static struct branch_process *process_of(struct kymo_branches *branches, pid_t pid)
+{
+	struct branch_process *process;
+
+	for (size_t i = 0; i < branches->processes.n; i++)
+		if (branches->processes.items[i]->pid == pid)
+			return branches->processes.items[i];
+	process = calloc(1, sizeof(*process));
+	if (!process || !kymo_vec_push(&branches->processes, process)) {
+		free(process);
+		return NULL;
+	}
+	*process = (struct branch_process){ .pid = pid, .is_changed = true };
+	return process;
+}
+
+static struct branch_thread *make(struct kymo_branches *branches, struct kymo_engine *engine)
+{
+	struct branch_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	thread->engine = engine;
+	thread->tid = kymo_engine_tid(engine);
+	thread->ring.max = branches->options.tail;
+	thread->process = process_of(branches, kymo_engine_pid(engine));
+	if (!thread->process || !kymo_vec_push(&branches->threads, thread)) {
+		free(thread);
+		return NULL;
+	}
+	kymo_read_comm(thread->tid, thread->name);
+	return thread;
+}
+
+/* Few live at a time, and they are the last ones. */
+struct branch_thread *branch_thread_of(struct kymo_branches *branches, struct kymo_engine *engine)
+{
+	if (branches->last && branches->last->engine == engine)
+		return branches->last;
+	branches->last = NULL;
+	for (size_t i = branches->threads.n; i-- > 0 && !branches->last;)
+		if (branches->threads.items[i]->engine == engine)
+			branches->last = branches->threads.items[i];
+	if (!branches->last)
+		branches->last = make(branches, engine);
+	if (!branches->last)
+		branches_warn(branches, BRANCH_WARNING_MEMORY);
+	return branches->last;
+}
+
+/* Those that ended first. */
+static void forget_some(struct kymo_branches *branches)
+{
+	while (branches->ended_kept > ENDED_KEPT_MAX && branches->next_forgotten < branches->threads.n) {
+		struct branch_thread *thread = branches->threads.items[branches->next_forgotten++];
+
+		if (!thread->has_ended)
+			continue;
+		branches->ended_kept -= thread->ring.capacity;
+		branch_ring_deinit(&thread->ring);
+		thread->is_forgotten = true;
+		branches->n_forgotten++;
+	}
+}
+
+void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *thread, int status)
+{
+	if (thread->has_ended)
+		return;
+	thread->has_ended = true;
+	thread->status = status;
+	thread->has_before = thread->is_inside = false;
+	kymo_vec_deinit(&thread->breaks);
+	branches->ended_kept += thread->ring.capacity;
+	forget_some(branches);
+}
+
+void branch_threads_deinit(struct kymo_branches *branches)
+{
+	for (size_t i = 0; i < branches->threads.n; i++) {
+		branch_ring_deinit(&branches->threads.items[i]->ring);
+		kymo_vec_deinit(&branches->threads.items[i]->breaks);
+		free(branches->threads.items[i]);
+	}
+	for (size_t i = 0; i < branches->processes.n; i++)
+		free(branches->processes.items[i]);
+	kymo_vec_deinit(&branches->threads);
+	kymo_vec_deinit(&branches->processes);
+}
+
+void branch_thread_renew(struct kymo_branches *branches, struct branch_thread *thread)
+{
+	struct branch_process *process = thread->process;
+	const size_t n = branches->spaces.items.n;
+	uint32_t space;
+
+	if (!process->is_changed)
+		return;
+	process->is_changed = false;
+	space = branch_spaces_read(&branches->spaces, process->pid, process->space);
+	if (space)
+		process->space = space;
+	if (branches->spaces.items.n > n && !branches->is_all &&
+	    !branch_choose(branches, branch_space_of(&branches->spaces, space)))
+		branches_warn(branches, BRANCH_WARNING_MEMORY);
+}
+
+/* ---- what it has executed -------------------------------------------------------------------- */
+
+static void add(struct kymo_branches *branches, struct branch_thread *thread, uint64_t from, uint64_t to,
+		enum kymo_branch_kind kind)
+{
+	const uint64_t now = branches->options.stamp();
+
+	branches->last_stamp = now > branches->last_stamp ? now : branches->last_stamp + 1;
+	branch_ring_add(&thread->ring, &(struct kymo_branch){ .from = from,
+							      .to = to,
+							      .stamp = branches->last_stamp,
+							      .space = thread->process->space,
+							      .kind = (uint8_t)kind });
+	branches->n_taken++;
+}
+
+static bool is_pad(struct kymo_branches *branches, const struct branch_thread *thread, uint64_t address)
+{
+	const struct branch_region *region =
+		branch_region_at(branch_space_of(&branches->spaces, thread->process->space), address);
+
+	return region && region->is_pad;
+}
+
+/* A pad ends behind the site that it belongs to, or where the displaced instruction has led. */
+static bool took_pad(struct kymo_branches *branches, struct branch_thread *thread, uint64_t to)
+{
+	const bool was_in_pad = thread->is_in_pad;
+
+	thread->is_in_pad = is_pad(branches, thread, to);
+	if (!was_in_pad && thread->is_in_pad)
+		thread->pad_from = thread->pc;
+	if (was_in_pad && !thread->is_in_pad && (to < thread->pad_from || to > thread->pad_from + PAD_SITE))
+		add(branches, thread, thread->pad_from, to, KYMO_BRANCH_JUMP);
+	return was_in_pad || thread->is_in_pad;
+}
+
+static enum kymo_branch_kind kind_of(const struct kymo_step *step)
+{
+	switch (step->kind) {
+	case KYMO_STEP_CALL:
+		return KYMO_BRANCH_CALL;
+	case KYMO_STEP_RETURN:
+		return KYMO_BRANCH_RETURN;
+	case KYMO_STEP_JUMP:
+	case KYMO_STEP_CONDITIONAL:
+		return KYMO_BRANCH_JUMP;
+	default:
+		return KYMO_BRANCH_KERNEL;
+	}
+}
+
+/* `may_be_self`: an instruction may have been executed that leads to itself. */
+static void compare(struct kymo_branches *branches, struct branch_thread *thread, uint64_t to, bool may_be_self)
+{
+	const bool has_signal = thread->expects_handler && to != thread->pc;
+
+	if (to == thread->pc && !may_be_self)
+		return;
+	thread->expects_handler &= !has_signal;
+	if (!has_signal && !kymo_step_branches(&thread->step, thread->pc, to))
+		return;
+	branch_thread_renew(branches, thread);
+	if (!took_pad(branches, thread, to))
+		add(branches, thread, thread->pc, to, has_signal ? KYMO_BRANCH_SIGNAL : kind_of(&thread->step));
+}
+
+/* What the instruction before has pushed shows that the thread is stepped. */
+static void clean(struct branch_thread *thread, uint64_t sp)
+{
+	uint16_t flags;
+
+	if (!thread->step.pushed_flags || thread->had_own_flag || sp != thread->sp - thread->step.pushed_flags)
+		return;
+	if (!kymo_engine_read(thread->engine, sp, &flags, sizeof(flags)) && kymo_step_clean_flags(&flags))
+		kymo_engine_write(thread->engine, sp, &flags, sizeof(flags));
+}
+
+/* Code may end within the longest instruction, at the end of what is mapped. */
+static bool decode(struct branch_thread *thread)
+{
+	uint8_t bytes[KYMO_STEP_BYTES];
+	size_t size = sizeof(bytes);
+	const size_t left = 4096 - thread->pc % 4096;
+
+	if (kymo_engine_read(thread->engine, thread->pc, bytes, size)) {
+		if (left >= size || kymo_engine_read(thread->engine, thread->pc, bytes, left))
+			return false;
+		size = left;
+	}
+	return !kymo_step_of(bytes, size, &thread->step);
+}
+
+/* Instructions that are not left to a step. */
+static void execute(struct branch_thread *thread, struct user_regs_struct *registers)
+{
+	for (int i = 0; i < EXECUTED_MAX && thread->has_before && thread->step.popped_flags; i++) {
+		uint64_t value = 0;
+
+		if (kymo_engine_read(thread->engine, thread->sp, &value, thread->step.popped_flags) ||
+		    !kymo_step_pop_flags(&thread->step, value, registers) ||
+		    kymo_engine_set_registers(thread->engine, registers))
+			return;
+		thread->pc = kymo_step_pc(registers);
+		thread->sp = kymo_step_sp(registers);
+		thread->has_before = decode(thread);
+	}
+}
+
+void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
+{
+	struct user_regs_struct registers;
+	uint64_t pc;
+
+	if (kymo_engine_get_registers(thread->engine, &registers)) {
+		thread->has_before = false;
+		return;
+	}
+	pc = kymo_step_pc(&registers);
+	if (thread->has_before && thread->is_inside) {
+		compare(branches, thread, pc, is_step_end && !thread->is_at_call_end);
+		if (pc != thread->pc)
+			clean(thread, kymo_step_sp(&registers));
+	}
+	thread->is_at_call_end = false;
+	thread->pc = pc;
+	thread->sp = kymo_step_sp(&registers);
+	thread->had_own_flag = kymo_step_is_own(&registers);
+	thread->has_before = decode(thread);
+	if (thread->is_inside)
+		execute(thread, &registers);
+}
+
+void branch_thread_leave(struct branch_thread *thread)
+{
+	thread->is_inside = thread->has_before = thread->is_in_pad = thread->expects_handler = false;
+}
+
+void branch_thread_note(struct kymo_branches *branches, struct branch_thread *thread, enum kymo_branch_kind kind)
+{
+	branch_thread_renew(branches, thread);
+	add(branches, thread, 0, thread->pc, kind);
+}

@@ -1,0 +1,30 @@
+/* Threads that are recorded, and what each has executed. Private to the room. */
+#ifndef KYMO_BRANCH_THREAD_H
+#define KYMO_BRANCH_THREAD_H
+
+#include "branch/state.h"
+
+/* The user will be told, once. */
+void branches_warn(struct kymo_branches *branches, enum branch_warning warning);
+
+/* The thread of an engine, which is made where it is new. NULL when memory is out. */
+struct branch_thread *branch_thread_of(struct kymo_branches *branches, struct kymo_engine *engine);
+
+/* It never runs again. */
+void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *thread, int status);
+void branch_threads_deinit(struct kymo_branches *branches);
+
+/* Read again what the process has mapped, if that may have changed. */
+void branch_thread_renew(struct kymo_branches *branches, struct branch_thread *thread);
+
+/* A stop: add what the thread has executed since the one before, and note where it stands. `is_step_end`: the hub has
+ * told the end of a step. */
+void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end);
+
+/* It runs freely from here on. */
+void branch_thread_leave(struct branch_thread *thread);
+
+/* Add a branch without a source, to where the thread stands. */
+void branch_thread_note(struct kymo_branches *branches, struct branch_thread *thread, enum kymo_branch_kind kind);
+
+#endif

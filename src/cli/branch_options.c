@@ -1,0 +1,79 @@
+#include "cli/branch_options.h"
+
+#include "cli/numbers.h"
+#include "cli/output.h"
+
+#define TAIL_DEFAULT 4096u
+#define TAIL_MAX (1u << 20)
+
+int cli_branches_add(struct cli_recording *recording, const char *text)
+{
+	struct kymo_branch_spec spec;
+	struct kymo_error *error = kymo_branch_spec_parse(text, &spec);
+
+	if (error)
+		return cli_fail(recording->name, error);
+	if (kymo_vec_push(&recording->branches, spec))
+		return 0;
+	kymo_branch_spec_deinit(&spec);
+	return cli_fail(recording->name, &kymo_error_no_memory);
+}
+
+int cli_branches_take_tail(struct cli_recording *recording, const char *text)
+{
+	uint64_t n;
+
+	if (!cli_parse_number(text, &n) || !n || n > TAIL_MAX)
+		return cli_usage(recording->name, "--tail takes a number of branches up to %u, not '%s'", TAIL_MAX,
+				 text);
+	recording->options.tail = (size_t)n;
+	return 0;
+}
+
+/* What else was asked for, as the user has written it; NULL: nothing. */
+static const char *other_request(const struct cli_recording *recording)
+{
+	const struct kymo_record_options *options = &recording->options;
+
+	return recording->syscalls_text                    ? "-s"
+	       : recording->aggregations.items.n           ? "--count, --until and the like"
+	       : recording->specs.n                        ? "-p, -r and -m"
+	       : options->all                              ? "--all"
+	       : options->backend                          ? "--backend"
+	       : options->keep                             ? "--keep"
+	       : options->overwrite                        ? "--overwrite"
+	       : options->complete                         ? "--complete"
+	       : recording->has_stacks                     ? "--stack"
+	       : recording->stack_size                     ? "--stack-size"
+	       : recording->says_follow && options->follow ? "--follow"
+							   : NULL;
+}
+
+int cli_branches_check(struct cli_recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	const char *other;
+
+	if (!recording->branches.n)
+		return !options->tail
+			       ? -1
+			       : cli_usage(recording->name, "--tail is for branches: add -b SPEC, or leave it out");
+	other = other_request(recording);
+	if (other)
+		return cli_usage(recording->name,
+				 "branches (-b) are recorded by themselves, of one process, without its children: "
+				 "leave %s out",
+				 other);
+	options->branches = recording->branches.items;
+	options->n_branches = recording->branches.n;
+	if (!options->tail)
+		options->tail = TAIL_DEFAULT;
+	return -1;
+}
+
+void cli_branches_deinit(struct cli_recording *recording)
+{
+	for (size_t i = 0; i < recording->branches.n; i++)
+		kymo_branch_spec_deinit(&recording->branches.items[i]);
+	kymo_vec_deinit(&recording->branches);
+}

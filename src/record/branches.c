@@ -1,0 +1,163 @@
+#include "record/branches.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "branch/branch.h"
+#include "probe/code/events.h"
+#include "record/branch_writer.h"
+#include "record/clock.h"
+#include "record/describe.h"
+#include "record/progress.h"
+#include "record/recording.h"
+#include "record/targets.h"
+#include "record/warnings.h"
+
+#define SECOND_NS 1000000000u
+#define POLL_NS 20000000
+#define PROGRESS_NS (SECOND_NS / 5)
+#define TEXT_MAX 1000
+
+static bool is_given_up(void *data)
+{
+	return kymo_record_stop;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+/* "libc:mem*, ./app" */
+static void join_specs(const struct kymo_record_options *options, char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < options->n_branches && used < size; i++) {
+		const struct kymo_branch_spec *spec = &options->branches[i];
+
+		used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", i ? ", " : "",
+					 spec->file ? spec->file : "all", spec->functions ? ":" : "",
+					 spec->functions ? spec->functions : "");
+	}
+}
+
+static struct kymo_error *describe(struct recording *recording)
+{
+	struct kymo_ctf_trace *trace = &recording->output.trace;
+	char chosen[TEXT_MAX] = "";
+	const char *command;
+	struct kymo_error *error = recording_describe_target(recording);
+
+	join_specs(recording->options, chosen, sizeof(chosen));
+	if (!error)
+		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES, "single steps");
+	if (!error)
+		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_CHOSEN, chosen);
+	if (!error)
+		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_UNSEEN, "the kernel, child processes");
+	if (error)
+		return error;
+	command = kymo_ctf_trace_env(trace, "command");
+	return kymo_ctf_trace_add_process(trace, recording->pid, 0, 0, command ? command : "");
+}
+
+static struct kymo_error *make_output(struct recording *recording)
+{
+	struct kymo_error *error = output_init(recording->options->directory, &recording->output);
+
+	if (error)
+		return error;
+	recording->has_output = true;
+	error = describe(recording);
+	if (!error)
+		error = branch_writer_describe(recording->events);
+	return error ? error : recording_write_metadata(recording);
+}
+
+static struct kymo_error *begin(struct recording *recording, struct kymo_branches **ret)
+{
+	const struct kymo_record_options *options = recording->options;
+	const struct kymo_branches_options branches = {
+		.specs = options->branches,
+		.n_specs = options->n_branches,
+		.tail = options->tail,
+		.stamp = clock_tsc,
+		.command = options->command,
+		.pid = options->pid,
+		.is_given_up = is_given_up,
+	};
+	struct kymo_error *error = recording_check_directory(recording);
+
+	recording_progress(recording, KYMO_RECORD_PLANNING);
+	if (!error)
+		error = kymo_branches_open(&branches, ret);
+	if (error)
+		return error;
+	recording->pid = kymo_branches_pid(*ret);
+	error = make_output(recording);
+	recording->begin_ns = kymo_now_ns();
+	recording_progress(recording, KYMO_RECORD_RUNNING);
+	return error ? error : kymo_branches_begin(*ret);
+}
+
+/* ---- while it goes on ------------------------------------------------------------------------ */
+
+static void tell(struct recording *recording, struct kymo_branches *branches)
+{
+	for (const char *sentence; (sentence = kymo_branches_warning(branches));)
+		recording_warn(recording, "%s", sentence);
+}
+
+/* What is taken is told as events; what is written at the end is counted anew. */
+static void now_and_then(struct recording *recording, struct kymo_branches *branches)
+{
+	const uint64_t now = kymo_now_ns();
+
+	recording->output.events = kymo_branches_taken(branches);
+	tell(recording, branches);
+	if (now < recording->next_progress_ns)
+		return;
+	recording->next_progress_ns = now + PROGRESS_NS;
+	recording_progress(recording, KYMO_RECORD_RUNNING);
+}
+
+static void record_until_end(struct recording *recording, struct kymo_branches *branches)
+{
+	while (!recording_is_time_up(recording) && kymo_branches_has_threads(branches)) {
+		nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
+		now_and_then(recording, branches);
+	}
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void end(struct recording *recording, struct kymo_branches *branches)
+{
+	struct kymo_record_result *result = &recording->result;
+
+	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
+	recording_progress(recording, KYMO_RECORD_STOPPING);
+	kymo_branches_end(branches);
+	tell(recording, branches);
+	result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
+	recording->output.events = 0;
+}
+
+struct kymo_error *recording_run_branches(struct recording *recording)
+{
+	struct kymo_branches *branches = NULL;
+	struct kymo_error *error = begin(recording, &branches);
+
+	if (!error) {
+		recording->has_begun = true;
+		record_until_end(recording, branches);
+		end(recording, branches);
+		recording->result.branches = kymo_branches_taken(branches);
+		error = branch_writer_write(recording, branches);
+	}
+	kymo_branches_destroy(branches);
+	return error;
+}

@@ -1,0 +1,474 @@
+#include "report/branches.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "report/branches_json.h"
+#include "report/history.h"
+#include "report/loops.h"
+#include "report/page.h"
+#include "report/parting.h"
+#include "report/text.h"
+#include "syscall/signal_names.h"
+
+#define FROM_MAX 72 /* columns */
+#define CRASH_LAST 40
+#define CRASH_OTHERS 5
+#define AROUND 4 /* branches shown before and after a parting */
+
+struct view {
+	const struct kymo_branches_view *options;
+	struct page page;
+};
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* "app:main+0x12 app.c:20". A fresh string, or NULL when memory is out. */
+static char *location(const struct view *view, const struct history *history, uint32_t number)
+{
+	const struct history_code *code = number ? &history->codes.items[number - 1] : NULL;
+	char address[32] = "", *text = NULL;
+	int size;
+
+	if (!code)
+		return strdup("");
+	if (view->options->addresses && *code->file)
+		snprintf(address, sizeof(address), "0x%" PRIx64 " ", code->address);
+	size = asprintf(&text, "%s%s%s%s", address, code->text, *code->source ? " " : "", code->source);
+	return size < 0 ? NULL : text;
+}
+
+static unsigned int columns_of(const struct view *view, const struct history *history, uint32_t number)
+{
+	kymo_cleanup_free char *text = location(view, history, number);
+	const unsigned int n = text ? kymo_text_columns(text) : 0;
+
+	return n < FROM_MAX ? n : FROM_MAX;
+}
+
+static unsigned int widest(const struct view *view, const struct history *history,
+			   const struct history_branch *branches, size_t n)
+{
+	unsigned int most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const unsigned int columns = columns_of(view, history, branches[i].from);
+
+		if (columns > most)
+			most = columns;
+	}
+	return most;
+}
+
+/* `mark` is of a loop; what stands behind the line is the caller's. */
+static struct kymo_error *write_branch(const struct view *view, const struct history *history,
+				       const struct history_branch *branch, unsigned int width, const char *mark)
+{
+	kymo_cleanup_free char *from = location(view, history, branch->from);
+	kymo_cleanup_free char *to = location(view, history, branch->to);
+	unsigned int columns;
+
+	if (!from || !to)
+		return &kymo_error_no_memory;
+	columns = kymo_text_columns(from);
+	kymo_page_printf(&view->page, INK_DIM, "  %s ", mark);
+	kymo_page_text(&view->page, INK_PLAIN, from);
+	kymo_page_spaces(&view->page, columns < width ? width - columns : 0);
+	kymo_page_printf(&view->page, INK_DIM, "  %-6s  ", kymo_history_kind(branch->kind));
+	kymo_page_text(&view->page, INK_PLAIN, to);
+	return NULL;
+}
+
+static uint64_t symbol_of(const struct history_branch *branch)
+{
+	return (uint64_t)branch->from << 35 | (uint64_t)branch->to << 3 | branch->kind;
+}
+
+static struct kymo_error *write_loop(const struct view *view, const struct history *history,
+				     const struct history_branch *branches, const struct loop *loop, unsigned int width)
+{
+	static const char *const marks[2][3] = { { "/", "|", "\\" }, { "┌", "│", "└" } };
+	const char *times = view->page.unicode ? "×" : "x";
+	char count[TEXT_NUMBER];
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < loop->length && !error; i++) {
+		const char *const *mark = marks[view->page.unicode];
+		const bool is_last = i + 1 == loop->length;
+
+		error = write_branch(view, history, &branches[loop->start + i], width,
+				     loop->length == 1 ? " "
+				     : !i              ? mark[0]
+				     : is_last         ? mark[2]
+						       : mark[1]);
+		if (is_last && loop->count > 1)
+			kymo_page_printf(&view->page, INK_HEAD, "  %s%s", times, kymo_text_count(count, loop->count));
+		fputc('\n', view->page.out);
+	}
+	return error;
+}
+
+static struct kymo_error *write_branches(const struct view *view, const struct history *history,
+					 const struct history_branch *branches, size_t n)
+{
+	kymo_cleanup_free uint64_t *symbols = calloc(n + 1, sizeof(*symbols));
+	const unsigned int width = widest(view, history, branches, n);
+	struct loops loops = { 0 };
+	struct kymo_error *error = symbols ? NULL : &kymo_error_no_memory;
+
+	for (size_t i = 0; i < n && !error; i++)
+		symbols[i] = symbol_of(&branches[i]);
+	if (!error && !kymo_loops_find(symbols, n, &loops))
+		error = &kymo_error_no_memory;
+	for (size_t i = 0; i < loops.items.n && !error; i++)
+		error = write_loop(view, history, branches, &loops.items.items[i], width);
+	kymo_vec_deinit(&loops.items);
+	return error;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static bool was_killed(const struct history_thread *thread)
+{
+	return thread->status != -1 && WIFSIGNALED(thread->status);
+}
+
+/* The signal was this thread's own, and not one that has ended the others with it. */
+static bool has_crashed(const struct history_thread *thread)
+{
+	return was_killed(thread) && thread->signal && (uint32_t)WTERMSIG(thread->status) == thread->signal;
+}
+
+static void write_end(const struct view *view, const struct history *history, const struct history_thread *thread)
+{
+	char name[32];
+
+	if (has_crashed(thread)) {
+		kymo_cleanup_free char *at = location(view, history, thread->at);
+
+		kymo_page_printf(&view->page, INK_ALARM, "; then %s", kymo_signal_name((int)thread->signal, name));
+		kymo_page_printf(&view->page, INK_PLAIN, " at %s", at ? at : "");
+		if (thread->address)
+			kymo_page_printf(&view->page, INK_PLAIN, ", address 0x%" PRIx64, thread->address);
+	} else if (was_killed(thread)) {
+		kymo_page_printf(&view->page, INK_PLAIN, "; ended by %s",
+				 kymo_signal_name(WTERMSIG(thread->status), name));
+	} else if (thread->status != -1) {
+		kymo_page_printf(&view->page, INK_PLAIN, "; ended with status %d", WEXITSTATUS(thread->status));
+	}
+}
+
+static struct kymo_error *write_thread(const struct view *view, const struct history *history,
+				       const struct history_thread *thread, size_t last)
+{
+	const size_t n = last && thread->branches.n > last ? last : thread->branches.n;
+	char shown[TEXT_NUMBER], taken[TEXT_NUMBER];
+
+	kymo_page_printf(&view->page, INK_HEAD, "thread %d %s", thread->tid, thread->name);
+	if (n < thread->taken)
+		kymo_page_printf(&view->page, INK_PLAIN, ": the last %s of %s branches", kymo_text_count(shown, n),
+				 kymo_text_count(taken, thread->taken));
+	else
+		kymo_page_printf(&view->page, INK_PLAIN, ": %s %s", kymo_text_count(taken, n),
+				 n == 1 ? "branch" : "branches");
+	write_end(view, history, thread);
+	fputc('\n', view->page.out);
+	return write_branches(view, history, thread->branches.items + thread->branches.n - n, n);
+}
+
+static void write_head(const struct view *view, const struct history *history, const char *dir)
+{
+	const char *names[] = { "command", KYMO_ENV_BRANCHES, KYMO_ENV_BRANCHES_CHOSEN, KYMO_ENV_BRANCHES_UNSEEN };
+	char *texts[kymo_countof(names)];
+
+	for (size_t i = 0; i < kymo_countof(names); i++) {
+		const char *value = kymo_ctf_trace_env(history->trace, names[i]);
+
+		texts[i] = kymo_text_escape(value ? value : "", view->page.unicode);
+	}
+	kymo_page_printf(&view->page, INK_HEAD, "%s: %s", dir, texts[0] ? texts[0] : "");
+	kymo_page_printf(&view->page, INK_DIM, "\nbranches of %s, by %s; not seen: %s\n", texts[2] ? texts[2] : "",
+			 texts[1] ? texts[1] : "", texts[3] ? texts[3] : "");
+	for (size_t i = 0; i < kymo_countof(names); i++)
+		free(texts[i]);
+}
+
+static void write_damage(const struct view *view, const struct history *history)
+{
+	size_t n;
+	const char *const *warnings = kymo_ctf_reader_warnings(history->reader, &n);
+
+	for (size_t i = 0; i < n; i++)
+		kymo_page_printf(&view->page, INK_ALARM, "--- %s ---\n", warnings[i]);
+	if (history->n_senseless)
+		kymo_page_printf(&view->page, INK_ALARM, "--- %" PRIu64 " records make no sense and are left out ---\n",
+				 history->n_senseless);
+}
+
+static struct kymo_error *flush(FILE *out)
+{
+	errno = 0;
+	if (fflush(out) || ferror(out))
+		return kymo_error_errno(errno ? errno : EIO, "cannot write the report");
+	return NULL;
+}
+
+static struct view view_of(const struct kymo_branches_view *options, FILE *out)
+{
+	return (struct view){
+		options,
+		{ .out = out, .width = 80, .colour = options->colour, .unicode = options->unicode, .whole = true }
+	};
+}
+
+static bool is_shown(const struct kymo_branches_view *options, const struct history_thread *thread)
+{
+	return !options->thread || thread->tid == options->thread;
+}
+
+static struct kymo_error *check_thread(const struct history *history, const char *dir, int32_t tid)
+{
+	for (size_t i = 0; i < history->threads.n; i++)
+		if (!tid || history->threads.items[i].tid == tid)
+			return NULL;
+	return tid ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no branches of a thread %d", dir, tid) : NULL;
+}
+
+static struct kymo_error *show(const struct view *view, const struct history *history, const char *dir)
+{
+	struct kymo_error *error = check_thread(history, dir, view->options->thread);
+
+	if (error)
+		return error;
+	if (view->options->json)
+		return kymo_branches_json_write(view->page.out, history, view->options, dir);
+	write_head(view, history, dir);
+	for (size_t i = 0; i < history->threads.n && !error; i++) {
+		if (!is_shown(view->options, &history->threads.items[i]))
+			continue;
+		fputc('\n', view->page.out);
+		error = write_thread(view, history, &history->threads.items[i], view->options->last);
+	}
+	write_damage(view, history);
+	return error;
+}
+
+struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branches_view *options, FILE *out)
+{
+	kymo_cleanup(kymo_history_close) struct history history = { 0 };
+	const struct view view = view_of(options, out);
+	struct kymo_error *error = kymo_history_open(&history, dir, options->unicode);
+
+	if (!error)
+		error = show(&view, &history, dir);
+	return error ? error : flush(out);
+}
+
+/* ---- a crash --------------------------------------------------------------------------------- */
+
+static struct kymo_error *write_crash(const struct view *view, const struct history *history, bool of_it)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < history->threads.n && !error; i++) {
+		const struct history_thread *thread = &history->threads.items[i];
+		const size_t last = of_it ? CRASH_LAST : CRASH_OTHERS;
+
+		if (has_crashed(thread) != of_it || (!of_it && !thread->branches.n))
+			continue;
+		fputc('\n', view->page.out);
+		error = write_thread(view, history, thread, view->options->last ? view->options->last : last);
+	}
+	return error;
+}
+
+struct kymo_error *kymo_report_crash(const char *dir, const struct kymo_branches_view *options, FILE *out)
+{
+	kymo_cleanup(kymo_history_close) struct history history = { 0 };
+	const struct view view = view_of(options, out);
+	struct kymo_error *error = kymo_history_open(&history, dir, options->unicode);
+	bool has = false;
+
+	for (size_t i = 0; i < history.threads.n; i++)
+		has |= was_killed(&history.threads.items[i]);
+	if (!error && !has)
+		error = kymo_error_create(
+			KYMO_ERROR_NOT_FOUND,
+			"nothing crashed in %s: no thread was ended by a signal; 'kymo branches' shows "
+			"all histories",
+			dir);
+	if (error)
+		return error;
+	write_head(&view, &history, dir);
+	error = write_crash(&view, &history, true);
+	if (!error)
+		error = write_crash(&view, &history, false);
+	write_damage(&view, &history);
+	return error ? error : flush(out);
+}
+
+/* ---- two traces ------------------------------------------------------------------------------ */
+
+/* Locations of two traces have one number where their texts are the same. */
+struct names {
+	const char **items; /* sorted, each once */
+	size_t n;
+};
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool names_init(struct names *names, const struct history *a, const struct history *b)
+{
+	size_t n = 0;
+
+	names->items = calloc(a->codes.n + b->codes.n + 1, sizeof(*names->items));
+	if (!names->items)
+		return false;
+	for (size_t i = 0; i < a->codes.n; i++)
+		names->items[n++] = a->codes.items[i].text;
+	for (size_t i = 0; i < b->codes.n; i++)
+		names->items[n++] = b->codes.items[i].text;
+	qsort(names->items, n, sizeof(*names->items), compare_texts);
+	for (size_t i = 0; i < n; i++)
+		if (!names->n || strcmp(names->items[names->n - 1], names->items[i]) != 0)
+			names->items[names->n++] = names->items[i];
+	return true;
+}
+
+static uint32_t number_in(const struct names *names, const struct history *history, uint32_t code)
+{
+	const char **found;
+
+	if (!code)
+		return 0;
+	found = bsearch(&history->codes.items[code - 1].text, names->items, names->n, sizeof(*names->items),
+			compare_texts);
+	return found ? (uint32_t)(found - names->items) + 1 : 0;
+}
+
+/* A fresh array, or NULL when memory is out. */
+static uint64_t *symbols_of(const struct names *names, const struct history *history,
+			    const struct history_thread *thread)
+{
+	uint64_t *symbols = calloc(thread->branches.n + 1, sizeof(*symbols));
+
+	for (size_t i = 0; symbols && i < thread->branches.n; i++) {
+		struct history_branch branch = thread->branches.items[i];
+
+		branch.from = number_in(names, history, branch.from);
+		branch.to = number_in(names, history, branch.to);
+		symbols[i] = symbol_of(&branch);
+	}
+	return symbols;
+}
+
+static struct kymo_error *write_side(const struct view *view, const struct history *history,
+				     const struct history_thread *thread, size_t at, const char *dir)
+{
+	const size_t left = thread->branches.n - at;
+
+	kymo_page_printf(&view->page, INK_HEAD, "  then in %s:\n", dir);
+	if (!left) {
+		kymo_page_printf(&view->page, INK_PLAIN, "    nothing");
+		write_end(view, history, thread);
+		fputc('\n', view->page.out);
+	}
+	return write_branches(view, history, thread->branches.items + at, left < AROUND ? left : AROUND);
+}
+
+struct pair {
+	const struct history *history[2];
+	const struct history_thread *thread[2];
+	const char *dir[2];
+};
+
+static struct kymo_error *write_parting(const struct view *view, const struct pair *pair, const struct parting *parting)
+{
+	const size_t before = parting->n < AROUND ? parting->n : AROUND;
+	const size_t at[2] = { parting->a + parting->n, parting->b + parting->n };
+	char count[TEXT_NUMBER];
+	struct kymo_error *error;
+
+	kymo_page_printf(&view->page, INK_PLAIN, "%s %s the same, then they part%s\n",
+			 kymo_text_count(count, parting->n), parting->n == 1 ? "branch is" : "branches are",
+			 before ? ":" : "");
+	error = write_branches(view, pair->history[0], pair->thread[0]->branches.items + at[0] - before, before);
+	for (size_t i = 0; i < 2 && !error; i++)
+		error = write_side(view, pair->history[i], pair->thread[i], at[i], pair->dir[i]);
+	return error;
+}
+
+static struct kymo_error *diff_threads(const struct view *view, const struct names *names, const struct pair *pair,
+				       bool *differ)
+{
+	const struct history_thread *a = pair->thread[0], *b = pair->thread[1];
+	kymo_cleanup_free uint64_t *x = symbols_of(names, pair->history[0], a);
+	kymo_cleanup_free uint64_t *y = symbols_of(names, pair->history[1], b);
+	const bool are_whole = a->branches.n == a->taken && b->branches.n == b->taken;
+	char count[TEXT_NUMBER];
+	struct parting parting;
+
+	if (!x || !y)
+		return &kymo_error_no_memory;
+	kymo_page_printf(&view->page, INK_HEAD, "threads %d and %d %s: ", a->tid, b->tid, a->name);
+	if (!kymo_part(x, a->branches.n, y, b->branches.n, are_whole, &parting)) {
+		*differ = true;
+		fputs("they have no branch in common\n", view->page.out);
+		return NULL;
+	}
+	if (parting.a + parting.n == a->branches.n && parting.b + parting.n == b->branches.n) {
+		kymo_page_printf(&view->page, INK_PLAIN, "the same, %s branches\n", kymo_text_count(count, parting.n));
+		return NULL;
+	}
+	*differ = true;
+	return write_parting(view, pair, &parting);
+}
+
+static struct kymo_error *diff(const struct view *view, const struct history *a, const struct history *b,
+			       const char *const dirs[2], bool *differ)
+{
+	const size_t n = a->threads.n < b->threads.n ? a->threads.n : b->threads.n;
+	struct names names = { .n = 0 };
+	struct kymo_error *error = names_init(&names, a, b) ? NULL : &kymo_error_no_memory;
+
+	for (size_t i = 0; i < n && !error; i++) {
+		const struct pair pair = { { a, b },
+					   { &a->threads.items[i], &b->threads.items[i] },
+					   { dirs[0], dirs[1] } };
+
+		error = diff_threads(view, &names, &pair, differ);
+	}
+	if (a->threads.n != b->threads.n) {
+		*differ = true;
+		kymo_page_printf(&view->page, INK_PLAIN, "%s has %zu threads, %s has %zu\n", dirs[0], a->threads.n,
+				 dirs[1], b->threads.n);
+	}
+	free(names.items);
+	return error;
+}
+
+struct kymo_error *kymo_report_branches_diff(const char *a, const char *b, const struct kymo_branches_view *options,
+					     FILE *out, bool *differ_ret)
+{
+	kymo_cleanup(kymo_history_close) struct history first = { 0 }, second = { 0 };
+	const struct view view = view_of(options, out);
+	struct kymo_error *error = kymo_history_open(&first, a, options->unicode);
+	bool differ = false;
+
+	if (!error)
+		error = kymo_history_open(&second, b, options->unicode);
+	if (!error)
+		error = diff(&view, &first, &second, (const char *const[]){ a, b }, &differ);
+	if (!error)
+		error = flush(out);
+	if (!error)
+		*differ_ret = differ;
+	return error;
+}

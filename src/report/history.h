@@ -1,0 +1,50 @@
+/* Histories of branches, as a trace has them. */
+#ifndef KYMO_REPORT_HISTORY_H
+#define KYMO_REPORT_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "ctf/ctf.h"
+
+/* A location. Strings are its own, and safe on a terminal. */
+struct history_code {
+	uint64_t address, linked, offset;
+	char *file, *function, *source; /* "" where not known */
+	char *text;                     /* "app:main+0x12"; equal texts are equal locations of two traces */
+};
+
+struct history_branch {
+	uint32_t from, to; /* numbers of locations, from 1 on; `from` may be 0 */
+	uint8_t kind;      /* enum kymo_ctf_branch_kind */
+	uint64_t tsc;
+};
+
+struct history_thread {
+	int32_t tid, pid, status;
+	char *name;
+	uint64_t taken, kept, address;
+	uint32_t signal, at;
+	KYMO_VEC(struct history_branch) branches;
+};
+
+struct history {
+	struct kymo_ctf_reader *reader;
+	const struct kymo_ctf_trace *trace;
+	KYMO_VEC(struct history_code) codes; /* number 1 is the first */
+	KYMO_VEC(struct history_thread) threads;
+	uint64_t n_senseless; /* records */
+};
+
+/* Read the trace in `dir`. NOT_FOUND where it has no branches; errors of kymo_ctf_open(). What makes no sense is left
+ * out and counted. */
+struct kymo_error *kymo_history_open(struct history *history, const char *dir, bool unicode);
+void kymo_history_close(struct history *history);
+
+/* "call", "jump" …: static. */
+const char *kymo_history_kind(uint8_t kind);
+
+#endif
