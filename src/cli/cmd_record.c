@@ -195,6 +195,7 @@ static void summarise_branches(const struct cli_recording *recording, const stru
 {
 	const char *directory = recording->options.directory;
 	const bool is_elsewhere = strcmp(directory, "kymo.data") != 0;
+	const bool has_crashed = result->command_ended && WIFSIGNALED(result->command_status);
 	char taken[32], kept[32];
 
 	if (result->events < result->branches)
@@ -203,7 +204,8 @@ static void summarise_branches(const struct cli_recording *recording, const stru
 	else
 		fprintf(stderr, "kymo: %s %s", cli_format_count(result->branches, taken),
 			result->branches == 1 ? "branch" : "branches");
-	fprintf(stderr, " in %s; 'kymo branches%s%s' shows them\n", directory, is_elsewhere ? " " : "",
+	fprintf(stderr, " in %s; '%s%s%s' shows them\n", directory,
+		has_crashed ? "kymo report --crash" : "kymo branches", is_elsewhere ? " " : "",
 		is_elsewhere ? directory : "");
 }
 

@@ -40,6 +40,8 @@ static struct kymo_error *write_subject(const struct summary *summary, const str
 	if (*pid)
 		kymo_page_printf(page, INK_DIM, ", pid %s", pid);
 	putc('\n', page->out);
+	if (kymo_ctf_trace_env(summary->trace, KYMO_ENV_BRANCHES))
+		kymo_page_printf(page, INK_PLAIN, "it has branches: 'kymo branches %s' shows them\n", dir);
 	return NULL;
 }
 

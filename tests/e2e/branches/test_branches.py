@@ -114,6 +114,53 @@ def test_all_of_a_program_and_its_libraries(tmp):
     babeltrace()
 
 
+MANY = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+__attribute__((noinline)) int work(int n) { int s = 0; for (volatile int i = 0; i < n; i++) s += i; return s; }
+static void *run(void *arg) { for (;;) { work(10); usleep(1000); } return NULL; }
+int main(void)
+{
+	pthread_t thread;
+	for (int i = 0; i < 63; i++) pthread_create(&thread, NULL, run, NULL);
+	for (int i = 0; i < 30; i++) { work(100); usleep(10000); }
+	raise(SIGKILL);
+}
+"""
+
+
+@timeout(240)
+def test_tails_of_64_threads_after_sigkill(tmp):
+    build(tmp, MANY, 'many', '-pthread')
+    check_equal(record('-b', './many:work', '--', './many', seconds=200).status, 128 + signal.SIGKILL, 'the status')
+    found = threads()
+    check_equal(len(found), 64, 'threads')
+    for thread in found:
+        check_equal(thread['signal'], 'SIGKILL', 'the end')
+        check_equal(len(thread['branches']), thread['kept'], 'what is kept')
+        check(thread['taken'] > 5, 'branches', thread)
+
+
+EXECUTING = r"""
+#include <pthread.h>
+#include <unistd.h>
+static void *run(void *arg) { execl("/bin/echo", "echo", "from a thread", (char *)NULL); return NULL; }
+int main(void) { pthread_t thread; pthread_create(&thread, NULL, run, NULL); for (;;) pause(); }
+"""
+
+
+@timeout(240)
+def test_a_thread_that_executes_a_program(tmp):
+    build(tmp, EXECUTING, 'executing', '-pthread')
+    check_equal(record('-b', 'all', '--tail', '1000000', '--', './executing', seconds=200).ok().out, 'from a thread\n', 'the output')
+    first, other = threads()
+    check_equal(first['tid'], other['tid'], 'it has the id of the first thread')
+    check_equal(other['name'], 'echo', 'its program')
+    check_equal([branch['kind'] for branch in other['branches']].count('exec'), 1, 'one exec')
+    check(first['taken'] == len(first['branches']) and other['taken'] == len(other['branches']), 'each has its own branches')
+
+
 # ---- what programs do --------------------------------------------------------------------------------------------------------
 
 LIFE = r"""
@@ -248,14 +295,18 @@ def test_the_target_runs_on_when_the_recorder_is_killed(tmp):
 def test_it_ends_in_time_and_by_signals(tmp):
     build(tmp, SPIN, 'spin')
     target = start('./spin', stdout=open(os.devnull, 'wb'))
-    record('-b', './spin:work', '--pid', str(target.pid), '--for', '0.5').ok()
-    check(threads()[0]['taken'] > 0, 'branches', threads()[0])
-    check_untraced(target.pid)
+
+    def has_branches():
+        record('-b', './spin:work', '--pid', str(target.pid), '--for', '0.5').ok()
+        check_untraced(target.pid)
+        return sum(thread['taken'] for thread in threads())
+    eventually(has_branches, 'there are branches')
     recorder = start(KYMO, 'record', '-q', '-b', 'all', '--pid', str(target.pid))
     eventually(lambda: is_traced(target.pid), 'it is traced')
     check_equal(recorder.end(signal.SIGTERM).status, 0, 'the status')
     check(target.is_alive(), 'it runs on')
-    check(threads()[0]['taken'] > 0, 'branches', threads()[0])
+    check_untraced(target.pid)
+    check(len(threads()) <= 1, 'the trace is whole')
     target.kill()
 
 
