@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "branch/chosen.h"
 #include "branch/state.h"
 #include "branch/steps.h"
 #include "branch/thread.h"
 #include "kymo/engine.h"
 #include "proc/proc.h"
+#include "wire/shared.h"
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
@@ -60,6 +62,25 @@ static struct kymo_error *launch(struct kymo_branches *branches)
 	return err ? kymo_trace_error(branches->pid, err) : NULL;
 }
 
+/* What stands in a pad of a recording writes into a ring by a restartable sequence, which no stepped thread gets
+ * through. */
+static struct kymo_error *check_pads(struct kymo_branches *branches)
+{
+	kymo_cleanup(kymo_maps_deinit) struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_maps_read(branches->pid, &maps);
+	bool has = false;
+
+	for (size_t i = 0; i < maps.n; i++)
+		has |= kymo_wire_is_own_path(maps.items[i].path);
+	if (error || !has)
+		return error;
+	return kymo_error_create(
+		KYMO_ERROR_BUSY,
+		"process %d has probes of a recording in it, whose code cannot be stepped through: end "
+		"that recording ('kymo status' shows it), or take them out with 'kymo detach %d'",
+		branches->pid, branches->pid);
+}
+
 /* Before anything is attached to: a file that is mapped later may have what is wanted, but a process that runs has
  * mostly mapped what it will. */
 static struct kymo_error *check_specs(struct kymo_branches *branches)
@@ -83,9 +104,11 @@ static struct kymo_error *join(struct kymo_branches *branches)
 		.close = close_hub,
 		.is_given_up = is_given_up,
 	};
-	struct kymo_error *error = branches->is_all ? NULL : check_specs(branches);
+	struct kymo_error *error = check_pads(branches);
 	int err;
 
+	if (!error && !branches->is_all)
+		error = check_specs(branches);
 	if (error)
 		return error;
 	err = kymo_hub_reach(&reach);
@@ -182,6 +205,8 @@ const char *kymo_branches_warning(struct kymo_branches *branches)
 		[BRANCH_WARNING_BREAKPOINTS] = "some of the chosen functions could not get a breakpoint: what enters "
 					       "them from other code is not recorded",
 		[BRANCH_WARNING_MEMORY] = "memory was out: some branches are not recorded",
+		[BRANCH_WARNING_PAD] = "a thread came to a probe of another recording, whose code cannot be stepped "
+				       "through: its branches are not recorded from there on",
 		[BRANCH_WARNING_HUB] =
 			"the kymo that traced the process, and let this one in, has ended: what came then is not "
 			"recorded",

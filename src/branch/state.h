@@ -37,11 +37,10 @@ struct branch_thread {
 	bool is_at_call_end; /* that stop was the end of a system call: a step's end may be told of the same */
 	uint64_t pc, sp;
 	struct kymo_step step;
-	bool had_own_flag;    /* the program itself had single steps on */
-	bool expects_handler; /* a signal that has a handler was told since */
-	uint64_t called_from; /* behind the last call in chosen code */
-	bool is_in_pad;
-	uint64_t pad_from;         /* the site that has led there */
+	bool had_own_flag;         /* the program itself had single steps on */
+	bool expects_handler;      /* a signal that has a handler was told since */
+	uint64_t called_from;      /* behind the last call in chosen code */
+	bool is_in_pad;            /* of a recording: it has to run freely */
 	KYMO_VEC(uint64_t) breaks; /* addresses of its breakpoints */
 	/* For kymo_branches_thread(). */
 	bool has_ended, is_forgotten;
@@ -54,6 +53,7 @@ enum branch_warning {
 	BRANCH_WARNING_THREAD,      /* one could not be attached to */
 	BRANCH_WARNING_BREAKPOINTS, /* not all are in */
 	BRANCH_WARNING_MEMORY,
+	BRANCH_WARNING_PAD, /* a thread came into one, and is not stepped any more */
 	BRANCH_WARNING_HUB, /* the one that was joined is over */
 	BRANCH_WARNINGS,
 };

@@ -98,14 +98,14 @@ static void see(struct kymo_branches *branches, struct branch_thread *thread, bo
 
 	branch_thread_see(branches, thread, is_step_end);
 	if (branches->is_all) {
-		thread->is_inside = true;
+		thread->is_inside = !thread->is_in_pad;
 		return;
 	}
 	if (had_before && was_inside && step.kind == KYMO_STEP_CALL)
 		thread->called_from = before + step.length;
 	if (!thread->has_before)
 		return;
-	is_chosen = branch_is_chosen(space_of(branches, thread), thread->pc) || thread->is_in_pad;
+	is_chosen = branch_is_chosen(space_of(branches, thread), thread->pc);
 	if (is_chosen && !was_inside) {
 		thread->is_inside = true;
 		branch_thread_note(branches, thread, KYMO_BRANCH_ENTER);

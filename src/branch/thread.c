@@ -9,7 +9,6 @@
 
 #define ENDED_KEPT_MAX ((UINT64_C(256) << 20) / sizeof(struct kymo_branch))
 #define EXECUTED_MAX 64
-#define PAD_SITE 16 /* bytes: a pad comes back to its site within so many */
 
 void branches_warn(struct kymo_branches *branches, enum branch_warning warning)
 {
@@ -149,19 +148,6 @@ static bool is_pad(struct kymo_branches *branches, const struct branch_thread *t
 	return region && region->is_pad;
 }
 
-/* A pad ends behind the site that it belongs to, or where the displaced instruction has led. */
-static bool took_pad(struct kymo_branches *branches, struct branch_thread *thread, uint64_t to)
-{
-	const bool was_in_pad = thread->is_in_pad;
-
-	thread->is_in_pad = is_pad(branches, thread, to);
-	if (!was_in_pad && thread->is_in_pad)
-		thread->pad_from = thread->pc;
-	if (was_in_pad && !thread->is_in_pad && (to < thread->pad_from || to > thread->pad_from + PAD_SITE))
-		add(branches, thread, thread->pad_from, to, KYMO_BRANCH_JUMP);
-	return was_in_pad || thread->is_in_pad;
-}
-
 static enum kymo_branch_kind kind_of(const struct kymo_step *step)
 {
 	switch (step->kind) {
@@ -188,7 +174,10 @@ static void compare(struct kymo_branches *branches, struct branch_thread *thread
 	if (!has_signal && !kymo_step_branches(&thread->step, thread->pc, to))
 		return;
 	branch_thread_renew(branches, thread);
-	if (!took_pad(branches, thread, to))
+	thread->is_in_pad = is_pad(branches, thread, to);
+	if (thread->is_in_pad)
+		branches_warn(branches, BRANCH_WARNING_PAD);
+	else
 		add(branches, thread, thread->pc, to, has_signal ? KYMO_BRANCH_SIGNAL : kind_of(&thread->step));
 }
 
@@ -260,7 +249,7 @@ void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thr
 
 void branch_thread_leave(struct branch_thread *thread)
 {
-	thread->is_inside = thread->has_before = thread->is_in_pad = thread->expects_handler = false;
+	thread->is_inside = thread->has_before = thread->expects_handler = false;
 }
 
 void branch_thread_note(struct kymo_branches *branches, struct branch_thread *thread, enum kymo_branch_kind kind)

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from kymotest import KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo, need_root, record, run, skip, start, timeout
+from kymotest import KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo, need_root, record, run, skip, start, start_record, timeout
 
 HERE = Path(__file__).parent
 
@@ -362,6 +362,16 @@ def test_sentences(tmp):
     check_matches(result.err, r"kymo.data has no branches: record some with 'kymo record -b all", 'the sentence')
     record('-b', 'all', '--', 'true').ok()
     check_matches(kymo('branches', '--thread', '1').err, r'has no branches of a thread 1\n', 'the sentence')
+
+
+def test_a_process_with_probes(tmp):
+    build(tmp, SPIN, 'spin')
+    target = start('./spin', stdout=open(os.devnull, 'wb'))
+    recorder = start_record(target.pid, '-p', './spin:work', '-o', 'probes')
+    check_refused(rf"process {target.pid} has probes of a recording in it.*'kymo detach {target.pid}'", '-b', 'all', '--pid', str(target.pid), status=1)
+    recorder.end(signal.SIGINT)
+    check(target.is_alive(), 'it runs on')
+    target.kill()
 
 
 def test_the_process_of_another_user(tmp):
