@@ -72,8 +72,9 @@ static struct kymo_error *check_pads(struct kymo_branches *branches)
 
 	for (size_t i = 0; i < maps.n; i++)
 		has |= kymo_wire_is_own_path(maps.items[i].path);
-	if (error || !has)
-		return error;
+	kymo_error_destroy(error); /* attaching will say why */
+	if (!has)
+		return NULL;
 	return kymo_error_create(
 		KYMO_ERROR_BUSY,
 		"process %d has probes of a recording in it, whose code cannot be stepped through: end "

@@ -44,6 +44,8 @@ static const char *other_request(const struct cli_recording *recording)
 	       : options->overwrite                        ? "--overwrite"
 	       : options->complete                         ? "--complete"
 	       : recording->has_stacks                     ? "--stack"
+	       : recording->says_buffer                    ? "--buffer"
+	       : recording->says_debug_file                ? "--debug-file"
 	       : recording->stack_size                     ? "--stack-size"
 	       : recording->says_follow && options->follow ? "--follow"
 							   : NULL;

@@ -368,6 +368,7 @@ static int take_option(void *data, int id, const char *value)
 	case STACK_SIZE:
 		return take_stack_size(recording, value);
 	case DEBUG_FILE:
+		recording->says_debug_file = true;
 		return take_debug_file(recording, value);
 	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
 		return take_aggregation(recording, value, (enum kymo_aggr_kind)(id - AGGREGATE));

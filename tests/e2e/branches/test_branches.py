@@ -139,7 +139,7 @@ def test_tails_of_64_threads_after_sigkill(tmp):
     for thread in found:
         check_equal(thread['signal'], 'SIGKILL', 'the end')
         check_equal(len(thread['branches']), thread['kept'], 'what is kept')
-        check(thread['taken'] > 5, 'branches', thread)
+    check(sum(thread['taken'] for thread in found) > 1000, 'branches')
 
 
 EXECUTING = r"""
@@ -216,14 +216,16 @@ def test_threads_signals_children_and_exec(tmp):
     check_equal(record('-b', 'all', '--', './life', seconds=200).ok().out, bare.out, 'the output')
     found = threads()
     check_equal(len(found), 5, 'threads')
-    for thread in found[1:]:
+    others = [thread for thread in found if thread['tid'] != thread['pid']]
+    check_equal(len(others), 4, 'threads that were made')
+    for thread in others:
         check_equal(thread['status'], 0, 'the end of a thread')
         check('work' in functions(thread), 'what it did', functions(thread))
-    check_equal(found[0]['name'], 'echo', 'the last program')
+    check_equal([thread['name'] for thread in found if thread not in others], ['echo'], 'the last program')
     check_equal(record('-b', './life:work', '-b', './life:handler', '--', './life', seconds=200).ok().out, bare.out, 'the output')
     found = threads()
-    check_equal([(thread['branches'][0]['kind'], thread['branches'][0]['to']['function']) for thread in found], [('enter', 'handler'), *[('enter', 'work')] * 4], 'entries')
-    check_equal([thread['taken'] for thread in found], [2, 21, 22, 23, 24], 'branches')
+    check_equal(sorted((thread['branches'][0]['kind'], thread['branches'][0]['to']['function']) for thread in found), [('enter', 'handler'), *[('enter', 'work')] * 4], 'entries')
+    check_equal(sorted(thread['taken'] for thread in found), [2, 21, 22, 23, 24], 'branches')
 
 
 SIGNALS = r"""
@@ -351,6 +353,7 @@ def test_sentences(tmp):
     check_refused(r"--tail takes a number of branches up to", '-b', 'all', '--tail', '0', '--', 'true')
     check_refused(r"--tail is for branches", '-p', 'libc:malloc', '--tail', '5', '--', 'true')
     check_refused(r"branches \(-b\) are recorded by themselves.*leave -p", '-b', 'all', '-p', 'libc:malloc', '--', 'true')
+    check_refused(r"leave --debug-file out", '-b', 'all', '--debug-file', './spin', '--', 'true')
     check_refused(r"leave -s out", '-b', 'all', '-s', 'read', '--', 'true')
     check_refused(r"cannot run ./nothing", '-b', 'all', '--', './nothing', status=1)
     target = start('./spin', stdout=open(os.devnull, 'wb'))
