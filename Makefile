@@ -43,9 +43,10 @@ check:
 	@tools/setup build demo test
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run --all
 
-# What `tests/run --all` builds. Reconfiguring each time finds packages and files that came after the first time. Sanitizers name functions and lines,
-# which -g1 has. What clang builds without them is for its warnings, and no test runs it: it is not optimized, and has no programs to be traced.
-# Tests compile those of markers with clang, too.
+# What `tests/run --all` builds. Reconfiguring each time finds packages and files that came after the
+# first time. Sanitizers name functions and lines, which -g1 has. What clang builds without them is
+# for its warnings, and no test runs it: it is not optimized, and has no programs to be traced. Tests
+# compile those of markers with clang, too.
 plain:
 	@$(MESON) $(if $(wildcard build/build.ninja),--reconfigure) build -Dtests=enabled
 	@ninja -C build
@@ -56,7 +57,8 @@ asan:
 	@ninja -C build-asan
 
 clang:
-	@$(MESON_CLANG) $(if $(wildcard build-clang/build.ninja),--reconfigure) build-clang -Dtests=enabled -Dtargets=false -Ddebug=false -Doptimization=0
+	@$(MESON_CLANG) $(if $(wildcard build-clang/build.ninja),--reconfigure) build-clang -Dtests=enabled -Dtargets=false \
+		-Ddebug=false -Doptimization=0
 	@ninja -C build-clang
 
 fuzzers:

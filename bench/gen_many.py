@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """gen_many.py [--puns] [FILE]: write a C library of many functions, to put many probes into.
 
-There are 12,000, and their names begin with the size of the group that they belong to: one_*, hundred_* and tenk_* are
-1, 100 and 10,000 functions; other_* are the rest. No two are alike, so that no linker or compiler folds them. The library
-also has the table `many_table` of all of them and their number `many_count`.
+There are 12,000, and their names begin with the size of the group that they belong to: one_*, hundred_* and tenk_*
+are 1, 100 and 10,000 functions; other_* are the rest. No two are alike, so that no linker or compiler folds them.
+The library also has the table `many_table` of all of them and their number `many_count`.
 
-With --puns there are 10,000 functions pun_*, in assembler. Their first instruction has three bytes, and a branch (never
-taken) leads right behind it: so a jump there has to end in the two bytes that follow, which differ as in real programs.
+With --puns there are 10,000 functions pun_*, in assembler. Their first instruction has three bytes, and a branch
+(never taken) leads right behind it: so a jump there has to end in the two bytes that follow, which differ as in
+real programs.
 """
 import sys
 
@@ -37,22 +38,13 @@ static __attribute__((noinline, noclone)) long many_helper(int a, long b)
 
 """
 
-
 N_PUNS = 10000
 
 # Follow the first instruction. Their first two bytes are the upper half of a jump's distance: some 100 MiB to 2 GiB,
 # both ways.
 SUCCESSORS = [
-    "add ${n}, %rax",
-    "lea {n}(%rax,%rsi), %rax",
-    "imul ${m}, %rax, %rax",
-    "xor %rsi, %rax",
-    "sub %rsi, %rax",
-    "mov %rsi, %rcx",
-    "movslq %esi, %rcx",
-    "nopl 0(%rax)",
-    "push %rbp\\n\\tpop %rbp",
-    "not %rax",
+    "add ${n}, %rax", "lea {n}(%rax,%rsi), %rax", "imul ${m}, %rax, %rax", "xor %rsi, %rax", "sub %rsi, %rax",
+    "mov %rsi, %rcx", "movslq %esi, %rcx", "nopl 0(%rax)", "push %rbp\\n\\tpop %rbp", "not %rax",
 ]
 
 PUN = """\

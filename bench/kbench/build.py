@@ -10,7 +10,6 @@ from .procs import BenchError
 WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter"]
 FLAGS = ["-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-pthread", *WARNINGS]
 
-
 # Loops of a few instructions differ by where they lie.
 ALIGNED = ["-falign-loops=64"]
 MARKER_LOOPS = ["markers/loops.c", "markers/portable.c", "markers/short_jump.c", "markers/semaphore.c", "harness.c"]
@@ -57,8 +56,10 @@ class Builder:
         procs.run([*self.compiler, *FLAGS, "-c", "-o", object_file, os.path.join(self.source, "harness.c")])
         program = os.path.join(self.output, name)
         # Linked with the flags too: -pg brings mcount.
-        procs.run([*self.compiler, *FLAGS, "-DBENCH_PLAIN", *flags, f"-I{self.source}", "-o", program,
-                   os.path.join(self.source, "target.c"), object_file])
+        procs.run([
+            *self.compiler, *FLAGS, "-DBENCH_PLAIN", *flags, f"-I{self.source}", "-o", program,
+            os.path.join(self.source, "target.c"), object_file
+        ])
         return program
 
     def lttng_target(self):

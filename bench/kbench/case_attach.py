@@ -40,8 +40,10 @@ class Kymo:
         left = text.changed()
         if left:
             raise BenchError(f"{left} sites are not as they were after kymo has ended")
-        return {"attach_s": attach_s, "detach_s": detach_s, "sites": n, "attach": attach_gaps, "detach": detach_gaps,
-                "mappings": n_mappings, "tactics": tactics}
+        return {
+            "attach_s": attach_s, "detach_s": detach_s, "sites": n, "attach": attach_gaps, "detach": detach_gaps,
+            "mappings": n_mappings, "tactics": tactics
+        }
 
 
 class Uprobes:
@@ -70,8 +72,9 @@ class Uprobes:
                 detach_s = uprobes.disable()
         if len(names) > 1:
             self._seconds_each = (attach_s + detach_s) / len(names)
-        return {"attach_s": attach_s, "detach_s": detach_s, "sites": sites, "attach": attach_gaps,
-                "detach": detach_gaps}
+        return {
+            "attach_s": attach_s, "detach_s": detach_s, "sites": sites, "attach": attach_gaps, "detach": detach_gaps
+        }
 
 
 def _n_mappings(pid):
@@ -81,7 +84,6 @@ def _n_mappings(pid):
 
 class held:
     """The gaps that the target's watching threads see inside of this, ns: {"largest", "blocked", "sum"}."""
-
     def __init__(self, target):
         self._target = target
         self._gaps = {}
@@ -162,8 +164,10 @@ def _sites(values):
 
 
 def _rows(words, names, trials):
-    kinds = {"attach_s": "put in within", "attach": "held meanwhile", "detach_s": "taken out within",
-             "detach": "held meanwhile"}
+    kinds = {
+        "attach_s": "put in within", "attach": "held meanwhile", "detach_s": "taken out within", "detach":
+        "held meanwhile"
+    }
     rows = []
     own = trials.get((words, "kymo"))
     for kind, label in kinds.items():

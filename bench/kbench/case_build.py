@@ -1,4 +1,5 @@
-"""Case `build`: a small Debian package, built with `make -j2`: hundreds of short programs, and compilers that have much to do."""
+"""Case `build`: a small Debian package, built with `make -j2`: hundreds of short programs, and compilers that have
+much to do."""
 import glob
 import os
 import shutil
@@ -40,6 +41,7 @@ def tracers_of(bench):
 
 # ---- what is built
 
+
 def fetch(directory):
     """The package's sources, by a list of Debian's sources of our own: the machine's are left alone."""
     lists, parts = os.path.join(directory, "lists"), os.path.join(directory, "sources.list")
@@ -48,8 +50,11 @@ def fetch(directory):
         names = dict(line.rstrip().split("=", 1) for line in release if "=" in line)
     with open(parts, "w", encoding="utf-8") as file:
         file.write(f"deb-src {MIRROR} {names.get('VERSION_CODENAME', 'stable')} main\n")
-    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={parts}", "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={lists}",
-           "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=20"]
+    apt = [
+        "apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={parts}", "-o", "Dir::Etc::sourceparts=-", "-o",
+        f"Dir::State::lists={lists}", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=0", "-o",
+        "Acquire::http::Timeout=20"
+    ]
     procs.run([*apt, "update"], timeout=120)
     procs.run([*apt, "source", PACKAGE], timeout=120, cwd=directory)
 
@@ -66,7 +71,9 @@ def make_own(bench, directory):
     with open(os.path.join(directory, "Makefile"), "w", encoding="utf-8") as makefile:
         makefile.write(f"all: {objects}\nclean:\n\trm -f {objects}\n")
         for file, name in zip(files, objects.split()):
-            makefile.write(f"{name}: {file}\n\tgcc -std=gnu17 -D_GNU_SOURCE -O2 -I{source} -I{os.path.dirname(source)}/include -c -o $@ $<\n")
+            makefile.write(
+                f"{name}: {file}\n\tgcc -std=gnu17 -D_GNU_SOURCE -O2 -I{source} -I{os.path.dirname(source)}/include -c -o $@ $<\n"
+            )
 
 
 def prepare(bench):

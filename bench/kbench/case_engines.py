@@ -15,13 +15,15 @@ PATIENCE = 60
 
 class Tracer:
     """Attaches with `words` and the process id."""
-
     def __init__(self, name, words, missing=None):
         self.name, self.words, self.missing = name, words, missing
 
 
 def tracers(bench):
-    return [Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "--pid"], bench.kymo_missing), Tracer("strace", ["strace", "-q", "-f", "-p"])]
+    return [
+        Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "--pid"], bench.kymo_missing),
+        Tracer("strace", ["strace", "-q", "-f", "-p"])
+    ]
 
 
 def _tracer_of(pid, tid):
@@ -58,15 +60,19 @@ def measure(tracer, target, file):
 
 def _rows(what, unit, per_tracer, goals):
     own = per_tracer.get("kymo syscalls")
-    return [Row(what, name, Figure(values, unit), Figure(values, unit).median / Figure(own, unit).median if own else None,
-                goals(Figure(values, unit)) if name == "kymo syscalls" else [])
-            for name, values in per_tracer.items()]
+    return [
+        Row(what, name, Figure(values, unit),
+            Figure(values, unit).median / Figure(own, unit).median if own else None,
+            goals(Figure(values, unit)) if name == "kymo syscalls" else []) for name, values in per_tracer.items()
+    ]
 
 
 def _memory_of_a_thread(trials, names):
     few, many = THREADS
-    return {name: [(b["memory"] - a["memory"]) / (many - few) for a, b in zip(trials[few, name], trials[many, name])]
-            for name in names if (few, name) in trials and (many, name) in trials}
+    return {
+        name: [(b["memory"] - a["memory"]) / (many - few) for a, b in zip(trials[few, name], trials[many, name])]
+        for name in names if (few, name) in trials and (many, name) in trials
+    }
 
 
 def run(bench):
@@ -77,7 +83,8 @@ def run(bench):
         if tracer.missing:
             raise BenchError(tracer.missing)
         for threads in THREADS:
-            with procs.temporary_directory(bench.output_dir, "engines") as temporary, procs.Target([program, threads]) as target:
+            with procs.temporary_directory(bench.output_dir, "engines") as temporary, procs.Target([program,
+                                                                                                    threads]) as target:
                 figures = measure(tracer, target, f"{temporary}/calls")
                 trials.setdefault((threads, tracer.name), []).append(figures)
                 target.leave()
@@ -88,9 +95,12 @@ def run(bench):
     for threads in THREADS:
         of = {tracer.name: trials[threads, tracer.name] for tracer in chosen if (threads, tracer.name) in trials}
         for step, goal in (("attach", MOST_MS), ("detach", None)):
+
             def goals(figure, goal=goal):
                 return [Goal(f"<= {goal} ms", figure.median, goal)] if goal and threads > 1 else []
-            rows += _rows(f"{step}, {threads:,} threads", "ms", {name: [value[step] for value in values] for name, values in of.items()}, goals)
+
+            rows += _rows(f"{step}, {threads:,} threads", "ms",
+                          {name: [value[step] for value in values] for name, values in of.items()}, goals)
     rows += _rows("memory of a thread", "KiB", _memory_of_a_thread(trials, [tracer.name for tracer in chosen]),
                   lambda figure: [Goal(f"<= {MOST_KIB} KiB", figure.median, MOST_KIB)])
     return rows

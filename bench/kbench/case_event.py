@@ -43,7 +43,7 @@ class Uprobes(uprobes.Uprobes):
 
 
 class Bpftrace(uprobes.Bpftrace):
-    only_args = (2,)
+    only_args = (2, )
     _names = [f"hit_{shape}2" for shape in SHAPES]
 
     def __init__(self, program):
@@ -81,7 +81,7 @@ class Lttng(Tracer):
 class Uftrace(Tracer):
     """Entry and exit of a C function, without arguments. It starts the program itself, and traces from its begin."""
 
-    only_args = (2,)
+    only_args = (2, )
 
     def __init__(self, name, program, options):
         super().__init__(name, program, {"c": FAST}, ("none, C function", "c"))
@@ -94,8 +94,9 @@ class Uftrace(Tracer):
 
     def finish(self, calls, temporary, words):
         lost = sum(map(int, re.findall(r"LOST (\d+) records", words)))
-        size = sum(os.path.getsize(f"{temporary}/uftrace/{name}") for name in os.listdir(f"{temporary}/uftrace")
-                   if name.endswith(".dat"))
+        size = sum(
+            os.path.getsize(f"{temporary}/uftrace/{name}") for name in os.listdir(f"{temporary}/uftrace")
+            if name.endswith(".dat"))
         # 16 bytes an entry, and as many an exit.
         if size < calls * 16:
             raise BenchError(f"uftrace wrote {size} bytes for {calls} calls: it did not trace the function")
@@ -133,8 +134,10 @@ def add_uftrace(bench, case, tracers):
     if not shutil.which("uftrace"):
         bench.unavailable(case, "uftrace", "uftrace is not installed")
         return plain
-    kinds = {"-pg": (["-pg"], []), "-fpatchable": (["-fpatchable-function-entry=5"], ["-P", "hit_c2"]),
-             "-P, plain code": (None, ["-P", "hit_c2"])}
+    kinds = {
+        "-pg": (["-pg"], []), "-fpatchable": (["-fpatchable-function-entry=5"], ["-P", "hit_c2"]), "-P, plain code":
+        (None, ["-P", "hit_c2"])
+    }
     for number, (name, (flags, options)) in enumerate(kinds.items()):
         try:
             program = bench.builder.plain(f"target_uftrace{number}", flags) if flags else plain

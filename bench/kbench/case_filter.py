@@ -1,4 +1,5 @@
-"""Case `filter`: ns a hit that a filter leaves out, one that it lets through, and one with a computed value, beside bpftrace."""
+"""Case `filter`: ns a hit that a filter leaves out, one that it lets through, and one with a computed value, beside
+bpftrace."""
 from . import kymo, uprobes
 from .elf import Text
 from .loops import FAST, Kymo, Measured, Tracer, ratio
@@ -10,16 +11,15 @@ NEVER = "arg1 == -77"
 GOAL_FALSE_NS = 10
 KERNEL = {"push2": 20_000}
 SPECS = {
-    "kymo": (VALUES, 1),
-    "kymo, filter true": (f"/arg1 != -77/ {VALUES}", 1),
-    "kymo, filter false": (f"/{NEVER}/ {VALUES}", 0),
-    "kymo, filter of three conditions, false": (f"/arg0 >= 0 && (int)arg1 != 5 && arg1 % 4K == -77/ {VALUES}", 0),
-    "kymo, one value computed": ("a=(arg0 * 3 + (arg1 >> 2)):s64 b=%si:s64", 1),
+    "kymo": (VALUES, 1), "kymo, filter true": (f"/arg1 != -77/ {VALUES}", 1), "kymo, filter false":
+    (f"/{NEVER}/ {VALUES}", 0), "kymo, filter of three conditions, false":
+    (f"/arg0 >= 0 && (int)arg1 != 5 && arg1 % 4K == -77/ {VALUES}", 0), "kymo, one value computed":
+    ("a=(arg0 * 3 + (arg1 >> 2)):s64 b=%si:s64", 1),
 }
 
 
 class Bpftrace(uprobes.Bpftrace):
-    only_args = (2,)
+    only_args = (2, )
 
     def __init__(self, name, program, predicate):
         super().__init__(name, program, KERNEL)
@@ -47,7 +47,7 @@ def run(bench):
         tracers += [_kymo(bench, name, target) for name in SPECS]
     uprobes.add(bench, "filter", tracers, Bpftrace("bpftrace, predicate false", target, f"/{NEVER}/"),
                 Bpftrace("bpftrace, count", target, ""))
-    measured = Measured(bench, "filter", tracers, (1,))
+    measured = Measured(bench, "filter", tracers, (1, ))
     return _rows(measured)
 
 

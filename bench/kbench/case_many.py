@@ -30,8 +30,8 @@ def run(bench):
         for words, pattern, n_idle in SCENES:
             probes = [f"{kymo.quote(program)}:{FUNCTION} {ARGUMENTS}"]
             probes += [f"{kymo.quote(library)}:{pattern} {ARGUMENTS}"] if pattern else []
-            tracers.append(Kymo(_name(words), program, LOOPS, bench.kymo, probes, [FUNCTION], env=env,
-                                idle_threads=n_idle))
+            tracers.append(
+                Kymo(_name(words), program, LOOPS, bench.kymo, probes, [FUNCTION], env=env, idle_threads=n_idle))
     return _rows(Measured(bench, "many", tracers, THREADS))
 
 

@@ -14,9 +14,10 @@ KERNEL = 20_000
 THREADS = (1, 2)
 BASE = ("none", "empty")
 # Loops of markers/ that are measured while nobody records, in the words of the table.
-OFF_LOOPS = {"kymo": ("kymo: NOP of 5 bytes", 2), "short": ("kymo, were it a short jump over 3 bytes", 2),
-             "portable": ("kymo, portable: a test of its gate", 2), "sdt": ("sys/sdt.h: NOP", 2),
-             "semaphore": ("sys/sdt.h, semaphore", 2)}
+OFF_LOOPS = {
+    "kymo": ("kymo: NOP of 5 bytes", 2), "short": ("kymo, were it a short jump over 3 bytes", 2), "portable":
+    ("kymo, portable: a test of its gate", 2), "sdt": ("sys/sdt.h: NOP", 2), "semaphore": ("sys/sdt.h, semaphore", 2)
+}
 LTTNG_OFF = "LTTng-UST, no session"
 GOAL_OFF_NS = 0.3
 # Differences below are those of where loops lie: the figures of one loop, copied, differ by as much.
@@ -37,15 +38,16 @@ class OnlyThese(Tracer):
 
 class InPlace(OnlyThese):
     """The program records itself, into the directory that its environment names."""
-
     def __init__(self, program, binary):
         super().__init__(IN_PLACE, program, {"kymo": FAST, "kymotext": FAST}, BASE)
         self._binary = binary
 
     @contextlib.contextmanager
     def session(self, temporary):
-        self.env = {"KYMO_MARKERS": "bench_ints,bench_text", "KYMO_MARKERS_DIR": f"{temporary}/kymo",
-                    "KYMO_MARKERS_BUFFER": f"{RING_MIB}M"}
+        self.env = {
+            "KYMO_MARKERS": "bench_ints,bench_text", "KYMO_MARKERS_DIR": f"{temporary}/kymo", "KYMO_MARKERS_BUFFER":
+            f"{RING_MIB}M"
+        }
         yield
 
     def finish(self, calls, temporary, _words):
@@ -57,7 +59,7 @@ class Uprobes(uprobes.Uprobes):
     """On the NOPs of <sys/sdt.h>, with the arguments that their notes tell."""
 
     only_args = ANY_ARGS
-    _events = {"sdt_ints": ("a=%{}:s32", "b=%{}:s64"), "sdt_text": ("text=+0(%{}):string",)}
+    _events = {"sdt_ints": ("a=%{}:s32", "b=%{}:s64"), "sdt_text": ("text=+0(%{}):string", )}
 
     def __init__(self, program):
         super().__init__("sys/sdt.h, kernel uprobe", program, {"sdt": KERNEL, "sdttext": KERNEL}, BASE)
@@ -97,8 +99,8 @@ def _off_tracers(bench):
     tracer = OnlyThese(name, bench.builder.markers_off(), dict.fromkeys(["empty", *OFF_LOOPS], OFF), (name, "empty"))
     tracers = [tracer]
     try:
-        tracers.append(OnlyThese(LTTNG_OFF, bench.builder.lttng_markers(), {"empty": OFF, "tp2": OFF},
-                                 (LTTNG_OFF, "empty")))
+        tracers.append(
+            OnlyThese(LTTNG_OFF, bench.builder.lttng_markers(), {"empty": OFF, "tp2": OFF}, (LTTNG_OFF, "empty")))
     except BenchError as error:
         bench.unavailable("markers", LTTNG_OFF, str(error))
     return tracers
@@ -120,7 +122,8 @@ def _add_kymo(bench, tracers, program):
         _outside(bench, f"{OUTSIDE}, portable", program, ["portable"], ["bench_portable"],
                  lambda elf: elf.places["bench_portable"]),
         _outside(bench, f"sys/sdt.h, {OUTSIDE}", program, ["sdt"], ["bench:sdt_ints"],
-                 lambda elf: [elf.probes["sdt_ints"][0]])]
+                 lambda elf: [elf.probes["sdt_ints"][0]])
+    ]
     try:
         linked = bench.builder.markers_library(bench.kymo)
     except BenchError as error:
@@ -131,7 +134,7 @@ def _add_kymo(bench, tracers, program):
 
 
 def run(bench):
-    off = Measured(bench, "markers, off", _off_tracers(bench), (1,))
+    off = Measured(bench, "markers, off", _off_tracers(bench), (1, ))
     program = bench.builder.markers()
     tracers = [OnlyThese("none", program, {"empty": FAST})]
     _add_kymo(bench, tracers, program)
@@ -169,13 +172,15 @@ def _off_rows(measured):
 
 
 # What is recorded: the words for it, and which loop of which tracer has it.
-ON = [("on, (int, long)", {IN_PLACE: ("kymo", 2), OUTSIDE: ("kymo", 2), f"{OUTSIDE}, portable": ("portable", 2),
-                           "kymo call, an empty probe": ("call", 2), f"sys/sdt.h, {OUTSIDE}": ("sdt", 2),
-                           "sys/sdt.h, kernel uprobe": ("sdt", 2), "sys/sdt.h, bpftrace, count": ("sdt", 2),
-                           "LTTng-UST": ("tp", 2), "LTTng-UST, vtid": ("tp", 2)}),
-      ("on, string of 16 bytes", {IN_PLACE: ("kymotext", 1), OUTSIDE: ("kymotext", 1),
-                                  "sys/sdt.h, kernel uprobe": ("sdttext", 1), "LTTng-UST": ("text", 1),
-                                  "LTTng-UST, vtid": ("text", 1)})]
+ON = [("on, (int, long)", {
+    IN_PLACE: ("kymo", 2), OUTSIDE: ("kymo", 2), f"{OUTSIDE}, portable": ("portable", 2), "kymo call, an empty probe":
+    ("call", 2), f"sys/sdt.h, {OUTSIDE}": ("sdt", 2), "sys/sdt.h, kernel uprobe": ("sdt", 2),
+    "sys/sdt.h, bpftrace, count": ("sdt", 2), "LTTng-UST": ("tp", 2), "LTTng-UST, vtid": ("tp", 2)
+}),
+      ("on, string of 16 bytes", {
+          IN_PLACE: ("kymotext", 1), OUTSIDE: ("kymotext", 1), "sys/sdt.h, kernel uprobe": ("sdttext", 1), "LTTng-UST":
+          ("text", 1), "LTTng-UST, vtid": ("text", 1)
+      })]
 
 
 def _on_rows(measured):
@@ -187,8 +192,9 @@ def _on_rows(measured):
             for name, figure in nets.items():
                 if figure:
                     void = measured.void(name)
-                    rows.append(Row(f"a marker, {what}, {n_threads} thr", name, figure, ratio(figure, own),
-                                    _on_goals(what, name, figure, nets, void), measured.note(name)))
+                    rows.append(
+                        Row(f"a marker, {what}, {n_threads} thr", name, figure, ratio(figure, own),
+                            _on_goals(what, name, figure, nets, void), measured.note(name)))
     return rows
 
 

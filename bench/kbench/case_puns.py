@@ -72,6 +72,7 @@ def _rows(measured):
                     goals.append(Goal(f"<= {GOAL_OF_JUMP} x jump", figure.median / jump.median, GOAL_OF_JUMP,
                                       void=void))
                 own = measured.net(("kymo", shape, 2, n_threads))
-                rows.append(Row(f"an instruction by {tactic}, 2 args, {n_threads} thr", name, figure,
-                                ratio(figure, own), goals, _note(measured, name, shape)))
+                rows.append(
+                    Row(f"an instruction by {tactic}, 2 args, {n_threads} thr", name, figure, ratio(figure, own), goals,
+                        _note(measured, name, shape)))
     return sorted(rows, key=lambda row: (row.what[-5:], list(TACTICS.values()).index(row.what[18:].split(",")[0])))

@@ -74,8 +74,9 @@ def _rows(measured):
             if name == "kymo":
                 goals.append(Goal(f"<= {GOAL_NS} ns", figure.median, GOAL_NS, void=void))
                 if fastest is not None:
-                    goals.append(Goal(f"<= 1/{GOAL_UFTRACE} of uftrace's best", GOAL_UFTRACE * figure.median, fastest,
-                                      void=void))
+                    goals.append(
+                        Goal(f"<= 1/{GOAL_UFTRACE} of uftrace's best", GOAL_UFTRACE * figure.median, fastest,
+                             void=void))
             what = f"entry + return, {'no' if name.startswith(('uftrace', 'bpftrace')) else '2'} args, {n_threads} thr"
             rows.append(Row(what, name, figure, ratio(figure, own), goals, measured.note(name)))
     return sorted(rows, key=lambda row: (row.what[-5:], row.what.split(",")[1] != " 2 args"))

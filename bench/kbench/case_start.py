@@ -1,4 +1,5 @@
-"""Case `start`: time until a small program has run and is recorded, and what one more program costs in a tree that is followed."""
+"""Case `start`: time until a small program has run and is recorded, and what one more program costs in a tree that is
+followed."""
 import os
 import shutil
 import signal
@@ -15,7 +16,6 @@ GOAL_EACH_MS = {"-p": 1.5, "-s": 2, "syscalls -f": 1.1}
 
 class Starter:
     """A tracer and its command line; `DIR` in it is a directory that is there for the call alone."""
-
     def __init__(self, name, *argv, env=None, missing=None):
         self.name, self.argv, self.env, self.missing = name, argv, env, missing
 
@@ -96,5 +96,8 @@ def goals_of(name, figure, n):
     if n == 1:
         limit = {"kymo record -p": GOAL_WARM_MS, "kymo record -p, cold": GOAL_COLD_MS}.get(name)
     else:
-        limit = next((limit for words, limit in GOAL_EACH_MS.items() if name == f"kymo record {words}" or name == f"kymo {words}"), None)
+        limit = next(
+            (limit
+             for words, limit in GOAL_EACH_MS.items() if name == f"kymo record {words}" or name == f"kymo {words}"),
+            None)
     return [Goal(f"<= {limit} ms", figure.median, limit)] if limit else []

@@ -42,8 +42,10 @@ class Kymo:
         if totals["records"] % RECORD_BYTES:
             raise BenchError(f"{totals['records']} bytes of records are no multiple of {RECORD_BYTES}")
         events = totals["records"] // RECORD_BYTES
-        return {"calls": calls, "seconds": elapsed, "events": events, "lost": totals["lost"], "bytes": totals["bytes"],
-                "missing": calls - events - totals["lost"], "stop_s": stop_s, "rss": recorder.max_rss}
+        return {
+            "calls": calls, "seconds": elapsed, "events": events, "lost": totals["lost"], "bytes": totals["bytes"],
+            "missing": calls - events - totals["lost"], "stop_s": stop_s, "rss": recorder.max_rss
+        }
 
 
 class Lttng:
@@ -55,15 +57,18 @@ class Lttng:
 
     def measure(self, seconds, directory, pace):
         with self._daemon() as daemon, daemon.session(f"{directory}/lttng", SUBBUF) as session, \
-                Target([*daemon.prefix, self._program, "sustain", seconds, PRODUCERS, "tp", 2, pace], daemon.env) as target:
+                Target([*daemon.prefix, self._program, "sustain", seconds, PRODUCERS, "tp", 2, pace],
+                       daemon.env) as target:
             calls, elapsed = _sustained(target, seconds)
             consumer = daemon.consumer_pid()
             totals = session.stop()
             rss = procs.vm_hwm_bytes(consumer) if consumer else 0
             target.leave()
         # It counts what it lost. What it kept is the rest.
-        return {"calls": calls, "seconds": elapsed, "events": calls - totals["lost"], "lost": totals["lost"],
-                "bytes": totals["bytes"], "missing": 0, "stop_s": totals["stop_s"], "rss": rss}
+        return {
+            "calls": calls, "seconds": elapsed, "events": calls - totals["lost"], "lost": totals["lost"], "bytes":
+            totals["bytes"], "missing": 0, "stop_s": totals["stop_s"], "rss": rss
+        }
 
 
 def _sustained(target, seconds):
@@ -123,8 +128,9 @@ def run(bench):
             os.sync()
 
     bench.round_robin("sustain", tracers, one)
-    bench.raw["sustain"] = {f"{tracer} to {directory}, pace {pace:.0f}": values
-                            for (directory, pace, tracer), values in trials.items()}
+    bench.raw["sustain"] = {
+        f"{tracer} to {directory}, pace {pace:.0f}": values for (directory, pace, tracer), values in trials.items()
+    }
     names = [tracer.name for tracer in tracers]
     return [row for place, pace in ways for row in _rows(place, pace, names, trials, seconds)]
 

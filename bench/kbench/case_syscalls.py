@@ -24,7 +24,6 @@ MOST_OF_ONE_THREAD = 1.2
 
 class Tracer:
     """Shows calls of the command that is put behind `words`; in a file, if `file` says how that is said."""
-
     def __init__(self, name, words, n_calls=SLOW, file=None, missing=None, counts=None):
         self.name, self.words, self.n_calls, self.file = name, list(words), n_calls, file
         self._missing, self._counts = missing, counts
@@ -45,7 +44,8 @@ class Tracer:
             return self._counts(out)
         if not self.file:
             return None
-        # "123 read(", "123 <... read resumed>" is of a line that was begun before, perf: "0.1 ( 0.0 ms): calls/123 read("
+        # "123 read(", "123 <... read resumed>" is of a line that was begun before, perf: "0.1 ( 0.0 ms): calls/123
+        # read("
         with open(f"{temporary}/calls", encoding="utf-8", errors="replace") as file:
             text = file.read()
         return {call: len(re.findall(rf"(?<![\w.]){call}\(", text)) for call in CALLS}
@@ -58,7 +58,6 @@ def _bpftrace_counts(out):
 
 class Recorded(Tracer):
     """Calls go into a trace, from pads; nobody is stopped."""
-
     def command(self, temporary, argv):
         return [*self.words, "-o", f"{temporary}/trace", "--", *argv]
 
@@ -78,11 +77,15 @@ def shown(bench):
     return [
         Tracer("none", [], FAST),
         Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f"], file=["-o"], missing=bench.kymo_missing),
-        Tracer("kymo syscalls --seccomp-bpf", [bench.kymo, "syscalls", "-f", "--seccomp-bpf", "-e", ",".join(CALLS)], file=["-o"], missing=bench.kymo_missing),
-        Recorded("kymo record -s", [bench.kymo, "record", "-q", "-s", ",".join(CALLS)], FAST, missing=bench.kymo_missing),
-        Tracer("kymo syscalls, BPF", [bench.kymo, "syscalls", "-f", "--backend", "kernel", "-e", ",".join(CALLS)], file=["-o"], missing=bench.kymo_missing),
+        Tracer("kymo syscalls --seccomp-bpf", [bench.kymo, "syscalls", "-f", "--seccomp-bpf", "-e", ",".join(CALLS)],
+               file=["-o"], missing=bench.kymo_missing),
+        Recorded("kymo record -s", [bench.kymo, "record", "-q", "-s", ",".join(CALLS)], FAST,
+                 missing=bench.kymo_missing),
+        Tracer("kymo syscalls, BPF", [bench.kymo, "syscalls", "-f", "--backend", "kernel", "-e", ",".join(CALLS)],
+               file=["-o"], missing=bench.kymo_missing),
         Tracer("strace", ["strace", "-f"], file=["-o"]),
-        Tracer("strace --seccomp-bpf", ["strace", "-f", "--seccomp-bpf", "-e", f"trace={','.join(CALLS)}"], file=["-o"]),
+        Tracer("strace --seccomp-bpf", ["strace", "-f", "--seccomp-bpf", "-e", f"trace={','.join(CALLS)}"],
+               file=["-o"]),
         Tracer("perf trace", ["perf", "trace"], file=["-o"], missing=no_tracepoints),
         Bpftrace("bpftrace, count", ["bpftrace"], FAST, missing=no_tracepoints, counts=_bpftrace_counts),
     ]
@@ -92,7 +95,8 @@ def not_wanted(bench):
     return [
         Tracer("none", [], FAST),
         Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "-e", OTHER], file=["-o"], missing=bench.kymo_missing),
-        Tracer("kymo syscalls --seccomp-bpf", [bench.kymo, "syscalls", "-f", "--seccomp-bpf", "-e", OTHER], FAST, file=["-o"], missing=bench.kymo_missing),
+        Tracer("kymo syscalls --seccomp-bpf", [bench.kymo, "syscalls", "-f", "--seccomp-bpf", "-e", OTHER], FAST,
+               file=["-o"], missing=bench.kymo_missing),
         Recorded("kymo record -s", [bench.kymo, "record", "-q", "-s", OTHER], FAST, missing=bench.kymo_missing),
         Tracer("strace", ["strace", "-f", "-e", f"trace={OTHER}"], file=["-o"]),
         Tracer("strace --seccomp-bpf", ["strace", "-f", "--seccomp-bpf", "-e", f"trace={OTHER}"], FAST, file=["-o"]),
@@ -102,7 +106,8 @@ def not_wanted(bench):
 def with_stacks(bench):
     return [
         Tracer("none", [], FAST),
-        Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "-k"], WITH_STACKS, file=["-o"], missing=bench.kymo_missing),
+        Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "-k"], WITH_STACKS, file=["-o"],
+               missing=bench.kymo_missing),
         Tracer("strace", ["strace", "-f", "-k"], WITH_STACKS, file=["-o"]),
     ]
 
@@ -125,7 +130,6 @@ def _short_of(tracer, seen, n):
 
 class Measured:
     """{(tracer, threads): {call: [ns]}}, and what was missed."""
-
     def __init__(self, bench, title, tracers, program, threads=THREADS):
         self.tracers, self.figures, self.missed, self.threads = bench.select(tracers), {}, {}, threads
 
@@ -162,13 +166,15 @@ class Measured:
                     if not figure:
                         continue
                     missed = self.missed.get(tracer.name, 0)
-                    rows.append(Row(f"{call}, {what}, {threads:,} thread{'s' * (threads > 1)}", tracer.name, figure,
-                                    figure.median / own.median if own else None, self._goals(tracer.name, threads, call),
-                                    f"{missed:,} calls not shown" if missed > 0 else ""))
+                    rows.append(
+                        Row(f"{call}, {what}, {threads:,} thread{'s' * (threads > 1)}", tracer.name,
+                            figure, figure.median / own.median if own else None, self._goals(
+                                tracer.name, threads, call), f"{missed:,} calls not shown" if missed > 0 else ""))
         return rows
 
     def _goals(self, tracer, threads, call):
-        own, strace, bare, this = (self.figure(name, threads, call) for name in ("kymo syscalls", "strace", "none", tracer))
+        own, strace, bare, this = (self.figure(name, threads, call)
+                                   for name in ("kymo syscalls", "strace", "none", tracer))
         if tracer in MOST_MORE and bare:
             return [Goal(f"<= bare + {MOST_MORE[tracer]} ns", this.median, bare.median + MOST_MORE[tracer])]
         one = self.figure(tracer, self.threads[0], call)
@@ -177,7 +183,8 @@ class Measured:
         void = "lines are missing" if self.missed.get(tracer, 0) > 0 else ""
         goals = [Goal("<= strace", own.median, strace.median * MOST_OF_STRACE, void=void)] if strace else []
         if threads != self.threads[0] and one:
-            goals.append(Goal(f"<= {MOST_OF_ONE_THREAD} of 1 thread", own.median, one.median * MOST_OF_ONE_THREAD, void=void))
+            goals.append(
+                Goal(f"<= {MOST_OF_ONE_THREAD} of 1 thread", own.median, one.median * MOST_OF_ONE_THREAD, void=void))
         return goals
 
 
@@ -222,9 +229,11 @@ def _load(bench):
             continue
         figure = Figure(times[tracer.name], "ms")
         strace = Figure(times["strace"], "ms") if tracer.name == "kymo syscalls" and "strace" in times else None
-        rows.append(Row(f"sqlite3, {_divide(bench, INSERTS):,} transactions", tracer.name, figure, figure.median / own.median if own else None,
-                        [Goal("<= strace", figure.median, strace.median * MOST_OF_STRACE)] if strace else [],
-                        f"{lines[tracer.name]:,} lines" if tracer.name in lines else ""))
+        rows.append(
+            Row(f"sqlite3, {_divide(bench, INSERTS):,} transactions", tracer.name, figure,
+                figure.median / own.median if own else None,
+                [Goal("<= strace", figure.median, strace.median * MOST_OF_STRACE)] if strace else [],
+                f"{lines[tracer.name]:,} lines" if tracer.name in lines else ""))
     return rows
 
 

@@ -23,9 +23,10 @@ def run(bench):
         bench.unavailable("together", "kymo", bench.kymo_missing)
     else:
         probe = f"{kymo.quote(program)}:{FUNCTION} a=%di:s32 b=%si:s64"
-        tracers += [Kymo(_name(number, words), program, LOOPS, bench.kymo, [probe], [FUNCTION],
-                         recordings=number, words=words)
-                    for words in ([], ["--no-rseq"]) for number in NUMBERS]
+        tracers += [
+            Kymo(_name(number, words), program, LOOPS, bench.kymo, [probe], [FUNCTION], recordings=number, words=words)
+            for words in ([], ["--no-rseq"]) for number in NUMBERS
+        ]
     return _rows(Measured(bench, "together", tracers, THREADS))
 
 

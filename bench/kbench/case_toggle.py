@@ -26,12 +26,15 @@ class InProcess:
             if status:
                 raise BenchError(f"toggle: {procs.last_words(words, status)}")
         times = {line[1]: (int(line[2]), int(line[3])) for line in lines if line[0] == "toggled"}
-        return {name: {"on": times[name][0] / n_sites[name] / 1e3, "off": times[name][1] / n_sites[name] / 1e3}
-                for name in NAMES}
+        return {
+            name: {"on": times[name][0] / n_sites[name] / 1e3, "off": times[name][1] / n_sites[name] / 1e3}
+            for name in NAMES
+        }
 
 
 class Outside:
-    """`kymo record -m` of a process with some threads: from its start to the last change, and as long as they are stopped."""
+    """`kymo record -m` of a process with some threads: from its start to the last change, and as long as they are
+    stopped."""
 
     name = "kymo record -m"
 

@@ -11,11 +11,11 @@ NOTE_SDT = 3
 
 
 class Elf:
-    """`functions`: name to (offset in the file, size). `sites`, `places` of kymo's markers: name to offsets in the file.
+    """`functions`: name to (offset in the file, size). `sites`, `places` of kymo's markers: name to offsets in the
+    file.
 
     `probes` of <sys/sdt.h>, of any provider: name to (offset in the file, words of its arguments).
     """
-
     def __init__(self, path):
         self.path = str(path)
         with open(path, "rb") as file:
@@ -33,8 +33,8 @@ class Elf:
     def _read_loads(self):
         loads = []
         for i in range(self._phnum):
-            kind, _flags, offset, address, _paddr, size = struct.unpack_from(
-                "<IIQQQQ", self._data, self._phoff + i * self._phentsize)
+            kind, _flags, offset, address, _paddr, size = struct.unpack_from("<IIQQQQ", self._data,
+                                                                             self._phoff + i * self._phentsize)
             if kind == PT_LOAD:
                 loads.append((address, offset, size))
         return loads
@@ -103,7 +103,6 @@ class Text:
 
     `sites`: offsets in the file, in place of functions.
     """
-
     def __init__(self, pid, elf, names, offset=0, sites=()):
         self._mem = open(f"/proc/{pid}/mem", "rb", buffering=0)
         self._sites = sorted(sites or (elf.functions[name][0] + offset for name in names))

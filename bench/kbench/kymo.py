@@ -30,11 +30,13 @@ class Recorder:
 
     `specs`: of probes; a pair of ("-r", SPEC) is a return probe.
     """
-
     def __init__(self, kymo, directory, specs, buffer, pid, *options):
         probes = [word for spec in specs for word in (("-p", spec) if isinstance(spec, str) else spec)]
-        self.argv = [kymo, "record", "-o", directory, "--buffer", buffer, *options, *probes,
-                     "--pid", str(pid), "--for", str(LONGEST_S)]
+        self.argv = [
+            kymo, "record", "-o", directory, "--buffer", buffer, *options, *probes, "--pid",
+            str(pid), "--for",
+            str(LONGEST_S)
+        ]
         self._messages = f"{directory}.messages"
         self.begin = None
         self.max_rss = 0

@@ -20,7 +20,6 @@ class Tracer:
     `shapes`: calls a round for each kind of loop ("push2": with 2 arguments only); `base`: the tracer and shape whose
     figure is subtracted (shape None: the same shape).
     """
-
     def __init__(self, name, program, shapes, base=("none", None)):
         self.name, self.program, self.shapes, self.base = name, program, shapes, base
 
@@ -52,7 +51,6 @@ class Kymo(Tracer):
     `sites`: names of functions, all of which have changed at `offset` when the probes are in; or what gives, from an
     Elf, the offsets in the file that have. `events_a_call`: of one recording.
     """
-
     def __init__(self, name, program, shapes, binary, probes, sites, **options):
         super().__init__(name, program, shapes, options.pop("base", ("none", None)))
         self._binary, self._probes, self._sites = binary, probes, sites
@@ -131,7 +129,6 @@ def trial(bench, tracer, rounds, threads):
 
 class Measured:
     """What the trials of a case have given: `tracers` by name."""
-
     def __init__(self, bench, case, tracers, threads):
         """Run them all, in turn."""
         tracers = bench.select(tracers)
@@ -149,8 +146,9 @@ class Measured:
             self.outcomes.setdefault(tracer.name, []).append(outcome)
 
         bench.round_robin(case, tracers, one)
-        bench.raw[case] = {"ns": {" ".join(map(str, key)): values for key, values in self.figures.items()},
-                           "outcomes": self.outcomes}
+        bench.raw[case] = {
+            "ns": {" ".join(map(str, key)): values for key, values in self.figures.items()}, "outcomes": self.outcomes
+        }
 
     def net(self, key):
         """The figure of `key` (tracer, shape, args, threads) without its baseline, or None."""

@@ -47,7 +47,6 @@ def _stream_totals(path):
 
 class Daemon:
     """A context: leaving ends the daemon, its consumer and its files."""
-
     def __init__(self, temporary):
         self._home = os.path.join(temporary, "lttng-home")
         self._private = os.geteuid() == 0
@@ -132,7 +131,6 @@ class Daemon:
 
 class Session:
     """A running recording of all events of lttng_target, in discard mode with 8 sub-buffers a CPU."""
-
     def __init__(self, daemon, name, output, subbuf, contexts):
         self._daemon = daemon
         self._name = name

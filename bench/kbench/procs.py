@@ -24,14 +24,15 @@ def _die_with(parent_pid, signal_number):
         _libc.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
         if os.getppid() != parent_pid:
             os._exit(127)
+
     return in_child
 
 
 def spawn(argv, death_signal=signal.SIGKILL, **options):
     """Start `argv` in a session of its own, so that Ctrl-C reaches the benchmark alone; it dies with the benchmark."""
     try:
-        return subprocess.Popen([str(word) for word in argv], start_new_session=True,
-                                preexec_fn=_die_with(os.getpid(), death_signal), **options)
+        return subprocess.Popen([str(word) for word in argv], start_new_session=True, preexec_fn=_die_with(
+            os.getpid(), death_signal), **options)
     except OSError as error:
         raise BenchError(f"{argv[0]}: {error.strerror}") from error
 
@@ -119,7 +120,6 @@ def vm_hwm_bytes(pid):
 
 class Target:
     """A program that speaks the protocol of harness.h: "ready PID", a byte, figures, "done", a byte."""
-
     def __init__(self, argv, env=None):
         self.argv = argv
         self._rest = b""

@@ -10,7 +10,6 @@ from . import procs
 
 class Figure:
     """What the trials of one thing gave: `values` in `unit`."""
-
     def __init__(self, values, unit):
         self.values = list(values)
         self.unit = unit
@@ -29,8 +28,10 @@ class Figure:
         return f"{number(min(self.values))}-{number(max(self.values))}"
 
     def json(self):
-        return {"unit": self.unit, "median": self.median, "min": min(self.values), "max": max(self.values),
-                "trials": self.values}
+        return {
+            "unit": self.unit, "median": self.median, "min": min(self.values), "max": max(self.values), "trials":
+            self.values
+        }
 
 
 def number(value):
@@ -47,7 +48,6 @@ class Goal:
 
     `ratio` is the value as a part of the limit (of 0: the value); `void` says why the value shows nothing, if so.
     """
-
     def __init__(self, words, value, limit, at_least=False, void=""):
         self.words, self.void = words, void
         self.ratio = value / limit if limit else value
@@ -64,7 +64,6 @@ class Goal:
 
 class Row:
     """One line of the table. `ratio` is the peer's median divided by kymo's, or None."""
-
     def __init__(self, what, tracer, figure, ratio=None, goals=(), note=""):
         self.what, self.tracer, self.figure = what, tracer, figure
         self.ratio, self.goals, self.note = ratio, list(goals), note
@@ -72,12 +71,17 @@ class Row:
     def cells(self):
         ratio = "" if self.ratio is None else f"{number(self.ratio)}x"
         goals = "; ".join(goal.text() for goal in self.goals)
-        return [self.what, self.tracer, self.figure.text(), self.figure.span(), self.figure.unit, ratio,
-                "; ".join(filter(None, [goals, self.note]))]
+        return [
+            self.what, self.tracer,
+            self.figure.text(),
+            self.figure.span(), self.figure.unit, ratio, "; ".join(filter(None, [goals, self.note]))
+        ]
 
     def json(self):
-        return {"what": self.what, "tracer": self.tracer, "figure": self.figure.json(), "peer_by_kymo": self.ratio,
-                "goals": [goal.json() for goal in self.goals], "note": self.note}
+        return {
+            "what": self.what, "tracer": self.tracer, "figure": self.figure.json(), "peer_by_kymo": self.ratio, "goals":
+            [goal.json() for goal in self.goals], "note": self.note
+        }
 
 
 HEAD = ["what", "tracer", "median", "min-max", "unit", "peer/kymo", "goal: met or not (value/goal)"]
@@ -91,8 +95,8 @@ def table(sections):
     widths = [max(len(row[i]) for row in cells) for i in range(len(HEAD))]
 
     def line(row):
-        return "  ".join(cell.rjust(widths[i]) if i in RIGHT else cell.ljust(widths[i])
-                         for i, cell in enumerate(row)).rstrip()
+        return "  ".join(
+            cell.rjust(widths[i]) if i in RIGHT else cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip()
 
     lines = [line(HEAD), "-" * len(line(HEAD))]
     for title, rows in body:
@@ -120,19 +124,19 @@ def machine(repository):
         cpu = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), None)
     return {
         "cpu": cpu, "cpus": os.cpu_count(), "cpus_used": sorted(os.sched_getaffinity(0)), "kernel": platform.release(),
-        "libc": " ".join(platform.libc_ver()), "gcc": _first_line(["gcc", "--version"]),
-        "lttng": _first_line(["lttng", "--version"]), "uftrace": _first_line(["uftrace", "--version"]),
-        "bpftrace": _first_line(["bpftrace", "--version"]),
-        "commit": _first_line(["git", "-C", repository, "describe", "--always", "--dirty"]),
+        "libc": " ".join(platform.libc_ver()), "gcc": _first_line(["gcc", "--version"]), "lttng": _first_line(
+            ["lttng", "--version"]), "uftrace": _first_line(["uftrace", "--version"]), "bpftrace": _first_line(
+                ["bpftrace",
+                 "--version"]), "commit": _first_line(["git", "-C", repository, "describe", "--always", "--dirty"]),
     }
 
 
 def save(path, options, where, sections, unavailable, raw):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     content = {
-        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        "machine": where, "options": options, "unavailable": unavailable,
-        "rows": {title: [row.json() for row in rows] for title, rows in sections.items()}, "raw": raw,
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"), "machine": where, "options":
+        options, "unavailable": unavailable, "rows":
+        {title: [row.json() for row in rows] for title, rows in sections.items()}, "raw": raw,
     }
     with open(path, "w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)

@@ -93,7 +93,6 @@ class Uprobes:
     it disables, some 50 ms, so one event of many probes is gone long before many events. A context: leaving takes them
     out.
     """
-
     def __init__(self, definitions, buffer_kib):
         self._definitions = definitions
         self._buffer_kib = buffer_kib
@@ -115,8 +114,10 @@ class Uprobes:
         return self
 
     def define(self):
-        lines = [f"{'r' if name.startswith('return_') else 'p'}:{self.group}/{name} {definition}\n"
-                 for name, definition in self._definitions]
+        lines = [
+            f"{'r' if name.startswith('return_') else 'p'}:{self.group}/{name} {definition}\n"
+            for name, definition in self._definitions
+        ]
         for at in range(0, len(lines), 20):
             _write(f"{self._tracefs}/uprobe_events", "".join(lines[at:at + 20]))
 

@@ -34,7 +34,6 @@ class Uprobes(Tracer):
 
 class Bpftrace(Tracer):
     """Counts, and records nothing. What comes from this gives the script and where it will be seen."""
-
     def script(self):
         raise NotImplementedError
 
@@ -48,7 +47,8 @@ class Bpftrace(Tracer):
             process = procs.spawn(["bpftrace", "-e", self.script()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
             try:
-                placed = procs.wait_until(lambda: text.changed() == text.n_sites or process.poll() is not None, 30, 0.02)
+                placed = procs.wait_until(lambda: text.changed() == text.n_sites or process.poll() is not None, 30,
+                                          0.02)
                 if not placed or process.poll() is not None:
                     procs.end(process)
                     raise BenchError("bpftrace: " + procs.last_words(process.stdout.read(), process.returncode))

@@ -1,6 +1,7 @@
 """A program under a filter that kills it for what it does not do itself."""
 
-# Kills for every call that a Python program which reads a line does not make. Calls libc:labs 25 times between two lines.
+# Kills for every call that a Python program which reads a line does not make. Calls libc:labs 25 times between two
+# lines.
 CONFINED = '''
 import ctypes, sys
 class Filter(ctypes.Structure):

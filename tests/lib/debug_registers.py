@@ -1,4 +1,5 @@
-"""Whether this machine has debug registers that do something: some hypervisors keep what is written and raise nothing."""
+"""Whether this machine has debug registers that do something: some hypervisors keep what is written and raise nothing.
+"""
 import ctypes
 import os
 import signal

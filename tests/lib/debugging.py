@@ -183,7 +183,7 @@ def start_gdb(*commands):
     return start(program('gdb'), '-nx', '-q', *words_of(commands), './app', env=ENVIRONMENT)
 
 
-def listen(*words, options=('--once',), server=SERVER):
+def listen(*words, options=('--once', ), server=SERVER):
     """kymo-gdbserver, or another server, on a port of its own choice; the process, and the port."""
     server = start(server, *options, *words)
     return server, int(server.wait_for(r'^Listening on port (\d+)$', 1).group(1))
@@ -206,6 +206,7 @@ def advances(process):
     def count():
         text = Path(f'/proc/{process.pid}/status').read_text()
         return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.MULTILINE).group(1))
+
     before = count()
     eventually(lambda: count() > before + 5, 'the program runs on')
     check(process.is_alive(), 'the program lives')
@@ -222,7 +223,6 @@ def packet(text):
 
 class Client:
     """One that speaks the protocol by hand, at a path or a port."""
-
     def __init__(self, where):
         if isinstance(where, int):
             self.socket = socket.create_connection(('127.0.0.1', where))
@@ -241,7 +241,8 @@ class Client:
             if 0 <= begin < end and len(self.buffer) >= end + 3:
                 data, self.buffer = self.buffer[begin + 1:end], self.buffer[end + 3:]
                 self.send(b'+')
-                return re.sub(rb'(.)\*(.)', lambda run: run.group(1) * (run.group(2)[0] - 28), data, flags=re.DOTALL).decode('latin-1')
+                return re.sub(rb'(.)\*(.)', lambda run: run.group(1) * (run.group(2)[0] - 28), data,
+                              flags=re.DOTALL).decode('latin-1')
             part = self.socket.recv(65536)
             check(part, 'the stub answers')
             self.buffer += part
@@ -271,8 +272,11 @@ def thread_of(reply):
 
 
 def address_of(pid, symbol):
-    offset = next(int(line.split()[0], 16) for line in run('nm', './app').ok().out.splitlines() if line.split()[-1] == symbol)
-    base = next(int(line.split('-')[0], 16) for line in Path(f'/proc/{pid}/maps').read_text().splitlines() if line.endswith('/app'))
+    offset = next(
+        int(line.split()[0], 16) for line in run('nm', './app').ok().out.splitlines() if line.split()[-1] == symbol)
+    base = next(
+        int(line.split('-')[0], 16) for line in Path(f'/proc/{pid}/maps').read_text().splitlines()
+        if line.endswith('/app'))
     return base + offset
 
 

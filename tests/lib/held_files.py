@@ -13,12 +13,12 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 class HeldFile:
     """By fanotify(7): `opened_by` is filled with the processes that `is_held` names, all others open it at once."""
-
     def __init__(self, path, is_held):
         need_root()
         self.is_held, self.opened_by, self.waiting = is_held, [], []
         self.fd = LIBC.fanotify_init(CLASS_CONTENT | CLOEXEC, os.O_RDONLY | os.O_CLOEXEC)
-        if self.fd < 0 or LIBC.fanotify_mark(self.fd, MARK_ADD, ctypes.c_uint64(OPEN_PERM), AT_FDCWD, str(path).encode()):
+        if self.fd < 0 or LIBC.fanotify_mark(self.fd, MARK_ADD, ctypes.c_uint64(OPEN_PERM), AT_FDCWD,
+                                             str(path).encode()):
             skip(f'fanotify gives no permission events here ({errno.errorcode[ctypes.get_errno()]})')
         threading.Thread(target=self.answer, daemon=True).start()
         at_end(self.let_go)

@@ -1,10 +1,11 @@
-"""Machine code as a list of instructions, for comparing what compilers make of two sources that differ in their markers.
+"""Machine code as a list of instructions, for comparing what compilers make of two sources that differ in their
+markers.
 
     hot_path(functions('program')['leaf'], marks)     ['MARKER', 'mov %edi,%eax', 'sub %esi,%eax', 'ret']
 
-Of a function of a linked file the instructions that can be reached from its beginning, in the order of their addresses, as objdump prints them; targets of
-jumps within it are numbers of instructions, those outside names. Alignment between them is left out; markers are the NOPs at the addresses `marks`, and do
-not count as instructions.
+Of a function of a linked file the instructions that can be reached from its beginning, in the order of their
+addresses, as objdump prints them; targets of jumps within it are numbers of instructions, those outside names.
+Alignment between them is left out; markers are the NOPs at the addresses `marks`, and do not count as instructions.
 """
 import re
 

@@ -1,10 +1,11 @@
 """How often functions run, counted by the kernel's own uprobes: what kymo's counts are compared with.
 
-Three ways, of which each proves the others. All define uprobe events in tracefs, named kymo_test_PID and removed at the end of
-the test. PerfCounter lets perf count them, which puts breakpoints into the counted processes alone: tests may run beside each
-other. SampleCounter does so too and takes a sample of each hit: for many sites, as the kernel needs about 80 ms to take back one
-event, but no longer for one that stands for hundreds of sites. TracefsCounter records each hit in a trace instance, which puts
-breakpoints into every process that maps the file: tests that use it are @alone. docs/internals/testing.md tells why not in another way.
+Three ways, of which each proves the others. All define uprobe events in tracefs, named kymo_test_PID and removed at
+the end of the test. PerfCounter lets perf count them, which puts breakpoints into the counted processes alone:
+tests may run beside each other. SampleCounter does so too and takes a sample of each hit: for many sites, as the
+kernel needs about 80 ms to take back one event, but no longer for one that stands for hundreds of sites.
+TracefsCounter records each hit in a trace instance, which puts breakpoints into every process that maps the file:
+tests that use it are @alone. docs/internals/testing.md tells why not in another way.
 """
 import collections
 import contextlib
@@ -23,7 +24,7 @@ from pathlib import Path
 import kymotest
 import processes
 
-# ---- from names to file offsets ---------------------------------------------------------------------------------------
+# ---- from names to file offsets ------------------------------------------------------------------
 
 
 def readelf(*args):
@@ -61,11 +62,13 @@ def library(name, of=sys.executable):
 
 def resolve(sites):
     """{'malloc': (path, 'malloc' or offset)} with offsets for names."""
-    return {name: (os.path.realpath(path), place if isinstance(place, int) else function_offset(path, place))
-            for name, (path, place) in sites.items()}
+    return {
+        name: (os.path.realpath(path), place if isinstance(place, int) else function_offset(path, place))
+        for name, (path, place) in sites.items()
+    }
 
 
-# ---- events in tracefs -------------------------------------------------------------------------------------------------
+# ---- events in tracefs ---------------------------------------------------------------------------
 
 _tracefs = None
 
@@ -113,8 +116,10 @@ def sweep():
             (instance / 'events/enable').write_text('0')
             instance.rmdir()
     lines = (_tracefs / 'dynamic_events').read_text().splitlines()
-    stale = {match[1] for match in (re.match(r'p:(kymo_test_(\d+)_\d+/\S+)', line) for line in lines)
-             if match and not processes.is_alive(int(match[2]))}
+    stale = {
+        match[1] for match in (re.match(r'p:(kymo_test_(\d+)_\d+/\S+)', line) for line in lines)
+        if match and not processes.is_alive(int(match[2]))
+    }
     for event in stale:
         with contextlib.suppress(FileNotFoundError):  # another test sweeps too
             append(_tracefs / 'dynamic_events', f'-:{event}\n')
@@ -133,7 +138,8 @@ def define(sites):
 
 
 def define_together(sites):
-    """Make one uprobe event that all sites share, in a new group; its name. A hit tells by `site` which one it is, by number."""
+    """Make one uprobe event that all sites share, in a new group; its name. A hit tells by `site` which one it is, by
+    number."""
     group = f'kymo_test_{os.getpid()}_{next(_groups)}'
     kymotest.at_end(append, tracefs() / 'dynamic_events', f'-:{group}/together\n')
     for number, (path, offset) in enumerate(resolve(sites).values()):
@@ -141,7 +147,7 @@ def define_together(sites):
     return group
 
 
-# ---- counting with perf ------------------------------------------------------------------------------------------------
+# ---- counting with perf --------------------------------------------------------------------------
 
 PERF_EVENT_OPEN = 298  # number of the system call on x86-64
 PERF_TYPE_TRACEPOINT = 2
@@ -156,7 +162,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def perf_open(event, tid, flags, cpu=-1, sample=0):
-    """A descriptor that counts the hits of one thread and, with INHERIT, of what it starts; with `sample`, each gives one."""
+    """A descriptor that counts the hits of one thread and, with INHERIT, of what it starts; with `sample`, each gives
+    one."""
     attr = struct.pack('=IIQQQQQ', PERF_TYPE_TRACEPOINT, ATTR_SIZE, event, 1 if sample else 0, sample, 0, flags)
     fd = _libc.syscall(PERF_EVENT_OPEN, attr.ljust(ATTR_SIZE, b'\0'), tid, cpu, -1, ctypes.c_ulong(CLOEXEC))
     if fd < 0:
@@ -169,9 +176,8 @@ def perf_open(event, tid, flags, cpu=-1, sample=0):
 
 
 class PerfCounter:
-    """Counts in process `pid` from now on: all of its threads, and those to come; with `children` also its descendants to
-    come. With `at_exec`, from the moment that it executes another program."""
-
+    """Counts in process `pid` from now on: all of its threads, and those to come; with `children` also its descendants
+    to come. With `at_exec`, from the moment that it executes another program."""
     def __init__(self, pid, sites, children=False, at_exec=False):
         group = define(sites)
         self.events = {name: int((tracefs() / 'events' / group / name / 'id').read_text()) for name in sites}
@@ -190,8 +196,8 @@ class PerfCounter:
 
 
 class SampleCounter:
-    """Counts as PerfCounter does, from a sample of each hit; a million of them fit. With `may_lose`, those that do not fit are just
-    not counted: good for which sites are hit at all."""
+    """Counts as PerfCounter does, from a sample of each hit; a million of them fit. With `may_lose`, those that do not
+    fit are just not counted: good for which sites are hit at all."""
 
     DATA_SIZE = 32 << 20  # of each CPU; the kernel wants a power of two
 
@@ -200,7 +206,8 @@ class SampleCounter:
         group = define_together(sites)
         event = int((tracefs() / 'events' / group / 'together/id').read_text())
         layout = (tracefs() / 'events' / group / 'together/format').read_text()
-        self.site_at = 12 + int(re.search(r'site;\s+offset:(\d+);\s+size:4;', layout)[1])  # behind header and size of the data
+        # behind header and size of the data
+        self.site_at = 12 + int(re.search(r'site;\s+offset:(\d+);\s+size:4;', layout)[1])
         flags = INHERIT | (0 if children else INHERIT_THREAD) | (DISABLED | ENABLE_ON_EXEC if at_exec else 0)
         self.buffers = []
         with processes.stopped(pid):
@@ -226,14 +233,13 @@ class SampleCounter:
             at += size
 
 
-# ---- counting records of a trace instance ------------------------------------------------------------------------------
+# ---- counting records of a trace instance --------------------------------------------------------
 
 CLONE_THREAD = 0x10000
 
 
 class TracefsCounter:
     """Counts as PerfCounter does, from a record of each hit, of each thread made and of each exec."""
-
     def __init__(self, pid, sites, children=False, at_exec=False):
         if os.readlink('/proc/self/ns/pid') != 'pid:[4026531836]':
             kymotest.skip('tracefs tells thread ids of the machine, and this is a container')
@@ -255,7 +261,8 @@ class TracefsCounter:
         """Hits of the process's threads, and with `children` of all that descend from them."""
         for stats in self.instance.glob('per_cpu/*/stats'):
             text = stats.read_text()
-            kymotest.check('\noverrun: 0\n' in text and '\ndropped events: 0\n' in text, 'the trace buffer was too small', text)
+            kymotest.check('\noverrun: 0\n' in text and '\ndropped events: 0\n' in text,
+                           'the trace buffer was too small', text)
         members = set(self.threads)
         counts, counting = dict.fromkeys(self.names, 0), not self.at_exec
         for line in (self.instance / 'trace').read_text().splitlines():
@@ -273,9 +280,10 @@ class TracefsCounter:
         return counts
 
 
-# ---- whole commands ----------------------------------------------------------------------------------------------------
+# ---- whole commands ------------------------------------------------------------------------------
 
-# Waits for the word to go on, so that its pid is known and counted before the command begins. Signals that Python ignores would
+# Waits for the word to go on, so that its pid is known and counted before the command begins. Signals that Python
+# ignores would
 # stay ignored.
 _LAUNCHER = '''
 import os, signal, sys
@@ -288,8 +296,9 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 def count_command(command, sites, children=False, tracefs_records=False, many=False, may_lose=False, **options):
-    """Run `command` and return (its Result, {name: hits}), from its exec to its end. Without `children` only the process
-    itself counts, with all of its threads. `sites` is {name: (path, symbol or offset)}; `many`: by a SampleCounter."""
+    """Run `command` and return (its Result, {name: hits}), from its exec to its end. Without `children` only the
+    process itself counts, with all of its threads. `sites` is {name: (path, symbol or offset)}; `many`: by a
+    SampleCounter."""
     here, there = os.pipe()
     process = kymotest.start(sys.executable, '-c', _LAUNCHER, here, *command, pass_fds=[here], **options)
     os.close(here)

@@ -1,7 +1,8 @@
-"""Recorders that are killed: at the end of the kill nothing may be wrong with the program, and everything must come out again.
+"""Recorders that are killed: at the end of the kill nothing may be wrong with the program, and everything must come
+out again.
 
-Two ways. At an instant of its own choosing, spread over a whole short recording; and at each of its system calls in turn, where
-strace delivers the signal: the call is not made then. The second meets each step, however short.
+Two ways. At an instant of its own choosing, spread over a whole short recording; and at each of its system calls in
+turn, where strace delivers the signal: the call is not made then. The second meets each step, however short.
 """
 import os
 import random
@@ -18,15 +19,21 @@ from kymotest import KYMO, check, check_equal, kymo, program, report_json, run, 
 ENTRIES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep a=%di', '-p', 'libc:write n=%dx']
 # What a recorder may have in a process, by name.
 PROBES = {
-    'entries': ENTRIES,
+    'entries':
+    ENTRIES,
     # Every instruction: jumps made of other instructions' bytes, instructions that make room for others.
-    'puns': ['-p', 'selfcheck:work_a:*', '-p', 'selfcheck:work_b:*', '-p', 'selfcheck:work_redzone:*', '-p', 'libc:nanosleep:*'],
+    'puns': [
+        '-p', 'selfcheck:work_a:*', '-p', 'selfcheck:work_b:*', '-p', 'selfcheck:work_redzone:*', '-p',
+        'libc:nanosleep:*'
+    ],
     # Of `marked`; those among probes have jumps all around that rely on each other.
-    'markers': ['-m', 'marked:*', '-p', 'libc:nanosleep'],
-    'markers among probes': ['-m', 'marked:*t*', '-p', 'marked:mark_*:*', '-p', 'marked:do_round:*'],
+    'markers': ['-m', 'marked:*', '-p', 'libc:nanosleep'], 'markers among probes':
+    ['-m', 'marked:*t*', '-p', 'marked:mark_*:*', '-p', 'marked:do_round:*'],
     # Of `packed`; another instruction makes room for each.
-    'evicted': ['-p', 'packed:add_*'],
-    'returns': ['-p', 'selfcheck:work_*', '-r', 'selfcheck:work_a $retval', '-r', 'selfcheck:work_deep', '-r', 'libc:write n=$retval'],
+    'evicted': ['-p', 'packed:add_*'], 'returns': [
+        '-p', 'selfcheck:work_*', '-r', 'selfcheck:work_a $retval', '-r', 'selfcheck:work_deep', '-r',
+        'libc:write n=$retval'
+    ],
 }
 PATIENCE_S = 600  # a recorder with sanitizers under strace, on a busy machine
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
@@ -36,15 +43,15 @@ NO_LEAKS = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=
 
 
 class Victim:
-    """A program that checks itself, and recorders of it that die. With `companion`, another recorder is there all the time, on the same
-    places, and nothing may happen to it."""
-
+    """A program that checks itself, and recorders of it that die. With `companion`, another recorder is there all the
+    time, on the same places, and nothing may happen to it."""
     def __init__(self, directory, threads=16, args=(), probes='entries', companion=False, name='selfcheck'):
         self.directory, self.probes, self.name = directory, PROBES[probes], name
         self.kills = self.left = 0
         self.begin(threads, args)
         if companion:
-            self.companion = start_record(self.pid, '-q', '-o', self.directory / 'companion', '--overwrite', *self.probes, env=NO_LEAKS)
+            self.companion = start_record(self.pid, '-q', '-o', self.directory / 'companion', '--overwrite',
+                                          *self.probes, env=NO_LEAKS)
 
     def begin(self, threads, args):
         self.program = target(self.name, '-t', threads, *args)
@@ -54,8 +61,12 @@ class Victim:
         self.companion = None
 
     def recorder(self, seconds):
-        return [KYMO, 'record', '-q', '-o', str(self.directory / 'killed'), '--buffer', '1M', *self.probes, '--for', str(seconds),
-                '--pid', str(self.pid)]
+        return [
+            KYMO, 'record', '-q', '-o',
+            str(self.directory / 'killed'), '--buffer', '1M', *self.probes, '--for',
+            str(seconds), '--pid',
+            str(self.pid)
+        ]
 
     def calls(self, seconds=0.05):
         """How many of CALLS a recording makes that nobody kills."""
@@ -74,15 +85,16 @@ class Victim:
 
     def kill_while_recording(self):
         """When all probes are in. What it leaves is there afterwards."""
-        process = start_record(self.pid, '-q', '-o', self.directory / 'killed', '--buffer', '1M', *self.probes, '--for', '600', env=NO_LEAKS)
+        process = start_record(self.pid, '-q', '-o', self.directory / 'killed', '--buffer', '1M', *self.probes, '--for',
+                               '600', env=NO_LEAKS)
         process.signal(signal.SIGKILL)
         process.end()
         check(remains.are_there(self.pid), 'the killed recorder left something')
 
     def strace(self, call, number, command):
         """Run `command` to its `number`th call, from 1, of `call`: it is killed there."""
-        result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
-                     '-e', f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS, seconds=PATIENCE_S)
+        result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none', '-e',
+                     f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS, seconds=PATIENCE_S)
         check(result.status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), 'ended well, or was killed', result)
         return result.status != 0
 
@@ -125,7 +137,8 @@ class Victim:
         """They are on as long as somebody wants them."""
         path, wanted = target_path(self.name), int(self.companion is not None)
         check_equal(set(markers.gates(self.pid, path)), {(0, 0, wanted)}, 'gates')
-        check_equal({text == markers.NOP for text in markers.texts(self.pid, path)}, {not wanted}, 'sites that are NOPs')
+        check_equal({text == markers.NOP for text in markers.texts(self.pid, path)}, {not wanted},
+                    'sites that are NOPs')
 
     def check_clean(self):
         if self.name == 'marked':

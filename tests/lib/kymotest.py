@@ -1,5 +1,5 @@
-"""Helpers of end-to-end tests. tests/run runs each `def test_PROMISE(tmp)` in a process and a directory of its own; a test says
-what it expects with these, and is cleaned up after whatever happens.
+"""Helpers of end-to-end tests. tests/run runs each `def test_PROMISE(tmp)` in a process and a directory of its own; a
+test says what it expects with these, and is cleaned up after whatever happens.
 
     result = record('-p', 'libc:malloc', '--', 'true')      kymo's outputs and exit status
     process = target('selfcheck', '-t', '4')                a program of tests/targets that is ready
@@ -66,7 +66,8 @@ def alone(function):
 
 
 def sampled(function):
-    """@sampled: what this test takes of its cases is a share() of them, except with make torture, which runs it, too."""
+    """@sampled: what this test takes of its cases is a share() of them, except with make torture, which runs it, too.
+    """
     return function
 
 
@@ -105,7 +106,7 @@ def clean_up():
     return failures
 
 
-# ---- saying what is expected ------------------------------------------------------------------------------------------
+# ---- saying what is expected ---------------------------------------------------------------------
 
 
 def check(condition, message='', *context):
@@ -121,10 +122,12 @@ def check_equal(actual, expected, what='value'):
 
 def check_same(actual, expected, what='text'):
     """Texts or lists of lines; a failure shows the whole difference."""
-    actual, expected = ([*map(str, text)] if not isinstance(text, str) else text.splitlines() for text in (actual, expected))
+    actual, expected = ([*map(str, text)] if not isinstance(text, str) else text.splitlines()
+                        for text in (actual, expected))
     if actual != expected:
         import difflib  # not at each start
-        fail(f'{what} differs:\n' + '\n'.join(difflib.unified_diff(expected, actual, 'expected', 'actual', lineterm='', n=10)))
+        fail(f'{what} differs:\n' +
+             '\n'.join(difflib.unified_diff(expected, actual, 'expected', 'actual', lineterm='', n=10)))
 
 
 def check_matches(text, pattern, what='text'):
@@ -134,8 +137,8 @@ def check_matches(text, pattern, what='text'):
 
 
 def eventually(condition, what, seconds=30):
-    """Wait until condition() is true and return its value; fail after `seconds`, a bound for a loaded machine, with `what`: a text, or a
-    function that makes it then."""
+    """Wait until condition() is true and return its value; fail after `seconds`, a bound for a loaded machine, with
+    `what`: a text, or a function that makes it then."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
@@ -144,12 +147,11 @@ def eventually(condition, what, seconds=30):
     return value
 
 
-# ---- running things ---------------------------------------------------------------------------------------------------
+# ---- running things ------------------------------------------------------------------------------
 
 
 class Result:
     """Of a command that has ended. `status` is negative for a signal."""
-
     def __init__(self, command, status, out, err):
         self.command, self.status, self.out, self.err = command, status, out, err
 
@@ -206,8 +208,8 @@ killed_ids = set()  # of processes that were there when their test was over
 
 
 class Process:
-    """A program that runs. Outputs go to files, so that nobody waits for anybody; ended at the end of the test if still there."""
-
+    """A program that runs. Outputs go to files, so that nobody waits for anybody; ended at the end of the test if
+    still there."""
     def __init__(self, command, env, options):
         self.command = command_text(command)
         self.files = [tempfile.TemporaryFile() for _ in range(2)]
@@ -247,6 +249,7 @@ class Process:
                 match = re.search(pattern, self.output(which), re.MULTILINE)
                 check(match, f'ended without writing /{pattern}/', self.result())
             return match
+
         return eventually(found, lambda: f'{self.command} writes /{pattern}/; so far:\n{self.out}{self.err}', seconds)
 
     def send(self, text):
@@ -291,8 +294,8 @@ class Process:
 
 
 def run_on_terminal(*command, columns=100, rows=30, env=None, seconds=60, after=None):
-    """Run with a terminal as stdin, stdout and stderr; all that was written is in `out`. `after(process, text)` is called with
-    what has come so far, each time that something comes."""
+    """Run with a terminal as stdin, stdout and stderr; all that was written is in `out`. `after(process, text)` is
+    called with what has come so far, each time that something comes."""
     master, slave = pty.openpty()
     import fcntl
     import struct
@@ -369,7 +372,7 @@ def sleeper(**options):
     return process
 
 
-# ---- kymo -------------------------------------------------------------------------------------------------------------
+# ---- kymo ----------------------------------------------------------------------------------------
 
 
 def kymo(*args, **options):
@@ -394,15 +397,18 @@ def start_record(pid, *args, **options):
         if not process.is_alive():
             fail(f'the recorder ended before its probes were in\n{process.result()}')
         return is_recorded(pid)
+
     eventually(is_recording, f'{process.command} has put its probes in', 60)
     return process
 
 
 def babeltrace(directory='kymo.data', *args, may_be_lost='lost_in_vforks'):
-    """The lines that babeltrace2 prints of a trace. Any word on its stderr is a failure: traces open without a warning. But hits of vfork children are told
-    by it as losses, and `may_be_lost` may name others of the report's; those must be as many as the report says."""
+    """The lines that babeltrace2 prints of a trace. Any word on its stderr is a failure: traces open without a
+    warning. But hits of vfork children are told by it as losses, and `may_be_lost` may name others of the report's;
+    those must be as many as the report says."""
     with tempfile.TemporaryFile('w+') as err:
-        popen = subprocess.Popen([program('babeltrace2'), *args, str(directory)], stdout=subprocess.PIPE, stderr=err, text=True)
+        popen = subprocess.Popen([program('babeltrace2'), *args, str(directory)], stdout=subprocess.PIPE, stderr=err,
+                                 text=True)
         at_end(lambda: popen.poll() is None and popen.kill())
         for line in popen.stdout:
             yield line.rstrip('\n')
@@ -410,11 +416,15 @@ def babeltrace(directory='kymo.data', *args, may_be_lost='lost_in_vforks'):
         popen.wait()
         err.seek(0)
         warnings = err.read()
-        discarded = [re.match(r'WARNING: Tracer discarded (\d+) events? between ', line) for line in warnings.splitlines()]
+        discarded = [
+            re.match(r'WARNING: Tracer discarded (\d+) events? between ', line) for line in warnings.splitlines()
+        ]
         if warnings and all(discarded):
-            check_equal(sum(int(match[1]) for match in discarded), report_json(directory)[may_be_lost], 'lost events by babeltrace2')
+            check_equal(sum(int(match[1]) for match in discarded),
+                        report_json(directory)[may_be_lost], 'lost events by babeltrace2')
             warnings = ''
-        check(popen.returncode == 0 and not warnings, f'babeltrace2 {directory}: exit status {popen.returncode}', warnings)
+        check(popen.returncode == 0 and not warnings, f'babeltrace2 {directory}: exit status {popen.returncode}',
+              warnings)
 
 
 _EVENT = re.compile(r'^\[(?P<time>[^\]]*)\] \(\+[^)]*\) (?:(?P<host>\S+) )?(?P<name>\S+): (?P<fields>\{.*)$')
@@ -422,13 +432,14 @@ _EVENT = re.compile(r'^\[(?P<time>[^\]]*)\] \(\+[^)]*\) (?:(?P<host>\S+) )?(?P<n
 
 class Event:
     """One line of babeltrace2, taken apart."""
-
     def __init__(self, line):
         match = _EVENT.match(line)
         check(match, f'babeltrace2 prints an event in an unexpected way: {line}')
         self.line, self.name = line, match['name']
-        self.fields = {name.removeprefix('_'): value.rstrip(',') for name, value in
-                       re.findall(r'(\w+) = (\( .*? : container = -?\d+ \)|"(?:[^"\\]|\\.)*"|[^\s}]+)', match['fields'])}
+        self.fields = {
+            name.removeprefix('_'): value.rstrip(',') for name, value in re.findall(
+                r'(\w+) = (\( .*? : container = -?\d+ \)|"(?:[^"\\]|\\.)*"|[^\s}]+)', match['fields'])
+        }
 
     def __getitem__(self, field):
         """An integer field. Hexadecimal ones are unsigned."""
@@ -487,9 +498,11 @@ RECORD_SIZE = 160  # bytes: no record of up to six arguments takes more, if it i
 
 
 def wait_for_records(directory='kymo.data', n=101):
-    """Until a recording that goes on has written so many: how soon depends on the machine. By the size of its streams, as a reader may never come to the end of one that grows."""
+    """Until a recording that goes on has written so many: how soon depends on the machine. By the size of its streams,
+    as a reader may never come to the end of one that grows."""
     def are_there():
         return sum(path.stat().st_size for path in Path(directory).glob('stream_*')) > RECORD_SIZE * n
+
     eventually(are_there, f'{n} records in {directory}', 90)
 
 
@@ -500,12 +513,12 @@ def record_some(directory, pid, *args, n=101):
     return recorder.end(signal.SIGTERM).ok()
 
 
-# ---- what must hold afterwards ----------------------------------------------------------------------------------------
+# ---- what must hold afterwards -------------------------------------------------------------------
 
 
 def check_text_intact(pid):
-    """Every executable page that the process maps from a file is as the file has it. Kernel uprobes of tests that run beside
-    this one put breakpoints into every process that maps their file, until they end."""
+    """Every executable page that the process maps from a file is as the file has it. Kernel uprobes of tests that run
+    beside this one put breakpoints into every process that maps their file, until they end."""
     for _ in range(600):
         changed = processes.changed_text(pid)
         if not changed or not all(line.endswith(', memory cc') for line in changed):
@@ -520,8 +533,8 @@ def check_untraced(pid):
 
 
 def check_undisturbed(command, args, **options):
-    """Run `command` bare and under `kymo record ARGS --`: outputs and exit status must be the same. Returns kymo's Result.
-    What kymo itself says goes to stderr, in lines that begin with "kymo"."""
+    """Run `command` bare and under `kymo record ARGS --`: outputs and exit status must be the same. Returns kymo's
+    Result. What kymo itself says goes to stderr, in lines that begin with "kymo"."""
     bare = run(*command, **options)
     recorded = record(*args, '--', *command, **options)
     expected = bare.status if bare.status >= 0 else 128 - bare.status  # as shells say it

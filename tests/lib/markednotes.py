@@ -1,5 +1,5 @@
-"""What markers have left in an ELF file, read here once more so that nobody has to believe kymo: `.note.kymo` as include/kymo/marker.h lays it out, and
-`.note.stapsdt`.
+"""What markers have left in an ELF file, read here once more so that nobody has to believe kymo: `.note.kymo` as
+include/kymo/marker.h lays it out, and `.note.stapsdt`.
 
     marked = Marked('program')
     marked.sites[0].name, marked.sites[0].code, marked.places[0].operands, marked.sdt[0].address
@@ -33,10 +33,12 @@ class Marked:
 
     def _sections(self):
         if self.is_64:
-            offset, size, count, strings = *struct.unpack_from('<Q', self.bytes, 40), *struct.unpack_from('<3H', self.bytes, 58)
+            offset, size, count, strings = *struct.unpack_from('<Q', self.bytes, 40), *struct.unpack_from(
+                '<3H', self.bytes, 58)
             layout = '<IIQQQQ'
         else:
-            offset, size, count, strings = *struct.unpack_from('<I', self.bytes, 32), *struct.unpack_from('<3H', self.bytes, 46)
+            offset, size, count, strings = *struct.unpack_from('<I', self.bytes, 32), *struct.unpack_from(
+                '<3H', self.bytes, 46)
             layout = '<IIIIII'
         rows = [struct.unpack_from(layout, self.bytes, offset + i * size) for i in range(count)]
         names = rows[strings][4] if rows else 0
@@ -62,7 +64,8 @@ class Marked:
 
     def is_in(self, address, flag):
         """In a section that is writable (1) or executable (4)."""
-        return any(section.flags & flag and section.address <= address < section.address + section.size for section in self.sections)
+        return any(section.flags & flag and section.address <= address < section.address + section.size
+                   for section in self.sections)
 
     def _notes(self, name, owner):
         for section in self.sections:
@@ -103,18 +106,24 @@ class Marked:
                 check(self.is_in(site.target, 4), f'the cold block of {site} is code', self.path)
             addresses.add(site.third)
         for place in self.places:
-            check(self.is_in(place.target, 1) and place.target % 4 == 0, f'the slots of {place} are writable', self.path)
+            check(
+                self.is_in(place.target, 1) and place.target % 4 == 0, f'the slots of {place} are writable', self.path)
             if place.code:
                 check(self.at(place.code, 5) == _NOP, f'{place} is a NOP of five bytes', self.path)
-                check(len(self.operands(place).split()) == len(place.types), f'{place} has an operand for each argument', self.path)
+                check(
+                    len(self.operands(place).split()) == len(place.types), f'{place} has an operand for each argument',
+                    self.path)
             addresses.add(place.target)
         check(len(addresses) == len(self.sites) + len(self.places), 'each copy has its own gate and slots', self.path)
         for note in self.sites + self.places:
-            check(note.name and note.provider == 'kymo' and note.format and note.file and note.line, f'{note} is complete', self.path)
+            check(note.name and note.provider == 'kymo' and note.format and note.file and note.line,
+                  f'{note} is complete', self.path)
         names = collections.Counter(site.name for site in self.sites)
-        check(names == collections.Counter(probe.name for probe in self.sdt), 'each site is an SDT probe', names, self.sdt)
+        check(names == collections.Counter(probe.name for probe in self.sdt), 'each site is an SDT probe', names,
+              self.sdt)
         if patched:
-            check({site.code for site in self.sites} == {probe.address for probe in self.sdt}, 'the SDT probes are at the sites', self.path)
+            check({site.code for site in self.sites} == {probe.address for probe in self.sdt},
+                  'the SDT probes are at the sites', self.path)
         check(all(probe.provider == 'kymo' and not probe.arguments for probe in self.sdt), 'SDT probes', self.sdt)
         return self
 

@@ -134,10 +134,11 @@ def expected(language, mode):
 
 
 def build_forms(language, compiler, *options, plain=(), link=(), output='forms'):
-    """marker_forms.c or .cc with main(), which is C and without sanitizers and the like; `plain` are options for both."""
+    """marker_forms.c or .cc with main(), which is C and without sanitizers and the like; `plain` are options for both.
+    """
     by_hand = compile_by_hand(compiler.replace('clang++', 'clang').replace('g++', 'gcc'), *plain)
-    compile_c(compiler, *WARNINGS, '-Wno-vla', *plain, *options, *INCLUDE,
-              '-c', TARGETS / f'marker_forms.{language}', '-o', 'forms.o')
+    compile_c(compiler, *WARNINGS, '-Wno-vla', *plain, *options, *INCLUDE, '-c', TARGETS / f'marker_forms.{language}',
+              '-o', 'forms.o')
     compile_c(compiler, *plain, *options, *link, 'forms.o', by_hand, '-o', output)
     return './' + output
 
@@ -146,7 +147,8 @@ def build_forms(language, compiler, *options, plain=(), link=(), output='forms')
 def compile_by_hand(c, *plain):
     """Once for each way in a test."""
     output = f'by_hand.{compile_by_hand.cache_info().misses}.o'
-    compile_c(c, *plain, '-O1', '-std=gnu17', '-Wall', '-Wextra', '-Werror', *INCLUDE, '-c', TARGETS / 'marker_by_hand.c', '-o', output)
+    compile_c(c, *plain, '-O1', '-std=gnu17', '-Wall', '-Wextra', '-Werror', *INCLUDE, '-c',
+              TARGETS / 'marker_by_hand.c', '-o', output)
     return output
 
 

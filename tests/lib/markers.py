@@ -1,5 +1,5 @@
-"""Markers of a file and what a process makes of them: notes as they are in the file, counters and instructions as they are in memory. Reads both
-by itself, so that kymo is held against something else."""
+"""Markers of a file and what a process makes of them: notes as they are in the file, counters and instructions as they
+are in memory. Reads both by itself, so that kymo is held against something else."""
 import os
 import re
 import struct
@@ -22,12 +22,11 @@ def compile(path, source, *words, compiler='gcc'):
     return path
 
 
-# ---- the file ---------------------------------------------------------------------------------------------------------
+# ---- the file ------------------------------------------------------------------------------------
 
 
 class Elf:
     """As much of an ELF file of 64 bits as is needed here."""
-
     def __init__(self, path):
         self.path, self.data = str(path), open(path, 'rb').read()
         shoff, = struct.unpack_from('<Q', self.data, 0x28)
@@ -58,7 +57,6 @@ class Elf:
 
 class Site:
     """A note of .note.kymo; addresses are the file's, 0 for none."""
-
     def __init__(self, kind, vaddr, offset, desc):
         fields = struct.unpack('<iiiIiiiIi', desc[:36])
         at = [vaddr + 4 * i + value if value else 0 for i, value in enumerate(fields)]
@@ -85,7 +83,7 @@ def semaphores(path):
     return sorted(found - {0})
 
 
-# ---- the process --------------------------------------------------------------------------------------------------------
+# ---- the process ---------------------------------------------------------------------------------
 
 
 def base(pid, path):
@@ -137,7 +135,7 @@ def check_off(pid, path):
     check_equal(set(texts(pid, path)) - {NOP}, set(), f'sites of {path}')
 
 
-# ---- recordings ---------------------------------------------------------------------------------------------------------
+# ---- recordings ----------------------------------------------------------------------------------
 
 
 def recorder(pid, name, *args, **options):
@@ -145,7 +143,8 @@ def recorder(pid, name, *args, **options):
     return recorders.recorder(pid, name, '--buffer', '64M', *args, **options)
 
 
-BUSY = 'is changing its markers itself'  # what kymo says if it stopped a program in the midst of that, each time: a busy machine does
+# what kymo says if it stopped a program in the midst of that, each time: a busy machine does
+BUSY = 'is changing its markers itself'
 
 
 def patient_recorder(pid, name, *args):
@@ -161,7 +160,8 @@ def patient_recorder(pid, name, *args):
 
 def journal_entries(pid):
     """Of the first recording (struct kymo_wire_header)."""
-    header = next(mapping for mapping in processes.maps(pid) if mapping.path.startswith('/memfd:kymo ') and not mapping.offset)
+    header = next(
+        mapping for mapping in processes.maps(pid) if mapping.path.startswith('/memfd:kymo ') and not mapping.offset)
     return struct.unpack('<Q', read(pid, header.start + 64, 8))[0]
 
 

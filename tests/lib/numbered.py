@@ -1,4 +1,5 @@
-"""Clients of a hub - `kymo syscalls --pid` - on tests/targets/numbered, whose calls have numbers: none may be missing, and which was the last is known."""
+"""Clients of a hub - `kymo syscalls --pid` - on tests/targets/numbered, whose calls have numbers: none may be missing,
+and which was the last is known."""
 import os
 import re
 import signal
@@ -6,15 +7,16 @@ import signal
 import processes
 from kymotest import KYMO, check, check_equal, eventually, start
 
-THREAD, BRIEF, CHILD, CHILD_CALLS = 10 ** 9, 12 * 10 ** 8, 15 * 10 ** 8, 5
+THREAD, BRIEF, CHILD, CHILD_CALLS = 10**9, 12 * 10**8, 15 * 10**8, 5
 
-
-CALL = re.compile(r'^(\d+) +getpgid\((\d+)[) ]', re.MULTILINE)  # with what is behind the number: who is killed may leave half a line
+# with what is behind the number: who is killed may leave half a line
+CALL = re.compile(r'^(\d+) +getpgid\((\d+)[) ]', re.MULTILINE)
 FIRST, LAST = (BRIEF + 1, CHILD + 1), (BRIEF + CHILD_CALLS, CHILD + CHILD_CALLS)
 
 
 def numbers_in(text):
-    """[(thread, the numbers of its calls in order)]. Ids are given anew: behind the last call of a brief thread or a child, the first one is somebody else's."""
+    """[(thread, the numbers of its calls in order)]. Ids are given anew: behind the last call of a brief thread or a
+    child, the first one is somebody else's."""
     found, now = [], {}
     for tid, number in ((int(tid), int(number)) for tid, number in CALL.findall(text)):
         if tid not in now or number in FIRST and now[tid][-1] in LAST:
@@ -26,7 +28,6 @@ def numbers_in(text):
 
 class Client:
     """A `kymo syscalls --pid` of its own, from when it sees the process on."""
-
     def __init__(self, pid, path, *options, threads=3, waits=True):
         self.path, self.threads = path, threads
         self.front = start(KYMO, 'syscalls', '-f', '-e', 'getpgid', *options, '-o', path, '--pid', pid)
@@ -36,7 +37,8 @@ class Client:
     def until_it_sees(self):
         """Each thread that lasts has made more calls, and this one has seen them."""
         before = self.n_lines()
-        eventually(lambda: self.n_threads(before) == self.threads or not self.front.is_alive(), f'{self.front.command} sees calls', 90)
+        eventually(lambda: self.n_threads(before) == self.threads or not self.front.is_alive(),
+                   f'{self.front.command} sees calls', 90)
         check(self.front.is_alive(), 'it goes on', self.front.result())
 
     def n_lines(self):
@@ -48,7 +50,10 @@ class Client:
 
     def worker(self):
         """The process that does the work, or None."""
-        found = [pid for pid in processes.children(self.front.pid) if processes.status(pid).get('Name', '').startswith('kymo')]
+        found = [
+            pid for pid in processes.children(self.front.pid)
+            if processes.status(pid).get('Name', '').startswith('kymo')
+        ]
         return found[0] if found else None
 
     def kill(self, *, worker=False):
@@ -66,17 +71,20 @@ class Client:
         return [line for line in self.path.read_text().splitlines() if line.startswith(f'{tid} ') or f' {tid}' in line]
 
     def check_whole(self, last=None):
-        """From the first call that it saw on, none is missing; with `last`, { thread: number }, to the very last ones. Brief threads and children are there to their ends."""
+        """From the first call that it saw on, none is missing; with `last`, { thread: number }, to the very last ones.
+        Brief threads and children are there to their ends."""
         found = numbers_in(self.path.read_text())
         for tid, numbers in found:
-            check_equal(numbers, list(range(numbers[0], numbers[0] + len(numbers))), f'calls of {tid} in {self.path.name}:\n' + '\n'.join(self.lines_of(tid)[:20]) + '\n')
+            check_equal(numbers, list(range(numbers[0], numbers[0] + len(numbers))),
+                        f'calls of {tid} in {self.path.name}:\n' + '\n'.join(self.lines_of(tid)[:20]) + '\n')
             base = CHILD if numbers[0] > CHILD else BRIEF if numbers[0] > BRIEF else THREAD
             if last is not None and base != THREAD:
                 check_equal(numbers[-1] - base, CHILD_CALLS, f'the last call of {tid}')
             if base == CHILD:
                 check_equal(numbers[0] - base, 1, f'the first call of child {tid}')
         if last is not None:
-            check_equal({tid: numbers[-1] - THREAD for tid, numbers in found if numbers[0] < BRIEF}, last, f'last calls in {self.path.name}')
+            check_equal({tid: numbers[-1] - THREAD for tid, numbers in found if numbers[0] < BRIEF}, last,
+                        f'last calls in {self.path.name}')
 
 
 def hub_of(pid):

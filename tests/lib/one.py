@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """one.py FILE FUNCTION: run one test function in this process, in a fresh directory, and clean up after it.
 
-A parameter named `tmp` gets that directory, as a Path. Exit status 0: ok; 77: skipped, the reason is the last line of stderr;
-1: failed. A test also fails when it leaves processes behind, or when a sanitizer wrote a report for any process it ran.
+A parameter named `tmp` gets that directory, as a Path. Exit status 0: ok; 77: skipped, the reason is the last line
+of stderr; 1: failed. A test also fails when it leaves processes behind, or when a sanitizer wrote a report for any
+process it ran.
 """
 import importlib.util
 import os
@@ -51,7 +52,8 @@ def explain(error):
 
 def is_cut_short(pid, report):
     """What a search for leaks says, at a process' end, when the end of the test comes into it."""
-    return pid in kymotest.killed_ids and all(re.fullmatch(r'==\d+==Unable to get registers from thread \d+\.', line) for line in report.splitlines())
+    return pid in kymotest.killed_ids and all(
+        re.fullmatch(r'==\d+==Unable to get registers from thread \d+\.', line) for line in report.splitlines())
 
 
 def sanitizer_reports(directory):

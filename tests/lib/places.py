@@ -1,4 +1,5 @@
-"""Single instructions as places for probes: which there are, by objdump; recordings of many of them; what the kernel counts there."""
+"""Single instructions as places for probes: which there are, by objdump; recordings of many of them; what the kernel
+counts there."""
 import bisect
 import collections
 import functools
@@ -12,7 +13,6 @@ import comparing
 import kernelcount
 from kymotest import check, check_same, record, report_json, run
 
-
 real = functools.cache(os.path.realpath)
 
 
@@ -23,6 +23,7 @@ def to_offset(path):
 
     def convert(vaddr):
         return next((vaddr - start + offset for offset, start, size in loads if start <= vaddr < start + size), None)
+
     return convert
 
 
@@ -30,9 +31,11 @@ _INSTRUCTION = r'^ +([0-9a-f]+):\t(?!\.byte|\(bad\)|int3)\S'
 
 
 def disassemble(path, low, high):
-    """Addresses of the instructions in [low, high), as linked, but for those that only fill (int3). What objdump takes for data has none."""
-    done = subprocess.run(['objdump', '-d', '--no-show-raw-insn', f'--start-address=0x{low:x}', f'--stop-address=0x{high:x}', path],
-                          capture_output=True, text=True, env={**os.environ, 'LC_ALL': 'C'})
+    """Addresses of the instructions in [low, high), as linked, but for those that only fill (int3). What objdump takes
+    for data has none."""
+    done = subprocess.run(
+        ['objdump', '-d', '--no-show-raw-insn', f'--start-address=0x{low:x}', f'--stop-address=0x{high:x}', path],
+        capture_output=True, text=True, env={**os.environ, 'LC_ALL': 'C'})
     check(done.returncode == 0, f'objdump {path}: {done.stderr}')
     return [int(match[1], 16) for match in re.finditer(_INSTRUCTION, done.stdout, re.MULTILINE)]
 
@@ -43,8 +46,8 @@ def extents(path):
     # readelf's status is 1 for a libc with separate debug information, without a word.
     frames = subprocess.run(['readelf', '-W', '--debug-dump=frames', path], capture_output=True, text=True,
                             env={**os.environ, 'LC_ALL': 'C'}).stdout
-    found = {(int(low, 16), int(high, 16)) for low, high in
-             re.findall(r'^\w+ \w+ \w+ FDE .*pc=(\w+)\.\.(\w+)$', frames, re.MULTILINE)}
+    found = {(int(low, 16), int(high, 16))
+             for low, high in re.findall(r'^\w+ \w+ \w+ FDE .*pc=(\w+)\.\.(\w+)$', frames, re.MULTILINE)}
     check(found, f'{path} has frames')
     return sorted(extent for extent in found if extent[0] < extent[1])
 
@@ -78,11 +81,14 @@ def instructions_in(path, functions):
     """File offsets of the instructions of functions that are given as extents."""
     everything, convert, found = all_instructions(path), to_offset(path), []
     for low, high in functions:
-        found += [convert(vaddr) for vaddr in everything[bisect.bisect_left(everything, low):bisect.bisect_left(everything, high)]]
+        found += [
+            convert(vaddr)
+            for vaddr in everything[bisect.bisect_left(everything, low):bisect.bisect_left(everything, high)]
+        ]
     return found
 
 
-# ---- what a workload runs ------------------------------------------------------------------------------------------------
+# ---- what a workload runs ------------------------------------------------------------------------
 
 
 def functions_run_by(path, command, **options):
@@ -90,19 +96,22 @@ def functions_run_by(path, command, **options):
     comparing.fix_addresses()
     options = {**options, 'env': {**comparing.FIXED, **options.get('env', {})}}
     convert = to_offset(path)
-    known = {f'f{i}': (path, convert(low)) for i, (low, _) in enumerate(extents(path))
-             if convert(low) is not None and comparing.kernel_can_count(path, convert(low))}
+    known = {
+        f'f{i}': (path, convert(low)) for i, (low, _) in enumerate(extents(path))
+        if convert(low) is not None and comparing.kernel_can_count(path, convert(low))
+    }
     counts = kernelcount.count_command(command, known, many=True, may_lose=True, **options)[1]
     return [extents(path)[int(name[1:])] for name, count in counts.items() if count]
 
 
-# ---- recording ---------------------------------------------------------------------------------------------------------
+# ---- recording -----------------------------------------------------------------------------------
 
 _REFUSED = re.compile(r'no probe can be put at (\S+) of (\S+): (.*)')
 
 
 def refused_place(result, places, must=True):
-    """Which of `places` [(path, offset)] kymo would not take, and why: by its first sentence. Unless it `must` be one of them, it may be None."""
+    """Which of `places` [(path, offset)] kymo would not take, and why: by its first sentence. Unless it `must` be one
+    of them, it may be None."""
     match = _REFUSED.search(result.err)
     check(match, 'all that is refused is a place', result)
     found = which_place(*match.groups(), places)
@@ -132,12 +141,13 @@ def strip(reason):
 
 def specs(places):
     """For kymo record, in the process: what is refused there is of interest, by the names of the symbol table."""
-    return ['--backend', 'inproc', '--no-demangle'] + [word for path, offset in places for word in ('-p', f'{path}:0x{offset:x}')]
+    return ['--backend', 'inproc', '--no-demangle'
+            ] + [word for path, offset in places for word in ('-p', f'{path}:0x{offset:x}')]
 
 
 def without_refused(places, attempt, refusals):
-    """Call attempt(places) until none of them is refused; its Result, and the places that were left. `refusals` {reason: places}
-    gets the others."""
+    """Call attempt(places) until none of them is refused; its Result, and the places that were left. `refusals`
+    {reason: places} gets the others."""
     places = list(places)
     while True:
         result = attempt(places)
@@ -158,8 +168,8 @@ def without_refused(places, attempt, refusals):
 
 
 def compare_places(command, places, refusals, outputs=(), n_counted=500, **options):
-    """Run `command` bare and with probes on all `places` at once: outputs and status are the same, and a sample of the counts are what the
-    kernel counts. {place: count}. Children count too: git makes some."""
+    """Run `command` bare and with probes on all `places` at once: outputs and status are the same, and a sample of the
+    counts are what the kernel counts. {place: count}. Children count too: git makes some."""
     comparing.fix_addresses()
     places = list(dict.fromkeys((real(path), offset) for path, offset in places))
     options = {**options, 'env': {**comparing.FIXED, **options.get('env', {})}}
@@ -169,8 +179,11 @@ def compare_places(command, places, refusals, outputs=(), n_counted=500, **optio
     def attempt(left):
         # Any instruction, also of programs that handle faults: these do not look at program counters.
         return record('--buffer', '4M', '--displace-faulting', *specs(left), '--', *command, **options)
+
     recorded, left = without_refused(places, attempt, refusals)
-    for _ in range(3):  # a program does not wait for ever for probes in what it loads, and may be over before a recorder on a busy machine has them
+    # a program does not wait for ever for probes in what it loads, and may be over before a recorder on a busy machine
+    # has them
+    for _ in range(3):
         if 'is not probed' in recorded.err and left:
             recorded, left = without_refused(left, attempt, refusals)
     if not left:
@@ -207,13 +220,18 @@ def check_sample(command, counts, n, options, most=400_000, status=0):
         return
     result, expected = kernelcount.count_command(command, chosen, children=True, many=True, **options)
     if result.status < 0:  # the kernel steps over copies of instructions, and gets a few wrong; kymo's run was right
-        print(f'by the kernel\'s own probes {result.command} ended with {result.status}: not compared', file=sys.stderr, flush=True)
+        print(f'by the kernel\'s own probes {result.command} ended with {result.status}: not compared', file=sys.stderr,
+              flush=True)
         compared['not'] += 1
         return
     check(result.status == status, 'the kernel\'s probes change what the command does', result, chosen)
     compared['equal'] += 1
-    wrong = [f'{path}+0x{offset:x}: kymo {counts[path, offset]}, kernel {expected[name]}' for name, (path, offset) in chosen.items()
-             if counts[path, offset] != expected[name] and not (expected[name] == 0 and comes_after_cpuid(counts, path, offset))]
+    wrong = [
+        f'{path}+0x{offset:x}: kymo {counts[path, offset]}, kernel {expected[name]}'
+        for name, (path, offset) in chosen.items()
+        if counts[path,
+                  offset] != expected[name] and not (expected[name] == 0 and comes_after_cpuid(counts, path, offset))
+    ]
     check(not wrong, f'{len(wrong)} of {len(chosen)} counts differ', *wrong)
 
 
@@ -221,7 +239,8 @@ _CPUID = b'\x0f\xa2'
 
 
 def comes_after_cpuid(counts, path, offset):
-    """Whether it is the next instruction, passed as often as kymo counts there. Some hypervisors make cpuid and go on after the breakpoint."""
+    """Whether it is the next instruction, passed as often as kymo counts there. Some hypervisors make cpuid and go on
+    after the breakpoint."""
     with open(path, 'rb') as file:
         file.seek(offset - len(_CPUID))
         return file.read(len(_CPUID)) == _CPUID and counts.get((path, offset - len(_CPUID))) == counts[path, offset]
@@ -232,8 +251,8 @@ _REPEATED = re.compile(rb'(\x66|[\x48-\x4f])*[\xf2\xf3](\x66|[\x48-\x4f])*[\xa4-
 
 
 def can_be_counted(path, offset):
-    """The kernel refuses some instructions (see comparing); those with rep it counts once a repetition, and system calls it counts again when
-    they are restarted."""
+    """The kernel refuses some instructions (see comparing); those with rep it counts once a repetition, and system
+    calls it counts again when they are restarted."""
     with open(path, 'rb') as file:
         file.seek(offset)
         code = file.read(15)

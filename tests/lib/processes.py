@@ -116,7 +116,6 @@ def end_descendants(grace=10.0):
 
 class Mapping:
     """One line of /proc/PID/maps."""
-
     def __init__(self, line):
         fields = line.split(maxsplit=5)
         self.line = line
@@ -137,8 +136,8 @@ def file_of_mapping(pid, mapping):
 
 
 def changed_text(pid):
-    """Compare each executable mapping of a file, byte for byte, with that file. Returns a line for each run of bytes that
-    differs. Files that live in memory only (memfds) are not looked at."""
+    """Compare each executable mapping of a file, byte for byte, with that file. Returns a line for each run of bytes
+    that differs. Files that live in memory only (memfds) are not looked at."""
     changes = []
     with open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
         for mapping in maps(pid):

@@ -1,4 +1,5 @@
-"""Random instructions of code that a workload runs: with probes on them, one at a time and a thousand at a time, the workload computes what it did.
+"""Random instructions of code that a workload runs: with probes on them, one at a time and a thousand at a time, the
+workload computes what it did.
 
     Lane(kind)          a process that does the same again and again, recorded with one probe after the other
     Workload(...)       a command that is run once for each thousand of probes
@@ -28,11 +29,18 @@ def file_of(kind):
     """Which file a kind of workload is about."""
     if kind == 'python':
         return os.path.realpath(PYTHON)
-    names = {'sqlite': 'libsqlite3.so.0', 'zstd': 'libzstd.so.1', 'lzma': 'liblzma.so.5', 'zlib': 'libz.so.1', 'libc': 'libc.so.6'}
+    names = {
+        'sqlite': 'libsqlite3.so.0', 'zstd': 'libzstd.so.1', 'lzma': 'liblzma.so.5', 'zlib': 'libz.so.1', 'libc':
+        'libc.so.6'
+    }
     process = start(PYTHON, WORKLOAD, kind, env=FIXED)
     process.wait_for(r'^\w{64}$')
-    found = [mapping.path for mapping in processes.maps(process.pid) if Path(mapping.path).name.startswith(names[kind].split('.so')[0] + '.so')
-             or Path(mapping.path).name.startswith(names[kind].split('.so')[0] + '-')]
+    found = [
+        mapping.path for mapping in processes.maps(process.pid)
+        if Path(mapping.path).name.startswith(names[kind].split('.so')[0] +
+                                              '.so') or Path(mapping.path).name.startswith(names[kind].split('.so')[0] +
+                                                                                           '-')
+    ]
     process.end(signal.SIGKILL)
     check(found, f'the workload {kind} loads {names[kind]}')
     return os.path.realpath(found[0])
@@ -40,7 +48,6 @@ def file_of(kind):
 
 class Tally:
     """What was done, and what was refused with which reason."""
-
     def __init__(self):
         self.done, self.hit, self.refusals = 0, 0, {}
 
@@ -62,12 +69,11 @@ def run_places(path, command, **options):
     return [(path, offset) for offset in found]
 
 
-# ---- one at a time ---------------------------------------------------------------------------------------------------------
+# ---- one at a time -------------------------------------------------------------------------------
 
 
 class Lane:
     """One process that works, and recorders that come and go."""
-
     def __init__(self, kind):
         self.kind, self.path = kind, file_of(kind)
         self.places = run_places(self.path, [PYTHON, WORKLOAD, kind, '2'])
@@ -100,12 +106,13 @@ class Lane:
         self.turns += A_TURN
 
     def probe(self, place, tally, directory):
-        """Record it for as long as a round takes, at least. Mostly by locks: sequences take guards, and those the decoding of all of libc."""
+        """Record it for as long as a round takes, at least. Mostly by locks: sequences take guards, and those the
+        decoding of all of libc."""
         path, offset = place
         way = ['--no-rseq'] if random.random() < 0.8 else []
         with clean_up_after():
-            recorder = start(KYMO, 'record', '-q', '-o', directory, '--buffer', '256K', '-p', f'{path}:0x{offset:x}', *way, '--pid', self.process.pid,
-                             '--for', '0.03')
+            recorder = start(KYMO, 'record', '-q', '-o', directory, '--buffer', '256K', '-p', f'{path}:0x{offset:x}',
+                             *way, '--pid', self.process.pid, '--for', '0.03')
             result = recorder.end(seconds=60)
         check(self.process.is_alive(), f'the workload goes on with a probe at 0x{offset:x}', self.process.result())
         self.lines()
@@ -130,7 +137,9 @@ class Lane:
                     begin = max(low, mapping.offset)
                     size = min(low + len(expected), mapping.offset + mapping.end - mapping.start) - begin
                     memory.seek(mapping.start + begin - mapping.offset)
-                    check(memory.read(size) == expected[begin - low:begin - low + size], f'text around 0x{offset:x} is restored')
+                    check(
+                        memory.read(size) == expected[begin - low:begin - low + size],
+                        f'text around 0x{offset:x} is restored')
                     return
         check(False, f'{path} is mapped at 0x{offset:x}')
 
@@ -148,7 +157,8 @@ def has_records(directory):
 
 
 def one_at_a_time(kinds, seconds, directory, at_least=0):
-    """Until the time is over, and at least so many. Each kind gets as much time: large files take longer to be looked at."""
+    """Until the time is over, and at least so many. Each kind gets as much time: large files take longer to be looked
+    at."""
     lanes, tally, end = [Lane(kind) for kind in kinds], Tally(), time.monotonic() + seconds
     while time.monotonic() < end or tally.done < at_least:
         min(lanes, key=lambda lane: lane.spent).turn(tally, directory / 'one')
@@ -160,21 +170,28 @@ def one_at_a_time(kinds, seconds, directory, at_least=0):
     return tally
 
 
-# ---- a thousand at a time -----------------------------------------------------------------------------------------------------
+# ---- a thousand at a time ------------------------------------------------------------------------
 
 Workload = collections.namedtuple('Workload', 'command path outputs env')
 
 
 def prepare(tmp):
     """Commands that end, with what they are about."""
-    found = [Workload([PYTHON, WORKLOAD, kind, '2'], file_of(kind), (), {})
-             for kind in ('sqlite', 'zstd', 'lzma', 'zlib', 'python', 'libc')]
+    found = [
+        Workload([PYTHON, WORKLOAD, kind, '2'], file_of(kind), (), {})
+        for kind in ('sqlite', 'zstd', 'lzma', 'zlib', 'python', 'libc')
+    ]
     (tmp / 'text').write_bytes(b''.join(b'line %d of %d\n' % (i, i * i % 977) for i in range(900)))
     zstd, xz, git = comparing.installed('zstd'), comparing.installed('xz'), comparing.installed('git')
-    found.append(Workload([zstd, '-q', '--single-thread', '-f', '-9', tmp / 'text', '-o', tmp / 'text.zst'], zstd, (tmp / 'text.zst',), {}))
+    found.append(
+        Workload([zstd, '-q', '--single-thread', '-f', '-9', tmp / 'text', '-o', tmp / 'text.zst'], zstd,
+                 (tmp / 'text.zst', ), {}))
     run(zstd, '-q', '-f', tmp / 'text', '-o', tmp / 'packed.zst').ok()
-    found.append(Workload([zstd, '-q', '--single-thread', '-f', '-d', tmp / 'packed.zst', '-o', tmp / 'unpacked'], zstd, (tmp / 'unpacked',), {}))
-    found.append(Workload([xz, '-T1', '-1', '-k', '-f', tmp / 'text'], library('liblzma.so.5', xz), (tmp / 'text.xz',), {}))
+    found.append(
+        Workload([zstd, '-q', '--single-thread', '-f', '-d', tmp / 'packed.zst', '-o', tmp / 'unpacked'], zstd,
+                 (tmp / 'unpacked', ), {}))
+    found.append(
+        Workload([xz, '-T1', '-1', '-k', '-f', tmp / 'text'], library('liblzma.so.5', xz), (tmp / 'text.xz', ), {}))
     repository = make_repository(git, tmp / 'repository')
     environment = {'GIT_CONFIG_GLOBAL': '/dev/null', 'GIT_PAGER': 'cat'}
     found.append(Workload([git, '--no-pager', '-C', repository, 'log', '-p', '--stat'], git, (), environment))
@@ -183,8 +200,10 @@ def prepare(tmp):
 
 
 def make_repository(git, directory):
-    environment = {'GIT_CONFIG_GLOBAL': '/dev/null', 'GIT_AUTHOR_NAME': 'A', 'GIT_AUTHOR_EMAIL': 'a@b', 'GIT_COMMITTER_NAME': 'A',
-                   'GIT_COMMITTER_EMAIL': 'a@b', 'GIT_AUTHOR_DATE': '1700000000 +0000', 'GIT_COMMITTER_DATE': '1700000000 +0000'}
+    environment = {
+        'GIT_CONFIG_GLOBAL': '/dev/null', 'GIT_AUTHOR_NAME': 'A', 'GIT_AUTHOR_EMAIL': 'a@b', 'GIT_COMMITTER_NAME': 'A',
+        'GIT_COMMITTER_EMAIL': 'a@b', 'GIT_AUTHOR_DATE': '1700000000 +0000', 'GIT_COMMITTER_DATE': '1700000000 +0000'
+    }
     run(git, 'init', '-q', directory, env=environment).ok()
     for i in range(6):
         for name in ('one.txt', 'two.txt'):
@@ -204,16 +223,19 @@ def many_at_once(workloads, seconds, n=1000, n_counted=500, at_least=0, rounds=N
         wanted = random.sample(known, min(n, len(known)))
         with clean_up_after():
             refusals = {}
-            counts = places.compare_places(workload.command, wanted, refusals, outputs=workload.outputs, env=workload.env,
-                                           n_counted=n_counted)
-        for reason, refused in refusals.items() if counts else ():  # of what was recorded: nothing is known of the others
+            counts = places.compare_places(workload.command, wanted, refusals, outputs=workload.outputs,
+                                           env=workload.env, n_counted=n_counted)
+        # of what was recorded: nothing is known of the others
+        for reason, refused in refusals.items() if counts else ():
             tally.refusals.setdefault(reason, []).extend(refused)
         tally.done += len(counts)
         tally.hit += sum(count > 0 for count in counts.values())
-        print(f'{Path(workload.path).name}: {len(counts)} probes, {sum(counts.values())} hits', file=sys.stderr, flush=True)
+        print(f'{Path(workload.path).name}: {len(counts)} probes, {sum(counts.values())} hits', file=sys.stderr,
+              flush=True)
     print(tally.tell())
     tally.check()
-    check(places.compared['equal'] >= places.compared['not'], 'most rounds are compared with the kernel', places.compared)
+    check(places.compared['equal'] >= places.compared['not'], 'most rounds are compared with the kernel',
+          places.compared)
     return tally
 
 

@@ -26,7 +26,9 @@ def recorder(pid, name, *args, **options):
         if not started.is_alive():
             fail(f'the recorder ended before its probes were in\n{started.result()}')
         # Asked again and again, so by the kymo that is quick.
-        return processes.tracer(pid) == 0 and any(each['recorder'] == started.pid and each['sites'] for each in recordings(pid, KYMO_PLAIN))
+        return processes.tracer(pid) == 0 and any(each['recorder'] == started.pid and each['sites']
+                                                  for each in recordings(pid, KYMO_PLAIN))
+
     eventually(is_recording, f'{started.command} has put its probes in', 60)
     return started
 
@@ -42,7 +44,9 @@ def watching_recorder(pid, name, *args, **options):
 def kill_between_writes(recorder):
     """By SIGKILL, which would leave half of what is being written: a stop lets that be whole."""
     recorder.signal(signal.SIGSTOP)
-    eventually(lambda: all(processes.status(tid).get('State', '?')[0] == 'T' for tid in processes.threads(recorder.pid)), 'it is stopped')
+    eventually(
+        lambda: all(processes.status(tid).get('State', '?')[0] == 'T' for tid in processes.threads(recorder.pid)),
+        'it is stopped')
     recorder.end(signal.SIGKILL)
 
 
@@ -55,8 +59,8 @@ def _were_late():
 
 
 def unless_late(attempt, *args):
-    """Call attempt(DIRECTORY, ...) there, again if it fails and a recorder has said why: programs wait 50 to 500 ms for probes in a library, and a loaded machine may not
-    give a recorder its turn in that."""
+    """Call attempt(DIRECTORY, ...) there, again if it fails and a recorder has said why: programs wait 50 to 500 ms
+    for probes in a library, and a loaded machine may not give a recorder its turn in that."""
     home = Path.cwd()
     for i in range(5):
         directory = home / f'attempt.{i}'

@@ -9,18 +9,20 @@ MEMFD = '/memfd:kymo'
 
 
 def mappings(pid):
-    """All lines of /proc/PID/maps, for programs that map nothing meanwhile themselves. But for the kernel's own page for uprobes, which stays when
-    somebody's have left."""
+    """All lines of /proc/PID/maps, for programs that map nothing meanwhile themselves. But for the kernel's own page
+    for uprobes, which stays when somebody's have left."""
     return [mapping.line for mapping in processes.maps(pid) if mapping.path != '[uprobes]']
 
 
 def lasting_mappings(pid):
     """Those that a program with threads that come and go does not change itself: of files, executable ones, and single
     anonymous pages, which is what a page of kymo's that is left behind looks like."""
-    return [mapping.line for mapping in processes.maps(pid)
-            if mapping.path not in ('', '[heap]', '[stack]', '[uprobes]')
-            or ('x' in mapping.permissions and mapping.path != '[uprobes]')
-            or (mapping.path == '' and mapping.end - mapping.start == processes.PAGE and 'w' in mapping.permissions)]
+    return [
+        mapping.line for mapping in processes.maps(pid)
+        if mapping.path not in ('', '[heap]', '[stack]',
+                                '[uprobes]') or ('x' in mapping.permissions and mapping.path != '[uprobes]') or
+        (mapping.path == '' and mapping.end - mapping.start == processes.PAGE and 'w' in mapping.permissions)
+    ]
 
 
 def descriptors(pid):
@@ -47,8 +49,11 @@ def check_running(pid):
 
     def held():
         states = [(tid, processes.status(tid)) for tid in processes.threads(pid)]
-        return [f'{tid}: {status["State"]}, tracer {status["TracerPid"]}' for tid, status in states
-                if status and (status['State'][0] in 'Tt' or status['TracerPid'] != '0')]
+        return [
+            f'{tid}: {status["State"]}, tracer {status["TracerPid"]}' for tid, status in states
+            if status and (status['State'][0] in 'Tt' or status['TracerPid'] != '0')
+        ]
+
     eventually(lambda: not held(), f'no thread of {pid} is held', 60)
 
 
@@ -61,10 +66,17 @@ def check_nothing_left(pid, before, now=mappings):
 
 
 def write_live_state(pid, state):
-    """Into all live pages: 0 is what they have before the first probe is in, while pads are exchanged, and in a forked child."""
-    code = [mapping for mapping in processes.maps(pid) if mapping.path.startswith('/memfd:kymo ') and 'x' in mapping.permissions]
-    pages = [mapping for mapping in processes.maps(pid) if not mapping.path and mapping.end - mapping.start == processes.PAGE
-             and any(mapping.end == pad.start or mapping.start == pad.end for pad in code)]
+    """Into all live pages: 0 is what they have before the first probe is in, while pads are exchanged, and in a forked
+    child."""
+    code = [
+        mapping for mapping in processes.maps(pid)
+        if mapping.path.startswith('/memfd:kymo ') and 'x' in mapping.permissions
+    ]
+    pages = [
+        mapping for mapping in processes.maps(pid)
+        if not mapping.path and mapping.end - mapping.start == processes.PAGE and any(
+            mapping.end == pad.start or mapping.start == pad.end for pad in code)
+    ]
     check(pages, 'there are live pages')
     with open(f'/proc/{pid}/mem', 'r+b', buffering=0) as memory:
         for page in pages:

@@ -1,4 +1,5 @@
-"""Threads that sleep in system calls while recorders of them are killed: no call ends before its time, and none fails."""
+"""Threads that sleep in system calls while recorders of them are killed: no call ends before its time, and none fails.
+"""
 import errno
 import random
 import re
@@ -11,17 +12,20 @@ import remains
 from killing import CALLS, NO_LEAKS
 from kymotest import KYMO_PLAIN, check, check_equal, eventually, kymo, program, run, start, target
 
-# Result and errno of the ways of the target `blocked` that the kernel itself restarts after a stop. The first ones are woken; the last
+# Result and errno of the ways of the target `blocked` that the kernel itself restarts after a stop. The first ones are
+# woken; the last
 # ones have a limit, and sleep with a restart block.
-WOKEN = {'read': (1, 0), 'poll': (1, 0), 'select': (1, 0), 'futex': (0, 0), 'accept': (0, 0), 'msg': (1, 0), 'wait': (0, 0),
-         'select_timeout': (0, 0), 'until_timeout': (0, 0)}
+WOKEN = {
+    'read': (1, 0), 'poll': (1, 0), 'select': (1, 0), 'futex': (0, 0), 'accept': (0, 0), 'msg': (1, 0), 'wait': (0, 0),
+    'select_timeout': (0, 0), 'until_timeout': (0, 0)
+}
 WITH_BLOCK = {'poll_timeout': (0, 0), 'futex_timeout': (-1, errno.ETIMEDOUT), 'nanosleep_timeout': (0, 0)}
 SLACK_MS = 1500
 
 
 class Sleepers:
-    """Some `ways` that sleep for `limit_ms`, the last of them in the first thread, beside `busy` threads that never sleep."""
-
+    """Some `ways` that sleep for `limit_ms`, the last of them in the first thread, beside `busy` threads that never
+    sleep."""
     def __init__(self, directory, ways, busy, limit_ms=6000):
         self.directory, self.ways, self.limit_ms = directory, ways, limit_ms
         self.expected = {way: {**WOKEN, **WITH_BLOCK}[way] for way in ways}
@@ -32,14 +36,20 @@ class Sleepers:
         eventually(lambda: len(processes.threads(self.pid)) == len(ways) + busy, 'all threads are there')
 
     def recorder(self, seconds=0.02):
-        return [KYMO_PLAIN, 'record', '-q', '-o', str(self.directory / 'killed'), '--buffer', '64K', '--no-rseq', '-p', 'libc:nanosleep',
-                '-p', 'libc:malloc', '--for', str(seconds), '--pid', str(self.pid)]
+        return [
+            KYMO_PLAIN, 'record', '-q', '-o',
+            str(self.directory / 'killed'), '--buffer', '64K', '--no-rseq', '-p', 'libc:nanosleep', '-p', 'libc:malloc',
+            '--for',
+            str(seconds), '--pid',
+            str(self.pid)
+        ]
 
     def calls(self):
-        """(call, which of them from 1) that a recorder makes, first those that run a thread for calls of its recorder or change its registers.
-        None: a busy machine took so long that the program has ended."""
+        """(call, which of them from 1) that a recorder makes, first those that run a thread for calls of its recorder
+        or change its registers. None: a busy machine took so long that the program has ended."""
         trace = self.directory / 'calls'
-        result = run(program('strace'), '-qq', '-o', trace, '-e', f'trace={CALLS}', '-e', 'signal=none', *self.recorder(), env=NO_LEAKS)
+        result = run(program('strace'), '-qq', '-o', trace, '-e', f'trace={CALLS}', '-e', 'signal=none',
+                     *self.recorder(), env=NO_LEAKS)
         if not self.has_time():
             return None
         result.ok()
@@ -85,7 +95,8 @@ class Sleepers:
         remains.check_running(self.pid)
 
     def kill_for_a_while(self, most, close_share=0.7):
-        """Until most of the time that they sleep is over. On a machine that is too busy for a recording or two in that time nobody is killed."""
+        """Until most of the time that they sleep is over. On a machine that is too busy for a recording or two in that
+        time nobody is killed."""
         found = self.calls()
         begin = time.monotonic()
         if found:
@@ -105,11 +116,14 @@ class Sleepers:
     def end(self, may_begin_anew=False):
         """How many recorders were killed."""
         seconds = self.limit_ms / 1000 + 60
-        late_ms = max(took_ms for _, _, took_ms in self.beside.end(seconds=seconds).ok().json().values()) - self.limit_ms
+        late_ms = max(took_ms
+                      for _, _, took_ms in self.beside.end(seconds=seconds).ok().json().values()) - self.limit_ms
         for way, (result, error, took_ms) in self.process.end(seconds=seconds).ok().json().items():
-            check_equal((result, error), self.expected[way], f'result and errno of {way} after {took_ms} ms and {self.kills} kills')
+            check_equal((result, error), self.expected[way],
+                        f'result and errno of {way} after {took_ms} ms and {self.kills} kills')
             latest = self.limit_ms + late_ms + SLACK_MS + (self.limit_ms if may_begin_anew else 0)
             if way == 'select_timeout':  # keeps the time that is left, not the end: what it was stopped comes on top
                 latest += self.recorded_s * 1000
-            check(self.limit_ms - 50 <= took_ms <= latest, f'{way} took {took_ms} ms instead of {self.limit_ms}, and others {late_ms} ms more')
+            check(self.limit_ms - 50 <= took_ms <= latest,
+                  f'{way} took {took_ms} ms instead of {self.limit_ms}, and others {late_ms} ms more')
         return self.kills

@@ -33,7 +33,6 @@ def some(choice, n):
 
 class Load:
     """A program with threads that never sleep and checks all that it computes."""
-
     def __init__(self, threads=16, pause=0):
         self.program = target('selfcheck', '-t', threads, '-p', pause)
         self.pid = self.program.pid
@@ -46,7 +45,8 @@ class Load:
         check(self.program.is_alive(), 'the program runs on', self.program.result())
 
     def drop_refused(self, result):
-        """A place that cannot be had is not asked for again. True when that was it. What is in another recording's way may be had the next time."""
+        """A place that cannot be had is not asked for again. True when that was it. What is in another recording's way
+        may be had the next time."""
         self.tried += 1
         if result.status == 0 or 'no probe can be put' not in result.err:
             return False
@@ -59,8 +59,8 @@ class Load:
     def toggle(self, directory, n=8):
         """Some probes go in and out."""
         with clean_up_after():
-            result = run(KYMO, 'record', '-q', '-o', directory, '--buffer', '256K', '--overwrite', *some(self.choice, n), '--pid', self.pid,
-                         '--for', f'{random.random() * 0.03 + 0.0001:.4f}')
+            result = run(KYMO, 'record', '-q', '-o', directory, '--buffer', '256K', '--overwrite', *some(
+                self.choice, n), '--pid', self.pid, '--for', f'{random.random() * 0.03 + 0.0001:.4f}')
         self.check_alive()
         if not self.drop_refused(result):
             result.ok()
@@ -83,7 +83,8 @@ def toggle_for(seconds, directory, threads=16):
 
 
 def two_recorders_for(seconds, directory):
-    """Recorders of random sets of places start and stop in random order, up to three at once, and none disturbs another."""
+    """Recorders of random sets of places start and stop in random order, up to three at once, and none disturbs
+    another."""
     load, running, n, end, over = Load(6, 20), [], 0, time.monotonic() + seconds, False
     while not over or running:
         over = time.monotonic() >= end and n > seconds / 4
@@ -100,7 +101,10 @@ def two_recorders_for(seconds, directory):
             shutil.rmtree(directory / name)
         elif not over:
             n += 1
-            words = ['-q', '-o', directory / f'r{n}', '--buffer', '256K', '--overwrite', *some(load.choice, random.randint(1, 12))]
+            words = [
+                '-q', '-o', directory / f'r{n}', '--buffer', '256K', '--overwrite',
+                *some(load.choice, random.randint(1, 12))
+            ]
             recorder = start(KYMO, 'record', *words, '--pid', load.pid)
             time.sleep(random.random() * 0.2)
             if recorder.is_alive() or not load.drop_refused(recorder.result()):
@@ -112,15 +116,16 @@ def two_recorders_for(seconds, directory):
 
 def check_one_that_stays(seconds, directory):
     """What the first recorder counts is what the program says it did, whoever comes and goes beside it."""
-    first = start(KYMO, 'record', '-q', '--no-follow', '-o', directory / 'first', '--buffer', '16M', '-p', 'selfcheck:work_a', '-p', 'selfcheck:work_deep', '--',
+    first = start(KYMO, 'record', '-q', '--no-follow', '-o', directory / 'first',
+                  '--buffer', '16M', '-p', 'selfcheck:work_a', '-p', 'selfcheck:work_deep', '--',
                   target_path('selfcheck'), '-t', '3', '-p', '400')
     first.wait_for('^ready$')
     pid, n, choice = processes.children(first.pid)[0], 0, instructions()
     end = time.monotonic() + seconds
     while time.monotonic() < end or n <= seconds / 4:
         with clean_up_after():
-            result = run(KYMO, 'record', '-q', '-o', directory / 'second', '--buffer', '256K', *some(choice, random.randint(1, 8)), '--pid', pid,
-                         '--for', '0.02')
+            result = run(KYMO, 'record', '-q', '-o', directory / 'second', '--buffer', '256K',
+                         *some(choice, random.randint(1, 8)), '--pid', pid, '--for', '0.02')
         n += result.status == 0
         check(first.is_alive() and (result.status == 0 or 'no probe can be put' in result.err), 'it records', result)
     os.kill(pid, signal.SIGTERM)

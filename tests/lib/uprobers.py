@@ -1,4 +1,5 @@
-"""Other tools that set uprobes: bpftrace and perf, each set once its breakpoint is in the text, and gone once it is out of it."""
+"""Other tools that set uprobes: bpftrace and perf, each set once its breakpoint is in the text, and gone once it is
+out of it."""
 import os
 import re
 import select
@@ -18,9 +19,11 @@ SECONDS = 180  # bpftrace compiles for a second of a processor, which a busy mac
 def address_of(pid, path, symbol):
     """Where a function begins in the process."""
     offset, path = kernelcount.function_offset(path, symbol), os.path.realpath(path)
-    found = [mapping.start + offset - mapping.offset for mapping in processes.maps(pid)
-             if mapping.path == path and 'x' in mapping.permissions and
-             mapping.offset <= offset < mapping.offset + mapping.end - mapping.start]
+    found = [
+        mapping.start + offset - mapping.offset for mapping in processes.maps(pid)
+        if mapping.path == path and 'x' in mapping.permissions and mapping.offset <= offset < mapping.offset +
+        mapping.end - mapping.start
+    ]
     check_equal(len(found), 1, f'mappings of {symbol} in {pid}')
     return found[0]
 
@@ -33,11 +36,11 @@ def text_at(pid, address, size=1):
 
 class Tool:
     """A tool that counts the calls of one function. `end()` is how many it has counted, with its breakpoint gone."""
-
     def __init__(self, pid, path, symbol):
         self.pid, self.address = pid, address_of(pid, path, symbol)
         self.process = self.begin(str(path), symbol)
-        eventually(lambda: self.has_breakpoint() or not self.process.is_alive(), f'{self.process.command} sets its uprobe', SECONDS)
+        eventually(lambda: self.has_breakpoint() or not self.process.is_alive(),
+                   f'{self.process.command} sets its uprobe', SECONDS)
         check(self.has_breakpoint(), 'it is set', self.process.result)
 
     def has_breakpoint(self):
@@ -58,7 +61,8 @@ class Bpftrace(Tool):
     def begin(self, path, symbol):
         process = start(program('bpftrace'), '-B', 'line', '-e',
                         f'uprobe:{path}:{symbol} {{ @ = count(); }} interval:ms:50 {{ printf("counts\\n"); }}')
-        eventually(lambda: 'counts\n' in process.out or not process.is_alive(), 'bpftrace counts', SECONDS)  # its breakpoint is there before that
+        # its breakpoint is there before that
+        eventually(lambda: 'counts\n' in process.out or not process.is_alive(), 'bpftrace counts', SECONDS)
         return process
 
 
@@ -71,7 +75,8 @@ class Perf(Tool):
         control, told = (Path(tempfile.mkdtemp()) / name for name in ('control', 'told'))
         for fifo in (control, told):
             os.mkfifo(fifo)
-        process = start(program('perf'), 'stat', '-x,', '-D', '-1', '--control', f'fifo:{control},{told}', '-e', f'{group}:{symbol}', '-p', self.pid)
+        process = start(program('perf'), 'stat', '-x,', '-D', '-1', '--control', f'fifo:{control},{told}', '-e',
+                        f'{group}:{symbol}', '-p', self.pid)
         here, there = os.open(told, os.O_RDONLY | os.O_NONBLOCK), os.open(control, os.O_RDWR)
         poll = select.poll()
         poll.register(here, select.POLLIN)

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""workload.py KIND [N]: does the same work again and again, and prints a checksum of it each time, as one line; N times, or until a SIGTERM.
+"""workload.py KIND [N]: does the same work again and again, and prints a checksum of it each time, as one line; N
+times, or until a SIGTERM.
 
-KIND: sqlite, zstd, lzma, zlib, python, libc. All of what it computes is a function of nothing but KIND, and so is how often each instruction runs, as long as it is loaded
-at the same addresses: counts of two runs are compared.
+KIND: sqlite, zstd, lzma, zlib, python, libc. All of what it computes is a function of nothing but KIND, and so is
+how often each instruction runs, as long as it is loaded at the same addresses: counts of two runs are compared.
 """
 import _ctypes
 import hashlib
@@ -14,8 +15,9 @@ import sys
 
 
 class Function(_ctypes.CFuncPtr):
-    """For ctypes, which makes a callback when it is imported, of no use: libffi reads /proc/self/status and /proc/mounts for the first one, and no two runs see the same there
-    (the tracer, the process id, who mounts what in the meantime)."""
+    """For ctypes, which makes a callback when it is imported, of no use: libffi reads /proc/self/status and
+    /proc/mounts for the first one, and no two runs see the same there (the tracer, the process id, who mounts what
+    in the meantime)."""
     _flags_ = _ctypes.FUNCFLAG_CDECL
 
     def __new__(cls, *args):
@@ -39,14 +41,20 @@ def sqlite():
 
     def work():
         base.executemany('insert into t(b, c) values (?, ?)', [(f'name{i * 37 % 101}', i / 3) for i in range(60)])
-        base.execute('update t set c = c * 2 where b like ?', ('%7%',))
-        rows = base.execute('select b, count(*), sum(c), group_concat(a) from t group by b having count(*) > 0 order by 3 desc').fetchall()
-        rows += base.execute('with recursive n(x) as (select 1 union all select x + 1 from n where x < 60) '
-                             'select x, printf("%08.3f|%s|%x", x / 7.0, hex(x), x), substr(b, 2), upper(b) from n join t on a = x').fetchall()
-        rows += base.execute("select json_extract('{\"a\": [1, 2, {\"b\": 3}]}', '$.a[2].b'), date('2020-02-29', '+1 year'), "
-                             "replace(trim('  xyx '), 'x', 'zz'), round(abs(-2.567), 2), 'abc' glob 'a*'").fetchall()
+        base.execute('update t set c = c * 2 where b like ?', ('%7%', ))
+        rows = base.execute(
+            'select b, count(*), sum(c), group_concat(a) from t group by b having count(*) > 0 order by 3 desc'
+        ).fetchall()
+        rows += base.execute(
+            'with recursive n(x) as (select 1 union all select x + 1 from n where x < 60) '
+            'select x, printf("%08.3f|%s|%x", x / 7.0, hex(x), x), substr(b, 2), upper(b) from n join t on a = x'
+        ).fetchall()
+        rows += base.execute(
+            "select json_extract('{\"a\": [1, 2, {\"b\": 3}]}', '$.a[2].b'), date('2020-02-29', '+1 year'), "
+            "replace(trim('  xyx '), 'x', 'zz'), round(abs(-2.567), 2), 'abc' glob 'a*'").fetchall()
         base.execute('delete from t')
         return repr(rows).encode()
+
     return work
 
 
@@ -66,6 +74,7 @@ def zstd():
             assert m == len(data) and back.raw == data
             result += packed.raw[:n]
         return result
+
     return work
 
 
@@ -77,6 +86,7 @@ def lzma():
         packed = library.compress(data, preset=1) + library.compress(data, format=library.FORMAT_ALONE)
         assert library.decompress(library.compress(data)) == data
         return packed
+
     return work
 
 
@@ -88,6 +98,7 @@ def zlib():
         packed = b''.join(library.compress(data, level) for level in (1, 6, 9))
         assert library.decompress(library.compress(data)) == data
         return packed + library.crc32(data).to_bytes(4, 'big') + library.adler32(data).to_bytes(4, 'big')
+
     return work
 
 
@@ -102,8 +113,10 @@ def python():
     def work():
         words = text(2000, 4).decode()
         counts = {word: len(re.findall(word[::-1], words)) for word in sorted(set(words.split()))[:40]}
-        value = {'a': [Node(6).total(), 2 ** 200 % 97], 'b': f'{1 / 3:.9e} {10 ** 30:,}', 'c': counts,
-                 'd': [str(error) for error in errors()], 'e': sorted(words.split(), key=lambda word: word[1:])[:9]}
+        value = {
+            'a': [Node(6).total(), 2**200 % 97], 'b': f'{1 / 3:.9e} {10 ** 30:,}', 'c': counts, 'd':
+            [str(error) for error in errors()], 'e': sorted(words.split(), key=lambda word: word[1:])[:9]
+        }
         return json.dumps(json.loads(json.dumps(value)), sort_keys=True).encode()
 
     def errors():
@@ -112,6 +125,7 @@ def python():
                 eval(text_of_error)
             except Exception as error:
                 yield error
+
     return work
 
 
@@ -124,8 +138,8 @@ def libc():
     def work():
         out, result = ctypes.create_string_buffer(4000), b''
         for i in range(20):
-            lib.snprintf(out, 4000, b'%d|%5.2f|%s|%-9x|%e|%lc|%08o', i, ctypes.c_double(i / 7),
-                         lines[i], i * 77, ctypes.c_double(i * 1e9), 65 + i, i)
+            lib.snprintf(out, 4000, b'%d|%5.2f|%s|%-9x|%e|%lc|%08o', i, ctypes.c_double(i / 7), lines[i], i * 77,
+                         ctypes.c_double(i * 1e9), 65 + i, i)
             result += out.value
         blocks = [lib.malloc(ctypes.c_size_t(17 + 97 * i)) for i in range(60)]
         blocks = [lib.realloc(ctypes.c_void_p(block), ctypes.c_size_t(9 + 211 * i)) for i, block in enumerate(blocks)]
@@ -136,11 +150,16 @@ def libc():
         result += numbers.raw
         buffer = ctypes.create_string_buffer(256)
         assert lib.regcomp(buffer, b'(a+|b*)[c-f]([0-9]+).*(end)$', 1) == 0
-        result += bytes(lib.regexec(buffer, line, ctypes.c_size_t(0), None, 0) for line in (b'aad12 end', b'xx', b'bbf9end', b'c3 enD'))
+        result += bytes(
+            lib.regexec(buffer, line, ctypes.c_size_t(0), None, 0)
+            for line in (b'aad12 end', b'xx', b'bbf9end', b'c3 enD'))
         lib.regfree(buffer)
         result += b'%d %d' % (lib.strtol(b'-0x7ff', None, 16), lib.fnmatch(b'*[a-c]?x', b'zzbyx', 0))
-        result += repr([lib.strtod(b'1.25e-7', None), lib.strcoll(b'a', b'b') < 0, lib.strncasecmp(b'ABC', b'abd', 2)]).encode()
+        result += repr([lib.strtod(b'1.25e-7', None),
+                        lib.strcoll(b'a', b'b') < 0,
+                        lib.strncasecmp(b'ABC', b'abd', 2)]).encode()
         return result
+
     return work
 
 

@@ -1,4 +1,5 @@
-"""Clients of a hub come and go, ended or killed, on a program with threads that forks. Those that were left alone, and whose hub was, miss nothing. Seeded by the clock; KYMO_SEED=N repeats a run."""
+"""Clients of a hub come and go, ended or killed, on a program with threads that forks. Those that were left alone, and
+whose hub was, miss nothing. Seeded by the clock; KYMO_SEED=N repeats a run."""
 import os
 import random
 import signal

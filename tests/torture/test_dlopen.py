@@ -20,7 +20,8 @@ def test_recorders_come_and_go_while_a_library_does(tmp):
     seed()
     process = target('dlopener', target_path('libctor.so'), '0')
     before = [line for line in remains.lasting_mappings(process.pid) if 'libctor' not in line]
-    choices = [['-p', 'libctor:ctor_work'], ['-p', 'libctor:ctor_work', '-p', 'libc:malloc'], ['-p', 'libc:dlclose', '-p', 'libctor:ctor_*']]
+    choices = [['-p', 'libctor:ctor_work'], ['-p', 'libctor:ctor_work', '-p', 'libc:malloc'],
+               ['-p', 'libc:dlclose', '-p', 'libctor:ctor_*']]
     opening.come_and_go(process, tmp, choices, ['libctor'])
     kymo('detach', process.pid)  # on a loaded machine the last one may have left its memory to this
     with processes.stopped(process.pid):

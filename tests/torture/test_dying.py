@@ -1,4 +1,5 @@
-"""Programs that die while they are attached to, recorded, or detached from: the recorder ends in order, with what there was."""
+"""Programs that die while they are attached to, recorded, or detached from: the recorder ends in order, with what
+there was."""
 import contextlib
 import os
 import random
@@ -9,7 +10,8 @@ import time
 
 import processes
 from killing import NO_LEAKS
-from kymotest import KYMO, TORTURE_SECONDS, check, clean_up_after, eventually, program, report_json, run, start, target, timeout
+from kymotest import (KYMO, TORTURE_SECONDS, check, clean_up_after, eventually, program, report_json, run, start,
+                      target, timeout)
 from seeds import seed
 
 PROBES = ['-p', 'selfcheck:work_a:*', '-p', 'selfcheck:work_*', '-p', 'libc:nanosleep', '-p', 'libc:write']
@@ -49,11 +51,13 @@ def die_at(call, number, tmp):
         process = target('selfcheck', '-t', '4')
         trace = tmp / 'calls'
         trace.unlink(missing_ok=True)
-        recording = start(program('strace'), '-qq', '-o', trace, '-e', f'trace={call}', '-e', 'signal=none',
-                          '-e', f'inject={call}:delay_enter=150000:when={number}', *recorder(process.pid, tmp / 'dying'), env=NO_LEAKS)
+        recording = start(program('strace'), '-qq', '-o', trace, '-e', f'trace={call}', '-e',
+                          'signal=none', '-e', f'inject={call}:delay_enter=150000:when={number}',
+                          *recorder(process.pid, tmp / 'dying'), env=NO_LEAKS)
 
         def there():
             return not recording.is_alive() or trace.exists() and trace.read_text().count(f'{call}(') >= number
+
         eventually(there, f'the recorder comes to {call} {number}')
         was_alive = recording.is_alive()
         process.signal(signal.SIGKILL)
@@ -67,8 +71,9 @@ def test_a_program_is_killed_at_each_step(tmp):
     seed()
     with clean_up_after():
         process = target('selfcheck', '-t', '4')
-        result = run(program('strace'), '-qq', '-o', tmp / 'all', '-e', 'trace=ptrace,pwrite64,wait4,pidfd_getfd,process_vm_writev,process_vm_readv',
-                     '-e', 'signal=none', *recorder(process.pid, tmp / 'whole'), env=NO_LEAKS).ok()
+        result = run(program('strace'), '-qq', '-o', tmp / 'all', '-e',
+                     'trace=ptrace,pwrite64,wait4,pidfd_getfd,process_vm_writev,process_vm_readv', '-e', 'signal=none',
+                     *recorder(process.pid, tmp / 'whole'), env=NO_LEAKS).ok()
         calls = re.findall(r'^(\w+)\(', (tmp / 'all').read_text(), re.MULTILINE)
         check(len(calls) > 20, 'steps', result)
         process.end(signal.SIGTERM).ok()
@@ -76,7 +81,8 @@ def test_a_program_is_killed_at_each_step(tmp):
     random.shuffle(points)
     end, n, held = time.monotonic() + TORTURE_SECONDS / 2, 0, 0
     for call, number in points:
-        if n >= 5 and held > n // 2 and time.monotonic() > end:  # how often it asks whether a thread has stopped differs: some points are not reached
+        # how often it asks whether a thread has stopped differs: some points are not reached
+        if n >= 5 and held > n // 2 and time.monotonic() > end:
             break
         held += die_at(call, number, tmp)
         n += 1
@@ -89,8 +95,8 @@ def test_a_command_is_killed_at_any_instant(tmp):
     end, n = time.monotonic() + TORTURE_SECONDS / 2, 0
     while n < 5 or time.monotonic() < end:
         with clean_up_after():
-            recording = start(KYMO, 'record', '-q', '-o', tmp / 'dying', '-p', 'libc:malloc', '-p', 'libc:write', '--', '/bin/sh', '-c',
-                              'while :; do /bin/true; done')
+            recording = start(KYMO, 'record', '-q', '-o', tmp / 'dying', '-p', 'libc:malloc', '-p', 'libc:write', '--',
+                              '/bin/sh', '-c', 'while :; do /bin/true; done')
             time.sleep(random.random() * 0.4)
             for child in processes.children(recording.pid):  # whatever it is by now
                 kill(child)
@@ -109,6 +115,7 @@ def kill(child):
 
 def kill_children(recording):
     for child in processes.children(recording.pid):
-        if processes.status(child).get('Name', 'kymo') != 'kymo':  # the leak checker of a build with sanitizers, as it ends
+        # the leak checker of a build with sanitizers, as it ends
+        if processes.status(child).get('Name', 'kymo') != 'kymo':
             kill(child)
     return not recording.is_alive()

@@ -1,11 +1,13 @@
-"""Engines of a hub that do anything at random, for long, in the hub's process and through its socket; and hubs and clients that are killed meanwhile."""
+"""Engines of a hub that do anything at random, for long, in the hub's process and through its socket; and hubs and
+clients that are killed meanwhile."""
 import os
 import random
 import time
 from pathlib import Path
 
 import processes
-from kymotest import SOURCE, TARGETS, TORTURE_SECONDS, Process, check, check_equal, clean_up_after, eventually, skip, start, timeout
+from kymotest import (SOURCE, TARGETS, TORTURE_SECONDS, Process, check, check_equal, clean_up_after, eventually, skip,
+                      start, timeout)
 from seeds import seed
 
 RANDOM = SOURCE / 'build/tests/unit/unit-hub-random'
@@ -18,7 +20,11 @@ ENDS = {'exec': 7, 'storm': 3, 'stops': 0}
 def begin(events, program=RANDOM, **env):
     if not program.exists():
         skip('built without tests')
-    return start(program, env={'KYMO_TARGETS': str(TARGETS), 'KYMO_HUB_EVENTS': str(events), 'KYMO_SEED': str(random.getrandbits(31)), **env})
+    return start(
+        program, env={
+            'KYMO_TARGETS': str(TARGETS), 'KYMO_HUB_EVENTS': str(events), 'KYMO_SEED': str(random.getrandbits(31)),
+            **env
+        })
 
 
 def run_for_long(seconds, events, program):
@@ -34,7 +40,8 @@ def run_for_long(seconds, events, program):
 
 @timeout(7200)
 def test_engines_get_one_last_callback_each_and_programs_run_right(tmp):
-    run_for_long(TORTURE_SECONDS / 2, 100_000 if TORTURE_SECONDS > 10 else 10_000, RANDOM)  # what a few seconds have room for, with sanitizers beside
+    # what a few seconds have room for, with sanitizers beside
+    run_for_long(TORTURE_SECONDS / 2, 100_000 if TORTURE_SECONDS > 10 else 10_000, RANDOM)
 
 
 @timeout(1800)
@@ -60,6 +67,7 @@ def status_of(pid):
     def ended():
         got, status = os.waitpid(pid, os.WNOHANG)
         return got and [status]
+
     return eventually(ended, f'process {pid} ends without a hub', 60)[0]
 
 
@@ -74,7 +82,8 @@ def test_programs_run_right_when_their_hub_is_killed(tmp):
             time.sleep(random.random() * 0.3)
             commands = commands_of(hub)
             hub.kill()
-            for pid in commands.keys() & processes.children(os.getpid()):  # but for those that the hub has still waited for
+            # but for those that the hub has still waited for
+            for pid in commands.keys() & processes.children(os.getpid()):
                 thing, status = commands[pid], status_of(pid)
                 check(os.WIFEXITED(status), f'{thing} ended by signal {status & 0x7f}')
                 check_equal(os.WEXITSTATUS(status), ENDS[thing], f'exit status of {thing}')

@@ -1,6 +1,8 @@
-"""Forked children without rights write over all of kymo's memory that they can write, while their parent is recorded, followed, killed and detached: it notices nothing.
+"""Forked children without rights write over all of kymo's memory that they can write, while their parent is recorded,
+followed, killed and detached: it notices nothing.
 
-tests/targets/nasty.c is both; it names each breach that a child finds. Seeded by the clock; KYMO_SEED=N repeats a run.
+tests/targets/nasty.c is both; it names each breach that a child finds. Seeded by the clock; KYMO_SEED=N repeats a
+run.
 """
 import json
 import random
@@ -9,11 +11,14 @@ import shutil
 import signal
 import time
 
-from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, check_text_intact, eventually, need_root, run, start, target, timeout
+from kymotest import (KYMO, TORTURE_SECONDS, check, check_equal, check_text_intact, eventually, need_root, run, start,
+                      target, timeout)
 from killing import NO_LEAKS
 from seeds import seed
 
-PROBES = ['-p', 'nasty:work_a', '-p', 'nasty:work_b:*', '-p', 'nasty:work_deep', '-p', 'libc:write', '-p', 'libc:setresuid']
+PROBES = [
+    '-p', 'nasty:work_a', '-p', 'nasty:work_b:*', '-p', 'nasty:work_deep', '-p', 'libc:write', '-p', 'libc:setresuid'
+]
 
 
 def breaches(process):
@@ -42,7 +47,8 @@ def record_a_while(process, directory, *args):
     else:
         result = recording.end(signal.SIGINT)
         # A followed child may have spoiled its own text, which is left to it and said.
-        is_childs = '--follow' in args and re.search(r'^kymo: .*process (?!%d\b)\d+' % process.pid, result.err, re.MULTILINE)
+        is_childs = '--follow' in args and re.search(r'^kymo: .*process (?!%d\b)\d+' % process.pid, result.err,
+                                                     re.MULTILINE)
         check(result.status == 0 or is_childs, f'the recorder ends in order: {result.err}', result.status)
     shutil.rmtree(directory, ignore_errors=True)
 
@@ -56,7 +62,8 @@ def attack(tmp, *args):
         check_unharmed(process)
         n += 1
     left = run(KYMO, 'detach', process.pid, env=NO_LEAKS)
-    check(left.status == 0 or 'has no kymo probes' in left.err, f'what killed recorders have left is taken out: {left.err}', left.status)
+    check(left.status == 0 or 'has no kymo probes' in left.err,
+          f'what killed recorders have left is taken out: {left.err}', left.status)
     check_text_intact(process.pid)
     check_unharmed(process)
     result = process.end(signal.SIGTERM)

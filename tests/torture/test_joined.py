@@ -1,4 +1,5 @@
-"""Recorders of a process that a kymo syscalls traces, or another recorder follows, which are killed at any moment, or whose hub is. The program runs on, and what was in it comes out."""
+"""Recorders of a process that a kymo syscalls traces, or another recorder follows, which are killed at any moment, or
+whose hub is. The program runs on, and what was in it comes out."""
 import random
 import signal
 import time
@@ -12,10 +13,12 @@ from seeds import seed
 def traced(victim):
     """Whose hub is used."""
     if random.random() < 0.5:
-        follower = start(KYMO, 'record', '-o', victim.directory / 'follower', '--overwrite', '--follow', *victim.probes, '--pid', victim.pid, env=NO_LEAKS)
+        follower = start(KYMO, 'record', '-o', victim.directory / 'follower', '--overwrite', '--follow', *victim.probes,
+                         '--pid', victim.pid, env=NO_LEAKS)
         follower.wait_for('^kymo: recording process', which=1)  # who comes first has the places that both want
         return follower
-    tracer = start(KYMO, 'syscalls', '-o', '/dev/null', '-e', random.choice(['tgkill', 'all']), '--pid', victim.pid, env=NO_LEAKS)
+    tracer = start(KYMO, 'syscalls', '-o', '/dev/null', '-e', random.choice(['tgkill', 'all']), '--pid', victim.pid,
+                   env=NO_LEAKS)
     eventually(lambda: processes.tracer(victim.pid) or not tracer.is_alive(), 'it is traced')
     return tracer
 
@@ -33,7 +36,10 @@ def check_after(victim, where):
 
 def kill_at_message(victim, number):
     """Its `number`th message to the hub is not sent."""
-    words = [program('strace'), '-qq', '-f', '-o', '/dev/null', '-e', 'trace=sendmsg', '-e', 'signal=none', '-e', f'inject=sendmsg:signal=KILL:when={number}']
+    words = [
+        program('strace'), '-qq', '-f', '-o', '/dev/null', '-e', 'trace=sendmsg', '-e', 'signal=none', '-e',
+        f'inject=sendmsg:signal=KILL:when={number}'
+    ]
     tracer = traced(victim)
     run(*words, *victim.recorder(0.05), env=NO_LEAKS)
     go_on(tracer)

@@ -1,7 +1,7 @@
 """SIGKILL of the recorder. The program never fails, and what was in it comes out, each time.
 
-Seeded by the clock; KYMO_SEED=N repeats a run. KILLS=N asks for so many of each kind; 500 if nothing is said, and a few where there are
-seconds only.
+Seeded by the clock; KYMO_SEED=N repeats a run. KILLS=N asks for so many of each kind; 500 if nothing is said, and a
+few where there are seconds only.
 """
 import os
 import random
@@ -118,7 +118,8 @@ def test_a_killed_recorder_among_threads_that_sleep(tmp):
     seed()
     kills, limit_ms = 0, 5000 if IS_SHORT else 15000
     while kills < KILLS:
-        ways = random.sample(sorted(WOKEN), random.randint(1, len(WOKEN))) + random.sample(sorted(WITH_BLOCK), random.randint(1, len(WITH_BLOCK)))
+        ways = random.sample(sorted(WOKEN), random.randint(1, len(WOKEN))) + random.sample(
+            sorted(WITH_BLOCK), random.randint(1, len(WITH_BLOCK)))
         sleepers = Sleepers(tmp, ways, random.choice([0, 1, 16]), limit_ms)
         sleepers.kill_for_a_while(KILLS - kills)
         killed = sleepers.end()
@@ -146,10 +147,17 @@ def test_a_killed_recorder_of_a_tree_of_processes(tmp):
     """All of the tree runs on to its end, wherever the recorder was."""
     seed()
     trace = tmp / 'calls'
-    words = [KYMO, 'record', '-q', '-o', tmp / 'tree', '-p', 'libc:malloc', '-p', 'libc:*fork', '-p', 'libc:write', '--', '/bin/sh', '-c', TREE]
-    done = run(program('strace'), '-qq', '-o', trace, '-e', 'trace=ptrace,pwrite64,wait4,pidfd_open', '-e', 'signal=none', *words, env=NO_LEAKS).ok()
+    words = [
+        KYMO, 'record', '-q', '-o', tmp / 'tree', '-p', 'libc:malloc', '-p', 'libc:*fork', '-p', 'libc:write', '--',
+        '/bin/sh', '-c', TREE
+    ]
+    done = run(program('strace'), '-qq', '-o', trace, '-e', 'trace=ptrace,pwrite64,wait4,pidfd_open', '-e',
+               'signal=none', *words, env=NO_LEAKS).ok()
     check_equal(done.out, 'done\n', 'output')
-    calls = [line.partition('(')[0] for line in trace.read_text().splitlines() if line.startswith(('ptrace', 'pwrite64', 'wait4', 'pidfd_open'))]
+    calls = [
+        line.partition('(')[0] for line in trace.read_text().splitlines()
+        if line.startswith(('ptrace', 'pwrite64', 'wait4', 'pidfd_open'))
+    ]
     end, n, begun = time.monotonic() + TORTURE_SECONDS, 0, 0
     while time.monotonic() < end and n < KILLS or not begun:
         call = random.choice(calls)
@@ -163,7 +171,8 @@ def test_a_killed_recorder_of_a_tree_of_processes(tmp):
         while pids := processes.children(os.getpid()):
             for pid in pids:
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                check(status in (0, 3), f'a process of the tree ended with {status}, its recorder killed at {call} {number}')
+                check(status in (0, 3),
+                      f'a process of the tree ended with {status}, its recorder killed at {call} {number}')
         text = out.read_text()
         begun += bool(text)
         check(text in ('', 'done\n'), f'output {text!r}, the recorder killed at {call} {number}')

@@ -1,4 +1,5 @@
-"""libkymo-marker under load: objects of probes that are unloaded, sites that are toggled. No seeds: what happens when is the scheduler's."""
+"""libkymo-marker under load: objects of probes that are unloaded, sites that are toggled. No seeds: what happens when
+is the scheduler's."""
 from kymotest import TARGETS, TORTURE_SECONDS, check, check_equal, run, target_path, timeout
 
 

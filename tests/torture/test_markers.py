@@ -1,4 +1,5 @@
-"""Recordings of markers that come and go, in any order, killed or not. Seeded by the clock; KYMO_SEED=N repeats a run."""
+"""Recordings of markers that come and go, in any order, killed or not. Seeded by the clock; KYMO_SEED=N repeats a run.
+"""
 import random
 import signal
 import time
@@ -7,8 +8,8 @@ import markers
 import opening
 import processes
 import remains
-from kymotest import (KYMO, TARGETS, TORTURE_SECONDS, check, check_equal, clean_up_after, eventually, kymo, record_some, report_json, run,
-                      skip, target, target_path, timeout)
+from kymotest import (KYMO, TARGETS, TORTURE_SECONDS, check, check_equal, clean_up_after, eventually, kymo, record_some,
+                      report_json, run, skip, target, target_path, timeout)
 from seeds import seed
 
 
@@ -23,11 +24,13 @@ def test_a_library_with_markers_is_recorded_each_time_it_is_opened(tmp):
 def test_recorders_come_and_go_while_a_library_with_markers_does(tmp):
     seed()
     process = target('dlopener', target_path('libmarked.so'), '0')
-    choices = [['-m', 'lib_*'], ['-m', 'lib_work', '-p', 'libc:malloc'], ['-m', 'libmarked:*', '-p', 'libmarked:ctor_*']]
+    choices = [['-m', 'lib_*'], ['-m', 'lib_work', '-p', 'libc:malloc'],
+               ['-m', 'libmarked:*', '-p', 'libmarked:ctor_*']]
     opening.come_and_go(process, tmp, choices, ['libmarked', 'has no marker'])
     kymo('detach', process.pid)  # on a loaded machine the last one may have left its memory to this
     with processes.stopped(process.pid):
-        check_equal([line for line in remains.lasting_mappings(process.pid) if remains.MEMFD in line], [], 'mappings of kymo')
+        check_equal([line for line in remains.lasting_mappings(process.pid) if remains.MEMFD in line], [],
+                    'mappings of kymo')
     process.end(signal.SIGTERM).ok()
 
 
@@ -42,7 +45,8 @@ def next_one_records(pid, name, directory):
 
 
 def come_and_go(name, directory, threads, *args):
-    """Recorders of random markers, at most three at a time beside one that stays, for TORTURE_SECONDS. How many there were."""
+    """Recorders of random markers, at most three at a time beside one that stays, for TORTURE_SECONDS. How many there
+    were."""
     process = target(name, '-t', threads, *args)
     path, pid = target_path(name), process.pid
     time.sleep(0.3)
@@ -53,19 +57,26 @@ def come_and_go(name, directory, threads, *args):
     while time.monotonic() < end or n <= TORTURE_SECONDS / 4:
         check(process.is_alive(), 'the program goes on', process.result())
         if running and (len(running) == 3 or random.random() < 0.4):
-            running.pop(random.randrange(len(running))).end(random.choice([signal.SIGINT, signal.SIGINT, signal.SIGKILL]))
+            running.pop(random.randrange(len(running))).end(
+                random.choice([signal.SIGINT, signal.SIGINT, signal.SIGKILL]))
         else:
             words = ['-p', f'{name}:mark_*'] if random.random() < 0.3 else []
             try:
-                running.append(markers.recorder(pid, directory / f'data{n}', '--buffer', '1M', '--overwrite', '-m', random.choice(globs), *words))
+                running.append(
+                    markers.recorder(pid, directory / f'data{n}', '--buffer', '1M', '--overwrite', '-m',
+                                     random.choice(globs), *words))
                 n += 1
             except Exception as error:
                 if markers.BUSY not in str(error):
                     raise
     for each in running:
         each.end(signal.SIGINT)
-    eventually(lambda: next_one_records(pid, name, directory / 'last'), 'the next one takes out what the killed ones have left', 120)
-    alive = [gate[2] for site, gate in zip(markers.sites(path), markers.gates(pid, path)) if markers.name_of(path, site).startswith('alive')]
+    eventually(lambda: next_one_records(pid, name, directory / 'last'),
+               'the next one takes out what the killed ones have left', 120)
+    alive = [
+        gate[2] for site, gate in zip(markers.sites(path), markers.gates(pid, path))
+        if markers.name_of(path, site).startswith('alive')
+    ]
     check(alive and set(alive) == {1}, 'the one that stays is counted', alive)
     check_equal(sum(gate[2] for gate in markers.gates(pid, path)), len(alive), 'and no other one')
     stays.end(signal.SIGINT).ok()
@@ -78,7 +89,8 @@ def come_and_go(name, directory, threads, *args):
 def test_recorders_that_come_and_go_in_any_order(tmp):
     seed()
     process, path, before, n = come_and_go('marked', tmp, 6, '-p', '50')
-    record_some(tmp / 'costly', process.pid, '-m', 'marked:costly')  # chance need not have chosen the one that evaluates anything
+    # chance need not have chosen the one that evaluates anything
+    record_some(tmp / 'costly', process.pid, '-m', 'marked:costly')
     markers.check_off(process.pid, path)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     said = process.end(signal.SIGTERM).ok().json()

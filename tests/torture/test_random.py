@@ -1,4 +1,5 @@
-"""Random instructions of code that runs. Seeded by the clock; KYMO_SEED=N repeats a run, PROBES=N asks for so many at least."""
+"""Random instructions of code that runs. Seeded by the clock; KYMO_SEED=N repeats a run, PROBES=N asks for so many at
+least."""
 import os
 
 import randomly
@@ -18,4 +19,5 @@ def test_one_probe_at_a_time_on_random_instructions(tmp):
 @timeout(14400)
 def test_a_thousand_probes_at_once_on_random_instructions(tmp):
     seed()
-    randomly.many_at_once(randomly.prepare(tmp)[:2 if TORTURE_SECONDS <= 10 else None], TORTURE_SECONDS, at_least=AT_LEAST)
+    randomly.many_at_once(
+        randomly.prepare(tmp)[:2 if TORTURE_SECONDS <= 10 else None], TORTURE_SECONDS, at_least=AT_LEAST)

@@ -1,5 +1,5 @@
-"""Threads read through pointers that others map over, protect and drop; the recorder is killed now and then. No signal comes to the
-program, and each value is one that was there, or a fault.
+"""Threads read through pointers that others map over, protect and drop; the recorder is killed now and then. No signal
+comes to the program, and each value is one that was there, or a fault.
 
 Seeded by the clock; KYMO_SEED=N repeats a run.
 """
@@ -34,8 +34,8 @@ def check_records(directory):
 
 
 def record_a_while(path, process, directory, *args):
-    recording = start(KYMO, 'record', '-q', '-o', directory, '-p', f'p:look {path}:look ' + ' '.join(WORDS), *args, '--pid',
-                      process.pid, env=NO_LEAKS)
+    recording = start(KYMO, 'record', '-q', '-o', directory, '-p', f'p:look {path}:look ' + ' '.join(WORDS), *args,
+                      '--pid', process.pid, env=NO_LEAKS)
     eventually(lambda: directory.exists() or not recording.is_alive(), 'it begins')
     time.sleep(0.2 + random.random() / 2)
     found = (0, 0)

@@ -7,7 +7,8 @@ import time
 
 import remains
 from killing import ENTRIES, NO_LEAKS
-from kymotest import KYMO, TORTURE_SECONDS, check, clean_up_after, eventually, kymo, probe_counts, run, start, target, timeout
+from kymotest import (KYMO, TORTURE_SECONDS, check, clean_up_after, eventually, kymo, probe_counts, run, start, target,
+                      timeout)
 from seeds import seed
 
 N = 3
@@ -22,7 +23,10 @@ def victims():
 
 
 def recorder(programs, seconds, *options):
-    return [KYMO, 'record', '-q', '--buffer', '1M', *options, *ENTRIES, '--for', seconds, '--pid', ','.join(str(program.pid) for program in programs)]
+    return [
+        KYMO, 'record', '-q', '--buffer', '1M', *options, *ENTRIES, '--for', seconds, '--pid', ','.join(
+            str(program.pid) for program in programs)
+    ]
 
 
 def restore(program, before):
@@ -45,7 +49,7 @@ def test_a_killed_recorder_of_several_leaves_each_to_be_restored(tmp):
     run(*recorder(programs, 0.05), env=NO_LEAKS).ok()
     whole, left = time.monotonic() - begin, []
     for i in range(KILLS):
-        process = start(*recorder(programs, 0.05 if i else 600, *random.choice([(), ('--follow',)])), env=NO_LEAKS)
+        process = start(*recorder(programs, 0.05 if i else 600, *random.choice([(), ('--follow', )])), env=NO_LEAKS)
         if i:
             time.sleep(random.random() * whole)
         else:  # the first one at a known place
@@ -75,9 +79,11 @@ def test_one_of_several_dies_at_any_instant_and_the_others_are_recorded(tmp):
             time.sleep(random.random() * 0.5)
             victim.signal(signal.SIGKILL)
             result = process.end()
-            check(result.status == 0 or f'there is no process {victim.pid}' in result.err, 'the recording ends in order', result)
+            check(result.status == 0 or f'there is no process {victim.pid}' in result.err,
+                  'the recording ends in order', result)
             if not result.status:
-                check(all(probe_counts().get(f'selfcheck:{name}', 0) for name in ('work_a', 'work_b')), 'the others were recorded', result)
+                check(all(probe_counts().get(f'selfcheck:{name}', 0) for name in ('work_a', 'work_b')),
+                      'the others were recorded', result)
             for program, mapped in zip(programs, mappings):
                 remains.check_nothing_left(program.pid, mapped, remains.lasting_mappings)
                 check_said(program)

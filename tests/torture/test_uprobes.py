@@ -1,4 +1,5 @@
-"""Other tools' uprobes that come and go on recorded functions, and on those of recorders that are killed: no program breaks, and the other tools count right.
+"""Other tools' uprobes that come and go on recorded functions, and on those of recorders that are killed: no program
+breaks, and the other tools count right.
 
 ROUNDS=N asks for so many of each program and tool; 200 if nothing is said, and two where there are seconds only.
 """
@@ -11,7 +12,8 @@ import time
 
 import kernelcount
 import remains
-from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, eventually, kymo, need_uprobes, program, run, start, start_record, timeout
+from kymotest import (KYMO, TORTURE_SECONDS, check, check_equal, eventually, kymo, need_uprobes, program, run, start,
+                      start_record, timeout)
 from seeds import seed
 from uprobers import BREAKPOINT, Bpftrace, Perf, address_of, build, text_at
 
@@ -139,7 +141,8 @@ def come_and_go(tmp, kind, tool):
     victim = kind(tmp)
     # redis handles SIGSEGV: what may fault there would be recorded by another uprobe, of kymo's
     bound = [] if IS_SHORT else ['--overwrite']  # an hour's events would fill a disk
-    recorder = start_record(victim.pid, *bound, '--displace-faulting', *(word for symbol in victim.symbols for word in ('-p', f'{victim.path}:{symbol}')))
+    recorder = start_record(victim.pid, *bound, '--displace-faulting',
+                            *(word for symbol in victim.symbols for word in ('-p', f'{victim.path}:{symbol}')))
     end = time.monotonic() + (3600 if not IS_SHORT else 60)
     for _ in range(ROUNDS):
         check(time.monotonic() < end, 'in time')
@@ -188,14 +191,18 @@ def test_perf_on_redis(tmp):
 
 @timeout(7200)
 def test_killed_recorders_with_uprobes_coming_and_going(tmp):
-    """Threads are in the functions all the time; their entries are puns of one byte, so nobody has to look after them."""
+    """Threads are in the functions all the time; their entries are puns of one byte, so nobody has to look after them.
+    """
     need_uprobes()
     seed()
     victim = Own(tmp, threads=4)
     before = remains.lasting_mappings(victim.pid)
-    script = '; '.join(f'uprobe:{victim.path}:{symbol} {{ @ = count(); }}' for symbol in victim.symbols).replace(';', ' ')
-    command = [KYMO, 'record', '-q', '-o', tmp / 'killed', '--buffer', '1M', '--for', 5, '--pid', victim.pid,
-               *(word for symbol in victim.symbols for word in ('-p', f'{victim.path}:{symbol}'))]
+    script = '; '.join(f'uprobe:{victim.path}:{symbol} {{ @ = count(); }}' for symbol in victim.symbols).replace(
+        ';', ' ')
+    command = [
+        KYMO, 'record', '-q', '-o', tmp / 'killed', '--buffer', '1M', '--for', 5, '--pid', victim.pid,
+        *(word for symbol in victim.symbols for word in ('-p', f'{victim.path}:{symbol}'))
+    ]
     begin, kills, other = time.monotonic(), 0, None
     for kill in range(KILLS):
         if time.monotonic() - begin > (20 if IS_SHORT else 3600):
@@ -217,11 +224,14 @@ def test_killed_recorders_with_uprobes_coming_and_going(tmp):
         end_tool(other)
     kymo('detach', victim.pid)
     check(not remains.are_there(victim.pid), 'nothing of kymo is there')
-    eventually(lambda: all(text_at(victim.pid, address_of(victim.pid, victim.path, symbol)) != BREAKPOINT for symbol in victim.symbols),
-               'breakpoints are gone')
+    eventually(
+        lambda: all(
+            text_at(victim.pid, address_of(victim.pid, victim.path, symbol)) != BREAKPOINT
+            for symbol in victim.symbols), 'breakpoints are gone')
     remains.check_nothing_left(victim.pid, before, remains.lasting_mappings)
     victim.end()
-    check(kills == KILLS or (IS_SHORT and kills), f'{kills} of {KILLS} recorders were killed within {seconds:.0f} s, and nothing broke')
+    check(kills == KILLS or (IS_SHORT and kills),
+          f'{kills} of {KILLS} recorders were killed within {seconds:.0f} s, and nothing broke')
 
 
 def end_tool(other):
@@ -229,5 +239,6 @@ def end_tool(other):
         if other.is_alive():
             other.signal(signal.SIGINT)
         return not other.is_alive()
+
     eventually(has_ended, 'bpftrace ends')
     other.end()

@@ -60,8 +60,10 @@ class InPlace(Off):
         self._kymo, self._library, self._glob = kymo, library, glob
 
     def environment(self, directory):
-        return {"LD_PRELOAD": self._library, "KYMO_MARKERS": self._glob, "KYMO_MARKERS_DIR": directory,
-                "KYMO_MARKERS_BUFFER": BUFFER}
+        return {
+            "LD_PRELOAD": self._library, "KYMO_MARKERS": self._glob, "KYMO_MARKERS_DIR": directory,
+            "KYMO_MARKERS_BUFFER": BUFFER
+        }
 
     def totals(self, directory):
         return _totals(self._kymo, directory)
@@ -71,9 +73,11 @@ class Recorder:
     def __init__(self, kymo, glob, pid, directory):
         self._messages = f"{directory}.messages"
         with open(self._messages, "wb") as messages:
-            self._process = subprocess.Popen(
-                [kymo, "record", "-o", directory, "--buffer", BUFFER, "-m", glob, "--pid", str(pid), "--for",
-                 str(LONGEST_S)], stdin=subprocess.DEVNULL, stdout=messages, stderr=messages, start_new_session=True)
+            self._process = subprocess.Popen([
+                kymo, "record", "-o", directory, "--buffer", BUFFER, "-m", glob, "--pid",
+                str(pid), "--for",
+                str(LONGEST_S)
+            ], stdin=subprocess.DEVNULL, stdout=messages, stderr=messages, start_new_session=True)
         try:
             self._wait(kymo, pid)
         except BaseException:

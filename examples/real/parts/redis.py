@@ -17,25 +17,30 @@ class Redis:
     programs = ["src/redis-server", "src/redis-benchmark"]
     main = "redis-server"
     # What is timed, and by whom.
-    metrics = {"SET: redis-benchmark": "request", "GET: redis-benchmark": "request",
-               "SET and GET: CPU time of the server": "request"}
+    metrics = {
+        "SET: redis-benchmark": "request", "GET: redis-benchmark": "request", "SET and GET: CPU time of the server":
+        "request"
+    }
 
     def __init__(self, quick):
         self.requests = 50_000 if quick else 400_000
 
     def make(self, flags):
         # The C library's malloc: jemalloc's own configuration would take longer than all of redis.
-        return ["make", "-C", "src", "-j2", "redis-server", "redis-benchmark", "MALLOC=libc", "BUILD_TLS=no",
-                "USE_SYSTEMD=no", f"REDIS_CFLAGS={flags}"]
+        return [
+            "make", "-C", "src", "-j2", "redis-server", "redis-benchmark", "MALLOC=libc", "BUILD_TLS=no",
+            "USE_SYSTEMD=no", f"REDIS_CFLAGS={flags}"
+        ]
 
     def measure(self, binaries, plain_binaries, way, temporary, cpus):
         """({metric: ns}, requests that were made, what was recorded). The client is the plain one, whoever serves."""
         path, directory = os.path.join(temporary, "socket"), os.path.join(temporary, "trace")
-        server = subprocess.Popen(
-            [os.path.join(binaries, "redis-server"), "--port", "0", "--unixsocket", path, "--save", "", "--appendonly",
-             "no", "--dir", temporary, "--logfile", os.path.join(temporary, "log")],
-            stdin=subprocess.DEVNULL, env={**os.environ, **way.environment(directory)}, start_new_session=True,
-            preexec_fn=on_cpu(cpus[0]))
+        server = subprocess.Popen([
+            os.path.join(binaries, "redis-server"), "--port", "0", "--unixsocket", path, "--save", "", "--appendonly",
+            "no", "--dir", temporary, "--logfile",
+            os.path.join(temporary, "log")
+        ], stdin=subprocess.DEVNULL, env={**os.environ, **way.environment(directory)}, start_new_session=True,
+                                  preexec_fn=on_cpu(cpus[0]))
         recorder = None
         try:
             _wait_for(path, server)
@@ -58,8 +63,12 @@ class Redis:
 
     def _benchmark(self, binaries, path, cpu):
         """{test: requests a second}"""
-        argv = [os.path.join(binaries, "redis-benchmark"), "-s", path, "-n", str(self.requests), "-c", str(CLIENTS), "-P",
-                str(PIPELINE), "-t", ",".join(TESTS), "--csv"]
+        argv = [
+            os.path.join(binaries, "redis-benchmark"), "-s", path, "-n",
+            str(self.requests), "-c",
+            str(CLIENTS), "-P",
+            str(PIPELINE), "-t", ",".join(TESTS), "--csv"
+        ]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               check=False, preexec_fn=on_cpu(cpu))
         rates = {}

@@ -6,7 +6,6 @@ import subprocess
 HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 INCLUDE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "include")
 
-
 # All functions begin at a cache line, so that what a marker adds to one does not move the others within theirs: that
 # alone makes some loops slower, and others faster, by a few percent.
 FLAGS = f"-I{INCLUDE} -falign-functions=64"
@@ -17,7 +16,8 @@ class Failed(Exception):
 
 
 def on_cpu(cpu):
-    """For preexec_fn: the process runs on this CPU. (taskset would be a program of its own, which could record itself.)"""
+    """For preexec_fn: the process runs on this CPU. (taskset would be a program of its own, which could record itself.)
+    """
     return lambda: os.sched_setaffinity(0, {cpu})
 
 
@@ -66,8 +66,8 @@ def _marked_files(markers):
 def build(program, folder, say):
     """{variant: folder of its programs}: plain; compiled away (marked, but for nothing); marked.
 
-    All are built in one place, one after the other, with the same flags, so that what is not marked is the same object in
-    all. Then the tree is removed. What is there already and newer than the markers is kept.
+    All are built in one place, one after the other, with the same flags, so that what is not marked is the same
+    object in all. Then the tree is removed. What is there already and newer than the markers is kept.
     """
     headers = [os.path.join(INCLUDE, "kymo", name) for name in os.listdir(os.path.join(INCLUDE, "kymo"))]
     markers = os.path.join(HERE, f"{program.name}.markers")

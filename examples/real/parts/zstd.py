@@ -6,8 +6,7 @@ import subprocess
 from .tree import Failed
 
 # Words for the table, options, bytes a block.
-MODES = {"level 1, blocks of 1 KiB": (["-b1", "-B1KB"], 1024),
-         "level 3, blocks of 128 KiB": (["-b3"], 128 * 1024)}
+MODES = {"level 1, blocks of 1 KiB": (["-b1", "-B1KB"], 1024), "level 3, blocks of 128 KiB": (["-b3"], 128 * 1024)}
 # One round of the first mode, which is the same work each time: for CPU time, which other processes disturb less.
 ROUND, ROUND_BLOCKS, ROUNDS = ["-b1", "-B1KB", "-i0"], 9766, 5
 CPU_TIME = "both, level 1, blocks of 1 KiB: CPU time of one round"
@@ -24,8 +23,9 @@ class Zstd:
         self.seconds = 0 if quick else 1
 
     def make(self, flags):
-        return ["make", "-C", "programs", "-j2", "zstd", "HAVE_ZLIB=0", "HAVE_LZMA=0", "HAVE_LZ4=0",
-                f"MOREFLAGS={flags}"]
+        return [
+            "make", "-C", "programs", "-j2", "zstd", "HAVE_ZLIB=0", "HAVE_LZMA=0", "HAVE_LZ4=0", f"MOREFLAGS={flags}"
+        ]
 
     def measure(self, binaries, _plain_binaries, way, temporary, _cpus):
         """({metric: ns}, None for how many blocks there were, what was recorded)"""
@@ -50,8 +50,8 @@ class Zstd:
 
 def _round_ns(program):
     """CPU time of the process for one round, its start included."""
-    process = subprocess.Popen([program, *ROUND, "--single-thread"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([program, *ROUND, "--single-thread"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

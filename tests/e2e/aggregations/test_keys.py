@@ -2,7 +2,8 @@
 import collections
 import json
 
-from kymotest import KYMO, check, check_equal, check_matches, events, eventually, is_recorded, kymo, program, record, report_json, run, skip, start, timeout
+from kymotest import (KYMO, check, check_equal, check_matches, events, eventually, is_recorded, kymo, program, record,
+                      report_json, run, skip, start, timeout)
 
 TEXTS = r'''
 #include <stdint.h>
@@ -27,7 +28,8 @@ NAMES = ['set', 'get', '', 'a\tb', '\\xff\\xfe', '0123456789' * 4]
 
 def build(tmp, name, text, *options, suffix='c'):
     (tmp / f'{name}.{suffix}').write_text(text)
-    run(program('g++' if suffix == 'cc' else 'gcc'), '-g', '-O1', '-w', *options, '-o', name, f'{name}.{suffix}', seconds=60).ok()
+    run(program('g++' if suffix == 'cc' else 'gcc'), '-g', '-O1', '-w', *options, '-o', name, f'{name}.{suffix}',
+        seconds=60).ok()
 
 
 def tables():
@@ -39,40 +41,52 @@ def tables():
 def test_texts_are_keys(tmp):
     build(tmp, 'texts', TEXTS)
     place = './texts:take'
-    result = record('--count', f'{place} by str(name)', '--count', f'{place} by str(arg0), n', '--count', f'{place} by item->name', '--count', f'{place} by str(name, 3)',
-                    '-r', place, '--hist', 'duration by str(name), n', '--count', './texts:nothing by str(name)', '--', './texts').ok()
+    result = record('--count', f'{place} by str(name)', '--count', f'{place} by str(arg0), n', '--count',
+                    f'{place} by item->name', '--count', f'{place} by str(name, 3)', '-r', place, '--hist',
+                    'duration by str(name), n', '--count', './texts:nothing by str(name)', '--', './texts').ok()
     by_name, by_both, by_array, by_piece, by_call, faults = tables()
     wanted = [name.encode().decode('unicode_escape') if '\\' in name else name for name in NAMES]
     texts = {keys[0]: count for keys, count in by_name.items()}
     check_equal(sorted(texts.values()), 6 * [100], 'by the text')
-    check_equal({name: texts.get(name) for name in wanted if name.isascii()}, {name: 100 for name in wanted if name.isascii()}, 'the texts')
+    check_equal({name: texts.get(name) for name in wanted if name.isascii()},
+                {name: 100 for name in wanted if name.isascii()}, 'the texts')
     both = collections.Counter((i % 6, i % 4) for i in range(600))
     check_equal(sorted(by_both.values()), sorted(both.values()), 'by two keys')
-    check_equal({keys: count for keys, count in by_both.items() if keys[0] == 'set'}, {('set', n): both[0, n] for n in range(4) if both[0, n]}, 'by two keys, of one text')
+    check_equal({keys: count for keys, count in by_both.items() if keys[0] == 'set'},
+                {('set', n): both[0, n] for n in range(4) if both[0, n]}, 'by two keys, of one text')
     check_equal(by_call, by_both, 'calls by what they are entered with')
-    check_equal(by_array, {('one',): 200, ('two',): 200, ('eightchr',): 200}, 'an array of characters')
-    check_equal({keys[0]: count for keys, count in by_piece.items() if keys[0].isascii()}, {'set': 100, 'get': 100, '': 100, 'a\tb': 100}, 'the beginnings of texts')
-    check_equal(by_piece[('012…',)], 100, 'a text that is cut')
-    check_equal(faults, {(None,): 1, ('here',): 1}, 'a text that cannot be read')
+    check_equal(by_array, {('one', ): 200, ('two', ): 200, ('eightchr', ): 200}, 'an array of characters')
+    check_equal({keys[0]: count for keys, count in by_piece.items() if keys[0].isascii()},
+                {'set': 100, 'get': 100, '': 100, 'a\tb': 100}, 'the beginnings of texts')
+    check_equal(by_piece[('012…', )], 100, 'a text that is cut')
+    check_equal(faults, {(None, ): 1, ('here', ): 1}, 'a text that cannot be read')
     check_matches(result.out, r'str\(name\) +count\n(.*\n){,5} +set +100 ', 'the table')
     check_matches(result.out, r'\(fault\) +1', 'a fault in a table')
     record('--count', './texts:nothing by str(name)', '--', './texts').ok()
-    check_equal(sorted((event.fields.get('key1'), event['count']) for event in events() if event.name == 'count:./texts:nothing'), [('""', 1), ('"here"', 1)], 'rows by babeltrace2')
+    check_equal(
+        sorted(
+            (event.fields.get('key1'), event['count']) for event in events() if event.name == 'count:./texts:nothing'),
+        [('""', 1), ('"here"', 1)], 'rows by babeltrace2')
 
 
 @timeout(120)
 def test_arguments_of_the_probe_may_be_of_any_type(tmp):
     build(tmp, 'texts', TEXTS)
-    record('-p', './texts:take str(name) d item->weight buf(item, 12)', '--count', 'by n', '--sum', 'n by str(name)', '--', './texts').ok()
+    record('-p', './texts:take str(name) d item->weight buf(item, 12)', '--count', 'by n', '--sum', 'n by str(name)',
+           '--', './texts').ok()
     by_number, by_name = tables()
-    check_equal(by_number, {(n,): 150 for n in range(4)}, 'by the last one')
-    check_equal(by_name[('set',)], 100, 'by a text of the aggregation beside one of the probe')
+    check_equal(by_number, {(n, ): 150 for n in range(4)}, 'by the last one')
+    check_equal(by_name[('set', )], 100, 'by a text of the aggregation beside one of the probe')
     sums = {row['keys'][0]: row['sum'] for row in report_json()['aggregations'][1]['rows']}
     check_equal(sums['set'], sum(i % 4 for i in range(0, 600, 6)), 'a sum by a text')
-    for words, sentence in ((('--count', './texts:take by d'), "column 17: keys are integers and texts, and 'd' is bytes or a floating-point number"),
-                            (('--count', './texts:take by buf(item, 4)'), "column 17: keys are integers and texts, and 'buf(item, 4)' is bytes or a floating-point number"),
-                            (('--sum', './texts:take item->name by n'), "column 14: aggregations are of integers, and 'item->name' is a text, bytes or a floating-point number"),
-                            (('--sum', './texts:take func by n'), "column 14: 'func' is text, and sum takes a number; write 'by func'")):
+    for words, sentence in (
+        (('--count', './texts:take by d'),
+         "column 17: keys are integers and texts, and 'd' is bytes or a floating-point number"),
+        (('--count', './texts:take by buf(item, 4)'),
+         "column 17: keys are integers and texts, and 'buf(item, 4)' is bytes or a floating-point number"),
+        (('--sum', './texts:take item->name by n'),
+         "column 14: aggregations are of integers, and 'item->name' is a text, bytes or a floating-point number"),
+        (('--sum', './texts:take func by n'), "column 14: 'func' is text, and sum takes a number; write 'by func'")):
         result = record(*words, '--', './texts')
         check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence}'), f'sentence about {words}')
 
@@ -97,7 +111,8 @@ def test_tables_of_texts_are_bounded(tmp):
     build(tmp, 'many', MANY)
     record('--count', './many:take by str(arg0)', '--rows', '1000', '--buffer', '256M', '--', './many').ok()
     table = report_json()['aggregations'][0]
-    check_equal((len(table['rows']), table['hits'], table['lost'], {row['count'] for row in table['rows']}), (1000, 2000, 138000, {2}), 'rows')
+    check_equal((len(table['rows']), table['hits'], table['lost'], {row['count'] for row in table['rows']}),
+                (1000, 2000, 138000, {2}), 'rows')
     record('--count', './many:take by str(arg0)', '--rows', '100000', '--buffer', '256M', '--', './many').ok()
     table = report_json()['aggregations'][0]
     rows = {row['keys'][0]: row['count'] for row in table['rows']}
@@ -146,17 +161,20 @@ int main(int argc, char **argv)
 @timeout(120)
 def test_words_are_keys(tmp):
     build(tmp, 'words', WORDS, '-pthread', suffix='cc')
-    result = record('--count', './words:shop::step_* by func', '--count', './words:shop::step_* by probe', '--count', './words:shop::step_one by cpu, pid, tid',
-                    '-r', './words:shop::step_one', '--hist', 'duration by func', '--count', './words:shop::step_one by fd, comm', '--', './words').ok()
+    result = record('--count', './words:shop::step_* by func', '--count', './words:shop::step_* by probe', '--count',
+                    './words:shop::step_one by cpu, pid, tid', '-r', './words:shop::step_one', '--hist',
+                    'duration by func', '--count', './words:shop::step_one by fd, comm', '--', './words').ok()
     by_function, by_probe, by_cpu, durations, by_comm = tables()
-    check_equal(by_function, {('_ZN4shop8step_oneEi',): 900, ('_ZN4shop8step_twoIiEEvT_',): 900}, 'by function')
-    check_equal(by_probe, {(f'words:{function}',): count for (function,), count in by_function.items()}, 'by probe')
-    check_equal(durations, {('_ZN4shop8step_oneEi',): 900}, 'calls by function')
-    check_equal((sum(by_cpu.values()), len({keys[2] for keys in by_cpu}), len({keys[1] for keys in by_cpu})), (900, 2, 1), 'by CPU, process and thread')
+    check_equal(by_function, {('_ZN4shop8step_oneEi', ): 900, ('_ZN4shop8step_twoIiEEvT_', ): 900}, 'by function')
+    check_equal(by_probe, {(f'words:{function}', ): count for (function, ), count in by_function.items()}, 'by probe')
+    check_equal(durations, {('_ZN4shop8step_oneEi', ): 900}, 'calls by function')
+    check_equal((sum(by_cpu.values()), len({keys[2] for keys in by_cpu}), len({keys[1] for keys in by_cpu})),
+                (900, 2, 1), 'by CPU, process and thread')
     check_equal(by_comm, {(fd, 'first'): 300 for fd in range(3)}, 'by the name of the thread')
     check_matches(result.out, r'func +count\n +shop::step_one\(int\) +900', 'names in the table')
-    check_equal({tuple(row['keys']) for row in json.loads(kymo('report', '--json').ok().out)['aggregations'][0]['rows']},
-                {('shop::step_one(int)',), ('shop::step_two<int>(int)',)}, 'names in JSON')
+    check_equal(
+        {tuple(row['keys']) for row in json.loads(kymo('report', '--json').ok().out)['aggregations'][0]['rows']},
+        {('shop::step_one(int)', ), ('shop::step_two<int>(int)', )}, 'names in JSON')
 
 
 @timeout(120)
@@ -175,15 +193,19 @@ def test_a_thread_is_counted_under_the_name_that_it_has_when_its_hits_are_read(t
 
 
 def test_words_that_a_probe_does_not_know_are_refused():
-    for word, instead in (('comm', "each record has its thread, and aggregations take 'by comm'"), ('nsecs', 'each record has its time'),
-                          ('func', "each record has its probe, and aggregations take 'by func'"), ('probe', "each record has its probe, and aggregations take 'by probe'")):
+    for word, instead in (('comm', "each record has its thread, and aggregations take 'by comm'"),
+                          ('nsecs', 'each record has its time'),
+                          ('func', "each record has its probe, and aggregations take 'by func'"),
+                          ('probe', "each record has its probe, and aggregations take 'by probe'")):
         result = record('-p', f'libc:malloc /{word} > 0/', '--', 'true')
-        check_equal((result.status, result.err.splitlines()[0]), (2, f"kymo: column 14: '{word}' is not known to a probe; leave it out: {instead}"), word)
+        check_equal((result.status, result.err.splitlines()[0]),
+                    (2, f"kymo: column 14: '{word}' is not known to a probe; leave it out: {instead}"), word)
 
 
 def test_the_names_of_parameters_of_libc_are_keys(tmp):
     vars = kymo('list', '--vars', 'libc:write')
     if 'has no debug information' in vars.err:
         skip('the debug symbols of libc are not installed')
-    record('--count', 'libc:write by fd, comm', '--', 'sh', '-c', 'echo one; echo two; /usr/bin/python3 -c "import os; os.write(2, b\'x\')"').ok()
+    record('--count', 'libc:write by fd, comm', '--', 'sh', '-c',
+           'echo one; echo two; /usr/bin/python3 -c "import os; os.write(2, b\'x\')"').ok()
     check_equal(tables(), [{(1, 'sh'): 2, (2, 'python3'): 1}], 'writes of a shell and its child')

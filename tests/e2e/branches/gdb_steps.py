@@ -1,4 +1,5 @@
-"""In gdb: step the program instruction by instruction, and print each taken branch, as this file understands it, without kymo."""
+"""In gdb: step the program instruction by instruction, and print each taken branch, as this file understands it,
+without kymo."""
 import gdb
 
 RETURNS = ('ret', 'repz ret', 'bnd ret')

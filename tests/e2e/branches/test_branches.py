@@ -1,5 +1,5 @@
-"""Histories of branches by single steps: as gdb steps the same program, after every kind of end, with threads, signals, children and
-kills; and what is said where it cannot be."""
+"""Histories of branches by single steps: as gdb steps the same program, after every kind of end, with threads,
+signals, children and kills; and what is said where it cannot be."""
 import json
 import os
 import re
@@ -8,7 +8,8 @@ import signal
 import time
 from pathlib import Path
 
-from kymotest import KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo, need_root, record, run, skip, start, start_record, timeout
+from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo,
+                      need_root, record, run, skip, start, start_record, timeout)
 
 HERE = Path(__file__).parent
 
@@ -30,7 +31,8 @@ def pairs(thread):
     return [(branch['from']['address'], branch['to']['address']) for branch in thread['branches'] if 'from' in branch]
 
 
-# ---- beside gdb --------------------------------------------------------------------------------------------------------------
+# ---- beside gdb ----------------------------------------------------------------------------------
+
 
 @timeout(240)
 def test_each_branch_as_gdb_steps(tmp):
@@ -40,7 +42,8 @@ def test_each_branch_as_gdb_steps(tmp):
     bare = run('./steps')
     result = record('-b', 'all', '--tail', '100000', '--', './steps', seconds=200)
     check_equal((result.status, result.out), (bare.status, bare.out), 'how the program ends')
-    out = run('gdb', '-nx', '-batch', '-x', HERE / 'gdb_steps.py', './steps', env={**os.environ, 'DEBUGINFOD_URLS': ''}, seconds=200).out
+    out = run('gdb', '-nx', '-batch', '-x', HERE / 'gdb_steps.py', './steps', env={**os.environ, 'DEBUGINFOD_URLS': ''},
+              seconds=200).out
     expected = [tuple(line.split()[1:]) for line in out.splitlines() if line.startswith('BRANCH ')]
     check(len(expected) > 400, 'gdb has stepped it', out[-500:])
     found = pairs(threads()[0])
@@ -49,7 +52,7 @@ def test_each_branch_as_gdb_steps(tmp):
     babeltrace()
 
 
-# ---- ends --------------------------------------------------------------------------------------------------------------------
+# ---- ends ----------------------------------------------------------------------------------------
 
 CRASH = r"""
 #include <signal.h>
@@ -94,12 +97,15 @@ def test_tails_after_every_end(tmp):
     build(tmp, CRASH, 'crash')
     thread = check_end('segv', 128 + signal.SIGSEGV, 'SIGSEGV')
     check_equal((thread['at']['function'], thread['fault']), ('main', '0x8'), 'where it was')
-    check_matches(kymo('report', '--crash').ok().out, r'then SIGSEGV at crash:main\+0x[0-9a-f]+ crash.c:15, address 0x8\n', 'the crash')
+    check_matches(
+        kymo('report', '--crash').ok().out, r'then SIGSEGV at crash:main\+0x[0-9a-f]+ crash.c:15, address 0x8\n',
+        'the crash')
     check_matches(kymo('branches').ok().out, r'  [×x]\d+\n', 'loops are folded')
     check_end('abort', 128 + signal.SIGABRT, 'SIGABRT')
     check_end('kill', 128 + signal.SIGKILL, 'SIGKILL')
     check_equal(check_end('_exit', 7, None)['status'], 7, 'its status')
-    check_matches(kymo('report', '--crash').err, r"nothing crashed in kymo.data: no thread was ended by a signal", 'no crash')
+    check_matches(
+        kymo('report', '--crash').err, r"nothing crashed in kymo.data: no thread was ended by a signal", 'no crash')
 
 
 def test_all_of_a_program_and_its_libraries(tmp):
@@ -109,8 +115,11 @@ def test_all_of_a_program_and_its_libraries(tmp):
     check_matches(result.err, r'single steps.*short windows', 'what it costs is told')
     thread, = threads()
     check_equal(thread['kept'], 4096, 'as many as are kept')
-    check_equal(pairs(thread) and {branch['from']['file'].split('/')[-1].split('.')[0] for branch in thread['branches']} >= {'crash', 'libc'}, True, 'files')
-    check(any(name and 'abort' in name for name in functions(thread)[-60:]), 'abort() is near the end', functions(thread)[-60:])
+    check_equal(
+        pairs(thread) and {branch['from']['file'].split('/')[-1].split('.')[0]
+                           for branch in thread['branches']} >= {'crash', 'libc'}, True, 'files')
+    check(any(name and 'abort' in name for name in functions(thread)[-60:]), 'abort() is near the end',
+          functions(thread)[-60:])
     babeltrace()
 
 
@@ -153,15 +162,18 @@ int main(void) { pthread_t thread; pthread_create(&thread, NULL, run, NULL); for
 @timeout(240)
 def test_a_thread_that_executes_a_program(tmp):
     build(tmp, EXECUTING, 'executing', '-pthread')
-    check_equal(record('-b', 'all', '--tail', '1000000', '--', './executing', seconds=200).ok().out, 'from a thread\n', 'the output')
+    check_equal(
+        record('-b', 'all', '--tail', '1000000', '--', './executing', seconds=200).ok().out, 'from a thread\n',
+        'the output')
     first, other = threads()
     check_equal(first['tid'], other['tid'], 'it has the id of the first thread')
     check_equal(other['name'], 'echo', 'its program')
     check_equal([branch['kind'] for branch in other['branches']].count('exec'), 1, 'one exec')
-    check(first['taken'] == len(first['branches']) and other['taken'] == len(other['branches']), 'each has its own branches')
+    check(first['taken'] == len(first['branches']) and other['taken'] == len(other['branches']),
+          'each has its own branches')
 
 
-# ---- what programs do --------------------------------------------------------------------------------------------------------
+# ---- what programs do ----------------------------------------------------------------------------
 
 LIFE = r"""
 #include <pthread.h>
@@ -222,9 +234,12 @@ def test_threads_signals_children_and_exec(tmp):
         check_equal(thread['status'], 0, 'the end of a thread')
         check('work' in functions(thread), 'what it did', functions(thread))
     check_equal([thread['name'] for thread in found if thread not in others], ['echo'], 'the last program')
-    check_equal(record('-b', './life:work', '-b', './life:handler', '--', './life', seconds=200).ok().out, bare.out, 'the output')
+    check_equal(
+        record('-b', './life:work', '-b', './life:handler', '--', './life', seconds=200).ok().out, bare.out,
+        'the output')
     found = threads()
-    check_equal(sorted((thread['branches'][0]['kind'], thread['branches'][0]['to']['function']) for thread in found), [('enter', 'handler'), *[('enter', 'work')] * 4], 'entries')
+    check_equal(sorted((thread['branches'][0]['kind'], thread['branches'][0]['to']['function']) for thread in found),
+                [('enter', 'handler'), *[('enter', 'work')] * 4], 'entries')
     check_equal(sorted(thread['taken'] for thread in found), [2, 21, 22, 23, 24], 'branches')
 
 
@@ -251,14 +266,15 @@ int main(void)
 def test_handlers_between_steps(tmp):
     build(tmp, SIGNALS, 'signals')
     bare = run('./signals').ok()
-    check_equal(record('-b', './signals', '--tail', '1000000', '--', './signals', seconds=200).ok().out, bare.out, 'the output')
+    check_equal(
+        record('-b', './signals', '--tail', '1000000', '--', './signals', seconds=200).ok().out, bare.out, 'the output')
     thread, = threads()
     entered = [branch for branch in thread['branches'] if branch['kind'] == 'signal']
     check(len(entered) > 3, 'signals came', len(entered))
     check_equal({branch['to']['function'] for branch in entered}, {'tick'}, 'handlers')
 
 
-# ---- kills -------------------------------------------------------------------------------------------------------------------
+# ---- kills ---------------------------------------------------------------------------------------
 
 SPIN = r"""
 #include <unistd.h>
@@ -302,6 +318,7 @@ def test_it_ends_in_time_and_by_signals(tmp):
         record('-b', './spin:work', '--pid', str(target.pid), '--for', '0.5').ok()
         check_untraced(target.pid)
         return sum(thread['taken'] for thread in threads())
+
     eventually(has_branches, 'there are branches')
     recorder = start(KYMO, 'record', '-q', '-b', 'all', '--pid', str(target.pid))
     eventually(lambda: is_traced(target.pid), 'it is traced')
@@ -312,10 +329,12 @@ def test_it_ends_in_time_and_by_signals(tmp):
     target.kill()
 
 
-# ---- two histories -----------------------------------------------------------------------------------------------------------
+# ---- two histories -------------------------------------------------------------------------------
+
 
 def test_where_two_histories_part(tmp):
-    build(tmp, r"""
+    build(
+        tmp, r"""
 #include <stdio.h>
 #include <stdlib.h>
 __attribute__((noinline)) static int even(int n) { __asm__ volatile("" : "+r"(n)); return n / 2; }
@@ -330,7 +349,8 @@ int main(int argc, char **argv)
 }
 """, 'collatz')
     for n in (6, 26):
-        record('-o', f'd{n}', '-b', './collatz:main', '-b', './collatz:even', '-b', './collatz:odd', '--', './collatz', str(n)).ok()
+        record('-o', f'd{n}', '-b', './collatz:main', '-b', './collatz:even', '-b', './collatz:odd', '--', './collatz',
+               str(n)).ok()
     check_matches(kymo('branches', '--diff', 'd6', 'd6').ok().out, r': the same, \d+ branches\n', 'itself')
     out = kymo('branches', '--diff', 'd6', 'd26').ok().out
     check_matches(out, r'branches are the same, then they part:', 'they part')
@@ -339,7 +359,8 @@ int main(int argc, char **argv)
     check(first != second, 'they differ', out)
 
 
-# ---- what cannot be ----------------------------------------------------------------------------------------------------------
+# ---- what cannot be ------------------------------------------------------------------------------
+
 
 def check_refused(pattern, *args, status=2):
     result = record(*args)
@@ -352,12 +373,14 @@ def test_sentences(tmp):
     check_refused(r"--branch ':main' names no code: write all, a file", '-b', ':main', '--', 'true')
     check_refused(r"--tail takes a number of branches up to", '-b', 'all', '--tail', '0', '--', 'true')
     check_refused(r"--tail is for branches", '-p', 'libc:malloc', '--tail', '5', '--', 'true')
-    check_refused(r"branches \(-b\) are recorded by themselves.*leave -p", '-b', 'all', '-p', 'libc:malloc', '--', 'true')
+    check_refused(r"branches \(-b\) are recorded by themselves.*leave -p", '-b', 'all', '-p', 'libc:malloc', '--',
+                  'true')
     check_refused(r"leave --debug-file out", '-b', 'all', '--debug-file', './spin', '--', 'true')
     check_refused(r"leave -s out", '-b', 'all', '-s', 'read', '--', 'true')
     check_refused(r"cannot run ./nothing", '-b', 'all', '--', './nothing', status=1)
     target = start('./spin', stdout=open(os.devnull, 'wb'))
-    check_refused(r"--branch ./spin:nothing: process \d+ has no such function", '-b', './spin:nothing', '--pid', str(target.pid), status=1)
+    check_refused(r"--branch ./spin:nothing: process \d+ has no such function", '-b', './spin:nothing', '--pid',
+                  str(target.pid), status=1)
     target.kill()
     record('-p', 'libc:malloc', '--', 'true').ok()
     result = kymo('branches')
@@ -371,7 +394,8 @@ def test_a_process_with_probes(tmp):
     build(tmp, SPIN, 'spin')
     target = start('./spin', stdout=open(os.devnull, 'wb'))
     recorder = start_record(target.pid, '-p', './spin:work', '-o', 'probes')
-    check_refused(rf"process {target.pid} has probes of a recording in it.*'kymo detach {target.pid}'", '-b', 'all', '--pid', str(target.pid), status=1)
+    check_refused(rf"process {target.pid} has probes of a recording in it.*'kymo detach {target.pid}'", '-b', 'all',
+                  '--pid', str(target.pid), status=1)
     recorder.end(signal.SIGINT)
     check(target.is_alive(), 'it runs on')
     target.kill()

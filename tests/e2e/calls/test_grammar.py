@@ -1,11 +1,13 @@
-"""The kernel's grammar: definitions that tracefs and kymo are given alike record the same values, as do the words for who runs a probe."""
+"""The kernel's grammar: definitions that tracefs and kymo are given alike record the same values, as do the words for
+who runs a probe."""
 import itertools
 import json
 import os
 import re
 
 import kernelcount
-from kymotest import at_end, check, check_equal, check_same, events, kymo, need_root, program, record, run, skip, timeout
+from kymotest import (at_end, check, check_equal, check_same, events, kymo, need_root, program, record, run, skip,
+                      timeout)
 
 PROGRAM = r'''
 #include <stdint.h>
@@ -36,7 +38,9 @@ int main(void)
 
 REGISTERS = ['%di', '%si', '%dx', '%cx', '%r8', '%r9', '%sp']
 TYPES = [sign + bits for sign in 'usx' for bits in ('8', '16', '32', '64')]
-BITS = ['b1@0/8', 'b3@4/8', 'b8@0/8', 'b5@7/16', 'b16@0/16', 'b1@31/32', 'b13@9/32', 'b32@0/32', 'b17@33/64', 'b64@0/64']
+BITS = [
+    'b1@0/8', 'b3@4/8', 'b8@0/8', 'b5@7/16', 'b16@0/16', 'b1@31/32', 'b13@9/32', 'b32@0/32', 'b17@33/64', 'b64@0/64'
+]
 
 
 def definitions():
@@ -47,11 +51,13 @@ def definitions():
     yield from ('\\42', '\\-1:s32', '\\0x7fff:u16', '\\255:x8')
     yield from (f'+{at}(%di):{kind}' for at, kind in zip((0, 4, 8, 16, 40, 0, 2, 4, 40, 44, 1, 3), TYPES))
     yield from (f'+0(%di):{bits}' for bits in BITS)
-    yield from (f'+{at}(+8(%di)):{kind}' for at, kind in ((16, 's16'), (18, 'u8'), (19, 'x8'), (21, 's8'), (16, 'u32'), (16, 'b4@3/16')))
+    yield from (f'+{at}(+8(%di)):{kind}'
+                for at, kind in ((16, 's16'), (18, 'u8'), (19, 'x8'), (21, 's8'), (16, 'u32'), (16, 'b4@3/16')))
     yield from (f'-{at}(%di):{kind}' for at, kind in ((8, 'x64'), (4, 'u32')))
-    yield from ('+16(+8(+8(%di))):s16', '+16(+8(+8(+8(%di)))):s16', '+8($stack):s64', '+0($stack):x64', '+u0(%di):u32', '+u16(+u8(%di)):s16')
-    yield from ('+0(%r8):string', '+0(+0(+8(%di))):string', '+16(%di):string', '+0(+0(+8(+8(%di)))):string', '+3(%r8):string', '+u0(%r8):ustring', '+0(%r8):ustring',
-                '+u20(%di):ustring')
+    yield from ('+16(+8(+8(%di))):s16', '+16(+8(+8(+8(%di)))):s16', '+8($stack):s64', '+0($stack):x64', '+u0(%di):u32',
+                '+u16(+u8(%di)):s16')
+    yield from ('+0(%r8):string', '+0(+0(+8(%di))):string', '+16(%di):string', '+0(+0(+8(+8(%di)))):string',
+                '+3(%r8):string', '+u0(%r8):ustring', '+0(%r8):ustring', '+u20(%di):ustring')
 
 
 def is_text(definition):
@@ -103,9 +109,15 @@ def test_definitions_record_what_tracefs_records(tmp):
     check(len(wanted) >= 80, 'definitions', len(wanted))
     chunks = [wanted[i:i + 8] for i in range(0, len(wanted), 8)]
     # the stack lies elsewhere in each run, and what is on it as well
-    moves = {definition for definition in wanted if definition.startswith(('%sp', '$stack')) and definition not in ('$stack1:s64', '$stack2:u64', '$stack1:u16')}
+    moves = {
+        definition for definition in wanted
+        if definition.startswith(('%sp', '$stack')) and definition not in ('$stack1:s64', '$stack2:u64', '$stack1:u16')
+    }
     kernel = by_the_kernel(path, chunks)
-    words = [word for i, chunk in enumerate(chunks) for word in ('-p', f'e{i} {path}:look ' + ' '.join(f'v{k}={definition}' for k, definition in enumerate(chunk)))]
+    words = [
+        word for i, chunk in enumerate(chunks)
+        for word in ('-p', f'e{i} {path}:look ' + ' '.join(f'v{k}={definition}' for k, definition in enumerate(chunk)))
+    ]
     words = [re.sub(r'^e(\d+) ', r'p:e\1 ', word) for word in words]
     record('--backend', 'inproc', *words, '--', path)
     mine = {}
@@ -121,13 +133,16 @@ def test_definitions_record_what_tracefs_records(tmp):
             check_equal(mine[definition], theirs, f'values of {definition}')
 
 
-ARRAYS = ['+0(%di):u32[2]', '+4(%di):s32[1]', '+18(+8(%di)):u8[6]', '+18(+8(%di)):s8[6]', '+16(+8(%di)):s16[3]', '+40(%di):s64[1]', '+0(%di):x16[5]', '+0(%di):u64[2]',
-          '+0(%r8):char', '+16(%di):char', '%dx:char']
+ARRAYS = [
+    '+0(%di):u32[2]', '+4(%di):s32[1]', '+18(+8(%di)):u8[6]', '+18(+8(%di)):s8[6]', '+16(+8(%di)):s16[3]',
+    '+40(%di):s64[1]', '+0(%di):x16[5]', '+0(%di):u64[2]', '+0(%r8):char', '+16(%di):char', '%dx:char'
+]
 
 
 def elements(text, definition):
     """Of the kernel's text, or of what JSON has: unsigned, as wide as the type says."""
-    found = re.findall(r"'(?:\\x[0-9a-f]+|.)'|-?\w+", text) if isinstance(text, str) else text if isinstance(text, list) else [text]
+    found = re.findall(r"'(?:\\x[0-9a-f]+|.)'|-?\w+", text) if isinstance(
+        text, str) else text if isinstance(text, list) else [text]
     codes = [ord(word[1]) if isinstance(word, str) and word.startswith("'") else word for word in found]
     bits = re.search(r':[usx](\d+)', definition)
     return [int(str(code), 0) % 2**int(bits[1] if bits else 8) for code in codes]
@@ -141,8 +156,11 @@ def test_arrays_and_characters_record_what_tracefs_records(tmp):
     path = str(tmp / 'p')
     chunks = [ARRAYS[i:i + 6] for i in range(0, len(ARRAYS), 6)]
     kernel = by_the_kernel(path, chunks)
-    record('--backend', 'inproc', *(word for i, chunk in enumerate(chunks) for word in
-                                    ('-p', f'p:e{i} {path}:look ' + ' '.join(f'v{k}={definition}' for k, definition in enumerate(chunk)))), '--', path)
+    record(
+        '--backend', 'inproc',
+        *(word for i, chunk in enumerate(chunks)
+          for word in ('-p', f'p:e{i} {path}:look ' + ' '.join(f'v{k}={definition}'
+                                                               for k, definition in enumerate(chunk)))), '--', path)
     mine = {}
     for line in kymo('report', '--events', '--json').ok().out.splitlines():
         row = json.loads(line)
@@ -154,7 +172,7 @@ def test_arrays_and_characters_record_what_tracefs_records(tmp):
         check_equal(mine[definition], theirs, f'values of {definition}')
 
 
-# ---- who runs a probe --------------------------------------------------------------------------------------------------------
+# ---- who runs a probe ----------------------------------------------------------------------------
 
 THREADS = r'''
 #include <pthread.h>
@@ -179,17 +197,20 @@ int main(void)
 @timeout(120)
 def test_threads_processes_and_cpus_are_known_to_a_probe(tmp):
     (tmp / 'threads.c').write_text(THREADS)
-    for flags in ((), ('-static',)):
+    for flags in ((), ('-static', )):
         run(program('gcc'), *flags, '-O1', '-pthread', '-o', 'threads', 'threads.c', seconds=60).ok()
-        for more in ((), ('--no-rseq',)):
-            record('--backend', 'inproc', '--follow', *more, '-p', 'p:all ./threads:called real=arg0 its=arg1 t=tid p=pid c=cpu',
-                   '-p', 'p:first ./threads:called /tid == pid/', '-p', 'p:wrong ./threads:called /tid != arg0 || pid != arg1 || cpu > 4096/',
-                   '-p', 'p:mine ./threads:called /tid == (int)arg0/ cpu', '--', './threads')
+        for more in ((), ('--no-rseq', )):
+            record('--backend', 'inproc', '--follow', *more, '-p',
+                   'p:all ./threads:called real=arg0 its=arg1 t=tid p=pid c=cpu', '-p',
+                   'p:first ./threads:called /tid == pid/', '-p',
+                   'p:wrong ./threads:called /tid != arg0 || pid != arg1 || cpu > 4096/', '-p',
+                   'p:mine ./threads:called /tid == (int)arg0/ cpu', '--', './threads')
             found = {'all': 0}
             for event in events():
                 found[event.name] = found.get(event.name, 0) + 1
                 if event.name == 'all':
-                    check_equal((event['t'], event['p']), (event['real'], event['its']), f'thread and process with {flags} {more}')
+                    check_equal((event['t'], event['p']), (event['real'], event['its']),
+                                f'thread and process with {flags} {more}')
                     check(event['c'] < os.cpu_count(), 'a CPU of this machine', event.line)
             check_equal(found, {'all': 600, 'first': 200, 'mine': 600}, f'events with {flags} {more}')
 
@@ -197,13 +218,17 @@ def test_threads_processes_and_cpus_are_known_to_a_probe(tmp):
 @timeout(120)
 def test_pid_is_the_processs_own_number_in_a_container(tmp):
     need_root()
-    (tmp / 'threads.c').write_text(THREADS + '__attribute__((constructor)) static void early(void) { called(gettid(), getpid()); }\n')
-    for flags in ((), ('-static',)):
+    (tmp /
+     'threads.c').write_text(THREADS +
+                             '__attribute__((constructor)) static void early(void) { called(gettid(), getpid()); }\n')
+    for flags in ((), ('-static', )):
         run(program('gcc'), *flags, '-O1', '-pthread', '-o', 'threads', 'threads.c', seconds=60).ok()
-        record('--backend', 'inproc', '--follow', '-p', 'p:all ./threads:called its=arg1 p=pid', '--', 'unshare', '-pf', '--mount-proc', './threads').ok()
+        record('--backend', 'inproc', '--follow', '-p', 'p:all ./threads:called its=arg1 p=pid', '--', 'unshare', '-pf',
+               '--mount-proc', './threads').ok()
         ids = [(event['p'], event['its']) for event in events()]
         check_equal(len(ids), 601, f'hits with {flags}')
-        check_equal([pair for pair in ids if pair[0] != pair[1]], [], f'ids that are not those of getpid() with {flags}')
+        check_equal([pair for pair in ids if pair[0] != pair[1]], [],
+                    f'ids that are not those of getpid() with {flags}')
 
 
 NAMED_PID = r'''
@@ -232,8 +257,11 @@ def test_a_variable_that_is_not_available_is_no_word_of_bpftrace(tmp):
 
 
 def test_a_word_of_bpftrace_that_is_not_known_is_told(tmp):
-    for spec, sentence in (('libc:malloc comm', "column 13: 'comm' is not known to a probe; leave it out: each record has its thread, and aggregations take 'by comm'"),
-                           ('libc:malloc /nsecs > 5/', "column 14: 'nsecs' is not known to a probe; leave it out: each record has its time")):
+    for spec, sentence in (
+        ('libc:malloc comm',
+         "column 13: 'comm' is not known to a probe; leave it out: each record has its thread, and aggregations take 'by comm'"
+         ), ('libc:malloc /nsecs > 5/',
+             "column 14: 'nsecs' is not known to a probe; leave it out: each record has its time")):
         result = record('-p', spec, '--', 'true')
         check_equal(result.status, 2, f'status of {spec}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')
@@ -247,10 +275,16 @@ def test_what_the_kernel_refuses_is_refused_and_what_kymo_has_not_is_told(tmp):
     run(program('gcc'), '-O1', '-no-pie', '-o', 'p', 'p.c', seconds=60).ok()
     root, path = kernelcount.tracefs(), str(tmp / 'p')
     offset = kernelcount.function_offset(path, 'look')
-    for words, is_taken, sentence in (('v=%di:symbol', False, 'symbol is for addresses in the kernel'), ('v=@jiffies:u32', False, "symbols after '@' are those of the kernel itself"),
-                                      ('v=+0(%si):u8[0]', False, "no array 'u8[0]'"), ('v=%dj', False, "no register '%dj'"), ('v=$comm', True, "'$comm' is not known to a probe"),
-                                      ('v=\\"text":string', True, 'a text that is the same in each record is not recorded'),
-                                      ('v=@+0x40:u32', True, 'memory at a file offset is not supported'), ('v=+0(%si):string[2]', True, 'texts are recorded one by one')):
+    for words, is_taken, sentence in (('v=%di:symbol', False, 'symbol is for addresses in the kernel'),
+                                      ('v=@jiffies:u32', False, "symbols after '@' are those of the kernel itself"),
+                                      ('v=+0(%si):u8[0]', False, "no array 'u8[0]'"),
+                                      ('v=%dj', False, "no register '%dj'"), ('v=$comm', True,
+                                                                              "'$comm' is not known to a probe"),
+                                      ('v=\\"text":string', True,
+                                       'a text that is the same in each record is not recorded'),
+                                      ('v=@+0x40:u32', True,
+                                       'memory at a file offset is not supported'), ('v=+0(%si):string[2]', True,
+                                                                                     'texts are recorded one by one')):
         event = f'kymo_test_{os.getpid()}_901/e'
         try:
             kernelcount.append(root / 'dynamic_events', f'p:{event} {path}:{offset:#x} {words}\n')

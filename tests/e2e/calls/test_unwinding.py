@@ -1,10 +1,12 @@
-"""Calls that are left by exceptions, longjmp, setcontext, coroutines, signal handlers and threads that end: durations and trees are those that the program itself measures."""
+"""Calls that are left by exceptions, longjmp, setcontext, coroutines, signal handlers and threads that end: durations
+and trees are those that the program itself measures."""
 import json
 import re
 import shutil
 from pathlib import Path
 
-from kymotest import NOBODY, babeltrace, check, check_equal, check_same, events, kymo, need_uprobes, record, report_json, run
+from kymotest import (NOBODY, babeltrace, check, check_equal, check_same, events, kymo, need_uprobes, record,
+                      report_json, run)
 
 HERE = Path(__file__).parent
 
@@ -17,7 +19,10 @@ def compile_it(tmp):
 
 def truth_of(output):
     """(calls that returned, calls that did not, ns inside, ns outside) by path."""
-    return {line.split()[0]: tuple(int(number) for number in line.split()[1:]) for line in output.splitlines() if line.startswith('w_')}
+    return {
+        line.split()[0]: tuple(int(number) for number in line.split()[1:]) for line in output.splitlines()
+        if line.startswith('w_')
+    }
 
 
 def tree_of(text):
@@ -46,12 +51,14 @@ def compare(truth, ends_open=False):
     for name, (count, unwound, inner, outer) in sums.items():
         call = calls[name]
         check_equal(call['count'], count, f'calls of {name} that returned')
-        check_equal(call['without_entry'] + call['too_deep'] + call['over_losses'], 0, f'calls of {name} that could not be paired')
+        check_equal(call['without_entry'] + call['too_deep'] + call['over_losses'], 0,
+                    f'calls of {name} that could not be paired')
         left = call['unwound'] + (call['without_return'] + call['open'] if ends_open else 0)
         check_equal(left, unwound, f'calls of {name} that were left')
         if count:
             total = call['duration_ns']['mean'] * count
-            check(inner * 0.99 - 1000 <= total <= outer * 1.01 + 1000, f'{name} took {total} ns; it says {inner} to {outer}')
+            check(inner * 0.99 - 1000 <= total <= outer * 1.01 + 1000,
+                  f'{name} took {total} ns; it says {inner} to {outer}')
 
 
 def compare_tree(truth):
@@ -61,7 +68,8 @@ def compare_tree(truth):
 
 
 def show(tmp, way, n, *options, trees=True, ends_open=False):
-    truth = truth_of(record('-p', './unwinding:w_*', '-r', './unwinding:w_*', *options, '--', compile_it(tmp), way, n).out)
+    truth = truth_of(
+        record('-p', './unwinding:w_*', '-r', './unwinding:w_*', *options, '--', compile_it(tmp), way, n).out)
     check(truth, 'the program said nothing')
     compare(truth, ends_open)
     if trees:
@@ -112,7 +120,8 @@ def test_many_exceptions(tmp):
     n = 50_000
     record('-p', './unwinding:w_bare', '-r', './unwinding:w_bare', '--buffer', '16M', '--', compile_it(tmp), 'many', n)
     call, = report_json()['calls']
-    check_equal((call['count'], call['unwound'], call['too_deep'], call['without_return'], call['open']), (0, 9 * n - 9, 0, 0, 9), 'calls that were left')
+    check_equal((call['count'], call['unwound'], call['too_deep'], call['without_return'], call['open']),
+                (0, 9 * n - 9, 0, 0, 9), 'calls that were left')
     text = kymo('report').out
     check('too many calls were nested' not in text, text)
     check(f'{9 * n - 9:,} calls were left by an exception' in text, text)
@@ -144,6 +153,7 @@ def test_a_glob_of_returns_leaves_out_what_has_none(tmp):
         tmp.chmod(0o777)
         shutil.rmtree('kymo.data', ignore_errors=True)  # each has one of their own
         result = record('-p', './unwinding:w_*', '-r', './unwinding:*', '--', program, 'throw', 40, **who).ok()
-        check(' and cannot be probed safely (first: _init: the file does not say where it ends; ' in result.err, result.err)
+        check(' and cannot be probed safely (first: _init: the file does not say where it ends; ' in result.err,
+              result.err)
         check('through the kernel' not in result.err, result.err)
         compare(truth_of(result.out))

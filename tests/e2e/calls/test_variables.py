@@ -1,14 +1,17 @@
-"""Variables of the source have the values that gdb prints at the same locations, in programs that the test generates."""
+"""Variables of the source have the values that gdb prints at the same locations, in programs that the test generates.
+"""
 import json
 import random
 import re
 
 from kymotest import check, check_equal, check_same, events, kymo, program, record, run, timeout
 
-# ---- programs ----------------------------------------------------------------------------------------------------------------
+# ---- programs ------------------------------------------------------------------------------------
 
-INTEGERS = {'char': 8, 'signed char': 8, 'unsigned char': 8, 'short': 16, 'unsigned short': 16, 'int': 32, 'unsigned int': 32,
-            'long': 64, 'unsigned long': 64, 'long long': 64, 'size_t': 64, 'count_t': 16}
+INTEGERS = {
+    'char': 8, 'signed char': 8, 'unsigned char': 8, 'short': 16, 'unsigned short': 16, 'int': 32, 'unsigned int': 32,
+    'long': 64, 'unsigned long': 64, 'long long': 64, 'size_t': 64, 'count_t': 16
+}
 N_STRUCTS, N_CALLS, PER_PROBE = 6, 3, 8
 
 HEAD = r'''
@@ -22,7 +25,6 @@ __attribute__((noinline)) void sink(const void *a, const void *b, const void *c)
 
 class Corpus:
     """Structures with values for their members, and a function for each that sees two of them."""
-
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.text = [HEAD]
@@ -34,7 +36,12 @@ class Corpus:
         self.add_main()
 
     def value(self, bits):
-        return str(self.rng.choice([0, 1, self.rng.getrandbits(min(bits, 62)), self.rng.getrandbits(max(bits - 1, 1)), 2 ** (min(bits, 32) - 1) - 1]))
+        return str(
+            self.rng.choice([
+                0, 1,
+                self.rng.getrandbits(min(bits, 62)),
+                self.rng.getrandbits(max(bits - 1, 1)), 2**(min(bits, 32) - 1) - 1
+            ]))
 
     def member(self, k, i):
         """Its declaration, and its leaves."""
@@ -48,14 +55,16 @@ class Corpus:
         if kind == 2:
             return f'_Bool {name};', [(f'.{name}', 1)]
         if kind in (3, 4):
-            type_, width = self.rng.choice([('unsigned int', 32), ('int', 32), ('unsigned long', 64), ('unsigned char', 8)])
+            type_, width = self.rng.choice([('unsigned int', 32), ('int', 32), ('unsigned long', 64),
+                                            ('unsigned char', 8)])
             size = self.rng.randrange(1, width)
             return f'{type_} {name} : {size};', [(f'.{name}', size)]
         if kind == 5 and k:
             inner = self.rng.randrange(k)
             return f'struct s{inner} {name};', [(f'.{name}{leaf}', bits) for leaf, bits in self.leaves[inner][:2]]
         if kind == 6:
-            return f'union {{ long l; int i; unsigned char b[8]; }} {name};', [(f'.{name}.l', 62), (f'.{name}.i', 0), (f'.{name}.b[3]', 0)]
+            return f'union {{ long l; int i; unsigned char b[8]; }} {name};', [(f'.{name}.l', 62), (f'.{name}.i', 0),
+                                                                               (f'.{name}.b[3]', 0)]
         if kind == 7:
             return f'struct {{ short a{i}; {type_} b{i}; }};', [(f'.a{i}', 15), (f'.b{i}', bits)]
         if kind == 8:
@@ -65,8 +74,9 @@ class Corpus:
     def add_struct(self, k):
         members = [self.member(k, i) for i in range(7)]
         self.leaves.append([leaf for _, leaves in members for leaf in leaves])
-        self.text.append(f'struct s{k} {{ {" ".join(declaration for declaration, _ in members)} struct s{k} *next; int *counts; }};\n'
-                         f'struct s{k} global{k}; static struct s{k} hidden{k}; static int counts{k}[4];')
+        self.text.append(
+            f'struct s{k} {{ {" ".join(declaration for declaration, _ in members)} struct s{k} *next; int *counts; }};\n'
+            f'struct s{k} global{k}; static struct s{k} hidden{k}; static int counts{k}[4];')
 
     def add_function(self, k):
         self.text.append(f'''
@@ -88,29 +98,40 @@ __attribute__((noinline)) long f{k}(struct s{k} *p, int a, long b, enum color e,
         for k in range(N_STRUCTS):
             for variable in (f'global{k}', f'hidden{k}'):
                 set_ += [f'{variable}{leaf} = {self.value(bits)};' for leaf, bits in self.leaves[k] if bits]
-                set_.append(f'{variable}.next = &{"hidden" if variable[0] == "g" else "global"}{k}; {variable}.counts = counts{k};')
+                set_.append(
+                    f'{variable}.next = &{"hidden" if variable[0] == "g" else "global"}{k}; {variable}.counts = counts{k};'
+                )
             set_ += [f'counts{k}[{i}] = {self.value(31)};' for i in range(4)]
-        calls = [f'f{k}(&{self.rng.choice(["global", "hidden"])}{k}, {self.value(31)}, -{self.value(60)}, {self.rng.choice(["RED", "GREEN", "BLUE"])}, {self.value(8)}, {self.value(15)});'
-                 for _ in range(N_CALLS) for k in range(N_STRUCTS)]
+        calls = [
+            f'f{k}(&{self.rng.choice(["global", "hidden"])}{k}, {self.value(31)}, -{self.value(60)}, {self.rng.choice(["RED", "GREEN", "BLUE"])}, {self.value(8)}, {self.value(15)});'
+            for _ in range(N_CALLS) for k in range(N_STRUCTS)
+        ]
         self.text.append('int main(void)\n{\n\t' + '\n\t'.join(set_) + '\n\t' + '\n\t'.join(calls) + '\n}\n')
 
     def at_entry(self, k):
         """What is asked for where function `k` is entered."""
         leaves = [leaf for leaf, _ in self.leaves[k]]
-        words = ['a', 'b', 'e', 'c', 'd', *(f'p->{leaf[1:]}' for leaf in leaves), *(f'p->next->{leaf[1:]}' for leaf in leaves[:3]),
-                 *(f'global{k}{leaf}' for leaf in leaves[:3]), *(f'hidden{k}{leaf}' for leaf in leaves[3:6]),
-                 f'counts{k}[2]', 'p->counts[1]', '*p->counts', 'p->next->next == p', f'p == &global{k}', 'sizeof(*p)', 'a + b * 2', 'c > 7 && d < 5',
-                 f'&p->counts[3] - counts{k}', 'e == GREEN', f'(long)p->next - (long)&hidden{k}', f'*(counts{k} + 3)', '(unsigned char)b', 'a < p->counts[0]']
+        words = [
+            'a', 'b', 'e', 'c', 'd', *(f'p->{leaf[1:]}' for leaf in leaves), *(f'p->next->{leaf[1:]}'
+                                                                               for leaf in leaves[:3]),
+            *(f'global{k}{leaf}' for leaf in leaves[:3]), *(f'hidden{k}{leaf}' for leaf in leaves[3:6]),
+            f'counts{k}[2]', 'p->counts[1]', '*p->counts', 'p->next->next == p', f'p == &global{k}', 'sizeof(*p)',
+            'a + b * 2', 'c > 7 && d < 5', f'&p->counts[3] - counts{k}', 'e == GREEN',
+            f'(long)p->next - (long)&hidden{k}', f'*(counts{k} + 3)', '(unsigned char)b', 'a < p->counts[0]'
+        ]
         return words
 
     def within(self, k):
         """The same behind the function's first lines."""
         leaves = [leaf for leaf, _ in self.leaves[k]]
-        return [*(f'local{leaf}' for leaf in leaves[:8]), 'sum', 'table[1]', 'table[3] - table[0]', 'calls', 'other == p->next', *(f'other->{leaf[1:]}' for leaf in leaves[:4]),
-                f'global{k}{leaves[-1]}', 'a', 'b', 'sizeof(local)', 'local.next == other', '*local.counts', '&table[2] - table', 'local.counts[calls / 5]']
+        return [
+            *(f'local{leaf}' for leaf in leaves[:8]), 'sum', 'table[1]', 'table[3] - table[0]', 'calls',
+            'other == p->next', *(f'other->{leaf[1:]}' for leaf in leaves[:4]), f'global{k}{leaves[-1]}', 'a', 'b',
+            'sizeof(local)', 'local.next == other', '*local.counts', '&table[2] - table', 'local.counts[calls / 5]'
+        ]
 
 
-# ---- gdb ---------------------------------------------------------------------------------------------------------------------
+# ---- gdb -----------------------------------------------------------------------------------------
 
 GDB = r'''
 import gdb, json
@@ -144,7 +165,8 @@ def gdb_says(tmp, asked):
     """{location: a row of values for each hit}."""
     (tmp / 'look.py').write_text(GDB)
     (tmp / 'asked.json').write_text(json.dumps(asked))
-    run(program('gdb'), '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-x', 'look.py', './app', seconds=120).ok()
+    run(program('gdb'), '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-x', 'look.py', './app',
+        seconds=120).ok()
     return json.loads((tmp / 'found.json').read_text())
 
 
@@ -152,21 +174,23 @@ def locations(corpus, tmp):
     """Where lines of the program begin, as FUNCTION+OFFSET: what gdb takes for them."""
     lines = [number for number, text in enumerate((tmp / 'app.c').read_text().splitlines(), 1) if '/* here' in text]
     words = [word for line in lines for word in ('-ex', f'info line app.c:{line}')]
-    shown = run(program('gdb'), '-nx', '-batch', '-iex', 'set debuginfod enabled off', *words, './app', seconds=60).ok().out
+    shown = run(program('gdb'), '-nx', '-batch', '-iex', 'set debuginfod enabled off', *words, './app',
+                seconds=60).ok().out
     found = re.findall(r'starts at address 0x[0-9a-f]+ <(f\d+)\+(\d+)>', shown)
     check_equal(len(found), len(lines), f'lines that begin somewhere: {shown}')
     return {int(function[1:]): f'{function}+{offset}' for function, offset in found}
 
 
-# ---- both --------------------------------------------------------------------------------------------------------------------
+# ---- both ----------------------------------------------------------------------------------------
 
 
 def same(value, told):
-    return value % 2 ** 64 == told % 2 ** 64
+    return value % 2**64 == told % 2**64
 
 
 def compare(corpus, tmp, build, probes):
-    """probes: [(kymo's location, gdb's, expressions)]. How many variables had the same values, and those that kymo does not know."""
+    """probes: [(kymo's location, gdb's, expressions)]. How many variables had the same values, and those that kymo
+    does not know."""
     told = gdb_says(tmp, [(where, words) for _, where, words in probes])
     n, unknown = 0, []
     for location, where, words in probes:
@@ -175,7 +199,10 @@ def compare(corpus, tmp, build, probes):
         known = [i for i in range(len(words)) if all(row[i] is not None for row in rows)]
         while known:
             specs = [(f'e{first}', known[first:first + PER_PROBE]) for first in range(0, len(known), PER_PROBE)]
-            options = [option for name, part in specs for option in ('-p', f'p:{name} ./app:{location} ' + ' '.join(f'v{i}=({words[i]})' for i in part))]
+            options = [
+                option for name, part in specs
+                for option in ('-p', f'p:{name} ./app:{location} ' + ' '.join(f'v{i}=({words[i]})' for i in part))
+            ]
             result = record(*options, '--', './app')
             if not result.status:
                 break
@@ -194,7 +221,9 @@ def compare(corpus, tmp, build, probes):
                         found.setdefault(i, []).append(event[f'v{i}'])
         for i in known:
             expected = [row[i] for row in rows]
-            check(len(found.get(i, [])) == N_CALLS and all(map(same, found[i], expected)), f'{words[i]} at {location} with {build}: kymo {found.get(i)}, gdb {expected}')
+            check(
+                len(found.get(i, [])) == N_CALLS and all(map(same, found[i], expected)),
+                f'{words[i]} at {location} with {build}: kymo {found.get(i)}, gdb {expected}')
             n += 1
     return n, unknown
 
@@ -207,25 +236,30 @@ def build(tmp, corpus, *command):
 @timeout(600)
 def test_variables_have_the_values_that_gdb_prints(tmp):
     n, unknown = 0, []
-    for seed, command in enumerate((('gcc', '-O0', '-gdwarf-5'), ('gcc', '-O2', '-gdwarf-5'), ('gcc', '-O0', '-gdwarf-4'), ('clang', '-O0', '-gdwarf-5'), ('clang', '-O2', '-gdwarf-4'))):
+    for seed, command in enumerate(
+        (('gcc', '-O0', '-gdwarf-5'), ('gcc', '-O2', '-gdwarf-5'), ('gcc', '-O0', '-gdwarf-4'),
+         ('clang', '-O0', '-gdwarf-5'), ('clang', '-O2', '-gdwarf-4'))):
         corpus = Corpus(seed)
         build(tmp, corpus, *command)
         here = locations(corpus, tmp)
         probes = []
         for k in range(N_STRUCTS):
-            # gdb's frame is right behind the beginning of a function without optimisation; kymo knows parameters at the entry
+            # gdb's frame is right behind the beginning of a function without optimisation; kymo knows parameters at the
+            # entry
             probes.append((f'f{k}', f'f{k}' if '-O0' in command else f'*f{k}', corpus.at_entry(k)))
             probes.append((here[k], f'*(char *)f{k}+{here[k].partition("+")[2]}', corpus.within(k)))
         more, refused = compare(corpus, tmp, ' '.join(command), probes)
         n += more
         unknown += refused
     # what gdb finds in the caller's frame, by the call sites of DWARF 5, is not there to be read at the probe
-    others = [row for row in unknown if not row[3].endswith('is told only by what was passed when the function was entered')]
+    others = [
+        row for row in unknown if not row[3].endswith('is told only by what was passed when the function was entered')
+    ]
     check(not others, 'what gdb alone knows', others)
     check(n >= 1500, f'{n} values are compared')
 
 
-# ---- C++, texts, wholes, returns -----------------------------------------------------------------------------------------------
+# ---- C++, texts, wholes, returns -----------------------------------------------------------------
 
 CPP = r'''
 #include <cstdio>
@@ -268,7 +302,6 @@ int main()
 }
 '''
 
-
 SHOWN = """ints fd_=3 value2=(fault) flags_=3 port=8080 octets=7 limit=77 kind=3 n=0
 texts name_="one" short="one" text_="text-3-one" value4=6f 6e octets=7f 00 00 01 value6=0a 00
 some n=0
@@ -302,12 +335,16 @@ def test_members_texts_and_returns_of_a_program_in_cpp(tmp):
     for command in (('g++', '-O0'), ('g++', '-O1', '-gdwarf-4'), ('clang++', '-O1')):
         run(program(command[0]), *command[1:], '-g', '-w', '-o', 'app', 'app.cc', seconds=120).ok()
         where = './app:net::conn::send'
-        record('-p', f'p:ints {where} fd_ peer_->fd_ this->flags_ to.port to.octets[3] net::limit kind n',
-               '-p', f'p:texts {where} str(name_) short=str(name_,3) str(text_) buf(name_,2) address_.octets to.octets[0..1]',
-               '-p', f'p:some {where} /str(name_) == "one" && peer_ == 0/ n',
-               '-p', f'p:others {where} /str(name_) != "one"/ load_ text_[5]',
-               '-r', f'r:back {where} /retval < 0/ retval', '-r', 'r:peers ./app:net::conn::peer retval->fd_ str(retval->name_)', '--', './app').ok()
-        found = [re.sub(r'^.*?\] +\d+ app ', '', line) for line in kymo('report', '--events').ok().out.splitlines() if re.search(r'\] +\d+ app ', line)]
+        record(
+            '-p', f'p:ints {where} fd_ peer_->fd_ this->flags_ to.port to.octets[3] net::limit kind n', '-p',
+            f'p:texts {where} str(name_) short=str(name_,3) str(text_) buf(name_,2) address_.octets to.octets[0..1]',
+            '-p', f'p:some {where} /str(name_) == "one" && peer_ == 0/ n', '-p',
+            f'p:others {where} /str(name_) != "one"/ load_ text_[5]', '-r', f'r:back {where} /retval < 0/ retval', '-r',
+            'r:peers ./app:net::conn::peer retval->fd_ str(retval->name_)', '--', './app').ok()
+        found = [
+            re.sub(r'^.*?\] +\d+ app ', '', line) for line in kymo('report', '--events').ok().out.splitlines()
+            if re.search(r'\] +\d+ app ', line)
+        ]
         check_same('\n'.join(found) + '\n', SHOWN, f'events with {command}')
 
 
@@ -315,7 +352,8 @@ def test_members_texts_and_returns_of_a_program_in_cpp(tmp):
 def test_names_of_a_location_are_explained(tmp):
     (tmp / 'app.c').write_text(LIST)
     run(program('gcc'), '-O1', '-g', '-w', '-o', 'app', 'app.c', seconds=60).ok()
-    check_same(kymo('explain', '-e', 'node->next->kind == LEAF', './app', 'walk').ok().out, """Types:
+    check_same(
+        kymo('explain', '-e', 'node->next->kind == LEAF', './app', 'walk').ok().out, """Types:
   ==: int
     ->kind: enum kind:2
       ->next: struct node *
@@ -338,23 +376,33 @@ Operations, on a stack of 64-bit values:
 It may have no value: by a division by zero, or by memory that is not there. A filter lets nothing through then, and
 an argument is recorded as (fault).
 """, 'stdout')
-    for words, sentence in (('node->nxet', "column 7: 'struct node' has no member 'nxet'; it has: next, kind, size, text"),
-                            ('noed', "column 1: there is no variable 'noed' here; visible are: node, depth"),
-                            ('node->kind == LEAVE', "column 15: there is no 'LEAVE', and enum kind has none of that name; it has: LEAF, TREE"),
-                            ('(struct noed *)arg0', "column 2: there is no type 'struct noed' in the debug information"),
-                            ('node.kind', "column 5: this is a 'struct node *': write '->' in place of '.'"),
-                            ('node->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->kind',
-                             'column 1: the expression has more than 20 divisions and reads of memory'),
-                            ('arg0->x', "column 5: '->' is for structures and unions, and this is a 'long'; convert it, as in ((struct conn *)arg0)->fd")):
+    for words, sentence in (
+        ('node->nxet', "column 7: 'struct node' has no member 'nxet'; it has: next, kind, size, text"),
+        ('noed', "column 1: there is no variable 'noed' here; visible are: node, depth"),
+        ('node->kind == LEAVE',
+         "column 15: there is no 'LEAVE', and enum kind has none of that name; it has: LEAF, TREE"),
+        ('(struct noed *)arg0', "column 2: there is no type 'struct noed' in the debug information"),
+        ('node.kind', "column 5: this is a 'struct node *': write '->' in place of '.'"),
+        ('node->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->kind',
+         'column 1: the expression has more than 20 divisions and reads of memory'),
+        ('arg0->x',
+         "column 5: '->' is for structures and unions, and this is a 'long'; convert it, as in ((struct conn *)arg0)->fd"
+         )):
         result = kymo('explain', '-e', words, './app', 'walk')
         check_equal(result.status, 2, f'status of {words}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {words}')
-    for spec, sentence in (('./app:walk buf(node,1000)', 'column 12: this has 1000 bytes, and at most 512 are recorded of it; write members or a piece, such as buf(p, 512)'),
-                           ('./app:walk /node->text[0..1]/', 'column 13: a filter is a number or a comparison, such as /arg0 > 4K/ or /str(arg0) == "x"/'),
-                           ('./app:walk /node->text == "a"/', 'column 24: a text is compared with one in memory by == or !=, as in str(arg0) == "text"'),
-                           ('./app:walk node->text:string', 'column 23: write str(node->text) for the text that it points to'),
-                           ('./app:walk *node:u64', 'column 18: memory as a whole has no type; leave it out, or write one of its parts'),
-                           ('./app:wal* node->kind', "column 12: variables by name ('node') are known at one location of a file; write arg0, retval, %REGISTER or $stack0")):
+    for spec, sentence in (
+        ('./app:walk buf(node,1000)',
+         'column 12: this has 1000 bytes, and at most 512 are recorded of it; write members or a piece, such as buf(p, 512)'
+         ), ('./app:walk /node->text[0..1]/',
+             'column 13: a filter is a number or a comparison, such as /arg0 > 4K/ or /str(arg0) == "x"/'),
+        ('./app:walk /node->text == "a"/',
+         'column 24: a text is compared with one in memory by == or !=, as in str(arg0) == "text"'),
+        ('./app:walk node->text:string', 'column 23: write str(node->text) for the text that it points to'),
+        ('./app:walk *node:u64', 'column 18: memory as a whole has no type; leave it out, or write one of its parts'),
+        ('./app:wal* node->kind',
+         "column 12: variables by name ('node') are known at one location of a file; write arg0, retval, %REGISTER or $stack0"
+         )):
         result = record('-p', spec, '--', './app')
         check_equal(result.status, 2, f'status of {spec}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')

@@ -1,4 +1,5 @@
-"""What kymo says to words that it cannot follow: one sentence, what to do, and the exit status 2; 1 for what is not there."""
+"""What kymo says to words that it cannot follow: one sentence, what to do, and the exit status 2; 1 for what is not
+there."""
 import json
 import os
 import re
@@ -16,7 +17,7 @@ def check_says(args, sentence, command=None, status=2):
     check_equal(result.out, '', f'stdout of kymo {args}')
 
 
-# ---- the front door ---------------------------------------------------------------------------------------------------
+# ---- the front door ------------------------------------------------------------------------------
 
 
 def test_without_a_command_the_overview_is_a_usage_error():
@@ -69,16 +70,23 @@ def test_what_is_not_a_terminal_gets_no_control_codes(tmp):
         check('\x1b' not in result.out + result.err and '\r' not in result.out + result.err, 'control codes', result)
 
 
-# ---- record -----------------------------------------------------------------------------------------------------------
+# ---- record --------------------------------------------------------------------------------------
 
 
 def test_record_without_a_probe_names_an_example():
-    check_says(['record', '--', 'true'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b", 'record')
-    check_says(['record'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b", 'record')
+    check_says([
+        'record', '--', 'true'
+    ], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b",
+               'record')
+    check_says([
+        'record'
+    ], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b",
+               'record')
 
 
 def test_record_wants_a_command_or_a_process_and_not_both():
-    check_says(['record', '-p', 'libc:malloc'], 'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
+    check_says(['record', '-p', 'libc:malloc'],
+               'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
     check_says(['record', '-p', 'libc:malloc', '--pid', '1', 'true'],
                "record either --pid or the command 'true', not both", 'record')
     check_says(['record', '-p', 'libc:malloc', '--', ''], "the command's name is empty", 'record')
@@ -107,17 +115,21 @@ def test_numbers_are_taken_whole_or_refused():
     for text in ('16X', 'M', '-1M', '', '1.5M', '16MB', '99999999999999999999', '99999999999999999G'):
         check_says(['record', f'--buffer={text}'], f"--buffer '{text}' is no size; write 4096K, 16M or 1G", 'record')
     for text in ('0', '65535', '63K', '5G', '4097M'):
-        check_says(['record', f'--buffer={text}'], f"--buffer '{text}' is out of range; a CPU can have 64K to 4G", 'record')
+        check_says(['record', f'--buffer={text}'], f"--buffer '{text}' is out of range; a CPU can have 64K to 4G",
+                   'record')
 
 
 def test_options_may_be_joined_with_their_values():
-    check_says(['record', '-qplibc:malloc'], 'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
-    check_says(['record', '--probe=libc:malloc', '--buffer=64K', '--for=.5', '--backend=auto', '--no-rseq', '--overwrite'],
-               'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
+    check_says(['record', '-qplibc:malloc'], 'nothing to attach to: give a command, --pid PID, --name NAME, or --all',
+               'record')
+    check_says(
+        ['record', '--probe=libc:malloc', '--buffer=64K', '--for=.5', '--backend=auto', '--no-rseq', '--overwrite'],
+        'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
 
 
 def test_what_there_is_not_is_refused_with_an_alternative():
-    check_says(['record', '--backend', 'magic'], "there is no backend 'magic'; write auto, inproc, kernel or ptrace", 'record')
+    check_says(['record', '--backend', 'magic'], "there is no backend 'magic'; write auto, inproc, kernel or ptrace",
+               'record')
 
 
 def test_a_spec_that_is_wrong_is_quoted_with_a_mark_below():
@@ -137,15 +149,17 @@ def test_a_spec_cannot_command_the_terminal():
 
 
 def test_options_behind_the_command_are_the_commands():
-    check_says(['record', 'true', '--nonsense', '-p', 'x'],
-               "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b", 'record')
+    check_says([
+        'record', 'true', '--nonsense', '-p', 'x'
+    ], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, system calls with -s, or branches with -b",
+               'record')
 
 
 def test_a_command_that_does_not_exist_is_named():
     kymo('record', '-p', 'libc:malloc', '--', 'no-such-program').refused(r'\Akymo: .*no-such-program')
 
 
-# ---- list -------------------------------------------------------------------------------------------------------------
+# ---- list ----------------------------------------------------------------------------------------
 
 
 def test_list_wants_one_file_and_one_glob():
@@ -185,7 +199,8 @@ def process_lists(process, glob):
 
 
 def test_list_of_names_that_do_not_exist_names_the_nearest():
-    result = kymo('list', 'libc', 'mallok').refused(r"\Akymo: no function in libc is called 'mallok'; near are .*malloc")
+    result = kymo('list', 'libc',
+                  'mallok').refused(r"\Akymo: no function in libc is called 'mallok'; near are .*malloc")
     check_equal(result.out, '', 'stdout')
     kymo('list', '/nonexistent/file').refused('/nonexistent/file')
     kymo('list', 'no-such-program').refused('no-such-program')
@@ -217,7 +232,7 @@ def test_processes_of_others_need_the_permission():
     kymo('list', process.pid, user=NOBODY).refused('(?i)permi')
 
 
-# ---- explain ----------------------------------------------------------------------------------------------------------
+# ---- explain -------------------------------------------------------------------------------------
 
 
 def test_explain_wants_a_file_and_a_location():
@@ -238,14 +253,18 @@ def test_explain_of_a_glob_ends_with_totals():
     text = kymo('explain', 'libc', 'mem*').ok().out
     totals = text.splitlines()[-1]
     check_matches(totals, r'^\d+ sites: \d+ jump, \d+ group, (\d+ [a-z ]+, )*\d+ refused$')
-    check_equal(len([line for line in text.splitlines() if line.startswith('  site  ')]), int(totals.split()[0]), 'sites')
+    check_equal(len([line for line in text.splitlines() if line.startswith('  site  ')]), int(totals.split()[0]),
+                'sites')
 
 
 def test_explain_of_every_instruction_of_a_function():
     text = kymo('explain', target_path('callmany'), 'work_a:*').ok().out
     sites = re.findall(r'^  site       (0x[0-9a-f]+), ', text, re.MULTILINE)
     code = run('objdump', '-d', '--no-show-raw-insn', '--disassemble=work_a', target_path('callmany')).ok().out
-    expected = [f'0x{address}' for address, name in re.findall(r'^ +([0-9a-f]+):\t(\w+)', code, re.MULTILINE) if name != 'endbr64']
+    expected = [
+        f'0x{address}' for address, name in re.findall(r'^ +([0-9a-f]+):\t(\w+)', code, re.MULTILINE)
+        if name != 'endbr64'
+    ]
     check_same(sites, expected, 'sites')
     check_matches(text.splitlines()[-1], rf'^{len(sites)} sites: \d+ jump, \d+ group, (\d+ [a-z ]+, )*\d+ refused$')
 
@@ -260,8 +279,10 @@ def test_explain_inside_of_an_instruction_names_the_ones_beside():
     check_matches(lines[1], rf'^  site       {after - 1:#x}, ')
     check_matches(lines[2], rf'^    {before:#x}  ')
     check_matches(lines[3], rf'^    {after:#x}  ')
-    check_same(lines[-3:], ['  tactic     none: a probe here is refused', f'  not taken  no instruction begins at {after - 1:#x}',
-                            f'             instructions begin at {before:#x} and {after:#x}'], 'the end')
+    check_same(lines[-3:], [
+        '  tactic     none: a probe here is refused', f'  not taken  no instruction begins at {after - 1:#x}',
+        f'             instructions begin at {before:#x} and {after:#x}'
+    ], 'the end')
     check_equal(result.err, f"kymo: no probe can be put at 'main+{after - 1 - starts[0]:#x}'\n")
 
 
@@ -271,7 +292,8 @@ def test_explain_of_an_offset_and_of_a_process_is_the_same_site():
     check_same(kymo('explain', 'libc', f'{row["offset"]:#x}').ok().out, by_name)
     process = sleeper()
     check_same(without_heading(kymo('explain', process.pid, 'libc:malloc').ok().out), without_heading(by_name))
-    check_says(['explain', str(process.pid), '1234'], f'of which file of process {process.pid}? write libc:1234', 'explain')
+    check_says(['explain', str(process.pid), '1234'], f'of which file of process {process.pid}? write libc:1234',
+               'explain')
 
 
 def without_heading(text):
@@ -291,7 +313,7 @@ column 13: expected a number after '+', such as +0x12
     check_says(['explain', 'libc', 'malloc %di'], "a location has no arguments and no event: 'malloc %di'", 'explain')
 
 
-# ---- status and detach ------------------------------------------------------------------------------------------------
+# ---- status and detach ---------------------------------------------------------------------------
 
 
 def test_status_and_detach_check_their_words():

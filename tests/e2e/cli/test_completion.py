@@ -1,4 +1,5 @@
-"""Completion of the command line in bash, zsh and fish: commands, options, functions of the file that is typed, files, processes."""
+"""Completion of the command line in bash, zsh and fish: commands, options, functions of the file that is typed, files,
+processes."""
 import os
 from pathlib import Path
 

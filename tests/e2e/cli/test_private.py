@@ -1,4 +1,5 @@
-"""Recordings belong to who makes them: nobody else reads them, and nobody else's files are touched when one makes room for the next."""
+"""Recordings belong to who makes them: nobody else reads them, and nobody else's files are touched when one makes room
+for the next."""
 import os
 import shutil
 import stat
@@ -64,7 +65,8 @@ def test_lines_of_calls_go_into_no_file_of_another_user(tmp):
         os.chown(place / name, OTHER, OTHER)
         (place / name).chmod(0o666)
     for name, options in ('trap', []), ('trap', ['-A']), ('empty', []):
-        run(KYMO, 'syscalls', '-o', place / name, *options, '--', 'true').refused(f'{name} exists and belongs to another user')
+        run(KYMO, 'syscalls', '-o', place / name, *options, '--',
+            'true').refused(f'{name} exists and belongs to another user')
         check_equal((place / name).read_text(), '' if name == 'empty' else 'before', f'{name} with {options}')
     own = place / 'own'
     with open(own, 'w') as file:
@@ -143,10 +145,13 @@ def test_directories_of_other_users_are_left_alone(tmp):
 def test_files_that_are_not_kymos_are_not_removed(tmp):
     for _ in range(2):
         record().ok()
-    for make in (lambda path: path.write_text('mine'), lambda path: path.mkdir(), lambda path: path.symlink_to('metadata')):
+    for make in (lambda path: path.write_text('mine'), lambda path: path.mkdir(),
+                 lambda path: path.symlink_to('metadata')):
         thing = tmp / 'kymo.data.old/thing'
         make(thing)
-        refused(tmp, 'kymo.data', r"kymo\.data\.old has 'thing' in it, which is not kymo's; move it, or choose another directory with -o")
+        refused(
+            tmp, 'kymo.data',
+            r"kymo\.data\.old has 'thing' in it, which is not kymo's; move it, or choose another directory with -o")
         check(thing.is_symlink() or thing.exists(), 'it is there')
         check((tmp / 'kymo.data.old/metadata').exists(), 'and the recording too')
         thing.rmdir() if thing.is_dir() and not thing.is_symlink() else thing.unlink()
@@ -169,7 +174,8 @@ def test_links_are_not_followed(tmp):
 def test_names_that_are_no_names_are_refused(tmp):
     (tmp / 'there').mkdir()
     for name in '.', '..', './', 'there/..', '/':
-        check_matches(record('-o', name).ended(1).err, r"'.*' cannot be the name of a new directory; choose another with -o")
+        check_matches(
+            record('-o', name).ended(1).err, r"'.*' cannot be the name of a new directory; choose another with -o")
     record('-o', 'with/slashes///').ended(1)
     (tmp / 'with').mkdir()
     record('-o', 'with/slashes///').ok()
@@ -177,7 +183,8 @@ def test_names_that_are_no_names_are_refused(tmp):
 
 
 def test_nothing_of_roots_goes_when_names_are_exchanged_in_between(tmp):
-    """The other user exchanges the earlier recording, a link to a directory of root's, and one of his own, as fast as he can."""
+    """The other user exchanges the earlier recording, a link to a directory of root's, and one of his own, as fast as
+    he can."""
     place = shared_directory(tmp)
     precious = tmp / 'precious'
     precious.mkdir()

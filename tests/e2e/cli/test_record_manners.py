@@ -1,10 +1,12 @@
-"""How `kymo record` behaves beside the command or process that it records: what it writes where, signals, exit statuses."""
+"""How `kymo record` behaves beside the command or process that it records: what it writes where, signals, exit
+statuses."""
 import os
 import pty
 import re
 import signal
 
-from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, probe_counts, record, run, run_on_terminal, sleeper, start, start_record, target
+from kymotest import (KYMO, Result, at_end, check, check_equal, check_matches, probe_counts, record, run,
+                      run_on_terminal, sleeper, start, start_record, target)
 
 PROBE = ('-p', 'libc:read')
 
@@ -20,21 +22,27 @@ def test_the_exit_status_is_the_commands():
 
 
 def test_the_exit_status_is_the_commands_where_the_ends_of_children_are_ignored():
-    """The kernel keeps no status for who ignores SIGCHLD. The command ignores it all the same, as it would without kymo."""
+    """The kernel keeps no status for who ignores SIGCHLD. The command ignores it all the same, as it would without
+    kymo."""
     command = ['sed', '-n', 's/^SigIgn:.//p; $q5', '/proc/self/status']
     ways = [['record', '-q', *PROBE], ['record', '-q', *PROBE, '--follow'], ['record', '-q', *PROBE, '--no-follow'],
             ['record', '-q', '--backend', 'ptrace', '-s', 'chdir'], ['syscalls', '-o', os.devnull]]
     if not os.geteuid():
-        ways += [['record', '-q', '--backend', 'kernel', '-s', 'chdir'], ['syscalls', '-o', os.devnull, '--backend', 'kernel']]
+        ways += [['record', '-q', '--backend', 'kernel', '-s', 'chdir'],
+                 ['syscalls', '-o', os.devnull, '--backend', 'kernel']]
     for words in ways:
-        result = run(KYMO, *words, '--', *command, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(5)
+        result = run(KYMO, *words, '--', *command,
+                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(5)
         check(int(result.out, 16) >> (signal.SIGCHLD - 1) & 1, 'the command ignores it', words, result)
         run('rm', '-rf', 'kymo.data').ok()
 
 
 def test_the_summary_is_one_line_that_names_the_directory():
     result = record(*PROBE, '-o', 'my.data', 'true').ok()
-    check_matches(result.err, r"\Akymo: (?:no events|\d[\d,]* events? \([\d.]+ \w+\)), none lost, in my\.data; 'kymo report my\.data' shows them\n\Z")
+    check_matches(
+        result.err,
+        r"\Akymo: (?:no events|\d[\d,]* events? \([\d.]+ \w+\)), none lost, in my\.data; 'kymo report my\.data' shows them\n\Z"
+    )
     check_equal(result.out, '', 'stdout')
 
 
@@ -82,6 +90,7 @@ def test_a_line_lives_on_a_terminal_and_leaves_nothing():
     def end_when_drawn(popen, text):
         if len(lines(text)) > 2 and not ended:
             ended.append(popen.terminate())
+
     process, ended = sleeper(), []
     result = run_on_terminal(KYMO, 'record', *PROBE, '--pid', process.pid, columns=60, after=end_when_drawn)
     check(ended, 'the line is drawn again and again', result)
@@ -96,6 +105,7 @@ def test_a_steady_rate_is_shown_as_one():
     def end_when_drawn(popen, text):
         if len(rates(text)) > 20 and not ended:
             ended.append(popen.terminate())
+
     process, ended = target('numbered', '-t', '1'), []
     result = run_on_terminal(KYMO, 'record', '-s', 'getpgid', '--pid', process.pid, columns=140, after=end_when_drawn)
     shown = rates(result.out)
@@ -156,28 +166,36 @@ def last_line(result):
 
 def test_the_summary_counts_events_as_the_report_does(tmp):
     """Exactly where all records are of one size, and where there are few; else it says that it does not."""
-    for words, command, is_exact in ((('-p', 'libc:malloc', '-p', 'libc:free'), ('python3', '-c', 'for i in range(20000): str(i) * 99'), True),
-                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:exit'), ('sh', '-c', 'exit 0'), True),
-                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:free'), ('python3', '-c', 'for i in range(20000): str(i) * 99'), False)):
+    for words, command, is_exact in ((('-p', 'libc:malloc', '-p', 'libc:free'),
+                                      ('python3', '-c', 'for i in range(20000): str(i) * 99'), True),
+                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:exit'), ('sh', '-c', 'exit 0'),
+                                      True), (('-p', 'libc:malloc size=%di', '-p', 'libc:free'),
+                                              ('python3', '-c', 'for i in range(20000): str(i) * 99'), False)):
         said = last_line(record(*words, '--', *command).ok())
-        found = re.fullmatch(r"kymo: (about )?(\d[\d,]*) events \([\d.]+ \w+\), none lost, in kymo\.data; 'kymo report' shows them", said)
+        found = re.fullmatch(
+            r"kymo: (about )?(\d[\d,]*) events \([\d.]+ \w+\), none lost, in kymo\.data; 'kymo report' shows them",
+            said)
         check(found, said)
         n, told = sum(probe_counts().values()), int(found[2].replace(',', ''))
         check(n == told if is_exact else found[1] and abs(n - told) < n / 2, f'{n} events, said: {said}')
         check(not found[1] or not is_exact, said)
-    check_matches(last_line(record('-p', 'libc:getservbyname_r', '--', 'true').ok()), r"\Akymo: no events, none lost, in kymo\.data; ")
+    check_matches(last_line(record('-p', 'libc:getservbyname_r', '--', 'true').ok()),
+                  r"\Akymo: no events, none lost, in kymo\.data; ")
 
 
 def test_long_sentences_are_wrapped_on_a_terminal_alone():
     said = []
-    for words in (('record', '--until', 'libc:malloc duration', '--', 'true'), ('record', '-p', 'libc:malloc /arg0 > nope/', '--', 'true'),
-                  ('record', '--backend', 'ptrace', '-p', 'libc:malloc', 'true'), ('list', '--debug-file', 'x', 'libc')):
+    for words in (('record', '--until', 'libc:malloc duration', '--',
+                   'true'), ('record', '-p', 'libc:malloc /arg0 > nope/', '--', 'true'),
+                  ('record', '--backend', 'ptrace', '-p', 'libc:malloc', 'true'), ('list', '--debug-file', 'x',
+                                                                                   'libc')):
         plain = run(KYMO, *words).err
         for columns, width in ((60, 60), (30, 40), (300, 100)):
             shown = run_on_terminal(KYMO, *words, columns=columns).out
             lines = [line for line in shown.splitlines() if not line.startswith('  ') or line.startswith('      ')]
             check_equal(shown.split(), plain.split(), f'the words of {words}')
             check(all(len(line) <= width for line in lines), f'no line of {words} is longer than {width}', shown)
-            check_equal([line for line in shown.splitlines() if line.endswith('^')], [line for line in plain.splitlines() if line.endswith('^')], 'carets')
+            check_equal([line for line in shown.splitlines() if line.endswith('^')],
+                        [line for line in plain.splitlines() if line.endswith('^')], 'carets')
             said.append(len(shown.splitlines()) > len(plain.splitlines()))
     check(any(said), 'some were wrapped')

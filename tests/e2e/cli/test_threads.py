@@ -1,4 +1,5 @@
-"""kymo threads: what it tells of threads is what /proc tells, of crowds, of those that end meanwhile and of others' too; and the terminal is as it was whatever ends the live table."""
+"""kymo threads: what it tells of threads is what /proc tells, of crowds, of those that end meanwhile and of others'
+too; and the terminal is as it was whatever ends the live table."""
 import collections
 import fcntl
 import json
@@ -12,8 +13,8 @@ import subprocess
 import termios
 
 import processes
-from kymotest import (KYMO, KYMO_PLAIN, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run_on_terminal, sleeper, start,
-                      start_record, target, target_path, timeout)
+from kymotest import (KYMO, KYMO_PLAIN, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, kymo,
+                      need_root, program, run_on_terminal, sleeper, start, start_record, target, target_path, timeout)
 
 HEAD = r'^    TID  NAME +STATE +CPU  IN +TRACER +ENGINES$'
 
@@ -29,7 +30,7 @@ def table(pid, **options):
     return lines[:at], {int(line.split()[0]): line.split() for line in lines[at + 1:]}
 
 
-# ---- what is told ----------------------------------------------------------------------------------------------------------
+# ---- what is told --------------------------------------------------------------------------------
 
 
 def test_three_thousand_threads_are_told_each_with_where_it_sleeps():
@@ -41,6 +42,7 @@ def test_three_thousand_threads_are_told_each_with_where_it_sleeps():
     def are_asleep():
         places = collections.Counter(thread['syscall'] for thread in look(process.pid)['threads'])
         return {name: places[name] for name in asleep} == asleep
+
     eventually(are_asleep, f'threads sleep in {asleep}')
     head, rows = table(process.pid)
     check_matches(head[0], rf'^{process.pid} threads1000: 3,001 threads: .*sleeping')
@@ -51,7 +53,8 @@ def test_three_thousand_threads_are_told_each_with_where_it_sleeps():
 def test_states_and_tracers_are_those_of_proc():
     process = sleeper()
     thread, = look(process.pid)['threads']
-    check_equal((thread['tid'], thread['comm'], thread['syscall'], thread['tracer']), (process.pid, 'sleep', 'clock_nanosleep', None), 'a sleeper')
+    check_equal((thread['tid'], thread['comm'], thread['syscall'], thread['tracer']),
+                (process.pid, 'sleep', 'clock_nanosleep', None), 'a sleeper')
     process.signal(signal.SIGSTOP)
     eventually(lambda: look(process.pid)['threads'][0]['state'] == 'stopped', 'it is stopped')
     process.signal(signal.SIGCONT)
@@ -83,17 +86,21 @@ def test_engines_are_those_of_everybody_who_traces():
         tracer, pid = tracing(process.pid)
         tracers.append(tracer)
         pids.append(pid)
-        eventually(lambda: all('syscall_entry' in owners(thread).get(pid, ()) for thread in look(process.pid)['threads']), 'each thread has an engine, and its mask')
+        eventually(
+            lambda: all('syscall_entry' in owners(thread).get(pid, ()) for thread in look(process.pid)['threads']),
+            'each thread has an engine, and its mask')
     for thread in look(process.pid)['threads']:
         check_equal(owners(thread).keys(), set(pids), 'owners')
         for events in owners(thread).values():
-            check({'syscall_entry', 'syscall_exit', 'clone', 'reap'} <= events and 'quiesce' not in events, f'events: {events}')
+            check({'syscall_entry', 'syscall_exit', 'clone', 'reap'} <= events and 'quiesce' not in events,
+                  f'events: {events}')
         check_equal([engine['wants'] for engine in thread['engines']], ['resume', 'resume'], 'wishes')
     for words in table(process.pid)[1].values():
         check_equal(sorted(word.partition(':')[0] for word in words[-2:]), sorted(map(str, pids)), 'words')
         check('calls' in words[-1] and 'signals' in words[-1], 'the mask is shown', words)
     tracers[1].end(signal.SIGINT).ok()
-    eventually(lambda: all(owners(thread).keys() == {pids[0]} for thread in look(process.pid)['threads']), 'the second one has gone')
+    eventually(lambda: all(owners(thread).keys() == {pids[0]} for thread in look(process.pid)['threads']),
+               'the second one has gone')
     tracers[0].end(signal.SIGINT).ok()
     eventually(lambda: all(thread['engines'] == [] for thread in look(process.pid)['threads']), 'there are none')
 
@@ -103,7 +110,8 @@ def test_engines_of_two_thousand_threads_are_told():
     """More than a message holds."""
     process = target('threads1000', '-t', 2000)
     tracer, pid = tracing(process.pid, KYMO_PLAIN)
-    eventually(lambda: sum(pid in owners(thread) for thread in look(process.pid)['threads']) == 2001, 'each thread has an engine', 200)
+    eventually(lambda: sum(pid in owners(thread) for thread in look(process.pid)['threads']) == 2001,
+               'each thread has an engine', 200)
     tracer.end(signal.SIGINT).ok()
 
 
@@ -123,7 +131,9 @@ def test_recordings_are_told(tmp):
     recorder = start_record(process.pid, '-p', f'{target_path("threads1000")}:work_a', '-o', tmp / 'some.data')
     recordings = eventually(lambda: look(process.pid)['recordings'], 'the recording is told')
     check_equal(recordings, [{'recorder': recorder.pid, 'directory': str(tmp / 'some.data'), 'sites': 1}], 'recordings')
-    check_same(table(process.pid)[0][1:], [f"1 site of kymo's, recorded into {tmp}/some.data by process {recorder.pid}"], 'lines above the table')
+    check_same(
+        table(process.pid)[0][1:], [f"1 site of kymo's, recorded into {tmp}/some.data by process {recorder.pid}"],
+        'lines above the table')
     recorder.end(signal.SIGINT).ok()
     check_equal(look(process.pid)['recordings'], [], 'recordings at the end')
 
@@ -135,11 +145,13 @@ def test_of_others_processes_is_told_what_everybody_may_know():
     check_matches(head[1], '^only a user who may trace the process sees .*, and whether they are recorded$')
     check_equal(rows[process.pid][4], '?', 'where it sleeps')
     told = json.loads(kymo('threads', '--json', process.pid, user=NOBODY).ok().out)
-    check_equal((told['recordings'], told['threads'][0]['may_look'], told['threads'][0]['syscall']), (None, False, None), 'JSON')
+    check_equal((told['recordings'], told['threads'][0]['may_look'], told['threads'][0]['syscall']),
+                (None, False, None), 'JSON')
 
 
 def test_names_cannot_speak_to_the_terminal():
-    process = start('python3', '-c', 'open("/proc/self/comm", "w").write("a\\x1b[2J\\n)b"); print("ready", flush=True); input()')
+    process = start('python3', '-c',
+                    'open("/proc/self/comm", "w").write("a\\x1b[2J\\n)b"); print("ready", flush=True); input()')
     process.wait_for('ready')
     result = kymo('threads', process.pid).ok()
     check('\x1b' not in result.out, 'no escape', result)
@@ -165,7 +177,7 @@ def test_wrong_words_are_refused():
     kymo('threads', 1, 2).refused("'2' is too much", status=2)
 
 
-# ---- the live table --------------------------------------------------------------------------------------------------------
+# ---- the live table ------------------------------------------------------------------------------
 
 
 class Terminal:
@@ -177,8 +189,9 @@ class Terminal:
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, 100, 0, 0))
         self.before = termios.tcgetattr(self.slave)
-        self.shell = subprocess.Popen(['sh', '-c', self.SCRIPT, KYMO, str(pid)], stdin=self.slave, stdout=self.slave, stderr=self.slave,
-                                      env={**os.environ, 'TERM': 'xterm'}, preexec_fn=self.take_terminal)
+        self.shell = subprocess.Popen(['sh', '-c', self.SCRIPT, KYMO, str(pid)], stdin=self.slave, stdout=self.slave,
+                                      stderr=self.slave, env={**os.environ, 'TERM':
+                                                              'xterm'}, preexec_fn=self.take_terminal)
         at_end(self.end)
         self.text = ''
 

@@ -4,8 +4,8 @@ import random
 import re
 import time
 
-from kymotest import (KYMO, check, check_equal, check_same, check_text_intact, eventually, kymo, probe_counts, program, record,
-                      report_json, run, start, target, target_path, timeout)
+from kymotest import (KYMO, check, check_equal, check_same, check_text_intact, eventually, kymo, probe_counts, program,
+                      record, report_json, run, start, target, target_path, timeout)
 
 MIXED = 'handled:mixed:*'
 
@@ -98,7 +98,8 @@ def check_same_as_bare(command, *probes, options=()):
 
 
 def start_recording(pid, *args):
-    """kymo record --pid PID, once it says that all is planned for a process without handlers, or with the ones that it has."""
+    """kymo record --pid PID, once it says that all is planned for a process without handlers, or with the ones that it
+    has."""
     recorder = start(KYMO, 'record', *args, '--pid', pid)
     recorder.wait_for('recording process', which=1)
     return recorder
@@ -117,7 +118,7 @@ def ask(process, line, answer):
     check(process.is_alive(), 'it lives', process.result() if not process.is_alive() else '')
 
 
-# ---- languages ----------------------------------------------------------------------------------------------------------
+# ---- languages -----------------------------------------------------------------------------------
 
 
 def test_an_ocaml_program_survives_the_overflow_of_its_stack(tmp):
@@ -137,28 +138,34 @@ def test_ada_handles_null_dereferences_and_the_end_of_its_stack(tmp):
     for options in (['-O1'], ['-O1', '-fstack-check'], ['-O0']):
         run(program('gnatmake'), '-f', '-q', *options, 'faulty.adb', cwd=tmp).ok()
         check_equal(run(tmp / 'faulty').ok().out, 'nulls 20 deep 5\n', f'what it prints, with {options}')
-        result = check_same_as_bare([tmp / 'faulty'], f'{tmp}/faulty:faulty__read_node.*', f'{tmp}/faulty:faulty__depth.*')
+        result = check_same_as_bare([tmp / 'faulty'], f'{tmp}/faulty:faulty__read_node.*',
+                                    f'{tmp}/faulty:faulty__depth.*')
         if options == ['-O1']:
             check('handles SIGSEGV or SIGBUS' in result.err, 'kymo says what it has taken out', result)
 
 
 def test_cxx_throws_out_of_a_handler(tmp):
     (tmp / 'thrown.cc').write_text(CXX)
-    run('g++', '-O1', '-fnon-call-exceptions', '-fasynchronous-unwind-tables', '-o', 'thrown', 'thrown.cc', cwd=tmp).ok()
+    run('g++', '-O1', '-fnon-call-exceptions', '-fasynchronous-unwind-tables', '-o', 'thrown', 'thrown.cc',
+        cwd=tmp).ok()
     result = check_same_as_bare([tmp / 'thrown'], f'{tmp}/thrown:read_node', f'{tmp}/thrown:twice')
-    check_equal(next(n for name, n in probe_counts().items() if name.endswith(':twice')), 20, 'calls of what can be recorded')
-    check('1 function that matches' in result.err and 'read_node: the instruction at' in result.err, 'kymo says what is left out', result)
+    check_equal(next(n for name, n in probe_counts().items() if name.endswith(':twice')), 20,
+                'calls of what can be recorded')
+    check('1 function that matches' in result.err and 'read_node: the instruction at' in result.err,
+          'kymo says what is left out', result)
 
 
-# ---- an own program -----------------------------------------------------------------------------------------------------
+# ---- an own program ------------------------------------------------------------------------------
 
 
 def test_a_handler_finds_its_label(tmp):
-    """Attached to, with its handlers in: the instruction itself is refused, the function that begins with a push is not."""
+    """Attached to, with its handlers in: the instruction itself is refused, the function that begins with a push is
+    not."""
     process = target('handled', 'handle')
     refused = kymo('record', '--backend', 'inproc', '-p', 'handled:read_word', '--pid', process.pid)
     refused.refused('read_word.* may fault, and the process handles SIGSEGV or SIGBUS')
-    recorder = start_recording(process.pid, '--backend', 'inproc', '-p', 'handled:read_saved', '-p', 'handled:mixed', '-p', 'handled:divided')
+    recorder = start_recording(process.pid, '--backend', 'inproc', '-p', 'handled:read_saved', '-p', 'handled:mixed',
+                               '-p', 'handled:divided')
     ask(process, 'fault 100', 'faulted 300')
     ask(process, 'divide 100', 'divided 100')
     ask(process, 'call 100', 'called 100')
@@ -194,12 +201,13 @@ def test_whoever_knows_better_displaces_all(tmp):
     recorder.end().ok()
 
 
-# ---- handlers that come later -------------------------------------------------------------------------------------------
+# ---- handlers that come later --------------------------------------------------------------------
 
 
 @timeout(300)
 def test_probes_make_way_for_a_handler_that_comes_later(tmp):
-    """Threads run through each instruction of a function meanwhile: no call of those that stay is missed, and the results are right."""
+    """Threads run through each instruction of a function meanwhile: no call of those that stay is missed, and the
+    results are right."""
     for options in ([], ['--no-rseq']):
         process = target('handled', '-t', '3')
         recorder = start_recording(process.pid, '--buffer', '64M', *options, '-p', MIXED, '-p', 'handled:read_word',
@@ -228,9 +236,11 @@ def test_what_stays_is_exact_while_plans_are_exchanged(tmp):
     result = recorder.end(2).ok()
     process.end().ok()
     counts = collections.Counter(probe_counts().values())
-    # 16 instructions; the last four of a call that faults run, too. Loads are in until the handler comes, and what comes between them is skipped by the fault.
+    # 16 instructions; the last four of a call that faults run, too. Loads are in until the handler comes, and what
+    # comes between them is skipped by the fault.
     check_equal(set(counts), {1000, 2000, 3000}, f'counts {counts}')
-    # Three loads; and where the jump of another one can only lead to one address, something may be mapped there. Each is told.
+    # Three loads; and where the jump of another one can only lead to one address, something may be mapped there. Each
+    # is told.
     n_left_out = int(re.search(r'warning: skipped (\d+) instructions that match', result.err)[1])
     check_equal(counts[1000], n_left_out, 'probes that are in until the handler comes')
     check(3 <= n_left_out <= 6, f'{n_left_out} are left out', result)
@@ -242,7 +252,8 @@ def test_a_launched_program_has_its_handler_before_it_faults(tmp):
     command = [target_path('handled'), 'handle']
     text = 'fault 20\ncall 5\ndivide 3\n'
     bare = run(*command, input=text).ok()
-    result = record('-p', 'handled:read_word', '-p', 'handled:read_saved', '-p', 'handled:divided', '--', *command, input=text).ok()
+    result = record('-p', 'handled:read_word', '-p', 'handled:read_saved', '-p', 'handled:divided', '--', *command,
+                    input=text).ok()
     check_same(result.out, bare.out, 'its output')
     check_equal(probe_counts()['handled:read_saved'], 25, 'calls')
     check(re.search(r'read_word: the instruction at .* may fault', result.err), 'what is left out is named', result)
@@ -268,12 +279,14 @@ def test_handlers_come_and_recorders_go(tmp):
 def test_a_child_sets_a_handler_that_its_parent_does_not_have(tmp):
     """The child may have fewer rights: it has no say in what is recorded of its parent, and of the next child."""
     process = target('handled')
-    recorder = start_recording(process.pid, '--follow', '-p', 'handled:read_word', '-p', 'handled:read_saved', '-p', 'handled:divided+0x6')
+    recorder = start_recording(process.pid, '--follow', '-p', 'handled:read_word', '-p', 'handled:read_saved', '-p',
+                               'handled:divided+0x6')
     for _ in range(2):
         ask(process, 'call 10', 'called 10')
         ask(process, 'fork 20', 'forked 0')
     for names in 'SIGSEGV or SIGBUS', 'SIGFPE':
-        recorder.wait_for(rf'process \d+ handles {names} from now on, and its parent does not: 1 probe .* taken out of it', which=1)
+        recorder.wait_for(
+            rf'process \d+ handles {names} from now on, and its parent does not: 1 probe .* taken out of it', which=1)
     ask(process, 'call 10', 'called 10')
     check('probes were out of its code' not in recorder.end(2).ok().err, 'it is told once, as what it is')
     process.end().ok()
@@ -302,7 +315,8 @@ def test_what_two_recordings_have_stays_and_is_told(tmp):
     second = start_recording(process.pid, '-o', 'second', '-p', 'handled:read_word', '-p', 'handled:read_saved')
     is_handling(process)
     for recorder in (first, second):
-        recorder.wait_for('1 probes that displace an instruction which may fault stay: another recording has them, too', which=1)
+        recorder.wait_for('1 probes that displace an instruction which may fault stay: another recording has them, too',
+                          which=1)
     ask(process, 'divide 20', 'divided 20')
     ask(process, 'call 20', 'called 20')
     first.end(2).ok()
@@ -325,7 +339,7 @@ def test_a_recorder_that_is_killed_in_the_exchange_leaves_what_detach_takes_out(
         process.end().ok()
 
 
-# ---- runtimes -----------------------------------------------------------------------------------------------------------
+# ---- runtimes ------------------------------------------------------------------------------------
 
 LUA = '''
 local function f(n) return 1 + f(n + 1) end
@@ -352,7 +366,8 @@ console.log(caught, traps, read(0));
 @timeout(300)
 def test_luajit_with_all_its_functions_recorded(tmp):
     (tmp / 'it.lua').write_text(LUA)
-    check_same_as_bare([program('luajit'), tmp / 'it.lua'], 'libluajit*:lua_*', 'libluajit*:luaL_*', options=['--overwrite', '--buffer', '1M'])
+    check_same_as_bare([program('luajit'), tmp / 'it.lua'], 'libluajit*:lua_*', 'libluajit*:luaL_*',
+                       options=['--overwrite', '--buffer', '1M'])
 
 
 @timeout(300)
@@ -360,5 +375,6 @@ def test_node_traps_in_web_assembly(tmp):
     (tmp / 'it.js').write_text(NODE)
     bare = run(program('node'), tmp / 'it.js').ok()
     check(bare.out.startswith('20 20'), 'it traps', bare)
-    result = record('--overwrite', '--buffer', '1M', '-p', 'libuv:uv_*', '-p', 'libc:mem*', '--', program('node'), tmp / 'it.js').ok()
+    result = record('--overwrite', '--buffer', '1M', '-p', 'libuv:uv_*', '-p', 'libc:mem*', '--', program('node'),
+                    tmp / 'it.js').ok()
     check_same(result.out, bare.out, 'its output')

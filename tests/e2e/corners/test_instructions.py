@@ -1,37 +1,37 @@
-"""Probes on every instruction of code that is as awkward as code can be: it does what it did, and counts are the kernel's.
+"""Probes on every instruction of code that is as awkward as code can be: it does what it did, and counts are the
+kernel's.
 
-The code is in tests/targets/corners*.S, which checks itself. Each function takes them all at once, and one after the other.
+The code is in tests/targets/corners*.S, which checks itself. Each function takes them all at once, and one after
+the other.
 """
 import json
 import os
 
 import comparing
 import places
-from kymotest import KYMO_PLAIN, check, check_equal, check_same, record, report_json, run, sampled, share, skip, target_path, timeout
+from kymotest import (KYMO_PLAIN, check, check_equal, check_same, record, report_json, run, sampled, share, skip,
+                      target_path, timeout)
 from seeds import seed
 
 ROUNDS = '20'
 
 # What the cases of corners.c call.
 CASES = {
-    'short': ['corner_ret_a', 'corner_ret_b', 'corner_ret_c', 'corner_same', 'corner_zero', 'corner_seven', 'corner_lea_ret'],
-    'branches': ['corner_jump_next', 'corner_jcc_back', 'corner_jcc_inside', 'corner_loop', 'corner_jrcxz', 'corner_conditions',
-                 'corner_hot', 'corner_hot.cold'],
-    'switch': ['corner_switch', 'corner_lea_ret'],
-    'compiled': ['corner_compiled'],
-    'tables': ['corner_table', 'corner_data_in_text'],
-    'lines': ['corner_line', 'corner_page'],
-    'stack': ['corner_call_stack', 'corner_call_below', 'corner_return_address', 'corner_redzone', 'corner_frames'],
-    'flags': ['corner_flags', 'corner_carry'],
-    'strings': ['corner_strings'],
-    'locks': ['corner_lock', 'corner_lock16'],
-    'indirect': ['corner_endbr', 'corner_indirect'],
-    'syscall': ['corner_syscall'],
-    'rip': ['corner_add_one', 'corner_rip_integer', 'corner_rip_exchange', 'corner_rip_branch', 'corner_rip_sse', 'corner_rip_x87'],
-    'avx': ['corner_rip_avx', 'corner_gather'],
-    'ymm-live': ['corner_ymm_live'],
-    'evex': ['corner_rip_evex', 'corner_gather_evex'],
-    'zmm-live': ['corner_zmm_live'],
+    'short': [
+        'corner_ret_a', 'corner_ret_b', 'corner_ret_c', 'corner_same', 'corner_zero', 'corner_seven', 'corner_lea_ret'
+    ], 'branches': [
+        'corner_jump_next', 'corner_jcc_back', 'corner_jcc_inside', 'corner_loop', 'corner_jrcxz', 'corner_conditions',
+        'corner_hot', 'corner_hot.cold'
+    ], 'switch': ['corner_switch', 'corner_lea_ret'], 'compiled': ['corner_compiled'], 'tables':
+    ['corner_table', 'corner_data_in_text'], 'lines': ['corner_line', 'corner_page'], 'stack': [
+        'corner_call_stack', 'corner_call_below', 'corner_return_address', 'corner_redzone', 'corner_frames'
+    ], 'flags': ['corner_flags',
+                 'corner_carry'], 'strings': ['corner_strings'], 'locks': ['corner_lock', 'corner_lock16'], 'indirect':
+    ['corner_endbr', 'corner_indirect'], 'syscall': ['corner_syscall'], 'rip': [
+        'corner_add_one', 'corner_rip_integer', 'corner_rip_exchange', 'corner_rip_branch', 'corner_rip_sse',
+        'corner_rip_x87'
+    ], 'avx': ['corner_rip_avx', 'corner_gather'], 'ymm-live': ['corner_ymm_live'], 'evex':
+    ['corner_rip_evex', 'corner_gather_evex'], 'zmm-live': ['corner_zmm_live'],
 }
 
 # Places whose jump can lead to the first 64 MiB of the heap alone, which is not there yet when the program starts.
@@ -57,18 +57,22 @@ def told(case, refusals, n):
 
 
 def check_at_once(case, most_refused=0):
-    """Every instruction of the case's functions has a probe; what has no place is few, and is told. Where the kernel has put the program's memory decides of
-    each pun whether its address is free: of a hundred places two may have none in one layout or another."""
+    """Every instruction of the case's functions has a probe; what has no place is few, and is told. Where the kernel
+    has put the program's memory decides of each pun whether its address is free: of a hundred places two may have
+    none in one layout or another."""
     lacks(case)
     refusals, wanted = {}, places_of(case)
     counts = places.compare_places([target_path('corners'), '-n', ROUNDS, case], wanted, refusals)
-    check(told(case, refusals, len(wanted)) <= most_refused + len(wanted) // 50, 'few have no place', places.tell(refusals, len(wanted)))
+    check(
+        told(case, refusals, len(wanted)) <= most_refused + len(wanted) // 50, 'few have no place',
+        places.tell(refusals, len(wanted)))
     check(sum(counts.values()) > 0, 'they ran')
 
 
 def check_one_by_one(case, most_refused=0):
-    """Hundreds of recordings: by kymo without sanitizers, as those at once are by kymo with them. Two of three write by locks: sequences, as those at once have,
-    take guards, and those the decoding of all of libc. Which one does not is the clock's or KYMO_SEED's choice; none does with make torture."""
+    """Hundreds of recordings: by kymo without sanitizers, as those at once are by kymo with them. Two of three write
+    by locks: sequences, as those at once have, take guards, and those the decoding of all of libc. Which one does
+    not is the clock's or KYMO_SEED's choice; none does with make torture."""
     lacks(case)
     seed()
     comparing.fix_addresses()
@@ -78,7 +82,8 @@ def check_one_by_one(case, most_refused=0):
     by_sequences = set(share(one_by_one, 3))
     for place in one_by_one:
         words = ['-q', '--buffer', '256K', *([] if place in by_sequences else ['--no-rseq'])]
-        result, left = places.without_refused([place], lambda left: run(KYMO_PLAIN, 'record', *words, *places.specs(left), '--', *command), refusals)
+        result, left = places.without_refused(
+            [place], lambda left: run(KYMO_PLAIN, 'record', *words, *places.specs(left), '--', *command), refusals)
         if left:
             check_same(result.ok().out, bare.out, f'stdout with a probe at 0x{place[1]:x}')
             report = json.loads(run(KYMO_PLAIN, 'report', '--json', 'kymo.data').ok().out)
@@ -223,8 +228,9 @@ def test_vector_and_mask_registers_of_512_bits_are_live():
 def test_a_jump_to_itself():
     """How often it goes round is nobody's business; the signal that ends it must find it."""
     path = target_path('corners')
-    result, left = places.without_refused(places_of('spin', ['corner_spin']),
-                                          lambda left: record('--buffer', '64K', *places.specs(left), '--', path, '-n', '10', 'spin'), {})
+    result, left = places.without_refused(
+        places_of('spin', ['corner_spin']),
+        lambda left: record('--buffer', '64K', *places.specs(left), '--', path, '-n', '10', 'spin'), {})
     check(left, 'a jump to itself can be probed', result)
     check_equal(result.ok().json(), {'spin': 10})
     check(report_json()['events'] + report_json()['lost_events'] > 10, 'it went round')

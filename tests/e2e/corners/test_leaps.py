@@ -1,4 +1,5 @@
-"""Control that leaves functions in other ways than by their return, or comes from nowhere: every instruction of both sides is probed."""
+"""Control that leaves functions in other ways than by their return, or comes from nowhere: every instruction of both
+sides is probed."""
 import re
 from pathlib import Path
 
@@ -14,7 +15,8 @@ def every_instruction(path, functions):
     return [(path, offset) for name in functions for offset in places.instructions_of(path, name)]
 
 
-# Of probes side by side in libraries: addresses are fixed here (see comparing), and above libraries there is little room then, so many jumps have
+# Of probes side by side in libraries: addresses are fixed here (see comparing), and above libraries there is little
+# room then, so many jumps have
 # no place to lead to.
 DENSE = 0.7
 
@@ -31,14 +33,17 @@ def check_functions(command, path, functions, least=0.99, **options):
 
 def test_longjmp_setcontext_thread_ends_and_handlers():
     path = target_path('leaps')
-    check_functions([path, '100'], path, [name for name in places.symbols(path) if re.match(r'(leap|by|on|run)_', name)])
+    check_functions([path, '100'], path,
+                    [name for name in places.symbols(path) if re.match(r'(leap|by|on|run)_', name)])
 
 
 def test_the_functions_of_libc_that_leap():
     path = target_path('leaps')
     libc = library('libc.so.6', path)
-    wanted = ['setjmp', '_setjmp', '__sigsetjmp', 'longjmp', '_longjmp', 'siglongjmp', '__longjmp_chk', 'getcontext', 'setcontext', 'swapcontext',
-              'makecontext', 'raise', 'pthread_exit', 'pthread_kill', 'sigaction']
+    wanted = [
+        'setjmp', '_setjmp', '__sigsetjmp', 'longjmp', '_longjmp', 'siglongjmp', '__longjmp_chk', 'getcontext',
+        'setcontext', 'swapcontext', 'makecontext', 'raise', 'pthread_exit', 'pthread_kill', 'sigaction'
+    ]
     check_functions([path, '50'], libc, [name for name in wanted if name in places.symbols(libc)], least=DENSE)
 
 
@@ -52,8 +57,10 @@ def test_malloc_and_free():
 def test_threads_from_creation_to_their_end():
     path = target_path('selfcheck')
     libc = library('libc.so.6', path)
-    wanted = [name for name in ('pthread_create', 'pthread_join', 'pthread_exit', 'pthread_kill', 'pthread_sigmask', 'pthread_detach')
-              if name in places.symbols(libc)]
+    wanted = [
+        name for name in ('pthread_create', 'pthread_join', 'pthread_exit', 'pthread_kill', 'pthread_sigmask',
+                          'pthread_detach') if name in places.symbols(libc)
+    ]
     # How threads meet varies from run to run, and so do counts.
     refusals, all_of_them = {}, every_instruction(libc, wanted)
     result, left = places.without_refused(
@@ -68,7 +75,8 @@ def test_threads_from_creation_to_their_end():
 
 
 def test_sigreturn_is_probed():
-    """The two instructions of libc that every signal handler returns to: recorded, or refused because debuggers know them by their bytes."""
+    """The two instructions of libc that every signal handler returns to: recorded, or refused because debuggers know
+    them by their bytes."""
     path = target_path('leaps')
     libc = library('libc.so.6', path)
     code, restorer = Path(libc).read_bytes(), b'\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05'
@@ -97,20 +105,25 @@ def test_cxx_exceptions_through_probed_frames(tmp):
 def test_cxx_exceptions_with_probes_in_the_unwinder(tmp):
     path = str(tmp / 'throwing')
     run(program('g++'), '-O2', '-o', path, HERE / 'throwing.cc').ok()
-    for name, functions in (('libgcc_s.so.1', ['_Unwind_RaiseException', '_Unwind_Resume', '_Unwind_SetIP']),
-                            ('libstdc++.so.6', ['__cxa_throw', '__cxa_rethrow', '__cxa_begin_catch', '__cxa_end_catch'])):
+    for name, functions in (('libgcc_s.so.1', [
+            '_Unwind_RaiseException', '_Unwind_Resume', '_Unwind_SetIP'
+    ]), ('libstdc++.so.6', ['__cxa_throw', '__cxa_rethrow', '__cxa_begin_catch', '__cxa_end_catch'])):
         lib = library(name, path)
-        check_functions([path, '100'], lib, [function for function in functions if function in places.symbols(lib)], least=DENSE)
+        check_functions([path, '100'], lib, [function for function in functions if function in places.symbols(lib)],
+                        least=DENSE)
 
 
 def test_return_probes_under_leaps_and_exceptions(tmp):
     """No return address is replaced: returns that happen are recorded, those that do not are not."""
     path = target_path('leaps')
-    result = record('-p', 'leaps:leap_deep', '-r', 'leaps:leap_deep $retval', '-r', 'leaps:leap_plain r=$retval', '--', path, '100').ok()
+    result = record('-p', 'leaps:leap_deep', '-r', 'leaps:leap_deep $retval', '-r', 'leaps:leap_plain r=$retval', '--',
+                    path, '100').ok()
     said = result.json()
     report = report_json()
-    total = {kind: sum(probe['count'] for probe in report['probes'] if probe['name'].endswith(kind))
-             for kind in ('leap_deep', 'leap_deep%return', 'leap_plain%return')}
+    total = {
+        kind: sum(probe['count'] for probe in report['probes'] if probe['name'].endswith(kind))
+        for kind in ('leap_deep', 'leap_deep%return', 'leap_plain%return')
+    }
     check_equal(total['leap_deep'], said['leap_deep'], 'entries')
     check_equal(total['leap_deep%return'] + total['leap_plain%return'], said['returns'], 'returns')
     cxx = str(tmp / 'throwing')

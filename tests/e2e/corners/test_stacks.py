@@ -7,7 +7,7 @@ from kymotest import (KYMO, check, check_equal, check_same, probe_counts, progra
                       start_record)
 
 HERE = Path(__file__).parent
-STARTS = 40           # overflows of each thread (overflow.c)
+STARTS = 40  # overflows of each thread (overflow.c)
 LOST = range(12, 14)  # calls of each that have less than 512 bytes, with 40 bytes a call
 
 

@@ -1,4 +1,5 @@
-"""Debug information beside gdb: variables are where gdb says that they are, lines begin where it says, and lines of source are probed."""
+"""Debug information beside gdb: variables are where gdb says that they are, lines begin where it says, and lines of
+source are probed."""
 import json
 import re
 
@@ -37,10 +38,12 @@ int main(int argc, char **argv)
 	return (work(&pair, 4, TWO, 3) + twice(argc)) > 1000;
 }
 '''
-REGISTERS = {'rax': 'ax', 'rbx': 'bx', 'rcx': 'cx', 'rdx': 'dx', 'rsi': 'si', 'rdi': 'di', 'rbp': 'bp', 'rsp': 'sp',
-             'eax': 'ax', 'ebx': 'bx', 'ecx': 'cx', 'edx': 'dx', 'esi': 'si', 'edi': 'di'}
-WAYS = [('gcc', '-O0', '-gdwarf-5'), ('gcc', '-O2', '-gdwarf-4'), ('gcc', '-O2', '-gdwarf-5'), ('gcc', '-O3', '-gdwarf-5'),
-        ('clang', '-O0', '-gdwarf-4'), ('clang', '-O2', '-gdwarf-5')]
+REGISTERS = {
+    'rax': 'ax', 'rbx': 'bx', 'rcx': 'cx', 'rdx': 'dx', 'rsi': 'si', 'rdi': 'di', 'rbp': 'bp', 'rsp': 'sp', 'eax': 'ax',
+    'ebx': 'bx', 'ecx': 'cx', 'edx': 'dx', 'esi': 'si', 'edi': 'di'
+}
+WAYS = [('gcc', '-O0', '-gdwarf-5'), ('gcc', '-O2', '-gdwarf-4'), ('gcc', '-O2', '-gdwarf-5'),
+        ('gcc', '-O3', '-gdwarf-5'), ('clang', '-O0', '-gdwarf-4'), ('clang', '-O2', '-gdwarf-5')]
 
 
 def build(tmp, *compiler):
@@ -59,8 +62,8 @@ def gdb(*commands):
 
 def gdb_ranges(name, scope):
     """What gdb tells of a variable with a location list: (start, end, words)."""
-    return [(int(start, 16), int(end, 16), words) for start, end, words in
-            re.findall(r'Range (0x[0-9a-f]+)-(0x[0-9a-f]+): (.*)', scope.get(name, ''))]
+    return [(int(start, 16), int(end, 16), words)
+            for start, end, words in re.findall(r'Range (0x[0-9a-f]+)-(0x[0-9a-f]+): (.*)', scope.get(name, ''))]
 
 
 def gdb_scope(address):
@@ -108,8 +111,10 @@ def test_types_are_spelled_as_gdb_does(tmp):
         at = addresses()[0]
         for variable in json.loads(kymo('list', '--json', '--vars', './app:work').ok().out)[0]['variables']:
             if variable['depth'] == 0:
-                told = re.search(r'^type = (.*)$', gdb(f'list work', f'info scope *{at:#x}', f"whatis work::{variable['name']}")
-                                 if variable['static'] else gdb('break work', 'run', f"whatis {variable['name']}", 'kill'), re.MULTILINE)
+                told = re.search(
+                    r'^type = (.*)$',
+                    gdb(f'list work', f'info scope *{at:#x}', f"whatis work::{variable['name']}") if variable['static']
+                    else gdb('break work', 'run', f"whatis {variable['name']}", 'kill'), re.MULTILINE)
                 check(told, f"gdb knows no {variable['name']}")
                 check_equal(variable['type'], told[1], str(way))
 
@@ -117,7 +122,10 @@ def test_types_are_spelled_as_gdb_does(tmp):
 @timeout(120)
 def test_lines_begin_where_gdb_says(tmp):
     build(tmp, 'gcc', '-O0', '-g')
-    lines = {row['line']: row['vaddr'] for row in reversed(json.loads(kymo('list', '--json', '--lines', './app:work').ok().out)) if not row['inlined']}
+    lines = {
+        row['line']: row['vaddr']
+        for row in reversed(json.loads(kymo('list', '--json', '--lines', './app:work').ok().out)) if not row['inlined']
+    }
     check(len(lines) > 6, str(lines))
     for line, vaddr in lines.items():
         told = re.search(r'starts at address (0x[0-9a-f]+)', gdb(f'info line app.c:{line}'))
@@ -129,10 +137,16 @@ def test_what_is_listed(tmp):
     build(tmp, 'gcc', '-O0', '-g')
     step = line_of('total += step')
     result = kymo('list', '--vars', f'./app:app.c:{step}').ok()
-    check_matches(result.out, rf'\A\./app:work\+0x[0-9a-f]+  0x[0-9a-f]+  app\.c:{step}\n  step +long +stack, at %bp-0x[0-9a-f]+\n  i +int +stack')
-    for words in (r'pair +pair_t \*', r'count +const int', r'kind +enum kind', r'flag +unsigned char', r'calls +int +static, at 0x[0-9a-f]+'):
+    check_matches(
+        result.out,
+        rf'\A\./app:work\+0x[0-9a-f]+  0x[0-9a-f]+  app\.c:{step}\n  step +long +stack, at %bp-0x[0-9a-f]+\n  i +int +stack'
+    )
+    for words in (r'pair +pair_t \*', r'count +const int', r'kind +enum kind', r'flag +unsigned char',
+                  r'calls +int +static, at 0x[0-9a-f]+'):
         check(re.search(rf'^  {words}', result.out, re.MULTILINE), f'{words} in {result.out}')
-    check_matches(kymo('list', '--vars', './app:work').ok().out, r'\A\./app:work  0x.*\n  pair +pair_t \* +register, %di\n  count +const int +register, %si\n')
+    check_matches(
+        kymo('list', '--vars', './app:work').ok().out,
+        r'\A\./app:work  0x.*\n  pair +pair_t \* +register, %di\n  count +const int +register, %si\n')
     result = kymo('list', '--lines', './app:work').ok()
     check(re.search(rf'^ +{step}  0x[0-9a-f]+ +total \+= step', result.out, re.MULTILINE), result.out)
     empty = line_of('return total + flag') - 1
@@ -152,16 +166,19 @@ def test_lines_are_probed(tmp):
     for way in (('gcc', '-O0', '-g'), ('clang', '-O0', '-g')):
         build(tmp, *way)
         step = line_of('total += step')
-        record('-p', f'./app:app.c:{step}', '-p', f'p:named ./app:app.c:{step + 1} %di', '-p', './app:work:4', '--', './app').ok()
+        record('-p', f'./app:app.c:{step}', '-p', f'p:named ./app:app.c:{step + 1} %di', '-p', './app:work:4', '--',
+               './app').ok()
         counts = event_counts()
-        check_equal((counts[f'app:app.c:{step}'], counts['named'], counts[f"app:app.c:{line_of('for (int i')}"]), (4, 4, 1), str(way))
+        check_equal((counts[f'app:app.c:{step}'], counts['named'], counts[f"app:app.c:{line_of('for (int i')}"]),
+                    (4, 4, 1), str(way))
         check_matches(kymo('explain', './app', f'app.c:{step}').ok().out, r'\A\./app:work\+0x')
 
 
 @timeout(60)
 def test_what_is_not_there_is_told(tmp):
     build(tmp, 'gcc', '-O0', '-g')
-    for location, sentence in (('./app:ap.c:12', r'the debug information of \./app has no source file ap\.c; near are app\.c'),
+    for location, sentence in (('./app:ap.c:12',
+                                r'the debug information of \./app has no source file ap\.c; near are app\.c'),
                                ('./app:app.c:9999', r'\./app has no code of app\.c at line 9999 or after it'),
                                ('./app:wrk', r'\./app has no function wrk; the nearest names are work'),
                                ('./app:work:400', r'.*(has no code of|is after the end of work).*')):
@@ -170,18 +187,24 @@ def test_what_is_not_there_is_told(tmp):
             check_equal(result.status, 1, str(result))
             check_matches(result.err, rf'\Akymo: {sentence}')
     run('strip', '-o', 'bare', 'app').ok()
-    check_matches(kymo('list', '--vars', './bare:0x1000').err, r'\Akymo: \./bare has no debug information; install the debug symbols of its package \(bare-dbgsym on Debian\)')
+    check_matches(
+        kymo('list', '--vars', './bare:0x1000').err,
+        r'\Akymo: \./bare has no debug information; install the debug symbols of its package \(bare-dbgsym on Debian\)')
     run(program('gcc'), '-O1', '-g', '-w', '-o', 'other', 'app.c', seconds=60).ok()
-    check_matches(kymo('list', '--vars', '--debug-file', 'other', './app:work').err,
-                  r'\Akymo: other is of another build than \./app: its build-id is [0-9a-f]{40}, the program\'s is [0-9a-f]{40}')
-    check_matches(record('-r', './app:app.c:18', '--', './app').err, r'\Akymo: a return probe is for a whole function; record a line of source with -p')
+    check_matches(
+        kymo('list', '--vars', '--debug-file', 'other', './app:work').err,
+        r'\Akymo: other is of another build than \./app: its build-id is [0-9a-f]{40}, the program\'s is [0-9a-f]{40}')
+    check_matches(
+        record('-r', './app:app.c:18', '--', './app').err,
+        r'\Akymo: a return probe is for a whole function; record a line of source with -p')
 
 
 @timeout(120)
 def test_debug_files_are_those_of_their_build(tmp):
     build(tmp, 'gcc', '-O0', '-g')
     step = line_of('total += step')
-    (tmp / 'shared.c').write_text('__attribute__((noinline)) int share(int part) { return part; }\nint main(void) { return share(7) - 7; }\n')
+    (tmp / 'shared.c').write_text(
+        '__attribute__((noinline)) int share(int part) { return part; }\nint main(void) { return share(7) - 7; }\n')
     run(program('gcc'), '-O0', '-g', '-o', 'shared', 'shared.c', seconds=60).ok()
     run(program('gcc'), '-O1', '-g', '-w', '-o', 'other', 'app.c', seconds=60).ok()
     for name in ('app', 'shared', 'other'):
@@ -189,21 +212,29 @@ def test_debug_files_are_those_of_their_build(tmp):
         run('strip', '--strip-debug', name).ok()
     refused = r"^kymo: other\.dbg is of another build than \./app: its build-id is [0-9a-f]{40}, the program's is [0-9a-f]{40}"
     words = ('-p', './app:work count', '-p', f'./app:app.c:{step}')
-    check_matches(record(*words, '--', './app').err, r'\./app has no debug information; .* or name the file with --debug-file')
-    record(*words, '-p', './shared:share part', '--debug-file', 'shared.dbg', '--debug-file=app.dbg', '--', './app').ok()
+    check_matches(
+        record(*words, '--', './app').err, r'\./app has no debug information; .* or name the file with --debug-file')
+    record(*words, '-p', './shared:share part', '--debug-file', 'shared.dbg', '--debug-file=app.dbg', '--',
+           './app').ok()
     check_equal(event_counts()[f'app:app.c:{step}'], 4, 'lines by the file')
     check_equal(next(event for event in events() if event.name == 'app:work')['count'], 4, 'a variable by the file')
-    for debug_files in (('other.dbg',), ('app.dbg', 'other.dbg'), ('other.dbg', 'app.dbg')):
+    for debug_files in (('other.dbg', ), ('app.dbg', 'other.dbg'), ('other.dbg', 'app.dbg')):
         result = record(*words, *(word for name in debug_files for word in ('--debug-file', name)), '--', './app')
         check_equal(result.status, 2, f'status with {debug_files}')
         check_matches(result.err, refused, f'sentence about {debug_files}')
     (tmp / 'options').write_text(f'--debug-file app.dbg\n-p ./app:app.c:{step} total\n')
     record('--config', 'options', '--', './app').ok()
     check_equal(event_counts(), {f'app:app.c:{step}': 4}, 'by a file of options')
-    check_matches(record('--debug-file', 'nowhere', *words, '--', './app').err, r'^kymo: (column 1[0-9]: )?nowhere: No such file or directory', 'a file that is not there')
-    check_matches(kymo('explain', '-e', 'count + 1', './app', 'work', '--debug-file', 'app.dbg').ok().out, 'count', 'explain')
-    check_matches(kymo('explain', './app', f'app.c:{step}', '--debug-file', 'app.dbg').ok().out, r'\A\./app:work\+0x', 'explain of a line')
-    for command in (('explain', '-e', 'count + 1', './app', 'work'), ('explain', './app', f'app.c:{step}'), ('list', '--vars', './app:work')):
+    check_matches(
+        record('--debug-file', 'nowhere', *words, '--', './app').err,
+        r'^kymo: (column 1[0-9]: )?nowhere: No such file or directory', 'a file that is not there')
+    check_matches(
+        kymo('explain', '-e', 'count + 1', './app', 'work', '--debug-file', 'app.dbg').ok().out, 'count', 'explain')
+    check_matches(
+        kymo('explain', './app', f'app.c:{step}', '--debug-file', 'app.dbg').ok().out, r'\A\./app:work\+0x',
+        'explain of a line')
+    for command in (('explain', '-e', 'count + 1', './app', 'work'), ('explain', './app', f'app.c:{step}'),
+                    ('list', '--vars', './app:work')):
         result = kymo(*command, '--debug-file', 'other.dbg')
         check_equal(result.out, '', f'nothing is shown by {command}')
         check_matches(result.err, refused, f'sentence of {command}')

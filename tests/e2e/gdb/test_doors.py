@@ -5,7 +5,8 @@ import tempfile
 from pathlib import Path
 
 from debugging import SERVER, Client, advances, build, listen, loop, offer, packet
-from kymotest import KYMO, check, check_equal, check_matches, check_untraced, eventually, need_32_bit_programs, need_root, run, start, target_path
+from kymotest import (KYMO, check, check_equal, check_matches, check_untraced, eventually, need_32_bit_programs,
+                      need_root, run, start, target_path)
 
 
 def is_closed(client):
@@ -81,7 +82,8 @@ def test_a_stub_ends_with_a_gdb_that_never_comes(tmp):
     (tmp / 'bin/gdb').chmod(0o755)
     for name, status in (('none', 1), ('bin', 3)):
         with tempfile.TemporaryDirectory(dir='/tmp', prefix='kt-') as directory:
-            result = run(KYMO, 'gdb', '--exec-gdb', '--pid', process.pid, env={'PATH': str(tmp / name), 'XDG_RUNTIME_DIR': directory})
+            result = run(KYMO, 'gdb', '--exec-gdb', '--pid', process.pid,
+                         env={'PATH': str(tmp / name), 'XDG_RUNTIME_DIR': directory})
             check_equal(result.status, status, f'status with {name}: {result.err}')
             eventually(lambda: not os.listdir(directory), 'the directory of the socket is gone')
         eventually(lambda: 'TracerPid:\t0' in Path(f'/proc/{process.pid}/status').read_text(), 'nobody traces it')
@@ -97,7 +99,9 @@ def test_the_kernel_looks_whether_a_client_is_there(tmp):
     def timers():
         lines = [line.split() for line in Path('/proc/net/tcp').read_text().splitlines()[1:]]
         return [line[5][:2] for line in lines if line[1] == f'0100007F:{port:04X}' and line[3] == '01']
-    eventually(lambda: timers() == ['02'], lambda: f'a keepalive timer, {timers()}')  # another one runs while data is on its way
+
+    # another one runs while data is on its way
+    eventually(lambda: timers() == ['02'], lambda: f'a keepalive timer, {timers()}')
     client.send(packet('k'))
     server.end().ok()
 
@@ -109,7 +113,9 @@ def test_a_client_that_does_not_read_holds_nobody_up(tmp):
     server = start(SERVER, '--once', '--attach', 'stdio', process.pid, stdin=from_us[0], stdout=to_us[1])
     os.close(from_us[0])
     os.close(to_us[1])
-    text = next(int(line.split('-')[0], 16) for line in Path(f'/proc/{process.pid}/maps').read_text().splitlines() if 'r-xp' in line and 'libc' in line)
+    text = next(
+        int(line.split('-')[0], 16) for line in Path(f'/proc/{process.pid}/maps').read_text().splitlines()
+        if 'r-xp' in line and 'libc' in line)
     os.write(from_us[1], packet('?') + packet(f'm{text:x},7000') * 10)
     server.wait_for('Remote debugging using stdio', 1)
     eventually(lambda: Path(f'/proc/{process.pid}/stat').read_text().rpartition(')')[2].split()[0] == 't', 'it stands')

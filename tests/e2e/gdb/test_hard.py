@@ -1,4 +1,5 @@
-"""Clients and stubs that die, talk nonsense, or are somebody else's: the program runs on, with its text as in the file."""
+"""Clients and stubs that die, talk nonsense, or are somebody else's: the program runs on, with its text as in the file.
+"""
 import os
 import random
 import signal
@@ -22,8 +23,9 @@ def test_a_client_that_leaves_in_the_middle(tmp):
     build(tmp)
     process = loop(tmp)
     work = address_of(process.pid, 'work')
-    for leave in ([], ['?'], ['?', f'Z0,{work:x},1'], ['?', f'Z0,{work:x},1', 'vCont;c'], ['?', 'vCont;s'],
-                  ['?', f'Z0,{work:x},1', 'vCont;c', None, 'vCont;c']):
+    for leave in ([], ['?'], ['?', f'Z0,{work:x},1'], ['?', f'Z0,{work:x},1', 'vCont;c'], ['?', 'vCont;s'], [
+            '?', f'Z0,{work:x},1', 'vCont;c', None, 'vCont;c'
+    ]):
         stub, path = offer('--pid', process.pid)
         client = Client(path)
         for text in leave:
@@ -48,16 +50,20 @@ def test_nonsense_is_answered_and_hurts_nothing(tmp):
     check_equal(client.ask('?')[:3], 'T05', 'why it stands')
     for text in ('vMustReplyEmpty', 'QNonStop:1', 'qTStatus', 'Z9,0,1', 'nonsense'):
         check_equal(client.ask(text), '', f'answer to {text}')
-    for text in ('m', 'mzz,1', 'm0,ffffffffffffffff', 'M0,8:00', 'Xffffffffffffffff,4:abcd', 'G00', 'P999=00', 'p-1', 'Hg', 'Hgp1.1', 'T0',
-                 'Z0,0,1', 'Z2,0,0', 'Z2,1,ffff', 'vCont;x', 'vCont;c:p1', 'vCont;', 'qSearch:memory:0;1', 'QPassSignals:zz',
-                 'QSetWorkingDir:0', 'vAttach;zz', 'vRun;', 'vKill;0', 'qCRC:0,ff', 'qXfer:auxv:read::x', 'D;0;0'):
+    for text in ('m', 'mzz,1', 'm0,ffffffffffffffff', 'M0,8:00', 'Xffffffffffffffff,4:abcd', 'G00', 'P999=00', 'p-1',
+                 'Hg', 'Hgp1.1', 'T0', 'Z0,0,1', 'Z2,0,0', 'Z2,1,ffff', 'vCont;x', 'vCont;c:p1', 'vCont;',
+                 'qSearch:memory:0;1', 'QPassSignals:zz', 'QSetWorkingDir:0', 'vAttach;zz', 'vRun;', 'vKill;0',
+                 'qCRC:0,ff', 'qXfer:auxv:read::x', 'D;0;0'):
         answer = client.ask(text)
         check(answer.startswith('E') or answer == '', f'answer to {text}', answer)
     for text in ('vFile:open:', 'vFile:pread:99,1,1', 'vFile:close:-1', 'vFile:pread:ffffffffffffffff,1,1'):
         check_equal(client.ask(text)[:3], 'F-1', f'answer to {text}')
     generator = random.Random(seeds.seed())
     for _ in range(300):
-        head = generator.choice(['m', 'M', 'X', 'Z', 'z', 'H', 'P', 'p', 'T', 'qXfer:', 'qSupported:', 'vFile:', 'QCatchSyscalls:', 'q', 'Q', ''])
+        head = generator.choice([
+            'm', 'M', 'X', 'Z', 'z', 'H', 'P', 'p', 'T', 'qXfer:', 'qSupported:', 'vFile:', 'QCatchSyscalls:', 'q', 'Q',
+            ''
+        ])
         tail = ''.join(generator.choice('0123456789abcdef,;:=.-pxg~') for _ in range(generator.randrange(12)))
         if head + tail and not (head + tail)[0] in 'ckCsSDRv':
             client.ask(head + tail)

@@ -10,7 +10,8 @@ from debugging import SERVER, Client, build, by_stdio, listen, loop, packet, thr
 from kymotest import NOBODY, alone, check, check_equal, check_matches, eventually, need_root, program, run, skip, start
 
 STRANGE = 'a) <b> &"c"'
-# Reads of a FUSE file get no answer. A child of the user argv[2] has a page of the file locked by a read, and maps the file then: the kernel
+# Reads of a FUSE file get no answer. A child of the user argv[2] has a page of the file locked by a read, and maps the
+# file then: the kernel
 # takes the lock of its memory, and waits for that page.
 HELD = r"""
 #define _GNU_SOURCE
@@ -134,7 +135,7 @@ def test_lists_of_processes_threads_and_files(tmp):
     client = Client(port)
     check('qXfer:osdata:read+' in client.ask('qSupported:'), 'osdata is offered')
     cpus = {str(cpu) for cpu in range(os.cpu_count())}
-    (row,) = of(rows(client, 'processes'), process.pid)
+    (row, ) = of(rows(client, 'processes'), process.pid)
     check(set(row.pop('cores').split(',')) <= cpus, 'its CPUs')
     user = pwd.getpwuid(os.geteuid()).pw_name
     check_equal(row, {'pid': str(process.pid), 'user': user, 'command': f'./{STRANGE} crowd '}, 'the process')
@@ -144,13 +145,17 @@ def test_lists_of_processes_threads_and_files(tmp):
                           for tid in [process.pid, *threads_of(process.pid)]], 'its threads')
     files = of(rows(client, 'files'), process.pid)
     check_equal({file['file descriptor']: file['name'] for file in files},
-                {fd: os.readlink(f'/proc/{process.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{process.pid}/fd')}, 'its files')
+                {fd: os.readlink(f'/proc/{process.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{process.pid}/fd')},
+                'its files')
     groups = rows(client, 'procgroups')
     check_equal([int(row['pgid']) for row in groups], sorted(int(row['pgid']) for row in groups), 'groups, in order')
-    (row,) = of(groups, process.pid)
+    (row, ) = of(groups, process.pid)
     group = os.getpgid(process.pid)
-    check_equal(row, {'pgid': str(group), 'leader command': Path(f'/proc/{group}/comm').read_text().strip(), 'pid': str(process.pid),
-                      'command line': f'./{STRANGE} crowd '}, 'its group')
+    check_equal(
+        row, {
+            'pgid': str(group), 'leader command': Path(f'/proc/{group}/comm').read_text().strip(), 'pid': str(
+                process.pid), 'command line': f'./{STRANGE} crowd '
+        }, 'its group')
     client.close()
     server.end()
 
@@ -189,8 +194,10 @@ def test_cpus_have_what_the_kernel_says(tmp):
     server, port = listen('localhost:0', './app')
     client = Client(port)
     client.begin()
-    theirs = [dict((part.strip() for part in line.split(':', 1)) for line in cpu.splitlines())
-              for cpu in Path('/proc/cpuinfo').read_text().strip().split('\n\n')]
+    theirs = [
+        dict((part.strip() for part in line.split(':', 1)) for line in cpu.splitlines())
+        for cpu in Path('/proc/cpuinfo').read_text().strip().split('\n\n')
+    ]
     ours = [{name: value or '' for name, value in cpu.items()} for cpu in rows(client, 'cpus')]
     for cpu in theirs + ours:
         cpu.pop('cpu MHz', None)
@@ -229,7 +236,7 @@ def test_a_long_command_line_has_its_beginning(tmp):
     client = Client(port)
     client.begin()
     for type, column in (('processes', 'command'), ('procgroups', 'command line')):
-        (row,) = of(rows(client, type), process.pid)
+        (row, ) = of(rows(client, type), process.pid)
         check(row[column] == './app crowd '.ljust(4096, 'x'), f'4 KiB of its words, and not {len(row[column])}')
     client.close()
     server.end()

@@ -8,8 +8,8 @@ import debug_registers
 
 def test_break_print_step_and_finish(tmp):
     build(tmp)
-    out = by_stdio('./app', 'break work', 'continue', 'backtrace', 'print *point', 'print point->y * 2', 'next', 'print total',
-                   'step', 'stepi', 'delete', 'finish', 'print $_exitcode', 'continue').ok().out
+    out = by_stdio('./app', 'break work', 'continue', 'backtrace', 'print *point', 'print point->y * 2', 'next',
+                   'print total', 'step', 'stepi', 'delete', 'finish', 'print $_exitcode', 'continue').ok().out
     check_matches(out, r'^Breakpoint 1, work \(n=5, point=0x[0-9a-f]+ <here>\) at app\.c:')
     check_matches(out, r'^#1 .* in main \(argc=1, ')
     check_matches(out, r'^\$1 = \{x = 7, y = 2\.5, name = "origin\\000"\}$')
@@ -21,10 +21,11 @@ def test_break_print_step_and_finish(tmp):
 
 def test_values_are_changed_and_functions_called(tmp):
     build(tmp)
-    out = by_stdio('./app', 'break work', 'continue', 'set var point->x = 100', 'set var n = 2', 'print work(3, &here)', 'delete',
-                   'set var $xmm3.uint128 = 77', 'print $xmm3.uint128', 'print $eflags', 'print (int)getpid() > 1',
-                   'continue').ok().out
-    check_matches(out, r'^The program being debugged stopped while in a function called from GDB\.|^Breakpoint 1, work \(n=3')
+    out = by_stdio('./app', 'break work', 'continue', 'set var point->x = 100', 'set var n = 2', 'print work(3, &here)',
+                   'delete', 'set var $xmm3.uint128 = 77', 'print $xmm3.uint128', 'print $eflags',
+                   'print (int)getpid() > 1', 'continue').ok().out
+    check_matches(
+        out, r'^The program being debugged stopped while in a function called from GDB\.|^Breakpoint 1, work \(n=3')
     check_matches(out, r'^\$\d = 77$')
     check_matches(out, r'^\$\d = 1$')
 
@@ -39,8 +40,8 @@ def test_inferior_calls_return(tmp):
 
 def test_vector_registers_are_described(tmp):
     build(tmp)
-    out = by_stdio('./app', 'tbreak work', 'continue', 'info registers xmm0 mxcsr fctrl ftag', 'set var $st0 = 1.5', 'print $st0',
-                   'print sizeof($xmm15)', 'print $fs_base != 0', 'print $orig_rax', 'kill').ok().out
+    out = by_stdio('./app', 'tbreak work', 'continue', 'info registers xmm0 mxcsr fctrl ftag', 'set var $st0 = 1.5',
+                   'print $st0', 'print sizeof($xmm15)', 'print $fs_base != 0', 'print $orig_rax', 'kill').ok().out
     check_matches(out, r'^mxcsr +0x1f80 ')
     check_matches(out, r'^fctrl +0x37f ')
     check_matches(out, r'^\$1 = 1\.5$')
@@ -50,7 +51,8 @@ def test_vector_registers_are_described(tmp):
 
 def test_memory_has_no_breakpoints_in_it(tmp):
     build(tmp)
-    out = by_stdio('./app', 'x/4xb work', 'break *work', 'set breakpoint always-inserted on', 'continue', 'x/4xb work', 'kill').ok().out
+    out = by_stdio('./app', 'x/4xb work', 'break *work', 'set breakpoint always-inserted on', 'continue', 'x/4xb work',
+                   'kill').ok().out
     lines = [line.split(':')[1] for line in out.splitlines() if '<work>:' in line]
     check_equal(len(set(lines)), 1, f'bytes of work in {out}')
 
@@ -58,8 +60,8 @@ def test_memory_has_no_breakpoints_in_it(tmp):
 def test_a_loop_with_the_same_registers_stops_each_time(tmp):
     """The instruction was executed between two hits, although nothing tells them apart."""
     build(tmp)
-    out = by_stdio('./app spin', 'break *&spin_at', 'continue', 'continue', 'continue', 'info breakpoints', 'set var counter = 1',
-                   'delete', 'continue', seconds=60).ok().out
+    out = by_stdio('./app spin', 'break *&spin_at', 'continue', 'continue', 'continue', 'info breakpoints',
+                   'set var counter = 1', 'delete', 'continue', seconds=60).ok().out
     check_matches(out, r'already hit 3 times')
     check_matches(out, r'exited with code 05')
 
@@ -75,14 +77,15 @@ def test_all_threads_stop_and_are_told(tmp):
 
 def test_one_thread_runs_while_others_are_locked(tmp):
     build(tmp)
-    out = by_stdio('./app threads', 'break work if n == 4', 'continue', 'set scheduler-locking on', 'delete', 'continue',
-                   'set scheduler-locking off', 'continue').out
+    out = by_stdio('./app threads', 'break work if n == 4', 'continue', 'set scheduler-locking on', 'delete',
+                   'continue', 'set scheduler-locking off', 'continue').out
     check_matches(out, r'^No unwaited-for children left\.$')
 
 
 def test_signals_are_stopped_for_passed_and_dropped(tmp):
     build(tmp)
-    stops = by_stdio('./app signal', 'handle SIGUSR1 stop print pass', 'continue', 'print $_siginfo.si_signo', 'continue').ok()
+    stops = by_stdio('./app signal', 'handle SIGUSR1 stop print pass', 'continue', 'print $_siginfo.si_signo',
+                     'continue').ok()
     check_matches(stops.out, r'received signal SIGUSR1')
     check_matches(stops.out, r'^\$1 = 10$')
     check_matches(stops.err, r'^result 45 counter 1001$')
@@ -98,8 +101,8 @@ def test_forks_are_followed_either_way(tmp):
     build(tmp)
     parent = by_stdio('./app fork', 'break work', 'continue', 'continue').ok().err
     check_matches(parent, r'^child 15$')
-    child = by_stdio('./app fork', 'set follow-fork-mode child', 'tbreak work', 'continue', 'break work if n == 2', 'continue',
-                     'backtrace 1', 'continue').ok().out
+    child = by_stdio('./app fork', 'set follow-fork-mode child', 'tbreak work', 'continue', 'break work if n == 2',
+                     'continue', 'backtrace 1', 'continue').ok().out
     check_matches(child, r'hit Breakpoint 2, work \(n=2')
     check_matches(child, r'exited with code 017')
     both = by_stdio('./app fork', 'set detach-on-fork off', 'catch fork', 'continue', 'next', 'inferior 2', 'continue',
@@ -113,7 +116,8 @@ def test_vfork_and_exec_are_told(tmp):
     vfork = by_stdio('./app vfork', 'catch vfork', 'continue', 'break work', 'continue').ok()
     check_matches(vfork.out, r'^Catchpoint 1 \(vforked process \d+\)')
     check_matches(vfork.err, r'^child 5$')
-    executed = by_stdio('./app exec', 'catch exec', 'continue', 'break work', 'continue', 'backtrace', 'delete', 'continue').ok().out
+    executed = by_stdio('./app exec', 'catch exec', 'continue', 'break work', 'continue', 'backtrace', 'delete',
+                        'continue').ok().out
     check_matches(executed, r"^Catchpoint 1 \(exec'd .*/app\)")
     check_matches(executed, r'Breakpoint 2, work \(n=5')
     check_matches(executed, r'exited with code 05')
@@ -153,5 +157,6 @@ def test_watchpoints(tmp):
 
 def test_memory_is_searched(tmp):
     build(tmp)
-    out = by_stdio('./app', 'tbreak work', 'continue', 'find &here, +sizeof(here), \'o\', \'r\', \'i\'', 'kill').ok().out
+    out = by_stdio('./app', 'tbreak work', 'continue', 'find &here, +sizeof(here), \'o\', \'r\', \'i\'',
+                   'kill').ok().out
     check_matches(out, r'^1 pattern found\.$')

@@ -39,7 +39,8 @@ def test_left_overs_are_refused(tmp):
     for text in (f'T{tid};junk', f'qThreadExtraInfo,{tid}xyz', 'qAttached:1junk', 'QCatchSyscalls:1;zz'):
         check_equal(client.ask(text)[:1], 'E', f'answer to {text}')
     name = b'/etc/passwd'.hex()
-    for text in ('vFile:setfs:0junk', f'vFile:open:{name},0,0junk', f'vFile:readlink:{name};', f'vFile:unlink:{b"nosuch".hex()},1'):
+    for text in ('vFile:setfs:0junk', f'vFile:open:{name},0,0junk', f'vFile:readlink:{name};',
+                 f'vFile:unlink:{b"nosuch".hex()},1'):
         check_equal(client.ask(text), 'F-1,16', f'answer to {text}')
     check_equal(client.ask(f'vFile:open:{name},0,0'), 'F0', 'a file')
     for text in ('vFile:fstat:0junk', 'vFile:pread:0,1,0junk', 'vFile:close:0junk'):
@@ -61,7 +62,8 @@ def test_a_search_without_end_ends_with_its_client_and_with_the_stub(tmp):
         stub, path = offer('--pid', process.pid)
         client = Client(path)
         client.begin()
-        client.send(b'$' + (body := f'qSearch:memory:{address:x};{1 << 43:x};abc'.encode()) + b'#%02x' % (sum(body) & 255))
+        client.send(b'$' + (body := f'qSearch:memory:{address:x};{1 << 43:x};abc'.encode()) + b'#%02x' %
+                    (sum(body) & 255))
         client.socket.recv(1)
         if ends_stub:
             stub.end(signal.SIGTERM, seconds=10).ok()
@@ -80,7 +82,8 @@ def test_files_of_another_root_are_not_ours(tmp):
     (root / 'link').symlink_to('/etc/passwd')
     (root / 'file').write_text('inside')
     (root / 'inner').symlink_to('/file')
-    other = start('python3', '-c', f'import os, time; os.chroot({str(root)!r}); print("ready", flush=True); time.sleep(100)')
+    other = start('python3', '-c',
+                  f'import os, time; os.chroot({str(root)!r}); print("ready", flush=True); time.sleep(100)')
     other.wait_for('^ready$')
     check_equal(client.ask(f'vFile:setfs:{other.pid:x}'), 'F0', 'its root')
     for name, answer in (('/link', 'F-1,2'), ('/inner', 'F0'), ('/../../etc/passwd', 'F-1,2')):

@@ -37,8 +37,9 @@ def test_extended_mode_runs_and_attaches_again_and_again(tmp):
     build(tmp)
     process = loop(tmp)
     server, port = listen(':0', options=('--multi', '--once'))
-    out = gdb(f'target extended-remote :{port}', 'set remote exec-file ./app', 'set environment KYMO_TEST yes', 'set args threads',
-              'run', 'run', f'attach {process.pid}', 'break work', 'continue', 'detach', 'monitor exit').ok().out
+    out = gdb(f'target extended-remote :{port}', 'set remote exec-file ./app', 'set environment KYMO_TEST yes',
+              'set args threads', 'run', 'run', f'attach {process.pid}', 'break work', 'continue', 'detach',
+              'monitor exit').ok().out
     check_equal(out.count('exited with code 05'), 2, f'runs in {out}')
     check_matches(out, r'Breakpoint 1, work \(n=3')
     server.end().ok()
@@ -51,8 +52,8 @@ def test_environment_directory_and_randomization_reach_the_program(tmp):
     (tmp / 'sub').mkdir()
     server, port = listen(':0', options=('--multi', '--once'))
     out = gdb(f'target extended-remote :{port}', f'set remote exec-file {tmp}/app', 'set environment KYMO_TEST yes',
-              f'set cwd {tmp}/sub', 'break work', 'run', 'print (char *)getenv("KYMO_TEST")', 'print (char *)getcwd(0, 0)',
-              'info symbol $pc', 'kill', 'monitor exit').ok().out
+              f'set cwd {tmp}/sub', 'break work', 'run', 'print (char *)getenv("KYMO_TEST")',
+              'print (char *)getcwd(0, 0)', 'info symbol $pc', 'kill', 'monitor exit').ok().out
     check_matches(out, r'^\$1 = 0x[0-9a-f]+ "yes"$')
     check_matches(out, r'^\$2 = 0x[0-9a-f]+ ".*/sub"$')
     server.end().ok()
@@ -86,8 +87,8 @@ def test_a_private_socket(tmp):
 def test_kymo_gdb_executes_gdb(tmp):
     build(tmp)
     process = loop(tmp)
-    result = run(KYMO, 'gdb', '--exec-gdb', '--pid', process.pid, input='break work\ncontinue\nbacktrace 1\ndetach\nquit\n',
-                 env={'DEBUGINFOD_URLS': ''}).ok()
+    result = run(KYMO, 'gdb', '--exec-gdb', '--pid', process.pid,
+                 input='break work\ncontinue\nbacktrace 1\ndetach\nquit\n', env={'DEBUGINFOD_URLS': ''}).ok()
     check_matches(result.out, r'#0 +work \(n=3')
     advances(process)
     check_untraced(process.pid)

@@ -6,7 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from debugging import Client, address_of, advances, build, gdb, listen, loop, offer, packet, send_to_thread, state_of, thread_of, threads_of
+from debugging import (Client, address_of, advances, build, gdb, listen, loop, offer, packet, send_to_thread, state_of,
+                       thread_of, threads_of)
 from kymotest import check, check_equal, check_untraced, eventually, skip, timeout
 from held_files import HeldFile
 import debug_registers
@@ -60,7 +61,7 @@ def test_a_signal_arrives_although_another_event_is_told_first(tmp):
 def test_without_a_client_nothing_stops(tmp):
     build(tmp)
     first, second = loop(tmp), loop(tmp)
-    server, port = listen(':0', options=('--multi',))
+    server, port = listen(':0', options=('--multi', ))
     client = Client(port)
     client.begin()
     client.ask('!')
@@ -139,7 +140,7 @@ def test_an_interrupt_is_told_although_breakpoints_are_hit(tmp):
 def test_the_id_of_any_thread_attaches_to_its_process(tmp):
     build(tmp)
     process = loop(tmp, 'crowd')
-    server, port = listen(':0', options=('--multi',))
+    server, port = listen(':0', options=('--multi', ))
     client = Client(port)
     client.begin()
     client.ask('!')
@@ -247,7 +248,7 @@ def test_a_stub_ends_although_a_thread_sleeps_in_the_kernel(tmp):
 
 @timeout(180)
 def test_descriptors_do_not_grow_with_runs(tmp):
-    server, port = listen(':0', options=('--multi',))
+    server, port = listen(':0', options=('--multi', ))
     client = Client(port)
     client.begin()
     client.ask('!')

@@ -55,7 +55,8 @@ def build(tmp, *options):
     for name, text in (('app', SOURCE), ('lib', LIBRARY), ('other', OTHER)):
         (tmp / f'{name}.c').write_text(text)
     for name in ('lib', 'other'):
-        run(program('gcc'), '-g', '-O0', '-shared', '-fPIC', '-ftls-model=global-dynamic', '-o', f'{name}.so', f'{name}.c', seconds=60).ok()
+        run(program('gcc'), '-g', '-O0', '-shared', '-fPIC', '-ftls-model=global-dynamic', '-o', f'{name}.so',
+            f'{name}.c', seconds=60).ok()
     run(program('gcc'), '-g', '-O0', '-w', '-pthread', *options, '-o', 'app', 'app.c', seconds=60).ok()
 
 
@@ -65,8 +66,9 @@ def values(out):
 
 def test_each_thread_has_its_own(tmp):
     build(tmp)
-    out = by_stdio('./app', 'break standing', 'continue', 'thread apply all print number', 'thread apply all print padding[0]',
-                   'thread 1', 'set var number = 55', 'thread apply all print number', 'kill').ok().out
+    out = by_stdio('./app', 'break standing', 'continue', 'thread apply all print number',
+                   'thread apply all print padding[0]', 'thread 1', 'set var number = 55',
+                   'thread apply all print number', 'kill').ok().out
     check_equal(values(out), ['102', '101', '100', '1', '1', '1', '102', '101', '55'], 'values')
 
 
@@ -101,8 +103,8 @@ def test_a_running_process(tmp):
     process = start('./app')
     process.wait_for('^ready$')
     stub, path = offer('--pid', process.pid)
-    out = run(program('gdb'), '-nx', '-batch', '-ex', 'set sysroot /', '-ex', f'target remote {path}', '-ex', 'thread apply all print number',
-              './app', env={'DEBUGINFOD_URLS': ''}).ok().out
+    out = run(program('gdb'), '-nx', '-batch', '-ex', 'set sysroot /', '-ex', f'target remote {path}', '-ex',
+              'thread apply all print number', './app', env={'DEBUGINFOD_URLS': ''}).ok().out
     check_equal(values(out), ['102', '101', '100'], 'values')
     stub.end().ok()
 
@@ -125,7 +127,8 @@ def test_symbols_are_whatever_the_client_says(tmp):
         check(n < 50, 'the stub asks for a bounded number of symbols')
         for map in (0, 1, 0xffffffffffffffff):
             check(client.ask(f'qGetTLSAddr:{thread},0,{map:x}')[0] in 'E0123456789abcdef', 'an answer')
-    for text in ('', f'{thread}', f'{thread},0', f'{thread},0,', f'{thread},x,0', f'{thread},0,0,0', '-1,0,0', '0,0,0', 'p1.1,0,0'):
+    for text in ('', f'{thread}', f'{thread},0', f'{thread},0,', f'{thread},x,0', f'{thread},0,0,0', '-1,0,0', '0,0,0',
+                 'p1.1,0,0'):
         check_equal(client.ask(f'qGetTLSAddr:{text}'), 'E01', f'answer to {text}')
     for text in ('', '0', '0:', '0:6', '0:66', ':66', '::', '0:5f7468'):
         check_equal(client.ask(f'qSymbol:{text}'), 'OK', f'answer to {text}')

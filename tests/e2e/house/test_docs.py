@@ -1,4 +1,5 @@
-"""Documents are true to the tree, and tools/check-docs sees where one is not. (It does not read this file, whose pages are not there.)"""
+"""Documents are true to the tree, and tools/check-docs sees where one is not. (It does not read this file, whose pages
+are not there.)"""
 import re
 
 from kymotest import KYMO_PLAIN, SOURCE, check_equal, run
@@ -32,19 +33,26 @@ def test_a_document_that_is_not_true_is_seen(tmp):
 
     check_equal(problems(), [], 'a good tree')
     check_equal(problems(page=f'\n| {"`name.h` " * 20}|\n'), [], 'a cell of names alone')
-    for where, text, problem in (
-            ('readme', '\n[gone](docs/gone.md)\n', 'README.md: a dead link: docs/gone.md'),
-            ('page', '\n[gone](../README.md#gone)\n', 'docs/page.md: a dead anchor: ../README.md#gone'),
-            ('source', '/* docs/gone.md */\n', 'src/one.c: no such page: docs/gone.md'),
-            ('readme', '\n`kymo recrd ls`\n', 'README.md: kymo has no command recrd: kymo recrd ls'),
-            ('page', '\n```\n$ sudo kymo report --evnts\n```\n', 'docs/page.md: kymo report has no option --evnts: kymo report --evnts'),
-            ('page', '\n`kymo syscalls -fW ls`\n', 'docs/page.md: kymo syscalls has no option -W: kymo syscalls -fW ls'),
-            ('manual', '.EX\nkymo record \\-\\-nothing ls\n.EE\n', 'man/kymo.1: kymo record has no option --nothing: kymo record --nothing ls'),
-            ('manual', '.BR kymo\\-gone (1)\n', 'man/kymo.1: no such manual page: kymo-gone(1)'),
-            ('page', '\n' + 'word ' * 20 + 'no more\n', 'docs/page.md: 107 columns; tools/check-docs -i breaks it'),
-            ('page', '\nWhoever reads.\n', 'docs/page.md: Whoever is not a subject: name the thread, process or user'),
-            ('page', '\n' + ('word ' * 13 + '\n') * 2, 'docs/page.md: a sentence of 26 words: ' + ('word ' * 26)[:90]),
-            ('page', f'\n| {"x" * 101} |\n', f'docs/page.md: a cell of 101 characters: {"x" * 70}')):
+    for where, text, problem in (('readme', '\n[gone](docs/gone.md)\n', 'README.md: a dead link: docs/gone.md'),
+                                 ('page', '\n[gone](../README.md#gone)\n',
+                                  'docs/page.md: a dead anchor: ../README.md#gone'),
+                                 ('source', '/* docs/gone.md */\n', 'src/one.c: no such page: docs/gone.md'),
+                                 ('readme', '\n`kymo recrd ls`\n',
+                                  'README.md: kymo has no command recrd: kymo recrd ls'),
+                                 ('page', '\n```\n$ sudo kymo report --evnts\n```\n',
+                                  'docs/page.md: kymo report has no option --evnts: kymo report --evnts'),
+                                 ('page', '\n`kymo syscalls -fW ls`\n',
+                                  'docs/page.md: kymo syscalls has no option -W: kymo syscalls -fW ls'),
+                                 ('manual', '.EX\nkymo record \\-\\-nothing ls\n.EE\n',
+                                  'man/kymo.1: kymo record has no option --nothing: kymo record --nothing ls'),
+                                 ('manual', '.BR kymo\\-gone (1)\n', 'man/kymo.1: no such manual page: kymo-gone(1)'),
+                                 ('page', '\n' + 'word ' * 20 + 'no more\n',
+                                  'docs/page.md: 107 columns; tools/check-docs -i breaks it'),
+                                 ('page', '\nWhoever reads.\n',
+                                  'docs/page.md: Whoever is not a subject: name the thread, process or user'),
+                                 ('page', '\n' + ('word ' * 13 + '\n') * 2, 'docs/page.md: a sentence of 26 words: ' +
+                                  ('word ' * 26)[:90]), ('page', f'\n| {"x" * 101} |\n',
+                                                         f'docs/page.md: a cell of 101 characters: {"x" * 70}')):
         check_equal(problems(**{where: text}), [problem], text)
     (tmp / 'docs/alone.md').write_text('# Alone\n')
     check_equal(problems(), ['docs/alone.md: no document links to this page'], 'a page that nothing links to')

@@ -1,5 +1,5 @@
-"""libkymo-engine as others get it: installed, with its header and its .pc file. The programs of examples/engine are built against that and do what they say; each call of the interface
-is in one of them."""
+"""libkymo-engine as others get it: installed, with its header and its .pc file. The programs of examples/engine are
+built against that and do what they say; each call of the interface is in one of them."""
 import os
 import re
 import signal
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import debug_registers
 import processes
-from kymotest import KYMO_PLAIN, SOURCE, check, check_equal, check_matches, check_same, eventually, need_root, program, run, skip, sleeper, start, target
+from kymotest import (KYMO_PLAIN, SOURCE, check, check_equal, check_matches, check_same, eventually, need_root, program,
+                      run, skip, sleeper, start, target)
 
 EXAMPLES = SOURCE / 'examples/engine'
 FLAGS = ['-std=gnu17', '-O1', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter']
@@ -16,13 +17,16 @@ FLAGS = ['-std=gnu17', '-O1', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parame
 
 class Installed:
     """The library in a directory of the test's."""
-
     def __init__(self, tmp):
         self.tmp, self.root = tmp, tmp / 'dest'
-        run(program('meson'), 'install', '-C', Path(KYMO_PLAIN).parent, '--no-rebuild', '--quiet', env={'DESTDIR': str(self.root)}).ok()
+        run(program('meson'), 'install', '-C',
+            Path(KYMO_PLAIN).parent, '--no-rebuild', '--quiet', env={'DESTDIR': str(self.root)}).ok()
         self.pc, = self.root.rglob('kymo-engine.pc')
         self.libraries = self.pc.parents[1]
-        self.env = {'PKG_CONFIG_PATH': str(self.pc.parent), 'PKG_CONFIG_SYSROOT_DIR': str(self.root), 'LD_LIBRARY_PATH': str(self.libraries)}
+        self.env = {
+            'PKG_CONFIG_PATH': str(self.pc.parent), 'PKG_CONFIG_SYSROOT_DIR': str(self.root), 'LD_LIBRARY_PATH':
+            str(self.libraries)
+        }
 
     def options(self, *which):
         return run(program('pkg-config'), *which, 'kymo-engine', env=self.env).ok().out.split()
@@ -39,7 +43,7 @@ class Installed:
         return start(self.build(name), *args, env=self.env)
 
 
-# ---- the library -------------------------------------------------------------------------------------------------------------
+# ---- the library ---------------------------------------------------------------------------------
 
 
 def declared():
@@ -50,15 +54,19 @@ def declared():
 def test_the_library_has_what_the_header_declares_and_nothing_else(tmp):
     installed = Installed(tmp)
     nm = run(program('nm'), '-D', '--defined-only', installed.libraries / 'libkymo-engine.so').ok().out
-    check_same(sorted(line.split()[2] for line in nm.splitlines() if line.split()[1] != 'A'), [f'{name}@@KYMO_ENGINE_1' for name in declared()], 'shared')
+    check_same(sorted(line.split()[2] for line in nm.splitlines() if line.split()[1] != 'A'),
+               [f'{name}@@KYMO_ENGINE_1' for name in declared()], 'shared')
     nm = run(program('nm'), '-g', '--defined-only', installed.libraries / 'libkymo-engine.a').ok().out
     check_same(sorted(line.split()[2] for line in nm.splitlines() if len(line.split()) == 3), declared(), 'static')
 
 
 def test_no_line_of_a_header_is_there_twice():
     for header in (SOURCE / 'include').rglob('*.h'):
-        lines = [line.strip() for line in header.read_text().splitlines() if line.strip().startswith('* ') and len(line) > 60]
-        check_equal([line for line in lines if lines.count(line) > 1], [], f'lines of {header.name} that are there twice')
+        lines = [
+            line.strip() for line in header.read_text().splitlines() if line.strip().startswith('* ') and len(line) > 60
+        ]
+        check_equal([line for line in lines if lines.count(line) > 1], [],
+                    f'lines of {header.name} that are there twice')
 
 
 def test_every_call_is_in_an_example_and_in_the_manual():
@@ -75,16 +83,20 @@ def test_every_call_is_in_an_example_and_in_the_manual():
 def test_the_example_of_the_manual_and_cxx_and_static_programs_build(tmp):
     installed = Installed(tmp)
     page = (SOURCE / 'man/kymo-engine.3').read_text()
-    code = page.split('.SH EXAMPLE\n')[1].split('.EX\n')[1].split('.EE')[0].replace('\\-', '-').replace('\\e', '\\').replace('\\(aq', "'")
+    code = page.split('.SH EXAMPLE\n')[1].split('.EX\n')[1].split('.EE')[0].replace('\\-',
+                                                                                    '-').replace('\\e', '\\').replace(
+                                                                                        '\\(aq', "'")
     (tmp / 'manual.c').write_text(code)
     result = installed.run('manual', 'sh', '-c', 'true; exit 3').ended(3)
     check_matches(result.err, r'^\d+ system calls$')
-    run(program('g++'), '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-fsyntax-only', '-x', 'c++', SOURCE / 'include/kymo/engine.h').ok()
-    run(program('gcc'), *FLAGS, tmp / 'manual.c', '-static', '-o', tmp / 'static', *installed.options('--cflags', '--static', '--libs')).ok()
+    run(program('g++'), '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-fsyntax-only', '-x', 'c++',
+        SOURCE / 'include/kymo/engine.h').ok()
+    run(program('gcc'), *FLAGS, tmp / 'manual.c', '-static', '-o', tmp / 'static',
+        *installed.options('--cflags', '--static', '--libs')).ok()
     run(tmp / 'static', 'true').ok()
 
 
-# ---- the examples --------------------------------------------------------------------------------------------------------------
+# ---- the examples --------------------------------------------------------------------------------
 
 
 def test_examples_see_and_change_system_calls(tmp):
@@ -98,19 +110,27 @@ def test_examples_see_and_change_system_calls(tmp):
     check_matches(result.err, 'Operation not permitted')
     check((tmp / 'one').exists(), 'it is there')
     installed.run('no-sleep', 'sleep', 1000).ok()
-    check_equal(installed.run('instead', tmp / 'one', tmp / 'two', 'cat', tmp / 'one').ok().out, 'second\n', 'what cat reads')
+    check_equal(
+        installed.run('instead', tmp / 'one', tmp / 'two', 'cat', tmp / 'one').ok().out, 'second\n', 'what cat reads')
 
 
 def test_examples_take_part_in_signals_and_instructions(tmp):
     installed = Installed(tmp)
-    result = installed.run('deaf', 'sh', '-c', 'kill $$; kill -USR1 $$; trap "echo caught" USR2; kill -USR2 $$; echo still here; kill -9 $$').ended(128 + 9)
-    check_same(sorted(re.sub(r'\d+', 'N', line) for line in result.out.splitlines()),
-               ['caught', 'ignored: Terminated from process N', 'ignored: User defined signal N from process N', 'still here'], 'lines')
-    result = installed.run('ask', 'sh', '-c', 'trap "echo caught" USR2; kill $$; kill $$; kill $$; echo not here', input='no\n12\ny\n').ended(128 + 15)
+    result = installed.run(
+        'deaf', 'sh', '-c',
+        'kill $$; kill -USR1 $$; trap "echo caught" USR2; kill -USR2 $$; echo still here; kill -9 $$').ended(128 + 9)
+    check_same(
+        sorted(re.sub(r'\d+', 'N', line) for line in result.out.splitlines()),
+        ['caught', 'ignored: Terminated from process N', 'ignored: User defined signal N from process N', 'still here'],
+        'lines')
+    result = installed.run('ask', 'sh', '-c', 'trap "echo caught" USR2; kill $$; kill $$; kill $$; echo not here',
+                           input='no\n12\ny\n').ended(128 + 15)
     check_same(result.out.replace('Terminated? ', ''), 'caught\n', 'what the command says')
-    (tmp / 'trap.c').write_text('#include <stdio.h>\nint main(void) { puts("before"); __asm__ volatile("ud2"); puts("behind"); return 0; }\n')
+    (tmp / 'trap.c').write_text(
+        '#include <stdio.h>\nint main(void) { puts("before"); __asm__ volatile("ud2"); puts("behind"); return 0; }\n')
     run(program('gcc'), '-o', tmp / 'trap', tmp / 'trap.c').ok()
-    check_same(sorted(installed.run('past-ud2', tmp / 'trap').ok().out.splitlines()), ['before', 'behind', 'went past a ud2'], 'lines')
+    check_same(sorted(installed.run('past-ud2', tmp / 'trap').ok().out.splitlines()),
+               ['before', 'behind', 'went past a ud2'], 'lines')
     result = installed.run('steps', 500, 'echo', 'whole').ok()
     check_matches(result.out, r'^500 instructions, at \d+ places$')
     check_matches(result.out, r'^whole$')
@@ -129,14 +149,16 @@ def test_an_example_watches_what_a_program_writes(tmp):
 def test_examples_follow_trees_and_wait_for_ends(tmp):
     installed = Installed(tmp)
     result = installed.run('execs', 'sh', '-c', 'cat </dev/null; (true; exec uname >/dev/null); exit 4').ended(4)
-    check_same([Path(line.split()[1]).name for line in result.out.splitlines()], [Path(os.path.realpath(program('sh'))).name, 'cat', 'uname'], 'programs')
+    check_same([Path(line.split()[1]).name for line in result.out.splitlines()],
+               [Path(os.path.realpath(program('sh'))).name, 'cat', 'uname'], 'programs')
     for number, words in ((signal.SIGTERM, 'Terminated'), (signal.SIGKILL, 'Killed')):
         process = sleeper()
         watcher = installed.start('last-words', process.pid)
         watcher.wait_for('waiting')
         process.end(number)
         lines = watcher.end().ok().out.splitlines()
-        check_same([line for line in lines if not line.startswith('ends')], ['waiting', f'is dead: {words}', f'is gone: {words}'], 'lines')
+        check_same([line for line in lines if not line.startswith('ends')],
+                   ['waiting', f'is dead: {words}', f'is gone: {words}'], 'lines')
     process = sleeper()
     strace = start(program('strace'), '-qq', '-p', process.pid)
     eventually(lambda: processes.tracer(process.pid) == strace.pid, 'strace is there')
@@ -148,8 +170,10 @@ def test_examples_hold_wake_and_leave_running_processes(tmp):
     process = target('threads1000', '-t', 20)
     freezer = installed.start('freeze', process.pid)
     freezer.wait_for('all are held')
-    check_same({processes.status(tid)['State'] for tid in processes.threads(process.pid)}, {'t (tracing stop)'}, 'states')
-    check_equal(len(re.findall(r'^\d+ stands at 0x[1-9a-f]', freezer.out, re.MULTILINE)), 21, f'threads of {freezer.out}')
+    check_same({processes.status(tid)['State'] for tid in processes.threads(process.pid)}, {'t (tracing stop)'},
+               'states')
+    check_equal(len(re.findall(r'^\d+ stands at 0x[1-9a-f]', freezer.out, re.MULTILINE)), 21,
+                f'threads of {freezer.out}')
     freezer.end().ok()
     processes_states = {processes.status(tid)['State'][0] for tid in processes.threads(process.pid)}
     check(processes_states <= set('SRD'), f'they run on: {processes_states}')
@@ -165,14 +189,19 @@ def test_examples_hold_wake_and_leave_running_processes(tmp):
     process.end(signal.SIGTERM)
     watcher.end().ok()
 
-    process = start(program('perl'), '-e', '$SIG{USR1} = sub { print "caught\\n" }; $| = 1; print "ready\\n"; my $fd = syscall(291, 0); while (1) { syscall(232, $fd, my $events = " " x 12, 1, -1); print "woken\\n" }')
+    process = start(
+        program('perl'), '-e',
+        '$SIG{USR1} = sub { print "caught\\n" }; $| = 1; print "ready\\n"; my $fd = syscall(291, 0); while (1) { syscall(232, $fd, my $events = " " x 12, 1, -1); print "woken\\n" }'
+    )
     process.wait_for('ready')
 
     def wakes(number, word):
-        # What is asked for again and again: a hub that goes at once may undo the end of the call (docs/reference/limits/README.md).
+        # What is asked for again and again: a hub that goes at once may undo the end of the call
+        # (docs/reference/limits/README.md).
         if processes.call(process.pid) == 232:  # epoll_wait
             run(tmp / 'wake', process.pid, int(number), env=installed.env).ok()
         return word in process.out
+
     installed.build('wake')
     eventually(lambda: wakes(0, 'woken'), 'an interrupt wakes perl')
     eventually(lambda: wakes(signal.SIGUSR1, 'caught'), 'perl has the signal')
@@ -185,10 +214,13 @@ def test_examples_count_and_find_engines(tmp):
     installed = Installed(tmp)
     process = start(sys.executable, '-c', 'import os\nprint("ready", flush=True)\nwhile True: os.getppid()')
     process.wait_for('ready')
-    check_same(installed.run('rate', process.pid, 100).ok().out, 'enough calls, and none later\ndetach: done\nbarrier: nothing comes any more\n')
+    check_same(
+        installed.run('rate', process.pid, 100).ok().out,
+        'enough calls, and none later\ndetach: done\nbarrier: nothing comes any more\n')
     process = target('threads1000', '-t', 3)
     lines = installed.run('references', process.pid).ok().out.splitlines()
-    check_same(lines[:6] + sorted(lines[6:]), '''\
+    check_same(
+        lines[:6] + sorted(lines[6:]), '''\
 there is none yet
 nobody else with these callbacks
 it is found by its data
@@ -212,7 +244,8 @@ def test_examples_count_beside_each_other(tmp):
         counters.append(installed.start('beside', process.pid))
         counters[-1].wait_for('^begins$')
     lines = installed.run('whose', process.pid).ok().out.splitlines()
-    check_equal(sorted(line.split()[1] for line in lines), sorted(str(counter.pid) for counter in counters), 'who has engines')
+    check_equal(sorted(line.split()[1] for line in lines), sorted(str(counter.pid) for counter in counters),
+                'who has engines')
     process.send('a\nb\n')
     process.wait_for('^b$')
     counters[0].popen.stdin.close()
@@ -227,7 +260,10 @@ def test_examples_count_beside_each_other(tmp):
 
 def test_examples_for_processes_say_what_they_want_and_why_they_can_not(tmp):
     installed = Installed(tmp)
-    programs = {name: installed.build(name) for name in ('beside', 'freeze', 'jobs', 'last-words', 'rate', 'references', 'wake', 'whose')}
+    programs = {
+        name: installed.build(name)
+        for name in ('beside', 'freeze', 'jobs', 'last-words', 'rate', 'references', 'wake', 'whose')
+    }
     for name, path in programs.items():
         wanted = (EXAMPLES / f'{name}.c').read_text()[3:].split(':')[0]
         for words in ([], ['x', 'y']):
@@ -239,4 +275,6 @@ def test_examples_for_processes_say_what_they_want_and_why_they_can_not(tmp):
         words = {'rate': [1], 'wake': [0]}.get(name, [])
         pattern = 'nobody who lets others in' if name == 'whose' else rf'being traced by process {strace.pid} \(strace\)'
         check_matches(run(path, process.pid, *words, env=installed.env).ended(1).err, rf'^{name}: .*{pattern}')
-        check_matches(run(path, 4194303, *words, env=installed.env).ended(1).err, rf'^{name}: .*(there is no process 4194303|No such process)')
+        check_matches(
+            run(path, 4194303, *words, env=installed.env).ended(1).err,
+            rf'^{name}: .*(there is no process 4194303|No such process)')

@@ -1,12 +1,17 @@
-"""The tree around the program: what is installed, the manual, and that the tests' own tools see what they are there to see."""
+"""The tree around the program: what is installed, the manual, and that the tests' own tools see what they are there to
+see."""
 import re
 import shlex
 import shutil
 
 import processes
-from kymotest import (KYMO_PLAIN, SOURCE, alone, check, check_equal, check_matches, check_same, kymo, program, run, target, target_path)
+from kymotest import (KYMO_PLAIN, SOURCE, alone, check, check_equal, check_matches, check_same, kymo, program, run,
+                      target, target_path)
 
-COMMANDS = ['record', 'top', 'report', 'branches', 'syscalls', 'threads', 'gdb', 'list', 'explain', 'status', 'snapshot', 'detach']
+COMMANDS = [
+    'record', 'top', 'report', 'branches', 'syscalls', 'threads', 'gdb', 'list', 'explain', 'status', 'snapshot',
+    'detach'
+]
 
 
 @alone
@@ -78,19 +83,22 @@ def test_layers_are_kept():
 
 def test_a_broken_layer_is_seen(tmp):
     tree = copy_tree(tmp)
-    for room, line, reason in (
-            ('wire', '#include "sym/sym.h"', 'wire may not use sym'),
-            ('report', '#include "proc/proc.h"', 'report may not use proc'),
-            ('record', '#include "ctf/token.h"', 'private to ctf'),
-            ('record', '#include "cli/output.h"', 'nobody uses cli'),
-            ('base', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/hub and src/nested only'),
-            ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/hub and src/nested only'),
-            ('proc', 'int f(int *status) { return waitpid(1, status, 0); }', 'waited for by src/hub only'),
-            ('hub', '#include "proc/proc.h"', 'hub may not use proc'),
-            ('hub/trap', '#include "proc/proc.h"', 'hub may not use proc'),
-            ('sym', '#include <Zydis/Zydis.h>', 'Zydis is used in src/arch only'),
-            ('proc', '#include <libelf.h>', 'libdw or libelf is used in src/sym only'),
-            ('attic', '', 'has no row')):
+    for room, line, reason in (('wire', '#include "sym/sym.h"', 'wire may not use sym'),
+                               ('report', '#include "proc/proc.h"',
+                                'report may not use proc'), ('record', '#include "ctf/token.h"', 'private to ctf'),
+                               ('record', '#include "cli/output.h"',
+                                'nobody uses cli'), ('base', 'void f(void) { ptrace(0, 0, 0, 0); }',
+                                                     'ptrace is used in src/hub and src/nested only'),
+                               ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }',
+                                'ptrace is used in src/hub and src/nested only'),
+                               ('proc', 'int f(int *status) { return waitpid(1, status, 0); }',
+                                'waited for by src/hub only'), ('hub', '#include "proc/proc.h"',
+                                                                'hub may not use proc'),
+                               ('hub/trap', '#include "proc/proc.h"',
+                                'hub may not use proc'), ('sym', '#include <Zydis/Zydis.h>',
+                                                          'Zydis is used in src/arch only'),
+                               ('proc', '#include <libelf.h>',
+                                'libdw or libelf is used in src/sym only'), ('attic', '', 'has no row')):
         path = tree / 'src' / room / 'wrong.c'
         path.parent.mkdir(exist_ok=True)
         path.write_text(f'/* ptrace(), in a comment */\n{line}\n')
@@ -123,16 +131,23 @@ def test_circles_are_seen(tmp):
             (ring / name.replace('__', '/').replace('_h', '.h').replace('_c', '.c')).unlink()
         return out.splitlines()[:-1]
 
-    check_equal(problems(one_c='int one(void)\n{\n\treturn two();\n}\n', two_c='int two(void)\n{\n\treturn three();\n}\n',
-                         three_c='static int two;\nint three(void)\n{\n\treturn one() + it.two;\n}\n'),
-                ['src/ring/one.c: a circle: src/ring/one.c uses two of src/ring/two.c, src/ring/two.c uses three of src/ring/three.c, '
-                 'src/ring/three.c uses one of src/ring/one.c'], 'three files')
-    check_equal(problems(one_h='#include "ring/two.h"\n', two_h='#include "ring/one.h"\n'),
-                ['src/ring/one.h: a circle: src/ring/one.h uses "ring/two.h" of src/ring/two.h, src/ring/two.h uses "ring/one.h" of src/ring/one.h'],
-                'two headers')
-    check_equal(problems(one_c='int one(void)\n{\n\treturn two();\n}\n', sub__two_c='int two(void)\n{\n\treturn 0;\n}\n',
-                         sub__three_c='int three(void)\n{\n\treturn four();\n}\n', four_c='int four(void)\n{\n\treturn 0;\n}\n'),
-                ['src/ring: a circle: src/ring uses two of two.c of src/ring/sub, src/ring/sub uses four of four.c of src/ring'], 'directories')
+    check_equal(
+        problems(one_c='int one(void)\n{\n\treturn two();\n}\n', two_c='int two(void)\n{\n\treturn three();\n}\n',
+                 three_c='static int two;\nint three(void)\n{\n\treturn one() + it.two;\n}\n'),
+        [
+            'src/ring/one.c: a circle: src/ring/one.c uses two of src/ring/two.c, src/ring/two.c uses three of src/ring/three.c, '
+            'src/ring/three.c uses one of src/ring/one.c'
+        ], 'three files')
+    check_equal(problems(one_h='#include "ring/two.h"\n', two_h='#include "ring/one.h"\n'), [
+        'src/ring/one.h: a circle: src/ring/one.h uses "ring/two.h" of src/ring/two.h, src/ring/two.h uses "ring/one.h" of src/ring/one.h'
+    ], 'two headers')
+    check_equal(
+        problems(one_c='int one(void)\n{\n\treturn two();\n}\n', sub__two_c='int two(void)\n{\n\treturn 0;\n}\n',
+                 sub__three_c='int three(void)\n{\n\treturn four();\n}\n',
+                 four_c='int four(void)\n{\n\treturn 0;\n}\n'),
+        [
+            'src/ring: a circle: src/ring uses two of two.c of src/ring/sub, src/ring/sub uses four of four.c of src/ring'
+        ], 'directories')
     check_equal(problems(one_c='int one(void)\n{\n\treturn 0;\n}\n', two_h='int one(void);\n'),
                 ['src/ring/two.h: declares one(), which src/ring/one.c defines'], 'a header')
 
@@ -146,22 +161,24 @@ def run_runner(tmp, text, *args):
 
 
 def test_the_runner_counts_and_shows_failures_whole(tmp):
-    result = run_runner(tmp, '''
+    result = run_runner(
+        tmp, '''
 from kymotest import check_same, skip
 def test_good(): pass
 def test_bad(tmp): check_same("a\\nb\\nc\\n", "a\\nB\\nc\\n", "letters")
 def test_unexpected(): {}["key"]
 def test_skipped(): skip("no such thing here")
 ''').ended(1)
-    for line in (r'^ok    e2e/some/thing/good$', r'^FAIL  e2e/some/thing/bad \(exit status 1\)$', r'^ .*letters differs',
-                 r'^ .*\| -B$', r'^ .*\| \+b$', r'^FAIL  e2e/some/thing/unexpected', r"^ .*KeyError: 'key'",
-                 r'^skip  e2e/some/thing/skipped \(no such thing here\)$'):
+    for line in (r'^ok    e2e/some/thing/good$', r'^FAIL  e2e/some/thing/bad \(exit status 1\)$',
+                 r'^ .*letters differs', r'^ .*\| -B$', r'^ .*\| \+b$', r'^FAIL  e2e/some/thing/unexpected',
+                 r"^ .*KeyError: 'key'", r'^skip  e2e/some/thing/skipped \(no such thing here\)$'):
         check_matches(result.out, line)
     check_equal(result.out.splitlines()[-1], '2 passed, 2 failed, 1 skipped')  # leftovers is the second
 
 
 def test_the_runner_ends_what_hangs_and_what_is_left(tmp):
-    result = run_runner(tmp, '''
+    result = run_runner(
+        tmp, '''
 import subprocess, time
 from kymotest import at_end, timeout
 @timeout(5)
@@ -180,14 +197,16 @@ def test_files(): open("left here", "w")
 
 
 def test_a_sanitizer_report_of_any_process_fails_the_test(tmp):
-    (tmp / 'leak.c').write_text('#include <stdlib.h>\nint main(void) { volatile char *p = malloc(7); p = 0; return !!p; }\n')
+    (tmp /
+     'leak.c').write_text('#include <stdlib.h>\nint main(void) { volatile char *p = malloc(7); p = 0; return !!p; }\n')
     run(program('gcc'), '-fsanitize=address', '-g', '-o', tmp / 'leak', tmp / 'leak.c').ok()
     result = run_runner(tmp, f'from kymotest import run\ndef test_leaks(): run("{tmp}/leak")\n').ended(1)
     check_matches(result.out, r'LeakSanitizer: detected memory leaks')
 
 
 def test_a_search_for_leaks_that_the_end_of_its_test_comes_into_is_no_report(tmp):
-    result = run_runner(tmp, '''
+    result = run_runner(
+        tmp, '''
 import os
 from kymotest import start
 def leave(text):
@@ -201,7 +220,9 @@ def test_killed_with_more(): leave(NO_REGISTERS + '\\n==122==ERROR: LeakSanitize
 def test_ended_by_itself(): leave(NO_REGISTERS).end()
 ''').ended(1)
     check_equal(sorted(line for line in result.out.splitlines() if 'some' in line and line[0] != ' '), [
-        'FAIL  e2e/some/thing/ended_by_itself (exit status 1)', 'FAIL  e2e/some/thing/killed_with_more (exit status 1)', 'ok    e2e/some/thing/killed'])
+        'FAIL  e2e/some/thing/ended_by_itself (exit status 1)', 'FAIL  e2e/some/thing/killed_with_more (exit status 1)',
+        'ok    e2e/some/thing/killed'
+    ])
 
 
 def test_a_changed_byte_of_text_is_seen():
@@ -228,4 +249,5 @@ def test_targets_refuse_wrong_results_and_tell_right_ones():
         for function in ('work_a', 'work_b', 'work_six', 'work_eight', 'work_redzone'):
             check_equal(run(target_path(variant), 50, function).ok().out, f'{function} 50\n')
     counts = run(target_path('forker'), '-e', 9).ok().json()
-    check_equal(counts, {'parent': 18, **dict.fromkeys(('fork', 'fork_exit', 'thread_fork', 'vfork', 'spawn', 'exec'), 9)})
+    check_equal(counts,
+                {'parent': 18, **dict.fromkeys(('fork', 'fork_exit', 'thread_fork', 'vfork', 'spawn', 'exec'), 9)})

@@ -1,4 +1,5 @@
-"""The yardstick itself: kernel uprobes count what the programs say they did, by both ways, and what they count does not vary."""
+"""The yardstick itself: kernel uprobes count what the programs say they did, by both ways, and what they count does
+not vary."""
 import signal
 import sys
 
@@ -67,7 +68,8 @@ def test_perf_and_tracefs_agree():
     check_equal(count_command(JSON_IMPORT, sites, env=FIXED, tracefs_records=True)[1], perf)
     path = target_path('forker')
     for children in (False, True):
-        result, counts = count_command([path, 100], {'work_a': (path, 'work_a')}, children=children, tracefs_records=True)
+        result, counts = count_command([path, 100], {'work_a': (path, 'work_a')}, children=children,
+                                       tracefs_records=True)
         said = result.ok().json()
         check_equal(counts['work_a'], sum(said.values()) if children else said['parent'])
 

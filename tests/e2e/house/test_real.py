@@ -1,4 +1,5 @@
-"""What puts markers into the sources of real programs, and what compares their times. (Nothing is fetched or measured here.)"""
+"""What puts markers into the sources of real programs, and what compares their times. (Nothing is fetched or measured
+here.)"""
 import re
 import sys
 
@@ -59,7 +60,7 @@ def test_markers_stand_where_they_are_asked_for(tmp):
 
 
 def test_a_marked_program_compiles_and_has_its_markers_or_none(tmp):
-    for options, names in ((), {'work_begin', 'work_end'}), (('--away',), set()):
+    for options, names in ((), {'work_begin', 'work_end'}), (('--away', ), set()):
         insert(tmp, MARKERS, PROGRAM + '\nint main(void)\n{\n\treturn other(3) != 3;\n}\n', options).ok()
         run('gcc', '-O2', '-Wall', '-Werror', f'-I{SOURCE}/include', '-o', tmp / 'work', tmp / 'work.c').ok()
         check_equal(run(tmp / 'work').ok().out, 'total += 3; }\n', 'its output')
@@ -68,22 +69,23 @@ def test_a_marked_program_compiles_and_has_its_markers_or_none(tmp):
 
 
 def test_what_does_not_match_once_is_refused_and_nothing_changes(tmp):
-    cases = [
-        (MARKERS.replace('c work', 'c gone'), 'work.c: 0 functions are called gone, and it has to be one'),
-        (MARKERS.replace('before return', 'before n'), r'work.c: /n/ matches \d+ times in work\(\), and it has to be once'),
-        (MARKERS.replace('before return', 'before %d'), r'work.c: /%d/ matches 0 times in work\(\), and it has to be once'),
-        (MARKERS.replace('before return', 'beside return'), 'not a marker: '),
-        (MARKERS.replace('before return', 'before ('), 'is no regular expression'),
-        (MARKERS.replace('work.c', 'none.c'), 'No such file or directory: .*none.c'),
-    ]
+    cases = [(MARKERS.replace('c work', 'c gone'), 'work.c: 0 functions are called gone, and it has to be one'),
+             (MARKERS.replace('before return',
+                              'before n'), r'work.c: /n/ matches \d+ times in work\(\), and it has to be once'),
+             (MARKERS.replace('before return',
+                              'before %d'), r'work.c: /%d/ matches 0 times in work\(\), and it has to be once'),
+             (MARKERS.replace('before return', 'beside return'), 'not a marker: '),
+             (MARKERS.replace('before return', 'before ('), 'is no regular expression'),
+             (MARKERS.replace('work.c', 'none.c'), 'No such file or directory: .*none.c'), ]
     for markers, reason in cases:
         result = insert(tmp, markers).ended(1)
         check_matches(result.err, reason)
         check_same((tmp / 'work.c').read_text(), PROGRAM, 'work.c')
     marked = PROGRAM.replace('<stdio.h>', '<stdio.h>\n#include <kymo/marker.h>')
     check_matches(insert(tmp, MARKERS, marked).ended(1).err, 'work.c: is marked already')
-    check_matches(insert(tmp, MARKERS, PROGRAM.replace('while (n--)', 'while (n--) {')).ended(1).err,
-                  r'the end of work\(\) is not where its braces say')
+    check_matches(
+        insert(tmp, MARKERS, PROGRAM.replace('while (n--)', 'while (n--) {')).ended(1).err,
+        r'the end of work\(\) is not where its braces say')
 
 
 def test_the_interval_of_a_median_is_that_of_the_order_of_the_values():

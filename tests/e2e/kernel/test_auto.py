@@ -7,8 +7,8 @@ from pathlib import Path
 import processes
 import remains
 from confined import CONFINED
-from kymotest import (KYMO, NOBODY, alone, check, check_equal, check_text_intact, event_counts, events, need_uprobes, record, run,
-                      start, target_path)
+from kymotest import (KYMO, NOBODY, alone, check, check_equal, check_text_intact, event_counts, events, need_uprobes,
+                      record, run, start, target_path)
 
 INSTEAD = 'recorded through the kernel instead, a microsecond and more an event'
 
@@ -21,8 +21,8 @@ def confined(**options):
 
 
 def refused_place():
-    """A copy of corners for this test alone (uprobes of others on the same file would be in each other's way), how to run it five times,
-    and the place whose function has data in it."""
+    """A copy of corners for this test alone (uprobes of others on the same file would be in each other's way), how to
+    run it five times, and the place whose function has data in it."""
     shutil.copy(target_path('corners'), 'corners')
     return ['./corners', '-n', 5, 'tables'], './corners:corner_data_in_text'
 
@@ -30,7 +30,8 @@ def refused_place():
 def check_warned(result, sentence):
     """Once, and of nothing else."""
     lines = result.warnings()
-    check(len(lines) == 1 and re.search(rf'^kymo: warning: .*{sentence}.*; {INSTEAD}$', lines[0]), 'one warning', result)
+    check(
+        len(lines) == 1 and re.search(rf'^kymo: warning: .*{sentence}.*; {INSTEAD}$', lines[0]), 'one warning', result)
 
 
 # ---- who is recorded through the kernel ------------------------------------------------------------------------------
@@ -102,7 +103,8 @@ int main(int argc, char **argv)
     run('gcc', '-O1', '-o', 'awkward', 'awkward.c').ok()
     record('--backend', 'inproc', '-p', './awkward:awkward', '--', './awkward').refused('no probe can be put')
     check(not Path('began').exists(), 'a command that is refused has not begun')
-    for args, more in (([], []), (['--no-follow'], []), (['--for', '2'], ['twice']), (['--for', '2', '--no-follow'], ['twice'])):
+    for args, more in (([], []), (['--no-follow'], []), (['--for', '2'], ['twice']), (['--for', '2',
+                                                                                       '--no-follow'], ['twice'])):
         recorder = start(KYMO, 'record', *args, '-p', './awkward:awkward', '--', './awkward', *more,
                          preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         recorder.send('some words\n')
@@ -123,10 +125,11 @@ def test_an_earlier_recording_is_kept():
     record('-p', 'libc:labs', '--pid', process.pid, '--for', '0.1').ok()
     process.end(input='\n\n').ok()
     check_equal(event_counts('kymo.data.old'), {'corners:corner_table': 5}, 'the earlier recording')
-    check_equal(sorted(path.name for path in Path('.').glob('kymo.data*')), ['kymo.data', 'kymo.data.old'], 'directories')
+    check_equal(sorted(path.name for path in Path('.').glob('kymo.data*')), ['kymo.data', 'kymo.data.old'],
+                'directories')
 
 
-# ---- who is not --------------------------------------------------------------------------------------------------------
+# ---- who is not ----------------------------------------------------------------------------------
 
 
 def test_with_the_backend_given_the_refusal_stays():
@@ -139,7 +142,8 @@ def test_with_the_backend_given_the_refusal_stays():
 def test_what_may_be_data_and_ifuncs_stay_refused():
     """A breakpoint would change the data; of some IFUNCs it is not known what they stand for."""
     command, place = refused_place()
-    for spec, sentence in ((f'{place}+0x5', 'no instruction'), ('./corners:corner_jump_next+0xf', 'it may be data'), ('libc:time', 'it is an IFUNC')):
+    for spec, sentence in ((f'{place}+0x5', 'no instruction'), ('./corners:corner_jump_next+0xf', 'it may be data'),
+                           ('libc:time', 'it is an IFUNC')):
         result = record('-p', spec, '--', *command).refused(sentence)
         check('kernel' not in result.err and not result.out, 'no hint, no run', result)
     record('--backend', 'kernel', '-p', f'{place}+0x5', '--', *command)
@@ -157,7 +161,8 @@ def test_a_user_without_rights_gets_a_hint(tmp):
     command, place = refused_place()
     tmp.chmod(0o777)
     hint = r'\(as root kymo could record it through the kernel\)$'
-    result = record('-p', place, '--', *command, user=NOBODY).refused(f'no probe can be put at corner_data_in_text .* {hint}')
+    result = record('-p', place, '--', *command,
+                    user=NOBODY).refused(f'no probe can be put at corner_data_in_text .* {hint}')
     check_equal(result.out, '', 'the command has not run')
     check(not Path('kymo.data').exists(), 'nothing is made')
     process = confined(user=NOBODY)

@@ -1,9 +1,10 @@
-"""The kernel's breakpoints for a command are in every process that maps the file. They stay out of those that another kymo records."""
+"""The kernel's breakpoints for a command are in every process that maps the file. They stay out of those that another
+kymo records."""
 import shutil
 import signal
 
-from kymotest import (KYMO, check, check_equal, check_text_intact, event_counts, need_uprobes, record, start, start_record,
-                      target_path)
+from kymotest import (KYMO, check, check_equal, check_text_intact, event_counts, need_uprobes, record, start,
+                      start_record, target_path)
 
 
 def own(name):
@@ -32,8 +33,9 @@ def test_a_command_through_the_kernel_beside_a_recorded_process():
     path = own('callmany')
     process = waiting(path, 200)
     recorder = start_record(process.pid, '-p', f'{path}:work_six')
-    by_kernel('-p', f'{path}:work_six', '--', path, 30).refused(
-        f'process {process.pid} has other code at it than the file: another kymo records that process')
+    by_kernel(
+        '-p', f'{path}:work_six', '--', path,
+        30).refused(f'process {process.pid} has other code at it than the file: another kymo records that process')
     by_kernel('-p', f'{path}:work_*', '--', path, 30).ok()  # a glob's other places are free
     check('callmany:work_six' not in event_counts('outside'), 'the place is left out')
     check_equal(event_counts('outside')['callmany:work_a'], 30, 'calls in the command')
@@ -49,8 +51,8 @@ def test_a_process_beside_a_command_through_the_kernel():
     need_uprobes()
     path = own('callmany')
     process = waiting(path, 200)
-    kernel = start(KYMO, 'record', '-o', 'outside', '--backend', 'kernel', '-p', f'{path}:work_six', '--', path, '-w', 100,
-                   'work_six')
+    kernel = start(KYMO, 'record', '-o', 'outside', '--backend', 'kernel', '-p', f'{path}:work_six', '--', path, '-w',
+                   100, 'work_six')
     kernel.wait_for('^ready$')
     record('--backend', 'inproc', '-p', f'{path}:work_six', '--pid', process.pid, '--for', '0.1').refused('work_six')
     recorder = start(KYMO, 'record', '--backend', 'inproc', '-p', f'{path}:work_[a-f]*', '--pid', process.pid)

@@ -1,7 +1,7 @@
 """kymo record --backend kernel and --all: the same events with the same arguments, from the kernel's own uprobes.
 
-Probes on files that other processes map too (libc) are bound to one process here; those without a bound are on tests/targets, so that tests
-may run beside each other.
+Probes on files that other processes map too (libc) are bound to one process here; those without a bound are on
+tests/targets, so that tests may run beside each other.
 """
 import collections
 import os
@@ -15,15 +15,17 @@ import kernelcount
 import processes
 import remains
 from confined import CONFINED
-from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, event_counts, events,
-                      eventually, need_uprobes, program, record, report_json, run, start, target, target_path)
+from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact,
+                      event_counts, events, eventually, need_uprobes, program, record, report_json, run, start, target,
+                      target_path)
 from recorders import kill_between_writes
 
 M64 = (1 << 64) - 1
 
 
 def own_path(name):
-    """A copy of the target: breakpoints of the kernel come into every process that maps the file, and other tests run the target, too."""
+    """A copy of the target: breakpoints of the kernel come into every process that maps the file, and other tests run
+    the target, too."""
     return os.path.abspath(shutil.copy(target_path(name), name))
 
 
@@ -61,17 +63,19 @@ def compare_backends(specs, *command):
     for backend in ('inproc', 'kernel'):
         need_uprobes()
         record('--backend', backend, *words, '--', *command).ok()
-        found.append([(event.name, {key: value for key, value in event.fields.items() if key not in ('tid', 'cpu_id', 'sp')})
-                      for event in events()])
+        found.append(
+            [(event.name, {key: value for key, value in event.fields.items() if key not in ('tid', 'cpu_id', 'sp')})
+             for event in events()])
     check_same([str(item) for item in found[1]], [str(item) for item in found[0]], 'events')
     check(found[0], 'there are events')
 
 
 def test_arguments_are_those_that_the_process_itself_records():
     path = own_path('callmany')
-    compare_backends([('-p', 'callmany:work_eight $arg1:s32 $arg2:s64 $arg3:s32 $arg4 $arg5:u8 $arg6:u16 $arg7:s32 $arg8:s64'),
-                      ('-p', r'p:more callmany:work_eight s1=$stack1:s32 s2=$stack2 low=%dil number=\42:u16')],
-                     path, 300, 'work_eight')
+    compare_backends(
+        [('-p', 'callmany:work_eight $arg1:s32 $arg2:s64 $arg3:s32 $arg4 $arg5:u8 $arg6:u16 $arg7:s32 $arg8:s64'),
+         ('-p', r'p:more callmany:work_eight s1=$stack1:s32 s2=$stack2 low=%dil number=\42:u16')], path, 300,
+        'work_eight')
 
 
 def test_every_type_of_a_register_is_cut_as_in_the_process():
@@ -84,7 +88,8 @@ def test_every_type_of_a_register_is_cut_as_in_the_process():
 def test_returns_and_what_they_return_are_those_of_the_process():
     compare_backends([('-r', 'callmany:work_redzone ret=$retval:s64'), ('-p', 'callmany:work_redzone x=%di:s64')],
                      own_path('callmany'), 100, 'work_redzone')
-    check_equal([int(event['ret']) for event in fields('callmany:work_redzone%return')], [3 * i + 10 for i in range(100)], 'values')
+    check_equal([int(event['ret']) for event in fields('callmany:work_redzone%return')],
+                [3 * i + 10 for i in range(100)], 'values')
 
 
 def test_each_instruction_of_a_function_is_recorded_as_in_the_process():
@@ -118,9 +123,11 @@ int main(void)
     run('gcc', '-O1', '-o', 'jumper', 'jumper.c').ok()
     result = by_kernel('-r', './jumper:jumper ret=$retval:s64 to=$stack0', '--', './jumper').ok()
     check_equal(result.out, '220\n', 'output')
-    check(re.search(r'kymo cannot tell every location where jumper returns .* an exception .* ends the program', result.err),
-          'it warns', result)
-    check_equal([int(event['ret']) for event in fields('jumper:jumper%return')], [i + 1 + i % 2 for i in range(20)], 'values')
+    check(
+        re.search(r'kymo cannot tell every location where jumper returns .* an exception .* ends the program',
+                  result.err), 'it warns', result)
+    check_equal([int(event['ret']) for event in fields('jumper:jumper%return')], [i + 1 + i % 2 for i in range(20)],
+                'values')
     check_equal(len({event['to'] for event in fields('jumper:jumper%return')}), 1, 'addresses that it returns to')
 
 
@@ -138,7 +145,8 @@ def test_names_of_threads_and_processes_are_in_the_report():
     by_kernel('-p', 'callmany:work_a', '--', own_path('callmany'), 10).ok()
     metadata = Path('kymo.data/metadata').read_text()
     check(re.search(r'^\tthread_\d+_?\d* = "callmany";$', metadata, re.MULTILINE), 'the thread has a name', metadata)
-    check(re.search(r'^\tprocess_\d+_\S+ = "\S+/callmany 10";$', metadata, re.MULTILINE), 'the process has a command', metadata)
+    check(re.search(r'^\tprocess_\d+_\S+ = "\S+/callmany 10";$', metadata, re.MULTILINE), 'the process has a command',
+          metadata)
 
 
 # ---- processes -------------------------------------------------------------------------------------------------------
@@ -149,8 +157,10 @@ def test_a_running_process_is_recorded_with_all_its_threads():
     process = target('threads1000', '-t', 40, '-w', 8)
     recorder = start_by_kernel('-p', 'threads1000:work_a', '--pid', process.pid)
     check_equal(processes.tracer(process.pid), 0, 'tracer')
-    eventually(lambda: Path('kymo.data').exists() and sum(path.stat().st_size for path in Path('kymo.data').glob('kernel_*')) > 10000,
-               'records come')
+    eventually(
+        lambda: Path('kymo.data').exists() and sum(path.stat().st_size
+                                                   for path in Path('kymo.data').glob('kernel_*')) > 10000,
+        'records come')
     check(recorder.end(signal.SIGTERM).status in (0, 128 + signal.SIGTERM), 'it ends')
     seen = {event['tid'] for event in events()}
     check(seen <= set(processes.threads(process.pid)), 'records carry ids of its threads')
@@ -281,9 +291,11 @@ int main()
 }
 ''')
     run(program('g++'), '-O1', '-o', 'thrower', 'thrower.cc').ok()
-    result = by_kernel('-r', './thrower:middle ret=$retval:s32', '-r', './thrower:leaf ret=$retval:s32', '--', './thrower').ok()
+    result = by_kernel('-r', './thrower:middle ret=$retval:s32', '-r', './thrower:leaf ret=$retval:s32', '--',
+                       './thrower').ok()
     check_equal(result.out, '0\n', 'output')
-    check_equal([int(event['ret']) for event in fields('thrower:middle%return')], [1, 3, 5, 7, 9], 'values of returns that happened')
+    check_equal([int(event['ret']) for event in fields('thrower:middle%return')], [1, 3, 5, 7, 9],
+                'values of returns that happened')
 
 
 # ---- losses, order, the flight recorder ------------------------------------------------------------------------------
@@ -315,7 +327,9 @@ def test_records_of_a_thread_keep_their_order():
 def test_the_flight_recorder_keeps_the_newest():
     result = by_kernel('--no-follow', '--overwrite', '--buffer', '64K', '-p', 'callmany:work_six n=%di:s64', '--',
                        own_path('callmany'), 20000, 'work_six').ok()
-    numbers = [int(re.search(r'n = (-?\d+)', line)[1]) for line in run(program('babeltrace2'), 'kymo.data').out.splitlines()]
+    numbers = [
+        int(re.search(r'n = (-?\d+)', line)[1]) for line in run(program('babeltrace2'), 'kymo.data').out.splitlines()
+    ]
     check(0 < len(numbers) < 20000, 'old records are gone', result)
     check_equal(numbers[-1], 19999, 'the newest record')
     check(report_json()['overwritten_packets'] > 0, 'and that is told')
@@ -329,7 +343,8 @@ def test_a_place_that_a_recording_in_the_process_has_is_refused():
     need_uprobes()
     process = start(target_path('callmany'), '-w', 200, 'work_six')
     process.wait_for('^ready$')
-    inside = start(KYMO, 'record', '--backend', 'inproc', '-o', 'inside', '-p', 'callmany:work_six n=%di:s64', '--pid', process.pid)
+    inside = start(KYMO, 'record', '--backend', 'inproc', '-o', 'inside', '-p', 'callmany:work_six n=%di:s64', '--pid',
+                   process.pid)
     inside.wait_for(r'^kymo: recording ', 1)
     for place in ('work_six', 'work_six+4'):
         result = by_kernel('-p', f'callmany:{place}', '--pid', process.pid, '--for', '0.1')
@@ -350,7 +365,8 @@ def test_a_recording_in_a_process_with_uprobes_does_no_harm():
     process = start(target_path('callmany'), '-w', 200, 'work_six')
     process.wait_for('^ready$')
     kernel = start_by_kernel('-p', 'callmany:work_six n=%di:s64', '--pid', process.pid)
-    record('--backend', 'inproc', '-o', 'inside', '-p', 'callmany:work_six', '--pid', process.pid, '--for', '0.1').refused('work_six')
+    record('--backend', 'inproc', '-o', 'inside', '-p', 'callmany:work_six', '--pid', process.pid, '--for',
+           '0.1').refused('work_six')
     process.send('go\n')
     process.wait_for('^work_six 200$')
     kernel.end(signal.SIGTERM)
@@ -363,7 +379,10 @@ def test_two_recordings_of_one_place_see_all_calls():
     need_uprobes()
     process = start(target_path('callmany'), '-w', 200, 'work_six')
     process.wait_for('^ready$')
-    recorders = [start_by_kernel('-o', name, '-p', 'callmany:work_six n=%di:s64', '--pid', process.pid) for name in ('one', 'two')]
+    recorders = [
+        start_by_kernel('-o', name, '-p', 'callmany:work_six n=%di:s64', '--pid', process.pid)
+        for name in ('one', 'two')
+    ]
     process.send('go\n')
     process.wait_for('^work_six 200$')
     for recorder in recorders:
@@ -418,6 +437,7 @@ def has_whole_packets(directory):
     """The kernel writes a packet page by page: one that is being written is none."""
     def sizes():
         return [path.stat().st_size for path in Path(directory).glob('kernel_*')]
+
     before = sizes()
     time.sleep(0.02)
     return sum(before) > 1000 and sizes() == before
@@ -457,8 +477,10 @@ def test_words_that_do_not_go_together_are_refused():
     record('--all', '-p', 'libc:malloc', '--', 'true').refused('--all records every process; leave the command out', 2)
     record('--all', '-p', 'libc:malloc', '--pid', 1).refused('--all records every process; leave --pid out', 2)
     record('--all', '--backend', 'inproc', '-p', 'libc:malloc').refused('--all is done through the kernel', 2)
-    record('--backend', 'ptrace', '-p', 'libc:malloc', '--', 'true').refused('--backend ptrace is for system calls alone', 2)
-    record('--backend', 'uprobes', '-p', 'libc:malloc', '--', 'true').refused("no backend 'uprobes'; write auto, inproc, kernel or ptrace", 2)
+    record('--backend', 'ptrace', '-p', 'libc:malloc', '--', 'true').refused(
+        '--backend ptrace is for system calls alone', 2)
+    record('--backend', 'uprobes', '-p', 'libc:malloc', '--', 'true').refused(
+        "no backend 'uprobes'; write auto, inproc, kernel or ptrace", 2)
 
 
 def test_the_status_of_the_command_is_the_recordings():
@@ -470,4 +492,7 @@ def test_the_status_of_the_command_is_the_recordings():
 def test_many_breakpoints_are_told_of_before_they_are_set():
     need_uprobes()
     result = record('--backend', 'kernel', '--no-follow', '-p', 'libc:[k-s]*', '--', 'true').ok()
-    check_matches(result.warnings()[0], r'the kernel sets breakpoints at \d+ locations, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait$')
+    check_matches(
+        result.warnings()[0],
+        r'the kernel sets breakpoints at \d+ locations, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait$'
+    )

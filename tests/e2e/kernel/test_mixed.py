@@ -1,11 +1,12 @@
-"""One recording, two ways: what the process refuses goes through the kernel, the rest does not; counts are those of the kernel alone."""
+"""One recording, two ways: what the process refuses goes through the kernel, the rest does not; counts are those of
+the kernel alone."""
 import signal
 from pathlib import Path
 
 import processes
 import remains
-from kymotest import (KYMO, NOBODY, check, check_equal, check_same, check_text_intact, event_counts, events, eventually, kymo, need_uprobes,
-                      record, report_json, run, start)
+from kymotest import (KYMO, NOBODY, check, check_equal, check_same, check_text_intact, event_counts, events, eventually,
+                      kymo, need_uprobes, record, report_json, run, start)
 
 INSTEAD = 'recorded through the kernel instead, a microsecond and more an event'
 CALLS = 300
@@ -82,7 +83,10 @@ int main(int argc, char **argv)
 '''
 
 # Exactly named: what the process takes, and what it does not.
-TAKEN = ['-p', './mix:plain n=%di:s64', '-r', './mix:plain ret=$retval:s64', '-p', './mix:paired n=%di:s64', '-p', './mix:beside n=%di:s64']
+TAKEN = [
+    '-p', './mix:plain n=%di:s64', '-r', './mix:plain ret=$retval:s64', '-p', './mix:paired n=%di:s64', '-p',
+    './mix:beside n=%di:s64'
+]
 REFUSED = ['-p', './mix:awkward n=%di:s64', '-r', './mix:paired ret=$retval:s64', '-p', './mix:behind n=%di:s64']
 NAMES = ['plain', 'plain%return', 'paired', 'beside', 'awkward', 'paired%return', 'behind']
 
@@ -137,10 +141,11 @@ def check_counts(n, names=NAMES, directory='kymo.data'):
 
 
 def values(directory):
-    return sorted(f'{event.name} {sorted(item for item in event.fields.items() if item[0] not in ("tid", "cpu_id"))}' for event in events(directory))
+    return sorted(f'{event.name} {sorted(item for item in event.fields.items() if item[0] not in ("tid", "cpu_id"))}'
+                  for event in events(directory))
 
 
-# ---- who goes which way -----------------------------------------------------------------------------------------------
+# ---- who goes which way --------------------------------------------------------------------------
 
 
 def test_a_process_is_recorded_both_ways_and_counts_and_arguments_are_those_of_the_kernel_alone():
@@ -196,18 +201,24 @@ int main(void)
 
 
 def test_all_places_begin_and_end_at_one_moment():
-    """Each thread calls the functions in turn, all the time: so counts differ by what threads are within at both ends, however long breakpoints take to come and go."""
+    """Each thread calls the functions in turn, all the time: so counts differ by what threads are within at both ends,
+    however long breakpoints take to come and go."""
     need_uprobes()
     Path('always.c').write_text(ALWAYS % (PROGRAM.split('__asm__(')[1].split(');')[0], THREADS))
     run('gcc', '-O1', '-pthread', '-o', 'always', 'always.c').ok()
     process = start('./always')
     process.wait_for('^ready$')
-    specs = ['-p', './always:plain', '-r', './always:plain', '-p', './always:paired', '-r', './always:paired', '-p', './always:awkward']
+    specs = [
+        '-p', './always:plain', '-r', './always:plain', '-p', './always:paired', '-r', './always:paired', '-p',
+        './always:awkward'
+    ]
     for way in ([], ['--backend', 'kernel']) * 3:
         result = record('--for', '0.2', *way, *specs, '--pid', process.pid).ok()
         counts = event_counts()
         check_equal((report_json()['lost_events'], len(counts)), (0, 5), 'losses, and events')
-        check(max(counts.values()) - min(counts.values()) <= 2 * THREADS, f'counts {way} are those of one interval', dict(counts))
+        check(
+            max(counts.values()) - min(counts.values()) <= 2 * THREADS, f'counts {way} are those of one interval',
+            dict(counts))
     process.end(input='\n').ok()
 
 
@@ -243,7 +254,8 @@ def test_a_glob_goes_through_the_kernel_where_all_that_it_means_is_refused():
     recorder = start_recorder('-p', './mix:awkwar*', '-p', './mix:plain', '--pid', process.pid)
     call(process)
     result = recorder.end(signal.SIGTERM).ok()
-    check_equal(['the only function that matches ./mix:awkwar* ' in line for line in result.warnings()], [True], 'warnings')
+    check_equal(['the only function that matches ./mix:awkwar* ' in line for line in result.warnings()], [True],
+                'warnings')
     check_counts(CALLS, ['awkward', 'plain'])
     check_halves([1, 1])
     process.end(input='end\n').ok()
@@ -258,24 +270,27 @@ def test_entries_of_one_way_are_paired_with_returns_of_the_other():
     names = [event.name for event in events()]
     check_equal(names, ['mix:paired', 'mix:paired%return'] * CALLS, 'order')
     calls = report_json()['calls']
-    check_equal([(item['count'], item['without_return'], item['without_entry'], item['open']) for item in calls], [(CALLS, 0, 0, 0)], 'pairs')
+    check_equal([(item['count'], item['without_return'], item['without_entry'], item['open']) for item in calls],
+                [(CALLS, 0, 0, 0)], 'pairs')
     process.end(input='end\n').ok()
 
 
 def test_what_finds_no_place_beside_the_kernels_goes_through_the_kernel_too():
     """The ret of beside is one byte: a jump would have to rely on the bytes of behind."""
     process = running()
-    recorder = start_recorder('-r', './mix:beside ret=$retval:s64', '-p', './mix:beside', '-p', './mix:behind', '--pid', process.pid)
+    recorder = start_recorder('-r', './mix:beside ret=$retval:s64', '-p', './mix:beside', '-p', './mix:behind', '--pid',
+                              process.pid)
     call(process)
     check_equal(len(recorder.end(signal.SIGTERM).ok().warnings()), 2, 'warnings')
     check_counts(CALLS, ['beside', 'beside%return', 'behind'])
     check_halves([2, 1])
-    check_equal([event['ret'] for event in events() if event.name == 'mix:beside%return'], [i + 5 for i in range(CALLS)], 'values')
+    check_equal([event['ret'] for event in events() if event.name == 'mix:beside%return'],
+                [i + 5 for i in range(CALLS)], 'values')
     check_text_intact(process.pid)
     process.end(input='end\n').ok()
 
 
-# ---- side by side -----------------------------------------------------------------------------------------------------
+# ---- side by side --------------------------------------------------------------------------------
 
 
 def test_probes_on_every_instruction_keep_away_from_the_kernels_places():
@@ -285,8 +300,10 @@ def test_probes_on_every_instruction_keep_away_from_the_kernels_places():
     changed = processes.changed_text(process.pid)
     call(process)
     recorder.end(signal.SIGTERM).ok()
-    counts = {name: n for name, n in event_counts().items() if n != CALLS and name.split(':')[1].split('+')[0] in
-              ('plain', 'paired', 'beside', 'behind', 'awkward')}
+    counts = {
+        name: n for name, n in event_counts().items()
+        if n != CALLS and name.split(':')[1].split('+')[0] in ('plain', 'paired', 'beside', 'behind', 'awkward')
+    }
     check_equal(counts, {}, 'events that have another count than there were calls')
     check(len(changed) > 10, 'there were many probes', changed)
     check_text_intact(process.pid)
@@ -296,7 +313,8 @@ def test_probes_on_every_instruction_keep_away_from_the_kernels_places():
 def test_two_recordings_end_in_either_order():
     process = running()
     before = remains.mappings(process.pid)
-    specs, names = ['-p', './mix:plain', '-p', './mix:paired', '-r', './mix:paired', '-p', './mix:awkward'], ['plain', 'paired', 'paired%return', 'awkward']
+    specs, names = ['-p', './mix:plain', '-p', './mix:paired', '-r', './mix:paired', '-p',
+                    './mix:awkward'], ['plain', 'paired', 'paired%return', 'awkward']
     for order in ((0, 1), (1, 0)):
         recorders = [start_recorder('-o', name, *specs, '--pid', process.pid) for name in ('first', 'second')]
         call(process)
@@ -312,7 +330,8 @@ def test_two_recordings_end_in_either_order():
 def test_a_place_in_another_recordings_jump_is_refused():
     process = running()
     other = start_recorder('-o', 'other', '-p', './mix:beside:*', '--pid', process.pid)
-    record('-p', './mix:behind', '-p', './mix:plain', '--pid', process.pid, '--for', '0.1').refused('no probe can be put at behind ')
+    record('-p', './mix:behind', '-p', './mix:plain', '--pid', process.pid, '--for',
+           '0.1').refused('no probe can be put at behind ')
     call(process)
     other.end(signal.SIGTERM).ok()
     check_equal(set(event_counts('other').values()), {CALLS}, 'the other recording misses nothing')
@@ -320,13 +339,14 @@ def test_a_place_in_another_recordings_jump_is_refused():
     process.end(input='end\n').ok()
 
 
-# ---- losses, the flight recorder --------------------------------------------------------------------------------------
+# ---- losses, the flight recorder -----------------------------------------------------------------
 
 
 def test_losses_of_each_way_are_counted_exactly():
     """Nobody reads while the recorder is stopped."""
     process = running(30000)
-    recorder = start_recorder('--buffer', '64K', '-p', './mix:plain n=%di:s32', '-p', './mix:awkward n=%di:s32', '--pid', process.pid)
+    recorder = start_recorder('--buffer', '64K', '-p', './mix:plain n=%di:s32', '-p', './mix:awkward n=%di:s32',
+                              '--pid', process.pid)
     recorder.signal(signal.SIGSTOP)
     call(process)
     recorder.signal(signal.SIGCONT)
@@ -340,7 +360,8 @@ def test_losses_of_each_way_are_counted_exactly():
 
 def test_the_flight_recorder_keeps_the_newest_of_each_way():
     build()
-    record('--no-follow', '--overwrite', '--buffer', '64K', '-p', './mix:plain n=%di:s32', '-p', './mix:awkward n=%di:s32', '--', './mix', 20000).ok()
+    record('--no-follow', '--overwrite', '--buffer', '64K', '-p', './mix:plain n=%di:s32', '-p',
+           './mix:awkward n=%di:s32', '--', './mix', 20000).ok()
     # Overwritten packets are a warning of babeltrace2's.
     lines = run('babeltrace2', 'kymo.data').out.splitlines()
     for name in ('plain', 'awkward'):
@@ -348,7 +369,7 @@ def test_the_flight_recorder_keeps_the_newest_of_each_way():
         check(0 < len(own) < 20000 and 'n = 19999' in own[-1], f'the newest of {name}', len(own))
 
 
-# ---- the end of the recorder, and of the process -----------------------------------------------------------------------
+# ---- the end of the recorder, and of the process -------------------------------------------------
 
 
 def test_of_a_recorder_that_was_killed_only_what_detach_takes_out_is_left():
@@ -357,7 +378,8 @@ def test_of_a_recorder_that_was_killed_only_what_detach_takes_out_is_left():
     recorder = start_recorder(*TAKEN, *REFUSED, '--pid', process.pid)
     both = len(processes.changed_text(process.pid))
     recorder.end(signal.SIGKILL)
-    eventually(lambda: len(processes.changed_text(process.pid)) <= both - len(REFUSED) // 2, 'the breakpoints go, each of them')
+    eventually(lambda: len(processes.changed_text(process.pid)) <= both - len(REFUSED) // 2,
+               'the breakpoints go, each of them')
     call(process)
     kymo('detach', process.pid).ok()
     remains.check_nothing_left(process.pid, before)
@@ -383,18 +405,23 @@ def test_of_another_program_in_the_process_no_more_is_recorded_than_the_warning_
     counts = event_counts()
     check_equal(counts['mix:plain'], CALLS, 'calls in the process')
     check(CALLS <= counts['mix:awkward'] <= 2 * CALLS, 'calls through the kernel', counts)
-    check(len(result.warnings()) == 1 or 'but for a moment what goes through the kernel; what it did before is' in result.err, 'warnings', result)
+    check(
+        len(result.warnings()) == 1 or
+        'but for a moment what goes through the kernel; what it did before is' in result.err, 'warnings', result)
 
 
-# ---- what stays refused ------------------------------------------------------------------------------------------------
+# ---- what stays refused --------------------------------------------------------------------------
 
 
 def test_one_place_that_the_kernel_must_not_have_refuses_all():
     build()
-    result = record('--no-follow', *TAKEN, *REFUSED, '-r', './mix:awkward', '--', './mix', CALLS).refused('no probe can be put at awkward%return ')
+    result = record('--no-follow', *TAKEN, *REFUSED, '-r', './mix:awkward', '--', './mix',
+                    CALLS).refused('no probe can be put at awkward%return ')
     check('kernel' not in result.err and not result.out, 'no hint, no run', result)
-    record('--no-follow', *TAKEN, '-p', './mix:reader+0x7', '--', './mix', CALLS).refused('no probe can be put at reader.* is read as data')
-    record('--no-follow', '--backend', 'inproc', *TAKEN, *REFUSED, '--', './mix', CALLS).refused('no probe can be put at awkward ')
+    record('--no-follow', *TAKEN, '-p', './mix:reader+0x7', '--', './mix',
+           CALLS).refused('no probe can be put at reader.* is read as data')
+    record('--no-follow', '--backend', 'inproc', *TAKEN, *REFUSED, '--', './mix',
+           CALLS).refused('no probe can be put at awkward ')
     check(not Path('kymo.data').exists(), 'nothing is made')
 
 

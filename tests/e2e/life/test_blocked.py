@@ -1,4 +1,5 @@
-"""System calls in which threads sleep while kymo comes and goes: they return what they would have, when they would have."""
+"""System calls in which threads sleep while kymo comes and goes: they return what they would have, when they would
+have."""
 import errno
 import os
 import random
@@ -17,11 +18,15 @@ from test_joined import SLEEPING
 PROBES = ['-q', '-p', 'libc:malloc', '-p', 'libc:read']
 WOKEN = {'read': 1, 'poll': 1, 'select': 1, 'epoll': 1, 'futex': 0, 'accept': 0, 'sem': 0, 'msg': 1, 'wait': 0}
 # The kernel keeps their end.
-LIMITED = {'poll_timeout': (0, 0), 'select_timeout': (0, 0), 'nanosleep_timeout': (0, 0), 'until_timeout': (0, 0),
-           'futex_timeout': (-1, errno.ETIMEDOUT)}
+LIMITED = {
+    'poll_timeout': (0, 0), 'select_timeout': (0, 0), 'nanosleep_timeout': (0, 0), 'until_timeout': (0, 0),
+    'futex_timeout': (-1, errno.ETIMEDOUT)
+}
 # Their limits begin anew.
-RESTARTED = {'epoll_timeout': (0, 0), 'recv_timeout': (-1, errno.EAGAIN), 'sem_timeout': (-1, errno.EAGAIN),
-             'signal_timeout': (-1, errno.EAGAIN), 'aio_timeout': (0, 0)}
+RESTARTED = {
+    'epoll_timeout': (0, 0), 'recv_timeout': (-1, errno.EAGAIN), 'sem_timeout': (-1, errno.EAGAIN), 'signal_timeout':
+    (-1, errno.EAGAIN), 'aio_timeout': (0, 0)
+}
 EXPECTED = {**{way: (result, 0) for way, result in WOKEN.items()}, **LIMITED, **RESTARTED}
 LIMIT_MS = 9500  # less than what ends as by a signal, and long enough for visits on a loaded machine
 SLACK_MS = 1500  # and what nobody visits is late
@@ -29,7 +34,6 @@ SLACK_MS = 1500  # and what nobody visits is late
 
 class Sleeping:
     """These ways, in a process for visit(), and some beside it that nobody disturbs."""
-
     def __init__(self, *ways):
         self.beside = target('blocked', '-m', LIMIT_MS, *LIMITED)
         self.process = target('blocked', '-m', LIMIT_MS, *ways)
@@ -40,7 +44,8 @@ class Sleeping:
         for way, (result, error, took_ms) in self.process.end().ok().json().items():
             check_equal((result, error), EXPECTED[way], f'result and errno of {way}')
             latest = LIMIT_MS + late_ms + SLACK_MS + (attached_ms if way in RESTARTED else 0)
-            check(LIMIT_MS - 50 <= took_ms <= latest, f'{way} took {took_ms} ms instead of {LIMIT_MS}, and others {late_ms} ms more')
+            check(LIMIT_MS - 50 <= took_ms <= latest,
+                  f'{way} took {took_ms} ms instead of {LIMIT_MS}, and others {late_ms} ms more')
 
 
 def visit(process, times):
@@ -48,7 +53,8 @@ def visit(process, times):
     begin = time.monotonic()
     before = remains.lasting_mappings(process.pid)  # its threads may still be coming
     for _ in range(times):
-        result = run(KYMO_PLAIN, 'record', *PROBES, '--pid', process.pid, '--for', '0.01')  # in much less than the limit
+        # in much less than the limit
+        result = run(KYMO_PLAIN, 'record', *PROBES, '--pid', process.pid, '--for', '0.01')
         check(process.is_alive(), 'it sleeps on', process.result(), result)
         result.ok()
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
@@ -71,12 +77,15 @@ def test_a_process_whose_only_thread_sleeps_is_not_disturbed():
 
 
 def test_a_wait_with_a_long_limit_ends_as_by_a_signal_rather_than_late():
-    ways = {'epoll_timeout': 232, 'sem_timeout': 220, 'signal_timeout': 128, 'aio_timeout': 208}  # and their calls; a socket's limit is not told
+    # and their calls; a socket's limit is not told
+    ways = {'epoll_timeout': 232, 'sem_timeout': 220, 'signal_timeout': 128, 'aio_timeout': 208}
     process = target('blocked', '-m', '30000', *ways)
-    eventually(lambda: {processes.call(tid) for tid in processes.threads(process.pid)} >= set(ways.values()), 'each sleeps')
+    eventually(lambda: {processes.call(tid) for tid in processes.threads(process.pid)} >= set(ways.values()),
+               'each sleeps')
     record(*PROBES, '--pid', process.pid, '--for', '0.01')
     said = process.end().ok().json()
-    check_equal({way: (result, error) for way, (result, error, _) in said.items()}, dict.fromkeys(ways, (-1, errno.EINTR)))
+    check_equal({way: (result, error) for way, (result, error, _) in said.items()},
+                dict.fromkeys(ways, (-1, errno.EINTR)))
 
 
 def test_a_command_that_sleeps_is_not_disturbed_by_the_end_of_its_recording(tmp):
@@ -99,6 +108,7 @@ def test_a_stopped_process_stays_stopped():
     def check_stopped(when):
         """A thread that is let go enters the stop anew, when it gets a processor."""
         eventually(lambda: states() == {'T'}, lambda: f'all are stopped {when}: {states()}')
+
     with processes.stopped(process.pid):
         recorder = start_record(process.pid, '-p', 'selfcheck:work_*')
         check_stopped('while it is recorded')
@@ -119,7 +129,8 @@ def test_a_stopped_process_stays_stopped():
 
 def check_killed(tmp, ways, busy, may_begin_anew=False):
     kills, limit_ms = 0, 6000
-    while kills <= 2 and limit_ms < 100_000:  # once, but on a machine that is too busy for three recordings in that time
+    # once, but on a machine that is too busy for three recordings in that time
+    while kills <= 2 and limit_ms < 100_000:
         sleepers = Sleepers(tmp, ways, busy, limit_ms)
         sleepers.kill_for_a_while(1000)
         kills = sleepers.end(may_begin_anew)
@@ -133,8 +144,10 @@ def test_a_killed_recorder_ends_no_sleep_where_a_thread_is_awake(tmp):
 
 
 def test_a_thread_that_falls_asleep_before_it_is_stopped_makes_no_calls_where_another_is_awake(tmp):
-    """It was running when the recorder looked for a thread to make system calls by, as one is that is on its way back into a sleep."""
-    check(any(falls_asleep_before_it_is_stopped(tmp) for _ in range(4)), 'the delay came between the look and the stop once')
+    """It was running when the recorder looked for a thread to make system calls by, as one is that is on its way back
+    into a sleep."""
+    check(any(falls_asleep_before_it_is_stopped(tmp) for _ in range(4)),
+          'the delay came between the look and the stop once')
 
 
 def falls_asleep_before_it_is_stopped(tmp):
@@ -144,9 +157,11 @@ def falls_asleep_before_it_is_stopped(tmp):
 
     def calls(*options):
         traced = tmp / 'calls'
-        run(program('strace'), '-qq', '-o', traced, '-e', 'trace=ptrace,openat', '-e', 'signal=none', *options, *recorder, env=NO_LEAKS).ok()
+        run(program('strace'), '-qq', '-o', traced, '-e', 'trace=ptrace,openat', '-e', 'signal=none', *options,
+            *recorder, env=NO_LEAKS).ok()
         shutil.rmtree(tmp / 'trace')
         return traced.read_text().splitlines()
+
     seen = calls()
     look = next(i for i, call in enumerate(seen) if f'"/proc/{process.pid}/task/{process.pid}/syscall"' in call)
     number = sum(call.startswith('ptrace(') for call in seen[:look]) + 1
@@ -169,5 +184,6 @@ def test_a_killed_recorder_ends_no_sleep_where_some_restart_without_a_block(tmp)
 
 
 def test_a_killed_recorder_lets_a_sleep_begin_anew_where_all_have_a_limit(tmp):
-    """The call that the thread is in is named by the instruction before it, also where the kernel has restarted it since."""
+    """The call that the thread is in is named by the instruction before it, also where the kernel has restarted it
+    since."""
     check_killed(tmp, [random.choice(['poll_timeout', 'nanosleep_timeout'])], 0, may_begin_anew=True)

@@ -70,7 +70,8 @@ def test_several_processes_share_the_buffer(tmp):
     targets = [start(tmp / 'many', 0, 0) for _ in range(4)]
     for target in targets:
         target.wait_for('^ready$')
-    recorder = start(KYMO, 'record', '--overwrite', '--buffer', 4 * BUFFER, '-p', 'many:hit', '--pid', ','.join(str(target.pid) for target in targets))
+    recorder = start(KYMO, 'record', '--overwrite', '--buffer', 4 * BUFFER, '-p', 'many:hit', '--pid', ','.join(
+        str(target.pid) for target in targets))
     recorder.wait_for('^kymo: recording 4 processes', 1)
     sizes = ring_memory(recorder.pid)
     check_equal(len(sizes), 4, 'processes with rings')
@@ -81,18 +82,22 @@ def test_several_processes_share_the_buffer(tmp):
 def test_children_share_one_bound(tmp):
     (tmp / 'many.c').write_text(MANY)
     run(program('gcc'), '-O1', '-o', tmp / 'many', tmp / 'many.c').ok()
-    recorder = start(KYMO, 'record', '--overwrite', '--buffer', BUFFER, '-p', 'many:hit', '--', tmp / 'many', CHILDREN, HITS)
+    recorder = start(KYMO, 'record', '--overwrite', '--buffer', BUFFER, '-p', 'many:hit', '--', tmp / 'many', CHILDREN,
+                     HITS)
     recorder.wait_for('^ready$')
     command = processes.children(recorder.pid)[0]
     eventually(lambda: len(sleeping_children(command)) == CHILDREN, 'all children have made their calls', 120)
     sizes = ring_memory(recorder.pid)
     check_equal(len(sizes), CHILDREN + 1, 'processes with rings')
     first = max(sizes)
-    # Beside the rings of the CPUs there are as many with locks, and spare ones of half their number of sub-buffers, four at least.
+    # Beside the rings of the CPUs there are as many with locks, and spare ones of half their number of sub-buffers,
+    # four at least.
     cpus = os.cpu_count()
     least = LEAST * 2 * cpus + LEAST // 2 * max(cpus, 4) + (64 << 10)
-    check(sum(sizes) - first <= 3 * BUFFER * cpus + CHILDREN * least,
-          f'{CHILDREN} children have {sum(sizes) - first} bytes of rings, and {least} each at least; the first process has {first}')
+    check(
+        sum(sizes) - first <= 3 * BUFFER * cpus + CHILDREN * least,
+        f'{CHILDREN} children have {sum(sizes) - first} bytes of rings, and {least} each at least; the first process has {first}'
+    )
     recorder.signal(signal.SIGTERM)
     recorder.end()
     report = report_json()

@@ -4,8 +4,8 @@ import signal
 
 import processes
 import remains
-from kymotest import (check, check_equal, check_matches, check_same, event_counts, events, kymo, record, report_json, start,
-                      start_record, target, target_path)
+from kymotest import (check, check_equal, check_matches, check_same, event_counts, events, kymo, record, report_json,
+                      start, start_record, target, target_path)
 
 N = 500
 
@@ -15,8 +15,8 @@ def recorded_pid():
 
 
 def check_forker(result, pid):
-    """All kinds of children checked their own results. Records are the parent's; those of the vfork child, which is a thread of
-    the parent as far as memory is concerned, are the parent's too or are counted as lost."""
+    """All kinds of children checked their own results. Records are the parent's; those of the vfork child, which is a
+    thread of the parent as far as memory is concerned, are the parent's too or are counted as lost."""
     said = result.ok().json()
     check_equal(set(said.values()), {N, 2 * N}, 'calls')
     here = [event for event in events() if event.name == 'forker:work_a']
@@ -25,10 +25,12 @@ def check_forker(result, pid):
 
 
 def check_vforks(n_records, expected, said):
-    """All calls of work_a() have a record, but those of the vfork child may be counted instead; and nothing else is lost."""
+    """All calls of work_a() have a record, but those of the vfork child may be counted instead; and nothing else is
+    lost."""
     report = report_json()
     check_equal(report['lost_events'], report['lost_in_vforks'], 'lost')
-    check(report['lost_in_vforks'] in (0, said['vfork']), 'all of a vfork child are recorded or lost', report['lost_in_vforks'], said)
+    check(report['lost_in_vforks'] in (0, said['vfork']), 'all of a vfork child are recorded or lost',
+          report['lost_in_vforks'], said)
     check_equal(n_records + report['lost_in_vforks'], expected + said['vfork'], 'records and losses')
 
 
@@ -102,7 +104,8 @@ def test_children_made_while_probes_come_and_go_run_on_correctly():
     script = 'i=0; while [ $i -lt 400 ]; do (exit 3); [ $? = 3 ] || exit 1; /bin/true || exit 2; i=$((i + 1)); done; echo done'
     process = start('/bin/sh', '-c', script)
     while process.is_alive():
-        result = kymo('record', '-q', '-p', 'libc:*fork', '-p', 'libc:malloc', '-p', 'libc:_exit', '--pid', process.pid, '--for', '0.02')
+        result = kymo('record', '-q', '-p', 'libc:*fork', '-p', 'libc:malloc', '-p', 'libc:_exit', '--pid', process.pid,
+                      '--for', '0.02')
         check(result.status == 0 or not process.is_alive() or 'process' in result.err, 'it records', result)
         if result.status and process.is_alive():
             check_matches(result.err, 'vfork|shares')

@@ -1,5 +1,5 @@
-"""Several recorders of one process, threads where they work, children, and libraries that come and go: what each has is its own and complete, and the process
-never notices."""
+"""Several recorders of one process, threads where they work, children, and libraries that come and go: what each has
+is its own and complete, and the process never notices."""
 import os
 import re
 import shutil
@@ -12,8 +12,8 @@ import places
 import processes
 import remains
 import test_lies
-from kymotest import (IS_WHOLE, KYMO, NOBODY, check, check_equal, check_text_intact, clean_up_after, event_counts, eventually, kymo, program, run,
-                      sampled, skip, start, target, target_path, timeout)
+from kymotest import (IS_WHOLE, KYMO, NOBODY, check, check_equal, check_text_intact, clean_up_after, event_counts,
+                      eventually, kymo, program, run, sampled, skip, start, target, target_path, timeout)
 from recorders import LATE, recorder, recordings, unless_late, watching_recorder
 
 CALLS = 1000
@@ -32,10 +32,11 @@ def line(process, pattern):
         matches = list(re.finditer(pattern, process.out, re.MULTILINE))
         check(process.is_alive(), 'the process goes on', process.result())
         return len(matches) > already and matches[already]
+
     return eventually(found, f'{process.command} writes /{pattern}/')
 
 
-# ---- threads ----------------------------------------------------------------------------------------------------------
+# ---- threads -------------------------------------------------------------------------------------
 
 
 @sampled
@@ -46,7 +47,8 @@ def test_threads_on_refused_instructions_of_a_window_are_moved(tmp):
         process = target('windows', 4)
         before = remains.lasting_mappings(process.pid)
         for _ in range(2):
-            kymo('record', '-q', '-p', 'windows:spin:*', '-o', 'data', '--buffer', '1M', '--for', '0.01', '--pid', process.pid).ok()
+            kymo('record', '-q', '-p', 'windows:spin:*', '-o', 'data', '--buffer', '1M', '--for', '0.01', '--pid',
+                 process.pid).ok()
             check(process.is_alive(), f'program {i} runs on', process.result())
             check_text_intact(process.pid)
             shutil.rmtree(tmp / 'data')
@@ -60,8 +62,10 @@ def test_two_recorders_end_at_once_while_threads_are_made():
     process = target('selfcheck', '-t', 4, '-p', 0)
     before = remains.lasting_mappings(process.pid)
     for i in range(10 if IS_WHOLE else 4):
-        both = [recorder(process.pid, f'{name}.{i}', '--buffer', '1M', '-p', probes)
-                for name, probes in (('one', 'selfcheck:work_*'), ('two', 'selfcheck:work_a:*'))]
+        both = [
+            recorder(process.pid, f'{name}.{i}', '--buffer', '1M', '-p', probes)
+            for name, probes in (('one', 'selfcheck:work_*'), ('two', 'selfcheck:work_a:*'))
+        ]
         for each in both if i % 2 else reversed(both):
             each.signal(signal.SIGINT)
         for each in both:
@@ -72,24 +76,29 @@ def test_two_recorders_end_at_once_while_threads_are_made():
     process.end(signal.SIGTERM).ok()
 
 
-# ---- recorders that die -----------------------------------------------------------------------------------------------
+# ---- recorders that die --------------------------------------------------------------------------
 
 
 def test_a_recorder_that_is_killed_between_journal_and_text_spoils_nothing_of_the_others(tmp):
     process = target('lines', CALLS)
     probes = ['-p', 'lines:work_a', '-p', 'lines:work_b:*']
     stays = recorder(process.pid, 'stays', '--buffer', '1M', *probes, env=killing.NO_LEAKS)
-    command = [KYMO, 'record', '-q', '-o', str(tmp / 'killed'), '--buffer', '1M', *probes, '--for', '0.01', '--pid', str(process.pid)]
+    command = [
+        KYMO, 'record', '-q', '-o',
+        str(tmp / 'killed'), '--buffer', '1M', *probes, '--for', '0.01', '--pid',
+        str(process.pid)
+    ]
     rounds = 0
     for call, number in writes(tmp, command)[-KILLS:]:
         shutil.rmtree(tmp / 'killed', ignore_errors=True)
-        run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none', '-e', f'inject={call}:signal=KILL:when={number}',
-            *command, env=killing.NO_LEAKS)
+        run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none', '-e',
+            f'inject={call}:signal=KILL:when={number}', *command, env=killing.NO_LEAKS)
         line(process, r'^done \d+$')
         rounds += 1
         shutil.rmtree(tmp / 'killed', ignore_errors=True)
         run(*command).ok()
-        check_equal(len(recordings(process.pid)), 1, f'recordings after a kill at {call} number {number} and the next attach')
+        check_equal(len(recordings(process.pid)), 1,
+                    f'recordings after a kill at {call} number {number} and the next attach')
     line(process, r'^done \d+$')
     stays.end(signal.SIGINT).ok()
     counts = event_counts('stays')
@@ -99,7 +108,8 @@ def test_a_recorder_that_is_killed_between_journal_and_text_spoils_nothing_of_th
 
 def writes(tmp, command):
     """(call, number) of what a recorder writes from its journal on, until it has left."""
-    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=fallocate,pwrite64,pwritev,process_vm_writev', '-e', 'signal=none', *command, env=killing.NO_LEAKS).ok()
+    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=fallocate,pwrite64,pwritev,process_vm_writev', '-e',
+        'signal=none', *command, env=killing.NO_LEAKS).ok()
     seen, found = {}, []
     for text in (tmp / 'calls').read_text().splitlines():
         if match := re.match(r'(\w+)\(', text):
@@ -109,9 +119,10 @@ def writes(tmp, command):
     return found
 
 
-# ---- what lies --------------------------------------------------------------------------------------------------------
+# ---- what lies -----------------------------------------------------------------------------------
 
-# Its memory looks like kymo's, with an accomplice that looks like its recorder if it is told so. sys.argv[1] is what the header says that is
+# Its memory looks like kymo's, with an accomplice that looks like its recorder if it is told so. sys.argv[1] is what
+# the header says that is
 # not so, sys.argv[2] the entries of the journal, as a function of their number.
 HOSTILE = '''
 import ctypes, json, mmap, os, struct, sys
@@ -169,17 +180,21 @@ print('done')
 
 NEAR = 'site(address=work + i, link=jump, pad=entry, pad_size=64, entry=entry, inner=entry, displaced=entry, hop=0, next=0, original=there(i), patched=there(i)[:15]'
 LIES = {
-    'addresses': ('{}', 'site()'),
-    'addresses that begin well': ('{}', 'site(address=[work, 4096, 2 ** 47 - 4096, 2 ** 63, top - 5, 0][i % 6], patch=i % 17, window=i % 30, lock=i * 4)'),
-    'a chain of evictions': ('{}', f'{NEAR}, patch=5, window=7, lock=7, tactic=5, flags=i & 1)'),
-    'all tactics and flags': ('{}', f'{NEAR}, patch=i % 16, window=i % 25, lock=i, tactic=i % 9, flags=i)'),
-    'chains that end nowhere': ('{}', 'site(address=work, link=jump, entry=entry, inner=entry + i, next=entry + (i + 1) % 64, displaced=top, patch=5, window=7, lock=7,'
-                                ' tactic=1, flags=0, original=text, patched=text[:15])'),
-    'a huge journal': ('dict(capacity=2 ** 60, n_sites=2 ** 60)', 'site()'),
-    'a journal that wraps': ('dict(capacity=(2 ** 64) // 192, n_sites=2 ** 40, journal=size - 1)', 'site()'),
-    'more sites than the journal has': ('dict(n_sites=1025)', 'site()'),
-    'more of all': ('dict(n_regions=2 ** 32 - 1, n_runs=2 ** 64 - 1, n_installed=2 ** 64 - 1)', 'site()'),
-    'regions and lists anywhere': ('dict(n_regions=1024, n_runs=16384, vforks=2 ** 64 - 1, window=2 ** 64 - 4096, window_size=8192)', 'site()'),
+    'addresses': ('{}', 'site()'), 'addresses that begin well':
+    ('{}',
+     'site(address=[work, 4096, 2 ** 47 - 4096, 2 ** 63, top - 5, 0][i % 6], patch=i % 17, window=i % 30, lock=i * 4)'),
+    'a chain of evictions': ('{}',
+                             f'{NEAR}, patch=5, window=7, lock=7, tactic=5, flags=i & 1)'), 'all tactics and flags':
+    ('{}', f'{NEAR}, patch=i % 16, window=i % 25, lock=i, tactic=i % 9, flags=i)'), 'chains that end nowhere':
+    ('{}',
+     'site(address=work, link=jump, entry=entry, inner=entry + i, next=entry + (i + 1) % 64, displaced=top, patch=5, window=7, lock=7,'
+     ' tactic=1, flags=0, original=text, patched=text[:15])'), 'a huge journal':
+    ('dict(capacity=2 ** 60, n_sites=2 ** 60)',
+     'site()'), 'a journal that wraps': ('dict(capacity=(2 ** 64) // 192, n_sites=2 ** 40, journal=size - 1)',
+                                         'site()'), 'more sites than the journal has': ('dict(n_sites=1025)', 'site()'),
+    'more of all': ('dict(n_regions=2 ** 32 - 1, n_runs=2 ** 64 - 1, n_installed=2 ** 64 - 1)',
+                    'site()'), 'regions and lists anywhere':
+    ('dict(n_regions=1024, n_runs=16384, vforks=2 ** 64 - 1, window=2 ** 64 - 4096, window_size=8192)', 'site()'),
 }
 
 
@@ -187,8 +202,10 @@ def meet(lie, accomplice):
     """All commands meet a process that lies: each ends by itself, and the process lives."""
     process = start('/usr/bin/python3', '-c', HOSTILE, *LIES[lie], 'accomplice' if accomplice else 'nobody')
     process.wait_for('^ready$')
-    for command in (['status', process.pid], ['record', '-q', '-o', 'data', '--buffer', '1M', '-p', 'libc:getppid', '-p', 'libc:getppid:*', '--for', '0.01', '--pid', process.pid],
-                    ['status', '--json', process.pid], ['detach', process.pid]):
+    for command in (['status', process.pid], [
+            'record', '-q', '-o', 'data', '--buffer', '1M', '-p', 'libc:getppid', '-p', 'libc:getppid:*', '--for',
+            '0.01', '--pid', process.pid
+    ], ['status', '--json', process.pid], ['detach', process.pid]):
         result = kymo(*command)
         check(result.status in (0, 1), f'{lie}: it ends by itself', result)
         check(processes.is_alive(process.pid), f'{lie}: the process lives', result, process.result())
@@ -205,11 +222,12 @@ def test_journals_that_lie_and_have_a_recorder_spoil_nothing():
         meet(lie, True)
 
 
-# ---- children ---------------------------------------------------------------------------------------------------------
+# ---- children ------------------------------------------------------------------------------------
 
 
 def detach_child_between(probes, names):
-    """Recordings of the same places, a child, its detach, and one recording after the other that leaves. Each of the recordings has all that was called while it was there."""
+    """Recordings of the same places, a child, its detach, and one recording after the other that leaves. Each of the
+    recordings has all that was called while it was there."""
     process = target('lines', '-f', CALLS)
     before = remains.lasting_mappings(process.pid)
     all_of_them = [recorder(process.pid, f'r{i}', *probes) for i in range(3)]
@@ -221,7 +239,8 @@ def detach_child_between(probes, names):
         line(process, r'^done \d+$')
         all_of_them[i].end(signal.SIGINT).ok()
         counts = event_counts(f'r{i}')
-        check_equal({name: counts.get(name, 0) for name in names}, {name: rounds * CALLS for name in names}, f'calls in r{i}')
+        check_equal({name: counts.get(name, 0) for name in names}, {name: rounds * CALLS for name in names},
+                    f'calls in r{i}')
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     check(processes.is_alive(child), 'the child lives')
     kymo('detach', child)
@@ -259,17 +278,19 @@ def recorded(process, recorder):
     return sum(each.get('bytes', 0) for each in recordings(process.pid) if each['recorder'] == recorder.pid)
 
 
-# ---- libraries --------------------------------------------------------------------------------------------------------
+# ---- libraries -----------------------------------------------------------------------------------
 
 
 def opened(process):
-    """Close the library and open it again: where its function is, the longest times that took in microseconds, and of the processor, calls so far."""
+    """Close the library and open it again: where its function is, the longest times that took in microseconds, and of
+    the processor, calls so far."""
     match = line(process, r'^open (0x[0-9a-f]+) (\d+) (\d+) (\d+)$')
     return int(match[1], 16), int(match[2]), int(match[3]), int(match[4])
 
 
 def put_library(path, name, keep=''):
-    """Another file at `path`, as a build or a package manager puts it there. With `keep` the old one stays under that name, or else a later one may get its inode."""
+    """Another file at `path`, as a build or a package manager puts it there. With `keep` the old one stays under that
+    name, or else a later one may get its inode."""
     shutil.copy(target_path(name), f'{path}.new')
     if keep:
         os.link(path, path.with_name(keep))
@@ -418,7 +439,8 @@ def test_a_process_that_ends_with_one_library_that_nobody_wants_is_told_of_nothi
 
 
 def is_recorded_again(process, asleep, calls):
-    """It goes on, tells that it was late, has all calls of what is opened then, and leaves. `calls` are those before."""
+    """It goes on, tells that it was late, has all calls of what is opened then, and leaves. `calls` are those before.
+    """
     asleep.signal(signal.SIGCONT)
     eventually(lambda: LATE in asleep.err, 'what is missing is told', 60)
     for _ in range(2):
@@ -503,10 +525,15 @@ def test_a_recorder_that_leaves_while_a_library_is_closed_leaves_those_of_others
         process.send(f'{word}\n')
         eventually(lambda: process.out.count(word) > n or not process.is_alive(), word)
         check(process.is_alive(), f'the program lives: {word}', process.result())
+
     tell('open')
     path = next(mapping.path for mapping in processes.maps(process.pid) if 'libbz2' in mapping.path)
-    puns = re.findall(r'^  site +(0x[0-9a-f]+),(?:(?!^  site)[^\0])*?^  tactic +pun', kymo('explain', path, 'BZ2_bzBuffToBuffCompress:*').ok().out, re.MULTILINE)
-    recorders = [watching_recorder(process.pid, name, *places.specs((path, int(offset, 16)) for offset in puns)) for name in ('stays', 'leaves')]
+    puns = re.findall(r'^  site +(0x[0-9a-f]+),(?:(?!^  site)[^\0])*?^  tactic +pun',
+                      kymo('explain', path, 'BZ2_bzBuffToBuffCompress:*').ok().out, re.MULTILINE)
+    recorders = [
+        watching_recorder(process.pid, name, *places.specs((path, int(offset, 16)) for offset in puns))
+        for name in ('stays', 'leaves')
+    ]
     for _ in range(2):
         tell('call')
         tell('close')
@@ -520,18 +547,22 @@ def test_a_recorder_that_leaves_while_a_library_is_closed_leaves_those_of_others
     check_text_intact(process.pid)
     process.end().ok()
     counts = {name: number for name, number in event_counts('stays').items() if number}
-    check(LATE in result.err or counts and set(counts.values()) == {3}, 'each instruction that ran, each time', counts, result)
-    check_equal({name: number for name, number in event_counts('leaves').items() if number}, dict.fromkeys(counts, 2), 'each of them, while it was there')
+    check(LATE in result.err or counts and set(counts.values()) == {3}, 'each instruction that ran, each time', counts,
+          result)
+    check_equal({name: number for name, number in event_counts('leaves').items() if number}, dict.fromkeys(counts, 2),
+                'each of them, while it was there')
 
 
 def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
-    """A recorder whose first writes take three seconds: it plans for a library that is closed meanwhile. Another version of it is recorded."""
+    """A recorder whose first writes take three seconds: it plans for a library that is closed meanwhile. Another
+    version of it is recorded."""
     library = tmp / 'libgrown.so'
     put_library(library, 'libctor.so')
     process = target('reopener', library)
     opened(process)
     recording = watching_recorder(process.pid, 'data', '-p', 'libgrown:ctor_work')
-    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=fallocate', '-e', 'signal=none', '-e', 'inject=fallocate:delay_enter=3000000:when=1..2', '-p', recording.pid)
+    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=fallocate', '-e', 'signal=none', '-e',
+                  'inject=fallocate:delay_enter=3000000:when=1..2', '-p', recording.pid)
     eventually(lambda: f'Process {recording.pid} attached' in delay.err, 'strace is attached to the recorder')
     put_library(library, 'libctor.so', 'old.0')
     opened(process)  # nobody waits longer for the recorder, which is about to write
@@ -547,7 +578,7 @@ def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     recording.end().ok()
 
 
-# ---- whom a header may name -------------------------------------------------------------------------------------------
+# ---- whom a header may name ----------------------------------------------------------------------
 
 SECRETIVE = '''
 import ctypes, signal, sys
@@ -570,7 +601,8 @@ def test_a_process_that_may_not_be_looked_at_is_not_ended_because_a_header_names
 
 
 def test_a_recording_that_was_asleep_when_a_library_came_back_leaves_others_their_places(tmp):
-    """One's jump may be made of bytes that the other one's would change: whoever comes back to a library plans anew where somebody else is."""
+    """One's jump may be made of bytes that the other one's would change: whoever comes back to a library plans anew
+    where somebody else is."""
     path = target_path('libctor.so')
     code = places.instructions_of(path, 'ctor_work')
     process = target('reopener', path)
@@ -598,15 +630,18 @@ def generation(pid):
 
 
 def test_others_are_told_when_the_places_of_a_library_are_in_its_code_again(tmp):
-    """Entries were in the journal before. Who reads it while the library is new, and its code the file's, takes them for nothing that is in the way."""
+    """Entries were in the journal before. Who reads it while the library is new, and its code the file's, takes them
+    for nothing that is in the way."""
     path = target_path('libctor.so')
     process = target('reopener', path)
     opened(process)
     recording = watching_recorder(process.pid, 'data', '--backend', 'inproc', '-p', 'libctor.so:ctor_work')
-    slow = start(program('strace'), '-o', tmp / 'calls', '-p', recording.pid, '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=300000')
+    slow = start(program('strace'), '-o', tmp / 'calls', '-p', recording.pid, '-e', 'trace=pwrite64', '-e',
+                 'signal=none', '-e', 'inject=pwrite64:delay_enter=300000')
     slow.wait_for('attached', which=1)
     process.send('\n')
-    eventually(lambda: Path(f'/proc/{recording.pid}/syscall').read_text().startswith(f'{PWRITE64} '), 'it is about to write')
+    eventually(lambda: Path(f'/proc/{recording.pid}/syscall').read_text().startswith(f'{PWRITE64} '),
+               'it is about to write')
     before = generation(process.pid)
     process.wait_for(r'^open .*\n(?:.*\n)*?open ')
     check(generation(process.pid) > before, 'the generation has gone up behind the code')

@@ -1,4 +1,5 @@
-"""Taking probes out: what a process looks like afterwards, and what status and detach say before, meanwhile and afterwards."""
+"""Taking probes out: what a process looks like afterwards, and what status and detach say before, meanwhile and
+afterwards."""
 import json
 import re
 import signal
@@ -6,15 +7,15 @@ import time
 
 import processes
 import remains
-from kymotest import (KYMO, KYMO_PLAIN, NOBODY, check, check_equal, check_matches, eventually, kymo, record, report_json, run, start,
-                      start_record, target, target_path, wait_for_records)
+from kymotest import (KYMO, KYMO_PLAIN, NOBODY, check, check_equal, check_matches, eventually, kymo, record,
+                      report_json, run, start, start_record, target, target_path, wait_for_records)
 
 PROBES = ['-p', 'callmany:work_*', '-p', 'libc:read fd=%di', '-p', 'libc:write']
 
 
 def quiet_target(*args):
     """callmany that waits for a line: it maps nothing meanwhile."""
-    return target('callmany', '-w', *(args or ('1000',)))
+    return target('callmany', '-w', *(args or ('1000', )))
 
 
 def go_on(process):
@@ -62,7 +63,8 @@ def test_after_the_time_that_for_gives_everything_is_out():
 
 
 def test_a_recorder_that_ends_before_its_command_leaves_nothing_in_it():
-    recorder = start(KYMO, 'record', '-p', 'callmany:work_a', '-p', 'libc:read', '--for', '0.5', '--', target_path('callmany'), '-w', '10')
+    recorder = start(KYMO, 'record', '-p', 'callmany:work_a', '-p', 'libc:read', '--for', '0.5', '--',
+                     target_path('callmany'), '-w', '10')
     recorder.wait_for(r'^ready$')
     pid = eventually(lambda: processes.children(recorder.pid), 'the command runs')[0]
     recorder.wait_for(r'waiting for', 1)
@@ -75,7 +77,8 @@ def test_detach_asks_a_live_recorder_to_end():
     before = remains.mappings(process.pid)
     recorder = start_record(process.pid, *PROBES)
     result = kymo('detach', process.pid).ok()
-    check_equal(result.out, f'recorder {recorder.pid} has ended its recording of process {process.pid} and taken its probes out\n')
+    check_equal(result.out,
+                f'recorder {recorder.pid} has ended its recording of process {process.pid} and taken its probes out\n')
     check_equal(recorder.end().status, 0, 'the recorder ended well')
     remains.check_nothing_left(process.pid, before)
     process.end(input='\n\n').ok()
@@ -89,7 +92,8 @@ def test_detach_cleans_up_after_a_dead_recorder():
     go_on(process)  # nobody reads the rings
     process.wait_for(r'^work_a 1000$')
     result = kymo('detach', process.pid).ok()
-    check_matches(result.out, rf'^process {process.pid}: [1-9]\d* sites? restored.* [1-9]\d* text pages? equal to the file')
+    check_matches(result.out,
+                  rf'^process {process.pid}: [1-9]\d* sites? restored.* [1-9]\d* text pages? equal to the file')
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(input='\n').ok()
 
@@ -102,9 +106,11 @@ def test_detach_tells_of_recorders_alive_and_dead():
     dead.wait_for('^kymo: recording process', 1)
     kill_recorder(dead)
     result = kymo('detach', process.pid).ok()
-    check_matches(result.out, rf'\Arecorder {alive.pid} has ended its recording of process {process.pid} and taken its probes out\n'
-                  rf'process {process.pid}: \d+ sites? restored, (\d+ had the original bytes already, )?\d+ text pages? equal to the file, '
-                  r'\d+ mappings? removed\n\Z')
+    check_matches(
+        result.out,
+        rf'\Arecorder {alive.pid} has ended its recording of process {process.pid} and taken its probes out\n'
+        rf'process {process.pid}: \d+ sites? restored, (\d+ had the original bytes already, )?\d+ text pages? equal to the file, '
+        r'\d+ mappings? removed\n\Z')
     alive.end().ok()
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(input='\n\n').ok()
@@ -137,8 +143,11 @@ def test_what_a_dead_recorder_had_written_can_be_read():
     check(report_json()['events'] > 0, 'packets that were written count')
     check_equal(report_json()['warnings'], [NO_END], 'warnings')
     check_matches(kymo('report').ok().out, f'^no end: {NO_END}$', 'the report')
-    check_equal(kymo('report', '--events').ok().out.splitlines()[-1], f'--- no end: {NO_END} ---', 'the last line of the events')
-    check_equal(json.loads(kymo('report', '--events', '--json').ok().out.splitlines()[-1]), {'event': 'unended', 'what': NO_END}, 'that of JSON')
+    check_equal(
+        kymo('report', '--events').ok().out.splitlines()[-1], f'--- no end: {NO_END} ---',
+        'the last line of the events')
+    check_equal(json.loads(kymo('report', '--events', '--json').ok().out.splitlines()[-1]),
+                {'event': 'unended', 'what': NO_END}, 'that of JSON')
     kymo('detach', process.pid).ok()
     process.end(input='\n').ok()
 
@@ -149,7 +158,8 @@ def test_a_recording_and_its_snapshots_have_an_end():
     kymo('snapshot', process.pid).ok()
     check_equal(report_json()['warnings'], [NO_END], 'warnings while it records')
     recorder.end(signal.SIGINT).ok()
-    check_equal([report_json(directory)['warnings'] for directory in ('kymo.data', 'kymo.data.1')], [[], []], 'warnings')
+    check_equal([report_json(directory)['warnings'] for directory in ('kymo.data', 'kymo.data.1')], [[], []],
+                'warnings')
     process.end(input='\n\n').ok()
 
 
@@ -170,12 +180,14 @@ def test_status_tells_who_records_what_and_where(tmp):
     now = status(process.pid)
     check_equal((now['pid'], now['comm'], now['recorder']), (process.pid, 'callmany', recorder.pid))
     check_equal(now['directory'], str(tmp.resolve() / 'my.data'))
-    check({'callmany:work_a', 'libc:read', 'libc:write'} <= {site['name'] for site in now['sites']}, 'its sites are listed', now)
+    check({'callmany:work_a', 'libc:read', 'libc:write'} <= {site['name'] for site in now['sites']},
+          'its sites are listed', now)
     go_on(process)
-    eventually(lambda: status(process.pid)['bytes'] > 10 ** 7, 'bytes are counted')
+    eventually(lambda: status(process.pid)['bytes'] > 10**7, 'bytes are counted')
     everything = kymo('status').ok()
     check_matches(everything.out, rf'^ *{process.pid}  callmany: .* by process {recorder.pid}$')
-    check(str(recorder.pid) not in everything.err, 'the recorder itself is not taken for a recorded process', everything)
+    check(
+        str(recorder.pid) not in everything.err, 'the recorder itself is not taken for a recorded process', everything)
     check_equal(len(re.findall(rf'^ *{recorder.pid}  ', everything.out, re.MULTILINE)), 0, 'lines about the recorder')
     kill_recorder(recorder)
     check_equal(status(process.pid)['recorder'], 0)
@@ -189,7 +201,10 @@ def test_recorders_that_begin_at_the_same_moment_all_record():
     process = quiet_target()
     before = remains.mappings(process.pid)
     for _ in range(5):
-        both = [start(KYMO, 'record', '-q', '-o', f'data.{i}', *PROBES, '--for', '0.3', '--pid', process.pid) for i in range(3)]
+        both = [
+            start(KYMO, 'record', '-q', '-o', f'data.{i}', *PROBES, '--for', '0.3', '--pid', process.pid)
+            for i in range(3)
+        ]
         for recorder in both:
             recorder.end().ok()
         remains.check_nothing_left(process.pid, before)
@@ -241,7 +256,8 @@ def check_library_may_go(process):
     recorder.end(signal.SIGTERM).ok()
     check(not remains.are_there(process.pid), 'nothing is left')
     check_equal(processes.changed_text(process.pid), [])
-    check_equal(sum(probe['count'] for probe in report_json()['probes'] if probe['name'].endswith('ctor_work')), 11, 'calls')
+    check_equal(sum(probe['count'] for probe in report_json()['probes'] if probe['name'].endswith('ctor_work')), 11,
+                'calls')
     process.end(input='\n').ok()
 
 

@@ -5,12 +5,14 @@ import signal
 
 import processes
 import remains
-from kymotest import (KYMO, check, check_equal, check_matches, event_counts, eventually, kymo, record, report_json, run, start,
-                      start_record, target, target_path, timeout, wait_for_records)
+from kymotest import (KYMO, check, check_equal, check_matches, event_counts, eventually, kymo, record, report_json, run,
+                      start, start_record, target, target_path, timeout, wait_for_records)
 
 N = 1000
-HOW = {'segv': -signal.SIGSEGV, 'abort': -signal.SIGABRT, 'kill': -signal.SIGKILL, 'trap': -signal.SIGTRAP, 'term': -signal.SIGTERM,
-       'stack': -signal.SIGSEGV, '_exit': 7, 'exit': 7, 'return': 7, 'thread': 7, 'exec': 0}
+HOW = {
+    'segv': -signal.SIGSEGV, 'abort': -signal.SIGABRT, 'kill': -signal.SIGKILL, 'trap': -signal.SIGTRAP, 'term':
+    -signal.SIGTERM, 'stack': -signal.SIGSEGV, '_exit': 7, 'exit': 7, 'return': 7, 'thread': 7, 'exec': 0
+}
 
 
 def calls(how):
@@ -49,7 +51,8 @@ EXECS = 1500
 
 
 def check_executing(attach):
-    """A program that executes itself again and again, from a thread beside others, does what it does without kymo, whoever comes and goes meanwhile."""
+    """A program that executes itself again and again, from a thread beside others, does what it does without kymo,
+    whoever comes and goes meanwhile."""
     bare = run(target_path('family'), 'exec', EXECS)
     process = start(target_path('family'), 'exec', EXECS)
     while process.is_alive():
@@ -61,10 +64,12 @@ def check_executing(attach):
 @timeout(300)
 def test_a_program_that_executes_again_and_again_is_recorded_by_one_after_the_other(tmp):
     def attach(process):
-        result = kymo('record', '-q', '--backend', 'inproc', '-p', 'family:work_a', '--for', '0.01', '-o', 'data', '--pid', process.pid)
+        result = kymo('record', '-q', '--backend', 'inproc', '-p', 'family:work_a', '--for', '0.01', '-o', 'data',
+                      '--pid', process.pid)
         check(result.status in (0, 1), 'it ends in order', result)
         shutil.rmtree(tmp / 'data', ignore_errors=True)
         shutil.rmtree(tmp / 'data.old', ignore_errors=True)
+
     check_executing(attach)
 
 
@@ -72,11 +77,15 @@ def test_a_program_that_executes_again_and_again_is_recorded_by_one_after_the_ot
 def test_a_program_that_executes_again_and_again_is_traced_by_one_after_the_other(tmp):
     def attach(process):
         tracer = start(KYMO, 'syscalls', '-o', 'lines', '--pid', process.pid)
-        eventually(lambda: not tracer.is_alive() or not process.is_alive() or os.path.exists('lines') and os.path.getsize('lines'), 'it is traced')
+        eventually(
+            lambda: not tracer.is_alive() or not process.is_alive() or os.path.exists('lines') and os.path.getsize(
+                'lines'), 'it is traced')
         result = tracer.end(signal.SIGTERM)
-        check(result.status in (0, 1, -signal.SIGTERM), 'it ends in order', result)  # the last: before it has done anything
+        # the last: before it has done anything
+        check(result.status in (0, 1, -signal.SIGTERM), 'it ends in order', result)
         if os.path.exists('lines'):
             os.unlink('lines')
+
     check_executing(attach)
 
 

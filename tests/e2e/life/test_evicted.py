@@ -1,11 +1,13 @@
-"""Recordings of places for which another instruction has to make room: they join what the first one has planned, and leave in any order."""
+"""Recordings of places for which another instruction has to make room: they join what the first one has planned, and
+leave in any order."""
 import collections
 import random
 import re
 import signal
 
 import remains
-from kymotest import KYMO_PLAIN, babeltrace, check, check_equal, check_text_intact, kymo, run, start, target, target_path
+from kymotest import (KYMO_PLAIN, babeltrace, check, check_equal, check_text_intact, kymo, run, start, target,
+                      target_path)
 from seeds import seed
 
 FUNCTIONS = [f'add_{i}' for i in range(1, 13)]
@@ -44,9 +46,11 @@ class Recorder:
         return {name: n for name, n in counts.items() if n}
 
     def wait(self):
-        """Until all of its probes are in. A trampoline that lies on two pages cannot be shared: that is seldom more than one."""
+        """Until all of its probes are in. A trampoline that lies on two pages cannot be shared: that is seldom more
+        than one."""
         sites = int(self.process.wait_for(r'^kymo: recording process \d+, (\d+) sites$', which=1)[1])
-        left_out = re.findall(r"(add_\d+): another recording has a probe here, the jump of which cannot be shared", self.process.err)
+        left_out = re.findall(r"(add_\d+): another recording has a probe here, the jump of which cannot be shared",
+                              self.process.err)
         self.functions = [name for name in FUNCTIONS if name not in left_out]
         check_equal(sites, len(self.functions), f'sites, without {left_out}')
         check(sites >= 9, f'most places are shared, {sites} of 12')
@@ -54,7 +58,8 @@ class Recorder:
 
     def end(self):
         self.process.end(signal.SIGINT).ok()
-        check_equal(self.counts(), {name: self.expected for name in self.functions if self.expected}, f'calls in {self.name}')
+        check_equal(self.counts(), {name: self.expected for name in self.functions if self.expected},
+                    f'calls in {self.name}')
 
     def kill(self):
         self.process.signal(signal.SIGKILL)
@@ -70,7 +75,8 @@ def count(packed, recorders, n=20):
 
 def check_tactics():
     told = kymo('explain', target_path('packed'), 'add_*').ok().out
-    check('6 evicted successor, 6 evicted neighbour, 0 refused' in told, 'the functions are what this test is for', told)
+    check('6 evicted successor, 6 evicted neighbour, 0 refused' in told, 'the functions are what this test is for',
+          told)
 
 
 def test_twenty_equal_recordings_come_four_at_a_time_and_leave_in_any_order(tmp):
@@ -144,7 +150,8 @@ def test_an_instruction_that_has_made_room_is_refused_alone(tmp):
     """Its bytes are what another recording's jump relies on: they are kept by who has the jump, too."""
     packed = Packed()
     first = Recorder(packed, 'first').wait()
-    alone = run(KYMO_PLAIN, 'record', '-o', 'alone', '--for', '0.1', '-p', 'packed:add_7+2', '--backend', 'inproc', '--pid', packed.pid)
+    alone = run(KYMO_PLAIN, 'record', '-o', 'alone', '--for', '0.1', '-p', 'packed:add_7+2', '--backend', 'inproc',
+                '--pid', packed.pid)
     alone.refused('another recording has displaced the instruction here to make room')
     count(packed, [first])
     first.end()

@@ -1,4 +1,5 @@
-"""A process under a seccomp filter might be killed for a system call that is not its own: code is not put into it, and it runs on."""
+"""A process under a seccomp filter might be killed for a system call that is not its own: code is not put into it, and
+it runs on."""
 import signal
 
 import remains

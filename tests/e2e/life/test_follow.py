@@ -12,8 +12,9 @@ import processes
 import remains
 from kernelcount import TracefsCounter, function_offset, library
 from killing import NO_LEAKS, spread
-from kymotest import (KYMO, KYMO_PLAIN, NOBODY, SYS_CLOCK_NANOSLEEP, alone, check, check_equal, check_matches, check_undisturbed, check_untraced, event_counts, events,
-                      eventually, kymo, need_32_bit_programs, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
+from kymotest import (KYMO, KYMO_PLAIN, NOBODY, SYS_CLOCK_NANOSLEEP, alone, check, check_equal, check_matches,
+                      check_undisturbed, check_untraced, event_counts, events, eventually, kymo, need_32_bit_programs,
+                      program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
 from test_children import check_vforks
 
 N = 500
@@ -29,7 +30,7 @@ def commands():
     return [process['command'] for process in report_json()['processes']]
 
 
-# ---- counts ------------------------------------------------------------------------------------------------------------
+# ---- counts --------------------------------------------------------------------------------------
 
 MAKEFILE = r'''
 program: main.o a.o b.o c.o
@@ -42,19 +43,25 @@ program: main.o a.o b.o c.o
 def make_project():
     for name in 'abc':
         Path(f'{name}.c').write_text(f'#include <stdio.h>\nint {name}(int x) {{ return printf("%d", x); }}\n')
-    Path('main.c').write_text('int a(int); int b(int); int c(int);\nint main(void) { return a(1) + b(2) + c(3) < 0; }\n')
+    Path('main.c').write_text(
+        'int a(int); int b(int); int c(int);\nint main(void) { return a(1) + b(2) + c(3) < 0; }\n')
     Path('Makefile').write_text(MAKEFILE)
 
 
 def record_beside_kernel(command, spec, path, offset):
-    """Record `spec` while the kernel counts `offset` of file `path` in the same processes: (kymo's count, the kernel's)."""
+    """Record `spec` while the kernel counts `offset` of file `path` in the same processes: (kymo's count, the
+    kernel's)."""
     waiting = ['sh', '-c', 'read go; exec "$@"', 'sh', *command]
     recorder = start(KYMO, 'record', '-q', '-p', spec, '--', *waiting)
     shell = eventually(lambda: processes.children(recorder.pid), 'the command is there')[0]
-    eventually(lambda: processes.status(shell)['Name'] == 'sh' and Path(f'/proc/{shell}/syscall').read_text().startswith('0 0x0 '), 'it reads its input')
+    eventually(
+        lambda: processes.status(shell)['Name'] == 'sh' and Path(f'/proc/{shell}/syscall').read_text().startswith(
+            '0 0x0 '), 'it reads its input')
     counter = TracefsCounter(shell, {'place': (path, offset)}, children=True, at_exec=True)
     recorder.end(input='go\n', seconds=100).ok()
-    counts = [process['count'] for process in report_json()['processes'] if not process['command'].startswith('sh -c read go')]
+    counts = [
+        process['count'] for process in report_json()['processes'] if not process['command'].startswith('sh -c read go')
+    ]
     check_equal(report_json()['lost_events'], report_json()['lost_in_vforks'], 'lost')
     return sum(counts), counter.counts()['place']
 
@@ -64,8 +71,11 @@ def once_in_malloc():
     libc = library('libc.so.6')
     begin = function_offset(libc, 'malloc')
     done = run('objdump', '-d', f'--start-address={begin:#x}', f'--stop-address={begin + 40:#x}', libc)
-    places = [(int(match[1], 16), match[2]) for match in re.finditer(r'^\s+(\w+):\t[0-9a-f ]+\t(\w+)', done.out, re.MULTILINE)]
-    straight = [place for place, name in places[:1 + next(i for i, (_, name) in enumerate(places) if name.startswith('j'))]]
+    places = [(int(match[1], 16), match[2])
+              for match in re.finditer(r'^\s+(\w+):\t[0-9a-f ]+\t(\w+)', done.out, re.MULTILINE)]
+    straight = [
+        place for place, name in places[:1 + next(i for i, (_, name) in enumerate(places) if name.startswith('j'))]
+    ]
     behind = [place for place in straight if place >= begin + 9]
     return (libc, behind[0]) if behind else skip('malloc() of this libc begins in another way')
 
@@ -101,7 +111,8 @@ def test_all_kinds_of_children_record_under_their_own_ids(tmp):
 
 
 def test_a_command_goes_on_recording_when_it_executes_another(tmp):
-    said = record('-p', 'forker:work_a', '--', 'sh', '-c', 'exec "$@"', 'sh', target_path('forker'), '-e', N).ok().json()
+    said = record('-p', 'forker:work_a', '--', 'sh', '-c', 'exec "$@"', 'sh', target_path('forker'), '-e',
+                  N).ok().json()
     expected = sum(said.values()) - said['vfork'] + N
     check_vforks(event_counts()['forker:work_a'], expected, said)
 
@@ -138,7 +149,7 @@ def test_a_daemon_is_recorded_to_its_end_and_the_status_is_the_commands(tmp):
     check_equal(event_counts()['family:work_a'], 11, 'records')
 
 
-# ---- commands run as they do alone ----------------------------------------------------------------------------------------
+# ---- commands run as they do alone ---------------------------------------------------------------
 
 MULTIPROCESSING = r'''
 import multiprocessing, subprocess, sys
@@ -171,8 +182,10 @@ def test_two_hundred_short_children_leave_nothing_behind(tmp):
 def test_of_processes_that_end_or_execute_nobody_is_told_that_their_code_was_changed(tmp):
     """What cannot be read any more, when the recorder looks at its probes for the first time, is no change."""
     script = tmp / 'tree.sh'
-    script.write_text('for k in 1 2 3 4; do\n  for i in 1 2 3 4 5; do\n'
-                      '    bash -c \'x=$(echo hi | cat); y=$(bash -c "echo \\$(date)"); exec bash -c "exec bash -c :"\'\n  done &\ndone\nwait\n')
+    script.write_text(
+        'for k in 1 2 3 4; do\n  for i in 1 2 3 4 5; do\n'
+        '    bash -c \'x=$(echo hi | cat); y=$(bash -c "echo \\$(date)"); exec bash -c "exec bash -c :"\'\n  done &\ndone\nwait\n'
+    )
     said = record('-s', 'all', '--', 'bash', script).ok().err
     check('records nothing' not in said and 'out of its code' not in said, 'nobody has changed anything', said)
     check('not recorded:' not in run(KYMO, 'report').ok().out, 'and the report knows of no gap')
@@ -181,7 +194,8 @@ def test_of_processes_that_end_or_execute_nobody_is_told_that_their_code_was_cha
 def test_exit_statuses_and_signals_are_those_of_the_command(tmp):
     check_undisturbed(['timeout', '0.5', 'sleep', '50'], ['-q', '-p', 'libc:malloc'])
     check_undisturbed(['sh', '-c', 'sh -c "kill -SEGV \\$\\$"; echo $?; kill -TERM $$'], ['-q', '-p', 'libc:malloc'])
-    check_undisturbed(['sh', '-c', 'trap "echo caught; exit 9" USR1; kill -USR1 $$; sleep 1'], ['-q', '-p', 'libc:malloc'])
+    check_undisturbed(['sh', '-c', 'trap "echo caught; exit 9" USR1; kill -USR1 $$; sleep 1'],
+                      ['-q', '-p', 'libc:malloc'])
 
 
 def test_commands_have_the_signals_that_kymo_was_started_with(tmp):
@@ -191,8 +205,10 @@ def test_commands_have_the_signals_that_kymo_was_started_with(tmp):
             for i, number in enumerate(numbers):
                 signal.signal(number, signal.SIG_IGN if i % 2 else signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_BLOCK, numbers[1:3])
+
         numbers = range(signal.SIGRTMAX - first, signal.SIGRTMAX - first - 4, -1)
         return run(*words, 'grep', '-E', '^Sig[^Q]', '/proc/self/status', preexec_fn=prepare).ok().out
+
     for first in (0, 1, 2):
         bare = signals()
         check_equal(signals(KYMO, 'record', '-q', '-p', 'libc:malloc', '--'), bare, 'of a followed one')
@@ -201,8 +217,10 @@ def test_commands_have_the_signals_that_kymo_was_started_with(tmp):
 
 
 def test_signal_masks_and_ignored_signals_are_inherited_as_without(tmp):
-    check_undisturbed(['sh', '-c', 'trap "" USR2; sh -c "grep -E \'^Sig[^Q]|^Shd\' /proc/self/status"'], ['-q', '-p', 'libc:malloc'])
-    check_undisturbed(['/usr/bin/python3', '-c', r'''
+    check_undisturbed(['sh', '-c', 'trap "" USR2; sh -c "grep -E \'^Sig[^Q]|^Shd\' /proc/self/status"'],
+                      ['-q', '-p', 'libc:malloc'])
+    check_undisturbed([
+        '/usr/bin/python3', '-c', r'''
 import os, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGUSR1])
@@ -210,10 +228,11 @@ if not os.fork(): os._exit(3)
 try: os.wait()
 except ChildProcessError: print('collected by the kernel')
 print(signal.sigpending(), signal.getsignal(signal.SIGCHLD))
-'''], ['-q', '-p', 'libc:malloc'])
+'''
+    ], ['-q', '-p', 'libc:malloc'])
 
 
-# ---- what specs mean -------------------------------------------------------------------------------------------------------
+# ---- what specs mean -----------------------------------------------------------------------------
 
 
 def test_a_file_that_only_children_have(tmp):
@@ -227,9 +246,11 @@ def test_a_file_that_nobody_has_is_told_at_the_end(tmp):
     result = record('-p', 'libc:malloc', '-p', 'nosuch:function', '--late', '--', 'sh', '-c', 'exit 4').ended(4)
     check_matches(result.err, r"^kymo: warning: no process loaded a file called nosuch \('nosuch:function'\)\.$")
     result = record('-p', 'libcc:malloc', '--late', '--', 'true').ok()
-    check_matches(result.err, r"^kymo: warning: no process loaded a file called libcc \('libcc:malloc'\)\. Did you mean libc\?$")
+    check_matches(result.err,
+                  r"^kymo: warning: no process loaded a file called libcc \('libcc:malloc'\)\. Did you mean libc\?$")
     result = record('-p', 'libcrypto:RAND_bytes', '--late', '--', 'true').ok()
-    check_matches(result.err, r"^kymo: warning: no process loaded a file called libcrypto \('libcrypto:RAND_bytes'\)\.$")
+    check_matches(result.err,
+                  r"^kymo: warning: no process loaded a file called libcrypto \('libcrypto:RAND_bytes'\)\.$")
 
 
 def test_an_offset_beyond_its_function_is_an_error_before_the_command_begins(tmp):
@@ -240,8 +261,10 @@ def test_an_offset_beyond_its_function_is_an_error_before_the_command_begins(tmp
 
 
 def test_a_mistyped_file_is_an_error_before_the_command_begins(tmp):
-    for spec, words in (('libcc:malloc', r'there is no file called libcc, and touch was not run\. Did you mean libc\? Write --late'),
-                        ('./nosuch.so:f', r'there is no file called \./nosuch\.so, and touch was not run\. Write --late')):
+    for spec, words in (('libcc:malloc',
+                         r'there is no file called libcc, and touch was not run\. Did you mean libc\? Write --late'),
+                        ('./nosuch.so:f',
+                         r'there is no file called \./nosuch\.so, and touch was not run\. Write --late')):
         result = record('-p', spec, '--', 'touch', 'run')
         check_equal(result.status, 1, 'exit status')
         check_matches(result.err, words)
@@ -249,7 +272,8 @@ def test_a_mistyped_file_is_an_error_before_the_command_begins(tmp):
     for spec in ('libc.so.6:malloc', 'libcrypto:RAND_bytes', 'sh:main', 'ld-linux-x86-64:_dl_open'):
         check('there is no file' not in record('-p', spec, '--', 'touch', 'run').err, spec)
     library = target_path('libctor.so')
-    check('there is no file' not in record('-p', 'libctor:ctor_work', '--', target_path('ctor')).ok().err, 'it is linked with it')
+    check('there is no file' not in record('-p', 'libctor:ctor_work', '--', target_path('ctor')).ok().err,
+          'it is linked with it')
     check('there is no file' not in record('-p', f'{library}:ctor_work', '--', target_path('ctor')).ok().err, 'a path')
 
 
@@ -262,7 +286,11 @@ def end_sleeper(recorder):
     """Ends the tiny32 below the recorder, once it sleeps."""
     def sleepers():
         below = [pid for child in processes.children(recorder.pid) for pid in processes.children(child)]
-        return [pid for pid in below if processes.status(pid).get('Name') == 'tiny32' and processes.call(pid) == SYS_NANOSLEEP_32]
+        return [
+            pid for pid in below
+            if processes.status(pid).get('Name') == 'tiny32' and processes.call(pid) == SYS_NANOSLEEP_32
+        ]
+
     n = recorder.out.count('\n')
     os.kill(eventually(sleepers, 'it sleeps', 60)[0], signal.SIGTERM)
     eventually(lambda: recorder.out.count('\n') > n, 'its end is told')
@@ -271,7 +299,8 @@ def end_sleeper(recorder):
 def test_programs_that_are_not_recorded_run_on_and_are_told_once(tmp):
     path = target_path('tiny32')  # a 32-bit program, which sleeps for a minute
     need_32_bit_programs()
-    recorder = start(KYMO, 'record', '-p', 'libc:malloc', '--', 'sh', '-c', f'{path}; echo $?; {path}; echo $?; ls / >/dev/null; exit 6')
+    recorder = start(KYMO, 'record', '-p', 'libc:malloc', '--', 'sh', '-c',
+                     f'{path}; echo $?; {path}; echo $?; ls / >/dev/null; exit 6')
     for _ in range(2):
         end_sleeper(recorder)
     result = recorder.end().ended(6)
@@ -286,7 +315,8 @@ def test_a_program_that_may_not_be_read_runs_on(tmp):
     shutil.copy('/bin/echo', tmp / 'secret')
     (tmp / 'secret').chmod(0o111)
     tmp.chmod(0o777)
-    result = record('-p', 'libc:malloc', '--', 'sh', '-c', f'{tmp}/secret said; {tmp}/secret again; ls / >/dev/null', user=NOBODY).ok()
+    result = record('-p', 'libc:malloc', '--', 'sh', '-c', f'{tmp}/secret said; {tmp}/secret again; ls / >/dev/null',
+                    user=NOBODY).ok()
     check_equal(result.out, 'said\nagain\n', 'output')
     check_equal(result.err.count('is not recorded'), 1, f'warnings\n{result}')
 
@@ -306,7 +336,7 @@ def test_a_set_uid_program_is_told_to_have_lost_its_rights(tmp):
     check_undisturbed(command, ['-q', '--no-follow', '-p', 'libc:malloc'], user=NOBODY)
 
 
-# ---- attaching, leaving -----------------------------------------------------------------------------------------------------
+# ---- attaching, leaving --------------------------------------------------------------------------
 
 LOOP = r'''
 import os, subprocess, sys, time
@@ -385,7 +415,8 @@ def test_children_born_while_probes_go_in_are_recorded_from_their_birth_or_not_a
     result = recorder.end()
     if result.status == 0:
         check_equal(result.err, '', 'warnings')
-        check_equal(set(collections.Counter(event['tid'] for event in events()).values()) - {20}, set(), 'calls of a child')
+        check_equal(
+            set(collections.Counter(event['tid'] for event in events()).values()) - {20}, set(), 'calls of a child')
 
 
 def test_after_a_kill_all_run_on_and_each_can_be_cleaned(tmp):
@@ -425,9 +456,10 @@ def test_without_following_nobody_is_the_tracer(tmp):
     check_equal(event_counts()['libc:getppid'], 0, 'records of children')
 
 
-# ---- what a program costs ----------------------------------------------------------------------------------------------
+# ---- what a program costs ------------------------------------------------------------------------
 
-COUNTED = 'openat,pread64,pwrite64,fallocate,getdents64,wait4'  # the machine's other work decides how many waitid() and poll() are
+# the machine's other work decides how many waitid() and poll() are
+COUNTED = 'openat,pread64,pwrite64,fallocate,getdents64,wait4'
 MOST_A_PROGRAM = {'openat': 60, 'pread64': 150, 'pwrite64': 60, 'fallocate': 20, 'getdents64': 9, 'wait4': 90}
 MOST_WITH_CALLS = {'openat': 70, 'pread64': 390, 'pwrite64': 200, 'fallocate': 25, 'getdents64': 9, 'wait4': 150}
 
@@ -437,25 +469,24 @@ def calls_a_program(*what):
     counts = []
     for n in (10, 30):
         script = f'i=0; while [ $i -lt {n} ]; do /bin/true; i=$((i+1)); done'
-        run(program('strace'), '-qq', '-o', 'calls', '-e', f'trace={COUNTED}', '-e', 'signal=none', KYMO_PLAIN, 'record', '-q', '-o', 'counted', *what,
-            '--', 'sh', '-c', script).ok()
+        run(program('strace'), '-qq', '-o', 'calls', '-e', f'trace={COUNTED}', '-e', 'signal=none', KYMO_PLAIN,
+            'record', '-q', '-o', 'counted', *what, '--', 'sh', '-c', script).ok()
         counts.append(collections.Counter(re.findall(r'^(\w+)\(', Path('calls').read_text(), re.MULTILINE)))
     return {call: (counts[1][call] - counts[0][call]) / 20 for call in COUNTED.split(',')}
 
 
 @timeout(100)
 def test_a_program_of_a_tree_takes_few_calls_of_the_recorder(tmp):
-    run(KYMO_PLAIN, 'record', '-q', '-o', 'counted', '-p', 'libc:malloc', '-s', '%file', '--', '/bin/true').ok()  # what is kept of libc is there
+    # what is kept of libc is there
+    run(KYMO_PLAIN, 'record', '-q', '-o', 'counted', '-p', 'libc:malloc', '-s', '%file', '--', '/bin/true').ok()
     for what, most in ((['-p', 'libc:malloc'], MOST_A_PROGRAM), (['-s', '%file'], MOST_WITH_CALLS)):
         calls = calls_a_program(*what)
         check(all(calls[call] <= limit for call, limit in most.items()), f'{what[0]}: no more calls than {most}', calls)
 
 
-# ---- kills at each step -----------------------------------------------------------------------------------------------------
+# ---- kills at each step --------------------------------------------------------------------------
 
 CALLS = 'ptrace,pwrite64,wait4,waitid,poll,pidfd_open,pidfd_getfd,mmap,munmap,rename'
-
-
 
 
 @timeout(400)
@@ -463,7 +494,8 @@ def test_a_recorder_killed_at_each_step_leaves_a_whole_tree_that_runs_on(tmp):
     forker = target_path('forker')
     shell = ['sh', '-c', '"$@" > out; echo $? > status', 'sh', forker, '50']
     command = [KYMO, 'record', '-q', '-o', 'killed', '-p', 'forker:work_a', '-p', 'libc:malloc', '--', *shell]
-    run(program('strace'), '-qq', '-o', 'calls', '-e', f'trace={CALLS}', '-e', 'signal=none', *command, env=NO_LEAKS).ok()
+    run(program('strace'), '-qq', '-o', 'calls', '-e', f'trace={CALLS}', '-e', 'signal=none', *command,
+        env=NO_LEAKS).ok()
     calls = [re.match(r'\w+', line)[0] for line in Path('calls').read_text().splitlines() if re.match(r'\w+\(', line)]
     expected = Path('out').read_text()
     before = collections.Counter(calls[:calls.index('ptrace')])  # there is no command yet
@@ -472,8 +504,10 @@ def test_a_recorder_killed_at_each_step_leaves_a_whole_tree_that_runs_on(tmp):
         for name in ('out', 'status'):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
-        run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
-            '-e', f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS)
-        eventually(lambda: Path('status').exists() and Path('status').read_text(), f'the command ends, killed at {call} {number}', 60)
-        check_equal((Path('status').read_text(), Path('out').read_text()), ('0\n', expected), f'killed at {call} {number}')
+        run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none', '-e',
+            f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS)
+        eventually(lambda: Path('status').exists() and Path('status').read_text(),
+                   f'the command ends, killed at {call} {number}', 60)
+        check_equal((Path('status').read_text(), Path('out').read_text()), ('0\n', expected),
+                    f'killed at {call} {number}')
     check(len(points) > 20, 'it was killed at many steps', points)

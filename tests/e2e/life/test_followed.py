@@ -1,15 +1,18 @@
-"""Tracing what a recording follows: kymo syscalls joins the hub that the recorder has, and neither takes anything from the other."""
+"""Tracing what a recording follows: kymo syscalls joins the hub that the recorder has, and neither takes anything from
+the other."""
 import re
 import signal
 
 import processes
-from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, has_joined, kymo, program, report_json, run, start
+from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, eventually, has_joined, kymo, program,
+                      report_json, run, start)
 from test_joined import COUNTED, GETGID, GETUID, RECORD_CALLS, THREADS, recorded_calls, trace
 
 GETPPID = 110
 CHILDREN, CALLS = 40, 25
 
-# A tree like that of make -j2: two at a time, each a new program that makes calls whose number is known, by a thread of its own as well.
+# A tree like that of make -j2: two at a time, each a new program that makes calls whose number is known, by a thread of
+# its own as well.
 TREE = r'''
 #include <pthread.h>
 #include <spawn.h>
@@ -78,7 +81,8 @@ int main(int argc, char **argv)
 	return n == CHILDREN ? 0 : 3;
 }
 '''
-# Of four children one makes its calls and ends, one makes them and executes something that makes twice as many, and two are spawned with that.
+# Of four children one makes its calls and ends, one makes them and executes something that makes twice as many, and two
+# are spawned with that.
 EXPECTED = CHILDREN // 4 * CALLS * (1 + 3 + 2 + 2)
 
 
@@ -103,7 +107,10 @@ def tree(tmp, *options):
 def join(pid, *options):
     """A tracer that has an engine there."""
     tracer = start(KYMO, 'syscalls', *options, '--pid', pid)
-    eventually(lambda: re.search(rf'\b{tracer.pid}\b', kymo('threads', pid).out) or has_joined(pid, tracer) or not tracer.is_alive(), 'it has joined', 60)
+    eventually(
+        lambda: re.search(rf'\b{tracer.pid}\b',
+                          kymo('threads', pid).out) or has_joined(pid, tracer) or not tracer.is_alive(),
+        'it has joined', 60)
     check(tracer.is_alive(), 'the tracer goes on', tracer.result())
     return tracer
 
@@ -141,7 +148,8 @@ def test_tracers_come_and_go_and_nothing_is_missing_in_the_recording(tmp):
     recorder.send('x')
     for _ in range(3):
         tracer = start(KYMO, 'syscalls', '-f', '-c', '--pid', pid)
-        eventually(lambda: tracer.popen.poll() is not None or has_joined(pid, tracer), 'it has joined, or come too late', 60)
+        eventually(lambda: tracer.popen.poll() is not None or has_joined(pid, tracer),
+                   'it has joined, or come too late', 60)
         tracer.signal(signal.SIGTERM)
         tracer.popen.wait(60)
     recorder.end().ok()

@@ -1,11 +1,13 @@
-"""An attach that fails leaves nothing, wherever it fails; and a process whose first thread has ended is recorded like any other."""
+"""An attach that fails leaves nothing, wherever it fails; and a process whose first thread has ended is recorded like
+any other."""
 import os
 import re
 import resource
 import signal
 from pathlib import Path
 
-from kymotest import KYMO, check, check_equal, check_matches, check_same, check_text_intact, event_counts, eventually, is_recorded, kymo, run, start, target
+from kymotest import (KYMO, check, check_equal, check_matches, check_same, check_text_intact, event_counts, eventually,
+                      is_recorded, kymo, run, start, target)
 import processes
 import remains
 
@@ -37,7 +39,8 @@ def test_limits_on_the_size_of_files(tmp):
     before = mappings(process.pid)
     refused = 0
     for limit in 1 << 12, 1 << 14, 100 << 10, 1 << 20, 40 << 20, 60 << 20, 200 << 20, 320 << 20:
-        result = run('prlimit', f'--fsize={limit}', KYMO, 'record', '--backend', 'inproc', '-o', f'data{limit}', *PROBES, '--for', '0.1', '--pid', process.pid)
+        result = run('prlimit', f'--fsize={limit}', KYMO, 'record', '--backend', 'inproc', '-o', f'data{limit}',
+                     *PROBES, '--for', '0.1', '--pid', process.pid)
         if result.status:
             refused += 1
             check_refused(process.pid, before, result)
@@ -54,7 +57,8 @@ def test_limits_on_the_address_space_of_the_process(tmp):
     refused = 0
     for more in 0, 1 << 20, 50 << 20, 60 << 20, 100 << 20, 340 << 20, 1 << 30:
         resource.prlimit(process.pid, resource.RLIMIT_AS, (used + more, resource.RLIM_INFINITY))
-        result = kymo('record', '--backend', 'inproc', '-o', f'data{more}', *PROBES, '--for', '0.1', '--pid', process.pid)
+        result = kymo('record', '--backend', 'inproc', '-o', f'data{more}', *PROBES, '--for', '0.1', '--pid',
+                      process.pid)
         if result.status:
             refused += 1
             check_refused(process.pid, before, result)
@@ -69,7 +73,8 @@ def test_a_directory_that_cannot_be_made(tmp):
     before = mappings(process.pid)
     (tmp / 'file').write_text('mine')
     for name in 'file', 'file/data', 'nowhere/data':
-        check_refused(process.pid, before, kymo('record', '--backend', 'inproc', '-o', name, *PROBES, '--pid', process.pid))
+        check_refused(process.pid, before,
+                      kymo('record', '--backend', 'inproc', '-o', name, *PROBES, '--pid', process.pid))
     process.end(input='\n').ok()
 
 
@@ -77,7 +82,8 @@ def test_an_interrupt_while_it_attaches(tmp):
     process = target('callmany', '-w', 10)
     before = mappings(process.pid)
     for delay in range(0, 200, 20):
-        recorder = start('timeout', '-s', 'INT', f'{max(delay, 1) / 1000}', KYMO, 'record', '-o', f'data{delay}', *PROBES, '--pid', process.pid)
+        recorder = start('timeout', '-s', 'INT', f'{max(delay, 1) / 1000}', KYMO, 'record', '-o', f'data{delay}',
+                         *PROBES, '--pid', process.pid)
         result = recorder.end()
         check(result.status in (0, 1, 124, 130, -signal.SIGINT), 'it ends in order', result)
         check_nothing_left(process.pid, before, result)
@@ -147,6 +153,7 @@ def test_such_a_process_is_left_and_detached_from(tmp):
     def is_seen():
         process.send('\n')
         return Path('lines').exists() and 'read(' in Path('lines').read_text()
+
     eventually(is_seen, 'its calls are seen')
     process.send('x')
     process.end().ended(7)

@@ -1,4 +1,5 @@
-"""Recording a process that a kymo syscalls traces: it is stopped and changed through that one, and neither takes anything from the other."""
+"""Recording a process that a kymo syscalls traces: it is stopped and changed through that one, and neither takes
+anything from the other."""
 import collections
 import signal
 from pathlib import Path
@@ -6,8 +7,9 @@ from pathlib import Path
 import processes
 import remains
 from killing import NO_LEAKS
-from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, check_untraced, eventually, is_on_all_threads, kymo,
-                      probe_counts, program, record, record_some, run, sleeper, start, target, wait_for_records)
+from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same,
+                      check_text_intact, check_untraced, eventually, is_on_all_threads, kymo, probe_counts, program,
+                      record, record_some, run, sleeper, start, target, wait_for_records)
 from recorders import watching_recorder
 
 COUNTED = Path(__file__).parents[1] / 'syscalls/counted.c'
@@ -58,10 +60,13 @@ def counted(tmp):
 
 
 def checked():
-    """A program that checks itself, and what it has mapped when each thread has been through everything once, so that what they map lazily is there."""
+    """A program that checks itself, and what it has mapped when each thread has been through everything once, so that
+    what they map lazily is there."""
     process = target('selfcheck', '-t', '4')
-    eventually(lambda: sum(int(processes.status(tid).get('voluntary_ctxt_switches', 0)) > 256 for tid in processes.threads(process.pid)) >= 4,
-               'each of its threads has gone around')
+    eventually(
+        lambda: sum(
+            int(processes.status(tid).get('voluntary_ctxt_switches', 0)) > 256
+            for tid in processes.threads(process.pid)) >= 4, 'each of its threads has gone around')
     return process, remains.lasting_mappings(process.pid)
 
 
@@ -180,9 +185,11 @@ def test_a_recorder_that_sleeps_too_long_has_lost_its_hold(tmp):
     process, before = checked()
     tracer = trace(process.pid, '-e', 'tgkill')
     at_message = 'sendmsg:delay_enter=12s:when=12'  # the first thread is borrowed
-    recorder = start(program('strace'), '-qq', '-o', tmp / 'messages', '-e', f'inject={at_message}', '-e', 'trace=sendmsg', '-e', 'signal=none',
-                     KYMO, 'record', *SELFCHECK, '--for', '0.1', '--pid', process.pid, env=NO_LEAKS)
-    eventually(lambda: (tmp / 'messages').exists() and (tmp / 'messages').read_text().count('sendmsg') == 12, 'it sleeps', 60)
+    recorder = start(program('strace'), '-qq', '-o', tmp / 'messages', '-e', f'inject={at_message}', '-e',
+                     'trace=sendmsg', '-e', 'signal=none', KYMO, 'record', *SELFCHECK, '--for', '0.1', '--pid',
+                     process.pid, env=NO_LEAKS)
+    eventually(lambda: (tmp / 'messages').exists() and (tmp / 'messages').read_text().count('sendmsg') == 12,
+               'it sleeps', 60)
     seen = len(tracer.output(1))
     eventually(lambda: len(tracer.output(1)) > seen + 1000, 'the thread goes on')
     check_equal((tmp / 'messages').read_text().count('sendmsg'), 12, 'messages: it sleeps still')
@@ -210,6 +217,7 @@ def test_following_a_traced_process_is_refused_with_what_to_do(tmp):
     process = sleeper()
     tracer = quiet_trace(process, '-e', 'none')
     record('-p', 'libc:nanosleep', '--follow', '--pid', process.pid).refused(
-        rf'process {process.pid} is traced by process \d+ \(kymo\) already, so the children that it makes cannot be followed; record it without --follow')
+        rf'process {process.pid} is traced by process \d+ \(kymo\) already, so the children that it makes cannot be followed; record it without --follow'
+    )
     tracer.end(signal.SIGTERM)
     check_text_intact(process.pid)

@@ -6,8 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from kymotest import (babeltrace, check, check_equal, check_matches, check_text_intact, events, is_recorded, kymo, need_uprobes, record, report_json, run,
-                      skip, start, start_record, target, target_path, timeout)
+from kymotest import (babeltrace, check, check_equal, check_matches, check_text_intact, events, is_recorded, kymo,
+                      need_uprobes, record, report_json, run, skip, start, start_record, target, target_path, timeout)
 
 FLIGHT = target_path('flight')
 STEPS = ['-p', f'{FLIGHT}:step n=%di:s64']
@@ -22,7 +22,7 @@ def check_is_the_end(numbers, last, what):
     check_equal(numbers, list(range(last + 1 - len(numbers), last + 1)), what)
 
 
-# ---- what is kept -------------------------------------------------------------------------------------------------------------
+# ---- what is kept --------------------------------------------------------------------------------
 
 
 @timeout(300)
@@ -49,16 +49,20 @@ def test_all_is_kept_where_it_fits(tmp):
 
 
 def test_children_and_markers_are_kept_too(tmp):
-    record('-p', 'libc:exit', '-m', '*', '--keep', '8M', '-o', 'kept', '--', 'sh', '-c', f'{target_path("marked")} -n 200; /bin/true; /bin/true').ok()
-    record('-p', 'libc:exit', '-m', '*', '-o', 'all', '--', 'sh', '-c', f'{target_path("marked")} -n 200; /bin/true; /bin/true').ok()
-    kept, everything = ({probe['name']: probe['count'] for probe in report_json(name)['probes']} for name in ('kept', 'all'))
+    record('-p', 'libc:exit', '-m', '*', '--keep', '8M', '-o', 'kept', '--', 'sh', '-c',
+           f'{target_path("marked")} -n 200; /bin/true; /bin/true').ok()
+    record('-p', 'libc:exit', '-m', '*', '-o', 'all', '--', 'sh', '-c',
+           f'{target_path("marked")} -n 200; /bin/true; /bin/true').ok()
+    kept, everything = ({probe['name']: probe['count'] for probe in report_json(name)['probes']}
+                        for name in ('kept', 'all'))
     check_equal(kept, everything, 'counts')
     check(sum(kept.values()) > 0, 'there are some', kept)
 
 
 def test_the_kernels_records_are_kept_too(tmp):
     need_uprobes()
-    shutil.copy(FLIGHT, 'flight')  # other tests record the program itself meanwhile, and the kernel has a file's processes all
+    # other tests record the program itself meanwhile, and the kernel has a file's processes all
+    shutil.copy(FLIGHT, 'flight')
     record('-p', './flight:step n=%di:s64', '--backend', 'kernel', '--keep', '8M', '--', './flight', 3000, 10000).ok()
     check_is_the_end(steps(), 2999, 'all')
     check_equal(len(steps()), 3000, 'all')
@@ -75,7 +79,7 @@ def test_a_killed_recorder_leaves_nothing_and_the_program_alone(tmp):
     program.end(signal.SIGTERM).ok()
 
 
-# ---- until ----------------------------------------------------------------------------------------------------------------------
+# ---- until ---------------------------------------------------------------------------------------
 
 
 def check_ran_to_its_end(result, n):
@@ -87,7 +91,8 @@ def check_ran_to_its_end(result, n):
 def test_a_filter_that_holds_ends_the_recording(tmp):
     result = record(*STEPS, '--keep', '8M', '--until', f'{FLIGHT}:step /arg0 == 3000/', '--', FLIGHT, 4000, 3001)
     check_ran_to_its_end(result, 4000)
-    check_matches(result.err, rf"'{FLIGHT}:step /arg0 == 3000/' held at \d\d:\d\d:\d\d\.\d\d\d in thread \d+\n", 'what is told')
+    check_matches(result.err, rf"'{FLIGHT}:step /arg0 == 3000/' held at \d\d:\d\d:\d\d\.\d\d\d in thread \d+\n",
+                  'what is told')
     check_is_the_end(steps(), 3000, 'what led to it')
 
 
@@ -138,7 +143,8 @@ def compile_marked(tmp):
 @timeout(120)
 def test_markers_are_conditions(tmp):
     compile_marked(tmp)
-    result = record('-m', 'app:step', '--keep', '8M', '--until', 'm app:query__done /duration > 200ms/', '--', './query', 3000, 500).ok()
+    result = record('-m', 'app:step', '--keep', '8M', '--until', 'm app:query__done /duration > 200ms/', '--',
+                    './query', 3000, 500).ok()
     check_matches(result.err, "'m app:query__done /duration > 200ms/' held at", 'it is told')
     numbers = [event['arg1'] for event in events() if event.name == 'app:step']
     check_is_the_end(numbers, numbers[-1], 'without a gap')
@@ -150,13 +156,16 @@ def test_markers_are_conditions(tmp):
 @timeout(120)
 def test_durations_between_markers_are_aggregated(tmp):
     compile_marked(tmp)
-    record('--hist', 'm app:query__done duration', '--count', 'm app:query__done /duration > 200ms/ by comm', '--max', 'm app:loop__return duration', '-m', 'app:query__*',
-           '--count', 'by probe', '--hist', 'm app:*__done duration by probe', '--', './query', 350, 100).ok()
+    record('--hist', 'm app:query__done duration', '--count', 'm app:query__done /duration > 200ms/ by comm', '--max',
+           'm app:loop__return duration', '-m', 'app:query__*', '--count', 'by probe', '--hist',
+           'm app:*__done duration by probe', '--', './query', 350, 100).ok()
     queries, slow, loops, by_name, by_glob = report_json()['aggregations']
     check_equal((queries['hits'], queries['without_entry']), (400, 0), 'those within another, too')
     check_equal([(row['keys'], row['count']) for row in slow['rows']], [(['query'], 1)], 'the slow one')
     check(loops['hits'] == 350 and loops['rows'][0]['max'] > 300e6, 'others have names of their own', loops)
-    check_equal(sorted((row['keys'][0], row['count']) for row in by_name['rows']), [('app:query__done', 400), ('app:query__start', 400)], 'without durations')
+    check_equal(sorted((row['keys'][0], row['count']) for row in by_name['rows']), [('app:query__done', 400),
+                                                                                    ('app:query__start', 400)],
+                'without durations')
     check_equal([(row['keys'][0], row['count']) for row in by_glob['rows']], [('app:query__done', 400)], 'by a glob')
 
 
@@ -186,7 +195,8 @@ def test_markers_are_paired_as_reports_pair_them(tmp):
     record('-m', 'app:*', '--', './paired').ok()
     calls = {call['name']: call['count'] for call in report_json()['calls']}
     check_equal((calls['app:request__begin'], calls['app:visit__enter']), (300, 300), 'as reports have them')
-    record('--hist', 'm app:request__end duration', '--max', 'm app:visit__exit duration', '--hist', 'm app:*__end duration', '--', './paired').ok()
+    record('--hist', 'm app:request__end duration', '--max', 'm app:visit__exit duration', '--hist',
+           'm app:*__end duration', '--', './paired').ok()
     for aggregation in report_json()['aggregations']:
         check_equal((aggregation['hits'], aggregation['without_entry']), (300, 0), 'as aggregations have them')
         check(aggregation['rows'][0].get('max', 1e6) >= 1e6, 'since the beginning', aggregation)
@@ -204,9 +214,11 @@ def test_recording_goes_on_for_so_long_after_it(tmp):
 
 @timeout(300)
 def test_each_time_that_it_holds_a_snapshot_is_taken(tmp):
-    result = record(*STEPS, '--keep', '8M', '--snapshots', '3', '--until', f'{FLIGHT}:step /arg0 % 1000 == 999/', '--', FLIGHT, 4000, 1000, 2000)
+    result = record(*STEPS, '--keep', '8M', '--snapshots', '3', '--until', f'{FLIGHT}:step /arg0 % 1000 == 999/', '--',
+                    FLIGHT, 4000, 1000, 2000)
     check_ran_to_its_end(result, 4000)
-    check_equal(sorted(path.name for path in Path().glob('kymo.data*')), ['kymo.data', 'kymo.data.1', 'kymo.data.2', 'kymo.data.3'], 'directories')
+    check_equal(sorted(path.name for path in Path().glob('kymo.data*')),
+                ['kymo.data', 'kymo.data.1', 'kymo.data.2', 'kymo.data.3'], 'directories')
     for number in (1, 2, 3):
         check_is_the_end(steps(f'kymo.data.{number}'), number * 1000 - 1, f'what led to hit {number}')
         babeltrace(f'kymo.data.{number}')
@@ -215,24 +227,34 @@ def test_each_time_that_it_holds_a_snapshot_is_taken(tmp):
 
 def test_a_condition_that_never_holds_is_told(tmp):
     result = record(*STEPS, '--keep', '8M', '--until', f'{FLIGHT}:step /arg0 > 5000/', '--', FLIGHT, 5000, 10000).ok()
-    check_matches(result.err, r'^kymo: warning: the condition of --until never held: kymo\.data has the newest records up to the end$', 'what is told')
+    check_matches(
+        result.err,
+        r'^kymo: warning: the condition of --until never held: kymo\.data has the newest records up to the end$',
+        'what is told')
     check_is_the_end(steps(), 4999, 'the newest')
     never = ['--until', f'{FLIGHT}:step /arg0 > 5000/']
     told = 'kymo: warning: the condition of --until never held: '
     result = record('-q', *STEPS, *never, '-o', 'all', '--', FLIGHT, 5, 10).ok()
     check_equal(result.err, f'{told}all has the records up to the end\n', 'a warning, also with -q')
-    result = record('-q', *STEPS, '--keep', '8M', '--snapshots', 2, *never, '-o', 'some', '--', 'sh', '-c', f'{FLIGHT} 5 10; exit 7').ended(7)
-    check_equal(result.err, f'{told}no snapshot was taken, and some has the newest records up to the end\n', 'of snapshots; the status is the command\'s')
+    result = record('-q', *STEPS, '--keep', '8M', '--snapshots', 2, *never, '-o', 'some', '--', 'sh', '-c',
+                    f'{FLIGHT} 5 10; exit 7').ended(7)
+    check_equal(result.err, f'{told}no snapshot was taken, and some has the newest records up to the end\n',
+                'of snapshots; the status is the command\'s')
     result = record('-q', *STEPS, *never, '--until', f'{FLIGHT}:step /arg0 > 6000/', '--', FLIGHT, 5, 10).ok()
-    check_equal(result.err, 'kymo: warning: no condition of --until ever held: kymo.data has the records up to the end\n', 'of two conditions')
+    check_equal(result.err,
+                'kymo: warning: no condition of --until ever held: kymo.data has the records up to the end\n',
+                'of two conditions')
 
 
 @timeout(300)
 def test_a_running_python_is_recorded_until_it_asks_for_much(tmp):
-    program = start('/usr/bin/python3', '-c', 'import sys\nprint("ready", flush=True)\nwhile True:\n    x = bytearray(1000)\n    if sys.stdin.readline() == "big\\n":'
-                    '\n        y = "x" * (5000000 + len(sys.argv))\n    print("done", flush=True)')
+    program = start(
+        '/usr/bin/python3', '-c',
+        'import sys\nprint("ready", flush=True)\nwhile True:\n    x = bytearray(1000)\n    if sys.stdin.readline() == "big\\n":'
+        '\n        y = "x" * (5000000 + len(sys.argv))\n    print("done", flush=True)')
     program.wait_for('ready')
-    recorder = start_record(program.pid, '-p', 'libc:malloc size=%di:u64', '--keep', '16M', '--until', 'libc:malloc /arg0 > 4M/')
+    recorder = start_record(program.pid, '-p', 'libc:malloc size=%di:u64', '--keep', '16M', '--until',
+                            'libc:malloc /arg0 > 4M/')
     program.send('small\n')
     program.wait_for('done')
     check(recorder.is_alive(), 'it goes on')
@@ -245,48 +267,57 @@ def test_a_running_python_is_recorded_until_it_asks_for_much(tmp):
 
 
 def test_durations_are_filters_of_aggregations_too(tmp):
-    record('--count', f'{FLIGHT}:serve /duration > 100ms/', '--count', f'{FLIGHT}:serve /duration < 100ms/', '--max', f'{FLIGHT}:serve /duration < 100ms/ duration',
-           '--', FLIGHT, 2000, 500, 300).ok()
+    record('--count', f'{FLIGHT}:serve /duration > 100ms/', '--count', f'{FLIGHT}:serve /duration < 100ms/', '--max',
+           f'{FLIGHT}:serve /duration < 100ms/ duration', '--', FLIGHT, 2000, 500, 300).ok()
     slow, fast, most = report_json()['aggregations']
     check_equal(slow['rows'][0]['count'], 4, 'slow calls')
     check_equal(fast['rows'][0]['count'], 1996, 'fast calls')
     check(most['rows'][0]['max'] < 100000000, 'the slowest of the fast ones')
 
 
-# ---- bad input -------------------------------------------------------------------------------------------------------------------
+# ---- bad input -----------------------------------------------------------------------------------
 
 
 def test_bad_input_gets_a_sentence():
     until = ['--until', 'libc:malloc /arg0 > 1M/']
     probe = ['-p', 'libc:free']
-    for options, sentence in (
-        (['--keep', '1M', *probe], '--keep takes a size from 8M to 64G'),
-        (['--keep', 'much', *probe], "--keep takes a size from 8M to 64G, not 'much'"),
-        (['--keep', '8M', '--overwrite', *probe], '--keep has the newest records in the recorder'),
-        (['--keep', '8M', '--buffer', '8M', *probe], '--buffer is half of --keep at most'),
-        (['--keep', '8M', '--count', 'libc:free'], '--keep keeps the newest records, and aggregations have all'),
-        (['--overwrite', *probe, *until], 'write --keep SIZE in place of --overwrite'),
-        (until, '--until says when to end, and nothing is recorded'),
-        ([*probe, '--after', '1'], '--after belongs to --until'),
-        ([*probe, '--snapshots', '2'], '--snapshots belongs to --until'),
-        ([*probe, *until, '--snapshots', '2'], '--snapshots are of what --keep SIZE has'),
-        ([*probe, *until, '--keep', '8M', '--snapshots', '0'], "--snapshots takes a number up to 1000000, not '0'"),
-        ([*probe, *until, '--after', 'soon'], "--after 'soon' is no number of seconds"),
-        ([*probe, '--until', 'arg0 > 5'], '--until takes a probe and a filter alone'),
-        ([*probe, '--until', ''], 'until what? Begin with FILE:FUNCTION'),
-        ([*probe, '--until', 'libc:read /duration == 5/'], 'the duration of a call is compared with a number'),
-        ([*probe, *until, '--backend', 'kernel'], 'the condition of --until is of probes in the process itself'),
-    ):
+    for options, sentence in ((['--keep', '1M', *probe], '--keep takes a size from 8M to 64G'), ([
+            '--keep', 'much', *probe
+    ], "--keep takes a size from 8M to 64G, not 'much'"), ([
+            '--keep', '8M', '--overwrite', *probe
+    ], '--keep has the newest records in the recorder'), ([
+            '--keep', '8M', '--buffer', '8M', *probe
+    ], '--buffer is half of --keep at most'), ([
+            '--keep', '8M', '--count', 'libc:free'
+    ], '--keep keeps the newest records, and aggregations have all'), ([
+            '--overwrite', *probe, *until
+    ], 'write --keep SIZE in place of --overwrite'), (until, '--until says when to end, and nothing is recorded'), ([
+            *probe, '--after', '1'
+    ], '--after belongs to --until'), ([*probe, '--snapshots', '2'], '--snapshots belongs to --until'), ([
+            *probe, *until, '--snapshots', '2'
+    ], '--snapshots are of what --keep SIZE has'), ([*probe, *until, '--keep', '8M', '--snapshots',
+                                                     '0'], "--snapshots takes a number up to 1000000, not '0'"), ([
+                                                         *probe, *until, '--after', 'soon'
+                                                     ], "--after 'soon' is no number of seconds"), ([
+                                                         *probe, '--until', 'arg0 > 5'
+                                                     ], '--until takes a probe and a filter alone'), ([
+                                                         *probe, '--until', ''
+                                                     ], 'until what? Begin with FILE:FUNCTION'), ([
+                                                         *probe, '--until', 'libc:read /duration == 5/'
+                                                     ], 'the duration of a call is compared with a number'), ([
+                                                         *probe, *until, '--backend', 'kernel'
+                                                     ], 'the condition of --until is of probes in the process itself'),
+                              ):
         result = record(*options, '--', '/bin/true').ended(2)
         check(sentence in result.err, f'{options}', result.err)
     check(not Path('kymo.data').exists(), 'nothing was recorded')
 
 
-# ---- kymo snapshot -----------------------------------------------------------------------------------------------------------
+# ---- kymo snapshot -------------------------------------------------------------------------------
 
 
 def test_a_flight_recorder_is_asked_for_snapshots(tmp):
-    for words in (('--keep', '8M'), ('--overwrite',)):
+    for words in (('--keep', '8M'), ('--overwrite', )):
         process = start(FLIGHT, 1000000, 1000, 100)
         recorder = start_record(process.pid, *STEPS, '-o', 'flight', *words)
         last = []
@@ -340,16 +371,20 @@ def test_a_snapshot_has_what_a_recorder_that_came_late_has_not_looked_at(tmp):
 @timeout(120)
 def test_each_failure_of_a_snapshot_has_a_sentence(tmp):
     process = start(FLIGHT, 1000000, 1000, 100)
-    kymo('snapshot', process.pid).refused(f'process {process.pid} has no kymo probes; if it is recorded through the kernel, name')
+    kymo('snapshot',
+         process.pid).refused(f'process {process.pid} has no kymo probes; if it is recorded through the kernel, name')
     kymo('snapshot', 4194303).refused('there is no process 4194303')
     recorder = start_record(process.pid, *STEPS, '-o', 'all')
     for pid in (process.pid, recorder.pid):
-        kymo('snapshot', pid).refused(f"kymo process {recorder.pid}.* is no flight recorder: only 'kymo record' with --keep or --overwrite has snapshots")
+        kymo('snapshot', pid).refused(
+            f"kymo process {recorder.pid}.* is no flight recorder: only 'kymo record' with --keep or --overwrite has snapshots"
+        )
     check(recorder.is_alive(), 'it got no signal')
     recorder.end(signal.SIGINT).ok()
     recorder = start_record(process.pid, *STEPS, '-o', 'kept', '--keep', '8M')
     recorder.signal(signal.SIGSTOP)
-    kymo('snapshot', process.pid).refused('has written no snapshot to .*/kept.1 within 10 seconds; its own messages say why, or it is stopped')
+    kymo('snapshot', process.pid).refused(
+        'has written no snapshot to .*/kept.1 within 10 seconds; its own messages say why, or it is stopped')
     recorder.signal(signal.SIGCONT)
     recorder.wait_for('snapshot in', which=1)
     if os.geteuid() == 0:
@@ -358,7 +393,8 @@ def test_each_failure_of_a_snapshot_has_a_sentence(tmp):
         check(recorder.is_alive(), 'it got no signal')
     recorder.signal(signal.SIGKILL)
     recorder.end()
-    kymo('snapshot', process.pid).refused(f"the recorder of process {process.pid} is gone; 'kymo detach {process.pid}' cleans up")
+    kymo('snapshot',
+         process.pid).refused(f"the recorder of process {process.pid} is gone; 'kymo detach {process.pid}' cleans up")
     kymo('detach', process.pid).ok()
     check(process.is_alive(), 'the program runs on')
     process.kill()

@@ -1,4 +1,5 @@
-"""Programs that are particular about addresses run as without kymo: sanitizers, reservations, other layouts, heaps and stacks that grow."""
+"""Programs that are particular about addresses run as without kymo: sanitizers, reservations, other layouts, heaps and
+stacks that grow."""
 import os
 import re
 import shutil
@@ -6,11 +7,13 @@ import signal
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, SOURCE, check, check_equal, check_same, event_counts, kymo, program, run, skip, start, start_record, target, target_path
+from kymotest import (KYMO, SOURCE, check, check_equal, check_same, event_counts, kymo, program, run, skip, start,
+                      start_record, target, target_path)
 
 SANITIZED = SOURCE / 'tests/e2e/life/sanitized.c'
 CALLS = 1000  # of work(), before it reads a line
-TO_STDERR = {f'{name}_OPTIONS': 'log_path=stderr' for name in ('TSAN', 'MSAN', 'HWASAN')}  # not where the house looks for reports
+# not where the house looks for reports
+TO_STDERR = {f'{name}_OPTIONS': 'log_path=stderr' for name in ('TSAN', 'MSAN', 'HWASAN')}
 
 
 def build(compiler, name, *options):
@@ -26,7 +29,8 @@ def build(compiler, name, *options):
 
 
 def check_sanitized(name, bare, *options, before=()):
-    result = run(*before, KYMO, 'record', '-q', *options, '-p', f'./{name}:work', '-p', 'libc:getchar', '--', f'./{name}').ended(5)
+    result = run(*before, KYMO, 'record', '-q', *options, '-p', f'./{name}:work', '-p', 'libc:getchar', '--',
+                 f'./{name}').ended(5)
     check_same(result.out, bare.out, 'output')
     check_same(result.err, bare.err, 'errors')
     check_equal(event_counts(), {f'{name}:work': CALLS}, 'launched')
@@ -58,7 +62,7 @@ def test_hardware_address_sanitizer(tmp):
 def test_layouts_from_the_bottom_and_without_chance(tmp):
     run('gcc', '-O1', SANITIZED, '-o', 'plain', '-pthread').ok()
     bare = run('./plain').ended(5)
-    for layout in ('-R',), ('-L',), ('-R', '-L'):
+    for layout in ('-R', ), ('-L', ), ('-R', '-L'):
         for each in 'kymo.data', 'kymo.data.old', 'attached':
             shutil.rmtree(each, ignore_errors=True)
         check_sanitized('plain', bare, before=('setarch', *layout))
@@ -149,7 +153,8 @@ def test_a_program_that_reserves_a_cage(tmp):
     """node has one of V8's."""
     node = program('node')
     bare = run(node, '-e', 'console.log([1,2,3].map(x => x * 2).join())').ok()
-    result = run(KYMO, 'record', '-q', '--no-follow', '-p', 'libc:malloc', '--', node, '-e', 'console.log([1,2,3].map(x => x * 2).join())', seconds=120).ok()
+    result = run(KYMO, 'record', '-q', '--no-follow', '-p', 'libc:malloc', '--', node, '-e',
+                 'console.log([1,2,3].map(x => x * 2).join())', seconds=120).ok()
     check_same(result.out, bare.out, 'output')
     check(event_counts().get('libc:malloc', 0) > 100, 'it was recorded')
 
@@ -167,6 +172,7 @@ int main(void) { if (mlockall(MCL_CURRENT | MCL_FUTURE)) return 77; puts("ready"
 
     def locked():
         return int(re.search(r'VmLck:\s+(\d+)', Path(f'/proc/{process.pid}/status').read_text())[1])
+
     before = locked()
     recorder = start_record(process.pid, '-p', './locks:work')
     during = locked()
@@ -183,7 +189,10 @@ def test_jumps_that_lie_far_apart_take_a_page_each_and_not_what_is_between_them(
     recorder = start_record(process.pid, '-q', *(word for name in functions for word in ('-p', f'marked:{name}:*')))
     maps = [mapping for mapping in processes.maps(process.pid) if '/memfd:kymo-jumps' in mapping.path]
     check(maps, 'there are jumps apart from the pads')
-    files = {found.st_ino: found.st_blocks * 512 for found in (os.stat(f'/proc/{process.pid}/map_files/{mapping.start:x}-{mapping.end:x}') for mapping in maps)}
+    files = {
+        found.st_ino: found.st_blocks * 512
+        for found in (os.stat(f'/proc/{process.pid}/map_files/{mapping.start:x}-{mapping.end:x}') for mapping in maps)
+    }
     check(0 < sum(files.values()) < 16 << 20, 'bytes of memory', *files.values())
     recorder.end(signal.SIGINT).ok()
     process.end(signal.SIGKILL)
@@ -197,7 +206,8 @@ int work(int x) { return x + 1; }
 int main(void) { if (mlockall(MCL_FUTURE)) return 77; puts("ready"); fflush(stdout); getchar(); return 0; }
 ''')
     run('gcc', '-O0', 'locks.c', '-o', 'locks').ok()
-    process = start('setpriv', '--bounding-set=-ipc_lock', '--inh-caps=-ipc_lock', 'prlimit', '--memlock=8388608', './locks')
+    process = start('setpriv', '--bounding-set=-ipc_lock', '--inh-caps=-ipc_lock', 'prlimit', '--memlock=8388608',
+                    './locks')
     process.wait_for('ready')
     maps = Path(f'/proc/{process.pid}/maps').read_text()
     result = kymo('record', '--backend', 'inproc', '-p', './locks:work', '--pid', process.pid).ended(1)

@@ -1,4 +1,5 @@
-"""Whose memory is it: what a forked child without rights, and a process that lies, can do with what kymo has put into them."""
+"""Whose memory is it: what a forked child without rights, and a process that lies, can do with what kymo has put into
+them."""
 import json
 import re
 import signal
@@ -6,7 +7,8 @@ import struct
 import time
 
 import processes
-from kymotest import check, check_equal, check_matches, event_counts, eventually, events, kymo, need_root, record, skip, start, start_record
+from kymotest import (check, check_equal, check_matches, event_counts, eventually, events, kymo, need_root, record,
+                      skip, start, start_record)
 
 N = 500
 
@@ -103,7 +105,8 @@ def check_attack(said):
     shared = [one for one in said['writable'] if one[1].endswith('s')]
     check(shared, 'some of it is shared with the parent', said)
     for path, permissions, could in shared:
-        check(not could and 'w' not in permissions, f'{path} {permissions}: the child can not write what its parent has, too', said)
+        check(not could and 'w' not in permissions,
+              f'{path} {permissions}: the child can not write what its parent has, too', said)
     check(said['scribbled'] > 0, 'it writes to its own copies', said)
     check_equal(event_counts().get('libc:getppid', 0), said['calls'], 'calls of the parent that are recorded')
 
@@ -157,9 +160,10 @@ def recorded_pid():
     return re.search(r'\bpid = "?(\d+)', open('kymo.data/metadata').read())[1]
 
 
-# ---- code that the process has made ------------------------------------------------------------------------------------
+# ---- code that the process has made --------------------------------------------------------------
 
-# int add(int n) { return n + 5; }, as a JIT compiler writes it, and what its child would rather have there: xor %eax,%eax; ret; hlt; hlt.
+# int add(int n) { return n + 5; }, as a JIT compiler writes it, and what its child would rather have there: xor
+# %eax,%eax; ret; hlt; hlt.
 ADD_5 = bytes.fromhex('554889e5b80500000001f85dc3000000')
 EVIL_CODE = bytes.fromhex('31c0c3f4f4')
 ORIGINAL = 72  # offset in struct kymo_wire_site, whose first member is the address
@@ -242,7 +246,7 @@ def test_a_forked_child_without_rights_does_not_change_what_is_written_back_into
     process.end().ok()
 
 
-# ---- what pads do in a child that has no rings ------------------------------------------------------------------------
+# ---- what pads do in a child that has no rings ---------------------------------------------------
 
 VISITS = CHILD + r'''
 def visit():
@@ -277,7 +281,8 @@ def visit(*options):
     recorder = start_record(process.pid, '-p', 'libc:getppid', '-p', 'libz:crc32', '-s', 'getuid,execve', *options)
     result = process.end(input='\n').ok()
     recorder.end().ok()
-    check_equal(json.loads(result.out.splitlines()[-1]), ['done', 0], 'what a child said that went through all pads, and its status')
+    check_equal(json.loads(result.out.splitlines()[-1]), ['done', 0],
+                'what a child said that went through all pads, and its status')
 
 
 def test_a_child_that_has_no_rings_goes_through_all_kinds_of_pads():
@@ -292,7 +297,8 @@ def test_a_child_that_has_no_rings_goes_through_all_kinds_of_pads_with_locks():
 
 # ---- lies ------------------------------------------------------------------------------------------------------------
 
-# A journal whose recorder is gone, and whose text is as it says. sys.argv[1] makes the entry; `victim` is memory of the process's own that is not text.
+# A journal whose recorder is gone, and whose text is as it says. sys.argv[1] makes the entry; `victim` is memory of the
+# process's own that is not text.
 LIAR = r'''
 import ctypes, mmap, os, struct, sys
 VERSION = 6
@@ -369,10 +375,14 @@ def test_what_is_no_text_is_not_written():
 
 def test_a_counter_that_no_marker_has_is_not_counted():
     count = struct.pack('<H', 7)
-    result, _, victim = lie(f'(ctypes.memmove(victim, {count!r}, 2), site(text, before, libc_inode, flags=16, next=victim, patch=0, state=2))[1]')
+    result, _, victim = lie(
+        f'(ctypes.memmove(victim, {count!r}, 2), site(text, before, libc_inode, flags=16, next=victim, patch=0, state=2))[1]'
+    )
     check_equal(victim[:2], count, 'the word')
     check_refused(result)
-    result, _, victim = lie(f'(ctypes.memmove(victim, {count!r}, 2), site(text, before, libc_inode, flags=48, next=victim, patch=0, state=7))[1]')
+    result, _, victim = lie(
+        f'(ctypes.memmove(victim, {count!r}, 2), site(text, before, libc_inode, flags=48, next=victim, patch=0, state=7))[1]'
+    )
     check_equal(victim[:2], count, 'the gate')
 
 

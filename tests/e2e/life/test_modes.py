@@ -3,7 +3,8 @@ import os
 import re
 import signal
 
-from kymotest import KYMO, Event, check, check_equal, check_same, events, program, record, report_json, run, start, start_record, target, target_path
+from kymotest import (KYMO, Event, check, check_equal, check_same, events, program, record, report_json, run, start,
+                      start_record, target, target_path)
 
 N = 1_000_000
 LATE = 150_000
@@ -24,7 +25,8 @@ def check_accounts(n):
     lines, losses = lines_with_losses()
     check_equal(report['events'], len(lines), 'events by the report and by babeltrace2')
     check_equal(report['lost_events'], sum(number for number, what in losses if what == 'event'), 'losses by both')
-    check_equal(report['events'] + report['lost_events'], n, f'{report["events"]} recorded and {report["lost_events"]} lost')
+    check_equal(report['events'] + report['lost_events'], n,
+                f'{report["events"]} recorded and {report["lost_events"]} lost')
     return report
 
 
@@ -50,7 +52,8 @@ def test_without_sequences_the_accounts_are_exact_too():
 
 
 def test_threads_on_all_processors_lose_and_record_all_that_there_was():
-    said = record('--buffer', '64K', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-p', '0', '-n', '3000').ok().json()
+    said = record('--buffer', '64K', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-p', '0', '-n',
+                  '3000').ok().json()
     check_accounts(sum(calls for name, calls in said.items() if name.startswith('work_')))
 
 
@@ -76,12 +79,14 @@ def test_what_a_buffer_begins_with_is_there_where_a_probe_takes_the_place_of_a_g
 
 
 def test_losses_that_no_larger_buffer_avoids_are_not_put_down_to_it():
-    """Children without thread pointers of their own write by locks; where all are taken a record is lost, and counted."""
+    """Children without thread pointers of their own write by locks; where all are taken a record is lost, and counted.
+    """
     result = record('--buffer', '64M', '-p', 'sharer:work_a', '--', target_path('sharer'), '4', '50000').ok()
     lost = check_accounts(result.json()['calls'])['lost_events']
     said = [line for line in result.err.splitlines() if 'buffer' in line]
     in_use = "kymo: no CPU's buffer was full: what was lost found them in use by other threads, no packet that it fits into, or a stack that was nearly full"
-    grows = 'kymo: a process filled a buffer before kymo had given it all of its memory, which a buffer gets with use'  # on a machine that is busy with others
+    # on a machine that is busy with others
+    grows = 'kymo: a process filled a buffer before kymo had given it all of its memory, which a buffer gets with use'
     check(said in ([in_use], [grows]) if lost else not said, 'what is said of buffers', lost, result)
 
 

@@ -1,4 +1,5 @@
-"""Threads that make a system call for a recorder that is killed: they finish it and come home, however late they get to run, and whoever meets them lets them.
+"""Threads that make a system call for a recorder that is killed: they finish it and come home, however late they get
+to run, and whoever meets them lets them.
 
 A share of the recorder's ptrace calls, chosen by the clock or KYMO_SEED; all of them with make torture.
 """
@@ -16,20 +17,22 @@ PROBES = ['-p', 'selfcheck:work_a', '-p', 'selfcheck:work_b:*', '-p', 'libc:nano
 
 def calls(tmp, pid):
     """How many ptrace calls a recording makes."""
-    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=ptrace', '-e', 'signal=none', KYMO, 'record', '-q', '-o', 'data', *PROBES, '--for', '0.01',
-        '--pid', pid, env=killing.NO_LEAKS).ok()
+    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=ptrace', '-e', 'signal=none', KYMO, 'record', '-q',
+        '-o', 'data', *PROBES, '--for', '0.01', '--pid', pid, env=killing.NO_LEAKS).ok()
     return (tmp / 'calls').read_text().count('ptrace(')
 
 
 def kill_at(number, pid):
-    run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=ptrace', '-e', 'signal=none', '-e', f'inject=ptrace:signal=KILL:when={number}',
-        KYMO, 'record', '-q', '-o', 'data', '--overwrite', *PROBES, '--for', '0.01', '--pid', pid, env=killing.NO_LEAKS)
+    run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=ptrace', '-e', 'signal=none', '-e',
+        f'inject=ptrace:signal=KILL:when={number}', KYMO, 'record', '-q', '-o', 'data', '--overwrite', *PROBES, '--for',
+        '0.01', '--pid', pid, env=killing.NO_LEAKS)
 
 
 @sampled
 @timeout(300)
 def test_threads_of_a_stopped_program_come_home_when_somebody_detaches(tmp):
-    """Stopped, nobody goes on with what the dead recorder had begun, until the next kymo comes, which would find memory as it is before that."""
+    """Stopped, nobody goes on with what the dead recorder had begun, until the next kymo comes, which would find
+    memory as it is before that."""
     process = target('selfcheck', '-t', '2')
     before = remains.lasting_mappings(process.pid)
     left = 0

@@ -1,10 +1,12 @@
-"""A recorder is a program like any other: others record it, are killed while they do, and detach from it, and its own recording is whole."""
+"""A recorder is a program like any other: others record it, are killed while they do, and detach from it, and its own
+recording is whole."""
 import signal
 import time
 
 import processes
 from killing import NO_LEAKS
-from kymotest import KYMO, KYMO_PLAIN, check, check_equal, check_text_intact, eventually, is_recorded, kymo, program, record, report_json, run, start, start_record, target
+from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_text_intact, eventually, is_recorded, kymo, program,
+                      record, report_json, run, start, start_record, target)
 
 N = 100000
 PROBES = ['-p', 'libc:poll', '-p', 'libc:clock_gettime', '-r', 'libc:poll']
@@ -25,7 +27,8 @@ def finish(calls, recorder):
 
 
 def mappings(pid):
-    return sorted((mapping.start, mapping.end, mapping.path) for mapping in processes.maps(pid) if 'memfd:kymo' in mapping.path)
+    return sorted(
+        (mapping.start, mapping.end, mapping.path) for mapping in processes.maps(pid) if 'memfd:kymo' in mapping.path)
 
 
 def test_a_recorder_that_is_recorded_keeps_its_memory_and_its_recording(tmp):
@@ -54,8 +57,9 @@ def test_what_a_killed_recorder_left_in_another_one_is_taken_out_alone(tmp):
     before = mappings(recorder.pid)
     for call in ('mmap', 'pwrite64', 'ptrace', 'pidfd_getfd'):
         for when in (1, 2, 5, 9):
-            run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none', '-e', f'inject={call}:signal=KILL:when={when}',
-                KYMO_PLAIN, 'record', '-q', '-o', 'other', *PROBES, '--for', '0.01', '--pid', recorder.pid)
+            run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none', '-e',
+                f'inject={call}:signal=KILL:when={when}', KYMO_PLAIN, 'record', '-q', '-o', 'other', *PROBES, '--for',
+                '0.01', '--pid', recorder.pid)
     other = start_record(recorder.pid, '-q', '-o', 'other', *PROBES, env=NO_LEAKS)
     other.signal(signal.SIGKILL)
     other.end()

@@ -1,4 +1,5 @@
-"""Recording what another recorder follows: both change the process, in turn, and neither takes anything from the other. And the end of who follows, with others there."""
+"""Recording what another recorder follows: both change the process, in turn, and neither takes anything from the
+other. And the end of who follows, with others there."""
 import itertools
 import os
 import signal
@@ -7,10 +8,12 @@ from pathlib import Path
 import processes
 import remains
 from killing import NO_LEAKS
-from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, check_untraced, event_counts, eventually, kymo, probe_counts, program, record,
-                      record_some, report_json, run, start, target, target_path, wait_for_records)
+from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, check_untraced, event_counts,
+                      eventually, kymo, probe_counts, program, record, record_some, report_json, run, start, target,
+                      target_path, wait_for_records)
 from test_followed import check_complete, counted, join, tree
-from test_joined import COUNTED, GETGID, GETUID, RECORD_CALLS, SELFCHECK, THREADS, all_record, checked, recorded_calls, start_recorder, trace
+from test_joined import (COUNTED, GETGID, GETUID, RECORD_CALLS, SELFCHECK, THREADS, all_record, checked, recorded_calls,
+                         start_recorder, trace)
 
 STAYS = r'^kymo: kymo process \d+ still traces what was recorded, through this one, which stays for it; Ctrl-C ends that, too$'
 TOLD = 'what process .* did from here on is not shown: the kymo that traced it'
@@ -147,7 +150,7 @@ def is_gone(pid):
     return not processes.is_alive(pid)
 
 
-# ---- two recorders ------------------------------------------------------------------------------------------------------
+# ---- two recorders -------------------------------------------------------------------------------
 
 
 def test_three_recorders_of_a_followed_command_are_each_complete(tmp):
@@ -166,7 +169,10 @@ def test_whoever_leaves_a_followed_process_those_that_stay_are_complete(tmp):
     for order in ((1, 0, 2), (0, 1, 2), (2, 0, 1)):
         process = start(path)
         process.wait_for('^ready$')
-        recorders = [start_recorder(process.pid, *RECORD_CALLS, *(['--follow'] if i == 1 else []), where=f'data{i}') for i in range(3)]
+        recorders = [
+            start_recorder(process.pid, *RECORD_CALLS, *(['--follow'] if i == 1 else []), where=f'data{i}')
+            for i in range(3)
+        ]
         for i in order[:2]:
             recorders[i].end(signal.SIGTERM).ok()
         check_equal(processes.tracer(process.pid), recorders[1].pid if order[2] == 1 else 0, 'tracer')
@@ -189,13 +195,16 @@ def test_nothing_is_left_of_recorders_that_come_to_a_followed_process(tmp):
 
 
 def come_and_go(pid, goes_on):
-    """Recorders of the process, one after the other, each ended in another way and at another time, as long as `goes_on()`."""
+    """Recorders of the process, one after the other, each ended in another way and at another time, as long as
+    `goes_on()`."""
     for i, how in enumerate(itertools.cycle((signal.SIGTERM, signal.SIGKILL))):
         if not goes_on():
             return i
-        recorder = start(KYMO, 'record', '-q', '-o', f'second{i}', *RECORD_CALLS, '-p', 'libc:fork', '--pid', pid, env=NO_LEAKS)
+        recorder = start(KYMO, 'record', '-q', '-o', f'second{i}', *RECORD_CALLS, '-p', 'libc:fork', '--pid', pid,
+                         env=NO_LEAKS)
         if i % 3:
-            eventually(lambda: not recorder.is_alive() or Path(f'second{i}').exists() or not goes_on(), 'it records, or came too late', 60)
+            eventually(lambda: not recorder.is_alive() or Path(f'second{i}').exists() or not goes_on(),
+                       'it records, or came too late', 60)
         recorder.signal(how)
         recorder.popen.wait(60)
     return 0
@@ -273,7 +282,9 @@ def test_detaching_takes_out_what_a_killed_recorder_of_a_followed_process_left(t
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
     other = start_recorder(process.pid, *SELFCHECK, where='second')
     other.kill()
-    check_matches(kymo('detach', process.pid).ok().out, f'^recorder {follower.pid} has ended its recording of process {process.pid}')
+    check_matches(
+        kymo('detach', process.pid).ok().out,
+        f'^recorder {follower.pid} has ended its recording of process {process.pid}')
     follower.end().ok()
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(signal.SIGTERM).ok()
@@ -297,17 +308,21 @@ def test_a_library_that_is_loaded_again_and_again_is_probed_by_both(tmp):
     other.end().ok()
     for recorder, directory in ((follower, 'kymo.data'), (other, 'second')):
         hits = event_counts(directory)['libctor:ctor_work']
-        check(hits >= 10 * CALLS or 'warning' in recorder.err, 'all calls are there, or it is told that a busy machine was too late', hits, recorder.err)
+        check(hits >= 10 * CALLS or 'warning' in recorder.err,
+              'all calls are there, or it is told that a busy machine was too late', hits, recorder.err)
 
 
-# ---- one of them is slow, or dies -----------------------------------------------------------------------------------------
+# ---- one of them is slow, or dies ----------------------------------------------------------------
 
 
 def slow_recorder(tmp, pid, how):
-    """One that does `how` (strace) when it holds a thread. strace is apart from it, and may be killed: then it goes on at once."""
-    recorder = start(program('strace'), '-D', '-qq', '-o', tmp / 'messages', '-e', f'inject=sendmsg:{how}:when={SOONEST_HELD}', '-e', 'trace=sendmsg', '-e', 'signal=none',
-                     KYMO, 'record', '-o', 'second', *SELFCHECK, '--for', '0.1', '--pid', pid, env=NO_LEAKS)
-    eventually(lambda: (tmp / 'messages').exists() and (tmp / 'messages').read_text().count('sendmsg') >= SOONEST_HELD, 'it sleeps', 60)
+    """One that does `how` (strace) when it holds a thread. strace is apart from it, and may be killed: then it goes on
+    at once."""
+    recorder = start(program('strace'), '-D', '-qq', '-o', tmp / 'messages', '-e',
+                     f'inject=sendmsg:{how}:when={SOONEST_HELD}', '-e', 'trace=sendmsg', '-e', 'signal=none', KYMO,
+                     'record', '-o', 'second', *SELFCHECK, '--for', '0.1', '--pid', pid, env=NO_LEAKS)
+    eventually(lambda: (tmp / 'messages').exists() and (tmp / 'messages').read_text().count('sendmsg') >= SOONEST_HELD,
+               'it sleeps', 60)
     return recorder
 
 
@@ -347,8 +362,9 @@ def test_one_that_is_killed_with_a_thread_borrowed_gives_it_back(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
     wait_for_records()
-    run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'inject=sendmsg:signal=KILL:when={SOONEST_HELD}', '-e', 'trace=sendmsg', '-e', 'signal=none',
-        KYMO, 'record', '-o', 'second', *SELFCHECK, '--for', '0.1', '--pid', process.pid, env=NO_LEAKS)
+    run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'inject=sendmsg:signal=KILL:when={SOONEST_HELD}', '-e',
+        'trace=sendmsg', '-e', 'signal=none', KYMO, 'record', '-o', 'second', *SELFCHECK, '--for', '0.1', '--pid',
+        process.pid, env=NO_LEAKS)
     start_recorder(process.pid, *SELFCHECK, where='third').end(signal.SIGTERM).ok()
     follower.end(signal.SIGTERM).ok()
     check(sum(probe_counts().values()) > 100, 'hits are recorded')
@@ -366,7 +382,7 @@ def test_the_one_who_follows_is_killed_while_another_one_has_the_process(tmp):
     clean_up(process, before)
 
 
-# ---- the end of who follows --------------------------------------------------------------------------------------------
+# ---- the end of who follows ----------------------------------------------------------------------
 
 
 def left_with_tracer(process, *options):
@@ -431,7 +447,9 @@ def test_detaching_ends_the_recording_and_leaves_the_tracers(tmp):
     process, before = checked()
     recorder = start_recorder(process.pid, '--follow', '-p', 'selfcheck:work_*')
     tracer = trace(process.pid, '-e', 'tgkill')
-    check_matches(kymo('detach', process.pid).ok().out, f'^recorder {recorder.pid} has ended its recording of process {process.pid}')
+    check_matches(
+        kymo('detach', process.pid).ok().out,
+        f'^recorder {recorder.pid} has ended its recording of process {process.pid}')
     check_text_intact(process.pid)
     sees_more(tracer)
     tracer.end(signal.SIGTERM)
@@ -446,7 +464,8 @@ def test_time_is_up_and_the_status_is_the_commands_who_ends_when_others_have_tra
     recorder.wait_for('^ready$')
     shell = processes.children(recorder.pid)[0]
     tracer = trace(processes.children(shell)[0], '-e', 'getpgid,getuid')
-    recorder.wait_for(rf'{STAYS}|^kymo: waiting for sh to end$', which=1)  # the latter if the machine was too busy to join in time
+    # the latter if the machine was too busy to join in time
+    recorder.wait_for(rf'{STAYS}|^kymo: waiting for sh to end$', which=1)
     recorder.send('x')
     check_equal(tracer.end().ok().err.count(' getuid('), 500 * THREADS, 'getuid')
     recorder.end().ended(5)
@@ -469,13 +488,16 @@ def test_children_that_are_made_while_a_recording_ends_run_on_while_others_trace
         recorder = start(KYMO, 'record', '-p', 'forks:work', '--', 'sh', '-c', f'sleep 600 & {path}; exit 5')
         recorder.wait_for('^ready$')
         shell = processes.children(recorder.pid)[0]
-        asleep, = eventually(lambda: [pid for pid in processes.children(shell) if processes.status(pid).get('Name') == 'sleep'], 'it is executed')
+        asleep, = eventually(
+            lambda: [pid for pid in processes.children(shell) if processes.status(pid).get('Name') == 'sleep'],
+            'it is executed')
         tracer = join(asleep, '-e', 'getpid')  # the others are let go
         recorder.send('x')
         recorder.wait_for('^made some$')
         recorder.signal(signal.SIGTERM)
         recorder.wait_for('^done$')
-        eventually(lambda: not processes.is_alive(shell), 'the command ends before what is traced does: its status is returned')
+        eventually(lambda: not processes.is_alive(shell),
+                   'the command ends before what is traced does: its status is returned')
         os.kill(asleep, signal.SIGKILL)
         recorder.end().ended(5)
         tracer.end()

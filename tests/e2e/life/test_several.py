@@ -1,4 +1,5 @@
-"""Several processes in one recording: named by ids and by names, and children that exist when their parent is followed."""
+"""Several processes in one recording: named by ids and by names, and children that exist when their parent is followed.
+"""
 import os
 import re
 import signal
@@ -7,8 +8,8 @@ import time
 
 import processes
 import remains
-from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, check_text_intact, check_untraced, eventually, kymo, need_root,
-                      probe_counts, program, record, report_json, run, skip, start, timeout)
+from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, check_text_intact, check_untraced, eventually,
+                      kymo, need_root, probe_counts, program, record, report_json, run, skip, start, timeout)
 
 # Calls hit() as often as each line of its input says, tells so, and counts nothing else. "exec": becomes sleep.
 COUNTED = r'''
@@ -37,7 +38,8 @@ int main(void)
 }
 '''
 
-# Workers that make short children all the time; of those and of the workers hit() is called while the master's flag is up. At the end the master says how often.
+# Workers that make short children all the time; of those and of the workers hit() is called while the master's flag is
+# up. At the end the master says how often.
 PREFORK = r'''
 #include <signal.h>
 #include <stdatomic.h>
@@ -167,14 +169,20 @@ def test_each_process_has_its_own_count(tmp):
     check_equal(counts_by_process(), {first.pid: 101, second.pid: 202, third.pid: 303}, 'counts by process')
     check_equal(report_json()['lost_events'], 0, 'lost events')
     check_matches(kymo('report').ok().out, rf'^{third.pid} \S*counted +303 ', 'the report')
-    check_equal(len(re.findall('hit', kymo('report', '--events', '--process', second.pid).ok().out)), 202, 'events of one process')
+    check_equal(len(re.findall('hit',
+                               kymo('report', '--events', '--process', second.pid).ok().out)), 202,
+                'events of one process')
     check_clean(*targets)
 
 
 def test_one_process_by_id_and_by_name_is_there_once(tmp):
     targets = counted(tmp, 2, 'counted_twice')
-    recorder = recorder_of('-p', 'counted_twice:hit', '--pid', f'{targets[0].pid},{targets[0].pid}', '--name', 'counted_twi*', '--name', 'counted_twice', n=2)
-    check_matches(recorder.err, rf"^kymo: --name counted_twice matches {', '.join(str(pid) for pid in sorted(target.pid for target in targets))}$", 'which were matched')
+    recorder = recorder_of('-p', 'counted_twice:hit', '--pid', f'{targets[0].pid},{targets[0].pid}', '--name',
+                           'counted_twi*', '--name', 'counted_twice', n=2)
+    check_matches(
+        recorder.err,
+        rf"^kymo: --name counted_twice matches {', '.join(str(pid) for pid in sorted(target.pid for target in targets))}$",
+        'which were matched')
     for target in targets:
         hit(target, 50)
     check_equal(recorder.end(signal.SIGINT).status, 0, 'exit status')
@@ -184,7 +192,8 @@ def test_one_process_by_id_and_by_name_is_there_once(tmp):
 
 def test_a_name_that_nothing_has_is_told_with_the_nearest(tmp):
     counted(tmp, 1, 'counted_name')
-    record('-p', 'libc:malloc', '--name', 'conted_name').refused("^kymo: no process is called 'conted_name'; did you mean 'counted_name'")
+    record('-p', 'libc:malloc', '--name',
+           'conted_name').refused("^kymo: no process is called 'conted_name'; did you mean 'counted_name'")
     record('-p', 'libc:malloc', '--name', '').refused('--name needs the name of a program', 2)
     check(not os.path.exists('kymo.data'), 'nothing was made')
 
@@ -194,9 +203,11 @@ def test_an_id_of_no_process_stops_everything_before_it_begins(tmp):
     gone = start('true')
     gone.end()
     before = processes.maps(target.pid)
-    record('-p', 'counted:hit', '--pid', target.pid, '--pid', gone.pid).refused(f'^kymo: there is no process {gone.pid}$')
+    record('-p', 'counted:hit', '--pid', target.pid, '--pid',
+           gone.pid).refused(f'^kymo: there is no process {gone.pid}$')
     record('-p', 'counted:hit', '--pid', f'{target.pid},x').refused("--pid 'x' is no process id", 2)
-    check_equal([mapping.line for mapping in processes.maps(target.pid)], [mapping.line for mapping in before], 'mappings')
+    check_equal([mapping.line for mapping in processes.maps(target.pid)], [mapping.line for mapping in before],
+                'mappings')
     check(not os.path.exists('kymo.data'), 'nothing was made')
 
 
@@ -228,7 +239,8 @@ def test_a_process_that_executes_something_leaves_the_others(tmp):
 
 def test_followed_processes_are_recorded_in_what_they_execute(tmp):
     first, second = counted(tmp, 2)
-    recorder = recorder_of('-p', 'counted:hit', '-p', 'libc:clock_nanosleep', '--follow', '--pid', ids((first, second)), n=2)
+    recorder = recorder_of('-p', 'counted:hit', '-p', 'libc:clock_nanosleep', '--follow', '--pid', ids((first, second)),
+                           n=2)
     hit(first, 10)
     first.send('exec\n')
     hit(second, 20)
@@ -242,8 +254,10 @@ def test_a_process_without_the_file_gets_nothing_and_is_told_of(tmp):
     target, other = counted(tmp, 1)[0], counted(tmp, 1, 'different')[0]
     for n, pids in ((5, ids((target, other))), (6, ids((other, target)))):
         recorder = recorder_of('-p', 'counted:hit', '--pid', pids, n=1)
-        check_matches(recorder.err, f'process {other.pid} is not recorded: it has mapped no file that has a probe', 'the warning')
-        check_equal([mapping.line for mapping in processes.maps(other.pid) if mapping.path.startswith(remains.MEMFD)], [], 'what it has of kymo')
+        check_matches(recorder.err, f'process {other.pid} is not recorded: it has mapped no file that has a probe',
+                      'the warning')
+        check_equal([mapping.line for mapping in processes.maps(other.pid) if mapping.path.startswith(remains.MEMFD)],
+                    [], 'what it has of kymo')
         hit(target, n)
         check_equal(recorder.end(signal.SIGINT).status, 0, 'exit status')
         check_equal(probe_counts(), {'counted:hit': n}, 'counts')
@@ -252,10 +266,14 @@ def test_a_process_without_the_file_gets_nothing_and_is_told_of(tmp):
 
 def test_where_all_refuse_it_is_an_error(tmp):
     targets = counted(tmp, 2)
-    result = record('-p', 'counted:no_such_function', '--pid', ids(targets)).refused(rf'none of the 2 processes can be recorded; process {targets[1].pid}: .* has no function no_such_function')
-    check_matches(result.err, rf'process {targets[0].pid} is not recorded: .* has no function no_such_function', 'the first')
-    record('-p', 'counted:hit', '-p', 'nolibrary:nothing', '--pid', ids(targets)).refused('has mapped no file called nolibrary')
-    record('-p', 'counted:hit', '--backend', 'kernel', '--pid', ids(targets)).refused('--backend kernel records one process, not 2', 2)
+    result = record('-p', 'counted:no_such_function', '--pid', ids(targets)).refused(
+        rf'none of the 2 processes can be recorded; process {targets[1].pid}: .* has no function no_such_function')
+    check_matches(result.err, rf'process {targets[0].pid} is not recorded: .* has no function no_such_function',
+                  'the first')
+    record('-p', 'counted:hit', '-p', 'nolibrary:nothing', '--pid',
+           ids(targets)).refused('has mapped no file called nolibrary')
+    record('-p', 'counted:hit', '--backend', 'kernel', '--pid', ids(targets)).refused(
+        '--backend kernel records one process, not 2', 2)
     record('-s', 'all', '--complete', '--pid', ids(targets)).refused('--complete records one process, not 2', 2)
     check_clean(*targets)
 
@@ -265,8 +283,10 @@ def test_another_users_process_is_told_of_and_the_rest_recorded(tmp):
     tmp.chmod(0o777)
     path = compiled(tmp, COUNTED, 'counted')
     own, roots = ready(path, user=NOBODY), ready(path)
-    result = run(KYMO, 'record', '-o', tmp / 'data', '-p', 'counted:hit', '--for', '0.2', '--pid', ids((roots, own)), user=NOBODY).ok()
-    check_matches(result.err, rf'process {roots.pid} is not recorded: .*does not let you trace it', 'the one that is not its own')
+    result = run(KYMO, 'record', '-o', tmp / 'data', '-p', 'counted:hit', '--for', '0.2', '--pid', ids((roots, own)),
+                 user=NOBODY).ok()
+    check_matches(result.err, rf'process {roots.pid} is not recorded: .*does not let you trace it',
+                  'the one that is not its own')
     check_matches(result.err, 'recording 1 process, 1 site', 'the one that is')
     check_clean(own, roots)
 
@@ -281,7 +301,7 @@ def test_a_killed_recorder_leaves_them_all_intact(tmp):
     check_clean(*targets)
 
 
-# ---- children that exist --------------------------------------------------------------------------------------------------
+# ---- children that exist -------------------------------------------------------------------------
 
 
 def check_prefork(tmp, workers, *options):
@@ -319,7 +339,8 @@ def test_children_that_exist_can_be_left_out(tmp):
     for child in processes.children(master.pid):
         check_untraced(child)
     check_equal(recorder.end(signal.SIGINT).status, 0, 'exit status')
-    record('-p', 'libc:malloc', '--no-existing', '--pid', master.pid).refused('--no-existing leaves out the children that a followed process has', 2)
+    record('-p', 'libc:malloc', '--no-existing', '--pid', master.pid).refused(
+        '--no-existing leaves out the children that a followed process has', 2)
     check_equal(master.end().status, 0, 'exit status of the program')
 
 
@@ -351,7 +372,9 @@ def test_nginx_with_its_workers_by_its_name_and_by_its_master(tmp):
         for _ in range(20):
             check_equal(run(curl, '-s', f'http://127.0.0.1:{port}/').ok().out, 'hello', 'what it answers')
         check_equal(recorder.end(signal.SIGINT).status, 0, 'exit status')
-        returned = [line for line in kymo('report', '--events').ok().out.splitlines() if re.search(r'accept4\(.* = \d', line)]
+        returned = [
+            line for line in kymo('report', '--events').ok().out.splitlines() if re.search(r'accept4\(.* = \d', line)
+        ]
         check_equal(len(returned), 20, 'connections that were accepted')
         for pid in family:
             check_untraced(pid)
@@ -362,7 +385,8 @@ def test_nginx_with_its_workers_by_its_name_and_by_its_master(tmp):
 
 def test_redis_with_the_child_that_saves(tmp):
     port = free_port()
-    server = start(program('redis-server'), '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmp, '--rdb-key-save-delay', '2000')
+    server = start(program('redis-server'), '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no',
+                   '--dir', tmp, '--rdb-key-save-delay', '2000')
     server.wait_for('Ready to accept connections')
     cli = [program('redis-cli'), '-p', port]
     for i in range(4):

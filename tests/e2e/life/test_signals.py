@@ -1,4 +1,5 @@
-"""Every signal from outside that would end kymo ends what it does in order; SIGUSR1 takes a snapshot of a flight recorder."""
+"""Every signal from outside that would end kymo ends what it does in order; SIGUSR1 takes a snapshot of a flight
+recorder."""
 import contextlib
 import os
 import re
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import processes
 import remains
-from kymotest import KYMO, KYMO_PLAIN, check, check_equal, check_matches, eventually, need_uprobes, report_json, run, sampled, share, start, target
+from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, eventually, need_uprobes, report_json, run,
+                      sampled, share, start, target)
 from seeds import seed
 
 NAMES = ['HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'ALRM', 'TERM', 'STKFLT', 'XCPU', 'XFSZ', 'VTALRM', 'PROF', 'IO', 'PWR']
@@ -40,7 +42,8 @@ class Program:
         eventually(lambda: self.switches() >= begin + 20, 'the program runs')
 
     def check_untouched(self):
-        eventually(lambda: all(processes.tracer(tid) == 0 for tid in processes.threads(self.pid)), 'nobody is its tracer')
+        eventually(lambda: all(processes.tracer(tid) == 0 for tid in processes.threads(self.pid)),
+                   'nobody is its tracer')
         remains.check_nothing_left(self.pid, self.before, remains.lasting_mappings)
 
     def end(self):
@@ -59,7 +62,8 @@ def end_recorders(numbers, *options):
         recorder = start(*RECORD, *options, '--pid', program.pid)
         recorder.wait_for(r'^kymo: recording process', which=1)
         program.goes_by()
-        check_matches(ended(recorder, number).err, r'^kymo: .* events .*lost.*, in ended; ', f'summary, by signal {number}')
+        check_matches(
+            ended(recorder, number).err, r'^kymo: .* events .*lost.*, in ended; ', f'summary, by signal {number}')
         check(report_json('ended')['events'] > 0, f'records, by signal {number}')
         program.check_untouched()
     program.end()
@@ -107,7 +111,8 @@ def test_each_signal_ends_the_recording_of_a_command_that_runs_on(tmp):
     seed()
     for number in share(ENDINGS, 4):
         recorder = start(KYMO_PLAIN, 'record', '-q', '-o', 'ended', '-p', 'libc:clock_nanosleep', '--', 'sleep', 1000)
-        eventually(lambda: any(processes.call(pid) == 230 for pid in processes.children(recorder.pid)), 'the command sleeps')
+        eventually(lambda: any(processes.call(pid) == 230 for pid in processes.children(recorder.pid)),
+                   'the command sleeps')
         pid, = processes.children(recorder.pid)
         ended(recorder, number, 128 + number)
         check_equal(processes.tracer(pid), 0, 'tracer')
@@ -139,8 +144,10 @@ def test_a_command_has_the_dispositions_that_kymo_was_started_with(tmp):
     for begin in ([], ['env', '--ignore-signal=USR1,ALRM,QUIT'], ['env', '--block-signal=USR2,RTMIN']):
         expected = dispositions(*begin)
         check_equal(dispositions(*begin, *record, '--'), expected, f'of a recorded command, {begin}')
-        check_equal(dispositions(*begin, *record, '--no-follow', '--'), expected, f'of one that is not followed, {begin}')
-        check_equal(dispositions(*begin, KYMO_PLAIN, 'syscalls', '-o', 'lines', '--'), expected, f'of a traced command, {begin}')
+        check_equal(dispositions(*begin, *record, '--no-follow', '--'), expected,
+                    f'of one that is not followed, {begin}')
+        check_equal(dispositions(*begin, KYMO_PLAIN, 'syscalls', '-o', 'lines', '--'), expected,
+                    f'of a traced command, {begin}')
 
 
 def test_an_ignored_signal_stays_ignored(tmp):
@@ -156,7 +163,7 @@ def test_an_ignored_signal_stays_ignored(tmp):
     program.end()
 
 
-# ---- snapshots ----------------------------------------------------------------------------------------------------------------
+# ---- snapshots -----------------------------------------------------------------------------------
 
 
 def take_snapshots(recorder, n):
@@ -173,12 +180,18 @@ def check_snapshots(n):
         check(said['events'] > 0, f'snapshot {number} has records', said)
         read = run('babeltrace2', f'flight.{number}').ok()
         check(len(read.out.splitlines()) == said['events'], 'babeltrace2 reads all of them')
-        wrong = [line for line in read.err.splitlines() if not re.match('WARNING: Tracer discarded [0-9]+ packets? between', line)]
+        wrong = [
+            line for line in read.err.splitlines()
+            if not re.match('WARNING: Tracer discarded [0-9]+ packets? between', line)
+        ]
         check(not wrong, 'and tells only of what was overwritten', *wrong)
         last.append(said)
         check_equal((Path(f'flight.{number}/metadata').stat().st_mode & 0o111), 0, 'mode')
-    uuids = [re.search('uuid = "(.*)"', Path(name, 'metadata').read_text(errors='replace'))[1]
-             for name in ['flight', *(f'flight.{number}' for number in range(1, n + 1))]]
+    uuids = [
+        re.search('uuid = "(.*)"',
+                  Path(name, 'metadata').read_text(errors='replace'))[1]
+        for name in ['flight', *(f'flight.{number}' for number in range(1, n + 1))]
+    ]
     check_equal(len(set(uuids)), n + 1, f'different uuids: {uuids}')
 
 
@@ -247,7 +260,8 @@ def test_snapshots_of_a_tree_and_of_a_second_run_take_free_names(tmp):
 
 def test_tracing_has_no_snapshots_and_says_so(tmp):
     program = Program()
-    recorder = start(KYMO, 'record', '--overwrite', '-o', 'flight', '-s', 'all', '--backend', 'ptrace', '--pid', program.pid)
+    recorder = start(KYMO, 'record', '--overwrite', '-o', 'flight', '-s', 'all', '--backend', 'ptrace', '--pid',
+                     program.pid)
     recorder.wait_for(r'^kymo: recording process', which=1)
     recorder.signal(signal.SIGUSR1)
     recorder.wait_for('recorded by tracing have no snapshots; recording goes on', which=1)

@@ -13,7 +13,8 @@ LIBC = ('malloc', 'calloc', 'free', '__libc_early_init', '__cxa_atexit', '__libc
 
 
 def compare(command, names):
-    """Counts of a command's functions: kymo's and the kernel's. `names` is {file: functions}, file as kymo names it: path."""
+    """Counts of a command's functions: kymo's and the kernel's. `names` is {file: functions}, file as kymo names it:
+    path."""
     sites = {name: (path, name) for (_, path), functions in names.items() for name in functions}
     probes = {f'{short}:{name}': name for (short, _), functions in names.items() for name in functions}
     expected = count_command(command, sites)[1]
@@ -29,7 +30,8 @@ def test_constructors_destructors_and_calls_of_the_dynamic_linker_are_seen():
     libctor = ('libctor', target_path('libctor.so'))
     counts = compare([path, '20'], {libc: LIBC, libctor: ('ctor_work', 'ctor_sum')})
     check_equal(counts['libctor:ctor_work'], 130, 'calls of ctor_work')
-    check(counts['libc:__libc_early_init'] == 1 and counts['libc:calloc'] + counts['libc:malloc'] > 0, 'ld.so was seen', counts)
+    check(counts['libc:__libc_early_init'] == 1 and counts['libc:calloc'] + counts['libc:malloc'] > 0, 'ld.so was seen',
+          counts)
 
 
 def test_functions_of_the_dynamic_linker_itself_are_seen():
@@ -44,7 +46,8 @@ def test_functions_of_the_dynamic_linker_itself_are_seen():
 
 def test_libraries_that_a_command_opens_later_do_no_harm():
     libctor = target_path('libctor.so')
-    result = record('-p', 'libc:malloc', '-p', 'libc:free', '-p', 'libc:dlopen', '--', target_path('dlopener'), libctor, '20').ok()
+    result = record('-p', 'libc:malloc', '-p', 'libc:free', '-p', 'libc:dlopen', '--', target_path('dlopener'), libctor,
+                    '20').ok()
     check_equal(result.json(), {'ctor_work': 20 * 111})
     check_equal(event_counts()['libc:dlopen'], 20)
 
@@ -55,7 +58,8 @@ def test_static_programs():
 
 
 def test_programs_at_fixed_addresses():
-    record('-p', 'callmany-nopie:work_a n=%edi:s32', '-p', 'libc:write', '--', target_path('callmany-nopie'), '1000').ok()
+    record('-p', 'callmany-nopie:work_a n=%edi:s32', '-p', 'libc:write', '--', target_path('callmany-nopie'),
+           '1000').ok()
     check_equal(event_counts()['callmany-nopie:work_a'], 1000)
 
 
@@ -73,20 +77,22 @@ def killed_commands(points, command, expected, tmp):
         shutil.rmtree(tmp / 'killed', ignore_errors=True)
         out = tmp / 'out'
         with open(out, 'w') as file:
-            run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
-                '-e', f'inject={call}:signal=KILL:when={number}', KYMO, 'record', '-q', '-o', tmp / 'killed',
-                '-p', 'callmany:work_*', '-p', 'libc:write', '-p', 'libc:malloc', '--', *command, env=NO_LEAKS, stdout=file)
+            run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none', '-e',
+                f'inject={call}:signal=KILL:when={number}', KYMO, 'record', '-q', '-o', tmp / 'killed', '-p',
+                'callmany:work_*', '-p', 'libc:write', '-p', 'libc:malloc', '--', *command, env=NO_LEAKS, stdout=file)
         # The command's parent is gone: this process adopts it, and wait() tells how it ended.
         ended = [os.waitpid(pid, 0)[1] for pid in processes.children(os.getpid())]
         for status in ended:
             begun += 1
-            check_equal(os.waitstatus_to_exitcode(status), 0, f'status of the command, its recorder killed at {call} {number}')
+            check_equal(os.waitstatus_to_exitcode(status), 0,
+                        f'status of the command, its recorder killed at {call} {number}')
             check_equal(out.read_text(), expected, f'output of the command, its recorder killed at {call} {number}')
     return begun
 
 
 def test_a_command_whose_recorder_is_killed_runs_on(tmp):
-    points = [('ptrace', number) for number in range(2, 180, 12)] + [('pwrite64', number) for number in range(1, 30, 4)] + \
+    points = [('ptrace', number) for number in range(2, 180, 12)] + \
+        [('pwrite64', number) for number in range(1, 30, 4)] + \
              [('wait4', number) for number in range(1, 100, 12)]
     begun = killed_commands(points, [target_path('callmany'), '1000'], 'work_a 1000\n', tmp)
     check(begun > len(points) // 2, f'{begun} of {len(points)} recorders were killed when the command had begun')

@@ -3,7 +3,8 @@ import signal
 
 import processes
 import remains
-from kymotest import check, check_equal, event_counts, events, eventually, record, report_json, start_record, target, target_path, wait_for_records
+from kymotest import (check, check_equal, event_counts, events, eventually, record, report_json, start_record, target,
+                      target_path, wait_for_records)
 
 WORK = ('work_a', 'work_b', 'work_redzone', 'work_signal')
 
@@ -24,7 +25,8 @@ def check_exact(program, said, directory='kymo.data'):
 
 
 def test_threads_that_come_and_go_are_recorded_from_their_first_call():
-    result = record('--buffer', '64M', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-t', '16', '-n', '300').ok()
+    result = record('--buffer', '64M', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-t', '16', '-n',
+                    '300').ok()
     said = result.json()
     check_exact('selfcheck', said)
     tids = {event['tid'] for event in events() if event.name == 'selfcheck:work_a'}
@@ -35,7 +37,8 @@ def test_a_thousand_threads():
     process = target('threads1000')
     before = remains.mappings(process.pid)
     recorder = start_record(process.pid, '--buffer', '64M', '-p', 'threads1000:work_a', '-p', 'libc:nanosleep')
-    wait_for_records(n=20000)  # work_a() is called 64 times as often as its caller sleeps; some hundred threads sleep five times a second
+    # work_a() is called 64 times as often as its caller sleeps; some hundred threads sleep five times a second
+    wait_for_records(n=20000)
     recorder.end(signal.SIGTERM).ok()
     remains.check_nothing_left(process.pid, before)
     report = report_json()
@@ -45,15 +48,16 @@ def test_a_thousand_threads():
 
 
 def test_handlers_that_interrupt_pads_lose_nothing():
-    for option in ((), ('-a',)):
-        result = record('--buffer', '64M', '-p', 'sigrate:work_*', '--', target_path('sigrate'), *option, '-n', '100000').ok()
+    for option in ((), ('-a', )):
+        result = record('--buffer', '64M', '-p', 'sigrate:work_*', '--', target_path('sigrate'), *option, '-n',
+                        '100000').ok()
         said = result.json()
         check(said['work_signal'] > 10, 'signals came', result)
         check_exact('sigrate', said)
 
 
 def test_attaching_and_detaching_while_signals_come_at_a_high_rate():
-    for option in ((), ('-a',)):
+    for option in ((), ('-a', )):
         process = target('sigrate', *option)
         before = remains.mappings(process.pid)
         for _ in range(8):
@@ -71,11 +75,16 @@ def test_handlers_are_recorded_in_the_thread_in_which_they_run():
     process = target('selfcheck', '-t', '8')
     recorder = start_record(process.pid, '-p', 'selfcheck:work_signal', '-p', 'selfcheck:work_b')
     before = {tid: switches(tid) for tid in processes.threads(process.pid)}
-    before = {tid: n for tid, n in before.items() if n < float('inf')}  # without those that have ended since they were listed
-    eventually(lambda: all(switches(tid) > n + 50 for tid, n in before.items()), 'signals are sent, and each thread that stays has gone around', 60)
+    # without those that have ended since they were listed
+    before = {tid: n for tid, n in before.items() if n < float('inf')}
+    eventually(lambda: all(switches(tid) > n + 50 for tid, n in before.items()),
+               'signals are sent, and each thread that stays has gone around', 60)
     wait_for_records()
     recorder.end(signal.SIGTERM).ok()
     process.end(signal.SIGTERM).ok()
-    tids = {name: {event['tid'] for event in events() if event.name == f'selfcheck:{name}'} for name in ('work_signal', 'work_b')}
+    tids = {
+        name: {event['tid'] for event in events() if event.name == f'selfcheck:{name}'}
+        for name in ('work_signal', 'work_b')
+    }
     check(tids['work_signal'], 'handlers were recorded')
     check(tids['work_signal'] <= tids['work_b'], f'{tids["work_signal"]} are among {tids["work_b"]}')

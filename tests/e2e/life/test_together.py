@@ -1,4 +1,5 @@
-"""Several recordings of one process, with probes at the same places: each has what is its own, whoever comes and goes."""
+"""Several recordings of one process, with probes at the same places: each has what is its own, whoever comes and goes.
+"""
 import itertools
 import os
 import random
@@ -6,7 +7,8 @@ import re
 import signal
 
 import remains
-from kymotest import NOBODY, check, check_equal, check_text_intact, event_counts, events, eventually, kymo, start, target, target_path
+from kymotest import (NOBODY, check, check_equal, check_text_intact, event_counts, events, eventually, kymo, start,
+                      target, target_path)
 from recorders import recorder, recordings
 
 CALLS = 1000
@@ -36,7 +38,8 @@ def test_two_recordings_of_one_place_are_both_complete():
         each.end(signal.SIGINT).ok()
     check_equal((counts('one'), counts('two')), (CALLS, CALLS), 'calls in each')
     check_equal([event['i'] for event in events('one')][:3], [0, 1, 2], 'arguments of the first')
-    check_equal([event['k'] for event in events('two') if event.name == 'callmany:work_a'][:3], [7, 10, 13], 'of the other')
+    check_equal([event['k'] for event in events('two') if event.name == 'callmany:work_a'][:3], [7, 10, 13],
+                'of the other')
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(input='\n').ok()
 
@@ -61,7 +64,8 @@ def test_instructions_that_only_puns_reach_are_shared_as_well():
     process = target('callmany', '-w', str(CALLS), 'work_b')
     before = remains.lasting_mappings(process.pid)
     at = next(place for place in (f'work_b+{at:#x}' for at in range(1, 41))
-              if re.search('^  tactic +pun:', kymo('explain', target_path('callmany'), place).out, re.MULTILINE))
+              if re.search('^  tactic +pun:',
+                           kymo('explain', target_path('callmany'), place).out, re.MULTILINE))
     one = recorder(process.pid, 'one', '-p', f'callmany:{at}')
     two = recorder(process.pid, 'two', '-p', f'callmany:{at}')
     check_equal([site['tactic'] for each in recordings(process.pid) for site in each['sites']], ['pun', 'pun'])
@@ -70,7 +74,9 @@ def test_instructions_that_only_puns_reach_are_shared_as_well():
     one.end(signal.SIGTERM).ok()
     two.end(signal.SIGTERM).ok()
     for name in ('one', 'two'):
-        check(event_counts(name) == event_counts('one') and event_counts(name)[f'callmany:{at}'] >= CALLS, 'both have all', name)
+        check(
+            event_counts(name) == event_counts('one') and event_counts(name)[f'callmany:{at}'] >= CALLS,
+            'both have all', name)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(input='\n').ok()
 
@@ -127,7 +133,8 @@ def test_a_user_and_root_record_a_process_of_the_users():
     user = recorder(process.pid, 'user', '-p', 'callmany:work_a', user=NOBODY)
     go(process)
     result = kymo('detach', process.pid, user=NOBODY)
-    check(result.status == 1 and 'cannot be told to stop' in result.err, "a user's detach does not end root's recording", result)
+    check(result.status == 1 and 'cannot be told to stop' in result.err,
+          "a user's detach does not end root's recording", result)
     root.end(signal.SIGINT).ok()
     user.end().ok()
     check_equal((counts('root'), counts('user')), (CALLS, CALLS), 'calls in each')
@@ -146,7 +153,8 @@ def test_threads_come_and_go_while_recordings_do():
             leaving.signal(choose.choice([signal.SIGINT, signal.SIGKILL]))
             leaving.end()
         else:
-            args = choose.choice([['-p', 'selfcheck:work_*'], ['-p', 'selfcheck:work_a:*'], ['-p', 'libc:malloc', '--no-rseq']])
+            args = choose.choice([['-p', 'selfcheck:work_*'], ['-p', 'selfcheck:work_a:*'],
+                                  ['-p', 'libc:malloc', '--no-rseq']])
             running.append(recorder(process.pid, f'data.{i}', '--buffer', '1M', *args))
     for each in running:
         each.end(signal.SIGINT).ok()
@@ -159,9 +167,14 @@ def test_jumps_by_an_evicted_neighbour_go_while_another_recording_stays():
     """A short jump is all that stands in their places."""
     path = os.path.realpath('/usr/bin/python3')
     told = ''.join(kymo('explain', path, name).ok().out for name in ('PyErr_*:*', '_PyArg_*:*'))
-    offsets = re.findall(r'^  site +0x[0-9a-f]+, (0x[0-9a-f]+) in the file(?:(?!^  site)[^\0])*?^  tactic +evicted neighbour', told, re.MULTILINE)
+    offsets = re.findall(
+        r'^  site +0x[0-9a-f]+, (0x[0-9a-f]+) in the file(?:(?!^  site)[^\0])*?^  tactic +evicted neighbour', told,
+        re.MULTILINE)
     check(offsets, 'there are some', path)
-    process = start(path, '-S', '-c', 'import sys, warnings\nwarnings.simplefilter("ignore")\nfor line in sys.stdin: warnings.warn("w"); print("done", flush=True)')
+    process = start(
+        path, '-S', '-c',
+        'import sys, warnings\nwarnings.simplefilter("ignore")\nfor line in sys.stdin: warnings.warn("w"); print("done", flush=True)'
+    )
     leaves = recorder(process.pid, 'leaves', *(word for offset in offsets for word in ('-p', f'{path}:{offset}')))
     stays = recorder(process.pid, 'stays', '-p', 'libc:getppid')
     for i in range(2):

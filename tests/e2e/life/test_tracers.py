@@ -4,8 +4,8 @@ import time
 
 import processes
 import remains
-from kymotest import (check, check_equal, check_matches, check_untraced, eventually, kymo, program, report_json, run, start,
-                      start_record, target)
+from kymotest import (check, check_equal, check_matches, check_untraced, eventually, kymo, program, report_json, run,
+                      start, start_record, target)
 
 PROBES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep']
 
@@ -36,13 +36,15 @@ def test_gdb_attaches_to_a_recorded_process():
         check_matches(result.out, r'^\[Inferior 1 .* detached\]$')
         check_untraced(process.pid)
         return result.out.count('worker') >= 4
+
     eventually(sees_all, 'gdb sees the stacks of all threads, once none of them happens to be in a pad', 90)
     finish(process, before, recorder)
 
 
 def test_gdb_stops_in_a_probed_function():
     process, before, recorder = recorded()
-    result = gdb(process.pid, 'handle SIGUSR1 nostop noprint pass', 'break work_b', 'continue', 'bt 2', 'finish', 'delete', 'detach')
+    result = gdb(process.pid, 'handle SIGUSR1 nostop noprint pass', 'break work_b', 'continue', 'bt 2', 'finish',
+                 'delete', 'detach')
     check_matches(result.out, r'hit Breakpoint 1')
     check_matches(result.out, r'^#1 .* call_all')
     check(process.is_alive(), 'the program runs on', process.result())
@@ -52,7 +54,8 @@ def test_gdb_stops_in_a_probed_function():
 def test_strace_attaches_to_a_recorded_process(tmp):
     process, before, recorder = recorded()
     tracer = start(program('strace'), '-f', '-p', process.pid, '-o', tmp / 'calls')
-    eventually(lambda: (tmp / 'calls').exists() and (tmp / 'calls').read_text().count('nanosleep') > 100, 'strace sees calls')
+    eventually(lambda: (tmp / 'calls').exists() and (tmp / 'calls').read_text().count('nanosleep') > 100,
+               'strace sees calls')
     check_equal(processes.tracer(process.pid), tracer.pid, 'tracer')
     tracer.end(signal.SIGINT)
     check_untraced(process.pid)
@@ -95,7 +98,8 @@ def test_threads_beside_a_traced_one_are_stopped_once_at_most_however_often_it_i
     tracer = start(program('strace'), '-p', last, '-o', tmp / 'calls')
     eventually(lambda: processes.tracer(last) == tracer.pid, 'strace is there')
     before = {tid: switches(tid) for tid in others[1:]}
-    kymo('record', '-p', 'crowd:main', '--pid', process.pid).refused(rf'is being traced by process {tracer.pid} \(strace\)')
+    kymo('record', '-p', 'crowd:main', '--pid',
+         process.pid).refused(rf'is being traced by process {tracer.pid} \(strace\)')
     stops = {tid: switches(tid) - n for tid, n in before.items()}
     check(max(stops.values()) < 10, 'they sleep on', stops)
     check_equal(processes.tracer(others[0]), 0, 'the first one is let go')

@@ -1,5 +1,5 @@
-"""Other tools' uprobes on recorded functions, and pages of code that a program drops: the program runs on, the other tool counts
-right, and what kymo has not recorded it says."""
+"""Other tools' uprobes on recorded functions, and pages of code that a program drops: the program runs on, the other
+tool counts right, and what kymo has not recorded it says."""
 import os
 import re
 import shutil
@@ -9,8 +9,8 @@ import time
 
 import processes
 from killing import NO_LEAKS
-from kymotest import (KYMO, check, check_equal, check_text_intact, eventually, kymo, need_uprobes, program, report_json, run, skip, start,
-                      start_record, target_path, timeout)
+from kymotest import (KYMO, check, check_equal, check_text_intact, eventually, kymo, need_uprobes, program, report_json,
+                      run, skip, start, start_record, target_path, timeout)
 from uprobers import BREAKPOINT, Bpftrace, Perf, address_of, build, text_at
 
 # The entries are bytes that jumps of each kind are put on: a pun of one byte, a jump over one instruction.
@@ -82,13 +82,12 @@ int main(void)
 }
 '''
 
-
-FIRST_LENGTH = {'first': 1, 'whole': 5, 'beside': 4}  # of the first instruction: another one may be evicted for its jump
+# of the first instruction: another one may be evicted for its jump
+FIRST_LENGTH = {'first': 1, 'whole': 5, 'beside': 4}
 
 
 class Called:
     """The program, which is told how often to call its functions."""
-
     def __init__(self, tmp):
         self.path = build(tmp, 'called', PROGRAM)
         self.process = start(self.path)
@@ -138,14 +137,17 @@ def check_a_tool(tmp, tool, symbol):
         eventually(lambda: called.bytes(symbol)[1:] == before[1:], 'the rest of the jump makes way')
         called.call(n)
         check_equal(other.end(), 2 * n, 'calls that the other tool counts')
-        now = called.bytes(symbol)  # of the file, or of a jump that is in again: on a busy machine the other tool takes long to end
-        check(now[1:] == before[1:] or now[:1] not in (before[:1], BREAKPOINT), f'bytes behind the first: {now.hex()} instead of {before.hex()}')
+        # of the file, or of a jump that is in again: on a busy machine the other tool takes long to end
+        now = called.bytes(symbol)
+        check(now[1:] == before[1:] or now[:1] not in (before[:1], BREAKPOINT),
+              f'bytes behind the first: {now.hex()} instead of {before.hex()}')
         called.call(10)
         eventually(lambda: is_in(called, symbol, before), 'the probe is in again')
         called.call(500)
     result = recorder.end(signal.SIGINT).ok()
     check('another tool has set a breakpoint there' in result.err, 'it is told', result)
-    check(gaps(cause='breakpoint', first=f'called:{symbol}', pid=called.pid), 'the trace tells it', report_json()['gaps'])
+    check(gaps(cause='breakpoint', first=f'called:{symbol}', pid=called.pid), 'the trace tells it',
+          report_json()['gaps'])
     check('not recorded: ' in run(KYMO, 'report').ok().out, 'the report tells it')
     counts = probes()
     check(2000 <= counts[symbol] <= 2020 + 4200, f'{symbol} is recorded where its probe is in: {counts[symbol]}')
@@ -233,7 +235,8 @@ def test_two_recorders_and_a_breakpoint(tmp):
 
 
 def test_a_page_of_code_that_the_program_drops(tmp):
-    """MADV_DONTNEED gives back the file's bytes: the probes are put in again, and the trace says for how long they were out."""
+    """MADV_DONTNEED gives back the file's bytes: the probes are put in again, and the trace says for how long they
+    were out."""
     called = Called(tmp)
     before = {symbol: called.bytes(symbol) for symbol in ('first', 'whole')}
     recorder = start_record(called.pid, '-p', f'{called.path}:first', '-p', f'{called.path}:whole')
@@ -277,8 +280,9 @@ def test_a_forked_child_bears_a_breakpoint(tmp):
 def looks_at_memory(called, trace):
     """How often a recorder lists the memory of the process before it writes into its text."""
     trace, page = trace / 'looks', address_of(called.pid, called.path, 'first') & ~4095
-    run(program('strace'), '-qq', '-o', trace, '-P', f'/proc/{called.pid}/maps', '-P', f'/proc/{called.pid}/mem', '-e', 'trace=openat,pwrite64',
-        '-e', 'signal=none', KYMO, 'record', '-q', '-p', f'{called.path}:*', '--for', '0.01', '--pid', called.pid, env=NO_LEAKS).ok()
+    run(program('strace'), '-qq', '-o', trace, '-P', f'/proc/{called.pid}/maps', '-P', f'/proc/{called.pid}/mem', '-e',
+        'trace=openat,pwrite64', '-e', 'signal=none', KYMO, 'record', '-q', '-p', f'{called.path}:*', '--for', '0.01',
+        '--pid', called.pid, env=NO_LEAKS).ok()
     looks = 0
     for line in trace.read_text().splitlines():
         write = re.match(r'pwrite64\(.*, (\d+)\) += ', line)
@@ -294,9 +298,9 @@ def test_a_breakpoint_that_is_set_while_the_recorder_looks_at_stacks_is_not_writ
     called = Called(tmp)
     before = called.bytes('first')
     n = looks_at_memory(called, tmp)
-    recorder = start(program('strace'), '-qq', '-o', tmp / 'calls', '-P', f'/proc/{called.pid}/maps', '-e', 'trace=openat', '-e', 'signal=none',
-                     '-e', f'inject=openat:delay_exit=4000000:when={n}', KYMO, 'record', '-q', '-p', f'{called.path}:*', '--pid', called.pid,
-                     env=NO_LEAKS)
+    recorder = start(program('strace'), '-qq', '-o', tmp / 'calls', '-P', f'/proc/{called.pid}/maps', '-e',
+                     'trace=openat', '-e', 'signal=none', '-e', f'inject=openat:delay_exit=4000000:when={n}', KYMO,
+                     'record', '-q', '-p', f'{called.path}:*', '--pid', called.pid, env=NO_LEAKS)
     since = time.monotonic()
 
     def is_held():
@@ -304,6 +308,7 @@ def test_a_breakpoint_that_is_set_while_the_recorder_looks_at_stacks_is_not_writ
         if processes.status(called.pid)['State'][0] != 't':
             since = time.monotonic()
         return time.monotonic() - since > 0.5 or not recorder.is_alive()
+
     eventually(is_held, 'the process is stopped')
     other = Perf(called.pid, called.path, 'whole')
     check_equal(called.bytes('first'), before, 'text that is not written yet')

@@ -1,4 +1,5 @@
-"""Hits of vfork children before their exec: such a child cannot be told from its parent, so nothing is recorded of it; but each hit is counted, and told."""
+"""Hits of vfork children before their exec: such a child cannot be told from its parent, so nothing is recorded of it;
+but each hit is counted, and told."""
 import platform
 
 from comparing import babeltrace_with_losses
@@ -18,11 +19,14 @@ def skip_without_guards():
 def check_told(directory, n_lost):
     """The report tells of them in all its forms, and so does babeltrace2."""
     report = report_json(directory)
-    check_equal((report['lost_events'], report['lost_in_vforks']), (n_lost, n_lost), 'lost events, those of vfork children')
+    check_equal((report['lost_events'], report['lost_in_vforks']), (n_lost, n_lost),
+                'lost events, those of vfork children')
     check_equal(sum(loss['events'] for loss in report['losses'] if loss['cpu'] is None), n_lost, 'losses of no CPU')
     check_equal(babeltrace_with_losses(directory), (report['events'], n_lost), 'events and lost ones by babeltrace2')
-    check_matches(kymo('report', directory).ok().out, rf'^lost {n_lost} events \(.*\), all in vfork children before their exec: ')
-    check_matches(kymo('report', '--events', directory).ok().out, rf'\[---\] --- lost {n_lost} events in vfork children within ')
+    check_matches(
+        kymo('report', directory).ok().out, rf'^lost {n_lost} events \(.*\), all in vfork children before their exec: ')
+    check_matches(
+        kymo('report', '--events', directory).ok().out, rf'\[---\] --- lost {n_lost} events in vfork children within ')
     return report
 
 
@@ -33,7 +37,8 @@ def test_each_hit_is_recorded_or_counted_as_the_kernel_counts_it(tmp):
     result = record('-p', 'forker:work_a', '--', *command).ok()
     report = check_told('kymo.data', result.json()['vfork'])
     check_equal(report['events'] + report['lost_events'], expected, 'hits')
-    check_matches(result.err, rf'^kymo: lost in vfork children before their exec, whose hits are counted and not recorded: {N}$')
+    check_matches(result.err,
+                  rf'^kymo: lost in vfork children before their exec, whose hits are counted and not recorded: {N}$')
     check('buffer' not in result.err, 'buffers have nothing to do with it', result)
 
 
@@ -52,7 +57,7 @@ def test_each_of_several_recordings_counts_its_own(tmp):
 
 
 def test_calls_that_last_while_a_vfork_child_runs_have_their_durations(tmp):
-    record('--no-follow', '-p', 'forker:vfork_child', '-r', 'forker:vfork_child', '-p', 'forker:work_a', '--', target_path('forker'), N).ok()
+    record('--no-follow', '-p', 'forker:vfork_child', '-r', 'forker:vfork_child', '-p', 'forker:work_a', '--',
+           target_path('forker'), N).ok()
     function = report_json()['calls'][0]
     check_equal((function['count'], function['over_losses']), (1, 0), 'the call around it')
-

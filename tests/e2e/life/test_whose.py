@@ -8,15 +8,17 @@ from pathlib import Path
 
 import processes
 import remains
-from kymotest import KYMO, NOBODY, check, check_equal, check_matches, eventually, kymo, need_root, program, run, skip, start, start_record, timeout
+from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, eventually, kymo, need_root, program, run, skip,
+                      start, start_record, timeout)
 
 GETPPID = ('-p', 'libc:getppid')
 LIVE = 0x4c  # KYMO_PAD_LIVE of arch/pad.h
 INODES = 3000000  # so many files are made and removed in some ten seconds
 
-# ---- a number that means another process -----------------------------------------------------------------------------------
+# ---- a number that means another process ---------------------------------------------------------
 
-# Forks a child with the number that it reads, and says how that ended. The child calls getppid until it is told to exit.
+# Forks a child with the number that it reads, and says how that ended. The child calls getppid until it is told to
+# exit.
 PARENT = """
 import os, sys
 print('ready', flush=True)
@@ -39,7 +41,8 @@ sys.stdin.readline()
 os.write(teller, b'x')
 print('ended', os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-# In a PID namespace of its own, where no other process takes the number: the shell starts none meanwhile. Arguments: Python, kymo, kymo's words.
+# In a PID namespace of its own, where no other process takes the number: the shell starts none meanwhile. Arguments:
+# Python, kymo, kymo's words.
 SCRIPT = """
 mkfifo to from
 "$1" parent.py < to > from & parent=$!
@@ -68,7 +71,8 @@ echo "$REPLY"
 def check_child_with_the_number(tmp, *words):
     need_root()
     (tmp / 'parent.py').write_text(PARENT)
-    result = run(program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c', SCRIPT, 'bash', sys.executable, KYMO, *words)
+    result = run(program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c', SCRIPT, 'bash',
+                 sys.executable, KYMO, *words)
     text = result.out + result.err
     check_matches(text, r'^child (\d+)\nrecorder \1$', 'the numbers')
     check_matches(text, '^status 0$', f'what became of kymo {words}')
@@ -85,7 +89,7 @@ def test_a_child_with_the_number_of_the_dead_recorder_is_recorded(tmp):
     check_child_with_the_number(tmp, 'record', '-q', '-p', 'libc:getpid', '--for', '0.3', '--pid')
 
 
-# ---- a recorder that is not seen -------------------------------------------------------------------------------------------
+# ---- a recorder that is not seen -----------------------------------------------------------------
 
 
 @timeout(120)
@@ -93,24 +97,30 @@ def test_a_recorder_outside_of_the_pid_namespace_is_not_taken_for_gone(tmp):
     """A container is recorded from its host, and kymo runs in the container, too. The target is process 2 there."""
     need_root()
     code = 'import os, signal, time\nsignal.signal(signal.SIGUSR1, lambda *_: os.fork() or time.sleep(1000))\nwhile True:\n    os.getppid()\n'
-    inside = start(program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c',
-                   '"$0" -c "$1" & echo ready; while read -r line; do eval "$line" > said 2>&1; echo "status $?" >> said; mv said answer; done',
-                   sys.executable, code)
+    inside = start(
+        program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c',
+        '"$0" -c "$1" & echo ready; while read -r line; do eval "$line" > said 2>&1; echo "status $?" >> said; mv said answer; done',
+        sys.executable, code)
     inside.wait_for('^ready$')
 
     def target():
         shells = processes.children(inside.pid)
         return next((pid for shell in shells for pid in processes.children(shell)), None)
+
     pid = eventually(target, 'it runs')
     recorder = start_record(pid, *GETPPID)
 
     def say(words):
         Path('answer').unlink(missing_ok=True)
         inside.send(f'{KYMO} {words}\n')
-        return eventually(lambda: Path('answer').exists() and Path('answer').read_text(), f'there is an answer to {words}')
+        return eventually(lambda: Path('answer').exists() and Path('answer').read_text(),
+                          f'there is an answer to {words}')
+
     check_matches(say('status 2'), '^ +2  python.*; recorded since .* from another PID namespace$')
-    check_equal(say('detach 2'), "kymo: process 2 is recorded from another PID namespace; end that recorder, or run 'kymo detach' there or on the host\n"
-                'status 1\n', 'the answer to detach')
+    check_equal(
+        say('detach 2'),
+        "kymo: process 2 is recorded from another PID namespace; end that recorder, or run 'kymo detach' there or on the host\n"
+        'status 1\n', 'the answer to detach')
     check_matches(say('record -q -o inner -p libc:getpid --for 0.2 --pid 2'), '^status 0$', 'of another recording')
     check(processes.changed_text(pid), 'the probe is in')
     os.kill(pid, signal.SIGUSR1)
@@ -128,25 +138,31 @@ def test_a_recorder_of_another_user_below_is_not_taken_for_gone(tmp):
     """Root in a container records a process of another user, and that user asks on the host."""
     need_root()
     tmp.chmod(0o755)
-    inside = start(program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c',
-                   '"$0" --reuid=65534 --regid=65534 --clear-groups sleep 1000 & sleep 0.3; "$1" record -q -p libc:nanosleep -p libc:clock_nanosleep -o it --pid $!', program('setpriv'), KYMO)
+    inside = start(
+        program('unshare'), '-pf', '--mount-proc', '--kill-child', 'bash', '-c',
+        '"$0" --reuid=65534 --regid=65534 --clear-groups sleep 1000 & sleep 0.3; "$1" record -q -p libc:nanosleep -p libc:clock_nanosleep -o it --pid $!',
+        program('setpriv'), KYMO)
 
     def target():
-        return next((pid for shell in processes.children(inside.pid) for pid in processes.children(shell) if 'memfd:kymo' in Path(f'/proc/{pid}/maps').read_text()
-                     and os.readlink(f'/proc/{pid}/exe').endswith('/sleep')), None)
+        return next((pid for shell in processes.children(inside.pid)
+                     for pid in processes.children(shell) if 'memfd:kymo' in Path(f'/proc/{pid}/maps').read_text() and
+                     os.readlink(f'/proc/{pid}/exe').endswith('/sleep')), None)
+
     pid = eventually(target, 'it is recorded')
     eventually(lambda: Path('it/metadata').exists(), 'there are metadata')
     recorder, = processes.children(inside.pid)  # the shell has become it
     check_matches(kymo('status', pid, user=NOBODY).ok().out, rf'^ *{pid}  sleep: .* by process {recorder}$')
-    kymo('detach', pid, user=NOBODY).refused(f'process {pid} is being recorded by kymo process {recorder}, which cannot be told to stop')
+    kymo('detach', pid, user=NOBODY).refused(
+        f'process {pid} is being recorded by kymo process {recorder}, which cannot be told to stop')
     check(processes.changed_text(pid), 'the probes are in')
     os.kill(recorder, signal.SIGINT)
     inside.end()
 
 
-# ---- files that look like kymo's -------------------------------------------------------------------------------------------
+# ---- files that look like kymo's -----------------------------------------------------------------
 
-# In a mount namespace of its own this process has a file /memfd:kymo with the inode of the recorder's memory, and the header of that in it.
+# In a mount namespace of its own this process has a file /memfd:kymo with the inode of the recorder's memory, and the
+# header of that in it.
 LIAR = """
 import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -189,15 +205,18 @@ sys.stdin.readline()
 
 def offset_of(field):
     """In struct kymo_wire_header, by the compiler."""
-    run('cc', '-I', f'{os.environ["KYMO_SOURCE"]}/src', '-xc', '-o', 'offset', '-',
-        input=f'#include <stdio.h>\n#include "wire/shared.h"\nint main(void) {{ printf("%zu", offsetof(struct kymo_wire_header, {field})); }}\n').ok()
+    run(
+        'cc', '-I', f'{os.environ["KYMO_SOURCE"]}/src', '-xc', '-o', 'offset', '-', input=
+        f'#include <stdio.h>\n#include "wire/shared.h"\nint main(void) {{ printf("%zu", offsetof(struct kymo_wire_header, {field})); }}\n'
+    ).ok()
     return int(run('./offset').ok().out)
 
 
 @timeout(120)
 def test_a_file_that_looks_like_the_memory_of_a_recorder_ends_no_recorder(tmp):
     need_root()
-    python = shutil.which('python3', path='/usr/bin') or skip('there is no /usr/bin/python3, which another user may run')
+    python = shutil.which('python3',
+                          path='/usr/bin') or skip('there is no /usr/bin/python3, which another user may run')
     victim = start(sys.executable, '-c', 'import os\nwhile True:\n    os.getppid()\n')
     eventually(lambda: any('libc' in mapping.path for mapping in processes.maps(victim.pid)), 'it runs')
     recorder = start_record(victim.pid, *GETPPID)
@@ -207,11 +226,14 @@ def test_a_file_that_looks_like_the_memory_of_a_recorder_ends_no_recorder(tmp):
         file.seek(memory.start)
         (tmp / 'header').write_bytes(file.read(4096))
     tmp.chmod(0o777)
-    liar = start(program('unshare'), '-Urm', python, '-c', LIAR, memory.inode, INODES, tmp / 'header', offset_of('address'), offset_of('target_pid'), user=NOBODY)
+    liar = start(program('unshare'), '-Urm', python, '-c', LIAR, memory.inode, INODES, tmp / 'header',
+                 offset_of('address'), offset_of('target_pid'), user=NOBODY)
     eventually(lambda: not liar.is_alive() or 'ready' in liar.out, 'it has the file', 90)
     if not liar.is_alive():
         skip(f'no such file could be made: inode {memory.inode} is wanted; {liar.out}{liar.err}'.replace('\n', ' '))
-    check_matches(Path(f'/proc/{liar.pid}/maps').read_text(), rf'{memory.inode} +/memfd:kymo', 'the mappings of the other process')
+    check_matches(
+        Path(f'/proc/{liar.pid}/maps').read_text(), rf'{memory.inode} +/memfd:kymo',
+        'the mappings of the other process')
     kymo('status', liar.pid).refused(f'process {liar.pid} has no kymo probes')
     kymo('detach', liar.pid).refused(f'process {liar.pid} has no kymo probes')
     check(recorder.is_alive(), 'the recorder records', recorder.result())

@@ -28,7 +28,7 @@ def is_same(got, want, digits):
     if want == '' and digits == BABELTRACE:
         return isinstance(got, str)
     if isinstance(want, float) or isinstance(got, float):
-        return math.isclose(float(got), float(want), rel_tol=10.0 ** -digits)
+        return math.isclose(float(got), float(want), rel_tol=10.0**-digits)
     return got == want
 
 

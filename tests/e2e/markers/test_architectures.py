@@ -1,4 +1,5 @@
-"""Markers on other architectures than the one that kymo runs on: i386, where they are patched, aarch64, and what nobody has ported."""
+"""Markers on other architectures than the one that kymo runs on: i386, where they are patched, aarch64, and what
+nobody has ported."""
 from kymotest import SOURCE, check, check_equal, need_32_bit_programs, program, run, sampled, share, skip, timeout
 from markednotes import Marked
 from markerbuild import INCLUDE, TARGETS, build_forms, check_forms, compile_c
@@ -22,14 +23,19 @@ def check_i386(c, cplusplus):
     if can_build(program(cplusplus) + ' -x c++', *I386):
         languages.append(('cc', cplusplus))
     seed()
-    ways = (['-O0'], []), (['-O2', '-fPIC'], []), (['-O2', '-fno-pie'], ['-no-pie']), (['-Os', '-fPIE'], ['-pie']), (['-O2'], ['-static'])
+    ways = (['-O0'], []), (['-O2',
+                            '-fPIC'], []), (['-O2',
+                                             '-fno-pie'], ['-no-pie']), (['-Os',
+                                                                          '-fPIE'], ['-pie']), (['-O2'], ['-static'])
     for language, compiler in languages:
-        for options, link, portable in share(((*way, portable) for way in ways for portable in ([], ['-DKYMO_MARKER_PORTABLE'])), 2):
+        for options, link, portable in share(
+            ((*way, portable) for way in ways for portable in ([], ['-DKYMO_MARKER_PORTABLE'])), 2):
             print(compiler, *options, *link, *portable, flush=True)
             path = build_forms(language, compiler, *portable, plain=I386 + options, link=link)
             check_forms(path, language)
             marked = Marked(path).check(not portable)
-            check(not any(place.code or place.third for place in marked.places), 'nothing can be recorded at places of i386')
+            check(not any(place.code or place.third for place in marked.places),
+                  'nothing can be recorded at places of i386')
 
 
 @sampled
@@ -60,9 +66,13 @@ def test_aarch64_under_qemu(tmp):
 
 def check_library(compiler, *options, runner=()):
     """libkymo-marker, compiled for that architecture together with a program that connects probes."""
-    sources = [SOURCE / 'lib/marker' / f'{name}.c' for name in ('calls', 'connect', 'dispatch', 'lock', 'modules', 'notes', 'readers', 'registry', 'toggle', 'update', 'record_none')]
-    compile_c(compiler, *options, '-O2', '-std=gnu17', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Werror', *INCLUDE, '-I', SOURCE / 'src',
-              '-idirafter', '/usr/include/x86_64-linux-gnu', TARGETS / 'marker_library.c', *sources, '-pthread', '-o', 'library')
+    sources = [
+        SOURCE / 'lib/marker' / f'{name}.c' for name in ('calls', 'connect', 'dispatch', 'lock', 'modules', 'notes',
+                                                         'readers', 'registry', 'toggle', 'update', 'record_none')
+    ]
+    compile_c(compiler, *options, '-O2', '-std=gnu17', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Wno-unused-parameter',
+              '-Werror', *INCLUDE, '-I', SOURCE / 'src', '-idirafter', '/usr/include/x86_64-linux-gnu',
+              TARGETS / 'marker_library.c', *sources, '-pthread', '-o', 'library')
     check_equal(run(*runner, './library', 100).ok().out, '100 turns\n', f'{compiler} {" ".join(options)}')
 
 
@@ -82,10 +92,11 @@ def test_the_library_on_aarch64_under_qemu(tmp):
 def test_architectures_that_nobody_has_ported_compile(tmp):
     clang = program('clang')
     for target in 'riscv64', 'armv7', 'powerpc64le', 's390x', 'mips64el', 'x86_64':
-        triple = target + ('-linux-gnux32' if target == 'x86_64' else '-linux-gnueabihf' if target == 'armv7' else '-linux-gnu')
+        triple = target + ('-linux-gnux32'
+                           if target == 'x86_64' else '-linux-gnueabihf' if target == 'armv7' else '-linux-gnu')
         for options in ['-O0'], ['-O2'], ['-O2', '-fPIC']:
-            result = run(clang, f'--target={triple}', '-ffreestanding', '-Wall', '-Wextra', '-Wno-override-module', *options, *INCLUDE, '-c', TARGETS / 'marker_hot.c',
-                         '-o', 'hot.o')
+            result = run(clang, f'--target={triple}', '-ffreestanding', '-Wall', '-Wextra', '-Wno-override-module',
+                         *options, *INCLUDE, '-c', TARGETS / 'marker_hot.c', '-o', 'hot.o')
             if 'No available targets' in result.err or 'unable to create target' in result.err:
                 print(f'clang here does not know {target}')
                 continue
@@ -103,5 +114,6 @@ def test_the_portable_form_is_the_same_program(tmp):
             check_forms(portable, language, modes=('off', 'on', 'record', 'slow'))
             told = []
             for marked in Marked(path).check(), Marked(portable).check(patched=False):
-                told.append({(note.name, note.format, note.file, note.line, note.provider, *note.types) for note in marked.sites + marked.places})
+                told.append({(note.name, note.format, note.file, note.line, note.provider, *note.types)
+                             for note in marked.sites + marked.places})
             check_equal(told[0], told[1], f'what notes of {compiler} tell')

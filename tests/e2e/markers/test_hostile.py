@@ -1,4 +1,5 @@
-"""Notes that are damaged, or lie: the process runs on, is told nothing but what it is about, and is as it was afterwards."""
+"""Notes that are damaged, or lie: the process runs on, is told nothing but what it is about, and is as it was
+afterwards."""
 import re
 import signal
 
@@ -57,7 +58,7 @@ def recorded(tmp, case, expected):
     hostile.end()
 
 
-# ---- what is odd, and works ------------------------------------------------------------------------------------------------
+# ---- what is odd, and works ----------------------------------------------------------------------
 
 
 def test_a_marker_of_hand_made_notes(tmp):
@@ -77,13 +78,16 @@ def test_a_recorder_that_is_killed_while_it_changes_a_site_that_crosses_pages(tm
     """Each of the three writes leaves an instruction."""
     hostile = Hostile(tmp, 'CROSSES')
     dying = [KYMO, 'record', '-q', '-o', 'dies', '-m', 'hostile:*', '--for', '0.02', '--pid', hostile.pid]
-    run(program('strace'), '-qq', '-o', 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', *dying, env=NO_LEAKS).ok()
+    run(program('strace'), '-qq', '-o', 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', *dying,
+        env=NO_LEAKS).ok()
     lines = open('writes').read().splitlines()
     near = {n + more for n, line in enumerate(lines, 1) if re.search(r', [124], \d+\)', line) for more in (0, 1)}
-    check(sum(re.search(r'"\\251", 1, ', line) is not None for line in lines) == 2, 'it goes by another instruction twice', '\n'.join(lines))
+    check(
+        sum(re.search(r'"\\251", 1, ', line) is not None for line in lines) == 2,
+        'it goes by another instruction twice', '\n'.join(lines))
     for n in sorted(near):
-        run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', f'inject=pwrite64:signal=KILL:when={n}', *dying,
-            env=NO_LEAKS)
+        run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e',
+            f'inject=pwrite64:signal=KILL:when={n}', *dying, env=NO_LEAKS)
         hostile.go()
         kymo('detach', hostile.pid)
         check_equal(markers.gates(hostile.pid, hostile.path), [(0, 0, 0)], f'gate, killed at write {n}')
@@ -125,7 +129,7 @@ def test_a_portable_site_that_has_no_cold_block(tmp):
     recorded(tmp, 'PORTABLE_NOWHERE', {'one': ROUNDS})
 
 
-# ---- what is refused ---------------------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 
 def test_a_site_that_is_its_own_place(tmp):
@@ -157,7 +161,8 @@ def test_a_site_within_another_instruction(tmp):
     hostile = Hostile(tmp, 'WITHIN')
     hostile.recorded_or_refused('-m', 'hostile:*')
     each = start(KYMO, 'record', '-o', 'data', '-m', 'hostile:*', '--pid', hostile.pid, '--for', '1')
-    eventually(lambda: not each.is_alive() or markers.gates(hostile.pid, hostile.path) != hostile.gates, 'it is in, or refused')
+    eventually(lambda: not each.is_alive() or markers.gates(hostile.pid, hostile.path) != hostile.gates,
+               'it is in, or refused')
     hostile.go()
     each.end()
     hostile.end()
@@ -172,7 +177,7 @@ def test_a_payload_at_an_address_that_nothing_is_at(tmp):
     hostile.end()
 
 
-# ---- one among many ------------------------------------------------------------------------------------------------------------
+# ---- one among many ------------------------------------------------------------------------------
 
 LONG = '''
 #include <kymo/marker.h>
@@ -197,7 +202,10 @@ MANY = '#include <kymo/marker.h>\n#include "target.h"\n'
 
 
 def test_thousands_of_sites(tmp):
-    functions = [f'static void f{k}(int i) {{ {" ".join(f"""MARK(m{k}_{j}, "i=%d", i + {j});""" for j in range(50))} }}' for k in range(30)]
+    functions = [
+        f'static void f{k}(int i) {{ {" ".join(f"""MARK(m{k}_{j}, "i=%d", i + {j});""" for j in range(50))} }}'
+        for k in range(30)
+    ]
     text = MANY + '\n'.join(functions) + '''
 int main(void)
 {
@@ -230,7 +238,8 @@ def test_a_file_that_has_nothing_but_damaged_notes(tmp):
     whole = path.read_bytes()
     offsets = [offset for _, _, offset, _ in markers.Elf(path).notes('.note.kymo')]
     large = b'\xff\xff\xff\x7f'
-    damage = [(-20, b'\xff' * 4), (-16, large), (0, b'\x01\0\0\0'), (4, large), (8, b'\0\0\0\x80'), (16, b'\x01\0\0\x7f'), (20, b'\xff' * 4)]
+    damage = [(-20, b'\xff' * 4), (-16, large), (0, b'\x01\0\0\0'), (4, large), (8, b'\0\0\0\x80'),
+              (16, b'\x01\0\0\x7f'), (20, b'\xff' * 4)]
     for i, (at, data) in enumerate(damage):
         damaged = bytearray(whole)
         for offset in offsets:

@@ -1,5 +1,5 @@
-"""What kymo leaves out of a recording of markers, and what it says of that: where others have put breakpoints, or counted wrong; and what it says of probes on markers. The others are recorded whole, and nothing
-is half on."""
+"""What kymo leaves out of a recording of markers, and what it says of that: where others have put breakpoints, or
+counted wrong; and what it says of probes on markers. The others are recorded whole, and nothing is half on."""
 import shutil
 import signal
 
@@ -15,8 +15,10 @@ from test_sdt import build
 ROUNDS = 100
 BREAKPOINT = b'\xcc'
 HAS_BREAKPOINT = "a uprobe (perf, bpftrace) or a debugger's breakpoint is there"
-ALL = {'nothing': 1, 'small': 1, 'ints': 1, 'longs': 1, 'pointers': 1, 'reals': 1, 'text': 1, 'mixed': 1, 'eight': 1, 'costly': 1, 'looped': 8, 'alive': 3,
-       'alive_text': 3}
+ALL = {
+    'nothing': 1, 'small': 1, 'ints': 1, 'longs': 1, 'pointers': 1, 'reals': 1, 'text': 1, 'mixed': 1, 'eight': 1,
+    'costly': 1, 'looped': 8, 'alive': 3, 'alive_text': 3
+}
 
 
 def notes(path, name):
@@ -31,12 +33,12 @@ def notes(path, name):
 
 def named(path, vaddr):
     """ "mark_ints+0x18" """
-    return next(f'{name}+0x{vaddr - low:x}' if vaddr > low else name for name, (low, high) in places.symbols(str(path)).items() if low <= vaddr < high)
+    return next(f'{name}+0x{vaddr - low:x}' if vaddr > low else name
+                for name, (low, high) in places.symbols(str(path)).items() if low <= vaddr < high)
 
 
 class Broken:
     """marked, with breakpoints where a debugger would have put them."""
-
     def __init__(self):
         self.path, self.process = target_path('marked'), target('marked', '-w', ROUNDS)
         self.pid, self.times = self.process.pid, 0
@@ -89,29 +91,34 @@ def check_records(without=()):
         check_equal(counts.get(f'marked:{name}', 0), 0 if name in without else n * ROUNDS, f'records of {name}')
 
 
-# ---- breakpoints ----------------------------------------------------------------------------------------------------------------
+# ---- breakpoints ---------------------------------------------------------------------------------
 
 
 def test_a_breakpoint_on_a_site_leaves_that_marker_out_and_no_other():
     broken = Broken()
-    (site,), _ = notes(broken.path, 'ints')
+    (site, ), _ = notes(broken.path, 'ints')
     broken.put(site)
     said = record_around(broken, '-m', 'marked:*')
-    check_same(said, f'kymo: warning: skipped 1 of 25 markers that match marked:* and cannot be probed safely (marked:ints at {named(broken.path, site)}: {HAS_BREAKPOINT})\n', 'what kymo says')
+    check_same(
+        said,
+        f'kymo: warning: skipped 1 of 25 markers that match marked:* and cannot be probed safely (marked:ints at {named(broken.path, site)}: {HAS_BREAKPOINT})\n',
+        'what kymo says')
     check_records(without=['ints'])
     broken.end()
 
 
 def test_a_breakpoint_on_a_place_leaves_that_marker_off_and_out():
     broken = Broken()
-    _, (place,) = notes(broken.path, 'ints')
+    _, (place, ) = notes(broken.path, 'ints')
     broken.put(place)
     each = recorder(broken.pid, 'data', '-m', 'marked:*')
     check_equal((broken.wanted('ints'), broken.wanted('longs')), ([0], [1]), 'who wants them')
     broken.go()
     each.end(signal.SIGINT).ok()
-    check_same(each.err, f'kymo: warning: skipped 1 of 25 markers that match marked:* and cannot be probed safely (marked:ints at {named(broken.path, place)}: {HAS_BREAKPOINT})\n',
-               'what kymo says')
+    check_same(
+        each.err,
+        f'kymo: warning: skipped 1 of 25 markers that match marked:* and cannot be probed safely (marked:ints at {named(broken.path, place)}: {HAS_BREAKPOINT})\n',
+        'what kymo says')
     check_records(without=['ints'])
     broken.end()
 
@@ -123,18 +130,23 @@ def test_breakpoints_on_many_markers_are_found_at_once():
         for vaddr in notes(broken.path, name)[i % 2]:
             broken.put(vaddr)
     said = record_around(broken, '-m', 'marked:*')
-    check(said.startswith(f'kymo: warning: skipped {len(broken.kept)} of 25 markers that match marked:* and cannot be probed safely (first: '), 'what kymo says', said)
+    check(
+        said.startswith(
+            f'kymo: warning: skipped {len(broken.kept)} of 25 markers that match marked:* and cannot be probed safely (first: '
+        ), 'what kymo says', said)
     check_records(without=names)
     broken.end()
 
 
 def test_what_is_there_and_is_no_breakpoint_is_said_to_be_a_patch():
     broken = Broken()
-    (site,), _ = notes(broken.path, 'ints')
+    (site, ), _ = notes(broken.path, 'ints')
     markers.write(broken.pid, broken.at + site, bytes.fromhex('9090909090'))
     result = kymo('record', '-m', 'marked:ints', '-m', 'marked:longs', '--pid', broken.pid, '--for', '0.1').ended(1)
-    check_same(result.err, f"kymo: the only marker that matches marked:ints cannot be probed safely: marked:ints at {named(broken.path, site)}: "
-               'what is there is not what its file holds: something else has patched it\n', 'what kymo says')
+    check_same(
+        result.err,
+        f"kymo: the only marker that matches marked:ints cannot be probed safely: marked:ints at {named(broken.path, site)}: "
+        'what is there is not what its file holds: something else has patched it\n', 'what kymo says')
     markers.write(broken.pid, broken.at + site, markers.NOP)
     broken.end()
 
@@ -144,8 +156,10 @@ def test_a_marker_that_is_named_and_has_a_breakpoint_is_an_error_and_nothing_is_
     for vaddr in (notes(broken.path, 'ints')[0][0], notes(broken.path, 'ints')[1][0]):
         broken.put(vaddr)
         result = kymo('record', '-m', 'marked:longs', '-m', 'marked:ints', '--pid', broken.pid, '--for', '0.1').ended(1)
-        check_same(result.err, f"kymo: the only marker that matches marked:ints cannot be probed safely: marked:ints at {named(broken.path, vaddr)}: {HAS_BREAKPOINT}\n",
-                   'what kymo says')
+        check_same(
+            result.err,
+            f"kymo: the only marker that matches marked:ints cannot be probed safely: marked:ints at {named(broken.path, vaddr)}: {HAS_BREAKPOINT}\n",
+            'what kymo says')
         check_equal(set(markers.gates(broken.pid, broken.path)), {(0, 0, 0)}, 'gates')
         check(not remains.are_there(broken.pid), 'nothing of kymo is left')
         broken.clear()
@@ -158,14 +172,19 @@ def test_of_a_named_marker_the_copies_without_a_breakpoint_are_recorded():
     check_equal(len(sites), 3, 'copies')
     broken.put(sites[0])
     said = record_around(broken, '-m', 'copies')
-    check_same(said, f'kymo: warning: skipped 1 of 3 markers that match copies and cannot be probed safely (marked:copies at {named(broken.path, sites[0])}: {HAS_BREAKPOINT})\n', 'what kymo says')
+    check_same(
+        said,
+        f'kymo: warning: skipped 1 of 3 markers that match copies and cannot be probed safely (marked:copies at {named(broken.path, sites[0])}: {HAS_BREAKPOINT})\n',
+        'what kymo says')
     counts = [event_counts('data')['marked:copies'], ROUNDS // 2 * 5]
     check(0 < counts[0] < counts[1], 'some copies are recorded', counts)
     for site in sites[1:]:
         broken.put(site)
     result = kymo('record', '-m', 'copies', '--pid', broken.pid, '--for', '0.1').ended(1)
-    check_same(result.err, 'kymo: none of the 3 markers that match copies can be probed safely: '
-               + '; '.join(f'marked:copies at {named(broken.path, site)}: {HAS_BREAKPOINT}' for site in sorted(sites)) + '\n', 'what kymo says')
+    check_same(
+        result.err, 'kymo: none of the 3 markers that match copies can be probed safely: ' +
+        '; '.join(f'marked:copies at {named(broken.path, site)}: {HAS_BREAKPOINT}' for site in sorted(sites)) + '\n',
+        'what kymo says')
     broken.end()
 
 
@@ -174,7 +193,8 @@ def test_a_breakpoint_that_has_gone_leaves_nothing_out():
     for vaddr in (notes(broken.path, 'ints')[0][0], notes(broken.path, 'longs')[1][0]):
         broken.put(vaddr)
     said = record_around(broken, '-m', 'marked:*')
-    check('skipped 2 of 25 markers that match marked:* and cannot be probed safely (first: ' in said, 'what kymo says', said)
+    check('skipped 2 of 25 markers that match marked:* and cannot be probed safely (first: ' in said, 'what kymo says',
+          said)
     broken.clear()
     check_same(record_around(broken, '-m', 'marked:*'), '', 'what kymo says then')
     check_records()
@@ -188,14 +208,17 @@ def test_uprobes_of_the_kernel_on_markers_and_a_recording_of_the_others(tmp):
     process.wait_for('ready')
     ints, longs = notes(path, 'ints')[0][0], notes(path, 'longs')[1][0]
     offset = places.to_offset(str(path))
-    uprobes = kernelcount.PerfCounter(process.pid, {'ints': (str(path), offset(ints)), 'longs': (str(path), offset(longs))})
+    uprobes = kernelcount.PerfCounter(process.pid,
+                                      {'ints': (str(path), offset(ints)), 'longs': (str(path), offset(longs))})
     for i in range(2):
         each = recorder(process.pid, 'data', '-m', 'marked:*')
         process.send('\n')
         process.wait_for('(done\n){%d}' % (i + 1))
         each.end(signal.SIGINT).ok()
-        check_same(each.err, f'kymo: warning: skipped 2 of 25 markers that match marked:* and cannot be probed safely (first: marked:ints at {named(path, ints)}: {HAS_BREAKPOINT}; '
-                   f'marked:longs at {named(path, longs)}: {HAS_BREAKPOINT})\n', 'what kymo says')
+        check_same(
+            each.err,
+            f'kymo: warning: skipped 2 of 25 markers that match marked:* and cannot be probed safely (first: marked:ints at {named(path, ints)}: {HAS_BREAKPOINT}; '
+            f'marked:longs at {named(path, longs)}: {HAS_BREAKPOINT})\n', 'what kymo says')
         check_records(without=['ints', 'longs'])
         check_equal(uprobes.counts(), {'ints': (i + 1) * ROUNDS, 'longs': 0}, 'what the kernel counts')
     check_equal(process.end().ok().json()['ints'], 2 * ROUNDS, 'passes')
@@ -210,7 +233,8 @@ def put_breakpoint_meanwhile(tmp):
     process.send('c')
     process.wait_for('closed')
     sites = notes(path, 'lib_work')[0]
-    uprobes = kernelcount.PerfCounter(process.pid, {f's{i}': (str(path), places.to_offset(str(path))(site)) for i, site in enumerate(sites)})
+    uprobes = kernelcount.PerfCounter(
+        process.pid, {f's{i}': (str(path), places.to_offset(str(path))(site)) for i, site in enumerate(sites)})
     process.send('o')
     process.wait_for('open .*\nclosed\nopen .*\n')
     each.end(signal.SIGINT).ok()
@@ -228,7 +252,7 @@ def test_a_breakpoint_in_a_library_that_comes_back():
     unless_late(put_breakpoint_meanwhile)
 
 
-# ---- SDT probes -------------------------------------------------------------------------------------------------------------------
+# ---- SDT probes ----------------------------------------------------------------------------------
 
 
 def sdt_places(path):
@@ -256,7 +280,7 @@ class Sdted:
 
 def test_a_breakpoint_on_an_sdt_probe_leaves_that_one_out_and_its_semaphore_alone(tmp):
     sdted = Sdted(tmp)
-    (place,) = sdt_places(sdted.path)['guarded']
+    (place, ) = sdt_places(sdted.path)['guarded']
     kept = markers.read(sdted.pid, sdted.at + place, 1)
     markers.write(sdted.pid, sdted.at + place, BREAKPOINT)
     each = recorder(sdted.pid, 'data', '-m', 'sdted:*')
@@ -264,9 +288,12 @@ def test_a_breakpoint_on_an_sdt_probe_leaves_that_one_out_and_its_semaphore_alon
     sdted.go()
     each.end(signal.SIGINT).ok()
     n = sum(map(len, sdt_places(sdted.path).values()))
-    check_same(each.err, f'kymo: warning: skipped 1 of {n} markers that match sdted:* and cannot be probed safely (sdted:guarded at {named(sdted.path, place)}: {HAS_BREAKPOINT})\n',
-               'what kymo says')
-    check_equal((event_counts('data').get('sdted:guarded', 0), event_counts('data')['sdted:shared']), (0, 2 * ROUNDS), 'records')
+    check_same(
+        each.err,
+        f'kymo: warning: skipped 1 of {n} markers that match sdted:* and cannot be probed safely (sdted:guarded at {named(sdted.path, place)}: {HAS_BREAKPOINT})\n',
+        'what kymo says')
+    check_equal((event_counts('data').get('sdted:guarded', 0), event_counts('data')['sdted:shared']), (0, 2 * ROUNDS),
+                'records')
     markers.check_off(sdted.pid, sdted.path)
     markers.write(sdted.pid, sdted.at + place, kept)
     sdted.process.end().ok()
@@ -276,15 +303,21 @@ def test_a_semaphore_that_can_count_no_further_leaves_its_probes_out(tmp):
     """So it stands where somebody has taken 1 from 0."""
     sdted = Sdted(tmp)
     semaphores = markers.semaphores(sdted.path)
-    shared = next(int.from_bytes(desc[16:24], 'little') for _, _, _, desc in markers.Elf(sdted.path).notes('.note.stapsdt') if b'\0shared\0' in desc[24:])
+    shared = next(
+        int.from_bytes(desc[16:24], 'little') for _, _, _, desc in markers.Elf(sdted.path).notes('.note.stapsdt')
+        if b'\0shared\0' in desc[24:])
     markers.write(sdted.pid, sdted.at + shared, b'\xff\xff')
     each = recorder(sdted.pid, 'data', '-m', 'sdted:*')
-    check_equal([n for address, n in zip(semaphores, markers.counters(sdted.pid, sdted.path)) if address != shared], [1] * 7, 'semaphores')
+    check_equal([n for address, n in zip(semaphores, markers.counters(sdted.pid, sdted.path)) if address != shared],
+                [1] * 7, 'semaphores')
     sdted.go()
     each.end(signal.SIGINT).ok()
     found = sdt_places(sdted.path)
-    check_same(each.err, f'kymo: warning: skipped 2 of {sum(map(len, found.values()))} markers that match sdted:* and cannot be probed safely (first: '
-               + '; '.join(f'sdted:shared at {named(sdted.path, place)}: its counter has come to its end' for place in sorted(found['shared'])) + ')\n', 'what kymo says')
+    check_same(
+        each.err,
+        f'kymo: warning: skipped 2 of {sum(map(len, found.values()))} markers that match sdted:* and cannot be probed safely (first: '
+        + '; '.join(f'sdted:shared at {named(sdted.path, place)}: its counter has come to its end'
+                    for place in sorted(found['shared'])) + ')\n', 'what kymo says')
     counts = event_counts('data')
     check_equal((counts['sdted:guarded'], counts.get('sdted:shared', 0)), (ROUNDS, 0), 'records')
     check_equal(sorted(markers.counters(sdted.pid, sdted.path)), [0] * 7 + [0xffff], 'semaphores then')
@@ -300,23 +333,29 @@ def test_a_semaphore_that_another_tracer_has_written_is_never_taken_below_0(tmp)
             markers.write(sdted.pid, sdted.at + address, written.to_bytes(2, 'little'))
         sdted.go()
         each.end(signal.SIGINT).ok()
-        check_equal(event_counts('data').get('sdted:guarded', 0), ROUNDS if written else 0, f'records when {written} was written')
+        check_equal(
+            event_counts('data').get('sdted:guarded', 0), ROUNDS if written else 0,
+            f'records when {written} was written')
         check_equal(set(markers.counters(sdted.pid, sdted.path)), {left}, f'semaphores when {written} was written')
         sdted.process.end().ok()
 
 
-# ---- probes on markers --------------------------------------------------------------------------------------------------------------
+# ---- probes on markers ---------------------------------------------------------------------------
 
 
 def test_a_probe_on_a_function_that_begins_with_a_marker_is_refused_and_why_is_said():
     path, process = target_path('marked'), target('marked', '-w', ROUNDS)
     check_equal(named(path, notes(path, 'nothing')[0][0]), 'mark_nothing', 'where the marker is')
     why = 'there is the NOP of the marker kymo:nothing, which changes when that is turned on; -m kymo:nothing records it'
-    result = kymo('record', '--backend', 'inproc', '-p', 'marked:mark_nothing', '--pid', process.pid, '--for', '0.1').ended(1)
+    result = kymo('record', '--backend', 'inproc', '-p', 'marked:mark_nothing', '--pid', process.pid, '--for',
+                  '0.1').ended(1)
     check_same(result.err, f'kymo: no probe can be put at mark_nothing of {path}: {why}\n', 'what kymo says')
     result = kymo('record', '-q', '-p', 'marked:mark_[ni]*', '--pid', process.pid, '--for', '0.1').ok()
-    check_same(result.err, 'kymo: warning: skipped 1 of 2 functions that match marked:mark_[ni]* and cannot be probed safely (mark_nothing: '
-               'there is the NOP of a marker, which changes when that is turned on (-m records markers))\n', 'what kymo says of a glob')
+    check_same(
+        result.err,
+        'kymo: warning: skipped 1 of 2 functions that match marked:mark_[ni]* and cannot be probed safely (mark_nothing: '
+        'there is the NOP of a marker, which changes when that is turned on (-m records markers))\n',
+        'what kymo says of a glob')
     markers.check_off(process.pid, path)
     process.end().ok()
 
@@ -331,12 +370,16 @@ def test_a_breakpoint_in_a_function_leaves_it_out_of_a_glob():
     process.send('\n')
     process.wait_for('done')
     each.end(signal.SIGINT).ok()
-    check_same(each.err, f'kymo: warning: skipped 1 of 4 functions that match marked:mark_[ilr]* and cannot be probed safely (mark_ints: {HAS_BREAKPOINT})\n', 'what kymo says')
-    check_equal(dict(event_counts('data')), {f'marked:mark_{name}': ROUNDS for name in ('longs', 'reals', 'looped')}, 'records')
+    check_same(
+        each.err,
+        f'kymo: warning: skipped 1 of 4 functions that match marked:mark_[ilr]* and cannot be probed safely (mark_ints: {HAS_BREAKPOINT})\n',
+        'what kymo says')
+    check_equal(dict(event_counts('data')), {f'marked:mark_{name}': ROUNDS for name in ('longs', 'reals', 'looped')},
+                'records')
     process.end().ok()
 
 
-# ---- beside probes on each instruction ------------------------------------------------------------------------------------------------
+# ---- beside probes on each instruction -----------------------------------------------------------
 
 AROUND = [word for name in ('mark_*', 'do_round', 'compute_*', 'on_usr1') for word in ('-p', f'marked:{name}:*')]
 
@@ -360,8 +403,9 @@ def test_no_marker_is_left_out_beside_a_recording_of_each_instruction_whichever_
             check_equal(counts[f'marked:{name}'], n * ROUNDS, f'records of {name}')
         counts = event_counts('one' if first is AROUND else 'two')
         for name in ('ints', 'longs', 'reals'):
-            (place,) = notes(path, name)[1]
-            check_equal([counts[f'marked:{where}'] for where in (f'mark_{name}', named(path, place))], [ROUNDS] * 2, f'records of instructions around {name}')
+            (place, ) = notes(path, name)[1]
+            check_equal([counts[f'marked:{where}'] for where in (f'mark_{name}', named(path, place))], [ROUNDS] * 2,
+                        f'records of instructions around {name}')
         remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
         markers.check_off(process.pid, path)
         process.end().ok()

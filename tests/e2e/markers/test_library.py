@@ -1,7 +1,9 @@
-"""libkymo-marker in real programs: modules that come and go, threads, signals, fork, what the system forbids, and sanitizers. What single calls promise is in tests/unit/lib."""
+"""libkymo-marker in real programs: modules that come and go, threads, signals, fork, what the system forbids, and
+sanitizers. What single calls promise is in tests/unit/lib."""
 import shutil
 
-from kymotest import NOBODY, SOURCE, TARGETS, check, check_equal, check_matches, check_same, program, run, skip, target_path, timeout
+from kymotest import (NOBODY, SOURCE, TARGETS, check, check_equal, check_matches, check_same, program, run, skip,
+                      target_path, timeout)
 
 MARKERS = TARGETS / 'markers'
 EXAMPLES = TARGETS.parents[1] / 'examples'
@@ -21,7 +23,7 @@ def check_storm(result, least=1):
     check(said['calls'] >= least and said['toggles'] >= 2000 * least and said['handled'], 'it was stormy', result)
 
 
-# ---- the two programs of the examples ------------------------------------------------------------------------------------
+# ---- the two programs of the examples ------------------------------------------------------------
 
 WITHOUT, WITH = '', '''\
 subsys_begin: 3 to do
@@ -41,7 +43,7 @@ def test_the_examples_do_what_they_say():
     check_same(run(main, module, 20).ok().out, 20 * WITH)
 
 
-# ---- modules ------------------------------------------------------------------------------------------------------------
+# ---- modules -------------------------------------------------------------------------------------
 
 
 def test_probes_wait_for_a_module_that_comes_and_goes():
@@ -58,7 +60,7 @@ def test_the_object_of_a_probe_may_be_unloaded_at_once():
     check(said['unloads'] > 0 and said['calls'] > 0, 'it was done', said)
 
 
-# ---- threads and signals ------------------------------------------------------------------------------------------------
+# ---- threads and signals -------------------------------------------------------------------------
 
 
 def test_a_thousand_sites_are_toggled_under_eight_threads():
@@ -83,7 +85,7 @@ def test_a_static_program_has_all_of_it():
     check_storm(markers('storm-static', 2, 4))
 
 
-# ---- what may go wrong ---------------------------------------------------------------------------------------------------
+# ---- what may go wrong ---------------------------------------------------------------------------
 
 
 def test_without_membarrier_threads_are_not_endangered():
@@ -114,7 +116,7 @@ def test_children_have_probes_of_their_own():
     markers('manners', 'fork')
 
 
-# ---- the shared object itself --------------------------------------------------------------------------------------------
+# ---- the shared object itself --------------------------------------------------------------------
 
 EXPORTED = '''\
 kymo_marker_disable_probe@@KYMO_MARKER_1
@@ -134,7 +136,7 @@ def test_nothing_is_exported_but_what_the_headers_declare():
     check_matches(run(program('readelf'), '-d', LIBRARY).ok().out, 'NODELETE')
 
 
-# ---- ThreadSanitizer -------------------------------------------------------------------------------------------------------
+# ---- ThreadSanitizer -----------------------------------------------------------------------------
 
 
 @timeout(600)
@@ -147,18 +149,19 @@ def test_thread_sanitizer_has_nothing_to_say(tmp):
     if run(tmp / 'empty').status != 0:
         skip('ThreadSanitizer does not run on this kernel')
     build = tmp / 'build'
-    run(program('meson'), 'setup', build, SOURCE, '-Db_sanitize=thread', '-Db_lundef=false', '-Dtests=disabled', '-Doptimization=1',
-        env={'CC': compiler}, seconds=200).ok()
+    run(program('meson'), 'setup', build, SOURCE, '-Db_sanitize=thread', '-Db_lundef=false', '-Dtests=disabled',
+        '-Doptimization=1', env={'CC': compiler}, seconds=200).ok()
     run(program('ninja'), '-C', build, 'lib/libkymo-marker.so.1.0.0', seconds=300).ok()
     flags = ['-std=gnu17', '-D_GNU_SOURCE', '-g', '-O1', '-fsanitize=thread', '-I', SOURCE / 'include']
-    for name, *more in ('storm', SOURCES / 'storm_sites.c'), ('manners',), ('modules',):
-        run(compiler, *flags, SOURCES / f'{name}.c', *more, '-o', tmp / name, '-pthread', build / 'lib/libkymo-marker.so.1.0.0',
-            f'-Wl,-rpath,{build}/lib').ok()
+    for name, *more in ('storm', SOURCES / 'storm_sites.c'), ('manners', ), ('modules', ):
+        run(compiler, *flags, SOURCES / f'{name}.c', *more, '-o', tmp / name, '-pthread',
+            build / 'lib/libkymo-marker.so.1.0.0', f'-Wl,-rpath,{build}/lib').ok()
     for name in ('module', 'probe_object'):
         run(compiler, *flags, '-shared', '-fPIC', SOURCES / f'{name}.c', '-o', tmp / f'{name}.so').ok()
     clean = {'TSAN_OPTIONS': 'exitcode=66'}
     check_storm(run(tmp / 'storm', 3, 4, env=clean).ok())
-    for command in (['manners', 'fork'], ['manners', 'foreign'], ['modules', 'comings', tmp / 'module.so', '50'],
-                    ['modules', 'unload', tmp / 'probe_object.so', '2']):
+    for command in (['manners', 'fork'], ['manners',
+                                          'foreign'], ['modules', 'comings', tmp / 'module.so',
+                                                       '50'], ['modules', 'unload', tmp / 'probe_object.so', '2']):
         result = run(tmp / command[0], *command[1:], env=clean).ok()
         check('WARNING' not in result.err, 'it has nothing to say', result)

@@ -21,7 +21,8 @@ def build(tmp, source, command=('gcc', '-O2'), name='built'):
 
 
 def needs_sdt():
-    if not any(Path(directory, 'sys/sdt.h').exists() for directory in ('/usr/include', '/usr/include/x86_64-linux-gnu')):
+    if not any(
+            Path(directory, 'sys/sdt.h').exists() for directory in ('/usr/include', '/usr/include/x86_64-linux-gnu')):
         skip('<sys/sdt.h> is not installed (systemtap-sdt-dev)')
 
 
@@ -30,7 +31,7 @@ def rows(path, *glob):
     return [row for row in json.loads(kymo('list', '--json', path, *glob).ok().out) if 'kind' in row]
 
 
-# ---- markers ----------------------------------------------------------------------------------------------------------
+# ---- markers -------------------------------------------------------------------------------------
 
 LISTED = '''\
 marker  kymo:begin     {source}:17
@@ -41,10 +42,12 @@ marker  kymo:step      i=%d what=%s  {source}:8  (3 locations)
 
 
 def test_markers_have_format_source_and_places(tmp):
-    for command in (['gcc', '-O2'], ['gcc', '-O0'], ['clang', '-O2'], ['gcc', '-O2', '-no-pie', '-fno-pie'],
-                    ['gcc', '-O2', '-DKYMO_MARKER_PORTABLE'], ['gcc', '-O2', '-s']):
+    for command in (['gcc', '-O2'], ['gcc', '-O0'], ['clang', '-O2'], ['gcc', '-O2', '-no-pie', '-fno-pie'], [
+            'gcc', '-O2', '-DKYMO_MARKER_PORTABLE'
+    ], ['gcc', '-O2', '-s']):
         path = build(tmp, 'listed.c', command)
-        check_same(kymo('list', path, 'kymo:*').ok().out, LISTED.format(source=HERE / 'listed.c'), f'the list of {command}')
+        check_same(
+            kymo('list', path, 'kymo:*').ok().out, LISTED.format(source=HERE / 'listed.c'), f'the list of {command}')
 
 
 def test_markers_stand_behind_the_functions(tmp):
@@ -59,6 +62,7 @@ def test_globs_mean_names_providers_and_files(tmp):
 
     def names(glob):
         return [line.split()[1] for line in kymo('list', path, glob).ok().out.splitlines() if not line.startswith('0x')]
+
     check_equal(names('step'), ['kymo:step'] * 2, 'step')
     check_equal(names('s*'), ['kymo:settings', 'kymo:step', 'kymo:step'], 's*')
     check_equal(names('kymo:begin'), ['kymo:begin'], 'kymo:begin')
@@ -74,8 +78,8 @@ def test_markers_as_json(tmp):
                 [('marker', 'kymo', 'begin', ' '), ('marker', 'kymo', 'settings', 'flags=0x%x %ld ratio=%f where=%p'),
                  ('marker', 'kymo', 'step', '%d'), ('marker', 'kymo', 'step', 'i=%d what=%s')], 'rows')
     check_equal([[(field['name'], field['type']) for field in row['fields']] for row in found],
-                [[], [('flags', 'x32'), ('arg2', 's64'), ('ratio', 'f64'), ('where', 'x64')], [('arg1', 's32')],
-                 [('i', 's32'), ('what', 'string')]], 'fields')
+                [[], [('flags', 'x32'), ('arg2', 's64'), ('ratio', 'f64'),
+                      ('where', 'x64')], [('arg1', 's32')], [('i', 's32'), ('what', 'string')]], 'fields')
     check_equal([[place['line'] for place in row['places']] for row in found], [[17], [21], [22], [8, 8, 8]], 'lines')
     check(all(place['why_not'] is None for row in found for place in row['places']), 'all can be recorded', found)
     check_equal(len({place['vaddr'] for row in found for place in row['places']}), 6, 'addresses')
@@ -90,7 +94,7 @@ def test_a_process_tells_the_file_of_each(tmp):
     check_same(kymo('list', process.pid, 'main:tick').ok().out, f'marker  kymo:tick  n=%d  main.c:3  {tmp}/main\n')
 
 
-# ---- SDT probes -------------------------------------------------------------------------------------------------------
+# ---- SDT probes ----------------------------------------------------------------------------------
 
 
 def probes_of_readelf(path):
@@ -118,8 +122,8 @@ def check_as_readelf(path, at_least):
     theirs = sorted((provider, name, place, semaphore, [type_of(operand) for operand in arguments.split()][:8])
                     for provider, name, place, semaphore, arguments in probes_of_readelf(path))
     ours = sorted((row['provider'], row['name'], place['vaddr'], place.get('semaphore', 0),
-                   [field['type'] for field in row['fields']])
-                  for row in rows(path) if row['kind'] == 'sdt' for place in row['places'])
+                   [field['type'] for field in row['fields']]) for row in rows(path) if row['kind'] == 'sdt'
+                  for place in row['places'])
     check_same(ours, theirs, f'the probes of {path}')
     check(len(ours) >= at_least, f'{len(ours)} probes in {path}')
 
@@ -134,7 +138,8 @@ def test_sdt_probes_of_installed_files_are_those_of_readelf():
     """libc has some in other distributions than Debian 12."""
     for name in ('/usr/bin/python3', 'libstdc++.so.6', 'libc.so.6'):
         lines = run('/sbin/ldconfig', '-p').ok().out
-        path = name if name.startswith('/') else re.search(rf'^\s{re.escape(name)} .*x86-64.* => (\S+)$', lines, re.MULTILINE)[1]
+        path = name if name.startswith('/') else re.search(rf'^\s{re.escape(name)} .*x86-64.* => (\S+)$', lines,
+                                                           re.MULTILINE)[1]
         check_as_readelf(os.path.realpath(path), 0)
 
 
@@ -160,8 +165,9 @@ def test_operands_that_only_symbols_explain_need_the_symbols(tmp):
     path = build(tmp, 'probes.c', ['gcc', '-O2', '-s'])
     if not re.search(r'\w+\(%rip\)', ''.join(probe[4] for probe in probes_of_readelf(path) if probe[1] == 'places')):
         skip('this gcc has no operand with a symbol')
-    check_matches(kymo('list', path, 'places').ok().out,
-                  r"\(cannot be recorded: its \dth argument '\S+\(%rip\)' names a symbol that the file does not have\)$")
+    check_matches(
+        kymo('list', path, 'places').ok().out,
+        r"\(cannot be recorded: its \dth argument '\S+\(%rip\)' names a symbol that the file does not have\)$")
 
 
 def test_bpftrace_lists_the_same(tmp):
@@ -177,7 +183,7 @@ def test_bpftrace_lists_the_same(tmp):
     check_equal({(row['provider'], row['name']) for row in rows(path)}, theirs, 'markers')
 
 
-# ---- damage -----------------------------------------------------------------------------------------------------------
+# ---- damage --------------------------------------------------------------------------------------
 
 
 def section(path, name):
@@ -208,8 +214,9 @@ def test_damaged_notes_are_told_with_their_place(tmp):
     where = rf"marker '\w+' \(note at offset {offset:#x}\)"
     check_damage(path, at, struct.pack('<i', 0x7fffffff), where + r": its site 0x\w+ is not in the program's text")
     check_damage(path, at + 8, struct.pack('<i', -1), where + r": its gate 0x\w+ is not in the program's data")
-    check_damage(path, at + 16, struct.pack('<i', 0x7fffffff),
-                 rf'a marker \(note at offset {offset:#x}\): its name at 0x\w+ is not in the file, or longer than 255 bytes')
+    check_damage(
+        path, at + 16, struct.pack('<i', 0x7fffffff),
+        rf'a marker \(note at offset {offset:#x}\): its name at 0x\w+ is not in the file, or longer than 255 bytes')
 
 
 def test_damaged_sdt_notes_are_told_with_their_place(tmp):
@@ -218,7 +225,8 @@ def test_damaged_sdt_notes_are_told_with_their_place(tmp):
     offset, size = section(path, '.note.stapsdt')
     at = offset + 20
     where = rf"marker '\w+' \(note at offset {offset:#x}\)"
-    check_damage(path, at, struct.pack('<Q', 0xffffffffffff), where + r": its location 0x\w+ is not in the program's text")
+    check_damage(path, at, struct.pack('<Q', 0xffffffffffff),
+                 where + r": its location 0x\w+ is not in the program's text")
     check_damage(path, at + 16, struct.pack('<Q', 8), where + r": its semaphore 0x8 is not in the program's data")
     check_damage(path, offset + 4, struct.pack('<I', size), rf'the note at offset {offset:#x} runs out of its section')
 
@@ -229,7 +237,8 @@ def test_a_process_with_a_damaged_file_has_the_others_listed(tmp):
     whole = bytearray(path.read_bytes())
     whole[offset + 20:offset + 24] = struct.pack('<i', 0x7fffffff)
     path.write_bytes(whole)
-    process = start(sys.executable, '-c', f'import ctypes, time; ctypes.CDLL("{path}"); print("ready", flush=True); time.sleep(60)')
+    process = start(sys.executable, '-c',
+                    f'import ctypes, time; ctypes.CDLL("{path}"); print("ready", flush=True); time.sleep(60)')
     process.wait_for('^ready$')
     result = kymo('list', process.pid, 'malloc').ok()
     check_matches(result.err, r'\Akymo: warning: \S+/library: marker')

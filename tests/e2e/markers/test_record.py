@@ -5,10 +5,11 @@ import signal
 
 import markers
 import remains
-from kymotest import check, check_equal, check_matches, check_text_intact, event_counts, kymo, record, report_json, start_record, target, target_path
+from kymotest import (check, check_equal, check_matches, check_text_intact, event_counts, kymo, record, report_json,
+                      start_record, target, target_path)
 from passed import ALL, BABELTRACE, by_babeltrace, check_against_log, check_counts
 
-# ---- counts --------------------------------------------------------------------------------------------------------------
+# ---- counts --------------------------------------------------------------------------------------
 
 
 def test_threads_signals_and_forked_children_are_counted_as_the_program_does():
@@ -69,17 +70,19 @@ def test_a_program_that_is_executed_is_recorded():
 def test_the_report_merges_copies_and_counts_each():
     record(*ALL, '--', target_path('marked'), '-n', '100').ok()
     probes = [probe for probe in report_json()['probes'] if probe['name'] in ('marked:looped', 'marked:copies')]
-    check_equal(sorted((probe['name'], probe['count']) for probe in probes), [('marked:copies', 250), ('marked:looped', 800)], 'in the report')
+    check_equal(sorted((probe['name'], probe['count']) for probe in probes), [('marked:copies', 250),
+                                                                              ('marked:looped', 800)], 'in the report')
     check_equal(event_counts()['marked:looped'], 800, 'in the trace')
 
 
-# ---- markers beside other probes ---------------------------------------------------------------------------------------------
+# ---- markers beside other probes -----------------------------------------------------------------
 
 
 def test_probes_on_every_instruction_around_markers(tmp):
     """No jump relies on bytes that turn a marker on, and none is put there."""
-    result = record(*ALL, *(word for name in ('mark_*', 'do_round', 'compute_*', 'on_usr1') for word in ('-p', f'marked:{name}:*')),
-                    '--buffer', '64M', '--', target_path('marked'), '-n', '320', '-l', 'log').ok()
+    result = record(
+        *ALL, *(word for name in ('mark_*', 'do_round', 'compute_*', 'on_usr1') for word in ('-p', f'marked:{name}:*')),
+        '--buffer', '64M', '--', target_path('marked'), '-n', '320', '-l', 'log').ok()
     check(', none lost, in ' in result.err, 'nothing is lost', result)
     found = {name: records for name, records in by_babeltrace().items() if re.fullmatch(r'\w+', name)}
     check_against_log(found, tmp / 'log', BABELTRACE)
@@ -98,7 +101,8 @@ def test_markers_come_and_go_while_every_instruction_around_them_is_probed():
         counts = event_counts('marks')
         for name in ('nothing', 'small', 'ints', 'longs', 'pointers', 'reals', 'eight', 'costly'):
             n = counts[f'marked:{name}']
-            check(n == 800 or (n == 0 and 'cannot be probed safely' in marks.err), f'{name} is recorded whole, or was left out', counts, marks.err)
+            check(n == 800 or (n == 0 and 'cannot be probed safely' in marks.err),
+                  f'{name} is recorded whole, or was left out', counts, marks.err)
     probes.end(signal.SIGINT).ok()
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     markers.check_off(process.pid, path)
@@ -106,12 +110,16 @@ def test_markers_come_and_go_while_every_instruction_around_them_is_probed():
 
 
 def test_functions_and_returns_of_functions_with_markers():
-    record(*ALL, '-p', 'marked:mark_ints', '-r', 'marked:mark_costly $retval:s32', '-r', 'marked:mark_text', '--', target_path('marked'), '-n', '50').ok()
+    record(*ALL, '-p', 'marked:mark_ints', '-r', 'marked:mark_costly $retval:s32', '-r', 'marked:mark_text', '--',
+           target_path('marked'), '-n', '50').ok()
     counts = event_counts()
-    check_equal([counts[name] for name in ('marked:mark_ints', 'marked:mark_costly%return', 'marked:mark_text%return', 'marked:text')], [50] * 4, 'records')
+    check_equal([
+        counts[name]
+        for name in ('marked:mark_ints', 'marked:mark_costly%return', 'marked:mark_text%return', 'marked:text')
+    ], [50] * 4, 'records')
 
 
-# ---- names ---------------------------------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 
 def names_of(*globs):
@@ -130,7 +138,10 @@ def test_a_marker_is_named_by_a_glob_a_provider_or_a_file():
 def test_an_unknown_name_is_an_error_that_says_which_there_are():
     process = target('marked', '-w', '1')
     result = kymo('record', '-m', 'realz', '--pid', process.pid).refused('has no marker')
-    check_matches(result.err, rf"process {process.pid} has no marker 'realz'; it has (\w+:\w+, )+… \('kymo list {process.pid}' shows all\)", 'the error')
+    check_matches(
+        result.err,
+        rf"process {process.pid} has no marker 'realz'; it has (\w+:\w+, )+… \('kymo list {process.pid}' shows all\)",
+        'the error')
     kymo('record', '-m', 'reals', '-m', 'nobody:*', '--pid', process.pid).refused("has no marker 'nobody:\\*'")
     kymo('record', '-m', '', '--pid', process.pid).refused('names no marker', 2)
     kymo('record', '-m', 'kymo:', '--pid', process.pid).refused('names no marker', 2)

@@ -1,4 +1,5 @@
-"""kymo record -m of SDT probes, which others have put into their programs: each that is passed is recorded, with what its operands say; semaphores are 0 afterwards."""
+"""kymo record -m of SDT probes, which others have put into their programs: each that is passed is recorded, with what
+its operands say; semaphores are 0 afterwards."""
 import collections
 import json
 import os
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import markers
 import remains
-from kymotest import (NOBODY, at_end, check, check_equal, check_undisturbed, event_counts, events, eventually, kymo, program, record, run, skip, start)
+from kymotest import (NOBODY, at_end, check, check_equal, check_undisturbed, event_counts, events, eventually, kymo,
+                      program, record, run, skip, start)
 from markers import recorder
 
 HERE = Path(__file__).parent
@@ -20,13 +22,15 @@ KINDS = ('registers', 'constants', 'globals', 'stack', 'memory', 'table')
 
 
 def build(tmp, *words, compiler='gcc'):
-    if not any(Path(directory, 'sys/sdt.h').exists() for directory in ('/usr/include', '/usr/include/x86_64-linux-gnu')):
+    if not any(
+            Path(directory, 'sys/sdt.h').exists() for directory in ('/usr/include', '/usr/include/x86_64-linux-gnu')):
         skip('<sys/sdt.h> is not installed (systemtap-sdt-dev)')
     return markers.compile(tmp / 'sdted', HERE / 'sdted.c', *words, compiler=compiler)
 
 
 def check_values(log, exact):
-    """Each value is what the program says that it passed, or is said to be unknown; those of the probes `exact` are all known."""
+    """Each value is what the program says that it passed, or is said to be unknown; those of the probes `exact` are
+    all known."""
     said = collections.defaultdict(list)
     for line in log.read_text().splitlines():
         fields = json.loads(line)
@@ -39,8 +43,10 @@ def check_values(log, exact):
         for i, (fields, values) in enumerate(zip(found[name], want)):
             faults = fields.pop('faults', 0)
             got = list(fields.values())
-            check(len(got) == len(values) and all(a == b or faults >> k & 1 and a == 0 for k, (a, b) in enumerate(zip(got, values))),
-                  f'record {i} of {name}: expected {values}, got {got}, faults {faults:#x}')
+            check(
+                len(got) == len(values) and
+                all(a == b or faults >> k & 1 and a == 0 for k, (a, b) in enumerate(zip(got, values))),
+                f'record {i} of {name}: expected {values}, got {got}, faults {faults:#x}')
             check(not faults or name not in exact, f'record {i} of {name} has faults {faults:#x}, {got}')
     return said
 
@@ -59,7 +65,8 @@ def test_operands_in_registers_constants_globals_and_on_the_stack(tmp):
 
 
 def test_operands_of_other_compilations(tmp):
-    for words in (['-O0'], ['-fno-pie', '-no-pie'], ['-fno-omit-frame-pointer'], ['-O3', '-march=native'], ['-static'], ['-static-pie', '-fPIE']):
+    for words in (['-O0'], ['-fno-pie', '-no-pie'], ['-fno-omit-frame-pointer'], ['-O3', '-march=native'], ['-static'],
+                  ['-static-pie', '-fPIE']):
         check_variant(tmp, *words)
 
 
@@ -74,8 +81,10 @@ def test_memory_that_cannot_be_read_is_a_fault_and_no_crash(tmp):
     record('-m', 'sdted:memory', '--', path, '100', 'log').ok()
     found = [markers.values(event) for event in events()]
     check_equal(len(found), 200, 'records')
-    check_equal([(fields['faults'] & 5, fields['arg1'], fields['arg3']) for fields in found[1::2]], [(5, 0, 0)] * 100, 'what lies on the heap')
-    check_equal([(fields['faults'], fields['arg1'], fields['arg2']) for fields in found[::2]], [(0, i + 3, i) for i in range(100)], 'what lies on the stack')
+    check_equal([(fields['faults'] & 5, fields['arg1'], fields['arg3']) for fields in found[1::2]], [(5, 0, 0)] * 100,
+                'what lies on the heap')
+    check_equal([(fields['faults'], fields['arg1'], fields['arg2']) for fields in found[::2]],
+                [(0, i + 3, i) for i in range(100)], 'what lies on the stack')
     text = kymo('report', '--events').ok().out
     check(text.count('arg1=(fault)') == 100, 'the report says so', text[:2000])
 
@@ -103,8 +112,10 @@ def test_semaphores_are_counted_by_each_recording_and_0_afterwards(tmp):
     process.send('\n')
     process.wait_for('(done\n){4}')
     check_equal(process.end().ok().json()['guarded'], 100, 'passes of one with a semaphore')
-    check_equal([event_counts('one').get(f'sdted:{name}', 0) for name in ('guarded', 'shared', 'stack')], [50, 100, 50], 'records of one')
-    check_equal([event_counts('two').get(f'sdted:{name}', 0) for name in ('guarded', 'shared', 'stack')], [100, 200, 0], 'of the other')
+    check_equal([event_counts('one').get(f'sdted:{name}', 0) for name in ('guarded', 'shared', 'stack')], [50, 100, 50],
+                'records of one')
+    check_equal([event_counts('two').get(f'sdted:{name}', 0) for name in ('guarded', 'shared', 'stack')], [100, 200, 0],
+                'of the other')
 
 
 def test_semaphores_that_others_count_too(tmp):
@@ -159,7 +170,7 @@ def test_semaphores_of_a_library_that_a_launched_program_is_linked_with(tmp):
     check_equal([(event['arg1'], event['arg2']) for event in events()], [(i, 2 * i) for i in range(100)], 'records')
 
 
-# ---- programs of others ---------------------------------------------------------------------------------------------------------
+# ---- programs of others --------------------------------------------------------------------------
 
 SCRIPT = '''
 import gc
@@ -184,17 +195,22 @@ def test_python_is_counted_as_bpftrace_counts_it(tmp):
     command = [PYTHON.resolve(), *SCRIPT_WORDS, tmp / 'script.py']
     check_undisturbed(command, ['-m', 'python:*'], env={'PYTHONHASHSEED': '0'})
     counts = {name.removeprefix('python:'): n for name, n in event_counts().items()}
-    check_equal(counts['function__entry'] > 5 * 465 and counts['function__return'], counts['function__entry'], 'calls and returns')
-    check(counts['gc__start'] == counts['gc__done'] >= 5 and counts['line'] > counts['function__entry'], 'other probes', counts)
+    check_equal(counts['function__entry'] > 5 * 465 and counts['function__return'], counts['function__entry'],
+                'calls and returns')
+    check(counts['gc__start'] == counts['gc__done'] >= 5 and counts['line'] > counts['function__entry'], 'other probes',
+          counts)
     if os.geteuid():
         skip('the kernel lets root alone use uprobes')
     # Python calls a function more for each output that something has been written to already, as bpftrace does.
     silent = {'env': {'PYTHONHASHSEED': '0'}, 'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL}
     record('-m', 'python:*', '--', *command, **silent).ok()
     counts = {name.removeprefix('python:'): n for name, n in event_counts().items()}
-    other = run(program('bpftrace'), '-q', '-o', tmp / 'counts', '-e', f'usdt:{command[0]}:python:* {{ @[probe] = count(); }}',
-                '-c', ' '.join(map(str, command)), **silent)
-    found = {name: int(n) for name, n in re.findall(r'^@\[usdt:\S+:python:(\w+)\]: (\d+)$', (tmp / 'counts').read_text(), re.MULTILINE)}
+    other = run(program('bpftrace'), '-q', '-o', tmp / 'counts', '-e',
+                f'usdt:{command[0]}:python:* {{ @[probe] = count(); }}', '-c', ' '.join(map(str, command)), **silent)
+    found = {
+        name: int(n)
+        for name, n in re.findall(r'^@\[usdt:\S+:python:(\w+)\]: (\d+)$', (tmp / 'counts').read_text(), re.MULTILINE)
+    }
     check(found, 'bpftrace counts', other)
     check_equal(counts, found, 'counts of kymo and of bpftrace')
 
@@ -257,7 +273,8 @@ def test_all_there_is_in_every_library_of_a_program(tmp):
         skip('libc has no SDT probes here')
     result = check_undisturbed([tmp / 'throwing'], ['-m', '*'])
     counts = event_counts()
-    check(counts['libstdcxx:throw'] == 50 and any(name.startswith(('libc:', 'rtld:')) for name in counts), 'of several files', counts, result.err)
+    check(counts['libstdcxx:throw'] == 50 and any(name.startswith(('libc:', 'rtld:')) for name in counts),
+          'of several files', counts, result.err)
 
 
 def test_postgres_queries(tmp):
@@ -282,4 +299,5 @@ def test_postgres_queries(tmp):
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end().ok()
     counts = event_counts('trace')
-    check_equal([counts.get(f'postgresql:query__{name}') for name in ('start', 'parse__start', 'execute__done')], [10] * 3, 'queries')
+    check_equal([counts.get(f'postgresql:query__{name}') for name in ('start', 'parse__start', 'execute__done')],
+                [10] * 3, 'queries')

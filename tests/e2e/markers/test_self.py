@@ -1,12 +1,13 @@
-"""Programs that record their own markers in place: kymo_marker_record(), KYMO_MARKERS. The trace is what `kymo record -m` would have made."""
+"""Programs that record their own markers in place: kymo_marker_record(), KYMO_MARKERS. The trace is what `kymo record
+-m` would have made."""
 import collections
 import os
 import re
 import shutil
 import signal
 
-from kymotest import (NOBODY, TARGETS, Event, babeltrace, check, check_equal, check_matches, check_same, event_counts, events, eventually, kymo, record, record_some,
-                      report_json, run, skip, start, target_path)
+from kymotest import (NOBODY, TARGETS, Event, babeltrace, check, check_equal, check_matches, check_same, event_counts,
+                      events, eventually, kymo, record, record_some, report_json, run, skip, start, target_path)
 from passed import BABELTRACE, EXACT, by_babeltrace, by_report, check_against_log, check_counts
 
 LIBRARY = TARGETS.parents[1] / 'lib/libkymo-marker.so.1'
@@ -35,7 +36,7 @@ def counts_and_losses(directory='kymo.data'):
     return sum(probe['count'] for probe in report['probes']), report['lost_events']
 
 
-# ---- values -------------------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
 
 
 def test_every_argument_of_every_record_is_what_the_program_passed(tmp):
@@ -79,7 +80,9 @@ def metadata(directory):
 
 
 def fields_of(directory):
-    return [(event.name, {name: value for name, value in event.fields.items() if name not in ('tid', 'cpu_id', 'p', 's')}) for event in events(directory)]
+    return [(event.name, {
+        name: value for name, value in event.fields.items() if name not in ('tid', 'cpu_id', 'p', 's')
+    }) for event in events(directory)]
 
 
 def test_the_trace_is_that_of_a_recording_from_outside(tmp):
@@ -92,7 +95,8 @@ def test_the_trace_is_that_of_a_recording_from_outside(tmp):
 
 def test_both_can_be_at_once(tmp):
     environment = {'KYMO_MARKERS': '*', 'KYMO_MARKERS_DIR': 'inside.data'}
-    result = record('-o', 'outside.data', '-m', 'marked-self:*', '--', target_path('markers/marked-self'), '-n', '500', '-t', '2', env=environment).ok()
+    result = record('-o', 'outside.data', '-m', 'marked-self:*', '--', target_path('markers/marked-self'), '-n', '500',
+                    '-t', '2', env=environment).ok()
     for directory in ('inside.data', 'outside.data'):
         counts = event_counts(directory)
         for name in ('nothing', 'text', 'looped', 'copies', 'handled'):
@@ -100,7 +104,8 @@ def test_both_can_be_at_once(tmp):
 
 
 def test_from_outside_it_may_come_and_go(tmp):
-    program = start(target_path('markers/marked-self'), '-p', '1000', env={'KYMO_MARKERS': 'text', 'KYMO_MARKERS_DIR': 'inside.data'})
+    program = start(target_path('markers/marked-self'), '-p', '1000',
+                    env={'KYMO_MARKERS': 'text', 'KYMO_MARKERS_DIR': 'inside.data'})
     program.wait_for('^ready$')
     for i in range(2):
         record_some(f'outside{i}', program.pid, '-m', 'marked-self:text', n=1)
@@ -108,7 +113,7 @@ def test_from_outside_it_may_come_and_go(tmp):
     check_equal(event_counts('inside.data')['marked-self:text'], result.json()['text'], 'records inside')
 
 
-# ---- threads, signals ----------------------------------------------------------------------------------------------------
+# ---- threads, signals ----------------------------------------------------------------------------
 
 
 def check_all_counted(result):
@@ -148,7 +153,7 @@ def test_signal_handlers_record_below_records(tmp):
         check(result.json()['handled'] > 0, 'signals came', result)
 
 
-# ---- begin and end -------------------------------------------------------------------------------------------------------
+# ---- begin and end -------------------------------------------------------------------------------
 
 
 def test_what_can_not_be_is_refused(tmp):
@@ -178,8 +183,8 @@ def test_a_second_recording_has_its_own(tmp):
 
 def test_inline_connections_add_to_a_recording(tmp):
     run_self('inline')
-    check_equal([(event.name, event['i']) for event in events()],
-                [('self:self_number', 1), ('self:self_text', 3), ('self:self_number', 4)], 'records')
+    check_equal([(event.name, event['i']) for event in events()], [('self:self_number', 1), ('self:self_text', 3),
+                                                                   ('self:self_number', 4)], 'records')
 
 
 def test_recordings_begin_and_end_under_load(tmp):
@@ -196,7 +201,7 @@ def test_an_earlier_trace_is_kept(tmp):
     check_equal(event_counts('kymo.data.old')['marked-self:nothing'], 1, 'the old one')
 
 
-# ---- the end of the process ------------------------------------------------------------------------------------------------
+# ---- the end of the process ----------------------------------------------------------------------
 
 
 def test_exit_completes_the_trace_wherever_it_is_called(tmp):
@@ -228,7 +233,8 @@ def test_exec_loses_a_second_at_most(tmp):
 
 def test_children_do_not_touch_the_trace(tmp):
     run_self('fork')
-    check_equal([(event.name, event['i']) for event in events()], [('self:self_number', i) for i in (1, 2, 4)], 'records')
+    check_equal([(event.name, event['i']) for event in events()], [('self:self_number', i) for i in (1, 2, 4)],
+                'records')
     check_equal(numbers('child.data'), [3], 'records of the child that records')
 
 
@@ -237,12 +243,13 @@ def test_forks_disturb_nobody(tmp):
     check(counts_and_losses()[0] > 0, 'the parent is recorded')
 
 
-# ---- modules -----------------------------------------------------------------------------------------------------------------
+# ---- modules -------------------------------------------------------------------------------------
 
 
 def test_modules_that_are_loaded_later_are_recorded(tmp):
     run_self('modules', MODULE, 20)
-    check_equal([event['value'] for event in events() if event.name == 'module:module_event'], list(range(20)), 'records')
+    check_equal([event['value'] for event in events() if event.name == 'module:module_event'], list(range(20)),
+                'records')
     check_equal(event_counts()['module:module_other'], 20, 'records with a string')
 
 
@@ -251,17 +258,23 @@ def test_names_that_nobody_has_yet_may_come(tmp):
     check(event_counts()['module:module_event'] >= 5, 'records')
 
 
-# ---- the environment ---------------------------------------------------------------------------------------------------------
+# ---- the environment -----------------------------------------------------------------------------
 
 
 def test_bad_values_are_told_and_the_program_runs_on(tmp):
     (tmp / 'full/of').mkdir(parents=True)
-    for environment, sentence in (
-            ({'KYMO_MARKERS': 'a,,b'}, 'KYMO_MARKERS has an empty name between its commas'),
-            ({'KYMO_MARKERS': '*', 'KYMO_MARKERS_BUFFER': '1K'}, 'KYMO_MARKERS_BUFFER is no size from 64K to 4G'),
-            ({'KYMO_MARKERS': '*', 'KYMO_MARKERS_BUFFER': 'much'}, 'KYMO_MARKERS_BUFFER is no size from 64K to 4G'),
-            ({'KYMO_MARKERS': '*', 'KYMO_MARKERS_DIR': 'no/such/place'}, 'cannot record into no/such/place: No such file or directory'),
-            ({'KYMO_MARKERS': '*', 'KYMO_MARKERS_DIR': 'full'}, 'cannot record into full: File exists')):
+    for environment, sentence in (({'KYMO_MARKERS': 'a,,b'}, 'KYMO_MARKERS has an empty name between its commas'), ({
+            'KYMO_MARKERS':
+            '*', 'KYMO_MARKERS_BUFFER':
+            '1K'
+    }, 'KYMO_MARKERS_BUFFER is no size from 64K to 4G'), ({'KYMO_MARKERS': '*', 'KYMO_MARKERS_BUFFER':
+                                                           'much'}, 'KYMO_MARKERS_BUFFER is no size from 64K to 4G'),
+                                  ({'KYMO_MARKERS': '*', 'KYMO_MARKERS_DIR':
+                                    'no/such/place'}, 'cannot record into no/such/place: No such file or directory'), ({
+                                        'KYMO_MARKERS':
+                                        '*', 'KYMO_MARKERS_DIR':
+                                        'full'
+                                    }, 'cannot record into full: File exists')):
         result = run(target_path('markers/marked-self'), '-n', '3', env=environment).ok()
         check_same(result.err, f'kymo: markers are not recorded: {sentence}\n')
         check_equal(result.json()['nothing'], 3, 'rounds')
@@ -269,7 +282,8 @@ def test_bad_values_are_told_and_the_program_runs_on(tmp):
 
 
 def test_programs_with_more_rights_ignore_it(tmp):
-    """AT_SECURE is what setuid gives. Such a program does not look for libraries beside itself, so this one has it in."""
+    """AT_SECURE is what setuid gives. Such a program does not look for libraries beside itself, so this one has it in.
+    """
     if os.getuid():
         skip('needs root, to make a setuid program')
     program = shutil.copy(target_path('markers/self-static'), tmp)
@@ -300,8 +314,11 @@ def test_what_the_program_runs_does_not_record_over_it(tmp):
 def test_a_running_program_can_be_read_meanwhile(tmp):
     process = start(target_path('markers/self'), 'quiet', env={'KYMO_MARKERS': '*'})
     process.wait_for('^ready$')
-    eventually(lambda: (tmp / 'kymo.data/metadata').exists() and counts_and_losses()[0] == 1, 'the record is on the disk')
-    names = {open(f'/proc/{process.pid}/task/{tid}/comm').read().strip() for tid in os.listdir(f'/proc/{process.pid}/task')}
+    eventually(lambda: (tmp / 'kymo.data/metadata').exists() and counts_and_losses()[0] == 1,
+               'the record is on the disk')
+    names = {
+        open(f'/proc/{process.pid}/task/{tid}/comm').read().strip() for tid in os.listdir(f'/proc/{process.pid}/task')
+    }
     check_equal(names, {'self', 'kymo-marker'}, 'threads')
     process.end(signal.SIGTERM).ok()
     check_equal(numbers(), [1, 2], 'records')

@@ -1,4 +1,5 @@
-"""Several recordings of the markers of one process, beside a program that turns them on and off itself: each is complete, and the last one to leave turns them off."""
+"""Several recordings of the markers of one process, beside a program that turns them on and off itself: each is
+complete, and the last one to leave turns them off."""
 import itertools
 import os
 import re
@@ -10,8 +11,8 @@ import markers
 import places
 import remains
 from killing import NO_LEAKS
-from kymotest import (KYMO, NOBODY, check, check_equal, event_counts, eventually, kymo, program, run, skip, start, target, target_path,
-                      timeout)
+from kymotest import (KYMO, NOBODY, check, check_equal, event_counts, eventually, kymo, program, run, skip, start,
+                      target, target_path, timeout)
 from markers import recorder
 from recorders import unless_late
 
@@ -20,7 +21,6 @@ ROUNDS = 300
 
 class Marked:
     """marked, which does ROUNDS rounds for each line that it reads."""
-
     def __init__(self, name='marked', *args, **options):
         self.name, self.path = name, target_path(name)
         self.process = target(name, '-w', ROUNDS, *args, **options)
@@ -66,7 +66,7 @@ def test_a_recorder_that_can_not_wait_leaves_the_text_to_a_process_that_is_chang
     marked.end()
 
 
-# ---- coming and going ---------------------------------------------------------------------------------------------------
+# ---- coming and going ----------------------------------------------------------------------------
 
 
 def test_two_recordings_of_the_same_markers_leave_in_any_order():
@@ -79,14 +79,16 @@ def test_two_recordings_of_the_same_markers_leave_in_any_order():
         check_equal(marked.outside('text', 'eight'), [1, 1], 'who wants them then')
         marked.go()
         leave(recorders[order[1]])
-        check_equal([count(f'r{i}', name) for i in order for name in ('text', 'eight', 'costly')], [ROUNDS] * 3 + [2 * ROUNDS] * 3, 'records')
+        check_equal([count(f'r{i}', name) for i in order for name in ('text', 'eight', 'costly')],
+                    [ROUNDS] * 3 + [2 * ROUNDS] * 3, 'records')
         marked.go()
         check_equal(marked.end()['evaluations'], 2 * ROUNDS, 'evaluations')
 
 
 @timeout(300)
 def test_three_recordings_of_overlapping_markers_leave_in_any_order():
-    globs = [['-m', 'marked:text', '-m', 'marked:eight'], ['-m', 'marked:*ext'], ['-m', 'marked:eight', '-p', 'marked:mark_text', '-m', 'marked:ints']]
+    globs = [['-m', 'marked:text', '-m', 'marked:eight'], ['-m', 'marked:*ext'],
+             ['-m', 'marked:eight', '-p', 'marked:mark_text', '-m', 'marked:ints']]
     marked = Marked()
     for order in itertools.permutations(range(3)):
         recorders = [recorder(marked.pid, f'r{i}', *globs[i]) for i in range(3)]
@@ -95,8 +97,9 @@ def test_three_recordings_of_overlapping_markers_leave_in_any_order():
             marked.go()
             leave(recorders[i])
             found = event_counts(f'r{i}')
-            for name, of in (('text', (0, 1)), ('eight', (0, 2)), ('ints', (2,))):
-                check_equal(found.get(f'marked:{name}', 0), (n + 1) * ROUNDS if i in of else 0, f'{name} of recording {i}, leaving in the order {order}')
+            for name, of in (('text', (0, 1)), ('eight', (0, 2)), ('ints', (2, ))):
+                check_equal(found.get(f'marked:{name}', 0), (n + 1) * ROUNDS if i in of else 0,
+                            f'{name} of recording {i}, leaving in the order {order}')
         check_equal(set(markers.gates(marked.pid, marked.path)), {(0, 0, 0)}, 'gates')
     marked.end()
 
@@ -109,9 +112,11 @@ def test_a_recording_that_comes_while_others_run_is_complete_from_then_on():
         other = recorder(marked.pid, 'other', '-m', 'marked:mixed', '-m', 'marked:nothing')
         marked.go()
         leave(other)
-        check_equal([count('other', name) for name in ('mixed', 'nothing')], [3 * ROUNDS] * 2, f'records of the other, time {i}')
+        check_equal([count('other', name) for name in ('mixed', 'nothing')], [3 * ROUNDS] * 2,
+                    f'records of the other, time {i}')
     leave(first)
-    check_equal([count('first', name) for name in ('mixed', 'nothing', 'longs')], [30 * ROUNDS] * 3, 'records of the first')
+    check_equal([count('first', name) for name in ('mixed', 'nothing', 'longs')], [30 * ROUNDS] * 3,
+                'records of the first')
     marked.end()
 
 
@@ -122,7 +127,8 @@ def test_a_user_and_root_record_the_markers_of_a_process_of_the_users():
     user = recorder(marked.pid, 'user', '-m', 'marked:*', user=NOBODY)
     marked.go()
     result = kymo('detach', marked.pid, user=NOBODY)
-    check(result.status == 1 and 'cannot be told to stop' in result.err, "a user's detach does not end root's recording", result)
+    check(result.status == 1 and 'cannot be told to stop' in result.err,
+          "a user's detach does not end root's recording", result)
     check_equal(marked.outside('text', 'eight'), [1, 1], 'who wants them')
     marked.go()
     leave(root)
@@ -163,19 +169,24 @@ def test_one_that_is_killed_at_any_write_while_two_others_count_leaves_them_comp
     """What it had done to a counter is told by its journal, however the counter changes after its death."""
     marked = Marked()
     stays = recorder(marked.pid, 'stays', '-m', 'marked:ints', '-m', 'marked:small', '--overwrite')
-    dying = [KYMO, 'record', '-q', '-o', 'dies', '-m', 'marked:ints', '-m', 'marked:small', '--for', '0.05', '--pid', marked.pid]
-    run(program('strace'), '-qq', '-o', 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', *dying, env=NO_LEAKS).ok()
+    dying = [
+        KYMO, 'record', '-q', '-o', 'dies', '-m', 'marked:ints', '-m', 'marked:small', '--for', '0.05', '--pid',
+        marked.pid
+    ]
+    run(program('strace'), '-qq', '-o', 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', *dying,
+        env=NO_LEAKS).ok()
     lines = open('writes').read().splitlines()
     # Two bytes are a counter, four the state of one; and the calls around them.
     near = {n + more for n, line in enumerate(lines, 1) if re.search(r', [24], \d+\)', line) for more in (0, 1)}
     check(len(near) >= 6, 'it counts twice up and twice down', '\n'.join(lines))
     for n in sorted(near):
         leaves = recorder(marked.pid, 'leaves', '-m', 'marked:ints', '-m', 'marked:small', '--overwrite')
-        run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', f'inject=pwrite64:signal=KILL:when={n}', *dying,
-            env=NO_LEAKS)
+        run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e',
+            f'inject=pwrite64:signal=KILL:when={n}', *dying, env=NO_LEAKS)
         leave(leaves)
         run(KYMO, 'record', '-q', '-o', 'next', '-m', 'marked:longs', '--for', '0.01', '--pid', marked.pid).ok()
-        check_equal(marked.outside('ints', 'small', 'longs'), [1, 1, 0], f'who wants them when one was killed at write {n}, {lines[n - 1] if n <= len(lines) else ""}')
+        check_equal(marked.outside('ints', 'small', 'longs'), [1, 1, 0],
+                    f'who wants them when one was killed at write {n}, {lines[n - 1] if n <= len(lines) else ""}')
     leave(stays)
     marked.end()
 
@@ -191,16 +202,16 @@ def test_sixteen_recordings_at_most_have_markers_on():
     marked.go()
     for each in (*recorders, other):
         leave(each)
-    check_equal([count(f'r{i}', 'small') for i in (0, 4, 6, 15)] + [count('other', 'small'), count('other', 'ints')], [ROUNDS] * 6, 'records')
+    check_equal([count(f'r{i}', 'small')
+                 for i in (0, 4, 6, 15)] + [count('other', 'small'), count('other', 'ints')], [ROUNDS] * 6, 'records')
     marked.end()
 
 
-# ---- libraries ------------------------------------------------------------------------------------------------------------
+# ---- libraries -----------------------------------------------------------------------------------
 
 
 class Library:
     """reopener, which closes and opens libmarked.so for each line that it reads."""
-
     def __init__(self, times=1):
         self.path = target_path('libmarked.so')
         self.process = target('reopener', self.path, times)
@@ -232,7 +243,8 @@ def reopen_between(_):
     library.reopen()
     leave(two)
     markers.check_off(library.pid, library.path)
-    check_equal([count('one', name, 'libmarked') for name in ('lib_comes', 'lib_work', 'lib_goes')], [25 * 100, 25 * (WORK + GONE), 25], 'records')
+    check_equal([count('one', name, 'libmarked') for name in ('lib_comes', 'lib_work', 'lib_goes')],
+                [25 * 100, 25 * (WORK + GONE), 25], 'records')
     check_equal(count('two', 'lib_work', 'libmarked'), 10 * (WORK + GONE), 'records of the other')
     library.process.end().ok()
 
@@ -258,7 +270,8 @@ def reopen_beside_a_dead_one(_):
     check_equal(library.gates(), {(0, 0, 1)}, 'gates when the dead one has been taken out')
     library.reopen()
     leave(stays)
-    check_equal([count('stays', name, 'libmarked') for name in ('lib_comes', 'lib_work', 'lib_goes')], [200, 2 * (WORK + GONE), 2], 'records')
+    check_equal([count('stays', name, 'libmarked') for name in ('lib_comes', 'lib_work', 'lib_goes')],
+                [200, 2 * (WORK + GONE), 2], 'records')
     markers.check_off(library.pid, library.path)
     library.process.end().ok()
 
@@ -275,7 +288,6 @@ for line in sys.stdin:
         library.ctor_work(i)
     print('done', flush=True)
 """
-
 
 OTHER = """
 #include <kymo/marker.h>
@@ -298,6 +310,7 @@ def load_two(tmp):
     def load(library):
         process.send(f'{library}\n')
         process.wait_for('(done\n){%d}' % next(times))
+
     first = recorder(pid, 'first', '-m', '*_*r*')
     load(tmp / 'libother.so')
     second = recorder(pid, 'second', '-m', '[lo][it][bh]*')
@@ -324,12 +337,14 @@ def test_a_journal_does_not_grow_with_each_time_that_a_library_is_opened():
     library.reopen()
     once = markers.journal_entries(library.pid)
     library.reopen()
-    check(markers.journal_entries(library.pid) <= max(once, 2 * entries), 'entries of the journal', entries, once, markers.journal_entries(library.pid))
+    check(
+        markers.journal_entries(library.pid) <= max(once, 2 * entries), 'entries of the journal', entries, once,
+        markers.journal_entries(library.pid))
     leave(one)
     library.process.end().ok()
 
 
-# ---- a program that turns them on itself -------------------------------------------------------------------------------------
+# ---- a program that turns them on itself ---------------------------------------------------------
 
 
 @timeout(300)
@@ -340,7 +355,8 @@ def test_a_program_that_turns_its_markers_on_and_off_all_the_time():
         each = markers.patient_recorder(marked.pid, 'data', '-m', 'marked-toggling:*e*t*')
         marked.go()
         leave(each)
-        check_equal([count('data', name, 'marked-toggling') for name in ('eight', 'text', 'alive_text')], [2 * ROUNDS, 2 * ROUNDS, 6 * ROUNDS], f'records, time {i}')
+        check_equal([count('data', name, 'marked-toggling') for name in ('eight', 'text', 'alive_text')],
+                    [2 * ROUNDS, 2 * ROUNDS, 6 * ROUNDS], f'records, time {i}')
     marked.go()
     check_equal(marked.process.end().ok().json()['eight'], 14 * ROUNDS, 'rounds')
 
@@ -359,7 +375,7 @@ def test_a_marker_that_the_program_has_on_stays_on_and_nobody_is_warned(tmp):
     process.end(input='\n').ok()
 
 
-# ---- tools of others ------------------------------------------------------------------------------------------------------------
+# ---- tools of others -----------------------------------------------------------------------------
 
 
 def test_a_uprobe_on_a_marker_that_is_on_and_that_outlives_the_recording(tmp):
@@ -369,7 +385,9 @@ def test_a_uprobe_on_a_marker_that_is_on_and_that_outlives_the_recording(tmp):
     process.wait_for('ready')
     each = recorder(process.pid, 'data', '-m', 'probed:ints')
     on = markers.texts(process.pid, path)
-    at = [places.to_offset(str(path))(site.code) for site in markers.sites(path) if markers.name_of(path, site) == 'ints']
+    at = [
+        places.to_offset(str(path))(site.code) for site in markers.sites(path) if markers.name_of(path, site) == 'ints'
+    ]
     uprobe = kernelcount.PerfCounter(process.pid, {f's{i}': (str(path), offset) for i, offset in enumerate(at)})
     eventually(lambda: markers.texts(process.pid, path) != on, 'the breakpoint is in')
     each.end(signal.SIGINT)

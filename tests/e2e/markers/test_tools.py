@@ -1,4 +1,5 @@
-"""Other people's tools see markers: gdb, perf, bpftrace. What they leave in the kernel and in $HOME is taken away again."""
+"""Other people's tools see markers: gdb, perf, bpftrace. What they leave in the kernel and in $HOME is taken away
+again."""
 import os
 import re
 from pathlib import Path
@@ -33,17 +34,24 @@ def test_gdb_lists_markers(tmp):
     for compiler in 'gcc', 'clang':
         path = build_forms('c', compiler, '-O2')
         listing = run(program('gdb'), '-nx', '-batch', '-ex', 'info probes stap kymo', path).ok().out
-        listed = {(name, int(address, 16)) for name, address in re.findall(r'^stap +kymo +(\w+) +(0x[0-9a-f]+)', listing, re.MULTILINE)}
-        check_equal(listed, {(site.name, site.code) for site in Marked(path).check().sites}, f'probes of a program by {compiler}')
+        listed = {(name, int(address, 16))
+                  for name, address in re.findall(r'^stap +kymo +(\w+) +(0x[0-9a-f]+)', listing, re.MULTILINE)}
+        check_equal(listed, {(site.name, site.code) for site in Marked(path).check().sites},
+                    f'probes of a program by {compiler}')
 
 
 def test_gdb_breaks_at_markers(tmp):
     path = counted()
-    commands = ['set debuginfod enabled off', 'break -probe-stap kymo:turn', 'run 3', 'print i', 'continue', 'continue', 'print i', 'delete',
-                'break -probe-stap kymo:end', 'continue', 'continue']
-    result = run(program('gdb'), '-nx', '-batch', *[word for command in commands for word in ('-ex', command)], path).ok()
-    check_equal(re.findall(r'^\$\d = (\d+)$', result.out, re.MULTILINE), ['0', '2'], f'what gdb prints at markers\n{result}')
-    check('Breakpoint 2, ' in result.out and 'exited normally' in result.out, 'it stops at the other one, and the program ends', result)
+    commands = [
+        'set debuginfod enabled off', 'break -probe-stap kymo:turn', 'run 3', 'print i', 'continue', 'continue',
+        'print i', 'delete', 'break -probe-stap kymo:end', 'continue', 'continue'
+    ]
+    result = run(program('gdb'), '-nx', '-batch', *[word for command in commands for word in ('-ex', command)],
+                 path).ok()
+    check_equal(re.findall(r'^\$\d = (\d+)$', result.out, re.MULTILINE), ['0', '2'],
+                f'what gdb prints at markers\n{result}')
+    check('Breakpoint 2, ' in result.out and 'exited normally' in result.out,
+          'it stops at the other one, and the program ends', result)
 
 
 def private_home():
@@ -57,8 +65,10 @@ def uprobe_events(path):
 
 
 # perf wants tracefs at its place, which some machines do not have: then it is there for perf alone.
-PERF = ['unshare', '--mount', 'sh', '-c',
-        'test -e /sys/kernel/tracing/uprobe_events || mount -t tracefs tracefs /sys/kernel/tracing; exec perf "$@"', 'perf']
+PERF = [
+    'unshare', '--mount', 'sh', '-c',
+    'test -e /sys/kernel/tracing/uprobe_events || mount -t tracefs tracefs /sys/kernel/tracing; exec perf "$@"', 'perf'
+]
 
 
 def test_perf_lists_and_counts_markers(tmp):

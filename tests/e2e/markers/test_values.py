@@ -4,8 +4,10 @@ import json
 import signal
 
 import markers
-from kymotest import check, check_equal, check_matches, check_same, event_counts, kymo, program, record, run, start_record, target, target_path
-from passed import ALL, BABELTRACE, EXACT, by_babeltrace, by_report, check_against_log, check_counts, check_values, passed
+from kymotest import (check, check_equal, check_matches, check_same, event_counts, kymo, program, record, run,
+                      start_record, target, target_path)
+from passed import (ALL, BABELTRACE, EXACT, by_babeltrace, by_report, check_against_log, check_counts, check_values,
+                    passed)
 
 
 def test_every_argument_of_every_record_is_what_the_program_passed(tmp):
@@ -32,7 +34,9 @@ def test_without_restartable_sequences(tmp):
 def test_two_recordings_have_the_same_values(tmp):
     """One's pad comes before the other's, and both copy strings."""
     process = target('marked', '-w', '310', '-l', tmp / 'log')
-    for name, words in (('one', ALL), ('two', [*ALL, '--no-rseq']), ('three', ['-m', 'marked:*t*', '-p', 'marked:mark_text'])):
+    for name, words in (('one', ALL), ('two', [*ALL,
+                                               '--no-rseq']), ('three', ['-m', 'marked:*t*', '-p',
+                                                                         'marked:mark_text'])):
         markers.recorder(process.pid, name, *words)
     process.send('\n')
     process.wait_for('done')
@@ -47,7 +51,10 @@ def test_two_recordings_have_the_same_values(tmp):
 
 
 def as_text(fields):
-    return json.dumps({field: f'{float(value):.4e}' if isinstance(value, float) or field in ('d', 'f', 'huge', 'arg3') else value for field, value in fields.items()})
+    return json.dumps({
+        field: f'{float(value):.4e}' if isinstance(value, float) or field in ('d', 'f', 'huge', 'arg3') else value
+        for field, value in fields.items()
+    })
 
 
 def test_threads_do_not_mix_their_values(tmp):
@@ -75,8 +82,9 @@ def test_small_buffers_that_are_overwritten_hold_whole_records():
     check(found['mixed'] and found['text'] and result.json()['mixed'] == 3000, 'something is left', result)
     for fields in found['mixed']:
         i = fields['arg1']
-        check(fields['arg3'] == i * 0.25 and fields['arg4'] == f'<{i}>' and fields['arg5'] == 3 * i and fields['arg7'] == 5 and fields['arg8'] == -i,
-              'a record is of one round', fields)
+        check(
+            fields['arg3'] == i * 0.25 and fields['arg4'] == f'<{i}>' and fields['arg5'] == 3 * i and
+            fields['arg7'] == 5 and fields['arg8'] == -i, 'a record is of one round', fields)
 
 
 def check_variant(tmp, *words, **options):
@@ -88,12 +96,14 @@ def check_variant(tmp, *words, **options):
 
 
 def test_at_any_optimisation(tmp):
-    for words in (['-O0'], ['-O1', '-fomit-frame-pointer'], ['-O3', '-flto', '-march=native'], ['-Os', '-fcf-protection=full']):
+    for words in (['-O0'], ['-O1', '-fomit-frame-pointer'], ['-O3', '-flto',
+                                                             '-march=native'], ['-Os', '-fcf-protection=full']):
         check_variant(tmp, *words)
 
 
 def test_static_and_position_dependent_programs(tmp):
-    for words in (['-static'], ['-static-pie', '-fPIE'], ['-no-pie', '-fno-pie'], ['-mcmodel=large', '-no-pie', '-fno-pie']):
+    for words in (['-static'], ['-static-pie', '-fPIE'], ['-no-pie',
+                                                          '-fno-pie'], ['-mcmodel=large', '-no-pie', '-fno-pie']):
         check_variant(tmp, *words)
 
 
@@ -105,7 +115,8 @@ def test_programs_of_clang(tmp):
 def test_stripped_programs(tmp):
     check_variant(tmp, '-s')
     # Without unwind tables, too, nothing tells where functions are.
-    path = markers.compile(tmp / 'bare', markers.TARGETS / 'marked.c', '-s', '-fno-asynchronous-unwind-tables', '-lpthread')
+    path = markers.compile(tmp / 'bare', markers.TARGETS / 'marked.c', '-s', '-fno-asynchronous-unwind-tables',
+                           '-lpthread')
     record('-m', 'bare:*', '--', path, '-n', '110').refused('no.* known')
 
 
@@ -158,7 +169,8 @@ def test_cxx_templates_lambdas_and_exceptions(tmp):
     check_equal(record('-m', 'cxx:*', '--', tmp / 'cxx').ok().out, '100\n', 'output')
     found = by_babeltrace('cxx')
     check_values('doubled', found['doubled'], [{'size': size} for _ in range(100) for size in (4, 8, 2)], BABELTRACE)
-    check_values('inside', found['inside'], [{'k': k, 'word': ['one', 'two', 'three'][k % 3]} for k in range(100)], BABELTRACE)
+    check_values('inside', found['inside'], [{'k': k, 'word': ['one', 'two', 'three'][k % 3]} for k in range(100)],
+                 BABELTRACE)
     check_values('destroyed', found['destroyed'], [{'n': n} for _ in range(100) for n in (4, 3, 2, 1, 0)], BABELTRACE)
     check_values('caught', found['caught'], [{'arg1': 'deep'}] * 100, BABELTRACE)
 
@@ -181,9 +193,12 @@ def test_names_formats_and_strings_that_are_hard_to_write(tmp):
     path = markers.compile(tmp / 'hard', HARD)
     record('-m', 'hard:*', '--', path).ok()
     found = by_babeltrace('hard')
-    check_equal(found['keywords'], [{'int': 1, 'struct': 2, 'string': '3', 'align': 4, 'tid': 5}] if 'tid' in found['keywords'][0] else
-                [{'int': 1, 'struct': 2, 'string': '3', 'align': 4}], 'fields with names of the language')
+    check_equal(found['keywords'], [{'int': 1, 'struct': 2, 'string': '3', 'align': 4, 'tid': 5}]
+                if 'tid' in found['keywords'][0] else [{'int': 1, 'struct': 2, 'string': '3', 'align': 4}],
+                'fields with names of the language')
     check_equal([list(fields.values()) for fields in found['twins']], [[1, 2, 3, 4]], 'fields of one name')
     check_equal([list(fields.values()) for fields in found['odd_format']], [[7, 0.5, 8]], 'a format of all sorts')
     check_equal(len(found['odd_text']), 1, 'records')
-    check_matches(kymo('report', '--events').ok().out, r'hard:odd_text s="quote \\" back \\\\ tab \\t line \\n brace } bell \\(a|x07|007)"$', 'report')
+    check_matches(
+        kymo('report', '--events').ok().out,
+        r'hard:odd_text s="quote \\" back \\\\ tab \\t line \\n brace } bell \\(a|x07|007)"$', 'report')

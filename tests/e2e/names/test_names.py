@@ -8,8 +8,10 @@ from kymotest import KYMO, KYMO_PLAIN, SOURCE, check, check_equal, check_matches
 SHOP = SOURCE / 'tests/e2e/report/shop.cc'
 RUST = Path(__file__).with_name('rust.c')
 STRING = 'std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >'
-ADDS = {'shop::Cart::add(int)': 7, f'shop::Cart::add({STRING} const&, int)': 5,
-        'shop::Cart::add(std::vector<shop::Item, std::allocator<shop::Item> > const&)': 3}
+ADDS = {
+    'shop::Cart::add(int)': 7, f'shop::Cart::add({STRING} const&, int)': 5,
+    'shop::Cart::add(std::vector<shop::Item, std::allocator<shop::Item> > const&)': 3
+}
 
 
 def shop(tmp):
@@ -44,15 +46,16 @@ def test_a_name_without_parameters_means_all_overloads_and_says_so(tmp):
 
 def test_parameters_choose_one_overload(tmp):
     path = shop(tmp)
-    for spec, name in (('shop::Cart::add(int) price=%si:s32', 'shop::Cart::add(int)'),
-                       ('::shop::Cart::add( int )', 'shop::Cart::add(int)'),
+    for spec, name in (('shop::Cart::add(int) price=%si:s32', 'shop::Cart::add(int)'), ('::shop::Cart::add( int )',
+                                                                                        'shop::Cart::add(int)'),
                        ('shop::Cart::add(const std::string &, int)', f'shop::Cart::add({STRING} const&, int)')):
         result = record('-p', f'{path}:{spec}', '--', path).ok()
         check('means' not in result.err, result.err)
         check_equal(probe_counts(), {f'shop:{name}': ADDS[name]}, spec)
     check_equal(counts('-p', f'{path}:shop::Cart::add(int)+4', '--', path), {'shop::Cart::add(int)+0x4': 7})
     check_equal(counts('-p', f'p:added {path}:shop::Cart::add(int)', '--', path), {'added': 7})
-    check_equal(counts('-r', f'{path}:shop::Cart::total() const $retval:s32', '--', path), {'shop::Cart::total() const%return': 1})
+    check_equal(counts('-r', f'{path}:shop::Cart::total() const $retval:s32', '--', path),
+                {'shop::Cart::total() const%return': 1})
 
 
 def test_globs_templates_operators_and_mangled_names_are_found(tmp):
@@ -62,29 +65,32 @@ def test_globs_templates_operators_and_mangled_names_are_found(tmp):
     hidden = {'shop::(anonymous namespace)::hidden(int)': 1}
     total = {'shop::Cart::total() const': 1}
     ends = {'shop::Cart::Cart()': 1, 'shop::Cart::~Cart()': 1}
-    for spec, expected in (('shop::twice', both), ('shop::twice<int>', {'shop::twice<int>(int)': 1}),
-                           ('shop::Cart::operator+=', plus), ('shop::hidden', hidden),
-                           ('shop::(anonymous namespace)::hidden', hidden), ('shop::Cart::t*', total), ('shop::Cart::total() const', total),
-                           ('shop::*(int)', {'shop::Cart::add(int)': 7, 'shop::twice<int>(int)': 1, **hidden}),
-                           ('_ZN4shop4Cart3addEi', {'shop::Cart::add(int)': 7}),
-                           ('*4shop4Cart5total*', total),
+    for spec, expected in (('shop::twice', both), ('shop::twice<int>', {
+            'shop::twice<int>(int)': 1
+    }), ('shop::Cart::operator+=', plus), ('shop::hidden', hidden), ('shop::(anonymous namespace)::hidden', hidden),
+                           ('shop::Cart::t*', total), ('shop::Cart::total() const', total), ('shop::*(int)', {
+                               'shop::Cart::add(int)': 7, 'shop::twice<int>(int)': 1, **hidden
+                           }), ('_ZN4shop4Cart3addEi', {'shop::Cart::add(int)': 7}), ('*4shop4Cart5total*', total),
                            ('shop::*', {**ADDS, **both, **plus, **hidden, **total, **ends})):
         check_equal(counts('-p', f'{path}:{spec}', '--', path), expected, spec)
 
 
 def test_names_of_rust_are_written_without_hashes(tmp):
     path = rust(tmp)
-    for spec, expected in (('app::shop::Cart::add', {'<app::shop::Cart>::add': 7}), ('<app::shop::Cart>::total', {'<app::shop::Cart>::total': 1}),
-                           ('app::store::load', {'app::store::load': 5}), ('app::main::{closure#1}', {'app::main::{closure#1}': 3}),
-                           ('app::gen', {'app::gen::<i32>': 5, 'app::gen::<(i8,)>': 3}), ('app::gen::<(i8,)>', {'app::gen::<(i8,)>': 3}),
-                           ('app::sto*', {'app::store::load': 5})):
+    for spec, expected in (('app::shop::Cart::add', {'<app::shop::Cart>::add': 7}), ('<app::shop::Cart>::total', {
+            '<app::shop::Cart>::total': 1
+    }), ('app::store::load', {'app::store::load':
+                              5}), ('app::main::{closure#1}', {'app::main::{closure#1}': 3}), ('app::gen', {
+                                  'app::gen::<i32>': 5, 'app::gen::<(i8,)>': 3
+                              }), ('app::gen::<(i8,)>', {'app::gen::<(i8,)>':
+                                                         3}), ('app::sto*', {'app::store::load': 5})):
         check_equal(counts('-p', f'{path}:{spec}', '--', path), expected, spec)
 
 
 def test_what_is_not_there_is_told_with_the_nearest_demangled_names(tmp):
     path = shop(tmp)
-    for spec, near in (('shop::Cart::ad', 'shop::Cart::add'), ('Cart::total', 'shop::Cart::total'), ('shop::Crat::total', 'shop::Cart::total'),
-                       ('shop::Cart::add(long)', 'shop::Cart::add(int)')):
+    for spec, near in (('shop::Cart::ad', 'shop::Cart::add'), ('Cart::total', 'shop::Cart::total'),
+                       ('shop::Crat::total', 'shop::Cart::total'), ('shop::Cart::add(long)', 'shop::Cart::add(int)')):
         result = record('-p', f'{path}:{spec}', '--', path)
         check_equal(result.status, 1, spec)
         check(f'has no function {spec}; the nearest names are ' in result.err and near in result.err, result.err)
@@ -93,7 +99,8 @@ def test_what_is_not_there_is_told_with_the_nearest_demangled_names(tmp):
     check_matches(result.err, r'shop::Cart::add means 3 functions, and the offset may be meant in any of them')
     result = record('-p', 'shop::Cart::add', '--', path)
     check_equal(result.status, 2)
-    check_matches(result.err, r"expected the file before the function, such as ./app:shop::Cart::add; .*\n  shop::Cart::add\n  \^")
+    check_matches(result.err,
+                  r"expected the file before the function, such as ./app:shop::Cart::add; .*\n  shop::Cart::add\n  \^")
     result = record('-p', f'{path}:shop::Cart::add(int, long) x=%dj', '--', path)
     lines = result.err.splitlines()
     check_equal(lines[2].index('^'), lines[1].index('%dj'), 'the column of the caret')
@@ -112,12 +119,15 @@ def test_messages_of_several_lines_have_demangled_names(tmp):
 def test_every_view_shows_the_source_names_and_raw_ones_if_wanted(tmp):
     path = shop(tmp)
     record('-p', f'{path}:shop::*', '-r', f'{path}:shop::*', '--', path).ok()
-    for view in ((), ('--events',), ('--graph',), ('--tree',), ('--diff', 'kymo.data'), ('--json',), ('--events', '--json'), ('--diff', 'kymo.data', '--json')):
-        shown, raw = (run(KYMO, 'report', *view, *more).ok().out for more in ((), ('--no-demangle',)))
+    for view in ((), ('--events', ), ('--graph', ), ('--tree', ), ('--diff', 'kymo.data'), ('--json', ),
+                 ('--events', '--json'), ('--diff', 'kymo.data', '--json')):
+        shown, raw = (run(KYMO, 'report', *view, *more).ok().out for more in ((), ('--no-demangle', )))
         check('shop::Cart::add(int)' in shown, view, shown)
         check('_ZN' not in shown.replace('"mangled": "_ZN', ''), view, shown)
         check('_ZN4shop4Cart3addEi' in raw and 'shop::' not in raw, view, raw)
-    names = {probe['symbol']: probe.get('mangled') for probe in json.loads(run(KYMO, 'report', '--json').ok().out)['probes']}
+    names = {
+        probe['symbol']: probe.get('mangled') for probe in json.loads(run(KYMO, 'report', '--json').ok().out)['probes']
+    }
     check_equal(names['shop::Cart::add(int)'], '_ZN4shop4Cart3addEi', 'the mangled name in JSON')
     check('_ZN4shop4Cart3addEi' in Path('kymo.data/metadata').read_text(errors='replace'), 'the trace has the raw name')
 
@@ -125,7 +135,8 @@ def test_every_view_shows_the_source_names_and_raw_ones_if_wanted(tmp):
 def test_filters_take_both_kinds_of_names(tmp):
     path = shop(tmp)
     record('-p', f'{path}:shop::*', '--', path).ok()
-    for glob, n in (('shop::Cart::add', 15), ('shop::Cart::add(int)', 7), ('_ZN4shop4Cart3addEi', 7), ('shop::twice', 2), ('shop:shop::Cart::add(int)', 7)):
+    for glob, n in (('shop::Cart::add', 15), ('shop::Cart::add(int)', 7), ('_ZN4shop4Cart3addEi', 7),
+                    ('shop::twice', 2), ('shop:shop::Cart::add(int)', 7)):
         lines = run(KYMO, 'report', '--events', '--probe', glob).ok().out.splitlines()
         check_equal(len(lines), n, glob)
     graph = run(KYMO, 'report', '--graph', '--function', 'shop::Cart::total').ok().out
@@ -146,7 +157,9 @@ def test_list_and_explain_take_and_show_them(tmp):
 def test_names_for_completion_are_words_that_a_spec_takes(tmp):
     path = shop(tmp)
     names = run(KYMO, 'list', '--names', path, 'shop::Cart::*').ok().out.splitlines()
-    check_equal(sorted(names), ['shop::Cart::Cart', 'shop::Cart::add', 'shop::Cart::operator+=', 'shop::Cart::total', 'shop::Cart::~Cart'])
+    check_equal(
+        sorted(names),
+        ['shop::Cart::Cart', 'shop::Cart::add', 'shop::Cart::operator+=', 'shop::Cart::total', 'shop::Cart::~Cart'])
     script = f'''. {SOURCE}/completions/kymo.bash
 COMP_LINE="kymo record -p {path}:shop::Cart::a" COMP_POINT=${{#COMP_LINE}} COMP_WORDBREAKS=:
 COMP_POINT=${{#COMP_LINE}}; _kymo 2>/dev/null; printf '%s\\n' "${{COMPREPLY[@]}}"'''
@@ -156,7 +169,8 @@ COMP_POINT=${{#COMP_LINE}}; _kymo 2>/dev/null; printf '%s\\n' "${{COMPREPLY[@]}}
 
 def test_functions_of_a_real_library_are_recorded(tmp):
     program('ninja')
-    record('-p', 'libstdc++:operator new(unsigned long) size=%di:u64', '-p', 'libstdc++:operator delete(void*)', '--', 'ninja', '--version').ok()
+    record('-p', 'libstdc++:operator new(unsigned long) size=%di:u64', '-p', 'libstdc++:operator delete(void*)', '--',
+           'ninja', '--version').ok()
     found = probe_counts()
     check(set(found) <= {'libstdc++:operator new(unsigned long)', 'libstdc++:operator delete(void*)'}, found)
     check(found.get('libstdc++:operator new(unsigned long)', 0) > 10, found)
@@ -172,9 +186,11 @@ def test_the_kernel_records_the_same_names(tmp):
 
 def test_stacks_of_system_calls_name_functions_as_the_source_does(tmp):
     path = tmp / 'writes'
-    (tmp / 'writes.cc').write_text('#include <unistd.h>\nnamespace shop { struct Cart { __attribute__((noinline)) long show(int n) '
-                                   '{ return write(1, "shown\\n", 6) + n; } }; }\nint main(int n, char **) { return shop::Cart().show(n) != 7; }\n')
+    (tmp / 'writes.cc').write_text(
+        '#include <unistd.h>\nnamespace shop { struct Cart { __attribute__((noinline)) long show(int n) '
+        '{ return write(1, "shown\\n", 6) + n; } }; }\nint main(int n, char **) { return shop::Cart().show(n) != 7; }\n'
+    )
     run(program('g++'), '-O1', '-fno-optimize-sibling-calls', '-o', path, tmp / 'writes.cc').ok()
-    for more, name in (((), 'shop::Cart::show(int)'), (('--no-demangle',), '_ZN4shop4Cart4showEi')):
+    for more, name in (((), 'shop::Cart::show(int)'), (('--no-demangle', ), '_ZN4shop4Cart4showEi')):
         err = run(KYMO, 'syscalls', '-k', '-e', 'write', *more, '--', path).ok().err
         check_matches(err, r'/writes\(' + re.escape(name) + r'\+0x[0-9a-f]+\) ')

@@ -1,4 +1,5 @@
-"""Real programs run as they do without kymo, and the counts of their functions are those of the kernel's uprobes, exactly."""
+"""Real programs run as they do without kymo, and the counts of their functions are those of the kernel's uprobes,
+exactly."""
 import random
 import re
 
@@ -8,7 +9,7 @@ from kymotest import KYMO, check, check_equal, check_matches, check_same, run
 
 LIBC = ['libc:malloc', 'libc:free', 'libc:read', 'libc:write']
 
-# ---- bash ----------------------------------------------------------------------------------------------------------------
+# ---- bash ----------------------------------------------------------------------------------------
 
 BASH_SCRIPT = r'''
 fib() { if (( $1 < 2 )); then echo "$1"; else local a b; a=$1; b=$((a - 1)); REPLY=$((b * a)); fi; }
@@ -22,15 +23,16 @@ trap 'echo bye' EXIT
 exit 7
 '''
 
-
 # Said of a command that is there for long enough to be looked at after an exec.
 EXECUTED = (r'^kymo: warning: process \d+ has executed another program, which is not recorded; what it did before is\n')
 
 
 def test_bash_runs_a_script_with_functions_loops_and_expansions():
     bash = installed('bash')
-    named = [f'bash:{name}' for name in ('execute_command', 'execute_command_internal', 'parse_command', 'find_variable',
-                                         'expand_word', 'bind_variable', 'xmalloc', 'xfree', 'yyparse')]
+    named = [
+        f'bash:{name}' for name in ('execute_command', 'execute_command_internal', 'parse_command', 'find_variable',
+                                    'expand_word', 'bind_variable', 'xmalloc', 'xfree', 'yyparse')
+    ]
     comparison = compare([bash, '-c', BASH_SCRIPT], [*named, *LIBC], status=7)
     check_names(comparison.report, [bash, library('libc.so.6')])
     check(comparison.count('bash:execute_command_internal') > 200, 'commands are executed', comparison.counts)
@@ -46,12 +48,12 @@ def test_bash_with_all_functions_of_three_globs():
 
 def test_bash_makes_children_and_waits_for_them():
     script = 'for i in 1 2 3; do (echo "in $BASHPID" >/dev/null; exit $i); echo $?; done; x=$(echo y); echo $x | cat; exit 3'
-    comparison = compare([installed('bash'), '-c', script], ['bash:make_child', 'bash:wait_for', 'libc:malloc', 'libc:fork'],
-                         status=3)
+    comparison = compare([installed('bash'), '-c', script],
+                         ['bash:make_child', 'bash:wait_for', 'libc:malloc', 'libc:fork'], status=3)
     check_equal(comparison.count('bash:make_child'), 6, 'children')
 
 
-# ---- python --------------------------------------------------------------------------------------------------------------
+# ---- python --------------------------------------------------------------------------------------
 
 PYTHON_SCRIPT = r'''
 import json, re, sys
@@ -72,8 +74,10 @@ sys.exit(5)
 
 def test_python_runs_a_script_with_objects_json_and_an_exception():
     python = installed('python3')
-    named = [f'python3:{name}' for name in ('PyObject_Call', 'PyDict_SetItem', 'PyDict_GetItem', 'PyEval_EvalCode',
-                                            'PyErr_SetObject', 'PyType_IsSubtype', 'PyList_New', 'PyUnicode_New')]
+    named = [
+        f'python3:{name}' for name in ('PyObject_Call', 'PyDict_SetItem', 'PyDict_GetItem', 'PyEval_EvalCode',
+                                       'PyErr_SetObject', 'PyType_IsSubtype', 'PyList_New', 'PyUnicode_New')
+    ]
     comparison = compare([python, '-S', '-E', '-c', PYTHON_SCRIPT], [*named, *LIBC], status=5)
     check_names(comparison.report, [python, library('libc.so.6')])
     check(comparison.count('libc:malloc') > 1000, 'mallocs', comparison.counts)
@@ -87,7 +91,7 @@ def test_python_with_all_functions_of_four_globs():
     check(sum(check_glob(comparison, spec, python) for spec in specs[:3]) > 40, 'functions of the globs')
 
 
-# ---- sqlite ----------------------------------------------------------------------------------------------------------------
+# ---- sqlite --------------------------------------------------------------------------------------
 
 SQL = '''
 CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, x REAL);
@@ -105,9 +109,12 @@ SELECT missing FROM t;
 def test_sqlite_works_on_a_database(tmp):
     sqlite3 = installed('sqlite3')
     lib = library('libsqlite3.so.0', sqlite3)
-    # The shell is stripped and its library exports the API alone: so some of what that names, and all that matches a glob.
-    specs = ['libsqlite3:sqlite3_step', 'libsqlite3:sqlite3_prepare_v2', 'libsqlite3:sqlite3_column_*',
-             'libsqlite3:sqlite3_value_*', 'libsqlite3:sqlite3_bind_*', 'libsqlite3:sqlite3_result_*']
+    # The shell is stripped and its library exports the API alone: so some of what that names, and all that matches a
+    # glob.
+    specs = [
+        'libsqlite3:sqlite3_step', 'libsqlite3:sqlite3_prepare_v2', 'libsqlite3:sqlite3_column_*',
+        'libsqlite3:sqlite3_value_*', 'libsqlite3:sqlite3_bind_*', 'libsqlite3:sqlite3_result_*'
+    ]
     (tmp / 'sql').write_text(SQL + '.exit 1\n')
     comparison = compare([sqlite3, '-batch', '-bail', ':memory:', f'.read {tmp}/sql'], [*specs, *LIBC], status=1)
     check_names(comparison.report, [lib, library('libc.so.6')])
@@ -115,10 +122,12 @@ def test_sqlite_works_on_a_database(tmp):
     check_matches(comparison.result.err, 'no such column: missing')
 
 
-# ---- git -----------------------------------------------------------------------------------------------------------------
+# ---- git -----------------------------------------------------------------------------------------
 
-GIT_ENV = {f'GIT_{who}_{what}': value for who in ('AUTHOR', 'COMMITTER')
-           for what, value in (('NAME', 'A'), ('EMAIL', 'a@example.org'), ('DATE', '1600000000 +0000'))}
+GIT_ENV = {
+    f'GIT_{who}_{what}': value for who in ('AUTHOR', 'COMMITTER')
+    for what, value in (('NAME', 'A'), ('EMAIL', 'a@example.org'), ('DATE', '1600000000 +0000'))
+}
 
 
 def make_repository(tmp, git):
@@ -135,8 +144,9 @@ def make_repository(tmp, git):
 def test_git_shows_a_history_with_patches(tmp):
     git = installed('git')
     libz, libc = library('libz.so.1', git), library('libc.so.6')
-    comparison = compare([git, '--no-pager', '-C', make_repository(tmp, git), 'log', '-p', '--stat', '--graph'],
-                         ['libz:inflate*', 'libz:crc32*', 'libz:adler32*', *LIBC, 'libc:str*'], env=GIT_ENV)
+    comparison = compare(
+        [git, '--no-pager', '-C', make_repository(tmp, git), 'log', '-p', '--stat', '--graph'],
+        ['libz:inflate*', 'libz:crc32*', 'libz:adler32*', *LIBC, 'libc:str*'], env=GIT_ENV)
     check_names(comparison.report, [libz, libc])
     check(comparison.count('libz:inflate') > 40, 'objects are inflated', comparison.counts)
 
@@ -153,10 +163,12 @@ def test_git_at_a_hundred_places_that_only_unwinding_tables_tell(tmp):
     check(sum(count > 0 for count in comparison.counts.values()) > 5, 'some of them run', comparison.counts)
 
 
-# ---- xz ------------------------------------------------------------------------------------------------------------------
+# ---- xz ------------------------------------------------------------------------------------------
 
-SPECS_XZ = ['liblzma:lzma_block_*', 'liblzma:lzma_index_*', 'liblzma:lzma_stream_*', 'liblzma:lzma_filter*',
-            'liblzma:lzma_crc32', 'liblzma:lzma_properties_*', 'libc:pthread_create', 'libc:pthread_join']
+SPECS_XZ = [
+    'liblzma:lzma_block_*', 'liblzma:lzma_index_*', 'liblzma:lzma_stream_*', 'liblzma:lzma_filter*',
+    'liblzma:lzma_crc32', 'liblzma:lzma_properties_*', 'libc:pthread_create', 'libc:pthread_join'
+]
 
 
 def text_of(n_bytes):
@@ -169,7 +181,8 @@ def test_xz_compresses_with_two_threads_and_back(tmp):
     xz = installed('xz')
     lib = library('liblzma.so.5', xz)
     (tmp / 'text').write_bytes(text_of(400_000))
-    comparison = compare([xz, '-T2', '--block-size=65536', '-2', '-k', '-f', tmp / 'text'], SPECS_XZ, outputs=[tmp / 'text.xz'])
+    comparison = compare([xz, '-T2', '--block-size=65536', '-2', '-k', '-f', tmp / 'text'], SPECS_XZ,
+                         outputs=[tmp / 'text.xz'])
     check_names(comparison.report, [lib])
     check_equal(comparison.count('libc:pthread_create'), 2, 'threads')
     check(comparison.report['threads'], 'threads of the report')
@@ -190,7 +203,7 @@ def test_xz_with_two_threads_that_pass_hundreds_of_thousands_of_probes(tmp):
     check(len(comparison.report['threads']) == 2, 'in two threads', comparison.report['threads'])
 
 
-# ---- perl ----------------------------------------------------------------------------------------------------------------
+# ---- perl ----------------------------------------------------------------------------------------
 
 PERL_SCRIPT = r'''
 use strict; use warnings;
@@ -213,7 +226,7 @@ def test_perl_with_a_hundred_functions_of_its_interpreter():
     check(sum(count > 0 for count in comparison.counts.values()) > 60, 'functions that ran', comparison.counts)
 
 
-# ---- gcc -----------------------------------------------------------------------------------------------------------------
+# ---- gcc -----------------------------------------------------------------------------------------
 
 C_SOURCE = '''
 typedef struct node { struct node *next; int n; } node;
@@ -235,23 +248,26 @@ def test_the_compiler_itself_compiles(tmp):
     cc1 = run(installed('gcc'), '-print-prog-name=cc1').ok().out.strip()
     (tmp / 'c.c').write_text(C_SOURCE)
     specs = ['cc1:*gimplify*', 'cc1:*ggc_*', 'cc1:*c_parser_*', *LIBC]
-    comparison = compare([cc1, '-quiet', '-O2', '-o', tmp / 'c.s', tmp / 'c.c'], specs, outputs=[tmp / 'c.s'], handles_faults=True)
+    comparison = compare([cc1, '-quiet', '-O2', '-o', tmp / 'c.s', tmp / 'c.c'], specs, outputs=[tmp / 'c.s'],
+                         handles_faults=True)
     check_names(comparison.report, [cc1])
     check(sum(count > 0 for count in comparison.counts.values()) > 20, 'functions that ran', comparison.counts)
 
 
-# ---- everything ----------------------------------------------------------------------------------------------------------
+# ---- everything ----------------------------------------------------------------------------------
 
 
 def check_everything(command, specs, n_probes, **options):
     """Probes on all functions at once, those that the dynamic linker calls among them."""
     comparison = compare(command, specs, **options)
     check(len(comparison.report['probes']) > n_probes, 'probes', len(comparison.report['probes']))
-    check(sum(count > 0 for count in comparison.counts.values()) > n_probes / 20, 'functions that ran', comparison.counts)
+    check(
+        sum(count > 0 for count in comparison.counts.values()) > n_probes / 20, 'functions that ran', comparison.counts)
 
 
 def test_every_function_of_bash_and_its_libraries():
-    check_everything([installed('bash'), '-c', BASH_SCRIPT], ['bash:*', 'libc:*', 'libtinfo:*'], 2000, status=7, handles_faults=True)
+    check_everything([installed('bash'), '-c', BASH_SCRIPT], ['bash:*', 'libc:*', 'libtinfo:*'], 2000, status=7,
+                     handles_faults=True)
 
 
 def test_every_function_of_the_dynamic_linker_and_of_sqlites_libraries():
@@ -261,10 +277,11 @@ def test_every_function_of_the_dynamic_linker_and_of_sqlites_libraries():
 
 def test_every_function_of_libc_while_text_is_sorted(tmp):
     (tmp / 'text').write_bytes(text_of(60_000).replace(b' ', b'\n'))
-    check_everything([installed('sort'), '-o', tmp / 'sorted', tmp / 'text'], ['libc:*'], 1000, outputs=[tmp / 'sorted'])
+    check_everything([installed('sort'), '-o', tmp / 'sorted', tmp / 'text'], ['libc:*'], 1000,
+                     outputs=[tmp / 'sorted'])
 
 
-# ---- surroundings --------------------------------------------------------------------------------------------------------
+# ---- surroundings --------------------------------------------------------------------------------
 
 LOOK_AROUND = r'''
 env | sort | grep -v '^_='
@@ -285,8 +302,8 @@ def test_the_command_finds_the_same_surroundings(tmp):
     for ignored in ('INT', 'PIPE XFSZ HUP', 'TERM QUIT USR1'):
         setting = f"trap '' {ignored}; ulimit -n 200; umask 027; exec"
         bare = run(bash, '-c', f'{setting} "$@"', 'sh', bash, tmp / 'look', input='typed\n').ended(4)
-        recorded = run(bash, '-c', f'{setting} "$@"', 'sh', KYMO, 'record', '-q', '--no-follow', '-p', 'bash:execute_command', '--', bash, tmp / 'look',
-                       input='typed\n').ended(4)
+        recorded = run(bash, '-c', f'{setting} "$@"', 'sh', KYMO, 'record', '-q', '--no-follow', '-p',
+                       'bash:execute_command', '--', bash, tmp / 'look', input='typed\n').ended(4)
         check_same(recorded.out, bare.out, f'what the command sees with {ignored} ignored')
         check_same(re.sub(EXECUTED, '', recorded.err, count=1), bare.err, 'stderr')
         check_matches(recorded.out, '^typed$')

@@ -4,8 +4,8 @@ import shutil
 import signal
 
 from comparing import compare, functions
-from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, event_counts, events, kymo, need_uprobes, probe_counts,
-                      program, record, report_json, run, start)
+from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, event_counts, events, kymo,
+                      need_uprobes, probe_counts, program, record, report_json, run, start)
 
 LIBRARY = r'''
 static volatile int choice = CHOICE;
@@ -77,16 +77,18 @@ int main(int argc, char **argv)
 }
 '''
 
+
 def compile_with(compiler, *args):
     return run(program(compiler), '-Wall', *args).ok()
 
 
-def build(tmp, compiler='gcc', flags=('-O2',), choice=3, kind='__attribute__((noinline))'):
-    """./libchoice.so, which chooses by_three for `chosen` where `choice` is 3, and ./program, which calls that six times, and for
-    each word on its command line `other` and `only`, which choose by_two."""
+def build(tmp, compiler='gcc', flags=('-O2', ), choice=3, kind='__attribute__((noinline))'):
+    """./libchoice.so, which chooses by_three for `chosen` where `choice` is 3, and ./program, which calls that six
+    times, and for each word on its command line `other` and `only`, which choose by_two."""
     (tmp / 'library.c').write_text(LIBRARY)
     (tmp / 'program.c').write_text(PROGRAM)
-    compile_with(compiler, *flags, f'-DCHOICE={choice}', f'-DKIND={kind}', '-fPIC', '-shared', '-o', 'libchoice.so', 'library.c')
+    compile_with(compiler, *flags, f'-DCHOICE={choice}', f'-DKIND={kind}', '-fPIC', '-shared', '-o', 'libchoice.so',
+                 'library.c')
     compile_with(compiler, '-o', 'program', 'program.c', './libchoice.so')
 
 
@@ -94,7 +96,7 @@ def own_counts(counts):
     return {name.partition(':')[2]: count for name, count in counts.items()}
 
 
-# ---- which one it was -------------------------------------------------------------------------------------------------
+# ---- which one it was ----------------------------------------------------------------------------
 
 
 def test_the_function_that_was_chosen_is_counted_under_its_name(tmp):
@@ -115,12 +117,16 @@ def test_calls_by_other_names_of_a_function_are_recorded_too_and_that_is_said(tm
     result = record('-p', './libchoice.so:chosen', '-p', './libchoice.so:only', '--', './program', 'x', 'y').ok()
     check_equal(own_counts(event_counts()), {'chosen=by_three': 6, 'chosen=by_two': 4, 'only=by_two': 4}, 'events')
     for name, others in (('chosen', 'only, other|other, only'), ('only', 'chosen, other|other, chosen')):
-        check_matches(result.err, rf'^kymo: warning: \./libchoice\.so:{name} also records the calls of ({others}), which may lead to the same functions$')
+        check_matches(
+            result.err,
+            rf'^kymo: warning: \./libchoice\.so:{name} also records the calls of ({others}), which may lead to the same functions$'
+        )
 
 
 def test_arguments_and_returns(tmp):
     build(tmp)
-    record('-p', './libchoice.so:chosen x=$arg1:s32', '-r', './libchoice.so:chosen y=$retval:s32', '--', './program').ok()
+    record('-p', './libchoice.so:chosen x=$arg1:s32', '-r', './libchoice.so:chosen y=$retval:s32', '--',
+           './program').ok()
     found = events()
     check_equal([(event.name, event['x']) for event in found if 'x' in event.fields],
                 [('libchoice.so:chosen=by_three', x) for x in (1, 2, 3, 4, 5, 1)], 'arguments')
@@ -135,7 +141,8 @@ def test_each_instruction_of_each_function(tmp):
     build(tmp)
     record('-p', './libchoice.so:chosen:*', '--', './program').ok()
     counts = event_counts()
-    check({name.partition(':')[2].partition('+')[0] for name in counts} == {'by_three'} and set(counts.values()) == {6}, str(counts))
+    check({name.partition(':')[2].partition('+')[0] for name in counts} == {'by_three'} and set(counts.values()) == {6},
+          str(counts))
 
 
 def test_a_name_of_ones_own_says_which_one_too(tmp):
@@ -185,7 +192,7 @@ int main(int argc, char **argv)
         check_matches(list(counts)[0], r'^clones:cloned=cloned\.(avx2|default)', 'name')
 
 
-# ---- libc -------------------------------------------------------------------------------------------------------------
+# ---- libc ----------------------------------------------------------------------------------------
 
 COPIER = r'''
 #define _GNU_SOURCE
@@ -234,7 +241,8 @@ def test_a_function_of_several_names_is_probed_once_by_a_glob(tmp):
     places = [(probe['path'], probe['offset']) for probe in report_json()['probes']]
     check_equal(len(places), len(set(places)), 'places')
     names = list(probe_counts())
-    check(any(name.startswith('libc:memcpy,memmove=') for name in names), 'memcpy and memmove are named together', *names)
+    check(any(name.startswith('libc:memcpy,memmove=') for name in names), 'memcpy and memmove are named together',
+          *names)
     check(not any(re.match(r'libc:(memcpy|memmove)=', name) for name in names), 'neither alone', *names)
 
 
@@ -249,23 +257,26 @@ def test_a_symbol_of_its_own_comes_before_the_ifuncs(tmp):
 def test_static_programs(tmp):
     """Their IFUNCs are resolved by the program itself, before main."""
     (tmp / 'library.c').write_text(LIBRARY)
-    (tmp / 'program.c').write_text(PROGRAM.replace('printf(', 'char words[100];\n\tmemcpy(words, "%d\\n", argc + 3);\n\tprintf(words, ', 1)
-                                   .replace('"%d\\n", sum', 'sum')
-                                   .replace('#include <stdio.h>', '#include <stdio.h>\n#include <string.h>'))
+    (tmp / 'program.c').write_text(
+        PROGRAM.replace('printf(', 'char words[100];\n\tmemcpy(words, "%d\\n", argc + 3);\n\tprintf(words, ',
+                        1).replace('"%d\\n", sum', 'sum').replace('#include <stdio.h>',
+                                                                  '#include <stdio.h>\n#include <string.h>'))
     for flags in (['-static'], ['-static-pie', '-fPIE'], ['-static', '-fno-pie', '-no-pie']):
-        compile_with('gcc', '-O2', '-fno-builtin', *flags, '-DCHOICE=3', '-DKIND=__attribute__((noinline))', '-o', 'whole', 'library.c', 'program.c')
+        compile_with('gcc', '-O2', '-fno-builtin', *flags, '-DCHOICE=3', '-DKIND=__attribute__((noinline))', '-o',
+                     'whole', 'library.c', 'program.c')
         compared = compare(['./whole'], ['./whole:chosen', './whole:memcpy', './whole:memset'])
         check_equal(compared.counts['whole:chosen=by_three'], 6, f'{flags}')
         check(compared.count('whole:memcpy=*') >= 1, 'memcpy has run', str(compared.counts))
 
 
-# ---- through the kernel -------------------------------------------------------------------------------------------------
+# ---- through the kernel --------------------------------------------------------------------------
 
 
 def test_the_kernel_counts_the_same(tmp):
     need_uprobes()
     build(tmp)
-    record('--backend', 'kernel', '-p', './libchoice.so:chosen x=$arg1:s32', '-r', './libchoice.so:chosen y=$retval:s32', '--', './program').ok()
+    record('--backend', 'kernel', '-p', './libchoice.so:chosen x=$arg1:s32', '-r',
+           './libchoice.so:chosen y=$retval:s32', '--', './program').ok()
     check_equal(own_counts(event_counts()), {'chosen=by_three': 6, 'chosen=by_three%return': 6}, 'events')
     recorder = start(KYMO, 'record', '--all', '-p', './libchoice.so:chosen', cwd=tmp)
     recorder.wait_for(r'^kymo: recording ', 1)
@@ -273,16 +284,21 @@ def test_the_kernel_counts_the_same(tmp):
         run('./program').ok()
     recorder.end(signal.SIGINT).ok()
     check_equal(own_counts(event_counts()), {'chosen=by_three': 12}, 'events of two processes')
-    record('--backend', 'kernel', '-p', './libchoice.so:looked_up', '--', './program').refused('it is an IFUNC, and its resolver does not tell')
+    record('--backend', 'kernel', '-p', './libchoice.so:looked_up', '--',
+           './program').refused('it is an IFUNC, and its resolver does not tell')
     record('--backend', 'kernel', '-p', './libchoice.so:chosen+0x1', '--', './program').refused('any of 2 functions')
 
 
-# ---- what is said of them -----------------------------------------------------------------------------------------------
+# ---- what is said of them ------------------------------------------------------------------------
 
 
 def test_an_offset_is_taken_where_one_function_alone_is_meant(tmp):
     build(tmp)
-    starts = [int(line.split()[0], 16) for line in re.findall(r'^  > (0x.*)$', kymo('explain', './libchoice.so', 'by_two:*').ok().out, re.MULTILINE)]
+    starts = [
+        int(line.split()[0], 16)
+        for line in re.findall(r'^  > (0x.*)$',
+                               kymo('explain', './libchoice.so', 'by_two:*').ok().out, re.MULTILINE)
+    ]
     offset = sorted(set(starts))[-1] - min(starts)
     record('-p', f'./libchoice.so:only+0x{offset:x}', '--', './program', 'x').ok()
     check_equal(own_counts(event_counts()), {f'only=by_two+0x{offset:x}': 2}, 'events')
@@ -293,15 +309,21 @@ def test_an_offset_is_taken_where_one_function_alone_is_meant(tmp):
 
 def test_a_resolver_that_is_not_understood_is_refused(tmp):
     build(tmp)
-    sentence = (r'no probe can be put at {} of \S+: it is an IFUNC, and its resolver does not tell which functions it chooses from '
-                r'\(what it returns at 0x\w+ is not for certain a function of this file\); name the chosen one or its file offset')
+    sentence = (
+        r'no probe can be put at {} of \S+: it is an IFUNC, and its resolver does not tell which functions it chooses from '
+        r'\(what it returns at 0x\w+ is not for certain a function of this file\); name the chosen one or its file offset'
+    )
     for flag in '-p', '-r':
         record(flag, './libchoice.so:looked_up', '--', './program').refused(sentence.format('looked_up(%return)?'))
     record('-p', 'libc:time', '--', 'true').refused(sentence.format('time'))
     explained = kymo('explain', './libchoice.so', 'looked_up').ended(1)
-    check_matches(explained.out, r'its resolver at 0x\w+\n +does not tell which functions it chooses from: what it returns')
+    check_matches(explained.out,
+                  r'its resolver at 0x\w+\n +does not tell which functions it chooses from: what it returns')
     result = record('-p', './libchoice.so:[blc]*_*', '--', './program').ok()
-    check_matches(result.err, r'warning: skipped 1 of 6 functions that match \./libchoice\.so:\[blc\]\*_\* and cannot be probed safely \(looked_up: it is an IFUNC, and')
+    check_matches(
+        result.err,
+        r'warning: skipped 1 of 6 functions that match \./libchoice\.so:\[blc\]\*_\* and cannot be probed safely \(looked_up: it is an IFUNC, and'
+    )
 
 
 def test_explain_names_the_functions_and_the_one_that_a_process_has_chosen(tmp):
@@ -310,12 +332,17 @@ def test_explain_names_the_functions_and_the_one_that_a_process_has_chosen(tmp):
     check_matches(text, r'^  ifunc      an indirect function: its resolver at 0x\w+ chooses one of 2 functions')
     check_equal(sorted(re.findall(r'^ +0x\w+  (by_\w+)$', text, re.MULTILINE)), ['by_three', 'by_two'], 'functions')
     check_equal(len(re.findall('^  why safe', text, re.MULTILINE)), 2, 'plans')
-    check_matches(text, r'^  shared     some of them with (only, other|other, only): a probe there records its calls too$')
+    check_matches(text,
+                  r'^  shared     some of them with (only, other|other, only): a probe there records its calls too$')
     check('bound' not in text, 'nothing is bound in a file', text)
-    check_matches(kymo('explain', './libchoice.so', 'chosen+0x1').ended(1).out, r'^  site       none: the offset may be meant in any of them')
+    check_matches(
+        kymo('explain', './libchoice.so', 'chosen+0x1').ended(1).out,
+        r'^  site       none: the offset may be meant in any of them')
     process = start('./program')
     process.wait_for(r'^\d+$')
-    check_matches(kymo('explain', process.pid, 'libchoice:chosen').ok().out, rf'^  bound      process {process.pid} has chosen by_three$')
+    check_matches(
+        kymo('explain', process.pid, 'libchoice:chosen').ok().out,
+        rf'^  bound      process {process.pid} has chosen by_three$')
     build_copier(tmp)
     copier = start('./copier')
     where = copier.wait_for(r'^[0-9a-f]+$')[0]

@@ -1,4 +1,5 @@
-"""Memory at addresses that the program gives is recorded as it was there, or as a fault; the program does not notice."""
+"""Memory at addresses that the program gives is recorded as it was there, or as a fault; the program does not notice.
+"""
 import contextlib
 import itertools
 import json
@@ -46,8 +47,11 @@ def test_values_strings_and_bytes_are_those_of_the_program(tmp):
     found = [line for line in records() if line['event'] == 'probe']
     check_equal(len(found), N, 'records')
     for i, line in enumerate(found):
-        check_equal(line['args'], {'id': i, 'back': -i, 'name': shown(name_of(i)), 'next': None if i % 8 == 7 else (i + 1) % N,
-                                   'bytes': f'{i:02x}01020304050607', 'n': i}, f'record {i}')
+        check_equal(
+            line['args'], {
+                'id': i, 'back': -i, 'name': shown(name_of(i)), 'next': None if i % 8 == 7 else
+                (i + 1) % N, 'bytes': f'{i:02x}01020304050607', 'n': i
+            }, f'record {i}')
     for i, event in enumerate(events()):  # babeltrace2 says no warning
         check_equal(strings(event, 'name'), shown(name_of(i)), f'string {i}')
         check_equal(event['faults'], 8 if i % 8 == 7 else 0, f'faults of {i}')
@@ -62,11 +66,12 @@ def test_a_string_without_its_end_is_a_fault_and_bytes_are_as_many_as_there_are(
         text = [f'on the stack {i}', None, None, shown(name_of(i))][i % 4]
         args = line['args']
         check_equal(args['text'], text, f'string {i}')
-        check_equal(args['bytes'] and bytes.fromhex(args['bytes'])[:3],
-                    [b'on ', None, b'ppp', name_of(i)[:3].encode()][i % 4], f'bytes {i}')
+        check_equal(args['bytes'] and bytes.fromhex(args['bytes'])[:3], [b'on ', None, b'ppp',
+                                                                         name_of(i)[:3].encode()][i % 4], f'bytes {i}')
         check_equal(args['bytes'] and len(args['bytes']) // 2, [8, None, 3, 8][i % 4], f'number of bytes {i}')
     text = kymo('report', '--events').ok().out
-    check('bytes=70 70 70 (fault)' in text and 'text=(fault) bytes=(fault)' in text, 'the report tells faults', text[:2000])
+    check('bytes=70 70 70 (fault)' in text and 'text=(fault) bytes=(fault)' in text, 'the report tells faults',
+          text[:2000])
 
 
 def test_locks_do_it_as_sequences_do(tmp):
@@ -92,8 +97,12 @@ def test_a_program_with_musl_is_read(tmp):
 
 def test_what_readline_returns_are_the_lines_that_bash_gets(tmp):
     lines = [f'echo line {i}' for i in range(20)] + ['exit']
-    command = ['env', '-u', 'PROMPT_COMMAND', 'HOME=' + str(tmp), 'script', '-q', '-e', '-c', 'bash --norc --noprofile -i', '/dev/null']
-    record('-r', 'r:line /bin/bash:readline text=+0($retval):string', '--', *command, input='\n'.join(lines) + '\n').ok()
+    command = [
+        'env', '-u', 'PROMPT_COMMAND', 'HOME=' + str(tmp), 'script', '-q', '-e', '-c', 'bash --norc --noprofile -i',
+        '/dev/null'
+    ]
+    record('-r', 'r:line /bin/bash:readline text=+0($retval):string', '--', *command,
+           input='\n'.join(lines) + '\n').ok()
     check_equal([strings(event, 'text') for event in events() if event.name == 'line'], lines, 'lines')
 
 
@@ -124,7 +133,7 @@ def test_paths_of_programs_that_are_there(tmp):
     check_equal(paths.count(str(tmp / 'one')), 30, 'opened')
 
 
-# ---- the same words, given to the kernel -------------------------------------------------------------------------------
+# ---- the same words, given to the kernel ---------------------------------------------------------
 
 _numbers = itertools.count()
 
@@ -197,7 +206,9 @@ def test_the_kernel_records_the_same_values_for_the_same_words(tmp):
         for i, (own, kernels) in enumerate(zip(got, expected)):
             check_equal(own, {name: kernels[name] if own[name] is not None else None for name in own},
                         f'record {i} of {definition}')  # the kernel records nothing in particular for a fault
-            check(sum(value is not None for value in own.values()) > len(own) - 3 or own['a'] is None, 'most are there', own)
+            check(
+                sum(value is not None for value in own.values()) > len(own) - 3 or own['a'] is None, 'most are there',
+                own)
         check_equal(len(got), N, 'records')
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import processes
 from comparing import babeltrace_with_losses
-from kymotest import (KYMO, KYMO_PLAIN, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, eventually, kymo, need_32_bit_programs,
-                      need_root, program, record, report_json, run, skip, sleeper, start, start_record, target, target_path, timeout)
+from kymotest import (KYMO, KYMO_PLAIN, NOBODY, babeltrace, check, check_equal, check_matches, check_same,
+                      check_text_intact, eventually, kymo, need_32_bit_programs, need_root, program, record,
+                      report_json, run, skip, sleeper, start, start_record, target, target_path, timeout)
 
 
 def check_refused(args, sentence, status=1, **options):
@@ -23,7 +24,7 @@ def check_refused(args, sentence, status=1, **options):
     return result
 
 
-# ---- names -----------------------------------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 
 def test_no_such_program(tmp):
@@ -36,9 +37,12 @@ def test_no_such_program(tmp):
 
 def test_no_such_file(tmp):
     later = r'and touch was not run\.( Did you mean \w+\?)? Write --late if the file is created, or loaded from elsewhere, later'
-    check_refused(['--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], rf'there is no file called \./no-such-file, {later}')
-    check_refused(['--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'], f'there is no file called nosuchlib, {later}')
-    check_refused(['--late', '--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], r'there is no file \./no-such-file')
+    check_refused(['--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'],
+                  rf'there is no file called \./no-such-file, {later}')
+    check_refused(['--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'],
+                  f'there is no file called nosuchlib, {later}')
+    check_refused(['--late', '--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'],
+                  r'there is no file \./no-such-file')
     check_refused(['--late', '--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'],
                   r'process \d+ has mapped no file called nosuchlib; it has touch, libc\.so\.6, ld-linux-x86-64\.so\.2 '
                   r'\(without --no-follow it is waited for\)')
@@ -48,13 +52,17 @@ def test_no_such_file(tmp):
 def test_lines_of_source_are_no_files(tmp):
     (tmp / 'app.cc').write_text('int main() {}\n')
     run(program('g++'), '-o', 'app', 'app.cc').ok()
-    check_refused(['-p', './app:app.cc:1', '--', './app'], r'\./app has no debug information; install the debug symbols of its package '
-                                                         r'\(app-dbgsym on Debian\), build it with -g, or name the file with --debug-file')
-    check_matches(record('-p', 'app.cc:1', '--', './app').err, r'\Akymo: app\.cc is a file of source; a line of it is written PROGRAM:app\.cc:12')
+    check_refused(['-p', './app:app.cc:1', '--', './app'],
+                  r'\./app has no debug information; install the debug symbols of its package '
+                  r'\(app-dbgsym on Debian\), build it with -g, or name the file with --debug-file')
+    check_matches(
+        record('-p', 'app.cc:1', '--', './app').err,
+        r'\Akymo: app\.cc is a file of source; a line of it is written PROGRAM:app\.cc:12')
     process = sleeper()
-    check_refused(['-p', 'libz:inflate', '--pid', process.pid],
-                  rf'process {process.pid} has mapped no file called libz; it has sleep, libc\.so\.6, ld-linux-x86-64\.so\.2 '
-                  r'\(with --follow it is waited for\)')
+    check_refused(
+        ['-p', 'libz:inflate', '--pid', process.pid],
+        rf'process {process.pid} has mapped no file called libz; it has sleep, libc\.so\.6, ld-linux-x86-64\.so\.2 '
+        r'\(with --follow it is waited for\)')
     check_text_intact(process.pid)
 
 
@@ -65,15 +73,19 @@ def test_no_such_function_names_the_nearest_three(tmp):
                   r'\S+/libc\.so\.6 has no function realocc; the nearest names are realloc(, \w+)*')
     check_refused(['-p', 'libc:nothing_like_*', '--', 'touch', 'ran'],
                   r"\S+/libc\.so\.6 has no function nothing_like_\* \('kymo list libc' shows what there is\)")
-    check_refused(['-p', 'libc:0x7fffffff', '--', 'touch', 'ran'], r'\S+/libc\.so\.6 has no code at file offset 0x7fffffff')
+    check_refused(['-p', 'libc:0x7fffffff', '--', 'touch', 'ran'],
+                  r'\S+/libc\.so\.6 has no code at file offset 0x7fffffff')
     check_refused(['-p', 'libc:malloc+0x1', '--', 'touch', 'ran'],
                   r'no probe can be put at malloc\+0x1 of \S+/libc\.so\.6: .+')
     check(not (tmp / 'ran').exists(), 'the command ran')
 
 
 def test_each_place_that_is_refused_is_told():
-    result = record('--backend', 'inproc', '-p', 'libc:malloc+0x1', '-p', 'libc:malloc', '-p', 'libc:free+0x1', '-p', 'libc:malloc+1', '--', 'true').ended(1)
-    check_matches(result.err, r'^kymo: no probe can be put at malloc\+0x1 of \S+: .+\n  no probe can be put at free\+0x1 of \S+: .+$')
+    result = record('--backend', 'inproc', '-p', 'libc:malloc+0x1', '-p', 'libc:malloc', '-p', 'libc:free+0x1', '-p',
+                    'libc:malloc+1', '--', 'true').ended(1)
+    check_matches(
+        result.err,
+        r'^kymo: no probe can be put at malloc\+0x1 of \S+: .+\n  no probe can be put at free\+0x1 of \S+: .+$')
 
 
 LARGE = """
@@ -103,8 +115,10 @@ def test_more_probes_than_there_is_room_for(tmp):
     """By their number, and by the size of their pads."""
     (tmp / 'large.s').write_text(LARGE)
     run(program('gcc'), '-o', tmp / 'large', tmp / 'large.s').ok()
-    check_refused(['-p', './large:larger:*', '--', './large'],
-                  r'a recording of one process can have 26214\d( more)? probes, and 26\d{4} are asked for; ask for fewer, by a glob that matches less')
+    check_refused([
+        '-p', './large:larger:*', '--', './large'
+    ], r'a recording of one process can have 26214\d( more)? probes, and 26\d{4} are asked for; ask for fewer, by a glob that matches less'
+                  )
     check_refused(['-p', './large:large:*', '--', './large'],
                   r'the pads of \d+ probes fit into the 64 MiB that there are for them, and 10000\d are asked for; '
                   r'ask for fewer, by a glob that matches less')
@@ -124,25 +138,30 @@ def test_a_process_that_has_ended_and_a_kernel_thread():
     if not child:
         os._exit(0)
     eventually(lambda: processes.status(child).get('State', '')[:1] == 'Z', 'it is a zombie')
-    check_refused(['-p', 'libc:malloc', '--pid', child], rf'process {child} has ended; its parent has not collected it yet')
+    check_refused(['-p', 'libc:malloc', '--pid', child],
+                  rf'process {child} has ended; its parent has not collected it yet')
     os.waitpid(child, 0)
     if processes.status(2).get('Name') == 'kthreadd' and not os.getuid():
-        check_refused(['-p', 'libc:malloc', '--pid', 2], 'process 2 has no memory: it is a kernel thread, or it is ending')
+        check_refused(['-p', 'libc:malloc', '--pid', 2],
+                      'process 2 has no memory: it is a kernel thread, or it is ending')
         for command in (['syscalls'], ['record', '-s', 'all', '--backend', 'ptrace']):
-            kymo(*command, '--pid', 2).refused(r'cannot trace process 2: process 2 \(kthreadd\) is a thread of the kernel, which cannot be traced')
+            kymo(*command, '--pid', 2).refused(
+                r'cannot trace process 2: process 2 \(kthreadd\) is a thread of the kernel, which cannot be traced')
 
 
-# ---- permission ----------------------------------------------------------------------------------------------------------------
+# ---- permission ----------------------------------------------------------------------------------
 
-NOT_ALLOWED = (r'process {pid} does not let you trace it: it runs as another user, with more rights than you, or protects itself '
-               r'\(PR_SET_DUMPABLE\); try as root')
+NOT_ALLOWED = (
+    r'process {pid} does not let you trace it: it runs as another user, with more rights than you, or protects itself '
+    r'\(PR_SET_DUMPABLE\); try as root')
 
 
 def test_a_process_of_another_user(tmp):
     need_root()
     tmp.chmod(0o777)
     process = sleeper()
-    check_refused(['-p', 'libc:malloc', '--pid', process.pid], NOT_ALLOWED.format(pid=process.pid), user=NOBODY, cwd=tmp)
+    check_refused(['-p', 'libc:malloc', '--pid', process.pid], NOT_ALLOWED.format(pid=process.pid), user=NOBODY,
+                  cwd=tmp)
     check_text_intact(process.pid)
 
 
@@ -152,7 +171,8 @@ def test_a_process_that_is_not_dumpable(tmp):
     text = 'import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nprint("ready", flush=True)\ntime.sleep(60)'
     process = start('/usr/bin/python3', '-S', '-c', text, user=NOBODY)
     process.wait_for('^ready$')
-    check_refused(['-p', 'libc:malloc', '--pid', process.pid], NOT_ALLOWED.format(pid=process.pid), user=NOBODY, cwd=tmp)
+    check_refused(['-p', 'libc:malloc', '--pid', process.pid], NOT_ALLOWED.format(pid=process.pid), user=NOBODY,
+                  cwd=tmp)
 
 
 def test_an_ordinary_user_records_a_process_and_a_command_of_their_own(tmp):
@@ -162,7 +182,8 @@ def test_an_ordinary_user_records_a_process_and_a_command_of_their_own(tmp):
     if path.exists() and path.read_text().strip() != '0':
         skip('kernel.yama.ptrace_scope forbids tracing here')
     process = target('callmany', '-w', '1000', user=NOBODY)
-    recorder = start(KYMO, 'record', '-o', 'attached', '-p', 'callmany:work_a $arg1:s32', '--pid', process.pid, user=NOBODY, cwd=tmp)
+    recorder = start(KYMO, 'record', '-o', 'attached', '-p', 'callmany:work_a $arg1:s32', '--pid', process.pid,
+                     user=NOBODY, cwd=tmp)
     recorder.wait_for(r'^kymo: recording process', 1)
     process.send('\n')
     process.wait_for('^work_a 1000$')
@@ -172,12 +193,13 @@ def test_an_ordinary_user_records_a_process_and_a_command_of_their_own(tmp):
     check_equal((tmp / 'attached/metadata').stat().st_uid, NOBODY, 'owner of the recording')
     check_text_intact(process.pid)
     check_equal(process.end(input='\n').status, 0, 'exit status of the process')
-    result = record('-o', 'launched', '-p', 'callmany:work_b', '--', target_path('callmany'), 77, 'work_b', user=NOBODY, cwd=tmp)
+    result = record('-o', 'launched', '-p', 'callmany:work_b', '--', target_path('callmany'), 77, 'work_b', user=NOBODY,
+                    cwd=tmp)
     check_equal(result.ok().out, 'work_b 77\n', 'output')
     check_equal(report_json('launched')['events'], 77, 'events')
 
 
-# ---- tracers -----------------------------------------------------------------------------------------------------------------------
+# ---- tracers -------------------------------------------------------------------------------------
 
 
 def check_names_tracer(process, tracer):
@@ -215,19 +237,25 @@ def test_a_process_under_another_users_kymo_which_traces_by_a_thread(tmp):
     owner = int(processes.status(tracer)['Tgid'])
     check(owner != tracer, 'a thread traces')
     for command in (['record', '-p', 'libc:read'], ['syscalls']):
-        kymo(*command, '--pid', process.pid, user=NOBODY, cwd='/').refused(rf'process {process.pid} is being traced by process {owner} \(kymo\)')
+        kymo(*command, '--pid', process.pid, user=NOBODY,
+             cwd='/').refused(rf'process {process.pid} is being traced by process {owner} \(kymo\)')
 
 
 def test_kymo_in_a_tree_that_is_followed_is_told_who_is_its_tracer_and_what_to_do(tmp):
-    for words in (['syscalls', '-f', program('true')], ['syscalls', '--pid', os.getpid()], ['record', '-o', tmp / 'inner', '-p', 'libc:free', program('true')],
-                  ['record', '-o', tmp / 'inner', '-s', 'all', '--backend', 'ptrace', program('true')]):
+    for words in (['syscalls', '-f', program('true')], ['syscalls', '--pid', os.getpid()], [
+            'record', '-o', tmp / 'inner', '-p', 'libc:free',
+            program('true')
+    ], ['record', '-o', tmp / 'inner', '-s', 'all', '--backend', 'ptrace',
+            program('true')]):
         recorder = start(KYMO, 'record', '-p', 'libc:malloc', '--', KYMO_PLAIN, *words)
-        check_matches(recorder.end().ended(1).err,
-                      rf'^kymo: cannot begin to trace: process {recorder.pid} \(kymo\) traces this one, with what it starts; record it with --no-follow')
+        check_matches(
+            recorder.end().ended(1).err,
+            rf'^kymo: cannot begin to trace: process {recorder.pid} \(kymo\) traces this one, with what it starts; record it with --no-follow'
+        )
     record('--no-follow', '-p', 'libc:malloc', '--', KYMO_PLAIN, 'syscalls', '-f', program('true')).ok()
 
 
-# ---- memory that others have too --------------------------------------------------------------------------------------------------
+# ---- memory that others have too -----------------------------------------------------------------
 
 
 def check_fails(args, sentence):
@@ -240,8 +268,10 @@ def test_processes_that_share_their_memory():
     """Not as threads: stopping one does not stop the others, whichever of them is asked for."""
     process = target('sharer', '-w', '2', '10')
     for pid in [process.pid, *processes.children(process.pid)]:
-        check_fails(['-p', 'sharer:work_a', '--pid', pid],
-                    rf'process \d+ shares the memory of process {pid}, and would run on while its code is changed; nothing was changed')
+        check_fails([
+            '-p', 'sharer:work_a', '--pid', pid
+        ], rf'process \d+ shares the memory of process {pid}, and would run on while its code is changed; nothing was changed'
+                    )
         check_text_intact(process.pid)
     check_equal(process.end(input='\n').ok().json(), {'calls': 30}, 'all of them go on')
 
@@ -251,15 +281,17 @@ def test_text_in_a_mapping_that_is_shared_and_writable(tmp):
     shutil.copy(target_path('changer'), copy)
     whole = copy.read_bytes()
     process = target('changer', 'shared', copy)
-    check_refused(['-p', './copy:work_a', '--pid', process.pid], rf'{copy} is mapped shared and writable: other processes would see the change')
+    check_refused(['-p', './copy:work_a', '--pid', process.pid],
+                  rf'{copy} is mapped shared and writable: other processes would see the change')
     if not os.getuid():
         recorder = start(KYMO, 'record', '--backend', 'kernel', '-p', './copy:work_a', '--pid', process.pid)
         recorder.wait_for('^kymo: recording process', 1)
         process.send('\n')
         process.wait_for('^done$')
         result = recorder.end(signal.SIGINT).ok()
-        check_equal(result.err.splitlines()[0], f'kymo: warning: process {process.pid} has mapped {copy} shared and writable, '
-                    'where the kernel sets no probes: what runs there is not recorded')
+        check_equal(
+            result.err.splitlines()[0], f'kymo: warning: process {process.pid} has mapped {copy} shared and writable, '
+            'where the kernel sets no probes: what runs there is not recorded')
         check_equal(report_json()['events'], 0, 'events')
     process.end(input='\n\n').ok()
     check(copy.read_bytes() == whole, 'the file is as it was')
@@ -270,8 +302,10 @@ def test_text_that_the_program_has_changed_before():
     process.send('\n')
     process.wait_for('^done$')
     changed = processes.changed_text(process.pid)
-    check_fails(['-p', 'changer:work_a', '--pid', process.pid],
-                r'no probe can be put at work_a of \S+/changer: what is there is not what its file holds: something else has patched it')
+    check_fails([
+        '-p', 'changer:work_a', '--pid', process.pid
+    ], r'no probe can be put at work_a of \S+/changer: what is there is not what its file holds: something else has patched it'
+                )
     check_same(processes.changed_text(process.pid), changed, 'what the program has written')
     process.end(input='\n').ok()
 
@@ -284,8 +318,9 @@ def test_text_that_the_program_changes_below_a_probe():
     process.wait_for('^done$')
     changed = [line for line in processes.changed_text(process.pid) if '/changer' in str(line)]
     check_equal(len(changed), 1, 'places')
-    sentence = (rf'kymo: 1 location in the code of process {process.pid} \(0x[0-9a-f]+\) holds bytes that neither kymo nor the file put there; '
-                r'that location and the pads are left as they are\n')
+    sentence = (
+        rf'kymo: 1 location in the code of process {process.pid} \(0x[0-9a-f]+\) holds bytes that neither kymo nor the file put there; '
+        r'that location and the pads are left as they are\n')
     result = recorder.end(signal.SIGINT).ended(1)
     check(re.search(rf'^{sentence}\Z', result.err, re.MULTILINE), 'the recorder says so', result)
     result = kymo('detach', process.pid).ended(1)
@@ -294,7 +329,7 @@ def test_text_that_the_program_changes_below_a_probe():
     process.end(input='\n').ok()
 
 
-# ---- programs that are not for kymo ---------------------------------------------------------------------------------------------------
+# ---- programs that are not for kymo --------------------------------------------------------------
 
 
 def test_a_32_bit_program():
@@ -314,7 +349,8 @@ def test_truncated_programs(tmp):
     for size in (0, 4, 20, 40, 64, 120, 500, 3000, 8192, len(whole) // 2, len(whole) - 2000, len(whole) - 1):
         cut.write_bytes(whole[:size])
         cut.chmod(0o755)
-        for command in (['list', cut], ['explain', cut, 'work_a'], ['record', '--no-follow', '-p', './cut:work_a', '--', './cut', 3]):
+        for command in (['list', cut], ['explain', cut,
+                                        'work_a'], ['record', '--no-follow', '-p', './cut:work_a', '--', './cut', 3]):
             result = kymo(*command)
             if command[0] != 'record' or result.status != 0:
                 check_equal(result.status, 1, f'exit status of {result.command} at {size} bytes')
@@ -335,22 +371,22 @@ def test_a_library_that_was_cut_is_refused(tmp):
     check_equal(process.end(input='\n\n').status, 0, 'exit status of the process')
 
 
-# ---- words ------------------------------------------------------------------------------------------------------------------------
+# ---- words ---------------------------------------------------------------------------------------
 
 
 def test_garbage_in_a_spec_is_marked(tmp):
-    for spec, column, sentence in (
-            ('libc:malloc size=%dj', 18, r"no register '%dj' on x86-64; .*"),
-            ('malloc', 7, r"expected ':' and a function after the file, .*"),
-            ('libc:', 6, r'expected a function, a glob or a file offset, .*'),
-            (':malloc', 1, r"expected a program or library before ':', .*"),
-            ('libc:malloc+zz', 13, r"expected a number after '\+', .*"),
-            ('libc:malloc $arg0', 17, r'arguments are numbered \$arg1 to \$arg\d+'),
-            ('libc:malloc x=%di:u9', 19, r"no type 'u9'; .*"),
-            ('libc:malloc \\99999999999999999999', 14, r"expected a number of at most 64 bits .*"),
-            ('libc:malloc +0(%flags)', 16, r"'%flags' is no address; .*"),
-            ('\x1b[31m', 6, r"expected ':' .*"),
-            ('', 1, r'expected FILE:FUNCTION, .*')):
+    for spec, column, sentence in (('libc:malloc size=%dj', 18, r"no register '%dj' on x86-64; .*"),
+                                   ('malloc', 7, r"expected ':' and a function after the file, .*"),
+                                   ('libc:', 6, r'expected a function, a glob or a file offset, .*'),
+                                   (':malloc', 1, r"expected a program or library before ':', .*"),
+                                   ('libc:malloc+zz', 13, r"expected a number after '\+', .*"),
+                                   ('libc:malloc $arg0', 17,
+                                    r'arguments are numbered \$arg1 to \$arg\d+'), ('libc:malloc x=%di:u9', 19,
+                                                                                    r"no type 'u9'; .*"),
+                                   ('libc:malloc \\99999999999999999999', 14,
+                                    r"expected a number of at most 64 bits .*"), ('libc:malloc +0(%flags)', 16,
+                                                                                  r"'%flags' is no address; .*"),
+                                   ('\x1b[31m', 6, r"expected ':' .*"), ('', 1, r'expected FILE:FUNCTION, .*')):
         result = kymo('record', '-p', spec, '--', 'touch', 'ran').ended(2)
         lines = result.err.splitlines()
         check(re.fullmatch(rf'kymo: column {column}: {sentence}', lines[0]), f'not /{sentence}/', result)
@@ -362,8 +398,10 @@ def test_garbage_in_a_spec_is_marked(tmp):
 
 def test_random_words_are_specs_or_are_marked(tmp):
     choose = random.Random(3)
-    pieces = ['libc', ':', 'malloc', '%di', '$arg', '7', '=', '+', '-', '0x', '\\', ' ', 'p:', '/', '*', '[', ']', 'u8', '@', '(',
-              ')', '\xe9', '\x07', '%', 'ret']
+    pieces = [
+        'libc', ':', 'malloc', '%di', '$arg', '7', '=', '+', '-', '0x', '\\', ' ', 'p:', '/', '*', '[', ']', 'u8', '@',
+        '(', ')', '\xe9', '\x07', '%', 'ret'
+    ]
     for _ in range(40):
         spec = ''.join(choose.choices(pieces, k=choose.randrange(1, 12)))
         result = kymo('record', '-p', spec, '--', 'true')
@@ -374,7 +412,7 @@ def test_random_words_are_specs_or_are_marked(tmp):
         shutil.rmtree('kymo.data.old', ignore_errors=True)
 
 
-# ---- where it writes -----------------------------------------------------------------------------------------------------------------
+# ---- where it writes -----------------------------------------------------------------------------
 
 
 def test_what_is_in_the_way_is_left_alone(tmp):
@@ -389,7 +427,8 @@ def test_what_is_in_the_way_is_left_alone(tmp):
     (tmp / 'new.old').mkdir()
     (tmp / 'new.old/thing').write_text('mine again')
     check_refused(['-o', 'new', '-p', 'libc:malloc', '--', 'touch', 'ran'], sentence.format(r'new\.old'))
-    check_equal([(tmp / name).read_text() for name in ('file', 'mine/thing', 'new.old/thing')], ['mine', 'mine too', 'mine again'])
+    check_equal([(tmp / name).read_text() for name in ('file', 'mine/thing', 'new.old/thing')],
+                ['mine', 'mine too', 'mine again'])
     report_json('new')
     check(not (tmp / 'ran').exists(), 'the command ran')
     check_refused(['-o', 'no/such/place', '-p', 'libc:malloc', '--', 'true'],
@@ -406,11 +445,11 @@ def test_an_earlier_recording_is_kept_once(tmp):
 def test_a_read_only_directory(tmp):
     need_root()
     (tmp / 'locked').mkdir(mode=0o555)
-    check_refused(['-p', 'libc:malloc', '--', 'touch', '/tmp/never'], r'cannot make the directory kymo\.data: Permission denied',
-                  user=NOBODY, cwd=tmp / 'locked')
+    check_refused(['-p', 'libc:malloc', '--', 'touch', '/tmp/never'],
+                  r'cannot make the directory kymo\.data: Permission denied', user=NOBODY, cwd=tmp / 'locked')
     process = sleeper(user=NOBODY)
-    check_refused(['-p', 'libc:malloc', '--pid', process.pid], r'cannot make the directory kymo\.data: Permission denied',
-                  user=NOBODY, cwd=tmp / 'locked')
+    check_refused(['-p', 'libc:malloc', '--pid', process.pid],
+                  r'cannot make the directory kymo\.data: Permission denied', user=NOBODY, cwd=tmp / 'locked')
     check_text_intact(process.pid)
 
 
@@ -427,8 +466,9 @@ def test_a_full_disk(tmp):
     need_root()
     (tmp / 'small').mkdir()
     arguments = ' '.join(f'$arg{n}' for n in range(1, 9))
-    process = start(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o', 'small/kymo.data', '--buffer', '64M',
-                    '-p', f'callmany:work_eight {arguments}', '--', target_path('callmany'), 900000, 'work_eight')
+    process = start(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o',
+                    'small/kymo.data', '--buffer', '64M', '-p', f'callmany:work_eight {arguments}', '--',
+                    target_path('callmany'), 900000, 'work_eight')
     result = process.end(seconds=90)
     if result.status == 77:
         skip('no permission to mount')
@@ -446,15 +486,16 @@ def test_a_full_disk_beside_a_running_process(tmp):
     (tmp / 'small').mkdir()
     process = target('callmany', '-w', '2000000', 'work_six')
     arguments = ' '.join(f'$arg{n}' for n in range(1, 7))
-    recorder = start(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o', 'small/kymo.data', '--buffer', '64M',
-                     '-p', f'callmany:work_six {arguments}', '--pid', process.pid)
+    recorder = start(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o', 'small/kymo.data',
+                     '--buffer', '64M', '-p', f'callmany:work_six {arguments}', '--pid', process.pid)
     recorder.wait_for(r'^kymo: recording process', 1)
     process.send('\n')
     result = recorder.end()
     check_matches(result.err, r"^kymo: cannot write the stream stream_\d+: No space left on device$")
     process.wait_for('^work_six 2000000$')
     check_text_intact(process.pid)
-    check_equal([mapping.line for mapping in processes.maps(process.pid) if mapping.path.startswith('/memfd:')], [], 'mappings')
+    check_equal([mapping.line for mapping in processes.maps(process.pid) if mapping.path.startswith('/memfd:')], [],
+                'mappings')
     check_equal(process.end(input='\n').status, 0, 'exit status')
     report = report_json('copy')
     check_equal(babeltrace_with_losses('copy'), (report['events'], report['lost_events']), 'events and lost ones')

@@ -1,5 +1,5 @@
-"""Services that clients use while probes go into them and out of them, again and again: every answer is right, and what was
-recorded is what was asked for."""
+"""Services that clients use while probes go into them and out of them, again and again: every answer is right, and
+what was recorded is what was asked for."""
 import os
 import shutil
 import signal
@@ -8,8 +8,8 @@ import threading
 
 import processes
 import remains
-from kymotest import (KYMO, babeltrace, check, check_equal, check_same, check_text_intact, check_untraced, eventually, program,
-                      report_json, skip, start)
+from kymotest import (KYMO, babeltrace, check, check_equal, check_same, check_text_intact, check_untraced, eventually,
+                      program, report_json, skip, start)
 
 ROUNDS = 5
 SYS_EPOLL_WAIT = 232
@@ -31,7 +31,6 @@ def is_listening(port):
 
 class Load:
     """Threads that call work(number, i) for i = 0, 1, … until the end. What goes wrong in one is told by stop()."""
-
     def __init__(self, n_threads, work):
         self.work, self.ending, self.errors = work, False, []
         self.done = [0] * n_threads
@@ -62,11 +61,12 @@ class Load:
 
 class Recorders:
     """One recorder for each of the processes, all at once."""
-
     def __init__(self, name, pids, *specs):
         self.directories = [f'{name}.{pid}' for pid in pids]
-        self.recorders = [start(KYMO, 'record', '-o', directory, *(word for spec in specs for word in ('-p', spec)), '--pid', pid)
-                          for directory, pid in zip(self.directories, pids)]
+        self.recorders = [
+            start(KYMO, 'record', '-o', directory, *(word for spec in specs for word in ('-p', spec)), '--pid', pid)
+            for directory, pid in zip(self.directories, pids)
+        ]
         for recorder in self.recorders:
             recorder.wait_for(r'^kymo: recording process', 1)
 
@@ -90,11 +90,15 @@ def count(reports, name):
 
 def mapped(pid):
     """What executable files and what of kymo's a process has mapped; a heap may grow meanwhile."""
-    return [mapping.line for mapping in processes.maps(pid) if 'x' in mapping.permissions or mapping.path.startswith(remains.MEMFD)]
+    return [
+        mapping.line for mapping in processes.maps(pid)
+        if 'x' in mapping.permissions or mapping.path.startswith(remains.MEMFD)
+    ]
 
 
 def exercise(pids, specs, load, ask, counted, settle=lambda: None):
-    """Rounds of recording under load; in between, of `ask(n)` alone, which passes the probe `counted` n times exactly, after `settle()`."""
+    """Rounds of recording under load; in between, of `ask(n)` alone, which passes the probe `counted` n times exactly,
+    after `settle()`."""
     ask(20)  # a server that has answered has loaded what it loads late
     before = [mapped(pid) for pid in pids]
     for i in range(ROUNDS):
@@ -117,7 +121,7 @@ def exercise(pids, specs, load, ask, counted, settle=lambda: None):
         check_same(mapped(pid), maps, f'executable mappings of {pid}')
 
 
-# ---- redis -----------------------------------------------------------------------------------------------------------------------
+# ---- redis ---------------------------------------------------------------------------------------
 
 
 class Redis:
@@ -174,8 +178,10 @@ def test_redis_answers_rightly_while_recordings_begin_and_end(tmp):
         eventually(lambda: b'rdb_bgsave_in_progress:0' in clients[4]('INFO', 'persistence'), 'the child ends')
 
     counters = [0] * 4
-    exercise([server.pid], ['redis-server:processCommand', 'redis-server:call', 'libc:read fd=%di:s32 n=%dx:u64',
-                            'libc:write', 'libc:epoll_wait'], load, ask, 'redis-server:processCommand', settle)
+    exercise([server.pid], [
+        'redis-server:processCommand', 'redis-server:call', 'libc:read fd=%di:s32 n=%dx:u64', 'libc:write',
+        'libc:epoll_wait'
+    ], load, ask, 'redis-server:processCommand', settle)
     settle()
     check(b'rdb_last_bgsave_status:ok' in clients[4]('INFO', 'persistence'), 'the child did well')
     check((tmp / 'dump.rdb').stat().st_size > 100, 'dump.rdb')
@@ -184,7 +190,7 @@ def test_redis_answers_rightly_while_recordings_begin_and_end(tmp):
     check_equal(server.end(signal.SIGTERM).status, 0, 'exit status')
 
 
-# ---- nginx ------------------------------------------------------------------------------------------------------------------------
+# ---- nginx ---------------------------------------------------------------------------------------
 
 NGINX = '''
 daemon off;
@@ -233,7 +239,8 @@ def test_nginx_answers_rightly_while_recordings_begin_and_end(tmp):
     eventually(lambda: not server.is_alive() or is_listening(port), 'nginx listens')
     if not server.is_alive():
         skip(f'nginx does not start: {server.err.strip().splitlines()[-1]}')
-    eventually(lambda: [processes.call(pid) for pid in processes.children(server.pid)] == [SYS_EPOLL_WAIT] * 2, 'two workers wait for requests')
+    eventually(lambda: [processes.call(pid) for pid in processes.children(server.pid)] == [SYS_EPOLL_WAIT] * 2,
+               'two workers wait for requests')
     names = list(files)
 
     def load(number, i):
@@ -246,7 +253,8 @@ def test_nginx_answers_rightly_while_recordings_begin_and_end(tmp):
             name = names[i % len(names)]
             check_equal(get(port, name), (200, files[name]))
 
-    exercise(sorted(processes.children(server.pid)), ['nginx:ngx_http_process_request', 'nginx:ngx_http_finalize_*', 'libc:recv',
-                                                      'libc:sendfile*', 'libc:writev'],
-             load, ask, 'nginx:ngx_http_process_request')
+    exercise(
+        sorted(processes.children(server.pid)),
+        ['nginx:ngx_http_process_request', 'nginx:ngx_http_finalize_*', 'libc:recv', 'libc:sendfile*', 'libc:writev'],
+        load, ask, 'nginx:ngx_http_process_request')
     check_equal(server.end(signal.SIGQUIT).status, 0, 'exit status')

@@ -1,4 +1,5 @@
-"""Recorded values are those that the program had there, in every type and from every place; and the program keeps them."""
+"""Recorded values are those that the program had there, in every type and from every place; and the program keeps them.
+"""
 import re
 from pathlib import Path
 
@@ -19,8 +20,8 @@ def as_type(value, name):
 
 def check_values(name, expected):
     """`expected` is a list of {field: value}, in the order of the events called `name`."""
-    found = [{field: event[field] for field in want} for event, want in
-             zip((event for event in events() if event.name == name), expected)]
+    found = [{field: event[field] for field in want}
+             for event, want in zip((event for event in events() if event.name == name), expected)]
     check_equal(len(found), len(expected), f'events {name}')
     for i, (got, want) in enumerate(zip(found, expected)):
         check(got == want, f'event {i} of {name}: expected {want}, got {got}')
@@ -32,21 +33,24 @@ def callmany(n, function, *specs):
     check_equal(result.ok().out, f'{function} {n}\n', 'output')
 
 
-# ---- callmany ------------------------------------------------------------------------------------------------------------
+# ---- callmany ------------------------------------------------------------------------------------
 
 
 def test_every_integer_type_cuts_and_extends_as_its_name_says():
     """work_six(i, -i, i << 32, 4, 5, 6)"""
     half = len(TYPES) // 2
-    specs = [f'p:{group} callmany:work_six n=%edi:s32 ' + ' '.join(f'{name}=%si:{name}' for name in names)
-             for group, names in (('first', TYPES[:half]), ('second', TYPES[half:]))]
+    specs = [
+        f'p:{group} callmany:work_six n=%edi:s32 ' + ' '.join(f'{name}=%si:{name}' for name in names)
+        for group, names in (('first', TYPES[:half]), ('second', TYPES[half:]))
+    ]
     callmany(300, 'work_six', *specs)
     for group, names in (('first', TYPES[:half]), ('second', TYPES[half:])):
         check_values(group, [{'n': i, **{name: as_type(-i, name) for name in names}} for i in range(300)])
 
 
 def test_types_may_be_narrower_than_the_register_that_is_named():
-    callmany(40, 'work_six', 'p:one callmany:work_six a=%rsi:s64 b=%esi:s32 c=%sil:s8 d=%rdx e=%edx f=%r8b:u8 g=%r9d h=%r9w')
+    callmany(40, 'work_six',
+             'p:one callmany:work_six a=%rsi:s64 b=%esi:s32 c=%sil:s8 d=%rdx e=%edx f=%r8b:u8 g=%r9d h=%r9w')
     check_values('one', [{'a': -i, 'b': -i, 'c': as_type(-i, 's8'), 'd': i << 32, 'e': 0, 'f': 5, 'g': 6, 'h': 6}
                          for i in range(40)])
 
@@ -56,20 +60,27 @@ def test_arguments_are_found_in_registers_and_on_the_stack():
     callmany(500, 'work_eight', 'p:low callmany:work_eight $arg1:s32 $arg2:s64 $arg3:s32 $arg4:s64 $arg5:u8 $arg6:u16',
              'p:high callmany:work_eight $arg7:s32 $arg8:s64 s1=$stack1:s32 s2=$stack2 wide=$arg7:u8 $arg1:x32')
     check_values('low', [{'arg1': -i, 'arg2': i, 'arg3': 3, 'arg4': 4, 'arg5': 5, 'arg6': 6} for i in range(500)])
-    check_values('high', [{'arg1': i + 7, 'arg2': -8, 's1': i + 7, 's2': -8 & M64, 'wide': i + 7 & 255,
-                           'arg6': as_type(-i, 'x32'), 'faults': 0} for i in range(500)])
+    check_values('high', [{
+        'arg1': i + 7, 'arg2': -8, 's1': i + 7, 's2': -8 & M64, 'wide': i + 7 & 255, 'arg6': as_type(-i, 'x32'),
+        'faults': 0
+    } for i in range(500)])
 
 
 def test_immediates_are_what_was_written():
-    callmany(3, 'work_a', r'p:one callmany:work_a \42 \-5 \0x7fffffffffffffff \-9223372036854775808 \-1:s8 \255:u8 \0xffff:x16 \010:s32')
-    check_values('one', [{'arg1': 42, 'arg2': -5, 'arg3': (1 << 63) - 1, 'arg4': -(1 << 63), 'arg5': -1, 'arg6': 255,
-                          'arg7': 0xffff, 'arg8': 8}] * 3)
+    callmany(
+        3, 'work_a',
+        r'p:one callmany:work_a \42 \-5 \0x7fffffffffffffff \-9223372036854775808 \-1:s8 \255:u8 \0xffff:x16 \010:s32')
+    check_values('one', [{
+        'arg1': 42, 'arg2': -5, 'arg3':
+        (1 << 63) - 1, 'arg4': -(1 << 63), 'arg5': -1, 'arg6': 255, 'arg7': 0xffff, 'arg8': 8
+    }] * 3)
 
 
 def test_values_are_the_same_in_programs_that_are_static_or_cannot_move():
     """work_b(i, 5)"""
     for variant in ('callmany-static', 'callmany-nopie'):
-        result = record('-p', f'p:one {variant}:work_b x=$arg1:s64 rounds=$arg2:s32', '--', target_path(variant), 200, 'work_b')
+        result = record('-p', f'p:one {variant}:work_b x=$arg1:s64 rounds=$arg2:s32', '--', target_path(variant), 200,
+                        'work_b')
         check_equal(result.ok().out, 'work_b 200\n', 'output')
         check_values('one', [{'x': i, 'rounds': 5} for i in range(200)])
 
@@ -82,7 +93,8 @@ def test_the_report_shows_the_same_values():
 
 
 def test_a_place_inside_of_a_function_sees_registers_as_they_are_there():
-    """work_deep(n) calls itself with n - 1; behind its start, at an offset that objdump finds, n is still in a register."""
+    """work_deep(n) calls itself with n - 1; behind its start, at an offset that objdump finds, n is still in a
+    register."""
     path = target_path('callmany')
     listing = run(program('objdump'), '-d', '--no-show-raw-insn', '--disassemble=work_eight', path).ok().out
     places = [(int(match[1], 16), match[2]) for match in re.finditer(r'^ *(\w+):\t(.*)$', listing, re.MULTILINE)]
@@ -99,7 +111,7 @@ def test_a_place_inside_of_a_function_sees_registers_as_they_are_there():
     check_equal({event['h'] for event in found}, {-8}, 'eighth argument')
 
 
-# ---- every register, word of the stack and flag ------------------------------------------------------------------------------
+# ---- every register, word of the stack and flag --------------------------------------------------
 
 
 def build_registers(tmp):
@@ -127,8 +139,10 @@ def test_all_registers_and_flags_are_recorded_and_kept(tmp):
             if 'sp' in want:
                 want['sp'] = where['stack']
         check_values(f'g{n}', expected)
-    check_values('rest', [{'flags': expected_flags(i), 'low': expected_flags(i), 'ip': where['probed'], 'sp': where['stack'],
-                           'back': where['returns']} for i in range(400)])
+    check_values('rest', [{
+        'flags': expected_flags(i), 'low': expected_flags(i), 'ip': where['probed'], 'sp': where['stack'], 'back':
+        where['returns']
+    } for i in range(400)])
 
 
 def test_all_words_of_the_initial_stack_are_recorded(tmp):
@@ -157,10 +171,13 @@ def test_words_of_another_threads_stack_are_right_or_a_fault(tmp):
 def test_registers_are_kept_while_packets_change_and_events_are_lost(tmp):
     """16 probes at one place and small buffers: the pad's slow half runs often, and runs out of room."""
     path = build_registers(tmp)
-    specs = [f'p:e{n} {path}:probed ' + ' '.join(f'a{k}=%{name}' for k, name in enumerate(REGISTERS[n % 8:][:8]))
-             for n in range(16)]
+    specs = [
+        f'p:e{n} {path}:probed ' + ' '.join(f'a{k}=%{name}' for k, name in enumerate(REGISTERS[n % 8:][:8]))
+        for n in range(16)
+    ]
     for options in ([], ['--overwrite']):
-        result = record('--buffer', '64K', *options, *(word for spec in specs for word in ('-p', spec)), '--', path, 20000)
+        result = record('--buffer', '64K', *options, *(word for spec in specs for word in ('-p', spec)), '--', path,
+                        20000)
         result.ok().json()
         check_losses(16 * 20000, bool(options))
 
@@ -169,7 +186,8 @@ def check_losses(hits, overwrite):
     """What is not recorded is counted, and babeltrace2 says the same."""
     report = report_json()
     check_equal(report['warnings'], [], 'warnings of the report')
-    check_equal((report['events'], report['lost_events']), babeltrace_with_losses(), 'events and lost ones, by babeltrace2')
+    check_equal((report['events'], report['lost_events']), babeltrace_with_losses(),
+                'events and lost ones, by babeltrace2')
     check(report['overwritten_packets' if overwrite else 'lost_events'] > 0, 'nothing was lost', report['events'])
     if not overwrite:
         check_equal(report['events'] + report['lost_events'], hits, 'hits')

@@ -1,4 +1,5 @@
-"""Goroutines' stacks are small, and some functions use them to the end: probes go only where there is room for a pad."""
+"""Goroutines' stacks are small, and some functions use them to the end: probes go only where there is room for a pad.
+"""
 from pathlib import Path
 
 import comparing
@@ -17,7 +18,8 @@ def compiled(tmp):
 
 
 def runs_well(*args):
-    result = record('--backend', 'inproc', '--buffer', '128M', *args, seconds=200).ok()  # all of it: a busy machine's recorder may come late
+    # all of it: a busy machine's recorder may come late
+    result = record('--backend', 'inproc', '--buffer', '128M', *args, seconds=200).ok()
     check(result.err.find('\nok\n') >= 0, 'no stack was written to', result)
     check_equal(report_json()['lost_events'], 0, 'lost')
     return result
@@ -26,9 +28,12 @@ def runs_well(*args):
 @timeout(400)
 def test_functions_that_use_stacks_to_the_end(tmp):
     compiled(tmp)
-    result = runs_well('-p', './stacks:main.*', '-p', './stacks:main.middle:*', '-p', './stacks:main.top:*', '--', './stacks')
-    check_matches(result.err, r"skipped 1 of 7 functions that match ./stacks:main.\* and cannot be probed safely \(main.leaf: the function at 0x\w+ and what calls it "
-                  r"may leave \d+ bytes of a goroutine's stack, and a pad takes \d+\)\n", 'the warning')
+    result = runs_well('-p', './stacks:main.*', '-p', './stacks:main.middle:*', '-p', './stacks:main.top:*', '--',
+                       './stacks')
+    check_matches(
+        result.err,
+        r"skipped 1 of 7 functions that match ./stacks:main.\* and cannot be probed safely \(main.leaf: the function at 0x\w+ and what calls it "
+        r"may leave \d+ bytes of a goroutine's stack, and a pad takes \d+\)\n", 'the warning')
     counts = probe_counts()
     check_equal(counts['stacks:main.check'], GOROUTINES, 'calls of what goroutines run')
     check(counts['stacks:main.deep'] > 100000, 'they go deep', counts)
@@ -39,7 +44,8 @@ def test_functions_that_use_stacks_to_the_end(tmp):
 def test_a_function_with_no_room_left_is_refused(tmp):
     compiled(tmp)
     result = record('--backend', 'inproc', '-p', './stacks:main.leaf:*', '--', './stacks').ended(1)
-    check_matches(result.err, r"none of the \d+ instructions that match ./stacks:main.leaf:\* can be probed safely", 'the reason')
+    check_matches(result.err, r"none of the \d+ instructions that match ./stacks:main.leaf:\* can be probed safely",
+                  'the reason')
     check('goroutine' in result.err, 'it is the stack', result)
 
 

@@ -12,8 +12,11 @@ from kymotest import check, check_equal, check_same, events, kymo, record, repor
 PACKAGE = 'package yaml\n\nimport "strconv"\n\n//go:noinline\nfunc Parse(s string) int {\n\tn, _ := strconv.Atoi(s)\n\treturn n\n}\n'
 
 # What names.go is made to do, and how a shell is told.
-CALLS = {'main.main': 1, 'main.pair.sumThrice': 3, 'main.(*list[...]).pushFiveTimes': 5, 'main.(*counter).next': 2, 'main.(*otherCounter).next': 1,
-         'main.main.func1': 5, 'main.main.func2': 2, 'main.takesWords': 1, 'example.org/go-2fa/yaml%2ev3.Parse': 4}
+CALLS = {
+    'main.main': 1, 'main.pair.sumThrice': 3, 'main.(*list[...]).pushFiveTimes': 5, 'main.(*counter).next': 2,
+    'main.(*otherCounter).next': 1, 'main.main.func1': 5, 'main.main.func2': 2, 'main.takesWords': 1,
+    'example.org/go-2fa/yaml%2ev3.Parse': 4
+}
 
 # Not of Go's: marks of the linker's around the text, and the build id that lies there.
 NO_FUNCTIONS = {'runtime.text', 'runtime.etext', 'go.buildid', 'go:buildid'}
@@ -27,15 +30,18 @@ def build(tmp, output, *flags, **environ):
 
 
 def known_to_go(tmp, path):
-    """{(address, name)} by go tool nm, of a program with symbols. Those of its own assembler, and arguments of types, are only in symbols."""
+    """{(address, name)} by go tool nm, of a program with symbols. Those of its own assembler, and arguments of types,
+    are only in symbols."""
     lines = run(golang.find(), 'tool', 'nm', path, env=golang.environment(tmp)).ok().out.splitlines()
     found = (re.fullmatch(r' *([0-9a-f]+) [Tt] (.*)', line) for line in lines)
-    named = {(int(match[1], 16), re.sub(r'\.abi(0|internal)$', '', re.sub(r'\[.*\]', '[...]', match[2]))) for match in found if match}
+    named = {(int(match[1], 16), re.sub(r'\.abi(0|internal)$', '', re.sub(r'\[.*\]', '[...]', match[2])))
+             for match in found if match}
     return {(address, name) for address, name in named if name not in NO_FUNCTIONS}
 
 
 def known_to_kymo(path, *glob):
-    return {(row['vaddr'], row['name']): row for row in json.loads(kymo('list', '--json', path, *glob).ok().out) if 'vaddr' in row}
+    return {(row['vaddr'], row['name']): row for row in json.loads(kymo('list', '--json', path, *glob).ok().out)
+            if 'vaddr' in row}
 
 
 def check_same_functions(tmp, whole, stripped):
@@ -47,8 +53,11 @@ def check_same_functions(tmp, whole, stripped):
     sizes = collections.Counter()
     for (vaddr, _), row in known_to_kymo(whole).items():
         sizes[vaddr] = max(sizes[vaddr], row['size'])  # marks of the linker's have none
-    check_same([name for (vaddr, name), row in mine.items() if row['size'] > sizes[vaddr]], [], 'longer than its symbol says')
-    check_same([name for (vaddr, name), row in mine.items() if name.startswith('main.') and row['size'] != sizes[vaddr]], [], 'of another size')
+    check_same([name for (vaddr, name), row in mine.items() if row['size'] > sizes[vaddr]], [],
+               'longer than its symbol says')
+    check_same(
+        [name for (vaddr, name), row in mine.items() if name.startswith('main.') and row['size'] != sizes[vaddr]], [],
+        'of another size')
 
 
 @timeout(400)
@@ -58,7 +67,8 @@ def test_names_and_addresses_are_those_of_symbols(tmp):
 
 @timeout(500)
 def test_names_of_position_independent_programs(tmp):
-    check_same_functions(tmp, build(tmp, 'whole', '-buildmode=pie'), build(tmp, 'stripped', '-buildmode=pie', '-ldflags=-s -w'))
+    check_same_functions(tmp, build(tmp, 'whole', '-buildmode=pie'),
+                         build(tmp, 'stripped', '-buildmode=pie', '-ldflags=-s -w'))
 
 
 @timeout(600)
@@ -75,7 +85,8 @@ def test_names_where_ld_made_the_program(tmp):
     bare = bytearray(Path('stripped').read_bytes())
     bare[40:48], bare[60:64] = bytes(8), bytes(4)  # no section headers
     Path('bare').write_bytes(bare)
-    check({key for key in known_to_kymo('./bare') if key[1]} >= {key for key in mine if key[1] and '.' in key[1]}, 'the same without section headers')
+    check({key for key in known_to_kymo('./bare') if key[1]} >= {key for key in mine if key[1] and '.' in key[1]},
+          'the same without section headers')
 
 
 def check_counts(tmp, name):
@@ -86,12 +97,17 @@ def check_counts(tmp, name):
     (tmp / name).chmod(0o755)
     wanted = run(f'./{name}').ok().out
     typed = {call: f'./{name}:{call}'.replace('-2', r'\-2') for call in CALLS}
-    result = record('--backend', 'inproc', '--displace-faulting', *(word for spec in typed.values() for word in ('-p', spec)), '--', f'./{name}', seconds=200).ok()
+    result = record('--backend', 'inproc', '--displace-faulting',
+                    *(word for spec in typed.values() for word in ('-p', spec)), '--', f'./{name}', seconds=200).ok()
     check_equal(result.out, wanted, 'output')
-    check(set(counts()) == set(CALLS) and all(counts()[call] >= n for call, n in CALLS.items()), 'calls, and entries again', counts())
+    check(
+        set(counts()) == set(CALLS) and all(counts()[call] >= n for call, n in CALLS.items()),
+        'calls, and entries again', counts())
     starts = {row['name']: row['offset'] for row in known_to_kymo(f'./{name}').values()}
     behind = {call: f'+0x{golang.size_of_check(name, starts[call]):x}' for call in CALLS}
-    result = record('--backend', 'inproc', '--displace-faulting', *(word for call, spec in typed.items() for word in ('-p', spec + behind[call])), '--', f'./{name}', seconds=200).ok()
+    result = record('--backend', 'inproc', '--displace-faulting',
+                    *(word for call, spec in typed.items() for word in ('-p', spec + behind[call])), '--', f'./{name}',
+                    seconds=200).ok()
     check_equal(result.out, wanted, 'output')
     check_equal(counts(), {(call + behind[call]).removesuffix('+0x0'): n for call, n in CALLS.items()}, 'calls')
 
@@ -105,8 +121,10 @@ def test_each_kind_of_name_can_be_typed(tmp):
 @timeout(400)
 def test_patterns_offsets_and_instructions(tmp):
     build(tmp, 'stripped', '-ldflags=-s -w')
-    check_equal({name for _, name in known_to_kymo('./stripped', 'main.(*counter).next')}, {'main.(*counter).next'}, 'exactly')
-    check_equal({name for _, name in known_to_kymo('./stripped', 'main.(*).next')}, {'main.(*counter).next', 'main.(*otherCounter).next'}, 'a pattern')
+    check_equal({name for _, name in known_to_kymo('./stripped', 'main.(*counter).next')}, {'main.(*counter).next'},
+                'exactly')
+    check_equal({name for _, name in known_to_kymo('./stripped', 'main.(*).next')},
+                {'main.(*counter).next', 'main.(*otherCounter).next'}, 'a pattern')
     (vaddr, _), row = known_to_kymo('./stripped', 'main.takesWords').popitem()
     record('--backend', 'inproc', '--displace-faulting', '-p', './stripped:main.takesWords:*', '--', './stripped').ok()
     check_same([probe['offset'] - row['offset'] + vaddr for probe in report_json()['probes']],
@@ -119,8 +137,9 @@ def test_patterns_offsets_and_instructions(tmp):
 def test_integer_arguments_are_in_go_s_registers(tmp):
     """ax, bx, cx, di, si: a number, a string of five bytes, three numbers of a slice."""
     build(tmp, 'stripped', '-ldflags=-s -w')
-    record('--backend', 'inproc', '--displace-faulting', '-p', './stripped:main.takesWords number=%ax:u64 length=%cx:u64 rest=%si:u64', '-r', './stripped:main.takesWords sum=$retval:u64',
-           '--', './stripped').ok()
+    record('--backend', 'inproc', '--displace-faulting', '-p',
+           './stripped:main.takesWords number=%ax:u64 length=%cx:u64 rest=%si:u64', '-r',
+           './stripped:main.takesWords sum=$retval:u64', '--', './stripped').ok()
     call, *_, done = events()  # it may be entered again
     check_equal([call[name] for name in ('number', 'length', 'rest')], [42, 5, 3], 'arguments')
     check_equal(done['sum'], 50, 'result')
@@ -148,8 +167,10 @@ def test_the_start_of_the_text_is_from_moduledata_where_the_table_lacks_it(tmp):
 @timeout(300)
 def test_functions_of_a_packaged_program_run_as_often_as_the_kernel_counts(tmp):
     path = comparing.installed('gron')
-    check('gopclntab' in run('readelf', '-SW', path).ok().out and '.symtab' not in run('readelf', '-SW', path).ok().out, 'Go without symbols')
-    (tmp / 'in.json').write_text(json.dumps([[i, 'x' * i, {'key': i}] for i in range(30)]))  # not two keys: Go takes them in any order
+    check('gopclntab' in run('readelf', '-SW', path).ok().out and '.symtab' not in run('readelf', '-SW', path).ok().out,
+          'Go without symbols')
+    # not two keys: Go takes them in any order
+    (tmp / 'in.json').write_text(json.dumps([[i, 'x' * i, {'key': i}] for i in range(30)]))
     one = {'GOMAXPROCS': '1', 'GOGC': 'off'}
     functions = known_to_kymo(path, 'main.*')
     specs = [f'{path}:{name}+0x{golang.size_of_check(path, row["offset"]):x}' for (_, name), row in functions.items()]
@@ -157,4 +178,5 @@ def test_functions_of_a_packaged_program_run_as_often_as_the_kernel_counts(tmp):
     check_equal(compared.count('gron:main.main+*'), 1, 'calls of main')
     check(compared.count('gron:main.*') > 100, 'it does something', compared.counts)
     record('-p', 'gron:main.*', '--', path, 'in.json', env=one).ok()
-    check_same(sorted(probe['name'] for probe in report_json()['probes']), sorted(f'gron:{name}' for _, name in functions), 'all by a pattern')
+    check_same(sorted(probe['name'] for probe in report_json()['probes']),
+               sorted(f'gron:{name}' for _, name in functions), 'all by a pattern')

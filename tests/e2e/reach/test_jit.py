@@ -10,8 +10,8 @@ import comparing
 import markers
 import processes
 import remains
-from kymotest import (KYMO, at_end, check, check_equal, check_matches, check_same, event_counts, events, eventually, kymo, record, record_some, report_json, run, start,
-                      start_record, target, target_path)
+from kymotest import (KYMO, at_end, check, check_equal, check_matches, check_same, event_counts, events, eventually,
+                      kymo, record, record_some, report_json, run, start, start_record, target, target_path)
 
 N = 1000
 PUSH, MOV, ADD, POP = 0, 4, 9, 11  # of tests/targets/jitted.c's add()
@@ -56,7 +56,7 @@ def refused(process, address, pattern, *args, status=1):
     check_same(remains.mappings(process.pid), before, 'mappings')
 
 
-# ---- what is recorded ---------------------------------------------------------------------------------------------------
+# ---- what is recorded ----------------------------------------------------------------------------
 
 
 def test_each_pass_of_an_instruction_is_recorded_with_its_registers():
@@ -213,14 +213,15 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_an_exec_ends_it():
     process = start('/usr/bin/python3', '-c', EXECS, target_path('callmany'), '10')
     code = int(process.wait_for(r'^code (0x\w+)$')[1], 16)
-    recorder = start(KYMO, 'record', '--follow', '-p', f'{code:#x} n=%edi:s32', '-p', 'callmany:work_a', '--pid', process.pid)
+    recorder = start(KYMO, 'record', '--follow', '-p', f'{code:#x} n=%edi:s32', '-p', 'callmany:work_a', '--pid',
+                     process.pid)
     recorder.wait_for('^kymo: recording process', 1)
     process.end(input='\n').ok()
     recorder.end().ok()
     check_equal(event_counts(), {f'{code:#x}': 100, 'callmany:work_a': 10})
 
 
-# ---- what happens to the code meanwhile -----------------------------------------------------------------------------------
+# ---- what happens to the code meanwhile ----------------------------------------------------------
 
 
 def test_code_that_the_program_has_put_in_its_place_stays():
@@ -257,7 +258,8 @@ def test_code_that_is_changed_in_part_is_left_as_it_is_with_an_error():
     call(process)
     tell(process, 'touch', 'touched')
     changed = memory(process)
-    recorder.end(signal.SIGTERM).refused(rf'1 location in the code of process {process.pid} \({code + MOV:#x}\) holds bytes that neither kymo nor')
+    recorder.end(signal.SIGTERM).refused(
+        rf'1 location in the code of process {process.pid} \({code + MOV:#x}\) holds bytes that neither kymo nor')
     check_equal(memory(process), changed)
     check_equal(event_counts(), {f'{code + MOV:#x}': N})
     end(process)
@@ -306,14 +308,15 @@ def test_detach_leaves_code_that_came_after_a_killed_recorder():
     recorder.signal(signal.SIGKILL)
     recorder.end()
     tell(process, 'renew', 'renewed')
-    check_matches(kymo('detach', process.pid).ok().err, 'warning: 1 probed location in code that the program has made is gone')
+    check_matches(
+        kymo('detach', process.pid).ok().err, 'warning: 1 probed location in code that the program has made is gone')
     check_equal(memory(process), ADD_7)
     call(process)
     check(not remains.are_there(process.pid), 'nothing of kymo is left')
     end(process)
 
 
-# ---- what is refused --------------------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 
 def test_what_can_not_be_changed_safely_is_refused():
@@ -321,7 +324,8 @@ def test_what_can_not_be_changed_safely_is_refused():
     refused(process, code + ADD, r'a jump would rely on 0x\w+, after the end of the flow')
     refused(process, code + CALL + 5, 'is of a kind that programs change in code that they have made')
     refused(process, code + CALL, rf'the endbr64 at {code + CALL:#x} has to stay.* write {code + CALL + 4:#x}')
-    refused(process, code + MOV + 1, rf'no instruction begins at {code + MOV + 1:#x}.* {code + MOV:#x} and {code + ADD:#x}')
+    refused(process, code + MOV + 1,
+            rf'no instruction begins at {code + MOV + 1:#x}.* {code + MOV:#x} and {code + ADD:#x}')
     check_equal(memory(process), ADD_5)
     check_equal(call(process), N)
     end(process)
@@ -357,20 +361,25 @@ sys.stdin.readline()
 def test_memory_that_is_mapped_twice_is_refused():
     process = start('/usr/bin/python3', '-c', SHARED)
     process.wait_for('^ready$')
-    found = [mapping for mapping in processes.maps(process.pid)
-             if 'x' in mapping.permissions and mapping.path.startswith(('/memfd:double', '/dev/zero'))]
+    found = [
+        mapping for mapping in processes.maps(process.pid)
+        if 'x' in mapping.permissions and mapping.path.startswith(('/memfd:double', '/dev/zero'))
+    ]
     check_equal(len(found), 3, 'mappings')
     for mapping in found:
-        refused(process, mapping.start, r'is memory of /.*it may be mapped elsewhere too, and be written to there at any time')
+        refused(process, mapping.start,
+                r'is memory of /.*it may be mapped elsewhere too, and be written to there at any time')
     process.end(input='\n').ok()
 
 
 def test_an_address_is_of_one_process_that_runs():
     process, code = jitted()
     address = f'{code:#x}'
-    kymo('record', '-p', address, '--', 'true').refused("an address is of a process that runs, and 'true' has no code there yet", 2)
+    kymo('record', '-p', address, '--', 'true').refused(
+        "an address is of a process that runs, and 'true' has no code there yet", 2)
     kymo('record', '-p', address, '--all', '--for', '0.1').refused('an address is of one process.* leave --all out', 2)
-    kymo('record', '-p', address, '--backend', 'kernel', '--pid', process.pid, '--for', '0.1').refused('leave --backend kernel out', 2)
+    kymo('record', '-p', address, '--backend', 'kernel', '--pid', process.pid, '--for', '0.1').refused(
+        'leave --backend kernel out', 2)
     kymo('record', '-r', address, '--pid', process.pid).refused('a return probe is for a whole function', 2)
     check(not Path('kymo.data').exists(), 'nothing was recorded')
     end(process)
@@ -379,7 +388,9 @@ def test_an_address_is_of_one_process_that_runs():
 def test_explain_tells_what_is_proven_and_what_is_believed():
     process, code = jitted('-m')
     said = kymo('explain', process.pid, f'{code + MOV:#x}').ok().out
-    for pattern in (r'\Amade add\+0x4$', rf'site +{code + MOV:#x}, in memory of no file; its function begins at {code:#x}$', 'tactic +jump: 1 instruction, 5 bytes',
+    for pattern in (r'\Amade add\+0x4$',
+                    rf'site +{code + MOV:#x}, in memory of no file; its function begins at {code:#x}$',
+                    'tactic +jump: 1 instruction, 5 bytes',
                     rf'believed +an instruction begins there: all from {code:#x} on decodes'):
         check_matches(said, pattern)
     check_matches(kymo('explain', process.pid, f'{code:#x}').ok().out, 'tactic +pun: 1 instruction, 1 byte')
@@ -389,7 +400,7 @@ def test_explain_tells_what_is_proven_and_what_is_believed():
     end(process)
 
 
-# ---- programs that do this for a living -----------------------------------------------------------------------------------
+# ---- programs that do this for a living ----------------------------------------------------------
 
 NODE = '''
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
@@ -401,7 +412,8 @@ require('readline').createInterface({input: process.stdin}).on('line', line => c
 
 def optimised(pid, name):
     """Where the perf map has it last: start and name."""
-    found = re.findall(rf'^([0-9a-f]+) [0-9a-f]+ (\S*\*{name} .*)$', Path(f'/tmp/perf-{pid}.map').read_text(), re.MULTILINE)
+    found = re.findall(rf'^([0-9a-f]+) [0-9a-f]+ (\S*\*{name} .*)$',
+                       Path(f'/tmp/perf-{pid}.map').read_text(), re.MULTILINE)
     return (int(found[-1][0], 16), found[-1][1]) if found else None
 
 
@@ -411,11 +423,13 @@ def permissions_at(pid, address):
 
 def begins_with_a_load(pid, address):
     """Of a field of an object: mov OFFSET(REGISTER), REGISTER."""
-    return markers.read(pid, address, 3) in [bytes([0x48, 0x8b, 0x40 | to << 3 | by]) for to in range(8) for by in range(8) if by != 4]
+    return markers.read(
+        pid, address, 3) in [bytes([0x48, 0x8b, 0x40 | to << 3 | by]) for to in range(8) for by in range(8) if by != 4]
 
 
 def test_node_is_recorded_or_refused_and_runs_on(tmp):
-    """V8's code is writable and executable at once on some machines, and not on others; that of some versions begins with what may fault."""
+    """V8's code is writable and executable at once on some machines, and not on others; that of some versions begins
+    with what may fault."""
     (tmp / 'fib.js').write_text(NODE)
     process = start(comparing.installed('node'), '--perf-basic-prof', tmp / 'fib.js')
     at_end(lambda: Path(f'/tmp/perf-{process.pid}.map').unlink(missing_ok=True))
@@ -424,10 +438,12 @@ def test_node_is_recorded_or_refused_and_runs_on(tmp):
     def is_optimised():
         tell(process, '18', 'fib')  # code that another thread has compiled is taken when something runs
         return optimised(process.pid, 'fib')
+
     start_of_fib, name = eventually(is_optimised, 'fib is optimised', 60)
     for _ in range(3):
         if 'w' in permissions_at(process.pid, start_of_fib):
-            record('-p', f'{start_of_fib:#x}', '--pid', process.pid, '--for', '0.1').refused('is writable and executable at once')
+            record('-p', f'{start_of_fib:#x}', '--pid', process.pid, '--for',
+                   '0.1').refused('is writable and executable at once')
         elif begins_with_a_load(process.pid, start_of_fib):
             record('-p', f'{start_of_fib:#x}', '--pid', process.pid, '--for', '0.1').refused('may fault')
         else:
@@ -449,20 +465,25 @@ for line in io.lines() do print('turns ' .. turns(tonumber(line), 1)); io.stdout
 
 
 def test_the_loop_of_a_luajit_program_is_counted(tmp):
-    """Its code is made executable when it is complete. The dump that LuaJIT makes of it tells where the loop's instructions are."""
+    """Its code is made executable when it is complete. The dump that LuaJIT makes of it tells where the loop's
+    instructions are."""
     (tmp / 'turns.lua').write_text(LUA)
     process = start(comparing.installed('luajit'), '-jdump=+m,dump', tmp / 'turns.lua')
     process.wait_for('^ready$', seconds=120)
     before = remains.mappings(process.pid)
     expected = tell(process, str(N), 'turns')
-    loop = eventually(lambda: re.search(r'^->LOOP:\n(.*?)^[0-9a-f]+ +j\w+ ', (tmp / 'dump').read_text(), re.MULTILINE | re.DOTALL), 'the loop in the dump')[1]
+    loop = eventually(
+        lambda: re.search(r'^->LOOP:\n(.*?)^[0-9a-f]+ +j\w+ ', (tmp / 'dump').read_text(), re.MULTILINE | re.DOTALL),
+        'the loop in the dump')[1]
     counts = {}
     for address, instruction in re.findall(r'^([0-9a-f]+) +(.*)', loop, re.MULTILINE):
         recorder = start(KYMO, 'record', '-p', f'p:turn 0x{address}', '--pid', process.pid)
-        if eventually(lambda: re.search('^kymo: (recording|no probe can be put)', recorder.err, re.MULTILINE), 'an answer')[1] == 'no probe can be put':
+        if eventually(lambda: re.search('^kymo: (recording|no probe can be put)', recorder.err, re.MULTILINE),
+                      'an answer')[1] == 'no probe can be put':
             recorder.end().refused('no probe can be put')
             continue
-        check_equal(tell(process, str(N), 'turns'), expected, f'what the program computes with a probe at {instruction}')
+        check_equal(tell(process, str(N), 'turns'), expected,
+                    f'what the program computes with a probe at {instruction}')
         recorder.end(signal.SIGTERM).ok()
         counts[instruction] = report_json()['probes'][0]['count']
     check(counts, 'some instruction of the loop is recorded', loop)
@@ -476,6 +497,8 @@ def test_the_code_of_a_jvm_is_refused(tmp):
     (tmp / 'Loop.class').write_bytes(base64.b64decode((Path(__file__).parent / 'Loop.class.base64').read_text()))
     process = start(comparing.installed('java'), '-Xmx64m', '-cp', tmp, 'Loop')
     process.wait_for('^ready$', seconds=120)
-    made = next(mapping for mapping in processes.maps(process.pid) if mapping.path == '' and mapping.permissions == 'rwxp')
-    record('-p', f'{made.start + 64:#x}', '--pid', process.pid, '--for', '0.1').refused('is writable and executable at once')
+    made = next(
+        mapping for mapping in processes.maps(process.pid) if mapping.path == '' and mapping.permissions == 'rwxp')
+    record('-p', f'{made.start + 64:#x}', '--pid', process.pid, '--for',
+           '0.1').refused('is writable and executable at once')
     process.end().ok()

@@ -1,4 +1,5 @@
-"""Processes in other places: namespaces of mounts and pids, other roots, without descriptors, rights, system calls, or room."""
+"""Processes in other places: namespaces of mounts and pids, other roots, without descriptors, rights, system calls, or
+room."""
 import os
 import re
 import shutil
@@ -6,11 +7,10 @@ import signal
 
 import processes
 import remains
-from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, eventually, events, kymo, need_root, program, record, report_json,
-                      run, skip, start, start_record, target, target_path)
+from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, eventually, events, kymo, need_root, program,
+                      record, report_json, run, skip, start, start_record, target, target_path)
 
-
-# ---- namespaces ------------------------------------------------------------------------------------------------------------
+# ---- namespaces ----------------------------------------------------------------------------------
 
 
 def inside(tmp, *words):
@@ -64,14 +64,15 @@ def test_a_pipe_in_the_place_of_a_library_is_not_waited_for(tmp):
     pipe.chmod(0o666)
     as_user = ['setpriv', '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups']
     process = start(program('unshare'), '-m', *as_user, 'env', f'LD_PRELOAD={library}', 'sleep', '600')
-    eventually(lambda: any(mapping.path.endswith(str(library)) for mapping in processes.maps(process.pid)), 'it has the library')
+    eventually(lambda: any(mapping.path.endswith(str(library)) for mapping in processes.maps(process.pid)),
+               'it has the library')
     eventually(lambda: processes.status(process.pid)['Name'] == 'sleep', 'it is the program')
     result = run(program('nsenter'), '-m', '-t', str(process.pid), 'mount', '--bind', pipe, library)
     if result.status:
         skip(f'no mount there: {result.err.strip()}')
-    for command in (['list', process.pid, 'libmarked*'], ['explain', process.pid, f'{library}:0x1000'],
-                    ['record', '-o', tmp / 'data', '-p', f'{library}:0x1000', '--for', '1', '--pid', process.pid],
-                    ['record', '-o', tmp / 'data', '-s', 'all', '--for', '1', '--pid', process.pid]):
+    for command in (['list', process.pid, 'libmarked*'], ['explain', process.pid, f'{library}:0x1000'], [
+            'record', '-o', tmp / 'data', '-p', f'{library}:0x1000', '--for', '1', '--pid', process.pid
+    ], ['record', '-o', tmp / 'data', '-s', 'all', '--for', '1', '--pid', process.pid]):
         run(KYMO, *command, user=NOBODY, cwd=tmp, seconds=60)
     check(process.is_alive(), 'the process lives')
 
@@ -87,7 +88,7 @@ def test_detach_and_status_in_other_namespaces(tmp):
     process.end(input='\n\n').ok()
 
 
-# ---- daemons --------------------------------------------------------------------------------------------------------------
+# ---- daemons -------------------------------------------------------------------------------------
 
 
 def check_recluse(*words, user=None):
@@ -147,7 +148,8 @@ def test_a_process_that_may_only_read_and_write_is_not_killed():
 
 
 def test_a_command_that_confines_itself_is_not_killed():
-    """Probes are in before. Behind prctl() the time stamp counter is forbidden as well: nothing is recorded then, which is said."""
+    """Probes are in before. Behind prctl() the time stamp counter is forbidden as well: nothing is recorded then,
+    which is said."""
     result = record('-p', 'recluse:work_a', '--', target_path('recluse'), '-s', '500', input='\n').ok()
     check_equal(result.json(), {'work_a': 500})
     check_equal(report_json()['events'], 0, 'events')
@@ -174,8 +176,10 @@ def test_no_room_within_reach():
     """Plain jumps need some as well: it is said, and nothing happens; or the kernel does it."""
     process = target('recluse', '-f', '500')
     before = remains.lasting_mappings(process.pid)
-    result = record('--backend', 'inproc', '-p', 'recluse:work_a', '-p', 'libc:write', '--pid', process.pid, '--for', '0.2')
-    check(result.status == 1 and re.search(r'^kymo: .*(room|hole|free|address|reach)', result.err, re.MULTILINE), 'it is said', result)
+    result = record('--backend', 'inproc', '-p', 'recluse:work_a', '-p', 'libc:write', '--pid', process.pid, '--for',
+                    '0.2')
+    check(result.status == 1 and re.search(r'^kymo: .*(room|hole|free|address|reach)', result.err, re.MULTILINE),
+          'it is said', result)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.send('\n')
     process.wait_for('work_a')

@@ -9,8 +9,8 @@ import places
 import processes
 import remains
 from kernelcount import count_command
-from kymotest import (KYMO, SOURCE, check, check_equal, check_same, event_counts, events, kymo, program, record, report_json, run, skip, start,
-                      start_record, target, target_path)
+from kymotest import (KYMO, SOURCE, check, check_equal, check_same, event_counts, events, kymo, program, record,
+                      report_json, run, skip, start, start_record, target, target_path)
 
 VARIANTS = ['callmany', 'callmany-nopie', 'callmany-static', 'callmany-static-pie']
 FUNCTIONS = ['work_a', 'work_b', 'work_six', 'work_eight', 'work_redzone']
@@ -31,7 +31,8 @@ def check_variant(path, short):
     check_equal([event['n'] for event in events()], list(range(1000)), 'arguments')
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(input='\n').ok()
-    refusals, wanted = {}, [(path, offset) for function in FUNCTIONS for offset in places.instructions_of(path, function)]
+    refusals, wanted = {}, [(path, offset) for function in FUNCTIONS
+                            for offset in places.instructions_of(path, function)]
     counts = places.compare_places([path, '200', 'work_b'], wanted, refusals)
     print(short, places.tell(refusals, len(wanted)))
     check(any(counts.values()), 'they ran')
@@ -52,7 +53,8 @@ def test_programs_at_fixed_addresses():
 
 def compile_with(compiler, tmp, name, *flags):
     path = str(tmp / name)
-    run(program(compiler), '-O2', *flags, '-o', path, SOURCE / 'tests/targets/callmany.c', SOURCE / 'tests/targets/work.c').ok()
+    run(program(compiler), '-O2', *flags, '-o', path, SOURCE / 'tests/targets/callmany.c',
+        SOURCE / 'tests/targets/work.c').ok()
     return path
 
 
@@ -85,22 +87,27 @@ def check_thread_ids(path, command, warning, option='--follow'):
 
 
 def test_programs_with_one_thread_need_no_thread_ids(tmp):
-    static, dynamic, musl = target_path('callmany-static'), target_path('callmany'), compile_with('musl-gcc', tmp, 'musl-dynamic')
+    static, dynamic, musl = target_path('callmany-static'), target_path('callmany'), compile_with(
+        'musl-gcc', tmp, 'musl-dynamic')
     for path in (static, dynamic, musl):
         check_thread_ids(path, [path, '10'], None)
         check_thread_ids(path, ['sh', '-c', f'{path} 10; {dynamic} 10; true'], None)
 
 
 def test_where_threads_may_come_unseen_it_is_said(tmp):
-    static, dynamic, musl = target_path('callmany-static'), target_path('callmany'), compile_with('musl-gcc', tmp, 'musl-dynamic')
-    check_thread_ids(static, [static, '10'], 'this program sets up its threads without the dynamic linker, and kymo does not see '
-                     'when (--no-follow): all records carry the process id', '--no-follow')
-    check_thread_ids(musl, [musl, '10'], "the threads of process N cannot be told apart (no thread id is found in its thread control "
-                     'blocks): all records carry the process id', '--no-follow')
+    static, dynamic, musl = target_path('callmany-static'), target_path('callmany'), compile_with(
+        'musl-gcc', tmp, 'musl-dynamic')
+    check_thread_ids(
+        static, [static, '10'], 'this program sets up its threads without the dynamic linker, and kymo does not see '
+        'when (--no-follow): all records carry the process id', '--no-follow')
+    check_thread_ids(
+        musl, [musl, '10'],
+        "the threads of process N cannot be told apart (no thread id is found in its thread control "
+        'blocks): all records carry the process id', '--no-follow')
     check_thread_ids(dynamic, [dynamic, '10'], None, '--no-follow')
 
 
-# ---- Go ------------------------------------------------------------------------------------------------------------------
+# ---- Go ------------------------------------------------------------------------------------------
 
 
 def go_functions(path):
@@ -121,7 +128,8 @@ def go_functions(path):
     found = {}
     for (low, at), high in zip(entries, [entry for entry, _ in entries[1:]] + [end]):
         name = struct.unpack_from('<i', table, functions + at + 4)[0]
-        found[table[names + name:table.index(b'\0', names + name)].decode(errors='replace')] = (text_start + low, text_start + high)
+        found[table[names + name:table.index(b'\0', names + name)].decode(errors='replace')] = (text_start + low,
+                                                                                                text_start + high)
     return found
 
 
@@ -142,14 +150,17 @@ def test_a_go_program(tmp):
     entries = [(gron, convert(low)) for low, _ in own]
     counts = check_go(command, bare, entries)
     check(sum(counts.values()) > 100, 'its functions run', counts)
-    inside = [(gron, offset) for offset in places.instructions_in(gron, [own[i] for i, place in enumerate(entries) if counts.get(place)])]
+    inside = [
+        (gron, offset)
+        for offset in places.instructions_in(gron, [own[i] for i, place in enumerate(entries) if counts.get(place)])
+    ]
     counts = check_go(command, bare, random.Random(5).sample(inside, min(1000, len(inside))))
     check(any(counts.values()), 'they run')
 
 
 def check_go(command, bare, wanted):
-    """Output is the same. How often functions run varies (with threads, the collector, the order of maps): what some run with probes has
-    counted is what some run with the kernel's has."""
+    """Output is the same. How often functions run varies (with threads, the collector, the order of maps): what some
+    run with probes has counted is what some run with the kernel's has."""
     refusals, counts = {}, collections.defaultdict(set)
     left = wanted
     for _ in range(4):
@@ -162,13 +173,15 @@ def check_go(command, bare, wanted):
     check(len(left) > 0.9 * len(wanted), 'nearly all have a place', places.tell(refusals, len(wanted)))
     sites = {f's{i}': place for i, place in enumerate(counts) if max(counts[place]) and places.can_be_counted(*place)}
     expected = [count_command(command, sites, many=True)[1] for _ in range(4)]
-    wrong = [f'{place}: kymo {counts[place]}, kernel {[run_of[name] for run_of in expected]}'
-             for name, place in sites.items() if not counts[place] & {run_of[name] for run_of in expected}]
+    wrong = [
+        f'{place}: kymo {counts[place]}, kernel {[run_of[name] for run_of in expected]}'
+        for name, place in sites.items() if not counts[place] & {run_of[name] for run_of in expected}
+    ]
     check(len(wrong) <= len(sites) // 20, f'{len(wrong)} of {len(sites)} counts differ', *wrong)
     return collections.Counter({place: max(found) for place, found in counts.items()})
 
 
-# ---- Rust ----------------------------------------------------------------------------------------------------------------
+# ---- Rust ----------------------------------------------------------------------------------------
 
 
 def test_a_rust_program(tmp):
@@ -180,14 +193,17 @@ def test_a_rust_program(tmp):
 
     def sorted_output(result):
         return sorted(result.ok().out.splitlines())
+
     bare = sorted_output(run(*command))
     check(len(bare) > 5, 'it finds files', bare)
     run_by_it = places.functions_run_by(fd, command)
     check(len(run_by_it) > 50, 'functions that ran', run_by_it)
     inside = [(fd, offset) for offset in places.instructions_in(fd, run_by_it)]
-    for wanted in ([(fd, places.to_offset(fd)(low)) for low, _ in run_by_it], random.Random(6).sample(inside, min(1000, len(inside)))):
+    for wanted in ([(fd, places.to_offset(fd)(low)) for low, _ in run_by_it], random.Random(6).sample(
+            inside, min(1000, len(inside)))):
         refusals = {}
-        result, left = places.without_refused(wanted, lambda left: record(*places.specs(left), '--', *command), refusals)
+        result, left = places.without_refused(wanted, lambda left: record(*places.specs(left), '--', *command),
+                                              refusals)
         print(places.tell(refusals, len(wanted)))
         check_same(sorted_output(result), bare, 'files found')
         check(len(left) > 0.9 * len(wanted), 'nearly all have a place', places.tell(refusals, len(wanted)))
@@ -195,14 +211,16 @@ def test_a_rust_program(tmp):
         check_equal(report_json()['lost_events'], 0, 'lost')
 
 
-# ---- user rights ----------------------------------------------------------------------------------------------------------
+# ---- user rights ---------------------------------------------------------------------------------
 
 
 def test_a_process_without_privileges_by_setpriv(tmp):
     """Everything that root may do is gone; the process is one's own."""
     tmp.chmod(0o777)
-    setpriv = [program('setpriv'), '--reuid=65534', '--regid=65534', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all',
-               '--no-new-privs']
+    setpriv = [
+        program('setpriv'), '--reuid=65534', '--regid=65534', '--clear-groups', '--bounding-set=-all',
+        '--inh-caps=-all', '--no-new-privs'
+    ]
     if run(*setpriv, 'true').status:
         skip('needs root')
     process = target('callmany', '-w', '500', user=65534)

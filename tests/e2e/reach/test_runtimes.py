@@ -74,22 +74,26 @@ def test_a_jvm_with_probes_in_libc_and_libjvm(tmp):
     names = [name for name in places.symbols(jvm) if name.startswith('JVM_')]
     check(len(names) > 50, 'functions of libjvm', names)
     counts = check_running(start(*java_loop(tmp)), [f'{jvm}:JVM_*', 'libc:malloc size=%di', 'libc:free', 'libc:write'])
-    check(counts['libc:write'] >= 20 and sum(count for name, count in counts.items() if ':JVM_' in name) > 0, 'calls', counts)
+    check(counts['libc:write'] >= 20 and sum(count for name, count in counts.items() if ':JVM_' in name) > 0, 'calls',
+          counts)
 
 
 @timeout(300)
 def test_a_jvm_with_a_thousand_instructions_of_its_library(tmp):
     jvm = jvm_library()
     random.seed(11)
-    wanted = [(jvm, place) for name in random.sample(sorted(places.symbols(jvm)), 40) for place in places.instructions_of(jvm, name)]
+    wanted = [(jvm, place) for name in random.sample(sorted(places.symbols(jvm)), 40)
+              for place in places.instructions_of(jvm, name)]
     wanted = random.sample(wanted, min(1000, len(wanted)))
     process = start(*java_loop(tmp))
     process.wait_for('^ready$', seconds=120)
     before, refusals = turns(process, 3, 'before'), {}
     result, left = places.without_refused(
-        wanted, lambda left: record('-q', '--displace-faulting', *places.specs(left), '--pid', process.pid, '--for', '1', seconds=120), refusals)
+        wanted, lambda left: record('-q', '--displace-faulting', *places.specs(left), '--pid', process.pid, '--for',
+                                    '1', seconds=120), refusals)
     print(places.tell(refusals, len(wanted)))
-    # Neighbours in 40 functions are in each other's way; and where pages are free in reach of libjvm is another thing each time.
+    # Neighbours in 40 functions are in each other's way; and where pages are free in reach of libjvm is another thing
+    # each time.
     check(result.status == 0 and len(left) > 0.75 * len(wanted), 'most have a place', result)
     check_equal(turns(process, 3, 'after'), before, 'what it computes')
     remains.check_text_intact(process.pid)
@@ -100,8 +104,8 @@ def test_a_jvm_with_a_thousand_instructions_of_its_library(tmp):
 def test_a_launched_jvm(tmp):
     command = java_loop(tmp)
     bare = run(*command, input='one\ntwo\n', seconds=120).ok()
-    result = record('-q', '-p', 'libc:write', '-p', f'{jvm_library()}:JVM_CurrentTimeMillis', '-p', f'{jvm_library()}:JVM_NanoTime', '--', *command,
-                    input='one\ntwo\n', seconds=120).ok()
+    result = record('-q', '-p', 'libc:write', '-p', f'{jvm_library()}:JVM_CurrentTimeMillis', '-p',
+                    f'{jvm_library()}:JVM_NanoTime', '--', *command, input='one\ntwo\n', seconds=120).ok()
     check_same(result.out, bare.out, 'stdout')
     check(report_json()['events'] > 0, 'events')
 
@@ -116,7 +120,8 @@ def test_node_with_probes_in_libc_and_itself(tmp):
     libc = library('libc.so.6', node())
     named = [name for name in places.symbols(node()) if re.match(r'uv_(run|now|read_start|write|hrtime|fs_\w+)$', name)]
     process = start(node(), tmp / 'loop.js')
-    counts = check_running(process, ['libc:malloc', 'libc:free', 'libc:write', *(f'{node()}:{name}' for name in named)], '--displace-faulting')
+    counts = check_running(process, ['libc:malloc', 'libc:free', 'libc:write', *(f'{node()}:{name}' for name in named)],
+                           '--displace-faulting')
     check(counts['libc:malloc'] + counts['libc:write'] > 20, f'calls of {libc}', counts)
 
 
@@ -124,6 +129,7 @@ def test_node_with_probes_in_libc_and_itself(tmp):
 def test_a_launched_node(tmp):
     (tmp / 'loop.js').write_text(NODE)
     bare = run(node(), tmp / 'loop.js', input='one\ntwo\n').ok()
-    result = record('-q', '-p', 'libc:write', '-p', 'libc:read', '-p', 'libc:malloc', '--', node(), tmp / 'loop.js', input='one\ntwo\n').ok()
+    result = record('-q', '-p', 'libc:write', '-p', 'libc:read', '-p', 'libc:malloc', '--', node(), tmp / 'loop.js',
+                    input='one\ntwo\n').ok()
     check_same(result.out, bare.out, 'stdout')
     check(report_json()['events'] > 0, 'events')

@@ -1,4 +1,5 @@
-"""What was found in files is kept between runs: found again, never believed when damaged, and never taken from others."""
+"""What was found in files is kept between runs: found again, never believed when damaged, and never taken from others.
+"""
 import os
 import re
 import shutil
@@ -12,8 +13,9 @@ NAME = re.compile(r'[0-9a-f]{32}$')
 
 def explain(cache, what=LIBC, **options):
     """What `kymo explain` says of some functions, with that directory as its cache."""
-    return ''.join(run(KYMO, 'explain', what, name, env={'KYMO_CACHE': str(cache)}, **options).ok().out
-                   for name in ('malloc', 'qsort', 'getenv+4'))
+    return ''.join(
+        run(KYMO, 'explain', what, name, env={'KYMO_CACHE': str(cache)}, **options).ok().out
+        for name in ('malloc', 'qsort', 'getenv+4'))
 
 
 def entries(cache):
@@ -77,7 +79,8 @@ def test_an_entry_or_directory_that_others_may_write_is_not_believed(tmp):
     for spoil in (lambda: entry.chmod(0o622), lambda: os.chown(entry, 65534, -1)):
         spoil()
         check_equal(explain(cache), fresh)
-        check_equal((entry.stat().st_mode & 0o777, entry.stat().st_uid), (0o600, os.geteuid()), 'the entry was made anew')
+        check_equal((entry.stat().st_mode & 0o777, entry.stat().st_uid), (0o600, os.geteuid()),
+                    'the entry was made anew')
         check(entry.read_bytes() == good, 'and is what it was')
     entry.unlink()
     for spoil in (lambda: cache.chmod(0o777), lambda: (cache.chmod(0o700), os.chown(cache, 65534, -1))):
@@ -123,7 +126,9 @@ def test_a_changed_file_is_another_entry(tmp):
     shutil.copy2(LIBC, library)
     explain(cache, library)
     times = library.stat()
-    at = int(re.search(r'libown.so\+0x([0-9a-f]+)', kymo('list', library, 'qsort').ok().out + ' libown.so+0x30000')[1], 16)
+    at = int(
+        re.search(r'libown.so\+0x([0-9a-f]+)',
+                  kymo('list', library, 'qsort').ok().out + ' libown.so+0x30000')[1], 16)
     with library.open('r+b') as file:
         file.seek(at)
         byte = file.read(1)
@@ -156,12 +161,13 @@ def test_room_is_bounded_and_what_a_kill_has_left_goes(tmp):
         path = cache / f'{i:032x}'
         with path.open('wb') as file:
             file.truncate(100 << 20)
-        os.utime(path, (time.time() - (i + 1) * day,) * 2)
+        os.utime(path, (time.time() - (i + 1) * day, ) * 2)
     left, new = cache / 'new-1-0000000000000000', cache / 'new-2-0000000000000000'
     for path in left, new, cache / 'README':
         path.write_text('')
-    os.utime(left, (time.time() - day,) * 2)
+    os.utime(left, (time.time() - day, ) * 2)
     explain(cache)
     check(sum(path.stat().st_size for path in entries(cache)) <= 512 << 20, 'no more than 512 MiB')
     check(not (cache / f'{5:032x}').exists() and (cache / f'{0:032x}').exists(), 'the oldest went')
-    check_equal((left.exists(), new.exists(), (cache / 'README').exists()), (False, True, True), 'what stays of other files')
+    check_equal((left.exists(), new.exists(), (cache / 'README').exists()), (False, True, True),
+                'what stays of other files')

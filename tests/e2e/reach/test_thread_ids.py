@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import golang
-from kymotest import KYMO, check, check_equal, check_same, events, kymo, program, record, report_json, run, start, timeout
+from kymotest import (KYMO, check, check_equal, check_same, events, kymo, program, record, report_json, run, start,
+                      timeout)
 
 HERE = Path(__file__).parent
 THREADS, CALLS = 5, 20
@@ -25,8 +26,10 @@ def compiled_go(tmp):
 
 def probes(argument='di', prefix=''):
     """Entries with their argument and returns with their value, of both functions."""
-    return [word for name in ('outer', 'inner')
-            for word in ('-p', f'tids:{prefix}{name} n=%{argument}:s64', '-r', f'tids:{prefix}{name} r=$retval:s64')]
+    return [
+        word for name in ('outer', 'inner')
+        for word in ('-p', f'tids:{prefix}{name} n=%{argument}:s64', '-r', f'tids:{prefix}{name} r=$retval:s64')
+    ]
 
 
 def said_by(text):
@@ -44,18 +47,22 @@ def check_calls(said, directory='kymo.data', prefix=''):
         if event.name.endswith('%return'):
             check(stack, 'a return without a call in its thread', event.line)
             entered, n = stack.pop()
-            check_equal((name, event['r']), (entered, 3 * n + (8 if entered == 'outer' else 1)), f'what returns: {event.line}')
+            check_equal((name, event['r']), (entered, 3 * n + (8 if entered == 'outer' else 1)),
+                        f'what returns: {event.line}')
         else:
             stack.append((name, event['n']))
             seen[event['tid'], name].append(event['n'])
     check_equal({tid for tid, _ in seen}, set(said), 'threads')
     for (tid, name), arguments in seen.items():
-        check_equal(arguments, [1000 * said[tid] + k for k in range(CALLS + said[tid])], f'calls of {name} in thread {tid}')
+        check_equal(arguments, [1000 * said[tid] + k for k in range(CALLS + said[tid])],
+                    f'calls of {name} in thread {tid}')
     report = report_json(directory)
     check_equal(report['lost_events'], 0, 'lost')
     for function in report['calls']:
-        check_equal(function['count'], sum(CALLS + index for index in said.values()), f'calls with a duration: {function}')
-        check_equal(function['without_return'] + function['without_entry'] + function['open'], 0, f'calls without an end: {function}')
+        check_equal(function['count'], sum(CALLS + index for index in said.values()),
+                    f'calls with a duration: {function}')
+        check_equal(function['without_return'] + function['without_entry'] + function['open'], 0,
+                    f'calls without an end: {function}')
     check('told apart' not in kymo('report', directory).ok().out, 'nothing is said of threads that are mixed up')
 
 
@@ -66,7 +73,8 @@ def check_launched(path, *options, argument='di', prefix=''):
         result = record(*probes(argument, prefix), '--', *command).ok()
         check(NOT_APART not in result.err, 'no warning', result)
         said = said_by(result.out)
-        check_equal(len(said), THREADS + 1 + (THREADS + 1) * ('-f' in options) + ('-c' in options), 'threads that spoke')
+        check_equal(len(said), THREADS + 1 + (THREADS + 1) * ('-f' in options) + ('-c' in options),
+                    'threads that spoke')
         check_calls(said, prefix=prefix)
 
 
@@ -121,8 +129,10 @@ def test_threads_that_cannot_be_told_apart_are_said(tmp):
     for command in ([path, '-r', THREADS, CALLS], ['sh', '-c', f'{path} -r {THREADS} {CALLS}; true']):
         result = record(*probes(), '--', *command).ok()
         said = [re.sub(r'process \d+', 'process N', line) for line in result.warnings()]
-        check_same(said, ["kymo: warning: the threads of process N cannot be told apart (no thread id is found in its thread control "
-                          f'blocks): {NOT_APART}'], 'warnings')
+        check_same(said, [
+            "kymo: warning: the threads of process N cannot be told apart (no thread id is found in its thread control "
+            f'blocks): {NOT_APART}'
+        ], 'warnings')
         process = {tid for tid, index in said_by(result.out).items() if not index}
         check_equal({event['tid'] for event in events()}, process, 'ids')
         check('told apart' in kymo('report').ok().out, 'the report says so too')

@@ -9,7 +9,8 @@ PROBES = ['-p', 'libc:malloc', '-r', 'libc:malloc', '-p', 'libc:free', '-s', '%f
 
 
 def two_recordings():
-    """Of programs with other counts; one probe is in the first alone, one in the second, and one is hit in the second alone."""
+    """Of programs with other counts; one probe is in the first alone, one in the second, and one is hit in the second
+    alone."""
     record('-o', 'before', *PROBES, '-p', 'libc:fopen', '-p', 'libc:opendir', '--', 'cat', '/etc/hostname').ok()
     record('-o', 'after', *PROBES, '-p', 'libc:fclose', '-p', 'libc:opendir', '--', 'ls', '/').ok()
 
@@ -17,11 +18,13 @@ def two_recordings():
 def counted(directory):
     """Records by probe, one after the other."""
     lines = kymo('report', '--events', '--raw', '--json', directory).ok().out.splitlines()
-    return Counter(event['name'] for event in map(json.loads, lines) if event['event'] == 'probe' and event['name'] != 'syscall:return')
+    return Counter(event['name'] for event in map(json.loads, lines)
+                   if event['event'] == 'probe' and event['name'] != 'syscall:return')
 
 
 def probes_of(directory):
-    return {probe['name'] for probe in json.loads(kymo('report', '--json', directory).ok().out)['probes']} - {'syscall:return'}
+    return {probe['name']
+            for probe in json.loads(kymo('report', '--json', directory).ok().out)['probes']} - {'syscall:return'}
 
 
 def test_numbers_are_those_of_each_recording(tmp):
@@ -30,18 +33,25 @@ def test_numbers_are_those_of_each_recording(tmp):
     for side, directory in (('a', 'before'), ('b', 'after')):
         alone = json.loads(kymo('report', '--json', directory).ok().out)
         check_equal({key: diff[side][key] for key in ('directory', 'events', 'duration_ns', 'lost_events')},
-                    {key: alone[key] for key in ('directory', 'events', 'duration_ns', 'lost_events')}, f'all of {directory}')
+                    {key: alone[key] for key in ('directory', 'events', 'duration_ns', 'lost_events')},
+                    f'all of {directory}')
         counts, probes = counted(directory), probes_of(directory)
         for row in diff['probes']:
-            check_equal(row[side], {'count': counts[row['name']]} if row['name'] in probes else None, f"{row['name']} of {directory}")
+            check_equal(row[side], {'count': counts[row['name']]} if row['name'] in probes else None,
+                        f"{row['name']} of {directory}")
         calls = {call['name']: call for call in alone['calls'] if call['count']}
         for row in diff['calls']:
             call = calls.get(row['name'])
             ns = call and call['duration_ns']
-            check_equal(row[side], ns and {'count': call['count'], 'total_ns': ns['sum'], 'min_ns': ns['min'], 'p50_ns': ns['p50'],
-                                           'p90_ns': ns['p90'], 'p99_ns': ns['p99'], 'max_ns': ns['max']}, f"{row['name']} of {directory}")
-    check_equal({row['name'] for row in diff['probes']}, set(counted('before')) | set(counted('after')), 'what was hit in one of them')
-    check({'libc:malloc', 'syscall:openat'} <= {row['name'] for row in diff['calls']}, 'calls of both kinds', diff['calls'])
+            check_equal(
+                row[side], ns and {
+                    'count': call['count'], 'total_ns': ns['sum'], 'min_ns': ns['min'], 'p50_ns': ns['p50'], 'p90_ns':
+                    ns['p90'], 'p99_ns': ns['p99'], 'max_ns': ns['max']
+                }, f"{row['name']} of {directory}")
+    check_equal({row['name'] for row in diff['probes']},
+                set(counted('before')) | set(counted('after')), 'what was hit in one of them')
+    check({'libc:malloc', 'syscall:openat'} <= {row['name'] for row in diff['calls']}, 'calls of both kinds',
+          diff['calls'])
 
 
 def rows_of(text, heading):
@@ -112,13 +122,15 @@ def test_what_cannot_be_compared_is_refused(tmp):
     refused = {
         ('--diff', 'nowhere', 'after'): (1, "kymo: cannot open the trace nowhere: No such file or directory\n"),
         ('--diff', 'before', 'nowhere'): (1, "kymo: cannot open the trace nowhere: No such file or directory\n"),
-        ('--diff', 'before', '--events', 'after'): (2, 'kymo: --diff compares summaries: it may be combined with --json, not with --events\n'),
+        ('--diff', 'before', '--events', 'after'):
+        (2, 'kymo: --diff compares summaries: it may be combined with --json, not with --events\n'),
         ('--diff', 'before', '--by-thread', 'after'):
-            (2, 'kymo: --diff compares summaries: it may be combined with --json, not with --by-thread\n'),
+        (2, 'kymo: --diff compares summaries: it may be combined with --json, not with --by-thread\n'),
         ('before', 'after'): (2, "kymo: one directory at a time: 'after' is too much; --diff A B compares two\n"),
         ('--diff', 'before', '--probe', 'fclose', 'after'):
-            (1, "kymo: before: no probe of this recording matches 'fclose': 'kymo report --all' names them all\n"),
+        (1, "kymo: before: no probe of this recording matches 'fclose': 'kymo report --all' names them all\n"),
     }
     for options, (status, sentence) in refused.items():
         result = run(KYMO, 'report', *options)
-        check_equal((result.status, result.err.replace("try 'kymo help report'\n", '')), (status, sentence), f'{options}')
+        check_equal((result.status, result.err.replace("try 'kymo help report'\n", '')), (status, sentence),
+                    f'{options}')

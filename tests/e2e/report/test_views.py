@@ -9,8 +9,10 @@ from pathlib import Path
 from kymotest import KYMO, check, check_equal, check_matches, program, record, run, skip
 
 SHOP = Path(__file__).with_name('shop.cc')
-ADDS = {'_ZN4shop4Cart3addEi': 7, '_ZN4shop4Cart3addERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEi': 5,
-        '_ZN4shop4Cart3addERKSt6vectorINS_4ItemESaIS2_EE': 3}
+ADDS = {
+    '_ZN4shop4Cart3addEi': 7, '_ZN4shop4Cart3addERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEi': 5,
+    '_ZN4shop4Cart3addERKSt6vectorINS_4ItemESaIS2_EE': 3
+}
 
 
 def shop(tmp):
@@ -38,9 +40,10 @@ def test_a_pipe_gets_whole_names_and_a_narrow_page_names_that_differ(tmp):
     names = {f'{path.name}:{name}{end}': count for name, count in ADDS.items() for end in ('', '%return')}
     whole = run(KYMO, 'report', '--no-demangle').ok().out
     check_equal(dict(table(whole, 'PROBE')), names, 'rows in a pipe')
-    check_equal(dict(table(whole, 'CALLS')), {name: n for name, n in names.items() if '%' not in name}, 'calls in a pipe')
+    check_equal(dict(table(whole, 'CALLS')), {name: n for name, n in names.items() if '%' not in name},
+                'calls in a pipe')
     for width in (20, 40, 80, 100):
-        for more in ([],):
+        for more in ([], ):
             text = run(KYMO, 'report', '-w', width, *more).ok().out
             rows = table(text, 'PROBE')
             check_equal(sorted(count for _, count in rows), [3, 3, 5, 5, 7, 7], f'counts at {width}')
@@ -64,17 +67,24 @@ def counts(of):
 
 
 def hit(summary):
-    return {probe['name']: probe['count'] for probe in summary['probes'] if probe['count'] and probe['name'] != 'syscall:return'}
+    return {
+        probe['name']: probe['count'] for probe in summary['probes']
+        if probe['count'] and probe['name'] != 'syscall:return'
+    }
 
 
 def program_of(event, processes):
     """The name of the program that its process ran then: a child is its parent's until it executes another."""
-    ran = [process for process in processes if process['pid'] == event['pid'] and (process['begin_ns'] or 0) <= event['time_ns']]
+    ran = [
+        process for process in processes
+        if process['pid'] == event['pid'] and (process['begin_ns'] or 0) <= event['time_ns']
+    ]
     return max(ran, key=lambda process: process['begin_ns'] or 0)['command'].split()[0]
 
 
 def record_a_tree():
-    record('-p', 'libc:malloc', '-r', 'libc:malloc', '-p', 'libc:read', '-s', '%file', '--', 'sh', '-c', 'ls /; cat /etc/passwd | head -3').ok()
+    record('-p', 'libc:malloc', '-r', 'libc:malloc', '-p', 'libc:read', '-s', '%file', '--', 'sh', '-c',
+           'ls /; cat /etc/passwd | head -3').ok()
 
 
 def test_a_part_of_a_recording_is_what_the_whole_says_of_it(tmp):
@@ -85,16 +95,17 @@ def test_a_part_of_a_recording_is_what_the_whole_says_of_it(tmp):
     ls, = {process['pid'] for process in summary['processes'] if process['command'] == 'ls /'}
     third = (max(event['time_ns'] for event in whole) - first) // 3
     within = [event for event in whole if third <= event['time_ns'] - first <= 2 * third]
-    parts = [
-        (['--process', ls], [event for event in whole if event['pid'] == ls]),
-        (['--process', 'ls'], [event for event in whole if event['pid'] == ls]),
-        (['--thread', ls], [event for event in whole if event['tid'] == ls]),
-        (['--probe', 'libc:malloc'], [event for event in whole if event['name'].startswith('libc:malloc')]),
-        (['--probe', 'openat', '--probe', 'read'], [event for event in whole if event['name'] in ('syscall:openat', 'libc:read')]),
-        (['--from', f'{third}ns', '--to', f'{2 * third}ns'], within),
-        (['--from', f'{third}ns', '--to', f'{2 * third}ns', '--process', 'ls,cat', '--probe', 'libc:*'],
-         [event for event in within if program_of(event, summary['processes']) in ('ls', 'cat') and event['name'].startswith('libc:')]),
-    ]
+    parts = [(['--process', ls], [event for event in whole if event['pid'] == ls]),
+             (['--process', 'ls'], [event for event in whole if event['pid'] == ls]),
+             (['--thread', ls], [event for event in whole if event['tid'] == ls]),
+             (['--probe', 'libc:malloc'], [event for event in whole if event['name'].startswith('libc:malloc')]),
+             (['--probe', 'openat', '--probe',
+               'read'], [event for event in whole if event['name'] in ('syscall:openat', 'libc:read')]),
+             (['--from', f'{third}ns', '--to', f'{2 * third}ns'], within),
+             (['--from', f'{third}ns', '--to', f'{2 * third}ns', '--process', 'ls,cat', '--probe', 'libc:*'], [
+                 event for event in within
+                 if program_of(event, summary['processes']) in ('ls', 'cat') and event['name'].startswith('libc:')
+             ]), ]
     for options, part in parts:
         check(0 < len(part) < len(whole) or options[0] == '--from', f'{options} is a part of the recording')
         check_equal(counts(events(*options)), counts(part), f'records with {options}')
@@ -106,7 +117,8 @@ def test_a_part_of_a_recording_is_what_the_whole_says_of_it(tmp):
 
 def test_a_call_that_ends_behind_the_time_has_its_duration(tmp):
     """A call counts by when it begins, and is whole."""
-    record('-p', 'libc:nanosleep', '-r', 'libc:nanosleep', '-p', 'libc:clock_nanosleep', '-r', 'libc:clock_nanosleep', '--', 'sleep', '0.2').ok()
+    record('-p', 'libc:nanosleep', '-r', 'libc:nanosleep', '-p', 'libc:clock_nanosleep', '-r', 'libc:clock_nanosleep',
+           '--', 'sleep', '0.2').ok()
     call, = (call for call in numbers('--to', '100ms')['calls'] if call['count'] and 'clock' in call['name'])
     check(call['count'] == 1 and call['duration_ns']['min'] >= 200_000_000, f'it is whole: {call}')
     check_equal([call for call in numbers('--from', '100ms')['calls'] if call['count']], [], 'no call begins later')
@@ -139,18 +151,23 @@ def test_returns_of_system_calls_are_no_probe(tmp):
 def test_a_part_that_cannot_be_is_refused(tmp):
     record_a_tree()
     refused = {
-        ('--probe', 'nothing'): (1, "kymo: kymo.data: no probe of this recording matches 'nothing': 'kymo report --all' names them all\n"),
-        ('--thread', 'nob*dy'): (1, "kymo: kymo.data: no thread of this recording has the name 'nob*dy': 'kymo report --all' shows all\n"),
+        ('--probe', 'nothing'):
+        (1, "kymo: kymo.data: no probe of this recording matches 'nothing': 'kymo report --all' names them all\n"),
+        ('--thread', 'nob*dy'):
+        (1, "kymo: kymo.data: no thread of this recording has the name 'nob*dy': 'kymo report --all' shows all\n"),
         ('--process', '1'):
-            (1, "kymo: kymo.data: no process of this recording has the id or the program '1': 'kymo report --all' shows all\n"),
-        ('--from', 'soon'): (2, "kymo: --from takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: 'soon' is none\n"),
+        (1,
+         "kymo: kymo.data: no process of this recording has the id or the program '1': 'kymo report --all' shows all\n"
+         ), ('--from', 'soon'):
+        (2, "kymo: --from takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: 'soon' is none\n"),
         ('--from', '2', '--to', '1'): (2, 'kymo: --from is later than --to: nothing is between them\n'),
-        ('--thread', ','): (2, "kymo: ',' names no thread\n"),
-        ('--events', '--by-thread'): (2, 'kymo: --by-thread is for the summary and --json only\n'),
+        ('--thread', ','): (2, "kymo: ',' names no thread\n"), ('--events', '--by-thread'):
+        (2, 'kymo: --by-thread is for the summary and --json only\n'),
     }
     for options, (status, sentence) in refused.items():
         result = run(KYMO, 'report', *options)
-        check_equal((result.status, result.err.replace("try 'kymo help report'\n", '')), (status, sentence), f'{options}')
+        check_equal((result.status, result.err.replace("try 'kymo help report'\n", '')), (status, sentence),
+                    f'{options}')
 
 
 def test_markers_that_begin_and_end_something_have_durations(tmp):
@@ -159,9 +176,13 @@ def test_markers_that_begin_and_end_something_have_durations(tmp):
     if 'gc__start' not in run(KYMO, 'list', python, 'python:gc__*').ok().out:
         skip('this Python has no SDT probes')
     script = tmp / 'collect.py'
-    script.write_text('import gc, time\ngc.disable()\nfor i in range(17):\n    begin = time.monotonic_ns()\n    gc.collect()\n'
-                      '    print(time.monotonic_ns() - begin)\n')
-    took = [int(line) for line in record('-m', 'python:gc__*', '--', python, '-S', script).ok().out.splitlines() if line.isdigit()]
+    script.write_text(
+        'import gc, time\ngc.disable()\nfor i in range(17):\n    begin = time.monotonic_ns()\n    gc.collect()\n'
+        '    print(time.monotonic_ns() - begin)\n')
+    took = [
+        int(line) for line in record('-m', 'python:gc__*', '--', python, '-S', script).ok().out.splitlines()
+        if line.isdigit()
+    ]
     marks = events()
     call, = numbers()['calls']
     check_equal((call['name'], call['count'], call['open'], call['without_entry']),
@@ -170,8 +191,11 @@ def test_markers_that_begin_and_end_something_have_durations(tmp):
     ends = [mark['time_ns'] for mark in marks if mark['name'] == 'python:gc__done']
     between = [end - start for start, end in zip(starts, ends)]
     check_equal(len(took), 17, 'collections that the program timed')
-    check(any(all(own >= ns for own, ns in zip(took, between[at:])) for at in range(len(between) - 16)), f'within {took}: {between}')
-    check(abs(call['duration_ns']['sum'] - sum(between)) <= len(between), f"{call['duration_ns']['sum']} ns are {between}")
+    check(any(all(own >= ns for own, ns in zip(took, between[at:])) for at in range(len(between) - 16)),
+          f'within {took}: {between}')
+    check(
+        abs(call['duration_ns']['sum'] - sum(between)) <= len(between),
+        f"{call['duration_ns']['sum']} ns are {between}")
 
 
 def test_a_graph_has_system_calls_as_the_events_have_them(tmp):
@@ -180,10 +204,15 @@ def test_a_graph_has_system_calls_as_the_events_have_them(tmp):
         record('-s', '%file,read,fstat,mmap,exit_group', '--backend', backend, '--', 'cat', '/etc/hostname').ok()
         lines = [re.search(r' cat (\w+\(.*)$', line) for line in run(KYMO, 'report', '--events').ok().out.splitlines()]
         calls = [re.sub(r'\s+= ', ' = ', re.sub(r' <[\d.]+>$', '', line[1])) for line in lines if line]
-        graph = [line.split('│ ', 1)[1] for line in run(KYMO, 'report', '--graph', env={'LC_ALL': 'C.UTF-8'}).ok().out.splitlines() if '│ ' in line]
-        check(len(calls) > 10 and any('openat(AT_FDCWD, ' in call for call in calls), f'{backend}: there are calls', calls)
-        check_equal([call for call in graph if not call.startswith('exit_group')], [call for call in calls if not call.startswith('exit_group')],
-                    f'calls recorded by {backend}')
+        graph = [
+            line.split('│ ', 1)[1]
+            for line in run(KYMO, 'report', '--graph', env={'LC_ALL': 'C.UTF-8'}).ok().out.splitlines() if '│ ' in line
+        ]
+        check(
+            len(calls) > 10 and any('openat(AT_FDCWD, ' in call for call in calls), f'{backend}: there are calls',
+            calls)
+        check_equal([call for call in graph if not call.startswith('exit_group')],
+                    [call for call in calls if not call.startswith('exit_group')], f'calls recorded by {backend}')
         check(graph[-1].startswith('exit_group(0)'), 'the last one', graph[-1])
 
 
@@ -196,6 +225,7 @@ def test_the_activity_of_a_part_stands_in_its_place(tmp):
         line, = (line for line in text.splitlines() if line.startswith('activity'))
         columns = line[len('activity  '):].ljust(70)
         return {half: bool(columns[at:at + 35].strip()) for half, at in (('first', 0), ('second', 35))}
+
     check_equal(activity('ls'), {'first': True, 'second': False}, 'of the first')
     check_equal(activity('cat'), {'first': False, 'second': True}, 'of the last')
 

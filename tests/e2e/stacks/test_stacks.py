@@ -1,4 +1,5 @@
-"""Stacks of records: as gdb has them at the same place, of programs with and without frame pointers, from everywhere; and what reports make of them."""
+"""Stacks of records: as gdb has them at the same place, of programs with and without frame pointers, from everywhere;
+and what reports make of them."""
 import collections
 import html.parser
 import json
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import comparing
 import golang
-from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, kymo, record, report_json, run, skip, start, start_record,
-                      timeout)
+from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, kymo, record, report_json, run, skip, start,
+                      start_record, timeout)
 
 HERE = Path(__file__).parent
 LIBC = '/usr/lib/x86_64-linux-gnu/libc.so.6'
@@ -38,21 +39,24 @@ def names(stack):
     return [name_of(frame) for frame in stack]
 
 
-# ---- beside gdb --------------------------------------------------------------------------------------------------------------
+# ---- beside gdb ----------------------------------------------------------------------------------
+
 
 def compare_with_gdb(tmp, function, file, *command):
     if not shutil.which('gdb'):
         skip('needs gdb')
     if not os.path.exists(command[0]):
         skip(f'needs {command[0]}')
-    out = run('gdb', '-nx', '-batch', '-ex', 'set breakpoint pending on', '-ex', 'set confirm off', '-ex', 'set backtrace past-main on', '-ex', f'tbreak {function}', '-ex', 'run',
-              '-x', HERE / 'gdb_stack.py', '--args', *command, env={**os.environ, 'DEBUGINFOD_URLS': ''}).out
+    out = run('gdb', '-nx', '-batch', '-ex', 'set breakpoint pending on', '-ex', 'set confirm off', '-ex',
+              'set backtrace past-main on', '-ex', f'tbreak {function}', '-ex', 'run', '-x', HERE / 'gdb_stack.py',
+              '--args', *command, env={**os.environ, 'DEBUGINFOD_URLS': ''}).out
     line = [line for line in out.splitlines() if line.startswith('STACK ')]
     if not line:
         skip(f'gdb does not stop at {function}')
     expected = json.loads(line[0].split(' ', 1)[1])
     record('--stack', '--stack-size', '16K', '--no-follow', '-p', f'{file}:{function}', '--', *command).ok()
-    found = [[os.path.basename(frame.get('file', '')), int(frame['address'], 16)] for frame in stacks()[0] if 'address' in frame]
+    found = [[os.path.basename(frame.get('file', '')),
+              int(frame['address'], 16)] for frame in stacks()[0] if 'address' in frame]
     check_equal(found[1:], expected[1:], 'the callers')  # gdb stops behind the function's prologue
 
 
@@ -73,10 +77,12 @@ def test_git_as_gdb_has_it(tmp):
 
 @timeout(200)
 def test_python_as_gdb_has_it(tmp):
-    compare_with_gdb(tmp, 'mkdir', 'libc', os.path.realpath('/usr/bin/python3'), '-c', 'import os\ndef f(n): return f(n - 1) if n else os.mkdir(".")\ntry: f(3)\nexcept OSError: pass')
+    compare_with_gdb(tmp, 'mkdir', 'libc', os.path.realpath('/usr/bin/python3'), '-c',
+                     'import os\ndef f(n): return f(n - 1) if n else os.mkdir(".")\ntry: f(3)\nexcept OSError: pass')
 
 
-# ---- from everywhere ---------------------------------------------------------------------------------------------------------
+# ---- from everywhere -----------------------------------------------------------------------------
+
 
 def check_all(found):
     recursion, handled, elsewhere, thread, coroutine, wide, *spoiled = found
@@ -118,7 +124,8 @@ def test_without_restartable_sequences(tmp):
 
 def test_depth_size_returns_and_values(tmp):
     compile_it(tmp, '-fomit-frame-pointer')
-    record('--stack=3', '-p', './stacks:leaf n=%edi:s32 again=arg0', '-r', './stacks:recurse result=$retval', '--', './stacks', '40').ok()
+    record('--stack=3', '-p', './stacks:leaf n=%edi:s32 again=arg0', '-r', './stacks:recurse result=$retval', '--',
+           './stacks', '40').ok()
     lines = [json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()]
     check_equal(lines[0]['args'], {'n': 0, 'again': 0}, 'values')
     check_equal([name_of(frame) for frame in lines[0]['stack']], ['leaf', 'recurse', 'recurse'], 'depth')
@@ -135,8 +142,10 @@ def test_of_a_process_that_has_executed_another(tmp):
     compile_it(tmp, '-fomit-frame-pointer')
     record('--stack', '-p', './stacks:leaf', '-p', 'libc:execve', '--', '/bin/sh', '-c', './stacks; exec ./stacks').ok()
     found = stacks()
-    check_equal([names(stack)[0] for stack in found].count('leaf'), 2 * 12, 'calls')  # a vfork child's execve is counted alone
-    check(all('main' in names(stack) or '?' in names(stack) for stack in found if names(stack)[0] == 'execve'), 'of the shell', found)
+    # a vfork child's execve is counted alone
+    check_equal([names(stack)[0] for stack in found].count('leaf'), 2 * 12, 'calls')
+    check(all('main' in names(stack) or '?' in names(stack) for stack in found if names(stack)[0] == 'execve'),
+          'of the shell', found)
     check_equal(sum(names(stack)[-4:] == ['main', *BASE] for stack in found), 2 * 2, 'of both programs')
 
 
@@ -148,7 +157,7 @@ def test_goroutines(tmp):
     check_equal({names(stack)[0] for stack in stacks()}, {'main.check'}, 'the innermost frames')
 
 
-# ---- flight recorders --------------------------------------------------------------------------------------------------------
+# ---- flight recorders ----------------------------------------------------------------------------
 
 PATHS = """
 #include <stdio.h>
@@ -178,7 +187,6 @@ int main(int argc, char **argv)
 	return sum == 0;
 }
 """
-
 
 # For all copies: on a busy machine the recorder may come to them late.
 ROOMY = ('--keep', '128M', '--buffer', '64M')
@@ -211,10 +219,12 @@ def test_what_is_kept_has_its_stacks(tmp):
     check_equal(check_paths('kymo.data', 5), list(range(1000)), 'all')
     babeltrace()
     # The program pauses after each such hit, as the recorder notices it up to 0.2 seconds later.
-    record('--stack', '-p', './paths:leaf n=arg0', *ROOMY, '--snapshots', 2, '--until', './paths:leaf /arg0 % 2000 == 1999/', '--', './paths', 6000, 5)
+    record('--stack', '-p', './paths:leaf n=arg0', *ROOMY, '--snapshots', 2, '--until',
+           './paths:leaf /arg0 % 2000 == 1999/', '--', './paths', 6000, 5)
     for number in (1, 2):
         numbers = check_paths(f'kymo.data.{number}', 5)
-        check(numbers == list(range(len(numbers))) and len(numbers) >= 2000 * number, f'snapshot {number}', len(numbers))
+        check(numbers == list(range(len(numbers))) and len(numbers) >= 2000 * number, f'snapshot {number}',
+              len(numbers))
         babeltrace(f'kymo.data.{number}')
 
 
@@ -222,7 +232,8 @@ def test_what_is_kept_has_its_stacks(tmp):
 def test_frames_go_with_the_packets_that_name_them(tmp):
     """262,144 frames, of which the packets that are kept name a part."""
     compile_paths(tmp)
-    record('--stack', '-p', './paths:leaf n=arg0 s=str(arg1, 200)', '--keep', '8M', '--', './paths', 150000, 16, seconds=150).ok()
+    record('--stack', '-p', './paths:leaf n=arg0 s=str(arg1, 200)', '--keep', '8M', '--', './paths', 150000, 16,
+           seconds=150).ok()
     numbers = check_paths('kymo.data', 16)
     check_equal(numbers, sorted(numbers), 'in order')
     check(10000 < len(numbers) < 50000 and numbers[-1] == 149999, 'the newest', len(numbers), numbers[-1])
@@ -284,13 +295,20 @@ def test_more_processes_than_are_looked_at_at_once_have_their_stacks(tmp):
     """They are all there at once, so that the buffers of most are the least that there are."""
     (tmp / 'workers.c').write_text(WORKERS)
     run('gcc', '-O1', '-o', 'workers', 'workers.c').ok()
-    record('--stack', '--overwrite', '--buffer', '64M', '-p', './workers:leaf n=arg0', '--', './workers', 300, seconds=200).ok()
-    stacks = [names(event['stack'])[:3] for event in map(json.loads, kymo('report', '--events', '--json').ok().out.splitlines()) if event['event'] == 'probe']
+    record('--stack', '--overwrite', '--buffer', '64M', '-p', './workers:leaf n=arg0', '--', './workers', 300,
+           seconds=200).ok()
+    stacks = [
+        names(event['stack'])[:3] for event in map(json.loads,
+                                                   kymo('report', '--events', '--json').ok().out.splitlines())
+        if event['event'] == 'probe'
+    ]
     check_equal(len(stacks), 600, 'records')
-    check_equal([stack for stack in stacks if stack != ['leaf', 'worker', 'main']], [], 'stacks that do not begin with the function')
+    check_equal([stack for stack in stacks if stack != ['leaf', 'worker', 'main']], [],
+                'stacks that do not begin with the function')
 
 
-# ---- reports -----------------------------------------------------------------------------------------------------------------
+# ---- reports -------------------------------------------------------------------------------------
+
 
 class Page(html.parser.HTMLParser):
     """Well-formed, and with nothing from elsewhere."""
@@ -316,25 +334,37 @@ class Page(html.parser.HTMLParser):
 
 
 def test_reports(tmp):
-    (tmp / 'odd.cc').write_text('template <typename T> struct box { __attribute__((noinline)) int put(T *n, const char &c); };\n'
-                                'extern "C" __attribute__((noinline)) int leaf(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }\n'
-                                'template <typename T> int box<T>::put(T *n, const char &c) { int r = leaf(c); __asm__ volatile("" : "+r"(r)); return r; }\n'
-                                'int main() { box<int> b; for (int i = 0; i < 10; i++) { int n = i; b.put(&n, 1); } leaf(1); return 0; }\n')
+    (tmp / 'odd.cc').write_text(
+        'template <typename T> struct box { __attribute__((noinline)) int put(T *n, const char &c); };\n'
+        'extern "C" __attribute__((noinline)) int leaf(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }\n'
+        'template <typename T> int box<T>::put(T *n, const char &c) { int r = leaf(c); __asm__ volatile("" : "+r"(r)); return r; }\n'
+        'int main() { box<int> b; for (int i = 0; i < 10; i++) { int n = i; b.put(&n, 1); } leaf(1); return 0; }\n')
     run('g++', '-O1', '-o', 'odd', 'odd.cc').ok()
     record('--stack', '-p', './odd:leaf', '--', './odd').ok()
     folded = dict(line.rsplit(' ', 1) for line in kymo('report', '--folded').ok().out.splitlines())
     calls_main = CALLS_MAIN or '[libc.so.6]'
-    check_equal(folded, {f'_start;__libc_start_main;{calls_main};main;leaf': '1',
-                         f'_start;__libc_start_main;{calls_main};main;box<int>::put(int*, char const&);leaf': '10'}, 'folded')
+    check_equal(
+        folded, {
+            f'_start;__libc_start_main;{calls_main};main;leaf': '1',
+            f'_start;__libc_start_main;{calls_main};main;box<int>::put(int*, char const&);leaf': '10'
+        }, 'folded')
     page = Page(kymo('report', '--flame').ok().out)
-    check_equal(page.boxes, {'all': 1, '_start': 1, '__libc_start_main': 1, calls_main: 1, 'main': 1, 'leaf': 2,
-                             'box<int>::put(int*, char const&)': 1}, 'boxes')
+    check_equal(
+        page.boxes, {
+            'all': 1, '_start': 1, '__libc_start_main': 1, calls_main: 1, 'main': 1, 'leaf': 2,
+            'box<int>::put(int*, char const&)': 1
+        }, 'boxes')
     check_equal([line.split()[0:3] for line in kymo('report', '--callers', 'leaf').ok().out.splitlines()[1:4]],
                 [['11', '100.0%', 'leaf'], ['10', '90.9%', 'box<int>::put(int*,'], ['10', '90.9%', 'main']], 'callers')
     check_equal([line.split()[0:3] for line in kymo('report', '--callees', 'main').ok().out.splitlines()[1:3]],
                 [['11', '100.0%', 'main'], ['10', '90.9%', 'box<int>::put(int*,']], 'callees')
-    check_matches(kymo('report', '--callers', 'nothing').ended(1).err, "no stack has a function 'nothing'", 'a function that is not there')
-    check_matches(kymo('report', '--events').ok().out, r'odd:leaf\n        leaf \(.*/odd\)\n        box<int>::put\(int\*, char const&\)\+0x\w+ \(.*/odd\)\n        main\+', 'lines')
+    check_matches(
+        kymo('report', '--callers', 'nothing').ended(1).err, "no stack has a function 'nothing'",
+        'a function that is not there')
+    check_matches(
+        kymo('report', '--events').ok().out,
+        r'odd:leaf\n        leaf \(.*/odd\)\n        box<int>::put\(int\*, char const&\)\+0x\w+ \(.*/odd\)\n        main\+',
+        'lines')
     check('kymo:frame' not in kymo('report').ok().out + kymo('report', '--json').ok().out, 'frames are no events')
     if shutil.which('babeltrace2'):
         babeltrace()
@@ -342,15 +372,19 @@ def test_reports(tmp):
 
 def test_wrong_words(tmp):
     for words, sentence in ((('--stack=0', '-p', 'libc:malloc'), '--stack takes a number of frames'),
-                            (('--stack', '--stack-size', '1G', '-p', 'libc:malloc'), '--stack-size takes a number of bytes'),
-                            (('--stack-size', '4K', '-p', 'libc:malloc'), 'add --stack'),
-                            (('--stack', '--buffer', '64K', '-p', 'libc:malloc'), 'need a --buffer of 512K'),
-                            (('--stack', '-m', 'a*'), 'leave --marker out'),
-                            (('--stack', '-s', 'all'), 'leave --syscall out'),
-                            (('--stack', '--count', 'libc:malloc'), 'aggregations write none'),
-                            (('--stack', '--backend', 'kernel', '-p', 'libc:malloc'), 'stacks are copied in the process itself')):
+                            (('--stack', '--stack-size', '1G', '-p', 'libc:malloc'),
+                             '--stack-size takes a number of bytes'), (('--stack-size', '4K', '-p', 'libc:malloc'),
+                                                                       'add --stack'),
+                            (('--stack', '--buffer', '64K', '-p', 'libc:malloc'),
+                             'need a --buffer of 512K'), (('--stack', '-m', 'a*'), 'leave --marker out'),
+                            (('--stack', '-s', 'all'), 'leave --syscall out'), (('--stack', '--count', 'libc:malloc'),
+                                                                                'aggregations write none'),
+                            (('--stack', '--backend', 'kernel', '-p', 'libc:malloc'),
+                             'stacks are copied in the process itself')):
         result = run(KYMO, 'record', *words, '--', '/bin/true').ended(2)
         check(sentence in result.err, f'the sentence for {words}', result)
     record('-p', 'libc:malloc', '--', '/bin/true').ok()
-    check_matches(kymo('report', '--flame').ended(1).err, "no record of kymo.data has a stack: 'kymo record --stack' records them", 'a trace without')
+    check_matches(
+        kymo('report', '--flame').ended(1).err,
+        "no record of kymo.data has a stack: 'kymo record --stack' records them", 'a trace without')
     check_matches(kymo('report', '--flame', '--events').ended(2).err, 'exclude each other', 'two modes')

@@ -1,7 +1,8 @@
-"""What `kymo report --events` writes of recorded calls, and what strace -f writes of the same command, compared call by call.
+"""What `kymo report --events` writes of recorded calls, and what strace -f writes of the same command, compared call
+by call.
 
-A trace has registers, no memory. So what strace shows from memory is an address with kymo, and results have nothing in parentheses behind them that was read there. What else
-differs is said by whoever compares, line by line.
+A trace has registers, no memory. So what strace shows from memory is an address with kymo, and results have nothing
+in parentheses behind them that was read there. What else differs is said by whoever compares, line by line.
 """
 import difflib
 import re
@@ -12,7 +13,8 @@ from straced import CHANGES, WITH_PIDS, check_compared, whole_lines
 PREFIX = re.compile(r'^ *(?:-?\d+\.\d{9} \[\d{3}\]|\[---\]) +(?:\d+/)?(\d+) +\S+ (.*)$')
 DURATION = re.compile(r' <\d+\.\d{9}>$')
 
-# How texts from memory begin: strings, arrays, structures, sets of signals; or an address with a remark on what is there.
+# How texts from memory begin: strings, arrays, structures, sets of signals; or an address with a remark on what is
+# there.
 FROM_MEMORY = re.compile(r'["\[{~]|RANDOM|ADDRESS /\* \d+ (vars?|entries) \*/$')
 ADDRESS = re.compile(r'0x[0-9a-f]+|ADDRESS')
 
@@ -31,7 +33,8 @@ def shown(*options, directory='kymo.data'):
         if parts:
             result.append(f'{parts[1]} {DURATION.sub("", parts[2])}')
         else:
-            check('events in vfork children' in line or line.startswith('--- no end: '), f'a line of another kind: {line}')
+            check('events in vfork children' in line or line.startswith('--- no end: '),
+                  f'a line of another kind: {line}')
     return '\n'.join(result)
 
 
@@ -44,7 +47,8 @@ def check_with_memory(tmp, backend, *command, differences=(), chances=(), at_lea
     """What is recorded with memory has strace's lines, but for these (straced.py)."""
     (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
     run(program('setarch'), '-R', program('strace'), '-q', '-f', '-o', tmp / 'traces/strace', *command, **how).ok()
-    run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', 'all', '--backend', backend, '-o', tmp / 'traces/kymo', '--', *command, **how).ok()
+    run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', 'all', '--backend', backend, '-o', tmp / 'traces/kymo',
+        '--', *command, **how).ok()
     strace = calls_of((tmp / 'traces/strace').read_text(errors='backslashreplace'))
     check_compared(strace, shown(directory=tmp / 'traces/kymo'), differences, chances, at_least)
 
@@ -141,10 +145,12 @@ def without_swapped(lines, pattern):
 
 
 def check_lines(tmp, *command, different=(), at_least=1, options=(), swapped='$^', **how):
-    """Lines of `different` are (sign, pattern, why); each has to be met, and nothing else may be. Those like `swapped` may come in another order. `options`: of kymo record."""
+    """Lines of `different` are (sign, pattern, why); each has to be met, and nothing else may be. Those like `swapped`
+    may come in another order. `options`: of kymo record."""
     (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
     run(program('setarch'), '-R', program('strace'), '-q', '-f', '-o', tmp / 'traces/strace', *command, **how).ok()
-    result = run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', 'all', *options, '-o', tmp / 'traces/kymo', '--', *command, **how).ok()
+    result = run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', 'all', *options, '-o', tmp / 'traces/kymo', '--',
+                 *command, **how).ok()
     strace = [[line for line in lines if not NO_CALL.match(line)]
               for lines in comparable((tmp / 'traces/strace').read_text(errors='backslashreplace'))]
     kymo = comparable(shown(directory=tmp / 'traces/kymo'))

@@ -1,7 +1,9 @@
 """The same command under strace and under kymo, and what they print made comparable.
 
-Each process' lines are compared in their order, from `-f -o FILE`. A line that was left unfinished and taken up is one line again: where it was broken depends on who was faster. So
-does when a signal arrives of somebody else's doing, such as SIGCHLD: those lines are compared too, but behind the others. And these differ from run to run, whoever traces:
+Each process' lines are compared in their order, from `-f -o FILE`. A line that was left unfinished and taken up is
+one line again: where it was broken depends on who was faster. So does when a signal arrives of somebody else's
+doing, such as SIGCHLD: those lines are compared too, but behind the others. And these differ from run to run,
+whoever traces:
 """
 import collections
 import re
@@ -11,34 +13,36 @@ from pathlib import Path
 import processes
 from kymotest import KYMO, check_equal, check_same, eventually, fail, program, run, skip
 
-CHANGES = (
-    (re.compile(r'0x[0-9a-f]{5,}'), 'ADDRESS'),
-    (re.compile(r'\b(tv_sec|tv_usec|tv_nsec|si_utime|si_stime)=\d+( /\* [\d.]+ s \*/)?'), r'\1=TIME'),
-    (re.compile(r'"(\\x[0-9a-f]{2})+"'), 'RANDOM BYTES'),
-    (re.compile(r'htons\([1-9]\d{3,4}\)'), 'htons(PORT)'),
-    (re.compile(r'(accept4|getpeername)(\(.*sa_data=)".*"'), r'\1\2"PORT AND ADDRESS"'),  # they are asked for less than an address
-    (re.compile(r'^getppid\(\) = \d+'), 'getppid() = PARENT'),  # of the first process: strace, kymo
-    (re.compile(r'^sysinfo\(.*'), 'sysinfo(…)'),
-    (re.compile(r'/#\d+'), '/#INODE'),  # files without a name: outputs of this test
-    (re.compile(r'/tmp/cc\w{6}'), '/tmp/ccNAME'),
-    (re.compile(r'TIOCGPTN, \[\d+\]'), 'TIOCGPTN, [TERMINAL]'),  # others make some, too
-    (re.compile(r'(socket|pipe):\[\d+\]'), r'\1:[INODE]'),
-    (re.compile(r'^((?:shm|sem|msg)(?!get)\w+)\(\d+'), r'\1(ID'),
-    (re.compile(r'^((?:shm|sem|msg)get\(.*\)) = \d+$'), r'\1 = ID'),
-)
+CHANGES = ((re.compile(r'0x[0-9a-f]{5,}'), 'ADDRESS'),
+           (re.compile(r'\b(tv_sec|tv_usec|tv_nsec|si_utime|si_stime)=\d+( /\* [\d.]+ s \*/)?'), r'\1=TIME'),
+           (re.compile(r'"(\\x[0-9a-f]{2})+"'), 'RANDOM BYTES'), (re.compile(r'htons\([1-9]\d{3,4}\)'), 'htons(PORT)'),
+           (re.compile(r'(accept4|getpeername)(\(.*sa_data=)".*"'),
+            r'\1\2"PORT AND ADDRESS"'),  # they are asked for less than an address
+           (re.compile(r'^getppid\(\) = \d+'), 'getppid() = PARENT'),  # of the first process: strace, kymo
+           (re.compile(r'^sysinfo\(.*'), 'sysinfo(…)'), (re.compile(r'/#\d+'),
+                                                         '/#INODE'),  # files without a name: outputs of this test
+           (re.compile(r'/tmp/cc\w{6}'), '/tmp/ccNAME'), (re.compile(r'TIOCGPTN, \[\d+\]'),
+                                                          'TIOCGPTN, [TERMINAL]'),  # others make some, too
+           (re.compile(r'(socket|pipe):\[\d+\]'),
+            r'\1:[INODE]'), (re.compile(r'^((?:shm|sem|msg)(?!get)\w+)\(\d+'),
+                             r'\1(ID'), (re.compile(r'^((?:shm|sem|msg)get\(.*\)) = \d+$'), r'\1 = ID'),
+           )
 
 # Where process ids stand; elsewhere, such a number is a size by chance.
-WITH_PIDS = re.compile(r'---|(clone3?|v?fork|wait4|waitid|t?g?kill|get\w*pid|gettid|[gs]etpg\w+|setsid|set_tid_address|rt_sig\w+|process_vm_\w+|semctl|pidfd_\w+|rt_tgsigqueueinfo|setpriority|ioprio_get)\(|fcntl\((.*\bF_SETOWN|\d+, 0x8,)|.*\bpid=')
+WITH_PIDS = re.compile(
+    r'---|(clone3?|v?fork|wait4|waitid|t?g?kill|get\w*pid|gettid|[gs]etpg\w+|setsid|set_tid_address|rt_sig\w+|process_vm_\w+|semctl|pidfd_\w+|rt_tgsigqueueinfo|setpriority|ioprio_get)\(|fcntl\((.*\bF_SETOWN|\d+, 0x8,)|.*\bpid='
+)
 
-# Something that kymo says otherwise: a line of strace's (a pattern of it as a whole), what kymo has for it, and why. '' is no line. `unless` is in no line of that process.
-Difference = collections.namedtuple('Difference', 'strace kymo why unless', defaults=(None,))
+# Something that kymo says otherwise: a line of strace's (a pattern of it as a whole), what kymo has for it, and why. ''
+# is no line. `unless` is in no line of that process.
+Difference = collections.namedtuple('Difference', 'strace kymo why unless', defaults=(None, ))
 
-# What is otherwise in each run, whoever traces: a line, or a part of one, what is compared in its place, and why. '' is no line.
+# What is otherwise in each run, whoever traces: a line, or a part of one, what is compared in its place, and why. '' is
+# no line.
 Chance = collections.namedtuple('Chance', 'line instead why')
 
 # libc asks once more where the random number for a temporary name is one of those that would make some names likelier.
 NOW_AND_THEN = 'getrandom(RANDOM BYTES, 8, GRND_NONBLOCK) = 8'
-
 
 PYTHON = ('-s', '-S', '-c', 'import json, subprocess, threading; print(json.dumps([1]))')
 PYTHON_ENV = {'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONHASHSEED': '0'}
@@ -50,6 +54,7 @@ def command_of(tracer):
     def found():
         below = [pid for worker in processes.children(tracer.pid) for pid in processes.children(worker)]
         return next((pid for pid in below if not processes.status(pid).get('Name', 'kymo').startswith('kymo')), None)
+
     return eventually(found, 'the command runs')
 
 
@@ -132,7 +137,8 @@ def comparable(text):
 
 
 def trace(tmp, options, command, backend=(), **how):
-    """What strace and kymo write. The layout of memory is the same for both, as it decides how often a program asks for more."""
+    """What strace and kymo write. The layout of memory is the same for both, as it decides how often a program asks
+    for more."""
     texts = []
     (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
     for name, tracer in (('strace', (program('strace'), '-q')), ('kymo', (KYMO, 'syscalls', *backend))):
@@ -145,7 +151,8 @@ def trace(tmp, options, command, backend=(), **how):
 
 
 def check_like_strace(tmp, *command, options=(), at_least=1, only_strace=None, changes=(), **how):
-    """The same lines, of which there are `at_least` so many; but for those that `only_strace` prints, and for `changes`, as above."""
+    """The same lines, of which there are `at_least` so many; but for those that `only_strace` prints, and for
+    `changes`, as above."""
     strace, kymo = trace(tmp, options, command, **how)
     if only_strace:
         strace, lines = re.subn(rf'^\d+ +{only_strace}.*\n', '', strace, flags=re.MULTILINE)
@@ -153,7 +160,8 @@ def check_like_strace(tmp, *command, options=(), at_least=1, only_strace=None, c
             fail(f'strace has no line /{only_strace}/: the difference is gone')
     strace, kymo = comparable(strace), comparable(kymo)
     for pattern, replacement in changes:
-        strace, kymo = ([re.sub(pattern, replacement, text, flags=re.MULTILINE) for text in texts] for texts in (strace, kymo))
+        strace, kymo = ([re.sub(pattern, replacement, text, flags=re.MULTILINE) for text in texts]
+                        for texts in (strace, kymo))
     n = sum(len(text.splitlines()) for text in kymo)
     if n < at_least:
         fail(f'{n} lines, not at least {at_least}')
@@ -163,12 +171,14 @@ def check_like_strace(tmp, *command, options=(), at_least=1, only_strace=None, c
 def replace_lines(lines, pattern, replacement):
     """The lines with whole ones replaced, or left out, and how many."""
     compiled = re.compile(pattern)
-    results = [(line, False) if not compiled.fullmatch(line) else (compiled.sub(replacement, line, count=1), True) for line in lines]
+    results = [(line, False) if not compiled.fullmatch(line) else (compiled.sub(replacement, line, count=1), True)
+               for line in lines]
     return [line for line, _ in results if line], sum(is_replaced for _, is_replaced in results)
 
 
 def as_kymo_says(texts, differences):
-    """What is expected of kymo where strace says this. A difference that is nowhere is gone, and has no place in the list."""
+    """What is expected of kymo where strace says this. A difference that is nowhere is gone, and has no place in the
+    list."""
     counts = [0] * len(differences)
     expected = []
     for text in texts:
@@ -190,19 +200,21 @@ def without_chance(texts, chances):
         for chance in chances:
             line = re.sub(chance.line, chance.instead, line)
         return line
+
     return ['\n'.join(line for line in map(change, text.splitlines()) if line) for text in texts]
 
 
 def check_compared(strace, kymo, differences=(), chances=(), at_least=1, each_once=False):
-    """
-    Both texts are the same but for `differences`, all of which occur, and for `chances`. `each_once`: a program does the same again and again, as often as there is time for; so what is
-    compared is which lines there are.
+    """Both texts are the same but for `differences`, all of which occur, and for `chances`. `each_once`: a program
+    does the same again and again, as often as there is time for; so what is compared is which lines there are.
     """
     expected, actual = (without_chance(comparable(text), chances) for text in (strace, kymo))
     expected = as_kymo_says(expected, differences)
     if each_once:
-        expected, actual = (['\n'.join(sorted(set(text.splitlines()))) for text in texts] for texts in (expected, actual))
+        expected, actual = (['\n'.join(sorted(set(text.splitlines()))) for text in texts]
+                            for texts in (expected, actual))
     n = sum(len(text.splitlines()) for text in actual)
     if n < at_least:
         fail(f'{n} lines, not at least {at_least}')
-    check_same('\n'.join(sorted(actual)), '\n'.join(sorted(expected)), 'what kymo says, and what is expected from what strace says')
+    check_same('\n'.join(sorted(actual)), '\n'.join(sorted(expected)),
+               'what kymo says, and what is expected from what strace says')

@@ -32,7 +32,9 @@ def test_a_program_that_cancels_threads_is_recorded_with_a_warning(tmp):
     recorder = start_record(process.pid, '-s', 'read')
     process.send('\n')
     process.wait_for('^joined$')
-    check_matches(recorder.end(signal.SIGINT).ok().err, 'corners calls pthread_cancel: threads canceled during a recorded system call skip their cleanup handlers')
+    check_matches(
+        recorder.end(signal.SIGINT).ok().err,
+        'corners calls pthread_cancel: threads canceled during a recorded system call skip their cleanup handlers')
     process.end().ok()
 
 

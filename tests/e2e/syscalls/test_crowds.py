@@ -1,4 +1,5 @@
-"""Tracers of programs with many threads, tests/targets/crowd and numbered: nobody is missed, nobody is disturbed, whatever they do when a tracer comes, goes, or is killed."""
+"""Tracers of programs with many threads, tests/targets/crowd and numbered: nobody is missed, nobody is disturbed,
+whatever they do when a tracer comes, goes, or is killed."""
 import os
 import random
 import re
@@ -8,7 +9,7 @@ import processes
 from kymotest import KYMO, check, check_equal, eventually, start, target
 from numbered import Client, end
 
-BIRTHS = 10 ** 9
+BIRTHS = 10**9
 KILLS = 8
 
 
@@ -39,12 +40,15 @@ def wake(process, threads):
     """All of its threads, which do what they are to do."""
     already = len(re.findall('^woke', process.out, re.MULTILINE))
     process.send('\n')
-    eventually(lambda: len(re.findall(f'^woke {threads}$', process.out, re.MULTILINE)) > already or not process.is_alive(), f'{threads} threads wake up', 90)
+    eventually(
+        lambda: len(re.findall(f'^woke {threads}$', process.out, re.MULTILINE)) > already or not process.is_alive(),
+        f'{threads} threads wake up', 90)
     check(process.is_alive(), 'the program runs on', process.result())
 
 
 def numbers_seen(path):
-    return {int(number) - BIRTHS for number in re.findall(r'getpgid\((\d+)', path.read_text())} if path.exists() else set()
+    return {int(number) - BIRTHS
+            for number in re.findall(r'getpgid\((\d+)', path.read_text())} if path.exists() else set()
 
 
 def test_no_thread_is_missed_of_those_that_come_and_go_meanwhile(tmp):
@@ -91,7 +95,8 @@ def test_a_stopped_process_stays_so_until_it_is_continued(tmp):
     until_all_are_traced(process, tracer)
     tracer.end(signal.SIGINT).ok()
     until_none_is_traced(process)
-    eventually(lambda: states(process) == {'T'}, lambda: f'its threads stop again, once they had their turn: {states(process)}')
+    eventually(lambda: states(process) == {'T'},
+               lambda: f'its threads stop again, once they had their turn: {states(process)}')
     tracer = tracer_of(process, tmp / 'second')
     until_all_are_traced(process, tracer)
     os.kill(process.pid, signal.SIGCONT)

@@ -1,14 +1,16 @@
-"""kymo syscalls --seccomp-bpf: the lines are those of the set, other calls don't stop, and nothing that has the filter outlives kymo."""
+"""kymo syscalls --seccomp-bpf: the lines are those of the set, other calls don't stop, and nothing that has the filter
+outlives kymo."""
 import os
 import re
 import signal
 
 import processes
-from kymotest import (KYMO, NOBODY, SOURCE, SYS_CLOCK_NANOSLEEP, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run, start)
+from kymotest import (KYMO, NOBODY, SOURCE, SYS_CLOCK_NANOSLEEP, check, check_equal, check_matches, check_same,
+                      eventually, kymo, need_root, program, run, start)
 from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, command_of, git_log
 
 SH = program('sh')
-FILTER = ('--seccomp-bpf',)
+FILTER = ('--seccomp-bpf', )
 
 
 def like_strace(tmp, chosen, *command, **how):
@@ -30,18 +32,21 @@ def test_lines_of_threads_and_children_are_those_of_the_set(tmp):
 
 def test_odd_calls_look_as_in_strace(tmp):
     # A child that wants no tracer is refused it.
-    like_strace(tmp, 'all', build(tmp, 'calls'), at_least=450, changes=[(r'^(clone3.*CLONE_UNTRACED.*) = -1 E.*', r'\1 = -1')])
+    like_strace(tmp, 'all', build(tmp, 'calls'), at_least=450,
+                changes=[(r'^(clone3.*CLONE_UNTRACED.*) = -1 E.*', r'\1 = -1')])
 
 
 def test_an_interrupted_call_is_named_when_it_goes_on(tmp):
-    tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines', program('sleep'), '20')
+    tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines',
+                   program('sleep'), '20')
     sleeper = command_of(tracer)
     eventually(lambda: processes.call(sleeper) == SYS_CLOCK_NANOSLEEP, 'it sleeps', 30)
     os.kill(sleeper, signal.SIGSTOP)
     eventually(lambda: 'stopped by SIGSTOP' in (tmp / 'lines').read_text(), 'the stop', 30)
     os.kill(sleeper, signal.SIGCONT)
     tracer.end().ok()
-    check_matches((tmp / 'lines').read_text(), r'restart_syscall\(<\.\.\. resuming interrupted clock_nanosleep \.\.\.>\) = 0')
+    check_matches((tmp / 'lines').read_text(),
+                  r'restart_syscall\(<\.\.\. resuming interrupted clock_nanosleep \.\.\.>\) = 0')
 
 
 def switches(*options):
@@ -58,8 +63,10 @@ def test_other_calls_do_not_stop():
 
 def begin(tmp, *options):
     """A tree that sleeps: the tracer, and the pids."""
-    tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'openat', '-o', '/dev/null', *options,
-                   SH, '-c', 'sleep 1000 & echo $! >> pids; setsid sleep 1000 & echo $! >> pids; echo $$ >> pids; echo x > begun; wait', cwd=tmp)
+    tracer = start(
+        KYMO, 'syscalls', '-f', *FILTER, '-e', 'openat', '-o', '/dev/null', *options, SH, '-c',
+        'sleep 1000 & echo $! >> pids; setsid sleep 1000 & echo $! >> pids; echo $$ >> pids; echo x > begun; wait',
+        cwd=tmp)
     eventually(lambda: (tmp / 'begun').exists() and (tmp / 'begun').read_text(), 'the tree has begun', 30)
     return tracer, [int(word) for word in (tmp / 'pids').read_text().split()]
 
@@ -86,22 +93,26 @@ def test_a_tracer_that_is_ended_takes_the_tree_with_it(tmp):
 
 
 def test_a_call_outside_of_the_set_can_be_injected_into(tmp):
-    result = kymo('syscalls', '-f', *FILTER, '-e', 'exit_group', '--inject', 'chdir:error=EPERM', SH, '-c', 'cd / || exit 5').ended(5)
+    result = kymo('syscalls', '-f', *FILTER, '-e', 'exit_group', '--inject', 'chdir:error=EPERM', SH, '-c',
+                  'cd / || exit 5').ended(5)
     check_matches(result.err, r'exit_group\(5\)')
 
 
 def test_tracers_inside_work(tmp):
-    kymo('syscalls', '-f', *FILTER, '-e', 'openat', '-o', tmp / 'outer', program('strace'), '-f', '-o', tmp / 'inner', SH, '-c', '/bin/true; cd /').ok()
+    kymo('syscalls', '-f', *FILTER, '-e', 'openat', '-o', tmp / 'outer', program('strace'), '-f', '-o', tmp / 'inner',
+         SH, '-c', '/bin/true; cd /').ok()
     check_matches((tmp / 'inner').read_text(), r'(?s)execve\(.*chdir\("/"\) += 0.*exited with 0')
     check_matches((tmp / 'outer').read_text(), r'openat\(')
 
 
 def test_who_joins_sees_the_calls_that_pass(tmp):
     code = 'import os, time\nopen("begun", "w")\nwhile not os.path.exists("enough"): os.getppid(); time.sleep(0.01)'
-    first = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'exit_group', '-o', tmp / 'first', program('python3'), '-S', '-c', code, cwd=tmp)
+    first = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'exit_group', '-o', tmp / 'first', program('python3'), '-S',
+                  '-c', code, cwd=tmp)
     eventually((tmp / 'begun').exists, 'it runs', 30)
     second = start(KYMO, 'syscalls', '-e', 'getppid', '-o', tmp / 'second', '--pid', command_of(first))
-    eventually(lambda: (tmp / 'second').exists() and (tmp / 'second').read_text().count('getppid()') > 5, 'calls that pass', 30)
+    eventually(lambda: (tmp / 'second').exists() and (tmp / 'second').read_text().count('getppid()') > 5,
+               'calls that pass', 30)
     second.end(signal.SIGTERM).ok()
     (tmp / 'enough').write_text('')
     first.end().ok()
@@ -111,10 +122,13 @@ def test_who_joins_sees_the_calls_that_pass(tmp):
 def test_filters_of_the_program_and_children_without_a_tracer_get_along(tmp):
     filtered = build(tmp, 'filtered')
     alone = run(filtered).ok().out
-    check_same(alone.splitlines(), ['clone 3', 'clone3 3', 'getppid done', 'errno Invalid cross-device link', 'trace Function not implemented',
-                                    'trace of what passes Function not implemented'])
+    check_same(alone.splitlines(), [
+        'clone 3', 'clone3 3', 'getppid done', 'errno Invalid cross-device link', 'trace Function not implemented',
+        'trace of what passes Function not implemented'
+    ])
     traced = kymo('syscalls', '-f', *FILTER, '-e', 'getppid,sethostname', '-o', tmp / 'lines', filtered).ok().out
-    check_same(traced.splitlines(), [line.replace('clone3 3', 'clone3 Function not implemented') for line in alone.splitlines()])
+    check_same(traced.splitlines(),
+               [line.replace('clone3 3', 'clone3 Function not implemented') for line in alone.splitlines()])
     lines = (tmp / 'lines').read_text()
     check_equal(lines.count('getppid()'), 3)
     check_matches(lines, r'getppid\(\) += -1 ENOSYS')
@@ -123,12 +137,16 @@ def test_filters_of_the_program_and_children_without_a_tracer_get_along(tmp):
 
 def test_users_without_rights_may_use_it(tmp):
     need_root()
-    result = kymo('syscalls', '-f', *FILTER, '-e', 'exit_group', program('grep'), 'NoNewPrivs', '/proc/self/status', user=NOBODY).ok()
+    result = kymo('syscalls', '-f', *FILTER, '-e', 'exit_group', program('grep'), 'NoNewPrivs', '/proc/self/status',
+                  user=NOBODY).ok()
     check_equal(result.out.split(), ['NoNewPrivs:', '1'])
-    check_equal(kymo('syscalls', '-f', *FILTER, '-e', 'exit_group', program('grep'), 'NoNewPrivs', '/proc/self/status').ok().out.split(), ['NoNewPrivs:', '0'])
+    check_equal(
+        kymo('syscalls', '-f', *FILTER, '-e', 'exit_group', program('grep'), 'NoNewPrivs',
+             '/proc/self/status').ok().out.split(), ['NoNewPrivs:', '0'])
 
 
 def test_what_can_not_have_a_filter_is_refused():
     kymo('syscalls', *FILTER, '-e', 'openat', 'true').refused(r'cannot do without a tracer: add -f', 2)
     kymo('syscalls', *FILTER, '-f', '--pid', 1).refused(r'for commands that kymo starts and traces: leave --pid', 2)
-    kymo('syscalls', *FILTER, '-f', '--backend', 'kernel', 'true').refused(r'leave --pid, --all and --backend kernel out', 2)
+    kymo('syscalls', *FILTER, '-f', '--backend', 'kernel', 'true').refused(
+        r'leave --pid, --all and --backend kernel out', 2)

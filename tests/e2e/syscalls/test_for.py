@@ -5,7 +5,8 @@ import signal
 import time
 
 import processes
-from kymotest import KYMO, KYMO_PLAIN, check, check_equal, check_matches, eventually, kymo, need_root, program, run, start, target
+from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, eventually, kymo, need_root, program, run,
+                      start, target)
 
 SH = program('sh')
 SLEEPS = ['-e', 'clock_nanosleep,nanosleep']
@@ -34,7 +35,8 @@ def test_a_command_runs_on_through_the_kernel(tmp):
 
 def test_nothing_traces_the_command_any_more(tmp):
     tracer = start(KYMO, 'syscalls', '-f', *SLEEPS, '-o', tmp / 'lines', '--for', '0.2', program('sleep'), '3')
-    eventually(lambda: 'detached' in (tmp / 'lines').read_text() if (tmp / 'lines').exists() else False, 'the time is up')
+    eventually(lambda: 'detached' in (tmp / 'lines').read_text()
+               if (tmp / 'lines').exists() else False, 'the time is up')
     pid = int((tmp / 'lines').read_text().split()[0])
     eventually(lambda: processes.tracer(pid) == 0, 'it has no tracer')
     check(tracer.is_alive(), 'kymo waits for the command')
@@ -69,19 +71,23 @@ def test_a_signal_ends_the_wait_for_the_command(tmp):
 
 
 def test_another_client_goes_on_when_the_first_ones_time_is_up(tmp):
-    first = start(KYMO, 'syscalls', '-f', *SLEEPS, '-o', tmp / 'first', '--for', '1.5', SH, '-c', 'echo $$; for i in 1 2 3; do sleep 1; done; exit 5')
+    first = start(KYMO, 'syscalls', '-f', *SLEEPS, '-o', tmp / 'first', '--for', '1.5', SH, '-c',
+                  'echo $$; for i in 1 2 3; do sleep 1; done; exit 5')
     eventually(lambda: first.out.strip(), 'it runs')
     pid = int(first.out)
     other = start(KYMO_PLAIN, 'syscalls', '-f', *SLEEPS, '-o', tmp / 'other', '--pid', pid)
     result = other.end().ok()
     lines = (tmp / 'other').read_text()
-    check(len(re.findall('nanosleep', lines)) >= 2 and 'exited with 5' in lines, 'the other one sees the end', lines, result)
+    check(
+        len(re.findall('nanosleep', lines)) >= 2 and 'exited with 5' in lines, 'the other one sees the end', lines,
+        result)
     check_equal(first.end().status, 5)
 
 
 def test_what_can_not_be(tmp):
     kymo('syscalls', '--for', 'x', 'true').refused(r"--for 'x' is no number of seconds; write 5 or 0.5", 2)
-    kymo('syscalls', '-f', '--seccomp-bpf', '--for', '1', 'true').refused(r'after --for the command runs on without a tracer, and with --seccomp-bpf it cannot', 2)
+    kymo('syscalls', '-f', '--seccomp-bpf', '--for', '1', 'true').refused(
+        r'after --for the command runs on without a tracer, and with --seccomp-bpf it cannot', 2)
 
 
 def test_lines_of_all_processes_name_them(tmp):

@@ -1,4 +1,5 @@
-"""A hub lends its rights to no client: what a client may join is what the kernel would let it trace itself. `strace -p` on a twin of the target is the reference."""
+"""A hub lends its rights to no client: what a client may join is what the kernel would let it trace itself. `strace
+-p` on a twin of the target is the reference."""
 import os
 import re
 import signal
@@ -64,10 +65,9 @@ def test_a_client_joins_what_the_kernel_would_let_it_trace():
     need_root()
     program('setpriv')
     cases = {
-        'root': ([], [], True),
-        'without capabilities, target with all': ([], NO_RIGHTS, False),
-        'without capabilities but new ones, target with all': ([], NO_CAPABILITIES, False),
-        'both without capabilities': (NO_RIGHTS, NO_RIGHTS, True),
+        'root': ([], [], True), 'without capabilities, target with all': ([], NO_RIGHTS, False),
+        'without capabilities but new ones, target with all': ([], NO_CAPABILITIES, False), 'both without capabilities':
+        (NO_RIGHTS, NO_RIGHTS, True),
     }
     for what, (target_by, client, expected) in cases.items():
         other = twin(*target_by)
@@ -76,7 +76,8 @@ def test_a_client_joins_what_the_kernel_would_let_it_trace():
         hub_of(process)
         told, result = joins(process.pid, client)
         check(told == expected, f'the hub: {what}', result)
-        check(told or 'does not let you trace it; try as its user or as root' in result.err, f'the sentence: {what}', result)
+        check(told or 'does not let you trace it; try as its user or as root' in result.err, f'the sentence: {what}',
+              result)
         check(process.is_alive(), 'the target lives')
 
 
@@ -86,7 +87,9 @@ def test_ambient_capabilities_of_a_hub_are_no_gift(tmp):
     tmp.chmod(0o777)
     env = {'XDG_RUNTIME_DIR': str(tmp)}
     as_user = [program('setpriv'), '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups']
-    with_rights = as_user + ['--inh-caps=+sys_ptrace,+dac_override,+kill', '--ambient-caps=+sys_ptrace,+dac_override,+kill']
+    with_rights = as_user + [
+        '--inh-caps=+sys_ptrace,+dac_override,+kill', '--ambient-caps=+sys_ptrace,+dac_override,+kill'
+    ]
     for what, client, expected in ('without capabilities', as_user, False), ('with the same', with_rights, True):
         check_equal(may_strace(twin().pid, client, env=env), expected, f'the kernel: {what}')
         process = twin()

@@ -5,7 +5,8 @@ import signal
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, need_root, program, run, start
+from kymotest import (KYMO, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, need_root,
+                      program, run, start)
 
 HERE = Path(__file__).parent
 LEAK = '#include <stdlib.h>\nvoid *volatile p;\nint main(int argc, char **argv) { p = malloc(1234); if (argc > 1) free(p); p = 0; return 0; }\n'
@@ -101,9 +102,12 @@ def test_leak_sanitizer_finds_leaks(tmp):
 
 
 def test_gdb_runs_a_program_to_a_breakpoint_and_to_its_end(tmp):
-    words = ['set pagination off', 'break inner', 'run', 'bt', 'info registers rip', 'delete', 'stepi', 'finish', 'continue']
-    result = check_like_without(tmp, program('gdb'), '-nx', '-batch', *[word for each in words for word in ('-ex', each)], build(tmp, CALLS),
-                                change=without_ids)
+    words = [
+        'set pagination off', 'break inner', 'run', 'bt', 'info registers rip', 'delete', 'stepi', 'finish', 'continue'
+    ]
+    result = check_like_without(tmp,
+                                program('gdb'), '-nx', '-batch', *[word for each in words for word in ('-ex', each)],
+                                build(tmp, CALLS), change=without_ids)
     check_matches(result.out, r'^#2 .* in main')
     check_matches(result.out, 'exited with code 014')
 
@@ -120,7 +124,10 @@ def names(text):
 
 
 def test_strace_shows_the_calls_of_a_tree(tmp):
-    command = [program('strace'), '-f', '-o', tmp / 'strace', program('sh'), '-c', 'ls / | cat; (exit 3); exec sh -c "exit 5"']
+    command = [
+        program('strace'), '-f', '-o', tmp / 'strace',
+        program('sh'), '-c', 'ls / | cat; (exit 3); exec sh -c "exit 5"'
+    ]
     check_equal(run(*command).status, 5, 'exit status')
     alone = names((tmp / 'strace').read_text())
     check_equal(inside(tmp, *command).status, 5, 'exit status')
@@ -129,8 +136,10 @@ def test_strace_shows_the_calls_of_a_tree(tmp):
 
 
 def test_strace_in_strace_is_as_without(tmp):
-    for options, status in (((), 5), (('-f',), 1)):  # with -f the outer one has all of the inner one's children already
-        result = inside(tmp, program('strace'), *options, '-o', tmp / 'one', program('strace'), '-o', tmp / 'two', program('sh'), '-c', 'exit 5')
+    for options, status in (((), 5), (('-f', ),
+                                      1)):  # with -f the outer one has all of the inner one's children already
+        result = inside(tmp, program('strace'), *options, '-o', tmp / 'one', program('strace'), '-o', tmp / 'two',
+                        program('sh'), '-c', 'exit 5')
         check_equal(result.status, status, 'exit status')
     check_matches(result.err, 'Operation not permitted')
 
@@ -144,11 +153,13 @@ def test_nobody_gets_at_a_process_of_another_user(tmp):
 def kymo_of_strace(tmp):
     """kymo that traces a shell, which starts a program, and strace, which attaches to that. Them all, but the shell."""
     naps = build(tmp, NAPS)
-    kymo = start(KYMO, 'syscalls', '-f', '-o', tmp / 'kymo', program('sh'), '-c', 'echo $$; "$@" & echo $!; strace -f -o out -p $! & echo $!; wait; wait', 'sh', naps, cwd=tmp)
+    kymo = start(KYMO, 'syscalls', '-f', '-o', tmp / 'kymo', program('sh'), '-c',
+                 'echo $$; "$@" & echo $!; strace -f -o out -p $! & echo $!; wait; wait', 'sh', naps, cwd=tmp)
     ids = [int(kymo.wait_for(r'(?s)' + r'\d+\s+' * n + r'(\d+)\s')[1]) for n in (0, 1, 2)]
     for pid in ids:
         at_end(kill, pid)
-    eventually(lambda: (tmp / 'out').exists() and (tmp / 'out').read_text().count('nanosleep(') > 20, 'strace shows calls')
+    eventually(lambda: (tmp / 'out').exists() and (tmp / 'out').read_text().count('nanosleep(') > 20,
+               'strace shows calls')
     return kymo, ids[1], ids[2]
 
 

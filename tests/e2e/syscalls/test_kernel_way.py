@@ -4,19 +4,18 @@ import os
 import re
 import signal
 
-from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, check_untraced, eventually, kymo, need_root, program, run, start, target)
+from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, check_untraced, eventually,
+                      kymo, need_root, program, run, start, target)
 from straced import CALLS32, build, build32, check_like_strace, names_and_results, trace
 
 SH = program('sh')
 KERNEL = ('--backend', 'kernel')
 
-# What the tracepoints see otherwise: signals that nobody handles are no events, and a call that ends its own thread does return.
-CHANGES = (
-    (r'^--- SIG.*\n?', ''),
-    (r'= \? ERESTART\w+ \(.*\)$', '= ?'),
-    (r'^kill\(PID, SIGKILL\) = 0$', 'kill(PID, SIGKILL) = ?'),
-    (r'\n+$', ''),
-)
+# What the tracepoints see otherwise: signals that nobody handles are no events, and a call that ends its own thread
+# does return.
+CHANGES = ((r'^--- SIG.*\n?', ''), (r'= \? ERESTART\w+ \(.*\)$', '= ?'), (r'^kill\(PID, SIGKILL\) = 0$',
+                                                                          'kill(PID, SIGKILL) = ?'), (r'\n+$', ''),
+           )
 
 # Memory that nobody has touched cannot be copied while a call is refused that does not look at it either.
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
@@ -85,23 +84,29 @@ def test_calls_of_32_bits_have_the_names_and_results_that_they_have_in_strace(tm
         texts = trace(tmp, ['-e', CALLS32], [build32(tmp, name)], backend=KERNEL)
         check_equal(*map(names_and_results, texts), name)
     err = in_kernel('-e', 'getuid', tmp / 'as32').ok().err
-    check_matches(err, r'^\[ Process PID=\d+ runs in 32 bit mode. \]\ngetuid\(\) += \d+\n\+\+\+ exited with 0 \+\+\+\n$')
-    check_equal(in_kernel('-e', 'sched_yield,lstat,writev', tmp / 'as32').ok().err, '+++ exited with 0 +++\n', 'what has these numbers with 64 bits')
+    check_matches(err,
+                  r'^\[ Process PID=\d+ runs in 32 bit mode. \]\ngetuid\(\) += \d+\n\+\+\+ exited with 0 \+\+\+\n$')
+    check_equal(
+        in_kernel('-e', 'sched_yield,lstat,writev', tmp / 'as32').ok().err, '+++ exited with 0 +++\n',
+        'what has these numbers with 64 bits')
     calls = [json.loads(line) for line in in_kernel('--json', '-e', 'unlink', tmp / 'in64').ok().err.splitlines()]
     check_equal([calls[0][key] for key in ('number', 'arch', 'name', 'error')], [10, 'i386', 'unlink', 'ENOENT'])
 
 
 def test_without_follow_only_the_first_thread_is_shown():
     shown = in_kernel('-e', 'exit_group', SH, '-c', '/bin/true; exit 3').ended(3).err
-    check_same([line for line in lines(shown) if not line.startswith('--- SIGCHLD')], ['exit_group(3) = ?', '+++ exited with 3 +++'])
+    check_same([line for line in lines(shown) if not line.startswith('--- SIGCHLD')],
+               ['exit_group(3) = ?', '+++ exited with 3 +++'])
 
 
 def test_a_signal_that_is_handled_and_a_death_are_shown(tmp):
     script = 'import os, signal; signal.signal(signal.SIGUSR1, lambda *_: None); os.kill(os.getpid(), signal.SIGUSR1); os.abort()'
-    result = in_kernel('-e', 'kill,rt_sigreturn', '-T', '-t', program('python3'), '-c', script).ended(128 + signal.SIGABRT)
+    result = in_kernel('-e', 'kill,rt_sigreturn', '-T', '-t', program('python3'), '-c',
+                       script).ended(128 + signal.SIGABRT)
     shown = [line for line in lines(result.err) if 'SIG' in line or 'rt_sigreturn' in line]
     check_matches(shown[0], r'^\d\d:\d\d:\d\d kill\(\d+, SIGUSR1\) = 0 <\d+\.\d{6}>$')
-    check_matches(shown[1], r'^\d\d:\d\d:\d\d --- SIGUSR1 \{si_signo=SIGUSR1, si_code=SI_USER, si_pid=\d+, si_uid=\d+\} ---$')
+    check_matches(shown[1],
+                  r'^\d\d:\d\d:\d\d --- SIGUSR1 \{si_signo=SIGUSR1, si_code=SI_USER, si_pid=\d+, si_uid=\d+\} ---$')
     check_matches(shown[2], r'^\d\d:\d\d:\d\d rt_sigreturn\(\{mask=\[.*\]\}\) = 0 <\d+\.\d{6}>$')
     check_matches(shown[-1], r'^\d\d:\d\d:\d\d \+\+\+ killed by SIGABRT .*\+\+\+$')
 
@@ -109,8 +114,10 @@ def test_a_signal_that_is_handled_and_a_death_are_shown(tmp):
 def test_counts_are_those_of_the_tracer():
     need_root()
     command = [program('ls'), '/']
-    counts = [sorted((row['name'], row['calls'], row['errors']) for row in json.loads(kymo('syscalls', *way, '-c', '--json', *command).ok().err))
-              for way in (KERNEL, ())]
+    counts = [
+        sorted((row['name'], row['calls'], row['errors'])
+               for row in json.loads(kymo('syscalls', *way, '-c', '--json', *command).ok().err)) for way in (KERNEL, ())
+    ]
     check_equal(*counts)
 
 
@@ -162,20 +169,23 @@ def test_losses_are_counted_and_shown(tmp):
     lost = sum(int(n) for n in re.findall(r'^--- (\d+) lost: the buffer was full ---$', text, re.MULTILINE))
     begun = text.count('getppid(')
     check(lost > 0 and begun <= calls <= begun + lost, f'{begun} lines and {lost} losses of {calls} calls')
-    check_equal(re.search(r'warning: ([\d,]+) beginnings and ends of calls were lost', result.err)[1].replace(',', ''), str(lost), 'losses told')
+    check_equal(
+        re.search(r'warning: ([\d,]+) beginnings and ends of calls were lost', result.err)[1].replace(',', ''),
+        str(lost), 'losses told')
     in_kernel('-e', 'getppid', '--json', '--buffer', '64K', '-o', tmp / 'json', tmp / 'many', calls).ok()
     events = [json.loads(line) for line in (tmp / 'json').read_text().splitlines()]
     check(sum(event['count'] for event in events if event['event'] == 'lost') > 0, 'JSON has losses')
 
 
 def test_a_user_without_rights_is_told_which_are_missing():
-    for words in ((*KERNEL, 'true'), ('--all',)):
+    for words in ((*KERNEL, 'true'), ('--all', )):
         kymo('syscalls', *words, user=NOBODY).refused('takes root, or the capabilities CAP_BPF and CAP_PERFMON')
 
 
 def test_wrong_words_are_answered_with_a_sentence():
     kymo('syscalls', *KERNEL, '-y', 'true').refused(r'-y, -Y and -P look at the process while it stands', 2)
-    kymo('syscalls', '--all', 'true').refused(r'--all has the calls of every process: leave the command or --pid out', 2)
+    kymo('syscalls', '--all', 'true').refused(r'--all has the calls of every process: leave the command or --pid out',
+                                              2)
     kymo('syscalls', '--all', '--backend', 'hub').refused(r'--all is done through the kernel', 2)
     kymo('syscalls', '--backend', 'uprobe', 'true').refused(r"there is no backend 'uprobe'; write hub or kernel", 2)
     kymo('syscalls', '--buffer', '1M', 'true').refused(r'--buffer is for --backend kernel and --all', 2)
@@ -187,6 +197,7 @@ def test_tracing_ends_when_nothing_can_be_written_any_more():
     need_root()
     process = target('numbered')
     for words in (KERNEL, (*KERNEL, '--json')):
-        kymo('syscalls', *words, '-o', '/dev/full', '--pid', process.pid).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
+        kymo('syscalls', *words, '-o', '/dev/full', '--pid',
+             process.pid).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
         check(process.is_alive(), 'the process runs on')
     process.end()

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import processes
 from killing import NO_LEAKS
-from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, kymo, program, run, start, target, target_path
+from kymotest import (KYMO, at_end, check, check_equal, check_untraced, eventually, kymo, program, run, start, target,
+                      target_path)
 from numbered import Client, end, hub_of, workers_left
 from straced import command_of
 
 HOWS = {
-    'an interrupt': lambda first: first.front.end(signal.SIGINT).ok(),
-    'SIGTERM': lambda first: first.front.end(signal.SIGTERM).ok(),
-    'SIGKILL': lambda first: first.kill(),
+    'an interrupt': lambda first: first.front.end(signal.SIGINT).ok(), 'SIGTERM':
+    lambda first: first.front.end(signal.SIGTERM).ok(), 'SIGKILL': lambda first: first.kill(),
 }
 
 
@@ -76,8 +76,11 @@ def test_others_are_told_that_the_hub_was_killed_and_the_first_says_so(tmp):
     process = target('numbered')
     first, second = Client(process.pid, tmp / 'first'), Client(process.pid, tmp / 'second')
     os.kill(first.worker(), signal.SIGKILL)
-    first.front.end().refused(r'which did the tracing, was ended by signal 9 \(Killed\): what happened from there on is not shown')
-    second.front.end().refused(rf'what process {process.pid} did from here on is not shown: the kymo that traced it, and let this one in, has ended')
+    first.front.end().refused(
+        r'which did the tracing, was ended by signal 9 \(Killed\): what happened from there on is not shown')
+    second.front.end().refused(
+        rf'what process {process.pid} did from here on is not shown: the kymo that traced it, and let this one in, has ended'
+    )
     check_gone(process)
     end(process)
 
@@ -112,8 +115,9 @@ def test_a_hub_that_stays_holds_nothing_of_the_users(tmp):
     (tmp / 'here').mkdir()
     outer, inner = os.pipe()
     at_end(os.close, outer)
-    popen = subprocess.Popen([KYMO, 'syscalls', '-e', 'getpgid', '--pid', str(process.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             pass_fds=[inner], cwd=tmp / 'here')
+    popen = subprocess.Popen(
+        [KYMO, 'syscalls', '-e', 'getpgid', '--pid', str(process.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, pass_fds=[inner], cwd=tmp / 'here')
     at_end(lambda: popen.poll() is None and popen.kill())
     os.close(inner)
     popen.stderr.readline()
@@ -143,13 +147,16 @@ def test_the_first_that_nobody_reads_is_left_behind(tmp):
     os.close(inner)
     check(os.read(outer, 100), 'it begins')
     second = start(KYMO, 'syscalls', '-f', '-e', 'getpgid', '-o', tmp / 'second', '--pid', process.pid)
-    eventually(lambda: hub_of(process.pid) and (tmp / 'second').exists() and (tmp / 'second').read_bytes().count(b'\n') > 500, 'the second sees calls', 90)
+    eventually(
+        lambda: hub_of(process.pid) and (tmp / 'second').exists() and (tmp / 'second').read_bytes().count(b'\n') > 500,
+        'the second sees calls', 90)
     said = b''
     while part := os.read(outer, 65536):
         said += part
     os.close(outer)
     check_equal(popen.wait(60), 1)
-    check(said.rstrip().endswith(b'did not drain its output for 5 seconds, and other kymos trace the same process'), said[-300:].decode())
+    check(said.rstrip().endswith(b'did not drain its output for 5 seconds, and other kymos trace the same process'),
+          said[-300:].decode())
     client = Client.__new__(Client)
     client.path = tmp / 'second'
     last = end(process)
@@ -165,8 +172,10 @@ def test_a_process_runs_on_when_its_tracer_is_killed_that_waits_for_a_reader(tmp
     at_end(lambda: popen.poll() is None and popen.kill())
     os.close(inner)
     eventually(lambda: processes.tracer(process.pid), 'it is traced')
-    eventually(lambda: processes.status(process.pid)['State'][0] == 't' or any(
-        processes.status(tid).get('State', '?')[0] == 't' for tid in processes.threads(process.pid)) and not select.select([], [inner_of(popen)], [], 0)[1],
+    eventually(
+        lambda: processes.status(process.pid)['State'][0] == 't' or any(
+            processes.status(tid).get('State', '?')[0] == 't'
+            for tid in processes.threads(process.pid)) and not select.select([], [inner_of(popen)], [], 0)[1],
         'the pipe is full', 60)
     popen.kill()
     popen.wait()
@@ -184,7 +193,8 @@ def inner_of(popen):
 
 def reading(process, *words, lines=2, **options):
     """A kymo whose lines somebody has read a few of, who then leaves."""
-    popen = subprocess.Popen([KYMO, 'syscalls', '-e', 'getpgid', *words, '--pid', str(process.pid)], stderr=subprocess.PIPE, text=True, **options)
+    popen = subprocess.Popen([KYMO, 'syscalls', '-e', 'getpgid', *words, '--pid',
+                              str(process.pid)], stderr=subprocess.PIPE, text=True, **options)
     at_end(lambda: popen.poll() is None and popen.kill())
     for _ in range(lines):
         check(popen.stderr.readline(), 'a line comes')
@@ -217,13 +227,17 @@ def test_who_ignores_that_nobody_reads_is_told(tmp):
 def test_tracing_ends_when_nothing_can_be_written_any_more():
     process = target('numbered')
     for words in ([], ['--json']):
-        kymo('syscalls', *words, '-o', '/dev/full', '--pid', process.pid).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
+        kymo('syscalls', *words, '-o', '/dev/full', '--pid',
+             process.pid).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
         check_gone(process)
     end(process)
 
 
 def test_a_command_runs_on_when_who_reads_its_calls_has_left(tmp):
-    popen = subprocess.Popen([KYMO, 'syscalls', '-f', program('sh'), '-c', 'echo begun > begun; while [ ! -e left ]; do :; done; echo done > done'], stderr=subprocess.PIPE, text=True)
+    popen = subprocess.Popen([
+        KYMO, 'syscalls', '-f',
+        program('sh'), '-c', 'echo begun > begun; while [ ! -e left ]; do :; done; echo done > done'
+    ], stderr=subprocess.PIPE, text=True)
     at_end(lambda: popen.poll() is None and popen.kill())
     eventually((tmp / 'begun').exists, 'it has begun')
     popen.stderr.close()
@@ -232,7 +246,7 @@ def test_a_command_runs_on_when_who_reads_its_calls_has_left(tmp):
     eventually((tmp / 'done').exists, 'the command has come to its end')
 
 
-# ---- a command ------------------------------------------------------------------------------------------------------------------
+# ---- a command -----------------------------------------------------------------------------------
 
 
 def launched(tmp):
@@ -250,13 +264,15 @@ def check_command_without_launcher(tmp, how):
     second.until_it_sees()
     tracer.popen.stdin.close()  # the end of the command's input
     second.front.end().ok()
-    check((tmp / 'second').read_text().rstrip().endswith('+++ exited with 0 +++'), 'the end of the command', second.front.result())
+    check((tmp / 'second').read_text().rstrip().endswith('+++ exited with 0 +++'), 'the end of the command',
+          second.front.result())
     second.check_whole()
     eventually(lambda: not workers_left(), 'the hub ends', 60)
 
 
 def test_a_command_runs_on_with_who_has_joined_when_its_kymo_is_ended(tmp):
-    check_command_without_launcher(tmp, lambda tracer: (tracer.signal(signal.SIGTERM), check_equal(tracer.popen.wait(60), 128 + signal.SIGTERM)))
+    check_command_without_launcher(
+        tmp, lambda tracer: (tracer.signal(signal.SIGTERM), check_equal(tracer.popen.wait(60), 128 + signal.SIGTERM)))
 
 
 def test_a_command_runs_on_with_who_has_joined_when_its_kymo_is_killed(tmp):
@@ -278,16 +294,19 @@ def test_a_kymo_that_is_killed_at_any_moment_leaves_nothing_behind(tmp):
     """The command has never been, or runs to its end."""
     for i in range(30):
         mark = tmp / f'mark{i}'
-        tracer = start(KYMO, 'syscalls', '-f', '-o', '/dev/null', 'sh', '-c', f'echo begun > {mark}.begun; true; echo ended > {mark}.ended', env=NO_LEAKS)
+        tracer = start(KYMO, 'syscalls', '-f', '-o', '/dev/null', 'sh', '-c',
+                       f'echo begun > {mark}.begun; true; echo ended > {mark}.ended', env=NO_LEAKS)
         time.sleep(0.003 * i)
         tracer.kill()
-        eventually(lambda: processes.reap() or not processes.children(os.getpid()), 'all has ended', 60)  # who has ended is listed until reaped; whom it leaves comes before that
+        # who has ended is listed until reaped; whom it leaves comes before that
+        eventually(lambda: processes.reap() or not processes.children(os.getpid()), 'all has ended', 60)
         check_equal(Path(f'{mark}.begun').exists(), Path(f'{mark}.ended').exists(), 'what has begun has ended')
 
 
 def test_the_job_is_the_users_process_and_the_command(tmp):
     """A signal to the group does not reach who traces."""
-    tracer = start(KYMO, 'syscalls', '-f', '-o', tmp / 'out', 'sh', '-c', 'trap "exit 5" USR1; echo ready; while :; do sleep 0.05; done', process_group=0)
+    tracer = start(KYMO, 'syscalls', '-f', '-o', tmp / 'out', 'sh', '-c',
+                   'trap "exit 5" USR1; echo ready; while :; do sleep 0.05; done', process_group=0)
     tracer.wait_for('^ready$')
     worker = processes.children(tracer.pid)[0]
     check_equal(os.getpgid(processes.children(worker)[-1]), tracer.pid)
@@ -300,7 +319,8 @@ def test_the_job_is_the_users_process_and_the_command(tmp):
 
 
 def test_ends_of_children_are_waited_for_where_they_are_ignored(tmp):
-    run(KYMO, 'syscalls', '-o', tmp / 'out', 'sh', '-c', 'exit 3', preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(3)
+    run(KYMO, 'syscalls', '-o', tmp / 'out', 'sh', '-c', 'exit 3',
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(3)
 
 
 def test_of_threads_that_never_pause_each_gets_its_turn(tmp):
@@ -312,5 +332,7 @@ def test_of_threads_that_never_pause_each_gets_its_turn(tmp):
     eventually(lambda: lines.exists() and lines.read_bytes().count(b'\n') > 64_000, 'calls of all', 180)
     tracer.end(signal.SIGINT).ok()
     calls = collections.Counter(line.split()[0] for line in lines.read_text().splitlines() if 'getppid(' in line)
-    check(len(calls) == 8 and min(calls.values()) > sum(calls.values()) / 80, 'no thread has less than a tenth of its share', calls)
+    check(
+        len(calls) == 8 and min(calls.values()) > sum(calls.values()) / 80,
+        'no thread has less than a tenth of its share', calls)
     process.end().ok()

@@ -1,11 +1,13 @@
-"""What `kymo syscalls` shows and how: live lines, sets, counts, JSON, processes that run already, signals and ends, and what it says of wrong words."""
+"""What `kymo syscalls` shows and how: live lines, sets, counts, JSON, processes that run already, signals and ends,
+and what it says of wrong words."""
 import json
 import os
 import re
 import signal
 
 import processes
-from kymotest import (KYMO, check, check_equal, check_matches, check_same, eventually, kymo, program, run, start, target)
+from kymotest import (KYMO, check, check_equal, check_matches, check_same, eventually, kymo, program, run, start,
+                      target)
 
 SH = program('sh')
 
@@ -38,7 +40,8 @@ def test_only_calls_that_succeed_or_fail_are_shown():
     good = lines(kymo('syscalls', '-z', '-e', 'chdir', *command).ok().err)
     check('chdir("/") = 0' in good and not any('nonexistent' in line and 'chdir' in line for line in good), str(good))
     failed = lines(kymo('syscalls', '-Z', '-e', 'chdir', *command).ok().err)
-    check('chdir("/nonexistent") = -1 ENOENT (No such file or directory)' in failed and 'chdir("/") = 0' not in failed, str(failed))
+    check('chdir("/nonexistent") = -1 ENOENT (No such file or directory)' in failed and 'chdir("/") = 0' not in failed,
+          str(failed))
 
 
 def test_a_path_selects_calls_by_name_and_by_descriptor(tmp):
@@ -54,13 +57,16 @@ def test_durations_times_and_paths_stand_in_their_places():
 
 def test_counts_are_those_of_the_lines():
     command = [program('ls'), '/']
-    names = [line.split('(')[0] for line in kymo('syscalls', *command).ok().err.splitlines() if not line.startswith('+++')]
+    names = [
+        line.split('(')[0] for line in kymo('syscalls', *command).ok().err.splitlines() if not line.startswith('+++')
+    ]
     table = kymo('syscalls', '-c', *command).ok().err.splitlines()
     check_equal(table[0], '% time     seconds  usecs/call     calls    errors syscall')
     counts = {row.split()[-1]: int(row.split()[3]) for row in table[2:-2]}
     expected = {name: names.count(name) for name in set(names)}
     del expected['exit_group']  # it never returns
-    check_same([f'{name} {n}' for name, n in sorted(counts.items())], [f'{name} {n}' for name, n in sorted(expected.items())], 'counts')
+    check_same([f'{name} {n}' for name, n in sorted(counts.items())],
+               [f'{name} {n}' for name, n in sorted(expected.items())], 'counts')
     check_equal(int(table[-1].split()[3]), sum(counts.values()), 'total')
     as_json = json.loads(kymo('syscalls', '-c', '--json', *command).ok().err)
     check_equal({row['name']: row['calls'] for row in as_json}, counts)
@@ -70,7 +76,8 @@ def test_json_has_an_object_a_line(tmp):
     kymo('syscalls', '--json', '-f', '-o', tmp / 'json', SH, '-c', 'cd /nonexistent; /bin/true; exit 3').ended(3)
     events = [json.loads(line) for line in (tmp / 'json').read_text().splitlines()]
     failed = next(event for event in events if event.get('args') == ['"/nonexistent"'])
-    check_equal((failed['name'], failed['result'], failed['error'], failed['shown']), ('chdir', -2, 'ENOENT', '-1 ENOENT (No such file or directory)'))
+    check_equal((failed['name'], failed['result'], failed['error'], failed['shown']),
+                ('chdir', -2, 'ENOENT', '-1 ENOENT (No such file or directory)'))
     execs = [event for event in events if event.get('name') == 'execve']
     check_equal(execs[0]['args'][1], f'["{SH}", "-c", "cd /nonexistent; /bin/true; exit"...]')
     check_same(sorted(event['status'] for event in events if event['event'] == 'end'), [0, 3])
@@ -143,14 +150,16 @@ def test_lines_of_who_joins_a_tracer_have_numbers_in_a_file(tmp):
     process.end().ok()
     for tracer, path in zip(tracers, (tmp / 'first', tmp / 'second')):
         tracer.end().ok()
-        check_same([line for line in path.read_text().splitlines() if not re.match(r'\d+ +\S', line)], [], f'lines without a number in {path.name}')
+        check_same([line for line in path.read_text().splitlines() if not re.match(r'\d+ +\S', line)], [],
+                   f'lines without a number in {path.name}')
 
 
 def test_lines_of_a_process_with_one_thread_have_no_numbers_in_a_file(tmp):
     process = start(SH, '-c', 'echo ready; read word; exit 0')
     process.wait_for('^ready$')
     tracer = start(KYMO, 'syscalls', '-e', 'read,exit_group', '-o', tmp / 'lines', '--pid', process.pid)
-    eventually(lambda: 'read(0, ' in (tmp / 'lines').read_text() if (tmp / 'lines').exists() else False, 'the call that is made again', 30)
+    eventually(lambda: 'read(0, ' in (tmp / 'lines').read_text()
+               if (tmp / 'lines').exists() else False, 'the call that is made again', 30)
     process.end(input='word\n').ok()
     tracer.end().ok()
     check_equal(lines((tmp / 'lines').read_text())[-2:], ['exit_group(0) = ?', '+++ exited with 0 +++'])
@@ -180,7 +189,8 @@ def test_who_traces_already_is_named():
 
 def test_output_that_does_not_arrive_is_told():
     for options in ([], ['-c'], ['--json'], ['-c', '--json']):
-        kymo('syscalls', *options, '-o', '/dev/full', program('true')).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
+        kymo('syscalls', *options, '-o', '/dev/full',
+             program('true')).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
 
 
 def test_counts_are_shown_when_a_signal_ends_the_tracing(tmp):
@@ -188,7 +198,8 @@ def test_counts_are_shown_when_a_signal_ends_the_tracing(tmp):
     eventually((tmp / 'begun').exists, 'the command has begun', 30)
     tracer.signal(signal.SIGTERM)
     eventually(lambda: not tracer.is_alive(), 'it ends, before its command reads the end of its input')
-    check_matches(tracer.end().ended(128 + signal.SIGTERM).err, r'^% time .*\n(.*\n)+ *\d+\.\d+ .* execve\n(.*\n)*100\.00 .* total\n$')
+    check_matches(tracer.end().ended(128 + signal.SIGTERM).err,
+                  r'^% time .*\n(.*\n)+ *\d+\.\d+ .* execve\n(.*\n)*100\.00 .* total\n$')
     process = target('selfcheck', '-t', '2')
     tracer = start(KYMO, 'syscalls', '-c', '--pid', process.pid)
     eventually(lambda: 'TracerPid:\t0' not in open(f'/proc/{process.pid}/status').read(), 'it is traced', 30)

@@ -1,8 +1,10 @@
-"""
-Programs that people run, under strace and by each of kymo's ways: the same lines. What a way says otherwise is in DIFFERENCES, with the reason, and nothing else may differ; a difference
-that is not seen any more fails, too. What no two runs have alike, whoever traces, is beside each program, with the reason; straced.py has what is so everywhere.
+"""Programs that people run, under strace and by each of kymo's ways: the same lines. What a way says otherwise is in
+DIFFERENCES, with the reason, and nothing else may differ; a difference that is not seen any more fails, too. What
+no two runs have alike, whoever traces, is beside each program, with the reason; straced.py has what is so
+everywhere.
 
-A way is a function that has a command traced and gives the lines as strace's `-f -o FILE` has them; of a recording the report has them, without signals and ends, which are no calls.
+A way is a function that has a command traced and gives the lines as strace's `-f -o FILE` has them; of a recording
+the report has them, without signals and ends, which are no calls.
 """
 import os
 import random
@@ -22,25 +24,28 @@ SH = program('sh')
 PYTHON = '/usr/bin/python3'
 SYS_PAUSE = 34
 
-SIGCHLD = Chance(r'^--- SIGCHLD .*', '', 'nobody handles it; the tracepoints tell one that has waited while signals were blocked, as around fork, and no other')
+SIGCHLD = Chance(
+    r'^--- SIGCHLD .*', '',
+    'nobody handles it; the tracepoints tell one that has waited while signals were blocked, as around fork, and no other'
+)
 NOT_HANDLED = 'a signal that nobody handles is ignored, or ends the process: the kernel delivers nothing, and its tracepoints tell what is delivered'
-LONG_NAME = Difference(r'(prctl\(PR_SET_NAME, "[^"]{15}")\.\.\.(\) = 0)', r'\1\2', 'a name of 15 bytes is whole; strace does not look at the NUL behind it')
-MANY_ENTRIES = Difference(r'(getdents64\(\d+, ADDRESS) /\* \d+ entries \*/(, 32768\) = (?:1[7-9]|[23]\d)\d{3})', r'\1\2', 'more than 16 KiB of entries are not copied')
+LONG_NAME = Difference(r'(prctl\(PR_SET_NAME, "[^"]{15}")\.\.\.(\) = 0)', r'\1\2',
+                       'a name of 15 bytes is whole; strace does not look at the NUL behind it')
+MANY_ENTRIES = Difference(r'(getdents64\(\d+, ADDRESS) /\* \d+ entries \*/(, 32768\) = (?:1[7-9]|[23]\d)\d{3})',
+                          r'\1\2', 'more than 16 KiB of entries are not copied')
 DIFFERENCES = {
-    'hub': {
-        'long name': [LONG_NAME],
-    },
-    'recorded': {
-        'long name': [LONG_NAME],
-        'many entries': [MANY_ENTRIES],
-    },
+    'hub': {'long name': [LONG_NAME], }, 'recorded': {'long name': [LONG_NAME], 'many entries': [MANY_ENTRIES], },
     'kernel': {
-        'long name': [LONG_NAME],
-        'children': [Difference(r'--- SIGCHLD \{.*\} ---', '', NOT_HANDLED, unless=r'^rt_sigaction\(SIGCHLD, \{sa_handler=ADDRESS')],
-        'death': [Difference(r'--- SIG(TERM|KILL) \{.*\} ---', '', NOT_HANDLED)],
-        'many entries': [MANY_ENTRIES],
-        'end of all': [Difference(r'(pause\(\)) = \?', r'\1 = ? ERESTARTNOHAND (To be restarted if no handler)',
-                                  'where exit_group of another thread ends it, the call returns into its end, and the tracepoint tells it')],
+        'long name': [LONG_NAME], 'children': [
+            Difference(r'--- SIGCHLD \{.*\} ---', '', NOT_HANDLED,
+                       unless=r'^rt_sigaction\(SIGCHLD, \{sa_handler=ADDRESS')
+        ], 'death': [Difference(r'--- SIG(TERM|KILL) \{.*\} ---', '', NOT_HANDLED)], 'many entries': [MANY_ENTRIES],
+        'end of all': [
+            Difference(
+                r'(pause\(\)) = \?', r'\1 = ? ERESTARTNOHAND (To be restarted if no handler)',
+                'where exit_group of another thread ends it, the call returns into its end, and the tracepoint tells it'
+            )
+        ],
     },
 }
 
@@ -50,7 +55,7 @@ def write_traced(tmp, name, tracer, command, **how):
     (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
     output = tmp / 'traces' / name
     # The layout of memory is the same for all, as it decides how often a program asks for more.
-    follows = () if tracer[:2] == (KYMO, 'record') else ('-f',)
+    follows = () if tracer[:2] == (KYMO, 'record') else ('-f', )
     return start(program('setarch'), '-R', *tracer, *follows, '-o', output, *command, **how), output
 
 
@@ -81,11 +86,14 @@ def lines_of(way, tracer, output):
     return calls_of(text) if way == 'recorded' else text
 
 
-def check_way(way, tmp, command, differences=(), chances=(), at_least=1, options=(), each_once=False, is_ok=True, meanwhile=None, **how):
-    """The program under strace and by this way. `meanwhile(process)` is what others do while it runs. It ends alike, and well if `is_ok`."""
+def check_way(way, tmp, command, differences=(), chances=(), at_least=1, options=(), each_once=False, is_ok=True,
+              meanwhile=None, **how):
+    """The program under strace and by this way. `meanwhile(process)` is what others do while it runs. It ends alike,
+    and well if `is_ok`."""
     texts, statuses = [], []
     for tracer in (strace, WAYS[way]):
-        process, output = write_traced(tmp, tracer.__name__, (*tracer(), *options), command() if callable(command) else command, **how)
+        process, output = write_traced(tmp, tracer.__name__, (*tracer(), *options),
+                                       command() if callable(command) else command, **how)
         if meanwhile:
             meanwhile(process)
         result = process.end(seconds=110)
@@ -97,7 +105,8 @@ def check_way(way, tmp, command, differences=(), chances=(), at_least=1, options
     check_compared(*texts, differences=listed, chances=chances, at_least=at_least, each_once=each_once)
 
 
-# ---- ls -------------------------------------------------------------------------------------------------------------------
+# ---- ls ------------------------------------------------------------------------------------------
+
 
 def some_documents(n):
     """The first directories of /usr/share/doc, with one that has more entries than one call gives."""
@@ -113,7 +122,8 @@ def big_directory(tmp):
 
 
 def check_ls(way, tmp):
-    check_way(way, tmp, [program('ls'), '-lR', big_directory(tmp), *some_documents(20)], ['many entries'], at_least=2200)
+    check_way(way, tmp, [program('ls'), '-lR', big_directory(tmp), *some_documents(20)], ['many entries'],
+              at_least=2200)
 
 
 def test_ls_by_the_tracer(tmp):
@@ -128,7 +138,8 @@ def test_ls_recorded_by_tracing(tmp):
     check_ls('recorded', tmp)
 
 
-# ---- git ------------------------------------------------------------------------------------------------------------------
+# ---- git -----------------------------------------------------------------------------------------
+
 
 def repository(tmp):
     """With some text, branches, a merge, a rename and a pack."""
@@ -154,7 +165,8 @@ def check_git(way, tmp):
     git = repository(tmp)
     check_way(way, tmp, [*git, 'log', '-p', '--stat', '-M', '--all'], at_least=150)
     by_chance = way == 'kernel'
-    check_way(way, tmp, [*git, 'fsck', '--no-progress'], [] if by_chance else ['children'], chances=[SIGCHLD] if by_chance else [], at_least=150)
+    check_way(way, tmp, [*git, 'fsck', '--no-progress'], [] if by_chance else ['children'],
+              chances=[SIGCHLD] if by_chance else [], at_least=150)
 
 
 def test_git_by_the_tracer(tmp):
@@ -169,7 +181,7 @@ def test_git_recorded_by_tracing(tmp):
     check_git('recorded', tmp)
 
 
-# ---- python ---------------------------------------------------------------------------------------------------------------
+# ---- python --------------------------------------------------------------------------------------
 
 SCRIPT = '''
 import json, subprocess, threading, socket, os, select, signal, mmap, time
@@ -205,12 +217,12 @@ print(os.waitpid(pid, 0)[1], os.sched_getscheduler(0), os.uname().sysname)
 '''
 
 PYTHON_CHANCES = [
-    Chance(r'^poll\(.*', '', 'whether the child has closed its end already'),
-    SIGCHLD,
+    Chance(r'^poll\(.*', '', 'whether the child has closed its end already'), SIGCHLD,
     Chance(r'^futex\(.*', '', 'who waits for whom, and whether at all, depends on who is faster'),
     Chance(r'^restart_syscall\(.*', '', 'as above'),
-    Chance(r'^(mmap\(NULL, (8392704|134217728|67108864), PROT_NONE|mprotect\(ADDRESS, 8388608|munmap\(ADDRESS, \d+\)|madvise\(ADDRESS, \d+, MADV_DONTNEED\)).*', '',
-           'the stack of a thread that has ended just now may be had again; where arenas begin is chance'),
+    Chance(
+        r'^(mmap\(NULL, (8392704|134217728|67108864), PROT_NONE|mprotect\(ADDRESS, 8388608|munmap\(ADDRESS, \d+\)|madvise\(ADDRESS, \d+, MADV_DONTNEED\)).*',
+        '', 'the stack of a thread that has ended just now may be had again; where arenas begin is chance'),
     Chance(r'^brk\(.*', '', 'memory is asked for by who needs it first'),
 ]
 
@@ -223,13 +235,16 @@ def end_its_pause(tracer):
     """By the signal of its clock, which might come before the pause."""
     def pauses(pid):
         """And is no process of kymo's, one of which pauses, too."""
-        return processes.call(pid) == SYS_PAUSE and (status := processes.status(pid)).get('Name') == Path(PYTHON).name and status['State'][0] == 'S'
+        return processes.call(pid) == SYS_PAUSE and (
+            status := processes.status(pid)).get('Name') == Path(PYTHON).name and status['State'][0] == 'S'
+
     pid, = eventually(lambda: [pid for pid in descendants(tracer.pid) if pauses(pid)], 'the program pauses', 60)
     os.kill(pid, signal.SIGALRM)
 
 
 def check_python(way, tmp):
-    check_way(way, tmp, [PYTHON, '-c', SCRIPT], chances=PYTHON_CHANCES, at_least=600, meanwhile=end_its_pause, env=PYTHON_ENV)
+    check_way(way, tmp, [PYTHON, '-c', SCRIPT], chances=PYTHON_CHANCES, at_least=600, meanwhile=end_its_pause,
+              env=PYTHON_ENV)
 
 
 def test_python_by_the_tracer(tmp):
@@ -244,7 +259,8 @@ def test_python_recorded_by_tracing(tmp):
     check_python('recorded', tmp)
 
 
-# ---- servers --------------------------------------------------------------------------------------------------------------
+# ---- servers -------------------------------------------------------------------------------------
+
 
 def free_port():
     with socket.socket() as one:
@@ -262,12 +278,16 @@ def says(path, text):
 
 
 REDIS_CHANCES = [
-    Chance(r'"\d+:[MC] .*"\.\.\., \d+\) = \d+$', '"LINE OF THE LOG"', 'its lines have the time and the process in them'),
+    Chance(r'"\d+:[MC] .*"\.\.\., \d+\) = \d+$', '"LINE OF THE LOG"',
+           'its lines have the time and the process in them'),
     Chance(r'^(write\(\d+, )".*"\.\.\., \d+\) = \d+$', r'\1"LOGO OR REPLY"', 'the process stands in it'),
     Chance(r'^read\(\d+, "\d+ \(redis-server\) .*', 'read(STAT)', 'its own /proc/self/stat'),
     Chance(r'^read\(\d+, ".*"\.\.\., 4096\) = 4096', 'read(RANDOM)', '/dev/urandom'),
-    Chance(r'^((openat|newfstatat|close|lseek|accept4|epoll_ctl|fcntl|setsockopt|getpeername|read|write)\(.*?)\b\d+\b', r'\1N',
-           'it opens /proc/self/stat ten times a second, so which number a descriptor gets depends on when a client comes'),
+    Chance(
+        r'^((openat|newfstatat|close|lseek|accept4|epoll_ctl|fcntl|setsockopt|getpeername|read|write)\(.*?)\b\d+\b',
+        r'\1N',
+        'it opens /proc/self/stat ten times a second, so which number a descriptor gets depends on when a client comes'
+    ),
     Chance(r'^(close|newfstatat|lseek|fcntl|setsockopt|accept4)(\(.*) = \d+$', r'\1\2 = N', 'descriptors, as above'),
     Chance(r'^openat\((.*)\) = \d+$', r'openat(\1) = N', 'descriptors, as above'),
     Chance(r'epoll_(wait|ctl)\(.*', r'epoll_\1(…)', 'it waits for what is left of a tenth of a second; descriptors'),
@@ -279,12 +299,17 @@ REDIS_CHANCES = [
 
 def check_redis(way, tmp):
     port = free_port()
-    server = [program('redis-server'), '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmp, '--logfile', tmp / 'log']
+    server = [
+        program('redis-server'), '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir',
+        tmp, '--logfile', tmp / 'log'
+    ]
     cli = [program('redis-cli'), '-p', port]
 
     def use(process):
-        eventually(lambda: says(tmp / 'log', 'Ready to accept connections')() or not process.is_alive(), 'it serves', 60)
-        for words in (['set', 'a', '1'], ['get', 'a'], ['lpush', 'list', 'x', 'y'], ['incr', 'a'], ['shutdown', 'nosave']):
+        eventually(lambda: says(tmp / 'log', 'Ready to accept connections')() or not process.is_alive(), 'it serves',
+                   60)
+        for words in (['set', 'a', '1'], ['get', 'a'], ['lpush', 'list', 'x', 'y'], ['incr',
+                                                                                     'a'], ['shutdown', 'nosave']):
             run(*cli, *words).ok()
         eventually(lambda: not process.is_alive(), 'it ends', 60)
         remove(tmp / 'log')
@@ -294,7 +319,8 @@ def check_redis(way, tmp):
 
 def check_redis_client(way, tmp):
     port = free_port()
-    server = start(program('redis-server'), '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmp)
+    server = start(program('redis-server'), '--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no',
+                   '--dir', tmp)
     server.wait_for('Ready to accept connections')
     check_way(way, tmp, [program('redis-cli'), '-p', port, 'set', 'key', 'value'], at_least=60)
     check_way(way, tmp, [program('redis-cli'), '-p', port, '--eval', '/dev/null'], at_least=60)
@@ -332,7 +358,8 @@ NGINX_CHANCES = [
     Chance(r'(epoll_wait\(.*, )\d+(\) = )', r'\1TIME\2', 'what is left of a time limit'),
     Chance(r'\bdata=\{u32=\d+, u64=\d+\}', 'data=ADDRESS', 'of a connection'),
     Chance(r'^(recvfrom|recvmsg)\(.* = -1 EAGAIN .*', '', 'whether the client was faster'),
-    Chance(r'^rt_sigsuspend\(.*|^wait4\(-1, .*|^gettid\(.*|^rt_sigreturn\(.*', '', 'the end of the worker may come with the next signal'),
+    Chance(r'^rt_sigsuspend\(.*|^wait4\(-1, .*|^gettid\(.*|^rt_sigreturn\(.*', '',
+           'the end of the worker may come with the next signal'),
 ]
 
 
@@ -372,20 +399,22 @@ def test_a_server_and_its_client_by_the_kernel(tmp):
     check_way('kernel', tmp, [build(tmp, 'loopback')], ['children'], at_least=40)
 
 
-# ---- make -----------------------------------------------------------------------------------------------------------------
+# ---- make ----------------------------------------------------------------------------------------
 
 MAKEFILE = 'all: a.o b.o c.o\n\tgcc -o program a.o b.o c.o\n\t./program\n%.o: %.c common.h\n\tgcc -O1 -c $<\nclean:\n\trm -f program *.o\n'
 SOURCES = {
-    'common.h': 'int f(int);\nint g(int);\n',
-    'a.c': '#include "common.h"\n#include <stdio.h>\nint main(void) { printf("%d\\n", f(g(3))); }\n',
-    'b.c': '#include "common.h"\nint f(int x) { return x * 7; }\n',
-    'c.c': '#include "common.h"\nint g(int x) { return x + 1; }\n',
+    'common.h': 'int f(int);\nint g(int);\n', 'a.c':
+    '#include "common.h"\n#include <stdio.h>\nint main(void) { printf("%d\\n", f(g(3))); }\n', 'b.c':
+    '#include "common.h"\nint f(int x) { return x * 7; }\n', 'c.c':
+    '#include "common.h"\nint g(int x) { return x + 1; }\n',
 }
 MAKE_CHANCES = [
-    Chance(r'^(wait4|waitid|pselect6|rt_sigreturn)\(.*', '', 'make asks again and again whether any child has ended, or waits for it'),
+    Chance(r'^(wait4|waitid|pselect6|rt_sigreturn)\(.*', '',
+           'make asks again and again whether any child has ended, or waits for it'),
     Chance(r'^(read|write)\(\d+, "\+", 1\).*', '', 'tokens of the job server'),
     Chance(r'^dup2\(\d+, 0\) = 0', '', 'of two jobs at a time, one has the input of make'),
-    Chance(r'^(stat\(".*\.o"), .*', r'\1', 'an object file may be there already when make looks for it, as it may have been made'),
+    Chance(r'^(stat\(".*\.o"), .*', r'\1',
+           'an object file may be there already when make looks for it, as it may have been made'),
     Chance(r'^brk\(.*', '', 'names of temporary files are where others are'),
 ]
 
@@ -402,7 +431,8 @@ def check_make(way, tmp):
         return [program('make'), '-s', '-j2', '-C', project, 'all']
 
     run(program('make'), '-s', '-C', project, 'all').ok()
-    check_way(way, tmp, command, ['children'], chances=MAKE_CHANCES, at_least=1000, each_once=True, env={'TMPDIR': '/tmp'})
+    check_way(way, tmp, command, ['children'], chances=MAKE_CHANCES, at_least=1000, each_once=True,
+              env={'TMPDIR': '/tmp'})
 
 
 @timeout(300)
@@ -420,7 +450,7 @@ def test_make_recorded_by_tracing(tmp):
     check_make('recorded', tmp)
 
 
-# ---- threads and children --------------------------------------------------------------------------------------------------
+# ---- threads and children ------------------------------------------------------------------------
 
 SHELL_CHANCES = [Chance(r'^rt_sigreturn\(.*', '', 'the end of a child may come before its parent waits for it')]
 
@@ -449,17 +479,20 @@ def test_children_recorded_by_tracing(tmp):
     check_way('recorded', tmp, [SH, '-c', CHILDREN], ['death'], chances=SHELL_CHANCES, at_least=100)
 
 
-# ---- less of it ------------------------------------------------------------------------------------------------------------
+# ---- less of it ----------------------------------------------------------------------------------
+
 
 def check_selected(way, tmp, *options):
-    """Of git, which asks for much that is not there. What is in no line at all cannot be seen to differ, so there are to be some."""
+    """Of git, which asks for much that is not there. What is in no line at all cannot be seen to differ, so there are
+    to be some."""
     git = repository(tmp)
     for words in options:
         check_way(way, tmp, [*git, 'log', '--stat', '-3'], options=words, at_least=3)
 
 
 def test_lines_that_are_selected_by_the_tracer(tmp):
-    check_selected('hub', tmp, ['-z'], ['-Z'], ['-y'], ['-y', '-e', '%file,close'], ['-P', tmp / 'repository/.git/config'], ['-z', '-e', 'openat,access'])
+    check_selected('hub', tmp, ['-z'], ['-Z'], ['-y'], ['-y', '-e', '%file,close'],
+                   ['-P', tmp / 'repository/.git/config'], ['-z', '-e', 'openat,access'])
 
 
 def test_lines_that_are_selected_by_the_kernel(tmp):
@@ -468,7 +501,8 @@ def test_lines_that_are_selected_by_the_kernel(tmp):
 
 def test_calls_that_fail_as_wanted(tmp):
     git = repository(tmp)
-    for what in ('openat:error=ENOENT:when=60+', 'read:error=EIO:when=12', 'newfstatat,lstat:error=EACCES:when=3+2', 'mmap:error=ENOMEM:when=40+', 'write:signal=USR1:when=1'):
+    for what in ('openat:error=ENOENT:when=60+', 'read:error=EIO:when=12', 'newfstatat,lstat:error=EACCES:when=3+2',
+                 'mmap:error=ENOMEM:when=40+', 'write:signal=USR1:when=1'):
         check_way('hub', tmp, [*git, 'log', '-p', '-2'], options=[f'--inject={what}'], at_least=20, is_ok=False)
 
 
@@ -481,10 +515,12 @@ def counts(text):
 def check_counts(way, tmp):
     git = repository(tmp)
     for command in ([program('ls'), '-lR', '/usr/share/doc/git'], [*git, 'log', '-p', '--stat'], [SH, '-c', CHILDREN]):
-        theirs, ours = (counts(run(program('setarch'), '-R', *tracer(), '-f', '-c', *command).ok().err) for tracer in (strace, WAYS[way]))
+        theirs, ours = (counts(run(program('setarch'), '-R', *tracer(), '-f', '-c', *command).ok().err)
+                        for tracer in (strace, WAYS[way]))
         check(len(theirs) > 10, 'calls are counted', theirs)
         names = sorted({*theirs, *ours})
-        check_same([f'{name} {ours.get(name)}' for name in names], [f'{name} {theirs.get(name)}' for name in names], 'calls and errors')
+        check_same([f'{name} {ours.get(name)}' for name in names], [f'{name} {theirs.get(name)}' for name in names],
+                   'calls and errors')
 
 
 def test_counts_by_the_tracer(tmp):

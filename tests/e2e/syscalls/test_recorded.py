@@ -5,8 +5,8 @@ import signal
 from pathlib import Path
 
 import remains
-from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_text_intact, event_counts, kymo, program,
-                      record, report_json, run, start, start_record)
+from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_text_intact,
+                      event_counts, kymo, program, record, report_json, run, start, start_record)
 
 HERE = Path(__file__).parent
 THREADS, CHILDREN, CALLS, FAILED = 4, 3, 200, 20  # recorded.c
@@ -39,13 +39,18 @@ def counted(directory='kymo.data'):
     report = report_json(directory)
     check_equal(report['lost_events'] - report['lost_in_vforks'], 0, 'lost events')
     errors = {call['name']: call['errors'] for call in report['calls']}
-    return {probe['name'].removeprefix('syscall:'): (probe['count'], errors.get(probe['name'], 0)) for probe in report['probes']
-            if probe['count'] and probe['kind'] == 'syscall'}
+    return {
+        probe['name'].removeprefix('syscall:'): (probe['count'], errors.get(probe['name'], 0))
+        for probe in report['probes'] if probe['count'] and probe['kind'] == 'syscall'
+    }
 
 
 def not_recorded(result):
     """Calls that a warning names."""
-    return {name for line in result.warnings() for names in re.findall(r'calls of (.*) by /', line) for name in names.split(', ')}
+    return {
+        name for line in result.warnings() for names in re.findall(r'calls of (.*) by /', line)
+        for name in names.split(', ')
+    }
 
 
 def check_like_strace(tmp, *command):
@@ -54,7 +59,8 @@ def check_like_strace(tmp, *command):
     left_out = ELSEWHERE | not_recorded(result)
     actual = counted()
     names = sorted((actual.keys() | expected.keys()) - left_out)
-    check_equal({name: actual.get(name) for name in names}, {name: expected.get(name) for name in names}, 'calls and errors')
+    check_equal({name: actual.get(name) for name in names}, {name: expected.get(name) for name in names},
+                'calls and errors')
     return actual
 
 
@@ -79,7 +85,7 @@ def test_signal_returns_are_told_once_and_refused_nowhere(tmp):
 
 
 def test_threads_children_and_signal_handlers_are_counted_exactly(tmp):
-    for options in ((), ('--no-rseq',)):
+    for options in ((), ('--no-rseq', )):
         record(*options, '-s', 'getppid,close,getuid', '--', build(tmp)).ok()
         actual = counted()
         check_equal(actual['getppid'], (WORKERS * CALLS, 0), 'getppid')
@@ -95,7 +101,8 @@ def test_a_static_program_is_recorded_too(tmp):
 def test_only_the_set_is_recorded_and_other_tools_read_it(tmp):
     record('-s', '%clock,getppid,!gettimeofday', '-s', 'getuid', '--', build(tmp)).ok()
     counts = event_counts()
-    check_equal(set(counts) - {'syscall:clock_gettime'}, {'syscall:getppid', 'syscall:getuid', 'syscall:return'}, 'events')
+    check_equal(
+        set(counts) - {'syscall:clock_gettime'}, {'syscall:getppid', 'syscall:getuid', 'syscall:return'}, 'events')
     check_equal(counts['syscall:getppid'], WORKERS * CALLS, 'getppid')
     check_equal(counts['syscall:return'], sum(counts.values()) // 2, 'returns')
 
@@ -166,7 +173,8 @@ def test_a_second_recording_without_rights_does_not_trace_unasked(tmp):
     process = sleeper(tmp, user=NOBODY)
     tmp.chmod(0o777)
     first = start_record(process.pid, '-s', 'write', '-o', tmp / 'first', user=NOBODY)
-    record('-s', 'write', '-o', tmp / 'second', '--pid', process.pid, user=NOBODY).refused(r'another recording has a probe here.*as root kymo could record it through the kernel')
+    record('-s', 'write', '-o', tmp / 'second', '--pid', process.pid,
+           user=NOBODY).refused(r'another recording has a probe here.*as root kymo could record it through the kernel')
     first.end(signal.SIGINT).ok()
     check_text_intact(process.pid)
 

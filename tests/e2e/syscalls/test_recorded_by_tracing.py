@@ -1,4 +1,5 @@
-"""kymo record -s --backend ptrace: no call is missing, each has its memory, and whoever dies, the program runs on. test_programs.py compares programs that people use with strace."""
+"""kymo record -s --backend ptrace: no call is missing, each has its memory, and whoever dies, the program runs on.
+test_programs.py compares programs that people use with strace."""
 import os
 import random
 import re
@@ -10,8 +11,8 @@ import confined
 import golang
 import processes
 from killing import NO_LEAKS
-from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually, has_joined, kymo, program, record, record_some, report_json,
-                      run, start, target, timeout)
+from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually,
+                      has_joined, kymo, program, record, record_some, report_json, run, start, target, timeout)
 from numbered import BRIEF, CHILD, CHILD_CALLS, THREAD, end, numbers_in
 from recorded_lines import check_with_memory, shown
 from recorders import kill_between_writes
@@ -76,7 +77,8 @@ def begin(directory, pid, *words, **how):
     return recorder
 
 
-# ---- lines ----------------------------------------------------------------------------------------------------------------
+# ---- lines ---------------------------------------------------------------------------------------
+
 
 @timeout(300)
 def test_calls_with_odd_arguments_look_as_in_strace(tmp):
@@ -91,7 +93,8 @@ def test_an_exec_by_another_thread_than_the_first_returns(tmp):
 
 def names(directory='kymo.data'):
     """[(thread, its name, call)] in order."""
-    return re.findall(r'^ *[\d.]+ \[\d+\] +(\S+) +(\S+) (\w+)\(', run(KYMO, 'report', '--events', directory).ok().out, re.MULTILINE)
+    return re.findall(r'^ *[\d.]+ \[\d+\] +(\S+) +(\S+) (\w+)\(',
+                      run(KYMO, 'report', '--events', directory).ok().out, re.MULTILINE)
 
 
 def test_who_becomes_another_program_has_its_name_whatever_is_recorded(tmp):
@@ -108,21 +111,24 @@ def test_the_id_of_any_thread_stands_for_its_process(tmp):
     process.send('\n')
     process.end().ok()
     recorder.end().ok()
-    check_equal(len({thread for thread, _, call in names(tmp / 'data') if call == 'getpgid'}), 3, 'threads: two that were there, and one that is new')
+    check_equal(len({thread for thread, _, call in names(tmp / 'data') if call == 'getpgid'}), 3,
+                'threads: two that were there, and one that is new')
 
 
 def test_counts_are_those_of_strace(tmp):
     for command in ([program('ls'), '-lR', SOURCE / 'docs'], git_log(tmp), [SH, '-c', CHILDREN]):
         trace('-s', 'all', '--', *command).ok()
         ours, theirs = counts(), strace_counts(*command)
-        for name in 'brk', 'rt_sigreturn', 'exit', 'exit_group':  # where the heap begins, and when a child ends, are chance; strace counts what returns
+        # where the heap begins, and when a child ends, are chance; strace counts what returns
+        for name in 'brk', 'rt_sigreturn', 'exit', 'exit_group':
             ours.pop(name, None), theirs.pop(name, None)
         check_equal(ours, theirs, f'calls and errors of {command}')
 
 
 def test_strings_are_as_long_as_is_asked_for():
     text = 'x' * 6000
-    for words, n in (((), 32), (('-S', '3'), 3), (('--string-size', '5K'), None), (('-S', '4096'), 4096), (('-S', '0'), 0)):
+    for words, n in (((), 32), (('-S', '3'), 3), (('--string-size', '5K'), None), (('-S', '4096'), 4096), (('-S', '0'),
+                                                                                                           0)):
         result = trace('-s', 'write', *words, '--', PYTHON, '-c', f'import os; os.write(1, b"x" * {len(text)})')
         if n is None:
             result.refused('--string-size takes a number of bytes up to 4096', 2)
@@ -133,11 +139,14 @@ def test_strings_are_as_long_as_is_asked_for():
 def test_other_readers_have_memory_as_sequences():
     trace('-s', 'write', '--', SH, '-c', 'echo 12345').ok()
     entry, leave = babeltrace()
-    check_matches(entry, r'syscall:write: .*arg1 = 0x1, .*arg3 = 0x6, .*memory_length = \d+, memory = \[.*0x31, \[\d+\] = 0x32, \[\d+\] = 0x33')
+    check_matches(
+        entry,
+        r'syscall:write: .*arg1 = 0x1, .*arg3 = 0x6, .*memory_length = \d+, memory = \[.*0x31, \[\d+\] = 0x32, \[\d+\] = 0x33'
+    )
     check_matches(leave, r'syscall:return: .*result = 6, number = 1, memory_length = 0')
 
 
-# ---- programs of all kinds --------------------------------------------------------------------------------------------------
+# ---- programs of all kinds -----------------------------------------------------------------------
 
 JIT = r'''
 #include <string.h>
@@ -160,14 +169,17 @@ def test_code_that_the_program_has_made_is_seen(tmp):
     check_equal(counts(), {'getppid': (500, 0)})
     warned = record('-s', 'getppid', '--', jitted).ok()
     check_equal(counts().get('getppid', (0, 0))[0], 0, 'calls that code in the process sees')
-    check_matches(kymo('report').ok().out, r"^calls +by code in the process, without memory; those of JIT code are not covered", warned.err)
+    check_matches(
+        kymo('report').ok().out, r"^calls +by code in the process, without memory; those of JIT code are not covered",
+        warned.err)
 
 
 GETPPID = '#include <unistd.h>\nint main(void) { for (int i = 0; i < 300; i++) getppid(); return access("/no/such/file", R_OK) != -1; }\n'
 
 
 def test_static_programs_are_seen(tmp):
-    for options in ((program('gcc'), '-O1', '-static'), (program('musl-gcc'), '-O1'), (program('musl-gcc'), '-O1', '-static')):
+    for options in ((program('gcc'), '-O1', '-static'), (program('musl-gcc'), '-O1'), (program('musl-gcc'), '-O1',
+                                                                                       '-static')):
         compiled = compile_c(tmp, GETPPID, *options)
         trace('-s', 'getppid,access', '--', compiled).ok()
         check_equal(counts()['getppid'], (300, 0), f'{options}')
@@ -203,7 +215,8 @@ def test_go_programs_are_seen(tmp):
 
 
 def test_node_is_seen():
-    trace('-s', 'openat,execve', '--', program('node'), '-e', 'require("fs").readFileSync("/etc/hostname")', seconds=120).ok()
+    trace('-s', 'openat,execve', '--', program('node'), '-e', 'require("fs").readFileSync("/etc/hostname")',
+          seconds=120).ok()
     check_matches(shown(), r'openat\(AT_FDCWD, "/etc/hostname", O_RDONLY\|O_CLOEXEC\) += \d')
 
 
@@ -259,7 +272,8 @@ def test_a_thousand_threads_are_seen(tmp):
     check_equal(len({line.split()[0] for line in shown(directory=tmp / 'attached').splitlines()}), 1000, 'threads')
 
 
-# ---- which way --------------------------------------------------------------------------------------------------------------
+# ---- which way -----------------------------------------------------------------------------------
+
 
 def report_way(directory='kymo.data'):
     return report_json(directory)['environment']['system_calls']
@@ -267,7 +281,8 @@ def report_way(directory='kymo.data'):
 
 def test_a_process_under_a_filter_is_recorded_from_outside(tmp):
     tmp.chmod(0o777)
-    for user, way, pattern in ((None, 'kernel', 'recorded through the kernel instead'), (NOBODY, 'ptrace', 'its system calls are recorded by tracing it instead')):
+    for user, way, pattern in ((None, 'kernel', 'recorded through the kernel instead'),
+                               (NOBODY, 'ptrace', 'its system calls are recorded by tracing it instead')):
         how = {'user': user} if user else {}
         process = start(PYTHON, '-c', confined.CONFINED, **how)
         process.wait_for('ready')
@@ -293,26 +308,35 @@ def test_a_process_under_a_filter_is_refused_with_backend_inproc(tmp):
 
 def test_complete_takes_the_kernel_where_it_may_and_traces_where_not(tmp):
     tmp.chmod(0o777)
-    for how, way, text in (({}, 'kernel', 'through the kernel, with memory'), ({'user': NOBODY}, 'ptrace', r'by tracing \(ptrace\), with memory')):
+    for how, way, text in (({}, 'kernel', 'through the kernel, with memory'), ({'user': NOBODY}, 'ptrace',
+                                                                               r'by tracing \(ptrace\), with memory')):
         if way == 'kernel' and os.geteuid():
             continue
-        record('-q', '-s', '%file', '--complete', '-o', tmp / way, '--', SH, '-c', 'cd /no/such/directory 2>/dev/null; exit 3', **how).ended(3)
+        record('-q', '-s', '%file', '--complete', '-o', tmp / way, '--', SH, '-c',
+               'cd /no/such/directory 2>/dev/null; exit 3', **how).ended(3)
         check_equal(report_way(tmp / way), way)
         check_matches(kymo('report', tmp / way).ok().out, rf'(?m)^calls +{text}$')
         check_matches(shown(directory=tmp / way), r'chdir\("/no/such/directory"\) += -1 ENOENT')
-    record('-s', 'read', '--complete', '-p', 'libc:malloc', '--', 'true', user=NOBODY).refused('leave the probes out, or --complete')
+    record('-s', 'read', '--complete', '-p', 'libc:malloc', '--', 'true',
+           user=NOBODY).refused('leave the probes out, or --complete')
 
 
 def test_wrong_words_are_answered_with_a_sentence():
-    for words, sentence in (
-            ((*TRACED, '-s', 'open', '-p', 'libc:malloc', '--', 'true'), '--backend ptrace is for system calls alone'),
-            ((*TRACED, '-p', 'libc:malloc', '--', 'true'), '--backend ptrace is for system calls alone'),
-            ((*TRACED, '-s', 'open', '--all'), 'leave --backend ptrace out'),
-            (('--complete', '-p', 'libc:malloc', '--', 'true'), '--complete is for system calls: name them with -s'),
-            (('--complete', '--backend', 'inproc', '-s', 'open', '--', 'true'), 'leave --backend inproc out, or --complete'),
-            (('-s', 'open', '-S', '100', '--', 'true'), '--string-size is for system calls with their memory'),
-            (('-p', 'libc:malloc', *TRACED[:1], 'kernel', '-S', '100', '--', 'true'), '--string-size is for system calls with their memory'),
-            (('-s', 'open', *TRACED, '-S', 'many', '--', 'true'), "up to 4096, not 'many'")):
+    for words, sentence in (((*TRACED, '-s', 'open', '-p', 'libc:malloc', '--', 'true'),
+                             '--backend ptrace is for system calls alone'),
+                            ((*TRACED, '-p', 'libc:malloc', '--', 'true'),
+                             '--backend ptrace is for system calls alone'), ((*TRACED, '-s', 'open', '--all'),
+                                                                             'leave --backend ptrace out'),
+                            (('--complete', '-p', 'libc:malloc', '--', 'true'),
+                             '--complete is for system calls: name them with -s'),
+                            (('--complete', '--backend', 'inproc', '-s', 'open', '--', 'true'),
+                             'leave --backend inproc out, or --complete'),
+                            (('-s', 'open', '-S', '100', '--', 'true'),
+                             '--string-size is for system calls with their memory'),
+                            (('-p', 'libc:malloc', *TRACED[:1], 'kernel', '-S', '100', '--', 'true'),
+                             '--string-size is for system calls with their memory'), (('-s', 'open', *TRACED, '-S',
+                                                                                       'many', '--', 'true'),
+                                                                                      "up to 4096, not 'many'")):
         record(*words).refused(sentence, 2)
     record(*TRACED, '-s', 'open', '--', '/no/such/program').refused('cannot run /no/such/program: No such file')
     record(*TRACED, '-s', 'open', '--pid', 4194303).refused('4194303')
@@ -321,19 +345,22 @@ def test_wrong_words_are_answered_with_a_sentence():
 def test_who_may_not_trace_a_process_is_told(tmp):
     tmp.chmod(0o777)
     process = start('sleep', 1000)
-    record(*TRACED, '-s', 'open', '-o', tmp / 'refused', '--pid', process.pid, user=NOBODY).refused(f'process {process.pid} does not let you trace it')
+    record(*TRACED, '-s', 'open', '-o', tmp / 'refused', '--pid', process.pid,
+           user=NOBODY).refused(f'process {process.pid} does not let you trace it')
     check(not (tmp / 'refused').exists(), 'nothing was recorded')
     process.kill()
 
 
-# ---- beside others, and who dies ----------------------------------------------------------------------------------------------
+# ---- beside others, and who dies -----------------------------------------------------------------
+
 
 def check_whole(found, last=None):
     """No number is missing between the first and the last that was seen."""
     check(found, 'calls were seen')
     for tid, seen in found:
         check_equal(seen, list(range(seen[0], seen[0] + len(seen))), f'numbers of thread {tid}')
-        check(last is None or seen[0] >= BRIEF or seen[-1] == last[tid], f'the last number of thread {tid} is {seen[-1]}')
+        check(last is None or seen[0] >= BRIEF or seen[-1] == last[tid],
+              f'the last number of thread {tid} is {seen[-1]}')
 
 
 def last_numbers(process):
@@ -345,7 +372,9 @@ def test_nothing_is_missing_of_a_running_process_and_its_children(tmp):
     recorder = begin(tmp / 'trace', process.pid, '-s', 'getpgid', '--follow')
     eventually(lambda: sum(path.stat().st_size for path in (tmp / 'trace').glob('calls_*')) > 100000, 'packets', 60)
     process.signal(signal.SIGSTOP)
-    eventually(lambda: processes.status(process.pid)['State'].startswith('T') or processes.status(process.pid)['State'].startswith('t'), 'it stops')
+    eventually(
+        lambda: processes.status(process.pid)['State'].startswith('T') or processes.status(process.pid)['State'].
+        startswith('t'), 'it stops')
     process.signal(signal.SIGCONT)
     last = last_numbers(process)
     recorder.end().ok()
@@ -353,8 +382,12 @@ def test_nothing_is_missing_of_a_running_process_and_its_children(tmp):
     check_whole(found, last)
     check_equal({tid for tid, seen in found if seen[0] < BRIEF}, set(last), 'threads that last')
     brief = [seen for _, seen in found if seen[0] >= BRIEF]
-    check(len(brief) > 5 and all(seen[-1] % BRIEF % (CHILD - BRIEF) == CHILD_CALLS for seen in brief), f'children and brief threads: {brief}')
-    check(sum(len(seen) < CHILD_CALLS for seen in brief) <= len(last), f'only those that were there before are not whole: {brief}')
+    check(
+        len(brief) > 5 and all(seen[-1] % BRIEF % (CHILD - BRIEF) == CHILD_CALLS for seen in brief),
+        f'children and brief threads: {brief}')
+    check(
+        sum(len(seen) < CHILD_CALLS for seen in brief) <= len(last),
+        f'only those that were there before are not whole: {brief}')
 
 
 def test_it_is_joined_and_joins(tmp):
@@ -362,7 +395,8 @@ def test_it_is_joined_and_joins(tmp):
     first = begin(tmp / 'first', process.pid, '-s', 'getpgid')
     second = begin(tmp / 'second', process.pid, '-s', 'getpgid')
     third = start(KYMO, 'syscalls', '-e', 'getpgid', '-o', tmp / 'third', '--pid', process.pid)
-    eventually(lambda: (tmp / 'third').exists() and (tmp / 'third').read_bytes().count(b'\n') > 20, 'the third sees calls', 60)
+    eventually(lambda: (tmp / 'third').exists() and (tmp / 'third').read_bytes().count(b'\n') > 20,
+               'the third sees calls', 60)
     record_some(tmp / 'probes', process.pid, '-q', '-p', 'libc:syscall', n=1)
     second.end(signal.SIGINT).ok()
     check_whole(numbers(tmp / 'second'))
@@ -377,7 +411,9 @@ def test_who_has_joined_is_told_that_the_hub_has_ended(tmp):
     first = begin(tmp / 'first', process.pid, '-s', 'getpgid')
     second = begin(tmp / 'second', process.pid, '-s', 'getpgid')
     first.signal(signal.SIGKILL)
-    second.end().refused(rf'what process {process.pid} did from here on is not recorded: the kymo that traced it, and let this one in, has ended')
+    second.end().refused(
+        rf'what process {process.pid} did from here on is not recorded: the kymo that traced it, and let this one in, has ended'
+    )
     check_whole(numbers(tmp / 'second'))
     eventually(lambda: processes.tracer(process.pid) == 0, 'nobody traces it')
     process.end().ok()
@@ -387,7 +423,8 @@ def test_a_process_that_somebody_else_traces_is_refused(tmp):
     process = start('sleep', 1000)
     other = start(program('strace'), '-o', tmp / 'strace', '-p', process.pid)
     eventually(lambda: processes.tracer(process.pid), 'it is traced')
-    record(*TRACED, '-s', 'all', '--pid', process.pid).refused(rf'process {process.pid} is being traced by process {other.pid} \(strace\)')
+    record(*TRACED, '-s', 'all', '--pid',
+           process.pid).refused(rf'process {process.pid} is being traced by process {other.pid} \(strace\)')
     other.kill()
     process.kill()
 
@@ -440,7 +477,12 @@ def test_a_command_ends_while_others_trace_it_and_the_recording_is_over(tmp):
 
 
 def recorder_of(directory, pid, seconds):
-    return [KYMO, 'record', '-q', *TRACED, '-s', 'getpgid,clone3,wait4', '--follow', '-o', str(directory), '--for', str(seconds), '--pid', str(pid)]
+    return [
+        KYMO, 'record', '-q', *TRACED, '-s', 'getpgid,clone3,wait4', '--follow', '-o',
+        str(directory), '--for',
+        str(seconds), '--pid',
+        str(pid)
+    ]
 
 
 @timeout(300)
@@ -451,8 +493,8 @@ def test_a_process_runs_on_wherever_its_recorder_is_killed(tmp):
     run(*recorder_of(tmp / 'killed', process.pid, 0.05)).ok()
     whole = time.monotonic() - begun
     for number in (1, 2, 3, 4, 5, 6, 8, 10, 13, 20, 40, 100):
-        run(program('strace'), '-f', '-qq', '-o', '/dev/null', '-e', 'trace=ptrace', '-e', 'signal=none', '-e', f'inject=ptrace:signal=KILL:when={number}',
-            *recorder_of(tmp / 'killed', process.pid, 0.05), env=NO_LEAKS)
+        run(program('strace'), '-f', '-qq', '-o', '/dev/null', '-e', 'trace=ptrace', '-e', 'signal=none', '-e',
+            f'inject=ptrace:signal=KILL:when={number}', *recorder_of(tmp / 'killed', process.pid, 0.05), env=NO_LEAKS)
         check(process.is_alive(), f'it runs on, killed at request {number}')
         eventually(lambda: processes.tracer(process.pid) == 0, 'nobody traces it')
     for _ in range(15):
@@ -468,7 +510,8 @@ def test_a_process_runs_on_wherever_its_recorder_is_killed(tmp):
 def test_a_command_runs_on_when_its_recorder_is_killed(tmp):
     for i in range(10):
         script = f'echo > {tmp}/begun-{i}; i=0; while [ $i -lt 300 ]; do i=$((i + 1)); /bin/true; done; echo > {tmp}/ended-{i}'
-        recorder = start(KYMO, 'record', '-q', *TRACED, '-s', 'all', '-o', tmp / 'killed', '--', SH, '-c', script, env=NO_LEAKS)
+        recorder = start(KYMO, 'record', '-q', *TRACED, '-s', 'all', '-o', tmp / 'killed', '--', SH, '-c', script,
+                         env=NO_LEAKS)
         if i % 2:
             eventually((tmp / f'begun-{i}').exists, 'it has begun', 60)
         time.sleep(random.random() * 0.05)
@@ -489,7 +532,8 @@ def test_a_killed_recorder_leaves_a_trace_that_can_be_read(tmp):
 
 def test_a_full_disk_ends_the_recording_and_the_process_runs_on(tmp):
     process = target('numbered')
-    recorder = start(KYMO, 'record', '-q', *TRACED, '-s', 'getpgid', '-o', tmp / 'full', '--pid', process.pid, env=NO_LEAKS)
+    recorder = start(KYMO, 'record', '-q', *TRACED, '-s', 'getpgid', '-o', tmp / 'full', '--pid', process.pid,
+                     env=NO_LEAKS)
     eventually((tmp / 'full/metadata').exists, 'it records', 60)
     resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (20000, 20000))
     recorder.end(seconds=90).refused("cannot write the stream calls_0: File too large")
@@ -526,7 +570,9 @@ def test_the_newest_calls_are_kept_by_overwrite():
 
 
 def test_commands_are_as_without_it(tmp):
-    for script in ('kill -USR1 $$', 'trap "echo caught; exit 4" TERM; kill -TERM $$', '(kill -STOP $$; kill -CONT $$) & wait; exit 7', 'ulimit -n; umask; nice; exit 2'):
+    for script in ('kill -USR1 $$', 'trap "echo caught; exit 4" TERM; kill -TERM $$',
+                   '(kill -STOP $$; kill -CONT $$) & wait; exit 7', 'ulimit -n; umask; nice; exit 2'):
         bare = run(SH, '-c', script)
         traced = trace('-s', 'all', '--', SH, '-c', script)
-        check_equal((traced.status, traced.out), (bare.status if bare.status >= 0 else 128 - bare.status, bare.out), script)
+        check_equal((traced.status, traced.out), (bare.status if bare.status >= 0 else 128 - bare.status, bare.out),
+                    script)

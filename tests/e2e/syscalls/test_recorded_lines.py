@@ -1,4 +1,5 @@
-"""kymo report --events of recorded calls: lines of strace -f, but for memory, which is in no trace, and for what each test lists."""
+"""kymo report --events of recorded calls: lines of strace -f, but for memory, which is in no trace, and for what each
+test lists."""
 import re
 import signal
 
@@ -9,14 +10,18 @@ from straced import CHILDREN, PYTHON, PYTHON_ENV, build, git_log
 # '-' is of strace alone, '+' of kymo alone; what the line is; why.
 FIRST = [('-', r'execve\(.*\) = 0$', 'the first execve is made by a child of whoever traces')]
 EXEC = [('+', r'execve\((ADDRESS, ){2}ADDRESS\) = \?$', 'an execve that does not fail returns to another program')]
-VFORK = [('+', r'exit\(0\) = \?$', "a child of vfork that is not glibc's makes its calls in the name of its parent's thread"),
+VFORK = [('+', r'exit\(0\) = \?$',
+          "a child of vfork that is not glibc's makes its calls in the name of its parent's thread"),
          ('-', r'exit\(0\) = \?$', 'so it is not the child here that makes it'),
          ('-', r'vfork\(\) = PID$', 'there is no child with an id'),
          ('+', r'vfork\(\) = \d+$', 'that the trace has a record of')]
 GUARDS = [('-', r'(clone3?|vfork|prctl)\(', "kymo's guards are in the places of glibc")]
-BEFORE_EXEC = [('-', r'(execve|rt_sigprocmask|rt_sigaction|exit_group)\(', 'children of vfork are not recorded before their exec')]
-STDERR = [('-', r'lseek\(2, 0, SEEK_CUR\) = 0$', 'kymo has written warnings'), ('+', r'lseek\(2, 0, SEEK_CUR\) = \d+$', 'to the same file before')]
-DEATH = [('-', r'kill\(PID, SIGTERM\) = 0$', 'who is ended by the signal that it sends'), ('+', r'kill\(PID, SIGTERM\) = \?$', 'does not come back to the pad')]
+BEFORE_EXEC = [('-', r'(execve|rt_sigprocmask|rt_sigaction|exit_group)\(',
+                'children of vfork are not recorded before their exec')]
+STDERR = [('-', r'lseek\(2, 0, SEEK_CUR\) = 0$', 'kymo has written warnings'),
+          ('+', r'lseek\(2, 0, SEEK_CUR\) = \d+$', 'to the same file before')]
+DEATH = [('-', r'kill\(PID, SIGTERM\) = 0$', 'who is ended by the signal that it sends'),
+         ('+', r'kill\(PID, SIGTERM\) = \?$', 'does not come back to the pad')]
 
 
 @timeout(300)
@@ -36,7 +41,8 @@ ARENAS = r'mmap\(NULL, \d+, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS, -
 
 @timeout(300)
 def test_python_looks_as_in_strace(tmp):
-    check_lines(tmp, program('python3'), *PYTHON, at_least=300, different=FIRST + STDERR, swapped=ARENAS, env=PYTHON_ENV)
+    check_lines(tmp, program('python3'), *PYTHON, at_least=300, different=FIRST + STDERR, swapped=ARENAS,
+                env=PYTHON_ENV)
 
 
 @timeout(300)
@@ -46,13 +52,13 @@ def test_threads_and_children_look_as_in_strace(tmp):
     check_lines(tmp, program('sh'), '-c', 'exec /bin/true', at_least=20, different=FIRST + EXEC)
 
 
-# strace has two lines of a call that is interrupted, and says that it is made again. A program sees one call that takes longer, or one that fails.
+# strace has two lines of a call that is interrupted, and says that it is made again. A program sees one call that takes
+# longer, or one that fails.
 READ = r'read\(3,  <unfinished \.\.\.>'
 HANDLER = r'write\(4, 0x\w+, 1\) += 1'
 INTERRUPTED = [
-    READ, HANDLER, r'<\.\.\. read resumed>0x\w+, 1\) += 1',
-    READ, HANDLER, r'<\.\.\. read resumed>0x\w+, 1\) += -1 EINTR \(Interrupted system call\)',
-    r'read\(3, 0x\w+, 1\) += 1',
+    READ, HANDLER, r'<\.\.\. read resumed>0x\w+, 1\) += 1', READ, HANDLER,
+    r'<\.\.\. read resumed>0x\w+, 1\) += -1 EINTR \(Interrupted system call\)', r'read\(3, 0x\w+, 1\) += 1',
     READ,  # left by a jump
     r'read\(3,  <unfinished \.\.\.>\) += \?',  # ended by a signal
     r'<\.\.\. read resumed> <unfinished \.\.\.>\) += \?',
@@ -63,14 +69,17 @@ def test_interrupted_calls_are_what_the_program_sees(tmp):
     record('-s', 'read,write', '--', build(tmp, 'interrupted')).ended(128 + signal.SIGALRM)
     lines = [line.partition(' ')[2] for line in shown().splitlines()]
     lines = lines[-len(INTERRUPTED):]
-    check(len(lines) == len(INTERRUPTED) and all(re.fullmatch(pattern, line) for pattern, line in zip(INTERRUPTED, lines)), '\n'.join(lines))
+    check(
+        len(lines) == len(INTERRUPTED) and
+        all(re.fullmatch(pattern, line) for pattern, line in zip(INTERRUPTED, lines)), '\n'.join(lines))
 
 
 def test_threads_that_wait_leave_lines_that_are_taken_up(tmp):
     record('-s', 'pause,getuid,exit_group', '--', build(tmp, 'threads', '-pthread')).ok()
     lines = [re.sub(r'^\d+ ', '', line) for line in shown().splitlines()]
-    check_equal([line for line in lines if not line.startswith('getuid')],
-                ['pause( <unfinished ...>'] * 3 + ['exit_group(0)                           = ?'] + ['<... pause resumed>)                    = ?'] * 3, 'lines')
+    check_equal([line for line in lines if not line.startswith('getuid')], ['pause( <unfinished ...>'] * 3 +
+                ['exit_group(0)                           = ?'] + ['<... pause resumed>)                    = ?'] * 3,
+                'lines')
 
 
 def test_raw_events_are_records_with_numbers():
@@ -78,7 +87,9 @@ def test_raw_events_are_records_with_numbers():
     lines = kymo('report', '--events', '--raw').ok().out.splitlines()
     check_matches(lines[0], r' sh syscall:write arg1=0x1 arg2=0x\w+ arg3=0x6 ')
     check_matches(lines[1], r' sh syscall:return result=6$')
-    check_matches(kymo('report', '--events').ok().out, r'^ +0\.000000000 \[\d{3}\] +\d+ sh write\(1, 0x\w+, 6\) +  = 6 <0\.\d{9}>\n$')
+    check_matches(
+        kymo('report', '--events').ok().out,
+        r'^ +0\.000000000 \[\d{3}\] +\d+ sh write\(1, 0x\w+, 6\) +  = 6 <0\.\d{9}>\n$')
     kymo('report', '--raw').refused('--raw requires --events', 2)
 
 

@@ -1,14 +1,16 @@
-"""kymo record -s --backend kernel: calls with their memory in the trace, and lines of strace -f from it, but for what each test lists. Signals and ends of processes are no calls."""
+"""kymo record -s --backend kernel: calls with their memory in the trace, and lines of strace -f from it, but for what
+each test lists. Signals and ends of processes are no calls."""
 import json
 import os
 import re
 import signal
 
-from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo, need_root, program, record, report_json, run, start,
-                      timeout)
+from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually,
+                      kymo, need_root, program, record, report_json, run, start, timeout)
 from recorded_lines import check_with_memory, shown
 from recorders import kill_between_writes
-from straced import CALLS32, CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, build, build32, git_log, names_and_results
+from straced import (CALLS32, CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, build, build32, git_log,
+                     names_and_results)
 
 KERNEL = ('--backend', 'kernel')
 SH = program('sh')
@@ -17,7 +19,8 @@ SH = program('sh')
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
 
-KILLED = Difference(r'kill\(PID, SIGKILL\) = \?', 'kill(PID, SIGKILL) = 0', 'a call that ends its own thread returns like others')
+KILLED = Difference(r'kill\(PID, SIGKILL\) = \?', 'kill(PID, SIGKILL) = 0',
+                    'a call that ends its own thread returns like others')
 RESTARTED = Chance(r'= \? ERESTART\w+ \(.*\)$', '= ?', 'a call that ends with its thread may return into its end')
 HANDLED = Chance(r'^rt_sigreturn\(.*', '', 'the end of a child is told before or behind the call that waits for it')
 
@@ -83,14 +86,20 @@ def test_an_exec_by_another_thread_than_the_first_returns(tmp):
 def objects(text):
     """Calls as objects, without what differs from run to run."""
     found = [json.loads(line) for line in text.splitlines()]
-    return [{key: value for key, value in item.items() if key in ('number', 'name', 'args', 'result', 'error', 'shown')} for item in found if item['event'] == 'syscall']
+    return [{
+        key: value for key, value in item.items() if key in ('number', 'name', 'args', 'result', 'error', 'shown')
+    } for item in found if item['event'] == 'syscall']
 
 
 def test_json_has_the_calls_that_kymo_syscalls_has(tmp):
     need_root()
-    command = [program('setarch'), '-R', KYMO, 'syscalls', *KERNEL, '-e', '%file', '--json', '-o', tmp / 'live', program('ls'), SOURCE / 'docs']
+    command = [
+        program('setarch'), '-R', KYMO, 'syscalls', *KERNEL, '-e', '%file', '--json', '-o', tmp / 'live',
+        program('ls'), SOURCE / 'docs'
+    ]
     run(*command).ok()
-    run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', '%file', *KERNEL, '-o', tmp / 'trace', '--', program('ls'), SOURCE / 'docs').ok()
+    run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', '%file', *KERNEL, '-o', tmp / 'trace', '--',
+        program('ls'), SOURCE / 'docs').ok()
     out = kymo('report', '--events', '--json', tmp / 'trace').ok().out
     live, recorded = objects((tmp / 'live').read_text()), objects(out)
     for item in live + recorded:  # stacks begin elsewhere for another kymo
@@ -104,24 +113,33 @@ def test_json_has_the_calls_that_kymo_syscalls_has(tmp):
 def test_the_summary_has_counts_errors_and_times(tmp):
     command = [program('ls'), '-l', SOURCE / 'docs']
     in_kernel('-s', 'all', '--', *command).ok()
-    counts = {row['name'].partition(':')[2]: (row['count'] + row['open'], row['errors']) for row in report_json()['calls']}
+    counts = {
+        row['name'].partition(':')[2]: (row['count'] + row['open'], row['errors']) for row in report_json()['calls']
+    }
     rows = json.loads(kymo('syscalls', '-c', '--json', *command).ok().err)
-    check_equal({name: counts.get(name) for name in ('execve', 'openat', 'statx', 'getdents64', 'mmap', 'close')},
-                {row['name']: (row['calls'], row['errors']) for row in rows if row['name'] in ('execve', 'openat', 'statx', 'getdents64', 'mmap', 'close')}, 'calls')
+    check_equal({name: counts.get(name) for name in ('execve', 'openat', 'statx', 'getdents64', 'mmap', 'close')}, {
+        row['name']: (row['calls'], row['errors'])
+        for row in rows if row['name'] in ('execve', 'openat', 'statx', 'getdents64', 'mmap', 'close')
+    }, 'calls')
     check_matches(kymo('report').ok().out, r'syscall:openat +\d+ ')
 
 
 def test_babeltrace_reads_memory_as_sequences():
     in_kernel('-s', 'write', '--', SH, '-c', 'echo 12345').ok()
     entry, leave = babeltrace()
-    check_matches(entry, r'syscall:write: .*arg1 = 0x1, .*arg3 = 0x6, .*memory_length = \d+, memory = \[.*0x31, \[\d+\] = 0x32, \[\d+\] = 0x33')
+    check_matches(
+        entry,
+        r'syscall:write: .*arg1 = 0x1, .*arg3 = 0x6, .*memory_length = \d+, memory = \[.*0x31, \[\d+\] = 0x32, \[\d+\] = 0x33'
+    )
     check_matches(leave, r'syscall:return: .*result = 6, number = 1, memory_length = 0')
 
 
 def test_calls_and_probes_are_in_one_trace_on_one_clock():
-    in_kernel('-s', 'write', '-p', 'libc:write n=%dx:u64', '--no-follow', '--', SH, '-c', 'echo 12345').ok()  # no breakpoints in other processes
+    # no breakpoints in other processes
+    in_kernel('-s', 'write', '-p', 'libc:write n=%dx:u64', '--no-follow', '--', SH, '-c', 'echo 12345').ok()
     check_matches(kymo('report', '--events').ok().out, r' sh libc:write n=6\n.* sh write\(1, "12345\\n", 6\) += 6 <')
-    names = [(item['event'], item['name']) for item in map(json.loads, kymo('report', '--events', '--json').ok().out.splitlines())]
+    names = [(item['event'], item['name']) for item in map(json.loads,
+                                                           kymo('report', '--events', '--json').ok().out.splitlines())]
     check_equal(names, [('probe', 'libc:write'), ('syscall', 'write')], 'objects')
 
 
@@ -135,7 +153,9 @@ def begin_to_record(directory, pid):
 
 def test_a_running_process_is_recorded_and_outlives_a_killed_recorder(tmp):
     need_root()
-    process = start(program('python3'), '-c', 'import os, time\nprint("begun", flush=True)\nwhile not os.access("/an-end", 0): time.sleep(0.001)')
+    process = start(
+        program('python3'), '-c',
+        'import os, time\nprint("begun", flush=True)\nwhile not os.access("/an-end", 0): time.sleep(0.001)')
     process.wait_for('begun')
     begin_to_record(tmp / 'ended', process.pid).end(signal.SIGINT).ok()
     recorder = begin_to_record(tmp / 'killed', process.pid)
@@ -151,11 +171,13 @@ def test_a_running_process_is_recorded_and_outlives_a_killed_recorder(tmp):
 
 def test_a_killed_recorder_leaves_a_command_that_runs_on(tmp):
     need_root()
-    recorder = start(KYMO, 'record', '-s', 'all', *KERNEL, '-o', tmp / 'trace', '--', SH, '-c', f'echo begun; read line; echo $line > {tmp}/ended')
+    recorder = start(KYMO, 'record', '-s', 'all', *KERNEL, '-o', tmp / 'trace', '--', SH, '-c',
+                     f'echo begun; read line; echo $line > {tmp}/ended')
     recorder.wait_for('begun')
     recorder.signal(signal.SIGKILL)
     recorder.send('done\n')
-    eventually(lambda: (tmp / 'ended').exists() and (tmp / 'ended').read_text() == 'done\n', 'the command ends by itself', 60)
+    eventually(lambda: (tmp / 'ended').exists() and (tmp / 'ended').read_text() == 'done\n',
+               'the command ends by itself', 60)
 
 
 def test_losses_are_counted_and_shown(tmp):
@@ -163,7 +185,8 @@ def test_losses_are_counted_and_shown(tmp):
     (tmp / 'many.c').write_text(GETPPID)
     run(program('gcc'), '-O1', '-o', tmp / 'many', tmp / 'many.c').ok()
     calls = 50000
-    recorder = start(KYMO, 'record', '-s', 'getppid', *KERNEL, '--buffer', '64K', '--', SH, '-c', f'echo begun; read line; {tmp}/many {calls}; touch {tmp}/done')
+    recorder = start(KYMO, 'record', '-s', 'getppid', *KERNEL, '--buffer', '64K', '--', SH, '-c',
+                     f'echo begun; read line; {tmp}/many {calls}; touch {tmp}/done')
     recorder.wait_for('begun')
     recorder.signal(signal.SIGSTOP)  # nobody empties the buffer
     recorder.send('\n')
@@ -183,10 +206,12 @@ def test_losses_are_counted_and_shown(tmp):
 def test_returns_from_signal_handlers_that_are_not_wanted_fill_no_buffer(tmp):
     need_root()
     signals = 20000
-    script = ('import os, signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: None)\nprint("begun", flush=True)\nsys.stdin.readline()\n'
-              f'for _ in range({signals}): signal.raise_signal(signal.SIGUSR1)\nos.chdir("/")\nopen("{tmp}/done", "w")')
+    script = (
+        'import os, signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: None)\nprint("begun", flush=True)\nsys.stdin.readline()\n'
+        f'for _ in range({signals}): signal.raise_signal(signal.SIGUSR1)\nos.chdir("/")\nopen("{tmp}/done", "w")')
     for wanted, fills in (('chdir', False), ('chdir,rt_sigreturn', True)):
-        recorder = start(KYMO, 'record', '-s', wanted, *KERNEL, '--buffer', '64K', '--', program('python3'), '-c', script)
+        recorder = start(KYMO, 'record', '-s', wanted, *KERNEL, '--buffer', '64K', '--', program('python3'), '-c',
+                         script)
         recorder.wait_for('begun')
         recorder.signal(signal.SIGSTOP)  # nobody empties the buffer
         recorder.send('\n')
@@ -195,7 +220,8 @@ def test_returns_from_signal_handlers_that_are_not_wanted_fill_no_buffer(tmp):
         recorder.end().ok()
         (tmp / 'done').unlink()
         counts = {probe['name']: probe['count'] for probe in report_json()['probes']}
-        check_equal((report_json()['lost_events'] > 0, counts['syscall:chdir']), (fills, 0 if fills else 1), f'losses, and the last call, with -s {wanted}')
+        check_equal((report_json()['lost_events'] > 0, counts['syscall:chdir']), (fills, 0 if fills else 1),
+                    f'losses, and the last call, with -s {wanted}')
 
 
 def test_counts_of_returns_from_signal_handlers_are_those_of_strace(tmp):
@@ -246,7 +272,8 @@ sys.stdin.readline()
 def test_the_newest_calls_are_kept_while_the_recorder_sleeps():
     """What comes meanwhile is ten times what the kernel's buffer holds."""
     need_root()
-    recorder = start(KYMO, 'record', *KERNEL, '-s', 'all', '--overwrite', '--buffer', '64K', '--', program('python3'), '-c', MANY_CALLS)
+    recorder = start(KYMO, 'record', *KERNEL, '-s', 'all', '--overwrite', '--buffer', '64K', '--', program('python3'),
+                     '-c', MANY_CALLS)
     recorder.wait_for('^ready$')
     recorder.signal(signal.SIGSTOP)
     recorder.send('\n')
@@ -257,8 +284,9 @@ def test_the_newest_calls_are_kept_while_the_recorder_sleeps():
     check(report_json()['overwritten_packets'] > 0, 'what was overwritten is told')
     lines = kymo('report', '--events').ok().out.splitlines()
     check_matches(lines[-1], r'exit_group\(0\) +')
-    (at,) = [i for i, line in enumerate(lines) if 'write(1, "done' in line]
-    check(all('getppid()' in line for line in lines[at - 100:at]), 'the calls right before are there', *lines[at - 100:at])
+    (at, ) = [i for i, line in enumerate(lines) if 'write(1, "done' in line]
+    check(all('getppid()' in line for line in lines[at - 100:at]), 'the calls right before are there',
+          *lines[at - 100:at])
 
 
 def test_a_user_without_rights_is_told_which_are_missing(tmp):

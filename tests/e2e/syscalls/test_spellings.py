@@ -1,11 +1,13 @@
-"""Options that users of strace type do what they do there: the same lines of the same program. Times, addresses and ids differ from run to run, and are made equal."""
+"""Options that users of strace type do what they do there: the same lines of the same program. Times, addresses and
+ids differ from run to run, and are made equal."""
 import os
 import re
 import signal
 import time
 from pathlib import Path
 
-from kymotest import KYMO, NOBODY, check, check_equal, check_matches, check_same, kymo, program, run, skip, start, timeout
+from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, check_same, kymo, program, run, skip, start,
+                      timeout)
 from straced import build, check_like_strace
 
 SMALL = r'''
@@ -64,20 +66,12 @@ int main(void)
 }
 '''
 
-CHANGES = (
-    (r'0x[0-9a-f]{5,}', 'ADDRESS'),
-    (r'st_[amc]time(_nsec)?=\d+( /\*.*?\*/)?', 'TIME'),
-    (r'(htons\(|127\.0\.0\.1:)\d+', r'\1PORT'),
-    (r'\bd_(ino|off)=-?\d+', 'NUMBER'),
-    (r'd_name="\d+"', 'ID'),
-    (r'UNIX-STREAM:\[\d+->\d+', 'UNIX-STREAM:[INODE->INODE'),
-    (r'UNIX:\[\d+', 'UNIX:[INODE'),
-    (r'\[\d{4,}\]', '[INODE]'),
-    (r'"(\\x[0-9a-f]{2}){8}"', 'RANDOM'),
-    (r'/proc/\d+/', '/proc/ID/'),
-    (r'tv_u?sec=\d+', 'TIME'),
-    (r'<pid:\d+', '<pid:ID'),
-)
+CHANGES = ((r'0x[0-9a-f]{5,}', 'ADDRESS'), (r'st_[amc]time(_nsec)?=\d+( /\*.*?\*/)?', 'TIME'),
+           (r'(htons\(|127\.0\.0\.1:)\d+', r'\1PORT'), (r'\bd_(ino|off)=-?\d+', 'NUMBER'), (r'd_name="\d+"', 'ID'),
+           (r'UNIX-STREAM:\[\d+->\d+', 'UNIX-STREAM:[INODE->INODE'), (r'UNIX:\[\d+', 'UNIX:[INODE'),
+           (r'\[\d{4,}\]', '[INODE]'), (r'"(\\x[0-9a-f]{2}){8}"', 'RANDOM'), (r'/proc/\d+/', '/proc/ID/'),
+           (r'tv_u?sec=\d+', 'TIME'), (r'<pid:\d+', '<pid:ID'),
+           )
 
 # A PID namespace of its own; root needs no user namespace for that, which no process in a chroot may make.
 NEW_PIDS = ['-pf'] if os.geteuid() == 0 else ['-Urpf']
@@ -115,12 +109,11 @@ def check_same_lines(tmp, options, *more):
     check_same(plain(ours, *more), plain(theirs, *more), f'lines of {" ".join(options)}')
 
 
-
-
-
 def test_times_before_lines(tmp):
-    for options in (['-t'], ['-tt'], ['-ttt'], ['-r'], ['-t', '-r'], ['-tt', '-r', '-n'], ['--relative-timestamps=ms'], ['--absolute-timestamps=format:unix,precision:ns']):
-        check_same_lines(tmp, options, (r'\d\d:\d\d:\d\d(\.\d{6})?', 'TIME'), (r'(?m)^\d+\.\d+', 'N'), (r' *\b\d+\.\d{3,}', ' N'), (r' +=', ' ='))
+    for options in (['-t'], ['-tt'], ['-ttt'], ['-r'], ['-t', '-r'], ['-tt', '-r', '-n'], ['--relative-timestamps=ms'],
+                    ['--absolute-timestamps=format:unix,precision:ns']):
+        check_same_lines(tmp, options, (r'\d\d:\d\d:\d\d(\.\d{6})?', 'TIME'), (r'(?m)^\d+\.\d+', 'N'),
+                         (r' *\b\d+\.\d{3,}', ' N'), (r' +=', ' ='))
 
 
 def test_times_are_those_of_the_clock(tmp):
@@ -141,7 +134,8 @@ def test_numbers_addresses_and_columns(tmp):
 
 def test_durations_with_another_precision(tmp):
     for precision in ('s', 'ms', 'us', 'ns'):
-        check_same_lines(tmp, [f'--syscall-times={precision}'], (r'<\d+>', '<N>'), (r'<\d+(\.\d+)>', lambda match: f'<N.{len(match[1])}>'))
+        check_same_lines(tmp, [f'--syscall-times={precision}'], (r'<\d+>', '<N>'),
+                         (r'<\d+(\.\d+)>', lambda match: f'<N.{len(match[1])}>'))
 
 
 NO_ADDRESSES = ['-e', 'trace=!bind,connect,getsockname']
@@ -169,7 +163,8 @@ def test_arrays_whole(tmp):
     words = [f'word{i}' for i in range(40)]
     environment = ['env', '-i', *(f'NAME{i}={i}' for i in range(40))]
     for option in ('-v', '-s5', '-s0'):
-        theirs, ours = (run(*environment, *tracer, option, '-e', 'execve', program('true'), *words).ok().err for tracer in ((program('strace'),), (KYMO, 'syscalls')))
+        theirs, ours = (run(*environment, *tracer, option, '-e', 'execve', program('true'), *words).ok().err
+                        for tracer in ((program('strace'), ), (KYMO, 'syscalls')))
         check_same(re.sub('0x[0-9a-f]+', 'ADDRESS', ours), re.sub('0x[0-9a-f]+', 'ADDRESS', theirs), option)
 
 
@@ -184,27 +179,36 @@ def test_descriptors_and_processes(tmp):
 @timeout(60)
 def test_ids_of_another_pid_namespace(tmp):
     command = [program('unshare'), *NEW_PIDS, '--kill-child', small(tmp)]
-    texts = [re.sub(r'(?m)^\d+ ', '', plain(text)) for _, text in both(tmp, ['-f', '--decode-pids=pidns', '-e', 'trace=getpid,kill,tgkill', '-e', 'signal=none'], command)]
+    texts = [
+        re.sub(r'(?m)^\d+ ', '', plain(text)) for _, text in both(
+            tmp, ['-f', '--decode-pids=pidns', '-e', 'trace=getpid,kill,tgkill', '-e', 'signal=none'], command)
+    ]
     check_matches(texts[1], r"kill\(1 /\* ID in strace's PID NS \*/, 0\) += 0", 'an id and what it is here')
     check_same(texts[1], texts[0], 'lines')
 
 
 def test_as_the_first_process_of_a_container_it_reaps_orphans(tmp):
     count = "(true &); i=0; while [ $i -lt 100 ] && grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null; do sleep 0.1; i=$((i+1)); done; echo waited $i"
-    result = run(program('unshare'), *NEW_PIDS, '--mount-proc', KYMO, 'syscalls', '-f', '-o', 'log', '-e', 'none', program('sh'), '-c', count).ok()
+    result = run(program('unshare'), *NEW_PIDS, '--mount-proc', KYMO, 'syscalls', '-f', '-o', 'log', '-e', 'none',
+                 program('sh'), '-c', count).ok()
     check(int(re.search(r'waited (\d+)', result.out)[1]) < 100, 'no zombie stays', result.out)
 
 
 def test_which_calls_signals_and_results(tmp):
-    for options in (['-e', 'signal=none'], ['-e', 'signal=!usr1'], ['-e', 'signal=SIGCHLD'], ['-e', 'status=failed'], ['-e', 'status=unfinished'], ['-e', 'status=successful,failed'],
-                    ['-e', 'trace=?nosuchcall,write'], ['--trace=%net'], ['-e', 'trace=write@64'], ['-e', 't=%%stat'], ['-e', 'quiet=exit'], ['-qq'], ['-q'],
-                    ['-P', '/etc/passwd', '-P', '/dev/null'], ['-e', 'raw=write,openat', '-e', 'write,openat']):
+    for options in (['-e', 'signal=none'], ['-e', 'signal=!usr1'], ['-e', 'signal=SIGCHLD'], ['-e', 'status=failed'], [
+            '-e', 'status=unfinished'
+    ], ['-e', 'status=successful,failed'], ['-e', 'trace=?nosuchcall,write'], ['--trace=%net'], [
+            '-e', 'trace=write@64'
+    ], ['-e', 't=%%stat'], ['-e', 'quiet=exit'], ['-qq'], ['-q'], ['-P', '/etc/passwd', '-P', '/dev/null'], [
+            '-e', 'raw=write,openat', '-e', 'write,openat'
+    ]):
         check_same_lines(tmp, options)
 
 
 def test_a_path_selects_calls_that_wait_for_its_descriptor(tmp):
     script = 'import select; f = open("/dev/null"); p = select.poll(); p.register(f); p.poll(0); select.select([f], [], [], 0); select.select([], [], [], 0)'
-    (status, theirs), (our_status, ours) = both(tmp, ['-P', '/dev/null', '-e', 'poll,select,pselect6'], [program('python3'), '-c', script])
+    (status, theirs), (our_status, ours) = both(tmp, ['-P', '/dev/null', '-e', 'poll,select,pselect6'],
+                                                [program('python3'), '-c', script])
     check_equal((status, our_status), (0, 0), 'exit status')
     check_equal(theirs.count('['), 4, 'sets and arrays in the lines of strace')
     check_same(plain(ours), plain(theirs), 'lines')
@@ -234,7 +238,8 @@ def test_a_file_for_each_process(tmp):
             file.unlink()
     check_equal(len(found[1]), 2, 'files')
     check_same('\n'.join(found[1]), '\n'.join(found[0]), 'lines of the files')
-    check_matches(kymo('syscalls', '-ff', *command).err, r'^kymo: warning: -ff has no effect without -o FILE', 'without a file')
+    check_matches(
+        kymo('syscalls', '-ff', *command).err, r'^kymo: warning: -ff has no effect without -o FILE', 'without a file')
 
 
 def test_a_file_is_appended_to(tmp):
@@ -245,28 +250,37 @@ def test_a_file_is_appended_to(tmp):
 
 def test_lines_go_to_a_command(tmp):
     for sign in '|!':
-        result = kymo('syscalls', '-o', f'{sign}cat > log; sleep 0.2; echo done >> log', '-e', 'uname', '-e', 'signal=none', small(tmp))
+        result = kymo('syscalls', '-o', f'{sign}cat > log; sleep 0.2; echo done >> log', '-e', 'uname', '-e',
+                      'signal=none', small(tmp))
         check_equal((result.status, result.err), (4, ''), 'status and messages')
         check_matches(Path('log').read_text(), r'^uname\((.*\n)+done\n$', 'what it was given, before kymo ended')
 
 
 def test_a_table_with_other_columns(tmp):
-    for options in (['-U', 'calls,name,errors'], ['-S', 'name', '-U', 'name,calls'], ['-S', 'calls', '-U', 'errors,calls']):
+    for options in (['-U', 'calls,name,errors'], ['-S', 'name', '-U',
+                                                  'name,calls'], ['-S', 'calls', '-U', 'errors,calls']):
         (_, theirs), (_, ours) = both(tmp, ['-c', '-w', *options], [small(tmp)])
         if 'name' not in options:
             theirs, ours = ('\n'.join(sorted(text.splitlines())) for text in (theirs, ours))
         check_same(ours, theirs, f'table of {" ".join(options)}')
-    titles = [text.splitlines()[0] for _, text in both(tmp, ['-c', '-w', '-U', 'name,min-time,max-time,avg-time,total-time,time-percent,calls,errors'], [small(tmp)])]
+    titles = [
+        text.splitlines()[0] for _, text in
+        both(tmp, ['-c', '-w', '-U', 'name,min-time,max-time,avg-time,total-time,time-percent,calls,errors'],
+             [small(tmp)])
+    ]
     check_equal(titles[1], titles[0], 'titles')
 
 
 def test_lines_and_a_table(tmp):
     err = kymo('syscalls', '-C', '-e', 'uname,write', small(tmp)).err
-    check_matches(err, r'^write\((.*\n)+\+\+\+ exited with 4 \+\+\+\n% time +seconds +usecs/call +calls +errors syscall\n', 'both')
+    check_matches(err,
+                  r'^write\((.*\n)+\+\+\+ exited with 4 \+\+\+\n% time +seconds +usecs/call +calls +errors syscall\n',
+                  'both')
 
 
 def test_environment_of_the_command(tmp):
-    result = kymo('syscalls', '-E', 'NEW=value=1', '--env=PATH', '-e', 'none', '/usr/bin/env', env={'PATH': '/usr/bin', 'OTHER': '2'})
+    result = kymo('syscalls', '-E', 'NEW=value=1', '--env=PATH', '-e', 'none', '/usr/bin/env',
+                  env={'PATH': '/usr/bin', 'OTHER': '2'})
     check_matches(result.out, r'^OTHER=2$', 'another')
     check_matches(result.out, r'^NEW=value=1$', 'a new one')
     check(not re.search('^PATH=', result.out, re.MULTILINE), 'one that was left out', result.out)
@@ -275,7 +289,9 @@ def test_environment_of_the_command(tmp):
 def test_several_processes(tmp):
     sleepers = [start(program('sleep'), '100') for _ in range(3)]
     first, second, third = (sleeper.pid for sleeper in sleepers)
-    for words in (['-p', f'{first},{second}', '-p', third], ['--pid', first, '--attach', f'{second},{third}'], ['-p', first, '-p', second, '-p', third, '-p', first]):
+    for words in (['-p', f'{first},{second}', '-p',
+                   third], ['--pid', first, '--attach',
+                            f'{second},{third}'], ['-p', first, '-p', second, '-p', third, '-p', first]):
         tracer = start(program('timeout'), '60', *kymo.words('syscalls', *words)) if hasattr(kymo, 'words') else None
         result = kymo('syscalls', '--for', '0.5', '-o', 'log', *words).ok()
         ids = set(re.findall(r'^(\d+) ', Path('log').read_text(), re.MULTILINE))
@@ -303,7 +319,8 @@ def test_a_command_runs_as_the_user_that_is_asked_for(tmp):
         ours = kymo('syscalls', *way, '-o', tmp / 'lines', '-u', 'man', *command).ok()
         check_equal(ours.out, theirs.out, f'ids with {way}')
         first = (tmp / 'lines').read_text().splitlines()[0]
-        check('-c' in way or re.match(r'([0-9]+ +)?execve', first), f'the first call is the one that executes the command: {first}')
+        check('-c' in way or re.match(r'([0-9]+ +)?execve', first),
+              f'the first call is the one that executes the command: {first}')
 
 
 def test_a_user_is_for_commands_and_takes_root(tmp):
@@ -313,9 +330,18 @@ def test_a_user_is_for_commands_and_takes_root(tmp):
 
 
 def test_what_kymo_has_not_is_refused_with_what_to_write(tmp):
-    for words, sentence in ((['-D'], 'in the background instead'), (['-u', 'nobody-at-all'], "there is no user 'nobody-at-all'"), (['-I', '2'], 'can be interrupted at any time'), (['-O', '1'], 'the times of -c'),
-                            (['-d'], "kymo threads PID"), (['--secontext'], 'SELinux'), (['-e', 'read=3'], '-s SIZE'), (['-e', 'verbose=all'], '-s SIZE'), (['-X', 'odd'], 'raw, abbrev or verbose'),
-                            (['-S', 'odd'], '-S takes time'), (['-U', 'calls,calls'], 'each once'), (['-a', 'x'], '-a takes a column'), (['-b', 'fork'], '-b takes execve'),
-                            (['-E', '=x'], '-E takes NAME=VALUE'), (['-e', 'signal=odd'], "no signal 'odd'"), (['-e', 'status=odd'], "no 'odd'"), (['-e', 'trace=write@32'], "leave '@32' out"),
-                            (['--absolute-timestamps=odd'], 'takes format:time'), (['-o', '|'], 'needs the command'), (['-A'], 'there is none')):
+    for words, sentence in ((['-D'], 'in the background instead'), ([
+            '-u', 'nobody-at-all'
+    ], "there is no user 'nobody-at-all'"), (['-I', '2'], 'can be interrupted at any time'), ([
+            '-O', '1'
+    ], 'the times of -c'), (['-d'], "kymo threads PID"), (['--secontext'], 'SELinux'), (['-e', 'read=3'], '-s SIZE'), ([
+            '-e', 'verbose=all'
+    ], '-s SIZE'), (['-X', 'odd'], 'raw, abbrev or verbose'), (['-S', 'odd'], '-S takes time'), ([
+            '-U', 'calls,calls'
+    ], 'each once'), (['-a', 'x'], '-a takes a column'), (['-b', 'fork'], '-b takes execve'),
+                            (['-E', '=x'], '-E takes NAME=VALUE'), (['-e', 'signal=odd'], "no signal 'odd'"), ([
+                                '-e', 'status=odd'
+                            ], "no 'odd'"), (['-e', 'trace=write@32'], "leave '@32' out"), ([
+                                '--absolute-timestamps=odd'
+                            ], 'takes format:time'), (['-o', '|'], 'needs the command'), (['-A'], 'there is none')):
         kymo('syscalls', *words, '/bin/true').refused(re.escape(sentence), 2)

@@ -3,10 +3,12 @@ import json
 import re
 import signal
 
-from kymotest import KYMO, check, check_equal, check_matches, check_same, eventually, program, run, start, start_record, timeout
+from kymotest import (KYMO, check, check_equal, check_matches, check_same, eventually, program, run, start,
+                      start_record, timeout)
 from straced import build
 
-FRAME = re.compile(r' > (.*)\((.*?)\+0x([0-9a-f]+)\) \[0x([0-9a-f]+)\]$|'  # as strace prints it: function and offset, or neither
+# as strace prints it: function and offset, or neither
+FRAME = re.compile(r' > (.*)\((.*?)\+0x([0-9a-f]+)\) \[0x([0-9a-f]+)\]$|'
                    r' > (.*)\(\) \[0x([0-9a-f]+)\]$')
 FIXED = 0x400000  # where programs without PIE are linked to: strace counts from the file's beginning
 
@@ -37,7 +39,8 @@ def function(frame):
 
 def functions(text, call='getppid'):
     """Names of the frames of each such call, which a line that was begun alone does not have."""
-    return [[function(frame) for frame in frames] for line, frames in calls(text) if frames and re.match(rf'(<\.\.\. )?{call}( resumed>|\()', line)]
+    return [[function(frame) for frame in frames] for line, frames in calls(text)
+            if frames and re.match(rf'(<\.\.\. )?{call}( resumed>|\()', line)]
 
 
 def trace(tmp, *command, options=(), tracer=(KYMO, 'syscalls'), **how):
@@ -52,23 +55,29 @@ def counted(tmp):
 
 
 def check_like_strace(tmp, calls_shown, *command, at_least=1, options=(), **how):
-    """The same calls and signals, with the same frames: file and address. Names are compared elsewhere, as strace takes the nearest one that is exported."""
-    strace, _ = trace(tmp, *command, options=('-e', f'trace={calls_shown}', *options), tracer=(program('strace'), '-q'), **how)
+    """The same calls and signals, with the same frames: file and address. Names are compared elsewhere, as strace
+    takes the nearest one that is exported."""
+    strace, _ = trace(tmp, *command, options=('-e', f'trace={calls_shown}', *options), tracer=(program('strace'), '-q'),
+                      **how)
     kymo, result = trace(tmp, *command, options=('-e', calls_shown, *options), **how)
     result.ok()
-    strace, kymo = ([(re.split(r'[({]', line)[0], [place(frame) for frame in frames]) for line, frames in calls(text)] for text in (strace, kymo))
+    strace, kymo = ([(re.split(r'[({]', line)[0], [place(frame) for frame in frames]) for line, frames in calls(text)]
+                    for text in (strace, kymo))
     check(len(kymo) >= at_least, f'{len(kymo)} calls, not {at_least}')
-    check_same([f'{name}: {frame}' for name, frames in kymo for frame in ['', *frames]], [f'{name}: {frame}' for name, frames in strace for frame in ['', *frames]], 'frames')
+    check_same([f'{name}: {frame}' for name, frames in kymo for frame in ['', *frames]],
+               [f'{name}: {frame}' for name, frames in strace for frame in ['', *frames]], 'frames')
 
 
 @timeout(300)
 def test_frames_are_those_of_strace_for_bash(tmp):
-    check_like_strace(tmp, 'pipe2,dup2,openat,read,exit_group', program('bash'), '-c', 'echo a; x=$(</dev/null); . /dev/null; echo b >/dev/null', at_least=10)
+    check_like_strace(tmp, 'pipe2,dup2,openat,read,exit_group', program('bash'), '-c',
+                      'echo a; x=$(</dev/null); . /dev/null; echo b >/dev/null', at_least=10)
 
 
 @timeout(300)
 def test_frames_are_those_of_strace_for_python(tmp):
-    check_like_strace(tmp, 'getpid,getcwd,getdents64', '/usr/bin/python3', '-I', '-S', '-c', 'import os, json; os.getpid(); os.getcwd(); os.listdir("/")', at_least=4)
+    check_like_strace(tmp, 'getpid,getcwd,getdents64', '/usr/bin/python3', '-I', '-S', '-c',
+                      'import os, json; os.getpid(); os.getcwd(); os.listdir("/")', at_least=4)
 
 
 def test_frames_are_those_of_strace_without_symbols(tmp):
@@ -87,8 +96,9 @@ def test_nested_functions_are_named_in_each_thread(tmp):
 
 
 def test_static_programs_have_stacks(tmp):
-    for options in (('-static',), ('-static-pie',), ('-no-pie',)):
-        text, _ = trace(tmp, build(tmp, 'stacks', '-O2', '-w', '-pthread', *options), 'nested', options=('-e', 'getppid'))
+    for options in (('-static', ), ('-static-pie', ), ('-no-pie', )):
+        text, _ = trace(tmp, build(tmp, 'stacks', '-O2', '-w', '-pthread', *options), 'nested',
+                        options=('-e', 'getppid'))
         names = functions(text)[0]
         check_equal(names[1:5], ['inner', 'middle', 'outer', 'main'], f'functions, {options}')
         check_equal(names[-1], '_start', f'outermost, {options}')
@@ -99,13 +109,17 @@ def test_a_handler_is_on_top_of_what_it_interrupted(tmp):
     names = functions(text)[0]
     check_equal(names[1:3], ['inner', 'on_signal'], 'functions')
     check(names.index('raise_it') > names.index('on_signal'), 'the interrupted function is further out', text)
-    check('raise_it' in [function(frame) for line, frames in calls(text) for frame in frames if line.startswith('--- SIGUSR1')], 'the signal has a stack', text)
+    check(
+        'raise_it'
+        in [function(frame) for line, frames in calls(text) for frame in frames if line.startswith('--- SIGUSR1')],
+        'the signal has a stack', text)
 
 
 def test_libraries_that_are_loaded_later_are_known(tmp):
     (tmp / 'library.c').write_text('void in_library(void (*f)(void)) { f(); __asm__ volatile(""); }\n')
     run(program('gcc'), '-O2', '-shared', '-fPIC', '-o', tmp / 'library.so', tmp / 'library.c').ok()
-    text, _ = trace(tmp, build(tmp, 'stacks', '-O2', '-pthread'), 'library', tmp / 'library.so', options=('-e', 'getppid'))
+    text, _ = trace(tmp, build(tmp, 'stacks', '-O2', '-pthread'), 'library', tmp / 'library.so',
+                    options=('-e', 'getppid'))
     stacks = functions(text)
     check_equal([names[1:4] for names in stacks], [['inner', 'in_library', 'library']] * 2, 'functions')
     check_matches(text, rf'^ > {tmp}/library.so\(in_library\+0x', 'output')
@@ -115,7 +129,8 @@ def test_another_program_has_its_own_stack(tmp):
     stacks = build(tmp, 'stacks', '-O2', '-pthread')
     text, _ = trace(tmp, program('sh'), '-c', f'exec {stacks} nested', options=('-e', 'getppid,execve'))
     check_equal(functions(text)[-1][1:5], ['inner', 'middle', 'outer', 'main'], 'functions')
-    check(any('execve' in name for name in functions(text, 'execve')[-1]), 'the exec has the stack of the program before', text)
+    check(any('execve' in name for name in functions(text, 'execve')[-1]),
+          'the exec has the stack of the program before', text)
 
 
 def test_made_code_is_told_by_its_address(tmp):
@@ -137,9 +152,12 @@ def test_stacks_that_are_none_are_bounded(tmp):
 def test_json_has_the_stack_as_a_list(tmp):
     text, _ = trace(tmp, build(tmp, 'stacks', '-O2', '-pthread'), 'nested', options=('-e', 'getppid', '--json'))
     call = json.loads(text.splitlines()[0])
-    check_equal([frame.get('function') for frame in call['stack']][1:5], ['inner', 'middle', 'outer', 'main'], 'functions')
+    check_equal([frame.get('function') for frame in call['stack']][1:5], ['inner', 'middle', 'outer', 'main'],
+                'functions')
     check_equal(call['stack'][1]['file'], str(tmp / 'stacks'), 'file')
-    check(re.fullmatch('0x[0-9a-f]+', call['stack'][1]['address']) and call['stack'][1]['offset'] > 0, 'address and offset', text)
+    check(
+        re.fullmatch('0x[0-9a-f]+', call['stack'][1]['address']) and call['stack'][1]['offset'] > 0,
+        'address and offset', text)
 
 
 def check_stacks_of_work(text):
@@ -188,7 +206,8 @@ def test_a_death_meanwhile_is_no_failure(tmp):
 
 
 def test_what_can_not_be_is_refused(tmp):
-    run(KYMO, 'syscalls', '-k', '--backend', 'kernel', '--', 'true').refused('-k and -i look at the thread while it stands', status=2)
+    run(KYMO, 'syscalls', '-k', '--backend', 'kernel', '--', 'true').refused(
+        '-k and -i look at the thread while it stands', status=2)
     run(KYMO, 'syscalls', '-k', '--all').refused('-k and -i look at the thread', status=2)
     run(KYMO, 'syscalls', '-k', '-c', 'true').refused('-c shows a table and no lines', status=2)
 

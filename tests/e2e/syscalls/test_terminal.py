@@ -12,15 +12,17 @@ from kymotest import KYMO, at_end, check, check_equal, program
 
 
 class Shell:
-    """An interactive bash. Nothing that was typed is thrown away when a signal character comes (NOFLSH): the kernel does that some time after the signal."""
-
+    """An interactive bash. Nothing that was typed is thrown away when a signal character comes (NOFLSH): the kernel
+    does that some time after the signal."""
     def __init__(self):
         self.master, slave = pty.openpty()
         modes = termios.tcgetattr(slave)
         modes[3] |= termios.NOFLSH
         termios.tcsetattr(slave, termios.TCSANOW, modes)
-        self.bash = subprocess.Popen([program('bash'), '--norc', '--noprofile', '--noediting', '-i'], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-                                     preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), env={**os.environ, 'PS1': 'PROMPT> '})
+        self.bash = subprocess.Popen([program('bash'), '--norc', '--noprofile', '--noediting', '-i'], stdin=slave,
+                                     stdout=slave, stderr=slave, start_new_session=True,
+                                     preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                     env={**os.environ, 'PS1': 'PROMPT> '})
         os.close(slave)
         self.text = ''
         at_end(self.end)
@@ -47,7 +49,8 @@ class Shell:
 
 
 def session(tmp, *job):
-    """A job that is stopped and goes on twice; all that it shows. It waits for words in pipes: who waits for the terminal may still take what is typed for the shell."""
+    """A job that is stopped and goes on twice; all that it shows. It waits for words in pipes: who waits for the
+    terminal may still take what is typed for the shell."""
     shell = Shell()
     shell.type(' '.join(job) + '\n')
     shell.until('\nready\n')
@@ -74,14 +77,18 @@ def test_a_job_is_stopped_and_goes_on_as_it_does_untraced(tmp):
     bare = session(tmp, program('sh'), '-c', job)
     check_equal(bare, ['got one\n', 'got two\n', 'PROMPT> ', 'echo status $?\nstatus 7\n'])
     check_equal(session(tmp, KYMO, 'syscalls', '-f', '-o', str(tmp / 'out'), program('sh'), '-c', job), bare)
-    ends = [line.split(' ', 1)[1].strip() for line in (tmp / 'out').read_text().splitlines() if '---' in line or '+++' in line]
+    ends = [
+        line.split(' ', 1)[1].strip() for line in (tmp / 'out').read_text().splitlines()
+        if '---' in line or '+++' in line
+    ]
     check_equal(ends[-1], '+++ exited with 7 +++')
     check(sum('SIGCONT' in line for line in ends) == 2, str(ends))  # SIGTSTP is forgotten where kymo has stopped first
 
 
 def test_an_interrupt_from_the_terminal_is_the_commands_and_counts_are_shown(tmp):
     shell = Shell()
-    shell.type(f'{KYMO} syscalls -c -o {tmp}/counts sh -c \'trap "exit 9" INT; echo ready; while :; do sleep 0.05; done\'\n')
+    shell.type(
+        f'{KYMO} syscalls -c -o {tmp}/counts sh -c \'trap "exit 9" INT; echo ready; while :; do sleep 0.05; done\'\n')
     shell.until('\nready\n')
     shell.type('\x03')
     shell.until('PROMPT> ')

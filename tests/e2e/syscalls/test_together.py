@@ -24,8 +24,9 @@ def counted(tmp, **options):
 def trace(process, calls, *options, sees, **how):
     """A tracer that sees all three threads: each has made the call `sees`."""
     tracer = start(KYMO, 'syscalls', '-e', calls, *options, '--pid', process.pid, **how)
-    eventually(lambda: len(set(re.findall(rf'^\[pid +(\d+)\] {sees}\(', tracer.output(1), re.MULTILINE))) == THREADS or not tracer.is_alive(),
-               f'{sees} of each thread', 60)
+    eventually(
+        lambda: len(set(re.findall(rf'^\[pid +(\d+)\] {sees}\(', tracer.output(1), re.MULTILINE))) == THREADS or
+        not tracer.is_alive(), f'{sees} of each thread', 60)
     check(tracer.is_alive(), 'the tracer goes on', tracer.result())
     return tracer
 
@@ -57,6 +58,7 @@ def test_who_joins_is_shown_the_call_that_a_thread_is_in(tmp):
     """When it returns: its beginning was told before."""
     def shown(path):
         return Path(path).read_text() if Path(path).exists() else ''
+
     process = start(program('cat'))
     first = start(KYMO, 'syscalls', '-e', 'read,write', '-o', 'first', '--pid', process.pid)
     eventually(lambda: shown('first').startswith('read(0, '), 'it reads')
@@ -65,7 +67,8 @@ def test_who_joins_is_shown_the_call_that_a_thread_is_in(tmp):
     process.end(input='word\n').ok()
     first.end().ok()
     second.end().ok()
-    check_equal(re.findall(r'^[a-z]+\(\d, "[^"]*"', shown('second'), re.MULTILINE), [r'read(0, "word\n"', r'write(1, "word\n"', 'read(0, ""'], 'calls')
+    check_equal(re.findall(r'^[a-z]+\(\d, "[^"]*"', shown('second'), re.MULTILINE),
+                [r'read(0, "word\n"', r'write(1, "word\n"', 'read(0, ""'], 'calls')
     check_equal(shown('second'), shown('first'), 'what both show')
 
 
