@@ -180,7 +180,7 @@ static int connect_all(const struct lib_connection *connection)
 
 /* ---- connecting, and the end of that --------------------------------------------------------- */
 
-static struct lib_connection **find(const char *name, kymo_marker_probe *probe, const void *data, int type)
+static struct lib_connection **find_connection(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {
 	struct lib_connection **at = list_of(name);
 
@@ -193,7 +193,7 @@ static struct lib_connection **find(const char *name, kymo_marker_probe *probe, 
 /* What other connections say. */
 static int check_others(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {
-	if (*find(name, probe, data, type))
+	if (*find_connection(name, probe, data, type))
 		return -EBUSY;
 	for (const struct lib_connection *other = *list_of(name); other; other = other->next) {
 		if (strcmp(other->name, name) == 0 && ((other->type | type) & KYMO_MARKER_EXCLUSIVE))
@@ -275,7 +275,7 @@ int kymo_lib_connect(const char *name, const char *format, kymo_marker_probe *pr
 
 bool kymo_lib_disconnect(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {
-	struct lib_connection **at = find(name, probe, data, type), *connection = *at;
+	struct lib_connection **at = find_connection(name, probe, data, type), *connection = *at;
 
 	if (!connection)
 		return false;

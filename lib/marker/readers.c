@@ -48,7 +48,7 @@ static bool has_key;
 
 /* ---- words of threads ------------------------------------------------------------------------ */
 
-static bool take(struct lib_reader *reader)
+static bool take_reader(struct lib_reader *reader)
 {
 	bool is_taken = false;
 
@@ -61,7 +61,7 @@ static struct lib_reader *find_free(void)
 {
 	for (struct chunk *chunk = __atomic_load_n(&chunks, __ATOMIC_ACQUIRE); chunk; chunk = chunk->next) {
 		for (size_t i = 0; i < N_WORDS; i++) {
-			if (take(&chunk->readers[i]))
+			if (take_reader(&chunk->readers[i]))
 				return &chunk->readers[i];
 		}
 	}

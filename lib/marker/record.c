@@ -289,7 +289,7 @@ static bool is_any_meant(const struct globs *globs)
 }
 
 /* The directory is looked at first, and touched last. */
-static int begin(struct recording *recording, const char *directory)
+static int begin_recording(struct recording *recording, const char *directory)
 {
 	struct kymo_error *error = directory_check(directory);
 	int status;
@@ -341,7 +341,7 @@ static int record(const char *globs, const char *directory, uint64_t buffer_size
 	if (status == 0) {
 		wanted = asked;
 		asked = (struct globs){ .n = 0 };
-		status = begin(recording, directory);
+		status = begin_recording(recording, directory);
 		if (status < 0)
 			globs_deinit(&wanted);
 	}

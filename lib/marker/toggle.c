@@ -236,7 +236,7 @@ struct toggle {
 };
 
 /* From on or off to between. */
-static int begin(const struct toggle *toggle, struct lib_site *site)
+static int begin_toggle(const struct toggle *toggle, struct lib_site *site)
 {
 	static const unsigned char test = TEST;
 
@@ -330,7 +330,7 @@ int kymo_lib_toggle(struct lib_site **sites, size_t n, bool on)
 				: errno == EACCES || errno == ENOENT ? -EACCES
 								     : -EIO);
 	fail_all(sites, n, 0);
-	if (do_step(&toggle, sites, n, begin) && do_step(&toggle, sites, n, change_tail))
+	if (do_step(&toggle, sites, n, begin_toggle) && do_step(&toggle, sites, n, change_tail))
 		do_step(&toggle, sites, n, finish);
 	close(toggle.memory);
 	return first_error(sites, n);

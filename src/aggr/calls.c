@@ -132,8 +132,8 @@ static void leave(struct kymo_open_calls *calls, struct stack *stack, const stru
 	      &frame, hit);
 }
 
-static struct kymo_error *take(struct kymo_open_calls *calls, const struct kymo_call_hit *hit, kymo_call_ended ended,
-			       void *data)
+static struct kymo_error *take_call(struct kymo_open_calls *calls, const struct kymo_call_hit *hit,
+				    kymo_call_ended ended, void *data)
 {
 	struct stack *stack;
 
@@ -180,7 +180,7 @@ struct kymo_error *kymo_open_calls_settle(struct kymo_open_calls *calls, uint64_
 		qsort(calls->waiting.items, calls->waiting.n, sizeof(calls->waiting.items[0]), compare_hits);
 	while (!error && n < calls->waiting.n &&
 	       (calls->waiting.items[n].tsc < tsc || calls->waiting.n - n > KYMO_CALLS_WAITING_MAX))
-		error = take(calls, &calls->waiting.items[n++], ended, data);
+		error = take_call(calls, &calls->waiting.items[n++], ended, data);
 	calls->waiting.n -= n;
 	if (n)
 		memmove(calls->waiting.items, calls->waiting.items + n,

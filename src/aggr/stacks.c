@@ -91,7 +91,7 @@ void kymo_stack_wake(struct stack *stack, size_t other)
 }
 
 /* The present one waits, and another one begins. Of too many the one that is forgotten has its calls left open. */
-static bool begin(struct stack *stack)
+static bool begin_stack(struct stack *stack)
 {
 	if (!stack->now.n) {
 		stack->now.low = stack->now.high = 0;
@@ -138,7 +138,7 @@ bool kymo_stack_select(struct stack *stack, uint64_t stack_pointer)
 		; /* it is the present one */
 	else if (least < STACK_NEAR)
 		kymo_stack_wake(stack, nearest);
-	else if (!begin(stack))
+	else if (!begin_stack(stack))
 		return false;
 	see(&stack->now, stack_pointer);
 	return true;
@@ -207,7 +207,7 @@ uint32_t kymo_stack_revive(struct stack *stack, uint32_t function, uint64_t stac
 	/* What was seen between its own calls and these was theirs. */
 	if (stack->now.n && kymo_stack_at(stack, stack->now.n - 1)->stack_pointer > stack_pointer)
 		stack->now.low = kymo_stack_at(stack, stack->now.n - 1)->stack_pointer;
-	if (!begin(stack))
+	if (!begin_stack(stack))
 		return 0;
 	*n_ret = 0;
 	for (uint64_t number = end; number-- > first && kymo_frames_reserve(&stack->now);) {

@@ -33,7 +33,7 @@ static struct kymo_aggr_piece trim(const char *start, const char *end)
 }
 
 /* Behind the character at `at`; one in single quotes is one with them. */
-static const char *next(const char *at)
+static const char *next_word(const char *at)
 {
 	return *at == '\'' && at[1] && at[2] == '\'' ? at + 3 : at + 1;
 }
@@ -125,7 +125,7 @@ static struct kymo_error *skip_filter(const char *text, const char *at, const ch
 	*ret = at;
 	if (*slash != '/')
 		return NULL;
-	for (const char *c = slash + 1; *c; c = next(c)) {
+	for (const char *c = slash + 1; *c; c = next_word(c)) {
 		depth += deeper(*c);
 		if (*c != '/' || depth > 0 || !(is_blank(c[1]) || !c[1]))
 			continue;
@@ -146,7 +146,7 @@ static const char *find_and(const char *at, const char *end)
 {
 	int depth = 0;
 
-	for (; at < end; at = next(at)) {
+	for (; at < end; at = next_word(at)) {
 		depth += deeper(*at);
 		if (!depth && *at == '&' && at + 1 < end && at[1] == '&')
 			return at;
@@ -286,7 +286,7 @@ static const char *find_word(const char *at, const char *word)
 	const size_t n = strlen(word);
 	int depth = 0;
 
-	for (const char *c = at; *c; c = next(c)) {
+	for (const char *c = at; *c; c = next_word(c)) {
 		depth += deeper(*c);
 		if (!depth && (c == at || is_blank(c[-1])) && !strncmp(c, word, n) && (!c[n] || is_blank(c[n])))
 			return c;
@@ -299,7 +299,7 @@ static const char *find_comma(const char *at, const char *end)
 {
 	int depth = 0;
 
-	for (; at < end; at = next(at)) {
+	for (; at < end; at = next_word(at)) {
 		depth += deeper(*at);
 		if (!depth && *at == ',')
 			return at;

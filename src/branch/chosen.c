@@ -20,7 +20,7 @@ static bool is_in(const struct branch_region *region, uint64_t address)
 }
 
 /* The function's extent, and its entry. True unless memory is out. */
-static bool take(struct choosing *choosing, const struct kymo_function *function, bool is_entered)
+static bool take_function(struct choosing *choosing, const struct kymo_function *function, bool is_entered)
 {
 	const struct branch_range range = { function->start + choosing->bias, function->end + choosing->bias };
 
@@ -69,7 +69,7 @@ static bool take_parts(struct choosing *choosing, const char *name)
 		n = 0;
 	kymo_error_destroy(error);
 	for (size_t i = 0; i < n; i++)
-		if (is_part_of(&functions[i], name) && !take(choosing, &functions[i], false))
+		if (is_part_of(&functions[i], name) && !take_function(choosing, &functions[i], false))
 			return false;
 	return true;
 }
@@ -94,7 +94,7 @@ static bool take_some(struct choosing *choosing, const char *pattern, bool *is_m
 		if (!function)
 			continue;
 		*is_met = true;
-		is_done = take(choosing, function, true) && take_parts(choosing, symbols[i]->name);
+		is_done = take_function(choosing, function, true) && take_parts(choosing, symbols[i]->name);
 	}
 	free(symbols);
 	return is_done;

@@ -126,8 +126,8 @@ void branch_thread_renew(struct kymo_branches *branches, struct branch_thread *t
 
 /* ---- what it has executed -------------------------------------------------------------------- */
 
-static void add(struct kymo_branches *branches, struct branch_thread *thread, uint64_t from, uint64_t to,
-		enum kymo_branch_kind kind)
+static void add_branch(struct kymo_branches *branches, struct branch_thread *thread, uint64_t from, uint64_t to,
+		       enum kymo_branch_kind kind)
 {
 	const uint64_t now = branches->options.stamp();
 
@@ -178,7 +178,7 @@ static void compare(struct kymo_branches *branches, struct branch_thread *thread
 	if (thread->is_in_pad)
 		branches_warn(branches, BRANCH_WARNING_PAD);
 	else
-		add(branches, thread, thread->pc, to, has_signal ? KYMO_BRANCH_SIGNAL : kind_of(&thread->step));
+		add_branch(branches, thread, thread->pc, to, has_signal ? KYMO_BRANCH_SIGNAL : kind_of(&thread->step));
 }
 
 /* What the instruction before has pushed shows that the thread is stepped. */
@@ -255,5 +255,5 @@ void branch_thread_leave(struct branch_thread *thread)
 void branch_thread_note(struct kymo_branches *branches, struct branch_thread *thread, enum kymo_branch_kind kind)
 {
 	branch_thread_renew(branches, thread);
-	add(branches, thread, 0, thread->pc, kind);
+	add_branch(branches, thread, 0, thread->pc, kind);
 }

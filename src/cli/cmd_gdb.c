@@ -59,7 +59,7 @@ static int read_words(int argc, char **argv, struct words *ret)
 	return -1;
 }
 
-static struct kymo_error *begin(const struct words *words, struct kymo_gdb **ret)
+static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb **ret)
 {
 	const struct kymo_gdb_options options = { .is_for_one = true };
 	struct kymo_gdb *gdb = NULL;
@@ -95,7 +95,7 @@ static int serve_here(const struct words *words)
 	struct kymo_gdb_socket socket = { .fd = -1 };
 	const int wake = cli_gdb_catch_signals();
 	struct kymo_gdb *gdb = NULL;
-	struct kymo_error *error = begin(words, &gdb);
+	struct kymo_error *error = begin_stub(words, &gdb);
 
 	if (!error)
 		error = kymo_gdb_listen_privately(&socket);
@@ -145,7 +145,7 @@ static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, in
 
 	leave_terminal();
 	wake = cli_gdb_catch_signals();
-	error = begin(words, &gdb);
+	error = begin_stub(words, &gdb);
 	if (error) {
 		kymo_write_all(report, error->message, strlen(error->message));
 		kymo_error_destroy(error);

@@ -69,7 +69,7 @@ static void stay(int number)
 }
 
 /* A stop would leave the terminal as it is. No signal is ignored: a command would inherit that. */
-static void begin(struct top *top)
+static void begin_screen(struct top *top)
 {
 	struct sigaction action = { .sa_handler = stay, .sa_flags = SA_RESTART };
 
@@ -87,7 +87,7 @@ static bool show(const struct kymo_aggr_table *tables, size_t n, void *data)
 
 	cli_page_options(&options);
 	if (top->is_live && !top->screen.is_entered)
-		begin(top);
+		begin_screen(top);
 	if (!top->is_live) {
 		error = kymo_report_tables(tables, n, &options, stdout);
 		kymo_error_destroy(error);
@@ -106,7 +106,7 @@ static bool show(const struct kymo_aggr_table *tables, size_t n, void *data)
 }
 
 /* The last tables stay on the terminal. */
-static void end(void *data)
+static void end_screen(void *data)
 {
 	struct top *top = data;
 	const char *line;
@@ -123,7 +123,7 @@ static void end(void *data)
 int cmd_top(int argc, char **argv)
 {
 	struct top top = { .is_live = false };
-	const struct cli_record_view view = { .directory = top.directory, .show = show, .end = end, .data = &top };
+	const struct cli_record_view view = { .directory = top.directory, .show = show, .end = end_screen, .data = &top };
 	int status;
 
 	if (!make_directory(&top))

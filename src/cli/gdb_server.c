@@ -248,7 +248,7 @@ static struct kymo_error *launch(struct kymo_gdb *gdb, char **command)
 	return error;
 }
 
-static struct kymo_error *begin(struct kymo_gdb *gdb, const struct words *words)
+static struct kymo_error *begin_server(struct kymo_gdb *gdb, const struct words *words)
 {
 	pid_t pid;
 
@@ -304,7 +304,7 @@ static int serve(struct words *words)
 	if (!error)
 		error = kymo_gdb_create(&words->options, &gdb);
 	if (!error)
-		error = begin(gdb, words);
+		error = begin_server(gdb, words);
 	if (!error && is_stdio)
 		serve_stdio(gdb, streams, wake);
 	else if (!error)

@@ -184,7 +184,7 @@ static struct kymo_error *list_vars_at(const struct cli_source *source, size_t i
 	return NULL;
 }
 
-static struct kymo_error *find(const char *location, struct cli_source *ret)
+static struct kymo_error *find_source(const char *location, struct cli_source *ret)
 {
 	struct kymo_error *error = cli_source_find(location, ret);
 
@@ -194,7 +194,7 @@ static struct kymo_error *find(const char *location, struct cli_source *ret)
 struct kymo_error *cli_list_vars(const char *location, bool json)
 {
 	kymo_cleanup(cli_source_deinit) struct cli_source source = { 0 };
-	struct kymo_error *error = find(location, &source);
+	struct kymo_error *error = find_source(location, &source);
 
 	if (error)
 		return error;
@@ -355,7 +355,7 @@ static struct kymo_error *list_lines_of(const struct cli_source *source, uint64_
 struct kymo_error *cli_list_lines(const char *location, bool json)
 {
 	kymo_cleanup(cli_source_deinit) struct cli_source source = { 0 };
-	struct kymo_error *error = find(location, &source);
+	struct kymo_error *error = find_source(location, &source);
 	bool is_first = true;
 
 	for (size_t i = 0; !error && i < source.places.n; i++)

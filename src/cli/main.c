@@ -43,7 +43,7 @@ static const struct command {
 	{ "help", cmd_help, "show help for a command" },
 };
 
-static const struct command *find(const char *name)
+static const struct command *find_command(const char *name)
 {
 	for (size_t i = 0; i < kymo_countof(commands); i++)
 		if (!strcmp(commands[i].name, name))
@@ -112,7 +112,7 @@ static int run(int argc, char **argv)
 		return cli_usage(NULL,
 				 "there is no option '%s' before the command; options of a command follow its name",
 				 argv[1]);
-	command = find(argv[1]);
+	command = find_command(argv[1]);
 	if (!command)
 		return unknown(argv[1]);
 	if (argc == 3 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))

@@ -44,8 +44,8 @@ static struct kymo_error *name_spec(const struct cli_source *source, struct kymo
 	return NULL;
 }
 
-static struct kymo_error *add(const char *text, parse_spec *parse, const struct cli_source *source,
-			      struct cli_specs *specs)
+static struct kymo_error *add_spec(const char *text, parse_spec *parse, const struct cli_source *source,
+				   struct cli_specs *specs)
 {
 	struct kymo_error *error;
 	struct kymo_spec spec;
@@ -82,7 +82,7 @@ static struct kymo_error *add_offset(const char *text, const char *location, siz
 		rewritten = NULL;
 		return &kymo_error_no_memory;
 	}
-	return add(rewritten, parse, source, specs);
+	return add_spec(rewritten, parse, source, specs);
 }
 
 static struct kymo_error *parse_line(const char *text, const char *location, size_t length, const char *file,

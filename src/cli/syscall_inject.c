@@ -54,7 +54,8 @@ void cli_syscall_injections_destroy(struct cli_syscall_injections *injections)
 
 /* ---- on the hub's thread --------------------------------------------------------------------- */
 
-static const struct kymo_syscall_injection *find(const struct cli_syscall_injections *injections, uint64_t number)
+static const struct kymo_syscall_injection *find_injection(const struct cli_syscall_injections *injections,
+							   uint64_t number)
 {
 	for (size_t i = injections->items.n; kymo_syscall_name(number) && i-- > 0;)
 		if (kymo_syscall_set_has(&injections->items.items[i].set, number))
@@ -64,7 +65,7 @@ static const struct kymo_syscall_injection *find(const struct cli_syscall_inject
 
 bool cli_syscall_injections_have(const struct cli_syscall_injections *injections, uint64_t number)
 {
-	return find(injections, number);
+	return find_injection(injections, number);
 }
 
 /* As the kernel itself sends them. Engines are not told of what they send, and ours is to show it: so somebody else's
@@ -113,7 +114,8 @@ static enum kymo_action delay(struct cli_syscall_thread *thread, uint64_t ns)
 
 unsigned int cli_syscall_inject_enter(struct cli_syscall_thread *thread)
 {
-	const struct kymo_syscall_injection *injection = find(thread->owner->request.injections, thread->call.number);
+	const struct kymo_syscall_injection *injection =
+		find_injection(thread->owner->request.injections, thread->call.number);
 
 	thread->injection = NULL;
 	if (!injection || thread->is_starting)

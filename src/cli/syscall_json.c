@@ -14,7 +14,7 @@
 #include "syscall/siginfo.h"
 #include "syscall/signal_names.h"
 
-static void begin(const struct cli_syscall_thread *thread, const char *what)
+static void begin_object(const struct cli_syscall_thread *thread, const char *what)
 {
 	FILE *out = thread->owner->output.file;
 
@@ -25,7 +25,7 @@ static void begin(const struct cli_syscall_thread *thread, const char *what)
 	kymo_json_string(out, thread->name);
 }
 
-static void end(struct cli_syscall_thread *thread)
+static void end_object(struct cli_syscall_thread *thread)
 {
 	if (thread->text.is_cut)
 		thread->owner->output.has_failed = true;
@@ -48,7 +48,7 @@ void cli_syscall_json_enter(struct cli_syscall_thread *thread)
 
 static void print_call(struct cli_syscall_thread *thread)
 {
-	begin(thread, "syscall");
+	begin_object(thread, "syscall");
 	fputs(", ", thread->owner->output.file);
 	kymo_syscall_write_json(thread->owner->output.file, &thread->call, thread->number, &thread->text);
 }
@@ -68,7 +68,7 @@ void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration
 			thread->injection->has_result ? "true" : "false",
 			thread->injection->delay_enter_ns || thread->injection->delay_exit_ns ? "true" : "false");
 	print_stack(thread);
-	end(thread);
+	end_object(thread);
 }
 
 void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t *info)
@@ -76,13 +76,13 @@ void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	struct kymo_line text = { 0 };
 	char name[32];
 
-	begin(thread, "signal");
+	begin_object(thread, "signal");
 	fprintf(thread->owner->output.file, ", \"signal\": \"%s\", \"info\": ", kymo_signal_name(info->si_signo, name));
 	kymo_siginfo_text(info, &thread->target, &text);
 	kymo_json_string(thread->owner->output.file, text.data ? text.data : "");
 	kymo_line_deinit(&text);
 	print_stack(thread);
-	end(thread);
+	end_object(thread);
 }
 
 void cli_syscall_json_lost(struct cli_syscalls *s, uint64_t n)
@@ -94,9 +94,9 @@ void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal)
 {
 	char name[32];
 
-	begin(thread, "stop");
+	begin_object(thread, "stop");
 	fprintf(thread->owner->output.file, ", \"signal\": \"%s\"", kymo_signal_name(signal, name));
-	end(thread);
+	end_object(thread);
 }
 
 void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
@@ -107,25 +107,25 @@ void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
 	print_call(thread);
 	fputs(", \"result\": null", thread->owner->output.file);
 	print_stack(thread);
-	end(thread);
+	end_object(thread);
 }
 
 void cli_syscall_json_superseded(struct cli_syscall_thread *thread, pid_t by)
 {
-	begin(thread, "superseded");
+	begin_object(thread, "superseded");
 	fprintf(thread->owner->output.file, ", \"by\": %d", by);
-	end(thread);
+	end_object(thread);
 }
 
 void cli_syscall_json_end(struct cli_syscall_thread *thread, int status)
 {
 	char name[32];
 
-	begin(thread, "end");
+	begin_object(thread, "end");
 	if (WIFSIGNALED(status))
 		fprintf(thread->owner->output.file, ", \"signal\": \"%s\", \"core\": %s",
 			kymo_signal_name(WTERMSIG(status), name), WCOREDUMP(status) ? "true" : "false");
 	else
 		fprintf(thread->owner->output.file, ", \"status\": %d", WEXITSTATUS(status));
-	end(thread);
+	end_object(thread);
 }

@@ -92,7 +92,7 @@ static void find_name(struct cli_syscall_thread *thread)
 }
 
 /* NULL where memory is out. */
-static struct seen *get(struct watch *w, pid_t tid, pid_t pid)
+static struct seen *get_thread(struct watch *w, pid_t tid, pid_t pid)
 {
 	const size_t at = place_of(w, tid);
 	struct seen *seen;
@@ -242,7 +242,7 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 	tell_lost(w, call->lost);
 	if (call->event == KYMO_KERNEL_CALL_SIGNAL && call->result == SIGKILL)
 		return NULL; /* it has no signal stop, for tracers */
-	seen = get(w, call->tid, call->pid);
+	seen = get_thread(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
 	if (w->s->request.clock || w->s->request.relative_times)
@@ -299,7 +299,7 @@ static bool replaces_memory(void *context, unsigned int number)
 	return kymo_syscall_replaces_memory(number);
 }
 
-static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
+static struct kymo_error *begin_watch(struct watch *w, pid_t pid, bool is_command)
 {
 	const struct cli_syscalls *s = w->s;
 	const struct kymo_kernel_calls_options options = {
@@ -404,7 +404,7 @@ static struct kymo_error *trace(struct watch *w, char **command, int *status_ret
 		if (w->pidfd < 0)
 			return kymo_error_errno(errno, "cannot trace process %d", w->pid);
 	}
-	error = begin(w, w->pid, command);
+	error = begin_watch(w, w->pid, command);
 	if (error)
 		return error;
 	wake_up = w->s->tracing.done[1];

@@ -76,7 +76,7 @@ static ssize_t give_up(struct cli_syscalls *s, int err)
 	return 0;
 }
 
-static ssize_t put(void *cookie, const char *text, size_t size)
+static ssize_t put_text(void *cookie, const char *text, size_t size)
 {
 	struct cli_syscalls *s = cookie;
 	size_t done = 0;
@@ -223,6 +223,6 @@ int cli_syscalls_open_output(struct cli_syscalls *s, const char *path, bool appe
 	s->output.fd = open_for_ourselves(fd, &s->output.waits);
 	if (s->output.fd != fd && fd != STDERR_FILENO)
 		close(fd);
-	s->output.file = fopencookie(s, "w", (cookie_io_functions_t){ .write = put, .close = close_own });
+	s->output.file = fopencookie(s, "w", (cookie_io_functions_t){ .write = put_text, .close = close_own });
 	return s->output.file ? 0 : -ENOMEM;
 }

@@ -545,7 +545,7 @@ static void fill(struct cli_option options[N_WORDS + N_QUALIFIERS])
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int take(words_t *words, int option, const char *value)
+static int take_word(words_t *words, int option, const char *value)
 {
 	if (option <= N_WORDS)
 		return table[option - 1].take(words, value);
@@ -573,7 +573,7 @@ int cli_syscall_words_read(struct cli_syscall_words *words, int argc, char **arg
 		case CLI_WRONG:
 			return 2;
 		default:
-			status = take(words, option, options.value);
+			status = take_word(words, option, options.value);
 			if (status >= 0)
 				return status;
 		}

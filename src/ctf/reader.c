@@ -259,7 +259,7 @@ static void replace_top(struct kymo_ctf_reader *reader)
 }
 
 /* False, with the error that ended reading, if any. */
-static bool end(struct kymo_ctf_reader *reader, struct kymo_error **error)
+static bool end_reading(struct kymo_ctf_reader *reader, struct kymo_error **error)
 {
 	*error = reader->findings->error;
 	reader->findings->error = NULL;
@@ -273,7 +273,7 @@ bool kymo_ctf_next(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, 
 	else
 		start_merge(reader);
 	if (!reader->n_heap || reader->findings->error)
-		return end(reader, error);
+		return end_reading(reader, error);
 	*error = NULL;
 	*ret = reader->heap[0]->next;
 	return true;
@@ -292,7 +292,7 @@ bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_rec
 		if (reader->findings->error)
 			break;
 	}
-	return end(reader, error);
+	return end_reading(reader, error);
 }
 
 static int compare_losses(const void *a, const void *b)

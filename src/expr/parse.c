@@ -49,7 +49,7 @@ static uint8_t read_from(struct expr_reader *reader, unsigned int binds);
 static uint8_t read_postfixes(struct expr_reader *reader, uint8_t of);
 
 /* Its number; 0 with an error set. */
-static uint8_t add(struct expr_reader *reader, struct expr_node node)
+static uint8_t add_node(struct expr_reader *reader, struct expr_node node)
 {
 	struct expr_tree *tree = reader->tree;
 
@@ -105,7 +105,7 @@ static uint8_t read_name(struct expr_reader *reader)
 	node.bit_shift = meaning.bit_shift;
 	reader->tree->is_later |= meaning.type.of == &kymo_expr_later;
 	reader->at = end;
-	return add(reader, node);
+	return add_node(reader, node);
 }
 
 static uint8_t read_constant(struct expr_reader *reader)
@@ -113,7 +113,7 @@ static uint8_t read_constant(struct expr_reader *reader)
 	struct expr_node node = { .kind = EXPR_CONSTANT };
 
 	reader->error = expr_read_constant(reader->tree, reader->at, &reader->at, &node);
-	return reader->error ? 0 : add(reader, node);
+	return reader->error ? 0 : add_node(reader, node);
 }
 
 static uint8_t read_text(struct expr_reader *reader)
@@ -124,7 +124,7 @@ static uint8_t read_text(struct expr_reader *reader)
 
 	reader->error = expr_read_text(reader->tree, reader->at, &reader->at, text, &size);
 	node.type = (struct kymo_expr_type){ .size = 8, .is_string = true };
-	return reader->error ? 0 : add(reader, node);
+	return reader->error ? 0 : add_node(reader, node);
 }
 
 static uint8_t read_sizeof(struct expr_reader *reader)
@@ -147,12 +147,12 @@ static uint8_t read_sizeof(struct expr_reader *reader)
 		node.kind = EXPR_CONSTANT;
 		node.value = (int64_t)bytes;
 		node.type = (struct kymo_expr_type){ .size = 8 };
-		return add(reader, node);
+		return add_node(reader, node);
 	}
 	if (reader->error)
 		return 0;
 	node.a = read_from(reader, BINDS_ALL);
-	return reader->error || !expr_close_type(reader) ? 0 : add(reader, node);
+	return reader->error || !expr_close_type(reader) ? 0 : add_node(reader, node);
 }
 
 static uint8_t read_brackets(struct expr_reader *reader)
@@ -165,7 +165,7 @@ static uint8_t read_brackets(struct expr_reader *reader)
 		if (!expr_close_type(reader))
 			return 0;
 		node.a = read_operand(reader);
-		return reader->error ? 0 : add(reader, node);
+		return reader->error ? 0 : add_node(reader, node);
 	}
 	if (reader->error)
 		return 0;
@@ -203,7 +203,7 @@ static uint8_t read_member(struct expr_reader *reader, uint8_t of, const char *s
 		return expr_fail(reader, reader->at, "expected the name of a member behind '%s'", sign);
 	reader->at = expr_skip_name(reader->at, reader->tree->source.end);
 	node.size = (uint16_t)(reader->at - node.name);
-	return add(reader, node);
+	return add_node(reader, node);
 }
 
 /* Behind "a[": "b]", or "from..to]". */
@@ -233,7 +233,7 @@ static uint8_t read_index(struct expr_reader *reader, uint8_t of)
 	if (!expr_next_is(reader, "]"))
 		return expr_fail(reader, reader->at, "expected ']' or an operator");
 	reader->at++;
-	return add(reader, node);
+	return add_node(reader, node);
 }
 
 static uint8_t read_postfixes(struct expr_reader *reader, uint8_t of)
@@ -274,7 +274,7 @@ static uint8_t read_memory(struct expr_reader *reader, enum expr_kind kind, cons
 	if (!expr_next_is(reader, ")"))
 		return expr_fail(reader, reader->at, "expected ')' or an operator");
 	reader->at++;
-	return add(reader, node);
+	return add_node(reader, node);
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static uint8_t read_unary(struct expr_reader *reader, const char *sign, enum kym
 
 	reader->at++;
 	node.a = read_operand(reader);
-	return reader->error ? 0 : add(reader, node);
+	return reader->error ? 0 : add_node(reader, node);
 }
 
 static uint8_t read_place(struct expr_reader *reader, const char *sign, enum expr_kind kind)
@@ -294,7 +294,7 @@ static uint8_t read_place(struct expr_reader *reader, const char *sign, enum exp
 
 	reader->at++;
 	node.a = read_operand(reader);
-	return reader->error ? 0 : add(reader, node);
+	return reader->error ? 0 : add_node(reader, node);
 }
 
 static bool is_call(struct expr_reader *reader, const char *word)
@@ -392,7 +392,7 @@ static uint8_t read_choice(struct expr_reader *reader, uint8_t condition)
 		return expr_fail(reader, reader->at, "expected ':' and what the value is otherwise");
 	reader->at++;
 	node.c = read_from(reader, BINDS_CHOICE);
-	return reader->error ? 0 : add(reader, node);
+	return reader->error ? 0 : add_node(reader, node);
 }
 
 static bool is_assignment(struct expr_reader *reader, const struct infix *infix)
@@ -425,7 +425,7 @@ static uint8_t read_from(struct expr_reader *reader, unsigned int binds)
 			node.swaps = infix->swaps;
 			node.sign = infix->sign;
 			node.b = read_from(reader, infix->binds + 1);
-			left = reader->error ? 0 : add(reader, node);
+			left = reader->error ? 0 : add_node(reader, node);
 		} else if (!infix && binds <= BINDS_CHOICE && expr_next_is(reader, "?")) {
 			left = read_choice(reader, left);
 		} else {

@@ -13,7 +13,7 @@ static const enum kymo_watch kinds[] = {
 	[GDB_WATCH_ACCESS] = KYMO_WATCH_ACCESS,
 };
 
-static struct gdb_break *find(const struct gdb_process *process, const struct gdb_break *what)
+static struct gdb_break *find_break(const struct gdb_process *process, const struct gdb_break *what)
 {
 	for (size_t i = 0; i < process->breaks.n; i++) {
 		struct gdb_break *item = &process->breaks.items[i];
@@ -228,7 +228,7 @@ void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 
 	if (!process)
 		return;
-	if (!find(process, &what)) {
+	if (!find_break(process, &what)) {
 		if (!kymo_vec_reserve(&process->breaks, process->breaks.n + 1) ||
 		    insert_into_all(gdb, process, &what)) {
 			gdb_text_put(reply, "E01");
@@ -246,7 +246,7 @@ void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 
 	if (!process)
 		return;
-	item = find(process, &what);
+	item = find_break(process, &what);
 	if (item) {
 		remove_from_all(gdb, process, &what);
 		*item = process->breaks.items[--process->breaks.n];

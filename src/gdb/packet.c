@@ -16,7 +16,7 @@ void gdb_reader_deinit(struct gdb_reader *reader)
 	gdb_text_deinit(&reader->packet);
 }
 
-static void begin(struct gdb_reader *reader)
+static void begin_packet(struct gdb_reader *reader)
 {
 	gdb_text_clear(&reader->packet);
 	reader->sum = 0;
@@ -36,7 +36,7 @@ static enum gdb_input take_outside(struct gdb_reader *reader, char c)
 {
 	switch (c) {
 	case '$':
-		begin(reader);
+		begin_packet(reader);
 		return GDB_INPUT_NONE;
 	case '+':
 		return GDB_INPUT_ACK;
@@ -53,7 +53,7 @@ static enum gdb_input take_outside(struct gdb_reader *reader, char c)
 static enum gdb_input take_data(struct gdb_reader *reader, char c)
 {
 	if (c == '$') {
-		begin(reader);
+		begin_packet(reader);
 		return GDB_INPUT_NONE;
 	}
 	if (c == '#') {
@@ -73,7 +73,7 @@ static enum gdb_input take_data(struct gdb_reader *reader, char c)
 	return GDB_INPUT_NONE;
 }
 
-static enum gdb_input end(struct gdb_reader *reader, int low)
+static enum gdb_input end_packet(struct gdb_reader *reader, int low)
 {
 	reader->state = GDB_OUTSIDE;
 	if (reader->given < 0 || low < 0 || (reader->given << 4 | low) != reader->sum || reader->packet.has_failed)
@@ -101,7 +101,7 @@ enum gdb_input gdb_reader_take(struct gdb_reader *reader, const char **at, const
 			reader->state = GDB_IN_SUM_2;
 			break;
 		case GDB_IN_SUM_2:
-			input = end(reader, kymo_hex_digit(c));
+			input = end_packet(reader, kymo_hex_digit(c));
 			break;
 		}
 	}

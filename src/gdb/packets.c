@@ -176,7 +176,7 @@ static bool is_disabled(const struct kymo_gdb *gdb, const char *name)
 	return strlen(word) > 1 && gdb_is_disabled(gdb, word);
 }
 
-static const struct packet *find(const struct kymo_gdb *gdb, struct gdb_words *words)
+static const struct packet *find_packet(const struct kymo_gdb *gdb, struct gdb_words *words)
 {
 	for (size_t i = 0; i < kymo_countof(packets); i++) {
 		struct gdb_words rest = *words;
@@ -208,7 +208,7 @@ static void run(void *data)
 enum gdb_answer gdb_answer(struct kymo_gdb *gdb, const char *packet, size_t n, struct gdb_text *reply)
 {
 	struct gdb_words words = { packet, packet + n };
-	struct call call = { find(gdb, &words), gdb, &words, reply };
+	struct call call = { find_packet(gdb, &words), gdb, &words, reply };
 
 	if (!call.packet)
 		return GDB_ANSWERED;

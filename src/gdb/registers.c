@@ -87,7 +87,7 @@ static bool need_list(struct kymo_gdb *gdb)
 	return true;
 }
 
-static struct sets *begin(struct kymo_gdb *gdb, struct gdb_text *reply)
+static struct sets *begin_sets(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);
 	struct sets *sets = thread && need_list(gdb) ? calloc(1, sizeof(*sets)) : NULL;
@@ -112,7 +112,7 @@ static void put_one(struct sets *sets, const struct kymo_register *reg, struct g
 
 void gdb_read_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct sets *sets = begin(gdb, reply);
+	struct sets *sets = begin_sets(gdb, reply);
 
 	for (size_t i = 0; sets && i < gdb->n_registers; i++)
 		put_one(sets, &gdb->registers[i], reply);
@@ -121,7 +121,7 @@ void gdb_read_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 
 void gdb_write_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct sets *sets = begin(gdb, reply);
+	struct sets *sets = begin_sets(gdb, reply);
 	bool is_good = true;
 	uint8_t value[64];
 
@@ -150,7 +150,7 @@ static const struct kymo_register *take_register(struct kymo_gdb *gdb, struct gd
 
 void gdb_read_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct sets *sets = begin(gdb, reply);
+	struct sets *sets = begin_sets(gdb, reply);
 	const struct kymo_register *reg = sets ? take_register(gdb, words) : NULL;
 
 	if (reg && gdb_words_are_over(words))
@@ -162,7 +162,7 @@ void gdb_read_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb
 
 void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct sets *sets = begin(gdb, reply);
+	struct sets *sets = begin_sets(gdb, reply);
 	const struct kymo_register *reg = sets ? take_register(gdb, words) : NULL;
 	uint8_t value[64];
 

@@ -173,7 +173,7 @@ static void interrupt(void *data)
 		gdb_stop_all(gdb);
 }
 
-static void take(struct connection *connection, const char *bytes, size_t n)
+static void take_bytes(struct connection *connection, const char *bytes, size_t n)
 {
 	const char *at = bytes, *end = bytes + n;
 
@@ -210,7 +210,7 @@ static void read_some(struct connection *connection)
 	ssize_t n = read(connection->in, bytes, sizeof(bytes));
 
 	if (n > 0)
-		take(connection, bytes, (size_t)n);
+		take_bytes(connection, bytes, (size_t)n);
 	else if (n == 0 || (errno != EINTR && errno != EAGAIN))
 		connection->is_lost = true;
 }

@@ -33,7 +33,7 @@ static void tell_signals_again(struct kymo_gdb *gdb)
 	}
 }
 
-static void begin(void *data)
+static void begin_session(void *data)
 {
 	struct kymo_gdb *gdb = data;
 
@@ -58,7 +58,7 @@ static void begin_stopped(void *data)
 
 bool gdb_begin_session(struct kymo_gdb *gdb, int wake)
 {
-	kymo_hub_run(gdb->hub, begin, gdb);
+	kymo_hub_run(gdb->hub, begin_session, gdb);
 	if (!gdb_wait_for_stop(gdb, STOP_MS, wake))
 		return false;
 	kymo_hub_run(gdb->hub, begin_stopped, gdb);
@@ -78,7 +78,7 @@ static void forget_settings(struct kymo_gdb *gdb)
 			gdb_set_mask(gdb->threads.items[i]);
 }
 
-static void end(void *data)
+static void end_session(void *data)
 {
 	struct kymo_gdb *gdb = data;
 	const bool stands = gdb->state == GDB_STOPPED;
@@ -98,5 +98,5 @@ static void end(void *data)
 
 void gdb_end_session(struct kymo_gdb *gdb)
 {
-	kymo_hub_run(gdb->hub, end, gdb);
+	kymo_hub_run(gdb->hub, end_session, gdb);
 }

@@ -122,7 +122,7 @@ static const struct {
 	{ "libraries-svr4", make_libraries }, { "siginfo", make_siginfo },
 };
 
-static make_t find(const struct gdb_words *name)
+static make_t find_maker(const struct gdb_words *name)
 {
 	for (size_t i = 0; i < kymo_countof(objects); i++)
 		if (strlen(objects[i].name) == gdb_words_left(name) &&
@@ -202,7 +202,7 @@ void gdb_transfer(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text
 {
 	struct gdb_words object = gdb_take_until(words, ':');
 	const bool is_read = gdb_take_text(words, "read:");
-	make_t make = find(&object);
+	make_t make = find_maker(&object);
 
 	if (!is_read && gdb_take_text(words, "write:") && make == make_siginfo) {
 		gdb_take_until(words, ':'); /* no annex */

@@ -30,7 +30,7 @@ struct program {
 	size_t n;
 };
 
-static void put(struct program *program, uint16_t code, uint32_t k, size_t yes, size_t no)
+static void put_jump(struct program *program, uint16_t code, uint32_t k, size_t yes, size_t no)
 {
 	program->at[program->n++] = (struct sock_filter)BPF_JUMP(code, k, (uint8_t)yes, (uint8_t)no);
 }
@@ -47,22 +47,22 @@ static void search(struct program *program, const uint64_t *calls, const uint16_
 	size_t left;
 
 	if (end - first == 1) {
-		put(program, BPF_RET | BPF_K, is_picked(calls, starts[first]) ? PICK : PASS, 0, 0);
+		put_jump(program, BPF_RET | BPF_K, is_picked(calls, starts[first]) ? PICK : PASS, 0, 0);
 		return;
 	}
 	program->n += 2;
 	search(program, calls, starts, first, middle);
 	left = program->n - at - 2;
 	program->n = at;
-	put(program, BPF_JMP | BPF_JGE | BPF_K, starts[middle], 0, 1);
-	put(program, BPF_JMP | BPF_JA, (uint32_t)left, 0, 0);
+	put_jump(program, BPF_JMP | BPF_JGE | BPF_K, starts[middle], 0, 1);
+	put_jump(program, BPF_JMP | BPF_JA, (uint32_t)left, 0, 0);
 	program->n += left;
 	search(program, calls, starts, middle, end);
 }
 
 static void load(struct program *program, size_t offset)
 {
-	put(program, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+	put_jump(program, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
 size_t hub_filter_make(const uint64_t *calls, struct sock_filter *out)
@@ -75,17 +75,17 @@ size_t hub_filter_make(const uint64_t *calls, struct sock_filter *out)
 		if (!i || is_picked(calls, i) != is_picked(calls, i - 1))
 			starts[n++] = (uint16_t)i;
 	load(&program, offsetof(struct seccomp_data, arch));
-	put(&program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 2);
+	put_jump(&program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 2);
 	load(&program, offsetof(struct seccomp_data, nr));
-	put(&program, BPF_JMP | BPF_JGE | BPF_K, KYMO_CALL_NUMBERS, 0, 1); /* x32's, too */
-	put(&program, BPF_RET | BPF_K, PICK, 0, 0);
+	put_jump(&program, BPF_JMP | BPF_JGE | BPF_K, KYMO_CALL_NUMBERS, 0, 1); /* x32's, too */
+	put_jump(&program, BPF_RET | BPF_K, PICK, 0, 0);
 	/* A child that had no tracer could not make picked calls. */
-	put(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
-	put(&program, BPF_RET | BPF_K, PICK, 0, 0);
-	put(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
+	put_jump(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
+	put_jump(&program, BPF_RET | BPF_K, PICK, 0, 0);
+	put_jump(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
 	load(&program, offsetof(struct seccomp_data, args));
-	put(&program, BPF_JMP | BPF_JSET | BPF_K, CLONE_UNTRACED, 0, 1);
-	put(&program, BPF_RET | BPF_K, PICK, 0, 0);
+	put_jump(&program, BPF_JMP | BPF_JSET | BPF_K, CLONE_UNTRACED, 0, 1);
+	put_jump(&program, BPF_RET | BPF_K, PICK, 0, 0);
 	load(&program, offsetof(struct seccomp_data, nr));
 	search(&program, calls, starts, 0, n);
 	return program.n;

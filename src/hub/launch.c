@@ -300,7 +300,7 @@ static void kill_and_reap(pid_t pid)
 		ptrace(PTRACE_CONT, pid, 0, 0);
 }
 
-static int add(struct kymo_hub *hub, pid_t pid, bool has_filter)
+static int add_launched(struct kymo_hub *hub, pid_t pid, bool has_filter)
 {
 	struct hub_process *process = hub_get_process(hub, pid);
 	struct task *task = process ? hub_add_task(hub, process, pid) : NULL;
@@ -322,7 +322,7 @@ static int add(struct kymo_hub *hub, pid_t pid, bool has_filter)
 /* Behind its execve: whoever holds it lets it run. */
 static int add_here(struct kymo_hub *hub, pid_t pid)
 {
-	int err = add(hub, pid, false);
+	int err = add_launched(hub, pid, false);
 	struct task *task = err ? NULL : hub_find(hub, pid);
 
 	if (err)
@@ -395,7 +395,7 @@ static int launch_it(struct kymo_hub *hub, void *argument)
 	err = hold_at_exec(pid, go[1], launch);
 	close_pipe(go);
 	if (!err)
-		err = add(hub, pid, launch->filter);
+		err = add_launched(hub, pid, launch->filter);
 	if (err)
 		kill_and_reap(pid);
 	else

@@ -33,7 +33,7 @@ static pid_t owner_of(struct list *list, const struct kymo_engine *engine)
 	return list->guest_pid;
 }
 
-static void add(struct list *list, const struct task *task, const struct kymo_engine *engine)
+static void add_engine(struct list *list, const struct task *task, const struct kymo_engine *engine)
 {
 	if (list->n >= list->from && list->n - list->from < list->max)
 		list->infos[list->n - list->from] = (struct kymo_engine_info){
@@ -50,7 +50,7 @@ static void add_task(struct list *list, const struct task *task)
 {
 	for (size_t i = 0; i < task->engines.n; i++)
 		if (!task->engines.items[i]->is_detached)
-			add(list, task, task->engines.items[i]);
+			add_engine(list, task, task->engines.items[i]);
 }
 
 int hub_list(struct kymo_hub *hub, pid_t id, size_t from, struct kymo_engine_info *infos, size_t max, size_t *n_ret)

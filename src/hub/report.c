@@ -86,7 +86,7 @@ static void quiesce(struct kymo_hub *hub, struct kymo_engine *engine, enum kymo_
 	answered(hub, engine, answer);
 }
 
-static void tell(struct kymo_hub *hub, struct task *task, struct kymo_engine *engine, struct hub_event *event)
+static void tell_engine(struct kymo_hub *hub, struct task *task, struct kymo_engine *engine, struct hub_event *event)
 {
 	enum kymo_action action = so_far(task);
 	unsigned int answer;
@@ -130,7 +130,7 @@ static void tell_all(struct kymo_hub *hub, struct task *task, struct hub_event *
 		struct kymo_engine *engine = task->engines.items[event->is_reversed ? n - 1 - i : i];
 
 		if (is_to_be_told(hub, engine, event))
-			tell(hub, task, engine, event);
+			tell_engine(hub, task, engine, event);
 	}
 	end_event(hub, task);
 }

@@ -34,8 +34,8 @@ static bool knows_ids(const struct kernel_call_program *program)
 enum ids { UNKNOWN, IN_R9, IN_LINE };
 
 /* What of the event is to be had before there is a sample; the program's argument in r1. */
-static void begin(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, enum ids ids,
-		  struct label *out)
+static void begin_program(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+			  enum ids ids, struct label *out)
 {
 	emit(c, BPF_LDX_MEM(BPF_DW, R2, R1, 0));
 	emit(c, BPF_STX_MEM(BPF_DW, FP, R2, POINTER));
@@ -391,7 +391,7 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 		note_mode(&c, program);
 	}
 	emit(&c, BPF_MOV64_REG(R1, R6));
-	begin(&c, program, what, knows_ids(program) ? IN_LINE : UNKNOWN, &leaving);
+	begin_program(&c, program, what, knows_ids(program) ? IN_LINE : UNKNOWN, &leaving);
 	if (room >= 0) {
 		take_room(&c, program, R6, AT(copies) + room, &leaving);
 		emit(&c, BPF_ST_MEM(BPF_W, R6, AT(stride), AT(copies) + room));
@@ -465,7 +465,7 @@ static void make_plain(struct code *c, const struct kernel_call_program *program
 		       enum ids ids, struct label *leaving)
 {
 	emit(c, BPF_MOV64_REG(R1, R6));
-	begin(c, program, what, ids, leaving);
+	begin_program(c, program, what, ids, leaving);
 	take_room(c, program, R6, plain_size(program, what), leaving);
 	set_size(c, plain_size(program, what));
 	fill(c, program, what);
@@ -541,7 +541,7 @@ int kernel_call_signal_make(const struct kernel_call_program *program, struct bp
 	emit(&c, BPF_MOV64_REG(R6, R1));
 	ids = filter(&c, program, &leaving);
 	emit(&c, BPF_MOV64_REG(R1, R6));
-	begin(&c, program, KERNEL_CALL_SIGNAL, ids, &leaving);
+	begin_program(&c, program, KERNEL_CALL_SIGNAL, ids, &leaving);
 	take_room(&c, program, R6, plain_size(program, KERNEL_CALL_SIGNAL), &leaving);
 	set_size(&c, plain_size(program, KERNEL_CALL_SIGNAL));
 	fill(&c, program, KERNEL_CALL_SIGNAL);
@@ -563,7 +563,7 @@ int kernel_call_end_make(const struct kernel_call_program *program, uint32_t sta
 	emit(&c, BPF_MOV64_REG(R6, R1));
 	ids = filter(&c, program, &leaving);
 	emit(&c, BPF_MOV64_REG(R1, R6));
-	begin(&c, program, KERNEL_CALL_END, ids, &leaving);
+	begin_program(&c, program, KERNEL_CALL_END, ids, &leaving);
 	key_of_thread(&c);
 	forget_noted(&c, program);
 	take_room(&c, program, R6, plain_size(program, KERNEL_CALL_END), &leaving);

@@ -35,7 +35,7 @@ static struct kymo_error *count_note(struct marker_reader *reader)
 				 MARKERS_MAX);
 }
 
-static struct kymo_error *read_all(struct marker_reader *reader)
+static struct kymo_error *read_markers(struct marker_reader *reader)
 {
 	uint64_t base = find_base(reader->module);
 	const struct kymo_note *notes;
@@ -93,7 +93,7 @@ struct kymo_error *kymo_markers_create(struct kymo_module *module, struct kymo_m
 {
 	struct kymo_marker_list *list = calloc(1, sizeof(*list));
 	struct marker_reader reader = { .module = module, .strings = calloc(1, sizeof(*reader.strings)) };
-	struct kymo_error *error = list && reader.strings ? read_all(&reader) : &kymo_error_no_memory;
+	struct kymo_error *error = list && reader.strings ? read_markers(&reader) : &kymo_error_no_memory;
 
 	if (!error)
 		error = check_gates(&reader);

@@ -38,7 +38,7 @@ static bool is_at(const struct text *text, char c)
 	return text->at < text->end && *text->at == c;
 }
 
-static bool take(struct text *text, char c)
+static bool take_char(struct text *text, char c)
 {
 	if (!is_at(text, c))
 		return false;
@@ -82,14 +82,14 @@ static enum kymo_type type_of_size(uint64_t bytes, bool is_signed)
 static bool read_size(struct text *text, enum kymo_type *type_ret, bool *has_size_ret)
 {
 	struct text rest = *text;
-	bool is_signed = take(&rest, '-'), is_float;
+	bool is_signed = take_char(&rest, '-'), is_float;
 	const char *digits = rest.at;
 	uint64_t bytes = 0;
 
 	while (rest.at < rest.end && is_digit(*rest.at) && rest.at - digits < 4)
 		bytes = bytes * 10 + (uint64_t)(*rest.at++ - '0');
-	is_float = rest.at > digits && take(&rest, 'f');
-	if (rest.at == digits || !take(&rest, '@')) {
+	is_float = rest.at > digits && take_char(&rest, 'f');
+	if (rest.at == digits || !take_char(&rest, '@')) {
 		*type_ret = KYMO_TYPE_U64;
 		*has_size_ret = false;
 		return true;
@@ -156,13 +156,13 @@ static bool read_term(struct text *text, bool is_negative, struct sum *sum)
 static bool read_sum(struct text *text, struct sum *ret)
 {
 	struct sum sum = { 0 };
-	bool is_negative = take(text, '-');
+	bool is_negative = take_char(text, '-');
 
 	do {
 		if (!read_term(text, is_negative, &sum))
 			return false;
 		is_negative = is_at(text, '-');
-	} while (take(text, '-') || take(text, '+'));
+	} while (take_char(text, '-') || take_char(text, '+'));
 	*ret = sum;
 	return true;
 }
@@ -231,15 +231,16 @@ static bool read_registers(struct text *text, struct kymo_fetch *fetch)
 {
 	uint64_t scale = 1;
 
-	if (take(text, '%') && !read_address_register(text, &fetch->base))
+	if (take_char(text, '%') && !read_address_register(text, &fetch->base))
 		return false;
-	if (take(text, ',')) {
-		if (!take(text, '%') || !read_address_register(text, &fetch->index) || fetch->index == STACK_POINTER)
+	if (take_char(text, ',')) {
+		if (!take_char(text, '%') || !read_address_register(text, &fetch->index) ||
+		    fetch->index == STACK_POINTER)
 			return false;
-		if (take(text, ',') && !read_number(text, &scale))
+		if (take_char(text, ',') && !read_number(text, &scale))
 			return false;
 	}
-	if (!take(text, ')') || text->at != text->end || (scale != 1 && scale != 2 && scale != 4 && scale != 8))
+	if (!take_char(text, ')') || text->at != text->end || (scale != 1 && scale != 2 && scale != 4 && scale != 8))
 		return false;
 	fetch->scale = (uint8_t)scale;
 	return fetch->base >= 0 || fetch->index >= 0;
@@ -325,7 +326,7 @@ static int read_memory(const struct kymo_module *module, struct text *text, stru
 		return read_global(module, &sum, false, fetch, why_ret);
 	if (is_name(*text, "(%rip)"))
 		return read_global(module, &sum, true, fetch, why_ret);
-	if (!take(text, '(') || !read_registers(text, fetch))
+	if (!take_char(text, '(') || !read_registers(text, fetch))
 		return -EINVAL;
 	value = sum.number;
 	if (sum.symbol.at && (kymo_module_is_pie(module) || resolve(module, &sum, &value, why_ret)))
@@ -365,9 +366,9 @@ int marker_parse_operand(struct kymo_module *module, const char *text, size_t le
 	*type_ret = fetch.type;
 	if (!is_recorded)
 		;
-	else if (take(&rest, '$'))
+	else if (take_char(&rest, '$'))
 		r = read_immediate(module, &rest, &fetch, &why);
-	else if (take(&rest, '%'))
+	else if (take_char(&rest, '%'))
 		r = read_register_operand(&rest, has_size, &fetch, &why);
 	else
 		r = read_memory(module, &rest, &fetch, &why);

@@ -306,7 +306,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 
 /* ---- lifetime -------------------------------------------------------------------------------- */
 
-static void put(struct kymo_inner *inner)
+static void put_inner(struct kymo_inner *inner)
 {
 	if (atomic_fetch_sub(&inner->refs, 1) > 1)
 		return;
@@ -329,7 +329,7 @@ static void on_release(void *data)
 		if (other->tracer == thread)
 			other->tracer = NULL;
 	free(thread);
-	put(inner);
+	put_inner(inner);
 }
 
 static const struct kymo_engine_ops ops = {
@@ -415,7 +415,7 @@ int kymo_inner_create(struct kymo_hub *hub, struct kymo_inner **ret)
 	pthread_cond_init(&inner->changed, NULL);
 	err = inner_start_clock(inner);
 	if (err)
-		put(inner);
+		put_inner(inner);
 	else
 		*ret = inner;
 	return err;
@@ -430,5 +430,5 @@ void kymo_inner_stop(struct kymo_inner *inner)
 void kymo_inner_destroy(struct kymo_inner *inner)
 {
 	if (inner)
-		put(inner);
+		put_inner(inner);
 }

@@ -237,7 +237,7 @@ static int64_t listen_to_group(const struct request *request)
 	return inner_resume(request->thread, INNER_RUNS, 0);
 }
 
-static int64_t end(const struct request *request)
+static int64_t kill_tracee(const struct request *request)
 {
 	syscall(SYS_tgkill, request->thread->pid, request->thread->tid, SIGKILL);
 	return 0;
@@ -265,7 +265,7 @@ static const struct {
 	{ PTRACE_CONT, resume, false },
 	{ PTRACE_SYSCALL, resume, false },
 	{ PTRACE_SINGLESTEP, resume, false },
-	{ PTRACE_KILL, end, true },
+	{ PTRACE_KILL, kill_tracee, true },
 	{ PTRACE_DETACH, detach, false },
 	{ PTRACE_GETREGS, get_registers, false },
 	{ PTRACE_SETREGS, set_registers, false },

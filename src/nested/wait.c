@@ -125,7 +125,7 @@ static int code_of_end(int status)
 }
 
 /* Tell it. What the call returns. */
-static int64_t take(struct inner_thread *waiter, const struct wait *wait, const struct found *found)
+static int64_t take_status(struct inner_thread *waiter, const struct wait *wait, const struct found *found)
 {
 	const struct inner_end *end = found->thread ? NULL : &waiter->owner->ends.items[found->end];
 	int status = end ? end->status : found->thread->code << 8 | 0x7f;
@@ -241,7 +241,7 @@ static void look_again(struct inner_thread *waiter)
 		return;
 	if (waiter->phase == INNER_HELD) {
 		inner_forget_wait(waiter);
-		answer(waiter, take(waiter, &wait, &found));
+		answer(waiter, take_status(waiter, &wait, &found));
 		release(waiter, INNER_ANSWERED);
 	} else if (waiter->phase == INNER_WAITS) {
 		kymo_engine_control(waiter->engine, KYMO_ACTION_REPORT);
@@ -268,7 +268,7 @@ bool inner_wait_entered(struct inner_thread *thread)
 	thread->must_hold = false;
 	thread->phase = INNER_WAITS;
 	if (found.serial)
-		answer(thread, take(thread, &wait, &found));
+		answer(thread, take_status(thread, &wait, &found));
 	else if (must_hold && found.is_any && !(wait.options & WNOHANG) && !inner_is_signalled(thread))
 		hold(thread);
 	return thread->phase == INNER_HELD;
@@ -299,7 +299,7 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 		return;
 	found = look(thread, &wait);
 	if (found.serial) {
-		kymo_engine_set_result(thread->engine, take(thread, &wait, &found));
+		kymo_engine_set_result(thread->engine, take_status(thread, &wait, &found));
 	} else if (result == -ECHILD && found.is_any && wait.options & WNOHANG) {
 		if (!wait.info || !write_info(thread, wait.info, 0, 0, 0))
 			kymo_engine_set_result(thread->engine, 0);

@@ -30,7 +30,7 @@
 
 static const struct kymo_engine_ops ops;
 
-static void tell(struct kymo_process *process, enum kymo_tree_kind kind, pid_t tid)
+static void tell_event(struct kymo_process *process, enum kymo_tree_kind kind, pid_t tid)
 {
 	const struct kymo_hub *hub = process->tree->hub;
 	struct kymo_tree_event event = { .kind = kind, .process = process, .tid = tid, .status = process->status };
@@ -78,7 +78,7 @@ static void new_thread(struct kymo_process *process, pid_t tid)
 		process->holds_birth = false;
 		process->is_held = true;
 	}
-	tell(process, KYMO_TREE_THREAD, tid);
+	tell_event(process, KYMO_TREE_THREAD, tid);
 }
 
 /* Where the kernel has no kcmp(), it is vfork() that shares memory. */
@@ -211,13 +211,13 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	if (!process || report->superseded_by)
 		return;
 	if (tid != pid) {
-		tell(process, KYMO_TREE_THREAD_ENDED, tid);
+		tell_event(process, KYMO_TREE_THREAD_ENDED, tid);
 		return;
 	}
 	process->status = report->status;
 	process->reaped = process->launched;
 	is_over(process);
-	tell(process, KYMO_TREE_ENDED, pid);
+	tell_event(process, KYMO_TREE_ENDED, pid);
 }
 
 /* ---- programs that start --------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ static struct kymo_error *check(struct kymo_process *process, struct kymo_error 
 }
 
 /* Behind an error `ret` is to be ended; NULL: the hub ends with the holder, and the child is to be killed. */
-static struct kymo_error *take(struct hub_holder *holder, pid_t pid, struct kymo_process **ret)
+static struct kymo_error *take_launched(struct hub_holder *holder, pid_t pid, struct kymo_process **ret)
 {
 	struct kymo_error *refusal = NULL, *error = kymo_process_create_held(pid, ret, &refusal);
 
@@ -81,7 +81,7 @@ struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **
 		hub_holder_destroy(holder);
 		return error;
 	}
-	error = take(holder, pid, &process);
+	error = take_launched(holder, pid, &process);
 	if (!error) {
 		*ret = process;
 		return NULL;

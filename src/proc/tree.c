@@ -284,7 +284,7 @@ static void stand_still(const struct kymo_tree_event *event)
 		kymo_keep_engines(process);
 }
 
-static bool next(struct kymo_tree *tree, struct kymo_tree_event *ret)
+static bool next_event(struct kymo_tree *tree, struct kymo_tree_event *ret)
 {
 	if (tree->first == tree->queue.n) {
 		forget_signals(tree); /* first: a signal that comes from here on is kept for the next poll() */
@@ -305,7 +305,7 @@ bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret)
 	bool has_any;
 
 	tree->is_in_next = true;
-	has_any = next(tree, ret);
+	has_any = next_event(tree, ret);
 	tree->is_in_next = false;
 	return has_any;
 }

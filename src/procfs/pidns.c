@@ -138,7 +138,7 @@ static bool find_thread(struct search *search, pid_t process)
 	return false;
 }
 
-static bool find(struct search *search)
+static bool find_namespace(struct search *search)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	struct dirent *entry;
@@ -167,14 +167,14 @@ static pid_t find_here(pid_t tid, pid_t pid, const char *key)
 		return 0;
 	caller.level = depth - 1;
 	caller.process = tid;
-	if (depth > 1 && !find(&caller))
+	if (depth > 1 && !find_namespace(&caller))
 		return 0;
 	if (!read_namespace(caller.process, &space))
 		return 0;
 	if (is_same(&own_space, &space))
 		return pid;
 	wanted.space = &space;
-	return find(&wanted) && wanted.n >= depth ? wanted.ids[depth - 1] : 0;
+	return find_namespace(&wanted) && wanted.n >= depth ? wanted.ids[depth - 1] : 0;
 }
 
 pid_t kymo_pid_there(pid_t process, pid_t pid)

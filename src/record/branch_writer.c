@@ -106,7 +106,7 @@ struct kymo_error *branch_writer_describe(struct kymo_events *events)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static void put(struct writer *writer, const void *bytes, size_t size)
+static void put_bytes(struct writer *writer, const void *bytes, size_t size)
 {
 	memcpy(writer->record + writer->size, bytes, size);
 	writer->size += size;
@@ -114,27 +114,27 @@ static void put(struct writer *writer, const void *bytes, size_t size)
 
 static void put_u32(struct writer *writer, uint32_t value)
 {
-	put(writer, &value, sizeof(value));
+	put_bytes(writer, &value, sizeof(value));
 }
 
 static void put_u64(struct writer *writer, uint64_t value)
 {
-	put(writer, &value, sizeof(value));
+	put_bytes(writer, &value, sizeof(value));
 }
 
 static void put_text(struct writer *writer, const char *text)
 {
 	const size_t size = strlen(text);
 
-	put(writer, text, size < TEXT_MAX ? size : TEXT_MAX);
-	put(writer, "", 1);
+	put_bytes(writer, text, size < TEXT_MAX ? size : TEXT_MAX);
+	put_bytes(writer, "", 1);
 }
 
 static void begin_record(struct writer *writer, uint64_t event, int32_t tid)
 {
 	writer->size = 0;
 	put_u64(writer, event);
-	put(writer, &tid, sizeof(tid));
+	put_bytes(writer, &tid, sizeof(tid));
 }
 
 static struct kymo_error *end_record(struct writer *writer, uint64_t stamp)
@@ -227,11 +227,11 @@ static struct kymo_error *write_thread(struct writer *writer, size_t at, uint64_
 	status = thread.has_ended ? thread.status : -1;
 	error = kymo_ctf_trace_add_thread(&writer->recording->output.trace, thread.tid, thread.pid, 0, thread.name);
 	begin_record(writer, THREAD, thread.tid);
-	put(writer, &(int32_t){ thread.pid }, sizeof(int32_t));
+	put_bytes(writer, &(int32_t){ thread.pid }, sizeof(int32_t));
 	put_text(writer, thread.name);
 	put_u64(writer, thread.taken);
 	put_u64(writer, thread.kept);
-	put(writer, &status, sizeof(status));
+	put_bytes(writer, &status, sizeof(status));
 	put_u32(writer, (uint32_t)thread.signal);
 	put_u32(writer, thread.signal ? number_of(writer, thread.at_space, thread.at) : 0);
 	put_u64(writer, thread.address);
@@ -257,7 +257,7 @@ static struct kymo_error *write_branches(struct writer *writer)
 		begin_record(writer, BRANCH, writer->items.items[i].tid);
 		put_u32(writer, has_source(branch) ? number_of(writer, branch->space, branch->from) : 0);
 		put_u32(writer, number_of(writer, branch->space, branch->to));
-		put(writer, &branch->kind, sizeof(branch->kind));
+		put_bytes(writer, &branch->kind, sizeof(branch->kind));
 		error = end_record(writer, branch->stamp);
 	}
 	return error;

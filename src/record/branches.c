@@ -77,7 +77,7 @@ static struct kymo_error *make_output(struct recording *recording)
 	return error ? error : recording_write_metadata(recording);
 }
 
-static struct kymo_error *begin(struct recording *recording, struct kymo_branches **ret)
+static struct kymo_error *begin_branches(struct recording *recording, struct kymo_branches **ret)
 {
 	const struct kymo_record_options *options = recording->options;
 	const struct kymo_branches_options branches = {
@@ -105,7 +105,7 @@ static struct kymo_error *begin(struct recording *recording, struct kymo_branche
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
 
-static void tell(struct recording *recording, struct kymo_branches *branches)
+static void tell_warnings(struct recording *recording, struct kymo_branches *branches)
 {
 	for (const char *sentence; (sentence = kymo_branches_warning(branches));)
 		recording_warn(recording, "%s", sentence);
@@ -117,7 +117,7 @@ static void now_and_then(struct recording *recording, struct kymo_branches *bran
 	const uint64_t now = kymo_now_ns();
 
 	recording->output.events = kymo_branches_taken(branches);
-	tell(recording, branches);
+	tell_warnings(recording, branches);
 	if (now < recording->next_progress_ns)
 		return;
 	recording->next_progress_ns = now + PROGRESS_NS;
@@ -134,14 +134,14 @@ static void record_until_end(struct recording *recording, struct kymo_branches *
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void end(struct recording *recording, struct kymo_branches *branches)
+static void end_branches(struct recording *recording, struct kymo_branches *branches)
 {
 	struct kymo_record_result *result = &recording->result;
 
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
 	kymo_branches_end(branches);
-	tell(recording, branches);
+	tell_warnings(recording, branches);
 	result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
 	recording->output.events = 0;
 }
@@ -149,12 +149,12 @@ static void end(struct recording *recording, struct kymo_branches *branches)
 struct kymo_error *recording_run_branches(struct recording *recording)
 {
 	struct kymo_branches *branches = NULL;
-	struct kymo_error *error = begin(recording, &branches);
+	struct kymo_error *error = begin_branches(recording, &branches);
 
 	if (!error) {
 		recording->has_begun = true;
 		record_until_end(recording, branches);
-		end(recording, branches);
+		end_branches(recording, branches);
 		recording->result.branches = kymo_branches_taken(branches);
 		error = branch_writer_write(recording, branches);
 	}

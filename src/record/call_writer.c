@@ -168,7 +168,7 @@ static struct kymo_error *stream_of(struct call_writer *writer, uint32_t cpu, st
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static void put(uint8_t *record, size_t *at, const void *bytes, size_t size)
+static void put_bytes(uint8_t *record, size_t *at, const void *bytes, size_t size)
 {
 	if (size)
 		memcpy(record + *at, bytes, size);
@@ -185,18 +185,18 @@ static size_t make_record(struct call_writer *writer, const struct kymo_kernel_c
 		call->is_incomplete || length != call->copies.size ? 1u << (is_entry ? N_ARGS + 1 : 2) : 0;
 	size_t at = 0;
 
-	put(writer->record, &at, &header, sizeof(header));
-	put(writer->record, &at, &tid, sizeof(tid));
-	put(writer->record, &at, &faults, sizeof(faults));
+	put_bytes(writer->record, &at, &header, sizeof(header));
+	put_bytes(writer->record, &at, &tid, sizeof(tid));
+	put_bytes(writer->record, &at, &faults, sizeof(faults));
 	if (is_entry) {
-		put(writer->record, &at, call->args, sizeof(call->args));
-		put(writer->record, &at, &call->stack_pointer, sizeof(call->stack_pointer));
+		put_bytes(writer->record, &at, call->args, sizeof(call->args));
+		put_bytes(writer->record, &at, &call->stack_pointer, sizeof(call->stack_pointer));
 	} else {
-		put(writer->record, &at, &call->result, sizeof(call->result));
-		put(writer->record, &at, &call->number, sizeof(call->number));
+		put_bytes(writer->record, &at, &call->result, sizeof(call->result));
+		put_bytes(writer->record, &at, &call->number, sizeof(call->number));
 	}
-	put(writer->record, &at, &length, sizeof(length));
-	put(writer->record, &at, call->copies.bytes, length);
+	put_bytes(writer->record, &at, &length, sizeof(length));
+	put_bytes(writer->record, &at, call->copies.bytes, length);
 	return at;
 }
 
@@ -268,8 +268,8 @@ static struct kymo_error *tell_gap(struct call_writer *writer, struct output *ou
 	return error;
 }
 
-static struct kymo_error *add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call,
-			      uint64_t tsc)
+static struct kymo_error *add_call(struct call_writer *writer, struct output *output,
+				   const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
@@ -289,7 +289,7 @@ struct kymo_error *call_writer_add(struct call_writer *writer, struct output *ou
 {
 	struct kymo_error *error = call->has_gap ? tell_gap(writer, output, tsc) : NULL;
 
-	return error ? error : add(writer, output, call, tsc);
+	return error ? error : add_call(writer, output, call, tsc);
 }
 
 struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output,

@@ -334,7 +334,7 @@ static struct kymo_error *join(struct hub_calls *source)
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
-static struct kymo_error *begin(struct recording_calls *calls, struct output *output)
+static struct kymo_error *begin_calls(struct recording_calls *calls, struct output *output)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	int err;
@@ -352,7 +352,7 @@ static void warn(const struct hub_calls *source, const char *sentence)
 		source->options.warn(sentence, source->options.data);
 }
 
-static void tell(struct hub_calls *source)
+static void tell_missed(struct hub_calls *source)
 {
 	char sentence[200];
 
@@ -398,7 +398,7 @@ static struct kymo_error *drain(struct recording_calls *calls, struct output *ou
 	struct kymo_error *error = take_error(source);
 
 	*is_empty_ret = true;
-	tell(source);
+	tell_missed(source);
 	return error ? error : check_hub(source);
 }
 
@@ -437,7 +437,7 @@ static struct kymo_error *finish(struct recording_calls *calls, struct output *o
 	struct kymo_error *error;
 
 	let_go(source);
-	tell(source);
+	tell_missed(source);
 	pthread_mutex_lock(&source->lock);
 	error = source->error;
 	source->error = NULL;
@@ -488,7 +488,7 @@ static void destroy(struct recording_calls *calls)
 }
 
 static const struct recording_calls_ops ops = {
-	.begin = begin,
+	.begin = begin_calls,
 	.drain = drain,
 	.flush = flush,
 	.finish = finish,

@@ -211,7 +211,7 @@ static struct kymo_error *put_probes_in(struct recording *recording)
 	return error ? error : recording_kernel_tell_refused(recording->kernel);
 }
 
-static struct kymo_error *begin(struct recording *recording)
+static struct kymo_error *begin_kernel(struct recording *recording)
 {
 	struct kymo_error *error = recording_check_directory(recording);
 
@@ -378,7 +378,7 @@ static struct kymo_error *record_until_end(struct recording *recording)
 
 struct kymo_error *recording_run_kernel(struct recording *recording)
 {
-	struct kymo_error *error = recording_fell_back(recording, begin(recording)), *last;
+	struct kymo_error *error = recording_fell_back(recording, begin_kernel(recording)), *last;
 
 	if (error)
 		return error;

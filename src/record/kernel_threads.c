@@ -54,7 +54,7 @@ static uint64_t hash_of(int32_t tid)
 }
 
 /* NULL where nothing is known of it. */
-static struct seen *find(const struct kernel_threads *threads, int32_t tid)
+static struct seen *find_seen(const struct kernel_threads *threads, int32_t tid)
 {
 	const uint32_t number =
 		kymo_index_find(&threads->index, hash_of(tid), i, threads->items.items[i - 1].tid == tid);
@@ -128,9 +128,9 @@ static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid,
 }
 
 /* What is known of `tid`, which is made where nothing is; NULL when memory is out. */
-static struct seen *get(struct kernel_threads *threads, int32_t tid)
+static struct seen *get_seen(struct kernel_threads *threads, int32_t tid)
 {
-	struct seen *known = find(threads, tid);
+	struct seen *known = find_seen(threads, tid);
 
 	if (known)
 		return known;
@@ -144,7 +144,7 @@ static struct seen *get(struct kernel_threads *threads, int32_t tid)
 struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
 				      int32_t pid, const char *name, uint64_t tsc)
 {
-	struct seen *seen = get(threads, tid);
+	struct seen *seen = get_seen(threads, tid);
 	struct kymo_error *error;
 	bool is_new, is_next;
 
@@ -165,7 +165,7 @@ struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kym
 
 bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int32_t pid)
 {
-	const struct seen *seen = find(threads, tid);
+	const struct seen *seen = find_seen(threads, tid);
 
 	return seen && seen->is_known && seen->pid == pid && !seen->ended;
 }
@@ -174,7 +174,7 @@ bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int
 
 struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number)
 {
-	struct seen *seen = get(threads, tid);
+	struct seen *seen = get_seen(threads, tid);
 
 	if (!seen)
 		return &kymo_error_no_memory;
@@ -195,7 +195,7 @@ static struct seen *find_who_executed(struct kernel_threads *threads, int32_t pi
 
 bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number, bool has_executed)
 {
-	struct seen *seen = find(threads, *tid);
+	struct seen *seen = find_seen(threads, *tid);
 
 	if (has_executed && (!seen || seen->call != number + 1)) {
 		if (seen)
@@ -213,7 +213,7 @@ bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t 
 
 void kernel_threads_end(struct kernel_threads *threads, int32_t tid, uint64_t tsc)
 {
-	struct seen *seen = find(threads, tid);
+	struct seen *seen = find_seen(threads, tid);
 
 	if (!seen)
 		return;

@@ -48,7 +48,7 @@ static const char *cause_of(const struct kymo_gap *gap)
 	}
 }
 
-static void tell(struct recording *recording, const struct target *target, const struct kymo_gap *gap)
+static void tell_gap(struct recording *recording, const struct target *target, const struct kymo_gap *gap)
 {
 	static const char *const words[] = {
 		[KYMO_GAP_BREAKPOINT] =
@@ -96,7 +96,7 @@ static void tell_new(struct recording *recording, struct target *target)
 
 	for (size_t i = target->n_gaps_told; i < n && i < TOLD_MAX; i++)
 		if (!gaps[i].end)
-			tell(recording, target, &gaps[i]);
+			tell_gap(recording, target, &gaps[i]);
 	if (n > target->n_gaps_told)
 		note(recording, target);
 	target->n_gaps_told = n;

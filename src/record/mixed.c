@@ -182,7 +182,7 @@ struct kymo_error *recording_end_together(struct recording *recording)
 	return error;
 }
 
-static void tell(struct recording *recording, const char *reason)
+static void tell_reason(struct recording *recording, const char *reason)
 {
 	if (recording->way == KYMO_RECORD_PTRACE)
 		recording_warn(recording,
@@ -200,10 +200,10 @@ void recording_tell_reasons(struct recording *recording, const struct kymo_error
 	for (size_t i = 0; i < recording->options->n_specs; i++) {
 		if (!recording->reasons[i])
 			continue;
-		tell(recording, recording->reasons[i]);
+		tell_reason(recording, recording->reasons[i]);
 		is_told |= refusal &&
 			   strstr(refusal->message, recording->reasons[i]); /* the reasons of all specs, or another */
 	}
 	if (!is_told)
-		tell(recording, refusal->message);
+		tell_reason(recording, refusal->message);
 }

@@ -30,7 +30,7 @@ static void format_time(const struct recording *recording, uint64_t tsc, char re
 		 (unsigned int)(ns % SECOND_NS / 1000000));
 }
 
-static void tell(struct recording *recording)
+static void tell_held(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
 	const struct aggregating *aggregating = recording->aggregating;
@@ -52,7 +52,7 @@ void recording_heed_conditions(struct recording *recording)
 	if (!aggregating || !aggregating->condition.aggr || recording->until.is_over)
 		return;
 	if (!recording->until.end_ns) {
-		tell(recording);
+		tell_held(recording);
 		recording->until.n_held++;
 		recording->until.end_ns = now + (uint64_t)(options->after * SECOND_NS);
 	}

@@ -362,7 +362,7 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 	return NULL;
 }
 
-static struct kymo_error *init(struct writer *w)
+static struct kymo_error *init_writer(struct writer *w)
 {
 	struct kymo_error *error = NULL;
 
@@ -397,7 +397,7 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 		.raw = options->raw,
 		.joins = !options->raw && kymo_syscalls_has_any(kymo_ctf_reader_trace(reader)),
 	};
-	struct kymo_error *error = init(&w);
+	struct kymo_error *error = init_writer(&w);
 
 	if (!error)
 		error = write_all(&w, reader);

@@ -165,7 +165,7 @@ static uint64_t ticks_of(const struct filter *filter, uint64_t ns)
 }
 
 /* Times are told from the first record. */
-static void begin(struct filter *filter, uint64_t tsc)
+static void set_origin(struct filter *filter, uint64_t tsc)
 {
 	filter->has_origin = true;
 	filter->origin = tsc;
@@ -189,7 +189,7 @@ bool kymo_filter_takes(struct filter *filter, const struct kymo_ctf_record *reco
 	const struct kymo_ctf_process *process;
 
 	if (!filter->has_origin)
-		begin(filter, record->tsc);
+		set_origin(filter, record->tsc);
 	if (words->n_threads) {
 		thread = kymo_ctf_trace_thread(filter->trace, record->tid, record->tsc);
 		if (!has_who(words->threads, words->n_threads, record->tid, thread ? thread->comm : NULL))

@@ -468,7 +468,7 @@ static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *rea
 	return error ? error : finish(g);
 }
 
-static struct kymo_error *init(struct graph *g, const char *function)
+static struct kymo_error *init_graph(struct graph *g, const char *function)
 {
 	struct kymo_pattern *pattern;
 	struct kymo_error *error;
@@ -522,7 +522,7 @@ struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct
 	struct kymo_error *error;
 
 	g.has_threads = !kymo_filter_is_one_thread(filter) && g.trace->n_threads != 1;
-	error = init(&g, function);
+	error = init_graph(&g, function);
 	if (!error)
 		error = write_all(&g, reader);
 	deinit(&g);

@@ -170,7 +170,7 @@ static bool is_sound(const struct kymo_ctf_event *event)
 	return is;
 }
 
-static struct kymo_error *take(struct history *history, const struct kymo_ctf_record *record, bool unicode)
+static struct kymo_error *take_record(struct history *history, const struct kymo_ctf_record *record, bool unicode)
 {
 	if (!kymo_ctf_is_of_branches(record->event))
 		return NULL;
@@ -212,7 +212,7 @@ struct kymo_error *kymo_history_open(struct history *history, const char *dir, b
 		return error;
 	history->trace = kymo_ctf_reader_trace(history->reader);
 	while (!error && kymo_ctf_next(history->reader, &record, &error))
-		error = take(history, &record, unicode);
+		error = take_record(history, &record, unicode);
 	return error ? error : check(history, dir);
 }
 

@@ -6,7 +6,7 @@
 
 #include "report/text.h"
 
-static void begin(const struct page *page, enum ink ink)
+static void begin_ink(const struct page *page, enum ink ink)
 {
 	static const char *const codes[] = {
 		[INK_HEAD] = "\x1b[1m",
@@ -36,7 +36,7 @@ static unsigned int put_cut(const struct page *page, enum ink ink, const char *t
 	unsigned int used = kymo_text_columns(text);
 	size_t fits;
 
-	begin(page, ink);
+	begin_ink(page, ink);
 	if (used <= columns) {
 		fputs(text, page->out);
 	} else if (columns) {
@@ -66,7 +66,7 @@ void kymo_page_right(const struct page *page, enum ink ink, const char *text, un
 
 void kymo_page_text(const struct page *page, enum ink ink, const char *text)
 {
-	begin(page, ink);
+	begin_ink(page, ink);
 	fputs(text, page->out);
 	finish(page, ink);
 }
@@ -75,7 +75,7 @@ void kymo_page_printf(const struct page *page, enum ink ink, const char *format,
 {
 	va_list args;
 
-	begin(page, ink);
+	begin_ink(page, ink);
 	va_start(args, format);
 	vfprintf(page->out, format, args);
 	va_end(args);
@@ -92,7 +92,7 @@ unsigned int kymo_page_bar(const struct page *page, uint64_t part, uint64_t whol
 		length = 1;
 	if (length > columns * steps)
 		length = columns * steps;
-	begin(page, INK_BAR);
+	begin_ink(page, INK_BAR);
 	for (unsigned int i = 0; i < length / steps; i++)
 		fputs(page->unicode ? "█" : "#", page->out);
 	if (length % steps)

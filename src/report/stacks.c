@@ -43,7 +43,7 @@ static bool fold_rows(struct stacks *s)
 	return true;
 }
 
-static bool add(struct stacks *s, const struct kymo_ctf_record *record)
+static bool add_stack(struct stacks *s, const struct kymo_ctf_record *record)
 {
 	const uint32_t number = kymo_ctf_stack(record);
 	uint32_t at = 0;
@@ -63,7 +63,7 @@ static struct kymo_error *gather(struct stacks *s, struct kymo_ctf_reader *reade
 
 	while (kymo_next_record(reader, &s->rows, &record, &error))
 		if (kymo_filter_takes(filter, &record) && kymo_filter_shows(filter, &record) &&
-		    record.event->has_stack && !add(s, &record))
+		    record.event->has_stack && !add_stack(s, &record))
 			return &kymo_error_no_memory;
 	kymo_folds_sum(&s->folds);
 	return error;

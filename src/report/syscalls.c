@@ -125,7 +125,7 @@ bool kymo_syscalls_read(const struct kymo_ctf_record *record, struct kymo_syscal
 
 /* ---- those that are open --------------------------------------------------------------------- */
 
-static struct open_syscall *add(struct syscalls *syscalls, uint64_t *number_ret)
+static struct open_syscall *add_open(struct syscalls *syscalls, uint64_t *number_ret)
 {
 	size_t at = syscalls->free;
 
@@ -242,7 +242,7 @@ struct kymo_error *kymo_syscalls_enter(struct syscalls *syscalls, size_t thread,
 		stop(syscalls, &call, record->tsc);
 		return NULL;
 	}
-	open = add(syscalls, ret);
+	open = add_open(syscalls, ret);
 	if (!open)
 		return &kymo_error_no_memory;
 	*open = (struct open_syscall){

@@ -20,8 +20,8 @@ static uint64_t hash_of(int32_t tid)
 	return kymo_index_hash_pair(0, (uint32_t)tid);
 }
 
-static struct kymo_error *add(struct threads *threads, const struct kymo_ctf_record *record,
-			      const struct kymo_ctf_thread *entry, size_t *ret)
+static struct kymo_error *add_thread(struct threads *threads, const struct kymo_ctf_record *record,
+				     const struct kymo_ctf_thread *entry, size_t *ret)
 {
 	const struct kymo_ctf_trace *trace = threads->trace;
 	struct thread thread = { .tid = record->tid, .entry = entry, .first = record->tsc };
@@ -42,7 +42,7 @@ static struct kymo_error *add(struct threads *threads, const struct kymo_ctf_rec
 	return NULL;
 }
 
-static struct kymo_error *find(struct threads *threads, const struct kymo_ctf_record *record, size_t *ret)
+static struct kymo_error *find_thread(struct threads *threads, const struct kymo_ctf_record *record, size_t *ret)
 {
 	const struct thread *items = threads->items.items;
 	const uint64_t hash = hash_of(record->tid);
@@ -57,7 +57,7 @@ static struct kymo_error *find(struct threads *threads, const struct kymo_ctf_re
 	number = kymo_index_find(&threads->index, hash, i,
 				 items[i - 1].tid == record->tid && items[i - 1].entry == entry);
 	if (!number)
-		return add(threads, record, entry, ret);
+		return add_thread(threads, record, entry, ret);
 	*ret = number - 1;
 	return NULL;
 }
@@ -69,7 +69,7 @@ struct kymo_error *kymo_threads_find(struct threads *threads, const struct kymo_
 
 	if (at >= threads->items.n || threads->items.items[at].tid != record->tid ||
 	    !threads->items.items[at].is_fixed) {
-		struct kymo_error *error = find(threads, record, &at);
+		struct kymo_error *error = find_thread(threads, record, &at);
 
 		if (error)
 			return error;

@@ -252,7 +252,7 @@ static struct kymo_error *write_tree(struct tree *t, bool all)
 	return kymo_lines_finish(t->page, t->reader, &total);
 }
 
-static struct kymo_error *init(struct tree *t, const struct filter *filter)
+static struct kymo_error *init_tree(struct tree *t, const struct filter *filter)
 {
 	struct kymo_error *error;
 
@@ -278,7 +278,7 @@ struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct 
 				   bool all, const struct page *page)
 {
 	struct tree t = { .page = page, .reader = reader, .names = names, .trace = kymo_ctf_reader_trace(reader) };
-	struct kymo_error *error = init(&t, filter);
+	struct kymo_error *error = init_tree(&t, filter);
 
 	if (!error)
 		error = gather(&t, reader, filter);

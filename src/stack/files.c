@@ -56,7 +56,7 @@ void stack_files_deinit(struct kymo_stacks *stacks)
 	kymo_vec_deinit(&stacks->files);
 }
 
-static struct stack_file *find(struct kymo_stacks *stacks, const struct stat *st)
+static struct stack_file *find_file(struct kymo_stacks *stacks, const struct stat *st)
 {
 	for (size_t i = 0; i < stacks->files.n; i++) {
 		struct stack_file *file = stacks->files.items[i];
@@ -76,7 +76,7 @@ static struct stack_file *open_file(struct kymo_stacks *stacks, int fd, const ch
 
 	if (fstat(fd, &st))
 		return NULL;
-	file = find(stacks, &st);
+	file = find_file(stacks, &st);
 	if (!file) {
 		file = calloc(1, sizeof(*file));
 		if (!file || !kymo_vec_push(&stacks->files, file)) {

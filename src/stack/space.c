@@ -158,7 +158,7 @@ static bool is_due(const struct stack_space *space, uint64_t after_ns)
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static size_t find(const struct kymo_stacks *stacks, pid_t pid)
+static size_t find_space(const struct kymo_stacks *stacks, pid_t pid)
 {
 	size_t i = 0;
 
@@ -186,7 +186,7 @@ static void make_room(struct kymo_stacks *stacks)
 		drop_space(stacks, oldest);
 }
 
-static struct stack_space *add(struct kymo_stacks *stacks, pid_t pid)
+static struct stack_space *add_space(struct kymo_stacks *stacks, pid_t pid)
 {
 	struct stack_space *space = calloc(1, sizeof(*space));
 
@@ -201,8 +201,8 @@ static struct stack_space *add(struct kymo_stacks *stacks, pid_t pid)
 
 struct stack_space *stack_space_of(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread)
 {
-	const size_t i = find(stacks, thread->pid);
-	struct stack_space *space = i < stacks->spaces.n ? stacks->spaces.items[i] : add(stacks, thread->pid);
+	const size_t i = find_space(stacks, thread->pid);
+	struct stack_space *space = i < stacks->spaces.n ? stacks->spaces.items[i] : add_space(stacks, thread->pid);
 
 	if (!space)
 		return NULL;
@@ -248,7 +248,7 @@ void kymo_stacks_destroy(struct kymo_stacks *stacks)
 
 void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid)
 {
-	const size_t i = find(stacks, pid);
+	const size_t i = find_space(stacks, pid);
 
 	if (i < stacks->spaces.n)
 		stacks->spaces.items[i]->is_changed = true;
@@ -256,8 +256,8 @@ void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid)
 
 void kymo_stacks_note(struct kymo_stacks *stacks, pid_t number, pid_t pid)
 {
-	const size_t i = find(stacks, number);
-	struct stack_space *space = i < stacks->spaces.n ? stacks->spaces.items[i] : add(stacks, number);
+	const size_t i = find_space(stacks, number);
+	struct stack_space *space = i < stacks->spaces.n ? stacks->spaces.items[i] : add_space(stacks, number);
 
 	if (!space)
 		return;
@@ -268,7 +268,7 @@ void kymo_stacks_note(struct kymo_stacks *stacks, pid_t number, pid_t pid)
 
 void kymo_stacks_forget(struct kymo_stacks *stacks, pid_t pid)
 {
-	const size_t i = find(stacks, pid);
+	const size_t i = find_space(stacks, pid);
 
 	if (i < stacks->spaces.n)
 		drop_space(stacks, i);

@@ -63,7 +63,7 @@ static struct stack_region *find_region(struct walk *walk)
 	return region;
 }
 
-static void begin(struct walk *walk)
+static void begin_walk(struct walk *walk)
 {
 	const struct user_regs_struct *r = &walk->thread->registers;
 	const uint64_t registers[KYMO_FRAME_REGISTERS] = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi,
@@ -162,7 +162,7 @@ static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 	size_t n = 0;
 	bool is_more = true;
 
-	begin(walk);
+	begin_walk(walk);
 	while (is_more && n < KYMO_STACK_MAX) {
 		struct stack_region *region = find_region(walk);
 		struct kymo_module *module;

@@ -57,7 +57,7 @@ static struct kymo_error *read_image(const char *path, struct sym_image *ret)
 }
 
 /* Whether libdw finds something in the image; then in `dwarf_ret`. */
-static bool begin(const struct sym_image *image, Dwarf **dwarf_ret)
+static bool begin_dwarf(const struct sym_image *image, Dwarf **dwarf_ret)
 {
 	Dwarf *dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	Dwarf_CU *unit = NULL;
@@ -81,7 +81,7 @@ static bool try_alt(struct kymo_debug *debug, const char *path, const void *id, 
 		return false;
 	}
 	size = sym_debug_build_id(&debug->alt_image, found);
-	if (size == id_size && !memcmp(found, id, size) && begin(&debug->alt_image, &debug->alt)) {
+	if (size == id_size && !memcmp(found, id, size) && begin_dwarf(&debug->alt_image, &debug->alt)) {
 		dwarf_setalt(debug->dwarf, debug->alt);
 		return true;
 	}
@@ -149,7 +149,7 @@ static struct kymo_error *open_files(struct kymo_debug *debug, const char *debug
 	error = read_image(debug_file ? debug_file : module->image.path, &debug->image);
 	if (!error && debug_file)
 		error = check_build(module, &debug->image);
-	if (error || begin(&debug->image, &debug->dwarf))
+	if (error || begin_dwarf(&debug->image, &debug->dwarf))
 		return error;
 	if (debug_file)
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no debug information", debug_file);
@@ -158,7 +158,7 @@ static struct kymo_error *open_files(struct kymo_debug *debug, const char *debug
 		return error ? error : none(module);
 	sym_image_deinit(&debug->image);
 	error = read_image(separate, &debug->image);
-	if (!error && !begin(&debug->image, &debug->dwarf))
+	if (!error && !begin_dwarf(&debug->image, &debug->dwarf))
 		error = none(module);
 	return error;
 }

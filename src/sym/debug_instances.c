@@ -62,7 +62,7 @@ static bool is_wanted(const struct search *search, Dwarf_Die *die)
 	return bsearch(&address, search->origins.items, search->origins.n, sizeof(address), by_value);
 }
 
-static void add(struct search *search, Dwarf_Die *die)
+static void add_instance(struct search *search, Dwarf_Die *die)
 {
 	struct kymo_instance instance = { .function = search->function, .is_inlined = sym_is_inlined(die) };
 
@@ -84,7 +84,7 @@ static void walk(struct search *search, Dwarf_Die *parent, unsigned int depth)
 		if (is_function)
 			search->function = sym_die_name(search->debug, &die);
 		if ((is_function || sym_is_inlined(&die)) && is_wanted(search, &die))
-			add(search, &die);
+			add_instance(search, &die);
 		if (depth < SYM_DEPTH_MAX && (sym_holds_functions(tag) || sym_is_inlined(&die)))
 			walk(search, &die, depth + 1);
 		search->function = outer;

@@ -104,7 +104,7 @@ static bool is_aggregate(const struct kymo_ctype *type)
 	return type->kind == KYMO_CTYPE_STRUCT || type->kind == KYMO_CTYPE_UNION;
 }
 
-static void add(struct walk *walk, Dwarf_Die *die, uint64_t offset)
+static void add_member(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 {
 	struct kymo_ctype_member member = { .name = sym_die_name(walk->debug, die) };
 	const bool is_base = dwarf_tag(die) == DW_TAG_inheritance;
@@ -143,7 +143,7 @@ static void walk_in(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 		const int tag = dwarf_tag(&die);
 
 		if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
-			add(walk, &die, offset);
+			add_member(walk, &die, offset);
 		/* What values of Rust's enumerations hold. */
 		if ((tag == DW_TAG_variant_part || tag == DW_TAG_variant) && walk->depth < NESTING_MAX) {
 			walk->depth++;

@@ -26,7 +26,7 @@ static uint32_t hash_of(const char *name, size_t length)
 	return hash;
 }
 
-static void add(struct walk *walk, Dwarf_Die *die, enum sym_name_kind kind, const char *name)
+static void add_name(struct walk *walk, Dwarf_Die *die, enum sym_name_kind kind, const char *name)
 {
 	struct sym_name entry = { .name = name, .unit = walk->unit, .kind = kind, .die = *die };
 
@@ -103,9 +103,9 @@ static void walk_in(struct walk *walk, Dwarf_Die *parent, const char *prefix, un
 			name = sym_die_name(walk->debug, &die);
 		/* What completes a declaration elsewhere has the name of that, with its namespaces. */
 		if (is_named && name && *prefix == '\0' && !walk->has_tags && dwarf_hasattr(&die, DW_AT_specification))
-			add(walk, &die, kind, sym_qualified_name(walk->debug, &die));
+			add_name(walk, &die, kind, sym_qualified_name(walk->debug, &die));
 		else if (is_named && name)
-			add(walk, &die, kind, qualify(walk, prefix, name));
+			add_name(walk, &die, kind, qualify(walk, prefix, name));
 		if (holds_names(tag) && depth < SYM_DEPTH_MAX / 4)
 			walk_down(walk, &die, name, prefix, depth);
 	}

@@ -21,7 +21,7 @@
 static void spell(struct kymo_debug *debug, Dwarf_Die *type, unsigned int depth, const char *inner, char *out);
 
 /* Write a name, or as much of it as fits. */
-static void __attribute__((format(printf, 2, 3))) put(char out[SYM_TYPENAME_MAX], const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) put_name(char out[SYM_TYPENAME_MAX], const char *format, ...)
 {
 	va_list args;
 
@@ -91,7 +91,7 @@ const char *sym_qualified_name(struct kymo_debug *debug, Dwarf_Die *die)
 
 static void join(char *out, const char *before, const char *inner)
 {
-	put(out, "%s%s%s", before, *inner ? " " : "", inner);
+	put_name(out, "%s%s%s", before, *inner ? " " : "", inner);
 }
 
 static const char *tag_word(int tag)
@@ -131,13 +131,13 @@ static void spell_named(struct kymo_debug *debug, Dwarf_Die *type, const char *i
 	char full[SYM_TYPENAME_MAX];
 
 	if (!name && !word)
-		put(full, "(type without a name)");
+		put_name(full, "(type without a name)");
 	else if (!name)
-		put(full, "%s {...}", word);
+		put_name(full, "%s {...}", word);
 	else if (word && sym_language_has_tags(sym_die_language(type)))
-		put(full, "%s %s", word, name);
+		put_name(full, "%s %s", word, name);
 	else
-		put(full, "%s", dwarf_tag(type) == DW_TAG_base_type ? usual_spelling(name) : name);
+		put_name(full, "%s", dwarf_tag(type) == DW_TAG_base_type ? usual_spelling(name) : name);
 	join(out, full, inner);
 }
 
@@ -166,9 +166,9 @@ static void spell_pointer(struct kymo_debug *debug, Dwarf_Die *type, unsigned in
 	if (sym_die_reference(type, DW_AT_type, &below))
 		tag = dwarf_tag(&below);
 	if (tag == DW_TAG_array_type || tag == DW_TAG_subroutine_type)
-		put(wrapped, "(%s%s)", sign, inner);
+		put_name(wrapped, "(%s%s)", sign, inner);
 	else
-		put(wrapped, "%s%s", sign, inner);
+		put_name(wrapped, "%s%s", sign, inner);
 	spell_below(debug, type, depth, wrapped, out);
 }
 
@@ -184,12 +184,12 @@ static void spell_qualified(struct kymo_debug *debug, Dwarf_Die *type, unsigned 
 	Dwarf_Die below;
 
 	if (sym_die_reference(type, DW_AT_type, &below) && is_pointer(dwarf_tag(&below))) {
-		put(part, " %s%s%s", word, *inner && *inner != ' ' ? " " : "", inner);
+		put_name(part, " %s%s%s", word, *inner && *inner != ' ' ? " " : "", inner);
 		spell(debug, &below, depth + 1, part, out);
 		return;
 	}
 	spell_below(debug, type, depth, inner, part);
-	put(out, "%s %s", word, part);
+	put_name(out, "%s %s", word, part);
 }
 
 bool sym_array_dimension(Dwarf_Die *array, unsigned int i, uint64_t *ret)
@@ -238,7 +238,7 @@ static void spell_function(struct kymo_debug *debug, Dwarf_Die *type, unsigned i
 	     is_there = sym_die_next(&die)) {
 		*one = '\0';
 		if (dwarf_tag(&die) == DW_TAG_unspecified_parameters)
-			put(one, "...");
+			put_name(one, "...");
 		else if (dwarf_tag(&die) == DW_TAG_formal_parameter && sym_die_reference(&die, DW_AT_type, &below))
 			spell(debug, &below, depth + 1, "", one);
 		if (*one)

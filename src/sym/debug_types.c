@@ -60,7 +60,7 @@ static bool grow(struct kymo_debug *debug)
 	return true;
 }
 
-static struct sym_type *find(const struct kymo_debug *debug, Dwarf_Die *die, unsigned int dimension)
+static struct sym_type *find_type(const struct kymo_debug *debug, Dwarf_Die *die, unsigned int dimension)
 {
 	if (!debug->n_type_buckets)
 		return NULL;
@@ -75,7 +75,7 @@ static struct sym_type *find(const struct kymo_debug *debug, Dwarf_Die *die, uns
 }
 
 /* A new type in the table, of the entry or of none. */
-static struct sym_type *add(struct kymo_debug *debug, Dwarf_Die *die, unsigned int dimension)
+static struct sym_type *add_type(struct kymo_debug *debug, Dwarf_Die *die, unsigned int dimension)
 {
 	struct sym_type *type = sym_debug_alloc(debug, sizeof(*type));
 
@@ -177,10 +177,10 @@ static void fill_array(struct kymo_debug *debug, struct sym_type *type, unsigned
 	if (type->dimension)
 		type->type.name = sym_typename_of_array(debug, &type->die, type->dimension);
 	if (depth < SYM_CHAIN_MAX && sym_array_dimension(&type->die, type->dimension + 1, &inner)) {
-		struct sym_type *next = find(debug, &type->die, type->dimension + 1);
+		struct sym_type *next = find_type(debug, &type->die, type->dimension + 1);
 
 		if (!next) {
-			next = add(debug, &type->die, type->dimension + 1);
+			next = add_type(debug, &type->die, type->dimension + 1);
 			if (next)
 				fill_array(debug, next, depth + 1);
 		}
@@ -263,10 +263,10 @@ static const struct kymo_ctype *make(struct kymo_debug *debug, Dwarf_Die *die, u
 		return &lost_type;
 	if (!sym_die_peel(die, &peeled, &alias, &has_alias))
 		return &void_type;
-	type = find(debug, &peeled, 0);
+	type = find_type(debug, &peeled, 0);
 	if (type)
 		return &type->type;
-	type = add(debug, &peeled, 0);
+	type = add_type(debug, &peeled, 0);
 	if (!type)
 		return &lost_type;
 	type->type.name = name_of(debug, &peeled, &alias, has_alias);
@@ -328,7 +328,7 @@ const struct kymo_ctype *kymo_debug_pointer(struct kymo_debug *debug, const stru
 
 	if (known && known->pointer)
 		return known->pointer;
-	pointer = add(debug, NULL, 0);
+	pointer = add_type(debug, NULL, 0);
 	debug->is_out_of_memory = false;
 	if (!pointer)
 		return NULL;

@@ -35,8 +35,8 @@ static struct kymo_variable describe(struct kymo_debug *debug, Dwarf_Die *die)
 }
 
 /* An entry in a scope; `passing` is set for the parameters of a function that is entered. */
-static void add(struct gathering *gathering, Dwarf_Die *die, size_t scope, const char *inlined,
-		struct sym_passing *passing)
+static void add_variable(struct gathering *gathering, Dwarf_Die *die, size_t scope, const char *inlined,
+			 struct sym_passing *passing)
 {
 	struct kymo_variable variable = describe(gathering->debug, die);
 	struct sym_place place;
@@ -68,7 +68,7 @@ static void gather_scope(struct gathering *gathering, size_t scope, const char *
 
 		if ((tag == DW_TAG_formal_parameter || tag == DW_TAG_variable) &&
 		    !sym_die_flag(&die, DW_AT_declaration))
-			add(gathering, &die, scope, inlined, is_passing ? &passing : NULL);
+			add_variable(gathering, &die, scope, inlined, is_passing ? &passing : NULL);
 	}
 }
 

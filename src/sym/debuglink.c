@@ -193,7 +193,7 @@ static bool has_full_table(const struct sym_image *image)
 	return false;
 }
 
-static struct kymo_error *find(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
+static struct kymo_error *find_link(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
 {
 	struct kymo_error *error = try_build_id(module, ret, found_ret);
 
@@ -206,7 +206,7 @@ struct kymo_error *sym_debug_attach(struct kymo_module *module)
 
 	if (has_full_table(&module->image))
 		return NULL;
-	return find(module, &module->debug, &found);
+	return find_link(module, &module->debug, &found);
 }
 
 struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret)
@@ -219,7 +219,7 @@ struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret)
 		*ret = strdup(module->debug.path);
 		return *ret ? NULL : &kymo_error_no_memory;
 	}
-	error = find(module, &image, &found);
+	error = find_link(module, &image, &found);
 	*ret = found ? kymo_take(image.path) : NULL;
 	sym_image_deinit(&image);
 	return error;

@@ -289,7 +289,7 @@ static int compare_fdes(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static struct kymo_error *read_all(struct kymo_module *module)
+static struct kymo_error *read_all_frames(struct kymo_module *module)
 {
 	/* Pointers in it may be relocated. */
 	struct kymo_error *error = sym_relocs_read(module);
@@ -322,5 +322,5 @@ struct kymo_error *sym_frames_read(struct kymo_module *module)
 	if (!sym_lazy_begin(&module->frames_lazy, &error))
 		return error;
 	module->fdes.n = module->cies.n = module->frame_marks.n = 0;
-	return sym_lazy_end(&module->frames_lazy, read_all(module));
+	return sym_lazy_end(&module->frames_lazy, read_all_frames(module));
 }

@@ -344,7 +344,7 @@ static struct kymo_error *search(struct kymo_module *module)
 	return error;
 }
 
-static struct kymo_error *read_all(struct kymo_module *module)
+static struct kymo_error *read_go(struct kymo_module *module)
 {
 	struct kymo_error *error = NULL;
 	bool found = false;
@@ -368,7 +368,7 @@ struct kymo_error *sym_go_read(struct kymo_module *module)
 		return error;
 	module->go_functions.n = 0;
 	module->small_stacks = (struct sym_small_stacks){ 0 };
-	return sym_lazy_end(&module->go_lazy, read_all(module));
+	return sym_lazy_end(&module->go_lazy, read_go(module));
 }
 
 struct kymo_error *kymo_module_small_stacks(struct kymo_module *module, uint64_t *low_ret, uint64_t *high_ret,

@@ -353,7 +353,7 @@ static struct kymo_error *read_head(struct sym_image *image, int fd, enum sym_im
 	return check_header(image, kind);
 }
 
-static struct kymo_error *read_all(struct sym_image *image, int fd, enum sym_image_kind kind)
+static struct kymo_error *read_image(struct sym_image *image, int fd, enum sym_image_kind kind)
 {
 	struct reader reader = { image, fd, READ_MAX };
 	struct kymo_error *error = read_head(image, fd, kind);
@@ -380,7 +380,7 @@ struct kymo_error *sym_image_init(struct sym_image *image, int fd, const char *p
 	*image = (struct sym_image){ .path = strdup(path) };
 	if (!image->path)
 		return &kymo_error_no_memory;
-	error = read_all(image, fd, kind);
+	error = read_image(image, fd, kind);
 	if (error)
 		sym_image_deinit(image);
 	return error;

@@ -49,7 +49,7 @@ static int compare(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static struct kymo_error *read_all(struct kymo_module *module)
+static struct kymo_error *read_sequences(struct kymo_module *module)
 {
 	struct kymo_error *error = sym_relocs_read(module);
 
@@ -74,7 +74,7 @@ struct kymo_error *kymo_module_rseq(struct kymo_module *module, const struct kym
 	struct kymo_error *error;
 
 	if (sym_lazy_begin(&module->rseq_lazy, &error))
-		error = sym_lazy_end(&module->rseq_lazy, read_all(module));
+		error = sym_lazy_end(&module->rseq_lazy, read_sequences(module));
 	if (error)
 		return error;
 	*ret = module->rseq.items;

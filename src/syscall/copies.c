@@ -190,7 +190,7 @@ static const struct copies table[] = {
 	{ .kind = k_utime, .shown = { FIXED(16) } },
 };
 
-static const struct copies *find(const struct kind *kind)
+static const struct copies *find_copies(const struct kind *kind)
 {
 	for (size_t i = 0; i < kymo_countof(table); i++)
 		if (table[i].kind == kind)
@@ -228,7 +228,7 @@ size_t kymo_syscall_copies(uint64_t number, bool is_leaving, size_t string_size,
 	size_t n = 0;
 
 	for (unsigned arg = 0; row && arg < 6 && row->args[arg]; arg++) {
-		const struct copies *copies = find(row->args[arg]);
+		const struct copies *copies = find_copies(row->args[arg]);
 
 		is_late |= row->args[arg]->when & AT_EXIT;
 		if (!copies)

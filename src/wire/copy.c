@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* The copy that has the byte at `address`: its bytes from there on. */
-static const uint8_t *find(const struct kymo_copies *copies, uint64_t address, size_t *n_ret)
+static const uint8_t *find_copy(const struct kymo_copies *copies, uint64_t address, size_t *n_ret)
 {
 	const uint8_t *at = copies->bytes;
 	size_t rest = copies->size;
@@ -39,7 +39,7 @@ size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint6
 		size_t found = 0;
 
 		for (size_t i = 0; i < n_copies && !bytes; i++)
-			bytes = find(&copies[i], address + n, &found);
+			bytes = find_copy(&copies[i], address + n, &found);
 		if (!bytes)
 			return n;
 		if (found > size - n)

@@ -65,8 +65,8 @@ struct list {
 	size_t n;
 };
 
-static struct kymo_register *add(struct list *list, const char *feature, enum kymo_register_set set, size_t offset,
-				 unsigned int size, const char *type)
+static struct kymo_register *add_register(struct list *list, const char *feature, enum kymo_register_set set,
+					  size_t offset, unsigned int size, const char *type)
 {
 	static struct kymo_register spare;
 	struct kymo_register *reg = list->n < KYMO_REGISTERS_MAX ? &list->items[list->n++] : &spare;
@@ -92,8 +92,8 @@ static const char *type_of_general(const char *name)
 static void add_core(struct list *list)
 {
 	for (size_t i = 0; i < sizeof(general) / sizeof(general[0]); i++) {
-		struct kymo_register *reg =
-			add(list, CORE, KYMO_REGISTERS_GENERAL, general[i].offset, 8, type_of_general(general[i].name));
+		struct kymo_register *reg = add_register(list, CORE, KYMO_REGISTERS_GENERAL, general[i].offset, 8,
+							 type_of_general(general[i].name));
 
 		strcpy(reg->name, general[i].name);
 		if (i > KYMO_REGISTER_PC) { /* flags and segments have 32 bits */
@@ -102,9 +102,11 @@ static void add_core(struct list *list)
 		}
 	}
 	for (unsigned int i = 0; i < 8; i++)
-		sprintf(add(list, CORE, KYMO_REGISTERS_EXTENDED, 32 + 16 * i, 10, "i387_ext")->name, "st%u", i);
+		sprintf(add_register(list, CORE, KYMO_REGISTERS_EXTENDED, 32 + 16 * i, 10, "i387_ext")->name, "st%u",
+			i);
 	for (size_t i = 0; i < sizeof(x87) / sizeof(x87[0]); i++) {
-		struct kymo_register *reg = add(list, CORE, KYMO_REGISTERS_EXTENDED, x87[i].offset, x87[i].size, "int");
+		struct kymo_register *reg =
+			add_register(list, CORE, KYMO_REGISTERS_EXTENDED, x87[i].offset, x87[i].size, "int");
 
 		strcpy(reg->name, x87[i].name);
 		reg->group = "float";
@@ -115,13 +117,15 @@ static void add_core(struct list *list)
 static void add_sse(struct list *list)
 {
 	for (unsigned int i = 0; i < 16; i++) {
-		struct kymo_register *reg = add(list, SSE, KYMO_REGISTERS_EXTENDED, 160 + 16 * i, 16, "vec128");
+		struct kymo_register *reg =
+			add_register(list, SSE, KYMO_REGISTERS_EXTENDED, 160 + 16 * i, 16, "vec128");
 
 		sprintf(reg->name, "xmm%u", i);
 		reg->component = COMPONENT_SSE;
 	}
 	{
-		struct kymo_register *reg = add(list, SSE, KYMO_REGISTERS_EXTENDED, XSTATE_MXCSR, 4, "i386_mxcsr");
+		struct kymo_register *reg =
+			add_register(list, SSE, KYMO_REGISTERS_EXTENDED, XSTATE_MXCSR, 4, "i386_mxcsr");
 
 		strcpy(reg->name, "mxcsr");
 		reg->group = "vector";
@@ -131,14 +135,18 @@ static void add_sse(struct list *list)
 
 static void add_system(struct list *list)
 {
-	struct kymo_register *reg =
-		add(list, LINUX, KYMO_REGISTERS_GENERAL, offsetof(struct user_regs_struct, orig_rax), 8, "int");
+	struct kymo_register *reg = add_register(list, LINUX, KYMO_REGISTERS_GENERAL,
+						 offsetof(struct user_regs_struct, orig_rax), 8, "int");
 
 	strcpy(reg->name, "orig_rax");
 	reg->group = "system";
-	strcpy(add(list, SEGMENTS, KYMO_REGISTERS_GENERAL, offsetof(struct user_regs_struct, fs_base), 8, "int")->name,
+	strcpy(add_register(list, SEGMENTS, KYMO_REGISTERS_GENERAL, offsetof(struct user_regs_struct, fs_base), 8,
+			    "int")
+		       ->name,
 	       "fs_base");
-	strcpy(add(list, SEGMENTS, KYMO_REGISTERS_GENERAL, offsetof(struct user_regs_struct, gs_base), 8, "int")->name,
+	strcpy(add_register(list, SEGMENTS, KYMO_REGISTERS_GENERAL, offsetof(struct user_regs_struct, gs_base), 8,
+			    "int")
+		       ->name,
 	       "gs_base");
 }
 
@@ -157,7 +165,7 @@ static void add_part(struct list *list, const char *feature, unsigned int compon
 
 	for (unsigned int i = 0; base && i < n; i++) {
 		struct kymo_register *reg =
-			add(list, feature, KYMO_REGISTERS_EXTENDED, base + at + step * i, size, type);
+			add_register(list, feature, KYMO_REGISTERS_EXTENDED, base + at + step * i, size, type);
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"

@@ -70,7 +70,8 @@
 
 /* ---- the sweep ------------------------------------------------------------------------------- */
 
-static int take(struct x86_builder *builder, size_t function, const struct x86_insn *insn, uint64_t target, bool by_lea)
+static int take_target(struct x86_builder *builder, size_t function, const struct x86_insn *insn, uint64_t target,
+		       bool by_lea)
 {
 	const struct kymo_extent *extent;
 
@@ -123,7 +124,7 @@ static int take_constants(struct x86_builder *builder, size_t function, const st
 	for (int i = 0; i < n; i++) {
 		x86_mark(builder->map, X86_LIKELY, values[i]);
 		x86_mark(builder->map, X86_LIKELY, (uint32_t)values[i]);
-		err = take(builder, function, insn, values[i], false);
+		err = take_target(builder, function, insn, values[i], false);
 		if (err)
 			return err;
 	}
@@ -144,7 +145,7 @@ static int note(struct x86_builder *builder, size_t function, const struct x86_i
 		x86_mark(builder->map, which, insn->rip);
 		err = x86_note_address(builder, function, insn->address, insn->rip);
 		if (!err)
-			err = take(builder, function, insn, insn->rip, true);
+			err = take_target(builder, function, insn, insn->rip, true);
 	}
 	note_access(builder, insn);
 	if (!err && !builder->code->position_independent)

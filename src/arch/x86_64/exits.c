@@ -187,7 +187,8 @@ static int check_unreached(struct x86_body *body, const struct exits *exits, con
 			  insn->address);
 }
 
-static int take(struct x86_body *body, struct exits *exits, const struct x86_insn *insn, const struct x86_state *state)
+static int take_exit(struct x86_body *body, struct exits *exits, const struct x86_insn *insn,
+		     const struct x86_state *state)
 {
 	struct kymo_exit exit = { .vaddr = insn->address };
 
@@ -220,7 +221,7 @@ static int find_in_part(struct x86_body *body, const struct x86_part *part, stru
 			return x86_refuse(body->refusal, at,
 					  "the instruction at 0x%lx continues beyond the end of the function", at);
 		if (state->sp != X86_UNREACHED) {
-			err = take(body, exits, &insn, state);
+			err = take_exit(body, exits, &insn, state);
 			exits->unreached = at + insn.length;
 		} else if (at >= exits->unreached) {
 			err = check_unreached(body, exits, &insn);

@@ -23,7 +23,7 @@ static int32_t below(const struct code *c, int32_t at)
 	return at - c->lowered;
 }
 
-static void begin(struct code *c)
+static void begin_float(struct code *c)
 {
 	rsp_slot(c, 0x89, RAX, below(c, OPERAND));
 	EMIT(c, 0x0f, 0x11); /* movups %xmm0,vector(%rsp) */
@@ -37,7 +37,7 @@ static void begin(struct code *c)
 	rsp_operand(c, 2, below(c, OUR_MXCSR));
 }
 
-static void end(struct code *c)
+static void end_float(struct code *c)
 {
 	EMIT(c, 0x0f, 0xae); /* ldmxcsr */
 	rsp_operand(c, 2, below(c, SAVED_MXCSR));
@@ -55,7 +55,7 @@ static void scalar(struct code *c, unsigned int size, unsigned int opcode, int32
 }
 
 /* rax = the number in xmm0, with zeros before it */
-static void take(struct code *c, unsigned int size)
+static void take_float(struct code *c, unsigned int size)
 {
 	byte(c, 0x66); /* movd, movq %xmm0,%rax */
 	if (size == 8)
@@ -119,24 +119,24 @@ static void from_float(struct code *c, const struct kymo_form_op *op)
 
 void x86_change_float(struct code *c, const struct kymo_form_op *op)
 {
-	begin(c);
+	begin_float(c);
 	switch (op->code) {
 	case KYMO_FORM_TO_FLOAT:
 		if (op->is_signed)
 			convert_signed(c, op->size);
 		else
 			convert_unsigned(c, op->size);
-		take(c, op->size);
+		take_float(c, op->size);
 		break;
 	case KYMO_FORM_FROM_FLOAT:
 		from_float(c, op);
 		break;
 	default:                                                    /* RESIZE_FLOAT */
 		scalar(c, 12u - op->size, 0x5a, below(c, OPERAND)); /* cvtsd2ss, cvtss2sd */
-		take(c, op->size);
+		take_float(c, op->size);
 		break;
 	}
-	end(c);
+	end_float(c);
 }
 
 /* Of cmpss and cmpsd; all ones where it is so. */
@@ -153,13 +153,13 @@ void x86_join_floats(struct code *c, const struct kymo_form_op *op, int32_t slot
 						 [KYMO_FORM_FLOAT_DIVIDE - KYMO_FORM_FLOAT_ADD] = 0x5e };
 	const bool is_comparison = op->code >= KYMO_FORM_FLOAT_EQUAL;
 
-	begin(c);
+	begin_float(c);
 	scalar(c, op->size, 0x10, slot);
 	scalar(c, op->size, is_comparison ? 0xc2 : opcodes[op->code - KYMO_FORM_FLOAT_ADD], below(c, OPERAND));
 	if (is_comparison)
 		byte(c, predicate_of(op));
-	take(c, op->size);
+	take_float(c, op->size);
 	if (is_comparison)
 		EMIT(c, 0x83, 0xe0, 0x01); /* and $1,%eax */
-	end(c);
+	end_float(c);
 }

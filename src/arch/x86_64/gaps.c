@@ -22,7 +22,7 @@ struct gap {
 	KYMO_VEC(uint64_t) todo;
 };
 
-static bool add(struct gap *gap, uint64_t at)
+static bool add_to_gap(struct gap *gap, uint64_t at)
 {
 	return at < gap->low || at >= gap->high || gap->seen[at - gap->low] || kymo_vec_push(&gap->todo, at);
 }
@@ -39,7 +39,7 @@ static bool follow(struct gap *gap, uint64_t at)
 		if (!bytes || x86_decode_full(&gap->decoder, bytes, size, at, &insn))
 			return true;
 		gap->seen[at - gap->low] = 1;
-		if (insn.has_target && !add(gap, insn.target))
+		if (insn.has_target && !add_to_gap(gap, insn.target))
 			return false;
 	}
 	return true;
@@ -50,7 +50,7 @@ static bool walk(struct gap *gap)
 	const unsigned int entered = 1u << X86_FIRM | 1u << X86_LIKELY;
 
 	for (uint64_t at = gap->high - 1; (at = x86_last(gap->map, entered, gap->low, at)) != UINT64_MAX; at--) {
-		if (!add(gap, at))
+		if (!add_to_gap(gap, at))
 			return false;
 		if (at == gap->low)
 			break;

@@ -172,7 +172,7 @@ struct writer {
 	int err;     /* the first one; nothing is written after it */
 };
 
-static void put(struct writer *writer, const void *bytes, size_t n)
+static void put_bytes(struct writer *writer, const void *bytes, size_t n)
 {
 	if (!writer->err && writer->size - writer->used < n)
 		writer->err = -ENOSPC;
@@ -184,7 +184,7 @@ static void put(struct writer *writer, const void *bytes, size_t n)
 
 static void put32(struct writer *writer, uint32_t value)
 {
-	put(writer, &value, sizeof(value));
+	put_bytes(writer, &value, sizeof(value));
 }
 
 /* The distance from the end of a 4-byte field, here, and `after` more bytes to `target`. */
@@ -199,7 +199,7 @@ static void put_distance(struct writer *writer, uint64_t target, unsigned int af
 
 static void put_jump(struct writer *writer, uint64_t target)
 {
-	put(writer, "\xe9", 1);
+	put_bytes(writer, "\xe9", 1);
 	put_distance(writer, target, 0);
 }
 
@@ -210,15 +210,15 @@ static void put_branch(struct writer *writer, const struct x86_insn *insn)
 	if ((opcode & 0xfc) == 0xe0) {
 		/* loopne, loope, loop, jrcxz know rel8 alone: hop over the jump that is taken otherwise. */
 		if (insn->z.address_width == 32)
-			put(writer, "\x67", 1);
-		put(writer, &opcode, 1);
-		put(writer, "\x02\xeb\x05", 3);
+			put_bytes(writer, "\x67", 1);
+		put_bytes(writer, &opcode, 1);
+		put_bytes(writer, "\x02\xeb\x05", 3);
 		put_jump(writer, insn->target);
 		return;
 	}
 	opcode = 0x80 | (opcode & 0x0f);
-	put(writer, "\x0f", 1);
-	put(writer, &opcode, 1);
+	put_bytes(writer, "\x0f", 1);
+	put_bytes(writer, &opcode, 1);
 	put_distance(writer, insn->target, 0);
 }
 
@@ -226,11 +226,11 @@ static void put_push_address(struct writer *writer, uint64_t address)
 {
 	uint32_t low = (uint32_t)address, high = (uint32_t)(address >> 32);
 
-	put(writer, "\x68", 1); /* push $low, its sign extended */
+	put_bytes(writer, "\x68", 1); /* push $low, its sign extended */
 	put32(writer, low);
 	if (high == ((low >> 31) ? UINT32_MAX : 0))
 		return;
-	put(writer, "\xc7\x44\x24\x04", 4); /* movl $high,4(%rsp) */
+	put_bytes(writer, "\xc7\x44\x24\x04", 4); /* movl $high,4(%rsp) */
 	put32(writer, high);
 }
 
@@ -240,12 +240,12 @@ static void put_moved(struct writer *writer, const struct x86_insn *insn, const 
 	unsigned int at = insn->z.raw.disp.offset;
 
 	if (!insn->has_rip) {
-		put(writer, bytes, insn->length);
+		put_bytes(writer, bytes, insn->length);
 		return;
 	}
-	put(writer, bytes, at);
+	put_bytes(writer, bytes, at);
 	put_distance(writer, insn->rip, insn->length - at - 4u);
-	put(writer, bytes + at + 4, insn->length - at - 4u);
+	put_bytes(writer, bytes + at + 4, insn->length - at - 4u);
 }
 
 /* jmp with the operand of an indirect call (/2 becomes /4), which is read with rsp 8 lower than before. */
@@ -265,9 +265,9 @@ static void put_called(struct writer *writer, const struct x86_insn *insn, const
 		return;
 	}
 	copy[raw->modrm.offset] = (uint8_t)((copy[raw->modrm.offset] & 0x3f) | (is_short ? 0x40 : 0x80));
-	put(writer, copy, raw->sib.offset + 1u);
+	put_bytes(writer, copy, raw->sib.offset + 1u);
 	if (is_short)
-		put(writer, &disp8, 1);
+		put_bytes(writer, &disp8, 1);
 	else
 		put32(writer, (uint32_t)disp);
 }

@@ -10,7 +10,7 @@
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
 
-static void add(uint32_t *from, size_t function)
+static void add_source(uint32_t *from, size_t function)
 {
 	uint32_t source = function < X86_SEVERAL - 1 ? (uint32_t)function + 1 : X86_SEVERAL;
 
@@ -31,9 +31,9 @@ void x86_note_source(struct x86_builder *builder, size_t function, const struct 
 	if ((size_t)into == function)
 		return;
 	if (branch->flow != X86_FLOW_CALL)
-		add(&self->jumped_from, function);
+		add_source(&self->jumped_from, function);
 	if (inside)
-		add(&self->entered_from, function);
+		add_source(&self->entered_from, function);
 }
 
 void x86_note_taken(struct x86_builder *builder, size_t function, uint64_t target)

@@ -232,7 +232,7 @@ static bool reply(struct hub_client *client, struct hub_message *message, unsign
 }
 
 /* In a callback of its own, the engine's thread is known without asking. */
-static bool tell(struct hub_client *client, struct kymo_engine *engine, struct hub_message *message)
+static bool tell_engine(struct hub_client *client, struct kymo_engine *engine, struct hub_message *message)
 {
 	uint64_t late_ns = kymo_now_ns() + HUB_ANSWER_MS * MS;
 	unsigned int answer = KYMO_ACTION_RESUME | (message->type == HUB_SIGNAL ? message->signal.verdict : 0);
@@ -287,7 +287,7 @@ static bool take_one(struct hub_client *client)
 	if (message.type == HUB_PROVE)
 		return prove(client, &message);
 	engine = hub_client_find(client, message.engine);
-	is_well = engine && tell(client, engine, &message);
+	is_well = engine && tell_engine(client, engine, &message);
 	kymo_engine_put(engine);
 	return is_well;
 }

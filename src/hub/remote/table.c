@@ -50,7 +50,7 @@ struct kymo_engine *hub_table_find(struct hub_table *table, uint64_t name)
 	return engine;
 }
 
-static struct kymo_engine *take(struct kymo_engine **at)
+static struct kymo_engine *take_engine(struct kymo_engine **at)
 {
 	struct kymo_engine *engine = *at;
 
@@ -66,7 +66,7 @@ struct kymo_engine *hub_table_take(struct hub_table *table, uint64_t name)
 	pthread_mutex_lock(&table->lock);
 	while (*at && (*at)->name != name)
 		at = &(*at)->in_names;
-	engine = take(at);
+	engine = take_engine(at);
 	pthread_mutex_unlock(&table->lock);
 	return engine;
 }
@@ -78,7 +78,7 @@ void hub_table_remove(struct hub_table *table, struct kymo_engine *engine)
 	pthread_mutex_lock(&table->lock);
 	while (*at && *at != engine)
 		at = &(*at)->in_names;
-	take(at);
+	take_engine(at);
 	pthread_mutex_unlock(&table->lock);
 }
 
@@ -88,7 +88,7 @@ struct kymo_engine *hub_table_take_any(struct hub_table *table)
 
 	pthread_mutex_lock(&table->lock);
 	for (size_t i = 0; i < NAME_BUCKETS && !engine; i++)
-		engine = take(&table->buckets[i]);
+		engine = take_engine(&table->buckets[i]);
 	pthread_mutex_unlock(&table->lock);
 	return engine;
 }

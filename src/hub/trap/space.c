@@ -172,7 +172,7 @@ static int check_place(struct hub_space *space, const struct hub_process *proces
 	return err;
 }
 
-static struct hub_break *add(struct hub_space *space, uint64_t address)
+static struct hub_break *add_break(struct hub_space *space, uint64_t address)
 {
 	size_t i = hub_space_place_of(space, address);
 
@@ -230,7 +230,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	if (!err)
 		err = check_place(space, process, address);
 	if (!err && !b)
-		b = add(space, address);
+		b = add_break(space, address);
 	if (!err)
 		space->is_parked |= !hub_space_can_run(hub, space); /* who holds it may be reading its text */
 	if (!err)

@@ -73,7 +73,7 @@ bool probe_cached_is_of(const struct probe_cached *file, int fd)
 	return !fstat(fd, &st) && is_same(file, &st);
 }
 
-static struct probe_cached *find(const struct probe_cache *cache, const struct stat *st)
+static struct probe_cached *find_cached(const struct probe_cache *cache, const struct stat *st)
 {
 	for (size_t i = 0; i < cache->files.n; i++)
 		if (is_same(cache->files.items[i], st))
@@ -81,8 +81,8 @@ static struct probe_cached *find(const struct probe_cache *cache, const struct s
 	return NULL;
 }
 
-static struct kymo_error *add(struct probe_cache *cache, int fd, const char *path, const struct stat *st,
-			      struct probe_cached **ret)
+static struct kymo_error *add_file(struct probe_cache *cache, int fd, const char *path, const struct stat *st,
+				   struct probe_cached **ret)
 {
 	struct probe_cached *file = calloc(1, sizeof(*file));
 	struct kymo_error *error;
@@ -113,9 +113,9 @@ struct kymo_error *probe_cache_get(struct probe_cache *cache, int fd, const char
 
 	if (fstat(fd, &st))
 		return kymo_error_errno(errno, "%s", path);
-	file = find(cache, &st);
+	file = find_cached(cache, &st);
 	if (!file)
-		error = add(cache, fd, path, &st, &file);
+		error = add_file(cache, fd, path, &st, &file);
 	if (error)
 		return error;
 	file->users++;

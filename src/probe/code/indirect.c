@@ -49,8 +49,9 @@ struct indirects {
 };
 
 /* The symbols from `i` on that have its address: one IFUNC at the most. `next_ret` is the first of another address. */
-static struct kymo_error *add(struct kymo_code *code, struct kymo_module *module, const struct kymo_symbol *symbols,
-			      size_t n, size_t i, size_t *next_ret, struct indirects *indirects)
+static struct kymo_error *add_indirect(struct kymo_code *code, struct kymo_module *module,
+				       const struct kymo_symbol *symbols, size_t n, size_t i, size_t *next_ret,
+				       struct indirects *indirects)
 {
 	struct kymo_indirect indirect = { .resolver = symbols[i].vaddr };
 	const struct kymo_symbol *best = NULL;
@@ -84,7 +85,7 @@ struct kymo_error *kymo_indirects(struct kymo_code *code, struct kymo_module *mo
 
 	symbols = kymo_module_symbols(module, &n);
 	for (size_t i = 0; i < n && !code->knows_indirects && !error;)
-		error = add(code, module, symbols, n, i, &i, &found);
+		error = add_indirect(code, module, symbols, n, i, &i, &found);
 	if (error) {
 		for (size_t i = 0; i < found.list.n; i++)
 			free(found.list.items[i].functions);

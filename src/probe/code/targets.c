@@ -32,8 +32,8 @@ bool probe_has_indirect(const struct kymo_symbol *const *symbols, size_t n)
 /* ---- adding ---------------------------------------------------------------------------------- */
 
 /* Takes `refusal`; strings are copied. */
-static struct kymo_error *add(struct probe_targets *targets, struct probe_target target, const char *function,
-			      const char *names)
+static struct kymo_error *add_target(struct probe_targets *targets, struct probe_target target, const char *function,
+				     const char *names)
 {
 	target.function = strdup(function);
 	target.names = names ? strdup(names) : NULL;
@@ -47,7 +47,7 @@ static struct kymo_error *add_refused(struct probe_targets *targets, const struc
 {
 	const struct probe_target target = { .vaddr = symbol->vaddr, .resolver = symbol->vaddr, .refusal = refusal };
 
-	return refusal ? add(targets, target, symbol->name, NULL) : &kymo_error_no_memory;
+	return refusal ? add_target(targets, target, symbol->name, NULL) : &kymo_error_no_memory;
 }
 
 static struct kymo_error *add_functions(struct probe_targets *targets, const struct kymo_module *module,
@@ -64,7 +64,7 @@ static struct kymo_error *add_functions(struct probe_targets *targets, const str
 		};
 
 		kymo_indirect_describe(module, target.vaddr, function, sizeof(function));
-		error = add(targets, target, function, symbol->name);
+		error = add_target(targets, target, function, symbol->name);
 	}
 	return error;
 }
@@ -180,8 +180,8 @@ struct kymo_error *probe_targets_init(const struct kymo_spec *spec, struct kymo_
 		error = kymo_indirects(code, module, &indirects, &n_indirects);
 	for (size_t i = 0; i < n && !error; i++)
 		if (!symbols[i]->is_ifunc)
-			error = add(&targets, (struct probe_target){ .vaddr = symbols[i]->vaddr }, symbols[i]->name,
-				    NULL);
+			error = add_target(&targets, (struct probe_target){ .vaddr = symbols[i]->vaddr },
+					   symbols[i]->name, NULL);
 	for (size_t i = 0; i < n && !error; i++)
 		if (symbols[i]->is_ifunc)
 			error = add_indirect(&targets, spec, module, symbols[i],

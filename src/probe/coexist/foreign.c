@@ -26,7 +26,7 @@ bool probe_is_breakpoint(uint8_t now, uint8_t file)
 	return now == BREAKPOINT || (now == CALL && file == NOP);
 }
 
-static struct probe_foreign *find(const struct kymo_probes *probes, uint64_t address)
+static struct probe_foreign *find_foreign(const struct kymo_probes *probes, uint64_t address)
 {
 	for (size_t i = 0; i < probes->foreign.n; i++)
 		if (probes->foreign.items[i].address == address)
@@ -43,7 +43,7 @@ bool probes_note_foreign(struct kymo_probes *probes, uint64_t address, const uin
 		/* What the file has is nobody's: another recording has left that place meanwhile. */
 		if (now[i] == want[i] || now[i] == file[i])
 			continue;
-		known = find(probes, address + i);
+		known = find_foreign(probes, address + i);
 		if (known)
 			known->now = now[i];
 		else if (probes->foreign.n < BYTES_MAX &&
@@ -118,7 +118,7 @@ bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *tex
 
 const char *probes_foreign_reason(const struct kymo_probes *probes, uint64_t address)
 {
-	const struct probe_foreign *foreign = find(probes, address);
+	const struct probe_foreign *foreign = find_foreign(probes, address);
 
 	if (!foreign)
 		return "a probe of this recording is there that goes through the kernel";

@@ -333,7 +333,7 @@ static const char *names_of(unsigned int faults)
 	return faults & KYMO_FAULT_MEMORY ? "SIGSEGV or SIGBUS" : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE" : "SIGILL";
 }
 
-static void tell(const struct outgoing *outgoing, unsigned int fresh)
+static void tell_exchange(const struct outgoing *outgoing, unsigned int fresh)
 {
 	const struct kymo_probes *probes = outgoing->probes;
 	size_t n_back = 0;
@@ -433,7 +433,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		probes->attempt.is_lenient = false;
 	}
 	if (!error)
-		tell(&outgoing, probes->watched_faults & ~before);
+		tell_exchange(&outgoing, probes->watched_faults & ~before);
 	probes_others_deinit(&outgoing.others);
 	free(outgoing.is_chosen);
 	return error ? error : heed_children(probes, children, adopted, n);

@@ -79,7 +79,8 @@ static bool is_standby(const struct kymo_wire_site *site, uint64_t value)
 }
 
 /* Another recording's entry at `address` that is it. */
-static bool find(const struct leaving *leaving, uint64_t address, is_it *is, uint64_t value, struct neighbour *ret)
+static bool find_neighbour(const struct leaving *leaving, uint64_t address, is_it *is, uint64_t value,
+			   struct neighbour *ret)
 {
 	for (size_t i = 0; i < leaving->all->n; i++) {
 		const struct kymo_remains *other = &leaving->all->items[i];
@@ -127,8 +128,8 @@ static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_si
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static struct kymo_error *put(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t address,
-			      const void *bytes, size_t size)
+static struct kymo_error *restore_bytes(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t address,
+					const void *bytes, size_t size)
 {
 	int err = kymo_process_write(leaving->process, address, bytes, size);
 
@@ -167,7 +168,8 @@ static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site 
 
 static struct kymo_error *put_text(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *bytes)
 {
-	return may_write_text(leaving, site) ? put(leaving, site, site->address, bytes, site->patch_size) : NULL;
+	return may_write_text(leaving, site) ? restore_bytes(leaving, site, site->address, bytes, site->patch_size)
+					     : NULL;
 }
 
 /* Our pad is the first of the chain. */
@@ -178,7 +180,7 @@ static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_
 
 	if (!next || next == site->displaced)
 		return put_text(leaving, site, site->original);
-	if (!find(leaving, site->address, is_inner, next, &behind) ||
+	if (!find_neighbour(leaving, site->address, is_inner, next, &behind) ||
 	    kymo_encode_jump(site->link, behind.site->entry, jump))
 		return put_text(leaving, site, site->original);
 	if (!probe_trust_is_link(leaving->maps, site) ||
@@ -186,7 +188,7 @@ static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_
 		note_false(leaving, site->address);
 		return NULL;
 	}
-	return put(leaving, site, site->link, jump, sizeof(jump));
+	return restore_bytes(leaving, site, site->link, jump, sizeof(jump));
 }
 
 /* Our pad is behind that of `first`, or nowhere. */
@@ -199,8 +201,8 @@ static struct kymo_error *leave_middle(struct leaving *leaving, const struct kym
 		uint64_t on = next && next != site->displaced ? next : at.site->displaced;
 
 		if (at.next == site->inner && at.next_word)
-			return put(leaving, site, at.next_word, &on, sizeof(on));
-		if (!at.next || !find(leaving, site->address, is_inner, at.next, &at))
+			return restore_bytes(leaving, site, at.next_word, &on, sizeof(on));
+		if (!at.next || !find_neighbour(leaving, site->address, is_inner, at.next, &at))
 			break;
 	}
 	leaving->result->sites_clean++;
@@ -211,7 +213,7 @@ static struct kymo_error *leave_guard(struct leaving *leaving, const struct kymo
 {
 	struct neighbour heir;
 
-	if (find(leaving, site->address, is_standby, 0, &heir) && heir.site->patch_size == site->patch_size &&
+	if (find_neighbour(leaving, site->address, is_standby, 0, &heir) && heir.site->patch_size == site->patch_size &&
 	    kymo_jump_target(site->address, heir.site->patched) == heir.site->entry)
 		return put_text(leaving, site, heir.site->patched);
 	return put_text(leaving, site, site->original);
@@ -302,7 +304,7 @@ static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site
 	memcpy(jump, now, sizeof(jump));
 	jump[0] = site->patched[0];
 	target = kymo_jump_target(site->address, jump);
-	return target && find(leaving, site->address, enters_at, target, &other);
+	return target && find_neighbour(leaving, site->address, enters_at, target, &other);
 }
 
 /* Whether another tool's breakpoint is on the first byte. Linux 6.18 makes a call of one on a NOP of five bytes. */
@@ -328,7 +330,8 @@ static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_sit
 		return false;
 	if (is_rest) {
 		if (may_write_text(leaving, site))
-			*error_ret = put(leaving, site, site->address + 1, site->original + 1, site->patch_size - 1u);
+			*error_ret = restore_bytes(leaving, site, site->address + 1, site->original + 1,
+						   site->patch_size - 1u);
 		return true;
 	}
 	if (now[0] == BREAKPOINT && memcmp(now + 1, site->original + 1, site->patch_size - 1u))
@@ -377,13 +380,13 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
 		target = 0;
 	if (leaving->nobody_stays &&
-	    (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
+	    (target == site->entry || (target && find_neighbour(leaving, site->address, enters_at, target, &first))))
 		return put_text(leaving, site, site->original);
 	if (target == site->entry &&
 	    (site->link == site->address ||
 	     (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))
 		return leave_head(leaving, site, next);
-	if (target && find(leaving, site->address, enters_at, target, &first))
+	if (target && find_neighbour(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);
 	/* Bytes that are not this recording's, in a place that it never had. */
 	if (is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))

@@ -108,7 +108,7 @@ static bool add_site(struct kymo_look *look, const struct probe_site *site)
 	return add_stretch(look, site->address, first) && (first == size || add_stretch(look, page_end, size - first));
 }
 
-static struct look_site *find(struct kymo_look *look, uint64_t address)
+static struct look_site *find_site(struct kymo_look *look, uint64_t address)
 {
 	size_t at = kymo_partition_point(i, look->sites.n, look->sites.items[i].address < address);
 
@@ -124,7 +124,7 @@ static bool lay_out(struct kymo_look *look)
 	look->stretches.n = 0;
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
-		const struct look_site *known = find(look, site->address);
+		const struct look_site *known = find_site(look, site->address);
 
 		if (!is_watched(look, site) && !(known && known->is_out))
 			continue;
@@ -269,7 +269,7 @@ static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
 
 	for (size_t i = 0; i < look->probes->sites.n; i++) {
 		const struct probe_site *site = &look->probes->sites.items[i];
-		struct look_site *known = find(look, site->address);
+		struct look_site *known = find_site(look, site->address);
 		enum look_text text;
 
 		if (!known && !is_watched(look, site))
@@ -300,7 +300,7 @@ static bool learn_sites(struct kymo_look *look)
 		const struct probe_site *site = &look->probes->sites.items[i];
 		size_t at = kymo_partition_point(k, look->sites.n, look->sites.items[k].address < site->address);
 
-		if (!is_watched(look, site) || find(look, site->address) || look_at_site(look, site) != LOOK_JUMP)
+		if (!is_watched(look, site) || find_site(look, site->address) || look_at_site(look, site) != LOOK_JUMP)
 			continue;
 		if (!kymo_vec_reserve(&look->sites, look->sites.n + 1))
 			return false;
@@ -323,7 +323,7 @@ static size_t revive(struct kymo_look *look)
 
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
-		const struct look_site *known = find(look, site->address);
+		const struct look_site *known = find_site(look, site->address);
 		size_t size =
 			site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
 
@@ -345,7 +345,7 @@ static void give_back(struct kymo_look *look)
 {
 	for (size_t i = 0; i < look->probes->sites.n; i++) {
 		struct probe_site *site = &look->probes->sites.items[i];
-		const struct look_site *known = find(look, site->address);
+		const struct look_site *known = find_site(look, site->address);
 
 		if (site->installed || site->is_retired || !known || !known->is_out)
 			continue;

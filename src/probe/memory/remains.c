@@ -314,8 +314,8 @@ static bool has_strays(const struct kymo_maps *maps, const struct kymo_remains_l
 	return kymo_next_descriptor(list->pid, -1) >= 0;
 }
 
-static struct kymo_error *read_all(struct kymo_process *process, const struct kymo_maps *maps, bool whole,
-				   struct kymo_remains_list *list)
+static struct kymo_error *read_remains(struct kymo_process *process, const struct kymo_maps *maps, bool whole,
+				       struct kymo_remains_list *list)
 {
 	KYMO_VEC(struct kymo_remains) found = { 0 };
 	struct kymo_error *error = NULL;
@@ -350,7 +350,7 @@ static struct kymo_error *read_list(struct kymo_process *process, bool whole, st
 
 	if (error)
 		return error;
-	error = read_all(process, &maps, whole, &list);
+	error = read_remains(process, &maps, whole, &list);
 	if (!error && whole) {
 		list.is_recorder = is_recorder(process, &maps);
 		list.has_strays = !list.is_recorder && has_strays(&maps, &list);

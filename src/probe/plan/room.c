@@ -75,7 +75,7 @@ static bool add_page(struct probe_room *room, uint64_t address)
 	return true;
 }
 
-static bool take(struct probe_room *room, uint64_t address, size_t size)
+static bool take_bytes(struct probe_room *room, uint64_t address, size_t size)
 {
 	if (!add_page(room, address) || !add_page(room, address + size - 1))
 		return false;
@@ -199,7 +199,7 @@ uint64_t probe_room_reserve(struct probe_room *room, uint64_t low, uint64_t high
 		if (!found)
 			found = in_range(room, 0, high, size);
 	}
-	return found && take(room, found, size) ? found : 0;
+	return found && take_bytes(room, found, size) ? found : 0;
 }
 
 static void forget_empty(struct probe_room *room)

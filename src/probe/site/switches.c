@@ -64,7 +64,7 @@ static const uint8_t nop[SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 /* ---- which there are ------------------------------------------------------------------------- */
 
-static struct kymo_error *add(struct kymo_probes *probes, const struct probe_switch *fresh)
+static struct kymo_error *add_switch(struct kymo_probes *probes, const struct probe_switch *fresh)
 {
 	for (size_t i = 0; i < probes->switches.n; i++) {
 		const struct probe_switch *known = &probes->switches.items[i];
@@ -90,7 +90,7 @@ struct kymo_error *probes_add_switch(struct kymo_probes *probes, size_t module, 
 		.original = nop[0],
 	};
 
-	return add(probes, &fresh);
+	return add_switch(probes, &fresh);
 }
 
 struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t module, const struct kymo_marker *marker)
@@ -109,7 +109,7 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 	if (!error && !kymo_code_bytes(code, marker->place, &fresh.original, 1))
 		error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has no code at the location of %s:%s",
 					  probes->modules.items[module].path, marker->provider, marker->name);
-	return error ? error : add(probes, &fresh);
+	return error ? error : add_switch(probes, &fresh);
 }
 
 static bool is_pending(const struct probe_switch *item)

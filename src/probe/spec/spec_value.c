@@ -202,8 +202,8 @@ static struct kymo_error *find_variable(const struct name *name)
 			     (int)name->size, name->start);
 }
 
-static struct kymo_error *find(void *data, const char *text, const char *start, size_t size,
-			       struct kymo_expr_meaning *ret)
+static struct kymo_error *find_name(void *data, const char *text, const char *start, size_t size,
+				    struct kymo_expr_meaning *ret)
 {
 	const struct name name = { text, start, size, data, ret };
 	unsigned int n;
@@ -278,7 +278,7 @@ struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_pi
 					   struct kymo_expr_type *type_ret)
 {
 	const struct kymo_expr_source source = { text, piece.start, piece.end };
-	const struct kymo_expr_names names = { find, find_type, find_members, find_enumerators, spec };
+	const struct kymo_expr_names names = { find_name, find_type, find_members, find_enumerators, spec };
 	struct kymo_form *form = malloc(sizeof(*form));
 	struct kymo_error *error;
 

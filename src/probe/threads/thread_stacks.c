@@ -109,7 +109,7 @@ static bool is_stack(const struct kymo_map *guard, const struct kymo_map *map)
 	       is_anonymous(map) && map->readable && map->writable;
 }
 
-static struct finding find(const struct kymo_probes *probes)
+static struct finding find_stack_fields(const struct kymo_probes *probes)
 {
 	struct finding finding = { .offset = 0 };
 	struct kymo_maps maps;
@@ -144,7 +144,7 @@ bool probes_find_thread_stacks(struct kymo_probes *probes)
 		return false;
 	probes->stacks.n_threads_seen = n;
 	probes->stacks.n_looks++;
-	finding = find(probes);
+	finding = find_stack_fields(probes);
 	if (!finding.offset || finding.is_contradicted)
 		return false;
 	probes->stacks.thread_offset = finding.offset;
