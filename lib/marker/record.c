@@ -453,7 +453,7 @@ static void complain(const char *what)
 /*
  * Here, and not when the first module tells that it comes: all modules of the program are mapped by now, and the
  * markers in their constructors are recorded, too. What this program runs would move the trace away that is being
- * written, if it recorded itself into the same directory: it does not inherit the wish.
+ * written, if it recorded itself into the same directory: it does not inherit the request.
  */
 static void record_as_environment_says(void)
 {

@@ -289,11 +289,60 @@ static int take_string_size(struct cli_recording *recording, const char *text)
 	return 0;
 }
 
+/* Options without a value. */
+static bool take_flag(struct cli_recording *recording, int id)
+{
+	struct kymo_record_options *options = &recording->options;
+
+	switch (id) {
+	case OVERWRITE:
+		options->overwrite = true;
+		return true;
+	case QUIET:
+		recording->quiet = true;
+		return true;
+	case NO_RSEQ:
+		options->no_rseq = true;
+		return true;
+	case DISPLACE_FAULTING:
+		options->displace_faulting = true;
+		return true;
+	case ALL:
+		options->all = true;
+		return true;
+	case COMPLETE:
+		options->complete = true;
+		return true;
+	case LATE:
+		recording->late = true;
+		return true;
+	case NO_EXISTING:
+		options->existing = false;
+		return true;
+	case FOLLOW:
+	case NO_FOLLOW:
+		recording->says_follow = true;
+		options->follow = id == FOLLOW;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int take_seconds(const struct cli_recording *recording, const char *option, const char *value, double *ret)
+{
+	if (cli_parse_seconds(value, ret))
+		return 0;
+	return cli_usage(recording->name, "--%s '%s' is no number of seconds; write 5 or 0.5", option, value);
+}
+
 static int take_option(void *data, int id, const char *value)
 {
 	struct cli_recording *recording = data;
 	struct kymo_record_options *options = &recording->options;
 
+	if (take_flag(recording, id))
+		return 0;
 	switch (id) {
 	case OUTPUT:
 		options->directory = value;
@@ -308,59 +357,24 @@ static int take_option(void *data, int id, const char *value)
 	case NAME:
 		return take_targets(recording, value, id);
 	case FOR:
-		if (cli_parse_seconds(value, &options->seconds))
-			return 0;
-		return cli_usage(recording->name, "--for '%s' is no number of seconds; write 5 or 0.5", value);
+		return take_seconds(recording, "for", value, &options->seconds);
 	case BUFFER:
 		return take_buffer(recording, value);
-	case OVERWRITE:
-		options->overwrite = true;
-		return 0;
 	case KEEP:
 		return take_keep(recording, value);
 	case UNTIL:
 		return take_aggregation(recording, value, KYMO_AGGR_UNTIL);
 	case AFTER:
 		recording->says_after = true;
-		if (cli_parse_seconds(value, &options->after))
-			return 0;
-		return cli_usage(recording->name, "--after '%s' is no number of seconds; write 5 or 0.5", value);
+		return take_seconds(recording, "after", value, &options->after);
 	case SNAPSHOTS:
 		return take_snapshots(recording, value);
 	case BACKEND:
 		return take_backend(recording, value);
-	case QUIET:
-		recording->quiet = true;
-		return 0;
-	case NO_RSEQ:
-		options->no_rseq = true;
-		return 0;
-	case DISPLACE_FAULTING:
-		options->displace_faulting = true;
-		return 0;
-	case ALL:
-		options->all = true;
-		return 0;
-	case COMPLETE:
-		options->complete = true;
-		return 0;
 	case STRING_SIZE:
 		return take_string_size(recording, value);
-	case LATE:
-		recording->late = true;
-		return 0;
-	case NO_EXISTING:
-		options->existing = false;
-		return 0;
-	case FOLLOW:
-	case NO_FOLLOW:
-		recording->says_follow = true;
-		options->follow = id == FOLLOW;
-		return 0;
 	case INTERVAL:
-		if (cli_parse_seconds(value, &options->interval))
-			return 0;
-		return cli_usage(recording->name, "--interval '%s' is no number of seconds; write 5 or 0.5", value);
+		return take_seconds(recording, "interval", value, &options->interval);
 	case ROWS:
 		return take_rows(recording, value);
 	case STACK:

@@ -310,7 +310,7 @@ static struct kymo_error *trace_processes(struct cli_syscalls *s, const pid_t *p
 
 static int wake_up; /* for the signal handler */
 
-static void on_wish(int number)
+static void on_end_signal(int number)
 {
 	kymo_write_all(wake_up, (const char[]){ CLI_SYSCALLS_END }, 1);
 }
@@ -340,7 +340,7 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, cons
 	s->tracing.is_attaching = true;
 	s->tracing.is_command = command;
 	wake_up = s->tracing.done[1];
-	cli_catch_signals(command, SA_RESTART, on_wish);
+	cli_catch_signals(command, SA_RESTART, on_end_signal);
 	cli_apart_take_signals(&s->output.apart);
 	error = command ? trace_command(s, command, status_ret) : trace_processes(s, pids, n);
 	leave(s);

@@ -91,7 +91,7 @@ struct cli_syscall_tracing {
 	_Atomic bool is_attaching;
 	int done[2];                /* a pipe that says that there is none left, or that a signal came */
 	_Atomic int n_cut;          /* threads that were let go of while they lived */
-	int cut;                    /* why, where that was not the user's wish: kymo_hub_failure() */
+	int cut;                    /* why, where that was not what the user asked for: kymo_hub_failure() */
 	struct kymo_stacks *stacks; /* -k, or NULL */
 };
 

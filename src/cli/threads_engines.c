@@ -34,7 +34,7 @@ static const struct {
 	{ KYMO_EVENT_JCTL, "jctl" },
 };
 
-static const char *const wishes[] = { "stop", "interrupt", "report", "singlestep", "blockstep", "resume", "detach" };
+static const char *const actions[] = { "stop", "interrupt", "report", "singlestep", "blockstep", "resume", "detach" };
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -133,7 +133,7 @@ void cli_threads_print_engines(const struct cli_threads *view, const struct kymo
 		fprintf(out, "%s%d:", i ? " " : "", engines[i].owner);
 		print_events(engines[i].events, out);
 		if (engines[i].wants < KYMO_ACTION_RESUME)
-			fprintf(out, "!%s", wishes[engines[i].wants]);
+			fprintf(out, "!%s", actions[engines[i].wants]);
 	}
 	fputs(n ? "" : "-", out);
 }
@@ -165,7 +165,7 @@ void cli_threads_print_engines_json(const struct cli_threads *view, const struct
 	for (size_t i = 0; i < n; i++) {
 		fprintf(out, "%s{\"owner\": %d, \"events\": [", i ? ", " : "", engines[i].owner);
 		print_events_json(engines[i].events, out);
-		fprintf(out, "], \"wants\": \"%s\"}", wishes[engines[i].wants]);
+		fprintf(out, "], \"wants\": \"%s\"}", actions[engines[i].wants]);
 	}
 	fputs("]", out);
 }

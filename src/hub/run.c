@@ -111,7 +111,7 @@ static bool has_to_stop(const struct task *task)
 }
 
 /* What is wanted once becomes a promise to tell. The strongest. */
-static enum kymo_action take_wishes(struct task *task)
+static enum kymo_action take_wanted(struct task *task)
 {
 	enum kymo_action strongest = KYMO_ACTION_RESUME;
 
@@ -211,14 +211,14 @@ static void come_back(struct kymo_hub *hub, struct task *task)
 
 static void go_on(struct kymo_hub *hub, struct task *task)
 {
-	enum kymo_action wish = take_wishes(task);
-	bool wants_step = wish == KYMO_ACTION_SINGLESTEP || wish == KYMO_ACTION_BLOCKSTEP || is_step_owed(task);
+	enum kymo_action wanted = take_wanted(task);
+	bool wants_step = wanted == KYMO_ACTION_SINGLESTEP || wanted == KYMO_ACTION_BLOCKSTEP || is_step_owed(task);
 	bool traces_calls = wants_all_calls(task);
 	long request = traces_calls || owes_exit(task) ? PTRACE_SYSCALL : PTRACE_CONT;
 	int signal = task->stop == STOP_SIGNAL ? task->signal : 0;
 	/* The call is over at once, and so it reports before its program has executed an instruction, however late this
 	 * thread runs next. */
-	const bool is_at_once = wish <= KYMO_ACTION_REPORT && task->stop == STOP_EVENT && !wants_step;
+	const bool is_at_once = wanted <= KYMO_ACTION_REPORT && task->stop == STOP_EVENT && !wants_step;
 
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, false);
@@ -236,7 +236,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		if (!signal && hub_step_over(hub, task, wants_step))
 			return; /* another stop has come, which serves what is wanted */
 		if (wants_step)
-			request = step_request(task, wish == KYMO_ACTION_BLOCKSTEP);
+			request = step_request(task, wanted == KYMO_ACTION_BLOCKSTEP);
 		if (is_at_once)
 			hub_interrupt(hub, task);
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
@@ -245,7 +245,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		if (task->resumed.makes_call_again)
 			hub_expect(hub, task);
 	}
-	if (wish <= KYMO_ACTION_REPORT && !is_at_once)
+	if (wanted <= KYMO_ACTION_REPORT && !is_at_once)
 		hub_interrupt(hub, task);
 }
 

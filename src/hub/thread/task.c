@@ -131,7 +131,7 @@ static void out_of_process(struct task *task)
 		task->in_process->link = task->link;
 }
 
-/* For each task, so that no status and no wish is lost where memory is short. */
+/* For each task, so that no status and no request is lost where memory is short. */
 static bool make_room(struct kymo_hub *hub, size_t n)
 {
 	return kymo_vec_reserve(&hub->early, n) && kymo_vec_reserve(&hub->kicked, n);

@@ -72,17 +72,17 @@ static bool relies_on(const struct probe_site *site, const struct probe_site *ot
 
 static bool has_return(const struct probe_site *site)
 {
-	return site->wishes.n && site->wishes.items[0].kind == KYMO_EVENT_RETURN;
+	return site->requests.n && site->requests.items[0].kind == KYMO_EVENT_RETURN;
 }
 
 static bool is_same_return(const struct probe_site *a, const struct probe_site *b)
 {
-	for (size_t i = 0; i < a->wishes.n; i++)
-		for (size_t k = 0; k < b->wishes.n; k++)
-			if (a->module == b->module && a->wishes.items[i].kind == KYMO_EVENT_RETURN &&
-			    b->wishes.items[k].kind == KYMO_EVENT_RETURN &&
-			    a->wishes.items[i].spec == b->wishes.items[k].spec &&
-			    a->wishes.items[i].vaddr == b->wishes.items[k].vaddr)
+	for (size_t i = 0; i < a->requests.n; i++)
+		for (size_t k = 0; k < b->requests.n; k++)
+			if (a->module == b->module && a->requests.items[i].kind == KYMO_EVENT_RETURN &&
+			    b->requests.items[k].kind == KYMO_EVENT_RETURN &&
+			    a->requests.items[i].spec == b->requests.items[k].spec &&
+			    a->requests.items[i].vaddr == b->requests.items[k].vaddr)
 				return true;
 	return false;
 }

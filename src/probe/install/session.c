@@ -155,9 +155,9 @@ static uint32_t first_event(const struct kymo_probes *probes, const struct probe
 	size_t n;
 
 	events = kymo_events_items(probes->options.events, &n);
-	for (size_t i = 0; i < site->wishes.n; i++)
-		if (!site->wishes.items[i].is_refused)
-			return events[site->wishes.items[i].event].id;
+	for (size_t i = 0; i < site->requests.n; i++)
+		if (!site->requests.items[i].is_refused)
+			return events[site->requests.items[i].event].id;
 	return 0;
 }
 

@@ -163,7 +163,7 @@ static bool note_out(struct kymo_look *look, struct look_site *known, const stru
 
 	known->is_out = true;
 	known->gap = NO_GAP;
-	if (!site->wishes.n)
+	if (!site->requests.n)
 		return true;
 	while (at < look->gaps.n && look->gaps.items[at].cause != cause)
 		at++;

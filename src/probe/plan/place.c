@@ -250,7 +250,7 @@ struct kymo_error *probes_unplace(struct kymo_probes *probes)
 		uint8_t patch[KYMO_PATCH_MAX];
 
 		if (!site->installed && !site->is_retired && !site->is_revived && !site->is_guard && !site->is_watch &&
-		    !site->wishes.n) {
+		    !site->requests.n) {
 			probes_site_deinit(site);
 			continue;
 		}

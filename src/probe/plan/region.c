@@ -109,8 +109,8 @@ static size_t forms_of(const struct kymo_probes *probes, const struct probe_site
 {
 	size_t size = 0;
 
-	for (size_t i = 0; i < site->wishes.n; i++) {
-		const struct kymo_spec *spec = &probes->specs[site->wishes.items[i].spec];
+	for (size_t i = 0; i < site->requests.n; i++) {
+		const struct kymo_spec *spec = &probes->specs[site->requests.items[i].spec];
 		struct kymo_probe_event event = { .spec = spec };
 
 		probe_event_arguments(spec, &event);
@@ -132,7 +132,7 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 	for (size_t i = first; i < end; i++)
 		if (!probes->sites.items[i].installed)
 			room += forms_of(probes, &probes->sites.items[i]) +
-				align_up(kymo_pad_size_max(NULL, probes->sites.items[i].wishes.n +
+				align_up(kymo_pad_size_max(NULL, probes->sites.items[i].requests.n +
 									 probes->sites.items[i].is_guard),
 					 PAD_ALIGN) +
 				2 * align_up(kymo_pad_size_max(NULL, 0), PAD_ALIGN);

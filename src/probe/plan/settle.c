@@ -78,8 +78,8 @@ static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_
 {
 	uint32_t most = 0;
 
-	for (size_t i = 0; i < site->wishes.n; i++) {
-		const uint32_t takes = probes_reads_stack(&probes->specs[site->wishes.items[i].spec]);
+	for (size_t i = 0; i < site->requests.n; i++) {
+		const uint32_t takes = probes_reads_stack(&probes->specs[site->requests.items[i].spec]);
 
 		most = takes > most ? takes : most;
 	}
@@ -150,22 +150,22 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 	size_t n_all, n = 0;
 
 	all = kymo_events_items(probes->options.events, &n_all);
-	for (size_t i = 0; i < site->wishes.n; i++) {
-		const struct probe_wish *wish = &site->wishes.items[i];
-		const struct kymo_probe_event *event = &all[wish->event];
+	for (size_t i = 0; i < site->requests.n; i++) {
+		const struct probe_request *request = &site->requests.items[i];
+		const struct kymo_probe_event *event = &all[request->event];
 
-		if (wish->is_refused)
+		if (request->is_refused)
 			continue;
 		memcpy(args[n], event->args, sizeof(args[n]));
 		for (size_t k = 0; k < event->n_args; k++)
 			if (args[n][k].kind == KYMO_FETCH_RETVAL || args[n][k].kind == KYMO_FETCH_FORM)
-				args[n][k].value = wish->is_unknown;
+				args[n][k].value = request->is_unknown;
 		events[n] = (struct kymo_pad_event){ .id = event->id,
 						     .args = args[n],
 						     .n_args = event->n_args,
 						     .filter = event->spec->filter,
-						     .retval_is_unknown = wish->is_unknown,
-						     .sample = probes_sample(probes, wish->spec) };
+						     .retval_is_unknown = request->is_unknown,
+						     .sample = probes_sample(probes, request->spec) };
 		n++;
 	}
 	return n;
@@ -197,8 +197,8 @@ static int grow_region(struct probe_region *region, size_t size)
 /* The spec whose system calls the site is for, or NULL. */
 static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, const struct probe_site *site)
 {
-	return site->wishes.n && site->wishes.items[0].kind == KYMO_EVENT_SYSCALL
-		       ? &probes->specs[site->wishes.items[0].spec]
+	return site->requests.n && site->requests.items[0].kind == KYMO_EVENT_SYSCALL
+		       ? &probes->specs[site->requests.items[0].spec]
 		       : NULL;
 }
 
@@ -292,9 +292,9 @@ struct kymo_error *probes_settle(struct placing *placing, struct probe_site *sit
 		return &kymo_error_no_memory;
 	if (syscalls_of(placing->probes, site))
 		probe_syscalls_use(placing->probes->options.events, syscalls_of(placing->probes, site));
-	for (size_t i = 0; i < site->wishes.n && !syscalls_of(placing->probes, site); i++)
-		if (!site->wishes.items[i].is_refused)
-			kymo_events_use(placing->probes->options.events, site->wishes.items[i].event);
+	for (size_t i = 0; i < site->requests.n && !syscalls_of(placing->probes, site); i++)
+		if (!site->requests.items[i].is_refused)
+			kymo_events_use(placing->probes->options.events, site->requests.items[i].event);
 	site->is_exchanged = placing->probes->attempt.is_lenient;
 	site->is_planned = true;
 	placing->order++;
@@ -516,8 +516,8 @@ static struct kymo_error *join(struct placing *placing, uint64_t address, struct
 
 bool probes_is_wanted(const struct probe_site *site)
 {
-	for (size_t i = 0; i < site->wishes.n; i++)
-		if (!site->wishes.items[i].is_refused)
+	for (size_t i = 0; i < site->requests.n; i++)
+		if (!site->requests.items[i].is_refused)
 			return true;
 	return site->is_watch;
 }

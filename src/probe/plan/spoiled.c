@@ -33,12 +33,12 @@ static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struc
 
 		if (site->module != item->module || site->installed || site->is_retired)
 			continue;
-		for (size_t k = 0; k < site->wishes.n && !error; k++) {
-			struct probe_wish *wish = &site->wishes.items[k];
+		for (size_t k = 0; k < site->requests.n && !error; k++) {
+			struct probe_request *request = &site->requests.items[k];
 
-			if (!wish->is_refused && wish->marker && wish->marker->semaphore &&
-			    bias + wish->marker->semaphore == item->counter)
-				error = probes_refuse_wish(probes, site, wish, item->spoiled);
+			if (!request->is_refused && request->marker && request->marker->semaphore &&
+			    bias + request->marker->semaphore == item->counter)
+				error = probes_refuse_request(probes, site, request, item->spoiled);
 		}
 	}
 	return error;
@@ -126,11 +126,11 @@ static void note_places(const struct kymo_probes *probes, struct key *keys, size
 		const struct probe_site *site = &probes->sites.items[i];
 		uint64_t bias = probes->modules.items[site->module].bias;
 
-		for (size_t k = 0; k < site->wishes.n; k++) {
-			const struct kymo_marker *marker = site->wishes.items[k].marker;
+		for (size_t k = 0; k < site->requests.n; k++) {
+			const struct kymo_marker *marker = site->requests.items[k].marker;
 			struct key key = { .module = site->module };
 
-			if (!marker || site->wishes.items[k].is_refused || site->is_retired ||
+			if (!marker || site->requests.items[k].is_refused || site->is_retired ||
 			    (marker->is_sdt && !marker->semaphore))
 				continue;
 			key.counter = marker->is_sdt ? bias + marker->semaphore : 0;

@@ -47,7 +47,7 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 	kymo_cleanup_free char *name =
 		kymo_marker_event_name(module->path, marker->is_sdt, marker->provider, marker->name);
 	char place[300];
-	struct probe_wish wish = { .vaddr = marker->place, .place = place, .name = name, .marker = marker };
+	struct probe_request request = { .vaddr = marker->place, .place = place, .name = name, .marker = marker };
 	struct kymo_error *error;
 
 	if (!name)
@@ -57,7 +57,7 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 	if (marker->why_not)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, false, name, marker->why_not);
 	kymo_module_describe(module->module, marker->place, place, sizeof(place));
-	error = probes_add_wish(probes, meaning, marker->place, &wish);
+	error = probes_add_request(probes, meaning, marker->place, &request);
 	return error || !marker->semaphore ? error : probes_add_semaphore(probes, meaning->module, marker);
 }
 

@@ -35,32 +35,32 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 
 	if (!module->jit)
 		probe_build_id(module->module, build_id);
-	for (size_t i = 0; i < site->wishes.n && !error; i++) {
-		struct probe_wish *wish = &site->wishes.items[i];
+	for (size_t i = 0; i < site->requests.n && !error; i++) {
+		struct probe_request *request = &site->requests.items[i];
 		struct kymo_probe_event event = {
-			.spec = &probes->specs[wish->spec],
-			.kind = wish->kind,
-			.name = wish->name,
+			.spec = &probes->specs[request->spec],
+			.kind = request->kind,
+			.name = request->name,
 			.path = module->path,
-			.symbol = wish->place,
+			.symbol = request->place,
 			.build_id = build_id,
 		};
 
-		if (wish->is_refused || wish->kind == KYMO_EVENT_SYSCALL)
+		if (request->is_refused || request->kind == KYMO_EVENT_SYSCALL)
 			continue;
 		if (module->jit)
-			event.offset = wish->vaddr;
-		else if (kymo_module_vaddr_to_offset(module->module, wish->vaddr, &event.offset))
+			event.offset = request->vaddr;
+		else if (kymo_module_vaddr_to_offset(module->module, request->vaddr, &event.offset))
 			event.offset = 0;
 		if (event.kind == KYMO_EVENT_ENTRY || event.kind == KYMO_EVENT_RETURN)
 			event.function_offset = event.offset;
-		if (wish->marker)
-			probe_marker_arguments(wish->marker, &event, source, sizeof(source));
+		if (request->marker)
+			probe_marker_arguments(request->marker, &event, source, sizeof(source));
 		else
 			probe_event_arguments(event.spec, &event);
 		error = probe_check_names(event.spec, build_id);
 		if (!error)
-			error = kymo_events_add(probes->options.events, &event, &wish->event);
+			error = kymo_events_add(probes->options.events, &event, &request->event);
 	}
 	return error;
 }
@@ -68,13 +68,13 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 /* ---- a place --------------------------------------------------------------------------------- */
 
 /* Wish for the event of `meaning` at `at`; `vaddr` is what the user named. */
-static struct kymo_error *add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
-				   uint64_t vaddr, char *place, bool is_unknown)
+static struct kymo_error *add_request(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
+				      uint64_t vaddr, char *place, bool is_unknown)
 {
 	kymo_cleanup_free char *name = probe_event_name(&probes->specs[meaning->spec], place, !meaning->exact);
-	const struct probe_wish wish = { .vaddr = vaddr, .is_unknown = is_unknown, .place = place, .name = name };
+	const struct probe_request request = { .vaddr = vaddr, .is_unknown = is_unknown, .place = place, .name = name };
 
-	return name ? probes_add_wish(probes, meaning, at, &wish) : &kymo_error_no_memory;
+	return name ? probes_add_request(probes, meaning, at, &request) : &kymo_error_no_memory;
 }
 
 /* ---- returns and single instructions --------------------------------------------------------- */
@@ -112,7 +112,7 @@ static struct kymo_error *add_returns(struct kymo_probes *probes, const struct p
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
 					   err ? refusal.reason : "it never returns");
 	for (size_t i = 0; i < n && !error; i++)
-		error = add_wish(probes, meaning, exits[i].vaddr, vaddr, place, exits[i].is_tail);
+		error = add_request(probes, meaning, exits[i].vaddr, vaddr, place, exits[i].is_tail);
 	return error;
 }
 
@@ -144,7 +144,7 @@ static struct kymo_error *add_instructions(struct kymo_probes *probes, const str
 			continue;
 		probes->refused[meaning->spec].tried++;
 		kymo_module_describe(module, starts[i], place, sizeof(place));
-		error = add_wish(probes, meaning, starts[i], starts[i], place, false);
+		error = add_request(probes, meaning, starts[i], starts[i], place, false);
 	}
 	return error;
 }
@@ -174,7 +174,7 @@ static struct kymo_error *resolve_target(struct kymo_probes *probes, const struc
 	if (spec->is_return)
 		return add_returns(probes, &meaning, vaddr, target->function, place);
 	probes->refused[meaning.spec].tried++;
-	return add_wish(probes, &meaning, vaddr, vaddr, place, false);
+	return add_request(probes, &meaning, vaddr, vaddr, place, false);
 }
 
 /* By address, so that sites are appended, not inserted. */
@@ -253,7 +253,7 @@ static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struc
 		return add_returns(probes, meaning, vaddr, place, place);
 	}
 	probes->refused[meaning->spec].tried++;
-	return add_wish(probes, meaning, vaddr, vaddr, place, false);
+	return add_request(probes, meaning, vaddr, vaddr, place, false);
 }
 
 /* `map` is one of the module's mappings. */
@@ -295,7 +295,7 @@ static struct kymo_error *resolve_address(struct kymo_probes *probes, size_t spe
 	jit = probes->modules.items[meaning.module].jit;
 	probes->met[spec_at] = true;
 	probes->refused[spec_at].tried++;
-	return add_wish(probes, &meaning, jit->address, jit->address, jit->place, false);
+	return add_request(probes, &meaning, jit->address, jit->address, jit->place, false);
 }
 
 static bool has_marker_specs(const struct kymo_probes *probes)

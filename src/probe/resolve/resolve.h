@@ -17,7 +17,7 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes);
 /* Free modules and sites. */
 void probes_resolve_deinit(struct kymo_probes *probes);
 
-/* The site is planned: its wishes become events. */
+/* The site is planned: its requests become events. */
 struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_site *site);
 
 #endif

@@ -164,7 +164,7 @@ static struct kymo_error *add_place(struct kymo_probes *probes, const struct pro
 {
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	kymo_cleanup_free char *name = NULL;
-	struct probe_wish wish = { .vaddr = at->vaddr };
+	struct probe_request request = { .vaddr = at->vaddr };
 	char place[300];
 
 	probes->refused[meaning->spec].tried++;
@@ -175,10 +175,10 @@ static struct kymo_error *add_place(struct kymo_probes *probes, const struct pro
 		name = NULL;
 		return &kymo_error_no_memory;
 	}
-	wish.place = place;
-	wish.name = name;
-	wish.event = probe_events_syscalls(probes->options.events);
-	return probes_add_wish(probes, meaning, at->vaddr, &wish);
+	request.place = place;
+	request.name = name;
+	request.event = probe_events_syscalls(probes->options.events);
+	return probes_add_request(probes, meaning, at->vaddr, &request);
 }
 
 struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const struct probe_meaning *meaning)

@@ -84,30 +84,30 @@ struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct
 }
 
 static bool is_refused_elsewhere(const struct kymo_probes *probes, const struct probe_site *site,
-				 const struct probe_wish *wish)
+				 const struct probe_request *request)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
-		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
-			const struct probe_wish *other = &probes->sites.items[i].wishes.items[k];
+		for (size_t k = 0; k < probes->sites.items[i].requests.n; k++) {
+			const struct probe_request *other = &probes->sites.items[i].requests.items[k];
 
-			if (other->is_refused && other->kind == KYMO_EVENT_RETURN && other->spec == wish->spec &&
-			    other->vaddr == wish->vaddr && probes->sites.items[i].module == site->module)
+			if (other->is_refused && other->kind == KYMO_EVENT_RETURN && other->spec == request->spec &&
+			    other->vaddr == request->vaddr && probes->sites.items[i].module == site->module)
 				return true;
 		}
 	return false;
 }
 
-struct kymo_error *probes_refuse_wish(struct kymo_probes *probes, const struct probe_site *site,
-				      struct probe_wish *wish, const char *reason)
+struct kymo_error *probes_refuse_request(struct kymo_probes *probes, const struct probe_site *site,
+					 struct probe_request *request, const char *reason)
 {
 	char text[700];
 
-	wish->is_refused = true;
-	if (!wish->marker)
-		return probes_refuse_place(probes, wish->spec, site->module,
-					   probe_spec_is_exact(&probes->specs[wish->spec]), wish->place, reason);
-	snprintf(text, sizeof(text), "%s at %s", wish->name, wish->place);
-	return probes_refuse_place(probes, wish->spec, site->module, false, text, reason);
+	request->is_refused = true;
+	if (!request->marker)
+		return probes_refuse_place(probes, request->spec, site->module,
+					   probe_spec_is_exact(&probes->specs[request->spec]), request->place, reason);
+	snprintf(text, sizeof(text), "%s at %s", request->name, request->place);
+	return probes_refuse_place(probes, request->spec, site->module, false, text, reason);
 }
 
 struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *site, const char *reason)
@@ -116,15 +116,15 @@ struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *
 
 	site->was_watch |= site->is_watch;
 	site->is_watch = false;
-	for (size_t i = 0; i < site->wishes.n && !error; i++) {
-		struct probe_wish *wish = &site->wishes.items[i];
+	for (size_t i = 0; i < site->requests.n && !error; i++) {
+		struct probe_request *request = &site->requests.items[i];
 
-		if (wish->is_refused)
+		if (request->is_refused)
 			continue;
-		if (wish->kind == KYMO_EVENT_RETURN && is_refused_elsewhere(probes, site, wish))
-			wish->is_refused = true; /* said already */
+		if (request->kind == KYMO_EVENT_RETURN && is_refused_elsewhere(probes, site, request))
+			request->is_refused = true; /* said already */
 		else
-			error = probes_refuse_wish(probes, site, wish, reason);
+			error = probes_refuse_request(probes, site, request, reason);
 	}
 	return error;
 }
@@ -134,17 +134,18 @@ bool probes_refuse_together(struct kymo_probes *probes)
 	bool any = false, more = false;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++)
-			any |= probes->sites.items[i].wishes.items[k].is_refused &&
-			       probes->sites.items[i].wishes.items[k].kind == KYMO_EVENT_RETURN;
+		for (size_t k = 0; k < probes->sites.items[i].requests.n; k++)
+			any |= probes->sites.items[i].requests.items[k].is_refused &&
+			       probes->sites.items[i].requests.items[k].kind == KYMO_EVENT_RETURN;
 	for (size_t i = 0; any && i < probes->sites.n; i++)
-		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
-			struct probe_wish *wish = &probes->sites.items[i].wishes.items[k];
+		for (size_t k = 0; k < probes->sites.items[i].requests.n; k++) {
+			struct probe_request *request = &probes->sites.items[i].requests.items[k];
 
-			if (wish->is_refused || wish->kind != KYMO_EVENT_RETURN || probes->sites.items[i].installed ||
-			    !is_refused_elsewhere(probes, &probes->sites.items[i], wish))
+			if (request->is_refused || request->kind != KYMO_EVENT_RETURN ||
+			    probes->sites.items[i].installed ||
+			    !is_refused_elsewhere(probes, &probes->sites.items[i], request))
 				continue;
-			wish->is_refused = true;
+			request->is_refused = true;
 			more = true;
 		}
 	return more;
@@ -155,9 +156,9 @@ bool probes_refuse_together(struct kymo_probes *probes)
 void probes_keep_refusals(struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
-		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++)
-			probes->sites.items[i].wishes.items[k].was_refused =
-				probes->sites.items[i].wishes.items[k].is_refused;
+		for (size_t k = 0; k < probes->sites.items[i].requests.n; k++)
+			probes->sites.items[i].requests.items[k].was_refused =
+				probes->sites.items[i].requests.items[k].is_refused;
 	for (size_t i = 0; i < probes->switches.n; i++) {
 		probes->switches.items[i].was_refused = probes->switches.items[i].is_refused;
 		probes->switches.items[i].spoiled = NULL;
@@ -188,8 +189,8 @@ void probes_forget_refusals(struct kymo_probes *probes)
 
 		site->is_watch |= site->was_watch;
 		site->is_revived = false; /* another recording may have been there first: planned anew */
-		for (size_t k = 0; k < site->wishes.n; k++)
-			site->wishes.items[k].is_refused = site->wishes.items[k].was_refused;
+		for (size_t k = 0; k < site->requests.n; k++)
+			site->requests.items[k].is_refused = site->requests.items[k].was_refused;
 	}
 	for (size_t i = 0; i < probes->switches.n; i++)
 		probes->switches.items[i].is_refused = probes->switches.items[i].was_refused;

@@ -10,7 +10,7 @@
 struct kymo_probes;
 struct probe_site;
 struct probe_switch;
-struct probe_wish;
+struct probe_request;
 
 /* What of a spec has no safe place, for one warning. */
 struct probe_refusals {
@@ -42,9 +42,9 @@ struct kymo_error *probes_keep_error(struct kymo_probes *probes, size_t spec, st
  * an error by itself. */
 struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct probe_switch *item);
 
-/* One wish of a site, which is not refused yet. Markers are never named exactly. */
-struct kymo_error *probes_refuse_wish(struct kymo_probes *probes, const struct probe_site *site,
-				      struct probe_wish *wish, const char *reason);
+/* One request of a site, which is not refused yet. Markers are never named exactly. */
+struct kymo_error *probes_refuse_request(struct kymo_probes *probes, const struct probe_site *site,
+					 struct probe_request *request, const char *reason);
 
 /* "no safe place" for all of a site's: an error for specs that name it exactly, a line in the warnings of others. */
 struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *site, const char *reason);

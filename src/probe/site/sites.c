@@ -1,4 +1,4 @@
-/* Sites, sorted by address, and what is wished for at each. */
+/* Sites, sorted by address, and what is requested for at each. */
 #include "probe/site/sites.h"
 
 #include <stdlib.h>
@@ -11,25 +11,25 @@
 #include "probe/site/refusals.h"
 #include "probe/site/switches.h"
 
-static void wish_deinit(struct probe_wish *wish)
+static void request_deinit(struct probe_request *request)
 {
-	free(wish->place);
-	free(wish->name);
+	free(request->place);
+	free(request->name);
 }
 
 void probes_site_deinit(struct probe_site *site)
 {
-	for (size_t i = 0; i < site->wishes.n; i++)
-		wish_deinit(&site->wishes.items[i]);
-	kymo_vec_deinit(&site->wishes);
+	for (size_t i = 0; i < site->requests.n; i++)
+		request_deinit(&site->requests.items[i]);
+	kymo_vec_deinit(&site->requests);
 }
 
 const char *probes_site_name(const struct probe_site *site)
 {
-	return site->is_guard   ? "(guard)"
-	       : site->wishes.n ? site->wishes.items[0].name
-	       : site->is_watch ? "(watch)"
-				: "(evicted)";
+	return site->is_guard     ? "(guard)"
+	       : site->requests.n ? site->requests.items[0].name
+	       : site->is_watch   ? "(watch)"
+				  : "(evicted)";
 }
 
 /* The first site that is not below `address`. */
@@ -73,7 +73,7 @@ static void forget_site(struct kymo_probes *probes, struct probe_site *site)
 	probes->sites.n--;
 }
 
-/* Whether the site can have one more wish. */
+/* Whether the site can have one more request. */
 static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning,
 				     const struct probe_site *site, const char *place, bool *refused_ret)
 {
@@ -85,21 +85,21 @@ static struct kymo_error *check_site(struct kymo_probes *probes, const struct pr
 	if (site->is_guard)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
 					   "one of kymo's own guards is there");
-	*refused_ret = site->wishes.n &&
-		       (meaning->kind == KYMO_EVENT_SYSCALL || site->wishes.items[0].kind == KYMO_EVENT_SYSCALL);
+	*refused_ret = site->requests.n &&
+		       (meaning->kind == KYMO_EVENT_SYSCALL || site->requests.items[0].kind == KYMO_EVENT_SYSCALL);
 	if (*refused_ret)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
 					   "a system call is recorded there, or another probe is, and both cannot be");
-	if (site->wishes.n >= KYMO_PAD_MAX_EVENTS)
+	if (site->requests.n >= KYMO_PAD_MAX_EVENTS)
 		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS,
 					 place, probes->modules.items[meaning->module].path);
 	return NULL;
 }
 
-struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
-				   const struct probe_wish *wanted)
+struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
+				      const struct probe_request *wanted)
 {
-	struct probe_wish wish = *wanted;
+	struct probe_request request = *wanted;
 	struct probe_site fresh = { .module = meaning->module }, *site;
 	struct kymo_error *error = NULL;
 	struct kymo_code *code;
@@ -115,20 +115,20 @@ struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct prob
 		site = NULL;
 	}
 	if (site)
-		error = check_site(probes, meaning, site, wish.place, &refused);
+		error = check_site(probes, meaning, site, request.place, &refused);
 	if (error || refused)
 		return error;
-	wish.spec = meaning->spec;
-	wish.kind = meaning->kind;
-	wish.place = strdup(wanted->place);
-	wish.name = strdup(wanted->name);
-	error = wish.place && wish.name ? NULL : &kymo_error_no_memory;
+	request.spec = meaning->spec;
+	request.kind = meaning->kind;
+	request.place = strdup(wanted->place);
+	request.name = strdup(wanted->name);
+	error = request.place && request.name ? NULL : &kymo_error_no_memory;
 	if (!error && !site)
 		error = probes_insert_site(probes, &fresh, &site);
-	if (!error && !kymo_vec_push(&site->wishes, wish))
+	if (!error && !kymo_vec_push(&site->requests, request))
 		error = &kymo_error_no_memory;
 	if (error)
-		wish_deinit(&wish);
+		request_deinit(&request);
 	else
 		site->exact |= meaning->exact;
 	return error;
@@ -139,8 +139,8 @@ static bool is_pending(const struct probe_site *site)
 {
 	bool wanted = site->is_guard || site->is_watch;
 
-	for (size_t i = 0; i < site->wishes.n; i++)
-		wanted |= !site->wishes.items[i].is_refused;
+	for (size_t i = 0; i < site->requests.n; i++)
+		wanted |= !site->requests.items[i].is_refused;
 	return wanted && !site->installed && !site->is_retired;
 }
 
@@ -158,6 +158,6 @@ size_t kymo_probes_n_sites(const struct kymo_probes *probes)
 	size_t n = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		n += probes->sites.items[i].installed && probes->sites.items[i].wishes.n;
+		n += probes->sites.items[i].installed && probes->sites.items[i].requests.n;
 	return n;
 }

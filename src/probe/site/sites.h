@@ -11,7 +11,7 @@ struct kymo_marker;
 struct kymo_probes;
 
 /* What somebody wants recorded at a site: it becomes an event when the site has a plan. */
-struct probe_wish {
+struct probe_request {
 	size_t spec;
 	enum kymo_event_kind kind;
 	uint64_t vaddr;                   /* what the user named; of RETURN, the function */
@@ -24,13 +24,13 @@ struct probe_wish {
 };
 
 /*
- * A place in the text of the process. Sites refer to others by index or address: the array grows. Those without wishes
- * are guards, and instructions that were evicted for another site.
+ * A place in the text of the process. Sites refer to others by index or address: the array grows. Those without
+ * requests are guards, and instructions that were evicted for another site.
  */
 struct probe_site {
 	uint64_t address; /* of the plan's first byte, runtime */
 	size_t module;
-	KYMO_VEC(struct probe_wish) wishes;
+	KYMO_VEC(struct probe_request) requests;
 	bool exact;        /* some spec names it without a glob: leaving it out is an error */
 	bool is_guard;     /* one of kymo's own (arch/pad.h) */
 	bool is_watch;     /* threads that load libraries come along here */
@@ -63,7 +63,7 @@ struct probe_meaning {
 /* The site at exactly `address`, or NULL. */
 struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address);
 
-/* Add a site in the order of addresses; its wishes are taken over. */
+/* Add a site in the order of addresses; its requests are taken over. */
 struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site,
 				      struct probe_site **ret);
 
@@ -73,8 +73,8 @@ const char *probes_site_name(const struct probe_site *site);
 void probes_site_deinit(struct probe_site *site);
 
 /* Add what is wanted at `at` (vaddr); strings of `wanted` are copied, and its spec and kind are the meaning's. */
-struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
-				   const struct probe_wish *wanted);
+struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
+				      const struct probe_request *wanted);
 
 /* How many sites are planned and not installed. */
 size_t kymo_probes_pending(const struct kymo_probes *probes);

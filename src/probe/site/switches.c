@@ -544,10 +544,10 @@ bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const st
 static bool has_live_sdt(const struct kymo_probes *probes, size_t spec)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
-		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
-			const struct probe_wish *wish = &probes->sites.items[i].wishes.items[k];
+		for (size_t k = 0; k < probes->sites.items[i].requests.n; k++) {
+			const struct probe_request *request = &probes->sites.items[i].requests.items[k];
 
-			if (wish->spec == spec && wish->marker && wish->marker->is_sdt && !wish->is_refused)
+			if (request->spec == spec && request->marker && request->marker->is_sdt && !request->is_refused)
 				return true;
 		}
 	return false;
