@@ -18,25 +18,6 @@
 #include "report/branches.h"
 #include "report/report.h"
 
-static void check_branches(bool json)
-{
-	const struct kymo_branches_view view = { .json = json, .addresses = !json };
-	kymo_cleanup_free char *text = NULL;
-	bool differ;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	if (!out)
-		return;
-	kymo_error_destroy(kymo_report_branches(directory, &view, out));
-	if (!json)
-		kymo_error_destroy(kymo_report_crash(directory, &view, out));
-	if (!json)
-		kymo_error_destroy(kymo_report_branches_diff(directory, directory, &view, out, &differ));
-	fclose(out);
-	check_safe(text, size);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char directory[4096];
@@ -265,6 +246,25 @@ static void check_report(enum kymo_report_mode mode, unsigned int width, bool js
 	if (!out)
 		return;
 	kymo_error_destroy(kymo_report(directory, &options, out));
+	fclose(out);
+	check_safe(text, size);
+}
+
+static void check_branches(bool json)
+{
+	const struct kymo_branches_view view = { .json = json, .addresses = !json };
+	kymo_cleanup_free char *text = NULL;
+	bool differ;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	kymo_error_destroy(kymo_report_branches(directory, &view, out));
+	if (!json)
+		kymo_error_destroy(kymo_report_crash(directory, &view, out));
+	if (!json)
+		kymo_error_destroy(kymo_report_branches_diff(directory, directory, &view, out, &differ));
 	fclose(out);
 	check_safe(text, size);
 }
