@@ -210,8 +210,7 @@ struct kymo_pad_syscalls {
 /* Whether the plan displaces a `syscall` and nothing else. */
 bool kymo_pad_is_syscall(const struct kymo_plan *plan);
 
-/* Write the pad of a system call; as kymo_pad_emit(), with room for kymo_pad_size_max(1). Nobody comes after it in a
- * chain. */
+/* Write the pad of a system call; as kymo_pad_emit(), with room for kymo_pad_size_max(1). It ends its chain. */
 int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
 			  const struct kymo_pad_syscalls *syscalls, uint8_t *out, size_t size,
 			  struct kymo_pad_layout *ret);
@@ -220,7 +219,7 @@ int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan
 
 /*
  * Restartable sequences are safe in threads that are registered with the kernel. Between its birth and its registration
- * a new thread of glibc's is not, but may show the cpu_id of whoever had its memory before; and a vfork child shows its
+ * a new thread of glibc's is not, but may show the cpu_id of a thread that is gone; and a vfork child shows its
  * parent's for good. Guards sit on the system calls by which glibc makes threads and processes (clone, clone3, vfork):
  * they mark a new thread's cpu_id as unregistered, as a later glibc does itself, and list threads that wait for a child
  * which has their control block.

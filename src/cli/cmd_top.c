@@ -123,7 +123,9 @@ static void end_screen(void *data)
 int cmd_top(int argc, char **argv)
 {
 	struct top top = { .is_live = false };
-	const struct cli_record_view view = { .directory = top.directory, .show = show, .end = end_screen, .data = &top };
+	const struct cli_record_view view = {
+		.directory = top.directory, .show = show, .end = end_screen, .data = &top
+	};
 	int status;
 
 	if (!make_directory(&top))

@@ -77,7 +77,7 @@ static void deinit(struct kymo_hub *hub)
 	kymo_vec_deinit(&hub->kicked);
 	kymo_vec_deinit(&hub->early);
 	kymo_vec_deinit(&hub->expected);
-	kymo_vec_deinit(&hub->strangers);
+	kymo_vec_deinit(&hub->unclaimed);
 	kymo_vec_deinit(&hub->dropped);
 	pthread_cond_destroy(&hub->changed);
 	pthread_mutex_destroy(&hub->lock);

@@ -90,11 +90,11 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		while (hub->buckets[i])
 			hub_forget_task(hub, hub->buckets[i]);
-	for (size_t i = 0; i < hub->strangers.n; i++) {
-		hub_space_clean_stranger(hub, hub->strangers.items[i].tid);
-		hub_abandon(hub, hub->strangers.items[i].tid);
+	for (size_t i = 0; i < hub->unclaimed.n; i++) {
+		hub_space_clean_unclaimed(hub, hub->unclaimed.items[i].tid);
+		hub_abandon(hub, hub->unclaimed.items[i].tid);
 	}
-	hub->strangers.n = 0;
+	hub->unclaimed.n = 0;
 	hub_leave_keeper(hub);
 	release_processes(hub);
 	hub_bury(hub);

@@ -162,7 +162,8 @@ static long step_request(struct task *task, bool is_block)
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
 }
 
-/* One that was killed comes to its exit event yet. Where any thread is waited for it is found there as a stranger. */
+/* One that was killed comes to its exit event yet. Where any thread is waited for it is found there as an unclaimed
+ * stop. */
 static void let_go(struct kymo_hub *hub, struct task *task)
 {
 	hub_space_wake(task);

@@ -85,7 +85,7 @@ struct kymo_hub {
 	expected; /* whose stops are on their way, where there are many; perhaps some that have stopped since, or are
 		     gone */
 	size_t next_expected;                   /* which to look at first */
-	KYMO_VEC(struct hub_status) strangers;  /* first stops whose makers' events have yet to come */
+	KYMO_VEC(struct hub_status) unclaimed;  /* first stops whose makers' events have yet to come */
 	KYMO_VEC(struct kymo_engine *) dropped; /* references to be put when the lock is not held */
 	uint64_t event;                         /* counts events */
 	uint64_t stops;

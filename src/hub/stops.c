@@ -32,7 +32,7 @@
 #include "procfs/info.h"
 #include "procfs/memory.h"
 
-#define STRANGER_NS 2000000000ull
+#define UNCLAIMED_NS 2000000000ull
 #define CALL_STOP (SIGTRAP | 0x80)
 #define I386_CLONE 120
 
@@ -45,25 +45,25 @@ static unsigned long message_of(pid_t tid)
 
 /* ---- births ---------------------------------------------------------------------------------- */
 
-static bool take_stranger(struct kymo_hub *hub, pid_t tid, int *status_ret)
+static bool take_unclaimed(struct kymo_hub *hub, pid_t tid, int *status_ret)
 {
-	for (size_t i = 0; i < hub->strangers.n; i++) {
-		if (hub->strangers.items[i].tid != tid)
+	for (size_t i = 0; i < hub->unclaimed.n; i++) {
+		if (hub->unclaimed.items[i].tid != tid)
 			continue;
-		*status_ret = hub->strangers.items[i].status;
-		hub->strangers.items[i] = hub->strangers.items[--hub->strangers.n];
+		*status_ret = hub->unclaimed.items[i].status;
+		hub->unclaimed.items[i] = hub->unclaimed.items[--hub->unclaimed.n];
 		return true;
 	}
 	return false;
 }
 
-static void add_stranger(struct kymo_hub *hub, pid_t tid, int status)
+static void add_unclaimed(struct kymo_hub *hub, pid_t tid, int status)
 {
-	struct hub_status stranger = { tid, status, kymo_now_ns() };
+	struct hub_status stop = { tid, status, kymo_now_ns() };
 	int before;
 
-	take_stranger(hub, tid, &before);
-	if (!kymo_vec_push(&hub->strangers, stranger))
+	take_unclaimed(hub, tid, &before);
+	if (!kymo_vec_push(&hub->unclaimed, stop))
 		hub_abandon(hub, tid);
 }
 
@@ -93,7 +93,7 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 	int status;
 
 	if (!child)
-		return; /* the maker was killed: the child is a stranger until its time is over */
+		return; /* the maker was killed: the stop of the child is unclaimed until its time is over */
 	report.kind = is_thread                     ? KYMO_CLONE_THREAD
 		      : event == PTRACE_EVENT_VFORK ? KYMO_CLONE_VFORK
 						    : KYMO_CLONE_PROCESS;
@@ -101,7 +101,7 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 		hub_space_born(hub, task->process, child->process, event == PTRACE_EVENT_VFORK);
 	hub_report_clone(hub, task, &report);
 	child->birth.has_maker = false;
-	if (take_stranger(hub, report.child, &status))
+	if (take_unclaimed(hub, report.child, &status))
 		hub_dispatch(hub, report.child, status);
 	else
 		hub_kick(hub, child);
@@ -124,7 +124,7 @@ static void ended(struct kymo_hub *hub, pid_t tid, int status)
 	bool is_launched = process && process->is_launched; /* else it may go with its last task */
 	int before;
 
-	take_stranger(hub, tid, &before);
+	take_unclaimed(hub, tid, &before);
 	if (task)
 		reap(hub, task, status);
 	if (is_launched) {
@@ -417,7 +417,7 @@ static bool was_killed_newborn(struct kymo_hub *hub, struct task *task, pid_t ti
 	if (status >> 16 != PTRACE_EVENT_EXIT ||
 	    (task ? !task->birth.has_maker || tid == task->process->pid : !is_thread(tid)))
 		return false;
-	take_stranger(hub, tid, &before);
+	take_unclaimed(hub, tid, &before);
 	if (task)
 		task->birth.has_maker = false;
 	else
@@ -438,10 +438,10 @@ static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 	} else if (status >> 16 == PTRACE_EVENT_EXEC) {
 		execed(hub, tid);
 	} else if (!task) {
-		add_stranger(hub, tid, status);
+		add_unclaimed(hub, tid, status);
 	} else if (task->birth.has_maker) {
 		task->birth.is_newborn = false;
-		add_stranger(hub, tid, status);
+		add_unclaimed(hub, tid, status);
 	} else if (!hub_borrowed_stopped(hub, task, status)) {
 		stopped(hub, task, status);
 	}
@@ -458,29 +458,29 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 
 bool hub_needs_clock(const struct kymo_hub *hub)
 {
-	return hub->strangers.n || hub->n_ending || hub_lacks_keeper(hub) || hub_space_needs_clock(hub);
+	return hub->unclaimed.n || hub->n_ending || hub_lacks_keeper(hub) || hub_space_needs_clock(hub);
 }
 
 /* Its maker was killed before it could tell. */
-static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *stranger)
+static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *stop)
 {
 	struct task *task;
 
-	hub_space_clean_stranger(hub, stranger->tid);
-	if (hub->on_orphan && !hub_find(hub, stranger->tid)) {
+	hub_space_clean_unclaimed(hub, stop->tid);
+	if (hub->on_orphan && !hub_find(hub, stop->tid)) {
 		hub->depth++;
 		pthread_mutex_unlock(&hub->lock);
-		hub->on_orphan(hub->data, stranger->tid);
+		hub->on_orphan(hub->data, stop->tid);
 		pthread_mutex_lock(&hub->lock);
 		hub->depth--;
 	}
-	task = hub_find(hub, stranger->tid);
+	task = hub_find(hub, stop->tid);
 	if (!task) {
-		hub_abandon(hub, stranger->tid);
+		hub_abandon(hub, stop->tid);
 		return;
 	}
 	task->birth.has_maker = false;
-	hub_dispatch(hub, stranger->tid, stranger->status);
+	hub_dispatch(hub, stop->tid, stop->status);
 }
 
 static void end_long_holds(struct kymo_hub *hub, uint64_t now)
@@ -494,17 +494,17 @@ static void end_long_holds(struct kymo_hub *hub, uint64_t now)
 		}
 }
 
-static void look_at_strangers(struct kymo_hub *hub, uint64_t now)
+static void look_at_unclaimed(struct kymo_hub *hub, uint64_t now)
 {
-	for (size_t i = 0; i < hub->strangers.n;) {
-		struct hub_status stranger = hub->strangers.items[i];
+	for (size_t i = 0; i < hub->unclaimed.n;) {
+		struct hub_status stop = hub->unclaimed.items[i];
 
-		if (now - stranger.since_ns < STRANGER_NS) {
+		if (now - stop.since_ns < UNCLAIMED_NS) {
 			i++;
 			continue;
 		}
-		hub->strangers.items[i] = hub->strangers.items[--hub->strangers.n];
-		no_maker_comes(hub, &stranger);
+		hub->unclaimed.items[i] = hub->unclaimed.items[--hub->unclaimed.n];
+		no_maker_comes(hub, &stop);
 	}
 }
 
@@ -513,7 +513,7 @@ void hub_look_at_clock(struct kymo_hub *hub, bool is_idle)
 	uint64_t now = hub_needs_clock(hub) ? kymo_now_ns() : 0;
 
 	if (is_idle)
-		look_at_strangers(hub, now);
+		look_at_unclaimed(hub, now);
 	if (hub->n_ending)
 		end_long_holds(hub, now);
 	if (hub_lacks_keeper(hub))

@@ -1,5 +1,5 @@
 /*
- * Threads that somebody had borrowed who is gone.
+ * Threads in which a recorder that is gone has left a remote call.
  *
  * A recorder that is killed while a thread makes a system call for it leaves the thread to find its own way home
  * (call.c): it makes the call, returns into rt_sigreturn, and is where it was. That takes microseconds of its own time,

@@ -1,4 +1,4 @@
-/* Threads that a recorder which is gone had borrowed. */
+/* Threads in which a recorder that is gone has left a remote call. */
 #ifndef KYMO_PROC_HOME_H
 #define KYMO_PROC_HOME_H
 

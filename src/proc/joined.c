@@ -177,7 +177,7 @@ static void forget(struct kymo_process *process, pid_t tid)
 		*thread = process->threads.items[--process->threads.n];
 }
 
-/* Threads that somebody had borrowed who is gone. */
+/* Threads in which a recorder that is gone has left a remote call. */
 static struct kymo_error *bring_all_home(struct kymo_process *process)
 {
 	for (size_t i = process->threads.n; i-- > 0;) {

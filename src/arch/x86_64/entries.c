@@ -253,7 +253,7 @@ static int sweep_all(struct x86_builder *builder)
 		if (!map->functions[i].decodes)
 			map->functions[i].bad = code->functions[i].start;
 	}
-	/* Without relocations, whoever hands them in had to guess which words of data are addresses. */
+	/* Without relocations, the caller had to guess which words of data are addresses. */
 	for (size_t i = 0; i < code->n_entries; i++) {
 		if (code->position_independent)
 			x86_mark_entered(map, code->entries[i]);

@@ -181,7 +181,7 @@ static inline __attribute__((always_inline)) int close_on(struct kymo_wire_ring 
 	return closed;
 }
 
-/* A sequence found no room in `ring`. Whoever gets the lock changes the sub-buffer. */
+/* A sequence found no room in `ring`. The thread that gets the lock changes the sub-buffer. */
 GUEST uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area, const struct kymo_pad_rings *geometry)
 {
 	uint64_t i = ((uint64_t)(char *)ring - geometry->first) / KYMO_WIRE_RING_STRIDE;

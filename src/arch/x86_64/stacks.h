@@ -10,7 +10,7 @@
 struct kymo_module_code;
 struct x86_builder;
 
-/* Whether the stack has room for a pad at the site, whoever calls its function. */
+/* Whether the stack has room for a pad at the site, for every caller of its function. */
 int x86_check_stack(const struct x86_site *site, struct kymo_refusal *refusal);
 
 /* How much is left of small stacks, once functions and sources are known. -ENOMEM, -EINVAL. */

@@ -327,7 +327,7 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 		clean(memory, maker->space);
 }
 
-void hub_space_clean_stranger(struct kymo_hub *hub, pid_t tid)
+void hub_space_clean_unclaimed(struct kymo_hub *hub, pid_t tid)
 {
 	struct hub_memory memory = { 0 };
 	struct kymo_error *error, *refusal = NULL;

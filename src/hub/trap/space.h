@@ -19,7 +19,7 @@ void hub_space_leave(struct kymo_hub *hub, struct hub_process *process);
 void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_process *child, bool is_vfork);
 
 /* One whose maker is not known is let go. */
-void hub_space_clean_stranger(struct kymo_hub *hub, pid_t tid);
+void hub_space_clean_unclaimed(struct kymo_hub *hub, pid_t tid);
 
 /* What engines read and write. */
 int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t size);

@@ -49,7 +49,7 @@ struct kymo_error *probe_cache_get(struct probe_cache *cache, int fd, const char
 /* Whether the file open at `fd` (not consumed) is that very one, unchanged. */
 bool probe_cached_is_of(const struct probe_cached *file, int fd);
 
-/* NULL is allowed. What nobody uses stays for whoever comes next, as long as that is not too much. */
+/* NULL is allowed. An unused file stays for the next user, as long as the cache is not too large. */
 void probe_cache_put(struct probe_cache *cache, struct probe_cached *file);
 
 /* Its code; belongs to the file. */

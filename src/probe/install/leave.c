@@ -7,7 +7,7 @@
  * original bytes back. Places are left in the reverse order in which they were taken, because later jumps may rely on
  * bytes of earlier ones.
  *
- * Everything here is idempotent: whoever dies half way is followed by somebody who finds each place either left or not.
+ * Everything here is idempotent: if a process dies half way, its successor finds each place either left or not.
  */
 #include "probe/install/leave.h"
 
@@ -460,7 +460,7 @@ static void hand_over(struct leaving *leaving)
 	}
 }
 
-/* A thread is in the middle of a vfork, as our guards see it. Whoever took them over would take it for the child. */
+/* A thread is in the middle of a vfork, as our guards see it. A new owner of them would take it for the child. */
 static bool is_anyone_listed(const struct leaving *leaving)
 {
 	struct kymo_wire_vforks list;

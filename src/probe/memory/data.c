@@ -76,8 +76,8 @@ static struct shape usual_shape(const struct kymo_shared *shared, const struct k
 
 	if (i < shared->n_cpus)
 		return (struct shape){ SUBBUFFERS, own };
-	/* Beside sequences locks serve the few threads that have none, and whoever comes while a sub-buffer is being
-	 * changed. */
+	/* Beside sequences locks serve the few threads that have none, and threads that come while a sub-buffer is
+	 * being changed. */
 	if (i < shared->n_sequenced + shared->n_cpus)
 		return (struct shape){ SUBBUFFERS, less > spare ? less : spare };
 	return (struct shape){ SPARE_SUBBUFFERS, spare };

@@ -169,8 +169,7 @@ int kymo_allocate(int fd, uint64_t offset, uint64_t size)
 
 /*
  * The file gets its size when it is mapped in the target: a target that locks its memory (mlockall) would else get all
- * of it at once. Then nobody can change the size any more: a page cut off would be a SIGBUS for whoever touches it,
- * here and there.
+ * of it at once. Then its size is final: a page cut off would be a SIGBUS for each process that touches it.
  */
 struct kymo_error *kymo_give_size(int fd, uint64_t size)
 {

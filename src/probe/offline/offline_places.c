@@ -135,7 +135,7 @@ static struct kymo_error *add_place(struct kymo_offline *offline, const struct m
 	if (!place.length)
 		return offline_refuse(offline, meaning->spec, meaning->exact, file->path, name, reason);
 	error = add_event(offline, meaning, place.offset, name, &place.event);
-	/* Whoever has not decoded the file knows where functions begin. */
+	/* Without decoding the file, only the starts of functions are known. */
 	place.may_be_data = !begins && !(file->code && kymo_is_reached(file->code->map, vaddr));
 	if (!error && !kymo_vec_push(&offline->places, place))
 		error = &kymo_error_no_memory;
