@@ -30,16 +30,23 @@ static bool take_function(struct choosing *choosing, const struct kymo_function 
 	       (!is_entered || kymo_vec_push(&choosing->space->entries, range.start));
 }
 
+/* Their number; 0 where they are not known. */
+static size_t get_functions(const struct choosing *choosing, const struct kymo_function **ret)
+{
+	size_t n;
+	struct kymo_error *error = kymo_module_functions(choosing->module, ret, &n);
+
+	if (!error)
+		return n;
+	kymo_error_destroy(error);
+	return 0;
+}
+
 static bool take_all(struct choosing *choosing, bool *is_met)
 {
 	const struct kymo_function *functions;
-	struct kymo_error *error;
-	size_t n;
+	const size_t n = get_functions(choosing, &functions);
 
-	error = kymo_module_functions(choosing->module, &functions, &n);
-	if (error)
-		n = 0;
-	kymo_error_destroy(error);
 	for (size_t i = 0; i < n; i++) {
 		if (!is_in(choosing->region, functions[i].start + choosing->bias))
 			continue;
@@ -61,13 +68,8 @@ static bool is_part_of(const struct kymo_function *function, const char *name)
 static bool take_parts(struct choosing *choosing, const char *name)
 {
 	const struct kymo_function *functions;
-	struct kymo_error *error;
-	size_t n;
+	const size_t n = get_functions(choosing, &functions);
 
-	error = kymo_module_functions(choosing->module, &functions, &n);
-	if (error)
-		n = 0;
-	kymo_error_destroy(error);
 	for (size_t i = 0; i < n; i++)
 		if (is_part_of(&functions[i], name) && !take_function(choosing, &functions[i], false))
 			return false;
