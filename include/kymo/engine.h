@@ -477,7 +477,7 @@ int kymo_engine_finish_examine(struct kymo_engine *engine, const struct kymo_exa
 
 /*
  * These work in callbacks, and between prepare and finish. -ESRCH: the thread is dead; -EAGAIN: it does not stand
- * still.
+ * still; -ENOTSUP: it executes 32-bit code.
  *
  * Registers are the processor's. At a syscall_entry the number of the call is in the register for it.
  */

@@ -51,8 +51,12 @@ static bool is_given_up(void *data)
 
 static struct kymo_error *launch(struct kymo_branches *branches)
 {
-	int err = open_own(branches);
+	struct kymo_error *error = branches->is_all ? NULL : branch_check_files(branches);
+	int err;
 
+	if (error)
+		return error;
+	err = open_own(branches);
 	if (err)
 		return kymo_begin_error(err);
 	err = kymo_hub_launch(branches->hub, 0, branches->options.command, &branches->pid);
@@ -86,9 +90,9 @@ static struct kymo_error *check_pads(struct kymo_branches *branches)
  * mostly mapped what it will. */
 static struct kymo_error *check_specs(struct kymo_branches *branches)
 {
-	const uint32_t number = branch_spaces_read(&branches->spaces, branches->pid, 0);
+	uint32_t number = 0;
 
-	if (!number)
+	if (branch_spaces_read(&branches->spaces, branches->pid, &number))
 		return NULL; /* attaching will say why */
 	if (!branch_choose(branches, branch_space_of(&branches->spaces, number)))
 		return &kymo_error_no_memory;
@@ -142,6 +146,7 @@ struct kymo_error *kymo_branches_begin(struct kymo_branches *branches)
 {
 	const int err = branches->options.command ? kymo_hub_start(branches->hub, branches->pid) : 0;
 
+	branches->is_begun = true;
 	return err ? kymo_trace_error(branches->pid, err) : NULL;
 }
 
@@ -153,6 +158,8 @@ void kymo_branches_end(struct kymo_branches *branches)
 
 	if (!branches->hub)
 		return;
+	if (branches->options.command && branches->pid && !branches->is_begun)
+		kymo_hub_kill(branches->hub, branches->pid); /* let go, it would run unrecorded */
 	branch_steps_detach(branches);
 	if (!branches->options.command) {
 		kymo_hub_destroy(branches->hub);
@@ -199,6 +206,11 @@ bool kymo_branches_command_ended(const struct kymo_branches *branches, int *stat
 	return true;
 }
 
+struct kymo_error *kymo_branches_check_met(const struct kymo_branches *branches)
+{
+	return branch_check_met(branches);
+}
+
 const char *kymo_branches_warning(struct kymo_branches *branches)
 {
 	static const char *const sentences[BRANCH_WARNINGS] = {
@@ -211,6 +223,16 @@ const char *kymo_branches_warning(struct kymo_branches *branches)
 		[BRANCH_WARNING_HUB] =
 			"the kymo that traced the process, and let this one in, has ended: what came then is not "
 			"recorded",
+		[BRANCH_WARNING_32_BITS] = "a thread executes 32-bit code: its branches are not recorded, as kymo "
+					   "understands 64-bit code only",
+		[BRANCH_WARNING_FORGOTTEN] = "the branches of the threads that ended first were dropped: those of all "
+					     "ended threads have 256 MiB; a smaller --tail keeps more threads",
+		[BRANCH_WARNING_SHORT] = "some threads keep fewer branches than --tail says: those of all threads "
+					 "that run have 1 GiB",
+		[BRANCH_WARNING_SPACES] = "the program has mapped and unmapped code too often: branches after the "
+					  "4,096th change have addresses and no names",
+		[BRANCH_WARNING_FILES] = "the program has mapped too many files: branches in some of them have no "
+					 "function names",
 	};
 
 	if (branches->hub && branches->n_threads > 0 && kymo_hub_failure(branches->hub))
@@ -227,11 +249,6 @@ const char *kymo_branches_warning(struct kymo_branches *branches)
 size_t kymo_branches_threads(const struct kymo_branches *branches)
 {
 	return branches->threads.n;
-}
-
-uint64_t kymo_branches_forgotten(const struct kymo_branches *branches)
-{
-	return branches->n_forgotten;
 }
 
 void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct kymo_branch_thread *ret)

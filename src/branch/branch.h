@@ -67,6 +67,9 @@ uint64_t kymo_branches_taken(const struct kymo_branches *branches);
 /* Whether the command has ended; its status as waitpid() gives it. */
 bool kymo_branches_command_ended(const struct kymo_branches *branches, int *status_ret);
 
+/* The function that nothing in the process had, as NOT_FOUND; NULL: all that was asked for was found. */
+struct kymo_error *kymo_branches_check_met(const struct kymo_branches *branches);
+
 /* Sentences that the user should see, once each: NULL when there is no more. Valid until the next call. */
 const char *kymo_branches_warning(struct kymo_branches *branches);
 
@@ -85,10 +88,9 @@ struct kymo_branch_thread {
 	uint64_t address; /* that it could not access; 0 where there is none */
 };
 
-/* Threads in the order in which they were met; those that are not kept any more are counted. */
+/* Threads in the order in which they were met. */
 size_t kymo_branches_threads(const struct kymo_branches *branches);
 void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct kymo_branch_thread *ret);
-uint64_t kymo_branches_forgotten(const struct kymo_branches *branches);
 
 /* Branch `k` of thread `i`, 0 the oldest that is kept. */
 const struct kymo_branch *kymo_branches_at(const struct kymo_branches *branches, size_t i, size_t k);

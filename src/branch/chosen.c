@@ -3,9 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/search.h"
 #include "branch/space.h"
 #include "branch/state.h"
+#include "kymo/engine.h"
 #include "sym/sym.h"
+
+#define NEAR_MAX 512
+#define ENTRIES_MAX (KYMO_BREAKPOINTS_MAX / 2)
 
 struct choosing {
 	struct branch_space *space;
@@ -19,6 +25,26 @@ static bool is_in(const struct branch_region *region, uint64_t address)
 	return address >= region->range.start && address < region->range.end;
 }
 
+/* Where else code of a range (as linked) is entered: landing pads of exceptions, and labels whose addresses are kept.
+ * There are few, or too many for breakpoints. True unless memory is out. */
+static bool take_entries(struct choosing *choosing, uint64_t start, uint64_t end)
+{
+	const uint64_t *entries;
+	size_t n, first, last;
+	struct kymo_error *error = kymo_module_entries(choosing->module, &entries, &n);
+
+	if (error) {
+		kymo_error_destroy(error);
+		return true;
+	}
+	first = kymo_partition_point(i, n, entries[i] < start);
+	last = kymo_partition_point(i, n, entries[i] < end);
+	for (size_t i = first; i < last && last - first <= ENTRIES_MAX; i++)
+		if (!kymo_vec_push(&choosing->space->entries, entries[i] + choosing->bias))
+			return false;
+	return true;
+}
+
 /* The function's extent, and its entry. True unless memory is out. */
 static bool take_function(struct choosing *choosing, const struct kymo_function *function, bool is_entered)
 {
@@ -27,7 +53,8 @@ static bool take_function(struct choosing *choosing, const struct kymo_function 
 	if (!is_in(choosing->region, range.start) || range.end <= range.start)
 		return true;
 	return kymo_vec_push(&choosing->space->chosen, range) &&
-	       (!is_entered || kymo_vec_push(&choosing->space->entries, range.start));
+	       (!is_entered || kymo_vec_push(&choosing->space->entries, range.start)) &&
+	       take_entries(choosing, function->start + 1, function->end);
 }
 
 /* Their number; 0 where they are not known. */
@@ -54,7 +81,9 @@ static bool take_all(struct choosing *choosing, bool *is_met)
 			return false;
 		*is_met = true;
 	}
-	return kymo_vec_push(&choosing->space->chosen, choosing->region->range);
+	return kymo_vec_push(&choosing->space->chosen, choosing->region->range) &&
+	       take_entries(choosing, choosing->region->range.start - choosing->bias,
+			    choosing->region->range.end - choosing->bias);
 }
 
 /* What the compiler has split off: "f.cold" of "f". */
@@ -196,4 +225,39 @@ struct kymo_error *branch_check_met(const struct kymo_branches *branches)
 						 spec->functions ? spec->functions : "", branches->pid);
 	}
 	return NULL;
+}
+
+/* A file that cannot be read now may be another one when it is mapped. */
+static struct kymo_error *check_file(const struct kymo_branch_spec *spec)
+{
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(spec->file, &path);
+	struct kymo_module *module = NULL;
+	const struct kymo_symbol **symbols = NULL;
+	char near[NEAR_MAX] = "";
+	size_t n = 1;
+
+	if (!error)
+		error = kymo_module_open(path, &module);
+	if (!error && !kymo_module_find(module, spec->functions, &symbols, &n))
+		free(symbols);
+	if (!n)
+		kymo_module_nearest(module, spec->functions, near, sizeof(near));
+	kymo_error_destroy(error);
+	kymo_module_close(module);
+	if (n)
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "--branch %s:%s: %s has no such function%s%s%s", spec->file,
+				 spec->functions, path, *near ? "; the nearest names are " : " ('kymo list ",
+				 *near ? near : path, *near ? "" : "' shows what there is)");
+}
+
+struct kymo_error *branch_check_files(const struct kymo_branches *branches)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < branches->options.n_specs && !error; i++)
+		if (branches->options.specs[i].functions)
+			error = check_file(&branches->options.specs[i]);
+	return error;
 }

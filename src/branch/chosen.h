@@ -19,4 +19,7 @@ bool branch_is_chosen(const struct branch_space *space, uint64_t address);
 /* NOT_FOUND for the first spec that has chosen nothing by now. */
 struct kymo_error *branch_check_met(const struct kymo_branches *branches);
 
+/* Before a command runs: NOT_FOUND where a spec's file is found by its name, and has no such function. */
+struct kymo_error *branch_check_files(const struct kymo_branches *branches);
+
 #endif

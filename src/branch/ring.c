@@ -8,14 +8,15 @@
 #define CAPACITY_MIN 64u
 
 /* While it grows it is not full, and so it begins at its first item. */
-static void grow(struct branch_ring *ring)
+static void grow(struct branch_ring *ring, size_t room)
 {
 	size_t capacity = ring->capacity ? 2 * ring->capacity : CAPACITY_MIN;
-	struct kymo_branch *items;
+	struct kymo_branch *items = NULL;
 
 	if (capacity > ring->max)
 		capacity = ring->max;
-	items = reallocarray(ring->items, capacity, sizeof(*items));
+	if (capacity - ring->capacity <= room)
+		items = reallocarray(ring->items, capacity, sizeof(*items));
 	if (items) {
 		ring->items = items;
 		ring->capacity = capacity;
@@ -24,10 +25,10 @@ static void grow(struct branch_ring *ring)
 	}
 }
 
-void branch_ring_add(struct branch_ring *ring, const struct kymo_branch *branch)
+void branch_ring_add(struct branch_ring *ring, const struct kymo_branch *branch, size_t room)
 {
 	if (ring->n == ring->capacity && ring->capacity < ring->max)
-		grow(ring);
+		grow(ring, room);
 	if (ring->capacity)
 		ring->items[ring->n % ring->capacity] = *branch;
 	ring->n++;

@@ -15,8 +15,9 @@ struct branch_ring {
 	uint64_t n;           /* that were added; the newest of them are there */
 };
 
-/* Where memory is out the ring stays as large as it is. */
-void branch_ring_add(struct branch_ring *ring, const struct kymo_branch *branch);
+/* It may grow by `room` branches. Where that is not enough, or memory is out, it stays as large as it is from then on:
+ * `max` says so. */
+void branch_ring_add(struct branch_ring *ring, const struct kymo_branch *branch, size_t room);
 void branch_ring_deinit(struct branch_ring *ring);
 
 /* How many are there; and one of them, 0 the oldest. */

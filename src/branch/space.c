@@ -1,7 +1,9 @@
 #include "branch/space.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -10,6 +12,7 @@
 #include "wire/shared.h"
 
 #define FILES_MAX 1024u /* of which a descriptor is kept */
+#define FILES_PART 4    /* of the descriptors that this process may have, at most one in so many */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -39,13 +42,25 @@ static void close_file(struct branch_file *file)
 	free(file);
 }
 
+static bool is_room_for_file(const struct branch_spaces *spaces)
+{
+	struct rlimit limit;
+
+	return spaces->files.n < FILES_MAX &&
+	       (getrlimit(RLIMIT_NOFILE, &limit) || spaces->files.n < limit.rlim_cur / FILES_PART);
+}
+
 /* NULL where memory is out, or there are too many. */
 static struct branch_file *get_file(struct branch_spaces *spaces, pid_t pid, const struct kymo_map *map)
 {
 	struct branch_file *file = find_file(spaces, map);
 
-	if (file || spaces->files.n >= FILES_MAX)
+	if (file)
 		return file;
+	if (!is_room_for_file(spaces)) {
+		spaces->lacks_files = true;
+		return NULL;
+	}
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return NULL;
@@ -129,23 +144,53 @@ static bool is_same(const struct branch_space *a, const struct branch_space *b)
 	return is;
 }
 
-uint32_t branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t before)
+static uint64_t hash_of(const struct branch_space *space)
+{
+	uint64_t hash = space->regions.n;
+
+	for (size_t i = 0; i < space->regions.n; i++) {
+		const struct branch_region *region = &space->regions.items[i];
+
+		hash = (hash ^ region->range.start) * UINT64_C(0x9e3779b97f4a7c15);
+		hash = (hash ^ region->range.end ^ region->offset << 20) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+/* A space that is the same; 0: there is none. */
+static uint32_t find_space(const struct branch_spaces *spaces, const struct branch_space *space)
+{
+	for (size_t i = spaces->items.n; i-- > 0;)
+		if (spaces->items.items[i]->hash == space->hash && is_same(spaces->items.items[i], space))
+			return (uint32_t)i + 1;
+	return 0;
+}
+
+int branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t *number)
 {
 	kymo_cleanup(kymo_maps_deinit) struct kymo_maps maps = { 0 };
 	struct kymo_error *error = kymo_maps_read(pid, &maps);
 	struct branch_space *space = error ? NULL : make_space(spaces, pid, &maps);
+	const bool is_gone = error || (space && !space->regions.n);
+	uint32_t same;
+	int err = 0;
 
 	kymo_error_destroy(error);
-	if (!space || !space->regions.n) {
+	if (is_gone || !space) {
 		destroy_space(space);
-		return 0;
+		return is_gone ? -ESRCH : -ENOMEM;
 	}
-	if (is_same(branch_space_of(spaces, before), space) || spaces->items.n >= BRANCH_SPACES_MAX ||
-	    !kymo_vec_push(&spaces->items, space)) {
+	space->hash = hash_of(space);
+	same = find_space(spaces, space);
+	if (!same && spaces->items.n >= BRANCH_SPACES_MAX)
+		err = -ENOSPC;
+	else if (!same && !kymo_vec_push(&spaces->items, space))
+		err = -ENOMEM;
+	if (same || err)
 		destroy_space(space);
-		return before;
-	}
-	return (uint32_t)spaces->items.n;
+	*number = same ? same : err ? 0 : (uint32_t)spaces->items.n;
+	return err;
 }
 
 void branch_spaces_deinit(struct branch_spaces *spaces)

@@ -44,16 +44,18 @@ struct branch_space {
 	KYMO_VEC(struct branch_region) regions; /* executable; sorted */
 	KYMO_VEC(struct branch_range) chosen;   /* sorted, apart */
 	KYMO_VEC(uint64_t) entries;             /* of chosen functions; sorted */
+	uint64_t hash;                          /* of the regions */
 };
 
 struct branch_spaces {
 	KYMO_VEC(struct branch_space *) items;
 	KYMO_VEC(struct branch_file *) files;
+	bool lacks_files; /* there were more than are kept open */
 };
 
-/* The number of what `pid` has mapped now: `before` where that is the same. 0: it can't be read. `before` too where
- * there are too many. */
-uint32_t branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t before);
+/* The number of what `pid` has mapped now: that of an equal space where there is one. -ESRCH: it cannot be read, and
+ * the number stays as it is. -ENOSPC: there are BRANCH_SPACES_MAX; -ENOMEM; the number is 0 then. */
+int branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t *number);
 void branch_spaces_deinit(struct branch_spaces *spaces);
 
 /* NULL for number 0. */

@@ -41,12 +41,15 @@ struct branch_thread {
 	bool expects_handler;      /* a signal that has a handler was told since */
 	uint64_t called_from;      /* behind the last call in chosen code */
 	bool is_in_pad;            /* of a recording: it has to run freely */
+	bool is_of_32_bits;        /* likewise: its code is not understood */
+	bool may_push;             /* flags, by its next step */
 	KYMO_VEC(uint64_t) breaks; /* addresses of its breakpoints */
 	/* For kymo_branches_thread(). */
-	bool has_ended, is_forgotten;
+	bool has_ended;
 	int status, signal;
 	uint64_t at, address;
 	uint32_t at_space;
+	struct branch_thread *next_ended; /* of those whose rings are kept */
 };
 
 enum branch_warning {
@@ -55,6 +58,11 @@ enum branch_warning {
 	BRANCH_WARNING_MEMORY,
 	BRANCH_WARNING_PAD, /* a thread came into one, and is not stepped any more */
 	BRANCH_WARNING_HUB, /* the one that was joined is over */
+	BRANCH_WARNING_32_BITS,
+	BRANCH_WARNING_FORGOTTEN, /* rings of threads that have ended */
+	BRANCH_WARNING_SHORT,     /* rings of threads that live */
+	BRANCH_WARNING_SPACES,    /* there were too many changes of what is mapped */
+	BRANCH_WARNING_FILES,
 	BRANCH_WARNINGS,
 };
 
@@ -63,6 +71,7 @@ struct kymo_branches {
 	struct kymo_hub *hub; /* NULL: it was closed */
 	pid_t pid;
 	bool is_all;            /* no functions were chosen */
+	bool is_begun;          /* the command runs, or did */
 	_Atomic int n_threads;  /* with an engine of ours, that have not ended */
 	_Atomic int status;     /* the command's */
 	_Atomic bool has_ended; /* the command */
@@ -75,10 +84,12 @@ struct kymo_branches {
 	struct branch_thread *last; /* that was found */
 	struct branch_spaces spaces;
 	uint64_t last_stamp;
-	size_t ended_kept; /* branches in rings of threads that have ended */
-	size_t next_forgotten;
-	uint64_t n_forgotten;
-	bool *met; /* by spec: a function was found */
+	size_t live_kept;  /* branches that the rings of living threads have room for */
+	size_t ended_kept; /* … of threads that have ended */
+	struct branch_thread *first_ended, *last_ended;
+	_Atomic bool is_ending;
+	_Atomic int n_pushing; /* threads that may push flags by their next step */
+	bool *met;             /* by spec: a function was found */
 	char source[256];
 };
 

@@ -11,7 +11,10 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "base/backoff.h"
 #include "base/cleanup.h"
+#include "base/io.h"
+#include "base/page.h"
 #include "branch/chosen.h"
 #include "branch/state.h"
 #include "branch/thread.h"
@@ -21,10 +24,20 @@
 #define SEEN \
 	(KYMO_EVENT_QUIESCE | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | \
 	 KYMO_EVENT_REAP | KYMO_EVENTS_SIGNAL | KYMO_EVENT_SYSCALL_EXIT)
+#define PUSH_NS 2000000000u /* that a thread may take for an instruction */
 #define OURS (KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
 
-static enum kymo_action action_of(const struct branch_thread *thread)
+static const struct branch_range nothing = { 0, 0 };
+
+/* What it does next. At the end of the recording nobody is stepped any more: a thread that was counted too late sees
+ * that it ends. */
+static enum kymo_action action_of(struct kymo_branches *branches, struct branch_thread *thread)
 {
+	branch_thread_pushes(branches, thread, thread->is_inside && thread->has_before && thread->step.pushed_flags);
+	if (branches->is_ending) {
+		branch_thread_leave(thread);
+		branch_thread_pushes(branches, thread, false);
+	}
 	return thread->is_inside ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME;
 }
 
@@ -57,16 +70,49 @@ static void insert_entries(struct kymo_branches *branches, struct branch_thread 
 		insert(branches, thread, space->entries.items[i]);
 }
 
-/* The process may have other code than before. */
-static void renew(struct kymo_branches *branches, struct branch_thread *thread)
+/* Whether there were any. */
+static bool remove_within(struct branch_thread *thread, const struct branch_range *range)
 {
-	const uint32_t before = thread->process->space;
+	size_t n = 0;
 
+	for (size_t i = 0; i < thread->breaks.n; i++) {
+		const uint64_t address = thread->breaks.items[i];
+
+		if (address < range->start || address >= range->end)
+			thread->breaks.items[n++] = address;
+		else
+			kymo_engine_remove_breakpoint(thread->engine, address);
+	}
+	if (n == thread->breaks.n)
+		return false;
+	thread->breaks.n = n;
+	return true;
+}
+
+static bool runs_in(const struct branch_thread *thread, const struct branch_process *process)
+{
+	return thread->process == process && !thread->has_ended;
+}
+
+/*
+ * The process may have other code than before, and what was in `unmapped` has gone. Breakpoints there have gone, too;
+ * and where the same library has come again they are wanted once more. Those of all threads go before any comes back:
+ * one that stays would keep its address taken.
+ */
+static void renew(struct kymo_branches *branches, struct branch_thread *thread, const struct branch_range *unmapped)
+{
+	const struct branch_process *process = thread->process;
+	const uint32_t before = process->space;
+	bool is_changed = false;
+
+	for (size_t i = 0; i < branches->threads.n; i++)
+		if (runs_in(branches->threads.items[i], process))
+			is_changed |= remove_within(branches->threads.items[i], unmapped);
 	branch_thread_renew(branches, thread);
-	if (branches->is_all || thread->process->space == before)
+	if (branches->is_all || (!is_changed && process->space == before))
 		return;
 	for (size_t i = 0; i < branches->threads.n; i++)
-		if (branches->threads.items[i]->process == thread->process && !branches->threads.items[i]->has_ended)
+		if (runs_in(branches->threads.items[i], process))
 			insert_entries(branches, branches->threads.items[i]);
 }
 
@@ -89,7 +135,7 @@ static void insert_return(struct kymo_branches *branches, struct branch_thread *
 		insert(branches, thread, before);
 }
 
-static void see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
+static void look(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
 {
 	const bool had_before = thread->has_before, was_inside = thread->is_inside;
 	const struct kymo_step step = thread->step;
@@ -98,7 +144,7 @@ static void see(struct kymo_branches *branches, struct branch_thread *thread, bo
 
 	branch_thread_see(branches, thread, is_step_end);
 	if (branches->is_all) {
-		thread->is_inside = !thread->is_in_pad;
+		thread->is_inside = !thread->is_in_pad && !thread->is_of_32_bits;
 		return;
 	}
 	if (had_before && was_inside && step.kind == KYMO_STEP_CALL)
@@ -117,6 +163,13 @@ static void see(struct kymo_branches *branches, struct branch_thread *thread, bo
 	}
 }
 
+static void see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
+{
+	look(branches, thread, is_step_end);
+	if (thread->is_inside)
+		branch_thread_execute(thread);
+}
+
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
 static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event)
@@ -133,13 +186,31 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 		return KYMO_ACTION_RESUME; /* its callback is next */
 	}
 	if (!thread->has_begun && !branches->is_all) {
-		renew(branches, thread);
+		renew(branches, thread, &nothing);
 		insert_entries(branches, thread);
 	}
 	thread->has_begun = true;
 	see(branches, thread, !event);
 	thread->is_at_call_end = event == KYMO_EVENT_SYSCALL_EXIT;
-	return action_of(thread);
+	return action_of(branches, thread);
+}
+
+/* What a call that has succeeded has taken from the memory. */
+static struct branch_range unmapped_by(const struct kymo_syscall_report *report)
+{
+	const struct branch_range range = { report->args[0], report->args[0] + kymo_page_up(report->args[1]) };
+
+	if (!report->is_entry_known || report->is_error)
+		return nothing;
+	switch (report->number) {
+	case SYS_munmap:
+	case SYS_mremap:
+		return range;
+	case SYS_mmap:
+		return (struct branch_range){ (uint64_t)report->result, (uint64_t)report->result + report->args[1] };
+	default:
+		return nothing;
+	}
 }
 
 static bool changes_code(const struct kymo_syscall_report *report)
@@ -148,6 +219,7 @@ static bool changes_code(const struct kymo_syscall_report *report)
 		return !report->is_entry_known;
 	switch (report->number) {
 	case SYS_mmap:
+		return report->args[2] & PROT_EXEC || report->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE);
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 		return report->args[2] & PROT_EXEC;
@@ -168,10 +240,12 @@ static unsigned int on_call_end(struct kymo_engine *engine, void *data, enum kym
 	if (!thread)
 		return KYMO_ACTION_DETACH;
 	if (changes_code(report)) {
+		const struct branch_range unmapped = unmapped_by(report);
+
 		thread->process->is_changed = true;
-		renew(branches, thread);
+		renew(branches, thread, &unmapped);
 	}
-	return action_of(thread);
+	return action_of(branches, thread);
 }
 
 /* A signal that would end the thread is the last thing that is known of it, until it goes on. */
@@ -184,7 +258,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	if (!thread)
 		return KYMO_ACTION_DETACH | report->verdict;
 	if (report->trap != KYMO_TRAP_NONE)
-		return action_of(thread) | report->verdict;
+		return action_of(branches, thread) | report->verdict;
 	thread->expects_handler = report->kind == KYMO_EVENT_SIGNAL && thread->is_inside;
 	if (report->kind & (KYMO_EVENT_SIGNAL_TERM | KYMO_EVENT_SIGNAL_CORE)) {
 		const int number = report->info.si_signo;
@@ -196,7 +270,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 					  ? (uint64_t)(uintptr_t)report->info.si_addr
 					  : 0;
 	}
-	return action_of(thread) | report->verdict;
+	return action_of(branches, thread) | report->verdict;
 }
 
 static void missed(struct kymo_branches *branches, int err)
@@ -213,7 +287,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 
 	if (report->kind == KYMO_CLONE_THREAD)
 		missed(branches, branch_steps_attach(branches, report->child));
-	return thread ? action_of(thread) : KYMO_ACTION_DETACH;
+	return thread ? action_of(branches, thread) : KYMO_ACTION_DETACH;
 }
 
 /* All breakpoints have gone. */
@@ -229,11 +303,11 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	thread->is_inside = thread->is_in_pad = thread->expects_handler = false;
 	thread->breaks.n = 0;
 	thread->process->is_changed = true;
-	renew(branches, thread);
+	renew(branches, thread, &nothing);
 	see(branches, thread, false);
 	if (branches->is_all && thread->has_before)
 		branch_thread_note(branches, thread, KYMO_BRANCH_EXEC);
-	return action_of(thread);
+	return action_of(branches, thread);
 }
 
 static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -348,7 +422,16 @@ int branch_steps_attach_process(struct kymo_branches *branches, pid_t pid)
 	return 0;
 }
 
+/*
+ * A thread that is let go of between a step over `pushf` and the stop that tells of it keeps a word on its stack that
+ * asks for single steps. So all are waited for that may be there. The others sleep, or will not push.
+ */
 void branch_steps_detach(struct kymo_branches *branches)
 {
+	const uint64_t deadline = kymo_now_ns() + PUSH_NS;
+
+	branches->is_ending = true;
+	for (unsigned int spins = 0; branches->n_pushing && kymo_now_ns() < deadline; spins++)
+		kymo_back_off(spins);
 	kymo_engine_detach_all(branches->hub, &engine_ops, branches);
 }

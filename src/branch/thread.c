@@ -1,5 +1,6 @@
 #include "branch/thread.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "procfs/info.h"
 
 #define ENDED_KEPT_MAX ((UINT64_C(256) << 20) / sizeof(struct kymo_branch))
+#define LIVE_KEPT_MAX ((UINT64_C(1) << 30) / sizeof(struct kymo_branch))
 #define EXECUTED_MAX 64
 
 void branches_warn(struct kymo_branches *branches, enum branch_warning warning)
@@ -70,15 +72,15 @@ struct branch_thread *branch_thread_of(struct kymo_branches *branches, struct ky
 /* Those that ended first. */
 static void forget_some(struct kymo_branches *branches)
 {
-	while (branches->ended_kept > ENDED_KEPT_MAX && branches->next_forgotten < branches->threads.n) {
-		struct branch_thread *thread = branches->threads.items[branches->next_forgotten++];
+	while (branches->ended_kept > ENDED_KEPT_MAX && branches->first_ended) {
+		struct branch_thread *thread = branches->first_ended;
 
-		if (!thread->has_ended)
-			continue;
+		branches->first_ended = thread->next_ended;
+		if (!branches->first_ended)
+			branches->last_ended = NULL;
 		branches->ended_kept -= thread->ring.capacity;
 		branch_ring_deinit(&thread->ring);
-		thread->is_forgotten = true;
-		branches->n_forgotten++;
+		branches_warn(branches, BRANCH_WARNING_FORGOTTEN);
 	}
 }
 
@@ -89,8 +91,15 @@ void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *t
 	thread->has_ended = true;
 	thread->status = status;
 	thread->has_before = thread->is_inside = false;
+	branch_thread_pushes(branches, thread, false);
 	kymo_vec_deinit(&thread->breaks);
+	branches->live_kept -= thread->ring.capacity;
 	branches->ended_kept += thread->ring.capacity;
+	if (branches->last_ended)
+		branches->last_ended->next_ended = thread;
+	else
+		branches->first_ended = thread;
+	branches->last_ended = thread;
 	forget_some(branches);
 }
 
@@ -111,16 +120,20 @@ void branch_thread_renew(struct kymo_branches *branches, struct branch_thread *t
 {
 	struct branch_process *process = thread->process;
 	const size_t n = branches->spaces.items.n;
-	uint32_t space;
+	int err;
 
 	if (!process->is_changed)
 		return;
 	process->is_changed = false;
-	space = branch_spaces_read(&branches->spaces, process->pid, process->space);
-	if (space)
-		process->space = space;
+	err = branch_spaces_read(&branches->spaces, process->pid, &process->space);
+	if (err == -ENOSPC)
+		branches_warn(branches, BRANCH_WARNING_SPACES);
+	if (err == -ENOMEM)
+		branches_warn(branches, BRANCH_WARNING_MEMORY);
+	if (branches->spaces.lacks_files)
+		branches_warn(branches, BRANCH_WARNING_FILES);
 	if (branches->spaces.items.n > n && !branches->is_all &&
-	    !branch_choose(branches, branch_space_of(&branches->spaces, space)))
+	    !branch_choose(branches, branch_space_of(&branches->spaces, process->space)))
 		branches_warn(branches, BRANCH_WARNING_MEMORY);
 }
 
@@ -130,13 +143,20 @@ static void add_branch(struct kymo_branches *branches, struct branch_thread *thr
 		       enum kymo_branch_kind kind)
 {
 	const uint64_t now = branches->options.stamp();
+	const struct kymo_branch branch = {
+		.from = from,
+		.to = to,
+		.stamp = now > branches->last_stamp ? now : branches->last_stamp + 1,
+		.space = thread->process->space,
+		.kind = (uint8_t)kind,
+	};
+	const size_t before = thread->ring.capacity;
 
-	branches->last_stamp = now > branches->last_stamp ? now : branches->last_stamp + 1;
-	branch_ring_add(&thread->ring, &(struct kymo_branch){ .from = from,
-							      .to = to,
-							      .stamp = branches->last_stamp,
-							      .space = thread->process->space,
-							      .kind = (uint8_t)kind });
+	branch_ring_add(&thread->ring, &branch, LIVE_KEPT_MAX - branches->live_kept);
+	branches->live_kept += thread->ring.capacity - before;
+	if (thread->ring.max < branches->options.tail)
+		branches_warn(branches, BRANCH_WARNING_SHORT);
+	branches->last_stamp = branch.stamp;
 	branches->n_taken++;
 }
 
@@ -207,29 +227,19 @@ static bool decode(struct branch_thread *thread)
 	return !kymo_step_of(bytes, size, &thread->step);
 }
 
-/* Instructions that are not left to a step. */
-static void execute(struct branch_thread *thread, struct user_regs_struct *registers)
-{
-	for (int i = 0; i < EXECUTED_MAX && thread->has_before && thread->step.popped_flags; i++) {
-		uint64_t value = 0;
-
-		if (kymo_engine_read(thread->engine, thread->sp, &value, thread->step.popped_flags) ||
-		    !kymo_step_pop_flags(&thread->step, value, registers) ||
-		    kymo_engine_set_registers(thread->engine, registers))
-			return;
-		thread->pc = kymo_step_pc(registers);
-		thread->sp = kymo_step_sp(registers);
-		thread->has_before = decode(thread);
-	}
-}
-
 void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
 {
 	struct user_regs_struct registers;
+	const int err = kymo_engine_get_registers(thread->engine, &registers);
 	uint64_t pc;
 
-	if (kymo_engine_get_registers(thread->engine, &registers)) {
+	thread->is_of_32_bits = err == -ENOTSUP;
+	if (err) {
 		thread->has_before = false;
+		if (thread->is_of_32_bits) {
+			branches_warn(branches, BRANCH_WARNING_32_BITS);
+			branch_thread_leave(thread);
+		}
 		return;
 	}
 	pc = kymo_step_pc(&registers);
@@ -243,8 +253,30 @@ void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thr
 	thread->sp = kymo_step_sp(&registers);
 	thread->had_own_flag = kymo_step_is_own(&registers);
 	thread->has_before = decode(thread);
-	if (thread->is_inside)
-		execute(thread, &registers);
+}
+
+void branch_thread_execute(struct branch_thread *thread)
+{
+	struct user_regs_struct registers;
+
+	for (int i = 0; i < EXECUTED_MAX && thread->has_before && thread->step.popped_flags; i++) {
+		uint64_t value = 0;
+
+		if (kymo_engine_get_registers(thread->engine, &registers) ||
+		    kymo_engine_read(thread->engine, thread->sp, &value, thread->step.popped_flags) ||
+		    !kymo_step_pop_flags(&thread->step, value, &registers) ||
+		    kymo_engine_set_registers(thread->engine, &registers))
+			return;
+		thread->pc = kymo_step_pc(&registers);
+		thread->sp = kymo_step_sp(&registers);
+		thread->has_before = decode(thread);
+	}
+}
+
+void branch_thread_pushes(struct kymo_branches *branches, struct branch_thread *thread, bool may_push)
+{
+	branches->n_pushing += may_push - thread->may_push;
+	thread->may_push = may_push;
 }
 
 void branch_thread_leave(struct branch_thread *thread)

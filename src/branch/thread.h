@@ -21,6 +21,12 @@ void branch_thread_renew(struct kymo_branches *branches, struct branch_thread *t
  * told the end of a step. */
 void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end);
 
+/* Execute instructions that are not left to a step, where it stands before such. */
+void branch_thread_execute(struct branch_thread *thread);
+
+/* Whether it may push flags by its next step. */
+void branch_thread_pushes(struct kymo_branches *branches, struct branch_thread *thread, bool may_push);
+
 /* It runs freely from here on. */
 void branch_thread_leave(struct branch_thread *thread);
 

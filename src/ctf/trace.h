@@ -42,6 +42,7 @@ enum kymo_ctf_branch_field {
 	KYMO_CTF_BRANCH_FROM, /* u32: a location; 0: it has none */
 	KYMO_CTF_BRANCH_TO,   /* u32 */
 	KYMO_CTF_BRANCH_KIND, /* u8: enum kymo_ctf_branch_kind */
+	KYMO_CTF_BRANCH_OF,   /* u32: the thread's record, 1 the first one. Ids of threads may come again */
 	KYMO_CTF_BRANCH_FIELDS,
 };
 

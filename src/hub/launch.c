@@ -418,7 +418,7 @@ int kymo_command_fork(char *const *argv, const struct kymo_identity *identity, p
 	kymo_cleanup_free char **script = NULL;
 	struct launch launch = { .argv = argv, .environment = environ, .identity = identity, .waits_as_user = true };
 	pid_t pid;
-	int go[2], err = find_program(argv[0], &path);
+	int status, go[2], err = find_program(argv[0], &path);
 
 	if (err)
 		return err;
@@ -433,6 +433,10 @@ int kymo_command_fork(char *const *argv, const struct kymo_identity *identity, p
 		return pid;
 	close(go[0]);
 	wait_until_it_waits(pid);
+	if (waitpid(pid, &status, WNOHANG) == pid) { /* before its read: it could not become that user */
+		close(go[1]);
+		return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
+	}
 	*pid_ret = pid;
 	*go_ret = go[1];
 	return 0;

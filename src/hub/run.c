@@ -19,6 +19,7 @@
 #include "hub/trap/park.h"
 #include "hub/trap/watch.h"
 #include "kymo/engine.h"
+#include "procfs/disposition.h"
 #include "procfs/memory.h"
 
 #define EXIT_HOLD_NS (KYMO_EXIT_HOLD_MS * 1000000ull)
@@ -149,12 +150,23 @@ static bool is_at_call(const struct task *task)
 	       (!kymo_memory_read(&memory->opened, registers.rip, code, sizeof(code)) && kymo_remote_is_call(code));
 }
 
+/* Where a handler is next, a step leads to its first instruction, and no call is made again before it has returned. */
+static bool enters_handler(const struct task *task)
+{
+	return task->stop == STOP_SIGNAL && task->signal &&
+	       kymo_signal_disposition(task->tid, task->signal) == KYMO_DISPOSITION_CAUGHT;
+}
+
 /* The stop a step begins at: within a system call already, or before an instruction. */
 static long step_request(struct task *task, bool is_block)
 {
 	unsigned int events = hub_events(task);
 
 	task->resumed.steps = true;
+	if (enters_handler(task)) {
+		task->resumed.steps_call = false;
+		return PTRACE_SINGLESTEP;
+	}
 	task->resumed.steps_call = task->stop == STOP_ENTRY || owes_exit(task) ||
 				   (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
 	if (task->resumed.steps_call)

@@ -554,14 +554,24 @@ struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
 {
 	struct kymo_error *error = aggregate_rows_write(recording);
 	uint64_t lost = 0;
+	bool is_full = false;
 
 	if (!is_last || error)
 		return error;
 	show(recording);
-	for (size_t i = 0; i < recording->aggregating->n; i++)
-		lost = recording->aggregating->items[i].table.lost > lost ? recording->aggregating->items[i].table.lost
-									  : lost;
-	if (lost)
+	for (size_t i = 0; i < recording->aggregating->n; i++) {
+		const struct kymo_aggr_table *table = &recording->aggregating->items[i].table;
+
+		lost = table->lost > lost ? table->lost : lost;
+		is_full |= table->rows.n >= table->rows_max;
+	}
+	if (lost && !is_full)
+		recording_warn(recording,
+			       "the tables have room for %u different texts in all: %" PRIu64
+			       " hits found none for their "
+			       "keys, and are in no row; a filter, or a shorter text, has fewer",
+			       KYMO_STRINGS_MAX, lost);
+	else if (lost)
 		recording_warn(recording,
 			       "a table of %zu rows was full: %" PRIu64 " hits found no room for their keys, and are "
 			       "in none of its rows; a larger --rows has more",

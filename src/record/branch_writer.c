@@ -27,6 +27,7 @@ struct code {
 struct item {
 	const struct kymo_branch *branch;
 	pid_t tid;
+	uint32_t number; /* of the thread */
 };
 
 struct writer {
@@ -92,6 +93,7 @@ struct kymo_error *branch_writer_describe(struct kymo_events *events)
 		[KYMO_CTF_BRANCH_FROM] = { "from", KYMO_TYPE_U32 },
 		[KYMO_CTF_BRANCH_TO] = { "to", KYMO_TYPE_U32 },
 		[KYMO_CTF_BRANCH_KIND] = { "kind", KYMO_TYPE_U8 },
+		[KYMO_CTF_BRANCH_OF] = { "thread", KYMO_TYPE_U32 },
 	};
 	struct kymo_error *error;
 
@@ -187,7 +189,7 @@ static bool number_thread(struct writer *writer, size_t at)
 
 		if ((has_source(branch) && !number_of(writer, branch->space, branch->from)) ||
 		    !number_of(writer, branch->space, branch->to) ||
-		    !kymo_vec_push(&writer->items, (struct item){ branch, thread.tid }))
+		    !kymo_vec_push(&writer->items, (struct item){ branch, thread.tid, (uint32_t)at + 1 }))
 			return false;
 	}
 	return true;
@@ -258,6 +260,7 @@ static struct kymo_error *write_branches(struct writer *writer)
 		put_u32(writer, has_source(branch) ? number_of(writer, branch->space, branch->from) : 0);
 		put_u32(writer, number_of(writer, branch->space, branch->to));
 		put_bytes(writer, &branch->kind, sizeof(branch->kind));
+		put_u32(writer, writer->items.items[i].number);
 		error = end_record(writer, branch->stamp);
 	}
 	return error;

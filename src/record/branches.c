@@ -14,6 +14,7 @@
 #include "record/clock.h"
 #include "record/describe.h"
 #include "record/progress.h"
+#include "record/recorder.h"
 #include "record/recording.h"
 #include "record/targets.h"
 #include "record/warnings.h"
@@ -96,6 +97,7 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 		error = kymo_branches_open(&branches, ret);
 	if (error)
 		return error;
+	recorder_raise_limit(); /* a command has its own already */
 	recording->pid = kymo_branches_pid(*ret);
 	error = make_output(recording);
 	recording->begin_ns = kymo_now_ns();
@@ -137,11 +139,16 @@ static void record_until_end(struct recording *recording, struct kymo_branches *
 static void end_branches(struct recording *recording, struct kymo_branches *branches)
 {
 	struct kymo_record_result *result = &recording->result;
+	struct kymo_error *error;
 
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
 	kymo_branches_end(branches);
 	tell_warnings(recording, branches);
+	error = kymo_branches_check_met(branches);
+	if (error)
+		recording_warn(recording, "%s", error->message);
+	kymo_error_destroy(error);
 	result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
 	recording->output.events = 0;
 }

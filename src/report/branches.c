@@ -225,6 +225,13 @@ static struct view view_of(const struct kymo_branches_view *options, FILE *out)
 	};
 }
 
+static enum history_text text_of(const struct kymo_branches_view *options)
+{
+	if (options->json)
+		return HISTORY_TEXT_RAW;
+	return options->unicode ? HISTORY_TEXT_UNICODE : HISTORY_TEXT_ASCII;
+}
+
 static bool is_shown(const struct kymo_branches_view *options, const struct history_thread *thread)
 {
 	return !options->thread || thread->tid == options->thread;
@@ -261,7 +268,7 @@ struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branc
 {
 	kymo_cleanup(kymo_history_close) struct history history = { 0 };
 	const struct view view = view_of(options, out);
-	struct kymo_error *error = kymo_history_open(&history, dir, options->unicode);
+	struct kymo_error *error = kymo_history_open(&history, dir, text_of(options));
 
 	if (!error)
 		error = show(&view, &history, dir);
@@ -290,7 +297,7 @@ struct kymo_error *kymo_report_crash(const char *dir, const struct kymo_branches
 {
 	kymo_cleanup(kymo_history_close) struct history history = { 0 };
 	const struct view view = view_of(options, out);
-	struct kymo_error *error = kymo_history_open(&history, dir, options->unicode);
+	struct kymo_error *error = kymo_history_open(&history, dir, text_of(options));
 	bool has = false;
 
 	for (size_t i = 0; i < history.threads.n; i++)
@@ -459,11 +466,11 @@ struct kymo_error *kymo_report_branches_diff(const char *a, const char *b, const
 {
 	kymo_cleanup(kymo_history_close) struct history first = { 0 }, second = { 0 };
 	const struct view view = view_of(options, out);
-	struct kymo_error *error = kymo_history_open(&first, a, options->unicode);
+	struct kymo_error *error = kymo_history_open(&first, a, text_of(options));
 	bool differ = false;
 
 	if (!error)
-		error = kymo_history_open(&second, b, options->unicode);
+		error = kymo_history_open(&second, b, text_of(options));
 	if (!error)
 		error = diff(&view, &first, &second, (const char *const[]){ a, b }, &differ);
 	if (!error)

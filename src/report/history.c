@@ -24,17 +24,22 @@ const char *kymo_history_kind(uint8_t kind)
 
 /* ---- locations ------------------------------------------------------------------------------- */
 
-/* A string of a record, for a terminal: NULL when memory is out. */
-static char *safe(const struct kymo_ctf_record *record, uint32_t field, bool unicode)
+/* NULL when memory is out. */
+static char *as_wanted(const char *string, enum history_text text)
 {
-	return kymo_text_escape(kymo_ctf_string(record, field), unicode);
+	return text == HISTORY_TEXT_RAW ? strdup(string) : kymo_text_escape(string, text == HISTORY_TEXT_UNICODE);
 }
 
-static char *safe_name(const struct kymo_ctf_record *record, uint32_t field, bool unicode)
+static char *string_of(const struct kymo_ctf_record *record, uint32_t field, enum history_text text)
+{
+	return as_wanted(kymo_ctf_string(record, field), text);
+}
+
+static char *name_of(const struct kymo_ctf_record *record, uint32_t field, enum history_text text)
 {
 	kymo_cleanup_free char *shown = kymo_shown(kymo_ctf_string(record, field));
 
-	return shown ? kymo_text_escape(shown, unicode) : NULL;
+	return shown ? as_wanted(shown, text) : NULL;
 }
 
 static char *text_of(const struct history_code *code)
@@ -63,7 +68,8 @@ static void code_deinit(struct history_code *code)
 	free(code->text);
 }
 
-static struct kymo_error *take_code(struct history *history, const struct kymo_ctf_record *record, bool unicode)
+static struct kymo_error *take_code(struct history *history, const struct kymo_ctf_record *record,
+				    enum history_text text)
 {
 	struct history_code code = {
 		.address = record->values[KYMO_CTF_BRANCH_CODE_ADDRESS],
@@ -75,9 +81,9 @@ static struct kymo_error *take_code(struct history *history, const struct kymo_c
 		history->n_senseless++;
 		return NULL;
 	}
-	code.file = safe(record, KYMO_CTF_BRANCH_CODE_FILE, unicode);
-	code.function = safe_name(record, KYMO_CTF_BRANCH_CODE_FUNCTION, unicode);
-	code.source = safe(record, KYMO_CTF_BRANCH_CODE_SOURCE, unicode);
+	code.file = string_of(record, KYMO_CTF_BRANCH_CODE_FILE, text);
+	code.function = name_of(record, KYMO_CTF_BRANCH_CODE_FUNCTION, text);
+	code.source = string_of(record, KYMO_CTF_BRANCH_CODE_SOURCE, text);
 	if (code.file && code.function && code.source)
 		code.text = text_of(&code);
 	if (code.text && kymo_vec_push(&history->codes, code))
@@ -88,7 +94,8 @@ static struct kymo_error *take_code(struct history *history, const struct kymo_c
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static struct kymo_error *take_thread(struct history *history, const struct kymo_ctf_record *record, bool unicode)
+static struct kymo_error *take_thread(struct history *history, const struct kymo_ctf_record *record,
+				      enum history_text text)
 {
 	struct history_thread thread = {
 		.tid = record->tid,
@@ -101,26 +108,19 @@ static struct kymo_error *take_thread(struct history *history, const struct kymo
 		.address = record->values[KYMO_CTF_BRANCH_THREAD_ADDRESS],
 	};
 
-	if (thread.at > history->codes.n || history->threads.n >= THREADS_MAX) {
+	if (history->threads.n >= THREADS_MAX) {
 		history->n_senseless++;
 		return NULL;
 	}
-	thread.name = safe(record, KYMO_CTF_BRANCH_THREAD_NAME, unicode);
+	if (thread.at > history->codes.n) {
+		history->n_senseless++;
+		thread.at = 0;
+	}
+	thread.name = string_of(record, KYMO_CTF_BRANCH_THREAD_NAME, text);
 	if (thread.name && kymo_vec_push(&history->threads, thread))
 		return NULL;
 	free(thread.name);
 	return &kymo_error_no_memory;
-}
-
-/* Ids may come again: the branches of several threads are in the order in which these were met, as each has as many as
- * it says. */
-static struct history_thread *thread_of(struct history *history, int32_t tid)
-{
-	for (size_t i = 0; i < history->threads.n; i++)
-		if (history->threads.items[i].tid == tid &&
-		    history->threads.items[i].branches.n < history->threads.items[i].kept)
-			return &history->threads.items[i];
-	return NULL;
 }
 
 static struct kymo_error *take_branch(struct history *history, const struct kymo_ctf_record *record)
@@ -131,9 +131,12 @@ static struct kymo_error *take_branch(struct history *history, const struct kymo
 		.kind = (uint8_t)record->values[KYMO_CTF_BRANCH_KIND],
 		.tsc = record->tsc,
 	};
-	struct history_thread *thread = thread_of(history, record->tid);
+	const uint64_t number = record->values[KYMO_CTF_BRANCH_OF];
+	struct history_thread *thread =
+		number && number <= history->threads.n ? &history->threads.items[number - 1] : NULL;
 
-	if (!thread || branch.from > history->codes.n || !branch.to || branch.to > history->codes.n ||
+	if (!thread || thread->tid != record->tid || thread->branches.n >= thread->kept ||
+	    branch.from > history->codes.n || !branch.to || branch.to > history->codes.n ||
 	    branch.kind >= KYMO_CTF_BRANCH_KINDS) {
 		history->n_senseless++;
 		return NULL;
@@ -170,7 +173,8 @@ static bool is_sound(const struct kymo_ctf_event *event)
 	return is;
 }
 
-static struct kymo_error *take_record(struct history *history, const struct kymo_ctf_record *record, bool unicode)
+static struct kymo_error *take_record(struct history *history, const struct kymo_ctf_record *record,
+				      enum history_text text)
 {
 	if (!kymo_ctf_is_of_branches(record->event))
 		return NULL;
@@ -180,9 +184,9 @@ static struct kymo_error *take_record(struct history *history, const struct kymo
 	}
 	switch (record->event->kind) {
 	case KYMO_CTF_BRANCH_CODE:
-		return take_code(history, record, unicode);
+		return take_code(history, record, text);
 	case KYMO_CTF_BRANCH_THREAD:
-		return take_thread(history, record, unicode);
+		return take_thread(history, record, text);
 	default:
 		return take_branch(history, record);
 	}
@@ -203,7 +207,7 @@ static struct kymo_error *check(const struct history *history, const char *dir)
 	return NULL;
 }
 
-struct kymo_error *kymo_history_open(struct history *history, const char *dir, bool unicode)
+struct kymo_error *kymo_history_open(struct history *history, const char *dir, enum history_text text)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error = kymo_ctf_open(dir, &history->reader);
@@ -212,7 +216,7 @@ struct kymo_error *kymo_history_open(struct history *history, const char *dir, b
 		return error;
 	history->trace = kymo_ctf_reader_trace(history->reader);
 	while (!error && kymo_ctf_next(history->reader, &record, &error))
-		error = take_record(history, &record, unicode);
+		error = take_record(history, &record, text);
 	return error ? error : check(history, dir);
 }
 

@@ -10,7 +10,14 @@
 #include "base/vec.h"
 #include "ctf/ctf.h"
 
-/* A location. Strings are its own, and safe on a terminal. */
+/* How strings are kept: as the trace has them, or safe on a terminal. */
+enum history_text {
+	HISTORY_TEXT_RAW,
+	HISTORY_TEXT_ASCII,
+	HISTORY_TEXT_UNICODE,
+};
+
+/* A location. Strings are its own. */
 struct history_code {
 	uint64_t address, linked, offset;
 	char *file, *function, *source; /* "" where not known */
@@ -41,7 +48,7 @@ struct history {
 
 /* Read the trace in `dir`. NOT_FOUND where it has no branches; errors of kymo_ctf_open(). What makes no sense is left
  * out and counted. */
-struct kymo_error *kymo_history_open(struct history *history, const char *dir, bool unicode);
+struct kymo_error *kymo_history_open(struct history *history, const char *dir, enum history_text text);
 void kymo_history_close(struct history *history);
 
 /* "call", "jump" …: static. */

@@ -3,6 +3,7 @@
 #include "base/search.h"
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"
+#include "procfs/info.h"
 #include "procfs/memory.h"
 
 bool hub_space_swap(const struct hub_memory *memory, uint64_t address, uint8_t from, uint8_t to)
@@ -13,14 +14,55 @@ bool hub_space_swap(const struct hub_memory *memory, uint64_t address, uint8_t f
 	       (from == to || !kymo_memory_write(&memory->opened, address, &to, 1));
 }
 
-void hub_space_lift(struct hub_space *space, const struct hub_break *b)
+void hub_mappings_deinit(struct hub_mappings *mappings)
 {
-	hub_space_swap(space->memory, b->address, KYMO_TRAP_BYTE, b->original);
+	kymo_maps_deinit(&mappings->maps);
+}
+
+struct hub_code hub_code_at(const struct kymo_map *map, uint64_t address)
+{
+	if (!map->inode)
+		return (struct hub_code){ .inode = 0 };
+	return (struct hub_code){
+		.inode = map->inode,
+		.offset = map->offset + (address - map->start),
+		.major = map->major,
+		.minor = map->minor,
+	};
+}
+
+bool hub_break_is_mapped(const struct hub_break *b, struct hub_mappings *mappings)
+{
+	const struct kymo_map *map;
+	struct hub_code code;
+
+	if (!mappings->was_read) {
+		struct kymo_error *error = kymo_maps_read(kymo_live_thread(mappings->pid), &mappings->maps);
+
+		mappings->was_read = true;
+		mappings->is_known = !error && mappings->maps.n; /* of one that has ended there are none */
+		kymo_error_destroy(error);
+	}
+	if (!mappings->is_known)
+		return true;
+	map = kymo_maps_at(&mappings->maps, b->address);
+	if (!map)
+		return false;
+	code = hub_code_at(map, b->address);
+	return code.inode == b->code.inode && code.offset == b->code.offset && code.major == b->code.major &&
+	       code.minor == b->code.minor;
+}
+
+void hub_space_lift(struct hub_space *space, struct hub_break *b, struct hub_mappings *mappings)
+{
+	b->is_void |= mappings && !hub_break_is_mapped(b, mappings);
+	if (!b->is_void)
+		hub_space_swap(space->memory, b->address, KYMO_TRAP_BYTE, b->original);
 }
 
 void hub_space_lower(struct hub_space *space, const struct hub_break *b)
 {
-	if (!b->is_in_jump)
+	if (!b->is_in_jump && !b->is_void)
 		hub_space_swap(space->memory, b->address, b->original, KYMO_TRAP_BYTE);
 }
 

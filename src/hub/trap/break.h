@@ -4,8 +4,15 @@
 
 #include "base/vec.h"
 #include "kymo/engine.h"
+#include "procfs/maps.h"
 
 struct hub_memory;
+
+/* What is mapped at an address: all 0 for memory of no file. */
+struct hub_code {
+	uint64_t inode, offset;
+	uint32_t major, minor;
+};
 
 struct hub_break {
 	uint64_t address;
@@ -13,8 +20,19 @@ struct hub_break {
 	uint8_t original;    /* what is below it */
 	int entry;           /* in the journal; -1: none is needed */
 	bool is_in_jump; /* of a recording, behind its first byte, where there is no instruction: it is not written */
+	bool is_void;    /* its code was unmapped. What is mapped there now is not touched */
+	struct hub_code code;
 	uint64_t out_ns;
 };
+
+/* The mappings of a process, read when the first breakpoint is looked for in them. Zeroed but for `pid`. */
+struct hub_mappings {
+	pid_t pid;
+	bool was_read, is_known;
+	struct kymo_maps maps;
+};
+
+void hub_mappings_deinit(struct hub_mappings *mappings);
 
 /* The memory of a process and of those that share it. */
 struct hub_space {
@@ -30,8 +48,15 @@ struct hub_space {
 /* Whether the byte at the address was `from`, and is `to` now. */
 bool hub_space_swap(const struct hub_memory *memory, uint64_t address, uint8_t from, uint8_t to);
 
-/* The byte of one that is in, and back. */
-void hub_space_lift(struct hub_space *space, const struct hub_break *b);
+struct hub_code hub_code_at(const struct kymo_map *map, uint64_t address);
+
+/* Whether the code is still mapped in which it was put. True, too, where mappings cannot be read: of a process that has
+ * ended, whose memory others may share. */
+bool hub_break_is_mapped(const struct hub_break *b, struct hub_mappings *mappings);
+
+/* The byte of one that is in, and back. One whose code is not mapped any more becomes void. `mappings`: NULL where a
+ * thread stands at it. */
+void hub_space_lift(struct hub_space *space, struct hub_break *b, struct hub_mappings *mappings);
 void hub_space_lower(struct hub_space *space, const struct hub_break *b);
 
 /* Whether what is at the address is a breakpoint instruction. */

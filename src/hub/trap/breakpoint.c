@@ -88,7 +88,7 @@ static int remove_(struct kymo_hub *hub, void *argument)
 		if (engine->breakpoints.items[i] != place->address)
 			continue;
 		engine->breakpoints.items[i] = engine->breakpoints.items[--engine->breakpoints.n];
-		hub_space_remove(hub, engine->task->process->space, place->address);
+		hub_space_remove(hub, engine->task->process, place->address);
 		return 0;
 	}
 	return -ENOENT;
@@ -112,7 +112,9 @@ static const struct hub_break *find_hit(const struct task *task, const siginfo_t
 	    kymo_get_registers(task->tid, registers))
 		return NULL;
 	b = hub_space_find(space, kymo_trap_address(registers));
-	return b && (b->owners || !hub_space_has_trap(space, b->address)) ? b : NULL;
+	if (!b || b->is_void)
+		return NULL;
+	return b->owners || !hub_space_has_trap(space, b->address) ? b : NULL;
 }
 
 bool hub_is_of_step(const siginfo_t *info)
@@ -181,11 +183,11 @@ void hub_breakpoint_passed(struct task *task)
 }
 
 /* The one at which it stands and has been told of; else it stands at none. */
-static const struct hub_break *find_own(struct task *task)
+static struct hub_break *find_own(struct task *task)
 {
 	const struct hub_space *space = task->process->space;
 	struct user_regs_struct registers;
-	const struct hub_break *b = NULL;
+	struct hub_break *b = NULL;
 
 	if (!task->traps.is_at_breakpoint)
 		return NULL;
@@ -193,7 +195,7 @@ static const struct hub_break *find_own(struct task *task)
 		task->traps.is_at_breakpoint = false;
 	else if (space)
 		b = hub_space_find(space, registers.rip);
-	if (task->traps.is_at_breakpoint && !(b && b->owners))
+	if (task->traps.is_at_breakpoint && !(b && b->owners && !b->is_void))
 		hub_breakpoint_passed(
 			task); /* it was removed: the instruction is executed now, and the next hit is news */
 	return task->traps.is_at_breakpoint ? b : NULL;
@@ -246,13 +248,13 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 {
 	struct hub_space *space = task->process->space;
-	const struct hub_break *b = find_own(task);
+	struct hub_break *b = find_own(task);
 	bool is_done;
 
 	if (!b)
 		return false;
 	hub_space_hold(hub, task->process, task);
-	hub_space_lift(space, b);
+	hub_space_lift(space, b, NULL);
 	is_done = make_step(hub, task, b, wants_step);
 	hub_space_lower(space, b);
 	if (!is_done)

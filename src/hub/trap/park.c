@@ -1,11 +1,13 @@
 /* Who runs in a space: stopping them, and taking its breakpoints out while nobody can run there. */
 #include "base/backoff.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "hub/state.h"
 #include "hub/thread/interrupt.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"
+#include "hub/trap/keeper.h"
 #include "hub/trap/park.h"
 #include "procfs/threads.h"
 
@@ -73,13 +75,22 @@ bool hub_space_can_run(const struct kymo_hub *hub, const struct hub_space *space
 void hub_space_rest(struct kymo_hub *hub, const struct task *task)
 {
 	struct hub_space *space = task->process->space;
+	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = task->process->pid };
 
 	if (!space || space->is_parked || !space->n_in || hub_space_can_run(hub, space))
 		return;
 	space->is_parked = true;
-	for (size_t i = 0; i < space->breaks.n; i++)
-		if (space->breaks.items[i].owners)
-			hub_space_lift(space, &space->breaks.items[i]);
+	for (size_t i = 0; i < space->breaks.n; i++) {
+		struct hub_break *b = &space->breaks.items[i];
+
+		if (!b->owners)
+			continue;
+		hub_space_lift(space, b, &mappings);
+		if (!b->is_void)
+			continue;
+		hub_strike(hub, b->entry);
+		b->entry = -1;
+	}
 }
 
 static void unpark(struct hub_space *space)

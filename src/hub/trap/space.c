@@ -4,6 +4,10 @@
  * Bytes are written one at a time, and each write is complete: a thread that runs there executes the breakpoint or the
  * instruction. So nobody has to stand still for one to be put in or taken out, but all threads have to be the hub's.
  * What is compared before it is written may have been changed by the program. trap/park.c has the threads.
+ *
+ * A program may unmap code that has breakpoints, and map something else there. So what is mapped is compared with what
+ * was, before a byte goes back. A breakpoint whose code has gone is void: nothing is written at its address any more,
+ * until an engine inserts it again.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -152,7 +156,8 @@ static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, ui
 	return false;
 }
 
-static int check_place(struct hub_space *space, const struct hub_process *process, uint64_t address)
+static int check_place(struct hub_space *space, const struct hub_process *process, uint64_t address,
+		       struct hub_code *code_ret)
 {
 	struct kymo_maps maps = { 0 };
 	struct kymo_error *error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
@@ -167,6 +172,8 @@ static int check_place(struct hub_space *space, const struct hub_process *proces
 		err = -EINVAL;
 	else if (is_in_jump(space, &maps, address) || hub_calls_at(process, address))
 		err = -EBUSY;
+	else
+		*code_ret = hub_code_at(map, address);
 	kymo_error_destroy(error);
 	kymo_maps_deinit(&maps);
 	return err;
@@ -185,9 +192,15 @@ static struct hub_break *add_break(struct hub_space *space, uint64_t address)
 	return &space->breaks.items[i];
 }
 
+static void strike(struct kymo_hub *hub, struct hub_break *b)
+{
+	hub_strike(hub, b->entry);
+	b->entry = -1;
+}
+
 /* Note it, then write it. Where nobody can run, it is parked at once; that it can be written is tried with the byte
  * that is there. */
-static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b)
+static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
 {
 	int err = kymo_memory_read(&space->memory->opened, b->address, &b->original, 1);
 
@@ -196,17 +209,39 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 	b->entry = hub_note_byte(hub, space->memory->opened.fd, b->address, b->original);
 	if (b->entry < 0)
 		return b->entry;
+	b->code = *code;
+	b->is_void = false;
 	if (b->original != KYMO_TRAP_BYTE)
 		err = kymo_memory_write(&space->memory->opened, b->address,
 					&(uint8_t){ space->is_parked ? b->original : KYMO_TRAP_BYTE }, 1);
 	if (err) {
-		hub_strike(hub, b->entry);
+		strike(hub, b);
 		return err;
 	}
-	b->owners = 1;
 	b->is_in_jump = false;
-	space->n_in++;
 	return 0;
+}
+
+/* Whether it is in memory, or would be if its process ran. */
+static bool is_in(const struct hub_space *space, const struct hub_break *b, const struct hub_code *code)
+{
+	const bool is_same = !memcmp(&b->code, code, sizeof(*code));
+
+	return is_same && !b->is_void && (space->is_parked || b->is_in_jump || hub_space_has_trap(space, b->address));
+}
+
+/* One more owner. Its code may have been unmapped, and mapped anew. */
+static int share(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
+{
+	int err = 0;
+
+	if (!is_in(space, b, code)) {
+		strike(hub, b);
+		err = put_in(hub, space, b, code);
+		b->is_void = err;
+	}
+	b->owners += !err;
+	return err;
 }
 
 /* Threads that have no engines are no business of the hub's, where nothing is in. */
@@ -222,19 +257,27 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	struct hub_space *space = NULL;
 	int err = get_space(hub, process, &space);
 	struct hub_break *b = err ? NULL : hub_space_find(space, address);
+	struct hub_code code;
 
-	if (b && b->owners) {
+	if (b && b->owners && !space->is_parked && !b->is_void && !b->is_in_jump &&
+	    hub_space_has_trap(space, address)) {
 		b->owners++;
 		return 0;
 	}
 	if (!err)
-		err = check_place(space, process, address);
+		err = check_place(space, process, address, &code);
+	if (!err && b && b->owners)
+		return share(hub, space, b, &code);
 	if (!err && !b)
 		b = add_break(space, address);
 	if (!err)
 		space->is_parked |= !hub_space_can_run(hub, space); /* who holds it may be reading its text */
 	if (!err)
-		err = b ? put_in(hub, space, b) : -ENOMEM;
+		err = b ? put_in(hub, space, b, &code) : -ENOMEM;
+	if (!err) {
+		b->owners = 1;
+		space->n_in++;
+	}
 	if (process->space)
 		look_at_all(hub, process->space);
 	else
@@ -243,32 +286,53 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	return err;
 }
 
-void hub_space_remove(struct kymo_hub *hub, struct hub_space *space, uint64_t address)
+static void take_out(struct kymo_hub *hub, struct hub_space *space, uint64_t address, struct hub_mappings *mappings)
 {
 	struct hub_break *b = hub_space_find(space, address);
 
 	if (!b || !b->owners || --b->owners)
 		return;
 	if (b->original != KYMO_TRAP_BYTE)
-		hub_space_lift(space, b);
-	hub_strike(hub, b->entry);
-	b->entry = -1;
+		hub_space_lift(space, b, mappings);
+	strike(hub, b);
 	b->out_ns = kymo_now_ns();
 	if (!--space->n_in)
 		look_at_all(hub, space);
 }
 
+void hub_space_remove(struct kymo_hub *hub, const struct hub_process *process, uint64_t address)
+{
+	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = process->pid };
+
+	if (process->space)
+		take_out(hub, process->space, address, &mappings);
+}
+
 void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine)
 {
+	const struct hub_process *process = engine->breakpoints.n ? engine->task->process : NULL;
+	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = process ? process->pid : 0 };
+
 	while (engine->breakpoints.n)
-		hub_space_remove(hub, engine->task->process->space, engine->breakpoints.items[--engine->breakpoints.n]);
+		take_out(hub, process->space, engine->breakpoints.items[--engine->breakpoints.n], &mappings);
+}
+
+static pid_t pid_in(const struct kymo_hub *hub, const struct hub_space *space)
+{
+	const struct hub_process *process = hub->processes;
+
+	while (process && process->space != space)
+		process = process->next;
+	return process ? process->pid : 0;
 }
 
 static void clear(struct kymo_hub *hub, struct hub_space *space)
 {
+	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = pid_in(hub, space) };
+
 	for (size_t i = 0; i < space->breaks.n; i++)
 		while (space->breaks.items[i].owners)
-			hub_space_remove(hub, space, space->breaks.items[i].address);
+			take_out(hub, space, space->breaks.items[i].address, &mappings);
 }
 
 void hub_space_clear_all(struct kymo_hub *hub)
@@ -298,14 +362,16 @@ void hub_space_leave(struct kymo_hub *hub, struct hub_process *process)
 }
 
 /* What it has is a copy, as the memory was when it was made. What was taken out since is in there. */
-static void clean(const struct hub_memory *memory, const struct hub_space *space)
+static void clean(const struct hub_memory *memory, const struct hub_space *space, pid_t tid)
 {
+	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = tid };
 	uint64_t now = kymo_now_ns();
 
 	for (size_t i = 0; i < space->breaks.n; i++) {
 		const struct hub_break *b = &space->breaks.items[i];
 
-		if (b->owners || now - b->out_ns < LATE_NS + LINGER_NS)
+		if ((b->owners || now - b->out_ns < LATE_NS + LINGER_NS) && !b->is_void &&
+		    hub_break_is_mapped(b, &mappings))
 			hub_space_swap(memory, b->address, KYMO_TRAP_BYTE, b->original);
 	}
 }
@@ -324,7 +390,7 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 	}
 	memory = hub_memory_of(child);
 	if (memory)
-		clean(memory, maker->space);
+		clean(memory, maker->space, child->pid);
 }
 
 void hub_space_clean_unclaimed(struct kymo_hub *hub, pid_t tid)
@@ -336,7 +402,7 @@ void hub_space_clean_unclaimed(struct kymo_hub *hub, pid_t tid)
 		return;
 	error = kymo_memory_init_held(tid, &memory.opened, &refusal);
 	for (const struct hub_space *space = hub->spaces; space && !error && !refusal; space = space->next)
-		clean(&memory, space);
+		clean(&memory, space, tid);
 	if (!error)
 		kymo_memory_deinit(&memory.opened);
 	kymo_error_destroy(refusal);
@@ -382,7 +448,7 @@ int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t
 	int err = kymo_memory_read(&space->memory->opened, address, data, size);
 
 	for (const struct hub_break *b = first_from(space, address); !err && is_within(space, b, address, size); b++)
-		if (b->owners)
+		if (b->owners && !b->is_void)
 			((uint8_t *)data)[b->address - address] = b->original;
 	return err;
 }
@@ -394,7 +460,7 @@ static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
 		uint64_t at = b->address - address;
 
-		if (!b->owners)
+		if (!b->owners || b->is_void)
 			continue;
 		kept[at] = b->original;
 		b->original = data[at];
@@ -425,7 +491,7 @@ static void look_for_jumps(struct hub_space *space, const struct kymo_maps *maps
 		bool is = b->owners && is_in_jump(space, maps, b->address);
 
 		if (is && !space->is_parked)
-			hub_space_lift(space, b);
+			hub_space_lift(space, b, NULL);
 		if (is == b->is_in_jump)
 			continue;
 		b->is_in_jump = is;

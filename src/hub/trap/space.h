@@ -10,7 +10,7 @@ struct hub_process;
 
 /* One owner more; less. */
 int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t address);
-void hub_space_remove(struct kymo_hub *hub, struct hub_space *space, uint64_t address);
+void hub_space_remove(struct kymo_hub *hub, const struct hub_process *process, uint64_t address);
 
 /* The process has other memory now, or has ended. Its engines' breakpoints are gone. */
 void hub_space_leave(struct kymo_hub *hub, struct hub_process *process);

@@ -209,3 +209,28 @@ def test_the_names_of_parameters_of_libc_are_keys(tmp):
     record('--count', 'libc:write by fd, comm', '--', 'sh', '-c',
            'echo one; echo two; /usr/bin/python3 -c "import os; os.write(2, b\'x\')"').ok()
     check_equal(tables(), [{(1, 'sh'): 2, (2, 'python3'): 1}], 'writes of a shell and its child')
+
+
+MANY_TEXTS = r'''
+#include <stdio.h>
+__attribute__((noinline)) int take(const char *text) { __asm__ volatile("" : "+r"(text)); return *text; }
+int main(void)
+{
+	char text[16];
+	int sum = 0;
+	for (int i = 0; i < 70000; i++) {
+		snprintf(text, sizeof(text), "t%d", i);
+		sum += take(text);
+	}
+	return sum == 3;
+}
+'''
+
+
+def test_texts_have_a_limit_that_is_told(tmp):
+    build(tmp, 'texts', MANY_TEXTS)
+    result = record('--rows', 100000, '--count', './texts:take by str(arg0)', '--', './texts').ok()
+    check_matches(result.err, r'the tables have room for 65536 different texts in all: 4464 hits found none', 'the warning')
+    check_matches(result.out, r'4,464 hits are in no row: there was no room for their keys', 'the table')
+    result = record('--count', './texts:take by str(arg0)', '--', './texts').ok()
+    check_matches(result.err, r'a table of 16384 rows was full: 53616 hits', 'the warning')

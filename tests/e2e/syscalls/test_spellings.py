@@ -327,6 +327,9 @@ def test_a_user_is_for_commands_and_takes_root(tmp):
     kymo('syscalls', '-u', 'nobody', '-p', str(os.getpid())).refused('-u is for a command that kymo starts', 2)
     if not os.geteuid():
         kymo('syscalls', '-u', 'man', '/bin/true', user=NOBODY).refused('-u takes root', 2)
+        for way in [], ['--backend', 'kernel']:
+            run('setpriv', '--bounding-set=-setuid,-setgid', KYMO, 'syscalls', *way, '-u', 'man',
+                '/bin/true').refused('cannot run /bin/true: Operation not permitted', 1)
 
 
 def test_what_kymo_has_not_is_refused_with_what_to_write(tmp):

@@ -13,7 +13,7 @@
 static void fill(struct branch_ring *ring, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
-		branch_ring_add(ring, &(struct kymo_branch){ .from = i });
+		branch_ring_add(ring, &(struct kymo_branch){ .from = i }, SIZE_MAX);
 }
 
 static void test_the_newest_are_kept(void **state)

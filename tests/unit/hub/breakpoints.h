@@ -7,13 +7,13 @@
 #define TRAP 0xcc
 
 /* What breakpoints are put on. Whoever calls them counts. */
-__attribute__((noinline)) static void tick(struct shared *shared)
+__attribute__((noinline, unused)) static void tick(struct shared *shared)
 {
 	__asm__ volatile("" ::: "memory");
 	atomic_fetch_add(&shared->count, 1);
 }
 
-__attribute__((noinline)) static void cold(struct shared *shared)
+__attribute__((noinline, unused)) static void cold(struct shared *shared)
 {
 	__asm__ volatile("" ::: "memory");
 	shared->seen++;
