@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/user.h>
+
+#include "arch/flags.h"
 
 #define KYMO_STEP_BYTES 15 /* of the longest instruction */
 
@@ -20,9 +21,8 @@ enum kymo_step_kind {
 
 struct kymo_step {
 	enum kymo_step_kind kind;
-	uint8_t length;       /* bytes */
-	uint8_t pushed_flags; /* bytes of the flags that it pushes; 0: it pushes none */
-	uint8_t popped_flags; /* likewise */
+	uint8_t length; /* bytes */
+	struct kymo_flags_step flags;
 };
 
 /* The instruction at the beginning of `bytes`. -EINVAL: they are none, or not all of one. */
@@ -32,21 +32,7 @@ int kymo_step_of(const uint8_t *bytes, size_t size, struct kymo_step *ret);
  */
 bool kymo_step_branches(const struct kymo_step *step, uint64_t from, uint64_t to);
 
-uint64_t kymo_step_pc(const struct user_regs_struct *registers);
-uint64_t kymo_step_sp(const struct user_regs_struct *registers);
-
-/* Whether the program itself has turned single steps on. */
-bool kymo_step_is_own(const struct user_regs_struct *registers);
-
-/*
- * Execute an instruction that pops flags, of which `value` is on top of the stack, in `registers`. The kernel takes a
- * step over it for the program's own request to be stepped, and leaves that on for good. False: it is such a request,
- * or nothing of the kind can be done where the thread stands. Nothing is changed then.
- */
-bool kymo_step_pop_flags(const struct kymo_step *step, uint64_t value, struct user_regs_struct *registers);
-
-/* Flags that were pushed while the kernel had single steps on, as the program would have them. True: they are others
- * now. */
-bool kymo_step_clean_flags(uint16_t *flags);
+/* Whether an instruction that calls, of two to seven bytes, ends at the end of `bytes`. False where `size` is less. */
+bool kymo_step_ends_call(const uint8_t *bytes, size_t size);
 
 #endif

@@ -90,10 +90,13 @@ static struct kymo_error *check_pads(struct kymo_branches *branches)
  * mostly mapped what it will. */
 static struct kymo_error *check_specs(struct kymo_branches *branches)
 {
+	struct branch_space *unnumbered = NULL;
 	uint32_t number = 0;
 
-	if (branch_spaces_read(&branches->spaces, branches->pid, &number))
+	if (branch_spaces_read(&branches->spaces, branches->pid, &number, &unnumbered)) {
+		branch_space_destroy(unnumbered);
 		return NULL; /* attaching will say why */
+	}
 	if (!branch_choose(branches, branch_space_of(&branches->spaces, number)))
 		return &kymo_error_no_memory;
 	return branch_check_met(branches);
@@ -229,8 +232,8 @@ const char *kymo_branches_warning(struct kymo_branches *branches)
 					     "ended threads have 256 MiB; a smaller --tail keeps more threads",
 		[BRANCH_WARNING_SHORT] = "some threads keep fewer branches than --tail says: those of all threads "
 					 "that run have 1 GiB",
-		[BRANCH_WARNING_SPACES] = "the program has mapped and unmapped code too often: branches after the "
-					  "4,096th change have addresses and no names",
+		[BRANCH_WARNING_SPACES] = "the program has mapped and unmapped code too often: branches after that "
+					  "have addresses and no names",
 		[BRANCH_WARNING_FILES] = "the program has mapped too many files: branches in some of them have no "
 					 "function names",
 	};

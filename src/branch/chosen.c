@@ -4,20 +4,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/search.h"
 #include "branch/space.h"
 #include "branch/state.h"
-#include "kymo/engine.h"
 #include "sym/sym.h"
 
 #define NEAR_MAX 512
-#define ENTRIES_MAX (KYMO_BREAKPOINTS_MAX / 2)
 
 struct choosing {
 	struct branch_space *space;
 	const struct branch_region *region;
 	struct kymo_module *module;
 	uint64_t bias;
+	bool is_out_of_memory;
 };
 
 static bool is_in(const struct branch_region *region, uint64_t address)
@@ -25,24 +23,22 @@ static bool is_in(const struct branch_region *region, uint64_t address)
 	return address >= region->range.start && address < region->range.end;
 }
 
-/* Where else code of a range (as linked) is entered: landing pads of exceptions, and labels whose addresses are kept.
- * There are few, or too many for breakpoints. True unless memory is out. */
-static bool take_entries(struct choosing *choosing, uint64_t start, uint64_t end)
+static void see_pad(void *data, uint64_t vaddr)
 {
-	const uint64_t *entries;
-	size_t n, first, last;
-	struct kymo_error *error = kymo_module_entries(choosing->module, &entries, &n);
+	struct choosing *choosing = data;
+	const uint64_t address = vaddr + choosing->bias;
 
-	if (error) {
-		kymo_error_destroy(error);
-		return true;
-	}
-	first = kymo_partition_point(i, n, entries[i] < start);
-	last = kymo_partition_point(i, n, entries[i] < end);
-	for (size_t i = first; i < last && last - first <= ENTRIES_MAX; i++)
-		if (!kymo_vec_push(&choosing->space->entries, entries[i] + choosing->bias))
-			return false;
-	return true;
+	if (!is_in(choosing->region, address) || !branch_is_chosen(choosing->space, address))
+		return;
+	choosing->is_out_of_memory |= !kymo_vec_push(&choosing->space->entries, address);
+}
+
+/* An exception enters chosen code there, from the unwinder. Call when what is chosen is sorted. True unless memory is
+ * out. */
+static bool take_landing_pads(struct choosing *choosing)
+{
+	kymo_error_destroy(kymo_module_landing_pads(choosing->module, see_pad, choosing));
+	return !choosing->is_out_of_memory;
 }
 
 /* The function's extent, and its entry. True unless memory is out. */
@@ -53,8 +49,7 @@ static bool take_function(struct choosing *choosing, const struct kymo_function 
 	if (!is_in(choosing->region, range.start) || range.end <= range.start)
 		return true;
 	return kymo_vec_push(&choosing->space->chosen, range) &&
-	       (!is_entered || kymo_vec_push(&choosing->space->entries, range.start)) &&
-	       take_entries(choosing, function->start + 1, function->end);
+	       (!is_entered || kymo_vec_push(&choosing->space->entries, range.start));
 }
 
 /* Their number; 0 where they are not known. */
@@ -81,9 +76,7 @@ static bool take_all(struct choosing *choosing, bool *is_met)
 			return false;
 		*is_met = true;
 	}
-	return kymo_vec_push(&choosing->space->chosen, choosing->region->range) &&
-	       take_entries(choosing, choosing->region->range.start - choosing->bias,
-			    choosing->region->range.end - choosing->bias);
+	return kymo_vec_push(&choosing->space->chosen, choosing->region->range);
 }
 
 /* What the compiler has split off: "f.cold" of "f". */
@@ -145,13 +138,13 @@ static int compare_addresses(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void sort(struct branch_space *space)
+/* Ranges that touch become one. */
+static void sort_chosen(struct branch_space *space)
 {
 	size_t n = 0;
 
-	if (!space->chosen.n)
-		return;
-	qsort(space->chosen.items, space->chosen.n, sizeof(space->chosen.items[0]), compare_ranges);
+	if (space->chosen.n)
+		qsort(space->chosen.items, space->chosen.n, sizeof(space->chosen.items[0]), compare_ranges);
 	for (size_t i = 0; i < space->chosen.n; i++) {
 		const struct branch_range *range = &space->chosen.items[i];
 
@@ -163,7 +156,12 @@ static void sort(struct branch_space *space)
 		}
 	}
 	space->chosen.n = n;
-	n = 0;
+}
+
+static void sort_entries(struct branch_space *space)
+{
+	size_t n = 0;
+
 	if (space->entries.n)
 		qsort(space->entries.items, space->entries.n, sizeof(space->entries.items[0]), compare_addresses);
 	for (size_t i = 0; i < space->entries.n; i++)
@@ -172,26 +170,38 @@ static void sort(struct branch_space *space)
 	space->entries.n = n;
 }
 
+/* What a spec chooses of a region's file; its module is opened then. False where it has none. */
+static bool matches(struct choosing *choosing, const struct kymo_branch_spec *spec)
+{
+	if (!choosing->region->file || !kymo_name_matches_file(spec->file, choosing->region->name, NULL))
+		return false;
+	choosing->module = branch_module(choosing->region);
+	return choosing->module && !kymo_module_bias(choosing->module, choosing->region->range.start,
+						     choosing->region->offset, &choosing->bias);
+}
+
 bool branch_choose(struct kymo_branches *branches, struct branch_space *space)
 {
+	space->is_searched = true;
 	for (size_t i = 0; i < space->regions.n; i++) {
 		struct choosing choosing = { .space = space, .region = &space->regions.items[i] };
+		bool is_any = false;
 
 		for (size_t k = 0; k < branches->options.n_specs; k++) {
 			const struct kymo_branch_spec *spec = &branches->options.specs[k];
 
-			if (!choosing.region->file || !kymo_name_matches_file(spec->file, choosing.region->name, NULL))
+			if (!matches(&choosing, spec))
 				continue;
-			choosing.module = branch_module(choosing.region);
-			if (!choosing.module || kymo_module_bias(choosing.module, choosing.region->range.start,
-								 choosing.region->offset, &choosing.bias))
-				continue;
+			is_any = true;
 			if (spec->functions ? !take_some(&choosing, spec->functions, &branches->met[k])
 					    : !take_all(&choosing, &branches->met[k]))
 				return false;
 		}
+		sort_chosen(space);
+		if (is_any && !take_landing_pads(&choosing))
+			return false;
 	}
-	sort(space);
+	sort_entries(space);
 	return true;
 }
 

@@ -11,8 +11,9 @@
 #include "sym/debug.h"
 #include "wire/shared.h"
 
-#define FILES_MAX 1024u /* of which a descriptor is kept */
-#define FILES_PART 4    /* of the descriptors that this process may have, at most one in so many */
+#define REGIONS_MAX (1u << 20) /* of all spaces */
+#define FILES_MAX 1024u        /* of which a descriptor is kept */
+#define FILES_PART 4           /* of the descriptors that this process may have, at most one in so many */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -89,7 +90,7 @@ struct kymo_module *branch_module(const struct branch_region *region)
 
 /* ---- spaces ---------------------------------------------------------------------------------- */
 
-static void destroy_space(struct branch_space *space)
+void branch_space_destroy(struct branch_space *space)
 {
 	if (!space)
 		return;
@@ -125,7 +126,7 @@ static struct branch_space *make_space(struct branch_spaces *spaces, pid_t pid, 
 	for (size_t i = 0; space && i < maps->n; i++) {
 		if (!maps->items[i].executable || add_region(spaces, space, pid, &maps->items[i]))
 			continue;
-		destroy_space(space);
+		branch_space_destroy(space);
 		return NULL;
 	}
 	return space;
@@ -167,36 +168,50 @@ static uint32_t find_space(const struct branch_spaces *spaces, const struct bran
 	return 0;
 }
 
-int branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t *number)
+/* Its number, where there is room for it. */
+static int number_space(struct branch_spaces *spaces, struct branch_space *space, uint32_t *ret)
+{
+	if (spaces->items.n >= BRANCH_SPACES_MAX || spaces->n_regions + space->regions.n > REGIONS_MAX)
+		return -ENOSPC;
+	if (!kymo_vec_push(&spaces->items, space))
+		return -ENOMEM;
+	spaces->n_regions += space->regions.n;
+	*ret = (uint32_t)spaces->items.n;
+	return 0;
+}
+
+int branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t *number, struct branch_space **unnumbered)
 {
 	kymo_cleanup(kymo_maps_deinit) struct kymo_maps maps = { 0 };
 	struct kymo_error *error = kymo_maps_read(pid, &maps);
 	struct branch_space *space = error ? NULL : make_space(spaces, pid, &maps);
 	const bool is_gone = error || (space && !space->regions.n);
 	uint32_t same;
-	int err = 0;
+	int err;
 
 	kymo_error_destroy(error);
 	if (is_gone || !space) {
-		destroy_space(space);
+		branch_space_destroy(space);
 		return is_gone ? -ESRCH : -ENOMEM;
 	}
 	space->hash = hash_of(space);
 	same = find_space(spaces, space);
-	if (!same && spaces->items.n >= BRANCH_SPACES_MAX)
-		err = -ENOSPC;
-	else if (!same && !kymo_vec_push(&spaces->items, space))
-		err = -ENOMEM;
-	if (same || err)
-		destroy_space(space);
-	*number = same ? same : err ? 0 : (uint32_t)spaces->items.n;
+	if (same) {
+		branch_space_destroy(space);
+		*number = same;
+		return 0;
+	}
+	*number = 0;
+	err = number_space(spaces, space, number);
+	if (err)
+		*unnumbered = space;
 	return err;
 }
 
 void branch_spaces_deinit(struct branch_spaces *spaces)
 {
 	for (size_t i = 0; i < spaces->items.n; i++)
-		destroy_space(spaces->items.items[i]);
+		branch_space_destroy(spaces->items.items[i]);
 	for (size_t i = 0; i < spaces->files.n; i++)
 		close_file(spaces->files.items[i]);
 	kymo_vec_deinit(&spaces->items);

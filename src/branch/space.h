@@ -45,17 +45,21 @@ struct branch_space {
 	KYMO_VEC(struct branch_range) chosen;   /* sorted, apart */
 	KYMO_VEC(uint64_t) entries;             /* of chosen functions; sorted */
 	uint64_t hash;                          /* of the regions */
+	bool is_searched;                       /* for what is chosen */
 };
 
 struct branch_spaces {
 	KYMO_VEC(struct branch_space *) items;
 	KYMO_VEC(struct branch_file *) files;
+	size_t n_regions; /* of all items */
 	bool lacks_files; /* there were more than are kept open */
 };
 
 /* The number of what `pid` has mapped now: that of an equal space where there is one. -ESRCH: it cannot be read, and
- * the number stays as it is. -ENOSPC: there are BRANCH_SPACES_MAX; -ENOMEM; the number is 0 then. */
-int branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t *number);
+ * the number stays as it is. -ENOSPC: there are too many; -ENOMEM. The number is 0 then, and the space, where it could
+ * be made, the caller's: `unnumbered`. */
+int branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t *number, struct branch_space **unnumbered);
+void branch_space_destroy(struct branch_space *space);
 void branch_spaces_deinit(struct branch_spaces *spaces);
 
 /* NULL for number 0. */

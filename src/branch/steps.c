@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/audit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,6 +25,7 @@
 #define SEEN \
 	(KYMO_EVENT_QUIESCE | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | \
 	 KYMO_EVENT_REAP | KYMO_EVENTS_SIGNAL | KYMO_EVENT_SYSCALL_EXIT)
+#define CALL_BYTES 7        /* of the longest call */
 #define PUSH_NS 2000000000u /* that a thread may take for an instruction */
 #define OURS (KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
 
@@ -33,7 +35,7 @@ static const struct branch_range nothing = { 0, 0 };
  * that it ends. */
 static enum kymo_action action_of(struct kymo_branches *branches, struct branch_thread *thread)
 {
-	branch_thread_pushes(branches, thread, thread->is_inside && thread->has_before && thread->step.pushed_flags);
+	branch_thread_pushes(branches, thread, thread->is_inside && thread->has_before && thread->step.flags.pushed);
 	if (branches->is_ending) {
 		branch_thread_leave(thread);
 		branch_thread_pushes(branches, thread, false);
@@ -59,7 +61,7 @@ static void insert(struct kymo_branches *branches, struct branch_thread *thread,
 
 static const struct branch_space *space_of(const struct kymo_branches *branches, const struct branch_thread *thread)
 {
-	return branch_space_of(&branches->spaces, thread->process->space);
+	return branch_thread_space(branches, thread);
 }
 
 static void insert_entries(struct kymo_branches *branches, struct branch_thread *thread)
@@ -102,18 +104,26 @@ static bool runs_in(const struct branch_thread *thread, const struct branch_proc
 static void renew(struct kymo_branches *branches, struct branch_thread *thread, const struct branch_range *unmapped)
 {
 	const struct branch_process *process = thread->process;
-	const uint32_t before = process->space;
 	bool is_changed = false;
 
 	for (size_t i = 0; i < branches->threads.n; i++)
 		if (runs_in(branches->threads.items[i], process))
 			is_changed |= remove_within(branches->threads.items[i], unmapped);
-	branch_thread_renew(branches, thread);
-	if (branches->is_all || (!is_changed && process->space == before))
+	is_changed |= branch_thread_renew(branches, thread);
+	if (branches->is_all || !is_changed)
 		return;
 	for (size_t i = 0; i < branches->threads.n; i++)
 		if (runs_in(branches->threads.items[i], process))
 			insert_entries(branches, branches->threads.items[i]);
+}
+
+/* What is on a stack may be anything; a breakpoint is written before instructions only. */
+static bool is_after_call(const struct branch_thread *thread, uint64_t address)
+{
+	uint8_t bytes[CALL_BYTES];
+
+	return !kymo_engine_read(thread->engine, address - sizeof(bytes), bytes, sizeof(bytes)) &&
+	       kymo_step_ends_call(bytes, sizeof(bytes));
 }
 
 /*
@@ -121,13 +131,14 @@ static void renew(struct kymo_branches *branches, struct branch_thread *thread, 
  * the stack; from the linker, which finds functions at their first call, behind the last call. From a handler it is
  * what that came upon.
  */
-static void insert_return(struct kymo_branches *branches, struct branch_thread *thread, uint64_t before)
+static void insert_return(struct kymo_branches *branches, struct branch_thread *thread, uint64_t before,
+			  bool has_returned)
 {
 	const struct branch_space *space = space_of(branches, thread);
 	uint64_t address;
 
-	if (!kymo_engine_read(thread->engine, thread->sp, &address, sizeof(address)) &&
-	    branch_is_chosen(space, address))
+	if (!has_returned && !kymo_engine_read(thread->engine, thread->sp, &address, sizeof(address)) &&
+	    branch_is_chosen(space, address) && is_after_call(thread, address))
 		insert(branches, thread, address);
 	if (branch_is_chosen(space, thread->called_from))
 		insert(branches, thread, thread->called_from);
@@ -158,7 +169,8 @@ static void look(struct kymo_branches *branches, struct branch_thread *thread, b
 	} else if (!is_chosen && was_inside) {
 		if (had_before)
 			insert_return(branches, thread,
-				      step.kind == KYMO_STEP_RETURN || step.kind == KYMO_STEP_CALL ? 0 : before);
+				      step.kind == KYMO_STEP_RETURN || step.kind == KYMO_STEP_CALL ? 0 : before,
+				      step.kind == KYMO_STEP_RETURN);
 		branch_thread_leave(thread);
 	}
 }
@@ -195,40 +207,48 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	return action_of(branches, thread);
 }
 
-/* What a call that has succeeded has taken from the memory. */
-static struct branch_range unmapped_by(const struct kymo_syscall_report *report)
-{
-	const struct branch_range range = { report->args[0], report->args[0] + kymo_page_up(report->args[1]) };
+/* A system call that may have changed the code that a process has. */
+struct change {
+	struct branch_range unmapped;
+	bool is_new; /* there may be new code, wherever */
+};
 
-	if (!report->is_entry_known || report->is_error)
-		return nothing;
+static struct branch_range pages(uint64_t start, uint64_t size)
+{
+	return (struct branch_range){ start, start + kymo_page_up(size) };
+}
+
+/* What is not known may be anything. Of calls of 32 bits the numbers are not known. */
+static struct change change_by(const struct kymo_syscall_report *report)
+{
+	const uint64_t *args = report->args;
+
+	if (!report->is_entry_known || report->arch != AUDIT_ARCH_X86_64)
+		return (struct change){ .is_new = true };
+	if (report->is_error)
+		return (struct change){ .is_new = false };
 	switch (report->number) {
 	case SYS_munmap:
-	case SYS_mremap:
-		return range;
+		return (struct change){ pages(args[0], args[1]), false };
+	case SYS_mremap: /* where it moves is looked at after it has */
+		return (struct change){ pages(args[0], args[1]), (uint64_t)report->result != args[0] };
 	case SYS_mmap:
-		return (struct branch_range){ (uint64_t)report->result, (uint64_t)report->result + report->args[1] };
+		return (struct change){ pages((uint64_t)report->result, args[1]), args[2] & PROT_EXEC };
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+		return (struct change){ .is_new = args[2] & PROT_EXEC };
 	default:
-		return nothing;
+		return (struct change){ .is_new = false };
 	}
 }
 
-static bool changes_code(const struct kymo_syscall_report *report)
+static bool meets(const struct branch_space *space, const struct branch_range *range)
 {
-	if (!report->is_entry_known || report->is_error)
-		return !report->is_entry_known;
-	switch (report->number) {
-	case SYS_mmap:
-		return report->args[2] & PROT_EXEC || report->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE);
-	case SYS_mprotect:
-	case SYS_pkey_mprotect:
-		return report->args[2] & PROT_EXEC;
-	case SYS_munmap:
-	case SYS_mremap:
-		return true;
-	default:
-		return false;
-	}
+	for (size_t i = 0; space && i < space->regions.n; i++)
+		if (space->regions.items[i].range.start < range->end &&
+		    range->start < space->regions.items[i].range.end)
+			return true;
+	return false;
 }
 
 static unsigned int on_call_end(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -236,14 +256,13 @@ static unsigned int on_call_end(struct kymo_engine *engine, void *data, enum kym
 {
 	struct kymo_branches *branches = data;
 	struct branch_thread *thread = branch_thread_of(branches, engine);
+	const struct change change = change_by(report);
 
 	if (!thread)
 		return KYMO_ACTION_DETACH;
-	if (changes_code(report)) {
-		const struct branch_range unmapped = unmapped_by(report);
-
+	if (change.is_new || meets(space_of(branches, thread), &change.unmapped)) {
 		thread->process->is_changed = true;
-		renew(branches, thread, &unmapped);
+		renew(branches, thread, &change.unmapped);
 	}
 	return action_of(branches, thread);
 }

@@ -110,31 +110,51 @@ void branch_threads_deinit(struct kymo_branches *branches)
 		kymo_vec_deinit(&branches->threads.items[i]->breaks);
 		free(branches->threads.items[i]);
 	}
-	for (size_t i = 0; i < branches->processes.n; i++)
+	for (size_t i = 0; i < branches->processes.n; i++) {
+		branch_space_destroy(branches->processes.items[i]->unnumbered);
 		free(branches->processes.items[i]);
+	}
 	kymo_vec_deinit(&branches->threads);
 	kymo_vec_deinit(&branches->processes);
 }
 
-void branch_thread_renew(struct kymo_branches *branches, struct branch_thread *thread)
+struct branch_space *branch_thread_space(const struct kymo_branches *branches, const struct branch_thread *thread)
 {
-	struct branch_process *process = thread->process;
-	const size_t n = branches->spaces.items.n;
-	int err;
+	const struct branch_process *process = thread->process;
 
-	if (!process->is_changed)
-		return;
-	process->is_changed = false;
-	err = branch_spaces_read(&branches->spaces, process->pid, &process->space);
+	return process->unnumbered ? process->unnumbered : branch_space_of(&branches->spaces, process->space);
+}
+
+static void warn_of(struct kymo_branches *branches, int err)
+{
 	if (err == -ENOSPC)
 		branches_warn(branches, BRANCH_WARNING_SPACES);
 	if (err == -ENOMEM)
 		branches_warn(branches, BRANCH_WARNING_MEMORY);
 	if (branches->spaces.lacks_files)
 		branches_warn(branches, BRANCH_WARNING_FILES);
-	if (branches->spaces.items.n > n && !branches->is_all &&
-	    !branch_choose(branches, branch_space_of(&branches->spaces, process->space)))
+}
+
+bool branch_thread_renew(struct kymo_branches *branches, struct branch_thread *thread)
+{
+	struct branch_process *process = thread->process;
+	struct branch_space *unnumbered = NULL, *space;
+	const uint32_t before = process->space;
+	int err;
+
+	if (!process->is_changed)
+		return false;
+	process->is_changed = false;
+	err = branch_spaces_read(&branches->spaces, process->pid, &process->space, &unnumbered);
+	if (err == -ESRCH)
+		return false;
+	warn_of(branches, err);
+	branch_space_destroy(process->unnumbered);
+	process->unnumbered = unnumbered;
+	space = branch_thread_space(branches, thread);
+	if (space && !branches->is_all && !space->is_searched && !branch_choose(branches, space))
 		branches_warn(branches, BRANCH_WARNING_MEMORY);
+	return unnumbered || process->space != before;
 }
 
 /* ---- what it has executed -------------------------------------------------------------------- */
@@ -162,8 +182,7 @@ static void add_branch(struct kymo_branches *branches, struct branch_thread *thr
 
 static bool is_pad(struct kymo_branches *branches, const struct branch_thread *thread, uint64_t address)
 {
-	const struct branch_region *region =
-		branch_region_at(branch_space_of(&branches->spaces, thread->process->space), address);
+	const struct branch_region *region = branch_region_at(branch_thread_space(branches, thread), address);
 
 	return region && region->is_pad;
 }
@@ -206,9 +225,9 @@ static void clean(struct branch_thread *thread, uint64_t sp)
 {
 	uint16_t flags;
 
-	if (!thread->step.pushed_flags || thread->had_own_flag || sp != thread->sp - thread->step.pushed_flags)
+	if (!thread->step.flags.pushed || thread->had_own_flag || sp != thread->sp - thread->step.flags.pushed)
 		return;
-	if (!kymo_engine_read(thread->engine, sp, &flags, sizeof(flags)) && kymo_step_clean_flags(&flags))
+	if (!kymo_engine_read(thread->engine, sp, &flags, sizeof(flags)) && kymo_flags_clean(&flags))
 		kymo_engine_write(thread->engine, sp, &flags, sizeof(flags));
 }
 
@@ -251,7 +270,7 @@ void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thr
 	thread->is_at_call_end = false;
 	thread->pc = pc;
 	thread->sp = kymo_step_sp(&registers);
-	thread->had_own_flag = kymo_step_is_own(&registers);
+	thread->had_own_flag = kymo_flags_are_own(&registers);
 	thread->has_before = decode(thread);
 }
 
@@ -259,12 +278,12 @@ void branch_thread_execute(struct branch_thread *thread)
 {
 	struct user_regs_struct registers;
 
-	for (int i = 0; i < EXECUTED_MAX && thread->has_before && thread->step.popped_flags; i++) {
+	for (int i = 0; i < EXECUTED_MAX && thread->has_before && thread->step.flags.popped; i++) {
 		uint64_t value = 0;
 
 		if (kymo_engine_get_registers(thread->engine, &registers) ||
-		    kymo_engine_read(thread->engine, thread->sp, &value, thread->step.popped_flags) ||
-		    !kymo_step_pop_flags(&thread->step, value, &registers) ||
+		    kymo_engine_read(thread->engine, thread->sp, &value, thread->step.flags.popped) ||
+		    !kymo_flags_pop(&thread->step.flags, value, &registers) ||
 		    kymo_engine_set_registers(thread->engine, &registers))
 			return;
 		thread->pc = kymo_step_pc(&registers);

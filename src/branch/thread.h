@@ -14,8 +14,11 @@ struct branch_thread *branch_thread_of(struct kymo_branches *branches, struct ky
 void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *thread, int status);
 void branch_threads_deinit(struct kymo_branches *branches);
 
-/* Read again what the process has mapped, if that may have changed. */
-void branch_thread_renew(struct kymo_branches *branches, struct branch_thread *thread);
+/* What its process has mapped; NULL where that is not known. */
+struct branch_space *branch_thread_space(const struct kymo_branches *branches, const struct branch_thread *thread);
+
+/* Read again what the process has mapped, if that may have changed. Whether it has. */
+bool branch_thread_renew(struct kymo_branches *branches, struct branch_thread *thread);
 
 /* A stop: add what the thread has executed since the one before, and note where it stands. `is_step_end`: the hub has
  * told the end of a step. */

@@ -165,6 +165,17 @@ static void remove_from_all(struct kymo_gdb *gdb, const struct gdb_process *proc
 			remove_one(gdb->threads.items[i], what);
 }
 
+/* One that is in may have lost its code, and other code be there now. */
+static int renew_in_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < gdb->threads.n && !err && what->type == GDB_BREAK_SOFTWARE; i++)
+		if (gdb->threads.items[i]->process == process && !gdb->threads.items[i]->is_dead)
+			err = insert_one(gdb->threads.items[i], what);
+	return err;
+}
+
 static int insert_into_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
 {
 	int err = 0;
@@ -228,14 +239,15 @@ void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 
 	if (!process)
 		return;
-	if (!find_break(process, &what)) {
-		if (!kymo_vec_reserve(&process->breaks, process->breaks.n + 1) ||
-		    insert_into_all(gdb, process, &what)) {
-			gdb_text_put(reply, "E01");
-			return;
-		}
-		kymo_vec_push(&process->breaks, what);
+	if (find_break(process, &what)) {
+		gdb_text_put(reply, renew_in_all(gdb, process, &what) ? "E01" : "OK");
+		return;
 	}
+	if (!kymo_vec_reserve(&process->breaks, process->breaks.n + 1) || insert_into_all(gdb, process, &what)) {
+		gdb_text_put(reply, "E01");
+		return;
+	}
+	kymo_vec_push(&process->breaks, what);
 	gdb_text_put(reply, "OK");
 }
 

@@ -150,11 +150,20 @@ static bool is_at_call(const struct task *task)
 	       (!kymo_memory_read(&memory->opened, registers.rip, code, sizeof(code)) && kymo_remote_is_call(code));
 }
 
-/* Where a handler is next, a step leads to its first instruction, and no call is made again before it has returned. */
+static bool is_blocked(const struct task *task, int signal)
+{
+	uint64_t mask;
+
+	return !ptrace(PTRACE_GETSIGMASK, task->tid, sizeof(mask), &mask) && mask >> (signal - 1) & 1;
+}
+
+/* Where a handler is next, a step leads to its first instruction, and no call is made again before it has returned. A
+ * signal that an engine has put in the place of another may be blocked, and waits then. */
 static bool enters_handler(const struct task *task)
 {
 	return task->stop == STOP_SIGNAL && task->signal &&
-	       kymo_signal_disposition(task->tid, task->signal) == KYMO_DISPOSITION_CAUGHT;
+	       kymo_signal_disposition(task->tid, task->signal) == KYMO_DISPOSITION_CAUGHT &&
+	       !is_blocked(task, task->signal);
 }
 
 /* The stop a step begins at: within a system call already, or before an instruction. */

@@ -177,6 +177,19 @@ static bool has_source(const struct kymo_branch *branch)
 	return branch->kind != KYMO_BRANCH_EXEC && branch->kind != KYMO_BRANCH_ENTER;
 }
 
+static bool reserve_items(struct writer *writer, size_t n_threads)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_threads; i++) {
+		struct kymo_branch_thread thread;
+
+		kymo_branches_thread(writer->branches, i, &thread);
+		n += thread.kept;
+	}
+	return kymo_vec_reserve(&writer->items, n);
+}
+
 static bool number_thread(struct writer *writer, size_t at)
 {
 	struct kymo_branch_thread thread;
@@ -274,6 +287,8 @@ static struct kymo_error *write_all(struct writer *writer)
 	struct kymo_error *error;
 
 	_Static_assert((int)KYMO_BRANCH_KINDS == (int)KYMO_CTF_BRANCH_KINDS, "kinds are those of the trace");
+	if (!reserve_items(writer, n))
+		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++)
 		if (!number_thread(writer, i))
 			return &kymo_error_no_memory;

@@ -9,7 +9,7 @@
 #include "report/text.h"
 #include "sym/demangle.h"
 
-#define THREADS_MAX (1u << 16)
+#define THREADS_MAX (1u << 20)
 
 static const char *const kinds[KYMO_CTF_BRANCH_KINDS] = {
 	[KYMO_CTF_BRANCH_JUMP] = "jump",     [KYMO_CTF_BRANCH_CALL] = "call",     [KYMO_CTF_BRANCH_RETURN] = "return",

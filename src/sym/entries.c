@@ -154,7 +154,7 @@ static struct kymo_error *mark_frames(struct marker *marker)
 		mark(marker, module->fdes.items[i].start);
 	for (size_t i = 0; i < module->frame_marks.n; i++)
 		mark(marker, module->frame_marks.items[i]);
-	return sym_landing_pads(module, see_code, marker);
+	return kymo_module_landing_pads(module, see_code, marker);
 }
 
 /*

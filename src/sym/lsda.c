@@ -7,6 +7,7 @@
 #include "sym/lsda.h"
 
 #include "sym/cursor.h"
+#include "sym/frames.h"
 #include "sym/module.h"
 #include "sym/module_state.h"
 
@@ -55,10 +56,14 @@ static bool read_lsda(struct kymo_module *module, const struct sym_fde *fde, con
 	return read_call_sites(&cursor, encoding, base, pads);
 }
 
-struct kymo_error *sym_landing_pads(struct kymo_module *module, void (*see)(void *data, uint64_t vaddr), void *data)
+struct kymo_error *kymo_module_landing_pads(struct kymo_module *module, void (*see)(void *data, uint64_t vaddr),
+					    void *data)
 {
 	const struct pads pads = { see, data };
+	struct kymo_error *error = sym_frames_read(module);
 
+	if (error)
+		return error;
 	for (size_t i = 0; i < module->fdes.n; i++) {
 		const struct sym_fde *fde = &module->fdes.items[i];
 

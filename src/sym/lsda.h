@@ -1,4 +1,4 @@
-/* Landing pads. Private to the room. */
+/* Landing pads: where the unwinder enters a function in its middle. */
 #ifndef KYMO_SYM_LSDA_H
 #define KYMO_SYM_LSDA_H
 
@@ -8,7 +8,9 @@
 
 struct kymo_module;
 
-/* Call `see` for each landing pad. Needs the frames. */
-struct kymo_error *sym_landing_pads(struct kymo_module *module, void (*see)(void *data, uint64_t vaddr), void *data);
+/* Call `see` for each landing pad, as the exception tables name them: in any order, more than once too, and at any
+ * address where a table lies. BAD_DATA: a table or .eh_frame is damaged; some may have been told. */
+struct kymo_error *kymo_module_landing_pads(struct kymo_module *module, void (*see)(void *data, uint64_t vaddr),
+					    void *data);
 
 #endif

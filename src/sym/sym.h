@@ -21,6 +21,7 @@
 #include "sym/functions.h"
 #include "sym/glob.h"
 #include "sym/golang.h"
+#include "sym/lsda.h"
 #include "sym/module.h"
 #include "sym/nearest.h"
 #include "sym/notes.h"

@@ -2,11 +2,10 @@
 
 #include <errno.h>
 
-#include "arch/remote.h"
 #include "arch/x86_64/decode.h"
 
-#define TRAP_FLAG 0x100u
-#define POPPED_FLAGS 0x244dd5u /* that popf changes in a program: not IF, IOPL, VM and the like */
+#define CALL_MIN 2u /* bytes: call *%rax */
+#define CALL_MAX 7u /* call *disp32(%r12,…) */
 
 static enum kymo_step_kind kind_of(const struct x86_insn *insn)
 {
@@ -39,16 +38,6 @@ static enum kymo_step_kind kind_of(const struct x86_insn *insn)
 	}
 }
 
-static uint8_t pushed_flags(const ZydisDecodedInstruction *z)
-{
-	return z->mnemonic == ZYDIS_MNEMONIC_PUSHFQ ? 8 : z->mnemonic == ZYDIS_MNEMONIC_PUSHF ? 2 : 0;
-}
-
-static uint8_t popped_flags(const ZydisDecodedInstruction *z)
-{
-	return z->mnemonic == ZYDIS_MNEMONIC_POPFQ ? 8 : z->mnemonic == ZYDIS_MNEMONIC_POPF ? 2 : 0;
-}
-
 int kymo_step_of(const uint8_t *bytes, size_t size, struct kymo_step *ret)
 {
 	struct x86_insn insn;
@@ -60,8 +49,7 @@ int kymo_step_of(const uint8_t *bytes, size_t size, struct kymo_step *ret)
 	*ret = (struct kymo_step){
 		.kind = kind_of(&insn),
 		.length = insn.length,
-		.pushed_flags = pushed_flags(&insn.z),
-		.popped_flags = popped_flags(&insn.z),
+		.flags = kymo_flags_step_of(bytes, size),
 	};
 	return 0;
 }
@@ -82,38 +70,14 @@ bool kymo_step_branches(const struct kymo_step *step, uint64_t from, uint64_t to
 	}
 }
 
-uint64_t kymo_step_pc(const struct user_regs_struct *registers)
+bool kymo_step_ends_call(const uint8_t *bytes, size_t size)
 {
-	return registers->rip;
-}
+	for (size_t length = CALL_MIN; length <= CALL_MAX && length <= size; length++) {
+		struct kymo_step step;
 
-uint64_t kymo_step_sp(const struct user_regs_struct *registers)
-{
-	return registers->rsp;
-}
-
-bool kymo_step_is_own(const struct user_regs_struct *registers)
-{
-	return registers->eflags & TRAP_FLAG;
-}
-
-bool kymo_step_pop_flags(const struct kymo_step *step, uint64_t value, struct user_regs_struct *registers)
-{
-	const uint64_t mask = step->popped_flags == 2 ? POPPED_FLAGS & UINT16_MAX : POPPED_FLAGS;
-
-	if (!step->popped_flags || value & TRAP_FLAG || registers->eflags & TRAP_FLAG ||
-	    kymo_remote_restarts(registers))
-		return false;
-	registers->eflags = (registers->eflags & ~mask) | (value & mask);
-	registers->rsp += step->popped_flags;
-	registers->rip += step->length;
-	return true;
-}
-
-bool kymo_step_clean_flags(uint16_t *flags)
-{
-	const bool was_set = *flags & TRAP_FLAG;
-
-	*flags &= (uint16_t)~TRAP_FLAG;
-	return was_set;
+		if (!kymo_step_of(bytes + size - length, length, &step) && step.kind == KYMO_STEP_CALL &&
+		    step.length == length)
+			return true;
+	}
+	return false;
 }

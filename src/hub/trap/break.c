@@ -1,10 +1,14 @@
 /* The bytes of breakpoints in a memory. */
+#include <string.h>
+
 #include "arch/trap.h"
 #include "base/search.h"
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"
 #include "procfs/info.h"
 #include "procfs/memory.h"
+
+#define EQUAL_MIN 4 /* bytes that make a coincidence unlikely */
 
 bool hub_space_swap(const struct hub_memory *memory, uint64_t address, uint8_t from, uint8_t to)
 {
@@ -31,33 +35,66 @@ struct hub_code hub_code_at(const struct kymo_map *map, uint64_t address)
 	};
 }
 
-bool hub_break_is_mapped(const struct hub_break *b, struct hub_mappings *mappings)
+/* Other breakpoints may be among the bytes, but a run of that instruction is no code. */
+static bool is_followed_by_its_code(const struct hub_memory *memory, const struct hub_break *b)
+{
+	uint8_t now[HUB_BREAK_NEXT];
+	unsigned int n_equal = 0;
+
+	if (b->n_next < EQUAL_MIN || kymo_memory_read(&memory->opened, b->address + 1, now, b->n_next))
+		return false;
+	for (unsigned int i = 0; i < b->n_next; i++) {
+		if (now[i] != b->next[i] && now[i] != KYMO_TRAP_BYTE)
+			return false;
+		n_equal += now[i] == b->next[i] && now[i] != KYMO_TRAP_BYTE;
+	}
+	return n_equal >= EQUAL_MIN;
+}
+
+static bool has_trap(const struct hub_memory *memory, uint64_t address)
+{
+	return hub_space_swap(memory, address, KYMO_TRAP_BYTE, KYMO_TRAP_BYTE);
+}
+
+bool hub_break_is_written(const struct hub_memory *memory, const struct hub_break *b)
+{
+	return has_trap(memory, b->address) && is_followed_by_its_code(memory, b);
+}
+
+static void read_mappings(struct hub_mappings *mappings)
+{
+	struct kymo_error *error;
+
+	if (mappings->was_read)
+		return;
+	error = kymo_maps_read(kymo_live_thread(mappings->pid), &mappings->maps);
+	mappings->was_read = true;
+	mappings->is_known = !error && mappings->maps.n; /* of one that has ended there are none */
+	kymo_error_destroy(error);
+}
+
+/* Code that is written to may be no code for the moment. What others have mapped, too, is theirs: their file, even. */
+bool hub_break_is_there(const struct hub_memory *memory, const struct hub_break *b, struct hub_mappings *mappings)
 {
 	const struct kymo_map *map;
 	struct hub_code code;
 
-	if (!mappings->was_read) {
-		struct kymo_error *error = kymo_maps_read(kymo_live_thread(mappings->pid), &mappings->maps);
-
-		mappings->was_read = true;
-		mappings->is_known = !error && mappings->maps.n; /* of one that has ended there are none */
-		kymo_error_destroy(error);
-	}
+	if (hub_break_is_written(memory, b))
+		return true;
+	read_mappings(mappings);
 	if (!mappings->is_known)
 		return true;
 	map = kymo_maps_at(&mappings->maps, b->address);
-	if (!map)
+	if (!map || map->shared || !(map->executable || has_trap(memory, b->address)))
 		return false;
 	code = hub_code_at(map, b->address);
-	return code.inode == b->code.inode && code.offset == b->code.offset && code.major == b->code.major &&
-	       code.minor == b->code.minor;
+	return !memcmp(&code, &b->code, sizeof(code));
 }
 
-void hub_space_lift(struct hub_space *space, struct hub_break *b, struct hub_mappings *mappings)
+bool hub_space_lift(struct hub_space *space, struct hub_break *b, struct hub_mappings *mappings)
 {
-	b->is_void |= mappings && !hub_break_is_mapped(b, mappings);
-	if (!b->is_void)
-		hub_space_swap(space->memory, b->address, KYMO_TRAP_BYTE, b->original);
+	b->is_void |= mappings && !hub_break_is_there(space->memory, b, mappings);
+	return !b->is_void && hub_space_swap(space->memory, b->address, KYMO_TRAP_BYTE, b->original);
 }
 
 void hub_space_lower(struct hub_space *space, const struct hub_break *b)
@@ -68,7 +105,7 @@ void hub_space_lower(struct hub_space *space, const struct hub_break *b)
 
 bool hub_space_has_trap(const struct hub_space *space, uint64_t address)
 {
-	return hub_space_swap(space->memory, address, KYMO_TRAP_BYTE, KYMO_TRAP_BYTE);
+	return has_trap(space->memory, address);
 }
 
 /* The first one that is not below the address. */

@@ -14,6 +14,8 @@ struct hub_code {
 	uint32_t major, minor;
 };
 
+#define HUB_BREAK_NEXT 8
+
 struct hub_break {
 	uint64_t address;
 	unsigned int owners; /* 0: it was taken out, and a hit may be on its way */
@@ -22,6 +24,8 @@ struct hub_break {
 	bool is_in_jump; /* of a recording, behind its first byte, where there is no instruction: it is not written */
 	bool is_void;    /* its code was unmapped. What is mapped there now is not touched */
 	struct hub_code code;
+	uint8_t next[HUB_BREAK_NEXT]; /* the bytes behind it, as the program has them */
+	uint8_t n_next;
 	uint64_t out_ns;
 };
 
@@ -50,13 +54,17 @@ bool hub_space_swap(const struct hub_memory *memory, uint64_t address, uint8_t f
 
 struct hub_code hub_code_at(const struct kymo_map *map, uint64_t address);
 
-/* Whether the code is still mapped in which it was put. True, too, where mappings cannot be read: of a process that has
- * ended, whose memory others may share. */
-bool hub_break_is_mapped(const struct hub_break *b, struct hub_mappings *mappings);
+/* Whether a breakpoint instruction is at its address, and the bytes of its code behind: it, or a copy that the program
+ * has made of it. */
+bool hub_break_is_written(const struct hub_memory *memory, const struct hub_break *b);
 
-/* The byte of one that is in, and back. One whose code is not mapped any more becomes void. `mappings`: NULL where a
- * thread stands at it. */
-void hub_space_lift(struct hub_space *space, struct hub_break *b, struct hub_mappings *mappings);
+/* Whether it is written, or the code is mapped in which it was put. True, too, where mappings cannot be read: of a
+ * process that has ended, whose memory others may share. */
+bool hub_break_is_there(const struct hub_memory *memory, const struct hub_break *b, struct hub_mappings *mappings);
+
+/* The byte of one that is in, and back. One whose code is not there any more becomes void. `mappings`: NULL where a
+ * thread stands at it. Whether a byte was written. */
+bool hub_space_lift(struct hub_space *space, struct hub_break *b, struct hub_mappings *mappings);
 void hub_space_lower(struct hub_space *space, const struct hub_break *b);
 
 /* Whether what is at the address is a breakpoint instruction. */

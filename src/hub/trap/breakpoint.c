@@ -13,6 +13,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "arch/flags.h"
 #include "arch/remote.h"
 #include "arch/trap.h"
 #include "base/vec.h"
@@ -62,8 +63,10 @@ static int insert(struct kymo_hub *hub, void *argument)
 		return err;
 	if (!engine->may_break)
 		return -EPERM;
-	if (owns(engine, place->address))
-		return -EEXIST;
+	if (owns(engine, place->address)) {
+		err = hub_space_renew(hub, engine->task->process, place->address);
+		return err ? err : -EEXIST;
+	}
 	if (!kymo_vec_reserve(&engine->breakpoints, engine->breakpoints.n + 1))
 		return -ENOMEM;
 	err = hub_space_insert(hub, engine->task->process, place->address);
@@ -101,6 +104,12 @@ int hub_local_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
 
 /* ---- hits ------------------------------------------------------------------------------------ */
 
+/* Where a program has copied its code while the breakpoint was in, the copy has it for good. */
+static bool is_left_over(const struct hub_space *space, const struct hub_break *b)
+{
+	return b->original != KYMO_TRAP_BYTE && hub_break_is_written(space->memory, b);
+}
+
 /* The one that a thread has executed; NULL: it is the program's own. */
 static const struct hub_break *find_hit(const struct task *task, const siginfo_t *info,
 					struct user_regs_struct *registers)
@@ -112,9 +121,9 @@ static const struct hub_break *find_hit(const struct task *task, const siginfo_t
 	    kymo_get_registers(task->tid, registers))
 		return NULL;
 	b = hub_space_find(space, kymo_trap_address(registers));
-	if (!b || b->is_void)
-		return NULL;
-	return b->owners || !hub_space_has_trap(space, b->address) ? b : NULL;
+	if (!b || (b->owners && !b->is_void) || !hub_space_has_trap(space, b->address))
+		return b;
+	return is_left_over(space, b) ? b : NULL;
 }
 
 bool hub_is_of_step(const siginfo_t *info)
@@ -163,7 +172,9 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 	b = find_hit(task, &info, &registers);
 	if (!b)
 		return false;
-	is_late = !b->owners;
+	is_late = !b->owners || b->is_void;
+	if (is_late && is_left_over(task->process->space, b))
+		hub_space_swap(task->process->space->memory, b->address, KYMO_TRAP_BYTE, b->original);
 	kymo_trap_return(&registers);
 	if (kymo_set_registers(task->tid, &registers) || !hub_swallow(hub, task, group_ret) || is_late)
 		return true;
@@ -218,12 +229,50 @@ static bool is_step(pid_t tid, int status)
 	       hub_is_of_step(&info);
 }
 
+/* What the instruction below a breakpoint does, which is not in memory now. */
+static struct kymo_flags_step flags_at(const struct hub_break *b)
+{
+	uint8_t bytes[1 + HUB_BREAK_NEXT] = { b->original };
+
+	memcpy(bytes + 1, b->next, b->n_next);
+	return kymo_flags_step_of(bytes, 1u + b->n_next);
+}
+
+/* A step over `popf` never ends: the kernel takes the trap flag for the program's own from then on. */
+static bool pop_flags(struct task *task, const struct kymo_flags_step *step)
+{
+	struct user_regs_struct registers;
+	uint64_t value = 0;
+
+	return step->popped && !kymo_get_registers(task->tid, &registers) &&
+	       !kymo_memory_read(&task->process->space->memory->opened, kymo_step_sp(&registers), &value,
+				 step->popped) &&
+	       kymo_flags_pop(step, value, &registers) && !kymo_set_registers(task->tid, &registers);
+}
+
+/* What a step over `pushf` has pushed has the kernel's trap flag, of which the program would die when it pops it. */
+static void clean_flags(struct task *task, const struct kymo_flags_step *step, bool had_own)
+{
+	const struct kymo_memory *memory = &task->process->space->memory->opened;
+	struct user_regs_struct registers;
+	uint16_t flags;
+
+	if (step->pushed && !had_own && !kymo_get_registers(task->tid, &registers) &&
+	    !kymo_memory_read(memory, kymo_step_sp(&registers), &flags, sizeof(flags)) && kymo_flags_clean(&flags))
+		kymo_memory_write(memory, kymo_step_sp(&registers), &flags, sizeof(flags));
+}
+
 /* Its own byte is there, and nobody else runs. False: it has yet to be told what has happened. */
 static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_break *b, bool wants_step)
 {
 	bool makes_call = is_call(task->process->space, b), is_own_trap = b->original == KYMO_TRAP_BYTE;
+	const struct kymo_flags_step step = flags_at(b);
 	int status;
 
+	if (!wants_step && !task->traps.had_watches && pop_flags(task, &step)) {
+		hub_breakpoint_passed(task);
+		return true;
+	}
 	task->resumed.steps = true; /* its SIGTRAP is the hub's, whenever it comes */
 	if (ptrace(makes_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, task->tid, 0, 0) ||
 	    !hub_fetch(hub, task, STEP_NS, &status))
@@ -241,6 +290,7 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 	}
 	if (!is_step(task->tid, status))
 		return false;
+	clean_flags(task, &step, kymo_flags_are_own(&task->traps.told));
 	hub_breakpoint_passed(task);
 	return !wants_step && !task->traps.had_watches;
 }
@@ -249,14 +299,15 @@ bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 {
 	struct hub_space *space = task->process->space;
 	struct hub_break *b = find_own(task);
-	bool is_done;
+	bool is_done, was_in;
 
 	if (!b)
 		return false;
 	hub_space_hold(hub, task->process, task);
-	hub_space_lift(space, b, NULL);
+	was_in = hub_space_lift(space, b, NULL);
 	is_done = make_step(hub, task, b, wants_step);
-	hub_space_lower(space, b);
+	if (was_in)
+		hub_space_lower(space, b);
 	if (!is_done)
 		return true;
 	hub_forget_status(hub, task); /* of a step that nobody is to be told of */

@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/page.h"
 #include "base/vec.h"
 #include "hub/engine.h"
 #include "hub/state.h"
@@ -165,7 +166,7 @@ static int check_place(struct hub_space *space, const struct hub_process *proces
 	int err = 0;
 
 	if (error)
-		err = -ESRCH;
+		err = error->code == KYMO_ERROR_GONE ? -ESRCH : -EPERM;
 	else if (!map)
 		err = -EIO;
 	else if (!map->executable || map->shared)
@@ -198,6 +199,16 @@ static void strike(struct kymo_hub *hub, struct hub_break *b)
 	b->entry = -1;
 }
 
+/* Up to the end of the page. */
+static void read_next(struct hub_space *space, struct hub_break *b)
+{
+	const uint64_t rest = KYMO_PAGE_SIZE - 1 - b->address % KYMO_PAGE_SIZE;
+
+	b->n_next = rest < sizeof(b->next) ? (uint8_t)rest : sizeof(b->next);
+	if (hub_space_read(space, b->address + 1, b->next, b->n_next))
+		b->n_next = 0;
+}
+
 /* Note it, then write it. Where nobody can run, it is parked at once; that it can be written is tried with the byte
  * that is there. */
 static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
@@ -206,6 +217,7 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 
 	if (err)
 		return err;
+	read_next(space, b);
 	b->entry = hub_note_byte(hub, space->memory->opened.fd, b->address, b->original);
 	if (b->entry < 0)
 		return b->entry;
@@ -222,25 +234,20 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 	return 0;
 }
 
-/* Whether it is in memory, or would be if its process ran. */
-static bool is_in(const struct hub_space *space, const struct hub_break *b, const struct hub_code *code)
+/* Whether it is in memory, or will be when its process runs: what stands still was compared when it stopped. */
+static bool is_in(const struct hub_space *space, const struct hub_break *b)
 {
-	const bool is_same = !memcmp(&b->code, code, sizeof(*code));
-
-	return is_same && !b->is_void && (space->is_parked || b->is_in_jump || hub_space_has_trap(space, b->address));
+	return !b->is_void && (space->is_parked || b->is_in_jump || hub_space_has_trap(space, b->address));
 }
 
-/* One more owner. Its code may have been unmapped, and mapped anew. */
-static int share(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
+/* Once more, where its code was unmapped and other code is there now. */
+static int put_in_again(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
 {
-	int err = 0;
+	int err;
 
-	if (!is_in(space, b, code)) {
-		strike(hub, b);
-		err = put_in(hub, space, b, code);
-		b->is_void = err;
-	}
-	b->owners += !err;
+	strike(hub, b);
+	err = put_in(hub, space, b, code);
+	b->is_void = err;
 	return err;
 }
 
@@ -259,15 +266,17 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	struct hub_break *b = err ? NULL : hub_space_find(space, address);
 	struct hub_code code;
 
-	if (b && b->owners && !space->is_parked && !b->is_void && !b->is_in_jump &&
-	    hub_space_has_trap(space, address)) {
+	if (b && b->owners && is_in(space, b)) {
 		b->owners++;
 		return 0;
 	}
 	if (!err)
 		err = check_place(space, process, address, &code);
-	if (!err && b && b->owners)
-		return share(hub, space, b, &code);
+	if (!err && b && b->owners) {
+		err = put_in_again(hub, space, b, &code);
+		b->owners += !err;
+		return err;
+	}
 	if (!err && !b)
 		b = add_break(space, address);
 	if (!err)
@@ -286,13 +295,26 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	return err;
 }
 
+int hub_space_renew(struct kymo_hub *hub, const struct hub_process *process, uint64_t address)
+{
+	struct hub_space *space = process->space;
+	struct hub_break *b = space ? hub_space_find(space, address) : NULL;
+	struct hub_code code;
+	int err;
+
+	if (!b || is_in(space, b))
+		return 0;
+	err = check_place(space, process, address, &code);
+	return err ? err : put_in_again(hub, space, b, &code);
+}
+
 static void take_out(struct kymo_hub *hub, struct hub_space *space, uint64_t address, struct hub_mappings *mappings)
 {
 	struct hub_break *b = hub_space_find(space, address);
 
 	if (!b || !b->owners || --b->owners)
 		return;
-	if (b->original != KYMO_TRAP_BYTE)
+	if (b->original != KYMO_TRAP_BYTE && !space->is_parked)
 		hub_space_lift(space, b, mappings);
 	strike(hub, b);
 	b->out_ns = kymo_now_ns();
@@ -308,27 +330,35 @@ void hub_space_remove(struct kymo_hub *hub, const struct hub_process *process, u
 		take_out(hub, process->space, address, &mappings);
 }
 
+static void drop(struct kymo_hub *hub, struct hub_space *space, struct kymo_engine *engine,
+		 struct hub_mappings *mappings)
+{
+	while (engine->breakpoints.n)
+		take_out(hub, space, engine->breakpoints.items[--engine->breakpoints.n], mappings);
+}
+
 void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine)
 {
 	const struct hub_process *process = engine->breakpoints.n ? engine->task->process : NULL;
 	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = process ? process->pid : 0 };
 
-	while (engine->breakpoints.n)
-		take_out(hub, process->space, engine->breakpoints.items[--engine->breakpoints.n], &mappings);
+	if (process)
+		drop(hub, process->space, engine, &mappings);
 }
 
-static pid_t pid_in(const struct kymo_hub *hub, const struct hub_space *space)
+/* Of a process in there. Where none is left, nothing is known, and nothing can be written. */
+static struct hub_mappings mappings_of(const struct kymo_hub *hub, const struct hub_space *space)
 {
 	const struct hub_process *process = hub->processes;
 
 	while (process && process->space != space)
 		process = process->next;
-	return process ? process->pid : 0;
+	return (struct hub_mappings){ .pid = process ? process->pid : 0, .was_read = !process };
 }
 
 static void clear(struct kymo_hub *hub, struct hub_space *space)
 {
-	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = pid_in(hub, space) };
+	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = mappings_of(hub, space);
 
 	for (size_t i = 0; i < space->breaks.n; i++)
 		while (space->breaks.items[i].owners)
@@ -346,13 +376,16 @@ void hub_space_clear_all(struct kymo_hub *hub)
 void hub_space_leave(struct kymo_hub *hub, struct hub_process *process)
 {
 	struct hub_space *space = process->space;
+	struct hub_mappings mappings;
 
 	if (!space)
 		return;
+	process->space = NULL; /* it may have executed another program: its mappings are not those of the space */
+	mappings = mappings_of(hub, space);
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		for (size_t i = 0; i < task->engines.n; i++)
-			hub_breakpoints_drop(hub, task->engines.items[i]);
-	process->space = NULL;
+			drop(hub, space, task->engines.items[i], &mappings);
+	hub_mappings_deinit(&mappings);
 	if (--space->n_processes)
 		return;
 	clear(hub, space);
@@ -370,8 +403,7 @@ static void clean(const struct hub_memory *memory, const struct hub_space *space
 	for (size_t i = 0; i < space->breaks.n; i++) {
 		const struct hub_break *b = &space->breaks.items[i];
 
-		if ((b->owners || now - b->out_ns < LATE_NS + LINGER_NS) && !b->is_void &&
-		    hub_break_is_mapped(b, &mappings))
+		if ((b->owners || now - b->out_ns < LATE_NS + LINGER_NS) && hub_break_is_there(memory, b, &mappings))
 			hub_space_swap(memory, b->address, KYMO_TRAP_BYTE, b->original);
 	}
 }
@@ -460,7 +492,7 @@ static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
 		uint64_t at = b->address - address;
 
-		if (!b->owners || b->is_void)
+		if (!b->owners || !is_in(space, b))
 			continue;
 		kept[at] = b->original;
 		b->original = data[at];

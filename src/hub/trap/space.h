@@ -10,6 +10,9 @@ struct hub_process;
 
 /* One owner more; less. */
 int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t address);
+
+/* One that has its owners already, where other code is mapped now than when it was put in. */
+int hub_space_renew(struct kymo_hub *hub, const struct hub_process *process, uint64_t address);
 void hub_space_remove(struct kymo_hub *hub, const struct hub_process *process, uint64_t address);
 
 /* The process has other memory now, or has ended. Its engines' breakpoints are gone. */

@@ -104,6 +104,56 @@ def test_data_where_code_was_is_not_touched(tmp):
     check('changed' not in out.read_text(), 'its data is as it was', out.read_text())
 
 
+TABLES = r"""
+#include <stdio.h>
+extern const unsigned long table[8];
+__asm__(".text\n.globl table\n.type table, @object\n.p2align 4\n"
+	"table: .quad 1, 2, 3, 4, 5, 6, 7, 8\n.size table, 64\n");
+__attribute__((noinline)) static unsigned long sum(void)
+{
+	unsigned long s = 0;
+	for (int i = 0; i < 8; i++)
+		s = s * 31 + table[i];
+	return s;
+}
+int main(void) { printf("%lu\n", sum()); return 0; }
+"""
+
+
+def test_tables_in_text_are_not_touched(tmp):
+    for options in [], ['-no-pie', '-static']:
+        build(tmp, TABLES, 'tables', *options)
+        check_equal(record('-b', './tables', '--', './tables').ok().out, run('./tables').ok().out, 'the sum')
+
+
+MAPPING = r"""
+#define _GNU_SOURCE
+#include <sys/mman.h>
+__attribute__((noinline)) int work(int n) { int s = 0; for (volatile int i = 0; i < n; i++) s += i; return s; }
+int main(void)
+{
+	for (int i = 0; i < 4400; i++) {
+		void *page = mmap((void *)(0x200000000000 + i * 4096ul), 4096, PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (i < 4399)
+			munmap(page, 4096);
+	}
+	return work(10) != 45;
+}
+"""
+
+
+@timeout(240)
+def test_code_is_seen_after_many_changes_of_mappings(tmp):
+    build(tmp, MAPPING, 'mapping')
+    result = record('-b', './mapping:work', '--', './mapping', seconds=200).ok()
+    check_matches(result.err, r'mapped and unmapped code too often: branches after that have addresses and no names',
+                  'the sentence')
+    thread, = threads()
+    check_equal(thread['taken'], 11, 'branches')
+    check_equal({branch['to'].get('function') for branch in thread['branches']}, {None}, 'no names')
+
+
 # ---- handlers ------------------------------------------------------------------------------------
 
 SLEEPING = r"""

@@ -74,25 +74,25 @@ static void test_flags(void **state)
 	uint16_t flags = 0x346;
 
 	assert_int_equal(kymo_step_of((const uint8_t *)"\x9c", 1, &step), 0);
-	assert_int_equal(step.pushed_flags, 8);
-	assert_true(kymo_step_clean_flags(&flags));
+	assert_int_equal(step.flags.pushed, 8);
+	assert_true(kymo_flags_clean(&flags));
 	assert_int_equal(flags, 0x246);
-	assert_false(kymo_step_clean_flags(&flags));
-	assert_false(kymo_step_pop_flags(&step, 0, &registers));
+	assert_false(kymo_flags_clean(&flags));
+	assert_false(kymo_flags_pop(&step.flags, 0, &registers));
 
 	assert_int_equal(kymo_step_of((const uint8_t *)"\x9d", 1, &step), 0);
-	assert_int_equal(step.popped_flags, 8);
+	assert_int_equal(step.flags.popped, 8);
 	registers.orig_rax = (uint64_t)-1;
-	assert_true(kymo_step_pop_flags(&step, 0xffffffff3cd7, &registers)); /* IF and IOPL are not the program's */
+	assert_true(kymo_flags_pop(&step.flags, 0xffffffff3cd7, &registers)); /* IF and IOPL are not the program's */
 	assert_int_equal(registers.eflags & 0x3202, 0x202);
 	assert_int_equal(registers.eflags & 0xcd5, 0xcd5);
 	assert_int_equal(registers.rsp, 1008);
 	assert_int_equal(registers.rip, 101);
-	assert_false(kymo_step_pop_flags(&step, 0x346, &registers)); /* the program wants to be stepped */
+	assert_false(kymo_flags_pop(&step.flags, 0x346, &registers)); /* the program wants to be stepped */
 	assert_int_equal(registers.rip, 101);
 
 	assert_int_equal(kymo_step_of((const uint8_t *)"\x66\x9d", 2, &step), 0);
-	assert_int_equal(step.popped_flags, 2);
+	assert_int_equal(step.flags.popped, 2);
 }
 
 int main(void)
