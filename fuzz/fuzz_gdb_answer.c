@@ -10,9 +10,11 @@
 #include "arch/registers.h"
 #include "fuzz.h"
 #include "gdb/files.h"
+#include "gdb/nonstop.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
 #include "gdb/run.h"
+#include "gdb/stop.h"
 #include "gdb/thread.h"
 #include "hub/engine.h"
 #include "hub/ops.h"
@@ -207,6 +209,28 @@ static void stop(struct kymo_gdb *gdb, struct gdb_text *reply)
 	check(gdb_collect(gdb, reply) && reply->n);
 }
 
+/* Non-stop: threads that run have events, which the packet chooses. A notification is sent once in a sequence. */
+static void have_events(struct kymo_gdb *gdb, unsigned char choice, struct gdb_text *reply)
+{
+	const bool was_in_sequence = gdb->is_in_sequence;
+
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+		const struct gdb_event event = { .kind = 1 + (choice + i) % GDB_EVENT_INTERRUPT,
+						 .signal = SIGTRAP,
+						 .address = MEMORY_AT,
+						 .child = 0x40000005 };
+
+		if (!thread->is_dead && !thread->is_stopped && choice & 1 << i)
+			gdb_note(thread, &event);
+	}
+	gdb_text_clear(reply);
+	if (gdb_notify(gdb, reply))
+		check(!was_in_sequence && gdb->is_in_sequence && reply->n > strlen("Stop:"));
+	else
+		check(!reply->n);
+}
+
 static bool is_harmless(const char *packet, size_t n)
 {
 	static const char *const harmful[] = { "vFile:open", "vFile:unlink", "vFile:setfs", "vAttach", "qXfer:osdata" };
@@ -237,7 +261,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(reply.n <= GDB_PACKET_MAX);
 		if (answer == GDB_RUNS)
 			stop(&gdb, &reply);
-		check(gdb.state == GDB_STOPPED);
+		check(gdb.state == (gdb.is_non_stop ? GDB_RUNNING : GDB_STOPPED));
+		if (gdb.is_non_stop)
+			have_events(&gdb, to > from ? (unsigned char)to[-1] : 0, &reply);
 		from = to + (to < limit);
 	}
 	end(&gdb);

@@ -41,7 +41,7 @@ static void write_again(const struct gdb_text *packet)
 	struct gdb_text escaped = { 0 }, framed = { 0 }, expanded = { 0 };
 
 	gdb_packet_escape(&escaped, packet->items, packet->n);
-	gdb_packet_frame(&framed, escaped.items, escaped.n);
+	gdb_packet_frame(&framed, '$', escaped.items, escaped.n);
 	check(framed.n >= 4 && gdb_packet_expand(&expanded, framed.items + 1, framed.n - 4));
 	check(expanded.n == escaped.n && (!expanded.n || !memcmp(expanded.items, escaped.items, escaped.n)));
 	gdb_text_deinit(&escaped);

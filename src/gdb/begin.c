@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "gdb/events.h"
 #include "gdb/state.h"
+#include "gdb/stop.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
 #include "gdb/wait.h"
@@ -136,7 +137,7 @@ static void follow_launched(void *data)
 	process->is_launched = process->is_child = true;
 	process->execs_left = begin->execs;
 	if (!begin->err) {
-		begin->gdb->state = GDB_STOPPING;
+		gdb_set_state(begin->gdb, GDB_STOPPING);
 		return;
 	}
 	process->is_child = false;
@@ -151,7 +152,7 @@ static void forget_start(void *data)
 	struct gdb_process *process = gdb_find_process(gdb, begin->pid);
 	size_t n = 0;
 
-	gdb->state = GDB_STOPPED;
+	gdb_set_state(gdb, GDB_STOPPED);
 	if (process && !process->has_ended)
 		return;
 	begin->err = -ECHILD;

@@ -13,12 +13,17 @@ static const enum kymo_watch kinds[] = {
 	[GDB_WATCH_ACCESS] = KYMO_WATCH_ACCESS,
 };
 
+static bool is_same(const struct gdb_break *a, const struct gdb_break *b)
+{
+	return a->type == b->type && a->address == b->address && a->size == b->size;
+}
+
 static struct gdb_break *find_break(const struct gdb_process *process, const struct gdb_break *what)
 {
 	for (size_t i = 0; i < process->breaks.n; i++) {
 		struct gdb_break *item = &process->breaks.items[i];
 
-		if (item->type == what->type && item->address == what->address && item->size == what->size)
+		if (is_same(item, what))
 			return item;
 	}
 	return NULL;
@@ -49,8 +54,7 @@ static void unwatch(struct gdb_thread *thread, const struct gdb_break *what)
 	for (size_t i = 0; i < thread->watches.n; i++) {
 		const struct gdb_watch *watch = &thread->watches.items[i];
 
-		if (watch->what.type == what->type && watch->what.address == what->address &&
-		    watch->what.size == what->size)
+		if (is_same(&watch->what, what))
 			kymo_engine_unwatch(thread->engine, watch->slot); /* of one that runs, when it stops */
 		else
 			thread->watches.items[n++] = *watch;
@@ -88,6 +92,34 @@ static int watch(struct gdb_thread *thread, const struct gdb_break *what)
 	return 0;
 }
 
+static size_t count_slots(const struct gdb_break *what)
+{
+	size_t at = 0, n = 0;
+
+	if (what->type == GDB_BREAK_SOFTWARE || what->type == GDB_BREAK_HARDWARE)
+		return what->type == GDB_BREAK_HARDWARE;
+	for (; at < what->size; n++)
+		at += piece(what->address + at, what->size - at);
+	return n;
+}
+
+/* Of a thread that runs: by its own callback, after a stop that nobody is told of. The step that it makes ends in such
+ * a stop already. */
+static int watch_soon(struct gdb_thread *thread, const struct gdb_break *what)
+{
+	const struct gdb_process *process = thread->process;
+	size_t n = count_slots(what);
+
+	for (size_t i = 0; i < process->breaks.n; i++)
+		n += count_slots(&process->breaks.items[i]);
+	if (n > WATCHES_MAX)
+		return -ENOSPC;
+	thread->needs_watches = true;
+	if (!thread->is_asked && !thread->is_stepping)
+		kymo_engine_control(thread->engine, KYMO_ACTION_REPORT);
+	return 0;
+}
+
 /* gdb puts one on the stack, to which functions that it calls return. What runs into that gets SIGSEGV where the stack
  * is no code, which gdb takes for the breakpoint. So nothing need be there. */
 static bool is_no_code(const struct gdb_process *process, uint64_t address)
@@ -109,7 +141,7 @@ static int insert_one(struct gdb_thread *thread, const struct gdb_break *what)
 	if (thread->process->is_narrow)
 		return -ENOTSUP;
 	if (what->type != GDB_BREAK_SOFTWARE)
-		return watch(thread, what);
+		return thread->gdb->is_non_stop && !thread->is_stopped ? watch_soon(thread, what) : watch(thread, what);
 	err = kymo_engine_insert_breakpoint(thread->engine, what->address);
 	if (err == -EINVAL && is_no_code(thread->process, what->address))
 		return 0;
@@ -133,13 +165,23 @@ void gdb_insert_for(struct gdb_thread *thread)
 			insert_one(thread, &process->breaks.items[i]);
 }
 
-void gdb_watch_new_thread(struct gdb_thread *thread)
+static bool has_watch(const struct gdb_thread *thread, const struct gdb_break *what)
+{
+	for (size_t i = 0; i < thread->watches.n; i++)
+		if (is_same(&thread->watches.items[i].what, what))
+			return true;
+	return false;
+}
+
+void gdb_watch_missing(struct gdb_thread *thread)
 {
 	const struct gdb_process *process = thread->process;
 
-	for (size_t i = 0; i < process->breaks.n; i++)
-		if (process->breaks.items[i].type != GDB_BREAK_SOFTWARE)
-			insert_one(thread, &process->breaks.items[i]);
+	thread->needs_watches = false;
+	for (size_t i = 0; i < process->breaks.n && !process->is_narrow; i++)
+		if (process->breaks.items[i].type != GDB_BREAK_SOFTWARE &&
+		    !has_watch(thread, &process->breaks.items[i]))
+			watch(thread, &process->breaks.items[i]);
 }
 
 int gdb_watch_kind(const struct gdb_thread *thread, unsigned int slot)
@@ -217,7 +259,7 @@ static bool take_break(struct gdb_words *words, struct gdb_break *ret)
 static struct gdb_process *process_for(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply,
 				       struct gdb_break *what)
 {
-	const struct gdb_thread *thread = gdb_general_thread(gdb);
+	const struct gdb_thread *thread = gdb_memory_thread(gdb);
 
 	if (!take_break(words, what)) {
 		gdb_text_put(reply, "E01");

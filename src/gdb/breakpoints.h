@@ -15,9 +15,11 @@ void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 bool gdb_has_breakpoint(const struct gdb_process *process, uint64_t address);
 bool gdb_has_watches(const struct gdb_process *process);
 
-/* Those of its process, for a thread that is new; what is watched, when it stands still. */
+/* The breakpoints of its process, for a thread that is new. */
 void gdb_insert_for(struct gdb_thread *thread);
-void gdb_watch_new_thread(struct gdb_thread *thread);
+
+/* What its process watches and this thread, which stands still, does not yet. */
+void gdb_watch_missing(struct gdb_thread *thread);
 
 /* Which Z type a slot of the thread has. */
 int gdb_watch_kind(const struct gdb_thread *thread, unsigned int slot);

@@ -5,6 +5,7 @@
 #include "base/backoff.h"
 #include "base/io.h"
 #include "gdb/events.h"
+#include "gdb/stop.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
 #include "gdb/wait.h"
@@ -60,7 +61,7 @@ static void forget_process(void *data)
 			gdb_drop_process(gdb, process);
 	}
 	gdb->is_interrupted &= gdb->threads.n > 0;
-	gdb->state = GDB_STOPPED;
+	gdb_set_state(gdb, GDB_STOPPED);
 }
 
 static bool kill_and_wait(struct kymo_gdb *gdb, pid_t pid)

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "gdb/breakpoints.h"
 #include "gdb/run.h"
+#include "gdb/stop.h"
 #include "gdb/thread.h"
 #include "procfs/info.h"
 
@@ -36,9 +37,9 @@ static unsigned int stepped(struct gdb_thread *thread)
 	struct user_regs_struct registers;
 	const bool is_known = !kymo_engine_get_registers(thread->engine, &registers);
 
-	if (thread->is_asked && is_known && registers.rip == thread->step_pc) {
-		thread->is_stopped = true;
-		gdb_look_whether_all_stand(thread->gdb);
+	if (thread->is_asked && is_known &&
+	    (registers.rip == thread->step_pc || (thread->is_owed && is_in_range(thread, registers.rip)))) {
+		gdb_stand(thread);
 		return KYMO_ACTION_STOP;
 	}
 	if (!thread->is_asked && is_known && is_in_range(thread, registers.rip)) {
@@ -58,10 +59,8 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 
 	if (event || thread->is_dead)
 		return KYMO_ACTION_RESUME;
-	if (thread->needs_watches) {
-		thread->needs_watches = false;
-		gdb_watch_new_thread(thread);
-	}
+	if (thread->needs_watches)
+		gdb_watch_missing(thread);
 	if (thread->is_settling) {
 		const struct gdb_event was = thread->event;
 
@@ -77,8 +76,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 		return stepped(thread);
 	if (!thread->is_asked)
 		return KYMO_ACTION_RESUME;
-	thread->is_stopped = true;
-	gdb_look_whether_all_stand(thread->gdb);
+	gdb_stand(thread);
 	return KYMO_ACTION_STOP;
 }
 
@@ -266,19 +264,13 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static bool does_any_run(const struct kymo_gdb *gdb)
+static void note_end(struct kymo_gdb *gdb, pid_t pid, pid_t tid, int status)
 {
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (!gdb->threads.items[i]->is_dead && !gdb->threads.items[i]->is_stopped)
-			return true;
-	return false;
-}
+	const struct gdb_end end = { .pid = pid, .tid = tid, .status = status, .order = ++gdb->last_order };
 
-static void note_end(struct kymo_gdb *gdb, const struct gdb_end *end)
-{
-	if (gdb->is_client && !kymo_vec_push(&gdb->ends, *end))
+	if (gdb->is_client && !kymo_vec_push(&gdb->ends, end))
 		gdb->is_over = true;
-	if (gdb->is_client && gdb->state == GDB_RUNNING)
+	if (gdb->is_client && !gdb->is_non_stop && gdb->state == GDB_RUNNING)
 		gdb_stop_all(gdb);
 	gdb_look_whether_all_stand(gdb);
 	gdb_wake(gdb);
@@ -316,6 +308,18 @@ void gdb_leave_at_once(struct kymo_gdb *gdb, struct gdb_process *process)
 	kymo_vec_deinit(&engines);
 }
 
+/* A thread that ran has ended, and those that still are there were not to run. */
+static void look_whether_any_runs(struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, gdb->is_non_stop ? 0 : process->pid) &&
+	    !gdb_does_any_run(gdb)) {
+		gdb->is_unresumed = gdb->is_non_stop;
+		if (!gdb->is_non_stop)
+			gdb_stop_all(gdb);
+	}
+	gdb_look_whether_all_stand(gdb);
+}
+
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct gdb_thread *thread = data;
@@ -323,13 +327,16 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 
 	thread->is_dead = true;
 	gdb_leave_at_once(gdb, take_untold_of(thread));
+	if (thread->is_owed && thread->owed_signal == SIGINT) {
+		gdb->is_interrupted = true;
+		gdb_interrupt_one(gdb);
+	}
 	if (gdb->wants_threads && thread->tid != thread->process->pid)
-		note_end(gdb, &(struct gdb_end){ thread->process->pid, thread->tid, report->status });
-	else if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, thread->process->pid) &&
-		 !does_any_run(gdb))
-		gdb_stop_all(gdb); /* what still is there was not to run */
+		note_end(gdb, thread->process->pid, thread->tid, report->status);
+	if (gdb->is_non_stop && thread->is_stopped)
+		gdb_wake(gdb);
 	else
-		gdb_look_whether_all_stand(gdb);
+		look_whether_any_runs(gdb, thread->process);
 	return KYMO_ACTION_RESUME;
 }
 
@@ -353,7 +360,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 		return;
 	process->has_ended = true;
 	process->status = report->status;
-	note_end(gdb, &(struct gdb_end){ process->pid, 0, report->status });
+	note_end(gdb, process->pid, 0, report->status);
 }
 
 static void on_release(void *data)

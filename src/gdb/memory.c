@@ -41,7 +41,7 @@ static bool take_area(struct gdb_words *words, uint64_t *address, uint64_t *size
 
 void gdb_read_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct gdb_thread *thread = gdb_general_thread(gdb);
+	struct gdb_thread *thread = gdb_memory_thread(gdb);
 	kymo_cleanup_free uint8_t *bytes = NULL;
 	uint64_t address, size;
 	size_t n;
@@ -68,7 +68,7 @@ static void write_memory(const struct gdb_thread *thread, uint64_t address, cons
 
 void gdb_write_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	const struct gdb_thread *thread = gdb_general_thread(gdb);
+	const struct gdb_thread *thread = gdb_memory_thread(gdb);
 	kymo_cleanup_free uint8_t *bytes = NULL;
 	uint64_t address, size;
 
@@ -86,7 +86,7 @@ void gdb_write_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 
 void gdb_write_binary(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	const struct gdb_thread *thread = gdb_general_thread(gdb);
+	const struct gdb_thread *thread = gdb_memory_thread(gdb);
 	uint64_t address, size;
 
 	if (!take_area(words, &address, &size) || !gdb_take_char(words, ':') || size != gdb_words_left(words) ||
@@ -110,7 +110,7 @@ struct window {
 static void read_window(void *data)
 {
 	struct window *window = data;
-	struct gdb_thread *thread = gdb_general_thread(window->gdb);
+	struct gdb_thread *thread = gdb_memory_thread(window->gdb);
 
 	window->n = thread ? read_part(thread, window->address, window->bytes, window->size) : 0;
 }

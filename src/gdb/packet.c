@@ -156,12 +156,12 @@ static bool is_told(size_t count)
 	return !strchr("#$+-}*", c);
 }
 
-void gdb_packet_frame(struct gdb_text *text, const char *data, size_t n)
+void gdb_packet_frame(struct gdb_text *text, char lead, const char *data, size_t n)
 {
 	const size_t from = text->n + 1;
 	unsigned char sum = 0;
 
-	gdb_text_put(text, "$");
+	gdb_text_bytes(text, &lead, 1);
 	for (size_t i = 0; i < n; i++) {
 		size_t count = data[i] == '}' || (i && data[i - 1] == '}') ? 0 : repetitions(data + i, n - i);
 

@@ -42,8 +42,9 @@ void gdb_packet_escape(struct gdb_text *text, const void *bytes, size_t n);
 /* How many of `n` bytes fit into `room` bytes of a packet, escaped. */
 size_t gdb_packet_fitting(const void *bytes, size_t n, size_t room);
 
-/* Append a whole packet with this data, which has its escapes already; runs are shortened. */
-void gdb_packet_frame(struct gdb_text *text, const char *data, size_t n);
+/* Append a whole packet with this data, which has its escapes already; runs are shortened. It begins with `lead`: '$',
+ * or '%' for a notification. */
+void gdb_packet_frame(struct gdb_text *text, char lead, const char *data, size_t n);
 
 /* Undo run lengths of data, for readers of what this side has written. False: they are wrong. */
 bool gdb_packet_expand(struct gdb_text *text, const char *data, size_t n);

@@ -9,6 +9,7 @@
 #include "gdb/files.h"
 #include "gdb/ids.h"
 #include "gdb/memory.h"
+#include "gdb/nonstop.h"
 #include "gdb/packet.h"
 #include "gdb/process.h"
 #include "gdb/registers.h"
@@ -29,11 +30,15 @@ static void extend(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_tex
 	gdb_text_put(reply, "OK");
 }
 
-/* ?: why all stand still. */
+/* ?: why threads stand still. */
 static void tell_why(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);
 
+	if (gdb->is_non_stop) {
+		gdb_tell_all_standing(gdb, reply);
+		return;
+	}
 	if (gdb_tell_pending_signal(gdb, reply))
 		return;
 	if (!thread) {
@@ -117,6 +122,7 @@ static const struct packet {
 } packets[] = {
 	{ "qSupported", gdb_support, ON_HUB },
 	{ "QStartNoAckMode", end_acks, IS_WHOLE },
+	{ "QNonStop:", gdb_set_non_stop, ON_MAIN },
 	{ "QPassSignals:", gdb_pass_signals, ON_HUB },
 	{ "QProgramSignals:", gdb_program_signals, ON_HUB },
 	{ "QCatchSyscalls:", gdb_catch_calls, ON_HUB },
@@ -143,6 +149,8 @@ static const struct packet {
 	{ "vCont;", gdb_continue_as_told, RESUMES },
 	{ "vAttach;", gdb_attach, ON_MAIN },
 	{ "vRun;", gdb_run, ON_MAIN },
+	{ "vStopped", gdb_acknowledge, ON_MAIN | IS_WHOLE },
+	{ "vCtrlC", gdb_take_interrupt, IS_WHOLE },
 	{ "vKill;", gdb_kill, ON_MAIN },
 	{ "vFile:", gdb_use_file, ON_MAIN },
 	{ "?", tell_why, IS_WHOLE },

@@ -6,8 +6,10 @@
 #include "base/cleanup.h"
 #include "gdb/begin.h"
 #include "gdb/end.h"
+#include "gdb/nonstop.h"
 #include "gdb/packet.h"
 #include "gdb/run.h"
+#include "gdb/stop.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
 #include "gdb/wait.h"
@@ -17,14 +19,6 @@ enum { STOP_MS = 60000, WORDS_MAX = 4096 };
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
-static void stop_all(void *data)
-{
-	struct kymo_gdb *gdb = data;
-
-	gdb->general = gdb->running = (struct gdb_id){ 0, 0 };
-	gdb_stop_all(gdb);
-}
-
 /* It stands still, of which a client is told. */
 struct standing {
 	struct kymo_gdb *gdb;
@@ -32,7 +26,25 @@ struct standing {
 	int signal;
 	struct gdb_text *reply;
 	bool is_good;
+	bool is_notified; /* of each thread, and not by the reply */
 };
+
+/* In non-stop, of that process. */
+static void stop(void *data)
+{
+	const struct standing *standing = data;
+	struct kymo_gdb *gdb = standing->gdb;
+
+	gdb->general = gdb->running = (struct gdb_id){ gdb->is_non_stop ? standing->pid : 0, 0 };
+	if (!gdb->is_non_stop) {
+		gdb_stop_all(gdb);
+		return;
+	}
+	gdb->n_ticks = 0;
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process->pid == standing->pid)
+			gdb_ask(gdb->threads.items[i]);
+}
 
 /* A connection outlives its process only where the client has said so (`!`). */
 static void look_whether_allowed(void *data)
@@ -58,13 +70,18 @@ static void tell_standing(void *data)
 	struct kymo_gdb *gdb = standing->gdb;
 	struct gdb_thread *thread = gdb_find_thread(gdb, standing->pid, standing->pid);
 
-	gdb->state = GDB_STOPPED;
+	gdb_set_state(gdb, GDB_STOPPED);
 	thread = thread ? thread : gdb_any_thread(gdb, standing->pid);
 	if (!thread || !standing->is_good) {
 		standing->is_good = false;
 		return;
 	}
-	gdb_tell_standing(thread, standing->signal, standing->reply);
+	if (standing->is_notified) {
+		gdb_owe_stops(gdb, standing->pid);
+		gdb_text_put(standing->reply, "OK");
+	} else {
+		gdb_tell_standing(thread, standing->signal, standing->reply);
+	}
 }
 
 /* Or leave it as it was, where it does not stand. */
@@ -97,8 +114,10 @@ void gdb_attach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 		kymo_error_destroy(error);
 		return;
 	}
-	kymo_hub_run(gdb->hub, stop_all, gdb);
-	standing.is_good = gdb_wait_for_stop(gdb, STOP_MS, -1);
+	kymo_hub_run(gdb->hub, stop, &standing);
+	standing.is_notified = gdb->is_non_stop;
+	standing.is_good =
+		gdb_wait_until(gdb, gdb->is_non_stop ? standing.pid : 0, gdb_look_whether_stopped, STOP_MS, -1);
 	tell_or_leave(&standing);
 }
 

@@ -67,18 +67,17 @@ static bool store(struct sets *sets)
 	return false;
 }
 
-/* The list is that of the first thread that is looked at: the processor's. */
+/* The list is that of the first thread that stands still: the processor's. */
 static bool need_list(struct kymo_gdb *gdb)
 {
-	struct gdb_thread *thread = gdb_general_thread(gdb);
 	uint8_t image[KYMO_XSTATE_MAX];
-	size_t size = 0;
+	size_t size = 0, i = 0;
 
 	if (gdb->registers)
 		return true;
-	if (!thread)
-		thread = gdb_any_thread(gdb, 0);
-	if (!thread || kymo_engine_get_xstate(thread->engine, image, sizeof(image), &size))
+	while (i < gdb->threads.n && kymo_engine_get_xstate(gdb->threads.items[i]->engine, image, sizeof(image), &size))
+		i++;
+	if (i == gdb->threads.n)
 		return false;
 	gdb->registers = calloc(KYMO_REGISTERS_MAX, sizeof(*gdb->registers));
 	if (!gdb->registers)
@@ -90,12 +89,13 @@ static bool need_list(struct kymo_gdb *gdb)
 static struct sets *begin_sets(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);
-	struct sets *sets = thread && need_list(gdb) ? calloc(1, sizeof(*sets)) : NULL;
+	const bool runs = thread && gdb->is_non_stop && !thread->is_stopped;
+	struct sets *sets = thread && !runs && need_list(gdb) ? calloc(1, sizeof(*sets)) : NULL;
 
 	if (sets)
 		sets->thread = thread;
 	else
-		gdb_text_put(reply, "E03");
+		gdb_text_put(reply, runs ? "E01" : "E03");
 	return sets;
 }
 

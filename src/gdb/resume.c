@@ -1,8 +1,10 @@
 #include "gdb/resume.h"
 
+#include "gdb/nonstop.h"
 #include "gdb/registers.h"
 #include "gdb/run.h"
 #include "gdb/signals.h"
+#include "gdb/stop.h"
 #include "gdb/thread.h"
 
 enum { ACTIONS_MAX = 64 };
@@ -13,15 +15,20 @@ struct action {
 	bool is_stop;
 };
 
+static const struct action *find_any_action(const struct action *actions, size_t n, const struct gdb_thread *thread)
+{
+	for (size_t i = 0; i < n && !thread->is_untold && !thread->is_dead; i++)
+		if (gdb_id_includes(&actions[i].who, thread))
+			return &actions[i];
+	return NULL;
+}
+
 /* NULL: the thread stays where it is. */
 static const struct action *find_action(const struct action *actions, size_t n, const struct gdb_thread *thread)
 {
-	if (thread->is_untold)
-		return NULL;
-	for (size_t i = 0; i < n; i++)
-		if (gdb_id_includes(&actions[i].who, thread))
-			return actions[i].is_stop ? NULL : &actions[i];
-	return NULL;
+	const struct action *action = find_any_action(actions, n, thread);
+
+	return action && !action->is_stop ? action : NULL;
 }
 
 /* An event that waits to be told is told, and nothing runs. */
@@ -38,7 +45,7 @@ static void tell_first(struct kymo_gdb *gdb, const struct action *actions, size_
 {
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
-		const struct action *action = thread->is_dead ? NULL : find_action(actions, n, thread);
+		const struct action *action = find_action(actions, n, thread);
 
 		if (action)
 			gdb_keep_signal(thread, action->how.signal);
@@ -47,10 +54,32 @@ static void tell_first(struct kymo_gdb *gdb, const struct action *actions, size_
 	gdb_wake(gdb);
 }
 
+/* Non-stop: what a thread does already it goes on doing. */
+static void resume_each(struct kymo_gdb *gdb, const struct action *actions, size_t n)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+		const struct action *action = find_any_action(actions, n, thread);
+
+		if (action && action->is_stop)
+			gdb_stop_one(thread, 0);
+		else if (action && gdb_is_known_to_stand(thread))
+			gdb_resume(thread, &action->how);
+	}
+	gdb->may_notify = true;
+	gdb_interrupt_one(gdb);
+	gdb_wake(gdb);
+}
+
 static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n, struct gdb_text *reply)
 {
 	size_t n_resumed = 0;
 
+	if (gdb->is_non_stop) {
+		resume_each(gdb, actions, n);
+		gdb_text_put(reply, "OK");
+		return;
+	}
 	if (is_any_pending(gdb, actions, n)) {
 		tell_first(gdb, actions, n);
 		return;
@@ -58,7 +87,7 @@ static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n,
 	gdb->state = GDB_RUNNING;
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
-		const struct action *action = thread->is_dead ? NULL : find_action(actions, n, thread);
+		const struct action *action = find_action(actions, n, thread);
 
 		if (!action)
 			continue;

@@ -4,89 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "gdb/breakpoints.h"
+#include "gdb/stop.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
-#include "procfs/threads.h"
-
-enum { PATIENT_TICKS = 5 };
-
-/* ---- stopping -------------------------------------------------------------------------------- */
-
-void gdb_wake(struct kymo_gdb *gdb)
-{
-	const uint64_t one = 1;
-
-	kymo_write_all(gdb->wake, &one, sizeof(one));
-}
-
-bool gdb_do_all_stand(const struct kymo_gdb *gdb)
-{
-	for (size_t i = 0; i < gdb->threads.n; i++) {
-		const struct gdb_thread *thread = gdb->threads.items[i];
-
-		if (!thread->is_dead && !thread->is_stopped &&
-		    !(thread->is_asked && (thread->is_vforking || thread->is_stuck)))
-			return false;
-	}
-	return true;
-}
-
-void gdb_look_whether_all_stand(struct kymo_gdb *gdb)
-{
-	if (gdb->state == GDB_STOPPING && gdb_do_all_stand(gdb))
-		gdb_wake(gdb);
-}
-
-static void ask(struct gdb_thread *thread)
-{
-	if (thread->is_dead || thread->is_stopped || thread->is_asked)
-		return;
-	thread->is_asked = true;
-	if (kymo_engine_control(thread->engine, KYMO_ACTION_STOP))
-		return;
-	thread->is_stopped = true;
-	thread->is_pending |= thread->is_settling;
-	thread->is_settling = false;
-}
-
-void gdb_stop_all(struct kymo_gdb *gdb)
-{
-	gdb->state = GDB_STOPPING;
-	gdb->n_ticks = 0;
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		ask(gdb->threads.items[i]);
-	gdb_look_whether_all_stand(gdb);
-}
-
-void gdb_note(struct gdb_thread *thread, const struct gdb_event *event)
-{
-	struct kymo_gdb *gdb = thread->gdb;
-
-	thread->event = *event;
-	thread->is_pending = thread->is_stopped = true;
-	thread->was_told = thread->is_stepping = false;
-	if (gdb->state == GDB_RUNNING)
-		gdb_stop_all(gdb);
-	else
-		gdb_look_whether_all_stand(gdb);
-}
-
-void gdb_tick(void *data)
-{
-	struct kymo_gdb *gdb = data;
-
-	if (gdb->state != GDB_STOPPING || ++gdb->n_ticks < PATIENT_TICKS)
-		return;
-	for (size_t i = 0; i < gdb->threads.n; i++) {
-		struct gdb_thread *thread = gdb->threads.items[i];
-
-		if (!thread->is_dead && !thread->is_stopped && thread->is_asked)
-			thread->is_stuck = kymo_thread_state(thread->process->pid, thread->tid) == 'D';
-	}
-	gdb_look_whether_all_stand(gdb);
-}
 
 /* ---- going on -------------------------------------------------------------------------------- */
 
@@ -134,6 +55,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 
 	settle_signal(thread, how->signal);
 	thread->is_stopped = thread->is_asked = thread->was_told = thread->is_pending = thread->is_stuck = false;
+	thread->is_sent = thread->is_owed = false;
 	thread->is_stepping = how->is_step;
 	thread->range_start = how->range_start;
 	thread->range_end = how->range_end;
@@ -181,7 +103,7 @@ void gdb_settle_for_good(struct gdb_thread *thread)
 	thread->kept.si_signo = 0;
 	thread->is_settling &= thread->event.kind == GDB_EVENT_INTERRUPT;
 	thread->is_at_signal = thread->is_pending = thread->is_stepping = thread->was_told = false;
-	thread->is_untold = false;
+	thread->is_untold = thread->is_sent = thread->is_owed = false;
 }
 
 static void let_run(struct gdb_thread *thread)
@@ -226,16 +148,22 @@ static void reveal(const struct kymo_gdb *gdb, pid_t child)
 			gdb->threads.items[i]->is_untold = false;
 }
 
-static void tell_thread(struct gdb_thread *thread, struct gdb_text *reply)
+void gdb_tell_thread(struct gdb_thread *thread, struct gdb_text *reply)
 {
-	struct kymo_gdb *gdb = thread->gdb;
-
 	thread->is_pending = false;
 	thread->was_told = true;
 	if (thread->event.kind == GDB_EVENT_FORK || thread->event.kind == GDB_EVENT_VFORK)
-		reveal(gdb, thread->event.child);
-	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
+		reveal(thread->gdb, thread->event.child);
 	gdb_tell_stop(thread, reply);
+}
+
+/* The packets that follow are about this thread. */
+static void tell_and_select(struct gdb_thread *thread, struct gdb_text *reply)
+{
+	struct kymo_gdb *gdb = thread->gdb;
+
+	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
+	gdb_tell_thread(thread, reply);
 }
 
 static void tell_end(struct kymo_gdb *gdb, struct gdb_text *reply)
@@ -259,6 +187,13 @@ static bool is_end_coming(const struct kymo_gdb *gdb)
 	return false;
 }
 
+void gdb_forget_stops(struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->event.kind == GDB_EVENT_INTERRUPT)
+			gdb->threads.items[i]->is_pending = false;
+}
+
 bool gdb_tell_pending_signal(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	for (size_t i = 0; i < gdb->threads.n; i++) {
@@ -266,7 +201,7 @@ bool gdb_tell_pending_signal(struct kymo_gdb *gdb, struct gdb_text *reply)
 
 		if (thread->event.kind != GDB_EVENT_SIGNAL || !gdb_is_pending(thread))
 			continue;
-		tell_thread(thread, reply);
+		tell_and_select(thread, reply);
 		return true;
 	}
 	return false;
@@ -325,7 +260,7 @@ bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread;
 
-	if (gdb->state != GDB_STOPPING || !gdb_do_all_stand(gdb))
+	if (gdb->state != GDB_STOPPING || !gdb_do_all_stand(gdb, 0))
 		return false;
 	thread = find_pending(gdb);
 	if (!gdb->ends.n && !thread && is_end_coming(gdb))
@@ -339,7 +274,7 @@ bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
 	if (gdb->is_interrupted && (!thread || thread->event.kind == GDB_EVENT_STEP))
 		thread = interrupt(gdb, thread);
 	if (thread)
-		tell_thread(thread, reply);
+		tell_and_select(thread, reply);
 	else if (gdb->has_no_resumed)
 		gdb_text_put(reply, "N");
 	else

@@ -17,11 +17,13 @@
 #include "base/io.h"
 #include "gdb/end.h"
 #include "gdb/files.h"
+#include "gdb/nonstop.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
 #include "gdb/run.h"
 #include "gdb/session.h"
 #include "gdb/state.h"
+#include "gdb/stop.h"
 #include "hub/hub.h"
 #include "proc/proc.h"
 
@@ -128,10 +130,22 @@ static void send_reply(struct connection *connection)
 		gdb_text_put(&connection->reply, "E12");
 	}
 	debug(connection->gdb, '>', connection->reply.items, connection->reply.n);
-	gdb_packet_frame(&connection->last, connection->reply.items, connection->reply.n);
+	gdb_packet_frame(&connection->last, '$', connection->reply.items, connection->reply.n);
 	if (connection->last.has_failed)
 		connection->is_lost = true;
 	write_bytes(connection, connection->last.items, connection->last.n);
+}
+
+/* The client does not acknowledge its arrival, and it is not sent again. */
+static void send_notification(struct connection *connection)
+{
+	struct gdb_text framed = { 0 };
+
+	debug(connection->gdb, '>', connection->reply.items, connection->reply.n);
+	gdb_packet_frame(&framed, '%', connection->reply.items, connection->reply.n);
+	connection->is_lost |= connection->reply.has_failed || framed.has_failed;
+	write_bytes(connection, framed.items, framed.n);
+	gdb_text_deinit(&framed);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -168,9 +182,7 @@ static void interrupt(void *data)
 {
 	struct kymo_gdb *gdb = data;
 
-	gdb->is_interrupted = true;
-	if (gdb->state == GDB_RUNNING)
-		gdb_stop_all(gdb);
+	gdb_interrupt(gdb);
 }
 
 static void take_bytes(struct connection *connection, const char *bytes, size_t n)
@@ -191,7 +203,7 @@ static void take_bytes(struct connection *connection, const char *bytes, size_t 
 				write_bytes(connection, connection->last.items, connection->last.n);
 			break;
 		case GDB_INPUT_INTERRUPT:
-			if (connection->is_running)
+			if (connection->is_running || connection->gdb->is_non_stop)
 				kymo_hub_run(connection->gdb->hub, interrupt, connection->gdb);
 			break;
 		case GDB_INPUT_NOISE: /* from a browser, or from a scanner of ports */
@@ -233,6 +245,23 @@ static void collect(void *data)
 		gdb->is_over = true;
 }
 
+static void find_notification(void *data)
+{
+	struct collect *it = data;
+
+	it->is_told = gdb_notify(it->connection->gdb, &it->connection->reply);
+}
+
+static void notify(struct connection *connection)
+{
+	struct collect it = { .connection = connection };
+
+	gdb_text_clear(&connection->reply);
+	kymo_hub_run(connection->gdb->hub, find_notification, &it);
+	if (it.is_told)
+		send_notification(connection);
+}
+
 static void look(struct connection *connection)
 {
 	struct collect it = { .connection = connection };
@@ -240,6 +269,8 @@ static void look(struct connection *connection)
 
 	while (read(connection->gdb->wake, &count, sizeof(count)) == sizeof(count))
 		;
+	if (connection->gdb->is_non_stop)
+		notify(connection);
 	if (!connection->is_running)
 		return;
 	kymo_hub_run(connection->gdb->hub, collect, &it);

@@ -2,7 +2,9 @@
 
 #include "gdb/breakpoints.h"
 #include "gdb/events.h"
+#include "gdb/nonstop.h"
 #include "gdb/run.h"
+#include "gdb/stop.h"
 #include "gdb/thread.h"
 #include "gdb/wait.h"
 #include "hub/hub.h"
@@ -81,12 +83,14 @@ static void forget_settings(struct kymo_gdb *gdb)
 static void end_session(void *data)
 {
 	struct kymo_gdb *gdb = data;
-	const bool stands = gdb->state == GDB_STOPPED;
+	const bool stands = gdb->is_non_stop ? gdb_do_all_stand(gdb, 0) : gdb->state == GDB_STOPPED;
 
+	if (gdb->is_non_stop)
+		gdb_end_non_stop(gdb);
 	gdb_remove_all(gdb);
 	gdb->is_client = false;
 	forget_ended(gdb);
-	gdb->state = gdb->processes.n ? gdb->state : GDB_STOPPED;
+	gdb->state = gdb->processes.n && !stands ? gdb->state : GDB_STOPPED;
 	for (size_t i = 0; i < gdb->processes.n; i++) {
 		if (stands && gdb->processes.items[i]->is_launched)
 			continue;

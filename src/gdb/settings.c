@@ -229,7 +229,7 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 	}
 	gdb_text_format(reply,
 			"PacketSize=%x;QStartNoAckMode+;multiprocess+;vContSupported+;swbreak+;hwbreak+;"
-			"fork-events+;vfork-events+;exec-events+;no-resumed+;QThreadEvents+;QCatchSyscalls+;"
+			"fork-events+;vfork-events+;exec-events+;no-resumed+;QNonStop+;QThreadEvents+;QCatchSyscalls+;"
 			"QPassSignals+;QProgramSignals+;QDisableRandomization+;QStartupWithShell+;"
 			"QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
 			"qXfer:features:read+;qXfer:auxv:read+;qXfer:libraries-svr4:read+;qXfer:exec-file:read+;"

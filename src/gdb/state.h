@@ -80,6 +80,10 @@ struct gdb_thread {
 	bool is_settling; /* stops when its exec has returned */
 	bool is_pending;  /* `event` has yet to be told */
 	bool was_told;    /* … was, at the last stop */
+	bool is_sent;     /* non-stop: `event` was told, and the client has not acknowledged it yet (vStopped) */
+	bool is_owed;     /* non-stop: the client has asked for the stop, and is told of it */
+	int owed_signal;  /* … with this signal: 0, or SIGINT for ^C */
+	uint64_t order;   /* of `event`, among those of all threads */
 	bool is_stepping;
 	bool is_vforking; /* waits in the kernel for its child, where nothing but SIGKILL stops it */
 	bool is_stuck;    /* sleeps in the kernel, as the one above: a file system that does not answer */
@@ -99,6 +103,8 @@ enum gdb_state { GDB_STOPPED, GDB_RUNNING, GDB_STOPPING };
 struct gdb_end {
 	pid_t pid, tid; /* tid 0: of the process */
 	int status;
+	uint64_t order; /* as a thread's */
+	bool is_sent;
 };
 
 struct kymo_gdb {
@@ -106,14 +112,20 @@ struct kymo_gdb {
 	struct kymo_hub *hub;
 	int wake;               /* an eventfd: the main thread has something to collect */
 	int client, ends_waits; /* the main thread's: what the client writes to; can be read when the stub is to end */
-	enum gdb_state state;
+	enum gdb_state state;   /* of all-stop */
+	bool is_non_stop;       /* each thread is stopped and resumed for itself; the state is RUNNING */
+	bool may_notify;        /* non-stop: the client has begun to look at threads, or to resume them */
+	bool is_in_sequence;    /* non-stop: a stop was told, and vStopped is to come */
+	pid_t sent_child;       /* non-stop: of a fork that was told, and is not acknowledged yet; or 0 */
+	bool is_unresumed;      /* non-stop: the last thread that ran has ended, which is to be told */
+	uint64_t last_order;
 	unsigned int n_ticks; /* for how long threads have been waited for */
 	KYMO_VEC(struct gdb_process *) processes;
 	KYMO_VEC(struct gdb_thread *) threads;
 	KYMO_VEC(struct gdb_end) ends; /* to be told */
 	KYMO_VEC(pid_t) children;      /* that have ended, and of which the hub is to be told */
 	bool is_client;
-	bool is_interrupted; /* ^C, which has yet to be told */
+	bool is_interrupted; /* ^C, which has yet to be told; in non-stop, which has yet to come to a thread */
 
 	/* What the client has said. */
 	bool has_multiprocess, has_forks, has_vforks, has_execs, has_no_resumed, has_swbreak, has_hwbreak;

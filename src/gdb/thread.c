@@ -81,6 +81,13 @@ struct gdb_thread *gdb_general_thread(const struct kymo_gdb *gdb)
 	return gdb_thread_of(gdb, &gdb->general);
 }
 
+struct gdb_thread *gdb_memory_thread(const struct kymo_gdb *gdb)
+{
+	struct gdb_thread *thread = gdb_general_thread(gdb);
+
+	return thread || !gdb->is_non_stop ? thread : gdb_any_thread(gdb, gdb->general.pid);
+}
+
 bool gdb_id_includes(const struct gdb_id *id, const struct gdb_thread *thread)
 {
 	return (id->pid <= 0 || id->pid == thread->process->pid) && (id->tid <= 0 || id->tid == thread->tid);

@@ -20,6 +20,9 @@ struct gdb_thread *gdb_thread_of(const struct kymo_gdb *gdb, const struct gdb_id
 /* … of the packets that have none: as H has set it. */
 struct gdb_thread *gdb_general_thread(const struct kymo_gdb *gdb);
 
+/* A thread for memory and breakpoints: the general one. Where that has ended, another one of its process. */
+struct gdb_thread *gdb_memory_thread(const struct kymo_gdb *gdb);
+
 /* Whether an id, which may be -1 or 0, includes a thread. */
 bool gdb_id_includes(const struct gdb_id *id, const struct gdb_thread *thread);
 

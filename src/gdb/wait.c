@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "gdb/run.h"
+#include "gdb/stop.h"
 #include "gdb/thread.h"
 #include "hub/hub.h"
 
@@ -13,7 +13,7 @@ void gdb_look_whether_stopped(void *data)
 {
 	struct gdb_look *look = data;
 
-	look->is_true = gdb_do_all_stand(look->gdb);
+	look->is_true = gdb_do_all_stand(look->gdb, look->pid);
 }
 
 void gdb_look_whether_started(void *data)
@@ -36,7 +36,7 @@ void gdb_look_whether_gone(void *data)
 }
 
 /* Callbacks wake us by the eventfd. */
-bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data), int ms, int fd)
+static bool wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data), int ms, int fd)
 {
 	struct pollfd fds[] = { { .fd = gdb->wake, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
 	const uint64_t until = kymo_now_ns() + (uint64_t)ms * 1000000;
@@ -55,6 +55,16 @@ bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data), 
 		    read(gdb->wake, &count, sizeof(count)) < 0)
 			continue;
 	}
+}
+
+/* What has woken us may be something else that the main thread has to collect. */
+bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data), int ms, int fd)
+{
+	const bool is_true = wait_until(gdb, pid, is_it, ms, fd);
+
+	if (gdb->is_non_stop)
+		gdb_wake(gdb);
+	return is_true;
 }
 
 bool gdb_wait_for_stop(struct kymo_gdb *gdb, int ms, int fd)

@@ -6,7 +6,7 @@ import signal
 import socket
 from pathlib import Path
 
-from kymotest import KYMO, check, eventually, program, run, start
+from kymotest import KYMO, check, check_equal, eventually, program, run, start
 
 SERVER = str(Path(KYMO).with_name('kymo-gdbserver'))
 ENVIRONMENT = {'DEBUGINFOD_URLS': ''}
@@ -73,6 +73,31 @@ static void *spawner(void *data)
 	posix_spawn(&child, "/bin/true", &actions, NULL, words, environ);
 	return data;
 }
+/* One thread of some. The debugger lets it do things, by writing to `go`: 10 + i, 20 + i, … */
+volatile long counts[128], go, quiet[8];
+__attribute__((noinline)) void special(void) { counter++; }
+static void *worker(void *data)
+{
+	long i = (long)data;
+	pthread_t thread;
+	for (;;) {
+		long what = __sync_val_compare_and_swap(&go, go / 10 * 10 + i, 0);
+		counts[i]++;
+		if (i == 2)
+			special();
+		if (i < 10 && what == 10 + i)
+			return data;
+		if (i < 10 && (what == 20 + i || what == 30 + i) && !(what < 30 ? fork() : vfork()))
+			_exit(7);
+		if (i < 10 && what == 40 + i)
+			exit(3);
+		if (i < 10 && what == 50 + i)
+			execl("./app", "./app", "loop", (char *)NULL);
+		if (i < 10 && what == 60 + i)
+			pthread_create(&thread, NULL, worker, (void *)5);
+		usleep(500);
+	}
+}
 static void say_ready(void *what)
 {
 	printf("ready %p\n", what);
@@ -98,7 +123,12 @@ static void stay(const char *mode)
 		if (what == MAP_FAILED)
 			exit(77);
 	}
+	if (!strcmp(mode, "workers") || !strcmp(mode, "many"))
+		for (long i = 1; i <= (mode[0] == 'm' ? 120 : 3); i++)
+			pthread_create(&thread, NULL, worker, (void *)i);
 	say_ready(what);
+	if (!strcmp(mode, "workers") || !strcmp(mode, "many"))
+		worker(NULL);
 	for (;;) {
 		if (strcmp(mode, "crowd"))
 			work(3, &here);
@@ -139,7 +169,8 @@ int main(int argc, char **argv)
 			_exit(0);
 		}
 	}
-	if (!strcmp(mode, "crowd") || !strcmp(mode, "forks") || !strcmp(mode, "spawn") || !strcmp(mode, "huge"))
+	if (!strcmp(mode, "crowd") || !strcmp(mode, "forks") || !strcmp(mode, "spawn") || !strcmp(mode, "huge") ||
+	    !strcmp(mode, "workers") || !strcmp(mode, "many"))
 		stay(mode);
 	if (!strcmp(mode, "spin")) {
 		counter = 0;
@@ -231,21 +262,60 @@ class Client:
             self.socket.connect(where)
         self.socket.settimeout(30)
         self.buffer = b''
+        self.notifications = []
 
     def send(self, data):
         self.socket.sendall(data)
 
-    def reply(self):
-        while True:
-            begin, end = self.buffer.find(b'$'), self.buffer.find(b'#')
-            if 0 <= begin < end and len(self.buffer) >= end + 3:
-                data, self.buffer = self.buffer[begin + 1:end], self.buffer[end + 3:]
-                self.send(b'+')
-                return re.sub(rb'(.)\*(.)', lambda run: run.group(1) * (run.group(2)[0] - 28), data,
-                              flags=re.DOTALL).decode('latin-1')
+    def take(self):
+        """The next packet ('$') or notification ('%'), and its data."""
+        while not (found := re.search(rb'([$%])([^#]*)#..', self.buffer, re.DOTALL)):
             part = self.socket.recv(65536)
             check(part, 'the stub answers')
             self.buffer += part
+        self.buffer = self.buffer[found.end():]
+        data = re.sub(rb'(.)\*(.)', lambda run: run.group(1) * (run.group(2)[0] - 28), found.group(2), flags=re.DOTALL)
+        return found.group(1).decode(), data.decode('latin-1')
+
+    def reply(self):
+        while True:
+            lead, data = self.take()
+            if lead == '$':
+                self.send(b'+')
+                return data
+            self.notifications.append(data)
+
+    def notification(self):
+        """The stop that the next one tells."""
+        while not self.notifications:
+            lead, data = self.take()
+            check_equal(lead, '%', f'a notification, not {data}')
+            self.notifications.append(data)
+        text = self.notifications.pop(0)
+        check_equal(text[:5], 'Stop:', 'what a notification is of')
+        return text[5:]
+
+    def stops(self, n=None):
+        """What a notification tells, and all that vStopped gets after it; as many as are wanted."""
+        told = []
+        while n is None or len(told) < n:
+            told.append(self.notification())
+            while (reply := self.ask('vStopped')) != 'OK':
+                told.append(reply)
+            if n is None:
+                break
+        return told
+
+    def is_quiet(self, seconds=0.3):
+        """No notification comes for that long."""
+        self.socket.settimeout(seconds)
+        try:
+            self.take()
+        except TimeoutError:
+            return not self.notifications
+        finally:
+            self.socket.settimeout(30)
+        return False
 
     def ask(self, text):
         self.send(packet(text))

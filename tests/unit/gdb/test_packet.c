@@ -115,7 +115,7 @@ static void assert_framed(const char *data, const char *packet)
 {
 	struct gdb_text text = { 0 };
 
-	gdb_packet_frame(&text, data, strlen(data));
+	gdb_packet_frame(&text, '$', data, strlen(data));
 	assert_int_equal(text.n, strlen(packet));
 	assert_memory_equal(text.items, packet, text.n);
 	gdb_text_deinit(&text);
@@ -147,7 +147,7 @@ static void anything_survives_the_way(void **state)
 			data[n] = seed >> 28 ? (n ? data[n - 1] : '*') : (char)(seed >> 16);
 		}
 		gdb_packet_escape(&escaped, data, n);
-		gdb_packet_frame(&packet, escaped.items, escaped.n);
+		gdb_packet_frame(&packet, '$', escaped.items, escaped.n);
 		assert_true(gdb_packet_expand(&expanded, packet.items + 1, packet.n - 4));
 		assert_int_equal(expanded.n, escaped.n);
 		for (size_t at = 0; at < expanded.n; at++, i++) {

@@ -1,0 +1,290 @@
+/*
+ * Threads that are stopped and resumed each for itself. What is to be told is not copied: the queue is the events of
+ * threads and the ends of processes, by their order. docs/internals/gdb.md, "States in non-stop".
+ */
+#include "gdb/nonstop.h"
+
+#include <string.h>
+
+#include "gdb/end.h"
+#include "gdb/run.h"
+#include "gdb/stop.h"
+#include "gdb/tell.h"
+#include "gdb/thread.h"
+#include "gdb/wait.h"
+#include "hub/hub.h"
+#include "procfs/threads.h"
+
+enum { STOP_MS = 60000 };
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static bool is_fork(const struct gdb_thread *thread)
+{
+	return thread->event.kind == GDB_EVENT_FORK || thread->event.kind == GDB_EVENT_VFORK;
+}
+
+/* A forked child stands still before its fork is told. */
+static bool is_due(const struct gdb_thread *thread)
+{
+	const struct gdb_thread *child;
+
+	if (!thread->is_pending || thread->is_dead || thread->is_untold)
+		return false;
+	child = is_fork(thread) ? gdb_any_thread(thread->gdb, thread->event.child) : NULL;
+	return !child || child->is_stopped;
+}
+
+static struct gdb_thread *find_thread(const struct kymo_gdb *gdb)
+{
+	struct gdb_thread *found = NULL;
+
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if ((!found || thread->order < found->order) && is_due(thread))
+			found = thread;
+	}
+	return found;
+}
+
+/* They are in order. */
+static struct gdb_end *find_end(const struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->ends.n; i++)
+		if (!gdb->ends.items[i].is_sent)
+			return &gdb->ends.items[i];
+	return NULL;
+}
+
+/* Some threads stand still, and no thread runs. Threads of a process that is ending stand no more. */
+static bool does_none_run(const struct kymo_gdb *gdb)
+{
+	if (gdb_does_any_run(gdb))
+		return false;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		const struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && kymo_thread_state(thread->process->pid, thread->tid) == 't')
+			return true;
+	}
+	return false;
+}
+
+/* The oldest event of the queue. False: it is empty. */
+static bool tell_next(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	struct gdb_thread *thread = find_thread(gdb);
+	struct gdb_end *end = find_end(gdb);
+
+	if (end && (!thread || end->order < thread->order)) {
+		end->is_sent = true;
+		gdb_tell_end(gdb, end, reply);
+	} else if (thread) {
+		thread->is_sent = true;
+		gdb->sent_child = is_fork(thread) ? thread->event.child : 0;
+		gdb_tell_thread(thread, reply);
+	} else if (gdb->is_unresumed) {
+		gdb->is_unresumed = false;
+		if (!gdb->has_no_resumed || !does_none_run(gdb))
+			return false;
+		gdb_text_put(reply, "N");
+	} else {
+		return false;
+	}
+	gdb->is_in_sequence = true;
+	return true;
+}
+
+bool gdb_notify(struct kymo_gdb *gdb, struct gdb_text *text)
+{
+	const size_t before = text->n;
+
+	if (!gdb->is_non_stop || !gdb->may_notify || gdb->is_in_sequence)
+		return false;
+	gdb_text_put(text, "Stop:");
+	if (tell_next(gdb, text))
+		return true;
+	text->n = before;
+	return false;
+}
+
+/* ---- acknowledging --------------------------------------------------------------------------- */
+
+static void forget_sent_ends(struct kymo_gdb *gdb)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < gdb->ends.n; i++) {
+		const struct gdb_end end = gdb->ends.items[i];
+		struct gdb_process *process = end.tid ? NULL : gdb_find_process(gdb, end.pid);
+
+		if (!end.is_sent)
+			gdb->ends.items[n++] = end;
+		else if (process)
+			gdb_drop_process(gdb, process);
+	}
+	gdb->ends.n = n;
+}
+
+struct acknowledge {
+	struct kymo_gdb *gdb;
+	struct gdb_text *reply;
+};
+
+static void acknowledge(void *data)
+{
+	const struct acknowledge *it = data;
+	struct kymo_gdb *gdb = it->gdb;
+
+	gdb->is_in_sequence = false;
+	gdb->sent_child = 0;
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		gdb->threads.items[i]->is_sent = false;
+	forget_sent_ends(gdb);
+	if (gdb->is_non_stop && tell_next(gdb, it->reply))
+		return;
+	gdb_text_put(it->reply, "OK");
+	gdb->is_over |= gdb->is_non_stop && !gdb->processes.n && !gdb->is_extended;
+}
+
+void gdb_acknowledge(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct acknowledge it = { gdb, reply };
+
+	kymo_hub_run(gdb->hub, acknowledge, &it);
+	gdb_wait_for_ended(gdb);
+}
+
+bool gdb_is_known_to_stand(const struct gdb_thread *thread)
+{
+	return !thread->is_dead && thread->is_stopped && !thread->is_pending && !thread->is_sent &&
+	       thread->process->pid != thread->gdb->sent_child;
+}
+
+/* ---- what stands ----------------------------------------------------------------------------- */
+
+/* A signal that the thread stands before is told again, any other event is not. */
+static void queue_standing(struct gdb_thread *thread)
+{
+	if (thread->event.kind != GDB_EVENT_SIGNAL || !thread->is_at_signal)
+		thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT };
+	thread->order = ++thread->gdb->last_order;
+	thread->is_pending = true;
+}
+
+void gdb_owe_stops(struct kymo_gdb *gdb, pid_t pid)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (thread->is_dead || thread->is_untold || thread->process->pid != pid)
+			continue;
+		if (!thread->is_stopped)
+			gdb_stop_one(thread, 0);
+		else if (!thread->is_pending)
+			queue_standing(thread);
+	}
+	gdb->may_notify = true;
+	gdb_wake(gdb);
+}
+
+/* The sequence is over, and was not acknowledged. */
+static void cancel_sequence(struct kymo_gdb *gdb)
+{
+	gdb->is_in_sequence = false;
+	gdb->sent_child = 0;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_sent)
+			continue;
+		thread->is_sent = thread->was_told = false;
+		thread->is_pending = true;
+	}
+	for (size_t i = 0; i < gdb->ends.n; i++)
+		gdb->ends.items[i].is_sent = false;
+}
+
+void gdb_tell_all_standing(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	cancel_sequence(gdb);
+	gdb->may_notify = true;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_dead && !thread->is_untold && thread->is_stopped && !thread->is_pending)
+			queue_standing(thread);
+	}
+	if (!tell_next(gdb, reply))
+		gdb_text_put(reply, "OK");
+}
+
+void gdb_take_interrupt(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	if (gdb->is_non_stop)
+		gdb_interrupt(gdb);
+	gdb_text_put(reply, "OK");
+}
+
+/* ---- QNonStop -------------------------------------------------------------------------------- */
+
+/* Threads that were asked to stop before, and sleep where nothing wakes them, are told when they do. */
+static void begin_non_stop(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	if (gdb->is_non_stop)
+		return;
+	gdb->is_non_stop = true;
+	gdb_set_state(gdb, GDB_RUNNING);
+	gdb->may_notify = gdb->is_in_sequence = gdb->is_unresumed = gdb->is_interrupted = false;
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (!gdb->threads.items[i]->is_untold)
+			gdb_stop_one(gdb->threads.items[i], 0);
+}
+
+void gdb_end_non_stop(struct kymo_gdb *gdb)
+{
+	gdb->is_non_stop = gdb->may_notify = gdb->is_unresumed = gdb->is_interrupted = false;
+	cancel_sequence(gdb);
+	gdb_forget_stops(gdb);
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		gdb->threads.items[i]->is_owed = false;
+}
+
+static void begin_all_stop(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	if (!gdb->is_non_stop)
+		return;
+	gdb_end_non_stop(gdb);
+	gdb_stop_all(gdb);
+}
+
+static void be_stopped(void *data)
+{
+	struct kymo_gdb *gdb = data;
+
+	gdb_set_state(gdb, GDB_STOPPED);
+}
+
+void gdb_set_non_stop(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	const bool is_on = gdb_take_char(words, '1');
+
+	if ((!is_on && !gdb_take_char(words, '0')) || !gdb_words_are_over(words)) {
+		gdb_text_put(reply, "E01");
+		return;
+	}
+	kymo_hub_run(gdb->hub, is_on ? begin_non_stop : begin_all_stop, gdb);
+	if (!is_on && !gdb_wait_for_stop(gdb, STOP_MS, gdb->ends_waits)) {
+		kymo_hub_run(gdb->hub, begin_non_stop, gdb);
+		gdb_text_put(reply, "E01");
+		return;
+	}
+	if (!is_on)
+		kymo_hub_run(gdb->hub, be_stopped, gdb);
+	gdb_text_put(reply, "OK");
+}

@@ -1,0 +1,35 @@
+/* Non-stop: each thread is stopped and resumed for itself, and the client is notified. */
+#ifndef KYMO_GDB_NONSTOP_H
+#define KYMO_GDB_NONSTOP_H
+
+#include "gdb/state.h"
+
+/* ---- on the main thread ---------------------------------------------------------------------- */
+
+/* QNonStop. Without non-stop all threads stop, which is waited for. */
+void gdb_set_non_stop(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+
+/* vStopped: the client knows the last stop that was told. The reply is the next one, or OK. */
+void gdb_acknowledge(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+
+/* ---- on the hub's thread --------------------------------------------------------------------- */
+
+/* vCtrlC. */
+void gdb_take_interrupt(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+
+/* ?: begin to tell all threads that stand still. */
+void gdb_tell_all_standing(struct kymo_gdb *gdb, struct gdb_text *reply);
+
+/* Append the notification that is due. False: there is none now. */
+bool gdb_notify(struct kymo_gdb *gdb, struct gdb_text *text);
+
+/* Whether the client knows that the thread stands still, and so can let it go on. */
+bool gdb_is_known_to_stand(const struct gdb_thread *thread);
+
+/* All threads of a process that stand still are to be told; those that sleep in the kernel are, when they stop. */
+void gdb_owe_stops(struct kymo_gdb *gdb, pid_t pid);
+
+/* The client has gone, or wants all-stop: what it has not acknowledged was not told. */
+void gdb_end_non_stop(struct kymo_gdb *gdb);
+
+#endif
