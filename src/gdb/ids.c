@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "gdb/nonstop.h"
 #include "gdb/packet.h"
 #include "gdb/thread.h"
 #include "procfs/info.h"
@@ -21,6 +22,8 @@ void gdb_set_thread(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_te
 		gdb_text_put(reply, "E01");
 		return;
 	}
+	if (gdb->was_asked)
+		gdb_begin_notifying(gdb);
 	if (!is_general)
 		gdb->running = id;
 	else if (id.tid || id.pid || !gdb_general_thread(gdb))

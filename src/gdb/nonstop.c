@@ -142,7 +142,7 @@ static void acknowledge(void *data)
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		gdb->threads.items[i]->is_sent = false;
 	forget_sent_ends(gdb);
-	if (gdb->is_non_stop && tell_next(gdb, it->reply))
+	if (gdb->may_notify && tell_next(gdb, it->reply))
 		return;
 	gdb_text_put(it->reply, "OK");
 	gdb->is_over |= gdb->is_non_stop && !gdb->processes.n && !gdb->is_extended;
@@ -173,18 +173,10 @@ static void queue_standing(struct gdb_thread *thread)
 	thread->is_pending = true;
 }
 
-void gdb_owe_stops(struct kymo_gdb *gdb, pid_t pid)
+void gdb_begin_notifying(struct kymo_gdb *gdb)
 {
-	for (size_t i = 0; i < gdb->threads.n; i++) {
-		struct gdb_thread *thread = gdb->threads.items[i];
-
-		if (thread->is_dead || thread->is_untold || thread->process->pid != pid)
-			continue;
-		if (!thread->is_stopped)
-			gdb_stop_one(thread, 0);
-		else if (!thread->is_pending)
-			queue_standing(thread);
-	}
+	if (!gdb->is_non_stop || gdb->may_notify)
+		return;
 	gdb->may_notify = true;
 	gdb_wake(gdb);
 }
@@ -206,15 +198,29 @@ static void cancel_sequence(struct kymo_gdb *gdb)
 		gdb->ends.items[i].is_sent = false;
 }
 
-void gdb_tell_all_standing(struct kymo_gdb *gdb, struct gdb_text *reply)
+/* What stands only because the client has come goes on, but for one thread. A launched process has waited for it. */
+static bool goes_on(const struct gdb_thread *thread, bool is_first)
 {
+	return !thread->gdb->may_notify && !is_first && !thread->process->is_launched && !thread->is_at_signal;
+}
+
+void gdb_tell_standing_ones(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	bool is_first;
+
 	cancel_sequence(gdb);
-	gdb->may_notify = true;
+	is_first = !find_thread(gdb);
+	gdb->was_asked = true;
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!thread->is_dead && !thread->is_untold && thread->is_stopped && !thread->is_pending)
+		if (thread->is_dead || thread->is_untold || !thread->is_stopped || thread->is_pending)
+			continue;
+		if (goes_on(thread, is_first))
+			gdb_resume(thread, &(struct gdb_resumption){ 0 });
+		else
 			queue_standing(thread);
+		is_first = false;
 	}
 	if (!tell_next(gdb, reply))
 		gdb_text_put(reply, "OK");
@@ -222,6 +228,7 @@ void gdb_tell_all_standing(struct kymo_gdb *gdb, struct gdb_text *reply)
 
 void gdb_take_interrupt(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
+	gdb_begin_notifying(gdb);
 	if (gdb->is_non_stop)
 		gdb_interrupt(gdb);
 	gdb_text_put(reply, "OK");
@@ -238,7 +245,7 @@ static void begin_non_stop(void *data)
 		return;
 	gdb->is_non_stop = true;
 	gdb_set_state(gdb, GDB_RUNNING);
-	gdb->may_notify = gdb->is_in_sequence = gdb->is_unresumed = gdb->is_interrupted = false;
+	gdb->may_notify = gdb->was_asked = gdb->is_in_sequence = gdb->is_unresumed = gdb->is_interrupted = false;
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		if (!gdb->threads.items[i]->is_untold)
 			gdb_stop_one(gdb->threads.items[i], 0);

@@ -17,17 +17,17 @@ void gdb_acknowledge(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 /* vCtrlC. */
 void gdb_take_interrupt(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 
-/* ?: begin to tell all threads that stand still. */
-void gdb_tell_all_standing(struct kymo_gdb *gdb, struct gdb_text *reply);
+/* ?: begin to tell which threads stand still. */
+void gdb_tell_standing_ones(struct kymo_gdb *gdb, struct gdb_text *reply);
+
+/* The client has begun to look at threads, or to let them go on: from now on it is notified. */
+void gdb_begin_notifying(struct kymo_gdb *gdb);
 
 /* Append the notification that is due. False: there is none now. */
 bool gdb_notify(struct kymo_gdb *gdb, struct gdb_text *text);
 
 /* Whether the client knows that the thread stands still, and so can let it go on. */
 bool gdb_is_known_to_stand(const struct gdb_thread *thread);
-
-/* All threads of a process that stand still are to be told; those that sleep in the kernel are, when they stop. */
-void gdb_owe_stops(struct kymo_gdb *gdb, pid_t pid);
 
 /* The client has gone, or wants all-stop: what it has not acknowledged was not told. */
 void gdb_end_non_stop(struct kymo_gdb *gdb);

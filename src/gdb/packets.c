@@ -36,7 +36,7 @@ static void tell_why(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 	struct gdb_thread *thread = gdb_general_thread(gdb);
 
 	if (gdb->is_non_stop) {
-		gdb_tell_all_standing(gdb, reply);
+		gdb_tell_standing_ones(gdb, reply);
 		return;
 	}
 	if (gdb_tell_pending_signal(gdb, reply))

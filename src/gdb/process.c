@@ -26,24 +26,22 @@ struct standing {
 	int signal;
 	struct gdb_text *reply;
 	bool is_good;
-	bool is_notified; /* of each thread, and not by the reply */
+	bool is_notified; /* and not told by the reply */
 };
 
-/* In non-stop, of that process. */
+/* In non-stop one thread, of which the client is notified. It needs one for registers and their description. */
 static void stop(void *data)
 {
 	const struct standing *standing = data;
 	struct kymo_gdb *gdb = standing->gdb;
+	struct gdb_thread *thread = gdb_any_thread(gdb, standing->pid);
 
 	gdb->general = gdb->running = (struct gdb_id){ gdb->is_non_stop ? standing->pid : 0, 0 };
-	if (!gdb->is_non_stop) {
-		gdb_stop_all(gdb);
-		return;
-	}
 	gdb->n_ticks = 0;
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (gdb->threads.items[i]->process->pid == standing->pid)
-			gdb_ask(gdb->threads.items[i]);
+	if (!gdb->is_non_stop)
+		gdb_stop_all(gdb);
+	else if (thread)
+		gdb_stop_one(thread, 0);
 }
 
 /* A connection outlives its process only where the client has said so (`!`). */
@@ -76,12 +74,11 @@ static void tell_standing(void *data)
 		standing->is_good = false;
 		return;
 	}
-	if (standing->is_notified) {
-		gdb_owe_stops(gdb, standing->pid);
+	gdb_begin_notifying(gdb);
+	if (standing->is_notified)
 		gdb_text_put(standing->reply, "OK");
-	} else {
+	else
 		gdb_tell_standing(thread, standing->signal, standing->reply);
-	}
 }
 
 /* Or leave it as it was, where it does not stand. */
@@ -116,8 +113,10 @@ void gdb_attach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	}
 	kymo_hub_run(gdb->hub, stop, &standing);
 	standing.is_notified = gdb->is_non_stop;
-	standing.is_good =
-		gdb_wait_until(gdb, gdb->is_non_stop ? standing.pid : 0, gdb_look_whether_stopped, STOP_MS, -1);
+	if (gdb->is_non_stop)
+		standing.is_good = gdb_wait_until(gdb, standing.pid, gdb_look_whether_any_stands, STOP_MS, -1);
+	else
+		standing.is_good = gdb_wait_for_stop(gdb, STOP_MS, -1);
 	tell_or_leave(&standing);
 }
 

@@ -7,12 +7,16 @@
 #include "gdb/stop.h"
 #include "gdb/thread.h"
 
-enum { ACTIONS_MAX = 64 };
-
 struct action {
 	struct gdb_id who;
 	struct gdb_resumption how;
 	bool is_stop;
+};
+
+/* As many as a packet holds: gdb names each thread where some of a process stay as they are. */
+struct actions {
+	struct action *items;
+	size_t n, cap;
 };
 
 static const struct action *find_any_action(const struct action *actions, size_t n, const struct gdb_thread *thread)
@@ -66,7 +70,7 @@ static void resume_each(struct kymo_gdb *gdb, const struct action *actions, size
 		else if (action && gdb_is_known_to_stand(thread))
 			gdb_resume(thread, &action->how);
 	}
-	gdb->may_notify = true;
+	gdb_begin_notifying(gdb);
 	gdb_interrupt_one(gdb);
 	gdb_wake(gdb);
 }
@@ -139,19 +143,18 @@ static bool take_action(struct gdb_words *words, struct action *ret)
 
 void gdb_continue_as_told(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct action actions[ACTIONS_MAX];
-	bool is_good = true;
-	size_t n = 0;
+	struct actions actions = { 0 };
+	struct action action;
+	bool is_good;
 
-	while (is_good && n < ACTIONS_MAX) {
-		is_good = take_action(words, &actions[n++]);
-		if (!is_good || !gdb_take_char(words, ';'))
-			break;
-	}
+	do {
+		is_good = take_action(words, &action) && kymo_vec_push(&actions, action);
+	} while (is_good && gdb_take_char(words, ';'));
 	if (is_good && gdb_words_are_over(words))
-		resume(gdb, actions, n, reply);
+		resume(gdb, actions.items, actions.n, reply);
 	else
 		gdb_text_put(reply, "E01");
+	kymo_vec_deinit(&actions);
 }
 
 /* By the older packets: the thread of Hc steps or gets the signal, the others go on, where it means all. */

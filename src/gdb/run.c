@@ -260,7 +260,7 @@ bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread;
 
-	if (gdb->state != GDB_STOPPING || !gdb_do_all_stand(gdb, 0))
+	if (gdb->state != GDB_STOPPING || !gdb_do_all_stand(gdb))
 		return false;
 	thread = find_pending(gdb);
 	if (!gdb->ends.n && !thread && is_end_coming(gdb))

@@ -83,7 +83,7 @@ static void forget_settings(struct kymo_gdb *gdb)
 static void end_session(void *data)
 {
 	struct kymo_gdb *gdb = data;
-	const bool stands = gdb->is_non_stop ? gdb_do_all_stand(gdb, 0) : gdb->state == GDB_STOPPED;
+	const bool stands = gdb->is_non_stop ? gdb_do_all_stand(gdb) : gdb->state == GDB_STOPPED;
 
 	if (gdb->is_non_stop)
 		gdb_end_non_stop(gdb);

@@ -114,7 +114,8 @@ struct kymo_gdb {
 	int client, ends_waits; /* the main thread's: what the client writes to; can be read when the stub is to end */
 	enum gdb_state state;   /* of all-stop */
 	bool is_non_stop;       /* each thread is stopped and resumed for itself; the state is RUNNING */
-	bool may_notify;        /* non-stop: the client has begun to look at threads, or to resume them */
+	bool was_asked;         /* non-stop: by `?` */
+	bool may_notify;        /* non-stop: the client looks at threads since `?`, or resumes them */
 	bool is_in_sequence;    /* non-stop: a stop was told, and vStopped is to come */
 	pid_t sent_child;       /* non-stop: of a fork that was told, and is not acknowledged yet; or 0 */
 	bool is_unresumed;      /* non-stop: the last thread that ran has ended, which is to be told */

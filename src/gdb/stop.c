@@ -25,20 +25,28 @@ static bool counts_as_standing(const struct gdb_thread *thread)
 	return thread->is_dead || thread->is_stopped || (thread->is_asked && (thread->is_vforking || thread->is_stuck));
 }
 
-bool gdb_do_all_stand(const struct kymo_gdb *gdb, pid_t pid)
+bool gdb_do_all_stand(const struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (!counts_as_standing(gdb->threads.items[i]))
+			return false;
+	return true;
+}
+
+bool gdb_does_any_stand(const struct kymo_gdb *gdb, pid_t pid)
 {
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		const struct gdb_thread *thread = gdb->threads.items[i];
 
-		if ((!pid || thread->process->pid == pid) && !counts_as_standing(thread))
-			return false;
+		if (thread->process->pid == pid && !thread->is_dead && counts_as_standing(thread))
+			return true;
 	}
-	return true;
+	return !gdb_any_thread(gdb, pid);
 }
 
 void gdb_look_whether_all_stand(struct kymo_gdb *gdb)
 {
-	if (gdb->is_non_stop || (gdb->state == GDB_STOPPING && gdb_do_all_stand(gdb, 0)))
+	if (gdb->is_non_stop || (gdb->state == GDB_STOPPING && gdb_do_all_stand(gdb)))
 		gdb_wake(gdb);
 }
 

@@ -36,9 +36,12 @@ void gdb_interrupt_one(struct kymo_gdb *gdb);
 /* Whether a thread runs that the client knows. */
 bool gdb_does_any_run(const struct kymo_gdb *gdb);
 
-/* Whether all threads of a process (pid 0: of all) stand that can: a thread that waits for the child of its vfork, or
- * for a disk that does not answer, stops when it comes back from there. */
-bool gdb_do_all_stand(const struct kymo_gdb *gdb, pid_t pid);
+/* Whether all threads stand that can: a thread that waits for the child of its vfork, or for a disk that does not
+ * answer, stops when it comes back from there. */
+bool gdb_do_all_stand(const struct kymo_gdb *gdb);
+
+/* … a thread of that process, or none is left. */
+bool gdb_does_any_stand(const struct kymo_gdb *gdb, pid_t pid);
 
 /* Whether that was the last one that was waited for: wakes the main thread. */
 void gdb_look_whether_all_stand(struct kymo_gdb *gdb);

@@ -13,7 +13,14 @@ void gdb_look_whether_stopped(void *data)
 {
 	struct gdb_look *look = data;
 
-	look->is_true = gdb_do_all_stand(look->gdb, look->pid);
+	look->is_true = gdb_do_all_stand(look->gdb);
+}
+
+void gdb_look_whether_any_stands(void *data)
+{
+	struct gdb_look *look = data;
+
+	look->is_true = gdb_does_any_stand(look->gdb, look->pid);
 }
 
 void gdb_look_whether_started(void *data)

@@ -11,8 +11,10 @@ struct gdb_look {
 	bool is_true;
 };
 
-/* All threads stand still; the process has begun its program, or ended; it has ended. */
+/* All threads stand still, of all processes; a thread of the process does; the process has begun its program, or ended;
+ * it has ended. */
 void gdb_look_whether_stopped(void *look);
+void gdb_look_whether_any_stands(void *look);
 void gdb_look_whether_started(void *look);
 void gdb_look_whether_gone(void *look);
 

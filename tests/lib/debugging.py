@@ -196,9 +196,11 @@ def build(tmp):
     run(program('gcc'), '-g', '-O0', '-w', '-pthread', '-o', 'app', 'app.c', seconds=60).ok()
 
 
+SETTINGS = ['set confirm off', 'set pagination off', 'set width 0', 'set sysroot /']  # of each gdb
+
+
 def words_of(commands):
-    settings = ['set confirm off', 'set pagination off', 'set width 0', 'set sysroot /']
-    return [word for command in (*settings, *commands) for word in ('-ex', command)]
+    return [word for command in (*SETTINGS, *commands) for word in ('-ex', command)]
 
 
 def gdb(*commands, seconds=90):
@@ -310,12 +312,14 @@ class Client:
         """No notification comes for that long."""
         self.socket.settimeout(seconds)
         try:
-            self.take()
+            lead, data = self.take()
+            check_equal(lead, '%', f'a notification, not {data}')
+            self.notifications.append(data)
         except TimeoutError:
-            return not self.notifications
+            pass
         finally:
             self.socket.settimeout(30)
-        return False
+        return not self.notifications
 
     def ask(self, text):
         self.send(packet(text))

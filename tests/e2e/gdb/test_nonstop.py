@@ -33,6 +33,13 @@ class Workers(Client):
             told.append(self.ask('vStopped'))
         return told[:-1]
 
+    def all_standing(self):
+        """The same, for the first time: the others are notified when the client looks at a thread."""
+        told = self.standing()
+        check(len(told) < 2, 'one thread is told at first', told)
+        self.ask('Hg0')
+        return told + (self.stops() if not self.is_quiet() else [])
+
     def id(self, i):
         return f'p{self.pid:x}.{self.tids[i]:x}'
 
@@ -61,7 +68,7 @@ def served(tmp, mode='workers', features=FEATURES):
     process = loop(tmp, mode)
     stub, path = offer('--pid', process.pid)
     client = Workers(path, process.pid, features)
-    check_equal(len(client.standing()), len(client.tids), 'threads that stand at first')
+    check_equal([thread_of(stop) for stop in client.standing()], [process.pid], 'what stands at first')
     client.run_all()
     return process, stub, client
 
@@ -317,7 +324,10 @@ def test_all_stop_again_stops_all(tmp):
     for i in range(4):
         client.stays(i)
     check_equal(client.ask('QNonStop:1'), 'OK', 'non-stop')
-    check_equal(len(client.standing()), 4, 'threads that stand')
+    for i in range(4):
+        client.stays(i)
+    check_equal(len(client.standing()), 1, 'threads that stand')
+    client.moves(1)
     check_equal(client.ask('QNonStop:2'), 'E01', 'neither')
     leave(process, stub, client)
 
@@ -330,11 +340,12 @@ def test_kill_and_detach_while_threads_run(tmp):
     client.ask('!')
     check_equal(client.ask('?'), 'OK', 'nothing stands')
     check_equal(client.ask(f'vAttach;{first.pid:x}'), 'OK', 'an attach')
-    check_equal({stop[:3] for stop in client.stops(4)}, {'T00'}, 'what stops')
-    client.run_all()
+    check_equal([(stop[:3], thread_of(stop)) for stop in client.stops()], [('T00', first.pid)], 'what stops')
     client.moves(1)
+    client.run_all()
+    client.moves(0)
     check_equal(client.ask(f'vAttach;{second.pid:x}'), 'OK', 'another attach')
-    check_equal({f'p{second.pid:x}.' in stop for stop in client.stops(4)}, {True}, 'what stops')
+    check_equal([thread_of(stop) for stop in client.stops()], [second.pid], 'what stops')
     client.ask(f'Hg{client.id(0)}')
     client.moves(3)
     insert(client, 'special')
@@ -358,7 +369,7 @@ def test_programs_are_run_beside_one_that_runs(tmp):
     client = Workers(port, process.pid)
     client.ask('!')
     client.ask(f'vAttach;{process.pid:x}')
-    client.stops(4)
+    client.stops()
     client.run_all()
     before = client.count(1)
     for _ in range(3):
@@ -403,7 +414,9 @@ def test_a_launched_program_waits_only_if_all_its_threads_stand(tmp):
     server.wait_for('GDBserver will reopen the connection', 1)
     check_equal(state_of(pid), 't', 'its state without a client')
     client = Workers(port, pid)
-    check_equal({stop[:3] for stop in client.standing()}, {'T00'}, 'what stands')
+    told = client.all_standing()
+    check_equal({stop[:3] for stop in told}, {'T00'}, 'what stands')
+    check_equal(sorted(thread_of(stop) for stop in told), sorted(client.tids), 'threads')
     client.run_all()
     insert(client, 'special')
     client.stops()
@@ -506,6 +519,11 @@ def test_many_threads_that_hit_and_a_slow_client(tmp):
     remove(client, 'special')
     client.stops()
     client.run_all()
+    for action in ('t', 'c'):
+        words = ';'.join(f'{action}:{client.id(i)}' for i in range(n))
+        check_equal(client.ask('vCont;' + words), 'OK', 'an action for each thread')
+        if action == 't':
+            check_equal(len(client.stops(n)), n, 'stops')
     for i in range(n):
         client.moves(i)
     leave(process, stub, client)
