@@ -75,7 +75,7 @@ static void *spawner(void *data)
 }
 /* One thread of some. The debugger lets it do things, by writing to `go`: 10 + i, 20 + i, … */
 volatile long counts[128], go, quiet[8];
-__attribute__((noinline)) void special(void) { counter++; }
+__attribute__((noinline)) void special(void) { watched++; }
 static void *worker(void *data)
 {
 	long i = (long)data;
