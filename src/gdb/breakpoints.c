@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "gdb/conditions.h"
 #include "gdb/thread.h"
 #include "procfs/maps.h"
 
@@ -195,6 +196,7 @@ int gdb_watch_kind(const struct gdb_thread *thread, unsigned int slot)
 void gdb_forget_breakpoints(struct gdb_thread *thread)
 {
 	thread->process->breaks.n = 0;
+	gdb_forget_conditions(thread->process);
 	thread->watches.n = 0;
 }
 
@@ -240,18 +242,21 @@ void gdb_remove_all(struct kymo_gdb *gdb)
 
 			remove_from_all(gdb, process, &what);
 		}
+		gdb_forget_conditions(process);
 	}
 }
 
-/* "type,address,kind"; conditions and commands stay with the client. */
+/* "type,address,kind", up to conditions. Commands stay with the client. */
 static bool take_break(struct gdb_words *words, struct gdb_break *ret)
 {
 	uint64_t size;
 
 	if (!gdb_take_int(words, &ret->type) || !gdb_take_char(words, ',') || !gdb_take_number(words, &ret->address) ||
-	    !gdb_take_char(words, ',') || !gdb_take_number(words, &size) || !gdb_words_are_over(words))
+	    !gdb_take_char(words, ',') || !gdb_take_number(words, &size))
 		return false;
 	ret->size = ret->type <= GDB_BREAK_HARDWARE ? 1 : size;
+	if (!gdb_words_are_over(words) && (ret->type > GDB_BREAK_HARDWARE || *words->at != ';'))
+		return false;
 	return ret->type <= GDB_BREAK_HARDWARE || (size > 0 && size <= WATCH_SIZE * WATCHES_MAX);
 }
 
@@ -281,11 +286,16 @@ void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 
 	if (!process)
 		return;
+	if (!gdb_take_conditions(words, process, &what)) {
+		gdb_text_put(reply, "E01");
+		return;
+	}
 	if (find_break(process, &what)) {
 		gdb_text_put(reply, renew_in_all(gdb, process, &what) ? "E01" : "OK");
 		return;
 	}
 	if (!kymo_vec_reserve(&process->breaks, process->breaks.n + 1) || insert_into_all(gdb, process, &what)) {
+		gdb_drop_conditions(process, &what);
 		gdb_text_put(reply, "E01");
 		return;
 	}
@@ -303,6 +313,7 @@ void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	item = find_break(process, &what);
 	if (item) {
 		remove_from_all(gdb, process, &what);
+		gdb_drop_conditions(process, &what);
 		*item = process->breaks.items[--process->breaks.n];
 	}
 	gdb_text_put(reply, "OK");

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "gdb/breakpoints.h"
+#include "gdb/hits.h"
 #include "gdb/run.h"
 #include "gdb/stop.h"
 #include "gdb/thread.h"
@@ -89,13 +90,16 @@ static bool is_for_program(const struct gdb_thread *thread, int signal)
 
 static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_report *report)
 {
+	const bool is_break = report->trap == KYMO_TRAP_BREAKPOINT;
 	struct gdb_event event = { .signal = SIGTRAP, .address = report->address };
 
 	if (!thread->gdb->is_client)
 		return KYMO_ACTION_RESUME;
-	event.kind = report->trap == KYMO_TRAP_BREAKPOINT ? GDB_EVENT_BREAK : GDB_EVENT_WATCH;
+	event.kind = is_break ? GDB_EVENT_BREAK : GDB_EVENT_WATCH;
 	if (event.kind == GDB_EVENT_WATCH)
 		event.watch = gdb_watch_kind(thread, report->slot);
+	if (!gdb_condition_holds(thread, is_break ? GDB_BREAK_SOFTWARE : event.watch, report->address))
+		return thread->is_stepping ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME;
 	thread->info = report->info;
 	gdb_note(thread, &event);
 	return KYMO_ACTION_STOP;

@@ -193,6 +193,20 @@ void gdb_put_expedited(struct gdb_thread *thread, struct gdb_text *reply)
 	}
 }
 
+bool gdb_register_of(struct gdb_thread *thread, const struct user_regs_struct *general, unsigned int number,
+		     uint64_t *ret)
+{
+	struct kymo_gdb *gdb = thread->gdb;
+	const struct kymo_register *reg = need_list(gdb) && number < gdb->n_registers ? &gdb->registers[number] : NULL;
+	uint64_t value = 0;
+
+	if (!reg || reg->set != KYMO_REGISTERS_GENERAL || reg->size > sizeof(value))
+		return false;
+	memcpy(&value, (const uint8_t *)general + reg->offset, reg->size);
+	*ret = value;
+	return true;
+}
+
 int gdb_get_pc(struct gdb_thread *thread, uint64_t *ret)
 {
 	struct user_regs_struct general;

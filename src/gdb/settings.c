@@ -228,7 +228,8 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 			*features[i].has |= is(&word, features[i].name);
 	}
 	gdb_text_format(reply,
-			"PacketSize=%x;QStartNoAckMode+;multiprocess+;vContSupported+;swbreak+;hwbreak+;"
+			"PacketSize=%x;QStartNoAckMode+;multiprocess+;vContSupported+;ConditionalBreakpoints+;swbreak+;"
+			"hwbreak+;"
 			"fork-events+;vfork-events+;exec-events+;no-resumed+;QNonStop+;QThreadEvents+;QCatchSyscalls+;"
 			"QPassSignals+;QProgramSignals+;QDisableRandomization+;QStartupWithShell+;"
 			"QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"

@@ -46,6 +46,14 @@ struct gdb_break {
 	size_t size;
 };
 
+/* Of a breakpoint: gdb's agent expression. */
+struct gdb_condition {
+	int type;
+	uint64_t address;
+	uint8_t *code;
+	size_t size;
+};
+
 enum { GDB_SYMBOLS = 14 };
 
 struct gdb_process {
@@ -56,7 +64,8 @@ struct gdb_process {
 	bool has_ended;
 	int status;
 	KYMO_VEC(struct gdb_break) breaks;
-	bool is_narrow; /* it executes a 32-bit program, in which nothing is inserted */
+	KYMO_VEC(struct gdb_condition) conditions; /* of these; several of one: any may be true */
+	bool is_narrow;                            /* it executes a 32-bit program, in which nothing is inserted */
 	bool catches_calls, catches_all_calls;
 	KYMO_VEC(uint64_t) calls;
 	uint64_t symbols[GDB_SYMBOLS]; /* of its C library, as the client has told them: tls.c */

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "gdb/conditions.h"
 
 enum { AUXV_MAX = 4096 };
 
@@ -40,6 +41,8 @@ void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process)
 		if (process->is_child)
 			kymo_vec_push(&gdb->children, process->pid);
 		kymo_vec_deinit(&process->breaks);
+		gdb_forget_conditions(process);
+		kymo_vec_deinit(&process->conditions);
 		kymo_vec_deinit(&process->calls);
 		free(process);
 		return;

@@ -1,0 +1,301 @@
+#include "gdb/agent.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum {
+	DEPTH = 100,
+	STEPS_MAX = 100000,
+	BITS = 64,
+};
+
+/* Numbers as the manual has them. */
+enum opcode {
+	OP_ADD = 0x02,
+	OP_SUB,
+	OP_MUL,
+	OP_DIV_SIGNED,
+	OP_DIV_UNSIGNED,
+	OP_REM_SIGNED,
+	OP_REM_UNSIGNED,
+	OP_LSH,
+	OP_RSH_SIGNED,
+	OP_RSH_UNSIGNED,
+	OP_LOG_NOT = 0x0e,
+	OP_BIT_AND,
+	OP_BIT_OR,
+	OP_BIT_XOR,
+	OP_BIT_NOT,
+	OP_EQUAL,
+	OP_LESS_SIGNED,
+	OP_LESS_UNSIGNED,
+	OP_EXT,
+	OP_REF8,
+	OP_REF16,
+	OP_REF32,
+	OP_REF64,
+	OP_IF_GOTO = 0x20,
+	OP_GOTO,
+	OP_CONST8,
+	OP_CONST16,
+	OP_CONST32,
+	OP_CONST64,
+	OP_REG,
+	OP_END,
+	OP_DUP,
+	OP_POP,
+	OP_ZERO_EXT,
+	OP_SWAP,
+	OP_PICK = 0x32,
+	OP_ROT,
+};
+
+struct machine {
+	const uint8_t *code;
+	size_t size, at;
+	const struct gdb_agent_target *target;
+	uint64_t stack[DEPTH];
+	size_t n;
+};
+
+/* ---- operands and the stack ------------------------------------------------------------------ */
+
+/* The most significant byte first, whatever the target has. */
+static bool fetch(struct machine *machine, size_t size, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (machine->size - machine->at < size)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		value = value << 8 | machine->code[machine->at++];
+	*ret = value;
+	return true;
+}
+
+static bool push(struct machine *machine, uint64_t value)
+{
+	if (machine->n == DEPTH)
+		return false;
+	machine->stack[machine->n++] = value;
+	return true;
+}
+
+static bool pop(struct machine *machine, uint64_t *ret)
+{
+	if (!machine->n)
+		return false;
+	*ret = machine->stack[--machine->n];
+	return true;
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+static uint64_t shift_right(uint64_t a, uint64_t b, bool is_signed)
+{
+	const bool is_negative = is_signed && a >> (BITS - 1);
+
+	if (b >= BITS)
+		return is_negative ? UINT64_MAX : 0;
+	return a >> b | (is_negative && b ? ~(UINT64_MAX >> b) : 0);
+}
+
+static bool divide(enum opcode op, uint64_t a, uint64_t b, uint64_t *ret)
+{
+	const int64_t x = (int64_t)a, y = (int64_t)b;
+
+	if (!b)
+		return false;
+	if (op == OP_DIV_UNSIGNED || op == OP_REM_UNSIGNED)
+		*ret = op == OP_DIV_UNSIGNED ? a / b : a % b;
+	else if (y == -1) /* the one division that does not fit */
+		*ret = op == OP_DIV_SIGNED ? -a : 0;
+	else
+		*ret = (uint64_t)(op == OP_DIV_SIGNED ? x / y : x % y);
+	return true;
+}
+
+static bool calculate(enum opcode op, uint64_t a, uint64_t b, uint64_t *ret)
+{
+	switch (op) {
+	case OP_ADD:
+		*ret = a + b;
+		return true;
+	case OP_SUB:
+		*ret = a - b;
+		return true;
+	case OP_MUL:
+		*ret = a * b;
+		return true;
+	case OP_DIV_SIGNED:
+	case OP_DIV_UNSIGNED:
+	case OP_REM_SIGNED:
+	case OP_REM_UNSIGNED:
+		return divide(op, a, b, ret);
+	case OP_LSH:
+		*ret = b < BITS ? a << b : 0;
+		return true;
+	case OP_RSH_SIGNED:
+	case OP_RSH_UNSIGNED:
+		*ret = shift_right(a, b, op == OP_RSH_SIGNED);
+		return true;
+	case OP_BIT_AND:
+		*ret = a & b;
+		return true;
+	case OP_BIT_OR:
+		*ret = a | b;
+		return true;
+	case OP_BIT_XOR:
+		*ret = a ^ b;
+		return true;
+	case OP_EQUAL:
+		*ret = a == b;
+		return true;
+	case OP_LESS_SIGNED:
+		*ret = (int64_t)a < (int64_t)b;
+		return true;
+	case OP_LESS_UNSIGNED:
+		*ret = a < b;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool two_operands(struct machine *machine, enum opcode op)
+{
+	uint64_t a, b, value;
+
+	return pop(machine, &b) && pop(machine, &a) && calculate(op, a, b, &value) && push(machine, value);
+}
+
+static uint64_t extend(uint64_t value, uint64_t bits, bool is_signed)
+{
+	if (!bits || bits >= BITS)
+		return value;
+	value &= UINT64_MAX >> (BITS - bits);
+	return is_signed && value >> (bits - 1) ? value | UINT64_MAX << bits : value;
+}
+
+/* Instructions that have a number of bits behind them, or none. */
+static bool one_operand(struct machine *machine, enum opcode op)
+{
+	uint64_t value, bits = 0;
+
+	if (op != OP_LOG_NOT && op != OP_BIT_NOT && !fetch(machine, 1, &bits))
+		return false;
+	if (!pop(machine, &value))
+		return false;
+	if (op == OP_LOG_NOT)
+		return push(machine, !value);
+	return push(machine, op == OP_BIT_NOT ? ~value : extend(value, bits, op == OP_EXT));
+}
+
+static bool refer(struct machine *machine, size_t size)
+{
+	uint64_t address, value = 0; /* its first bytes are the least significant ones */
+
+	return pop(machine, &address) && machine->target->read_memory(machine->target->data, address, &value, size) &&
+	       push(machine, value);
+}
+
+static bool jump(struct machine *machine, bool is_conditional)
+{
+	uint64_t to, value = 1;
+
+	if (!fetch(machine, 2, &to) || (is_conditional && !pop(machine, &value)) || to >= machine->size)
+		return false;
+	if (value)
+		machine->at = (size_t)to;
+	return true;
+}
+
+static bool pick(struct machine *machine)
+{
+	uint64_t n;
+
+	return fetch(machine, 1, &n) && n < machine->n && push(machine, machine->stack[machine->n - 1 - n]);
+}
+
+/* a b becomes b a; a b c becomes c a b. */
+static bool rotate(struct machine *machine, size_t n)
+{
+	uint64_t *top = machine->stack + machine->n - 1, last;
+
+	if (machine->n < n)
+		return false;
+	last = *top;
+	memmove(top - n + 2, top - n + 1, (n - 1) * sizeof(*top));
+	top[1 - (ptrdiff_t)n] = last;
+	return true;
+}
+
+static bool constant(struct machine *machine, size_t size)
+{
+	uint64_t value;
+
+	return fetch(machine, size, &value) && push(machine, value);
+}
+
+static bool get_register(struct machine *machine)
+{
+	uint64_t number, value;
+
+	return fetch(machine, 2, &number) &&
+	       machine->target->read_register(machine->target->data, (unsigned int)number, &value) &&
+	       push(machine, value);
+}
+
+static bool execute(struct machine *machine, enum opcode op)
+{
+	uint64_t ignored;
+
+	switch (op) {
+	case OP_LOG_NOT:
+	case OP_BIT_NOT:
+	case OP_EXT:
+	case OP_ZERO_EXT:
+		return one_operand(machine, op);
+	case OP_REF8:
+	case OP_REF16:
+	case OP_REF32:
+	case OP_REF64:
+		return refer(machine, 1u << (op - OP_REF8));
+	case OP_IF_GOTO:
+	case OP_GOTO:
+		return jump(machine, op == OP_IF_GOTO);
+	case OP_CONST8:
+	case OP_CONST16:
+	case OP_CONST32:
+	case OP_CONST64:
+		return constant(machine, 1u << (op - OP_CONST8));
+	case OP_REG:
+		return get_register(machine);
+	case OP_DUP:
+		return machine->n && push(machine, machine->stack[machine->n - 1]);
+	case OP_POP:
+		return pop(machine, &ignored);
+	case OP_SWAP:
+		return rotate(machine, 2);
+	case OP_PICK:
+		return pick(machine);
+	case OP_ROT:
+		return rotate(machine, 3);
+	default:
+		return two_operands(machine, op);
+	}
+}
+
+bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, uint64_t *ret)
+{
+	struct machine machine = { .code = code, .size = size, .target = target };
+	uint64_t op;
+
+	for (unsigned int i = 0; i < STEPS_MAX && fetch(&machine, 1, &op); i++) {
+		if (op == OP_END)
+			return pop(&machine, ret);
+		if (!execute(&machine, (enum opcode)op))
+			return false;
+	}
+	return false;
+}

@@ -1,0 +1,27 @@
+/*
+ * gdb's agent expressions: a bytecode for a machine with a stack of 64-bit values, in which gdb gives the conditions of
+ * breakpoints (GDB manual, appendix "The GDB Agent Expression Mechanism"). Pure. What is evaluated comes from a client,
+ * and may be any bytes.
+ */
+#ifndef KYMO_GDB_AGENT_H
+#define KYMO_GDB_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an expression sees. Both return false where there is nothing. */
+struct gdb_agent_target {
+	bool (*read_register)(void *data, unsigned int number, uint64_t *ret); /* numbers of `p` packets */
+	bool (*read_memory)(void *data, uint64_t address, void *ret, size_t size);
+	void *data;
+};
+
+/*
+ * The value of an expression. False where it has none: it divides by zero, reads what is not there, uses the stack
+ * wrongly, ends in the middle of an instruction, executes more than 100,000, or has instructions that are not known
+ * here: those of floating point, tracepoints and trace state variables.
+ */
+bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, uint64_t *ret);
+
+#endif

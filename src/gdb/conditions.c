@@ -1,0 +1,72 @@
+#include "gdb/conditions.h"
+
+#include <stdlib.h>
+
+enum { CONDITIONS_MAX = 4096 }; /* of a process */
+
+static bool is_at(const struct gdb_condition *condition, int type, uint64_t address)
+{
+	return condition->type == type && condition->address == address;
+}
+
+static void drop(struct gdb_process *process, int type, uint64_t address, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < process->conditions.n; i++) {
+		struct gdb_condition *condition = &process->conditions.items[i];
+
+		if (i < n && is_at(condition, type, address))
+			free(condition->code);
+		else
+			process->conditions.items[kept++] = *condition;
+	}
+	process->conditions.n = kept;
+}
+
+void gdb_drop_conditions(struct gdb_process *process, const struct gdb_break *what)
+{
+	drop(process, what->type, what->address, process->conditions.n);
+}
+
+void gdb_forget_conditions(struct gdb_process *process)
+{
+	for (size_t i = 0; i < process->conditions.n; i++)
+		free(process->conditions.items[i].code);
+	process->conditions.n = 0;
+}
+
+/* ---- from a packet --------------------------------------------------------------------------- */
+
+static bool take_one(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what)
+{
+	struct gdb_condition condition = { .type = what->type, .address = what->address };
+	uint64_t size;
+
+	if (!gdb_take_char(words, 'X') || !gdb_take_number(words, &size) || !gdb_take_char(words, ',') || !size ||
+	    size > gdb_words_left(words) / 2 || process->conditions.n >= CONDITIONS_MAX)
+		return false;
+	condition.size = (size_t)size;
+	condition.code = malloc(condition.size);
+	if (condition.code && gdb_take_hex(words, condition.code, condition.size) &&
+	    kymo_vec_push(&process->conditions, condition))
+		return true;
+	free(condition.code);
+	return false;
+}
+
+bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what)
+{
+	const size_t before = process->conditions.n;
+
+	while (!gdb_words_are_over(words)) {
+		gdb_take_char(words, ';');
+		if (take_one(words, process, what))
+			continue;
+		while (process->conditions.n > before)
+			free(process->conditions.items[--process->conditions.n].code);
+		return false;
+	}
+	drop(process, what->type, what->address, before);
+	return true;
+}

@@ -1,0 +1,15 @@
+/* Conditions of breakpoints, which the stub evaluates: a thread that comes to one whose condition is false goes on, and
+ * its client is told nothing. On the hub's thread. */
+#ifndef KYMO_GDB_CONDITIONS_H
+#define KYMO_GDB_CONDITIONS_H
+
+#include "gdb/state.h"
+
+/* The rest of a Z packet: ";X3,220027X3,…". What is at `what` already is replaced, by nothing where there is nothing.
+ * False: it is wrong, or memory is out; all stays as it was. */
+bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what);
+
+void gdb_drop_conditions(struct gdb_process *process, const struct gdb_break *what);
+void gdb_forget_conditions(struct gdb_process *process);
+
+#endif

@@ -1,0 +1,11 @@
+/* Hits of breakpoints that have conditions. On the hub's thread. */
+#ifndef KYMO_GDB_HITS_H
+#define KYMO_GDB_HITS_H
+
+#include "gdb/state.h"
+
+/* Whether a thread that stands at a breakpoint, by software or hardware (`type` is that of Z packets), is to stop
+ * there: some condition is true, cannot be evaluated, or there is none. */
+bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address);
+
+#endif

@@ -1,0 +1,160 @@
+/* gdb's agent expressions, as gdb 13 compiles them (`maint agent-eval`), and by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "gdb/agent.h"
+
+#define MEMORY_AT 0x1000u
+
+static const uint8_t memory[16] = { 0x80, 0xff, 0xfe, 0x7f, 1, 2, 3, 4, 5, 6, 7, 8, 'k', 'y', 'm', 'o' };
+
+static bool read_register(void *data, unsigned int number, uint64_t *ret)
+{
+	*ret = number == 7 ? MEMORY_AT : (uint64_t) - (int64_t)number;
+	return number < 24;
+}
+
+static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
+{
+	if (address < MEMORY_AT || address - MEMORY_AT > sizeof(memory) - size)
+		return false;
+	memcpy(ret, memory + (address - MEMORY_AT), size);
+	return true;
+}
+
+static const struct gdb_agent_target target = { read_register, read_memory, NULL };
+
+static size_t bytes_of(const char *text, uint8_t *ret)
+{
+	size_t n = 0;
+
+	for (unsigned int byte; sscanf(text, " %2x", &byte) == 1; text += 2 + (text[2] == ' '))
+		ret[n++] = (uint8_t)byte;
+	return n;
+}
+
+static void values(void **state)
+{
+	static const struct {
+		const char *code;
+		uint64_t value;
+	} rows[] = {
+		{ "22 05 27", 5 },
+		{ "23 01 02 27", 0x102 },
+		{ "24 01 02 03 04 27", 0x1020304 },
+		{ "25 ff 02 03 04 05 06 07 08 27", 0xff02030405060708 },
+		{ "22 07 22 05 02 27", 12 },
+		{ "22 05 22 07 03 27", (uint64_t)-2 },
+		{ "22 05 22 07 04 27", 35 },
+		{ "22 f9 16 08 22 02 05 27", (uint64_t)-3 },
+		{ "22 f9 16 08 22 02 07 27", (uint64_t)-1 },
+		{ "22 f9 16 08 22 02 06 27", 0x7ffffffffffffffc },
+		{ "22 09 22 04 08 27", 1 },
+		{ "25 80 00 00 00 00 00 00 00 22 ff 16 08 05 27", UINT64_C(1) << 63 }, /* the least one by -1 */
+		{ "25 80 00 00 00 00 00 00 00 22 ff 16 08 07 27", 0 },
+		{ "22 01 22 3f 09 27", UINT64_C(1) << 63 },
+		{ "22 01 22 40 09 27", 0 },
+		{ "22 f8 16 08 22 01 0a 27", (uint64_t)-4 },
+		{ "22 f8 16 08 22 40 0a 27", UINT64_MAX },
+		{ "22 f8 16 08 22 00 0a 27", (uint64_t)-8 },
+		{ "22 f8 16 08 22 3f 0b 27", 1 },
+		{ "22 00 0e 27", 1 },
+		{ "22 09 0e 27", 0 },
+		{ "22 0c 22 0a 0f 27", 8 },
+		{ "22 0c 22 0a 10 27", 14 },
+		{ "22 0c 22 0a 11 27", 6 },
+		{ "22 00 12 27", UINT64_MAX },
+		{ "22 05 22 05 13 27", 1 },
+		{ "22 ff 16 08 22 01 14 27", 1 },
+		{ "22 ff 16 08 22 01 15 27", 0 },
+		{ "22 80 16 08 27", (uint64_t)-128 },
+		{ "23 01 80 2a 08 27", 0x80 },
+		{ "23 01 80 2a 00 27", 0x180 },
+		{ "23 01 80 16 40 27", 0x180 },
+		{ "23 10 00 17 27", 0x80 },
+		{ "23 10 00 18 27", 0xff80 },
+		{ "23 10 00 19 27", 0x7ffeff80 },
+		{ "23 10 00 1a 27", 0x040302017ffeff80 },
+		{ "26 00 03 27", (uint64_t)-3 },
+		{ "26 00 07 22 0c 02 17 22 6b 13 27", 1 }, /* ((char *)$rsp)[12] == 'k' */
+		{ "22 01 22 02 2b 03 27", 1 },
+		{ "22 05 28 04 27", 25 },
+		{ "22 05 22 06 29 27", 5 },
+		{ "22 01 22 02 22 03 32 02 27", 1 },
+		{ "22 01 22 02 22 03 33 27", 2 }, /* 3 1 2 */
+		{ "22 01 22 02 22 03 33 29 27", 1 },
+		{ "22 01 22 02 22 03 33 29 29 27", 3 },
+		{ "22 01 20 00 08 22 07 27 22 09 27", 9 }, /* if_goto */
+		{ "22 00 20 00 08 22 07 27 22 09 27", 7 },
+		{ "21 00 05 22 07 22 09 27", 9 },                      /* goto */
+		{ "22 0a 28 0e 20 00 0e 22 01 03 21 00 02 27 27", 0 }, /* while (n) n--; n */
+	};
+
+	for (size_t i = 0; i < kymo_countof(rows); i++) {
+		uint8_t code[64];
+		uint64_t value = 0;
+
+		print_message("%s\n", rows[i].code);
+		assert_true(gdb_agent_evaluate(code, bytes_of(rows[i].code, code), &target, &value));
+		assert_int_equal(value, rows[i].value);
+	}
+}
+
+static void what_has_no_value(void **state)
+{
+	static const char *const rows[] = {
+		"",
+		"27",                /* nothing on the stack */
+		"22",                /* half an instruction */
+		"22 05",             /* no end */
+		"02 27",             /* nothing to add */
+		"22 01 02 27",       /* one thing to add */
+		"22 01 22 00 05 27", /* divisions by zero */
+		"22 01 22 00 06 27",
+		"22 01 22 00 07 27",
+		"22 01 22 00 08 27",
+		"22 00 17 27",    /* memory that is not there */
+		"23 10 0d 19 27", /* … at its end */
+		"26 00 18 27",    /* a register that there is not */
+		"22 01 32 01 27", /* below the stack */
+		"22 01 22 02 33 27",
+		"22 01 2b 27",
+		"28 27",
+		"29 27",
+		"21 00 00",    /* without end */
+		"21 00 09 27", /* outside */
+		"22 01 20 ff ff 27",
+		"22 01 21 00 00", /* a stack without end */
+		"01 27",          /* instructions that are not known */
+		"22 01 0c 27",
+		"2c 00 00 27",
+		"34 00 00 00 27",
+		"ff 27",
+	};
+
+	for (size_t i = 0; i < kymo_countof(rows); i++) {
+		uint8_t code[64];
+		uint64_t value = 7;
+
+		print_message("%s\n", rows[i]);
+		assert_false(gdb_agent_evaluate(code, bytes_of(rows[i], code), &target, &value));
+		assert_int_equal(value, 7);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values),
+		cmocka_unit_test(what_has_no_value),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
