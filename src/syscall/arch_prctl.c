@@ -9,9 +9,6 @@
 #include "syscall/decode.h"
 #include "syscall/print.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(arch_options, "ARCH_???", NAME(ARCH_SET_GS), NAME(ARCH_SET_FS), NAME(ARCH_GET_FS), NAME(ARCH_GET_GS),
       NAME(ARCH_GET_CPUID), NAME(ARCH_SET_CPUID), { "ARCH_GET_XCOMP_SUPP", 0x1021 }, { "ARCH_GET_XCOMP_PERM", 0x1022 },
       { "ARCH_REQ_XCOMP_PERM", 0x1023 }, { "ARCH_GET_XCOMP_GUEST_PERM", 0x1024 },

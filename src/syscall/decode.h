@@ -92,6 +92,10 @@ struct names {
 	static const struct name variable##_items[] = { __VA_ARGS__ }; \
 	static const struct names variable = { variable##_items, kymo_countof(variable##_items), unknown_text, true }
 
+/* A kind's `print`, and the value of the argument that it shows. */
+#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
+#define ARG (d->call->args[arg])
+
 #define put(d, ...) kymo_line_printf((d)->text, __VA_ARGS__)
 static inline void puts_(struct decode *d, const char *string)
 {

@@ -12,9 +12,6 @@
 #include "syscall/print.h"
 #include "syscall/signal_names.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(commands, "F_???", NAME(F_DUPFD), NAME(F_GETFD), NAME(F_SETFD), NAME(F_GETFL), NAME(F_SETFL), { "F_GETLK", 5 },
       { "F_SETLK", 6 }, { "F_SETLKW", 7 }, NAME(F_SETOWN), NAME(F_GETOWN), NAME(F_SETSIG), NAME(F_GETSIG),
       NAME(F_SETOWN_EX), NAME(F_GETOWN_EX), NAME(F_OFD_GETLK), NAME(F_OFD_SETLK), NAME(F_OFD_SETLKW), NAME(F_SETLEASE),

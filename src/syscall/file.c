@@ -26,9 +26,6 @@
 #include "syscall/print.h"
 #include "syscall/stat.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 /* As the kernel has them: libc calls two of them 0 where they change nothing on x86-64. */
 #define KERNEL_O_LARGEFILE 0100000
 

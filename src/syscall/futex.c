@@ -6,9 +6,6 @@
 #include "syscall/process.h"
 #include "syscall/time.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 enum { PRIVATE = 128, REALTIME = 256 };
 
 enum futex {

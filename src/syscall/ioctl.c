@@ -14,9 +14,6 @@
 #include "syscall/decode.h"
 #include "syscall/print.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 /* Two families have given three numbers of the terminals' a second name. */
 NAMES(requests, "", NAME(TCGETS), { "SNDCTL_TMR_START or TCSETS", TCSETS }, { "SNDCTL_TMR_STOP or TCSETSW", TCSETSW },
       { "SNDCTL_TMR_CONTINUE or TCSETSF", TCSETSF }, NAME(TCGETA), NAME(TCSETA), NAME(TCSETAW), NAME(TCSETAF),

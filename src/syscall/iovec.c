@@ -17,9 +17,6 @@
 
 enum { UNKNOWN = -1 };
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(message_flags, "MSG_???", { "MSG_OOB", 1 }, { "MSG_PEEK", 2 }, { "MSG_DONTROUTE", 4 }, { "MSG_CTRUNC", 8 },
       { "MSG_PROBE", 0x10 }, { "MSG_TRUNC", 0x20 }, { "MSG_DONTWAIT", 0x40 }, { "MSG_EOR", 0x80 },
       { "MSG_WAITALL", 0x100 }, { "MSG_FIN", 0x200 }, { "MSG_SYN", 0x400 }, { "MSG_CONFIRM", 0x800 },

@@ -12,9 +12,6 @@
 #include "syscall/decode.h"
 #include "syscall/print.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(get_flags, "", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(IPC_NOWAIT));
 NAMES(shm_flags, "", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(SHM_HUGETLB), NAME(SHM_NORESERVE));
 NAMES(attach_flags, "SHM_???", NAME(SHM_RDONLY), NAME(SHM_RND), NAME(SHM_REMAP), NAME(SHM_EXEC));

@@ -13,9 +13,6 @@
 #include "syscall/decode.h"
 #include "syscall/print.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 enum { FORM_64 = 0x100, SHM_ANY = 15, SEM_ANY = 20, MSG_ANY = 13, STRUCT_SIZE_MAX = 128 };
 
 enum form { SIGNED, UNSIGNED, PROCESS };

@@ -15,9 +15,6 @@
 #include "syscall/print.h"
 #include "syscall/time.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(resources, "RLIMIT_???", NAME(RLIMIT_CPU), NAME(RLIMIT_FSIZE), NAME(RLIMIT_DATA), NAME(RLIMIT_STACK),
       NAME(RLIMIT_CORE), NAME(RLIMIT_RSS), NAME(RLIMIT_NPROC), NAME(RLIMIT_NOFILE), NAME(RLIMIT_MEMLOCK),
       NAME(RLIMIT_AS), NAME(RLIMIT_LOCKS), NAME(RLIMIT_SIGPENDING), NAME(RLIMIT_MSGQUEUE), NAME(RLIMIT_NICE),

@@ -11,9 +11,6 @@
 #include "syscall/decode.h"
 #include "syscall/print.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(prots, "PROT_???", NAME(PROT_NONE), NAME(PROT_READ), NAME(PROT_WRITE), NAME(PROT_EXEC), { "PROT_SEM", 8 },
       NAME(PROT_GROWSDOWN), NAME(PROT_GROWSUP));
 NAMES(map_types, "MAP_???", NAME(MAP_FILE), NAME(MAP_SHARED), NAME(MAP_PRIVATE), NAME(MAP_SHARED_VALIDATE),

@@ -7,9 +7,6 @@
 #include "syscall/constants.h"
 #include "syscall/decode.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 enum { KIND_MASK = 0xff };
 
 NAMES(kinds, "PER_???", { "PER_LINUX", 0 }, { "PER_BSD", 6 }, { "PER_LINUX32", 8 }, { "PER_RISCOS", 0xc },

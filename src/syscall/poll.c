@@ -15,9 +15,6 @@
 #include "syscall/signal.h"
 #include "syscall/time.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(poll_events, "POLL???", NAME(POLLIN), NAME(POLLPRI), NAME(POLLOUT), NAME(POLLERR), NAME(POLLHUP), NAME(POLLNVAL),
       NAME(POLLRDNORM), NAME(POLLRDBAND), NAME(POLLWRNORM), NAME(POLLWRBAND), NAME(POLLMSG), NAME(POLLREMOVE),
       NAME(POLLRDHUP));

@@ -18,9 +18,6 @@
 #include "syscall/print.h"
 #include "syscall/signal_names.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(dumpables, "SUID_DUMP_???", { "SUID_DUMP_DISABLE", 0 }, { "SUID_DUMP_USER", 1 }, { "SUID_DUMP_ROOT", 2 });
 NAMES(seccomp_modes, "SECCOMP_MODE_???", { "SECCOMP_MODE_DISABLED", 0 }, { "SECCOMP_MODE_STRICT", 1 },
       { "SECCOMP_MODE_FILTER", 2 });

@@ -332,9 +332,6 @@ void put_struct_rest_after(struct decode *d, const char *before, uint64_t addres
 
 /* ---- kinds of many calls --------------------------------------------------------------------- */
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 PRINT(print_int)
 {
 	put(d, "%d", (int)ARG);

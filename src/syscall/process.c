@@ -22,9 +22,6 @@
 
 enum { SIGNAL_MAX = 64 };
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(clone_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND),
       NAME(CLONE_PIDFD), NAME(CLONE_PTRACE), NAME(CLONE_VFORK), NAME(CLONE_PARENT), NAME(CLONE_THREAD),
       NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM), NAME(CLONE_SETTLS), NAME(CLONE_PARENT_SETTID), NAME(CLONE_CHILD_CLEARTID),

@@ -13,9 +13,6 @@
 #include "syscall/siginfo.h"
 #include "syscall/signal_names.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 enum {
 	KERNEL_SA_RESTORER = 0x04000000,
 };

@@ -11,9 +11,6 @@
 #include "syscall/constants.h"
 #include "syscall/print.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 SHARED_NAMES(socket_families, "AF_???", NAME(AF_UNSPEC), NAME(AF_UNIX), NAME(AF_INET), NAME(AF_AX25), NAME(AF_IPX),
 	     NAME(AF_APPLETALK), NAME(AF_NETROM), NAME(AF_BRIDGE), NAME(AF_ATMPVC), NAME(AF_X25), NAME(AF_INET6),
 	     NAME(AF_ROSE), NAME(AF_DECnet), NAME(AF_NETBEUI), NAME(AF_SECURITY), NAME(AF_KEY), NAME(AF_NETLINK),

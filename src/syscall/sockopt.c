@@ -19,9 +19,6 @@
 #include "syscall/socket.h"
 #include "syscall/sockopt_names.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 SHARED_NAMES(socket_levels, "SOL_??", NAME(SOL_IP), NAME(SOL_SOCKET), { "SOL_TCP", 6 }, { "SOL_UDP", 17 },
 	     NAME(SOL_IPV6), NAME(SOL_ICMPV6), { "SOL_SCTP", 132 }, { "SOL_UDPLITE", 136 }, NAME(SOL_RAW),
 	     { "SOL_IPX", 256 }, { "SOL_AX25", 257 }, { "SOL_ATALK", 258 }, { "SOL_NETROM", 259 }, { "SOL_ROSE", 260 },

@@ -18,9 +18,6 @@
 #include "syscall/print.h"
 #include "syscall/time.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(formats, "S_IF???", NAME(S_IFSOCK), NAME(S_IFLNK), NAME(S_IFREG), NAME(S_IFBLK), NAME(S_IFDIR), NAME(S_IFCHR),
       NAME(S_IFIFO));
 NAMES(statx_masks, "STATX_???", { "STATX_ALL", 0xfff }, { "STATX_BASIC_STATS", 0x7ff }, { "STATX_TYPE", 1 },

@@ -16,9 +16,6 @@
 #include "syscall/print.h"
 #include "syscall/signal_names.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 SHARED_NAMES(clock_ids, "CLOCK_???", NAME(CLOCK_REALTIME), NAME(CLOCK_MONOTONIC), NAME(CLOCK_PROCESS_CPUTIME_ID),
 	     NAME(CLOCK_THREAD_CPUTIME_ID), NAME(CLOCK_MONOTONIC_RAW), NAME(CLOCK_REALTIME_COARSE),
 	     NAME(CLOCK_MONOTONIC_COARSE), NAME(CLOCK_BOOTTIME), NAME(CLOCK_REALTIME_ALARM), NAME(CLOCK_BOOTTIME_ALARM),

@@ -11,9 +11,6 @@
 #include "syscall/decode.h"
 #include "syscall/print.h"
 
-#define ARG (d->call->args[arg])
-#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
-
 NAMES(fsopen_flags, "FSOPEN_???", { "FSOPEN_CLOEXEC", 1 });
 NAMES(fsmount_flags, "FSMOUNT_???", { "FSMOUNT_CLOEXEC", 1 });
 NAMES(mount_attributes, "MOUNT_ATTR_???", { "MOUNT_ATTR_RDONLY", 1 }, { "MOUNT_ATTR_NOSUID", 2 },
