@@ -22,10 +22,13 @@
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
+/* Of the recording that goes on: signal handlers change it. */
+static struct kymo_record_control control;
+
 /* An interrupt that is not the command's stops the recording. */
 static void on_signal(int number)
 {
-	kymo_record_stop = 1;
+	control.stop = 1;
 }
 
 static void on_pipe(int number)
@@ -34,7 +37,7 @@ static void on_pipe(int number)
 
 static void on_snapshot(int number)
 {
-	kymo_record_snapshots++;
+	control.snapshots++;
 }
 
 static void handle(int number, void (*handler)(int number))
@@ -125,7 +128,7 @@ static void stay_apart(struct cli_recording *recording)
 		cli_apart_leave_job();
 	recording->has_left_job = true;
 	if (cli_apart_is_alone(&recording->apart))
-		kymo_record_stop = 1;
+		control.stop = 1;
 }
 
 static void on_progress(const struct kymo_record_progress *progress, void *data)
@@ -254,7 +257,7 @@ static int wait_for_command(const struct cli_recording *recording)
 
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: waiting for %s to end\n", recording->options.command[0]);
-	while (!kymo_record_stop) {
+	while (!control.stop) {
 		if (recording->apart.front >= 0 && waits_no_longer(recording))
 			break;
 		ended = waitpid(-1, &status, recording->apart.front >= 0 ? WNOHANG : 0);
@@ -272,17 +275,17 @@ static void serve_others(struct kymo_record_result *result)
 	bool is_anyone_left;
 	pid_t who;
 
-	kymo_record_stop = 0;
-	is_anyone_left = kymo_record_serve(result, SOON_MS, &who);
-	if (is_anyone_left && !kymo_record_stop)
+	control.stop = 0;
+	is_anyone_left = kymo_record_serve(result, &control, SOON_MS, &who);
+	if (is_anyone_left && !control.stop)
 		fprintf(stderr,
 			"kymo: kymo process %d still traces what was recorded, through this one, which stays for it; "
 			"Ctrl-C ends that, too\n",
 			who);
-	while (is_anyone_left && !kymo_record_stop) {
+	while (is_anyone_left && !control.stop) {
 		if (result->command_ended)
 			cli_signals_are_ours(); /* no Ctrl-C is the command's any more */
-		is_anyone_left = kymo_record_serve(result, SOON_MS, &who);
+		is_anyone_left = kymo_record_serve(result, &control, SOON_MS, &who);
 	}
 	kymo_record_leave(result);
 }
@@ -292,7 +295,7 @@ static void on_tables(const struct kymo_aggr_table *tables, size_t n, void *data
 	const struct cli_recording *recording = data;
 
 	if (recording->view->show(tables, n, recording->view->data))
-		kymo_record_stop = 1;
+		control.stop = 1;
 }
 
 /* What was asked for is shown at once where it is all that there is. */
@@ -348,14 +351,14 @@ static int run(struct cli_recording *recording)
 	else if (!recording->quiet)
 		summarise(recording, &result);
 	failed = show_tables(recording);
-	was_stopped = kymo_record_stop;
+	was_stopped = control.stop;
 	if (result.shared || result.shared_hub)
 		serve_others(&result);
 	if (!recording->options.command)
 		return failed;
 	if (result.command_ended)
 		return status_of(result.command_status);
-	if (!was_stopped && !kymo_record_stop)
+	if (!was_stopped && !control.stop)
 		return wait_for_command(recording);
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: %s runs on\n", recording->options.command[0]);
@@ -368,6 +371,7 @@ int cli_record(int argc, char **argv, const struct cli_record_view *view)
 					   .view = view,
 					   .apart = { .front = -1 },
 					   .options = { .directory = view ? view->directory : "kymo.data",
+							.control = &control,
 							.existing = true,
 							.buffer_size = BUFFER_DEFAULT,
 							.string_size = KYMO_SYSCALL_STRING_SIZE } };

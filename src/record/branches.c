@@ -26,7 +26,7 @@
 
 static bool is_given_up(void *data)
 {
-	return kymo_record_stop;
+	return recording_is_stopped(data);
 }
 
 /* ---- the beginning --------------------------------------------------------------------------- */
@@ -89,6 +89,7 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 		.command = options->command,
 		.pid = options->pid,
 		.is_given_up = is_given_up,
+		.data = recording,
 	};
 	struct kymo_error *error = recording_check_directory(recording);
 

@@ -26,6 +26,7 @@ struct recording_calls_options {
 	size_t string_size;   /* so many bytes of a string are recorded */
 	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
+	const struct kymo_record_control *control;
 	void (*warn)(const char *sentence, void *data);
 	void *data;
 };

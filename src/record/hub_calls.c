@@ -299,7 +299,9 @@ static void close_hub(void *data)
 
 static bool is_given_up(void *data)
 {
-	return kymo_record_stop;
+	const struct hub_calls *source = data;
+
+	return source->options.control->stop;
 }
 
 static struct kymo_error *launch(struct hub_calls *source, char *const *command)

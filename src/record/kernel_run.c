@@ -71,6 +71,7 @@ static struct kymo_error *open_calls(struct recording *recording)
 		.string_size = options->string_size,
 		.buffer_size = recording_outside_buffer(options),
 		.overwrite = recording_is_flight_recorder(options),
+		.control = options->control,
 		.warn = options->warn,
 		.data = options->data,
 	};

@@ -66,7 +66,8 @@ void recording_share(struct recording *recording)
 	note_end(&recording->result, tree);
 }
 
-bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret)
+bool kymo_record_serve(struct kymo_record_result *result, const struct kymo_record_control *control, int ms,
+		       pid_t *who_ret)
 {
 	struct pollfd changed = { .events = POLLIN };
 	uint64_t deadline = kymo_now_ns() + (uint64_t)ms * 1000000;
@@ -74,8 +75,7 @@ bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret
 
 	if (result->shared_hub)
 		return serve_by_hub(result, ms, who_ret);
-	while ((is_shared = kymo_tree_linger(result->shared, who_ret)) && !kymo_record_stop &&
-	       kymo_now_ns() < deadline) {
+	while ((is_shared = kymo_tree_linger(result->shared, who_ret)) && !control->stop && kymo_now_ns() < deadline) {
 		changed.fd = kymo_tree_fd(result->shared);
 		poll(&changed, 1, LOOK_MS);
 	}

@@ -8,8 +8,6 @@
 
 #define SECOND_NS 1000000000u
 
-volatile int kymo_record_stop, kymo_record_snapshots;
-
 void recording_progress(struct recording *recording, enum kymo_record_phase phase)
 {
 	struct kymo_record_progress now = {
@@ -29,9 +27,14 @@ void recording_progress(struct recording *recording, enum kymo_record_phase phas
 		recording->options->progress(&now, recording->options->data);
 }
 
+bool recording_is_stopped(const struct recording *recording)
+{
+	return recording->options->control->stop;
+}
+
 bool recording_is_time_up(const struct recording *recording)
 {
-	return kymo_record_stop || recording->until.is_over ||
+	return recording_is_stopped(recording) || recording->until.is_over ||
 	       (recording->options->seconds > 0 &&
 		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
 }

@@ -11,7 +11,10 @@ struct recording;
 /* Tell who asked for it how far the recording is: "planning", "recording", "stopping" or "done". */
 void recording_progress(struct recording *recording, enum kymo_record_phase phase);
 
-/* Somebody wants it to end, or the time that it was given is over. */
+/* The caller wants it to end. */
+bool recording_is_stopped(const struct recording *recording);
+
+/* The caller wants it to end, or the time that it was given is over. */
 bool recording_is_time_up(const struct recording *recording);
 
 #endif

@@ -483,7 +483,7 @@ static bool pass_over(struct recording *recording, struct kymo_error **error)
 {
 	const struct kymo_record_options *options = recording->options;
 
-	if (recording->at_pid + 1 >= options->n_pids || kymo_record_stop) {
+	if (recording->at_pid + 1 >= options->n_pids || recording_is_stopped(recording)) {
 		if (options->n_pids > 1)
 			*error = kymo_error_prefix(*error, "none of the %zu processes can be recorded; process %d",
 						   options->n_pids, options->pids[recording->at_pid]);

@@ -4,6 +4,7 @@
 #ifndef KYMO_RECORD_RECORD_H
 #define KYMO_RECORD_RECORD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,7 +46,16 @@ struct kymo_aggr;
 struct kymo_aggr_table;
 struct kymo_branch_spec;
 
+/* What the caller, or a signal handler of its, may change while kymo_record() runs. */
+struct kymo_record_control {
+	volatile sig_atomic_t stop; /* not 0: the recording is to end early, and in order */
+	/* With `overwrite` or `keep`: each time that it changes, what is in the buffers becomes a recording of its own,
+	 * DIRECTORY.1 or the first number that is free, and recording goes on. */
+	volatile sig_atomic_t snapshots;
+};
+
 struct kymo_record_options {
+	const struct kymo_record_control *control;
 	const char *directory; /* "kymo.data" */
 	const struct kymo_spec *specs;
 	size_t n_specs;
@@ -113,17 +123,8 @@ struct kymo_record_result {
 	struct kymo_hub *shared_hub; /* the same, where calls were recorded by tracing */
 };
 
-/* Set by the command's signal handlers to end a recording early and in order. */
-extern volatile int kymo_record_stop;
-
 /*
- * With `overwrite` or `keep`, each time that this is changed, by a signal handler, while recording goes on, what is in
- * the buffers becomes a recording of its own: DIRECTORY.1, or the first number that is free. Recording goes on.
- */
-extern volatile int kymo_record_snapshots;
-
-/*
- * Record until the time is up, the process (with `follow`: the last of the tree) ends, or kymo_record_stop is set. On
+ * Record until the time is up, the process (with `follow`: the last of the tree) ends, or `control->stop` is set. On
  * an error nothing of kymo's is left in the process; a launched command that had not begun is ended, one that had begun
  * runs on. What was recorded before the error is complete in the directory.
  */

@@ -91,7 +91,7 @@ struct recording {
 	bool is_ending;                /* probes go out; nobody new gets any */
 	uint64_t lost, lost_in_vforks; /* by sources that are no more */
 	size_t n_sites;                /* the most that a process has had */
-	int snapshots;                 /* that were asked for, of kymo_record_snapshots */
+	int snapshots;                 /* that were asked for, of `control->snapshots` */
 	struct {
 		uint64_t end_ns; /* 0: no condition has held since the last one was dealt with */
 		size_t n_held;

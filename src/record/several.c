@@ -17,6 +17,7 @@
 #include "record/describe.h"
 #include "record/family.h"
 #include "record/packets.h"
+#include "record/progress.h"
 #include "record/recording.h"
 #include "record/targets.h"
 #include "record/wanted.h"
@@ -158,7 +159,7 @@ static struct kymo_error *look_at_all(struct recording *recording, struct descen
 	if (!processes)
 		return kymo_error_errno(errno, "cannot read /proc");
 	*again_ret = false;
-	while (!error && recording->targets.n && !kymo_record_stop && (entry = readdir(processes))) {
+	while (!error && recording->targets.n && !recording_is_stopped(recording) && (entry = readdir(processes))) {
 		const long pid = strtol(entry->d_name, NULL, 10);
 
 		if (pid > 0)
@@ -173,7 +174,7 @@ static struct kymo_error *attach_descendants(struct recording *recording)
 	struct kymo_error *error = NULL;
 	bool again = true;
 
-	while (!error && again && recording->targets.n && !kymo_record_stop)
+	while (!error && again && recording->targets.n && !recording_is_stopped(recording))
 		error = look_at_all(recording, &descent, &again);
 	kymo_vec_deinit(&descent.tried);
 	return error;
@@ -231,14 +232,14 @@ struct kymo_error *recording_attach_others(struct recording *recording)
 		return NULL;
 	if (recording->process)
 		kymo_process_resume(recording->process);
-	for (size_t i = recording->at_pid + 1; i < options->n_pids && !error && !kymo_record_stop; i++) {
+	for (size_t i = recording->at_pid + 1; i < options->n_pids && !error && !recording_is_stopped(recording); i++) {
 		if (!find_by_pid(recording, options->pids[i])) /* born of another meanwhile */
 			attach_one(recording, options->pids[i], NULL, true);
 		error = keep_up(recording);
 	}
 	if (!error && recording->tree && options->existing)
 		error = attach_descendants(recording);
-	if (!error && !recording->tree && !kymo_record_stop)
+	if (!error && !recording->tree && !recording_is_stopped(recording))
 		error = check_all_met(recording);
 	return error;
 }

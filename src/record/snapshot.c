@@ -180,7 +180,7 @@ void recording_take_snapshot(struct recording *recording)
 
 void recording_snapshot(struct recording *recording)
 {
-	const int asked = kymo_record_snapshots;
+	const int asked = recording->options->control->snapshots;
 
 	if (asked == recording->snapshots)
 		return;
