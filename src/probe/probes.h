@@ -15,14 +15,9 @@ struct probe_seen;
 struct probe_site;
 struct probe_switch;
 
-/* What one try to change the process has met. */
+/* How the process is to be changed now. */
 struct probe_attempt {
-	bool was_busy;    /* the program was changing a marker itself when it was stopped */
-	bool was_written; /* … or was about to write code where it is to be changed */
-	bool is_dirty;    /* some of what is pending may be in the text: an error came while it was written */
-	int patience;     /* how often yet places that another recording is working on are worth another try */
-	bool is_early;    /* a place was refused that another recording is working on */
-	bool is_lenient;  /* places that were had before may be refused now: that is no error */
+	bool is_lenient; /* sites that were in the text before may be refused now: that is no error */
 };
 
 /* Where the stacks of the process end. */

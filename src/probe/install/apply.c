@@ -422,18 +422,17 @@ static struct kymo_error *check_all(struct kymo_probes *probes, const struct pro
 	return error;
 }
 
-/* Memory of no file, as it is now. The program may be about to write there: then later is better. */
-static struct kymo_error *check_jits(struct kymo_probes *probes, const struct kymo_maps *maps)
+/* Memory of no file, as it is now. With `writable_ret` the program may be about to write there: later is better. */
+static struct kymo_error *check_jits(struct kymo_probes *probes, const struct kymo_maps *maps, bool *writable_ret)
 {
 	struct kymo_error *error = NULL;
 
-	probes->attempt.was_written = false;
+	*writable_ret = false;
 	for (size_t i = 0; i < probes->sites.n && !error; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 
 		if (is_to_write(site) && probes->modules.items[site->module].jit)
-			error = kymo_jit_check(kymo_process_pid(probes->process), maps, site->address,
-					       &probes->attempt.was_written);
+			error = kymo_jit_check(kymo_process_pid(probes->process), maps, site->address, writable_ret);
 	}
 	return error;
 }
@@ -470,8 +469,8 @@ static void touch_revived(struct kymo_probes *probes, const struct pending *pend
 		}
 }
 
-/* Whether all text is as the plans have it: else an error, with `again_ret` where planning anew may help. */
-static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum probes_again *again_ret)
+/* Whether all text is as the plans have it: else an error, with OUTDATED where planning anew may help. */
+static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum probes_outcome *outcome_ret)
 {
 	const struct probe_site *stale = NULL;
 	const struct probe_switch *spoiled = NULL;
@@ -486,7 +485,7 @@ static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum prob
 					 "the program has changed the code at 0x%" PRIx64
 					 " (%s) since it was looked at; nothing was written, look where it is now",
 					 stale->address, probes_site_name(stale));
-	*again_ret = PROBES_AGAIN_ANEW;
+	*outcome_ret = PROBES_OUTDATED;
 	return stale ? kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "the code at %s (0x%" PRIx64
 					 ") is not what its file holds: something else has patched it",
@@ -495,31 +494,33 @@ static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum prob
 					 spoiled->provider, spoiled->name, spoiled->address, spoiled->spoiled);
 }
 
-/* Whether no thread is where one must not be. PROBES_AGAIN_LATER: one is, or the program may be about to write where
- * code is to be changed. */
-static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_again *again_ret)
+/* PROBES_DONE: no thread and no change of the program's own is in the way of writing the text. */
+static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_outcome *outcome_ret)
 {
 	struct kymo_error *error;
 	struct kymo_maps maps;
+	bool is_writable;
 	uint64_t pc;
 	pid_t tid;
 
 	error = kymo_process_maps(probes->process, &maps);
 	if (error)
 		return error;
-	error = check_jits(probes, &maps);
+	error = check_jits(probes, &maps, &is_writable);
 	if (error) {
 		kymo_maps_deinit(&maps);
-		if (!probes->attempt.was_written)
+		if (!is_writable)
 			return error;
 		kymo_error_destroy(error);
-		*again_ret = PROBES_AGAIN_LATER;
+		*outcome_ret = PROBES_WRITABLE;
 		return NULL;
 	}
 	pc = probes_find_saved_pc(probes->process, &maps, is_in_a_window, probes, &tid);
 	kymo_maps_deinit(&maps);
-	if (pc || !can_move_all(probes) || probes_are_switches_busy(probes))
-		*again_ret = PROBES_AGAIN_LATER;
+	if (pc || !can_move_all(probes))
+		*outcome_ret = PROBES_OCCUPIED;
+	else if (probes_are_switches_busy(probes))
+		*outcome_ret = PROBES_SWITCHING;
 	return NULL;
 }
 
@@ -527,26 +528,26 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
  * The text is compared last of all: the kernel sets uprobes in a process that is stopped, too, and one that is set
  * between the comparison and the write is lost to its tool (docs/internals/coexisting.md).
  */
-struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *again_ret)
+struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_outcome *outcome_ret)
 {
 	struct pending pending = { NULL, 0 };
 	struct kymo_error *error;
 
-	*again_ret = PROBES_DONE;
-	error = check_is_free(probes, again_ret);
-	if (error || *again_ret != PROBES_DONE)
+	*outcome_ret = PROBES_DONE;
+	error = check_is_free(probes, outcome_ret);
+	if (error || *outcome_ret != PROBES_DONE)
 		return error;
 	error = gather_pending(probes, &pending);
 	if (!error)
 		error = check_dispatch(probes, &pending);
 	if (!error)
-		error = check_is_planned(probes, again_ret);
+		error = check_is_planned(probes, outcome_ret);
 	if (error) {
 		free(pending.sites);
 		return error;
 	}
 	move_threads(probes);
-	probes->attempt.is_dirty = true;
+	*outcome_ret = PROBES_DIRTY;
 	touch_revived(probes, &pending); /* for a death while it writes, too */
 	error = write_text(probes, &pending);
 	touch_revived(probes, &pending);
@@ -554,7 +555,7 @@ struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *a
 		error = probes_turn_on(probes);
 	if (!error) {
 		kymo_shared_installed(&probes->shared);
-		probes->attempt.is_dirty = false;
+		*outcome_ret = PROBES_DONE;
 	}
 	free(pending.sites);
 	return error;

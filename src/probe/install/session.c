@@ -42,7 +42,7 @@
 #define PLAN_TRIES 12    /* while the process stands still */
 #define PATIENT_TRIES 60 /* while it runs: each other recording that comes or goes costs one */
 #define MOST_PAUSES 12
-#define EARLY_TRIES (PLAN_TRIES / 2)
+#define CONTENDED_TRIES (PLAN_TRIES / 2)
 #define STACK_DEPTH ((uint64_t)1 << 20) /* of the initial stack that is taken for readable below its present start */
 
 struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct kymo_spec *specs, size_t n_specs,
@@ -320,17 +320,17 @@ static struct kymo_error *map_runs(struct kymo_probes *probes, const struct prob
 
 /* With the process stopped: memory for pads, their state, text. */
 static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_layout *layout, bool *mapped,
-				enum probes_again *again_ret)
+				enum probes_outcome *outcome_ret)
 {
 	struct kymo_error *error;
 	bool taken = false, same;
 
-	*again_ret = PROBES_DONE;
+	*outcome_ret = PROBES_DONE;
 	error = probes_others_check(probes, &same);
 	if (error)
 		return error;
 	if (!same) {
-		*again_ret = PROBES_AGAIN_ANEW;
+		*outcome_ret = PROBES_OUTDATED;
 		return kymo_error_create(KYMO_ERROR_BUSY,
 					 "other recorders keep changing the probes of process %d; try again later",
 					 kymo_process_pid(probes->process));
@@ -338,7 +338,7 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_l
 	if (!*mapped) {
 		error = check_holes(probes, layout, &taken);
 		if (!error && taken) {
-			*again_ret = PROBES_AGAIN_ANEW;
+			*outcome_ret = PROBES_OUTDATED;
 			return kymo_error_create(KYMO_ERROR_UNSAFE,
 						 "process %d maps memory faster than kymo can find addresses for pads",
 						 kymo_process_pid(probes->process));
@@ -351,25 +351,30 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_l
 		error = probes->is_live ? kymo_probes_set_live(probes) : probes_write_state(probes, KYMO_PAD_EARLY);
 	}
 	if (!error)
-		error = probes_apply(probes, again_ret);
-	if (!error && *again_ret == PROBES_DONE && probes->options.has_begun)
+		error = probes_apply(probes, outcome_ret);
+	if (!error && *outcome_ret == PROBES_DONE && probes->options.has_begun)
 		probes->options.has_begun(probes->options.data);
-	if (!error && *again_ret == PROBES_DONE && !probes->is_starting)
+	if (!error && *outcome_ret == PROBES_DONE && !probes->is_starting)
 		error = probes_use_sequences(probes);
 	return error;
 }
 
+/* Whether the same try may succeed a moment later. */
+static bool may_pass(enum probes_outcome outcome)
+{
+	return outcome == PROBES_OCCUPIED || outcome == PROBES_SWITCHING || outcome == PROBES_WRITABLE;
+}
+
 /* One layout: until it is in, or turns out to be for a process that is not that way any more. */
 static struct kymo_error *try_layout(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
-				     enum probes_again *again_ret, uint64_t *stopped_ns)
+				     enum probes_outcome *outcome_ret, uint64_t *stopped_ns)
 {
 	uint64_t pause_ns = TRY_PAUSE_NS;
 	struct kymo_error *error = NULL;
 	bool mapped = false;
 
-	*again_ret = PROBES_AGAIN_LATER;
-	for (int i = 0;
-	     i < (was_stopped && probes->attempt.is_lenient ? 1 : TRIES) && *again_ret == PROBES_AGAIN_LATER && !error;
+	*outcome_ret = PROBES_OCCUPIED;
+	for (int i = 0; i < (was_stopped && probes->attempt.is_lenient ? 1 : TRIES) && may_pass(*outcome_ret) && !error;
 	     i++) {
 		uint64_t begin;
 
@@ -380,22 +385,22 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 		begin = kymo_now_ns();
 		error = probes_stop_patiently(probes->process);
 		if (!error)
-			error = patch(probes, layout, &mapped, again_ret);
+			error = patch(probes, layout, &mapped, outcome_ret);
 		if (!was_stopped)
 			kymo_process_resume(probes->process);
 		*stopped_ns += kymo_now_ns() - begin;
 	}
-	if (!error && *again_ret == PROBES_AGAIN_LATER && probes->attempt.was_busy)
+	if (!error && *outcome_ret == PROBES_SWITCHING)
 		error = kymo_error_create(KYMO_ERROR_BUSY,
 					  "process %d is changing its markers itself, whenever it is looked at; "
 					  "nothing was changed, try again later",
 					  kymo_process_pid(probes->process));
-	else if (!error && *again_ret == PROBES_AGAIN_LATER && probes->attempt.was_written)
+	else if (!error && *outcome_ret == PROBES_WRITABLE)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "process %d keeps the memory of a probe writable, or takes it from being "
 					  "executed, whenever it is looked at; nothing was changed",
 					  kymo_process_pid(probes->process));
-	else if (!error && *again_ret == PROBES_AGAIN_LATER)
+	else if (!error && *outcome_ret == PROBES_OCCUPIED)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "a signal handler of process %d keeps a thread inside of the code to be "
 					  "changed; nothing was changed, try again later",
@@ -403,22 +408,20 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 	return error;
 }
 
-static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, enum probes_again *again_ret,
-				       uint64_t *stopped_ns)
+/* `is_patient`: where another recording is at work on a site, this one waits for it, and else does without the site. */
+static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, bool is_patient,
+				       enum probes_outcome *outcome_ret, uint64_t *stopped_ns)
 {
 	struct probe_layout layout = { .runs = { 0 } };
 	struct kymo_error *error;
-	bool taken = false;
+	bool taken = false, is_contended;
 
-	probes->attempt.is_early = false;
-	error = probes_place(probes, &layout);
+	error = probes_place(probes, &layout, &is_contended);
 	if (!error)
 		error = probes_check_refused(probes);
-	*again_ret = PROBES_DONE;
-	probes->attempt.is_early = probes->attempt.is_early && probes->attempt.patience > 0;
-	if (probes->attempt.is_early) {
-		probes->attempt.patience--;
-		*again_ret = PROBES_AGAIN_ANEW;
+	*outcome_ret = PROBES_DONE;
+	if (is_contended && is_patient) {
+		*outcome_ret = PROBES_CONTENDED;
 		if (!error)
 			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed",
 						  kymo_process_pid(probes->process));
@@ -432,55 +435,59 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 	if (!error)
 		error = map_runs(probes, &layout, was_stopped, &taken);
 	if (!error && taken) {
-		*again_ret = PROBES_AGAIN_ANEW;
+		*outcome_ret = PROBES_OUTDATED;
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "process %d maps memory faster than kymo can find addresses for jumps",
 					  kymo_process_pid(probes->process));
 	}
 	if (!error)
-		error = try_layout(probes, &layout, was_stopped, again_ret, stopped_ns);
+		error = try_layout(probes, &layout, was_stopped, outcome_ret, stopped_ns);
 	probes_layout_deinit(&layout);
 	return error;
 }
 
 /*
- * Before try `i`. Two that are in each other's way do not try again at the same moment. Who was met at work `n_early`
- * times may need a tenth of a second through another process' hub, and seconds on a loaded machine: 3.3 in all. Who
- * gets no further while this one `is_awaited` is not waited for so long.
+ * Before try `i`. Two recordings that are in each other's way do not try again at the same moment. One that was met at
+ * work `n_contended` times may need a tenth of a second through another process' hub, and seconds on a loaded machine:
+ * 3.3 in all. With `is_awaited` the other one may get no further before this one is done, which waits less then.
  */
-static void wait_for_others(struct kymo_process *process, int i, int n_early, bool is_awaited)
+static void wait_for_peers(struct kymo_process *process, int i, int n_contended, bool is_awaited)
 {
 	const uint32_t own =
 		((uint32_t)getpid() + (uint32_t)i * 7919u) * 2654435761u >> 16; /* twenty may come at once */
 	uint64_t ns = (uint64_t)(own % 16 + 1) * (uint64_t)(i < MOST_PAUSES ? i : MOST_PAUSES) * 500000;
 
-	ns += (uint64_t)n_early * (is_awaited ? 40000000u : (uint64_t)n_early * 36000000);
+	ns += (uint64_t)n_contended * (is_awaited ? 40000000u : (uint64_t)n_contended * 36000000);
 	kymo_process_nap(process, ns);
+}
+
+static bool is_to_replan(enum probes_outcome outcome)
+{
+	return outcome == PROBES_OUTDATED || outcome == PROBES_CONTENDED;
 }
 
 static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
-	enum probes_again again = PROBES_AGAIN_ANEW;
+	enum probes_outcome outcome = PROBES_OUTDATED;
 	uint64_t n_sites = probes->shared.n_sites;
 	struct kymo_error *error = NULL;
+	int n_contended = 0;
 
-	probes->attempt.is_dirty = false;
-	probes->attempt.patience = EARLY_TRIES;
 	probes_keep_refusals(probes);
-	for (int i = 0; i < (was_stopped ? PLAN_TRIES : PATIENT_TRIES) && again == PROBES_AGAIN_ANEW; i++) {
+	for (int i = 0; i < (was_stopped ? PLAN_TRIES : PATIENT_TRIES) && is_to_replan(outcome); i++) {
 		kymo_error_destroy(error);
 		if (i)
-			wait_for_others(probes->process, i,
-					probes->attempt.is_early ? EARLY_TRIES - probes->attempt.patience : 0,
-					was_stopped || kymo_process_is_at_own_hub(probes->process));
-		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
+			wait_for_peers(probes->process, i, outcome == PROBES_CONTENDED ? n_contended : 0,
+				       was_stopped || kymo_process_is_at_own_hub(probes->process));
+		error = plan_and_try(probes, was_stopped, n_contended < CONTENDED_TRIES, &outcome, stopped_ns);
 		if (!error) {
 			probes_tell_refused(probes);
 			return NULL;
 		}
-		if (!probes->attempt.is_dirty) /* nothing is in the text */
+		n_contended += outcome == PROBES_CONTENDED;
+		if (outcome != PROBES_DIRTY)
 			kymo_shared_rewind(&probes->shared, n_sites);
-		if (again == PROBES_AGAIN_ANEW)
+		if (is_to_replan(outcome))
 			probes_forget_refusals(probes);
 		kymo_error_destroy(probes_unplace(probes));
 	}

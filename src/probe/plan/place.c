@@ -293,7 +293,7 @@ static void plan_revived_anew(struct kymo_probes *probes, const struct probe_oth
 	}
 }
 
-static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_layout *layout)
+static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_layout *layout, bool *contended)
 {
 	struct placing placing = { .probes = probes, .layout = layout, .order = (uint32_t)probes->shared.n_sites };
 	uint64_t pads_used = probes->shared.pads_used;
@@ -335,18 +335,20 @@ static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_la
 		probes->shared.pads_used = pads_used;
 	else if (layout->trampolines.n)
 		qsort(layout->trampolines.items, layout->trampolines.n, sizeof(*layout->trampolines.items), by_address);
+	*contended |= placing.is_contended;
 	probes_others_deinit(&placing.others);
 	probe_room_deinit(&placing.room);
 	kymo_maps_deinit(&placing.maps);
 	return error;
 }
 
-struct kymo_error *probes_place(struct kymo_probes *probes, struct probe_layout *ret)
+struct kymo_error *probes_place(struct kymo_probes *probes, struct probe_layout *ret, bool *contended_ret)
 {
+	*contended_ret = false;
 	for (;;) {
 		struct probe_layout layout = { .runs = { 0 } };
 		uint64_t pads_used = probes->shared.pads_used;
-		struct kymo_error *error = place_once(probes, &layout);
+		struct kymo_error *error = place_once(probes, &layout, contended_ret);
 
 		if (!error && probes_refuse_together(probes)) {
 			probes_layout_deinit(&layout);

@@ -20,8 +20,9 @@ struct placing {
 	struct probe_room room;
 	struct probe_region *region;
 	struct kymo_pad_env env;
-	uint64_t bias;  /* of the module that is being planned in */
-	uint32_t order; /* of the next plan */
+	uint64_t bias;     /* of the module that is being planned in */
+	uint32_t order;    /* of the next plan */
+	bool is_contended; /* a site was refused that another recording is working on */
 };
 
 /* Rounded up to a multiple of `to`, a power of two. */

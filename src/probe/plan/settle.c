@@ -334,14 +334,14 @@ static int adopt_plan(const struct placing *placing, struct kymo_code *code, con
 
 /* A trampoline that lies on two pages can't be changed by one write. One in no mapping that is known was mapped since
  * the others were read. */
-static bool can_share_link(const struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
+static bool can_share_link(struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
 {
 	struct kymo_wire_run run;
 
 	if (kymo_page_down(head->link) != kymo_page_down(head->link + KYMO_JUMP_SIZE - 1))
 		return false;
 	if (!probes_others_run(&placing->others, head, &run)) {
-		placing->probes->attempt.is_early = true;
+		placing->is_contended = true;
 		return false;
 	}
 	*ret = (struct probe_run){ run.address, run.size, 0 };
@@ -565,7 +565,7 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
 		return refuse_switch_site(probes, site);
 	if (plan(placing, site, code, plans, &n, reasons, sizeof(reasons))) {
-		probes->attempt.is_early |= probes_others_are_busy_at(probes, &placing->others, address);
+		placing->is_contended |= probes_others_are_busy_at(probes, &placing->others, address);
 		if (probe_text_is(&probes->text, TEXT_FOREIGN, address, 1))
 			return probes_refuse(probes, site, probes_foreign_reason(probes, address));
 		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");

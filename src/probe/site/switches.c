@@ -250,16 +250,15 @@ static int write_text(struct kymo_process *process, uint64_t address, const uint
 
 bool probes_are_switches_busy(struct kymo_probes *probes)
 {
-	probes->attempt.was_busy = false;
 	for (size_t i = 0; i < probes->switches.n; i++) {
 		const struct probe_switch *item = &probes->switches.items[i];
 		uint8_t busy;
 
 		if (is_next(item) && item->is_gate &&
 		    !kymo_process_read(probes->process, item->counter + (uint64_t)BUSY_AT, &busy, 1) && busy)
-			probes->attempt.was_busy = true;
+			return true;
 	}
-	return probes->attempt.was_busy;
+	return false;
 }
 
 struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struct probe_switch *item,
