@@ -9,10 +9,11 @@
 #include <errno.h>
 #include <sys/param.h>
 
+#include "base/page.h"
 #include "kernel/call_sample.h"
 
 enum {
-	PAGE = 4096,
+	PAGE = KYMO_PAGE_SIZE,
 	LOWEST = 4096,
 	PAGES_MAX = KYMO_COPY_SIZE_MAX / PAGE + 1,
 	SMALL = 512, /* copies that are made in the ring: room for all that there may be is taken before it is known how

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/search.h"
 #include "stack/files.h"
 #include "stack/pads.h"
@@ -14,7 +15,7 @@
 #include "stack/state.h"
 #include "sym/unwind.h"
 
-enum { PAGE = 4096, PAGES = 16, CS_OF_64_BITS = 0x33 };
+enum { PAGES = 16, CS_OF_64_BITS = 0x33 };
 
 /* One stack that is being taken. */
 struct walk {
@@ -24,17 +25,17 @@ struct walk {
 	struct kymo_frame frame;
 	bool is_lost;          /* a frame was in no code that is known */
 	uint64_t pages[PAGES]; /* their addresses, where they are not 0 */
-	uint8_t bytes[PAGES][PAGE];
+	uint8_t bytes[PAGES][KYMO_PAGE_SIZE];
 };
 
 static const uint8_t *page_at(struct walk *walk, uint64_t address)
 {
-	const size_t i = address / PAGE % PAGES;
+	const size_t i = address / KYMO_PAGE_SIZE % PAGES;
 
 	if (walk->pages[i] == address)
 		return walk->bytes[i];
 	walk->pages[i] = 0;
-	if (!address || !walk->thread->read(walk->thread->context, address, walk->bytes[i], PAGE))
+	if (!address || !walk->thread->read(walk->thread->context, address, walk->bytes[i], KYMO_PAGE_SIZE))
 		return NULL;
 	walk->pages[i] = address;
 	return walk->bytes[i];
@@ -43,10 +44,10 @@ static const uint8_t *page_at(struct walk *walk, uint64_t address)
 static bool read_word(void *context, uint64_t address, uint64_t *ret)
 {
 	struct walk *walk = context;
-	const size_t offset = address % PAGE;
+	const size_t offset = address % KYMO_PAGE_SIZE;
 	const uint8_t *page;
 
-	if (walk->thread->is_copy || offset > PAGE - sizeof(*ret))
+	if (walk->thread->is_copy || offset > KYMO_PAGE_SIZE - sizeof(*ret))
 		return walk->thread->read(walk->thread->context, address, ret, sizeof(*ret));
 	page = page_at(walk, address - offset);
 	if (!page)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/page.h"
+
 /* The copy that has the byte at `address`: its bytes from there on. */
 static const uint8_t *find_copy(const struct kymo_copies *copies, uint64_t address, size_t *n_ret)
 {
@@ -53,7 +55,7 @@ size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint6
 /* ---- making them ----------------------------------------------------------------------------- */
 
 /* The same, bound for bound, as the programs in src/kernel/call_copies.c make. */
-enum { PAGE = 4096, LOWEST = 4096, PIECE = 256, MESSAGE_SIZE = 56, NAME_SIZE = 128, CONTROL_SIZE = 512, ALIGNED = 7 };
+enum { LOWEST = 4096, PIECE = 256, MESSAGE_SIZE = 56, NAME_SIZE = 128, CONTROL_SIZE = 512, ALIGNED = 7 };
 
 /* Up to `size` bytes that lie in one page, or none; where they went. `size` is not 0. */
 static uint8_t *copy_piece(struct kymo_copying *copying, uint64_t address, size_t size)
@@ -71,18 +73,11 @@ static uint8_t *copy_piece(struct kymo_copying *copying, uint64_t address, size_
 	return at + sizeof(copied);
 }
 
-static size_t up_to_page(uint64_t address, size_t size)
-{
-	const size_t rest = PAGE - (size_t)(address % PAGE);
-
-	return size < rest ? size : rest;
-}
-
 /* Page by page: the next one may not be there. */
 static bool copy_bytes(struct kymo_copying *copying, uint64_t address, size_t size)
 {
 	while (size && address >= LOWEST) {
-		const size_t n = up_to_page(address, size);
+		const size_t n = kymo_page_part(address, size);
 
 		if (!copy_piece(copying, address, n))
 			return false;
@@ -109,7 +104,7 @@ static void cut_piece(struct kymo_copying *copying, size_t before, size_t n)
 static bool copy_string(struct kymo_copying *copying, uint64_t address, size_t max)
 {
 	for (size_t rest = max ? max - 1 : 0; rest && address >= LOWEST;) {
-		const size_t n = up_to_page(address, rest < PIECE ? rest : PIECE), before = copying->size;
+		const size_t n = kymo_page_part(address, rest < PIECE ? rest : PIECE), before = copying->size;
 		const uint8_t *bytes = copy_piece(copying, address, n), *end;
 
 		if (!bytes)

@@ -6,6 +6,7 @@
 #include "arch/x86_64/faults.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
+#include "base/page.h"
 
 static bool are_sizes_sane(const struct kymo_plan *plan)
 {
@@ -15,7 +16,7 @@ static bool are_sizes_sane(const struct kymo_plan *plan)
 	/* A plain jump may lie over padding behind what it displaces. */
 	if (plan->trampoline ? plan->patch_size > plan->window : plan->patch_size != KYMO_JUMP_SIZE)
 		return false;
-	return (plan->vaddr & 4095) + plan->patch_size <= 4096 && plan->lock_size >= plan->patch_size;
+	return kymo_page_has(plan->vaddr, plan->patch_size) && plan->lock_size >= plan->patch_size;
 }
 
 int kymo_plan_window(const struct kymo_entry_map *map, struct kymo_plan *plan)

@@ -22,6 +22,7 @@
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
+#include "base/page.h"
 #include "wire/shared.h"
 
 #define MOV_OPCODE 0xb8
@@ -52,7 +53,7 @@ static bool is_result_tested(const uint8_t *bytes, size_t size)
 
 static bool is_guardable(const struct kymo_entry_map *map, uint64_t vaddr, const uint8_t *bytes, size_t size)
 {
-	if (!x86_test(map, X86_STARTS, vaddr) || (vaddr & 4095) > 4096 - KYMO_JUMP_SIZE)
+	if (!x86_test(map, X86_STARTS, vaddr) || !kymo_page_has(vaddr, KYMO_JUMP_SIZE))
 		return false;
 	for (unsigned int i = 1; i < GUARD_SIZE; i++)
 		if (kymo_entry_map_has(map, vaddr + i))

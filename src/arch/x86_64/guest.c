@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "arch/pad.h"
+#include "base/page.h"
 #include "wire/shared.h"
 
 #define REORDER_TICKS 1000
@@ -208,7 +209,6 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
 
 /* ---- memory that may not be there ------------------------------------------------------------ */
 
-#define PAGE_SIZE 4096u
 #define CERTAIN UINT64_MAX /* in place of a process: it can be read for certain */
 
 struct stretch {
@@ -239,7 +239,7 @@ static inline __attribute__((always_inline)) int64_t call(int64_t number, uint64
 static inline __attribute__((always_inline)) int64_t read_memory(char *to, uint64_t process, uint64_t size,
 								 uint64_t address)
 {
-	const uint64_t in_page = PAGE_SIZE - address % PAGE_SIZE, first = in_page < size ? in_page : size;
+	const uint64_t in_page = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE, first = in_page < size ? in_page : size;
 	const struct stretch from[2] = { { address, first }, { address + first, size - first } };
 	const struct stretch local = { (uint64_t)to, size };
 	int64_t n;

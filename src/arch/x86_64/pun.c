@@ -40,6 +40,7 @@
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
 #include "arch/x86_64/relocate.h"
+#include "base/page.h"
 
 /* Segment overrides, of which es to ds are branch hints at most, and REX, which loses to a prefix behind it. */
 const uint8_t x86_prefixes[X86_N_PREFIXES] = {
@@ -357,7 +358,7 @@ int x86_try_first(struct x86_site *site, struct kymo_plan *plans, size_t *n, str
 {
 	int err = x86_changeable(site) ? try_at(site, 0, 1, &plans[0], refusal) : x86_refuse_fixed(site, refusal);
 
-	if (!err && (plans[0].trampoline & 4095) > 4096 - KYMO_JUMP_SIZE) {
+	if (!err && !kymo_page_has(plans[0].trampoline, KYMO_JUMP_SIZE)) {
 		site->room->release(site->room->data, plans[0].trampoline, KYMO_JUMP_SIZE);
 		err = x86_refuse(refusal, site->vaddr,
 				 "the only address that a jump at 0x%lx leads to lies on two pages", site->vaddr);

@@ -9,6 +9,7 @@
 #include "arch/x86_64/faults.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
+#include "base/page.h"
 
 #define PADDING_MAX 64u /* between functions */
 
@@ -25,7 +26,7 @@ static int check_window(const struct x86_site *site, const struct kymo_plan *pla
 {
 	unsigned int size = plan->window > KYMO_JUMP_SIZE ? plan->window : KYMO_JUMP_SIZE;
 
-	if ((site->vaddr & 4095) > 4096 - KYMO_JUMP_SIZE)
+	if (!kymo_page_has(site->vaddr, KYMO_JUMP_SIZE))
 		return x86_refuse(refusal, site->vaddr, "the %d bytes at 0x%lx cross a page boundary", KYMO_JUMP_SIZE,
 				  site->vaddr);
 	for (uint64_t at = site->vaddr + 1; at < site->vaddr + size; at++) {

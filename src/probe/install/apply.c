@@ -150,7 +150,7 @@ struct text_page {
 
 static bool read_text(struct kymo_process *process, struct text_page *page, uint64_t address, uint8_t *out, size_t size)
 {
-	if (kymo_page_down(address) != kymo_page_down(address + size - 1))
+	if (!kymo_page_has(address, size))
 		return !kymo_process_read(process, address, out, size);
 	if (page->address != kymo_page_down(address)) {
 		page->address = 0;

@@ -112,7 +112,7 @@ static uint64_t first_free(const struct probe_room *room, uint64_t low, uint64_t
 		run = is_taken(room, at) ? 0 : run + 1;
 		if (run < size)
 			continue;
-		if (kymo_page_down(at) == kymo_page_down(at - size + 1))
+		if (kymo_page_has(at - size + 1, size))
 			return at - size + 1;
 		if (!crossing)
 			crossing = at - size + 1;

@@ -338,7 +338,7 @@ static bool can_share_link(struct placing *placing, const struct kymo_wire_site 
 {
 	struct kymo_wire_run run;
 
-	if (kymo_page_down(head->link) != kymo_page_down(head->link + KYMO_JUMP_SIZE - 1))
+	if (!kymo_page_has(head->link, KYMO_JUMP_SIZE))
 		return false;
 	if (!probes_others_run(&placing->others, head, &run)) {
 		placing->is_contended = true;

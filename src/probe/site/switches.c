@@ -237,7 +237,7 @@ static int write_text(struct kymo_process *process, uint64_t address, const uint
 
 	if (!memcmp(now, then, SIZE))
 		return 0;
-	if (kymo_page_down(address) == kymo_page_down(address + SIZE - 1))
+	if (kymo_page_has(address, SIZE))
 		return kymo_process_write(process, address, then, SIZE);
 	if (now[0] != TEST)
 		err = kymo_process_write(process, address, &test, 1);
