@@ -28,15 +28,15 @@ int kymo_exits_create(const struct kymo_module_code *code, const struct kymo_ent
 		      struct kymo_refusal *refusal);
 
 /* A `syscall` instruction, or bytes that may be one. */
-struct kymo_syscall_place {
+struct kymo_syscall_site {
 	uint64_t vaddr;
 	int32_t number;     /* of the only call that is made there; -1: not known */
 	const char *reason; /* why nothing may be put there; NULL: kymo_plan() says whether it can */
 };
 
 /* All of a module, by address; a fresh array. -ENOMEM. */
-int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-			       struct kymo_syscall_place **ret, size_t *n_ret);
+int kymo_syscall_sites_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+			      struct kymo_syscall_site **ret, size_t *n_ret);
 
 /*
  * What the resolver of an indirect function (IFUNC), which begins at `vaddr`, can return: the starts of functions of

@@ -163,7 +163,7 @@ size_t kymo_pad_forms_size(const struct kymo_pad_event *event);
 /* The code that all pads of a region share; it must lie at env.guest. Bytes are static. */
 const uint8_t *kymo_pad_guest(size_t *size_ret);
 
-/* Who comes after a pad at a place that several recordings have (wire/shared.h, struct kymo_wire_site). */
+/* What runs after a pad at a site that several recordings have (wire/shared.h, struct kymo_wire_site). */
 struct kymo_pad_chain {
 	uint64_t next;   /* in the target: the word with the address where this pad goes on; 0: nobody comes after it */
 	bool save_flags; /* one of those behind reads the flags out of the frame */

@@ -26,13 +26,13 @@ enum kymo_tactic {
 const char *kymo_tactic_name(enum kymo_tactic tactic);
 
 #define KYMO_JUMP_SIZE 5   /* jmp rel32 */
-#define KYMO_PATCH_MAX 15  /* bytes changed at one place at the most: those of one instruction */
+#define KYMO_PATCH_MAX 15  /* bytes changed at one site at the most: those of one instruction */
 #define KYMO_WINDOW_MAX 24 /* bytes displaced at the most */
 #define KYMO_WINDOW_MAX_INSNS 5
 #define KYMO_PLANS_MAX 2 /* for one probe */
 
 /*
- * How a place is taken over: which instructions run elsewhere, and what is written. Plain data; produced by
+ * How a site is taken over: which instructions run elsewhere, and what is written. Plain data; produced by
  * kymo_plan().
  *
  * `patch_size` bytes at `vaddr` are changed, in one write, and lie in one page. For a plain jump (jump, group) they are

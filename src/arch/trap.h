@@ -18,7 +18,7 @@
 uint64_t kymo_trap_address(const struct user_regs_struct *registers);
 void kymo_trap_return(struct user_regs_struct *registers);
 
-/* Whether two stops find a thread in the same state at the same place: it has executed nothing in between, or a whole
+/* Whether two stops find a thread in the same state at the same address: it has executed nothing in between, or a whole
  * signal handler. */
 bool kymo_trap_is_same(const struct user_regs_struct *a, const struct user_regs_struct *b);
 

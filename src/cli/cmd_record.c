@@ -122,12 +122,12 @@ static void draw(struct cli_recording *recording, const struct kymo_record_progr
 }
 
 /* The command, if there is one, was forked. Whoever has started this may have gone: then it is over. */
-static void stay_apart(struct cli_recording *recording)
+static void become_worker(struct cli_recording *recording)
 {
 	if (!recording->has_left_job)
-		cli_apart_leave_job();
+		cli_worker_leave_job();
 	recording->has_left_job = true;
-	if (cli_apart_is_alone(&recording->apart))
+	if (cli_worker_is_alone(&recording->worker))
 		control.stop = 1;
 }
 
@@ -138,8 +138,8 @@ static void on_progress(const struct kymo_record_progress *progress, void *data)
 
 	if (progress->command_ended)
 		cli_signals_are_ours();
-	if (running && recording->apart.front >= 0)
-		stay_apart(recording);
+	if (running && recording->worker.front >= 0)
+		become_worker(recording);
 	if (running)
 		announce(recording, progress->n_sites, progress->n_processes);
 	/* The terminal is the command's while it runs: it may be half way through a line, or an editor. */
@@ -246,7 +246,7 @@ static int status_of(int status)
 static bool waits_no_longer(const struct cli_recording *recording)
 {
 	poll(NULL, 0, SOON_MS);
-	return cli_apart_is_alone(&recording->apart);
+	return cli_worker_is_alone(&recording->worker);
 }
 
 /* The recording was over before the command: wait for it, as its exit status is kymo's. A signal ends the waiting. */
@@ -258,9 +258,9 @@ static int wait_for_command(const struct cli_recording *recording)
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: waiting for %s to end\n", recording->options.command[0]);
 	while (!control.stop) {
-		if (recording->apart.front >= 0 && waits_no_longer(recording))
+		if (recording->worker.front >= 0 && waits_no_longer(recording))
 			break;
-		ended = waitpid(-1, &status, recording->apart.front >= 0 ? WNOHANG : 0);
+		ended = waitpid(-1, &status, recording->worker.front >= 0 ? WNOHANG : 0);
 		if (ended > 0)
 			last = status_of(status);
 		else if (ended < 0 && errno != EINTR)
@@ -317,7 +317,7 @@ static int begin_branches(struct cli_recording *recording)
 {
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: branches are recorded by single steps, " CLI_STEPS_COST ": for short windows\n");
-	return cli_apart_begin(recording->options.command, &recording->apart);
+	return cli_worker_begin(recording->options.command, &recording->worker);
 }
 
 static int run(struct cli_recording *recording)
@@ -330,7 +330,7 @@ static int run(struct cli_recording *recording)
 	if (failed >= 0)
 		return failed;
 	catch_signals(&recording->options);
-	cli_apart_take_signals(&recording->apart);
+	cli_worker_take_signals(&recording->worker);
 	recording->options.tell = on_tell;
 	cli_live_init(&recording->live, !recording->quiet && !recording->view);
 	recording->options.progress = on_progress;
@@ -369,7 +369,7 @@ int cli_record(int argc, char **argv, const struct cli_record_view *view)
 {
 	struct cli_recording recording = { .name = argv[0],
 					   .view = view,
-					   .apart = { .front = -1 },
+					   .worker = { .front = -1 },
 					   .options = { .directory = view ? view->directory : "kymo.data",
 							.control = &control,
 							.existing = true,

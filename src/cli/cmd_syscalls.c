@@ -165,7 +165,7 @@ static int open_and_begin(words_t *words)
 	int status = is_command ? -1 : open_output(words);
 
 	if (status < 0 && !words->in_kernel)
-		status = cli_apart_begin(words->command, &words->tracing.output.apart);
+		status = cli_worker_begin(words->command, &words->tracing.output.worker);
 	if (status < 0 && is_command)
 		status = open_output(words);
 	return status;
@@ -179,7 +179,7 @@ int cmd_syscalls(int argc, char **argv)
 			.request.string_size = KYMO_SYSCALL_STRING_SIZE,
 			.request.style = { .column = KYMO_SYSCALL_COLUMN },
 			.request.duration_digits = 6,
-			.output.apart = { .front = -1 },
+			.output.worker = { .front = -1 },
 			.tracing.done = { -1, -1 },
 		},
 	};

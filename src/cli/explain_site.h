@@ -22,7 +22,7 @@ struct cli_explainer {
 	size_t n_by_tactic[KYMO_N_TACTICS]; /* NONE: refused */
 };
 
-/* A part of the output begins: parts are apart by an empty line. */
+/* A part of the output begins: an empty line separates them. */
 void cli_explain_begin(struct cli_explainer *explainer);
 
 /* Plan a probe at `vaddr` of the module or of `jit`, print how that came out, and count it. */

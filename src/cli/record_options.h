@@ -4,7 +4,7 @@
 
 #include "branch/branch.h"
 #include "cli/aggregations.h"
-#include "cli/apart.h"
+#include "cli/worker.h"
 #include "cli/config.h"
 #include "cli/live.h"
 #include "cli/targets.h"
@@ -29,10 +29,10 @@ struct cli_recording {
 	bool quiet;
 	bool says_follow; /* or not to */
 	bool says_string_size, says_buffer, says_after, says_debug_file;
-	bool has_stacks;        /* records have the stack */
-	uint16_t stack_size;    /* 0: not said */
-	bool late;              /* files that specs name may come later from anywhere */
-	struct cli_apart apart; /* of branches: this is the worker */
+	bool has_stacks;          /* records have the stack */
+	uint16_t stack_size;      /* 0: not said */
+	bool late;                /* files that specs name may come later from anywhere */
+	struct cli_worker worker; /* of branches: this is the worker */
 	bool has_left_job;
 	bool announced; /* that recording has begun */
 	struct cli_live live;

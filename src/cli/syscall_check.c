@@ -45,25 +45,25 @@ static int check_output(words_t *words)
 {
 	struct cli_syscalls *s = &words->tracing;
 
-	if (s->output.is_apart && !words->output) {
+	if (s->output.is_separate && !words->output) {
 		cli_warn("-ff has no effect without -o FILE: all lines go to standard error");
-		s->output.is_apart = false;
+		s->output.is_separate = false;
 	}
 	if (words->output && strchr("|!", *words->output)) {
 		if (!words->output[1])
 			return cli_usage(COMMAND, "-o '%c' needs the command that the lines go to after it",
 					 *words->output);
-		if (s->output.is_apart)
+		if (s->output.is_separate)
 			return cli_usage(
 				COMMAND,
 				"-ff writes a file for each process, and '%s' is a command: leave one of them out",
 				words->output);
 	}
-	if (s->output.is_apart && (s->request.counts || s->request.json))
+	if (s->output.is_separate && (s->request.counts || s->request.json))
 		return cli_usage(
 			COMMAND,
 			"-ff writes the lines of each process to a file of its own: leave -c, -C and --json out");
-	if (s->output.is_apart && (words->in_kernel || words->all))
+	if (s->output.is_separate && (words->in_kernel || words->all))
 		return cli_usage(COMMAND, "-ff is for what kymo traces: leave --all and --backend kernel out");
 	if (words->appends && !words->output)
 		return cli_usage(COMMAND, "-A appends to the file of -o, and there is none");

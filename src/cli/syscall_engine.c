@@ -284,7 +284,7 @@ int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 		thread->target.pid_name = read_name;
 	if (s->request.pids & CLI_PID_NAMESPACE)
 		thread->target.pid_here = find_pid_here;
-	err = s->output.is_apart ? cli_syscalls_open_own_output(thread) : 0;
+	err = s->output.is_separate ? cli_syscalls_open_own_output(thread) : 0;
 	if (err) {
 		free(thread);
 		return err;

@@ -51,11 +51,11 @@ static bool wait_for_room(struct cli_syscalls *s)
 
 	for (;;) {
 		struct pollfd fds[] = { { .fd = s->output.fd, .events = POLLOUT },
-					{ .fd = s->output.apart.front, .events = POLLIN } };
-		const int n = poll(fds, s->output.apart.front < 0 ? 1 : 2, LOOK_MS);
+					{ .fd = s->output.worker.front, .events = POLLIN } };
+		const int n = poll(fds, s->output.worker.front < 0 ? 1 : 2, LOOK_MS);
 		const uint64_t now_ns = kymo_now_ns();
 
-		if (n > 0 && s->output.apart.front >= 0 && fds[1].revents)
+		if (n > 0 && s->output.worker.front >= 0 && fds[1].revents)
 			return false;
 		if (n > 0 || (n < 0 && errno != EINTR))
 			return true;
@@ -161,8 +161,8 @@ static int open_filter(struct cli_syscalls *s, const char *command)
 	s->output.filter = fork();
 	if (!s->output.filter) {
 		dup2(ends[0], STDIN_FILENO);
-		if (s->output.apart.front >= 0)
-			sigprocmask(SIG_SETMASK, &s->output.apart.mask, NULL);
+		if (s->output.worker.front >= 0)
+			sigprocmask(SIG_SETMASK, &s->output.worker.mask, NULL);
 		execl("/bin/sh", "sh", "-c", command, NULL);
 		_exit(127);
 	}
@@ -213,7 +213,7 @@ void cli_syscalls_close_output(struct cli_syscalls *s)
 
 int cli_syscalls_open_output(struct cli_syscalls *s, const char *path, bool appends)
 {
-	const int fd = open_path(s, s->output.is_apart ? NULL : path, appends);
+	const int fd = open_path(s, s->output.is_separate ? NULL : path, appends);
 
 	if (fd < 0)
 		return fd;

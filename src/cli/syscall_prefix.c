@@ -98,7 +98,7 @@ static void put_thread(struct cli_syscall_thread *thread)
 	struct cli_syscalls *s = thread->owner;
 
 	s->had_several |= s->n_threads > 1;
-	if (s->output.is_apart)
+	if (s->output.is_separate)
 		return;
 	if (s->output.is_file && (s->request.follows || s->had_several))
 		put_id(thread, "", -5, " ");

@@ -130,14 +130,15 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 /* The user wants no more of it, or is gone, or is not to be told. */
 static bool is_given_up(const struct cli_syscalls *s)
 {
-	return cli_last_signal() || s->output.is_stuck || s->output.write_error || cli_apart_is_alone(&s->output.apart);
+	return cli_last_signal() || s->output.is_stuck || s->output.write_error ||
+	       cli_worker_is_alone(&s->output.worker);
 }
 
 /* Whether the pipe has something to read; false when it is time to end a delay, or the user is gone. */
 static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
 {
 	struct pollfd fds[] = { { .fd = s->tracing.done[0], .events = POLLIN },
-				{ .fd = s->output.apart.front, .events = POLLIN } };
+				{ .fd = s->output.worker.front, .events = POLLIN } };
 	const uint64_t now = kymo_now_ns(), rest = time_ns > now ? time_ns - now : 0;
 	const struct timespec limit = { .tv_sec = (time_t)(rest / 1000000000), .tv_nsec = (long)(rest % 1000000000) };
 
@@ -151,7 +152,7 @@ static bool wait_for_end(struct cli_syscalls *s)
 	char why = CLI_SYSCALLS_DELAYED;
 
 	s->tracing.is_attaching = false;
-	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_apart_is_alone(&s->output.apart) &&
+	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_worker_is_alone(&s->output.worker) &&
 	       kymo_now_ns() < until) {
 		const uint64_t next = s->request.injections
 					      ? cli_syscall_injections_end_delays(s->request.injections, kymo_now_ns())
@@ -221,11 +222,11 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 
 	if (err)
 		return kymo_begin_error(err);
-	if (cli_apart_is_alone(&s->output.apart))
+	if (cli_worker_is_alone(&s->output.worker))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s was not run: the kymo that was to wait for it is gone",
 					 command[0]);
 	err = launch(s, command, &pid);
-	cli_apart_leave_job();
+	cli_worker_leave_job();
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
 	err = follow_process(s, pid, &last);
@@ -296,7 +297,7 @@ static struct kymo_error *trace_processes(struct cli_syscalls *s, const pid_t *p
 	struct wanted wanted = { s, pids, n, pids[0] };
 	int err;
 
-	cli_apart_leave_job();
+	cli_worker_leave_job();
 	err = follow_somehow(&wanted);
 	if (err == -EPERM && !s->tracing.hub)
 		return kymo_begin_error(err);
@@ -341,7 +342,7 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, cons
 	s->tracing.is_command = command;
 	wake_up = s->tracing.done[1];
 	cli_catch_signals(command, SA_RESTART, on_end_signal);
-	cli_apart_take_signals(&s->output.apart);
+	cli_worker_take_signals(&s->output.worker);
 	error = command ? trace_command(s, command, status_ret) : trace_processes(s, pids, n);
 	leave(s);
 	if (s->request.injections)
@@ -366,7 +367,7 @@ int cli_syscalls_wait(struct cli_syscalls *s)
 	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, s->running, 0);
 	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
 				{ .fd = s->tracing.done[0], .events = POLLIN },
-				{ .fd = s->output.apart.front, .events = POLLIN } };
+				{ .fd = s->output.worker.front, .events = POLLIN } };
 	int status = 0;
 
 	while (pidfd >= 0 && !fds[0].revents) {
@@ -397,7 +398,7 @@ void cli_syscalls_outlive(struct cli_syscalls *s, int status)
 		 KYMO_ANSWER_MS / 1000);
 	cli_forget_signals();
 	empty_pipe(s->tracing.done[0]); /* from here on a signal is known of, or is in it */
-	cli_apart_dismiss(&s->output.apart, status, s->output.is_stuck ? sentence : NULL);
+	cli_worker_dismiss(&s->output.worker, status, s->output.is_stuck ? sentence : NULL);
 	while (!cli_last_signal() && kymo_hub_linger(s->tracing.hub, s->tracing.done[0], -1) == -EINTR)
 		empty_pipe(s->tracing.done[0]);
 	close_hub(s);

@@ -26,7 +26,7 @@ typedef struct cli_syscall_words words_t;
 static int follow(words_t *words, const char *value)
 {
 	/* -ff */
-	words->tracing.output.is_apart |= words->tracing.request.follows;
+	words->tracing.output.is_separate |= words->tracing.request.follows;
 	words->tracing.request.follows = true;
 	return -1;
 }
@@ -37,9 +37,9 @@ static int follow_long(words_t *words, const char *value)
 	return -1;
 }
 
-static int write_apart(words_t *words, const char *value)
+static int write_separately(words_t *words, const char *value)
 {
-	words->tracing.output.is_apart = true;
+	words->tracing.output.is_separate = true;
 	return -1;
 }
 
@@ -511,7 +511,7 @@ static const struct word table[] = {
 	{ 0, "decode-fds", "=WHAT", show_fds_long },
 	{ 0, "failed-only", NULL, hide_good },
 	{ 0, "follow-forks", NULL, follow_long },
-	{ 0, "output-separately", NULL, write_apart },
+	{ 0, "output-separately", NULL, write_separately },
 	{ 0, "silent", "=WHAT", be_quiet_long },
 	{ 0, "silence", "=WHAT", be_quiet_long },
 	{ 0, "stack-trace", NULL, show_stacks },

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/vec.h"
-#include "cli/apart.h"
+#include "cli/worker.h"
 #include "kymo/engine.h"
 #include "syscall/call.h"
 #include "syscall/inject.h"
@@ -72,14 +72,14 @@ struct cli_syscall_output {
 	const char *path;        /* -o; or NULL */
 	bool appends;            /* to the file */
 	bool is_file;            /* lines do not go to stderr */
-	bool is_apart;           /* -ff: each thread has a file of its own */
+	bool is_separate;        /* -ff: each thread has a file of its own */
 	pid_t filter;            /* -o '|COMMAND': the shell that runs it; or 0 */
 	int fd;                  /* of `file` */
 	bool waits;              /* writing to it may wait */
 	_Atomic int write_error; /* an errno: nothing more can be written, so there is no more to be seen */
 	_Atomic bool is_stuck;   /* its reader does not take the lines, and is waited for no longer */
 	bool has_failed;         /* something was not shown, and the user was told */
-	struct cli_apart apart;
+	struct cli_worker worker;
 };
 
 /* The tracer's: unused where the kernel's programs see the calls. */

@@ -9,7 +9,7 @@
 #include "hub/state.h"
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
-#include "hub/trap/park.h"
+#include "hub/trap/disarm.h"
 #include "hub/trap/space.h"
 #include "hub/trap/watch.h"
 #include "kymo/engine.h"

@@ -16,7 +16,7 @@
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
 #include "hub/trap/breakpoint.h"
-#include "hub/trap/park.h"
+#include "hub/trap/disarm.h"
 #include "hub/trap/watch.h"
 #include "kymo/engine.h"
 #include "procfs/disposition.h"

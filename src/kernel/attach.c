@@ -1,8 +1,8 @@
 /*
- * Programs to places: by one link for many (BPF_TRACE_UPROBE_MULTI), or by one perf event for each where the kernel has
+ * Programs to sites: by one link for many (BPF_TRACE_UPROBE_MULTI), or by one perf event for each where the kernel has
  * no such links.
  *
- * An event's id is the cookie of its place, so that one program serves all places with the same arguments.
+ * An event's id is the cookie of its site, so that one program serves all sites with the same arguments.
  */
 #include "kernel/attach.h"
 
@@ -110,9 +110,9 @@ static struct kymo_error *load(struct kymo_kernel *kernel, const struct kymo_ker
 	return NULL;
 }
 
-/* Remember how samples of the places become records, before the first can come. */
+/* Remember how samples of the sites become records, before the first can come. */
 static struct kymo_error *add_shape(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
-				    const struct kymo_kernel_place *places, size_t n)
+				    const struct kymo_kernel_site *sites, size_t n)
 {
 	struct kernel_shape shape = { .n_args = (uint8_t)probe->n_args, .has_faults = probe->has_faults };
 
@@ -121,10 +121,10 @@ static struct kymo_error *add_shape(struct kymo_kernel *kernel, const struct kym
 	if (!kymo_vec_push(&kernel->shapes, shape))
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
-		while (kernel->shape_of.n <= places[i].id)
+		while (kernel->shape_of.n <= sites[i].id)
 			if (!kymo_vec_push(&kernel->shape_of, 0))
 				return &kymo_error_no_memory;
-		kernel->shape_of.items[places[i].id] = (uint32_t)kernel->shapes.n;
+		kernel->shape_of.items[sites[i].id] = (uint32_t)kernel->shapes.n;
 	}
 	return NULL;
 }
@@ -139,16 +139,16 @@ static struct kymo_error *keep(struct kymo_kernel *kernel, int fd)
 
 /* ---- one link for many ----------------------------------------------------------------------- */
 
-/* What does not say anything about a single place. */
+/* What does not say anything about a single site. */
 static bool is_general(int err)
 {
 	return err == -EPERM || err == -EACCES || err == -ENOMEM || err == -ESRCH || err == -EMFILE || err == -ENFILE ||
 	       err == -EINTR;
 }
 
-/* The kernel takes all places or none, and does not tell which one it does not like: halves are tried then. */
+/* The kernel takes all sites or none, and does not tell which one it does not like: halves are tried then. */
 static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
-				       struct kymo_kernel_place *places, size_t n)
+				       struct kymo_kernel_site *sites, size_t n)
 {
 	kymo_cleanup_free uint64_t *offsets = calloc(2 * n, sizeof(*offsets));
 	struct kymo_error *error;
@@ -159,8 +159,8 @@ static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct 
 	if (!offsets)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
-		offsets[i] = places[i].offset;
-		offsets[n + i] = places[i].id;
+		offsets[i] = sites[i].offset;
+		offsets[n + i] = sites[i].id;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", probe->file);
 	attr = (struct multi_attr){
@@ -181,11 +181,11 @@ static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct 
 	if (is_general(fd))
 		return kernel_refused(fd, "set uprobes");
 	if (n == 1) {
-		places[0].err = fd;
+		sites[0].err = fd;
 		return NULL;
 	}
-	error = attach_multi(kernel, probe, program, places, n / 2);
-	return error ? error : attach_multi(kernel, probe, program, places + n / 2, n - n / 2);
+	error = attach_multi(kernel, probe, program, sites, n / 2);
+	return error ? error : attach_multi(kernel, probe, program, sites + n / 2, n - n / 2);
 }
 
 /* ---- one perf event for each ----------------------------------------------------------------- */
@@ -220,16 +220,16 @@ static int open_event(const struct kymo_kernel *kernel, const struct kymo_kernel
 }
 
 static struct kymo_error *attach_event(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
-				       struct kymo_kernel_place *place, unsigned int type, unsigned int return_bit)
+				       struct kymo_kernel_site *site, unsigned int type, unsigned int return_bit)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = place->id);
-	int event = open_event(kernel, probe, place->offset, type, return_bit), link;
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = site->id);
+	int event = open_event(kernel, probe, site->offset, type, return_bit), link;
 	struct kymo_error *error;
 
 	if (event < 0 && is_general(event))
 		return kernel_refused(event, "set uprobes");
 	if (event < 0) {
-		place->err = event;
+		site->err = event;
 		return NULL;
 	}
 	error = keep(kernel, event);
@@ -242,7 +242,7 @@ static struct kymo_error *attach_event(struct kymo_kernel *kernel, const struct 
 }
 
 static struct kymo_error *attach_events(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
-					struct kymo_kernel_place *places, size_t n)
+					struct kymo_kernel_site *sites, size_t n)
 {
 	unsigned int type, return_bit;
 	struct kymo_error *error = read_number("/sys/bus/event_source/devices/uprobe/type", "", &type);
@@ -252,12 +252,12 @@ static struct kymo_error *attach_events(struct kymo_kernel *kernel, const struct
 	if (!error && return_bit > 63)
 		return_bit = 0;
 	for (size_t i = 0; i < n && !error; i++)
-		error = attach_event(kernel, probe, program, &places[i], type, return_bit);
+		error = attach_event(kernel, probe, program, &sites[i], type, return_bit);
 	return error;
 }
 
 struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
-				      struct kymo_kernel_place *places, size_t n)
+				      struct kymo_kernel_site *sites, size_t n)
 {
 	kymo_cleanup_close int program = -1;
 	struct kymo_error *error;
@@ -272,14 +272,14 @@ struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct k
 			n, n / 20, KYMO_KERNEL_MAX_SINGLE);
 	error = load(kernel, probe, &program);
 	if (!error)
-		error = add_shape(kernel, probe, places, n);
+		error = add_shape(kernel, probe, sites, n);
 	if (error)
 		return error;
 	for (size_t i = 0; i < n; i++)
-		places[i].err = 0;
+		sites[i].err = 0;
 	/* Links keep the program. */
-	return kernel->has_multi ? attach_multi(kernel, probe, program, places, n)
-				 : attach_events(kernel, probe, program, places, n);
+	return kernel->has_multi ? attach_multi(kernel, probe, program, sites, n)
+				 : attach_events(kernel, probe, program, sites, n);
 }
 
 /* ---- taking out ------------------------------------------------------------------------------ */

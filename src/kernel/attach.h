@@ -25,19 +25,19 @@ struct kymo_kernel_arg {
 	int64_t value;
 };
 
-/* What is recorded at some places of one file. */
+/* What is recorded at some sites of one file. */
 struct kymo_kernel_probe {
 	int file;       /* open; need not stay so */
-	bool is_return; /* places are functions: record when they return to who called them */
+	bool is_return; /* sites are functions: record when they return to who called them */
 	const struct kymo_kernel_arg *args;
 	size_t n_args;   /* <= KYMO_EVENT_MAX_ARGS */
 	bool has_faults; /* records carry the faults byte (wire/event.h) */
 };
 
-struct kymo_kernel_place {
-	uint32_t id;     /* of the event; several places of one have the same arguments' types */
+struct kymo_kernel_site {
+	uint32_t id;     /* of the event; several sites of one have the same arguments' types */
 	uint64_t offset; /* in the file */
-	/* set by kymo_kernel_attach(): 0, or a negative errno where the kernel refuses the place */
+	/* set by kymo_kernel_attach(): 0, or a negative errno where the kernel refuses the site */
 	int err;
 };
 
@@ -45,17 +45,17 @@ struct kymo_kernel_place {
 #define KYMO_KERNEL_MAX_SINGLE 1000
 
 /*
- * Put a probe at `n` places (UNSAFE: more than KYMO_KERNEL_MAX_SINGLE, where that is the limit). Processes need not be
- * stopped; those that map the file later get it before they can run it. An error is about all places. That single ones
+ * Put a probe at `n` sites (UNSAFE: more than KYMO_KERNEL_MAX_SINGLE, where that is the limit). Processes need not be
+ * stopped; those that map the file later get it before they can run it. An error is about all sites. That single ones
  * are refused is no error, and known only where some process of those that are recorded has the file mapped.
  */
 struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
-				      struct kymo_kernel_place *places, size_t n);
+				      struct kymo_kernel_site *sites, size_t n);
 
 /* Take all probes out. What was recorded stays to be drained; counts of losses are final then. */
 void kymo_kernel_detach(struct kymo_kernel *kernel);
 
-/* Private to the room: whether one link can stand for many places, and tell a process with all its threads from others.
+/* Private to the room: whether one link can stand for many sites, and tell a process with all its threads from others.
  */
 bool kernel_has_multi(void);
 

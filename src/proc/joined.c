@@ -18,7 +18,7 @@
 #include "hub/freeze/hold.h"
 #include "hub/remote/client_calls.h"
 #include "hub/remote/message.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "hub/state.h"
 #include "hub/thread/tracee.h"
 #include "kymo/engine.h"
@@ -36,7 +36,7 @@ bool kymo_can_join(pid_t tracer)
 {
 	int socket;
 
-	if (hub_place_dial(tracer, &socket))
+	if (hub_socket_dial(tracer, &socket))
 		return false;
 	close(socket);
 	return true;

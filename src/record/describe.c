@@ -194,7 +194,7 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	if (!error && recording_is_flight_recorder(recording->options))
 		error = describe_recorder(recording);
 	if (!error && recording_has_syscalls(recording->options))
-		error = set_env(recording, "system_calls", "%s", ways[recording->way]);
+		error = set_env(recording, "system_calls", "%s", ways[recording->backend]);
 	if (!error && recording->calls_spec)
 		error = set_env(recording, "string_size", "%zu", recording->options->string_size);
 	return error;

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "probe/code/events.h"
-#include "probe/offline/offline_places.h"
+#include "probe/offline/offline_sites.h"
 #include "probe/offline/offline_refusals.h"
 #include "probe/site/refusals.h"
 #include "record/kernel.h"
@@ -41,17 +41,17 @@ static bool has_shared_text(pid_t pid)
  */
 static bool has_risks(const struct kymo_offline *offline)
 {
-	const struct kymo_offline_place *places;
+	const struct kymo_offline_site *sites;
 	size_t n;
 
-	places = kymo_offline_places(offline, &n);
+	sites = kymo_offline_sites(offline, &n);
 	for (size_t i = 0; i < n; i++)
-		if (places[i].kind == KYMO_OFFLINE_CALLER || places[i].may_be_data)
+		if (sites[i].kind == KYMO_OFFLINE_CALLER || sites[i].may_be_data)
 			return true;
 	return false;
 }
 
-/* The places as the kernel would be asked for them: none of an IFUNC that is not understood, or inside of an
+/* The sites as the kernel would be asked for them: none of an IFUNC that is not understood, or inside of an
  * instruction. */
 static bool are_for_kernel(const struct kymo_spec *specs, size_t n_specs, pid_t pid)
 {
@@ -149,10 +149,10 @@ static bool may_go_elsewhere(const struct recording *recording, const struct kym
 
 /*
  * Of what has system calls in it all goes one way: theirs; probes with them are the kernel's or nobody's. A process
- * that runs is not traced unasked for its places, as others' recordings may have: only where it refuses as a whole.
+ * that runs is not traced unasked for its sites, as others' recordings may have: only where it refuses as a whole.
  */
-static enum recording_way_out way_out_of_calls(struct recording *recording, const char **reasons,
-					       struct kymo_error **refusal)
+static enum recording_fallback way_out_of_calls(struct recording *recording, const char **reasons,
+						struct kymo_error **refusal)
 {
 	const struct kymo_record_options *options = recording->options;
 	kymo_cleanup_free struct kymo_spec *probes = calloc(options->n_specs, sizeof(*probes));
@@ -164,7 +164,7 @@ static enum recording_way_out way_out_of_calls(struct recording *recording, cons
 		if (!options->specs[i].syscalls)
 			probes[n++] = options->specs[i];
 	if (!probes || (n && !are_for_kernel(probes, n, kymo_process_pid(recording->process))))
-		return RECORDING_NO_WAY;
+		return RECORDING_NO_FALLBACK;
 	error = kernel_calls_check();
 	if (!error)
 		return RECORDING_BY_KERNEL;
@@ -172,10 +172,10 @@ static enum recording_way_out way_out_of_calls(struct recording *recording, cons
 	if (!may_be_traced)
 		*refusal = with_remark(*refusal, error);
 	kymo_error_destroy(error);
-	return may_be_traced ? RECORDING_BY_PTRACE : RECORDING_NO_WAY;
+	return may_be_traced ? RECORDING_BY_PTRACE : RECORDING_NO_FALLBACK;
 }
 
-enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal)
+enum recording_fallback recording_fallback(struct recording *recording, struct kymo_error **refusal)
 {
 	const struct kymo_record_options *options = recording->options;
 	kymo_cleanup_free const char **reasons = calloc(recording->n_inproc + 1, sizeof(*reasons));
@@ -185,7 +185,7 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 	pid_t pid;
 
 	if (!reasons || !may_go_elsewhere(recording, *refusal))
-		return RECORDING_NO_WAY;
+		return RECORDING_NO_FALLBACK;
 	if (recording_has_syscalls(options))
 		return way_out_of_calls(recording, reasons, refusal);
 	pid = kymo_process_pid(recording->process);
@@ -193,7 +193,7 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 	is_mixed = n_refused && n_refused < recording->n_inproc;
 	if (is_mixed ? !are_refused_for_kernel(recording, reasons, pid, refusal)
 		     : !are_for_kernel(options->specs, options->n_specs, pid))
-		return RECORDING_NO_WAY;
+		return RECORDING_NO_FALLBACK;
 	error = recording_kernel_check(pid, options->follow);
 	if (error)
 		*refusal = with_remark(*refusal, error);
@@ -202,7 +202,7 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 	if (!error)
 		return is_mixed ? RECORDING_MIXED : RECORDING_BY_KERNEL;
 	kymo_error_destroy(error);
-	return RECORDING_NO_WAY;
+	return RECORDING_NO_FALLBACK;
 }
 
 struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_error *error)
@@ -227,11 +227,11 @@ struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_
 /* ---- the way that is asked for --------------------------------------------------------------- */
 
 /* The kernel, where it may be used; else tracing, which can't do anything but calls. */
-static struct kymo_error *choose_complete_way(struct recording *recording)
+static struct kymo_error *choose_complete_backend(struct recording *recording)
 {
 	struct kymo_error *error = kernel_calls_check(), *refusal;
 
-	recording->way = error ? KYMO_RECORD_PTRACE : KYMO_RECORD_KERNEL;
+	recording->backend = error ? KYMO_RECORD_PTRACE : KYMO_RECORD_KERNEL;
 	if (!error || recording->options->n_specs == 1) {
 		kymo_error_destroy(error);
 		return NULL;
@@ -244,14 +244,14 @@ static struct kymo_error *choose_complete_way(struct recording *recording)
 	return refusal;
 }
 
-struct kymo_error *recording_choose_way(struct recording *recording)
+struct kymo_error *recording_choose_backend(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
 
-	recording->way = options->all ? KYMO_RECORD_KERNEL : options->backend;
-	if (recording->way == KYMO_RECORD_AUTO && options->complete)
-		return choose_complete_way(recording);
-	if (recording->way == KYMO_RECORD_AUTO)
-		recording->way = KYMO_RECORD_INPROC;
+	recording->backend = options->all ? KYMO_RECORD_KERNEL : options->backend;
+	if (recording->backend == KYMO_RECORD_AUTO && options->complete)
+		return choose_complete_backend(recording);
+	if (recording->backend == KYMO_RECORD_AUTO)
+		recording->backend = KYMO_RECORD_INPROC;
 	return NULL;
 }

@@ -8,10 +8,10 @@ struct recording;
 
 /* The way that is asked for, or is the best one to be had; into `way`. PERMISSION, NOT_FOUND: none has all that is
  * wanted. */
-struct kymo_error *recording_choose_way(struct recording *recording);
+struct kymo_error *recording_choose_backend(struct recording *recording);
 
-enum recording_way_out {
-	RECORDING_NO_WAY,
+enum recording_fallback {
+	RECORDING_NO_FALLBACK,
 	RECORDING_MIXED,     /* begin anew, with more of the specs for the kernel */
 	RECORDING_BY_KERNEL, /* all of it is the kernel's */
 	RECORDING_BY_PTRACE, /* all of it is system calls, which are traced */
@@ -21,7 +21,7 @@ enum recording_way_out {
  * The recording in the process could not begin: what the kernel could make of it. NO_WAY: the error may have got a
  * remark. MIXED: `reasons` has more. The process is still as the attempt has left it.
  */
-enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal);
+enum recording_fallback recording_fallback(struct recording *recording, struct kymo_error **refusal);
 
 /* The kernel's attempt after a refusal (or without one) has come to `error`: tells the user why, or returns the error
  * that says more. */

@@ -30,7 +30,7 @@ struct recording_kernel {
 	struct kernel_threads *threads;
 	struct kernel_stream **streams; /* per ring of the kernel's */
 	size_t n_streams;
-	size_t n_attached; /* of the offline places */
+	size_t n_attached; /* of the offline sites */
 	size_t n_sites;
 	struct ktime ktime;
 	bool carries_pids;
@@ -138,7 +138,7 @@ static enum kymo_kernel_source source_of(enum kymo_uprobe_source source)
 					      : KYMO_KERNEL_IMMEDIATE;
 }
 
-/* Where the values are at places of this kind. */
+/* Where the values are at sites of this kind. */
 static struct kymo_error *translate(const struct kymo_probe_event *event, enum kymo_offline_kind kind,
 				    struct kymo_kernel_arg ret[KYMO_EVENT_MAX_ARGS])
 {
@@ -166,33 +166,33 @@ static const char *refusal_of(int err)
 		       : strerror(-err);
 }
 
-/* Those of the places [first, end) that are of this kind. They are of one spec in one file. */
+/* Those of the sites [first, end) that are of this kind. They are of one spec in one file. */
 static struct kymo_error *attach_kind(struct recording_kernel *source, size_t first, size_t end,
 				      enum kymo_offline_kind kind)
 {
-	const struct kymo_offline_place *places;
+	const struct kymo_offline_site *sites;
 	const struct kymo_probe_event *events;
-	kymo_cleanup_free struct kymo_kernel_place *wanted = calloc(end - first, sizeof(*wanted));
+	kymo_cleanup_free struct kymo_kernel_site *wanted = calloc(end - first, sizeof(*wanted));
 	kymo_cleanup_free size_t *which = calloc(end - first, sizeof(*which));
 	struct kymo_kernel_arg args[KYMO_EVENT_MAX_ARGS];
 	struct kymo_kernel_probe probe = { .is_return = kind == KYMO_OFFLINE_CALLER, .args = args };
 	const struct kymo_probe_event *event;
 	struct kymo_error *error;
-	size_t n_places, n_events, n = 0;
+	size_t n_sites, n_events, n = 0;
 	const char *path;
 
 	if (!wanted || !which)
 		return &kymo_error_no_memory;
-	places = kymo_offline_places(source->offline, &n_places);
+	sites = kymo_offline_sites(source->offline, &n_sites);
 	events = kymo_events_items(source->options.events, &n_events);
 	for (size_t i = first; i < end; i++) {
-		if (places[i].is_refused || places[i].kind != kind)
+		if (sites[i].is_refused || sites[i].kind != kind)
 			continue;
 		which[n] = i;
-		wanted[n++] = (struct kymo_kernel_place){ events[places[i].event].id, places[i].offset, 0 };
+		wanted[n++] = (struct kymo_kernel_site){ events[sites[i].event].id, sites[i].offset, 0 };
 	}
-	event = &events[places[first].event];
-	probe.file = kymo_offline_file(source->offline, places[first].file, &path);
+	event = &events[sites[first].event];
+	probe.file = kymo_offline_file(source->offline, sites[first].file, &path);
 	probe.n_args = event->n_args;
 	probe.has_faults = kymo_pad_has_faults(event->args, event->n_args);
 	error = translate(event, kind, args);
@@ -222,13 +222,13 @@ static bool may_kill_filtered(void)
 
 static struct kymo_error *refuse_callers(struct recording_kernel *source, size_t first, size_t end)
 {
-	const struct kymo_offline_place *places;
+	const struct kymo_offline_site *sites;
 	struct kymo_error *error = NULL;
 	size_t n;
 
-	places = kymo_offline_places(source->offline, &n);
+	sites = kymo_offline_sites(source->offline, &n);
 	for (size_t i = first; i < end && !error; i++)
-		if (places[i].kind == KYMO_OFFLINE_CALLER && may_kill_filtered())
+		if (sites[i].kind == KYMO_OFFLINE_CALLER && may_kill_filtered())
 			error = kymo_offline_refuse(source->offline, i,
 						    "kymo cannot tell every location where it returns, and the return "
 						    "probes of this kernel may kill processes under seccomp");
@@ -240,7 +240,7 @@ static struct kymo_error *attach_run(struct recording_kernel *source, size_t fir
 	struct kymo_error *error = refuse_callers(source, first, end);
 
 	if (!error)
-		error = attach_kind(source, first, end, KYMO_OFFLINE_PLACE);
+		error = attach_kind(source, first, end, KYMO_OFFLINE_SITE);
 	if (!error)
 		error = attach_kind(source, first, end, KYMO_OFFLINE_TAIL);
 	return error ? error : attach_kind(source, first, end, KYMO_OFFLINE_CALLER);
@@ -248,19 +248,19 @@ static struct kymo_error *attach_run(struct recording_kernel *source, size_t fir
 
 static void tell_many(const struct recording_kernel *source)
 {
-	const struct kymo_offline_place *places;
+	const struct kymo_offline_site *sites;
 	size_t n, many = 0;
 
-	places = kymo_offline_places(source->offline, &n);
+	sites = kymo_offline_sites(source->offline, &n);
 	for (size_t i = source->n_attached; i < n; i++)
-		many += !places[i].is_refused;
+		many += !sites[i].is_refused;
 	if (many >= MANY_PLACES && source->options.tell_many)
 		source->options.tell_many(many, source->options.recording);
 }
 
 static struct kymo_error *attach_new(struct recording_kernel *source)
 {
-	const struct kymo_offline_place *places;
+	const struct kymo_offline_site *sites;
 	struct kymo_error *error;
 	size_t n, end;
 
@@ -269,17 +269,17 @@ static struct kymo_error *attach_new(struct recording_kernel *source)
 		error = kymo_offline_check_text(source->offline, source->n_attached, source->options.pid);
 	else
 		error = kymo_offline_check_all(source->offline, source->n_attached);
-	places = kymo_offline_places(source->offline, &n);
+	sites = kymo_offline_sites(source->offline, &n);
 	if (!error)
 		tell_many(source);
 	/*
-	 * At one place the kernel runs first what came last: backwards, records come in the order of the user's words.
+	 * At one site the kernel runs first what came last: backwards, records come in the order of the user's words.
 	 */
 	for (end = n; end > source->n_attached && !error;) {
 		size_t first = end - 1;
 
-		while (first > source->n_attached && places[first - 1].spec == places[first].spec &&
-		       places[first - 1].file == places[first].file)
+		while (first > source->n_attached && sites[first - 1].spec == sites[first].spec &&
+		       sites[first - 1].file == sites[first].file)
 			first--;
 		error = attach_run(source, first, end);
 		end = first;
@@ -293,7 +293,7 @@ struct kymo_error *recording_kernel_read(struct recording_kernel *source, pid_t 
 	struct kymo_error *error = kymo_offline_look(source->offline, pid);
 	size_t n;
 
-	kymo_offline_places(source->offline, &n);
+	kymo_offline_sites(source->offline, &n);
 	if (!error)
 		*new_ret = n > source->n_attached;
 	return error;
@@ -410,7 +410,7 @@ struct kernel_threads *recording_kernel_threads(const struct recording_kernel *s
 	return source->threads;
 }
 
-const struct kymo_offline *recording_kernel_places(const struct recording_kernel *source)
+const struct kymo_offline *recording_kernel_sites(const struct recording_kernel *source)
 {
 	return source->offline;
 }

@@ -26,7 +26,7 @@ struct recording_kernel_options {
 	void (*warn)(const char *sentence, void *data);
 	void *data;
 	void (*tell_many)(size_t n,
-			  void *recording); /* so many places are about to get breakpoints, which lasts; or NULL */
+			  void *recording); /* so many sites are about to get breakpoints, which lasts; or NULL */
 	void *recording;
 };
 
@@ -39,7 +39,7 @@ struct kymo_error *recording_kernel_check(pid_t pid, bool follow);
 /* NULL is allowed. */
 void recording_kernel_destroy(struct recording_kernel *source);
 
-/* Look at files that `pid` has mapped since the last time; nothing is probed yet. `new_ret`: there are places for
+/* Look at files that `pid` has mapped since the last time; nothing is probed yet. `new_ret`: there are sites for
  * recording_kernel_look(). */
 struct kymo_error *recording_kernel_read(struct recording_kernel *source, pid_t pid, bool *new_ret);
 
@@ -49,7 +49,7 @@ struct kymo_error *recording_kernel_look(struct recording_kernel *source, pid_t 
 /* The same for specs that have met no file yet, by the files' names. NOT_FOUND for a name that is no file's. */
 struct kymo_error *recording_kernel_find(struct recording_kernel *source);
 
-/* Errors and warnings about places that were left out so far: UNSAFE where a spec has none left. */
+/* Errors and warnings about sites that were left out so far: UNSAFE where a spec has none left. */
 struct kymo_error *recording_kernel_tell_refused(struct recording_kernel *source);
 
 /*
@@ -64,7 +64,7 @@ struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struc
 /* With `overwrite`: write what is kept to the directory of `copy`, and keep it. */
 struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct output *output, struct output *copy);
 
-/* From one moment on, at all places: records are made; none are. */
+/* From one moment on, at all sites: records are made; none are. */
 void recording_kernel_let_in(struct recording_kernel *source);
 void recording_kernel_shut(struct recording_kernel *source);
 
@@ -77,8 +77,8 @@ void recording_kernel_carry_pids(struct recording_kernel *source);
 /* Whom it has seen. The source's. */
 struct kernel_threads *recording_kernel_threads(const struct recording_kernel *source);
 
-/* The places, for whoever must keep away from them. They are the source's. */
-const struct kymo_offline *recording_kernel_places(const struct recording_kernel *source);
+/* The sites, for whoever must keep away from them. They are the source's. */
+const struct kymo_offline *recording_kernel_sites(const struct recording_kernel *source);
 
 uint64_t recording_kernel_lost(const struct recording_kernel *source);
 size_t recording_kernel_n_sites(const struct recording_kernel *source);

@@ -40,7 +40,7 @@
 
 static bool is_traced(const struct recording *recording)
 {
-	return recording->way == KYMO_RECORD_PTRACE;
+	return recording->backend == KYMO_RECORD_PTRACE;
 }
 
 static bool is_followed(const struct recording *recording)

@@ -2,7 +2,7 @@
  * A recording in two halves: what the process refuses goes through the kernel, the rest does not
  * (docs/internals/kernel.md).
  *
- * Each spec goes one way as a whole. The kernel's half is put in first, with the process stopped: its places are the
+ * Each spec goes one way as a whole. The kernel's half is put in first, with the process stopped: its sites are the
  * file's text, and what is planned afterwards keeps away from them.
  */
 #include "record/mixed.h"
@@ -25,7 +25,7 @@ enum part { INPROC, KERNEL, CALLS };
 
 static enum part part_of(const struct recording *recording, size_t i)
 {
-	if (recording->way != KYMO_RECORD_INPROC && recording->options->specs[i].syscalls)
+	if (recording->backend != KYMO_RECORD_INPROC && recording->options->specs[i].syscalls)
 		return CALLS;
 	return recording->reasons[i] ? KERNEL : INPROC;
 }
@@ -184,7 +184,7 @@ struct kymo_error *recording_end_together(struct recording *recording)
 
 static void tell_reason(struct recording *recording, const char *reason)
 {
-	if (recording->way == KYMO_RECORD_PTRACE)
+	if (recording->backend == KYMO_RECORD_PTRACE)
 		recording_warn(recording,
 			       "%s; its system calls are recorded by tracing it instead, which stops it twice for each",
 			       reason);

@@ -31,7 +31,7 @@
 #include "record/kernel.h"
 #include "record/kernel_calls.h"
 #include "record/kernel_run.h"
-#include "record/linger.h"
+#include "record/handover.h"
 #include "record/looks.h"
 #include "record/mixed.h"
 #include "record/packets.h"
@@ -446,7 +446,7 @@ static void undo(struct recording *recording)
 }
 
 /* After a refusal; a directory that was made stays. */
-static struct kymo_error *begin_anew(struct recording *recording, enum kymo_record_backend way)
+static struct kymo_error *begin_anew(struct recording *recording, enum kymo_record_backend backend)
 {
 	struct recording before = *recording;
 	struct kymo_error *error;
@@ -461,7 +461,7 @@ static struct kymo_error *begin_anew(struct recording *recording, enum kymo_reco
 		.options = before.options,
 		.begin = before.begin,
 		.go = -1,
-		.way = way,
+		.backend = backend,
 		.at_pid = before.at_pid,
 		.output = recording->output,
 		.has_output = recording->has_output,
@@ -496,7 +496,7 @@ static bool pass_over(struct recording *recording, struct kymo_error **error)
 
 static struct kymo_error *run_in_processes(struct recording *recording)
 {
-	enum recording_way_out way_out = RECORDING_NO_WAY;
+	enum recording_fallback fallback = RECORDING_NO_FALLBACK;
 	struct kymo_error *error, *failed;
 
 	do {
@@ -509,13 +509,13 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 			error = begin_anew(recording, KYMO_RECORD_INPROC);
 			continue;
 		}
-		way_out = recording_way_out(recording, &error);
-		if (way_out == RECORDING_NO_WAY)
+		fallback = recording_fallback(recording, &error);
+		if (fallback == RECORDING_NO_FALLBACK)
 			break;
-		failed = begin_anew(recording, way_out == RECORDING_BY_KERNEL   ? KYMO_RECORD_KERNEL
-					       : way_out == RECORDING_BY_PTRACE ? KYMO_RECORD_PTRACE
-										: KYMO_RECORD_INPROC);
-		if (way_out != RECORDING_MIXED && !failed) {
+		failed = begin_anew(recording, fallback == RECORDING_BY_KERNEL   ? KYMO_RECORD_KERNEL
+					       : fallback == RECORDING_BY_PTRACE ? KYMO_RECORD_PTRACE
+										 : KYMO_RECORD_INPROC);
+		if (fallback != RECORDING_MIXED && !failed) {
 			recording->refusal = error;
 			return recording_run_kernel(recording);
 		}
@@ -544,7 +544,7 @@ static struct kymo_error *write_kept(struct recording *recording)
 
 static struct kymo_error *run_probes(struct recording *recording)
 {
-	struct kymo_error *error = recording_choose_way(recording);
+	struct kymo_error *error = recording_choose_backend(recording);
 
 	if (!error)
 		error = recording_check_options(recording);
@@ -556,7 +556,7 @@ static struct kymo_error *run_probes(struct recording *recording)
 		error = recording_divide(recording);
 	if (error)
 		return error;
-	return recording->way == KYMO_RECORD_INPROC ? run_in_processes(recording) : recording_run_kernel(recording);
+	return recording->backend == KYMO_RECORD_INPROC ? run_in_processes(recording) : recording_run_kernel(recording);
 }
 
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)

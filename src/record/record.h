@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "probe/spec/spec.h"
-#include "record/linger.h"
+#include "record/handover.h"
 
 /* In this order. */
 enum kymo_record_phase {

@@ -70,7 +70,7 @@ struct recording {
 	KYMO_VEC(struct source *) sources;
 	struct kymo_spec *specs; /* those for the process first, then those for the kernel; strings are the options' */
 	size_t n_inproc, n_kernel;
-	enum kymo_record_backend way; /* of it all: INPROC, KERNEL or PTRACE */
+	enum kymo_record_backend backend; /* of it all: INPROC, KERNEL or PTRACE */
 	const struct kymo_spec
 		*calls_spec; /* in `specs`, behind all others: system calls that are none of the process's; or NULL */
 	char **reasons;      /* per spec of the options: why it is the kernel's; or NULL */

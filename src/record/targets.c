@@ -106,7 +106,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.frequency = frequency_for(recording),
 		.no_rseq = options->no_rseq,
 		.displace_faulting = options->displace_faulting,
-		.kernel = recording->kernel ? recording_kernel_places(recording->kernel) : NULL,
+		.kernel = recording->kernel ? recording_kernel_sites(recording->kernel) : NULL,
 		.is_one_of_many = recording->tree && target->pid != recording->pid,
 		.is_followed = recording->tree,
 		.has_addresses = !target->is_starting,

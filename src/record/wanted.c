@@ -114,7 +114,7 @@ struct kymo_error *recording_check_options(const struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
 
-	if (recording->way != KYMO_RECORD_INPROC)
+	if (recording->backend != KYMO_RECORD_INPROC)
 		return check_outside(recording);
 	if (recording_has_addresses(options) && options->command)
 		return kymo_error_create(KYMO_ERROR_USAGE,

@@ -1,6 +1,6 @@
 /*
- * The programs in .eh_frame, which say for each place of a function where the caller's registers are. Those of the CIE,
- * which many functions share, and then the function's own are executed up to the place; what is left is its row.
+ * The programs in .eh_frame, which say for each address of a function where the caller's registers are. Those of the
+ * CIE, which many functions share, and then the function's own are executed up to the address; what is left is its row.
  *
  * libdw has an interpreter of these, too. It is not used: it makes room for whatever register number a program names
  * (elfutils 0.188, cfi.c, enough_registers()), so one damaged byte of a file may ask for all memory, or for less than
@@ -30,7 +30,7 @@ enum {
 struct program {
 	struct sym_cursor at;
 	const struct sym_cie *cie;
-	uint64_t place, vaddr; /* up to where; where it is */
+	uint64_t limit, vaddr; /* up to where; where it is */
 	struct sym_row row, initial, remembered[REMEMBERED_MAX];
 	size_t n_remembered;
 };
@@ -250,7 +250,7 @@ static bool execute_one(struct program *p)
 	}
 }
 
-/* Up to the place, or to the end. The pointers of rules are in a section that is loaded. */
+/* Up to the limit, or to the end. The pointers of rules are in a section that is loaded. */
 static bool execute(struct program *p, struct kymo_module *module, struct sym_rules rules)
 {
 	uint64_t offset = (uint64_t)(rules.start - module->image.bytes);
@@ -259,7 +259,7 @@ static bool execute(struct program *p, struct kymo_module *module, struct sym_ru
 	if (!rules.start || rules.end - rules.start > PROGRAM_MAX ||
 	    kymo_module_offset_to_vaddr(module, offset, &p->at.vaddr))
 		return rules.start && rules.start == rules.end;
-	while (p->at.at < p->at.end && p->vaddr <= p->place)
+	while (p->at.at < p->at.end && p->vaddr <= p->limit)
 		if (!execute_one(p))
 			return false;
 	return true;
@@ -282,7 +282,7 @@ static const struct sym_fde *fde_at(struct kymo_module *module, uint64_t vaddr)
 void sym_row_find(struct kymo_module *module, uint64_t vaddr, struct sym_row *ret)
 {
 	const struct sym_fde *fde = fde_at(module, vaddr);
-	struct program p = { .place = vaddr };
+	struct program p = { .limit = vaddr };
 
 	*ret = (struct sym_row){ .vaddr = vaddr, .err = fde ? -EBADMSG : -ENOENT };
 	if (!fde)

@@ -91,47 +91,47 @@ void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, const st
 }
 
 /* In memory, `offset` bytes from the stack pointer. */
-static void set_stacked(struct sym_place *place, int64_t offset)
+static void set_stacked(struct sym_location *where, int64_t offset)
 {
-	struct kymo_form *form = &place->location.form;
+	struct kymo_form *form = &where->location.form;
 
-	place->location.kind = KYMO_LOCATION_MEMORY;
+	where->location.kind = KYMO_LOCATION_MEMORY;
 	form->n = 3;
 	form->ops[0] = (struct kymo_form_op){ KYMO_FORM_REGISTER, 0, 0, RSP };
 	form->ops[1] = (struct kymo_form_op){ KYMO_FORM_VALUE, 0, 0, offset };
 	form->ops[2] = (struct kymo_form_op){ KYMO_FORM_ADD, 0, 0, 0 };
 }
 
-/* A place in the caller's frame is filled before the call. The CFA is the stack pointer + 8 then, and the register
+/* What is in the caller's frame is filled before the call. The CFA is the stack pointer + 8 then, and the register
  * that will be the frame base will be the stack pointer - 8. */
-static bool take_caller_frame(struct sym_place *place)
+static bool take_caller_frame(struct sym_location *where)
 {
-	const int64_t first = place->frame_register == RBP ? 16 : 0;
+	const int64_t first = where->frame_register == RBP ? 16 : 0;
 
-	if (place->frame_offset < first || (place->frame_register != RBP && place->frame_register != -1))
+	if (where->frame_offset < first || (where->frame_register != RBP && where->frame_register != -1))
 		return false;
-	set_stacked(place, (int64_t)((uint64_t)place->frame_offset + (first ? -8ull : 8ull)));
+	set_stacked(where, (int64_t)((uint64_t)where->frame_offset + (first ? -8ull : 8ull)));
 	return true;
 }
 
-static void take_register(const struct sym_passing *passing, enum passed passed, struct sym_place *place)
+static void take_register(const struct sym_passing *passing, enum passed passed, struct sym_location *where)
 {
 	if (passed == IN_MEMORY || passed == UNKNOWN)
-		sym_place_nowhere(place, "is no integer and no pointer: its frame is not made yet here, and what "
-					 "passes it is not certain");
+		sym_location_nowhere(where, "is no integer and no pointer: its frame is not made yet here, and what "
+					    "passes it is not certain");
 	else if (passing->is_lost)
-		sym_place_nowhere(place, "comes after a structure that is passed by value");
+		sym_location_nowhere(where, "comes after a structure that is passed by value");
 	else if (passed == IN_REGISTER && passing->n < kymo_countof(registers))
-		sym_place_register(place, registers[passing->n]);
+		sym_location_register(where, registers[passing->n]);
 	else if (passed == IN_VECTOR && passing->n_vectors < VECTORS)
-		sym_place_vector(place, (unsigned int)passing->n_vectors);
+		sym_location_vector(where, (unsigned int)passing->n_vectors);
 	else if (passing->is_stack_lost)
-		sym_place_nowhere(place, "is passed on the stack, after what has no certain size there");
+		sym_location_nowhere(where, "is passed on the stack, after what has no certain size there");
 	else
-		set_stacked(place, (int64_t)(8 + 8 * passing->n_stacked)); /* behind the return address */
+		set_stacked(where, (int64_t)(8 + 8 * passing->n_stacked)); /* behind the return address */
 }
 
-void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_place *place)
+void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_location *where)
 {
 	enum passed passed = UNKNOWN;
 	uint64_t size = 0;
@@ -142,9 +142,9 @@ void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct 
 		sym_die_number(&type, DW_AT_byte_size, &size);
 	}
 	if (passing->is_promoted && passed == IN_VECTOR && size == 4)
-		sym_place_nowhere(place, "is passed as a double here: its function is defined without a prototype");
-	else if (place->is_in_frame && !take_caller_frame(place))
-		take_register(passing, passed, place);
+		sym_location_nowhere(where, "is passed as a double here: its function is defined without a prototype");
+	else if (where->is_in_frame && !take_caller_frame(where))
+		take_register(passing, passed, where);
 	passing->n_stacked += (passed == IN_REGISTER && passing->n >= kymo_countof(registers)) ||
 			      (passed == IN_VECTOR && passing->n_vectors >= VECTORS);
 	passing->n += passed == IN_REGISTER;
@@ -153,8 +153,8 @@ void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct 
 	passing->is_stack_lost |= passed == IN_MEMORY;
 }
 
-void sym_entry_local(struct sym_place *place)
+void sym_entry_local(struct sym_location *where)
 {
-	if (place->is_in_frame && place->frame_register >= 0)
-		sym_place_nowhere(place, "is in a frame that is not made yet here");
+	if (where->is_in_frame && where->frame_register >= 0)
+		sym_location_nowhere(where, "is in a frame that is not made yet here");
 }

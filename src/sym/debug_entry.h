@@ -16,10 +16,10 @@ struct sym_passing {
 /* Before the first parameter of `function`, which is in `unit`. */
 void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, const struct sym_unit *unit);
 
-/* The next parameter. `place` is where the debug information says it to be; it becomes where it is. */
-void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_place *place);
+/* The next parameter. `where` is where the debug information says it to be; it becomes where it is. */
+void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_location *where);
 
 /* A variable of a function that is entered: its frame may be yet to be made. */
-void sym_entry_local(struct sym_place *place);
+void sym_entry_local(struct sym_location *where);
 
 #endif

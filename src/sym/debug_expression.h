@@ -14,7 +14,7 @@ struct sym_context {
 };
 
 /* What an expression comes to. */
-struct sym_place {
+struct sym_location {
 	struct kymo_location location;
 	bool is_in_frame; /* MEMORY at `frame_offset` from the frame base */
 	bool is_fixed;    /* MEMORY at an address of the file */
@@ -25,17 +25,17 @@ struct sym_place {
 
 /* What `n` operations say of a value of `size` bytes (0: not known). */
 void sym_expression_convert(const struct sym_context *context, const Dwarf_Op *ops, size_t n, uint64_t size,
-			    struct sym_place *ret);
+			    struct sym_location *ret);
 
-void sym_place_nowhere(struct sym_place *place, const char *why);
+void sym_location_nowhere(struct sym_location *where, const char *why);
 
 /* Make it a constant. */
-void sym_place_constant(struct sym_place *place, int64_t value);
+void sym_location_constant(struct sym_location *where, int64_t value);
 
 /* Make it a register, by DWARF's number. */
-void sym_place_register(struct sym_place *place, unsigned int number);
+void sym_location_register(struct sym_location *where, unsigned int number);
 
 /* Make it a vector register, by its own number: its low 64 bits. */
-void sym_place_vector(struct sym_place *place, unsigned int number);
+void sym_location_vector(struct sym_location *where, unsigned int number);
 
 #endif

@@ -21,7 +21,7 @@ void sym_frames_open(struct kymo_debug *debug)
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-static void find_constant(Dwarf_Attribute *attribute, struct sym_place *ret)
+static void find_constant(Dwarf_Attribute *attribute, struct sym_location *ret)
 {
 	Dwarf_Sword number;
 	Dwarf_Block block;
@@ -35,19 +35,19 @@ static void find_constant(Dwarf_Attribute *attribute, struct sym_place *ret)
 	case DW_FORM_exprloc:
 	case DW_FORM_data16:
 		if (dwarf_formblock(attribute, &block) || block.length > sizeof(value)) {
-			sym_place_nowhere(ret, "is a constant of more than 8 bytes");
+			sym_location_nowhere(ret, "is a constant of more than 8 bytes");
 			return;
 		}
 		memcpy(&value, block.data, block.length);
 		break;
 	default:
 		if (dwarf_formsdata(attribute, &number)) {
-			sym_place_nowhere(ret, "is a constant that is no number");
+			sym_location_nowhere(ret, "is a constant that is no number");
 			return;
 		}
 		value = number;
 	}
-	sym_place_constant(ret, value);
+	sym_location_constant(ret, value);
 }
 
 /* ---- where it is alive ----------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ static const char *tell_ranges(const struct sym_context *context, Dwarf_Attribut
 }
 
 void sym_location_find(const struct sym_context *context, Dwarf_Die *die, uint64_t size, uint64_t from,
-		       struct sym_place *ret)
+		       struct sym_location *ret)
 {
 	struct sym_context inner = *context;
 	Dwarf_Attribute attribute;
@@ -109,7 +109,7 @@ void sym_location_find(const struct sym_context *context, Dwarf_Die *die, uint64
 		return;
 	}
 	if (!dwarf_attr_integrate(die, DW_AT_location, &attribute)) {
-		sym_place_nowhere(ret, "is optimized out");
+		sym_location_nowhere(ret, "is optimized out");
 		return;
 	}
 	sym_frames_open(context->debug);
@@ -117,5 +117,5 @@ void sym_location_find(const struct sym_context *context, Dwarf_Die *die, uint64
 	if (dwarf_getlocation_addr(&attribute, context->vaddr, &ops, &n, 1) == 1 && n)
 		sym_expression_convert(&inner, ops, n, size, ret);
 	else
-		sym_place_nowhere(ret, tell_ranges(context, &attribute, from));
+		sym_location_nowhere(ret, tell_ranges(context, &attribute, from));
 }

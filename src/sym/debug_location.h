@@ -10,7 +10,7 @@
  * `from` on, where its function begins.
  */
 void sym_location_find(const struct sym_context *context, Dwarf_Die *die, uint64_t size, uint64_t from,
-		       struct sym_place *ret);
+		       struct sym_location *ret);
 
 /* Let `frames` be what describes frames. */
 void sym_frames_open(struct kymo_debug *debug);

@@ -39,15 +39,15 @@ static void add_variable(struct gathering *gathering, Dwarf_Die *die, size_t sco
 			 struct sym_passing *passing)
 {
 	struct kymo_variable variable = describe(gathering->debug, die);
-	struct sym_place place;
+	struct sym_location where;
 
-	sym_location_find(&gathering->context, die, variable.type->size, gathering->scopes.entry, &place);
+	sym_location_find(&gathering->context, die, variable.type->size, gathering->scopes.entry, &where);
 	if (passing && variable.is_parameter)
-		sym_passing_next(passing, die, &place);
+		sym_passing_next(passing, die, &where);
 	else if (gathering->context.is_entry && !variable.is_parameter)
-		sym_entry_local(&place);
-	variable.location = place.location;
-	variable.is_static = place.is_fixed && !variable.is_parameter;
+		sym_entry_local(&where);
+	variable.location = where.location;
+	variable.is_static = where.is_fixed && !variable.is_parameter;
 	variable.depth = (unsigned int)scope;
 	variable.inlined = inlined;
 	if (variable.name && gathering->variables.n < VARIABLES_MAX && !kymo_vec_push(&gathering->variables, variable))
@@ -139,7 +139,7 @@ struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, c
 	const struct sym_name *found = find_global(debug, vaddr, name, length);
 	const struct sym_context context = { .debug = debug, .vaddr = vaddr };
 	struct kymo_variable variable;
-	struct sym_place place;
+	struct sym_location where;
 	Dwarf_Die die;
 
 	*ret = NULL;
@@ -147,8 +147,8 @@ struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, c
 		return sym_debug_end(debug);
 	die = found->die;
 	variable = describe(debug, &die);
-	sym_location_find(&context, &die, variable.type->size, vaddr, &place);
-	variable.location = place.location;
+	sym_location_find(&context, &die, variable.type->size, vaddr, &where);
+	variable.location = where.location;
 	variable.is_static = true;
 	*ret = sym_debug_copy(debug, &variable, 1, sizeof(variable));
 	return sym_debug_end(debug);

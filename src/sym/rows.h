@@ -1,5 +1,5 @@
 /*
- * What DWARF says of the registers at one place. Private to the room.
+ * What DWARF says of the registers at one address. Private to the room.
  */
 #ifndef KYMO_SYM_ROWS_H
 #define KYMO_SYM_ROWS_H

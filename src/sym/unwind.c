@@ -1,6 +1,6 @@
 /*
- * One frame after the other. Rows are kept by their place, as a program makes its calls from few: 256 of a module, each
- * where its address falls.
+ * One frame after the other. Rows are kept by their address, as a program makes its calls from few: 256 of a module,
+ * each where its address falls.
  */
 #include "sym/unwind.h"
 
@@ -18,7 +18,7 @@ struct sym_row_cache {
 	bool is_there[CACHED_ROWS];
 };
 
-/* The row of a place, which `spare` is for where memory is out. */
+/* The row of an address, which `spare` is for where memory is out. */
 static const struct sym_row *row_of(struct kymo_module *module, uint64_t vaddr, struct sym_row *spare)
 {
 	const size_t i = (vaddr ^ vaddr >> 8) % CACHED_ROWS;

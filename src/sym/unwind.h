@@ -1,6 +1,6 @@
 /*
- * Frames: how to get from a function to its caller, by what .eh_frame says of the place. The registers are a thread's,
- * the stack is memory of its process; neither is trusted.
+ * Frames: how to get from a function to its caller, by what .eh_frame says of the address. The registers are a
+ * thread's, the stack is memory of its process; neither is trusted.
  */
 #ifndef KYMO_SYM_UNWIND_H
 #define KYMO_SYM_UNWIND_H
@@ -34,10 +34,10 @@ static inline uint64_t kymo_frame_place(const struct kymo_frame *frame)
 }
 
 /*
- * Make `frame`, which is at `vaddr` (its place, as linked) in `module`, its caller's. It is as it was after an error:
+ * Make `frame`, which is at `vaddr` (its address, as linked) in `module`, its caller's. It is as it was after an error:
  *
  *   -ENODATA   it is the outermost one
- *   -ENOENT    nothing describes the place
+ *   -ENOENT    nothing describes the address
  *   -EBADMSG   what does is damaged or not understood, or would lead down the stack
  *   -EFAULT    memory can't be read
  */

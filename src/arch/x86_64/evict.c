@@ -1,5 +1,6 @@
 /*
- * Puns that find no place get other bytes to lead with: an instruction that nobody wants a probe on is displaced too.
+ * Puns without an address for their trampoline get other bytes to lead with: an instruction that has no probe is
+ * displaced, too.
  *
  *   successor	one of the instructions whose bytes the jump relies on becomes a jump to its own displaced copy. Where
  *		that copy is put decides what the bytes are:

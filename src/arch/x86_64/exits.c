@@ -49,7 +49,7 @@ static int join_target(struct x86_body *body, const struct x86_insn *insn)
 
 /*
  * Whether function `index`, which leads into the body and is not known to be entered by anybody, is a part: if it were
- * entered by a call, the stack pointer would not be where the body has it at the place that it leads to.
+ * entered by a call, the stack pointer would not be where the body has it at the address that it leads to.
  */
 static int is_handler(struct x86_body *body, size_t index, bool *ret)
 {

@@ -29,7 +29,7 @@
  * NOPs, int3 or zeros and nothing else up to the next function.
  *
  * Code that the program has made (made.c) is not known but for its bytes: one instruction is displaced, what follows is
- * left alone, and 1 is the word of whoever names the place.
+ * left alone, and rule 1 is taken on the word of the user.
  *
  * Where the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up
  * finds it in its place.
@@ -72,7 +72,7 @@ const char *kymo_tactic_name(enum kymo_tactic tactic)
 }
 
 /*
- * Where a function is entered, and others set breakpoints: what bears these comes first. Eviction changes more places
+ * Where a function is entered, and others set breakpoints: what bears these comes first. Eviction changes more sites
  * than a group does, and still all that is behind the first byte's instruction remains one that the kernel can go on
  * at.
  */

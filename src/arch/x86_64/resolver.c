@@ -2,7 +2,7 @@
  * What the resolver of an indirect function can return.
  *
  * Each path from its start is followed, also into functions that it goes on to by a jump. Before each instruction every
- * register has a set of functions that it may point to. Sets only grow, at each place until nothing changes any more.
+ * register has a set of functions that it may point to. Sets only grow, at each point until nothing changes any more.
  *
  *	an address comes from	lea; a constant, in modules that cannot move; a word that nothing but relocation writes
  * (a GOT's) it goes on by		mov, cmov, and slots of the frame all else		is NOT_KNOWN: it matters
@@ -38,7 +38,7 @@
 #define INDEX_SIZE (4 * INSNS_MAX)
 
 /* A set has a bit for each candidate. Registers are numbered as x86_gpr() does. */
-struct resolver_place {
+struct resolver_point {
 	uint64_t vaddr;
 	uint64_t sets[N_REGISTERS]; /* before the instruction */
 };
@@ -55,8 +55,8 @@ struct resolver {
 	void *data;
 	struct kymo_refusal *refusal;
 	ZydisDecoder decoder;
-	KYMO_VEC(struct resolver_place) places; /* as they were met */
-	uint16_t index[INDEX_SIZE];             /* hash: place + 1, or 0 */
+	KYMO_VEC(struct resolver_point) points; /* as they were met */
+	uint16_t index[INDEX_SIZE];             /* hash: point + 1, or 0 */
 	uint64_t candidates[CANDIDATES_MAX];
 	size_t n_candidates;
 	struct resolver_slot slots[SLOTS_MAX];
@@ -290,7 +290,7 @@ static uint16_t *index_of(struct resolver *resolver, uint64_t vaddr)
 {
 	size_t at = (size_t)((vaddr * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (INDEX_SIZE - 1);
 
-	while (resolver->index[at] && resolver->places.items[resolver->index[at] - 1].vaddr != vaddr)
+	while (resolver->index[at] && resolver->points.items[resolver->index[at] - 1].vaddr != vaddr)
 		at = (at + 1) & (INDEX_SIZE - 1);
 	return &resolver->index[at];
 }
@@ -298,20 +298,20 @@ static uint16_t *index_of(struct resolver *resolver, uint64_t vaddr)
 static int join(struct resolver *resolver, uint64_t vaddr, const uint64_t sets[N_REGISTERS])
 {
 	uint16_t *index = index_of(resolver, vaddr);
-	struct resolver_place *place;
+	struct resolver_point *point;
 
 	if (!*index) {
-		if (resolver->places.n == INSNS_MAX)
+		if (resolver->points.n == INSNS_MAX)
 			return x86_refuse(resolver->refusal, vaddr, "it has more than %d instructions", INSNS_MAX);
-		if (!kymo_vec_push(&resolver->places, (struct resolver_place){ .vaddr = vaddr }))
+		if (!kymo_vec_push(&resolver->points, (struct resolver_point){ .vaddr = vaddr }))
 			return -ENOMEM;
-		*index = (uint16_t)resolver->places.n;
+		*index = (uint16_t)resolver->points.n;
 		resolver->changed = true;
 	}
-	place = &resolver->places.items[*index - 1];
+	point = &resolver->points.items[*index - 1];
 	for (int i = 0; i < N_REGISTERS; i++) {
-		resolver->changed |= (place->sets[i] | sets[i]) != place->sets[i];
-		place->sets[i] |= sets[i];
+		resolver->changed |= (point->sets[i] | sets[i]) != point->sets[i];
+		point->sets[i] |= sets[i];
 	}
 	return 0;
 }
@@ -356,17 +356,17 @@ static int pass(struct resolver *resolver)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < resolver->places.n && !err; i++) {
-		struct resolver_place place = resolver->places.items[i];
+	for (size_t i = 0; i < resolver->points.n && !err; i++) {
+		struct resolver_point point = resolver->points.items[i];
 		struct x86_insn insn;
 		size_t size;
-		const uint8_t *bytes = x86_text_at(resolver->map, place.vaddr, &size);
+		const uint8_t *bytes = x86_text_at(resolver->map, point.vaddr, &size);
 
-		if (!bytes || x86_decode_full(&resolver->decoder, bytes, size, place.vaddr, &insn))
-			return x86_refuse(resolver->refusal, place.vaddr, "it leads to 0x%lx, where no instruction is",
-					  place.vaddr);
-		step(resolver, &insn, place.sets);
-		err = go_on(resolver, &insn, place.sets);
+		if (!bytes || x86_decode_full(&resolver->decoder, bytes, size, point.vaddr, &insn))
+			return x86_refuse(resolver->refusal, point.vaddr, "it leads to 0x%lx, where no instruction is",
+					  point.vaddr);
+		step(resolver, &insn, point.sets);
+		err = go_on(resolver, &insn, point.sets);
 	}
 	return err;
 }
@@ -438,7 +438,7 @@ int kymo_resolver_create(const struct kymo_module_code *code, const struct kymo_
 	err = follow(resolver, vaddr);
 	if (!err)
 		err = answer(resolver, vaddr, ret, n_ret);
-	kymo_vec_deinit(&resolver->places);
+	kymo_vec_deinit(&resolver->points);
 	free(resolver);
 	return err;
 }

@@ -94,14 +94,14 @@ static int32_t number_of(const struct kymo_entry_map *map, ptrdiff_t function, u
 	return -1;
 }
 
-static struct kymo_syscall_place look(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-				      ptrdiff_t function, uint64_t vaddr)
+static struct kymo_syscall_site look(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+				     ptrdiff_t function, uint64_t vaddr)
 {
-	struct kymo_syscall_place place = { .vaddr = vaddr, .number = number_of(map, function, vaddr) };
+	struct kymo_syscall_site site = { .vaddr = vaddr, .number = number_of(map, function, vaddr) };
 
 	if (function >= 0 && map->functions[function].decodes && may_leave_stack(map, &code->functions[function]))
-		place.reason = "the thread ends there, and its stack may be gone";
-	return place;
+		site.reason = "the thread ends there, and its stack may be gone";
+	return site;
 }
 
 /* Whether the bytes, which are in no function, are data. `gap` is the last one that was looked at. */
@@ -121,10 +121,10 @@ static int find_data(const struct kymo_module_code *code, const struct kymo_entr
 	return 0;
 }
 
-int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-			       struct kymo_syscall_place **ret, size_t *n_ret)
+int kymo_syscall_sites_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+			      struct kymo_syscall_site **ret, size_t *n_ret)
 {
-	KYMO_VEC(struct kymo_syscall_place) places = { 0 };
+	KYMO_VEC(struct kymo_syscall_site) sites = { 0 };
 	struct x86_gap gap = { .low = 0 };
 	int err = 0;
 
@@ -139,16 +139,16 @@ int kymo_syscall_places_create(const struct kymo_module_code *code, const struct
 
 			if (function < 0)
 				err = find_data(code, map, span, vaddr, &gap, &is_data);
-			if (!err && !is_data && !kymo_vec_push(&places, look(code, map, function, vaddr)))
+			if (!err && !is_data && !kymo_vec_push(&sites, look(code, map, function, vaddr)))
 				err = -ENOMEM;
 		}
 	}
 	free(gap.is_code);
 	if (err) {
-		kymo_vec_deinit(&places);
+		kymo_vec_deinit(&sites);
 		return err;
 	}
-	*ret = places.items;
-	*n_ret = places.n;
+	*ret = sites.items;
+	*n_ret = sites.n;
 	return 0;
 }

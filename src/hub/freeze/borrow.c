@@ -90,7 +90,7 @@ int64_t hub_borrow_end(struct hub_holder *holder, struct hub_message *message, u
 static bool is_at_breakpoint(const struct hub_process *process, uint64_t address)
 {
 	const struct hub_break *b =
-		process->space && !process->space->is_parked ? hub_space_find(process->space, address) : NULL;
+		process->space && !process->space->is_disarmed ? hub_space_find(process->space, address) : NULL;
 
 	return b && b->owners;
 }

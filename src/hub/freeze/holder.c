@@ -111,7 +111,7 @@ static int leave(struct kymo_hub *hub, void *argument)
 
 	if (!process || process->keeper != holder)
 		return 0;
-	hub_hold_forgo(hub, holder);
+	hub_hold_cancel(hub, holder);
 	process->keeper = NULL;
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		for (size_t i = task->engines.n; i-- > 0;)

@@ -18,7 +18,7 @@
 #include "hub/ops.h"
 #include "hub/remote/client.h"
 #include "hub/remote/message.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "hub/remote/proof.h"
 #include "hub/remote/table.h"
 #include "hub/state.h"
@@ -359,7 +359,7 @@ static int start(struct hub_client *client)
 int hub_client_create(pid_t tid, const struct hub_ops *ops, struct kymo_hub **ret)
 {
 	struct hub_client *client = calloc(1, sizeof(*client));
-	int err = client ? hub_place_dial(tid, &client->requests) : -ENOMEM;
+	int err = client ? hub_socket_dial(tid, &client->requests) : -ENOMEM;
 
 	if (err) {
 		free(client);

@@ -24,7 +24,7 @@
 #include "hub/remote/door.h"
 #include "hub/remote/guest.h"
 #include "hub/remote/guest_thread.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "hub/state.h"
 #include "hub/thread/request.h"
 #include "kymo/engine.h"
@@ -33,7 +33,7 @@
 
 struct hub_door {
 	struct kymo_hub *hub;
-	struct hub_place place;
+	struct hub_socket listener;
 	pthread_t thread;
 	atomic_bool is_ending;
 	pthread_mutex_t lock; /* of what follows */
@@ -108,7 +108,7 @@ static void *be_door(void *data)
 	struct hub_door *door = data;
 
 	while (!door->is_ending) {
-		int socket = accept4(door->place.socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int socket = accept4(door->listener.socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (socket >= 0)
 			let_in(door, socket);
@@ -132,7 +132,7 @@ static int start(struct hub_door *door)
 	int err;
 
 	door->left = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = door->left < 0 ? -errno : hub_place_open(door->hub->tid, &door->place);
+	err = door->left < 0 ? -errno : hub_socket_open(door->hub->tid, &door->listener);
 	if (err)
 		return err;
 	sigfillset(&all);
@@ -140,7 +140,7 @@ static int start(struct hub_door *door)
 	err = -pthread_create(&door->thread, NULL, be_door, door);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	if (err)
-		hub_place_close(&door->place);
+		hub_socket_close(&door->listener);
 	return err;
 }
 
@@ -180,9 +180,9 @@ void hub_close_door(struct hub_door *door)
 static void destroy_door(struct hub_door *door)
 {
 	door->is_ending = true;
-	shutdown(door->place.socket, SHUT_RDWR);
+	shutdown(door->listener.socket, SHUT_RDWR);
 	pthread_join(door->thread, NULL);
-	hub_place_close(&door->place);
+	hub_socket_close(&door->listener);
 	free_door(door);
 }
 

@@ -12,7 +12,7 @@
 #include "hub/remote/guest_calls.h"
 #include "hub/remote/guest_thread.h"
 #include "hub/remote/message.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "hub/remote/proof.h"
 #include "hub/remote/table.h"
 #include "hub/state.h"
@@ -26,7 +26,7 @@ static bool greet(struct hub_guest *guest)
 	struct hub_message hello;
 	int pair[2], err;
 
-	if (hub_place_check_peer(guest->requests, 0) ||
+	if (hub_socket_check_peer(guest->requests, 0) ||
 	    hub_receive(guest->requests, HUB_CLIENT, kymo_now_ns() + HUB_ANSWER_MS * MS, &hello, NULL, NULL) ||
 	    hello.type != HUB_HELLO || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return false;

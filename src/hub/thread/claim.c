@@ -75,7 +75,7 @@ void hub_hold_take(struct hub_process *process)
 }
 
 /* Those that are claimed for nobody else run on. */
-void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder)
+void hub_hold_cancel(struct kymo_hub *hub, struct hub_holder *holder)
 {
 	struct hub_process *process = holder->kept ? hub_find_process(hub, holder->kept) : NULL;
 
@@ -93,7 +93,7 @@ void hub_hold_end(struct kymo_hub *hub, struct hub_holder *holder)
 	struct hub_process *process = hub_held_process(hub, holder);
 
 	holder->held = 0;
-	hub_hold_forgo(hub, holder);
+	hub_hold_cancel(hub, holder);
 	if (!process)
 		return;
 	for (struct task *task = process->tasks; task; task = task->in_process) {

@@ -47,7 +47,7 @@ void hub_hold_take(struct hub_process *process);
 
 /* Take back a claim that waits for the end of another's hold, if it does. On the hub's thread, lock held, as the next.
  */
-void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder);
+void hub_hold_cancel(struct kymo_hub *hub, struct hub_holder *holder);
 
 /* The end of a hold, on the hub's thread, lock held. */
 void hub_hold_end(struct kymo_hub *hub, struct hub_holder *holder);

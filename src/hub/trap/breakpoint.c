@@ -26,7 +26,7 @@
 #include "hub/thread/tracee.h"
 #include "hub/trap/break.h"
 #include "hub/trap/breakpoint.h"
-#include "hub/trap/park.h"
+#include "hub/trap/disarm.h"
 #include "hub/trap/space.h"
 #include "kymo/engine.h"
 #include "procfs/memory.h"
@@ -43,7 +43,7 @@ static bool owns(const struct kymo_engine *engine, uint64_t address)
 	return false;
 }
 
-struct place {
+struct breakpoint_call {
 	struct kymo_engine *engine;
 	uint64_t address;
 };
@@ -55,43 +55,43 @@ static int check_engine(const struct kymo_engine *engine)
 
 static int insert(struct kymo_hub *hub, void *argument)
 {
-	const struct place *place = argument;
-	struct kymo_engine *engine = place->engine;
+	const struct breakpoint_call *call = argument;
+	struct kymo_engine *engine = call->engine;
 	int err = check_engine(engine);
 
 	if (err)
 		return err;
 	if (!engine->may_break)
 		return -EPERM;
-	if (owns(engine, place->address)) {
-		err = hub_space_renew(hub, engine->task->process, place->address);
+	if (owns(engine, call->address)) {
+		err = hub_space_renew(hub, engine->task->process, call->address);
 		return err ? err : -EEXIST;
 	}
 	if (!kymo_vec_reserve(&engine->breakpoints, engine->breakpoints.n + 1))
 		return -ENOMEM;
-	err = hub_space_insert(hub, engine->task->process, place->address);
+	err = hub_space_insert(hub, engine->task->process, call->address);
 	if (!err)
-		kymo_vec_push(&engine->breakpoints, place->address);
+		kymo_vec_push(&engine->breakpoints, call->address);
 	return err;
 }
 
 int hub_local_insert_breakpoint(struct kymo_engine *engine, uint64_t address)
 {
-	return hub_call(engine->hub, insert, &(struct place){ engine, address });
+	return hub_call(engine->hub, insert, &(struct breakpoint_call){ engine, address });
 }
 
 static int remove_(struct kymo_hub *hub, void *argument)
 {
-	const struct place *place = argument;
-	struct kymo_engine *engine = place->engine;
+	const struct breakpoint_call *call = argument;
+	struct kymo_engine *engine = call->engine;
 
 	if (check_engine(engine))
 		return -ESRCH;
 	for (size_t i = 0; i < engine->breakpoints.n; i++) {
-		if (engine->breakpoints.items[i] != place->address)
+		if (engine->breakpoints.items[i] != call->address)
 			continue;
 		engine->breakpoints.items[i] = engine->breakpoints.items[--engine->breakpoints.n];
-		hub_space_remove(hub, engine->task->process, place->address);
+		hub_space_remove(hub, engine->task->process, call->address);
 		return 0;
 	}
 	return -ENOENT;
@@ -99,7 +99,7 @@ static int remove_(struct kymo_hub *hub, void *argument)
 
 int hub_local_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
 {
-	return hub_call(engine->hub, remove_, &(struct place){ engine, address });
+	return hub_call(engine->hub, remove_, &(struct breakpoint_call){ engine, address });
 }
 
 /* ---- hits ------------------------------------------------------------------------------------ */

@@ -3,7 +3,7 @@
  *
  * Bytes are written one at a time, and each write is complete: a thread that runs there executes the breakpoint or the
  * instruction. So nobody has to stand still for one to be put in or taken out, but all threads have to be the hub's.
- * What is compared before it is written may have been changed by the program. trap/park.c has the threads.
+ * What is compared before it is written may have been changed by the program. trap/disarm.c has the threads.
  *
  * A program may unmap code that has breakpoints, and map something else there. So what is mapped is compared with what
  * was, before a byte goes back. A breakpoint whose code has gone is void: nothing is written at its address any more,
@@ -32,7 +32,7 @@
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"
 #include "hub/trap/keeper.h"
-#include "hub/trap/park.h"
+#include "hub/trap/disarm.h"
 #include "hub/trap/space.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
@@ -209,7 +209,7 @@ static void read_next(struct hub_space *space, struct hub_break *b)
 		b->n_next = 0;
 }
 
-/* Note it, then write it. Where nobody can run, it is parked at once; that it can be written is tried with the byte
+/* Note it, then write it. Where nobody can run, it is disarmed at once; that it can be written is tried with the byte
  * that is there. */
 static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
 {
@@ -225,7 +225,7 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 	b->is_void = false;
 	if (b->original != KYMO_TRAP_BYTE)
 		err = kymo_memory_write(&space->memory->opened, b->address,
-					&(uint8_t){ space->is_parked ? b->original : KYMO_TRAP_BYTE }, 1);
+					&(uint8_t){ space->is_disarmed ? b->original : KYMO_TRAP_BYTE }, 1);
 	if (err) {
 		strike(hub, b);
 		return err;
@@ -237,7 +237,7 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 /* Whether it is in memory, or will be when its process runs: what stands still was compared when it stopped. */
 static bool is_in(const struct hub_space *space, const struct hub_break *b)
 {
-	return !b->is_void && (space->is_parked || b->is_in_jump || hub_space_has_trap(space, b->address));
+	return !b->is_void && (space->is_disarmed || b->is_in_jump || hub_space_has_trap(space, b->address));
 }
 
 /* Once more, where its code was unmapped and other code is there now. */
@@ -280,7 +280,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	if (!err && !b)
 		b = add_break(space, address);
 	if (!err)
-		space->is_parked |= !hub_space_can_run(hub, space); /* who holds it may be reading its text */
+		space->is_disarmed |= !hub_space_can_run(hub, space); /* who holds it may be reading its text */
 	if (!err)
 		err = b ? put_in(hub, space, b, &code) : -ENOMEM;
 	if (!err) {
@@ -314,7 +314,7 @@ static void take_out(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 
 	if (!b || !b->owners || --b->owners)
 		return;
-	if (b->original != KYMO_TRAP_BYTE && !space->is_parked)
+	if (b->original != KYMO_TRAP_BYTE && !space->is_disarmed)
 		hub_space_lift(space, b, mappings);
 	strike(hub, b);
 	b->out_ns = kymo_now_ns();
@@ -497,7 +497,7 @@ static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 		kept[at] = b->original;
 		b->original = data[at];
 		hub_note_change(hub, b->entry, b->original);
-		data[at] = space->is_parked || b->is_in_jump ? b->original : KYMO_TRAP_BYTE;
+		data[at] = space->is_disarmed || b->is_in_jump ? b->original : KYMO_TRAP_BYTE;
 	}
 }
 
@@ -522,12 +522,12 @@ static void look_for_jumps(struct hub_space *space, const struct kymo_maps *maps
 	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
 		bool is = b->owners && is_in_jump(space, maps, b->address);
 
-		if (is && !space->is_parked)
+		if (is && !space->is_disarmed)
 			hub_space_lift(space, b, NULL);
 		if (is == b->is_in_jump)
 			continue;
 		b->is_in_jump = is;
-		if (b->owners && !space->is_parked)
+		if (b->owners && !space->is_disarmed)
 			hub_space_lower(space, b);
 	}
 }
@@ -542,7 +542,7 @@ int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process
 
 	if (!is_within(space, first_from(space, address), address, size))
 		return hub_space_write(hub, space, address, data, size);
-	if (!space->is_parked)
+	if (!space->is_disarmed)
 		return -EBUSY; /* who runs would find a breakpoint in the middle of a jump */
 	error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
 	err = error ? -ESRCH : hub_space_write(hub, space, address, data, size);

@@ -190,15 +190,14 @@ struct kymo_error *probe_cached_guards(struct probe_cached *file, const struct k
 	return NULL;
 }
 
-struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_place **ret,
-					 size_t *n_ret)
+struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_site **ret, size_t *n_ret)
 {
 	struct kymo_code *code;
 	struct kymo_error *error = probe_cached_code(file, &code);
 
 	if (error)
 		return error;
-	if (!file->knows_places && kymo_syscall_places_create(&code->code, code->map, &file->places, &file->n_places))
+	if (!file->knows_places && kymo_syscall_sites_create(&code->code, code->map, &file->places, &file->n_places))
 		return &kymo_error_no_memory;
 	file->knows_places = true;
 	*ret = file->places;

@@ -22,7 +22,7 @@ struct probe_cached {
 	struct kymo_plan guards[CACHED_MAX_GUARDS]; /* of its system calls; found by probe_cached_guards() */
 	int n_guards;                               /* as kymo_guard_find() returns it */
 	bool knows_guards;
-	struct kymo_syscall_place *places; /* made by probe_cached_syscalls() */
+	struct kymo_syscall_site *places; /* made by probe_cached_syscalls() */
 	size_t n_places;
 	bool knows_places;
 	struct kymo_marker_list *markers; /* made by probe_cached_markers() */
@@ -61,8 +61,8 @@ struct kymo_error *probe_cached_markers(struct probe_cached *file, const struct 
 /* kymo_guard_find() for it. `ret` belongs to the file. */
 struct kymo_error *probe_cached_guards(struct probe_cached *file, const struct kymo_plan **ret, int *n_ret);
 
-/* kymo_syscall_places_create() for it. `ret` belongs to the file. */
-struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_place **ret,
+/* kymo_syscall_sites_create() for it. `ret` belongs to the file. */
+struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_site **ret,
 					 size_t *n_ret);
 
 #endif

@@ -96,13 +96,13 @@ static bool mark_in(const struct kymo_probes *probes, const struct probe_module 
 	const struct kymo_offline *kernel = probes->options.kernel;
 	uint64_t vaddr;
 
-	for (size_t i = 0; i < kernel->places.n; i++) {
-		const struct kymo_offline_place *place = &kernel->places.items[i];
+	for (size_t i = 0; i < kernel->sites.n; i++) {
+		const struct kymo_offline_site *site = &kernel->sites.items[i];
 
-		if (place->is_refused || !offline_is_file(&kernel->files.items[place->file], id) ||
-		    kymo_module_offset_to_vaddr(module->module, place->offset, &vaddr))
+		if (site->is_refused || !offline_is_file(&kernel->files.items[site->file], id) ||
+		    kymo_module_offset_to_vaddr(module->module, site->offset, &vaddr))
 			continue;
-		if (!keep_away(text, module->bias + vaddr, place->length))
+		if (!keep_away(text, module->bias + vaddr, site->length))
 			return false;
 	}
 	return true;

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/code.h"
-#include "probe/offline/offline_places.h"
+#include "probe/offline/offline_sites.h"
 #include "probe/offline/offline_refusals.h"
 #include "probe/offline/offline_state.h"
 #include "probe/spec/spec.h"
@@ -179,22 +179,22 @@ struct kymo_error *kymo_offline_find(struct kymo_offline *offline, pid_t pid)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /*
- * Whether the instruction of `place`, and what lies before it as far as somebody's jump may reach, is the file's in
+ * Whether the instruction of `site`, and what lies before it as far as somebody's jump may reach, is the file's in
  * `memory`.
  */
-static bool is_free(const struct offline_file *file, const struct kymo_offline_place *place, const struct kymo_map *map,
+static bool is_free(const struct offline_file *file, const struct kymo_offline_site *site, const struct kymo_map *map,
 		    int memory)
 {
 	uint8_t expected[KYMO_UPROBE_REACH + 16], there[KYMO_UPROBE_REACH + 16];
-	uint64_t before = place->offset - map->offset, size, address;
+	uint64_t before = site->offset - map->offset, size, address;
 
 	if (before > KYMO_UPROBE_REACH)
 		before = KYMO_UPROBE_REACH;
-	size = before + place->length;
-	address = map->start + (place->offset - before - map->offset);
+	size = before + site->length;
+	address = map->start + (site->offset - before - map->offset);
 	if (address + size > map->end)
 		size = map->end - address;
-	if (kymo_pread_all(file->fd, expected, size, (off_t)(place->offset - before)) ||
+	if (kymo_pread_all(file->fd, expected, size, (off_t)(site->offset - before)) ||
 	    kymo_pread_all(memory, there, size, (off_t)address))
 		return true;
 	return kymo_uprobe_is_free(expected, there, size);
@@ -226,17 +226,17 @@ static struct kymo_error *check_map(struct kymo_offline *offline, size_t first, 
 	struct kymo_error *error = NULL;
 	bool is_told = !map->shared && !map->writable;
 
-	for (size_t i = first; i < offline->places.n && !error; i++) {
-		const struct kymo_offline_place *place = &offline->places.items[i];
+	for (size_t i = first; i < offline->sites.n && !error; i++) {
+		const struct kymo_offline_site *site = &offline->sites.items[i];
 		char reason[240];
 
-		if (place->is_refused || !offline_is_file(&offline->files.items[place->file], id_of_map(map)) ||
-		    place->offset < map->offset || place->offset - map->offset >= map->end - map->start)
+		if (site->is_refused || !offline_is_file(&offline->files.items[site->file], id_of_map(map)) ||
+		    site->offset < map->offset || site->offset - map->offset >= map->end - map->start)
 			continue;
 		if (!is_told)
 			warn_of_map(offline, pid, map);
 		is_told = true;
-		if (is_free(&offline->files.items[place->file], place, map, memory))
+		if (is_free(&offline->files.items[site->file], site, map, memory))
 			continue;
 		snprintf(reason, sizeof(reason), "process %d has other code at it than the file: %s", pid,
 			 is_recorded(maps) ? "another kymo records that process, and the kernel's breakpoint would "
@@ -289,10 +289,10 @@ struct kymo_error *kymo_offline_check_all(struct kymo_offline *offline, size_t f
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-const struct kymo_offline_place *kymo_offline_places(const struct kymo_offline *offline, size_t *n)
+const struct kymo_offline_site *kymo_offline_sites(const struct kymo_offline *offline, size_t *n)
 {
-	*n = offline->places.n;
-	return offline->places.items;
+	*n = offline->sites.n;
+	return offline->sites.items;
 }
 
 int kymo_offline_file(const struct kymo_offline *offline, size_t i, const char **path_ret)
@@ -344,7 +344,7 @@ void kymo_offline_destroy(struct kymo_offline *offline)
 	for (size_t i = 0; i < offline->files.n; i++)
 		file_deinit(&offline->files.items[i]);
 	kymo_vec_deinit(&offline->files);
-	kymo_vec_deinit(&offline->places);
+	kymo_vec_deinit(&offline->sites);
 	free(offline->states);
 	free(offline);
 }

@@ -1,5 +1,5 @@
 /*
- * From specs to places of files, for probes that the kernel sets: nobody's memory is touched, and a file need not be
+ * From specs to sites of files, for probes that the kernel sets: nobody's memory is touched, and a file need not be
  * mapped by anybody. Names, events and refusals are those of probes in a process (session.h).
  */
 #ifndef KYMO_PROBE_OFFLINE_OFFLINE_H
@@ -20,15 +20,15 @@ struct offline_id;
 struct kymo_offline;
 
 enum kymo_offline_kind {
-	KYMO_OFFLINE_PLACE, /* an instruction; of a return, the one by which the function is left */
+	KYMO_OFFLINE_SITE, /* an instruction; of a return, the one by which the function is left */
 	/* of a return: a jump to another function, so that what is returned is not known */
 	KYMO_OFFLINE_TAIL,
 	/* of a return: the function's first; to be recorded when it has come back to its caller */
 	KYMO_OFFLINE_CALLER,
 };
 
-/* A place, and what is recorded there. An event of a return may have several. */
-struct kymo_offline_place {
+/* A site, and what is recorded there. An event of a return may have several. */
+struct kymo_offline_site {
 	size_t event;      /* index in the table of events */
 	size_t spec, file; /* indexes */
 	uint64_t offset;   /* in the file */
@@ -46,19 +46,19 @@ struct kymo_error *kymo_offline_create(const struct kymo_spec *specs, size_t n_s
 void kymo_offline_destroy(struct kymo_offline *offline);
 
 /*
- * Add the places in files that process `pid` has mapped since the last time. NOT_FOUND: a file that a spec names has no
- * such function; UNSAFE: a place named exactly that uprobes must not be set on. Of globs such places are left out.
+ * Add the sites in files that process `pid` has mapped since the last time. NOT_FOUND: a file that a spec names has no
+ * such function; UNSAFE: a site named exactly that uprobes must not be set on. Of globs such sites are left out.
  */
 struct kymo_error *kymo_offline_look(struct kymo_offline *offline, pid_t pid);
 
 /*
- * Add the places of specs whose file was not met yet: by kymo_find_file(). With `pid` that is worth a warning: the
+ * Add the sites of specs whose file was not met yet: by kymo_find_file(). With `pid` that is worth a warning: the
  * process may map the file later.
  */
 struct kymo_error *kymo_offline_find(struct kymo_offline *offline, pid_t pid);
 
 /*
- * Refuse those of the places from `first` on whose text is not the file's in process `pid`: another recording, or a
+ * Refuse those of the sites from `first` on whose text is not the file's in process `pid`: another recording, or a
  * debugger, has its own code there, and a breakpoint in the midst of it would break both. A process that can't be
  * looked at, or has ended, is left out.
  */
@@ -67,8 +67,8 @@ struct kymo_error *kymo_offline_check_text(struct kymo_offline *offline, size_t 
 /* The same in every process. */
 struct kymo_error *kymo_offline_check_all(struct kymo_offline *offline, size_t first);
 
-/* All places so far. Grows only; items move when it does. */
-const struct kymo_offline_place *kymo_offline_places(const struct kymo_offline *offline, size_t *n);
+/* All sites so far. Grows only; items move when it does. */
+const struct kymo_offline_site *kymo_offline_sites(const struct kymo_offline *offline, size_t *n);
 
 /* A descriptor of file `i`, and its path; both stay the table's. */
 int kymo_offline_file(const struct kymo_offline *offline, size_t i, const char **path_ret);

@@ -26,32 +26,32 @@ void offline_warn(struct kymo_offline *offline, const char *format, ...)
 }
 
 struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, bool exact, const char *path,
-				  const char *place, const char *reason)
+				  const char *location, const char *reason)
 {
 	struct offline_spec *state = &offline->states[spec];
 	size_t used = strlen(state->reasons);
 
 	if (exact)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at %s%s of %s: %s", place,
+		return kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at %s%s of %s: %s", location,
 					 offline->specs[spec].is_return ? "%return" : "", path, reason);
 	if (state->n_refused++ < REASONS_SHOWN)
-		snprintf(state->reasons + used, sizeof(state->reasons) - used, "%s%s: %s", used ? "; " : "", place,
+		snprintf(state->reasons + used, sizeof(state->reasons) - used, "%s%s: %s", used ? "; " : "", location,
 			 reason);
 	return NULL;
 }
 
-struct kymo_error *kymo_offline_refuse(struct kymo_offline *offline, size_t place, const char *reason)
+struct kymo_error *kymo_offline_refuse(struct kymo_offline *offline, size_t site, const char *reason)
 {
-	struct kymo_offline_place *refused = &offline->places.items[place];
+	struct kymo_offline_site *refused = &offline->sites.items[site];
 	const struct kymo_probe_event *events;
 	size_t n;
 
 	if (refused->is_refused)
 		return NULL;
 	/* A return without some of its exits would be worse than none. */
-	for (size_t i = 0; i < offline->places.n; i++)
-		if (offline->places.items[i].event == refused->event)
-			offline->places.items[i].is_refused = true;
+	for (size_t i = 0; i < offline->sites.n; i++)
+		if (offline->sites.items[i].event == refused->event)
+			offline->sites.items[i].is_refused = true;
 	events = kymo_events_items(offline->events, &n);
 	return offline_refuse(offline, refused->spec, refused->exact, offline->files.items[refused->file].path,
 			      events[refused->event].symbol, reason);

@@ -1,6 +1,6 @@
 /*
- * What the files about probes without a process share: offline.c has files and texts, offline_places.c what specs mean
- * in one file, offline_refusals.c what is told of places that cannot be probed. Private to the room.
+ * What the files about probes without a process share: offline.c has files and texts, offline_sites.c what specs mean
+ * in one file, offline_refusals.c what is told of sites that cannot be probed. Private to the room.
  */
 #ifndef KYMO_PROBE_OFFLINE_OFFLINE_STATE_H
 #define KYMO_PROBE_OFFLINE_OFFLINE_STATE_H
@@ -12,7 +12,7 @@
 struct kymo_code;
 struct kymo_events;
 struct kymo_module;
-struct kymo_offline_place;
+struct kymo_offline_site;
 struct kymo_spec;
 
 struct offline_id {
@@ -27,7 +27,7 @@ struct offline_file {
 	char *path;
 	struct kymo_module *module;
 	struct kymo_code *code; /* made for specs of every instruction */
-	bool *resolved;         /* per spec: its places in this file are known */
+	bool *resolved;         /* per spec: its sites in this file are known */
 };
 
 /* Of one spec. */
@@ -46,7 +46,7 @@ struct kymo_offline {
 	void (*warn)(const char *sentence, void *data);
 	void *data;
 	KYMO_VEC(struct offline_file) files;
-	KYMO_VEC(struct kymo_offline_place) places;
+	KYMO_VEC(struct kymo_offline_site) sites;
 };
 
 #endif

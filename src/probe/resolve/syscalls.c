@@ -160,7 +160,7 @@ static void tell_signal_returns(const struct kymo_probes *probes)
 }
 
 static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning,
-				    const struct kymo_syscall_place *at)
+				    const struct kymo_syscall_site *at)
 {
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	kymo_cleanup_free char *name = NULL;
@@ -185,7 +185,7 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 {
 	const struct probe_module *module = &probes->modules.items[meaning->module];
 	const struct kymo_spec *spec = &probes->specs[meaning->spec];
-	const struct kymo_syscall_place *places = NULL;
+	const struct kymo_syscall_site *places = NULL;
 	const struct kymo_plan *guards = NULL;
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, meaning->module, &code);

@@ -18,7 +18,7 @@
 #define AT 0x7f0000000000u
 
 /* The places in these bytes, of which the first `n_own` are one function. */
-static size_t places_in(const char *bytes, size_t size, size_t n_own, struct kymo_syscall_place **ret)
+static size_t places_in(const char *bytes, size_t size, size_t n_own, struct kymo_syscall_site **ret)
 {
 	const struct kymo_span span = { AT, (const uint8_t *)bytes, size };
 	const struct kymo_extent function = { AT, AT + n_own };
@@ -36,7 +36,7 @@ static size_t places_in(const char *bytes, size_t size, size_t n_own, struct kym
 	size_t n;
 
 	assert_int_equal(kymo_entry_map_create(&code, &map), 0);
-	assert_int_equal(kymo_syscall_places_create(&code, map, ret, &n), 0);
+	assert_int_equal(kymo_syscall_sites_create(&code, map, ret, &n), 0);
 	kymo_entry_map_destroy(map);
 	return n;
 }
@@ -46,7 +46,7 @@ static size_t places_in(const char *bytes, size_t size, size_t n_own, struct kym
 
 static void each_instruction_is_found(void **state)
 {
-	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
 
 	/* mov $1,%eax; syscall; mov $39,%eax; syscall; ret */
 	assert_int_equal(PLACES("\xb8\x01\0\0\0\x0f\x05\xb8\x27\0\0\0\x0f\x05\xc3"), 2);
@@ -57,7 +57,7 @@ static void each_instruction_is_found(void **state)
 
 static void the_bytes_inside_of_another_instruction_are_none(void **state)
 {
-	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
 
 	/* mov $0x50f,%eax; ret */
 	assert_int_equal(PLACES("\xb8\x0f\x05\0\0\xc3"), 0);
@@ -65,7 +65,7 @@ static void the_bytes_inside_of_another_instruction_are_none(void **state)
 
 static void the_bytes_of_data_between_functions_are_none(void **state)
 {
-	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
 
 	/* lea table(%rip),%rax; ret; table: a byte that is no instruction, and what looks like a call */
 	assert_int_equal(PLACES_IN("\x48\x8d\x05\x01\0\0\0\xc3\x06\x0f\x05\xc3", 8), 0);
@@ -73,7 +73,7 @@ static void the_bytes_of_data_between_functions_are_none(void **state)
 
 static void code_without_a_function_that_is_called_is_looked_at(void **state)
 {
-	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
 
 	/* call 1f; ret; 1: test %eax,%eax; jz 2f; ret; 2: mov $39,%al; syscall; ret */
 	assert_int_equal(PLACES_IN("\xe8\x01\0\0\0\xc3\x85\xc0\x74\x01\xc3\xb0\x27\x0f\x05\xc3", 6), 1);
@@ -82,7 +82,7 @@ static void code_without_a_function_that_is_called_is_looked_at(void **state)
 
 static void a_function_that_ends_its_thread_and_calls_nobody_is_left_alone(void **state)
 {
-	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
 
 	/* musl's __unmapself: mov $11,%eax; syscall; xor %edi,%edi; mov $60,%eax; syscall */
 	assert_int_equal(PLACES("\xb8\x0b\0\0\0\x0f\x05\x31\xff\xb8\x3c\0\0\0\x0f\x05"), 2);
@@ -92,7 +92,7 @@ static void a_function_that_ends_its_thread_and_calls_nobody_is_left_alone(void 
 
 static void a_function_that_calls_others_has_its_stack(void **state)
 {
-	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
 
 	/* 1: call 1b; mov $60,%eax; syscall */
 	assert_int_equal(PLACES("\xe8\xfb\xff\xff\xff\xb8\x3c\0\0\0\x0f\x05"), 1);

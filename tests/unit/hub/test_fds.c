@@ -9,7 +9,7 @@
 #include "engines.h"
 #include "hub/engine.h"
 #include "hub/remote/message.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "hub/state.h"
 
 #define MS 1000000ull
@@ -70,7 +70,7 @@ static int greeted(const struct fixture *f)
 	struct hub_message hello = { .version = HUB_VERSION, .type = HUB_HELLO };
 	int fd = -1, events = -1;
 
-	assert_int_equal(hub_place_dial(f->hub->tid, &fd), 0);
+	assert_int_equal(hub_socket_dial(f->hub->tid, &fd), 0);
 	assert_int_equal(hub_send(fd, &hello, NULL), 0);
 	assert_int_equal(hub_receive(fd, HUB_ITSELF, kymo_now_ns() + 20000 * MS, &hello, NULL, &events), 0);
 	close(events);

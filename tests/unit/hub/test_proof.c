@@ -16,7 +16,7 @@
 #include "hub/engine.h"
 #include "hub/remote/client_calls.h"
 #include "hub/remote/message.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "hub/remote/proof.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
@@ -221,14 +221,14 @@ static void *connect_here(void *data)
 static void a_hub_that_asks_for_a_process_that_it_does_not_trace_gets_nothing(void **state)
 {
 	struct hub_message message;
-	struct hub_place place;
+	struct hub_socket place;
 	struct shared *shared;
 	pid_t pid = waiting_child(&shared);
 	int requests, pair[2], proof = -1;
 	struct kymo_hub *hub = NULL;
 	pthread_t thread;
 
-	assert_int_equal(hub_place_open(getpid(), &place), 0);
+	assert_int_equal(hub_socket_open(getpid(), &place), 0);
 	assert_int_equal(pthread_create(&thread, NULL, connect_here, &hub), 0);
 	requests = accept4(place.socket, NULL, NULL, SOCK_CLOEXEC);
 	assert_int_equal(hub_receive(requests, HUB_CLIENT, kymo_now_ns() + 20000 * MS, &message, NULL, NULL), 0);
@@ -245,7 +245,7 @@ static void a_hub_that_asks_for_a_process_that_it_does_not_trace_gets_nothing(vo
 	close(requests);
 	close(pair[0]);
 	kymo_hub_destroy(hub);
-	hub_place_close(&place);
+	hub_socket_close(&place);
 	shared->is_over = 1;
 	assert_int_equal(end_of(pid), 0);
 }

@@ -10,7 +10,7 @@
 #include "hub/engine.h"
 #include "hub/remote/client_calls.h"
 #include "hub/remote/message.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
 
@@ -154,7 +154,7 @@ static int connect_as_nobody(pid_t pid)
 /* Not by the modes of the directory and of the socket alone, which are made open here. */
 static void a_foreign_user_is_refused(void **state)
 {
-	struct hub_place place;
+	struct hub_socket place;
 	struct fixture f;
 	char name[64];
 	int err;
@@ -166,11 +166,11 @@ static void a_foreign_user_is_refused(void **state)
 	begin(&f);
 	err = connect_as_nobody(f.pid);
 	assert_true(err == -EPERM || err == -ENOENT);
-	assert_int_equal(hub_place_open(f.hub->tid, &place), 0); /* where the hub's own is, which this one replaces */
+	assert_int_equal(hub_socket_open(f.hub->tid, &place), 0); /* where the hub's own is, which this one replaces */
 	snprintf(name, sizeof(name), "/proc/self/fd/%d/%s", place.directory, place.name);
 	assert_int_equal(chmod(name, 0777), 0);
 	assert_int_equal(connect_as_nobody(f.pid), err);
-	hub_place_close(&place);
+	hub_socket_close(&place);
 	end(&f);
 }
 
@@ -179,9 +179,9 @@ static void a_peer_that_is_somebody_else_is_refused(void **state)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(hub_place_check_peer(pair[0], 0), 0);
-	assert_int_equal(hub_place_check_peer(pair[0], getpid()), 0);
-	assert_int_equal(hub_place_check_peer(pair[0], getpid() + 1), -EPERM);
+	assert_int_equal(hub_socket_check_peer(pair[0], 0), 0);
+	assert_int_equal(hub_socket_check_peer(pair[0], getpid()), 0);
+	assert_int_equal(hub_socket_check_peer(pair[0], getpid() + 1), -EPERM);
 	close(pair[0]);
 	close(pair[1]);
 }
@@ -194,7 +194,7 @@ static int check_as_nobody(void)
 		return 99;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
 		return 98;
-	return -hub_place_check_peer(pair[0], 0); /* its own */
+	return -hub_socket_check_peer(pair[0], 0); /* its own */
 }
 
 static void a_user_may_connect_to_what_is_its_own(void **state)
@@ -213,7 +213,7 @@ static void a_user_may_connect_to_what_is_its_own(void **state)
 	assert_int_equal(status, 0);
 }
 
-static bool is_in(const char *directory, const struct hub_place *place)
+static bool is_in(const char *directory, const struct hub_socket *place)
 {
 	char name[128];
 
@@ -226,7 +226,7 @@ static void a_directory_that_others_may_enter_is_not_used_and_what_is_left_over_
 	char top[] = "/tmp/kymo-test-XXXXXX", directory[64];
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char *before = runtime ? strdup(runtime) : NULL;
-	struct hub_place place, other;
+	struct hub_socket place, other;
 	int fd;
 
 	assert_non_null(mkdtemp(top));
@@ -234,24 +234,24 @@ static void a_directory_that_others_may_enter_is_not_used_and_what_is_left_over_
 	assert_int_equal(mkdir(directory, 0700), 0);
 	assert_int_equal(chmod(directory, 0750), 0);
 	setenv("XDG_RUNTIME_DIR", top, 1);
-	assert_int_equal(hub_place_open(getpid(), &place), 0);
+	assert_int_equal(hub_socket_open(getpid(), &place), 0);
 	assert_false(is_in(directory, &place));
-	hub_place_close(&place);
+	hub_socket_close(&place);
 
 	assert_int_equal(chmod(directory, 0700), 0);
-	assert_int_equal(hub_place_open(getpid(), &place), 0);
+	assert_int_equal(hub_socket_open(getpid(), &place), 0);
 	assert_true(is_in(directory, &place));
-	assert_int_equal(hub_place_dial(getpid(), &fd), 0);
+	assert_int_equal(hub_socket_dial(getpid(), &fd), 0);
 	close(fd);
-	assert_int_equal(hub_place_open(getppid(), &other), 0);
+	assert_int_equal(hub_socket_open(getppid(), &other), 0);
 	assert_true(is_in(directory, &place));
-	hub_place_close(&other);
+	hub_socket_close(&other);
 
 	close(place.socket); /* as if it had been killed */
-	assert_int_equal(hub_place_dial(getpid(), &fd), -ENOENT);
-	assert_int_equal(hub_place_open(getppid(), &other), 0);
+	assert_int_equal(hub_socket_dial(getpid(), &fd), -ENOENT);
+	assert_int_equal(hub_socket_open(getppid(), &other), 0);
 	assert_false(is_in(directory, &place));
-	hub_place_close(&other);
+	hub_socket_close(&other);
 	close(place.directory);
 
 	if (before)
@@ -268,7 +268,7 @@ static int dial(const struct fixture *f)
 {
 	int fd = -1;
 
-	assert_int_equal(hub_place_dial(f->hub->tid, &fd), 0);
+	assert_int_equal(hub_socket_dial(f->hub->tid, &fd), 0);
 	return fd;
 }
 

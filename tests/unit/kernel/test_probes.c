@@ -129,7 +129,7 @@ static void attach(struct kymo_kernel *kernel, const void *function, uint32_t id
 	struct kymo_kernel_probe probe = {
 		.is_return = is_return, .args = args, .n_args = n_args, .has_faults = faults
 	};
-	struct kymo_kernel_place place = { id, offset_of(function), 1 };
+	struct kymo_kernel_site place = { id, offset_of(function), 1 };
 
 	probe.file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	assert_true(probe.file >= 0);
@@ -209,7 +209,7 @@ static void perf_events_serve_where_there_are_no_links_for_many(void **state)
 static void more_than_one_by_one_can_serve_are_refused_before_the_first(void **state)
 {
 	struct kymo_kernel *kernel = open_kernel((struct kymo_kernel_options){ .pid = getpid(), .no_multi = true });
-	struct kymo_kernel_place *places = calloc(KYMO_KERNEL_MAX_SINGLE + 1, sizeof(*places));
+	struct kymo_kernel_site *places = calloc(KYMO_KERNEL_MAX_SINGLE + 1, sizeof(*places));
 	const struct kymo_kernel_probe probe = { .file = -1 };
 	struct kymo_error *error;
 
@@ -377,7 +377,7 @@ static void a_place_that_the_kernel_refuses_is_told_alone(void **state)
 {
 	struct kymo_kernel *kernel = open_kernel((struct kymo_kernel_options){ .pid = getpid() });
 	struct kymo_kernel_probe probe = { .args = NULL };
-	struct kymo_kernel_place places[3] = {
+	struct kymo_kernel_site places[3] = {
 		{ 1, offset_of(probed), 0 },
 		{ 2, UINT64_C(1) << 50, 0 }, /* far beyond the end of the file */
 		{ 3, offset_of(other), 0 },

@@ -1,25 +1,25 @@
 /* Where hubs are found: a socket each, in a directory of their user's. */
-#ifndef KYMO_HUB_REMOTE_PLACE_H
-#define KYMO_HUB_REMOTE_PLACE_H
+#ifndef KYMO_HUB_REMOTE_SOCKET_H
+#define KYMO_HUB_REMOTE_SOCKET_H
 
 #include <sys/types.h>
 
-struct hub_place {
+struct hub_socket {
 	int socket; /* that listens */
 	int directory;
 	char name[32]; /* in it */
 };
 
 /* A socket for the hub whose thread is `tid`. A negative errno. */
-int hub_place_open(pid_t tid, struct hub_place *ret);
-void hub_place_close(struct hub_place *place);
+int hub_socket_open(pid_t tid, struct hub_socket *ret);
+void hub_socket_close(struct hub_socket *listener);
 
 /* A socket that is connected to the hub whose thread is `tid`. -ENOENT: it serves nobody; -EPERM: it is not ours to
  * use, or not what it seems; -EAGAIN: too many want to. */
-int hub_place_dial(pid_t tid, int *ret);
+int hub_socket_dial(pid_t tid, int *ret);
 
 /* Whether the process at the other end is of this user, or one of us two is root's. `pid` (0: any) is who it should be.
  */
-int hub_place_check_peer(int socket, pid_t pid);
+int hub_socket_check_peer(int socket, pid_t pid);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/apart.h"
+#include "cli/worker.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,22 +26,22 @@ struct word {
 
 /* ---- the front ------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t worker;
+static volatile sig_atomic_t worker_pid;
 
 enum { REAP_MS = 50 };
 
 /* The handler is for signals that were meant for kymo. */
 static void forward(int number)
 {
-	if (worker)
-		kill(worker, number);
+	if (worker_pid)
+		kill(worker_pid, number);
 }
 
 static int end_of_worker(pid_t pid)
 {
 	int status;
 
-	worker = 0; /* its id may be another's soon */
+	worker_pid = 0; /* its id may be another's soon */
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return cli_fail(NULL, kymo_error_errno(errno, "cannot wait for process %d, which traces", pid));
@@ -64,7 +64,8 @@ static void reap_orphans(int channel)
 	while (getpid() == 1 && poll(&word, 1, REAP_MS) == 0) {
 		siginfo_t info = { .si_pid = 0 };
 
-		while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid && info.si_pid != worker)
+		while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid &&
+		       info.si_pid != worker_pid)
 			waitpid(info.si_pid, NULL, 0);
 	}
 }
@@ -95,33 +96,33 @@ static void block_signals(bool launches, sigset_t *mask_ret)
 	sigprocmask(SIG_BLOCK, &ours, mask_ret);
 }
 
-int cli_apart_begin(bool launches, struct cli_apart *ret)
+int cli_worker_begin(bool launches, struct cli_worker *ret)
 {
 	struct sigaction waits = { .sa_handler = SIG_DFL }, before;
-	struct cli_apart apart;
+	struct cli_worker worker;
 	int pair[2], status;
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return cli_fail(NULL, kymo_error_errno(errno, "cannot begin to trace"));
-	block_signals(launches, &apart.mask);
+	block_signals(launches, &worker.mask);
 	sigaction(SIGCHLD, &waits,
 		  &before); /* where it is ignored, ends of children are not told; the command has it as it was */
 	pid = fork();
 	if (!pid) {
 		sigaction(SIGCHLD, &before, NULL);
 		close(pair[0]);
-		apart.front = pair[1];
-		*ret = apart;
+		worker.front = pair[1];
+		*ret = worker;
 		return -1;
 	}
 	status = errno;
 	close(pair[1]);
 	if (pid > 0) {
-		worker = pid;
+		worker_pid = pid;
 		cli_catch_signals(launches, SA_RESTART, forward);
 	}
-	sigprocmask(SIG_SETMASK, &apart.mask, NULL);
+	sigprocmask(SIG_SETMASK, &worker.mask, NULL);
 	status = pid > 0 ? be_front(pid, pair[0]) : cli_fail(NULL, kymo_error_errno(status, "cannot begin to trace"));
 	close(pair[0]);
 	return status;
@@ -129,22 +130,22 @@ int cli_apart_begin(bool launches, struct cli_apart *ret)
 
 /* ---- the worker ------------------------------------------------------------------------------ */
 
-void cli_apart_take_signals(const struct cli_apart *apart)
+void cli_worker_take_signals(const struct cli_worker *worker)
 {
-	if (apart->front >= 0)
-		sigprocmask(SIG_SETMASK, &apart->mask, NULL);
+	if (worker->front >= 0)
+		sigprocmask(SIG_SETMASK, &worker->mask, NULL);
 }
 
-void cli_apart_leave_job(void)
+void cli_worker_leave_job(void)
 {
 	setsid();
 }
 
-bool cli_apart_is_alone(const struct cli_apart *apart)
+bool cli_worker_is_alone(const struct cli_worker *worker)
 {
-	struct pollfd front = { .fd = apart->front, .events = POLLIN };
+	struct pollfd front = { .fd = worker->front, .events = POLLIN };
 
-	return apart->front >= 0 && poll(&front, 1, 0) > 0;
+	return worker->front >= 0 && poll(&front, 1, 0) > 0;
 }
 
 /* Whatever kymo opens is closed by an exec; what it was given has survived one. */
@@ -174,7 +175,7 @@ static void close_standard_streams(void)
 		close(null);
 }
 
-void cli_apart_dismiss(struct cli_apart *apart, int status, const char *sentence)
+void cli_worker_dismiss(struct cli_worker *worker, int status, const char *sentence)
 {
 	struct word word = { .status = status };
 
@@ -186,7 +187,7 @@ void cli_apart_dismiss(struct cli_apart *apart, int status, const char *sentence
 	if (chdir("/") < 0)
 		errno = 0; /* then its file system stays busy */
 	prctl(PR_SET_NAME, "kymo-hub");
-	send(apart->front, &word, sizeof(word), MSG_NOSIGNAL);
-	close(apart->front);
-	apart->front = -1;
+	send(worker->front, &word, sizeof(word), MSG_NOSIGNAL);
+	close(worker->front);
+	worker->front = -1;
 }

@@ -7,8 +7,8 @@
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"
+#include "hub/trap/disarm.h"
 #include "hub/trap/keeper.h"
-#include "hub/trap/park.h"
 #include "procfs/threads.h"
 
 #define HOLD_NS 1000000000ull
@@ -77,9 +77,9 @@ void hub_space_rest(struct kymo_hub *hub, const struct task *task)
 	struct hub_space *space = task->process->space;
 	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = task->process->pid };
 
-	if (!space || space->is_parked || !space->n_in || hub_space_can_run(hub, space))
+	if (!space || space->is_disarmed || !space->n_in || hub_space_can_run(hub, space))
 		return;
-	space->is_parked = true;
+	space->is_disarmed = true;
 	for (size_t i = 0; i < space->breaks.n; i++) {
 		struct hub_break *b = &space->breaks.items[i];
 
@@ -93,11 +93,11 @@ void hub_space_rest(struct kymo_hub *hub, const struct task *task)
 	}
 }
 
-static void unpark(struct hub_space *space)
+static void rearm(struct hub_space *space)
 {
-	if (!space->is_parked)
+	if (!space->is_disarmed)
 		return;
-	space->is_parked = false;
+	space->is_disarmed = false;
 	for (size_t i = 0; i < space->breaks.n; i++)
 		if (space->breaks.items[i].owners)
 			hub_space_lower(space, &space->breaks.items[i]);
@@ -106,5 +106,5 @@ static void unpark(struct hub_space *space)
 void hub_space_wake(const struct task *task)
 {
 	if (task->process->space)
-		unpark(task->process->space);
+		rearm(task->process->space);
 }

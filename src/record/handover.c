@@ -1,6 +1,6 @@
 /* When a recording is over, and others trace what it has followed: the hub through which they do is this process', and
  * stays for them (docs/internals/following.md). */
-#include "record/linger.h"
+#include "record/handover.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* The threads that run in a memory with breakpoints. */
-#ifndef KYMO_HUB_TRAP_PARK_H
-#define KYMO_HUB_TRAP_PARK_H
+#ifndef KYMO_HUB_TRAP_DISARM_H
+#define KYMO_HUB_TRAP_DISARM_H
 
 #include "kymo/engine.h"
 

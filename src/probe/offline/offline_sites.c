@@ -1,5 +1,5 @@
 /* What a spec means in one file. */
-#include "probe/offline/offline_places.h"
+#include "probe/offline/offline_sites.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "probe/offline/offline_state.h"
 #include "probe/spec/spec.h"
 
-/* ---- a place --------------------------------------------------------------------------------- */
+/* ---- a site --------------------------------------------------------------------------------- */
 
 /* What a spec means in one file. */
 struct meaning {
@@ -62,8 +62,8 @@ static bool is_in_sequence(const struct kymo_function *sequences, size_t n, uint
  * Fill in offset and length of the instruction at `vaddr`; length 0 and a reason where no uprobe may be. `begins`: a
  * symbol says that one begins there.
  */
-static struct kymo_error *check_place(struct kymo_module *module, uint64_t vaddr, bool begins,
-				      struct kymo_offline_place *place, char *reason, size_t size)
+static struct kymo_error *check_site(struct kymo_module *module, uint64_t vaddr, bool begins,
+				     struct kymo_offline_site *site, char *reason, size_t size)
 {
 	const struct kymo_function *function = kymo_module_function_at(module, vaddr), *sequences;
 	struct kymo_error *error;
@@ -71,7 +71,7 @@ static struct kymo_error *check_place(struct kymo_module *module, uint64_t vaddr
 	size_t n;
 	int length;
 
-	place->length = 0;
+	site->length = 0;
 	error = kymo_module_rseq(module, &sequences, &n);
 	if (error)
 		return error;
@@ -80,23 +80,23 @@ static struct kymo_error *check_place(struct kymo_module *module, uint64_t vaddr
 	} else if (!function && !begins) {
 		snprintf(reason, size,
 			 "no function is known to be there, so it is not known where its instructions begin");
-	} else if (kymo_module_vaddr_to_offset(module, vaddr, &place->offset) ||
+	} else if (kymo_module_vaddr_to_offset(module, vaddr, &site->offset) ||
 		   !find_code(module, function ? function->start : vaddr, function ? function->end : 0, &code)) {
 		snprintf(reason, size, "the file has no code there");
 	} else {
 		length = kymo_uprobe_check(&code, vaddr, reason, size);
 		if (length > 0)
-			place->length = (uint8_t)length;
+			site->length = (uint8_t)length;
 	}
 	return NULL;
 }
 
 static struct kymo_error *add_event(struct kymo_offline *offline, const struct meaning *meaning, uint64_t offset,
-				    const char *place, size_t *ret)
+				    const char *location, size_t *ret)
 {
 	struct offline_file *file = &offline->files.items[meaning->file];
 	const struct kymo_spec *spec = &offline->specs[meaning->spec];
-	kymo_cleanup_free char *name = probe_event_name(spec, place, !meaning->exact), *symbol = strdup(place);
+	kymo_cleanup_free char *name = probe_event_name(spec, location, !meaning->exact), *symbol = strdup(location);
 	char build_id[PROBE_BUILD_ID_SIZE];
 	struct kymo_probe_event event = {
 		.kind = meaning->kind,
@@ -120,24 +120,24 @@ static struct kymo_error *add_event(struct kymo_offline *offline, const struct m
 	return error;
 }
 
-static struct kymo_error *add_place(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr,
-				    const char *name, bool begins)
+static struct kymo_error *add_site(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr,
+				   const char *name, bool begins)
 {
 	struct offline_file *file = &offline->files.items[meaning->file];
-	struct kymo_offline_place place = { .spec = meaning->spec, .file = meaning->file, .exact = meaning->exact };
+	struct kymo_offline_site site = { .spec = meaning->spec, .file = meaning->file, .exact = meaning->exact };
 	struct kymo_error *error;
 	char reason[200] = "";
 
 	offline->states[meaning->spec].n_tried++;
-	error = check_place(file->module, vaddr, begins, &place, reason, sizeof(reason));
+	error = check_site(file->module, vaddr, begins, &site, reason, sizeof(reason));
 	if (error)
 		return error;
-	if (!place.length)
+	if (!site.length)
 		return offline_refuse(offline, meaning->spec, meaning->exact, file->path, name, reason);
-	error = add_event(offline, meaning, place.offset, name, &place.event);
+	error = add_event(offline, meaning, site.offset, name, &site.event);
 	/* Without decoding the file, only the starts of functions are known. */
-	place.may_be_data = !begins && !(file->code && kymo_is_reached(file->code->map, vaddr));
-	if (!error && !kymo_vec_push(&offline->places, place))
+	site.may_be_data = !begins && !(file->code && kymo_is_reached(file->code->map, vaddr));
+	if (!error && !kymo_vec_push(&offline->sites, site))
 		error = &kymo_error_no_memory;
 	return error;
 }
@@ -157,7 +157,7 @@ static struct kymo_error *find_exits(struct offline_file *file, uint64_t vaddr, 
 	kymo_cleanup_free struct kymo_extent *parts = NULL;
 	struct kymo_refusal refusal = { .vaddr = 0 };
 	struct kymo_error *error = need_code(file);
-	struct kymo_offline_place place;
+	struct kymo_offline_site site;
 	size_t n_parts;
 	int err;
 
@@ -180,20 +180,20 @@ static struct kymo_error *find_exits(struct offline_file *file, uint64_t vaddr, 
 	if (err || !*n_ret)
 		snprintf(reason, size, "%s", err ? refusal.reason : "it never returns");
 	for (size_t i = 0; i < *n_ret && !error && !*reason; i++)
-		error = check_place(file->module, (*ret)[i].vaddr, true, &place, reason, size);
+		error = check_site(file->module, (*ret)[i].vaddr, true, &site, reason, size);
 	return error;
 }
 
-/* A place at the function itself, where its exits can't be told. It is worth a warning. `name` is the place's. */
+/* A site at the function itself, where its exits can't be told. It is worth a warning. `name` is the site's. */
 static struct kymo_error *add_caller(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr,
 				     const char *name, const char *why)
 {
-	size_t n = offline->places.n;
-	struct kymo_error *error = add_place(offline, meaning, vaddr, name, true);
+	size_t n = offline->sites.n;
+	struct kymo_error *error = add_site(offline, meaning, vaddr, name, true);
 
-	if (error || offline->places.n == n) /* refused */
+	if (error || offline->sites.n == n) /* refused */
 		return error;
-	offline->places.items[offline->places.n - 1].kind = KYMO_OFFLINE_CALLER;
+	offline->sites.items[offline->sites.n - 1].kind = KYMO_OFFLINE_CALLER;
 	offline_warn(
 		offline,
 		"kymo cannot tell every location where %s returns (%s), so the kernel puts a return address of its own "
@@ -202,14 +202,14 @@ static struct kymo_error *add_caller(struct kymo_offline *offline, const struct 
 	return NULL;
 }
 
-/* `function_name` is its own, `name` the place's. */
+/* `function_name` is its own, `name` the site's. */
 static struct kymo_error *add_return(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr,
 				     const char *function_name, const char *name)
 {
 	const struct kymo_spec *spec = &offline->specs[meaning->spec];
 	struct offline_file *file = &offline->files.items[meaning->file];
 	const struct kymo_function *function = kymo_module_function_at(file->module, vaddr);
-	struct kymo_offline_place place = { .spec = meaning->spec, .file = meaning->file, .exact = meaning->exact };
+	struct kymo_offline_site site = { .spec = meaning->spec, .file = meaning->file, .exact = meaning->exact };
 	bool is_entry = function ? function->start == vaddr : spec->symbol && !spec->offset;
 	kymo_cleanup_free struct kymo_exit *exits = NULL;
 	struct kymo_error *error;
@@ -225,11 +225,11 @@ static struct kymo_error *add_return(struct kymo_offline *offline, const struct 
 	offline->states[meaning->spec].n_tried++;
 	if (*reason || kymo_module_vaddr_to_offset(file->module, vaddr, &offset))
 		return offline_refuse(offline, meaning->spec, meaning->exact, file->path, name, reason);
-	error = add_event(offline, meaning, offset, name, &place.event);
+	error = add_event(offline, meaning, offset, name, &site.event);
 	for (size_t i = 0; i < n && !error; i++) {
-		place.kind = exits[i].is_tail ? KYMO_OFFLINE_TAIL : KYMO_OFFLINE_PLACE;
-		error = check_place(file->module, exits[i].vaddr, true, &place, reason, sizeof(reason));
-		if (!error && !kymo_vec_push(&offline->places, place))
+		site.kind = exits[i].is_tail ? KYMO_OFFLINE_TAIL : KYMO_OFFLINE_SITE;
+		error = check_site(file->module, exits[i].vaddr, true, &site, reason, sizeof(reason));
+		if (!error && !kymo_vec_push(&offline->sites, site))
 			error = &kymo_error_no_memory;
 	}
 	return error;
@@ -239,26 +239,26 @@ struct kymo_error *kymo_offline_are_read(struct kymo_offline *offline, bool *ret
 {
 	bool are = false;
 
-	for (size_t i = 0; i < offline->places.n && !are; i++) {
-		const struct kymo_offline_place *place = &offline->places.items[i];
-		struct offline_file *file = &offline->files.items[place->file];
-		struct kymo_error *error = place->is_refused ? NULL : need_code(file);
+	for (size_t i = 0; i < offline->sites.n && !are; i++) {
+		const struct kymo_offline_site *site = &offline->sites.items[i];
+		struct offline_file *file = &offline->files.items[site->file];
+		struct kymo_error *error = site->is_refused ? NULL : need_code(file);
 		uint64_t vaddr;
 
 		if (error)
 			return error;
-		are = !place->is_refused && !kymo_module_offset_to_vaddr(file->module, place->offset, &vaddr) &&
-		      kymo_is_read(file->code->map, vaddr, place->length);
+		are = !site->is_refused && !kymo_module_offset_to_vaddr(file->module, site->offset, &vaddr) &&
+		      kymo_is_read(file->code->map, vaddr, site->length);
 	}
 	*ret = are;
 	return NULL;
 }
 
-/* ---- places within functions ----------------------------------------------------------------- */
+/* ---- sites within functions ----------------------------------------------------------------- */
 
 /* What a sweep from the function's start takes for an instruction may be data, where not all of it is code. */
-static struct kymo_error *add_inner_place(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr,
-					  const char *name)
+static struct kymo_error *add_inner_site(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr,
+					 const char *name)
 {
 	struct offline_file *file = &offline->files.items[meaning->file];
 	const struct kymo_function *function = kymo_module_function_at(file->module, vaddr);
@@ -268,7 +268,7 @@ static struct kymo_error *add_inner_place(struct kymo_offline *offline, const st
 	int err;
 
 	if (!function || function->start == vaddr)
-		return add_place(offline, meaning, vaddr, name, function != NULL);
+		return add_site(offline, meaning, vaddr, name, function != NULL);
 	error = need_code(file);
 	if (error)
 		return error;
@@ -278,7 +278,7 @@ static struct kymo_error *add_inner_place(struct kymo_offline *offline, const st
 	while (i < n && starts[i] != vaddr)
 		i++;
 	if (!err && i < n)
-		return add_place(offline, meaning, vaddr, name, false);
+		return add_site(offline, meaning, vaddr, name, false);
 	offline->states[meaning->spec].n_tried++;
 	return offline_refuse(offline, meaning->spec, meaning->exact, file->path, name,
 			      err ? "it is not known where the function's instructions begin"
@@ -293,25 +293,25 @@ static struct kymo_error *add_instructions(struct kymo_offline *offline, const s
 	const struct kymo_function *function = kymo_module_function_at(file->module, vaddr);
 	struct kymo_error *error = need_code(file);
 	kymo_cleanup_free uint64_t *starts = NULL;
-	char place[PROBE_PLACE_MAX];
+	char location[PROBE_PLACE_MAX];
 	size_t n;
 	int err;
 
 	if (error)
 		return error;
-	kymo_module_describe(file->module, vaddr, place, sizeof(place));
+	kymo_module_describe(file->module, vaddr, location, sizeof(location));
 	err = function ? kymo_instructions_create(file->code->map, function->start, function->end, &starts, &n)
 		       : -EPERM;
 	if (err == -ENOMEM)
 		return &kymo_error_no_memory;
 	if (err) {
 		offline->states[meaning->spec].n_tried++;
-		return offline_refuse(offline, meaning->spec, meaning->exact, file->path, place,
+		return offline_refuse(offline, meaning->spec, meaning->exact, file->path, location,
 				      "it is not known where its instructions begin");
 	}
 	for (size_t i = 0; i < n && !error; i++) {
-		kymo_module_describe(file->module, starts[i], place, sizeof(place));
-		error = add_place(offline, meaning, starts[i], place, false);
+		kymo_module_describe(file->module, starts[i], location, sizeof(location));
+		error = add_site(offline, meaning, starts[i], location, false);
 	}
 	return error;
 }
@@ -323,14 +323,14 @@ static struct kymo_error *resolve_target(struct kymo_offline *offline, const str
 	uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
 	struct meaning meaning = *spec_meaning;
 	struct kymo_error *error;
-	char place[PROBE_PLACE_MAX];
+	char location[PROBE_PLACE_MAX];
 
 	meaning.exact &= !target->is_one_of_many;
-	probe_target_place(spec, target, place, sizeof(place));
+	probe_target_place(spec, target, location, sizeof(location));
 	if (target->refusal) {
 		offline->states[meaning.spec].n_tried++;
 		return offline_refuse(offline, meaning.spec, meaning.exact, offline->files.items[meaning.file].path,
-				      place, target->refusal);
+				      location, target->refusal);
 	}
 	error = probe_check_offset(spec, offline->files.items[meaning.file].module, target->vaddr);
 	if (error)
@@ -338,10 +338,10 @@ static struct kymo_error *resolve_target(struct kymo_offline *offline, const str
 	if (spec->every_instruction)
 		return add_instructions(offline, &meaning, vaddr);
 	if (spec->is_return)
-		return add_return(offline, &meaning, vaddr, target->function, place);
+		return add_return(offline, &meaning, vaddr, target->function, location);
 	if (spec->offset)
-		return add_inner_place(offline, &meaning, vaddr, place);
-	return add_place(offline, &meaning, vaddr, place, true);
+		return add_inner_site(offline, &meaning, vaddr, location);
+	return add_site(offline, &meaning, vaddr, location, true);
 }
 
 static struct kymo_error *resolve_targets(struct kymo_offline *offline, const struct meaning *meaning,
@@ -401,16 +401,16 @@ static struct kymo_error *resolve_offset(struct kymo_offline *offline, const str
 {
 	const struct kymo_spec *spec = &offline->specs[meaning->spec];
 	struct kymo_module *module = offline->files.items[meaning->file].module;
-	char place[PROBE_PLACE_MAX];
+	char location[PROBE_PLACE_MAX];
 	uint64_t vaddr;
 	struct kymo_error *error = probe_spec_offset(spec, module, &vaddr);
 
 	if (error)
 		return error;
-	probe_describe(spec, module, vaddr, place, sizeof(place));
+	probe_describe(spec, module, vaddr, location, sizeof(location));
 	if (spec->is_return)
-		return add_return(offline, meaning, vaddr, place, place);
-	return add_inner_place(offline, meaning, vaddr, place);
+		return add_return(offline, meaning, vaddr, location, location);
+	return add_inner_site(offline, meaning, vaddr, location);
 }
 
 struct kymo_error *offline_resolve(struct kymo_offline *offline, size_t spec_at, size_t file_at)

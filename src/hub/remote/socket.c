@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "hub/remote/place.h"
+#include "hub/remote/socket.h"
 #include "procfs/info.h"
 
 #define DIRECTORIES 3
@@ -115,14 +115,14 @@ static void remove_left_over(int directory)
 	}
 }
 
-static int listen_in(int directory, pid_t tid, struct hub_place *place)
+static int listen_in(int directory, pid_t tid, struct hub_socket *listener)
 {
 	struct sockaddr_un address;
 	char unready[32];
 	int fd, err = 0;
 
 	snprintf(unready, sizeof(unready), ".hub-%d", tid);
-	snprintf(place->name, sizeof(place->name), "hub-%d", tid);
+	snprintf(listener->name, sizeof(listener->name), "hub-%d", tid);
 	address = address_of(directory, unready);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -131,7 +131,7 @@ static int listen_in(int directory, pid_t tid, struct hub_place *place)
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address))) {
 		err = -errno;
 	} else if (fchmodat(directory, unready, 0600, 0) || listen(fd, BACKLOG) ||
-		   renameat(directory, unready, directory, place->name)) {
+		   renameat(directory, unready, directory, listener->name)) {
 		err = -errno;
 		unlinkat(directory, unready, 0);
 	}
@@ -139,14 +139,14 @@ static int listen_in(int directory, pid_t tid, struct hub_place *place)
 		close(fd);
 		return err;
 	}
-	place->socket = fd;
-	place->directory = directory;
+	listener->socket = fd;
+	listener->directory = directory;
 	return 0;
 }
 
-int hub_place_open(pid_t tid, struct hub_place *ret)
+int hub_socket_open(pid_t tid, struct hub_socket *ret)
 {
-	struct hub_place place;
+	struct hub_socket listener;
 	int err = -ENOENT;
 
 	if (getauxval(AT_SECURE)) /* who may run us must not get rights by it */
@@ -159,9 +159,9 @@ int hub_place_open(pid_t tid, struct hub_place *ret)
 			continue;
 		}
 		remove_left_over(directory);
-		err = listen_in(directory, tid, &place);
+		err = listen_in(directory, tid, &listener);
 		if (!err) {
-			*ret = place;
+			*ret = listener;
 			return 0;
 		}
 		close(directory);
@@ -169,16 +169,16 @@ int hub_place_open(pid_t tid, struct hub_place *ret)
 	return err;
 }
 
-void hub_place_close(struct hub_place *place)
+void hub_socket_close(struct hub_socket *listener)
 {
-	unlinkat(place->directory, place->name, 0);
-	close(place->directory);
-	close(place->socket);
+	unlinkat(listener->directory, listener->name, 0);
+	close(listener->directory);
+	close(listener->socket);
 }
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-int hub_place_check_peer(int socket, pid_t pid)
+int hub_socket_check_peer(int socket, pid_t pid)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
@@ -202,7 +202,7 @@ static int dial_in(int i, uid_t uid, pid_t tid, pid_t pid, int *ret)
 	err = dial(directory, name, &fd);
 	if (err)
 		return err == -EACCES ? -EPERM : err == -EAGAIN ? err : -ENOENT;
-	err = hub_place_check_peer(fd, pid);
+	err = hub_socket_check_peer(fd, pid);
 	if (err)
 		close(fd);
 	else
@@ -210,7 +210,7 @@ static int dial_in(int i, uid_t uid, pid_t tid, pid_t pid, int *ret)
 	return err;
 }
 
-int hub_place_dial(pid_t tid, int *ret)
+int hub_socket_dial(pid_t tid, int *ret)
 {
 	struct kymo_process_info info;
 	struct stat owner;

@@ -1,6 +1,6 @@
 /* The end of a recording, for others. */
-#ifndef KYMO_RECORD_LINGER_H
-#define KYMO_RECORD_LINGER_H
+#ifndef KYMO_RECORD_HANDOVER_H
+#define KYMO_RECORD_HANDOVER_H
 
 #include <stdbool.h>
 #include <sys/types.h>
