@@ -46,7 +46,7 @@ static void free_probe(struct lib_retired *retired)
 	free(retired);
 }
 
-static struct lib_probe *append(struct lib_probe **list, kymo_marker_probe *probe, void *data, const void *owner)
+static struct lib_probe *append_probe(struct lib_probe **list, kymo_marker_probe *probe, void *data, const void *owner)
 {
 	struct lib_probe *made = malloc(sizeof(*made));
 	if (!made)
@@ -79,7 +79,7 @@ static unsigned int take_out(struct lib_probe **list, const void *owner)
 
 int kymo_lib_add_probe(struct lib_marker *marker, kymo_marker_probe *probe, void *data, const void *owner)
 {
-	if (!append(&marker->probes, probe, data, owner))
+	if (!append_probe(&marker->probes, probe, data, owner))
 		return -ENOMEM;
 	__atomic_store_n(&marker->n_probes, marker->n_probes + 1, __ATOMIC_RELAXED);
 	kymo_lib_changed(marker);
@@ -121,7 +121,7 @@ static int connect_marker(const struct lib_connection *connection, struct lib_ma
 	int status = kymo_record_add(marker);
 	if (status < 0)
 		return status;
-	if (append(&marker->inlines, NULL, connection->data, connection))
+	if (append_probe(&marker->inlines, NULL, connection->data, connection))
 		return 0;
 	kymo_record_remove(marker);
 	return -ENOMEM;
@@ -220,7 +220,7 @@ static int check_markers(const char *name, const char *format, int type)
 	return type & KYMO_MARKER_PENDING ? 0 : -ENOENT;
 }
 
-static void destroy(struct lib_connection *connection)
+static void destroy_connection(struct lib_connection *connection)
 {
 	if (!connection)
 		return;
@@ -238,7 +238,7 @@ static struct lib_connection *create(const char *name, const char *format, kymo_
 	*connection = (struct lib_connection){ NULL, strdup(name), format ? strdup(format) : NULL, probe, data, type };
 	if (connection->name && (connection->format || !format))
 		return connection;
-	destroy(connection);
+	destroy_connection(connection);
 	return NULL;
 }
 
@@ -248,7 +248,7 @@ static void take_back(struct lib_connection *connection)
 	disconnect_all(connection);
 	kymo_lib_begin_grace();
 	kymo_lib_update(false);
-	destroy(connection);
+	destroy_connection(connection);
 }
 
 int kymo_lib_connect(const char *name, const char *format, kymo_marker_probe *probe, void *data, int type)
@@ -303,7 +303,7 @@ static void drop_inline_of(struct lib_connection **at)
 		}
 		*at = connection->next;
 		take_out_inlines(connection);
-		destroy(connection);
+		destroy_connection(connection);
 	}
 }
 

@@ -187,7 +187,7 @@ static void count_silent(void)
 	__atomic_store_n(&n_silent, n, __ATOMIC_RELAXED);
 }
 
-static bool reserve(void)
+static bool reserve_names(void)
 {
 	if (kymo_lib_registry.n_modules < cap)
 		return true;
@@ -217,7 +217,7 @@ static void module_comes(const struct lib_seen *seen, bool tells)
 {
 	struct lib_module *module;
 
-	if (!reserve() || kymo_lib_read_module(&seen->found, &module) < 0)
+	if (!reserve_names() || kymo_lib_read_module(&seen->found, &module) < 0)
 		return;
 	module->path = path_of(seen->name);
 	if (!module->path) {

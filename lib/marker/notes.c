@@ -216,7 +216,7 @@ bool kymo_lib_has_notes(const struct lib_found *found)
 	return false;
 }
 
-static int append(struct notes *notes, const struct note *note)
+static int append_note(struct notes *notes, const struct note *note)
 {
 	if (notes->n == NOTES_MAX)
 		return -EBADMSG;
@@ -243,7 +243,7 @@ static int read_segment(const struct lib_found *found, struct cursor *cursor, st
 			continue; /* of another owner, or of a later version */
 		if (!read_desc(found, raw.kind, raw.desc, raw.size, &note))
 			return -EBADMSG;
-		status = append(notes, &note);
+		status = append_note(notes, &note);
 		if (status < 0)
 			return status;
 	}
@@ -405,7 +405,7 @@ static void add_copy(struct lib_marker *marker, const struct note *note)
 }
 
 /* Sorted notes become markers: those of one lie together, its sites first. */
-static void fill(const struct notes *notes, struct lib_module *module)
+static void fill_module(const struct notes *notes, struct lib_module *module)
 {
 	struct lib_marker *marker = NULL, *next = module->markers;
 	struct lib_site *sites = module->sites;
@@ -481,7 +481,7 @@ int kymo_lib_read_module(const struct lib_found *found, struct lib_module **ret)
 		module->base = found->base;
 		module->phdrs = found->phdrs;
 		measure(found, module);
-		fill(&notes, module);
+		fill_module(&notes, module);
 		sort_names(module);
 		*ret = module;
 	} else {

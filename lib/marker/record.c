@@ -227,7 +227,7 @@ bool kymo_record_is_running(void)
 
 /* ---- begin and end (the lock is held) -------------------------------------------------------- */
 
-static void destroy(struct recording *recording)
+static void destroy_recording(struct recording *recording)
 {
 	if (!recording)
 		return;
@@ -348,7 +348,7 @@ static int record(const char *globs, const char *directory, uint64_t buffer_size
 	kymo_lib_leave(false);
 	globs_deinit(&asked);
 	if (status < 0)
-		destroy(recording);
+		destroy_recording(recording);
 	return status;
 }
 
@@ -363,7 +363,7 @@ KYMO_LIB_API int kymo_marker_record(const char *globs, const char *directory)
 }
 
 /* Threads may have been in a cold block when its sites were turned off: the writer sees to them. */
-static int finish(struct recording *recording, unsigned long *lost)
+static int finish_recording(struct recording *recording, unsigned long *lost)
 {
 	struct record_rings *rings = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
 	int status;
@@ -378,7 +378,7 @@ static int finish(struct recording *recording, unsigned long *lost)
 		*lost = recording->lost;
 	status = recording->error ? errno_of(recording->error) : 0;
 	recording->error = NULL;
-	destroy(recording);
+	destroy_recording(recording);
 	return status;
 }
 
@@ -396,7 +396,7 @@ KYMO_LIB_API int kymo_marker_record_end(unsigned long *lost)
 			end_all_markers();
 		}
 		kymo_lib_leave(recording != NULL);
-		status = recording ? finish(recording, lost) : -ENOENT;
+		status = recording ? finish_recording(recording, lost) : -ENOENT;
 		if (recording)
 			__atomic_store_n(&is_finishing, false, __ATOMIC_RELEASE);
 	}

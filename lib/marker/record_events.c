@@ -132,7 +132,7 @@ static bool add_fields(const struct lib_marker *marker, struct kymo_ctf_event *e
 	return true;
 }
 
-static struct record_news *describe(const struct lib_marker *marker, size_t place, uint32_t id)
+static struct record_news *describe_event(const struct lib_marker *marker, size_t place, uint32_t id)
 {
 	uintptr_t code = (uintptr_t)marker->places[place].code;
 	struct record_news *news = calloc(1, sizeof(*news));
@@ -167,7 +167,7 @@ static int describe_all(const struct lib_marker *marker, uint32_t id, struct rec
 	struct record_news *list = *news;
 
 	for (size_t i = 0; i < marker->n_places; i++) {
-		struct record_news *one = describe(marker, i, id + (uint32_t)i);
+		struct record_news *one = describe_event(marker, i, id + (uint32_t)i);
 
 		if (!one) {
 			while (list != *news) {

@@ -185,7 +185,7 @@ static struct kymo_error *update_metadata(struct recording *recording)
 /* ---- packets --------------------------------------------------------------------------------- */
 
 /* One round. Returns how many packets were written. */
-static size_t drain(struct recording *recording)
+static size_t drain_ring(struct recording *recording)
 {
 	struct record_memory *memory = &recording->memory;
 	size_t n_all = 0, n;
@@ -206,7 +206,7 @@ static size_t drain(struct recording *recording)
 	return n_all;
 }
 
-static void flush(struct recording *recording)
+static void flush_writer(struct recording *recording)
 {
 	for (size_t i = 0; i < recording->memory.n_rings; i++)
 		kymo_ring_flush(&recording->memory.rings[i], clock_tsc());
@@ -231,7 +231,7 @@ static void finish_rings(struct recording *recording)
 
 	for (size_t i = 0; i < memory->n_rings; i++)
 		kymo_ring_finish(&memory->rings[i], clock_tsc());
-	while (drain(recording))
+	while (drain_ring(recording))
 		;
 	for (size_t i = 0; i < memory->n_rings; i++) {
 		recording->lost += kymo_ring_lost(&memory->rings[i]);
@@ -241,7 +241,7 @@ static void finish_rings(struct recording *recording)
 	}
 }
 
-static void finish(struct recording *recording)
+static void finish_writer(struct recording *recording)
 {
 	bool is_sealed = kymo_record_memory_seal(&recording->memory);
 	struct record_rings *rings = recording->memory.shared;
@@ -289,7 +289,7 @@ static void now_and_then(struct recording *recording)
 
 	if (now >= recording->next_flush_ns) {
 		recording->next_flush_ns = now + FLUSH_NS;
-		flush(recording);
+		flush_writer(recording);
 	}
 	if (now < recording->next_look_ns)
 		return;
@@ -329,11 +329,11 @@ static void *write_trace(void *data)
 	if (!recording->error)
 		keep_first(recording, update_metadata(recording));
 	while (!is_ending(recording)) {
-		if (!drain(recording))
+		if (!drain_ring(recording))
 			sleep_a_while(recording);
 		now_and_then(recording);
 	}
-	finish(recording);
+	finish_writer(recording);
 	return NULL;
 }
 

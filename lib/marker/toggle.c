@@ -277,7 +277,7 @@ static int change_tail(const struct toggle *toggle, struct lib_site *site)
 	return write_text(toggle->memory, site->text + 1, toggle->on ? bytes + 1 : NOP + 1, SIZE - 1);
 }
 
-static int finish(const struct toggle *toggle, struct lib_site *site)
+static int finish_toggle(const struct toggle *toggle, struct lib_site *site)
 {
 	bool is_between;
 	int status = check_between(toggle, site, &is_between);
@@ -331,7 +331,7 @@ int kymo_lib_toggle(struct lib_site **sites, size_t n, bool on)
 								     : -EIO);
 	fail_all(sites, n, 0);
 	if (do_step(&toggle, sites, n, begin_toggle) && do_step(&toggle, sites, n, change_tail))
-		do_step(&toggle, sites, n, finish);
+		do_step(&toggle, sites, n, finish_toggle);
 	close(toggle.memory);
 	return first_error(sites, n);
 }

@@ -38,7 +38,7 @@ static struct call_thread *find_thread(const struct kymo_open_calls *calls, uint
 	return &calls->threads[at];
 }
 
-static bool grow(struct kymo_open_calls *calls)
+static bool grow_calls(struct kymo_open_calls *calls)
 {
 	struct kymo_open_calls grown = { .size = calls->size ? calls->size * 2 : FIRST_SIZE };
 
@@ -58,7 +58,7 @@ static struct stack *stack_of(struct kymo_open_calls *calls, uint64_t key)
 {
 	struct call_thread *thread;
 
-	if (2 * (calls->n_threads + 1) > calls->size && !grow(calls))
+	if (2 * (calls->n_threads + 1) > calls->size && !grow_calls(calls))
 		return NULL;
 	thread = find_thread(calls, key);
 	calls->n_threads += !thread->is_used;
@@ -78,13 +78,13 @@ static void unwind(struct stack *stack, uint64_t stack_pointer)
 }
 
 /* The outermost call leaves a stack that is full. */
-static void shift(struct stack *stack)
+static void shift_stack(struct stack *stack)
 {
 	stack->now.first = (stack->now.first + 1) & (stack->now.size - 1);
 	stack->now.n--;
 }
 
-static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit *hit)
+static struct kymo_error *enter_call(struct stack *stack, const struct kymo_call_hit *hit)
 {
 	struct frame *frame;
 
@@ -94,7 +94,7 @@ static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit 
 		unwind(stack, hit->stack_pointer);
 	}
 	if (stack->now.n == DEPTH_MAX)
-		shift(stack);
+		shift_stack(stack);
 	if (!kymo_frames_reserve(&stack->now))
 		return &kymo_error_no_memory;
 	stack->now.n++;
@@ -110,8 +110,8 @@ static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit 
 	return NULL;
 }
 
-static void leave(struct kymo_open_calls *calls, struct stack *stack, const struct kymo_call_hit *hit,
-		  kymo_call_ended ended, void *data)
+static void leave_call(struct kymo_open_calls *calls, struct stack *stack, const struct kymo_call_hit *hit,
+		       kymo_call_ended ended, void *data)
 {
 	uint32_t height = hit->is_span ? stack->now.n : kymo_stack_find(stack, hit->function, hit->stack_pointer),
 		 n = 0;
@@ -146,8 +146,8 @@ static struct kymo_error *take_call(struct kymo_open_calls *calls, const struct 
 	if (!stack)
 		return &kymo_error_no_memory;
 	if (hit->is_entry)
-		return enter(stack, hit);
-	leave(calls, stack, hit, ended, data);
+		return enter_call(stack, hit);
+	leave_call(calls, stack, hit, ended, data);
 	return NULL;
 }
 

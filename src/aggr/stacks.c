@@ -52,7 +52,7 @@ static bool has_seen(const struct frames *frames, uint64_t stack_pointer)
 	return frames->high && stack_pointer >= frames->low && stack_pointer <= frames->high;
 }
 
-static void see(struct frames *frames, uint64_t stack_pointer)
+static void see_frame(struct frames *frames, uint64_t stack_pointer)
 {
 	if (!frames->high || stack_pointer < frames->low)
 		frames->low = stack_pointer;
@@ -61,7 +61,7 @@ static void see(struct frames *frames, uint64_t stack_pointer)
 }
 
 /* Bytes from what was seen of it. */
-static uint64_t distance(const struct frames *frames, uint64_t stack_pointer)
+static uint64_t distance_of(const struct frames *frames, uint64_t stack_pointer)
 {
 	if (!frames->high)
 		return UINT64_MAX;
@@ -121,11 +121,11 @@ static bool is_cut_off(const struct stack *stack, uint64_t stack_pointer)
 
 bool kymo_stack_select(struct stack *stack, uint64_t stack_pointer)
 {
-	uint64_t to_now = distance(&stack->now, stack_pointer), least = UINT64_MAX;
+	uint64_t to_now = distance_of(&stack->now, stack_pointer), least = UINT64_MAX;
 	size_t nearest = 0;
 
 	for (size_t i = 0; i < stack->others.n && to_now; i++) {
-		uint64_t to_other = distance(&stack->others.items[i], stack_pointer);
+		uint64_t to_other = distance_of(&stack->others.items[i], stack_pointer);
 
 		if (to_other >= least)
 			continue;
@@ -140,7 +140,7 @@ bool kymo_stack_select(struct stack *stack, uint64_t stack_pointer)
 		kymo_stack_wake(stack, nearest);
 	else if (!begin_stack(stack))
 		return false;
-	see(&stack->now, stack_pointer);
+	see_frame(&stack->now, stack_pointer);
 	return true;
 }
 
@@ -215,7 +215,7 @@ uint32_t kymo_stack_revive(struct stack *stack, uint32_t function, uint64_t stac
 
 		stack->now.n++;
 		*kymo_stack_at(stack, stack->now.n - 1) = *frame;
-		see(&stack->now, frame->stack_pointer);
+		see_frame(&stack->now, frame->stack_pointer);
 		frame->stack_pointer = 0;
 		++*n_ret;
 	}

@@ -13,7 +13,7 @@ static unsigned int least(unsigned int a, unsigned int b)
 }
 
 /* Levenshtein's distance, by one row of his table. */
-static unsigned int distance(const char *a, size_t n, const char *b)
+static unsigned int edit_distance(const char *a, size_t n, const char *b)
 {
 	unsigned int row[LENGTH_MAX + 1];
 	const size_t m = strnlen(b, LENGTH_MAX);
@@ -51,7 +51,7 @@ struct list {
 	bool is_cut;
 };
 
-static void insert(struct list *list, const char *name, unsigned int away)
+static void insert_name(struct list *list, const char *name, unsigned int away)
 {
 	size_t i = list->n;
 
@@ -79,8 +79,8 @@ const char *kymo_nearest_list(const char *name, size_t size, const char *const *
 
 		if (!names[i] || is_earlier(names, i, names[i]))
 			continue;
-		away = distance(name, size, names[i]);
-		insert(&list, names[i], away <= size / 2 ? away : LENGTH_MAX);
+		away = edit_distance(name, size, names[i]);
+		insert_name(&list, names[i], away <= size / 2 ? away : LENGTH_MAX);
 	}
 	*out = '\0';
 	for (size_t i = 0; i < list.n; i++) {

@@ -78,7 +78,7 @@ static bool wants_entry(const struct kymo_aggr_pieces *pieces)
 
 /* ---- probes ---------------------------------------------------------------------------------- */
 
-static struct kymo_error *push(struct cli_probes *specs, struct kymo_spec *spec)
+static struct kymo_error *push_spec(struct cli_probes *specs, struct kymo_spec *spec)
 {
 	if (kymo_vec_push(specs, *spec))
 		return NULL;
@@ -118,7 +118,7 @@ static struct kymo_error *add_marker(struct reader *reader)
 	struct kymo_spec spec;
 	struct kymo_error *error = name ? kymo_spec_parse_marker(name, &spec) : &kymo_error_no_memory;
 
-	return error ? error : push(reader->specs, &spec);
+	return error ? error : push_spec(reader->specs, &spec);
 }
 
 /* The duration of what a marker ends is known where another one begins it. */
@@ -149,7 +149,7 @@ static struct kymo_error *add_own(struct reader *reader, const char *text, bool 
 	if (found.items.n != 1)
 		return has_locations(reader, found.items.n);
 	found.items.n = 0;
-	return push(reader->specs, &found.items.items[0]);
+	return push_spec(reader->specs, &found.items.items[0]);
 }
 
 /* The probe that the text names, or the last one before it. */
@@ -226,7 +226,7 @@ static struct kymo_error *find_entry(struct reader *reader)
 	if (error)
 		return error;
 	aggregations->entries.items[own] = number(aggregations, &spec);
-	error = push(reader->specs, &spec);
+	error = push_spec(reader->specs, &spec);
 	reader->entry = reader->specs->n - 1;
 	return error;
 }

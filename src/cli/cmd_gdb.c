@@ -76,7 +76,8 @@ static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb 
 }
 
 /* One client, if there comes one before `ends_wait` can be read. */
-static struct kymo_error *serve(struct kymo_gdb *gdb, const struct kymo_gdb_socket *socket, int wake, int ends_wait)
+static struct kymo_error *serve_clients(struct kymo_gdb *gdb, const struct kymo_gdb_socket *socket, int wake,
+					int ends_wait)
 {
 	int client = -1;
 	struct kymo_error *error = kymo_gdb_accept(socket, ends_wait, &client, NULL, 0);
@@ -102,7 +103,7 @@ static int serve_here(const struct words *words)
 	if (!error) {
 		printf("type into gdb:\n  target remote %s\n", socket.path);
 		fflush(stdout);
-		error = serve(gdb, &socket, wake, wake);
+		error = serve_clients(gdb, &socket, wake, wake);
 	}
 	kymo_gdb_socket_deinit(&socket);
 	kymo_gdb_destroy(gdb);
@@ -154,7 +155,7 @@ static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, in
 	kymo_write_all(report, "", 1);
 	close(report);
 	ends_wait = either(wake, gdb_is_there);
-	error = serve(gdb, socket, wake, ends_wait);
+	error = serve_clients(gdb, socket, wake, ends_wait);
 	kymo_error_destroy(error);
 	kymo_gdb_socket_deinit(socket);
 	kymo_gdb_destroy(gdb);

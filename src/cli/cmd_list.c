@@ -85,7 +85,7 @@ static struct kymo_error *add_row(struct rows *rows, const struct kymo_module *m
 	return kymo_vec_push(rows, row) ? NULL : &kymo_error_no_memory;
 }
 
-static struct kymo_error *gather(const struct list *list, struct kymo_module *module, struct rows *rows)
+static struct kymo_error *gather_rows(const struct list *list, struct kymo_module *module, struct rows *rows)
 {
 	const struct kymo_function *functions;
 	struct kymo_error *error = NULL;
@@ -169,7 +169,7 @@ static struct kymo_error *list_functions(struct list *list, struct kymo_module *
 
 	if (list->file_wanted && !kymo_name_matches_file(list->file_wanted, path, kymo_module_soname(module)))
 		return NULL;
-	error = gather(list, module, &rows);
+	error = gather_rows(list, module, &rows);
 	if (!error && rows.n) {
 		qsort(rows.items, rows.n, sizeof(*rows.items), by_name);
 		if (!list->json && !list->names_only && !list->n_printed && isatty(STDOUT_FILENO))
@@ -282,7 +282,7 @@ static int list_source(const struct request *request)
 	return error ? cli_fail("list", error) : 0;
 }
 
-static int list(const struct request *request)
+static int list_request(const struct request *request)
 {
 	if (!request->n)
 		return cli_usage("list", "list what? give a file, such as libc, or the PID of a process");
@@ -330,7 +330,7 @@ int cmd_list(int argc, char **argv)
 			request.operands[request.n++] = options.value;
 			break;
 		case CLI_END:
-			return list(&request);
+			return list_request(&request);
 		case CLI_HELP:
 			return 0;
 		default:

@@ -320,7 +320,7 @@ static int begin_branches(struct cli_recording *recording)
 	return cli_worker_begin(recording->options.command, &recording->worker);
 }
 
-static int run(struct cli_recording *recording)
+static int run_recording(struct cli_recording *recording)
 {
 	struct kymo_record_result result = { 0 };
 	struct kymo_error *error;
@@ -378,7 +378,7 @@ int cli_record(int argc, char **argv, const struct cli_record_view *view)
 	int status = cli_record_read_options(&recording, argc, argv);
 
 	if (status < 0)
-		status = run(&recording);
+		status = run_recording(&recording);
 	for (size_t i = 0; i < recording.specs.n; i++)
 		kymo_spec_deinit(&recording.specs.items[i]);
 	kymo_vec_deinit(&recording.specs);

@@ -295,7 +295,7 @@ static struct kymo_error *wait_for(const struct recorder *recorder, uint64_t ask
 	}
 }
 
-static struct kymo_error *ask(const struct recorder *recorder, bool quiet)
+static struct kymo_error *ask_recorder(const struct recorder *recorder, bool quiet)
 {
 	int number = free_number(recorder);
 	const uint64_t asked_ns = kymo_now_ns();
@@ -322,7 +322,7 @@ static struct kymo_error *ask_process(pid_t pid, bool quiet, bool *is_flight_rec
 	*is_flight_recorder_ret = recorder.is_flight_recorder;
 	if (error)
 		return error;
-	error = ask(&recorder, quiet);
+	error = ask_recorder(&recorder, quiet);
 	recorder_deinit(&recorder);
 	return error;
 }
@@ -351,7 +351,7 @@ static void take_answer(struct answers *answers, struct kymo_error *error, bool 
 	answers->refused = error;
 }
 
-static struct kymo_error *refuse(const struct kymo_status *recording, pid_t pid)
+static struct kymo_error *refuse_recording(const struct kymo_status *recording, pid_t pid)
 {
 	if (recording->recorder == KYMO_RECORDER_ELSEWHERE)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
@@ -375,7 +375,7 @@ static int ask_recorders(pid_t pid, bool quiet, struct kymo_error **error_ret)
 		bool is_flight_recorder = false;
 		struct kymo_error *refused = all[i].recorder > 0
 						     ? ask_process(all[i].recorder, quiet, &is_flight_recorder)
-						     : refuse(&all[i], pid);
+						     : refuse_recording(&all[i], pid);
 
 		take_answer(&answers, refused, is_flight_recorder, n == 1);
 		kymo_status_deinit(&all[i]);

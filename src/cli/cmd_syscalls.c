@@ -79,7 +79,7 @@ static int open_output(words_t *words)
 		   : -1;
 }
 
-static int run(words_t *words)
+static int run_tracer(words_t *words)
 {
 	struct cli_syscalls *s = &words->tracing;
 	const pid_t *pids = words->targets.pids.items;
@@ -120,7 +120,7 @@ static int run_with_paths(words_t *words)
 	int status = real ? add_real_paths(s, real) : cli_fail("syscalls", &kymo_error_no_memory);
 
 	if (status < 0)
-		status = run(words);
+		status = run_tracer(words);
 	for (size_t i = 0; real && i < n; i++)
 		free(real[i]);
 	free(real);

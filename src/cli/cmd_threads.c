@@ -14,7 +14,7 @@
 
 static const struct cli_option option = { 1, 0, "json", NULL };
 
-static int show(const char *text, bool json)
+static int show_threads(const char *text, bool json)
 {
 	kymo_cleanup(cli_threads_deinit) struct cli_threads view = { 0 };
 	struct kymo_error *error;
@@ -42,5 +42,5 @@ int cmd_threads(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	return pid ? show(pid, json) : cli_usage("threads", "which process? give a PID");
+	return pid ? show_threads(pid, json) : cli_usage("threads", "which process? give a PID");
 }

@@ -78,7 +78,7 @@ static void begin_screen(struct top *top)
 		sigaction(SIGTSTP, &action, NULL);
 }
 
-static bool show(const struct kymo_aggr_table *tables, size_t n, void *data)
+static bool show_tables(const struct kymo_aggr_table *tables, size_t n, void *data)
 {
 	struct kymo_report_options options = { .mode = KYMO_REPORT_TABLES };
 	struct top *top = data;
@@ -124,7 +124,7 @@ int cmd_top(int argc, char **argv)
 {
 	struct top top = { .is_live = false };
 	const struct cli_record_view view = {
-		.directory = top.directory, .show = show, .end = end_screen, .data = &top
+		.directory = top.directory, .show = show_tables, .end = end_screen, .data = &top
 	};
 	int status;
 

@@ -6,7 +6,7 @@
 #define PAGE (int64_t) KYMO_PAGE_SIZE
 #define FIRST_ADDRESS 0x10000 /* Linux maps nothing lower unless it is told to (vm.mmap_min_addr) */
 
-static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
+static void look_at_bytes(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
 {
 }
 
@@ -32,7 +32,7 @@ static int64_t behind(const struct cli_free_room *room, int64_t at, int64_t size
 }
 
 /* Addresses are signed: a module that can move has free ones below its own 0. */
-static uint64_t reserve(void *data, uint64_t low, uint64_t high, size_t size)
+static uint64_t reserve_address(void *data, uint64_t low, uint64_t high, size_t size)
 {
 	struct cli_free_room *room = data;
 	int64_t at = (int64_t)low, next;
@@ -67,10 +67,10 @@ void cli_free_room_init_at(struct cli_free_room *room, uint64_t low, uint64_t hi
 {
 	*room = (struct cli_free_room){
 		.ops = { .data = room,
-			 .look = look,
+			 .look = look_at_bytes,
 			 .is_locked = never,
 			 .is_unsteady = never,
-			 .reserve = reserve,
+			 .reserve = reserve_address,
 			 .release = release },
 		.low = (int64_t)low,
 		.high = (int64_t)high,
@@ -85,10 +85,10 @@ void cli_free_room_init(struct cli_free_room *room, const struct kymo_module *mo
 
 	*room = (struct cli_free_room){
 		.ops = { .data = room,
-			 .look = look,
+			 .look = look_at_bytes,
 			 .is_locked = never,
 			 .is_unsteady = never,
-			 .reserve = reserve,
+			 .reserve = reserve_address,
 			 .release = release,
 			 .shares_entries = true },
 		.low = INT64_MAX,

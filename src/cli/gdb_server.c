@@ -236,7 +236,7 @@ static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *wo
 }
 
 /* gdbserver looks for a program in the working directory first, and in PATH then. */
-static struct kymo_error *launch(struct kymo_gdb *gdb, char **command)
+static struct kymo_error *launch_program(struct kymo_gdb *gdb, char **command)
 {
 	char here[PATH_MAX], *name = command[0];
 	struct kymo_error *error;
@@ -255,7 +255,7 @@ static struct kymo_error *begin_server(struct kymo_gdb *gdb, const struct words 
 	if (!words->command)
 		return NULL;
 	if (!words->attaches)
-		return launch(gdb, words->command);
+		return launch_program(gdb, words->command);
 	if (!cli_parse_pid(words->command[0], &pid))
 		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no process id", words->command[0]);
 	return kymo_gdb_attach(gdb, pid, NULL);
@@ -273,7 +273,7 @@ static bool take_streams(int streams[2])
 }
 
 /* The last line is gdbserver's, of which scripts know that no program was started. */
-static int fail(const struct words *words, struct kymo_error *error)
+static int fail_server(const struct words *words, struct kymo_error *error)
 {
 	const bool is_missing = error->code == KYMO_ERROR_NOT_FOUND && words->command && !words->attaches;
 
@@ -285,7 +285,7 @@ static int fail(const struct words *words, struct kymo_error *error)
 	return 1;
 }
 
-static int serve(struct words *words)
+static int serve_client(struct words *words)
 {
 	const bool is_stdio = !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
 	int streams[2] = { -1, -1 }, wake;
@@ -312,7 +312,7 @@ static int serve(struct words *words)
 	if (!error)
 		fputs("GDBserver exiting\n", stderr);
 	kymo_gdb_destroy(gdb);
-	return error ? fail(words, error) : 0;
+	return error ? fail_server(words, error) : 0;
 }
 
 int cli_gdb_server(int argc, char **argv)
@@ -322,7 +322,7 @@ int cli_gdb_server(int argc, char **argv)
 
 	if (status < 0) {
 		kymo_take_seize_signal();
-		status = serve(&words);
+		status = serve_client(&words);
 	}
 	if (words.log)
 		fclose(words.log);

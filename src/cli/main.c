@@ -94,7 +94,7 @@ static int cmd_help(int argc, char **argv)
 	return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	const struct command *command;
 
@@ -131,7 +131,7 @@ static bool is_gdb_server(const char *path)
 
 int main(int argc, char **argv)
 {
-	int status = is_gdb_server(argv[0]) ? cli_gdb_server(argc, argv) : run(argc, argv);
+	int status = is_gdb_server(argv[0]) ? cli_gdb_server(argc, argv) : run_command(argc, argv);
 
 	cli_debug_files_deinit();
 	/* Output that did not arrive (a full disk) is a failure, also where it was only noticed now. */

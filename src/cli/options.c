@@ -18,7 +18,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 }
 
 /* Edit distance; words longer than WORD_MAX are far from everything. */
-static size_t distance(const char *a, const char *b)
+static size_t edit_distance(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b), row[WORD_MAX + 1];
 
@@ -46,7 +46,7 @@ const char *cli_nearest(const char *word, const char *const *words, size_t n)
 	const char *found = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t far = length > 1 && !strncmp(word, words[i], length) ? 0 : distance(word, words[i]);
+		size_t far = length > 1 && !strncmp(word, words[i], length) ? 0 : edit_distance(word, words[i]);
 
 		if (far < best) {
 			best = far;

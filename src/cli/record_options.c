@@ -487,7 +487,7 @@ static int find_targets(struct cli_recording *recording)
 }
 
 /* -1: go on; else the exit status. */
-static int check(struct cli_recording *recording)
+static int check_options(struct cli_recording *recording)
 {
 	struct kymo_record_options *options = &recording->options;
 	const bool has_targets = !cli_targets_is_empty(&recording->targets);
@@ -577,9 +577,9 @@ int cli_record_read_options(struct cli_recording *recording, int argc, char **ar
 			return 2;
 		case CLI_OPERAND:
 			recording->options.command = argv + options.at - 1;
-			return check(recording);
+			return check_options(recording);
 		case CLI_END:
-			return check(recording);
+			return check_options(recording);
 		}
 		status = id == CONFIG ? cli_config_read(&recording->config, options.value, &options, id, take_option,
 							recording)

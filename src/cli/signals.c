@@ -19,7 +19,7 @@ static int number_of(size_t index)
 	return index < kymo_countof(endings) ? endings[index] : SIGRTMIN + (int)(index - kymo_countof(endings));
 }
 
-static size_t count(void)
+static size_t count_signals(void)
 {
 	return kymo_countof(endings) + (size_t)(SIGRTMAX - SIGRTMIN + 1);
 }
@@ -57,7 +57,7 @@ static bool may_catch(int number, bool launches)
 void cli_ending_signals(bool launches, sigset_t *ret)
 {
 	sigemptyset(ret);
-	for (size_t i = 0; i < count(); i++)
+	for (size_t i = 0; i < count_signals(); i++)
 		if (may_catch(number_of(i), launches))
 			sigaddset(ret, number_of(i));
 }
@@ -71,7 +71,7 @@ void cli_catch_signals(bool launches, int flags, void (*react)(int number))
 	is_launched = launches;
 	sigemptyset(&action.sa_mask);
 	cli_ending_signals(launches, &set);
-	for (size_t i = 0; i < count(); i++)
+	for (size_t i = 0; i < count_signals(); i++)
 		if (sigismember(&set, number_of(i)) == 1)
 			sigaction(number_of(i), &action, NULL);
 }

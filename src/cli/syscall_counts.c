@@ -156,7 +156,7 @@ static uint64_t value_of(const struct row *row, enum column column)
 }
 
 /* The greatest first; where that is equal, the more frequent. Names from a to z. */
-static int compare(const void *a, const void *b, void *data)
+static int compare_rows(const void *a, const void *b, void *data)
 {
 	const struct cli_syscall_columns *chosen = data;
 	const enum column order = chosen->order ? (enum column)(chosen->order - 1) : SECONDS;
@@ -278,7 +278,7 @@ void cli_syscall_counts_print(const struct cli_syscall_counts *counts, const str
 	}
 	if (!n)
 		total.least_ns = 0;
-	qsort_r(rows, n, sizeof(*rows), compare, &chosen);
+	qsort_r(rows, n, sizeof(*rows), compare_rows, &chosen);
 	if (json) {
 		print_json(rows, n, out);
 		return;

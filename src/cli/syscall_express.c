@@ -151,7 +151,7 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 
 /* ---- what is injected ------------------------------------------------------------------------ */
 
-static int inject(struct cli_syscall_words *words, const char *text)
+static int add_injection(struct cli_syscall_words *words, const char *text)
 {
 	struct kymo_error *error = cli_syscall_injections_add(&words->tracing.request.injections, text);
 
@@ -164,10 +164,10 @@ static int take_fault(struct cli_syscall_words *words, const char *text)
 	kymo_cleanup_free char *whole = NULL;
 
 	if (strstr(text, ":error=") || strstr(text, ":retval="))
-		return inject(words, text);
+		return add_injection(words, text);
 	if (asprintf(&whole, "%s:error=ENOSYS", text) < 0)
 		return cli_fail(COMMAND, &kymo_error_no_memory);
-	return inject(words, whole);
+	return add_injection(words, whole);
 }
 
 /* ---- messages, descriptors, ids -------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static int take_pids(struct cli_syscall_words *words, const char *text)
 
 /* ---- qualifiers ------------------------------------------------------------------------------ */
 
-static int refuse(struct cli_syscall_words *words, const char *text)
+static int refuse_word(struct cli_syscall_words *words, const char *text)
 {
 	return cli_usage(COMMAND, "-e verbose, read, write and kvm are strace's, and kymo has nothing like them; -s "
 				  "SIZE shows more of what is read and written");
@@ -221,35 +221,16 @@ static const struct {
 	const char *word;
 	int (*take)(struct cli_syscall_words *words, const char *text);
 } qualifiers[] = {
-	{ "trace", take_set },
-	{ "t", take_set },
-	{ "abbrev", take_whole },
-	{ "a", take_whole },
-	{ "raw", take_raw },
-	{ "x", take_raw },
-	{ "signal", take_signals },
-	{ "signals", take_signals },
-	{ "s", take_signals },
-	{ "status", take_status },
-	{ "inject", inject },
-	{ "fault", take_fault },
-	{ "quiet", take_quiet },
-	{ "silent", take_quiet },
-	{ "silence", take_quiet },
-	{ "q", take_quiet },
-	{ "decode-fds", take_fds },
-	{ "decode-fd", take_fds },
-	{ "decode-pids", take_pids },
-	{ "decode-pid", take_pids },
-	{ "verbose", refuse },
-	{ "v", refuse },
-	{ "read", refuse },
-	{ "reads", refuse },
-	{ "r", refuse },
-	{ "write", refuse },
-	{ "writes", refuse },
-	{ "w", refuse },
-	{ "kvm", refuse },
+	{ "trace", take_set },        { "t", take_set },           { "abbrev", take_whole },
+	{ "a", take_whole },          { "raw", take_raw },         { "x", take_raw },
+	{ "signal", take_signals },   { "signals", take_signals }, { "s", take_signals },
+	{ "status", take_status },    { "inject", add_injection }, { "fault", take_fault },
+	{ "quiet", take_quiet },      { "silent", take_quiet },    { "silence", take_quiet },
+	{ "q", take_quiet },          { "decode-fds", take_fds },  { "decode-fd", take_fds },
+	{ "decode-pids", take_pids }, { "decode-pid", take_pids }, { "verbose", refuse_word },
+	{ "v", refuse_word },         { "read", refuse_word },     { "reads", refuse_word },
+	{ "r", refuse_word },         { "write", refuse_word },    { "writes", refuse_word },
+	{ "w", refuse_word },         { "kvm", refuse_word },
 };
 
 int cli_syscall_words_qualify(struct cli_syscall_words *words, const char *qualifier, const char *text)

@@ -117,14 +117,14 @@ static struct seen *get_thread(struct watch *w, pid_t tid, pid_t pid)
 	return seen;
 }
 
-static void destroy(struct seen *seen)
+static void destroy_seen(struct seen *seen)
 {
 	kymo_line_deinit(&seen->thread.text);
 	free(seen->saved);
 	free(seen);
 }
 
-static void drop(struct watch *w, struct seen *seen)
+static void drop_seen(struct watch *w, struct seen *seen)
 {
 	const size_t at = place_of(w, seen->thread.tid);
 
@@ -133,13 +133,13 @@ static void drop(struct watch *w, struct seen *seen)
 	w->s->n_threads--;
 	if (w->s->open == &seen->thread)
 		w->s->open = NULL;
-	destroy(seen);
+	destroy_seen(seen);
 }
 
 /* ---- what happens ---------------------------------------------------------------------------- */
 
 /* A beginning that can't be shown yet is kept. */
-static bool keep(struct seen *seen, const struct kymo_copies *copies)
+static bool keep_copies(struct seen *seen, const struct kymo_copies *copies)
 {
 	void *bytes = realloc(seen->saved, copies->size + 1);
 
@@ -163,7 +163,7 @@ static void show_late(struct seen *seen, const struct kymo_copies *later)
 	seen->known[1] = (struct kymo_copies){ 0 };
 }
 
-static bool enter(struct seen *seen, const struct kymo_kernel_call *call)
+static bool enter_call(struct seen *seen, const struct kymo_kernel_call *call)
 {
 	struct cli_syscall_thread *thread = &seen->thread;
 
@@ -173,7 +173,7 @@ static bool enter(struct seen *seen, const struct kymo_kernel_call *call)
 	thread->entered_ns = call->ns;
 	seen->is_late = call->is_incomplete;
 	if (seen->is_late)
-		return keep(seen, &call->copies);
+		return keep_copies(seen, &call->copies);
 	seen->known[0] = call->copies;
 	cli_syscall_show_entry(thread);
 	return true;
@@ -200,14 +200,14 @@ static struct seen *find_who_executed(struct watch *w, struct seen *first, const
 		w->threads.items[i] = first;
 		first->thread.tid = seen->thread.tid;
 		seen->thread.tid = call->tid;
-		drop(w, first);
+		drop_seen(w, first);
 		return seen;
 	}
 	return first;
 }
 
 /* One that has returned from another call than the one that is known of: the beginning, or an end, was lost. */
-static void leave(struct seen *seen, const struct kymo_kernel_call *call)
+static void leave_call(struct seen *seen, const struct kymo_kernel_call *call)
 {
 	struct cli_syscall_thread *thread = &seen->thread;
 
@@ -234,7 +234,7 @@ static void tell_time(struct cli_syscalls *s, uint64_t ns)
 	s->now = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
-static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
+static struct kymo_error *see_call(const struct kymo_kernel_call *call, void *data)
 {
 	struct watch *w = data;
 	struct seen *seen;
@@ -249,12 +249,12 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 		tell_time(w->s, (uint64_t)((int64_t)call->ns + w->since_1970_ns));
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
-		if (!enter(seen, call))
+		if (!enter_call(seen, call))
 			return &kymo_error_no_memory;
 		break;
 	case KYMO_KERNEL_CALL_LEFT:
 		seen = find_who_executed(w, seen, call);
-		leave(seen, call);
+		leave_call(seen, call);
 		break;
 	case KYMO_KERNEL_CALL_SIGNAL:
 		cli_syscall_signal(&seen->thread, call->siginfo);
@@ -264,7 +264,7 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 		seen->known[0] = (struct kymo_copies){ 0 };
 		cli_syscall_end_call(&seen->thread);
 		cli_syscall_end(&seen->thread, (int)call->result);
-		drop(w, seen);
+		drop_seen(w, seen);
 		return NULL;
 	}
 	seen->known[0] = (struct kymo_copies){ 0 };
@@ -347,7 +347,7 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 		}
 		if (is_over)
 			kymo_kernel_calls_detach(w->calls);
-		error = kymo_kernel_calls_drain(w->calls, see, w, &is_empty);
+		error = kymo_kernel_calls_drain(w->calls, see_call, w, &is_empty);
 		if (!error && (fflush(w->s->output.file) || ferror(w->s->output.file)))
 			return NULL; /* the caller tells */
 	}
@@ -442,7 +442,7 @@ struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **com
 		waitpid(w.pid, &err, WNOHANG);
 	kymo_kernel_calls_destroy(w.calls);
 	for (size_t i = 0; i < w.threads.n; i++)
-		destroy(w.threads.items[i]);
+		destroy_seen(w.threads.items[i]);
 	kymo_vec_deinit(&w.threads);
 	if (w.pidfd >= 0)
 		close(w.pidfd);

@@ -59,7 +59,8 @@ static void print_frames(FILE *out, const struct kymo_stack_frame *frames, size_
 			print_frame(out, &frames[i]);
 }
 
-static void keep(struct cli_syscall_thread *thread, const struct kymo_stack_frame *frames, size_t n, const char *why)
+static void keep_frame(struct cli_syscall_thread *thread, const struct kymo_stack_frame *frames, size_t n,
+		       const char *why)
 {
 	const bool json = thread->owner->request.json;
 	size_t size;
@@ -107,11 +108,11 @@ void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call)
 	err = kymo_engine_get_registers(thread->engine, &taken.registers);
 	if (!err)
 		n = kymo_stacks_take(stacks, &taken, frames);
-	keep(thread, frames, n,
-	     err == -ESRCH ? "the thread has ended"
-	     : err         ? strerror(-err)
-	     : n           ? NULL
-			   : "memory is out");
+	keep_frame(thread, frames, n,
+		   err == -ESRCH ? "the thread has ended"
+		   : err         ? strerror(-err)
+		   : n           ? NULL
+				 : "memory is out");
 }
 
 /* ---- what changes them ----------------------------------------------------------------------- */

@@ -204,7 +204,7 @@ static void pick(const struct cli_syscalls *s, uint64_t *calls)
 		kymo_inner_pick(calls);
 }
 
-static int launch(const struct cli_syscalls *s, char **command, pid_t *ret)
+static int launch_command(const struct cli_syscalls *s, char **command, pid_t *ret)
 {
 	uint64_t calls[KYMO_CALL_NUMBERS / 64] = { 0 };
 
@@ -225,7 +225,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	if (cli_worker_is_alone(&s->output.worker))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s was not run: the kymo that was to wait for it is gone",
 					 command[0]);
-	err = launch(s, command, &pid);
+	err = launch_command(s, command, &pid);
 	cli_worker_leave_job();
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
@@ -318,7 +318,7 @@ static void on_end_signal(int number)
 
 /* Our own engines go, and the hub, too, if it has no other use: others are connected to it, or it waits for the
  * command. */
-static void leave(struct cli_syscalls *s)
+static void leave_hub(struct cli_syscalls *s)
 {
 	kymo_inner_stop(s->tracing.inner);
 	s->tracing.is_over = true;
@@ -344,7 +344,7 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, cons
 	cli_catch_signals(command, SA_RESTART, on_end_signal);
 	cli_worker_take_signals(&s->output.worker);
 	error = command ? trace_command(s, command, status_ret) : trace_processes(s, pids, n);
-	leave(s);
+	leave_hub(s);
 	if (s->request.injections)
 		cli_syscall_injections_end_delays(s->request.injections, UINT64_MAX);
 	kymo_stacks_destroy(s->tracing.stacks);

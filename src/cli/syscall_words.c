@@ -23,7 +23,7 @@ typedef struct cli_syscall_words words_t;
 
 /* ---- effects: -1, or the exit status, when the user was told what is wrong ------------------- */
 
-static int follow(words_t *words, const char *value)
+static int set_follow(words_t *words, const char *value)
 {
 	/* -ff */
 	words->tracing.output.is_separate |= words->tracing.request.follows;
@@ -43,7 +43,7 @@ static int write_separately(words_t *words, const char *value)
 	return -1;
 }
 
-static int count(words_t *words, const char *value)
+static int set_count(words_t *words, const char *value)
 {
 	words->tracing.request.counts = true;
 	words->tracing.request.shows_lines = false;
@@ -318,7 +318,7 @@ static int set_output(words_t *words, const char *value)
 	return -1;
 }
 
-static int append(words_t *words, const char *value)
+static int set_append(words_t *words, const char *value)
 {
 	words->appends = true;
 	return -1;
@@ -330,7 +330,7 @@ static int show_json(words_t *words, const char *value)
 	return -1;
 }
 
-static int inject(words_t *words, const char *value)
+static int add_injection(words_t *words, const char *value)
 {
 	return cli_syscall_words_qualify(words, "inject", value);
 }
@@ -465,9 +465,9 @@ struct word {
 
 static const struct word table[] = {
 	/* The names that kymo's users know first: they are the ones that messages propose. */
-	{ 'f', "follow", NULL, follow },
+	{ 'f', "follow", NULL, set_follow },
 	{ 'e', "set", "SET", express },
-	{ 'c', "count", NULL, count },
+	{ 'c', "count", NULL, set_count },
 	{ 'T', "durations", NULL, show_durations },
 	{ 't', "times", NULL, show_times },
 	{ 'y', "fd-paths", NULL, show_fds },
@@ -477,7 +477,7 @@ static const struct word table[] = {
 	{ 's', "string-size", "SIZE", set_string_size },
 	{ 'P', "path", "PATH", set_path },
 	{ 'o', "output", "FILE", set_output },
-	{ 'A', "output-append-mode", NULL, append },
+	{ 'A', "output-append-mode", NULL, set_append },
 	{ 'a', "columns", "COLUMN", set_column },
 	{ 'b', "detach-on", "CALL", detach_on },
 	{ 'C', "summary", NULL, count_too },
@@ -496,7 +496,7 @@ static const struct word table[] = {
 	{ 'X', "const-print-style", "STYLE", set_constants },
 	{ 'Y', "pid-names", NULL, show_names_of_pids },
 	{ 0, "json", NULL, show_json },
-	{ 0, "inject", "SET:WHAT", inject },
+	{ 0, "inject", "SET:WHAT", add_injection },
 	{ 0, "name", "NAME", add_name },
 	{ 0, "all", NULL, show_all },
 	{ 0, "backend", "NAME", set_backend },
@@ -518,7 +518,7 @@ static const struct word table[] = {
 	{ 0, "string-limit", "SIZE", set_string_size },
 	{ 0, "strings-in-hex", "=WHICH", show_hex_long },
 	{ 0, "successful-only", NULL, hide_failed },
-	{ 0, "summary-only", NULL, count },
+	{ 0, "summary-only", NULL, set_count },
 	{ 0, "syscall-times", "=PRECISION", show_durations },
 	{ 0, "trace-path", "PATH", set_path },
 
@@ -535,7 +535,7 @@ static const char *const qualifiers[] = { "trace",       "abbrev",  "raw",  "sig
 
 enum { N_WORDS = kymo_countof(table), N_QUALIFIERS = kymo_countof(qualifiers) };
 
-static void fill(struct cli_option options[N_WORDS + N_QUALIFIERS])
+static void fill_options(struct cli_option options[N_WORDS + N_QUALIFIERS])
 {
 	for (int i = 0; i < N_WORDS; i++)
 		options[i] = (struct cli_option){ i + 1, table[i].letter, table[i].name, table[i].value };
@@ -558,7 +558,7 @@ int cli_syscall_words_read(struct cli_syscall_words *words, int argc, char **arg
 	struct cli_options options = { COMMAND, list, kymo_countof(list), argc, argv, .at = 1 };
 	int status;
 
-	fill(list);
+	fill_options(list);
 	for (;;) {
 		const int option = cli_options_next(&options);
 

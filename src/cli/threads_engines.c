@@ -38,7 +38,7 @@ static const char *const actions[] = { "stop", "interrupt", "report", "singleste
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static int compare_engines(const void *a, const void *b)
 {
 	const struct kymo_engine_info *x = a, *y = b;
 
@@ -46,7 +46,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* All that the hub has; again, where there are more than was thought. */
-static int list(struct kymo_hub *hub, struct cli_threads *view)
+static int list_engines(struct kymo_hub *hub, struct cli_threads *view)
 {
 	size_t room = FIRST_ROOM, n = 0;
 	int err;
@@ -63,7 +63,7 @@ static int list(struct kymo_hub *hub, struct cli_threads *view)
 		room = n < MOST ? n : MOST;
 	}
 	if (view->n_engines)
-		qsort(view->engines, view->n_engines, sizeof(*view->engines), compare);
+		qsort(view->engines, view->n_engines, sizeof(*view->engines), compare_engines);
 	return err;
 }
 
@@ -83,7 +83,7 @@ void cli_threads_look_at_engines(struct cli_threads *view, const struct cli_thre
 		return;
 	err = kymo_hub_connect(view->threads.items[i].tid, &hub);
 	if (!err) {
-		err = list(hub, view);
+		err = list_engines(hub, view);
 		kymo_hub_destroy(hub);
 	}
 	view->hub = err ? 0 : view->threads.items[i].tracer;

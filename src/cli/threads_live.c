@@ -116,7 +116,7 @@ static int wait_for_user(struct cli_screen *screen, int signals, uint64_t until_
 	}
 }
 
-static int watch(struct cli_threads *view, struct cli_screen *screen, int signals, struct kymo_error **error_ret)
+static int watch_keys(struct cli_threads *view, struct cli_screen *screen, int signals, struct kymo_error **error_ret)
 {
 	const pid_t pid = view->pid;
 	int what = GO_ON;
@@ -147,7 +147,7 @@ int cli_threads_live(struct cli_threads *view)
 
 	if (signals < 0 || !cli_screen_enter(&screen))
 		return cli_fail("threads", kymo_error_errno(errno, "cannot take the terminal"));
-	status = watch(view, &screen, signals, &error);
+	status = watch_keys(view, &screen, signals, &error);
 	cli_screen_leave(&screen);
 	if (error && error->code == KYMO_ERROR_GONE) {
 		fprintf(stderr, "kymo: process %d has ended\n", pid);

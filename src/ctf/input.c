@@ -88,7 +88,7 @@ static void set_limit(struct input *input)
 }
 
 /* Copy more of the file behind what is left in the window. False at the end of the file or on an error. */
-static bool fill(struct input *input, struct findings *findings)
+static bool fill_input(struct input *input, struct findings *findings)
 {
 	uint64_t from, room;
 	ssize_t done;
@@ -208,7 +208,7 @@ static bool begin_packet(struct input *input, const uint8_t *uuid, struct findin
 	const char *wrong;
 
 	while (input->filled - input->at < sizeof(packet))
-		if (!fill(input, findings))
+		if (!fill_input(input, findings))
 			break;
 	input->ended = true;
 	begin = position(input);
@@ -297,7 +297,7 @@ bool kymo_input_advance(struct input *input, const uint8_t *uuid, const struct l
 		return false;
 	if (input->in_packet && input->window_offset + input->filled < input->content_end &&
 	    !is_hopeless(input, layouts, n_layouts)) {
-		if (fill(input, findings))
+		if (fill_input(input, findings))
 			return true;
 		input->ended = true;
 		if (!findings->error)

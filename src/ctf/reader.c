@@ -231,7 +231,7 @@ static void sift_down(struct kymo_ctf_reader *reader, size_t at)
 	heap[at] = moved;
 }
 
-static bool load(struct kymo_ctf_reader *reader, struct source *source)
+static bool load_packet(struct kymo_ctf_reader *reader, struct source *source)
 {
 	return kymo_input_next(&source->input, reader->trace.uuid, reader->layouts, reader->n_layouts, reader->findings,
 			       &source->next);
@@ -241,7 +241,7 @@ static void start_merge(struct kymo_ctf_reader *reader)
 {
 	reader->merging = true;
 	for (size_t i = 0; i < reader->sources.n; i++)
-		if (load(reader, &reader->sources.items[i]))
+		if (load_packet(reader, &reader->sources.items[i]))
 			reader->heap[reader->n_heap++] = &reader->sources.items[i];
 	for (size_t i = reader->n_heap / 2; i-- > 0;)
 		sift_down(reader, i);
@@ -252,7 +252,7 @@ static void replace_top(struct kymo_ctf_reader *reader)
 {
 	if (!reader->n_heap)
 		return;
-	if (!load(reader, reader->heap[0]))
+	if (!load_packet(reader, reader->heap[0]))
 		reader->heap[0] = reader->heap[--reader->n_heap];
 	if (reader->n_heap)
 		sift_down(reader, 0);

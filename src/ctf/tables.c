@@ -105,7 +105,7 @@ _Static_assert(offsetof(struct kymo_ctf_process, pid) == offsetof(struct key, id
 		       offsetof(struct kymo_ctf_process, begin) == offsetof(struct key, begin),
 	       "processes have the key");
 
-static int compare(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
 	struct key x, y;
 
@@ -121,7 +121,7 @@ static size_t place(const void *items, size_t n, size_t size, int32_t id, uint64
 {
 	const struct key wanted = { .id = id, .begin = begin };
 
-	return kymo_partition_point(i, n, compare((const char *)items + i * size, &wanted) < 0);
+	return kymo_partition_point(i, n, compare_keys((const char *)items + i * size, &wanted) < 0);
 }
 
 static size_t thread_place(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t begin)
@@ -137,7 +137,7 @@ static size_t process_place(const struct kymo_ctf_trace *trace, int32_t pid, uin
 /* ---- changes --------------------------------------------------------------------------------- */
 
 /* Room for one more of `n` items of `size` bytes; the struct has no capacity: it doubles at each power of two. */
-static bool grow(void **items, size_t n, size_t size)
+static bool grow_table(void **items, size_t n, size_t size)
 {
 	void *grown = *items;
 
@@ -172,7 +172,7 @@ struct kymo_error *kymo_ctf_trace_add_thread(struct kymo_ctf_trace *trace, int32
 		return NULL;
 	}
 	copy = strdup(comm);
-	if (!copy || !grow((void **)&trace->threads, trace->n_threads, sizeof(*trace->threads)))
+	if (!copy || !grow_table((void **)&trace->threads, trace->n_threads, sizeof(*trace->threads)))
 		return &kymo_error_no_memory;
 	thread = &trace->threads[at];
 	memmove(thread + 1, thread, (trace->n_threads - at) * sizeof(*thread));
@@ -201,7 +201,7 @@ struct kymo_error *kymo_ctf_trace_add_process(struct kymo_ctf_trace *trace, int3
 		process->command = kymo_take(copy);
 		return NULL;
 	}
-	if (!grow((void **)&trace->processes, trace->n_processes, sizeof(*trace->processes)))
+	if (!grow_table((void **)&trace->processes, trace->n_processes, sizeof(*trace->processes)))
 		return &kymo_error_no_memory;
 	process = &trace->processes[at];
 	memmove(process + 1, process, (trace->n_processes - at) * sizeof(*process));
@@ -230,7 +230,7 @@ static void drop_equal_threads(struct kymo_ctf_trace *trace)
 	size_t n = 0;
 
 	for (size_t i = 0; i < trace->n_threads; i++) {
-		if (n && !compare(&trace->threads[n - 1], &trace->threads[i]))
+		if (n && !compare_keys(&trace->threads[n - 1], &trace->threads[i]))
 			free(trace->threads[i].comm);
 		else
 			trace->threads[n++] = trace->threads[i];
@@ -243,7 +243,7 @@ static void drop_equal_processes(struct kymo_ctf_trace *trace)
 	size_t n = 0;
 
 	for (size_t i = 0; i < trace->n_processes; i++) {
-		if (n && !compare(&trace->processes[n - 1], &trace->processes[i]))
+		if (n && !compare_keys(&trace->processes[n - 1], &trace->processes[i]))
 			free(trace->processes[i].command);
 		else
 			trace->processes[n++] = trace->processes[i];
@@ -258,12 +258,12 @@ static bool take_key(struct kymo_ctf_trace *trace, struct kymo_ctf_env *env)
 	struct kymo_ctf_process process;
 
 	if (parse_thread(env->key, &thread)) {
-		if (!grow((void **)&trace->threads, trace->n_threads, sizeof(thread)))
+		if (!grow_table((void **)&trace->threads, trace->n_threads, sizeof(thread)))
 			return false;
 		thread.comm = kymo_take(env->value);
 		trace->threads[trace->n_threads++] = thread;
 	} else if (parse_process(env->key, &process)) {
-		if (!grow((void **)&trace->processes, trace->n_processes, sizeof(process)))
+		if (!grow_table((void **)&trace->processes, trace->n_processes, sizeof(process)))
 			return false;
 		process.command = kymo_take(env->value);
 		trace->processes[trace->n_processes++] = process;
@@ -288,9 +288,9 @@ bool kymo_ctf_tables_take(struct kymo_ctf_trace *trace, struct kymo_ctf_env *env
 	}
 	*n = kept;
 	if (trace->n_threads)
-		qsort(trace->threads, trace->n_threads, sizeof(*trace->threads), compare);
+		qsort(trace->threads, trace->n_threads, sizeof(*trace->threads), compare_keys);
 	if (trace->n_processes)
-		qsort(trace->processes, trace->n_processes, sizeof(*trace->processes), compare);
+		qsort(trace->processes, trace->n_processes, sizeof(*trace->processes), compare_keys);
 	drop_equal_threads(trace);
 	drop_equal_processes(trace);
 	for (size_t i = 0; i < trace->n_threads && trace->n_processes == 1; i++)

@@ -89,7 +89,7 @@ static struct kymo_error *check_event(const struct kymo_ctf_event *event)
 	return NULL;
 }
 
-static struct kymo_error *check(const struct kymo_ctf_trace *trace)
+static struct kymo_error *check_trace(const struct kymo_ctf_trace *trace)
 {
 	kymo_cleanup_free uint8_t *seen = calloc((KYMO_EVENT_ID_MAX + 1) / 8, 1);
 	struct kymo_error *error = check_env(trace);
@@ -290,7 +290,7 @@ static int write_to(int dirfd, const struct kymo_ctf_trace *trace)
 
 struct kymo_error *kymo_ctf_write_metadata(int dirfd, const struct kymo_ctf_trace *trace)
 {
-	struct kymo_error *error = check(trace);
+	struct kymo_error *error = check_trace(trace);
 	int err;
 
 	if (error)

@@ -33,7 +33,7 @@ void kymo_engine_put(struct kymo_engine *engine)
 	free(engine);
 }
 
-static int drop(struct kymo_hub *hub, void *argument)
+static int drop_engine(struct kymo_hub *hub, void *argument)
 {
 	hub_drop(hub, argument);
 	return 0;
@@ -46,7 +46,7 @@ void hub_put_later(struct kymo_engine *engine)
 	while (refs > 1)
 		if (atomic_compare_exchange_weak(&engine->refs, &refs, refs - 1))
 			return;
-	hub_call(engine->hub, drop, engine);
+	hub_call(engine->hub, drop_engine, engine);
 }
 
 void hub_bury(struct kymo_hub *hub)

@@ -41,7 +41,8 @@ static bool is_picked(const uint64_t *calls, unsigned int number)
 }
 
 /* Numbers from starts[first] to below starts[end] go the same way from each start to the next. */
-static void search(struct program *program, const uint64_t *calls, const uint16_t *starts, size_t first, size_t end)
+static void emit_search(struct program *program, const uint64_t *calls, const uint16_t *starts, size_t first,
+			size_t end)
 {
 	const size_t middle = first + (end - first) / 2, at = program->n;
 	size_t left;
@@ -51,16 +52,16 @@ static void search(struct program *program, const uint64_t *calls, const uint16_
 		return;
 	}
 	program->n += 2;
-	search(program, calls, starts, first, middle);
+	emit_search(program, calls, starts, first, middle);
 	left = program->n - at - 2;
 	program->n = at;
 	put_jump(program, BPF_JMP | BPF_JGE | BPF_K, starts[middle], 0, 1);
 	put_jump(program, BPF_JMP | BPF_JA, (uint32_t)left, 0, 0);
 	program->n += left;
-	search(program, calls, starts, middle, end);
+	emit_search(program, calls, starts, middle, end);
 }
 
-static void load(struct program *program, size_t offset)
+static void emit_load(struct program *program, size_t offset)
 {
 	put_jump(program, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
@@ -74,20 +75,20 @@ size_t hub_filter_make(const uint64_t *calls, struct sock_filter *out)
 	for (unsigned int i = 0; i < KYMO_CALL_NUMBERS; i++)
 		if (!i || is_picked(calls, i) != is_picked(calls, i - 1))
 			starts[n++] = (uint16_t)i;
-	load(&program, offsetof(struct seccomp_data, arch));
+	emit_load(&program, offsetof(struct seccomp_data, arch));
 	put_jump(&program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 2);
-	load(&program, offsetof(struct seccomp_data, nr));
+	emit_load(&program, offsetof(struct seccomp_data, nr));
 	put_jump(&program, BPF_JMP | BPF_JGE | BPF_K, KYMO_CALL_NUMBERS, 0, 1); /* x32's, too */
 	put_jump(&program, BPF_RET | BPF_K, PICK, 0, 0);
 	/* A child that had no tracer could not make picked calls. */
 	put_jump(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
 	put_jump(&program, BPF_RET | BPF_K, PICK, 0, 0);
 	put_jump(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
-	load(&program, offsetof(struct seccomp_data, args));
+	emit_load(&program, offsetof(struct seccomp_data, args));
 	put_jump(&program, BPF_JMP | BPF_JSET | BPF_K, CLONE_UNTRACED, 0, 1);
 	put_jump(&program, BPF_RET | BPF_K, PICK, 0, 0);
-	load(&program, offsetof(struct seccomp_data, nr));
-	search(&program, calls, starts, 0, n);
+	emit_load(&program, offsetof(struct seccomp_data, nr));
+	emit_search(&program, calls, starts, 0, n);
 	return program.n;
 }
 

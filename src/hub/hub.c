@@ -50,7 +50,7 @@ void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data)
 	hub->ops->run(hub, run, data);
 }
 
-static void serve(struct kymo_hub *hub)
+static void serve_hub(struct kymo_hub *hub)
 {
 	hub->depth++;
 	while (hub->first) {
@@ -83,7 +83,7 @@ static void loop(struct kymo_hub *hub)
 		int status;
 		pid_t tid;
 
-		serve(hub);
+		serve_hub(hub);
 		if (hub->is_ending && !hub->first)
 			return;
 		hub_look_at_clock(hub, is_idle);
@@ -124,10 +124,10 @@ bool hub_pump(struct kymo_hub *hub)
 	pthread_mutex_lock(&hub->lock);
 	hub->is_woken = false;
 	has_any = hub->first || hub->kicked.n;
-	serve(hub);
+	serve_hub(hub);
 	is_idle = !hub_deal_with_next(hub);
 	hub_look_at_clock(hub, is_idle);
-	serve(hub);
+	serve_hub(hub);
 	pthread_cond_broadcast(&hub->changed);
 	pthread_mutex_unlock(&hub->lock);
 	return has_any || !is_idle;
@@ -139,6 +139,6 @@ void hub_flush(struct kymo_hub *hub)
 		return;
 	pthread_mutex_lock(&hub->lock);
 	if (!hub->depth)
-		serve(hub);
+		serve_hub(hub);
 	pthread_mutex_unlock(&hub->lock);
 }

@@ -489,7 +489,7 @@ void kymo_hub_launch_as(struct kymo_hub *hub, const struct kymo_identity *identi
 /* ---- starting it, and its end ---------------------------------------------------------------- */
 
 /* The stop that it stands in is told as if it had come only now. */
-static int start(struct kymo_hub *hub, void *argument)
+static int start_command(struct kymo_hub *hub, void *argument)
 {
 	const pid_t *pid = argument;
 	struct hub_process *process = hub_find_process(hub, *pid);
@@ -505,7 +505,7 @@ static int start(struct kymo_hub *hub, void *argument)
 
 int hub_local_start(struct kymo_hub *hub, pid_t pid)
 {
-	return hub_call(hub, start, &pid);
+	return hub_call(hub, start_command, &pid);
 }
 
 static struct hub_process *find_launched(const struct kymo_hub *hub, pid_t pid)

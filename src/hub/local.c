@@ -68,7 +68,7 @@ static void give_action_back(void)
 	pthread_mutex_unlock(&action_lock);
 }
 
-static void deinit(struct kymo_hub *hub)
+static void deinit_local(struct kymo_hub *hub)
 {
 	if (!hub->is_here)
 		give_action_back();
@@ -84,7 +84,7 @@ static void deinit(struct kymo_hub *hub)
 	free(hub);
 }
 
-static void destroy(struct kymo_hub *hub)
+static void destroy_local(struct kymo_hub *hub)
 {
 	if (hub->is_here && --hub->n_users)
 		return;
@@ -103,7 +103,7 @@ static void destroy(struct kymo_hub *hub)
 		pthread_join(hub->thread, NULL);
 	if (hub->door)
 		hub->door_ops->destroy(hub->door);
-	deinit(hub);
+	deinit_local(hub);
 }
 
 static int may_serve(const struct kymo_hub *hub)
@@ -147,7 +147,7 @@ static const struct hub_ops ops = {
 	.may_serve = may_serve,
 	.leave = hub_local_leave,
 	.failure = failure,
-	.destroy = destroy,
+	.destroy = destroy_local,
 };
 
 static struct kymo_hub *allocate(void)
@@ -185,7 +185,7 @@ int kymo_hub_create(struct kymo_hub **ret)
 		err = hub->failure;
 	}
 	if (err) {
-		deinit(hub);
+		deinit_local(hub);
 		return err;
 	}
 	*ret = hub;

@@ -62,7 +62,7 @@ static bool has_woken(struct kymo_hub *hub, struct task *task)
 	       ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &message);
 }
 
-static int finish(struct kymo_hub *hub, void *argument)
+static int finish_look(struct kymo_hub *hub, void *argument)
 {
 	const struct finish *finish = argument;
 	struct task *task = finish->engine->task;
@@ -78,7 +78,7 @@ int hub_local_finish_examine(struct kymo_engine *engine, const struct kymo_exami
 {
 	struct finish argument = { engine, examiner->stop };
 
-	return hub_call(engine->hub, finish, &argument);
+	return hub_call(engine->hub, finish_look, &argument);
 }
 
 /* ---- registers ------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ struct access {
 	bool is_write;
 };
 
-static int make(struct kymo_hub *hub, void *argument)
+static int make_call(struct kymo_hub *hub, void *argument)
 {
 	struct access *access = argument;
 	const struct task *task = access->engine->task;
@@ -35,7 +35,7 @@ static int make(struct kymo_hub *hub, void *argument)
 int kymo_engine_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret)
 {
 	struct access access = { .engine = engine, .image = { ret, size } };
-	int err = hub_call(engine->hub, make, &access);
+	int err = hub_call(engine->hub, make_call, &access);
 
 	if (!err)
 		*size_ret = access.image.iov_len;
@@ -46,5 +46,5 @@ int kymo_engine_set_xstate(struct kymo_engine *engine, const void *image, size_t
 {
 	struct access access = { .engine = engine, .image = { (void *)(uintptr_t)image, size }, .is_write = true };
 
-	return hub_call(engine->hub, make, &access);
+	return hub_call(engine->hub, make_call, &access);
 }

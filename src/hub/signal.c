@@ -121,7 +121,7 @@ void hub_forget_lost_signals(struct kymo_hub *hub, struct task *task)
 	task->sent.n = task->n_waiting = n;
 }
 
-static int inject(struct kymo_engine *engine, const siginfo_t *info)
+static int inject_signal(struct kymo_engine *engine, const siginfo_t *info)
 {
 	struct task *task = engine->task;
 
@@ -137,7 +137,7 @@ int hub_local_inject(struct kymo_engine *engine, const siginfo_t *info)
 	int err;
 
 	pthread_mutex_lock(&engine->hub->lock);
-	err = inject(engine, info);
+	err = inject_signal(engine, info);
 	pthread_mutex_unlock(&engine->hub->lock);
 	return err;
 }
@@ -189,8 +189,8 @@ static int signal_for(struct kymo_hub *hub, struct task *task, const struct kymo
 	return signal;
 }
 
-static void ask(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report,
-		const struct kymo_engine *skip)
+static void ask_engines(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report,
+			const struct kymo_engine *skip)
 {
 	enum kymo_disposition disposition = kymo_signal_disposition(task->tid, report->info.si_signo);
 	int number = report->info.si_signo;
@@ -216,7 +216,7 @@ void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal)
 	memcpy(&before, &report.info, sizeof(before));
 	skip = untag(hub, task, &report.info);
 	if (hub_events(task) & KYMO_EVENTS_SIGNAL)
-		ask(hub, task, &report, skip);
+		ask_engines(hub, task, &report, skip);
 	if (task->signal == report.info.si_signo && memcmp(&before, &report.info, sizeof(before)))
 		ptrace(PTRACE_SETSIGINFO, task->tid, 0, &report.info);
 	if (task->signal == 0 || task->signal == signal)

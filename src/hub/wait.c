@@ -60,7 +60,7 @@ static void note_end(struct kymo_hub *hub, const siginfo_t *info)
 }
 
 /* Whether `tid` (0: anybody) has told something: its id, or 0. */
-static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
+static pid_t look_for_status(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 {
 	siginfo_t info = { .si_pid = 0 };
 	pid_t got;
@@ -87,7 +87,7 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 
 bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret)
 {
-	return look(hub, tid, WNOHANG, status_ret) == tid;
+	return look_for_status(hub, tid, WNOHANG, status_ret) == tid;
 }
 
 /* ---- threads that are likely to have news ---------------------------------------------------- */
@@ -120,7 +120,8 @@ static bool takes_turn(struct kymo_hub *hub, pid_t tid, int *status_ret)
 static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
 {
 	for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
-		if (look(hub, hub->recent[i], WNOHANG, status_ret) && !takes_turn(hub, hub->recent[i], status_ret))
+		if (look_for_status(hub, hub->recent[i], WNOHANG, status_ret) &&
+		    !takes_turn(hub, hub->recent[i], status_ret))
 			return hub->recent[i];
 	return hub_take_early(hub, status_ret);
 }
@@ -133,7 +134,7 @@ static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
 			pid_t tid = task->tid;
 
 			if (task->state == TASK_RUNNING && !task->resumed.is_fetched &&
-			    look(hub, tid, WNOHANG, status_ret) && !takes_turn(hub, tid, status_ret))
+			    look_for_status(hub, tid, WNOHANG, status_ret) && !takes_turn(hub, tid, status_ret))
 				return tid;
 		}
 	return 0;
@@ -151,7 +152,7 @@ static void note_turn(struct kymo_hub *hub, bool has_others)
 
 static pid_t look_at_all(struct kymo_hub *hub, int options, int *status_ret)
 {
-	pid_t got = look(hub, 0, options, status_ret);
+	pid_t got = look_for_status(hub, 0, options, status_ret);
 	unsigned int n = 1;
 
 	if (got && hub->n_turns_left) {
@@ -159,7 +160,7 @@ static pid_t look_at_all(struct kymo_hub *hub, int options, int *status_ret)
 		return got;
 	}
 	for (; got && takes_turn(hub, got, status_ret); n++)
-		got = n < FOUND_BY_SCANS ? look(hub, 0, WNOHANG, status_ret) : look_at_each(hub, status_ret);
+		got = n < FOUND_BY_SCANS ? look_for_status(hub, 0, WNOHANG, status_ret) : look_at_each(hub, status_ret);
 	if (n > 1)
 		note_turn(hub, got || n > 2);
 	return got ? got : hub_take_early(hub, status_ret);
@@ -189,7 +190,7 @@ static pid_t look_at_expected(struct kymo_hub *hub, size_t most, int *status_ret
 		bool is_one = is_to_come(hub_find(hub, tid));
 
 		if (is_one)
-			got = look(hub, tid, WNOHANG, status_ret);
+			got = look_for_status(hub, tid, WNOHANG, status_ret);
 		hub->next_expected = i;
 		if (is_one && !got)
 			hub->next_expected++;
@@ -246,7 +247,8 @@ static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_re
 	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
 		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
 			if ((task->state == TASK_STOPPED) == stopped &&
-			    look(hub, task->tid, WNOHANG, status_ret) == task->tid && is_news(task, *status_ret))
+			    look_for_status(hub, task->tid, WNOHANG, status_ret) == task->tid &&
+			    is_news(task, *status_ret))
 				return task->tid;
 	return 0;
 }
@@ -256,7 +258,7 @@ static pid_t look_at_firsts(struct kymo_hub *hub, int *status_ret)
 {
 	for (const struct hub_process *process = hub->processes; process; process = process->next)
 		if (process->tasks && !hub_find(hub, process->pid) &&
-		    look(hub, process->pid, WNOHANG, status_ret) == process->pid &&
+		    look_for_status(hub, process->pid, WNOHANG, status_ret) == process->pid &&
 		    (!WIFSTOPPED(*status_ret) || *status_ret >> 16 == PTRACE_EVENT_EXEC))
 			return process->pid;
 	return 0;

@@ -82,7 +82,7 @@ bool kernel_has_multi(void)
 
 /* ---- one program ----------------------------------------------------------------------------- */
 
-static struct kymo_error *load(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int *ret)
+static struct kymo_error *load_program(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int *ret)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, options);
 	const struct kernel_program program = {
@@ -129,7 +129,7 @@ static struct kymo_error *add_shape(struct kymo_kernel *kernel, const struct kym
 	return NULL;
 }
 
-static struct kymo_error *keep(struct kymo_kernel *kernel, int fd)
+static struct kymo_error *keep_link(struct kymo_kernel *kernel, int fd)
 {
 	if (kymo_vec_push(&kernel->fds, fd))
 		return NULL;
@@ -177,7 +177,7 @@ static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct 
 		fd = link_multi(&attr);
 	} while (fd == -EINTR);
 	if (fd >= 0)
-		return keep(kernel, fd);
+		return keep_link(kernel, fd);
 	if (is_general(fd))
 		return kernel_refused(fd, "set uprobes");
 	if (n == 1) {
@@ -232,13 +232,13 @@ static struct kymo_error *attach_event(struct kymo_kernel *kernel, const struct 
 		site->err = event;
 		return NULL;
 	}
-	error = keep(kernel, event);
+	error = keep_link(kernel, event);
 	if (error)
 		return error;
 	link = bpf_link_create(program, event, BPF_PERF_EVENT, &options);
 	if (link < 0)
 		return kernel_refused(errno, "run BPF programs at uprobes");
-	return keep(kernel, link);
+	return keep_link(kernel, link);
 }
 
 static struct kymo_error *attach_events(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
@@ -270,7 +270,7 @@ struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct k
 			"this kernel sets uprobes one by one, some 50 ms each (Linux 6.10 sets many at once): %zu "
 			"would take %zu s; ask for %d at most, by a glob that matches less",
 			n, n / 20, KYMO_KERNEL_MAX_SINGLE);
-	error = load(kernel, probe, &program);
+	error = load_program(kernel, probe, &program);
 	if (!error)
 		error = add_shape(kernel, probe, sites, n);
 	if (error)

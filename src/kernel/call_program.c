@@ -188,7 +188,7 @@ static void publish(struct code *c)
 	emit(c, BPF_ST_MEM(BPF_DW, R1, offsetof(struct call_ring_line, begun), (int32_t)CALL_RING_IDLE));
 }
 
-static void fill(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what)
+static void fill_sample(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what)
 {
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_smp_processor_id));
 	emit(c, BPF_STX_MEM(BPF_W, R6, R0, AT(cpu)));
@@ -369,7 +369,7 @@ static void note_incomplete(struct code *c, const struct kernel_call_program *pr
 static void make_copies(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
 			const struct kymo_copy *copies, size_t n)
 {
-	fill(c, program, what);
+	fill_sample(c, program, what);
 	load_registers(c, program, what, n || what == KERNEL_CALL_ENTER, !n);
 	emit(c, BPF_MOV64_IMM(R7, AT(copies)));
 	for (size_t i = 0; i < n; i++)
@@ -468,7 +468,7 @@ static void make_plain(struct code *c, const struct kernel_call_program *program
 	begin_program(c, program, what, ids, leaving);
 	take_room(c, program, R6, plain_size(program, what), leaving);
 	set_size(c, plain_size(program, what));
-	fill(c, program, what);
+	fill_sample(c, program, what);
 	load_registers(c, program, what, what == KERNEL_CALL_ENTER, true);
 	publish(c);
 }
@@ -544,7 +544,7 @@ int kernel_call_signal_make(const struct kernel_call_program *program, struct bp
 	begin_program(&c, program, KERNEL_CALL_SIGNAL, ids, &leaving);
 	take_room(&c, program, R6, plain_size(program, KERNEL_CALL_SIGNAL), &leaving);
 	set_size(&c, plain_size(program, KERNEL_CALL_SIGNAL));
-	fill(&c, program, KERNEL_CALL_SIGNAL);
+	fill_sample(&c, program, KERNEL_CALL_SIGNAL);
 	copy_from_kernel(&c, AT(words), KERNEL_SIGINFO_SIZE, VALUE, 0);
 	emit(&c, BPF_LDX_MEM(BPF_DW, R1, FP, POINTER));
 	emit(&c, BPF_STX_MEM(BPF_DW, R6, R1, AT(value)));
@@ -568,7 +568,7 @@ int kernel_call_end_make(const struct kernel_call_program *program, uint32_t sta
 	forget_noted(&c, program);
 	take_room(&c, program, R6, plain_size(program, KERNEL_CALL_END), &leaving);
 	set_size(&c, plain_size(program, KERNEL_CALL_END));
-	fill(&c, program, KERNEL_CALL_END);
+	fill_sample(&c, program, KERNEL_CALL_END);
 	emit(&c, BPF_ST_MEM(BPF_DW, R6, AT(value), 0));
 	copy_from_kernel(&c, AT(value), 4, POINTER, (int)status_at);
 	publish(&c);

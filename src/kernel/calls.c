@@ -172,7 +172,7 @@ static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
 	return error;
 }
 
-static struct kymo_error *attach(struct kymo_kernel_calls *calls, const char *tracepoint, uint32_t id, int n)
+static struct kymo_error *attach_tracepoint(struct kymo_kernel_calls *calls, const char *tracepoint, uint32_t id, int n)
 {
 	kymo_cleanup_close int program = -1;
 	struct kymo_error *error = load_program(calls, n, id, &program);
@@ -234,19 +234,20 @@ static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 {
 	/* In front of the program that takes a process out of the table with its last thread: this one asks the table.
 	 */
-	struct kymo_error *error = attach(calls, "sched_process_exit", 0,
-					  kernel_call_end_make(&calls->program, calls->status_at, calls->insns));
+	struct kymo_error *error = attach_tracepoint(
+		calls, "sched_process_exit", 0, kernel_call_end_make(&calls->program, calls->status_at, calls->insns));
 
 	if (!error && calls->options.follow)
 		error = kernel_follow(&calls->base);
 	if (!error && calls->options.signals)
-		error = attach(calls, "signal_deliver", 0, kernel_call_signal_make(&calls->program, calls->insns));
+		error = attach_tracepoint(calls, "signal_deliver", 0,
+					  kernel_call_signal_make(&calls->program, calls->insns));
 	if (!error)
-		error = attach(calls, "sys_exit", calls->sys_exit,
-			       kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));
+		error = attach_tracepoint(calls, "sys_exit", calls->sys_exit,
+					  kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));
 	if (!error)
-		error = attach(calls, "sys_enter", calls->sys_enter,
-			       kernel_call_pick(&calls->program, calls->entries_fd, false, calls->insns));
+		error = attach_tracepoint(calls, "sys_enter", calls->sys_enter,
+					  kernel_call_pick(&calls->program, calls->entries_fd, false, calls->insns));
 	return error;
 }
 

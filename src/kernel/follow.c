@@ -37,7 +37,7 @@ int kernel_offset_of(const struct btf *btf, const char *structure, const char *m
 }
 
 /* The link of `program` to its tracepoint holds what it needs, without the object that it was loaded from. */
-static struct kymo_error *run(struct kymo_kernel *kernel, const struct bpf_object *object, const char *program)
+static struct kymo_error *run_program(struct kymo_kernel *kernel, const struct bpf_object *object, const char *program)
 {
 	int fd = bpf_raw_tracepoint_open(NULL, bpf_program__fd(bpf_object__find_program_by_name(object, program)));
 
@@ -63,8 +63,8 @@ static struct kymo_error *load_and_run(struct kymo_kernel *kernel, struct bpf_ob
 	if (err)
 		return kernel_refused(-err, "load BPF programs for tracepoints");
 	/* First, and for longest: who is taken in has to be seen to go. */
-	error = run(kernel, object, "follow_exit");
-	return error ? error : run(kernel, object, "follow_fork");
+	error = run_program(kernel, object, "follow_exit");
+	return error ? error : run_program(kernel, object, "follow_fork");
 }
 
 struct kymo_error *kernel_follow(struct kymo_kernel *kernel)

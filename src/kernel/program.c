@@ -83,7 +83,7 @@ static void fetch(struct code *c, const struct kymo_kernel_arg *arg, size_t i, i
 	here(c, &done);
 }
 
-static int check(const struct kernel_program *program)
+static int check_program(const struct kernel_program *program)
 {
 	if (program->n_args > KYMO_EVENT_MAX_ARGS)
 		return -EINVAL;
@@ -103,7 +103,7 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 {
 	int size = (int)kernel_sample_size(program->n_args, program->names), sample = STACK_TOP - size;
 	struct label leaving = { .n = 0 }, written = { .n = 0 };
-	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX, .err = check(program) };
+	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX, .err = check_program(program) };
 
 	if (c.err)
 		return c.err;

@@ -52,7 +52,7 @@ static uint32_t word(const struct kymo_note *note, size_t field)
 }
 
 /* The vaddr that a field leads to: it is relative to itself. */
-static uint64_t follow(const struct kymo_note *note, size_t field)
+static uint64_t follow_field(const struct kymo_note *note, size_t field)
 {
 	int64_t value = (int32_t)word(note, field);
 
@@ -63,7 +63,7 @@ static uint64_t follow(const struct kymo_note *note, size_t field)
 static struct kymo_error *read_string(struct marker_reader *reader, const struct fields *fields, enum string which,
 				      size_t field, size_t size, const char *what, const char **ret)
 {
-	uint64_t vaddr = follow(fields->note, field);
+	uint64_t vaddr = follow_field(fields->note, field);
 	struct kymo_error *error;
 	const char *text;
 	char *copy;
@@ -111,7 +111,7 @@ static struct kymo_error *read_fields(struct marker_reader *reader, struct field
 	if (!error)
 		error = read_string(reader, fields, PROVIDER, FIELD(provider), MARKER_NAME_SIZE, "provider",
 				    &fields->provider);
-	fields->is_too_long = !error && is_too_long(reader->module, follow(note, FIELD(format)));
+	fields->is_too_long = !error && is_too_long(reader->module, follow_field(note, FIELD(format)));
 	if (!error && !fields->is_too_long)
 		error = read_string(reader, fields, FORMAT, FIELD(format), FORMAT_SIZE, "format", &fields->format);
 	if (!error)
@@ -120,9 +120,9 @@ static struct kymo_error *read_fields(struct marker_reader *reader, struct field
 	if (!error && note->type == KYMO_MARKER_NOTE_PLACE)
 		error = read_string(reader, fields, OPERANDS, FIELD(gate), OPERANDS_SIZE, "operands",
 				    &fields->operands);
-	fields->code = follow(note, FIELD(code));
-	fields->target = follow(note, FIELD(target));
-	fields->gate = follow(note, FIELD(gate));
+	fields->code = follow_field(note, FIELD(code));
+	fields->target = follow_field(note, FIELD(target));
+	fields->gate = follow_field(note, FIELD(gate));
 	fields->types = word(note, FIELD(types));
 	fields->line = word(note, FIELD(line));
 #undef FIELD

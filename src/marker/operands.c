@@ -168,7 +168,7 @@ static bool read_sum(struct text *text, struct sum *ret)
 }
 
 /* The sum with its symbol's vaddr in it. */
-static int resolve(const struct kymo_module *module, const struct sum *sum, uint64_t *ret, const char **why_ret)
+static int resolve_sum(const struct kymo_module *module, const struct sum *sum, uint64_t *ret, const char **why_ret)
 {
 	size_t length = (size_t)(sum->symbol.end - sum->symbol.at);
 	char name[MARKER_NAME_SIZE];
@@ -262,7 +262,7 @@ static int read_immediate(const struct kymo_module *module, struct text *text, s
 		/* An address is known only where the program is linked to one. */
 		if (kymo_module_is_pie(module))
 			return -EINVAL;
-		r = resolve(module, &sum, &value, why_ret);
+		r = resolve_sum(module, &sum, &value, why_ret);
 	}
 	fetch->kind = KYMO_FETCH_IMMEDIATE;
 	fetch->value = (int64_t)value;
@@ -309,7 +309,7 @@ static int read_global(const struct kymo_module *module, const struct sum *sum, 
 
 	if (is_relative ? !sum->symbol.at : kymo_module_is_pie(module))
 		return -EINVAL;
-	if (sum->symbol.at && resolve(module, sum, &vaddr, why_ret))
+	if (sum->symbol.at && resolve_sum(module, sum, &vaddr, why_ret))
 		return -EINVAL;
 	return make_global(module, vaddr, fetch, why_ret);
 }
@@ -329,7 +329,7 @@ static int read_memory(const struct kymo_module *module, struct text *text, stru
 	if (!take_char(text, '(') || !read_registers(text, fetch))
 		return -EINVAL;
 	value = sum.number;
-	if (sum.symbol.at && (kymo_module_is_pie(module) || resolve(module, &sum, &value, why_ret)))
+	if (sum.symbol.at && (kymo_module_is_pie(module) || resolve_sum(module, &sum, &value, why_ret)))
 		return -EINVAL;
 	/* An instruction has 32 bits for it. */
 	if ((int64_t)value != (int32_t)value)

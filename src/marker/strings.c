@@ -12,7 +12,7 @@
 #define BLOCK_SIZE 65536u
 #define TOTAL_MAX (64u << 20)
 
-static struct kymo_error *reserve(struct marker_reader *reader, size_t size, char **ret)
+static struct kymo_error *reserve_bytes(struct marker_reader *reader, size_t size, char **ret)
 {
 	struct marker_strings *strings = reader->strings;
 	char *block;
@@ -37,7 +37,7 @@ static struct kymo_error *reserve(struct marker_reader *reader, size_t size, cha
 
 struct kymo_error *marker_copy(struct marker_reader *reader, const char *text, size_t length, char **ret)
 {
-	struct kymo_error *error = reserve(reader, length + 1, ret);
+	struct kymo_error *error = reserve_bytes(reader, length + 1, ret);
 
 	if (error)
 		return error;

@@ -27,7 +27,7 @@
 /* kymo_inner_pick() has what is needed. */
 #define NOT_INVOLVED (INNER_ALWAYS | KYMO_MASK_PICKED_CALLS)
 
-static unsigned int answer(const struct inner_thread *thread)
+static unsigned int answer_thread(const struct inner_thread *thread)
 {
 	return thread->is_stopped || thread->phase == INNER_HELD ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
 }
@@ -59,7 +59,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	} else if (inner_is_wait(thread->number)) {
 		inner_wait_entered(thread);
 	}
-	return answer(thread) | KYMO_SYSCALL_RUN;
+	return answer_thread(thread) | KYMO_SYSCALL_RUN;
 }
 
 static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -76,7 +76,7 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 	else if (inner_is_wait(number))
 		inner_wait_left(thread, report->result);
 	if (!thread->tracer)
-		return answer(thread);
+		return answer_thread(thread);
 	is_done = thread->owes_vfork_done && !report->is_error;
 	thread->owes_vfork_done = false;
 	if (is_done) {
@@ -85,7 +85,7 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 	} else if (thread->mode == INNER_TRACES_CALLS) {
 		inner_stop(thread, INNER_CALL, trap(thread), NULL, INNER_AT_EXIT);
 	}
-	return answer(thread);
+	return answer_thread(thread);
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	}
 	if (thread->tracer)
 		inner_stop(thread, INNER_SIGNAL, report->info.si_signo, &report->info, 0);
-	return answer(thread) | report->verdict;
+	return answer_thread(thread) | report->verdict;
 }
 
 static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -122,13 +122,13 @@ static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum 
 
 	thread->group_stop = report->signal == SIGCONT ? 0 : report->signal;
 	if (!thread->tracer)
-		return answer(thread);
+		return answer_thread(thread);
 	if (thread->is_seized)
 		inner_stop(thread, INNER_EVENT,
 			   (thread->group_stop ? thread->group_stop : SIGTRAP) | PTRACE_EVENT_STOP << 8, NULL, 0);
 	else if (thread->group_stop)
 		inner_stop(thread, INNER_GROUP, thread->group_stop, NULL, 0);
-	return answer(thread);
+	return answer_thread(thread);
 }
 
 /* Something has been asked of it, and it stands now. A step that is done is told so, too. */
@@ -139,23 +139,23 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	siginfo_t info;
 
 	if (event)
-		return answer(thread);
+		return answer_thread(thread);
 	if (thread->phase == INNER_HELD && inner_is_signalled(thread))
 		inner_let_wait(thread);
 	if (!thread->tracer || thread->is_stopped || inner_make_owed(thread) || thread->mode != INNER_STEPS)
-		return answer(thread);
+		return answer_thread(thread);
 	memset(&info, 0, sizeof(info));
 	info.si_signo = SIGTRAP;
 	info.si_code = TRAP_TRACE;
 	if (!kymo_engine_get_registers(engine, &registers))
 		info.si_addr = (void *)(uintptr_t)registers.rip;
 	inner_stop(thread, INNER_MADE, SIGTRAP, &info, 0);
-	return answer(thread);
+	return answer_thread(thread);
 }
 
 /* ---- births ---------------------------------------------------------------------------------- */
 
-static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret);
+static int follow_inner(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret);
 
 static int event_of_kind(enum kymo_clone_kind kind)
 {
@@ -196,17 +196,17 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 
 	if (!is_thread)
 		inner_wake(thread->owner, thread->pid);
-	if (follow(thread->owner, report->child, is_thread ? thread->pid : report->child,
-		   is_thread ? thread->maker : thread->tid, &child))
-		return answer(thread);
+	if (follow_inner(thread->owner, report->child, is_thread ? thread->pid : report->child,
+			 is_thread ? thread->maker : thread->tid, &child))
+		return answer_thread(thread);
 	thread->owes_vfork_done = event == PTRACE_EVENT_VFORK && thread->options & PTRACE_O_TRACEVFORKDONE;
 	thread->message = (unsigned long)report->child;
 	if (!event || !(thread->options & 1u << event))
-		return answer(thread);
+		return answer_thread(thread);
 	if (!child->tracer)
 		inner_trace(child, thread->tracer, thread->is_seized, thread->options, true);
 	stop_for_event(thread, event, (unsigned long)report->child);
-	return answer(thread);
+	return answer_thread(thread);
 }
 
 static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -230,7 +230,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 		info.si_pid = thread->pid;
 		inner_stop(thread, INNER_MADE, SIGTRAP, &info, 0);
 	}
-	return answer(thread);
+	return answer_thread(thread);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -244,7 +244,7 @@ static unsigned int on_end(struct kymo_engine *engine, void *data, enum kymo_act
 	thread->is_stopped = thread->is_untold = false; /* killed, if it was */
 	if (thread->tracer && thread->options & PTRACE_O_TRACEEXIT)
 		stop_for_event(thread, PTRACE_EVENT_EXIT, (unsigned int)report->status);
-	return answer(thread);
+	return answer_thread(thread);
 }
 
 static void lose_tracees(struct inner_thread *tracer)
@@ -348,7 +348,7 @@ static const struct kymo_engine_ops ops = {
 };
 
 /* With a reference to its engine. -EEXIST: it is there already. */
-static int attach(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret)
+static int attach_inner(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret)
 {
 	struct inner_thread *thread = calloc(1, sizeof(*thread));
 	int err;
@@ -381,9 +381,9 @@ void kymo_inner_pick(uint64_t *calls)
 		calls[numbers[i] / 64] |= 1ull << (numbers[i] % 64);
 }
 
-static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret)
+static int follow_inner(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret)
 {
-	int err = attach(inner, tid, pid, maker, ret);
+	int err = attach_inner(inner, tid, pid, maker, ret);
 
 	if (err == -EEXIST && (*ret = inner_find(inner, tid)))
 		return 0;
@@ -397,7 +397,7 @@ static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, s
 int kymo_inner_follow(struct kymo_inner *inner, pid_t tid, pid_t pid)
 {
 	struct inner_thread *thread;
-	int err = follow(inner, tid, pid, 0, &thread);
+	int err = follow_inner(inner, tid, pid, 0, &thread);
 
 	return err == -EEXIST ? 0 : err;
 }

@@ -285,7 +285,7 @@ static const struct {
 	{ PTRACE_GET_SYSCALL_INFO, get_call, false },
 };
 
-static int64_t run(const struct request *request)
+static int64_t run_request(const struct request *request)
 {
 	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
 		if (requests[i].number != request->number)
@@ -327,7 +327,7 @@ static int64_t trace_me(struct inner_thread *thread)
 	return 0;
 }
 
-static int64_t attach(const struct request *request)
+static int64_t attach_inner(const struct request *request)
 {
 	struct inner_thread *thread = request->thread;
 	bool is_seize = request->number == PTRACE_SEIZE;
@@ -355,9 +355,9 @@ void inner_ptrace_left(struct inner_thread *thread, int64_t result)
 	else if (!request.thread)
 		return;
 	else if (args[0] == PTRACE_ATTACH || args[0] == PTRACE_SEIZE)
-		emulated = attach(&request);
+		emulated = attach_inner(&request);
 	else if (request.thread->tracer == thread && !request.thread->is_dead)
-		emulated = run(&request);
+		emulated = run_request(&request);
 	if (emulated != result)
 		kymo_engine_set_result(thread->engine, emulated);
 }

@@ -80,7 +80,7 @@ struct found {
 	bool is_any;                 /* somebody will have something to tell */
 };
 
-static struct found look(const struct inner_thread *waiter, const struct wait *wait)
+static struct found look_for_wait(const struct inner_thread *waiter, const struct wait *wait)
 {
 	const struct kymo_inner *inner = waiter->owner;
 	struct found found = { .serial = 0 };
@@ -207,7 +207,7 @@ void inner_wake(struct kymo_inner *inner, pid_t pid)
 }
 
 /* The call is not made: one that changes nothing is, with the same arguments, as those stay in registers. */
-static void answer(struct inner_thread *thread, int64_t result)
+static void answer_wait(struct inner_thread *thread, int64_t result)
 {
 	thread->result = result;
 	thread->phase = INNER_ANSWERED;
@@ -235,13 +235,13 @@ static void send_sigchld(const struct inner_thread *tracer, const struct inner_t
 static void look_again(struct inner_thread *waiter)
 {
 	struct wait wait = wait_of(waiter);
-	struct found found = look(waiter, &wait);
+	struct found found = look_for_wait(waiter, &wait);
 
 	if (!found.serial)
 		return;
 	if (waiter->phase == INNER_HELD) {
 		inner_forget_wait(waiter);
-		answer(waiter, take_status(waiter, &wait, &found));
+		answer_wait(waiter, take_status(waiter, &wait, &found));
 		release(waiter, INNER_ANSWERED);
 	} else if (waiter->phase == INNER_WAITS) {
 		kymo_engine_control(waiter->engine, KYMO_ACTION_REPORT);
@@ -262,13 +262,13 @@ void inner_tell(struct inner_thread *tracer, const struct inner_thread *thread, 
 bool inner_wait_entered(struct inner_thread *thread)
 {
 	struct wait wait = wait_of(thread);
-	struct found found = look(thread, &wait);
+	struct found found = look_for_wait(thread, &wait);
 	bool must_hold = thread->must_hold;
 
 	thread->must_hold = false;
 	thread->phase = INNER_WAITS;
 	if (found.serial)
-		answer(thread, take_status(thread, &wait, &found));
+		answer_wait(thread, take_status(thread, &wait, &found));
 	else if (must_hold && found.is_any && !(wait.options & WNOHANG) && !inner_is_signalled(thread))
 		hold(thread);
 	return thread->phase == INNER_HELD;
@@ -297,7 +297,7 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 	}
 	if (!is_nothing)
 		return;
-	found = look(thread, &wait);
+	found = look_for_wait(thread, &wait);
 	if (found.serial) {
 		kymo_engine_set_result(thread->engine, take_status(thread, &wait, &found));
 	} else if (result == -ECHILD && found.is_any && wait.options & WNOHANG) {

@@ -42,7 +42,7 @@ bool kymo_can_join(pid_t tracer)
 	return true;
 }
 
-static void destroy(struct kymo_joined *joined)
+static void destroy_joined(struct kymo_joined *joined)
 {
 	if (joined->holder)
 		hub_hold_drop(joined->holder);
@@ -274,5 +274,5 @@ void kymo_joined_resume(struct kymo_process *process)
 	process->joined = NULL;
 	process->threads.n = 0;
 	process->stopped = false;
-	destroy(joined);
+	destroy_joined(joined);
 }

@@ -29,7 +29,7 @@ static struct kymo_error *exec_failed(const char *command, const struct hub_laun
 	return kymo_error_errno(launched->err, "cannot run %s", command);
 }
 
-static struct kymo_error *start(struct hub_holder *holder, char *const *argv, pid_t *pid_ret)
+static struct kymo_error *start_command(struct hub_holder *holder, char *const *argv, pid_t *pid_ret)
 {
 	struct hub_launched launched;
 	int err = hub_launch_here(holder->hub, argv, &launched);
@@ -43,7 +43,7 @@ static struct kymo_error *start(struct hub_holder *holder, char *const *argv, pi
 }
 
 /* Its first program, whose memory is the process' from now on. */
-static struct kymo_error *check(struct kymo_process *process, struct kymo_error *refusal)
+static struct kymo_error *check_refusal(struct kymo_process *process, struct kymo_error *refusal)
 {
 	struct kymo_error *error = kymo_process_check_class(process);
 
@@ -64,7 +64,7 @@ static struct kymo_error *take_launched(struct hub_holder *holder, pid_t pid, st
 		return error;
 	(*ret)->launched = true;
 	(*ret)->holder = holder;
-	error = check(*ret, refusal);
+	error = check_refusal(*ret, refusal);
 	return error ? error : kymo_keep_take(*ret, false);
 }
 
@@ -76,7 +76,7 @@ struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **
 	pid_t pid = 0;
 
 	if (!error)
-		error = start(holder, argv, &pid);
+		error = start_command(holder, argv, &pid);
 	if (error) {
 		hub_holder_destroy(holder);
 		return error;

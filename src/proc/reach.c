@@ -12,7 +12,7 @@
 enum { AGAIN_TRIES = 100, JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, NAP_NS = 20000000 };
 
 /* Again, where the process has become another program meanwhile. */
-static int attach(const struct kymo_reach *reach, pid_t *busy_ret)
+static int attach_reached(const struct kymo_reach *reach, pid_t *busy_ret)
 {
 	int err = reach->attach(reach->data, busy_ret);
 
@@ -32,14 +32,14 @@ int kymo_hub_reach(const struct kymo_reach *reach)
 	for (int i = 1;; i++) {
 		err = reach->open(reach->data);
 		if (!err)
-			err = attach(reach, &busy);
+			err = attach_reached(reach, &busy);
 		if (err != -EBUSY)
 			return err;
 		reach->close(reach->data);
 		why = kymo_hub_connect(busy, reach->hub);
 		is_in = !why;
 		if (is_in)
-			why = attach(reach, &busy);
+			why = attach_reached(reach, &busy);
 		if (!why)
 			return 0;
 		if (is_in && why == -EPERM) /* the hub asks for what the kernel would ask for */

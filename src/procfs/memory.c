@@ -12,7 +12,7 @@
 #include "procfs/pidns.h"
 
 /* All but the memory. */
-static struct kymo_error *watch(pid_t pid, struct kymo_memory *ret)
+static struct kymo_error *watch_memory(pid_t pid, struct kymo_memory *ret)
 {
 	struct kymo_error *error = kymo_proc_check();
 	int pidfd;
@@ -63,7 +63,7 @@ static struct kymo_error *open_memory(struct kymo_memory *memory, pid_t pid, pid
 struct kymo_error *kymo_memory_init(pid_t pid, struct kymo_memory *ret)
 {
 	struct kymo_memory memory;
-	struct kymo_error *error = watch(pid, &memory);
+	struct kymo_error *error = watch_memory(pid, &memory);
 
 	if (error)
 		return error;
@@ -77,7 +77,7 @@ struct kymo_error *kymo_memory_init(pid_t pid, struct kymo_memory *ret)
 
 struct kymo_error *kymo_memory_init_held(pid_t pid, struct kymo_memory *ret, struct kymo_error **refusal_ret)
 {
-	struct kymo_error *error = watch(pid, ret);
+	struct kymo_error *error = watch_memory(pid, ret);
 
 	if (error)
 		return error;

@@ -499,7 +499,7 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct source *
 
 /* ---- now and then ---------------------------------------------------------------------------- */
 
-static void show(struct recording *recording)
+static void show_tables(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
 	kymo_cleanup_free struct kymo_aggr_table *tables = NULL;
@@ -539,7 +539,7 @@ struct kymo_error *aggregate_now_and_then(struct recording *recording)
 		aggregating->next_rows_ns = now + (uint64_t)(interval * SECOND_NS);
 	if (now >= aggregating->next_table_ns) {
 		aggregating->next_table_ns = now + SECOND_NS;
-		show(recording);
+		show_tables(recording);
 	}
 	is_rows_time = interval > 0 && now >= aggregating->next_rows_ns;
 	if (!is_rows_time)
@@ -558,7 +558,7 @@ struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
 
 	if (!is_last || error)
 		return error;
-	show(recording);
+	show_tables(recording);
 	for (size_t i = 0; i < recording->aggregating->n; i++) {
 		const struct kymo_aggr_table *table = &recording->aggregating->items[i].table;
 

@@ -48,8 +48,8 @@ struct field {
 	enum kymo_type type;
 };
 
-static struct kymo_error *describe(struct kymo_events *events, enum kymo_event_kind kind, char *name,
-				   const struct field *fields, size_t n)
+static struct kymo_error *describe_event(struct kymo_events *events, enum kymo_event_kind kind, char *name,
+					 const struct field *fields, size_t n)
 {
 	struct kymo_probe_event event = {
 		.kind = kind,
@@ -97,12 +97,14 @@ struct kymo_error *branch_writer_describe(struct kymo_events *events)
 	};
 	struct kymo_error *error;
 
-	error = describe(events, KYMO_EVENT_BRANCH_CODE, (char[]){ "kymo:branch_code" }, code, kymo_countof(code));
+	error = describe_event(events, KYMO_EVENT_BRANCH_CODE, (char[]){ "kymo:branch_code" }, code,
+			       kymo_countof(code));
 	if (!error)
-		error = describe(events, KYMO_EVENT_BRANCH_THREAD, (char[]){ "kymo:branch_thread" }, thread,
-				 kymo_countof(thread));
+		error = describe_event(events, KYMO_EVENT_BRANCH_THREAD, (char[]){ "kymo:branch_thread" }, thread,
+				       kymo_countof(thread));
 	if (!error)
-		error = describe(events, KYMO_EVENT_BRANCH, (char[]){ "kymo:branch" }, branch, kymo_countof(branch));
+		error = describe_event(events, KYMO_EVENT_BRANCH, (char[]){ "kymo:branch" }, branch,
+				       kymo_countof(branch));
 	return error;
 }
 

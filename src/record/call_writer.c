@@ -228,8 +228,8 @@ static struct kymo_error *see_thread(struct call_writer *writer, struct output *
 	return kernel_threads_see(writer->options.threads, &output->trace, call->tid, call->pid, call->name, tsc);
 }
 
-static struct kymo_error *enter(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call,
-				uint64_t tsc)
+static struct kymo_error *write_enter(struct call_writer *writer, struct output *output,
+				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	struct kymo_error *error;
 
@@ -243,8 +243,8 @@ static struct kymo_error *enter(struct call_writer *writer, struct output *outpu
 
 /* What the thread is called now it was called behind the call only, and so was what the process is: both begin behind
  * the record. */
-static struct kymo_error *leave(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call,
-				uint64_t tsc)
+static struct kymo_error *write_leave(struct call_writer *writer, struct output *output,
+				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	const bool has_executed = !call->result && kymo_syscall_replaces_memory(call->number);
 	struct kymo_error *error;
@@ -273,9 +273,9 @@ static struct kymo_error *add_call(struct call_writer *writer, struct output *ou
 {
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
-		return enter(writer, output, call, tsc);
+		return write_enter(writer, output, call, tsc);
 	case KYMO_KERNEL_CALL_LEFT:
-		return leave(writer, output, call, tsc);
+		return write_leave(writer, output, call, tsc);
 	case KYMO_KERNEL_CALL_ENDED:
 		kernel_threads_end(writer->options.threads, call->tid, tsc);
 		return NULL;

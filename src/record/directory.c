@@ -254,7 +254,7 @@ static struct kymo_error *open_earlier(const struct place *place, const char *na
 }
 
 /* What is at PATH and, if there is something, at PATH.old; to move and remove it, if `changes`. */
-static struct kymo_error *look(const struct place *place, bool changes, int *fd_ret, int *old_ret)
+static struct kymo_error *look_up(const struct place *place, bool changes, int *fd_ret, int *old_ret)
 {
 	struct kymo_error *error = open_earlier(place, place->name, "", changes, fd_ret);
 	char foreign[NAME_MAX + 1] = "";
@@ -282,7 +282,7 @@ static struct kymo_error *remove_old(const struct place *place, int fd)
 static struct kymo_error *move_earlier(const struct place *place)
 {
 	kymo_cleanup_close int earlier = -1, old = -1;
-	struct kymo_error *error = look(place, true, &earlier, &old);
+	struct kymo_error *error = look_up(place, true, &earlier, &old);
 
 	if (!error && old >= 0)
 		error = remove_old(place, old);
@@ -361,7 +361,7 @@ struct kymo_error *directory_check(const char *path)
 
 	if (error)
 		return error;
-	error = look(&place, false, &earlier, &old);
+	error = look_up(&place, false, &earlier, &old);
 	if (!error && faccessat(place.parent, ".", W_OK | X_OK, AT_EACCESS))
 		error = kymo_error_errno(errno, "cannot make the directory %s", path);
 	place_deinit(&place);

@@ -140,8 +140,8 @@ static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_re
 	return report->arch == AUDIT_ARCH_I386 ? kymo_syscall_from_i386(report->number) : report->number;
 }
 
-static void see(struct hub_calls *source, struct kymo_engine *engine, const struct kymo_syscall_report *report,
-		bool is_leaving)
+static void see_call(struct hub_calls *source, struct kymo_engine *engine, const struct kymo_syscall_report *report,
+		     bool is_leaving)
 {
 	const uint64_t tsc = stamp(source);
 	struct kymo_kernel_call call = {
@@ -169,7 +169,7 @@ static void see(struct hub_calls *source, struct kymo_engine *engine, const stru
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_syscall_report *report)
 {
-	see(data, engine, report, false);
+	see_call(data, engine, report, false);
 	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
@@ -178,13 +178,13 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 				    const struct kymo_syscall_report *report)
 {
 	if (report->is_entry_known)
-		see(data, engine, report, true);
+		see_call(data, engine, report, true);
 	else
 		take_executed(data, kymo_engine_tid(engine));
 	return KYMO_ACTION_RESUME;
 }
 
-static int attach(struct hub_calls *source, pid_t tid);
+static int attach_thread(struct hub_calls *source, pid_t tid);
 
 static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_clone_report *report)
@@ -194,7 +194,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 
 	if (report->kind != KYMO_CLONE_THREAD && !source->options.follow)
 		return KYMO_ACTION_RESUME;
-	err = attach(source, report->child);
+	err = attach_thread(source, report->child);
 	if (err && err != -ESRCH && err != -EEXIST)
 		source->missed = -err;
 	return KYMO_ACTION_RESUME;
@@ -246,7 +246,7 @@ static const struct kymo_engine_ops engine_ops = {
 /* ---- whose calls ----------------------------------------------------------------------------- */
 
 /* A negative errno of kymo_engine_attach(). */
-static int attach(struct hub_calls *source, pid_t tid)
+static int attach_thread(struct hub_calls *source, pid_t tid)
 {
 	struct kymo_engine *engine;
 	int err;
@@ -304,7 +304,7 @@ static bool is_given_up(void *data)
 	return source->options.control->stop;
 }
 
-static struct kymo_error *launch(struct hub_calls *source, char *const *command)
+static struct kymo_error *launch_command(struct hub_calls *source, char *const *command)
 {
 	int err = open_own(source);
 
@@ -313,11 +313,11 @@ static struct kymo_error *launch(struct hub_calls *source, char *const *command)
 	err = kymo_hub_launch(source->hub, 0, command, &source->pid);
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
-	err = attach(source, source->pid);
+	err = attach_thread(source, source->pid);
 	return err ? kymo_trace_error(source->pid, err) : NULL;
 }
 
-static struct kymo_error *join(struct hub_calls *source)
+static struct kymo_error *join_tree(struct hub_calls *source)
 {
 	const struct kymo_reach reach = {
 		.hub = &source->hub,
@@ -394,7 +394,7 @@ static struct kymo_error *take_error(struct hub_calls *source)
 }
 
 /* Records are written as they are made. */
-static struct kymo_error *drain(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
+static struct kymo_error *drain_calls(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	struct kymo_error *error = take_error(source);
@@ -404,7 +404,7 @@ static struct kymo_error *drain(struct recording_calls *calls, struct output *ou
 	return error ? error : check_hub(source);
 }
 
-static struct kymo_error *flush(struct recording_calls *calls, struct output *output)
+static struct kymo_error *flush_calls(struct recording_calls *calls, struct output *output)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	struct kymo_error *error = NULL;
@@ -433,7 +433,7 @@ static void let_go(struct hub_calls *source)
 	source->hub = NULL;
 }
 
-static struct kymo_error *finish(struct recording_calls *calls, struct output *output)
+static struct kymo_error *finish_calls(struct recording_calls *calls, struct output *output)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	struct kymo_error *error;
@@ -477,7 +477,7 @@ static bool command_ended(const struct recording_calls *calls, int *status_ret)
 	return true;
 }
 
-static void destroy(struct recording_calls *calls)
+static void destroy_calls(struct recording_calls *calls)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 
@@ -491,14 +491,14 @@ static void destroy(struct recording_calls *calls)
 
 static const struct recording_calls_ops ops = {
 	.begin = begin_calls,
-	.drain = drain,
-	.flush = flush,
-	.finish = finish,
+	.drain = drain_calls,
+	.flush = flush_calls,
+	.finish = finish_calls,
 	.lost = lost,
 	.has_processes = has_processes,
 	.command_ended = command_ended,
 	.share = share,
-	.destroy = destroy,
+	.destroy = destroy_calls,
 };
 
 /* The writer is there before anybody runs: engines ask it. */
@@ -507,11 +507,11 @@ static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
 	struct kymo_error *error = NULL;
 
 	if (command)
-		error = launch(source, command);
+		error = launch_command(source, command);
 	source->options.pid = source->pid;
 	if (!error)
 		error = call_writer_create(&source->options, recording_calls_buffer(&source->options), &source->writer);
-	return error || command ? error : join(source);
+	return error || command ? error : join_tree(source);
 }
 
 struct kymo_error *hub_calls_open(const struct recording_calls_options *options, char *const *command, pid_t *pid_ret,
@@ -532,7 +532,7 @@ struct kymo_error *hub_calls_open(const struct recording_calls_options *options,
 	pthread_mutex_init(&source->lock, NULL);
 	error = set_up(source, command);
 	if (error) {
-		destroy(&source->base);
+		destroy_calls(&source->base);
 		return error;
 	}
 	*pid_ret = source->pid;

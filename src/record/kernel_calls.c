@@ -98,7 +98,7 @@ static struct kymo_error *set_up(struct kernel_calls *source)
 	return error ? error : kymo_kernel_calls_create(&options, &source->calls);
 }
 
-static void destroy(struct recording_calls *calls)
+static void destroy_calls(struct recording_calls *calls)
 {
 	struct kernel_calls *source = (struct kernel_calls *)calls;
 
@@ -149,7 +149,7 @@ static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *dat
 	return call_writer_add(source->writer, source->output, call, ktime_tsc(&source->ktime, call->ns));
 }
 
-static struct kymo_error *drain(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
+static struct kymo_error *drain_rings(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
 {
 	struct kernel_calls *source = (struct kernel_calls *)calls;
 
@@ -158,7 +158,7 @@ static struct kymo_error *drain(struct recording_calls *calls, struct output *ou
 	return kymo_kernel_calls_drain(source->calls, on_call, source, is_empty_ret);
 }
 
-static struct kymo_error *flush(struct recording_calls *calls, struct output *output)
+static struct kymo_error *flush_rings(struct recording_calls *calls, struct output *output)
 {
 	return call_writer_flush(((struct kernel_calls *)calls)->writer, output);
 }
@@ -168,7 +168,7 @@ static struct kymo_error *copy_kept(struct recording_calls *calls, struct output
 	return call_writer_copy(((struct kernel_calls *)calls)->writer, output, copy);
 }
 
-static struct kymo_error *finish(struct recording_calls *calls, struct output *output)
+static struct kymo_error *finish_calls(struct recording_calls *calls, struct output *output)
 {
 	struct kernel_calls *source = (struct kernel_calls *)calls;
 	struct kymo_error *error = NULL;
@@ -176,7 +176,7 @@ static struct kymo_error *finish(struct recording_calls *calls, struct output *o
 
 	kymo_kernel_calls_detach(source->calls);
 	while (!error && !is_empty)
-		error = drain(calls, output, &is_empty);
+		error = drain_rings(calls, output, &is_empty);
 	return error ? error : call_writer_finish(source->writer, output, kymo_kernel_calls_lost(source->calls));
 }
 
@@ -191,13 +191,13 @@ static bool has_processes(const struct recording_calls *calls)
 }
 
 static const struct recording_calls_ops ops = {
-	.drain = drain,
-	.flush = flush,
+	.drain = drain_rings,
+	.flush = flush_rings,
 	.copy = copy_kept,
-	.finish = finish,
+	.finish = finish_calls,
 	.lost = lost,
 	.has_processes = has_processes,
-	.destroy = destroy,
+	.destroy = destroy_calls,
 };
 
 struct kymo_error *kernel_calls_open(const struct recording_calls_options *options, struct recording_calls **ret)
@@ -212,7 +212,7 @@ struct kymo_error *kernel_calls_open(const struct recording_calls_options *optio
 	add_sample(source);
 	error = set_up(source);
 	if (error)
-		destroy(&source->base);
+		destroy_calls(&source->base);
 	else
 		*ret = &source->base;
 	return error;

@@ -301,7 +301,7 @@ static bool has_ended(struct recording *recording)
 }
 
 /* `is_empty_ret`: there was nothing left. */
-static struct kymo_error *drain(struct recording *recording, bool *is_empty_ret)
+static struct kymo_error *drain_kernel(struct recording *recording, bool *is_empty_ret)
 {
 	struct kymo_error *error = NULL;
 	size_t n;
@@ -313,7 +313,7 @@ static struct kymo_error *drain(struct recording *recording, bool *is_empty_ret)
 					  : recording_calls_drain(recording->calls, &recording->output, is_empty_ret);
 }
 
-static struct kymo_error *flush(struct recording *recording)
+static struct kymo_error *flush_kernel(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 
@@ -323,7 +323,7 @@ static struct kymo_error *flush(struct recording *recording)
 }
 
 /* Both, whatever comes of the one. */
-static struct kymo_error *finish(struct recording *recording)
+static struct kymo_error *finish_kernel(struct recording *recording)
 {
 	struct kymo_error *error = NULL, *other = NULL;
 
@@ -350,7 +350,7 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	if (now < recording->next_flush_ns)
 		return NULL;
 	recording->next_flush_ns = now + SECOND_NS;
-	return flush(recording);
+	return flush_kernel(recording);
 }
 
 static struct kymo_error *record_until_end(struct recording *recording)
@@ -368,7 +368,7 @@ static struct kymo_error *record_until_end(struct recording *recording)
 		 */
 		if (poll(&ended, 1, is_empty ? timeout : 0) > 0 && is_followed(recording))
 			ended.fd = -1;
-		error = drain(recording, &is_empty);
+		error = drain_kernel(recording, &is_empty);
 		if (!error)
 			error = now_and_then(recording);
 		if (!error)
@@ -393,7 +393,7 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 		error = record_until_end(recording);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
-	last = finish(recording);
+	last = finish_kernel(recording);
 	if (is_traced(recording))
 		traced_have_ended(recording);
 	recording->result.were_full = recording_lost(recording) > 0;

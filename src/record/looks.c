@@ -68,7 +68,7 @@ static void tell_gap(struct recording *recording, const struct target *target, c
 }
 
 /* Into the trace: what is known now. Those that are open have no end. */
-static void note(struct recording *recording, const struct target *target)
+static void note_look(struct recording *recording, const struct target *target)
 {
 	size_t n;
 	const struct kymo_gap *gaps = kymo_look_gaps(target->look, &n);
@@ -98,7 +98,7 @@ static void tell_new(struct recording *recording, struct target *target)
 		if (!gaps[i].end)
 			tell_gap(recording, target, &gaps[i]);
 	if (n > target->n_gaps_told)
-		note(recording, target);
+		note_look(recording, target);
 	target->n_gaps_told = n;
 }
 
@@ -113,7 +113,7 @@ void recording_end_look(struct recording *recording, struct target *target)
 	gaps = kymo_look_gaps(target->look, &n);
 	for (size_t i = 0; i < n; i++)
 		n_open += gaps[i].is_open ? gaps[i].n : 0;
-	note(recording, target);
+	note_look(recording, target);
 	if (n)
 		recording_warn(recording,
 			       "process %d: probes were out of its code %zu time%s, and what ran there then is not "

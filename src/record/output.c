@@ -211,7 +211,7 @@ static void count_dropped(const struct kept_packet *packet, void *data)
 	output->dropped_events += packet->events;
 }
 
-static struct kymo_error *keep(struct output *output, const struct kept_packet *packet, const void *records)
+static struct kymo_error *keep_packet(struct output *output, const struct kept_packet *packet, const void *records)
 {
 	if (kept_push(output->kept, packet, records, count_dropped, output))
 		return NULL;
@@ -238,15 +238,15 @@ struct kymo_error *output_append(struct output *output, struct output_place *pla
 	lost = stream->first_lost + packet->lost;
 	events = is_counted ? about_events(output, packet) : 0;
 	if (output->kept)
-		error = keep(output,
-			     &(struct kept_packet){ .stream = place->stream - 1,
-						    .begin = begin,
-						    .end = end,
-						    .lost = lost,
-						    .sequence = sequence,
-						    .events = events,
-						    .size = packet->size },
-			     packet->records);
+		error = keep_packet(output,
+				    &(struct kept_packet){ .stream = place->stream - 1,
+							   .begin = begin,
+							   .end = end,
+							   .lost = lost,
+							   .sequence = sequence,
+							   .events = events,
+							   .size = packet->size },
+				    packet->records);
 	else
 		error = kymo_ctf_stream_append(stream->ctf, packet->records, packet->size, begin, end, lost, sequence);
 	if (error)
@@ -259,8 +259,8 @@ struct kymo_error *output_append(struct output *output, struct output_place *pla
 	return NULL;
 }
 
-static struct kymo_error *append(struct output *output, struct output_place *place, uint32_t cpu,
-				 const struct kymo_ring_packet *packet)
+static struct kymo_error *append_packet(struct output *output, struct output_place *place, uint32_t cpu,
+					const struct kymo_ring_packet *packet)
 {
 	return output_append(output, place, cpu, packet, true);
 }
@@ -274,7 +274,7 @@ struct kymo_error *output_drain(struct output *output, struct output_place *plac
 	/* One round: a producer that is as fast as this must not keep the other rings waiting, or the end of the
 	 * recording. */
 	while (n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
-		struct kymo_error *error = append(output, place, cpu, &packet);
+		struct kymo_error *error = append_packet(output, place, cpu, &packet);
 
 		if (error)
 			return error;
@@ -293,7 +293,7 @@ struct kymo_error *output_copy(struct output *output, struct output_place *place
 	struct kymo_ring_packet packet;
 
 	for (uint32_t i = 0; i < ring->n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); i++)
-		error = append(output, place, cpu, &packet);
+		error = append_packet(output, place, cpu, &packet);
 	return error;
 }
 
@@ -309,7 +309,7 @@ struct kymo_error *output_finish(struct output *output, struct output_place *pla
 		.lost = kymo_ring_lost(ring),
 		.sequence = place->skipped + (stream ? stream->sequence - stream->first_sequence : 0),
 	};
-	struct kymo_error *error = packet.lost > written ? append(output, place, cpu, &packet) : NULL;
+	struct kymo_error *error = packet.lost > written ? append_packet(output, place, cpu, &packet) : NULL;
 
 	if (place->stream)
 		output->streams.items[place->stream - 1].is_taken = false;
@@ -333,7 +333,7 @@ struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t 
 	if (lost <= (stream ? stream->lost : 0))
 		return NULL;
 	output->vforks.ring = OUTPUT_VFORKS;
-	return append(output, &output->vforks, KYMO_CTF_NO_CPU, &packet);
+	return append_packet(output, &output->vforks, KYMO_CTF_NO_CPU, &packet);
 }
 
 /* ---- what is kept ---------------------------------------------------------------------------- */

@@ -77,7 +77,7 @@ static void note_full(struct recording *recording, const struct source *source)
 }
 
 /* `ends`: no producer is left. */
-static struct kymo_error *drain(struct recording *recording, struct source *source, bool ends, size_t *n_ret)
+static struct kymo_error *drain_source(struct recording *recording, struct source *source, bool ends, size_t *n_ret)
 {
 	*n_ret = source->n_rings && !ends && kymo_probes_grow(source->probes, source->adopted);
 	for (size_t i = 0; i < source->n_rings; i++) {
@@ -115,7 +115,7 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 
 	*n_ret = 0;
 	for (size_t i = 0; i < recording->sources.n && !error; i++) {
-		error = drain(recording, recording->sources.items[i], false, &n);
+		error = drain_source(recording, recording->sources.items[i], false, &n);
 		*n_ret += error ? 0 : n;
 	}
 	return error;
@@ -195,7 +195,7 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	/* Twice: all that a ring holds, and what came meanwhile. A target that goes on claiming packets does not keep
 	 * the recorder here. */
 	for (int round = 0; round < 2 && !error && n; round++)
-		error = drain(recording, source, true, &n);
+		error = drain_source(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {
 		struct kymo_error *last = output_finish(&recording->output, &source->places[i], &source->rings[i],
 							source->shared[i].cpu, clock_tsc());

@@ -119,7 +119,7 @@ static void keep_first(struct kymo_error **first, struct kymo_error *error)
 }
 
 /* Threads that have loaded a library wait for an answer. An error is told: what was recorded before goes on. */
-static void answer(struct recording *recording, struct source *source)
+static void answer_source(struct recording *recording, struct source *source)
 {
 	bool has_new = false, late = false;
 	struct kymo_error *error = recording_mix(recording, source, &has_new), *answered;
@@ -149,7 +149,7 @@ static void answer_all(struct recording *recording)
 {
 	for (size_t i = 0; i < recording->sources.n; i++)
 		if (kymo_probes_are_asked(recording->sources.items[i]->probes))
-			answer(recording, recording->sources.items[i]);
+			answer_source(recording, recording->sources.items[i]);
 }
 
 /* A process that exits has none from some moment on, and has ended a little later only. */
@@ -342,7 +342,7 @@ static void note_command_end(struct recording *recording)
 }
 
 /* All that is still held is let go. */
-static void deinit(struct recording *recording)
+static void deinit_recording(struct recording *recording)
 {
 	struct kymo_process *process = recording->process;
 
@@ -395,7 +395,7 @@ static bool is_anyone_left(const struct recording *recording)
 	return is;
 }
 
-static struct kymo_error *run(struct recording *recording)
+static struct kymo_error *run_sources(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 	bool alive = true;
@@ -456,7 +456,7 @@ static struct kymo_error *begin_anew(struct recording *recording, enum kymo_reco
 	before.has_output = false;
 	before.reasons = NULL;
 	before.specs = NULL;
-	deinit(&before);
+	deinit_recording(&before);
 	*recording = (struct recording){
 		.options = before.options,
 		.begin = before.begin,
@@ -525,7 +525,7 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 	recording_release_warnings(recording, true);
 	if (!error)
 		recording_tell_reasons(recording, NULL);
-	return error ? error : run(recording);
+	return error ? error : run_sources(recording);
 }
 
 /* What is kept in memory, and the frames of its stacks. */
@@ -592,7 +592,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		note_command_end(&recording);
 	if (!error)
 		recording_share(&recording);
-	deinit(&recording);
+	deinit_recording(&recording);
 	if (error)
 		return error;
 	*ret = recording.result;

@@ -58,7 +58,8 @@ static bool read_aggregation(const struct kymo_ctf_event *event, struct kymo_agg
 	return aggr->probe;
 }
 
-static struct trace_aggregation *make(const struct kymo_ctf_event *event, const struct kymo_frame_tree *frames)
+static struct trace_aggregation *make_aggregation(const struct kymo_ctf_event *event,
+						  const struct kymo_frame_tree *frames)
 {
 	struct trace_aggregation *made = calloc(1, sizeof(*made));
 
@@ -74,7 +75,7 @@ static struct trace_aggregation *make(const struct kymo_ctf_event *event, const 
 	return made;
 }
 
-static void destroy(struct trace_aggregation *aggregation)
+static void destroy_aggregation(struct trace_aggregation *aggregation)
 {
 	if (!aggregation)
 		return;
@@ -107,9 +108,9 @@ struct kymo_error *kymo_aggregations_init(struct aggregations *aggregations, con
 
 		if (event->kind != KYMO_CTF_AGGREGATION || event->offset % KYMO_CTF_N_ROWS != KYMO_CTF_ROW)
 			continue;
-		made = make(event, &aggregations->frames);
+		made = make_aggregation(event, &aggregations->frames);
 		if (made && !kymo_vec_push(&aggregations->items, made)) {
-			destroy(made);
+			destroy_aggregation(made);
 			return &kymo_error_no_memory;
 		}
 		if (!made)
@@ -123,7 +124,7 @@ struct kymo_error *kymo_aggregations_init(struct aggregations *aggregations, con
 void kymo_aggregations_deinit(struct aggregations *aggregations)
 {
 	for (size_t i = 0; i < aggregations->items.n; i++)
-		destroy(aggregations->items.items[i]);
+		destroy_aggregation(aggregations->items.items[i]);
 	kymo_vec_deinit(&aggregations->items);
 	kymo_frame_tree_deinit(&aggregations->frames);
 	free(aggregations->by_event);

@@ -209,7 +209,7 @@ static void write_damage(const struct view *view, const struct history *history)
 				 history->n_senseless);
 }
 
-static struct kymo_error *flush(FILE *out)
+static struct kymo_error *flush_page(FILE *out)
 {
 	errno = 0;
 	if (fflush(out) || ferror(out))
@@ -245,7 +245,7 @@ static struct kymo_error *check_thread(const struct history *history, const char
 	return tid ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no branches of a thread %d", dir, tid) : NULL;
 }
 
-static struct kymo_error *show(const struct view *view, const struct history *history, const char *dir)
+static struct kymo_error *show_history(const struct view *view, const struct history *history, const char *dir)
 {
 	struct kymo_error *error = check_thread(history, dir, view->options->thread);
 
@@ -271,8 +271,8 @@ struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branc
 	struct kymo_error *error = kymo_history_open(&history, dir, text_of(options));
 
 	if (!error)
-		error = show(&view, &history, dir);
-	return error ? error : flush(out);
+		error = show_history(&view, &history, dir);
+	return error ? error : flush_page(out);
 }
 
 /* ---- a crash --------------------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ struct kymo_error *kymo_report_crash(const char *dir, const struct kymo_branches
 	if (!error)
 		error = write_crash(&view, &history, false);
 	write_damage(&view, &history);
-	return error ? error : flush(out);
+	return error ? error : flush_page(out);
 }
 
 /* ---- two traces ------------------------------------------------------------------------------ */
@@ -474,7 +474,7 @@ struct kymo_error *kymo_report_branches_diff(const char *a, const char *b, const
 	if (!error)
 		error = diff(&view, &first, &second, (const char *const[]){ a, b }, &differ);
 	if (!error)
-		error = flush(out);
+		error = flush_page(out);
 	if (!error)
 		*differ_ret = differ;
 	return error;

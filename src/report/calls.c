@@ -99,7 +99,7 @@ static void remember_absent(struct stack *stack, uint32_t function, int kind)
 }
 
 /* The outermost call leaves the stack. */
-static void shift(struct calls *calls, size_t thread, struct stack *stack)
+static void shift_stack(struct calls *calls, size_t thread, struct stack *stack)
 {
 	const struct frame *frame = kymo_stack_at(stack, 0);
 	struct function *function = &calls->functions.items[frame->function];
@@ -117,7 +117,7 @@ static void shift(struct calls *calls, size_t thread, struct stack *stack)
 }
 
 /* The innermost call was left without a return. Times of calls within it are its caller's now. */
-static void drop(struct calls *calls, size_t thread, struct stack *stack)
+static void drop_call(struct calls *calls, size_t thread, struct stack *stack)
 {
 	const struct frame *frame = kymo_stack_at(stack, stack->now.n - 1);
 	struct function *function = &calls->functions.items[frame->function];
@@ -154,14 +154,14 @@ static void unwind(struct calls *calls, size_t thread, struct stack *stack, uint
 	}
 	stack->moment++;
 	while (stack->now.n > keep)
-		drop(calls, thread, stack);
+		drop_call(calls, thread, stack);
 }
 
 static void drop_all(struct calls *calls, size_t thread, struct stack *stack)
 {
 	for (;;) {
 		while (stack->now.n)
-			drop(calls, thread, stack);
+			drop_call(calls, thread, stack);
 		if (!stack->others.n)
 			return;
 		kymo_stack_wake(stack, stack->others.n - 1);
@@ -183,17 +183,17 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 		drop_all(calls, thread, stack);
 	stack->process = process;
 	while (stack->now.n && kymo_stack_at(stack, 0)->begin < calls->stale_before)
-		shift(calls, thread, stack);
+		shift_stack(calls, thread, stack);
 	return stack;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack *stack,
-				const struct kymo_ctf_record *record, struct step *step)
+static struct kymo_error *enter_call(struct calls *calls, size_t thread, struct stack *stack,
+				     const struct kymo_ctf_record *record, struct step *step)
 {
 	if (stack->now.n == MAX_DEPTH)
-		shift(calls, thread, stack);
+		shift_stack(calls, thread, stack);
 	if (!kymo_frames_reserve(&stack->now))
 		return &kymo_error_no_memory;
 	stack->now.n++;
@@ -316,8 +316,8 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	return height ? height : revived;
 }
 
-static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack *stack,
-				const struct kymo_ctf_record *record, struct step *step)
+static struct kymo_error *leave_call(struct calls *calls, size_t thread, struct stack *stack,
+				     const struct kymo_ctf_record *record, struct step *step)
 {
 	struct function *function = &calls->functions.items[step->function];
 	uint64_t stack_pointer = kymo_ctf_stack_pointer(record);
@@ -330,7 +330,7 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 	}
 	stack->moment++;
 	while (stack->now.n > height)
-		drop(calls, thread, stack);
+		drop_call(calls, thread, stack);
 	step->frame = *kymo_stack_at(stack, height - 1);
 	step->has_frame = true;
 	step->ns = record->tsc > step->frame.begin ? kymo_ctf_duration_ns(calls->trace, record->tsc - step->frame.begin)
@@ -460,7 +460,8 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 			has_failed(record) &&
 			kymo_calls_count(calls, &calls->functions.items[ret->function], record->tsc);
 	}
-	return role->is_entry ? enter(calls, thread, stack, record, ret) : leave(calls, thread, stack, record, ret);
+	return role->is_entry ? enter_call(calls, thread, stack, record, ret)
+			      : leave_call(calls, thread, stack, record, ret);
 }
 
 /* Whether another thread has the tid behind this one. */
@@ -473,13 +474,13 @@ static bool has_successor(const struct calls *calls, const struct thread *thread
 }
 
 /* Count what is open on the present stack. */
-static void finish(struct calls *calls, size_t thread, struct stack *stack, bool has_ended)
+static void finish_stack(struct calls *calls, size_t thread, struct stack *stack, bool has_ended)
 {
 	while (stack->now.n) {
 		const struct frame *frame = kymo_stack_at(stack, stack->now.n - 1);
 
 		if (has_ended || is_over_loss(calls, frame)) {
-			drop(calls, thread, stack);
+			drop_call(calls, thread, stack);
 			continue;
 		}
 		calls->functions.items[frame->function].open +=
@@ -497,10 +498,10 @@ void kymo_calls_finish(struct calls *calls)
 		struct stack *stack = &calls->stacks.items[i];
 		bool has_ended = has_successor(calls, &calls->threads->items.items[i]);
 
-		finish(calls, i, stack, has_ended);
+		finish_stack(calls, i, stack, has_ended);
 		while (stack->others.n) {
 			kymo_stack_wake(stack, stack->others.n - 1);
-			finish(calls, i, stack, has_ended);
+			finish_stack(calls, i, stack, has_ended);
 		}
 	}
 }

@@ -139,7 +139,7 @@ static unsigned int plan_group(struct table *table, unsigned int group)
 }
 
 /* Groups as far as there is room beside names of 20 columns, or of what the longest has. */
-static struct kymo_error *plan(struct table *table, const struct page *page)
+static struct kymo_error *plan_columns(struct table *table, const struct page *page)
 {
 	kymo_cleanup_free const char **names = calloc(table->n + 1, sizeof(char *));
 	unsigned int used = 0, longest = MIN_NAME, wanted;
@@ -209,7 +209,7 @@ static struct kymo_error *write_rows(const struct summary *const sides[2], struc
 		else
 			fill_counts(row, &rows->items[table->n], sides);
 	}
-	error = plan(table, page);
+	error = plan_columns(table, page);
 	if (error)
 		return error;
 	write_table(table, page);

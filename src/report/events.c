@@ -279,7 +279,8 @@ static bool has_result(const struct kymo_ctf_record *record)
 }
 
 /* `is_done_ret`: the record is shown, as a part of a call. */
-static struct kymo_error *join(struct writer *w, size_t thread, const struct kymo_ctf_record *record, bool *is_done_ret)
+static struct kymo_error *join_entry(struct writer *w, size_t thread, const struct kymo_ctf_record *record,
+				     bool *is_done_ret)
 {
 	struct kymo_syscall_call call;
 	struct step step;
@@ -319,7 +320,7 @@ static struct kymo_error *write_next(struct writer *w, const struct kymo_ctf_rec
 		return error;
 	w->record = record;
 	if (w->joins)
-		error = join(w, thread, record, &is_done);
+		error = join_entry(w, thread, record, &is_done);
 	else
 		is_done = !kymo_filter_shows(w->filter, record);
 	if (!error && !is_done)
@@ -375,7 +376,7 @@ static struct kymo_error *init_writer(struct writer *w)
 	return error;
 }
 
-static void deinit(struct writer *w)
+static void deinit_writer(struct writer *w)
 {
 	kymo_calls_deinit(&w->calls);
 	kymo_syscalls_deinit(&w->syscalls);
@@ -401,6 +402,6 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 
 	if (!error)
 		error = write_all(&w, reader);
-	deinit(&w);
+	deinit_writer(&w);
 	return error;
 }

@@ -60,7 +60,7 @@ struct order {
 	bool by_total;
 };
 
-static int compare(const void *a, const void *b, void *data)
+static int compare_folds(const void *a, const void *b, void *data)
 {
 	const struct order *order = data;
 	const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
@@ -82,6 +82,6 @@ uint32_t *kymo_folds_sorted(const struct folds *folds, bool by_total)
 	for (uint32_t i = 0; sorted && i < n; i++)
 		sorted[i] = i + 1;
 	if (sorted)
-		qsort_r(sorted, n, sizeof(*sorted), compare, &order);
+		qsort_r(sorted, n, sizeof(*sorted), compare_folds, &order);
 	return sorted;
 }

@@ -60,7 +60,7 @@ static bool is_partial(const struct kymo_ctf_event *event)
 }
 
 /* Of several events, the first one of which all hits are recorded; else the first one. */
-static void choose(const struct kymo_ctf_event *event, const struct kymo_ctf_event **chosen)
+static void choose_event(const struct kymo_ctf_event *event, const struct kymo_ctf_event **chosen)
 {
 	if (!*chosen || (is_partial(*chosen) && !is_partial(event)))
 		*chosen = event;
@@ -73,7 +73,7 @@ static void add_function(struct functions *functions, const struct kymo_ctf_trac
 	const struct kymo_ctf_event *entry = NULL, *leave = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		choose(events[i], events[i]->kind == KYMO_CTF_RETURN ? &leave : &entry);
+		choose_event(events[i], events[i]->kind == KYMO_CTF_RETURN ? &leave : &entry);
 	if (!entry || !leave)
 		return;
 	if (is_partial(entry) && is_partial(leave)) {

@@ -221,7 +221,7 @@ static void free_strings(struct line *line)
 	free(line->leave_strings);
 }
 
-static void flush(struct graph *g)
+static void flush_lines(struct graph *g)
 {
 	for (; g->first < g->next && line_at(g, g->first)->kind != LINE_WAITS; g->first++) {
 		write_line(g, line_at(g, g->first));
@@ -230,15 +230,15 @@ static void flush(struct graph *g)
 }
 
 /* A fresh line behind all others; its number is g->next - 1. */
-static struct line *push(struct graph *g, enum line_kind kind, size_t thread, uint32_t level)
+static struct line *push_line(struct graph *g, enum line_kind kind, size_t thread, uint32_t level)
 {
 	struct line *line;
 
 	if (g->next - g->first == MAX_LINES)
-		flush(g);
+		flush_lines(g);
 	if (g->next - g->first == MAX_LINES) {
 		line_at(g, g->first)->kind = LINE_OPEN;
-		flush(g);
+		flush_lines(g);
 	}
 	line = line_at(g, g->next++);
 	*line = (struct line){ .kind = kind, .level = level };
@@ -297,14 +297,15 @@ static void left_without_return(void *data, size_t thread, const struct frame *f
 	if (line) {
 		line->kind = LINE_LEFT;
 	} else {
-		line = push(g, LINE_CLOSE, thread, level - 1);
+		line = push_line(g, LINE_CLOSE, thread, level - 1);
 		line->entry = g->calls.functions.items[frame->function].entry;
 	}
 	line->note = "no return";
 }
 
 /* Where memory is out the line has no record and is never written. */
-static bool keep(struct graph *g, const struct kymo_ctf_record *record, struct kymo_ctf_record *ret, char **strings_ret)
+static bool keep_record(struct graph *g, const struct kymo_ctf_record *record, struct kymo_ctf_record *ret,
+			char **strings_ret)
 {
 	bool done = kymo_record_copy(record, ret, strings_ret);
 
@@ -327,8 +328,8 @@ static void add_entry(struct graph *g, size_t thread, const struct kymo_ctf_reco
 	step->entered->level = is_within ? outer->level + 1 : 0;
 	if (step->entered->level > height)
 		step->entered->level = height;
-	line = push(g, LINE_WAITS, thread, step->entered->level);
-	keep(g, record, &line->record, &line->strings);
+	line = push_line(g, LINE_WAITS, thread, step->entered->level);
+	keep_record(g, record, &line->record, &line->strings);
 	step->entered->line = g->waiting.items[thread] = g->next - 1;
 }
 
@@ -362,9 +363,9 @@ static void add_exit(struct graph *g, size_t thread, const struct kymo_ctf_recor
 	if (line)
 		line->kind = LINE_LEAF;
 	else
-		line = push(g, LINE_CLOSE, thread, level);
+		line = push_line(g, LINE_CLOSE, thread, level);
 	line->entry = entry;
-	line->has_leave = keep(g, record, &line->leave, &line->leave_strings);
+	line->has_leave = keep_record(g, record, &line->leave, &line->leave_strings);
 	line->has_ns = step->has_frame;
 	line->ns = step->ns;
 	line->note = note_of(step->kind);
@@ -382,8 +383,8 @@ static void add_other(struct graph *g, size_t thread, const struct kymo_ctf_reco
 	if ((!(outer && outer->is_shown) && !g->matches[record->event - g->trace->events]) ||
 	    !kymo_filter_shows(g->filter, record))
 		return;
-	line = push(g, is_call ? LINE_CALL : LINE_PLACE, thread, level);
-	keep(g, record, &line->record, &line->strings);
+	line = push_line(g, is_call ? LINE_CALL : LINE_PLACE, thread, level);
+	keep_record(g, record, &line->record, &line->strings);
 	/* One of too many threads to know them. */
 	if (thread == NO_THREAD)
 		line->thread.tid = record->tid;
@@ -424,13 +425,13 @@ static void add_losses(struct graph *g, uint64_t until)
 
 	for (; g->n_losses < n && losses[g->n_losses].begin <= until; g->n_losses++) {
 		if (losses[g->n_losses].end >= g->filter->from && losses[g->n_losses].begin <= g->filter->to)
-			push(g, LINE_LOSS, NO_THREAD, 0)->loss = losses[g->n_losses];
+			push_line(g, LINE_LOSS, NO_THREAD, 0)->loss = losses[g->n_losses];
 		g->written.events += losses[g->n_losses].events;
 		g->written.packets += losses[g->n_losses].packets;
 	}
 }
 
-static struct kymo_error *finish(struct graph *g)
+static struct kymo_error *finish_graph(struct graph *g)
 {
 	struct notes notes;
 
@@ -438,7 +439,7 @@ static struct kymo_error *finish(struct graph *g)
 	for (uint64_t number = g->first; number < g->next; number++)
 		if (line_at(g, number)->kind == LINE_WAITS)
 			line_at(g, number)->kind = LINE_OPEN;
-	flush(g);
+	flush_lines(g);
 	kymo_calls_finish(&g->calls);
 	kymo_latency_notes(&g->calls, &notes);
 	for (unsigned int i = 0; i < notes.n; i++)
@@ -460,12 +461,12 @@ static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *rea
 			error = add_record(g, &record);
 		if (error)
 			return error;
-		flush(g);
+		flush_lines(g);
 		/* A reader that has gone away (a pipe to head) is found out by the caller. */
 		if (ferror_unlocked(g->page->out))
 			return NULL;
 	}
-	return error ? error : finish(g);
+	return error ? error : finish_graph(g);
 }
 
 static struct kymo_error *init_graph(struct graph *g, const char *function)
@@ -493,7 +494,7 @@ static struct kymo_error *init_graph(struct graph *g, const char *function)
 	return NULL;
 }
 
-static void deinit(struct graph *g)
+static void deinit_graph(struct graph *g)
 {
 	for (; g->first < g->next; g->first++)
 		free_strings(line_at(g, g->first));
@@ -525,6 +526,6 @@ struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct
 	error = init_graph(&g, function);
 	if (!error)
 		error = write_all(&g, reader);
-	deinit(&g);
+	deinit_graph(&g);
 	return error;
 }

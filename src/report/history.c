@@ -192,7 +192,7 @@ static struct kymo_error *take_record(struct history *history, const struct kymo
 	}
 }
 
-static struct kymo_error *check(const struct history *history, const char *dir)
+static struct kymo_error *check_history(const struct history *history, const char *dir)
 {
 	const char *state = kymo_ctf_trace_env(history->trace, KYMO_ENV_STATE);
 
@@ -217,7 +217,7 @@ struct kymo_error *kymo_history_open(struct history *history, const char *dir, e
 	history->trace = kymo_ctf_reader_trace(history->reader);
 	while (!error && kymo_ctf_next(history->reader, &record, &error))
 		error = take_record(history, &record, text);
-	return error ? error : check(history, dir);
+	return error ? error : check_history(history, dir);
 }
 
 void kymo_history_close(struct history *history)

@@ -124,7 +124,8 @@ static struct kymo_error *write_labels(struct latency_table *table, const struct
 }
 
 /* Widths of what fits; the time without calls within, and errors, say something only where there are any. */
-static struct kymo_error *plan(struct latency_table *table, const struct page *page, bool has_self, bool has_errors)
+static struct kymo_error *plan_columns(struct latency_table *table, const struct page *page, bool has_self,
+				       bool has_errors)
 {
 	unsigned int used = 0, longest = MIN_NAME, wanted;
 
@@ -191,7 +192,7 @@ static struct kymo_error *write_functions(const struct summary *summary, const s
 		has_errors |= functions[table.n]->errors > 0;
 		has_self |= functions[table.n]->durations && functions[table.n]->durations->has_children;
 	}
-	error = plan(&table, page, has_self, has_errors);
+	error = plan_columns(&table, page, has_self, has_errors);
 	if (!error)
 		write_table(&table, page);
 	return error;

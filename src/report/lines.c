@@ -12,7 +12,7 @@
 #include "report/text.h"
 #include "sym/demangle.h"
 
-static bool fill(struct event_text *text, const struct kymo_ctf_event *event, bool unicode)
+static bool fill_line(struct event_text *text, const struct kymo_ctf_event *event, bool unicode)
 {
 	kymo_cleanup_free char *function = kymo_shown(event->symbol && *event->symbol ? event->symbol : event->name);
 
@@ -36,7 +36,7 @@ struct kymo_error *kymo_event_texts_create(const struct kymo_ctf_trace *trace, b
 	struct event_text *texts = calloc(trace->n_events + 1, sizeof(*texts));
 
 	for (size_t i = 0; texts && i < trace->n_events; i++) {
-		if (!fill(&texts[i], &trace->events[i], unicode)) {
+		if (!fill_line(&texts[i], &trace->events[i], unicode)) {
 			kymo_event_texts_destroy(texts, trace);
 			texts = NULL;
 		}

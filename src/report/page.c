@@ -19,7 +19,7 @@ static void begin_ink(const struct page *page, enum ink ink)
 		fputs(codes[ink], page->out);
 }
 
-static void finish(const struct page *page, enum ink ink)
+static void finish_ink(const struct page *page, enum ink ink)
 {
 	if (page->colour && ink != INK_PLAIN)
 		fputs("\x1b[0m", page->out);
@@ -46,7 +46,7 @@ static unsigned int put_cut(const struct page *page, enum ink ink, const char *t
 		fputs(page->unicode ? "…" : "~", page->out);
 		used++;
 	}
-	finish(page, ink);
+	finish_ink(page, ink);
 	return used < columns ? used : columns;
 }
 
@@ -68,7 +68,7 @@ void kymo_page_text(const struct page *page, enum ink ink, const char *text)
 {
 	begin_ink(page, ink);
 	fputs(text, page->out);
-	finish(page, ink);
+	finish_ink(page, ink);
 }
 
 void kymo_page_printf(const struct page *page, enum ink ink, const char *format, ...)
@@ -79,7 +79,7 @@ void kymo_page_printf(const struct page *page, enum ink ink, const char *format,
 	va_start(args, format);
 	vfprintf(page->out, format, args);
 	va_end(args);
-	finish(page, ink);
+	finish_ink(page, ink);
 }
 
 unsigned int kymo_page_bar(const struct page *page, uint64_t part, uint64_t whole, unsigned int columns)
@@ -97,6 +97,6 @@ unsigned int kymo_page_bar(const struct page *page, uint64_t part, uint64_t whol
 		fputs(page->unicode ? "█" : "#", page->out);
 	if (length % steps)
 		fputs(eighths[length % steps], page->out);
-	finish(page, INK_BAR);
+	finish_ink(page, INK_BAR);
 	return (length + steps - 1) / steps;
 }

@@ -18,7 +18,7 @@ static struct pair *find_slot(const struct pairs *pairs, uint32_t thread, uint32
 	return &pairs->items[slot];
 }
 
-static bool grow(struct pairs *pairs)
+static bool grow_pairs(struct pairs *pairs)
 {
 	const size_t size = pairs->size ? pairs->size * 2 : 256;
 	struct pairs grown = { .items = calloc(size, sizeof(*grown.items)), .size = size, .n = pairs->n };
@@ -37,7 +37,7 @@ bool kymo_pairs_add(struct pairs *pairs, size_t thread, size_t probe, bool is_re
 {
 	struct pair *pair;
 
-	if (pairs->n * 2 >= pairs->size && !grow(pairs))
+	if (pairs->n * 2 >= pairs->size && !grow_pairs(pairs))
 		return false;
 	pair = find_slot(pairs, (uint32_t)thread, (uint32_t)probe);
 	pairs->n += !pair->count;

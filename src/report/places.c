@@ -49,8 +49,8 @@ static int compare_events(const void *a, const void *b)
 	return order ? order : x < y ? -1 : x > y;
 }
 
-static void join(const struct kymo_ctf_trace *trace, struct place *places, const struct kymo_ctf_event *const *markers,
-		 size_t n)
+static void join_places(const struct kymo_ctf_trace *trace, struct place *places,
+			const struct kymo_ctf_event *const *markers, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		size_t before = (size_t)(markers[i - 1] - trace->events), at = (size_t)(markers[i] - trace->events);
@@ -80,7 +80,7 @@ struct place *kymo_places_create(const struct kymo_ctf_trace *trace, size_t *n_r
 			markers[n_markers++] = &trace->events[i];
 	}
 	qsort(markers, n_markers, sizeof(struct kymo_ctf_event *), compare_events);
-	join(trace, places, markers, n_markers);
+	join_places(trace, places, markers, n_markers);
 	for (size_t i = 0; i < trace->n_events; i++)
 		n += places[i].first == i;
 	*n_ret = n;

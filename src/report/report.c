@@ -54,8 +54,8 @@ static struct kymo_error *source_open(struct source *source, const char *dir, co
 	return error;
 }
 
-static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *filter, struct model *model,
-				 struct calls *calls, struct aggregations *aggregations)
+static struct kymo_error *gather_model(struct kymo_ctf_reader *reader, struct filter *filter, struct model *model,
+				       struct calls *calls, struct aggregations *aggregations)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -108,7 +108,7 @@ static struct kymo_error *source_gather(struct source *source, const char *dir,
 		.names = &source->names,
 		.all = options->all,
 	};
-	return gather(source->reader, &source->filter, &source->model, &source->calls, &source->aggregations);
+	return gather_model(source->reader, &source->filter, &source->model, &source->calls, &source->aggregations);
 }
 
 /* Widths beyond these are wider than any line that makes sense, or too small for sums of columns. */
@@ -157,7 +157,7 @@ static struct kymo_error *report(struct source *source, const char *dir, const s
 	return error ? error : kymo_summary_write(&source->summary, page);
 }
 
-static struct kymo_error *flush(FILE *out)
+static struct kymo_error *flush_page(FILE *out)
 {
 	errno = 0;
 	if (fflush(out) || ferror(out))
@@ -173,7 +173,7 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 
 	if (!error)
 		error = report(&source, dir, options, &page);
-	return error ? error : flush(out);
+	return error ? error : flush_page(out);
 }
 
 struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size_t n,
@@ -184,7 +184,7 @@ struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size
 
 	for (size_t i = 0; i < n && !error; i++)
 		error = kymo_aggregation_table_write(&tables[i], &page, options->all);
-	return error ? error : flush(out);
+	return error ? error : flush_page(out);
 }
 
 struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct kymo_report_options *options, FILE *out)
@@ -203,5 +203,5 @@ struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct k
 		error = kymo_diff_write_json(&first.summary, &second.summary, out);
 	else if (!error)
 		error = kymo_diff_write(&first.summary, &second.summary, &page);
-	return error ? error : flush(out);
+	return error ? error : flush_page(out);
 }

@@ -12,7 +12,7 @@
 #define SHOWN_MAX 10
 
 /* Events of one name and sample side by side, as they stand in the trace. */
-static int compare(const void *a, const void *b)
+static int compare_samples(const void *a, const void *b)
 {
 	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
 	const struct kymo_ctf_event *y = *(const struct kymo_ctf_event *const *)b;
@@ -42,7 +42,7 @@ static const struct kymo_ctf_event **sampled_events(const struct kymo_ctf_trace 
 		if (trace->events[i].sample)
 			events[n++] = &trace->events[i];
 	if (n)
-		qsort(events, n, sizeof(struct kymo_ctf_event *), compare);
+		qsort(events, n, sizeof(struct kymo_ctf_event *), compare_samples);
 	for (size_t i = 0; i < n; i++)
 		if (!i || strcmp(events[i]->name, events[kept - 1]->name) ||
 		    strcmp(events[i]->sample, events[kept - 1]->sample))

@@ -56,7 +56,7 @@ static bool add_stack(struct stacks *s, const struct kymo_ctf_record *record)
 	return at;
 }
 
-static struct kymo_error *gather(struct stacks *s, struct kymo_ctf_reader *reader, struct filter *filter)
+static struct kymo_error *gather_stacks(struct stacks *s, struct kymo_ctf_reader *reader, struct filter *filter)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -289,7 +289,7 @@ struct kymo_error *kymo_stacks_write(struct kymo_ctf_reader *reader, const char 
 					 "no record of %s has a stack: 'kymo record --stack' records them", dir);
 	if (!kymo_folds_init(&s.folds))
 		return &kymo_error_no_memory;
-	error = gather(&s, reader, filter);
+	error = gather_stacks(&s, reader, filter);
 	if (error)
 		return error;
 	switch (options->mode) {

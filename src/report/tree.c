@@ -99,7 +99,7 @@ static bool take_step(struct tree *t, size_t thread, const struct step *step)
 	return true;
 }
 
-static struct kymo_error *gather(struct tree *t, struct kymo_ctf_reader *reader, struct filter *filter)
+static struct kymo_error *gather_tree(struct tree *t, struct kymo_ctf_reader *reader, struct filter *filter)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -265,7 +265,7 @@ static struct kymo_error *init_tree(struct tree *t, const struct filter *filter)
 	return error;
 }
 
-static void deinit(struct tree *t)
+static void deinit_tree(struct tree *t)
 {
 	kymo_vec_deinit(&t->nodes);
 	kymo_index_deinit(&t->index);
@@ -281,9 +281,9 @@ struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct 
 	struct kymo_error *error = init_tree(&t, filter);
 
 	if (!error)
-		error = gather(&t, reader, filter);
+		error = gather_tree(&t, reader, filter);
 	if (!error)
 		error = write_tree(&t, all);
-	deinit(&t);
+	deinit_tree(&t);
 	return error;
 }

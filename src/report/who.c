@@ -25,8 +25,8 @@ static void make_label(char label[LABEL_SIZE], const char *prefix, const char *n
 }
 
 /* Of a table that counts no threads. */
-static struct kymo_error *plan(const struct summary *summary, const struct page *page, const char *const *texts,
-			       size_t n, struct columns *ret, char ***labels_ret)
+static struct kymo_error *plan_columns(const struct summary *summary, const struct page *page, const char *const *texts,
+				       size_t n, struct columns *ret, char ***labels_ret)
 {
 	struct kymo_error *error = kymo_table_plan(summary, page, texts, n, ret, labels_ret);
 
@@ -81,7 +81,7 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++)
 		names[i] = rows->items.items[i].name;
-	error = plan(summary, page, names, n, &c, &labels);
+	error = plan_columns(summary, page, names, n, &c, &labels);
 	if (error)
 		return error;
 	kymo_table_heading(page, &c, heading);

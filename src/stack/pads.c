@@ -29,7 +29,7 @@ static uint64_t home_by(const struct kymo_wire_site *site, uint64_t pc)
 	return site->address + sizeof(call);
 }
 
-static uint64_t search(const struct kymo_stack_thread *thread, uint64_t journal, uint64_t pc)
+static uint64_t search_journal(const struct kymo_stack_thread *thread, uint64_t journal, uint64_t pc)
 {
 	struct kymo_wire_site sites[CHUNK];
 	struct kymo_wire_header header;
@@ -59,7 +59,7 @@ uint64_t stack_home(struct stack_space *space, const struct kymo_stack_thread *t
 	if (space->homes[at].pc == pc)
 		return space->homes[at].home;
 	for (size_t i = 0; i < space->n_journals && !home; i++)
-		home = search(thread, space->journals[i], pc);
+		home = search_journal(thread, space->journals[i], pc);
 	space->homes[at].pc = pc;
 	space->homes[at].home = home;
 	return home;

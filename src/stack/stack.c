@@ -112,8 +112,8 @@ static void name(struct kymo_stack_frame *frame, struct kymo_module *module, uin
 		frame->offset = frame->address - (function ? function->start : symbol->vaddr);
 }
 
-static struct kymo_stack_frame describe(struct walk *walk, const struct stack_region *region,
-					struct kymo_module *module, uint64_t vaddr)
+static struct kymo_stack_frame describe_region(struct walk *walk, const struct stack_region *region,
+					       struct kymo_module *module, uint64_t vaddr)
 {
 	const uint64_t pc = walk->frame.registers[KYMO_FRAME_PC], behind = pc - kymo_frame_place(&walk->frame);
 	struct kymo_stack_frame frame = { .file = *region->name ? region->name : NULL, .address = pc };
@@ -175,7 +175,7 @@ static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 			break;
 		}
 		module = find_module(walk, region, &vaddr);
-		frames[n] = describe(walk, region, module, vaddr);
+		frames[n] = describe_region(walk, region, module, vaddr);
 		is_more = go_on(walk, region, module, vaddr, &frames[n++]);
 	}
 	return n;

@@ -16,27 +16,27 @@
 
 /* ---- the stack ------------------------------------------------------------------------------- */
 
-static void fail(struct sym_machine *machine, const char *why)
+static void fail_machine(struct sym_machine *machine, const char *why)
 {
 	if (!machine->why)
 		machine->why = why;
 }
 
-static void append(struct sym_machine *machine, struct sym_value *value, struct kymo_form_op op)
+static void append_form(struct sym_machine *machine, struct sym_value *value, struct kymo_form_op op)
 {
 	if (value->form.n == KYMO_FORM_OPS_MAX)
-		fail(machine, "is computed by more operations than kymo takes");
+		fail_machine(machine, "is computed by more operations than kymo takes");
 	else
 		value->form.ops[value->form.n++] = op;
 }
 
-static struct sym_value *push(struct sym_machine *machine, enum kymo_form_code code, int64_t number)
+static struct sym_value *push_number(struct sym_machine *machine, enum kymo_form_code code, int64_t number)
 {
 	static struct sym_value none;
 	struct sym_value *value;
 
 	if (machine->n == SYM_MACHINE_STACK_MAX) {
-		fail(machine, "is computed with more values than kymo takes");
+		fail_machine(machine, "is computed with more values than kymo takes");
 		none.form.n = 0;
 		return &none;
 	}
@@ -44,7 +44,7 @@ static struct sym_value *push(struct sym_machine *machine, enum kymo_form_code c
 	value->form.n = 0;
 	value->size = 8;
 	value->is_typed = value->is_signed = false;
-	append(machine, value, (struct kymo_form_op){ (uint8_t)code, 0, 0, number });
+	append_form(machine, value, (struct kymo_form_op){ (uint8_t)code, 0, 0, number });
 	return value;
 }
 
@@ -53,7 +53,7 @@ static struct sym_value *at(struct sym_machine *machine, uint64_t depth)
 {
 	if (depth < machine->n)
 		return &machine->stack[machine->n - 1 - depth];
-	fail(machine, "is told by a damaged expression: it takes what it has not");
+	fail_machine(machine, "is told by a damaged expression: it takes what it has not");
 	return NULL;
 }
 
@@ -63,7 +63,7 @@ static void copy(struct sym_machine *machine, uint64_t depth)
 
 	if (!from)
 		return;
-	to = push(machine, KYMO_FORM_VALUE, 0);
+	to = push_number(machine, KYMO_FORM_VALUE, 0);
 	if (!machine->why)
 		*to = *from;
 }
@@ -75,14 +75,15 @@ static void unary(struct sym_machine *machine, struct kymo_form_op op)
 	struct sym_value *top = at(machine, 0);
 
 	if (top)
-		append(machine, top, op);
+		append_form(machine, top, op);
 }
 
 /* Keep a value as its type reads it. */
 static void normalize(struct sym_machine *machine, struct sym_value *value)
 {
 	if (value->size < 8)
-		append(machine, value, (struct kymo_form_op){ KYMO_FORM_EXTEND, value->size, value->is_signed, 0 });
+		append_form(machine, value,
+			    (struct kymo_form_op){ KYMO_FORM_EXTEND, value->size, value->is_signed, 0 });
 }
 
 static void binary(struct sym_machine *machine, enum kymo_form_code code, uint8_t size, bool is_signed)
@@ -92,17 +93,17 @@ static void binary(struct sym_machine *machine, enum kymo_form_code code, uint8_
 	if (!a || !b)
 		return;
 	if (a->form.n + b->form.n >= KYMO_FORM_OPS_MAX) {
-		fail(machine, "is computed by more operations than kymo takes");
+		fail_machine(machine, "is computed by more operations than kymo takes");
 		return;
 	}
 	memcpy(&a->form.ops[a->form.n], b->form.ops, b->form.n * sizeof(*b->form.ops));
 	a->form.n += b->form.n;
-	append(machine, a, (struct kymo_form_op){ (uint8_t)code, size, is_signed, 0 });
+	append_form(machine, a, (struct kymo_form_op){ (uint8_t)code, size, is_signed, 0 });
 	normalize(machine, a);
 	machine->n--;
 }
 
-static void compare(struct sym_machine *machine, enum kymo_form_code code, bool is_swapped)
+static void compare_values(struct sym_machine *machine, enum kymo_form_code code, bool is_swapped)
 {
 	struct sym_value *b = at(machine, 0), *a = at(machine, 1), spare;
 	/* Values without a type are compared by their signs. */
@@ -136,29 +137,29 @@ static void add_constant(struct sym_machine *machine, int64_t number)
 		last->value = (int64_t)((uint64_t)last->value + (uint64_t)number);
 		return;
 	}
-	append(machine, top, (struct kymo_form_op){ KYMO_FORM_VALUE, 0, 0, number });
-	append(machine, top, (struct kymo_form_op){ KYMO_FORM_ADD, 0, 0, 0 });
+	append_form(machine, top, (struct kymo_form_op){ KYMO_FORM_VALUE, 0, 0, number });
+	append_form(machine, top, (struct kymo_form_op){ KYMO_FORM_ADD, 0, 0, 0 });
 	normalize(machine, top);
 }
 
 static bool push_register(struct sym_machine *machine, uint64_t number)
 {
 	if (number < SYM_MACHINE_REGISTERS) {
-		push(machine, KYMO_FORM_REGISTER, (int64_t)number);
+		push_number(machine, KYMO_FORM_REGISTER, (int64_t)number);
 		return true;
 	}
-	fail(machine, number >= SYM_MACHINE_VECTOR_FIRST && number < SYM_MACHINE_VECTOR_FIRST + 16
-			      ? "is in a vector register"
-			      : "is in a register that kymo does not read");
+	fail_machine(machine, number >= SYM_MACHINE_VECTOR_FIRST && number < SYM_MACHINE_VECTOR_FIRST + 16
+				      ? "is in a vector register"
+				      : "is in a register that kymo does not read");
 	return false;
 }
 
-static void load(struct sym_machine *machine, uint64_t size)
+static void load_value(struct sym_machine *machine, uint64_t size)
 {
 	if (size == 1 || size == 2 || size == 4 || size == 8)
 		unary(machine, (struct kymo_form_op){ KYMO_FORM_LOAD, (uint8_t)size, 0, 0 });
 	else
-		fail(machine, "is computed from a piece of memory that kymo does not load at once");
+		fail_machine(machine, "is computed from a piece of memory that kymo does not load at once");
 }
 
 static void swap(struct sym_machine *machine)
@@ -197,7 +198,7 @@ static bool type_of(struct sym_machine *machine, const Dwarf_Op *op, uint8_t *si
 	    !sym_die_number(&type, DW_AT_byte_size, &size) || !sym_die_number(&type, DW_AT_encoding, &encoding) ||
 	    encoding == DW_ATE_float || encoding == DW_ATE_complex_float || encoding == DW_ATE_decimal_float ||
 	    (size != 1 && size != 2 && size != 4 && size != 8)) {
-		fail(machine, "is computed with a type that kymo does not compute with");
+		fail_machine(machine, "is computed with a type that kymo does not compute with");
 		return false;
 	}
 	*size_ret = (uint8_t)size;
@@ -241,11 +242,11 @@ static void push_typed_constant(struct sym_machine *machine, const Dwarf_Op *op)
 
 	if (!machine->context->attribute || dwarf_getlocation_attr(machine->context->attribute, op, &value) ||
 	    dwarf_formblock(&value, &block) || block.length > sizeof(number)) {
-		fail(machine, "is computed with a constant that kymo does not take");
+		fail_machine(machine, "is computed with a constant that kymo does not take");
 		return;
 	}
 	memcpy(&number, block.data, block.length);
-	push(machine, KYMO_FORM_VALUE, number);
+	push_number(machine, KYMO_FORM_VALUE, number);
 	set_type(machine, op);
 }
 
@@ -267,11 +268,11 @@ static void push_frame_address(struct sym_machine *machine)
 	size_t n;
 
 	if (!find_frame(machine->context, &frame)) {
-		fail(machine, "is in a frame of which nothing tells where it is here");
+		fail_machine(machine, "is in a frame of which nothing tells where it is here");
 		return;
 	}
 	if (dwarf_frame_cfa(frame, &ops, &n) || !n)
-		fail(machine, "is in a frame of which nothing tells where it is here");
+		fail_machine(machine, "is in a frame of which nothing tells where it is here");
 	else
 		sym_machine_convert(machine, ops, n);
 	free(frame);
@@ -287,7 +288,7 @@ static void push_frame_base(struct sym_machine *machine)
 
 	if (!inner.function || !dwarf_attr_integrate(inner.function, DW_AT_frame_base, &attribute) ||
 	    dwarf_getlocation_addr(&attribute, inner.vaddr, &ops, &n, 1) != 1 || !n) {
-		fail(machine, "is in a frame of which nothing tells where it is here");
+		fail_machine(machine, "is in a frame of which nothing tells where it is here");
 		return;
 	}
 	inner.attribute = &attribute;
@@ -309,12 +310,12 @@ static void push_entry_value(struct sym_machine *machine, const Dwarf_Op *op)
 	size_t n;
 
 	if (!machine->context->is_entry) {
-		fail(machine, "is told only by what was passed when the function was entered");
+		fail_machine(machine, "is told only by what was passed when the function was entered");
 		return;
 	}
 	if (!machine->context->attribute || dwarf_getlocation_attr(machine->context->attribute, op, &block) ||
 	    dwarf_getlocation(&block, &ops, &n) || !n) {
-		fail(machine, "is told by a damaged expression");
+		fail_machine(machine, "is told by a damaged expression");
 		return;
 	}
 	if (n == 1 && ops->atom >= DW_OP_reg0 && ops->atom <= DW_OP_reg31)
@@ -351,7 +352,7 @@ static const char *refusal(uint8_t code)
 static bool step_constant(struct sym_machine *machine, const Dwarf_Op *op)
 {
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) {
-		push(machine, KYMO_FORM_VALUE, op->atom - DW_OP_lit0);
+		push_number(machine, KYMO_FORM_VALUE, op->atom - DW_OP_lit0);
 		return true;
 	}
 	switch (op->atom) {
@@ -365,10 +366,10 @@ static bool step_constant(struct sym_machine *machine, const Dwarf_Op *op)
 	case DW_OP_const8s:
 	case DW_OP_constu:
 	case DW_OP_consts:
-		push(machine, KYMO_FORM_VALUE, (int64_t)op->number);
+		push_number(machine, KYMO_FORM_VALUE, (int64_t)op->number);
 		return true;
 	case DW_OP_addr:
-		push(machine, KYMO_FORM_ADDRESS, (int64_t)op->number);
+		push_number(machine, KYMO_FORM_ADDRESS, (int64_t)op->number);
 		return true;
 	case DW_OP_const_type:
 	case DW_OP_GNU_const_type:
@@ -390,9 +391,9 @@ static bool step_indexed(struct sym_machine *machine, const Dwarf_Op *op)
 		return false;
 	if (!machine->context->attribute || dwarf_getlocation_attr(machine->context->attribute, op, &value) ||
 	    dwarf_formaddr(&value, &address))
-		fail(machine, "is told by a damaged expression");
+		fail_machine(machine, "is told by a damaged expression");
 	else
-		push(machine, is_address ? KYMO_FORM_ADDRESS : KYMO_FORM_VALUE, (int64_t)address);
+		push_number(machine, is_address ? KYMO_FORM_ADDRESS : KYMO_FORM_VALUE, (int64_t)address);
 	return true;
 }
 
@@ -454,14 +455,14 @@ static bool step_stack(struct sym_machine *machine, const Dwarf_Op *op)
 	case DW_OP_nop:
 		return true;
 	case DW_OP_deref:
-		load(machine, 8);
+		load_value(machine, 8);
 		return true;
 	case DW_OP_deref_size:
-		load(machine, op->number);
+		load_value(machine, op->number);
 		return true;
 	case DW_OP_deref_type:
 	case DW_OP_GNU_deref_type:
-		load(machine, op->number);
+		load_value(machine, op->number);
 		set_type(machine, op);
 		return true;
 	case DW_OP_convert:
@@ -475,7 +476,7 @@ static bool step_stack(struct sym_machine *machine, const Dwarf_Op *op)
 	}
 }
 
-static void shift(struct sym_machine *machine, enum kymo_form_code code, bool is_signed)
+static void shift_value(struct sym_machine *machine, enum kymo_form_code code, bool is_signed)
 {
 	struct sym_value *a = at(machine, 1);
 
@@ -517,13 +518,13 @@ static bool step_arithmetic(struct sym_machine *machine, const Dwarf_Op *op)
 		binary(machine, KYMO_FORM_XOR, 0, false);
 		return true;
 	case DW_OP_shl:
-		shift(machine, KYMO_FORM_SHIFT_LEFT, false);
+		shift_value(machine, KYMO_FORM_SHIFT_LEFT, false);
 		return true;
 	case DW_OP_shr:
-		shift(machine, KYMO_FORM_SHIFT_RIGHT, false);
+		shift_value(machine, KYMO_FORM_SHIFT_RIGHT, false);
 		return true;
 	case DW_OP_shra:
-		shift(machine, KYMO_FORM_SHIFT_RIGHT, true);
+		shift_value(machine, KYMO_FORM_SHIFT_RIGHT, true);
 		return true;
 	case DW_OP_neg:
 		unary(machine, (struct kymo_form_op){ KYMO_FORM_NEGATE, 0, 0, 0 });
@@ -540,22 +541,22 @@ static bool step_comparison(struct sym_machine *machine, const Dwarf_Op *op)
 {
 	switch (op->atom) {
 	case DW_OP_eq:
-		compare(machine, KYMO_FORM_EQUAL, false);
+		compare_values(machine, KYMO_FORM_EQUAL, false);
 		return true;
 	case DW_OP_ne:
-		compare(machine, KYMO_FORM_DIFFERENT, false);
+		compare_values(machine, KYMO_FORM_DIFFERENT, false);
 		return true;
 	case DW_OP_lt:
-		compare(machine, KYMO_FORM_LESS, false);
+		compare_values(machine, KYMO_FORM_LESS, false);
 		return true;
 	case DW_OP_le:
-		compare(machine, KYMO_FORM_LESS_OR_EQUAL, false);
+		compare_values(machine, KYMO_FORM_LESS_OR_EQUAL, false);
 		return true;
 	case DW_OP_gt:
-		compare(machine, KYMO_FORM_LESS, true);
+		compare_values(machine, KYMO_FORM_LESS, true);
 		return true;
 	case DW_OP_ge:
-		compare(machine, KYMO_FORM_LESS_OR_EQUAL, true);
+		compare_values(machine, KYMO_FORM_LESS_OR_EQUAL, true);
 		return true;
 	default:
 		return false;
@@ -565,12 +566,12 @@ static bool step_comparison(struct sym_machine *machine, const Dwarf_Op *op)
 struct sym_value *sym_machine_convert(struct sym_machine *machine, const Dwarf_Op *ops, size_t n)
 {
 	if (++machine->nesting > NESTING_MAX)
-		fail(machine, "is told by an expression within expressions");
+		fail_machine(machine, "is told by an expression within expressions");
 	for (size_t i = 0; i < n && !machine->why; i++)
 		if (!step_constant(machine, &ops[i]) && !step_indexed(machine, &ops[i]) &&
 		    !step_register(machine, &ops[i]) && !step_stack(machine, &ops[i]) &&
 		    !step_arithmetic(machine, &ops[i]) && !step_comparison(machine, &ops[i]))
-			fail(machine, refusal(ops[i].atom));
+			fail_machine(machine, refusal(ops[i].atom));
 	machine->nesting--;
 	return machine->why ? NULL : at(machine, 0);
 }

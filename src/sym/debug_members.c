@@ -80,7 +80,7 @@ static bool place_bits(Dwarf_Die *die, uint64_t bits, struct kymo_ctype_member *
 	return true;
 }
 
-static void push(struct walk *walk, struct kymo_ctype_member member)
+static void push_member(struct walk *walk, struct kymo_ctype_member member)
 {
 	if (walk->members.n < MEMBERS_MAX && !kymo_vec_push(&walk->members, member))
 		walk->debug->is_out_of_memory = true;
@@ -128,7 +128,7 @@ static void add_member(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 	if (is_base)
 		member.name = NULL;
 	if (member.name || is_base)
-		push(walk, member);
+		push_member(walk, member);
 	if (!member.name && is_aggregate(member.type))
 		flatten(walk, die, member.offset);
 }

@@ -89,7 +89,7 @@ const char *sym_qualified_name(struct kymo_debug *debug, Dwarf_Die *die)
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-static void join(char *out, const char *before, const char *inner)
+static void join_parts(char *out, const char *before, const char *inner)
 {
 	put_name(out, "%s%s%s", before, *inner ? " " : "", inner);
 }
@@ -138,7 +138,7 @@ static void spell_named(struct kymo_debug *debug, Dwarf_Die *type, const char *i
 		put_name(full, "%s %s", word, name);
 	else
 		put_name(full, "%s", dwarf_tag(type) == DW_TAG_base_type ? usual_spelling(name) : name);
-	join(out, full, inner);
+	join_parts(out, full, inner);
 }
 
 /* What `type` is made of, or void. */
@@ -149,7 +149,7 @@ static void spell_below(struct kymo_debug *debug, Dwarf_Die *type, unsigned int 
 	if (sym_die_reference(type, DW_AT_type, &below))
 		spell(debug, &below, depth + 1, inner, out);
 	else
-		join(out, "void", inner);
+		join_parts(out, "void", inner);
 }
 
 static void spell_pointer(struct kymo_debug *debug, Dwarf_Die *type, unsigned int depth, const char *sign,
@@ -252,7 +252,7 @@ static void spell_function(struct kymo_debug *debug, Dwarf_Die *type, unsigned i
 static void spell(struct kymo_debug *debug, Dwarf_Die *type, unsigned int depth, const char *inner, char *out)
 {
 	if (depth > DEPTH_MAX || !debug->steps) {
-		join(out, "...", inner);
+		join_parts(out, "...", inner);
 		return;
 	}
 	debug->steps--;

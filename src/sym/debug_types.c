@@ -16,7 +16,7 @@
 static const struct kymo_ctype void_type = { .kind = KYMO_CTYPE_VOID, .name = "void" };
 static const struct kymo_ctype lost_type = { .kind = KYMO_CTYPE_OTHER, .name = "(damaged type)" };
 
-static const struct kymo_ctype *make(struct kymo_debug *debug, Dwarf_Die *type, unsigned int depth);
+static const struct kymo_ctype *make_type(struct kymo_debug *debug, Dwarf_Die *type, unsigned int depth);
 
 const struct kymo_ctype *sym_type_void(void)
 {
@@ -42,7 +42,7 @@ static void place(struct kymo_debug *debug, uint32_t number)
 	debug->type_buckets[i] = number;
 }
 
-static bool grow(struct kymo_debug *debug)
+static bool grow_index(struct kymo_debug *debug)
 {
 	const size_t n = debug->n_type_buckets ? debug->n_type_buckets * 2 : 256;
 	uint32_t *buckets;
@@ -79,7 +79,7 @@ static struct sym_type *add_type(struct kymo_debug *debug, Dwarf_Die *die, unsig
 {
 	struct sym_type *type = sym_debug_alloc(debug, sizeof(*type));
 
-	if (!type || !grow(debug) || !kymo_vec_push(&debug->types, type)) {
+	if (!type || !grow_index(debug) || !kymo_vec_push(&debug->types, type)) {
 		debug->is_out_of_memory = true;
 		return NULL;
 	}
@@ -156,7 +156,7 @@ static const struct kymo_ctype *below(struct kymo_debug *debug, Dwarf_Die *type,
 {
 	Dwarf_Die die;
 
-	return sym_die_reference(type, DW_AT_type, &die) ? make(debug, &die, depth + 1) : &void_type;
+	return sym_die_reference(type, DW_AT_type, &die) ? make_type(debug, &die, depth + 1) : &void_type;
 }
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -197,7 +197,7 @@ static void fill_aggregate(struct sym_type *type, enum kymo_ctype_kind kind)
 	type->is_declaration = sym_die_flag(&type->die, DW_AT_declaration);
 }
 
-static void fill(struct kymo_debug *debug, struct sym_type *type, unsigned int depth)
+static void fill_type(struct kymo_debug *debug, struct sym_type *type, unsigned int depth)
 {
 	struct kymo_ctype *ret = &type->type;
 	uint64_t size;
@@ -253,7 +253,7 @@ static const char *name_of(struct kymo_debug *debug, Dwarf_Die *type, Dwarf_Die 
 	return sym_typename(debug, type);
 }
 
-static const struct kymo_ctype *make(struct kymo_debug *debug, Dwarf_Die *die, unsigned int depth)
+static const struct kymo_ctype *make_type(struct kymo_debug *debug, Dwarf_Die *die, unsigned int depth)
 {
 	Dwarf_Die peeled, alias;
 	struct sym_type *type;
@@ -270,13 +270,13 @@ static const struct kymo_ctype *make(struct kymo_debug *debug, Dwarf_Die *die, u
 	if (!type)
 		return &lost_type;
 	type->type.name = name_of(debug, &peeled, &alias, has_alias);
-	fill(debug, type, depth);
+	fill_type(debug, type, depth);
 	return &type->type;
 }
 
 const struct kymo_ctype *sym_type_at(struct kymo_debug *debug, Dwarf_Die *type)
 {
-	return make(debug, type, 0);
+	return make_type(debug, type, 0);
 }
 
 const struct kymo_ctype *sym_type_of(struct kymo_debug *debug, Dwarf_Die *die)

@@ -24,7 +24,7 @@ struct gathering {
 
 /* ---- one variable ---------------------------------------------------------------------------- */
 
-static struct kymo_variable describe(struct kymo_debug *debug, Dwarf_Die *die)
+static struct kymo_variable describe_variable(struct kymo_debug *debug, Dwarf_Die *die)
 {
 	return (struct kymo_variable){
 		.name = sym_die_name(debug, die),
@@ -38,7 +38,7 @@ static struct kymo_variable describe(struct kymo_debug *debug, Dwarf_Die *die)
 static void add_variable(struct gathering *gathering, Dwarf_Die *die, size_t scope, const char *inlined,
 			 struct sym_passing *passing)
 {
-	struct kymo_variable variable = describe(gathering->debug, die);
+	struct kymo_variable variable = describe_variable(gathering->debug, die);
 	struct sym_location where;
 
 	sym_location_find(&gathering->context, die, variable.type->size, gathering->scopes.entry, &where);
@@ -146,7 +146,7 @@ struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, c
 	if (!found)
 		return sym_debug_end(debug);
 	die = found->die;
-	variable = describe(debug, &die);
+	variable = describe_variable(debug, &die);
 	sym_location_find(&context, &die, variable.type->size, vaddr, &where);
 	variable.location = where.location;
 	variable.is_static = true;

@@ -21,7 +21,7 @@ struct machine {
 	int err; /* why, where that is not -EBADMSG */
 };
 
-static bool push(struct machine *m, uint64_t value)
+static bool push_value(struct machine *m, uint64_t value)
 {
 	if (m->n == STACK_MAX)
 		return false;
@@ -31,14 +31,14 @@ static bool push(struct machine *m, uint64_t value)
 
 static bool push_nth(struct machine *m, size_t below_top)
 {
-	return below_top < m->n && push(m, m->stack[m->n - 1 - below_top]);
+	return below_top < m->n && push_value(m, m->stack[m->n - 1 - below_top]);
 }
 
 static bool push_fixed(struct machine *m, unsigned int size, bool is_signed)
 {
 	uint64_t value;
 
-	return sym_read_fixed(&m->at, size, is_signed, &value) && push(m, value);
+	return sym_read_fixed(&m->at, size, is_signed, &value) && push_value(m, value);
 }
 
 static bool push_register(struct machine *m, uint64_t number)
@@ -46,7 +46,7 @@ static bool push_register(struct machine *m, uint64_t number)
 	uint64_t offset;
 
 	return number < KYMO_FRAME_REGISTERS && sym_read_sleb(&m->at, &offset) &&
-	       push(m, m->frame->registers[number] + offset);
+	       push_value(m, m->frame->registers[number] + offset);
 }
 
 static bool read_memory(struct machine *m)
@@ -71,7 +71,7 @@ static bool swap(struct machine *m)
 	return true;
 }
 
-static bool join(struct machine *m, uint8_t code)
+static bool combine(struct machine *m, uint8_t code)
 {
 	uint64_t a, b, *ret;
 
@@ -134,7 +134,7 @@ static bool execute(struct machine *m, uint8_t code)
 	uint8_t index;
 
 	if (code >= DW_OP_lit0 && code <= DW_OP_lit31)
-		return push(m, code - DW_OP_lit0);
+		return push_value(m, code - DW_OP_lit0);
 	if (code >= DW_OP_breg0 && code <= DW_OP_breg31)
 		return push_register(m, code - DW_OP_breg0);
 	switch (code) {
@@ -155,9 +155,9 @@ static bool execute(struct machine *m, uint8_t code)
 	case DW_OP_const8s:
 		return push_fixed(m, 8, false);
 	case DW_OP_constu:
-		return sym_read_uleb(&m->at, &value) && push(m, value);
+		return sym_read_uleb(&m->at, &value) && push_value(m, value);
 	case DW_OP_consts:
-		return sym_read_sleb(&m->at, &value) && push(m, value);
+		return sym_read_sleb(&m->at, &value) && push_value(m, value);
 	case DW_OP_plus_uconst:
 		return m->n && sym_read_uleb(&m->at, &value) && (m->stack[m->n - 1] += value, true);
 	case DW_OP_dup:
@@ -173,7 +173,7 @@ static bool execute(struct machine *m, uint8_t code)
 	case DW_OP_deref:
 		return read_memory(m);
 	default:
-		return join(m, code);
+		return combine(m, code);
 	}
 }
 
@@ -190,7 +190,7 @@ int sym_expression(struct sym_rules expression, const struct kymo_frame *frame, 
 	if (expression.end - expression.start > SIZE_MAX_BYTES)
 		return -EBADMSG;
 	if (initial)
-		push(&m, *initial);
+		push_value(&m, *initial);
 	while (sym_read_u8(&m.at, &code))
 		if (!execute(&m, code))
 			return m.err;

@@ -215,7 +215,7 @@ struct kymo_error *kymo_module_find(struct kymo_module *module, const char *patt
  * Edit distance of two words of at most NEAREST_MAX letters, with neighbours that changed places as one edit; `limit`
  * + 1 for all that is more. Rows of the usual table, the last three of them.
  */
-static unsigned int distance(const char *a, size_t a_size, const char *b, size_t b_size, unsigned int limit)
+static unsigned int edit_distance(const char *a, size_t a_size, const char *b, size_t b_size, unsigned int limit)
 {
 	unsigned int rows[3][NEAREST_MAX + 1], *row = rows[0], *before = rows[1], *two_before = rows[2];
 
@@ -284,7 +284,7 @@ static void consider(struct near *near, const char *name, unsigned int d)
 /* A name that goes on where the user stopped is as near as one with two letters wrong. */
 unsigned int sym_nearness(const char *name, size_t length, const char *other, size_t other_length, unsigned int limit)
 {
-	unsigned int d = distance(name, length, other, other_length, limit);
+	unsigned int d = edit_distance(name, length, other, other_length, limit);
 
 	return length >= 3 && other_length > length && !strncmp(name, other, length) && d > 2 ? 2 : d;
 }

@@ -146,7 +146,7 @@ static bool fill_gaps(struct kymo_module *module, const struct extents *sized)
 	return true;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_functions(const void *a, const void *b)
 {
 	const struct kymo_function *x = a, *y = b;
 
@@ -173,7 +173,8 @@ static struct kymo_error *find_functions(struct kymo_module *module)
 	if (!ok)
 		return &kymo_error_no_memory;
 	if (module->functions.n)
-		qsort(module->functions.items, module->functions.n, sizeof(*module->functions.items), compare);
+		qsort(module->functions.items, module->functions.n, sizeof(*module->functions.items),
+		      compare_functions);
 	return NULL;
 }
 

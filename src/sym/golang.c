@@ -321,7 +321,7 @@ static struct kymo_error *read_candidate(struct kymo_module *module, const struc
 	return read_functions(&table);
 }
 
-static struct kymo_error *search(struct kymo_module *module)
+static struct kymo_error *search_table(struct kymo_module *module)
 {
 	struct kymo_error *error = NULL;
 	bool found = false;
@@ -357,7 +357,7 @@ static struct kymo_error *read_go(struct kymo_module *module)
 			error = read_section(module, &module->sections.items[i]);
 		}
 	}
-	return error || found ? error : search(module);
+	return error || found ? error : search_table(module);
 }
 
 struct kymo_error *sym_go_read(struct kymo_module *module)

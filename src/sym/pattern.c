@@ -147,7 +147,7 @@ static void find_needle(struct kymo_pattern *pattern)
 	}
 }
 
-static bool fill(struct kymo_pattern *pattern, const char *text)
+static bool fill_pattern(struct kymo_pattern *pattern, const char *text)
 {
 	struct sym_parts parts;
 	const char *end;
@@ -176,7 +176,7 @@ struct kymo_pattern *kymo_pattern_create(const char *text)
 
 	while (!strncmp(text, "::", 2))
 		text += 2;
-	if (pattern && fill(pattern, text))
+	if (pattern && fill_pattern(pattern, text))
 		return pattern;
 	kymo_pattern_destroy(pattern);
 	return NULL;

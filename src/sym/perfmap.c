@@ -65,7 +65,7 @@ bool kymo_perf_map_parse(const char *line, size_t length, struct kymo_perf_funct
 }
 
 /* The whole lines of `text`; returns how many bytes those are. */
-static size_t search(const char *text, size_t size, uint64_t address, struct kymo_perf_function *ret, bool *found)
+static size_t search_text(const char *text, size_t size, uint64_t address, struct kymo_perf_function *ret, bool *found)
 {
 	size_t done = 0;
 
@@ -100,7 +100,7 @@ int kymo_perf_map_find(int fd, uint64_t address, struct kymo_perf_function *ret)
 			return n < 0 ? -errno : found ? 0 : -ENOENT;
 		at += n;
 		kept += (size_t)n;
-		done = search(text, kept, address, ret, &found);
+		done = search_text(text, kept, address, ret, &found);
 		if (!done && kept == CHUNK)
 			done = kept; /* the rest of such a line may be taken for another: the program could have written
 					that as well */

@@ -40,7 +40,7 @@ static struct kymo_error *add_section(struct kymo_module *module, const struct k
 	return NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_sequences(const void *a, const void *b)
 {
 	const struct kymo_function *x = a, *y = b;
 
@@ -65,7 +65,7 @@ static struct kymo_error *read_sequences(struct kymo_module *module)
 		error = add_section(module, section);
 	}
 	if (!error && module->rseq.n)
-		qsort(module->rseq.items, module->rseq.n, sizeof(*module->rseq.items), compare);
+		qsort(module->rseq.items, module->rseq.n, sizeof(*module->rseq.items), compare_sequences);
 	return error;
 }
 

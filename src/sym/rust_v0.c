@@ -23,7 +23,7 @@ static bool read_const(struct rust_reader *r);
 
 /* ---- references, lists, lifetimes ------------------------------------------------------------ */
 
-static bool enter(struct rust_reader *r)
+static bool enter_reader(struct rust_reader *r)
 {
 	return ++r->depth < DEPTH_MAX && ++r->steps < STEPS_MAX && !(r->sink && r->sink->is_full);
 }
@@ -114,7 +114,7 @@ static bool read_list(struct rust_reader *r, bool (*read)(struct rust_reader *r)
 
 	for (; !rust_take(r, 'E'); n++) {
 		rust_put(r, n ? separator : "");
-		if (!enter(r) || !read(r))
+		if (!enter_reader(r) || !read(r))
 			return false;
 		r->depth--;
 	}
@@ -220,7 +220,7 @@ static bool read_path_inner(struct rust_reader *r, bool is_value)
 
 static bool read_path(struct rust_reader *r, bool is_value)
 {
-	const bool done = enter(r) && read_path_inner(r, is_value);
+	const bool done = enter_reader(r) && read_path_inner(r, is_value);
 
 	r->depth--;
 	return done;
@@ -405,7 +405,7 @@ static bool read_type_inner(struct rust_reader *r)
 
 static bool read_type(struct rust_reader *r)
 {
-	const bool done = enter(r) && read_type_inner(r);
+	const bool done = enter_reader(r) && read_type_inner(r);
 
 	r->depth--;
 	return done;
@@ -478,7 +478,7 @@ static bool read_const_inner(struct rust_reader *r)
 
 static bool read_const(struct rust_reader *r)
 {
-	const bool done = enter(r) && read_const_inner(r);
+	const bool done = enter_reader(r) && read_const_inner(r);
 
 	r->depth--;
 	return done;

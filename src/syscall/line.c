@@ -21,7 +21,7 @@ void kymo_line_clear(struct kymo_line *text)
 		text->data[0] = '\0';
 }
 
-static bool reserve(struct kymo_line *text, size_t n)
+static bool reserve_bytes(struct kymo_line *text, size_t n)
 {
 	if (kymo_vec_reserve_((void **)&text->data, &text->cap, text->n + n + 1, 1))
 		return true;
@@ -31,7 +31,7 @@ static bool reserve(struct kymo_line *text, size_t n)
 
 void kymo_line_add(struct kymo_line *text, const char *bytes, size_t n)
 {
-	if (!reserve(text, n))
+	if (!reserve_bytes(text, n))
 		return;
 	if (n)
 		memcpy(text->data + text->n, bytes, n);
@@ -57,7 +57,7 @@ void kymo_line_printf(struct kymo_line *text, const char *format, ...)
 		kymo_line_add(text, buffer, n < 0 ? 0 : (size_t)n);
 		return;
 	}
-	if (!reserve(text, (size_t)n))
+	if (!reserve_bytes(text, (size_t)n))
 		return;
 	va_start(args, format);
 	vsnprintf(text->data + text->n, (size_t)n + 1, format, args);
@@ -105,7 +105,7 @@ void kymo_line_escape(struct kymo_line *text, const char *bytes, size_t n, const
 
 void kymo_line_pad(struct kymo_line *text, size_t column)
 {
-	if (text->n < column && reserve(text, column - text->n)) {
+	if (text->n < column && reserve_bytes(text, column - text->n)) {
 		memset(text->data + text->n, ' ', column - text->n);
 		text->n = column;
 		text->data[column] = '\0';

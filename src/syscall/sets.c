@@ -42,7 +42,7 @@ bool kymo_syscall_set_has(const struct kymo_syscall_set *set, uint64_t number)
 	return set->bits[number / 64] >> (number % 64) & 1;
 }
 
-static void change(struct kymo_syscall_set *set, unsigned number, bool in)
+static void change_set(struct kymo_syscall_set *set, unsigned number, bool in)
 {
 	const uint64_t bit = 1ull << (number % 64);
 
@@ -63,7 +63,7 @@ static void change_all(struct kymo_syscall_set *set, bool in)
 enum { NAME_MAX_SIZE = 48 };
 
 /* Letters to put in, take out or change. Both shorter than NAME_MAX_SIZE. */
-static unsigned distance(const char *a, size_t n, const char *b)
+static unsigned edit_distance(const char *a, size_t n, const char *b)
 {
 	unsigned row[NAME_MAX_SIZE], m = (unsigned)strlen(b);
 
@@ -96,7 +96,7 @@ static void find_nearest(const char *item, size_t n, char *out, size_t size)
 			const char *name = kymo_syscall_name(i);
 			const size_t at = strlen(out);
 
-			if (name && strlen(name) < NAME_MAX_SIZE && distance(item, n, name) == wanted)
+			if (name && strlen(name) < NAME_MAX_SIZE && edit_distance(item, n, name) == wanted)
 				snprintf(out + at, size - at, "%s%s", found++ ? ", " : "", name);
 		}
 }
@@ -137,7 +137,7 @@ static struct kymo_error *change_class(struct kymo_syscall_set *set, const char 
 			continue;
 		for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
 			if (syscall_classes(i) & classes[c].bit)
-				change(set, i, in);
+				change_set(set, i, in);
 		return NULL;
 	}
 	if (change_family(set, item, n, in))
@@ -165,7 +165,7 @@ static struct kymo_error *change_regex(struct kymo_syscall_set *set, const char 
 	}
 	for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
 		if (kymo_syscall_name(i) && !regexec(&regex, kymo_syscall_name(i), 0, NULL, 0)) {
-			change(set, i, in);
+			change_set(set, i, in);
 			any = true;
 		}
 	regfree(&regex);
@@ -217,12 +217,12 @@ static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *
 		return NULL;
 	}
 	if (is_number(item, n, &number) && kymo_syscall_name(number)) {
-		change(set, number, in);
+		change_set(set, number, in);
 		return NULL;
 	}
 	for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
 		if (kymo_syscall_name(i) && is_word(item, n, kymo_syscall_name(i))) {
-			change(set, i, in);
+			change_set(set, i, in);
 			return NULL;
 		}
 	if (is_class(item, n)) /* as in strace's older versions: -e trace=file */

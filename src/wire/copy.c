@@ -174,7 +174,7 @@ static bool copy_strings(struct kymo_copying *copying, uint64_t address, size_t 
 }
 
 /* How many bytes or elements; false: nothing is to be copied. */
-static bool count(const struct kymo_copying *copying, const struct kymo_copy *copy, uint64_t *ret)
+static bool count_items(const struct kymo_copying *copying, const struct kymo_copy *copy, uint64_t *ret)
 {
 	const size_t size = copy->size ? copy->size : 1;
 
@@ -193,7 +193,7 @@ static void make_copy(struct kymo_copying *copying, const struct kymo_copy *copy
 {
 	uint64_t address = copy->arg == KYMO_COPY_STACK ? copying->stack_pointer : copying->args[copy->arg], n;
 
-	if (address < LOWEST || !count(copying, copy, &n))
+	if (address < LOWEST || !count_items(copying, copy, &n))
 		return;
 	address += copy->offset;
 	if (copy->is_pointer && copying->read(copying->context, address, &address, sizeof(address)))

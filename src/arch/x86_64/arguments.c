@@ -19,7 +19,7 @@
 static const uint8_t argument_register[] = { RDI, RSI, RDX, RCX, R8, R9 };
 
 /* Registers and stack words alike: what an argument is once $argN is resolved. */
-static struct kymo_fetch resolve(struct kymo_fetch fetch)
+static struct kymo_fetch resolve_fetch(struct kymo_fetch fetch)
 {
 	if (fetch.kind != KYMO_FETCH_ARGUMENT)
 		return fetch;
@@ -36,7 +36,7 @@ static struct kymo_fetch resolve(struct kymo_fetch fetch)
 int kymo_argument_operation(unsigned int n, struct kymo_form_op *ret)
 {
 	const struct kymo_fetch fetch =
-		resolve((struct kymo_fetch){ .kind = KYMO_FETCH_ARGUMENT, .type = KYMO_TYPE_X64, .value = n });
+		resolve_fetch((struct kymo_fetch){ .kind = KYMO_FETCH_ARGUMENT, .type = KYMO_TYPE_X64, .value = n });
 
 	if (fetch.value < 0 || fetch.value > KYMO_FETCH_STACK_MAX)
 		return -EINVAL;
@@ -64,7 +64,7 @@ static bool is_operand(const struct kymo_fetch *f)
 
 bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 {
-	struct kymo_fetch f = resolve(*fetch);
+	struct kymo_fetch f = resolve_fetch(*fetch);
 
 	if (f.kind == KYMO_FETCH_PAYLOAD)
 		return f.type == KYMO_TYPE_STRING && is_general(f.value) && is_general(f.index);
@@ -100,7 +100,7 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
 {
 	for (size_t i = 0; i < n_args; i++)
-		if (resolve(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
+		if (resolve_fetch(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
 		    args[i].kind == KYMO_FETCH_COPY || args[i].kind == KYMO_FETCH_MEMORY ||
 		    (args[i].kind == KYMO_FETCH_FORM &&
 		     (kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form) ||
@@ -196,7 +196,7 @@ static void load_address(struct code *c, const struct kymo_fetch *f)
 unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
 			       const struct kymo_fetch *fetch, struct label *fault)
 {
-	const struct kymo_fetch f = resolve(*fetch);
+	const struct kymo_fetch f = resolve_fetch(*fetch);
 	const unsigned int size = kymo_type_size(f.type);
 
 	switch (f.kind) {

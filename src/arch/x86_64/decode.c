@@ -40,7 +40,7 @@ static enum x86_flow flow_of(const ZydisDecodedInstruction *z)
 	}
 }
 
-static void fill(struct x86_insn *insn, uint64_t address)
+static void fill_insn(struct x86_insn *insn, uint64_t address)
 {
 	const ZydisDecodedInstruction *z = &insn->z;
 	uint64_t next = address + z->length;
@@ -61,7 +61,7 @@ int x86_decode(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, u
 {
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, bytes, size, &ret->z)))
 		return -EINVAL;
-	fill(ret, address);
+	fill_insn(ret, address);
 	return 0;
 }
 
@@ -70,7 +70,7 @@ int x86_decode_full(const ZydisDecoder *decoder, const uint8_t *bytes, size_t si
 {
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, size, &ret->z, ret->op)))
 		return -EINVAL;
-	fill(ret, address);
+	fill_insn(ret, address);
 	return 0;
 }
 

@@ -131,7 +131,7 @@ static int take_constants(struct x86_builder *builder, size_t function, const st
 	return 0;
 }
 
-static int note(struct x86_builder *builder, size_t function, const struct x86_insn *insn)
+static int note_entry(struct x86_builder *builder, size_t function, const struct x86_insn *insn)
 {
 	enum x86_bitmap which = function == X86_NO_FUNCTION ? X86_LIKELY : X86_KNOWN;
 	int err = 0;
@@ -194,7 +194,7 @@ static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uin
 					   (builder->is_firm && !stopped);
 			stopped = x86_flow_ends(insn.flow) || is_local_call(builder, function, &insn);
 		}
-		err = note(builder, function, &insn);
+		err = note_entry(builder, function, &insn);
 		if (err)
 			return err;
 		at += insn.length;

@@ -28,7 +28,7 @@ static bool add_to_gap(struct gap *gap, uint64_t at)
 }
 
 /* Mark the instructions from `at` on, and put aside where they lead. False when memory is out. */
-static bool follow(struct gap *gap, uint64_t at)
+static bool follow_gap(struct gap *gap, uint64_t at)
 {
 	struct x86_insn insn = { .flow = X86_FLOW_NEXT };
 
@@ -56,7 +56,7 @@ static bool walk(struct gap *gap)
 			break;
 	}
 	while (gap->todo.n)
-		if (!follow(gap, gap->todo.items[--gap->todo.n]))
+		if (!follow_gap(gap, gap->todo.items[--gap->todo.n]))
 			return false;
 	return true;
 }

@@ -113,7 +113,7 @@ static void each_place(struct code *c, const struct kymo_pad_env *env)
 	movabs(c, R11, env->vforks + offsetof(struct kymo_wire_vforks, threads));
 }
 
-static void count(struct code *c, const struct kymo_pad_env *env, bool up)
+static void emit_count(struct code *c, const struct kymo_pad_env *env, bool up)
 {
 	movabs(c, R11, env->vforks + offsetof(struct kymo_wire_vforks, n));
 	EMIT(c, 0xf0);
@@ -130,7 +130,7 @@ static void enlist(struct code *c, const struct kymo_pad_env *env)
 	struct label found = { .n = 0 };
 	size_t again;
 
-	count(c, env, true);
+	emit_count(c, env, true);
 	load_self(c);
 	each_place(c, env);
 	again = c->n;
@@ -160,7 +160,7 @@ static void delist(struct code *c, const struct kymo_pad_env *env)
 	JMP(c, &done);
 	place(c, &found);
 	EMIT(c, 0x49, 0xc7, 0x03, 0, 0, 0, 0); /* movq $0,(%r11) */
-	count(c, env, false);
+	emit_count(c, env, false);
 	place(c, &done);
 }
 
@@ -182,7 +182,7 @@ static void mark_thread(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0xc7, 0x44, 0x01, RSEQ_CPU_ID, 0xff, 0xff, 0xff, 0xff); /* movl $-1,CPU_ID(%rcx,%rax) */
 	JMP(c, &done);
 	place(c, &foreign);
-	count(c, env, true);
+	emit_count(c, env, true);
 	place(c, &done);
 }
 
@@ -316,7 +316,7 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	jump_to(&c, site + plan->window);
 
 	place(&c, &unsafe); /* nobody waits: both run, with one control block */
-	count(&c, env, true);
+	emit_count(&c, env, true);
 	jump_back(&c, go);
 	if (c.full)
 		return -ENOSPC;

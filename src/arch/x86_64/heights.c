@@ -233,7 +233,7 @@ static struct x86_state after(const struct x86_insn *insn, const struct x86_stat
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-static bool join(int32_t *height, int32_t more)
+static bool join_height(int32_t *height, int32_t more)
 {
 	int32_t before = *height;
 
@@ -260,8 +260,8 @@ static void merge(struct x86_body *body, uint64_t vaddr, struct x86_state more)
 	state = x86_body_state(body, vaddr);
 	if (!state || !x86_test(body->map, X86_STARTS, vaddr))
 		return;
-	sp = join(&state->sp, more.sp);
-	bp = join(&state->bp, more.bp);
+	sp = join_height(&state->sp, more.sp);
+	bp = join_height(&state->bp, more.bp);
 	if ((sp || bp) && !kymo_vec_push(&body->queue, vaddr))
 		body->err = -ENOMEM;
 }

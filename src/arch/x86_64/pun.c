@@ -125,7 +125,7 @@ void x86_layout_range(const struct x86_layout *layout, unsigned int at, uint64_t
 	*step_ret = seen ? step : 1;
 }
 
-static uint64_t reserve(struct x86_site *site, uint64_t low, uint64_t high)
+static uint64_t reserve_trampoline(struct x86_site *site, uint64_t low, uint64_t high)
 {
 	const struct kymo_plan_room *room = site->room;
 	uint64_t got;
@@ -149,20 +149,20 @@ static uint64_t reserve_stepped(struct x86_site *site, uint64_t low, uint64_t hi
 	uint64_t count = (high - low) / step + 1, tries = count < STEPPED_TRIES ? count : STEPPED_TRIES, got;
 	uint64_t quarter = (high - low) >> 30 ? (high - low) / 4 : 0, hint, nth;
 
-	hint = reserve(site, low + quarter, high - quarter);
+	hint = reserve_trampoline(site, low + quarter, high - quarter);
 	if (!hint && quarter)
-		hint = reserve(site, low, high);
+		hint = reserve_trampoline(site, low, high);
 	if (!hint)
 		return 0;
 	site->room->release(site->room->data, hint, KYMO_JUMP_SIZE);
 	nth = (hint - low + step - 1) / step;
 	for (got = 0; !got && nth < count && nth < (hint - low) / step + HINTED_TRIES; nth++)
-		got = reserve(site, low + nth * step, low + nth * step);
+		got = reserve_trampoline(site, low + nth * step, low + nth * step);
 	for (uint64_t i = 0; i < tries && !got; i++) {
 		uint64_t aside = (i + 1) / 2, place = i % 2 ? tries / 2 - aside : tries / 2 + aside;
 		uint64_t at = low + place * (count / tries) * step;
 
-		got = reserve(site, at, at);
+		got = reserve_trampoline(site, at, at);
 	}
 	return got;
 }
@@ -174,8 +174,8 @@ static uint64_t reserve_any(struct x86_site *site, uint64_t low, uint64_t high)
 	uint64_t span = high - low, got = 0;
 
 	if (span == UINT32_MAX)
-		got = reserve(site, low + span / 4, high - span / 4);
-	return got ? got : reserve(site, low, high);
+		got = reserve_trampoline(site, low + span / 4, high - span / 4);
+	return got ? got : reserve_trampoline(site, low, high);
 }
 
 /* Whether a probe is wanted on the instruction before. */
@@ -198,7 +198,7 @@ static uint64_t reserve_near(struct x86_site *site, uint64_t low, uint64_t high)
 	uint64_t span = high - low, got = 0;
 
 	if (span > UINT16_MAX / 2 && span < UINT32_MAX && is_before_wanted(site))
-		got = reserve(site, low + span / 8, low + span / 8 * 3);
+		got = reserve_trampoline(site, low + span / 8, low + span / 8 * 3);
 	return got ? got : reserve_any(site, low, high);
 }
 

@@ -295,7 +295,7 @@ static uint16_t *index_of(struct resolver *resolver, uint64_t vaddr)
 	return &resolver->index[at];
 }
 
-static int join(struct resolver *resolver, uint64_t vaddr, const uint64_t sets[N_REGISTERS])
+static int join_sets(struct resolver *resolver, uint64_t vaddr, const uint64_t sets[N_REGISTERS])
 {
 	uint16_t *index = index_of(resolver, vaddr);
 	struct resolver_point *point;
@@ -330,15 +330,15 @@ static int go_on(struct resolver *resolver, const struct x86_insn *insn, const u
 
 	switch (insn->flow) {
 	case X86_FLOW_NEXT:
-		return join(resolver, next, sets);
+		return join_sets(resolver, next, sets);
 	case X86_FLOW_BRANCH:
-		err = join(resolver, insn->target, sets);
-		return err ? err : join(resolver, next, sets);
+		err = join_sets(resolver, insn->target, sets);
+		return err ? err : join_sets(resolver, next, sets);
 	case X86_FLOW_JUMP:
-		return join(resolver, insn->target, sets);
+		return join_sets(resolver, insn->target, sets);
 	case X86_FLOW_CALL:
 	case X86_FLOW_CALL_INDIRECT:
-		return comes_back(resolver, insn) ? join(resolver, next, sets) : 0;
+		return comes_back(resolver, insn) ? join_sets(resolver, next, sets) : 0;
 	case X86_FLOW_JUMP_INDIRECT:
 		return x86_refuse(resolver->refusal, insn->address, "where it jumps to at 0x%lx is not known",
 				  insn->address);
@@ -371,14 +371,14 @@ static int pass(struct resolver *resolver)
 	return err;
 }
 
-static int follow(struct resolver *resolver, uint64_t vaddr)
+static int follow_from(struct resolver *resolver, uint64_t vaddr)
 {
 	uint64_t sets[N_REGISTERS];
 	int err;
 
 	for (int i = 0; i < N_REGISTERS; i++)
 		sets[i] = NOT_KNOWN;
-	err = join(resolver, vaddr, sets);
+	err = join_sets(resolver, vaddr, sets);
 	for (int passes = 0; !err && resolver->changed; passes++) {
 		if (passes == PASSES_MAX)
 			return x86_refuse(resolver->refusal, vaddr, "it is too intricate");
@@ -397,7 +397,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int answer(const struct resolver *resolver, uint64_t vaddr, uint64_t **ret, size_t *n_ret)
+static int list_targets(const struct resolver *resolver, uint64_t vaddr, uint64_t **ret, size_t *n_ret)
 {
 	uint64_t *list;
 	size_t n = 0;
@@ -435,9 +435,9 @@ int kymo_resolver_create(const struct kymo_module_code *code, const struct kymo_
 	resolver->data = data;
 	resolver->refusal = refusal;
 	x86_decoder_init(&resolver->decoder);
-	err = follow(resolver, vaddr);
+	err = follow_from(resolver, vaddr);
 	if (!err)
-		err = answer(resolver, vaddr, ret, n_ret);
+		err = list_targets(resolver, vaddr, ret, n_ret);
 	kymo_vec_deinit(&resolver->points);
 	free(resolver);
 	return err;

@@ -32,7 +32,7 @@ bool x86_sample_is_valid(const struct kymo_pad_sample *sample)
 }
 
 /* rax = how many have come before */
-static void count(struct code *c)
+static void emit_count(struct code *c)
 {
 	EMIT(c, 0xb8, 1, 0, 0, 0);             /* mov $1,%eax */
 	EMIT(c, 0xf0, 0x49, 0x0f, 0xc1, 0x02); /* lock xadd %rax,(%r10) */
@@ -40,7 +40,7 @@ static void count(struct code *c)
 
 static void emit_every(struct code *c, uint32_t n, struct label *skip)
 {
-	count(c);
+	emit_count(c);
 	if (n & (n - 1)) {
 		EMIT(c, 0x31, 0xd2); /* xor %edx,%edx */
 		EMIT(c, 0x41, 0xbb); /* mov $n,%r11d */
@@ -66,7 +66,7 @@ static void emit_first(struct code *c, uint32_t n, struct label *skip)
 {
 	EMIT(c, 0x49, 0x8b, 0x02); /* mov (%r10),%rax */
 	compare_with(c, n, skip);
-	count(c);
+	emit_count(c);
 	compare_with(c, n, skip);
 }
 

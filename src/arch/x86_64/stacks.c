@@ -160,7 +160,7 @@ static bool is_answer(const struct prologue *prologue, const struct x86_insn *in
 }
 
 /* An instruction that goes on to the next. False where it takes stack. */
-static bool follow(struct prologue *prologue, const struct x86_insn *insn)
+static bool follow_prologue(struct prologue *prologue, const struct x86_insn *insn)
 {
 	const ZydisMnemonic mnemonic = insn->z.mnemonic;
 	enum held result = HELD_NOTHING;
@@ -198,7 +198,7 @@ static bool find_check(const struct stacks *stacks, const struct kymo_extent *ex
 			return false;
 		at += insn.length;
 		if (insn.flow == X86_FLOW_NEXT) {
-			if (!follow(&prologue, &insn))
+			if (!follow_prologue(&prologue, &insn))
 				return false;
 			continue;
 		}

@@ -94,8 +94,8 @@ static int32_t number_of(const struct kymo_entry_map *map, ptrdiff_t function, u
 	return -1;
 }
 
-static struct kymo_syscall_site look(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-				     ptrdiff_t function, uint64_t vaddr)
+static struct kymo_syscall_site look_at_call(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+					     ptrdiff_t function, uint64_t vaddr)
 {
 	struct kymo_syscall_site site = { .vaddr = vaddr, .number = number_of(map, function, vaddr) };
 
@@ -139,7 +139,7 @@ int kymo_syscall_sites_create(const struct kymo_module_code *code, const struct 
 
 			if (function < 0)
 				err = find_data(code, map, span, vaddr, &gap, &is_data);
-			if (!err && !is_data && !kymo_vec_push(&sites, look(code, map, function, vaddr)))
+			if (!err && !is_data && !kymo_vec_push(&sites, look_at_call(code, map, function, vaddr)))
 				err = -ENOMEM;
 		}
 	}

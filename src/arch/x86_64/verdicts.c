@@ -17,7 +17,7 @@
 #include "arch/x86_64/marks.h"
 #include "arch/x86_64/site.h"
 
-static enum x86_verdict refuse(struct x86_body *body, const struct x86_insn *insn, const char *what)
+static enum x86_verdict refuse_body(struct x86_body *body, const struct x86_insn *insn, const char *what)
 {
 	x86_refuse(body->refusal, insn->address, "0x%" PRIx64 " %s", insn->address, what);
 	return X86_REFUSED;
@@ -99,11 +99,11 @@ static enum x86_verdict judge_function(struct x86_body *body, const struct x86_i
 		return is_raised(body, insn->address) ? X86_LEAVES : X86_JOINS;
 	}
 	if (insn->flow == X86_FLOW_BRANCH)
-		return refuse(body, insn, "is a conditional jump to another function");
+		return refuse_body(body, insn, "is a conditional jump to another function");
 	if (!is_jump)
-		return refuse(body, insn, "is the last instruction, and control continues into the next function");
+		return refuse_body(body, insn, "is the last instruction, and control continues into the next function");
 	if (is_start && x86_has_frame(state))
-		return refuse(body, insn, "jumps to another function with the frame still there");
+		return refuse_body(body, insn, "jumps to another function with the frame still there");
 	return X86_LEAVES;
 }
 
@@ -121,11 +121,11 @@ static enum x86_verdict judge_target(struct x86_body *body, const struct x86_ins
 	if (index >= 0)
 		return judge_function(body, insn, state, target, (size_t)index);
 	if (insn->flow == X86_FLOW_BRANCH)
-		return refuse(body, insn, "is a conditional jump out of the function");
+		return refuse_body(body, insn, "is a conditional jump out of the function");
 	if (insn->flow != X86_FLOW_JUMP)
-		return refuse(body, insn, "is the last instruction, and control continues after it");
+		return refuse_body(body, insn, "is the last instruction, and control continues after it");
 	if (!x86_has_no_frame(state) && !is_stub(body, target))
-		return refuse(body, insn, "jumps to what is no known function");
+		return refuse_body(body, insn, "jumps to what is no known function");
 	return X86_LEAVES;
 }
 
@@ -169,7 +169,7 @@ static enum x86_verdict judge_indirect(struct x86_body *body, const struct x86_i
 	uint64_t target;
 
 	if (index < 0 || x86_is_branch16(insn))
-		return refuse(body, insn, "is a jump that not all processors take alike");
+		return refuse_body(body, insn, "is a jump that not all processors take alike");
 	if (x86_body_table(body, insn->address, &target)) {
 		if (x86_body_part(body, target))
 			return X86_STAYS;
@@ -177,16 +177,17 @@ static enum x86_verdict judge_indirect(struct x86_body *body, const struct x86_i
 		if (!x86_jump_adds(&body->jumps, (size_t)index, insn->address) && other >= 0 &&
 		    target == body->code->functions[other].start)
 			return X86_LEAVES;
-		return refuse(body, insn, "jumps by a table that leads out of the function");
+		return refuse_body(body, insn, "jumps by a table that leads out of the function");
 	}
 	if (x86_jump_adds(&body->jumps, (size_t)index, insn->address))
 		return X86_STAYS;
 	if (x86_has_frame(state))
-		return has_labels(body) ? X86_STAYS
-					: refuse(body, insn, "jumps with the frame still there to what is not known");
+		return has_labels(body)
+			       ? X86_STAYS
+			       : refuse_body(body, insn, "jumps with the frame still there to what is not known");
 	if (insn->has_rip || (x86_has_no_frame(state) && is_raised(body, insn->address)) || !has_labels(body))
 		return X86_LEAVES;
-	return refuse(body, insn, "may be a tail call, or a jump inside of the function");
+	return refuse_body(body, insn, "may be a tail call, or a jump inside of the function");
 }
 
 /* ---- one instruction ------------------------------------------------------------------------- */
@@ -218,7 +219,7 @@ static enum x86_verdict judge_end(struct x86_body *body, const struct x86_insn *
 static enum x86_verdict judge_call(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state)
 {
 	if (insn->has_target && insn->target != body->parts[0].start && x86_body_part(body, insn->target))
-		return refuse(body, insn, "calls into the middle of the function");
+		return refuse_body(body, insn, "calls into the middle of the function");
 	return judge_end(body, insn, state);
 }
 
@@ -232,7 +233,7 @@ static enum x86_verdict judge_stop(struct x86_body *body, const struct x86_insn 
 	case ZYDIS_MNEMONIC_INT3:
 		return X86_STAYS;
 	default:
-		return refuse(body, insn, "leaves the function in a way that is not a near return");
+		return refuse_body(body, insn, "leaves the function in a way that is not a near return");
 	}
 }
 
@@ -253,7 +254,7 @@ enum x86_verdict x86_judge(struct x86_body *body, const struct x86_insn *insn, c
 		return judge_call(body, insn, state);
 	case X86_FLOW_RETURN:
 		if (x86_height_is_known(state->sp) && state->sp < 0)
-			return refuse(body, insn, "returns to what the function has pushed");
+			return refuse_body(body, insn, "returns to what the function has pushed");
 		return X86_RETURNS;
 	case X86_FLOW_STOP:
 		return judge_stop(body, insn);

@@ -153,7 +153,7 @@ static bool gather_padding(const struct x86_site *site, struct kymo_plan *plan, 
 	return true;
 }
 
-static int gather(const struct x86_site *site, struct kymo_plan *plan, struct kymo_refusal *refusal)
+static int gather_insns(const struct x86_site *site, struct kymo_plan *plan, struct kymo_refusal *refusal)
 {
 	struct x86_insn before, insn = site->insn;
 	bool ended = false;
@@ -201,7 +201,7 @@ int x86_try_group(struct x86_site *site, struct kymo_plan *plans, size_t *n, str
 		return x86_refuse(refusal, site->about->computed,
 				  "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx",
 				  site->about->computed, site->function->start);
-	err = gather(site, &plan, refusal);
+	err = gather_insns(site, &plan, refusal);
 	if (!err)
 		err = check_window(site, &plan, refusal);
 	if (err)

@@ -190,7 +190,7 @@ static int read_registers(const struct task *task, struct user_regs_struct *ret)
 	return 0;
 }
 
-static int look(struct kymo_hub *hub, void *argument)
+static int look_at_answer(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
 	const struct hub_process *process = hub_held_process(hub, holding->holder);
@@ -226,8 +226,9 @@ static int look(struct kymo_hub *hub, void *argument)
 
 static int64_t answer_held(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? hub_hold_ask(look, holder, message, memory)
-								       : -EINVAL;
+	return message->size == HUB_HELD_MAX * sizeof(struct hub_held)
+		       ? hub_hold_ask(look_at_answer, holder, message, memory)
+		       : -EINVAL;
 }
 
 static int set(struct kymo_hub *hub, void *argument)

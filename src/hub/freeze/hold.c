@@ -212,7 +212,7 @@ bool hub_hold_is_plain(struct hub_holder *holder)
 	return is_plain;
 }
 
-static int drop(struct kymo_hub *hub, void *argument)
+static int drop_holder(struct kymo_hub *hub, void *argument)
 {
 	hub_hold_end(hub, argument);
 	return 0;
@@ -220,6 +220,6 @@ static int drop(struct kymo_hub *hub, void *argument)
 
 void hub_hold_drop(struct hub_holder *holder)
 {
-	hub_call(holder->hub, drop, holder);
+	hub_call(holder->hub, drop_holder, holder);
 	hub_flush(holder->hub);
 }

@@ -39,7 +39,7 @@ void hub_holder_destroy(struct hub_holder *holder)
 	free(holder);
 }
 
-static int keep(struct kymo_hub *hub, void *argument)
+static int keep_frozen(struct kymo_hub *hub, void *argument)
 {
 	struct hub_holder *holder = argument;
 	struct hub_process *process = hub_find_process(hub, holder->kept);
@@ -56,7 +56,7 @@ static int keep(struct kymo_hub *hub, void *argument)
 int hub_hold_keep(struct hub_holder *holder, pid_t pid)
 {
 	holder->kept = pid;
-	return hub_call(holder->hub, keep, holder);
+	return hub_call(holder->hub, keep_frozen, holder);
 }
 
 static int claim(struct kymo_hub *hub, void *argument)
@@ -104,7 +104,7 @@ void hub_hold_abandon(struct hub_holder *holder)
 }
 
 /* What the tree has of a process; others may have engines there. */
-static int leave(struct kymo_hub *hub, void *argument)
+static int leave_frozen(struct kymo_hub *hub, void *argument)
 {
 	struct hub_holder *holder = argument;
 	struct hub_process *process = hub_find_process(hub, holder->kept);
@@ -122,7 +122,7 @@ static int leave(struct kymo_hub *hub, void *argument)
 
 void hub_hold_leave(struct hub_holder *holder)
 {
-	hub_call(holder->hub, leave, holder);
+	hub_call(holder->hub, leave_frozen, holder);
 }
 
 static int count_left(struct kymo_hub *hub, void *argument)

@@ -326,7 +326,7 @@ static int greet(struct hub_client *client)
 	return err;
 }
 
-static void deinit(struct hub_client *client)
+static void deinit_client(struct hub_client *client)
 {
 	close(client->requests);
 	if (client->events >= 0)
@@ -340,7 +340,7 @@ static void deinit(struct hub_client *client)
 	free(client);
 }
 
-static int start(struct hub_client *client)
+static int start_client(struct hub_client *client)
 {
 	int err = greet(client);
 	sigset_t all, mask;
@@ -372,9 +372,9 @@ int hub_client_create(pid_t tid, const struct hub_ops *ops, struct kymo_hub **re
 	pthread_mutex_init(&client->state_lock, NULL);
 	pthread_cond_init(&client->state_changed, NULL);
 	hub_table_init(&client->table);
-	err = start(client);
+	err = start_client(client);
 	if (err)
-		deinit(client);
+		deinit_client(client);
 	else
 		*ret = &client->hub;
 	return err;
@@ -388,5 +388,5 @@ void hub_client_destroy(struct hub_client *client)
 	ask_until(client, &bye, NULL, kymo_now_ns() + BYE_MS * MS);
 	lose(client, -EPIPE);
 	pthread_join(client->thread, NULL);
-	deinit(client);
+	deinit_client(client);
 }

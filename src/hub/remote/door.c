@@ -126,7 +126,7 @@ static void free_door(struct hub_door *door)
 	free(door);
 }
 
-static int start(struct hub_door *door)
+static int start_door(struct hub_door *door)
 {
 	sigset_t all, mask;
 	int err;
@@ -201,7 +201,7 @@ int kymo_hub_serve(struct kymo_hub *hub)
 	door->hub = hub;
 	hub->door_ops = &ops;
 	pthread_mutex_init(&door->lock, NULL);
-	err = start(door);
+	err = start_door(door);
 	if (err)
 		free_door(door);
 	else

@@ -113,8 +113,8 @@ void hub_guest_release(struct kymo_engine *engine)
 }
 
 /* What the callback answers; `verdict` goes with the answer of one that is lost. */
-static unsigned int ask(struct kymo_engine *engine, struct hub_message *message, enum kymo_action action,
-			unsigned int verdict)
+static unsigned int ask_guest(struct kymo_engine *engine, struct hub_message *message, enum kymo_action action,
+			      unsigned int verdict)
 {
 	message->engine = engine->name;
 	message->tid = kymo_engine_tid(engine);
@@ -128,7 +128,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 {
 	struct hub_message message = { .type = HUB_QUIESCE, .event = event };
 
-	return ask(engine, &message, action, 0);
+	return ask_guest(engine, &message, action, 0);
 }
 
 static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -138,7 +138,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	unsigned int answer;
 
 	message.signal = *report;
-	answer = ask(engine, &message, action, report->verdict);
+	answer = ask_guest(engine, &message, action, report->verdict);
 	if (message.signal.info.si_signo > 0 && message.signal.info.si_signo <= SIGRTMAX)
 		report->info = message.signal.info;
 	return answer;
@@ -151,7 +151,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 		struct hub_message message = { .type = kind }; \
 \
 		message.member = *report; \
-		return ask(engine, &message, action, 0); \
+		return ask_guest(engine, &message, action, 0); \
 	}
 TOLD(clone, HUB_CLONE, kymo_clone_report, clone)
 TOLD(jctl, HUB_JCTL, kymo_jctl_report, jctl)
@@ -164,21 +164,21 @@ static unsigned int on_ending(struct kymo_engine *engine, void *data, enum kymo_
 {
 	struct hub_message message = { .type = HUB_EXIT, .status = report->status };
 
-	return ask(engine, &message, action, 0);
+	return ask_guest(engine, &message, action, 0);
 }
 
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct hub_message message = { .type = HUB_DEATH, .status = report->status };
 
-	return ask(engine, &message, KYMO_ACTION_RESUME, 0);
+	return ask_guest(engine, &message, KYMO_ACTION_RESUME, 0);
 }
 
 static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
 	struct hub_message message = { .type = HUB_REAP, .reap = *report };
 
-	ask(engine, &message, KYMO_ACTION_RESUME, 0);
+	ask_guest(engine, &message, KYMO_ACTION_RESUME, 0);
 }
 
 const struct kymo_engine_ops hub_guest_ops = {
@@ -215,7 +215,7 @@ static struct hub_attach what_to_attach(struct hub_guest *guest, const struct hu
 	};
 }
 
-static int64_t attach(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
+static int64_t attach_engine(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	struct hub_attach what = what_to_attach(guest, message, proof);
 	struct kymo_engine *engine;
@@ -252,7 +252,7 @@ static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t
 	return 0;
 }
 
-static int64_t list(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
+static int64_t list_engines(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	size_t n = 0;
 	int err;
@@ -295,7 +295,7 @@ static int64_t prepare(struct kymo_engine *engine, struct hub_message *message, 
 	return err;
 }
 
-static int64_t finish(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+static int64_t finish_call(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
 {
 	return kymo_engine_finish_examine(engine, &(struct kymo_examiner){ message->word });
 }
@@ -330,12 +330,12 @@ static int64_t write_memory(struct kymo_engine *engine, struct hub_message *mess
 	return kymo_engine_write(engine, message->word, memory, message->size);
 }
 
-static int64_t inject(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+static int64_t inject_signal(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
 {
 	return kymo_engine_inject(engine, &message->info);
 }
 
-static int64_t insert(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+static int64_t insert_break(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
 {
 	return kymo_engine_insert_breakpoint(engine, message->word);
 }
@@ -345,7 +345,7 @@ static int64_t remove_(struct kymo_engine *engine, struct hub_message *message, 
 	return kymo_engine_remove_breakpoint(engine, message->word);
 }
 
-static int64_t watch(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+static int64_t set_watch(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
 {
 	unsigned int slot = 0;
 	int err;
@@ -367,26 +367,26 @@ static const struct {
 	engine_call *of_engine;
 } calls[HUB_N_TYPES] = {
 	[HUB_BYE] = { bye, NULL },
-	[HUB_ATTACH] = { attach, NULL },
+	[HUB_ATTACH] = { attach_engine, NULL },
 	[HUB_ATTACH_PROCESS] = { attach_process, NULL },
 	[HUB_DETACH_ALL] = { detach_all, NULL },
-	[HUB_LIST] = { list, NULL },
+	[HUB_LIST] = { list_engines, NULL },
 	[HUB_SET_EVENTS] = { NULL, set_events },
 	[HUB_CONTROL] = { NULL, control },
 	[HUB_BARRIER] = { NULL, barrier },
 	[HUB_WHERE] = { NULL, tell_where },
 	[HUB_PREPARE] = { NULL, prepare },
-	[HUB_FINISH] = { NULL, finish },
+	[HUB_FINISH] = { NULL, finish_call },
 	[HUB_GET_REGISTERS] = { NULL, get_registers },
 	[HUB_SET_REGISTERS] = { NULL, set_registers },
 	[HUB_SET_SYSCALL] = { NULL, set_syscall },
 	[HUB_SET_RESULT] = { NULL, set_result },
 	[HUB_READ] = { NULL, read_memory },
 	[HUB_WRITE] = { NULL, write_memory },
-	[HUB_INJECT] = { NULL, inject },
-	[HUB_INSERT] = { NULL, insert },
+	[HUB_INJECT] = { NULL, inject_signal },
+	[HUB_INSERT] = { NULL, insert_break },
 	[HUB_REMOVE] = { NULL, remove_ },
-	[HUB_WATCH] = { NULL, watch },
+	[HUB_WATCH] = { NULL, set_watch },
 	[HUB_UNWATCH] = { NULL, unwatch },
 };
 

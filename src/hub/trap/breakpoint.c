@@ -53,7 +53,7 @@ static int check_engine(const struct kymo_engine *engine)
 	return engine->is_detached || !engine->task || engine->task->end.was_told ? -ESRCH : 0;
 }
 
-static int insert(struct kymo_hub *hub, void *argument)
+static int insert_break(struct kymo_hub *hub, void *argument)
 {
 	const struct breakpoint_call *call = argument;
 	struct kymo_engine *engine = call->engine;
@@ -77,7 +77,7 @@ static int insert(struct kymo_hub *hub, void *argument)
 
 int hub_local_insert_breakpoint(struct kymo_engine *engine, uint64_t address)
 {
-	return hub_call(engine->hub, insert, &(struct breakpoint_call){ engine, address });
+	return hub_call(engine->hub, insert_break, &(struct breakpoint_call){ engine, address });
 }
 
 static int remove_(struct kymo_hub *hub, void *argument)

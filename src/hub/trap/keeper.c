@@ -234,7 +234,7 @@ static struct hub_journal *get_journal(struct kymo_hub *hub)
 	return hub->keeper ? hub->journal : NULL;
 }
 
-static int note(struct kymo_hub *hub, int kind, int where, uint64_t address, uint8_t original)
+static int note_break(struct kymo_hub *hub, int kind, int where, uint64_t address, uint8_t original)
 {
 	struct hub_journal *journal = get_journal(hub);
 	unsigned int i = 0;
@@ -260,12 +260,12 @@ static int note(struct kymo_hub *hub, int kind, int where, uint64_t address, uin
 
 int hub_note_byte(struct kymo_hub *hub, int fd, uint64_t address, uint8_t original)
 {
-	return note(hub, ENTRY_BYTE, fd, address, original);
+	return note_break(hub, ENTRY_BYTE, fd, address, original);
 }
 
 int hub_note_watches(struct kymo_hub *hub, pid_t tid)
 {
-	return note(hub, ENTRY_WATCHES, tid, 0, 0);
+	return note_break(hub, ENTRY_WATCHES, tid, 0, 0);
 }
 
 void hub_note_change(struct kymo_hub *hub, int entry, uint8_t original)

@@ -44,7 +44,7 @@
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-static void join(struct hub_process *process, struct hub_space *space)
+static void join_space(struct hub_process *process, struct hub_space *space)
 {
 	process->space = space;
 	space->n_processes++;
@@ -61,7 +61,7 @@ static struct hub_space *make_space(struct kymo_hub *hub, struct hub_process *pr
 	space->memory = memory;
 	space->next = hub->spaces;
 	hub->spaces = space;
-	join(process, space);
+	join_space(process, space);
 	return space;
 }
 
@@ -94,7 +94,7 @@ static int take_sharer(struct kymo_hub *hub, struct hub_space *space, pid_t pid)
 	if (err || process->space == space)
 		return err;
 	hub_space_leave(hub, process);
-	join(process, space);
+	join_space(process, space);
 	return 0;
 }
 
@@ -417,7 +417,7 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 		return;
 	differs = shares_memory(kymo_live_thread(maker->pid), child->pid);
 	if (differs == 0 || (differs < 0 && is_vfork)) {
-		join(child, maker->space);
+		join_space(child, maker->space);
 		return;
 	}
 	memory = hub_memory_of(child);

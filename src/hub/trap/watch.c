@@ -31,7 +31,7 @@ static int poke(const struct task *task, unsigned int number, uint64_t value)
 
 /* ---- claiming -------------------------------------------------------------------------------- */
 
-static int choose(const struct task *task, uint64_t control, unsigned int *slot_ret)
+static int choose_slot(const struct task *task, uint64_t control, unsigned int *slot_ret)
 {
 	bool is_foreign = false;
 
@@ -95,7 +95,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 		return -EPERM;
 	hub_watches_clear(hub, task, false);
 	control = peek(task, KYMO_WATCH_CONTROL);
-	err = choose(task, control, &claim->slot);
+	err = choose_slot(task, control, &claim->slot);
 	if (!err)
 		err = arm(hub, task, claim->slot,
 			  kymo_watch_on(control, claim->slot, claim->kind, (unsigned int)claim->size), claim->address);

@@ -95,8 +95,8 @@ static struct kymo_error *gather_entries_of_all(struct kymo_module *module, stru
 	return error;
 }
 
-static struct kymo_error *gather(struct kymo_module *module, const struct kymo_marker_list *markers,
-				 struct kymo_module_code *code)
+static struct kymo_error *gather_code(struct kymo_module *module, const struct kymo_marker_list *markers,
+				      struct kymo_module_code *code)
 {
 	const struct kymo_function *functions;
 	struct kymo_error *error;
@@ -131,7 +131,7 @@ struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kym
 
 	if (!code)
 		return &kymo_error_no_memory;
-	error = gather(module, markers, &code->code);
+	error = gather_code(module, markers, &code->code);
 	if (!error) {
 		r = kymo_module_is_protected(module) ? probe_store_map(&code->code, &code->map)
 						     : kymo_entry_map_create(&code->code, &code->map);

@@ -227,7 +227,7 @@ static struct kymo_error *analyse(struct kymo_jit *jit, uint64_t size)
 	return error;
 }
 
-static struct kymo_error *look(struct kymo_jit *jit, struct kymo_process *process, const struct kymo_maps *maps)
+static struct kymo_error *look_at_jit(struct kymo_jit *jit, struct kymo_process *process, const struct kymo_maps *maps)
 {
 	const struct kymo_map *map = kymo_maps_at(maps, jit->address);
 	pid_t pid = kymo_process_pid(process);
@@ -264,7 +264,7 @@ struct kymo_error *kymo_jit_open(struct kymo_process *process, uint64_t address,
 	jit->address = address;
 	error = kymo_process_maps(process, &maps);
 	if (!error) {
-		error = look(jit, process, &maps);
+		error = look_at_jit(jit, process, &maps);
 		kymo_maps_deinit(&maps);
 	}
 	if (error) {

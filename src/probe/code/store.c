@@ -280,7 +280,7 @@ static uint64_t text_size(const struct kymo_module_code *code)
 	return size;
 }
 
-static void keep(int store, XXH128_hash_t key, const struct kymo_entry_map *map)
+static void keep_entries(int store, XXH128_hash_t key, const struct kymo_entry_map *map)
 {
 	kymo_cleanup_free void *bytes = NULL;
 	size_t size;
@@ -303,6 +303,6 @@ int probe_store_map(const struct kymo_module_code *code, struct kymo_entry_map *
 		return 0;
 	err = kymo_entry_map_create(code, ret);
 	if (!err)
-		keep(store, key, *ret);
+		keep_entries(store, key, *ret);
 	return err;
 }

@@ -88,7 +88,7 @@ static struct kymo_error *add_indirect(struct probe_targets *targets, const stru
 /* ---- each once ------------------------------------------------------------------------------- */
 
 /* By address; what has a symbol of its own first. */
-static int compare(const void *a, const void *b)
+static int compare_targets(const void *a, const void *b)
 {
 	const struct probe_target *x = a, *y = b;
 
@@ -98,7 +98,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* `more` is the same function by another name. */
-static struct kymo_error *join(struct probe_target *target, const struct probe_target *more)
+static struct kymo_error *join_names(struct probe_target *target, const struct probe_target *more)
 {
 	char *names = NULL;
 
@@ -119,7 +119,7 @@ static struct kymo_error *unify(struct probe_targets *targets)
 	size_t n = 0;
 
 	if (targets->list.n)
-		qsort(items, targets->list.n, sizeof(*items), compare);
+		qsort(items, targets->list.n, sizeof(*items), compare_targets);
 	for (size_t i = 0; i < targets->list.n; i++) {
 		struct probe_target *last = n ? &items[n - 1] : NULL;
 
@@ -127,7 +127,7 @@ static struct kymo_error *unify(struct probe_targets *targets)
 			items[n++] = items[i];
 			continue;
 		}
-		error = join(last, &items[i]);
+		error = join_names(last, &items[i]);
 		target_deinit(&items[i]);
 	}
 	targets->list.n = n;

@@ -363,7 +363,7 @@ static struct kymo_error *unmap_and_close(struct removal *removal)
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* The first that is to go, of the recordings that the stopped process has: `inode`'s, or one whose recorder is gone. */
-static bool choose(struct removal *removal, uint64_t inode)
+static bool choose_removals(struct removal *removal, uint64_t inode)
 {
 	removal->own = NULL;
 	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
@@ -386,7 +386,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	*done_ret = false;
 	if (error)
 		return error;
-	*found_ret = choose(&removal, *inode);
+	*found_ret = choose_removals(&removal, *inode);
 	error = *found_ret ? kymo_process_maps(process, &removal.maps) : NULL;
 	if (error || !*found_ret) {
 		*done_ret = true;
@@ -464,7 +464,7 @@ struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, str
 
 	if (error)
 		return error;
-	found = choose(&removal, inode);
+	found = choose_removals(&removal, inode);
 	kymo_remains_deinit(&removal.list);
 	if (found)
 		error = kymo_process_check_alone(process);

@@ -217,8 +217,8 @@ static bool note_back(struct kymo_look *look, struct look_site *known, uint64_t 
 	return kymo_vec_push(&look->gaps, gap);
 }
 
-static bool note(struct kymo_look *look, struct look_site *known, const struct probe_site *site, enum look_text text,
-		 uint64_t tsc, size_t first_gap)
+static bool note_site(struct kymo_look *look, struct look_site *known, const struct probe_site *site,
+		      enum look_text text, uint64_t tsc, size_t first_gap)
 {
 	if (text == LOOK_UNREAD)
 		return true;
@@ -275,7 +275,7 @@ static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
 		if (!known && !is_watched(look, site))
 			continue;
 		text = look_at_site(look, site);
-		if (known ? !note(look, known, site, text, tsc, first_gap) : false)
+		if (known ? !note_site(look, known, site, text, tsc, first_gap) : false)
 			return &kymo_error_no_memory;
 		has_lost_guards |= site->is_guard && site->installed && known && known->is_out;
 	}

@@ -74,7 +74,7 @@ struct key {
 	bool is_live;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_sites(const void *a, const void *b)
 {
 	const struct key *x = a, *y = b;
 	int order;
@@ -105,7 +105,7 @@ static struct kymo_error *gather_keys(struct kymo_probes *probes, struct key **r
 						  item,           false };
 	}
 	if (n)
-		qsort(keys, n, sizeof(*keys), compare);
+		qsort(keys, n, sizeof(*keys), compare_sites);
 	*ret = keys;
 	*n_ret = n;
 	return NULL;
@@ -114,9 +114,9 @@ static struct kymo_error *gather_keys(struct kymo_probes *probes, struct key **r
 /* All that are alike are live when the first is. */
 static void note_live(struct key *keys, size_t n, const struct key *key)
 {
-	size_t at = kymo_partition_point(i, n, compare(&keys[i], key) < 0);
+	size_t at = kymo_partition_point(i, n, compare_sites(&keys[i], key) < 0);
 
-	for (; at < n && !keys[at].is_live && !compare(&keys[at], key); at++)
+	for (; at < n && !keys[at].is_live && !compare_sites(&keys[at], key); at++)
 		keys[at].is_live = true;
 }
 

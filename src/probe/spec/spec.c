@@ -416,7 +416,7 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 }
 
 /* Make it empty; what is left says whether it needed names of the source. */
-static void fail(struct kymo_spec *spec)
+static void fail_spec(struct kymo_spec *spec)
 {
 	const bool needs_names = spec->needs_names;
 
@@ -424,7 +424,7 @@ static void fail(struct kymo_spec *spec)
 	spec->needs_names = needs_names;
 }
 
-/* With an error `spec` is as fail() leaves it. */
+/* With an error `spec` is as fail_spec() leaves it. */
 static struct kymo_error *parse_into(const char *text, struct kymo_spec *spec)
 {
 	struct kymo_error *error;
@@ -435,7 +435,7 @@ static struct kymo_error *parse_into(const char *text, struct kymo_spec *spec)
 					 strlen(text));
 	error = parse(text, spec);
 	if (error)
-		fail(spec);
+		fail_spec(spec);
 	spec->scope = NULL;
 	return error;
 }
@@ -482,7 +482,7 @@ struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec
 	if (!error) {
 		error = add_values(spec, scope, &named);
 		if (error)
-			fail(&named);
+			fail_spec(&named);
 	}
 	if (error) {
 		spec->needs_names |= named.needs_names;

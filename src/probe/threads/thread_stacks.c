@@ -52,7 +52,7 @@ static bool are_of_stack(const uint64_t *at, uint64_t address, const struct stac
 	       block + size == kymo_page_down(address) + KYMO_PAGE_SIZE;
 }
 
-static void note(struct finding *finding, uint64_t offset, uint64_t guard)
+static void note_stack(struct finding *finding, uint64_t offset, uint64_t guard)
 {
 	if (finding->offset && finding->offset != offset)
 		finding->is_contradicted = true;
@@ -81,7 +81,7 @@ static bool look_at_page(const struct kymo_probes *probes, const struct stack *s
 			continue;
 		for (size_t i = block + SELF + 1; i + 3 <= n && i + 3 <= block + BLOCK_WORDS; i++)
 			if (are_of_stack(&words[i], address, stack)) {
-				note(finding, 8 * (i - block), words[i + 2]);
+				note_stack(finding, 8 * (i - block), words[i + 2]);
 				return true;
 			}
 	}
