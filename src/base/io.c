@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -112,6 +114,24 @@ int kymo_read_file(int dirfd, const char *path, size_t limit, char **ret, size_t
 	kymo_cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : kymo_read_fd(fd, limit, ret, size_ret);
+}
+
+int kymo_free_number(int dirfd, const char *path)
+{
+	int number = 1;
+
+	for (; number < KYMO_NUMBERS; number++) {
+		kymo_cleanup_free char *numbered = NULL;
+		struct stat st;
+
+		if (asprintf(&numbered, "%s.%d", path, number) < 0) {
+			numbered = NULL;
+			return KYMO_NUMBERS;
+		}
+		if (fstatat(dirfd, numbered, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+			break;
+	}
+	return number;
 }
 
 uint64_t kymo_now_ns(void)

@@ -28,6 +28,11 @@ int kymo_read_fd(int fd, size_t limit, char **ret, size_t *size_ret);
  * be NULL. At most `limit` bytes: -EFBIG beyond. */
 int kymo_read_file(int dirfd, const char *path, size_t limit, char **ret, size_t *size_ret);
 
+#define KYMO_NUMBERS 1000000
+
+/* The first number from 1 on for which the directory has no PATH.NUMBER; KYMO_NUMBERS: all below are taken. */
+int kymo_free_number(int dirfd, const char *path);
+
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t kymo_now_ns(void);
 

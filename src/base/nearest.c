@@ -12,13 +12,10 @@ static unsigned int least(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Levenshtein's distance, by one row of his table. */
-static unsigned int edit_distance(const char *a, size_t n, const char *b)
+unsigned int kymo_edit_distance(const char *a, size_t n, const char *b, size_t m)
 {
-	unsigned int row[LENGTH_MAX + 1];
-	const size_t m = strnlen(b, LENGTH_MAX);
+	unsigned int row[KYMO_EDITED_MAX + 1];
 
-	n = n < LENGTH_MAX ? n : LENGTH_MAX;
 	for (size_t j = 0; j <= m; j++)
 		row[j] = (unsigned int)j;
 	for (size_t i = 1; i <= n; i++) {
@@ -79,7 +76,8 @@ const char *kymo_nearest_list(const char *name, size_t size, const char *const *
 
 		if (!names[i] || is_earlier(names, i, names[i]))
 			continue;
-		away = edit_distance(name, size, names[i]);
+		away = kymo_edit_distance(name, size < LENGTH_MAX ? size : LENGTH_MAX, names[i],
+					  strnlen(names[i], LENGTH_MAX));
 		insert_name(&list, names[i], away <= size / 2 ? away : LENGTH_MAX);
 	}
 	*out = '\0';

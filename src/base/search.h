@@ -8,6 +8,7 @@
 #define KYMO_BASE_SEARCH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * How many of the indices below `n` are in front. `is_in_front` is an expression of the index `i`, a name that the
@@ -26,5 +27,13 @@
 		} \
 		low_; \
 	})
+
+/* The order of two uint64_t, for qsort(3) and bsearch(3). */
+static inline int kymo_compare_u64(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
 
 #endif

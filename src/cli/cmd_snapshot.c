@@ -34,7 +34,6 @@
 
 #define WAIT_NS 10000000000u
 #define LOOK_MS 10
-#define NUMBER_MAX 1000000
 #define METADATA_MAX (256u << 20)
 
 static const struct cli_option option = { 1, 'q', "quiet", NULL };
@@ -228,22 +227,6 @@ static enum state look_at(const struct recorder *recorder, int number, uint64_t 
 	return WRITTEN;
 }
 
-/* The first that is free, as the recorder finds it. */
-static int free_number(const struct recorder *recorder)
-{
-	int number = 1;
-
-	for (; number < NUMBER_MAX; number++) {
-		char name[NAME_MAX + 16];
-		struct stat st;
-
-		snprintf(name, sizeof(name), "%s.%d", recorder->name, number);
-		if (fstatat(recorder->parent, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
-			break;
-	}
-	return number;
-}
-
 /* Whether it has ended, after a while in which it has not. */
 static bool has_ended(const struct recorder *recorder)
 {
@@ -297,7 +280,7 @@ static struct kymo_error *wait_for(const struct recorder *recorder, uint64_t ask
 
 static struct kymo_error *ask_recorder(const struct recorder *recorder, bool quiet)
 {
-	int number = free_number(recorder);
+	int number = kymo_free_number(recorder->parent, recorder->name);
 	const uint64_t asked_ns = kymo_now_ns();
 	struct kymo_error *error;
 

@@ -71,13 +71,6 @@ static void tell_location(const struct kymo_location *location, char *out, size_
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* "./app:work+0x12  0x1162  app.c:14" */
 static void print_place(const struct cli_source *source, uint64_t vaddr)
 {
@@ -91,7 +84,7 @@ static void print_place(const struct cli_source *source, uint64_t vaddr)
 	printf("  0x%" PRIx64, vaddr);
 	if (kymo_debug_line_of(source->debug, vaddr, &line)) {
 		fputs("  ", stdout);
-		cli_print_text(stdout, base_name(line.file));
+		cli_print_text(stdout, basename(line.file));
 		printf(":%u", line.line);
 	}
 	if (line.inlined) {

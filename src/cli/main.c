@@ -124,9 +124,7 @@ static int run_command(int argc, char **argv)
 /* The name that it was installed under, too. */
 static bool is_gdb_server(const char *path)
 {
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return path && !strcmp(slash ? slash + 1 : path, "kymo-gdbserver");
+	return path && !strcmp(basename(path), "kymo-gdbserver");
 }
 
 int main(int argc, char **argv)

@@ -4,40 +4,17 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "cli/help.h"
 #include "cli/output.h"
 #include "sym/demangle.h"
 
-#define WORD_MAX 64
-
-static size_t min3(size_t a, size_t b, size_t c)
+/* Words longer than KYMO_EDITED_MAX are far from everything. */
+static size_t distance_of(const char *a, const char *b)
 {
-	size_t least = a < b ? a : b;
+	const size_t n = strlen(a), m = strlen(b);
 
-	return least < c ? least : c;
-}
-
-/* Edit distance; words longer than WORD_MAX are far from everything. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t n = strlen(a), m = strlen(b), row[WORD_MAX + 1];
-
-	if (n > WORD_MAX || m > WORD_MAX)
-		return WORD_MAX;
-	for (size_t j = 0; j <= m; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= n; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= m; j++) {
-			size_t above = row[j];
-
-			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[m];
+	return n > KYMO_EDITED_MAX || m > KYMO_EDITED_MAX ? KYMO_EDITED_MAX : kymo_edit_distance(a, n, b, m);
 }
 
 const char *cli_nearest(const char *word, const char *const *words, size_t n)
@@ -46,7 +23,7 @@ const char *cli_nearest(const char *word, const char *const *words, size_t n)
 	const char *found = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t far = length > 1 && !strncmp(word, words[i], length) ? 0 : edit_distance(word, words[i]);
+		size_t far = length > 1 && !strncmp(word, words[i], length) ? 0 : distance_of(word, words[i]);
 
 		if (far < best) {
 			best = far;

@@ -43,13 +43,6 @@ void cli_source_line_deinit(struct cli_source_line *line)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static struct kymo_error *take_lines(struct cli_source *source, const struct kymo_line *lines, size_t n,
 				     const char *function)
 {
@@ -79,16 +72,16 @@ static struct kymo_error *find_line(struct cli_source *source, const char *file,
 	if (!source->places.n && function)
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 					 "%s:%u is after the end of %s; 'kymo list --lines %s:%s' shows its lines",
-					 base_name(file), wanted, function, kymo_module_path(source->module), function);
+					 basename(file), wanted, function, kymo_module_path(source->module), function);
 	if (!n)
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no code of %s at line %u or after it",
 					 kymo_module_path(source->module), file, wanted);
-	if (asprintf(&source->shown, "%s:%u", base_name(lines[0].file), lines[0].line) < 0) {
+	if (asprintf(&source->shown, "%s:%u", basename(lines[0].file), lines[0].line) < 0) {
 		source->shown = NULL;
 		return &kymo_error_no_memory;
 	}
 	if (lines[0].line != wanted &&
-	    asprintf(&source->note, "%s:%u has no code; line %u is taken", base_name(file), wanted, lines[0].line) < 0)
+	    asprintf(&source->note, "%s:%u has no code; line %u is taken", basename(file), wanted, lines[0].line) < 0)
 		source->note = NULL;
 	return NULL;
 }

@@ -110,9 +110,7 @@ struct kymo_error *cli_targets_add_name(struct cli_targets *targets, const char 
 
 static void copy_last_part(const char *path, char ret[NAME_MAX + 1])
 {
-	const char *slash = strrchr(path, '/');
-
-	snprintf(ret, NAME_MAX + 1, "%.*s", NAME_MAX, slash ? slash + 1 : path);
+	snprintf(ret, NAME_MAX + 1, "%.*s", NAME_MAX, basename(path));
 }
 
 /* A login shell has a dash before its name. */

@@ -101,7 +101,7 @@ void aggregate_end(struct recording *recording)
 	free(aggregating->items);
 	kymo_vec_deinit(&aggregating->layouts);
 	kymo_strings_deinit(&aggregating->texts);
-	free(aggregating->room);
+	packet_copy_deinit(&aggregating->packet);
 	free(aggregating);
 	recording->aggregating = NULL;
 }
@@ -336,26 +336,21 @@ static struct kymo_error *take_hit(struct recording *recording, struct source *s
 }
 
 /* Take what is aggregated out of a packet, which is this process's own copy. */
-static struct kymo_error *sift(struct recording *recording, struct source *source, uint8_t *records,
-			       struct kymo_ring_packet *packet)
+static struct kymo_error *take_hits(struct recording *recording, struct source *source, uint8_t *records,
+				    struct kymo_ring_packet *packet)
 {
-	const struct output *output = &recording->output;
 	struct kymo_error *error = NULL;
 	uint64_t at = 0, kept = 0;
 
 	while (!error && at + sizeof(uint64_t) <= packet->size) {
-		uint64_t header;
-		uint32_t id, size, place;
+		const struct kymo_ctf_event *event = packet_event(&recording->output, records + at);
+		const uint32_t size = event ? kymo_ctf_record_size(event, records + at, packet->size - at) : 0;
 
-		memcpy(&header, records + at, sizeof(header));
-		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
-		place = id < output->n_ids ? output->by_id[id] : 0;
-		size = place ? kymo_ctf_record_size(&output->trace.events[place - 1], records + at, packet->size - at)
-			     : 0;
 		if (!size) /* no record of ours: readers will tell */
 			break;
-		if (output->trace.events[place - 1].aggregated)
-			error = take_hit(recording, source, place - 1, records + at, packet->tsc_begin);
+		if (event->aggregated)
+			error = take_hit(recording, source, (uint32_t)(event - recording->output.trace.events),
+					 records + at, packet->tsc_begin);
 		else {
 			memmove(records + kept, records + at, size);
 			kept += size;
@@ -382,30 +377,22 @@ static struct kymo_error *note_loss(struct recording *recording, struct source *
 static struct kymo_error *take_packet(struct recording *recording, struct source *source, size_t i,
 				      struct kymo_ring_packet *packet)
 {
-	struct aggregating *aggregating = recording->aggregating;
 	struct source_hits *hits = source->hits;
 	const bool has_lost = packet->lost > hits->lost[i];
-	struct kymo_error *error = NULL;
+	struct kymo_error *error;
+	uint8_t *records;
 
-	if (aggregating->room_size < packet->size) {
-		free(aggregating->room);
-		aggregating->room_size = packet->size;
-		aggregating->room = malloc(packet->size);
-		if (!aggregating->room) {
-			aggregating->room_size = 0;
-			return &kymo_error_no_memory;
-		}
-	}
-	if (packet->size)
-		memcpy(aggregating->room, packet->records, packet->size);
-	packet->records = aggregating->room ? aggregating->room : packet->records;
+	error = packet_copy_take(&recording->aggregating->packet, packet);
+	if (error)
+		return error;
+	records = recording->aggregating->packet.records;
 	hits->has_comm = false; /* threads get other names */
 	if (has_lost)
 		error = note_loss(recording, source, i, packet->tsc_end);
 	if (!error && packet->size && recording->stacking)
-		error = stacks_replace(recording, source, aggregating->room, packet);
+		error = stacks_replace(recording, source, records, packet);
 	if (!error && packet->size)
-		error = sift(recording, source, aggregating->room, packet);
+		error = take_hits(recording, source, records, packet);
 	if (packet->tsc_end > hits->known[i])
 		hits->known[i] = packet->tsc_end;
 	hits->lost[i] = packet->lost;

@@ -7,6 +7,7 @@
 
 #include "aggr/calls.h"
 #include "aggr/table.h"
+#include "record/packet_copy.h"
 #include "record/recording.h"
 
 /* One that is asked for. */
@@ -28,8 +29,7 @@ struct aggregating {
 	size_t n;
 	bool has_calls, has_conditions;
 	KYMO_VEC(struct hit_layout) layouts; /* as the trace's events */
-	uint8_t *room;                       /* a packet */
-	size_t room_size;
+	struct packet_copy packet;
 	struct output_place place;      /* of rows */
 	struct kymo_aggr_strings texts; /* of records: values of these are their numbers */
 	struct {

@@ -224,7 +224,7 @@ struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output
 	at = stream->entries.n;
 	if (!kymo_vec_push(&stream->entries, (struct entry){ tsc, (uint32_t)size }))
 		return &kymo_error_no_memory;
-	/* A thread may lose the CPU between its stamp and the ring, so neighbours can be the wrong way round. */
+	/* A thread may lose the CPU between its stamp and the ring, so neighbors can be the wrong way round. */
 	for (; at > 0 && stream->entries.items[at - 1].tsc > tsc; at--) {
 		behind += stream->entries.items[at - 1].size;
 		stream->entries.items[at] = stream->entries.items[at - 1];

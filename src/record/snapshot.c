@@ -1,12 +1,11 @@
 /* A flight recorder's snapshots: what is in the buffers becomes a recording of its own, and recording goes on. */
 #include "record/snapshot.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -19,22 +18,13 @@
 #include "record/stacks.h"
 #include "record/warnings.h"
 
-#define MOST 1000000
-
 /* DIRECTORY.1, or the first number that is free: nothing that is there is written over. */
 static char *free_name(const struct recording *recording)
 {
-	struct stat st;
+	const int number = kymo_free_number(AT_FDCWD, recording->output.path);
 	char *name;
 
-	for (int i = 1; i < MOST; i++) {
-		if (asprintf(&name, "%s.%d", recording->output.path, i) < 0)
-			return NULL;
-		if (lstat(name, &st) && errno == ENOENT)
-			return name;
-		free(name);
-	}
-	return NULL;
+	return number < KYMO_NUMBERS && asprintf(&name, "%s.%d", recording->output.path, number) >= 0 ? name : NULL;
 }
 
 static struct kymo_error *copy_source(struct recording *recording, struct source *source, size_t first_ring,

@@ -7,6 +7,7 @@
 
 #include "aggr/frame_tree.h"
 #include "probe/code/events.h"
+#include "record/packet_copy.h"
 #include "record/warnings.h"
 #include "stack/stack.h"
 
@@ -24,8 +25,7 @@ struct stacking {
 	uint32_t event;        /* id of theirs */
 	int last_number;       /* of a source */
 	struct stacks_written written;
-	uint8_t *room; /* a packet */
-	size_t room_size;
+	struct packet_copy packet;
 	uint64_t n;         /* stacks */
 	uint64_t n_without; /* … for which there was no room */
 	uint64_t n_unknown; /* … of whose process nothing is known, as memory was out */
@@ -93,7 +93,7 @@ void stacks_end(struct recording *recording)
 		return;
 	kymo_stacks_destroy(stacking->stacks);
 	kymo_frame_tree_deinit(&stacking->frames);
-	free(stacking->room);
+	packet_copy_deinit(&stacking->packet);
 	free(stacking);
 	recording->stacking = NULL;
 }
@@ -428,19 +428,14 @@ void stacks_prune(struct recording *recording)
 struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
 				  struct kymo_ring_packet *packet)
 {
-	const struct output *output = &recording->output;
 	uint64_t at = 0, kept = 0;
 
 	if (wants_pruning(recording))
 		stacks_prune(recording);
 	while (at + sizeof(uint64_t) <= packet->size) {
-		const struct kymo_ctf_event *event;
-		uint64_t header;
-		uint32_t id, size;
+		const struct kymo_ctf_event *event = packet_event(&recording->output, records + at);
+		uint32_t size;
 
-		memcpy(&header, records + at, sizeof(header));
-		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
-		event = id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
 		if (event && event->has_stack) {
 			size = replace_one(recording, source, event, records + at, packet->size - at, records + kept,
 					   &kept);
@@ -456,22 +451,6 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 	memmove(records + kept, records + at, packet->size - at);
 	packet->size = kept + packet->size - at;
 	return write_frames(recording);
-}
-
-static struct kymo_error *copy_packet(struct stacking *stacking, struct kymo_ring_packet *packet)
-{
-	if (stacking->room_size < packet->size) {
-		free(stacking->room);
-		stacking->room = malloc(packet->size);
-		stacking->room_size = stacking->room ? packet->size : 0;
-		if (!stacking->room)
-			return &kymo_error_no_memory;
-	}
-	if (packet->size) {
-		memcpy(stacking->room, packet->records, packet->size);
-		packet->records = stacking->room;
-	}
-	return NULL;
 }
 
 struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i, struct output_place *place,
@@ -497,9 +476,9 @@ struct kymo_error *stacks_drain(struct recording *recording, struct source *sour
 	size_t n = 0;
 
 	while (!error && n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
-		error = copy_packet(recording->stacking, &packet);
+		error = packet_copy_take(&recording->stacking->packet, &packet);
 		if (!error)
-			error = stacks_replace(recording, source, recording->stacking->room, &packet);
+			error = stacks_replace(recording, source, recording->stacking->packet.records, &packet);
 		if (!error)
 			error = output_append(&recording->output, &source->places[i], source->shared[i].cpu, &packet,
 					      true);

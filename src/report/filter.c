@@ -88,9 +88,8 @@ static bool has_command(const char *const *words, size_t n, const struct kymo_ct
 {
 	const size_t length = strcspn(process->command, " ");
 	kymo_cleanup_free char *path = strndup(process->command, length);
-	const char *slash = path ? strrchr(path, '/') : NULL;
 
-	return has_who(words, n, process->pid, slash ? slash + 1 : path);
+	return has_who(words, n, process->pid, path ? basename(path) : NULL);
 }
 
 /* The name of a thread that has none of its own is not known; an id may be that of such a one. */

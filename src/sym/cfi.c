@@ -35,11 +35,6 @@ struct program {
 	size_t n_remembered;
 };
 
-static bool read_sized(struct program *p, unsigned int size, uint64_t *ret)
-{
-	return sym_read_fixed(&p->at, size, false, ret);
-}
-
 /* The rule of a register; of those that nobody follows, one that is thrown away. */
 static struct sym_rule *rule_of(struct program *p, uint64_t number)
 {
@@ -170,7 +165,7 @@ static bool read_advance(struct program *p, unsigned int size)
 {
 	uint64_t steps;
 
-	return read_sized(p, size, &steps) && advance(p, steps);
+	return sym_read_fixed(&p->at, size, false, &steps) && advance(p, steps);
 }
 
 static bool execute_extended(struct program *p, uint8_t code)

@@ -10,13 +10,6 @@
 #define NEAR_MAX 3
 #define NAME_MAX_NEAR 256
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 bool sym_file_is(const char *path, const char *file)
 {
 	size_t n_path = strlen(path), n;
@@ -94,13 +87,13 @@ static void offer_unit(struct nearest *nearest, const struct sym_unit *unit)
 		const char *path = dwarf_filesrc(files, i, NULL, NULL);
 
 		if (path)
-			offer(nearest, base_name(path));
+			offer(nearest, basename(path));
 	}
 }
 
 struct kymo_error *sym_no_file(struct kymo_debug *debug, const char *file)
 {
-	struct nearest nearest = { .wanted = base_name(file) };
+	struct nearest nearest = { .wanted = basename(file) };
 	char text[3 * NAME_MAX_NEAR + 32] = "";
 	size_t at = 0;
 

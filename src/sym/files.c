@@ -85,13 +85,6 @@ static bool ends_in(const char *path, const char *name)
 	       !strcmp(path + path_length - length, name);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 bool kymo_name_matches_file(const char *name, const char *path, const char *soname)
 {
 	if (!*name)
@@ -102,7 +95,7 @@ bool kymo_name_matches_file(const char *name, const char *path, const char *sona
 		return !strcmp(without_usr(name), without_usr(path));
 	if (strchr(name, '/'))
 		return ends_in(path, name);
-	return is_called(name, base_name(path)) || (soname && is_called(name, soname));
+	return is_called(name, basename(path)) || (soname && is_called(name, soname));
 }
 
 /* ---- candidates ------------------------------------------------------------------------------ */

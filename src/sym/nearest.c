@@ -41,7 +41,7 @@ void kymo_nearest_file(const char *name, const char *program, char *out, size_t 
 
 	nearest.distance = nearest.length < 6 ? 5 : (unsigned int)nearest.length + 1;
 	if (nearest.length && nearest.length < sizeof(nearest.best)) {
-		compare_name(&nearest, strrchr(program, '/') ? strrchr(program, '/') + 1 : program, program);
+		compare_name(&nearest, basename(program), program);
 		sym_each_library(compare_name, &nearest);
 	}
 	snprintf(out, size, "%s", nearest.best);

@@ -72,6 +72,21 @@ void put_name(struct decode *d, const struct names *names, uint64_t value)
 		put_unknown(d, names, value);
 }
 
+void print_flags(struct decode *d, unsigned arg, const void *data)
+{
+	put_flags(d, data, (unsigned)ARG);
+}
+
+void print_flags_long(struct decode *d, unsigned arg, const void *data)
+{
+	put_flags(d, data, ARG);
+}
+
+void print_name(struct decode *d, unsigned arg, const void *data)
+{
+	put_name(d, data, (unsigned)ARG);
+}
+
 void put_constant(struct decode *d, const char *name, int64_t value)
 {
 	static const struct names decimal = { .is_decimal = true };

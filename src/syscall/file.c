@@ -75,14 +75,6 @@ NAMES(sync_range_flags, "SYNC_FILE_RANGE_???", NAME(SYNC_FILE_RANGE_WAIT_BEFORE)
       NAME(SYNC_FILE_RANGE_WAIT_AFTER));
 
 /* An argument whose bits are in a table; the kernel takes the lower half. */
-PRINT(print_flags)
-{
-	put_flags(d, data, (unsigned)ARG);
-}
-PRINT(print_name)
-{
-	put_name(d, data, (unsigned)ARG);
-}
 
 static bool makes_file(uint64_t flags)
 {

@@ -55,10 +55,6 @@ PRINT(print_get_flags)
 	put_permissions(d, (unsigned)ARG & 0777);
 }
 
-PRINT(print_flags)
-{
-	put_flags(d, data, (unsigned)ARG);
-}
 /* glibc's programs of 32 bits ask for the structures of today by a bit. */
 PRINT(print_command)
 {

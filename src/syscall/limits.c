@@ -35,11 +35,6 @@ SHARED_NAMES(capability_names, "CAP_???", NAME(CAP_CHOWN), NAME(CAP_DAC_OVERRIDE
 
 /* ---- limits and usage ------------------------------------------------------------------------ */
 
-PRINT(print_name)
-{
-	put_name(d, data, (unsigned)ARG);
-}
-
 static void put_limit(struct decode *d, uint64_t limit)
 {
 	const bool is_plain = limit != UINT64_MAX && !(limit > 1024 && limit % 1024 == 0);

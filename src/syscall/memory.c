@@ -29,19 +29,6 @@ NAMES(advices, "MADV_???", NAME(MADV_NORMAL), NAME(MADV_RANDOM), NAME(MADV_SEQUE
       NAME(MADV_POPULATE_READ), NAME(MADV_POPULATE_WRITE), { "MADV_DONTNEED_LOCKED", 24 }, { "MADV_COLLAPSE", 25 },
       NAME(MADV_HWPOISON), { "MADV_SOFT_OFFLINE", 101 });
 
-PRINT(print_flags)
-{
-	put_flags(d, data, (unsigned)ARG);
-}
-PRINT(print_flags_long)
-{
-	put_flags(d, data, ARG);
-}
-PRINT(print_name)
-{
-	put_name(d, data, (unsigned)ARG);
-}
-
 enum {
 	TYPE_MASK = 0xf,
 	HUGE_SHIFT = 26,

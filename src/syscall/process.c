@@ -55,19 +55,6 @@ NAMES(membarriers, "MEMBARRIER_CMD_???", NAME(MEMBARRIER_CMD_QUERY), NAME(MEMBAR
       NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE), NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE),
       NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ), NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ));
 
-PRINT(print_flags)
-{
-	put_flags(d, data, (unsigned)ARG);
-}
-PRINT(print_flags_long)
-{
-	put_flags(d, data, ARG);
-}
-PRINT(print_name)
-{
-	put_name(d, data, (unsigned)ARG);
-}
-
 /* ---- exec ------------------------------------------------------------------------------------ */
 
 PRINT(print_argv)

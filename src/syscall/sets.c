@@ -8,6 +8,7 @@
 #include <sys/param.h>
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "syscall/decode.h"
 #include "syscall/names.h"
 
@@ -62,27 +63,6 @@ static void change_all(struct kymo_syscall_set *set, bool in)
 
 enum { NAME_MAX_SIZE = 48 };
 
-/* Letters to put in, take out or change. Both shorter than NAME_MAX_SIZE. */
-static unsigned edit_distance(const char *a, size_t n, const char *b)
-{
-	unsigned row[NAME_MAX_SIZE], m = (unsigned)strlen(b);
-
-	for (unsigned j = 0; j <= m; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= n; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = (unsigned)i;
-		for (unsigned j = 1; j <= m; j++) {
-			const unsigned above = row[j];
-
-			row[j] = MIN(MIN(row[j], row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[m];
-}
-
 /* Up to three names, or "". */
 static void find_nearest(const char *item, size_t n, char *out, size_t size)
 {
@@ -96,7 +76,8 @@ static void find_nearest(const char *item, size_t n, char *out, size_t size)
 			const char *name = kymo_syscall_name(i);
 			const size_t at = strlen(out);
 
-			if (name && strlen(name) < NAME_MAX_SIZE && edit_distance(item, n, name) == wanted)
+			if (name && strlen(name) < NAME_MAX_SIZE &&
+			    kymo_edit_distance(item, n, name, strlen(name)) == wanted)
 				snprintf(out + at, size - at, "%s%s", found++ ? ", " : "", name);
 		}
 }

@@ -36,16 +36,6 @@ NAMES(priority_targets, "IOPRIO_WHO_???", NAME(IOPRIO_WHO_PROCESS), NAME(IOPRIO_
 NAMES(priority_classes, "IOPRIO_CLASS_???", { "IOPRIO_CLASS_NONE", 0 }, { "IOPRIO_CLASS_RT", 1 },
       { "IOPRIO_CLASS_BE", 2 }, { "IOPRIO_CLASS_IDLE", 3 });
 
-PRINT(print_flags)
-{
-	put_flags(d, data, (unsigned)ARG);
-}
-
-PRINT(print_long_flags)
-{
-	put_flags(d, data, ARG);
-}
-
 PRINT(print_uint_hex)
 {
 	put(d, "%#x", (unsigned)ARG);
@@ -138,7 +128,7 @@ const struct kind k_delete_flags[1] = { { print_flags, &delete_flags, 0 } };
 const struct kind k_finit_flags[1] = { { print_flags, &finit_flags, 0 } };
 const struct kind k_compared[1] = { { print_compared, NULL, 0 } };
 const struct kind k_secret_flags[1] = { { print_flags, &secret_flags, 0 } };
-const struct kind k_key_rights[1] = { { print_long_flags, &key_rights, 0 } };
+const struct kind k_key_rights[1] = { { print_flags_long, &key_rights, 0 } };
 const struct kind k_uint_hex[1] = { { print_uint_hex, NULL, 0 } };
 const struct kind k_priority_target[1] = { { print_priority_target, NULL, 0 } };
 const struct kind k_priority_id[1] = { { print_priority_id, NULL, 0 } };

@@ -23,6 +23,7 @@
 #include "arch/x86_64/marks.h"
 #include "arch/x86_64/site.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "base/vec.h"
 
 #define N_REGISTERS 16
@@ -390,13 +391,6 @@ static int follow_from(struct resolver *resolver, uint64_t vaddr)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int list_targets(const struct resolver *resolver, uint64_t vaddr, uint64_t **ret, size_t *n_ret)
 {
 	uint64_t *list;
@@ -414,7 +408,7 @@ static int list_targets(const struct resolver *resolver, uint64_t vaddr, uint64_
 	for (size_t i = 0; i < resolver->n_candidates; i++)
 		if (resolver->returned >> i & 1)
 			list[n++] = resolver->candidates[i];
-	qsort(list, n, sizeof(*list), by_value);
+	qsort(list, n, sizeof(*list), kymo_compare_u64);
 	*ret = list;
 	*n_ret = n;
 	return 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "probe/code/indirect.h"
 #include "probe/code/store.h"
 
@@ -53,13 +54,6 @@ static struct kymo_error *copy_extents(const struct kymo_function *from, size_t 
 	return NULL;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Cold blocks of markers are entered by jumps that are not in the text yet. */
 static struct kymo_error *gather_entries(struct kymo_module *module, const struct kymo_marker_list *markers,
 					 struct kymo_module_code *code)
@@ -75,7 +69,7 @@ static struct kymo_error *gather_entries(struct kymo_module *module, const struc
 		memcpy(entries, known, n * sizeof(*entries));
 	for (size_t i = 0; i < n_switches; i++)
 		entries[n + i] = markers->switches[i].cold;
-	qsort(entries, n + n_switches, sizeof(*entries), by_value);
+	qsort(entries, n + n_switches, sizeof(*entries), kymo_compare_u64);
 	code->entries = entries;
 	code->n_entries = n + n_switches;
 	return NULL;

@@ -1,0 +1,40 @@
+#include "record/packet_copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/output.h"
+#include "ring/ring.h"
+#include "wire/event.h"
+
+struct kymo_error *packet_copy_take(struct packet_copy *copy, struct kymo_ring_packet *packet)
+{
+	if (copy->size < packet->size) {
+		free(copy->records);
+		copy->records = malloc(packet->size);
+		copy->size = copy->records ? packet->size : 0;
+		if (!copy->records)
+			return &kymo_error_no_memory;
+	}
+	if (packet->size) {
+		memcpy(copy->records, packet->records, packet->size);
+		packet->records = copy->records;
+	}
+	return NULL;
+}
+
+void packet_copy_deinit(struct packet_copy *copy)
+{
+	free(copy->records);
+	*copy = (struct packet_copy){ .records = NULL };
+}
+
+const struct kymo_ctf_event *packet_event(const struct output *output, const uint8_t *record)
+{
+	uint64_t header;
+	uint32_t id;
+
+	memcpy(&header, record, sizeof(header));
+	id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
+	return id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
+}
