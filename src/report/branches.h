@@ -12,7 +12,7 @@
 struct kymo_branches_view {
 	bool json;      /* one object; kymo-branches(1) documents it */
 	bool addresses; /* those of the process, beside names */
-	bool unicode, colour;
+	bool unicode, color;
 	int32_t thread; /* this one alone; 0: all */
 	size_t last;    /* so many branches of each; 0: all */
 };
@@ -27,7 +27,7 @@ struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branc
  * NOT_FOUND where nothing was ended by one. */
 struct kymo_error *kymo_report_crash(const char *dir, const struct kymo_branches_view *view, FILE *out);
 
-/* Where the histories of two traces first part, thread by thread. `*differ_ret`: they do. */
+/* Where the histories of two traces first differ, thread by thread. `*differ_ret`: they do. */
 struct kymo_error *kymo_report_branches_diff(const char *a, const char *b, const struct kymo_branches_view *view,
 					     FILE *out, bool *differ_ret);
 
