@@ -99,7 +99,7 @@ struct lib_reader *kymo_lib_take_reader(void)
 	return reader;
 }
 
-/* The thread ends. It may have been in a section: cancelled, or by pthread_exit() in a probe. */
+/* The thread ends. It may have been in a section: canceled, or by pthread_exit() in a probe. */
 static void give_back(void *data)
 {
 	struct lib_reader *reader = data;

@@ -17,12 +17,12 @@ enum kymo_tactic {
 	KYMO_TACTIC_PREFIX,    /* the same, with redundant prefixes in front of the jump */
 	KYMO_TACTIC_SUCCESSOR, /* the next instruction is displaced by a pun of its own first, so that other bytes
 				  follow */
-	KYMO_TACTIC_NEIGHBOUR, /* a short jump to a jump in the bytes of an instruction near by, which is displaced by a
-				  pun first */
+	KYMO_TACTIC_NEIGHBOR,  /* a short jump to a jump in the bytes of an instruction near by, which is displaced by a
+				   pun first */
 	KYMO_N_TACTICS,
 };
 
-/* "jump", "group", "pun", "prefixed pun", "evicted successor", "evicted neighbour". Static. */
+/* "jump", "group", "pun", "prefixed pun", "evicted successor", "evicted neighbor". Static. */
 const char *kymo_tactic_name(enum kymo_tactic tactic);
 
 #define KYMO_JUMP_SIZE 5   /* jmp rel32 */

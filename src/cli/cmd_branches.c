@@ -104,7 +104,7 @@ int cmd_branches(int argc, char **argv)
 
 	cli_page_options(&page);
 	words.view.unicode = page.unicode;
-	words.view.colour = page.colour;
+	words.view.color = page.color;
 	status = read_words(argc, argv, &words);
 	if (status)
 		return status < 0 ? 0 : status;

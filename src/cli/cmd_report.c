@@ -34,7 +34,7 @@ enum {
 	CALLERS,
 	CALLEES,
 	CRASH,
-	NO_COLOUR,
+	NO_COLOR,
 	WIDTH
 };
 
@@ -59,8 +59,8 @@ static const struct cli_option table[] = {
 	{ CALLERS, 0, "callers", "FUNCTION" },
 	{ CALLEES, 0, "callees", "FUNCTION" },
 	{ CRASH, 0, "crash", NULL },
-	{ NO_COLOUR, 0, "no-colour", NULL },
-	{ NO_COLOUR, 0, "no-color", NULL },
+	{ NO_COLOR, 0, "no-colour", NULL },
+	{ NO_COLOR, 0, "no-color", NULL },
 	{ WIDTH, 'w', "width", "COLUMNS" },
 };
 
@@ -211,8 +211,8 @@ static int take_option(int option, const struct cli_options *in, struct argument
 	case CALLEES:
 		arguments->called = in->value;
 		return take_mode(option, in, options);
-	case NO_COLOUR:
-		options->colour = false;
+	case NO_COLOR:
+		options->color = false;
 		return 0;
 	case WIDTH:
 		options->whole = false;
@@ -305,7 +305,7 @@ int cmd_report(int argc, char **argv)
 	status = parse_arguments(argc, argv, &arguments, &dir);
 	if (status)
 		return status < 0 ? 0 : status;
-	branches = (struct kymo_branches_view){ .unicode = options->unicode, .colour = options->colour };
+	branches = (struct kymo_branches_view){ .unicode = options->unicode, .color = options->color };
 	error = arguments.crash    ? kymo_report_crash(dir, &branches, stdout)
 		: arguments.before ? kymo_report_diff(arguments.before, dir, options, stdout)
 				   : kymo_report(dir, options, stdout);

@@ -245,8 +245,8 @@ static void print_jit_heading(const struct kymo_jit *jit)
 }
 
 /* Whether `vaddr` lies inside of an instruction, and where that and the next one begin. */
-static bool find_neighbours(const struct cli_explainer *explainer, uint64_t vaddr, uint64_t *before_ret,
-			    uint64_t *after_ret)
+static bool find_neighbors(const struct cli_explainer *explainer, uint64_t vaddr, uint64_t *before_ret,
+			   uint64_t *after_ret)
 {
 	const struct kymo_function *function = kymo_module_function_at(explainer->module, vaddr);
 	kymo_cleanup_free uint64_t *starts = NULL;
@@ -288,7 +288,7 @@ void cli_explain_site(struct cli_explainer *explainer, uint64_t vaddr)
 		print_jit_heading(explainer->jit);
 	else
 		print_heading(explainer, vaddr);
-	is_inside = !plan && explainer->module && find_neighbours(explainer, vaddr, &before, &after);
+	is_inside = !plan && explainer->module && find_neighbors(explainer, vaddr, &before, &after);
 	print_code(code, is_inside ? before : vaddr, plan);
 	if (plan)
 		print_plan(explainer, vaddr, plan, n_plans > 1 ? &plans[0] : NULL);

@@ -36,18 +36,18 @@ static void take_output_width(struct kymo_report_options *options)
 	options->width = options->whole ? FILE_WIDTH : own < CLI_WIDTH_MIN ? DEFAULT_WIDTH : (unsigned int)own;
 }
 
-/* On a terminal that knows colours, unless the user has set NO_COLOR (https://no-color.org/). */
-static bool wants_colour(void)
+/* On a terminal that knows colors, unless the user has set NO_COLOR (https://no-color.org/). */
+static bool wants_color(void)
 {
-	const char *no_colour = getenv("NO_COLOR");
+	const char *no_color = getenv("NO_COLOR");
 
-	return cli_terminal_takes_codes(STDOUT_FILENO) && !(no_colour && *no_colour);
+	return cli_terminal_takes_codes(STDOUT_FILENO) && !(no_color && *no_color);
 }
 
 void cli_page_options(struct kymo_report_options *options)
 {
 	setlocale(LC_CTYPE, "");
 	options->unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
-	options->colour = wants_colour();
+	options->color = wants_color();
 	take_output_width(options);
 }

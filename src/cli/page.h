@@ -10,7 +10,7 @@
 /* Columns, within these bounds; the whole text or false. */
 bool cli_page_parse_width(const char *text, unsigned int *ret);
 
-/* Width, colours and characters, as the terminal and the user's environment have them. */
+/* Width, colors and characters, as the terminal and the user's environment have them. */
 void cli_page_options(struct kymo_report_options *options);
 
 #endif

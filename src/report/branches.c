@@ -221,7 +221,7 @@ static struct view view_of(const struct kymo_branches_view *options, FILE *out)
 {
 	return (struct view){
 		options,
-		{ .out = out, .width = 80, .colour = options->colour, .unicode = options->unicode, .whole = true }
+		{ .out = out, .width = 80, .color = options->color, .unicode = options->unicode, .whole = true }
 	};
 }
 

@@ -96,7 +96,7 @@ static bool mark_thread(struct probe *probe, size_t thread)
 	return true;
 }
 
-/* The bin of that time. When the last bin is behind, neighbours are joined until it is not. */
+/* The bin of that time. When the last bin is behind, neighbors are joined until it is not. */
 static uint64_t *timeline_bin(struct model *model, uint64_t tsc)
 {
 	uint64_t ticks = tsc > model->origin ? tsc - model->origin : 0;

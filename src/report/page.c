@@ -15,13 +15,13 @@ static void begin_ink(const struct page *page, enum ink ink)
 		[INK_ALARM] = "\x1b[1;31m",
 	};
 
-	if (page->colour && ink != INK_PLAIN)
+	if (page->color && ink != INK_PLAIN)
 		fputs(codes[ink], page->out);
 }
 
 static void finish_ink(const struct page *page, enum ink ink)
 {
-	if (page->colour && ink != INK_PLAIN)
+	if (page->color && ink != INK_PLAIN)
 		fputs("\x1b[0m", page->out);
 }
 

@@ -11,7 +11,7 @@
 struct page {
 	FILE *out;
 	unsigned int width;
-	bool colour, unicode;
+	bool color, unicode;
 	bool whole; /* no name and no column of a table is cut or left out, whatever the width */
 };
 

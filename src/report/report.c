@@ -121,7 +121,7 @@ static struct page page_of(const struct kymo_report_options *options, FILE *out)
 		.width = width > 1000 ? 1000
 			 : width < 20 ? 20
 				      : width,
-		.colour = options->colour,
+		.color = options->color,
 		.unicode = options->unicode,
 		.whole = options->whole,
 	};

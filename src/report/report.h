@@ -36,7 +36,7 @@ struct kymo_report_options {
 	enum kymo_report_mode mode;
 	unsigned int width; /* columns of the summary; 0: 80 */
 	bool whole;         /* names and tables of the summary are not cut to it */
-	bool colour;        /* ANSI colours */
+	bool color;         /* ANSI colors */
 	bool unicode;       /* the output takes UTF-8 */
 	bool all;           /* every probe, thread, distribution (summary) and path (tree), not the first few */
 	bool wall;          /* events: local time of day, not seconds since the first event */

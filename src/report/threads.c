@@ -14,7 +14,7 @@ void kymo_threads_deinit(struct threads *threads)
 	*threads = (struct threads){ 0 };
 }
 
-/* Fibonacci hashing: tids are neighbours. */
+/* Fibonacci hashing: tids are neighbors. */
 static uint64_t hash_of(int32_t tid)
 {
 	return kymo_index_hash_pair(0, (uint32_t)tid);

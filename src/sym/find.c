@@ -212,7 +212,7 @@ struct kymo_error *kymo_module_find(struct kymo_module *module, const char *patt
 /* ---- near names ------------------------------------------------------------------------------ */
 
 /*
- * Edit distance of two words of at most NEAREST_MAX letters, with neighbours that changed places as one edit; `limit`
+ * Edit distance of two words of at most NEAREST_MAX letters, with neighbors that changed places as one edit; `limit`
  * + 1 for all that is more. Rows of the usual table, the last three of them.
  */
 static unsigned int edit_distance(const char *a, size_t a_size, const char *b, size_t b_size, unsigned int limit)

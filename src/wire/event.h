@@ -8,7 +8,7 @@
  *	...		the arguments, each of its type's size, in order; a string is its bytes and a NUL
  *
  * The header is one store for the producer and one bit field for CTF. 44 bits of a 3 GHz TSC are 97 minutes: a reader
- * extends each to 64 bits from the packet's first stamp, so two neighbours in one packet must not lie further apart
+ * extends each to 64 bits from the packet's first stamp, so two neighbors in one packet must not lie further apart
  * (the recorder closes idle packets long before).
  */
 #ifndef KYMO_WIRE_EVENT_H

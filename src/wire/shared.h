@@ -56,7 +56,7 @@
 /* ---- header ---------------------------------------------------------------------------------- */
 
 /* A run of mappings in the target: memfd pages read-execute, then the live page, then more memfd pages, so that the
- * anonymous page is known as kymo's by its two neighbours. Written here before it is mapped. */
+ * anonymous page is known as kymo's by its two neighbors. Written here before it is mapped. */
 struct kymo_wire_region {
 	uint64_t address;
 	uint64_t size;   /* all of it */

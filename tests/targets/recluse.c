@@ -66,7 +66,7 @@ static void block(uint64_t low, uint64_t high)
 }
 
 /* The gaps between mappings, cut where reach ends. */
-static void fill_neighbourhood(void)
+static void fill_neighborhood(void)
 {
 	static struct area areas[MAX_AREAS];
 	uint64_t at = 0x10000;
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 	}
 	n = optind < argc ? number(argv[optind]) : 1000;
 	if (fills)
-		fill_neighbourhood();
+		fill_neighborhood();
 	if (closes)
 		close_descriptors();
 	if (root)

@@ -109,7 +109,7 @@ int x86_check_insn(const struct x86_site *site, const struct x86_insn *insn, uin
 	if (!why && is_signal_return(site, insn))
 		why = "belongs to a signal return, which unwinders know by its bytes";
 	if (!why && is_cancellable(site, insn->address))
-		why = "leads to a system call at which threads are cancelled, known by its address";
+		why = "leads to a system call at which threads are canceled, known by its address";
 	if (why)
 		return x86_refuse(refusal, insn->address, "the instruction at 0x%lx %s", insn->address, why);
 	return 0;

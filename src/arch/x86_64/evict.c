@@ -10,12 +10,12 @@
  *			   ^^^^^^^^^^^^		the site's distance
  *				      ^^^^^^^^^^^	the successor's
  *
- *   neighbour	the site becomes a short jump to a jmp rel32 that lies inside of an instruction near by, behind the
+ *   neighbor	the site becomes a short jump to a jmp rel32 that lies inside of an instruction near by, behind the
  *		first byte of the jump to that one's copy:
  *
- *			site	    neighbour
+ *			site	    neighbor
  *			eb xx  ...  e9 e9 xx xx xx xx
- *				       ^^^^^^^^^^^		the neighbour's distance
+ *				       ^^^^^^^^^^^		the neighbor's distance
  *					  ^^^^^^^^^^^		the site's
  *
  * Both are two jumps of which the second may begin inside of the first's distance. The bytes that they share are
@@ -23,7 +23,7 @@
  * ones of the second.
  *
  * The evicted instruction's plan is put in first and taken out last. Alone it is a pun like any other; the second
- * jump in a neighbour is not led to by anything until the site's is there.
+ * jump in a neighbor is not led to by anything until the site's is there.
  *
  * System calls are not evicted: a process may be told where they may come from, and nobody asked for this one.
  */
@@ -221,9 +221,9 @@ int x86_try_successor(struct x86_site *site, struct kymo_plan *plans, size_t *n,
 	return -EPERM;
 }
 
-/* ---- neighbour ------------------------------------------------------------------------------- */
+/* ---- neighbor ------------------------------------------------------------------------------- */
 
-/* The way from the site to a jump in a neighbour. */
+/* The way from the site to a jump in a neighbor. */
 struct hop {
 	unsigned int open;  /* bytes of it that may be changed: 1 or 2 */
 	uint64_t low, high; /* where it may lead to */
@@ -253,7 +253,7 @@ static int find_hop(const struct x86_site *site, struct hop *ret, struct kymo_re
 	return 0;
 }
 
-/* The second jump at `offset` in the neighbour, whose own comes behind `before` prefixes. */
+/* The second jump at `offset` in the neighbor, whose own comes behind `before` prefixes. */
 static int try_offset(struct x86_site *site, const struct x86_site *near, const struct hop *hop, unsigned int before,
 		      unsigned int offset, struct kymo_plan *plans, struct kymo_refusal *refusal)
 {
@@ -277,10 +277,10 @@ static int try_offset(struct x86_site *site, const struct x86_site *near, const 
 		return err;
 	if (!solve(&pair, site, offset))
 		return -EPERM;
-	x86_plan_alone(near, KYMO_TACTIC_NEIGHBOUR, &pair.layout, patch_size, span, pair.first_to, &plans[0]);
+	x86_plan_alone(near, KYMO_TACTIC_NEIGHBOR, &pair.layout, patch_size, span, pair.first_to, &plans[0]);
 	plans[0].is_evicted = true;
 	site_layout.bytes[1] = (uint8_t)(near->vaddr + offset - (site->vaddr + SHORT_SIZE));
-	x86_plan_alone(site, KYMO_TACTIC_NEIGHBOUR, &site_layout, hop->open, SHORT_SIZE, pair.second_to, &plans[1]);
+	x86_plan_alone(site, KYMO_TACTIC_NEIGHBOR, &site_layout, hop->open, SHORT_SIZE, pair.second_to, &plans[1]);
 	return 0;
 }
 
@@ -306,7 +306,7 @@ static bool is_in_reach(const struct hop *hop, uint64_t vaddr)
 	return (int64_t)(hop->low - vaddr) < (int64_t)X86_INSN_MAX && (int64_t)(hop->high - vaddr) > 0;
 }
 
-int x86_try_neighbour(struct x86_site *site, struct kymo_plan *plans, size_t *n, struct kymo_refusal *refusal)
+int x86_try_neighbor(struct x86_site *site, struct kymo_plan *plans, size_t *n, struct kymo_refusal *refusal)
 {
 	const uint64_t farthest = 128 + X86_INSN_MAX;
 	struct x86_site near;

@@ -10,7 +10,7 @@
  *   2. it does the same elsewhere (relocate.c), and none of the module reads the bytes that are replaced;
  *   3. the kernel does not abort into or out of it: no restartable sequence;
  *   4. nobody knows the code by its bytes or its address: unwinders know the signal return trampoline, C libraries the
- *	system call at which a thread may be cancelled;
+ *	system call at which a thread may be canceled;
  *   5. the bytes are written in one piece: they lie in one page, because a longer copy may be cut short between two;
  *   6. the stack has room for the pad (stacks.c).
  *
@@ -63,7 +63,7 @@ static const struct {
 	[KYMO_TACTIC_PUN] = { "pun", x86_try_pun, true, true },
 	[KYMO_TACTIC_PREFIX] = { "prefixed pun", x86_try_prefix, true, true },
 	[KYMO_TACTIC_SUCCESSOR] = { "evicted successor", x86_try_successor, true, false },
-	[KYMO_TACTIC_NEIGHBOUR] = { "evicted neighbour", x86_try_neighbour, true, false },
+	[KYMO_TACTIC_NEIGHBOR] = { "evicted neighbor", x86_try_neighbor, true, false },
 };
 
 const char *kymo_tactic_name(enum kymo_tactic tactic)
@@ -77,8 +77,8 @@ const char *kymo_tactic_name(enum kymo_tactic tactic)
  * at.
  */
 static const enum kymo_tactic shared_order[] = {
-	KYMO_TACTIC_JUMP,      KYMO_TACTIC_PUN,       KYMO_TACTIC_PREFIX,
-	KYMO_TACTIC_SUCCESSOR, KYMO_TACTIC_NEIGHBOUR, KYMO_TACTIC_GROUP,
+	KYMO_TACTIC_JUMP,      KYMO_TACTIC_PUN,      KYMO_TACTIC_PREFIX,
+	KYMO_TACTIC_SUCCESSOR, KYMO_TACTIC_NEIGHBOR, KYMO_TACTIC_GROUP,
 };
 
 _Static_assert(sizeof(shared_order) / sizeof(*shared_order) == KYMO_N_TACTICS - 1, "each tactic has its place");

@@ -8,7 +8,7 @@
  * back to. Pads and journal entries stay to the end of the recording.
  *
  * The recorder may die at any point: each site holds its original bytes, or a jump to a pad that is whole and
- * journalled.
+ * journaled.
  */
 #include "probe/install/exchange.h"
 
@@ -58,9 +58,8 @@ static bool is_in(const struct probe_site *site)
 /* Whether the jump of `site` is made of bytes of `other`'s patch, or leads into them. */
 static bool relies_on(const struct probe_site *site, const struct probe_site *other)
 {
-	uint64_t hop = site->plan.tactic == KYMO_TACTIC_NEIGHBOUR
-			       ? kymo_short_jump_target(site->address, site->plan.patch)
-			       : 0;
+	uint64_t hop =
+		site->plan.tactic == KYMO_TACTIC_NEIGHBOR ? kymo_short_jump_target(site->address, site->plan.patch) : 0;
 
 	if (site == other)
 		return false;

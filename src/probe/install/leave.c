@@ -49,7 +49,7 @@ struct leaving {
 /* ---- the others at the same place ------------------------------------------------------------ */
 
 /* A journal entry of another recording, and where its word `next` is. */
-struct neighbour {
+struct neighbor {
 	const struct kymo_remains *remains;
 	const struct kymo_wire_site *site;
 	uint64_t next_word, next; /* next_word 0: it is gone */
@@ -79,8 +79,8 @@ static bool is_standby(const struct kymo_wire_site *site, uint64_t value)
 }
 
 /* Another recording's entry at `address` that is it. */
-static bool find_neighbour(const struct leaving *leaving, uint64_t address, is_it *is, uint64_t value,
-			   struct neighbour *ret)
+static bool find_neighbor(const struct leaving *leaving, uint64_t address, is_it *is, uint64_t value,
+			  struct neighbor *ret)
 {
 	for (size_t i = 0; i < leaving->all->n; i++) {
 		const struct kymo_remains *other = &leaving->all->items[i];
@@ -91,7 +91,7 @@ static bool find_neighbour(const struct leaving *leaving, uint64_t address, is_i
 			    (other->sites[k].flags & KYMO_WIRE_STANDBY &&
 			     (!is_installed(other, k) || other->is_leaving)))
 				continue;
-			*ret = (struct neighbour){ .remains = other, .site = &other->sites[k] };
+			*ret = (struct neighbor){ .remains = other, .site = &other->sites[k] };
 			if (!other->words || !other->sites[k].hop)
 				return true;
 			ret->next_word = other->words + kymo_wire_word_offset(k);
@@ -176,11 +176,11 @@ static struct kymo_error *put_text(struct leaving *leaving, const struct kymo_wi
 static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t next)
 {
 	uint8_t jump[KYMO_JUMP_SIZE];
-	struct neighbour behind;
+	struct neighbor behind;
 
 	if (!next || next == site->displaced)
 		return put_text(leaving, site, site->original);
-	if (!find_neighbour(leaving, site->address, is_inner, next, &behind) ||
+	if (!find_neighbor(leaving, site->address, is_inner, next, &behind) ||
 	    kymo_encode_jump(site->link, behind.site->entry, jump))
 		return put_text(leaving, site, site->original);
 	if (!probe_trust_is_link(leaving->maps, site) ||
@@ -193,16 +193,16 @@ static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_
 
 /* Our pad is behind that of `first`, or nowhere. */
 static struct kymo_error *leave_middle(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t next,
-				       struct neighbour *first)
+				       struct neighbor *first)
 {
-	struct neighbour at = *first;
+	struct neighbor at = *first;
 
 	for (size_t i = 0; i < leaving->all->n; i++) {
 		uint64_t on = next && next != site->displaced ? next : at.site->displaced;
 
 		if (at.next == site->inner && at.next_word)
 			return restore_bytes(leaving, site, at.next_word, &on, sizeof(on));
-		if (!at.next || !find_neighbour(leaving, site->address, is_inner, at.next, &at))
+		if (!at.next || !find_neighbor(leaving, site->address, is_inner, at.next, &at))
 			break;
 	}
 	leaving->result->sites_clean++;
@@ -211,9 +211,9 @@ static struct kymo_error *leave_middle(struct leaving *leaving, const struct kym
 
 static struct kymo_error *leave_guard(struct leaving *leaving, const struct kymo_wire_site *site)
 {
-	struct neighbour heir;
+	struct neighbor heir;
 
-	if (find_neighbour(leaving, site->address, is_standby, 0, &heir) && heir.site->patch_size == site->patch_size &&
+	if (find_neighbor(leaving, site->address, is_standby, 0, &heir) && heir.site->patch_size == site->patch_size &&
 	    kymo_jump_target(site->address, heir.site->patched) == heir.site->entry)
 		return put_text(leaving, site, heir.site->patched);
 	return put_text(leaving, site, site->original);
@@ -294,7 +294,7 @@ static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site 
 static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now)
 {
 	uint8_t jump[KYMO_JUMP_SIZE];
-	struct neighbour other;
+	struct neighbor other;
 	uint64_t target;
 
 	if (site->patch_size > 1 && !memcmp(now + 1, site->patched + 1, site->patch_size - 1u))
@@ -304,7 +304,7 @@ static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site
 	memcpy(jump, now, sizeof(jump));
 	jump[0] = site->patched[0];
 	target = kymo_jump_target(site->address, jump);
-	return target && find_neighbour(leaving, site->address, enters_at, target, &other);
+	return target && find_neighbor(leaving, site->address, enters_at, target, &other);
 }
 
 /* Whether another tool's breakpoint is on the first byte. Linux 6.18 makes a call of one on a NOP of five bytes. */
@@ -345,7 +345,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	const struct kymo_wire_site *site = &leaving->own->sites[index];
 	const struct kymo_map *map = kymo_maps_at(leaving->maps, site->address);
 	uint8_t now[KYMO_WIRE_PATCH_MAX];
-	struct neighbour first;
+	struct neighbor first;
 	uint64_t next = site->next, target;
 	struct kymo_error *error;
 
@@ -380,13 +380,13 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
 		target = 0;
 	if (leaving->nobody_stays &&
-	    (target == site->entry || (target && find_neighbour(leaving, site->address, enters_at, target, &first))))
+	    (target == site->entry || (target && find_neighbor(leaving, site->address, enters_at, target, &first))))
 		return put_text(leaving, site, site->original);
 	if (target == site->entry &&
 	    (site->link == site->address ||
 	     (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))
 		return leave_head(leaving, site, next);
-	if (target && find_neighbour(leaving, site->address, enters_at, target, &first))
+	if (target && find_neighbor(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);
 	/* Bytes that are not this recording's, in a place that it never had. */
 	if (is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))

@@ -300,7 +300,7 @@ static bool is_live_page(const struct removal *removal, size_t i)
 	       kymo_is_live_page(maps, i, maps->items[i - 1].inode);
 }
 
-/* Live pages are known by their neighbours, all else by the journal: so in this order, for a death in between. */
+/* Live pages are known by their neighbors, all else by the journal: so in this order, for a death in between. */
 enum remove_order { LIVE_PAGES, JUMPS, PADS, DATA, WORDS, JOURNAL, N_ORDER, NOT_OURS };
 
 static enum remove_order order_of(const struct removal *removal, size_t i)

@@ -33,13 +33,13 @@ static bool bytes_near(struct kymo_look *look, uint64_t address, uint8_t *out, s
 	return look_bytes(look, address, out, size) || !kymo_process_read(look->process, address, out, size);
 }
 
-/* Where the second jump of an evicted neighbour is, which the short one at the site leads to; 0: it is none. The
+/* Where the second jump of an evicted neighbor is, which the short one at the site leads to; 0: it is none. The
  * distance may be a byte that stays. */
 static uint64_t near_jump(struct kymo_look *look, const struct probe_site *site)
 {
 	uint8_t hop[KYMO_SHORT_JUMP_SIZE];
 
-	if (site->plan.tactic != KYMO_TACTIC_NEIGHBOUR || site->plan.is_evicted ||
+	if (site->plan.tactic != KYMO_TACTIC_NEIGHBOR || site->plan.is_evicted ||
 	    !bytes_near(look, site->address, hop, sizeof(hop)))
 		return 0;
 	return kymo_short_jump_target(site->address, hop);

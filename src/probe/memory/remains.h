@@ -41,7 +41,7 @@ bool kymo_is_shared_map(const struct kymo_map *map);
 /* Rings, and what pads count. */
 bool kymo_is_data_map(const struct kymo_map *map);
 
-/* Whether mapping `i` is a live page of the recording of that inode: anonymous, and known by its neighbours. */
+/* Whether mapping `i` is a live page of the recording of that inode: anonymous, and known by its neighbors. */
 bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode);
 
 /* Trampolines. */

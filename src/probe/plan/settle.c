@@ -360,7 +360,7 @@ static bool relies_on(const struct placing *placing, const struct kymo_wire_site
 		return false;
 	if (site->address < high && site->address + site->patch_size > low)
 		return true;
-	if (head->tactic != KYMO_TACTIC_NEIGHBOUR ||
+	if (head->tactic != KYMO_TACTIC_NEIGHBOR ||
 	    kymo_process_read(placing->probes->process, head->address, text, sizeof(text)))
 		return false;
 	hop = kymo_short_jump_target(head->address, text);

@@ -20,7 +20,7 @@ long plain(long n), awkward(long n), paired(long n), beside(long n), behind(long
 
 /*
  * awkward has bytes that are no instruction; behind it begins right where beside ends, and has them too; paired returns near what looks like a system call at which
- * threads are cancelled, which is known by its address; reader looks at one of its own bytes.
+ * threads are canceled, which is known by its address; reader looks at one of its own bytes.
  */
 __asm__(".text\n"
 	".macro begin name\n.globl \\name\n.type \\name, @function\n\\name:\n.endm\n"

@@ -75,7 +75,7 @@ def count(packed, recorders, n=20):
 
 def check_tactics():
     told = kymo('explain', target_path('packed'), 'add_*').ok().out
-    check('6 evicted successor, 6 evicted neighbour, 0 refused' in told, 'the functions are what this test is for',
+    check('6 evicted successor, 6 evicted neighbor, 0 refused' in told, 'the functions are what this test is for',
           told)
 
 

@@ -163,12 +163,12 @@ def test_threads_come_and_go_while_recordings_do():
     process.end(signal.SIGTERM).ok()
 
 
-def test_jumps_by_an_evicted_neighbour_go_while_another_recording_stays():
+def test_jumps_by_an_evicted_neighbor_go_while_another_recording_stays():
     """A short jump is all that stands in their places."""
     path = os.path.realpath('/usr/bin/python3')
     told = ''.join(kymo('explain', path, name).ok().out for name in ('PyErr_*:*', '_PyArg_*:*'))
     offsets = re.findall(
-        r'^  site +0x[0-9a-f]+, (0x[0-9a-f]+) in the file(?:(?!^  site)[^\0])*?^  tactic +evicted neighbour', told,
+        r'^  site +0x[0-9a-f]+, (0x[0-9a-f]+) in the file(?:(?!^  site)[^\0])*?^  tactic +evicted neighbor', told,
         re.MULTILINE)
     check(offsets, 'there are some', path)
     process = start(

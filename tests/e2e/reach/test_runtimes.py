@@ -92,7 +92,7 @@ def test_a_jvm_with_a_thousand_instructions_of_its_library(tmp):
         wanted, lambda left: record('-q', '--displace-faulting', *places.specs(left), '--pid', process.pid, '--for',
                                     '1', seconds=120), refusals)
     print(places.tell(refusals, len(wanted)))
-    # Neighbours in 40 functions are in each other's way; and where pages are free in reach of libjvm is another thing
+    # Neighbors in 40 functions are in each other's way; and where pages are free in reach of libjvm is another thing
     # each time.
     check(result.status == 0 and len(left) > 0.75 * len(wanted), 'most have a place', result)
     check_equal(turns(process, 3, 'after'), before, 'what it computes')

@@ -130,7 +130,7 @@ static size_t plan_pun(const struct pun *pun, enum kymo_tactic tactic, unsigned 
 static void puns_do_what_was_there(void **state)
 {
 	static const enum kymo_tactic tactics[] = { KYMO_TACTIC_PUN, KYMO_TACTIC_PREFIX, KYMO_TACTIC_SUCCESSOR,
-						    KYMO_TACTIC_NEIGHBOUR };
+						    KYMO_TACTIC_NEIGHBOR };
 	unsigned int planned[KYMO_N_TACTICS] = { 0 }, compared[KYMO_N_TACTICS] = { 0 };
 	struct kymo_plan plans[KYMO_PLANS_MAX];
 	const uint8_t *at = puns, *next = at;

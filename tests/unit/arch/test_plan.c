@@ -60,7 +60,7 @@ static void tactics_have_names(void **state)
 	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_PUN), "pun");
 	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_PREFIX), "prefixed pun");
 	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_SUCCESSOR), "evicted successor");
-	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_NEIGHBOUR), "evicted neighbour");
+	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_NEIGHBOR), "evicted neighbor");
 	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_NONE), "none");
 	assert_string_equal(kymo_tactic_name(KYMO_N_TACTICS), "none");
 }

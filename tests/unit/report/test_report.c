@@ -260,7 +260,7 @@ static void json_is_json(void **state)
 	leave(&scratch);
 }
 
-static void colours_come_only_when_asked_for(void **state)
+static void colors_come_only_when_asked_for(void **state)
 {
 	struct kymo_report_options options = { .unicode = true };
 	struct scratch scratch;
@@ -269,15 +269,15 @@ static void colours_come_only_when_asked_for(void **state)
 	write_synthetic(scratch.fd, 5);
 	for (int mode = KYMO_REPORT_SUMMARY; mode <= KYMO_REPORT_EVENTS; mode++) {
 		kymo_cleanup_free char *plain = NULL;
-		kymo_cleanup_free char *coloured = NULL;
+		kymo_cleanup_free char *colored = NULL;
 
 		options.mode = (enum kymo_report_mode)mode;
-		options.colour = false;
+		options.color = false;
 		plain = reported(&options);
 		assert_null(strchr(plain, '\x1b'));
-		options.colour = true;
-		coloured = reported(&options);
-		assert_non_null(strstr(coloured, "\x1b[1;31m"));
+		options.color = true;
+		colored = reported(&options);
+		assert_non_null(strstr(colored, "\x1b[1;31m"));
 	}
 	leave(&scratch);
 }
@@ -429,7 +429,7 @@ int main(void)
 		cmocka_unit_test(events_show_the_time_of_day_if_asked),
 		cmocka_unit_test(json_looks_so),
 		cmocka_unit_test(json_is_json),
-		cmocka_unit_test(colours_come_only_when_asked_for),
+		cmocka_unit_test(colors_come_only_when_asked_for),
 		cmocka_unit_test(of_many_probes_the_first_are_shown_or_all),
 		cmocka_unit_test(a_trace_without_records_has_a_report),
 		cmocka_unit_test(damage_is_told_and_the_rest_reported),

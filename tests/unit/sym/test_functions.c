@@ -7,8 +7,8 @@ static const char assembler[] =
 	" .skip 20, 0x90\n ret\n.cfi_endproc\n.size outer, .-outer\n"
 	/* A size that reaches into the next function. */
 	".balign 16\n.globl greedy\n.type greedy, @function\ngreedy:\n .skip 31, 0x90\n ret\n.size greedy, 40\n"
-	".globl neighbour\n.type neighbour, @function\nneighbour:\n .skip 15, 0x90\n ret\n.size neighbour, "
-	".-neighbour\n"
+	".globl neighbor\n.type neighbor, @function\nneighbor:\n .skip 15, 0x90\n ret\n.size neighbor, "
+	".-neighbor\n"
 	/* A symbol without a size, and a description. */
 	".balign 16\n.globl sizeless\n.type sizeless, @function\nsizeless:\n.cfi_startproc\n .skip 10, 0x90\n "
 	"ret\n.cfi_endproc\n"
@@ -74,7 +74,7 @@ static void symbols_and_descriptions_make_extents(void **state)
 	assert_null(kymo_module_function_at(module, at + 81));
 	at = address_of(module, "greedy");
 	is_extent(kymo_module_function_at(module, at), "greedy", at, 32);
-	is_extent(kymo_module_function_at(module, at + 32), "neighbour", at + 32, 16);
+	is_extent(kymo_module_function_at(module, at + 32), "neighbor", at + 32, 16);
 	at = address_of(module, "sizeless");
 	is_extent(kymo_module_function_at(module, at), "sizeless", at, 11);
 	assert_null(kymo_module_function_at(module, address_of(module, "unknown")));

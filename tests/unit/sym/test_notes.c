@@ -2,7 +2,7 @@
 
 #include <elf.h>
 
-/* A note that is loaded and one that is not, names that are there twice, data that is code's neighbour. */
+/* A note that is loaded and one that is not, names that are there twice, data that is code's neighbor. */
 static const char everything[] =
 	"	.text\n"
 	"	.type code, @function\n"
