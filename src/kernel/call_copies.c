@@ -24,7 +24,7 @@ enum {
 #define ROOM (KERNEL_CALL_SCRATCH - PAGES_MAX * (PAGE + HEADER + 8) - 64)
 
 /* An argument, or KYMO_COPY_STACK. */
-static void load_register(struct code *c, uint8_t dst, unsigned arg)
+static void load_register(struct kernel_code *c, uint8_t dst, unsigned arg)
 {
 	emit(c, BPF_LDX_MEM(BPF_DW, dst, R6, AT(words) + 8 * (int)arg));
 }
@@ -33,7 +33,7 @@ static void load_register(struct code *c, uint8_t dst, unsigned arg)
  * The verifier follows each path with what it knows of r7 on that one, unless it knows the same on all of them: so it
  * is made to forget, by way of the map's memory. Without that, a vector takes it a second.
  */
-static void check_room(struct code *c, struct label *failed)
+static void check_room(struct kernel_code *c, struct kernel_label *failed)
 {
 	emit(c, BPF_STX_MEM(BPF_W, R6, R7, AT(position)));
 	emit(c, BPF_LDX_MEM(BPF_W, R7, R6, AT(position)));
@@ -41,7 +41,7 @@ static void check_room(struct code *c, struct label *failed)
 }
 
 /* Where the next copy begins: its header. */
-static void begin_piece(struct code *c)
+static void begin_piece(struct kernel_code *c)
 {
 	emit(c, BPF_MOV64_REG(R1, R6));
 	emit(c, BPF_ALU64_REG(BPF_ADD, R1, R7));
@@ -49,7 +49,7 @@ static void begin_piece(struct code *c)
 	emit(c, BPF_STX_MEM(BPF_W, R1, R9, 8));
 }
 
-static void end_piece(struct code *c)
+static void end_piece(struct kernel_code *c)
 {
 	emit(c, BPF_ALU64_REG(BPF_ADD, R7, R9));
 	emit(c, BPF_ALU64_IMM(BPF_ADD, R7, HEADER + 7));
@@ -58,7 +58,7 @@ static void end_piece(struct code *c)
 
 /* r9 bytes from r8 on, of which the verifier knows that they are at most `PAGE`, then the first `n_fields` words of
  * them to the stack. */
-static void copy_piece(struct code *c, unsigned n_fields, struct label *failed)
+static void copy_piece(struct kernel_code *c, unsigned n_fields, struct kernel_label *failed)
 {
 	begin_piece(c);
 	emit(c, BPF_ALU64_IMM(BPF_ADD, R1, HEADER));
@@ -82,7 +82,7 @@ static void copy_piece(struct code *c, unsigned n_fields, struct label *failed)
  * (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more. What follows in the
  * sample is overwritten: the next copy comes there, or nothing.
  */
-static void copy_to_stack(struct code *c, struct label *failed)
+static void copy_to_stack(struct kernel_code *c, struct kernel_label *failed)
 {
 	for (int i = 0; i < BUFFER_SIZE; i += 8)
 		emit(c, BPF_ST_MEM(BPF_DW, FP, BUFFER + i, 0));
@@ -101,15 +101,15 @@ static void copy_to_stack(struct code *c, struct label *failed)
 
 /* r9 bytes from r8 on, at most `max`, page by page: the next one may not be there. The first piece goes by way of the
  * stack if it `is_small`. */
-static void copy_bytes(struct code *c, unsigned max, bool is_small, struct label *failed)
+static void copy_bytes(struct kernel_code *c, unsigned max, bool is_small, struct kernel_label *failed)
 {
-	struct label done = { .n = 0 };
+	struct kernel_label done = { .n = 0 };
 	const unsigned n = (max + PAGE - 1) / PAGE + 1;
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
 	check_room(c, failed);
 	for (unsigned i = 0; i < n; i++) {
-		struct label within = { .n = 0 };
+		struct kernel_label within = { .n = 0 };
 
 		jump_if(c, BPF_JEQ, R9, 0, &done);
 		emit(c, BPF_STX_MEM(BPF_DW, FP, R9, REST));
@@ -134,9 +134,9 @@ static void copy_bytes(struct code *c, unsigned max, bool is_small, struct label
 }
 
 /* The same, with r9 cut to `max`. */
-static void copy_at_most(struct code *c, unsigned max, struct label *failed)
+static void copy_at_most(struct kernel_code *c, unsigned max, struct kernel_label *failed)
 {
-	struct label fits = { .n = 0 };
+	struct kernel_label fits = { .n = 0 };
 
 	jump_if(c, BPF_JLE, R9, (int32_t)max, &fits);
 	emit(c, BPF_MOV64_IMM(R9, (int32_t)max));
@@ -145,9 +145,9 @@ static void copy_at_most(struct code *c, unsigned max, struct label *failed)
 }
 
 /* The NUL that the kernel ends a longer string with is not the string's. */
-static void copy_string(struct code *c, unsigned max, struct label *failed)
+static void copy_string(struct kernel_code *c, unsigned max, struct kernel_label *failed)
 {
-	struct label done = { .n = 0 }, whole = { .n = 0 };
+	struct kernel_label done = { .n = 0 }, whole = { .n = 0 };
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
 	check_room(c, failed);
@@ -169,9 +169,9 @@ static void copy_string(struct code *c, unsigned max, struct label *failed)
 }
 
 /* r9 elements from r8 on. */
-static void copy_vector(struct code *c, unsigned max, struct label *failed)
+static void copy_vector(struct kernel_code *c, unsigned max, struct kernel_label *failed)
 {
-	struct label done = { .n = 0 };
+	struct kernel_label done = { .n = 0 };
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
 	emit(c, BPF_STX_MEM(BPF_DW, FP, R9, COUNT));
@@ -193,9 +193,9 @@ static void copy_vector(struct code *c, unsigned max, struct label *failed)
 
 enum { MESSAGE_SIZE = 56, NAME_MAX_ = 128, CONTROL_MAX = 512 };
 
-static void copy_message(struct code *c, unsigned max, struct label *failed)
+static void copy_message(struct kernel_code *c, unsigned max, struct kernel_label *failed)
 {
-	struct label done = { .n = 0 };
+	struct kernel_label done = { .n = 0 };
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
 	check_room(c, failed);
@@ -213,9 +213,9 @@ static void copy_message(struct code *c, unsigned max, struct label *failed)
 	here(c, &done);
 }
 
-static void copy_strings(struct code *c, unsigned max, struct label *failed)
+static void copy_strings(struct kernel_code *c, unsigned max, struct kernel_label *failed)
 {
-	struct label done = { .n = 0 };
+	struct kernel_label done = { .n = 0 };
 
 	jump_if(c, BPF_JLT, R8, LOWEST, &done);
 	emit(c, BPF_STX_MEM(BPF_DW, FP, R8, ARRAY));
@@ -239,7 +239,8 @@ static int most_bytes(const struct kymo_copy *copy)
 }
 
 /* r8 = where, r9 = how many. */
-static void load_range(struct code *c, const struct kymo_copy *copy, struct label *done, struct label *failed)
+static void load_range(struct kernel_code *c, const struct kymo_copy *copy, struct kernel_label *done,
+		       struct kernel_label *failed)
 {
 	const int size = copy->size ? copy->size : 1;
 
@@ -265,7 +266,7 @@ static void load_range(struct code *c, const struct kymo_copy *copy, struct labe
 		load_register(c, R9, copy->times - 1u);
 	}
 	if (copy->what == KYMO_COPY_BYTES) {
-		struct label fits = { .n = 0 };
+		struct kernel_label fits = { .n = 0 };
 
 		jump_if(c, BPF_JLE, R9, copy->max / size, &fits);
 		emit(c, BPF_MOV64_IMM(R9, copy->max / size));
@@ -274,9 +275,9 @@ static void load_range(struct code *c, const struct kymo_copy *copy, struct labe
 	}
 }
 
-void call_copy_make(struct code *c, const struct kymo_copy *copy)
+void call_copy_make(struct kernel_code *c, const struct kymo_copy *copy)
 {
-	struct label done = { .n = 0 }, failed = { .n = 0 };
+	struct kernel_label done = { .n = 0 }, failed = { .n = 0 };
 
 	load_range(c, copy, &done, &failed);
 	switch (copy->what) {

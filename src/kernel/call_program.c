@@ -15,7 +15,7 @@
 #include "kernel/call_sample.h"
 
 /* r1 = the CPU's line of the ring. */
-static void find_line(struct code *c, const struct kernel_call_program *program)
+static void find_line(struct kernel_code *c, const struct kernel_call_program *program)
 {
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_smp_processor_id));
 	emit(c, BPF_ALU64_IMM(BPF_AND, R0, (int32_t)program->ring.n_lines - 1));
@@ -34,8 +34,8 @@ static bool knows_ids(const struct kernel_call_program *program)
 enum ids { UNKNOWN, IN_R9, IN_LINE };
 
 /* What of the event is to be had before there is a sample; the program's argument in r1. */
-static void begin_program(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
-			  enum ids ids, struct label *out)
+static void begin_program(struct kernel_code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+			  enum ids ids, struct kernel_label *out)
 {
 	emit(c, BPF_LDX_MEM(BPF_DW, R2, R1, 0));
 	emit(c, BPF_STX_MEM(BPF_DW, FP, R2, POINTER));
@@ -52,7 +52,7 @@ static void begin_program(struct code *c, const struct kernel_call_program *prog
 	emit(c, BPF_STX_MEM(BPF_DW, FP, R9, IDS));
 }
 
-static void take_scratch(struct code *c, const struct kernel_call_program *program, struct label *out)
+static void take_scratch(struct kernel_code *c, const struct kernel_call_program *program, struct kernel_label *out)
 {
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_smp_processor_id));
 	emit(c, BPF_STX_MEM(BPF_W, FP, R0, STACK_TOP));
@@ -67,13 +67,13 @@ static int shift_of_sections(const struct call_ring_shape *ring)
 }
 
 /* dst = the section that the position in dst is in. */
-static void find_section(struct code *c, const struct call_ring_shape *ring, uint8_t dst)
+static void find_section(struct kernel_code *c, const struct call_ring_shape *ring, uint8_t dst)
 {
 	emit(c, BPF_ALU64_IMM(BPF_RSH, dst, shift_of_sections(ring)));
 }
 
 /* dst = where `firsts` is of the section in `section`, which is lost. */
-static void find_first(struct code *c, const struct call_ring_shape *ring, uint8_t dst, uint8_t section)
+static void find_first(struct kernel_code *c, const struct call_ring_shape *ring, uint8_t dst, uint8_t section)
 {
 	emit(c, BPF_ALU64_IMM(BPF_AND, section, CALL_RING_SECTIONS - 1));
 	emit(c, BPF_ALU64_IMM(BPF_LSH, section, 3));
@@ -82,7 +82,7 @@ static void find_first(struct code *c, const struct call_ring_shape *ring, uint8
 }
 
 /* To `none` where some CPU is writing below the position in r2. r1, r3, r4 are lost. */
-static void check_begun(struct code *c, const struct call_ring_shape *ring, struct label *none)
+static void check_begun(struct kernel_code *c, const struct call_ring_shape *ring, struct kernel_label *none)
 {
 	int loop;
 
@@ -97,7 +97,7 @@ static void check_begun(struct code *c, const struct call_ring_shape *ring, stru
 }
 
 /* r3 = the bytes between the tail, in r4, and the head, in r2; the ring is in r5. */
-static void measure(struct code *c)
+static void measure(struct kernel_code *c)
 {
 	emit(c, BPF_LDX_MEM(BPF_DW, R4, R5,
 			    offsetof(struct call_ring_head, tail))); /* first: it must not be past that head */
@@ -107,7 +107,7 @@ static void measure(struct code *c)
 }
 
 /* The oldest section goes; the tail that was looked at is in r4, the ring in r5. All but r5 is lost. */
-static void drop_section(struct code *c, const struct call_ring_shape *ring, struct label *none)
+static void drop_section(struct kernel_code *c, const struct call_ring_shape *ring, struct kernel_label *none)
 {
 	emit(c, BPF_MOV64_REG(R0, R4));
 	emit(c, BPF_MOV64_REG(R3, R4));
@@ -125,9 +125,9 @@ static void drop_section(struct code *c, const struct call_ring_shape *ring, str
 
 /* The record that comes next begins where the one at r1, of `size` bytes or as many as are in r7, ends. r0 and r2 to r4
  * are lost. */
-static void note_first(struct code *c, const struct call_ring_shape *ring, int32_t size)
+static void note_first(struct kernel_code *c, const struct call_ring_shape *ring, int32_t size)
 {
-	struct label same = { .n = 0 };
+	struct kernel_label same = { .n = 0 };
 
 	emit(c, BPF_MOV64_REG(R2, R1));
 	find_section(c, ring, R2);
@@ -145,11 +145,11 @@ static void note_first(struct code *c, const struct call_ring_shape *ring, int32
 }
 
 /* dst = room for `size` bytes, or as many as are in r7 where that is 0; behind it publish() has to be come to. */
-static void take_room(struct code *c, const struct kernel_call_program *program, uint8_t dst, int32_t size,
-		      struct label *out)
+static void take_room(struct kernel_code *c, const struct kernel_call_program *program, uint8_t dst, int32_t size,
+		      struct kernel_label *out)
 {
 	const struct call_ring_shape *ring = &program->ring;
-	struct label none = { .n = 0 }, has_room = { .n = 0 };
+	struct kernel_label none = { .n = 0 }, has_room = { .n = 0 };
 
 	find_line(c, program);
 	emit(c, BPF_STX_MEM(BPF_DW, FP, R1, LINE));
@@ -182,13 +182,13 @@ static void take_room(struct code *c, const struct kernel_call_program *program,
 	emit(c, BPF_ALU64_REG(BPF_ADD, dst, R1));
 }
 
-static void publish(struct code *c)
+static void publish(struct kernel_code *c)
 {
 	emit(c, BPF_LDX_MEM(BPF_DW, R1, FP, LINE));
 	emit(c, BPF_ST_MEM(BPF_DW, R1, offsetof(struct call_ring_line, begun), (int32_t)CALL_RING_IDLE));
 }
 
-static void fill_sample(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what)
+static void fill_sample(struct kernel_code *c, const struct kernel_call_program *program, enum kernel_call_what what)
 {
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_smp_processor_id));
 	emit(c, BPF_STX_MEM(BPF_W, R6, R0, AT(cpu)));
@@ -223,14 +223,14 @@ static int32_t plain_size(const struct kernel_call_program *program, enum kernel
 	return what == KERNEL_CALL_LEAVE || what == KERNEL_CALL_END ? AT(words) : AT(name);
 }
 
-static void set_size(struct code *c, int32_t size)
+static void set_size(struct kernel_code *c, int32_t size)
 {
 	emit(c, BPF_ST_MEM(BPF_W, R6, AT(stride), size));
 	emit(c, BPF_ST_MEM(BPF_W, R6, AT(size), size));
 }
 
 /* `size` bytes of the kernel's memory from the pointer in `slot`, plus `offset`, into the sample. */
-static void copy_from_kernel(struct code *c, int at, int size, int slot, int offset)
+static void copy_from_kernel(struct kernel_code *c, int at, int size, int slot, int offset)
 {
 	emit(c, BPF_MOV64_REG(R1, R6));
 	emit(c, BPF_ALU64_IMM(BPF_ADD, R1, at));
@@ -241,7 +241,7 @@ static void copy_from_kernel(struct code *c, int at, int size, int slot, int off
 }
 
 /* Whether the call that the thread is in is one of 32 bits; its task_struct is in r0. */
-static void note_mode(struct code *c, const struct kernel_call_program *program)
+static void note_mode(struct kernel_code *c, const struct kernel_call_program *program)
 {
 	emit(c, BPF_LDX_MEM(BPF_W, R1, R0, (int)program->task.mode));
 	emit(c, BPF_ALU64_IMM(BPF_AND, R1, program->layout->is_32_bits));
@@ -249,7 +249,7 @@ static void note_mode(struct code *c, const struct kernel_call_program *program)
 }
 
 /* From the registers that r2 points to, `size` bytes each. */
-static void load_args(struct code *c, const uint16_t at[], uint8_t size)
+static void load_args(struct kernel_code *c, const uint16_t at[], uint8_t size)
 {
 	for (int i = 0; i < KERNEL_CALL_STACK_POINTER; i++) {
 		emit(c, BPF_LDX_MEM(size, R1, R2, at[i]));
@@ -258,11 +258,11 @@ static void load_args(struct code *c, const uint16_t at[], uint8_t size)
 }
 
 /* What of the registers is wanted, into the sample; `may_be_i386`: the call's mode was noted. */
-static void load_registers(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+static void load_registers(struct kernel_code *c, const struct kernel_call_program *program, enum kernel_call_what what,
 			   bool has_words, bool may_be_i386)
 {
 	const struct kymo_call_layout *layout = program->layout;
-	struct label done = { .n = 0 }, is_native = { .n = 0 };
+	struct kernel_label done = { .n = 0 }, is_native = { .n = 0 };
 
 	emit(c, BPF_LDX_MEM(BPF_DW, R2, FP, POINTER));
 	if (what == KERNEL_CALL_LEAVE) {
@@ -289,9 +289,9 @@ static void load_registers(struct code *c, const struct kernel_call_program *pro
 
 /* What is added to the count of threads that are to be copied for again; r0 is the result of a change of the table: 0
  * if there was one. */
-static void count_noted(struct code *c, const struct kernel_call_program *program, int32_t change)
+static void count_noted(struct kernel_code *c, const struct kernel_call_program *program, int32_t change)
 {
-	struct label none = { .n = 0 };
+	struct kernel_label none = { .n = 0 };
 
 	jump_if(c, BPF_JNE, R0, 0, &none);
 	emit(c, BPF_LD_MAP_VALUE(R2, program->ring.fd, 0));
@@ -301,7 +301,7 @@ static void count_noted(struct code *c, const struct kernel_call_program *progra
 }
 
 /* The thread's key at STACK_TOP. */
-static void forget_noted(struct code *c, const struct kernel_call_program *program)
+static void forget_noted(struct kernel_code *c, const struct kernel_call_program *program)
 {
 	emit(c, BPF_LD_MAP_FD(R1, program->again));
 	stack_address(c, R2, STACK_TOP);
@@ -310,9 +310,9 @@ static void forget_noted(struct code *c, const struct kernel_call_program *progr
 }
 
 /* A sample of r7 bytes that is larger than records of this ring may be is lost. */
-static void check_size(struct code *c, const struct kernel_call_program *program, struct label *out)
+static void check_size(struct kernel_code *c, const struct kernel_call_program *program, struct kernel_label *out)
 {
-	struct label fits = { .n = 0 };
+	struct kernel_label fits = { .n = 0 };
 
 	if (program->ring.record_max >= CALL_RING_RECORD_MAX)
 		return;
@@ -325,7 +325,7 @@ static void check_size(struct code *c, const struct kernel_call_program *program
 }
 
 /* From memory of the CPU's own. */
-static void hand_over(struct code *c, const struct kernel_call_program *program, struct label *out)
+static void hand_over(struct kernel_code *c, const struct kernel_call_program *program, struct kernel_label *out)
 {
 	jump_if(c, BPF_JGT, R7, KERNEL_CALL_SCRATCH, out);
 	check_size(c, program, out);
@@ -342,15 +342,15 @@ static void hand_over(struct code *c, const struct kernel_call_program *program,
 /* ---- a call ---------------------------------------------------------------------------------- */
 
 /* The key is the machine's id of the thread. */
-static void key_of_thread(struct code *c)
+static void key_of_thread(struct kernel_code *c)
 {
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_current_pid_tgid));
 	emit(c, BPF_STX_MEM(BPF_W, FP, R0, STACK_TOP));
 }
 
-static void note_incomplete(struct code *c, const struct kernel_call_program *program)
+static void note_incomplete(struct kernel_code *c, const struct kernel_call_program *program)
 {
-	struct label complete = { .n = 0 };
+	struct kernel_label complete = { .n = 0 };
 
 	emit(c, BPF_LDX_MEM(BPF_W, R1, R6, AT(is_incomplete)));
 	jump_if(c, BPF_JEQ, R1, 0, &complete);
@@ -366,7 +366,7 @@ static void note_incomplete(struct code *c, const struct kernel_call_program *pr
 }
 
 /* The sample is at r6. */
-static void make_copies(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+static void make_copies(struct kernel_code *c, const struct kernel_call_program *program, enum kernel_call_what what,
 			const struct kymo_copy *copies, size_t n)
 {
 	fill_sample(c, program, what);
@@ -382,8 +382,8 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 		     const struct kymo_copy *copies, size_t n, struct bpf_insn *out)
 {
 	const int32_t room = call_copies_room(copies, n);
-	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
-	struct label leaving = { .n = 0 };
+	struct kernel_code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
+	struct kernel_label leaving = { .n = 0 };
 
 	emit(&c, BPF_MOV64_REG(R6, R1));
 	if (!n) {
@@ -412,7 +412,7 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 
 /* r9 = the thread's pid and tgid, as get_current_pid_tgid() has them. One function of the kernel's tells that, and
  * whether its call is one of 32 bits. */
-static void look_at_task(struct code *c, const struct kernel_call_program *program)
+static void look_at_task(struct kernel_code *c, const struct kernel_call_program *program)
 {
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_current_task_btf));
 	emit(c, BPF_LDX_MEM(BPF_W, R9, R0, (int)program->task.tgid));
@@ -424,7 +424,8 @@ static void look_at_task(struct code *c, const struct kernel_call_program *progr
 }
 
 /* Pid and tgid are in r0, and in r9. */
-static enum ids leave_unless_wanted(struct code *c, const struct kernel_call_program *program, struct label *out)
+static enum ids leave_unless_wanted(struct kernel_code *c, const struct kernel_call_program *program,
+				    struct kernel_label *out)
 {
 	if (program->thread) {
 		emit(c, BPF_MOV64_REG(R1, R0));
@@ -437,7 +438,7 @@ static enum ids leave_unless_wanted(struct code *c, const struct kernel_call_pro
 	return knows_ids(program) ? IN_R9 : UNKNOWN;
 }
 
-static enum ids filter(struct code *c, const struct kernel_call_program *program, struct label *out)
+static enum ids filter(struct kernel_code *c, const struct kernel_call_program *program, struct kernel_label *out)
 {
 	if (program->processes < 0 && !program->thread)
 		return UNKNOWN;
@@ -448,7 +449,7 @@ static enum ids filter(struct code *c, const struct kernel_call_program *program
 
 /* To the program number r8 of the array, or on where there is none. It runs on this CPU, and no other in between: the
  * line tells it whose call that is. */
-static void go_to(struct code *c, const struct kernel_call_program *program, int calls)
+static void go_to(struct kernel_code *c, const struct kernel_call_program *program, int calls)
 {
 	if (knows_ids(program)) {
 		find_line(c, program);
@@ -461,8 +462,8 @@ static void go_to(struct code *c, const struct kernel_call_program *program, int
 }
 
 /* The program's argument is in r6. */
-static void make_plain(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
-		       enum ids ids, struct label *leaving)
+static void make_plain(struct kernel_code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+		       enum ids ids, struct kernel_label *leaving)
 {
 	emit(c, BPF_MOV64_REG(R1, R6));
 	begin_program(c, program, what, ids, leaving);
@@ -475,9 +476,9 @@ static void make_plain(struct code *c, const struct kernel_call_program *program
 
 int kernel_call_pick(const struct kernel_call_program *program, int calls, bool is_leaving, struct bpf_insn *out)
 {
-	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
-	struct label leaving = { .n = 0 }, known = { .n = 0 }, first = { .n = 0 }, by_number = { .n = 0 };
-	struct label is_native = { .n = 0 }, not_plain = { .n = 0 };
+	struct kernel_code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
+	struct kernel_label leaving = { .n = 0 }, known = { .n = 0 }, first = { .n = 0 }, by_number = { .n = 0 };
+	struct kernel_label is_native = { .n = 0 }, not_plain = { .n = 0 };
 	enum ids ids;
 
 	emit(&c, BPF_MOV64_REG(R6, R1));
@@ -534,8 +535,8 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 /* The number is the tracepoint's first argument, the siginfo its second one: 0 and 1 for what has none. */
 int kernel_call_signal_make(const struct kernel_call_program *program, struct bpf_insn *out)
 {
-	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
-	struct label leaving = { .n = 0 };
+	struct kernel_code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
+	struct kernel_label leaving = { .n = 0 };
 	enum ids ids;
 
 	emit(&c, BPF_MOV64_REG(R6, R1));
@@ -556,8 +557,8 @@ int kernel_call_signal_make(const struct kernel_call_program *program, struct bp
 
 int kernel_call_end_make(const struct kernel_call_program *program, uint32_t status_at, struct bpf_insn *out)
 {
-	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
-	struct label leaving = { .n = 0 };
+	struct kernel_code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
+	struct kernel_label leaving = { .n = 0 };
 	enum ids ids;
 
 	emit(&c, BPF_MOV64_REG(R6, R1));

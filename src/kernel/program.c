@@ -29,7 +29,7 @@ size_t kernel_sample_size(size_t n_args, bool names)
 }
 
 /* Leave unless the process is wanted. */
-static void filter(struct code *c, const struct kernel_program *program, struct label *out)
+static void filter(struct kernel_code *c, const struct kernel_program *program, struct kernel_label *out)
 {
 	if (program->processes < 0)
 		return;
@@ -38,9 +38,9 @@ static void filter(struct code *c, const struct kernel_program *program, struct 
 }
 
 /* r8 = the ring, r7 = its state. */
-static void find_ring(struct code *c, const struct kernel_program *program, struct label *out)
+static void find_ring(struct kernel_code *c, const struct kernel_program *program, struct kernel_label *out)
 {
-	struct label has_ring = { .n = 0 };
+	struct kernel_label has_ring = { .n = 0 };
 
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_smp_processor_id));
 	emit(c, BPF_STX_MEM(BPF_W, FP, R0, STACK_TOP));
@@ -57,9 +57,9 @@ static void find_ring(struct code *c, const struct kernel_program *program, stru
 }
 
 /* Argument `i` into its slot; r9 collects faults. */
-static void fetch(struct code *c, const struct kymo_kernel_arg *arg, size_t i, int at)
+static void fetch(struct kernel_code *c, const struct kymo_kernel_arg *arg, size_t i, int at)
 {
-	struct label done = { .n = 0 };
+	struct kernel_label done = { .n = 0 };
 
 	if (arg->source == KYMO_KERNEL_IMMEDIATE || arg->source == KYMO_KERNEL_UNKNOWN) {
 		emit(c, BPF_LD_IMM64(R1, arg->source == KYMO_KERNEL_IMMEDIATE ? (uint64_t)arg->value : 0));
@@ -102,8 +102,8 @@ static int check_program(const struct kernel_program *program)
 int kernel_program_make(const struct kernel_program *program, struct bpf_insn out[KERNEL_PROGRAM_MAX])
 {
 	int size = (int)kernel_sample_size(program->n_args, program->names), sample = STACK_TOP - size;
-	struct label leaving = { .n = 0 }, written = { .n = 0 };
-	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX, .err = check_program(program) };
+	struct kernel_label leaving = { .n = 0 }, written = { .n = 0 };
+	struct kernel_code c = { .insns = out, .max = KERNEL_PROGRAM_MAX, .err = check_program(program) };
 
 	if (c.err)
 		return c.err;
