@@ -49,8 +49,9 @@ static struct kymo_error *explain(struct value *value)
 	puts("\nOperations, on a stack of 64-bit values:");
 	kymo_form_dump(form, kymo_register_name, stdout);
 	if (kymo_form_can_fault(form))
-		puts("\nIt may have no value: by a division by zero, or by memory that is not there. A filter lets "
-		     "nothing through then, and\nan argument is recorded as (fault).");
+		puts("\nIt may have no value: by a division by zero, by memory that is not there, or where the kernel "
+		     "may "
+		     "not be asked.\nA filter lets nothing through then, and an argument is recorded as (fault).");
 	return NULL;
 }
 

@@ -6,7 +6,7 @@
 
 static bool may_fault(unsigned int code)
 {
-	return code == KYMO_FORM_STACK || code == KYMO_FORM_RETVAL || code == KYMO_FORM_LOAD ||
+	return code == KYMO_FORM_STACK || code == KYMO_FORM_ASK || code == KYMO_FORM_RETVAL || code == KYMO_FORM_LOAD ||
 	       code == KYMO_FORM_DIVIDE || code == KYMO_FORM_REMAINDER;
 }
 
@@ -85,6 +85,14 @@ void expr_emit_offset(struct expr_code *to, uint64_t offset)
 		expr_emit_value(to, (int64_t)offset);
 		expr_emit_code(to, KYMO_FORM_ADD, (struct kymo_expr_type){ .size = 8 });
 	}
+}
+
+void expr_emit_again(struct expr_code *to)
+{
+	struct kymo_form_op *op = last(to, 0);
+
+	if (op && op->code == KYMO_FORM_ASK && op->value == KYMO_FORM_NAME)
+		op->value = KYMO_FORM_NAME_AGAIN;
 }
 
 void expr_emit_scale(struct expr_code *to, uint64_t factor)

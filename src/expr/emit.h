@@ -23,6 +23,9 @@ void expr_emit_value(struct expr_code *to, int64_t value);
 /* The `n` operations of a form of its own. */
 void expr_emit_ops(struct expr_code *to, const struct kymo_form_op *ops, unsigned int n);
 
+/* Where that asks for the thread's name, do not ask again: the form has come by the same question. */
+void expr_emit_again(struct expr_code *to);
+
 /* Add to the address, or the number, that was pushed last. */
 void expr_emit_offset(struct expr_code *to, uint64_t offset);
 

@@ -36,7 +36,7 @@
 struct kymo_expr_meaning {
 	struct kymo_form form; /* pushes the value, in its low bytes; by `is_address` where it is in memory */
 	struct kymo_expr_type type;
-	bool is_address;
+	bool is_address; /* of a text it is not set: the value is its address, and it has type.n bytes at most */
 	uint8_t bit_size, bit_shift; /* of a bit-field, see struct kymo_ctype_member; else 0 */
 };
 

@@ -9,6 +9,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_STACK] = "stack",
 	[KYMO_FORM_RETVAL] = "retval",
 	[KYMO_FORM_CONTEXT] = "context",
+	[KYMO_FORM_ASK] = "ask",
 	[KYMO_FORM_ADDRESS] = "address",
 	[KYMO_FORM_VECTOR] = "vector",
 	[KYMO_FORM_LOAD] = "load",
@@ -51,6 +52,12 @@ static const char *const context_names[KYMO_FORM_N_CONTEXTS] = {
 	[KYMO_FORM_CPU] = "cpu",
 };
 
+static const char *const question_names[KYMO_FORM_N_QUESTIONS] = {
+	[KYMO_FORM_NAME] = "name",
+	[KYMO_FORM_NAME_AGAIN] = "name again",
+	[KYMO_FORM_CLOCK] = "clock",
+};
+
 /* Those that come in two forms. */
 static bool has_sign(unsigned int code)
 {
@@ -73,6 +80,9 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 		break;
 	case KYMO_FORM_CONTEXT:
 		fprintf(out, " %s", context_names[op->value]);
+		break;
+	case KYMO_FORM_ASK:
+		fprintf(out, " %s", question_names[op->value]);
 		break;
 	case KYMO_FORM_EXTEND:
 		fprintf(out, " %c%d", op->is_signed ? 's' : 'u', 8 * op->size);

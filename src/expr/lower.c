@@ -103,6 +103,8 @@ static void lower_bytes(struct lowering *to, const struct expr_node *string, siz
 
 	memcpy(&expected, text + from, size);
 	lower_value(to, child(to, string->a));
+	if (from)
+		expr_emit_again(&to->code);
 	expr_emit_offset(&to->code, from);
 	expr_emit_load(&to->code, (struct kymo_expr_type){ .size = size });
 	expr_emit_value(&to->code, expected);

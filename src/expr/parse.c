@@ -83,6 +83,16 @@ static bool may_be_enumerator(const struct expr_reader *reader, const struct kym
 	return reader->tree->names->enumerators && error->code == KYMO_ERROR_USAGE && expr_is_letter(*reader->at);
 }
 
+/* A text of at most `size` bytes, at the address that `name` is. */
+static uint8_t add_string(struct expr_reader *reader, struct expr_node name, uint32_t size)
+{
+	struct expr_node node = { .kind = EXPR_STRING, .at = name.at, .sign = "str", .value = size };
+
+	name.type = (struct kymo_expr_type){ .size = 8 };
+	node.a = add_node(reader, name);
+	return reader->error ? 0 : add_node(reader, node);
+}
+
 static uint8_t read_name(struct expr_reader *reader)
 {
 	const struct kymo_expr_names *names = reader->tree->names;
@@ -105,7 +115,7 @@ static uint8_t read_name(struct expr_reader *reader)
 	node.bit_shift = meaning.bit_shift;
 	reader->tree->is_later |= meaning.type.of == &kymo_expr_later;
 	reader->at = end;
-	return add_node(reader, node);
+	return meaning.type.is_string ? add_string(reader, node, meaning.type.n) : add_node(reader, node);
 }
 
 static uint8_t read_constant(struct expr_reader *reader)

@@ -12,6 +12,7 @@ static const struct shape {
 	[KYMO_FORM_STACK] = { 0, 1, true },
 	[KYMO_FORM_RETVAL] = { 0, 1, true },
 	[KYMO_FORM_CONTEXT] = { 0, 1, false },
+	[KYMO_FORM_ASK] = { 0, 1, true },
 	[KYMO_FORM_ADDRESS] = { 0, 1, false },
 	[KYMO_FORM_VECTOR] = { 0, 1, false },
 	[KYMO_FORM_LOAD] = { 1, 1, true },
@@ -68,6 +69,8 @@ static bool is_sound(const struct kymo_form_op *op, unsigned int n_registers, un
 		return op->value == 0 || op->value == 1;
 	case KYMO_FORM_CONTEXT:
 		return op->value >= 0 && op->value < KYMO_FORM_N_CONTEXTS;
+	case KYMO_FORM_ASK:
+		return op->value >= 0 && op->value < KYMO_FORM_N_QUESTIONS;
 	case KYMO_FORM_LOAD:
 		return op->size == 1 || op->size == 2 || op->size == 4 || op->size == 8;
 	case KYMO_FORM_EXTEND:
@@ -168,6 +171,8 @@ static bool push(const struct kymo_form_op *op, const struct kymo_form_input *in
 	case KYMO_FORM_CONTEXT:
 		*ret = input->context[op->value];
 		return true;
+	case KYMO_FORM_ASK:
+		return input->ask && input->ask(input->data, (enum kymo_form_question)op->value, ret);
 	case KYMO_FORM_ADDRESS:
 		*ret = input->bias + (uint64_t)op->value;
 		return true;

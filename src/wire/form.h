@@ -31,8 +31,10 @@ enum kymo_form_code {
 	KYMO_FORM_RETVAL,   /* what the function returns, by `value` 1 in a vector register; may fault: at an exit where
 			       it is not known */
 	KYMO_FORM_CONTEXT,  /* `value` of enum kymo_form_context: what runs the form */
-	KYMO_FORM_ADDRESS,  /* `value` + where the file is loaded that the site is in: an address of its data */
-	KYMO_FORM_VECTOR,   /* the low 64 bits of the vector register `value` */
+	KYMO_FORM_ASK, /* `value` of enum kymo_form_question: what the kernel answers; may fault: where it may not be
+			  asked */
+	KYMO_FORM_ADDRESS, /* `value` + where the file is loaded that the site is in: an address of its data */
+	KYMO_FORM_VECTOR,  /* the low 64 bits of the vector register `value` */
 	/* change the last value */
 	KYMO_FORM_LOAD,       /* it is an address: the `size` bytes there, with zeros before them; may fault */
 	KYMO_FORM_EXTEND,     /* its low `size` bytes, with the sign or zeros before them */
@@ -80,6 +82,15 @@ enum kymo_form_context {
 	KYMO_FORM_N_CONTEXTS,
 };
 
+enum kymo_form_question {
+	KYMO_FORM_NAME,       /* the address of KYMO_FORM_NAME_SIZE bytes: the thread's name, with zeros behind it */
+	KYMO_FORM_NAME_AGAIN, /* the same bytes as those of the last NAME, which the form has come by */
+	KYMO_FORM_CLOCK,      /* CLOCK_MONOTONIC, in nanoseconds */
+	KYMO_FORM_N_QUESTIONS,
+};
+
+#define KYMO_FORM_NAME_SIZE 16 /* TASK_COMM_LEN of the kernel's */
+
 struct kymo_form_op {
 	uint8_t code;
 	uint8_t size;      /* of LOAD: 1, 2, 4, 8; of EXTEND: 1, 2, 4; of shifts and floating-point numbers: 4, 8 */
@@ -123,6 +134,8 @@ struct kymo_form_input {
 	/* Whether the `size` bytes at `address` can be read; then they are in `ret`, with zeros before them. NULL: none
 	 * can. */
 	bool (*load)(void *data, uint64_t address, unsigned int size, uint64_t *ret);
+	/* What the kernel answers; false, or NULL: it may not be asked. */
+	bool (*ask)(void *data, enum kymo_form_question question, uint64_t *ret);
 	void *data;
 };
 

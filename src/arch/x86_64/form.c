@@ -11,6 +11,7 @@
 #include "arch/x86_64/context.h"
 #include "arch/x86_64/form_float.h"
 #include "arch/x86_64/frame.h"
+#include "arch/x86_64/guest.h"
 #include "arch/x86_64/reads.h"
 
 /* A form while code is made of it. */
@@ -21,6 +22,7 @@ struct maker {
 	uint64_t bias;
 	bool retval_is_known;
 	struct label *fault;
+	int64_t in_name;                       /* rax is that many bytes into the thread's name; -1: it is anything */
 	unsigned int depth;                    /* values before the operation */
 	uint8_t depths[KYMO_FORM_OPS_MAX + 1]; /* of those that are jumped to */
 	bool is_target[KYMO_FORM_OPS_MAX + 1];
@@ -87,6 +89,44 @@ static void load_context(struct maker *m, int64_t which)
 	}
 }
 
+#define PRCTL 157
+#define PR_GET_NAME 16
+#define CLOCK_GETTIME 228
+#define CLOCK_MONOTONIC 1
+
+/* The answer to system call `number` of `first` and an address is at `at`; or a jump to the fault. */
+static void ask(struct maker *m, uint32_t number, uint32_t first, int32_t at)
+{
+	struct code *c = m->c;
+	struct kymo_guest_image guest;
+
+	kymo_guest_image(&guest);
+	rsp_slot(c, 0x8d, R10, at);
+	x86_load_reader(c, m->env);
+	byte(c, 0xb8); /* mov $first,%eax */
+	imm32(c, first);
+	x86_call_reader(c, m->env, guest.ask, number);
+	EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
+	JNE(c, m->fault);
+}
+
+static void load_answer(struct maker *m, int64_t question)
+{
+	struct code *c = m->c;
+
+	if (question == KYMO_FORM_CLOCK) {
+		ask(m, CLOCK_GETTIME, CLOCK_MONOTONIC, x86_clock_at(c));
+		EMIT(c, 0x48, 0x69); /* imul $1000000000,seconds(%rsp),%rax */
+		rsp_operand(c, RAX, x86_clock_at(c));
+		imm32(c, 1000000000);
+		rsp_slot(c, 0x03, RAX, x86_clock_at(c) + 8);
+		return;
+	}
+	if (question == KYMO_FORM_NAME)
+		ask(m, PRCTL, PR_GET_NAME, x86_name_at(c));
+	rsp_slot(c, 0x8d, RAX, x86_name_at(c));
+}
+
 /* rax = the low 64 bits of a vector register, which pads leave alone */
 static void load_vector(struct code *c, unsigned int number)
 {
@@ -116,6 +156,9 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 		break;
 	case KYMO_FORM_CONTEXT:
 		load_context(m, op->value);
+		break;
+	case KYMO_FORM_ASK:
+		load_answer(m, op->value);
 		break;
 	case KYMO_FORM_ADDRESS:
 		movabs(c, RAX, m->bias + (uint64_t)op->value);
@@ -171,7 +214,10 @@ static void change(struct maker *m, const struct kymo_form_op *op)
 
 	switch (op->code) {
 	case KYMO_FORM_LOAD:
-		x86_emit_load(c, m->env, op->size, m->fault);
+		if (m->in_name >= 0 && m->in_name + op->size <= KYMO_FORM_NAME_SIZE)
+			x86_load_bytes(c, op->size);
+		else
+			x86_emit_load(c, m->env, op->size, m->fault);
 		break;
 	case KYMO_FORM_EXTEND:
 		extend(c, op);
@@ -359,6 +405,19 @@ static void jump(struct maker *m, uint32_t i)
 	m->depths[op->value] = (uint8_t)m->depth;
 }
 
+/* Operation `i` and what it was joined with have been made: where rax is now. */
+static void follow_name(struct maker *m, uint32_t i, uint32_t next)
+{
+	const struct kymo_form_op *op = &m->form->ops[i];
+
+	if (op->code == KYMO_FORM_ASK && op->value != KYMO_FORM_CLOCK)
+		m->in_name = 0;
+	else if (m->in_name >= 0 && next == i + 2 && op[1].code == KYMO_FORM_ADD && op->value >= 0)
+		m->in_name += op->value;
+	else
+		m->in_name = -1;
+}
+
 static void close_jumps(struct maker *m)
 {
 	for (uint32_t i = 0; i < m->form->n; i++) {
@@ -376,7 +435,13 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 		   const struct kymo_form *form, bool retval_is_known, struct label *fault)
 {
 	struct maker m = {
-		.c = c, .env = env, .form = form, .bias = site->bias, .retval_is_known = retval_is_known, .fault = fault
+		.c = c,
+		.env = env,
+		.form = form,
+		.bias = site->bias,
+		.retval_is_known = retval_is_known,
+		.fault = fault,
+		.in_name = -1,
 	};
 
 	for (uint32_t i = 0; i < form->n; i++)
@@ -384,10 +449,13 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 			m.is_target[form->ops[i].value] = true;
 	for (uint32_t i = 0; i < form->n; i++) {
 		const struct kymo_form_op *op = &form->ops[i];
+		const uint32_t first = i;
 
 		m.starts[i] = c->n;
-		if (m.is_target[i])
+		if (m.is_target[i]) {
 			m.depth = m.depths[i];
+			m.in_name = -1;
+		}
 		if (is_jump(op)) {
 			jump(&m, i);
 		} else if (op->code == KYMO_FORM_VALUE && join_value(&m, i)) {
@@ -401,6 +469,7 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 			join(&m, op);
 			m.depth--;
 		}
+		follow_name(&m, first, i + 1);
 	}
 	m.starts[form->n] = c->n;
 	close_jumps(&m);

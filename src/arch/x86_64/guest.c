@@ -29,6 +29,7 @@ uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks);
 int64_t kymo_guest_read(char *to, uint64_t process, uint64_t size, uint64_t address);
 int64_t kymo_guest_string(char *to, uint64_t process, uint64_t limit, uint64_t address);
 int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64_t address);
+int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64_t first);
 
 static inline __attribute__((always_inline)) uint64_t stamp(void)
 {
@@ -305,6 +306,13 @@ GUEST int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64
 	return n == (int64_t)size ? n : -1 - n;
 }
 
+/* A system call about the thread itself, which waits for nothing: of `first`, and the address of what it answers. 0:
+ * it is there. Where memory may not be read by a call, none is made. */
+GUEST int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64_t first)
+{
+	return process ? call((int64_t)number, first, (uint64_t)to, 0) : -1;
+}
+
 /*
  * The entries. The stack is aligned by hand, and the registers that C may change are kept, but for rax, rdx and r11,
  * which a pad has saved already. r10 comes back as the ring (or 0), and rax too.
@@ -315,9 +323,10 @@ GUEST int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64
  *	kymo_guest_vfork_entry	r10: struct kymo_wire_vforks; not 0 comes back in a vfork child
  *	kymo_guest_read_entry, …_string_entry, …_block_entry
  *				r10: where to, r11: the process, rdx: bytes, rax: address; what C gives comes back
+ *	kymo_guest_ask_entry	r10: where to, r11: the process, rdx: number of the call, rax: its first argument
  */
 __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
-	".irp entry, take,switch,change,vfork,read,string,block\n"
+	".irp entry, take,switch,change,vfork,read,string,block,ask\n"
 	".globl kymo_guest_\\entry\\()_entry\n	.hidden kymo_guest_\\entry\\()_entry\n"
 	".endr\n"
 	".macro kymo_enter function\n"
@@ -343,6 +352,8 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	"kymo_guest_string_entry: kymo_enter kymo_guest_string\n"
 	".balign 16\n"
 	"kymo_guest_block_entry: kymo_enter kymo_guest_block\n"
+	".balign 16\n"
+	"kymo_guest_ask_entry: kymo_enter kymo_guest_ask\n"
 	/* Nobody comes here but a borrowed thread, where each other system call has a probe (proc/call.c). */
 	".balign 16\n"
 	"	syscall\n	ret\n"
@@ -350,7 +361,8 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 
 extern const uint8_t __start_kymo_guest[], __stop_kymo_guest[];
 extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[], kymo_guest_change_entry[],
-	kymo_guest_vfork_entry[], kymo_guest_read_entry[], kymo_guest_string_entry[], kymo_guest_block_entry[];
+	kymo_guest_vfork_entry[], kymo_guest_read_entry[], kymo_guest_string_entry[], kymo_guest_block_entry[],
+	kymo_guest_ask_entry[];
 
 void kymo_guest_image(struct kymo_guest_image *ret)
 {
@@ -363,6 +375,7 @@ void kymo_guest_image(struct kymo_guest_image *ret)
 	ret->read = (uint32_t)(kymo_guest_read_entry - __start_kymo_guest);
 	ret->string = (uint32_t)(kymo_guest_string_entry - __start_kymo_guest);
 	ret->block = (uint32_t)(kymo_guest_block_entry - __start_kymo_guest);
+	ret->ask = (uint32_t)(kymo_guest_ask_entry - __start_kymo_guest);
 }
 
 /* The recorder's own use of the same sequence; an image of this file is in it, too. */

@@ -11,14 +11,21 @@
 #include "wire/event.h"
 #include "wire/shared.h"
 
+#define ANSWERS_SIZE (2 * KYMO_FORM_NAME_SIZE)
 #define CUT_SIZE 4 /* KYMO_STRING_CUT and the NUL */
+
+static bool asks(const struct kymo_form *form)
+{
+	return form && kymo_form_has(form, KYMO_FORM_ASK, NULL);
+}
 
 static bool loads(const struct kymo_form *form)
 {
-	return form && kymo_form_has(form, KYMO_FORM_LOAD, NULL);
+	return asks(form) || (form && kymo_form_has(form, KYMO_FORM_LOAD, NULL));
 }
 
-/* What cannot be done within a sequence, which restarts: read memory, and use a vector register of the program's. */
+/* What cannot be done within a sequence, which restarts: read memory, ask the kernel, and use a vector register of the
+ * program's. */
 static bool reads(const struct kymo_form *form)
 {
 	return loads(form) || (form && kymo_form_has_floats(form));
@@ -76,9 +83,30 @@ int32_t x86_composed_at(const struct kymo_pad_event *event)
 	return BELOW_COMPOSED - (int32_t)((kymo_pad_composed_size(event->args, event->n_args) + 7) & ~7u);
 }
 
+static bool event_asks(const struct kymo_pad_event *event)
+{
+	bool does = asks(event->filter);
+
+	for (size_t i = 0; i < event->n_args; i++)
+		does |= event->args[i].kind == KYMO_FETCH_FORM && asks(event->args[i].form);
+	return does;
+}
+
 int32_t x86_reads_lowered(const struct kymo_pad_event *event)
 {
-	return kymo_pad_reads(event) ? (-x86_composed_at(event) + 15) & ~15 : 0;
+	const int32_t answers = event_asks(event) ? ANSWERS_SIZE : 0;
+
+	return kymo_pad_reads(event) ? (answers - x86_composed_at(event) + 15) & ~15 : 0;
+}
+
+int32_t x86_name_at(const struct code *c)
+{
+	return -c->lowered;
+}
+
+int32_t x86_clock_at(const struct code *c)
+{
+	return -c->lowered + KYMO_FORM_NAME_SIZE;
 }
 
 uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event)

@@ -26,6 +26,11 @@ void x86_begin_reads(struct code *c, const struct kymo_pad_env *env, const struc
 		     struct label *no_room);
 void x86_end_reads(struct code *c);
 
+/* What the kernel has answered, from the frame, of an event that asks it: KYMO_FORM_NAME_SIZE bytes, and a struct
+ * timespec. It lies at the stack pointer, below all else. */
+int32_t x86_name_at(const struct code *c);
+int32_t x86_clock_at(const struct code *c);
+
 /* How far that is, for code of the event that is made elsewhere. 0: it reads nothing. */
 int32_t x86_reads_lowered(const struct kymo_pad_event *event);
 

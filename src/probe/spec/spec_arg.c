@@ -265,6 +265,9 @@ static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo
 /* A type behind an expression is for numbers. */
 static struct kymo_error *refuse_memory_type(const struct kymo_spec_reader *reader)
 {
+	if (reader->out.type == KYMO_TYPE_STRING)
+		return kymo_error_at(reader->text, reader->type.start, "'%.*s' is text; leave the type out",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
 	if (kymo_spec_piece_is(reader->type, "string") || kymo_spec_piece_is(reader->type, "ustring"))
 		return kymo_error_at(reader->text, reader->type.start, "write str(%.*s) for the text that it points to",
 				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);

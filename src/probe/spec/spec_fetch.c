@@ -89,6 +89,11 @@ static struct kymo_error *read_argument(struct kymo_spec_reader *reader)
 	return read_index(reader, digits, 1, 6 + KYMO_FETCH_STACK_MAX, "arguments");
 }
 
+static bool is_name_of_thread(const struct kymo_spec_reader *reader)
+{
+	return kymo_spec_piece_is(reader->fetch, "$comm") || kymo_spec_piece_is(reader->fetch, "$COMM");
+}
+
 static struct kymo_error *read_variable(struct kymo_spec_reader *reader)
 {
 	if (kymo_spec_piece_is(reader->fetch, "$retval")) {
@@ -99,10 +104,9 @@ static struct kymo_error *read_variable(struct kymo_spec_reader *reader)
 		return kymo_error_at(reader->text, reader->fetch.start,
 				     "$retval is known at a function's return only; write -r or %%return");
 	}
-	if (kymo_spec_piece_is(reader->fetch, "$comm") || kymo_spec_piece_is(reader->fetch, "$COMM"))
-		return kymo_error_at(reader->text, reader->fetch.start,
-				     "'$comm' is not known to a probe; leave it out: each record has its thread, whose "
-				     "name reports show");
+	if (is_name_of_thread(reader))
+		return kymo_error_at(reader->text, reader->fetch.start, "'%.*s' is text, and no address",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
 	if (kymo_spec_piece_is(reader->fetch, "$stack")) {
 		reader->out.kind = KYMO_FETCH_STACK_POINTER;
 		return NULL;
@@ -172,6 +176,22 @@ bool kymo_spec_fetch_put(struct kymo_spec_reader *reader, enum kymo_form_code co
 		return false;
 	form->ops[form->n++] = (struct kymo_form_op){ .code = (uint8_t)code, .size = size, .value = value };
 	return true;
+}
+
+/* "$comm": text, as memory is that a register points to. */
+static struct kymo_error *read_name_of_thread(struct kymo_spec_reader *reader)
+{
+	reader->form = calloc(1, sizeof(*reader->form));
+	if (!reader->form)
+		return &kymo_error_no_memory;
+	kymo_spec_fetch_put(reader, KYMO_FORM_ASK, 0, KYMO_FORM_NAME);
+	reader->out = (struct kymo_fetch){
+		.kind = KYMO_FETCH_FORM,
+		.type = KYMO_TYPE_STRING,
+		.form = reader->form,
+		.limit = KYMO_FORM_NAME_SIZE,
+	};
+	return NULL;
 }
 
 /* What was read last, a word, as the beginning of the form. */
@@ -347,7 +367,7 @@ struct kymo_error *kymo_spec_fetch_read(struct kymo_spec_reader *reader)
 	case '%':
 		return read_register(reader);
 	case '$':
-		return read_variable(reader);
+		return is_name_of_thread(reader) ? read_name_of_thread(reader) : read_variable(reader);
 	case '\\':
 		return read_immediate(reader);
 	case '@':
@@ -422,6 +442,15 @@ static struct kymo_error *read_bits(struct kymo_spec_reader *reader)
 	return error;
 }
 
+/* Of what is text without a type. */
+static struct kymo_error *read_text_type(struct kymo_spec_reader *reader)
+{
+	if (kymo_spec_piece_is(reader->type, "string"))
+		return NULL;
+	return kymo_error_at(reader->text, reader->type.start, "'%.*s' is text; leave the type out, or write string",
+			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+}
+
 struct kymo_error *kymo_spec_fetch_read_type(struct kymo_spec_reader *reader)
 {
 	const bool is_character = kymo_spec_piece_is(reader->type, "char");
@@ -429,6 +458,8 @@ struct kymo_error *kymo_spec_fetch_read_type(struct kymo_spec_reader *reader)
 				: kymo_type_parse(reader->type.start, (uint32_t)kymo_spec_piece_size(reader->type));
 	struct kymo_error *error;
 
+	if (is_name_of_thread(reader))
+		return read_text_type(reader);
 	if (read_memory_type(reader))
 		return NULL;
 	reader->naming = is_character ? kymo_naming_characters() : NULL;

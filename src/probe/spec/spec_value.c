@@ -122,20 +122,22 @@ static struct kymo_error *find_retval(const struct name *name)
 /* Words of bpftrace's. A variable of that name comes before them, also one that is not available there. */
 static const struct {
 	const char *word;
-	enum kymo_form_context context;
-	bool is_signed;
+	enum kymo_form_code code;
+	int64_t value;
+	struct kymo_expr_type type;
 } contexts[] = {
-	{ "pid", KYMO_FORM_PID, true },
-	{ "tid", KYMO_FORM_TID, true },
-	{ "cpu", KYMO_FORM_CPU, false },
+	{ "pid", KYMO_FORM_CONTEXT, KYMO_FORM_PID, { .size = 4, .is_signed = true } },
+	{ "tid", KYMO_FORM_CONTEXT, KYMO_FORM_TID, { .size = 4, .is_signed = true } },
+	{ "cpu", KYMO_FORM_CONTEXT, KYMO_FORM_CPU, { .size = 4 } },
+	{ "comm", KYMO_FORM_ASK, KYMO_FORM_NAME, { .size = 8, .is_string = true, .n = KYMO_FORM_NAME_SIZE } },
+	{ "nsecs", KYMO_FORM_ASK, KYMO_FORM_CLOCK, { .size = 8, .is_signed = true } },
 };
 
 static bool find_context(const struct name *name)
 {
 	for (size_t i = 0; i < kymo_countof(contexts); i++) {
 		if (is(name, contexts[i].word)) {
-			mean(name, KYMO_FORM_CONTEXT, contexts[i].context,
-			     (struct kymo_expr_type){ .size = 4, .is_signed = contexts[i].is_signed });
+			mean(name, contexts[i].code, contexts[i].value, contexts[i].type);
 			return true;
 		}
 	}
@@ -146,8 +148,6 @@ static bool find_context(const struct name *name)
 static const struct {
 	const char *word, *instead;
 } foreign[] = {
-	{ "comm", "each record has its thread, and aggregations take 'by comm'" },
-	{ "nsecs", "each record has its time" },
 	{ "func", "each record has its probe, and aggregations take 'by func'" },
 	{ "probe", "each record has its probe, and aggregations take 'by probe'" },
 };

@@ -142,6 +142,10 @@ ASKED = [('uprobe:./app:take { @ = count(); }', "--count './app:take'", COUNT),
           "--count './app:fetch /str(arg0) == \"web\"/ by arg1'", COUNT),
          ('uprobe:./app:fetch /strncmp("host", str(arg0), 4) == 0/ { @ = count(); }',
           "--count './app:fetch /str(arg0, 4) == \"host\"/'", COUNT),
+         ('uprobe:./app:take /comm == "worker-2"/ { @[arg1] = count(); }',
+          "--count './app:take /comm == \"worker-2\"/ by arg1'", COUNT),
+         ('uprobe:./app:take /comm != "worker-2" && nsecs > 5/ { @[comm] = count(); }',
+          "--count './app:take /comm != \"worker-2\" && nsecs > 5/ by (comm)'", COUNT),
          ('uprobe:./app:take { @ = sum(arg0); }', "--sum './app:take arg0'", SUM),
          ('uprobe:./app:take { @[comm] = min(arg0); }', "--min './app:take arg0 by comm'", MIN),
          ('uprobe:./app:take { @[comm] = max(arg0); }', "--max './app:take arg0 by comm'", MAX),
@@ -175,7 +179,8 @@ ASKED = [('uprobe:./app:take { @ = count(); }', "--count './app:take'", COUNT),
           "--lhist './app:ssl_* /(s8)retval >= 1/ duration, 0, 1ms, 200us by func'", TIMES),
          ('uprobe:./app:fetch { printf("%d %s\\n", arg1, str(arg0)); }', "-p './app:fetch arg1 str(arg0)'", LINES),
          ('uretprobe:./app:line { printf("%s\\n", str(retval)); }', "-r './app:line str(retval)'", LINES),
-         ('uprobe:./app:fetch /arg1 > 30/ { printf("%d\\n", tid); }', "-p './app:fetch /arg1 > 30/ tid'", LINES), ]
+         ('uprobe:./app:fetch /arg1 > 30/ { printf("%s %d\\n", comm, tid); }', "-p './app:fetch /arg1 > 30/ comm tid'",
+          LINES), ]
 
 
 def script(asked, words):

@@ -6,8 +6,8 @@ import os
 import re
 
 import kernelcount
-from kymotest import (at_end, check, check_equal, check_same, events, kymo, need_root, program, record, run, skip,
-                      timeout)
+from kymotest import (at_end, check, check_equal, check_matches, check_same, events, kymo, need_root, program, record,
+                      report_json, run, skip, timeout)
 
 PROGRAM = r'''
 #include <stdint.h>
@@ -58,10 +58,11 @@ def definitions():
                 '+u16(+u8(%di)):s16')
     yield from ('+0(%r8):string', '+0(+0(+8(%di))):string', '+16(%di):string', '+0(+0(+8(+8(%di)))):string',
                 '+3(%r8):string', '+u0(%r8):ustring', '+0(%r8):ustring', '+u20(%di):ustring')
+    yield from ('$comm', '$comm:string', '$COMM')
 
 
 def is_text(definition):
-    return definition.endswith('string')
+    return definition.endswith('string') or definition in ('$comm', '$COMM')
 
 
 def by_the_kernel(path, chunks):
@@ -231,6 +232,83 @@ def test_pid_is_the_processs_own_number_in_a_container(tmp):
                     f'ids that are not those of getpid() with {flags}')
 
 
+NAMES = r'''
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000 + t.tv_nsec; }
+__attribute__((noipa)) long called(const char *name, long from) { return from + name[0]; }
+static void *work(void *number)
+{
+	char name[16];
+
+	for (long i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), i % 2 ? "worker-%ld" : "a-long-name-%03ld", (long)number * 100 + i);
+		prctl(PR_SET_NAME, name);
+		called(name, now());
+	}
+	return 0;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[4];
+
+	for (long i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, (void *)i);
+	for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+	if (!fork()) { work((void *)4); _exit(0); }
+	wait(0);
+	work((void *)5);
+	if (argc > 1) {
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		called("none", now());
+	}
+}
+'''
+
+
+@timeout(120)
+def test_names_of_threads_and_times_are_those_at_the_hit(tmp):
+    """Of threads that change their names before each hit."""
+    (tmp / 'names.c').write_text(NAMES)
+    for flags in ((), ('-static', )):
+        run(program('gcc'), *flags, '-O1', '-pthread', '-o', 'names', 'names.c', seconds=60).ok()
+        for more in ((), ('--no-rseq', )):
+            record('--backend', 'inproc', '--follow', *more, '-p',
+                   'p:all ./names:called comm name=str(arg0) from=arg1 nsecs', '-p',
+                   'p:one ./names:called /comm == "worker-307"/ comm', '-p',
+                   'p:long ./names:called /"a-long-name-102" == comm || comm == "a-long-name-1020"/ str(arg0)', '-p',
+                   'p:late ./names:called /nsecs < arg1 || nsecs - arg1 > 60s || comm == ""/', '--count',
+                   './names:called by (comm)', '--', './names')
+            found = {'all': 0}
+            for event in events():
+                found[event.name] = found.get(event.name, 0) + 1
+                if event.name == 'all':
+                    check_equal(event.fields['comm'], event.fields['name'], f'the name with {flags} {more}')
+                    check(event['from'] <= event['nsecs'] <= event['from'] + 60 * 10**9, 'the time', event.line)
+            found = {name: n for name, n in found.items() if not name.startswith('count:')}
+            check_equal(found, {'all': 600, 'one': 1, 'long': 1}, f'events with {flags} {more}')
+            table = report_json()['aggregations'][0]
+            check_equal((len(table['rows']), table['hits'], table['faults']), (600, 600, 0), 'a row for each name')
+
+
+def test_names_and_times_are_faults_where_a_process_may_make_no_call(tmp):
+    (tmp / 'names.c').write_text(NAMES)
+    run(program('gcc'), '-O1', '-pthread', '-o', 'names', 'names.c', seconds=60).ok()
+    record('--backend', 'inproc', '-p', './names:called comm nsecs', '-p', 'p:filtered ./names:called /comm != ""/',
+           '--', './names', 'limited')
+    made = [event for event in events() if event.name == 'names:called']
+    check_equal(len(made), 601, 'hits')
+    check('(fault)' not in made[599].line, 'before', made[599].line)
+    lines = kymo('report', '--events').ok().out.splitlines()
+    check_matches(lines[-1], r'names:called comm=\(fault\) nsecs=\(fault\)$', 'after no_new_privs')
+    check_equal(sum('filtered' in line for line in lines), 600, 'the filter lets nothing through')
+
+
 NAMED_PID = r'''
 #include <unistd.h>
 int table[4];
@@ -258,10 +336,15 @@ def test_a_variable_that_is_not_available_is_no_word_of_bpftrace(tmp):
 
 def test_a_word_of_bpftrace_that_is_not_known_is_told(tmp):
     for spec, sentence in (
-        ('libc:malloc comm',
-         "column 13: 'comm' is not known to a probe; leave it out: each record has its thread, and aggregations take 'by comm'"
-         ), ('libc:malloc /nsecs > 5/',
-             "column 14: 'nsecs' is not known to a probe; leave it out: each record has its time")):
+        ('libc:malloc func',
+         "column 13: 'func' is not known to a probe; leave it out: each record has its probe, and aggregations take 'by func'"
+         ),
+        ('libc:malloc /probe == 5/',
+         "column 14: 'probe' is not known to a probe; leave it out: each record has its probe, and aggregations take 'by probe'"
+         ), ('libc:malloc comm:string', "column 18: 'comm' is text; leave the type out"),
+        ('libc:malloc /comm > 5/', "column 14: a text is recorded, or compared with another: str(arg0) == \"text\""),
+        ('libc:malloc $comm:u8', "column 19: '$comm' is text; leave the type out, or write string"),
+        ('libc:malloc +0($comm):string', "column 16: '$comm' is text, and no address")):
         result = record('-p', spec, '--', 'true')
         check_equal(result.status, 2, f'status of {spec}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')
@@ -278,8 +361,7 @@ def test_what_the_kernel_refuses_is_refused_and_what_kymo_has_not_is_told(tmp):
     for words, is_taken, sentence in (('v=%di:symbol', False, 'symbol is for addresses in the kernel'),
                                       ('v=@jiffies:u32', False, "symbols after '@' are those of the kernel itself"),
                                       ('v=+0(%si):u8[0]', False, "no array 'u8[0]'"),
-                                      ('v=%dj', False, "no register '%dj'"), ('v=$comm', True,
-                                                                              "'$comm' is not known to a probe"),
+                                      ('v=%dj', False, "no register '%dj'"), ('v=$comm:u8', False, "'$comm' is text"),
                                       ('v=\\"text":string', True,
                                        'a text that is the same in each record is not recorded'),
                                       ('v=@+0x40:u32', True,

@@ -373,8 +373,8 @@ Operations, on a stack of 64-bit values:
    9  value 1
   10  equal
 
-It may have no value: by a division by zero, or by memory that is not there. A filter lets nothing through then, and
-an argument is recorded as (fault).
+It may have no value: by a division by zero, by memory that is not there, or where the kernel may not be asked.
+A filter lets nothing through then, and an argument is recorded as (fault).
 """, 'stdout')
     for words, sentence in (
         ('node->nxet', "column 7: 'struct node' has no member 'nxet'; it has: next, kind, size, text"),

@@ -152,6 +152,11 @@ static struct kymo_error *find(void *data, const char *text, const char *name, s
 		ret->type = (struct kymo_expr_type){ .size = 8, .is_signed = true };
 		return NULL;
 	}
+	if (size == 4 && !memcmp(name, "comm", 4)) {
+		ret->form = (struct kymo_form){ .n = 1, .ops[0] = { .code = KYMO_FORM_ASK, .value = KYMO_FORM_NAME } };
+		ret->type = (struct kymo_expr_type){ .size = 8, .is_string = true, .n = KYMO_FORM_NAME_SIZE };
+		return NULL;
+	}
 	for (size_t k = 0; k < kymo_countof(variables); k++) {
 		if (strlen(variables[k].name) != size || memcmp(variables[k].name, name, size) != 0)
 			continue;
@@ -223,10 +228,24 @@ static bool load(void *data, uint64_t address, unsigned int size, uint64_t *ret)
 	return true;
 }
 
+static char its_name[KYMO_FORM_NAME_SIZE];
+
+/* A name that is asked for again without having been asked for is seen. */
+static bool ask(void *data, enum kymo_form_question question, uint64_t *ret)
+{
+	unsigned int *asked = data;
+
+	assert_int_equal(question, *asked ? KYMO_FORM_NAME_AGAIN : KYMO_FORM_NAME);
+	++*asked;
+	*ret = (uint64_t)its_name;
+	return true;
+}
+
 static void is(const char *text, const char *type_name, int64_t expected)
 {
+	unsigned int asked = 0;
 	uint64_t registers[16] = { (uint64_t)p, 0xffffffff00000000 | (uint32_t)i }, value = 0;
-	const struct kymo_form_input input = { .registers = registers, .load = load };
+	const struct kymo_form_input input = { .registers = registers, .load = load, .ask = ask, .data = &asked };
 	char name[KYMO_EXPR_TYPE_NAME_MAX];
 	struct kymo_expr_type type;
 	struct kymo_error *error;
@@ -407,8 +426,43 @@ static void texts_are_compared(void **state)
 	is("str(p->name) == \"eight888\"", "int", 1); /* without a NUL in its array */
 }
 
+static void names_of_threads_are_compared(void **state)
+{
+	strcpy(its_name, "fifteen-letters");
+	is("comm", "text", (int64_t)its_name);
+	is("comm == \"fifteen-letters\"", "int", 1);
+	is("comm == \"fifteen-letterss\"", "int", 0);
+	is("comm == \"fifteen-letters-and-more-of-them\"", "int", 0);
+	is("comm == \"fifteen-letter\"", "int", 0);
+	is("comm != \"fifteen\" && i == 2", "int", 1);
+	is("\"\" == comm", "int", 0);
+	refused("comm + 1", "column 1: a text is recorded, or compared with another: str(arg0) == \"text\"\n"
+			    "  comm + 1\n  ^");
+	refused("comm == i", "column 1: a text is recorded, or compared with another: str(arg0) == \"text\"\n"
+			     "  comm == i\n  ^");
+	refused("comm[0]", "column 5: '[]' is for pointers, and this is a 'text'; convert it, as in (int *)arg0\n"
+			   "  comm[0]\n      ^");
+}
+
 static void forms_are_shown(void **state)
 {
+	becomes("comm == \"worker-2\"", "  ==: int\n"
+					"    str: text\n"
+					"      comm: unsigned long\n"
+					"    \"...\": text\n"
+					"   0  ask name\n"
+					"   1  load 64\n"
+					"   2  value 3615671855768301431\n"
+					"   3  equal\n"
+					"   4  jump-if-zero 12\n"
+					"   5  ask name again\n"
+					"   6  value 8\n"
+					"   7  add\n"
+					"   8  load 8\n"
+					"   9  value 0\n"
+					"  10  equal\n"
+					"  11  jump 13\n"
+					"  12  value 0\n");
 	becomes("p->peer->ports[i] < 0", "  <: int\n"
 					 "    []: short\n"
 					 "      ->ports: short[4]\n"
@@ -530,6 +584,7 @@ int main(void)
 		cmocka_unit_test(enumerators_are_known_by_what_they_meet),
 		cmocka_unit_test(wholes_are_their_addresses),
 		cmocka_unit_test(texts_are_compared),
+		cmocka_unit_test(names_of_threads_are_compared),
 		cmocka_unit_test(forms_are_shown),
 		cmocka_unit_test(what_is_wrong_is_marked),
 		cmocka_unit_test(what_is_too_large_is_refused),

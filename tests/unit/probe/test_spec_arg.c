@@ -194,11 +194,8 @@ static void memory_that_is_not_said_well_is_refused(void **state)
 
 static void variables_that_are_not_there_are_named(void **state)
 {
-	refused("libc:f $comm", "column 8: '$comm' is not known to a probe; leave it out: each record has its thread, "
-				"whose name reports "
-				"show\n"
-				"  libc:f $comm\n"
-				"         ^");
+	refused("libc:f $comm:u8", "column 14: '$comm' is text; leave the type out, or write string\n"
+				   "  libc:f $comm:u8\n               ^");
 	refused("libc:f $arg*", "column 8: '$arg*' is not supported yet; write the arguments one by one: $arg1 $arg2\n"
 				"  libc:f $arg*\n"
 				"         ^");
