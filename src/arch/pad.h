@@ -169,6 +169,7 @@ struct kymo_pad_chain {
 	bool save_flags; /* one of those behind reads the flags out of the frame */
 	uint64_t watch;  /* in the target: struct kymo_wire_watch, where threads ask for attention and wait for it; or 0
 			  */
+	uint64_t file;   /* for forms that have KYMO_FORM_FILE: the address of the site - its offset in the file */
 	uint32_t watched_signals; /* the site is sigaction's entry, and those that set handlers of these (1 << signal)
 				     ask; 0: all do */
 };

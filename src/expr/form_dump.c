@@ -11,6 +11,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_CONTEXT] = "context",
 	[KYMO_FORM_ASK] = "ask",
 	[KYMO_FORM_ADDRESS] = "address",
+	[KYMO_FORM_FILE] = "file",
 	[KYMO_FORM_VECTOR] = "vector",
 	[KYMO_FORM_LOAD] = "load",
 	[KYMO_FORM_EXTEND] = "extend",
@@ -88,6 +89,7 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 		fprintf(out, " %c%d", op->is_signed ? 's' : 'u', 8 * op->size);
 		break;
 	case KYMO_FORM_ADDRESS:
+	case KYMO_FORM_FILE:
 		fprintf(out, " %#" PRIx64, (uint64_t)op->value);
 		break;
 	case KYMO_FORM_LOAD:

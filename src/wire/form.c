@@ -14,6 +14,7 @@ static const struct shape {
 	[KYMO_FORM_CONTEXT] = { 0, 1, false },
 	[KYMO_FORM_ASK] = { 0, 1, true },
 	[KYMO_FORM_ADDRESS] = { 0, 1, false },
+	[KYMO_FORM_FILE] = { 0, 1, false },
 	[KYMO_FORM_VECTOR] = { 0, 1, false },
 	[KYMO_FORM_LOAD] = { 1, 1, true },
 	[KYMO_FORM_EXTEND] = { 1, 1, false },
@@ -175,6 +176,9 @@ static bool push(const struct kymo_form_op *op, const struct kymo_form_input *in
 		return input->ask && input->ask(input->data, (enum kymo_form_question)op->value, ret);
 	case KYMO_FORM_ADDRESS:
 		*ret = input->bias + (uint64_t)op->value;
+		return true;
+	case KYMO_FORM_FILE:
+		*ret = input->file + (uint64_t)op->value;
 		return true;
 	case KYMO_FORM_STACK:
 		if ((uint64_t)op->value >= input->n_stack)

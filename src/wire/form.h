@@ -34,7 +34,9 @@ enum kymo_form_code {
 	KYMO_FORM_ASK, /* `value` of enum kymo_form_question: what the kernel answers; may fault: where it may not be
 			  asked */
 	KYMO_FORM_ADDRESS, /* `value` + where the file is loaded that the site is in: an address of its data */
-	KYMO_FORM_VECTOR,  /* the low 64 bits of the vector register `value` */
+	KYMO_FORM_FILE,   /* where byte `value` of that file would be, if all of it were mapped as the site's segment is
+			   */
+	KYMO_FORM_VECTOR, /* the low 64 bits of the vector register `value` */
 	/* change the last value */
 	KYMO_FORM_LOAD,       /* it is an address: the `size` bytes there, with zeros before them; may fault */
 	KYMO_FORM_EXTEND,     /* its low `size` bytes, with the sign or zeros before them */
@@ -131,6 +133,7 @@ struct kymo_form_input {
 	const uint64_t *retval; /* NULL: not known */
 	uint64_t context[KYMO_FORM_N_CONTEXTS];
 	uint64_t bias; /* of the file that the site is in: address - address as linked */
+	uint64_t file; /* address of the site - its offset in that file */
 	/* Whether the `size` bytes at `address` can be read; then they are in `ret`, with zeros before them. NULL: none
 	 * can. */
 	bool (*load)(void *data, uint64_t address, unsigned int size, uint64_t *ret);

@@ -484,7 +484,7 @@ static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	size_t table = env->rseq_rings ? 2 * 32 * n_events : 0;
 	struct code c = { .out = out, .size = size, .address = pad, .n = table };
 	struct kymo_pad_layout layout = { .entry = (uint32_t)table };
-	struct x86_site at = { .address = site, .bias = site - plan->vaddr };
+	struct x86_site at = { .address = site, .bias = site - plan->vaddr, .file = chain->file };
 	int err;
 
 	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32))

@@ -19,7 +19,7 @@ struct maker {
 	struct code *c;
 	const struct kymo_pad_env *env;
 	const struct kymo_form *form;
-	uint64_t bias;
+	uint64_t bias, file;
 	bool retval_is_known;
 	struct label *fault;
 	int64_t in_name;                       /* rax is that many bytes into the thread's name; -1: it is anything */
@@ -162,6 +162,9 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 		break;
 	case KYMO_FORM_ADDRESS:
 		movabs(c, RAX, m->bias + (uint64_t)op->value);
+		break;
+	case KYMO_FORM_FILE:
+		movabs(c, RAX, m->file + (uint64_t)op->value);
 		break;
 	case KYMO_FORM_VECTOR:
 		load_vector(c, (unsigned int)op->value);
@@ -439,6 +442,7 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 		.env = env,
 		.form = form,
 		.bias = site->bias,
+		.file = site->file,
 		.retval_is_known = retval_is_known,
 		.fault = fault,
 		.in_name = -1,

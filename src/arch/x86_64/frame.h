@@ -36,6 +36,7 @@ _Static_assert(BELOW_COMPOSED >= -128, "within the red zone as long as nothing i
 struct x86_site {
 	uint64_t address; /* runtime */
 	uint64_t bias;    /* of its module: runtime address - vaddr */
+	uint64_t file;    /* address - its offset in the file */
 	bool adds_number; /* of a system call, which is in rax, to the event's id */
 };
 

@@ -32,6 +32,7 @@
 #include "probe/spec/spec.h"
 #include "probe/threads/reading.h"
 #include "proc/proc.h"
+#include "sym/sym.h"
 
 #define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
 
@@ -213,6 +214,17 @@ static int emit_syscall_pad(const struct placing *placing, struct probe_site *si
 				     &site->layout);
 }
 
+/* The site's address - its offset in the file; 0: it is in no file. */
+static uint64_t file_of(const struct placing *placing, const struct probe_site *site)
+{
+	const struct probe_module *module = &placing->probes->modules.items[site->module];
+	uint64_t offset;
+
+	if (!module->module || kymo_module_vaddr_to_offset(module->module, site->address - module->bias, &offset))
+		return 0;
+	return site->address - offset;
+}
+
 static int emit_pad(struct placing *placing, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
@@ -221,6 +233,7 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&placing->probes->shared, site->order)
 							     : 0,
 					.save_flags = site->wants_flags,
+					.file = file_of(placing, site),
 					.watch = !site->is_watch      ? 0
 						 : site->is_sigaction ? data + offsetof(struct kymo_wire_data, handlers)
 								      : data + offsetof(struct kymo_wire_data, watch),

@@ -231,23 +231,26 @@ static struct kymo_error *begin_form(struct kymo_spec_reader *reader)
 			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
 }
 
-/* "@ADDR" */
+/* "@ADDR", "@+FILEOFFSET" */
 static struct kymo_error *read_address(struct kymo_spec_reader *reader)
 {
+	const bool is_offset = kymo_spec_piece_starts(reader->fetch, "@+");
 	const char *digits = reader->fetch.start + 1, *end;
 	uint64_t value = 0;
 
-	if (kymo_spec_piece_starts(reader->fetch, "@+"))
+	if (is_offset && !reader->spec->file)
 		return kymo_error_at(reader->text, reader->fetch.start,
-				     "memory at a file offset is not supported; write the name of the variable, or an "
-				     "address, such as @0x4040a0");
-	if (digits < reader->fetch.end && !kymo_spec_is_digit(*digits))
+				     "this location is in no file; write an address, such as @0x4040a0");
+	digits += is_offset;
+	if (!is_offset && digits < reader->fetch.end && !kymo_spec_is_digit(*digits))
 		return kymo_error_at(reader->text, digits,
 				     "symbols after '@' are those of the kernel itself; write the name of the "
 				     "variable alone, or an address, such as @0x4040a0");
 	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end)
-		return kymo_error_at(reader->text, digits, "expected an address after '@', such as @0x4040a0");
-	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, (int64_t)value);
+		return kymo_error_at(reader->text, digits,
+				     is_offset ? "expected an offset in the file after '@+', such as @+0x40a0"
+					       : "expected an address after '@', such as @0x4040a0");
+	kymo_spec_fetch_put(reader, is_offset ? KYMO_FORM_FILE : KYMO_FORM_VALUE, 0, (int64_t)value);
 	return NULL;
 }
 

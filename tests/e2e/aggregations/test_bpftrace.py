@@ -217,10 +217,10 @@ def merged(pairs):
     return result
 
 
-def theirs(asked, out):
+def theirs(asked, result):
     """Of each question, what its maps and lines have."""
-    answers = [{'printf': []} for _ in asked]
-    for line in out.splitlines():
+    answers = [{'printf': [], '@': None} for _ in asked]
+    for line in result.out.splitlines():
         if not line.startswith('{'):  # of the program's own output
             continue
         answer = json.loads(line, object_pairs_hook=merged)
@@ -236,6 +236,14 @@ def theirs(asked, out):
     return answers
 
 
+def unanswered(asked, result):
+    """Words of bpftrace's that have no answer at all."""
+    return [
+        words for (words, _, how), answer in zip(asked, theirs(asked, result))
+        if not answer['printf' if how is LINES else '@']
+    ]
+
+
 def mine(asked, directory, numbers=None):
     """{number: its table, or the arguments of its records}"""
     report = report_json(directory)
@@ -249,7 +257,9 @@ def mine(asked, directory, numbers=None):
     }
 
 
-def compare(asked, their_answers, tables, is_same_run=True):
+def compare(asked, result, tables, is_same_run=True):
+    check_equal(unanswered(asked, result), [], f'questions that bpftrace has no answer to\n{result}')
+    their_answers = theirs(asked, result)
     for i, (words, _, (read_theirs, read_mine)) in enumerate(asked):
         found = read_mine(tables[i])
         check(found, f'hits of {words}')
@@ -270,28 +280,33 @@ def test_bpftrace_and_kymo_give_the_same_answers(tmp):
     for app in apps:
         app.wait_for('ready')
     pid, pids = str(apps[0].pid), ','.join(str(app.pid) for app in apps)
-    other = start(program('bpftrace'), '-f', 'json', '-e', script(ASKED, {'./app:': f'{path}:its_', '4242': pid}))
+    other = start(program('bpftrace'), '-f', 'json', '-e', script(ASKED, {'4242': pid, './app:': f'{path}:its_'}))
     eventually(lambda: '"counts' in other.out or not other.is_alive(), 'bpftrace counts', SECONDS)
     if not other.is_alive():
         skip(f'bpftrace cannot run here: {other.result().err.strip()[:300]}')
     # a recording has 16 probes at one location at most
-    parts = [range(first, len(ASKED), 3) for first in range(3)]
+    parts = {f'part{first}': range(first, len(ASKED), 3) for first in range(3)}
     recorders = []
-    for part in parts:
+    for directory, part in parts.items():
         words = [word for i in part for word in words_of(ASKED, i, {'4242': pid})]
-        recorders.append(start(KYMO, 'record', '-o', f'part{part[0]}', *words, '--pid', pids, cwd=tmp))
+        recorders.append(start(KYMO, 'record', '-o', directory, *words, '--pid', pids))
         recorders[-1].wait_for('recording 2 processes', which=1)
     for app in apps:
         app.send('\n')
         app.wait_for('done')
-    for recorder in (other, *recorders):
+    # bpftrace leaves lines behind that it has not read yet, and maps out where it looks for the names of stacks in a
+    # process that is still recorded (docs/reference/limits/other-tools.md)
+    n_rounds = other.out.count('"counts')
+    eventually(lambda: other.out.count('"counts') > n_rounds + 3, 'bpftrace has read all lines', SECONDS)
+    for recorder in recorders:
         recorder.end(signal.SIGINT).ok()
+    result = other.end(signal.SIGINT).ok()
     for app in apps:
         app.end(input='\n').ok()
     tables = {}
-    for part in parts:
-        tables.update(mine(ASKED, f'part{part[0]}', part))
-    compare(ASKED, theirs(ASKED, other.out), tables)
+    for directory, part in parts.items():
+        tables.update(mine(ASKED, directory, part))
+    compare(ASKED, result, tables)
 
 
 # ---- a real program, twice -----------------------------------------------------------------------
@@ -333,7 +348,7 @@ def test_bpftrace_and_kymo_give_the_same_answers_about_sqlite(tmp):
     if not re.search('"@q', other.out):
         skip(f'bpftrace cannot run here: {other.err.strip()[:300]}')
     record(*(word for i in range(len(ASKED_OF_SQLITE)) for word in words_of(ASKED_OF_SQLITE, i, {})), '--', *command)
-    compare(ASKED_OF_SQLITE, theirs(ASKED_OF_SQLITE, other.out), mine(ASKED_OF_SQLITE, 'kymo.data'), is_same_run=False)
+    compare(ASKED_OF_SQLITE, other, mine(ASKED_OF_SQLITE, 'kymo.data'), is_same_run=False)
 
 
 # ---- the guide -----------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def definitions():
                 '+u16(+u8(%di)):s16')
     yield from ('+0(%r8):string', '+0(+0(+8(%di))):string', '+16(%di):string', '+0(+0(+8(+8(%di)))):string',
                 '+3(%r8):string', '+u0(%r8):ustring', '+0(%r8):ustring', '+u20(%di):ustring')
-    yield from ('$comm', '$comm:string', '$COMM')
+    yield from ('$comm', '$comm:string', '$COMM', '@+0:x32', '@+0:u16', '@+16:b7@1/16', '@+1:x8')
 
 
 def is_text(definition):
@@ -132,6 +132,12 @@ def test_definitions_record_what_tracefs_records(tmp):
         check_equal(len(theirs), 4, f'hits that the kernel has recorded for {definition}')
         if definition not in moves:
             check_equal(mine[definition], theirs, f'values of {definition}')
+
+
+def test_an_offset_in_the_file_is_that_of_a_library_anywhere():
+    record('--backend', 'inproc', '-p', 'libc:malloc magic=@+0:x32 class=@+4:u8', '--', '/bin/ls').ok()
+    values = {(event['magic'], event['class']) for event in events()}
+    check_equal(values, {(0x464c457f, 2)}, 'the first bytes of libc')
 
 
 ARRAYS = [
@@ -364,9 +370,9 @@ def test_what_the_kernel_refuses_is_refused_and_what_kymo_has_not_is_told(tmp):
                                       ('v=%dj', False, "no register '%dj'"), ('v=$comm:u8', False, "'$comm' is text"),
                                       ('v=\\"text":string', True,
                                        'a text that is the same in each record is not recorded'),
-                                      ('v=@+0x40:u32', True,
-                                       'memory at a file offset is not supported'), ('v=+0(%si):string[2]', True,
-                                                                                     'texts are recorded one by one')):
+                                      ('v=@+data:u32', False,
+                                       "expected an offset in the file after '@+'"), ('v=+0(%si):string[2]', True,
+                                                                                      'texts are recorded one by one')):
         event = f'kymo_test_{os.getpid()}_901/e'
         try:
             kernelcount.append(root / 'dynamic_events', f'p:{event} {path}:{offset:#x} {words}\n')

@@ -171,11 +171,10 @@ static void memory_that_is_not_said_well_is_refused(void **state)
 		"+8(%di)\n"
 		"  libc:open +0(%flags)\n"
 		"               ^");
-	refused("libc:open v=@+0x1234", "column 13: memory at a file offset is not supported; write the name of the "
-					"variable, or an address, such "
-					"as @0x4040a0\n"
-					"  libc:open v=@+0x1234\n"
-					"              ^");
+	refused("libc:open v=@+abc", "column 15: expected an offset in the file after '@+', such as @+0x40a0\n"
+				     "  libc:open v=@+abc\n                ^");
+	refused("0x1234 v=@+16", "column 10: this location is in no file; write an address, such as @0x4040a0\n"
+				 "  0x1234 v=@+16\n           ^");
 	refused("libc:open +0(%di):u32[129]",
 		"column 19: no array 'u32[129]'; write an integer type or char and how many, such as u32[4], of 512 "
 		"bytes at most\n"
