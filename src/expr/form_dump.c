@@ -12,6 +12,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_ASK] = "ask",
 	[KYMO_FORM_ADDRESS] = "address",
 	[KYMO_FORM_FILE] = "file",
+	[KYMO_FORM_TEXT] = "text",
 	[KYMO_FORM_VECTOR] = "vector",
 	[KYMO_FORM_LOAD] = "load",
 	[KYMO_FORM_EXTEND] = "extend",

@@ -15,6 +15,7 @@ static const struct shape {
 	[KYMO_FORM_ASK] = { 0, 1, true },
 	[KYMO_FORM_ADDRESS] = { 0, 1, false },
 	[KYMO_FORM_FILE] = { 0, 1, false },
+	[KYMO_FORM_TEXT] = { 0, 1, false },
 	[KYMO_FORM_VECTOR] = { 0, 1, false },
 	[KYMO_FORM_LOAD] = { 1, 1, true },
 	[KYMO_FORM_EXTEND] = { 1, 1, false },
@@ -118,6 +119,8 @@ bool kymo_form_check(const struct kymo_form *form, unsigned int n_registers, uns
 
 	if (!form->n || form->n > KYMO_FORM_OPS_MAX)
 		return false;
+	if (kymo_form_has(form, KYMO_FORM_TEXT, NULL) && !memchr(form->text, 0, sizeof(form->text)))
+		return false;
 	for (uint32_t i = 0; i <= form->n; i++)
 		depths[i] = UNKNOWN;
 	depths[0] = 0;
@@ -155,7 +158,8 @@ bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const
 
 /* ---- the value ------------------------------------------------------------------------------- */
 
-static bool push(const struct kymo_form_op *op, const struct kymo_form_input *input, uint64_t *ret)
+static bool push(const struct kymo_form *form, const struct kymo_form_op *op, const struct kymo_form_input *input,
+		 uint64_t *ret)
 {
 	switch (op->code) {
 	case KYMO_FORM_VALUE:
@@ -176,6 +180,9 @@ static bool push(const struct kymo_form_op *op, const struct kymo_form_input *in
 		return input->ask && input->ask(input->data, (enum kymo_form_question)op->value, ret);
 	case KYMO_FORM_ADDRESS:
 		*ret = input->bias + (uint64_t)op->value;
+		return true;
+	case KYMO_FORM_TEXT:
+		*ret = (uint64_t)form->text;
 		return true;
 	case KYMO_FORM_FILE:
 		*ret = input->file + (uint64_t)op->value;
@@ -408,7 +415,7 @@ bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *i
 			stack[depth - 2] = join(op, stack[depth - 2], stack[depth - 1]);
 			depth--;
 		} else if (!shape->takes) {
-			if (!push(op, input, &stack[depth++]))
+			if (!push(form, op, input, &stack[depth++]))
 				return false;
 		} else if (op->code == KYMO_FORM_LOAD) {
 			if (!input->load || !input->load(input->data, stack[depth - 1], op->size, &stack[depth - 1]))

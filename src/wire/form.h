@@ -20,6 +20,7 @@
 
 #define KYMO_FORM_OPS_MAX 96
 #define KYMO_FORM_DEPTH_MAX 12
+#define KYMO_FORM_TEXT_MAX 63
 #define KYMO_FORM_VECTORS 16
 #define KYMO_FORM_FAULTS_MAX 20 /* operations that may fault */
 
@@ -36,6 +37,7 @@ enum kymo_form_code {
 	KYMO_FORM_ADDRESS, /* `value` + where the file is loaded that the site is in: an address of its data */
 	KYMO_FORM_FILE,   /* where byte `value` of that file would be, if all of it were mapped as the site's segment is
 			   */
+	KYMO_FORM_TEXT,   /* the address of the form's `text` */
 	KYMO_FORM_VECTOR, /* the low 64 bits of the vector register `value` */
 	/* change the last value */
 	KYMO_FORM_LOAD,       /* it is an address: the `size` bytes there, with zeros before them; may fault */
@@ -103,6 +105,7 @@ struct kymo_form_op {
 struct kymo_form {
 	uint32_t n;
 	struct kymo_form_op ops[KYMO_FORM_OPS_MAX];
+	char text[KYMO_FORM_TEXT_MAX + 1]; /* of KYMO_FORM_TEXT, with its NUL */
 };
 
 /* Whether the form keeps what is promised above, with registers below `n_registers` and words of the stack up to

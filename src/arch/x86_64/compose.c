@@ -45,11 +45,13 @@ static void count_elements(const struct composing *to, uint8_t array_of)
 	byte(c, (unsigned int)__builtin_ctz(size));
 }
 
-/* It lies on the stack, and has a NUL. */
-static bool is_name(const struct kymo_fetch *fetch)
+/* It lies on the stack, or in the pad, and has a NUL. */
+static bool is_own_text(const struct kymo_fetch *fetch)
 {
-	return fetch->type == KYMO_TYPE_STRING && fetch->form->n == 1 && fetch->form->ops[0].code == KYMO_FORM_ASK &&
-	       fetch->form->ops[0].value != KYMO_FORM_CLOCK;
+	const struct kymo_form_op *op = fetch->form->ops;
+
+	return fetch->type == KYMO_TYPE_STRING && fetch->form->n == 1 &&
+	       (op->code == KYMO_FORM_TEXT || (op->code == KYMO_FORM_ASK && op->value != KYMO_FORM_CLOCK));
 }
 
 /* Its least size is in `at`, the rest is added to the slot. */
@@ -62,7 +64,7 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 
 	kymo_guest_image(&guest);
 	x86_emit_form(c, to->env, to->site, fetch->form, !fetch->value, &fault);
-	if (!is_name(fetch))
+	if (!is_own_text(fetch))
 		x86_check_readable(c, to->env, x86_limit_of(fetch) + is_string, &uncertain);
 	EMIT(c, 0x49, 0xc7, 0xc3, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%r11: for certain */
 	JMP(c, &call);

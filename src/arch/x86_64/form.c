@@ -136,6 +136,19 @@ static void load_vector(struct code *c, unsigned int number)
 	byte(c, 0xc0 | (number & 7) << 3);
 }
 
+/* rax = the address of the text, which the code goes around */
+static void load_text(struct code *c, const char *text)
+{
+	const unsigned int size = (unsigned int)strlen(text) + 1;
+
+	byte(c, 0xeb); /* jmp */
+	byte(c, size);
+	for (unsigned int i = 0; i < size; i++)
+		byte(c, (unsigned char)text[i]);
+	EMIT(c, 0x48, 0x8d, 0x05); /* lea text(%rip),%rax */
+	imm32(c, -(int64_t)size - 7);
+}
+
 static void push(struct maker *m, const struct kymo_form_op *op)
 {
 	struct code *c = m->c;
@@ -165,6 +178,9 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 		break;
 	case KYMO_FORM_FILE:
 		movabs(c, RAX, m->file + (uint64_t)op->value);
+		break;
+	case KYMO_FORM_TEXT:
+		load_text(c, m->form->text);
 		break;
 	case KYMO_FORM_VECTOR:
 		load_vector(c, (unsigned int)op->value);

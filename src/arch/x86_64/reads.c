@@ -68,12 +68,18 @@ bool kymo_pad_reads(const struct kymo_pad_event *event)
 	return reads(event->filter) || x86_is_composed(event);
 }
 
+/* Of the program's. */
+static bool is_of_memory(const struct kymo_fetch *fetch)
+{
+	return kymo_fetch_is_of_memory(fetch) && !kymo_form_has(fetch->form, KYMO_FORM_TEXT, NULL);
+}
+
 bool kymo_pad_reads_memory(const struct kymo_pad_event *event)
 {
 	bool does = loads(event->filter);
 
 	for (size_t i = 0; i < event->n_args; i++)
-		does |= kymo_fetch_is_of_memory(&event->args[i]) || event->args[i].kind == KYMO_FETCH_COPY ||
+		does |= is_of_memory(&event->args[i]) || event->args[i].kind == KYMO_FETCH_COPY ||
 			(event->args[i].kind == KYMO_FETCH_FORM && loads(event->args[i].form));
 	return does;
 }

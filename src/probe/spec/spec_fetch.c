@@ -149,9 +149,6 @@ static struct kymo_error *read_immediate(struct kymo_spec_reader *reader)
 	bool negative = digits < reader->fetch.end && *digits == '-';
 	uint64_t value = 0;
 
-	if (digits < reader->fetch.end && *digits == '"')
-		return kymo_error_at(reader->text, digits,
-				     "a text that is the same in each record is not recorded; name the event: p:NAME");
 	digits += negative;
 	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end)
 		return kymo_error_at(reader->text, end,
@@ -161,6 +158,36 @@ static struct kymo_error *read_immediate(struct kymo_spec_reader *reader)
 	reader->out.kind = KYMO_FETCH_IMMEDIATE;
 	reader->out.type = KYMO_TYPE_S64;
 	reader->out.value = (int64_t)(negative ? -value : value);
+	return NULL;
+}
+
+static bool is_fixed_text(const struct kymo_spec_reader *reader)
+{
+	return kymo_spec_piece_starts(reader->fetch, "\\\"");
+}
+
+/* \"text" */
+static struct kymo_error *read_fixed_text(struct kymo_spec_reader *reader)
+{
+	const char *const start = reader->fetch.start + 2, *const end = reader->fetch.end - 1;
+
+	if (end < start || *end != '"' || memchr(start, '"', (size_t)(end - start)))
+		return kymo_error_at(reader->text, reader->fetch.end,
+				     "expected '\"' at the end of the text, as in \\\"text\"");
+	if (end - start > KYMO_FORM_TEXT_MAX)
+		return kymo_error_at(reader->text, start + KYMO_FORM_TEXT_MAX, "the text has at most %d bytes",
+				     KYMO_FORM_TEXT_MAX);
+	reader->form = calloc(1, sizeof(*reader->form));
+	if (!reader->form)
+		return &kymo_error_no_memory;
+	memcpy(reader->form->text, start, (size_t)(end - start));
+	kymo_spec_fetch_put(reader, KYMO_FORM_TEXT, 0, 0);
+	reader->out = (struct kymo_fetch){
+		.kind = KYMO_FETCH_FORM,
+		.type = KYMO_TYPE_STRING,
+		.form = reader->form,
+		.limit = KYMO_FORM_TEXT_MAX,
+	};
 	return NULL;
 }
 
@@ -372,7 +399,7 @@ struct kymo_error *kymo_spec_fetch_read(struct kymo_spec_reader *reader)
 	case '$':
 		return is_name_of_thread(reader) ? read_name_of_thread(reader) : read_variable(reader);
 	case '\\':
-		return read_immediate(reader);
+		return is_fixed_text(reader) ? read_fixed_text(reader) : read_immediate(reader);
 	case '@':
 	case '+':
 	case '-':
@@ -461,7 +488,7 @@ struct kymo_error *kymo_spec_fetch_read_type(struct kymo_spec_reader *reader)
 				: kymo_type_parse(reader->type.start, (uint32_t)kymo_spec_piece_size(reader->type));
 	struct kymo_error *error;
 
-	if (is_name_of_thread(reader))
+	if (is_name_of_thread(reader) || is_fixed_text(reader))
 		return read_text_type(reader);
 	if (read_memory_type(reader))
 		return NULL;

@@ -140,6 +140,14 @@ def test_an_offset_in_the_file_is_that_of_a_library_anywhere():
     check_equal(values, {(0x464c457f, 2)}, 'the first bytes of libc')
 
 
+def test_a_text_is_recorded_as_it_is_given():
+    """tracefs takes it, and has (fault) for it in programs."""
+    record('--backend', 'inproc', '-p', 'libc:malloc a=\\"text" b=\\"":string n=arg0 c=\\"two words"', '--',
+           '/bin/ls').ok()
+    texts = {tuple(event.fields[name] for name in 'abc') for event in events()}
+    check_equal(texts, {('"text"', '""', '"two words"')}, 'texts')
+
+
 ARRAYS = [
     '+0(%di):u32[2]', '+4(%di):s32[1]', '+18(+8(%di)):u8[6]', '+18(+8(%di)):s8[6]', '+16(+8(%di)):s16[3]',
     '+40(%di):s64[1]', '+0(%di):x16[5]', '+0(%di):u64[2]', '+0(%r8):char', '+16(%di):char', '%dx:char'
@@ -349,6 +357,8 @@ def test_a_word_of_bpftrace_that_is_not_known_is_told(tmp):
          "column 14: 'probe' is not known to a probe; leave it out: each record has its probe, and aggregations take 'by probe'"
          ), ('libc:malloc comm:string', "column 18: 'comm' is text; leave the type out"),
         ('libc:malloc /comm > 5/', "column 14: a text is recorded, or compared with another: str(arg0) == \"text\""),
+        ('libc:malloc v=\\"text', "column 21: expected '\"' at the end of the text, as in \\\"text\""),
+        ('libc:malloc v=\\"text":u8', "column 23: '\\\"text\"' is text; leave the type out, or write string"),
         ('libc:malloc $comm:u8', "column 19: '$comm' is text; leave the type out, or write string"),
         ('libc:malloc +0($comm):string', "column 16: '$comm' is text, and no address")):
         result = record('-p', spec, '--', 'true')
@@ -368,11 +378,8 @@ def test_what_the_kernel_refuses_is_refused_and_what_kymo_has_not_is_told(tmp):
                                       ('v=@jiffies:u32', False, "symbols after '@' are those of the kernel itself"),
                                       ('v=+0(%si):u8[0]', False, "no array 'u8[0]'"),
                                       ('v=%dj', False, "no register '%dj'"), ('v=$comm:u8', False, "'$comm' is text"),
-                                      ('v=\\"text":string', True,
-                                       'a text that is the same in each record is not recorded'),
-                                      ('v=@+data:u32', False,
-                                       "expected an offset in the file after '@+'"), ('v=+0(%si):string[2]', True,
-                                                                                      'texts are recorded one by one')):
+                                      ('v=@+data:u32', False, "expected an offset in the file after '@+'"),
+                                      ('v=+0(%si):string[2]', True, 'texts are recorded one by one')):
         event = f'kymo_test_{os.getpid()}_901/e'
         try:
             kernelcount.append(root / 'dynamic_events', f'p:{event} {path}:{offset:#x} {words}\n')

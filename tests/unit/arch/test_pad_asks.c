@@ -17,6 +17,7 @@
 
 static const struct kymo_form name = { .n = 1, .ops = { { .code = KYMO_FORM_ASK, .value = KYMO_FORM_NAME } } };
 static const struct kymo_form now = { .n = 1, .ops = { { .code = KYMO_FORM_ASK, .value = KYMO_FORM_CLOCK } } };
+static const struct kymo_form fixed = { .n = 1, .ops = { { .code = KYMO_FORM_TEXT } }, .text = "fixed" };
 static const struct kymo_form at_rdi = { .n = 1, .ops = { { .code = KYMO_FORM_REGISTER, .value = RDI } } };
 
 /* now + *(u64 *)name + *(u64 *)(name + 8): what one answer is changes no other one. */
@@ -37,8 +38,9 @@ static const struct kymo_fetch args[] = {
 	{ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_STRING, .form = &at_rdi, .limit = 20 },
 	{ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_U64, .form = &all },
 	{ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_STRING, .form = &name, .limit = KYMO_FORM_NAME_SIZE },
+	{ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_STRING, .form = &fixed, .limit = KYMO_FORM_TEXT_MAX },
 };
-static const struct kymo_pad_event plain = { .id = 1, .args = args, .n_args = 5 };
+static const struct kymo_pad_event plain = { .id = 1, .args = args, .n_args = 6 };
 
 struct last {
 	unsigned int n;
@@ -108,12 +110,13 @@ static void check_answers(const struct last *last, const char *its_name, uint64_
 	memcpy(parts, padded, sizeof(parts));
 	assert_int_equal(last->n, 1);
 	assert_int_equal(last->bytes[0], 0);
-	assert_int_equal(last->size, 1 + n + 8 + 5 + 8 + n);
+	assert_int_equal(last->size, 1 + n + 8 + 5 + 8 + n + 6);
 	assert_string_equal(at, its_name);
 	assert_in_range(word(at + n), from, to);
 	assert_string_equal(at + n + 8, "text");
 	assert_in_range(word(at + n + 8 + 5) - parts[0] - parts[1], from, to);
 	assert_string_equal(at + n + 8 + 5 + 8, its_name);
+	assert_string_equal(at + n + 8 + 5 + 8 + n, "fixed");
 }
 
 static void names_and_times_are_those_of_the_kernel(void **state)
@@ -195,7 +198,8 @@ static void answers_are_faults_where_no_call_may_be_made(void **state)
 		hit(&world, &last, &site, stack);
 		assert_int_equal(last.n, 1);
 		assert_int_equal(last.bytes[0], 0x1f);
-		assert_int_equal(last.size, 1 + 1 + 8 + 1 + 8 + 1);
+		assert_int_equal(last.size, 1 + 1 + 8 + 1 + 8 + 1 + 6);
+		assert_string_equal(last.bytes + 1 + 1 + 8 + 1 + 8 + 1, "fixed");
 		world_deinit(&world);
 	}
 	stack_destroy(stack);

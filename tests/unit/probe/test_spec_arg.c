@@ -315,10 +315,8 @@ static void a_bad_immediate_is_marked(void **state)
 	refused("libc:f \\300:u8", "column 9: the number does not fit in u8\n"
 				   "  libc:f \\300:u8\n"
 				   "          ^");
-	refused("libc:f \\\"hi\"",
-		"column 9: a text that is the same in each record is not recorded; name the event: p:NAME\n"
-		"  libc:f \\\"hi\"\n"
-		"          ^");
+	refused("libc:f \\\"hello", "column 15: expected '\"' at the end of the text, as in \\\"text\"\n"
+				    "  libc:f \\\"hello\n                ^");
 }
 
 static void names_of_arguments_are_checked(void **state)
