@@ -111,37 +111,43 @@ bool gdb_notify(struct kymo_gdb *gdb, struct gdb_text *text)
 
 /* ---- acknowledging --------------------------------------------------------------------------- */
 
-static void forget_sent_ends(struct kymo_gdb *gdb)
+/* Whether a process has gone with them. */
+static bool forget_sent_ends(struct kymo_gdb *gdb)
 {
+	bool has_dropped = false;
 	size_t n = 0;
 
 	for (size_t i = 0; i < gdb->ends.n; i++) {
 		const struct gdb_end end = gdb->ends.items[i];
 		struct gdb_process *process = end.tid ? NULL : gdb_find_process(gdb, end.pid);
 
-		if (!end.is_sent)
+		if (!end.is_sent) {
 			gdb->ends.items[n++] = end;
-		else if (process)
+		} else if (process) {
 			gdb_drop_process(gdb, process);
+			has_dropped = true;
+		}
 	}
 	gdb->ends.n = n;
+	return has_dropped;
 }
 
 struct acknowledge {
 	struct kymo_gdb *gdb;
 	struct gdb_text *reply;
+	bool has_dropped;
 };
 
 static void acknowledge(void *data)
 {
-	const struct acknowledge *it = data;
+	struct acknowledge *it = data;
 	struct kymo_gdb *gdb = it->gdb;
 
 	gdb->is_in_sequence = false;
 	gdb->sent_child = 0;
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		gdb->threads.items[i]->is_sent = false;
-	forget_sent_ends(gdb);
+	it->has_dropped = forget_sent_ends(gdb);
 	if (gdb->may_notify && tell_next(gdb, it->reply))
 		return;
 	gdb_text_put(it->reply, "OK");
@@ -150,10 +156,11 @@ static void acknowledge(void *data)
 
 void gdb_acknowledge(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct acknowledge it = { gdb, reply };
+	struct acknowledge it = { .gdb = gdb, .reply = reply };
 
 	kymo_hub_run(gdb->hub, acknowledge, &it);
-	gdb_wait_for_ended(gdb);
+	if (it.has_dropped)
+		gdb_wait_for_ended(gdb);
 }
 
 bool gdb_is_known_to_stand(const struct gdb_thread *thread)
