@@ -127,6 +127,21 @@ def test_threads_are_stopped_and_resumed_one_by_one(tmp):
     leave(process, stub, client)
 
 
+def test_a_thread_stops_although_a_condition_is_false(tmp):
+    process, stub, client = served(tmp)
+    at = address_of(process.pid, 'special')
+    check_equal(client.ask(f'Z0,{at:x},1;X3,220027'), 'OK', 'a breakpoint with a condition that is false')
+    for _ in range(50):
+        client.moves(2)
+        client.ask(f'vCont;t:{client.id(2)}')
+        told = client.stops()
+        check_equal([(stop[:3], thread_of(stop)) for stop in told], [('T00', client.tids[2])], 'what stops')
+        client.moves(1)
+        client.ask(f'vCont;c:{client.id(2)}')
+    remove(client, 'special')
+    leave(process, stub, client)
+
+
 def test_registers_are_of_threads_that_stand(tmp):
     process, stub, client = served(tmp)
     client.ask(f'vCont;t:{client.id(1)}')
