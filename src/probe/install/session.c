@@ -261,14 +261,14 @@ static struct kymo_error *check_holes(struct kymo_probes *probes, const struct p
 
 static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const struct probe_layout *layout,
 					   struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped,
-					   bool *taken_ret)
+					   int *fd_ret, bool *taken_ret)
 {
 	struct kymo_error *error = stop(probes->process), *ending;
 
 	if (!error)
 		error = kymo_remote_begin(probes->process);
 	if (!error) {
-		error = kymo_shared_map_runs(&probes->shared, probes->process, layout, taken_ret);
+		error = kymo_shared_map_runs(&probes->shared, probes->process, layout, fd_ret, taken_ret);
 		ending = kymo_remote_end(probes->process);
 		if (error)
 			kymo_error_destroy(ending);
@@ -296,10 +296,11 @@ static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
 	return NULL;
 }
 
-/* There may be thousands of them: the other threads run meanwhile. */
+/* There may be thousands of them: the other threads run meanwhile, and all of them while the jumps are written. */
 static struct kymo_error *map_runs(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
 				   bool *taken_ret)
 {
+	kymo_cleanup_close int fd = -1;
 	struct kymo_error *error;
 	bool all = was_stopped;
 
@@ -308,14 +309,14 @@ static struct kymo_error *map_runs(struct kymo_probes *probes, const struct prob
 	error = all ? NULL : is_anyone_away(probes, &all);
 	if (error)
 		return error;
-	error = map_runs_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped,
+	error = map_runs_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped, &fd,
 				 taken_ret);
 	if (error && !was_stopped && is_worth_stopping_all(error)) {
 		kymo_error_destroy(error);
 		*taken_ret = false;
-		error = map_runs_stopped(probes, layout, probes_stop_patiently, was_stopped, taken_ret);
+		error = map_runs_stopped(probes, layout, probes_stop_patiently, was_stopped, &fd, taken_ret);
 	}
-	return error;
+	return error || *taken_ret || fd < 0 ? error : kymo_shared_fill_runs(fd, layout);
 }
 
 /* With the process stopped: memory for pads, their state, text. */

@@ -2,6 +2,10 @@
  * Trampolines: jumps at addresses that puns lead to, each run of pages a private mapping of one more memfd. Private,
  * because who shares a place with another recording changes its trampoline, through /proc/PID/mem like text; of a file,
  * because mappings are known by its name.
+ *
+ * Runs are mapped while the file has holes only, and filled when the process runs again: thousands of pages take some
+ * milliseconds. A page of a private mapping that was not written through it is the file's, whenever that was written.
+ * No jump leads there before text is written, which is after the file was filled, sealed and compared.
  */
 #include "probe/memory/runs.h"
 
@@ -142,12 +146,10 @@ static struct kymo_error *make_pages(const struct probe_layout *layout, struct p
 	return NULL;
 }
 
-static struct kymo_error *fill(int fd, const struct probe_layout *layout, const struct pages *pages)
+static struct kymo_error *fill(int fd, const struct pages *pages)
 {
 	int err = 0;
 
-	if (ftruncate(fd, (off_t)size_of(layout)))
-		return kymo_error_errno(errno, "cannot size the memory for jumps");
 	for (size_t i = 0; i < pages->n && !err; i++)
 		err = kymo_pwrite_all(fd, pages->bytes[i], KYMO_PAGE_SIZE, (off_t)pages->at[i]);
 	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
@@ -189,15 +191,15 @@ static bool has_pages_only(int fd, const struct pages *pages)
 	return now && errno == ENXIO && n == pages->n;
 }
 
-/* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be
- * looked at. */
+/* Other threads ran while the process had the descriptor: a child that one has forked has it, too. The file is sealed
+ * now, and can be looked at. */
 static struct kymo_error *check_filled(int fd, const struct probe_layout *layout, const struct pages *pages)
 {
 	return has_pages_only(fd, pages)
 		       ? NULL
 		       : kymo_error_create(KYMO_ERROR_UNSAFE,
 					   "another program has changed the jumps at 0x%" PRIx64
-					   " before they were mapped; nothing was changed in the process",
+					   " before they were sealed; nothing was changed in its code",
 					   layout->runs.items[0].address);
 }
 
@@ -244,23 +246,15 @@ static struct kymo_error *check_mapped(struct kymo_process *process, const struc
 					kymo_process_pid(process));
 }
 
-static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote,
-				       bool *taken_ret)
+static struct kymo_error *map_all(struct kymo_process *process, const struct probe_layout *layout, int64_t remote,
+				  int *fd_ret, bool *taken_ret)
 {
 	kymo_cleanup_close int fd = -1;
 	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
-	struct pages pages = { .n = 0 };
 	size_t n = 0;
 
-	if (!error)
-		error = make_pages(layout, &pages);
-	if (!error)
-		error = fill(fd, layout, &pages);
-	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
-		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
-	if (!error)
-		error = check_filled(fd, layout, &pages);
-	deinit_pages(&pages);
+	if (!error && ftruncate(fd, (off_t)size_of(layout)))
+		error = kymo_error_errno(errno, "cannot size the memory for jumps");
 	for (; n < layout->runs.n && !error && !*taken_ret; n += !error && !*taken_ret)
 		error = map_run(process, &layout->runs.items[n], remote, taken_ret);
 	if (!error && !*taken_ret)
@@ -268,14 +262,17 @@ static struct kymo_error *fill_and_map(struct kymo_process *process, const struc
 	for (size_t i = 0; i < n && error; i++)
 		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->runs.items[i].address,
 									  .size = layout->runs.items[i].size });
+	if (!error)
+		*fd_ret = kymo_take_fd(fd);
 	return error;
 }
 
 struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process,
-					const struct probe_layout *layout, bool *taken_ret)
+					const struct probe_layout *layout, int *fd_ret, bool *taken_ret)
 {
 	struct kymo_error *error;
-	int64_t fd;
+	int64_t remote;
+	int fd = -1;
 
 	*taken_ret = false;
 	if (!layout->runs.n && !layout->joined.n)
@@ -283,8 +280,28 @@ struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_
 	error = note_runs(shared, layout);
 	if (error || !layout->runs.n)
 		return error;
-	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &fd);
+	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &remote);
 	if (error)
 		return error;
-	return kymo_remote_close(process, fd, fill_and_map(process, layout, fd, taken_ret));
+	error = kymo_remote_close(process, remote, map_all(process, layout, remote, &fd, taken_ret));
+	if (error && fd >= 0)
+		close(fd);
+	else if (!error)
+		*fd_ret = fd;
+	return error;
+}
+
+struct kymo_error *kymo_shared_fill_runs(int fd, const struct probe_layout *layout)
+{
+	struct pages pages = { .n = 0 };
+	struct kymo_error *error = make_pages(layout, &pages);
+
+	if (!error)
+		error = fill(fd, &pages);
+	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
+		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
+	if (!error)
+		error = check_filled(fd, layout, &pages);
+	deinit_pages(&pages);
+	return error;
 }

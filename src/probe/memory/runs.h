@@ -11,10 +11,15 @@ struct kymo_shared;
 struct probe_layout;
 
 /*
- * Map trampolines, in the stopped process, thread borrowed: its other threads may run. `taken_ret`: something has been
- * mapped there meanwhile; what was mapped here before stays until the recording is taken out.
+ * Map room for trampolines, in the stopped process, thread borrowed: its other threads may run. `taken_ret`: something
+ * has been mapped there meanwhile; what was mapped here before stays until the recording is taken out. `fd_ret`, the
+ * caller's, is of the file that is mapped; untouched where nothing new was.
  */
 struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process,
-					const struct probe_layout *layout, bool *taken_ret);
+					const struct probe_layout *layout, int *fd_ret, bool *taken_ret);
+
+/* Write the trampolines into what kymo_shared_map_runs() has mapped, for good; the process may run. To be done before
+ * anything leads there. */
+struct kymo_error *kymo_shared_fill_runs(int fd, const struct probe_layout *layout);
 
 #endif

@@ -42,7 +42,7 @@
 			       */
 #define GAP 16 /* pages between trampolines that are mapped with them, in a process that locks its memory too */
 #define GAP_MAX 65536
-#define RUNS_FEW 64      /* each is a system call of the target's: as many are mapped with gaps of up to … */
+#define RUNS_FEW 8       /* each is a system call of the target's: as many are mapped with gaps of up to … */
 #define FEW_GAP_MAX 4096 /* … so many pages, which take no memory */
 #define RUNS_MAX 4096    /* more are mapped with larger gaps */
 

@@ -198,6 +198,26 @@ def test_jumps_that_lie_far_apart_take_a_page_each_and_not_what_is_between_them(
     process.end(signal.SIGKILL)
 
 
+def test_forty_jumps_take_few_mappings(tmp):
+    """A thread is held while each is mapped. A jump in the place of each push ends in the next instruction, and so
+    leads 5 MiB further than that of the function before."""
+    functions = ''.join(f'.globl f{i}; .type f{i}, @function; f{i}: push %rbx; mov ${i * 0x5000 + 0x100000}, %ecx; '
+                        f'mov %ecx, %eax; pop %rbx; ret; .size f{i}, . - f{i}\n' for i in range(40))
+    Path('many.s').write_text(f'.text\n{functions}.section .note.GNU-stack, ""\n')
+    Path('many.c').write_text('#include <stdio.h>\n' + ''.join(f'int f{i}(void); ' for i in range(40)) +
+                              'int main(void) { puts("ready"); fflush(stdout); getchar(); '
+                              f'return ({" + ".join(f"f{i}()" for i in range(40))}) == 1; }}\n')
+    run('gcc', '-O2', 'many.c', 'many.s', '-o', 'many').ok()
+    process = start('./many')
+    process.wait_for('ready')
+    recorder = start_record(process.pid, '-q', '-p', './many:f?', '-p', './many:f??')
+    maps = [mapping for mapping in processes.maps(process.pid) if '/memfd:kymo-jumps' in mapping.path]
+    check(0 < len(maps) <= 12, 'mappings of jumps', len(maps))
+    process.end(input='\n').ok()
+    recorder.end().ok()
+    check_equal(sum(event_counts().values()), 40, 'events')
+
+
 def test_a_limit_on_locked_memory_is_told(tmp):
     Path('locks.c').write_text(r'''
 #include <stdio.h>
