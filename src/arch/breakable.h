@@ -7,7 +7,7 @@
 
 /* As the kernel returns: a negative errno. -EINTR: kymo_break_call() has come before it was made, or while it waited,
  * and nothing was done. */
-long kymo_breakable_call(long number, long a, long b, long c, long d);
+long kymo_breakable_call(long number, long a, long b, long c, long d, long e);
 
 /* In a handler with SA_SIGINFO, for the thread that it has interrupted; `context` is its third argument. Where that is
  * not about to make the call, or has been in it to its end, nothing changes. */

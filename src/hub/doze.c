@@ -3,9 +3,14 @@
  * that has let another one go, or has looked and found nothing, sleeps until there is one. Two stops may be told by one
  * signal: after it, the thread looks until it finds nothing, or sleeps for a moment in vain.
  *
+ * At first it sleeps in a wait, which is sooner over, and leaves the signal. But a wait ends at once while there is
+ * what nobody takes, as of a thread that is kept for its maker. And a client's request is no child's: it is heard after
+ * the moment.
+ *
  * hub_doze() takes a signal for which the tree's poll() waits, too. hub->owes_signal says that it did, until all stops
  * have been looked at.
  */
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +19,7 @@
 #include "hub/doze.h"
 #include "hub/state.h"
 #include "hub/thread/request.h"
+#include "hub/thread/seize.h"
 
 #define DOZE_NS 1000000
 
@@ -22,15 +28,21 @@ bool hub_gets_signals(const struct kymo_hub *hub)
 	return hub->is_here && hub->waits_for_any && hub_is_own_thread(hub);
 }
 
-bool hub_doze(struct kymo_hub *hub, unsigned int spins)
+bool hub_doze(struct kymo_hub *hub, pid_t tid, unsigned int spins)
 {
-	const struct timespec moment = { 0, DOZE_NS };
+	struct timespec moment = { 0, DOZE_NS };
 	sigset_t child;
+	int err;
 
 	if (!hub_gets_signals(hub)) {
 		kymo_back_off(spins);
 		return true;
 	}
+	err = spins || hub->is_woken ? -EAGAIN : hub_sleep_for_stop(&hub->seizer, tid, DOZE_NS);
+	if (!err)
+		return true;
+	if (err == -EINTR)
+		moment.tv_nsec = 0;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	if (sigtimedwait(&child, NULL, &moment) != SIGCHLD)

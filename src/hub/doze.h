@@ -5,15 +5,17 @@
 #ifndef KYMO_HUB_DOZE_H
 #define KYMO_HUB_DOZE_H
 
+#include <sys/types.h>
+
 #include "kymo/engine.h"
 
 /* Whether hub_doze() ends when something comes. */
 bool hub_gets_signals(const struct kymo_hub *hub);
 
-/* Until something may have come, for the caller's `spins`th look that found nothing. A millisecond or so at most; false
- * where that is over, and nothing has. Of another hub's thread, or where the hub gets no SIGCHLD, as kymo_back_off().
- */
-bool hub_doze(struct kymo_hub *hub, unsigned int spins);
+/* Until something may have come, for the caller's `spins`th look that found nothing; at the first, of thread `tid` (0:
+ * of any). A millisecond or so at most; false where that is over, and nothing has. Of another hub's thread, or where
+ * the hub gets no SIGCHLD, as kymo_back_off(). */
+bool hub_doze(struct kymo_hub *hub, pid_t tid, unsigned int spins);
 
 /* Where hub_doze() took a SIGCHLD since hub_signal_is_dealt_with(), the thread gets another one. */
 void hub_return_signal(struct kymo_hub *hub);

@@ -410,8 +410,14 @@ static struct kymo_error *borrow_any(struct kymo_process *process, const struct 
 struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_process_maps(process, &maps);
+	struct kymo_error *error;
 
+	if (process->remote.active) {
+		process->remote.n_nested++;
+		return NULL;
+	}
+	process->remote.n_nested = 0;
+	error = kymo_process_maps(process, &maps);
 	if (error)
 		return error;
 	error = check_gadgets(process, &maps);
@@ -446,9 +452,14 @@ uint64_t kymo_remote_scratch(const struct kymo_process *process)
 
 struct kymo_error *kymo_remote_end(struct kymo_process *process)
 {
-	kymo_cleanup_free uint8_t *kept = kymo_take(process->remote.kept);
+	kymo_cleanup_free uint8_t *kept = NULL;
 	struct kymo_error *error;
 
+	if (process->remote.n_nested && process->remote.active) {
+		process->remote.n_nested--;
+		return NULL;
+	}
+	kept = kymo_take(process->remote.kept);
 	if (!process->remote.active)
 		return NULL;
 	process->remote.active = false;

@@ -12,7 +12,8 @@ struct kymo_process;
 /*
  * Borrow one stopped thread (the process must be stopped) for system calls; the others stay where they are.
  * arch/remote.h says how the thread finds home if this process dies. UNSAFE when no way is found: no gadget, no room on
- * any stack, a seccomp filter (then calls might kill it).
+ * any stack, a seccomp filter (then calls might kill it). Where one is borrowed already that is the one, until as many
+ * kymo_remote_end() have come; no thread's registers are to be changed meanwhile.
  */
 struct kymo_error *kymo_remote_begin(struct kymo_process *process);
 

@@ -94,7 +94,7 @@ bool kymo_tree_tells_of_next(const struct kymo_tree *tree)
 
 void kymo_tree_doze(struct kymo_tree *tree, unsigned int spins)
 {
-	hub_doze(tree->hub, spins);
+	hub_doze(tree->hub, 0, spins);
 }
 
 void kymo_tree_free(struct kymo_tree *tree)

@@ -47,6 +47,7 @@ struct kymo_process {
 	uint64_t own_syscall; /* one of kymo's own (kymo_remote_inherit()), or 0 */
 	struct {
 		bool active;
+		unsigned int n_nested; /* times that it was borrowed while it was */
 		size_t thread;
 		struct user_regs_struct registers; /* the thread's own */
 		uint64_t sp;

@@ -257,15 +257,17 @@ static bool is_any_starting(const struct kymo_tree *tree)
 static void pump(struct kymo_tree *tree)
 {
 	uint64_t deadline = kymo_now_ns() + SHARE_NS;
+	unsigned int spins = 0;
 
 	while (tree->first == tree->queue.n) {
 		bool has_any = kymo_tree_pump(tree), is_late = kymo_now_ns() >= deadline;
 
+		spins = has_any ? 0 : spins + 1;
 		if (!has_any)
 			hub_signal_is_dealt_with(tree->hub);
 		else if (is_late)
 			tgkill(getpid(), gettid(), SIGCHLD); /* there is more, for the next poll() */
-		if (is_late || (!has_any && (!is_any_starting(tree) || !hub_doze(tree->hub, 0))))
+		if (is_late || (!has_any && (!is_any_starting(tree) || !hub_doze(tree->hub, 0, spins - 1))))
 			return;
 	}
 }

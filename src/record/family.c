@@ -63,7 +63,8 @@ struct kymo_error *recording_start_up(struct recording *recording, struct target
 		return NULL;
 	case KYMO_STARTUP_LOADED:
 		*done_ret = true;
-		return kymo_probes_started(source->probes);
+		error = kymo_probes_install_rest(source->probes, &recording->result.stopped_ns);
+		return error ? error : kymo_probes_started(source->probes);
 	default:
 		*done_ret = true;
 		return NULL;

@@ -174,11 +174,12 @@ int hub_hold_wait(struct hub_holder *holder,
 		uint64_t before_ns = now;
 
 		if (is_of_call)
-			hub_doze(holder->hub, spins); /* the thread has just been let go, and has not come yet */
+			hub_doze(holder->hub, message->tid,
+				 spins); /* the thread has just been let go, and has not come yet */
 		if (help(holder, is_done, message, spins))
 			spins = 0;
 		else if (!is_of_call)
-			hub_doze(holder->hub, spins);
+			hub_doze(holder->hub, 0, spins);
 		if (holder->takes && message->tid != awaited) { /* each gets that time, as there may be thousands */
 			awaited = message->tid;
 			deadline_ns = now + timeout_ns;

@@ -1,14 +1,16 @@
 /*
  * Seizing, though a thread of the process may be executing something: PTRACE_SEIZE waits for that, and that for the end
- * of threads that are ours.
+ * of threads that are ours. Waiting for a stop that may not come.
  *
  * The signal of a timer breaks the wait off. It is let in, and the timer runs, between hub_seizing_begins() and
- * hub_seizing_ends() alone.
+ * hub_seizing_ends() alone, or while a stop is waited for.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arch/breakable.h"
@@ -67,9 +69,9 @@ static bool get_timer(struct hub_seizer *seizer)
 	return seizer->has_timer;
 }
 
-void hub_seizing_begins(struct hub_seizer *seizer)
+static void begin(struct hub_seizer *seizer, long period_ns)
 {
-	const struct itimerspec period = { { 0, PERIOD_NS }, { 0, PERIOD_NS } };
+	const struct itimerspec period = { { 0, period_ns }, { 0, period_ns } };
 	sigset_t ours;
 
 	if (!the_signal || seizer->depth++ || !get_timer(seizer))
@@ -78,6 +80,11 @@ void hub_seizing_begins(struct hub_seizer *seizer)
 	sigaddset(&ours, the_signal);
 	pthread_sigmask(SIG_UNBLOCK, &ours, &seizer->mask);
 	timer_settime(seizer->timer, 0, &period, NULL);
+}
+
+void hub_seizing_begins(struct hub_seizer *seizer)
+{
+	begin(seizer, PERIOD_NS);
 }
 
 void hub_seizing_ends(struct hub_seizer *seizer)
@@ -98,7 +105,20 @@ void hub_seizer_deinit(struct hub_seizer *seizer)
 	seizer->has_timer = false;
 }
 
+int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns)
+{
+	siginfo_t info;
+	int err = -ENOTSUP;
+
+	begin(seizer, most_ns);
+	if (seizer->has_timer)
+		err = (int)kymo_breakable_call(SYS_waitid, tid ? P_PID : P_ALL, tid, (long)(uintptr_t)&info,
+					       WEXITED | WNOWAIT | __WALL | __WNOTHREAD, 0);
+	hub_seizing_ends(seizer);
+	return err;
+}
+
 int hub_seize_thread(pid_t tid, unsigned long options)
 {
-	return (int)kymo_breakable_call(SYS_ptrace, PTRACE_SEIZE, tid, 0, (long)options);
+	return (int)kymo_breakable_call(SYS_ptrace, PTRACE_SEIZE, tid, 0, (long)options, 0);
 }

@@ -1,4 +1,5 @@
-/* Seizing that does not wait for ever. docs/internals/engines.md, "Seizing while a thread executes". */
+/* Seizing, and waiting for stops, that do not take for ever. docs/internals/engines.md, "Seizing while a thread
+ * executes". */
 #ifndef KYMO_HUB_THREAD_SEIZE_H
 #define KYMO_HUB_THREAD_SEIZE_H
 
@@ -27,6 +28,15 @@ struct hub_seizer {
 void hub_seizing_begins(struct hub_seizer *seizer);
 void hub_seizing_ends(struct hub_seizer *seizer);
 void hub_seizer_deinit(struct hub_seizer *seizer);
+
+/*
+ * Until thread `tid` (0: any of this one's) has something to tell, which is left for a wait; it may have had that all
+ * along. -EINTR: `most_ns` are over, or about that; -ENOTSUP: this process has not taken the signal; -ECHILD.
+ *
+ * The kernel moves a thread that sleeps in a wait to the processor of the thread that stops. One that sleeps for a
+ * signal is woken where it was, which takes several times as long where that processor is idle.
+ */
+int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns);
 
 /* PTRACE_SEIZE. 0 or a negative errno. */
 int hub_seize_thread(pid_t tid, unsigned long options);

@@ -225,6 +225,21 @@ static struct kymo_error *write_pads(struct kymo_probes *probes, const struct pr
 	return NULL;
 }
 
+/* The thread that lend_thread() has borrowed. */
+static struct kymo_error *give_thread_back(struct kymo_probes *probes, struct kymo_error *error)
+{
+	struct kymo_error *ending;
+
+	if (!probes->attempt.keeps_thread)
+		return error;
+	probes->attempt.keeps_thread = false;
+	ending = kymo_remote_end(probes->process);
+	if (!error)
+		return ending;
+	kymo_error_destroy(ending);
+	return error;
+}
+
 /* With the thread borrowed. */
 static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_layout *layout)
 {
@@ -235,11 +250,11 @@ static struct kymo_error *map_regions(struct kymo_probes *probes, const struct p
 	for (size_t i = 0; i < layout->regions.n && !error; i++)
 		error = kymo_shared_map_region(&probes->shared, probes->process, &layout->regions.items[i]);
 	ending = kymo_remote_end(probes->process);
-	if (error) {
+	if (error)
 		kymo_error_destroy(ending);
-		return error;
-	}
-	return ending;
+	else
+		error = ending;
+	return give_thread_back(probes, error); /* its registers are looked at, and may be changed */
 }
 
 /* The process is stopped: the holes chosen while it ran must still be holes. */
@@ -486,6 +501,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 			return NULL;
 		}
 		n_contended += outcome == PROBES_CONTENDED;
+		error = give_thread_back(probes, error);
 		if (outcome != PROBES_DIRTY)
 			kymo_shared_rewind(&probes->shared, n_sites);
 		if (is_to_replan(outcome))
@@ -495,22 +511,60 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	return error;
 }
 
-struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *stopped_ns_ret)
+/*
+ * While a program starts, what asks for libraries that are loaded later can wait for the first probe of a user's: the
+ * linker's calls are looked at until all is linked. Few programs have one in the linker itself.
+ */
+static bool can_wait(const struct kymo_probes *probes)
 {
-	size_t n;
-	bool was_stopped = (kymo_process_threads(probes->process, &n), n > 0);
+	return probes->is_starting && !probes->has_shared && !probes_pending_but_watches(probes);
+}
+
+/* A process that stands still all the time lends one thread for the memory and what is mapped of it, not one for each:
+ * no thread is moved or looked at in between. */
+static struct kymo_error *lend_thread(struct kymo_probes *probes)
+{
+	struct kymo_error *error = kymo_remote_begin(probes->process);
+
+	probes->attempt.keeps_thread = !error;
+	return error;
+}
+
+static struct kymo_error *install(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns_ret)
+{
 	struct kymo_error *error = NULL;
 
-	if (!kymo_probes_pending(probes))
-		return probes_check_refused(probes);
 	if (!was_stopped)
 		error = kymo_process_check_alone(probes->process);
 	probes_read_ahead(probes);
+	if (!error && was_stopped && !probes->has_shared)
+		error = lend_thread(probes);
 	if (!error && !probes->has_shared)
 		error = make_shared(probes, was_stopped, stopped_ns_ret);
 	if (!error)
 		error = try_often(probes, was_stopped, stopped_ns_ret);
-	return error;
+	return give_thread_back(probes, error);
+}
+
+/* `all`: also what can wait. */
+static struct kymo_error *install_pending(struct kymo_probes *probes, bool all, uint64_t *stopped_ns_ret)
+{
+	size_t n;
+	bool was_stopped = (kymo_process_threads(probes->process, &n), n > 0);
+
+	if (!kymo_probes_pending(probes) || (!all && can_wait(probes)))
+		return probes_check_refused(probes);
+	return install(probes, was_stopped, stopped_ns_ret);
+}
+
+struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *stopped_ns_ret)
+{
+	return install_pending(probes, false, stopped_ns_ret);
+}
+
+struct kymo_error *kymo_probes_install_rest(struct kymo_probes *probes, uint64_t *stopped_ns_ret)
+{
+	return install_pending(probes, true, stopped_ns_ret);
 }
 
 struct kymo_error *kymo_probes_hold(struct kymo_probes *probes)

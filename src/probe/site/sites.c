@@ -134,14 +134,19 @@ struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct p
 	return error;
 }
 
-/* Wanted, and not in. What was refused once stays out. */
-static bool is_pending(const struct probe_site *site)
+/* Not in, and wanted, if not as a watch for libraries. What was refused once stays out. */
+static bool is_pending_but_watch(const struct probe_site *site)
 {
-	bool wanted = site->is_guard || site->is_watch;
+	bool wanted = site->is_guard || (site->is_watch && site->is_sigaction);
 
 	for (size_t i = 0; i < site->requests.n; i++)
 		wanted |= !site->requests.items[i].is_refused;
 	return wanted && !site->installed && !site->is_retired;
+}
+
+static bool is_pending(const struct probe_site *site)
+{
+	return is_pending_but_watch(site) || (site->is_watch && !site->installed && !site->is_retired);
 }
 
 size_t kymo_probes_pending(const struct kymo_probes *probes)
@@ -151,6 +156,14 @@ size_t kymo_probes_pending(const struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->sites.n; i++)
 		n += is_pending(&probes->sites.items[i]);
 	return n + probes_pending_switches(probes);
+}
+
+bool probes_pending_but_watches(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (is_pending_but_watch(&probes->sites.items[i]))
+			return true;
+	return probes_pending_switches(probes) > 0;
 }
 
 size_t kymo_probes_n_sites(const struct kymo_probes *probes)

@@ -79,6 +79,9 @@ struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct p
 /* How many sites are planned and not installed. */
 size_t kymo_probes_pending(const struct kymo_probes *probes);
 
+/* Whether any of them is no watch for libraries that are loaded. */
+bool probes_pending_but_watches(const struct kymo_probes *probes);
+
 size_t kymo_probes_n_sites(const struct kymo_probes *probes);
 
 #endif

@@ -46,7 +46,7 @@ static void a_call_that_is_broken_off_was_not_made(void **state)
 
 	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
 	while (n_broken < 2000) {
-		long result = kymo_breakable_call(SYS_write, ends[1], (long)(uintptr_t) "x", 1, 0);
+		long result = kymo_breakable_call(SYS_write, ends[1], (long)(uintptr_t) "x", 1, 0, 0);
 
 		assert_true(result == 1 || result == -EINTR);
 		assert_int_equal(read(ends[0], &byte, 1), result == 1 ? 1 : -1);
@@ -62,7 +62,7 @@ static void a_call_that_the_kernel_would_make_again_ends(void **state)
 
 	assert_int_equal(pipe(ends), 0);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(kymo_breakable_call(SYS_read, ends[0], (long)(uintptr_t)&byte, 1, 0), -EINTR);
+		assert_int_equal(kymo_breakable_call(SYS_read, ends[0], (long)(uintptr_t)&byte, 1, 0, 0), -EINTR);
 	timer_delete(timer);
 }
 
