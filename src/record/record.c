@@ -79,12 +79,12 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	if (recording->aggregating)
 		error = aggregate_now_and_then(recording);
 	if (!error && now >= recording->next_flush_ns) {
-		recording->next_flush_ns = now + FLUSH_NS;
 		recording_note_threads(recording, !recording->tree);
 		if (recording->options->overwrite)
 			stacks_note_some(recording);
-		if (!recording->options->overwrite || now >= recording->next_seal_ns)
-			recording_flush(recording);
+		if (recording->next_flush_ns && (!recording->options->overwrite || now >= recording->next_seal_ns))
+			recording_flush(recording); /* at the second look: what is closed counts as used */
+		recording->next_flush_ns = now + FLUSH_NS;
 		if (now >= recording->next_seal_ns)
 			recording->next_seal_ns = now + SEAL_NS;
 		error = recording_note_vforks(recording);

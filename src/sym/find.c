@@ -15,6 +15,7 @@
 /* Longer words are nobody's typing mistake. */
 #define NEAREST_MAX 256
 #define N_NEAREST 3
+#define SCANS_MAX 4 /* of all symbols for one name; sorting them all takes longer than so many */
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
@@ -84,10 +85,13 @@ struct found {
 	KYMO_VEC(const struct kymo_symbol *) list;
 };
 
-/*
- * Add those of one name's symbols that the version selects. Without one these are the defaults, or all of a name that
- * only old programs know.
- */
+/* Without a version the defaults are meant, or all of a name that only old programs know. */
+static bool is_selected(const struct kymo_symbol *symbol, const char *version, bool has_default)
+{
+	return version ? symbol->version && !fnmatch(version, symbol->version, 0) : !has_default || symbol->is_default;
+}
+
+/* Add those of one name's symbols that the version selects. */
 static bool add_run(const struct kymo_module *module, size_t start, size_t end, const char *version,
 		    struct found *found)
 {
@@ -98,12 +102,31 @@ static bool add_run(const struct kymo_module *module, size_t start, size_t end, 
 	for (size_t i = start; i < end; i++) {
 		const struct kymo_symbol *symbol = nth(module, i);
 
-		if (version ? !symbol->version || fnmatch(version, symbol->version, 0)
-			    : has_default && !symbol->is_default)
+		if (is_selected(symbol, version, has_default) && !kymo_vec_push(&found->list, symbol))
+			return false;
+	}
+	return true;
+}
+
+/* The same for a name that is no glob, without an index. */
+static bool scan(const struct kymo_module *module, const char *name, const char *version, struct found *found)
+{
+	bool has_default = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < module->symbols.n; i++) {
+		const struct kymo_symbol *symbol = &module->symbols.items[i];
+
+		if (symbol->name[0] != name[0] || strcmp(symbol->name, name))
 			continue;
+		has_default |= symbol->is_default;
 		if (!kymo_vec_push(&found->list, symbol))
 			return false;
 	}
+	for (size_t i = 0; i < found->list.n; i++)
+		if (is_selected(found->list.items[i], version, has_default))
+			found->list.items[kept++] = found->list.items[i];
+	found->list.n = kept;
 	return true;
 }
 
@@ -184,6 +207,12 @@ static void unify(struct found *found)
 	found->list.n = n;
 }
 
+/* An index pays where many names are looked for. */
+static bool is_to_be_scanned(struct kymo_module *module, const char *name)
+{
+	return !module->by_name && *name && !kymo_is_glob(name) && !strstr(name, "::") && module->n_scans++ < SCANS_MAX;
+}
+
 struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret,
 				    size_t *n)
 {
@@ -191,12 +220,16 @@ struct kymo_error *kymo_module_find(struct kymo_module *module, const char *patt
 	kymo_cleanup_free char *name = strndup(pattern, length);
 	const char *version = pattern[length] ? pattern + length + 1 : NULL;
 	struct found found = { 0 };
+	bool done;
 
-	if (!name || !sym_index(module))
+	if (!name)
 		return &kymo_error_no_memory;
 	if (version && *version == '@')
 		version++;
-	if (!find_all(module, name, version, &found) ||
+	done = !is_to_be_scanned(module, name) || scan(module, name, version, &found);
+	if (done && !found.list.n)
+		done = sym_index(module) && find_all(module, name, version, &found);
+	if (!done ||
 	    ((!found.list.n || strstr(name, "::")) && *name && !find_demangled(module, name, version, &found))) {
 		kymo_vec_deinit(&found.list);
 		return &kymo_error_no_memory;

@@ -122,6 +122,7 @@ struct kymo_module {
 	KYMO_VEC(uint64_t) marks;            /* code addresses that symbols of other kinds name */
 	KYMO_VEC(char *) names;              /* names cut off before their version */
 	uint32_t *by_name;                   /* indexes of all symbols, sorted by name; made by sym_index() */
+	unsigned int n_scans;                /* names that were looked for without it */
 
 	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy, notes_lazy, go_lazy;
 	KYMO_VEC(struct sym_reloc) relocs;

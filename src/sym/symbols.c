@@ -205,10 +205,43 @@ static struct kymo_error *unify(struct kymo_module *module)
 	return ok ? NULL : &kymo_error_no_memory;
 }
 
-static void sort(struct kymo_module *module)
+/* A symbol's address, and where the symbol is. */
+struct sort_key {
+	uint64_t vaddr;
+	size_t at;
+};
+
+static int compare_keys(const void *a, const void *b)
 {
-	if (module->symbols.n)
-		qsort(module->symbols.items, module->symbols.n, sizeof(*module->symbols.items), compare_symbols);
+	const struct sort_key *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+/* By address alone at first: keys are small, and a comparison of theirs does not read names all over the file. Then the
+ * few symbols of each address. */
+static struct kymo_error *sort(struct kymo_module *module)
+{
+	const size_t n = module->symbols.n;
+	kymo_cleanup_free struct sort_key *keys = malloc((n + 1) * sizeof(*keys));
+	kymo_cleanup_free struct kymo_symbol *sorted = malloc((n + 1) * sizeof(*sorted));
+
+	if (!keys || !sorted)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++)
+		keys[i] = (struct sort_key){ module->symbols.items[i].vaddr, i };
+	qsort(keys, n, sizeof(*keys), compare_keys);
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = module->symbols.items[keys[i].at];
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && sorted[end].vaddr == sorted[i].vaddr; end++)
+			;
+		if (end > i + 1)
+			qsort(&sorted[i], end - i, sizeof(*sorted), compare_symbols);
+	}
+	if (n)
+		memcpy(module->symbols.items, sorted, n * sizeof(*sorted));
+	return NULL;
 }
 
 /* Whether one of the first `n` symbols, which are sorted, is at `vaddr`. */
@@ -244,9 +277,7 @@ static struct kymo_error *add_go_names(struct kymo_module *module)
 									   .is_global = true }))
 			error = &kymo_error_no_memory;
 	}
-	if (module->symbols.n > n)
-		sort(module);
-	return error;
+	return !error && module->symbols.n > n ? sort(module) : error;
 }
 
 static int compare_objects(const void *a, const void *b)
@@ -280,8 +311,9 @@ struct kymo_error *sym_symbols_read(struct kymo_module *module)
 		return error;
 	if (module->objects.n)
 		qsort(module->objects.items, module->objects.n, sizeof(*module->objects.items), compare_objects);
-	sort(module);
-	error = add_go_names(module);
+	error = sort(module);
+	if (!error)
+		error = add_go_names(module);
 	return error || !module->symbols.n ? error : unify(module);
 }
 
