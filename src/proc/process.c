@@ -116,6 +116,15 @@ void kymo_process_destroy(struct kymo_process *process)
 	kymo_process_free(process);
 }
 
+pid_t kymo_process_inner_pid(struct kymo_process *process)
+{
+	struct kymo_process_info info;
+
+	if (!process->inner_pid && kymo_process_peek_status(process->pid, &info))
+		process->inner_pid = info.inner_pid;
+	return process->inner_pid ? process->inner_pid : process->pid;
+}
+
 pid_t kymo_process_pid(const struct kymo_process *process)
 {
 	return process->pid;

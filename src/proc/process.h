@@ -24,6 +24,9 @@ void kymo_process_destroy(struct kymo_process *process);
 
 pid_t kymo_process_pid(const struct kymo_process *process);
 
+/* The id that it has for itself, in its own pid namespace; looked up once. */
+pid_t kymo_process_inner_pid(struct kymo_process *process);
+
 /* It is in a tree: who else traces or records it does so through the hub of this thread, and gets no further while that
  * sleeps. */
 bool kymo_process_is_at_own_hub(const struct kymo_process *process);

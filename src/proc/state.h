@@ -20,7 +20,7 @@ struct kymo_joined;
 struct kymo_tree;
 
 struct kymo_process {
-	pid_t pid;
+	pid_t pid, inner_pid; /* for itself; 0: not known yet */
 	struct kymo_memory memory;
 	bool launched; /* our child */
 	bool reaped;

@@ -17,6 +17,7 @@
 #include "hub/thread/seize.h"
 
 #define PERIOD_NS 5000000
+#define LATER_NS 20000000 /* long enough for a process that is traced itself to get any further */
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -69,9 +70,10 @@ static bool get_timer(struct hub_seizer *seizer)
 	return seizer->has_timer;
 }
 
-static void begin(struct hub_seizer *seizer, long period_ns)
+/* `first_ns` from now, and then again and again: the first signal may come before the call that it is to break off. */
+static void begin(struct hub_seizer *seizer, long first_ns, long period_ns)
 {
-	const struct itimerspec period = { { 0, period_ns }, { 0, period_ns } };
+	const struct itimerspec period = { { 0, period_ns }, { 0, first_ns } };
 	sigset_t ours;
 
 	if (!the_signal || seizer->depth++ || !get_timer(seizer))
@@ -84,7 +86,7 @@ static void begin(struct hub_seizer *seizer, long period_ns)
 
 void hub_seizing_begins(struct hub_seizer *seizer)
 {
-	begin(seizer, PERIOD_NS);
+	begin(seizer, PERIOD_NS, PERIOD_NS);
 }
 
 void hub_seizing_ends(struct hub_seizer *seizer)
@@ -110,7 +112,7 @@ int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns)
 	siginfo_t info;
 	int err = -ENOTSUP;
 
-	begin(seizer, most_ns);
+	begin(seizer, most_ns, LATER_NS);
 	if (seizer->has_timer)
 		err = (int)kymo_breakable_call(SYS_waitid, tid ? P_PID : P_ALL, tid, (long)(uintptr_t)&info,
 					       WEXITED | WNOWAIT | __WALL | __WNOTHREAD, 0);

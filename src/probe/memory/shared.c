@@ -63,19 +63,40 @@ static uint64_t wall_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* When this process began, and its pid namespace. They are read once: it makes such memory for each program of a tree.
+ */
+static struct kymo_error *know_self(uint64_t *start_ret, uint64_t *pidns_ret)
+{
+	static _Thread_local pid_t known;
+	static _Thread_local uint64_t start, pidns;
+	struct kymo_process_info self;
+	struct kymo_error *error = known == getpid() ? NULL : kymo_process_info(getpid(), &self);
+
+	if (error)
+		return error;
+	if (known != getpid()) {
+		start = self.start_time;
+		pidns = kymo_own_pidns();
+		known = getpid();
+	}
+	*start_ret = start;
+	*pidns_ret = pidns;
+	return NULL;
+}
+
 static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_process *process,
 				      const struct kymo_probes_options *options)
 {
 	struct kymo_wire_header *header = shared->header;
-	struct kymo_process_info self;
-	struct kymo_error *error = kymo_process_info(getpid(), &self);
+	uint64_t start, pidns;
+	struct kymo_error *error = know_self(&start, &pidns);
 
 	if (error)
 		return error;
 	header->version = KYMO_WIRE_VERSION;
 	header->recorder_pid = (uint32_t)getpid();
-	header->recorder_start = self.start_time;
-	header->recorder_pidns = kymo_own_pidns();
+	header->recorder_start = start;
+	header->recorder_pidns = pidns;
 	header->started_wall_ns = wall_ns();
 	header->address = shared->address;
 	header->size = shared->size;
@@ -289,9 +310,11 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 				      struct kymo_shared *ret)
 {
 	struct kymo_shared shared = { .fd = -1, .data = { .fd = -1 }, .is_sequenced = ret->is_sequenced };
-	long n_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	static _Thread_local long n_cpus; /* which are those of this boot */
 	struct kymo_error *error, *ending;
 
+	if (!n_cpus)
+		n_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	shared.n_cpus = n_cpus < 1 ? 1 : (uint32_t)n_cpus;
 	shared.n_sequenced = shared.is_sequenced ? shared.n_cpus : 0;
 	shared.n_rings = shared.n_sequenced + shared.n_cpus + (shared.n_cpus < SPARE_MIN ? SPARE_MIN : shared.n_cpus);

@@ -78,14 +78,14 @@ static struct kymo_error *close_runs(struct placing *placing)
 {
 	kymo_cleanup_free struct room_hole *runs = NULL;
 	uint64_t at = 0, gap = GAP, few_gap = 0;
-	size_t n, most;
+	size_t n, most = 0;
 
-	most = runs_allowed(placing);
-	if (!locks_memory(kymo_process_pid(placing->probes->process)))
+	if (probe_room_runs(&placing->room, gap, NULL) > 1) /* else they are as few as can be */
+		most = runs_allowed(placing);
+	if (most && !locks_memory(kymo_process_pid(placing->probes->process)))
 		few_gap = FEW_GAP_MAX;
-	while ((n = probe_room_runs(&placing->room, gap, NULL)) >
-		       (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) &&
-	       gap < GAP_MAX)
+	while ((n = probe_room_runs(&placing->room, gap, NULL)) > 1 &&
+	       n > (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) && gap < GAP_MAX)
 		gap *= 4;
 	runs = calloc(n ? n : 1, sizeof(*runs));
 	if (!runs)

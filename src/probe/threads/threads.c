@@ -48,14 +48,14 @@ static void watch_birth(const struct kymo_probes *probes, struct kymo_process *p
 /* What is recorded as tid where it can't be read: for that moment only it is worth a look. */
 static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 {
-	return state == KYMO_PAD_EARLY ? kymo_inner_tid(kymo_process_pid(process)) : kymo_process_pid(process);
+	return state == KYMO_PAD_EARLY ? kymo_process_inner_pid(process) : kymo_process_pid(process);
 }
 
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
 	const struct probe_stack_words stacks = probes_stack_words(probes, state);
 	const uint64_t reader_on[] = { probes_reader(probes, process), stacks.of_threads[0], stacks.of_threads[1],
-				       (uint64_t)kymo_inner_tid(kymo_process_pid(process)) };
+				       (uint64_t)kymo_process_inner_pid(process) };
 	int64_t page[7] = { 0 }; /* up to what pads count */
 
 	_Static_assert(KYMO_PAD_LIVE_THREAD_STACK == KYMO_PAD_LIVE_READER + 8 &&

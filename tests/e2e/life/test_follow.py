@@ -82,6 +82,21 @@ def once_in_malloc():
 
 @alone
 @timeout(240)
+def test_one_more_program_takes_few_calls_of_the_recorder(tmp):
+    """The kernel is asked for memory and probes once for each, not again for each file that is mapped."""
+    def calls(n):
+        script = f'i=0; while [ $i -lt {n} ]; do /bin/true; i=$((i+1)); done'
+        run(program('strace'), '-c', '-o', 'counts', KYMO_PLAIN, 'record', '-q', '-p', 'libc:malloc', '--', '/bin/sh',
+            '-c', script, seconds=60).ok()
+        lines = [line.split() for line in Path('counts').read_text().splitlines()]
+        return {line[-1]: int(line[3]) for line in lines if len(line) > 4 and line[3].isdigit()}
+
+    few, many = calls(10), calls(30)
+    each = {name: (many[name] - few.get(name, 0)) / 20 for name in many}
+    check(each['ptrace'] < 230, 'requests to threads', each['ptrace'])
+    check(each['openat'] < 45, 'files that are opened', each['openat'])
+
+
 def test_make_with_two_jobs_is_recorded_as_the_kernel_counts_it(tmp):
     program('make')
     program('gcc')
