@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "probe/code/events.h"
 #include "probe/install/remove.h"
+#include "probe/memory/data.h"
 #include "probe/memory/state.h"
 #include "probe/probe.h"
 #include "probe/resolve/resolve.h"
@@ -353,6 +354,7 @@ struct kymo_error *recording_follow(struct recording *recording)
 		if (!recording->is_ending && kymo_now_ns() > deadline)
 			break;
 	}
+	kymo_data_free_spent();
 	return error ? error : kymo_take(recording->drain_error);
 }
 

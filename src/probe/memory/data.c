@@ -26,6 +26,7 @@
 #include "proc/proc.h"
 
 #define SUBBUFFERS 8
+#define SPENT_MAX 4 /* memories of processes that have ended, until there is time to free them */
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
 #define MANYS_SPARE_SIZE (16ull << 10) /* of a program that a followed one executes; holds the largest record */
@@ -199,6 +200,34 @@ struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_p
 	return error;
 }
 
+/* Of processes that have ended, with nobody else to use it: the kernel takes 0.5 us to free each page, for which others
+ * that have just been let go would wait. */
+static _Thread_local struct {
+	void *head;
+	uint64_t size;
+	int fd;
+} spent[SPENT_MAX];
+static _Thread_local size_t n_spent;
+
+bool kymo_data_free_spent(void)
+{
+	if (!n_spent)
+		return false;
+	n_spent--;
+	munmap(spent[n_spent].head, spent[n_spent].size);
+	close(spent[n_spent].fd);
+	return true;
+}
+
+static void put_by(const struct kymo_data *data)
+{
+	if (n_spent == SPENT_MAX)
+		kymo_data_free_spent();
+	spent[n_spent].head = data->head;
+	spent[n_spent].size = data->size;
+	spent[n_spent++].fd = data->fd;
+}
+
 /* Parts of the file to be allocated, in order; its own copy of all that the thread needs. */
 struct data_ahead {
 	pthread_t thread;
@@ -217,10 +246,11 @@ void kymo_data_deinit(struct kymo_data *data)
 	if (data->ahead)
 		pthread_join(data->ahead->thread, NULL);
 	free(data->ahead);
-	if (data->head)
-		munmap(data->head, data->size);
-	if (data->fd >= 0)
+	if (data->head && data->fd >= 0) {
+		put_by(data);
+	} else if (data->fd >= 0) {
 		close(data->fd);
+	}
 	free(data->have);
 	*data = (struct kymo_data){ .fd = -1 };
 }

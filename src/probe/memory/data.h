@@ -112,7 +112,12 @@ bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_o
 bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 			const struct kymo_data *data, size_t i);
 
+/* The memory itself is freed later: by kymo_data_free_spent(), or when there is too much of it. */
 void kymo_data_deinit(struct kymo_data *data);
+
+/* Free memory of one process that has ended, of those that this thread has recorded. False: there is none. To be called
+ * when nothing else is to be done. */
+bool kymo_data_free_spent(void);
 
 /* Such memory for a forked child of `makers`' (NULL: of the first process), which is stopped; it records into it when
  * its live pages say so. */
