@@ -82,21 +82,6 @@ def once_in_malloc():
 
 @alone
 @timeout(240)
-def test_one_more_program_takes_few_calls_of_the_recorder(tmp):
-    """The kernel is asked for memory and probes once for each, not again for each file that is mapped."""
-    def calls(n):
-        script = f'i=0; while [ $i -lt {n} ]; do /bin/true; i=$((i+1)); done'
-        run(program('strace'), '-c', '-o', 'counts', KYMO_PLAIN, 'record', '-q', '-p', 'libc:malloc', '--', '/bin/sh',
-            '-c', script, seconds=60).ok()
-        lines = [line.split() for line in Path('counts').read_text().splitlines()]
-        return {line[-1]: int(line[3]) for line in lines if len(line) > 4 and line[3].isdigit()}
-
-    few, many = calls(10), calls(30)
-    each = {name: (many[name] - few.get(name, 0)) / 20 for name in many}
-    check(each['ptrace'] < 230, 'requests to threads', each['ptrace'])
-    check(each['openat'] < 45, 'files that are opened', each['openat'])
-
-
 def test_make_with_two_jobs_is_recorded_as_the_kernel_counts_it(tmp):
     program('make')
     program('gcc')
@@ -473,10 +458,14 @@ def test_without_following_nobody_is_the_tracer(tmp):
 
 # ---- what a program costs ------------------------------------------------------------------------
 
-# the machine's other work decides how many waitid() and poll() are
-COUNTED = 'openat,pread64,pwrite64,fallocate,getdents64,wait4'
-MOST_A_PROGRAM = {'openat': 60, 'pread64': 150, 'pwrite64': 60, 'fallocate': 20, 'getdents64': 9, 'wait4': 90}
-MOST_WITH_CALLS = {'openat': 70, 'pread64': 390, 'pwrite64': 200, 'fallocate': 25, 'getdents64': 9, 'wait4': 150}
+# the machine's other work decides how many waitid() and poll() are, and to some extent pread64()
+COUNTED = 'ptrace,openat,pread64,pwrite64,fallocate,getdents64,wait4'
+MOST_A_PROGRAM = {
+    'ptrace': 230, 'openat': 45, 'pread64': 150, 'pwrite64': 60, 'fallocate': 20, 'getdents64': 9, 'wait4': 90
+}
+MOST_WITH_CALLS = {
+    'ptrace': 370, 'openat': 50, 'pread64': 500, 'pwrite64': 200, 'fallocate': 25, 'getdents64': 9, 'wait4': 150
+}
 
 
 def calls_a_program(*what):
