@@ -26,8 +26,11 @@ class Starter:
             begin = time.monotonic()
             process = procs.spawn(argv, signal.SIGKILL, stdin=procs.subprocess.DEVNULL, stdout=procs.subprocess.DEVNULL,
                                   stderr=procs.subprocess.DEVNULL, env=env)
-            status = process.wait(120)
-            taken = time.monotonic() - begin
+            try:
+                status = procs.wait_to_the_moment(process, 120)
+                taken = time.monotonic() - begin
+            finally:
+                procs.end(process)
         if status:
             raise procs.BenchError(f"{' '.join(argv[:4])} ended with status {status}")
         return taken

@@ -144,8 +144,6 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 		return error;
 	probes->has_shared = true;
 	error = kymo_data_format(&probes->shared, &probes->options, &probes->shared.data);
-	if (!error && !probes->options.is_one_of_many) /* the others' rings have less than a thread costs */
-		kymo_data_begin(&probes->shared, &probes->options, &probes->shared.data, !probes->shared.is_sequenced);
 	if (!error)
 		error = find_stack(probes);
 	return error;
@@ -519,17 +517,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
  */
 static bool can_wait(const struct kymo_probes *probes)
 {
-	return probes->is_starting && !probes->shared.n_sites && !probes_pending_but_watches(probes);
-}
-
-/* Of the first program the memory is made all the same: it is large, and allocated while files are read. */
-static struct kymo_error *wait_for_first(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns_ret)
-{
-	struct kymo_error *error = NULL;
-
-	if (!probes->options.is_one_of_many && !probes->has_shared && kymo_probes_pending(probes))
-		error = make_shared(probes, was_stopped, stopped_ns_ret);
-	return error ? error : probes_check_refused(probes);
+	return probes->is_starting && !probes->has_shared && !probes_pending_but_watches(probes);
 }
 
 /* A process that stands still all the time lends one thread for the memory and what is mapped of it, not one for each:
@@ -549,7 +537,7 @@ static struct kymo_error *install(struct kymo_probes *probes, bool was_stopped, 
 	if (!was_stopped)
 		error = kymo_process_check_alone(probes->process);
 	probes_read_ahead(probes);
-	if (!error && was_stopped && probes->is_starting && !probes->shared.n_sites)
+	if (!error && was_stopped && !probes->has_shared)
 		error = lend_thread(probes);
 	if (!error && !probes->has_shared)
 		error = make_shared(probes, was_stopped, stopped_ns_ret);
@@ -564,9 +552,7 @@ static struct kymo_error *install_pending(struct kymo_probes *probes, bool all, 
 	size_t n;
 	bool was_stopped = (kymo_process_threads(probes->process, &n), n > 0);
 
-	if (!all && can_wait(probes))
-		return wait_for_first(probes, was_stopped, stopped_ns_ret);
-	if (!kymo_probes_pending(probes))
+	if (!kymo_probes_pending(probes) || (!all && can_wait(probes)))
 		return probes_check_refused(probes);
 	return install(probes, was_stopped, stopped_ns_ret);
 }

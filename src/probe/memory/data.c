@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,7 +24,8 @@
 #include "proc/proc.h"
 
 #define SUBBUFFERS 8
-#define SPENT_MAX 4 /* memories of processes that have ended, until there is time to free them */
+#define SPENT_MAX 4                 /* memories of processes that have ended, until there is time to free them … */
+#define SPENT_SIZE_MAX (4ull << 20) /* … of so many bytes at the most */
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
 #define MANYS_SPARE_SIZE (16ull << 10) /* of a program that a followed one executes; holds the largest record */
@@ -228,28 +227,15 @@ static void put_by(const struct kymo_data *data)
 	spent[n_spent++].fd = data->fd;
 }
 
-/* Parts of the file to be allocated, in order; its own copy of all that the thread needs. */
-struct data_ahead {
-	pthread_t thread;
-	int fd;
-	size_t n;
-	struct {
-		uint64_t begin, size;
-		size_t ring;
-		uint32_t n_subbuffers;
-		bool is_there;
-	} parts[];
-};
-
 void kymo_data_deinit(struct kymo_data *data)
 {
-	if (data->ahead)
-		pthread_join(data->ahead->thread, NULL);
-	free(data->ahead);
-	if (data->head && data->fd >= 0) {
+	if (data->head && data->fd >= 0 && data->size <= SPENT_SIZE_MAX) {
 		put_by(data);
-	} else if (data->fd >= 0) {
-		close(data->fd);
+	} else {
+		if (data->head)
+			munmap(data->head, data->size);
+		if (data->fd >= 0)
+			close(data->fd);
 	}
 	free(data->have);
 	*data = (struct kymo_data){ .fd = -1 };
@@ -289,77 +275,11 @@ static void tell_size(struct kymo_data *data, const struct kymo_shared_ring *rin
 	__atomic_store_n(&ring->shared->consumed, (uint64_t)data->have[i] - ring->n_subbuffers, __ATOMIC_RELEASE);
 }
 
-static void *allocate_ahead(void *argument)
-{
-	struct data_ahead *ahead = argument;
-	size_t i = 0;
-
-	while (i < ahead->n && !kymo_allocate(ahead->fd, ahead->parts[i].begin, ahead->parts[i].size))
-		ahead->parts[i++].is_there = true;
-	return NULL;
-}
-
-static bool start_thread(struct data_ahead *ahead)
-{
-	sigset_t all, before;
-	bool has_started;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the others */
-	has_started = !pthread_create(&ahead->thread, NULL, allocate_ahead, ahead);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return has_started;
-}
-
-void kymo_data_begin(const struct kymo_shared *shared, const struct kymo_probes_options *options,
-		     struct kymo_data *data, bool is_locked)
-{
-	struct data_ahead *ahead = calloc(1, sizeof(*ahead) + shared->n_rings * sizeof(*ahead->parts));
-
-	if (!ahead)
-		return;
-	data->is_locked = is_locked;
-	ahead->fd = data->fd;
-	ahead->n = shared->n_rings;
-	for (size_t i = 0; i < ahead->n; i++) {
-		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
-
-		ahead->parts[i].ring = i;
-		ahead->parts[i].n_subbuffers = at_once(shared, options, data, i, &ring);
-		ahead->parts[i].begin = (uint64_t)(ring.data - (const uint8_t *)data->head);
-		ahead->parts[i].size = ahead->parts[i].n_subbuffers * ring.subbuffer_size;
-	}
-	if (start_thread(ahead))
-		data->ahead = ahead;
-	else
-		free(ahead);
-}
-
-/* What was not to be had is asked for again by the caller, who tells of it. */
-static void take_what_is_ahead(const struct kymo_shared *shared, const struct kymo_probes_options *options,
-			       struct kymo_data *data)
-{
-	struct data_ahead *ahead = data->ahead;
-
-	if (!ahead)
-		return;
-	pthread_join(ahead->thread, NULL);
-	data->ahead = NULL;
-	for (size_t i = 0; i < ahead->n && ahead->parts[i].is_there; i++) {
-		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, ahead->parts[i].ring);
-
-		data->have[ahead->parts[i].ring] = ahead->parts[i].n_subbuffers;
-		tell_size(data, &ring, ahead->parts[i].ring);
-	}
-	free(ahead);
-}
-
 struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 				     struct kymo_data *data, bool is_locked)
 {
 	int err = 0;
 
-	take_what_is_ahead(shared, options, data);
 	data->is_locked = is_locked;
 	for (size_t i = 0; i < shared->n_rings && !err; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
@@ -437,8 +357,6 @@ bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_o
 	size_t next = shared->n_rings;
 	bool has_grown = false;
 
-	if (data->ahead)
-		return false;
 	for (size_t i = 0; i < shared->n_rings; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
 

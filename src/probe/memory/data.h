@@ -32,13 +32,12 @@ struct kymo_data {
 	int fd;
 	struct kymo_wire_data *head; /* the controller's mapping of it; the target writes it, too */
 	uint64_t inode, size;
-	bool is_childs;           /* a forked child's: less of it is used */
-	uint64_t least;           /* bytes of a sub-buffer that holds the largest record, of a child's */
-	uint64_t most;            /* bytes of a sub-buffer, of a child's; 0: no such bound */
-	bool is_locked;           /* no sequences are used: the CPUs' rings with locks have the work */
-	bool are_to_grow;         /* of the working rings one is used: so will be the others */
-	uint32_t *have;           /* per ring: sub-buffers whose memory is there */
-	struct data_ahead *ahead; /* what a thread allocates of it; NULL: nothing */
+	bool is_childs;   /* a forked child's: less of it is used */
+	uint64_t least;   /* bytes of a sub-buffer that holds the largest record, of a child's */
+	uint64_t most;    /* bytes of a sub-buffer, of a child's; 0: no such bound */
+	bool is_locked;   /* no sequences are used: the CPUs' rings with locks have the work */
+	bool are_to_grow; /* of the working rings one is used: so will be the others */
+	uint32_t *have;   /* per ring: sub-buffers whose memory is there */
 };
 
 /* The rings of a forked child: as many as its parent's, at the same addresses, and smaller. */
@@ -90,13 +89,6 @@ struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_p
 /* Lay the rings out. None has memory yet. */
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 				    struct kymo_data *data);
-
-/*
- * Have a thread begin with what kymo_data_prepare() has to do, which takes milliseconds: that waits for it, and nothing
- * before it gives the rings memory. Where there can be no thread nothing is done.
- */
-void kymo_data_begin(const struct kymo_shared *shared, const struct kymo_probes_options *options,
-		     struct kymo_data *data, bool is_locked);
 
 /*
  * Allocate what is used first of their memory, so that no producer can fault on it: until there is more, `consumed`
