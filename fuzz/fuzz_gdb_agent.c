@@ -19,9 +19,10 @@ static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct gdb_agent_target target = { read_register, read_memory, NULL };
+	unsigned int left = GDB_AGENT_STEPS;
 	uint64_t value = 0x6b796d6f;
 
-	if (!gdb_agent_evaluate(data, size, &target, &value))
+	if (!gdb_agent_evaluate(data, size, &target, &left, &value))
 		check(value == 0x6b796d6f);
 	return 0;
 }

@@ -5,7 +5,7 @@
 
 enum {
 	DEPTH = 100,
-	STEPS_MAX = 100000,
+	REFERENCE_COST = 50, /* of a read of memory, in instructions */
 	BITS = 64,
 };
 
@@ -56,6 +56,7 @@ struct machine {
 	const struct gdb_agent_target *target;
 	uint64_t stack[DEPTH];
 	size_t n;
+	unsigned int *left;
 };
 
 /* ---- operands and the stack ------------------------------------------------------------------ */
@@ -195,6 +196,7 @@ static bool refer(struct machine *machine, size_t size)
 {
 	uint64_t address, value = 0; /* its first bytes are the least significant ones */
 
+	*machine->left -= *machine->left < REFERENCE_COST ? *machine->left : REFERENCE_COST;
 	return pop(machine, &address) && machine->target->read_memory(machine->target->data, address, &value, size) &&
 	       push(machine, value);
 }
@@ -220,10 +222,11 @@ static bool pick(struct machine *machine)
 /* a b becomes b a; a b c becomes c a b. */
 static bool rotate(struct machine *machine, size_t n)
 {
-	uint64_t *top = machine->stack + machine->n - 1, last;
+	uint64_t *top, last;
 
 	if (machine->n < n)
 		return false;
+	top = machine->stack + machine->n - 1;
 	last = *top;
 	memmove(top - n + 2, top - n + 1, (n - 1) * sizeof(*top));
 	top[1 - (ptrdiff_t)n] = last;
@@ -286,12 +289,14 @@ static bool execute(struct machine *machine, enum opcode op)
 	}
 }
 
-bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, uint64_t *ret)
+bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left,
+			uint64_t *ret)
 {
-	struct machine machine = { .code = code, .size = size, .target = target };
+	struct machine machine = { .code = code, .size = size, .target = target, .left = left };
 	uint64_t op;
 
-	for (unsigned int i = 0; i < STEPS_MAX && fetch(&machine, 1, &op); i++) {
+	while (*left && fetch(&machine, 1, &op)) {
+		--*left;
 		if (op == OP_END)
 			return pop(&machine, ret);
 		if (!execute(&machine, (enum opcode)op))

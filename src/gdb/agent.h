@@ -17,11 +17,15 @@ struct gdb_agent_target {
 	void *data;
 };
 
+#define GDB_AGENT_STEPS 100000u
+
 /*
  * The value of an expression. False where it has none: it divides by zero, reads what is not there, uses the stack
- * wrongly, ends in the middle of an instruction, executes more than 100,000, or has instructions that are not known
- * here: those of floating point, tracepoints and trace state variables.
+ * wrongly, ends in the middle of an instruction, executes more than `left` (a read of memory counts as 50), or has
+ * instructions that are not known here: those of floating point, tracepoints and trace state variables. What it
+ * executes is taken from `left`.
  */
-bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, uint64_t *ret);
+bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left,
+			uint64_t *ret);
 
 #endif

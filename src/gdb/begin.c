@@ -150,16 +150,12 @@ static void forget_start(void *data)
 	struct begin *begin = data;
 	struct kymo_gdb *gdb = begin->gdb;
 	struct gdb_process *process = gdb_find_process(gdb, begin->pid);
-	size_t n = 0;
 
 	gdb_set_state(gdb, GDB_STOPPED);
 	if (process && !process->has_ended)
 		return;
 	begin->err = -ECHILD;
-	for (size_t i = 0; i < gdb->ends.n; i++)
-		if (gdb->ends.items[i].pid != begin->pid)
-			gdb->ends.items[n++] = gdb->ends.items[i];
-	gdb->ends.n = n;
+	gdb_forget_ends(gdb, begin->pid);
 	if (!process)
 		return;
 	process->is_child = false; /* the launch waits for it */

@@ -44,7 +44,7 @@ static bool take_one(struct gdb_words *words, struct gdb_process *process, const
 	uint64_t size;
 
 	if (!gdb_take_char(words, 'X') || !gdb_take_number(words, &size) || !gdb_take_char(words, ',') || !size ||
-	    size > gdb_words_left(words) / 2 || process->conditions.n >= CONDITIONS_MAX)
+	    size > gdb_words_left(words) / 2)
 		return false;
 	condition.size = (size_t)size;
 	condition.code = malloc(condition.size);
@@ -68,5 +68,7 @@ bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, c
 		return false;
 	}
 	drop(process, what->type, what->address, before);
+	if (process->conditions.n > CONDITIONS_MAX)
+		gdb_drop_conditions(process, what); /* it is evaluated by the client alone */
 	return true;
 }

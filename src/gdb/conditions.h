@@ -6,7 +6,8 @@
 #include "gdb/state.h"
 
 /* The rest of a Z packet: ";X3,220027X3,…". What is at `what` already is replaced, by nothing where there is nothing.
- * False: it is wrong, or memory is out; all stays as it was. */
+ * Where a process has too many, those at `what` are dropped: each hit is a
+ * stop then, and the client evaluates them. False: it is wrong, or memory is out; all stays as it was. */
 bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what);
 
 void gdb_drop_conditions(struct gdb_process *process, const struct gdb_break *what);

@@ -48,12 +48,8 @@ static void forget_process(void *data)
 {
 	const struct gdb_look *look = data;
 	struct kymo_gdb *gdb = look->gdb;
-	size_t n = 0;
 
-	for (size_t i = 0; i < gdb->ends.n; i++)
-		if (look->pid && gdb->ends.items[i].pid != look->pid)
-			gdb->ends.items[n++] = gdb->ends.items[i];
-	gdb->ends.n = n;
+	gdb_forget_ends(gdb, look->pid);
 	for (size_t i = gdb->processes.n; i-- > 0;) {
 		struct gdb_process *process = gdb->processes.items[i];
 
@@ -61,6 +57,7 @@ static void forget_process(void *data)
 			gdb_drop_process(gdb, process);
 	}
 	gdb->is_interrupted &= gdb->threads.n > 0;
+	gdb->is_unresumed = false;
 	gdb_set_state(gdb, GDB_STOPPED);
 }
 

@@ -493,5 +493,6 @@ void gdb_leave_process(struct kymo_gdb *gdb, struct gdb_process *process, struct
 			kymo_engine_get(thread->engine);
 		gdb_forget_thread(gdb, thread);
 	}
+	gdb_forget_ends(gdb, process->pid);
 	gdb_drop_process(gdb, process);
 }

@@ -28,6 +28,7 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 	const struct gdb_process *process = thread->process;
 	struct view view = { .thread = thread };
 	const struct gdb_agent_target target = { read_register, read_memory, &view };
+	unsigned int left = GDB_AGENT_STEPS; /* for all conditions of a hit */
 	bool is_any = false, has_registers = false;
 
 	for (size_t i = 0; i < process->conditions.n; i++) {
@@ -40,7 +41,7 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 		if (!has_registers && kymo_engine_get_registers(thread->engine, &view.registers))
 			return true;
 		has_registers = true;
-		if (!gdb_agent_evaluate(condition->code, condition->size, &target, &value) || value)
+		if (!gdb_agent_evaluate(condition->code, condition->size, &target, &left, &value) || value)
 			return true;
 	}
 	return !is_any;

@@ -148,6 +148,7 @@ static void acknowledge(void *data)
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		gdb->threads.items[i]->is_sent = false;
 	it->has_dropped = forget_sent_ends(gdb);
+	gdb->is_interrupted &= gdb->threads.n > 0;
 	if (gdb->may_notify && tell_next(gdb, it->reply))
 		return;
 	gdb_text_put(it->reply, "OK");
@@ -188,6 +189,14 @@ void gdb_begin_notifying(struct kymo_gdb *gdb)
 	gdb_wake(gdb);
 }
 
+/* The client has seen the fork perhaps, and is told of it again. */
+static void hide(struct kymo_gdb *gdb, pid_t child)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process->pid == child)
+			gdb->threads.items[i]->is_untold = true;
+}
+
 /* The sequence is over, and was not acknowledged. */
 static void cancel_sequence(struct kymo_gdb *gdb)
 {
@@ -200,6 +209,8 @@ static void cancel_sequence(struct kymo_gdb *gdb)
 			continue;
 		thread->is_sent = thread->was_told = false;
 		thread->is_pending = true;
+		if (is_fork(thread))
+			hide(gdb, thread->event.child);
 	}
 	for (size_t i = 0; i < gdb->ends.n; i++)
 		gdb->ends.items[i].is_sent = false;

@@ -49,6 +49,16 @@ void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process)
 	}
 }
 
+void gdb_forget_ends(struct kymo_gdb *gdb, pid_t pid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < gdb->ends.n; i++)
+		if (pid && gdb->ends.items[i].pid != pid)
+			gdb->ends.items[n++] = gdb->ends.items[i];
+	gdb->ends.n = n;
+}
+
 struct gdb_thread *gdb_find_thread(const struct kymo_gdb *gdb, pid_t pid, pid_t tid)
 {
 	for (size_t i = 0; i < gdb->threads.n; i++) {

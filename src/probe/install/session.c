@@ -290,6 +290,10 @@ static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const str
 		else
 			error = ending;
 	}
+	if (error && *fd_ret >= 0) {
+		close(*fd_ret); /* it is tried again */
+		*fd_ret = -1;
+	}
 	if (!was_stopped)
 		kymo_process_resume(probes->process);
 	return error;
@@ -537,6 +541,9 @@ static struct kymo_error *install(struct kymo_probes *probes, bool was_stopped, 
 	if (!was_stopped)
 		error = kymo_process_check_alone(probes->process);
 	probes_read_ahead(probes);
+	/* While a thread is lent, no other is looked for: all have to be held already. */
+	if (!error && was_stopped && !probes->has_shared)
+		error = probes_stop_patiently(probes->process);
 	if (!error && was_stopped && !probes->has_shared)
 		error = lend_thread(probes);
 	if (!error && !probes->has_shared)

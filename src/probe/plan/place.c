@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -74,15 +75,24 @@ static bool locks_memory(pid_t pid)
 	return !locked || strtoul(locked + strlen("\nVmLck:"), NULL, 10);
 }
 
+/* Mappings count there by their length, whether pages are allocated or not. */
+static bool has_address_limit(pid_t pid)
+{
+	struct rlimit limit;
+
+	return prlimit(pid, RLIMIT_AS, NULL, &limit) || limit.rlim_cur != RLIM_INFINITY;
+}
+
 static struct kymo_error *close_runs(struct placing *placing)
 {
 	kymo_cleanup_free struct room_hole *runs = NULL;
+	const pid_t pid = kymo_process_pid(placing->probes->process);
 	uint64_t at = 0, gap = GAP, few_gap = 0;
 	size_t n, most = 0;
 
 	if (probe_room_runs(&placing->room, gap, NULL) > 1) /* else they are as few as can be */
 		most = runs_allowed(placing);
-	if (most && !locks_memory(kymo_process_pid(placing->probes->process)))
+	if (most && !locks_memory(pid) && !has_address_limit(pid))
 		few_gap = FEW_GAP_MAX;
 	while ((n = probe_room_runs(&placing->room, gap, NULL)) > 1 &&
 	       n > (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) && gap < GAP_MAX)

@@ -130,6 +130,34 @@ def test_one_of_several_is_enough_and_a_new_list_replaces_the_old(tmp):
     server.end()
 
 
+def test_more_than_are_kept_stop_each_time(tmp):
+    """gdb evaluates them then."""
+    build_work(tmp)
+    server, port = listen('127.0.0.1:0', './app')
+    client = Client(port)
+    client.begin()
+    pid = int(re.search(r'p([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+    work = address_of(pid, 'work')
+    check_equal(client.ask(f'Z0,{work:x},1;' + 4096 * 'X3,220027'), 'OK', 'as many as are kept')
+    check_equal(client.ask(f'Z0,{work:x},1;' + 4096 * 'X3,220027'), 'OK', 'the same again')
+    check_equal(client.ask('vCont;c')[:3], 'W00', 'none holds')
+    client.close()
+    server.end()
+    server, port = listen('127.0.0.1:0', './app')
+    client = Client(port)
+    client.begin()
+    pid = int(re.search(r'p([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+    work = address_of(pid, 'work')
+    check_equal(client.ask(f'Z0,{work:x},1;' + 4097 * 'X3,220027'), 'OK', 'more')
+    check_equal(client.ask('vCont;c')[:3], 'T05', 'a stop')
+    loop = '2401000000' + '22010328' + '200005' + '220027'  # 16 M turns, then 0
+    check_equal(client.ask(f'Z0,{work:x},1;' + 1500 * f'X{len(loop) // 2:x},{loop}'), 'OK', 'long ones')
+    check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit has a bound for all of them')
+    client.ask('vKill;%x' % pid)
+    client.close()
+    server.end()
+
+
 def test_by_hardware(tmp):
     if not debug_registers.work():
         skip('no debug registers here')

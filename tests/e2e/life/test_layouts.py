@@ -198,9 +198,9 @@ def test_jumps_that_lie_far_apart_take_a_page_each_and_not_what_is_between_them(
     process.end(signal.SIGKILL)
 
 
-def test_forty_jumps_take_few_mappings(tmp):
-    """A thread is held while each is mapped. A jump in the place of each push ends in the next instruction, and so
-    leads 5 MiB further than that of the function before."""
+def build_many():
+    """A jump in the place of each push ends in the next instruction, and so leads 5 MiB further than that of the
+    function before."""
     functions = ''.join(f'.globl f{i}; .type f{i}, @function; f{i}: push %rbx; mov ${i * 0x5000 + 0x100000}, %ecx; '
                         f'mov %ecx, %eax; pop %rbx; ret; .size f{i}, . - f{i}\n' for i in range(40))
     Path('many.s').write_text(f'.text\n{functions}.section .note.GNU-stack, ""\n')
@@ -208,14 +208,32 @@ def test_forty_jumps_take_few_mappings(tmp):
                               'int main(void) { puts("ready"); fflush(stdout); getchar(); '
                               f'return ({" + ".join(f"f{i}()" for i in range(40))}) == 1; }}\n')
     run('gcc', '-O2', 'many.c', 'many.s', '-o', 'many').ok()
-    process = start('./many')
+
+
+def record_many(*words):
+    """How many mappings its jumps take."""
+    process = start(*words, './many')
     process.wait_for('ready')
     recorder = start_record(process.pid, '-q', '-p', './many:f?', '-p', './many:f??')
     maps = [mapping for mapping in processes.maps(process.pid) if '/memfd:kymo-jumps' in mapping.path]
-    check(0 < len(maps) <= 12, 'mappings of jumps', len(maps))
     process.end(input='\n').ok()
     recorder.end().ok()
     check_equal(sum(event_counts().values()), 40, 'events')
+    return len(maps)
+
+
+def test_forty_jumps_take_few_mappings(tmp):
+    """A thread is held while each is mapped."""
+    build_many()
+    n = record_many()
+    check(0 < n <= 12, 'mappings of jumps', n)
+
+
+def test_forty_jumps_take_few_addresses_where_these_have_a_limit(tmp):
+    """What lies between jumps counts there."""
+    build_many()
+    n = record_many('prlimit', f'--as={16 << 30}')
+    check(n > 12, 'mappings of jumps', n)
 
 
 def test_a_limit_on_locked_memory_is_told(tmp):

@@ -99,10 +99,11 @@ static void values(void **state)
 
 	for (size_t i = 0; i < kymo_countof(rows); i++) {
 		uint8_t code[64];
+		unsigned int left = GDB_AGENT_STEPS;
 		uint64_t value = 0;
 
 		print_message("%s\n", rows[i].code);
-		assert_true(gdb_agent_evaluate(code, bytes_of(rows[i].code, code), &target, &value));
+		assert_true(gdb_agent_evaluate(code, bytes_of(rows[i].code, code), &target, &left, &value));
 		assert_int_equal(value, rows[i].value);
 	}
 }
@@ -141,10 +142,11 @@ static void what_has_no_value(void **state)
 
 	for (size_t i = 0; i < kymo_countof(rows); i++) {
 		uint8_t code[64];
+		unsigned int left = GDB_AGENT_STEPS;
 		uint64_t value = 7;
 
 		print_message("%s\n", rows[i]);
-		assert_false(gdb_agent_evaluate(code, bytes_of(rows[i], code), &target, &value));
+		assert_false(gdb_agent_evaluate(code, bytes_of(rows[i], code), &target, &left, &value));
 		assert_int_equal(value, 7);
 	}
 }
