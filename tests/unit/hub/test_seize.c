@@ -86,14 +86,22 @@ static void a_timer_is_had_where_no_signal_may_wait_any_more(void **state)
 
 /* ---- sleeping for a stop --------------------------------------------------------------------- */
 
+static pid_t sleeping_child(void)
+{
+	const pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child)
+		for (;;)
+			pause();
+	return child;
+}
+
 static void a_sleep_for_a_stop_that_does_not_come_is_over_soon(void **state)
 {
 	struct hub_seizer seizer = { 0 };
-	pid_t child = fork();
+	pid_t child = sleeping_child();
 
-	assert_true(child >= 0);
-	for (; !child;)
-		pause();
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(hub_sleep_for_stop(&seizer, i % 2 ? child : 0, 1000000), -EINTR);
 	kill(child, SIGKILL);
@@ -114,12 +122,9 @@ static void signals_that_take_long_do_not_keep_a_sleep_from_its_end(void **state
 {
 	struct sigaction action = { .sa_sigaction = slow_break_off, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
 	struct hub_seizer seizer = { 0 };
-	pid_t child = fork();
+	pid_t child = sleeping_child();
 	int number = SIGRTMAX - 1;
 
-	assert_true(child >= 0);
-	for (; !child;)
-		pause();
 	for (; sigaction(number, NULL, &before) || before.sa_handler == SIG_DFL; number--)
 		assert_true(number > SIGRTMIN);
 	assert_int_equal(sigaction(number, &action, NULL), 0);
