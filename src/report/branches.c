@@ -162,6 +162,12 @@ static void write_end(const struct view *view, const struct history *history, co
 	}
 }
 
+/* From number `at` on; NULL where there are none. */
+static const struct history_branch *branches_from(const struct history_thread *thread, size_t at)
+{
+	return at ? thread->branches.items + at : thread->branches.items;
+}
+
 static struct kymo_error *write_thread(const struct view *view, const struct history *history,
 				       const struct history_thread *thread, size_t last)
 {
@@ -177,7 +183,7 @@ static struct kymo_error *write_thread(const struct view *view, const struct his
 				 n == 1 ? "branch" : "branches");
 	write_end(view, history, thread);
 	fputc('\n', view->page.out);
-	return write_branches(view, history, thread->branches.items + thread->branches.n - n, n);
+	return write_branches(view, history, branches_from(thread, thread->branches.n - n), n);
 }
 
 static void write_head(const struct view *view, const struct history *history, const char *dir)
@@ -387,7 +393,7 @@ static struct kymo_error *write_side(const struct view *view, const struct histo
 		write_end(view, history, thread);
 		fputc('\n', view->page.out);
 	}
-	return write_branches(view, history, thread->branches.items + at, left < AROUND ? left : AROUND);
+	return write_branches(view, history, branches_from(thread, at), left < AROUND ? left : AROUND);
 }
 
 struct pair {
@@ -406,7 +412,7 @@ static struct kymo_error *write_parting(const struct view *view, const struct pa
 	kymo_page_printf(&view->page, INK_PLAIN, "%s %s the same, then they part%s\n",
 			 kymo_text_count(count, parting->n), parting->n == 1 ? "branch is" : "branches are",
 			 before ? ":" : "");
-	error = write_branches(view, pair->history[0], pair->thread[0]->branches.items + at[0] - before, before);
+	error = write_branches(view, pair->history[0], branches_from(pair->thread[0], at[0] - before), before);
 	for (size_t i = 0; i < 2 && !error; i++)
 		error = write_side(view, pair->history[i], pair->thread[i], at[i], pair->dir[i]);
 	return error;
