@@ -104,8 +104,8 @@ static size_t count_slots(const struct gdb_break *what)
 	return n;
 }
 
-/* Of a thread that runs: by its own callback, after a stop that nobody is told of. The step that it makes ends in such
- * a stop already. */
+/* Of a thread that runs: by its own callback, after a stop of which the client is not told. The step that it makes ends
+ * in such a stop already. */
 static int watch_soon(struct gdb_thread *thread, const struct gdb_break *what)
 {
 	const struct gdb_process *process = thread->process;

@@ -312,7 +312,7 @@ void gdb_leave_at_once(struct kymo_gdb *gdb, struct gdb_process *process)
 	kymo_vec_deinit(&engines);
 }
 
-/* A thread that ran has ended, and those that still are there were not to run. */
+/* A thread that ran has ended, and the client has let no other thread run. */
 static void look_whether_any_runs(struct kymo_gdb *gdb, const struct gdb_process *process)
 {
 	if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, gdb->is_non_stop ? 0 : process->pid) &&
