@@ -18,9 +18,6 @@ struct kymo_flags_step {
 /* The instruction at the beginning of `bytes`; all 0 for one that does neither. */
 struct kymo_flags_step kymo_flags_step_of(const uint8_t *bytes, size_t size);
 
-uint64_t kymo_step_pc(const struct user_regs_struct *registers);
-uint64_t kymo_step_sp(const struct user_regs_struct *registers);
-
 /* Whether the program itself has turned single steps on. */
 bool kymo_flags_are_own(const struct user_regs_struct *registers);
 

@@ -32,6 +32,9 @@ int kymo_step_of(const uint8_t *bytes, size_t size, struct kymo_step *ret);
  */
 bool kymo_step_branches(const struct kymo_step *step, uint64_t from, uint64_t to);
 
+uint64_t kymo_step_pc(const struct user_regs_struct *registers);
+uint64_t kymo_step_sp(const struct user_regs_struct *registers);
+
 /* Whether an instruction that calls, of two to seven bytes, ends at the end of `bytes`. False where `size` is less. */
 bool kymo_step_ends_call(const uint8_t *bytes, size_t size);
 

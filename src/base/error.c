@@ -104,3 +104,11 @@ void kymo_error_destroy(struct kymo_error *error)
 	free(error->message);
 	free(error);
 }
+
+struct kymo_error *kymo_error_first(struct kymo_error *first, struct kymo_error *second)
+{
+	if (!first)
+		return second;
+	kymo_error_destroy(second);
+	return first;
+}

@@ -50,4 +50,8 @@ struct kymo_error *kymo_error_prefix(struct kymo_error *error, const char *forma
 /* Free an error; NULL is allowed. */
 void kymo_error_destroy(struct kymo_error *error);
 
+/* The error of two steps, the second of which was made whether the first had failed or not: that of the first, and the
+ * second's is freed. Both are consumed; either may be NULL. */
+struct kymo_error *kymo_error_first(struct kymo_error *first, struct kymo_error *second);
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "branch/space.h"
 #include "branch/state.h"
 #include "sym/sym.h"
@@ -131,13 +132,6 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* Ranges that touch become one. */
 static void sort_chosen(struct branch_space *space)
 {
@@ -163,7 +157,7 @@ static void sort_entries(struct branch_space *space)
 	size_t n = 0;
 
 	if (space->entries.n)
-		qsort(space->entries.items, space->entries.n, sizeof(space->entries.items[0]), compare_addresses);
+		qsort(space->entries.items, space->entries.n, sizeof(space->entries.items[0]), kymo_compare_u64);
 	for (size_t i = 0; i < space->entries.n; i++)
 		if (!n || space->entries.items[i] != space->entries.items[n - 1])
 			space->entries.items[n++] = space->entries.items[i];
@@ -197,8 +191,10 @@ bool branch_choose(struct kymo_branches *branches, struct branch_space *space)
 					    : !take_all(&choosing, &branches->met[k]))
 				return false;
 		}
+		if (!is_any)
+			continue;
 		sort_chosen(space);
-		if (is_any && !take_landing_pads(&choosing))
+		if (!take_landing_pads(&choosing))
 			return false;
 	}
 	sort_entries(space);

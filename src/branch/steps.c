@@ -59,14 +59,9 @@ static void insert(struct kymo_branches *branches, struct branch_thread *thread,
 		branches_warn(branches, BRANCH_WARNING_BREAKPOINTS);
 }
 
-static const struct branch_space *space_of(const struct kymo_branches *branches, const struct branch_thread *thread)
-{
-	return branch_thread_space(branches, thread);
-}
-
 static void insert_entries(struct kymo_branches *branches, struct branch_thread *thread)
 {
-	const struct branch_space *space = space_of(branches, thread);
+	const struct branch_space *space = branch_thread_space(branches, thread);
 
 	for (size_t i = 0; space && i < space->entries.n; i++)
 		insert(branches, thread, space->entries.items[i]);
@@ -134,7 +129,7 @@ static bool is_after_call(const struct branch_thread *thread, uint64_t address)
 static void insert_return(struct kymo_branches *branches, struct branch_thread *thread, uint64_t before,
 			  bool has_returned)
 {
-	const struct branch_space *space = space_of(branches, thread);
+	const struct branch_space *space = branch_thread_space(branches, thread);
 	uint64_t address;
 
 	if (!has_returned && !kymo_engine_read(thread->engine, thread->sp, &address, sizeof(address)) &&
@@ -162,7 +157,7 @@ static void look(struct kymo_branches *branches, struct branch_thread *thread, b
 		thread->called_from = before + step.length;
 	if (!thread->has_before)
 		return;
-	is_chosen = branch_is_chosen(space_of(branches, thread), thread->pc);
+	is_chosen = branch_is_chosen(branch_thread_space(branches, thread), thread->pc);
 	if (is_chosen && !was_inside) {
 		thread->is_inside = true;
 		branch_thread_note(branches, thread, KYMO_BRANCH_ENTER);
@@ -260,7 +255,7 @@ static unsigned int on_call_end(struct kymo_engine *engine, void *data, enum kym
 
 	if (!thread)
 		return KYMO_ACTION_DETACH;
-	if (change.is_new || meets(space_of(branches, thread), &change.unmapped)) {
+	if (change.is_new || meets(branch_thread_space(branches, thread), &change.unmapped)) {
 		thread->process->is_changed = true;
 		renew(branches, thread, &change.unmapped);
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "branch/chosen.h"
 #include "kymo/engine.h"
 #include "procfs/info.h"
@@ -236,12 +237,12 @@ static bool decode(struct branch_thread *thread)
 {
 	uint8_t bytes[KYMO_STEP_BYTES];
 	size_t size = sizeof(bytes);
-	const size_t left = 4096 - thread->pc % 4096;
+	const size_t part = kymo_page_part(thread->pc, size);
 
 	if (kymo_engine_read(thread->engine, thread->pc, bytes, size)) {
-		if (left >= size || kymo_engine_read(thread->engine, thread->pc, bytes, left))
+		if (part == size || kymo_engine_read(thread->engine, thread->pc, bytes, part))
 			return false;
-		size = left;
+		size = part;
 	}
 	return !kymo_step_of(bytes, size, &thread->step);
 }

@@ -50,8 +50,7 @@ static struct kymo_error *explain(struct value *value)
 	kymo_form_dump(form, kymo_register_name, stdout);
 	if (kymo_form_can_fault(form))
 		puts("\nIt may have no value: by a division by zero, by memory that is not there, or where the kernel "
-		     "may "
-		     "not be asked.\nA filter lets nothing through then, and an argument is recorded as (fault).");
+		     "may not be asked.\nA filter lets nothing through then, and an argument is recorded as (fault).");
 	return NULL;
 }
 

@@ -4,19 +4,15 @@
 
 enum { CONDITIONS_MAX = 4096 }; /* of a process */
 
-static bool is_at(const struct gdb_condition *condition, int type, uint64_t address)
-{
-	return condition->type == type && condition->address == address;
-}
-
-static void drop(struct gdb_process *process, int type, uint64_t address, size_t n)
+/* Of the first `n`. */
+static void drop_among(struct gdb_process *process, const struct gdb_break *what, size_t n)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < process->conditions.n; i++) {
 		struct gdb_condition *condition = &process->conditions.items[i];
 
-		if (i < n && is_at(condition, type, address))
+		if (i < n && gdb_condition_is_at(condition, what->type, what->address))
 			free(condition->code);
 		else
 			process->conditions.items[kept++] = *condition;
@@ -26,7 +22,7 @@ static void drop(struct gdb_process *process, int type, uint64_t address, size_t
 
 void gdb_drop_conditions(struct gdb_process *process, const struct gdb_break *what)
 {
-	drop(process, what->type, what->address, process->conditions.n);
+	drop_among(process, what, process->conditions.n);
 }
 
 void gdb_forget_conditions(struct gdb_process *process)
@@ -67,7 +63,7 @@ bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, c
 			free(process->conditions.items[--process->conditions.n].code);
 		return false;
 	}
-	drop(process, what->type, what->address, before);
+	drop_among(process, what, before);
 	if (process->conditions.n > CONDITIONS_MAX)
 		gdb_drop_conditions(process, what); /* it is evaluated by the client alone */
 	return true;

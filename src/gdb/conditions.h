@@ -10,6 +10,11 @@
  * stop then, and the client evaluates them. False: it is wrong, or memory is out; all stays as it was. */
 bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what);
 
+static inline bool gdb_condition_is_at(const struct gdb_condition *condition, int type, uint64_t address)
+{
+	return condition->type == type && condition->address == address;
+}
+
 void gdb_drop_conditions(struct gdb_process *process, const struct gdb_break *what);
 void gdb_forget_conditions(struct gdb_process *process);
 

@@ -1,6 +1,7 @@
 #include "gdb/hits.h"
 
 #include "gdb/agent.h"
+#include "gdb/conditions.h"
 #include "gdb/registers.h"
 
 struct view {
@@ -35,7 +36,7 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 		const struct gdb_condition *condition = &process->conditions.items[i];
 		uint64_t value;
 
-		if (condition->type != type || condition->address != address)
+		if (!gdb_condition_is_at(condition, type, address))
 			continue;
 		is_any = true;
 		if (!has_registers && kymo_engine_get_registers(thread->engine, &view.registers))

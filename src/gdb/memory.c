@@ -24,8 +24,7 @@ static size_t read_part(struct gdb_thread *thread, uint64_t address, uint8_t *re
 	if (!kymo_engine_read(thread->engine, address, ret, size))
 		return size;
 	while (n < size) {
-		const uint64_t rest = KYMO_PAGE_SIZE - (address + n) % KYMO_PAGE_SIZE;
-		const size_t part = rest < size - n ? (size_t)rest : size - n;
+		const size_t part = kymo_page_part(address + n, size - n);
 
 		if (kymo_engine_read(thread->engine, address + n, ret + n, part))
 			break;

@@ -13,12 +13,6 @@ struct action {
 	bool is_stop;
 };
 
-/* As many as a packet holds: gdb names each thread where some of a process stay as they are. */
-struct actions {
-	struct action *items;
-	size_t n, cap;
-};
-
 static const struct action *find_any_action(const struct action *actions, size_t n, const struct gdb_thread *thread)
 {
 	for (size_t i = 0; i < n && !thread->is_untold && !thread->is_dead; i++)
@@ -143,7 +137,8 @@ static bool take_action(struct gdb_words *words, struct action *ret)
 
 void gdb_continue_as_told(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct actions actions = { 0 };
+	/* As many as a packet holds: gdb names each thread where some of a process stay as they are. */
+	KYMO_VEC(struct action) actions = { 0 };
 	struct action action;
 	bool is_good;
 

@@ -109,15 +109,6 @@ static int poll_ms(const struct recording *recording)
 	return ms < 1 ? 1 : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
 }
 
-/* The first error counts; others only if there was none. */
-static void keep_first(struct kymo_error **first, struct kymo_error *error)
-{
-	if (*first)
-		kymo_error_destroy(error);
-	else
-		*first = error;
-}
-
 /* Threads that have loaded a library wait for an answer. An error is told: what was recorded before goes on. */
 static void answer_source(struct recording *recording, struct source *source)
 {
@@ -127,7 +118,7 @@ static void answer_source(struct recording *recording, struct source *source)
 
 	stacks_note(recording, source);
 	answered = kymo_probes_answer(source->probes, has_new, &late, &recording->result.stopped_ns);
-	keep_first(&error, answered);
+	error = kymo_error_first(error, answered);
 	n_sites = kymo_probes_n_sites(source->probes);
 	if (!error)
 		error = recording_update_metadata(recording);
@@ -306,10 +297,10 @@ static struct kymo_error *take_out(struct recording *recording)
 	recording->is_ending = true;
 	do {
 		if (recording->tree)
-			keep_first(&error, recording_follow(recording));
+			error = kymo_error_first(error, recording_follow(recording));
 		target = find_dirty(recording);
 		if (target)
-			keep_first(&error, take_out_of(recording, target));
+			error = kymo_error_first(error, take_out_of(recording, target));
 	} while (target);
 	return error;
 }
@@ -379,9 +370,9 @@ static struct kymo_error *finish_rings(struct recording *recording)
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < recording->sources.n; i++)
-		keep_first(&error, source_finish_rings(recording, recording->sources.items[i]));
+		error = kymo_error_first(error, source_finish_rings(recording, recording->sources.items[i]));
 	if (recording->has_output)
-		keep_first(&error, recording_note_vforks(recording));
+		error = kymo_error_first(error, recording_note_vforks(recording));
 	return error;
 }
 
@@ -417,16 +408,16 @@ static struct kymo_error *run_sources(struct recording *recording)
 		error = record_until_end(recording, &alive);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	if (recording->kernel && alive)
-		keep_first(&error, recording_end_together(recording));
+		error = kymo_error_first(error, recording_end_together(recording));
 	if (recording->kernel) { /* first: who takes out the others looks whether all text is the file's then */
-		keep_first(&error, recording_kernel_finish(recording->kernel, &recording->output));
+		error = kymo_error_first(error, recording_kernel_finish(recording->kernel, &recording->output));
 		recording->result.were_full |= recording_kernel_lost(recording->kernel) > 0;
 	}
 	if (alive && is_anyone_left(recording)) {
 		recording_note_threads(recording, !recording->tree);
-		keep_first(&error, take_out(recording));
+		error = kymo_error_first(error, take_out(recording));
 	}
-	keep_first(&error, finish_rings(recording));
+	error = kymo_error_first(error, finish_rings(recording));
 	if (!error && recording->tree)
 		recording_tell_unmet(recording);
 	return error;
@@ -568,14 +559,14 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		error = options->n_branches ? recording_run_branches(&recording) : run_probes(&recording);
 	end_command(&recording);
 	if (recording.has_output && recording.aggregating)
-		keep_first(&error, aggregate_write(&recording, true));
+		error = kymo_error_first(error, aggregate_write(&recording, true));
 	if (recording.has_output && recording.output.kept)
-		keep_first(&error, write_kept(&recording));
+		error = kymo_error_first(error, write_kept(&recording));
 	stacks_tell(&recording);
 	if (recording.has_output) {
 		if (!error)
 			error = kymo_ctf_trace_set_env(&recording.output.trace, KYMO_ENV_STATE, KYMO_STATE_ENDED);
-		keep_first(&error, recording_write_metadata(&recording));
+		error = kymo_error_first(error, recording_write_metadata(&recording));
 	}
 	recording.result.bytes = recording.output.bytes;
 	recording.result.events = recording.output.events;

@@ -198,8 +198,7 @@ static size_t read_string(struct decode *d, uint64_t address, char *out, size_t 
 
 	*whole = true;
 	while (n < size) {
-		const size_t page_rest = KYMO_PAGE_SIZE - (address + n) % KYMO_PAGE_SIZE;
-		const size_t wanted = MIN(MIN(size - n, page_rest), until_nul ? 256 : 4096);
+		const size_t wanted = MIN(kymo_page_part(address + n, size - n), until_nul ? 256u : 4096u);
 		const size_t got = d->target->read(d->target->context, address + n, out + n, wanted);
 		const char *nul = until_nul ? memchr(out + n, '\0', MIN(got, wanted)) : NULL;
 

@@ -21,8 +21,7 @@ static bool is_path(const struct kymo_syscall_target *target, uint64_t address, 
 	size_t got = 0;
 
 	while (read && got < n) {
-		const size_t page_rest = KYMO_PAGE_SIZE - (address + got) % KYMO_PAGE_SIZE;
-		const size_t wanted = n - got < page_rest ? n - got : page_rest;
+		const size_t wanted = kymo_page_part(address + got, n - got);
 
 		if (target->read(target->context, address + got, read + got, wanted) < wanted)
 			return false;

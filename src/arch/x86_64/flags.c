@@ -50,16 +50,6 @@ struct kymo_flags_step kymo_flags_step_of(const uint8_t *bytes, size_t size)
 	};
 }
 
-uint64_t kymo_step_pc(const struct user_regs_struct *registers)
-{
-	return registers->rip;
-}
-
-uint64_t kymo_step_sp(const struct user_regs_struct *registers)
-{
-	return registers->rsp;
-}
-
 bool kymo_flags_are_own(const struct user_regs_struct *registers)
 {
 	return registers->eflags & TRAP_FLAG;

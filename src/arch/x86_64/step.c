@@ -70,6 +70,16 @@ bool kymo_step_branches(const struct kymo_step *step, uint64_t from, uint64_t to
 	}
 }
 
+uint64_t kymo_step_pc(const struct user_regs_struct *registers)
+{
+	return registers->rip;
+}
+
+uint64_t kymo_step_sp(const struct user_regs_struct *registers)
+{
+	return registers->rsp;
+}
+
 bool kymo_step_ends_call(const uint8_t *bytes, size_t size)
 {
 	for (size_t length = CALL_MIN; length <= CALL_MAX && length <= size; length++) {

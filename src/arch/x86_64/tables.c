@@ -34,16 +34,9 @@ static const struct kymo_span *span_at(const struct kymo_span *spans, size_t n, 
 	return behind && vaddr - spans[behind - 1].vaddr < spans[behind - 1].size ? &spans[behind - 1] : NULL;
 }
 
-static int compare_address(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left < right ? -1 : left > right;
-}
-
 static bool has(const uint64_t *sorted, size_t n, uint64_t vaddr)
 {
-	return n && bsearch(&vaddr, sorted, n, sizeof(*sorted), compare_address);
+	return n && bsearch(&vaddr, sorted, n, sizeof(*sorted), kymo_compare_u64);
 }
 
 bool x86_has_table(void *closure, uint64_t vaddr)
@@ -80,7 +73,7 @@ static int find_sure(struct x86_builder *builder)
 			return -ENOMEM;
 	}
 	if (builder->sure.n)
-		qsort(builder->sure.items, builder->sure.n, sizeof(uint64_t), compare_address);
+		qsort(builder->sure.items, builder->sure.n, sizeof(uint64_t), kymo_compare_u64);
 	return 0;
 }
 

@@ -173,9 +173,8 @@ int hub_hold_wait(struct hub_holder *holder,
 	for (unsigned int spins = 0; !hub_hold_is_done(holder, is_done, message); spins++) {
 		uint64_t before_ns = now;
 
-		if (is_of_call)
-			hub_doze(holder->hub, message->tid,
-				 spins); /* the thread has just been let go, and has not come yet */
+		if (is_of_call) /* the thread has just been let go, and has not come yet */
+			hub_doze(holder->hub, message->tid, spins);
 		if (help(holder, is_done, message, spins))
 			spins = 0;
 		else if (!is_of_call)

@@ -245,8 +245,7 @@ static bool pop_flags(struct task *task, const struct kymo_flags_step *step)
 	uint64_t value = 0;
 
 	return step->popped && !kymo_get_registers(task->tid, &registers) &&
-	       !kymo_memory_read(&task->process->space->memory->opened, kymo_step_sp(&registers), &value,
-				 step->popped) &&
+	       !kymo_memory_read(&task->process->space->memory->opened, registers.rsp, &value, step->popped) &&
 	       kymo_flags_pop(step, value, &registers) && !kymo_set_registers(task->tid, &registers);
 }
 
@@ -258,8 +257,8 @@ static void clean_flags(struct task *task, const struct kymo_flags_step *step, b
 	uint16_t flags;
 
 	if (step->pushed && !had_own && !kymo_get_registers(task->tid, &registers) &&
-	    !kymo_memory_read(memory, kymo_step_sp(&registers), &flags, sizeof(flags)) && kymo_flags_clean(&flags))
-		kymo_memory_write(memory, kymo_step_sp(&registers), &flags, sizeof(flags));
+	    !kymo_memory_read(memory, registers.rsp, &flags, sizeof(flags)) && kymo_flags_clean(&flags))
+		kymo_memory_write(memory, registers.rsp, &flags, sizeof(flags));
 }
 
 /* Its own byte is there, and nobody else runs. False: it has yet to be told what has happened. */

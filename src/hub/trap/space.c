@@ -202,9 +202,7 @@ static void strike(struct kymo_hub *hub, struct hub_break *b)
 /* Up to the end of the page. */
 static void read_next(struct hub_space *space, struct hub_break *b)
 {
-	const uint64_t rest = KYMO_PAGE_SIZE - 1 - b->address % KYMO_PAGE_SIZE;
-
-	b->n_next = rest < sizeof(b->next) ? (uint8_t)rest : sizeof(b->next);
+	b->n_next = (uint8_t)(kymo_page_part(b->address, 1 + sizeof(b->next)) - 1);
 	if (hub_space_read(space, b->address + 1, b->next, b->n_next))
 		b->n_next = 0;
 }

@@ -344,7 +344,7 @@ static struct kymo_error *close_descriptors(struct kymo_process *process)
 
 static struct kymo_error *unmap_and_close(struct removal *removal)
 {
-	struct kymo_error *error = kymo_remote_begin(removal->process), *ending;
+	struct kymo_error *error = kymo_remote_begin(removal->process);
 
 	if (error)
 		return error;
@@ -352,12 +352,7 @@ static struct kymo_error *unmap_and_close(struct removal *removal)
 		error = close_descriptors(removal->process);
 	if (!error)
 		error = unmap_all(removal);
-	ending = kymo_remote_end(removal->process);
-	if (error) {
-		kymo_error_destroy(ending);
-		return error;
-	}
-	return ending;
+	return kymo_error_first(error, kymo_remote_end(removal->process));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -228,32 +228,22 @@ static struct kymo_error *write_pads(struct kymo_probes *probes, const struct pr
 /* The thread that lend_thread() has borrowed. */
 static struct kymo_error *give_thread_back(struct kymo_probes *probes, struct kymo_error *error)
 {
-	struct kymo_error *ending;
-
 	if (!probes->attempt.keeps_thread)
 		return error;
 	probes->attempt.keeps_thread = false;
-	ending = kymo_remote_end(probes->process);
-	if (!error)
-		return ending;
-	kymo_error_destroy(ending);
-	return error;
+	return kymo_error_first(error, kymo_remote_end(probes->process));
 }
 
 /* With the thread borrowed. */
 static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_layout *layout)
 {
-	struct kymo_error *error = kymo_remote_begin(probes->process), *ending;
+	struct kymo_error *error = kymo_remote_begin(probes->process);
 
 	if (error)
 		return error;
 	for (size_t i = 0; i < layout->regions.n && !error; i++)
 		error = kymo_shared_map_region(&probes->shared, probes->process, &layout->regions.items[i]);
-	ending = kymo_remote_end(probes->process);
-	if (error)
-		kymo_error_destroy(ending);
-	else
-		error = ending;
+	error = kymo_error_first(error, kymo_remote_end(probes->process));
 	return give_thread_back(probes, error); /* its registers are looked at, and may be changed */
 }
 
@@ -278,17 +268,13 @@ static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const str
 					   struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped,
 					   int *fd_ret, bool *taken_ret)
 {
-	struct kymo_error *error = stop(probes->process), *ending;
+	struct kymo_error *error = stop(probes->process);
 
 	if (!error)
 		error = kymo_remote_begin(probes->process);
 	if (!error) {
 		error = kymo_shared_map_runs(&probes->shared, probes->process, layout, fd_ret, taken_ret);
-		ending = kymo_remote_end(probes->process);
-		if (error)
-			kymo_error_destroy(ending);
-		else
-			error = ending;
+		error = kymo_error_first(error, kymo_remote_end(probes->process));
 	}
 	if (error && *fd_ret >= 0) {
 		close(*fd_ret); /* it is tried again */
@@ -525,11 +511,13 @@ static bool can_wait(const struct kymo_probes *probes)
 }
 
 /* A process that stands still all the time lends one thread for the memory and what is mapped of it, not one for each:
- * no thread is moved or looked at in between. */
+ * no thread is moved or looked at in between. While it is lent no other is looked for: all have to be held already. */
 static struct kymo_error *lend_thread(struct kymo_probes *probes)
 {
-	struct kymo_error *error = kymo_remote_begin(probes->process);
+	struct kymo_error *error = probes_stop_patiently(probes->process);
 
+	if (!error)
+		error = kymo_remote_begin(probes->process);
 	probes->attempt.keeps_thread = !error;
 	return error;
 }
@@ -541,9 +529,6 @@ static struct kymo_error *install(struct kymo_probes *probes, bool was_stopped, 
 	if (!was_stopped)
 		error = kymo_process_check_alone(probes->process);
 	probes_read_ahead(probes);
-	/* While a thread is lent, no other is looked for: all have to be held already. */
-	if (!error && was_stopped && !probes->has_shared)
-		error = probes_stop_patiently(probes->process);
 	if (!error && was_stopped && !probes->has_shared)
 		error = lend_thread(probes);
 	if (!error && !probes->has_shared)

@@ -428,7 +428,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 {
 	const uint64_t least = subbuffer_least(probes->specs, probes->n_specs);
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
-	struct kymo_error *error, *ending;
+	struct kymo_error *error;
 
 	if (!adopted)
 		return &kymo_error_no_memory;
@@ -442,11 +442,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	error = kymo_remote_begin(child);
 	if (!error) {
 		error = set_up(probes, child, &adopted->data);
-		ending = kymo_remote_end(child);
-		if (error)
-			kymo_error_destroy(ending);
-		else
-			error = ending;
+		error = kymo_error_first(error, kymo_remote_end(child));
 	}
 	if (!error)
 		error = kymo_data_format(&probes->shared, &probes->options, &adopted->data);

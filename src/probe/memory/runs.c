@@ -71,13 +71,6 @@ static void deinit_pages(struct pages *pages)
 	free(pages->bytes);
 }
 
-static int compare_offsets(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Where a trampoline's jump is in the file; UINT64_MAX: in no run. */
 static uint64_t offset_of(const struct probe_layout *layout, const struct probe_trampoline *trampoline)
 {
@@ -131,7 +124,7 @@ static struct kymo_error *make_pages(const struct probe_layout *layout, struct p
 		pages->at[2 * i] = kymo_page_down(offset);
 		pages->at[2 * i + 1] = kymo_page_down(offset + KYMO_JUMP_SIZE - 1);
 	}
-	qsort(pages->at, 2 * n, sizeof(*pages->at), compare_offsets);
+	qsort(pages->at, 2 * n, sizeof(*pages->at), kymo_compare_u64);
 	for (size_t i = 0; i < 2 * n; i++)
 		if (!kept || pages->at[kept - 1] != pages->at[i])
 			pages->at[kept++] = pages->at[i];

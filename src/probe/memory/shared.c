@@ -69,12 +69,13 @@ static struct kymo_error *know_self(uint64_t *start_ret, uint64_t *pidns_ret)
 {
 	static _Thread_local pid_t known;
 	static _Thread_local uint64_t start, pidns;
-	struct kymo_process_info self;
-	struct kymo_error *error = known == getpid() ? NULL : kymo_process_info(getpid(), &self);
 
-	if (error)
-		return error;
 	if (known != getpid()) {
+		struct kymo_process_info self;
+		struct kymo_error *error = kymo_process_info(getpid(), &self);
+
+		if (error)
+			return error;
 		start = self.start_time;
 		pidns = kymo_own_pidns();
 		known = getpid();
@@ -311,7 +312,7 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 {
 	struct kymo_shared shared = { .fd = -1, .data = { .fd = -1 }, .is_sequenced = ret->is_sequenced };
 	static _Thread_local long n_cpus; /* which are those of this boot */
-	struct kymo_error *error, *ending;
+	struct kymo_error *error;
 
 	if (!n_cpus)
 		n_cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -328,14 +329,10 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 	if (error)
 		return error;
 	error = set_up(&shared, process, options);
-	ending = kymo_remote_end(process);
+	error = kymo_error_first(error, kymo_remote_end(process));
 	if (error) {
-		kymo_error_destroy(ending);
-		ending = error;
-	}
-	if (ending) {
 		kymo_shared_deinit(&shared);
-		return ending;
+		return error;
 	}
 	*ret = shared;
 	return NULL;

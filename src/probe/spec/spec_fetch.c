@@ -166,10 +166,28 @@ static bool is_fixed_text(const struct kymo_spec_reader *reader)
 	return kymo_spec_piece_starts(reader->fetch, "\\\"");
 }
 
+/* A form of one operation, whose value is a text. */
+static struct kymo_error *make_text(struct kymo_spec_reader *reader, enum kymo_form_code code, int64_t value,
+				    uint16_t limit)
+{
+	reader->form = calloc(1, sizeof(*reader->form));
+	if (!reader->form)
+		return &kymo_error_no_memory;
+	kymo_spec_fetch_put(reader, code, 0, value);
+	reader->out = (struct kymo_fetch){
+		.kind = KYMO_FETCH_FORM,
+		.type = KYMO_TYPE_STRING,
+		.form = reader->form,
+		.limit = limit,
+	};
+	return NULL;
+}
+
 /* \"text" */
 static struct kymo_error *read_fixed_text(struct kymo_spec_reader *reader)
 {
 	const char *const start = reader->fetch.start + 2, *const end = reader->fetch.end - 1;
+	struct kymo_error *error;
 
 	if (end < start || *end != '"' || memchr(start, '"', (size_t)(end - start)))
 		return kymo_error_at(reader->text, reader->fetch.end,
@@ -177,18 +195,10 @@ static struct kymo_error *read_fixed_text(struct kymo_spec_reader *reader)
 	if (end - start > KYMO_FORM_TEXT_MAX)
 		return kymo_error_at(reader->text, start + KYMO_FORM_TEXT_MAX, "the text has at most %d bytes",
 				     KYMO_FORM_TEXT_MAX);
-	reader->form = calloc(1, sizeof(*reader->form));
-	if (!reader->form)
-		return &kymo_error_no_memory;
-	memcpy(reader->form->text, start, (size_t)(end - start));
-	kymo_spec_fetch_put(reader, KYMO_FORM_TEXT, 0, 0);
-	reader->out = (struct kymo_fetch){
-		.kind = KYMO_FETCH_FORM,
-		.type = KYMO_TYPE_STRING,
-		.form = reader->form,
-		.limit = KYMO_FORM_TEXT_MAX,
-	};
-	return NULL;
+	error = make_text(reader, KYMO_FORM_TEXT, 0, KYMO_FORM_TEXT_MAX);
+	if (!error)
+		memcpy(reader->form->text, start, (size_t)(end - start));
+	return error;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -208,17 +218,7 @@ bool kymo_spec_fetch_put(struct kymo_spec_reader *reader, enum kymo_form_code co
 /* "$comm": text, as memory is that a register points to. */
 static struct kymo_error *read_name_of_thread(struct kymo_spec_reader *reader)
 {
-	reader->form = calloc(1, sizeof(*reader->form));
-	if (!reader->form)
-		return &kymo_error_no_memory;
-	kymo_spec_fetch_put(reader, KYMO_FORM_ASK, 0, KYMO_FORM_NAME);
-	reader->out = (struct kymo_fetch){
-		.kind = KYMO_FETCH_FORM,
-		.type = KYMO_TYPE_STRING,
-		.form = reader->form,
-		.limit = KYMO_FORM_NAME_SIZE,
-	};
-	return NULL;
+	return make_text(reader, KYMO_FORM_ASK, KYMO_FORM_NAME, KYMO_FORM_NAME_SIZE);
 }
 
 /* What was read last, a word, as the beginning of the form. */

@@ -103,9 +103,7 @@ static bool find_between(struct kymo_process *process, int64_t from, int64_t to,
 	threads = kymo_process_threads(process, &n);
 	low = threads[0].registers.fs_base + (uint64_t)from;
 	if (kymo_process_read(process, low, words, size)) { /* a block may lie at the end of its memory */
-		uint64_t left = KYMO_PAGE_SIZE - (low & (KYMO_PAGE_SIZE - 1));
-
-		size = left < size ? left : size;
+		size = kymo_page_part(low, size);
 		if (kymo_process_read(process, low, words, size))
 			return false;
 	}

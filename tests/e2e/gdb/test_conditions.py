@@ -76,17 +76,21 @@ def test_they_hold_as_in_gdb(tmp):
         check(sum(0 < n < 64 for n in by_gdb.values()) > len(CONDITIONS) * 3 / 4, 'most hold now and then', by_gdb)
 
 
-def test_a_false_one_stops_nobody(tmp):
-    build_work(tmp)
+def served_app():
+    """./app at its first instruction; the server, a client, and its id."""
     server, port = listen('127.0.0.1:0', './app')
     client = Client(port)
     features = client.ask('qSupported:multiprocess+;swbreak+')
     check('ConditionalBreakpoints+' in features, 'the feature is told', features)
     client.ask('?')
-    pid = int(re.search(r'p([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+    return server, client, int(re.search(r'p([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+
+
+def test_a_false_one_stops_nobody(tmp):
+    build_work(tmp)
+    server, client, pid = served_app()
     work = address_of(pid, 'work')
-    never = '220027'
-    check_equal(client.ask(f'Z0,{work:x},1;X3,{never}'), 'OK', 'inserted')
+    check_equal(client.ask(f'Z0,{work:x},1;X3,220027'), 'OK', 'inserted')
     check_equal(client.ask('vCont;c')[:3], 'W00', 'it runs to its end')
     client.close()
     server.end().ok()
@@ -94,10 +98,7 @@ def test_a_false_one_stops_nobody(tmp):
 
 def test_one_of_several_is_enough_and_a_new_list_replaces_the_old(tmp):
     build_work(tmp)
-    server, port = listen('127.0.0.1:0', './app')
-    client = Client(port)
-    client.begin()
-    pid = int(re.search(r'p([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+    server, client, pid = served_app()
     work, ends = address_of(pid, 'work'), address_of(pid, 'round_ends')
 
     def stop():
@@ -133,20 +134,14 @@ def test_one_of_several_is_enough_and_a_new_list_replaces_the_old(tmp):
 def test_more_than_are_kept_stop_each_time(tmp):
     """gdb evaluates them then."""
     build_work(tmp)
-    server, port = listen('127.0.0.1:0', './app')
-    client = Client(port)
-    client.begin()
-    pid = int(re.search(r'p([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+    server, client, pid = served_app()
     work = address_of(pid, 'work')
     check_equal(client.ask(f'Z0,{work:x},1;' + 4096 * 'X3,220027'), 'OK', 'as many as are kept')
     check_equal(client.ask(f'Z0,{work:x},1;' + 4096 * 'X3,220027'), 'OK', 'the same again')
     check_equal(client.ask('vCont;c')[:3], 'W00', 'none holds')
     client.close()
     server.end()
-    server, port = listen('127.0.0.1:0', './app')
-    client = Client(port)
-    client.begin()
-    pid = int(re.search(r'p([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+    server, client, pid = served_app()
     work = address_of(pid, 'work')
     check_equal(client.ask(f'Z0,{work:x},1;' + 4097 * 'X3,220027'), 'OK', 'more')
     check_equal(client.ask('vCont;c')[:3], 'T05', 'a stop')
@@ -162,7 +157,8 @@ def test_by_hardware(tmp):
     if not debug_registers.work():
         skip('no debug registers here')
     build_work(tmp)
-    out = by_stdio('./app', 'hbreak work if i == 41 && item->id == 1', 'continue', 'info breakpoints', 'print i', 'kill').ok().out
+    out = by_stdio('./app', 'hbreak work if i == 41 && item->id == 1', 'continue', 'info breakpoints', 'print i',
+                   'kill').ok().out
     check_matches(out, r'stop only if .* \(target evals\)')
     check_matches(out, r'^\$1 = 41$')
 
