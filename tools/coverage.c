@@ -25,7 +25,7 @@
 #include "base/vec.h"
 #include "probe/code/code.h"
 #include "probe/coexist/text.h"
-#include "probe/plan/room.h"
+#include "probe/plan/pool.h"
 #include "sym/sym.h"
 
 #define REACH (UINT64_C(1) << 31)          /* a jump's */
@@ -42,7 +42,7 @@ struct surroundings {
 	uint64_t bias;
 	uint64_t low, high; /* of the module, as loaded */
 	uint64_t pad;       /* the next one */
-	struct probe_room room;
+	struct probe_pool room;
 	struct probe_text text;
 };
 
@@ -99,7 +99,7 @@ static bool room_is_unsteady(void *data, uint64_t vaddr, size_t size)
 static uint64_t room_reserve(void *data, uint64_t low, uint64_t high, size_t size)
 {
 	struct surroundings *around = data;
-	uint64_t at = probe_room_reserve(&around->room, low + around->bias, high + around->bias, size);
+	uint64_t at = probe_pool_reserve(&around->room, low + around->bias, high + around->bias, size);
 
 	return at ? at - around->bias : 0;
 }
@@ -108,7 +108,7 @@ static void room_release(void *data, uint64_t vaddr, size_t size)
 {
 	struct surroundings *around = data;
 
-	probe_room_release(&around->room, vaddr + around->bias, size);
+	probe_pool_release(&around->room, vaddr + around->bias, size);
 }
 
 static const struct kymo_plan_room callbacks = {
@@ -122,7 +122,7 @@ static const struct kymo_plan_room callbacks = {
 
 static void surroundings_deinit(struct surroundings *around)
 {
-	probe_room_deinit(&around->room);
+	probe_pool_deinit(&around->room);
 	probe_text_deinit(&around->text);
 }
 
@@ -135,8 +135,8 @@ static struct kymo_error *clear(struct surroundings *around, uint64_t pads)
 	memset(&around->room, 0, sizeof(around->room));
 	memset(&around->text, 0, sizeof(around->text));
 	around->pad = around->high;
-	if ((lowest < around->low && !probe_room_add_hole(&around->room, lowest, around->low)) ||
-	    !probe_room_add_hole(&around->room, around->high + pads, around->high + REACH))
+	if ((lowest < around->low && !probe_pool_add_hole(&around->room, lowest, around->low)) ||
+	    !probe_pool_add_hole(&around->room, around->high + pads, around->high + REACH))
 		return &kymo_error_no_memory;
 	return NULL;
 }

@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "probe/install/remove.h"
 #include "probe/memory/recorders.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "proc/proc.h"
 
 #define RECORDER_PATIENCE 500 /* times 10 ms */
@@ -25,9 +25,9 @@
 /* ---- detach ---------------------------------------------------------------------------------- */
 
 /* Ask a live recorder to end its recording; it takes its probes out itself. */
-static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t pid, pid_t *ended_ret)
+static struct kymo_error *end_recorder(const struct kymo_session *session, pid_t pid, pid_t *ended_ret)
 {
-	const pid_t recorder = kymo_remains_recorder(remains, pid);
+	const pid_t recorder = kymo_session_recorder(session, pid);
 	kymo_cleanup_close int pidfd = recorder > 0 ? (int)syscall(SYS_pidfd_open, recorder, 0) : -1;
 
 	if (recorder == KYMO_RECORDER_ELSEWHERE)
@@ -36,9 +36,9 @@ static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t
 					 "'kymo detach' there or on the host",
 					 pid);
 	/* Looked at again, now that the number cannot come to mean somebody else. */
-	if (!recorder || kymo_remains_recorder(remains, pid) != recorder)
+	if (!recorder || kymo_session_recorder(session, pid) != recorder)
 		return NULL;
-	if (!kymo_remains_know_recorder(remains, recorder))
+	if (!kymo_session_knows_recorder(session, recorder))
 		return kymo_error_create(
 			KYMO_ERROR_PERMISSION,
 			"process %d is being recorded by kymo process %d, which cannot be told to stop: you may not "
@@ -48,9 +48,9 @@ static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t
 		return kymo_error_errno(errno,
 					"process %d is being recorded by kymo process %d, which cannot be told to stop",
 					pid, recorder);
-	for (int i = 0; i < RECORDER_PATIENCE && kymo_remains_have_recorder(remains, pid); i++)
+	for (int i = 0; i < RECORDER_PATIENCE && kymo_session_has_recorder(session, pid); i++)
 		nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
-	if (kymo_remains_have_recorder(remains, pid))
+	if (kymo_session_has_recorder(session, pid))
 		return kymo_error_create(
 			KYMO_ERROR_BUSY,
 			"kymo process %d, which records process %d, does not end; end it and try again", recorder, pid);
@@ -59,7 +59,7 @@ static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t
 }
 
 /* All that live. */
-static struct kymo_error *end_recorders(const struct kymo_remains_list *list, pid_t pid,
+static struct kymo_error *end_recorders(const struct kymo_session_list *list, pid_t pid,
 					struct kymo_detach_result *result)
 {
 	struct kymo_error *error = NULL;
@@ -68,7 +68,7 @@ static struct kymo_error *end_recorders(const struct kymo_remains_list *list, pi
 	if (!result->recorders)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < list->n && !error; i++) {
-		if (kymo_remains_have_recorder(&list->items[i], pid))
+		if (kymo_session_has_recorder(&list->items[i], pid))
 			error = end_recorder(&list->items[i], pid, &result->recorders[result->n_recorders]);
 		result->n_recorders += result->recorders[result->n_recorders] != 0;
 	}
@@ -79,27 +79,27 @@ static struct kymo_error *end_recorders(const struct kymo_remains_list *list, pi
  * What is there; where nothing is, also when threads have come home that were on their way for a dead recorder (a stop
  * that fails brings nobody home). Who makes a system call for a recorder that is gone does not sleep in it.
  */
-static struct kymo_error *read_remains(struct kymo_process *process, struct kymo_remains_list *ret)
+static struct kymo_error *read_sessions(struct kymo_process *process, struct kymo_session_list *ret)
 {
-	struct kymo_error *error = kymo_remains_read(process, ret);
+	struct kymo_error *error = kymo_sessions_read(process, ret);
 
 	if (error || ret->n || ret->has_strays || !kymo_is_anyone_awake(kymo_process_pid(process)))
 		return error;
-	kymo_remains_deinit(ret);
+	kymo_sessions_deinit(ret);
 	kymo_error_destroy(kymo_process_stop(process));
 	kymo_process_resume(process);
-	return kymo_remains_read(process, ret);
+	return kymo_sessions_read(process, ret);
 }
 
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 {
 	struct kymo_process *process = NULL;
-	struct kymo_remains_list list = { .n = 0 };
+	struct kymo_session_list list = { .n = 0 };
 	struct kymo_detach_result ended = { .n_recorders = 0 };
 	struct kymo_error *error = kymo_process_open(pid, &process);
 
 	if (!error)
-		error = read_remains(process, &list);
+		error = read_sessions(process, &list);
 	if (!error && !list.n && !list.has_strays)
 		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has no kymo probes", pid);
 	if (!error)
@@ -112,7 +112,7 @@ struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 		ret->recorders = ended.recorders;
 		ret->n_recorders = ended.n_recorders;
 	}
-	kymo_remains_deinit(&list);
+	kymo_sessions_deinit(&list);
 	kymo_process_destroy(process);
 	return error;
 }
@@ -128,7 +128,7 @@ static void copy_site(const struct kymo_wire_site *from, struct kymo_status_site
 		 from->tactic < KYMO_N_TACTICS ? kymo_tactic_name((enum kymo_tactic)from->tactic) : "?");
 }
 
-static struct kymo_error *fill_status(pid_t pid, const struct kymo_remains *remains, struct kymo_status *ret)
+static struct kymo_error *fill_status(pid_t pid, const struct kymo_session *session, struct kymo_status *ret)
 {
 	struct kymo_status status = { .pid = pid };
 	struct kymo_process_info info;
@@ -137,18 +137,18 @@ static struct kymo_error *fill_status(pid_t pid, const struct kymo_remains *rema
 	if (error)
 		return error;
 	snprintf(status.comm, sizeof(status.comm), "%s", info.comm);
-	snprintf(status.directory, sizeof(status.directory), "%s", remains->header.directory);
-	status.recorder = kymo_remains_recorder(remains, pid);
-	status.started_wall_ns = remains->header.started_wall_ns;
-	status.recorded_bytes = remains->header.recorded_bytes;
-	status.lost_events = remains->header.lost_events;
-	status.sites = calloc(remains->n_sites ? remains->n_sites : 1, sizeof(*status.sites));
+	snprintf(status.directory, sizeof(status.directory), "%s", session->header.directory);
+	status.recorder = kymo_session_recorder(session, pid);
+	status.started_wall_ns = session->header.started_wall_ns;
+	status.recorded_bytes = session->header.recorded_bytes;
+	status.lost_events = session->header.lost_events;
+	status.sites = calloc(session->n_sites ? session->n_sites : 1, sizeof(*status.sites));
 	if (!status.sites)
 		return &kymo_error_no_memory;
 	/* Those behind are in the journal already, and not in the text yet. */
-	for (size_t i = 0; i < remains->n_sites && i < remains->header.n_installed; i++)
-		if (remains->sites[i].event_id) /* guards and evicted instructions have none */
-			copy_site(&remains->sites[i], &status.sites[status.n_sites++]);
+	for (size_t i = 0; i < session->n_sites && i < session->header.n_installed; i++)
+		if (session->sites[i].event_id) /* guards and evicted instructions have none */
+			copy_site(&session->sites[i], &status.sites[status.n_sites++]);
 	*ret = status;
 	return NULL;
 }
@@ -156,12 +156,12 @@ static struct kymo_error *fill_status(pid_t pid, const struct kymo_remains *rema
 struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_ret)
 {
 	struct kymo_process *process = NULL;
-	struct kymo_remains_list list = { .n = 0 };
+	struct kymo_session_list list = { .n = 0 };
 	struct kymo_error *error = kymo_process_look(pid, &process);
 	kymo_cleanup_free struct kymo_status *all = NULL;
 
 	if (!error)
-		error = kymo_remains_read(process, &list);
+		error = kymo_sessions_read(process, &list);
 	if (!error && !list.n)
 		error = kymo_error_create(
 			KYMO_ERROR_NOT_FOUND, "process %d has no kymo probes%s", pid,
@@ -179,7 +179,7 @@ struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_re
 		*n_ret = list.n;
 		*ret = kymo_take(all);
 	}
-	kymo_remains_deinit(&list);
+	kymo_sessions_deinit(&list);
 	kymo_process_destroy(process);
 	return error;
 }
@@ -190,7 +190,7 @@ void kymo_status_deinit(struct kymo_status *status)
 	*status = (struct kymo_status){ .pid = 0 };
 }
 
-static bool has_remains(pid_t pid)
+static bool has_sessions(pid_t pid)
 {
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_maps_read(pid, &maps);
@@ -217,7 +217,7 @@ struct kymo_error *kymo_status_all(pid_t **ret, size_t *n)
 	while ((entry = readdir(proc))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid > 0 && has_remains(pid) && !kymo_vec_push(&pids, pid)) {
+		if (pid > 0 && has_sessions(pid) && !kymo_vec_push(&pids, pid)) {
 			closedir(proc);
 			kymo_vec_deinit(&pids);
 			return &kymo_error_no_memory;

@@ -8,7 +8,7 @@
 
 struct kymo_spec;
 struct probe_file;
-struct probe_foreign;
+struct probe_modified;
 struct probe_module;
 struct probe_refused;
 struct probe_seen;
@@ -58,10 +58,10 @@ struct kymo_probes {
 	KYMO_VEC(struct probe_module) modules;
 	KYMO_VEC(struct probe_site) sites; /* sorted by address; installed and pending ones */
 	KYMO_VEC(struct probe_switch) switches;
-	uint16_t gate_bit;                      /* this recording's, of the gates of its switches */
-	struct probe_text text;                 /* of the process, with all planned sites in */
-	KYMO_VEC(struct probe_foreign) foreign; /* found by the installation that goes on now */
-	struct probe_refused *refused;          /* per spec */
+	uint16_t gate_bit;                        /* this recording's, of the gates of its switches */
+	struct probe_text text;                   /* of the process, with all planned sites in */
+	KYMO_VEC(struct probe_modified) modified; /* found by the installation that goes on now */
+	struct probe_refused *refused;            /* per spec */
 	struct probe_attempt attempt;
 	struct probe_watch watch;
 	struct probe_reading reading;

@@ -19,7 +19,7 @@
 #include "record/warnings.h"
 
 /* What recorders that are gone have left is taken out first. Living ones have their own. */
-struct kymo_error *recording_clear_remains(struct kymo_process *process)
+struct kymo_error *recording_clear_stale(struct kymo_process *process)
 {
 	struct kymo_detach_result result = { .note = NULL };
 	struct kymo_error *error = kymo_remove(process, 0, &result);
@@ -70,7 +70,7 @@ struct kymo_error *recording_attach(struct recording *recording)
 	struct target *target = NULL;
 
 	if (!error)
-		error = recording_clear_remains(recording->process);
+		error = recording_clear_stale(recording->process);
 	if (!error)
 		error = take_process(recording, &target);
 	if (error)

@@ -15,6 +15,6 @@ struct kymo_error *recording_attach(struct recording *recording);
 struct kymo_error *recording_launch(struct recording *recording);
 
 /* Take out what recorders that are gone have left in a process. BUSY: a thread is in it still. */
-struct kymo_error *recording_clear_remains(struct kymo_process *process);
+struct kymo_error *recording_clear_stale(struct kymo_process *process);
 
 #endif

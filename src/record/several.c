@@ -40,7 +40,7 @@ void recording_tell_refused(struct recording *recording, pid_t pid, struct kymo_
 /* What recorders that are gone have left goes out, then probes go in. It is stopped afterwards. */
 static struct kymo_error *put_in(struct recording *recording, struct target *target)
 {
-	struct kymo_error *error = recording_clear_remains(target->process);
+	struct kymo_error *error = recording_clear_stale(target->process);
 
 	if (!error && recording->tree)
 		error = kymo_tree_take(recording->tree, target->process);

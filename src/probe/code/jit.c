@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/page.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 
 #define INSN_MAX 15
 #define BEHIND 64                        /* bytes behind the address that a plan may look at */
@@ -77,7 +77,7 @@ struct kymo_error *kymo_jit_check(pid_t pid, const struct kymo_maps *maps, uint6
 /* ---- what is there --------------------------------------------------------------------------- */
 
 /* Take back what other recordings have written into [low, low + size), as they say. */
-static void take_back(const struct kymo_remains_list *list, uint64_t low, uint8_t *bytes, uint64_t size)
+static void take_back(const struct kymo_session_list *list, uint64_t low, uint8_t *bytes, uint64_t size)
 {
 	for (size_t i = 0; i < list->n; i++)
 		for (size_t k = list->items[i].n_sites; k-- > 0;) {
@@ -92,7 +92,7 @@ static void take_back(const struct kymo_remains_list *list, uint64_t low, uint8_
 		}
 }
 
-static bool are_alike(const struct kymo_remains_list *a, const struct kymo_remains_list *b)
+static bool are_alike(const struct kymo_session_list *a, const struct kymo_session_list *b)
 {
 	bool alike = a->n == b->n;
 
@@ -106,21 +106,21 @@ static bool are_alike(const struct kymo_remains_list *a, const struct kymo_remai
 static struct kymo_error *read_once(struct kymo_process *process, uint64_t low, uint8_t *bytes, uint64_t size,
 				    bool *alike_ret)
 {
-	struct kymo_remains_list before = { .n = 0 }, after = { .n = 0 };
-	struct kymo_error *error = kymo_remains_read(process, &before);
+	struct kymo_session_list before = { .n = 0 }, after = { .n = 0 };
+	struct kymo_error *error = kymo_sessions_read(process, &before);
 	int err = error ? 0 : kymo_process_read(process, low, bytes, size);
 
 	if (err)
 		error = kymo_error_errno(err, "cannot read the code at 0x%" PRIx64 " of process %d", low,
 					 kymo_process_pid(process));
 	if (!error)
-		error = kymo_remains_read_headers(process, &after);
+		error = kymo_sessions_read_headers(process, &after);
 	if (!error) {
 		*alike_ret = are_alike(&before, &after);
 		take_back(&before, low, bytes, size);
 	}
-	kymo_remains_deinit(&before);
-	kymo_remains_deinit(&after);
+	kymo_sessions_deinit(&before);
+	kymo_sessions_deinit(&after);
 	return error;
 }
 

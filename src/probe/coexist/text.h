@@ -29,7 +29,7 @@ enum probe_text_mark {
 	TEXT_WANTED,   /* a probe will be planned on the instruction that begins here */
 	TEXT_PENDING,  /* changed in what is planned, and not yet in the process */
 	TEXT_SWITCH,   /* the NOP that turns a marker on */
-	TEXT_FOREIGN,  /* neither what the file has nor kymo's: a breakpoint, or whatever else has patched it */
+	TEXT_MODIFIED, /* neither what the file has nor kymo's: a breakpoint, or whatever else has patched it */
 	N_TEXT_MARKS,
 };
 

@@ -22,7 +22,7 @@
 #include "probe/code/code.h"
 #include "probe/code/jit.h"
 #include "probe/code/modules.h"
-#include "probe/coexist/foreign.h"
+#include "probe/coexist/modified.h"
 #include "probe/coexist/text.h"
 #include "probe/memory/shared.h"
 #include "probe/probes.h"
@@ -201,8 +201,8 @@ static struct kymo_error *check_text(struct kymo_probes *probes, const struct pr
 			want[i] = now[i];
 	memcpy(want, site->plan.original, site->plan.patch_size);
 	*same_ret = !memcmp(now, want, size);
-	return *same_ret || probes_note_foreign(probes, site->address, now, want, file, size) ? NULL
-											      : &kymo_error_no_memory;
+	return *same_ret || probes_note_modified(probes, site->address, now, want, file, size) ? NULL
+											       : &kymo_error_no_memory;
 }
 
 /* Whether `pc` is where the system call of a guard that is being put in returns to. */
@@ -473,12 +473,12 @@ static void touch_revived(struct kymo_probes *probes, const struct pending *pend
 static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum probes_outcome *outcome_ret)
 {
 	const struct probe_site *stale = NULL;
-	const struct probe_switch *spoiled = NULL;
+	const struct probe_switch *corrupt = NULL;
 	struct kymo_error *error = check_all(probes, &stale);
 
 	if (!error)
-		error = probes_check_switches(probes, &spoiled);
-	if (error || (!stale && !spoiled))
+		error = probes_check_switches(probes, &corrupt);
+	if (error || (!stale && !corrupt))
 		return error;
 	if (stale && probes->modules.items[stale->module].jit && !stale->behind)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
@@ -491,7 +491,7 @@ static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum prob
 					 ") is not what its file holds: something else has patched it",
 					 probes_site_name(stale), stale->address)
 		     : kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " cannot be turned on: %s",
-					 spoiled->provider, spoiled->name, spoiled->address, spoiled->spoiled);
+					 corrupt->provider, corrupt->name, corrupt->address, corrupt->corrupt);
 }
 
 /* PROBES_DONE: no thread and no change of the program's own is in the way of writing the text. */

@@ -19,9 +19,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/events.h"
-#include "probe/coexist/foreign.h"
+#include "probe/coexist/modified.h"
 #include "probe/coexist/link.h"
-#include "probe/coexist/others.h"
+#include "probe/coexist/peers.h"
 #include "probe/install/remove.h"
 #include "probe/install/session.h"
 #include "probe/memory/data.h"
@@ -40,7 +40,7 @@
 /* Sites that are to be taken out, by index. */
 struct outgoing {
 	struct kymo_probes *probes;
-	struct probe_others others;
+	struct probe_peers peers;
 	bool *is_chosen;
 	size_t n;                             /* of those that are in */
 	uint64_t n_entries;                   /* of the journal, before others are planned */
@@ -144,7 +144,7 @@ static bool is_own(const struct outgoing *outgoing, const struct probe_site *sit
 	struct kymo_probes *probes = outgoing->probes;
 	uint8_t now[KYMO_PATCH_MAX], jump[KYMO_JUMP_SIZE];
 
-	if (site->behind || probes_others_have(probes, &outgoing->others, site->address, site->plan.lock_size) ||
+	if (site->behind || probes_peers_have(probes, &outgoing->peers, site->address, site->plan.lock_size) ||
 	    kymo_encode_jump(site->link, site->pad + site->layout.entry, jump) ||
 	    kymo_process_read(probes->process, site->address, now, site->plan.patch_size))
 		return false;
@@ -196,7 +196,7 @@ static struct kymo_error *choose(struct outgoing *outgoing, unsigned int faults)
 	}
 	if (!any)
 		return NULL;
-	error = outgoing->is_orphaned ? NULL : probes_others_read(probes, &outgoing->others);
+	error = outgoing->is_orphaned ? NULL : probes_peers_read(probes, &outgoing->peers);
 	if (error)
 		return error;
 	add_dependent(outgoing);
@@ -433,7 +433,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 	}
 	if (!error)
 		tell_exchange(&outgoing, probes->watched_faults & ~before);
-	probes_others_deinit(&outgoing.others);
+	probes_peers_deinit(&outgoing.peers);
 	free(outgoing.is_chosen);
 	return error ? error : heed_children(probes, children, adopted, n);
 }

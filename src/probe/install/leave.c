@@ -18,10 +18,10 @@
 #include "arch/plan.h"
 #include "arch/pad.h"
 #include "probe/code/jit.h"
-#include "probe/coexist/foreign.h"
+#include "probe/coexist/modified.h"
 #include "probe/coexist/link.h"
 #include "probe/memory/recorders.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "probe/memory/trust.h"
 #include "probe/probe.h"
 #include "probe/site/switches.h"
@@ -32,16 +32,16 @@
 struct leaving {
 	struct kymo_process *process;
 	const struct kymo_maps *maps;
-	const struct kymo_remains *own;
-	const struct kymo_remains_list *all;
+	const struct kymo_session *own;
+	const struct kymo_session_list *all;
 	struct kymo_detach_result *result;
-	bool nobody_stays;      /* all recordings go: bytes are restored whoever's they are */
-	bool must_go;           /* nothing is waited for any more */
-	size_t foreign, shared; /* places that hold unknown bytes; that can't be left for the sake of another process,
+	bool nobody_stays;       /* all recordings go: bytes are restored whoever's they are */
+	bool must_go;            /* nothing is waited for any more */
+	size_t modified, shared; /* places that hold unknown bytes; that can't be left for the sake of another process,
 				   or not yet */
-	size_t rewritten;       /* places in memory of no file that the program has unmapped, or put other code to */
-	uint64_t first_foreign; /* the lowest of the former */
-	size_t false_ones;      /* entries that the files gainsay */
+	size_t rewritten;        /* places in memory of no file that the program has unmapped, or put other code to */
+	uint64_t first_modified; /* the lowest of the former */
+	size_t false_ones;       /* entries that the files gainsay */
 	uint64_t first_false;
 	struct probe_trust trust;
 };
@@ -50,15 +50,15 @@ struct leaving {
 
 /* A journal entry of another recording, and where its word `next` is. */
 struct neighbor {
-	const struct kymo_remains *remains;
+	const struct kymo_session *session;
 	const struct kymo_wire_site *site;
 	uint64_t next_word, next; /* next_word 0: it is gone */
 };
 
 /* Those of an entry's that are not in yet, and may never be, can't inherit anything. */
-static bool is_installed(const struct kymo_remains *remains, size_t index)
+static bool is_installed(const struct kymo_session *session, size_t index)
 {
-	return index < remains->header.n_installed;
+	return index < session->header.n_installed;
 }
 
 typedef bool is_it(const struct kymo_wire_site *site, uint64_t value);
@@ -83,7 +83,7 @@ static bool find_neighbor(const struct leaving *leaving, uint64_t address, is_it
 			  struct neighbor *ret)
 {
 	for (size_t i = 0; i < leaving->all->n; i++) {
-		const struct kymo_remains *other = &leaving->all->items[i];
+		const struct kymo_session *other = &leaving->all->items[i];
 
 		for (size_t k = 0; other->inode != leaving->own->inode && k < other->n_sites; k++) {
 			if (other->sites[k].address != address || !is(&other->sites[k], value) ||
@@ -91,7 +91,7 @@ static bool find_neighbor(const struct leaving *leaving, uint64_t address, is_it
 			    (other->sites[k].flags & KYMO_WIRE_STANDBY &&
 			     (!is_installed(other, k) || other->is_leaving)))
 				continue;
-			*ret = (struct neighbor){ .remains = other, .site = &other->sites[k] };
+			*ret = (struct neighbor){ .session = other, .site = &other->sites[k] };
 			if (!other->words || !other->sites[k].hop)
 				return true;
 			ret->next_word = other->words + kymo_wire_word_offset(k);
@@ -109,7 +109,7 @@ static bool find_neighbor(const struct leaving *leaving, uint64_t address, is_it
 static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
 	for (size_t i = 0; i < leaving->all->n; i++) {
-		const struct kymo_remains *other = &leaving->all->items[i];
+		const struct kymo_session *other = &leaving->all->items[i];
 
 		for (size_t k = 0; other->inode != leaving->own->inode && k < other->n_sites; k++) {
 			const struct kymo_wire_site *its = &other->sites[k];
@@ -219,10 +219,10 @@ static struct kymo_error *leave_guard(struct leaving *leaving, const struct kymo
 	return put_text(leaving, site, site->original);
 }
 
-static void note_foreign(struct leaving *leaving, uint64_t address)
+static void note_modified(struct leaving *leaving, uint64_t address)
 {
-	if (!leaving->foreign++ || address < leaving->first_foreign)
-		leaving->first_foreign = address;
+	if (!leaving->modified++ || address < leaving->first_modified)
+		leaving->first_modified = address;
 }
 
 /* ---- where text leads ------------------------------------------------------------------------ */
@@ -370,7 +370,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 			return leave_guard(leaving, site);
 		if (!(site->flags & KYMO_WIRE_STANDBY) && is_installed(leaving->own, index) &&
 		    !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
-			note_foreign(leaving, site->address);
+			note_modified(leaving, site->address);
 		return NULL;
 	}
 	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site)
@@ -390,7 +390,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		return leave_middle(leaving, site, next, &first);
 	/* Bytes that are not this recording's, in a place that it never had. */
 	if (is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
-		note_foreign(leaving, site->address);
+		note_modified(leaving, site->address);
 	else
 		leaving->result->sites_clean++;
 	return NULL;
@@ -406,7 +406,7 @@ static struct kymo_error *leave_switch(struct leaving *leaving, size_t index)
 	leaving->result->sites_clean += left == SWITCH_CLEAN;
 	leaving->shared += left == SWITCH_BUSY;
 	if (left == SWITCH_FOREIGN)
-		note_foreign(leaving, leaving->own->sites[index].address);
+		note_modified(leaving, leaving->own->sites[index].address);
 	if (left == SWITCH_FALSE)
 		note_false(leaving, leaving->own->sites[index].address);
 	return error;
@@ -415,12 +415,12 @@ static struct kymo_error *leave_switch(struct leaving *leaving, size_t index)
 /* ---- guards' lists --------------------------------------------------------------------------- */
 
 /* The recording whose guards are in the text now, or NULL. */
-static const struct kymo_remains *on_duty(const struct leaving *leaving)
+static const struct kymo_session *on_duty(const struct leaving *leaving)
 {
 	for (size_t i = 0; i < leaving->all->n; i++) {
-		const struct kymo_remains *other = &leaving->all->items[i];
+		const struct kymo_session *other = &leaving->all->items[i];
 
-		if (other->inode != leaving->own->inode && kymo_remains_have_guards(leaving->process, other))
+		if (other->inode != leaving->own->inode && kymo_session_has_guards(leaving->process, other))
 			return other;
 	}
 	return NULL;
@@ -442,7 +442,7 @@ static void point(struct leaving *leaving, const struct kymo_wire_region *region
  * now. */
 static void hand_over(struct leaving *leaving)
 {
-	const struct kymo_remains *heir = on_duty(leaving);
+	const struct kymo_session *heir = on_duty(leaving);
 
 	for (size_t i = 0; i < leaving->all->n; i++) {
 		const struct kymo_wire_header *header = &leaving->all->items[i].header;
@@ -503,10 +503,10 @@ static void resign(struct leaving *leaving)
 				   &has_left, sizeof(has_left));
 }
 
-static bool does_nobody_stay(const struct kymo_remains_list *all, const struct kymo_remains *own)
+static bool does_nobody_stay(const struct kymo_session_list *all, const struct kymo_session *own)
 {
 	for (size_t i = 0; i < all->n; i++)
-		if (all->items[i].inode != own->inode && kymo_remains_have_recorder(&all->items[i], all->pid))
+		if (all->items[i].inode != own->inode && kymo_session_has_recorder(&all->items[i], all->pid))
 			return false;
 	return true;
 }
@@ -515,17 +515,17 @@ static struct kymo_error *foreign_left(const struct leaving *leaving)
 {
 	pid_t pid = kymo_process_pid(leaving->process);
 
-	if (leaving->foreign == 1)
+	if (leaving->modified == 1)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "1 location in the code of process %d (0x%" PRIx64
 					 ") holds bytes that neither kymo nor the file put there; that location and "
 					 "the pads are left as they are",
-					 pid, leaving->first_foreign);
+					 pid, leaving->first_modified);
 	return kymo_error_create(
 		KYMO_ERROR_UNSAFE,
 		"%zu locations in the code of process %d (from 0x%" PRIx64
 		" on) hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
-		leaving->foreign, pid, leaving->first_foreign);
+		leaving->modified, pid, leaving->first_modified);
 }
 
 /* Bytes of the file are what could be written there, and are there, or are not what was found. */
@@ -553,7 +553,7 @@ static void tell_rewritten(const struct leaving *leaving)
 }
 
 struct kymo_error *probe_leave_text(struct kymo_process *process, const struct kymo_maps *maps,
-				    const struct kymo_remains *own, const struct kymo_remains_list *all, bool must_go,
+				    const struct kymo_session *own, const struct kymo_session_list *all, bool must_go,
 				    bool *stays_ret, struct kymo_detach_result *result)
 {
 	struct leaving leaving = {
@@ -581,7 +581,7 @@ struct kymo_error *probe_leave_text(struct kymo_process *process, const struct k
 	tell_rewritten(&leaving);
 	if (!error && leaving.false_ones)
 		error = false_left(&leaving);
-	if (!error && leaving.foreign)
+	if (!error && leaving.modified)
 		error = foreign_left(&leaving);
 	return error;
 }

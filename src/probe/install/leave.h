@@ -11,8 +11,8 @@
 struct kymo_detach_result;
 struct kymo_maps;
 struct kymo_process;
-struct kymo_remains;
-struct kymo_remains_list;
+struct kymo_session;
+struct kymo_session_list;
 
 /*
  * Take recording `own`, one of `all`, out of the text of the stopped process; may be repeated. UNSAFE when a place
@@ -20,7 +20,7 @@ struct kymo_remains_list;
  * is in the middle of a vfork (not if `must_go`), or another process relies on it.
  */
 struct kymo_error *probe_leave_text(struct kymo_process *process, const struct kymo_maps *maps,
-				    const struct kymo_remains *own, const struct kymo_remains_list *all, bool must_go,
+				    const struct kymo_session *own, const struct kymo_session_list *all, bool must_go,
 				    bool *stays_ret, struct kymo_detach_result *result);
 
 #endif

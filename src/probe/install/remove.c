@@ -20,7 +20,7 @@
 #include "probe/install/apply.h"
 #include "probe/install/leave.h"
 #include "probe/memory/recorders.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "probe/probe.h"
 #include "probe/site/switches.h"
 #include "proc/proc.h"
@@ -35,8 +35,8 @@
 /* One recording on its way out; the process is stopped. */
 struct removal {
 	struct kymo_process *process;
-	struct kymo_remains_list list;
-	const struct kymo_remains *own; /* of the list; NULL: what has no header */
+	struct kymo_session_list list;
+	const struct kymo_session *own; /* of the list; NULL: what has no header */
 	struct kymo_maps maps;
 	struct kymo_detach_result *result;
 };
@@ -129,11 +129,11 @@ static bool is_own_data(const struct removal *removal, const struct kymo_map *ma
 }
 
 /* A mapping may be of several runs that touch each other. */
-static bool has_run(const struct kymo_remains *remains, const struct kymo_map *map)
+static bool has_run(const struct kymo_session *session, const struct kymo_map *map)
 {
-	for (size_t i = 0; i < remains->n_runs; i++)
-		if (remains->runs[i].address < map->end &&
-		    remains->runs[i].address + remains->runs[i].size > map->start)
+	for (size_t i = 0; i < session->n_runs; i++)
+		if (session->runs[i].address < map->end &&
+		    session->runs[i].address + session->runs[i].size > map->start)
 			return true;
 	return false;
 }
@@ -168,7 +168,7 @@ static bool leads_to_us(const struct removal *removal, const struct kymo_wire_si
 	return map && map->executable && is_own_shared(removal, map);
 }
 
-static bool does_any_lead_to_us(const struct removal *removal, const struct kymo_remains *other)
+static bool does_any_lead_to_us(const struct removal *removal, const struct kymo_session *other)
 {
 	for (size_t k = 0; k < other->n_sites; k++)
 		if (leads_to_us(removal, &other->sites[k]))
@@ -178,7 +178,7 @@ static bool does_any_lead_to_us(const struct removal *removal, const struct kymo
 
 /* Another recording's pad jumps to an address that it has loaded already, perhaps to one of ours, or is about to load
  * one. */
-static bool is_hopping(const struct removal *removal, const struct kymo_remains *other, uint64_t pc)
+static bool is_hopping(const struct removal *removal, const struct kymo_session *other, uint64_t pc)
 {
 	for (size_t k = 0; k < other->n_sites; k++) {
 		const struct kymo_wire_site *site = &other->sites[k];
@@ -197,7 +197,7 @@ static bool is_hot(uint64_t pc, void *data)
 	bool found = is_in_pads(pc, data), is_jump = map && map->executable && kymo_is_jumps_map(map);
 
 	for (size_t i = 0; removal->own && map && map->executable && i < removal->list.n && !found; i++) {
-		const struct kymo_remains *other = &removal->list.items[i];
+		const struct kymo_session *other = &removal->list.items[i];
 
 		if (other == removal->own)
 			continue;
@@ -211,10 +211,10 @@ static bool is_hot(uint64_t pc, void *data)
 static void read_next_words(struct removal *removal)
 {
 	for (size_t i = 0; i < removal->list.n; i++) {
-		struct kymo_remains *other = &removal->list.items[i];
+		struct kymo_session *other = &removal->list.items[i];
 
 		if (other != removal->own)
-			kymo_error_destroy(kymo_remains_read_words(removal->process, other));
+			kymo_error_destroy(kymo_session_read_words(removal->process, other));
 	}
 }
 
@@ -363,7 +363,7 @@ static bool choose_removals(struct removal *removal, uint64_t inode)
 	removal->own = NULL;
 	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
 		if (inode ? removal->list.items[i].inode == inode
-			  : !kymo_remains_have_recorder(&removal->list.items[i], removal->list.pid))
+			  : !kymo_session_has_recorder(&removal->list.items[i], removal->list.pid))
 			removal->own = &removal->list.items[i];
 	return removal->own || (!inode && removal->list.has_strays);
 }
@@ -376,7 +376,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	size_t clean;
 
 	struct removal removal = { .process = process, .result = result };
-	struct kymo_error *error = kymo_remains_read(process, &removal.list);
+	struct kymo_error *error = kymo_sessions_read(process, &removal.list);
 
 	*done_ret = false;
 	if (error)
@@ -385,7 +385,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	error = *found_ret ? kymo_process_maps(process, &removal.maps) : NULL;
 	if (error || !*found_ret) {
 		*done_ret = true;
-		kymo_remains_deinit(&removal.list);
+		kymo_sessions_deinit(&removal.list);
 		return error;
 	}
 	*inode = removal.own ? removal.own->inode : 0;
@@ -406,7 +406,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 		*done_ret = true;
 	}
 	kymo_maps_deinit(&removal.maps);
-	kymo_remains_deinit(&removal.list);
+	kymo_sessions_deinit(&removal.list);
 	return error;
 }
 
@@ -454,13 +454,13 @@ struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, str
 {
 	struct kymo_detach_result result = { .sites_restored = 0 };
 	struct removal removal = { .process = process };
-	struct kymo_error *error = kymo_remains_read(process, &removal.list);
+	struct kymo_error *error = kymo_sessions_read(process, &removal.list);
 	bool found;
 
 	if (error)
 		return error;
 	found = choose_removals(&removal, inode);
-	kymo_remains_deinit(&removal.list);
+	kymo_sessions_deinit(&removal.list);
 	if (found)
 		error = kymo_process_check_alone(process);
 	for (int i = 0; i < MAX_LEFT && found && !error && !result.pads_left; i++)

@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "probe/code/events.h"
 #include "probe/code/modules.h"
-#include "probe/coexist/others.h"
+#include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/install/apply.h"
 #include "probe/install/remove.h"
@@ -18,7 +18,7 @@
 #include "probe/memory/data.h"
 #include "probe/memory/layout.h"
 #include "probe/memory/recorders.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "probe/memory/runs.h"
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
@@ -79,7 +79,7 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 	kymo_shared_deinit(&probes->shared);
 	probe_text_deinit(&probes->text);
 	kymo_vec_deinit(&probes->seen);
-	kymo_vec_deinit(&probes->foreign);
+	kymo_vec_deinit(&probes->modified);
 	if (probes->refused)
 		probes_forget_errors(probes);
 	free(probes->refused);
@@ -289,15 +289,15 @@ static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const str
  * been stopped. */
 static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
 {
-	struct kymo_remains_list list;
-	struct kymo_error *error = kymo_remains_read_headers(probes->process, &list);
+	struct kymo_session_list list;
+	struct kymo_error *error = kymo_sessions_read_headers(probes->process, &list);
 
 	if (error)
 		return error;
 	*ret = list.has_strays;
 	for (size_t i = 0; i < list.n; i++)
-		*ret |= !kymo_remains_have_recorder(&list.items[i], list.pid);
-	kymo_remains_deinit(&list);
+		*ret |= !kymo_session_has_recorder(&list.items[i], list.pid);
+	kymo_sessions_deinit(&list);
 	return NULL;
 }
 
@@ -332,7 +332,7 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_l
 	bool taken = false, same;
 
 	*outcome_ret = PROBES_DONE;
-	error = probes_others_check(probes, &same);
+	error = probes_peers_check(probes, &same);
 	if (error)
 		return error;
 	if (!same) {

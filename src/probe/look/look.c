@@ -20,7 +20,7 @@
 #include "probe/look/look_state.h"
 #include "probe/look/look_text.h"
 #include "probe/look/mend.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
 #include "probe/site/refusals.h"
@@ -238,8 +238,8 @@ static bool note_site(struct kymo_look *look, struct look_site *known, const str
 static void lose_guards(struct kymo_look *look)
 {
 	struct kymo_probes *probes = look->probes;
-	struct kymo_remains_list list;
-	struct kymo_error *error = kymo_remains_read_headers(look->process, &list);
+	struct kymo_session_list list;
+	struct kymo_error *error = kymo_sessions_read_headers(look->process, &list);
 	uint8_t state;
 
 	if (error) {
@@ -253,7 +253,7 @@ static void lose_guards(struct kymo_look *look)
 			if (!kymo_process_read(look->process, live, &state, 1) && state == KYMO_PAD_RSEQ)
 				kymo_process_write(look->process, live, &(uint8_t){ KYMO_PAD_LIVE }, 1);
 		}
-	kymo_remains_deinit(&list);
+	kymo_sessions_deinit(&list);
 	if (look->process != probes->process)
 		return;
 	probes->state = probes->state == KYMO_PAD_RSEQ ? KYMO_PAD_LIVE : probes->state;

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "probe/coexist/foreign.h"
-#include "probe/coexist/others.h"
+#include "probe/coexist/modified.h"
+#include "probe/coexist/peers.h"
 #include "probe/look/look_state.h"
 #include "probe/look/look_text.h"
-#include "probe/memory/remains.h"
-#include "probe/plan/settle.h"
+#include "probe/memory/sessions.h"
+#include "probe/plan/allocate.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "proc/proc.h"
@@ -82,16 +82,16 @@ static bool leads_to_kymo(struct kymo_look *look, uint64_t target)
 /* Another recording's jump is there: whether its pads go on to this one's. */
 static bool is_chained(struct kymo_look *look, const struct probe_site *site)
 {
-	struct probe_others others;
-	struct kymo_error *error = probes_others_read(look->probes, &others);
+	struct probe_peers peers;
+	struct kymo_error *error = probes_peers_read(look->probes, &peers);
 	bool is;
 
 	if (error) {
 		kymo_error_destroy(error);
 		return true; /* it is not known to be out */
 	}
-	is = !probes_others_leave_out(look->probes, &others, site);
-	probes_others_deinit(&others);
+	is = !probes_peers_leave_out(look->probes, &peers, site);
+	probes_peers_deinit(&peers);
 	return is;
 }
 
@@ -243,9 +243,9 @@ static int mend(struct kymo_look *look, const struct torn *torn)
 	if (!look_bytes(look, site->address, now, size) || probes_patch_of(site, patch))
 		return 0;
 	for (size_t i = 0; i < size; i++) {
-		bool is_foreign = now[i] == BREAKPOINT && patch[i] != BREAKPOINT && !torn->is_whole;
+		bool is_modified = now[i] == BREAKPOINT && patch[i] != BREAKPOINT && !torn->is_whole;
 
-		want[i] = is_foreign ? now[i] : site->plan.original[i];
+		want[i] = is_modified ? now[i] : site->plan.original[i];
 	}
 	while (first < size && want[first] == now[first])
 		first++;

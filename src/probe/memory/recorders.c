@@ -49,17 +49,17 @@ static bool is_named(const struct kymo_wire_header *header, pid_t pid)
 
 /* Whether the header's number means the recorder here: in another PID namespace it is another process's, or none's. Of
  * a process that this user may not look at, number and start time must do. */
-static bool is_as_it_says(const struct kymo_remains *remains)
+static bool is_as_it_says(const struct kymo_session *session)
 {
-	const pid_t pid = (pid_t)remains->header.recorder_pid;
+	const pid_t pid = (pid_t)session->header.recorder_pid;
 	bool unknown;
 
-	return is_named(&remains->header, pid) &&
-	       (has_mapped(pid, remains->inode, kymo_is_shared_map, &unknown) || unknown);
+	return is_named(&session->header, pid) &&
+	       (has_mapped(pid, session->inode, kymo_is_shared_map, &unknown) || unknown);
 }
 
 /* The kymo that has the memory and may write it, in a PID namespace below ours. */
-static pid_t find_below(const struct kymo_remains *remains)
+static pid_t find_below(const struct kymo_session *session)
 {
 	kymo_cleanup_closedir DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -68,8 +68,8 @@ static pid_t find_below(const struct kymo_remains *remains)
 		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		bool unknown;
 
-		if (pid > 0 && pid != getpid() && is_named(&remains->header, pid) &&
-		    (has_mapped(pid, remains->inode, is_recorders_map, &unknown) || unknown))
+		if (pid > 0 && pid != getpid() && is_named(&session->header, pid) &&
+		    (has_mapped(pid, session->inode, is_recorders_map, &unknown) || unknown))
 			return pid;
 	}
 	return 0;
@@ -82,37 +82,37 @@ static bool is_target(const struct kymo_wire_header *header, pid_t recorder, pid
 }
 
 /* A forked child has the header of its parent. If it is recorded, too, the recorder reads its data. */
-static bool is_adopted(const struct kymo_remains *remains, pid_t recorder)
+static bool is_adopted(const struct kymo_session *session, pid_t recorder)
 {
 	bool unknown;
 
-	return remains->is_adopted && remains->data_inode &&
-	       (has_mapped(recorder, remains->data_inode, kymo_is_data_map, &unknown) || unknown);
+	return session->is_adopted && session->data_inode &&
+	       (has_mapped(recorder, session->data_inode, kymo_is_data_map, &unknown) || unknown);
 }
 
-pid_t kymo_remains_recorder(const struct kymo_remains *remains, pid_t pid)
+pid_t kymo_session_recorder(const struct kymo_session *session, pid_t pid)
 {
-	const struct kymo_wire_header *header = &remains->header;
+	const struct kymo_wire_header *header = &session->header;
 	pid_t recorder;
 
 	if (!header->recorder_pid)
 		return 0;
-	recorder = is_as_it_says(remains) ? (pid_t)header->recorder_pid : find_below(remains);
+	recorder = is_as_it_says(session) ? (pid_t)header->recorder_pid : find_below(session);
 	if (!recorder) /* a forked child that is not recorded has no data */
-		return remains->data && header->recorder_pidns && !kymo_sees_pidns(header->recorder_pidns)
+		return session->data && header->recorder_pidns && !kymo_sees_pidns(header->recorder_pidns)
 			       ? KYMO_RECORDER_ELSEWHERE
 			       : 0;
-	return is_target(header, recorder, pid) || is_adopted(remains, recorder) ? recorder : 0;
+	return is_target(header, recorder, pid) || is_adopted(session, recorder) ? recorder : 0;
 }
 
-bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid)
+bool kymo_session_has_recorder(const struct kymo_session *session, pid_t pid)
 {
-	return kymo_remains_recorder(remains, pid) != 0;
+	return kymo_session_recorder(session, pid) != 0;
 }
 
-bool kymo_remains_know_recorder(const struct kymo_remains *remains, pid_t recorder)
+bool kymo_session_knows_recorder(const struct kymo_session *session, pid_t recorder)
 {
 	bool unknown;
 
-	return has_mapped(recorder, remains->inode, kymo_is_shared_map, &unknown);
+	return has_mapped(recorder, session->inode, kymo_is_shared_map, &unknown);
 }

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "arch/plan.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "proc/proc.h"
 #include "procfs/maps.h"
 
@@ -53,11 +53,11 @@ bool probe_trust_is_link(const struct kymo_maps *maps, const struct kymo_wire_si
 					       map->end - site->link >= KYMO_JUMP_SIZE);
 }
 
-bool probe_trust_is_pad(const struct kymo_maps *maps, const struct kymo_remains *remains, uint64_t address)
+bool probe_trust_is_pad(const struct kymo_maps *maps, const struct kymo_session *session, uint64_t address)
 {
 	const struct kymo_map *map = kymo_maps_at(maps, address);
 
-	return map && kymo_is_shared_map(map) && map->inode == remains->inode && map->executable;
+	return map && kymo_is_shared_map(map) && map->inode == session->inode && map->executable;
 }
 
 static void read_markers(struct probe_trust *trust)

@@ -8,7 +8,7 @@
 struct kymo_map;
 struct kymo_maps;
 struct kymo_process;
-struct kymo_remains;
+struct kymo_session;
 struct kymo_wire_site;
 
 /* The file that was looked at last: thousands of places are in one. Begins as zero, with the process. */
@@ -39,7 +39,7 @@ bool probe_trust_is_text(const struct kymo_map *map, const struct kymo_wire_site
 bool probe_trust_is_link(const struct kymo_maps *maps, const struct kymo_wire_site *site);
 
 /* Whether `address` is in pads of a recording. */
-bool probe_trust_is_pad(const struct kymo_maps *maps, const struct kymo_remains *remains, uint64_t address);
+bool probe_trust_is_pad(const struct kymo_maps *maps, const struct kymo_session *session, uint64_t address);
 
 /* Whether an entry of a switch, whose place is in `map`, is what the file's notes say of a marker. */
 bool probe_trust_switch(struct probe_trust *trust, const struct kymo_maps *maps, const struct kymo_map *map,

@@ -18,17 +18,17 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/modules.h"
-#include "probe/coexist/foreign.h"
-#include "probe/coexist/others.h"
+#include "probe/coexist/modified.h"
+#include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/memory/layout.h"
 #include "probe/memory/shared.h"
 #include "probe/plan/faults.h"
 #include "probe/plan/placing.h"
 #include "probe/plan/region.h"
-#include "probe/plan/room.h"
-#include "probe/plan/settle.h"
-#include "probe/plan/spoiled.h"
+#include "probe/plan/pool.h"
+#include "probe/plan/allocate.h"
+#include "probe/plan/corrupt.h"
 #include "probe/probes.h"
 #include "probe/resolve/markers.h"
 #include "probe/resolve/resolve.h"
@@ -90,17 +90,17 @@ static struct kymo_error *close_runs(struct placing *placing)
 	uint64_t at = 0, gap = GAP, few_gap = 0;
 	size_t n, most = 0;
 
-	if (probe_room_runs(&placing->room, gap, NULL) > 1) /* else they are as few as can be */
+	if (probe_pool_runs(&placing->room, gap, NULL) > 1) /* else they are as few as can be */
 		most = runs_allowed(placing);
 	if (most && !locks_memory(pid) && !has_address_limit(pid))
 		few_gap = FEW_GAP_MAX;
-	while ((n = probe_room_runs(&placing->room, gap, NULL)) > 1 &&
+	while ((n = probe_pool_runs(&placing->room, gap, NULL)) > 1 &&
 	       n > (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) && gap < GAP_MAX)
 		gap *= 4;
 	runs = calloc(n ? n : 1, sizeof(*runs));
 	if (!runs)
 		return &kymo_error_no_memory;
-	probe_room_runs(&placing->room, gap, runs);
+	probe_pool_runs(&placing->room, gap, runs);
 	if (placing->layout->runs.n) {
 		const struct probe_run *last = &placing->layout->runs.items[placing->layout->runs.n - 1];
 
@@ -141,7 +141,8 @@ static struct kymo_error *place_between(struct placing *placing, uint64_t low, u
 		if (site->is_planned)
 			continue;
 		placing->bias = probes->modules.items[site->module].bias;
-		error = site->is_guard ? probes_settle(placing, site) : probes_place_site(placing, addresses.items[i]);
+		error = site->is_guard ? probes_allocate(placing, site)
+				       : probes_place_site(placing, addresses.items[i]);
 	}
 	kymo_vec_deinit(&addresses);
 	return error;
@@ -199,10 +200,10 @@ static struct kymo_error *place_all(struct placing *placing)
  * Guards of our own, unless another recording's are in the text: then ours are prepared only. Where another recording
  * has something else in the place of one there can be none, and no sequences.
  */
-static struct kymo_error *settle_duty(struct placing *placing)
+static struct kymo_error *allocate_duty(struct placing *placing)
 {
 	struct kymo_probes *probes = placing->probes;
-	uint64_t duty = probes_others_duty(probes, &placing->others);
+	uint64_t duty = probes_peers_duty(probes, &placing->peers);
 	bool blocked = false;
 
 	for (size_t i = 0; i < probes->sites.n; i++) {
@@ -289,13 +290,13 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Another recording has come while the library was away from this one: what was planned before does not hold in it. */
-static void plan_revived_anew(struct kymo_probes *probes, const struct probe_others *others)
+static void plan_revived_anew(struct kymo_probes *probes, const struct probe_peers *peers)
 {
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 		size_t module = site->module;
 
-		if (!site->is_revived || !probes_others_have(probes, others, site->address, site->plan.lock_size))
+		if (!site->is_revived || !probes_peers_have(probes, peers, site->address, site->plan.lock_size))
 			continue;
 		for (size_t k = 0; k < probes->sites.n; k++)
 			if (probes->sites.items[k].module == module)
@@ -307,11 +308,11 @@ static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_la
 {
 	struct placing placing = { .probes = probes, .layout = layout, .order = (uint32_t)probes->shared.n_sites };
 	uint64_t pads_used = probes->shared.pads_used;
-	struct kymo_error *error = probes_others_read(probes, &placing.others);
+	struct kymo_error *error = probes_peers_read(probes, &placing.peers);
 
 	probes_look_at_handlers(probes);
 	if (!error) {
-		plan_revived_anew(probes, &placing.others);
+		plan_revived_anew(probes, &placing.peers);
 		error = probes_unplace(probes);
 	}
 	if (!error)
@@ -320,20 +321,20 @@ static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_la
 		error = mark_wanted(probes);
 	if (!error)
 		error = kymo_process_maps(probes->process, &placing.maps);
-	if (!error && (!probes_others_remember(&placing.others, probes) ||
-		       !probes_others_mark(probes, &placing.others, &probes->text)))
+	if (!error && (!probes_peers_remember(&placing.peers, probes) ||
+		       !probes_peers_mark(probes, &placing.peers, &probes->text)))
 		error = &kymo_error_no_memory;
-	if (!error && (!probes_mark_foreign(probes, &placing.maps, &probes->text) ||
+	if (!error && (!probes_mark_modified(probes, &placing.maps, &probes->text) ||
 		       !probes_mark_kernel(probes, &probes->text) || !probes_mark_markers(probes, &probes->text)))
 		error = &kymo_error_no_memory;
-	if (!error && !probes_prepare_switches(probes, &placing.others, &placing.maps))
+	if (!error && !probes_prepare_switches(probes, &placing.peers, &placing.maps))
 		error = kymo_error_create(KYMO_ERROR_BUSY,
 					  "16 recordings of process %d have markers on; there can be no more",
 					  kymo_process_pid(probes->process));
 	if (!error)
 		error = probes_refuse_switches(probes, &placing.maps);
 	if (!error)
-		error = settle_duty(&placing);
+		error = allocate_duty(&placing);
 	for (size_t i = 0; i < probes->sites.n && !error; i++)
 		if (is_pending(&probes->sites.items[i])) /* in the order of addresses, and so shown */
 			error = probes_make_events(probes, &probes->sites.items[i]);
@@ -346,8 +347,8 @@ static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_la
 	else if (layout->trampolines.n)
 		qsort(layout->trampolines.items, layout->trampolines.n, sizeof(*layout->trampolines.items), by_address);
 	*contended |= placing.is_contended;
-	probes_others_deinit(&placing.others);
-	probe_room_deinit(&placing.room);
+	probes_peers_deinit(&placing.peers);
+	probe_pool_deinit(&placing.room);
 	kymo_maps_deinit(&placing.maps);
 	return error;
 }

@@ -3,8 +3,8 @@
 #define KYMO_PROBE_PLAN_PLACING_H
 
 #include "arch/pad.h"
-#include "probe/coexist/others.h"
-#include "probe/plan/room.h"
+#include "probe/coexist/peers.h"
+#include "probe/plan/pool.h"
 #include "procfs/maps.h"
 
 struct probe_layout;
@@ -15,9 +15,9 @@ struct probe_region;
 struct placing {
 	struct kymo_probes *probes;
 	struct probe_layout *layout;
-	struct probe_others others;
+	struct probe_peers peers;
 	struct kymo_maps maps;
-	struct probe_room room;
+	struct probe_pool room;
 	struct probe_region *region;
 	struct kymo_pad_env env;
 	uint64_t bias;     /* of the module that is being planned in */

@@ -17,7 +17,7 @@
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
 #include "probe/plan/placing.h"
-#include "probe/plan/room.h"
+#include "probe/plan/pool.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/spec/spec.h"
@@ -163,9 +163,9 @@ static bool add_hole(struct placing *placing, uint64_t low, uint64_t high, uint6
 	uint64_t heap_end = heap + HEAP_TO_COME;
 
 	if (!heap || heap >= high || heap_end <= low)
-		return probe_room_add_hole(&placing->room, low, high);
-	return (heap <= low || probe_room_add_hole(&placing->room, low, heap)) &&
-	       (heap_end >= high || probe_room_add_hole(&placing->room, heap_end, high));
+		return probe_pool_add_hole(&placing->room, low, high);
+	return (heap <= low || probe_pool_add_hole(&placing->room, low, heap)) &&
+	       (heap_end >= high || probe_pool_add_hole(&placing->room, heap_end, high));
 }
 
 /* Where trampolines may be: wherever nothing is mapped that they and the region can reach. */
@@ -177,7 +177,7 @@ static bool find_room(struct placing *placing, const struct probe_region *region
 	const struct kymo_maps *maps = &placing->maps;
 	uint64_t heap = heap_start(kymo_process_pid(placing->probes->process));
 
-	probe_room_deinit(&placing->room);
+	probe_pool_deinit(&placing->room);
 	for (size_t i = 0; i <= maps->n && at < high; i++) {
 		const struct kymo_map *map = i < maps->n ? &maps->items[i] : NULL;
 		uint64_t end = map && map->start < high ? map->start : high;

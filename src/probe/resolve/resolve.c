@@ -15,7 +15,7 @@
 #include "probe/code/parts.h"
 #include "probe/code/targets.h"
 #include "probe/code/words.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "probe/probes.h"
 #include "probe/resolve/files.h"
 #include "probe/resolve/markers.h"

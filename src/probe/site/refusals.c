@@ -78,7 +78,7 @@ struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct
 		if (!probes_means_switch(probes, i, item))
 			continue;
 		probes->refused[i].now.n_switches++;
-		add_reason(&probes->refused[i], text, item->spoiled);
+		add_reason(&probes->refused[i], text, item->corrupt);
 	}
 	return NULL;
 }
@@ -161,9 +161,9 @@ void probes_keep_refusals(struct kymo_probes *probes)
 				probes->sites.items[i].requests.items[k].is_refused;
 	for (size_t i = 0; i < probes->switches.n; i++) {
 		probes->switches.items[i].was_refused = probes->switches.items[i].is_refused;
-		probes->switches.items[i].spoiled = NULL;
+		probes->switches.items[i].corrupt = NULL;
 	}
-	probes->foreign.n = 0;
+	probes->modified.n = 0;
 	for (size_t i = 0; i < probes->n_specs; i++) {
 		probes->refused[i].before = probes->refused[i].now;
 		probes->refused[i].had_why = probes->refused[i].why;

@@ -42,9 +42,9 @@
 #include "base/page.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
-#include "probe/coexist/foreign.h"
-#include "probe/coexist/others.h"
-#include "probe/memory/remains.h"
+#include "probe/coexist/modified.h"
+#include "probe/coexist/peers.h"
+#include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
 #include "probe/memory/trust.h"
 #include "probe/probes.h"
@@ -139,8 +139,7 @@ static bool has_installed(const struct kymo_probes *probes)
 	return false;
 }
 
-bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_others *others,
-			     const struct kymo_maps *maps)
+bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_peers *peers, const struct kymo_maps *maps)
 {
 	uint16_t taken = 0;
 
@@ -148,10 +147,10 @@ bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_othe
 		probes->switches.items[i].is_ready = is_there(probes, &probes->switches.items[i], maps);
 	if (has_installed(probes))
 		return true;
-	for (size_t i = 0; i < others->n; i++)
-		for (size_t k = 0; k < others->items[i].n_sites; k++)
-			if (others->items[i].sites[k].flags & KYMO_WIRE_GATE)
-				taken |= (uint16_t)others->items[i].sites[k].state;
+	for (size_t i = 0; i < peers->n; i++)
+		for (size_t k = 0; k < peers->items[i].n_sites; k++)
+			if (peers->items[i].sites[k].flags & KYMO_WIRE_GATE)
+				taken |= (uint16_t)peers->items[i].sites[k].state;
 	for (unsigned int bit = 0; bit < 16; bit++)
 		if (!(taken & 1u << bit)) {
 			probes->gate_bit = (uint16_t)(1u << bit);
@@ -282,19 +281,19 @@ struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struc
 	return NULL;
 }
 
-struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struct probe_switch **spoiled_ret)
+struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struct probe_switch **corrupt_ret)
 {
 	struct kymo_error *error = NULL;
 
-	*spoiled_ret = NULL;
+	*corrupt_ret = NULL;
 	for (size_t i = 0; i < probes->switches.n && !error; i++) {
 		struct probe_switch *item = &probes->switches.items[i];
 
 		if (!is_next(item))
 			continue;
-		error = probes_look_at_switch(probes, item, &item->spoiled);
-		if (item->spoiled && !*spoiled_ret)
-			*spoiled_ret = item;
+		error = probes_look_at_switch(probes, item, &item->corrupt);
+		if (item->corrupt && !*corrupt_ret)
+			*corrupt_ret = item;
 	}
 	return error;
 }
@@ -446,7 +445,7 @@ static int restore_text(const struct turning_off *off, enum switch_left *ret)
 }
 
 struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps,
-				  const struct kymo_remains *own, size_t index, bool must_go, enum switch_left *ret)
+				  const struct kymo_session *own, size_t index, bool must_go, enum switch_left *ret)
 {
 	const struct kymo_wire_site *site = &own->sites[index];
 	const struct kymo_map *map = kymo_maps_at(maps, site->address);

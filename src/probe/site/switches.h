@@ -12,9 +12,9 @@ struct kymo_maps;
 struct kymo_marker;
 struct kymo_marker_switch;
 struct kymo_probes;
-struct kymo_remains;
+struct kymo_session;
 struct kymo_wire_site;
-struct probe_others;
+struct probe_peers;
 struct probe_trust;
 
 /*
@@ -28,8 +28,8 @@ struct probe_switch {
 	uint64_t counter;            /* 16 bits */
 	bool is_gate;                /* the counter is that of a struct kymo_marker_gate */
 	const char *provider, *name; /* of the marker; the file's */
-	const char *spoiled;         /* why it can't be turned on, as it was seen last; or NULL */
-	bool is_refused;             /* it stays off: it is spoiled, or no place behind it can be had */
+	const char *corrupt;         /* why it can't be turned on, as it was seen last; or NULL */
+	bool is_refused;             /* it stays off: it is corrupt, or no place behind it can be had */
 	bool was_refused;            /* before the installation that goes on now */
 	uint8_t original;            /* first byte of the text at `address`, as the file has it */
 	bool installed, is_retired;
@@ -50,8 +50,7 @@ void probes_retire_switches(struct kymo_probes *probes, size_t module, bool is_g
 
 /* Choose a bit of the gates that no other recording has; look which of the pending ones can be turned on by now. False:
  * there is no free bit. */
-bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_others *others,
-			     const struct kymo_maps *maps);
+bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_peers *peers, const struct kymo_maps *maps);
 
 size_t probes_pending_switches(const struct kymo_probes *probes);
 
@@ -72,7 +71,7 @@ bool probes_are_switches_busy(struct kymo_probes *probes);
 
 /* Whether the pending ones can be turned on: `spoiled_ret` is the first that can't, or NULL; each has its reason. GONE:
  * the memory of one is not mapped. */
-struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struct probe_switch **spoiled_ret);
+struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struct probe_switch **corrupt_ret);
 
 /* One of them, at any time: why it can't be turned on (its text is neither the NOP nor the jump, …), or NULL. */
 struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struct probe_switch *item,
@@ -95,6 +94,6 @@ enum switch_left {
 
 /* Entry `index` of a recording that leaves. With `must_go` nothing is waited for. */
 struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps,
-				  const struct kymo_remains *own, size_t index, bool must_go, enum switch_left *ret);
+				  const struct kymo_session *own, size_t index, bool must_go, enum switch_left *ret);
 
 #endif

@@ -147,18 +147,18 @@ static bool find_context(const struct name *name)
 /* Words of bpftrace's that a probe does not know, and what each record has of them. */
 static const struct {
 	const char *word, *instead;
-} foreign[] = {
+} modified[] = {
 	{ "func", "each record has its probe, and aggregations take 'by func'" },
 	{ "probe", "each record has its probe, and aggregations take 'by probe'" },
 };
 
 /* NULL: it is none of them. */
-static struct kymo_error *refuse_foreign(const struct name *name)
+static struct kymo_error *refuse_modified(const struct name *name)
 {
-	for (size_t i = 0; i < kymo_countof(foreign); i++)
-		if (is(name, foreign[i].word))
+	for (size_t i = 0; i < kymo_countof(modified); i++)
+		if (is(name, modified[i].word))
 			return kymo_error_at(name->text, name->start, "'%s' is not known to a probe; leave it out: %s",
-					     foreign[i].word, foreign[i].instead);
+					     modified[i].word, modified[i].instead);
 	return NULL;
 }
 
@@ -189,7 +189,7 @@ static struct kymo_error *find_variable(const struct name *name)
 		mean(name, KYMO_FORM_VALUE, 0, (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later });
 		return NULL;
 	}
-	refusal = refuse_foreign(name);
+	refusal = refuse_modified(name);
 	if (refusal) {
 		kymo_error_destroy(error);
 		return refusal;

@@ -17,7 +17,7 @@
 #include "probe/code/jit.h"
 #include "probe/code/modules.h"
 #include "probe/coexist/link.h"
-#include "probe/coexist/others.h"
+#include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
@@ -156,7 +156,7 @@ static bool is_file_text(const struct kymo_probes *probes, const struct kymo_map
  * changed proves nothing: it may have got another name.
  */
 static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at, const struct kymo_maps *maps,
-			       const struct probe_others *others)
+			       const struct probe_peers *peers)
 {
 	const struct probe_module *module = &probes->modules.items[module_at];
 
@@ -170,9 +170,9 @@ static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_a
 			return !is_mapped_now(probes, module);
 		if (!memcmp(now, site->plan.original, site->plan.patch_size))
 			return true;
-		if (!others || module->jit)
+		if (!peers || module->jit)
 			return false;
-		return probes_others_leave_out(probes, others, site) || is_file_text(probes, maps, site, now);
+		return probes_peers_leave_out(probes, peers, site) || is_file_text(probes, maps, site, now);
 	}
 	return false;
 }
@@ -223,14 +223,14 @@ static bool is_jit_there(const struct probe_module *module, const struct kymo_ma
 }
 
 static struct kymo_error *note_mapping(struct kymo_probes *probes, size_t module_at, const struct kymo_maps *maps,
-				       const struct probe_others *others)
+				       const struct probe_peers *peers)
 {
 	struct probe_module *module = &probes->modules.items[module_at];
 	const struct kymo_map *map = mapping_of(module, maps);
 	struct kymo_error *error = NULL;
 
 	if (!module->is_gone && (!(module->jit ? is_jit_there(module, maps) : map != NULL) ||
-				 has_lost_its_jumps(probes, module_at, maps, others)))
+				 has_lost_its_jumps(probes, module_at, maps, peers)))
 		error = retire(probes, module_at);
 	if (error || module->jit || !map || !module->is_gone || module->is_replaced)
 		return error;
@@ -250,12 +250,12 @@ static struct kymo_error *note_mapping(struct kymo_probes *probes, size_t module
 struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct kymo_maps *maps)
 {
 	const bool is_late = kymo_probes_are_watching(probes) && probes_have_let_pass(probes);
-	struct probe_others others = { .n = 0 };
-	struct kymo_error *error = is_late ? probes_others_read(probes, &others) : NULL;
+	struct probe_peers peers = { .n = 0 };
+	struct kymo_error *error = is_late ? probes_peers_read(probes, &peers) : NULL;
 
 	for (size_t i = 0; i < probes->modules.n && !error; i++)
-		error = note_mapping(probes, i, maps, is_late ? &others : NULL);
-	probes_others_deinit(&others);
+		error = note_mapping(probes, i, maps, is_late ? &peers : NULL);
+	probes_peers_deinit(&peers);
 	return error;
 }
 

@@ -36,7 +36,7 @@ static void probe_integers(const struct kymo_marker_info *marker, void *data, va
 	assert_int_equal(va_arg(arguments, int), 'c');
 }
 
-static void probe_others(const struct kymo_marker_info *marker, void *data, va_list arguments)
+static void probe_peers(const struct kymo_marker_info *marker, void *data, va_list arguments)
 {
 	n_calls++;
 	assert_true(va_arg(arguments, double) == 0.1);
@@ -66,11 +66,11 @@ static void a_probe_gets_eight_arguments_of_every_type(void **state)
 
 	assert_int_equal(
 		kymo_marker_set_probe("integers", "%d %u %ld %lu %lld %llu %hd %c", probe_integers, NULL, CALL), 0);
-	assert_int_equal(kymo_marker_set_probe("others", NULL, probe_others, &here, CALL), 0);
+	assert_int_equal(kymo_marker_set_probe("others", NULL, probe_peers, &here, CALL), 0);
 	pass_values(&here);
 	pass_values(&here);
 	assert_int_equal(kymo_marker_disable_probe("integers", probe_integers, NULL, CALL), 0);
-	assert_int_equal(kymo_marker_disable_probe("others", probe_others, &here, CALL), 0);
+	assert_int_equal(kymo_marker_disable_probe("others", probe_peers, &here, CALL), 0);
 	assert_int_equal(n_calls, 4);
 }
 

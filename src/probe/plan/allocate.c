@@ -2,7 +2,7 @@
  * One site: its plan, its pad, its marks in the text. A plan is the planner's; or another recording's, where that has a
  * probe at the same place already: then this one's pad comes before the other's (leave.c has the rules of such chains).
  */
-#include "probe/plan/settle.h"
+#include "probe/plan/allocate.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,15 +14,15 @@
 #include "probe/code/code.h"
 #include "probe/code/events.h"
 #include "probe/code/modules.h"
-#include "probe/coexist/foreign.h"
-#include "probe/coexist/others.h"
+#include "probe/coexist/modified.h"
+#include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/memory/layout.h"
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
 #include "probe/plan/faults.h"
 #include "probe/plan/placing.h"
-#include "probe/plan/room.h"
+#include "probe/plan/pool.h"
 #include "probe/threads/sample.h"
 #include "probe/probes.h"
 #include "probe/resolve/markers.h"
@@ -63,7 +63,7 @@ static bool is_unsteady(void *data, uint64_t vaddr, size_t size)
 static uint64_t reserve(void *data, uint64_t low, uint64_t high, size_t size)
 {
 	struct placing *placing = data;
-	uint64_t found = probe_room_reserve(&placing->room, placing->bias + low, placing->bias + high, size);
+	uint64_t found = probe_pool_reserve(&placing->room, placing->bias + low, placing->bias + high, size);
 
 	return found ? found - placing->bias : 0;
 }
@@ -72,7 +72,7 @@ static void release(void *data, uint64_t vaddr, size_t size)
 {
 	struct placing *placing = data;
 
-	probe_room_release(&placing->room, placing->bias + vaddr, size);
+	probe_pool_release(&placing->room, placing->bias + vaddr, size);
 }
 
 static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_site *site)
@@ -276,7 +276,7 @@ int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX])
 }
 
 /* A site with a plan gets its pad, its trampoline, and its marks in the text. */
-struct kymo_error *probes_settle(struct placing *placing, struct probe_site *site)
+struct kymo_error *probes_allocate(struct placing *placing, struct probe_site *site)
 {
 	struct probe_text *text = &placing->probes->text;
 	struct probe_trampoline trampoline;
@@ -316,13 +316,13 @@ struct kymo_error *probes_settle(struct placing *placing, struct probe_site *sit
 
 /* An instruction that makes room for another site's jump. If somebody wants it, it is a site already, and none that can
  * be evicted. */
-static struct kymo_error *settle_evicted(struct placing *placing, size_t module, const struct kymo_plan *evicted)
+static struct kymo_error *allocate_evicted(struct placing *placing, size_t module, const struct kymo_plan *evicted)
 {
 	struct probe_site fresh = { .module = module, .address = placing->bias + evicted->vaddr, .plan = *evicted },
 			  *site;
 	struct kymo_error *error = probes_insert_site(placing->probes, &fresh, &site);
 
-	return error ? error : probes_settle(placing, site);
+	return error ? error : probes_allocate(placing, site);
 }
 
 /* The window that another recording's entry displaces, as a plan of this one's. */
@@ -353,7 +353,7 @@ static bool can_share_link(struct placing *placing, const struct kymo_wire_site 
 
 	if (!kymo_page_has(head->link, KYMO_JUMP_SIZE))
 		return false;
-	if (!probes_others_run(&placing->others, head, &run)) {
+	if (!probes_peers_run(&placing->peers, head, &run)) {
 		placing->is_contended = true;
 		return false;
 	}
@@ -395,7 +395,7 @@ static const char *cannot_join(struct placing *placing, const struct kymo_wire_s
 static const struct kymo_wire_site *find_evicted(struct placing *placing, const struct kymo_wire_site *head,
 						 uint64_t address)
 {
-	const struct kymo_wire_site *evicted = probes_others_head(placing->probes, &placing->others, address),
+	const struct kymo_wire_site *evicted = probes_peers_head(placing->probes, &placing->peers, address),
 				    *none = NULL;
 	const struct probe_site *own = probes_site_at(placing->probes, address);
 
@@ -415,9 +415,9 @@ static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wir
 {
 	const bool may_evict = !(head->flags & KYMO_WIRE_EVICTED);
 
-	for (size_t i = 0; i < placing->others.n; i++)
-		for (size_t k = 0; k < placing->others.items[i].n_sites; k++) {
-			const struct kymo_wire_site *site = &placing->others.items[i].sites[k];
+	for (size_t i = 0; i < placing->peers.n; i++)
+		for (size_t k = 0; k < placing->peers.items[i].n_sites; k++) {
+			const struct kymo_wire_site *site = &placing->peers.items[i].sites[k];
 
 			if (!relies_on(placing, head, site) || has_joined(placing, site->address) ||
 			    (*evicted_ret && (*evicted_ret)->address == site->address))
@@ -438,7 +438,7 @@ static const char *cannot_join(struct placing *placing, const struct kymo_wire_s
 	const struct probe_region *region = placing->region;
 	uint8_t jump[KYMO_JUMP_SIZE];
 
-	if (head->link == head->address && probes_others_rely_on(&placing->others, head->address, KYMO_JUMP_SIZE))
+	if (head->link == head->address && probes_peers_rely_on(&placing->peers, head->address, KYMO_JUMP_SIZE))
 		return "another recording has a probe here, and other probes that rely on the bytes of its jump";
 	if (head->link != head->address && !has_what_it_relies_on(placing, head, evicted_ret))
 		return "another recording has a probe here, the jump of which relies on a jump that is its alone";
@@ -495,7 +495,7 @@ static struct kymo_error *settle_joined(struct placing *placing, const struct pr
 	site->behind = joined->behind;
 	site->leads_to = joined->leads_to;
 	site->wants_flags = joined->wants_flags;
-	return probes_settle(placing, site);
+	return probes_allocate(placing, site);
 }
 
 /*
@@ -559,7 +559,7 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 {
 	struct kymo_probes *probes = placing->probes;
 	struct probe_site *site = probes_site_at(probes, address);
-	const struct kymo_wire_site *head = probes_others_head(probes, &placing->others, address);
+	const struct kymo_wire_site *head = probes_peers_head(probes, &placing->peers, address);
 	struct kymo_plan plans[KYMO_PLANS_MAX];
 	struct kymo_code *code;
 	struct kymo_error *error;
@@ -578,21 +578,21 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
 		return refuse_switch_site(probes, site);
 	if (plan(placing, site, code, plans, &n, reasons, sizeof(reasons))) {
-		placing->is_contended |= probes_others_are_busy_at(probes, &placing->others, address);
-		if (probe_text_is(&probes->text, TEXT_FOREIGN, address, 1))
-			return probes_refuse(probes, site, probes_foreign_reason(probes, address));
+		placing->is_contended |= probes_peers_are_busy_at(probes, &placing->peers, address);
+		if (probe_text_is(&probes->text, TEXT_MODIFIED, address, 1))
+			return probes_refuse(probes, site, probes_modified_reason(probes, address));
 		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");
 	}
-	if (probe_text_is(&probes->text, TEXT_FOREIGN, address,
+	if (probe_text_is(&probes->text, TEXT_MODIFIED, address,
 			  plans[n - 1].window)) /* behind the bytes that change: a copy would run without it */
 		return probes_refuse(probes, site, PROBE_IS_PATCHED);
 	for (size_t i = 0; i + 1 < n && !error; i++)
-		error = settle_evicted(placing, site->module, &plans[i]);
+		error = allocate_evicted(placing, site->module, &plans[i]);
 	if (error)
 		return error;
 	site = probes_site_at(probes, address);
 	site->plan = plans[n - 1];
 	if (syscalls_of(probes, site) && !kymo_pad_is_syscall(&site->plan))
 		return probes_refuse(probes, site, "more than the system call would be displaced");
-	return probes_settle(placing, site);
+	return probes_allocate(placing, site);
 }

@@ -1,4 +1,4 @@
-#include "probe/plan/room.h"
+#include "probe/plan/pool.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct room_page {
 	uint64_t taken[KYMO_PAGE_SIZE / 64]; /* a bit each */
 };
 
-void probe_room_deinit(struct probe_room *room)
+void probe_pool_deinit(struct probe_pool *room)
 {
 	for (size_t i = 0; i < room->pages.n; i++)
 		free(room->pages.items[i]);
@@ -22,7 +22,7 @@ void probe_room_deinit(struct probe_room *room)
 	kymo_vec_deinit(&room->holes);
 }
 
-bool probe_room_add_hole(struct probe_room *room, uint64_t low, uint64_t high)
+bool probe_pool_add_hole(struct probe_pool *room, uint64_t low, uint64_t high)
 {
 	struct room_hole hole = { kymo_page_up(low), kymo_page_down(high) };
 
@@ -30,25 +30,25 @@ bool probe_room_add_hole(struct probe_room *room, uint64_t low, uint64_t high)
 }
 
 /* The first hole that ends behind `address`. */
-static size_t hole_at(const struct probe_room *room, uint64_t address)
+static size_t hole_at(const struct probe_pool *room, uint64_t address)
 {
 	return kymo_partition_point(i, room->holes.n, room->holes.items[i].high <= address);
 }
 
 /* The first page that ends behind `address`. */
-static size_t page_at(const struct probe_room *room, uint64_t address)
+static size_t page_at(const struct probe_pool *room, uint64_t address)
 {
 	return kymo_partition_point(i, room->pages.n, room->pages.items[i]->address + KYMO_PAGE_SIZE <= address);
 }
 
-static struct room_page *page_of(const struct probe_room *room, uint64_t address)
+static struct room_page *page_of(const struct probe_pool *room, uint64_t address)
 {
 	size_t at = page_at(room, address);
 
 	return at < room->pages.n && room->pages.items[at]->address <= address ? room->pages.items[at] : NULL;
 }
 
-static bool is_taken(const struct probe_room *room, uint64_t address)
+static bool is_taken(const struct probe_pool *room, uint64_t address)
 {
 	const struct room_page *page = page_of(room, address);
 	uint64_t at = address & (KYMO_PAGE_SIZE - 1);
@@ -56,7 +56,7 @@ static bool is_taken(const struct probe_room *room, uint64_t address)
 	return page && page->taken[at / 64] >> at % 64 & 1;
 }
 
-static bool add_page(struct probe_room *room, uint64_t address)
+static bool add_page(struct probe_pool *room, uint64_t address)
 {
 	size_t at = page_at(room, address);
 	struct room_page *page;
@@ -75,7 +75,7 @@ static bool add_page(struct probe_room *room, uint64_t address)
 	return true;
 }
 
-static bool take_bytes(struct probe_room *room, uint64_t address, size_t size)
+static bool take_bytes(struct probe_pool *room, uint64_t address, size_t size)
 {
 	if (!add_page(room, address) || !add_page(room, address + size - 1))
 		return false;
@@ -89,7 +89,7 @@ static bool take_bytes(struct probe_room *room, uint64_t address, size_t size)
 	return true;
 }
 
-void probe_room_release(struct probe_room *room, uint64_t address, size_t size)
+void probe_pool_release(struct probe_pool *room, uint64_t address, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
 		struct room_page *page = page_of(room, address + i);
@@ -104,7 +104,7 @@ void probe_room_release(struct probe_room *room, uint64_t address, size_t size)
 
 /* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes behind it, lies in one
  * hole. One that lies on two pages, which no other recording can share, is the last choice. */
-static uint64_t first_free(const struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+static uint64_t first_free(const struct probe_pool *room, uint64_t low, uint64_t high, size_t size)
 {
 	uint64_t run = 0, crossing = 0;
 
@@ -134,7 +134,7 @@ static uint64_t first_on_page(const struct room_page *page, uint64_t low, uint64
 }
 
 /* A place on a page that is in use, between low and high, which lie in one hole with `size` bytes behind. */
-static uint64_t on_used_page(const struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+static uint64_t on_used_page(const struct probe_pool *room, uint64_t low, uint64_t high, size_t size)
 {
 	size_t tried = 0;
 
@@ -156,7 +156,7 @@ static uint64_t on_used_page(const struct probe_room *room, uint64_t low, uint64
 	return 0;
 }
 
-static uint64_t in_hole(const struct probe_room *room, const struct room_hole *hole, uint64_t low, uint64_t high,
+static uint64_t in_hole(const struct probe_pool *room, const struct room_hole *hole, uint64_t low, uint64_t high,
 			size_t size)
 {
 	uint64_t found;
@@ -179,7 +179,7 @@ static uint64_t in_hole(const struct probe_room *room, const struct room_hole *h
 	return low <= high ? low : 0;
 }
 
-static uint64_t in_range(struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+static uint64_t in_range(struct probe_pool *room, uint64_t low, uint64_t high, size_t size)
 {
 	uint64_t found = 0;
 
@@ -188,7 +188,7 @@ static uint64_t in_range(struct probe_room *room, uint64_t low, uint64_t high, s
 	return found;
 }
 
-uint64_t probe_room_reserve(struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+uint64_t probe_pool_reserve(struct probe_pool *room, uint64_t low, uint64_t high, size_t size)
 {
 	uint64_t found;
 
@@ -202,7 +202,7 @@ uint64_t probe_room_reserve(struct probe_room *room, uint64_t low, uint64_t high
 	return found && take_bytes(room, found, size) ? found : 0;
 }
 
-static void forget_empty(struct probe_room *room)
+static void forget_empty(struct probe_pool *room)
 {
 	size_t kept = 0;
 
@@ -215,7 +215,7 @@ static void forget_empty(struct probe_room *room)
 	room->pages.n = kept;
 }
 
-size_t probe_room_runs(struct probe_room *room, uint64_t gap, struct room_hole *ret)
+size_t probe_pool_runs(struct probe_pool *room, uint64_t gap, struct room_hole *ret)
 {
 	struct room_hole run = { 0, 0 };
 	size_t n = 0;

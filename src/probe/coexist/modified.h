@@ -1,6 +1,6 @@
 /* Text that a third party has modified. Private to the room. */
-#ifndef KYMO_PROBE_COEXIST_FOREIGN_H
-#define KYMO_PROBE_COEXIST_FOREIGN_H
+#ifndef KYMO_PROBE_COEXIST_MODIFIED_H
+#define KYMO_PROBE_COEXIST_MODIFIED_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@ struct kymo_probes;
 struct probe_text;
 
 /* A byte of the text that is neither the file's nor what kymo has put there. */
-struct probe_foreign {
+struct probe_modified {
 	uint64_t address;
 	uint8_t now, file;
 };
@@ -25,8 +25,8 @@ bool probe_is_breakpoint(uint8_t now, uint8_t file);
 
 /* With the process stopped: keep in mind those of the `size` bytes at `address` that are neither what they should be
  * nor the file's. False when memory is out. */
-bool probes_note_foreign(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want,
-			 const uint8_t *file, size_t size);
+bool probes_note_modified(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want,
+			  const uint8_t *file, size_t size);
 
 /* Whether `address` lies in a mapping of one of the modules: a library that has made way for another file meanwhile was
  * not patched. */
@@ -34,12 +34,12 @@ bool probes_is_still_mapped(const struct kymo_probes *probes, const struct kymo_
 
 /* Mark those that are there still, and not another recording's by now: no plan touches or relies on them. False when
  * memory is out. */
-bool probes_mark_foreign(struct kymo_probes *probes, const struct kymo_maps *maps, struct probe_text *text);
+bool probes_mark_modified(struct kymo_probes *probes, const struct kymo_maps *maps, struct probe_text *text);
 
 /* The same for the places that the kernel has for this recording. */
 bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *text);
 
 /* That a breakpoint is there, this recording's or somebody else's, or something else. */
-const char *probes_foreign_reason(const struct kymo_probes *probes, uint64_t address);
+const char *probes_modified_reason(const struct kymo_probes *probes, uint64_t address);
 
 #endif

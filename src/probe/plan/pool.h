@@ -2,8 +2,8 @@
  * Addresses for trampolines: which are free, which are taken. Trampolines share pages where they can, because each
  * stretch of pages is a mapping, of which a process may have 65,530. Pure. Private to the room.
  */
-#ifndef KYMO_PROBE_PLAN_ROOM_H
-#define KYMO_PROBE_PLAN_ROOM_H
+#ifndef KYMO_PROBE_PLAN_POOL_H
+#define KYMO_PROBE_PLAN_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,25 +18,25 @@ struct room_hole {
 
 struct room_page;
 
-struct probe_room {
+struct probe_pool {
 	KYMO_VEC(struct room_hole) holes;   /* sorted, not touching each other */
 	KYMO_VEC(struct room_page *) pages; /* with trampolines; sorted by address */
 };
 
-void probe_room_deinit(struct probe_room *room);
+void probe_pool_deinit(struct probe_pool *room);
 
 /* Add a hole; holes come in the order of addresses. False when memory is out. */
-bool probe_room_add_hole(struct probe_room *room, uint64_t low, uint64_t high);
+bool probe_pool_add_hole(struct probe_pool *room, uint64_t low, uint64_t high);
 
 /* Take `size` (at most 64) free bytes that begin in [low, high], a range that may wrap around 0: their address, or 0.
  * Pages in use are preferred. */
-uint64_t probe_room_reserve(struct probe_room *room, uint64_t low, uint64_t high, size_t size);
+uint64_t probe_pool_reserve(struct probe_pool *room, uint64_t low, uint64_t high, size_t size);
 
 /* Give them back. */
-void probe_room_release(struct probe_room *room, uint64_t address, size_t size);
+void probe_pool_release(struct probe_pool *room, uint64_t address, size_t size);
 
 /* Forget the pages that have nothing in them, and return how many stretches of pages are left when those at most `gap`
  * pages apart (with nothing mapped between) are taken for one. `ret` (room for that many; NULL to count) gets them. */
-size_t probe_room_runs(struct probe_room *room, uint64_t gap, struct room_hole *ret);
+size_t probe_pool_runs(struct probe_pool *room, uint64_t gap, struct room_hole *ret);
 
 #endif

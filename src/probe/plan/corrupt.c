@@ -5,7 +5,7 @@
  * A site of the hot path is known to belong to places by the marker's name alone: which of a marker's copies leads to
  * which place no note says. So the copies of a marker rest together.
  */
-#include "probe/plan/spoiled.h"
+#include "probe/plan/corrupt.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "base/search.h"
 #include "marker/marker.h"
 #include "probe/code/modules.h"
-#include "probe/coexist/foreign.h"
+#include "probe/coexist/modified.h"
 #include "probe/probes.h"
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
@@ -38,7 +38,7 @@ static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struc
 
 			if (!request->is_refused && request->marker && request->marker->semaphore &&
 			    bias + request->marker->semaphore == item->counter)
-				error = probes_refuse_request(probes, site, request, item->spoiled);
+				error = probes_refuse_request(probes, site, request, item->corrupt);
 		}
 	}
 	return error;
@@ -51,11 +51,11 @@ struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const stru
 	for (size_t i = 0; i < probes->switches.n && !error; i++) {
 		struct probe_switch *item = &probes->switches.items[i];
 
-		if (!item->spoiled || item->is_refused || item->installed || item->is_retired ||
+		if (!item->corrupt || item->is_refused || item->installed || item->is_retired ||
 		    !probes_is_still_mapped(probes, maps, item->address))
 			continue;
-		error = probes_look_at_switch(probes, item, &item->spoiled);
-		if (error || !item->spoiled) /* it is as it should be again */
+		error = probes_look_at_switch(probes, item, &item->corrupt);
+		if (error || !item->corrupt) /* it is as it should be again */
 			continue;
 		item->is_refused = true;
 		error = item->is_gate ? probes_refuse_switch(probes, item) : refuse_counted(probes, item);

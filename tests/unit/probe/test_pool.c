@@ -9,48 +9,48 @@
 #include <cmocka.h>
 
 #include "probe/coexist/text.h"
-#include "probe/plan/room.h"
+#include "probe/plan/pool.h"
 
 #define JUMP 5
 
-static struct probe_room room;
+static struct probe_pool room;
 
 static int begin(void **state)
 {
 	memset(&room, 0, sizeof(room));
-	assert_true(probe_room_add_hole(&room, 0x10000, 0x20000));
-	assert_true(probe_room_add_hole(&room, 0x40000, 0x80000));
+	assert_true(probe_pool_add_hole(&room, 0x10000, 0x20000));
+	assert_true(probe_pool_add_hole(&room, 0x40000, 0x80000));
 	return 0;
 }
 
 static int end(void **state)
 {
-	probe_room_deinit(&room);
+	probe_pool_deinit(&room);
 	return 0;
 }
 
 static void a_place_lies_in_the_range_and_in_a_hole(void **state)
 {
-	assert_int_equal(probe_room_reserve(&room, 0x12345, 0x12345, JUMP), 0x12345);
-	assert_int_equal(probe_room_reserve(&room, 0x30000, 0x3ffff, JUMP), 0);
-	assert_int_equal(probe_room_reserve(&room, 0, 0xffff, JUMP), 0);
-	assert_int_equal(probe_room_reserve(&room, 0x1fffb, 0x1fffb, JUMP), 0x1fffb);
-	assert_int_equal(probe_room_reserve(&room, 0x1fffc, 0x30000, JUMP), 0);
+	assert_int_equal(probe_pool_reserve(&room, 0x12345, 0x12345, JUMP), 0x12345);
+	assert_int_equal(probe_pool_reserve(&room, 0x30000, 0x3ffff, JUMP), 0);
+	assert_int_equal(probe_pool_reserve(&room, 0, 0xffff, JUMP), 0);
+	assert_int_equal(probe_pool_reserve(&room, 0x1fffb, 0x1fffb, JUMP), 0x1fffb);
+	assert_int_equal(probe_pool_reserve(&room, 0x1fffc, 0x30000, JUMP), 0);
 }
 
 static void what_is_taken_is_not_given_twice_and_can_be_given_back(void **state)
 {
-	assert_int_equal(probe_room_reserve(&room, 0x11000, 0x11000, JUMP), 0x11000);
+	assert_int_equal(probe_pool_reserve(&room, 0x11000, 0x11000, JUMP), 0x11000);
 	for (uint64_t at = 0x10ffc; at < 0x11005; at++)
-		assert_int_equal(probe_room_reserve(&room, at, at, JUMP), 0);
-	assert_int_equal(probe_room_reserve(&room, 0x10ffb, 0x10ffb, JUMP), 0x10ffb);
-	probe_room_release(&room, 0x11000, JUMP);
-	assert_int_equal(probe_room_reserve(&room, 0x10ffc, 0x11004, JUMP), 0x11000);
+		assert_int_equal(probe_pool_reserve(&room, at, at, JUMP), 0);
+	assert_int_equal(probe_pool_reserve(&room, 0x10ffb, 0x10ffb, JUMP), 0x10ffb);
+	probe_pool_release(&room, 0x11000, JUMP);
+	assert_int_equal(probe_pool_reserve(&room, 0x10ffc, 0x11004, JUMP), 0x11000);
 }
 
 static void a_range_may_wrap_around_zero(void **state)
 {
-	uint64_t found = probe_room_reserve(&room, UINT64_MAX - 100, 0x10010, JUMP);
+	uint64_t found = probe_pool_reserve(&room, UINT64_MAX - 100, 0x10010, JUMP);
 
 	assert_in_range(found, 0x10000, 0x10010);
 }
@@ -60,27 +60,27 @@ static void wide_ranges_share_pages(void **state)
 	struct room_hole runs[4];
 
 	for (int i = 0; i < 800; i++)
-		assert_int_not_equal(probe_room_reserve(&room, 0x11000, 0x7f000, JUMP), 0);
-	assert_int_equal(probe_room_runs(&room, 0, NULL), 1);
-	probe_room_runs(&room, 0, runs);
+		assert_int_not_equal(probe_pool_reserve(&room, 0x11000, 0x7f000, JUMP), 0);
+	assert_int_equal(probe_pool_runs(&room, 0, NULL), 1);
+	probe_pool_runs(&room, 0, runs);
 	assert_in_range(runs[0].high - runs[0].low, 0x1000, 0x2000);
 }
 
 static void full_pages_do_not_hide_the_free_ones_behind(void **state)
 {
 	for (int i = 0; i < 40000; i++)
-		assert_int_not_equal(probe_room_reserve(&room, 0x40000, 0x7f000, JUMP), 0);
+		assert_int_not_equal(probe_pool_reserve(&room, 0x40000, 0x7f000, JUMP), 0);
 }
 
 static void runs_join_over_small_gaps_within_a_hole(void **state)
 {
 	struct room_hole runs[4];
 
-	assert_int_not_equal(probe_room_reserve(&room, 0x1f000, 0x1f000, JUMP), 0);
-	assert_int_not_equal(probe_room_reserve(&room, 0x41000, 0x41000, JUMP), 0);
-	assert_int_not_equal(probe_room_reserve(&room, 0x44000, 0x44000, JUMP), 0);
-	assert_int_equal(probe_room_runs(&room, 1, NULL), 3);
-	assert_int_equal(probe_room_runs(&room, 1000, runs), 2);
+	assert_int_not_equal(probe_pool_reserve(&room, 0x1f000, 0x1f000, JUMP), 0);
+	assert_int_not_equal(probe_pool_reserve(&room, 0x41000, 0x41000, JUMP), 0);
+	assert_int_not_equal(probe_pool_reserve(&room, 0x44000, 0x44000, JUMP), 0);
+	assert_int_equal(probe_pool_runs(&room, 1, NULL), 3);
+	assert_int_equal(probe_pool_runs(&room, 1000, runs), 2);
 	assert_int_equal(runs[0].low, 0x1f000);
 	assert_int_equal(runs[1].low, 0x41000);
 	assert_int_equal(runs[1].high, 0x45000);
@@ -88,9 +88,9 @@ static void runs_join_over_small_gaps_within_a_hole(void **state)
 
 static void a_page_that_was_given_back_is_no_run(void **state)
 {
-	assert_int_equal(probe_room_reserve(&room, 0x50000, 0x50000, JUMP), 0x50000);
-	probe_room_release(&room, 0x50000, JUMP);
-	assert_int_equal(probe_room_runs(&room, 0, NULL), 0);
+	assert_int_equal(probe_pool_reserve(&room, 0x50000, 0x50000, JUMP), 0x50000);
+	probe_pool_release(&room, 0x50000, JUMP);
+	assert_int_equal(probe_pool_runs(&room, 0, NULL), 0);
 }
 
 /* Against a map of single bytes. */
@@ -104,7 +104,7 @@ static void random_reservations_never_overlap(void **state)
 	srandom(7);
 	for (int i = 0; i < 6000; i++) {
 		uint64_t low = (uint64_t)random() % 0x80000, width = (uint64_t)1 << random() % 18;
-		uint64_t found = probe_room_reserve(&room, low, low + width - 1, JUMP);
+		uint64_t found = probe_pool_reserve(&room, low, low + width - 1, JUMP);
 
 		if (!found)
 			continue;
@@ -118,7 +118,7 @@ static void random_reservations_never_overlap(void **state)
 		if (random() % 3 == 0) {
 			uint64_t back = given[--n];
 
-			probe_room_release(&room, back, JUMP);
+			probe_pool_release(&room, back, JUMP);
 			memset(taken + back, 0, JUMP);
 		}
 	}

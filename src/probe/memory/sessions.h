@@ -1,6 +1,6 @@
 /* How what is kymo's is told from what is not. Private to the room. */
-#ifndef KYMO_PROBE_MEMORY_REMAINS_H
-#define KYMO_PROBE_MEMORY_REMAINS_H
+#ifndef KYMO_PROBE_MEMORY_SESSIONS_H
+#define KYMO_PROBE_MEMORY_SESSIONS_H
 
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@ struct kymo_maps;
 struct kymo_process;
 
 /* What one recording has in a process: copies, checked. */
-struct kymo_remains {
+struct kymo_session {
 	uint64_t inode; /* of the memfd that the header is in: what a recording is known by */
 	struct kymo_wire_header header;
 	struct kymo_wire_site *sites; /* the journal */
@@ -26,9 +26,9 @@ struct kymo_remains {
 	bool is_adopted;     /* in a forked child: its recorder records it too */
 };
 
-struct kymo_remains_list {
+struct kymo_session_list {
 	pid_t pid;
-	struct kymo_remains *items;
+	struct kymo_session *items;
 	size_t n;
 	bool is_recorder; /* the process is a kymo itself: what is in no item is its own */
 	bool has_strays;  /* mappings or a descriptor of a recorder that died before it had written a header; not in a
@@ -52,17 +52,17 @@ bool kymo_is_jumps_map(const struct kymo_map *map);
 int kymo_next_descriptor(pid_t pid, int fd);
 
 /* Look for what kymo has in `process`, which may run. BAD_DATA: a header of another version, or damaged. */
-struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains_list *ret);
+struct kymo_error *kymo_sessions_read(struct kymo_process *process, struct kymo_session_list *ret);
 
 /* The same without journals and what follows from them: for a look with the process stopped. */
-struct kymo_error *kymo_remains_read_headers(struct kymo_process *process, struct kymo_remains_list *ret);
+struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, struct kymo_session_list *ret);
 
 /* Read again where pads go on, and what has become of counters, which leaving changes. */
-struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct kymo_remains *remains);
+struct kymo_error *kymo_session_read_words(struct kymo_process *process, struct kymo_session *session);
 
-void kymo_remains_deinit(struct kymo_remains_list *list);
+void kymo_sessions_deinit(struct kymo_session_list *list);
 
 /* Whether the guards that are in the text are this recording's. */
-bool kymo_remains_have_guards(struct kymo_process *process, const struct kymo_remains *remains);
+bool kymo_session_has_guards(struct kymo_process *process, const struct kymo_session *session);
 
 #endif

@@ -1,6 +1,6 @@
 /* Markers that stay off. Private to the room. */
-#ifndef KYMO_PROBE_PLAN_SPOILED_H
-#define KYMO_PROBE_PLAN_SPOILED_H
+#ifndef KYMO_PROBE_PLAN_CORRUPT_H
+#define KYMO_PROBE_PLAN_CORRUPT_H
 
 #include "base/error.h"
 

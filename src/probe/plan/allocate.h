@@ -1,6 +1,6 @@
 /* One site: its plan, its pad, its trampoline. Private to the room. */
-#ifndef KYMO_PROBE_PLAN_SETTLE_H
-#define KYMO_PROBE_PLAN_SETTLE_H
+#ifndef KYMO_PROBE_PLAN_ALLOCATE_H
+#define KYMO_PROBE_PLAN_ALLOCATE_H
 
 #include "arch/plan.h"
 #include "base/error.h"
@@ -15,7 +15,7 @@ bool probes_is_wanted(const struct probe_site *site);
 int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX]);
 
 /* A site with a plan gets its pad, its trampoline, and its marks in the text. */
-struct kymo_error *probes_settle(struct placing *placing, struct probe_site *site);
+struct kymo_error *probes_allocate(struct placing *placing, struct probe_site *site);
 
 /* Plan and settle the site at `address`, which somebody wants; or refuse it. */
 struct kymo_error *probes_place_site(struct placing *placing, uint64_t address);

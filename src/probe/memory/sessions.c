@@ -1,5 +1,5 @@
 /* What kymo has in a process, read from outside. Nothing of it is trusted. */
-#include "probe/memory/remains.h"
+#include "probe/memory/sessions.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -107,28 +107,28 @@ static struct kymo_error *read_table(struct kymo_process *process, uint64_t addr
 	return NULL;
 }
 
-static void remains_deinit(struct kymo_remains *remains)
+static void session_deinit(struct kymo_session *session)
 {
-	free(remains->sites);
-	free(remains->runs);
+	free(session->sites);
+	free(session->runs);
 }
 
 /* What the words say now, into the journal's copy. Without them (a removal that died had got as far) the text is
  * restored. */
-struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct kymo_remains *remains)
+struct kymo_error *kymo_session_read_words(struct kymo_process *process, struct kymo_session *session)
 {
-	kymo_cleanup_free uint64_t *words = calloc(remains->n_sites ? remains->n_sites : 1, sizeof(*words));
+	kymo_cleanup_free uint64_t *words = calloc(session->n_sites ? session->n_sites : 1, sizeof(*words));
 	int err;
 
 	if (!words)
 		return &kymo_error_no_memory;
-	err = remains->words && remains->n_sites ? kymo_process_read(process, remains->words + kymo_wire_word_offset(0),
-								     words, remains->n_sites * sizeof(*words))
+	err = session->words && session->n_sites ? kymo_process_read(process, session->words + kymo_wire_word_offset(0),
+								     words, session->n_sites * sizeof(*words))
 						 : 0;
 	if (err && err != -EIO)
 		return kymo_error_errno(err, "cannot read kymo's journal in process %d", kymo_process_pid(process));
-	for (size_t i = 0; i < remains->n_sites; i++) {
-		struct kymo_wire_site *site = &remains->sites[i];
+	for (size_t i = 0; i < session->n_sites; i++) {
+		struct kymo_wire_site *site = &session->sites[i];
 
 		if (site->flags & KYMO_WIRE_SWITCH)
 			site->state = site->flags & KYMO_WIRE_GATE ? site->state : (uint32_t)words[i];
@@ -138,93 +138,93 @@ struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct 
 	return NULL;
 }
 
-static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_remains *remains)
+static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_session *session)
 {
-	const struct kymo_wire_header *header = &remains->header;
+	const struct kymo_wire_header *header = &session->header;
 	struct kymo_error *error;
 	uint8_t state = 0;
 
-	error = read_table(process, header->address + header->journal_offset, header->n_sites, sizeof(*remains->sites),
-			   (void **)&remains->sites);
+	error = read_table(process, header->address + header->journal_offset, header->n_sites, sizeof(*session->sites),
+			   (void **)&session->sites);
 	if (!error)
 		error = read_table(process, header->address + header->runs_offset, header->n_runs,
-				   sizeof(*remains->runs), (void **)&remains->runs);
+				   sizeof(*session->runs), (void **)&session->runs);
 	if (error) {
-		remains_deinit(remains);
+		session_deinit(session);
 		return error;
 	}
-	remains->n_sites = header->n_sites;
-	remains->n_runs = header->n_runs;
-	for (size_t i = 0; i < remains->n_sites; i++)
-		if (remains->sites[i].address - LOWEST >= HIGHEST)
-			memset(&remains->sites[i], 0, sizeof(remains->sites[i])); /* no address of a program */
-	for (size_t i = 0; i < remains->n_sites; i++)
-		remains->sites[i].name[sizeof(remains->sites[i].name) - 1] = '\0';
-	remains->header.directory[sizeof(remains->header.directory) - 1] = '\0';
-	error = kymo_remains_read_words(process, remains);
+	session->n_sites = header->n_sites;
+	session->n_runs = header->n_runs;
+	for (size_t i = 0; i < session->n_sites; i++)
+		if (session->sites[i].address - LOWEST >= HIGHEST)
+			memset(&session->sites[i], 0, sizeof(session->sites[i])); /* no address of a program */
+	for (size_t i = 0; i < session->n_sites; i++)
+		session->sites[i].name[sizeof(session->sites[i].name) - 1] = '\0';
+	session->header.directory[sizeof(session->header.directory) - 1] = '\0';
+	error = kymo_session_read_words(process, session);
 	if (error) {
-		remains_deinit(remains);
+		session_deinit(session);
 		return error;
 	}
-	remains->is_adopted =
+	session->is_adopted =
 		header->n_regions && !kymo_process_read(process, header->regions[0].live, &state, 1) && state;
 	return NULL;
 }
 
 /* The words follow the journal, in a mapping of this process alone. */
-static uint64_t find_words(const struct kymo_maps *maps, const struct kymo_remains *remains)
+static uint64_t find_words(const struct kymo_maps *maps, const struct kymo_session *session)
 {
-	const uint64_t address = remains->header.address + remains->header.size;
+	const uint64_t address = session->header.address + session->header.size;
 	const struct kymo_map *map = kymo_maps_at(maps, address);
 
-	return map && map->start == address && kymo_is_shared_map(map) && map->inode == remains->inode &&
+	return map && map->start == address && kymo_is_shared_map(map) && map->inode == session->inode &&
 			       !map->shared && !map->executable &&
-			       map->end - map->start == kymo_wire_words_size(remains->header.journal_capacity)
+			       map->end - map->start == kymo_wire_words_size(session->header.journal_capacity)
 		       ? address
 		       : 0;
 }
 
-static void find_data(const struct kymo_maps *maps, struct kymo_remains *remains)
+static void find_data(const struct kymo_maps *maps, struct kymo_session *session)
 {
-	const struct kymo_map *map = kymo_maps_at(maps, remains->header.data_address);
+	const struct kymo_map *map = kymo_maps_at(maps, session->header.data_address);
 
-	if (!map || map->start != remains->header.data_address || !kymo_is_data_map(map) || !map->shared ||
+	if (!map || map->start != session->header.data_address || !kymo_is_data_map(map) || !map->shared ||
 	    !map->writable || map->end - map->start < KYMO_WIRE_RINGS_OFFSET)
 		return;
-	remains->data = map->start;
-	remains->data_inode = map->inode;
+	session->data = map->start;
+	session->data_inode = map->inode;
 }
 
 /* Addresses that are written to are those of kymo's mappings, or 0. */
-static void find_memory(struct kymo_process *process, const struct kymo_maps *maps, struct kymo_remains *remains)
+static void find_memory(struct kymo_process *process, const struct kymo_maps *maps, struct kymo_session *session)
 {
-	struct kymo_wire_header *header = &remains->header;
+	struct kymo_wire_header *header = &session->header;
 	struct kymo_wire_words words;
 
-	remains->words = find_words(maps, remains);
-	find_data(maps, remains);
+	session->words = find_words(maps, session);
+	find_data(maps, session);
 	for (uint32_t i = 0; i < header->n_regions; i++) {
 		const struct kymo_map *map = kymo_maps_at(maps, header->regions[i].live);
 
 		if (!map || map->start != header->regions[i].live ||
-		    !kymo_is_live_page(maps, (size_t)(map - maps->items), remains->inode))
+		    !kymo_is_live_page(maps, (size_t)(map - maps->items), session->inode))
 			header->regions[i].live = 0;
 	}
 	if (!header->n_regions || header->vforks != header->regions[0].live + KYMO_PAD_LIVE_VFORK_LIST)
 		header->vforks = 0;
-	if (remains->words && !kymo_process_read(process, remains->words, &words, sizeof(words))) {
+	if (session->words && !kymo_process_read(process, session->words, &words, sizeof(words))) {
 		header->generation += words.generation;
-		remains->is_leaving = words.is_leaving;
+		session->is_leaving = words.is_leaving;
 	}
 }
 
 /* `found_ret`: there is a recording in the mapping, and it is not the memory of a recorder itself. */
 static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_maps *maps,
-				      const struct kymo_map *map, bool whole, struct kymo_remains *remains,
+				      const struct kymo_map *map, bool whole, struct kymo_session *session,
 				      bool *found_ret)
 {
 	uint32_t pid = (uint32_t)kymo_process_pid(process);
-	int err = kymo_process_read(process, map->start, &remains->header, sizeof(remains->header));
+	int err = kymo_process_read(process, map->start, &session->header, sizeof(session->header));
 
 	*found_ret = false;
 	if (map->writable) /* a recorder's own: no target can make its mapping writable */
@@ -233,23 +233,23 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 		return NULL;
 	if (err)
 		return kymo_error_errno(err, "cannot read kymo's memory in process %u", pid);
-	if (remains->header.magic != KYMO_WIRE_MAGIC) /* a recorder that died before it had written anything */
+	if (session->header.magic != KYMO_WIRE_MAGIC) /* a recorder that died before it had written anything */
 		return NULL;
-	if (remains->header.version != KYMO_WIRE_VERSION)
+	if (session->header.version != KYMO_WIRE_VERSION)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "process %u holds probes of another version of kymo (layout %u, this is %u); "
 					 "use that version to detach",
-					 pid, remains->header.version, KYMO_WIRE_VERSION);
-	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
+					 pid, session->header.version, KYMO_WIRE_VERSION);
+	if (!kymo_wire_header_is_sane(&session->header, map->start, map->end - map->start))
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "kymo's memory in process %u is damaged; nothing was touched", pid);
-	remains->inode = map->inode;
-	find_memory(process, maps, remains);
+	session->inode = map->inode;
+	find_memory(process, maps, session);
 	*found_ret = true;
-	return whole ? read_tables(process, remains) : NULL;
+	return whole ? read_tables(process, session) : NULL;
 }
 
-static bool is_listed(const struct kymo_remains_list *list, uint64_t inode)
+static bool is_listed(const struct kymo_session_list *list, uint64_t inode)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (list->items[i].inode == inode)
@@ -258,7 +258,7 @@ static bool is_listed(const struct kymo_remains_list *list, uint64_t inode)
 }
 
 /* The data of some recording. */
-static bool has_data(const struct kymo_remains_list *list, uint64_t address)
+static bool has_data(const struct kymo_session_list *list, uint64_t address)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (list->items[i].data == address)
@@ -302,7 +302,7 @@ static bool is_recorder(struct kymo_process *process, const struct kymo_maps *ma
 	return kymo_is_kymo(kymo_process_pid(process), NULL);
 }
 
-static bool has_strays(const struct kymo_maps *maps, const struct kymo_remains_list *list)
+static bool has_strays(const struct kymo_maps *maps, const struct kymo_session_list *list)
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct kymo_map *map = &maps->items[i];
@@ -314,14 +314,14 @@ static bool has_strays(const struct kymo_maps *maps, const struct kymo_remains_l
 	return kymo_next_descriptor(list->pid, -1) >= 0;
 }
 
-static struct kymo_error *read_remains(struct kymo_process *process, const struct kymo_maps *maps, bool whole,
-				       struct kymo_remains_list *list)
+static struct kymo_error *read_sessions(struct kymo_process *process, const struct kymo_maps *maps, bool whole,
+					struct kymo_session_list *list)
 {
-	KYMO_VEC(struct kymo_remains) found = { 0 };
+	KYMO_VEC(struct kymo_session) found = { 0 };
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < maps->n && !error; i++) {
-		struct kymo_remains remains = { .inode = 0 };
+		struct kymo_session session = { .inode = 0 };
 		bool is_one;
 
 		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].offset || !maps->items[i].shared ||
@@ -331,9 +331,9 @@ static struct kymo_error *read_remains(struct kymo_process *process, const struc
 			error = kymo_error_create(KYMO_ERROR_BUSY, "process %d has more than %d recordings", list->pid,
 						  MAX_RECORDINGS);
 		else
-			error = read_header(process, maps, &maps->items[i], whole, &remains, &is_one);
-		if (!error && is_one && !kymo_vec_push(&found, remains)) {
-			remains_deinit(&remains);
+			error = read_header(process, maps, &maps->items[i], whole, &session, &is_one);
+		if (!error && is_one && !kymo_vec_push(&found, session)) {
+			session_deinit(&session);
 			error = &kymo_error_no_memory;
 		}
 	}
@@ -342,50 +342,50 @@ static struct kymo_error *read_remains(struct kymo_process *process, const struc
 	return error;
 }
 
-static struct kymo_error *read_list(struct kymo_process *process, bool whole, struct kymo_remains_list *ret)
+static struct kymo_error *read_list(struct kymo_process *process, bool whole, struct kymo_session_list *ret)
 {
-	struct kymo_remains_list list = { .pid = kymo_process_pid(process) };
+	struct kymo_session_list list = { .pid = kymo_process_pid(process) };
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_process_maps(process, &maps);
 
 	if (error)
 		return error;
-	error = read_remains(process, &maps, whole, &list);
+	error = read_sessions(process, &maps, whole, &list);
 	if (!error && whole) {
 		list.is_recorder = is_recorder(process, &maps);
 		list.has_strays = !list.is_recorder && has_strays(&maps, &list);
 	}
 	kymo_maps_deinit(&maps);
 	if (error) {
-		kymo_remains_deinit(&list);
+		kymo_sessions_deinit(&list);
 		return error;
 	}
 	*ret = list;
 	return NULL;
 }
 
-struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains_list *ret)
+struct kymo_error *kymo_sessions_read(struct kymo_process *process, struct kymo_session_list *ret)
 {
 	return read_list(process, true, ret);
 }
 
-struct kymo_error *kymo_remains_read_headers(struct kymo_process *process, struct kymo_remains_list *ret)
+struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, struct kymo_session_list *ret)
 {
 	return read_list(process, false, ret);
 }
 
-void kymo_remains_deinit(struct kymo_remains_list *list)
+void kymo_sessions_deinit(struct kymo_session_list *list)
 {
 	for (size_t i = 0; i < list->n; i++)
-		remains_deinit(&list->items[i]);
+		session_deinit(&list->items[i]);
 	free(list->items);
-	*list = (struct kymo_remains_list){ .pid = 0 };
+	*list = (struct kymo_session_list){ .pid = 0 };
 }
 
-bool kymo_remains_have_guards(struct kymo_process *process, const struct kymo_remains *remains)
+bool kymo_session_has_guards(struct kymo_process *process, const struct kymo_session *session)
 {
-	for (size_t i = 0; i < remains->n_sites; i++) {
-		const struct kymo_wire_site *site = &remains->sites[i];
+	for (size_t i = 0; i < session->n_sites; i++) {
+		const struct kymo_wire_site *site = &session->sites[i];
 		uint8_t now[KYMO_JUMP_SIZE];
 
 		if (site->flags & KYMO_WIRE_GUARD && !kymo_process_read(process, site->address, now, sizeof(now)) &&

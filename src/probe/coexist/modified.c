@@ -5,7 +5,7 @@
  * Nothing is written then; planning begins anew, and keeps away from those bytes, so that what stands there is left
  * out, or is an error where it was named exactly.
  */
-#include "probe/coexist/foreign.h"
+#include "probe/coexist/modified.h"
 
 #include "probe/code/modules.h"
 #include "probe/coexist/text.h"
@@ -26,28 +26,28 @@ bool probe_is_breakpoint(uint8_t now, uint8_t file)
 	return now == BREAKPOINT || (now == CALL && file == NOP);
 }
 
-static struct probe_foreign *find_foreign(const struct kymo_probes *probes, uint64_t address)
+static struct probe_modified *find_modified(const struct kymo_probes *probes, uint64_t address)
 {
-	for (size_t i = 0; i < probes->foreign.n; i++)
-		if (probes->foreign.items[i].address == address)
-			return &probes->foreign.items[i];
+	for (size_t i = 0; i < probes->modified.n; i++)
+		if (probes->modified.items[i].address == address)
+			return &probes->modified.items[i];
 	return NULL;
 }
 
-bool probes_note_foreign(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want,
-			 const uint8_t *file, size_t size)
+bool probes_note_modified(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want,
+			  const uint8_t *file, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
-		struct probe_foreign *known;
+		struct probe_modified *known;
 
 		/* What the file has is nobody's: another recording has left that place meanwhile. */
 		if (now[i] == want[i] || now[i] == file[i])
 			continue;
-		known = find_foreign(probes, address + i);
+		known = find_modified(probes, address + i);
 		if (known)
 			known->now = now[i];
-		else if (probes->foreign.n < BYTES_MAX &&
-			 !kymo_vec_push(&probes->foreign, (struct probe_foreign){ address + i, now[i], file[i] }))
+		else if (probes->modified.n < BYTES_MAX &&
+			 !kymo_vec_push(&probes->modified, (struct probe_modified){ address + i, now[i], file[i] }))
 			return false;
 	}
 	return true;
@@ -69,22 +69,22 @@ bool probes_is_still_mapped(const struct kymo_probes *probes, const struct kymo_
 
 static bool keep_away(struct probe_text *text, uint64_t address, size_t size)
 {
-	return probe_text_mark(text, TEXT_FOREIGN, address, size, true) &&
+	return probe_text_mark(text, TEXT_MODIFIED, address, size, true) &&
 	       probe_text_mark(text, TEXT_LOCKED, address, size, true) &&
 	       probe_text_mark(text, TEXT_UNSTEADY, address, size, true);
 }
 
-bool probes_mark_foreign(struct kymo_probes *probes, const struct kymo_maps *maps, struct probe_text *text)
+bool probes_mark_modified(struct kymo_probes *probes, const struct kymo_maps *maps, struct probe_text *text)
 {
-	for (size_t i = 0; i < probes->foreign.n; i++) {
-		const struct probe_foreign *foreign = &probes->foreign.items[i];
+	for (size_t i = 0; i < probes->modified.n; i++) {
+		const struct probe_modified *modified = &probes->modified.items[i];
 		uint8_t now;
 
-		if (probe_text_is(text, TEXT_UNSTEADY, foreign->address, 1) ||
-		    !probes_is_still_mapped(probes, maps, foreign->address) ||
-		    kymo_process_read(probes->process, foreign->address, &now, 1) || now != foreign->now)
+		if (probe_text_is(text, TEXT_UNSTEADY, modified->address, 1) ||
+		    !probes_is_still_mapped(probes, maps, modified->address) ||
+		    kymo_process_read(probes->process, modified->address, &now, 1) || now != modified->now)
 			continue;
-		if (!keep_away(text, foreign->address, 1))
+		if (!keep_away(text, modified->address, 1))
 			return false;
 	}
 	return true;
@@ -116,11 +116,11 @@ bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *tex
 	return true;
 }
 
-const char *probes_foreign_reason(const struct kymo_probes *probes, uint64_t address)
+const char *probes_modified_reason(const struct kymo_probes *probes, uint64_t address)
 {
-	const struct probe_foreign *foreign = find_foreign(probes, address);
+	const struct probe_modified *modified = find_modified(probes, address);
 
-	if (!foreign)
+	if (!modified)
 		return "a probe of this recording is there that goes through the kernel";
-	return probe_is_breakpoint(foreign->now, foreign->file) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
+	return probe_is_breakpoint(modified->now, modified->file) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
 }
