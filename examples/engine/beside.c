@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 	if (!err && kymo_hub_clients(hub)) {
 		printf("stays for %u\n", kymo_hub_clients(hub));
 		fflush(stdout);
-		kymo_hub_linger(hub, -1, -1);
+		kymo_hub_hand_over(hub, -1, -1);
 	}
 	kymo_hub_destroy(hub);
 	printf("%lu calls%s\n", calls, err ? ", and then the hub was gone" : "");

@@ -263,7 +263,7 @@ unsigned int kymo_hub_clients(const struct kymo_hub *hub);
  *   -EDEADLK      from a callback
  *   -EOPNOTSUPP   of another process' hub
  */
-int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms);
+int kymo_hub_hand_over(struct kymo_hub *hub, int wake, int timeout_ms);
 
 /*
  * Connect to the hub that traces thread `tid`. What comes back is used like a hub of one's own, but:

@@ -322,7 +322,7 @@ static void leave_hub(struct cli_syscalls *s)
 {
 	kymo_inner_stop(s->tracing.inner);
 	s->tracing.is_over = true;
-	if (!s->tracing.hub || (kymo_hub_linger(s->tracing.hub, -1, 0) != -EAGAIN && !s->running))
+	if (!s->tracing.hub || (kymo_hub_hand_over(s->tracing.hub, -1, 0) != -EAGAIN && !s->running))
 		close_hub(s);
 	cli_syscall_line_let_go(s);
 }
@@ -399,7 +399,7 @@ void cli_syscalls_outlive(struct cli_syscalls *s, int status)
 	cli_forget_signals();
 	empty_pipe(s->tracing.done[0]); /* from here on a signal is known of, or is in it */
 	cli_worker_dismiss(&s->output.worker, status, s->output.is_stuck ? sentence : NULL);
-	while (!cli_last_signal() && kymo_hub_linger(s->tracing.hub, s->tracing.done[0], -1) == -EINTR)
+	while (!cli_last_signal() && kymo_hub_hand_over(s->tracing.hub, s->tracing.done[0], -1) == -EINTR)
 		empty_pipe(s->tracing.done[0]);
 	close_hub(s);
 }

@@ -6,7 +6,7 @@
 #include "hub/engine.h"
 #include "hub/forget.h"
 #include "hub/state.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/request.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
@@ -36,7 +36,7 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 	kymo_vec_deinit(&task->engines);
 	kymo_vec_deinit(&task->leavers);
 	kymo_vec_deinit(&task->sent);
-	hub_forget_borrow(task);
+	hub_forget_remote_call(task);
 	free(task);
 	pthread_cond_broadcast(&hub->changed);
 }

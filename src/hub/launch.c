@@ -319,7 +319,7 @@ static int add_launched(struct kymo_hub *hub, pid_t pid, bool has_filter)
 	return 0;
 }
 
-/* Behind its execve: whoever holds it lets it run. */
+/* After its execve: the owner lets it run. */
 static int add_here(struct kymo_hub *hub, pid_t pid)
 {
 	int err = add_launched(hub, pid, false);

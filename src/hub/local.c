@@ -26,7 +26,7 @@
 #include "hub/trap/watch.h"
 #include "kymo/engine.h"
 
-#define RELEASE_HERE_MS 100 /* who leaves late has been waited for (keep.c) */
+#define RELEASE_HERE_MS 100 /* threads that leave late have been waited for (proc/frozen.c) */
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 

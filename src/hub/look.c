@@ -30,7 +30,7 @@ static int prepare(const struct kymo_engine *engine, struct kymo_examiner *ret)
 		return -ESRCH;
 	if (engine->wants != KYMO_ACTION_STOP)
 		return -EINVAL;
-	if (task->state != TASK_STOPPED || task->is_in_event || task->borrow)
+	if (task->state != TASK_STOPPED || task->is_in_event || task->remote_call)
 		return -EAGAIN;
 	ret->stop = task->stop_serial;
 	return 0;
@@ -97,7 +97,7 @@ static int check_stopped(const struct kymo_engine *engine)
 {
 	if (engine->is_detached || !engine->task || engine->task->state == TASK_ENDING)
 		return -ESRCH;
-	return engine->task->state == TASK_STOPPED && !engine->task->borrow ? 0 : -EAGAIN;
+	return engine->task->state == TASK_STOPPED && !engine->task->remote_call ? 0 : -EAGAIN;
 }
 
 static int get_registers(struct kymo_hub *hub, void *argument)

@@ -54,7 +54,7 @@ struct hub_ops {
 	int (*wait)(struct kymo_hub *hub, pid_t pid, int *status_ret);
 	void (*run)(struct kymo_hub *hub, void (*run)(void *data), void *data); /* kymo_hub_run() */
 	int (*may_serve)(const struct kymo_hub *hub);                           /* 0: it may get a door; -EALREADY */
-	int (*leave)(struct kymo_hub *hub); /* what kymo_hub_linger() does before it waits, with those errors */
+	int (*leave)(struct kymo_hub *hub); /* what kymo_hub_hand_over() does before it waits, with those errors */
 	int (*failure)(const struct kymo_hub *hub);
 	void (*destroy)(struct kymo_hub *hub);
 };

@@ -24,7 +24,7 @@ static int make_call(struct kymo_hub *hub, void *argument)
 
 	if (access->engine->is_detached || !task || task->state == TASK_ENDING)
 		return -ESRCH;
-	if (task->state != TASK_STOPPED || task->borrow)
+	if (task->state != TASK_STOPPED || task->remote_call)
 		return -EAGAIN;
 	return ptrace(access->is_write ? PTRACE_SETREGSET : PTRACE_GETREGSET, task->tid, NT_X86_XSTATE,
 		      &access->image) < 0

@@ -11,7 +11,7 @@
 #include "hub/remote/guest.h"
 #include "hub/report.h"
 #include "hub/state.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/task.h"
 #include "kymo/engine.h"
 
@@ -245,18 +245,18 @@ static bool proves(struct kymo_hub *hub, struct hub_guest *guest, pid_t tid)
 	return is_proven;
 }
 
-/* Whose hold it is, or NULL. */
-static struct hub_guest *holding_guest(const struct hub_process *process)
+/* The client that has the process frozen, or NULL. */
+static struct hub_guest *freezing_guest(const struct hub_process *process)
 {
-	return process->holder ? process->holder->guest : NULL;
+	return process->owner ? process->owner->guest : NULL;
 }
 
-/* What waits in the queue for it finds no hold. It may have let go, or have gone, while it was asked. */
-static void lose_holder(struct kymo_hub *hub, const struct hub_process *process, struct hub_guest *guest)
+/* What waits in the queue for it finds no freeze. It may have let go, or have gone, while it was asked. */
+static void lose_owner(struct kymo_hub *hub, const struct hub_process *process, struct hub_guest *guest)
 {
-	if (holding_guest(process) != guest)
+	if (freezing_guest(process) != guest)
 		return;
-	hub_hold_end(hub, &guest->holder);
+	hub_freeze_end(hub, &guest->owner);
 	guest->hooks->lose(guest);
 }
 
@@ -264,7 +264,7 @@ static bool has_guests(const struct task *task)
 {
 	size_t i = 0;
 
-	return next_guest(task, &i) || holding_guest(task->process);
+	return next_guest(task, &i) || freezing_guest(task->process);
 }
 
 static void lose_guests(struct kymo_hub *hub, const struct task *task)
@@ -274,9 +274,9 @@ static void lose_guests(struct kymo_hub *hub, const struct task *task)
 
 	while ((guest = next_guest(task, &i)))
 		detach_guest(hub, task, guest);
-	guest = holding_guest(task->process);
+	guest = freezing_guest(task->process);
 	if (guest)
-		lose_holder(hub, task->process, guest);
+		lose_owner(hub, task->process, guest);
 }
 
 void hub_report_to_guests(struct kymo_hub *hub, struct task *task)
@@ -288,9 +288,9 @@ void hub_report_to_guests(struct kymo_hub *hub, struct task *task)
 	while ((guest = next_guest(task, &i)))
 		if (!proves(hub, guest, task->tid))
 			detach_guest(hub, task, guest);
-	guest = holding_guest(task->process);
+	guest = freezing_guest(task->process);
 	if (guest && !proves(hub, guest, task->tid))
-		lose_holder(hub, task->process, guest);
+		lose_owner(hub, task->process, guest);
 	hub_forget_memory(task->process);
 	/* Of this very program, also if it executes another one before it is asked for. */
 	if (has_guests(task) && !hub_memory_of(task->process))

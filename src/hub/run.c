@@ -10,7 +10,7 @@
 #include "hub/report.h"
 #include "hub/run.h"
 #include "hub/state.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/interrupt.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
@@ -105,7 +105,7 @@ static bool has_to_stop(const struct task *task)
 {
 	bool is_listening = task->state == TASK_LISTENING;
 
-	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed ||
+	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->must_freeze ||
 	       (!is_listening && task->traps.has_stale_watch) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
 	       (!is_listening && !task->resumed.traces_calls && wants_all_calls(task));
@@ -246,8 +246,8 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	hub_watches_clear(hub, task, false);
 	task->resumed.traces_calls = traces_calls;
 	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is
-	 * claimed would make an interrupted call again, and be at its entry. */
-	if (has_left_group_stop(task) || task->is_claimed || needs_other_stop(task))
+	 * must freeze would make an interrupted call again, and be at its entry. */
+	if (has_left_group_stop(task) || task->must_freeze || needs_other_stop(task))
 		hub_interrupt(hub, task);
 	if (task->stop == STOP_TRAP && task->group_stop) {
 		task->state = TASK_LISTENING;
@@ -325,7 +325,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 	}
 	if (task->stop == STOP_AWAY && is_wanted(task))
 		come_back(hub, task);
-	else if (is_wanted(task) || needs_other_stop(task) || task->is_claimed)
+	else if (is_wanted(task) || needs_other_stop(task) || task->must_freeze)
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
 		return let_go(hub, task);
@@ -336,7 +336,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 void hub_attend(struct kymo_hub *hub, struct task *task)
 {
 	hub_purge_engines(hub, task);
-	if (task->borrow)
+	if (task->remote_call)
 		return; /* it is looked at when it has come back */
 	switch (task->state) {
 	case TASK_RUNNING:

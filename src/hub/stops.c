@@ -9,7 +9,7 @@
 
 #include "base/io.h"
 #include "base/vec.h"
-#include "hub/borrowed.h"
+#include "hub/calling.h"
 #include "hub/filter.h"
 #include "hub/look.h"
 #include "hub/report.h"
@@ -18,7 +18,7 @@
 #include "hub/state.h"
 #include "hub/stops.h"
 #include "hub/thread/adopt.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/request.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
@@ -201,7 +201,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 			hub_abandon(hub, pid);
 		return; /* nobody's, or killed meanwhile */
 	}
-	hub_forget_borrow(task);
+	hub_forget_remote_call(task);
 	begin_stop(hub, task, STOP_EVENT);
 	take_away_others(hub, task->process, task);
 	if (former_tid != pid)
@@ -442,7 +442,7 @@ static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 	} else if (task->birth.has_maker) {
 		task->birth.is_newborn = false;
 		add_unclaimed(hub, tid, status);
-	} else if (!hub_borrowed_stopped(hub, task, status)) {
+	} else if (!hub_calling_stopped(hub, task, status)) {
 		stopped(hub, task, status);
 	}
 }

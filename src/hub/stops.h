@@ -9,8 +9,8 @@ struct task;
 /* Thread `tid` has changed state so. On the hub's thread, lock held; releases it for callbacks. */
 void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status);
 
-/* First stops that nobody has claimed for long, if `is_idle`: else what has yet to be dispatched may be their makers'
- * events. And holds in exit events that have lasted too long. */
+/* Unclaimed first stops that have lasted too long, if `is_idle`: else what has yet to be dispatched may be their
+ * makers' events. And holds in exit events that have lasted too long. */
 void hub_look_at_clock(struct kymo_hub *hub, bool is_idle);
 
 /* Whether that is to be called every few milliseconds. */

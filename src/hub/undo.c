@@ -1,7 +1,7 @@
 /* System calls that failed because of a stop, and are made again. */
 #include "arch/remote.h"
 #include "hub/run.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
 #include "hub/undo.h"
@@ -52,5 +52,5 @@ void hub_undo_interruption(struct task *task, int signal)
 		make_call_again(&memory->opened, task->tid, &registers);
 		task->resumed.makes_call_again = kymo_remote_restarts(&registers);
 	}
-	hub_hold_note(task, &registers);
+	hub_freeze_note(task, &registers);
 }

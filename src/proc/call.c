@@ -12,7 +12,7 @@
  *	7. what lay where the frame was is written back
  *
  * Where nobody keeps anything: at the low end of the initial thread's stack, which has been in use only as deep as
- * that, if that thread is not so deep now. Else below the borrowed thread's own stack pointer, if its whole mapping is
+ * that, if that thread is not so deep now. Else below that thread's own stack pointer, if its whole mapping is
  * the frame's as well. A small stack may be carved out of a larger mapping (coroutines), so the second is the worse; in
  * both cases the bytes are kept and put back.
  */
@@ -26,7 +26,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "hub/thread/tracee.h"
-#include "proc/borrow.h"
+#include "proc/caller.h"
 #include "proc/call.h"
 #include "proc/members.h"
 #include "proc/memory.h"
@@ -235,7 +235,7 @@ static uint64_t room_in_own_stack(const struct kymo_thread *thread, const struct
 	return is_stack(map) && map == kymo_maps_at(maps, top) ? top : 0;
 }
 
-/* ---- borrowing ------------------------------------------------------------------------------- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 /* Write frame and scratch, with what was there kept for later; sp as kymo_remote_frame() gave it. */
 static int write_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)
@@ -271,7 +271,7 @@ static struct user_regs_struct home_of(struct kymo_process *process, const struc
 }
 
 /* Write the frame for thread `index` below `top` and point its registers at a first, harmless call. */
-static int borrow(struct kymo_process *process, size_t index, const struct kymo_maps *maps)
+static int begin_by(struct kymo_process *process, size_t index, const struct kymo_maps *maps)
 {
 	static const uint64_t no_args[6];
 	const struct kymo_thread *thread = &process->threads.items[index];
@@ -304,7 +304,7 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 	if (err)
 		return err;
 	kymo_remote_call(&thread->registers, &process->gadgets, sp, SYS_getpid, no_args, &call);
-	err = kymo_joined_borrow(process->joined, thread->tid, &call);
+	err = kymo_joined_begin_calls(process->joined, thread->tid, &call);
 	if (err) {
 		free(process->remote.kept);
 		process->remote.kept = NULL;
@@ -381,7 +381,7 @@ static enum kymo_remote_sleep sleep_of(struct kymo_process *process, size_t inde
 	return kymo_remote_sleep(&home);
 }
 
-pid_t kymo_thread_to_borrow_rather(struct kymo_process *process)
+pid_t kymo_thread_for_calls_rather(struct kymo_process *process)
 {
 	enum kymo_remote_sleep best = KYMO_REMOTE_SLEEPS_ONCE;
 
@@ -400,7 +400,7 @@ static struct kymo_error *borrow_any(struct kymo_process *process, const struct 
 	for (enum kymo_remote_sleep sleep = KYMO_REMOTE_AWAKE; sleep <= KYMO_REMOTE_SLEEPS_ONCE; sleep++)
 		for (size_t i = 0; i < process->threads.n; i++)
 			if (sleep_of(process, i) == sleep && may_borrow(process, i, &reason) &&
-			    !borrow(process, i, maps))
+			    !begin_by(process, i, maps))
 				return NULL;
 	return kymo_error_create(KYMO_ERROR_UNSAFE,
 				 "no thread of process %d can make system calls to set up memory: %s", process->pid,

@@ -12,7 +12,7 @@ struct kymo_process;
 /*
  * Borrow one stopped thread (the process must be stopped) for system calls; the others stay where they are.
  * arch/remote.h says how the thread finds home if this process dies. UNSAFE when no way is found: no gadget, no room on
- * any stack, a seccomp filter (then calls might kill it). Where one is borrowed already that is the one, until as many
+ * any stack, a seccomp filter (then calls might kill it). Where one makes calls already that is the one, until as many
  * kymo_remote_end() have come; no thread's registers are to be changed meanwhile.
  */
 struct kymo_error *kymo_remote_begin(struct kymo_process *process);
@@ -22,7 +22,7 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process);
 struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number, const uint64_t args[6],
 				       int64_t *result_ret);
 
-/* Address of at least 256 bytes of scratch memory of the borrowed thread (its stack, below the frame). */
+/* Address of at least 256 bytes of scratch memory of that thread (its stack, below the frame). */
 uint64_t kymo_remote_scratch(const struct kymo_process *process);
 
 /* Look for the instructions that calls are made with, while the process runs: kymo_remote_begin() has to look at them
@@ -30,7 +30,7 @@ uint64_t kymo_remote_scratch(const struct kymo_process *process);
 struct kymo_error *kymo_remote_prepare(struct kymo_process *process);
 
 /*
- * What was found for the process that has forked this one holds for both: looking again takes milliseconds. It is
+ * What was found for the process that has forked this one is true of both: looking again takes milliseconds. It is
  * checked before it is used. Where each system call of the text has a probe there is none left: then the `syscall; ret`
  * at `syscall` in the shared code of pads is used, which stays as long as the child does what it is asked for here.
  */
@@ -43,6 +43,6 @@ struct kymo_error *kymo_remote_end(struct kymo_process *process);
 
 /* As kymo_thread_rather_than(), of threads that run beside the stopped threads of `process`: one that is better than
  * all of these, or 0. */
-pid_t kymo_thread_to_borrow_rather(struct kymo_process *process);
+pid_t kymo_thread_for_calls_rather(struct kymo_process *process);
 
 #endif

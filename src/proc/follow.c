@@ -1,7 +1,7 @@
 /*
  * What happens to followed threads, as their hub tells it, and what is done at once: docs/internals/following.md has
  * the table. All of this runs in callbacks, so nothing here waits: what has to stand still until the recorder has dealt
- * with it is claimed for that, and queued.
+ * with it is requested for that, and queued.
  */
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "hub/freeze/hold.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/freeze.h"
+#include "hub/freeze/owner.h"
 #include "hub/hub.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
@@ -74,8 +74,8 @@ static void new_thread(struct kymo_process *process, pid_t tid)
 {
 	if (attach(process->tree, tid))
 		return; /* it is known; or nobody follows it */
-	if (process->holds_birth && hub_hold_claim(process->holder) >= 0) {
-		process->holds_birth = false;
+	if (process->freezes_birth && hub_freeze_request(process->owner) >= 0) {
+		process->freezes_birth = false;
 		process->is_held = true;
 	}
 	tell_event(process, KYMO_TREE_THREAD, tid);
@@ -124,7 +124,7 @@ static void new_process(struct kymo_tree *tree, struct kymo_process *maker, pid_
 	else if (shares)
 		event.process->memory_of = maker->memory_of ? maker->memory_of : maker;
 	else
-		hub_hold_claim(event.process->holder);
+		hub_freeze_request(event.process->owner);
 	kymo_tree_tell(tree, &event);
 }
 
@@ -183,10 +183,10 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	if (!before || tree->is_alone)
 		return KYMO_ACTION_RESUME;
 	is_over(before);
-	hub_hold_drop(before->holder);
+	hub_freeze_drop(before->owner);
 	event.process = new_member(tree, before->pid, &event.refusal);
 	if (!event.process) {
-		hub_hold_abandon(before->holder);
+		hub_freeze_abandon(before->owner);
 		event.kind = KYMO_TREE_ENDED;
 		event.process = before;
 		event.other = NULL;
@@ -198,7 +198,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	if (!event.refusal)
 		event.refusal = kymo_process_check_class(event.process);
 	kymo_read_comm(event.process->pid, event.comm);
-	hub_hold_claim(event.process->holder);
+	hub_freeze_request(event.process->owner);
 	kymo_tree_tell(tree, &event);
 	return KYMO_ACTION_RESUME;
 }
@@ -235,10 +235,10 @@ static void set_events(struct kymo_process *process, unsigned int events, bool i
 	kymo_engine_put(engine);
 }
 
-/* Nobody else is to hold it meanwhile: what it waits for may come at any time, and is claimed then. */
+/* No other owner is to freeze it meanwhile: what it waits for may come at any time, and is requested then. */
 static void set_starting(struct kymo_process *process, bool is_starting)
 {
-	process->startup.is_on = process->holder->is_closed = is_starting;
+	process->startup.is_on = process->owner->is_closed = is_starting;
 }
 
 void kymo_follow_start(struct kymo_process *process)
@@ -280,7 +280,7 @@ static void has_come(struct kymo_process *process, struct kymo_engine *engine, e
 
 	set_starting(process, false);
 	kymo_engine_set_events(engine, EVENTS);
-	hub_hold_claim(process->holder);
+	hub_freeze_request(process->owner);
 	kymo_tree_tell(process->tree, &event);
 }
 

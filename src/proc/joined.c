@@ -1,5 +1,5 @@
 /*
- * The recorder's side of a hold. The connection lives as long as the process stands still: what the hub does when it
+ * The recorder's side of a freeze. The connection lives as long as the process stands still: what the hub does when it
  * ends is what has to be done when the recorder resumes, is killed, or sleeps for too long.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/io.h"
 #include "base/page.h"
 #include "base/vec.h"
-#include "hub/freeze/hold.h"
+#include "hub/freeze/freeze.h"
 #include "hub/remote/client_calls.h"
 #include "hub/remote/message.h"
 #include "hub/remote/socket.h"
@@ -44,8 +44,8 @@ bool kymo_can_join(pid_t tracer)
 
 static void destroy_joined(struct kymo_joined *joined)
 {
-	if (joined->holder)
-		hub_hold_drop(joined->holder);
+	if (joined->owner)
+		hub_freeze_drop(joined->owner);
 	kymo_hub_destroy(joined->hub);
 	kymo_vec_deinit(&joined->held);
 	free(joined);
@@ -82,7 +82,7 @@ struct kymo_error *kymo_not_seized(pid_t pid, int err)
 /* By the hub of this thread, for a reason that has nothing to do with who uses it. */
 static struct kymo_error *not_stopped(struct kymo_process *process, int err)
 {
-	if (!process->holder->takes || (err != -EBUSY && err != -EPERM))
+	if (!process->owner->takes || (err != -EBUSY && err != -EPERM))
 		return kymo_error_errno(err, "cannot stop process %d", process->pid);
 	process->anothers = err == -EBUSY ? kymo_traced_thread(process->pid) : 0;
 	return kymo_not_seized(process->pid, err);
@@ -103,14 +103,14 @@ static struct kymo_error *did_not_stop(struct kymo_process *process, pid_t tid)
 				 where ? where : "");
 }
 
-static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply,
-				      int err)
+static struct kymo_error *freeze_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply,
+					int err)
 {
-	bool is_own = process->joined->holder;
+	bool is_own = process->joined->owner;
 
 	switch (err) {
 	case -EBUSY:
-		if (is_own && process->holder->takes)
+		if (is_own && process->owner->takes)
 			return not_stopped(process, err);
 		return kymo_error_create(KYMO_ERROR_BUSY,
 					 "process %d is being changed by another recorder, or another tracer than "
@@ -133,7 +133,7 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	}
 }
 
-/* All that the hub holds, in messages of as many as have room. */
+/* All threads that the hub has frozen, in messages of as many as have room. */
 static int read_held(struct kymo_joined *joined)
 {
 	kymo_cleanup_free struct hub_held *part = malloc(HUB_HELD_MAX * sizeof(*part));
@@ -195,11 +195,12 @@ static struct kymo_error *bring_all_home(struct kymo_process *process)
 	return NULL;
 }
 
-static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, pid_t second, bool *joined_ret)
+static struct kymo_error *freeze(struct kymo_process *process, pid_t tracer, pid_t second, bool *joined_ret)
 {
-	struct hub_message message = {
-		.type = HUB_HOLD, .tid = process->pid, .flags = second ? HUB_HOLD_FIRST : 0, .word = (uint64_t)second
-	};
+	struct hub_message message = { .type = HUB_FREEZE,
+				       .tid = process->pid,
+				       .flags = second ? HUB_FREEZE_FIRST : 0,
+				       .word = (uint64_t)second };
 	struct kymo_error *error;
 	int err;
 
@@ -214,7 +215,7 @@ static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, pid_t
 					 second ? "the first thread of process %d has ended" : "process %d has ended",
 					 process->pid);
 	if (err)
-		return hold_failed(process, tracer, &message, err);
+		return freeze_failed(process, tracer, &message, err);
 	error = take_over(process);
 	return error ? error : bring_all_home(process);
 }
@@ -237,7 +238,7 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, 
 		return &kymo_error_no_memory;
 	}
 	process->joined->hub = hub;
-	error = hold(process, tracer, second, joined_ret);
+	error = freeze(process, tracer, second, joined_ret);
 	if (error || !*joined_ret)
 		kymo_joined_resume(process);
 	else
@@ -245,7 +246,7 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, 
 	return error;
 }
 
-struct kymo_error *kymo_joined_hold(struct kymo_process *process, pid_t second)
+struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second)
 {
 	struct kymo_error *error;
 	bool is_there;
@@ -257,9 +258,9 @@ struct kymo_error *kymo_joined_hold(struct kymo_process *process, pid_t second)
 		process->joined = calloc(1, sizeof(*process->joined));
 	if (!process->joined)
 		return &kymo_error_no_memory;
-	process->joined->holder = process->holder;
+	process->joined->owner = process->owner;
 	process->joined->held.n = process->threads.n = 0;
-	error = hold(process, gettid(), second, &is_there);
+	error = freeze(process, gettid(), second, &is_there);
 	process->stopped = !error && is_there;
 	if (!error && !is_there)
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);

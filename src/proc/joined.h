@@ -1,5 +1,5 @@
 /* A process that stands still through the hub that traces it, another process' or this thread's
- * (docs/internals/engines.md). hub/freeze/hold.c is the other side. */
+ * (docs/internals/engines.md). hub/freeze/freeze.c is the other side. */
 #ifndef KYMO_PROC_JOINED_H
 #define KYMO_PROC_JOINED_H
 
@@ -22,8 +22,8 @@ bool kymo_can_join(pid_t tracer);
 struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, bool *joined_ret);
 
 /* The same through its holder, by this thread's hub. It may stand still already, and is looked at anew. Behind an error
- * it may be claimed still, until kymo_joined_resume(). */
-struct kymo_error *kymo_joined_hold(struct kymo_process *process, pid_t second);
+ * it may be requested still, until kymo_joined_resume(). */
+struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second);
 
 /* They run as they had been. */
 void kymo_joined_resume(struct kymo_process *process);

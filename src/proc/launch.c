@@ -4,10 +4,10 @@
 #include <sys/wait.h>
 
 #include "base/error.h"
-#include "hub/freeze/hold.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/freeze.h"
+#include "hub/freeze/owner.h"
 #include "hub/launch.h"
-#include "proc/keep.h"
+#include "proc/frozen.h"
 #include "proc/launch.h"
 #include "proc/process.h"
 #include "proc/reach.h"
@@ -29,10 +29,10 @@ static struct kymo_error *exec_failed(const char *command, const struct hub_laun
 	return kymo_error_errno(launched->err, "cannot run %s", command);
 }
 
-static struct kymo_error *start_command(struct hub_holder *holder, char *const *argv, pid_t *pid_ret)
+static struct kymo_error *start_command(struct hub_owner *owner, char *const *argv, pid_t *pid_ret)
 {
 	struct hub_launched launched;
-	int err = hub_launch_here(holder->hub, argv, &launched);
+	int err = hub_launch_here(owner->hub, argv, &launched);
 
 	*pid_ret = launched.pid;
 	if (err == -ECHILD)
@@ -55,33 +55,33 @@ static struct kymo_error *check_refusal(struct kymo_process *process, struct kym
 	return error;
 }
 
-/* Behind an error `ret` is to be ended; NULL: the hub ends with the holder, and the child is to be killed. */
-static struct kymo_error *take_launched(struct hub_holder *holder, pid_t pid, struct kymo_process **ret)
+/* Behind an error `ret` is to be ended; NULL: the hub ends with the owner, and the child is to be killed. */
+static struct kymo_error *take_launched(struct hub_owner *owner, pid_t pid, struct kymo_process **ret)
 {
 	struct kymo_error *refusal = NULL, *error = kymo_process_create_held(pid, ret, &refusal);
 
 	if (error)
 		return error;
 	(*ret)->launched = true;
-	(*ret)->holder = holder;
+	(*ret)->owner = owner;
 	error = check_refusal(*ret, refusal);
-	return error ? error : kymo_keep_take(*ret, false);
+	return error ? error : kymo_frozen_take(*ret, false);
 }
 
 struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **ret)
 {
-	struct hub_holder *holder = hub_holder_create();
+	struct hub_owner *owner = hub_owner_create();
 	struct kymo_process *process = NULL;
-	struct kymo_error *error = holder ? NULL : &kymo_error_no_memory;
+	struct kymo_error *error = owner ? NULL : &kymo_error_no_memory;
 	pid_t pid = 0;
 
 	if (!error)
-		error = start_command(holder, argv, &pid);
+		error = start_command(owner, argv, &pid);
 	if (error) {
-		hub_holder_destroy(holder);
+		hub_owner_destroy(owner);
 		return error;
 	}
-	error = take_launched(holder, pid, &process);
+	error = take_launched(owner, pid, &process);
 	if (!error) {
 		*ret = process;
 		return NULL;
@@ -90,8 +90,8 @@ struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **
 		kymo_process_kill(process);
 		kymo_process_destroy(process);
 	} else {
-		kymo_hub_kill(holder->hub, pid);
-		hub_holder_destroy(holder);
+		kymo_hub_kill(owner->hub, pid);
+		hub_owner_destroy(owner);
 	}
 	return error;
 }

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "hub/doze.h"
-#include "hub/freeze/hold.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/freeze.h"
+#include "hub/freeze/owner.h"
 #include "hub/hub.h"
 #include "hub/state.h"
 #include "kymo/engine.h"
@@ -23,13 +23,13 @@ struct kymo_process *kymo_tree_find(const struct kymo_tree *tree, pid_t pid)
 
 bool kymo_tree_add(struct kymo_tree *tree, struct kymo_process *process)
 {
-	if (!process->holder)
-		process->holder = hub_holder_create();
-	if (!process->holder || !kymo_vec_push(&tree->members, process))
+	if (!process->owner)
+		process->owner = hub_owner_create();
+	if (!process->owner || !kymo_vec_push(&tree->members, process))
 		return false;
-	process->holder->takes = false;
+	process->owner->takes = false;
 	process->tree = tree;
-	hub_hold_keep(process->holder, process->pid);
+	hub_freeze_follow(process->owner, process->pid);
 	return true;
 }
 

@@ -13,12 +13,12 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "hub/freeze/hold.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/freeze.h"
+#include "hub/freeze/owner.h"
 #include "hub/launch.h"
 #include "proc/call.h"
 #include "proc/joined.h"
-#include "proc/keep.h"
+#include "proc/frozen.h"
 #include "proc/members.h"
 #include "proc/process.h"
 #include "proc/state.h"
@@ -110,9 +110,9 @@ void kymo_process_destroy(struct kymo_process *process)
 	if (process->remote.active)
 		kymo_error_destroy(kymo_remote_end(process));
 	if (process->tree)
-		kymo_keep_release(process);
+		kymo_frozen_release(process);
 	else
-		kymo_keep_leave(process);
+		kymo_frozen_leave(process);
 	kymo_process_free(process);
 }
 
@@ -145,15 +145,15 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 	struct pollfd ended = { .fd = process->memory.pidfd, .events = POLLIN };
 
 	if (process->tree)
-		kymo_keep_look(process);
+		kymo_frozen_look(process);
 	if (process->tree ||
 	    process->is_past) { /* stops are told by the same waitpid() as the end, and are not to be lost */
 		*status_ret = process->status;
 		return process->is_past;
 	}
-	kymo_keep_serve(process);
+	kymo_frozen_serve(process);
 	if (process->launched && !process->reaped)
-		process->reaped = hub_launched_ended(process->holder->hub, process->pid, &process->status);
+		process->reaped = hub_launched_ended(process->owner->hub, process->pid, &process->status);
 	if (process->launched) {
 		if (process->reaped)
 			*status_ret = process->status;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/page.h"
 #include "hub/freeze/answer.h"
-#include "hub/freeze/hold.h"
+#include "hub/freeze/freeze.h"
 #include "hub/remote/client.h"
 #include "hub/remote/message.h"
 #include "hub/state.h"
@@ -18,8 +18,8 @@ int kymo_request(struct kymo_joined *joined, struct hub_message *message, void *
 {
 	if (!joined)
 		return -ESRCH;
-	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory)
-				    : hub_client_ask(hub_client_of(joined->hub), message, memory));
+	return (int)(joined->owner ? hub_freeze_run(joined->owner, message, memory)
+				   : hub_client_ask(hub_client_of(joined->hub), message, memory));
 }
 
 struct kymo_error *kymo_request_lost(const struct kymo_process *process)
@@ -32,15 +32,15 @@ struct kymo_error *kymo_request_lost(const struct kymo_process *process)
 
 int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers)
 {
-	return kymo_request(joined, &(struct hub_message){ .type = HUB_HOLD_SET, .tid = tid, .registers = *registers },
-			    NULL);
+	return kymo_request(joined,
+			    &(struct hub_message){ .type = HUB_FREEZE_SET, .tid = tid, .registers = *registers }, NULL);
 }
 
 int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 {
 	if (!joined)
 		return -ESRCH;
-	if (joined->holder) /* this is the hub's thread */
+	if (joined->owner) /* this is the hub's thread */
 		return kymo_get_facts(tid, which, ret);
 	for (size_t i = 0; i < joined->held.n; i++) {
 		if (joined->held.items[i].tid != tid)
@@ -53,7 +53,7 @@ int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int 
 
 int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t size, size_t *size_ret)
 {
-	struct hub_message message = { .type = HUB_HOLD_XSTATE, .tid = tid, .size = HUB_DATA_MAX };
+	struct hub_message message = { .type = HUB_FREEZE_XSTATE, .tid = tid, .size = HUB_DATA_MAX };
 	kymo_cleanup_free uint8_t *room = malloc(HUB_DATA_MAX);
 	int err = room ? kymo_request(joined, &message, room) : -ENOMEM;
 
@@ -66,10 +66,10 @@ int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t 
 	return 0;
 }
 
-int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call)
+int kymo_joined_begin_calls(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call)
 {
-	return kymo_request(joined, &(struct hub_message){ .type = HUB_HOLD_BORROW, .tid = tid, .registers = *call },
-			    NULL);
+	return kymo_request(
+		joined, &(struct hub_message){ .type = HUB_FREEZE_BEGIN_CALLS, .tid = tid, .registers = *call }, NULL);
 }
 
 static struct kymo_error *is_gone(const struct kymo_process *process, pid_t tid)
@@ -79,11 +79,12 @@ static struct kymo_error *is_gone(const struct kymo_process *process, pid_t tid)
 
 struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid)
 {
-	int err = kymo_request(process->joined, &(struct hub_message){ .type = HUB_HOLD_RETURN, .tid = tid }, NULL);
+	int err =
+		kymo_request(process->joined, &(struct hub_message){ .type = HUB_FREEZE_END_CALLS, .tid = tid }, NULL);
 
 	if (!err)
 		return NULL;
-	return !process->joined || process->joined->holder ? is_gone(process, tid) : kymo_request_lost(process);
+	return !process->joined || process->joined->owner ? is_gone(process, tid) : kymo_request_lost(process);
 }
 
 static struct kymo_error *call_failed(struct kymo_process *process, pid_t tid, int err)
@@ -107,7 +108,7 @@ static struct kymo_error *call_failed(struct kymo_process *process, pid_t tid, i
 struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call,
 				    struct user_regs_struct *ret)
 {
-	struct hub_message message = { .type = HUB_HOLD_CALL, .tid = tid };
+	struct hub_message message = { .type = HUB_FREEZE_CALL, .tid = tid };
 	int err;
 
 	if (call)
@@ -125,7 +126,7 @@ struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, con
 
 bool kymo_joined_writes(const struct kymo_joined *joined)
 {
-	return !joined->holder || !hub_hold_is_plain(joined->holder);
+	return !joined->owner || !hub_freeze_is_plain(joined->owner);
 }
 
 /* What lies within one page goes with one message. */
@@ -138,7 +139,7 @@ int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *
 		n = HUB_DATA_MAX - (address + done) % KYMO_PAGE_SIZE;
 		n = size - done < n ? size - done : n;
 		err = kymo_request(joined,
-				   &(struct hub_message){ .type = HUB_HOLD_WRITE, .word = address + done, .size = n },
+				   &(struct hub_message){ .type = HUB_FREEZE_WRITE, .word = address + done, .size = n },
 				   (void *)(uintptr_t)(from + done));
 	}
 	return err;

@@ -12,13 +12,13 @@
 #include "base/vec.h"
 #include "hub/remote/message.h"
 
-struct hub_holder;
+struct hub_owner;
 struct kymo_hub;
 struct kymo_process;
 
 struct kymo_joined {
-	struct kymo_hub *hub;      /* another process', to which this is a connection */
-	struct hub_holder *holder; /* … or of this process' own, which the process has */
+	struct kymo_hub *hub;    /* another process', to which this is a connection */
+	struct hub_owner *owner; /* … or of this process' own, which the process has */
 	KYMO_VEC(struct hub_held) held;
 };
 
@@ -35,8 +35,8 @@ int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struc
 int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);
 int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t size, size_t *size_ret);
 
-/* Set its registers for calls that are not its own, and block its signals; give both back, to a borrowed one. */
-int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call);
+/* Set its registers for calls that are not its own, and block its signals; give both back afterwards. */
+int kymo_joined_begin_calls(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call);
 struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid);
 
 /* Run it from here (`call`; NULL: from where it is) to the exit of the next system call, and read its registers. GONE,

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "proc/follow.h"
-#include "proc/keep.h"
+#include "proc/frozen.h"
 #include "proc/linker.h"
 #include "proc/members.h"
 #include "proc/startup.h"
@@ -24,7 +24,7 @@ struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 	}
 	process->startup.moment_ns = kymo_now_ns() + KYMO_STARTUP_MOMENT_NS;
 	kymo_follow_start(process);
-	kymo_keep_run(process);
+	kymo_frozen_run(process);
 	return NULL;
 }
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/owner.h"
 #include "proc/state.h"
 #include "proc/thread.h"
 #include "procfs/info.h"
@@ -82,7 +82,7 @@ struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 
 void kymo_process_free(struct kymo_process *process)
 {
-	hub_holder_destroy(process->holder);
+	hub_owner_destroy(process->owner);
 	kymo_memory_deinit(&process->memory);
 	kymo_process_forget_maps(process);
 	kymo_vec_deinit(&process->threads);

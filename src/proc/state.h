@@ -15,7 +15,7 @@
 #include "procfs/maps.h"
 #include "procfs/memory.h"
 
-struct hub_holder;
+struct hub_owner;
 struct kymo_joined;
 struct kymo_tree;
 
@@ -33,21 +33,21 @@ struct kymo_process {
 
 	struct kymo_joined *joined; /* the hub through which it stands still; NULL: it runs */
 
-	struct kymo_tree *tree;    /* whose hub has its threads while they run, too; NULL: nobody does */
-	struct hub_holder *holder; /* for which it stands still, where the hub is this thread's; NULL: it never has, and
+	struct kymo_tree *tree;  /* whose hub has its threads while they run, too; NULL: nobody does */
+	struct hub_owner *owner; /* for which it stands still, where the hub is this thread's; NULL: it never has, and
 				      was not launched */
-	pid_t anothers;            /* the thread that another one traced when it was to be stopped last, or 0 */
-	bool is_past;              /* it has ended or become another program, and no thread of it is left */
-	bool was_born_here;        /* followed from its first instruction on */
-	bool holds_birth;          /* of its next thread */
-	bool is_held;              /* one is held, which is yet to be told: until then nobody lets the process run */
+	pid_t anothers;          /* the thread that another one traced when it was to be stopped last, or 0 */
+	bool is_past;            /* it has ended or become another program, and no thread of it is left */
+	bool was_born_here;      /* followed from its first instruction on */
+	bool freezes_birth;      /* of its next thread */
+	bool is_held;            /* one is held, which is yet to be told: until then nobody lets the process run */
 	struct kymo_process *memory_of; /* whose memory it runs in (vfork); NULL: its own */
 
 	struct kymo_gadgets gadgets;
 	uint64_t own_syscall; /* one of kymo's own (kymo_remote_inherit()), or 0 */
 	struct {
 		bool active;
-		unsigned int n_nested; /* times that it was borrowed while it was */
+		unsigned int n_nested; /* times that calls were begun while they were */
 		size_t thread;
 		struct user_regs_struct registers; /* the thread's own */
 		uint64_t sp;

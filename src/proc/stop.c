@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "hub/thread/tracee.h"
-#include "proc/borrow.h"
+#include "proc/caller.h"
 #include "proc/call.h"
 #include "proc/joined.h"
-#include "proc/keep.h"
+#include "proc/frozen.h"
 #include "proc/members.h"
 #include "proc/state.h"
 #include "proc/stop.h"
@@ -25,11 +25,11 @@ static struct kymo_error *stop(struct kymo_process *process, pid_t second)
 	bool is_joined;
 
 	if (process->tree)
-		return kymo_keep_stop(process);
+		return kymo_frozen_stop(process);
 	if (process->stopped)
 		return NULL;
 	error = kymo_joined_stop(process, second, &is_joined);
-	return error || is_joined ? error : kymo_keep_take(process, second);
+	return error || is_joined ? error : kymo_frozen_take(process, second);
 }
 
 struct kymo_error *kymo_process_stop(struct kymo_process *process)
@@ -44,9 +44,9 @@ struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 
 	if (process->tree || process->stopped)
 		return stop(process, 0);
-	second = kymo_thread_to_borrow(process->pid);
+	second = kymo_thread_for_calls(process->pid);
 	error = stop(process, second);
-	for (int i = 0; i < BORROW_TRIES && !error && (second = kymo_thread_to_borrow_rather(process)); i++) {
+	for (int i = 0; i < BORROW_TRIES && !error && (second = kymo_thread_for_calls_rather(process)); i++) {
 		kymo_process_resume(process);
 		error = stop(process, second);
 	}
@@ -55,15 +55,15 @@ struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 
 struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
 {
-	return process->tree ? kymo_keep_stop(process) : kymo_keep_take(process, 0);
+	return process->tree ? kymo_frozen_stop(process) : kymo_frozen_take(process, 0);
 }
 
 void kymo_process_resume(struct kymo_process *process)
 {
 	if (!process->tree)
-		kymo_keep_leave(process);
+		kymo_frozen_leave(process);
 	else if (kymo_tree_is_alone(process->tree))
-		kymo_keep_release(process);
+		kymo_frozen_release(process);
 	else
-		kymo_keep_resume(process);
+		kymo_frozen_resume(process);
 }

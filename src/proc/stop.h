@@ -17,9 +17,9 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process);
 struct kymo_error *kymo_process_stop_others(struct kymo_process *process);
 
 /*
- * Stop the first thread only, and, where that sleeps in a system call, another one to make calls by. Whoever holds it
- * keeps other tracers from the process as a whole, as all begin with it; and a hub lets one at a time hold a process,
- * or its first thread. GONE where it has ended before the others.
+ * Stop the first thread only, and, where that sleeps in a system call, another one to make calls by. A freeze of it
+ * keeps other tracers from the process as a whole, as all begin with it; and a hub lets one owner at a time freeze a
+ * process, or its first thread. GONE where it has ended before the others.
  */
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process);
 

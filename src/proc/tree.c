@@ -15,8 +15,8 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "hub/doze.h"
-#include "hub/freeze/hold.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/freeze.h"
+#include "hub/freeze/owner.h"
 #include "hub/hub.h"
 #include "hub/local.h"
 #include "hub/launch.h"
@@ -25,7 +25,7 @@
 #include "kymo/engine.h"
 #include "proc/follow.h"
 #include "proc/joined.h"
-#include "proc/keep.h"
+#include "proc/frozen.h"
 #include "proc/launch.h"
 #include "proc/linker.h"
 #include "proc/members.h"
@@ -37,7 +37,7 @@
 #define SHARE_NS \
 	2000000u      /* for changes of state that need nobody's opinion, before others are asked whether they have \
 			 something to do */
-#define STILL_TRIES 3 /* to have it stand still, each for a while (hub/freeze/hold.c) */
+#define STILL_TRIES 3 /* to have it stand still, each for a while (hub/freeze/freeze.c) */
 
 /* Elsewhere the recorder is in the middle of something. */
 static void while_waiting(void *data)
@@ -132,7 +132,7 @@ void kymo_tree_destroy(struct kymo_tree *tree)
 	kymo_tree_free(tree);
 }
 
-bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
+bool kymo_tree_hand_over(struct kymo_tree *tree, pid_t *who_ret)
 {
 	struct kymo_tree_event event;
 	bool is_shared;
@@ -176,7 +176,7 @@ static struct kymo_error *take_stopped(struct kymo_tree *tree, struct kymo_proce
 	if (!kymo_tree_add(tree, process))
 		return &kymo_error_no_memory;
 	process->was_born_here = !tree->is_alone;
-	return kymo_keep_stop(process);
+	return kymo_frozen_stop(process);
 }
 
 /* One that is followed keeps its tracer, and there can't be two. */
@@ -272,8 +272,8 @@ static void pump(struct kymo_tree *tree)
 	}
 }
 
-/* It has been claimed, and is on its way to where it stands still. One that does not come there in this time stays
- * claimed; what can't be had of it then, whoever asks for that is told. */
+/* It has been requested, and is on its way to where it stands still. One that does not come there in this time stays
+ * requested; what can't be had of it then, whoever asks for that is told. */
 static void stand_still(const struct kymo_tree_event *event)
 {
 	struct kymo_process *process = event->process;
@@ -281,9 +281,9 @@ static void stand_still(const struct kymo_tree_event *event)
 	if (event->kind != KYMO_TREE_FORKED && event->kind != KYMO_TREE_EXECED && event->kind != KYMO_TREE_STARTUP)
 		return;
 	for (int i = 0; i < STILL_TRIES && (!i || !process->stopped) && !process->is_past; i++)
-		kymo_error_destroy(kymo_joined_hold(process, false));
+		kymo_error_destroy(kymo_joined_freeze(process, false));
 	if (process->stopped)
-		kymo_keep_engines(process);
+		kymo_frozen_engines(process);
 }
 
 static bool next_event(struct kymo_tree *tree, struct kymo_tree_event *ret)
@@ -344,7 +344,7 @@ bool kymo_tree_take_startup(struct kymo_process *process, enum kymo_startup_even
 	return false;
 }
 
-void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold)
+void kymo_process_freeze_birth(struct kymo_process *process, bool is_to_freeze)
 {
-	process->holds_birth = is_to_hold;
+	process->freezes_birth = is_to_freeze;
 }

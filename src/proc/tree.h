@@ -39,7 +39,7 @@ struct kymo_tree_event {
 	int status;
 	enum kymo_startup_event startup;
 	char comm[16];              /* of the thread; "" where it was not to be had */
-	bool is_held;               /* of THREAD: see kymo_process_hold_birth() */
+	bool is_held;               /* of THREAD: see kymo_process_freeze_birth() */
 	struct kymo_error *refusal; /* of FORKED and EXECED: why its memory can't be looked at; of ENDED: it has
 				       executed a program, and why that is not followed; of REFUSED; the receiver's */
 };
@@ -59,10 +59,10 @@ void kymo_tree_destroy(struct kymo_tree *tree);
  * kymo_tree_next(). `who_ret` is the process of one of them; 0: it has just gone, or can't be seen from here. Nobody is
  * called meanwhile any more. False: nobody does, nor can from now on.
  */
-bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret);
+bool kymo_tree_hand_over(struct kymo_tree *tree, pid_t *who_ret);
 
 /* Whether a launched process that it has let go has ended since, with its status, which waitpid() gives nobody then.
- * Where kymo_tree_linger() was false, that is known for good: later ends are the caller's to wait for. */
+ * Where kymo_tree_hand_over() was false, that is known for good: later ends are the caller's to wait for. */
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
 
 /* Readable when there is something for kymo_tree_next(). The caller asks for it before each wait: the tree may have
@@ -85,7 +85,7 @@ bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret);
  * until the receiver of THREAD, which says so, resumes the process. kymo_process_stop() stops what else there is of it.
  * Not for programs that start.
  */
-void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold);
+void kymo_process_freeze_birth(struct kymo_process *process, bool is_to_freeze);
 
 /* ---- for startup.c --------------------------------------------------------------------------- */
 

@@ -159,7 +159,7 @@ static struct kymo_error *in_the_way(const struct place *place, const char *suff
 }
 
 /* The process that holds the lock; 0: it is not known. */
-static pid_t holder_of(int fd)
+static pid_t owner_of(int fd)
 {
 	kymo_cleanup_fclose FILE *locks = fopen("/proc/locks", "re");
 	char line[256];
@@ -204,7 +204,7 @@ static struct kymo_error *lock_earlier(const struct place *place, const char *su
 
 	if (lock(fd, changes))
 		return NULL;
-	pid = holder_of(fd);
+	pid = owner_of(fd);
 	if (pid > 0)
 		snprintf(why, sizeof(why), "kymo process %d records into it", pid);
 	return in_the_way(place, suffix, why);

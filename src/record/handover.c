@@ -29,7 +29,7 @@ static bool has_gone(const struct kymo_record_result *result)
 
 static bool serve_by_hub(struct kymo_record_result *result, int ms, pid_t *who_ret)
 {
-	bool is_shared = kymo_hub_linger(result->shared_hub, -1, ms) == -EAGAIN;
+	bool is_shared = kymo_hub_hand_over(result->shared_hub, -1, ms) == -EAGAIN;
 
 	if (is_shared)
 		*who_ret = kymo_hub_visitor(result->shared_hub);
@@ -61,7 +61,7 @@ void recording_share(struct recording *recording)
 	while (recording->targets.n)
 		kymo_error_destroy(recording_drop_target(recording, recording->targets.items[0]));
 	recording->result.pid = recording->pid;
-	if (kymo_tree_linger(tree, &who))
+	if (kymo_tree_hand_over(tree, &who))
 		recording->result.shared = kymo_take(recording->tree);
 	note_end(&recording->result, tree);
 }
@@ -75,7 +75,8 @@ bool kymo_record_serve(struct kymo_record_result *result, const struct kymo_reco
 
 	if (result->shared_hub)
 		return serve_by_hub(result, ms, who_ret);
-	while ((is_shared = kymo_tree_linger(result->shared, who_ret)) && !control->stop && kymo_now_ns() < deadline) {
+	while ((is_shared = kymo_tree_hand_over(result->shared, who_ret)) && !control->stop &&
+	       kymo_now_ns() < deadline) {
 		changed.fd = kymo_tree_fd(result->shared);
 		poll(&changed, 1, LOOK_MS);
 	}

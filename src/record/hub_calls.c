@@ -423,7 +423,7 @@ static void let_go(struct hub_calls *source)
 	int status;
 
 	kymo_engine_detach_all(source->hub, &engine_ops, source);
-	source->is_shared = kymo_hub_linger(source->hub, -1, 0) == -EAGAIN;
+	source->is_shared = kymo_hub_hand_over(source->hub, -1, 0) == -EAGAIN;
 	if (!source->is_command || source->is_shared)
 		return;
 	if (kymo_hub_close(source->hub, source->pid, &status)) {

@@ -100,7 +100,7 @@ struct kymo_error *recording_open_mix(struct recording *recording)
 static struct kymo_error *look_held(struct recording *recording, struct source *source)
 {
 	uint64_t begin = kymo_now_ns();
-	struct kymo_error *error = kymo_probes_hold(source->probes);
+	struct kymo_error *error = kymo_probes_freeze(source->probes);
 
 	if (error)
 		return error;
@@ -171,7 +171,7 @@ struct kymo_error *recording_end_together(struct recording *recording)
 	if (error)
 		return error;
 	begin = kymo_now_ns();
-	error = kymo_probes_hold(source->probes);
+	error = kymo_probes_freeze(source->probes);
 	if (error) { /* it has ended, or somebody traces it: then each half ends when it is out */
 		kymo_error_destroy(error);
 		return NULL;

@@ -1,13 +1,13 @@
-/* What holders ask for. */
+/* What owners ask for. */
 #ifndef KYMO_HUB_FREEZE_ANSWER_H
 #define KYMO_HUB_FREEZE_ANSWER_H
 
 #include "kymo/engine.h"
 
-struct hub_holder;
+struct hub_owner;
 struct hub_message;
 
 /* Do what a message asks for, if it is of these. -EINVAL: another one. */
-int64_t hub_hold_run(struct hub_holder *holder, struct hub_message *message, uint8_t *memory);
+int64_t hub_freeze_run(struct hub_owner *owner, struct hub_message *message, uint8_t *memory);
 
 #endif

@@ -254,7 +254,7 @@ pid_t hub_visitor(const struct kymo_hub *hub)
 	return peer.pid;
 }
 
-int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
+int kymo_hub_hand_over(struct kymo_hub *hub, int wake, int timeout_ms)
 {
 	struct pollfd fds[] = { { .fd = wake, .events = POLLIN },
 				{ .fd = hub->door ? hub->door->left : -1, .events = POLLIN } };

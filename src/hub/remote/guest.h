@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/remote/message.h"
 #include "hub/remote/table.h"
 
@@ -37,7 +37,7 @@ struct hub_guest {
 	uint32_t serial; /* of what the hub's thread asks */
 	struct hub_table table;
 	struct hub_guest *next;
-	struct hub_holder holder;
+	struct hub_owner owner;
 	_Alignas(struct hub_held) uint8_t memory[2][HUB_DATA_MAX]; /* of messages on the two sockets */
 };
 

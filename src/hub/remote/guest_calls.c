@@ -14,7 +14,7 @@
 #include "hub/attach.h"
 #include "hub/engine.h"
 #include "hub/freeze/answer.h"
-#include "hub/freeze/hold.h"
+#include "hub/freeze/freeze.h"
 #include "hub/list.h"
 #include "hub/look.h"
 #include "hub/remote/guest.h"
@@ -247,7 +247,7 @@ static int64_t detach_all(struct hub_guest *guest, struct hub_message *message, 
 
 static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
-	hub_hold_drop(&guest->holder);
+	hub_freeze_drop(&guest->owner);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	return 0;
 }
@@ -404,11 +404,11 @@ static int64_t run_hold(struct hub_guest *guest, struct hub_message *message, ui
 {
 	int64_t result;
 
-	if (message->type != HUB_HOLD || hub_hold_is_in_callback(&guest->holder))
-		return hub_hold_run(&guest->holder, message, memory); /* -EINVAL: a second HELLO */
-	guest->holder.proof = proof;
-	result = hub_hold_run(&guest->holder, message, memory);
-	guest->holder.proof = -1;
+	if (message->type != HUB_FREEZE || hub_freeze_is_in_callback(&guest->owner))
+		return hub_freeze_run(&guest->owner, message, memory); /* -EINVAL: a second HELLO */
+	guest->owner.proof = proof;
+	result = hub_freeze_run(&guest->owner, message, memory);
+	guest->owner.proof = -1;
 	return result;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/io.h"
 #include "hub/attach.h"
-#include "hub/freeze/hold.h"
+#include "hub/freeze/freeze.h"
 #include "hub/remote/guest.h"
 #include "hub/remote/guest_calls.h"
 #include "hub/remote/guest_thread.h"
@@ -16,7 +16,7 @@
 #include "hub/remote/proof.h"
 #include "hub/remote/table.h"
 #include "hub/state.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 
 #define MS 1000000ull
 
@@ -42,8 +42,8 @@ static bool serve_one(struct hub_guest *guest)
 {
 	struct hub_message message;
 	int proof;
-	uint64_t deadline_ns = guest->holder.held ? kymo_now_ns() + HUB_ANSWER_MS * MS
-						  : 0; /* a program that stands still waits for it */
+	uint64_t deadline_ns = guest->owner.frozen ? kymo_now_ns() + HUB_ANSWER_MS * MS
+						   : 0; /* a program that stands still waits for it */
 
 	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], &proof))
 		return false;
@@ -59,7 +59,7 @@ static void *be_guest(void *data)
 		while (!guest->is_lost && serve_one(guest))
 			;
 	hub_guest_lose(guest);
-	hub_hold_drop(&guest->holder);
+	hub_freeze_drop(&guest->owner);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	guest->left(guest->door);
 	guest->has_ended = true;
@@ -92,7 +92,7 @@ struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, 
 	guest->door = door;
 	guest->left = left;
 	guest->requests = socket;
-	guest->holder = (struct hub_holder){ .hub = hub, .requests = socket, .guest = guest, .proof = -1 };
+	guest->owner = (struct hub_owner){ .hub = hub, .requests = socket, .guest = guest, .proof = -1 };
 	guest->events = -1;
 	atomic_init(&guest->refs, 1);
 	hub_table_init(&guest->table);

@@ -24,18 +24,18 @@ static bool may_come(const struct hub_message *message, enum hub_side from)
 
 bool hub_message_takes_memory(unsigned int type)
 {
-	return type == HUB_WRITE || type == HUB_HOLD_WRITE;
+	return type == HUB_WRITE || type == HUB_FREEZE_WRITE;
 }
 
 bool hub_message_brings_memory(unsigned int type)
 {
-	return type == HUB_READ || type == HUB_LIST || type == HUB_HELD || type == HUB_HOLD_XSTATE;
+	return type == HUB_READ || type == HUB_LIST || type == HUB_HELD || type == HUB_FREEZE_XSTATE;
 }
 
 bool hub_message_needs_proof(const struct hub_message *message)
 {
 	return (message->type == HUB_ATTACH && message->flags & KYMO_ATTACH_CREATE) ||
-	       message->type == HUB_ATTACH_PROCESS || message->type == HUB_HOLD;
+	       message->type == HUB_ATTACH_PROCESS || message->type == HUB_FREEZE;
 }
 
 static size_t memory_of(const struct hub_message *message)

@@ -40,15 +40,15 @@ enum hub_message_type {
 	HUB_WRITE,
 	HUB_INJECT,
 	/* … of a process that is to stand still, as joined.h says: */
-	HUB_HOLD, /* `tid` is the process; -EBUSY: somebody else holds it; -ETIMEDOUT: `tid` did not stop; -EAGAIN: an
-		     engine holds it; -ENOENT: it is not traced here. Ends with the connection */
-	HUB_HELD, /* the reply brings those from number `word` on, and zeroes behind the last one */
-	HUB_HOLD_SET,    /* registers of thread `tid`, as in the following */
-	HUB_HOLD_XSTATE, /* `word` of the reply is its size */
-	HUB_HOLD_BORROW, /* `registers` for calls; signals are blocked */
-	HUB_HOLD_CALL,   /* and the reply has those behind the call */
-	HUB_HOLD_RETURN, /* its own registers and mask again */
-	HUB_HOLD_WRITE,  /* to `word` */
+	HUB_FREEZE,        /* `tid` is the process; -EBUSY: another owner has it frozen; -ETIMEDOUT: `tid` did not stop;
+			    -EAGAIN: an        engine stops it; -ENOENT: it is not traced here. Ends with the connection */
+	HUB_HELD,          /* the reply brings those from number `word` on, and zeroes behind the last one */
+	HUB_FREEZE_SET,    /* registers of thread `tid`, as in the following */
+	HUB_FREEZE_XSTATE, /* `word` of the reply is its size */
+	HUB_FREEZE_BEGIN_CALLS, /* `registers` for calls; signals are blocked */
+	HUB_FREEZE_CALL,        /* and the reply has those behind the call */
+	HUB_FREEZE_END_CALLS,   /* its own registers and mask again */
+	HUB_FREEZE_WRITE,       /* to `word` */
 	HUB_INSERT,
 	HUB_REMOVE,
 	HUB_WATCH,
@@ -71,7 +71,7 @@ enum hub_message_type {
 	HUB_N_TYPES,
 };
 
-#define HUB_HOLD_FIRST \
+#define HUB_FREEZE_FIRST \
 	1u /* HOLD: the first thread, and thread `word` of the process, which may be the same or 0; no others */
 #define HUB_CALL_AS_IS 1u /* HOLD_CALL: from where it is, with the registers that it has */
 

@@ -13,7 +13,7 @@
 #include "base/io.h"
 #include "hub/state.h"
 #include "hub/thread/adopt.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/replaced.h"
 #include "hub/thread/seize.h"
 #include "hub/thread/status.h"
@@ -60,7 +60,7 @@ static int try_seize(pid_t tid, unsigned long options)
 
 static bool is_being_taken(const struct hub_process *process)
 {
-	return process && process->holder && process->holder->takes;
+	return process && process->owner && process->owner->takes;
 }
 
 /* Broken off once, that may have been by chance; twice, it waits for an exec. */

@@ -147,7 +147,7 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 	task->traps.watch_entry = -1;
 	task->end.status = SIGKILL;
 	task->process = process;
-	task->is_claimed = process->holder && (!process->is_first_held || process->is_owed);
+	task->must_freeze = process->owner && (!process->is_first_frozen || process->is_owed);
 	into_process(process, task);
 	into_bucket(hub, task);
 	hub->n_tasks++;

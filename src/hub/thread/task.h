@@ -9,8 +9,8 @@
 #include "kymo/engine.h"
 #include "procfs/memory.h"
 
-struct hub_borrow;
-struct hub_holder;
+struct hub_remote_call;
+struct hub_owner;
 struct hub_space;
 
 /* Memory of a process, for readers on any thread. */
@@ -25,15 +25,15 @@ struct hub_process {
 	struct hub_space *space; /* with breakpoints, perhaps, and perhaps of other processes too; NULL: none */
 	struct task *tasks;
 	struct hub_process *next;
-	bool is_launched;                /* our child; the struct stays until kymo_hub_wait() has had its status */
-	bool is_held;                    /* launched and not started */
-	const struct hub_holder *holder; /* for whom it stands still, or NULL */
-	struct hub_holder *keeper;       /* who follows it, and may claim it at any time; or NULL */
-	bool is_owed;                    /* the keeper has, while another one holds it, and gets it next */
-	bool is_first_held;              /* its first thread alone */
-	pid_t second_held;               /* … and this one, which makes system calls; 0: none */
-	bool has_filter;                 /* of picked calls: it can't be let go of */
-	bool was_killed;                 /* … so it ends with the hub */
+	bool is_launched;              /* our child; the struct stays until kymo_hub_wait() has had its status */
+	bool is_held;                  /* launched and not started */
+	const struct hub_owner *owner; /* which has it frozen, or NULL */
+	struct hub_owner *follower;    /* which follows it, and may request it at any time; or NULL */
+	bool is_owed;                  /* the follower has requested it from another owner, and gets it next */
+	bool is_first_frozen;          /* its first thread alone */
+	pid_t second_frozen;           /* … and this one, which makes system calls; 0: none */
+	bool has_filter;               /* of picked calls: it can't be let go of */
+	bool was_killed;               /* … so it ends with the hub */
 	bool has_ended;
 	int status; /* of a launched one that has ended */
 };
@@ -52,7 +52,7 @@ enum task_stop {
 	STOP_EXIT,
 	STOP_EVENT,  /* clone, exec */
 	STOP_ENDING, /* PTRACE_EVENT_EXIT */
-	STOP_AWAY,   /* behind a call that was not its own, or before the first of these; see freeze/hold.c */
+	STOP_AWAY,   /* behind a call that was not its own, or before the first of these; see freeze/freeze.c */
 };
 
 /* A signal that the hub has sent, until it arrives. */
@@ -98,7 +98,7 @@ struct hub_traps {
 	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
 	struct user_regs_struct told;
 	bool knows_registers; /* … which are those that it stands still with: of a process without breakpoints, for the
-				 holder that takes it */
+				 owner that takes it */
 	int watch_entry;      /* in the journal, or -1 */
 	struct hub_watch {
 		struct kymo_engine *engine; /* compared only; NULL: free, or stale */
@@ -126,8 +126,8 @@ struct task {
 	bool ends_interrupt; /* the stop that it stands in came while an interrupt was on its way */
 	bool is_in_event;    /* callbacks are being called */
 	bool is_kicked;
-	bool is_claimed;           /* it has to stand still for its process' holder */
-	struct hub_borrow *borrow; /* or NULL */
+	bool must_freeze;                    /* for the owner of its process */
+	struct hub_remote_call *remote_call; /* or NULL */
 	struct kymo_syscall_report call;
 	struct hub_birth birth;
 	struct hub_resumed resumed;
@@ -164,7 +164,7 @@ void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
 /* The masks of all its engines together. */
 unsigned int hub_events(const struct task *task);
 
-/* Nobody holds it any more, as the kernel has woken it. */
+/* No engine stops it any more, as the kernel has woken it. */
 void hub_break_stops(struct task *task);
 
 /* Forget the deadline of a hold in its exit event. */

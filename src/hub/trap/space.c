@@ -27,7 +27,7 @@
 #include "hub/engine.h"
 #include "hub/state.h"
 #include "hub/thread/adopt.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"

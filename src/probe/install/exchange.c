@@ -416,7 +416,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
 	begin = kymo_now_ns();
 	outgoing.n_entries = probes->shared.n_sites;
-	error = outgoing.is_orphaned ? NULL : kymo_probes_hold(probes);
+	error = outgoing.is_orphaned ? NULL : kymo_probes_freeze(probes);
 	if (error) {
 		probes->watched_faults = before; /* the next look tries again */
 		return error;

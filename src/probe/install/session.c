@@ -559,7 +559,7 @@ struct kymo_error *kymo_probes_install_rest(struct kymo_probes *probes, uint64_t
 	return install_pending(probes, true, stopped_ns_ret);
 }
 
-struct kymo_error *kymo_probes_hold(struct kymo_probes *probes)
+struct kymo_error *kymo_probes_freeze(struct kymo_probes *probes)
 {
 	struct kymo_error *error = kymo_process_check_alone(probes->process);
 

@@ -41,6 +41,6 @@ struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *sto
 struct kymo_error *kymo_probes_install_rest(struct kymo_probes *probes, uint64_t *stopped_ns_ret);
 
 /* Stop the process, which runs: while it is held nobody else changes its text. kymo_process_resume() ends that. */
-struct kymo_error *kymo_probes_hold(struct kymo_probes *probes);
+struct kymo_error *kymo_probes_freeze(struct kymo_probes *probes);
 
 #endif

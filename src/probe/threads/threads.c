@@ -42,7 +42,7 @@ static void watch_birth(const struct kymo_probes *probes, struct kymo_process *p
 {
 	bool is_starting = probes->is_starting && process == probes->process;
 
-	kymo_process_hold_birth(process, state == KYMO_PAD_EARLY && probes->options.is_followed && !is_starting);
+	kymo_process_freeze_birth(process, state == KYMO_PAD_EARLY && probes->options.is_followed && !is_starting);
 }
 
 /* What is recorded as tid where it can't be read: for that moment only it is worth a look. */

@@ -114,18 +114,18 @@ static void who_lingers_keeps_the_hub_for_others_and_lets_nobody_in_afterwards(v
 	assert_int_equal(pipe(pipes), 0);
 	assert_int_equal(kymo_hub_connect(f.pid, &hub), 0);
 	engine = engine_of(hub, f.pid, &book, KYMO_EVENTS_SYSCALL);
-	assert_int_equal(kymo_hub_linger(hub, -1, -1), -EOPNOTSUPP);
+	assert_int_equal(kymo_hub_hand_over(hub, -1, -1), -EOPNOTSUPP);
 	assert_int_equal(kymo_hub_clients(hub), 0);
 	eventually(kymo_hub_clients(f.hub) == 1); /* another hub that begins looks whether this one is there */
-	assert_int_equal(kymo_hub_linger(f.hub, -1, 0), -EAGAIN);
+	assert_int_equal(kymo_hub_hand_over(f.hub, -1, 0), -EAGAIN);
 	assert_int_equal(kymo_engine_tid(f.engine), 0); /* this process' own are detached */
 	assert_int_equal(kymo_engine_tid(engine), f.pid);
 	assert_int_equal(write(pipes[1], "", 1), 1);
-	assert_int_equal(kymo_hub_linger(f.hub, pipes[0], -1), -EINTR);
+	assert_int_equal(kymo_hub_hand_over(f.hub, pipes[0], -1), -EINTR);
 	runs(&f);
 	kymo_engine_put(engine);
 	kymo_hub_destroy(hub);
-	assert_int_equal(kymo_hub_linger(f.hub, -1, -1), 0);
+	assert_int_equal(kymo_hub_hand_over(f.hub, -1, -1), 0);
 	assert_int_equal(kymo_hub_clients(f.hub), 0);
 	assert_int_equal(hub_connect_to(f.hub->tid, &late), -EPIPE);
 	runs(&f);

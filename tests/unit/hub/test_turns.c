@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "hub/freeze/hold.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/freeze.h"
+#include "hub/freeze/owner.h"
 #include "proc/proc.h"
 #include "proc/state.h"
 
@@ -306,7 +306,7 @@ static void a_birth_is_held_across_the_end_of_anothers_hold(void **state)
 		begin(&stage, MAKE_A_THREAD);
 		invite(&stage, true);
 		assert_true(stage.holds);
-		kymo_process_hold_birth(stage.process, true);
+		kymo_process_freeze_birth(stage.process, true);
 		stage.event.kind = KYMO_TREE_FORKED;
 		tell(&stage);
 		served_until(&stage, stage.event.kind == KYMO_TREE_THREAD);
@@ -333,12 +333,12 @@ static void a_claim_that_is_given_up_lets_threads_run_which_nobody_holds(void **
 
 	begin(&stage, SPEAK);
 	invite(&stage, true);
-	assert_int_equal(hub_hold_claim(stage.process->holder), 1);
+	assert_int_equal(hub_freeze_request(stage.process->owner), 1);
 	serve_a_while(&stage);
 	tell(&stage);
 	serve_a_while(&stage);
 	assert_false(says(&stage, 0));
-	hub_hold_drop(stage.process->holder);
+	hub_freeze_drop(stage.process->owner);
 	served_until(&stage, says(&stage, 0));
 	send_away(&stage);
 	end(&stage);

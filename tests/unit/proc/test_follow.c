@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "hub/freeze/hold.h"
+#include "hub/freeze/freeze.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
 #include "proc/proc.h"
@@ -190,16 +190,16 @@ static void handlers_of_a_followed_process_run_while_its_tracer_naps(void **stat
 }
 
 /* As one that is connected holds it, which the hub has interrupted. */
-static void hold_for(struct hub_holder *guest, struct kymo_hub *hub, pid_t pid)
+static void hold_for(struct hub_owner *guest, struct kymo_hub *hub, pid_t pid)
 {
 	struct hub_process *process;
 
-	*guest = (struct hub_holder){ .hub = hub, .requests = 0, .held = pid };
+	*guest = (struct hub_owner){ .hub = hub, .requests = 0, .frozen = pid };
 	pthread_mutex_lock(&hub->lock);
 	process = hub_find_process(hub, pid);
 	assert_non_null(process);
-	process->holder = guest;
-	process->tasks->is_claimed = true;
+	process->owner = guest;
+	process->tasks->must_freeze = true;
 	pthread_mutex_unlock(&hub->lock);
 }
 
@@ -222,7 +222,7 @@ static void a_held_process_that_executes_a_program_while_descriptors_are_out_run
 	char text[4];
 	int go[2], said[2], status;
 	struct rlimit limit, none;
-	struct hub_holder guest;
+	struct hub_owner guest;
 	struct family family;
 
 	assert_int_equal(pipe(go), 0);
@@ -403,7 +403,7 @@ static void a_thread_that_is_held_does_nothing_before_it_has_been_told(void **st
 		assert_int_equal(pipe(fds), 0);
 		snprintf(fd, sizeof(fd), "%d", fds[1]);
 		begin_stopped(&family, argv);
-		kymo_process_hold_birth(family.members[0], true);
+		kymo_process_freeze_birth(family.members[0], true);
 		kymo_process_resume(family.members[0]);
 		disturb_until_held(&family);
 		no_error(kymo_process_stop(family.members[0]));

@@ -1,5 +1,5 @@
 /* Processes that stand still through a hub for somebody who is connected: stop.c, call.c and joined.c at one side,
- * hub/freeze/hold.c at the other. */
+ * hub/freeze/freeze.c at the other. */
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -226,7 +226,7 @@ static void a_hub_that_ends_leaves_nothing_to_be_written(void **state)
 
 static int64_t ask_to_hold(struct kymo_hub *client, pid_t pid)
 {
-	struct hub_message message = { .type = HUB_HOLD, .tid = pid };
+	struct hub_message message = { .type = HUB_FREEZE, .tid = pid };
 
 	return hub_client_ask(hub_client_of(client), &message, NULL);
 }

@@ -1,8 +1,8 @@
 /*
  * Stopping a process by the hub of this thread, letting it run, letting it go: one of a tree, or one that nobody traces
- * otherwise. It stands still as one does for a recorder that is connected to a hub (hub/freeze/hold.c, joined.c), but
- * the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is claimed here
- * waits.
+ * otherwise. It stands still as one does for a recorder that is connected to a hub (hub/freeze/freeze.c, joined.c), but
+ * the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is requested
+ * here waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "base/backoff.h"
 #include "base/error.h"
 #include "base/io.h"
-#include "hub/freeze/hold.h"
-#include "hub/freeze/holder.h"
+#include "hub/freeze/freeze.h"
+#include "hub/freeze/owner.h"
 #include "hub/hub.h"
 #include "kymo/engine.h"
 #include "proc/follow.h"
 #include "proc/joined.h"
-#include "proc/keep.h"
+#include "proc/frozen.h"
 #include "proc/members.h"
 #include "proc/nap.h"
 #include "proc/state.h"
@@ -25,32 +25,32 @@
 #define RELEASE_TIMEOUT_NS 10000000000ull
 #define END_TIMEOUT_NS 2000000000ull
 #define TURN_TIMEOUT_NS \
-	(2 * KYMO_ANSWER_MS * 1000000ull) /* whoever says nothing for half of that has lost its hold \
+	(2 * KYMO_ANSWER_MS * 1000000ull) /* a client that says nothing for half of that has lost its freeze \
 					   */
 #define LEAVE_TIMEOUT_NS 100000000ull     /* without anybody going */
 #define LEAVE_MOST_NS 5000000000ull
 
 /* ---- one that nobody traces ------------------------------------------------------------------ */
 
-struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second)
+struct kymo_error *kymo_frozen_take(struct kymo_process *process, pid_t second)
 {
 	struct kymo_error *error;
 
 	/* Who is seized has to be stopped to be let go of again, which its calls may see: not at each try. */
 	if (process->anothers && kymo_other_tracer(process->anothers))
 		return kymo_not_seized(process->pid, -EBUSY);
-	if (!process->holder)
-		process->holder = hub_holder_create();
-	if (!process->holder)
+	if (!process->owner)
+		process->owner = hub_owner_create();
+	if (!process->owner)
 		return &kymo_error_no_memory;
-	process->holder->takes = true;
-	error = kymo_joined_hold(process, second);
+	process->owner->takes = true;
+	error = kymo_joined_freeze(process, second);
 	if (error)
-		kymo_keep_leave(process);
+		kymo_frozen_leave(process);
 	return error;
 }
 
-void kymo_keep_leave(struct kymo_process *process)
+void kymo_frozen_leave(struct kymo_process *process)
 {
 	uint64_t now = kymo_now_ns(), deadline = now + LEAVE_TIMEOUT_NS, latest = now + LEAVE_MOST_NS;
 	unsigned int spins = 0;
@@ -58,28 +58,28 @@ void kymo_keep_leave(struct kymo_process *process)
 
 	if (process->joined)
 		kymo_joined_resume(process);
-	while (process->holder && (n = hub_hold_hurry(process->holder)) && now < deadline && now < latest) {
+	while (process->owner && (n = hub_freeze_hurry(process->owner)) && now < deadline && now < latest) {
 		if (n < before) {
 			deadline = now + LEAVE_TIMEOUT_NS;
 			spins = 0;
 		}
 		before = n;
-		hub_hold_serve(process->holder); /* that there was something to do says nothing: they were hurried */
+		hub_freeze_serve(process->owner); /* that there was something to do says nothing: they were hurried */
 		kymo_back_off(spins++);
 		now = kymo_now_ns();
 	}
 }
 
-void kymo_keep_serve(struct kymo_process *process)
+void kymo_frozen_serve(struct kymo_process *process)
 {
-	if (process->holder)
-		hub_hold_serve(process->holder);
+	if (process->owner)
+		hub_freeze_serve(process->owner);
 }
 
 /* ---- at the tree ----------------------------------------------------------------------------- */
 
 /* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
-void kymo_keep_engines(struct kymo_process *process)
+void kymo_frozen_engines(struct kymo_process *process)
 {
 	for (size_t i = 0; i < process->threads.n; i++)
 		kymo_follow_thread(process->tree, process->threads.items[i].tid);
@@ -99,16 +99,16 @@ static void wait_for_end(const struct kymo_process *process)
 
 static bool has_turn(const struct kymo_process *process)
 {
-	return process->is_past || hub_hold_claim(process->holder) <= 0;
+	return process->is_past || hub_freeze_request(process->owner) <= 0;
 }
 
-void kymo_keep_look(struct kymo_process *process)
+void kymo_frozen_look(struct kymo_process *process)
 {
-	if (!process->is_past && !hub_hold_count_living(process->holder))
+	if (!process->is_past && !hub_freeze_count_living(process->owner))
 		wait_for_end(process);
 }
 
-struct kymo_error *kymo_keep_stop(struct kymo_process *process)
+struct kymo_error *kymo_frozen_stop(struct kymo_process *process)
 {
 	struct kymo_error *error = NULL;
 
@@ -117,7 +117,7 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 		return NULL;
 	kymo_process_wait_until(process, has_turn, TURN_TIMEOUT_NS);
 	if (!process->is_past)
-		error = kymo_joined_hold(process, 0);
+		error = kymo_joined_freeze(process, 0);
 	if (error && error->code == KYMO_ERROR_GONE)
 		wait_for_end(process);
 	if (process->is_past) {
@@ -126,40 +126,40 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 					  process->pid);
 	}
 	if (error)
-		kymo_keep_resume(process);
+		kymo_frozen_resume(process);
 	else
-		kymo_keep_engines(process);
+		kymo_frozen_engines(process);
 	return error;
 }
 
-void kymo_keep_run(struct kymo_process *process)
+void kymo_frozen_run(struct kymo_process *process)
 {
 	if (process->joined)
 		kymo_joined_resume(process);
 	else
-		hub_hold_drop(process->holder); /* it may be claimed */
+		hub_freeze_drop(process->owner); /* it may be requested */
 }
 
-void kymo_keep_resume(struct kymo_process *process)
+void kymo_frozen_resume(struct kymo_process *process)
 {
 	if (process->is_held)
 		return;
 	kymo_follow_start_is_over(process);
-	kymo_keep_run(process);
+	kymo_frozen_run(process);
 }
 
 static bool is_left(const struct kymo_process *process)
 {
-	return !hub_hold_count_left(process->holder);
+	return !hub_freeze_count_left(process->owner);
 }
 
-void kymo_keep_release(struct kymo_process *process)
+void kymo_frozen_release(struct kymo_process *process)
 {
 	struct kymo_tree *tree = process->tree;
 
-	hub_hold_leave(process->holder);
+	hub_freeze_leave(process->owner);
 	process->is_held = false;
-	kymo_keep_resume(process);
+	kymo_frozen_resume(process);
 	if (!process->is_past)
 		kymo_process_wait_until(
 			process, is_left,
@@ -171,6 +171,6 @@ void kymo_keep_release(struct kymo_process *process)
 	process->was_born_here = false;
 	if (tree->is_alone) {
 		kymo_tree_free(tree);
-		kymo_keep_leave(process);
+		kymo_frozen_leave(process);
 	}
 }

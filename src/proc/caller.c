@@ -8,7 +8,7 @@
 #include "arch/remote.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "proc/borrow.h"
+#include "proc/caller.h"
 #include "proc/state.h"
 
 #define LOOKED_AT 64 /* threads, for one that is awake */
@@ -54,7 +54,7 @@ pid_t kymo_thread_rather_than(pid_t pid, enum kymo_remote_sleep best, const stru
 	return found;
 }
 
-pid_t kymo_thread_to_borrow(pid_t pid)
+pid_t kymo_thread_for_calls(pid_t pid)
 {
 	pid_t found = kymo_thread_rather_than(pid, sleep_of(pid, pid), NULL);
 

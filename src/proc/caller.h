@@ -1,6 +1,6 @@
 /* The thread that makes system calls for a recorder. */
-#ifndef KYMO_PROC_BORROW_H
-#define KYMO_PROC_BORROW_H
+#ifndef KYMO_PROC_CALLER_H
+#define KYMO_PROC_CALLER_H
 
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@ struct kymo_process;
  * the one whose call suffers least. Returns `pid` where no thread is better than the first one. The choice may be out
  * of date: a thread that runs may be about to sleep.
  */
-pid_t kymo_thread_to_borrow(pid_t pid);
+pid_t kymo_thread_for_calls(pid_t pid);
 
 /*
  * Find a thread of process `pid` whose system call suffers less by that than `best` says. Threads that are stopped in

@@ -1,20 +1,20 @@
-/* What a thread stops for while it makes a call for the holder of its process. freeze/borrow.c has the calls. */
+/* What a thread stops for while it makes a remote call. freeze/remote_call.c has the calls. */
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "hub/borrowed.h"
+#include "hub/calling.h"
 #include "hub/run.h"
 #include "hub/signal.h"
 #include "hub/state.h"
-#include "hub/thread/claim.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/task.h"
 
 #define CALL_STOP (SIGTRAP | 0x80)
 
 /*
  * Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. So does one with a
- * filter of its own that wants it traced, but recorders borrow no thread that has a filter.
+ * filter of its own that wants it traced, but recorders make no calls by a thread that has a filter.
  */
 static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 {
@@ -26,23 +26,23 @@ static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 	return task->signal;
 }
 
-bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
+bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 {
 	bool is_at_call = !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
 	int signal;
 
-	if (!task->borrow)
+	if (!task->remote_call)
 		return false;
-	if (status >> 16 == PTRACE_EVENT_EXIT || !task->borrow->n_stops) {
-		hub_forget_borrow(task);
+	if (status >> 16 == PTRACE_EVENT_EXIT || !task->remote_call->n_stops) {
+		hub_forget_remote_call(task);
 		return false;
 	}
 	task->state = TASK_STOPPED;
 	task->resumed.was_interrupted = false;
-	if (is_at_call && !--task->borrow->n_stops) {
-		if (!task->borrow->is_left)
+	if (is_at_call && !--task->remote_call->n_stops) {
+		if (!task->remote_call->is_left)
 			return true;
-		hub_give_back(task); /* somebody else may hold it by now */
+		hub_give_back(task); /* another owner may have it by now */
 		hub_attend(hub, task);
 		return true;
 	}

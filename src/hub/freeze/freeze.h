@@ -1,0 +1,54 @@
+/* Frozen processes, of a recorder that is connected or of a part of this process. docs/internals/engines.md
+ * has the rules. */
+#ifndef KYMO_HUB_FREEZE_FREEZE_H
+#define KYMO_HUB_FREEZE_FREEZE_H
+
+#include "hub/thread/frozen.h"
+#include "kymo/engine.h"
+
+struct hub_message;
+struct task;
+
+/* The end of a freeze, if there is one. From the owner's thread, or the hub's. */
+void hub_freeze_drop(struct hub_owner *owner);
+
+/* Whether its memory can be written to by a session that has it open: no breakpoints are in its memory, which the hub
+ * would have to know of. */
+bool hub_freeze_is_plain(struct hub_owner *owner);
+
+/* What the hub's thread is asked for. */
+struct freeze_job {
+	struct hub_owner *owner;
+	struct hub_message *message;
+	uint8_t *memory;
+	bool is_patient; /* looks no further than to the first that has not stopped */
+};
+
+/* Have `function(hub, struct freeze_job *)` run by the hub's thread. */
+int hub_freeze_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_owner *owner,
+		   struct hub_message *message, uint8_t *memory);
+
+/* The thread that the message is about, if it is of the owner's process and stands still. */
+struct task *hub_frozen_task(struct kymo_hub *hub, const struct freeze_job *job);
+
+/* On the hub's thread. One of another process has nothing there, but its callbacks. */
+bool hub_freeze_is_in_callback(const struct hub_owner *owner);
+
+/* Until `is_done`, which is asked with the lock held; now and then, as the hub's thread has more to do than to wake us
+ * up. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
+int hub_freeze_wait(struct hub_owner *owner,
+		    bool (*is_done)(const struct hub_owner *owner, struct hub_message *message),
+		    struct hub_message *message, uint64_t timeout_ns);
+
+/* Whether `is_done`, with the lock. */
+bool hub_freeze_is_done(const struct hub_owner *owner,
+			bool (*is_done)(const struct hub_owner *owner, struct hub_message *message),
+			struct hub_message *message);
+
+/* An `is_done`: whether all threads that must freeze stand still. The message has the first one that does not. */
+bool hub_freeze_are_all_still(const struct hub_owner *owner, struct hub_message *message);
+
+/* It won't run any more in its program. */
+bool hub_freeze_is_past(const struct task *task);
+
+#endif
