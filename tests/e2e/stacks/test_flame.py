@@ -1,0 +1,60 @@
+"""The flame graph in a browser: it fetches nothing, and its boxes zoom and are searched."""
+import json
+import re
+import shutil
+
+from kymotest import check, check_equal, kymo, record, run, skip, timeout
+
+# What a user does, and what the page shows then. The result becomes the page's only paragraph.
+VISIT = '''
+function shown(){return boxes.filter(function(box){return box.style.display!='none'})
+ .map(function(box){return [box.getAttribute('data-n'),box.getBoundingClientRect().width.toFixed(0)]}).sort()}
+function named(name){return boxes.filter(function(box){return box.getAttribute('data-n')==name})}
+function click(element){element.dispatchEvent(new MouseEvent('click',{bubbles:true}))}
+function find(text){word.value=text;word.dispatchEvent(new Event('input'));return says.textContent}
+var visit={};
+visit.whole=shown();
+click(named('parse')[0]);visit.zoomed=shown();
+click(document.getElementById('whole'));visit.back=shown();
+visit.found=find('^copy$');visit.marked=document.querySelectorAll('.found').length;
+visit.broken=find('(');visit.cleared=find('');
+visit.hovered=(named('copy')[0].dispatchEvent(new MouseEvent('mouseover')),says.textContent);
+visit.fetched=performance.getEntriesByType('resource').map(function(entry){return entry.name});
+document.body.innerHTML='<p id="visit"></p>';
+document.getElementById('visit').textContent=JSON.stringify(visit);
+'''
+
+
+@timeout(200)
+def test_boxes_zoom_and_are_searched_in_chromium(tmp):
+    chromium = shutil.which('chromium')
+    if not chromium:
+        skip('needs chromium')
+    (tmp / 'app.c').write_text(
+        '__attribute__((noinline)) int copy(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }\n'
+        '__attribute__((noinline)) int parse(int n) { int r = copy(n); __asm__ volatile("" : "+r"(r)); return r; }\n'
+        '__attribute__((noinline)) int send(int n) { int r = copy(n); __asm__ volatile("" : "+r"(r)); return r; }\n'
+        'int main(void) { for (int i = 0; i < 4; i++) { parse(i); if (i) send(i); } copy(0); return 0; }\n')
+    run('gcc', '-O1', '-o', 'app', 'app.c').ok()
+    record('--stack', '-p', './app:copy', '--', './app').ok()
+    page = kymo('report', '--flame').ok().out
+    (tmp / 'visited.html').write_text(page.replace('</script>', VISIT + '</script>'))
+    dom = run(chromium, '--headless', '--no-sandbox', '--disable-gpu', f'--user-data-dir={tmp / "profile"}',
+              '--window-size=1024,600', '--dump-dom', f'file://{tmp / "visited.html"}', seconds=120).ok().out
+    found = re.search(r'<p id="visit">(.*?)</p>', dom)
+    check(found, 'the page ran its script', dom)
+    visit = json.loads(found[1].replace('&amp;', '&').replace('&lt;', '<').replace('&gt;', '>'))
+    names = sorted(box[0] for box in visit['whole'])
+    check_equal(names.count('copy'), 3, 'boxes of copy, by what calls it')
+    check_equal(visit['back'], visit['whole'], 'the whole graph, again')
+    width = dict(visit['whole'])['all']
+    check_equal({name: wide for name, wide in visit['zoomed'] if wide != width}, {},
+                'boxes that are not as wide as the page')
+    check_equal(sorted(name for name, _ in visit['zoomed']), sorted(set(names) - {'send'}),
+                'parse, what it calls, and what calls it')
+    check_equal(visit['found'], '100.0% of all records', 'the part of what was searched')
+    check_equal(visit['marked'], 3, 'boxes that are marked')
+    check_equal(visit['broken'], 'no regular expression', 'a search that is none')
+    check_equal(visit['cleared'], '', 'an empty search')
+    check(visit['hovered'].startswith('copy ('), 'the title of the box under the pointer', visit['hovered'])
+    check_equal(visit['fetched'], [], 'what the page fetched')
