@@ -88,7 +88,7 @@ enum kymo_ctf_frame_field {
 	KYMO_CTF_FRAME_CALLER, /* u32: the id of the frame that has called it, which is less; 0: it is the outermost */
 	KYMO_CTF_FRAME_WHAT,   /* u8: enum kymo_ctf_frame_kind */
 	KYMO_CTF_FRAME_FILE,   /* string; "": its memory is of no file */
-	KYMO_CTF_FRAME_FUNCTION, /* string, as the symbol table has it; "": nothing names it */
+	KYMO_CTF_FRAME_FUNCTION, /* string, as the symbol table has it, or "git:0x23fc0"; "": not known */
 	KYMO_CTF_FRAME_OFFSET,   /* u64: of the instruction in the function */
 	KYMO_CTF_FRAME_ADDRESS,  /* x64: of the instruction, as linked; of memory of no file, in the process */
 	KYMO_CTF_FRAME_FIELDS,

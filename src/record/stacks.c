@@ -1,6 +1,7 @@
 #include "record/stacks.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,15 @@ static bool read_copy(void *context, uint64_t address, void *data, size_t size)
 	return false;
 }
 
+/* "git:0x23fc0", as a probe names a function that nothing else names, into `out`. */
+static const char *unnamed(const struct kymo_stack_frame *frame, char *out, size_t size)
+{
+	const char *slash = strrchr(frame->file, '/');
+
+	snprintf(out, size, "%s:0x%" PRIx64, slash ? slash + 1 : frame->file, frame->start);
+	return out;
+}
+
 /* 0 where there is no room for it, or for its names. */
 static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const struct kymo_stack_frame *frame)
 {
@@ -258,9 +268,11 @@ static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const s
 		.offset = frame->offset,
 		.address = frame->address,
 	};
+	char name[NAME_MAX + 1];
+	const char *function = frame->start && frame->file ? unnamed(frame, name, sizeof(name)) : frame->function;
 
 	return kymo_frame_tree_text(tree, frame->file, &node.file) &&
-			       kymo_frame_tree_text(tree, frame->function, &node.function)
+			       kymo_frame_tree_text(tree, function, &node.function)
 		       ? kymo_frame_tree_number(tree, &node)
 		       : 0;
 }

@@ -108,7 +108,8 @@ static void name(struct kymo_stack_frame *frame, struct kymo_module *module, uin
 	const struct kymo_symbol *symbol = function ? NULL : symbol_at(module, vaddr);
 
 	frame->function = function ? function->name : symbol ? symbol->name : NULL;
-	if (frame->function)
+	frame->start = function && !function->name ? function->start : 0;
+	if (function || symbol)
 		frame->offset = frame->address - (function ? function->start : symbol->vaddr);
 }
 

@@ -1,4 +1,5 @@
-"""The flame graph in a browser: it fetches nothing, and its boxes zoom and are searched."""
+"""The flame graph in a browser: it fetches nothing, and its boxes zoom and are searched. Functions that have no name."""
+import collections
 import json
 import re
 import shutil
@@ -25,17 +26,21 @@ document.getElementById('visit').textContent=JSON.stringify(visit);
 '''
 
 
+def build(tmp):
+    (tmp / 'app.c').write_text(
+        '__attribute__((noinline)) int copy(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }\n'
+        '__attribute__((noinline)) int parse(int n) { int r = copy(n); __asm__ volatile("" : "+r"(r)); return r; }\n'
+        '__attribute__((noinline)) int reply(int n) { int r = copy(n); __asm__ volatile("" : "+r"(r)); return r; }\n'
+        'int main(void) { for (int i = 0; i < 4; i++) { parse(i); if (i) reply(i); } copy(0); return 0; }\n')
+    run('gcc', '-O1', '-o', 'app', 'app.c').ok()
+
+
 @timeout(200)
 def test_boxes_zoom_and_are_searched_in_chromium(tmp):
     chromium = shutil.which('chromium')
     if not chromium:
         skip('needs chromium')
-    (tmp / 'app.c').write_text(
-        '__attribute__((noinline)) int copy(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }\n'
-        '__attribute__((noinline)) int parse(int n) { int r = copy(n); __asm__ volatile("" : "+r"(r)); return r; }\n'
-        '__attribute__((noinline)) int send(int n) { int r = copy(n); __asm__ volatile("" : "+r"(r)); return r; }\n'
-        'int main(void) { for (int i = 0; i < 4; i++) { parse(i); if (i) send(i); } copy(0); return 0; }\n')
-    run('gcc', '-O1', '-o', 'app', 'app.c').ok()
+    build(tmp)
     record('--stack', '-p', './app:copy', '--', './app').ok()
     page = kymo('report', '--flame').ok().out
     (tmp / 'visited.html').write_text(page.replace('</script>', VISIT + '</script>'))
@@ -50,7 +55,7 @@ def test_boxes_zoom_and_are_searched_in_chromium(tmp):
     width = dict(visit['whole'])['all']
     check_equal({name: wide for name, wide in visit['zoomed'] if wide != width}, {},
                 'boxes that are not as wide as the page')
-    check_equal(sorted(name for name, _ in visit['zoomed']), sorted(set(names) - {'send'}),
+    check_equal(sorted(name for name, _ in visit['zoomed']), sorted(set(names) - {'reply'}),
                 'parse, what it calls, and what calls it')
     check_equal(visit['found'], '100.0% of all records', 'the part of what was searched')
     check_equal(visit['marked'], 3, 'boxes that are marked')
@@ -58,3 +63,21 @@ def test_boxes_zoom_and_are_searched_in_chromium(tmp):
     check_equal(visit['cleared'], '', 'an empty search')
     check(visit['hovered'].startswith('copy ('), 'the title of the box under the pointer', visit['hovered'])
     check_equal(visit['fetched'], [], 'what the page fetched')
+
+
+def test_functions_of_a_stripped_program_are_apart(tmp):
+    build(tmp)
+    run('strip', '-o', 'bare', 'app').ok()
+    start = {words[2]: int(words[0], 16) for words in map(str.split, run('nm', 'app').ok().out.splitlines())
+             if len(words) == 3 and words[1] in 'tT'}
+    record('--stack', '-p', f'./bare:{start["copy"]:#x}', '--', './bare').ok()
+    counts = collections.Counter()
+    for line in kymo('report', '--folded').ok().out.splitlines():
+        stack, count = line.rsplit(' ', 1)
+        counts[stack[stack.index(f'bare:{start["main"]:#x};'):]] += int(count)
+    names = {name: f'bare:{start[name]:#x}' for name in ('main', 'parse', 'reply', 'copy')}
+    check_equal(
+        counts, {
+            ';'.join(names[name] for name in path): count
+            for path, count in ((('main', 'parse', 'copy'), 4), (('main', 'reply', 'copy'), 3), (('main', 'copy'), 1))
+        }, 'stacks by the addresses of functions, which probes take')
