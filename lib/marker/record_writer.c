@@ -70,10 +70,7 @@ void kymo_record_writer_wait(struct record_rings *rings)
 
 static void keep_first(struct recording *recording, struct kymo_error *error)
 {
-	if (recording->error)
-		kymo_error_destroy(error);
-	else
-		recording->error = error;
+	recording->error = kymo_error_first(recording->error, error);
 }
 
 /* The other threads' names. They may change between two looks, or the threads come and go. */

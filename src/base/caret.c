@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 /* The text on one line, fit for a terminal: white space becomes blanks, other control bytes question marks. */
 static char *printable(const char *text)
@@ -19,20 +20,10 @@ static char *printable(const char *text)
 	return copy;
 }
 
-/* Characters of UTF-8 between `from` and `to`: bytes that do not continue one. */
-static int count_characters(const char *from, const char *to)
-{
-	int n = 0;
-
-	for (; from < to; from++)
-		n += ((unsigned char)*from & 0xc0) != 0x80;
-	return n;
-}
-
 struct kymo_error *kymo_error_at(const char *text, const char *at, const char *format, ...)
 {
 	kymo_cleanup_free char *shown = printable(text), *sentence = NULL;
-	int before = count_characters(text, at);
+	const int before = (int)kymo_utf8_count(text, (size_t)(at - text));
 	va_list args;
 
 	va_start(args, format);

@@ -1,5 +1,11 @@
 #include "base/utf8.h"
 
+/* Whether a byte goes on with a character, which an earlier byte begins. */
+static bool continues(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
 int32_t kymo_utf8_decode(const char *at, size_t n, size_t *size_ret)
 {
 	static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -16,7 +22,7 @@ int32_t kymo_utf8_decode(const char *at, size_t n, size_t *size_ret)
 		return size ? first : -1;
 	point = first & (0x7f >> size);
 	for (size_t i = 1; i < size; i++) {
-		if (i == n || ((unsigned char)at[i] & 0xc0) != 0x80)
+		if (i == n || !continues(at[i]))
 			return -1;
 		point = point << 6 | ((unsigned char)at[i] & 0x3f);
 	}
@@ -32,4 +38,20 @@ bool kymo_utf8_is_hidden(int32_t point)
 	       (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
 	       (point >= 0x2060 && point <= 0x206f) || point == 0xfeff || (point >= 0xfff9 && point <= 0xfffb) ||
 	       point >= 0xe0000;
+}
+
+size_t kymo_utf8_count(const char *text, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t at = 0, size; at < n; at += size, count++)
+		kymo_utf8_decode(text + at, n - at, &size);
+	return count;
+}
+
+size_t kymo_utf8_cut(const char *text, size_t n)
+{
+	while (n && continues(text[n]))
+		n--;
+	return n;
 }

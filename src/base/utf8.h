@@ -17,4 +17,10 @@ int32_t kymo_utf8_decode(const char *at, size_t n, size_t *size_ret);
  * tags. */
 bool kymo_utf8_is_hidden(int32_t point);
 
+/* How many characters the `n` bytes at `text` are. A byte that is no character counts as one. */
+size_t kymo_utf8_count(const char *text, size_t n);
+
+/* The length to which `text`, which is longer than `n` bytes, can be cut without cutting a character: `n` at most. */
+size_t kymo_utf8_cut(const char *text, size_t n);
+
 #endif

@@ -62,22 +62,12 @@ static unsigned int sentence_width(void)
 	return columns > WIDTH_MAX ? WIDTH_MAX : columns < WIDTH_MIN ? WIDTH_MIN : (unsigned int)columns;
 }
 
-/* Characters of the first `n` bytes, each of one column. */
-static unsigned int count_columns(const char *text, size_t n)
-{
-	unsigned int columns = 0;
-
-	for (size_t at = 0, size; at < n; at += size, columns++)
-		kymo_utf8_decode(text + at, n - at, &size);
-	return columns;
-}
-
 /* Break the line at blanks, so that it ends before `width`; `used` columns have something already. */
 static void wrap(const char *line, unsigned int used, unsigned int width)
 {
 	while (*line) {
 		const size_t blanks = strspn(line, " "), n = blanks + strcspn(line + blanks, " ");
-		const unsigned int columns = count_columns(line, n);
+		const unsigned int columns = (unsigned int)kymo_utf8_count(line, n);
 		kymo_cleanup_free char *word = strndup(line, n);
 
 		if (!word)

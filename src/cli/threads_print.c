@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/output.h"
 #include "cli/threads.h"
 #include "cli/threads_engines.h"
@@ -49,8 +50,7 @@ static pid_t find_tracer(struct cli_threads *view, pid_t tid)
 static void print_padded(FILE *out, const char *text, int width)
 {
 	cli_print_text(out, text);
-	for (; *text; text++)
-		width -= ((unsigned char)*text & 0xc0) != 0x80;
+	width -= (int)kymo_utf8_count(text, strlen(text));
 	fprintf(out, "%*s", width > 0 ? width : 0, "");
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "base/vec.h"
 
 void gdb_text_deinit(struct gdb_text *text)
@@ -68,23 +69,10 @@ void gdb_text_hex(struct gdb_text *text, const void *bytes, size_t n)
 	}
 }
 
-/* How many bytes a character has that is not ASCII; 0: it is none. Each is the shortest form, and no surrogate. */
-static size_t utf8(const unsigned char *at)
+/* Whether a document of XML 1.0 may have the character; DEL may be in one, and is shown all the same. */
+static bool may_be_in_xml(int32_t point)
 {
-	const size_t n = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-	unsigned int value = at[0] & (0xffu >> (n + 1));
-
-	if (at[0] < 0xc2 || at[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-		value = value << 6 | (at[i] & 0x3f);
-	}
-	if ((n == 3 && value < 0x800) || (n == 4 && value < 0x10000) || value > 0x10ffff ||
-	    (value >= 0xd800 && value < 0xe000) || value == 0xfffe || value == 0xffff)
-		return 0;
-	return n;
+	return point >= 0x20 && point != 0x7f && point != 0xfffe && point != 0xffff;
 }
 
 static const char *entity(char c)
@@ -110,16 +98,14 @@ void gdb_text_xml(struct gdb_text *text, const char *string)
 	size_t n;
 
 	for (; *string; string += n) {
-		const unsigned char c = (unsigned char)*string;
+		const int32_t point = kymo_utf8_decode(string, SIZE_MAX, &n);
 		const char *name = entity(*string);
 
-		n = c < 0x80 ? 1 : utf8((const unsigned char *)string);
 		if (name)
 			gdb_text_put(text, name);
-		else if (!n || c < 0x20 || c == 0x7f)
-			gdb_text_put(text, "?");
-		else
+		else if (may_be_in_xml(point))
 			gdb_text_bytes(text, string, n);
-		n = n ? n : 1;
+		else
+			gdb_text_put(text, "?");
 	}
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "report/namings.h"
 
 #define INDENT 2
@@ -160,11 +161,9 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 /* The bytes of `name` (safe) that fit into `columns` and `room` bytes, in whole characters. */
 static size_t fit_name(const char *name, unsigned int columns, size_t room)
 {
-	size_t size = kymo_text_fit(name, columns, &(unsigned int){ 0 });
+	const size_t size = kymo_text_fit(name, columns, &(unsigned int){ 0 });
 
-	while (size > room || ((unsigned char)name[size] & 0xc0) == 0x80)
-		size--;
-	return size;
+	return kymo_utf8_cut(name, size < room ? size : room);
 }
 
 /* A name that is cut has the value behind it: others may begin alike. */

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/page.h"
+
 /* ---- words ----------------------------------------------------------------------------------- */
 
 /*
@@ -22,7 +24,7 @@ struct kymo_wire_words {
 /* Bytes of the words' mapping for a journal of that capacity; where in it the word of an entry is. */
 static inline uint64_t kymo_wire_words_size(uint64_t capacity)
 {
-	return (sizeof(struct kymo_wire_words) + capacity * sizeof(uint64_t) + 4095) & ~(uint64_t)4095;
+	return kymo_page_up(sizeof(struct kymo_wire_words) + capacity * sizeof(uint64_t));
 }
 
 static inline uint64_t kymo_wire_word_offset(uint64_t entry)

@@ -10,6 +10,7 @@
 #include "arch/x86_64/marks.h"
 #include "arch/x86_64/relocate.h"
 #include "arch/x86_64/stacks.h"
+#include "base/page.h"
 
 /* Whether all from `stop`, behind an instruction that ends the flow, to the site are NOPs: padding, which nobody
  * reads. */
@@ -202,7 +203,7 @@ unsigned int x86_changeable(const struct x86_site *site)
 	for (; n < site->insn.length; n++) {
 		uint64_t at = site->vaddr + n;
 
-		if (n && (!(at & 4095) || kymo_entry_map_has(site->map, at)))
+		if (n && (kymo_page_down(at) == at || kymo_entry_map_has(site->map, at)))
 			break;
 		if (x86_test(site->map, X86_READ, at) || x86_is_locked(site, at, 1))
 			break;

@@ -76,6 +76,19 @@ static void what_changes_how_others_are_shown_is_hidden(void **state)
 		assert_false(kymo_utf8_is_hidden(shown[i]));
 }
 
+static void characters_are_counted_and_not_cut(void **state)
+{
+	const char *text = "a\xc3\xa9\xe2\x82\xac\xff"; /* of one, two and three bytes, and none */
+	static const size_t cuts[] = { 0, 1, 1, 3, 3, 3, 6 };
+
+	assert_int_equal(kymo_utf8_count(text, 7), 4);
+	assert_int_equal(kymo_utf8_count(text, 0), 0);
+	assert_int_equal(kymo_utf8_count(text, 2), 2); /* a beginning is no character */
+	for (size_t n = 0; n < kymo_countof(cuts); n++)
+		assert_int_equal(kymo_utf8_cut(text, n), cuts[n]);
+	assert_int_equal(kymo_utf8_cut("\x80\x80\x80", 2), 0);
+}
+
 static void check_json(const char *bytes, size_t n, const char *expected)
 {
 	kymo_cleanup_free char *text = NULL;
@@ -117,6 +130,7 @@ int main(void)
 		cmocka_unit_test(all_code_points_but_surrogates_are_read_back),
 		cmocka_unit_test(overlong_forms_and_stray_bytes_are_none),
 		cmocka_unit_test(what_changes_how_others_are_shown_is_hidden),
+		cmocka_unit_test(characters_are_counted_and_not_cut),
 		cmocka_unit_test(a_json_string_has_its_characters_and_no_bytes_or_escapes_of_a_terminal),
 		cmocka_unit_test(no_string_is_null),
 	};
