@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "marker/fields.h"
 #include "marker/format.h"
 #include "marker/name.h"
@@ -46,14 +47,9 @@ static char *key_of(const struct lib_marker *marker)
 	return n < 0 ? NULL : key;
 }
 
-/* FNV-1a */
 static struct event **chain_of(const char *key)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (; *key; key++)
-		hash = (hash ^ (unsigned char)*key) * 0x100000001b3;
-	return &chains[hash % CHAINS];
+	return &chains[kymo_hash_text(KYMO_HASH_FIRST, key) % CHAINS];
 }
 
 /* The types of `n` events from `id` on. -ENOMEM */

@@ -2,19 +2,15 @@
 
 #include <stdlib.h>
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ hash >> 29;
-}
+#include "base/hash.h"
 
-static uint64_t hash_of(const struct kymo_frame_node *node)
+static uint64_t hash_frame(const struct kymo_frame_node *node)
 {
-	uint64_t hash = mix(node->caller, node->address);
+	uint64_t hash = kymo_hash_number(node->caller, node->address);
 
-	hash = mix(hash, node->offset);
-	hash = mix(hash, (uint64_t)node->file << 32 | node->function);
-	return mix(hash, node->what);
+	hash = kymo_hash_number(hash, node->offset);
+	hash = kymo_hash_number(hash, (uint64_t)node->file << 32 | node->function);
+	return kymo_hash_number(hash, node->what);
 }
 
 static bool are_same(const struct kymo_frame_node *a, const struct kymo_frame_node *b)
@@ -27,13 +23,13 @@ uint32_t kymo_frame_tree_number(struct kymo_frame_tree *tree, const struct kymo_
 {
 	const struct kymo_frame_node *caller = kymo_frame_at(tree, node->caller);
 	const uint32_t depth = caller ? caller->depth + 1 : 1;
-	const uint64_t hash = hash_of(node);
+	const uint64_t hash = hash_frame(node);
 	const uint32_t known = kymo_index_find(&tree->index, hash, i, are_same(&tree->nodes.items[i - 1], node));
 
 	if (known)
 		return known;
 	if (tree->nodes.n == KYMO_FRAMES_MAX ||
-	    !kymo_index_reserve(&tree->index, tree->nodes.n, i, hash_of(&tree->nodes.items[i - 1])) ||
+	    !kymo_index_reserve(&tree->index, tree->nodes.n, i, hash_frame(&tree->nodes.items[i - 1])) ||
 	    !kymo_vec_push(&tree->nodes, *node))
 		return 0;
 	tree->nodes.items[tree->nodes.n - 1].depth = depth;

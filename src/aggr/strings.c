@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 void kymo_strings_deinit(struct kymo_aggr_strings *strings)
 {
 	for (size_t i = 0; i < strings->items.n; i++)
@@ -11,24 +13,16 @@ void kymo_strings_deinit(struct kymo_aggr_strings *strings)
 	kymo_index_deinit(&strings->index);
 }
 
-static uint32_t hash_of(const char *text)
-{
-	uint32_t hash = 0x811c9dc5;
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 0x01000193;
-	return hash;
-}
-
 uint32_t kymo_strings_number(struct kymo_aggr_strings *strings, const char *text)
 {
-	const uint32_t hash = hash_of(text);
+	const uint64_t hash = kymo_hash_text(KYMO_HASH_FIRST, text);
 	const uint32_t known =
 		kymo_index_find(&strings->index, hash, i, strcmp(strings->items.items[i - 1], text) == 0);
 	char *copy;
 
 	if (known || strings->items.n == KYMO_STRINGS_MAX ||
-	    !kymo_index_reserve(&strings->index, strings->items.n, i, hash_of(strings->items.items[i - 1])))
+	    !kymo_index_reserve(&strings->index, strings->items.n, i,
+				kymo_hash_text(KYMO_HASH_FIRST, strings->items.items[i - 1])))
 		return known;
 	copy = strdup(text);
 	if (!copy || !kymo_vec_push(&strings->items, copy)) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 void kymo_aggr_table_init(struct kymo_aggr_table *table, const struct kymo_aggr *aggr, size_t rows_max)
 {
 	*table = (struct kymo_aggr_table){ .aggr = aggr, .rows_max = rows_max };
@@ -31,14 +33,12 @@ void kymo_aggr_table_deinit(struct kymo_aggr_table *table)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static uint64_t hash_of(const struct kymo_aggr_keys *keys)
+static uint64_t hash_keys(const struct kymo_aggr_keys *keys)
 {
 	uint64_t hash = keys->faults;
 
-	for (size_t i = 0; i < KYMO_AGGR_KEYS_MAX; i++) {
-		hash = (hash ^ keys->values[i]) * 0x9e3779b97f4a7c15;
-		hash ^= hash >> 32;
-	}
+	for (size_t i = 0; i < KYMO_AGGR_KEYS_MAX; i++)
+		hash = kymo_hash_number(hash, keys->values[i]);
 	return hash;
 }
 
@@ -51,7 +51,7 @@ struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct 
 {
 	const size_t n_buckets = kymo_aggr_n_buckets(table->aggr);
 	struct kymo_aggr_row row = { .keys = *keys };
-	const uint64_t hash = hash_of(keys);
+	const uint64_t hash = hash_keys(keys);
 	const uint32_t known = keys->has_no_room ? 0
 						 : kymo_index_find(&table->index, hash, i,
 								   are_equal(&table->rows.items[i - 1].keys, keys));
@@ -59,7 +59,7 @@ struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct 
 	if (known)
 		return &table->rows.items[known - 1];
 	if (keys->has_no_room || table->rows.n >= table->rows_max ||
-	    !kymo_index_reserve(&table->index, table->rows.n, i, hash_of(&table->rows.items[i - 1].keys)))
+	    !kymo_index_reserve(&table->index, table->rows.n, i, hash_keys(&table->rows.items[i - 1].keys)))
 		return NULL;
 	if (n_buckets)
 		row.buckets = calloc(n_buckets, sizeof(*row.buckets));

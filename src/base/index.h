@@ -10,8 +10,8 @@
  *	}
  *	kymo_index_deinit(&index);
  *
- * Hashes have 64 bits; the low ones choose the slot, and the following slots are tried. At most half of the slots are
- * used.
+ * Hashes (base/hash.h) have 64 bits; the low ones choose the slot, and the following slots are tried. At most half of
+ * the slots are used.
  */
 #ifndef KYMO_BASE_INDEX_H
 #define KYMO_BASE_INDEX_H
@@ -75,14 +75,6 @@ static inline void kymo_index_put(struct kymo_index *index, uint64_t hash, size_
 	while (index->slots[at])
 		at = (at + 1) & (index->size - 1);
 	index->slots[at] = (uint32_t)number;
-}
-
-/* A hash of two numbers. */
-static inline uint64_t kymo_index_hash_pair(uint32_t a, uint32_t b)
-{
-	const uint64_t hash = (((uint64_t)a << 32 | b) + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-	return hash ^ hash >> 32;
 }
 
 #endif

@@ -44,10 +44,12 @@ int kymo_writev_all(int fd, struct iovec *parts, int n)
 	return 0;
 }
 
-int kymo_pread_all(int fd, void *data, size_t size, off_t offset)
+enum direction { READ, WRITE };
+
+static int transfer_at(int fd, char *at, size_t size, off_t offset, enum direction direction)
 {
-	for (char *at = data; size;) {
-		ssize_t done = pread(fd, at, size, offset);
+	while (size) {
+		const ssize_t done = direction == READ ? pread(fd, at, size, offset) : pwrite(fd, at, size, offset);
 
 		if (done < 0 && errno == EINTR)
 			continue;
@@ -60,20 +62,14 @@ int kymo_pread_all(int fd, void *data, size_t size, off_t offset)
 	return 0;
 }
 
+int kymo_pread_all(int fd, void *data, size_t size, off_t offset)
+{
+	return transfer_at(fd, data, size, offset, READ);
+}
+
 int kymo_pwrite_all(int fd, const void *data, size_t size, off_t offset)
 {
-	for (const char *at = data; size;) {
-		ssize_t done = pwrite(fd, at, size, offset);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -EIO;
-		at += done;
-		offset += done;
-		size -= (size_t)done;
-	}
-	return 0;
+	return transfer_at(fd, (char *)(uintptr_t)data, size, offset, WRITE); /* which is only read then */
 }
 
 int kymo_read_fd(int fd, size_t limit, char **ret, size_t *size_ret)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "procfs/maps.h"
 #include "sym/debug.h"
 #include "wire/shared.h"
@@ -145,16 +146,15 @@ static bool is_same(const struct branch_space *a, const struct branch_space *b)
 	return is;
 }
 
-static uint64_t hash_of(const struct branch_space *space)
+static uint64_t hash_space(const struct branch_space *space)
 {
 	uint64_t hash = space->regions.n;
 
 	for (size_t i = 0; i < space->regions.n; i++) {
 		const struct branch_region *region = &space->regions.items[i];
 
-		hash = (hash ^ region->range.start) * UINT64_C(0x9e3779b97f4a7c15);
-		hash = (hash ^ region->range.end ^ region->offset << 20) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 29;
+		hash = kymo_hash_number(hash, region->range.start);
+		hash = kymo_hash_number(hash, region->range.end ^ region->offset << 20);
 	}
 	return hash;
 }
@@ -194,7 +194,7 @@ int branch_spaces_read(struct branch_spaces *spaces, pid_t pid, uint32_t *number
 		branch_space_destroy(space);
 		return is_gone ? -ESRCH : -ENOMEM;
 	}
-	space->hash = hash_of(space);
+	space->hash = hash_space(space);
 	same = find_space(spaces, space);
 	if (same) {
 		branch_space_destroy(space);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/index.h"
 #include "base/vec.h"
 #include "branch/branch.h"
@@ -150,7 +151,7 @@ static struct kymo_error *end_record(struct writer *writer, uint64_t stamp)
 
 static uint64_t hash_of(const struct code *code)
 {
-	return kymo_index_hash_pair((uint32_t)code->address, (uint32_t)(code->address >> 32) ^ code->space << 16);
+	return kymo_hash_pair((uint32_t)code->address, (uint32_t)(code->address >> 32) ^ code->space << 16);
 }
 
 static bool is_same(const struct code *a, const struct code *b)

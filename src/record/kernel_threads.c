@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/index.h"
 #include "base/io.h"
 #include "base/vec.h"
@@ -50,7 +51,7 @@ void kernel_threads_destroy(struct kernel_threads *threads)
 
 static uint64_t hash_of(int32_t tid)
 {
-	return kymo_index_hash_pair(0, (uint32_t)tid);
+	return kymo_hash_pair(0, (uint32_t)tid);
 }
 
 /* NULL where nothing is known of it. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 bool kymo_folds_init(struct folds *folds)
 {
 	*folds = (struct folds){ 0 };
@@ -18,7 +20,7 @@ void kymo_folds_deinit(struct folds *folds)
 
 static uint64_t hash_of(const struct fold *fold)
 {
-	return kymo_index_hash_pair(fold->parent, fold->name);
+	return kymo_hash_pair(fold->parent, fold->name);
 }
 
 uint32_t kymo_folds_find(struct folds *folds, uint32_t parent, const char *name)

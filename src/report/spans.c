@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
+
 void kymo_spans_deinit(struct spans *spans)
 {
 	for (size_t i = 0; i < spans->stacks.n; i++)
@@ -13,7 +15,7 @@ void kymo_spans_deinit(struct spans *spans)
 
 static uint64_t hash_of(const struct span_stack *stack)
 {
-	return kymo_index_hash_pair((uint32_t)stack->thread, stack->function);
+	return kymo_hash_pair((uint32_t)stack->thread, stack->function);
 }
 
 struct span_stack *kymo_spans_find(struct spans *spans, size_t thread, uint32_t function)

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
+
 void kymo_threads_init(struct threads *threads, const struct kymo_ctf_trace *trace)
 {
 	*threads = (struct threads){ .trace = trace };
@@ -17,7 +19,7 @@ void kymo_threads_deinit(struct threads *threads)
 /* Fibonacci hashing: tids are neighbors. */
 static uint64_t hash_of(int32_t tid)
 {
-	return kymo_index_hash_pair(0, (uint32_t)tid);
+	return kymo_hash_pair(0, (uint32_t)tid);
 }
 
 static struct kymo_error *add_thread(struct threads *threads, const struct kymo_ctf_record *record,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/index.h"
 #include "report/calls.h"
 #include "report/frames.h"
@@ -42,7 +43,7 @@ struct tree {
 
 static uint64_t hash_of(const struct node *node)
 {
-	return kymo_index_hash_pair(node->parent, node->function);
+	return kymo_hash_pair(node->parent, node->function);
 }
 
 /* The node of `function` called from `parent`, made where it is new; NO_NODE where there are too many. False when

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "sym/debug_die.h"
 #include "sym/debug_memory.h"
 #include "sym/debug_typename.h"
@@ -17,20 +18,11 @@ struct walk {
 	bool has_tags; /* structures have names of their own, as in C: "struct conn" */
 };
 
-static uint32_t hash_of(const char *name, size_t length)
-{
-	uint32_t hash = 2166136261u;
-
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (uint8_t)name[i]) * 16777619u;
-	return hash;
-}
-
 static void add_name(struct walk *walk, Dwarf_Die *die, enum sym_name_kind kind, const char *name)
 {
 	struct sym_name entry = { .name = name, .unit = walk->unit, .kind = kind, .die = *die };
 
-	entry.hash = hash_of(name, strlen(name));
+	entry.hash = (uint32_t)kymo_hash_text(KYMO_HASH_FIRST, name);
 	entry.is_declaration = sym_die_flag(die, DW_AT_declaration);
 	if (walk->debug->names.n < NAMES_MAX && !kymo_vec_push(&walk->debug->names, entry))
 		walk->debug->is_out_of_memory = true;
@@ -148,7 +140,7 @@ void sym_names_read(struct kymo_debug *debug)
 const struct sym_name *sym_name_find(struct kymo_debug *debug, const char *name, size_t length,
 				     const struct sym_name *last)
 {
-	const uint32_t hash = hash_of(name, length);
+	const uint32_t hash = (uint32_t)kymo_hash_bytes(KYMO_HASH_FIRST, name, length);
 	uint32_t i;
 
 	sym_names_read(debug);

@@ -6,25 +6,16 @@
 #include <string.h>
 
 #include "base/page.h"
+#include "base/search.h"
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 const struct kymo_segment *kymo_module_segment_at(const struct kymo_module *module, uint64_t vaddr)
 {
-	size_t low = 0, high = module->segments.n;
+	const size_t n = kymo_partition_point(i, module->segments.n, module->segments.items[i].vaddr <= vaddr);
+	const struct kymo_segment *segment = n ? &module->segments.items[n - 1] : NULL;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct kymo_segment *segment = &module->segments.items[mid];
-
-		if (vaddr < segment->vaddr)
-			high = mid;
-		else if (vaddr - segment->vaddr >= segment->memory_size)
-			low = mid + 1;
-		else
-			return segment;
-	}
-	return NULL;
+	return segment && vaddr - segment->vaddr < segment->memory_size ? segment : NULL;
 }
 
 const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size)
@@ -62,20 +53,10 @@ const uint8_t *sym_section_bytes(const struct kymo_module *module, const Elf64_S
 
 const struct sym_range *sym_code_at(const struct kymo_module *module, uint64_t vaddr)
 {
-	size_t low = 0, high = module->code.n;
+	const size_t n = kymo_partition_point(i, module->code.n, module->code.items[i].start <= vaddr);
+	const struct sym_range *range = n ? &module->code.items[n - 1] : NULL;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct sym_range *range = &module->code.items[mid];
-
-		if (vaddr < range->start)
-			high = mid;
-		else if (vaddr >= range->end)
-			low = mid + 1;
-		else
-			return range;
-	}
-	return NULL;
+	return range && vaddr < range->end ? range : NULL;
 }
 
 const uint8_t *kymo_module_bytes(const struct kymo_module *module, uint64_t vaddr, size_t size)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/caret.h"
 #include "base/cleanup.h"
 #include "syscall/errors.h"
 #include "syscall/sets.h"
@@ -24,25 +25,6 @@ struct reading {
 	struct kymo_syscall_injection to;
 	bool does_anything;
 };
-
-static struct kymo_error *wrong(const struct reading *r, const char *at, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/* The sentence, and where in the text that is. */
-static struct kymo_error *wrong(const struct reading *r, const char *at, const char *format, ...)
-{
-	const int column = (int)(at - r->text) + 1;
-	kymo_cleanup_free char *sentence = NULL;
-	va_list args;
-
-	va_start(args, format);
-	sentence = kymo_format(format, args);
-	va_end(args);
-	if (!sentence)
-		return &kymo_error_no_memory;
-	return kymo_error_create(KYMO_ERROR_USAGE, "column %d: %s\n  %s\n  %*s", column, sentence, r->text, column,
-				 "^");
-}
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -71,7 +53,7 @@ static bool read_small(const char *text, unsigned max, unsigned *ret)
 static struct kymo_error *take_result(struct reading *r, int64_t result)
 {
 	if (r->to.has_result)
-		return wrong(r, r->at, "a call has one result: there is an error= or retval= before");
+		return kymo_error_at(r->text, r->at, "a call has one result: there is an error= or retval= before");
 	r->to.has_result = true;
 	r->to.result = result;
 	return NULL;
@@ -86,8 +68,9 @@ static struct kymo_error *take_error(struct reading *r)
 	for (number = 1; number <= ERRNO_MAX; number++)
 		if (kymo_syscall_errno((int)number) && !strcmp(kymo_syscall_errno((int)number), r->value))
 			return take_result(r, -(int64_t)number);
-	return wrong(r, r->at, "there is no error '%s'; write a name such as ENOENT, or a number from 1 to %d",
-		     r->value, ERRNO_MAX);
+	return kymo_error_at(r->text, r->at,
+			     "there is no error '%s'; write a name such as ENOENT, or a number from 1 to %d", r->value,
+			     ERRNO_MAX);
 }
 
 static struct kymo_error *take_retval(struct reading *r)
@@ -98,10 +81,10 @@ static struct kymo_error *take_retval(struct reading *r)
 	errno = 0;
 	number = strtoull(r->value, &end, 0);
 	if (errno || *end || end == r->value || !strchr("-0123456789", *r->value))
-		return wrong(r, r->at, "'%s' is no number of 64 bits to return", r->value);
+		return kymo_error_at(r->text, r->at, "'%s' is no number of 64 bits to return", r->value);
 	if (number > UINT64_MAX - ERRNO_MAX)
-		return wrong(r, r->at, "a call that returns %s has failed: write error=%llu", r->value,
-			     (unsigned long long)-number);
+		return kymo_error_at(r->text, r->at, "a call that returns %s has failed: write error=%llu", r->value,
+				     (unsigned long long)-number);
 	return take_result(r, (int64_t)number);
 }
 
@@ -111,7 +94,7 @@ static struct kymo_error *take_signal(struct reading *r)
 	char name[32];
 
 	if (r->to.signal)
-		return wrong(r, r->at, "there is a signal= before, and one is sent");
+		return kymo_error_at(r->text, r->at, "there is a signal= before, and one is sent");
 	if (!read_small(r->value, (unsigned)SIGRTMAX, &number))
 		for (number = 1; number <= (unsigned)SIGRTMAX; number++) {
 			kymo_signal_name((int)number, name);
@@ -119,9 +102,9 @@ static struct kymo_error *take_signal(struct reading *r)
 				break;
 		}
 	if (number > (unsigned)SIGRTMAX)
-		return wrong(r, r->at,
-			     "there is no signal '%s'; write a name such as SIGUSR1, or a number from 1 to %d",
-			     r->value, SIGRTMAX);
+		return kymo_error_at(r->text, r->at,
+				     "there is no signal '%s'; write a name such as SIGUSR1, or a number from 1 to %d",
+				     r->value, SIGRTMAX);
 	r->to.signal = (int)number;
 	return NULL;
 }
@@ -136,17 +119,17 @@ static struct kymo_error *take_delay(struct reading *r, uint64_t *ret)
 	uint64_t number;
 
 	if (!read_number(r->value, &end, &number))
-		return wrong(r, r->at, "'%s' is no time; write microseconds, or a number with ns, us, ms or s",
-			     r->value);
+		return kymo_error_at(r->text, r->at,
+				     "'%s' is no time; write microseconds, or a number with ns, us, ms or s", r->value);
 	for (size_t i = 0; i < kymo_countof(units); i++) {
 		if (strcmp(units[i].name, end))
 			continue;
 		if (number > delay_max_ns / units[i].ns)
-			return wrong(r, r->at, "a call is delayed by 1000000 seconds at most");
+			return kymo_error_at(r->text, r->at, "a call is delayed by 1000000 seconds at most");
 		*ret = number * units[i].ns;
 		return NULL;
 	}
-	return wrong(r, r->at + (end - r->value), "there is no unit '%s'; write ns, us, ms or s", end);
+	return kymo_error_at(r->text, r->at + (end - r->value), "there is no unit '%s'; write ns, us, ms or s", end);
 }
 
 static struct kymo_error *take_delay_enter(struct reading *r)
@@ -181,10 +164,11 @@ static struct kymo_error *take_when(struct reading *r)
 	if (step && *step)
 		is_right = is_right && read_small(step, COUNT_MAX, &to->step);
 	return is_right ? NULL
-			: wrong(r, r->at,
-				"when= takes FIRST[..LAST][+STEP], numbers of calls from 1 to %d, the last one not "
-				"before the first",
-				COUNT_MAX);
+			: kymo_error_at(
+				  r->text, r->at,
+				  "when= takes FIRST[..LAST][+STEP], numbers of calls from 1 to %d, the last one not "
+				  "before the first",
+				  COUNT_MAX);
 }
 
 bool kymo_syscall_injection_is_due(const struct kymo_syscall_injection *injection, uint32_t nth)
@@ -213,13 +197,14 @@ static struct kymo_error *take_word(struct reading *r, const char *at, size_t n)
 			continue;
 		r->at = at + length;
 		if (n - length >= VALUE_SIZE)
-			return wrong(r, r->at, "'%.*s' is too long", (int)(n - length), r->at);
+			return kymo_error_at(r->text, r->at, "'%.*s' is too long", (int)(n - length), r->at);
 		memcpy(r->value, r->at, n - length);
 		r->value[n - length] = '\0';
 		r->does_anything |= words[i].does_something;
 		return words[i].take(r);
 	}
-	return wrong(r, at, "'%.*s' is not error=, retval=, signal=, when=, delay_enter= or delay_exit=", (int)n, at);
+	return kymo_error_at(r->text, at,
+			     "'%.*s' is not error=, retval=, signal=, when=, delay_enter= or delay_exit=", (int)n, at);
 }
 
 static struct kymo_error *take_set(struct reading *r, size_t n)
@@ -229,7 +214,7 @@ static struct kymo_error *take_set(struct reading *r, size_t n)
 
 	if (!error || error->code != KYMO_ERROR_USAGE)
 		return error;
-	told = wrong(r, r->text, "%s", error->message);
+	told = kymo_error_at(r->text, r->text, "%s", error->message);
 	kymo_error_destroy(error);
 	return told;
 }
@@ -247,9 +232,10 @@ struct kymo_error *kymo_syscall_injection_parse(const char *text, struct kymo_sy
 		error = take_word(&r, at, (size_t)(end - at));
 	}
 	if (!error && !r.does_anything)
-		error = wrong(&r, end,
-			      "what is to be injected? add :error=ERRNO, :retval=N, :signal=SIG, :delay_enter=US or "
-			      ":delay_exit=US");
+		error = kymo_error_at(
+			r.text, end,
+			"what is to be injected? add :error=ERRNO, :retval=N, :signal=SIG, :delay_enter=US or "
+			":delay_exit=US");
 	if (!error)
 		*ret = r.to;
 	return error;

@@ -195,11 +195,6 @@ PRINT(print_receive_limit)
 		put_timespec(d, d->call->saved);
 }
 
-PRINT(print_message_flags)
-{
-	put_flags(d, &message_flags, (unsigned)ARG);
-}
-
 const struct kind k_iovec_in[1] = { { print_iovec_in, NULL, 0 } };
 const struct kind k_iovec_out[1] = { { print_iovec_out, NULL, AT_EXIT } };
 const struct kind k_iovec_plain[1] = { { print_iovec_plain, NULL, 0 } };
@@ -208,7 +203,7 @@ const struct kind k_msg_out[1] = { { print_message_out, NULL, AT_EXIT | LOOKS_AT
 const struct kind k_mmsg_in[1] = { { print_messages_in, NULL, AT_EXIT } };
 const struct kind k_mmsg_out[1] = { { print_messages_out, NULL, AT_EXIT | LOOKS_AT_ENTRY } };
 const struct kind k_receive_limit[1] = { { print_receive_limit, NULL, AT_EXIT | LOOKS_AT_ENTRY } };
-const struct kind k_msg_flags[1] = { { print_message_flags, NULL, 0 } };
+const struct kind k_msg_flags[1] = { { print_flags, &message_flags, 0 } };
 
 void result_recvmmsg(struct decode *d)
 {

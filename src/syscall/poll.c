@@ -217,24 +217,11 @@ PRINT(print_events)
 		put_array(d, ARG, (uint64_t)d->call->result, sizeof(struct epoll_event), put_event);
 }
 
-PRINT(print_epoll_flags)
-{
-	put_flags(d, &epoll_flags, (unsigned)ARG);
-}
-PRINT(print_operation)
-{
-	put_name(d, &epoll_operations, (unsigned)ARG);
-}
-PRINT(print_eventfd_flags)
-{
-	put_flags(d, &eventfd_flags, (unsigned)ARG);
-}
-
 const struct kind k_pollfds[1] = { { print_pollfds, NULL, 0 } };
 const struct kind k_fdset[1] = { { print_fdset, NULL, 0 } };
 const struct kind k_pselect_mask[1] = { { print_pselect_mask, NULL, 0 } };
-const struct kind k_epoll_flags[1] = { { print_epoll_flags, NULL, 0 } };
-const struct kind k_epoll_op[1] = { { print_operation, NULL, 0 } };
+const struct kind k_epoll_flags[1] = { { print_flags, &epoll_flags, 0 } };
+const struct kind k_epoll_op[1] = { { print_name, &epoll_operations, 0 } };
 const struct kind k_epoll_event[1] = { { print_event, NULL, 0 } };
 const struct kind k_epoll_events[1] = { { print_events, NULL, AT_EXIT } };
-const struct kind k_eventfd_flags[1] = { { print_eventfd_flags, NULL, 0 } };
+const struct kind k_eventfd_flags[1] = { { print_flags, &eventfd_flags, 0 } };

@@ -148,14 +148,6 @@ PRINT(print_signal)
 {
 	put_signal(d, (int)ARG);
 }
-PRINT(print_how)
-{
-	put_name(d, &mask_hows, (unsigned)ARG);
-}
-PRINT(print_signalfd_flags)
-{
-	put_flags(d, &signalfd_flags, (unsigned)ARG);
-}
 
 PRINT(print_siginfo)
 {
@@ -175,7 +167,7 @@ void result_signal(struct decode *d)
 const struct kind k_signal[1] = { { print_signal, NULL, 0 } };
 const struct kind k_sigaction[1] = { { print_action, NULL, 0 } };
 const struct kind k_sigaction_out[1] = { { print_action, NULL, AT_EXIT } };
-const struct kind k_sigmask_how[1] = { { print_how, NULL, 0 } };
+const struct kind k_sigmask_how[1] = { { print_name, &mask_hows, 0 } };
 const struct kind k_sigset4[1] = { { print_sigset, (void *)4, 0 } };
 const struct kind k_sigset4_out[1] = { { print_sigset, (void *)4, AT_EXIT } };
 const struct kind k_sigset[1] = { { print_sigset_next, NULL, 0 } };
@@ -184,6 +176,6 @@ const struct kind k_sigset_out[1] = { { print_sigset_next, NULL, AT_EXIT } };
 const struct kind k_sigreturn[1] = { { print_frame, NULL, 0 } };
 const struct kind k_sigaltstack[1] = { { print_stack, NULL, 0 } };
 const struct kind k_sigaltstack_out[1] = { { print_stack, NULL, AT_EXIT } };
-const struct kind k_signalfd_flags[1] = { { print_signalfd_flags, NULL, 0 } };
+const struct kind k_signalfd_flags[1] = { { print_flags, &signalfd_flags, 0 } };
 const struct kind k_siginfo_in[1] = { { print_siginfo, NULL, 0 } };
 const struct kind k_siginfo_out[1] = { { print_siginfo, NULL, AT_EXIT } };

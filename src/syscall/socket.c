@@ -75,19 +75,6 @@ PRINT(print_socklen_out)
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-PRINT(print_family)
-{
-	put_name(d, &socket_families, (unsigned)ARG);
-}
-PRINT(print_shutdown)
-{
-	put_name(d, &shutdowns, (unsigned)ARG);
-}
-PRINT(print_accept_flags)
-{
-	put_flags(d, &type_flags, (unsigned)ARG);
-}
-
 PRINT(print_type)
 {
 	const unsigned type = (unsigned)ARG & 0xf, flags = (unsigned)ARG & ~0xfu;
@@ -114,11 +101,11 @@ PRINT(print_protocol)
 	}
 }
 
-const struct kind k_family[1] = { { print_family, NULL, 0 } };
+const struct kind k_family[1] = { { print_name, &socket_families, 0 } };
 const struct kind k_socket_type[1] = { { print_type, NULL, 0 } };
 const struct kind k_protocol[1] = { { print_protocol, NULL, 0 } };
 const struct kind k_sockaddr[1] = { { print_sockaddr, NULL, 0 } };
 const struct kind k_sockaddr_out[1] = { { print_sockaddr_out, NULL, AT_EXIT | LOOKS_AT_ENTRY } };
 const struct kind k_socklen_out[1] = { { print_socklen_out, NULL, AT_EXIT } };
-const struct kind k_shutdown[1] = { { print_shutdown, NULL, 0 } };
-const struct kind k_accept_flags[1] = { { print_accept_flags, NULL, 0 } };
+const struct kind k_shutdown[1] = { { print_name, &shutdowns, 0 } };
+const struct kind k_accept_flags[1] = { { print_flags, &type_flags, 0 } };

@@ -411,11 +411,6 @@ static void put_option(struct decode *d, uint64_t address, int size)
 		put_unknown(d, address, size);
 }
 
-PRINT(print_level)
-{
-	put_name(d, &socket_levels, (unsigned)ARG);
-}
-
 PRINT(print_option)
 {
 	const struct names *names = socket_option_names((int)d->call->args[1], (int)ARG, data != NULL);
@@ -446,7 +441,7 @@ PRINT(print_option_out)
 	}
 }
 
-const struct kind k_level[1] = { { print_level, NULL, 0 } };
+const struct kind k_level[1] = { { print_name, &socket_levels, 0 } };
 const struct kind k_option[1] = { { print_option, NULL, 0 } };
 const struct kind k_option_asked[1] = { { print_option, "", 0 } };
 const struct kind k_option_value[1] = { { print_option_value, NULL, 0 } };

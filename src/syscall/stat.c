@@ -127,11 +127,6 @@ PRINT(print_statx_flags)
 	}
 }
 
-PRINT(print_statx_mask)
-{
-	put_flags(d, &statx_masks, (unsigned)ARG);
-}
-
 static void put_statx_time(struct decode *d, const char *name, const struct statx_timestamp *time)
 {
 	put(d, ", %s={tv_sec=%" PRId64 ", tv_nsec=%u}", name, (int64_t)time->tv_sec, time->tv_nsec);
@@ -273,7 +268,7 @@ PRINT(print_dirents)
 
 const struct kind k_stat[1] = { { print_stat, NULL, AT_EXIT } };
 const struct kind k_statx[1] = { { print_statx, NULL, AT_EXIT } };
-const struct kind k_statx_mask[1] = { { print_statx_mask, NULL, 0 } };
+const struct kind k_statx_mask[1] = { { print_flags, &statx_masks, 0 } };
 const struct kind k_statx_flags[1] = { { print_statx_flags, NULL, 0 } };
 const struct kind k_statfs[1] = { { print_statfs, NULL, AT_EXIT } };
 const struct kind k_dirents[1] = { { print_dirents, NULL, AT_EXIT } };

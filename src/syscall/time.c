@@ -134,25 +134,7 @@ PRINT(print_rest)
 		put_address(d, ARG);
 }
 
-PRINT(print_clock)
-{
-	put_name(d, &clock_ids, (unsigned)ARG);
-}
-PRINT(print_timer_flags)
-{
-	put_flags(d, &timer_flags, (unsigned)ARG);
-}
-PRINT(print_timerfd_flags)
-{
-	put_flags(d, &timerfd_flags, (unsigned)ARG);
-}
-
 /* ---- timers ---------------------------------------------------------------------------------- */
-
-PRINT(print_itimer)
-{
-	put_name(d, &itimers, (unsigned)ARG);
-}
 
 PRINT(print_itimerval)
 {
@@ -279,10 +261,10 @@ const struct kind k_timezone[1] = { { print_timezone, NULL, 0 } };
 const struct kind k_timezone_out[1] = { { print_timezone, NULL, AT_EXIT } };
 const struct kind k_time_out[1] = { { print_time, NULL, AT_EXIT } };
 const struct kind k_sleep_rest[1] = { { print_rest, NULL, AT_EXIT } };
-const struct kind k_clock[1] = { { print_clock, NULL, 0 } };
-const struct kind k_timer_flags[1] = { { print_timer_flags, NULL, 0 } };
-const struct kind k_timerfd_flags[1] = { { print_timerfd_flags, NULL, 0 } };
-const struct kind k_itimer[1] = { { print_itimer, NULL, 0 } };
+const struct kind k_clock[1] = { { print_name, &clock_ids, 0 } };
+const struct kind k_timer_flags[1] = { { print_flags, &timer_flags, 0 } };
+const struct kind k_timerfd_flags[1] = { { print_flags, &timerfd_flags, 0 } };
+const struct kind k_itimer[1] = { { print_name, &itimers, 0 } };
 const struct kind k_itimerval[1] = { { print_itimerval, NULL, 0 } };
 const struct kind k_itimerval_out[1] = { { print_itimerval, NULL, AT_EXIT } };
 const struct kind k_itimerspec[1] = { { print_itimerspec, NULL, 0 } };

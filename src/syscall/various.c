@@ -79,11 +79,6 @@ static void put_priority(struct decode *d, unsigned priority)
 	put(d, ", %u)", priority & ((1u << CLASS_SHIFT) - 1));
 }
 
-PRINT(print_priority_target)
-{
-	put_name(d, &priority_targets, (unsigned)ARG);
-}
-
 PRINT(print_priority_id)
 {
 	if ((int)d->call->args[arg - 1] == IOPRIO_WHO_PROCESS)
@@ -130,6 +125,6 @@ const struct kind k_compared[1] = { { print_compared, NULL, 0 } };
 const struct kind k_secret_flags[1] = { { print_flags, &secret_flags, 0 } };
 const struct kind k_key_rights[1] = { { print_flags_long, &key_rights, 0 } };
 const struct kind k_uint_hex[1] = { { print_uint_hex, NULL, 0 } };
-const struct kind k_priority_target[1] = { { print_priority_target, NULL, 0 } };
+const struct kind k_priority_target[1] = { { print_name, &priority_targets, 0 } };
 const struct kind k_priority_id[1] = { { print_priority_id, NULL, 0 } };
 const struct kind k_priority[1] = { { print_priority, NULL, 0 } };

@@ -5,6 +5,7 @@
 #ifndef KYMO_ARCH_X86_64_CODE_H
 #define KYMO_ARCH_X86_64_CODE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,12 @@ struct code {
 	int32_t lowered;  /* bytes that the stack pointer is below the pad's frame, from which slots are counted */
 	bool full, far;
 };
+
+/* What is returned of code that was emitted: -ENOSPC: `out` is too small; -ERANGE: a jump does not reach. */
+static inline int code_error(const struct code *c)
+{
+	return c->full ? -ENOSPC : c->far ? -ERANGE : 0;
+}
 
 static inline void bytes(struct code *c, const void *data, size_t n)
 {

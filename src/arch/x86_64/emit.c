@@ -375,6 +375,17 @@ static void emit_after(struct code *c, const struct kymo_pad_event *event, struc
 	place(c, no_room);
 }
 
+/* What all pads with events start with. */
+static void emit_start(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+		       const struct kymo_pad_event *events, size_t n, const struct kymo_pad_chain *chain,
+		       struct stack_check *check)
+{
+	emit_stack_check(c, env, plan, check);
+	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
+	if (chain->next)
+		clear_stamp(c);
+}
+
 /* The events in their hot form, once; `table` is where their descriptors are. */
 static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *events, size_t n,
 		     const struct x86_site *site, size_t table, bool is_inner, bool is_followed,
@@ -419,10 +430,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	int err;
 
 	memset(parts, 0, sizeof(parts));
-	emit_stack_check(c, env, plan, &check);
-	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
-	if (chain->next)
-		clear_stamp(c);
+	emit_start(c, env, plan, events, n, chain, &check);
 	emit_hot(c, env, events, n, site, 0, false, chain->next != 0, parts[0], descriptors[0]);
 	end = c->n;
 	if (chain->watch)
@@ -450,10 +458,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	int err;
 
 	memset(parts, 0, sizeof(parts));
-	emit_stack_check(c, env, plan, &check);
-	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
-	if (chain->next)
-		clear_stamp(c);
+	emit_start(c, env, plan, events, n, chain, &check);
 	layout->inner = (uint32_t)c->n;
 	for (size_t i = 0; i < n; i++) {
 		struct label skip = { .n = 0 }, no_room = { .n = 0 };
@@ -497,10 +502,9 @@ static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan
 		err = emit_sequenced(&c, env, plan, &at, events, n_events, chain, &layout);
 	else
 		err = emit_unsequenced(&c, env, plan, &at, events, n_events, chain, &layout);
-	if (err || c.full)
-		return err ? err : -ENOSPC;
-	if (c.far)
-		return -ERANGE;
+	err = err ? err : code_error(&c);
+	if (err)
+		return err;
 	layout.size = (uint32_t)c.n;
 	*ret = layout;
 	return 0;

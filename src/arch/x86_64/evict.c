@@ -31,6 +31,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "arch/x86_64/check.h"
 #include "arch/x86_64/map.h"
@@ -138,14 +139,15 @@ static bool solve(struct pair *pair, struct x86_site *site, unsigned int prefixe
 	return false;
 }
 
-static unsigned int least(unsigned int a, unsigned int b)
+/* The evicted instruction's jump gets that many prefixes. Refuses where the bytes leave no choice for either jump. */
+static int set_prefixes(struct pair *pair, const struct x86_site *site, unsigned int n, struct kymo_refusal *refusal)
 {
-	return a < b ? a : b;
-}
+	int err;
 
-static unsigned int most(unsigned int a, unsigned int b)
-{
-	return a > b ? a : b;
+	for (unsigned int i = 0; i < n; i++)
+		x86_layout_set(&pair->layout, i, x86_prefixes[0]);
+	err = x86_layout_check(&pair->layout, site, pair->first, refusal);
+	return err ? err : x86_layout_check(&pair->layout, site, pair->second, refusal);
 }
 
 /* ---- successor ------------------------------------------------------------------------------- */
@@ -155,19 +157,15 @@ static int try_pair(struct x86_site *site, const struct x86_site *next, unsigned
 		    struct kymo_plan *plans, struct kymo_refusal *refusal)
 {
 	unsigned int offset = (unsigned int)(next->vaddr - site->vaddr);
-	unsigned int open = least(x86_changeable(site), before + KYMO_JUMP_SIZE);
-	unsigned int next_open = least(x86_changeable(next), after + KYMO_JUMP_SIZE);
+	unsigned int open = MIN(x86_changeable(site), before + KYMO_JUMP_SIZE);
+	unsigned int next_open = MIN(x86_changeable(next), after + KYMO_JUMP_SIZE);
 	struct pair pair = { .first = before, .second = offset + after };
 	int err;
 
 	x86_layout_init(&pair.layout, site, site->vaddr, pair.second + KYMO_JUMP_SIZE);
 	x86_layout_open(&pair.layout, 0, open);
 	x86_layout_open(&pair.layout, offset, next_open);
-	for (unsigned int i = 0; i < before; i++)
-		x86_layout_set(&pair.layout, i, x86_prefixes[0]);
-	err = x86_layout_check(&pair.layout, site, pair.first, refusal);
-	if (!err)
-		err = x86_layout_check(&pair.layout, site, pair.second, refusal);
+	err = set_prefixes(&pair, site, before, refusal);
 	if (err)
 		return err;
 	if (!solve(&pair, site, offset))
@@ -231,7 +229,7 @@ struct hop {
 
 static int find_hop(const struct x86_site *site, struct hop *ret, struct kymo_refusal *refusal)
 {
-	struct hop hop = { .open = least(x86_changeable(site), SHORT_SIZE) };
+	struct hop hop = { .open = MIN(x86_changeable(site), SHORT_SIZE) };
 	uint64_t from = site->vaddr + SHORT_SIZE;
 	struct x86_layout layout;
 
@@ -257,8 +255,8 @@ static int find_hop(const struct x86_site *site, struct hop *ret, struct kymo_re
 static int try_offset(struct x86_site *site, const struct x86_site *near, const struct hop *hop, unsigned int before,
 		      unsigned int offset, struct kymo_plan *plans, struct kymo_refusal *refusal)
 {
-	unsigned int span = most(before, offset) + KYMO_JUMP_SIZE, open = x86_changeable(near);
-	unsigned int patch_size = least(open, span);
+	unsigned int span = MAX(before, offset) + KYMO_JUMP_SIZE, open = x86_changeable(near);
+	unsigned int patch_size = MIN(open, span);
 	struct pair pair = { .first = before, .second = offset };
 	struct x86_layout site_layout = { .base = site->vaddr, .size = SHORT_SIZE, .bytes = { 0xeb } };
 	int err;
@@ -268,11 +266,7 @@ static int try_offset(struct x86_site *site, const struct x86_site *near, const 
 		return -EPERM;
 	x86_layout_init(&pair.layout, site, near->vaddr, span);
 	x86_layout_open(&pair.layout, 0, patch_size);
-	for (unsigned int i = 0; i < before; i++)
-		x86_layout_set(&pair.layout, i, x86_prefixes[0]);
-	err = x86_layout_check(&pair.layout, site, pair.first, refusal);
-	if (!err)
-		err = x86_layout_check(&pair.layout, site, pair.second, refusal);
+	err = set_prefixes(&pair, site, before, refusal);
 	if (err)
 		return err;
 	if (!solve(&pair, site, offset))

@@ -279,6 +279,7 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	struct label plain = { .n = 0 }, shares = { .n = 0 }, child = { .n = 0 }, unsafe = { .n = 0 };
 	uint32_t number = number_at(plan->original, plan->window);
 	size_t go;
+	int err;
 
 	if (!number)
 		return -EINVAL;
@@ -318,10 +319,9 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	place(&c, &unsafe); /* nobody waits: both run, with one control block */
 	emit_count(&c, env, true);
 	jump_back(&c, go);
-	if (c.full)
-		return -ENOSPC;
-	if (c.far)
-		return -ERANGE;
+	err = code_error(&c);
+	if (err)
+		return err;
 	layout.size = (uint32_t)c.n;
 	*ret = layout;
 	return 0;

@@ -72,15 +72,20 @@ bool kymo_remote_is_call(const uint8_t code[KYMO_REMOTE_CALL])
 	return (code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34)) || (code[0] == 0xcd && code[1] == 0x80);
 }
 
-void kymo_remote_set_call(struct user_regs_struct *registers, uint64_t number, const uint64_t args[6])
+static void set_args(struct user_regs_struct *registers, const uint64_t args[6])
 {
-	registers->orig_rax = number;
 	registers->rdi = args[0];
 	registers->rsi = args[1];
 	registers->rdx = args[2];
 	registers->r10 = args[3];
 	registers->r8 = args[4];
 	registers->r9 = args[5];
+}
+
+void kymo_remote_set_call(struct user_regs_struct *registers, uint64_t number, const uint64_t args[6])
+{
+	registers->orig_rax = number;
+	set_args(registers, args);
 }
 
 void kymo_remote_set_result(struct user_regs_struct *registers, int64_t result)
@@ -228,12 +233,7 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
 	*ret = *registers;
 	ret->orig_rax = (uint64_t)-1;
 	ret->rax = (uint64_t)number;
-	ret->rdi = args[0];
-	ret->rsi = args[1];
-	ret->rdx = args[2];
-	ret->r10 = args[3];
-	ret->r8 = args[4];
-	ret->r9 = args[5];
+	set_args(ret, args);
 	ret->rsp = sp;
 	ret->rip = gadgets->syscall;
 	ret->eflags &= ~(unsigned long long)(1 << 8 | 1 << 10); /* no single step, no direction */

@@ -185,10 +185,9 @@ int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan
 			pad.descriptors[i][2] = 32u * (unsigned int)i;
 	c.n = env->rseq_rings ? 32 * N_EVENTS : 0;
 	err = emit(&pad, plan, syscalls->wanted, &layout);
-	if (err || c.full)
-		return err ? err : -ENOSPC;
-	if (c.far)
-		return -ERANGE;
+	err = err ? err : code_error(&c);
+	if (err)
+		return err;
 	layout.size = (uint32_t)c.n;
 	*ret = layout;
 	return 0;

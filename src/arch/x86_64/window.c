@@ -46,33 +46,34 @@ static int check_window(const struct x86_site *site, const struct kymo_plan *pla
 	return x86_check_rseq(site, site->vaddr, site->vaddr + size, refusal);
 }
 
-static void finish_window(const struct x86_site *site, struct kymo_plan *plan)
+/* Check the window that was gathered; it becomes the one plan. */
+static int take_window(const struct x86_site *site, struct kymo_plan *plan, struct kymo_plan *plans, size_t *n,
+		       struct kymo_refusal *refusal)
 {
-	unsigned int size = plan->window > KYMO_JUMP_SIZE ? plan->window : KYMO_JUMP_SIZE;
+	const unsigned int size = plan->window > KYMO_JUMP_SIZE ? plan->window : KYMO_JUMP_SIZE;
+	const int err = check_window(site, plan, refusal);
 	size_t available;
 
+	if (err)
+		return err;
 	plan->vaddr = site->vaddr;
 	plan->patch_size = KYMO_JUMP_SIZE;
 	plan->lock_size = (uint8_t)size;
 	memcpy(plan->original, x86_text_at(site->map, site->vaddr, &available), size);
+	plans[0] = *plan;
+	*n = 1;
+	return 0;
 }
 
 int x86_try_jump(struct x86_site *site, struct kymo_plan *plans, size_t *n, struct kymo_refusal *refusal)
 {
 	struct kymo_plan plan = { .tactic = KYMO_TACTIC_JUMP };
-	int err;
 
 	add_insn(site, &plan, &site->insn);
 	if (plan.window < KYMO_JUMP_SIZE)
 		return x86_refuse(refusal, site->vaddr, "the instruction at 0x%lx has %u byte%s, a jump takes %d",
 				  site->vaddr, plan.window, plan.window == 1 ? "" : "s", KYMO_JUMP_SIZE);
-	err = check_window(site, &plan, refusal);
-	if (err)
-		return err;
-	finish_window(site, &plan);
-	plans[0] = plan;
-	*n = 1;
-	return 0;
+	return take_window(site, &plan, plans, n, refusal);
 }
 
 /* The end of what lies between the site's function and the next one. */
@@ -202,12 +203,5 @@ int x86_try_group(struct x86_site *site, struct kymo_plan *plans, size_t *n, str
 				  "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx",
 				  site->about->computed, site->function->start);
 	err = gather_insns(site, &plan, refusal);
-	if (!err)
-		err = check_window(site, &plan, refusal);
-	if (err)
-		return err;
-	finish_window(site, &plan);
-	plans[0] = plan;
-	*n = 1;
-	return 0;
+	return err ? err : take_window(site, &plan, plans, n, refusal);
 }
