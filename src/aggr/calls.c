@@ -29,7 +29,7 @@ static uint64_t key_of(const struct kymo_call_hit *hit)
 	return (uint32_t)hit->tid | (hit->is_span ? ((uint64_t)hit->function + 1) << 32 : 0);
 }
 
-static struct call_thread *find_thread(const struct kymo_open_calls *calls, uint64_t key)
+static struct call_thread *find_call_thread(const struct kymo_open_calls *calls, uint64_t key)
 {
 	size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (calls->size - 1);
 
@@ -47,7 +47,7 @@ static bool grow_calls(struct kymo_open_calls *calls)
 		return false;
 	for (size_t i = 0; i < calls->size; i++)
 		if (calls->threads[i].is_used)
-			*find_thread(&grown, calls->threads[i].key) = calls->threads[i];
+			*find_call_thread(&grown, calls->threads[i].key) = calls->threads[i];
 	free(calls->threads);
 	calls->threads = grown.threads;
 	calls->size = grown.size;
@@ -60,7 +60,7 @@ static struct stack *stack_of(struct kymo_open_calls *calls, uint64_t key)
 
 	if (2 * (calls->n_threads + 1) > calls->size && !grow_calls(calls))
 		return NULL;
-	thread = find_thread(calls, key);
+	thread = find_call_thread(calls, key);
 	calls->n_threads += !thread->is_used;
 	thread->is_used = true;
 	thread->key = key;

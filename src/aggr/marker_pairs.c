@@ -22,7 +22,7 @@ static bool ends_with(const char *name, const char *word)
 	return n >= size && !strcmp(name + n - size, word) && (n == size || strchr("_-:", name[n - size - 1]));
 }
 
-static char *replace(const char *name, const char *word, const char *by)
+static char *replace_word(const char *name, const char *word, const char *by)
 {
 	char *text;
 
@@ -33,7 +33,7 @@ char *kymo_marker_end(const char *name, size_t i)
 {
 	for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++)
 		if (ends_with(name, pairs[k].begin) && !i--)
-			return replace(name, pairs[k].begin, pairs[k].end);
+			return replace_word(name, pairs[k].begin, pairs[k].end);
 	return NULL;
 }
 
@@ -41,6 +41,6 @@ char *kymo_marker_begin(const char *name, size_t i)
 {
 	for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++)
 		if (ends_with(name, pairs[k].end) && !i--)
-			return replace(name, pairs[k].end, pairs[k].begin);
+			return replace_word(name, pairs[k].end, pairs[k].begin);
 	return NULL;
 }

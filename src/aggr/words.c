@@ -53,7 +53,7 @@ static const struct {
 	{ "ns", 1 }, { "us", 1000 },   { "ms", 1000000 }, { "s", 1000000000 },
 };
 
-static struct kymo_error *take_number(const char *text, struct kymo_aggr_piece piece, int64_t *ret)
+static struct kymo_error *parse_number(const char *text, struct kymo_aggr_piece piece, int64_t *ret)
 {
 	char digits[64], *end;
 	long long value;
@@ -111,7 +111,7 @@ static bool is_marker(const char *start, const char *end)
 	return strncmp(glob, "by", 2) != 0 || (glob[2] && !is_blank(glob[2]));
 }
 
-static bool is_prefix(const char *start, const char *end)
+static bool is_probe_prefix(const char *start, const char *end)
 {
 	return (*start == 'p' || *start == 'r') && (end == start + 1 || start[1] == ':');
 }
@@ -166,7 +166,7 @@ static struct kymo_error *take_limit(const char *text, struct kymo_aggr_piece te
 		return kymo_error_at(text, term.start,
 				     "the duration of a call is compared with a number, and that is joined to the rest "
 				     "by '&&': /arg0 > 4K && duration > 5ms/");
-	error = take_number(text, trim(at + 1 + is_equal, term.end), &number);
+	error = parse_number(text, trim(at + 1 + is_equal, term.end), &number);
 	if (error)
 		return error;
 	if (number < 0 || (number == 0 && sign == '<' && !is_equal))
@@ -253,7 +253,7 @@ static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *
 	if (is_marker(start, end)) {
 		pieces->marker = (struct kymo_aggr_piece){ skip_blanks(end), word_end(skip_blanks(end)) };
 		end = pieces->marker.end;
-	} else if (is_prefix(start, end) && is_place(skip_blanks(end), word_end(skip_blanks(end))))
+	} else if (is_probe_prefix(start, end) && is_place(skip_blanks(end), word_end(skip_blanks(end))))
 		end = word_end(skip_blanks(end));
 	else if (!is_place(start, end))
 		return NULL;
@@ -349,7 +349,7 @@ static struct kymo_error *take_steps(const char *text, struct kymo_aggr_pieces *
 					     "step, as in 'arg0, 0, 4096, 512'");
 		at = comma + 1;
 		comma = find_comma(at, end);
-		error = take_number(text, trim(at, comma), numbers[i]);
+		error = parse_number(text, trim(at, comma), numbers[i]);
 		if (error)
 			return error;
 	}

@@ -17,7 +17,7 @@ struct kymo_naming *kymo_naming_create(void)
 }
 
 /* Where a value is among the names, or belongs. */
-static size_t place_of(const struct kymo_naming *naming, int64_t value)
+static size_t naming_index(const struct kymo_naming *naming, int64_t value)
 {
 	size_t low = 0, high = naming->n;
 
@@ -39,7 +39,7 @@ static bool is_at(const struct kymo_naming *naming, size_t place, int64_t value)
 
 int kymo_naming_add(struct kymo_naming *naming, const char *name, size_t size, int64_t value)
 {
-	const size_t place = place_of(naming, value);
+	const size_t place = naming_index(naming, value);
 	struct kymo_naming_name *grown;
 	char *copy;
 
@@ -96,7 +96,7 @@ void kymo_naming_release(struct kymo_naming *naming)
 
 const char *kymo_naming_find(const struct kymo_naming *naming, int64_t value)
 {
-	const size_t place = naming ? place_of(naming, value) : 0;
+	const size_t place = naming ? naming_index(naming, value) : 0;
 
 	return naming && is_at(naming, place, value) ? naming->names[place].name : NULL;
 }

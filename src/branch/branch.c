@@ -102,7 +102,7 @@ static struct kymo_error *check_specs(struct kymo_branches *branches)
 	return branch_check_met(branches);
 }
 
-static struct kymo_error *join(struct kymo_branches *branches)
+static struct kymo_error *join_hub(struct kymo_branches *branches)
 {
 	const struct kymo_reach reach = {
 		.hub = &branches->hub,
@@ -137,7 +137,7 @@ struct kymo_error *kymo_branches_open(const struct kymo_branches_options *option
 	for (size_t i = 0; i < options->n_specs; i++)
 		branches->is_all |= !options->specs[i].file;
 	branches->pid = options->command ? 0 : kymo_process_of(options->pid, NULL);
-	error = !branches->met ? &kymo_error_no_memory : options->command ? launch(branches) : join(branches);
+	error = !branches->met ? &kymo_error_no_memory : options->command ? launch(branches) : join_hub(branches);
 	if (error)
 		kymo_branches_destroy(branches);
 	else

@@ -133,7 +133,7 @@ static struct branch_space *make_space(struct branch_spaces *spaces, pid_t pid, 
 	return space;
 }
 
-static bool is_same(const struct branch_space *a, const struct branch_space *b)
+static bool are_same_spaces(const struct branch_space *a, const struct branch_space *b)
 {
 	bool is = a && a->regions.n == b->regions.n;
 
@@ -163,7 +163,7 @@ static uint64_t hash_space(const struct branch_space *space)
 static uint32_t find_space(const struct branch_spaces *spaces, const struct branch_space *space)
 {
 	for (size_t i = spaces->items.n; i-- > 0;)
-		if (spaces->items.items[i]->hash == space->hash && is_same(spaces->items.items[i], space))
+		if (spaces->items.items[i]->hash == space->hash && are_same_spaces(spaces->items.items[i], space))
 			return (uint32_t)i + 1;
 	return 0;
 }

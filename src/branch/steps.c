@@ -141,7 +141,7 @@ static void insert_return(struct kymo_branches *branches, struct branch_thread *
 		insert(branches, thread, before);
 }
 
-static void look(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
+static void look_at_step(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
 {
 	const bool had_before = thread->has_before, was_inside = thread->is_inside;
 	const struct kymo_step step = thread->step;
@@ -172,7 +172,7 @@ static void look(struct kymo_branches *branches, struct branch_thread *thread, b
 
 static void see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
 {
-	look(branches, thread, is_step_end);
+	look_at_step(branches, thread, is_step_end);
 	if (thread->is_inside)
 		branch_thread_execute(thread);
 }

@@ -188,7 +188,7 @@ static bool is_pad(struct kymo_branches *branches, const struct branch_thread *t
 	return region && region->is_pad;
 }
 
-static enum kymo_branch_kind kind_of(const struct kymo_step *step)
+static enum kymo_branch_kind branch_kind(const struct kymo_step *step)
 {
 	switch (step->kind) {
 	case KYMO_STEP_CALL:
@@ -218,7 +218,8 @@ static void compare(struct kymo_branches *branches, struct branch_thread *thread
 	if (thread->is_in_pad)
 		branches_warn(branches, BRANCH_WARNING_PAD);
 	else
-		add_branch(branches, thread, thread->pc, to, has_signal ? KYMO_BRANCH_SIGNAL : kind_of(&thread->step));
+		add_branch(branches, thread, thread->pc, to,
+			   has_signal ? KYMO_BRANCH_SIGNAL : branch_kind(&thread->step));
 }
 
 /* What the instruction before has pushed shows that the thread is stepped. */

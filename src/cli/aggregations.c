@@ -257,7 +257,8 @@ static struct kymo_error *find_probes(struct reader *reader)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static struct kymo_error *take_word(struct reader *reader, struct kymo_aggr_piece piece, struct kymo_aggr_word *word)
+static struct kymo_error *parse_key_word(struct reader *reader, struct kymo_aggr_piece piece,
+					 struct kymo_aggr_word *word)
 {
 	struct kymo_spec *spec = &reader->specs->items[reader->spec];
 	struct kymo_error *error;
@@ -304,9 +305,9 @@ static struct kymo_error *take_words(struct reader *reader)
 	aggr->step = pieces->step;
 	aggr->has_value = pieces->value.start < pieces->value.end;
 	if (aggr->has_value)
-		error = take_word(reader, pieces->value, &aggr->value);
+		error = parse_key_word(reader, pieces->value, &aggr->value);
 	for (; aggr->n_keys < pieces->n_keys && !error; aggr->n_keys++)
-		error = take_word(reader, pieces->keys[aggr->n_keys], &aggr->keys[aggr->n_keys]);
+		error = parse_key_word(reader, pieces->keys[aggr->n_keys], &aggr->keys[aggr->n_keys]);
 	return error;
 }
 

@@ -23,25 +23,25 @@ struct words {
 	const char *before, *dir; /* `before`: what it is compared with, or NULL */
 };
 
-static int take_number(const struct cli_options *in, const char *option, uint64_t most, uint64_t *ret)
+static int parse_option_number(const struct cli_options *in, const char *option, uint64_t most, uint64_t *ret)
 {
 	if (cli_parse_number(in->value, ret) && *ret && *ret <= most)
 		return 0;
 	return cli_usage(in->command, "%s takes a number, not '%s'", option, in->value);
 }
 
-static int take_option(int option, const struct cli_options *in, struct words *words)
+static int take_branches_option(int option, const struct cli_options *in, struct words *words)
 {
 	uint64_t number = 0;
 	int status;
 
 	switch (option) {
 	case THREAD:
-		status = take_number(in, "--thread", INT32_MAX, &number);
+		status = parse_option_number(in, "--thread", INT32_MAX, &number);
 		words->view.thread = (int32_t)number;
 		return status;
 	case LAST:
-		status = take_number(in, "--last", UINT32_MAX, &number);
+		status = parse_option_number(in, "--last", UINT32_MAX, &number);
 		words->view.last = (size_t)number;
 		return status;
 	case ADDRESSES:
@@ -80,7 +80,7 @@ static int read_words(int argc, char **argv, struct words *words)
 			return -1;
 		if (option == CLI_WRONG)
 			return 2;
-		status = take_option(option, &in, words);
+		status = take_branches_option(option, &in, words);
 		if (status)
 			return status;
 	}

@@ -77,7 +77,7 @@ struct rows {
 	size_t n, cap;
 };
 
-static struct kymo_error *add_row(struct rows *rows, const struct kymo_module *module, struct row row)
+static struct kymo_error *add_list_row(struct rows *rows, const struct kymo_module *module, struct row row)
 {
 	/* What lies in no file (a symbol of .bss, a damaged one) cannot be probed. */
 	if (kymo_module_vaddr_to_offset(module, row.vaddr, &row.offset))
@@ -96,18 +96,18 @@ static struct kymo_error *gather_rows(const struct list *list, struct kymo_modul
 		const char *version = symbols[i].is_default ? NULL : symbols[i].version;
 
 		if (wanted(list, symbols[i].name, version))
-			error = add_row(rows, module,
-					(struct row){ symbols[i].name, version, symbols[i].vaddr, 0, symbols[i].size,
-						      symbols[i].is_ifunc });
+			error = add_list_row(rows, module,
+					     (struct row){ symbols[i].name, version, symbols[i].vaddr, 0,
+							   symbols[i].size, symbols[i].is_ifunc });
 	}
 	if (error || list->glob)
 		return error;
 	error = kymo_module_functions(module, &functions, &n);
 	for (size_t i = 0; !error && i < n; i++)
 		if (!functions[i].name)
-			error = add_row(rows, module,
-					(struct row){ .vaddr = functions[i].start,
-						      .size = functions[i].end - functions[i].start });
+			error = add_list_row(rows, module,
+					     (struct row){ .vaddr = functions[i].start,
+							   .size = functions[i].end - functions[i].start });
 	return error;
 }
 

@@ -172,7 +172,7 @@ static int take_words(const struct cli_options *in, struct arguments *arguments,
 	return cli_usage(in->command, "'%s' names no %s", in->value, is_thread ? "thread" : "process");
 }
 
-static int take_option(int option, const struct cli_options *in, struct arguments *arguments)
+static int take_report_option(int option, const struct cli_options *in, struct arguments *arguments)
 {
 	struct kymo_report_options *options = &arguments->options;
 
@@ -250,7 +250,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		if (option == CLI_WRONG)
 			return 2;
 		if (option != CLI_OPERAND)
-			status = take_option(option, &in, arguments);
+			status = take_report_option(option, &in, arguments);
 		else if (dir)
 			status =
 				cli_usage(argv[0], "one directory at a time: '%s' is too much; --diff A B compares two",

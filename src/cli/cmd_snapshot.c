@@ -65,7 +65,7 @@ static const char *find_env(const char *metadata, const char *key)
 	return at ? at + strlen(begin) : NULL;
 }
 
-static uint64_t number_of(const char *metadata, const char *key)
+static uint64_t metadata_number(const char *metadata, const char *key)
 {
 	const char *text = find_env(metadata, key);
 
@@ -95,10 +95,10 @@ static void recorder_deinit(struct recorder *recorder)
 /* Whether it is the recorder that has written them, and they are no snapshot's. */
 static bool is_of(const char *metadata, const struct kymo_process_info *info)
 {
-	const uint64_t start = number_of(metadata, KYMO_ENV_RECORDER_START);
+	const uint64_t start = metadata_number(metadata, KYMO_ENV_RECORDER_START);
 
-	return number_of(metadata, KYMO_ENV_RECORDER) == (uint64_t)info->inner_pid &&
-	       (!start || start == info->start_time) && !number_of(metadata, KYMO_ENV_SNAPSHOT);
+	return metadata_number(metadata, KYMO_ENV_RECORDER) == (uint64_t)info->inner_pid &&
+	       (!start || start == info->start_time) && !metadata_number(metadata, KYMO_ENV_SNAPSHOT);
 }
 
 /* Take the directory that is open as `entry`; false: it is not that of the recording. */
@@ -210,7 +210,7 @@ static struct kymo_error *recorder_init(pid_t pid, struct recorder *ret)
 enum state { ABSENT, BEGUN, WRITTEN };
 
 /* Of snapshot `number`; `begin_ns_ret`: when it was begun, once it is written. Its metadata are written last. */
-static enum state look_at(const struct recorder *recorder, int number, uint64_t *begin_ns_ret)
+static enum state look_at_snapshot(const struct recorder *recorder, int number, uint64_t *begin_ns_ret)
 {
 	kymo_cleanup_free char *metadata = NULL;
 	kymo_cleanup_close int fd = -1;
@@ -223,7 +223,7 @@ static enum state look_at(const struct recorder *recorder, int number, uint64_t 
 	metadata = read_metadata(fd);
 	if (!metadata)
 		return BEGUN;
-	*begin_ns_ret = number_of(metadata, KYMO_ENV_SNAPSHOT);
+	*begin_ns_ret = metadata_number(metadata, KYMO_ENV_SNAPSHOT);
 	return WRITTEN;
 }
 
@@ -254,7 +254,7 @@ static struct kymo_error *wait_for(const struct recorder *recorder, uint64_t ask
 	for (;;) {
 		const bool ended = has_ended(recorder);
 		uint64_t begin_ns = 0;
-		const enum state state = look_at(recorder, number, &begin_ns);
+		const enum state state = look_at_snapshot(recorder, number, &begin_ns);
 
 		if (state == WRITTEN && begin_ns >= asked_ns) {
 			*ret = number;

@@ -85,7 +85,7 @@ static int take_line(char *line, const struct cli_options *options, int id, cli_
 	return take(data, found, of_line.value);
 }
 
-static struct kymo_error *read_text(const char *path, char **ret, size_t *size_ret)
+static struct kymo_error *read_config_file(const char *path, char **ret, size_t *size_ret)
 {
 	int err = !strcmp(path, "-") ? kymo_read_fd(STDIN_FILENO, FILE_MAX, ret, size_ret)
 				     : kymo_read_file(AT_FDCWD, path, FILE_MAX, ret, size_ret);
@@ -108,7 +108,7 @@ int cli_config_read(struct cli_config *config, const char *path, const struct cl
 	if (config->text)
 		return cli_usage(options->command,
 				 "one file of options is enough; put the lines of %s into the first one", path);
-	error = read_text(path, &config->text, &size);
+	error = read_config_file(path, &config->text, &size);
 	if (error)
 		return cli_fail(options->command, error);
 	for (char *rest = config->text; rest && !status;) {

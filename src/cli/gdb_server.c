@@ -120,7 +120,7 @@ static bool take_debug(struct words *words, const char *word)
 }
 
 /* One option. The index of its last word, or -1. */
-static int take_option(struct words *words, char **argv, int at)
+static int take_server_option(struct words *words, char **argv, int at)
 {
 	const char *word = argv[at];
 
@@ -164,7 +164,7 @@ static int read_words(int argc, char **argv, struct words *words)
 			puts("Ran 0 unit tests, 0 failed");
 			return 0;
 		}
-		at = take_option(words, argv, at);
+		at = take_server_option(words, argv, at);
 		if (at < 0)
 			return 1;
 	}

@@ -220,7 +220,7 @@ static void text_deinit(struct text *text)
 }
 
 /* The text of the line, or NULL. */
-static const char *text_of(struct text *text, const char *path, unsigned int number)
+static const char *source_line(struct text *text, const char *path, unsigned int number)
 {
 	if (!text->path || strcmp(text->path, path) != 0 || number < text->number) {
 		text_deinit(text);
@@ -284,7 +284,7 @@ static void print_lines(const struct kymo_line *lines, size_t n)
 			puts(":");
 		} else {
 			for (unsigned int between = lines[i - 1].line + 1; between < at->line; between++) {
-				line = text_of(&text, at->file, between);
+				line = source_line(&text, at->file, between);
 				if (line && between + 40 > at->line) {
 					printf("  %6u              ", between);
 					print_source(line);
@@ -292,7 +292,7 @@ static void print_lines(const struct kymo_line *lines, size_t n)
 				}
 			}
 		}
-		line = text_of(&text, at->file, at->line);
+		line = source_line(&text, at->file, at->line);
 		printf("  %6u  0x%08" PRIx64 "  ", at->line, at->vaddr);
 		print_source(line ? line : "");
 		if (at->inlined) {

@@ -14,7 +14,7 @@ static void (*tell)(int number);
 static const int endings[] = { SIGINT,    SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,   SIGUSR2, SIGALRM,
 			       SIGVTALRM, SIGPROF, SIGIO,  SIGPWR,  SIGSTKFLT, SIGXCPU, SIGXFSZ };
 
-static int number_of(size_t index)
+static int signal_at(size_t index)
 {
 	return index < kymo_countof(endings) ? endings[index] : SIGRTMIN + (int)(index - kymo_countof(endings));
 }
@@ -58,8 +58,8 @@ void cli_ending_signals(bool launches, sigset_t *ret)
 {
 	sigemptyset(ret);
 	for (size_t i = 0; i < count_signals(); i++)
-		if (may_catch(number_of(i), launches))
-			sigaddset(ret, number_of(i));
+		if (may_catch(signal_at(i), launches))
+			sigaddset(ret, signal_at(i));
 }
 
 void cli_catch_signals(bool launches, int flags, void (*react)(int number))
@@ -72,8 +72,8 @@ void cli_catch_signals(bool launches, int flags, void (*react)(int number))
 	sigemptyset(&action.sa_mask);
 	cli_ending_signals(launches, &set);
 	for (size_t i = 0; i < count_signals(); i++)
-		if (sigismember(&set, number_of(i)) == 1)
-			sigaction(number_of(i), &action, NULL);
+		if (sigismember(&set, signal_at(i)) == 1)
+			sigaction(signal_at(i), &action, NULL);
 }
 
 void cli_signals_are_ours(void)

@@ -140,7 +140,7 @@ static struct kymo_error *find_line_of_function(struct cli_source *source, const
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static struct kymo_error *open_file(struct cli_source *source, const char *file)
+static struct kymo_error *open_source_file(struct cli_source *source, const char *file)
 {
 	kymo_cleanup_free char *path = NULL;
 	struct kymo_error *error = kymo_find_file(file, &path);
@@ -152,7 +152,7 @@ static struct kymo_error *open_file(struct cli_source *source, const char *file)
 
 static struct kymo_error *find_source_line(const struct cli_source_line *line, struct cli_source *source)
 {
-	struct kymo_error *error = open_file(source, line->file);
+	struct kymo_error *error = open_source_file(source, line->file);
 	bool is_function = false;
 
 	if (!error)
@@ -173,7 +173,7 @@ static struct kymo_error *find_place(const char *text, struct cli_source *source
 					 "'%s' is no location; write FILE:FUNCTION, FILE:FUNCTION+OFFSET or "
 					 "FILE:SOURCE:LINE",
 					 text);
-	error = open_file(source, spec.file);
+	error = open_source_file(source, spec.file);
 	if (error || spec.symbol)
 		return error ? error : find_function(source, spec.symbol, spec.offset);
 	if (kymo_module_offset_to_vaddr(source->module, (uint64_t)spec.offset, &vaddr))

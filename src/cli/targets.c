@@ -225,8 +225,8 @@ static void suggest(const char *name, const struct cli_targets *all, char *out, 
 		strcpy(out + length, "?");
 }
 
-static struct kymo_error *find_name(struct cli_targets *targets, const char *name, const struct cli_targets *all,
-				    FILE *told)
+static struct kymo_error *find_named_targets(struct cli_targets *targets, const char *name,
+					     const struct cli_targets *all, FILE *told)
 {
 	struct kymo_error *error = NULL;
 	struct called called;
@@ -266,7 +266,7 @@ struct kymo_error *cli_targets_find(struct cli_targets *targets, FILE *told)
 	if (!error && targets->names.n)
 		error = list_processes(&all);
 	for (size_t i = 0; i < targets->names.n && !error; i++)
-		error = find_name(targets, targets->names.items[i], &all, told);
+		error = find_named_targets(targets, targets->names.items[i], &all, told);
 	kymo_vec_deinit(&all.pids);
 	return error;
 }

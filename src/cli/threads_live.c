@@ -50,7 +50,7 @@ static void draw(struct cli_threads *view)
 }
 
 /* It stops here, but where no shell waits for that: there the kernel ignores it. */
-static int stop(struct cli_screen *screen)
+static int stop_for_shell(struct cli_screen *screen)
 {
 	sigset_t set;
 
@@ -75,7 +75,7 @@ static int take_signal(struct cli_screen *screen, int fd)
 	case SIGWINCH:
 		return DRAW;
 	case SIGTSTP:
-		return stop(screen);
+		return stop_for_shell(screen);
 	case SIGCONT: /* the shell has had the terminal meanwhile */
 		cli_screen_leave(screen);
 		return cli_screen_enter(screen) ? DRAW : 1;

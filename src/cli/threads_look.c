@@ -7,7 +7,7 @@
 #include "cli/threads.h"
 #include "cli/threads_engines.h"
 
-static bool is_same(const struct kymo_thread_info *one, const struct kymo_thread_info *other)
+static bool is_same_thread(const struct kymo_thread_info *one, const struct kymo_thread_info *other)
 {
 	return one->tid == other->tid && one->start_time == other->start_time;
 }
@@ -22,7 +22,7 @@ static double *shares_since(const struct cli_threads *before, const struct kymo_
 
 		while (j < before->threads.n && before->threads.items[j].tid < now->items[i].tid)
 			j++;
-		if (j < before->threads.n && is_same(&before->threads.items[j], &now->items[i]))
+		if (j < before->threads.n && is_same_thread(&before->threads.items[j], &now->items[i]))
 			used -= before->threads.items[j].cpu_ns;
 		shares[i] = ns ? (double)used / (double)ns : 0;
 	}
@@ -45,7 +45,7 @@ static bool is_another(const struct cli_threads *before, const struct kymo_threa
 	const struct kymo_thread_info *then = first_thread(&before->threads, before->pid),
 				      *first = first_thread(now, before->pid);
 
-	return then && first && !is_same(then, first);
+	return then && first && !is_same_thread(then, first);
 }
 
 static void look_at_recordings(struct cli_threads *view)

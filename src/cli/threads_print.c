@@ -54,7 +54,7 @@ static void print_padded(FILE *out, const char *text, int width)
 	fprintf(out, "%*s", width > 0 ? width : 0, "");
 }
 
-static const char *place_of(const struct kymo_thread_info *thread, char number[32])
+static const char *what_it_waits_for(const struct kymo_thread_info *thread, char number[32])
 {
 	if (!thread->may_look)
 		return "?";
@@ -87,7 +87,7 @@ static void print_thread(struct cli_threads *view, size_t index, FILE *out)
 	if (view->shares)
 		fprintf(out, " %6.1f%%", view->shares[index] * 100);
 	fputs("  ", out);
-	print_padded(out, place_of(thread, number), 18);
+	print_padded(out, what_it_waits_for(thread, number), 18);
 	print_tracer(view, thread->tracer, out);
 	cli_threads_print_engines(view, thread, out);
 	putc('\n', out);

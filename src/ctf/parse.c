@@ -109,7 +109,7 @@ static bool take_string(struct parser *p, char **ret)
 	return false;
 }
 
-static bool take_number(struct parser *p, uint64_t limit, uint64_t *ret)
+static bool take_limited_number(struct parser *p, uint64_t limit, uint64_t *ret)
 {
 	uint64_t value;
 
@@ -176,7 +176,8 @@ static bool take_env_value(struct parser *p, char **ret)
 
 	if (p->now.kind == TOKEN_STRING)
 		return take_string(p, ret);
-	if ((negative && !advance(p)) || !take_number(p, negative ? (uint64_t)INT64_MAX + 1 : UINT64_MAX, &number))
+	if ((negative && !advance(p)) ||
+	    !take_limited_number(p, negative ? (uint64_t)INT64_MAX + 1 : UINT64_MAX, &number))
 		return false;
 	if (asprintf(ret, "%s%llu", negative && number ? "-" : "", (unsigned long long)number) >= 0)
 		return true;
@@ -220,7 +221,7 @@ static bool parse_env_line(struct parser *p)
 	return true;
 }
 
-static int compare_keys(const void *a, const void *b)
+static int compare_env_keys(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -233,7 +234,7 @@ static bool check_keys(struct parser *p)
 		return no_memory(p);
 	for (size_t i = 0; i < p->env.n; i++)
 		keys[i] = p->env.items[i].key;
-	qsort(keys, p->env.n, sizeof(*keys), compare_keys);
+	qsort(keys, p->env.n, sizeof(*keys), compare_env_keys);
 	for (size_t i = 1; i < p->env.n; i++)
 		if (!strcmp(keys[i - 1], keys[i]))
 			return fail_at(p, p->now.line, "'%.40s' is twice in the environment", keys[i]);
@@ -265,12 +266,12 @@ static bool parse_clock(struct parser *p)
 	    !take_string(p, &description) || !expect(p, "; freq ="))
 		return false;
 	line = p->now.line;
-	if (!take_number(p, UINT64_MAX, &p->trace.clock_frequency))
+	if (!take_limited_number(p, UINT64_MAX, &p->trace.clock_frequency))
 		return false;
 	if (!p->trace.clock_frequency)
 		return fail_at(p, line, "the clock's frequency is 0");
-	return expect(p, "; offset_s =") && take_number(p, UINT64_MAX / 1000000000, &p->trace.clock_offset_s) &&
-	       expect(p, "; offset =") && take_number(p, UINT64_MAX, &p->trace.clock_offset) &&
+	return expect(p, "; offset_s =") && take_limited_number(p, UINT64_MAX / 1000000000, &p->trace.clock_offset_s) &&
+	       expect(p, "; offset =") && take_limited_number(p, UINT64_MAX, &p->trace.clock_offset) &&
 	       expect(p, "; absolute = TRUE; };");
 }
 
@@ -346,7 +347,7 @@ static bool parse_value_name(struct parser *p, enum kymo_type type, struct kymo_
 	is_negative = at_mark(p, "-");
 	if (is_negative && (!kymo_type_is_signed(type) || !advance(p)))
 		return p->error ? false : fail_expected(p, "number", 6);
-	if (!take_number(p, is_negative ? (uint64_t)INT64_MAX + 1 : UINT64_MAX, &value))
+	if (!take_limited_number(p, is_negative ? (uint64_t)INT64_MAX + 1 : UINT64_MAX, &value))
 		return false;
 	err = kymo_naming_add(naming, name, strlen(name), (int64_t)(is_negative ? 0 - value : value));
 	if (err == -ENOMEM)
@@ -471,7 +472,7 @@ static bool parse_event_body(struct parser *p, struct kymo_ctf_event *event)
 	if (!expect(p, "event { name =") || !take_string(p, &event->name) || !expect(p, "; id ="))
 		return false;
 	line = p->now.line;
-	if (!take_number(p, KYMO_EVENT_ID_MAX, &id) || !expect(p, "; stream_id = 0;"))
+	if (!take_limited_number(p, KYMO_EVENT_ID_MAX, &id) || !expect(p, "; stream_id = 0;"))
 		return false;
 	event->id = (uint32_t)id;
 	if (p->ids[id / 8] & 1u << id % 8)

@@ -117,7 +117,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* The place of the first of `n` entries of `size` bytes that is not before (id, begin). */
-static size_t place(const void *items, size_t n, size_t size, int32_t id, uint64_t begin)
+static size_t entry_index(const void *items, size_t n, size_t size, int32_t id, uint64_t begin)
 {
 	const struct key wanted = { .id = id, .begin = begin };
 
@@ -126,12 +126,12 @@ static size_t place(const void *items, size_t n, size_t size, int32_t id, uint64
 
 static size_t thread_place(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t begin)
 {
-	return place(trace->threads, trace->n_threads, sizeof(*trace->threads), tid, begin);
+	return entry_index(trace->threads, trace->n_threads, sizeof(*trace->threads), tid, begin);
 }
 
 static size_t process_place(const struct kymo_ctf_trace *trace, int32_t pid, uint64_t begin)
 {
-	return place(trace->processes, trace->n_processes, sizeof(*trace->processes), pid, begin);
+	return entry_index(trace->processes, trace->n_processes, sizeof(*trace->processes), pid, begin);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */

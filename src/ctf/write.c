@@ -247,7 +247,7 @@ static bool has_fields_of(const struct kymo_ctf_trace *trace, enum kymo_type typ
 	return false;
 }
 
-static void write_all(FILE *out, const struct kymo_ctf_trace *trace)
+static void write_whole_metadata(FILE *out, const struct kymo_ctf_trace *trace)
 {
 	fputs("/* CTF 1.8 */\n" KYMO_TSDL_TYPES, out);
 	if (has_fields_of(trace, KYMO_TYPE_F64))
@@ -279,7 +279,7 @@ static int write_to(int dirfd, const struct kymo_ctf_trace *trace)
 	if (!out)
 		return -errno;
 	fd = -1;
-	write_all(out, trace);
+	write_whole_metadata(out, trace);
 	errno = 0;
 	failed = fflush(out) || ferror(out);
 	/* A short write shows in ferror() alone, its errno is long gone: the disk is the likely cause. */

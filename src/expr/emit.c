@@ -43,11 +43,6 @@ void expr_emit_value(struct expr_code *to, int64_t value)
 	expr_emit(to, (struct kymo_form_op){ .code = KYMO_FORM_VALUE, .value = value });
 }
 
-static bool is_jump(const struct kymo_form_op *op)
-{
-	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
-}
-
 void expr_emit_ops(struct expr_code *to, const struct kymo_form_op *ops, unsigned int n)
 {
 	const uint32_t first = to->form->n;
@@ -56,9 +51,9 @@ void expr_emit_ops(struct expr_code *to, const struct kymo_form_op *ops, unsigne
 	for (unsigned int i = 0; i < n; i++) {
 		struct kymo_form_op op = ops[i];
 
-		if (is_jump(&op))
+		if (kymo_form_is_jump(&op))
 			op.value += first;
-		has_jump |= is_jump(&op);
+		has_jump |= kymo_form_is_jump(&op);
 		expr_emit(to, op);
 	}
 	if (has_jump)

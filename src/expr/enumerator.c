@@ -60,7 +60,7 @@ static struct kymo_error *resolve(struct expr_tree *tree, struct expr_node *node
 }
 
 /* The child, and what it meets, or NULL. */
-static struct kymo_error *look(struct expr_tree *tree, uint8_t i, const struct expr_node *with)
+static struct kymo_error *find_met_child(struct expr_tree *tree, uint8_t i, const struct expr_node *with)
 {
 	struct expr_node *node = &tree->nodes[i];
 
@@ -78,10 +78,13 @@ struct kymo_error *expr_resolve_enumerators(struct expr_tree *tree, struct expr_
 	if (is_root && node->kind == EXPR_UNKNOWN)
 		return refuse(tree, node);
 	if (n > 0)
-		error = look(tree, node->a, is_pair ? &tree->nodes[node->b] : NULL);
+		error = find_met_child(tree, node->a, is_pair ? &tree->nodes[node->b] : NULL);
 	if (!error && n > 1)
-		error = look(tree, node->b, is_pair ? &tree->nodes[node->a] : n > 2 ? &tree->nodes[node->c] : NULL);
+		error = find_met_child(tree, node->b,
+				       is_pair ? &tree->nodes[node->a]
+				       : n > 2 ? &tree->nodes[node->c]
+					       : NULL);
 	if (!error && n > 2)
-		error = look(tree, node->c, &tree->nodes[node->b]);
+		error = find_met_child(tree, node->c, &tree->nodes[node->b]);
 	return error;
 }

@@ -24,7 +24,7 @@ static const struct {
 };
 
 /* The least type of C's list that has the value: decimal ones are signed where they can be. */
-static struct kymo_expr_type type_of(uint64_t value, bool is_decimal, bool is_unsigned, bool is_long)
+static struct kymo_expr_type number_type(uint64_t value, bool is_decimal, bool is_unsigned, bool is_long)
 {
 	if (!is_long && !is_unsigned && value <= INT32_MAX)
 		return (struct kymo_expr_type){ .size = 4, .is_signed = true };
@@ -153,7 +153,7 @@ static struct kymo_error *read_number(const struct expr_tree *tree, const char *
 	if (suffix == digits)
 		return kymo_error_at(tree->source.text, at, "expected a number such as 42 or 0x2a");
 	*end_ret = suffix + n;
-	node->type = type_of(value, base == 10, false, false);
+	node->type = number_type(value, base == 10, false, false);
 	node->value = (int64_t)value;
 	if (!n)
 		return NULL;
@@ -162,7 +162,7 @@ static struct kymo_error *read_number(const struct expr_tree *tree, const char *
 			continue;
 		if (__builtin_mul_overflow(value, suffixes[i].factor, &value))
 			return kymo_error_at(tree->source.text, at, "the number does not fit in 64 bits");
-		node->type = type_of(value, base == 10, suffixes[i].is_unsigned, suffixes[i].is_long);
+		node->type = number_type(value, base == 10, suffixes[i].is_unsigned, suffixes[i].is_long);
 		node->value = (int64_t)value;
 		return NULL;
 	}

@@ -93,7 +93,7 @@ static uint8_t add_string(struct expr_reader *reader, struct expr_node name, uin
 	return reader->error ? 0 : add_node(reader, node);
 }
 
-static uint8_t read_name(struct expr_reader *reader)
+static uint8_t read_identifier(struct expr_reader *reader)
 {
 	const struct kymo_expr_names *names = reader->tree->names;
 	struct expr_node node = { .kind = EXPR_NAME, .at = reader->at };
@@ -126,7 +126,7 @@ static uint8_t read_constant(struct expr_reader *reader)
 	return reader->error ? 0 : add_node(reader, node);
 }
 
-static uint8_t read_text(struct expr_reader *reader)
+static uint8_t read_string_literal(struct expr_reader *reader)
 {
 	struct expr_node node = { .kind = EXPR_TEXT, .at = reader->at };
 	char text[EXPR_TEXT_MAX + 1];
@@ -262,7 +262,7 @@ static uint8_t read_postfixes(struct expr_reader *reader, uint8_t of)
 }
 
 /* str(a), str(a, n), buf(a, n) */
-static uint8_t read_memory(struct expr_reader *reader, enum expr_kind kind, const char *word)
+static uint8_t read_str_or_buf(struct expr_reader *reader, enum expr_kind kind, const char *word)
 {
 	struct expr_node node = { .kind = kind, .at = reader->at, .sign = word };
 
@@ -325,10 +325,10 @@ static uint8_t read_word(struct expr_reader *reader)
 	if (expr_is_word(reader, "sizeof"))
 		return read_sizeof(reader);
 	if (is_call(reader, "str"))
-		return read_memory(reader, EXPR_STRING, "str");
+		return read_str_or_buf(reader, EXPR_STRING, "str");
 	if (is_call(reader, "buf"))
-		return read_memory(reader, EXPR_BUFFER, "buf");
-	node = read_name(reader);
+		return read_str_or_buf(reader, EXPR_BUFFER, "buf");
+	node = read_identifier(reader);
 	return reader->error ? 0 : read_postfixes(reader, node);
 }
 
@@ -355,7 +355,7 @@ static uint8_t read_one(struct expr_reader *reader)
 	case '&':
 		return read_place(reader, "&", EXPR_ADDRESS);
 	case '"':
-		return read_text(reader);
+		return read_string_literal(reader);
 	case '\'':
 	case '0' ... '9':
 		return read_constant(reader);

@@ -65,7 +65,7 @@ static size_t word_size(const char *at, const char *end)
 	return n;
 }
 
-static bool is_word(const char *at, size_t size, const char *word)
+static bool is_type_word(const char *at, size_t size, const char *word)
 {
 	return size == strlen(word) && !memcmp(at, word, size);
 }
@@ -84,7 +84,7 @@ static unsigned int add_word(unsigned int before, unsigned int word)
 	return before | word;
 }
 
-static struct kymo_expr_type type_of(unsigned int found)
+static struct kymo_expr_type type_of_words(unsigned int found)
 {
 	struct kymo_expr_type type = { .size = 4, .is_signed = !(found & UNSIGNED) };
 
@@ -100,7 +100,7 @@ static struct kymo_expr_type type_of(unsigned int found)
 static unsigned int find_word(const char *at, size_t size)
 {
 	for (size_t i = 0; i < kymo_countof(words); i++)
-		if (is_word(at, size, words[i].name))
+		if (is_type_word(at, size, words[i].name))
 			return words[i].word;
 	return 0;
 }
@@ -119,7 +119,7 @@ const char *expr_read_type(const char *at, const char *end, struct kymo_expr_typ
 	const char *behind = NULL;
 
 	for (size_t i = 0; i < kymo_countof(whole); i++) {
-		if (is_word(at, n, whole[i].name)) {
+		if (is_type_word(at, n, whole[i].name)) {
 			*ret = whole[i].type;
 			return at + n;
 		}
@@ -131,7 +131,7 @@ const char *expr_read_type(const char *at, const char *end, struct kymo_expr_typ
 		n = word_size(at, end);
 	}
 	if (found)
-		*ret = type_of(found);
+		*ret = type_of_words(found);
 	return behind;
 }
 
@@ -154,7 +154,7 @@ bool expr_find_type_name(const char *at, const char *end, const char **end_ret, 
 	for (size_t i = 0; i < kymo_countof(tags); i++) {
 		const size_t n = strlen(tags[i]);
 
-		if (!is_word(at, word_size(at, end), tags[i]))
+		if (!is_type_word(at, word_size(at, end), tags[i]))
 			continue;
 		at = skip_blanks(at + n, end);
 		*has_tag_ret = true;

@@ -170,7 +170,7 @@ static bool two_operands(struct machine *machine, enum opcode op)
 	return pop(machine, &b) && pop(machine, &a) && calculate(op, a, b, &value) && push(machine, value);
 }
 
-static uint64_t extend(uint64_t value, uint64_t bits, bool is_signed)
+static uint64_t extend_value(uint64_t value, uint64_t bits, bool is_signed)
 {
 	if (!bits || bits >= BITS)
 		return value;
@@ -189,7 +189,7 @@ static bool one_operand(struct machine *machine, enum opcode op)
 		return false;
 	if (op == OP_LOG_NOT)
 		return push(machine, !value);
-	return push(machine, op == OP_BIT_NOT ? ~value : extend(value, bits, op == OP_EXT));
+	return push(machine, op == OP_BIT_NOT ? ~value : extend_value(value, bits, op == OP_EXT));
 }
 
 static bool refer(struct machine *machine, size_t size)
@@ -212,7 +212,7 @@ static bool jump(struct machine *machine, bool is_conditional)
 	return true;
 }
 
-static bool pick(struct machine *machine)
+static bool pick_value(struct machine *machine)
 {
 	uint64_t n;
 
@@ -281,7 +281,7 @@ static bool execute(struct machine *machine, enum opcode op)
 	case OP_SWAP:
 		return rotate(machine, 2);
 	case OP_PICK:
-		return pick(machine);
+		return pick_value(machine);
 	case OP_ROT:
 		return rotate(machine, 3);
 	default:

@@ -163,7 +163,7 @@ static void forget_start(void *data)
 }
 
 /* { wrapper, program, arguments }. */
-static char **join(char *const *wrapper, char *const *argv)
+static char **join_words(char *const *wrapper, char *const *argv)
 {
 	size_t n_wrapper = 0, n = 0;
 	char **words;
@@ -253,7 +253,7 @@ static struct kymo_error *start(struct begin *begin, const char *name)
 
 struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv, pid_t *pid_ret)
 {
-	kymo_cleanup_free char **words = join(gdb->options.wrapper, argv);
+	kymo_cleanup_free char **words = join_words(gdb->options.wrapper, argv);
 	struct begin begin = { .gdb = gdb, .execs = gdb->options.wrapper ? 2 : 1 };
 	struct kymo_error *error;
 

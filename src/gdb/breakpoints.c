@@ -14,7 +14,7 @@ static const enum kymo_watch kinds[] = {
 	[GDB_WATCH_ACCESS] = KYMO_WATCH_ACCESS,
 };
 
-static bool is_same(const struct gdb_break *a, const struct gdb_break *b)
+static bool are_same_breaks(const struct gdb_break *a, const struct gdb_break *b)
 {
 	return a->type == b->type && a->address == b->address && a->size == b->size;
 }
@@ -24,7 +24,7 @@ static struct gdb_break *find_break(const struct gdb_process *process, const str
 	for (size_t i = 0; i < process->breaks.n; i++) {
 		struct gdb_break *item = &process->breaks.items[i];
 
-		if (is_same(item, what))
+		if (are_same_breaks(item, what))
 			return item;
 	}
 	return NULL;
@@ -55,7 +55,7 @@ static void unwatch(struct gdb_thread *thread, const struct gdb_break *what)
 	for (size_t i = 0; i < thread->watches.n; i++) {
 		const struct gdb_watch *watch = &thread->watches.items[i];
 
-		if (is_same(&watch->what, what))
+		if (are_same_breaks(&watch->what, what))
 			kymo_engine_unwatch(thread->engine, watch->slot); /* of one that runs, when it stops */
 		else
 			thread->watches.items[n++] = *watch;
@@ -169,7 +169,7 @@ void gdb_insert_for(struct gdb_thread *thread)
 static bool has_watch(const struct gdb_thread *thread, const struct gdb_break *what)
 {
 	for (size_t i = 0; i < thread->watches.n; i++)
-		if (is_same(&thread->watches.items[i].what, what))
+		if (are_same_breaks(&thread->watches.items[i].what, what))
 			return true;
 	return false;
 }

@@ -106,7 +106,7 @@ static int flags_of(uint64_t there)
 
 /* ---- each call ------------------------------------------------------------------------------- */
 
-static bool is_same(const char *a, const char *b)
+static bool are_same_texts(const char *a, const char *b)
 {
 	struct stat here, there;
 
@@ -125,7 +125,7 @@ static void set_root(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 	}
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	snprintf(space, sizeof(space), "/proc/%d/ns/mnt", pid);
-	if (pid && !(is_same("/", root) && is_same("/proc/self/ns/mnt", space)) &&
+	if (pid && !(are_same_texts("/", root) && are_same_texts("/proc/self/ns/mnt", space)) &&
 	    (fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
 		fail(reply, errno);
 		return;
@@ -136,7 +136,7 @@ static void set_root(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 	answer(reply, 0);
 }
 
-static void open_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+static void open_remote_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	char path[PATH_MAX];
 	uint64_t flags, mode;
@@ -294,8 +294,9 @@ static const struct {
 	const char *name;
 	void (*run)(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 } calls[] = {
-	{ "setfs:", set_root },    { "open:", open_file },  { "close:", close_file },   { "pread:", read_file },
-	{ "pwrite:", write_file }, { "fstat:", stat_file }, { "unlink:", remove_file }, { "readlink:", read_link },
+	{ "setfs:", set_root },     { "open:", open_remote_file }, { "close:", close_file },
+	{ "pread:", read_file },    { "pwrite:", write_file },     { "fstat:", stat_file },
+	{ "unlink:", remove_file }, { "readlink:", read_link },
 };
 
 void gdb_use_file(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)

@@ -16,7 +16,7 @@ static bool read_register(void *data, unsigned int number, uint64_t *ret)
 	return gdb_register_of(view->thread, &view->registers, number, ret);
 }
 
-static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
+static bool read_hit_memory(void *data, uint64_t address, void *ret, size_t size)
 {
 	const struct view *view = data;
 
@@ -28,7 +28,7 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 {
 	const struct gdb_process *process = thread->process;
 	struct view view = { .thread = thread };
-	const struct gdb_agent_target target = { read_register, read_memory, &view };
+	const struct gdb_agent_target target = { read_register, read_hit_memory, &view };
 	unsigned int left = GDB_AGENT_STEPS; /* for all conditions of a hit */
 	bool is_any = false, has_registers = false;
 

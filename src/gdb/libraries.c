@@ -83,7 +83,7 @@ static bool find_debug(struct gdb_thread *thread, uint64_t *ret)
 }
 
 /* Part by part, as it may lie at the end of what is mapped. */
-static void read_name(struct gdb_thread *thread, uint64_t address, char name[PATH_MAX])
+static void read_library_name(struct gdb_thread *thread, uint64_t address, char name[PATH_MAX])
 {
 	size_t n = 0;
 
@@ -117,7 +117,7 @@ static void list(struct gdb_thread *thread, uint64_t at, uint64_t space, bool sk
 
 		--*left;
 		if (!skips_first)
-			read_name(thread, (uint64_t)(uintptr_t)map.l_name, name);
+			read_library_name(thread, (uint64_t)(uintptr_t)map.l_name, name);
 		if (*name)
 			put_library(&map, at, name, space, document);
 		skips_first = false;

@@ -35,7 +35,7 @@ void kymo_gdb_socket_deinit(struct kymo_gdb_socket *socket)
 /* ---- a Unix socket --------------------------------------------------------------------------- */
 
 /* A directory that this user owns and no other user may change. In /tmp, only the owner of a file may rename it. */
-static bool is_ours(const char *path)
+static bool is_own_directory(const char *path)
 {
 	kymo_cleanup_close int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat info;
@@ -69,7 +69,7 @@ struct kymo_error *kymo_gdb_listen_privately(struct kymo_gdb_socket *ret)
 	struct kymo_error *error;
 	int err;
 
-	if (!run || *run != '/' || strlen(run) > 64 || !is_ours(run))
+	if (!run || *run != '/' || strlen(run) > 64 || !is_own_directory(run))
 		run = "/tmp";
 	if (asprintf(&it.folder, "%s/kymo-gdb-XXXXXX", run) < 0)
 		return &kymo_error_no_memory;
@@ -202,7 +202,7 @@ static void name_peer(const struct sockaddr_storage *address, socklen_t size, ch
 }
 
 /* A client whose machine is gone says nothing: the kernel asks, so that threads don't stand for ever. */
-static void set_up(int fd)
+static void set_keepalive(int fd)
 {
 	static const struct {
 		int level, name, value;
@@ -247,7 +247,7 @@ struct kymo_error *kymo_gdb_accept(const struct kymo_gdb_socket *sock, int wake,
 			continue;
 		}
 		if (!sock->path)
-			set_up(fd);
+			set_keepalive(fd);
 		if (peer_ret)
 			name_peer(&address, n, peer_ret, size);
 		*ret = fd;

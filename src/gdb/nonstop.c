@@ -35,7 +35,7 @@ static bool is_due(const struct gdb_thread *thread)
 	return !child || child->is_stopped;
 }
 
-static struct gdb_thread *find_thread(const struct kymo_gdb *gdb)
+static struct gdb_thread *find_new_thread(const struct kymo_gdb *gdb)
 {
 	struct gdb_thread *found = NULL;
 
@@ -49,7 +49,7 @@ static struct gdb_thread *find_thread(const struct kymo_gdb *gdb)
 }
 
 /* They are in order. */
-static struct gdb_end *find_end(const struct kymo_gdb *gdb)
+static struct gdb_end *find_new_end(const struct kymo_gdb *gdb)
 {
 	for (size_t i = 0; i < gdb->ends.n; i++)
 		if (!gdb->ends.items[i].is_sent)
@@ -74,8 +74,8 @@ static bool does_none_run(const struct kymo_gdb *gdb)
 /* The oldest event of the queue. False: it is empty. */
 static bool tell_next(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
-	struct gdb_thread *thread = find_thread(gdb);
-	struct gdb_end *end = find_end(gdb);
+	struct gdb_thread *thread = find_new_thread(gdb);
+	struct gdb_end *end = find_new_end(gdb);
 
 	if (end && (!thread || end->order < thread->order)) {
 		end->is_sent = true;
@@ -227,7 +227,7 @@ void gdb_tell_standing_ones(struct kymo_gdb *gdb, struct gdb_text *reply)
 	bool is_first;
 
 	cancel_sequence(gdb);
-	is_first = !find_thread(gdb);
+	is_first = !find_new_thread(gdb);
 	gdb->was_asked = true;
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];

@@ -71,7 +71,7 @@ static void put_column(struct list *list, const char *name, const char *value)
 	gdb_text_put(list->document, "</column>");
 }
 
-static void put_number(struct list *list, const char *name, long value)
+static void put_column_number(struct list *list, const char *name, long value)
 {
 	char text[24];
 
@@ -218,7 +218,7 @@ static void list_processes(struct list *list)
 
 	while (goes_on(list) && (pid = next_number(processes)) >= 0) {
 		begin_item(list);
-		put_number(list, "pid", pid);
+		put_column_number(list, "pid", pid);
 		put_user(list, pid);
 		put_command_line(list, "command", pid);
 		put_cores(list, pid);
@@ -266,9 +266,9 @@ static void list_groups(struct list *list)
 		if (!i || member->group != member[-1].group)
 			read_command((pid_t)member->group, leader);
 		begin_item(list);
-		put_number(list, "pgid", member->group);
+		put_column_number(list, "pgid", member->group);
 		put_column(list, "leader command", leader);
-		put_number(list, "pid", member->pid);
+		put_column_number(list, "pid", member->pid);
 		put_command_line(list, "command line", member->pid);
 		end_item(list);
 	}
@@ -284,10 +284,10 @@ static void list_threads_of(pid_t pid, struct list *list)
 	read_command(pid, command);
 	while (goes_on(list) && (tid = next_number(threads)) >= 0) {
 		begin_item(list);
-		put_number(list, "pid", pid);
+		put_column_number(list, "pid", pid);
 		put_column(list, "command", command);
-		put_number(list, "tid", tid);
-		put_number(list, "core", read_field(tid, CORE_FIELD));
+		put_column_number(list, "tid", tid);
+		put_column_number(list, "core", read_field(tid, CORE_FIELD));
 		end_item(list);
 	}
 }
@@ -316,9 +316,9 @@ static void list_files_of(pid_t pid, struct list *list)
 		n = readlinkat(dirfd(files), number, name, sizeof(name) - 1);
 		name[n < 0 ? 0 : n] = '\0';
 		begin_item(list);
-		put_number(list, "pid", pid);
+		put_column_number(list, "pid", pid);
 		put_column(list, "command", command);
-		put_number(list, "file descriptor", fd);
+		put_column_number(list, "file descriptor", fd);
 		put_column(list, "name", n < 0 ? number : name);
 		end_item(list);
 	}

@@ -24,7 +24,7 @@
 
 /* ---- small ones ------------------------------------------------------------------------------ */
 
-static void extend(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+static void set_extended(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	gdb->is_extended = true;
 	gdb_text_put(reply, "OK");
@@ -154,7 +154,7 @@ static const struct packet {
 	{ "vKill;", gdb_kill, ON_MAIN },
 	{ "vFile:", gdb_use_file, ON_MAIN },
 	{ "?", tell_why, IS_WHOLE },
-	{ "!", extend, IS_WHOLE },
+	{ "!", set_extended, IS_WHOLE },
 	{ "g", gdb_read_registers, IS_WHOLE },
 	{ "G", gdb_write_registers, ON_HUB },
 	{ "p", gdb_read_register, ON_HUB },

@@ -30,7 +30,7 @@ struct standing {
 };
 
 /* In non-stop one thread, of which the client is notified. It needs one for registers and their description. */
-static void stop(void *data)
+static void stop_attached(void *data)
 {
 	const struct standing *standing = data;
 	struct kymo_gdb *gdb = standing->gdb;
@@ -111,7 +111,7 @@ void gdb_attach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 		kymo_error_destroy(error);
 		return;
 	}
-	kymo_hub_run(gdb->hub, stop, &standing);
+	kymo_hub_run(gdb->hub, stop_attached, &standing);
 	standing.is_notified = gdb->is_non_stop;
 	if (gdb->is_non_stop)
 		standing.is_good = gdb_wait_until(gdb, standing.pid, gdb_look_whether_any_stands, STOP_MS, -1);

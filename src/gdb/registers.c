@@ -54,7 +54,7 @@ static bool write_one(struct sets *sets, const struct kymo_register *reg, const 
 }
 
 /* All or none. The extended ones are first, as the kernel refuses some values of theirs (mxcsr). */
-static bool store(struct sets *sets)
+static bool store_sets(struct sets *sets)
 {
 	struct kymo_engine *engine = sets->thread->engine;
 
@@ -137,7 +137,7 @@ void gdb_write_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 			is_good = gdb_take_hex(words, value, reg->shown) && write_one(sets, reg, value);
 		}
 	}
-	gdb_text_put(reply, is_good && gdb_words_are_over(words) && store(sets) ? "OK" : "E01");
+	gdb_text_put(reply, is_good && gdb_words_are_over(words) && store_sets(sets) ? "OK" : "E01");
 	free(sets);
 }
 
@@ -169,7 +169,7 @@ void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 	if (!sets)
 		return;
 	if (reg && gdb_take_char(words, '=') && gdb_take_hex(words, value, reg->shown) && gdb_words_are_over(words) &&
-	    write_one(sets, reg, value) && store(sets))
+	    write_one(sets, reg, value) && store_sets(sets))
 		gdb_text_put(reply, "OK");
 	else
 		gdb_text_put(reply, "E01");

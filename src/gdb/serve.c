@@ -103,7 +103,7 @@ static ssize_t write_part(int fd, const char *bytes, size_t n)
 	return done < 0 && errno == ENOTSOCK ? write(fd, bytes, n < PIPE_BUF ? n : PIPE_BUF) : done;
 }
 
-static void write_bytes(struct connection *connection, const char *bytes, size_t n)
+static void send_bytes(struct connection *connection, const char *bytes, size_t n)
 {
 	while (n && !connection->is_lost) {
 		ssize_t done;
@@ -133,7 +133,7 @@ static void send_reply(struct connection *connection)
 	gdb_packet_frame(&connection->last, '$', connection->reply.items, connection->reply.n);
 	if (connection->last.has_failed)
 		connection->is_lost = true;
-	write_bytes(connection, connection->last.items, connection->last.n);
+	send_bytes(connection, connection->last.items, connection->last.n);
 }
 
 /* The client does not acknowledge its arrival, and it is not sent again. */
@@ -144,7 +144,7 @@ static void send_notification(struct connection *connection)
 	debug(connection->gdb, '>', connection->reply.items, connection->reply.n);
 	gdb_packet_frame(&framed, '%', connection->reply.items, connection->reply.n);
 	connection->is_lost |= connection->reply.has_failed || framed.has_failed;
-	write_bytes(connection, framed.items, framed.n);
+	send_bytes(connection, framed.items, framed.n);
 	gdb_text_deinit(&framed);
 }
 
@@ -156,7 +156,7 @@ static void answer(struct connection *connection, const struct gdb_text *packet)
 
 	debug(connection->gdb, '<', packet->items, packet->n);
 	if (has_acks)
-		write_bytes(connection, "+", 1);
+		send_bytes(connection, "+", 1);
 	if (!connection->has_begun) {
 		connection->has_begun = true;
 		connection->is_lost = !gdb_begin_session(connection->gdb, connection->wake);
@@ -196,11 +196,11 @@ static void take_bytes(struct connection *connection, const char *bytes, size_t 
 			break;
 		case GDB_INPUT_BROKEN:
 			if (!connection->gdb->has_no_acks)
-				write_bytes(connection, "-", 1);
+				send_bytes(connection, "-", 1);
 			break;
 		case GDB_INPUT_NAK:
 			if (!connection->gdb->has_no_acks)
-				write_bytes(connection, connection->last.items, connection->last.n);
+				send_bytes(connection, connection->last.items, connection->last.n);
 			break;
 		case GDB_INPUT_INTERRUPT:
 			if (connection->is_running || connection->gdb->is_non_stop)
@@ -262,7 +262,7 @@ static void notify(struct connection *connection)
 		send_notification(connection);
 }
 
-static void look(struct connection *connection)
+static void look_at_bytes(struct connection *connection)
 {
 	struct collect it = { .connection = connection };
 	uint64_t count;
@@ -317,7 +317,7 @@ static void serve(struct connection *connection)
 		if (n <= 0)
 			continue;
 		if (fds[1].revents)
-			look(connection);
+			look_at_bytes(connection);
 		if (fds[0].revents && !gdb->is_over)
 			read_some(connection);
 	}

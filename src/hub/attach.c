@@ -141,7 +141,7 @@ int hub_local_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const 
 }
 
 /* Let go of what got no engine. */
-static void look_at_all(struct kymo_hub *hub, struct hub_process *process)
+static void kick_process(struct kymo_hub *hub, struct hub_process *process)
 {
 	for (struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		hub_kick(hub, task);
@@ -166,7 +166,7 @@ static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct
 }
 
 /* As many as were added, from the ends. */
-static void take_back(struct kymo_hub *hub, struct hub_process *process, const struct hub_attach *attach)
+static void take_back_engines(struct kymo_hub *hub, struct hub_process *process, const struct hub_attach *attach)
 {
 	size_t left = attach->n;
 
@@ -191,8 +191,8 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 	if (!err)
 		err = add_engines(hub, process, attach);
 	if (err && process)
-		take_back(hub, process, attach);
-	look_at_all(hub, process);
+		take_back_engines(hub, process, attach);
+	kick_process(hub, process);
 	return err;
 }
 

@@ -88,7 +88,7 @@ struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, cons
 }
 
 /* Where it was the last one of a thread that lives, it is not through until that was let go. */
-static void take_out(struct kymo_hub *hub, struct task *task, struct kymo_engine *engine, bool is_last)
+static void take_out_engine(struct kymo_hub *hub, struct task *task, struct kymo_engine *engine, bool is_last)
 {
 	if (is_last && kymo_vec_push(&task->leavers, engine))
 		return;
@@ -107,7 +107,7 @@ void hub_purge_engines(struct kymo_hub *hub, struct task *task)
 		struct kymo_engine *engine = task->engines.items[i];
 
 		if (engine->is_detached)
-			take_out(hub, task, engine, is_last);
+			take_out_engine(hub, task, engine, is_last);
 		else
 			task->engines.items[left++] = engine;
 	}

@@ -95,7 +95,7 @@ static bool is_kept(const struct task *task)
 }
 
 /* Whether it is to be the hub's any longer. */
-static bool is_wanted(const struct task *task)
+static bool is_task_wanted(const struct task *task)
 {
 	return has_engines(task) || is_kept(task);
 }
@@ -105,7 +105,7 @@ static bool has_to_stop(const struct task *task)
 {
 	bool is_listening = task->state == TASK_LISTENING;
 
-	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->must_freeze ||
+	return (!is_task_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->must_freeze ||
 	       (!is_listening && task->traps.has_stale_watch) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
 	       (!is_listening && !task->resumed.traces_calls && wants_all_calls(task));
@@ -212,7 +212,7 @@ static void go_to_end(struct kymo_hub *hub, struct task *task)
  */
 static bool needs_other_stop(const struct task *task)
 {
-	return task->stop == STOP_ENTRY && (task->ends_interrupt || !is_wanted(task));
+	return task->stop == STOP_ENTRY && (task->ends_interrupt || !is_task_wanted(task));
 }
 
 /* To tell a step. Whether the group stop lasts, nobody knows. */
@@ -231,7 +231,7 @@ static void come_back(struct kymo_hub *hub, struct task *task)
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 }
 
-static void go_on(struct kymo_hub *hub, struct task *task)
+static void continue_task(struct kymo_hub *hub, struct task *task)
 {
 	enum kymo_action wanted = take_wanted(task);
 	bool wants_step = wanted == KYMO_ACTION_SINGLESTEP || wanted == KYMO_ACTION_BLOCKSTEP || is_step_owed(task);
@@ -323,10 +323,10 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 		hub_space_rest(hub, task);
 		return;
 	}
-	if (task->stop == STOP_AWAY && is_wanted(task))
+	if (task->stop == STOP_AWAY && is_task_wanted(task))
 		come_back(hub, task);
-	else if (is_wanted(task) || needs_other_stop(task) || task->must_freeze)
-		go_on(hub, task);
+	else if (is_task_wanted(task) || needs_other_stop(task) || task->must_freeze)
+		continue_task(hub, task);
 	else if (!hub_waits_for_step(task))
 		return let_go(hub, task);
 	if (is_kept(task) && !has_engines(task))

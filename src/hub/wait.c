@@ -150,7 +150,7 @@ static void note_turn(struct kymo_hub *hub, bool has_others)
 	hub->n_turns_left = hub->n_turns_free;
 }
 
-static pid_t look_at_all(struct kymo_hub *hub, int options, int *status_ret)
+static pid_t poll_tasks(struct kymo_hub *hub, int options, int *status_ret)
 {
 	pid_t got = look_for_status(hub, 0, options, status_ret);
 	unsigned int n = 1;
@@ -287,7 +287,7 @@ static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 	pthread_mutex_unlock(&hub->lock);
 	got = asks_likely ? wait_for_likely(hub, sleeps, n_tasks, status_ret) : 0;
 	if (!got)
-		got = look_at_all(hub, sleeps && !has_clock ? 0 : WNOHANG, status_ret);
+		got = poll_tasks(hub, sleeps && !has_clock ? 0 : WNOHANG, status_ret);
 	if (sleeps && has_clock && !got)
 		nanosleep(&(struct timespec){ 0, CLOCK_NS }, NULL);
 	pthread_mutex_lock(&hub->lock);

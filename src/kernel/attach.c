@@ -190,7 +190,7 @@ static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct 
 
 /* ---- one perf event for each ----------------------------------------------------------------- */
 
-static struct kymo_error *read_number(const char *path, const char *prefix, unsigned int *ret)
+static struct kymo_error *read_file_number(const char *path, const char *prefix, unsigned int *ret)
 {
 	kymo_cleanup_free char *text = NULL;
 	int err = kymo_read_file(AT_FDCWD, path, 4096, &text, NULL);
@@ -245,10 +245,11 @@ static struct kymo_error *attach_events(struct kymo_kernel *kernel, const struct
 					struct kymo_kernel_site *sites, size_t n)
 {
 	unsigned int type, return_bit;
-	struct kymo_error *error = read_number("/sys/bus/event_source/devices/uprobe/type", "", &type);
+	struct kymo_error *error = read_file_number("/sys/bus/event_source/devices/uprobe/type", "", &type);
 
 	if (!error)
-		error = read_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:", &return_bit);
+		error = read_file_number("/sys/bus/event_source/devices/uprobe/format/retprobe",
+					 "config:", &return_bit);
 	if (!error && return_bit > 63)
 		return_bit = 0;
 	for (size_t i = 0; i < n && !error; i++)

@@ -21,7 +21,7 @@ static uint64_t margin_of(uint32_t n_cpus)
 	return (uint64_t)n_cpus * CALL_RING_RECORD_MAX;
 }
 
-static uint32_t size_of(uint64_t wanted, uint32_t n_cpus)
+static uint32_t ring_bytes(uint64_t wanted, uint32_t n_cpus)
 {
 	return (uint32_t)MIN(kernel_ring_size(MAX(wanted, 4 * margin_of(n_cpus))), SIZE_MAX_);
 }
@@ -66,7 +66,7 @@ struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint3
 
 	*ring = (struct call_ring){ .shape = { .fd = -1,
 					       .n_lines = 1,
-					       .size = size_of(wanted, n_cpus),
+					       .size = ring_bytes(wanted, n_cpus),
 					       .record_max = CALL_RING_RECORD_MAX,
 					       .overwrite = overwrite } };
 	while (shape->n_lines < n_cpus)

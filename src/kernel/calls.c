@@ -280,7 +280,7 @@ static bool read_event(const struct kernel_call *sample, struct kymo_kernel_call
 	}
 }
 
-static bool is_sound(const struct kernel_call *sample)
+static bool is_sound_sample(const struct kernel_call *sample)
 {
 	return sample->stride >= offsetof(struct kernel_call, words) && sample->stride <= CALL_RING_RECORD_MAX &&
 	       sample->stride % 8 == 0 && sample->size <= sample->stride;
@@ -327,7 +327,7 @@ struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 	struct kymo_error *error = NULL;
 
 	for (int i = 0; i < DRAIN_MAX && !error && (sample = next_sample(calls, limit)); i++) {
-		if (!is_sound(sample)) {
+		if (!is_sound_sample(sample)) {
 			error = kymo_error_create(KYMO_ERROR_FAILED,
 						  "the ring of system calls holds what is no sample");
 			break;
@@ -379,7 +379,7 @@ static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
 	return NULL;
 }
 
-static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
+static struct kymo_error *set_up_calls(struct kymo_kernel_calls *calls)
 {
 	int n_cpus = libbpf_num_possible_cpus();
 	struct kymo_error *error;
@@ -434,7 +434,7 @@ struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_optio
 	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = calls->base.gate_fd = -1;
 	calls->ring.shape.fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd =
 		calls->exits_fd = -1;
-	error = set_up(calls);
+	error = set_up_calls(calls);
 	if (error)
 		kymo_kernel_calls_destroy(calls);
 	else

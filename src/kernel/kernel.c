@@ -248,7 +248,7 @@ bool kymo_kernel_has_processes(const struct kymo_kernel *kernel)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static struct kymo_error *set_up(struct kymo_kernel *kernel)
+static struct kymo_error *set_up_uprobes(struct kymo_kernel *kernel)
 {
 	int n_possible = libbpf_num_possible_cpus();
 	struct kymo_error *error;
@@ -285,7 +285,7 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 		kernel->attach_pid = options->thread;
 	kernel->ids.not_tgid = options->pid ? 0 : getpid();
 	kernel->rings_fd = kernel->state_fd = kernel->processes_fd = kernel->gate_fd = -1;
-	error = set_up(kernel);
+	error = set_up_uprobes(kernel);
 	if (error) {
 		kymo_kernel_destroy(kernel);
 		return error;

@@ -32,7 +32,7 @@ static const char *skip_blanks_back(const char *start, const char *end)
 }
 
 /* The name in front of a conversion at `end`, in text that begins at `start`: "fd=", "mode=0x", "req->path = '" */
-static void find_name(const char *start, const char *end, struct marker_conversion *ret)
+static void find_conversion_name(const char *start, const char *end, struct marker_conversion *ret)
 {
 	const char *name;
 
@@ -85,7 +85,7 @@ size_t marker_parse_format(const char *format, struct marker_conversion *ret, si
 			break;
 		conversion.letter = *at++;
 		if (conversion.letter != '%' && conversion.letter != 'm' && n < max) {
-			find_name(text, begin, &conversion);
+			find_conversion_name(text, begin, &conversion);
 			ret[n++] = conversion;
 		}
 		text = at;
@@ -93,7 +93,7 @@ size_t marker_parse_format(const char *format, struct marker_conversion *ret, si
 	return n;
 }
 
-static bool is_taken(const struct kymo_marker_fields *fields, size_t n, const char *name)
+static bool is_taken_name(const struct kymo_marker_fields *fields, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(fields->names[i], name))
@@ -111,9 +111,9 @@ void marker_make_names(const struct marker_conversion *conversions, size_t n, st
 				? snprintf(name, size, "%.*s", (int)conversions[i].name_length, conversions[i].name)
 				: 0;
 
-		if (!length || is_taken(fields, i, name))
+		if (!length || is_taken_name(fields, i, name))
 			length = snprintf(name, size, "arg%zu", i + 1);
-		while (is_taken(fields, i, name)) {
+		while (is_taken_name(fields, i, name)) {
 			name[length++] = '_';
 			name[length] = '\0';
 		}

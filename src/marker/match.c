@@ -44,7 +44,7 @@ static const char *find_colon(const char *glob)
 }
 
 /* The end of the first of "GLOB|GLOB". */
-static const char *find_end(const char *glob)
+static const char *find_glob_end(const char *glob)
 {
 	while (*glob && *glob != '|') {
 		if (*glob == '[') {
@@ -74,7 +74,7 @@ bool kymo_marker_matches(const char *glob, const char *module_path, const char *
 			 const char *name)
 {
 	for (;;) {
-		const char *end = find_end(glob);
+		const char *end = find_glob_end(glob);
 		kymo_cleanup_free char *one = strndup(glob, (size_t)(end - glob));
 
 		if (one && matches_one(one, module_path, soname, provider, name))

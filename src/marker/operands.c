@@ -115,7 +115,7 @@ static int digit_value(char c)
 }
 
 /* Decimal, 0x…, or octal behind a 0. */
-static bool read_number(struct text *text, uint64_t *ret)
+static bool read_operand_number(struct text *text, uint64_t *ret)
 {
 	uint64_t value = 0, base = 10;
 	const char *begin;
@@ -137,7 +137,7 @@ static bool read_term(struct text *text, bool is_negative, struct sum *sum)
 	uint64_t number;
 
 	if (text->at < text->end && is_digit(*text->at)) {
-		if (!read_number(text, &number))
+		if (!read_operand_number(text, &number))
 			return false;
 		sum->number += is_negative ? -number : number;
 		sum->has_number = true;
@@ -237,7 +237,7 @@ static bool read_registers(struct text *text, struct kymo_fetch *fetch)
 		if (!take_char(text, '%') || !read_address_register(text, &fetch->index) ||
 		    fetch->index == STACK_POINTER)
 			return false;
-		if (take_char(text, ',') && !read_number(text, &scale))
+		if (take_char(text, ',') && !read_operand_number(text, &scale))
 			return false;
 	}
 	if (!take_char(text, ')') || text->at != text->end || (scale != 1 && scale != 2 && scale != 4 && scale != 8))
@@ -314,8 +314,8 @@ static int read_global(const struct kymo_module *module, const struct sum *sum, 
 	return make_global(module, vaddr, fetch, why_ret);
 }
 
-static int read_memory(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
-		       const char **why_ret)
+static int read_memory_operand(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
+			       const char **why_ret)
 {
 	struct sum sum = { 0 };
 	uint64_t value;
@@ -371,7 +371,7 @@ int marker_parse_operand(struct kymo_module *module, const char *text, size_t le
 	else if (take_char(&rest, '%'))
 		r = read_register_operand(&rest, has_size, &fetch, &why);
 	else
-		r = read_memory(module, &rest, &fetch, &why);
+		r = read_memory_operand(module, &rest, &fetch, &why);
 	if (r) {
 		*why_ret = why;
 		return r;

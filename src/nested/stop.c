@@ -123,7 +123,7 @@ void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool 
 
 /* ---- going on -------------------------------------------------------------------------------- */
 
-static void go_on(struct inner_thread *thread, enum kymo_action action)
+static void resume_inner(struct inner_thread *thread, enum kymo_action action)
 {
 	if (thread->has_entry_to_see) {
 		thread->has_entry_to_see = false;
@@ -160,7 +160,7 @@ int inner_resume(struct inner_thread *thread, enum inner_mode mode, int signal)
 	thread->is_stopped = thread->is_untold = false;
 	thread->mode = mode;
 	if (!inner_make_owed(thread))
-		go_on(thread, mode == INNER_STEPS ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME);
+		resume_inner(thread, mode == INNER_STEPS ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME);
 	return 0;
 }
 
@@ -174,7 +174,7 @@ static void forget_tracer(struct inner_thread *thread)
 	thread->options = 0;
 	thread->mode = INNER_RUNS;
 	if (!thread->is_dead)
-		go_on(thread, KYMO_ACTION_RESUME);
+		resume_inner(thread, KYMO_ACTION_RESUME);
 	inner_wake(thread->owner, tracer);
 }
 

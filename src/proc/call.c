@@ -238,7 +238,7 @@ static uint64_t room_in_own_stack(const struct kymo_thread *thread, const struct
 /* ---- beginning ------------------------------------------------------------------------------- */
 
 /* Write frame and scratch, with what was there kept for later; sp as kymo_remote_frame() gave it. */
-static int write_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)
+static int write_call_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)
 {
 	uint8_t *kept = malloc(SCRATCH + size);
 	int err;
@@ -300,7 +300,7 @@ static int begin_by(struct kymo_process *process, size_t index, const struct kym
 				 XSTATE_MAX + KYMO_REMOTE_FRAME_MAX, &sp);
 	if (size < 0)
 		return size;
-	err = write_frame(process, sp, frame, (size_t)size);
+	err = write_call_frame(process, sp, frame, (size_t)size);
 	if (err)
 		return err;
 	kymo_remote_call(&thread->registers, &process->gadgets, sp, SYS_getpid, no_args, &call);

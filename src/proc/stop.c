@@ -19,7 +19,7 @@
 #define BORROW_TRIES 8 /* threads that were to be awake, and sleep where they are stopped */
 
 /* `second`: 0 for all threads. */
-static struct kymo_error *stop(struct kymo_process *process, pid_t second)
+static struct kymo_error *stop_threads(struct kymo_process *process, pid_t second)
 {
 	struct kymo_error *error;
 	bool is_joined;
@@ -34,7 +34,7 @@ static struct kymo_error *stop(struct kymo_process *process, pid_t second)
 
 struct kymo_error *kymo_process_stop(struct kymo_process *process)
 {
-	return stop(process, 0);
+	return stop_threads(process, 0);
 }
 
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
@@ -43,12 +43,12 @@ struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 	pid_t second;
 
 	if (process->tree || process->stopped)
-		return stop(process, 0);
+		return stop_threads(process, 0);
 	second = kymo_thread_for_calls(process->pid);
-	error = stop(process, second);
+	error = stop_threads(process, second);
 	for (int i = 0; i < BORROW_TRIES && !error && (second = kymo_thread_for_calls_rather(process)); i++) {
 		kymo_process_resume(process);
-		error = stop(process, second);
+		error = stop_threads(process, second);
 	}
 	return error;
 }

@@ -96,7 +96,7 @@ bool kymo_sees_pidns(uint64_t inode)
 	return !own || own == FIRST_NAMESPACE || own == inode || has_process_in(inode);
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool are_same_files(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
@@ -112,7 +112,7 @@ struct search {
 	size_t n;
 };
 
-static bool is_wanted(struct search *search, const char *path)
+static bool is_searched_namespace(struct search *search, const char *path)
 {
 	search->n = read_ids(path, search->key, search->ids);
 	if (search->space)
@@ -120,7 +120,7 @@ static bool is_wanted(struct search *search, const char *path)
 	return search->n > search->level && search->ids[search->level] == search->pid;
 }
 
-static bool find_thread(struct search *search, pid_t process)
+static bool find_thread_in(struct search *search, pid_t process)
 {
 	kymo_cleanup_closedir DIR *tasks = NULL;
 	struct dirent *entry;
@@ -130,7 +130,7 @@ static bool find_thread(struct search *search, pid_t process)
 	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks))) {
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", process, atoi(entry->d_name));
-		if (atoi(entry->d_name) > 0 && is_wanted(search, path)) {
+		if (atoi(entry->d_name) > 0 && is_searched_namespace(search, path)) {
 			search->process = process;
 			return true;
 		}
@@ -148,9 +148,9 @@ static bool find_namespace(struct search *search)
 		const pid_t process = atoi(entry->d_name);
 
 		if (process <= 0 ||
-		    (search->space && (!read_namespace(process, &space) || !is_same(&space, search->space))))
+		    (search->space && (!read_namespace(process, &space) || !are_same_files(&space, search->space))))
 			continue;
-		if (find_thread(search, process))
+		if (find_thread_in(search, process))
 			return true;
 	}
 	return false;
@@ -171,7 +171,7 @@ static pid_t find_here(pid_t tid, pid_t pid, const char *key)
 		return 0;
 	if (!read_namespace(caller.process, &space))
 		return 0;
-	if (is_same(&own_space, &space))
+	if (are_same_files(&own_space, &space))
 		return pid;
 	wanted.space = &space;
 	return find_namespace(&wanted) && wanted.n >= depth ? wanted.ids[depth - 1] : 0;

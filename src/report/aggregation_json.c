@@ -18,7 +18,7 @@ static void write_integer(FILE *out, uint64_t value, bool is_signed)
 }
 
 /* Names of functions and probes are those of the source. */
-static void write_text(FILE *out, const char *text, enum kymo_aggr_what what)
+static void write_aggregated_text(FILE *out, const char *text, enum kymo_aggr_what what)
 {
 	kymo_cleanup_free char *shown = what == KYMO_AGGR_FUNC || what == KYMO_AGGR_PROBE ? kymo_shown(text) : NULL;
 
@@ -38,8 +38,8 @@ static void write_keys(FILE *out, const struct kymo_aggr_table *table, const str
 		else if (table->aggr->keys[i].what == KYMO_AGGR_STACK && table->frames)
 			kymo_stack_json(out, table->frames, row->keys.values[i]);
 		else if (type == KYMO_TYPE_STRING)
-			write_text(out, kymo_strings_text(&table->strings, row->keys.values[i]),
-				   table->aggr->keys[i].what);
+			write_aggregated_text(out, kymo_strings_text(&table->strings, row->keys.values[i]),
+					      table->aggr->keys[i].what);
 		else
 			write_integer(out, row->keys.values[i], kymo_type_is_signed(type));
 	}
@@ -101,7 +101,7 @@ static void write_buckets(FILE *out, const struct kymo_aggr *aggr, const struct 
 }
 
 /* Sums that were written into a trace have 64 bits. */
-static void write_row(FILE *out, const struct kymo_aggr_table *table, const struct kymo_aggr_row *row)
+static void write_row_json(FILE *out, const struct kymo_aggr_table *table, const struct kymo_aggr_row *row)
 {
 	const struct kymo_aggr *aggr = table->aggr;
 	const bool is_signed = kymo_aggr_is_signed(aggr);
@@ -156,7 +156,7 @@ struct kymo_error *kymo_aggregation_json_write(const struct kymo_aggr_table *tab
 		table->calls_over_losses);
 	for (size_t i = 0; i < table->rows.n; i++) {
 		fputs(i ? ",\n    " : "\n    ", out);
-		write_row(out, table, rows[i]);
+		write_row_json(out, table, rows[i]);
 	}
 	fputs("]}", out);
 	return NULL;

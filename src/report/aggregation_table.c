@@ -42,7 +42,7 @@ static void write_stacks(const struct kymo_aggr_table *table, const struct page 
 /* ---- keys and values as text ----------------------------------------------------------------- */
 
 /* Names of functions and probes are those of the source. */
-static char *text_of(const char *text, enum kymo_aggr_what what, bool unicode)
+static char *shown_key(const char *text, enum kymo_aggr_what what, bool unicode)
 {
 	kymo_cleanup_free char *shown =
 		what == KYMO_AGGR_FUNC || what == KYMO_AGGR_PROBE ? kymo_shown(text) : strdup(text);
@@ -64,7 +64,7 @@ static char *key_text(const struct kymo_aggr_table *table, const struct page *pa
 	if (label)
 		return label;
 	if (type == KYMO_TYPE_STRING)
-		return text_of(kymo_strings_text(&table->strings, value), table->aggr->keys[i].what, page->unicode);
+		return shown_key(kymo_strings_text(&table->strings, value), table->aggr->keys[i].what, page->unicode);
 	if (kymo_type_is_hex(type))
 		snprintf(number, sizeof(number), "0x%" PRIx64, value);
 	else if (kymo_type_is_signed(type))

@@ -21,7 +21,7 @@ static bool read_kind(const char *name, enum kymo_aggr_kind *ret)
 	return false;
 }
 
-static void take_word(struct kymo_aggr_word *word, struct kymo_aggr_piece piece)
+static void copy_key_word(struct kymo_aggr_word *word, struct kymo_aggr_piece piece)
 {
 	word->what = kymo_aggr_what_of(piece);
 	word->text = strndup(piece.start, (size_t)(piece.end - piece.start));
@@ -47,12 +47,12 @@ static bool read_aggregation(const struct kymo_ctf_event *event, struct kymo_agg
 	aggr->n_keys = pieces.n_keys;
 	aggr->has_value = pieces.value.start < pieces.value.end;
 	for (size_t i = 0; i < pieces.n_keys; i++) {
-		take_word(&aggr->keys[i], pieces.keys[i]);
+		copy_key_word(&aggr->keys[i], pieces.keys[i]);
 		aggr->keys[i].type = event->fields[i].type;
 		aggr->keys[i].naming = kymo_naming_share(event->fields[i].naming);
 	}
 	if (aggr->has_value) {
-		take_word(&aggr->value, pieces.value);
+		copy_key_word(&aggr->value, pieces.value);
 		aggr->value.type = event->fields[event->n_fields - 1].type;
 	}
 	return aggr->probe;

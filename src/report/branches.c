@@ -168,8 +168,8 @@ static const struct history_branch *branches_from(const struct history_thread *t
 	return at ? thread->branches.items + at : thread->branches.items;
 }
 
-static struct kymo_error *write_thread(const struct view *view, const struct history *history,
-				       const struct history_thread *thread, size_t last)
+static struct kymo_error *write_history_thread(const struct view *view, const struct history *history,
+					       const struct history_thread *thread, size_t last)
 {
 	const size_t n = last && thread->branches.n > last ? last : thread->branches.n;
 	char shown[TEXT_NUMBER], taken[TEXT_NUMBER];
@@ -231,7 +231,7 @@ static struct view view_of(const struct kymo_branches_view *options, FILE *out)
 	};
 }
 
-static enum history_text text_of(const struct kymo_branches_view *options)
+static enum history_text history_text_of(const struct kymo_branches_view *options)
 {
 	if (options->json)
 		return HISTORY_TEXT_RAW;
@@ -264,7 +264,7 @@ static struct kymo_error *show_history(const struct view *view, const struct his
 		if (!is_shown(view->options, &history->threads.items[i]))
 			continue;
 		fputc('\n', view->page.out);
-		error = write_thread(view, history, &history->threads.items[i], view->options->last);
+		error = write_history_thread(view, history, &history->threads.items[i], view->options->last);
 	}
 	write_damage(view, history);
 	return error;
@@ -274,7 +274,7 @@ struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branc
 {
 	kymo_cleanup(kymo_history_close) struct history history = { 0 };
 	const struct view view = view_of(options, out);
-	struct kymo_error *error = kymo_history_open(&history, dir, text_of(options));
+	struct kymo_error *error = kymo_history_open(&history, dir, history_text_of(options));
 
 	if (!error)
 		error = show_history(&view, &history, dir);
@@ -294,7 +294,7 @@ static struct kymo_error *write_crash(const struct view *view, const struct hist
 		if (has_crashed(thread) != of_it || (!of_it && !thread->branches.n))
 			continue;
 		fputc('\n', view->page.out);
-		error = write_thread(view, history, thread, view->options->last ? view->options->last : last);
+		error = write_history_thread(view, history, thread, view->options->last ? view->options->last : last);
 	}
 	return error;
 }
@@ -303,7 +303,7 @@ struct kymo_error *kymo_report_crash(const char *dir, const struct kymo_branches
 {
 	kymo_cleanup(kymo_history_close) struct history history = { 0 };
 	const struct view view = view_of(options, out);
-	struct kymo_error *error = kymo_history_open(&history, dir, text_of(options));
+	struct kymo_error *error = kymo_history_open(&history, dir, history_text_of(options));
 	bool has = false;
 
 	for (size_t i = 0; i < history.threads.n; i++)
@@ -472,11 +472,11 @@ struct kymo_error *kymo_report_branches_diff(const char *a, const char *b, const
 {
 	kymo_cleanup(kymo_history_close) struct history first = { 0 }, second = { 0 };
 	const struct view view = view_of(options, out);
-	struct kymo_error *error = kymo_history_open(&first, a, text_of(options));
+	struct kymo_error *error = kymo_history_open(&first, a, history_text_of(options));
 	bool differ = false;
 
 	if (!error)
-		error = kymo_history_open(&second, b, text_of(options));
+		error = kymo_history_open(&second, b, history_text_of(options));
 	if (!error)
 		error = diff(&view, &first, &second, (const char *const[]){ a, b }, &differ);
 	if (!error)

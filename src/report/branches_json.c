@@ -8,7 +8,7 @@
 #include "report/history.h"
 #include "syscall/signal_names.h"
 
-static void write_text(FILE *out, const char *name, const char *text)
+static void write_member(FILE *out, const char *name, const char *text)
 {
 	if (!*text)
 		return;
@@ -23,13 +23,13 @@ static void write_location(FILE *out, const char *name, const struct history *hi
 	if (!code)
 		return;
 	fprintf(out, ", \"%s\": {\"address\": \"0x%" PRIx64 "\"", name, code->address);
-	write_text(out, "file", code->file);
-	write_text(out, "function", code->function);
+	write_member(out, "file", code->file);
+	write_member(out, "function", code->function);
 	if (*code->function)
 		fprintf(out, ", \"offset\": %" PRIu64, code->offset);
 	if (*code->file)
 		fprintf(out, ", \"linked\": \"0x%" PRIx64 "\"", code->linked);
-	write_text(out, "source", code->source);
+	write_member(out, "source", code->source);
 	fputc('}', out);
 }
 
@@ -52,7 +52,8 @@ static void write_end(FILE *out, const struct history *history, const struct his
 		fprintf(out, ", \"fault\": \"0x%" PRIx64 "\"", thread->address);
 }
 
-static void write_thread(FILE *out, const struct history *history, const struct history_thread *thread, size_t last)
+static void write_thread_json(FILE *out, const struct history *history, const struct history_thread *thread,
+			      size_t last)
 {
 	const size_t n = thread->branches.n, from = last && n > last ? n - last : 0;
 
@@ -97,7 +98,7 @@ struct kymo_error *kymo_branches_json_write(FILE *out, const struct history *his
 		if (view->thread && history->threads.items[i].tid != view->thread)
 			continue;
 		fputs(comma ? ",\n  " : "\n  ", out);
-		write_thread(out, history, &history->threads.items[i], view->last);
+		write_thread_json(out, history, &history->threads.items[i], view->last);
 		comma = true;
 	}
 	fputs("]}\n", out);

@@ -32,8 +32,8 @@ static int compare_items(const void *a, const void *b)
 	return order ? order : x->event < y->event ? -1 : x->event > y->event;
 }
 
-static void add_row(const struct summary *summary, struct items *items, const struct kymo_ctf_event *event,
-		    const void *of)
+static void add_diff_row(const struct summary *summary, struct items *items, const struct kymo_ctf_event *event,
+			 const void *of)
 {
 	items->items[items->n++] = (struct item){ event, of, &summary->names->events[event - summary->trace->events] };
 }
@@ -49,7 +49,7 @@ static struct kymo_error *probes_of(const struct summary *summary, struct items 
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < trace->n_events; i++)
 		if (kymo_model_is_probe(model, i))
-			add_row(summary, ret, &trace->events[i], model->probes[i]);
+			add_diff_row(summary, ret, &trace->events[i], model->probes[i]);
 	qsort(ret->items, ret->n, sizeof(*ret->items), compare_items);
 	return NULL;
 }
@@ -63,7 +63,7 @@ static struct kymo_error *functions_of(const struct summary *summary, struct ite
 	if (!ret->items)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++)
-		add_row(summary, ret, functions[i]->entry, functions[i]);
+		add_diff_row(summary, ret, functions[i]->entry, functions[i]);
 	qsort(ret->items, ret->n, sizeof(*ret->items), compare_items);
 	return NULL;
 }

@@ -22,7 +22,7 @@ void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thr
 	fprintf(out, ", \"tid\": %" PRId32 ", \"time_ns\": %" PRIu64 ", ", thread->tid, wall_ns);
 }
 
-static void write_bytes(FILE *out, const uint8_t *bytes, size_t size)
+static void write_bytes_json(FILE *out, const uint8_t *bytes, size_t size)
 {
 	putc('"', out);
 	for (size_t i = 0; i < size; i++)
@@ -80,7 +80,7 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 		if (record->event->fields[i].array_of)
 			write_array(out, &record->event->fields[i], bytes, size);
 		else
-			write_bytes(out, bytes, size);
+			write_bytes_json(out, bytes, size);
 		break;
 	case KYMO_TYPE_F32:
 	case KYMO_TYPE_F64:
@@ -104,7 +104,7 @@ static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
 		 (event->kind == KYMO_CTF_SYSCALL || event->kind == KYMO_CTF_SYSRET));
 }
 
-static void write_frame(FILE *out, const struct kymo_frame_tree *rows, const struct kymo_frame_node *row)
+static void write_frame_json(FILE *out, const struct kymo_frame_tree *rows, const struct kymo_frame_node *row)
 {
 	kymo_cleanup_free char *function =
 		row->function ? kymo_shown(kymo_strings_text(&rows->texts, row->function)) : NULL;
@@ -136,7 +136,7 @@ void kymo_stack_json(FILE *out, const struct kymo_frame_tree *rows, uint64_t num
 	putc('[', out);
 	for (; row; row = kymo_frame_at(rows, row->caller)) {
 		fputs(separator, out);
-		write_frame(out, rows, row);
+		write_frame_json(out, rows, row);
 		separator = ", ";
 	}
 	putc(']', out);

@@ -97,7 +97,7 @@ static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 }
 
 /* Those that began up to `until`. */
-static void write_losses(struct writer *w, uint64_t until)
+static void write_losses_until(struct writer *w, uint64_t until)
 {
 	size_t n;
 	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(w->reader, &n);
@@ -111,7 +111,7 @@ static struct thread thread_at(const struct writer *w, size_t at, int32_t tid)
 	return at == NO_THREAD ? (struct thread){ .tid = tid } : w->threads.items.items[at];
 }
 
-static void write_thread(struct writer *w, size_t at, int32_t tid)
+static void write_event_thread(struct writer *w, size_t at, int32_t tid)
 {
 	const struct thread found = thread_at(w, at, tid), *thread = &found;
 
@@ -134,7 +134,7 @@ static void begin_line(struct writer *w, size_t thread, int32_t tid)
 		kymo_page_spaces(w->page, w->wall ? WALL_COLUMNS : SECONDS_COLUMNS);
 		fputs_unlocked(" [---] ", w->page->out);
 	}
-	write_thread(w, thread, tid);
+	write_event_thread(w, thread, tid);
 }
 
 static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_record *record)
@@ -165,7 +165,7 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 /* ---- system calls ---------------------------------------------------------------------------- */
 
 /* What is new of the text. The line is whole then, unless it is open. */
-static void write_text(struct writer *w, bool is_open)
+static void write_new_text(struct writer *w, bool is_open)
 {
 	const struct kymo_line *text = &w->syscalls.text;
 
@@ -195,7 +195,7 @@ static struct kymo_error *write_entry(struct writer *w, size_t thread, const str
 		begin_line(w, thread, record->tid);
 	error = kymo_syscalls_enter(&w->syscalls, thread, record, &frame->line);
 	if (!error && !waits)
-		write_text(w, frame->line != 0);
+		write_new_text(w, frame->line != 0);
 	else if (!error && w->json && !frame->line)
 		write_object(w, thread, false, 0);
 	return error;
@@ -211,10 +211,10 @@ static void write_exit(struct writer *w, size_t thread, const struct kymo_ctf_re
 	}
 	if (is_new)
 		begin_line(w, thread, record->tid);
-	write_text(w, false);
+	write_new_text(w, false);
 }
 
-static void give_up(struct writer *w, size_t thread, uint64_t number)
+static void give_up_syscall(struct writer *w, size_t thread, uint64_t number)
 {
 	const bool is_new = kymo_syscalls_give_up(&w->syscalls, number);
 
@@ -224,7 +224,7 @@ static void give_up(struct writer *w, size_t thread, uint64_t number)
 	}
 	if (is_new)
 		begin_line(w, thread, w->threads.items.items[thread].tid);
-	write_text(w, false);
+	write_new_text(w, false);
 }
 
 static void left(void *data, size_t thread, const struct frame *frame)
@@ -232,13 +232,13 @@ static void left(void *data, size_t thread, const struct frame *frame)
 	struct writer *w = data;
 
 	if (kymo_syscalls_is_open(&w->syscalls, thread, frame))
-		give_up(w, thread, frame->line);
+		give_up_syscall(w, thread, frame->line);
 }
 
 static void give_up_open_line(struct writer *w)
 {
 	if (w->syscalls.open)
-		give_up(w, kymo_syscalls_at(&w->syscalls, w->syscalls.open)->thread, w->syscalls.open);
+		give_up_syscall(w, kymo_syscalls_at(&w->syscalls, w->syscalls.open)->thread, w->syscalls.open);
 }
 
 /* Calls of threads that had this id; or of all, at the end of the records. */
@@ -256,7 +256,7 @@ static struct kymo_error *give_up_those_of(struct writer *w, const int32_t *tid)
 		const size_t thread = kymo_syscalls_at(&w->syscalls, numbers[i])->thread;
 
 		if (!tid || *tid == w->threads.items.items[thread].tid)
-			give_up(w, thread, numbers[i]);
+			give_up_syscall(w, thread, numbers[i]);
 		if (w->syscalls.text.is_cut)
 			return &kymo_error_no_memory;
 	}
@@ -301,7 +301,7 @@ static struct kymo_error *join_entry(struct writer *w, size_t thread, const stru
 		*is_done_ret = true;
 		write_exit(w, thread, record, &step);
 	} else if (ends) { /* a loss may have taken its own return, and the entry of this one */
-		give_up(w, thread, step.frame.line);
+		give_up_syscall(w, thread, step.frame.line);
 	} else if (step.has_frame && !kymo_filter_has_time(w->filter, step.frame.begin)) {
 		*is_done_ret |= record->event->kind == KYMO_CTF_SYSRET;
 	}
@@ -328,7 +328,7 @@ static struct kymo_error *write_next(struct writer *w, const struct kymo_ctf_rec
 	return error;
 }
 
-static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *reader)
+static struct kymo_error *write_records(struct writer *w, struct kymo_ctf_reader *reader)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -343,7 +343,7 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 		/* Behind it nothing is shown but the ends of calls. */
 		if (record.tsc > w->filter->to && !w->joins)
 			break;
-		write_losses(w, record.tsc);
+		write_losses_until(w, record.tsc);
 		error = write_next(w, &record);
 		if (error)
 			return error;
@@ -356,7 +356,7 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 		error = give_up_those_of(w, NULL);
 	if (error)
 		return error;
-	write_losses(w, UINT64_MAX);
+	write_losses_until(w, UINT64_MAX);
 	if (!w->json)
 		return kymo_lines_finish(w->page, w->reader, &w->written);
 	kymo_event_json_finish(w->page->out, w->reader, &w->written);
@@ -401,7 +401,7 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 	struct kymo_error *error = init_writer(&w);
 
 	if (!error)
-		error = write_all(&w, reader);
+		error = write_records(&w, reader);
 	deinit_writer(&w);
 	return error;
 }

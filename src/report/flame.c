@@ -129,7 +129,7 @@ static bool is_drawn(const struct folds *folds, uint32_t at)
 }
 
 /* `from`, where each box begins: those of one parent beside each other, by name. How many are not drawn. */
-static size_t place(const struct folds *folds, const uint32_t *sorted, uint64_t *from)
+static size_t place_boxes(const struct folds *folds, const uint32_t *sorted, uint64_t *from)
 {
 	const size_t n = folds->items.n - 1;
 	size_t hidden = 0;
@@ -168,7 +168,7 @@ struct kymo_error *kymo_flame_write(const struct folds *folds, const char *title
 
 	if (!sorted || !from)
 		return &kymo_error_no_memory;
-	hidden = place(folds, sorted, from);
+	hidden = place_boxes(folds, sorted, from);
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>", out);
 	kymo_flame_escape(title, out);
 	fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);

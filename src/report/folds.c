@@ -18,7 +18,7 @@ void kymo_folds_deinit(struct folds *folds)
 	kymo_strings_deinit(&folds->names);
 }
 
-static uint64_t hash_of(const struct fold *fold)
+static uint64_t hash_fold(const struct fold *fold)
 {
 	return kymo_hash_pair(fold->parent, fold->name);
 }
@@ -32,15 +32,15 @@ uint32_t kymo_folds_find(struct folds *folds, uint32_t parent, const char *name)
 	};
 	const struct fold *items = folds->items.items;
 	const size_t n = folds->items.n - 1; /* the root is not in the index */
-	const uint32_t known = kymo_index_find(&folds->index, hash_of(&fold), i,
+	const uint32_t known = kymo_index_find(&folds->index, hash_fold(&fold), i,
 					       items[i].parent == fold.parent && items[i].name == fold.name);
 
 	if (known)
 		return known;
-	if (n + 1 == UINT32_MAX || !kymo_index_reserve(&folds->index, n, i, hash_of(&items[i])) ||
+	if (n + 1 == UINT32_MAX || !kymo_index_reserve(&folds->index, n, i, hash_fold(&items[i])) ||
 	    !kymo_vec_push(&folds->items, fold))
 		return 0;
-	kymo_index_put(&folds->index, hash_of(&fold), n + 1);
+	kymo_index_put(&folds->index, hash_fold(&fold), n + 1);
 	return (uint32_t)n + 1;
 }
 

@@ -25,7 +25,7 @@ static bool is_whole(const struct kymo_ctf_event *event)
 	return is;
 }
 
-static uint32_t text_of(struct kymo_frame_tree *rows, const struct kymo_ctf_record *record, uint32_t field)
+static uint32_t field_text(struct kymo_frame_tree *rows, const struct kymo_ctf_record *record, uint32_t field)
 {
 	const char *text = kymo_ctf_string(record, field);
 
@@ -50,8 +50,8 @@ bool kymo_frame_rows_take(struct kymo_frame_tree *tree, const struct kymo_ctf_re
 		.what = record->values[KYMO_CTF_FRAME_WHAT] == KYMO_CTF_FRAME_LOST  ? KYMO_CTF_FRAME_LOST
 			: record->values[KYMO_CTF_FRAME_WHAT] == KYMO_CTF_FRAME_CUT ? KYMO_CTF_FRAME_CUT
 										    : KYMO_CTF_FRAME_CODE,
-		.file = text_of(tree, record, KYMO_CTF_FRAME_FILE),
-		.function = text_of(tree, record, KYMO_CTF_FRAME_FUNCTION),
+		.file = field_text(tree, record, KYMO_CTF_FRAME_FILE),
+		.function = field_text(tree, record, KYMO_CTF_FRAME_FUNCTION),
 		.offset = record->values[KYMO_CTF_FRAME_OFFSET],
 		.address = record->values[KYMO_CTF_FRAME_ADDRESS],
 	};
@@ -82,7 +82,8 @@ char *kymo_frame_name(const struct kymo_frame_tree *rows, const struct kymo_fram
 	return text ? kymo_text_escape(text, unicode) : NULL;
 }
 
-static void write_frame(const struct page *page, const struct kymo_frame_tree *rows, const struct kymo_frame_node *row)
+static void write_frame_line(const struct page *page, const struct kymo_frame_tree *rows,
+			     const struct kymo_frame_node *row)
 {
 	kymo_cleanup_free char *name = kymo_frame_name(rows, row, page->unicode);
 	const char *file = kymo_strings_text(&rows->texts, row->file);
@@ -113,7 +114,7 @@ void kymo_stack_write(const struct page *page, const struct kymo_frame_tree *row
 	}
 	for (; row; row = kymo_frame_at(rows, row->caller)) {
 		kymo_page_spaces(page, indent);
-		write_frame(page, rows, row);
+		write_frame_line(page, rows, row);
 	}
 }
 

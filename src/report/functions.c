@@ -117,7 +117,7 @@ static void add_syscalls(struct functions *functions, const struct kymo_ctf_trac
 
 /* ---- pairs of markers ------------------------------------------------------------------------ */
 
-static int compare_names(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
+static int compare_event_names(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
 {
 	int order = compare_texts(a->path, b->path);
 
@@ -131,7 +131,7 @@ static int compare_markers(const void *a, const void *b)
 {
 	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
 	const struct kymo_ctf_event *y = *(const struct kymo_ctf_event *const *)b;
-	int order = compare_names(x, y);
+	int order = compare_event_names(x, y);
 
 	return order ? order : x < y ? -1 : x > y;
 }
@@ -152,7 +152,7 @@ static const struct kymo_ctf_event **sorted_markers(const struct kymo_ctf_trace 
 
 /* The first of the copies of the marker that ends what this one begins, as a place in `markers`; `n` where there is
  * none. */
-static size_t find_end(const struct kymo_ctf_event *const *markers, size_t n, const struct kymo_ctf_event *begin)
+static size_t find_span_end(const struct kymo_ctf_event *const *markers, size_t n, const struct kymo_ctf_event *begin)
 {
 	for (size_t word = 0;; word++) {
 		kymo_cleanup_free char *name = kymo_marker_end(begin->name, word);
@@ -164,12 +164,12 @@ static size_t find_end(const struct kymo_ctf_event *const *markers, size_t n, co
 		while (low < high) {
 			const size_t middle = low + (high - low) / 2;
 
-			if (compare_names(markers[middle], &wanted) < 0)
+			if (compare_event_names(markers[middle], &wanted) < 0)
 				low = middle + 1;
 			else
 				high = middle;
 		}
-		if (low < n && !compare_names(markers[low], &wanted))
+		if (low < n && !compare_event_names(markers[low], &wanted))
 			return low;
 	}
 }
@@ -177,7 +177,7 @@ static size_t find_end(const struct kymo_ctf_event *const *markers, size_t n, co
 static void give_role(struct functions *functions, const struct kymo_ctf_trace *trace,
 		      const struct kymo_ctf_event *const *markers, size_t from, size_t n, bool is_entry)
 {
-	for (size_t i = from; i < n && !compare_names(markers[from], markers[i]); i++)
+	for (size_t i = from; i < n && !compare_event_names(markers[from], markers[i]); i++)
 		functions->roles[markers[i] - trace->events] =
 			(struct role){ .function = (uint32_t)functions->n, .is_entry = is_entry, .is_span = true };
 }
@@ -189,7 +189,7 @@ static bool add_spans(struct functions *functions, const struct kymo_ctf_trace *
 	kymo_cleanup_free const struct kymo_ctf_event **markers = sorted_markers(trace, &n);
 
 	for (size_t i = 0; markers && i < n; i++) {
-		const size_t end = find_end(markers, n, markers[i]);
+		const size_t end = find_span_end(markers, n, markers[i]);
 
 		if (end == n || functions->roles[markers[i] - trace->events].is_span ||
 		    functions->roles[markers[end] - trace->events].is_span)

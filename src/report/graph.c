@@ -81,7 +81,7 @@ static void write_duration(const struct page *page, uint64_t ns)
 	kymo_page_printf(page, INK_PLAIN, "%7.3f %s", value, unit);
 }
 
-static void write_thread(const struct graph *g, const struct line *line)
+static void write_call_thread(const struct graph *g, const struct line *line)
 {
 	char label[THREAD_LABEL];
 
@@ -163,7 +163,7 @@ static bool write_syscall_result(struct graph *g, const struct line *line)
 	return true;
 }
 
-static void write_text(struct graph *g, const struct line *line)
+static void write_call_text(struct graph *g, const struct line *line)
 {
 	bool is_whole = false;
 
@@ -197,14 +197,14 @@ static void write_line(struct graph *g, const struct line *line)
 		kymo_loss_write(page, g->trace, &line->loss);
 		return;
 	}
-	write_thread(g, line);
+	write_call_thread(g, line);
 	if (line->has_ns)
 		write_duration(page, line->ns);
 	else
 		kymo_page_spaces(page, 10);
 	kymo_page_text(page, INK_DIM, page->unicode ? " │ " : " | ");
 	kymo_page_spaces(page, 2 * (line->level < MAX_INDENT ? line->level : MAX_INDENT));
-	write_text(g, line);
+	write_call_text(g, line);
 	putc('\n', page->out);
 }
 
@@ -450,7 +450,7 @@ static struct kymo_error *finish_graph(struct graph *g)
 	return kymo_lines_finish(g->page, g->reader, &g->written);
 }
 
-static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *reader)
+static struct kymo_error *write_calls(struct graph *g, struct kymo_ctf_reader *reader)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -525,7 +525,7 @@ struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct
 	g.has_threads = !kymo_filter_is_one_thread(filter) && g.trace->n_threads != 1;
 	error = init_graph(&g, function);
 	if (!error)
-		error = write_all(&g, reader);
+		error = write_calls(&g, reader);
 	deinit_graph(&g);
 	return error;
 }

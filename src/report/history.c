@@ -35,14 +35,14 @@ static char *string_of(const struct kymo_ctf_record *record, uint32_t field, enu
 	return as_wanted(kymo_ctf_string(record, field), text);
 }
 
-static char *name_of(const struct kymo_ctf_record *record, uint32_t field, enum history_text text)
+static char *code_name(const struct kymo_ctf_record *record, uint32_t field, enum history_text text)
 {
 	kymo_cleanup_free char *shown = kymo_shown(kymo_ctf_string(record, field));
 
 	return shown ? as_wanted(shown, text) : NULL;
 }
 
-static char *text_of(const struct history_code *code)
+static char *code_text(const struct history_code *code)
 {
 	const char *base = strrchr(code->file, '/');
 	char *text = NULL;
@@ -82,10 +82,10 @@ static struct kymo_error *take_code(struct history *history, const struct kymo_c
 		return NULL;
 	}
 	code.file = string_of(record, KYMO_CTF_BRANCH_CODE_FILE, text);
-	code.function = name_of(record, KYMO_CTF_BRANCH_CODE_FUNCTION, text);
+	code.function = code_name(record, KYMO_CTF_BRANCH_CODE_FUNCTION, text);
 	code.source = string_of(record, KYMO_CTF_BRANCH_CODE_SOURCE, text);
 	if (code.file && code.function && code.source)
-		code.text = text_of(&code);
+		code.text = code_text(&code);
 	if (code.text && kymo_vec_push(&history->codes, code))
 		return NULL;
 	code_deinit(&code);
@@ -147,7 +147,7 @@ static struct kymo_error *take_branch(struct history *history, const struct kymo
 /* ---- the trace ------------------------------------------------------------------------------- */
 
 /* Whether its fields are those that its kind has. */
-static bool is_sound(const struct kymo_ctf_event *event)
+static bool has_expected_fields(const struct kymo_ctf_event *event)
 {
 	static const struct {
 		enum kymo_ctf_kind kind;
@@ -178,7 +178,7 @@ static struct kymo_error *take_record(struct history *history, const struct kymo
 {
 	if (!kymo_ctf_is_of_branches(record->event))
 		return NULL;
-	if (!is_sound(record->event)) {
+	if (!has_expected_fields(record->event)) {
 		history->n_senseless++;
 		return NULL;
 	}

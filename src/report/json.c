@@ -357,7 +357,7 @@ static struct kymo_error *write_threads(FILE *out, const struct model *model)
 	return NULL;
 }
 
-static void write_losses(FILE *out, const struct kymo_ctf_reader *reader, const struct kymo_ctf_trace *trace)
+static void write_losses_json(FILE *out, const struct kymo_ctf_reader *reader, const struct kymo_ctf_trace *trace)
 {
 	size_t n;
 	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(reader, &n);
@@ -460,7 +460,7 @@ struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out)
 	error = write_threads(out, model);
 	if (error)
 		return error;
-	write_losses(out, summary->reader, model->trace);
+	write_losses_json(out, summary->reader, model->trace);
 	write_gaps(out, model->trace);
 	write_warnings(out, summary->reader);
 	fputs("}\n", out);

@@ -131,7 +131,7 @@ static bool is_of_call(const struct kymo_ctf_record *record)
 
 /* Bytes that a probe has recorded; of what a system call leads to, how many. A part of them, where the rest could not
  * be read. */
-static void write_bytes(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
+static void write_bytes_line(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
 {
 	const bool is_part = record->faults & 1u << i;
 	const uint8_t *bytes;
@@ -220,7 +220,7 @@ void kymo_value_write(const struct page *page, const struct kymo_ctf_record *rec
 	else if (type == KYMO_TYPE_BYTES && record->event->fields[i].array_of)
 		write_array(page, record, i);
 	else if (type == KYMO_TYPE_BYTES)
-		write_bytes(page->out, record, i);
+		write_bytes_line(page->out, record, i);
 	else if (kymo_type_is_real(type))
 		fputs_unlocked(kymo_text_real(number, type, kymo_ctf_double(record, i)), page->out);
 	else if (!kymo_naming_write(page->out, record->event->fields[i].naming, record->values[i], page->unicode))

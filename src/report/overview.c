@@ -197,8 +197,8 @@ static void write_lost_events(const struct model *model, const struct page *page
 }
 
 /* "lost 5 events (29 % of all), 2 packets overwritten: 0.001 to 0.020 s, 1.500 to 1.600 s" */
-static void write_losses(const struct summary *summary, const struct page *page, const struct kymo_ctf_loss *losses,
-			 size_t n)
+static void write_losses_line(const struct summary *summary, const struct page *page,
+			      const struct kymo_ctf_loss *losses, size_t n)
 {
 	const struct model *model = summary->model;
 	struct loss_total total = kymo_losses_total(losses, n);
@@ -304,7 +304,7 @@ struct kymo_error *kymo_summary_overview(const struct summary *summary, const st
 			mark_losses(summary, page, columns, losses, n);
 	}
 	if (n)
-		write_losses(summary, page, losses, n);
+		write_losses_line(summary, page, losses, n);
 	error = write_gaps(summary, page);
 	if (!error)
 		error = kymo_samples_write(page, summary->trace);

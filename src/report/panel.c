@@ -52,7 +52,7 @@ static void time_label(char *label, unsigned int bucket, bool unicode)
 	snprintf(label, TEXT_NUMBER, "[%.20s, %.20s)", low, high);
 }
 
-static void add_row(struct panel *panel, uint64_t count)
+static void add_panel_row(struct panel *panel, uint64_t count)
 {
 	struct panel_row *row = &panel->rows[panel->n_rows++];
 	unsigned int columns = kymo_text_columns(row->label);
@@ -84,7 +84,7 @@ static void add_buckets(struct panel *panel, const struct page *page, const stru
 		if (next - bucket >= 3) {
 			row->skipped = true;
 			snprintf(row->label, sizeof(row->label), page->unicode ? "…" : "...");
-			add_row(panel, 0);
+			add_panel_row(panel, 0);
 			bucket = next - 1;
 			continue;
 		}
@@ -92,7 +92,7 @@ static void add_buckets(struct panel *panel, const struct page *page, const stru
 			time_label(row->label, bucket, page->unicode);
 		else
 			bucket_label(row->label, bucket);
-		add_row(panel, stats->buckets[bucket]);
+		add_panel_row(panel, stats->buckets[bucket]);
 	}
 }
 
@@ -137,7 +137,7 @@ static void add_named_row(struct panel *panel, const char *name, uint64_t count)
 	if (!count)
 		return;
 	snprintf(panel->rows[panel->n_rows].label, TEXT_NUMBER, "%s", name);
-	add_row(panel, count);
+	add_panel_row(panel, count);
 }
 
 void kymo_panel_init(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
@@ -152,7 +152,7 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 		kymo_stats_sort_distinct(stats);
 		for (unsigned int i = 0; i < stats->n_distinct; i++) {
 			value_text(panel->rows[i].label, stats->distinct[i].value, kind, stats->is_signed);
-			add_row(panel, stats->distinct[i].count);
+			add_panel_row(panel, stats->distinct[i].count);
 		}
 	}
 	add_named_row(panel, fault, faults);
@@ -201,7 +201,7 @@ void kymo_panel_init_names(struct panel *panel, const struct page *page, const c
 	kymo_stats_sort_distinct(stats);
 	for (unsigned int i = 0; i < stats->n_distinct; i++) {
 		name_row(&panel->rows[i], page, stats, naming, stats->distinct[i].value);
-		add_row(panel, stats->distinct[i].count);
+		add_panel_row(panel, stats->distinct[i].count);
 	}
 	add_named_row(panel, "(others)", stats->n_others);
 	add_named_row(panel, fault, faults);
@@ -220,7 +220,7 @@ void kymo_panel_add(struct panel *panel, const char *label, uint64_t count)
 	if (panel->n_rows == MAX_ROWS)
 		return;
 	snprintf(panel->rows[panel->n_rows].label, TEXT_NUMBER, "%s", label);
-	add_row(panel, count);
+	add_panel_row(panel, count);
 }
 
 void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, enum kymo_type type,
@@ -258,8 +258,8 @@ static unsigned int write_title(const struct panel *panel, const struct page *pa
 	return title + 2 + note;
 }
 
-static unsigned int write_row(const struct panel *panel, const struct panel_row *row, const struct page *page,
-			      unsigned int columns)
+static unsigned int write_panel_row(const struct panel *panel, const struct panel_row *row, const struct page *page,
+				    unsigned int columns)
 {
 	unsigned int label = panel->label_columns, used;
 	char number[TEXT_NUMBER];
@@ -296,7 +296,7 @@ static void write_group(const struct panel *panels, unsigned int n, const struct
 			if (row <= panels[i].n_rows) {
 				kymo_page_spaces(page, owed);
 				owed = 0;
-				used = row ? write_row(&panels[i], &panels[i].rows[row - 1], page, columns)
+				used = row ? write_panel_row(&panels[i], &panels[i].rows[row - 1], page, columns)
 					   : write_title(&panels[i], page, columns);
 			}
 			owed += columns + GAP > used ? columns + GAP - used : GAP;

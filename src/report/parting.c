@@ -14,7 +14,7 @@ static size_t common(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_
 	return n;
 }
 
-static uint64_t hash_of(const uint64_t *run, size_t size)
+static uint64_t hash_run(const uint64_t *run, size_t size)
 {
 	uint64_t hash = 0;
 
@@ -23,7 +23,7 @@ static uint64_t hash_of(const uint64_t *run, size_t size)
 	return hash ^ hash >> 29;
 }
 
-static bool is_same(const uint64_t *a, const uint64_t *b, size_t size)
+static bool are_equal_runs(const uint64_t *a, const uint64_t *b, size_t size)
 {
 	return !memcmp(a, b, size * sizeof(*a));
 }
@@ -35,10 +35,10 @@ static bool find_run(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_
 	bool is_found = false;
 
 	for (size_t i = 0; i + size <= n_b; i++) {
-		const uint64_t hash = hash_of(b + i, size);
+		const uint64_t hash = hash_run(b + i, size);
 
 		/* Numbers are places + 1, each of which is in the index or equal to one that is. */
-		if (kymo_index_find(&index, hash, k, is_same(b + k - 1, b + i, size)))
+		if (kymo_index_find(&index, hash, k, are_equal_runs(b + k - 1, b + i, size)))
 			continue;
 		if (2 * (i + 1) > index.size) {
 			struct kymo_index grown;
@@ -47,14 +47,15 @@ static bool find_run(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_
 				break;
 			for (size_t s = 0; s < index.size; s++)
 				if (index.slots[s])
-					kymo_index_put(&grown, hash_of(b + index.slots[s] - 1, size), index.slots[s]);
+					kymo_index_put(&grown, hash_run(b + index.slots[s] - 1, size), index.slots[s]);
 			kymo_index_deinit(&index);
 			index = grown;
 		}
 		kymo_index_put(&index, hash, i + 1);
 	}
 	for (size_t i = 0; i + size <= n_a && !is_found; i++) {
-		const uint32_t at = kymo_index_find(&index, hash_of(a + i, size), k, is_same(b + k - 1, a + i, size));
+		const uint32_t at =
+			kymo_index_find(&index, hash_run(a + i, size), k, are_equal_runs(b + k - 1, a + i, size));
 
 		if (at)
 			*ret = (struct parting){ .a = i, .b = at - 1 };

@@ -271,7 +271,7 @@ static void stacks_deinit(struct stacks *s)
 }
 
 /* Where the output is a format of another program's, what is missing is told on the side of it by the caller. */
-static struct kymo_error *write_losses(const struct stacks *s)
+static struct kymo_error *tell_losses(const struct stacks *s)
 {
 	struct loss_total none = { .events = 0 };
 
@@ -299,6 +299,6 @@ struct kymo_error *kymo_stacks_write(struct kymo_ctf_reader *reader, const char 
 		return write_flame(&s, dir);
 	default:
 		error = write_part(&s, options->function, options->mode == KYMO_REPORT_CALLERS);
-		return error ? error : write_losses(&s);
+		return error ? error : tell_losses(&s);
 	}
 }

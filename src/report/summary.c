@@ -34,7 +34,7 @@ static void write_probe_row(const struct summary *summary, const struct page *pa
 	putc('\n', page->out);
 }
 
-static const char *name_of(const struct summary *summary, const struct kymo_ctf_event *event)
+static const char *event_name(const struct summary *summary, const struct kymo_ctf_event *event)
 {
 	return summary->names->events[event - summary->trace->events].name;
 }
@@ -48,7 +48,7 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 	struct kymo_error *error;
 
 	for (size_t i = 0; names && i < n; i++)
-		names[i] = name_of(summary, probes[i]->event);
+		names[i] = event_name(summary, probes[i]->event);
 	error = names ? kymo_table_plan(summary, page, names, n, &c, &labels) : &kymo_error_no_memory;
 	if (error)
 		return error;
@@ -139,7 +139,7 @@ static struct kymo_error *write_panel_heading(const struct summary *summary, con
 					      const struct kymo_ctf_event *event)
 {
 	kymo_cleanup_free char *site = site_text(summary->model, event, page->unicode);
-	const char *name = name_of(summary, event);
+	const char *name = event_name(summary, event);
 	unsigned int columns = kymo_text_columns(name), room;
 
 	if (!site)

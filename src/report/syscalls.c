@@ -144,7 +144,7 @@ bool kymo_syscalls_is_open(const struct syscalls *syscalls, size_t thread, const
 	return open && open->order && open->thread == thread && open->begin == frame->begin;
 }
 
-static void take_out(struct syscalls *syscalls, uint64_t number)
+static void close_syscall(struct syscalls *syscalls, uint64_t number)
 {
 	struct open_syscall *open = &syscalls->items.items[number - 1];
 
@@ -198,7 +198,7 @@ bool kymo_syscalls_waits(const struct syscalls *syscalls, const struct kymo_ctf_
 }
 
 /* The end of a call of which no return is known. */
-static void stop(struct syscalls *syscalls, struct kymo_syscall_call *call, uint64_t begin)
+static void stop_syscall(struct syscalls *syscalls, struct kymo_syscall_call *call, uint64_t begin)
 {
 	const struct kymo_syscall_target target = target_of(syscalls);
 
@@ -239,7 +239,7 @@ struct kymo_error *kymo_syscalls_enter(struct syscalls *syscalls, size_t thread,
 		kymo_syscall_enter(&call, &target, &syscalls->text);
 	}
 	if (is_end(record)) {
-		stop(syscalls, &call, record->tsc);
+		stop_syscall(syscalls, &call, record->tsc);
 		return NULL;
 	}
 	open = add_open(syscalls, ret);
@@ -298,7 +298,7 @@ bool kymo_syscalls_leave(struct syscalls *syscalls, uint64_t number, const struc
 	}
 	syscalls->call = open->call;
 	syscalls->begin = open->begin;
-	take_out(syscalls, number);
+	close_syscall(syscalls, number);
 	return is_new;
 }
 
@@ -307,8 +307,8 @@ bool kymo_syscalls_give_up(struct syscalls *syscalls, uint64_t number)
 	const bool is_new = take_up(syscalls, number, (struct kymo_copies){ 0 });
 	struct open_syscall *open = &syscalls->items.items[number - 1];
 
-	stop(syscalls, &open->call, open->begin);
-	take_out(syscalls, number);
+	stop_syscall(syscalls, &open->call, open->begin);
+	close_syscall(syscalls, number);
 	return is_new;
 }
 

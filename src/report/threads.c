@@ -17,7 +17,7 @@ void kymo_threads_deinit(struct threads *threads)
 }
 
 /* Fibonacci hashing: tids are neighbors. */
-static uint64_t hash_of(int32_t tid)
+static uint64_t hash_tid(int32_t tid)
 {
 	return kymo_hash_pair(0, (uint32_t)tid);
 }
@@ -36,18 +36,18 @@ static struct kymo_error *add_thread(struct threads *threads, const struct kymo_
 	thread.is_fixed = kymo_ctf_trace_n_threads_of(trace, record->tid) <= 1;
 	thread.process_is_fixed = kymo_ctf_trace_n_processes_of(trace, pid) <= 1;
 	thread.process = kymo_ctf_trace_process_of(trace, record->tid, record->tsc);
-	if (!kymo_index_reserve(&threads->index, threads->items.n, i, hash_of(threads->items.items[i - 1].tid)) ||
+	if (!kymo_index_reserve(&threads->index, threads->items.n, i, hash_tid(threads->items.items[i - 1].tid)) ||
 	    !kymo_vec_push(&threads->items, thread))
 		return &kymo_error_no_memory;
-	kymo_index_put(&threads->index, hash_of(record->tid), threads->items.n);
+	kymo_index_put(&threads->index, hash_tid(record->tid), threads->items.n);
 	*ret = threads->items.n - 1;
 	return NULL;
 }
 
-static struct kymo_error *find_thread(struct threads *threads, const struct kymo_ctf_record *record, size_t *ret)
+static struct kymo_error *find_or_add_thread(struct threads *threads, const struct kymo_ctf_record *record, size_t *ret)
 {
 	const struct thread *items = threads->items.items;
-	const uint64_t hash = hash_of(record->tid);
+	const uint64_t hash = hash_tid(record->tid);
 	const struct kymo_ctf_thread *entry;
 	uint32_t number = kymo_index_find(&threads->index, hash, i, items[i - 1].tid == record->tid);
 
@@ -71,7 +71,7 @@ struct kymo_error *kymo_threads_find(struct threads *threads, const struct kymo_
 
 	if (at >= threads->items.n || threads->items.items[at].tid != record->tid ||
 	    !threads->items.items[at].is_fixed) {
-		struct kymo_error *error = find_thread(threads, record, &at);
+		struct kymo_error *error = find_or_add_thread(threads, record, &at);
 
 		if (error)
 			return error;

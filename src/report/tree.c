@@ -41,7 +41,7 @@ struct tree {
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct node *node)
+static uint64_t hash_node(const struct node *node)
 {
 	return kymo_hash_pair(node->parent, node->function);
 }
@@ -56,7 +56,7 @@ static bool find_node(struct tree *t, uint32_t parent, uint32_t function, uint32
 	*ret = NO_NODE;
 	if (parent == NO_NODE)
 		return true;
-	*ret = kymo_index_find(&t->index, hash_of(&node), i,
+	*ret = kymo_index_find(&t->index, hash_node(&node), i,
 			       nodes[i].parent == parent && nodes[i].function == function);
 	if (*ret)
 		return true;
@@ -64,10 +64,10 @@ static bool find_node(struct tree *t, uint32_t parent, uint32_t function, uint32
 	if (t->nodes.n == MAX_NODES)
 		return true;
 	node.level = nodes[parent].level + 1;
-	if (!kymo_index_reserve(&t->index, t->nodes.n - 1, i, hash_of(&nodes[i])) || !kymo_vec_push(&t->nodes, node))
+	if (!kymo_index_reserve(&t->index, t->nodes.n - 1, i, hash_node(&nodes[i])) || !kymo_vec_push(&t->nodes, node))
 		return false;
 	*ret = (uint32_t)t->nodes.n - 1;
-	kymo_index_put(&t->index, hash_of(&node), *ret);
+	kymo_index_put(&t->index, hash_node(&node), *ret);
 	return true;
 }
 

@@ -45,8 +45,8 @@ struct row {
 	bool has_times;
 };
 
-static void write_row(const struct summary *summary, const struct page *page, const struct columns *c,
-		      const char *label, const struct row *row)
+static void write_who_row(const struct summary *summary, const struct page *page, const struct columns *c,
+			  const char *label, const struct row *row)
 {
 	unsigned int owed = kymo_table_counts(summary, page, c, label, row->count, row->recent);
 
@@ -89,7 +89,7 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 		const struct row *row = &rows->items.items[i];
 
 		if (row->has_times) {
-			write_row(summary, page, &c, labels[i], row);
+			write_who_row(summary, page, &c, labels[i], row);
 			continue;
 		}
 		kymo_table_counts(summary, page, &c, labels[i], row->count, row->recent);

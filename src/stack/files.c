@@ -69,7 +69,7 @@ static struct stack_file *find_file(struct kymo_stacks *stacks, const struct sta
 }
 
 /* A file that can't be taken apart is kept, too, so that it is tried once. */
-static struct stack_file *open_file(struct kymo_stacks *stacks, int fd, const char *path)
+static struct stack_file *open_mapped_file(struct kymo_stacks *stacks, int fd, const char *path)
 {
 	struct stack_file *file;
 	struct stat st;
@@ -114,7 +114,7 @@ struct kymo_module *stack_module(struct kymo_stacks *stacks, struct stack_region
 			fd = copy_vdso(region, thread);
 		else
 			kymo_error_destroy(kymo_open_mapped(thread->tid, &region->map, &fd));
-		region->file = fd < 0 ? NULL : open_file(stacks, fd, region->map.path);
+		region->file = fd < 0 ? NULL : open_mapped_file(stacks, fd, region->map.path);
 	}
 	region->is_looked_for = true;
 	return region->file ? region->file->module : NULL;

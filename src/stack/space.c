@@ -82,7 +82,7 @@ static void note_journal(struct stack_space *space, const struct kymo_map *map)
 		space->journals[space->n_journals++] = map->start;
 }
 
-static bool read_memory(void *context, uint64_t address, void *data, size_t size)
+static bool read_walked_memory(void *context, uint64_t address, void *data, size_t size)
 {
 	return context && !kymo_memory_read(context, address, data, size);
 }
@@ -90,7 +90,7 @@ static bool read_memory(void *context, uint64_t address, void *data, size_t size
 /* All files at once: when a record is looked at the process may have ended. */
 static void open_files(struct kymo_stacks *stacks, struct stack_space *space, pid_t tid)
 {
-	struct kymo_stack_thread thread = { .tid = tid, .pid = space->pid, .read = read_memory };
+	struct kymo_stack_thread thread = { .tid = tid, .pid = space->pid, .read = read_walked_memory };
 	struct kymo_memory memory;
 	struct kymo_error *error;
 	bool is_due = false;
@@ -118,7 +118,7 @@ static bool are_its(const struct stack_space *space, const struct kymo_maps *map
 	return are;
 }
 
-static void replace(struct kymo_stacks *stacks, struct stack_space *space, struct kymo_maps *maps)
+static void replace_maps(struct kymo_stacks *stacks, struct stack_space *space, struct kymo_maps *maps)
 {
 	struct stack_space before = *space;
 	bool ok = true;
@@ -138,7 +138,7 @@ static void read_space(struct kymo_stacks *stacks, struct stack_space *space, pi
 	struct kymo_error *error = kymo_maps_read(tid, &maps);
 
 	if (!space->is_recorded || are_its(space, &maps))
-		replace(stacks, space, &maps);
+		replace_maps(stacks, space, &maps);
 	if (!error)
 		kymo_maps_deinit(&maps);
 	kymo_error_destroy(error);
@@ -169,7 +169,7 @@ static size_t find_space(const struct kymo_stacks *stacks, pid_t pid)
 
 /* Those of recorded processes stay until they are forgotten: what such a process has mapped may not be there any more.
  */
-static void make_room(struct kymo_stacks *stacks)
+static void make_room_for_space(struct kymo_stacks *stacks)
 {
 	size_t oldest = SIZE_MAX, n = 0;
 
@@ -190,7 +190,7 @@ static struct stack_space *add_space(struct kymo_stacks *stacks, pid_t pid)
 {
 	struct stack_space *space = calloc(1, sizeof(*space));
 
-	make_room(stacks);
+	make_room_for_space(stacks);
 	if (!space || !kymo_vec_push(&stacks->spaces, space)) {
 		free(space);
 		return NULL;

@@ -102,7 +102,7 @@ static const struct kymo_symbol *symbol_at(const struct kymo_module *module, uin
 	return at && vaddr - symbols[at - 1].vaddr < symbols[at - 1].size ? &symbols[at - 1] : NULL;
 }
 
-static void name(struct kymo_stack_frame *frame, struct kymo_module *module, uint64_t vaddr)
+static void name_frame(struct kymo_stack_frame *frame, struct kymo_module *module, uint64_t vaddr)
 {
 	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
 	const struct kymo_symbol *symbol = function ? NULL : symbol_at(module, vaddr);
@@ -124,7 +124,7 @@ static struct kymo_stack_frame describe_region(struct walk *walk, const struct s
 	if (!module)
 		return frame;
 	frame.address = vaddr + behind;
-	name(&frame, module, vaddr);
+	name_frame(&frame, module, vaddr);
 	return frame;
 }
 
@@ -144,8 +144,8 @@ static bool go_on_from_entry(struct walk *walk, const struct kymo_stack_frame *f
 
 /* To the caller's frame; false where this was the last one. By the frame pointer, where nothing describes the place, if
  * that leads to code. */
-static bool go_on(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr,
-		  const struct kymo_stack_frame *frame)
+static bool step_to_caller(struct walk *walk, const struct stack_region *region, struct kymo_module *module,
+			   uint64_t vaddr, const struct kymo_stack_frame *frame)
 {
 	int err = module ? kymo_module_unwind(module, vaddr, &walk->frame, read_word, walk) : -ENOENT;
 
@@ -177,7 +177,7 @@ static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 		}
 		module = find_module(walk, region, &vaddr);
 		frames[n] = describe_region(walk, region, module, vaddr);
-		is_more = go_on(walk, region, module, vaddr, &frames[n++]);
+		is_more = step_to_caller(walk, region, module, vaddr, &frames[n++]);
 	}
 	return n;
 }

@@ -34,7 +34,7 @@ static enum passed base_type_passed(Dwarf_Die *type)
 	return size == 1 || size == 2 || size == 4 || size == 8 ? IN_REGISTER : UNKNOWN;
 }
 
-static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
+static bool entry_type(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	Dwarf_Die type;
 
@@ -54,7 +54,7 @@ static enum passed type_passed(Dwarf_Die *type)
 	case DW_TAG_base_type:
 		return base_type_passed(type);
 	case DW_TAG_enumeration_type:
-		if (type_of(type, &below))
+		if (entry_type(type, &below))
 			return base_type_passed(&below);
 		sym_die_number(type, DW_AT_byte_size, &size);
 		return size == 1 || size == 2 || size == 4 || size == 8 ? IN_REGISTER : UNKNOWN;
@@ -71,7 +71,7 @@ static bool returns_simply(Dwarf_Die *function)
 
 	if (!dwarf_attr_integrate(function, DW_AT_type, &attribute))
 		return true; /* void */
-	return type_of(function, &type) && type_passed(&type) != UNKNOWN;
+	return entry_type(function, &type) && type_passed(&type) != UNKNOWN;
 }
 
 /* In C, by the function's definition: `float half(f) float f; { ... }`. */
@@ -137,7 +137,7 @@ void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct 
 	uint64_t size = 0;
 	Dwarf_Die type;
 
-	if (type_of(parameter, &type)) {
+	if (entry_type(parameter, &type)) {
 		passed = type_passed(&type);
 		sym_die_number(&type, DW_AT_byte_size, &size);
 	}

@@ -25,7 +25,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static int by_address(const void *a, const void *b)
+static int compare_instances(const void *a, const void *b)
 {
 	const struct kymo_instance *x = a, *y = b;
 
@@ -52,7 +52,7 @@ static void find_origins(struct search *search, const char *name, size_t length)
 		qsort(search->origins.items, search->origins.n, sizeof(*search->origins.items), by_value);
 }
 
-static bool is_wanted(const struct search *search, Dwarf_Die *die)
+static bool is_wanted_die(const struct search *search, Dwarf_Die *die)
 {
 	const void *address;
 	Dwarf_Die origin;
@@ -71,7 +71,7 @@ static void add_instance(struct search *search, Dwarf_Die *die)
 		search->debug->is_out_of_memory = true;
 }
 
-static void walk(struct search *search, Dwarf_Die *parent, unsigned int depth)
+static void walk_dies(struct search *search, Dwarf_Die *parent, unsigned int depth)
 {
 	Dwarf_Die die;
 
@@ -83,10 +83,10 @@ static void walk(struct search *search, Dwarf_Die *parent, unsigned int depth)
 
 		if (is_function)
 			search->function = sym_die_name(search->debug, &die);
-		if ((is_function || sym_is_inlined(&die)) && is_wanted(search, &die))
+		if ((is_function || sym_is_inlined(&die)) && is_wanted_die(search, &die))
 			add_instance(search, &die);
 		if (depth < SYM_DEPTH_MAX && (sym_holds_functions(tag) || sym_is_inlined(&die)))
-			walk(search, &die, depth + 1);
+			walk_dies(search, &die, depth + 1);
 		search->function = outer;
 	}
 }
@@ -111,9 +111,9 @@ struct kymo_error *kymo_debug_instances(struct kymo_debug *debug, const char *na
 	find_origins(&search, name, length);
 	for (size_t i = 0; i < debug->units.n && search.origins.n; i++)
 		if (!debug->units.items[i].is_partial)
-			walk(&search, &debug->units.items[i].die, 0);
+			walk_dies(&search, &debug->units.items[i].die, 0);
 	if (search.instances.n)
-		qsort(search.instances.items, search.instances.n, sizeof(*search.instances.items), by_address);
+		qsort(search.instances.items, search.instances.n, sizeof(*search.instances.items), compare_instances);
 	*n_ret = drop_doubles(search.instances.items, search.instances.n);
 	*ret = sym_debug_copy(debug, search.instances.items, *n_ret, sizeof(struct kymo_instance));
 	kymo_vec_deinit(&search.origins);

@@ -99,7 +99,7 @@ static bool find_scopes(struct gathering *gathering, uint64_t vaddr)
 	return gathering->has_scopes;
 }
 
-static void add_row(struct gathering *gathering, const struct kymo_line *line)
+static void add_line(struct gathering *gathering, const struct kymo_line *line)
 {
 	struct row row = { .line = *line };
 
@@ -127,7 +127,7 @@ static void gather_unit(struct gathering *gathering, const struct sym_unit *unit
 		if (line.line != gathering->best)
 			gathering->rows.n = 0;
 		gathering->best = line.line;
-		add_row(gathering, &line);
+		add_line(gathering, &line);
 	}
 }
 
@@ -173,7 +173,7 @@ struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, 
 
 /* ---- of a function --------------------------------------------------------------------------- */
 
-static bool is_same(const struct kymo_line *a, const struct kymo_line *b)
+static bool are_same_lines(const struct kymo_line *a, const struct kymo_line *b)
 {
 	return a->vaddr == b->vaddr && a->line == b->line && !strcmp(a->file, b->file);
 }
@@ -186,7 +186,7 @@ static void gather_function(struct gathering *gathering, Dwarf_Lines *lines, siz
 		if (!read_row(dwarf_onesrcline(lines, i), &line) || !sym_scopes_move(&gathering->scopes, line.vaddr))
 			continue;
 		gathering->has_scopes = true;
-		add_row(gathering, &line);
+		add_line(gathering, &line);
 	}
 }
 
@@ -202,7 +202,7 @@ static void keep_all(struct gathering *gathering, const struct kymo_line **ret, 
 		kept[i] = gathering->rows.items[i].line;
 	qsort(kept, gathering->rows.n, sizeof(*kept), by_address);
 	for (size_t i = 0; i < gathering->rows.n; i++)
-		if (!i || !is_same(&kept[i], &kept[*n_ret - 1]))
+		if (!i || !are_same_lines(&kept[i], &kept[*n_ret - 1]))
 			kept[(*n_ret)++] = kept[i];
 }
 

@@ -189,7 +189,7 @@ static void rotate(struct sym_machine *machine)
 /* ---- types ----------------------------------------------------------------------------------- */
 
 /* The type that an operation names. False where it is no integer of 1 to 8 bytes. */
-static bool type_of(struct sym_machine *machine, const Dwarf_Op *op, uint8_t *size_ret, bool *is_signed_ret)
+static bool operand_type(struct sym_machine *machine, const Dwarf_Op *op, uint8_t *size_ret, bool *is_signed_ret)
 {
 	uint64_t size = 0, encoding = 0;
 	Dwarf_Die type;
@@ -212,7 +212,7 @@ static void set_type(struct sym_machine *machine, const Dwarf_Op *op)
 	uint8_t size;
 	bool is_signed;
 
-	if (!top || !type_of(machine, op, &size, &is_signed))
+	if (!top || !operand_type(machine, op, &size, &is_signed))
 		return;
 	top->size = size;
 	top->is_typed = true;

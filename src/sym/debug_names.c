@@ -33,7 +33,7 @@ static const char *qualify(struct walk *walk, const char *prefix, const char *na
 	return *prefix ? sym_debug_format(walk->debug, "%s%s", prefix, name) : name;
 }
 
-static bool kind_of(int tag, enum sym_name_kind *ret)
+static bool name_kind(int tag, enum sym_name_kind *ret)
 {
 	switch (tag) {
 	case DW_TAG_variable:
@@ -89,7 +89,7 @@ static void walk_in(struct walk *walk, Dwarf_Die *parent, const char *prefix, un
 		const int tag = dwarf_tag(&die);
 		const char *name = NULL;
 		enum sym_name_kind kind;
-		bool is_named = kind_of(tag, &kind);
+		bool is_named = name_kind(tag, &kind);
 
 		if (is_named || holds_names(tag))
 			name = sym_die_name(walk->debug, &die);

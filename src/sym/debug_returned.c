@@ -21,7 +21,7 @@ struct walk {
 	bool has_integers, has_vectors, has_gnu_vectors, is_in_memory, is_unknown;
 };
 
-static void look_at(struct walk *walk, Dwarf_Die *die, uint64_t offset);
+static void classify_entry(struct walk *walk, Dwarf_Die *die, uint64_t offset);
 
 /* ---- classes of C++ -------------------------------------------------------------------------- */
 
@@ -93,7 +93,7 @@ static void look_at_array(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 
 	walk->has_gnu_vectors |= (bool)dwarf_hasattr(type, DW_AT_GNU_vector);
 	if (array->size) /* one without elements holds nothing */
-		look_at(walk, type, offset);
+		classify_entry(walk, type, offset);
 }
 
 static void look_at_member(struct walk *walk, Dwarf_Die *member, uint64_t offset)
@@ -111,7 +111,7 @@ static void look_at_member(struct walk *walk, Dwarf_Die *member, uint64_t offset
 		walk->is_unknown = true; /* it is computed */
 		return;
 	}
-	look_at(walk, member, offset + at);
+	classify_entry(walk, member, offset + at);
 }
 
 static void look_at_members(struct walk *walk, Dwarf_Die *type, uint64_t offset)
@@ -146,7 +146,7 @@ static void look_at_members(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 }
 
 /* The type of the entry, at `offset` of what is returned. */
-static void look_at(struct walk *walk, Dwarf_Die *die, uint64_t offset)
+static void classify_entry(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 {
 	Dwarf_Die type, below;
 	uint64_t size = 0;
@@ -163,7 +163,7 @@ static void look_at(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 		break;
 	case DW_TAG_enumeration_type:
 		if (!sym_die_number(&type, DW_AT_byte_size, &size) && sym_die_reference(&type, DW_AT_type, &below))
-			look_at(walk, &type, offset);
+			classify_entry(walk, &type, offset);
 		else
 			look_at_number(walk, false, size, size, offset);
 		break;
@@ -206,7 +206,7 @@ enum kymo_returned sym_returned(struct kymo_debug *debug, Dwarf_Die *function, b
 		return type->kind == KYMO_CTYPE_FLOAT ? KYMO_RETURNED_VECTOR : KYMO_RETURNED_INTEGER;
 	if (!is_c_like)
 		return KYMO_RETURNED_UNKNOWN;
-	look_at(&walk, function, 0);
+	classify_entry(&walk, function, 0);
 	if (walk.has_gnu_vectors) /* of 32 or 64 bytes, perhaps, in ymm0 or zmm0 */
 		return KYMO_RETURNED_UNKNOWN;
 	if (walk.is_in_memory || type->size > 16)

@@ -36,7 +36,7 @@ static bool is_space(char c)
 }
 
 /* Take a word and the blanks after it off the beginning. */
-static bool take_word(const char **text, size_t *length, const char *word)
+static bool skip_word(const char **text, size_t *length, const char *word)
 {
 	const size_t n = strlen(word);
 
@@ -100,13 +100,13 @@ static const struct sym_name *find_base(struct kymo_debug *debug, const char *na
 
 static int take_tag(const char **text, size_t *length)
 {
-	if (take_word(text, length, "struct"))
+	if (skip_word(text, length, "struct"))
 		return DW_TAG_structure_type;
-	if (take_word(text, length, "class"))
+	if (skip_word(text, length, "class"))
 		return DW_TAG_class_type;
-	if (take_word(text, length, "union"))
+	if (skip_word(text, length, "union"))
 		return DW_TAG_union_type;
-	return take_word(text, length, "enum") ? DW_TAG_enumeration_type : 0;
+	return skip_word(text, length, "enum") ? DW_TAG_enumeration_type : 0;
 }
 
 /* Take blanks and stars off the end. */
@@ -133,7 +133,7 @@ struct kymo_error *kymo_debug_type(struct kymo_debug *debug, const char *text, s
 		text++;
 		length--;
 	}
-	while (take_word(&text, &length, "const") || take_word(&text, &length, "volatile"))
+	while (skip_word(&text, &length, "const") || skip_word(&text, &length, "volatile"))
 		;
 	tag = take_tag(&text, &length);
 	if (!length || stars > STARS_MAX)

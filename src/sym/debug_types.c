@@ -30,7 +30,7 @@ static size_t bucket_of(const struct kymo_debug *debug, const void *at, unsigned
 	return (((uintptr_t)at * 0x9e3779b97f4a7c15ull >> 20) + dimension) & (debug->n_type_buckets - 1);
 }
 
-static void place(struct kymo_debug *debug, uint32_t number)
+static void put_into_bucket(struct kymo_debug *debug, uint32_t number)
 {
 	const struct sym_type *type = debug->types.items[number - 1];
 	size_t i;
@@ -56,11 +56,11 @@ static bool grow_index(struct kymo_debug *debug)
 	debug->type_buckets = buckets;
 	debug->n_type_buckets = n;
 	for (uint32_t i = 1; i <= debug->types.n; i++)
-		place(debug, i);
+		put_into_bucket(debug, i);
 	return true;
 }
 
-static struct sym_type *find_type(const struct kymo_debug *debug, Dwarf_Die *die, unsigned int dimension)
+static struct sym_type *find_numbered_type(const struct kymo_debug *debug, Dwarf_Die *die, unsigned int dimension)
 {
 	if (!debug->n_type_buckets)
 		return NULL;
@@ -89,7 +89,7 @@ static struct sym_type *add_type(struct kymo_debug *debug, Dwarf_Die *die, unsig
 	if (die) {
 		type->die = *die;
 		type->has_die = true;
-		place(debug, (uint32_t)debug->types.n);
+		put_into_bucket(debug, (uint32_t)debug->types.n);
 	}
 	return type;
 }
@@ -177,7 +177,7 @@ static void fill_array(struct kymo_debug *debug, struct sym_type *type, unsigned
 	if (type->dimension)
 		type->type.name = sym_typename_of_array(debug, &type->die, type->dimension);
 	if (depth < SYM_CHAIN_MAX && sym_array_dimension(&type->die, type->dimension + 1, &inner)) {
-		struct sym_type *next = find_type(debug, &type->die, type->dimension + 1);
+		struct sym_type *next = find_numbered_type(debug, &type->die, type->dimension + 1);
 
 		if (!next) {
 			next = add_type(debug, &type->die, type->dimension + 1);
@@ -242,7 +242,7 @@ static void fill_type(struct kymo_debug *debug, struct sym_type *type, unsigned 
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /* A structure without a name is called as the typedef that names it. */
-static const char *name_of(struct kymo_debug *debug, Dwarf_Die *type, Dwarf_Die *alias, bool has_alias)
+static const char *type_name(struct kymo_debug *debug, Dwarf_Die *type, Dwarf_Die *alias, bool has_alias)
 {
 	const int tag = dwarf_tag(type);
 
@@ -263,13 +263,13 @@ static const struct kymo_ctype *make_type(struct kymo_debug *debug, Dwarf_Die *d
 		return &lost_type;
 	if (!sym_die_peel(die, &peeled, &alias, &has_alias))
 		return &void_type;
-	type = find_type(debug, &peeled, 0);
+	type = find_numbered_type(debug, &peeled, 0);
 	if (type)
 		return &type->type;
 	type = add_type(debug, &peeled, 0);
 	if (!type)
 		return &lost_type;
-	type->type.name = name_of(debug, &peeled, &alias, has_alias);
+	type->type.name = type_name(debug, &peeled, &alias, has_alias);
 	fill_type(debug, type, depth);
 	return &type->type;
 }

@@ -45,7 +45,7 @@ static bool demangle_cxx(const char *name, char out[KYMO_DEMANGLED_MAX])
 
 /* ---- Rust ------------------------------------------------------------------------------------ */
 
-static bool is_word(char c)
+static bool is_mangled_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -56,7 +56,7 @@ static size_t rust_end(const char *name, size_t n)
 	size_t end = 2;
 
 	if (name[1] == 'R') {
-		while (end < n && is_word(name[end]))
+		while (end < n && is_mangled_char(name[end]))
 			end++;
 		return end;
 	}
@@ -135,7 +135,7 @@ void kymo_show_raw_names(void)
 
 static bool begins_name(const char *text, const char *at)
 {
-	return kymo_is_mangled(at) && (at == text || !(is_word(at[-1]) || strchr("$./", at[-1])));
+	return kymo_is_mangled(at) && (at == text || !(is_mangled_char(at[-1]) || strchr("$./", at[-1])));
 }
 
 /* The name at `at`, as far as it goes. A dot may end it, or a sentence. */
@@ -144,7 +144,7 @@ static size_t name_size(const char *at, char out[KYMO_DEMANGLED_MAX])
 	size_t n = 0;
 	char name[KYMO_MANGLED_MAX + 1];
 
-	while (is_word(at[n]) || at[n] == '$' || at[n] == '.')
+	while (is_mangled_char(at[n]) || at[n] == '$' || at[n] == '.')
 		n++;
 	if (n > KYMO_MANGLED_MAX)
 		return 0;

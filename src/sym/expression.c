@@ -49,7 +49,7 @@ static bool push_register(struct machine *m, uint64_t number)
 	       push_value(m, m->frame->registers[number] + offset);
 }
 
-static bool read_memory(struct machine *m)
+static bool push_memory(struct machine *m)
 {
 	if (!m->n)
 		return false;
@@ -171,7 +171,7 @@ static bool execute(struct machine *m, uint8_t code)
 	case DW_OP_swap:
 		return swap(m);
 	case DW_OP_deref:
-		return read_memory(m);
+		return push_memory(m);
 	default:
 		return combine(m, code);
 	}

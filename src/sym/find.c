@@ -19,7 +19,7 @@
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b, void *data)
+static int compare_symbol_names(const void *a, const void *b, void *data)
 {
 	const struct kymo_symbol *symbols = data, *x = &symbols[*(const uint32_t *)a],
 				 *y = &symbols[*(const uint32_t *)b];
@@ -43,7 +43,7 @@ bool sym_index(struct kymo_module *module)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		index[i] = (uint32_t)i;
-	qsort_r(index, n, sizeof(*index), compare_names, module->symbols.items);
+	qsort_r(index, n, sizeof(*index), compare_symbol_names, module->symbols.items);
 	module->by_name = index;
 	return true;
 }

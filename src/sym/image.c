@@ -189,7 +189,7 @@ static struct kymo_error *read_table(struct reader *reader, const char *name, ui
 }
 
 /* The program header table, then the section header table, whose true length may stand in its first entry. */
-static struct kymo_error *read_tables(struct reader *reader)
+static struct kymo_error *read_header_tables(struct reader *reader)
 {
 	struct sym_image *image = reader->image;
 	const Elf64_Ehdr *header = &image->header;
@@ -276,7 +276,7 @@ static bool is_of_dwarf(const struct sym_image *image, const Elf64_Shdr *section
 }
 
 /* Sections that no segment holds but that are looked at. */
-static bool is_wanted(const struct sym_image *image, const Elf64_Shdr *section, enum sym_image_kind kind)
+static bool is_wanted_section(const struct sym_image *image, const Elf64_Shdr *section, enum sym_image_kind kind)
 {
 	if (kind == SYM_DWARF)
 		return is_of_dwarf(image, section);
@@ -303,7 +303,7 @@ static struct kymo_error *read_sections(struct reader *reader, enum sym_image_ki
 				image, "section %llu %s lies beyond the end of the file (offset 0x%llx, size 0x%llx)",
 				(unsigned long long)i, sym_image_section_name(image, &section),
 				(unsigned long long)section.sh_offset, (unsigned long long)section.sh_size);
-		if (!is_wanted(image, &section, kind))
+		if (!is_wanted_section(image, &section, kind))
 			continue;
 		error = read_part(reader, section.sh_offset, section.sh_size);
 		if (error)
@@ -359,7 +359,7 @@ static struct kymo_error *read_image(struct sym_image *image, int fd, enum sym_i
 	struct kymo_error *error = read_head(image, fd, kind);
 
 	if (!error)
-		error = read_tables(&reader);
+		error = read_header_tables(&reader);
 	if (error)
 		return error;
 	elf_version(EV_CURRENT);

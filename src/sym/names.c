@@ -6,12 +6,6 @@
 
 #define NEST_MAX 64
 
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-	       (unsigned char)c >= 0x80;
-}
-
 static bool begins(const char *at, const char *end, const char *with)
 {
 	const size_t n = strlen(with);
@@ -57,7 +51,7 @@ static const char *skip_type(const char *at, const char *end)
 	for (;;) {
 		const char *word = at + (at < end && *at == ' '), *next = word;
 
-		while (next < end && is_word(*next))
+		while (next < end && sym_is_name_char(*next))
 			next++;
 		if (next == word || (next < end && *next == '='))
 			return at;
@@ -66,7 +60,7 @@ static const char *skip_type(const char *at, const char *end)
 
 			if (behind == at && (begins(at, end, "::") || begins(at, end, "[]")))
 				behind = at + 2;
-			else if (behind == at && (is_word(*at) || *at == '*' || *at == '&'))
+			else if (behind == at && (sym_is_name_char(*at) || *at == '*' || *at == '&'))
 				behind = at + 1;
 			if (behind == at)
 				break;
@@ -81,7 +75,8 @@ static const char *skip_operator(const char *start, const char *at, const char *
 {
 	const char *behind = at + strlen("operator");
 
-	if (!begins(at, end, "operator") || (at > start && is_word(at[-1])) || (behind < end && is_word(*behind)))
+	if (!begins(at, end, "operator") || (at > start && sym_is_name_char(at[-1])) ||
+	    (behind < end && sym_is_name_char(*behind)))
 		return at;
 	return behind < end && *behind == ' ' ? skip_type(behind, end) : skip_symbol(behind, end);
 }

@@ -25,4 +25,11 @@ struct sym_parts {
 
 void sym_parts_find(const char *text, struct sym_parts *ret);
 
+/* Whether names of the source may have the character; bytes of UTF-8 are taken for letters. */
+static inline bool sym_is_name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+	       (unsigned char)c >= 0x80;
+}
+
 #endif

@@ -27,16 +27,10 @@ struct kymo_pattern {
 	char needle[NEEDLE_MAX]; /* a word that each mangled name has; may be "" */
 };
 
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-	       (unsigned char)c >= 0x80;
-}
-
 /* ---- one spelling ---------------------------------------------------------------------------- */
 
 /* In place: each `from` in `text` becomes `to`, which is no longer. */
-static void replace(char *text, const char *from, const char *to)
+static void replace_in(char *text, const char *from, const char *to)
 {
 	const size_t n = strlen(from), m = strlen(to);
 
@@ -51,13 +45,13 @@ static void spell(const char *from, const char *to, char *out)
 	char *start = out;
 
 	for (const char *at = from; at < to; at++)
-		if (*at != ' ' || (at > from && at + 1 < to && is_word(at[-1]) && is_word(at[1])))
+		if (*at != ' ' || (at > from && at + 1 < to && sym_is_name_char(at[-1]) && sym_is_name_char(at[1])))
 			*out++ = *at;
 	*out = '\0';
-	replace(start, "std::__cxx11::" STRING "const", "std::string const");
-	replace(start, "std::__cxx11::" STRING, "std::string");
-	replace(start, "std::" STRING "const", "std::string const");
-	replace(start, "std::" STRING, "std::string");
+	replace_in(start, "std::__cxx11::" STRING "const", "std::string const");
+	replace_in(start, "std::__cxx11::" STRING, "std::string");
+	replace_in(start, "std::" STRING "const", "std::string const");
+	replace_in(start, "std::" STRING, "std::string");
 }
 
 static char *spell_new(const char *from, const char *to)
@@ -77,7 +71,7 @@ static char *type_end(char *at)
 	while (at < end) {
 		char *behind = *at == '<' ? (char *)kymo_name_skip(at, at, end) : at;
 
-		if (behind == at && (is_word(*at) || *at == ':' || *at == ' '))
+		if (behind == at && (sym_is_name_char(*at) || *at == ':' || *at == ' '))
 			behind++;
 		if (behind == at)
 			break;
@@ -99,7 +93,7 @@ static void move_const(char *parameters)
 		end = type_end(at + 7);
 		memmove(at + 1, at + 7, (size_t)(end - (at + 7)));
 		memcpy(end - 6, " const", 6);
-		if (!is_word(end[-7]))
+		if (!sym_is_name_char(end[-7]))
 			memmove(end - 6, end - 5, strlen(end - 5) + 1);
 	}
 }
@@ -130,13 +124,13 @@ static void find_needle(struct kymo_pattern *pattern)
 		const char *behind = kymo_name_skip(text, at, end), *word = at;
 		bool is_ascii = true;
 
-		if (behind > at || !is_word(*at)) {
+		if (behind > at || !sym_is_name_char(*at)) {
 			const char *close = behind == at && *at == '[' ? strchr(at, ']') : NULL;
 
 			at = close ? close : behind > at ? behind : at + 1;
 			continue;
 		}
-		for (; at < end && is_word(*at) && kymo_name_skip(text, at, end) == at; at++)
+		for (; at < end && sym_is_name_char(*at) && kymo_name_skip(text, at, end) == at; at++)
 			is_ascii &= (unsigned char)*at < 0x80;
 		if (is_ascii && (size_t)(at - word) > best && at - word < NEEDLE_MAX &&
 		    !is_abbreviated(word, (size_t)(at - word))) {

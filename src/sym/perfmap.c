@@ -14,7 +14,7 @@
 #define MAP_MAX ((off_t)1 << 30)
 
 /* A number with the blank behind it. */
-static bool take_number(const char **at, const char *end, uint64_t *ret)
+static bool take_hex_number(const char **at, const char *end, uint64_t *ret)
 {
 	const char *from = *at;
 	uint64_t value = 0;
@@ -56,8 +56,8 @@ bool kymo_perf_map_parse(const char *line, size_t length, struct kymo_perf_funct
 	const char *at = line, *end = line + length;
 	struct kymo_perf_function found;
 
-	if (!take_number(&at, end, &found.start) || !take_number(&at, end, &found.size) || at == end || !found.size ||
-	    found.start + found.size < found.start)
+	if (!take_hex_number(&at, end, &found.start) || !take_hex_number(&at, end, &found.size) || at == end ||
+	    !found.size || found.start + found.size < found.start)
 		return false;
 	copy_name(at, end, found.name);
 	*ret = found;

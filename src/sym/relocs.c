@@ -144,7 +144,7 @@ static struct kymo_error *add_section_tables(struct kymo_module *module)
 	return error;
 }
 
-static struct kymo_error *read_tables(struct kymo_module *module)
+static struct kymo_error *read_relocation_tables(struct kymo_module *module)
 {
 	const struct sym_dynamic *dynamic = &module->dynamic;
 	struct kymo_error *error;
@@ -168,7 +168,7 @@ struct kymo_error *sym_relocs_read(struct kymo_module *module)
 	if (!sym_lazy_begin(&module->relocs_lazy, &error))
 		return error;
 	module->relocs.n = 0;
-	return sym_lazy_end(&module->relocs_lazy, read_tables(module));
+	return sym_lazy_end(&module->relocs_lazy, read_relocation_tables(module));
 }
 
 /* ---- DT_RELR --------------------------------------------------------------------------------- */

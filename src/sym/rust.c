@@ -34,7 +34,7 @@ bool sym_sink_character(struct sym_sink *sink, uint32_t c)
 }
 
 /* "$u7e$", behind its "$u": the character. */
-static bool put_number(const char *at, const char *end, struct sym_sink *sink)
+static bool put_escaped_character(const char *at, const char *end, struct sym_sink *sink)
 {
 	uint32_t c = 0;
 
@@ -64,10 +64,10 @@ static bool put_escape(const char *at, const char *end, struct sym_sink *sink)
 			sym_sink_put(sink, escapes[i].text, 1);
 			return true;
 		}
-	return n > 1 && *at == 'u' && put_number(at + 1, end, sink);
+	return n > 1 && *at == 'u' && put_escaped_character(at + 1, end, sink);
 }
 
-static bool put_part(const char *at, const char *end, struct sym_sink *sink)
+static bool put_path_part(const char *at, const char *end, struct sym_sink *sink)
 {
 	/* An underscore keeps an escape from being the first. */
 	if (end - at > 1 && at[0] == '_' && at[1] == '$')
@@ -116,7 +116,7 @@ bool sym_rust_legacy(const char *name, size_t n, struct sym_sink *sink)
 		if (at + size == end - 1)
 			return !is_first && is_hash(at, size) && !sink->is_full;
 		sym_sink_put(sink, "::", is_first ? 0 : 2);
-		if (!put_part(at, at + size, sink))
+		if (!put_path_part(at, at + size, sink))
 			return false;
 		is_first = false;
 		at += size;

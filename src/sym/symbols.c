@@ -211,7 +211,7 @@ struct sort_key {
 	size_t at;
 };
 
-static int compare_keys(const void *a, const void *b)
+static int compare_sort_keys(const void *a, const void *b)
 {
 	const struct sort_key *x = a, *y = b;
 
@@ -230,7 +230,7 @@ static struct kymo_error *sort(struct kymo_module *module)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct sort_key){ module->symbols.items[i].vaddr, i };
-	qsort(keys, n, sizeof(*keys), compare_keys);
+	qsort(keys, n, sizeof(*keys), compare_sort_keys);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = module->symbols.items[keys[i].at];
 	for (size_t i = 0, end; i < n; i = end) {
@@ -245,7 +245,7 @@ static struct kymo_error *sort(struct kymo_module *module)
 }
 
 /* Whether one of the first `n` symbols, which are sorted, is at `vaddr`. */
-static bool is_named(const struct kymo_module *module, size_t n, uint64_t vaddr)
+static bool has_symbol_at(const struct kymo_module *module, size_t n, uint64_t vaddr)
 {
 	size_t at = kymo_partition_point(i, n, module->symbols.items[i].vaddr < vaddr);
 
@@ -268,7 +268,7 @@ static struct kymo_error *add_go_names(struct kymo_module *module)
 		const struct sym_go_function *function = &module->go_functions.items[i];
 
 		if (!*function->name || strnlen(function->name, NAME_MAX_SIZE) == NAME_MAX_SIZE ||
-		    is_named(module, n, function->start))
+		    has_symbol_at(module, n, function->start))
 			continue;
 		if (!kymo_vec_push(&module->symbols, (struct kymo_symbol){ .name = function->name,
 									   .vaddr = function->start,

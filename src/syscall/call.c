@@ -65,7 +65,7 @@ static unsigned count_args(const struct kymo_syscall_call *call, const struct ro
 }
 
 /* Calls that nobody knows have six arguments, in hex. */
-static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned arg)
+static const struct kind *arg_kind(const struct kymo_syscall_call *call, unsigned arg)
 {
 	const struct row *row = syscall_row(call->number);
 	const struct kind *kind;
@@ -80,7 +80,7 @@ static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned
 
 bool kymo_syscall_is_complete(const struct kymo_syscall_call *call)
 {
-	return call->is_stopped || !kind_of(call, call->next);
+	return call->is_stopped || !arg_kind(call, call->next);
 }
 
 static void print_args(struct decode *d)
@@ -88,7 +88,7 @@ static void print_args(struct decode *d)
 	struct kymo_syscall_call *call = d->call;
 	const struct kind *kind;
 
-	while (!call->is_stopped && (kind = kind_of(call, call->next))) {
+	while (!call->is_stopped && (kind = arg_kind(call, call->next))) {
 		const struct kind *next;
 
 		if ((kind->when & AT_EXIT) && !d->is_leaving)
@@ -96,7 +96,7 @@ static void print_args(struct decode *d)
 		call->arg_at[call->n_args++] = (unsigned)d->text->n - call->base;
 		d->is_output = kind->when & AT_EXIT;
 		kind->print(d, call->next++, kind->data);
-		next = kind_of(call, call->next);
+		next = arg_kind(call, call->next);
 		if (next && !call->is_stopped && !(next->when & OWN_COMMA))
 			kymo_line_puts(d->text, ", ");
 	}
@@ -116,7 +116,7 @@ void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscal
 	kymo_line_puts(text, kymo_syscall_name_or_number(call->number, buffer));
 	kymo_line_puts(text, "(");
 	call->base = (unsigned)text->n;
-	for (unsigned i = 0; (kind = kind_of(call, i)); i++)
+	for (unsigned i = 0; (kind = arg_kind(call, i)); i++)
 		if (kind->when & LOOKS_AT_ENTRY)
 			kind->print(&d, i, kind->data);
 	print_args(&d);

@@ -37,7 +37,7 @@ static void put_descriptor(struct decode *d, const void *bytes)
 	put_fd(d, *(const int *)bytes);
 }
 
-static void put_number(struct decode *d, const void *bytes)
+static void put_control_number(struct decode *d, const void *bytes)
 {
 	put(d, "%u", *(const unsigned *)bytes);
 }
@@ -54,7 +54,7 @@ static void put_rights(struct decode *d, uint64_t address, uint64_t size)
 
 static void put_numbers(struct decode *d, uint64_t address, uint64_t size)
 {
-	put_array(d, address, size / sizeof(int), sizeof(int), put_number);
+	put_array(d, address, size / sizeof(int), sizeof(int), put_control_number);
 }
 
 static void put_byte_array(struct decode *d, uint64_t address, uint64_t size)

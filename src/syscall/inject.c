@@ -29,7 +29,7 @@ struct reading {
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* Decimal digits alone. */
-static bool read_number(const char *text, const char **end_ret, uint64_t *ret)
+static bool read_decimal(const char *text, const char **end_ret, uint64_t *ret)
 {
 	char *end;
 
@@ -44,7 +44,7 @@ static bool read_small(const char *text, unsigned max, unsigned *ret)
 	const char *end;
 	uint64_t number;
 
-	if (!read_number(text, &end, &number) || *end || !number || number > max)
+	if (!read_decimal(text, &end, &number) || *end || !number || number > max)
 		return false;
 	*ret = (unsigned)number;
 	return true;
@@ -118,7 +118,7 @@ static struct kymo_error *take_delay(struct reading *r, uint64_t *ret)
 	const char *end;
 	uint64_t number;
 
-	if (!read_number(r->value, &end, &number))
+	if (!read_decimal(r->value, &end, &number))
 		return kymo_error_at(r->text, r->at,
 				     "'%s' is no time; write microseconds, or a number with ns, us, ms or s", r->value);
 	for (size_t i = 0; i < kymo_countof(units); i++) {
@@ -188,7 +188,7 @@ static const struct word {
 	{ "delay_exit=", take_delay_exit, true }, { "when=", take_when, false },
 };
 
-static struct kymo_error *take_word(struct reading *r, const char *at, size_t n)
+static struct kymo_error *take_injection_word(struct reading *r, const char *at, size_t n)
 {
 	for (size_t i = 0; i < kymo_countof(words); i++) {
 		const size_t length = strlen(words[i].name);
@@ -229,7 +229,7 @@ struct kymo_error *kymo_syscall_injection_parse(const char *text, struct kymo_sy
 		const char *at = end + 1;
 
 		end = strchrnul(at, ':');
-		error = take_word(&r, at, (size_t)(end - at));
+		error = take_injection_word(&r, at, (size_t)(end - at));
 	}
 	if (!error && !r.does_anything)
 		error = kymo_error_at(

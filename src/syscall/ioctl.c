@@ -125,7 +125,7 @@ static void put_window(struct decode *d, uint64_t address)
 		put(d, "{ws_row=%u, ws_col=%u, ws_xpixel=%u, ws_ypixel=%u}", size[0], size[1], size[2], size[3]);
 }
 
-static void put_number(struct decode *d, uint64_t address)
+static void put_pointed_number(struct decode *d, uint64_t address)
 {
 	int value;
 
@@ -183,7 +183,7 @@ PRINT(print_given)
 	case TIOCSPTLCK:
 	case TIOCPKT:
 	case TIOCSETD:
-		put_number(d, ARG);
+		put_pointed_number(d, ARG);
 		break;
 	case TIOCSTI:
 		put_bytes(d, ARG, 1);
@@ -234,7 +234,7 @@ PRINT(print_answer)
 		put_window(d, address);
 		break;
 	default:
-		put_number(d, address);
+		put_pointed_number(d, address);
 	}
 }
 

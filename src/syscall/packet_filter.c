@@ -32,7 +32,7 @@ NAMES(verdicts, "SECCOMP_RET_???", NAME(SECCOMP_RET_KILL_PROCESS), NAME(SECCOMP_
       NAME(SECCOMP_RET_LOG), NAME(SECCOMP_RET_ALLOW));
 /* clang-format on */
 
-static void put_part(struct decode *d, const struct names *names, unsigned value)
+static void put_named_bits(struct decode *d, const struct names *names, unsigned value)
 {
 	puts_(d, "|");
 	put_name(d, names, value);
@@ -47,20 +47,20 @@ static void put_code(struct decode *d, unsigned code)
 	switch (class) {
 	case BPF_LD:
 	case BPF_LDX:
-		put_part(d, &sizes, BPF_SIZE(code));
-		put_part(d, &modes, BPF_MODE(code));
+		put_named_bits(d, &sizes, BPF_SIZE(code));
+		put_named_bits(d, &modes, BPF_MODE(code));
 		break;
 	case BPF_ALU:
 	case BPF_JMP:
-		put_part(d, &sources, BPF_SRC(code));
-		put_part(d, class == BPF_ALU ? &arithmetic : &jumps, BPF_OP(code));
+		put_named_bits(d, &sources, BPF_SRC(code));
+		put_named_bits(d, class == BPF_ALU ? &arithmetic : &jumps, BPF_OP(code));
 		break;
 	case BPF_RET:
-		put_part(d, &results, BPF_RVAL(code));
+		put_named_bits(d, &results, BPF_RVAL(code));
 		known = 0x1f;
 		break;
 	case BPF_MISC:
-		put_part(d, &moves, BPF_MISCOP(code));
+		put_named_bits(d, &moves, BPF_MISCOP(code));
 		break;
 	default:
 		known = 0x7;
@@ -94,7 +94,7 @@ static void put_verdict(struct decode *d, uint32_t k)
 		put(d, "|%#x", k & SECCOMP_RET_DATA);
 }
 
-static bool is_jump(const struct sock_filter *filter)
+static bool is_filter_jump(const struct sock_filter *filter)
 {
 	return filter->jt || filter->jf;
 }
@@ -102,11 +102,11 @@ static bool is_jump(const struct sock_filter *filter)
 static void put_instruction(struct decode *d, const struct sock_filter *filter,
 			    void (*put_k)(struct decode *d, const struct sock_filter *filter))
 {
-	puts_(d, is_jump(filter) ? "BPF_JUMP(" : "BPF_STMT(");
+	puts_(d, is_filter_jump(filter) ? "BPF_JUMP(" : "BPF_STMT(");
 	put_code(d, filter->code);
 	puts_(d, ", ");
 	put_k(d, filter);
-	if (is_jump(filter))
+	if (is_filter_jump(filter))
 		put(d, ", %#x, %#x", filter->jt, filter->jf);
 	puts_(d, ")");
 }
@@ -121,7 +121,7 @@ static void put_socket_k(struct decode *d, const struct sock_filter *filter)
 
 static void put_seccomp_k(struct decode *d, const struct sock_filter *filter)
 {
-	if (BPF_CLASS(filter->code) == BPF_RET && !is_jump(filter))
+	if (BPF_CLASS(filter->code) == BPF_RET && !is_filter_jump(filter))
 		put_verdict(d, filter->k);
 	else
 		put(d, "%#x", filter->k);

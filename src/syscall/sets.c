@@ -164,7 +164,7 @@ static bool is_number(const char *item, size_t n, unsigned *ret)
 	return n > 0 && n < 4;
 }
 
-static bool is_word(const char *item, size_t n, const char *word)
+static bool is_set_word(const char *item, size_t n, const char *word)
 {
 	return n == strlen(word) && !memcmp(item, word, n);
 }
@@ -193,8 +193,8 @@ static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *
 					 item);
 	if (*item == '%')
 		return change_class(set, item + 1, n - 1, in);
-	if (is_word(item, n, "all") || is_word(item, n, "none")) {
-		change_all(set, is_word(item, n, "all") == in);
+	if (is_set_word(item, n, "all") || is_set_word(item, n, "none")) {
+		change_all(set, is_set_word(item, n, "all") == in);
 		return NULL;
 	}
 	if (is_number(item, n, &number) && kymo_syscall_name(number)) {
@@ -202,7 +202,7 @@ static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *
 		return NULL;
 	}
 	for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
-		if (kymo_syscall_name(i) && is_word(item, n, kymo_syscall_name(i))) {
+		if (kymo_syscall_name(i) && is_set_word(item, n, kymo_syscall_name(i))) {
 			change_set(set, i, in);
 			return NULL;
 		}

@@ -104,7 +104,7 @@ void put_credentials(struct decode *d, const void *ucred)
 	put_structure(d, credential_members, ucred, sizeof(struct ucred));
 }
 
-static void put_number(struct decode *d, const void *bytes)
+static void put_option_number(struct decode *d, const void *bytes)
 {
 	put(d, "[%d]", *(const int *)bytes);
 }
@@ -336,9 +336,9 @@ static const uint8_t numbers[] = {
 	75 /* SO_RCVMARK */,
 };
 
-static const struct value socket_number = { .size = 4, .show = put_number };
+static const struct value socket_number = { .size = 4, .show = put_option_number };
 
-static const struct value *value_of(int level, int option, bool is_asked)
+static const struct value *option_value(int level, int option, bool is_asked)
 {
 	for (size_t i = 0; i < kymo_countof(values); i++)
 		if (values[i].level == level && values[i].option == option &&
@@ -397,7 +397,7 @@ static void put_netlink_value(struct decode *d, int option, uint64_t address, in
 static void put_option(struct decode *d, uint64_t address, int size)
 {
 	const int level = (int)d->call->args[1], option = (int)d->call->args[2];
-	const struct value *value = value_of(level, option, d->is_output);
+	const struct value *value = option_value(level, option, d->is_output);
 
 	if (!address)
 		put_address(d, address);

@@ -53,12 +53,7 @@ static const struct shape {
 
 #define UNKNOWN 0xff /* nobody has come to this operation yet */
 
-static bool is_jump(const struct kymo_form_op *op)
-{
-	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
-}
-
-static bool is_sound(const struct kymo_form_op *op, unsigned int n_registers, unsigned int stack_max)
+static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers, unsigned int stack_max)
 {
 	switch (op->code) {
 	case KYMO_FORM_REGISTER:
@@ -107,7 +102,8 @@ static bool check_op(const struct kymo_form *form, uint32_t i, uint8_t *depths)
 	after = depths[i] - shape->takes + shape->gives;
 	if (after > KYMO_FORM_DEPTH_MAX)
 		return false;
-	if (is_jump(op) && (op->value <= (int64_t)i || op->value > form->n || !arrive(&depths[op->value], after)))
+	if (kymo_form_is_jump(op) &&
+	    (op->value <= (int64_t)i || op->value > form->n || !arrive(&depths[op->value], after)))
 		return false;
 	return op->code == KYMO_FORM_JUMP || arrive(&depths[i + 1], after);
 }
@@ -125,7 +121,7 @@ bool kymo_form_check(const struct kymo_form *form, unsigned int n_registers, uns
 		depths[i] = UNKNOWN;
 	depths[0] = 0;
 	for (uint32_t i = 0; i < form->n; i++) {
-		if (!is_sound(&form->ops[i], n_registers, stack_max) || !check_op(form, i, depths))
+		if (!is_sound_op(&form->ops[i], n_registers, stack_max) || !check_op(form, i, depths))
 			return false;
 		n_faults += shapes[form->ops[i].code].may_fault;
 	}
@@ -200,7 +196,7 @@ static bool push(const struct kymo_form *form, const struct kymo_form_op *op, co
 	}
 }
 
-static uint64_t extend(const struct kymo_form_op *op, uint64_t a)
+static uint64_t extend_value(const struct kymo_form_op *op, uint64_t a)
 {
 	const unsigned int rest = 64 - 8u * op->size;
 
@@ -322,7 +318,7 @@ static uint64_t change(const struct kymo_form_op *op, uint64_t a)
 	case KYMO_FORM_RESIZE_FLOAT:
 		return op->size == 4 ? single_bits((float)real(a)) : real_bits((double)single(a));
 	case KYMO_FORM_EXTEND:
-		return extend(op, a);
+		return extend_value(op, a);
 	case KYMO_FORM_NEGATE:
 		return -a;
 	case KYMO_FORM_COMPLEMENT:
@@ -359,7 +355,7 @@ static bool is_less(const struct kymo_form_op *op, uint64_t a, uint64_t b)
 	return op->is_signed ? (int64_t)a < (int64_t)b : a < b;
 }
 
-static uint64_t join(const struct kymo_form_op *op, uint64_t a, uint64_t b)
+static uint64_t evaluate_binary(const struct kymo_form_op *op, uint64_t a, uint64_t b)
 {
 	if (kymo_form_is_of_floats(op->code))
 		return op->size == 4 ? join_singles(op->code, single(a), single(b))
@@ -412,7 +408,7 @@ bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *i
 		} else if (shape->takes == 2) {
 			if (is_division(op) && !stack[depth - 1])
 				return false;
-			stack[depth - 2] = join(op, stack[depth - 2], stack[depth - 1]);
+			stack[depth - 2] = evaluate_binary(op, stack[depth - 2], stack[depth - 1]);
 			depth--;
 		} else if (!shape->takes) {
 			if (!push(form, op, input, &stack[depth++]))

@@ -121,6 +121,11 @@ bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const
 /* Whether one of its operations is of floating-point numbers. */
 bool kymo_form_has_floats(const struct kymo_form *form);
 
+static inline bool kymo_form_is_jump(const struct kymo_form_op *op)
+{
+	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
+}
+
 static inline bool kymo_form_is_of_floats(unsigned int code)
 {
 	return (code >= KYMO_FORM_TO_FLOAT && code <= KYMO_FORM_RESIZE_FLOAT) ||

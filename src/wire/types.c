@@ -26,7 +26,7 @@ const char *kymo_type_name(enum kymo_type type)
 	return names[type];
 }
 
-static int find_type(const char *name, uint32_t length, int n)
+static int find_type_number(const char *name, uint32_t length, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (names[i] && strlen(names[i]) == length && !memcmp(names[i], name, length))
@@ -36,10 +36,10 @@ static int find_type(const char *name, uint32_t length, int n)
 
 int kymo_type_parse(const char *name, uint32_t length)
 {
-	return find_type(name, length, KYMO_N_TYPES);
+	return find_type_number(name, length, KYMO_N_TYPES);
 }
 
 int kymo_type_parse_any(const char *name, uint32_t length)
 {
-	return find_type(name, length, sizeof(names) / sizeof(names[0]));
+	return find_type_number(name, length, sizeof(names) / sizeof(names[0]));
 }

@@ -68,7 +68,7 @@ static unsigned int values_of(const struct pair *pair, unsigned int i)
 }
 
 /* Value number `n`: of the highest byte of a distance, 0, -1, 1, -2 …; of others some that lie far apart. */
-static uint8_t value_of(const struct pair *pair, unsigned int i, unsigned int n)
+static uint8_t shared_value(const struct pair *pair, unsigned int i, unsigned int n)
 {
 	if (pair->is_prefix[i])
 		return x86_prefixes[n];
@@ -130,7 +130,8 @@ static bool solve(struct pair *pair, struct x86_site *site, unsigned int prefixe
 
 		pair->layout = layout;
 		for (unsigned int i = 0; i < pair->n_shared; i++) {
-			x86_layout_set(&pair->layout, pair->shared[i], value_of(pair, i, rest % values_of(pair, i)));
+			x86_layout_set(&pair->layout, pair->shared[i],
+				       shared_value(pair, i, rest % values_of(pair, i)));
 			rest /= values_of(pair, i);
 		}
 		if (settle(pair, site))

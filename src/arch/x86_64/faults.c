@@ -102,7 +102,7 @@ static bool probes_stack(const struct x86_insn *insn, const ZydisDecodedOperand 
 		!insn->op[1].imm.value.u);
 }
 
-static bool is_sound(const struct x86_insn *insn, const ZydisDecodedOperand *op)
+static bool is_sound_operand(const struct x86_insn *insn, const ZydisDecodedOperand *op)
 {
 	const ZydisDecodedOperandMem *mem = &op->mem;
 
@@ -123,7 +123,8 @@ unsigned int x86_faults_anywhere(const struct x86_insn *insn)
 	unsigned int faults = faults_of_kind(insn);
 
 	for (unsigned int i = 0; i < insn->z.operand_count; i++)
-		if (insn->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && !x86_is_nop(insn) && !is_sound(insn, &insn->op[i]))
+		if (insn->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && !x86_is_nop(insn) &&
+		    !is_sound_operand(insn, &insn->op[i]))
 			faults |= KYMO_FAULT_MEMORY;
 	return faults;
 }

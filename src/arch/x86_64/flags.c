@@ -12,7 +12,7 @@
 #define POPF 0x9du
 
 /* Prefixes have no effect on them but for the size of the operand. */
-static bool is_prefix(uint8_t byte)
+static bool is_size_prefix(uint8_t byte)
 {
 	switch (byte) {
 	case OPERAND_16:
@@ -36,7 +36,7 @@ struct kymo_flags_step kymo_flags_step_of(const uint8_t *bytes, size_t size)
 	uint8_t operand = 8;
 	size_t i = 0;
 
-	for (; i < size && is_prefix(bytes[i]); i++)
+	for (; i < size && is_size_prefix(bytes[i]); i++)
 		if (bytes[i] == OPERAND_16)
 			operand = 2;
 	if (i == size || (bytes[i] != PUSHF && bytes[i] != POPF))

@@ -31,14 +31,9 @@ struct maker {
 };
 
 /* Where the value lies that has `depth` values before it, if it is not the last. */
-static int32_t place_of(unsigned int depth)
+static int32_t slot_of(unsigned int depth)
 {
 	return BELOW_VALUES - 8 * (int32_t)depth;
-}
-
-static bool is_jump(const struct kymo_form_op *op)
-{
-	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
 }
 
 static void load_value(struct code *c, int64_t value)
@@ -154,7 +149,7 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 	struct code *c = m->c;
 
 	if (m->depth)
-		rsp_slot(c, 0x89, RAX, place_of(m->depth - 1));
+		rsp_slot(c, 0x89, RAX, slot_of(m->depth - 1));
 	switch (op->code) {
 	case KYMO_FORM_VALUE:
 		load_value(c, op->value);
@@ -196,7 +191,7 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 	}
 }
 
-static void extend(struct code *c, const struct kymo_form_op *op)
+static void emit_extend(struct code *c, const struct kymo_form_op *op)
 {
 	if (op->size == 1 && op->is_signed)
 		EMIT(c, 0x48, 0x0f, 0xbe, 0xc0); /* movsbq %al,%rax */
@@ -239,7 +234,7 @@ static void change(struct maker *m, const struct kymo_form_op *op)
 			x86_emit_load(c, m->env, op->size, m->fault);
 		break;
 	case KYMO_FORM_EXTEND:
-		extend(c, op);
+		emit_extend(c, op);
 		break;
 	case KYMO_FORM_NEGATE:
 		EMIT(c, 0x48, 0xf7, 0xd8); /* neg %rax */
@@ -331,9 +326,9 @@ static void shift(struct code *c, const struct kymo_form_op *op, int32_t slot)
 	EMIT(c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }
 
-static void join(struct maker *m, const struct kymo_form_op *op)
+static void emit_binary(struct maker *m, const struct kymo_form_op *op)
 {
-	const int32_t slot = place_of(m->depth - 2);
+	const int32_t slot = slot_of(m->depth - 2);
 	struct code *c = m->c;
 
 	switch (op->code) {
@@ -416,7 +411,7 @@ static void jump(struct maker *m, uint32_t i)
 		EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
 		m->depth--;
 		if (m->depth)
-			rsp_slot(c, 0x8b, RAX, place_of(m->depth - 1));
+			rsp_slot(c, 0x8b, RAX, slot_of(m->depth - 1));
 		EMIT(c, 0x0f, 0x84); /* je */
 	}
 	m->holes[i] = c->n;
@@ -443,7 +438,7 @@ static void close_jumps(struct maker *m)
 		const size_t hole = m->holes[i];
 		int32_t distance;
 
-		if (!is_jump(&m->form->ops[i]) || hole + 4 > m->c->size)
+		if (!kymo_form_is_jump(&m->form->ops[i]) || hole + 4 > m->c->size)
 			continue;
 		distance = (int32_t)(m->starts[m->form->ops[i].value] - (hole + 4));
 		memcpy(m->c->out + hole, &distance, 4);
@@ -465,7 +460,7 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 	};
 
 	for (uint32_t i = 0; i < form->n; i++)
-		if (is_jump(&form->ops[i]))
+		if (kymo_form_is_jump(&form->ops[i]))
 			m.is_target[form->ops[i].value] = true;
 	for (uint32_t i = 0; i < form->n; i++) {
 		const struct kymo_form_op *op = &form->ops[i];
@@ -476,7 +471,7 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 			m.depth = m.depths[i];
 			m.in_name = -1;
 		}
-		if (is_jump(op)) {
+		if (kymo_form_is_jump(op)) {
 			jump(&m, i);
 		} else if (op->code == KYMO_FORM_VALUE && join_value(&m, i)) {
 			m.starts[++i] = c->n;
@@ -486,7 +481,7 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 		} else if (op->code <= KYMO_FORM_NOT) {
 			change(&m, op);
 		} else {
-			join(&m, op);
+			emit_binary(&m, op);
 			m.depth--;
 		}
 		follow_name(&m, first, i + 1);

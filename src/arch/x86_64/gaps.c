@@ -45,7 +45,7 @@ static bool follow_gap(struct gap *gap, uint64_t at)
 	return true;
 }
 
-static bool walk(struct gap *gap)
+static bool walk_gap(struct gap *gap)
 {
 	const unsigned int entered = 1u << X86_FIRM | 1u << X86_LIKELY;
 
@@ -93,7 +93,7 @@ int x86_gap_at(const struct kymo_module_code *code, const struct kymo_entry_map 
 	gap.high = found.high;
 	gap.seen = found.is_code;
 	x86_decoder_init(&gap.decoder);
-	done = walk(&gap);
+	done = walk_gap(&gap);
 	kymo_vec_deinit(&gap.todo);
 	if (!done) {
 		free(found.is_code);

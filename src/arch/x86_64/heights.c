@@ -281,7 +281,7 @@ static void note_label(struct x86_body *body, const struct x86_insn *insn)
 		body->takes_label = true;
 }
 
-static void step(struct x86_body *body, uint64_t vaddr)
+static void step_height(struct x86_body *body, uint64_t vaddr)
 {
 	struct x86_state state;
 	struct x86_insn insn;
@@ -476,7 +476,7 @@ int x86_body_run(struct x86_body *body)
 		if (body->is_new)
 			again(body);
 		else if (body->queue.n)
-			step(body, body->queue.items[--body->queue.n]);
+			step_height(body, body->queue.items[--body->queue.n]);
 		else if (!follow_indirect(body) && !follow_labels(body) && !follow_weak(body) &&
 			 !follow_rest(body, nothing))
 			break;

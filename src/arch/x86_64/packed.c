@@ -77,7 +77,7 @@ int kymo_entry_map_pack(const struct kymo_entry_map *map, void **ret, size_t *si
 }
 
 /* Memory for the parts that the head tells of. The map has been begun for the module: what it knows has to agree. */
-static int make_room(struct kymo_entry_map *map, const struct packed_head *head, size_t size)
+static int allocate_parts(struct kymo_entry_map *map, const struct packed_head *head, size_t size)
 {
 	if (head->size != size || head->function_size != sizeof(struct x86_function) ||
 	    head->stack_size != sizeof(struct x86_stack) || head->n_bitmaps != X86_N_BITMAPS ||
@@ -105,7 +105,7 @@ int kymo_entry_map_unpack(const struct kymo_module_code *code, const void *bytes
 	memcpy(&head, bytes, sizeof(head));
 	err = x86_entry_map_begin(code, &map);
 	if (!err)
-		err = make_room(map, &head, size);
+		err = allocate_parts(map, &head, size);
 	at += sizeof(head);
 	left = size - sizeof(head);
 	n = err ? 0 : parts_of(map, parts);

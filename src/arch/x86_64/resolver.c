@@ -155,7 +155,7 @@ static void add_to_slot(struct resolver *resolver, struct resolver_slot *slot, u
 	slot->set |= set;
 }
 
-static void store(struct resolver *resolver, int64_t at, int64_t size, uint64_t set)
+static void store_set(struct resolver *resolver, int64_t at, int64_t size, uint64_t set)
 {
 	bool is_there = false;
 
@@ -232,9 +232,10 @@ static void note_frame(struct resolver *resolver, const struct x86_insn *insn, c
 		if (spoils_frame(insn, op))
 			lose_frame(resolver);
 		else if (is_slot(op) && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-			store(resolver, op->mem.disp.value, op->size / 8,
-			      insn->z.mnemonic == ZYDIS_MNEMONIC_MOV ? operand_set(resolver, insn, &insn->op[1], sets)
-								     : NOT_KNOWN);
+			store_set(resolver, op->mem.disp.value, op->size / 8,
+				  insn->z.mnemonic == ZYDIS_MNEMONIC_MOV
+					  ? operand_set(resolver, insn, &insn->op[1], sets)
+					  : NOT_KNOWN);
 	}
 	resolver->has_frame |= is_move(insn, ZYDIS_REGISTER_RBP, ZYDIS_REGISTER_RSP);
 }
@@ -262,7 +263,7 @@ static uint64_t result(struct resolver *resolver, const struct x86_insn *insn, c
 }
 
 /* From what registers hold before the instruction to what they hold behind it. */
-static void step(struct resolver *resolver, const struct x86_insn *insn, uint64_t sets[N_REGISTERS])
+static void step_registers(struct resolver *resolver, const struct x86_insn *insn, uint64_t sets[N_REGISTERS])
 {
 	static const int clobbered[] = {
 		0, 1, 2, 6, 7, 8, 9, 10, 11
@@ -324,7 +325,7 @@ static bool comes_back(const struct resolver *resolver, const struct x86_insn *i
 	       x86_function_at(resolver->code, insn->address + insn->length);
 }
 
-static int go_on(struct resolver *resolver, const struct x86_insn *insn, const uint64_t sets[N_REGISTERS])
+static int continue_at(struct resolver *resolver, const struct x86_insn *insn, const uint64_t sets[N_REGISTERS])
 {
 	uint64_t next = insn->address + insn->length;
 	int err;
@@ -366,8 +367,8 @@ static int pass(struct resolver *resolver)
 		if (!bytes || x86_decode_full(&resolver->decoder, bytes, size, point.vaddr, &insn))
 			return x86_refuse(resolver->refusal, point.vaddr, "it leads to 0x%lx, where no instruction is",
 					  point.vaddr);
-		step(resolver, &insn, point.sets);
-		err = go_on(resolver, &insn, point.sets);
+		step_registers(resolver, &insn, point.sets);
+		err = continue_at(resolver, &insn, point.sets);
 	}
 	return err;
 }

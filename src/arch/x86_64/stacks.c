@@ -275,7 +275,7 @@ static bool add_edge(struct stacks *stacks, size_t from, uint64_t target, bool i
 }
 
 /* The part of a function that nothing has been looked at for. Without a direct call, what fails leads nowhere known. */
-static int walk(struct stacks *stacks, size_t index, uint64_t low, bool *calls_ret)
+static int walk_function(struct stacks *stacks, size_t index, uint64_t low, bool *calls_ret)
 {
 	const struct kymo_extent *extent = &stacks->code->functions[index];
 	struct x86_stack *self = &stacks->map->stacks[index];
@@ -316,7 +316,7 @@ static int walk(struct stacks *stacks, size_t index, uint64_t low, bool *calls_r
 	return 0;
 }
 
-static int look_at(struct stacks *stacks, size_t index)
+static int look_at_function(struct stacks *stacks, size_t index)
 {
 	const struct kymo_extent *extent = &stacks->code->functions[index];
 	const struct x86_function *about = &stacks->map->functions[index];
@@ -332,13 +332,13 @@ static int look_at(struct stacks *stacks, size_t index)
 	}
 	/* Who comes in behind the look has not looked. */
 	if (!about->entered_from && find_check(stacks, extent, self)) {
-		err = walk(stacks, index, self->fails, &calls);
+		err = walk_function(stacks, index, self->fails, &calls);
 		if (err || calls)
 			return err;
 		stacks->edges.n = n;
 	}
 	self->passed = self->fails = 0;
-	return walk(stacks, index, extent->start, &calls);
+	return walk_function(stacks, index, extent->start, &calls);
 }
 
 /* ---- depths ---------------------------------------------------------------------------------- */
@@ -413,7 +413,7 @@ int x86_find_stacks(struct x86_builder *builder)
 	for (size_t i = 0; i < n && !err; i++) {
 		stacks.first[i] = stacks.edges.n;
 		if (x86_has_small_stack(code, i))
-			err = look_at(&stacks, i);
+			err = look_at_function(&stacks, i);
 	}
 	if (!err) {
 		stacks.first[n] = stacks.edges.n;

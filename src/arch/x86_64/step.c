@@ -7,7 +7,7 @@
 #define CALL_MIN 2u /* bytes: call *%rax */
 #define CALL_MAX 7u /* call *disp32(%r12,…) */
 
-static enum kymo_step_kind kind_of(const struct x86_insn *insn)
+static enum kymo_step_kind step_kind(const struct x86_insn *insn)
 {
 	if (insn->z.mnemonic == ZYDIS_MNEMONIC_SYSCALL || insn->z.mnemonic == ZYDIS_MNEMONIC_SYSENTER ||
 	    insn->z.mnemonic == ZYDIS_MNEMONIC_INT)
@@ -47,7 +47,7 @@ int kymo_step_of(const uint8_t *bytes, size_t size, struct kymo_step *ret)
 	if (x86_decode(&decoder, bytes, size, 0, &insn))
 		return -EINVAL;
 	*ret = (struct kymo_step){
-		.kind = kind_of(&insn),
+		.kind = step_kind(&insn),
 		.length = insn.length,
 		.flags = kymo_flags_step_of(bytes, size),
 	};

@@ -71,7 +71,7 @@ static int32_t literal(const uint8_t *bytes)
 
 /* The number that the instruction right before loads, if nothing else leads to the call; and for a signal return, which
  * is known by its bytes. */
-static int32_t number_of(const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
+static int32_t number_before(const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
 {
 	static const uint8_t wide[] = { 0x48, 0xc7, 0xc0 }, zero[] = { 0x31, 0xc0 };
 	const struct x86_area *area = x86_area_at(map, vaddr);
@@ -97,7 +97,7 @@ static int32_t number_of(const struct kymo_entry_map *map, ptrdiff_t function, u
 static struct kymo_syscall_site look_at_call(const struct kymo_module_code *code, const struct kymo_entry_map *map,
 					     ptrdiff_t function, uint64_t vaddr)
 {
-	struct kymo_syscall_site site = { .vaddr = vaddr, .number = number_of(map, function, vaddr) };
+	struct kymo_syscall_site site = { .vaddr = vaddr, .number = number_before(map, function, vaddr) };
 
 	if (function >= 0 && map->functions[function].decodes && may_leave_stack(map, &code->functions[function]))
 		site.reason = "the thread ends there, and its stack may be gone";

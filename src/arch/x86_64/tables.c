@@ -130,7 +130,7 @@ static int read_absolute(struct x86_builder *builder, uint64_t at, const struct 
 	return 0;
 }
 
-static int read_tables(struct x86_builder *builder, const struct x86_taken *taken, uint64_t next)
+static int read_jump_tables(struct x86_builder *builder, const struct x86_taken *taken, uint64_t next)
 {
 	const struct kymo_span *data = span_at(builder->data, builder->code->n_data, taken->target);
 	const struct x86_area *area = x86_area_at(builder->map, taken->target);
@@ -226,7 +226,7 @@ int x86_find_tables(struct x86_builder *builder)
 			continue;
 		while (next < n && (next <= i || taken[next].target == taken[i].target || !taken[next].by_lea))
 			next++;
-		err = read_tables(builder, &taken[i], next < n ? taken[next].target : UINT64_MAX);
+		err = read_jump_tables(builder, &taken[i], next < n ? taken[next].target : UINT64_MAX);
 		if (err)
 			return err;
 	}

@@ -34,7 +34,7 @@ static const struct kymo_engine_ops nothing;
 
 /* It was not attached: nobody gets its data. Where the connection is over, that may not be known, but then no callback
  * runs any more. */
-static void take_back(struct hub_client *client, struct kymo_engine *engine, int64_t result)
+static void forget_engine(struct hub_client *client, struct kymo_engine *engine, int64_t result)
 {
 	if (result == -EPIPE)
 		hub_client_wait_for_end(client);
@@ -60,7 +60,7 @@ static int create(struct kymo_hub *hub, struct hub_message *message, const struc
 	hub_table_add(&hub_client_of(hub)->table, engine);
 	result = hub_client_ask(hub_client_of(hub), message, NULL);
 	if (result)
-		take_back(hub_client_of(hub), engine, result);
+		forget_engine(hub_client_of(hub), engine, result);
 	else
 		*ret = engine;
 	return result > 0 ? -EPROTO : (int)result;

@@ -56,7 +56,7 @@ static bool is_same_inode(int a, int b)
 }
 
 /* "/TID/mem", whatever the mount's name is before it. */
-static bool name_of(int fd, char *name, size_t size)
+static bool mem_file_name(int fd, char *name, size_t size)
 {
 	char link[64], path[PATH_MAX];
 	ssize_t n;
@@ -78,7 +78,7 @@ static bool is_same_file(int a, int b)
 {
 	char of_a[64], of_b[64];
 
-	return is_same_inode(a, b) && name_of(a, of_a, sizeof(of_a)) && name_of(b, of_b, sizeof(of_b)) &&
+	return is_same_inode(a, b) && mem_file_name(a, of_a, sizeof(of_a)) && mem_file_name(b, of_b, sizeof(of_b)) &&
 	       !strcmp(of_a, of_b);
 }
 

@@ -137,7 +137,7 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 	return 0;
 }
 
-static bool is_ours(const struct kymo_hub *hub, pid_t tid)
+static bool is_own_thread(const struct kymo_hub *hub, pid_t tid)
 {
 	const struct task *task = hub_find(hub, tid);
 
@@ -160,7 +160,7 @@ int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct task *task;
 
-		if (tid <= 0 || is_ours(hub, tid))
+		if (tid <= 0 || is_own_thread(hub, tid))
 			continue;
 		err = hub_seize(hub, tid, pid, &task);
 		n += !err;

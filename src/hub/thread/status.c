@@ -38,7 +38,7 @@ bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int
 	return true;
 }
 
-static struct hub_status take_out(struct kymo_hub *hub, size_t i)
+static struct hub_status take_status(struct kymo_hub *hub, size_t i)
 {
 	struct hub_status early = hub->early.items[i];
 
@@ -51,7 +51,7 @@ void hub_forget_status(struct kymo_hub *hub, struct task *task)
 {
 	for (size_t i = 0; i < hub->early.n; i++)
 		if (hub->early.items[i].tid == task->tid) {
-			take_out(hub, i);
+			take_status(hub, i);
 			break;
 		}
 	task->resumed.is_fetched = false;
@@ -61,7 +61,7 @@ void hub_forget_stop(struct kymo_hub *hub, const struct task *task)
 {
 	for (size_t i = hub->early.n; i-- > 0;)
 		if (hub->early.items[i].tid == task->tid && WIFSTOPPED(hub->early.items[i].status))
-			take_out(hub, i);
+			take_status(hub, i);
 }
 
 /* Who was killed since stands elsewhere, or has ended. */
@@ -73,7 +73,7 @@ pid_t hub_take_early(struct kymo_hub *hub, int *status_ret)
 
 	if (!hub->early.n)
 		return 0;
-	early = take_out(hub, 0);
+	early = take_status(hub, 0);
 	task = hub_find(hub, early.tid);
 	if (task)
 		task->resumed.is_fetched = false;

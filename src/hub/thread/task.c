@@ -132,14 +132,14 @@ static void out_of_process(struct task *task)
 }
 
 /* For each task, so that no status and no request is lost where memory is short. */
-static bool make_room(struct kymo_hub *hub, size_t n)
+static bool reserve_task_lists(struct kymo_hub *hub, size_t n)
 {
 	return kymo_vec_reserve(&hub->early, n) && kymo_vec_reserve(&hub->kicked, n);
 }
 
 struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid_t tid)
 {
-	struct task *task = make_room(hub, hub->n_tasks + 1) ? calloc(1, sizeof(*task)) : NULL;
+	struct task *task = reserve_task_lists(hub, hub->n_tasks + 1) ? calloc(1, sizeof(*task)) : NULL;
 
 	if (!task)
 		return NULL;

@@ -250,7 +250,7 @@ static int put_in_again(struct kymo_hub *hub, struct hub_space *space, struct hu
 }
 
 /* Threads that have no engines are no business of the hub's, where nothing is in. */
-static void look_at_all(struct kymo_hub *hub, const struct hub_space *space)
+static void kick_space(struct kymo_hub *hub, const struct hub_space *space)
 {
 	for (struct hub_process *p = hub->processes; p; p = p->next)
 		for (struct task *task = p->space == space ? p->tasks : NULL; task; task = task->in_process)
@@ -286,7 +286,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 		space->n_in++;
 	}
 	if (process->space)
-		look_at_all(hub, process->space);
+		kick_space(hub, process->space);
 	else
 		for (struct task *task = process->tasks; task; task = task->in_process)
 			hub_kick(hub, task);
@@ -306,7 +306,8 @@ int hub_space_renew(struct kymo_hub *hub, const struct hub_process *process, uin
 	return err ? err : put_in_again(hub, space, b, &code);
 }
 
-static void take_out(struct kymo_hub *hub, struct hub_space *space, uint64_t address, struct hub_mappings *mappings)
+static void take_out_break(struct kymo_hub *hub, struct hub_space *space, uint64_t address,
+			   struct hub_mappings *mappings)
 {
 	struct hub_break *b = hub_space_find(space, address);
 
@@ -317,7 +318,7 @@ static void take_out(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 	strike(hub, b);
 	b->out_ns = kymo_now_ns();
 	if (!--space->n_in)
-		look_at_all(hub, space);
+		kick_space(hub, space);
 }
 
 void hub_space_remove(struct kymo_hub *hub, const struct hub_process *process, uint64_t address)
@@ -325,14 +326,14 @@ void hub_space_remove(struct kymo_hub *hub, const struct hub_process *process, u
 	kymo_cleanup(hub_mappings_deinit) struct hub_mappings mappings = { .pid = process->pid };
 
 	if (process->space)
-		take_out(hub, process->space, address, &mappings);
+		take_out_break(hub, process->space, address, &mappings);
 }
 
 static void drop(struct kymo_hub *hub, struct hub_space *space, struct kymo_engine *engine,
 		 struct hub_mappings *mappings)
 {
 	while (engine->breakpoints.n)
-		take_out(hub, space, engine->breakpoints.items[--engine->breakpoints.n], mappings);
+		take_out_break(hub, space, engine->breakpoints.items[--engine->breakpoints.n], mappings);
 }
 
 void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine)
@@ -360,7 +361,7 @@ static void clear(struct kymo_hub *hub, struct hub_space *space)
 
 	for (size_t i = 0; i < space->breaks.n; i++)
 		while (space->breaks.items[i].owners)
-			take_out(hub, space, space->breaks.items[i].address, &mappings);
+			take_out_break(hub, space, space->breaks.items[i].address, &mappings);
 }
 
 void hub_space_clear_all(struct kymo_hub *hub)

@@ -144,7 +144,7 @@ static void strike_if_none(struct kymo_hub *hub, struct task *task)
 	task->traps.watch_entry = -1;
 }
 
-static int give_up(struct kymo_hub *hub, void *argument)
+static int drop_watch(struct kymo_hub *hub, void *argument)
 {
 	const struct claim *claim = argument;
 	struct task *task = claim->engine->task;
@@ -167,7 +167,7 @@ static int give_up(struct kymo_hub *hub, void *argument)
 
 int hub_local_unwatch(struct kymo_engine *engine, unsigned int slot)
 {
-	return hub_call(engine->hub, give_up, &(struct claim){ .engine = engine, .slot = slot });
+	return hub_call(engine->hub, drop_watch, &(struct claim){ .engine = engine, .slot = slot });
 }
 
 /* ---- letting go ------------------------------------------------------------------------------ */
