@@ -15,6 +15,7 @@
 #include "cli/spec_source.h"
 #include "cli/target.h"
 #include "probe/plan/faults.h"
+#include "probe/snapshot/status.h"
 #include "probe/spec/spec_scope.h"
 
 /* ---- all sites of a location ----------------------------------------------------------------- */
@@ -160,7 +161,7 @@ static struct kymo_error *explain_file(struct cli_explainer *explainer, const st
 	struct kymo_error *error = cli_target_open(target, i, &explainer->module);
 
 	explainer->indirects.pid = target->pid;
-	explainer->watched_faults = target->pid ? kymo_handled_faults(target->pid) : 0;
+	explainer->watched_faults = target->pid ? kymo_faults_of(kymo_handled_signals(target->pid)) : 0;
 	explainer->indirects.map = target->pid ? target->files.items[i] : NULL;
 	if (!error && explainer->module &&
 	    (!file ||

@@ -2,6 +2,8 @@
 #ifndef KYMO_PROBE_PROBES_H
 #define KYMO_PROBE_PROBES_H
 
+#include <sys/types.h>
+
 #include "probe/coexist/text.h"
 #include "probe/memory/shared.h"
 #include "probe/options.h"
@@ -48,6 +50,7 @@ struct probe_reading {
 
 struct kymo_probes {
 	struct kymo_process *process;
+	pid_t pid; /* of that */
 	const struct kymo_spec *specs;
 	size_t n_specs;
 	bool *met;                      /* per spec: some file and function was found */

@@ -8,6 +8,9 @@
 
 struct kymo_process;
 
+/* Reads `size` bytes at `address`: 0, or a negative errno. */
+typedef int probe_link_read(void *data, uint64_t address, void *ret, size_t size);
+
 /* Where the jmp rel32 at `address` leads; 0 if there is none. */
 uint64_t probe_jump_at(struct kymo_process *process, uint64_t address);
 
@@ -17,5 +20,9 @@ uint64_t probe_jump_at(struct kymo_process *process, uint64_t address);
  * jump leads.
  */
 bool probe_leads_to_link(struct kymo_process *process, uint64_t address, size_t patch_size, uint64_t link);
+
+/* The same two, of memory that is read by `read`. */
+uint64_t probe_jump_by(probe_link_read *read, void *data, uint64_t address);
+bool probe_leads_to_link_by(probe_link_read *read, void *data, uint64_t address, size_t patch_size, uint64_t link);
 
 #endif

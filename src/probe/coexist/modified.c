@@ -8,11 +8,11 @@
 #include "probe/coexist/modified.h"
 
 #include "probe/code/modules.h"
+#include "probe/coexist/bytes.h"
 #include "probe/coexist/text.h"
 #include "probe/offline/offline.h"
 #include "probe/offline/offline_state.h"
 #include "probe/probes.h"
-#include "proc/proc.h"
 #include "procfs/maps.h"
 #include "sym/sym.h"
 
@@ -74,7 +74,8 @@ static bool keep_away(struct probe_text *text, uint64_t address, size_t size)
 	       probe_text_mark(text, TEXT_UNSTEADY, address, size, true);
 }
 
-bool probes_mark_modified(struct kymo_probes *probes, const struct kymo_maps *maps, struct probe_text *text)
+bool probes_mark_modified(const struct kymo_probes *probes, const struct kymo_maps *maps,
+			  const struct probe_bytes *bytes, struct probe_text *text)
 {
 	for (size_t i = 0; i < probes->modified.n; i++) {
 		const struct probe_modified *modified = &probes->modified.items[i];
@@ -82,7 +83,7 @@ bool probes_mark_modified(struct kymo_probes *probes, const struct kymo_maps *ma
 
 		if (probe_text_is(text, TEXT_UNSTEADY, modified->address, 1) ||
 		    !probes_is_still_mapped(probes, maps, modified->address) ||
-		    kymo_process_read(probes->process, modified->address, &now, 1) || now != modified->now)
+		    !probe_bytes_at(bytes, modified->address, &now, 1) || now != modified->now)
 			continue;
 		if (!keep_away(text, modified->address, 1))
 			return false;

@@ -8,6 +8,7 @@
 
 struct kymo_maps;
 struct kymo_probes;
+struct probe_bytes;
 struct probe_text;
 
 /* A byte of the text that is neither the file's nor what kymo has put there. */
@@ -32,9 +33,10 @@ bool probes_note_modified(struct kymo_probes *probes, uint64_t address, const ui
  * not patched. */
 bool probes_is_still_mapped(const struct kymo_probes *probes, const struct kymo_maps *maps, uint64_t address);
 
-/* Mark those that are there still, and not another recording's by now: no plan touches or relies on them. False when
- * memory is out. */
-bool probes_mark_modified(struct kymo_probes *probes, const struct kymo_maps *maps, struct probe_text *text);
+/* Mark those that are there still by `bytes`, and not another recording's by now: no plan touches or relies on them.
+ * False when memory is out. */
+bool probes_mark_modified(const struct kymo_probes *probes, const struct kymo_maps *maps,
+			  const struct probe_bytes *bytes, struct probe_text *text);
 
 /* The same for the places that the kernel has for this recording. */
 bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *text);

@@ -5,10 +5,13 @@
  */
 #include "probe/coexist/peers.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/plan.h"
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "probe/coexist/link.h"
 #include "probe/coexist/text.h"
 #include "probe/memory/sessions.h"
@@ -17,8 +20,95 @@
 #include "probe/site/sites.h"
 #include "proc/proc.h"
 
+/* ---- reading --------------------------------------------------------------------------------- */
+
+#define PAGES 4 /* of text and of trampolines; entries that follow each other lie near each other */
+
+/* Pages that were read last: of each page that many entries ask for. */
+struct reader {
+	struct kymo_process *process;
+	struct reader_page {
+		uint64_t address; /* 0: none */
+		uint8_t bytes[KYMO_PAGE_SIZE];
+	} pages[PAGES];
+};
+
+static const struct reader_page *read_page(struct reader *reader, uint64_t address)
+{
+	struct reader_page *page = &reader->pages[address / KYMO_PAGE_SIZE % PAGES];
+
+	if (page->address == address)
+		return page;
+	page->address = 0;
+	if (!address || kymo_process_read(reader->process, address, page->bytes, sizeof(page->bytes)))
+		return NULL;
+	page->address = address;
+	return page;
+}
+
+static int read_bytes(void *data, uint64_t address, void *ret, size_t size)
+{
+	struct reader *reader = data;
+	const struct reader_page *page;
+
+	if (!kymo_page_has(address, size))
+		return kymo_process_read(reader->process, address, ret, size);
+	page = read_page(reader, kymo_page_down(address));
+	if (!page)
+		return -EIO;
+	memcpy(ret, page->bytes + (address - page->address), size);
+	return 0;
+}
+
+static struct probe_peer_entry look_at_entry(struct reader *reader, const struct kymo_session *peer, size_t index)
+{
+	const struct kymo_wire_site *site = &peer->sites[index];
+	const bool is_probe = !(site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH)),
+		   was_in = index < peer->header.n_installed && !(site->flags & KYMO_WIRE_STANDBY);
+	struct probe_peer_entry entry = { .owner = peer, .site = site };
+	uint8_t now[KYMO_WIRE_PATCH_MAX], hop[KYMO_SHORT_JUMP_SIZE];
+
+	if (site->patch_size > sizeof(now))
+		return entry;
+	if (read_bytes(reader, site->address, now, site->patch_size)) {
+		entry.is_dormant = was_in;
+		return entry;
+	}
+	entry.is_dormant = was_in && !memcmp(now, site->original, site->patch_size);
+	/* One that was planned anew has an entry of the same short patch still. */
+	entry.is_head = is_probe && !memcmp(now, site->patched, site->patch_size) &&
+			probe_jump_by(read_bytes, reader, site->link) == site->entry &&
+			probe_leads_to_link_by(read_bytes, reader, site->address, site->patch_size, site->link);
+	if (site->tactic == KYMO_TACTIC_NEIGHBOR && !read_bytes(reader, site->address, hop, sizeof(hop)))
+		entry.hop = kymo_short_jump_target(site->address, hop);
+	return entry;
+}
+
+static struct kymo_error *look_at_text(struct kymo_process *process, struct probe_peers *peers)
+{
+	kymo_cleanup_free struct reader *reader = calloc(1, sizeof(*reader));
+	size_t n = 0;
+
+	for (size_t i = 0; i < peers->n; i++)
+		n += peers->items[i].n_sites;
+	peers->entries = calloc(n ? n : 1, sizeof(*peers->entries));
+	if (!reader || !peers->entries)
+		return &kymo_error_no_memory;
+	reader->process = process;
+	for (size_t i = 0; i < peers->n; i++) {
+		const struct kymo_session *peer = &peers->items[i];
+
+		for (size_t k = 0; k < peer->n_sites; k++)
+			peers->entries[peers->n_entries++] = look_at_entry(reader, peer, k);
+		if (!peers->duty && kymo_session_has_guards(process, peer))
+			peers->duty = peer->header.vforks;
+	}
+	return NULL;
+}
+
 struct kymo_error *probes_peers_read(struct kymo_probes *probes, struct probe_peers *ret)
 {
+	struct probe_peers peers = { .n = 0 };
 	struct kymo_session_list list;
 	struct kymo_error *error = kymo_sessions_read(probes->process, &list);
 
@@ -36,7 +126,14 @@ struct kymo_error *probes_peers_read(struct kymo_probes *probes, struct probe_pe
 		free(own.runs);
 		break;
 	}
-	*ret = (struct probe_peers){ list.items, list.n };
+	peers.items = list.items;
+	peers.n = list.n;
+	error = look_at_text(probes->process, &peers);
+	if (error) {
+		probes_peers_deinit(&peers);
+		return error;
+	}
+	*ret = peers;
 	return NULL;
 }
 
@@ -44,9 +141,12 @@ void probes_peers_deinit(struct probe_peers *peers)
 {
 	struct kymo_session_list list = { .items = peers->items, .n = peers->n };
 
+	free(peers->entries);
 	kymo_sessions_deinit(&list);
 	*peers = (struct probe_peers){ .n = 0 };
 }
+
+/* ---- what was read --------------------------------------------------------------------------- */
 
 bool probes_peers_remember(const struct probe_peers *peers, struct kymo_probes *probes)
 {
@@ -86,84 +186,54 @@ struct kymo_error *probes_peers_check(struct kymo_probes *probes, bool *same_ret
 	return NULL;
 }
 
-/* An entry that was in the text and is not now: its library was unloaded, and may be back; or it is on its way out. */
-static bool is_dormant(const struct kymo_probes *probes, const struct kymo_session *other, size_t index)
+bool probes_peers_mark(const struct probe_peers *peers, struct probe_text *text)
 {
-	const struct kymo_wire_site *site = &other->sites[index];
-	uint8_t now[KYMO_WIRE_PATCH_MAX];
+	for (size_t i = 0; i < peers->n_entries; i++) {
+		const struct kymo_wire_site *site = peers->entries[i].site;
+		size_t lock = site->lock_size, patch = site->patch_size;
 
-	return index < other->header.n_installed && !(site->flags & KYMO_WIRE_STANDBY) &&
-	       site->patch_size <= sizeof(now) &&
-	       (kymo_process_read(probes->process, site->address, now, site->patch_size) ||
-		!memcmp(now, site->original, site->patch_size));
-}
-
-bool probes_peers_mark(const struct kymo_probes *probes, const struct probe_peers *peers, struct probe_text *text)
-{
-	for (size_t i = 0; i < peers->n; i++)
-		for (size_t k = 0; k < peers->items[i].n_sites; k++) {
-			const struct kymo_wire_site *site = &peers->items[i].sites[k];
-			size_t lock = site->lock_size, patch = site->patch_size;
-
-			if (patch > KYMO_WIRE_PATCH_MAX || lock > 64 || is_dormant(probes, &peers->items[i], k))
-				continue;
-			if (!probe_text_mark(text, TEXT_LOCKED, site->address, lock, true) ||
-			    !probe_text_mark(text, TEXT_UNSTEADY, site->address, patch, true))
-				return false;
-		}
+		if (patch > KYMO_WIRE_PATCH_MAX || lock > 64 || peers->entries[i].is_dormant)
+			continue;
+		if (!probe_text_mark(text, TEXT_LOCKED, site->address, lock, true) ||
+		    !probe_text_mark(text, TEXT_UNSTEADY, site->address, patch, true))
+			return false;
+	}
 	return true;
 }
 
-bool probes_peers_have(const struct kymo_probes *probes, const struct probe_peers *peers, uint64_t address, size_t size)
+bool probes_peers_have(const struct probe_peers *peers, uint64_t address, size_t size)
 {
-	for (size_t i = 0; i < peers->n; i++)
-		for (size_t k = 0; k < peers->items[i].n_sites; k++) {
-			const struct kymo_wire_site *site = &peers->items[i].sites[k];
-			size_t taken = site->lock_size > site->patch_size ? site->lock_size : site->patch_size;
+	for (size_t i = 0; i < peers->n_entries; i++) {
+		const struct kymo_wire_site *site = peers->entries[i].site;
+		size_t taken = site->lock_size > site->patch_size ? site->lock_size : site->patch_size;
 
-			if (site->address < address + size && address < site->address + taken &&
-			    !is_dormant(probes, &peers->items[i], k))
-				return true;
-		}
+		if (site->address < address + size && address < site->address + taken && !peers->entries[i].is_dormant)
+			return true;
+	}
 	return false;
 }
 
-const struct kymo_wire_site *probes_peers_head(const struct kymo_probes *probes, const struct probe_peers *peers,
-					       uint64_t address)
+const struct probe_peer_entry *probes_peers_head(const struct probe_peers *peers, uint64_t address)
 {
-	for (size_t i = 0; i < peers->n; i++)
-		for (size_t k = 0; k < peers->items[i].n_sites; k++) {
-			const struct kymo_wire_site *site = &peers->items[i].sites[k];
-			uint8_t now[KYMO_WIRE_PATCH_MAX];
-
-			if (site->address != address || site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH) ||
-			    site->patch_size > sizeof(now) ||
-			    probe_jump_at(probes->process, site->link) != site->entry ||
-			    !probe_leads_to_link(
-				    probes->process, address, site->patch_size,
-				    site->link)) /* planned anew: an entry of the same short patch is there still */
-				continue;
-			if (!kymo_process_read(probes->process, address, now, site->patch_size) &&
-			    !memcmp(now, site->patched, site->patch_size))
-				return site;
-		}
+	for (size_t i = 0; i < peers->n_entries; i++)
+		if (peers->entries[i].is_head && peers->entries[i].site->address == address)
+			return &peers->entries[i];
 	return NULL;
 }
 
 /* The entry at `address` whose pad others go on to at `inner`, or NULL. */
 static const struct kymo_wire_site *entry_within(const struct probe_peers *peers, uint64_t address, uint64_t inner)
 {
-	for (size_t i = 0; i < peers->n; i++)
-		for (size_t k = 0; k < peers->items[i].n_sites; k++)
-			if (peers->items[i].sites[k].address == address && peers->items[i].sites[k].inner == inner)
-				return &peers->items[i].sites[k];
+	for (size_t i = 0; i < peers->n_entries; i++)
+		if (peers->entries[i].site->address == address && peers->entries[i].site->inner == inner)
+			return peers->entries[i].site;
 	return NULL;
 }
 
-bool probes_peers_leave_out(const struct kymo_probes *probes, const struct probe_peers *peers,
-			    const struct probe_site *site)
+bool probes_peers_leave_out(const struct probe_peers *peers, const struct probe_site *site)
 {
-	const struct kymo_wire_site *at = probes_peers_head(probes, peers, site->address);
+	const struct probe_peer_entry *head = probes_peers_head(peers, site->address);
+	const struct kymo_wire_site *at = head ? head->site : NULL;
 
 	for (size_t i = 0; at && i <= peers->n; i++) {
 		if (at->next == site->pad + site->layout.inner)
@@ -175,55 +245,34 @@ bool probes_peers_leave_out(const struct kymo_probes *probes, const struct probe
 	return false;
 }
 
-bool probes_peers_are_busy_at(const struct kymo_probes *probes, const struct probe_peers *peers, uint64_t address)
+bool probes_peers_are_busy_at(const struct probe_peers *peers, uint64_t address)
 {
-	for (size_t i = 0; i < peers->n; i++)
-		for (size_t k = 0; k < peers->items[i].n_sites; k++)
-			if (peers->items[i].sites[k].address == address &&
-			    !(peers->items[i].sites[k].flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH)) &&
-			    !is_dormant(probes, &peers->items[i], k))
-				return true;
+	for (size_t i = 0; i < peers->n_entries; i++)
+		if (peers->entries[i].site->address == address && !peers->entries[i].is_dormant &&
+		    !(peers->entries[i].site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH)))
+			return true;
 	return false;
 }
 
 bool probes_peers_rely_on(const struct probe_peers *peers, uint64_t address, size_t size)
 {
-	for (size_t i = 0; i < peers->n; i++)
-		for (size_t k = 0; k < peers->items[i].n_sites; k++) {
-			const struct kymo_wire_site *site = &peers->items[i].sites[k];
+	for (size_t i = 0; i < peers->n_entries; i++) {
+		const struct kymo_wire_site *site = peers->entries[i].site;
 
-			if (site->address != address && site->address < address + size &&
-			    address < site->address + site->lock_size)
-				return true;
-		}
-	return false;
-}
-
-static const struct kymo_session *owner_of(const struct probe_peers *peers, const struct kymo_wire_site *entry)
-{
-	for (size_t i = 0; i < peers->n; i++)
-		if (entry >= peers->items[i].sites && entry < peers->items[i].sites + peers->items[i].n_sites)
-			return &peers->items[i];
-	return NULL;
-}
-
-bool probes_peers_run(const struct probe_peers *peers, const struct kymo_wire_site *entry, struct kymo_wire_run *ret)
-{
-	const struct kymo_session *owner = owner_of(peers, entry);
-
-	for (size_t i = 0; owner && i < owner->n_runs; i++) {
-		if (entry->link - owner->runs[i].address >= owner->runs[i].size)
-			continue;
-		*ret = owner->runs[i];
-		return true;
+		if (site->address != address && site->address < address + size &&
+		    address < site->address + site->lock_size)
+			return true;
 	}
 	return false;
 }
 
-uint64_t probes_peers_duty(const struct kymo_probes *probes, const struct probe_peers *peers)
+bool probe_peer_entry_run(const struct probe_peer_entry *entry, struct kymo_wire_run *ret)
 {
-	for (size_t i = 0; i < peers->n; i++)
-		if (kymo_session_has_guards(probes->process, &peers->items[i]))
-			return peers->items[i].header.vforks;
-	return 0;
+	for (size_t i = 0; i < entry->owner->n_runs; i++) {
+		if (entry->site->link - entry->owner->runs[i].address >= entry->owner->runs[i].size)
+			continue;
+		*ret = entry->owner->runs[i];
+		return true;
+	}
+	return false;
 }

@@ -31,6 +31,7 @@
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"
+#include "probe/snapshot/status.h"
 #include "proc/proc.h"
 
 #define NEAR 256 /* bytes: a jump relies on none farther away */
@@ -144,7 +145,7 @@ static bool is_own(const struct outgoing *outgoing, const struct probe_site *sit
 	struct kymo_probes *probes = outgoing->probes;
 	uint8_t now[KYMO_PATCH_MAX], jump[KYMO_JUMP_SIZE];
 
-	if (site->behind || probes_peers_have(probes, &outgoing->peers, site->address, site->plan.lock_size) ||
+	if (site->behind || probes_peers_have(&outgoing->peers, site->address, site->plan.lock_size) ||
 	    kymo_encode_jump(site->link, site->pad + site->layout.entry, jump) ||
 	    kymo_process_read(probes->process, site->address, now, site->plan.patch_size))
 		return false;
@@ -354,8 +355,8 @@ static void tell_exchange(const struct outgoing *outgoing, unsigned int fresh)
 
 static unsigned int faults_of_child(struct kymo_process *child, const struct kymo_adopted *adopted)
 {
-	return kymo_handled_faults(kymo_process_pid(child)) |
-	       (adopted ? probes_faults_of(
+	return kymo_faults_of(kymo_handled_signals(kymo_process_pid(child))) |
+	       (adopted ? kymo_faults_of(
 				  __atomic_load_n(&probes_adopted_head(adopted)->handlers.signals, __ATOMIC_ACQUIRE))
 			: 0);
 }
@@ -406,11 +407,11 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 
 	if (!probes->has_shared || probes->options.displace_faulting)
 		return NULL;
-	probes_look_at_handlers(probes);
+	probes->watched_faults |= kymo_faults_of(kymo_handled_signals(probes->pid));
 	for (size_t i = 0; i < n; i++)
 		probes->watched_faults |= adopted[i] ? 0 : faults_of_child(children[i], NULL);
 	probes->watched_faults |=
-		probes_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
+		kymo_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
 	if (probes->watched_faults == before || !has_faulting(probes, probes->watched_faults))
 		return heed_children(probes, children, adopted, n);
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);

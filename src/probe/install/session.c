@@ -23,13 +23,14 @@
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
 #include "probe/options.h"
-#include "probe/plan/place.h"
+#include "probe/plan/plan.h"
 #include "probe/probes.h"
 #include "probe/resolve/files.h"
 #include "probe/resolve/resolve.h"
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/site/switches.h"
+#include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
 #include "probe/threads/threads.h"
 #include "proc/proc.h"
@@ -55,6 +56,7 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 		return &kymo_error_no_memory;
 	probes->shared.fd = probes->shared.data.fd = -1;
 	probes->process = process;
+	probes->pid = kymo_process_pid(process);
 	probes->specs = specs;
 	probes->n_specs = n_specs;
 	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
@@ -419,10 +421,14 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 				       enum probes_outcome *outcome_ret, uint64_t *stopped_ns)
 {
 	struct probe_layout layout = { .runs = { 0 } };
-	struct kymo_error *error;
-	bool taken = false, is_contended;
+	struct probe_snapshot snapshot;
+	bool taken = false, is_contended = false;
+	struct kymo_error *error = probe_snapshot_take(probes, &snapshot);
 
-	error = probes_place(probes, &layout, &is_contended);
+	if (!error) {
+		error = probes_plan(probes, &snapshot, &layout, &is_contended);
+		probe_snapshot_deinit(&snapshot);
+	}
 	if (!error)
 		error = probes_check_refused(probes);
 	*outcome_ret = PROBES_DONE;
@@ -496,7 +502,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 			kymo_shared_rewind(&probes->shared, n_sites);
 		if (is_to_replan(outcome))
 			probes_forget_refusals(probes);
-		kymo_error_destroy(probes_unplace(probes));
+		kymo_error_destroy(probes_forget_plans(probes));
 	}
 	return error;
 }

@@ -21,7 +21,7 @@
 #include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
 #include "probe/plan/faults.h"
-#include "probe/plan/placing.h"
+#include "probe/plan/planning.h"
 #include "probe/plan/pool.h"
 #include "probe/threads/sample.h"
 #include "probe/probes.h"
@@ -29,9 +29,9 @@
 #include "probe/resolve/syscalls.h"
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
+#include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
 #include "probe/threads/reading.h"
-#include "proc/proc.h"
 #include "sym/sym.h"
 
 #define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
@@ -40,39 +40,39 @@
 
 static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
 {
-	const struct placing *placing = data;
+	const struct planning *planning = data;
 
-	probe_text_look(&placing->probes->text, placing->bias + vaddr, bytes, size);
+	probe_text_look(&planning->probes->text, planning->bias + vaddr, bytes, size);
 }
 
 static bool is_locked(void *data, uint64_t vaddr, size_t size)
 {
-	const struct placing *placing = data;
+	const struct planning *planning = data;
 
-	return probe_text_is(&placing->probes->text, TEXT_LOCKED, placing->bias + vaddr, size) ||
-	       probe_text_is(&placing->probes->text, TEXT_WANTED, placing->bias + vaddr, size);
+	return probe_text_is(&planning->probes->text, TEXT_LOCKED, planning->bias + vaddr, size) ||
+	       probe_text_is(&planning->probes->text, TEXT_WANTED, planning->bias + vaddr, size);
 }
 
 static bool is_unsteady(void *data, uint64_t vaddr, size_t size)
 {
-	const struct placing *placing = data;
+	const struct planning *planning = data;
 
-	return probe_text_is(&placing->probes->text, TEXT_UNSTEADY, placing->bias + vaddr, size);
+	return probe_text_is(&planning->probes->text, TEXT_UNSTEADY, planning->bias + vaddr, size);
 }
 
 static uint64_t reserve(void *data, uint64_t low, uint64_t high, size_t size)
 {
-	struct placing *placing = data;
-	uint64_t found = probe_pool_reserve(&placing->room, placing->bias + low, placing->bias + high, size);
+	struct planning *planning = data;
+	uint64_t found = probe_pool_reserve(&planning->pool, planning->bias + low, planning->bias + high, size);
 
-	return found ? found - placing->bias : 0;
+	return found ? found - planning->bias : 0;
 }
 
 static void release(void *data, uint64_t vaddr, size_t size)
 {
-	struct placing *placing = data;
+	struct planning *planning = data;
 
-	probe_pool_release(&placing->room, placing->bias + vaddr, size);
+	probe_pool_release(&planning->pool, planning->bias + vaddr, size);
 }
 
 static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_site *site)
@@ -87,25 +87,25 @@ static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_
 	return most;
 }
 
-static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code,
-		struct kymo_plan plans[KYMO_PLANS_MAX], size_t *n_ret, char *reasons, size_t size)
+static int ask_planner(struct planning *planning, const struct probe_site *site, struct kymo_code *code,
+		       struct kymo_plan plans[KYMO_PLANS_MAX], size_t *n_ret, char *reasons, size_t size)
 {
 	const struct kymo_plan_room room = {
-		.data = placing,
+		.data = planning,
 		.look = look,
 		.is_locked = is_locked,
 		.is_unsteady = is_unsteady,
 		.reserve = reserve,
 		.release = release,
-		.watched_faults = probes_watched_faults(placing->probes, &code->code),
-		.possible_faults = probes_possible_faults(placing->probes),
-		.is_alone = placing->probes->is_alone,
-		.shares_entries = placing->room.pages.n < SHARED_PAGES_MAX,
-		.more_stack = more_stack(placing->probes, site),
+		.watched_faults = probes_watched_faults(planning->probes, &code->code),
+		.possible_faults = probes_possible_faults(planning->probes),
+		.is_alone = planning->probes->is_alone,
+		.shares_entries = planning->pool.pages.n < SHARED_PAGES_MAX,
+		.more_stack = more_stack(planning->probes, site),
 	};
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	size_t n = 0, used = 0;
-	int err = kymo_plan(&code->code, code->map, &room, site->address - placing->bias, plans, n_ret, refusals, &n);
+	int err = kymo_plan(&code->code, code->map, &room, site->address - planning->bias, plans, n_ret, refusals, &n);
 
 	reasons[0] = '\0';
 	for (size_t i = 0; err && i < n && used < size; i++) {
@@ -129,10 +129,10 @@ static struct kymo_error *emit_failed(const struct probe_site *site, int err)
 }
 
 /* Those of this round; a region is shared by files that lie near each other. */
-static struct kymo_error *region_is_full(const struct placing *placing)
+static struct kymo_error *region_is_full(const struct planning *planning)
 {
-	const struct kymo_probes *probes = placing->probes;
-	size_t fit = placing->order - (size_t)probes->shared.n_sites, asked = 0;
+	const struct kymo_probes *probes = planning->probes;
+	size_t fit = planning->order - (size_t)probes->shared.n_sites, asked = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
 		asked += !probes->sites.items[i].installed && probes_is_wanted(&probes->sites.items[i]);
@@ -140,7 +140,7 @@ static struct kymo_error *region_is_full(const struct placing *placing)
 		KYMO_ERROR_FAILED,
 		"the pads of %zu probes fit into the %" PRIu64
 		" MiB that there are for them, and %zu are asked for; ask for fewer, by a glob that matches less",
-		fit, placing->region->size >> 20, asked);
+		fit, planning->region->size >> 20, asked);
 }
 
 /* `args` has room for the arguments of all events. */
@@ -203,21 +203,21 @@ static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, con
 		       : NULL;
 }
 
-static int emit_syscall_pad(const struct placing *placing, struct probe_site *site, uint8_t *out, size_t size)
+static int emit_syscall_pad(const struct planning *planning, struct probe_site *site, uint8_t *out, size_t size)
 {
-	const struct kymo_spec *spec = syscalls_of(placing->probes, site);
+	const struct kymo_spec *spec = syscalls_of(planning->probes, site);
 	struct kymo_pad_syscalls syscalls;
 
-	if (!probe_syscalls_fill(placing->probes->options.events, spec, &syscalls))
+	if (!probe_syscalls_fill(planning->probes->options.events, spec, &syscalls))
 		return -EINVAL;
-	return kymo_pad_emit_syscall(&placing->env, &site->plan, site->address, site->pad, &syscalls, out, size,
+	return kymo_pad_emit_syscall(&planning->env, &site->plan, site->address, site->pad, &syscalls, out, size,
 				     &site->layout);
 }
 
 /* The site's address - its offset in the file; 0: it is in no file. */
-static uint64_t file_of(const struct placing *placing, const struct probe_site *site)
+static uint64_t file_of(const struct planning *planning, const struct probe_site *site)
 {
-	const struct probe_module *module = &placing->probes->modules.items[site->module];
+	const struct probe_module *module = &planning->probes->modules.items[site->module];
 	uint64_t offset;
 
 	if (!module->module || kymo_module_vaddr_to_offset(module->module, site->address - module->bias, &offset))
@@ -225,23 +225,23 @@ static uint64_t file_of(const struct placing *placing, const struct probe_site *
 	return site->address - offset;
 }
 
-static int emit_pad(struct placing *placing, struct probe_site *site)
+static int emit_pad(struct planning *planning, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
-	const uint64_t data = placing->probes->shared.data_address;
-	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&placing->probes->shared, site->order)
+	const uint64_t data = planning->probes->shared.data_address;
+	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&planning->probes->shared, site->order)
 							     : 0,
 					.save_flags = site->wants_flags,
-					.file = file_of(placing, site),
+					.file = file_of(planning, site),
 					.watch = !site->is_watch      ? 0
 						 : site->is_sigaction ? data + offsetof(struct kymo_wire_data, handlers)
 								      : data + offsetof(struct kymo_wire_data, watch),
 					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
-	bool is_syscall = syscalls_of(placing->probes, site);
-	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);
+	bool is_syscall = syscalls_of(planning->probes, site);
+	size_t n = site->is_guard || is_syscall ? 0 : gather_events(planning->probes, site, events, args);
 	size_t size = kymo_pad_size_max(n ? events : NULL, site->is_guard || is_syscall ? 1 : n);
-	struct probe_region *region = placing->region;
+	struct probe_region *region = planning->region;
 	uint8_t *out;
 	int err;
 
@@ -251,11 +251,11 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 	out = region->bytes + region->n_bytes;
 	site->pad = region->address + region->n_bytes;
 	if (site->is_guard)
-		err = kymo_guard_emit(&placing->env, &site->plan, site->address, site->pad, out, size, &site->layout);
+		err = kymo_guard_emit(&planning->env, &site->plan, site->address, site->pad, out, size, &site->layout);
 	else if (is_syscall)
-		err = emit_syscall_pad(placing, site, out, size);
+		err = emit_syscall_pad(planning, site, out, size);
 	else
-		err = kymo_pad_emit(&placing->env, &site->plan, site->address, site->pad, events, n, &chain, out, size,
+		err = kymo_pad_emit(&planning->env, &site->plan, site->address, site->pad, events, n, &chain, out, size,
 				    &site->layout);
 	if (err)
 		return err;
@@ -276,66 +276,66 @@ int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX])
 }
 
 /* A site with a plan gets its pad, its trampoline, and its marks in the text. */
-struct kymo_error *probes_allocate(struct placing *placing, struct probe_site *site)
+struct kymo_error *probes_allocate(struct planning *planning, struct probe_site *site)
 {
-	struct probe_text *text = &placing->probes->text;
+	struct probe_text *text = &planning->probes->text;
 	struct probe_trampoline trampoline;
 	uint8_t patch[KYMO_PATCH_MAX];
 	int err;
 
-	site->order = placing->order;
+	site->order = planning->order;
 	if (!site->link)
-		site->link = site->plan.trampoline ? placing->bias + site->plan.trampoline : site->address;
-	err = emit_pad(placing, site);
+		site->link = site->plan.trampoline ? planning->bias + site->plan.trampoline : site->address;
+	err = emit_pad(planning, site);
 	if (!err)
 		err = probes_patch_of(site, patch);
 	if (err == -ENOMEM)
 		return &kymo_error_no_memory;
 	if (err == -ENOSPC)
-		return region_is_full(placing);
+		return region_is_full(planning);
 	if (err)
 		return emit_failed(site, err);
 	trampoline = (struct probe_trampoline){ site->link, site->pad + site->layout.entry };
-	if (site->plan.trampoline && !site->behind && !kymo_vec_push(&placing->layout->trampolines, trampoline))
+	if (site->plan.trampoline && !site->behind && !kymo_vec_push(&planning->layout->trampolines, trampoline))
 		return &kymo_error_no_memory;
 	if (!site->is_standby && (!probe_text_write(text, site->address, patch, site->plan.patch_size) ||
 				  !probe_text_mark(text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
 		return &kymo_error_no_memory;
 	if (!probe_text_mark(text, TEXT_LOCKED, site->address, site->plan.lock_size, true))
 		return &kymo_error_no_memory;
-	if (syscalls_of(placing->probes, site))
-		probe_syscalls_use(placing->probes->options.events, syscalls_of(placing->probes, site));
-	for (size_t i = 0; i < site->requests.n && !syscalls_of(placing->probes, site); i++)
+	if (syscalls_of(planning->probes, site))
+		probe_syscalls_use(planning->probes->options.events, syscalls_of(planning->probes, site));
+	for (size_t i = 0; i < site->requests.n && !syscalls_of(planning->probes, site); i++)
 		if (!site->requests.items[i].is_refused)
-			kymo_events_use(placing->probes->options.events, site->requests.items[i].event);
-	site->is_exchanged = placing->probes->attempt.is_lenient;
+			kymo_events_use(planning->probes->options.events, site->requests.items[i].event);
+	site->is_exchanged = planning->probes->attempt.is_lenient;
 	site->is_planned = true;
-	placing->order++;
+	planning->order++;
 	return NULL;
 }
 
 /* An instruction that makes room for another site's jump. If somebody wants it, it is a site already, and none that can
  * be evicted. */
-static struct kymo_error *allocate_evicted(struct placing *placing, size_t module, const struct kymo_plan *evicted)
+static struct kymo_error *allocate_evicted(struct planning *planning, size_t module, const struct kymo_plan *evicted)
 {
-	struct probe_site fresh = { .module = module, .address = placing->bias + evicted->vaddr, .plan = *evicted },
+	struct probe_site fresh = { .module = module, .address = planning->bias + evicted->vaddr, .plan = *evicted },
 			  *site;
-	struct kymo_error *error = probes_insert_site(placing->probes, &fresh, &site);
+	struct kymo_error *error = probes_insert_site(planning->probes, &fresh, &site);
 
-	return error ? error : probes_allocate(placing, site);
+	return error ? error : probes_allocate(planning, site);
 }
 
 /* The window that another recording's entry displaces, as a plan of this one's. */
-static int adopt_plan(const struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *entry,
+static int adopt_plan(const struct planning *planning, struct kymo_code *code, const struct kymo_wire_site *entry,
 		      struct kymo_plan *ret)
 {
 	struct kymo_plan adopted = {
 		.tactic = (enum kymo_tactic)entry->tactic,
-		.vaddr = entry->address - placing->bias,
+		.vaddr = entry->address - planning->bias,
 		.window = entry->window,
 		.patch_size = entry->patch_size,
 		.lock_size = entry->lock_size,
-		.trampoline = entry->link == entry->address ? 0 : entry->link - placing->bias,
+		.trampoline = entry->link == entry->address ? 0 : entry->link - planning->bias,
 		.is_evicted = entry->flags & KYMO_WIRE_EVICTED,
 	};
 
@@ -347,14 +347,14 @@ static int adopt_plan(const struct placing *placing, struct kymo_code *code, con
 
 /* A trampoline that lies on two pages can't be changed by one write. One in no mapping that is known was mapped since
  * the others were read. */
-static bool can_share_link(struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
+static bool can_share_link(struct planning *planning, const struct probe_peer_entry *head, struct probe_run *ret)
 {
 	struct kymo_wire_run run;
 
-	if (!kymo_page_has(head->link, KYMO_JUMP_SIZE))
+	if (!kymo_page_has(head->site->link, KYMO_JUMP_SIZE))
 		return false;
-	if (!probes_peers_run(&placing->peers, head, &run)) {
-		placing->is_contended = true;
+	if (!probe_peer_entry_run(head, &run)) {
+		planning->is_contended = true;
 		return false;
 	}
 	*ret = (struct probe_run){ run.address, run.size, 0 };
@@ -363,46 +363,40 @@ static bool can_share_link(struct placing *placing, const struct kymo_wire_site 
 
 /* Whether the jump of `head` relies on what is changed at `site`: by the bytes behind its own, or because the short
  * jump that stands there leads into it. */
-static bool relies_on(const struct placing *placing, const struct kymo_wire_site *head,
-		      const struct kymo_wire_site *site)
+static bool relies_on(const struct probe_peer_entry *entry, const struct kymo_wire_site *site)
 {
-	uint64_t low = head->address + head->patch_size, high = head->address + head->lock_size, hop;
-	uint8_t text[KYMO_SHORT_JUMP_SIZE];
+	const struct kymo_wire_site *head = entry->site;
+	uint64_t low = head->address + head->patch_size, high = head->address + head->lock_size, hop = entry->hop;
 
 	if (site->address == head->address)
 		return false;
 	if (site->address < high && site->address + site->patch_size > low)
 		return true;
-	if (head->tactic != KYMO_TACTIC_NEIGHBOR ||
-	    kymo_process_read(placing->probes->process, head->address, text, sizeof(text)))
-		return false;
-	hop = kymo_short_jump_target(head->address, text);
 	return hop && site->address < hop + KYMO_JUMP_SIZE && site->address + site->patch_size > hop;
 }
 
-static bool has_joined(const struct placing *placing, uint64_t address)
+static bool has_joined(const struct planning *planning, uint64_t address)
 {
-	const struct probe_site *own = probes_site_at(placing->probes, address);
+	const struct probe_site *own = probes_site_at(planning->probes, address);
 
 	return own && own->is_planned && own->behind;
 }
 
-static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head,
-			       const struct kymo_wire_site **evicted_ret);
+static const char *cannot_join(struct planning *planning, const struct probe_peer_entry *head,
+			       const struct probe_peer_entry **evicted_ret);
 
 /* The instruction that was evicted for `head`, if it is to be joined, too. Whoever wants it for itself does not have it
  * by that. */
-static const struct kymo_wire_site *find_evicted(struct placing *placing, const struct kymo_wire_site *head,
-						 uint64_t address)
+static const struct probe_peer_entry *find_evicted(struct planning *planning, const struct probe_peer_entry *head,
+						   uint64_t address)
 {
-	const struct kymo_wire_site *evicted = probes_peers_head(placing->probes, &placing->peers, address),
-				    *none = NULL;
-	const struct probe_site *own = probes_site_at(placing->probes, address);
+	const struct probe_peer_entry *evicted = probes_peers_head(&planning->snapshot->peers, address), *none = NULL;
+	const struct probe_site *own = probes_site_at(planning->probes, address);
 
-	if (!evicted || !(evicted->flags & KYMO_WIRE_EVICTED) || evicted->tactic != head->tactic ||
+	if (!evicted || !(evicted->site->flags & KYMO_WIRE_EVICTED) || evicted->site->tactic != head->site->tactic ||
 	    (own && (own->is_planned || probes_is_wanted(own))))
 		return NULL;
-	return cannot_join(placing, evicted, &none) ? NULL : evicted;
+	return cannot_join(planning, evicted, &none) ? NULL : evicted;
 }
 
 /*
@@ -410,53 +404,54 @@ static const struct kymo_wire_site *find_evicted(struct placing *placing, const 
  * only as long as somebody has that place: so this recording must have it, too. An instruction that was evicted for it
  * can be joined with it: `evicted_ret`, or NULL.
  */
-static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wire_site *head,
-				  const struct kymo_wire_site **evicted_ret)
+static bool has_what_it_relies_on(struct planning *planning, const struct probe_peer_entry *head,
+				  const struct probe_peer_entry **evicted_ret)
 {
-	const bool may_evict = !(head->flags & KYMO_WIRE_EVICTED);
+	const struct probe_peers *peers = &planning->snapshot->peers;
+	const bool may_evict = !(head->site->flags & KYMO_WIRE_EVICTED);
 
-	for (size_t i = 0; i < placing->peers.n; i++)
-		for (size_t k = 0; k < placing->peers.items[i].n_sites; k++) {
-			const struct kymo_wire_site *site = &placing->peers.items[i].sites[k];
+	for (size_t i = 0; i < peers->n_entries; i++) {
+		const struct kymo_wire_site *site = peers->entries[i].site;
 
-			if (!relies_on(placing, head, site) || has_joined(placing, site->address) ||
-			    (*evicted_ret && (*evicted_ret)->address == site->address))
-				continue;
-			if (!may_evict || *evicted_ret)
-				return false;
-			*evicted_ret = find_evicted(placing, head, site->address);
-			if (!*evicted_ret)
-				return false;
-		}
+		if (!relies_on(head, site) || has_joined(planning, site->address) ||
+		    (*evicted_ret && (*evicted_ret)->site->address == site->address))
+			continue;
+		if (!may_evict || *evicted_ret)
+			return false;
+		*evicted_ret = find_evicted(planning, head, site->address);
+		if (!*evicted_ret)
+			return false;
+	}
 	return true;
 }
 
 /* Why the place of `head` can't be shared, or NULL. */
-static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head,
-			       const struct kymo_wire_site **evicted_ret)
+static const char *cannot_join(struct planning *planning, const struct probe_peer_entry *head,
+			       const struct probe_peer_entry **evicted_ret)
 {
-	const struct probe_region *region = placing->region;
+	const struct probe_region *region = planning->region;
 	uint8_t jump[KYMO_JUMP_SIZE];
 
-	if (head->link == head->address && probes_peers_rely_on(&placing->peers, head->address, KYMO_JUMP_SIZE))
+	if (head->site->link == head->site->address &&
+	    probes_peers_rely_on(&planning->snapshot->peers, head->site->address, KYMO_JUMP_SIZE))
 		return "another recording has a probe here, and other probes that rely on the bytes of its jump";
-	if (head->link != head->address && !has_what_it_relies_on(placing, head, evicted_ret))
+	if (head->site->link != head->site->address && !has_what_it_relies_on(planning, head, evicted_ret))
 		return "another recording has a probe here, the jump of which relies on a jump that is its alone";
-	if (kymo_encode_jump(head->link, region->address, jump) ||
-	    kymo_encode_jump(head->link, region->address + region->size, jump))
+	if (kymo_encode_jump(head->site->link, region->address, jump) ||
+	    kymo_encode_jump(head->site->link, region->address + region->size, jump))
 		return "another recording has a probe here, the jump of which is too far away";
 	return NULL;
 }
 
 /* Its trampoline's run is this recording's, too. False when it can't be, or memory is out. */
-static bool share_link(struct placing *placing, const struct kymo_wire_site *head)
+static bool share_link(struct planning *planning, const struct probe_peer_entry *head)
 {
-	struct probe_layout *layout = placing->layout;
+	struct probe_layout *layout = planning->layout;
 	struct probe_run run;
 
-	if (head->link == head->address)
+	if (head->site->link == head->site->address)
 		return true;
-	if (!can_share_link(placing, head, &run))
+	if (!can_share_link(planning, head, &run))
 		return false;
 	for (size_t i = 0; i < layout->joined.n; i++)
 		if (layout->joined.items[i].address == run.address && layout->joined.items[i].size == run.size)
@@ -465,28 +460,28 @@ static bool share_link(struct placing *placing, const struct kymo_wire_site *hea
 }
 
 /* What `site` becomes by that, or why it can't. */
-static const char *take_over(struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *head,
+static const char *take_over(struct planning *planning, struct kymo_code *code, const struct probe_peer_entry *head,
 			     struct probe_site *site)
 {
-	if (adopt_plan(placing, code, head, &site->plan))
+	if (adopt_plan(planning, code, head->site, &site->plan))
 		return "what another recording has here is no plan of this version";
-	if (!share_link(placing, head))
+	if (!share_link(planning, head))
 		return "another recording has a probe here, the jump of which cannot be shared";
-	if (site->plan.faults & probes_watched_faults(placing->probes, &code->code))
+	if (site->plan.faults & probes_watched_faults(planning->probes, &code->code))
 		return "another recording has a probe here, which displaces an instruction that may fault, and the "
 		       "process handles that";
-	site->link = head->link;
-	site->behind = head->inner;
-	site->leads_to = head->entry;
-	site->wants_flags = head->flags & KYMO_WIRE_WANTS_FLAGS;
+	site->link = head->site->link;
+	site->behind = head->site->inner;
+	site->leads_to = head->site->entry;
+	site->wants_flags = head->site->flags & KYMO_WIRE_WANTS_FLAGS;
 	return NULL;
 }
 
 /* It is no site yet, or one whose probes are all refused. */
-static struct kymo_error *settle_joined(struct placing *placing, const struct probe_site *joined)
+static struct kymo_error *allocate_joined(struct planning *planning, const struct probe_site *joined)
 {
-	struct probe_site *site = probes_site_at(placing->probes, joined->address);
-	struct kymo_error *error = site ? NULL : probes_insert_site(placing->probes, joined, &site);
+	struct probe_site *site = probes_site_at(planning->probes, joined->address);
+	struct kymo_error *error = site ? NULL : probes_insert_site(planning->probes, joined, &site);
 
 	if (error)
 		return error;
@@ -495,36 +490,36 @@ static struct kymo_error *settle_joined(struct placing *placing, const struct pr
 	site->behind = joined->behind;
 	site->leads_to = joined->leads_to;
 	site->wants_flags = joined->wants_flags;
-	return probes_allocate(placing, site);
+	return probes_allocate(planning, site);
 }
 
 /*
  * Join what another recording has at the same place: its plan, its link; our pad comes before its. The instruction that
  * was evicted for it is joined before it, and after all that can refuse the place.
  */
-static struct kymo_error *join(struct placing *placing, uint64_t address, struct kymo_code *code,
-			       const struct kymo_wire_site *head)
+static struct kymo_error *join(struct planning *planning, uint64_t address, struct kymo_code *code,
+			       const struct probe_peer_entry *head)
 {
-	const struct probe_site *own = probes_site_at(placing->probes, address);
-	struct probe_site site = { .module = own->module, .address = address }, room = site;
-	const struct kymo_wire_site *evicted = NULL;
+	const struct probe_site *own = probes_site_at(planning->probes, address);
+	struct probe_site site = { .module = own->module, .address = address }, neighbor = site;
+	const struct probe_peer_entry *evicted = NULL;
 	const char *why =
-		head->flags & KYMO_WIRE_EVICTED
+		head->site->flags & KYMO_WIRE_EVICTED
 			? "another recording has displaced the instruction here to make room for a probe of its own"
-			: cannot_join(placing, head, &evicted);
+			: cannot_join(planning, head, &evicted);
 	struct kymo_error *error = NULL;
 
 	if (!why)
-		why = take_over(placing, code, head, &site);
+		why = take_over(planning, code, head, &site);
 	if (!why && evicted) {
-		room.address = evicted->address;
-		why = take_over(placing, code, evicted, &room);
+		neighbor.address = evicted->site->address;
+		why = take_over(planning, code, evicted, &neighbor);
 	}
 	if (why)
-		return probes_refuse(placing->probes, probes_site_at(placing->probes, address), why);
+		return probes_refuse(planning->probes, probes_site_at(planning->probes, address), why);
 	if (evicted)
-		error = settle_joined(placing, &room);
-	return error ? error : settle_joined(placing, &site);
+		error = allocate_joined(planning, &neighbor);
+	return error ? error : allocate_joined(planning, &site);
 }
 
 bool probes_is_wanted(const struct probe_site *site)
@@ -554,19 +549,19 @@ static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct 
 	return probes_refuse(probes, site, reason);
 }
 
-/* Plan and settle the site at `address`, which somebody wants. */
-struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
+/* Plan and allocate the site at `address`, which somebody wants. */
+struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 {
-	struct kymo_probes *probes = placing->probes;
+	struct kymo_probes *probes = planning->probes;
 	struct probe_site *site = probes_site_at(probes, address);
-	const struct kymo_wire_site *head = probes_peers_head(probes, &placing->peers, address);
+	const struct probe_peer_entry *head = probes_peers_head(&planning->snapshot->peers, address);
 	struct kymo_plan plans[KYMO_PLANS_MAX];
 	struct kymo_code *code;
 	struct kymo_error *error;
 	char reasons[600];
 	size_t n = 0;
 
-	placing->bias = probes->modules.items[site->module].bias;
+	planning->bias = probes->modules.items[site->module].bias;
 	error = probes_code(probes, site->module, &code);
 	if (error)
 		return error;
@@ -574,11 +569,11 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 	if (head && syscalls_of(probes, site))
 		return probes_refuse(probes, site, "another recording has a probe here");
 	if (head)
-		return join(placing, address, code, head);
+		return join(planning, address, code, head);
 	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
 		return refuse_switch_site(probes, site);
-	if (plan(placing, site, code, plans, &n, reasons, sizeof(reasons))) {
-		placing->is_contended |= probes_peers_are_busy_at(probes, &placing->peers, address);
+	if (ask_planner(planning, site, code, plans, &n, reasons, sizeof(reasons))) {
+		planning->is_contended |= probes_peers_are_busy_at(&planning->snapshot->peers, address);
 		if (probe_text_is(&probes->text, TEXT_MODIFIED, address, 1))
 			return probes_refuse(probes, site, probes_modified_reason(probes, address));
 		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");
@@ -587,12 +582,12 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 			  plans[n - 1].window)) /* behind the bytes that change: a copy would run without it */
 		return probes_refuse(probes, site, PROBE_IS_PATCHED);
 	for (size_t i = 0; i + 1 < n && !error; i++)
-		error = allocate_evicted(placing, site->module, &plans[i]);
+		error = allocate_evicted(planning, site->module, &plans[i]);
 	if (error)
 		return error;
 	site = probes_site_at(probes, address);
 	site->plan = plans[n - 1];
 	if (syscalls_of(probes, site) && !kymo_pad_is_syscall(&site->plan))
 		return probes_refuse(probes, site, "more than the system call would be displaced");
-	return probes_allocate(placing, site);
+	return probes_allocate(planning, site);
 }

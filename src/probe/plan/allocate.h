@@ -5,7 +5,7 @@
 #include "arch/plan.h"
 #include "base/error.h"
 
-struct placing;
+struct planning;
 struct probe_site;
 
 /* Whether anybody wants something of it that was not refused. */
@@ -15,9 +15,9 @@ bool probes_is_wanted(const struct probe_site *site);
 int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX]);
 
 /* A site with a plan gets its pad, its trampoline, and its marks in the text. */
-struct kymo_error *probes_allocate(struct placing *placing, struct probe_site *site);
+struct kymo_error *probes_allocate(struct planning *planning, struct probe_site *site);
 
-/* Plan and settle the site at `address`, which somebody wants; or refuse it. */
-struct kymo_error *probes_place_site(struct placing *placing, uint64_t address);
+/* Plan and allocate the site at `address`, which somebody wants; or refuse it. */
+struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address);
 
 #endif

@@ -18,7 +18,7 @@
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/site/switches.h"
-#include "procfs/maps.h"
+#include "probe/snapshot/snapshot.h"
 
 /* ---- what can't be turned on ----------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struc
 	return error;
 }
 
-struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const struct kymo_maps *maps)
+struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const struct probe_snapshot *snapshot)
 {
 	struct kymo_error *error = NULL;
 
@@ -52,9 +52,9 @@ struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const stru
 		struct probe_switch *item = &probes->switches.items[i];
 
 		if (!item->corrupt || item->is_refused || item->installed || item->is_retired ||
-		    !probes_is_still_mapped(probes, maps, item->address))
+		    !probes_is_still_mapped(probes, &snapshot->maps, item->address))
 			continue;
-		error = probes_look_at_switch(probes, item, &item->corrupt);
+		error = probes_look_at_switch(probes, item, &snapshot->bytes, &item->corrupt);
 		if (error || !item->corrupt) /* it is as it should be again */
 			continue;
 		item->is_refused = true;

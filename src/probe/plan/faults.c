@@ -2,20 +2,12 @@
  * more. */
 #include "probe/plan/faults.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "arch/code.h"
 #include "arch/plan.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "probe/probes.h"
-#include "proc/proc.h"
-
-#define STATUS_MAX 16384
 
 static const struct {
 	int signal;
@@ -27,27 +19,14 @@ static const struct {
 	{ SIGILL, KYMO_FAULT_INSTRUCTION },
 };
 
-unsigned int probes_faults_of(uint64_t mask)
+unsigned int kymo_faults_of(uint64_t handled)
 {
 	unsigned int faults = 0;
 
 	for (size_t i = 0; i < kymo_countof(signals); i++)
-		if (mask >> signals[i].signal & 1)
+		if (handled >> signals[i].signal & 1)
 			faults |= signals[i].fault;
 	return faults;
-}
-
-unsigned int kymo_handled_faults(pid_t pid)
-{
-	kymo_cleanup_free char *text = NULL;
-	const char *line;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (kymo_read_file(AT_FDCWD, path, STATUS_MAX, &text, NULL))
-		return 0;
-	line = strstr(text, "\nSigCgt:");
-	return line ? probes_faults_of(strtoull(line + strlen("\nSigCgt:"), NULL, 16) << 1) : 0;
 }
 
 unsigned int kymo_faults_of_code(const struct kymo_module_code *code)
@@ -63,9 +42,4 @@ unsigned int probes_watched_faults(const struct kymo_probes *probes, const struc
 unsigned int probes_possible_faults(const struct kymo_probes *probes)
 {
 	return probes->options.displace_faulting ? 0 : KYMO_FAULT_ANY & ~probes->watched_faults;
-}
-
-void probes_look_at_handlers(struct kymo_probes *probes)
-{
-	probes->watched_faults |= kymo_handled_faults(kymo_process_pid(probes->process));
 }

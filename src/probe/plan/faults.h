@@ -14,17 +14,11 @@ struct kymo_probes;
 /* Those that the program which `code` is part of handles from its start: Go's turns all into panics. */
 unsigned int kymo_faults_of_code(const struct kymo_module_code *code);
 
-/* Those for which process `pid` has a handler now (SigCgt); 0 for one that is gone. */
-unsigned int kymo_handled_faults(pid_t pid);
-
 /* Of signals, 1 << each. */
-unsigned int probes_faults_of(uint64_t mask);
+unsigned int kymo_faults_of(uint64_t handled);
 
 /* KYMO_FAULT_…: what no plan may displace, and what plans had better not. */
 unsigned int probes_watched_faults(const struct kymo_probes *probes, const struct kymo_module_code *code);
 unsigned int probes_possible_faults(const struct kymo_probes *probes);
-
-/* See what the process handles now. */
-void probes_look_at_handlers(struct kymo_probes *probes);
 
 #endif

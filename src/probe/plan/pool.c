@@ -8,7 +8,7 @@
 
 #define PAGES_TRIED 64 /* in use, for one trampoline */
 
-struct room_page {
+struct pool_page {
 	uint64_t address;
 	uint32_t used;                       /* bytes */
 	uint64_t taken[KYMO_PAGE_SIZE / 64]; /* a bit each */
@@ -24,7 +24,7 @@ void probe_pool_deinit(struct probe_pool *room)
 
 bool probe_pool_add_hole(struct probe_pool *room, uint64_t low, uint64_t high)
 {
-	struct room_hole hole = { kymo_page_up(low), kymo_page_down(high) };
+	struct pool_hole hole = { kymo_page_up(low), kymo_page_down(high) };
 
 	return hole.low >= hole.high || kymo_vec_push(&room->holes, hole);
 }
@@ -41,7 +41,7 @@ static size_t page_at(const struct probe_pool *room, uint64_t address)
 	return kymo_partition_point(i, room->pages.n, room->pages.items[i]->address + KYMO_PAGE_SIZE <= address);
 }
 
-static struct room_page *page_of(const struct probe_pool *room, uint64_t address)
+static struct pool_page *page_of(const struct probe_pool *room, uint64_t address)
 {
 	size_t at = page_at(room, address);
 
@@ -50,7 +50,7 @@ static struct room_page *page_of(const struct probe_pool *room, uint64_t address
 
 static bool is_taken(const struct probe_pool *room, uint64_t address)
 {
-	const struct room_page *page = page_of(room, address);
+	const struct pool_page *page = page_of(room, address);
 	uint64_t at = address & (KYMO_PAGE_SIZE - 1);
 
 	return page && page->taken[at / 64] >> at % 64 & 1;
@@ -59,7 +59,7 @@ static bool is_taken(const struct probe_pool *room, uint64_t address)
 static bool add_page(struct probe_pool *room, uint64_t address)
 {
 	size_t at = page_at(room, address);
-	struct room_page *page;
+	struct pool_page *page;
 
 	if (at < room->pages.n && room->pages.items[at]->address <= address)
 		return true;
@@ -80,7 +80,7 @@ static bool take_bytes(struct probe_pool *room, uint64_t address, size_t size)
 	if (!add_page(room, address) || !add_page(room, address + size - 1))
 		return false;
 	for (size_t i = 0; i < size; i++) {
-		struct room_page *page = page_of(room, address + i);
+		struct pool_page *page = page_of(room, address + i);
 		uint64_t at = (address + i) & (KYMO_PAGE_SIZE - 1);
 
 		page->taken[at / 64] |= (uint64_t)1 << at % 64;
@@ -92,7 +92,7 @@ static bool take_bytes(struct probe_pool *room, uint64_t address, size_t size)
 void probe_pool_release(struct probe_pool *room, uint64_t address, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
-		struct room_page *page = page_of(room, address + i);
+		struct pool_page *page = page_of(room, address + i);
 		uint64_t at = (address + i) & (KYMO_PAGE_SIZE - 1);
 
 		if (!page || !(page->taken[at / 64] >> at % 64 & 1))
@@ -121,7 +121,7 @@ static uint64_t first_free(const struct probe_pool *room, uint64_t low, uint64_t
 }
 
 /* The same on one page: [low, high] and the `size` bytes behind lie on it. */
-static uint64_t first_on_page(const struct room_page *page, uint64_t low, uint64_t high, size_t size)
+static uint64_t first_on_page(const struct pool_page *page, uint64_t low, uint64_t high, size_t size)
 {
 	uint64_t run = 0, from = low - page->address, to = high - page->address + size;
 
@@ -139,7 +139,7 @@ static uint64_t on_used_page(const struct probe_pool *room, uint64_t low, uint64
 	size_t tried = 0;
 
 	for (size_t i = page_at(room, low); i < room->pages.n && tried < PAGES_TRIED; i++, tried++) {
-		const struct room_page *page = room->pages.items[i];
+		const struct pool_page *page = room->pages.items[i];
 		uint64_t from = page->address > low ? page->address : low, to = page->address + KYMO_PAGE_SIZE - size,
 			 found;
 
@@ -156,7 +156,7 @@ static uint64_t on_used_page(const struct probe_pool *room, uint64_t low, uint64
 	return 0;
 }
 
-static uint64_t in_hole(const struct probe_pool *room, const struct room_hole *hole, uint64_t low, uint64_t high,
+static uint64_t in_hole(const struct probe_pool *room, const struct pool_hole *hole, uint64_t low, uint64_t high,
 			size_t size)
 {
 	uint64_t found;
@@ -215,20 +215,20 @@ static void forget_empty(struct probe_pool *room)
 	room->pages.n = kept;
 }
 
-size_t probe_pool_runs(struct probe_pool *room, uint64_t gap, struct room_hole *ret)
+size_t probe_pool_runs(struct probe_pool *room, uint64_t gap, struct pool_hole *ret)
 {
-	struct room_hole run = { 0, 0 };
+	struct pool_hole run = { 0, 0 };
 	size_t n = 0;
 
 	forget_empty(room);
 	for (size_t i = 0; i < room->pages.n; i++) {
 		uint64_t address = room->pages.items[i]->address;
-		const struct room_hole *hole = &room->holes.items[hole_at(room, address)];
+		const struct pool_hole *hole = &room->holes.items[hole_at(room, address)];
 
 		if (n && address - run.high <= gap * KYMO_PAGE_SIZE && run.low >= hole->low) {
 			run.high = address + KYMO_PAGE_SIZE;
 		} else {
-			run = (struct room_hole){ address, address + KYMO_PAGE_SIZE };
+			run = (struct pool_hole){ address, address + KYMO_PAGE_SIZE };
 			n++;
 		}
 		if (ret)

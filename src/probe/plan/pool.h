@@ -12,15 +12,15 @@
 #include "base/vec.h"
 
 /* Addresses at which nothing is mapped: [low, high), whole pages. */
-struct room_hole {
+struct pool_hole {
 	uint64_t low, high;
 };
 
-struct room_page;
+struct pool_page;
 
 struct probe_pool {
-	KYMO_VEC(struct room_hole) holes;   /* sorted, not touching each other */
-	KYMO_VEC(struct room_page *) pages; /* with trampolines; sorted by address */
+	KYMO_VEC(struct pool_hole) holes;   /* sorted, not touching each other */
+	KYMO_VEC(struct pool_page *) pages; /* with trampolines; sorted by address */
 };
 
 void probe_pool_deinit(struct probe_pool *room);
@@ -37,6 +37,6 @@ void probe_pool_release(struct probe_pool *room, uint64_t address, size_t size);
 
 /* Forget the pages that have nothing in them, and return how many stretches of pages are left when those at most `gap`
  * pages apart (with nothing mapped between) are taken for one. `ret` (room for that many; NULL to count) gets them. */
-size_t probe_pool_runs(struct probe_pool *room, uint64_t gap, struct room_hole *ret);
+size_t probe_pool_runs(struct probe_pool *room, uint64_t gap, struct pool_hole *ret);
 
 #endif

@@ -1,13 +1,10 @@
 #include "probe/plan/region.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/page.h"
 #include "probe/code/events.h"
 #include "probe/code/modules.h"
@@ -16,12 +13,12 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
-#include "probe/plan/placing.h"
+#include "probe/plan/planning.h"
 #include "probe/plan/pool.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
+#include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
-#include "proc/proc.h"
 
 #define REACH ((uint64_t)0x7fff0000)
 #define REGION_MAX ((uint64_t)64 << 20)
@@ -37,7 +34,6 @@
 #define HIGHEST \
 	((uint64_t)0x7ffffffff000) /* arch/x86/include/asm/page_64_types.h: TASK_SIZE_MAX, with 4 levels of page \
 				      tables */
-#define STAT_START_BRK 47          /* field of /proc/PID/stat */
 
 /* What comes first in a region: the shared code, then what that and pads know of the rings. */
 static uint64_t geometry_offset(void)
@@ -140,51 +136,34 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 	return room < REGION_MAX ? room : REGION_MAX;
 }
 
-/* Where the heap begins, also as long as there is none; 0: not known. */
-static uint64_t heap_start(pid_t pid)
-{
-	kymo_cleanup_free char *text = NULL;
-	char name[64], *at;
-
-	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
-	if (kymo_read_file(AT_FDCWD, name, 4096, &text, NULL))
-		return 0;
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < STAT_START_BRK; field++) {
-		at = strchr(at, ' ');
-		at = at ? at + 1 : NULL;
-	}
-	return at ? strtoull(at, NULL, 10) : 0;
-}
-
 /* A hole, without the addresses that the heap will have. */
-static bool add_hole(struct placing *placing, uint64_t low, uint64_t high, uint64_t heap)
+static bool add_hole(struct planning *planning, uint64_t low, uint64_t high, uint64_t heap)
 {
 	uint64_t heap_end = heap + HEAP_TO_COME;
 
 	if (!heap || heap >= high || heap_end <= low)
-		return probe_pool_add_hole(&placing->room, low, high);
-	return (heap <= low || probe_pool_add_hole(&placing->room, low, heap)) &&
-	       (heap_end >= high || probe_pool_add_hole(&placing->room, heap_end, high));
+		return probe_pool_add_hole(&planning->pool, low, high);
+	return (heap <= low || probe_pool_add_hole(&planning->pool, low, heap)) &&
+	       (heap_end >= high || probe_pool_add_hole(&planning->pool, heap_end, high));
 }
 
 /* Where trampolines may be: wherever nothing is mapped that they and the region can reach. */
-static bool find_room(struct placing *placing, const struct probe_region *region)
+static bool find_room(struct planning *planning, const struct probe_region *region)
 {
 	uint64_t low = region->address + region->size > REACH ? region->address + region->size - REACH : LOWEST;
 	uint64_t high = region->address + REACH < HIGHEST ? region->address + REACH : HIGHEST,
 		 at = low > LOWEST ? low : LOWEST;
-	const struct kymo_maps *maps = &placing->maps;
-	uint64_t heap = heap_start(kymo_process_pid(placing->probes->process));
+	const struct kymo_maps *maps = &planning->maps;
+	uint64_t heap = planning->snapshot->status.heap_start;
 
-	probe_pool_deinit(&placing->room);
+	probe_pool_deinit(&planning->pool);
 	for (size_t i = 0; i <= maps->n && at < high; i++) {
 		const struct kymo_map *map = i < maps->n ? &maps->items[i] : NULL;
 		uint64_t end = map && map->start < high ? map->start : high;
 
 		if (map && !strcmp(map->path, "[stack]"))
 			end = end > KEEP_CLEAR ? end - KEEP_CLEAR : 0;
-		if (end > at && !add_hole(placing, at, end, heap))
+		if (end > at && !add_hole(planning, at, end, heap))
 			return false;
 		if (!map)
 			break;
@@ -231,9 +210,9 @@ static uint64_t find_hole(const struct kymo_maps *maps, uint64_t low, uint64_t h
 	return kymo_maps_hole(maps, low, high, size);
 }
 
-struct kymo_error *probes_open_region(struct placing *placing, size_t first, size_t end)
+struct kymo_error *probes_open_region(struct planning *planning, size_t first, size_t end)
 {
-	struct kymo_probes *probes = placing->probes;
+	struct kymo_probes *probes = planning->probes;
 	const struct probe_module *from = &probes->modules.items[probes->sites.items[first].module];
 	const struct probe_module *to = &probes->modules.items[probes->sites.items[end - 1].module];
 	struct probe_region region = { .size = room_for(probes, first, end), .at = probes->shared.pads_used };
@@ -245,7 +224,7 @@ struct kymo_error *probes_open_region(struct placing *placing, size_t first, siz
 	if (region.size < region.cap)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the pads of all probes would need more than %u MiB",
 					 (unsigned int)(KYMO_WINDOW_SIZE >> 20));
-	region.address = find_hole(&placing->maps, from->low, to->high, region.size);
+	region.address = find_hole(&planning->maps, from->low, to->high, region.size);
 	if (!region.address)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "there is no hole of %" PRIu64 " KiB within 2 GiB of %s for its pads",
@@ -253,25 +232,25 @@ struct kymo_error *probes_open_region(struct placing *placing, size_t first, siz
 	region.live = region.address + kymo_page_up(guest_size);
 	region.n_bytes = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
 	region.bytes = malloc(region.cap);
-	if (!region.bytes || !kymo_vec_push(&placing->layout->regions, region)) {
+	if (!region.bytes || !kymo_vec_push(&planning->layout->regions, region)) {
 		free(region.bytes);
 		return &kymo_error_no_memory;
 	}
 	memset(region.bytes, 0xcc, region.cap);
-	placing->region = &placing->layout->regions.items[placing->layout->regions.n - 1];
-	if (!probes_occupy(&placing->maps, region.address, region.size) || !find_room(placing, &region))
+	planning->region = &planning->layout->regions.items[planning->layout->regions.n - 1];
+	if (!probes_occupy(&planning->maps, region.address, region.size) || !find_room(planning, &region))
 		return &kymo_error_no_memory;
-	fill_env(probes, placing->region, &placing->env);
-	write_guest(probes, &placing->env, placing->region->bytes);
+	fill_env(probes, planning->region, &planning->env);
+	write_guest(probes, &planning->env, planning->region->bytes);
 	return NULL;
 }
 
-void probes_close_region(struct placing *placing)
+void probes_close_region(struct planning *planning)
 {
-	struct probe_region *region = placing->region;
+	struct probe_region *region = planning->region;
 
 	region->size = kymo_page_up(region->n_bytes);
 	if (region->size < region->live + 2 * KYMO_PAGE_SIZE - region->address)
 		region->size = region->live + 2 * KYMO_PAGE_SIZE - region->address;
-	placing->probes->shared.pads_used += region->size;
+	planning->probes->shared.pads_used += region->size;
 }

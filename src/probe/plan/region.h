@@ -9,14 +9,14 @@
 #include "base/error.h"
 
 struct kymo_maps;
-struct placing;
+struct planning;
 
-/* One for the pending ones among sites [first, end): it becomes `placing->region`, and `placing->room` is what
+/* One for the pending ones among sites [first, end): it becomes `planning->region`, and `planning->pool` is what
  * trampolines to it may have. */
-struct kymo_error *probes_open_region(struct placing *placing, size_t first, size_t end);
+struct kymo_error *probes_open_region(struct planning *planning, size_t first, size_t end);
 
 /* The region is as large as its pads, with at least a page of them behind the live page. */
-void probes_close_region(struct placing *placing);
+void probes_close_region(struct planning *planning);
 
 /* Keep a stretch of addresses from being used by others of this round. False when memory is out. */
 bool probes_occupy(struct kymo_maps *maps, uint64_t address, uint64_t size);

@@ -42,6 +42,7 @@
 #include "base/page.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
+#include "probe/coexist/bytes.h"
 #include "probe/coexist/modified.h"
 #include "probe/coexist/peers.h"
 #include "probe/memory/sessions.h"
@@ -147,10 +148,9 @@ bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_peer
 		probes->switches.items[i].is_ready = is_there(probes, &probes->switches.items[i], maps);
 	if (has_installed(probes))
 		return true;
-	for (size_t i = 0; i < peers->n; i++)
-		for (size_t k = 0; k < peers->items[i].n_sites; k++)
-			if (peers->items[i].sites[k].flags & KYMO_WIRE_GATE)
-				taken |= (uint16_t)peers->items[i].sites[k].state;
+	for (size_t i = 0; i < peers->n_entries; i++)
+		if (peers->entries[i].site->flags & KYMO_WIRE_GATE)
+			taken |= (uint16_t)peers->entries[i].site->state;
 	for (unsigned int bit = 0; bit < 16; bit++)
 		if (!(taken & 1u << bit)) {
 			probes->gate_bit = (uint16_t)(1u << bit);
@@ -260,23 +260,29 @@ bool probes_are_switches_busy(struct kymo_probes *probes)
 	return false;
 }
 
-struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struct probe_switch *item,
-					 const char **why_ret)
+bool probes_copy_switch(const struct probe_switch *item, struct kymo_process *process, struct probe_bytes *ret)
+{
+	return probe_bytes_copy(ret, process, item->counter, sizeof(uint16_t)) &&
+	       (!item->target || probe_bytes_copy(ret, process, item->address, SIZE));
+}
+
+struct kymo_error *probes_look_at_switch(const struct kymo_probes *probes, const struct probe_switch *item,
+					 const struct probe_bytes *bytes, const char **why_ret)
 {
 	uint8_t now[SIZE] = { 0 }, jump[SIZE];
 	uint16_t count;
 
 	*why_ret = NULL;
-	if (kymo_process_read(probes->process, item->counter, &count, sizeof(count)))
+	if (!probe_bytes_at(bytes, item->counter, &count, sizeof(count)))
 		return kymo_error_create(KYMO_ERROR_GONE, "what turns a marker of %s on is not mapped any more",
 					 probes->modules.items[item->module].path);
 	if (item->is_gate && !item->has_entry && count & probes->gate_bit)
 		*why_ret = "its gate counts recordings that kymo does not know of";
 	else if (!item->is_gate && count == UINT16_MAX)
 		*why_ret = "its counter has come to its end";
-	else if (item->target && (kymo_encode_jump(item->address, item->target, jump) ||
-				  kymo_process_read(probes->process, item->address, now, SIZE) ||
-				  text_state(now, jump) == TEXT_UNKNOWN))
+	else if (item->target &&
+		 (kymo_encode_jump(item->address, item->target, jump) ||
+		  !probe_bytes_at(bytes, item->address, now, SIZE) || text_state(now, jump) == TEXT_UNKNOWN))
 		*why_ret = probe_is_breakpoint(now[0], nop[0]) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
 	return NULL;
 }
@@ -288,10 +294,14 @@ struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struc
 	*corrupt_ret = NULL;
 	for (size_t i = 0; i < probes->switches.n && !error; i++) {
 		struct probe_switch *item = &probes->switches.items[i];
+		struct probe_bytes bytes = { .copies = { 0 } };
 
 		if (!is_next(item))
 			continue;
-		error = probes_look_at_switch(probes, item, &item->corrupt);
+		error = probes_copy_switch(item, probes->process, &bytes)
+				? probes_look_at_switch(probes, item, &bytes, &item->corrupt)
+				: &kymo_error_no_memory;
+		probe_bytes_deinit(&bytes);
 		if (item->corrupt && !*corrupt_ret)
 			*corrupt_ret = item;
 	}

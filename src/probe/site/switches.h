@@ -12,8 +12,10 @@ struct kymo_maps;
 struct kymo_marker;
 struct kymo_marker_switch;
 struct kymo_probes;
+struct kymo_process;
 struct kymo_session;
 struct kymo_wire_site;
+struct probe_bytes;
 struct probe_peers;
 struct probe_trust;
 
@@ -73,9 +75,12 @@ bool probes_are_switches_busy(struct kymo_probes *probes);
  * the memory of one is not mapped. */
 struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struct probe_switch **corrupt_ret);
 
-/* One of them, at any time: why it can't be turned on (its text is neither the NOP nor the jump, …), or NULL. */
-struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struct probe_switch *item,
-					 const char **why_ret);
+/* Copy what tells whether it can be turned on. False when memory is out. */
+bool probes_copy_switch(const struct probe_switch *item, struct kymo_process *process, struct probe_bytes *ret);
+
+/* By these copies: why it can't be turned on (its text is neither the NOP nor the jump, …), or NULL. GONE as above. */
+struct kymo_error *probes_look_at_switch(const struct kymo_probes *probes, const struct probe_switch *item,
+					 const struct probe_bytes *bytes, const char **why_ret);
 
 /* All pending ones, whose journal entries are written. */
 struct kymo_error *probes_turn_on(struct kymo_probes *probes);

@@ -172,7 +172,7 @@ static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_a
 			return true;
 		if (!peers || module->jit)
 			return false;
-		return probes_peers_leave_out(probes, peers, site) || is_file_text(probes, maps, site, now);
+		return probes_peers_leave_out(peers, site) || is_file_text(probes, maps, site, now);
 	}
 	return false;
 }

@@ -57,7 +57,7 @@ static void a_range_may_wrap_around_zero(void **state)
 
 static void wide_ranges_share_pages(void **state)
 {
-	struct room_hole runs[4];
+	struct pool_hole runs[4];
 
 	for (int i = 0; i < 800; i++)
 		assert_int_not_equal(probe_pool_reserve(&room, 0x11000, 0x7f000, JUMP), 0);
@@ -74,7 +74,7 @@ static void full_pages_do_not_hide_the_free_ones_behind(void **state)
 
 static void runs_join_over_small_gaps_within_a_hole(void **state)
 {
-	struct room_hole runs[4];
+	struct pool_hole runs[4];
 
 	assert_int_not_equal(probe_pool_reserve(&room, 0x1f000, 0x1f000, JUMP), 0);
 	assert_int_not_equal(probe_pool_reserve(&room, 0x41000, 0x41000, JUMP), 0);

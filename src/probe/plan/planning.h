@@ -1,23 +1,23 @@
-/* What place.c and settle.c share: one round of planning. Private to the room. */
-#ifndef KYMO_PROBE_PLAN_PLACING_H
-#define KYMO_PROBE_PLAN_PLACING_H
+/* What plan.c and the files that it calls share: one round of planning. Private to the room. */
+#ifndef KYMO_PROBE_PLAN_PLANNING_H
+#define KYMO_PROBE_PLAN_PLANNING_H
 
 #include "arch/pad.h"
-#include "probe/coexist/peers.h"
 #include "probe/plan/pool.h"
 #include "procfs/maps.h"
 
 struct probe_layout;
 struct probe_region;
+struct probe_snapshot;
 
 #define PAD_ALIGN 32
 
-struct placing {
+struct planning {
 	struct kymo_probes *probes;
+	const struct probe_snapshot *snapshot;
 	struct probe_layout *layout;
-	struct probe_peers peers;
-	struct kymo_maps maps;
-	struct probe_pool room;
+	struct kymo_maps maps; /* the snapshot's, and what is planned */
+	struct probe_pool pool;
 	struct probe_region *region;
 	struct kymo_pad_env env;
 	uint64_t bias;     /* of the module that is being planned in */

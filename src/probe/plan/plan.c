@@ -6,17 +6,11 @@
  * are known, changed or not, and stay. Each pad is emitted at once, so that the next plan knows the bytes of this one's
  * jump.
  */
-#include "probe/plan/place.h"
+#include "probe/plan/plan.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "probe/code/modules.h"
 #include "probe/coexist/modified.h"
 #include "probe/coexist/peers.h"
@@ -24,7 +18,7 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/shared.h"
 #include "probe/plan/faults.h"
-#include "probe/plan/placing.h"
+#include "probe/plan/planning.h"
 #include "probe/plan/region.h"
 #include "probe/plan/pool.h"
 #include "probe/plan/allocate.h"
@@ -35,8 +29,8 @@
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/site/switches.h"
+#include "probe/snapshot/snapshot.h"
 #include "probe/threads/threads.h"
-#include "proc/proc.h"
 
 #define SPREAD \
 	((uint64_t)512 << 20) /* sites of one region lie within this; the rest of ±2 GiB is for finding a hole \
@@ -50,59 +44,34 @@
 /* ---- runs of trampolines --------------------------------------------------------------------- */
 
 /* Half of the mappings that the process may still have, at the most. */
-static size_t runs_allowed(const struct placing *placing)
+static size_t runs_allowed(const struct planning *planning)
 {
-	kymo_cleanup_free char *text = NULL;
-	size_t most = 65530;
+	const size_t all = planning->snapshot->status.mappings_max,
+		     most = all > planning->maps.n ? (all - planning->maps.n) / 2 : 0;
 
-	if (!kymo_read_file(AT_FDCWD, "/proc/sys/vm/max_map_count", 64, &text, NULL))
-		most = (size_t)strtoul(text, NULL, 10);
-	most = most > placing->maps.n ? (most - placing->maps.n) / 2 : 0;
 	return most < RUNS_MAX ? most : RUNS_MAX;
 }
 
-/* Whether pages are allocated as soon as they are mapped. */
-static bool locks_memory(pid_t pid)
+static struct kymo_error *close_runs(struct planning *planning)
 {
-	kymo_cleanup_free char *text = NULL;
-	const char *locked;
-	char name[64];
-
-	snprintf(name, sizeof(name), "/proc/%d/status", pid);
-	if (kymo_read_file(AT_FDCWD, name, 16384, &text, NULL))
-		return true;
-	locked = strstr(text, "\nVmLck:");
-	return !locked || strtoul(locked + strlen("\nVmLck:"), NULL, 10);
-}
-
-/* Mappings count there by their length, whether pages are allocated or not. */
-static bool has_address_limit(pid_t pid)
-{
-	struct rlimit limit;
-
-	return prlimit(pid, RLIMIT_AS, NULL, &limit) || limit.rlim_cur != RLIM_INFINITY;
-}
-
-static struct kymo_error *close_runs(struct placing *placing)
-{
-	kymo_cleanup_free struct room_hole *runs = NULL;
-	const pid_t pid = kymo_process_pid(placing->probes->process);
+	kymo_cleanup_free struct pool_hole *runs = NULL;
+	const struct probe_status *status = &planning->snapshot->status;
 	uint64_t at = 0, gap = GAP, few_gap = 0;
 	size_t n, most = 0;
 
-	if (probe_pool_runs(&placing->room, gap, NULL) > 1) /* else they are as few as can be */
-		most = runs_allowed(placing);
-	if (most && !locks_memory(pid) && !has_address_limit(pid))
+	if (probe_pool_runs(&planning->pool, gap, NULL) > 1) /* else they are as few as can be */
+		most = runs_allowed(planning);
+	if (most && !status->locks_memory && !status->has_address_limit)
 		few_gap = FEW_GAP_MAX;
-	while ((n = probe_pool_runs(&placing->room, gap, NULL)) > 1 &&
+	while ((n = probe_pool_runs(&planning->pool, gap, NULL)) > 1 &&
 	       n > (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) && gap < GAP_MAX)
 		gap *= 4;
 	runs = calloc(n ? n : 1, sizeof(*runs));
 	if (!runs)
 		return &kymo_error_no_memory;
-	probe_pool_runs(&placing->room, gap, runs);
-	if (placing->layout->runs.n) {
-		const struct probe_run *last = &placing->layout->runs.items[placing->layout->runs.n - 1];
+	probe_pool_runs(&planning->pool, gap, runs);
+	if (planning->layout->runs.n) {
+		const struct probe_run *last = &planning->layout->runs.items[planning->layout->runs.n - 1];
 
 		at = last->at + last->size;
 	}
@@ -110,8 +79,8 @@ static struct kymo_error *close_runs(struct placing *placing)
 		struct probe_run run = { runs[i].low, runs[i].high - runs[i].low, at };
 
 		at += run.size;
-		if (!kymo_vec_push(&placing->layout->runs, run) ||
-		    !probes_occupy(&placing->maps, run.address, run.size))
+		if (!kymo_vec_push(&planning->layout->runs, run) ||
+		    !probes_occupy(&planning->maps, run.address, run.size))
 			return &kymo_error_no_memory;
 	}
 	return NULL;
@@ -120,9 +89,9 @@ static struct kymo_error *close_runs(struct placing *placing)
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Sites whose addresses lie in [low, high), from above. */
-static struct kymo_error *place_between(struct placing *placing, uint64_t low, uint64_t high)
+static struct kymo_error *plan_between(struct planning *planning, uint64_t low, uint64_t high)
 {
-	struct kymo_probes *probes = placing->probes;
+	struct kymo_probes *probes = planning->probes;
 	struct kymo_error *error = NULL;
 	KYMO_VEC(uint64_t) addresses = { 0 };
 
@@ -140,36 +109,36 @@ static struct kymo_error *place_between(struct placing *placing, uint64_t low, u
 
 		if (site->is_planned)
 			continue;
-		placing->bias = probes->modules.items[site->module].bias;
-		error = site->is_guard ? probes_allocate(placing, site)
-				       : probes_place_site(placing, addresses.items[i]);
+		planning->bias = probes->modules.items[site->module].bias;
+		error = site->is_guard ? probes_allocate(planning, site)
+				       : probes_plan_site(planning, addresses.items[i]);
 	}
 	kymo_vec_deinit(&addresses);
 	return error;
 }
 
-static struct kymo_error *place_cluster(struct placing *placing, size_t first, size_t end)
+static struct kymo_error *plan_cluster(struct planning *planning, size_t first, size_t end)
 {
-	struct kymo_probes *probes = placing->probes;
+	struct kymo_probes *probes = planning->probes;
 	uint64_t low = probes->sites.items[first].address, high = probes->sites.items[end - 1].address + 1;
-	struct kymo_error *error = probes_open_region(placing, first, end);
+	struct kymo_error *error = probes_open_region(planning, first, end);
 
 	if (!error)
-		error = place_between(placing, low, high);
+		error = plan_between(planning, low, high);
 	if (error)
 		return error;
-	probes_close_region(placing);
-	return close_runs(placing);
+	probes_close_region(planning);
+	return close_runs(planning);
 }
 
-static bool is_pending(const struct probe_site *site)
+static bool is_to_plan(const struct probe_site *site)
 {
 	return !site->installed && !site->is_retired && !site->is_revived && (site->is_guard || probes_is_wanted(site));
 }
 
-static struct kymo_error *place_all(struct placing *placing)
+static struct kymo_error *plan_all(struct planning *planning)
 {
-	struct kymo_probes *probes = placing->probes;
+	struct kymo_probes *probes = planning->probes;
 	struct kymo_error *error = NULL;
 	uint64_t from = 0;
 
@@ -179,7 +148,7 @@ static struct kymo_error *place_all(struct placing *placing)
 		uint64_t limit;
 
 		while (first < probes->sites.n &&
-		       (probes->sites.items[first].address < from || !is_pending(&probes->sites.items[first])))
+		       (probes->sites.items[first].address < from || !is_to_plan(&probes->sites.items[first])))
 			first++;
 		if (first == probes->sites.n)
 			break;
@@ -188,10 +157,10 @@ static struct kymo_error *place_all(struct placing *placing)
 		     end < probes->sites.n && probes->modules.items[probes->sites.items[end].module].high < limit;
 		     end++)
 			;
-		while (!is_pending(&probes->sites.items[end - 1]))
+		while (!is_to_plan(&probes->sites.items[end - 1]))
 			end--;
 		from = probes->sites.items[end - 1].address + 1;
-		error = place_cluster(placing, first, end);
+		error = plan_cluster(planning, first, end);
 	}
 	return error;
 }
@@ -200,10 +169,10 @@ static struct kymo_error *place_all(struct placing *placing)
  * Guards of our own, unless another recording's are in the text: then ours are prepared only. Where another recording
  * has something else in the place of one there can be none, and no sequences.
  */
-static struct kymo_error *allocate_duty(struct placing *placing)
+static struct kymo_error *allocate_duty(struct planning *planning)
 {
-	struct kymo_probes *probes = placing->probes;
-	uint64_t duty = probes_peers_duty(probes, &placing->peers);
+	struct kymo_probes *probes = planning->probes;
+	uint64_t duty = planning->snapshot->peers.duty;
 	bool blocked = false;
 
 	for (size_t i = 0; i < probes->sites.n; i++) {
@@ -233,7 +202,7 @@ static struct kymo_error *check_number(const struct kymo_probes *probes)
 	size_t room = KYMO_JOURNAL_CAPACITY - (size_t)probes->shared.n_sites, asked = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		asked += is_pending(&probes->sites.items[i]);
+		asked += is_to_plan(&probes->sites.items[i]);
 	if (asked <= room)
 		return NULL;
 	return kymo_error_create(KYMO_ERROR_FAILED,
@@ -245,37 +214,42 @@ static struct kymo_error *check_number(const struct kymo_probes *probes)
 static struct kymo_error *mark_wanted(struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
-		if (is_pending(&probes->sites.items[i]) && probes_is_wanted(&probes->sites.items[i]) &&
+		if (is_to_plan(&probes->sites.items[i]) && probes_is_wanted(&probes->sites.items[i]) &&
 		    !probe_text_mark(&probes->text, TEXT_WANTED, probes->sites.items[i].address, 1, true))
 			return &kymo_error_no_memory;
 	return NULL;
 }
 
-struct kymo_error *probes_unplace(struct kymo_probes *probes)
+/* What a site keeps of the text, whose plan stays. False when memory is out. */
+static bool mark_planned(struct probe_text *text, const struct probe_site *site)
+{
+	uint8_t patch[KYMO_PATCH_MAX];
+
+	return !probes_patch_of(site, patch) &&
+	       (site->is_standby || probe_text_write(text, site->address, patch, site->plan.patch_size)) &&
+	       probe_text_mark(text, TEXT_LOCKED, site->address, site->plan.lock_size, true) &&
+	       (site->installed || probe_text_mark(text, TEXT_PENDING, site->address, site->plan.patch_size, true));
+}
+
+struct kymo_error *probes_forget_plans(struct kymo_probes *probes)
 {
 	size_t kept = 0;
 
 	probe_text_deinit(&probes->text);
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
-		uint8_t patch[KYMO_PATCH_MAX];
 
 		if (!site->installed && !site->is_retired && !site->is_revived && !site->is_guard && !site->is_watch &&
 		    !site->requests.n) {
 			probes_site_deinit(site);
 			continue;
 		}
-		if (site->is_retired)
-			;
-		else if (!site->installed && !site->is_revived)
-			site->is_planned = false, site->link = site->behind = 0, site->wants_flags = false;
-		else if (probes_patch_of(site, patch) ||
-			 (!site->is_standby &&
-			  !probe_text_write(&probes->text, site->address, patch, site->plan.patch_size)) ||
-			 !probe_text_mark(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size, true) ||
-			 (!site->installed &&
-			  !probe_text_mark(&probes->text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
+		if (!site->is_retired && !site->installed && !site->is_revived) {
+			site->is_planned = site->wants_flags = false;
+			site->link = site->behind = 0;
+		} else if (!site->is_retired && !mark_planned(&probes->text, site)) {
 			return &kymo_error_no_memory;
+		}
 		probes->sites.items[kept++] = *site;
 	}
 	probes->sites.n = kept;
@@ -296,7 +270,7 @@ static void plan_revived_anew(struct kymo_probes *probes, const struct probe_pee
 		const struct probe_site *site = &probes->sites.items[i];
 		size_t module = site->module;
 
-		if (!site->is_revived || !probes_peers_have(probes, peers, site->address, site->plan.lock_size))
+		if (!site->is_revived || !probes_peers_have(peers, site->address, site->plan.lock_size))
 			continue;
 		for (size_t k = 0; k < probes->sites.n; k++)
 			if (probes->sites.items[k].module == module)
@@ -304,62 +278,73 @@ static void plan_revived_anew(struct kymo_probes *probes, const struct probe_pee
 	}
 }
 
-static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_layout *layout, bool *contended)
+/* What others have in the text, or may change there. False when memory is out. */
+static bool mark_text(struct planning *planning)
 {
-	struct placing placing = { .probes = probes, .layout = layout, .order = (uint32_t)probes->shared.n_sites };
-	uint64_t pads_used = probes->shared.pads_used;
-	struct kymo_error *error = probes_peers_read(probes, &placing.peers);
+	struct kymo_probes *probes = planning->probes;
+	const struct probe_snapshot *snapshot = planning->snapshot;
 
-	probes_look_at_handlers(probes);
+	return probes_peers_remember(&snapshot->peers, probes) && probes_peers_mark(&snapshot->peers, &probes->text) &&
+	       probes_mark_modified(probes, &snapshot->maps, &snapshot->bytes, &probes->text) &&
+	       probes_mark_kernel(probes, &probes->text) && probes_mark_markers(probes, &probes->text);
+}
+
+static struct kymo_error *plan_once(struct kymo_probes *probes, const struct probe_snapshot *snapshot,
+				    struct probe_layout *layout, bool *contended)
+{
+	struct planning planning = {
+		.probes = probes,
+		.snapshot = snapshot,
+		.layout = layout,
+		.order = (uint32_t)probes->shared.n_sites,
+	};
+	uint64_t pads_used = probes->shared.pads_used;
+	struct kymo_error *error = kymo_maps_copy(&snapshot->maps, &planning.maps);
+
+	probes->watched_faults |= kymo_faults_of(snapshot->status.handled_signals);
 	if (!error) {
-		plan_revived_anew(probes, &placing.peers);
-		error = probes_unplace(probes);
+		plan_revived_anew(probes, &snapshot->peers);
+		error = probes_forget_plans(probes);
 	}
 	if (!error)
 		error = check_number(probes);
 	if (!error)
 		error = mark_wanted(probes);
-	if (!error)
-		error = kymo_process_maps(probes->process, &placing.maps);
-	if (!error && (!probes_peers_remember(&placing.peers, probes) ||
-		       !probes_peers_mark(probes, &placing.peers, &probes->text)))
+	if (!error && !mark_text(&planning))
 		error = &kymo_error_no_memory;
-	if (!error && (!probes_mark_modified(probes, &placing.maps, &probes->text) ||
-		       !probes_mark_kernel(probes, &probes->text) || !probes_mark_markers(probes, &probes->text)))
-		error = &kymo_error_no_memory;
-	if (!error && !probes_prepare_switches(probes, &placing.peers, &placing.maps))
+	if (!error && !probes_prepare_switches(probes, &snapshot->peers, &snapshot->maps))
 		error = kymo_error_create(KYMO_ERROR_BUSY,
 					  "16 recordings of process %d have markers on; there can be no more",
-					  kymo_process_pid(probes->process));
+					  probes->pid);
 	if (!error)
-		error = probes_refuse_switches(probes, &placing.maps);
+		error = probes_refuse_switches(probes, snapshot);
 	if (!error)
-		error = allocate_duty(&placing);
+		error = allocate_duty(&planning);
 	for (size_t i = 0; i < probes->sites.n && !error; i++)
-		if (is_pending(&probes->sites.items[i])) /* in the order of addresses, and so shown */
+		if (is_to_plan(&probes->sites.items[i])) /* in the order of addresses, and so shown */
 			error = probes_make_events(probes, &probes->sites.items[i]);
 	if (!error)
-		error = place_all(&placing);
+		error = plan_all(&planning);
 	if (!error)
 		error = probes_rest_switches(probes);
 	if (error)
 		probes->shared.pads_used = pads_used;
 	else if (layout->trampolines.n)
 		qsort(layout->trampolines.items, layout->trampolines.n, sizeof(*layout->trampolines.items), by_address);
-	*contended |= placing.is_contended;
-	probes_peers_deinit(&placing.peers);
-	probe_pool_deinit(&placing.room);
-	kymo_maps_deinit(&placing.maps);
+	*contended |= planning.is_contended;
+	probe_pool_deinit(&planning.pool);
+	kymo_maps_deinit(&planning.maps);
 	return error;
 }
 
-struct kymo_error *probes_place(struct kymo_probes *probes, struct probe_layout *ret, bool *contended_ret)
+struct kymo_error *probes_plan(struct kymo_probes *probes, const struct probe_snapshot *snapshot,
+			       struct probe_layout *ret, bool *contended_ret)
 {
 	*contended_ret = false;
 	for (;;) {
 		struct probe_layout layout = { .runs = { 0 } };
 		uint64_t pads_used = probes->shared.pads_used;
-		struct kymo_error *error = place_once(probes, &layout, contended_ret);
+		struct kymo_error *error = plan_once(probes, snapshot, &layout, contended_ret);
 
 		if (!error && probes_refuse_together(probes)) {
 			probes_layout_deinit(&layout);
@@ -368,7 +353,7 @@ struct kymo_error *probes_place(struct kymo_probes *probes, struct probe_layout 
 		}
 		if (error) {
 			probes_layout_deinit(&layout);
-			kymo_error_destroy(probes_unplace(probes));
+			kymo_error_destroy(probes_forget_plans(probes));
 			return error;
 		}
 		*ret = layout;
