@@ -5,8 +5,8 @@
 
 #include "probe/install/remove.h"
 #include "probe/probe.h"
-#include "probe/resolve/files.h"
-#include "probe/resolve/resolve.h"
+#include "probe/install/mapped.h"
+#include "probe/install/mapped.h"
 #include "probe/threads/threads.h"
 #include "record/describe.h"
 #include "record/family.h"

@@ -18,7 +18,7 @@
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
 #include "probe/probe.h"
-#include "probe/resolve/resolve.h"
+#include "probe/install/mapped.h"
 #include "probe/threads/threads.h"
 #include "record/describe.h"
 #include "record/mixed.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "probe/resolve/files.h"
+#include "probe/install/mapped.h"
 #include "record/begin.h"
 #include "record/describe.h"
 #include "record/family.h"

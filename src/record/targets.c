@@ -10,7 +10,7 @@
 #include "probe/memory/state.h"
 #include "probe/options.h"
 #include "probe/probe.h"
-#include "probe/resolve/resolve.h"
+#include "probe/install/mapped.h"
 #include "probe/site/sites.h"
 #include "record/aggregate.h"
 #include "record/describe.h"

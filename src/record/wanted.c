@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "probe/resolve/files.h"
+#include "probe/install/mapped.h"
 #include "record/recording.h"
 
 #define OUTSIDE_MIN (UINT64_C(64) << 10)

@@ -5,7 +5,7 @@
 #include "probe/install/session.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
-#include "probe/resolve/resolve.h"
+#include "probe/install/mapped.h"
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/spec/spec.h"

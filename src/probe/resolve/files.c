@@ -10,11 +10,10 @@
 #include "base/cleanup.h"
 #include "probe/code/cache.h"
 #include "probe/code/events.h"
+#include "probe/code/modules.h"
 #include "probe/probes.h"
-#include "probe/resolve/markers.h"
 #include "probe/spec/spec.h"
 #include "probe/threads/watch.h"
-#include "proc/proc.h"
 #include "procfs/maps.h"
 
 /* A name may be a link to the file that is mapped, as /usr/bin/redis-server is one to redis-check-rdb. */
@@ -47,18 +46,23 @@ struct kymo_error *probes_files_init(struct kymo_probes *probes)
 	return NULL;
 }
 
-bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct kymo_map *map)
+static bool is_file(const struct kymo_probes *probes, size_t spec_at, uint32_t major, uint32_t minor, uint64_t inode)
 {
 	const struct probe_file *file = &probes->files[spec_at];
 
-	return file->inode && file->inode == map->inode && file->major == map->major && file->minor == map->minor;
+	return file->inode && file->inode == inode && file->major == major && file->minor == minor;
+}
+
+bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct probe_module *module)
+{
+	return is_file(probes, spec_at, module->major, module->minor, module->inode);
 }
 
 static bool is_named(const struct kymo_probes *probes, const struct kymo_map *map)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes->specs[i].file &&
-		    (kymo_name_matches_file(probes->specs[i].file, map->path, NULL) || probes_is_file(probes, i, map)))
+		if (probes->specs[i].file && (kymo_name_matches_file(probes->specs[i].file, map->path, NULL) ||
+					      is_file(probes, i, map->major, map->minor, map->inode)))
 			return true;
 	return false;
 }
@@ -90,42 +94,17 @@ static void list_files(const struct kymo_maps *maps, char *out, size_t size)
 		strcpy(out + size - 4, "…");
 }
 
-static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *file)
+struct kymo_error *probes_not_mapped(const struct kymo_probes *probes, const char *file, const struct kymo_maps *maps)
 {
-	pid_t pid = kymo_process_pid(probes->process);
-	struct kymo_error *error;
-	struct kymo_maps maps;
 	char files[400], sentence[1024];
 
 	if (access(file, F_OK) && kymo_tell_source_line(file, sentence, sizeof(sentence)))
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s", sentence);
 	if (strchr(file, '/') && access(file, F_OK))
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file %s", file);
-	error = kymo_maps_read(pid, &maps);
-	if (error)
-		return error;
-	list_files(&maps, files, sizeof(files));
-	kymo_maps_deinit(&maps);
+	list_files(maps, files, sizeof(files));
 	/* Where nobody is followed a file has to be there; else it is waited for. */
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-				 "process %d has mapped no file called %s; it has %s (%s it is waited for)", pid, file,
-				 files, probes->is_starting ? "without --no-follow" : "with --follow");
-}
-
-struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t spec)
-{
-	if (!probes->met[spec] && probes->specs[spec].marker)
-		return probes_no_such_marker(probes, probes->specs[spec].marker);
-	if (!probes->met[spec] && probes->specs[spec].file)
-		return not_mapped(probes, probes->specs[spec].file);
-	return NULL;
-}
-
-struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
-{
-	struct kymo_error *error = NULL;
-
-	for (size_t i = 0; i < probes->n_specs && !error; i++)
-		error = kymo_probes_check_found(probes, i);
-	return error;
+	return kymo_error_create(
+		KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s (%s it is waited for)",
+		probes->pid, file, files, probes->is_starting ? "without --no-follow" : "with --follow");
 }

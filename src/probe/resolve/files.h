@@ -9,7 +9,9 @@
 #include "base/error.h"
 
 struct kymo_map;
+struct kymo_maps;
 struct kymo_probes;
+struct probe_module;
 
 /* The file that a spec's name leads to from here, through PATH and links; inode 0: none. */
 struct probe_file {
@@ -17,19 +19,17 @@ struct probe_file {
 	uint64_t inode;
 };
 
-/* NOT_FOUND for the first spec that has met no file yet, with what the process has mapped. */
-struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes);
-
-/* The same for one spec. */
-struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t spec);
-
 /* Look up the files of all specs. */
 struct kymo_error *probes_files_init(struct kymo_probes *probes);
 
-/* Whether `map` is of the file that spec `spec_at` leads to. Names that fit (kymo_name_matches_file()) mean it too. */
-bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct kymo_map *map);
+/* Whether the module is of the file that spec `spec_at` leads to. Names that fit (kymo_name_matches_file()) mean it
+ * too. */
+bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct probe_module *module);
 
 /* Whether some spec, or kymo itself, wants something in the file of `map`; by its name alone. */
 bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_map *map);
+
+/* NOT_FOUND: no mapping is of a file that `file` names; with those that there are. */
+struct kymo_error *probes_not_mapped(const struct kymo_probes *probes, const char *file, const struct kymo_maps *maps);
 
 #endif

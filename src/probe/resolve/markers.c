@@ -21,7 +21,6 @@
 #include "probe/site/switches.h"
 #include "probe/site/warning.h"
 #include "probe/spec/spec.h"
-#include "proc/proc.h"
 
 #define NAMES_SHOWN 5
 
@@ -223,7 +222,7 @@ static size_t tell_markers(struct kymo_probes *probes, char *out, size_t size)
 
 struct kymo_error *probes_no_such_marker(struct kymo_probes *probes, const char *glob)
 {
-	pid_t pid = kymo_process_pid(probes->process);
+	const pid_t pid = probes->pid;
 	char names[600];
 
 	if (!tell_markers(probes, names, sizeof(names)))

@@ -256,9 +256,7 @@ static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struc
 	return add_request(probes, meaning, vaddr, vaddr, place, false);
 }
 
-/* `map` is one of the module's mappings. */
-static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at,
-				       const struct kymo_map *map)
+static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at)
 {
 	const struct kymo_spec *spec = &probes->specs[spec_at];
 	struct probe_meaning meaning = {
@@ -276,79 +274,30 @@ static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_a
 		return NULL;
 	if (!kymo_name_matches_file(spec->file, probes->modules.items[module_at].path,
 				    kymo_module_soname(probes->modules.items[module_at].module)) &&
-	    !probes_is_file(probes, spec_at, map))
+	    !probes_is_file(probes, spec_at, &probes->modules.items[module_at]))
 		return NULL;
 	return spec->symbol ? resolve_symbol(probes, &meaning) : resolve_offset(probes, &meaning);
 }
 
-/* An address is looked at once: what the program puts there later is other code. */
-static struct kymo_error *resolve_address(struct kymo_probes *probes, size_t spec_at)
+struct kymo_error *probes_resolve_module(struct kymo_probes *probes, size_t module_at)
 {
-	struct probe_meaning meaning = {
-		.spec = spec_at, .module = probes->modules.n, .kind = KYMO_EVENT_PLACE, .exact = true
-	};
-	struct kymo_error *error = probes_open_address(probes, probes->specs[spec_at].address);
-	const struct kymo_jit *jit;
+	struct kymo_error *error = NULL;
 
-	if (error)
-		return error;
-	jit = probes->modules.items[meaning.module].jit;
+	for (size_t i = 0; i < probes->n_specs && !error; i++)
+		error = resolve_spec(probes, i, module_at);
+	return error;
+}
+
+struct kymo_error *probes_resolve_address(struct kymo_probes *probes, size_t spec_at, size_t module_at)
+{
+	const struct probe_meaning meaning = {
+		.spec = spec_at, .module = module_at, .kind = KYMO_EVENT_PLACE, .exact = true
+	};
+	const struct kymo_jit *jit = probes->modules.items[module_at].jit;
+
 	probes->met[spec_at] = true;
 	probes->refused[spec_at].tried++;
 	return add_request(probes, &meaning, jit->address, jit->address, jit->place, false);
-}
-
-static bool has_marker_specs(const struct kymo_probes *probes)
-{
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes->specs[i].marker)
-			return true;
-	return false;
-}
-
-struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
-{
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_process_maps(probes->process, &maps);
-	bool has_syscalls = probes_has_syscalls(probes), has_all = has_syscalls || has_marker_specs(probes), wanted;
-	size_t known;
-
-	if (error)
-		return error;
-	error = probes_note_mappings(probes, &maps);
-	for (size_t i = 0; i < maps.n && !error; i++) {
-		const struct kymo_map *map = &maps.items[i];
-
-		wanted = probes_is_wanted_file(probes, map);
-		if (!map->executable || map->path[0] != '/' ||
-		    (!wanted && (!has_all || kymo_is_shared_map(map) || kymo_is_jumps_map(map))) ||
-		    probes_is_known(probes, map))
-			continue;
-		known = probes->modules.n;
-		error = probes_open_module(probes, map);
-		if (error && !wanted) { /* whatever it is, nobody has named it */
-			if (has_syscalls)
-				probes_warn(probes, "system calls of %s are not recorded: %s", map->path,
-					    error->message);
-			kymo_error_destroy(error);
-			error = NULL;
-		}
-		for (size_t k = 0; k < probes->n_specs && !error && probes->modules.n > known; k++)
-			error = resolve_spec(probes, k, known, map);
-	}
-	if (has_syscalls)
-		probes_tell_other_code(probes, &maps);
-	kymo_maps_deinit(&maps);
-	for (size_t i = 0; i < probes->n_specs && !error; i++)
-		if (probes->specs[i].address && !probes->met[i] && probes->options.has_addresses)
-			error = resolve_address(probes, i);
-	if (!error)
-		error = probes_check_exact(probes);
-	if (!error)
-		error = probes_add_watch(probes);
-	if (!error)
-		error = probes_add_handler_watch(probes);
-	return error ? error : probes_add_guards(probes);
 }
 
 void probes_resolve_deinit(struct kymo_probes *probes)

@@ -1,18 +1,19 @@
-/* What specs mean in the files that the process has mapped. */
+/* What specs mean in modules. No process is touched. Private to the room. */
 #ifndef KYMO_PROBE_RESOLVE_RESOLVE_H
 #define KYMO_PROBE_RESOLVE_RESOLVE_H
+
+#include <stddef.h>
 
 #include "base/error.h"
 
 struct kymo_probes;
 struct probe_site;
 
-/*
- * Look at files mapped since the last time. UNSAFE: a probe named exactly has no safe place; NOT_FOUND: a file that a
- * spec names is mapped, but has no such function (the nearest names are listed). For globs such functions are left out,
- * and a warning says how many and why.
- */
-struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes);
+/* What all specs mean in a module. Errors are those of kymo_probes_resolve(). */
+struct kymo_error *probes_resolve_module(struct kymo_probes *probes, size_t module_at);
+
+/* The site of a spec that names an address: the module is the code around it. */
+struct kymo_error *probes_resolve_address(struct kymo_probes *probes, size_t spec_at, size_t module_at);
 
 /* Free modules and sites. */
 void probes_resolve_deinit(struct kymo_probes *probes);

@@ -17,7 +17,6 @@
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"
 #include "probe/spec/spec.h"
-#include "proc/proc.h"
 #include "procfs/maps.h"
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -233,6 +232,6 @@ void probes_tell_other_code(struct kymo_probes *probes, const struct kymo_maps *
 		probes_warn(
 			probes,
 			"process %d has code in memory of no file: system calls that it makes there are not recorded",
-			kymo_process_pid(probes->process));
+			probes->pid);
 	probes->told_other_code |= n > 0;
 }

@@ -3,6 +3,7 @@
 #include "probe/coexist/modified.h"
 #include "probe/probes.h"
 #include "probe/site/switches.h"
+#include "probe/threads/watch.h"
 #include "proc/proc.h"
 
 void probe_snapshot_deinit(struct probe_snapshot *snapshot)
@@ -26,7 +27,7 @@ static bool copy_bytes(const struct kymo_probes *probes, struct probe_bytes *ret
 
 struct kymo_error *probe_snapshot_take(struct kymo_probes *probes, struct probe_snapshot *ret)
 {
-	struct probe_snapshot snapshot = { .peers = { .n = 0 } };
+	struct probe_snapshot snapshot = { .has_peers = true };
 	struct kymo_error *error = probes_peers_read(probes, &snapshot.peers);
 
 	if (!error) {
@@ -35,6 +36,22 @@ struct kymo_error *probe_snapshot_take(struct kymo_probes *probes, struct probe_
 	}
 	if (!error && !copy_bytes(probes, &snapshot.bytes))
 		error = &kymo_error_no_memory;
+	if (error) {
+		probe_snapshot_deinit(&snapshot);
+		return error;
+	}
+	*ret = snapshot;
+	return NULL;
+}
+
+struct kymo_error *probe_snapshot_take_mapped(struct kymo_probes *probes, struct probe_snapshot *ret)
+{
+	struct probe_snapshot snapshot = { .peers = { .n = 0 } };
+	struct kymo_error *error = kymo_process_maps(probes->process, &snapshot.maps);
+
+	snapshot.has_peers = kymo_probes_are_watching(probes) && probes_have_let_pass(probes);
+	if (!error && snapshot.has_peers)
+		error = probes_peers_read(probes, &snapshot.peers);
 	if (error) {
 		probe_snapshot_deinit(&snapshot);
 		return error;

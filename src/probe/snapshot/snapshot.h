@@ -16,14 +16,18 @@
 struct kymo_probes;
 
 struct probe_snapshot {
+	bool has_peers;
 	struct probe_peers peers; /* the journals of other recordings, and what the text is to those */
 	struct probe_status status;
 	struct kymo_maps maps;
 	struct probe_bytes bytes; /* of what third parties have modified, and of markers that were corrupt */
 };
 
-/* The process may run. */
+/* All of it. The process may run. */
 struct kymo_error *probe_snapshot_take(struct kymo_probes *probes, struct probe_snapshot *ret);
+
+/* What resolving asks for: mappings; and the journals, where calls of libraries may have been missed. */
+struct kymo_error *probe_snapshot_take_mapped(struct kymo_probes *probes, struct probe_snapshot *ret);
 
 void probe_snapshot_deinit(struct probe_snapshot *snapshot);
 

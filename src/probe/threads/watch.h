@@ -37,7 +37,4 @@ void probes_watch_from_here(struct kymo_probes *probes);
 /* Whether the file is a dynamic linker. */
 bool probes_is_linker(const char *path);
 
-/* Sites in files that are not mapped any more, or are again. */
-struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct kymo_maps *maps);
-
 #endif

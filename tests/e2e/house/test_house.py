@@ -108,6 +108,22 @@ def test_a_broken_layer_is_seen(tmp):
         path.unlink()
 
 
+def test_a_plan_that_touches_a_process_is_seen(tmp):
+    tree = copy_tree(tmp)
+    for part in ('plan', 'resolve'):
+        path = tree / 'src/probe' / part / 'wrong.c'
+        for body, way in (('kymo_process_pid(x)', None), ('kymo_process_read(x)', 'kymo_process_read'),
+                          ('probes_peers_check(x)',
+                           'probes_peers_check calls kymo_sessions_read_headers'), ('x->kymo_process_read', None)):
+            path.write_text(f'static int look(void *x)\n{{\n\treturn {body};\n}}\n')
+            result = run(tree / 'tools/check-layers')
+            if way:
+                check_matches(result.ended(1).out, f'^src/probe/{part}/wrong.c: touches a process: look calls {way}')
+            else:
+                result.ok()
+        path.unlink()
+
+
 def test_a_long_file_is_seen(tmp):
     tree = copy_tree(tmp)
     path = tree / 'src/ring/long.c'
