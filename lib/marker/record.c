@@ -27,7 +27,7 @@
 #include "marker/format.h"
 #include "marker/match.h"
 #include "modules.h"
-#include "record/directory.h"
+#include "trace/directory.h"
 #include "record_events.h"
 #include "record_rings.h"
 #include "record_slow.h"
@@ -233,7 +233,7 @@ static void destroy_recording(struct recording *recording)
 		return;
 	kymo_record_news_destroy(recording->news);
 	if (recording->output.path)
-		output_deinit(&recording->output);
+		kymo_trace_deinit(&recording->output);
 	kymo_error_destroy(recording->error);
 	free(recording);
 }
@@ -291,13 +291,13 @@ static bool is_any_meant(const struct globs *globs)
 /* The directory is looked at first, and touched last. */
 static int begin_recording(struct recording *recording, const char *directory)
 {
-	struct kymo_error *error = directory_check(directory);
+	struct kymo_error *error = kymo_directory_check(directory);
 	int status;
 	size_t n;
 
 	if (error)
 		return errno_of(error);
-	recording->begin = clock_sample();
+	recording->begin = kymo_clock_sample();
 	status = kymo_record_memory_create(recording->buffer_size, &recording->memory);
 	if (status < 0)
 		return status;
@@ -305,7 +305,7 @@ static int begin_recording(struct recording *recording, const char *directory)
 	serial++;
 	status = begin_all_markers(&n);
 	if (status == 0) {
-		error = output_init(directory, &recording->output);
+		error = kymo_trace_init(directory, &recording->output);
 		status = error ? errno_of(error) : kymo_record_writer_start(recording);
 	}
 	if (status == 0) {

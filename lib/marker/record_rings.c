@@ -32,7 +32,7 @@
 #include "base/io.h"
 #include "base/page.h"
 #include "dispatch.h"
-#include "record/clock.h"
+#include "trace/clock.h"
 #include "record_slow.h"
 
 #define SUBBUFFERS 8
@@ -147,7 +147,7 @@ static uint64_t close_ring(struct kymo_wire_ring *shared, uint32_t cpu)
 	__atomic_store_n(&shared->end, 0, __ATOMIC_SEQ_CST);
 	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU, (int)cpu))
 		return 0;
-	return clock_tsc();
+	return kymo_clock_tsc();
 }
 
 static void lay_out(const struct shape *shape, struct record_memory *memory)

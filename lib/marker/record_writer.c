@@ -23,7 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "record/command.h"
+#include "trace/command.h"
 
 #define MS UINT64_C(1000000)
 #define FLUSH_NS (500 * MS)
@@ -103,7 +103,7 @@ static struct kymo_error *describe_process(struct recording *recording)
 {
 	struct kymo_ctf_trace *trace = &recording->output.trace;
 	pid_t pid = recording->memory.shared->pid;
-	kymo_cleanup_free char *command = command_of(pid);
+	kymo_cleanup_free char *command = kymo_command_of(pid);
 	struct kymo_error *error;
 	char number[16];
 
@@ -124,11 +124,11 @@ static struct kymo_error *describe_process(struct recording *recording)
  * the next second on. */
 static struct kymo_error *write_metadata(struct recording *recording)
 {
-	struct clock_sample now = clock_sample();
+	struct kymo_clock_sample now = kymo_clock_sample();
 	struct kymo_error *error;
 
-	clock_describe(&recording->begin, &now, &recording->output.trace);
-	error = output_metadata(&recording->output);
+	kymo_clock_describe(&recording->begin, &now, &recording->output.trace);
+	error = kymo_trace_metadata(&recording->output);
 	recording->n_threads = recording->output.trace.n_threads;
 	recording->has_rough_clock = now.monotonic_ns - recording->begin.monotonic_ns < LOOK_NS / 2;
 	recording->has_metadata = true;
@@ -165,7 +165,7 @@ static struct kymo_error *take_news(struct recording *recording)
 		free(list);
 		list = next;
 	}
-	return n ? output_index_events(&recording->output) : NULL;
+	return n ? kymo_trace_index_events(&recording->output) : NULL;
 }
 
 /* Before the first record of an event is written the metadata has the event. */
@@ -195,8 +195,8 @@ static size_t drain_ring(struct recording *recording)
 		keep_first(recording, update_metadata(recording));
 		if (recording->error)
 			break;
-		keep_first(recording, output_drain(&recording->output, &memory->places[i], &memory->rings[i],
-						   memory->rings[i].cpu, &n));
+		keep_first(recording, kymo_trace_drain(&recording->output, &memory->places[i], &memory->rings[i],
+						       memory->rings[i].cpu, &n));
 		if (!recording->error)
 			n_all += n;
 	}
@@ -206,7 +206,7 @@ static size_t drain_ring(struct recording *recording)
 static void flush_writer(struct recording *recording)
 {
 	for (size_t i = 0; i < recording->memory.n_rings; i++)
-		kymo_ring_flush(&recording->memory.rings[i], clock_tsc());
+		kymo_ring_flush(&recording->memory.rings[i], kymo_clock_tsc());
 }
 
 static bool has_packets(const struct recording *recording)
@@ -227,14 +227,15 @@ static void finish_rings(struct recording *recording)
 	struct record_memory *memory = &recording->memory;
 
 	for (size_t i = 0; i < memory->n_rings; i++)
-		kymo_ring_finish(&memory->rings[i], clock_tsc());
+		kymo_ring_finish(&memory->rings[i], kymo_clock_tsc());
 	while (drain_ring(recording))
 		;
 	for (size_t i = 0; i < memory->n_rings; i++) {
 		recording->lost += kymo_ring_lost(&memory->rings[i]);
 		if (!recording->error)
-			keep_first(recording, output_finish(&recording->output, &memory->places[i], &memory->rings[i],
-							    memory->rings[i].cpu, clock_tsc()));
+			keep_first(recording,
+				   kymo_trace_finish(&recording->output, &memory->places[i], &memory->rings[i],
+						     memory->rings[i].cpu, kymo_clock_tsc()));
 	}
 }
 
@@ -247,9 +248,9 @@ static void finish_writer(struct recording *recording)
 	finish_rings(recording);
 	note_threads(recording);
 	if (__atomic_load_n(&rings->is_at_exit, __ATOMIC_RELAXED))
-		kymo_ctf_trace_end_process(&recording->output.trace, rings->pid, clock_tsc());
+		kymo_ctf_trace_end_process(&recording->output.trace, rings->pid, kymo_clock_tsc());
 	error = take_news(recording);
-	clock_settle(&recording->begin);
+	kymo_clock_settle(&recording->begin);
 	if (!error)
 		error = write_metadata(recording);
 	keep_first(recording, error);

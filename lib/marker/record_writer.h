@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "record/clock.h"
+#include "trace/clock.h"
 #include "record_events.h"
 #include "record_rings.h"
 
@@ -14,8 +14,8 @@
  * joined. */
 struct recording {
 	struct record_memory memory;
-	struct output output;
-	struct clock_sample begin;
+	struct kymo_trace output;
+	struct kymo_clock_sample begin;
 	struct record_news *news; /* exchanged: the latest is the first */
 	pthread_t thread;
 	uint64_t buffer_size;

@@ -64,7 +64,7 @@ static const char *skip_number(const char *at, struct marker_conversion *ret, si
 	return at + 1;
 }
 
-size_t marker_parse_format(const char *format, struct marker_conversion *ret, size_t max)
+size_t kymo_marker_parse_format(const char *format, struct marker_conversion *ret, size_t max)
 {
 	const char *text = format, *at = format;
 	size_t n = 0;
@@ -101,7 +101,7 @@ static bool is_taken_name(const struct kymo_marker_fields *fields, size_t n, con
 	return false;
 }
 
-void marker_make_names(const struct marker_conversion *conversions, size_t n, struct kymo_marker_fields *fields)
+void kymo_marker_make_names(const struct marker_conversion *conversions, size_t n, struct kymo_marker_fields *fields)
 {
 	for (size_t i = 0; i < fields->n; i++) {
 		char *name = fields->names[i];
@@ -185,9 +185,9 @@ int kymo_marker_fields(uint32_t codes, const char *format, struct kymo_marker_fi
 
 	if (!read_types(codes, &fields))
 		return -EINVAL;
-	n = marker_parse_format(format, conversions, fields.n);
+	n = kymo_marker_parse_format(format, conversions, fields.n);
 	apply_conversions(conversions, n, &fields);
-	marker_make_names(conversions, n, &fields);
+	kymo_marker_make_names(conversions, n, &fields);
 	fields.why_not = find_why_not(conversions, n, &fields);
 	*ret = fields;
 	return 0;

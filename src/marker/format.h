@@ -21,10 +21,10 @@ struct marker_conversion {
 };
 
 /* The first `max` arguments that a printf format takes; their number. 0 for formats that number them ("%2$d"). */
-size_t marker_parse_format(const char *format, struct marker_conversion *ret, size_t max);
+size_t kymo_marker_parse_format(const char *format, struct marker_conversion *ret, size_t max);
 
 /* Make names for all fields: those of `conversions` (`n` of them, at most as many as fields) where they have one, else
  * arg1 …; no two are equal. */
-void marker_make_names(const struct marker_conversion *conversions, size_t n, struct kymo_marker_fields *fields);
+void kymo_marker_make_names(const struct marker_conversion *conversions, size_t n, struct kymo_marker_fields *fields);
 
 #endif

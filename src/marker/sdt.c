@@ -79,7 +79,7 @@ static struct kymo_error *read_arguments(struct marker_reader *reader, const cha
 	}
 	marker->n_fetches = error || marker->why_not ? 0 : marker->n_fields;
 	fields.n = marker->n_fields;
-	marker_make_names(NULL, 0, &fields);
+	kymo_marker_make_names(NULL, 0, &fields);
 	return error ? error : marker_copy_names(reader, &fields, marker);
 }
 

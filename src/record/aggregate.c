@@ -399,7 +399,7 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 	if (error)
 		return error;
 	if (packet->size || has_lost)
-		return output_append(&recording->output, &source->places[i], source->shared[i].cpu, packet, true);
+		return kymo_trace_append(&recording->output, &source->places[i], source->shared[i].cpu, packet, true);
 	source->places[i].skipped++;
 	return NULL;
 }
@@ -417,7 +417,7 @@ struct kymo_error *aggregate_drain(struct recording *recording, struct source *s
 {
 	struct kymo_ring *ring = &source->rings[i];
 	struct kymo_error *error = make_hits(recording, source);
-	const uint64_t begun = clock_tsc();
+	const uint64_t begun = kymo_clock_tsc();
 	struct kymo_ring_packet packet;
 	size_t n = 0;
 
@@ -438,7 +438,7 @@ struct kymo_error *aggregate_drain(struct recording *recording, struct source *s
 
 struct kymo_error *aggregate_pass_over(struct recording *recording, struct source *source, size_t i)
 {
-	const uint64_t begun = clock_tsc();
+	const uint64_t begun = kymo_clock_tsc();
 	struct kymo_error *error = make_hits(recording, source);
 
 	if (!error)

@@ -30,7 +30,7 @@ struct aggregating {
 	bool has_calls, has_conditions;
 	KYMO_VEC(struct hit_layout) layouts; /* as the trace's events */
 	struct packet_copy packet;
-	struct output_place place;      /* of rows */
+	struct kymo_trace_place place;  /* of rows */
 	struct kymo_aggr_strings texts; /* of records: values of these are their numbers */
 	struct {
 		const struct kymo_aggr *aggr; /* NULL: none has held since the last one was dealt with */
@@ -59,7 +59,8 @@ struct source_hits {
 struct kymo_error *aggregate_begin(struct recording *recording);
 void aggregate_end(struct recording *recording);
 
-/* As output_drain() of ring `i`: records of aggregated probes go into the tables, or wait, and others are written. */
+/* As kymo_trace_drain() of ring `i`: records of aggregated probes go into the tables, or wait, and others are written.
+ */
 struct kymo_error *aggregate_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
 
 /* The same of a ring of which nothing may be read yet: calls of the other rings are paired meanwhile, if it is idle. */

@@ -182,9 +182,10 @@ static void close_packet(struct writer *writer)
 	writer->out = NULL;
 	packet.records = (const uint8_t *)writer->bytes;
 	packet.size = writer->size;
-	aggregating->place.ring = OUTPUT_ROWS;
+	aggregating->place.ring = KYMO_TRACE_ROWS;
 	if (!writer->error && packet.size) {
-		writer->error = output_append(&recording->output, &aggregating->place, KYMO_CTF_NO_CPU, &packet, false);
+		writer->error =
+			kymo_trace_append(&recording->output, &aggregating->place, KYMO_CTF_NO_CPU, &packet, false);
 		aggregating->n_packets++;
 	}
 	free(writer->bytes);
@@ -321,7 +322,7 @@ struct kymo_error *aggregate_rows_write(struct recording *recording)
 	struct aggregating *aggregating = recording->aggregating;
 	struct writer writer = { .recording = recording };
 
-	aggregating->rows_tsc = clock_tsc();
+	aggregating->rows_tsc = kymo_clock_tsc();
 	writer.error = open_packet(&writer);
 	for (size_t i = 0; i < aggregating->n && !writer.error; i++) {
 		writer.aggregation = &aggregating->items[i];

@@ -9,8 +9,8 @@
 #include "base/vec.h"
 #include "branch/branch.h"
 #include "probe/code/events.h"
-#include "record/clock.h"
-#include "record/kernel_stream.h"
+#include "trace/clock.h"
+#include "trace/kernel_stream.h"
 #include "record/recording.h"
 
 #define RECORD_MAX 4096u /* bytes */
@@ -34,7 +34,7 @@ struct item {
 struct writer {
 	struct recording *recording;
 	struct kymo_branches *branches;
-	struct kernel_stream *stream;
+	struct kymo_kernel_stream *stream;
 	KYMO_VEC(struct code) codes;
 	struct kymo_index index;
 	KYMO_VEC(struct item) items;
@@ -144,7 +144,8 @@ static void begin_record(struct writer *writer, uint64_t event, int32_t tid)
 
 static struct kymo_error *end_record(struct writer *writer, uint64_t stamp)
 {
-	return kernel_stream_add(writer->stream, &writer->recording->output, writer->record, writer->size, stamp, 0);
+	return kymo_kernel_stream_add(writer->stream, &writer->recording->output, writer->record, writer->size, stamp,
+				      0);
 }
 
 /* ---- locations ------------------------------------------------------------------------------- */
@@ -286,7 +287,7 @@ static struct kymo_error *write_all(struct writer *writer)
 {
 	const size_t n = kymo_branches_threads(writer->branches);
 	const uint64_t begin = writer->recording->begin.tsc;
-	struct output *output = &writer->recording->output;
+	struct kymo_trace *output = &writer->recording->output;
 	struct kymo_error *error;
 
 	_Static_assert((int)KYMO_BRANCH_KINDS == (int)KYMO_CTF_BRANCH_KINDS, "kinds are those of the trace");
@@ -299,21 +300,21 @@ static struct kymo_error *write_all(struct writer *writer)
 	for (size_t i = 0; i < n && !error; i++)
 		error = write_thread(writer, i, begin);
 	if (!error)
-		error = kernel_stream_flush(writer->stream, output);
+		error = kymo_kernel_stream_flush(writer->stream, output);
 	output->events = 0; /* those were none */
 	if (!error)
 		error = write_branches(writer);
-	return error ? error : kernel_stream_finish(writer->stream, output, clock_tsc(), 0);
+	return error ? error : kymo_kernel_stream_finish(writer->stream, output, kymo_clock_tsc(), 0);
 }
 
 struct kymo_error *branch_writer_write(struct recording *recording, struct kymo_branches *branches)
 {
 	struct writer writer = { .recording = recording, .branches = branches };
-	struct kymo_error *error = kernel_stream_create("branches", 0, KYMO_CTF_NO_CPU, 0, &writer.stream);
+	struct kymo_error *error = kymo_kernel_stream_create("branches", 0, KYMO_CTF_NO_CPU, 0, &writer.stream);
 
 	if (!error)
 		error = write_all(&writer);
-	kernel_stream_destroy(writer.stream);
+	kymo_kernel_stream_destroy(writer.stream);
 	kymo_vec_deinit(&writer.codes);
 	kymo_vec_deinit(&writer.items);
 	kymo_index_deinit(&writer.index);

@@ -11,7 +11,7 @@
 #include "branch/branch.h"
 #include "probe/code/events.h"
 #include "record/branch_writer.h"
-#include "record/clock.h"
+#include "trace/clock.h"
 #include "record/describe.h"
 #include "record/progress.h"
 #include "record/recorder.h"
@@ -67,7 +67,7 @@ static struct kymo_error *describe(struct recording *recording)
 
 static struct kymo_error *make_output(struct recording *recording)
 {
-	struct kymo_error *error = output_init(recording->options->directory, &recording->output);
+	struct kymo_error *error = kymo_trace_init(recording->options->directory, &recording->output);
 
 	if (error)
 		return error;
@@ -85,7 +85,7 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 		.specs = options->branches,
 		.n_specs = options->n_branches,
 		.tail = options->tail,
-		.stamp = clock_tsc,
+		.stamp = kymo_clock_tsc,
 		.command = options->command,
 		.pid = options->pid,
 		.is_given_up = is_given_up,

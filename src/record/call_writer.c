@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "probe/code/events.h"
-#include "record/clock.h"
-#include "record/kernel_stream.h"
-#include "record/kernel_threads.h"
+#include "trace/clock.h"
+#include "trace/kernel_stream.h"
+#include "trace/kernel_threads.h"
 #include "syscall/call.h"
 #include "syscall/names.h"
 
@@ -25,9 +25,9 @@ enum { N_ARGS = 6 };
 struct call_writer {
 	struct recording_calls_options options;
 	uint64_t keep;
-	struct kernel_threads *own_threads;
-	struct kernel_stream **streams; /* by CPU; NULL: nothing has come from it */
-	uint64_t *lost_of;              /* likewise: what was lost, as far as it is told */
+	struct kymo_kernel_threads *own_threads;
+	struct kymo_kernel_stream **streams; /* by CPU; NULL: nothing has come from it */
+	uint64_t *lost_of;                   /* likewise: what was lost, as far as it is told */
 	size_t n_streams;
 	uint32_t ids[KYMO_SYSCALL_MAX], exit_id;
 	uint64_t lost; /* told */
@@ -44,7 +44,7 @@ bool call_writer_wants(const struct call_writer *writer, uint64_t number)
 
 bool call_writer_knows(const struct call_writer *writer, int32_t tid, int32_t pid)
 {
-	return kernel_threads_knows(writer->options.threads, tid, pid);
+	return kymo_kernel_threads_knows(writer->options.threads, tid, pid);
 }
 
 void call_writer_tell_i386(struct call_writer *writer)
@@ -84,7 +84,7 @@ static struct kymo_error *set_up(struct call_writer *writer)
 	if (!writer->record)
 		return &kymo_error_no_memory;
 	if (!writer->options.threads)
-		error = kernel_threads_create(&writer->own_threads);
+		error = kymo_kernel_threads_create(&writer->own_threads);
 	if (error)
 		return error;
 	if (!writer->options.threads)
@@ -124,9 +124,9 @@ void call_writer_destroy(struct call_writer *writer)
 {
 	if (!writer)
 		return;
-	kernel_threads_destroy(writer->own_threads);
+	kymo_kernel_threads_destroy(writer->own_threads);
 	for (size_t i = 0; i < writer->n_streams; i++)
-		kernel_stream_destroy(writer->streams[i]);
+		kymo_kernel_stream_destroy(writer->streams[i]);
 	free(writer->streams);
 	free(writer->lost_of);
 	free(writer->record);
@@ -137,7 +137,7 @@ void call_writer_destroy(struct call_writer *writer)
 
 static struct kymo_error *grow_streams(struct call_writer *writer, size_t n)
 {
-	struct kernel_stream **streams = reallocarray(writer->streams, n, sizeof(struct kernel_stream *));
+	struct kymo_kernel_stream **streams = reallocarray(writer->streams, n, sizeof(struct kymo_kernel_stream *));
 	uint64_t *lost_of;
 
 	if (!streams)
@@ -154,13 +154,13 @@ static struct kymo_error *grow_streams(struct call_writer *writer, size_t n)
 	return NULL;
 }
 
-static struct kymo_error *stream_of(struct call_writer *writer, uint32_t cpu, struct kernel_stream **ret)
+static struct kymo_error *stream_of(struct call_writer *writer, uint32_t cpu, struct kymo_kernel_stream **ret)
 {
 	const uint64_t keep = writer->options.overwrite ? writer->keep : 0;
 	struct kymo_error *error = cpu < writer->n_streams ? NULL : grow_streams(writer, (size_t)cpu + 1);
 
 	if (!error && !writer->streams[cpu])
-		error = kernel_stream_create("calls", cpu, cpu, keep, &writer->streams[cpu]);
+		error = kymo_kernel_stream_create("calls", cpu, cpu, keep, &writer->streams[cpu]);
 	if (!error)
 		*ret = writer->streams[cpu];
 	return error;
@@ -200,11 +200,11 @@ static size_t make_record(struct call_writer *writer, const struct kymo_kernel_c
 	return at;
 }
 
-static struct kymo_error *write_record(struct call_writer *writer, struct output *output,
+static struct kymo_error *write_record(struct call_writer *writer, struct kymo_trace *output,
 				       const struct kymo_kernel_call *call, int32_t tid, uint64_t tsc)
 {
 	const size_t size = make_record(writer, call, tid);
-	struct kernel_stream *stream;
+	struct kymo_kernel_stream *stream;
 	struct kymo_error *error = stream_of(writer, call->cpu, &stream);
 
 	if (error)
@@ -213,11 +213,11 @@ static struct kymo_error *write_record(struct call_writer *writer, struct output
 		writer->lost_of[call->cpu] += call->lost - writer->lost;
 		writer->lost = call->lost;
 	}
-	return kernel_stream_add(stream, output, writer->record, size, tsc, writer->lost_of[call->cpu]);
+	return kymo_kernel_stream_add(stream, output, writer->record, size, tsc, writer->lost_of[call->cpu]);
 }
 
 /* Before it executes its program, a command is called as this one is; whether it does may not be in the set. */
-static struct kymo_error *see_thread(struct call_writer *writer, struct output *output,
+static struct kymo_error *see_thread(struct call_writer *writer, struct kymo_trace *output,
 				     const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	if (!call->name)
@@ -225,10 +225,10 @@ static struct kymo_error *see_thread(struct call_writer *writer, struct output *
 	writer->has_begun |= call->tid == writer->options.pid && strcmp(call->name, writer->own_name) != 0;
 	if (!writer->has_begun && call->tid == writer->options.pid)
 		return NULL;
-	return kernel_threads_see(writer->options.threads, &output->trace, call->tid, call->pid, call->name, tsc);
+	return kymo_kernel_threads_see(writer->options.threads, &output->trace, call->tid, call->pid, call->name, tsc);
 }
 
-static struct kymo_error *write_enter(struct call_writer *writer, struct output *output,
+static struct kymo_error *write_enter(struct call_writer *writer, struct kymo_trace *output,
 				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	struct kymo_error *error;
@@ -237,20 +237,20 @@ static struct kymo_error *write_enter(struct call_writer *writer, struct output 
 		return NULL;
 	error = see_thread(writer, output, call, tsc);
 	if (!error)
-		error = kernel_threads_enter(writer->options.threads, call->tid, call->pid, call->number);
+		error = kymo_kernel_threads_enter(writer->options.threads, call->tid, call->pid, call->number);
 	return error ? error : write_record(writer, output, call, call->tid, tsc);
 }
 
 /* What the thread is called now it was called behind the call only, and so was what the process is: both begin behind
  * the record. */
-static struct kymo_error *write_leave(struct call_writer *writer, struct output *output,
+static struct kymo_error *write_leave(struct call_writer *writer, struct kymo_trace *output,
 				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	const bool has_executed = !call->result && kymo_syscall_replaces_memory(call->number);
 	struct kymo_error *error;
 	int32_t tid = call->tid;
 
-	if (!kernel_threads_leave(writer->options.threads, &tid, call->pid, call->number, has_executed))
+	if (!kymo_kernel_threads_leave(writer->options.threads, &tid, call->pid, call->number, has_executed))
 		return NULL;
 	writer->has_begun |= has_executed && call->tid == writer->options.pid;
 	error = write_record(writer, output, call, tid, tsc);
@@ -258,17 +258,17 @@ static struct kymo_error *write_leave(struct call_writer *writer, struct output 
 }
 
 /* Of which CPUs they were is not known; that they were before this record, at `tsc`, is. */
-static struct kymo_error *tell_gap(struct call_writer *writer, struct output *output, uint64_t tsc)
+static struct kymo_error *tell_gap(struct call_writer *writer, struct kymo_trace *output, uint64_t tsc)
 {
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < writer->n_streams && !error; i++)
 		if (writer->streams[i])
-			error = kernel_stream_skip(writer->streams[i], output, tsc);
+			error = kymo_kernel_stream_skip(writer->streams[i], output, tsc);
 	return error;
 }
 
-static struct kymo_error *add_call(struct call_writer *writer, struct output *output,
+static struct kymo_error *add_call(struct call_writer *writer, struct kymo_trace *output,
 				   const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	switch (call->event) {
@@ -277,14 +277,14 @@ static struct kymo_error *add_call(struct call_writer *writer, struct output *ou
 	case KYMO_KERNEL_CALL_LEFT:
 		return write_leave(writer, output, call, tsc);
 	case KYMO_KERNEL_CALL_ENDED:
-		kernel_threads_end(writer->options.threads, call->tid, tsc);
+		kymo_kernel_threads_end(writer->options.threads, call->tid, tsc);
 		return NULL;
 	default:
 		return NULL;
 	}
 }
 
-struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output,
+struct kymo_error *call_writer_add(struct call_writer *writer, struct kymo_trace *output,
 				   const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	struct kymo_error *error = call->has_gap ? tell_gap(writer, output, tsc) : NULL;
@@ -292,36 +292,36 @@ struct kymo_error *call_writer_add(struct call_writer *writer, struct output *ou
 	return error ? error : add_call(writer, output, call, tsc);
 }
 
-struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output,
+struct kymo_error *call_writer_rename(struct call_writer *writer, struct kymo_trace *output,
 				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	return see_thread(writer, output, call, tsc);
 }
 
-struct kymo_error *call_writer_flush(struct call_writer *writer, struct output *output)
+struct kymo_error *call_writer_flush(struct call_writer *writer, struct kymo_trace *output)
 {
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < writer->n_streams && !error && !writer->options.overwrite; i++)
 		if (writer->streams[i])
-			error = kernel_stream_flush(writer->streams[i], output);
+			error = kymo_kernel_stream_flush(writer->streams[i], output);
 	return error;
 }
 
-struct kymo_error *call_writer_copy(struct call_writer *writer, struct output *output, struct output *copy)
+struct kymo_error *call_writer_copy(struct call_writer *writer, struct kymo_trace *output, struct kymo_trace *copy)
 {
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < writer->n_streams && !error; i++)
 		if (writer->streams[i])
-			error = kernel_stream_copy(writer->streams[i], output, copy);
+			error = kymo_kernel_stream_copy(writer->streams[i], output, copy);
 	return error;
 }
 
 /* Losses behind the last sample belong to no CPU that is known: the first one tells them. */
 static struct kymo_error *tell_last_losses(struct call_writer *writer, uint64_t lost)
 {
-	struct kernel_stream *stream;
+	struct kymo_kernel_stream *stream;
 	struct kymo_error *error;
 
 	if (lost <= writer->lost)
@@ -334,12 +334,13 @@ static struct kymo_error *tell_last_losses(struct call_writer *writer, uint64_t 
 	return NULL;
 }
 
-struct kymo_error *call_writer_finish(struct call_writer *writer, struct output *output, uint64_t lost)
+struct kymo_error *call_writer_finish(struct call_writer *writer, struct kymo_trace *output, uint64_t lost)
 {
 	struct kymo_error *error = tell_last_losses(writer, lost);
 
 	for (size_t i = 0; i < writer->n_streams && !error; i++)
 		if (writer->streams[i])
-			error = kernel_stream_finish(writer->streams[i], output, clock_tsc(), writer->lost_of[i]);
+			error = kymo_kernel_stream_finish(writer->streams[i], output, kymo_clock_tsc(),
+							  writer->lost_of[i]);
 	return error;
 }

@@ -35,17 +35,17 @@ void call_writer_tell_i386(struct call_writer *writer);
 
 /* A call that was entered or left, or the end of a thread, at `tsc`; others are passed over. Goes into the stream of
  * `call->cpu`. */
-struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output,
+struct kymo_error *call_writer_add(struct call_writer *writer, struct kymo_trace *output,
 				   const struct kymo_kernel_call *call, uint64_t tsc);
 
 /* The thread of a call that is not recorded itself is called `call->name` from `tsc` on. */
-struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output,
+struct kymo_error *call_writer_rename(struct call_writer *writer, struct kymo_trace *output,
 				      const struct kymo_kernel_call *call, uint64_t tsc);
 
 /* As those of kernel_stream. `lost` is the running total, of all CPUs. */
-struct kymo_error *call_writer_flush(struct call_writer *writer, struct output *output);
-struct kymo_error *call_writer_copy(struct call_writer *writer, struct output *output, struct output *copy);
-struct kymo_error *call_writer_finish(struct call_writer *writer, struct output *output, uint64_t lost);
+struct kymo_error *call_writer_flush(struct call_writer *writer, struct kymo_trace *output);
+struct kymo_error *call_writer_copy(struct call_writer *writer, struct kymo_trace *output, struct kymo_trace *copy);
+struct kymo_error *call_writer_finish(struct call_writer *writer, struct kymo_trace *output, uint64_t lost);
 
 /* One buffer has what others have a CPU. */
 uint64_t recording_calls_buffer(const struct recording_calls_options *options);

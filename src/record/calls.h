@@ -9,7 +9,7 @@
 #define KYMO_RECORD_CALLS_H
 
 #include "record/kernel.h"
-#include "record/output.h"
+#include "trace/trace.h"
 
 #define RECORDING_CALLS_SITES 2 /* where calls are entered and left */
 
@@ -18,7 +18,7 @@ struct recording_calls;
 struct recording_calls_options {
 	const uint64_t *wanted; /* a bit for each number; must outlive the source, as `events` */
 	struct kymo_events *events;
-	struct kernel_threads
+	struct kymo_kernel_threads
 		*threads;     /* of another source of the same recording, which outlives this one; NULL: its own */
 	pid_t pid;            /* 0: every process */
 	bool is_command;      /* which has not begun: it is this program still, until it executes something */
@@ -34,12 +34,12 @@ struct recording_calls_options {
 /* What each way does. `output` is used from the first call that has it until the source is destroyed. */
 struct recording_calls_ops {
 	/* NULL is allowed: records are made from the opening on. */
-	struct kymo_error *(*begin)(struct recording_calls *calls, struct output *output);
-	struct kymo_error *(*drain)(struct recording_calls *calls, struct output *output, bool *is_empty_ret);
-	struct kymo_error *(*flush)(struct recording_calls *calls, struct output *output);
-	struct kymo_error *(*copy)(struct recording_calls *calls, struct output *output,
-				   struct output *copy); /* NULL: it cannot */
-	struct kymo_error *(*finish)(struct recording_calls *calls, struct output *output);
+	struct kymo_error *(*begin)(struct recording_calls *calls, struct kymo_trace *output);
+	struct kymo_error *(*drain)(struct recording_calls *calls, struct kymo_trace *output, bool *is_empty_ret);
+	struct kymo_error *(*flush)(struct recording_calls *calls, struct kymo_trace *output);
+	struct kymo_error *(*copy)(struct recording_calls *calls, struct kymo_trace *output,
+				   struct kymo_trace *copy); /* NULL: it cannot */
+	struct kymo_error *(*finish)(struct recording_calls *calls, struct kymo_trace *output);
 	uint64_t (*lost)(const struct recording_calls *calls);
 	bool (*has_processes)(const struct recording_calls *calls);
 	bool (*command_ended)(const struct recording_calls *calls, int *status_ret); /* NULL: nobody knows */
@@ -52,19 +52,19 @@ struct recording_calls {
 };
 
 /* Records are made from here on, and a command that was launched runs. */
-static inline struct kymo_error *recording_calls_begin(struct recording_calls *calls, struct output *output)
+static inline struct kymo_error *recording_calls_begin(struct recording_calls *calls, struct kymo_trace *output)
 {
 	return calls->ops->begin ? calls->ops->begin(calls, output) : NULL;
 }
 
 /* As those of recording_kernel (record/kernel.h). `is_empty_ret`: there was no more than was taken. */
-static inline struct kymo_error *recording_calls_drain(struct recording_calls *calls, struct output *output,
+static inline struct kymo_error *recording_calls_drain(struct recording_calls *calls, struct kymo_trace *output,
 						       bool *is_empty_ret)
 {
 	return calls->ops->drain(calls, output, is_empty_ret);
 }
 
-static inline struct kymo_error *recording_calls_flush(struct recording_calls *calls, struct output *output)
+static inline struct kymo_error *recording_calls_flush(struct recording_calls *calls, struct kymo_trace *output)
 {
 	return calls->ops->flush(calls, output);
 }
@@ -74,13 +74,13 @@ static inline bool recording_calls_can_copy(const struct recording_calls *calls)
 	return calls->ops->copy;
 }
 
-static inline struct kymo_error *recording_calls_copy(struct recording_calls *calls, struct output *output,
-						      struct output *copy)
+static inline struct kymo_error *recording_calls_copy(struct recording_calls *calls, struct kymo_trace *output,
+						      struct kymo_trace *copy)
 {
 	return calls->ops->copy(calls, output, copy);
 }
 
-static inline struct kymo_error *recording_calls_finish(struct recording_calls *calls, struct output *output)
+static inline struct kymo_error *recording_calls_finish(struct recording_calls *calls, struct kymo_trace *output)
 {
 	return calls->ops->finish(calls, output);
 }

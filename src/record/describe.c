@@ -16,7 +16,7 @@
 #include "probe/spec/spec_sample.h"
 #include "probe/threads/threads.h"
 #include "procfs/info.h"
-#include "record/command.h"
+#include "trace/command.h"
 #include "record/recording.h"
 #include "record/wanted.h"
 
@@ -118,7 +118,7 @@ static struct kymo_error *describe_events(struct recording *recording)
 		trace->n_events++;
 		recording->described.items[i] = true;
 	}
-	return error ? error : output_index_events(&recording->output);
+	return error ? error : kymo_trace_index_events(&recording->output);
 }
 
 static struct kymo_error *set_env(struct recording *recording, const char *key, const char *format, ...)
@@ -173,9 +173,9 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	pid_t pid = recording->options->n_pids > 1 ? 0
 		    : recording->process           ? kymo_process_pid(recording->process)
 						   : recording->pid;
-	kymo_cleanup_free char *command = recording->options->command      ? command_join(recording->options->command)
+	kymo_cleanup_free char *command = recording->options->command ? kymo_command_join(recording->options->command)
 					  : recording->options->n_pids > 1 ? join_pids(recording->options)
-					  : pid                            ? command_of(pid)
+					  : pid                            ? kymo_command_of(pid)
 									   : strdup("every process");
 	struct kymo_error *error;
 
@@ -205,7 +205,7 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 /* What was there before recording began is before everything, and so is who is met by looking now and then. */
 static uint64_t stamp(const struct recording *recording)
 {
-	return recording->begin_ns && recording->tree ? clock_tsc() : 0;
+	return recording->begin_ns && recording->tree ? kymo_clock_tsc() : 0;
 }
 
 void recording_note_begin(struct recording *recording, const struct target *target, const struct target *maker)
@@ -217,14 +217,14 @@ void recording_note_begin(struct recording *recording, const struct target *targ
 
 	if (!recording->has_output)
 		return;
-	command = known ? strdup(known->command) : command_of(target->pid);
+	command = known ? strdup(known->command) : kymo_command_of(target->pid);
 	kymo_error_destroy(kymo_ctf_trace_add_process(trace, target->inner_pid, target->parent, stamp(recording),
 						      command ? command : ""));
 }
 
 void recording_note_end(struct recording *recording, const struct target *target)
 {
-	kymo_ctf_trace_end_process(&recording->output.trace, target->inner_pid, clock_tsc());
+	kymo_ctf_trace_end_process(&recording->output.trace, target->inner_pid, kymo_clock_tsc());
 }
 
 /* What the thread's own process calls it. Looked up only where that can differ. */
@@ -302,7 +302,7 @@ void recording_note_thread_ids(struct recording *recording, const struct source 
 
 struct kymo_error *recording_write_metadata(struct recording *recording)
 {
-	struct clock_sample now;
+	struct kymo_clock_sample now;
 	struct kymo_error *error = describe_events(recording);
 
 	for (size_t i = 0; i < recording->sources.n; i++)
@@ -311,10 +311,10 @@ struct kymo_error *recording_write_metadata(struct recording *recording)
 		error = set_env(recording, "thread_ids", "process");
 	if (error)
 		return error;
-	clock_settle(&recording->begin);
-	now = clock_sample();
-	clock_describe(&recording->begin, &now, &recording->output.trace);
-	error = output_metadata(&recording->output);
+	kymo_clock_settle(&recording->begin);
+	now = kymo_clock_sample();
+	kymo_clock_describe(&recording->begin, &now, &recording->output.trace);
+	error = kymo_trace_metadata(&recording->output);
 	if (!error)
 		recording->n_described = recording->output.trace.n_events;
 	return error;

@@ -21,7 +21,7 @@
 #include "kymo/engine.h"
 #include "proc/proc.h"
 #include "record/call_writer.h"
-#include "record/clock.h"
+#include "trace/clock.h"
 #include "record/record.h"
 #include "syscall/call.h"
 #include "syscall/copies.h"
@@ -47,8 +47,8 @@ struct hub_calls {
 	bool is_shared; /* others are connected to the hub, which is of this process, at the end */
 	pthread_mutex_t lock;
 	struct call_writer *writer;
-	struct output *output;    /* NULL: nothing is recorded, not yet or not any more */
-	struct kymo_error *error; /* why not any more */
+	struct kymo_trace *output; /* NULL: nothing is recorded, not yet or not any more */
+	struct kymo_error *error;  /* why not any more */
 	/* Of callbacks alone. */
 	uint64_t last_tsc;
 	KYMO_VEC(pid_t) executed; /* threads that have begun another program, and have yet to leave execve */
@@ -60,7 +60,7 @@ struct hub_calls {
 /* Later than the last one: records of one stream are in this order. */
 static uint64_t stamp(struct hub_calls *source)
 {
-	const uint64_t now = clock_tsc();
+	const uint64_t now = kymo_clock_tsc();
 
 	source->last_tsc = now > source->last_tsc ? now : source->last_tsc + 1;
 	return source->last_tsc;
@@ -336,7 +336,7 @@ static struct kymo_error *join_tree(struct hub_calls *source)
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
-static struct kymo_error *begin_calls(struct recording_calls *calls, struct output *output)
+static struct kymo_error *begin_calls(struct recording_calls *calls, struct kymo_trace *output)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	int err;
@@ -394,7 +394,7 @@ static struct kymo_error *take_error(struct hub_calls *source)
 }
 
 /* Records are written as they are made. */
-static struct kymo_error *drain_calls(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
+static struct kymo_error *drain_calls(struct recording_calls *calls, struct kymo_trace *output, bool *is_empty_ret)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	struct kymo_error *error = take_error(source);
@@ -404,7 +404,7 @@ static struct kymo_error *drain_calls(struct recording_calls *calls, struct outp
 	return error ? error : check_hub(source);
 }
 
-static struct kymo_error *flush_calls(struct recording_calls *calls, struct output *output)
+static struct kymo_error *flush_calls(struct recording_calls *calls, struct kymo_trace *output)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	struct kymo_error *error = NULL;
@@ -433,7 +433,7 @@ static void let_go(struct hub_calls *source)
 	source->hub = NULL;
 }
 
-static struct kymo_error *finish_calls(struct recording_calls *calls, struct output *output)
+static struct kymo_error *finish_calls(struct recording_calls *calls, struct kymo_trace *output)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	struct kymo_error *error;

@@ -13,9 +13,9 @@
 #include "probe/code/events.h"
 #include "probe/offline/offline_refusals.h"
 #include "proc/proc.h"
-#include "record/kernel_stream.h"
-#include "record/kernel_threads.h"
-#include "record/ktime.h"
+#include "trace/kernel_stream.h"
+#include "trace/kernel_threads.h"
+#include "trace/ktime.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
 #define MANY_PLACES 500
@@ -27,15 +27,15 @@ struct recording_kernel {
 	struct recording_kernel_options options;
 	struct kymo_offline *offline;
 	struct kymo_kernel *kernel;
-	struct kernel_threads *threads;
-	struct kernel_stream **streams; /* per ring of the kernel's */
+	struct kymo_kernel_threads *threads;
+	struct kymo_kernel_stream **streams; /* per ring of the kernel's */
 	size_t n_streams;
 	size_t n_attached; /* of the offline sites */
 	size_t n_sites;
-	struct ktime ktime;
+	struct kymo_ktime ktime;
 	bool carries_pids;
 	/* of the drain that goes on */
-	struct output *output;
+	struct kymo_trace *output;
 	size_t n_records;
 };
 
@@ -50,7 +50,7 @@ static struct kymo_error *make_streams(struct recording_kernel *source)
 		return &kymo_error_no_memory;
 	source->n_streams = n;
 	for (size_t i = 0; i < n; i++) {
-		struct kymo_error *error = kernel_stream_create(
+		struct kymo_error *error = kymo_kernel_stream_create(
 			"kernel", i, kymo_kernel_cpu(source->kernel, i),
 			source->options.overwrite ? source->options.buffer_size : 0, &source->streams[i]);
 		if (error)
@@ -61,9 +61,9 @@ static struct kymo_error *make_streams(struct recording_kernel *source)
 
 static void add_sample(struct recording_kernel *source)
 {
-	struct clock_sample sample = clock_sample();
+	struct kymo_clock_sample sample = kymo_clock_sample();
 
-	ktime_add(&source->ktime, &sample);
+	kymo_ktime_add(&source->ktime, &sample);
 }
 
 struct kymo_error *recording_kernel_open(const struct recording_kernel_options *options, struct recording_kernel **ret)
@@ -91,7 +91,7 @@ struct kymo_error *recording_kernel_open(const struct recording_kernel_options *
 	if (!error)
 		error = make_streams(source);
 	if (!error)
-		error = kernel_threads_create(&source->threads);
+		error = kymo_kernel_threads_create(&source->threads);
 	if (error) {
 		recording_kernel_destroy(source);
 		return error;
@@ -122,9 +122,9 @@ void recording_kernel_destroy(struct recording_kernel *source)
 		return;
 	kymo_kernel_destroy(source->kernel);
 	kymo_offline_destroy(source->offline);
-	kernel_threads_destroy(source->threads);
+	kymo_kernel_threads_destroy(source->threads);
 	for (size_t i = 0; i < source->n_streams; i++)
-		kernel_stream_destroy(source->streams[i]);
+		kymo_kernel_stream_destroy(source->streams[i]);
 	free(source->streams);
 	free(source);
 }
@@ -329,12 +329,12 @@ static struct kymo_error *on_sample(const struct kymo_kernel_sample *sample, voi
 	int32_t tid;
 	uint64_t tsc;
 
-	while (source->ktime.n < 2 || !ktime_reaches(&source->ktime, sample->ns))
+	while (source->ktime.n < 2 || !kymo_ktime_reaches(&source->ktime, sample->ns))
 		add_sample(source);
-	tsc = ktime_tsc(&source->ktime, sample->ns);
+	tsc = kymo_ktime_tsc(&source->ktime, sample->ns);
 	source->n_records++;
 	tid = source->carries_pids ? sample->pid : sample->tid;
-	error = kernel_threads_see(source->threads, &source->output->trace, tid, sample->pid, sample->name, tsc);
+	error = kymo_kernel_threads_see(source->threads, &source->output->trace, tid, sample->pid, sample->name, tsc);
 	if (error)
 		return error;
 	if (tid != sample->tid) {
@@ -342,11 +342,11 @@ static struct kymo_error *on_sample(const struct kymo_kernel_sample *sample, voi
 		memcpy(changed + KYMO_EVENT_TID_OFFSET, &tid, sizeof(tid));
 		record = changed;
 	}
-	return kernel_stream_add(source->streams[sample->ring], source->output, record, sample->size, tsc,
-				 sample->lost);
+	return kymo_kernel_stream_add(source->streams[sample->ring], source->output, record, sample->size, tsc,
+				      sample->lost);
 }
 
-struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struct output *output, size_t *n_ret)
+struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struct kymo_trace *output, size_t *n_ret)
 {
 	struct kymo_error *error;
 
@@ -358,21 +358,22 @@ struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struc
 	return error;
 }
 
-struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struct output *output)
+struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struct kymo_trace *output)
 {
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < source->n_streams && !error && !source->options.overwrite; i++)
-		error = kernel_stream_flush(source->streams[i], output);
+		error = kymo_kernel_stream_flush(source->streams[i], output);
 	return error;
 }
 
-struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct output *output, struct output *copy)
+struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct kymo_trace *output,
+					 struct kymo_trace *copy)
 {
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < source->n_streams && !error; i++)
-		error = kernel_stream_copy(source->streams[i], output, copy);
+		error = kymo_kernel_stream_copy(source->streams[i], output, copy);
 	return error;
 }
 
@@ -386,7 +387,7 @@ void recording_kernel_shut(struct recording_kernel *source)
 	kymo_kernel_shut(source->kernel);
 }
 
-struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output)
+struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct kymo_trace *output)
 {
 	struct kymo_error *error;
 	size_t n;
@@ -395,8 +396,8 @@ struct kymo_error *recording_kernel_finish(struct recording_kernel *source, stru
 	kymo_kernel_detach(source->kernel);
 	error = recording_kernel_drain(source, output, &n);
 	for (size_t i = 0; i < source->n_streams && !error; i++)
-		error = kernel_stream_finish(source->streams[i], output, clock_tsc(),
-					     kymo_kernel_lost(source->kernel, i));
+		error = kymo_kernel_stream_finish(source->streams[i], output, kymo_clock_tsc(),
+						  kymo_kernel_lost(source->kernel, i));
 	return error;
 }
 
@@ -405,7 +406,7 @@ void recording_kernel_carry_pids(struct recording_kernel *source)
 	source->carries_pids = true;
 }
 
-struct kernel_threads *recording_kernel_threads(const struct recording_kernel *source)
+struct kymo_kernel_threads *recording_kernel_threads(const struct recording_kernel *source)
 {
 	return source->threads;
 }

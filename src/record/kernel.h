@@ -10,7 +10,7 @@
 
 #include "probe/offline/offline.h"
 #include "probe/spec/spec.h"
-#include "record/output.h"
+#include "trace/trace.h"
 
 struct recording_kernel;
 
@@ -56,26 +56,27 @@ struct kymo_error *recording_kernel_tell_refused(struct recording_kernel *source
  * Write what there is: records to `output`'s directory and counts, threads to its trace. `n_ret` is the number of
  * records. With `overwrite` it is kept in memory and the oldest of it dropped.
  */
-struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struct output *output, size_t *n_ret);
+struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struct kymo_trace *output, size_t *n_ret);
 
 /* Close half full packets. */
-struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struct output *output);
+struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struct kymo_trace *output);
 
 /* With `overwrite`: write what is kept to the directory of `copy`, and keep it. */
-struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct output *output, struct output *copy);
+struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct kymo_trace *output,
+					 struct kymo_trace *copy);
 
 /* From one moment on, at all sites: records are made; none are. */
 void recording_kernel_let_in(struct recording_kernel *source);
 void recording_kernel_shut(struct recording_kernel *source);
 
 /* Take all probes out, and write the rest. Also to be called after an error; probes are out in any case. */
-struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output);
+struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct kymo_trace *output);
 
 /* From now on records carry the process id in place of the thread's, as those of the process itself do. */
 void recording_kernel_carry_pids(struct recording_kernel *source);
 
 /* Whom it has seen. The source's. */
-struct kernel_threads *recording_kernel_threads(const struct recording_kernel *source);
+struct kymo_kernel_threads *recording_kernel_threads(const struct recording_kernel *source);
 
 /* The sites, for whoever must keep away from them. They are the source's. */
 const struct kymo_offline *recording_kernel_sites(const struct recording_kernel *source);
@@ -88,11 +89,11 @@ bool recording_kernel_has_processes(const struct recording_kernel *source);
 
 /* ---- kernel_stream.c ------------------------------------------------------------------------- */
 
-struct kernel_stream;
+struct kymo_kernel_stream;
 
 /* ---- kernel_threads.c ------------------------------------------------------------------------ */
 
 /* Who was seen, by thread id: what is in the trace's table already. */
-struct kernel_threads;
+struct kymo_kernel_threads;
 
 #endif

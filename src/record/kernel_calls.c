@@ -10,7 +10,7 @@
 #include "arch/uprobe.h"
 #include "kernel/calls.h"
 #include "record/call_writer.h"
-#include "record/ktime.h"
+#include "trace/ktime.h"
 #include "syscall/call.h"
 #include "syscall/copies.h"
 #include "syscall/names.h"
@@ -23,8 +23,8 @@ struct kernel_calls {
 	struct recording_calls_options options;
 	struct kymo_kernel_calls *calls;
 	struct call_writer *writer;
-	struct ktime ktime;
-	struct output *output; /* of the drain that goes on */
+	struct kymo_ktime ktime;
+	struct kymo_trace *output; /* of the drain that goes on */
 };
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
@@ -59,9 +59,9 @@ static bool replaces_memory(void *context, unsigned int number)
 
 static void add_sample(struct kernel_calls *source)
 {
-	const struct clock_sample sample = clock_sample();
+	const struct kymo_clock_sample sample = kymo_clock_sample();
 
-	ktime_add(&source->ktime, &sample);
+	kymo_ktime_add(&source->ktime, &sample);
 }
 
 /*
@@ -138,7 +138,7 @@ static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *dat
 	struct kernel_calls *source = data;
 	struct kymo_kernel_call renumbered;
 
-	while (source->ktime.n < 2 || !ktime_reaches(&source->ktime, call->ns))
+	while (source->ktime.n < 2 || !kymo_ktime_reaches(&source->ktime, call->ns))
 		add_sample(source);
 	if (call->is_i386) {
 		call_writer_tell_i386(source->writer);
@@ -146,10 +146,10 @@ static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *dat
 		renumbered.number = kymo_syscall_from_i386(call->number);
 		call = &renumbered;
 	}
-	return call_writer_add(source->writer, source->output, call, ktime_tsc(&source->ktime, call->ns));
+	return call_writer_add(source->writer, source->output, call, kymo_ktime_tsc(&source->ktime, call->ns));
 }
 
-static struct kymo_error *drain_rings(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
+static struct kymo_error *drain_rings(struct recording_calls *calls, struct kymo_trace *output, bool *is_empty_ret)
 {
 	struct kernel_calls *source = (struct kernel_calls *)calls;
 
@@ -158,17 +158,17 @@ static struct kymo_error *drain_rings(struct recording_calls *calls, struct outp
 	return kymo_kernel_calls_drain(source->calls, on_call, source, is_empty_ret);
 }
 
-static struct kymo_error *flush_rings(struct recording_calls *calls, struct output *output)
+static struct kymo_error *flush_rings(struct recording_calls *calls, struct kymo_trace *output)
 {
 	return call_writer_flush(((struct kernel_calls *)calls)->writer, output);
 }
 
-static struct kymo_error *copy_kept(struct recording_calls *calls, struct output *output, struct output *copy)
+static struct kymo_error *copy_kept(struct recording_calls *calls, struct kymo_trace *output, struct kymo_trace *copy)
 {
 	return call_writer_copy(((struct kernel_calls *)calls)->writer, output, copy);
 }
 
-static struct kymo_error *finish_calls(struct recording_calls *calls, struct output *output)
+static struct kymo_error *finish_calls(struct recording_calls *calls, struct kymo_trace *output)
 {
 	struct kernel_calls *source = (struct kernel_calls *)calls;
 	struct kymo_error *error = NULL;

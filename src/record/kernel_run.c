@@ -141,9 +141,9 @@ static struct kymo_error *make_output(struct recording *recording)
 	struct kymo_error *error = NULL;
 
 	if (recording->has_output)
-		output_restart(&recording->output); /* the attempt in the process has made it */
+		kymo_trace_restart(&recording->output); /* the attempt in the process has made it */
 	else
-		error = output_init(recording->options->directory, &recording->output);
+		error = kymo_trace_init(recording->options->directory, &recording->output);
 	if (error)
 		return error;
 	recording->has_output = true;

@@ -109,7 +109,7 @@ void recording_end_look(struct recording *recording, struct target *target)
 
 	if (!target->look)
 		return;
-	kymo_look_end(target->look, clock_tsc());
+	kymo_look_end(target->look, kymo_clock_tsc());
 	gaps = kymo_look_gaps(target->look, &n);
 	for (size_t i = 0; i < n; i++)
 		n_open += gaps[i].is_open ? gaps[i].n : 0;
@@ -142,10 +142,10 @@ static struct kymo_error *look_at(struct recording *recording, struct target *ta
 		return NULL;
 	if (!target->look) {
 		error = kymo_look_create(target->source->probes, target->process, &target->look);
-		target->look_begin = clock_tsc();
+		target->look_begin = kymo_clock_tsc();
 	}
 	if (!error)
-		error = kymo_look(target->look, clock_tsc(), &recording->result.stopped_ns);
+		error = kymo_look(target->look, kymo_clock_tsc(), &recording->result.stopped_ns);
 	if (target->look)
 		tell_new(recording, target);
 	recording->looks.free_ns += (cpu_ns() - cost) * COST_FACTOR;

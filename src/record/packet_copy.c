@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/output.h"
+#include "trace/trace.h"
 #include "ring/ring.h"
 #include "wire/event.h"
 
@@ -29,7 +29,7 @@ void packet_copy_deinit(struct packet_copy *copy)
 	*copy = (struct packet_copy){ .records = NULL };
 }
 
-const struct kymo_ctf_event *packet_event(const struct output *output, const uint8_t *record)
+const struct kymo_ctf_event *packet_event(const struct kymo_trace *output, const uint8_t *record)
 {
 	uint64_t header;
 	uint32_t id;

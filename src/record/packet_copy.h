@@ -9,7 +9,7 @@
 
 struct kymo_ctf_event;
 struct kymo_ring_packet;
-struct output;
+struct kymo_trace;
 
 /* This process's own copy of one packet's records: a target may change the ring's at any time. */
 struct packet_copy {
@@ -22,6 +22,6 @@ struct kymo_error *packet_copy_take(struct packet_copy *copy, struct kymo_ring_p
 void packet_copy_deinit(struct packet_copy *copy);
 
 /* The event of the record that begins at `record`, with at least its header; NULL: the output has none of its id. */
-const struct kymo_ctf_event *packet_event(const struct output *output, const uint8_t *record);
+const struct kymo_ctf_event *packet_event(const struct kymo_trace *output, const uint8_t *record);
 
 #endif

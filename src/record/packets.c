@@ -33,7 +33,7 @@ static uint64_t close_on_cpu(struct kymo_wire_ring *shared, uint32_t cpu)
 	if (sched_setaffinity(0, sizeof(here), &here))
 		return 0;
 	if (kymo_pad_close_ring(shared, cpu))
-		stamp = clock_tsc();
+		stamp = kymo_clock_tsc();
 	sched_setaffinity(0, sizeof(before), &before);
 	return stamp;
 }
@@ -95,8 +95,8 @@ static struct kymo_error *drain_source(struct recording *recording, struct sourc
 		}
 		error = recording->aggregating ? aggregate_drain(recording, source, i, &n)
 			: recording->stacking  ? stacks_drain(recording, source, i, &n)
-					       : output_drain(&recording->output, &source->places[i], &source->rings[i],
-							      source->shared[i].cpu, &n);
+					       : kymo_trace_drain(&recording->output, &source->places[i],
+								  &source->rings[i], source->shared[i].cpu, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever
@@ -140,7 +140,7 @@ static uint64_t lost_in_vforks(const struct recording *recording)
 
 struct kymo_error *recording_note_vforks(struct recording *recording)
 {
-	return output_vforks(&recording->output, lost_in_vforks(recording), recording->begin.tsc, clock_tsc());
+	return kymo_trace_vforks(&recording->output, lost_in_vforks(recording), recording->begin.tsc, kymo_clock_tsc());
 }
 
 static uint64_t lost_of(const struct source *source)
@@ -191,14 +191,14 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	if (source->n_rings && !source->adopted && !recording->is_ending && kymo_probes_were_too_late(source->probes))
 		recording_tell_late(recording, source);
 	for (size_t i = 0; i < source->n_rings; i++)
-		kymo_ring_finish(&source->rings[i], clock_tsc());
+		kymo_ring_finish(&source->rings[i], kymo_clock_tsc());
 	/* Twice: all that a ring holds, and what came meanwhile. A target that goes on claiming packets does not keep
 	 * the recorder here. */
 	for (int round = 0; round < 2 && !error && n; round++)
 		error = drain_source(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {
-		struct kymo_error *last = output_finish(&recording->output, &source->places[i], &source->rings[i],
-							source->shared[i].cpu, clock_tsc());
+		struct kymo_error *last = kymo_trace_finish(&recording->output, &source->places[i], &source->rings[i],
+							    source->shared[i].cpu, kymo_clock_tsc());
 
 		if (error)
 			kymo_error_destroy(last);
@@ -215,7 +215,7 @@ void recording_flush(struct recording *recording)
 {
 	for (size_t k = 0; k < recording->sources.n; k++)
 		for (size_t i = 0; i < recording->sources.items[k]->n_rings; i++)
-			kymo_ring_flush(&recording->sources.items[k]->rings[i], clock_tsc());
+			kymo_ring_flush(&recording->sources.items[k]->rings[i], kymo_clock_tsc());
 }
 
 /* Whether no complete packet waits in a ring that has not got all of its memory. */
@@ -243,11 +243,11 @@ static bool make_whole(struct source *source)
 static bool close_once(struct kymo_ring *ring, int *tries)
 {
 	const struct timespec pause = { .tv_nsec = FLUSH_PAUSE_NS };
-	bool is_closed = kymo_ring_flush(ring, clock_tsc());
+	bool is_closed = kymo_ring_flush(ring, kymo_clock_tsc());
 
 	for (; !is_closed && *tries > 0; --*tries) {
 		nanosleep(&pause, NULL);
-		is_closed = kymo_ring_flush(ring, clock_tsc());
+		is_closed = kymo_ring_flush(ring, kymo_clock_tsc());
 	}
 	return is_closed;
 }

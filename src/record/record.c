@@ -348,7 +348,7 @@ static void deinit_recording(struct recording *recording)
 		close(recording->go);
 	kymo_tree_destroy(recording->tree);
 	if (recording->has_output)
-		output_deinit(&recording->output);
+		kymo_trace_deinit(&recording->output);
 	aggregate_end(recording);
 	stacks_end(recording);
 	kymo_events_destroy(recording->events);
@@ -460,7 +460,7 @@ static struct kymo_error *begin_anew(struct recording *recording, enum kymo_reco
 		.reasons = recording->reasons,
 	};
 	if (recording->has_output)
-		output_restart(&recording->output);
+		kymo_trace_restart(&recording->output);
 	error = kymo_events_create(&recording->events);
 	if (!error)
 		error = aggregate_begin(recording);
@@ -522,13 +522,13 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 /* What is kept in memory, and the frames of its stacks. */
 static struct kymo_error *write_kept(struct recording *recording)
 {
-	struct output *output = &recording->output;
+	struct kymo_trace *output = &recording->output;
 	struct kymo_error *error;
 	uint64_t bytes;
 
 	stacks_prune(recording);
-	error = output_write_kept(output, output, &bytes);
-	kept_destroy(output->kept);
+	error = kymo_trace_write_kept(output, output, &bytes);
+	kymo_kept_destroy(output->kept);
 	output->kept = NULL;
 	return error ? error : stacks_write(recording);
 }
@@ -552,7 +552,7 @@ static struct kymo_error *run_probes(struct recording *recording)
 
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
-	struct recording recording = { .options = options, .begin = clock_sample(), .go = -1 };
+	struct recording recording = { .options = options, .begin = kymo_clock_sample(), .go = -1 };
 	struct kymo_error *error = kymo_events_create(&recording.events);
 
 	if (!error)

@@ -7,8 +7,8 @@
 #include "probe/look/look.h"
 #include "probe/memory/data.h"
 #include "proc/proc.h"
-#include "record/clock.h"
-#include "record/output.h"
+#include "trace/clock.h"
+#include "trace/trace.h"
 #include "record/record.h"
 #include "ring/ring.h"
 
@@ -25,7 +25,7 @@ struct source {
 	pid_t pid;                    /* whose rings they are */
 	struct kymo_ring *rings;      /* once the probes have some */
 	struct kymo_shared_ring *shared;
-	struct output_place *places; /* where each ring's packets go */
+	struct kymo_trace_place *places; /* where each ring's packets go */
 	size_t n_rings;
 	size_t users;             /* targets, and sources that have borrowed the probes */
 	uint64_t buffer_size;     /* bytes a CPU */
@@ -81,9 +81,9 @@ struct recording {
 	int go;      /* or -1 */
 	struct aggregating *aggregating; /* or NULL: nothing is aggregated */
 	struct stacking *stacking;       /* or NULL: no records have stacks */
-	struct output output;
+	struct kymo_trace output;
 	bool has_output, is_described; /* there is a directory; with what its metadata say of the target */
-	struct clock_sample begin;
+	struct kymo_clock_sample begin;
 	size_t next_noted;  /* of `sources`: which one's mappings are looked at next */
 	uint64_t frequency; /* of the TSC, where a rate of samples is asked for; 0: not measured yet */
 	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns, next_heed_ns;

@@ -11,7 +11,7 @@
 #include "base/io.h"
 #include "record/calls.h"
 #include "record/describe.h"
-#include "record/directory.h"
+#include "trace/directory.h"
 #include "record/kernel.h"
 #include "record/packets.h"
 #include "record/recording.h"
@@ -28,13 +28,13 @@ static char *free_name(const struct recording *recording)
 }
 
 static struct kymo_error *copy_source(struct recording *recording, struct source *source, size_t first_ring,
-				      struct output *copy)
+				      struct kymo_trace *copy)
 {
 	kymo_cleanup_free uint8_t *room = NULL;
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < source->n_rings && !error; i++) {
-		struct output_place place = { .ring = first_ring + i };
+		struct kymo_trace_place place = { .ring = first_ring + i };
 
 		free(room);
 		room = malloc(source->rings[i].subbuffer_size);
@@ -43,18 +43,18 @@ static struct kymo_error *copy_source(struct recording *recording, struct source
 		else if (recording->stacking)
 			error = stacks_copy(recording, source, i, &place, room);
 		else
-			error = output_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room);
+			error = kymo_trace_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room);
 	}
 	return error;
 }
 
-static struct kymo_error *copy_all(struct recording *recording, struct output *own, struct output *copy)
+static struct kymo_error *copy_all(struct recording *recording, struct kymo_trace *own, struct kymo_trace *copy)
 {
 	struct kymo_error *error = NULL;
 	size_t first_ring = 0;
 
 	if (own->kept)
-		error = output_write_kept(own, copy, &copy->bytes);
+		error = kymo_trace_write_kept(own, copy, &copy->bytes);
 	if (own->kept && !error)
 		error = stacks_write(recording);
 	for (size_t i = 0; i < recording->sources.n && !error && !own->kept; i++) {
@@ -89,8 +89,8 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 {
 	const size_t n_described = recording->n_described;
 	struct stacks_written written;
-	struct output copy, own;
-	struct kymo_error *error = output_init(name, &copy);
+	struct kymo_trace copy, own;
+	struct kymo_error *error = kymo_trace_init(name, &copy);
 	uint8_t uuid[sizeof(copy.trace.uuid)];
 
 	if (error)
@@ -124,8 +124,8 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 	copy.trace = (struct kymo_ctf_trace){ .n_events = 0 };
 	copy.by_id = NULL;
 	if (error)
-		directory_discard(name, copy.dirfd); /* while it is locked */
-	output_deinit(&copy);
+		kymo_directory_discard(name, copy.dirfd); /* while it is locked */
+	kymo_trace_deinit(&copy);
 	return error;
 }
 

@@ -197,8 +197,8 @@ static struct kymo_error *write_frames(struct recording *recording)
 		return &kymo_error_no_memory;
 	}
 	packet.records = (const uint8_t *)bytes;
-	written->place.ring = OUTPUT_FRAMES;
-	error = output_append(&recording->output, &written->place, KYMO_CTF_NO_CPU, &packet, false);
+	written->place.ring = KYMO_TRACE_FRAMES;
+	error = kymo_trace_append(&recording->output, &written->place, KYMO_CTF_NO_CPU, &packet, false);
 	free(bytes);
 	written->n_packets++;
 	written->n = stacking->frames.nodes.n;
@@ -365,11 +365,11 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 
 /* Note each frame that a packet names, or `renumber` them. Behind a record that was none of ours the packet has what
  * the target has written. */
-static void visit_packet(struct recording *recording, const struct kept_packet *packet, uint32_t *numbers, size_t n,
-			 bool renumber)
+static void visit_packet(struct recording *recording, const struct kymo_kept_packet *packet, uint32_t *numbers,
+			 size_t n, bool renumber)
 {
-	const struct output *output = &recording->output;
-	uint8_t *records = kept_records_writable(output->kept, packet);
+	const struct kymo_trace *output = &recording->output;
+	uint8_t *records = kymo_kept_records_writable(output->kept, packet);
 	uint64_t at = 0;
 
 	while (at + sizeof(uint64_t) <= packet->size) {
@@ -397,9 +397,10 @@ static void visit_packet(struct recording *recording, const struct kept_packet *
 
 static void visit_packets(struct recording *recording, uint32_t *numbers, size_t n, bool renumber)
 {
-	struct kept *kept = recording->output.kept;
+	struct kymo_kept *kept = recording->output.kept;
 
-	for (const struct kept_packet *packet = kept_first(kept); packet; packet = kept_next(kept, packet))
+	for (const struct kymo_kept_packet *packet = kymo_kept_first(kept); packet;
+	     packet = kymo_kept_next(kept, packet))
 		visit_packet(recording, packet, numbers, n, renumber);
 }
 
@@ -465,8 +466,8 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 	return write_frames(recording);
 }
 
-struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i, struct output_place *place,
-			       uint8_t *room)
+struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i,
+			       struct kymo_trace_place *place, uint8_t *room)
 {
 	struct kymo_ring reader = source->rings[i];
 	struct kymo_error *error = NULL;
@@ -475,7 +476,7 @@ struct kymo_error *stacks_copy(struct recording *recording, struct source *sourc
 	for (uint32_t k = 0; k < reader.n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); k++) {
 		error = stacks_replace(recording, source, room, &packet);
 		if (!error)
-			error = output_append(&recording->output, place, source->shared[i].cpu, &packet, true);
+			error = kymo_trace_append(&recording->output, place, source->shared[i].cpu, &packet, true);
 	}
 	return error;
 }
@@ -492,8 +493,8 @@ struct kymo_error *stacks_drain(struct recording *recording, struct source *sour
 		if (!error)
 			error = stacks_replace(recording, source, recording->stacking->packet.records, &packet);
 		if (!error)
-			error = output_append(&recording->output, &source->places[i], source->shared[i].cpu, &packet,
-					      true);
+			error = kymo_trace_append(&recording->output, &source->places[i], source->shared[i].cpu,
+						  &packet, true);
 		if (!error)
 			kymo_ring_release(ring);
 		n++;

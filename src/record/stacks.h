@@ -10,7 +10,7 @@
 /* How far frames are written, and where. */
 struct stacks_written {
 	size_t n;
-	struct output_place place;
+	struct kymo_trace_place place;
 	uint64_t n_packets;
 };
 
@@ -28,12 +28,12 @@ void stacks_note_some(struct recording *recording);
 struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
 				  struct kymo_ring_packet *packet);
 
-/* As output_drain() of ring `i`, with stacks. */
+/* As kymo_trace_drain() of ring `i`, with stacks. */
 struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
 
-/* As output_copy() of ring `i`, with stacks: of a snapshot, whose output is the recording's meanwhile. */
-struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i, struct output_place *place,
-			       uint8_t *room);
+/* As kymo_trace_copy() of ring `i`, with stacks: of a snapshot, whose output is the recording's meanwhile. */
+struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i,
+			       struct kymo_trace_place *place, uint8_t *room);
 
 /* Packets that are kept in memory make room for others. Forget the frames that only those named. */
 void stacks_prune(struct recording *recording);

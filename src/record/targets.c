@@ -14,7 +14,7 @@
 #include "probe/site/sites.h"
 #include "record/aggregate.h"
 #include "record/describe.h"
-#include "record/directory.h"
+#include "trace/directory.h"
 #include "record/kernel.h"
 #include "record/looks.h"
 #include "record/mixed.h"
@@ -89,7 +89,7 @@ static uint64_t frequency_for(struct recording *recording)
 
 	for (size_t i = 0; i < options->n_specs && !recording->frequency; i++)
 		if (options->specs[i].sampling == KYMO_SPEC_SAMPLE_RATE)
-			recording->frequency = clock_frequency(&recording->begin);
+			recording->frequency = kymo_clock_frequency(&recording->begin);
 	return recording->frequency;
 }
 
@@ -234,7 +234,7 @@ void recording_give_back(struct recording *recording, struct target *target)
 
 struct kymo_error *recording_check_directory(const struct recording *recording)
 {
-	return recording->has_output ? NULL : directory_check(recording->options->directory);
+	return recording->has_output ? NULL : kymo_directory_check(recording->options->directory);
 }
 
 struct kymo_error *recording_make_output(struct recording *recording)
@@ -244,10 +244,10 @@ struct kymo_error *recording_make_output(struct recording *recording)
 	if (recording->is_described)
 		return NULL;
 	if (!recording->has_output)
-		error = output_init(recording->options->directory, &recording->output);
+		error = kymo_trace_init(recording->options->directory, &recording->output);
 	recording->has_output |= !error;
 	if (!error && recording->options->keep && !recording->output.kept)
-		error = output_keep(&recording->output, recording->options->keep);
+		error = kymo_trace_keep(&recording->output, recording->options->keep);
 	if (error)
 		return error;
 	recording->is_described = true;

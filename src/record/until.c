@@ -16,7 +16,7 @@
 /* The time of day at a stamp that is not long ago. */
 static void format_time(const struct recording *recording, uint64_t tsc, char ret[16])
 {
-	const uint64_t now = clock_tsc(),
+	const uint64_t now = kymo_clock_tsc(),
 		       ago = kymo_ctf_duration_ns(&recording->output.trace, now > tsc ? now - tsc : 0);
 	struct timespec time;
 	struct tm parts;

@@ -6,25 +6,25 @@
 
 #include <cmocka.h>
 
-#include "record/clock.h"
+#include "trace/clock.h"
 
 static void a_rate_is_measured(void **state)
 {
-	const struct clock_sample begin = clock_sample();
-	const uint64_t frequency = clock_frequency(&begin);
+	const struct kymo_clock_sample begin = kymo_clock_sample();
+	const uint64_t frequency = kymo_clock_frequency(&begin);
 
 	assert_true(frequency > 100000000 && frequency < 20000000000);
 }
 
 static void clocks_that_were_set_back_give_no_wild_rate(void **state)
 {
-	struct clock_sample begin = clock_sample();
+	struct kymo_clock_sample begin = kymo_clock_sample();
 
 	begin.tsc += (uint64_t)1 << 50;
-	assert_int_equal(clock_frequency(&begin), 1000000000);
-	begin = clock_sample();
+	assert_int_equal(kymo_clock_frequency(&begin), 1000000000);
+	begin = kymo_clock_sample();
 	begin.monotonic_ns += 3600000000000;
-	assert_int_equal(clock_frequency(&begin), 1000000000);
+	assert_int_equal(kymo_clock_frequency(&begin), 1000000000);
 }
 
 int main(void)

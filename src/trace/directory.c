@@ -1,4 +1,4 @@
-#include "record/directory.h"
+#include "trace/directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ struct place {
 	char *path, *name, *old;
 };
 
-char *directory_name(const char *path)
+char *kymo_directory_name(const char *path)
 {
 	size_t size = strlen(path);
 
@@ -54,7 +54,7 @@ static char *parent_of(const char *path, const char *slash)
 
 static struct kymo_error *place_init(const char *path, struct place *ret)
 {
-	struct place place = { .parent = -1, .path = directory_name(path) };
+	struct place place = { .parent = -1, .path = kymo_directory_name(path) };
 	const char *slash = place.path ? strrchr(place.path, '/') : NULL;
 	kymo_cleanup_free char *parent = place.path ? parent_of(place.path, slash) : NULL;
 	struct kymo_error *error = NULL;
@@ -90,7 +90,7 @@ static bool is_name_of_kymo(const char *name)
 	for (size_t i = 0; i < kymo_countof(begins); i++)
 		if (!strncmp(name, begins[i], strlen(begins[i])))
 			return true;
-	return !strcmp(name, "metadata") || !strcmp(name, DIRECTORY_UNFINISHED);
+	return !strcmp(name, "metadata") || !strcmp(name, KYMO_DIRECTORY_UNFINISHED);
 }
 
 /*
@@ -119,7 +119,7 @@ static bool for_each(int fd, bool (*see)(int fd, const char *name), char name_re
 /* The one that a recorder was writing first of all when it was killed. */
 static bool is_unfinished(int fd, const char *name)
 {
-	return !strcmp(name, DIRECTORY_UNFINISHED);
+	return !strcmp(name, KYMO_DIRECTORY_UNFINISHED);
 }
 
 static bool is_regular_of_kymo(int fd, const char *name)
@@ -339,7 +339,7 @@ static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 	return NULL;
 }
 
-struct kymo_error *directory_make(const char *path, int *fd_ret)
+struct kymo_error *kymo_directory_make(const char *path, int *fd_ret)
 {
 	struct place place;
 	struct kymo_error *error = place_init(path, &place);
@@ -353,7 +353,7 @@ struct kymo_error *directory_make(const char *path, int *fd_ret)
 	return error;
 }
 
-struct kymo_error *directory_check(const char *path)
+struct kymo_error *kymo_directory_check(const char *path)
 {
 	kymo_cleanup_close int earlier = -1, old = -1;
 	struct place place;
@@ -368,7 +368,7 @@ struct kymo_error *directory_check(const char *path)
 	return error;
 }
 
-void directory_discard(const char *path, int fd)
+void kymo_directory_discard(const char *path, int fd)
 {
 	struct place place;
 	struct kymo_error *error = place_init(path, &place);

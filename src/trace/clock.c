@@ -1,4 +1,4 @@
-#include "record/clock.h"
+#include "trace/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define SETTLE_NS 20000000
 #define SECOND 1000000000u
 
-uint64_t clock_tsc(void)
+uint64_t kymo_clock_tsc(void)
 {
 	_mm_lfence(); /* not before what was read until now */
 	return __rdtsc();
@@ -23,9 +23,9 @@ static uint64_t read_ns(clockid_t id)
 	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-struct clock_sample clock_sample(void)
+struct kymo_clock_sample kymo_clock_sample(void)
 {
-	struct clock_sample best = { .tsc = 0 };
+	struct kymo_clock_sample best = { .tsc = 0 };
 	uint64_t width = UINT64_MAX;
 
 	for (int i = 0; i < SAMPLES; i++) {
@@ -35,12 +35,12 @@ struct clock_sample clock_sample(void)
 		if (after - before >= width)
 			continue;
 		width = after - before;
-		best = (struct clock_sample){ before + width / 2, monotonic, wall };
+		best = (struct kymo_clock_sample){ before + width / 2, monotonic, wall };
 	}
 	return best;
 }
 
-void clock_settle(const struct clock_sample *begin)
+void kymo_clock_settle(const struct kymo_clock_sample *begin)
 {
 	uint64_t age = read_ns(CLOCK_MONOTONIC) - begin->monotonic_ns;
 
@@ -64,7 +64,7 @@ static bool is_invariant(void)
 	return found;
 }
 
-static uint64_t frequency_of(const struct clock_sample *begin, const struct clock_sample *end)
+static uint64_t frequency_of(const struct kymo_clock_sample *begin, const struct kymo_clock_sample *end)
 {
 	const bool has_both = end->monotonic_ns > begin->monotonic_ns && end->tsc > begin->tsc;
 	const uint64_t ns = end->monotonic_ns - begin->monotonic_ns, ticks = end->tsc - begin->tsc;
@@ -73,16 +73,17 @@ static uint64_t frequency_of(const struct clock_sample *begin, const struct cloc
 	return frequency ? frequency : SECOND;
 }
 
-uint64_t clock_frequency(const struct clock_sample *begin)
+uint64_t kymo_clock_frequency(const struct kymo_clock_sample *begin)
 {
-	struct clock_sample now;
+	struct kymo_clock_sample now;
 
-	clock_settle(begin);
-	now = clock_sample();
+	kymo_clock_settle(begin);
+	now = kymo_clock_sample();
 	return frequency_of(begin, &now);
 }
 
-void clock_describe(const struct clock_sample *begin, const struct clock_sample *end, struct kymo_ctf_trace *trace)
+void kymo_clock_describe(const struct kymo_clock_sample *begin, const struct kymo_clock_sample *end,
+			 struct kymo_ctf_trace *trace)
 {
 	const uint64_t frequency = frequency_of(begin, end);
 	const uint64_t zero = begin->wall_ns - (uint64_t)((unsigned __int128)begin->tsc * SECOND / frequency);

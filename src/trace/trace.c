@@ -1,4 +1,4 @@
-#include "record/output.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,42 +8,42 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "record/directory.h"
+#include "trace/directory.h"
 
 #define WALKED 128 /* records of a packet that are looked at */
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-struct kymo_error *output_init(const char *path, struct output *ret)
+struct kymo_error *kymo_trace_init(const char *path, struct kymo_trace *ret)
 {
-	struct output output = { .dirfd = -1, .path = directory_name(path) };
-	struct kymo_error *error = output.path ? directory_make(path, &output.dirfd) : &kymo_error_no_memory;
+	struct kymo_trace output = { .dirfd = -1, .path = kymo_directory_name(path) };
+	struct kymo_error *error = output.path ? kymo_directory_make(path, &output.dirfd) : &kymo_error_no_memory;
 
 	if (!error && getrandom(output.trace.uuid, sizeof(output.trace.uuid), 0) != sizeof(output.trace.uuid))
 		error = kymo_error_errno(errno, "no random numbers for the trace's uuid");
 	if (error) {
-		output_deinit(&output);
+		kymo_trace_deinit(&output);
 		return error;
 	}
 	*ret = output;
 	return NULL;
 }
 
-void output_deinit(struct output *output)
+void kymo_trace_deinit(struct kymo_trace *output)
 {
 	for (size_t i = 0; i < output->streams.n; i++)
 		kymo_ctf_stream_destroy(output->streams.items[i].ctf);
 	kymo_vec_deinit(&output->streams);
-	kept_destroy(output->kept);
+	kymo_kept_destroy(output->kept);
 	free(output->by_id);
 	kymo_ctf_trace_deinit(&output->trace);
 	if (output->dirfd >= 0)
 		close(output->dirfd);
 	free(output->path);
-	*output = (struct output){ .dirfd = -1 };
+	*output = (struct kymo_trace){ .dirfd = -1 };
 }
 
-void output_restart(struct output *output)
+void kymo_trace_restart(struct kymo_trace *output)
 {
 	uint8_t uuid[sizeof(output->trace.uuid)];
 
@@ -80,7 +80,7 @@ static uint32_t only_size(const struct kymo_ctf_trace *trace)
 	return size;
 }
 
-struct kymo_error *output_index_events(struct output *output)
+struct kymo_error *kymo_trace_index_events(struct kymo_trace *output)
 {
 	const struct kymo_ctf_trace *trace = &output->trace;
 	uint32_t most = 0, *by_id;
@@ -104,7 +104,7 @@ struct kymo_error *output_index_events(struct output *output)
  * How many records a packet has: the first ones are walked over, strings and all, the rest is taken to be of the same
  * sizes. Exact for packets of few records, and where all are of one size; else the report counts for good.
  */
-static uint64_t about_events(struct output *output, const struct kymo_ring_packet *packet)
+static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_packet *packet)
 {
 	const bool was_estimate = output->is_estimate;
 	uint64_t at = 0, n = 0;
@@ -137,17 +137,17 @@ static uint64_t about_events(struct output *output, const struct kymo_ring_packe
  * A new stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so
  * without that they would not see what was lost or overwritten before the first.
  */
-static struct kymo_error *make_file(const struct output *output, const struct output_stream *stream, uint64_t tsc,
-				    struct kymo_ctf_stream **ret)
+static struct kymo_error *make_file(const struct kymo_trace *output, const struct kymo_trace_stream *stream,
+				    uint64_t tsc, struct kymo_ctf_stream **ret)
 {
 	struct kymo_error *error;
 	char name[64];
 
-	if (stream->ring == OUTPUT_VFORKS)
+	if (stream->ring == KYMO_TRACE_VFORKS)
 		snprintf(name, sizeof(name), "stream_vforks");
-	else if (stream->ring == OUTPUT_ROWS)
+	else if (stream->ring == KYMO_TRACE_ROWS)
 		snprintf(name, sizeof(name), "stream_rows");
-	else if (stream->ring == OUTPUT_FRAMES)
+	else if (stream->ring == KYMO_TRACE_FRAMES)
 		snprintf(name, sizeof(name), "stream_frames");
 	else if (stream->number)
 		snprintf(name, sizeof(name), "stream_%zu_%zu", stream->ring, stream->number);
@@ -157,10 +157,10 @@ static struct kymo_error *make_file(const struct output *output, const struct ou
 	return error ? error : kymo_ctf_stream_append(*ret, NULL, 0, tsc, tsc, 0, 0);
 }
 
-static struct kymo_error *make_stream(struct output *output, size_t ring, uint32_t cpu,
+static struct kymo_error *make_stream(struct kymo_trace *output, size_t ring, uint32_t cpu,
 				      const struct kymo_ring_packet *packet)
 {
-	struct output_stream stream = { .ring = ring, .cpu = cpu };
+	struct kymo_trace_stream stream = { .ring = ring, .cpu = cpu };
 	struct kymo_error *error = NULL;
 
 	if (!kymo_vec_reserve(&output->streams, output->streams.n + 1))
@@ -175,15 +175,15 @@ static struct kymo_error *make_stream(struct output *output, size_t ring, uint32
 }
 
 /* Packets of a stream are in the order of time, so one that others have used is fit for what begins after them. */
-static bool is_fit(const struct output_stream *stream, size_t ring, uint32_t cpu, uint64_t tsc)
+static bool is_fit(const struct kymo_trace_stream *stream, size_t ring, uint32_t cpu, uint64_t tsc)
 {
 	return !stream->is_taken && stream->ring == ring && stream->cpu == cpu && stream->last_tsc <= tsc;
 }
 
-static struct kymo_error *take_stream(struct output *output, struct output_place *place, uint32_t cpu,
+static struct kymo_error *take_stream(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
 				      const struct kymo_ring_packet *packet)
 {
-	struct output_stream *stream;
+	struct kymo_trace_stream *stream;
 	struct kymo_error *error = NULL;
 	size_t i = 0;
 
@@ -201,9 +201,9 @@ static struct kymo_error *take_stream(struct output *output, struct output_place
 	return error;
 }
 
-static void count_dropped(const struct kept_packet *packet, void *data)
+static void count_dropped(const struct kymo_kept_packet *packet, void *data)
 {
-	struct output *output = data;
+	struct kymo_trace *output = data;
 
 	output->bytes -= packet->size;
 	output->events -= packet->events;
@@ -211,20 +211,21 @@ static void count_dropped(const struct kept_packet *packet, void *data)
 	output->dropped_events += packet->events;
 }
 
-static struct kymo_error *keep_packet(struct output *output, const struct kept_packet *packet, const void *records)
+static struct kymo_error *keep_packet(struct kymo_trace *output, const struct kymo_kept_packet *packet,
+				      const void *records)
 {
-	if (kept_push(output->kept, packet, records, count_dropped, output))
+	if (kymo_kept_push(output->kept, packet, records, count_dropped, output))
 		return NULL;
 	return kymo_error_create(KYMO_ERROR_FAILED, "a packet of %" PRIu64 " bytes is larger than all that is kept",
 				 packet->size);
 }
 
-struct kymo_error *output_append(struct output *output, struct output_place *place, uint32_t cpu,
-				 const struct kymo_ring_packet *packet, bool is_counted)
+struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+				     const struct kymo_ring_packet *packet, bool is_counted)
 {
 	struct kymo_error *error = place->stream ? NULL : take_stream(output, place, cpu, packet);
 	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost, events;
-	struct output_stream *stream;
+	struct kymo_trace_stream *stream;
 
 	if (error)
 		return error;
@@ -239,13 +240,13 @@ struct kymo_error *output_append(struct output *output, struct output_place *pla
 	events = is_counted ? about_events(output, packet) : 0;
 	if (output->kept)
 		error = keep_packet(output,
-				    &(struct kept_packet){ .stream = place->stream - 1,
-							   .begin = begin,
-							   .end = end,
-							   .lost = lost,
-							   .sequence = sequence,
-							   .events = events,
-							   .size = packet->size },
+				    &(struct kymo_kept_packet){ .stream = place->stream - 1,
+								.begin = begin,
+								.end = end,
+								.lost = lost,
+								.sequence = sequence,
+								.events = events,
+								.size = packet->size },
 				    packet->records);
 	else
 		error = kymo_ctf_stream_append(stream->ctf, packet->records, packet->size, begin, end, lost, sequence);
@@ -259,14 +260,14 @@ struct kymo_error *output_append(struct output *output, struct output_place *pla
 	return NULL;
 }
 
-static struct kymo_error *append_packet(struct output *output, struct output_place *place, uint32_t cpu,
+static struct kymo_error *append_packet(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
 					const struct kymo_ring_packet *packet)
 {
-	return output_append(output, place, cpu, packet, true);
+	return kymo_trace_append(output, place, cpu, packet, true);
 }
 
-struct kymo_error *output_drain(struct output *output, struct output_place *place, struct kymo_ring *ring, uint32_t cpu,
-				size_t *n_ret)
+struct kymo_error *kymo_trace_drain(struct kymo_trace *output, struct kymo_trace_place *place, struct kymo_ring *ring,
+				    uint32_t cpu, size_t *n_ret)
 {
 	struct kymo_ring_packet packet;
 	size_t n = 0;
@@ -285,8 +286,8 @@ struct kymo_error *output_drain(struct output *output, struct output_place *plac
 	return NULL;
 }
 
-struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring,
-			       uint32_t cpu, uint8_t *room)
+struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_place *place,
+				   const struct kymo_ring *ring, uint32_t cpu, uint8_t *room)
 {
 	struct kymo_ring reader = *ring;
 	struct kymo_error *error = NULL;
@@ -297,10 +298,10 @@ struct kymo_error *output_copy(struct output *output, struct output_place *place
 	return error;
 }
 
-struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring,
-				 uint32_t cpu, uint64_t tsc)
+struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_place *place,
+				     const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc)
 {
-	const struct output_stream *stream = place->stream ? &output->streams.items[place->stream - 1] : NULL;
+	const struct kymo_trace_stream *stream = place->stream ? &output->streams.items[place->stream - 1] : NULL;
 	uint64_t written = stream ? stream->lost - stream->first_lost : 0;
 	struct kymo_ring_packet packet = {
 		.records = ring->data,
@@ -318,9 +319,9 @@ struct kymo_error *output_finish(struct output *output, struct output_place *pla
 	return error;
 }
 
-struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t since, uint64_t tsc)
+struct kymo_error *kymo_trace_vforks(struct kymo_trace *output, uint64_t lost, uint64_t since, uint64_t tsc)
 {
-	const struct output_stream *stream =
+	const struct kymo_trace_stream *stream =
 		output->vforks.stream ? &output->streams.items[output->vforks.stream - 1] : NULL;
 	struct kymo_ring_packet packet = {
 		.records = (const uint8_t *)"",
@@ -332,31 +333,32 @@ struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t 
 
 	if (lost <= (stream ? stream->lost : 0))
 		return NULL;
-	output->vforks.ring = OUTPUT_VFORKS;
+	output->vforks.ring = KYMO_TRACE_VFORKS;
 	return append_packet(output, &output->vforks, KYMO_CTF_NO_CPU, &packet);
 }
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
-struct kymo_error *output_keep(struct output *output, uint64_t size)
+struct kymo_error *kymo_trace_keep(struct kymo_trace *output, uint64_t size)
 {
-	return kept_create(size, &output->kept);
+	return kymo_kept_create(size, &output->kept);
 }
 
-struct kymo_error *output_write_kept(const struct output *output, const struct output *to, uint64_t *bytes_ret)
+struct kymo_error *kymo_trace_write_kept(const struct kymo_trace *output, const struct kymo_trace *to,
+					 uint64_t *bytes_ret)
 {
 	struct kymo_ctf_stream **files = calloc(output->streams.n + 1, sizeof(*files));
 	struct kymo_error *error = files ? NULL : &kymo_error_no_memory;
 
 	*bytes_ret = 0;
-	for (const struct kept_packet *packet = kept_first(output->kept); packet && !error;
-	     packet = kept_next(output->kept, packet)) {
+	for (const struct kymo_kept_packet *packet = kymo_kept_first(output->kept); packet && !error;
+	     packet = kymo_kept_next(output->kept, packet)) {
 		struct kymo_ctf_stream **file = &files[packet->stream];
 
 		if (!*file)
 			error = make_file(to, &output->streams.items[packet->stream], packet->begin, file);
 		if (!error)
-			error = kymo_ctf_stream_append(*file, kept_records(packet), packet->size, packet->begin,
+			error = kymo_ctf_stream_append(*file, kymo_kept_records(packet), packet->size, packet->begin,
 						       packet->end, packet->lost, packet->sequence);
 		*bytes_ret += packet->size;
 	}
@@ -366,7 +368,7 @@ struct kymo_error *output_write_kept(const struct output *output, const struct o
 	return error;
 }
 
-struct kymo_error *output_metadata(struct output *output)
+struct kymo_error *kymo_trace_metadata(struct kymo_trace *output)
 {
 	return kymo_ctf_write_metadata(output->dirfd, &output->trace);
 }

@@ -10,7 +10,7 @@
  * A packet is never divided: where the rest of the memory is too small for it, the circle begins anew at 0, and `end`
  * says where the packets before that are over.
  */
-#include "record/kept.h"
+#include "trace/kept.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define ALIGNMENT 16u
 
-struct kept {
+struct kymo_kept {
 	uint8_t *room;
 	uint64_t size;
 	uint64_t first, behind, end;
@@ -26,9 +26,9 @@ struct kept {
 	size_t n;
 };
 
-struct kymo_error *kept_create(uint64_t size, struct kept **ret)
+struct kymo_error *kymo_kept_create(uint64_t size, struct kymo_kept **ret)
 {
-	struct kept *kept = calloc(1, sizeof(*kept));
+	struct kymo_kept *kept = calloc(1, sizeof(*kept));
 
 	if (!kept)
 		return &kymo_error_no_memory;
@@ -42,7 +42,7 @@ struct kymo_error *kept_create(uint64_t size, struct kept **ret)
 	return NULL;
 }
 
-void kept_destroy(struct kept *kept)
+void kymo_kept_destroy(struct kymo_kept *kept)
 {
 	if (!kept)
 		return;
@@ -53,12 +53,12 @@ void kept_destroy(struct kept *kept)
 /* Bytes of a packet with `size` bytes of records. */
 static uint64_t whole_size(uint64_t size)
 {
-	return (sizeof(struct kept_packet) + size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	return (sizeof(struct kymo_kept_packet) + size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static void drop_first(struct kept *kept)
+static void drop_first(struct kymo_kept *kept)
 {
-	const struct kept_packet *packet = kept_first(kept);
+	const struct kymo_kept_packet *packet = kymo_kept_first(kept);
 
 	kept->first += whole_size(packet->size);
 	kept->n--;
@@ -71,7 +71,7 @@ static void drop_first(struct kept *kept)
 }
 
 /* Whether `need` bytes are free behind the newest packet; begins anew at 0 where the rest is too small. */
-static bool is_free(struct kept *kept, uint64_t need)
+static bool is_free(struct kymo_kept *kept, uint64_t need)
 {
 	if (!kept->is_wrapped && kept->size - kept->behind < need) {
 		kept->end = kept->behind;
@@ -81,8 +81,8 @@ static bool is_free(struct kept *kept, uint64_t need)
 	return (kept->is_wrapped ? kept->first : kept->size) - kept->behind >= need;
 }
 
-bool kept_push(struct kept *kept, const struct kept_packet *packet, const void *records,
-	       void (*dropped)(const struct kept_packet *packet, void *data), void *data)
+bool kymo_kept_push(struct kymo_kept *kept, const struct kymo_kept_packet *packet, const void *records,
+		    void (*dropped)(const struct kymo_kept_packet *packet, void *data), void *data)
 {
 	uint64_t need;
 
@@ -90,7 +90,7 @@ bool kept_push(struct kept *kept, const struct kept_packet *packet, const void *
 		return false;
 	need = whole_size(packet->size);
 	while (!is_free(kept, need)) {
-		dropped(kept_first(kept), data);
+		dropped(kymo_kept_first(kept), data);
 		drop_first(kept);
 	}
 	memcpy(kept->room + kept->behind, packet, sizeof(*packet));
@@ -101,26 +101,26 @@ bool kept_push(struct kept *kept, const struct kept_packet *packet, const void *
 	return true;
 }
 
-const struct kept_packet *kept_first(const struct kept *kept)
+const struct kymo_kept_packet *kymo_kept_first(const struct kymo_kept *kept)
 {
-	return kept->n ? (const struct kept_packet *)(kept->room + kept->first) : NULL;
+	return kept->n ? (const struct kymo_kept_packet *)(kept->room + kept->first) : NULL;
 }
 
-const struct kept_packet *kept_next(const struct kept *kept, const struct kept_packet *packet)
+const struct kymo_kept_packet *kymo_kept_next(const struct kymo_kept *kept, const struct kymo_kept_packet *packet)
 {
 	uint64_t at = (uint64_t)((const uint8_t *)packet - kept->room) + whole_size(packet->size);
 
 	if (kept->is_wrapped && at == kept->end)
 		at = 0;
-	return at == kept->behind ? NULL : (const struct kept_packet *)(kept->room + at);
+	return at == kept->behind ? NULL : (const struct kymo_kept_packet *)(kept->room + at);
 }
 
-void *kept_records_writable(struct kept *kept, const struct kept_packet *packet)
+void *kymo_kept_records_writable(struct kymo_kept *kept, const struct kymo_kept_packet *packet)
 {
 	return kept->room + ((const uint8_t *)(packet + 1) - kept->room);
 }
 
-const void *kept_records(const struct kept_packet *packet)
+const void *kymo_kept_records(const struct kymo_kept_packet *packet)
 {
 	return packet + 1;
 }

@@ -9,39 +9,39 @@
 #include <cmocka.h>
 
 #include "ctf/ctf.h"
-#include "record/kernel_threads.h"
+#include "trace/kernel_threads.h"
 
 enum { FIRST = 4000100, SECOND = 4000101 }; /* ids that nobody has: no /proc is looked at */
 
-static struct kernel_threads *threads;
+static struct kymo_kernel_threads *threads;
 static struct kymo_ctf_trace trace;
 
 static int set_up(void **state)
 {
 	memset(&trace, 0, sizeof(trace));
-	return kernel_threads_create(&threads) ? -1 : 0;
+	return kymo_kernel_threads_create(&threads) ? -1 : 0;
 }
 
 static int tear_down(void **state)
 {
-	kernel_threads_destroy(threads);
+	kymo_kernel_threads_destroy(threads);
 	kymo_ctf_trace_deinit(&trace);
 	return 0;
 }
 
 static void see(int32_t tid, const char *name, uint64_t tsc)
 {
-	assert_null(kernel_threads_see(threads, &trace, tid, FIRST, name, tsc));
+	assert_null(kymo_kernel_threads_see(threads, &trace, tid, FIRST, name, tsc));
 }
 
 static void enter(int32_t tid, uint64_t number)
 {
-	assert_null(kernel_threads_enter(threads, tid, FIRST, number));
+	assert_null(kymo_kernel_threads_enter(threads, tid, FIRST, number));
 }
 
 static bool leave(int32_t tid, uint64_t number)
 {
-	return kernel_threads_leave(threads, &tid, FIRST, number, false);
+	return kymo_kernel_threads_leave(threads, &tid, FIRST, number, false);
 }
 
 static void only_the_call_that_was_begun_comes_back(void **state)
@@ -56,7 +56,7 @@ static void only_the_call_that_was_begun_comes_back(void **state)
 	assert_true(leave(FIRST, UINT64_MAX));
 	assert_false(leave(FIRST, UINT64_MAX));
 	enter(FIRST, SYS_read);
-	kernel_threads_end(threads, FIRST, 1);
+	kymo_kernel_threads_end(threads, FIRST, 1);
 	assert_false(leave(FIRST, SYS_read));
 }
 
@@ -68,7 +68,7 @@ static void a_thread_that_executes_has_its_process_id_afterwards(void **state)
 	see(SECOND, "two", 2);
 	enter(FIRST, SYS_pause);
 	enter(SECOND, SYS_execve);
-	assert_true(kernel_threads_leave(threads, &tid, FIRST, SYS_execve, true));
+	assert_true(kymo_kernel_threads_leave(threads, &tid, FIRST, SYS_execve, true));
 	assert_int_equal(tid, SECOND);
 	assert_false(leave(FIRST, SYS_pause));
 	assert_false(leave(SECOND, SYS_execve));
@@ -79,7 +79,7 @@ static void whoever_has_an_id_again_is_another_thread(void **state)
 	see(SECOND, "same", 100);
 	see(SECOND, "same", 200);
 	assert_int_equal(trace.n_threads, 1);
-	kernel_threads_end(threads, SECOND, 250);
+	kymo_kernel_threads_end(threads, SECOND, 250);
 	see(SECOND, "same", 250); /* of a probe that it ran through before */
 	assert_int_equal(trace.n_threads, 1);
 	see(SECOND, "same", 300);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/kept.h"
+#include "trace/kept.h"
 
 #define SIZE 4096u
 #define ROUNDS 20000u
@@ -19,7 +19,7 @@ struct model {
 	uint64_t first, behind;
 };
 
-static void expect_dropped(const struct kept_packet *packet, void *data)
+static void expect_dropped(const struct kymo_kept_packet *packet, void *data)
 {
 	struct model *model = data;
 
@@ -35,12 +35,13 @@ static uint8_t byte_of(uint64_t number, uint64_t i)
 	return (uint8_t)(number * 31 + i * 7);
 }
 
-static void check(const struct kept *kept, const struct model *model)
+static void check(const struct kymo_kept *kept, const struct model *model)
 {
 	uint64_t number = model->first;
 
-	for (const struct kept_packet *packet = kept_first(kept); packet; packet = kept_next(kept, packet)) {
-		const uint8_t *records = kept_records(packet);
+	for (const struct kymo_kept_packet *packet = kymo_kept_first(kept); packet;
+	     packet = kymo_kept_next(kept, packet)) {
+		const uint8_t *records = kymo_kept_records(packet);
 
 		assert_int_equal(packet->sequence, number);
 		assert_int_equal(packet->size, model->sizes[number]);
@@ -51,14 +52,14 @@ static void check(const struct kept *kept, const struct model *model)
 	assert_int_equal(number, model->behind);
 }
 
-static void push(struct kept *kept, struct model *model, uint64_t size)
+static void push(struct kymo_kept *kept, struct model *model, uint64_t size)
 {
-	const struct kept_packet packet = { .stream = 3, .sequence = model->behind, .size = size };
+	const struct kymo_kept_packet packet = { .stream = 3, .sequence = model->behind, .size = size };
 	uint8_t records[SIZE];
 
 	for (uint64_t i = 0; i < size; i++)
 		records[i] = byte_of(model->behind, i);
-	assert_true(kept_push(kept, &packet, records, expect_dropped, model));
+	assert_true(kymo_kept_push(kept, &packet, records, expect_dropped, model));
 	model->sizes[model->behind++] = size;
 }
 
@@ -66,30 +67,30 @@ static void test_the_newest_are_kept_and_whole(void **state)
 {
 	struct model *model = calloc(1, sizeof(*model));
 	unsigned int seed = 42;
-	struct kept *kept;
+	struct kymo_kept *kept;
 
 	assert_non_null(model);
-	assert_null(kept_create(SIZE, &kept));
-	assert_null(kept_first(kept));
+	assert_null(kymo_kept_create(SIZE, &kept));
+	assert_null(kymo_kept_first(kept));
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		push(kept, model, (uint64_t)rand_r(&seed) % (i % 100 < 50 ? 20 : MOST));
 		check(kept, model);
 	}
 	assert_true(model->first > 0);
-	kept_destroy(kept);
+	kymo_kept_destroy(kept);
 	free(model);
 }
 
 /* As many as there is room for: no more go than have to. */
 static void test_none_goes_before_there_is_need(void **state)
 {
-	const uint64_t whole = sizeof(struct kept_packet) + 200, n = SIZE / whole;
+	const uint64_t whole = sizeof(struct kymo_kept_packet) + 200, n = SIZE / whole;
 	struct model *model = calloc(1, sizeof(*model));
-	struct kept *kept;
+	struct kymo_kept *kept;
 
 	assert_non_null(model);
 	assert_int_equal(whole % 16, 0);
-	assert_null(kept_create(SIZE, &kept));
+	assert_null(kymo_kept_create(SIZE, &kept));
 	for (uint64_t i = 0; i < n; i++)
 		push(kept, model, 200);
 	assert_int_equal(model->first, 0);
@@ -97,43 +98,45 @@ static void test_none_goes_before_there_is_need(void **state)
 		push(kept, model, 200);
 	assert_int_equal(model->behind - model->first, n);
 	check(kept, model);
-	kept_destroy(kept);
+	kymo_kept_destroy(kept);
 	free(model);
 }
 
 static void test_one_that_fills_all_drives_all_out(void **state)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	struct kept *kept;
+	struct kymo_kept *kept;
 
 	assert_non_null(model);
-	assert_null(kept_create(SIZE, &kept));
+	assert_null(kymo_kept_create(SIZE, &kept));
 	for (unsigned int i = 0; i < 30; i++)
 		push(kept, model, 300);
-	push(kept, model, SIZE - sizeof(struct kept_packet));
+	push(kept, model, SIZE - sizeof(struct kymo_kept_packet));
 	assert_int_equal(model->behind - model->first, 1);
 	check(kept, model);
 	push(kept, model, 0);
 	assert_int_equal(model->behind - model->first, 1);
 	check(kept, model);
-	kept_destroy(kept);
+	kymo_kept_destroy(kept);
 	free(model);
 }
 
 static void test_one_that_has_no_room_changes_nothing(void **state)
 {
-	static const uint64_t sizes[] = { SIZE - sizeof(struct kept_packet) + 1, SIZE, UINT64_MAX - 8, UINT64_MAX };
+	static const uint64_t sizes[] = { SIZE - sizeof(struct kymo_kept_packet) + 1, SIZE, UINT64_MAX - 8,
+					  UINT64_MAX };
 	struct model *model = calloc(1, sizeof(*model));
-	struct kept *kept;
+	struct kymo_kept *kept;
 
 	assert_non_null(model);
-	assert_null(kept_create(SIZE, &kept));
+	assert_null(kymo_kept_create(SIZE, &kept));
 	push(kept, model, 100);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		assert_false(kept_push(kept, &(struct kept_packet){ .size = sizes[i] }, NULL, expect_dropped, model));
+		assert_false(kymo_kept_push(kept, &(struct kymo_kept_packet){ .size = sizes[i] }, NULL, expect_dropped,
+					    model));
 	check(kept, model);
-	kept_destroy(kept);
-	kept_destroy(NULL);
+	kymo_kept_destroy(kept);
+	kymo_kept_destroy(NULL);
 	free(model);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The directory of a trace: made, and an earlier one moved out of the way. Private to the room.
+ * The directory of a trace: made, and an earlier one moved out of the way.
  *
  * Root may record into a directory that others can write to, such as /tmp. Then every name may be exchanged between two
  * system calls. So:
@@ -20,28 +20,28 @@
  * of the earlier one, or something that lay in the parent is renamed within it. Who can do that could have done it
  * without kymo.
  */
-#ifndef KYMO_RECORD_DIRECTORY_H
-#define KYMO_RECORD_DIRECTORY_H
+#ifndef KYMO_TRACE_DIRECTORY_H
+#define KYMO_TRACE_DIRECTORY_H
 
 #include "base/error.h"
 
-#define DIRECTORY_UNFINISHED ".metadata.new" /* kymo_ctf_write_metadata() renames it when it is whole */
+#define KYMO_DIRECTORY_UNFINISHED ".metadata.new" /* kymo_ctf_write_metadata() renames it when it is whole */
 
 /*
  * Make the directory `path`, with mode 0700 whatever the umask is, and open it: `fd_ret`. An earlier recording there
  * becomes PATH.old, and one that is there is removed. FAILED for anything else that is in the way, which is left as it
  * is.
  */
-struct kymo_error *directory_make(const char *path, int *fd_ret);
+struct kymo_error *kymo_directory_make(const char *path, int *fd_ret);
 
-/* Remove the directory of a recording that has failed, which directory_make() has opened as `fd`, with kymo's files in
- * it, as far as that goes. What `path` means meanwhile stays if it is another one. */
-void directory_discard(const char *path, int fd);
+/* Remove the directory of a recording that has failed, which kymo_directory_make() has opened as `fd`, with kymo's
+ * files in it, as far as that goes. What `path` means meanwhile stays if it is another one. */
+void kymo_directory_discard(const char *path, int fd);
 
-/* Whether directory_make() would find something in the way, or no right to make the directory. Changes nothing. */
-struct kymo_error *directory_check(const char *path);
+/* Whether kymo_directory_make() would find something in the way, or no right to make the directory. Changes nothing. */
+struct kymo_error *kymo_directory_check(const char *path);
 
 /* `path` without slashes at its end: a fresh string, or NULL when memory is out. */
-char *directory_name(const char *path);
+char *kymo_directory_name(const char *path);
 
 #endif

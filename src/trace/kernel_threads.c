@@ -1,5 +1,5 @@
 /* Who the threads are that records come from: the trace's tables of threads and processes, from samples and /proc. */
-#include "record/kernel_threads.h"
+#include "trace/kernel_threads.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
-#include "record/command.h"
+#include "trace/command.h"
 
 #define NAME_SIZE 16
 
@@ -25,14 +25,14 @@ struct seen {
 	char name[NAME_SIZE];
 };
 
-struct kernel_threads {
+struct kymo_kernel_threads {
 	KYMO_VEC(struct seen) items;
 	struct kymo_index index; /* of `items`, by tid */
 };
 
-struct kymo_error *kernel_threads_create(struct kernel_threads **ret)
+struct kymo_error *kymo_kernel_threads_create(struct kymo_kernel_threads **ret)
 {
-	struct kernel_threads *threads = calloc(1, sizeof(*threads));
+	struct kymo_kernel_threads *threads = calloc(1, sizeof(*threads));
 
 	if (!threads)
 		return &kymo_error_no_memory;
@@ -40,7 +40,7 @@ struct kymo_error *kernel_threads_create(struct kernel_threads **ret)
 	return NULL;
 }
 
-void kernel_threads_destroy(struct kernel_threads *threads)
+void kymo_kernel_threads_destroy(struct kymo_kernel_threads *threads)
 {
 	if (!threads)
 		return;
@@ -55,7 +55,7 @@ static uint64_t hash_of(int32_t tid)
 }
 
 /* NULL where nothing is known of it. */
-static struct seen *find_seen(const struct kernel_threads *threads, int32_t tid)
+static struct seen *find_seen(const struct kymo_kernel_threads *threads, int32_t tid)
 {
 	const uint32_t number =
 		kymo_index_find(&threads->index, hash_of(tid), i, threads->items.items[i - 1].tid == tid);
@@ -68,7 +68,7 @@ static struct seen *find_seen(const struct kernel_threads *threads, int32_t tid)
 /* The command line; NULL where the process is gone, or a zombie. */
 static char *command_line(int32_t pid)
 {
-	char *text = command_of(pid);
+	char *text = kymo_command_of(pid);
 
 	if (text && *text)
 		return text;
@@ -129,7 +129,7 @@ static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid,
 }
 
 /* What is known of `tid`, which is made where nothing is; NULL when memory is out. */
-static struct seen *get_seen(struct kernel_threads *threads, int32_t tid)
+static struct seen *get_seen(struct kymo_kernel_threads *threads, int32_t tid)
 {
 	struct seen *known = find_seen(threads, tid);
 
@@ -142,8 +142,8 @@ static struct seen *get_seen(struct kernel_threads *threads, int32_t tid)
 	return &threads->items.items[threads->items.n - 1];
 }
 
-struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
-				      int32_t pid, const char *name, uint64_t tsc)
+struct kymo_error *kymo_kernel_threads_see(struct kymo_kernel_threads *threads, struct kymo_ctf_trace *trace,
+					   int32_t tid, int32_t pid, const char *name, uint64_t tsc)
 {
 	struct seen *seen = get_seen(threads, tid);
 	struct kymo_error *error;
@@ -164,7 +164,7 @@ struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kym
 	return error ? error : see_process(trace, tid, pid, is_new, seen->name, tsc);
 }
 
-bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int32_t pid)
+bool kymo_kernel_threads_knows(const struct kymo_kernel_threads *threads, int32_t tid, int32_t pid)
 {
 	const struct seen *seen = find_seen(threads, tid);
 
@@ -173,7 +173,8 @@ bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
-struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number)
+struct kymo_error *kymo_kernel_threads_enter(struct kymo_kernel_threads *threads, int32_t tid, int32_t pid,
+					     uint64_t number)
 {
 	struct seen *seen = get_seen(threads, tid);
 
@@ -186,7 +187,7 @@ struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t 
 }
 
 /* The thread of `pid` that has executed something, and was not the first of its process. */
-static struct seen *find_who_executed(struct kernel_threads *threads, int32_t pid, uint64_t number)
+static struct seen *find_who_executed(struct kymo_kernel_threads *threads, int32_t pid, uint64_t number)
 {
 	for (size_t i = 0; i < threads->items.n; i++)
 		if (threads->items.items[i].pid == pid && threads->items.items[i].call == number + 1)
@@ -194,7 +195,8 @@ static struct seen *find_who_executed(struct kernel_threads *threads, int32_t pi
 	return NULL;
 }
 
-bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number, bool has_executed)
+bool kymo_kernel_threads_leave(struct kymo_kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number,
+			       bool has_executed)
 {
 	struct seen *seen = find_seen(threads, *tid);
 
@@ -212,7 +214,7 @@ bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t 
 	return true;
 }
 
-void kernel_threads_end(struct kernel_threads *threads, int32_t tid, uint64_t tsc)
+void kymo_kernel_threads_end(struct kymo_kernel_threads *threads, int32_t tid, uint64_t tsc)
 {
 	struct seen *seen = find_seen(threads, tid);
 

@@ -1,12 +1,12 @@
 /* From samples to packets of a stream file. */
-#include "record/kernel_stream.h"
+#include "trace/kernel_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "record/output.h"
+#include "trace/trace.h"
 
 #define PACKET_SIZE (128u << 10)
 #define KEPT_PACKETS 16 /* at least, so that the oldest can go one by one */
@@ -21,19 +21,19 @@ struct entry {
 };
 
 /* A packet that is kept for the end. */
-struct kept {
+struct kymo_kept {
 	uint8_t *records;
 	size_t size;
 	uint64_t begin, end, lost, sequence;
 };
 
-struct kernel_stream {
+struct kymo_kernel_stream {
 	struct kymo_ctf_stream *file; /* made with the first packet */
 	const char *name;
 	size_t index;
 	uint32_t cpu;
 	uint64_t keep, kept_size;
-	KYMO_VEC(struct kept) kept;
+	KYMO_VEC(struct kymo_kept) kept;
 	size_t n_dropped;               /* of them, at the front */
 	KYMO_VEC(struct entry) entries; /* of the packet that is being filled, in the order of time */
 	uint8_t *records;
@@ -43,10 +43,10 @@ struct kernel_stream {
 	uint64_t last_tsc; /* where it ended */
 };
 
-struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep,
-					struct kernel_stream **ret)
+struct kymo_error *kymo_kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep,
+					     struct kymo_kernel_stream **ret)
 {
-	struct kernel_stream *stream = calloc(1, sizeof(*stream));
+	struct kymo_kernel_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return &kymo_error_no_memory;
@@ -64,7 +64,7 @@ struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t
 	return NULL;
 }
 
-void kernel_stream_destroy(struct kernel_stream *stream)
+void kymo_kernel_stream_destroy(struct kymo_kernel_stream *stream)
 {
 	if (!stream)
 		return;
@@ -79,8 +79,8 @@ void kernel_stream_destroy(struct kernel_stream *stream)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-static struct kymo_error *write_packet(const struct kernel_stream *stream, struct kymo_ctf_stream **file,
-				       struct output *output, const struct kept *packet)
+static struct kymo_error *write_packet(const struct kymo_kernel_stream *stream, struct kymo_ctf_stream **file,
+				       struct kymo_trace *output, const struct kymo_kept *packet)
 {
 	struct kymo_error *error = NULL;
 	char name[32];
@@ -99,9 +99,9 @@ static struct kymo_error *write_packet(const struct kernel_stream *stream, struc
 }
 
 /* Flight recorder: forget the oldest packets where there are more than `keep` bytes of them. */
-static struct kymo_error *keep_packet(struct kernel_stream *stream, const struct kept *packet)
+static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, const struct kymo_kept *packet)
 {
-	struct kept copy = *packet;
+	struct kymo_kept copy = *packet;
 
 	copy.records = malloc(packet->size ? packet->size : 1);
 	if (copy.records)
@@ -112,7 +112,7 @@ static struct kymo_error *keep_packet(struct kernel_stream *stream, const struct
 	}
 	stream->kept_size += copy.size;
 	while (stream->kept_size > stream->keep && stream->n_dropped + 1 < stream->kept.n) {
-		struct kept *oldest = &stream->kept.items[stream->n_dropped++];
+		struct kymo_kept *oldest = &stream->kept.items[stream->n_dropped++];
 
 		stream->kept_size -= oldest->size;
 		free(oldest->records);
@@ -126,10 +126,10 @@ static struct kymo_error *keep_packet(struct kernel_stream *stream, const struct
 	return NULL;
 }
 
-static struct kymo_error *close_packet(struct kernel_stream *stream, struct output *output, uint64_t begin,
+static struct kymo_error *close_packet(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t begin,
 				       uint64_t end)
 {
-	struct kept packet = {
+	struct kymo_kept packet = {
 		.records = stream->records,
 		.size = stream->size,
 		.begin = begin,
@@ -149,7 +149,7 @@ static struct kymo_error *close_packet(struct kernel_stream *stream, struct outp
 	return error;
 }
 
-struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct output *output)
+struct kymo_error *kymo_kernel_stream_flush(struct kymo_kernel_stream *stream, struct kymo_trace *output)
 {
 	if (!stream->entries.n)
 		return NULL;
@@ -157,9 +157,9 @@ struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct outp
 			    stream->entries.items[stream->entries.n - 1].tsc);
 }
 
-struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output, uint64_t tsc)
+struct kymo_error *kymo_kernel_stream_skip(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t tsc)
 {
-	struct kymo_error *error = kernel_stream_flush(stream, output);
+	struct kymo_error *error = kymo_kernel_stream_flush(stream, output);
 
 	stream->sequence++;
 	if (tsc < stream->last_tsc)
@@ -167,9 +167,10 @@ struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct outpu
 	return error ? error : close_packet(stream, output, tsc, tsc);
 }
 
-struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy)
+struct kymo_error *kymo_kernel_stream_copy(struct kymo_kernel_stream *stream, struct kymo_trace *output,
+					   struct kymo_trace *copy)
 {
-	struct kymo_error *error = kernel_stream_flush(stream, output);
+	struct kymo_error *error = kymo_kernel_stream_flush(stream, output);
 	struct kymo_ctf_stream *file = NULL;
 
 	for (size_t i = stream->n_dropped; i < stream->kept.n && !error; i++) {
@@ -183,7 +184,8 @@ struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct outpu
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* A packet for a loss, between the last record and the one that comes. */
-static struct kymo_error *note_loss(struct kernel_stream *stream, struct output *output, uint64_t tsc, uint64_t lost)
+static struct kymo_error *note_loss(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t tsc,
+				    uint64_t lost)
 {
 	struct kymo_error *error = NULL;
 
@@ -191,7 +193,7 @@ static struct kymo_error *note_loss(struct kernel_stream *stream, struct output 
 		stream->lost = lost;
 		return NULL;
 	}
-	error = kernel_stream_flush(stream, output);
+	error = kymo_kernel_stream_flush(stream, output);
 	stream->lost = lost;
 	if (error)
 		return error;
@@ -200,21 +202,21 @@ static struct kymo_error *note_loss(struct kernel_stream *stream, struct output 
 	return close_packet(stream, output, stream->last_tsc ? stream->last_tsc : tsc, tsc);
 }
 
-static bool spans_too_much(const struct kernel_stream *stream, uint64_t tsc)
+static bool spans_too_much(const struct kymo_kernel_stream *stream, uint64_t tsc)
 {
 	return stream->entries.n && tsc > stream->entries.items[0].tsc &&
 	       tsc - stream->entries.items[0].tsc > PACKET_TICKS;
 }
 
-struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output *output, const uint8_t *record,
-				     size_t size, uint64_t tsc, uint64_t lost)
+struct kymo_error *kymo_kernel_stream_add(struct kymo_kernel_stream *stream, struct kymo_trace *output,
+					  const uint8_t *record, size_t size, uint64_t tsc, uint64_t lost)
 {
 	struct kymo_error *error = NULL;
 	size_t at, behind = 0;
 	uint64_t header;
 
 	if (stream->size + size > stream->packet_size || spans_too_much(stream, tsc))
-		error = kernel_stream_flush(stream, output);
+		error = kymo_kernel_stream_flush(stream, output);
 	if (!error && lost > stream->lost)
 		error = note_loss(stream, output, tsc, lost);
 	if (error)
@@ -239,10 +241,10 @@ struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output
 	return NULL;
 }
 
-struct kymo_error *kernel_stream_finish(struct kernel_stream *stream, struct output *output, uint64_t tsc,
-					uint64_t lost)
+struct kymo_error *kymo_kernel_stream_finish(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t tsc,
+					     uint64_t lost)
 {
-	struct kymo_error *error = kernel_stream_flush(stream, output);
+	struct kymo_error *error = kymo_kernel_stream_flush(stream, output);
 
 	if (tsc < stream->last_tsc)
 		tsc = stream->last_tsc;

@@ -1,4 +1,4 @@
-#include "record/command.h"
+#include "trace/command.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void cut(char *text)
 	strcpy(text + size, COMMAND_MORE);
 }
 
-char *command_join(char *const *argv)
+char *kymo_command_join(char *const *argv)
 {
 	size_t size = 0;
 	char *text = calloc(1, COMMAND_MAX + 2);
@@ -36,7 +36,7 @@ char *command_join(char *const *argv)
 	return text;
 }
 
-char *command_of(pid_t pid)
+char *kymo_command_of(pid_t pid)
 {
 	char name[64], *text;
 	size_t size;

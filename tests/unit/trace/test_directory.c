@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "record/directory.h"
+#include "trace/directory.h"
 
 #define RECORDERS 4
 #define ROUNDS 100
@@ -50,7 +50,7 @@ static void be_recorder(int begin, int result, int end)
 
 	if (read(begin, &byte, 1))
 		_exit(1);
-	error = directory_make("trace", &fd);
+	error = kymo_directory_make("trace", &fd);
 	if (!error && !fstat(fd, &st))
 		inode = st.st_ino;
 	kymo_error_destroy(error);
@@ -114,7 +114,7 @@ static void one_of_many_has_the_directory(void **state)
 static int make(const char *path)
 {
 	int fd = -1;
-	struct kymo_error *error = directory_make(path, &fd);
+	struct kymo_error *error = kymo_directory_make(path, &fd);
 
 	if (error)
 		print_error("%s\n", error->message);
@@ -137,7 +137,7 @@ static void processes_that_only_look_do_not_refuse_each_other(void **state)
 
 	assert_int_equal(flock(fd, LOCK_UN), 0);
 	assert_int_equal(flock(fd, LOCK_SH), 0);
-	error = directory_check("looked-at");
+	error = kymo_directory_check("looked-at");
 	assert_null(error);
 	close(fd);
 }
@@ -147,11 +147,11 @@ static void a_directory_that_is_recorded_into_is_refused(void **state)
 	struct kymo_error *error;
 	int fd = make("recorded"), other = -1;
 
-	error = directory_check("recorded");
+	error = kymo_directory_check("recorded");
 	assert_non_null(error);
 	assert_non_null(strstr(error->message, "records into it"));
 	kymo_error_destroy(error);
-	error = directory_make("recorded", &other);
+	error = kymo_directory_make("recorded", &other);
 	assert_non_null(error);
 	kymo_error_destroy(error);
 	assert_int_equal(other, -1);
@@ -181,7 +181,7 @@ static void a_recorder_waits_for_a_process_that_only_looks(void **state)
 		fd = open("waited-for", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		assert_int_equal(flock(fd, LOCK_SH), 0);
 		assert_int_equal(pthread_create(&thread, NULL, unlock_soon, &fd), 0);
-		error = directory_make("waited-for", &made);
+		error = kymo_directory_make("waited-for", &made);
 		kymo_error_destroy(error);
 		pthread_join(thread, NULL);
 		close(fd);
@@ -197,7 +197,7 @@ static void a_failed_recording_is_discarded_by_its_descriptor(void **state)
 
 	write_file(fd, "metadata");
 	write_file(fd, "stream_0");
-	directory_discard("failed", fd);
+	kymo_directory_discard("failed", fd);
 	assert_int_equal(stat("failed", &st), -1);
 	close(fd);
 
@@ -206,7 +206,7 @@ static void a_failed_recording_is_discarded_by_its_descriptor(void **state)
 	assert_int_equal(rename("failed", "moved"), 0);
 	other = make("failed");
 	write_file(other, "stream_0");
-	directory_discard("failed", fd);
+	kymo_directory_discard("failed", fd);
 	assert_int_equal(fstatat(fd, "stream_0", &st, 0), -1);
 	assert_int_equal(stat("failed/stream_0", &st), 0);
 	assert_int_equal(stat("moved", &st), 0);
@@ -216,7 +216,7 @@ static void a_failed_recording_is_discarded_by_its_descriptor(void **state)
 	fd = make("failed-empty");
 	assert_int_equal(rename("failed-empty", "moved-empty"), 0);
 	other = make("failed-empty");
-	directory_discard("failed-empty", fd);
+	kymo_directory_discard("failed-empty", fd);
 	assert_int_equal(stat("failed-empty", &st), 0);
 	close(fd);
 	close(other);

@@ -12,15 +12,15 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "record/kernel_stream.h"
-#include "record/output.h"
+#include "trace/kernel_stream.h"
+#include "trace/trace.h"
 
 #define RECORD 20 /* bytes: one argument of 8 */
 
 struct test {
 	char dir[64];
-	struct output output;
-	struct kernel_stream *stream;
+	struct kymo_trace output;
+	struct kymo_kernel_stream *stream;
 };
 
 static void check_none(struct kymo_error *error)
@@ -38,7 +38,7 @@ static void begin(struct test *test, uint64_t keep)
 	assert_non_null(mkdtemp(test->dir));
 	test->output.dirfd = open(test->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(test->output.dirfd >= 0);
-	check_none(kernel_stream_create("kernel", 3, 1, keep, &test->stream));
+	check_none(kymo_kernel_stream_create("kernel", 3, 1, keep, &test->stream));
 }
 
 static void add(struct test *test, uint64_t tsc, uint64_t value, uint64_t lost)
@@ -46,7 +46,7 @@ static void add(struct test *test, uint64_t tsc, uint64_t value, uint64_t lost)
 	uint8_t record[RECORD] = { 9 };
 
 	memcpy(record + KYMO_EVENT_ARGS_OFFSET, &value, sizeof(value));
-	check_none(kernel_stream_add(test->stream, &test->output, record, sizeof(record), tsc, lost));
+	check_none(kymo_kernel_stream_add(test->stream, &test->output, record, sizeof(record), tsc, lost));
 }
 
 /* The file's bytes after the end of the recording; the caller frees. */
@@ -55,8 +55,8 @@ static char *finish(struct test *test, uint64_t tsc, uint64_t lost, size_t *size
 	char *bytes = NULL;
 	int err;
 
-	check_none(kernel_stream_finish(test->stream, &test->output, tsc, lost));
-	kernel_stream_destroy(test->stream);
+	check_none(kymo_kernel_stream_finish(test->stream, &test->output, tsc, lost));
+	kymo_kernel_stream_destroy(test->stream);
 	err = kymo_read_file(test->output.dirfd, "kernel_3", 1 << 24, &bytes, size_ret);
 	if (err) {
 		*size_ret = 0;
@@ -127,7 +127,7 @@ static void stamps_never_fall_below_a_packet_that_is_written(void **state)
 
 	begin(&test, 0);
 	add(&test, 1000, 1, 0);
-	check_none(kernel_stream_flush(test.stream, &test.output));
+	check_none(kymo_kernel_stream_flush(test.stream, &test.output));
 	add(&test, 900, 2, 0);
 	bytes = finish(&test, 950, 0, &size);
 	packet_at(bytes, size, &at);

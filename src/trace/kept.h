@@ -1,11 +1,10 @@
 /*
  * The newest packets of a flight recorder, in memory: those of all streams, in the order in which they were read.
- * Private to the room.
  *
  * One thread. The memory is one circle of fixed size: a packet that has no room takes that of the oldest ones.
  */
-#ifndef KYMO_RECORD_KEPT_H
-#define KYMO_RECORD_KEPT_H
+#ifndef KYMO_TRACE_KEPT_H
+#define KYMO_TRACE_KEPT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +13,7 @@
 #include "base/error.h"
 
 /* What a stream needs of a packet: the arguments of kymo_ctf_stream_append(), and how many events it has, about. */
-struct kept_packet {
+struct kymo_kept_packet {
 	size_t stream;
 	uint64_t begin, end;     /* stamps */
 	uint64_t lost, sequence; /* running totals of the stream */
@@ -22,27 +21,27 @@ struct kept_packet {
 	uint64_t size; /* of the records, in bytes */
 };
 
-struct kept;
+struct kymo_kept;
 
 /* Memory for `size` bytes of packets; it takes pages as they are used. NO_MEMORY. */
-struct kymo_error *kept_create(uint64_t size, struct kept **ret);
-void kept_destroy(struct kept *kept); /* NULL is allowed */
+struct kymo_error *kymo_kept_create(uint64_t size, struct kymo_kept **ret);
+void kymo_kept_destroy(struct kymo_kept *kept); /* NULL is allowed */
 
 /*
  * Keep a copy of a packet, in place of as many of the oldest as it takes. False: it is larger than all of the memory;
  * nothing has changed. `dropped` is called for each packet that goes, before it goes.
  */
-bool kept_push(struct kept *kept, const struct kept_packet *packet, const void *records,
-	       void (*dropped)(const struct kept_packet *packet, void *data), void *data);
+bool kymo_kept_push(struct kymo_kept *kept, const struct kymo_kept_packet *packet, const void *records,
+		    void (*dropped)(const struct kymo_kept_packet *packet, void *data), void *data);
 
-/* The oldest packet, and the one after `packet`; NULL: there is none. They stay until the next kept_push(). */
-const struct kept_packet *kept_first(const struct kept *kept);
-const struct kept_packet *kept_next(const struct kept *kept, const struct kept_packet *packet);
+/* The oldest packet, and the one after `packet`; NULL: there is none. They stay until the next kymo_kept_push(). */
+const struct kymo_kept_packet *kymo_kept_first(const struct kymo_kept *kept);
+const struct kymo_kept_packet *kymo_kept_next(const struct kymo_kept *kept, const struct kymo_kept_packet *packet);
 
 /* The records of a packet. */
-const void *kept_records(const struct kept_packet *packet);
+const void *kymo_kept_records(const struct kymo_kept_packet *packet);
 
 /* The same to be changed in place. */
-void *kept_records_writable(struct kept *kept, const struct kept_packet *packet);
+void *kymo_kept_records_writable(struct kymo_kept *kept, const struct kymo_kept_packet *packet);
 
 #endif

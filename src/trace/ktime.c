@@ -1,30 +1,30 @@
-#include "record/ktime.h"
+#include "trace/ktime.h"
 
 #include <string.h>
 
-void ktime_add(struct ktime *ktime, const struct clock_sample *sample)
+void kymo_ktime_add(struct kymo_ktime *ktime, const struct kymo_clock_sample *sample)
 {
 	if (ktime->n) {
-		const struct clock_sample *last = &ktime->samples[ktime->n - 1];
+		const struct kymo_clock_sample *last = &ktime->samples[ktime->n - 1];
 
 		if (sample->monotonic_ns <= last->monotonic_ns || sample->tsc <= last->tsc)
 			return;
 	}
-	if (ktime->n == KTIME_SAMPLES) {
-		memmove(ktime->samples, ktime->samples + 1, (KTIME_SAMPLES - 1) * sizeof(ktime->samples[0]));
+	if (ktime->n == KYMO_KTIME_SAMPLES) {
+		memmove(ktime->samples, ktime->samples + 1, (KYMO_KTIME_SAMPLES - 1) * sizeof(ktime->samples[0]));
 		ktime->n--;
 	}
 	ktime->samples[ktime->n++] = *sample;
 }
 
-bool ktime_reaches(const struct ktime *ktime, uint64_t ns)
+bool kymo_ktime_reaches(const struct kymo_ktime *ktime, uint64_t ns)
 {
 	return ktime->n && ktime->samples[ktime->n - 1].monotonic_ns >= ns;
 }
 
-uint64_t ktime_tsc(const struct ktime *ktime, uint64_t ns)
+uint64_t kymo_ktime_tsc(const struct kymo_ktime *ktime, uint64_t ns)
 {
-	const struct clock_sample *from, *to;
+	const struct kymo_clock_sample *from, *to;
 	uint64_t width_ns, width;
 	size_t i = ktime->n - 1;
 
