@@ -27,12 +27,12 @@
 #include "marker/format.h"
 #include "marker/match.h"
 #include "modules.h"
-#include "trace/directory.h"
 #include "record_events.h"
 #include "record_rings.h"
 #include "record_slow.h"
 #include "record_writer.h"
 #include "registry.h"
+#include "trace/directory.h"
 #include "update.h"
 
 #define DIRECTORY "kymo.data"

@@ -32,8 +32,8 @@
 #include "base/io.h"
 #include "base/page.h"
 #include "dispatch.h"
-#include "trace/clock.h"
 #include "record_slow.h"
+#include "trace/clock.h"
 
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4

@@ -8,8 +8,8 @@
 
 #include "arch/pad.h"
 #include "markers.h"
-#include "trace/trace.h"
 #include "ring/ring.h"
+#include "trace/trace.h"
 
 /*
  * What the slots of recorded markers point to, on a page of its own that is never unmapped. Producers rely on it; it

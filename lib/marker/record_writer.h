@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
-#include "trace/clock.h"
 #include "record_events.h"
 #include "record_rings.h"
+#include "trace/clock.h"
 
 /* The trace while it is being written. All but `news` is the writer's from kymo_record_writer_start() until it is
  * joined. */

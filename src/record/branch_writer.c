@@ -9,9 +9,9 @@
 #include "base/vec.h"
 #include "branch/branch.h"
 #include "probe/code/events.h"
+#include "record/recording.h"
 #include "trace/clock.h"
 #include "trace/kernel_stream.h"
-#include "record/recording.h"
 
 #define RECORD_MAX 4096u /* bytes */
 #define TEXT_MAX 1200u   /* bytes of a name in a record */

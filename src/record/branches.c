@@ -11,13 +11,13 @@
 #include "branch/branch.h"
 #include "probe/code/events.h"
 #include "record/branch_writer.h"
-#include "trace/clock.h"
 #include "record/describe.h"
 #include "record/progress.h"
 #include "record/recorder.h"
 #include "record/recording.h"
 #include "record/targets.h"
 #include "record/warnings.h"
+#include "trace/clock.h"
 
 #define SECOND_NS 1000000000u
 #define POLL_NS 20000000

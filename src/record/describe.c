@@ -16,9 +16,9 @@
 #include "probe/spec/spec_sample.h"
 #include "probe/threads/threads.h"
 #include "procfs/info.h"
-#include "trace/command.h"
 #include "record/recording.h"
 #include "record/wanted.h"
+#include "trace/command.h"
 
 static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
 {

@@ -7,14 +7,14 @@
 
 #include "base/cleanup.h"
 #include "probe/code/events.h"
-#include "probe/offline/offline_sites.h"
 #include "probe/offline/offline_refusals.h"
+#include "probe/offline/offline_sites.h"
 #include "probe/site/refusals.h"
 #include "record/kernel.h"
-#include "record/kernel_calls.h"
 #include "record/mixed.h"
 #include "record/recording.h"
 #include "record/wanted.h"
+#include "strace/recorded/kernel.h"
 
 /* The kernel sets no uprobes in files that are mapped for others to see the change, and does not say so. */
 static bool has_shared_text(pid_t pid)
@@ -165,7 +165,7 @@ static enum recording_fallback way_out_of_calls(struct recording *recording, con
 			probes[n++] = options->specs[i];
 	if (!probes || (n && !are_for_kernel(probes, n, kymo_process_pid(recording->process))))
 		return RECORDING_NO_FALLBACK;
-	error = kernel_calls_check();
+	error = kymo_call_source_check_kernel();
 	if (!error)
 		return RECORDING_BY_KERNEL;
 	may_be_traced = !n && !(options->pid && find_reasons(recording, reasons));
@@ -229,7 +229,7 @@ struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_
 /* The kernel, where it may be used; else tracing, which can't do anything but calls. */
 static struct kymo_error *choose_complete_backend(struct recording *recording)
 {
-	struct kymo_error *error = kernel_calls_check(), *refusal;
+	struct kymo_error *error = kymo_call_source_check_kernel(), *refusal;
 
 	recording->backend = error ? KYMO_RECORD_PTRACE : KYMO_RECORD_KERNEL;
 	if (!error || recording->options->n_specs == 1) {

@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "kymo/engine.h"
-#include "record/calls.h"
 #include "record/recording.h"
 #include "record/targets.h"
+#include "strace/recorded/source.h"
 
 #define LOOK_MS 20 /* as the tree wants it */
 
@@ -54,7 +54,7 @@ void recording_share(struct recording *recording)
 
 	if (recording->calls) {
 		recording->result.pid = recording->pid;
-		recording->result.shared_hub = recording_calls_share(recording->calls);
+		recording->result.shared_hub = kymo_call_source_share(recording->calls);
 	}
 	if (!tree)
 		return;

@@ -3,7 +3,7 @@
  *
  * Through the kernel nobody is stopped or traced, but for a command while it starts, so that the files it is linked
  * with are known before they run; where nothing but system calls is recorded, not that either. System calls alone may
- * be recorded by tracing (hub_calls.c).
+ * be recorded by tracing (hub.c).
  */
 #include "record/kernel_run.h"
 
@@ -20,8 +20,6 @@
 #include "record/describe.h"
 #include "record/fallback.h"
 #include "record/kernel.h"
-#include "record/hub_calls.h"
-#include "record/kernel_calls.h"
 #include "record/mixed.h"
 #include "record/packets.h"
 #include "record/progress.h"
@@ -31,6 +29,8 @@
 #include "record/targets.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
+#include "strace/recorded/hub.h"
+#include "strace/recorded/kernel.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
@@ -59,7 +59,7 @@ static size_t n_probes(const struct recording *recording)
 static struct kymo_error *open_calls(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
-	const struct recording_calls_options calls = {
+	const struct kymo_call_source_options calls = {
 		.wanted = recording->calls_spec ? recording->calls_spec->syscalls : NULL,
 		.events = recording->events,
 		.threads = recording->kernel ? recording_kernel_threads(recording->kernel) : NULL,
@@ -71,7 +71,7 @@ static struct kymo_error *open_calls(struct recording *recording)
 		.string_size = options->string_size,
 		.buffer_size = recording_outside_buffer(options),
 		.overwrite = recording_is_flight_recorder(options),
-		.control = options->control,
+		.stop = &options->control->stop,
 		.warn = options->warn,
 		.data = options->data,
 	};
@@ -79,8 +79,8 @@ static struct kymo_error *open_calls(struct recording *recording)
 	if (!recording->calls_spec)
 		return NULL;
 	if (is_traced(recording))
-		return hub_calls_open(&calls, options->command, &recording->pid, &recording->calls);
-	return kernel_calls_open(&calls, &recording->calls);
+		return kymo_call_source_open_hub(&calls, options->command, &recording->pid, &recording->calls);
+	return kymo_call_source_open_kernel(&calls, &recording->calls);
 }
 
 /* Why it goes this way comes before what that costs. */
@@ -242,7 +242,7 @@ static struct kymo_error *let_go(struct recording *recording)
 	if (recording->child && kymo_write_all(recording->go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun",
 					 recording->options->command[0]);
-	return recording->calls ? recording_calls_begin(recording->calls, &recording->output) : NULL;
+	return recording->calls ? kymo_call_source_begin(recording->calls, &recording->output) : NULL;
 }
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
@@ -270,15 +270,15 @@ bool recording_child_ended(struct recording *recording)
 static bool has_processes(const struct recording *recording)
 {
 	return (recording->kernel && recording_kernel_has_processes(recording->kernel)) ||
-	       (recording->calls && recording_calls_has_processes(recording->calls));
+	       (recording->calls && kymo_call_source_has_processes(recording->calls));
 }
 
 static bool traced_have_ended(struct recording *recording)
 {
 	struct kymo_record_result *result = &recording->result;
 
-	result->command_ended |= recording_calls_command_ended(recording->calls, &result->command_status);
-	return !recording_calls_has_processes(recording->calls);
+	result->command_ended |= kymo_call_source_command_ended(recording->calls, &result->command_status);
+	return !kymo_call_source_has_processes(recording->calls);
 }
 
 /* Everybody who is recorded. The command's end alone is none where its children are, too. */
@@ -310,7 +310,7 @@ static struct kymo_error *drain_kernel(struct recording *recording, bool *is_emp
 	if (recording->kernel)
 		error = recording_kernel_drain(recording->kernel, &recording->output, &n);
 	return error || !recording->calls ? error
-					  : recording_calls_drain(recording->calls, &recording->output, is_empty_ret);
+					  : kymo_call_source_drain(recording->calls, &recording->output, is_empty_ret);
 }
 
 static struct kymo_error *flush_kernel(struct recording *recording)
@@ -319,7 +319,7 @@ static struct kymo_error *flush_kernel(struct recording *recording)
 
 	if (recording->kernel)
 		error = recording_kernel_flush(recording->kernel, &recording->output);
-	return error || !recording->calls ? error : recording_calls_flush(recording->calls, &recording->output);
+	return error || !recording->calls ? error : kymo_call_source_flush(recording->calls, &recording->output);
 }
 
 /* Both, whatever comes of the one. */
@@ -332,7 +332,7 @@ static struct kymo_error *finish_kernel(struct recording *recording)
 	if (recording->kernel)
 		error = recording_kernel_finish(recording->kernel, &recording->output);
 	if (recording->calls)
-		other = recording_calls_finish(recording->calls, &recording->output);
+		other = kymo_call_source_finish(recording->calls, &recording->output);
 	if (!error)
 		return other;
 	kymo_error_destroy(other);

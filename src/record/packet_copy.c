@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/trace.h"
 #include "ring/ring.h"
+#include "trace/trace.h"
 #include "wire/event.h"
 
 struct kymo_error *packet_copy_take(struct packet_copy *copy, struct kymo_ring_packet *packet)

@@ -9,11 +9,11 @@
 #include "probe/memory/state.h"
 #include "probe/threads/watch.h"
 #include "record/aggregate.h"
-#include "record/calls.h"
 #include "record/kernel.h"
 #include "record/recording.h"
 #include "record/stacks.h"
 #include "record/warnings.h"
+#include "strace/recorded/source.h"
 
 /* A producer that holds a packet is done within nanoseconds, unless it has lost its CPU to others. */
 #define FLUSH_PAUSE_NS 1000000
@@ -156,7 +156,7 @@ uint64_t recording_lost(const struct recording *recording)
 {
 	uint64_t lost = recording->lost + lost_in_vforks(recording) +
 			(recording->kernel ? recording_kernel_lost(recording->kernel) : 0) +
-			(recording->calls ? recording_calls_lost(recording->calls) : 0);
+			(recording->calls ? kymo_call_source_lost(recording->calls) : 0);
 
 	for (size_t i = 0; i < recording->sources.n; i++)
 		lost += lost_of(recording->sources.items[i]);
@@ -166,7 +166,7 @@ uint64_t recording_lost(const struct recording *recording)
 size_t recording_n_sites(const struct recording *recording)
 {
 	return recording->n_sites + (recording->kernel ? recording_kernel_n_sites(recording->kernel) : 0) +
-	       (recording->calls ? RECORDING_CALLS_SITES : 0);
+	       (recording->calls ? KYMO_CALL_SOURCE_SITES : 0);
 }
 
 void recording_tell_late(struct recording *recording, const struct source *source)

@@ -28,10 +28,9 @@
 #include "record/fallback.h"
 #include "record/family.h"
 #include "record/handlers.h"
-#include "record/kernel.h"
-#include "record/kernel_calls.h"
-#include "record/kernel_run.h"
 #include "record/handover.h"
+#include "record/kernel.h"
+#include "record/kernel_run.h"
 #include "record/looks.h"
 #include "record/mixed.h"
 #include "record/packets.h"
@@ -45,6 +44,7 @@
 #include "record/until.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
+#include "strace/recorded/kernel.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
@@ -341,7 +341,7 @@ static void deinit_recording(struct recording *recording)
 		process = NULL; /* it is among them */
 	while (recording->targets.n)
 		kymo_error_destroy(recording_drop_target(recording, recording->targets.items[0]));
-	recording_calls_destroy(recording->calls);
+	kymo_call_source_destroy(recording->calls);
 	recording_kernel_destroy(recording->kernel);
 	kymo_process_destroy(process);
 	if (recording->go >= 0)

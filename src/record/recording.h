@@ -7,10 +7,10 @@
 #include "probe/look/look.h"
 #include "probe/memory/data.h"
 #include "proc/proc.h"
-#include "trace/clock.h"
-#include "trace/trace.h"
 #include "record/record.h"
 #include "ring/ring.h"
+#include "trace/clock.h"
+#include "trace/trace.h"
 
 /*
  * Probes and rings: of one program from its exec to its end. A process that is forked from it has a source of its own,
@@ -75,7 +75,7 @@ struct recording {
 		*calls_spec; /* in `specs`, behind all others: system calls that are none of the process's; or NULL */
 	char **reasons;      /* per spec of the options: why it is the kernel's; or NULL */
 	struct recording_kernel *kernel; /* NULL: the kernel is no source of events */
-	struct recording_calls *calls;   /* system calls that are seen from outside; NULL: none are */
+	struct kymo_call_source *calls;  /* system calls that are seen from outside; NULL: none are */
 	pid_t child; /* the command where nobody traces it, or 0; it begins when `go` is written to, and ends when that
 			is closed instead */
 	int go;      /* or -1 */

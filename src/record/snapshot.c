@@ -9,14 +9,14 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "record/calls.h"
 #include "record/describe.h"
-#include "trace/directory.h"
 #include "record/kernel.h"
 #include "record/packets.h"
 #include "record/recording.h"
 #include "record/stacks.h"
 #include "record/warnings.h"
+#include "strace/recorded/source.h"
+#include "trace/directory.h"
 
 /* DIRECTORY.1, or the first number that is free: nothing that is there is written over. */
 static char *free_name(const struct recording *recording)
@@ -64,7 +64,7 @@ static struct kymo_error *copy_all(struct recording *recording, struct kymo_trac
 	if (!error && recording->kernel)
 		error = recording_kernel_copy(recording->kernel, own, copy);
 	if (!error && recording->calls)
-		error = recording_calls_copy(recording->calls, own, copy);
+		error = kymo_call_source_copy(recording->calls, own, copy);
 	return error;
 }
 
@@ -151,7 +151,7 @@ void recording_take_snapshot(struct recording *recording)
 	const uint64_t begin_ns = kymo_now_ns();
 	uint64_t bytes = 0;
 
-	if (recording->calls && !recording_calls_can_copy(recording->calls)) {
+	if (recording->calls && !kymo_call_source_can_copy(recording->calls)) {
 		recording_warn(recording,
 			       "system calls that are recorded by tracing have no snapshots; recording goes on");
 		return;

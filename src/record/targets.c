@@ -14,7 +14,6 @@
 #include "probe/site/sites.h"
 #include "record/aggregate.h"
 #include "record/describe.h"
-#include "trace/directory.h"
 #include "record/kernel.h"
 #include "record/looks.h"
 #include "record/mixed.h"
@@ -22,6 +21,7 @@
 #include "record/recording.h"
 #include "record/stacks.h"
 #include "record/warnings.h"
+#include "trace/directory.h"
 
 #define CHILD_BUFFER (UINT64_C(1) << 20) /* bytes a CPU, of whom a tree has many; less where --buffer is less */
 #define SHARES 4                         /* what is left of the bound for a flight recorder's children is divided so */

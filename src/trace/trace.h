@@ -6,8 +6,8 @@
 #include "base/vec.h"
 #include "ctf/ctf.h"
 #include "ctf/stream.h"
-#include "trace/kept.h"
 #include "ring/ring.h"
+#include "trace/kept.h"
 
 /*
  * A stream file. Rings have it one after another: when a process has ended, another's ring of the same place and CPU

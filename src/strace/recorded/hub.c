@@ -5,7 +5,7 @@
  * and the trace with the recorder's thread, which closes packets now and then: `lock` is for these, and for `error`.
  * Nobody calls the hub with it held.
  */
-#include "record/hub_calls.h"
+#include "strace/recorded/hub.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -20,21 +20,20 @@
 #include "base/vec.h"
 #include "kymo/engine.h"
 #include "proc/proc.h"
-#include "record/call_writer.h"
-#include "trace/clock.h"
-#include "record/record.h"
+#include "strace/recorded/writer.h"
 #include "syscall/call.h"
 #include "syscall/copies.h"
 #include "syscall/names.h"
+#include "trace/clock.h"
 
 #define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
 #define OURS (KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
 
 enum { MEMORY_SIZE = UINT16_MAX & ~7 }; /* of a record: wire/copy.h, and room for its length */
 
-struct hub_calls {
-	struct recording_calls base; /* the first member */
-	struct recording_calls_options options;
+struct hub_source {
+	struct kymo_call_source base; /* the first member */
+	struct kymo_call_source_options options;
 	struct kymo_hub *hub;
 	pid_t pid; /* the command, or the process */
 	bool is_command;
@@ -46,7 +45,7 @@ struct hub_calls {
 	bool told_missed;
 	bool is_shared; /* others are connected to the hub, which is of this process, at the end */
 	pthread_mutex_t lock;
-	struct call_writer *writer;
+	struct strace_writer *writer;
 	struct kymo_trace *output; /* NULL: nothing is recorded, not yet or not any more */
 	struct kymo_error *error;  /* why not any more */
 	/* Of callbacks alone. */
@@ -58,7 +57,7 @@ struct hub_calls {
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* Later than the last one: records of one stream are in this order. */
-static uint64_t stamp(struct hub_calls *source)
+static uint64_t stamp(struct hub_source *source)
 {
 	const uint64_t now = kymo_clock_tsc();
 
@@ -73,22 +72,22 @@ static bool may_be_renamed(const struct kymo_kernel_call *call)
 	       (call->number == SYS_prctl || kymo_syscall_replaces_memory(call->number));
 }
 
-static void record(struct hub_calls *source, struct kymo_kernel_call *call, uint64_t tsc)
+static void record(struct hub_source *source, struct kymo_kernel_call *call, uint64_t tsc)
 {
 	bool is_known, is_renamed = may_be_renamed(call);
 	char name[16];
 
 	pthread_mutex_lock(&source->lock);
 	if (source->output && !source->error) {
-		is_known = call_writer_knows(source->writer, call->tid, call->pid);
+		is_known = strace_writer_knows(source->writer, call->tid, call->pid);
 		if (is_renamed || !is_known) {
 			kymo_read_comm(call->tid, name);
 			call->name = *name ? name : NULL;
 		}
-		if (call->event == KYMO_KERNEL_CALL_ENDED || call_writer_wants(source->writer, call->number))
-			source->error = call_writer_add(source->writer, source->output, call, tsc);
+		if (call->event == KYMO_KERNEL_CALL_ENDED || strace_writer_wants(source->writer, call->number))
+			source->error = strace_writer_add(source->writer, source->output, call, tsc);
 		else if (is_known && is_renamed)
-			source->error = call_writer_rename(source->writer, source->output, call, tsc);
+			source->error = strace_writer_rename(source->writer, source->output, call, tsc);
 	}
 	pthread_mutex_unlock(&source->lock);
 }
@@ -99,7 +98,7 @@ static int read_memory(void *context, uint64_t address, void *out, size_t size)
 }
 
 /* Structures of 32-bit programs are laid out otherwise: those are recorded without memory. */
-static void copy_memory(struct hub_calls *source, struct kymo_engine *engine, struct kymo_kernel_call *call,
+static void copy_memory(struct hub_source *source, struct kymo_engine *engine, struct kymo_kernel_call *call,
 			bool is_leaving)
 {
 	struct kymo_copying copying = {
@@ -118,7 +117,7 @@ static void copy_memory(struct hub_calls *source, struct kymo_engine *engine, st
 	call->copies = (struct kymo_copies){ source->memory, copying.size };
 }
 
-static bool take_executed(struct hub_calls *source, pid_t tid)
+static bool take_executed(struct hub_source *source, pid_t tid)
 {
 	for (size_t i = 0; i < source->executed.n; i++) {
 		if (source->executed.items[i] != tid)
@@ -130,7 +129,7 @@ static bool take_executed(struct hub_calls *source, pid_t tid)
 }
 
 /* Behind an exec the report is that of the new program, and may be another architecture's than the call was. */
-static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_report *report, pid_t tid,
+static uint64_t number_of(struct hub_source *source, const struct kymo_syscall_report *report, pid_t tid,
 			  bool is_leaving)
 {
 	enum { I386_EXECVE = 11 };
@@ -140,7 +139,7 @@ static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_re
 	return report->arch == AUDIT_ARCH_I386 ? kymo_syscall_from_i386(report->number) : report->number;
 }
 
-static void see_call(struct hub_calls *source, struct kymo_engine *engine, const struct kymo_syscall_report *report,
+static void see_call(struct hub_source *source, struct kymo_engine *engine, const struct kymo_syscall_report *report,
 		     bool is_leaving)
 {
 	const uint64_t tsc = stamp(source);
@@ -155,7 +154,7 @@ static void see_call(struct hub_calls *source, struct kymo_engine *engine, const
 
 	call.number = number_of(source, report, call.tid, is_leaving);
 	memcpy(call.args, report->args, sizeof(call.args));
-	is_wanted = call_writer_wants(source->writer, call.number);
+	is_wanted = strace_writer_wants(source->writer, call.number);
 	if (is_wanted && report->arch == AUDIT_ARCH_I386)
 		source->has_i386 = true;
 	else if (is_wanted)
@@ -184,12 +183,12 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 	return KYMO_ACTION_RESUME;
 }
 
-static int attach_thread(struct hub_calls *source, pid_t tid);
+static int attach_thread(struct hub_source *source, pid_t tid);
 
 static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_clone_report *report)
 {
-	struct hub_calls *source = data;
+	struct hub_source *source = data;
 	int err;
 
 	if (report->kind != KYMO_CLONE_THREAD && !source->options.follow)
@@ -203,7 +202,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
 			    const struct kymo_exec_report *report)
 {
-	struct hub_calls *source = data;
+	struct hub_source *source = data;
 
 	kymo_vec_push(&source->executed,
 		      kymo_engine_tid(engine)); /* where memory is out the number is the new architecture's */
@@ -212,7 +211,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
-	struct hub_calls *source = data;
+	struct hub_source *source = data;
 	struct kymo_kernel_call end = { .event = KYMO_KERNEL_CALL_ENDED,
 					.tid = kymo_engine_tid(engine),
 					.pid = kymo_engine_pid(engine) };
@@ -224,7 +223,7 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 
 static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
-	struct hub_calls *source = data;
+	struct hub_source *source = data;
 
 	source->n_threads--;
 	if (report->superseded_by || kymo_engine_tid(engine) != source->pid)
@@ -246,7 +245,7 @@ static const struct kymo_engine_ops engine_ops = {
 /* ---- whose calls ----------------------------------------------------------------------------- */
 
 /* A negative errno of kymo_engine_attach(). */
-static int attach_thread(struct hub_calls *source, pid_t tid)
+static int attach_thread(struct hub_source *source, pid_t tid)
 {
 	struct kymo_engine *engine;
 	int err;
@@ -266,7 +265,7 @@ static int attach_thread(struct hub_calls *source, pid_t tid)
 
 static int open_own(void *data)
 {
-	struct hub_calls *source = data;
+	struct hub_source *source = data;
 	int err = kymo_hub_create(&source->hub);
 
 	if (!err)
@@ -277,7 +276,7 @@ static int open_own(void *data)
 
 static int attach_process(void *data, pid_t *busy_ret)
 {
-	struct hub_calls *source = data;
+	struct hub_source *source = data;
 	size_t n;
 	int err = kymo_engine_attach_process(source->hub, source->pid, OURS, &engine_ops, source, SEEN, &n);
 
@@ -290,7 +289,7 @@ static int attach_process(void *data, pid_t *busy_ret)
 
 static void close_hub(void *data)
 {
-	struct hub_calls *source = data;
+	struct hub_source *source = data;
 
 	kymo_hub_destroy(source->hub);
 	source->hub = NULL;
@@ -299,12 +298,12 @@ static void close_hub(void *data)
 
 static bool is_given_up(void *data)
 {
-	const struct hub_calls *source = data;
+	const struct hub_source *source = data;
 
-	return source->options.control->stop;
+	return *source->options.stop;
 }
 
-static struct kymo_error *launch_command(struct hub_calls *source, char *const *command)
+static struct kymo_error *launch_command(struct hub_source *source, char *const *command)
 {
 	int err = open_own(source);
 
@@ -317,7 +316,7 @@ static struct kymo_error *launch_command(struct hub_calls *source, char *const *
 	return err ? kymo_trace_error(source->pid, err) : NULL;
 }
 
-static struct kymo_error *join_tree(struct hub_calls *source)
+static struct kymo_error *join_tree(struct hub_source *source)
 {
 	const struct kymo_reach reach = {
 		.hub = &source->hub,
@@ -336,9 +335,9 @@ static struct kymo_error *join_tree(struct hub_calls *source)
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
-static struct kymo_error *begin_calls(struct recording_calls *calls, struct kymo_trace *output)
+static struct kymo_error *begin_calls(struct kymo_call_source *calls, struct kymo_trace *output)
 {
-	struct hub_calls *source = (struct hub_calls *)calls;
+	struct hub_source *source = (struct hub_source *)calls;
 	int err;
 
 	pthread_mutex_lock(&source->lock);
@@ -348,13 +347,13 @@ static struct kymo_error *begin_calls(struct recording_calls *calls, struct kymo
 	return err ? kymo_trace_error(source->pid, err) : NULL;
 }
 
-static void warn(const struct hub_calls *source, const char *sentence)
+static void warn(const struct hub_source *source, const char *sentence)
 {
 	if (source->options.warn)
 		source->options.warn(sentence, source->options.data);
 }
 
-static void tell_missed(struct hub_calls *source)
+static void tell_missed(struct hub_source *source)
 {
 	char sentence[200];
 
@@ -365,11 +364,11 @@ static void tell_missed(struct hub_calls *source)
 		warn(source, sentence);
 	}
 	if (source->has_i386)
-		call_writer_tell_i386(source->writer);
+		strace_writer_tell_i386(source->writer);
 }
 
 /* The hub that was joined may have ended, or have let go of us. */
-static struct kymo_error *check_hub(const struct hub_calls *source)
+static struct kymo_error *check_hub(const struct hub_source *source)
 {
 	const int err = source->n_threads > 0 ? kymo_hub_failure(source->hub) : 0;
 
@@ -380,7 +379,7 @@ static struct kymo_error *check_hub(const struct hub_calls *source)
 						   : "the kymo that traced it, and let this one in, has ended");
 }
 
-static struct kymo_error *take_error(struct hub_calls *source)
+static struct kymo_error *take_error(struct hub_source *source)
 {
 	struct kymo_error *error;
 
@@ -394,9 +393,9 @@ static struct kymo_error *take_error(struct hub_calls *source)
 }
 
 /* Records are written as they are made. */
-static struct kymo_error *drain_calls(struct recording_calls *calls, struct kymo_trace *output, bool *is_empty_ret)
+static struct kymo_error *drain_calls(struct kymo_call_source *calls, struct kymo_trace *output, bool *is_empty_ret)
 {
-	struct hub_calls *source = (struct hub_calls *)calls;
+	struct hub_source *source = (struct hub_source *)calls;
 	struct kymo_error *error = take_error(source);
 
 	*is_empty_ret = true;
@@ -404,21 +403,21 @@ static struct kymo_error *drain_calls(struct recording_calls *calls, struct kymo
 	return error ? error : check_hub(source);
 }
 
-static struct kymo_error *flush_calls(struct recording_calls *calls, struct kymo_trace *output)
+static struct kymo_error *flush_calls(struct kymo_call_source *calls, struct kymo_trace *output)
 {
-	struct hub_calls *source = (struct hub_calls *)calls;
+	struct hub_source *source = (struct hub_source *)calls;
 	struct kymo_error *error = NULL;
 
 	pthread_mutex_lock(&source->lock);
 	if (source->output && !source->error)
-		error = call_writer_flush(source->writer, output);
+		error = strace_writer_flush(source->writer, output);
 	pthread_mutex_unlock(&source->lock);
 	return error;
 }
 
 /* A command may end until nobody traces it any more; behind that it is the caller's to wait for. A hub that others have
  * joined stays for them. */
-static void let_go(struct hub_calls *source)
+static void let_go(struct hub_source *source)
 {
 	int status;
 
@@ -433,9 +432,9 @@ static void let_go(struct hub_calls *source)
 	source->hub = NULL;
 }
 
-static struct kymo_error *finish_calls(struct recording_calls *calls, struct kymo_trace *output)
+static struct kymo_error *finish_calls(struct kymo_call_source *calls, struct kymo_trace *output)
 {
-	struct hub_calls *source = (struct hub_calls *)calls;
+	struct hub_source *source = (struct hub_source *)calls;
 	struct kymo_error *error;
 
 	let_go(source);
@@ -444,32 +443,32 @@ static struct kymo_error *finish_calls(struct recording_calls *calls, struct kym
 	error = source->error;
 	source->error = NULL;
 	if (!error && source->output)
-		error = call_writer_finish(source->writer, output, 0);
+		error = strace_writer_finish(source->writer, output, 0);
 	source->output = NULL; /* who has been slow to be let go of has nothing to say any more */
 	pthread_mutex_unlock(&source->lock);
 	return error;
 }
 
-static struct kymo_hub *share(struct recording_calls *calls)
+static struct kymo_hub *share(struct kymo_call_source *calls)
 {
-	struct hub_calls *source = (struct hub_calls *)calls;
+	struct hub_source *source = (struct hub_source *)calls;
 
 	return source->is_shared ? kymo_take(source->hub) : NULL;
 }
 
-static uint64_t lost(const struct recording_calls *calls)
+static uint64_t lost(const struct kymo_call_source *calls)
 {
 	return 0;
 }
 
-static bool has_processes(const struct recording_calls *calls)
+static bool has_processes(const struct kymo_call_source *calls)
 {
-	return ((const struct hub_calls *)calls)->n_threads > 0;
+	return ((const struct hub_source *)calls)->n_threads > 0;
 }
 
-static bool command_ended(const struct recording_calls *calls, int *status_ret)
+static bool command_ended(const struct kymo_call_source *calls, int *status_ret)
 {
-	const struct hub_calls *source = (const struct hub_calls *)calls;
+	const struct hub_source *source = (const struct hub_source *)calls;
 
 	if (!source->is_command || !source->has_ended)
 		return false;
@@ -477,19 +476,19 @@ static bool command_ended(const struct recording_calls *calls, int *status_ret)
 	return true;
 }
 
-static void destroy_calls(struct recording_calls *calls)
+static void destroy_calls(struct kymo_call_source *calls)
 {
-	struct hub_calls *source = (struct hub_calls *)calls;
+	struct hub_source *source = (struct hub_source *)calls;
 
 	kymo_hub_destroy(source->hub);
-	call_writer_destroy(source->writer);
+	strace_writer_destroy(source->writer);
 	kymo_error_destroy(source->error);
 	kymo_vec_deinit(&source->executed);
 	pthread_mutex_destroy(&source->lock);
 	free(source);
 }
 
-static const struct recording_calls_ops ops = {
+static const struct kymo_call_source_ops ops = {
 	.begin = begin_calls,
 	.drain = drain_calls,
 	.flush = flush_calls,
@@ -502,7 +501,7 @@ static const struct recording_calls_ops ops = {
 };
 
 /* The writer is there before anybody runs: engines ask it. */
-static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
+static struct kymo_error *set_up(struct hub_source *source, char *const *command)
 {
 	struct kymo_error *error = NULL;
 
@@ -510,14 +509,14 @@ static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
 		error = launch_command(source, command);
 	source->options.pid = source->pid;
 	if (!error)
-		error = call_writer_create(&source->options, recording_calls_buffer(&source->options), &source->writer);
+		error = strace_writer_create(&source->options, strace_writer_buffer(&source->options), &source->writer);
 	return error || command ? error : join_tree(source);
 }
 
-struct kymo_error *hub_calls_open(const struct recording_calls_options *options, char *const *command, pid_t *pid_ret,
-				  struct recording_calls **ret)
+struct kymo_error *kymo_call_source_open_hub(const struct kymo_call_source_options *options, char *const *command,
+					     pid_t *pid_ret, struct kymo_call_source **ret)
 {
-	struct hub_calls *source = calloc(1, sizeof(*source));
+	struct hub_source *source = calloc(1, sizeof(*source));
 	struct kymo_error *error;
 
 	if (!source)

@@ -2,27 +2,27 @@
  * Samples are stamped by the kernel's clock, and taken out of one ring for all CPUs in the order in which they were put
  * in.
  */
-#include "record/kernel_calls.h"
+#include "strace/recorded/kernel.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "arch/uprobe.h"
 #include "kernel/calls.h"
-#include "record/call_writer.h"
-#include "trace/ktime.h"
+#include "strace/recorded/writer.h"
 #include "syscall/call.h"
 #include "syscall/copies.h"
 #include "syscall/names.h"
+#include "trace/ktime.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
 #define OVERWRITE_RING (UINT64_C(4) << 20)
 
-struct kernel_calls {
-	struct recording_calls base; /* the first member */
-	struct recording_calls_options options;
+struct kernel_source {
+	struct kymo_call_source base; /* the first member */
+	struct kymo_call_source_options options;
 	struct kymo_kernel_calls *calls;
-	struct call_writer *writer;
+	struct strace_writer *writer;
 	struct kymo_ktime ktime;
 	struct kymo_trace *output; /* of the drain that goes on */
 };
@@ -31,21 +31,21 @@ struct kernel_calls {
 
 static bool wants(void *context, unsigned int number)
 {
-	const struct kernel_calls *source = context;
+	const struct kernel_source *source = context;
 
-	return call_writer_wants(source->writer, number);
+	return strace_writer_wants(source->writer, number);
 }
 
 static bool wants_i386(void *context, unsigned int number)
 {
-	const struct kernel_calls *source = context;
+	const struct kernel_source *source = context;
 
-	return call_writer_wants(source->writer, kymo_syscall_from_i386(number));
+	return strace_writer_wants(source->writer, kymo_syscall_from_i386(number));
 }
 
 static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
 {
-	const struct kernel_calls *source = context;
+	const struct kernel_source *source = context;
 
 	return kymo_syscall_copies(number, is_leaving, source->options.string_size, ret);
 }
@@ -57,7 +57,7 @@ static bool replaces_memory(void *context, unsigned int number)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static void add_sample(struct kernel_calls *source)
+static void add_sample(struct kernel_source *source)
 {
 	const struct kymo_clock_sample sample = kymo_clock_sample();
 
@@ -69,16 +69,16 @@ static void add_sample(struct kernel_calls *source)
  * overwrites what another one has to keep. So the ring has room for half a second of a busy system, in which the
  * recorder comes, however little is kept.
  */
-static uint64_t ring_size(const struct recording_calls_options *o)
+static uint64_t ring_size(const struct kymo_call_source_options *o)
 {
-	const uint64_t size = recording_calls_buffer(o);
+	const uint64_t size = strace_writer_buffer(o);
 
 	return o->overwrite && size < OVERWRITE_RING ? OVERWRITE_RING : size;
 }
 
-static struct kymo_error *set_up(struct kernel_calls *source)
+static struct kymo_error *set_up(struct kernel_source *source)
 {
-	const struct recording_calls_options *o = &source->options;
+	const struct kymo_call_source_options *o = &source->options;
 	const struct kymo_kernel_calls_options options = {
 		.pid = o->pid,
 		.follow = o->pid && o->follow,
@@ -93,17 +93,17 @@ static struct kymo_error *set_up(struct kernel_calls *source)
 		.copies = copies,
 		.replaces_memory = replaces_memory,
 	};
-	struct kymo_error *error = call_writer_create(o, o->buffer_size, &source->writer);
+	struct kymo_error *error = strace_writer_create(o, o->buffer_size, &source->writer);
 
 	return error ? error : kymo_kernel_calls_create(&options, &source->calls);
 }
 
-static void destroy_calls(struct recording_calls *calls)
+static void destroy_calls(struct kymo_call_source *calls)
 {
-	struct kernel_calls *source = (struct kernel_calls *)calls;
+	struct kernel_source *source = (struct kernel_source *)calls;
 
 	kymo_kernel_calls_destroy(source->calls);
-	call_writer_destroy(source->writer);
+	strace_writer_destroy(source->writer);
 	free(source);
 }
 
@@ -112,7 +112,7 @@ static bool wants_none(void *context, unsigned int number)
 	return false;
 }
 
-struct kymo_error *kernel_calls_check(void)
+struct kymo_error *kymo_call_source_check_kernel(void)
 {
 	const struct kymo_kernel_calls_options options = {
 		.pid = getpid(),
@@ -135,62 +135,62 @@ struct kymo_error *kernel_calls_check(void)
 
 static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *data)
 {
-	struct kernel_calls *source = data;
+	struct kernel_source *source = data;
 	struct kymo_kernel_call renumbered;
 
 	while (source->ktime.n < 2 || !kymo_ktime_reaches(&source->ktime, call->ns))
 		add_sample(source);
 	if (call->is_i386) {
-		call_writer_tell_i386(source->writer);
+		strace_writer_tell_i386(source->writer);
 		renumbered = *call;
 		renumbered.number = kymo_syscall_from_i386(call->number);
 		call = &renumbered;
 	}
-	return call_writer_add(source->writer, source->output, call, kymo_ktime_tsc(&source->ktime, call->ns));
+	return strace_writer_add(source->writer, source->output, call, kymo_ktime_tsc(&source->ktime, call->ns));
 }
 
-static struct kymo_error *drain_rings(struct recording_calls *calls, struct kymo_trace *output, bool *is_empty_ret)
+static struct kymo_error *drain_rings(struct kymo_call_source *calls, struct kymo_trace *output, bool *is_empty_ret)
 {
-	struct kernel_calls *source = (struct kernel_calls *)calls;
+	struct kernel_source *source = (struct kernel_source *)calls;
 
 	source->output = output;
 	add_sample(source);
 	return kymo_kernel_calls_drain(source->calls, on_call, source, is_empty_ret);
 }
 
-static struct kymo_error *flush_rings(struct recording_calls *calls, struct kymo_trace *output)
+static struct kymo_error *flush_rings(struct kymo_call_source *calls, struct kymo_trace *output)
 {
-	return call_writer_flush(((struct kernel_calls *)calls)->writer, output);
+	return strace_writer_flush(((struct kernel_source *)calls)->writer, output);
 }
 
-static struct kymo_error *copy_kept(struct recording_calls *calls, struct kymo_trace *output, struct kymo_trace *copy)
+static struct kymo_error *copy_kept(struct kymo_call_source *calls, struct kymo_trace *output, struct kymo_trace *copy)
 {
-	return call_writer_copy(((struct kernel_calls *)calls)->writer, output, copy);
+	return strace_writer_copy(((struct kernel_source *)calls)->writer, output, copy);
 }
 
-static struct kymo_error *finish_calls(struct recording_calls *calls, struct kymo_trace *output)
+static struct kymo_error *finish_calls(struct kymo_call_source *calls, struct kymo_trace *output)
 {
-	struct kernel_calls *source = (struct kernel_calls *)calls;
+	struct kernel_source *source = (struct kernel_source *)calls;
 	struct kymo_error *error = NULL;
 	bool is_empty = false;
 
 	kymo_kernel_calls_detach(source->calls);
 	while (!error && !is_empty)
 		error = drain_rings(calls, output, &is_empty);
-	return error ? error : call_writer_finish(source->writer, output, kymo_kernel_calls_lost(source->calls));
+	return error ? error : strace_writer_finish(source->writer, output, kymo_kernel_calls_lost(source->calls));
 }
 
-static uint64_t lost(const struct recording_calls *calls)
+static uint64_t lost(const struct kymo_call_source *calls)
 {
-	return kymo_kernel_calls_lost(((const struct kernel_calls *)calls)->calls);
+	return kymo_kernel_calls_lost(((const struct kernel_source *)calls)->calls);
 }
 
-static bool has_processes(const struct recording_calls *calls)
+static bool has_processes(const struct kymo_call_source *calls)
 {
-	return kymo_kernel_calls_has_processes(((const struct kernel_calls *)calls)->calls);
+	return kymo_kernel_calls_has_processes(((const struct kernel_source *)calls)->calls);
 }
 
-static const struct recording_calls_ops ops = {
+static const struct kymo_call_source_ops ops = {
 	.drain = drain_rings,
 	.flush = flush_rings,
 	.copy = copy_kept,
@@ -200,9 +200,10 @@ static const struct recording_calls_ops ops = {
 	.destroy = destroy_calls,
 };
 
-struct kymo_error *kernel_calls_open(const struct recording_calls_options *options, struct recording_calls **ret)
+struct kymo_error *kymo_call_source_open_kernel(const struct kymo_call_source_options *options,
+						struct kymo_call_source **ret)
 {
-	struct kernel_calls *source = calloc(1, sizeof(*source));
+	struct kernel_source *source = calloc(1, sizeof(*source));
 	struct kymo_error *error;
 
 	if (!source)

@@ -6,7 +6,7 @@
  * before anybody looked, a child that comes back from its parent's fork, and what the set does not have (an exit
  * without a number) are none of the trace's. Where entries were lost their exits are left out, too: the loss is told.
  */
-#include "record/call_writer.h"
+#include "strace/recorded/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #include "probe/code/events.h"
+#include "syscall/call.h"
+#include "syscall/names.h"
 #include "trace/clock.h"
 #include "trace/kernel_stream.h"
 #include "trace/kernel_threads.h"
-#include "syscall/call.h"
-#include "syscall/names.h"
 
 enum { N_ARGS = 6 };
 
-struct call_writer {
-	struct recording_calls_options options;
+struct strace_writer {
+	struct kymo_call_source_options options;
 	uint64_t keep;
 	struct kymo_kernel_threads *own_threads;
 	struct kymo_kernel_stream **streams; /* by CPU; NULL: nothing has come from it */
@@ -37,17 +37,17 @@ struct call_writer {
 	uint8_t *record;
 };
 
-bool call_writer_wants(const struct call_writer *writer, uint64_t number)
+bool strace_writer_wants(const struct strace_writer *writer, uint64_t number)
 {
 	return number < KYMO_SYSCALL_MAX && writer->options.wanted[number / 64] >> number % 64 & 1;
 }
 
-bool call_writer_knows(const struct call_writer *writer, int32_t tid, int32_t pid)
+bool strace_writer_knows(const struct strace_writer *writer, int32_t tid, int32_t pid)
 {
 	return kymo_kernel_threads_knows(writer->options.threads, tid, pid);
 }
 
-void call_writer_tell_i386(struct call_writer *writer)
+void strace_writer_tell_i386(struct strace_writer *writer)
 {
 	if (writer->has_told_i386)
 		return;
@@ -58,7 +58,7 @@ void call_writer_tell_i386(struct call_writer *writer)
 				     writer->options.data);
 }
 
-static void take_events(struct call_writer *writer)
+static void take_events(struct strace_writer *writer)
 {
 	size_t n;
 	const struct kymo_probe_event *events = kymo_events_items(writer->options.events, &n);
@@ -68,7 +68,7 @@ static void take_events(struct call_writer *writer)
 
 		if (event->kind == KYMO_EVENT_SYSRET)
 			writer->exit_id = event->id;
-		else if (event->kind == KYMO_EVENT_SYSCALL && call_writer_wants(writer, event->offset))
+		else if (event->kind == KYMO_EVENT_SYSCALL && strace_writer_wants(writer, event->offset))
 			writer->ids[event->offset] = event->id;
 		else
 			continue;
@@ -76,7 +76,7 @@ static void take_events(struct call_writer *writer)
 	}
 }
 
-static struct kymo_error *set_up(struct call_writer *writer)
+static struct kymo_error *set_up(struct strace_writer *writer)
 {
 	struct kymo_error *error = NULL;
 
@@ -93,17 +93,17 @@ static struct kymo_error *set_up(struct call_writer *writer)
 	return NULL;
 }
 
-uint64_t recording_calls_buffer(const struct recording_calls_options *options)
+uint64_t strace_writer_buffer(const struct kymo_call_source_options *options)
 {
 	const long n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return options->buffer_size * (uint64_t)(n > 0 ? n : 1);
 }
 
-struct kymo_error *call_writer_create(const struct recording_calls_options *options, uint64_t keep,
-				      struct call_writer **ret)
+struct kymo_error *strace_writer_create(const struct kymo_call_source_options *options, uint64_t keep,
+					struct strace_writer **ret)
 {
-	struct call_writer *writer = calloc(1, sizeof(*writer));
+	struct strace_writer *writer = calloc(1, sizeof(*writer));
 	struct kymo_error *error;
 
 	if (!writer)
@@ -114,13 +114,13 @@ struct kymo_error *call_writer_create(const struct recording_calls_options *opti
 	prctl(PR_GET_NAME, writer->own_name);
 	error = set_up(writer);
 	if (error)
-		call_writer_destroy(writer);
+		strace_writer_destroy(writer);
 	else
 		*ret = writer;
 	return error;
 }
 
-void call_writer_destroy(struct call_writer *writer)
+void strace_writer_destroy(struct strace_writer *writer)
 {
 	if (!writer)
 		return;
@@ -135,7 +135,7 @@ void call_writer_destroy(struct call_writer *writer)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static struct kymo_error *grow_streams(struct call_writer *writer, size_t n)
+static struct kymo_error *grow_streams(struct strace_writer *writer, size_t n)
 {
 	struct kymo_kernel_stream **streams = reallocarray(writer->streams, n, sizeof(struct kymo_kernel_stream *));
 	uint64_t *lost_of;
@@ -154,7 +154,7 @@ static struct kymo_error *grow_streams(struct call_writer *writer, size_t n)
 	return NULL;
 }
 
-static struct kymo_error *stream_of(struct call_writer *writer, uint32_t cpu, struct kymo_kernel_stream **ret)
+static struct kymo_error *stream_of(struct strace_writer *writer, uint32_t cpu, struct kymo_kernel_stream **ret)
 {
 	const uint64_t keep = writer->options.overwrite ? writer->keep : 0;
 	struct kymo_error *error = cpu < writer->n_streams ? NULL : grow_streams(writer, (size_t)cpu + 1);
@@ -176,7 +176,7 @@ static void put_bytes(uint8_t *record, size_t *at, const void *bytes, size_t siz
 }
 
 /* Its size. The time is added by the stream. */
-static size_t make_record(struct call_writer *writer, const struct kymo_kernel_call *call, int32_t tid)
+static size_t make_record(struct strace_writer *writer, const struct kymo_kernel_call *call, int32_t tid)
 {
 	const bool is_entry = call->event == KYMO_KERNEL_CALL_ENTERED;
 	const uint64_t header = is_entry ? writer->ids[call->number] : writer->exit_id;
@@ -200,7 +200,7 @@ static size_t make_record(struct call_writer *writer, const struct kymo_kernel_c
 	return at;
 }
 
-static struct kymo_error *write_record(struct call_writer *writer, struct kymo_trace *output,
+static struct kymo_error *write_record(struct strace_writer *writer, struct kymo_trace *output,
 				       const struct kymo_kernel_call *call, int32_t tid, uint64_t tsc)
 {
 	const size_t size = make_record(writer, call, tid);
@@ -217,7 +217,7 @@ static struct kymo_error *write_record(struct call_writer *writer, struct kymo_t
 }
 
 /* Before it executes its program, a command is called as this one is; whether it does may not be in the set. */
-static struct kymo_error *see_thread(struct call_writer *writer, struct kymo_trace *output,
+static struct kymo_error *see_thread(struct strace_writer *writer, struct kymo_trace *output,
 				     const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	if (!call->name)
@@ -228,12 +228,12 @@ static struct kymo_error *see_thread(struct call_writer *writer, struct kymo_tra
 	return kymo_kernel_threads_see(writer->options.threads, &output->trace, call->tid, call->pid, call->name, tsc);
 }
 
-static struct kymo_error *write_enter(struct call_writer *writer, struct kymo_trace *output,
+static struct kymo_error *write_enter(struct strace_writer *writer, struct kymo_trace *output,
 				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	struct kymo_error *error;
 
-	if (!call_writer_wants(writer, call->number))
+	if (!strace_writer_wants(writer, call->number))
 		return NULL;
 	error = see_thread(writer, output, call, tsc);
 	if (!error)
@@ -243,7 +243,7 @@ static struct kymo_error *write_enter(struct call_writer *writer, struct kymo_tr
 
 /* What the thread is called now it was called behind the call only, and so was what the process is: both begin behind
  * the record. */
-static struct kymo_error *write_leave(struct call_writer *writer, struct kymo_trace *output,
+static struct kymo_error *write_leave(struct strace_writer *writer, struct kymo_trace *output,
 				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	const bool has_executed = !call->result && kymo_syscall_replaces_memory(call->number);
@@ -258,7 +258,7 @@ static struct kymo_error *write_leave(struct call_writer *writer, struct kymo_tr
 }
 
 /* Of which CPUs they were is not known; that they were before this record, at `tsc`, is. */
-static struct kymo_error *tell_gap(struct call_writer *writer, struct kymo_trace *output, uint64_t tsc)
+static struct kymo_error *tell_gap(struct strace_writer *writer, struct kymo_trace *output, uint64_t tsc)
 {
 	struct kymo_error *error = NULL;
 
@@ -268,7 +268,7 @@ static struct kymo_error *tell_gap(struct call_writer *writer, struct kymo_trace
 	return error;
 }
 
-static struct kymo_error *add_call(struct call_writer *writer, struct kymo_trace *output,
+static struct kymo_error *add_call(struct strace_writer *writer, struct kymo_trace *output,
 				   const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	switch (call->event) {
@@ -284,21 +284,21 @@ static struct kymo_error *add_call(struct call_writer *writer, struct kymo_trace
 	}
 }
 
-struct kymo_error *call_writer_add(struct call_writer *writer, struct kymo_trace *output,
-				   const struct kymo_kernel_call *call, uint64_t tsc)
+struct kymo_error *strace_writer_add(struct strace_writer *writer, struct kymo_trace *output,
+				     const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	struct kymo_error *error = call->has_gap ? tell_gap(writer, output, tsc) : NULL;
 
 	return error ? error : add_call(writer, output, call, tsc);
 }
 
-struct kymo_error *call_writer_rename(struct call_writer *writer, struct kymo_trace *output,
-				      const struct kymo_kernel_call *call, uint64_t tsc)
+struct kymo_error *strace_writer_rename(struct strace_writer *writer, struct kymo_trace *output,
+					const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	return see_thread(writer, output, call, tsc);
 }
 
-struct kymo_error *call_writer_flush(struct call_writer *writer, struct kymo_trace *output)
+struct kymo_error *strace_writer_flush(struct strace_writer *writer, struct kymo_trace *output)
 {
 	struct kymo_error *error = NULL;
 
@@ -308,7 +308,7 @@ struct kymo_error *call_writer_flush(struct call_writer *writer, struct kymo_tra
 	return error;
 }
 
-struct kymo_error *call_writer_copy(struct call_writer *writer, struct kymo_trace *output, struct kymo_trace *copy)
+struct kymo_error *strace_writer_copy(struct strace_writer *writer, struct kymo_trace *output, struct kymo_trace *copy)
 {
 	struct kymo_error *error = NULL;
 
@@ -319,7 +319,7 @@ struct kymo_error *call_writer_copy(struct call_writer *writer, struct kymo_trac
 }
 
 /* Losses behind the last sample belong to no CPU that is known: the first one tells them. */
-static struct kymo_error *tell_last_losses(struct call_writer *writer, uint64_t lost)
+static struct kymo_error *tell_last_losses(struct strace_writer *writer, uint64_t lost)
 {
 	struct kymo_kernel_stream *stream;
 	struct kymo_error *error;
@@ -334,7 +334,7 @@ static struct kymo_error *tell_last_losses(struct call_writer *writer, uint64_t 
 	return NULL;
 }
 
-struct kymo_error *call_writer_finish(struct call_writer *writer, struct kymo_trace *output, uint64_t lost)
+struct kymo_error *strace_writer_finish(struct strace_writer *writer, struct kymo_trace *output, uint64_t lost)
 {
 	struct kymo_error *error = tell_last_losses(writer, lost);
 
