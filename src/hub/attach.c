@@ -30,7 +30,7 @@ static bool is_match(const struct kymo_engine *engine, unsigned int flags, const
 	       (!(flags & KYMO_ATTACH_MATCH_DATA) || engine->data_key == data_key);
 }
 
-/* "Any engine" that must not be there may be anybody's; who looks for one finds its own. */
+/* "Any engine" that must not exist may be any client's. A lookup finds the caller's own engines. */
 static bool matches(const struct kymo_engine *engine, const struct hub_attach *attach)
 {
 	if (attach->flags & KYMO_ATTACH_CREATE && !(attach->flags & (KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)))

@@ -1,14 +1,14 @@
 /*
- * The kernel sends a SIGCHLD for each stop, and it stays pending while it is blocked, as it is in a tree. So the thread
- * that has let another one go, or has looked and found nothing, sleeps until there is one. Two stops may be told by one
- * signal: after it, the thread looks until it finds nothing, or sleeps for a moment in vain.
+ * The kernel sends a SIGCHLD for each stop. The signal stays pending, as it is blocked in a tree. A thread that has let
+ * another thread go on, or has found nothing, sleeps until a SIGCHLD is pending. One signal may stand for two stops:
+ * after it, the thread looks until it finds nothing, or until a sleep was in vain.
  *
- * At first it sleeps in a wait, which is sooner over, and leaves the signal. But a wait ends at once while there is
- * what nobody takes, as of a thread that is kept for its maker. And a client's request is no child's: it is heard after
- * the moment.
+ * The first sleep is a wait for children, which ends sooner and leaves the signal pending. But such a wait ends at once
+ * while some status is left unread, as that of a thread that is kept for its maker. And it does not end for a client's
+ * request, which is heard when the sleep is over.
  *
- * hub_doze() takes a signal for which the tree's poll() waits, too. hub->owes_signal says that it did, until all stops
- * have been looked at.
+ * hub_doze() may take a signal for which the tree's poll() waits. Then hub->owes_signal is set until all stops have
+ * been looked at.
  */
 #include <errno.h>
 #include <signal.h>

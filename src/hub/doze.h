@@ -1,6 +1,6 @@
 /*
- * Sleeping until something may have come, on the thread of a hub that has none of its own, in the middle of something:
- * where it is not the caller of hub_pump() that waits. The lock is not held.
+ * Sleeping on the thread of a hub that has no thread of its own, until a stop or a request may have come. This is for
+ * waits in the middle of an operation, where hub_pump() is not called. The lock is not held.
  */
 #ifndef KYMO_HUB_DOZE_H
 #define KYMO_HUB_DOZE_H

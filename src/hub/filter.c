@@ -2,9 +2,9 @@
  * The seccomp filter of commands that are launched with picked calls: which calls stop their threads.
  * docs/internals/engines.md, "Picked calls".
  *
- * The program looks at nothing but the number and the architecture, but for clone()'s flags. So the kernel (5.11 and
- * later) finds out once, when the filter is put in, which numbers always pass, and runs no program for those; for older
- * ones it is a binary search.
+ * The filter looks at the number and the architecture, and for clone() at the flags. So the kernel (5.11 and later)
+ * finds out once, when the filter is installed, which numbers always pass, and does not run the filter for those. For
+ * older kernels the filter is a binary search.
  */
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,9 +1,9 @@
 /*
- * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/internals/engines.md
- * tells what stops mean.
+ * The hub's thread waits for traced threads, and does what other threads ask for. docs/internals/engines.md tells what
+ * stops mean.
  *
- * The lock. The hub's thread holds it but while it waits and while it calls callbacks. So whatever others do under the
- * lock happens between two events, or within a callback.
+ * The lock. The hub's thread holds it except while it waits and while it calls callbacks. So what other threads do
+ * under the lock happens between two events, or within a callback.
  */
 #include <unistd.h>
 

@@ -17,9 +17,9 @@ bool hub_pump(struct kymo_hub *hub);
 void hub_flush(struct kymo_hub *hub);
 
 /*
- * Have `run(data)` executed on the hub's thread, as a callback is, and wait for it: what it attaches to many threads
- * takes one switch to that thread instead of two each, and none of them goes on before it returns. Of another process'
- * hub it runs on the caller's thread, and each call is a message of its own.
+ * Have the hub's thread call `run(data)` as it calls callbacks, and wait for that. To attach to many threads so takes
+ * one switch to that thread in place of two each, and no thread goes on before it returns. With a hub of another
+ * process, `run` is called on the caller's thread, and each call in it is a message.
  */
 void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data);
 

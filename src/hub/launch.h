@@ -27,13 +27,13 @@ struct hub_launched {
 void kymo_hub_launch_as(struct kymo_hub *hub, const struct kymo_identity *identity);
 
 /*
- * Launch `argv`, found as execvp() does, for a recorder: it stands behind its execve, traced, and nobody's until it is
- * held. If this process dies before it has executed anything, it does that by itself. Its end is told by
- * hub_launched_ended(): SIGCHLD is not ignored from then on, but by commands, if it was. From the hub's thread.
+ * Launch `argv`, found as execvp() does, for a recorder. The command stands after its execve, traced, and has no owner
+ * until it is frozen. If this process dies before the exec, the child makes the exec all the same. hub_launched_ended()
+ * tells its end. SIGCHLD is not ignored from then on; if it was, commands ignore it again. From the hub's thread.
  *
  *   0          it stands there
  *   -ECHILD    it has ended, see `ret`
- *   -EPERM     it can't be traced
+ *   -EPERM     it cannot be traced
  *   others     no child could be made
  */
 int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched *ret);
@@ -49,17 +49,17 @@ bool hub_launched_ended(struct kymo_hub *hub, pid_t pid, int *status_ret);
 int kymo_hub_kill(struct kymo_hub *hub, pid_t pid);
 
 /*
- * kymo_hub_destroy(), of one that has launched `pid`: whether that had ended before it was let go, with its status as
- * waitpid() has it. Else it runs on, a child of this process that may be waited for. A status that kymo_hub_wait() has
- * told is not told again.
+ * kymo_hub_destroy() of a hub that has launched `pid`. True: the command had ended before; its status is as waitpid()
+ * has it. False: the command runs on, as a child of this process that may be waited for. A status that kymo_hub_wait()
+ * has told is not told again.
  */
 bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /*
  * Make a child that executes `argv`, found as execvp(3) does, when a byte is written to `go_ret`, and ends when that is
- * closed instead. It waits for that already, so that all later calls but the end of that one are those of an exec and
- * of the command. With `identity` it is that user's before it waits; NULL: as this process. Nobody traces it; the
- * caller waits for it. A negative errno.
+ * closed instead. On return the child waits for the byte: all its later system calls are the end of that wait, the
+ * exec, and the command's. With `identity` it is that user's before it waits; NULL: as this process. It is not traced;
+ * the caller waits for its end. A negative errno.
  */
 int kymo_command_fork(char *const *argv, const struct kymo_identity *identity, pid_t *pid_ret, int *go_ret);
 

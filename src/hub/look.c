@@ -324,7 +324,7 @@ bool hub_has_breakpoints(struct kymo_engine *engine)
 	return has;
 }
 
-/* Where there are breakpoints: nobody puts any in or takes any out meanwhile. False: there are none. */
+/* If there are breakpoints: none is put in or taken out meanwhile. */
 static bool access_space(struct kymo_engine *engine, uint64_t address, void *to, const void *from, size_t size,
 			 int *err_ret)
 {

@@ -1,9 +1,9 @@
 /*
  * Calling engines.
  *
- * One event at a time is told to a task's engines, one after the other. The lock is not held in a callback, so
- * meanwhile others attach (their engines were born in this event, and are not told of it), detach (their engines are
- * passed over, and taken out when the event is over), and say what they want.
+ * One event at a time is told to a task's engines, one after the other. The lock is not held during a callback, so
+ * other threads can change engines meanwhile. They attach engines: those were born in this event, and are not told of
+ * it. They detach engines: those are passed over, and removed after the event. And they set what engines ask for.
  */
 
 #include "hub/engine.h"

@@ -12,8 +12,8 @@ void hub_report_owed(struct kymo_hub *hub, struct task *task, bool with_steps);
 void hub_report_syscall(struct kymo_hub *hub, struct task *task, unsigned int event);
 void hub_report_clone(struct kymo_hub *hub, struct task *task, const struct kymo_clone_report *report);
 /*
- * It has executed a program: has each client prove again that it may trace it, and lets go of the former memory,
- * which is all that a client reaches until then. Engines of a client that may not are detached, its freeze ends.
+ * The process has executed a program. Each client has to prove again that it may trace it. The former memory is let go,
+ * which is all that a client can reach until then.
  */
 void hub_report_to_guests(struct kymo_hub *hub, struct task *task);
 void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid);

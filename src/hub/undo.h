@@ -7,9 +7,8 @@
 struct task;
 
 /*
- * A stopped thread's call may have failed because of us, as it would not have without a tracer: by the stop itself
- * (`signal` 0), or for a signal that its process ignores, which wakes up only who has a tracer. It is made again,
- * unless an engine wants it to end.
+ * Repair what tracing did to a stopped thread's call. It may have failed as it would not have without a tracer: because
+ * of the stop itself (`signal` 0), or because of a signal that its process ignores, which wakes only traced threads.
  */
 void hub_undo_interruption(struct task *task, int signal);
 

@@ -1,19 +1,20 @@
 /*
- * Waiting for threads that are traced.
+ * Waiting for traced threads.
  *
- * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there
- * are many, two kinds are asked for by their ids first: those whose stops are on their way, as they were interrupted,
- * or go on to make a call again that an interrupt came into; and those that have told something lately. For as long as
- * a look at all would take. All are looked at now and then, as others wait too.
+ * In a wait for any thread the kernel looks at each traced thread; in a wait for one thread, at that one. So if there
+ * are many threads, two kinds are waited for by their ids first. The first kind has a stop on its way: the thread was
+ * interrupted, or goes on to restart a call that an interrupt came into. The second kind has had a status lately. This
+ * takes no longer than one look at all threads would. All threads are looked at now and then, so that the others get
+ * their turn.
  *
- * The kernel looks at those first that were seized last. So that others get their turn, all that stand at system calls
- * are fetched before the first of them goes on: by waits for any thread, and by their ids where those have found some.
- * Who is expected goes before them, which is once for each interrupt.
+ * The kernel looks first at the threads that were seized last. So that all threads get their turn, all that stand at
+ * system calls are fetched before the first of them goes on: by waits for any thread, and by their ids where such waits
+ * have found some. A thread whose stop is expected goes before these, once for each interrupt.
  *
- * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal
- * that it stood before. So one before a signal is told, and goes on, without having been waited for. It is waited for
- * behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints
- * would end the program.
+ * After a wait has told a stop, the kernel forgets it: if the tracer is killed then, the thread goes on without the
+ * signal that it stood before. So a stop before a signal is told, and the thread goes on, without a wait. If the thread
+ * stays in the stop, the wait is made after its event, as the stop would hide other threads'. SIGTRAP is not spared so:
+ * the signals of steps and breakpoints would end the program.
  */
 #include <sched.h>
 #include <signal.h>
@@ -59,18 +60,18 @@ static void note_end(struct kymo_hub *hub, const siginfo_t *info)
 	kymo_read_comm(info->si_pid, hub->ended_comm);
 }
 
-/* Whether `tid` (0: anybody) has told something: its id, or 0. */
+/* Whether thread `tid` (0: any) has a status: its id, or 0. */
 static pid_t look_for_status(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 {
 	siginfo_t info = { .si_pid = 0 };
 	pid_t got;
 
-	/* Without WSTOPPED, which is for children that nobody traces: their stops could not be taken below, and would
-	 * hide all others. */
+	/* Without WSTOPPED, which is for untraced children: such stops could not be taken below, and would hide all
+	 * others. */
 	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WNOWAIT | __WALL | __WNOTHREAD | options) ||
 	    !info.si_pid)
 		return 0;
-	/* Who has changed its id by an exec gets no request before that stop was waited for. */
+	/* A thread whose id an exec has changed gets no request before that stop was waited for. */
 	if (info.si_code == CLD_TRAPPED && hub_looks_by_id(hub) && info.si_status >> 8 != PTRACE_EVENT_EXEC) {
 		*status_ret = info.si_status << 8 | 0x7f;
 		return info.si_pid;
@@ -253,7 +254,7 @@ static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_re
 	return 0;
 }
 
-/* Who executes something gets the id of its process, which may have no thread of that id any more. */
+/* A thread that executes a program gets the id of its process, which may have no thread of that id any more. */
 static pid_t look_at_firsts(struct kymo_hub *hub, int *status_ret)
 {
 	for (const struct hub_process *process = hub->processes; process; process = process->next)
@@ -299,7 +300,8 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
 {
 	pid_t got;
 
-	hub_wait_for_spared(hub); /* in the middle of an event, who waits for others has to be done with this one */
+	hub_wait_for_spared(
+		hub); /* in the middle of an event the hub must be done with this thread before it waits for others */
 	got = hub_take_early(hub, status_ret);
 	if (got)
 		return got;

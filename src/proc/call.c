@@ -198,8 +198,8 @@ static bool is_stack(const struct kymo_map *map)
 	return map && map->readable && map->writable && !map->shared;
 }
 
-/* Whether a recorder that is gone has left a frame there: its thread may be on the way home yet, and not among those
- * that are stopped. */
+/* Whether a recorder that is gone has left a frame there. Its thread may be on the way home, and not among the stopped
+ * threads. */
 static bool has_frame(struct kymo_process *process, uint64_t address, uint64_t size)
 {
 	kymo_cleanup_free uint8_t *bytes = malloc(size);
@@ -257,8 +257,8 @@ static int write_call_frame(struct kymo_process *process, uint64_t sp, const uin
 	return 0;
 }
 
-/* What the thread finds home to if nobody gives its registers back: the call itself that it sleeps in, also where the
- * kernel has restarted that. */
+/* Where the thread finds home if this process dies: to the call itself that it sleeps in, also if the kernel has
+ * restarted that. */
 static struct user_regs_struct home_of(struct kymo_process *process, const struct kymo_thread *thread)
 {
 	struct user_regs_struct home = thread->registers;
@@ -348,8 +348,8 @@ static bool leave_sequence(struct kymo_process *process, size_t index)
 }
 
 /*
- * Whether a thread may make system calls that are not its own: no filter that might kill it for them, no 32-bit mode,
- * no shadow stack (the gadget's `ret` would not match). `reason` is for the user.
+ * Whether a thread may make system calls for a recorder: no seccomp filter that might kill it, no 32-bit mode, no
+ * shadow stack (the gadget's `ret` would not match). `reason` is for the user.
  */
 static bool may_borrow(struct kymo_process *process, size_t index, const char **reason)
 {

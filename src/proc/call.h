@@ -10,10 +10,10 @@
 struct kymo_process;
 
 /*
- * Borrow one stopped thread (the process must be stopped) for system calls; the others stay where they are.
+ * Take one stopped thread for system calls; the process must be stopped, and its other threads stay where they are.
  * arch/remote.h says how the thread finds home if this process dies. UNSAFE when no way is found: no gadget, no room on
- * any stack, a seccomp filter (then calls might kill it). Where one makes calls already that is the one, until as many
- * kymo_remote_end() have come; no thread's registers are to be changed meanwhile.
+ * any stack, or a seccomp filter that might kill the thread. If a thread makes calls already, it is taken, until
+ * kymo_remote_end() was called as often as this function. No thread's registers may be changed meanwhile.
  */
 struct kymo_error *kymo_remote_begin(struct kymo_process *process);
 
@@ -30,9 +30,9 @@ uint64_t kymo_remote_scratch(const struct kymo_process *process);
 struct kymo_error *kymo_remote_prepare(struct kymo_process *process);
 
 /*
- * What was found for the process that has forked this one is true of both: looking again takes milliseconds. It is
- * checked before it is used. Where each system call of the text has a probe there is none left: then the `syscall; ret`
- * at `syscall` in the shared code of pads is used, which stays as long as the child does what it is asked for here.
+ * What was found for the maker of this process is true of both, and looking again takes milliseconds. It is checked
+ * before it is used. If each system call of the text has a probe, no gadget is left. Then the `syscall; ret` at
+ * `syscall` in the shared code of pads is used, which stays during what is asked of the child here.
  */
 void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker, uint64_t syscall);
 
@@ -41,8 +41,8 @@ struct kymo_error *kymo_remote_end(struct kymo_process *process);
 
 /* ---- for stop.c ------------------------------------------------------------------------------ */
 
-/* As kymo_thread_rather_than(), of threads that run beside the stopped threads of `process`: one that is better than
- * all of these, or 0. */
+/* Look among the threads that run, as kymo_thread_rather_than() does: a thread that is better than all stopped threads
+ * of `process`, or 0. */
 pid_t kymo_thread_for_calls_rather(struct kymo_process *process);
 
 #endif

@@ -10,7 +10,7 @@ struct kymo_process;
 
 /*
  * Choose a thread of the process to make system calls by: one of the first threads that is in no system call, or else
- * the one whose call suffers least. Returns `pid` where no thread is better than the first one. The choice may be out
+ * the thread whose call suffers least. Returns `pid` if no thread is better than the first one. The choice may be out
  * of date: a thread that runs may be about to sleep.
  */
 pid_t kymo_thread_for_calls(pid_t pid);

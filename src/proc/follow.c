@@ -1,7 +1,7 @@
 /*
  * What happens to followed threads, as their hub tells it, and what is done at once: docs/internals/following.md has
- * the table. All of this runs in callbacks, so nothing here waits: what has to stand still until the recorder has dealt
- * with it is requested for that, and queued.
+ * the table. All of this runs in callbacks, so nothing here waits. If a process has to stand still until the recorder
+ * has dealt with it, a freeze is requested and the event is queued.
  */
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -168,8 +168,7 @@ static void is_over(struct kymo_process *process)
 
 static void has_come(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what);
 
-/* What it was is no more, also for who is about to stop it. Of a process alone that is the recorder's to see: a
- * constructor has done it. */
+/* What it was is no more, also for a caller that is about to stop it. */
 static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
 			    const struct kymo_exec_report *report)
 {

@@ -11,7 +11,8 @@ struct kymo_tree;
 int kymo_follow_thread(struct kymo_tree *tree, pid_t tid);
 int kymo_follow_process(struct kymo_tree *tree, pid_t pid);
 
-/* Its maker was killed before it could tell: a thread of a member, or a process that nobody is known to have made. */
+/* A thread whose maker was killed before it could tell: of a member, or the first of a process with an unknown
+ * maker. */
 void kymo_follow_orphan(void *tree, pid_t tid);
 
 /* The process starts a program when it goes on; it does so no more, if it did; it may have done all without having told

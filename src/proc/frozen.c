@@ -1,8 +1,7 @@
 /*
- * Stopping a process by the hub of this thread, letting it run, letting it go: one of a tree, or one that nobody traces
- * otherwise. It stands still as one does for a recorder that is connected to a hub (hub/freeze/freeze.c, joined.c), but
- * the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is requested
- * here waits.
+ * Stopping a process by the hub of this thread, letting it run, letting it go: a process of a tree, or one that is not
+ * traced otherwise. It is frozen as by a client of a hub (hub/freeze/freeze.c, joined.c), but the hub is that of this
+ * process, so messages are calls. While a client has a process of the tree frozen, requests from here wait.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,13 +29,14 @@
 #define LEAVE_TIMEOUT_NS 100000000ull     /* without anybody going */
 #define LEAVE_MOST_NS 5000000000ull
 
-/* ---- one that nobody traces ------------------------------------------------------------------ */
+/* ---- a process that is not traced ------------------------------------------------------------ */
 
 struct kymo_error *kymo_frozen_take(struct kymo_process *process, pid_t second)
 {
 	struct kymo_error *error;
 
-	/* Who is seized has to be stopped to be let go of again, which its calls may see: not at each try. */
+	/* A seized thread has to be stopped to be detached, which its calls may see. So this is not done at each
+	 * try. */
 	if (process->anothers && kymo_other_tracer(process->anothers))
 		return kymo_not_seized(process->pid, -EBUSY);
 	if (!process->owner)
@@ -78,7 +78,7 @@ void kymo_frozen_serve(struct kymo_process *process)
 
 /* ---- at the tree ----------------------------------------------------------------------------- */
 
-/* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
+/* Also of threads that were made without an event (CLONE_UNTRACED), and were found only now. */
 void kymo_frozen_engines(struct kymo_process *process)
 {
 	for (size_t i = 0; i < process->threads.n; i++)
@@ -91,7 +91,7 @@ static bool is_past(const struct kymo_process *process)
 	return process->is_past;
 }
 
-/* All of its threads are on their last way: from now on nobody is to find it alive. */
+/* All of its threads are ending: from now on no caller is to find it alive. */
 static void wait_for_end(const struct kymo_process *process)
 {
 	kymo_process_wait_until(process, is_past, END_TIMEOUT_NS);
@@ -164,8 +164,8 @@ void kymo_frozen_release(struct kymo_process *process)
 		kymo_process_wait_until(
 			process, is_left,
 			tree->is_alone ? LEAVE_TIMEOUT_NS
-				       : RELEASE_TIMEOUT_NS); /* who does not stop in this time stays the hub's, and
-								 is let go by the kernel when this process ends */
+				       : RELEASE_TIMEOUT_NS); /* a thread that does not stop in this time stays the
+								 hub's; the kernel detaches it when this process ends */
 	kymo_tree_forget(tree, process);
 	process->tree = NULL;
 	process->was_born_here = false;

@@ -9,13 +9,13 @@
 struct kymo_process;
 
 /*
- * Stop a process that nobody traces: all threads if `second` is 0, also where the first one is stopped already; else
- * the first thread and thread `second`. Behind an error the process runs as before.
+ * Stop a process that is not traced: all threads if `second` is 0, also if the first one is stopped already; else the
+ * first thread and thread `second`. After an error the process runs as before.
  */
 struct kymo_error *kymo_frozen_take(struct kymo_process *process, pid_t second);
 
-/* Let it run, and be nobody's tracer. Who does not stop for that in a while is let go by the next of these two, or by
- * kymo_frozen_serve(). */
+/* Let it run, untraced. A thread that does not stop for that in a while is detached by the next of these two calls, or
+ * by kymo_frozen_serve(). */
 void kymo_frozen_leave(struct kymo_process *process);
 void kymo_frozen_serve(struct kymo_process *process);
 

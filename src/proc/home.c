@@ -1,11 +1,12 @@
 /*
  * Threads in which a recorder that is gone has left a remote call.
  *
- * A recorder that is killed while a thread makes a system call for it leaves the thread to find its own way home
- * (call.c): it makes the call, returns into rt_sigreturn, and is where it was. That takes microseconds of its own time,
- * but it may not get any for long: because the machine is busy, or the program is stopped. Whoever stops the process
- * meanwhile finds memory as it is before that call; and would write a frame of its own where the thread's lies. So a
- * thread that is met on its way is brought home first.
+ * If a recorder is killed while a thread makes a system call for it, the thread finds its own way home (call.c): it
+ * makes the call, returns into rt_sigreturn, and is where it was. That takes microseconds of processor time. But the
+ * thread may get none for long, as the machine is busy or the program is stopped.
+ *
+ * A recorder that stops the process meanwhile would see memory as it was before that call, and write a frame of its own
+ * over the thread's. So a thread that is met on its way is brought home first.
  */
 #include "arch/remote.h"
 #include "base/error.h"

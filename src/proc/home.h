@@ -8,8 +8,8 @@
 
 struct kymo_process;
 
-/* Let a stopped thread, its registers read, that makes a call for a recorder which is gone finish that and come back to
- * where it was. Others are left alone. GONE, BUSY. */
+/* Bring a stopped thread home, its registers read: if it makes a call for a recorder that is gone, let it finish that
+ * call and come back to where it was. Other threads are left alone. GONE, BUSY. */
 struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The recorder's side of a freeze. The connection lives as long as the process stands still: what the hub does when it
- * ends is what has to be done when the recorder resumes, is killed, or sleeps for too long.
+ * The recorder's side of a freeze. The connection lives as long as the process is frozen. So whether the recorder
+ * resumes the process, is killed, or sleeps for too long: the hub ends the freeze when the connection ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ struct kymo_error *kymo_not_seized(pid_t pid, int err)
 	return kymo_error_create(code, "%s", text);
 }
 
-/* By the hub of this thread, for a reason that has nothing to do with who uses it. */
+/* By the hub of this thread, for a reason that has nothing to do with its clients. */
 static struct kymo_error *not_stopped(struct kymo_process *process, int err)
 {
 	if (!process->owner->takes || (err != -EBUSY && err != -EPERM))

@@ -1,4 +1,4 @@
-/* A process that stands still through the hub that traces it, another process' or this thread's
+/* A process that is frozen through the hub that traces it: another process's, or this thread's
  * (docs/internals/engines.md). hub/freeze/freeze.c is the other side. */
 #ifndef KYMO_PROC_JOINED_H
 #define KYMO_PROC_JOINED_H
@@ -15,14 +15,14 @@ bool kymo_can_join(pid_t tracer);
 
 /*
  * Stop the process through the hub of another process, which traces it: all threads if `second` is 0, else the first
- * thread and thread `second`, which may be the same. `joined_ret` is false where there is no such hub; then no error is
- * given, and the caller stops the process itself. Errors: BUSY, GONE. After success process->threads holds the threads,
+ * thread and thread `second`, which may be the same. `joined_ret` is false if there is no such hub. Then there is no
+ * error, and the caller stops the process itself. Errors: BUSY, GONE. After success process->threads has the threads,
  * and process->joined is set until kymo_joined_resume().
  */
 struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, bool *joined_ret);
 
-/* The same through its holder, by this thread's hub. It may stand still already, and is looked at anew. Behind an error
- * it may be requested still, until kymo_joined_resume(). */
+/* The same through this thread's hub, by the process's owner. The process may be frozen already, and is looked at anew.
+ * After an error the request may last until kymo_joined_resume(). */
 struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second);
 
 /* They run as they had been. */

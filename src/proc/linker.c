@@ -3,12 +3,12 @@
  * with.
  *
  * glibc registers the thread for restartable sequences when all files are mapped, before it links them; that call is
- * the end. For other linkers, and older ones:
+ * the end. Other linkers, and older ones, are found otherwise. The linker tells debuggers in a struct r_debug when it
+ * is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells where that is. It is looked at when the thread
+ * has made a system call, of which there is usually one right then, and else after a moment.
  *
- * The linker tells debuggers in a struct r_debug when it is done (r_state is RT_CONSISTENT), and DT_DEBUG of the
- * program tells where that is. It is looked at when the thread has made a system call, of which there is usually one
- * right then, and else after a moment. A debug register at the entry point would be more exact, but it survives its
- * tracer, and the trap that nobody takes kills the program.
+ * A debug register at the entry point would be more exact. But it survives its tracer, and its trap would kill the
+ * program then.
  */
 #include <elf.h>
 #include <fcntl.h>

@@ -50,8 +50,8 @@ pid_t kymo_tree_sharing_child(const struct kymo_process *process);
 /* Deal with one change of state of any process of the tree, if there is one. */
 bool kymo_tree_pump(struct kymo_tree *tree);
 
-/* Whether kymo_tree_doze() ends for each change of state, so that there is no need to look for another one first: of
- * one thread alone, two do not come at once. */
+/* Whether kymo_tree_doze() ends for each change of state. Then there is no need to look for another one first, as one
+ * thread alone does not change its state twice at once. */
 bool kymo_tree_tells_of_next(const struct kymo_tree *tree);
 
 /* Wait until there may be one, a moment at most: the longer the higher `spins`, which counts the looks that found none.
@@ -61,7 +61,7 @@ void kymo_tree_doze(struct kymo_tree *tree, unsigned int spins);
 /* It is there for one process that starts, and is let go then. */
 bool kymo_tree_is_alone(const struct kymo_tree *tree);
 
-/* Free it, with what was to be told; its members are gone, and it serves nobody any more. */
+/* Free it, with events that were not told. Its members are gone, and it has no clients any more. */
 void kymo_tree_free(struct kymo_tree *tree);
 
 #endif

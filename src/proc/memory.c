@@ -6,8 +6,8 @@
 #include "procfs/maps.h"
 #include "procfs/memory.h"
 
-/* Who was followed from its birth shares its memory with nobody that its tree does not know: while it stands still
- * nobody maps anything in it. */
+/* A process that was followed from its birth shares its memory with members of its tree alone. So nothing is mapped in
+ * it while it is frozen. */
 static bool are_maps_at_rest(const struct kymo_process *process)
 {
 	return process->stopped && process->tree && process->was_born_here && !kymo_tree_sharing_child(process);

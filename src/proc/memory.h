@@ -11,8 +11,8 @@ struct kymo_maps;
 struct kymo_process;
 
 /*
- * The mappings of `process`, for kymo_maps_deinit(). While a followed process stands still they are read once, and
- * again behind each call that was made in its name. Errors as kymo_maps_read() has them.
+ * The mappings of `process`, for kymo_maps_deinit(). While a followed process is frozen they are read once, and again
+ * after each remote call. Errors as kymo_maps_read() has them.
  */
 struct kymo_error *kymo_process_maps(struct kymo_process *process, struct kymo_maps *ret);
 

@@ -10,13 +10,13 @@
 struct kymo_process;
 
 /*
- * Look at a running process; nothing is stopped or traced yet. GONE: no such process; PERMISSION with what to do; BUSY:
- * it is traced already by somebody who lets nobody in, and is named; else it is stopped through that one's hub;
- * BAD_DATA: a 32-bit program.
+ * Open a running process; nothing is stopped or traced yet. GONE: no such process. PERMISSION: with what to do. BUSY: a
+ * tracer that serves no other process traces it, and is named. If the tracer is a hub that serves others, the process
+ * is stopped through it. BAD_DATA: a 32-bit program.
  */
 struct kymo_error *kymo_process_open(pid_t pid, struct kymo_process **ret);
 
-/* The same for reading only: a process that is being traced by somebody is fine. */
+/* The same for reading only; another tracer does not matter. */
 struct kymo_error *kymo_process_look(pid_t pid, struct kymo_process **ret);
 
 /* Let go of all threads (detached, running as the process had them) and free. NULL is allowed. */
@@ -27,7 +27,7 @@ pid_t kymo_process_pid(const struct kymo_process *process);
 /* The id that it has for itself, in its own pid namespace; looked up once. */
 pid_t kymo_process_inner_pid(struct kymo_process *process);
 
-/* It is in a tree: who else traces or records it does so through the hub of this thread, and gets no further while that
+/* It is in a tree. Other recorders and tracers of it are clients of this thread's hub, and wait while this thread
  * sleeps. */
 bool kymo_process_is_at_own_hub(const struct kymo_process *process);
 

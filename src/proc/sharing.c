@@ -1,7 +1,7 @@
 /*
- * Other processes with the same memory. clone(CLONE_VM) without CLONE_THREAD (vfork, posix_spawn, some old thread
- * libraries) makes a process that runs the same text and is not in /proc/PID/task, so stopping the threads does not
- * stop it.
+ * Other processes with the same memory. clone(CLONE_VM) without CLONE_THREAD makes one, as vfork(), posix_spawn() and
+ * some old thread libraries do. Such a process runs the same text and is not in /proc/PID/task, so stopping the threads
+ * does not stop it.
  */
 #include <dirent.h>
 #include <linux/kcmp.h>
@@ -46,7 +46,7 @@ static pid_t sharing_process(const struct kymo_process *process)
 	return found;
 }
 
-/* What is followed from its birth shares its memory with nobody that its tree does not know. */
+/* A process that is followed from its birth shares its memory with members of its tree alone. */
 static pid_t find_sharing(const struct kymo_process *process)
 {
 	pid_t child = process->tree ? kymo_tree_sharing_child(process) : 0;

@@ -6,9 +6,8 @@
 
 struct kymo_process;
 
-/* BUSY when another process (a child, the parent) shares the memory of this one and does not get memory of its own
- * (exec) within two seconds: it would run on while the threads are stopped. To be asked before the process is stopped.
- */
+/* Check, before the process is stopped, that no other process would run on in its memory. BUSY: another process (a
+ * child, the parent) shares the memory, and does not get memory of its own (exec) within two seconds. */
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
 
 #endif

@@ -26,7 +26,7 @@ struct kymo_process {
 	bool reaped;
 	int status; /* of a reaped one */
 	bool stopped;
-	bool has_all_engines; /* of a followed one, since it was stopped: no thread is left that nobody was told of */
+	bool has_all_engines; /* of a followed process, since it was stopped: all its threads have been told */
 	KYMO_VEC(struct kymo_thread) threads; /* stopped ones */
 	bool has_maps;                        /* `maps` is what it has, as long as it stands still and makes no call */
 	struct kymo_maps maps;

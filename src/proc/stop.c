@@ -1,4 +1,4 @@
-/* Stopping all threads of a process, and letting them go: through whoever has it, or by ourselves. */
+/* Stopping all threads of a process, and letting them go: through the hub that traces it, or by this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,9 +7,9 @@
 struct kymo_process;
 
 /*
- * Stop every thread, again and again until no new one appears. Returns with all stopped, or with all running as before:
- * BUSY for a thread that does not stop within two seconds (uninterruptible sleep, vfork: the sentence says which and
- * where), another process that shares the memory, a foreign tracer.
+ * Stop every thread, again and again until no new one appears. Returns with all threads stopped, or with all running as
+ * before. BUSY: a thread does not stop within two seconds (uninterruptible sleep, vfork: the sentence says which and
+ * where), another process shares the memory, or a foreign tracer traces a thread.
  */
 struct kymo_error *kymo_process_stop(struct kymo_process *process);
 
@@ -17,13 +17,13 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process);
 struct kymo_error *kymo_process_stop_others(struct kymo_process *process);
 
 /*
- * Stop the first thread only, and, where that sleeps in a system call, another one to make calls by. A freeze of it
- * keeps other tracers from the process as a whole, as all begin with it; and a hub lets one owner at a time freeze a
- * process, or its first thread. GONE where it has ended before the others.
+ * Stop the first thread only; if it sleeps in a system call, also another one to make calls by. That keeps other
+ * tracers from the whole process, as all tracers begin with the first thread. And a hub lets one owner at a time freeze
+ * a process, or its first thread. GONE: the first thread has ended before the others.
  */
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process);
 
-/* Let all threads run, as the process had them, and be nobody's tracer; one that is followed stays so. */
+/* Let all threads run, as the process had them, and stop tracing it. A followed process stays traced. */
 void kymo_process_resume(struct kymo_process *process);
 
 #endif

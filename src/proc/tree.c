@@ -1,7 +1,8 @@
 /*
- * Following processes, and telling what becomes of them. A tree's hub is on the recorder's own thread: the kernel says
- * by SIGCHLD that some thread has changed its state, others by the same signal that they ask for something; it is taken
- * from a descriptor, so that the recorder waits for it and for rings in one place.
+ * Following processes, and telling what becomes of them.
+ *
+ * A tree's hub is on the recorder's own thread. A SIGCHLD says that a thread has changed its state, or that a client
+ * has a request. The signal is read from a descriptor, so that the recorder waits for it and for rings in one place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,8 +88,8 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret)
 	tree->hub->while_waiting = while_waiting;
 	tree->hub->data = tree;
 	sigprocmask(SIG_BLOCK, &child, &tree->mask);
-	sigaction(SIGCHLD, &action, &tree->action); /* the kernel sends none to who ignores it */
-	kymo_hub_serve(tree->hub);                  /* where nobody can connect, nobody joins */
+	sigaction(SIGCHLD, &action, &tree->action); /* the kernel sends none to a process that ignores it */
+	kymo_hub_serve(tree->hub);                  /* if no client can connect, none joins */
 	*ret = tree;
 	return NULL;
 }
@@ -139,7 +140,7 @@ bool kymo_tree_hand_over(struct kymo_tree *tree, pid_t *who_ret)
 
 	tree->hub->on_orphan = NULL;
 	tree->meanwhile = NULL;
-	do { /* who was born, or became another program, while the others were let go, stands still for us */
+	do { /* a process that was born, or executed a program, while the others were let go is frozen for this one */
 		while (tree->members.n)
 			kymo_process_destroy(tree->members.items[tree->members.n - 1]);
 		while (kymo_tree_next(tree, &event))
@@ -187,9 +188,8 @@ static struct kymo_error *check_untraced(const struct kymo_process *process)
 	char comm[16];
 	pid_t tracer;
 
-	if (error || !info.tracer ||
-	    !kymo_can_join(
-		    info.tracer)) /* others may be gone in a moment, or are told of by who finds that they are not */
+	if (error || !info.tracer || !kymo_can_join(info.tracer)) /* others may be gone in a moment, or are told by the
+								     function that finds them alive */
 		return error;
 	tracer = kymo_process_of(info.tracer, comm);
 	return kymo_error_create(KYMO_ERROR_BUSY,

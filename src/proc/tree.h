@@ -11,9 +11,9 @@
 struct kymo_process;
 
 /*
- * A process with all that descends from it, whose threads stay seized while they run (docs/internals/following.md). All
- * functions of processes work for its members as for others. What must not wait (signals, new threads) is dealt with by
- * whoever waits for anything here; the rest is told by kymo_tree_next().
+ * A process with all its descendants, whose threads stay seized while they run (docs/internals/following.md). All
+ * functions of processes work for its members, too. What must not wait (signals, new threads) is dealt with during any
+ * wait of this room; kymo_tree_next() tells the rest.
  */
 struct kymo_tree;
 
@@ -40,14 +40,14 @@ struct kymo_tree_event {
 	enum kymo_startup_event startup;
 	char comm[16];              /* of the thread; "" where it was not to be had */
 	bool is_held;               /* of THREAD: see kymo_process_freeze_birth() */
-	struct kymo_error *refusal; /* of FORKED and EXECED: why its memory can't be looked at; of ENDED: it has
-				       executed a program, and why that is not followed; of REFUSED; the receiver's */
+	struct kymo_error *refusal; /* of FORKED and EXECED: why its memory cannot be read; of ENDED: it has executed a
+				       program, and why that is not followed; of REFUSED; the receiver's */
 };
 
 /*
- * Other recorders may join its processes, as long as the tree is there (kymo_hub_connect()). Only one at a time: it
- * takes SIGCHLD for itself (blocked, and not ignored) until it is destroyed, and the ends of all children of this
- * process. To be called after kymo_process_launch(), as children inherit both.
+ * Create a tree. Other recorders may join its processes as long as the tree exists (kymo_hub_connect()). There is one
+ * tree at a time. Until it is destroyed it takes SIGCHLD for itself (blocked, and not ignored), and the ends of all
+ * children of this process. To be called after kymo_process_launch(), as children inherit both.
  */
 struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
 
@@ -55,21 +55,22 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
 void kymo_tree_destroy(struct kymo_tree *tree);
 
 /*
- * Let go of all that are left. Whether others trace some of them through it, who are served by this, as often as by
- * kymo_tree_next(). `who_ret` is the process of one of them; 0: it has just gone, or can't be seen from here. Nobody is
- * called meanwhile any more. False: nobody does, nor can from now on.
+ * Let go of all processes that are left. True: other recorders trace some of them through the tree. Calls of this
+ * function, as of kymo_tree_next(), serve those recorders. `who_ret` is the process of one of them; 0: it has just
+ * gone, or is in another PID namespace. No callback is called meanwhile. False: no recorder does so, nor can from now
+ * on.
  */
 bool kymo_tree_hand_over(struct kymo_tree *tree, pid_t *who_ret);
 
-/* Whether a launched process that it has let go has ended since, with its status, which waitpid() gives nobody then.
- * Where kymo_tree_hand_over() was false, that is known for good: later ends are the caller's to wait for. */
+/* Whether a launched process that the tree has let go has ended since. waitpid() does not give its status then. If
+ * kymo_tree_hand_over() was false, the answer is final: the caller waits for later ends. */
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
 
 /* Readable when there is something for kymo_tree_next(). The caller asks for it before each wait: the tree may have
  * taken the signal that makes it readable, and gives it back then. */
 int kymo_tree_fd(const struct kymo_tree *tree);
 
-/* Who has joined may take its time to answer (KYMO_ANSWER_MS at most), in kymo_tree_next() too: there `meanwhile` is
+/* A recorder that has joined may take up to KYMO_ANSWER_MS for an answer, in kymo_tree_next() too. There `meanwhile` is
  * called every few milliseconds. It may not use the tree, nor its processes. */
 void kymo_tree_set_meanwhile(struct kymo_tree *tree, void (*meanwhile)(void *data), void *data);
 
@@ -81,9 +82,9 @@ struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *p
 bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret);
 
 /*
- * Whether the next thread that a followed process makes is held, once: it and its maker run no instruction of their own
- * until the receiver of THREAD, which says so, resumes the process. kymo_process_stop() stops what else there is of it.
- * Not for programs that start.
+ * Whether the next thread that a followed process makes is held, once. The thread and its maker run no instruction of
+ * their own until the receiver of THREAD, which says so, resumes the process. kymo_process_stop() stops the other
+ * threads. Not for programs that start.
  */
 void kymo_process_freeze_birth(struct kymo_process *process, bool is_to_freeze);
 

@@ -1,9 +1,9 @@
 /*
  * The recorder's side of a ring (wire/shared.h). The producers' side is generated code.
  *
- * The memory is shared with a target that may write anything at any time: geometry is kept in the reader, every value
- * read is checked before it is used, and record bytes are passed on without being looked at. Nothing allocates; not
- * thread safe.
+ * The memory is shared with a target that may write anything at any time. So the reader keeps the geometry itself,
+ * checks every value before use, and passes record bytes on without looking at them. No function allocates memory; a
+ * ring is used from one thread.
  */
 #ifndef KYMO_RING_RING_H
 #define KYMO_RING_RING_H
@@ -21,8 +21,8 @@ struct kymo_ring {
 	uint32_t n_subbuffers;
 	bool overwrite;
 	uint64_t consumed;
-	/* Set by the owner where producers don't use the lock: makes them leave the ring alone, so that its packet can
-	 * be closed, and gives a stamp taken after that; 0 when it can't. */
+	/* Set by the owner if producers don't use the lock. It makes them leave the ring alone, so that its packet can
+	 * be closed, and returns a stamp taken after that; 0 if it cannot. */
 	uint64_t (*close)(struct kymo_wire_ring *shared, uint32_t cpu);
 	uint32_t cpu;
 };
@@ -40,14 +40,14 @@ struct kymo_ring_packet {
 void kymo_ring_init(struct kymo_ring *ring, struct kymo_wire_ring *shared, const uint8_t *data, uint64_t subbuffer_size,
 		    uint32_t n_subbuffers, bool overwrite);
 
-/* The oldest complete packet that was not released. false when there is none, or the ring makes no sense. In overwrite
+/* The oldest complete packet that was not released. False: there is none, or the ring's words are invalid. In overwrite
  * mode only after kymo_ring_finish(). */
 bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret);
 
 /*
- * The same of a ring that is being overwritten: copy the next complete packet to `room`, of `subbuffer_size` bytes. The
- * oldest one of a full ring, which a producer may be about to write over, is left out. `ring` is a copy of the reader's
- * own, whose `consumed` goes on.
+ * The same for a ring that is being overwritten: copy the next complete packet to `room`, of `subbuffer_size` bytes.
+ * The oldest packet of a full ring is left out, as a producer may be about to overwrite it. `ring` is a copy of the
+ * reader's own, whose `consumed` goes on.
  */
 bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_packet *ret);
 
@@ -55,9 +55,9 @@ bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_pack
 void kymo_ring_release(struct kymo_ring *ring);
 
 /*
- * Close the packet that is being filled, if it has records and no producer is at work; producers go on in the next one.
- * Called now and then, so that records of a quiet program reach the disk, and that no two stamps in a packet lie hours
- * apart. false: there are records in a packet that is still open, as a producer was at work; a later call may close it.
+ * Close the packet that is being filled, if it has records and no producer is at work. Producers go on in the next
+ * packet. Called now and then, so that records of a quiet program reach the disk, and that no two stamps of a packet
+ * are hours apart. False: the packet stays open, as a producer is at work; a later call may close it.
  */
 bool kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc);
 

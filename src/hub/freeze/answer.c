@@ -135,8 +135,8 @@ static bool is_held(const struct hub_owner *owner, struct hub_message *message)
 	return task && hub_is_held(task);
 }
 
-/* Who traces a thread that is to be taken may be about to let go of it; and what has become another program may not
- * have been dealt with. Until all are the hub's, nobody is interrupted. */
+/* The tracer of a thread that is to be seized may be about to detach it. And a process may have executed another
+ * program, which the hub has not dealt with yet. No thread is interrupted before all are the hub's. */
 static int freeze_patiently(struct hub_owner *owner, struct hub_message *message)
 {
 	uint64_t deadline = kymo_now_ns() + STOP_NS;
@@ -155,7 +155,7 @@ static int freeze_patiently(struct hub_owner *owner, struct hub_message *message
 	return n;
 }
 
-/* Who stops makes no thread any more, so when all have stopped and no other is found, none runs. */
+/* A stopped thread makes no thread any more. So when all have stopped and no other thread is found, none runs. */
 static int64_t answer_freeze(struct hub_owner *owner, struct hub_message *message, uint8_t *memory)
 {
 	bool is_sure = message->flags & HUB_FREEZE_FIRST, is_more;

@@ -1,10 +1,11 @@
 /*
- * Processes that stand still for somebody who changes them: who is connected, or the hub's own process.
- * docs/internals/engines.md has the rules, joined.c the other side.
+ * Processes that are frozen by an owner: a client that is connected, or a part of the hub's own process.
+ * docs/internals/engines.md has the rules, proc/joined.c the client's side.
  *
- * A request is a flag of each thread: it stands still in a PTRACE_EVENT_STOP and nowhere else, so whatever else it
- * stops for is told to engines as always, and left with an interrupt behind it. The freeze of a process ends with the
- * connection, so its owner can't leave anything behind, whatever becomes of it.
+ * A request to freeze is a flag of each thread. The thread stands still in a PTRACE_EVENT_STOP and in no other stop. So
+ * engines are told of all other stops as always, and the thread leaves those with an interrupt on its way.
+ *
+ * The freeze of a process ends with the connection. So a client that dies leaves no process frozen.
  */
 #include <errno.h>
 #include <poll.h>
@@ -81,8 +82,8 @@ bool hub_freeze_are_all_still(const struct hub_owner *owner, struct hub_message 
 	return true;
 }
 
-/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once
- * or twice. How many have told something. Who was interrupted first is looked at first. */
+/* Look at the threads that are to stop, each by its id: a wait for any thread makes the kernel look at all threads, and
+ * each stops once or twice. The first that was interrupted is the first that is looked at. */
 static int sweep(struct kymo_hub *hub, void *argument)
 {
 	const struct freeze_job *job = argument;
@@ -126,9 +127,10 @@ static int look_at_one(struct kymo_hub *hub, void *argument)
 }
 
 /*
- * What has to be done for it by who waits: to look at its threads, and, where the hub's thread is this one, at all
- * others, as it may be one of them that is waited for. Those of a tree get their share in any case, but for a stop of a
- * call, which takes two of them; others when nothing has come for some `spins`. Whether anything has happened.
+ * What the waiting thread has to do for the freeze. It looks at the threads of the process. If it is the hub's thread,
+ * it looks at all other threads, too, as a thread that is waited for may be one of them. In a tree the other threads
+ * get their turn in any case, except for stops at system calls, which take two turns. Elsewhere they get it when
+ * nothing has come for some `spins`.
  */
 static bool help(struct hub_owner *owner, bool (*is_done)(const struct hub_owner *owner, struct hub_message *message),
 		 struct hub_message *message, unsigned int spins)

@@ -12,8 +12,8 @@ struct task;
 /* The end of a freeze, if there is one. From the owner's thread, or the hub's. */
 void hub_freeze_drop(struct hub_owner *owner);
 
-/* Whether its memory can be written to by a session that has it open: no breakpoints are in its memory, which the hub
- * would have to know of. */
+/* Whether a session that has the process's memory open may write to it. It may not while breakpoints are in that
+ * memory, as the hub has to know of such writes. */
 bool hub_freeze_is_plain(struct hub_owner *owner);
 
 /* What the hub's thread is asked for. */
@@ -34,8 +34,8 @@ struct task *hub_frozen_task(struct kymo_hub *hub, const struct freeze_job *job)
 /* On the hub's thread. One of another process has nothing there, but its callbacks. */
 bool hub_freeze_is_in_callback(const struct hub_owner *owner);
 
-/* Until `is_done`, which is asked with the lock held; now and then, as the hub's thread has more to do than to wake us
- * up. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
+/* Wait until `is_done`, which is called with the lock held. It is called now and then, as the hub's thread does not
+ * wake the waiter. -ETIMEDOUT; -EPIPE: the client is gone. */
 int hub_freeze_wait(struct hub_owner *owner,
 		    bool (*is_done)(const struct hub_owner *owner, struct hub_message *message),
 		    struct hub_message *message, uint64_t timeout_ns);

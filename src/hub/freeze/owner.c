@@ -1,5 +1,5 @@
-/* The owner of a process at the hub of this thread: what it follows and requests, and how it lets go. frozen.c is
- * the other side. */
+/* The owner of a process, at the hub of this thread: which process it follows, its requests, and how it lets the
+ * process go. proc/frozen.c is the other side. */
 #include <errno.h>
 #include <stdlib.h>
 

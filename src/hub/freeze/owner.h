@@ -17,9 +17,9 @@ void hub_owner_destroy(struct hub_owner *owner);
 int hub_freeze_follow(struct hub_owner *owner, pid_t pid);
 
 /*
- * In a callback, too: its threads, and those that they make, run no further than to their next stop; FREEZE, later,
- * waits for that. -ESRCH. 1: another owner has it frozen; at the end of that this one gets it, and no thread runs in
- * between; until then FREEZE says -EBUSY.
+ * Request a freeze; in a callback, too. The threads of the process, and threads that they make, run to their next stop
+ * and no further. FREEZE waits for that later. -ESRCH. 1: another owner has the process frozen. This owner gets it when
+ * that freeze ends, and no thread runs in between; until then FREEZE returns -EBUSY.
  */
 int hub_freeze_request(struct hub_owner *owner);
 

@@ -34,7 +34,7 @@ static void lose(struct hub_client *client, int why)
 {
 	int before = 0;
 
-	/* Who was too slow is told so, whoever has noticed the end first. */
+	/* A client that was too slow is told so, whichever side has noticed the end first. */
 	if (!atomic_compare_exchange_strong(&client->failure, &before, why) && before == -EPIPE && why == -ETIMEDOUT)
 		client->failure = why;
 	shutdown(client->requests, SHUT_RDWR);
@@ -139,7 +139,7 @@ static bool is_gone(const struct hub_client *client, uint64_t name)
 	return false;
 }
 
-/* Of a group, found for the first time: nobody has asked for this very one. Under state_lock. */
+/* Of a group, found for the first time: no request was for this engine. */
 static struct kymo_engine *make_engine(struct hub_client *client, uint64_t name)
 {
 	const struct hub_group *group = find_group(client, HUB_GROUP_OF(name));
@@ -297,7 +297,7 @@ static void *be_client(void *data)
 	struct hub_client *client = data;
 	struct kymo_engine *engine;
 
-	pthread_mutex_lock(&client->state_lock); /* it knows who it is */
+	pthread_mutex_lock(&client->state_lock); /* it knows its own id */
 	pthread_mutex_unlock(&client->state_lock);
 	while (take_one(client))
 		;

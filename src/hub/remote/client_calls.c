@@ -32,8 +32,7 @@ static int ask(const struct kymo_engine *engine, struct hub_message *message, vo
 
 static const struct kymo_engine_ops nothing;
 
-/* It was not attached: nobody gets its data. Where the connection is over, that may not be known, but then no callback
- * runs any more. */
+/* It was not attached, so its data go to no callback. */
 static void forget_engine(struct hub_client *client, struct kymo_engine *engine, int64_t result)
 {
 	if (result == -EPIPE)
@@ -212,8 +211,7 @@ static int client_set_result(struct kymo_engine *engine, int64_t result)
 	return ask(engine, &(struct hub_message){ .type = HUB_SET_RESULT, .word = (uint64_t)result }, NULL);
 }
 
-/* In a callback the thread stands still, so its id is nobody else's. What can't be read so may be to be had from the
- * hub. */
+/* In a callback the thread stands still, so no other thread can have its id. */
 static bool read_directly(const struct kymo_engine *engine, uint64_t address, void *data, size_t size)
 {
 	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };

@@ -1,9 +1,9 @@
 /*
- * The socket of a hub, and who is connected to it.
+ * The socket of a hub, and its clients.
  *
- * Closing. Nobody is let in once `is_closed` is set, under the lock that guards the count of those inside; so the hub
- * is left by all, or not closed. The socket stays until the hub's threads are let go: who connects meanwhile is hung up
- * on, and knows by that that it was a hub, which ends.
+ * Closing. After `is_closed` is set, no client is let in. The flag is set under the lock that guards the number of
+ * threads inside of the hub. So either all clients have left the hub, or it is not closed. The socket stays until the
+ * hub's threads are detached. A client that connects meanwhile is disconnected, and so learns that the hub ends.
  */
 #include <errno.h>
 #include <poll.h>

@@ -6,17 +6,17 @@
 
 struct hub_door;
 
-/* Nobody is served any more, and nobody's engines are left. NULL is allowed. */
+/* No client is served any more, and no client's engines are left. */
 void hub_close_door(struct hub_door *door);
 
-/* Whether anybody is inside of a hub with threads; if not, nobody is let in any more. */
+/* Whether a client is inside of a hub that has threads. If not, no client is let in any more. */
 bool hub_is_shared(struct kymo_hub *hub);
 
-/* The process of one that is connected, or 0. */
+/* The process of a connected client, or 0. */
 pid_t hub_visitor(const struct kymo_hub *hub);
 
-/* The process of somebody who is connected to a hub of this process; 0: of nobody, or of one that can't be seen from
- * here. */
+/* The process of a client of a hub of this process. 0: no client is connected, or its process is in another PID
+ * namespace. */
 pid_t kymo_hub_visitor(const struct kymo_hub *hub);
 
 #endif

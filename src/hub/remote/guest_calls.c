@@ -1,9 +1,9 @@
 /*
- * Callbacks of engines that belong to who is connected, and the calls that it makes.
+ * Callbacks of a client's engines, and the calls that the client makes.
  *
- * A callback asks over the second socket and waits there, on the hub's thread, for HUB_ANSWER_MS at most; calls that
- * come meanwhile are made by that thread. Whoever takes longer, is not there, or says what can't be is lost: its
- * callbacks answer DETACH from then on.
+ * A callback is a request over the second socket. The hub's thread waits for the answer, for HUB_ANSWER_MS at most, and
+ * makes the calls that come from the client meanwhile. A client that takes longer, has gone, or sends an invalid
+ * message is lost: its callbacks answer DETACH from then on.
  */
 #include <errno.h>
 #include <string.h>
@@ -112,7 +112,7 @@ void hub_guest_release(struct kymo_engine *engine)
 	hub_guest_put(engine->guest);
 }
 
-/* What the callback answers; `verdict` goes with the answer of one that is lost. */
+/* What the callback answers. The callbacks of a lost client answer DETACH with `verdict`. */
 static unsigned int ask_guest(struct kymo_engine *engine, struct hub_message *message, enum kymo_action action,
 			      unsigned int verdict)
 {

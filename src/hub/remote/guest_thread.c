@@ -1,4 +1,4 @@
-/* The thread of one that is connected, which does what that asks for. */
+/* The thread of a client, which makes the calls that the client asks for. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -7,8 +7,7 @@
 struct hub_door;
 struct hub_guest;
 
-/* Serve one that has connected. `left` is called by its thread when none of its engines is left. Takes the socket.
- * NULL: no memory or thread for it. */
+/* Serve a client that has connected. Its thread calls `left` when none of its engines is left. */
 struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, void (*left)(struct hub_door *door),
 				   int socket);
 

@@ -118,8 +118,7 @@ struct hub_message {
 	};
 };
 
-/* Whether this is a message that `from` may send, with the memory behind it that it tells of, `size` bytes all in all.
- * 0 or -EPROTO. */
+/* Whether `from` may send this message, of `size` bytes with the memory after it. 0 or -EPROTO. */
 int hub_message_check(const struct hub_message *message, size_t size, enum hub_side from);
 
 /* Whether a request of that type, or a reply whose result is 0, has `size` bytes of memory behind it. */
@@ -131,9 +130,9 @@ bool hub_message_brings_memory(unsigned int type);
 int hub_send(int socket, const struct hub_message *message, const void *memory);
 
 /*
- * Wait for one until `deadline_ns` of kymo_now_ns() (0: for ever). `memory` has room for HUB_DATA_MAX, or is NULL: none
- * is expected. -ETIMEDOUT, -EPIPE, -EPROTO. `fd_ret` is the descriptor that came with it, or -1; NULL: none may come. A
- * message with more than it may have is refused, and none of them is left open.
+ * Wait for a message until `deadline_ns` of kymo_now_ns() (0: for ever). `memory` has room for HUB_DATA_MAX; NULL: none
+ * is expected. `fd_ret` is the descriptor that came with the message, or -1; NULL: none may come. -ETIMEDOUT, -EPIPE,
+ * -EPROTO.
  */
 int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory,
 		int *fd_ret);

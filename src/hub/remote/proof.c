@@ -1,8 +1,10 @@
 /*
- * The kernel is the judge: it opens /proc/TID/mem for writing only for a process that may attach to TID
- * (credentials, capabilities, user namespaces, dumpability, Yama and other security modules). The hub has to see
- * that it is really that file, and of today's memory: a descriptor that was opened before an exec is of the former
- * one, and has the same inode.
+ * How a client proves that it may trace a thread. It opens /proc/TID/mem for writing, which the kernel allows to
+ * processes that may attach to TID: credentials, capabilities, user namespaces, dumpability, Yama and other security
+ * modules are checked. It sends the descriptor to the hub.
+ *
+ * The hub checks that this is the file of the memory that the thread has now. A descriptor that was opened before an
+ * exec is of the former memory, and has the same inode.
  */
 #include <errno.h>
 #include <fcntl.h>

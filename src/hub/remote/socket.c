@@ -1,8 +1,10 @@
 /*
- * Where a hub's socket is follows from its user and its thread alone, so that whoever sees the thread's id as a
- * TracerPid finds it: "hub-TID" in the first directory of a list that there is or can be made. Such a directory is its
- * user's and nobody else may enter it; one that is not so is not used. The socket gets its name when somebody listens
- * at it, so one that refuses is left over from a hub that was killed, and is removed by the next.
+ * Where a hub's socket is follows from its user and its thread alone. So a process that finds the thread's id as a
+ * TracerPid finds the socket: "hub-TID" in the first directory of a list that exists or can be made. Such a directory
+ * belongs to the user, and no other user may enter it; any other directory is not used.
+ *
+ * The socket gets its name when the hub listens. So a socket that refuses connections was left by a hub that was
+ * killed, and the next hub removes it.
  */
 #include <dirent.h>
 #include <errno.h>

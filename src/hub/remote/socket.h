@@ -14,12 +14,13 @@ struct hub_socket {
 int hub_socket_open(pid_t tid, struct hub_socket *ret);
 void hub_socket_close(struct hub_socket *listener);
 
-/* A socket that is connected to the hub whose thread is `tid`. -ENOENT: it serves nobody; -EPERM: it is not ours to
- * use, or not what it seems; -EAGAIN: too many want to. */
+/* A socket that is connected to the hub whose thread is `tid`. -ENOENT: that process serves no clients; -EPERM:
+ * the socket is another user's, or in a directory that others can enter; -EAGAIN: too many processes are about to
+ * connect. */
 int hub_socket_dial(pid_t tid, int *ret);
 
-/* Whether the process at the other end is of this user, or one of us two is root's. `pid` (0: any) is who it should be.
- */
+/* Whether the process at the other end is this user's, or one of the two is root's. `pid` (0: any) is its
+ * expected id. */
 int hub_socket_check_peer(int socket, pid_t pid);
 
 #endif

@@ -18,7 +18,7 @@ void hub_table_init(struct hub_table *table);
 void hub_table_deinit(struct hub_table *table);
 void hub_table_add(struct hub_table *table, struct kymo_engine *engine);
 
-/* One with a reference for the caller, or NULL; one that nobody has a reference to any more is not there. */
+/* An item, with a reference for the caller; or NULL. An item without references is not found any more. */
 struct kymo_engine *hub_table_find(struct hub_table *table, uint64_t name);
 
 /* Take one out; it may not be there: NULL. References stay as they are. */

@@ -7,12 +7,12 @@
 struct task;
 
 /*
- * Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them.
- * `ret` may be one that there is.
+ * Seize a thread of process `pid` (0: find it out); the thread runs on. `ret` may be a task that exists. A negative
+ * errno, as kymo_engine_attach() has them.
  *
- *   -EAGAIN      it has become another program meanwhile, or is about to be let go: again, when what is known of the
- *                one before has been dealt with
- *   -ETIMEDOUT   another thread executes something, and does not get on with it
+ *   -EAGAIN      its process has executed another program meanwhile, or it is about to be detached: try again after
+ *                what is known of it has been dealt with
+ *   -ETIMEDOUT   another thread calls execve, and does not get on with it
  */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 
@@ -30,7 +30,7 @@ bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid);
 /* Whether all threads of the process are the hub's, and none has yet to be found. */
 bool hub_knows_threads(const struct kymo_hub *hub, pid_t pid);
 
-/* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
+/* Detach a thread that is no task: it runs on untraced; if it has the filter of picked calls, it is killed. */
 void hub_abandon(const struct kymo_hub *hub, pid_t tid);
 
 #endif

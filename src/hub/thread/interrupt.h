@@ -10,9 +10,8 @@ struct task;
 void hub_interrupt(struct kymo_hub *hub, struct task *task);
 
 /*
- * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing
- * happened to it (it was killed), or it stops later; that is told next. `group_ret` is the signal of a group stop that
- * this stop is, or 0.
+ * Take a thread from its stop before a signal to a stop without a signal, at the same instruction. False: it was
+ * killed, or it stops later; that is told next. `group_ret` is the signal of the group stop that this stop is, or 0.
  */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
 

@@ -10,12 +10,12 @@ struct task;
  * kept, to be dispatched in their turn. */
 void hub_let_end(struct kymo_hub *hub, pid_t pid);
 
-/* What has waited for an exec has seized the one that made it, by its former id: it is the process' first thread now,
- * which is let go, as if it had not been seized. */
+/* A wait for an exec has seized the thread that made the exec, by its former id. That thread has the id of its process
+ * now. It is detached, as if it had not been seized. */
 void hub_let_go_of_renamed(struct kymo_hub *hub, pid_t pid);
 
-/* Whether one that was not the hub's has executed something, and has the place of the first thread, which was: whose
- * end is kept then. */
+/* Whether a thread that was not the hub's has executed a program, and so has replaced the first thread, which was the
+ * hub's. Then the first thread's end is kept. */
 bool hub_was_replaced(struct kymo_hub *hub, pid_t pid);
 
 #endif

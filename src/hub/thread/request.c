@@ -1,10 +1,10 @@
 /*
  * What other threads ask the hub's thread for, and how it is woken.
  *
- * Waiting. Only wait() tells of traced threads, and nothing ends a wait() for all of them but a change of state of one.
- * So the hub's thread has a child of its own that does nothing but be traced, the waker: any signal to it makes it
- * stop, and what is there to be done meanwhile is found by whoever waited. Signal handlers, and a SIGCHLD that the
- * program around us may want for itself, are not needed. The kernel ends the waker when the hub's thread is no more.
+ * Waiting. Only wait() tells of traced threads, and a wait() for all of them ends only when one of them changes its
+ * state. So the hub's thread has a child that does nothing but be traced, the waker. Any signal to it makes it stop,
+ * which ends the wait; then the hub's thread looks for requests. This needs no signal handlers, and no SIGCHLD, which
+ * the program may want for itself. The kernel ends the waker with the hub's thread.
  */
 #include <errno.h>
 #include <linux/close_range.h>

@@ -18,7 +18,7 @@ void hub_kick(struct kymo_hub *hub, struct task *task);
 /* Put an engine when the lock is not held any more. Lock held. */
 void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine);
 
-/* The waker has stopped, as somebody wants something, or was killed. */
+/* The waker has stopped, as there is a request, or was killed. */
 void hub_waker_stopped(struct kymo_hub *hub, int status);
 
 /* Make the waker. A negative errno. End it. On the hub's thread. */

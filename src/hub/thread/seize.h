@@ -12,7 +12,8 @@
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
 	 PTRACE_O_TRACEEXIT)
 
-/* Of who is taken: who makes something for the kernel to attach may be killed before it has told of that. */
+/* Options for threads that an owner seizes to freeze them. New threads are not attached: their maker may be killed
+ * before it has told of them. */
 #define HUB_TAKER_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 
 /* A thread that seizes, and what breaks its waits off. Zeroed, it has no timer. */
@@ -30,11 +31,11 @@ void hub_seizing_ends(struct hub_seizer *seizer);
 void hub_seizer_deinit(struct hub_seizer *seizer);
 
 /*
- * Until thread `tid` (0: any of this one's) has something to tell, which is left for a wait; it may have had that all
- * along. -EINTR: `most_ns` are over, or about that; -ENOTSUP: this process has not taken the signal; -ECHILD.
+ * Sleep until thread `tid` (0: any that this thread traces) has a status, which is left for a wait. It may have had one
+ * from the start. -EINTR: `most_ns` are over, or about to be; -ENOTSUP: this process has not taken the signal; -ECHILD.
  *
- * The kernel moves a thread that sleeps in a wait to the processor of the thread that stops. One that sleeps for a
- * signal is woken where it was, which takes several times as long where that processor is idle.
+ * The kernel moves a thread that sleeps in a wait to the processor of the thread that stops. A thread that sleeps for a
+ * signal is woken where it was, which takes several times as long if that processor is idle.
  */
 int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns);
 
@@ -42,9 +43,9 @@ int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns);
 int hub_seize_thread(pid_t tid, unsigned long options);
 
 /*
- * Have a signal of this process, which is kymo's own, break off what its hubs wait for in vain while they seize threads
- * (docs/internals/engines.md, hazard 17). It has a handler from then on, in what is forked, too, until that executes
- * something. Once, before there is a hub or another thread.
+ * Reserve a signal of this process, which must be kymo's own. It ends waits of its hubs that would last for ever while
+ * they seize threads (docs/internals/engines.md, hazard 17). The signal has a handler from then on, also in forked
+ * children until they execute a program. Once, before there is a hub or another thread.
  */
 void kymo_take_seize_signal(void);
 

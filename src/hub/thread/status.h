@@ -13,7 +13,7 @@ struct task;
 void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status);
 void hub_forget_status(struct kymo_hub *hub, struct task *task);
 
-/* The same for who is forgotten itself, but for its end, which somebody may wait for. */
+/* The same for a task that is forgotten itself; its end is kept, as a caller may wait for that. */
 void hub_forget_stop(struct kymo_hub *hub, const struct task *task);
 
 /* Wait for at most `timeout_ns` for a task's next status, which is kept. */
@@ -23,12 +23,12 @@ bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int
 bool hub_has_end(const struct kymo_hub *hub, const struct task *task);
 
 /*
- * End a process. 0, or -ESRCH: its end was waited for, here or to be dispatched yet, so its number may be another
- * process's by now. Nothing else may send signals to a number: only this thread lets it become free.
+ * Kill a process. 0, or -ESRCH: its end was waited for, or is among the kept statuses, so its number may be another
+ * process's by now. Nothing else may send signals to a number: only this thread's waits free it.
  */
 int hub_kill(const struct kymo_hub *hub, const struct hub_process *process);
 
-/* Take out the one that was kept first: the id of its thread, or 0. */
+/* Take out the status that was kept first: the id of its thread, or 0. */
 pid_t hub_take_early(struct kymo_hub *hub, int *status_ret);
 
 /* Whether threads are waited for one by one. */

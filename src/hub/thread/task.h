@@ -141,21 +141,21 @@ struct hub_process *hub_find_process(const struct kymo_hub *hub, pid_t pid);
 /* The struct of a process, which may be new. NULL: memory is out. */
 struct hub_process *hub_get_process(struct kymo_hub *hub, pid_t pid);
 
-/* Free it if nobody needs it. */
+/* Free it if nothing needs it. */
 void hub_put_process(struct kymo_hub *hub, struct hub_process *process);
 
-/* Its memory, opened when it is needed first, or NULL. The process keeps it; whoever uses it without the lock takes a
- * reference. */
+/* Its memory, opened when it is needed first, or NULL. The process keeps it. A caller that uses it without the lock
+ * takes a reference. */
 struct hub_memory *hub_memory_of(struct hub_process *process);
 void hub_memory_put(struct hub_memory *memory);
 
-/* It is another one behind exec. */
+/* After an exec the process has another memory. */
 void hub_forget_memory(struct hub_process *process);
 
 /* A task for a thread that is traced already, running. NULL: memory is out. */
 struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid_t tid);
 
-/* Whoever waits for the thread to be let go need not any more. */
+/* No caller has to wait any more for the thread to be detached. */
 void hub_release_leavers(struct kymo_hub *hub, struct task *task);
 
 /* It has another id from now on. */

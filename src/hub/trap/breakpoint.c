@@ -1,11 +1,13 @@
 /*
- * Breakpoints: who owns them, who is told, and how threads get past them.
+ * Breakpoints: their owners, their reports, and how threads pass them.
  *
- * A thread that has executed one stands before a SIGTRAP. That is taken from it first (hub_swallow()), so that the
- * hub's death delivers it no more, and its program counter put back; then owners are told. When it goes on, the byte is
- * put back for one instruction, while nobody else runs there. What else happens to it instead of that instruction (a
- * signal, an interrupt) leaves it where it is, to be stepped over when it goes on the next time; and if a signal
- * handler runs in between, it comes to the breakpoint again with the same registers, which is no news.
+ * A thread that has executed a breakpoint stands before a SIGTRAP. First that signal is taken away (hub_swallow()), so
+ * that it is not delivered if the hub dies, and the program counter is put back. Then the owners are told. When the
+ * thread goes on, the byte is put back for one instruction, while no other thread runs in that memory.
+ *
+ * A signal or an interrupt may come in place of that instruction. Then the thread stays at the breakpoint, and steps
+ * over it when it goes on the next time. If a signal handler runs in between, the thread reaches the breakpoint again
+ * with the same registers, which is not told again.
  */
 #include <errno.h>
 #include <signal.h>
@@ -110,7 +112,7 @@ static bool is_left_over(const struct hub_space *space, const struct hub_break *
 	return b->original != KYMO_TRAP_BYTE && hub_break_is_written(space->memory, b);
 }
 
-/* The one that a thread has executed; NULL: it is the program's own. */
+/* The breakpoint that a thread has executed; NULL: the int3 is the program's own. */
 static const struct hub_break *find_hit(const struct task *task, const siginfo_t *info,
 					struct user_regs_struct *registers)
 {
@@ -261,7 +263,7 @@ static void clean_flags(struct task *task, const struct kymo_flags_step *step, b
 		kymo_memory_write(memory, registers.rsp, &flags, sizeof(flags));
 }
 
-/* Its own byte is there, and nobody else runs. False: it has yet to be told what has happened. */
+/* The program's byte is in memory, and no other thread runs. */
 static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_break *b, bool wants_step)
 {
 	bool makes_call = is_call(task->process->space, b), is_own_trap = b->original == KYMO_TRAP_BYTE;

@@ -1,4 +1,4 @@
-/* Who runs in a space: stopping them, and taking its breakpoints out while nobody can run there. */
+/* The threads that run in a space: stopping them, and removing its breakpoints while none of them can run. */
 #include "base/backoff.h"
 #include "base/cleanup.h"
 #include "base/io.h"

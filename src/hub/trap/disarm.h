@@ -11,15 +11,15 @@ struct task;
 /* Whether a thread must stay the hub's without engines. */
 bool hub_space_keeps(const struct task *task);
 
-/* The task has stopped and is held: perhaps nobody of the space can run now. It is going on. */
+/* The task has stopped and stays so: perhaps no thread of the space can run now. It is going on. */
 void hub_space_rest(struct kymo_hub *hub, const struct task *task);
 void hub_space_wake(const struct task *task);
 
-/* Whether anybody of its processes runs. */
+/* Whether a thread of its processes runs. */
 bool hub_space_can_run(const struct kymo_hub *hub, const struct hub_space *space);
 
-/* Stop all that could run in the memory of `process`, but `except`, without telling anybody; what they stop with is
- * told later. */
+/* Stop all threads that could run in the memory of `process`, except `except`, without telling engines. Other reasons
+ * for which they stop are told later. */
 void hub_space_hold(struct kymo_hub *hub, const struct hub_process *process, const struct task *except);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * The keeper: a process that waits for the end of the hub's thread, and then puts back what that has left in others.
+ * The keeper: a process that waits for the end of the hub's thread, and then puts back the bytes and registers that the
+ * hub has changed in other processes.
  *
  * It shares two things with the hub: the journal, and the table of descriptors, in which the memory of each process is
- * open already (so no access is checked again, and no id can be another's). The kernel sends it a signal when the hub's
- * thread ends, right after it has let go of what that traced; the end of the hub's process is told by a descriptor,
- * too, a little later. All that it does then it has done once before, with an empty journal: no page of it has to be
- * found first.
+ * open. So no access is checked again, and no process id can mean another process. The kernel sends the keeper a signal
+ * when the hub's thread ends, right after the kernel has detached its threads. A descriptor tells the end of the hub's
+ * process, too, a little later. The keeper has done all its work once before, with an empty journal, so that all its
+ * pages are in memory.
  */
 #include <errno.h>
 #include <poll.h>
@@ -123,7 +124,7 @@ static void clear_watches(struct hub_journal *journal)
 		kymo_back_off(spins);
 }
 
-static volatile pid_t told_by; /* that it is over. Anybody may send the same signal */
+static volatile pid_t told_by; /* the sender of the signal, which any process may send */
 
 static void on_end(int signal, siginfo_t *info, void *context)
 {

@@ -7,7 +7,7 @@
 #include "kymo/engine.h"
 
 /* Note what is to be put back: the byte at an address of the memory behind descriptor `fd`. An entry; -ENOSPC; -EAGAIN:
- * nobody could be made who would do it. */
+ * no keeper could be made. */
 int hub_note_byte(struct kymo_hub *hub, int fd, uint64_t address, uint8_t original);
 
 /* Note a thread whose debug registers are to be cleared. The same. */

@@ -14,8 +14,9 @@ int hub_local_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t 
 		    unsigned int *slot_ret);
 int hub_local_unwatch(struct kymo_engine *engine, unsigned int slot);
 
-/* A thread has stopped for a SIGTRAP. True: it was a debug register's, as hub_breakpoint_stopped() says; `hits_ret` has
- * the slots that are to be told, as bits. `is_step`: it may be the end of a step as well. */
+/* A thread has stopped for a SIGTRAP. True: a debug register has raised it, and the rest is as for
+ * hub_breakpoint_stopped(). `hits_ret` has the slots that are to be told, as bits. `is_step`: it may be the end of a
+ * step as well. */
 bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, unsigned int *hits_ret, int *group_ret);
 
 /* What is to be told of a hit. False: nothing. */
@@ -26,7 +27,7 @@ bool hub_watch_is_claimant(const struct kymo_engine *engine, const void *report)
 
 void hub_watches_drop(struct kymo_engine *engine);
 
-/* A stopped thread goes on, or is let go (`all`): clear what nobody has claimed any more. */
+/* A stopped thread goes on, or is detached (`all`): clear registers that no engine claims any more. */
 void hub_watches_clear(struct kymo_hub *hub, struct task *task, bool all);
 
 /* The kernel has cleared them. */
