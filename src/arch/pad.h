@@ -14,11 +14,9 @@
  * The live page. Its first byte is the state; anything but these, zero in a forked child above all, makes pads record
  * nothing.
  */
-#define KYMO_PAD_EARLY \
-	0x45 /* threads have no thread pointer yet, or their tid's place is not known: the pid is recorded */
-#define KYMO_PAD_LIVE 0x4c /* each thread's tid is at its thread pointer + the offset below */
-#define KYMO_PAD_RSEQ \
-	0x52 /* and threads are registered for restartable sequences, at their thread pointer + the other */
+#define KYMO_PAD_EARLY 0x45 /* threads have no thread pointer yet, or their tid is not found: the pid is recorded */
+#define KYMO_PAD_LIVE 0x4c  /* each thread's tid is at its thread pointer + the offset below */
+#define KYMO_PAD_RSEQ 0x52  /* … and its restartable sequences are registered, at its thread pointer + the other */
 #define KYMO_PAD_LIVE_TID_OFFSET 8   /* where in the page that offset is, s64 */
 #define KYMO_PAD_LIVE_RSEQ_OFFSET 16 /* s64 */
 #define KYMO_PAD_LIVE_VFORKS 24 /* u64: the address of the struct kymo_wire_vforks that counts for this process now */
@@ -29,9 +27,8 @@
 #define KYMO_PAD_LIVE_SKIPPED 56    /* u64: hits of the initial thread without a record for that; pads add atomically */
 #define KYMO_PAD_LIVE_VFORK_LIST 64 /* such a struct; that of the first region is used */
 
-#define KYMO_PAD_LIVE_READER \
-	192 /* u64: the process's id as it sees itself, for reads of its memory by a system call; 0: it must make none \
-	     */
+/* u64: the process's id as it sees itself, for reads of its memory by a system call; 0: it must make none */
+#define KYMO_PAD_LIVE_READER 192
 
 /*
  * Other threads of glibc's, where thread control blocks point to themselves: their stacks begin at the u64 at the

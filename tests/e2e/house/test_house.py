@@ -87,7 +87,7 @@ def test_a_broken_layer_is_seen(tmp):
                                ('report', '#include "proc/proc.h"',
                                 'report may not use proc'), ('record', '#include "ctf/token.h"', 'private to ctf'),
                                ('record', '#include "cli/output.h"',
-                                'nobody uses cli'), ('base', 'void f(void) { ptrace(0, 0, 0, 0); }',
+                                'no other room uses cli'), ('base', 'void f(void) { ptrace(0, 0, 0, 0); }',
                                                      'ptrace is used in src/hub and src/nested only'),
                                ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }',
                                 'ptrace is used in src/hub and src/nested only'),
