@@ -1,8 +1,14 @@
 #include "probe/code/parts.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "arch/plan.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
+#include "probe/code/code.h"
 
 static bool is_split_off(const struct kymo_function *function, const char *name, size_t length)
 {
@@ -10,10 +16,11 @@ static bool is_split_off(const struct kymo_function *function, const char *name,
 	       !strncmp(function->name + length, ".cold", 5);
 }
 
-struct kymo_error *probe_parts_create(struct kymo_module *module, uint64_t vaddr, const char *name,
-				      struct kymo_extent **ret, size_t *n_ret)
+/* The function `own` itself, and then what was split off from it. A fresh array. */
+static struct kymo_error *create_parts(struct kymo_module *module, const struct kymo_function *own, const char *name,
+				       struct kymo_extent **ret, size_t *n_ret)
 {
-	const struct kymo_function *functions, *own = kymo_module_function_at(module, vaddr);
+	const struct kymo_function *functions;
 	KYMO_VEC(struct kymo_extent) parts = { 0 };
 	struct kymo_error *error;
 	size_t n;
@@ -22,9 +29,6 @@ struct kymo_error *probe_parts_create(struct kymo_module *module, uint64_t vaddr
 	error = kymo_module_functions(module, &functions, &n);
 	if (error)
 		return error;
-	if (!own)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "%s does not say where its function %s ends",
-					 kymo_module_path(module), name);
 	ok = kymo_vec_push(&parts, (struct kymo_extent){ own->start, own->end });
 	for (size_t i = 0; i < n && ok; i++)
 		if (is_split_off(&functions[i], name, strlen(name)))
@@ -36,4 +40,37 @@ struct kymo_error *probe_parts_create(struct kymo_module *module, uint64_t vaddr
 	*ret = parts.items;
 	*n_ret = parts.n;
 	return NULL;
+}
+
+struct kymo_error *probe_exits_init(struct kymo_module *module, const struct kymo_code *code, uint64_t vaddr,
+				    const char *name, struct probe_exits *ret)
+{
+	const struct kymo_function *own = kymo_module_function_at(module, vaddr);
+	kymo_cleanup_free struct kymo_extent *parts = NULL;
+	struct kymo_refusal refusal = { .vaddr = 0 };
+	struct kymo_error *error;
+	size_t n_parts;
+	int err;
+
+	*ret = (struct probe_exits){ .has_end = own != NULL };
+	if (!own) {
+		snprintf(ret->reason, sizeof(ret->reason), "%s does not say where its function %s ends",
+			 kymo_module_path(module), name);
+		return NULL;
+	}
+	error = create_parts(module, own, name, &parts, &n_parts);
+	if (error)
+		return error;
+	err = kymo_exits_create(&code->code, code->map, parts, n_parts, &ret->items, &ret->n, &refusal);
+	if (err == -ENOMEM)
+		return &kymo_error_no_memory;
+	if (err || !ret->n)
+		snprintf(ret->reason, sizeof(ret->reason), "%s", err ? refusal.reason : "it never returns");
+	return NULL;
+}
+
+void probe_exits_deinit(struct probe_exits *exits)
+{
+	free(exits->items);
+	*exits = (struct probe_exits){ .n = 0 };
 }

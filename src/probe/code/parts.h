@@ -1,15 +1,31 @@
-/* What a function is made of. Private to the room. */
+/* What a function is made of, and where it is left. Private to the room. */
 #ifndef KYMO_PROBE_CODE_PARTS_H
 #define KYMO_PROBE_CODE_PARTS_H
 
+#include <stdbool.h>
+
 #include "arch/code.h"
+#include "arch/exits.h"
 #include "sym/sym.h"
 
+struct kymo_code;
+
+#define PROBE_EXITS_REASON_MAX 1600
+
+/* The exits of a function; or why there are none that can be used. */
+struct probe_exits {
+	struct kymo_exit *items;
+	size_t n;
+	bool has_end; /* the file says where the function ends; else `reason` is a sentence of its own */
+	char reason[PROBE_EXITS_REASON_MAX]; /* "": all exits can be used */
+};
+
 /*
- * The function at `vaddr`, called `name`, and then what the compiler split off from it ("name.cold"). A fresh array.
- * UNSAFE where it is not known where it ends.
+ * The exits of the function at `vaddr`, called `name`, and of what the compiler split off from it ("name.cold").
+ * `code` is the module's.
  */
-struct kymo_error *probe_parts_create(struct kymo_module *module, uint64_t vaddr, const char *name,
-				      struct kymo_extent **ret, size_t *n_ret);
+struct kymo_error *probe_exits_init(struct kymo_module *module, const struct kymo_code *code, uint64_t vaddr,
+				    const char *name, struct probe_exits *ret);
+void probe_exits_deinit(struct probe_exits *exits);
 
 #endif

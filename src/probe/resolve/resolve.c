@@ -1,19 +1,15 @@
-/* From specs to planned sites. */
+/* From specs to sites of modules. */
 #include "probe/resolve/resolve.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "arch/exits.h"
 #include "base/cleanup.h"
 #include "probe/code/code.h"
 #include "probe/code/events.h"
 #include "probe/code/jit.h"
 #include "probe/code/modules.h"
 #include "probe/code/parts.h"
-#include "probe/code/targets.h"
+#include "probe/code/resolver.h"
 #include "probe/code/words.h"
 #include "probe/memory/sessions.h"
 #include "probe/probes.h"
@@ -65,196 +61,103 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 	return error;
 }
 
-/* ---- a place --------------------------------------------------------------------------------- */
+/* ---- a site ---------------------------------------------------------------------------------- */
 
-/* Wish for the event of `meaning` at `at`; `vaddr` is what the user named. */
+/* Request the event of `meaning` at `at`; `vaddr` is what the user named. */
 static struct kymo_error *add_request(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
-				      uint64_t vaddr, char *place, bool is_unknown)
+				      uint64_t vaddr, const char *place, bool is_unknown)
 {
 	kymo_cleanup_free char *name = probe_event_name(&probes->specs[meaning->spec], place, !meaning->exact);
-	const struct probe_request request = { .vaddr = vaddr, .is_unknown = is_unknown, .place = place, .name = name };
+	const struct probe_request request = {
+		.vaddr = vaddr, .is_unknown = is_unknown, .place = (char *)place, .name = name
+	};
 
 	return name ? probes_add_request(probes, meaning, at, &request) : &kymo_error_no_memory;
 }
 
-/* ---- returns and single instructions --------------------------------------------------------- */
+/* ---- what the resolver asks ------------------------------------------------------------------ */
 
-/* `name` is the function's own. */
-static struct kymo_error *add_returns(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr,
-				      const char *name, char *place)
+static struct kymo_error *get_code(void *data, size_t module, struct kymo_code **ret)
 {
-	struct kymo_module *module = probes->modules.items[meaning->module].module;
-	kymo_cleanup_free struct kymo_extent *parts = NULL;
-	kymo_cleanup_free struct kymo_exit *exits = NULL;
-	struct kymo_refusal refusal = { .vaddr = 0 };
-	struct kymo_code *code;
-	struct kymo_error *error = probes_code(probes, meaning->module, &code);
-	size_t n_parts, n = 0;
-	int err;
+	return probes_code(data, module, ret);
+}
 
-	if (error)
-		return error;
-	error = probe_parts_create(module, vaddr, name, &parts, &n_parts);
-	if (error && error->code != KYMO_ERROR_UNSAFE)
-		return error;
-	if (error && meaning->exact)
-		return probes_keep_error(probes, meaning->spec, error);
+static void warn(void *data, const char *sentence)
+{
+	probes_warn(data, "%s", sentence);
+}
+
+static struct kymo_error *refuse(void *data, const struct probe_meaning *meaning, const char *location,
+				 const char *reason)
+{
+	struct kymo_probes *probes = data;
+
 	probes->refused[meaning->spec].tried++;
-	if (error) {
-		kymo_error_destroy(error);
-		return probes_refuse_place(probes, meaning->spec, meaning->module, false, place,
-					   "the file does not say where it ends");
-	}
-	err = kymo_exits_create(&code->code, code->map, parts, n_parts, &exits, &n, &refusal);
-	if (err == -ENOMEM)
-		return &kymo_error_no_memory;
-	if (err || !n)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-					   err ? refusal.reason : "it never returns");
-	for (size_t i = 0; i < n && !error; i++)
-		error = add_request(probes, meaning, exits[i].vaddr, vaddr, place, exits[i].is_tail);
-	return error;
+	return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, location, reason);
 }
 
-static struct kymo_error *add_instructions(struct kymo_probes *probes, const struct probe_meaning *meaning,
-					   uint64_t vaddr)
+static struct kymo_error *add(void *data, const struct probe_meaning *meaning, uint64_t vaddr, const char *location,
+			      enum probe_found found)
 {
-	struct kymo_module *module = probes->modules.items[meaning->module].module;
-	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
-	kymo_cleanup_free uint64_t *starts = NULL;
+	struct kymo_probes *probes = data;
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, meaning->module, &code);
-	char place[PROBE_PLACE_MAX];
-	size_t n;
-	int err;
 
-	if (error)
+	if (error || (found == PROBE_FOUND_SWEPT && kymo_site_of(code->map, vaddr) != vaddr))
 		return error;
-	kymo_module_describe(module, vaddr, place, sizeof(place));
-	err = function ? kymo_instructions_create(code->map, function->start, function->end, &starts, &n) : -EPERM;
-	if (err == -ENOMEM)
-		return &kymo_error_no_memory;
-	if (err) {
-		probes->refused[meaning->spec].tried++;
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-					   "it is not known where its instructions begin");
-	}
-	for (size_t i = 0; i < n && !error; i++) {
-		if (kymo_site_of(code->map, starts[i]) != starts[i])
-			continue;
-		probes->refused[meaning->spec].tried++;
-		kymo_module_describe(module, starts[i], place, sizeof(place));
-		error = add_request(probes, meaning, starts[i], starts[i], place, false);
-	}
-	return error;
+	probes->refused[meaning->spec].tried++;
+	return add_request(probes, meaning, vaddr, vaddr, location, false);
 }
 
-/* ---- a spec ---------------------------------------------------------------------------------- */
-
-static struct kymo_error *resolve_target(struct kymo_probes *probes, const struct probe_meaning *spec_meaning,
-					 const struct probe_target *target)
+static struct kymo_error *add_exits(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr,
+				    const char *location, const struct probe_exits *exits)
 {
-	const struct kymo_spec *spec = &probes->specs[spec_meaning->spec];
-	uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
-	struct probe_meaning meaning = *spec_meaning;
-	struct kymo_error *error;
-	char place[PROBE_PLACE_MAX];
-
-	meaning.exact &= !target->is_one_of_many;
-	probe_target_place(spec, target, place, sizeof(place));
-	if (target->refusal) {
-		probes->refused[meaning.spec].tried++;
-		return probes_refuse_place(probes, meaning.spec, meaning.module, meaning.exact, place, target->refusal);
-	}
-	error = probe_check_offset(spec, probes->modules.items[meaning.module].module, target->vaddr);
-	if (error)
-		return error;
-	if (spec->every_instruction)
-		return add_instructions(probes, &meaning, vaddr);
-	if (spec->is_return)
-		return add_returns(probes, &meaning, vaddr, target->function, place);
-	probes->refused[meaning.spec].tried++;
-	return add_request(probes, &meaning, vaddr, vaddr, place, false);
-}
-
-/* By address, so that sites are appended, not inserted. */
-static struct kymo_error *resolve_targets(struct kymo_probes *probes, const struct probe_meaning *meaning,
-					  const struct probe_targets *targets)
-{
+	struct probe_meaning inexact = *meaning;
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < targets->list.n && !error; i++)
-		error = resolve_target(probes, meaning, &targets->list.items[i]);
-	if (!error && *targets->shared)
-		probes_warn(probes, PROBE_IS_SHARED, probes->specs[meaning->spec].text, targets->shared);
+	if (!exits->has_end && meaning->exact)
+		return probes_keep_error(probes, meaning->spec,
+					 kymo_error_create(KYMO_ERROR_UNSAFE, "%s", exits->reason));
+	inexact.exact = false;
+	if (!exits->has_end)
+		return refuse(probes, &inexact, location, "the file does not say where it ends");
+	if (*exits->reason)
+		return refuse(probes, meaning, location, exits->reason);
+	probes->refused[meaning->spec].tried++;
+	for (size_t i = 0; i < exits->n && !error; i++)
+		error = add_request(probes, meaning, exits->items[i].vaddr, vaddr, location, exits->items[i].is_tail);
 	return error;
 }
 
-static void tell_overloads(struct kymo_probes *probes, size_t spec, const struct kymo_symbol *const *found, size_t n)
+static struct kymo_error *add_return(void *data, const struct probe_meaning *meaning, uint64_t vaddr,
+				     const char *function_name, const char *location)
 {
-	char text[2000];
-
-	probe_overloads_text(&probes->specs[spec], found, n, text, sizeof(text));
-	probes_warn(probes, "%s", text);
-}
-
-static struct kymo_error *resolve_symbol(struct kymo_probes *probes, const struct probe_meaning *spec_meaning)
-{
-	const struct kymo_spec *spec = &probes->specs[spec_meaning->spec];
-	struct probe_meaning meaning = *spec_meaning;
-	struct kymo_module *module = probes->modules.items[meaning.module].module;
-	kymo_cleanup_free const struct kymo_symbol **found = NULL;
-	struct probe_targets targets;
-	struct kymo_code *code = NULL;
-	struct kymo_error *error;
-	size_t n = 0;
-
-	error = kymo_module_find(module, spec->symbol, &found, &n);
-	if (error)
-		return error;
-	if (!n)
-		return probe_no_such_function(spec, module);
-	error = probe_check_overloads(spec, found, n);
-	if (error)
-		return error;
-	if (probe_is_overloaded(spec, found, n))
-		tell_overloads(probes, spec_meaning->spec, found, n);
-	meaning.exact &= !probe_is_overloaded(spec, found, n);
-	error = probes_code(probes, meaning.module, &code);
-	if (!error)
-		error = probe_targets_init(spec, module, code, found, n, &targets);
-	if (error)
-		return error;
-	error = resolve_targets(probes, &meaning, &targets);
-	probe_targets_deinit(&targets);
-	probes->met[meaning.spec] = true;
-	return error;
-}
-
-static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struct probe_meaning *meaning)
-{
+	struct kymo_probes *probes = data;
 	const struct kymo_spec *spec = &probes->specs[meaning->spec];
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
-	char place[PROBE_PLACE_MAX];
-	uint64_t vaddr;
-	struct kymo_error *error = probe_spec_offset(spec, module, &vaddr);
+	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
+	struct probe_exits exits;
+	struct kymo_code *code;
+	struct kymo_error *error;
 
+	if (!spec->symbol && (!function || function->start != vaddr))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "no function of %s begins at file offset 0x%" PRIx64,
+					 kymo_module_path(module), (uint64_t)spec->offset);
+	error = probes_code(probes, meaning->module, &code);
+	if (!error)
+		error = probe_exits_init(module, code, vaddr, function_name, &exits);
 	if (error)
 		return error;
-	probes->met[meaning->spec] = true;
-	probe_describe(spec, module, vaddr, place, sizeof(place));
-	if (spec->is_return) {
-		const struct kymo_function *function = kymo_module_function_at(module, vaddr);
-
-		if (!function || function->start != vaddr)
-			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-						 "no function of %s begins at file offset 0x%" PRIx64,
-						 kymo_module_path(module), (uint64_t)spec->offset);
-		return add_returns(probes, meaning, vaddr, place, place);
-	}
-	probes->refused[meaning->spec].tried++;
-	return add_request(probes, meaning, vaddr, vaddr, place, false);
+	error = add_exits(probes, meaning, vaddr, location, &exits);
+	probe_exits_deinit(&exits);
+	return error;
 }
+
+static const struct probe_resolver_ops ops = {
+	.code = get_code, .warn = warn, .refuse = refuse, .add = add, .add_return = add_return
+};
+
+/* ---- a spec ---------------------------------------------------------------------------------- */
 
 static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at)
 {
@@ -276,7 +179,10 @@ static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_a
 				    kymo_module_soname(probes->modules.items[module_at].module)) &&
 	    !probes_is_file(probes, spec_at, &probes->modules.items[module_at]))
 		return NULL;
-	return spec->symbol ? resolve_symbol(probes, &meaning) : resolve_offset(probes, &meaning);
+	return probe_resolve(
+		&(struct probe_resolver){
+			.ops = &ops, .data = probes, .spec = spec, .module = probes->modules.items[module_at].module },
+		&meaning, &probes->met[spec_at]);
 }
 
 struct kymo_error *probes_resolve_module(struct kymo_probes *probes, size_t module_at)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "probe/code/events.h"
+#include "probe/code/resolver.h"
 
 struct kymo_marker;
 struct kymo_probes;
@@ -51,13 +52,6 @@ struct probe_site {
 	bool wants_flags;
 	uint64_t pad;
 	struct kymo_pad_layout layout;
-};
-
-/* What a spec means in one module. */
-struct probe_meaning {
-	size_t spec, module;
-	enum kymo_event_kind kind;
-	bool exact;
 };
 
 /* The site at exactly `address`, or NULL. */
