@@ -81,6 +81,7 @@ struct kymo_probes {
 	int64_t tid_offset, rseq_offset; /* 0: not known */
 	uint64_t vforks;             /* the list that counts: of this recording, or of the one whose guards are in */
 	unsigned int watched_faults; /* KYMO_FAULT_…: those that the process has been seen to handle */
+	unsigned int heeded_faults;  /* … for which no probe is in any more that could cause one (exchange.c) */
 	bool is_alone;               /* plans displace single instructions only (faults.c) */
 	uint64_t changes;            /* of what is installed; goes up with each */
 };

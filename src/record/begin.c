@@ -6,7 +6,6 @@
 #include "probe/install/remove.h"
 #include "probe/probe.h"
 #include "probe/install/mapped.h"
-#include "probe/install/mapped.h"
 #include "probe/threads/threads.h"
 #include "record/describe.h"
 #include "record/family.h"

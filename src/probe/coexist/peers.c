@@ -37,10 +37,12 @@ static const struct reader_page *read_page(struct reader *reader, uint64_t addre
 {
 	struct reader_page *page = &reader->pages[address / KYMO_PAGE_SIZE % PAGES];
 
+	if (!address) /* which stands for no page */
+		return NULL;
 	if (page->address == address)
 		return page;
 	page->address = 0;
-	if (!address || kymo_process_read(reader->process, address, page->bytes, sizeof(page->bytes)))
+	if (kymo_process_read(reader->process, address, page->bytes, sizeof(page->bytes)))
 		return NULL;
 	page->address = address;
 	return page;
@@ -84,9 +86,11 @@ static struct probe_peer_entry look_at_entry(struct reader *reader, const struct
 	return entry;
 }
 
-static struct kymo_error *look_at_text(struct kymo_process *process, struct probe_peers *peers)
+/* Of the entries at `only`, or of all if that is 0. */
+static struct kymo_error *look_at_text(struct kymo_process *process, struct probe_peers *peers, uint64_t only)
 {
 	kymo_cleanup_free struct reader *reader = calloc(1, sizeof(*reader));
+	bool has_duty = false;
 	size_t n = 0;
 
 	for (size_t i = 0; i < peers->n; i++)
@@ -99,14 +103,17 @@ static struct kymo_error *look_at_text(struct kymo_process *process, struct prob
 		const struct kymo_session *peer = &peers->items[i];
 
 		for (size_t k = 0; k < peer->n_sites; k++)
-			peers->entries[peers->n_entries++] = look_at_entry(reader, peer, k);
-		if (!peers->duty && kymo_session_has_guards(process, peer))
-			peers->duty = peer->header.vforks;
+			if (!only || peer->sites[k].address == only)
+				peers->entries[peers->n_entries++] = look_at_entry(reader, peer, k);
+		if (only || has_duty || !kymo_session_has_guards(process, peer))
+			continue;
+		has_duty = true;
+		peers->duty = peer->header.vforks;
 	}
 	return NULL;
 }
 
-struct kymo_error *probes_peers_read(struct kymo_probes *probes, struct probe_peers *ret)
+static struct kymo_error *read_peers(struct kymo_probes *probes, uint64_t only, struct probe_peers *ret)
 {
 	struct probe_peers peers = { .n = 0 };
 	struct kymo_session_list list;
@@ -128,13 +135,23 @@ struct kymo_error *probes_peers_read(struct kymo_probes *probes, struct probe_pe
 	}
 	peers.items = list.items;
 	peers.n = list.n;
-	error = look_at_text(probes->process, &peers);
+	error = look_at_text(probes->process, &peers, only);
 	if (error) {
 		probes_peers_deinit(&peers);
 		return error;
 	}
 	*ret = peers;
 	return NULL;
+}
+
+struct kymo_error *probes_peers_read(struct kymo_probes *probes, struct probe_peers *ret)
+{
+	return read_peers(probes, 0, ret);
+}
+
+struct kymo_error *probes_peers_read_at(struct kymo_probes *probes, uint64_t address, struct probe_peers *ret)
+{
+	return read_peers(probes, address, ret);
 }
 
 void probes_peers_deinit(struct probe_peers *peers)

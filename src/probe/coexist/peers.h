@@ -41,6 +41,10 @@ struct probe_peers {
 
 /* Their journals, and then what the text is to those. */
 struct kymo_error *probes_peers_read(struct kymo_probes *probes, struct probe_peers *ret);
+
+/* The same with the entries at `address` alone, and without `duty`; `address` is not 0. */
+struct kymo_error *probes_peers_read_at(struct kymo_probes *probes, uint64_t address, struct probe_peers *ret);
+
 void probes_peers_deinit(struct probe_peers *peers);
 
 /* Remember what there is, for the plans that are made now. False when memory is out. */

@@ -401,7 +401,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 			       struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
 {
 	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
-	unsigned int before = probes->watched_faults;
+	const unsigned int before = probes->heeded_faults;
 	struct kymo_error *error;
 	uint64_t begin;
 
@@ -412,17 +412,18 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		probes->watched_faults |= adopted[i] ? 0 : faults_of_child(children[i], NULL);
 	probes->watched_faults |=
 		kymo_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
-	if (probes->watched_faults == before || !has_faulting(probes, probes->watched_faults))
+	if (probes->watched_faults == before || !has_faulting(probes, probes->watched_faults)) {
+		probes->heeded_faults = probes->watched_faults;
 		return heed_children(probes, children, adopted, n);
+	}
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
 	begin = kymo_now_ns();
 	outgoing.n_entries = probes->shared.n_sites;
 	error = outgoing.is_orphaned ? NULL : kymo_probes_freeze(probes);
-	if (error) {
-		probes->watched_faults = before; /* the next look tries again */
-		return error;
-	}
+	if (error)
+		return error; /* the next look tries again */
 	error = exchange(&outgoing, stopped_ns);
+	probes->heeded_faults = probes->watched_faults;
 	if (!outgoing.is_orphaned)
 		kymo_process_resume(probes->process);
 	*stopped_ns += kymo_now_ns() - begin;

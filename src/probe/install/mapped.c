@@ -283,7 +283,9 @@ struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t sp
 		return probes_no_such_marker(probes, probes->specs[spec].marker);
 	if (probes->met[spec] || !probes->specs[spec].file)
 		return NULL;
-	error = kymo_maps_read(probes->pid, &maps);
+	error = probes_check_file(probes->specs[spec].file);
+	if (!error)
+		error = kymo_maps_read(probes->pid, &maps);
 	if (error)
 		return error;
 	error = probes_not_mapped(probes, probes->specs[spec].file, &maps);

@@ -83,7 +83,7 @@ static bool leads_to_kymo(struct kymo_look *look, uint64_t target)
 static bool is_chained(struct kymo_look *look, const struct probe_site *site)
 {
 	struct probe_peers peers;
-	struct kymo_error *error = probes_peers_read(look->probes, &peers);
+	struct kymo_error *error = probes_peers_read_at(look->probes, site->address, &peers);
 	bool is;
 
 	if (error) {

@@ -233,6 +233,7 @@ static bool mark_planned(struct probe_text *text, const struct probe_site *site)
 
 struct kymo_error *probes_forget_plans(struct kymo_probes *probes)
 {
+	bool is_marked = true;
 	size_t kept = 0;
 
 	probe_text_deinit(&probes->text);
@@ -247,13 +248,13 @@ struct kymo_error *probes_forget_plans(struct kymo_probes *probes)
 		if (!site->is_retired && !site->installed && !site->is_revived) {
 			site->is_planned = site->wants_flags = false;
 			site->link = site->behind = 0;
-		} else if (!site->is_retired && !mark_planned(&probes->text, site)) {
-			return &kymo_error_no_memory;
+		} else if (!site->is_retired) {
+			is_marked &= mark_planned(&probes->text, site);
 		}
 		probes->sites.items[kept++] = *site;
 	}
 	probes->sites.n = kept;
-	return NULL;
+	return is_marked ? NULL : &kymo_error_no_memory;
 }
 
 static int by_address(const void *a, const void *b)

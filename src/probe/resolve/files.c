@@ -94,14 +94,21 @@ static void list_files(const struct kymo_maps *maps, char *out, size_t size)
 		strcpy(out + size - 4, "…");
 }
 
-struct kymo_error *probes_not_mapped(const struct kymo_probes *probes, const char *file, const struct kymo_maps *maps)
+struct kymo_error *probes_check_file(const char *file)
 {
-	char files[400], sentence[1024];
+	char sentence[1024];
 
 	if (access(file, F_OK) && kymo_tell_source_line(file, sentence, sizeof(sentence)))
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s", sentence);
 	if (strchr(file, '/') && access(file, F_OK))
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file %s", file);
+	return NULL;
+}
+
+struct kymo_error *probes_not_mapped(const struct kymo_probes *probes, const char *file, const struct kymo_maps *maps)
+{
+	char files[400];
+
 	list_files(maps, files, sizeof(files));
 	/* Where nobody is followed a file has to be there; else it is waited for. */
 	return kymo_error_create(

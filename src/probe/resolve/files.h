@@ -29,6 +29,9 @@ bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const stru
 /* Whether some spec, or kymo itself, wants something in the file of `map`; by its name alone. */
 bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_map *map);
 
+/* NOT_FOUND: no file can be what `file` names, a path or a line of source. */
+struct kymo_error *probes_check_file(const char *file);
+
 /* NOT_FOUND: no mapping is of a file that `file` names; with those that there are. */
 struct kymo_error *probes_not_mapped(const struct kymo_probes *probes, const char *file, const struct kymo_maps *maps);
 
