@@ -55,3 +55,15 @@ size_t kymo_utf8_cut(const char *text, size_t n)
 		n--;
 	return n;
 }
+
+void kymo_utf8_print(FILE *out, const char *text)
+{
+	for (size_t size; *text; text += size) {
+		int32_t point = kymo_utf8_decode(text, SIZE_MAX, &size);
+
+		if (point < 0 || kymo_utf8_is_hidden(point))
+			fputc('?', out);
+		else
+			fwrite(text, 1, size, out);
+	}
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /*
  * The code point of the character that begins at `at`, of `n` > 0 bytes, and the bytes that it takes. -1, and one byte,
@@ -22,5 +23,8 @@ size_t kymo_utf8_count(const char *text, size_t n);
 
 /* The length to which `text`, which is longer than `n` bytes, can be cut without cutting a character: `n` at most. */
 size_t kymo_utf8_cut(const char *text, size_t n);
+
+/* Text from files and processes, with what a terminal would take as a command replaced by "?". */
+void kymo_utf8_print(FILE *out, const char *text);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/debug_files.h"
 #include "cli/list_markers.h"
@@ -114,7 +115,7 @@ static struct kymo_error *gather_rows(const struct list *list, struct kymo_modul
 static void print_text_row(const char *path, const struct row *row)
 {
 	printf("0x%08" PRIx64 "  0x%08" PRIx64 "  %7" PRIu64 "  ", row->vaddr, row->offset, row->size);
-	cli_print_text(stdout, path);
+	kymo_utf8_print(stdout, path);
 	putchar(':');
 	if (row->name)
 		cli_print_name(stdout, row->name);
@@ -122,7 +123,7 @@ static void print_text_row(const char *path, const struct row *row)
 		printf("0x%" PRIx64, row->offset);
 	if (row->version) {
 		putchar('@');
-		cli_print_text(stdout, row->version);
+		kymo_utf8_print(stdout, row->version);
 	}
 	puts(row->is_ifunc ? "  (ifunc)" : "");
 }
@@ -140,7 +141,7 @@ static void print_word(const struct row *row, char last[KYMO_DEMANGLED_MAX])
 	    !strncmp(shown, last, KYMO_DEMANGLED_MAX - 1))
 		return;
 	snprintf(last, KYMO_DEMANGLED_MAX, "%s", shown);
-	cli_print_text(stdout, shown);
+	kymo_utf8_print(stdout, shown);
 	putchar('\n');
 }
 

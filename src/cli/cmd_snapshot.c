@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/utf8.h"
 #include "cli/numbers.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -289,7 +290,7 @@ static struct kymo_error *ask_recorder(const struct recorder *recorder, bool qui
 	error = wait_for(recorder, asked_ns, number, &number);
 	if (!error && !quiet) {
 		fputs("snapshot in ", stdout);
-		cli_print_text(stdout, recorder->path);
+		kymo_utf8_print(stdout, recorder->path);
 		printf(".%d\n", number);
 		fflush(stdout);
 	}

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/numbers.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -54,10 +55,10 @@ static void print_line(const struct kymo_status *status, bool first)
 	char bytes[32], lost[32];
 
 	printf("%7d  ", status->pid);
-	cli_print_text(stdout, status->comm);
+	kymo_utf8_print(stdout, status->comm);
 	printf(": %zu site%s, %s, %s lost, in ", status->n_sites, status->n_sites == 1 ? "" : "s",
 	       cli_format_bytes(status->recorded_bytes, bytes), cli_format_count(status->lost_events, lost));
-	cli_print_text(stdout, status->directory);
+	kymo_utf8_print(stdout, status->directory);
 	fputs("; recorded", stdout);
 	print_time(status->started_wall_ns);
 	if (status->recorder == KYMO_RECORDER_ELSEWHERE)
@@ -75,7 +76,7 @@ static void print_whole(const struct kymo_status *status, bool first)
 		const struct kymo_status_site *site = &status->sites[i];
 
 		printf("%20s0x%012" PRIx64 "  ", "", site->address);
-		cli_print_text(stdout, site->tactic);
+		kymo_utf8_print(stdout, site->tactic);
 		fputs("  ", stdout);
 		cli_print_name(stdout, site->name);
 		putchar('\n');

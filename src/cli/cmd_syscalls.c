@@ -1,36 +1,97 @@
 #include "cli/cmd_syscalls.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/io.h"
 #include "cli/output.h"
-#include "cli/syscall_counts.h"
-#include "cli/syscall_kernel.h"
+#include "cli/signals.h"
 #include "cli/syscall_output.h"
-#include "cli/syscall_tracer.h"
 #include "cli/syscall_words.h"
+#include "cli/worker.h"
 #include "proc/proc.h"
 #include "procfs/pidns.h"
+#include "strace/kernel.h"
+#include "strace/strace.h"
+#include "strace/tracer.h"
 
 typedef struct cli_syscall_words words_t;
 
+/* A run of the command. */
+struct run {
+	words_t words;
+	struct cli_worker worker;
+	struct kymo_strace_user user;
+	struct kymo_strace *strace;
+};
+
+/* ---- what the trace asks of the command ------------------------------------------------------ */
+
+static int wake_up; /* for the signal handler */
+
+static void on_end_signal(int number)
+{
+	kymo_write_all(wake_up, "", 1);
+}
+
+static void begin_to_catch(bool launches, int wake, void *data)
+{
+	const struct run *run = data;
+
+	wake_up = wake;
+	cli_catch_signals(launches, SA_RESTART, on_end_signal);
+	cli_worker_take_signals(&run->worker);
+}
+
+static int last_signal(void *data)
+{
+	return cli_last_signal();
+}
+
+static void leave_job(void *data)
+{
+	cli_worker_leave_job();
+}
+
+static void warn(const char *sentence, void *data)
+{
+	cli_warn("%s", sentence);
+}
+
+static void tell_lost(uint64_t n, void *data)
+{
+	const struct run *run = data;
+	char count[32], size[32];
+
+	cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, "
+		 "or a smaller set with -e, loses less",
+		 cli_format_count(n, count), cli_format_bytes(run->words.request.buffer_size, size));
+}
+
+static int open_own(pid_t tid, FILE **ret, void *data)
+{
+	const struct run *run = data;
+
+	return cli_syscall_output_open_own(&run->words.output, tid, ret);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
 /* A reader that has left ends kymo as every program that writes to it: by SIGPIPE, which does not come to the thread
  * that writes. */
-static int not_written(const words_t *words)
+static int not_written(const words_t *words, int err)
 {
-	const int err = words->tracing.output.write_error;
 	struct sigaction action;
 
 	if (err == EPIPE && !sigaction(SIGPIPE, NULL, &action) && action.sa_handler != SIG_IGN)
 		return 128 + SIGPIPE;
 	fprintf(stderr, "kymo: cannot write %s: the output is not whole (%s)\n",
-		words->output ? words->output : "stderr", err ? strerror(err) : "memory is out");
+		words->output.path ? words->output.path : "stderr", err ? strerror(err) : "memory is out");
 	return 1;
 }
 
@@ -40,103 +101,137 @@ static int exit_status_of(int status)
 }
 
 /* What is left to be said, when all was seen. The exit status. */
-static int conclude(const words_t *words, int status)
+static int conclude(const struct run *run, int status)
 {
-	const struct cli_syscalls *s = &words->tracing;
+	struct kymo_strace_result result = kymo_strace_result(run->strace);
+	const words_t *words = &run->words;
 
-	if (s->output.is_stuck)
+	if (result.is_stuck)
 		return 1; /* it can't be said here */
-	if (s->request.counts)
-		cli_syscall_counts_print(s->table, &s->request.columns, s->request.json, s->output.file);
-	if (fflush(s->output.file) || ferror(s->output.file))
-		return not_written(words);
-	if (s->tracing.cut) {
+	if (!kymo_strace_finish(run->strace))
+		return not_written(words, kymo_strace_result(run->strace).write_error);
+	if (result.cut) {
 		fprintf(stderr, "kymo: what process %d did from here on is not shown: %s\n",
 			words->targets.pids.items[0],
-			s->tracing.cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it"
-						     : "the kymo that traced it, and let this one in, has ended");
+			result.cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it"
+						 : "the kymo that traced it, and let this one in, has ended");
 		return 1;
 	}
-	if (s->output.has_failed) {
+	if (result.is_incomplete) {
 		cli_warn("some of what happened is not shown: memory was out, or a process could not be followed");
 		return 1;
 	}
-	return words->command && !s->running ? exit_status_of(status) : 0;
+	return words->command && !result.running ? exit_status_of(status) : 0;
 }
 
-/* -1: it is done. */
-static int open_output(words_t *words)
+/* When all is said: let the user's kymo end with `status`, and serve others until they have gone. */
+static void outlive(struct run *run, int status)
 {
-	int err = cli_syscalls_open_output(&words->tracing, words->output, words->appends);
+	char sentence[200];
 
-	if (err == -EEXIST)
-		return cli_fail("syscalls", kymo_error_create(KYMO_ERROR_FAILED,
-							      "%s exists and belongs to another user; choose another "
-							      "file with -o",
-							      words->output));
-	return err ? cli_fail("syscalls",
-			      kymo_error_errno(err, "cannot write %s", words->output ? words->output : "stderr"))
-		   : -1;
+	if (!kymo_strace_has_hub(run->strace))
+		return;
+	snprintf(sentence, sizeof(sentence),
+		 "the last lines are missing: this kymo did not drain its output for %d seconds, and other kymos trace "
+		 "the same process",
+		 KYMO_ANSWER_MS / 1000);
+	cli_forget_signals();
+	cli_worker_dismiss(&run->worker, status, kymo_strace_result(run->strace).is_stuck ? sentence : NULL);
+	kymo_strace_serve(run->strace);
 }
 
-static int run_tracer(words_t *words)
+static int trace(struct run *run)
 {
-	struct cli_syscalls *s = &words->tracing;
-	const pid_t *pids = words->targets.pids.items;
-	const size_t n = words->targets.pids.n;
+	const pid_t *pids = run->words.targets.pids.items;
+	const size_t n = run->words.targets.pids.n;
+	char **command = run->words.command;
 	struct kymo_error *error;
 	int status;
 
-	s->had_several = n > 1 || (n && kymo_count_threads(pids[0]) > 1);
-	error = words->in_kernel ? cli_syscalls_run_in_kernel(s, words->command, n ? pids[0] : 0, &status)
-				 : cli_syscalls_run(s, words->command, pids, n, &status);
-	status = error ? cli_fail("syscalls", error) : conclude(words, status);
-	cli_syscalls_close_output(s);
-	if (s->running && !status)
-		status = exit_status_of(cli_syscalls_wait(s));
-	if (!words->in_kernel)
-		cli_syscalls_outlive(s, status);
+	error = run->words.in_kernel ? kymo_strace_run_in_kernel(run->strace, command, n ? pids[0] : 0, &status)
+				     : kymo_strace_run(run->strace, command, pids, n, &status);
+	status = error ? cli_fail("syscalls", error) : conclude(run, status);
+	kymo_strace_close(run->strace);
+	cli_syscall_output_wait(&run->words.output);
+	if (kymo_strace_result(run->strace).running && !status)
+		status = exit_status_of(kymo_strace_wait(run->strace));
+	if (!run->words.in_kernel)
+		outlive(run, status);
+	return status;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+/* -1: it is done. */
+static int open_output(struct run *run, int *fd_ret)
+{
+	struct cli_syscall_output *output = &run->words.output;
+
+	/* -ff: what is not of a thread goes to stderr. */
+	*fd_ret = run->words.request.separately ? STDERR_FILENO : cli_syscall_output_open(output, &run->worker);
+	if (*fd_ret == -EEXIST)
+		return cli_fail("syscalls", kymo_error_create(KYMO_ERROR_FAILED,
+							      "%s exists and belongs to another user; choose another "
+							      "file with -o",
+							      output->path));
+	return *fd_ret < 0 ? cli_fail("syscalls", kymo_error_errno(*fd_ret, "cannot write %s",
+								   output->path ? output->path : "stderr"))
+			   : -1;
+}
+
+/* A file before anything is begun; a command is a child of the process that writes to it. */
+static int open_and_begin(struct run *run, int *fd_ret)
+{
+	const bool is_command = cli_syscall_output_is_command(&run->words.output);
+	int status = is_command ? -1 : open_output(run, fd_ret);
+
+	if (status < 0 && !run->words.in_kernel)
+		status = cli_worker_begin(run->words.command, &run->worker);
+	if (status < 0 && is_command)
+		status = open_output(run, fd_ret);
 	return status;
 }
 
 /* Links of the paths of -P, which the calls may name as well: -1, or the exit status. */
-static int add_real_paths(struct cli_syscalls *s, char **real)
+static int add_real_paths(struct kymo_strace_request *request, char **real)
 {
-	const size_t n = s->request.paths.n;
+	const size_t n = request->paths.n;
 
 	for (size_t i = 0; i < n; i++) {
-		real[i] = realpath(s->request.paths.items[i], NULL);
-		if (real[i] && strcmp(real[i], s->request.paths.items[i]) && !kymo_vec_push(&s->request.paths, real[i]))
+		real[i] = realpath(request->paths.items[i], NULL);
+		if (real[i] && strcmp(real[i], request->paths.items[i]) && !kymo_vec_push(&request->paths, real[i]))
 			return cli_fail("syscalls", &kymo_error_no_memory);
 	}
 	return -1;
 }
 
-static int run_with_paths(words_t *words)
+static int begin_and_trace(struct run *run)
 {
-	struct cli_syscalls *s = &words->tracing;
-	const size_t n = s->request.paths.n;
-	char **real = calloc(n + 1, sizeof(*real));
-	int status = real ? add_real_paths(s, real) : cli_fail("syscalls", &kymo_error_no_memory);
+	struct kymo_error *error;
+	int fd, status = open_and_begin(run, &fd);
 
-	if (status < 0)
-		status = run_tracer(words);
-	for (size_t i = 0; real && i < n; i++)
-		free(real[i]);
-	free(real);
+	if (status >= 0)
+		return status;
+	run->user.front = run->worker.front;
+	error = kymo_strace_create(&run->words.request, &run->user, fd, &run->strace);
+	status = error ? cli_fail("syscalls", error) : trace(run);
+	kymo_strace_destroy(run->strace);
+	cli_syscall_output_wait(&run->words.output);
 	return status;
 }
 
-static int run_with_table(words_t *words)
+static int run_with_paths(struct run *run)
 {
-	struct cli_syscalls *s = &words->tracing;
-	int status;
+	struct kymo_strace_request *request = &run->words.request;
+	const size_t n = request->paths.n;
+	char **real = calloc(n + 1, sizeof(*real));
+	int status = real ? add_real_paths(request, real) : cli_fail("syscalls", &kymo_error_no_memory);
 
-	s->table = s->request.counts ? cli_syscall_counts_create() : NULL;
-	if (s->request.counts && !s->table)
-		return cli_fail("syscalls", &kymo_error_no_memory);
-	status = run_with_paths(words);
-	cli_syscall_counts_destroy(s->table);
+	if (status < 0)
+		status = begin_and_trace(run);
+	for (size_t i = 0; real && i < n; i++)
+		free(real[i]);
+	free(real);
 	return status;
 }
 
@@ -158,43 +253,36 @@ static int find_processes(words_t *words)
 	return -1;
 }
 
-/* A file before anything is begun; a command is a child of the process that writes to it. */
-static int open_and_begin(words_t *words)
-{
-	const bool is_command = words->output && strchr("|!", *words->output);
-	int status = is_command ? -1 : open_output(words);
-
-	if (status < 0 && !words->in_kernel)
-		status = cli_worker_begin(words->command, &words->tracing.output.worker);
-	if (status < 0 && is_command)
-		status = open_output(words);
-	return status;
-}
-
 int cmd_syscalls(int argc, char **argv)
 {
-	words_t words = {
-		.tracing = {
-			.request.shows_lines = true,
-			.request.string_size = KYMO_SYSCALL_STRING_SIZE,
-			.request.style = { .column = KYMO_SYSCALL_COLUMN },
-			.request.duration_digits = 6,
-			.output.worker = { .front = -1 },
-			.tracing.done = { -1, -1 },
+	struct run run = {
+		.words.request = {
+			.shows_lines = true,
+			.string_size = KYMO_SYSCALL_STRING_SIZE,
+			.style = { .column = KYMO_SYSCALL_COLUMN },
+			.duration_digits = 6,
+		},
+		.worker = { .front = -1 },
+		.user = {
+			.front = -1,
+			.begin = begin_to_catch,
+			.last_signal = last_signal,
+			.leave_job = leave_job,
+			.warn = warn,
+			.tell_lost = tell_lost,
+			.open_own = open_own,
+			.data = &run,
 		},
 	};
 	int status;
 
 	tzset();
-	kymo_error_destroy(kymo_syscall_set_parse("all", &words.tracing.request.set));
-	status = cli_syscall_words_read(&words, argc, argv);
+	kymo_error_destroy(kymo_syscall_set_parse("all", &run.words.request.set));
+	status = cli_syscall_words_read(&run.words, argc, argv);
 	if (status < 0)
-		status = find_processes(&words);
+		status = find_processes(&run.words);
 	if (status < 0)
-		status = open_and_begin(&words);
-	if (status < 0)
-		status = run_with_table(&words);
-	cli_syscalls_close_output(&words.tracing);
-	cli_syscall_words_deinit(&words);
+		status = run_with_paths(&run);
+	cli_syscall_words_deinit(&run.words);
 	return status;
 }

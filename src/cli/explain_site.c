@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "cli/free_room.h"
 #include "cli/output.h"
 #include "probe/plan/faults.h"
@@ -203,7 +204,7 @@ static void print_refusals(const struct kymo_refusal *refusals, size_t n)
 		fputs(i ? "             " : "  not taken  ", stdout);
 		if (refusals[i].tactic != KYMO_TACTIC_NONE)
 			printf("%s: ", kymo_tactic_name(refusals[i].tactic));
-		cli_print_text(stdout, refusals[i].reason);
+		kymo_utf8_print(stdout, refusals[i].reason);
 		putchar('\n');
 	}
 }
@@ -223,7 +224,7 @@ static void print_heading(struct cli_explainer *explainer, uint64_t vaddr)
 
 	kymo_module_describe(explainer->module, vaddr, place, sizeof(place));
 	cli_explain_begin(explainer);
-	cli_print_text(stdout, kymo_module_path(explainer->module));
+	kymo_utf8_print(stdout, kymo_module_path(explainer->module));
 	putchar(':');
 	cli_print_name(stdout, place);
 	printf("\n  site       0x%" PRIx64, vaddr);
@@ -237,7 +238,7 @@ static void print_heading(struct cli_explainer *explainer, uint64_t vaddr)
 
 static void print_jit_heading(const struct kymo_jit *jit)
 {
-	cli_print_text(stdout, jit->place);
+	kymo_utf8_print(stdout, jit->place);
 	printf("\n  site       0x%" PRIx64 ", in memory of no file", jit->address);
 	if (jit->start != jit->address)
 		printf("; its function begins at 0x%" PRIx64, jit->start);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "cli/output.h"
 
 static void print_name(const struct cli_indirects *indirects, uint64_t vaddr)
@@ -54,7 +55,7 @@ static void print_shared(const struct cli_indirects *indirects, const struct kym
 		if (other == indirect || !kymo_indirects_share(indirect, other))
 			continue;
 		fputs(n++ ? ", " : "  shared     some of them with ", stdout);
-		cli_print_text(stdout, other->name);
+		kymo_utf8_print(stdout, other->name);
 	}
 	if (n)
 		puts(": a probe there records its calls too");
@@ -64,14 +65,14 @@ void cli_print_indirect(const struct cli_indirects *indirects, const struct kymo
 {
 	uint64_t bound;
 
-	cli_print_text(stdout, kymo_module_path(indirects->module));
+	kymo_utf8_print(stdout, kymo_module_path(indirects->module));
 	putchar(':');
-	cli_print_text(stdout, name);
+	kymo_utf8_print(stdout, name);
 	if (!indirect->n) {
 		printf("\n  site       none: it is an indirect function (IFUNC), and its resolver at 0x%" PRIx64 "\n"
 		       "             does not tell which functions it chooses from: ",
 		       indirect->resolver);
-		cli_print_text(stdout, indirect->reason);
+		kymo_utf8_print(stdout, indirect->reason);
 		putchar('\n');
 		return;
 	}

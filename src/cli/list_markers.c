@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/output.h"
 
@@ -73,13 +74,13 @@ static void print_arguments(const struct kymo_marker *marker)
 	if (marker->format) {
 		if (marker->format[strspn(marker->format, " ")]) {
 			fputs("  ", stdout);
-			cli_print_text(stdout, marker->format);
+			kymo_utf8_print(stdout, marker->format);
 		}
 		return;
 	}
 	for (size_t i = 0; i < marker->n_fields; i++) {
 		fputs(i ? " " : "  ", stdout);
-		cli_print_text(stdout, marker->fields[i].name);
+		kymo_utf8_print(stdout, marker->fields[i].name);
 		printf(":%s", kymo_type_name(marker->fields[i].type));
 	}
 }
@@ -96,7 +97,7 @@ static void print_sources(const struct group *group)
 			return;
 		}
 		fputs(n == 1 ? "  " : ", ", stdout);
-		cli_print_text(stdout, group->items[i]->file);
+		kymo_utf8_print(stdout, group->items[i]->file);
 		printf(":%" PRIu32, group->items[i]->line);
 	}
 }
@@ -117,7 +118,7 @@ static void print_why_not(const struct group *group)
 		printf("  (%zu of them cannot be recorded: ", n);
 	else
 		fputs("  (cannot be recorded: ", stdout);
-	cli_print_text(stdout, why);
+	kymo_utf8_print(stdout, why);
 	putchar(')');
 }
 
@@ -138,9 +139,9 @@ static void print_text(const struct group *group, int width, const char *path)
 	const struct kymo_marker *marker = group->items[0];
 
 	fputs(marker->is_sdt ? "sdt     " : "marker  ", stdout);
-	cli_print_text(stdout, marker->provider);
+	kymo_utf8_print(stdout, marker->provider);
 	putchar(':');
-	cli_print_text(stdout, marker->name);
+	kymo_utf8_print(stdout, marker->name);
 	if (has_more(group, path) && width > name_width(marker))
 		printf("%*s", width - name_width(marker), "");
 	print_arguments(marker);
@@ -150,7 +151,7 @@ static void print_text(const struct group *group, int width, const char *path)
 	print_why_not(group);
 	if (path) {
 		fputs("  ", stdout);
-		cli_print_text(stdout, path);
+		kymo_utf8_print(stdout, path);
 	}
 	putchar('\n');
 }

@@ -8,6 +8,7 @@
 #include "arch/fetch.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/debug_files.h"
 #include "cli/output.h"
 #include "cli/source.h"
@@ -78,18 +79,18 @@ static void print_place(const struct cli_source *source, uint64_t vaddr)
 	char name[512];
 
 	kymo_module_describe(source->module, vaddr, name, sizeof(name));
-	cli_print_text(stdout, kymo_module_path(source->module));
+	kymo_utf8_print(stdout, kymo_module_path(source->module));
 	putchar(':');
-	cli_print_text(stdout, name);
+	kymo_utf8_print(stdout, name);
 	printf("  0x%" PRIx64, vaddr);
 	if (kymo_debug_line_of(source->debug, vaddr, &line)) {
 		fputs("  ", stdout);
-		cli_print_text(stdout, basename(line.file));
+		kymo_utf8_print(stdout, basename(line.file));
 		printf(":%u", line.line);
 	}
 	if (line.inlined) {
 		fputs("  in ", stdout);
-		cli_print_text(stdout, line.inlined);
+		kymo_utf8_print(stdout, line.inlined);
 		fputs(", inlined", stdout);
 	}
 	putchar('\n');
@@ -109,7 +110,7 @@ static size_t longest(const struct kymo_variable *variables, size_t n, bool of_t
 
 static void print_padded(const char *text, size_t width)
 {
-	cli_print_text(stdout, text);
+	kymo_utf8_print(stdout, text);
 	printf("%*s  ", (int)(strlen(text) < width ? width - strlen(text) : 0), "");
 }
 
@@ -123,10 +124,10 @@ static void print_variables(const struct kymo_variable *variables, size_t n)
 		fputs("  ", stdout);
 		print_padded(variables[i].name, names);
 		print_padded(variables[i].declared_type, types);
-		cli_print_text(stdout, where);
+		kymo_utf8_print(stdout, where);
 		if (variables[i].inlined) {
 			fputs("  (of ", stdout);
-			cli_print_text(stdout, variables[i].inlined);
+			kymo_utf8_print(stdout, variables[i].inlined);
 			putchar(')');
 		}
 		putchar('\n');
@@ -253,9 +254,9 @@ static void print_source(const char *line)
 		one[0] = *line;
 		if ((unsigned char)*line >= 0x80)
 			break; /* several bytes may be one character */
-		cli_print_text(stdout, one);
+		kymo_utf8_print(stdout, one);
 	}
-	cli_print_text(stdout, line);
+	kymo_utf8_print(stdout, line);
 }
 
 static int by_line(const void *a, const void *b)
@@ -280,7 +281,7 @@ static void print_lines(const struct kymo_line *lines, size_t n)
 		const struct kymo_line *at = &lines[i];
 
 		if (!i || strcmp(lines[i - 1].file, at->file) != 0) {
-			cli_print_text(stdout, at->file);
+			kymo_utf8_print(stdout, at->file);
 			puts(":");
 		} else {
 			for (unsigned int between = lines[i - 1].line + 1; between < at->line; between++) {
@@ -297,7 +298,7 @@ static void print_lines(const struct kymo_line *lines, size_t n)
 		print_source(line ? line : "");
 		if (at->inlined) {
 			fputs("  (in ", stdout);
-			cli_print_text(stdout, at->inlined);
+			kymo_utf8_print(stdout, at->inlined);
 			fputs(", inlined)", stdout);
 		}
 		putchar('\n');

@@ -15,23 +15,11 @@
 #define WIDTH_MIN 40
 #define INDENT 6 /* "kymo: " */
 
-void cli_print_text(FILE *out, const char *text)
-{
-	for (size_t size; *text; text += size) {
-		int32_t point = kymo_utf8_decode(text, SIZE_MAX, &size);
-
-		if (point < 0 || kymo_utf8_is_hidden(point))
-			fputc('?', out);
-		else
-			fwrite(text, 1, size, out);
-	}
-}
-
 void cli_print_name(FILE *out, const char *name)
 {
 	kymo_cleanup_free char *shown = kymo_shown(name);
 
-	cli_print_text(out, shown ? shown : name);
+	kymo_utf8_print(out, shown ? shown : name);
 }
 
 void cli_print_json_name(FILE *out, const char *name)
@@ -75,9 +63,9 @@ static void wrap(const char *line, unsigned int used, unsigned int width)
 		if (used + columns > width && blanks) {
 			fprintf(stderr, "\n%*s", INDENT, "");
 			used = INDENT - (unsigned int)blanks;
-			cli_print_text(stderr, word + blanks);
+			kymo_utf8_print(stderr, word + blanks);
 		} else {
-			cli_print_text(stderr, word);
+			kymo_utf8_print(stderr, word);
 		}
 		used += columns;
 		line += n;
@@ -111,7 +99,7 @@ static void say(const char *prefix, const char *format, va_list args)
 		if (width && *line != ' ')
 			wrap(shown ? shown : line, used, width);
 		else
-			cli_print_text(stderr, shown ? shown : line);
+			kymo_utf8_print(stderr, shown ? shown : line);
 		fputc('\n', stderr);
 		used = 0;
 	}

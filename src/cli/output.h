@@ -20,9 +20,6 @@ int cli_fail(const char *command, struct kymo_error *error);
 /* "kymo: warning: SENTENCE" on stderr, with names demangled. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Text from files and processes, with what a terminal would take as a command replaced by "?". */
-void cli_print_text(FILE *out, const char *text);
-
 /* A name from a symbol table, demangled unless the user wants it raw; the same for JSON. */
 void cli_print_name(FILE *out, const char *name);
 void cli_print_json_name(FILE *out, const char *name);

@@ -6,8 +6,8 @@
 #include "base/cleanup.h"
 #include "cli/numbers.h"
 #include "cli/output.h"
-#include "cli/syscall_inject.h"
 #include "cli/syscall_words.h"
+#include "strace/inject.h"
 #include "syscall/sets.h"
 #include "syscall/signal_names.h"
 
@@ -62,7 +62,7 @@ static bool read_bits(const char *qualifier, const char *text, const struct bit 
 
 static int take_set(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = kymo_syscall_set_parse(text, &words->tracing.request.set);
+	struct kymo_error *error = kymo_syscall_set_parse(text, &words->request.set);
 
 	return error ? cli_fail(COMMAND, error) : -1;
 }
@@ -75,13 +75,13 @@ static int take_whole(struct cli_syscall_words *words, const char *text)
 	if (error)
 		return cli_fail(COMMAND, error);
 	for (size_t i = 0; i < kymo_countof(abbreviated.bits); i++)
-		words->tracing.request.whole.bits[i] = ~abbreviated.bits[i];
+		words->request.whole.bits[i] = ~abbreviated.bits[i];
 	return -1;
 }
 
 static int take_raw(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = kymo_syscall_set_parse(text, &words->tracing.request.raw);
+	struct kymo_error *error = kymo_syscall_set_parse(text, &words->request.raw);
 
 	return error ? cli_fail(COMMAND, error) : -1;
 }
@@ -126,7 +126,7 @@ static int take_signals(struct cli_syscall_words *words, const char *text)
 		else if (!is_item(item, n, "none"))
 			return cli_usage(COMMAND, "-e signal: there is no signal '%.*s'", (int)n, item);
 	}
-	words->tracing.request.hidden_signals = is_inverted ? found : ~found;
+	words->request.hidden_signals = is_inverted ? found : ~found;
 	return -1;
 }
 
@@ -138,14 +138,14 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 		{ "successful", SUCCESSFUL },   { "failed", FAILED },     { "unfinished", UNFINISHED },
 		{ "unavailable", UNAVAILABLE }, { "detached", DETACHED },
 	};
-	struct cli_syscalls *s = &words->tracing;
+	struct kymo_strace_request *request = &words->request;
 	unsigned int wanted;
 
 	if (!read_bits("status", text, bits, kymo_countof(bits), &wanted))
 		return 2;
-	s->request.hides_good = !(wanted & SUCCESSFUL);
-	s->request.hides_failed = !(wanted & FAILED);
-	s->request.hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
+	request->hides_good = !(wanted & SUCCESSFUL);
+	request->hides_failed = !(wanted & FAILED);
+	request->hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
 	return -1;
 }
 
@@ -153,8 +153,9 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 
 static int add_injection(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = cli_syscall_injections_add(&words->tracing.request.injections, text);
+	struct kymo_error *error = kymo_strace_injections_add(&words->injections, text);
 
+	words->request.injections = words->injections;
 	return error ? cli_fail(COMMAND, error) : -1;
 }
 
@@ -176,37 +177,37 @@ static int take_quiet(struct cli_syscall_words *words, const char *text)
 {
 	static const struct bit bits[] = {
 		{ "attach", 1 },
-		{ "exit", CLI_QUIET_EXIT },
-		{ "exits", CLI_QUIET_EXIT },
+		{ "exit", KYMO_STRACE_QUIET_EXIT },
+		{ "exits", KYMO_STRACE_QUIET_EXIT },
 		{ "path-resolution", 1 },
 		{ "path-resolve", 1 },
 		{ "path", 1 },
-		{ "personality", CLI_QUIET_MODE },
-		{ "thread-execve", CLI_QUIET_EXEC },
-		{ "thread-exec", CLI_QUIET_EXEC },
-		{ "superseded", CLI_QUIET_EXEC },
+		{ "personality", KYMO_STRACE_QUIET_MODE },
+		{ "thread-execve", KYMO_STRACE_QUIET_EXEC },
+		{ "thread-exec", KYMO_STRACE_QUIET_EXEC },
+		{ "superseded", KYMO_STRACE_QUIET_EXEC },
 	};
 
-	return read_bits("quiet", text, bits, kymo_countof(bits), &words->tracing.request.quiet) ? -1 : 2;
+	return read_bits("quiet", text, bits, kymo_countof(bits), &words->request.quiet) ? -1 : 2;
 }
 
 static int take_fds(struct cli_syscall_words *words, const char *text)
 {
 	static const struct bit bits[] = {
-		{ "path", CLI_FD_PATH },
-		{ "socket", CLI_FD_SOCKET },
-		{ "dev", CLI_FD_DEVICE },
-		{ "pidfd", CLI_FD_PIDFD },
+		{ "path", KYMO_STRACE_FD_PATH },
+		{ "socket", KYMO_STRACE_FD_SOCKET },
+		{ "dev", KYMO_STRACE_FD_DEVICE },
+		{ "pidfd", KYMO_STRACE_FD_PIDFD },
 	};
 
-	return read_bits("decode-fds", text, bits, kymo_countof(bits), &words->tracing.request.fds) ? -1 : 2;
+	return read_bits("decode-fds", text, bits, kymo_countof(bits), &words->request.fds) ? -1 : 2;
 }
 
 static int take_pids(struct cli_syscall_words *words, const char *text)
 {
-	static const struct bit bits[] = { { "comm", CLI_PID_COMM }, { "pidns", CLI_PID_NAMESPACE } };
+	static const struct bit bits[] = { { "comm", KYMO_STRACE_PID_COMM }, { "pidns", KYMO_STRACE_PID_NAMESPACE } };
 
-	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->tracing.request.pids) ? -1 : 2;
+	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->request.pids) ? -1 : 2;
 }
 
 /* ---- qualifiers ------------------------------------------------------------------------------ */

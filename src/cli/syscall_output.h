@@ -1,20 +1,30 @@
-/* Where lines go. */
+/* Where the lines of `kymo syscalls` go: -o, -A and -ff. */
 #ifndef KYMO_CLI_SYSCALL_OUTPUT_H
 #define KYMO_CLI_SYSCALL_OUTPUT_H
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
 
-struct cli_syscall_thread;
-struct cli_syscalls;
+struct cli_worker;
 
-/* `path`: NULL: stderr; with a '|' or '!' before it: a command for the shell, which reads the lines. A negative errno.
- */
-int cli_syscalls_open_output(struct cli_syscalls *s, const char *path, bool appends);
+struct cli_syscall_output {
+	const char
+		*path; /* NULL: stderr; with a '|' or '!' before it: a command for the shell, which reads the lines */
+	bool appends;  /* to the file */
+	pid_t filter;  /* the shell that runs the command; or 0 */
+};
 
-/* All was written; waits for the command. */
-void cli_syscalls_close_output(struct cli_syscalls *s);
+bool cli_syscall_output_is_command(const struct cli_syscall_output *output);
 
-/* -ff: a file for the thread. A negative errno. */
-int cli_syscalls_open_own_output(struct cli_syscall_thread *thread);
+/* A descriptor, or a negative errno; EEXIST: it belongs to another user. A command is a child of this process, with
+ * the signals of `worker`. */
+int cli_syscall_output_open(struct cli_syscall_output *output, const struct cli_worker *worker);
+
+/* -ff: a file for the thread. A negative errno; the user was told of it, unless memory is out. */
+int cli_syscall_output_open_own(const struct cli_syscall_output *output, pid_t tid, FILE **ret);
+
+/* All was written, and nobody has the descriptor: wait for the command. */
+void cli_syscall_output_wait(struct cli_syscall_output *output);
 
 #endif

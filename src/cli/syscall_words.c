@@ -11,9 +11,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/syscall_check.h"
-#include "cli/syscall_counts.h"
 #include "cli/syscall_express.h"
-#include "cli/syscall_inject.h"
+#include "strace/counts.h"
+#include "strace/inject.h"
 
 #define COMMAND "syscalls"
 
@@ -26,34 +26,34 @@ typedef struct cli_syscall_words words_t;
 static int set_follow(words_t *words, const char *value)
 {
 	/* -ff */
-	words->tracing.output.is_separate |= words->tracing.request.follows;
-	words->tracing.request.follows = true;
+	words->request.separately |= words->request.follows;
+	words->request.follows = true;
 	return -1;
 }
 
 static int follow_long(words_t *words, const char *value)
 {
-	words->tracing.request.follows = true;
+	words->request.follows = true;
 	return -1;
 }
 
 static int write_separately(words_t *words, const char *value)
 {
-	words->tracing.output.is_separate = true;
+	words->request.separately = true;
 	return -1;
 }
 
 static int set_count(words_t *words, const char *value)
 {
-	words->tracing.request.counts = true;
-	words->tracing.request.shows_lines = false;
+	words->request.counts = true;
+	words->request.shows_lines = false;
 	return -1;
 }
 
 static int count_too(words_t *words, const char *value)
 {
-	words->tracing.request.counts = true;
-	words->tracing.request.shows_lines = true;
+	words->request.counts = true;
+	words->request.shows_lines = true;
 	return -1;
 }
 
@@ -65,7 +65,7 @@ static int nothing_else(words_t *words, const char *value)
 
 static int sort_counts(words_t *words, const char *value)
 {
-	if (cli_syscall_counts_sort(&words->tracing.request.columns, value))
+	if (kymo_strace_counts_sort(&words->request.columns, value))
 		return -1;
 	return cli_usage(
 		COMMAND,
@@ -75,7 +75,7 @@ static int sort_counts(words_t *words, const char *value)
 
 static int choose_columns(words_t *words, const char *value)
 {
-	if (cli_syscall_counts_choose(&words->tracing.request.columns, value))
+	if (kymo_strace_counts_choose(&words->request.columns, value))
 		return -1;
 	return cli_usage(COMMAND,
 			 "-U takes time-percent, total-time, min-time, max-time, avg-time, calls, errors and name with "
@@ -109,27 +109,27 @@ static int take_digits(const char *option, const char *value, unsigned int *ret)
 
 static int show_durations(words_t *words, const char *value)
 {
-	words->tracing.request.durations = true;
-	return take_digits("--syscall-times", value, &words->tracing.request.duration_digits);
+	words->request.durations = true;
+	return take_digits("--syscall-times", value, &words->request.duration_digits);
 }
 
 static int show_relative_times(words_t *words, const char *value)
 {
-	words->tracing.request.relative_times = true;
-	return take_digits("--relative-timestamps", value, &words->tracing.request.relative_digits);
+	words->request.relative_times = true;
+	return take_digits("--relative-timestamps", value, &words->request.relative_digits);
 }
 
 /* -t, -tt, -ttt */
 static int show_times(words_t *words, const char *value)
 {
-	struct cli_syscalls *s = &words->tracing;
+	struct kymo_strace_request *request = &words->request;
 
-	if (s->request.clock == CLI_NO_TIME)
-		s->request.clock = CLI_TIME_OF_DAY;
-	else if (!s->request.clock_digits)
-		s->request.clock_digits = 6;
+	if (request->clock == KYMO_STRACE_NO_TIME)
+		request->clock = KYMO_STRACE_TIME_OF_DAY;
+	else if (!request->clock_digits)
+		request->clock_digits = 6;
 	else
-		s->request.clock = CLI_UNIX_TIME;
+		request->clock = KYMO_STRACE_UNIX_TIME;
 	return -1;
 }
 
@@ -143,10 +143,10 @@ static bool has_prefix(const char *text, const char *prefix, const char **rest)
 
 static int show_absolute_times(words_t *words, const char *value)
 {
-	struct cli_syscalls *s = &words->tracing;
+	struct kymo_strace_request *request = &words->request;
 
-	if (s->request.clock == CLI_NO_TIME)
-		s->request.clock = CLI_TIME_OF_DAY;
+	if (request->clock == KYMO_STRACE_NO_TIME)
+		request->clock = KYMO_STRACE_TIME_OF_DAY;
 	while (value && *value) {
 		const size_t n = strcspn(value, ",");
 		const char *word = value, *rest;
@@ -156,12 +156,12 @@ static int show_absolute_times(words_t *words, const char *value)
 		rest = value + n;
 		value = rest + (*rest == ',');
 		if ((size_t)(rest - word) == 4 && !memcmp(word, "unix", 4))
-			s->request.clock = CLI_UNIX_TIME;
+			request->clock = KYMO_STRACE_UNIX_TIME;
 		else if ((size_t)(rest - word) == 4 && !memcmp(word, "time", 4))
-			s->request.clock = CLI_TIME_OF_DAY;
+			request->clock = KYMO_STRACE_TIME_OF_DAY;
 		else if ((size_t)(rest - word) == 4 && !memcmp(word, "none", 4))
-			s->request.clock = CLI_NO_TIME;
-		else if (!read_digits(word, (size_t)(rest - word), &s->request.clock_digits))
+			request->clock = KYMO_STRACE_NO_TIME;
+		else if (!read_digits(word, (size_t)(rest - word), &request->clock_digits))
 			return cli_usage(COMMAND,
 					 "--absolute-timestamps takes format:time, format:unix and precision:s, ms, us "
 					 "or ns, not '%.*s'",
@@ -172,20 +172,20 @@ static int show_absolute_times(words_t *words, const char *value)
 
 static int show_numbers(words_t *words, const char *value)
 {
-	words->tracing.request.numbers = true;
+	words->request.numbers = true;
 	return -1;
 }
 
 static int show_addresses(words_t *words, const char *value)
 {
-	words->tracing.request.addresses = true;
+	words->request.addresses = true;
 	return -1;
 }
 
 /* -y, -yy */
 static int show_fds(words_t *words, const char *value)
 {
-	words->tracing.request.fds = words->tracing.request.fds ? CLI_FD_ALL : CLI_FD_PATH;
+	words->request.fds = words->request.fds ? KYMO_STRACE_FD_ALL : KYMO_STRACE_FD_PATH;
 	return -1;
 }
 
@@ -196,25 +196,25 @@ static int show_fds_long(words_t *words, const char *value)
 
 static int show_names_of_pids(words_t *words, const char *value)
 {
-	words->tracing.request.pids |= CLI_PID_COMM;
+	words->request.pids |= KYMO_STRACE_PID_COMM;
 	return -1;
 }
 
 static int hide_failed(words_t *words, const char *value)
 {
-	words->tracing.request.hides_failed = words->tracing.request.hides_unfinished = true;
+	words->request.hides_failed = words->request.hides_unfinished = true;
 	return -1;
 }
 
 static int hide_good(words_t *words, const char *value)
 {
-	words->tracing.request.hides_good = words->tracing.request.hides_unfinished = true;
+	words->request.hides_good = words->request.hides_unfinished = true;
 	return -1;
 }
 
 static int show_stacks(words_t *words, const char *value)
 {
-	words->tracing.request.stack_traces = true;
+	words->request.stack_traces = true;
 	return -1;
 }
 
@@ -224,7 +224,7 @@ static int set_string_size(words_t *words, const char *value)
 
 	if (!cli_parse_size(value, &size) || size > STRING_SIZE_MAX)
 		return cli_usage(COMMAND, "-s takes a number of bytes up to 1M, not '%s'", value);
-	words->tracing.request.string_size = (size_t)size;
+	words->request.string_size = (size_t)size;
 	return -1;
 }
 
@@ -234,14 +234,14 @@ static int set_column(words_t *words, const char *value)
 
 	if (!cli_parse_number(value, &column) || column > COLUMN_MAX)
 		return cli_usage(COMMAND, "-a takes a column up to %d, not '%s'", COLUMN_MAX, value);
-	words->tracing.request.style.column = (unsigned int)column;
+	words->request.style.column = (unsigned int)column;
 	return -1;
 }
 
 /* -x, -xx */
 static int show_hex(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->tracing.request.style;
+	struct kymo_syscall_style *style = &words->request.style;
 
 	style->strings = style->strings == KYMO_STRINGS_AS_TEXT ? KYMO_STRINGS_HEX_IF_BINARY : KYMO_STRINGS_HEX;
 	return -1;
@@ -249,7 +249,7 @@ static int show_hex(words_t *words, const char *value)
 
 static int show_hex_long(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->tracing.request.style;
+	struct kymo_syscall_style *style = &words->request.style;
 
 	if (!value || !strcmp(value, "all"))
 		style->strings = KYMO_STRINGS_HEX;
@@ -264,7 +264,7 @@ static int show_hex_long(words_t *words, const char *value)
 
 static int set_constants(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->tracing.request.style;
+	struct kymo_syscall_style *style = &words->request.style;
 
 	if (!strcmp(value, "abbrev"))
 		style->constants = KYMO_CONSTANTS_NAMES;
@@ -285,11 +285,11 @@ static int show_whole(words_t *words, const char *value)
 /* -q, -qq, -qqq */
 static int be_quiet(words_t *words, const char *value)
 {
-	unsigned int *quiet = &words->tracing.request.quiet;
+	unsigned int *quiet = &words->request.quiet;
 
-	*quiet |= !(*quiet & CLI_QUIET_MODE)   ? CLI_QUIET_MODE
-		  : !(*quiet & CLI_QUIET_EXIT) ? CLI_QUIET_EXIT
-					       : CLI_QUIET_EXEC;
+	*quiet |= !(*quiet & KYMO_STRACE_QUIET_MODE)   ? KYMO_STRACE_QUIET_MODE
+		  : !(*quiet & KYMO_STRACE_QUIET_EXIT) ? KYMO_STRACE_QUIET_EXIT
+						       : KYMO_STRACE_QUIET_EXEC;
 	return -1;
 }
 
@@ -307,26 +307,26 @@ static int set_path(words_t *words, const char *value)
 {
 	if (!*value)
 		return cli_usage(COMMAND, "-P takes the path of a file, and '' is none");
-	if (!kymo_vec_push(&words->tracing.request.paths, value))
+	if (!kymo_vec_push(&words->request.paths, value))
 		return cli_fail(COMMAND, &kymo_error_no_memory);
 	return -1;
 }
 
 static int set_output(words_t *words, const char *value)
 {
-	words->output = value;
+	words->output.path = value;
 	return -1;
 }
 
 static int set_append(words_t *words, const char *value)
 {
-	words->appends = true;
+	words->output.appends = true;
 	return -1;
 }
 
 static int show_json(words_t *words, const char *value)
 {
-	words->tracing.request.json = true;
+	words->request.json = true;
 	return -1;
 }
 
@@ -339,7 +339,7 @@ static int detach_on(words_t *words, const char *value)
 {
 	if (strcmp(value, "execve") && strcmp(value, "execveat"))
 		return cli_usage(COMMAND, "-b takes execve, not '%s'", value);
-	words->tracing.request.leaves_on_exec = true;
+	words->request.leaves_on_exec = true;
 	return -1;
 }
 
@@ -367,7 +367,7 @@ static int set_user(words_t *words, const char *value)
 		return cli_usage(COMMAND, "there is no user '%s'", value);
 	if (err)
 		return cli_fail(COMMAND, kymo_error_errno(err, "cannot look up the user '%s'", value));
-	words->tracing.request.identity = &words->identity;
+	words->request.identity = &words->identity;
 	return -1;
 }
 
@@ -391,7 +391,7 @@ static int set_time(words_t *words, const char *value)
 
 	if (!cli_parse_seconds(value, &seconds))
 		return cli_usage(COMMAND, "--for '%s' is no number of seconds; write 5 or 0.5", value);
-	words->tracing.request.for_ns = (uint64_t)(seconds * 1e9);
+	words->request.for_ns = (uint64_t)(seconds * 1e9);
 	return -1;
 }
 
@@ -403,7 +403,7 @@ static int show_all(words_t *words, const char *value)
 
 static int pick(words_t *words, const char *value)
 {
-	words->tracing.request.picks = true;
+	words->request.picks = true;
 	return -1;
 }
 
@@ -422,7 +422,7 @@ static int set_buffer(words_t *words, const char *value)
 
 	if (!cli_parse_size(value, &size) || size < BUFFER_MIN || size > BUFFER_MAX)
 		return cli_usage(COMMAND, "--buffer takes a size from 64K to 256M, not '%s'", value);
-	words->tracing.request.buffer_size = size;
+	words->request.buffer_size = size;
 	return -1;
 }
 
@@ -584,7 +584,6 @@ void cli_syscall_words_deinit(struct cli_syscall_words *words)
 {
 	cli_targets_deinit(&words->targets);
 	kymo_identity_deinit(&words->identity);
-	kymo_vec_deinit(&words->tracing.request.paths);
-	cli_syscall_injections_destroy(words->tracing.request.injections);
-	words->tracing.request.injections = NULL;
+	kymo_vec_deinit(&words->request.paths);
+	kymo_strace_injections_destroy(words->injections);
 }

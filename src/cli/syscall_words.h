@@ -6,17 +6,19 @@
 
 #include <stdbool.h>
 
-#include "cli/syscalls.h"
+#include "cli/syscall_output.h"
 #include "cli/targets.h"
 #include "hub/identity.h"
+#include "strace/strace.h"
 
 struct cli_syscall_words {
-	struct cli_syscalls tracing;
-	const char *output; /* -o; or NULL */
-	char **command;     /* NULL-terminated; or NULL */
+	struct kymo_strace_request request;
+	struct kymo_strace_injections *injections; /* of the request */
+	struct cli_syscall_output output;
+	char **command; /* NULL-terminated; or NULL */
 	struct cli_targets targets;
 	struct kymo_identity identity; /* -u */
-	bool all, in_kernel, has_backend, appends;
+	bool all, in_kernel, has_backend;
 };
 
 /*

@@ -49,7 +49,7 @@ static pid_t find_tracer(struct cli_threads *view, pid_t tid)
 /* Text of another program's, and blanks up to `width` columns, as far as a character is one. */
 static void print_padded(FILE *out, const char *text, int width)
 {
-	cli_print_text(out, text);
+	kymo_utf8_print(out, text);
 	width -= (int)kymo_utf8_count(text, strlen(text));
 	fprintf(out, "%*s", width > 0 ? width : 0, "");
 }
@@ -122,7 +122,7 @@ static bool may_look(const struct cli_threads *view)
 static int print_head(const struct cli_threads *view, FILE *out)
 {
 	fprintf(out, "%d ", view->pid);
-	cli_print_text(out, view->comm);
+	kymo_utf8_print(out, view->comm);
 	fputs(": ", out);
 	print_counts(view, out);
 	for (size_t i = 0; i < view->n_recordings; i++) {
@@ -130,7 +130,7 @@ static int print_head(const struct cli_threads *view, FILE *out)
 
 		fprintf(out, "%zu site%s of kymo's, recorded into ", recording->n_sites,
 			recording->n_sites == 1 ? "" : "s");
-		cli_print_text(out, recording->directory);
+		kymo_utf8_print(out, recording->directory);
 		if (recording->recorder == KYMO_RECORDER_ELSEWHERE)
 			fprintf(out, " from another PID namespace\n");
 		else if (recording->recorder)

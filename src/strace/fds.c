@@ -3,7 +3,7 @@
  * their inode: those of the Internet in the tables of the thread's network namespace, those of Unix through a socket of
  * NETLINK_SOCK_DIAG (sock_diag(7)), which looks into the namespace of kymo.
  */
-#include "cli/syscall_fds.h"
+#include "strace/fds.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/syscalls.h"
+#include "strace/state.h"
 
 /* ---- the Internet ---------------------------------------------------------------------------- */
 
@@ -236,24 +236,24 @@ static bool put_pidfd(pid_t tid, int fd, struct kymo_line *text)
 	return pid;
 }
 
-bool cli_syscall_put_fd(void *context, int fd, const char *link, size_t n, struct kymo_line *text)
+bool strace_put_fd(void *context, int fd, const char *link, size_t n, struct kymo_line *text)
 {
-	const struct cli_syscall_thread *thread = context;
-	const unsigned int wanted = thread->owner->request.fds;
+	const struct strace_thread *thread = context;
+	const unsigned int wanted = thread->owner->request->fds;
 	bool is_there = false;
 	uint64_t inode;
 	char path[64];
 
 	if (fd < 0)
-		return !(wanted & CLI_FD_PATH);
+		return !(wanted & KYMO_STRACE_FD_PATH);
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", thread->tid, fd);
-	if (wanted & CLI_FD_SOCKET && sscanf(link, "socket:[%" SCNu64, &inode) == 1)
+	if (wanted & KYMO_STRACE_FD_SOCKET && sscanf(link, "socket:[%" SCNu64, &inode) == 1)
 		is_there = put_socket(thread->tid, path, inode, text);
-	else if (wanted & CLI_FD_PIDFD && !strncmp(link, "anon_inode:[pidfd]", n))
+	else if (wanted & KYMO_STRACE_FD_PIDFD && !strncmp(link, "anon_inode:[pidfd]", n))
 		is_there = put_pidfd(thread->tid, fd, text);
-	else if (wanted & CLI_FD_DEVICE)
+	else if (wanted & KYMO_STRACE_FD_DEVICE)
 		is_there = put_device(path, link, n, text);
 	if (is_there)
 		kymo_line_puts(text, ">");
-	return is_there || !(wanted & CLI_FD_PATH);
+	return is_there || !(wanted & KYMO_STRACE_FD_PATH);
 }

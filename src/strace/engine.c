@@ -2,7 +2,7 @@
  * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it. All
  * of this happens on the hub's thread, one callback at a time, so nothing here is locked.
  */
-#include "cli/syscall_engine.h"
+#include "strace/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,19 +12,15 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "cli/output.h"
-#include "cli/syscall_events.h"
-#include "cli/syscall_fds.h"
-#include "cli/syscall_inject.h"
-#include "cli/syscall_json.h"
-#include "cli/syscall_lines.h"
-#include "cli/syscall_output.h"
-#include "cli/syscall_stack.h"
-#include "cli/syscall_wake.h"
-#include "cli/syscalls.h"
 #include "nested/nested.h"
 #include "proc/proc.h"
 #include "procfs/pidns.h"
+#include "strace/events.h"
+#include "strace/fds.h"
+#include "strace/inject.h"
+#include "strace/stack.h"
+#include "strace/state.h"
+#include "strace/wake.h"
 #include "syscall/line.h"
 #include "syscall/sets.h"
 #include "syscall/touches.h"
@@ -37,14 +33,14 @@
 
 static size_t read_memory(void *context, uint64_t address, void *out, size_t size)
 {
-	const struct cli_syscall_thread *thread = context;
+	const struct strace_thread *thread = context;
 
 	return kymo_engine_read(thread->engine, address, out, size) ? 0 : size;
 }
 
 static size_t read_fd_path(void *context, int fd, char *out, size_t size)
 {
-	const struct cli_syscall_thread *thread = context;
+	const struct strace_thread *thread = context;
 	char link[64];
 	ssize_t n;
 
@@ -69,42 +65,42 @@ static size_t read_name(void *context, pid_t pid, char *out, size_t size)
 
 static pid_t find_pid_here(void *context, pid_t pid, bool is_group)
 {
-	const struct cli_syscall_thread *thread = context;
+	const struct strace_thread *thread = context;
 
 	return is_group ? kymo_group_here(thread->tid, pid) : kymo_pid_here(thread->tid, pid);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-static bool touches_path(const struct cli_syscall_thread *thread)
+static bool touches_path(const struct strace_thread *thread)
 {
-	const struct cli_syscalls *s = thread->owner;
+	const struct kymo_strace *s = thread->owner;
 	struct kymo_syscall_target target;
 
-	if (!s->request.paths.n)
+	if (!s->request->paths.n)
 		return true;
 	target = thread->target;
 	target.fd_path = read_fd_path;
-	for (size_t i = 0; i < s->request.paths.n; i++)
-		if (kymo_syscall_touches(&thread->call, &target, s->request.paths.items[i]))
+	for (size_t i = 0; i < s->request->paths.n; i++)
+		if (kymo_syscall_touches(&thread->call, &target, s->request->paths.items[i]))
 			return true;
 	return false;
 }
 
 /* Whether it touches the path. */
-static bool begin_call(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report)
+static bool begin_call(struct strace_thread *thread, const struct kymo_syscall_report *report)
 {
-	const struct cli_syscalls *s = thread->owner;
+	const struct kymo_strace *s = thread->owner;
 	bool touches;
 
-	cli_syscall_enter(thread, report->number, report->args, report->sp);
-	cli_syscall_set_mode(thread, report->arch == AUDIT_ARCH_I386);
-	thread->is_shown = kymo_syscall_set_has(&s->request.set, thread->call.number);
-	touches = (thread->is_shown || s->request.injections) && touches_path(thread);
+	strace_enter(thread, report->number, report->args, report->sp);
+	strace_set_mode(thread, report->arch == AUDIT_ARCH_I386);
+	thread->is_shown = kymo_syscall_set_has(&s->request->set, thread->call.number);
+	touches = (thread->is_shown || s->request->injections) && touches_path(thread);
 	thread->is_shown &= touches;
 	if (thread->is_shown)
-		cli_syscall_stack_take(thread, true);
-	cli_syscall_show_entry(thread);
+		strace_stack_take(thread, true);
+	strace_show_entry(thread);
 	thread->injection = NULL;
 	return touches;
 }
@@ -112,22 +108,23 @@ static bool begin_call(struct cli_syscall_thread *thread, const struct kymo_sysc
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_syscall_report *report)
 {
-	struct cli_syscall_thread *thread = data;
+	struct strace_thread *thread = data;
 	bool touches;
 
 	thread->engine = engine;
 	thread->address = report->ip;
 	touches = begin_call(thread, report);
 	thread->entered_ns = kymo_now_ns();
-	return thread->owner->request.injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread)
-										: KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+	return thread->owner->request->injections && touches && !thread->is_i386
+		       ? strace_inject_enter(thread)
+		       : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
 /* A call whose beginning others were told before this one came to them is shown when it returns. */
 static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
 				    const struct kymo_syscall_report *report)
 {
-	struct cli_syscall_thread *thread = data;
+	struct strace_thread *thread = data;
 	unsigned int answer;
 
 	thread->engine = engine;
@@ -135,47 +132,55 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 		return KYMO_ACTION_RESUME;
 	if (!thread->is_in_call)
 		begin_call(thread, report);
-	answer = cli_syscall_inject_leave(thread, report);
-	cli_syscall_stack_saw(thread);
-	cli_syscall_leave(thread, report->result, kymo_now_ns());
+	answer = strace_inject_leave(thread, report);
+	strace_stack_saw(thread);
+	strace_leave(thread, report->result, kymo_now_ns());
 	return answer;
 }
 
 static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
 			      struct kymo_signal_report *report)
 {
-	struct cli_syscall_thread *thread = data;
+	struct strace_thread *thread = data;
 
 	thread->engine = engine;
-	cli_syscall_stack_take(thread, false);
-	cli_syscall_signal(thread, &report->info);
+	strace_stack_take(thread, false);
+	strace_signal(thread, &report->info);
 	return KYMO_ACTION_RESUME | report->verdict;
 }
 
 static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action,
 				   const struct kymo_jctl_report *report)
 {
-	struct cli_syscall_thread *thread = data;
-	const struct cli_syscalls *s = thread->owner;
+	struct strace_thread *thread = data;
+	const struct kymo_strace *s = thread->owner;
 
-	if (report->signal != SIGCONT && s->request.shows_lines)
-		(s->request.json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
+	if (report->signal != SIGCONT && s->sink)
+		s->sink->stop(thread, report->signal);
 	return KYMO_ACTION_RESUME;
+}
+
+static void tell_unfollowed(struct kymo_strace *s, pid_t pid, int err)
+{
+	char sentence[128];
+
+	snprintf(sentence, sizeof(sentence), "cannot follow process %d: %s", pid, strerror(-err));
+	s->user->warn(sentence, s->user->data);
+	s->stream.is_incomplete = true;
 }
 
 static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_clone_report *report)
 {
-	struct cli_syscall_thread *thread = data;
-	struct cli_syscalls *s = thread->owner;
+	struct strace_thread *thread = data;
+	struct kymo_strace *s = thread->owner;
 	int err;
 
-	if (!s->request.follows)
+	if (!s->request->follows)
 		return KYMO_ACTION_RESUME;
-	err = cli_syscall_follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
+	err = strace_follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
 	if (err && err != -ESRCH && err != -EEXIST) {
-		cli_warn("cannot follow process %d: %s", report->child, strerror(-err));
-		s->output.has_failed = true;
+		tell_unfollowed(s, report->child, err);
 	}
 	return KYMO_ACTION_RESUME;
 }
@@ -184,12 +189,12 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
 			    const struct kymo_exec_report *report)
 {
-	struct cli_syscall_thread *thread = data;
+	struct strace_thread *thread = data;
 
-	cli_syscall_stack_forget(thread);
+	strace_stack_forget(thread);
 	thread->tid = kymo_engine_tid(engine);
-	if (thread->owner->request.leaves_on_exec && !thread->is_starting) {
-		cli_syscall_line_let_go_of(thread);
+	if (thread->owner->request->leaves_on_exec && !thread->is_starting) {
+		strace_let_go_of(thread);
 		return KYMO_ACTION_DETACH;
 	}
 	thread->is_starting = false;
@@ -199,39 +204,38 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 /* It never returns from the call that it is in. */
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
-	struct cli_syscall_thread *thread = data;
+	struct strace_thread *thread = data;
 
 	thread->engine = engine;
 	thread->has_ended = true;
 	thread->address = 0;
-	cli_syscall_inject_end(thread);
-	cli_syscall_end_call(thread);
+	strace_inject_end(thread);
+	strace_end_call(thread);
 	return KYMO_ACTION_RESUME;
 }
 
 /* A first thread is not told to be gone before its process is, or another one has its place. */
 static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
-	struct cli_syscall_thread *thread = data;
-	const struct cli_syscalls *s = thread->owner;
+	struct strace_thread *thread = data;
+	const struct kymo_strace *s = thread->owner;
 
 	if (thread->tid == thread->pid)
-		cli_syscall_stack_forget(thread);
+		strace_stack_forget(thread);
 	if (!report->superseded_by || thread->tid != thread->pid)
-		cli_syscall_end(thread, report->status);
-	else if (s->request.shows_lines && !(s->request.quiet & CLI_QUIET_EXEC))
-		(s->request.json ? cli_syscall_json_superseded : cli_syscall_line_superseded)(thread,
-											      report->superseded_by);
+		strace_end(thread, report->status);
+	else if (s->sink && !(s->request->quiet & KYMO_STRACE_QUIET_EXEC))
+		s->sink->superseded(thread, report->superseded_by);
 }
 
 /* On the main thread where that holds the last reference of one that has ended while it was delayed. */
 static void on_release(void *data)
 {
-	struct cli_syscall_thread *thread = data;
-	struct cli_syscalls *s = thread->owner;
+	struct strace_thread *thread = data;
+	struct kymo_strace *s = thread->owner;
 
-	if (!thread->has_ended && !s->tracing.is_over)
-		cli_syscall_line_let_go_of(thread);
+	if (!thread->has_ended && s->tracing.stage != STRACE_OVER)
+		strace_let_go_of(thread);
 	if (thread->out)
 		fclose(thread->out);
 	kymo_line_deinit(&thread->text);
@@ -239,8 +243,8 @@ static void on_release(void *data)
 	free(thread->made);
 	s->tracing.n_cut += !thread->has_ended;
 	free(thread);
-	if (!--s->n_threads && !s->tracing.is_attaching)
-		cli_syscalls_wake(s, CLI_SYSCALLS_END);
+	if (!--s->n_threads && s->tracing.stage != STRACE_ATTACHING)
+		strace_wake(s, STRACE_END);
 }
 
 static const struct kymo_engine_ops ops = {
@@ -258,9 +262,9 @@ static const struct kymo_engine_ops ops = {
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
+int strace_follow(struct kymo_strace *s, pid_t tid, pid_t pid)
 {
-	struct cli_syscall_thread *thread = calloc(1, sizeof(*thread));
+	struct strace_thread *thread = calloc(1, sizeof(*thread));
 	struct kymo_engine *engine;
 	int err;
 
@@ -268,23 +272,24 @@ int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 		return -ENOMEM;
 	if (s->tracing.inner)
 		kymo_inner_follow(s->tracing.inner, tid, pid); /* without it, it can't trace, as under every tracer */
-	*thread = (struct cli_syscall_thread){ .owner = s,
-					       .tid = tid,
-					       .pid = pid,
-					       .is_starting = s->tracing.is_command && !s->n_threads,
-					       .entered_ns = kymo_now_ns() };
-	thread->target = (struct kymo_syscall_target){
-		.context = thread, .read = read_memory, .string_size = s->request.string_size, .style = s->request.style
-	};
-	if (s->request.fds)
+	*thread = (struct strace_thread){ .owner = s,
+					  .tid = tid,
+					  .pid = pid,
+					  .is_starting = s->tracing.is_command && !s->n_threads,
+					  .entered_ns = kymo_now_ns() };
+	thread->target = (struct kymo_syscall_target){ .context = thread,
+						       .read = read_memory,
+						       .string_size = s->request->string_size,
+						       .style = s->request->style };
+	if (s->request->fds)
 		thread->target.fd_path = read_fd_path;
-	if (s->request.fds && s->request.fds != CLI_FD_PATH)
-		thread->target.put_fd = cli_syscall_put_fd;
-	if (s->request.pids & CLI_PID_COMM)
+	if (s->request->fds && s->request->fds != KYMO_STRACE_FD_PATH)
+		thread->target.put_fd = strace_put_fd;
+	if (s->request->pids & KYMO_STRACE_PID_COMM)
 		thread->target.pid_name = read_name;
-	if (s->request.pids & CLI_PID_NAMESPACE)
+	if (s->request->pids & KYMO_STRACE_PID_NAMESPACE)
 		thread->target.pid_here = find_pid_here;
-	err = s->output.is_separate ? cli_syscalls_open_own_output(thread) : 0;
+	err = s->request->separately ? s->user->open_own(tid, &thread->out, s->user->data) : 0;
 	if (err) {
 		free(thread);
 		return err;

@@ -2,37 +2,37 @@
  * A line a call, as strace writes them. It is begun when the call is, so that one that waits can be seen; when another
  * thread has something to say meanwhile, the line is left " <unfinished ...>" and taken up as "<... read resumed>".
  */
-#include "cli/syscall_lines.h"
+#include "strace/lines.h"
 
 #include <inttypes.h>
 #include <sys/wait.h>
 
-#include "cli/syscall_inject.h"
-#include "cli/syscall_prefix.h"
-#include "cli/syscalls.h"
+#include "strace/inject.h"
+#include "strace/prefix.h"
+#include "strace/state.h"
 #include "syscall/call.h"
 #include "syscall/errors.h"
 #include "syscall/line.h"
 #include "syscall/siginfo.h"
 #include "syscall/signal_names.h"
 
-static FILE *out_of(const struct cli_syscall_thread *thread)
+static FILE *out_of(const struct strace_thread *thread)
 {
-	return thread->out ? thread->out : thread->owner->output.file;
+	return thread->out ? thread->out : thread->owner->stream.file;
 }
 
-static void begin_line(struct cli_syscall_thread *thread)
+static void begin_line(struct strace_thread *thread)
 {
 	kymo_line_clear(&thread->text);
-	cli_syscall_put_prefix(thread);
+	strace_put_prefix(thread);
 }
 
-static void write_from(struct cli_syscall_thread *thread, size_t begin)
+static void write_from(struct strace_thread *thread, size_t begin)
 {
-	struct cli_syscalls *s = thread->owner;
+	struct kymo_strace *s = thread->owner;
 
 	if (thread->text.is_cut)
-		s->output.has_failed = true;
+		s->stream.is_incomplete = true;
 	if (thread->text.n > begin)
 		fwrite(thread->text.data + begin, 1, thread->text.n - begin, out_of(thread));
 	if (!s->flushes_later)
@@ -40,25 +40,25 @@ static void write_from(struct cli_syscall_thread *thread, size_t begin)
 }
 
 /* Behind the line of a call or signal. */
-static void put_stack(struct cli_syscall_thread *thread)
+static void put_stack(struct strace_thread *thread)
 {
 	if (thread->stack)
 		kymo_line_puts(&thread->text, thread->stack);
 }
 
-static void leave_open_line(struct cli_syscalls *s)
+static void leave_open_line(struct kymo_strace *s)
 {
 	if (s->open)
-		fputs(" <unfinished ...>\n", s->output.file);
+		fputs(" <unfinished ...>\n", s->stream.file);
 	s->open = NULL;
 }
 
-static bool has_open_line(const struct cli_syscall_thread *thread)
+static bool has_open_line(const struct strace_thread *thread)
 {
 	return thread->out ? thread->has_open_line : thread->owner->open == thread;
 }
 
-static void set_open(struct cli_syscall_thread *thread, bool is_open)
+static void set_open(struct strace_thread *thread, bool is_open)
 {
 	if (thread->out)
 		thread->has_open_line = is_open;
@@ -67,7 +67,7 @@ static void set_open(struct cli_syscall_thread *thread, bool is_open)
 }
 
 /* What others have begun, and for a file of its own what the thread itself has. */
-static void begin_alone(struct cli_syscall_thread *thread)
+static void begin_alone(struct strace_thread *thread)
 {
 	if (!thread->out)
 		leave_open_line(thread->owner);
@@ -77,21 +77,21 @@ static void begin_alone(struct cli_syscall_thread *thread)
 	begin_line(thread);
 }
 
-void cli_syscall_line_mode(struct cli_syscall_thread *thread)
+static void line_mode(struct strace_thread *thread)
 {
 	leave_open_line(thread->owner);
-	fprintf(thread->owner->output.file, "[ Process PID=%d runs in %d bit mode. ]\n", thread->pid,
+	fprintf(thread->owner->stream.file, "[ Process PID=%d runs in %d bit mode. ]\n", thread->pid,
 		thread->call.is_i386 ? 32 : 64);
 }
 
-static bool waits_for_result(const struct cli_syscalls *s)
+static bool waits_for_result(const struct kymo_strace *s)
 {
-	return s->request.hides_good || s->request.hides_failed || s->request.hides_unfinished;
+	return s->request->hides_good || s->request->hides_failed || s->request->hides_unfinished;
 }
 
-void cli_syscall_line_enter(struct cli_syscall_thread *thread)
+static void line_enter(struct strace_thread *thread)
 {
-	struct cli_syscalls *s = thread->owner;
+	struct kymo_strace *s = thread->owner;
 
 	begin_line(thread);
 	kymo_syscall_enter(&thread->call, &thread->target, &thread->text);
@@ -104,9 +104,9 @@ void cli_syscall_line_enter(struct cli_syscall_thread *thread)
 }
 
 /* Where the rest of the line begins in the text. */
-static size_t take_up(struct cli_syscall_thread *thread)
+static size_t take_up(struct strace_thread *thread)
 {
-	struct cli_syscalls *s = thread->owner;
+	struct kymo_strace *s = thread->owner;
 
 	if (waits_for_result(s))
 		return 0;
@@ -119,21 +119,21 @@ static size_t take_up(struct cli_syscall_thread *thread)
 	return 0;
 }
 
-void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration_ns)
+static void line_leave(struct strace_thread *thread, uint64_t duration_ns)
 {
-	const struct cli_syscalls *s = thread->owner;
+	const struct kymo_strace *s = thread->owner;
 	const bool failed = kymo_syscall_failed(&thread->call);
 	size_t begin;
 
-	if (failed ? s->request.hides_failed : s->request.hides_good)
+	if (failed ? s->request->hides_failed : s->request->hides_good)
 		return;
 	begin = take_up(thread);
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	kymo_syscall_put_result(&thread->call, &thread->target, &thread->text);
-	kymo_line_puts(&thread->text, cli_syscall_injected(thread));
-	if (s->request.durations) {
+	kymo_line_puts(&thread->text, strace_injected(thread));
+	if (s->request->durations) {
 		kymo_line_puts(&thread->text, " <");
-		cli_syscall_put_seconds(&thread->text, duration_ns, s->request.duration_digits);
+		strace_put_seconds(&thread->text, duration_ns, s->request->duration_digits);
 		kymo_line_puts(&thread->text, ">");
 	}
 	kymo_line_puts(&thread->text, "\n");
@@ -141,7 +141,7 @@ void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration
 	write_from(thread, begin);
 }
 
-void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t *info)
+static void line_signal(struct strace_thread *thread, const siginfo_t *info)
 {
 	char name[32];
 
@@ -153,20 +153,20 @@ void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	write_from(thread, 0);
 }
 
-void cli_syscall_line_lost(struct cli_syscalls *s, uint64_t n)
+static void line_lost(struct kymo_strace *s, uint64_t n)
 {
 	leave_open_line(s);
-	fprintf(s->output.file, "--- %" PRIu64 " lost: the buffer was full ---\n", n);
+	fprintf(s->stream.file, "--- %" PRIu64 " lost: the buffer was full ---\n", n);
 }
 
-void cli_syscall_line_let_go(struct cli_syscalls *s)
+static void line_let_go(struct kymo_strace *s)
 {
 	if (s->open)
-		fputs(" <detached ...>\n", s->output.file);
+		fputs(" <detached ...>\n", s->stream.file);
 	s->open = NULL;
 }
 
-void cli_syscall_line_let_go_of(struct cli_syscall_thread *thread)
+static void line_let_go_of(struct strace_thread *thread)
 {
 	if (!has_open_line(thread))
 		return;
@@ -174,7 +174,7 @@ void cli_syscall_line_let_go_of(struct cli_syscall_thread *thread)
 	set_open(thread, false);
 }
 
-void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal)
+static void line_stop(struct strace_thread *thread, int signal)
 {
 	char name[32];
 
@@ -183,11 +183,11 @@ void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal)
 	write_from(thread, 0);
 }
 
-void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
+static void line_end_call(struct strace_thread *thread)
 {
 	size_t begin;
 
-	if (thread->owner->request.hides_unfinished)
+	if (thread->owner->request->hides_unfinished)
 		return;
 	begin = take_up(thread);
 	kymo_syscall_put_no_result(&thread->call, &thread->target, &thread->text);
@@ -196,14 +196,14 @@ void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
 	write_from(thread, begin);
 }
 
-void cli_syscall_line_superseded(struct cli_syscall_thread *thread, pid_t by)
+static void line_superseded(struct strace_thread *thread, pid_t by)
 {
 	begin_alone(thread);
 	kymo_line_printf(&thread->text, "+++ superseded by execve in pid %d +++\n", by);
 	write_from(thread, 0);
 }
 
-void cli_syscall_line_end(struct cli_syscall_thread *thread, int status)
+static void line_end(struct strace_thread *thread, int status)
 {
 	char name[32];
 
@@ -215,3 +215,17 @@ void cli_syscall_line_end(struct cli_syscall_thread *thread, int status)
 		kymo_line_printf(&thread->text, "+++ exited with %d +++\n", WEXITSTATUS(status));
 	write_from(thread, 0);
 }
+
+const struct strace_sink strace_lines = {
+	.enter = line_enter,
+	.leave = line_leave,
+	.end_call = line_end_call,
+	.signal = line_signal,
+	.stop = line_stop,
+	.superseded = line_superseded,
+	.end = line_end,
+	.lost = line_lost,
+	.mode = line_mode,
+	.let_go = line_let_go,
+	.let_go_of = line_let_go_of,
+};

@@ -2,7 +2,7 @@
  * Stacks behind lines. A stack is made text when it is taken, at the entry of the call: by its exit the program may
  * have other code mapped.
  */
-#include "cli/syscall_stack.h"
+#include "strace/stack.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
@@ -11,12 +11,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
-#include "cli/output.h"
-#include "cli/syscalls.h"
+#include "base/utf8.h"
 #include "stack/stack.h"
+#include "strace/state.h"
+#include "sym/demangle.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_name(FILE *out, const char *name)
+{
+	kymo_cleanup_free char *shown = kymo_shown(name);
+
+	kymo_utf8_print(out, shown ? shown : name);
+}
 
 /* As strace writes them. */
 static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
@@ -25,10 +34,10 @@ static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
 	if (frame->is_lost)
 		fputs("unexpected_backtracing_error ", out);
 	if (frame->file) {
-		cli_print_text(out, frame->file);
+		kymo_utf8_print(out, frame->file);
 		fputs("(", out);
 		if (frame->function)
-			cli_print_name(out, frame->function);
+			print_name(out, frame->function);
 		fprintf(out, "+0x%" PRIx64 ") ", frame->function ? frame->offset : frame->address);
 	}
 	fprintf(out, "[0x%" PRIx64 "]\n", frame->address);
@@ -36,6 +45,8 @@ static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
 
 static void print_object(FILE *out, const struct kymo_stack_frame *frame, bool is_first)
 {
+	kymo_cleanup_free char *shown = frame->function ? kymo_shown(frame->function) : NULL;
+
 	fputs(is_first ? "{" : ", {", out);
 	if (frame->file) {
 		fputs("\"file\": ", out);
@@ -44,7 +55,7 @@ static void print_object(FILE *out, const struct kymo_stack_frame *frame, bool i
 	}
 	if (frame->function) {
 		fputs("\"function\": ", out);
-		cli_print_json_name(out, frame->function);
+		kymo_json_string(out, shown ? shown : frame->function);
 		fprintf(out, ", \"offset\": %" PRIu64 ", ", frame->offset);
 	}
 	fprintf(out, "\"address\": \"0x%" PRIx64 "\"%s}", frame->address, frame->is_lost ? ", \"lost\": true" : "");
@@ -59,16 +70,15 @@ static void print_frames(FILE *out, const struct kymo_stack_frame *frames, size_
 			print_frame(out, &frames[i]);
 }
 
-static void keep_frame(struct cli_syscall_thread *thread, const struct kymo_stack_frame *frames, size_t n,
-		       const char *why)
+static void keep_frame(struct strace_thread *thread, const struct kymo_stack_frame *frames, size_t n, const char *why)
 {
-	const bool json = thread->owner->request.json;
+	const bool json = thread->owner->request->json;
 	size_t size;
 	FILE *out = open_memstream(&thread->stack, &size);
 
 	if (!out) {
 		thread->stack = NULL;
-		thread->owner->output.has_failed = true;
+		thread->owner->stream.is_incomplete = true;
 		return;
 	}
 	fputs(json ? "\"stack\": [" : "", out);
@@ -77,19 +87,19 @@ static void keep_frame(struct cli_syscall_thread *thread, const struct kymo_stac
 	if (why)
 		fprintf(out, json ? ", \"no_stack\": \"%s\"" : " > (no stack: %s)\n", why);
 	if (fclose(out))
-		thread->owner->output.has_failed = true;
+		thread->owner->stream.is_incomplete = true;
 }
 
 /* ---- taking it ------------------------------------------------------------------------------- */
 
 static bool read_memory(void *context, uint64_t address, void *data, size_t size)
 {
-	const struct cli_syscall_thread *thread = context;
+	const struct strace_thread *thread = context;
 
 	return !kymo_engine_read(thread->engine, address, data, size);
 }
 
-void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call)
+void strace_stack_take(struct strace_thread *thread, bool is_in_call)
 {
 	struct kymo_stack_frame frames[KYMO_STACK_MAX];
 	struct kymo_stack_thread taken = { .tid = thread->tid,
@@ -117,7 +127,7 @@ void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call)
 
 /* ---- what changes them ----------------------------------------------------------------------- */
 
-void cli_syscall_stack_saw(struct cli_syscall_thread *thread)
+void strace_stack_saw(struct strace_thread *thread)
 {
 	const struct kymo_syscall_call *call = &thread->call;
 	bool is_change = false;
@@ -139,7 +149,7 @@ void cli_syscall_stack_saw(struct cli_syscall_thread *thread)
 		kymo_stacks_changed(thread->owner->tracing.stacks, thread->pid);
 }
 
-void cli_syscall_stack_forget(const struct cli_syscall_thread *thread)
+void strace_stack_forget(const struct strace_thread *thread)
 {
 	if (thread->owner->tracing.stacks)
 		kymo_stacks_forget(thread->owner->tracing.stacks, thread->pid);

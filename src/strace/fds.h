@@ -1,6 +1,6 @@
 /* Descriptors as -yy and --decode-fds show them. */
-#ifndef KYMO_CLI_SYSCALL_FDS_H
-#define KYMO_CLI_SYSCALL_FDS_H
+#ifndef KYMO_STRACE_FDS_H
+#define KYMO_STRACE_FDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,6 +8,6 @@
 struct kymo_line;
 
 /* put_fd of a target whose context is a thread: what -yy and --decode-fds want. */
-bool cli_syscall_put_fd(void *context, int fd, const char *link, size_t n, struct kymo_line *text);
+bool strace_put_fd(void *context, int fd, const char *link, size_t n, struct kymo_line *text);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * A call of which something could not be copied as it was made is shown when it returns, with what is there then.
  */
-#include "cli/syscall_kernel.h"
+#include "strace/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,15 +21,11 @@
 #include "base/io.h"
 #include "base/search.h"
 #include "base/vec.h"
-#include "cli/output.h"
-#include "cli/signals.h"
-#include "cli/syscall_events.h"
-#include "cli/syscall_json.h"
-#include "cli/syscall_lines.h"
-#include "cli/syscall_wake.h"
-#include "cli/syscalls.h"
 #include "kernel/calls.h"
 #include "proc/proc.h"
+#include "strace/events.h"
+#include "strace/state.h"
+#include "strace/wake.h"
 #include "syscall/call.h"
 #include "syscall/copies.h"
 #include "syscall/line.h"
@@ -40,7 +36,7 @@ enum { ROUND_MS = 10 };
 
 /* A thread, and what is known of its memory. */
 struct seen {
-	struct cli_syscall_thread thread; /* the first member */
+	struct strace_thread thread; /* the first member */
 	struct kymo_copies
 		known[2]; /* of the call at hand; and what was copied when it returned, of one that is late */
 	void *saved;      /* of a call that waits for its return */
@@ -49,7 +45,7 @@ struct seen {
 };
 
 struct watch {
-	struct cli_syscalls *s;
+	struct kymo_strace *s;
 	struct kymo_kernel_calls *calls;
 	KYMO_VEC(struct seen *) threads; /* by id */
 	int64_t since_1970_ns;           /* to be added to the monotonic clock */
@@ -73,7 +69,7 @@ static size_t place_of(const struct watch *w, pid_t tid)
 }
 
 /* Bytes that a terminal might take for more than letters are shown as '?'. A thread that has ended has no name. */
-static void find_name(struct cli_syscall_thread *thread)
+static void find_name(struct strace_thread *thread)
 {
 	char path[64];
 	ssize_t n;
@@ -106,12 +102,12 @@ static struct seen *get_thread(struct watch *w, pid_t tid, pid_t pid)
 	}
 	memmove(&w->threads.items[at + 1], &w->threads.items[at], (w->threads.n - 1 - at) * sizeof(seen));
 	w->threads.items[at] = seen;
-	seen->thread = (struct cli_syscall_thread){ .owner = w->s, .tid = tid, .pid = pid };
+	seen->thread = (struct strace_thread){ .owner = w->s, .tid = tid, .pid = pid };
 	seen->thread.target = (struct kymo_syscall_target){ .context = seen,
 							    .read = read_copies,
-							    .string_size = w->s->request.string_size,
-							    .style = w->s->request.style };
-	if (w->s->request.shows_names)
+							    .string_size = w->s->request->string_size,
+							    .style = w->s->request->style };
+	if (w->s->request->shows_names)
 		find_name(&seen->thread);
 	w->s->n_threads++;
 	return seen;
@@ -159,23 +155,23 @@ static void show_late(struct seen *seen, const struct kymo_copies *later)
 	seen->known[0] = (struct kymo_copies){ seen->saved, seen->saved_size };
 	if (later)
 		seen->known[1] = *later;
-	cli_syscall_show_entry(&seen->thread);
+	strace_show_entry(&seen->thread);
 	seen->known[1] = (struct kymo_copies){ 0 };
 }
 
 static bool enter_call(struct seen *seen, const struct kymo_kernel_call *call)
 {
-	struct cli_syscall_thread *thread = &seen->thread;
+	struct strace_thread *thread = &seen->thread;
 
-	cli_syscall_enter(thread, call->number, call->args, call->stack_pointer);
-	cli_syscall_set_mode(thread, call->is_i386);
+	strace_enter(thread, call->number, call->args, call->stack_pointer);
+	strace_set_mode(thread, call->is_i386);
 	thread->is_shown = true; /* all that come from the kernel are wanted */
 	thread->entered_ns = call->ns;
 	seen->is_late = call->is_incomplete;
 	if (seen->is_late)
 		return keep_copies(seen, &call->copies);
 	seen->known[0] = call->copies;
-	cli_syscall_show_entry(thread);
+	strace_show_entry(thread);
 	return true;
 }
 
@@ -209,13 +205,13 @@ static struct seen *find_who_executed(struct watch *w, struct seen *first, const
 /* One that has returned from another call than the one that is known of: the beginning, or an end, was lost. */
 static void leave_call(struct seen *seen, const struct kymo_kernel_call *call)
 {
-	struct cli_syscall_thread *thread = &seen->thread;
+	struct strace_thread *thread = &seen->thread;
 
 	if (!thread->is_in_call || (number_of(call) != thread->call.number && call->number != UINT64_MAX))
 		return;
 	show_late(seen, &call->copies);
 	seen->known[0] = call->copies;
-	cli_syscall_leave(thread, call->result, call->ns);
+	strace_leave(thread, call->result, call->ns);
 }
 
 static void tell_lost(struct watch *w, uint64_t lost)
@@ -225,11 +221,11 @@ static void tell_lost(struct watch *w, uint64_t lost)
 	if (lost <= w->lost)
 		return;
 	w->lost = lost;
-	if (w->s->request.shows_lines)
-		(w->s->request.json ? cli_syscall_json_lost : cli_syscall_line_lost)(w->s, n);
+	if (w->s->sink)
+		w->s->sink->lost(w->s, n);
 }
 
-static void tell_time(struct cli_syscalls *s, uint64_t ns)
+static void tell_time(struct kymo_strace *s, uint64_t ns)
 {
 	s->now = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
@@ -245,7 +241,7 @@ static struct kymo_error *see_call(const struct kymo_kernel_call *call, void *da
 	seen = get_thread(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
-	if (w->s->request.clock || w->s->request.relative_times)
+	if (w->s->request->clock || w->s->request->relative_times)
 		tell_time(w->s, (uint64_t)((int64_t)call->ns + w->since_1970_ns));
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
@@ -257,13 +253,13 @@ static struct kymo_error *see_call(const struct kymo_kernel_call *call, void *da
 		leave_call(seen, call);
 		break;
 	case KYMO_KERNEL_CALL_SIGNAL:
-		cli_syscall_signal(&seen->thread, call->siginfo);
+		strace_signal(&seen->thread, call->siginfo);
 		break;
 	case KYMO_KERNEL_CALL_ENDED:
 		show_late(seen, NULL);
 		seen->known[0] = (struct kymo_copies){ 0 };
-		cli_syscall_end_call(&seen->thread);
-		cli_syscall_end(&seen->thread, (int)call->result);
+		strace_end_call(&seen->thread);
+		strace_end(&seen->thread, (int)call->result);
 		drop_seen(w, seen);
 		return NULL;
 	}
@@ -277,21 +273,21 @@ static bool wants(void *context, unsigned int number)
 {
 	const struct watch *w = context;
 
-	return kymo_syscall_set_has(&w->s->request.set, number);
+	return kymo_syscall_set_has(&w->s->request->set, number);
 }
 
 static bool wants_i386(void *context, unsigned int number)
 {
 	const struct watch *w = context;
 
-	return kymo_syscall_set_has(&w->s->request.set, kymo_syscall_from_i386(number));
+	return kymo_syscall_set_has(&w->s->request->set, kymo_syscall_from_i386(number));
 }
 
 static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
 {
 	const struct watch *w = context;
 
-	return w->s->request.shows_lines ? kymo_syscall_copies(number, is_leaving, w->s->request.string_size, ret) : 0;
+	return w->s->sink ? kymo_syscall_copies(number, is_leaving, w->s->request->string_size, ret) : 0;
 }
 
 static bool replaces_memory(void *context, unsigned int number)
@@ -301,15 +297,15 @@ static bool replaces_memory(void *context, unsigned int number)
 
 static struct kymo_error *begin_watch(struct watch *w, pid_t pid, bool is_command)
 {
-	const struct cli_syscalls *s = w->s;
+	const struct kymo_strace *s = w->s;
 	const struct kymo_kernel_calls_options options = {
 		.pid = pid,
-		.thread = is_command && !s->request.follows ? pid : 0,
-		.follow = pid && s->request.follows,
-		.has_times = s->request.clock || s->request.relative_times || s->request.durations ||
-			     s->request.counts || s->request.json,
-		.signals = s->request.shows_lines,
-		.buffer_size = s->request.buffer_size,
+		.thread = is_command && !s->request->follows ? pid : 0,
+		.follow = pid && s->request->follows,
+		.has_times = s->request->clock || s->request->relative_times || s->request->durations ||
+			     s->request->counts || s->request->json,
+		.signals = s->sink,
+		.buffer_size = s->request->buffer_size,
 		.layout = &kymo_call_layout,
 		.context = w,
 		.wants = wants,
@@ -327,10 +323,10 @@ static struct kymo_error *begin_watch(struct watch *w, pid_t pid, bool is_comman
  * is. */
 static struct kymo_error *watch_on(struct watch *w, bool is_command)
 {
-	const uint64_t until = w->s->request.for_ns ? kymo_now_ns() + w->s->request.for_ns : UINT64_MAX;
+	const uint64_t until = w->s->request->for_ns ? kymo_now_ns() + w->s->request->for_ns : UINT64_MAX;
 	struct pollfd fds[] = { { .fd = w->s->tracing.done[0], .events = POLLIN },
 				{ .fd = w->pidfd, .events = POLLIN } };
-	const bool counts_processes = w->pid && w->s->request.follows;
+	const bool counts_processes = w->pid && w->s->request->follows;
 	struct kymo_error *error = NULL;
 	bool is_over = false, is_empty = true;
 
@@ -348,7 +344,7 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 		if (is_over)
 			kymo_kernel_calls_detach(w->calls);
 		error = kymo_kernel_calls_drain(w->calls, see_call, w, &is_empty);
-		if (!error && (fflush(w->s->output.file) || ferror(w->s->output.file)))
+		if (!error && (fflush(w->s->stream.file) || ferror(w->s->stream.file)))
 			return NULL; /* the caller tells */
 	}
 	return error;
@@ -357,14 +353,11 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 static void tell_missing(struct watch *w)
 {
 	const uint64_t lost = kymo_kernel_calls_lost(w->calls);
-	char count[32], size[32];
 
 	tell_lost(w, lost);
-	fflush(w->s->output.file);
+	fflush(w->s->stream.file);
 	if (lost)
-		cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, "
-			 "or a smaller set with -e, loses less",
-			 cli_format_count(lost, count), cli_format_bytes(w->s->request.buffer_size, size));
+		w->s->user->tell_lost(lost, w->s->user->data);
 }
 
 static int64_t ns_since_1970(void)
@@ -377,22 +370,15 @@ static int64_t ns_since_1970(void)
 
 static struct kymo_error *end_of_command(struct watch *w, const char *name, int *status_ret)
 {
-	const int options = cli_last_signal() ? WNOHANG : 0;
+	const int options = w->s->user->last_signal(w->s->user->data) ? WNOHANG : 0;
 	pid_t pid;
 
 	do {
 		pid = waitpid(w->pid, status_ret, options);
 	} while (pid < 0 && errno == EINTR);
 	if (!pid)
-		*status_ret = cli_last_signal();
+		*status_ret = w->s->user->last_signal(w->s->user->data);
 	return pid < 0 ? kymo_error_errno(errno, "cannot wait for %s", name) : NULL;
-}
-
-static int wake_up; /* for the signal handler */
-
-static void on_signal(int number)
-{
-	kymo_write_all(wake_up, (const char[]){ CLI_SYSCALLS_END }, 1);
 }
 
 static struct kymo_error *trace(struct watch *w, char **command, int *status_ret)
@@ -407,31 +393,31 @@ static struct kymo_error *trace(struct watch *w, char **command, int *status_ret
 	error = begin_watch(w, w->pid, command);
 	if (error)
 		return error;
-	wake_up = w->s->tracing.done[1];
-	cli_catch_signals(command, SA_RESTART, on_signal);
+	w->s->user->begin(command, w->s->tracing.done[1], w->s->user->data);
 	if (command && kymo_write_all(w->go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", command[0]);
 	error = watch_on(w, command);
 	if (w->s->open)
-		cli_syscall_line_let_go(w->s);
+		strace_let_go(w->s);
 	tell_missing(w);
 	if (!error && command && !w->s->running)
 		error = end_of_command(w, command[0], status_ret);
 	return error;
 }
 
-struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret)
+struct kymo_error *kymo_strace_run_in_kernel(struct kymo_strace *s, char **command, pid_t pid, int *status_ret)
 {
 	struct watch w = { .s = s, .pid = pid, .pidfd = -1, .go = -1, .since_1970_ns = ns_since_1970() };
 	struct kymo_error *error;
 	int err;
 
 	*status_ret = 0;
+	s->had_several = pid && kymo_count_threads(pid) > 1;
 	s->flushes_later = true;
 	if (pipe2(s->tracing.done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
 	if (command) {
-		err = kymo_command_fork(command, s->request.identity, &w.pid, &w.go);
+		err = kymo_command_fork(command, s->request->identity, &w.pid, &w.go);
 		if (err)
 			return kymo_error_errno(err, "cannot run %s", command[0]);
 	}

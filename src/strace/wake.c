@@ -1,10 +1,10 @@
 /* Waking the main thread of the tracer, by its pipe. */
-#include "cli/syscall_wake.h"
+#include "strace/wake.h"
 
 #include "base/io.h"
-#include "cli/syscalls.h"
+#include "strace/state.h"
 
-void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
+void strace_wake(const struct kymo_strace *s, enum strace_wake why)
 {
 	const char byte = (char)why;
 

@@ -1,13 +1,13 @@
 /* What stands before a line, as strace has it: the thread, the time, the number of the call, the address. */
-#include "cli/syscall_prefix.h"
+#include "strace/prefix.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#include "cli/syscalls.h"
+#include "strace/state.h"
 
-static struct timespec now_of(const struct cli_syscalls *s)
+static struct timespec now_of(const struct kymo_strace *s)
 {
 	struct timespec now = s->now;
 
@@ -24,51 +24,51 @@ static void put_fraction(struct kymo_line *line, uint64_t ns, unsigned int digit
 		kymo_line_printf(line, ".%0*" PRIu64, (int)digits, ns);
 }
 
-void cli_syscall_put_seconds(struct kymo_line *line, uint64_t ns, unsigned int digits)
+void strace_put_seconds(struct kymo_line *line, uint64_t ns, unsigned int digits)
 {
 	kymo_line_printf(line, "%" PRIu64, ns / 1000000000);
 	put_fraction(line, ns % 1000000000, digits);
 }
 
-static void put_clock(const struct cli_syscalls *s, struct kymo_line *line, const struct timespec *now)
+static void put_clock(const struct kymo_strace *s, struct kymo_line *line, const struct timespec *now)
 {
 	struct tm local;
 	char text[32];
 
-	if (s->request.clock == CLI_UNIX_TIME)
+	if (s->request->clock == KYMO_STRACE_UNIX_TIME)
 		kymo_line_printf(line, "%" PRId64, (int64_t)now->tv_sec);
 	else if (localtime_r(&now->tv_sec, &local) && strftime(text, sizeof(text), "%T", &local))
 		kymo_line_puts(line, text);
-	put_fraction(line, (uint64_t)now->tv_nsec, s->request.clock_digits);
+	put_fraction(line, (uint64_t)now->tv_nsec, s->request->clock_digits);
 	kymo_line_puts(line, " ");
 }
 
 /* Since the line before; 0 for the first. */
-static uint64_t since_last(struct cli_syscalls *s, const struct timespec *now)
+static uint64_t since_last(struct kymo_strace *s, const struct timespec *now)
 {
 	const int64_t ns = (now->tv_sec - s->last.tv_sec) * 1000000000 + (now->tv_nsec - s->last.tv_nsec);
 
 	return s->last.tv_sec && ns > 0 ? (uint64_t)ns : 0;
 }
 
-static void put_times(struct cli_syscalls *s, struct kymo_line *line)
+static void put_times(struct kymo_strace *s, struct kymo_line *line)
 {
 	const struct timespec now = now_of(s);
 	uint64_t ns;
 
-	if (s->request.clock)
+	if (s->request->clock)
 		put_clock(s, line, &now);
-	if (!s->request.relative_times)
+	if (!s->request->relative_times)
 		return;
 	ns = since_last(s, &now);
-	kymo_line_printf(line, "%s%6" PRIu64, s->request.clock ? "(+" : "", ns / 1000000000);
-	put_fraction(line, ns % 1000000000, s->request.relative_digits);
-	kymo_line_puts(line, s->request.clock ? ") " : " ");
+	kymo_line_printf(line, "%s%6" PRIu64, s->request->clock ? "(+" : "", ns / 1000000000);
+	put_fraction(line, ns % 1000000000, s->request->relative_digits);
+	kymo_line_puts(line, s->request->clock ? ") " : " ");
 	s->last = now;
 }
 
 /* With its name, as -Y or --all wants it. */
-static void put_id(struct cli_syscall_thread *thread, const char *before, int width, const char *after)
+static void put_id(struct strace_thread *thread, const char *before, int width, const char *after)
 {
 	struct kymo_line *line = &thread->text;
 	char comm[sizeof(thread->comm)];
@@ -93,30 +93,30 @@ static void put_id(struct cli_syscall_thread *thread, const char *before, int wi
 }
 
 /* More than one thread; a file that may have more, or has had. */
-static void put_thread(struct cli_syscall_thread *thread)
+static void put_thread(struct strace_thread *thread)
 {
-	struct cli_syscalls *s = thread->owner;
+	struct kymo_strace *s = thread->owner;
 
 	s->had_several |= s->n_threads > 1;
-	if (s->output.is_separate)
+	if (s->request->separately)
 		return;
-	if (s->output.is_file && (s->request.follows || s->had_several))
+	if (s->request->to_file && (s->request->follows || s->had_several))
 		put_id(thread, "", -5, " ");
-	else if (s->n_threads > 1 || s->request.shows_names)
+	else if (s->n_threads > 1 || s->request->shows_names)
 		put_id(thread, "[pid ", 5, "] ");
 }
 
-void cli_syscall_put_prefix(struct cli_syscall_thread *thread)
+void strace_put_prefix(struct strace_thread *thread)
 {
-	struct cli_syscalls *s = thread->owner;
+	struct kymo_strace *s = thread->owner;
 
 	put_thread(thread);
-	if (s->request.clock || s->request.relative_times)
+	if (s->request->clock || s->request->relative_times)
 		put_times(s, &thread->text);
-	if (s->request.numbers)
+	if (s->request->numbers)
 		kymo_line_printf(&thread->text, "[%4" PRIu64 "] ", thread->number);
-	if (s->request.addresses && thread->address)
+	if (s->request->addresses && thread->address)
 		kymo_line_printf(&thread->text, "[%016" PRIx64 "] ", thread->address);
-	else if (s->request.addresses)
+	else if (s->request->addresses)
 		kymo_line_puts(&thread->text, "[????????????????] ");
 }

@@ -1,12 +1,12 @@
 /* How often each call was made, how often it failed, and how long it took, as strace's -c -w shows it. */
-#include "cli/syscall_counts.h"
+#include "strace/counts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/syscalls.h"
+#include "strace/state.h"
 #include "syscall/errors.h"
 #include "syscall/names.h"
 
@@ -15,26 +15,25 @@ struct row {
 };
 
 /* One row a number, and the last for all that have no name. */
-struct cli_syscall_counts {
+struct strace_counts {
 	struct row rows[KYMO_SYSCALL_MAX + 1];
 };
 
-struct cli_syscall_counts *cli_syscall_counts_create(void)
+struct strace_counts *strace_counts_create(void)
 {
-	struct cli_syscall_counts *counts = calloc(1, sizeof(*counts));
+	struct strace_counts *counts = calloc(1, sizeof(*counts));
 
 	for (size_t i = 0; counts && i <= KYMO_SYSCALL_MAX; i++)
 		counts->rows[i].number = i;
 	return counts;
 }
 
-void cli_syscall_counts_destroy(struct cli_syscall_counts *counts)
+void strace_counts_destroy(struct strace_counts *counts)
 {
 	free(counts);
 }
 
-void cli_syscall_counts_add(struct cli_syscall_counts *counts, const struct kymo_syscall_call *call,
-			    uint64_t duration_ns)
+void strace_counts_add(struct strace_counts *counts, const struct kymo_syscall_call *call, uint64_t duration_ns)
 {
 	struct row *row = &counts->rows[kymo_syscall_name(call->number) ? call->number : KYMO_SYSCALL_MAX];
 
@@ -101,7 +100,7 @@ static bool find_column(const char *word, size_t n, enum column *ret)
 }
 
 /* 0 is the order that nobody has asked for. */
-bool cli_syscall_counts_sort(struct cli_syscall_columns *chosen, const char *text)
+bool kymo_strace_counts_sort(struct kymo_strace_columns *chosen, const char *text)
 {
 	enum column column;
 
@@ -111,7 +110,7 @@ bool cli_syscall_counts_sort(struct cli_syscall_columns *chosen, const char *tex
 	return true;
 }
 
-bool cli_syscall_counts_choose(struct cli_syscall_columns *chosen, const char *text)
+bool kymo_strace_counts_choose(struct kymo_strace_columns *chosen, const char *text)
 {
 	chosen->n = 0;
 	for (const char *at = text;; at++) {
@@ -158,7 +157,7 @@ static uint64_t value_of(const struct row *row, enum column column)
 /* The greatest first; where that is equal, the more frequent. Names from a to z. */
 static int compare_rows(const void *a, const void *b, void *data)
 {
-	const struct cli_syscall_columns *chosen = data;
+	const struct kymo_strace_columns *chosen = data;
 	const enum column order = chosen->order ? (enum column)(chosen->order - 1) : SECONDS;
 	const struct row *x = a, *y = b;
 	const uint64_t of_x = value_of(x, order), of_y = value_of(y, order);
@@ -212,7 +211,7 @@ static void put_cell(const struct row *row, enum column column, uint64_t all_ns,
 }
 
 /* `name`: of the row of sums; NULL: of a call. */
-static void print_row(const struct cli_syscall_columns *chosen, const struct row *row, uint64_t all_ns,
+static void print_row(const struct kymo_strace_columns *chosen, const struct row *row, uint64_t all_ns,
 		      const char *name, FILE *out)
 {
 	for (unsigned int i = 0; i < chosen->n; i++) {
@@ -226,7 +225,7 @@ static void print_row(const struct cli_syscall_columns *chosen, const struct row
 	}
 }
 
-static void print_titles(const struct cli_syscall_columns *chosen, FILE *out)
+static void print_titles(const struct kymo_strace_columns *chosen, FILE *out)
 {
 	for (unsigned int i = 0; i < chosen->n; i++) {
 		const enum column column = chosen->shown[i];
@@ -237,16 +236,16 @@ static void print_titles(const struct cli_syscall_columns *chosen, FILE *out)
 	}
 }
 
-static void print_rule(const struct cli_syscall_columns *chosen, FILE *out)
+static void print_rule(const struct kymo_strace_columns *chosen, FILE *out)
 {
 	for (unsigned int i = 0; i < chosen->n; i++)
 		fprintf(out, "%.*s%s", abs(columns[chosen->shown[i]].width), "----------------",
 			i + 1 == chosen->n ? "\n" : " ");
 }
 
-static struct cli_syscall_columns or_usual(const struct cli_syscall_columns *asked)
+static struct kymo_strace_columns or_usual(const struct kymo_strace_columns *asked)
 {
-	struct cli_syscall_columns chosen = *asked;
+	struct kymo_strace_columns chosen = *asked;
 
 	if (!chosen.n) {
 		memcpy(chosen.shown, usual, sizeof(usual));
@@ -257,10 +256,10 @@ static struct cli_syscall_columns or_usual(const struct cli_syscall_columns *ask
 	return chosen;
 }
 
-void cli_syscall_counts_print(const struct cli_syscall_counts *counts, const struct cli_syscall_columns *asked,
-			      bool json, FILE *out)
+void strace_counts_print(const struct strace_counts *counts, const struct kymo_strace_columns *asked, bool json,
+			 FILE *out)
 {
-	struct cli_syscall_columns chosen = or_usual(asked);
+	struct kymo_strace_columns chosen = or_usual(asked);
 	struct row rows[KYMO_SYSCALL_MAX + 1], total = { .least_ns = UINT64_MAX };
 	size_t n = 0;
 

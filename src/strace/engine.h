@@ -1,13 +1,13 @@
 /* Engines on the threads whose system calls are seen. */
-#ifndef KYMO_CLI_SYSCALL_ENGINE_H
-#define KYMO_CLI_SYSCALL_ENGINE_H
+#ifndef KYMO_STRACE_ENGINE_H
+#define KYMO_STRACE_ENGINE_H
 
 #include <sys/types.h>
 
-struct cli_syscalls;
+struct kymo_strace;
 
 /* Have an engine on a thread of process `pid`. On the hub's thread. A negative errno of kymo_engine_attach(); -EEXIST:
  * it has one already. */
-int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid);
+int strace_follow(struct kymo_strace *s, pid_t tid, pid_t pid);
 
 #endif

@@ -2,7 +2,7 @@
  * Tracing from its beginning to its end. Engines see the calls, on the hub's thread (syscall_engine.c). The main thread
  * waits until the pipe says that there is no engine left, or that the user has interrupted.
  */
-#include "cli/syscall_tracer.h"
+#include "strace/tracer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,15 +18,14 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "cli/signals.h"
-#include "cli/syscall_engine.h"
-#include "cli/syscall_inject.h"
-#include "cli/syscall_lines.h"
-#include "cli/syscall_wake.h"
-#include "cli/syscalls.h"
 #include "nested/nested.h"
 #include "proc/proc.h"
 #include "stack/stack.h"
+#include "strace/engine.h"
+#include "strace/events.h"
+#include "strace/inject.h"
+#include "strace/state.h"
+#include "strace/wake.h"
 
 enum { IDLE_LISTS = 100 };
 
@@ -59,7 +58,7 @@ static void put_in_order(struct found *found)
 }
 
 /* Threads that are new in the list. */
-static int follow_new(struct cli_syscalls *s, pid_t pid, struct found *found, pid_t *last_ret)
+static int follow_new(struct kymo_strace *s, pid_t pid, struct found *found, pid_t *last_ret)
 {
 	kymo_cleanup_closedir DIR *directory = NULL;
 	struct dirent *entry;
@@ -74,7 +73,7 @@ static int follow_new(struct cli_syscalls *s, pid_t pid, struct found *found, pi
 		if (tid <= 0 || is_found(found, tid))
 			continue;
 		*last_ret = tid;
-		err = kymo_vec_push(&found->tids, tid) ? cli_syscall_follow(s, tid, pid) : -ENOMEM;
+		err = kymo_vec_push(&found->tids, tid) ? strace_follow(s, tid, pid) : -ENOMEM;
 		found->n_followed += !err || err == -EEXIST;
 		found->is_leaderless |= err == -ESRCH && tid == pid;
 		if (err == -EEXIST || err == -ESRCH)
@@ -91,7 +90,7 @@ static bool has_more(pid_t pid, const struct found *found)
 }
 
 struct following {
-	struct cli_syscalls *s;
+	struct kymo_strace *s;
 	pid_t pid;
 	pid_t last; /* the thread that an error is of */
 	int err;
@@ -116,7 +115,7 @@ static void follow_all(void *data)
 	kymo_vec_deinit(&found.tids);
 }
 
-static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
+static int follow_process(struct kymo_strace *s, pid_t pid, pid_t *last_ret)
 {
 	struct following following = { .s = s, .pid = pid, .last = pid };
 
@@ -127,18 +126,30 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The user wants no more of it, or is gone, or is not to be told. */
-static bool is_given_up(const struct cli_syscalls *s)
+static int last_signal(const struct kymo_strace *s)
 {
-	return cli_last_signal() || s->output.is_stuck || s->output.write_error ||
-	       cli_worker_is_alone(&s->output.worker);
+	return s->user->last_signal(s->user->data);
+}
+
+/* The process that the user has started is gone. */
+static bool is_alone(const struct kymo_strace *s)
+{
+	struct pollfd front = { .fd = s->user->front, .events = POLLIN };
+
+	return s->user->front >= 0 && poll(&front, 1, 0) > 0;
+}
+
+/* The user wants no more of it, or is gone, or is not to be told. */
+static bool is_given_up(const struct kymo_strace *s)
+{
+	return last_signal(s) || s->stream.is_stuck || s->stream.write_error || is_alone(s);
 }
 
 /* Whether the pipe has something to read; false when it is time to end a delay, or the user is gone. */
-static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
+static bool wait_until(const struct kymo_strace *s, uint64_t time_ns)
 {
 	struct pollfd fds[] = { { .fd = s->tracing.done[0], .events = POLLIN },
-				{ .fd = s->output.worker.front, .events = POLLIN } };
+				{ .fd = s->user->front, .events = POLLIN } };
 	const uint64_t now = kymo_now_ns(), rest = time_ns > now ? time_ns - now : 0;
 	const struct timespec limit = { .tv_sec = (time_t)(rest / 1000000000), .tv_nsec = (long)(rest % 1000000000) };
 
@@ -146,37 +157,34 @@ static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
 }
 
 /* True: time was up (--for), and threads are left. */
-static bool wait_for_end(struct cli_syscalls *s)
+static bool wait_for_end(struct kymo_strace *s)
 {
-	const uint64_t until = s->request.for_ns ? kymo_now_ns() + s->request.for_ns : UINT64_MAX;
-	char why = CLI_SYSCALLS_DELAYED;
+	const uint64_t until = s->request->for_ns ? kymo_now_ns() + s->request->for_ns : UINT64_MAX;
+	char why = STRACE_DELAYED;
 
-	s->tracing.is_attaching = false;
-	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_worker_is_alone(&s->output.worker) &&
-	       kymo_now_ns() < until) {
-		const uint64_t next = s->request.injections
-					      ? cli_syscall_injections_end_delays(s->request.injections, kymo_now_ns())
-					      : UINT64_MAX;
+	s->tracing.stage = STRACE_TRACING;
+	while (s->n_threads && why != STRACE_END && !is_alone(s) && kymo_now_ns() < until) {
+		const uint64_t next = strace_delays_end(&s->tracing.delays, kymo_now_ns());
 
 		if (wait_until(s, next < until ? next : until) && read(s->tracing.done[0], &why, 1) < 0)
-			why = CLI_SYSCALLS_DELAYED;
+			why = STRACE_DELAYED;
 	}
-	return s->n_threads && why != CLI_SYSCALLS_END && kymo_now_ns() >= until;
+	return s->n_threads && why != STRACE_END && kymo_now_ns() >= until;
 }
 
-static int open_own(struct cli_syscalls *s)
+static int open_own(struct kymo_strace *s)
 {
 	int err = kymo_hub_create(&s->tracing.hub);
 
 	if (!err)
 		kymo_hub_serve(s->tracing.hub); /* where that is not possible, whoever comes later is told that the
 					   process is being traced */
-	if (!err && s->request.follows)
+	if (!err && s->request->follows)
 		err = kymo_inner_create(s->tracing.hub, &s->tracing.inner);
 	return err;
 }
 
-static void close_hub(struct cli_syscalls *s)
+static void close_hub(struct kymo_strace *s)
 {
 	kymo_inner_stop(s->tracing.inner);
 	kymo_hub_destroy(s->tracing.hub);
@@ -192,41 +200,41 @@ static bool may_be_continued(unsigned int number)
 	return number == SYS_nanosleep || number == SYS_clock_nanosleep || number == SYS_poll || number == SYS_futex;
 }
 
-static void pick(const struct cli_syscalls *s, uint64_t *calls)
+static void pick(const struct kymo_strace *s, uint64_t *calls)
 {
-	const bool shows_restarts = kymo_syscall_set_has(&s->request.set, SYS_restart_syscall);
+	const bool shows_restarts = kymo_syscall_set_has(&s->request->set, SYS_restart_syscall);
 
 	for (unsigned int i = 0; i < KYMO_CALL_NUMBERS; i++)
-		if (kymo_syscall_set_has(&s->request.set, i) || (shows_restarts && may_be_continued(i)) ||
-		    (s->request.injections && cli_syscall_injections_have(s->request.injections, i)))
+		if (kymo_syscall_set_has(&s->request->set, i) || (shows_restarts && may_be_continued(i)) ||
+		    (s->request->injections && strace_injections_have(s->request->injections, i)))
 			calls[i / 64] |= 1ull << (i % 64);
 	if (s->tracing.inner)
 		kymo_inner_pick(calls);
 }
 
-static int launch_command(const struct cli_syscalls *s, char **command, pid_t *ret)
+static int launch_command(const struct kymo_strace *s, char **command, pid_t *ret)
 {
 	uint64_t calls[KYMO_CALL_NUMBERS / 64] = { 0 };
 
-	kymo_hub_launch_as(s->tracing.hub, s->request.identity);
-	if (!s->request.picks)
+	kymo_hub_launch_as(s->tracing.hub, s->request->identity);
+	if (!s->request->picks)
 		return kymo_hub_launch(s->tracing.hub, 0, command, ret);
 	pick(s, calls);
 	return kymo_hub_launch_picking(s->tracing.hub, KYMO_LAUNCH_EXITKILL, command, calls, ret);
 }
 
-static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, int *status_ret)
+static struct kymo_error *trace_command(struct kymo_strace *s, char **command, int *status_ret)
 {
 	pid_t pid, last;
 	int err = open_own(s);
 
 	if (err)
 		return kymo_begin_error(err);
-	if (cli_worker_is_alone(&s->output.worker))
+	if (is_alone(s))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s was not run: the kymo that was to wait for it is gone",
 					 command[0]);
 	err = launch_command(s, command, &pid);
-	cli_worker_leave_job();
+	s->user->leave_job(s->user->data);
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
 	err = follow_process(s, pid, &last);
@@ -236,7 +244,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 		return kymo_trace_error(pid, err);
 	s->running = wait_for_end(s) ? pid : 0;
 	if (s->running || (is_given_up(s) && s->n_threads)) {
-		*status_ret = cli_last_signal();
+		*status_ret = last_signal(s);
 		return NULL;
 	}
 	err = kymo_hub_wait(s->tracing.hub, pid, status_ret);
@@ -245,7 +253,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 
 /* Who is to be followed, for kymo_hub_reach(). */
 struct wanted {
-	struct cli_syscalls *s;
+	struct kymo_strace *s;
 	const pid_t *pids;
 	size_t n;
 	pid_t failed; /* the process that an error is of */
@@ -292,12 +300,12 @@ static int follow_somehow(struct wanted *wanted)
 	return kymo_hub_reach(&reach);
 }
 
-static struct kymo_error *trace_processes(struct cli_syscalls *s, const pid_t *pids, size_t n)
+static struct kymo_error *trace_processes(struct kymo_strace *s, const pid_t *pids, size_t n)
 {
 	struct wanted wanted = { s, pids, n, pids[0] };
 	int err;
 
-	cli_worker_leave_job();
+	s->user->leave_job(s->user->data);
 	err = follow_somehow(&wanted);
 	if (err == -EPERM && !s->tracing.hub)
 		return kymo_begin_error(err);
@@ -309,44 +317,33 @@ static struct kymo_error *trace_processes(struct cli_syscalls *s, const pid_t *p
 	return NULL;
 }
 
-static int wake_up; /* for the signal handler */
-
-static void on_end_signal(int number)
-{
-	kymo_write_all(wake_up, (const char[]){ CLI_SYSCALLS_END }, 1);
-}
-
 /* Our own engines go, and the hub, too, if it has no other use: others are connected to it, or it waits for the
  * command. */
-static void leave_hub(struct cli_syscalls *s)
+static void leave_hub(struct kymo_strace *s)
 {
 	kymo_inner_stop(s->tracing.inner);
-	s->tracing.is_over = true;
+	s->tracing.stage = STRACE_OVER;
 	if (!s->tracing.hub || (kymo_hub_hand_over(s->tracing.hub, -1, 0) != -EAGAIN && !s->running))
 		close_hub(s);
-	cli_syscall_line_let_go(s);
+	strace_let_go(s);
 }
 
-struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, const pid_t *pids, size_t n,
-				    int *status_ret)
+struct kymo_error *kymo_strace_run(struct kymo_strace *s, char **command, const pid_t *pids, size_t n, int *status_ret)
 {
 	struct kymo_error *error;
 
 	*status_ret = 0;
 	if (pipe2(s->tracing.done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
-	s->tracing.stacks = s->request.stack_traces ? kymo_stacks_create() : NULL;
-	if (s->request.stack_traces && !s->tracing.stacks)
+	s->tracing.stacks = s->request->stack_traces ? kymo_stacks_create() : NULL;
+	if (s->request->stack_traces && !s->tracing.stacks)
 		return &kymo_error_no_memory;
-	s->tracing.is_attaching = true;
+	s->had_several = n > 1 || (n && kymo_count_threads(pids[0]) > 1);
 	s->tracing.is_command = command;
-	wake_up = s->tracing.done[1];
-	cli_catch_signals(command, SA_RESTART, on_end_signal);
-	cli_worker_take_signals(&s->output.worker);
+	s->user->begin(command, s->tracing.done[1], s->user->data);
 	error = command ? trace_command(s, command, status_ret) : trace_processes(s, pids, n);
 	leave_hub(s);
-	if (s->request.injections)
-		cli_syscall_injections_end_delays(s->request.injections, UINT64_MAX);
+	strace_delays_end(&s->tracing.delays, UINT64_MAX);
 	kymo_stacks_destroy(s->tracing.stacks);
 	s->tracing.stacks = NULL;
 	/* The pipe stays: a signal may come until the end. */
@@ -362,19 +359,19 @@ static void empty_pipe(int fd)
 		;
 }
 
-int cli_syscalls_wait(struct cli_syscalls *s)
+int kymo_strace_wait(struct kymo_strace *s)
 {
 	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, s->running, 0);
 	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
 				{ .fd = s->tracing.done[0], .events = POLLIN },
-				{ .fd = s->output.worker.front, .events = POLLIN } };
+				{ .fd = s->user->front, .events = POLLIN } };
 	int status = 0;
 
 	while (pidfd >= 0 && !fds[0].revents) {
 		empty_pipe(s->tracing.done[0]); /* threads that are let go of write to it, too; a signal is known of
 					   from here on, or is in it */
-		if (cli_last_signal() || fds[2].revents)
-			return cli_last_signal();
+		if (last_signal(s) || fds[2].revents)
+			return last_signal(s);
 		if (poll(fds, kymo_countof(fds), -1) < 0)
 			fds[0].revents = fds[2].revents = 0;
 	}
@@ -386,20 +383,15 @@ int cli_syscalls_wait(struct cli_syscalls *s)
 	return status;
 }
 
-void cli_syscalls_outlive(struct cli_syscalls *s, int status)
+bool kymo_strace_has_hub(const struct kymo_strace *s)
 {
-	char sentence[200];
+	return s->tracing.hub;
+}
 
-	if (!s->tracing.hub)
-		return;
-	snprintf(sentence, sizeof(sentence),
-		 "the last lines are missing: this kymo did not drain its output for %d seconds, and other kymos trace "
-		 "the same process",
-		 KYMO_ANSWER_MS / 1000);
-	cli_forget_signals();
+void kymo_strace_serve(struct kymo_strace *s)
+{
 	empty_pipe(s->tracing.done[0]); /* from here on a signal is known of, or is in it */
-	cli_worker_dismiss(&s->output.worker, status, s->output.is_stuck ? sentence : NULL);
-	while (!cli_last_signal() && kymo_hub_hand_over(s->tracing.hub, s->tracing.done[0], -1) == -EINTR)
+	while (!last_signal(s) && kymo_hub_hand_over(s->tracing.hub, s->tracing.done[0], -1) == -EINTR)
 		empty_pipe(s->tracing.done[0]);
 	close_hub(s);
 }
