@@ -58,11 +58,11 @@ static void see_variables(struct kymo_debug *debug, uint64_t vaddr)
 static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 {
 	const struct kymo_instance *instances;
-	const struct kymo_line *lines, *found;
+	const struct kymo_source_line *lines, *found;
 	const struct kymo_ctype *type;
 	enum kymo_returned returned;
 	struct kymo_error *error;
-	struct kymo_line line;
+	struct kymo_source_line line;
 	size_t n, n_found;
 
 	error = kymo_debug_function_lines(debug, vaddr, &lines, &n);

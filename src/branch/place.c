@@ -19,7 +19,7 @@ static struct kymo_debug *debug_of(struct branch_file *file)
 static void find_source(struct branch_file *file, uint64_t vaddr, char *text, size_t size)
 {
 	struct kymo_debug *debug = debug_of(file);
-	struct kymo_line line;
+	struct kymo_source_line line;
 	const char *name;
 
 	if (!debug || !kymo_debug_line_of(debug, vaddr, &line))

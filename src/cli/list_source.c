@@ -75,7 +75,7 @@ static void tell_location(const struct kymo_location *location, char *out, size_
 /* "./app:work+0x12  0x1162  app.c:14" */
 static void print_place(const struct cli_source *source, uint64_t vaddr)
 {
-	struct kymo_line line = { .function = NULL };
+	struct kymo_source_line line = { .function = NULL };
 	char name[512];
 
 	kymo_module_describe(source->module, vaddr, name, sizeof(name));
@@ -261,7 +261,7 @@ static void print_source(const char *line)
 
 static int by_line(const void *a, const void *b)
 {
-	const struct kymo_line *x = a, *y = b;
+	const struct kymo_source_line *x = a, *y = b;
 	const int order = strcmp(x->file, y->file);
 
 	if (order)
@@ -272,13 +272,13 @@ static int by_line(const void *a, const void *b)
 }
 
 /* The lines of the file that the function is in: from its first to its last, those between that have no code, too. */
-static void print_lines(const struct kymo_line *lines, size_t n)
+static void print_lines(const struct kymo_source_line *lines, size_t n)
 {
 	struct text text = { .file = NULL };
 	const char *line;
 
 	for (size_t i = 0; i < n;) {
-		const struct kymo_line *at = &lines[i];
+		const struct kymo_source_line *at = &lines[i];
 
 		if (!i || strcmp(lines[i - 1].file, at->file) != 0) {
 			kymo_utf8_print(stdout, at->file);
@@ -308,7 +308,7 @@ static void print_lines(const struct kymo_line *lines, size_t n)
 	text_deinit(&text);
 }
 
-static void print_lines_json(const struct kymo_line *lines, size_t n, bool *is_first)
+static void print_lines_json(const struct kymo_source_line *lines, size_t n, bool *is_first)
 {
 	for (size_t i = 0; i < n; i++) {
 		fputs(*is_first ? "[\n {\"file\": " : ",\n {\"file\": ", stdout);
@@ -324,8 +324,8 @@ static void print_lines_json(const struct kymo_line *lines, size_t n, bool *is_f
 
 static struct kymo_error *list_lines_of(const struct cli_source *source, uint64_t vaddr, bool json, bool *is_first)
 {
-	kymo_cleanup_free struct kymo_line *sorted = NULL;
-	const struct kymo_line *lines;
+	kymo_cleanup_free struct kymo_source_line *sorted = NULL;
+	const struct kymo_source_line *lines;
 	struct kymo_error *error;
 	size_t n;
 

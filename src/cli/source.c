@@ -43,7 +43,7 @@ void cli_source_line_deinit(struct cli_source_line *line)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-static struct kymo_error *take_lines(struct cli_source *source, const struct kymo_line *lines, size_t n,
+static struct kymo_error *take_lines(struct cli_source *source, const struct kymo_source_line *lines, size_t n,
 				     const char *function)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -60,7 +60,7 @@ static struct kymo_error *take_lines(struct cli_source *source, const struct kym
 static struct kymo_error *find_line(struct cli_source *source, const char *file, unsigned int wanted,
 				    const char *function)
 {
-	const struct kymo_line *lines;
+	const struct kymo_source_line *lines;
 	struct kymo_error *error;
 	size_t n;
 
@@ -124,7 +124,7 @@ static struct kymo_error *find_line_of_function(struct cli_source *source, const
 {
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
 	struct kymo_error *error;
-	struct kymo_line first;
+	struct kymo_source_line first;
 	size_t n;
 
 	*is_function_ret = false;

@@ -19,7 +19,7 @@
 enum { CODE = 1, THREAD, BRANCH }; /* ids of the events */
 
 /* A location: where it is in `codes` gives its number. */
-struct code {
+struct branch_location {
 	uint64_t address;
 	uint32_t space;
 };
@@ -35,7 +35,7 @@ struct writer {
 	struct recording *recording;
 	struct kymo_branches *branches;
 	struct kymo_kernel_stream *stream;
-	KYMO_VEC(struct code) codes;
+	KYMO_VEC(struct branch_location) codes;
 	struct kymo_index index;
 	KYMO_VEC(struct item) items;
 	uint8_t record[RECORD_MAX];
@@ -150,12 +150,12 @@ static struct kymo_error *end_record(struct writer *writer, uint64_t stamp)
 
 /* ---- locations ------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct code *code)
+static uint64_t hash_of(const struct branch_location *code)
 {
 	return kymo_hash_pair((uint32_t)code->address, (uint32_t)(code->address >> 32) ^ code->space << 16);
 }
 
-static bool is_same(const struct code *a, const struct code *b)
+static bool is_same(const struct branch_location *a, const struct branch_location *b)
 {
 	return a->address == b->address && a->space == b->space;
 }
@@ -163,7 +163,7 @@ static bool is_same(const struct code *a, const struct code *b)
 /* The number of a location; 0: memory is out. */
 static uint32_t number_of(struct writer *writer, uint32_t space, uint64_t address)
 {
-	const struct code code = { address, space };
+	const struct branch_location code = { address, space };
 	uint32_t number =
 		kymo_index_find(&writer->index, hash_of(&code), i, is_same(&writer->codes.items[i - 1], &code));
 
@@ -217,7 +217,7 @@ static struct kymo_error *write_codes(struct writer *writer, uint64_t stamp)
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < writer->codes.n && !error; i++) {
-		const struct code *code = &writer->codes.items[i];
+		const struct branch_location *code = &writer->codes.items[i];
 		struct kymo_branch_place place;
 
 		kymo_branches_place(writer->branches, code->space, code->address, &place);

@@ -18,7 +18,7 @@ enum way {
 	WAY_LAST,       /* whole, and longer than the column */
 };
 
-struct label {
+struct row_label {
 	const char *name;
 	char *text;
 	enum way way;
@@ -94,7 +94,7 @@ static char *write_so(const char *name, enum way way, unsigned int columns, bool
 }
 
 /* To the next way that makes sense of this name. */
-static bool next_way(struct label *label, unsigned int columns, bool unicode)
+static bool next_way(struct row_label *label, unsigned int columns, bool unicode)
 {
 	const char *function = without_file(label->name);
 
@@ -112,13 +112,13 @@ static bool next_way(struct label *label, unsigned int columns, bool unicode)
 
 static int compare_labels(const void *a, const void *b)
 {
-	const struct label *const *x = a, *const *y = b;
+	const struct row_label *const *x = a, *const *y = b;
 
 	return strcmp((*x)->text, (*y)->text);
 }
 
 /* Mark those that are written as another name is. */
-static bool find_ambiguous(struct label **sorted, size_t n)
+static bool find_ambiguous(struct row_label **sorted, size_t n)
 {
 	bool found = false;
 
@@ -138,7 +138,8 @@ static bool find_ambiguous(struct label **sorted, size_t n)
 	return found;
 }
 
-static bool write_labels(struct label *labels, struct label **sorted, size_t n, unsigned int columns, bool unicode)
+static bool write_labels(struct row_label *labels, struct row_label **sorted, size_t n, unsigned int columns,
+			 bool unicode)
 {
 	for (size_t i = 0; i < n; i++) {
 		sorted[i] = &labels[i];
@@ -157,8 +158,8 @@ static bool write_labels(struct label *labels, struct label **sorted, size_t n, 
 char **kymo_labels_create(const char *const *names, size_t n, unsigned int columns, bool unicode,
 			  unsigned int *longest_ret)
 {
-	kymo_cleanup_free struct label *labels = calloc(n + 1, sizeof(*labels));
-	kymo_cleanup_free struct label **sorted = calloc(n + 1, sizeof(struct label *));
+	kymo_cleanup_free struct row_label *labels = calloc(n + 1, sizeof(*labels));
+	kymo_cleanup_free struct row_label **sorted = calloc(n + 1, sizeof(struct row_label *));
 	char **texts = calloc(n + 1, sizeof(char *));
 	bool done = labels && sorted && texts;
 

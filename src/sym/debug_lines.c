@@ -18,7 +18,7 @@
 
 /* A row, and the function or inlined instance that it is in. */
 struct row {
-	struct kymo_line line;
+	struct kymo_source_line line;
 	const void *instance;
 	bool is_before; /* the function's entry */
 };
@@ -45,7 +45,7 @@ static int by_instance(const void *a, const void *b)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct kymo_line *x = a, *y = b;
+	const struct kymo_source_line *x = a, *y = b;
 	int order;
 
 	if (x->vaddr != y->vaddr)
@@ -59,7 +59,7 @@ static int by_address(const void *a, const void *b)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* What the row says, where a statement begins. */
-static bool read_row(Dwarf_Line *from, struct kymo_line *ret)
+static bool read_row(Dwarf_Line *from, struct kymo_source_line *ret)
 {
 	Dwarf_Addr address;
 	bool is_end, is_statement;
@@ -69,7 +69,7 @@ static bool read_row(Dwarf_Line *from, struct kymo_line *ret)
 	    dwarf_lineendsequence(from, &is_end) || is_end || dwarf_linebeginstatement(from, &is_statement) ||
 	    !is_statement)
 		return false;
-	*ret = (struct kymo_line){ .vaddr = address, .line = (unsigned int)number };
+	*ret = (struct kymo_source_line){ .vaddr = address, .line = (unsigned int)number };
 	ret->file = dwarf_linesrc(from, NULL, NULL);
 	return ret->file;
 }
@@ -99,7 +99,7 @@ static bool find_scopes(struct gathering *gathering, uint64_t vaddr)
 	return gathering->has_scopes;
 }
 
-static void add_line(struct gathering *gathering, const struct kymo_line *line)
+static void add_line(struct gathering *gathering, const struct kymo_source_line *line)
 {
 	struct row row = { .line = *line };
 
@@ -114,7 +114,7 @@ static void add_line(struct gathering *gathering, const struct kymo_line *line)
 static void gather_unit(struct gathering *gathering, const struct sym_unit *unit)
 {
 	Dwarf_Die die = unit->skeleton;
-	struct kymo_line line;
+	struct kymo_source_line line;
 	Dwarf_Lines *lines;
 	size_t n;
 
@@ -132,9 +132,9 @@ static void gather_unit(struct gathering *gathering, const struct sym_unit *unit
 }
 
 /* The first row of each instance, into what lives on. */
-static void keep_first(struct gathering *gathering, const struct kymo_line **ret, size_t *n_ret)
+static void keep_first(struct gathering *gathering, const struct kymo_source_line **ret, size_t *n_ret)
 {
-	struct kymo_line *kept = sym_debug_alloc(gathering->debug, gathering->rows.n * sizeof(*kept) + 1);
+	struct kymo_source_line *kept = sym_debug_alloc(gathering->debug, gathering->rows.n * sizeof(*kept) + 1);
 	size_t n = 0;
 
 	*ret = kept;
@@ -154,7 +154,7 @@ static void keep_first(struct gathering *gathering, const struct kymo_line **ret
 }
 
 struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, unsigned int line,
-				    const struct kymo_line **ret, size_t *n_ret)
+				    const struct kymo_source_line **ret, size_t *n_ret)
 {
 	struct gathering gathering = { .debug = debug, .file = file, .wanted = line };
 	bool is_known = false;
@@ -173,14 +173,14 @@ struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, 
 
 /* ---- of a function --------------------------------------------------------------------------- */
 
-static bool are_same_lines(const struct kymo_line *a, const struct kymo_line *b)
+static bool are_same_lines(const struct kymo_source_line *a, const struct kymo_source_line *b)
 {
 	return a->vaddr == b->vaddr && a->line == b->line && !strcmp(a->file, b->file);
 }
 
 static void gather_function(struct gathering *gathering, Dwarf_Lines *lines, size_t n)
 {
-	struct kymo_line line;
+	struct kymo_source_line line;
 
 	for (size_t i = 0; i < n && !gathering->debug->is_out_of_memory; i++) {
 		if (!read_row(dwarf_onesrcline(lines, i), &line) || !sym_scopes_move(&gathering->scopes, line.vaddr))
@@ -190,9 +190,9 @@ static void gather_function(struct gathering *gathering, Dwarf_Lines *lines, siz
 	}
 }
 
-static void keep_all(struct gathering *gathering, const struct kymo_line **ret, size_t *n_ret)
+static void keep_all(struct gathering *gathering, const struct kymo_source_line **ret, size_t *n_ret)
 {
-	struct kymo_line *kept = sym_debug_alloc(gathering->debug, gathering->rows.n * sizeof(*kept) + 1);
+	struct kymo_source_line *kept = sym_debug_alloc(gathering->debug, gathering->rows.n * sizeof(*kept) + 1);
 
 	*ret = kept;
 	*n_ret = 0;
@@ -206,8 +206,8 @@ static void keep_all(struct gathering *gathering, const struct kymo_line **ret, 
 			kept[(*n_ret)++] = kept[i];
 }
 
-struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_line **ret,
-					     size_t *n_ret)
+struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t vaddr,
+					     const struct kymo_source_line **ret, size_t *n_ret)
 {
 	struct gathering gathering = { .debug = debug };
 	Dwarf_Lines *lines;
@@ -227,7 +227,7 @@ struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t 
 
 /* ---- of an address --------------------------------------------------------------------------- */
 
-bool kymo_debug_line_of(struct kymo_debug *debug, uint64_t vaddr, struct kymo_line *ret)
+bool kymo_debug_line_of(struct kymo_debug *debug, uint64_t vaddr, struct kymo_source_line *ret)
 {
 	const ptrdiff_t unit = sym_unit_at(debug, vaddr);
 	struct row row = { .instance = NULL };
@@ -242,7 +242,7 @@ bool kymo_debug_line_of(struct kymo_debug *debug, uint64_t vaddr, struct kymo_li
 	line = dwarf_getsrc_die(&die, vaddr);
 	if (!line || dwarf_lineno(line, &number) || number <= 0)
 		return false;
-	row.line = (struct kymo_line){ .vaddr = vaddr, .line = (unsigned int)number };
+	row.line = (struct kymo_source_line){ .vaddr = vaddr, .line = (unsigned int)number };
 	row.line.file = dwarf_linesrc(line, NULL, NULL);
 	if (!row.line.file)
 		return false;

@@ -11,7 +11,7 @@
 struct kymo_debug;
 
 /* A location of a source line: where a statement of it begins (is_stmt), one a function or inlined instance. */
-struct kymo_line {
+struct kymo_source_line {
 	uint64_t vaddr;
 	const char *file; /* as the line table has it */
 	unsigned int line;
@@ -26,14 +26,14 @@ struct kymo_line {
  * Ordered by address. n 0: `file` is known and has no such line. NOT_FOUND: no such source file, with nearest names.
  */
 struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, unsigned int line,
-				    const struct kymo_line **ret, size_t *n_ret);
+				    const struct kymo_source_line **ret, size_t *n_ret);
 
 /* All lines of the function that holds `vaddr` at which a statement begins, those of functions inlined into it, too, by
  * address; n 0: the line table has none. NOT_FOUND: no function is described there. */
-struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_line **ret,
-					     size_t *n_ret);
+struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t vaddr,
+					     const struct kymo_source_line **ret, size_t *n_ret);
 
 /* The line of an address; false: not known. `function` and `inlined` may be NULL. */
-bool kymo_debug_line_of(struct kymo_debug *debug, uint64_t vaddr, struct kymo_line *ret);
+bool kymo_debug_line_of(struct kymo_debug *debug, uint64_t vaddr, struct kymo_source_line *ret);
 
 #endif

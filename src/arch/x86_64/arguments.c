@@ -141,7 +141,7 @@ bool kymo_pad_wants_flags(const struct kymo_pad_event *events, size_t n)
 }
 
 /* The register that has the program's value of `reg`: itself, or rax. */
-static unsigned int load_register(struct code *c, unsigned int reg, const struct x86_site *site)
+static unsigned int load_register(struct code *c, unsigned int reg, const struct x86_pad_site *site)
 {
 	if (reg == RFLAGS)
 		rsp_slot(c, 0x8b, RAX, SLOT_RFLAGS);
@@ -193,7 +193,7 @@ static void load_address(struct code *c, const struct kymo_fetch *f)
 	imm32(c, f->value);
 }
 
-unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, const struct x86_pad_site *site,
 			       const struct kymo_fetch *fetch, struct label *fault)
 {
 	const struct kymo_fetch f = resolve_fetch(*fetch);
@@ -240,7 +240,7 @@ unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, c
 }
 
 void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-			 const struct x86_site *site)
+			 const struct x86_pad_site *site)
 {
 	unsigned int at = KYMO_EVENT_ARGS_OFFSET;
 

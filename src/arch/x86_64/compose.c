@@ -17,7 +17,7 @@
 struct composing {
 	struct code *c;
 	const struct kymo_pad_env *env;
-	const struct x86_site *site;
+	const struct x86_pad_site *site;
 	int32_t begin; /* from the frame */
 	uint32_t at;   /* where the next argument goes, behind as many bytes more as the slot of the size says */
 };
@@ -105,7 +105,7 @@ static void compose_value(struct composing *to, const struct kymo_fetch *fetch, 
 }
 
 void x86_compose(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-		 const struct x86_site *site)
+		 const struct x86_pad_site *site)
 {
 	struct composing to = { .c = c, .env = env, .site = site, .begin = x86_composed_at(event), .at = 1 };
 

@@ -51,7 +51,7 @@ static void emit_find_end(struct code *c, const struct kymo_pad_env *env)
 	place(c, &found);
 }
 
-void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const struct x86_pad_site *site,
 		      const struct kymo_fetch *fetch, int32_t begin, uint32_t at)
 {
 	struct label short_ = { .n = 0 };

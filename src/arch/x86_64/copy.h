@@ -7,11 +7,11 @@
 struct code;
 struct kymo_fetch;
 struct kymo_pad_env;
-struct x86_site;
+struct x86_pad_site;
 
 /* Find out how many bytes of the stack are copied, and compose what comes before them at r10 + r11 + `at`. All four
  * free registers are changed. */
-void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const struct x86_pad_site *site,
 		      const struct kymo_fetch *fetch, int32_t begin, uint32_t at);
 
 #endif

@@ -346,7 +346,7 @@ static int emit_silent(struct code *c, const struct kymo_plan *plan, uint64_t si
 
 /* A jump to `skip` where no record is wanted. Outside of the sequence: what restarts that needs no filter again. */
 static void emit_filter(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-			const struct x86_site *site, struct label *skip)
+			const struct x86_pad_site *site, struct label *skip)
 {
 	if (!event->filter)
 		return;
@@ -357,7 +357,7 @@ static void emit_filter(struct code *c, const struct kymo_pad_env *env, const st
 
 /* What comes before the record, and needs nothing of a ring: what a restart does not do again. */
 static void emit_before(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-			const struct x86_site *site, struct label *skip, struct label *no_room)
+			const struct x86_pad_site *site, struct label *skip, struct label *no_room)
 {
 	if (kymo_pad_reads(event))
 		x86_begin_reads(c, env, event, no_room);
@@ -388,7 +388,7 @@ static void emit_start(struct code *c, const struct kymo_pad_env *env, const str
 
 /* The events in their hot form, once; `table` is where their descriptors are. */
 static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *events, size_t n,
-		     const struct x86_site *site, size_t table, bool is_inner, bool is_followed,
+		     const struct x86_pad_site *site, size_t table, bool is_inner, bool is_followed,
 		     struct x86_event_code *parts, uint64_t (*descriptors)[3])
 {
 	for (size_t i = 0; i < n; i++) {
@@ -405,7 +405,7 @@ static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struc
 }
 
 static void emit_all_cold(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *events, size_t n,
-			  const struct x86_site *site, struct x86_event_code *parts, uint64_t (*descriptors)[3])
+			  const struct x86_pad_site *site, struct x86_event_code *parts, uint64_t (*descriptors)[3])
 {
 	for (size_t i = 0; i < n; i++) {
 		c->lowered = x86_reads_lowered(&events[i]);
@@ -420,7 +420,7 @@ static void emit_all_cold(struct code *c, const struct kymo_pad_env *env, const 
  * recording's pad, which may have one. Descriptors come first: they want 32-byte alignment.
  */
 static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
-			  const struct x86_site *site, const struct kymo_pad_event *events, size_t n,
+			  const struct x86_pad_site *site, const struct kymo_pad_event *events, size_t n,
 			  const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
 {
 	struct x86_event_code parts[2][KYMO_PAD_MAX_EVENTS];
@@ -450,7 +450,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 }
 
 static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
-			    const struct x86_site *site, const struct kymo_pad_event *events, size_t n,
+			    const struct x86_pad_site *site, const struct kymo_pad_event *events, size_t n,
 			    const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
 {
 	struct x86_event_code parts[KYMO_PAD_MAX_EVENTS];
@@ -489,7 +489,7 @@ static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	size_t table = env->rseq_rings ? 2 * 32 * n_events : 0;
 	struct code c = { .out = out, .size = size, .address = pad, .n = table };
 	struct kymo_pad_layout layout = { .entry = (uint32_t)table };
-	struct x86_site at = { .address = site, .bias = site - plan->vaddr, .file = chain->file };
+	struct x86_pad_site at = { .address = site, .bias = site - plan->vaddr, .file = chain->file };
 	int err;
 
 	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32))

@@ -60,7 +60,7 @@ static void read_tsc(struct code *c)
 }
 
 /* the record's first word from the stamp in rax */
-static void store_header(struct code *c, const struct kymo_pad_event *event, const struct x86_site *site)
+static void store_header(struct code *c, const struct kymo_pad_event *event, const struct x86_pad_site *site)
 {
 	EMIT(c, 0x48, 0xc1, 0xe0, 0x14); /* shl $20,%rax */
 	EMIT(c, 0x48, 0x0d);             /* or $id,%rax */
@@ -162,7 +162,7 @@ static void count_loss(struct code *c)
 
 /* What comes behind the tid. Then the ring moves behind the record, with the last instruction: it counts. */
 static void store_rest(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-		       const struct x86_site *site)
+		       const struct x86_pad_site *site)
 {
 	if (varies(event)) {
 		x86_store_payload(c, event);
@@ -188,7 +188,7 @@ static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t 
  * through or a jump to `end`.
  */
 static void emit_locked(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-			const struct x86_site *site)
+			const struct x86_pad_site *site)
 {
 	struct label take = { .n = 0 }, full = { .n = 0 }, broken = { .n = 0 }, large = { .n = 0 }, lost = { .n = 0 },
 		     done = { .n = 0 };
@@ -265,7 +265,7 @@ static void stamp(struct code *c, struct x86_stamp_use use)
 }
 
 void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-			const struct x86_site *site, struct x86_event_code *parts, uint64_t descriptor[3],
+			const struct x86_pad_site *site, struct x86_event_code *parts, uint64_t descriptor[3],
 			struct x86_stamp_use use)
 {
 	compare_byte(c, env->live, KYMO_PAD_RSEQ);
@@ -338,7 +338,7 @@ static void emit_states(struct code *c, const struct kymo_pad_env *env, struct x
 }
 
 void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-		    const struct x86_site *site, struct x86_event_code *parts)
+		    const struct x86_pad_site *site, struct x86_event_code *parts)
 {
 	struct label handled = { .n = 0 }, again = { .n = 0 }, parent = { .n = 0 };
 	struct kymo_guest_image guest;
@@ -415,7 +415,7 @@ void x86_event_descriptor(struct code *c, const uint64_t descriptor[3], size_t r
 /* ---- without sequences: one form, in line ---------------------------------------------------- */
 
 void x86_event_plain(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-		     const struct x86_site *site, struct x86_event_code *parts)
+		     const struct x86_pad_site *site, struct x86_event_code *parts)
 {
 	compare_byte(c, env->live, KYMO_PAD_LIVE);
 	JNE(c, &parts->state);

@@ -25,17 +25,17 @@ struct x86_stamp_use {
  * lock.
  */
 void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-			const struct x86_site *site, struct x86_event_code *parts, uint64_t descriptor[3],
+			const struct x86_pad_site *site, struct x86_event_code *parts, uint64_t descriptor[3],
 			struct x86_stamp_use use);
 void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-		    const struct x86_site *site, struct x86_event_code *parts);
+		    const struct x86_pad_site *site, struct x86_event_code *parts);
 
 /* The struct rseq_cs at its place, and here the abort handler, which goes to `restart`. */
 void x86_event_descriptor(struct code *c, const uint64_t descriptor[3], size_t restart);
 
 /* Where no thread has restartable sequences: by a lock, in line, and behind the way out the other states. */
 void x86_event_plain(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-		     const struct x86_site *site, struct x86_event_code *parts);
+		     const struct x86_pad_site *site, struct x86_event_code *parts);
 void x86_event_plain_states(struct code *c, const struct kymo_pad_env *env, struct x86_event_code *parts);
 
 #endif

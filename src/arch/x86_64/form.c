@@ -445,7 +445,7 @@ static void close_jumps(struct maker *m)
 	}
 }
 
-void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct x86_pad_site *site,
 		   const struct kymo_form *form, bool retval_is_known, struct label *fault)
 {
 	struct maker m = {

@@ -33,7 +33,7 @@ enum {
 _Static_assert(BELOW_COMPOSED >= -128, "within the red zone as long as nothing is composed");
 
 /* Where a pad's site is. */
-struct x86_site {
+struct x86_pad_site {
 	uint64_t address; /* runtime */
 	uint64_t bias;    /* of its module: runtime address - vaddr */
 	uint64_t file;    /* address - its offset in the file */

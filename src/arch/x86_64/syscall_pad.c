@@ -45,7 +45,7 @@ static const struct kymo_fetch result[] = { FROM(RAX, KYMO_TYPE_S64) };
 struct pad {
 	struct code *c;
 	const struct kymo_pad_env *env;
-	struct x86_site sites[N_EVENTS]; /* the same, for each event */
+	struct x86_pad_site sites[N_EVENTS]; /* the same, for each event */
 	struct kymo_pad_event events[N_EVENTS];
 	struct x86_event_code parts[N_EVENTS];
 	uint64_t descriptors[N_EVENTS][3];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/index.h"
 #include "base/vec.h"
 #include "probe/code/cache.h"
@@ -83,23 +84,13 @@ void kymo_events_use(struct kymo_events *events, size_t index)
 	events->items.items[index].is_used = true;
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+static uint64_t hash_event(const struct kymo_probe_event *event)
 {
-	const uint8_t *bytes = data;
+	uint64_t hash = kymo_hash_bytes(KYMO_HASH_FIRST, &event->spec, sizeof(event->spec));
 
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3;
-	return hash;
-}
-
-static uint64_t hash_of(const struct kymo_probe_event *event)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	hash = hash_bytes(hash, &event->spec, sizeof(event->spec));
-	hash = hash_bytes(hash, &event->offset, sizeof(event->offset));
-	hash = hash_bytes(hash, event->path, strlen(event->path));
-	return hash_bytes(hash, event->symbol, strlen(event->symbol));
+	hash = kymo_hash_bytes(hash, &event->offset, sizeof(event->offset));
+	hash = kymo_hash_text(hash, event->path);
+	return kymo_hash_text(hash, event->symbol);
 }
 
 static bool are_same(const struct kymo_probe_event *a, const struct kymo_probe_event *b)
@@ -131,7 +122,7 @@ static bool copy_strings(const struct kymo_probe_event *event, struct kymo_probe
 struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret)
 {
 	const struct kymo_probe_event *items = events->items.items;
-	const uint64_t hash = hash_of(event);
+	const uint64_t hash = hash_event(event);
 	const uint32_t known = kymo_index_find(&events->index, hash, i, are_same(&items[i - 1], event));
 	struct kymo_probe_event copy = *event;
 
@@ -141,7 +132,7 @@ struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo
 	}
 	if (events->items.n >= KYMO_EVENT_ID_MAX)
 		return kymo_error_create(KYMO_ERROR_USAGE, "more than %u probes in one recording", KYMO_EVENT_ID_MAX);
-	if (!kymo_index_reserve(&events->index, events->items.n, i, hash_of(&items[i - 1])))
+	if (!kymo_index_reserve(&events->index, events->items.n, i, hash_event(&items[i - 1])))
 		return &kymo_error_no_memory;
 	copy.id = (uint32_t)events->items.n + 1;
 	if (!copy_strings(event, &copy) || !kymo_vec_push(&events->items, copy)) {

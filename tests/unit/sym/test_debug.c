@@ -190,7 +190,7 @@ static void check_globals(struct built *built)
 static void check_lines(struct built *built)
 {
 	const struct kymo_instance *instances;
-	const struct kymo_line *lines;
+	const struct kymo_source_line *lines;
 	struct kymo_error *error;
 	bool has_loop = false;
 	size_t n;
