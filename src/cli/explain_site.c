@@ -238,7 +238,7 @@ static void print_heading(struct cli_explainer *explainer, uint64_t vaddr)
 
 static void print_jit_heading(const struct kymo_jit *jit)
 {
-	kymo_utf8_print(stdout, jit->place);
+	kymo_utf8_print(stdout, jit->location);
 	printf("\n  site       0x%" PRIx64 ", in memory of no file", jit->address);
 	if (jit->start != jit->address)
 		printf("; its function begins at 0x%" PRIx64, jit->start);

@@ -16,7 +16,7 @@ struct kymo_probes_options {
 	bool is_tight;                     /* one of many that share a bound: no ring is larger than the CPUs' own */
 	uint64_t frequency;                /* TSC ticks a second, where a spec has a rate of samples */
 	bool no_rseq;                      /* never use restartable sequences */
-	const struct kymo_offline *kernel; /* places that the kernel has breakpoints on for the same recording, or NULL;
+	const struct kymo_offline *kernel; /* sites that the kernel has breakpoints on for the same recording, or NULL;
 					      must outlive the probes */
 	bool is_one_of_many;               /* of a tree, mostly short: less memory is there at once */
 	bool is_followed;                  /* the recorder hears of new threads: kymo_probes_tell_apart() will come */

@@ -20,7 +20,7 @@ struct probe_switch;
 /* How the process is to be changed now. */
 struct probe_attempt {
 	bool is_lenient;   /* sites that were in the text before may be refused now: that is no error */
-	bool keeps_thread; /* one is borrowed, for all that is mapped */
+	bool keeps_thread; /* one makes the remote calls for all that is mapped */
 };
 
 /* Where the stacks of the process end. */

@@ -45,7 +45,7 @@ enum kymo_wire_site_flags {
 	KYMO_WIRE_SWITCH = 16,     /* no pad: what turns a marker on (probe/site/switches.c) */
 	KYMO_WIRE_GATE =
 		32, /* a switch whose counter is the `outside` of a struct kymo_marker_gate: a bit for each recording */
-	KYMO_WIRE_MADE = 64, /* in memory of no file, which the program has put code into */
+	KYMO_WIRE_JIT = 64, /* in memory of no file, which the program has put code into */
 };
 
 /* What has become of a switch's counter. Whoever dies between two of these is followed by somebody who compares the

@@ -6,7 +6,8 @@ int kymo_wire_header_is_sane(const struct kymo_wire_header *header, uint64_t add
 	       header->size == size && header->journal_offset < size &&
 	       header->journal_capacity <= (size - header->journal_offset) / sizeof(struct kymo_wire_site) &&
 	       header->journal_capacity <= KYMO_WIRE_MAX_SITES && header->n_sites <= header->journal_capacity &&
-	       header->runs_offset < size &&
-	       (size - header->runs_offset) / sizeof(struct kymo_wire_run) >= KYMO_WIRE_MAX_RUNS &&
-	       header->n_runs <= KYMO_WIRE_MAX_RUNS && header->n_regions <= KYMO_WIRE_MAX_REGIONS;
+	       header->trampolines_offset < size &&
+	       (size - header->trampolines_offset) / sizeof(struct kymo_wire_trampolines) >=
+		       KYMO_WIRE_MAX_TRAMPOLINES &&
+	       header->n_trampolines <= KYMO_WIRE_MAX_TRAMPOLINES && header->n_regions <= KYMO_WIRE_MAX_REGIONS;
 }

@@ -4,7 +4,7 @@
  * "kymo", of which the target can make no writable mapping that others share:
  *
  *	offset 0		struct kymo_wire_header
- *	runs_offset		struct kymo_wire_run [KYMO_WIRE_MAX_RUNS]
+ *	trampolines_offset		struct kymo_wire_trampolines [KYMO_WIRE_MAX_TRAMPOLINES]
  *	journal_offset		struct kymo_wire_site [journal_capacity]
  *	size			struct kymo_wire_words, then a word for each entry of the journal
  *	(each region's offset)	code pads
@@ -49,7 +49,7 @@
 #define KYMO_WIRE_VERSION 6u
 
 #define KYMO_WIRE_MAX_REGIONS 1024
-#define KYMO_WIRE_MAX_RUNS 16384
+#define KYMO_WIRE_MAX_TRAMPOLINES 16384
 #define KYMO_WIRE_MAX_SITES (1u << 18)
 #define KYMO_WIRE_RINGS_OFFSET 4096 /* in the data memory */
 
@@ -68,7 +68,7 @@ struct kymo_wire_region {
  * Private read-execute memory with trampolines: jumps at addresses that puns lead to. It belongs to every recording
  * that has it in its header, and goes with the last of them. Written here before it is mapped.
  */
-struct kymo_wire_run {
+struct kymo_wire_trampolines {
 	uint64_t address, size;
 };
 
@@ -97,8 +97,8 @@ struct kymo_wire_header {
 	uint64_t n_sites;     /* valid journal entries; stored after the entry is complete */
 	uint64_t generation;  /* goes up with each change of the journal; the words have one, too */
 	uint64_t n_installed; /* of those, how many have been in the text, with all that they need */
-	uint64_t runs_offset;
-	uint64_t n_runs;
+	uint64_t trampolines_offset;
+	uint64_t n_trampolines;
 	uint64_t data_address; /* of the data's mapping */
 	uint64_t data_size;
 	uint64_t vforks; /* in the target: struct kymo_wire_vforks of this recording */

@@ -35,7 +35,7 @@ int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_r
 	uint64_t at = site->vaddr, end = site->vaddr + span;
 	struct x86_insn insn = site->insn;
 
-	if (!site->code->is_made)
+	if (!site->code->is_jit)
 		return 0;
 	for (;;) {
 		size_t size;

@@ -92,7 +92,7 @@ enum kymo_bearing kymo_plan_bears(const struct kymo_plan *plan)
 
 static bool is_shared_entry(const struct x86_site *site)
 {
-	return site->room && site->room->shares_entries && site->vaddr == site->function->start && !site->code->is_made;
+	return site->room && site->room->shares_entries && site->vaddr == site->function->start && !site->code->is_jit;
 }
 
 /* From the best to `last`. */
@@ -110,7 +110,7 @@ static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_p
 		size_t n = 0;
 
 		if (tactic > last || (tactics[tactic].needs_room && !site->room) ||
-		    (site->code->is_made && !tactics[tactic].is_alone))
+		    (site->code->is_jit && !tactics[tactic].is_alone))
 			continue;
 		site->budget = RESERVATIONS_MAX;
 		if (tactics[tactic].try(site, plans, &n, &refused[*n_refused]) == 0) {

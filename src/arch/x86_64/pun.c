@@ -268,7 +268,7 @@ static void add_copies(const struct x86_site *site, unsigned int span, struct ky
 	unsigned int at = plan->window, n = plan->n_insns;
 	size_t size;
 
-	if (x86_cannot_move(&insn) || site->code->is_made) /* a system call; or they may be changed */
+	if (x86_cannot_move(&insn) || site->code->is_jit) /* a system call; or they may be changed */
 		return;
 	for (; at < span && !x86_flow_ends(insn.flow) && !x86_flow_is_call(insn.flow); at += insn.length) {
 		if (n == KYMO_WINDOW_MAX_INSNS || x86_decode_in(site, site->vaddr + at, &insn) < 0 ||

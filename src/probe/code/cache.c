@@ -32,7 +32,7 @@ struct kymo_error *probe_cache_create(struct probe_cache **ret)
 static void file_destroy(struct probe_cached *file)
 {
 	kymo_code_destroy(file->code);
-	free(file->places);
+	free(file->syscalls);
 	kymo_markers_destroy(file->markers);
 	kymo_module_close(file->module);
 	free(file);
@@ -197,10 +197,11 @@ struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct
 
 	if (error)
 		return error;
-	if (!file->knows_places && kymo_syscall_sites_create(&code->code, code->map, &file->places, &file->n_places))
+	if (!file->knows_syscalls &&
+	    kymo_syscall_sites_create(&code->code, code->map, &file->syscalls, &file->n_syscalls))
 		return &kymo_error_no_memory;
-	file->knows_places = true;
-	*ret = file->places;
-	*n_ret = file->n_places;
+	file->knows_syscalls = true;
+	*ret = file->syscalls;
+	*n_ret = file->n_syscalls;
 	return NULL;
 }

@@ -22,9 +22,9 @@ struct probe_cached {
 	struct kymo_plan guards[CACHED_MAX_GUARDS]; /* of its system calls; found by probe_cached_guards() */
 	int n_guards;                               /* as kymo_guard_find() returns it */
 	bool knows_guards;
-	struct kymo_syscall_site *places; /* made by probe_cached_syscalls() */
-	size_t n_places;
-	bool knows_places;
+	struct kymo_syscall_site *syscalls; /* made by probe_cached_syscalls() */
+	size_t n_syscalls;
+	bool knows_syscalls;
 	struct kymo_marker_list *markers; /* made by probe_cached_markers() */
 	uint64_t device, inode, size, changed_ns;
 	size_t users;

@@ -163,7 +163,7 @@ struct kymo_error *kymo_code_create_made(const struct kymo_span *text, const str
 		.entries = copy_of(&entry, sizeof(entry)),
 		.n_entries = 1,
 		.position_independent = true,
-		.is_made = true,
+		.is_jit = true,
 	};
 	if (code->code.text && code->code.functions && code->code.entries)
 		err = kymo_entry_map_create(&code->code, &code->map);

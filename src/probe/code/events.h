@@ -13,11 +13,11 @@ struct probe_cache;
 
 /* What an event's sites are. */
 enum kymo_event_kind {
-	KYMO_EVENT_PLACE,  /* some instruction */
-	KYMO_EVENT_ENTRY,  /* where a function is entered */
-	KYMO_EVENT_RETURN, /* where it is left: several sites */
+	KYMO_EVENT_INSTRUCTION, /* some instruction */
+	KYMO_EVENT_ENTRY,       /* where a function is entered */
+	KYMO_EVENT_RETURN,      /* where it is left: several sites */
 	KYMO_EVENT_MARKER,
-	KYMO_EVENT_SYSCALL,     /* a system call of one number is made, at any place */
+	KYMO_EVENT_SYSCALL,     /* a system call of one number is made, at any location */
 	KYMO_EVENT_SYSRET,      /* any has come back */
 	KYMO_EVENT_AGGREGATION, /* nothing of the process: rows of an aggregation */
 	KYMO_EVENT_FRAME,       /* likewise: frames of stacks */
@@ -34,7 +34,7 @@ struct kymo_event_field {
 	uint8_t array_of;           /* of bytes: KYMO_ARRAY_OF() what they are, or 0 */
 };
 
-/* One event: a spec at a place of a file. Strings belong to the table. */
+/* One event: a spec at a location of a file. Strings belong to the table. */
 struct kymo_probe_event {
 	uint32_t id;
 	enum kymo_event_kind kind;
@@ -52,12 +52,12 @@ struct kymo_probe_event {
 	char *source, *format;          /* of a marker: "server.c:120", its format; or NULL */
 	char *path, *symbol, *build_id; /* the file, "malloc+0x4", hex */
 	uint64_t offset;                /* in the file */
-	bool is_used;                   /* some process has it; others are for places that were refused */
+	bool is_used;                   /* some process has it; others are for locations that were refused */
 };
 
 /*
- * All events of a recording, which may have many processes: the same spec at the same place of the same file (by path,
- * build-id and offset) is one event, whichever process has it. Grows only; items move when it does.
+ * All events of a recording, which may have many processes: the same spec at the same location of the same file (by
+ * path, build-id and offset) is one event, whichever process has it. Grows only; items move when it does.
  */
 struct kymo_error *kymo_events_create(struct kymo_events **ret);
 void kymo_events_destroy(struct kymo_events *events);

@@ -29,7 +29,7 @@ const struct kymo_indirect *kymo_indirect_at(const struct kymo_indirect *items, 
 bool kymo_indirects_share(const struct kymo_indirect *a, const struct kymo_indirect *b);
 
 /* How the function at `vaddr` is called in a SPEC: "__memmove_avx_unaligned_erms", "memcpy@GLIBC_2.2.5", or "0x15b4c0",
- * its place in the file. */
+ * its offset in the file. */
 void kymo_indirect_describe(const struct kymo_module *module, uint64_t vaddr, char *out, size_t size);
 
 #endif

@@ -84,7 +84,7 @@ static void take_back(const struct kymo_session_list *list, uint64_t low, uint8_
 			const struct kymo_wire_site *site = &list->items[i].sites[k];
 			uint64_t at = site->address - low;
 
-			if (!(site->flags & KYMO_WIRE_MADE) || site->patch_size > KYMO_WIRE_PATCH_MAX || at >= size ||
+			if (!(site->flags & KYMO_WIRE_JIT) || site->patch_size > KYMO_WIRE_PATCH_MAX || at >= size ||
 			    size - at < site->patch_size)
 				continue;
 			if (!memcmp(bytes + at, site->patched, site->patch_size))
@@ -167,13 +167,13 @@ static bool name_place(struct kymo_jit *jit, pid_t pid)
 	jit->start = jit->address;
 	jit->is_named = fd >= 0 && !kymo_perf_map_find(fd, jit->address, &function);
 	if (!jit->is_named)
-		n = asprintf(&jit->place, "0x%" PRIx64, jit->address);
+		n = asprintf(&jit->location, "0x%" PRIx64, jit->address);
 	else if (function.start == jit->address)
-		n = asprintf(&jit->place, "%s", function.name);
+		n = asprintf(&jit->location, "%s", function.name);
 	else
-		n = asprintf(&jit->place, "%s+0x%" PRIx64, function.name, jit->address - function.start);
+		n = asprintf(&jit->location, "%s+0x%" PRIx64, function.name, jit->address - function.start);
 	if (n < 0)
-		jit->place = NULL;
+		jit->location = NULL;
 	else if (jit->is_named)
 		jit->start = function.start;
 	return n >= 0;
@@ -195,7 +195,7 @@ static struct kymo_error *find_end(const struct kymo_jit *jit, uint64_t size, ui
 		if (length <= 0)
 			return kymo_error_create(KYMO_ERROR_UNSAFE, "what is at 0x%" PRIx64 " is no instruction%s%s",
 						 at, at == jit->address ? "" : "; it is on the way to ",
-						 at == jit->address ? "" : jit->place);
+						 at == jit->address ? "" : jit->location);
 		if (at == jit->address) {
 			*end_ret = at + (uint64_t)length;
 			return NULL;
@@ -244,7 +244,7 @@ static struct kymo_error *look_at_jit(struct kymo_jit *jit, struct kymo_process 
 	if (jit->address - jit->start > FUNCTION_MAX)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "%s: more than a MiB lies between the start of the function and the address",
-					 jit->place);
+					 jit->location);
 	end = jit->address + BEHIND < map->end ? jit->address + BEHIND : map->end;
 	jit->bytes = malloc(end - jit->start);
 	if (!jit->bytes)
@@ -281,6 +281,6 @@ void kymo_jit_close(struct kymo_jit *jit)
 		return;
 	kymo_code_destroy(jit->code);
 	free(jit->bytes);
-	free(jit->place);
+	free(jit->location);
 	free(jit);
 }

@@ -18,7 +18,7 @@
 struct kymo_jit {
 	uint64_t address;
 	uint64_t low, high;     /* pages around it that are mapped alike */
-	char *place;            /* "fib+0x12" by the perf map, which is not trusted; or "0x7f3c12345678" */
+	char *location;         /* "fib+0x12" by the perf map, which is not trusted; or "0x7f3c12345678" */
 	bool is_named;          /* by the perf map: all from the start of the function to the address decodes */
 	uint64_t start;         /* of that function; else the address */
 	uint8_t *bytes;         /* as the program has written them: other recordings' jumps are taken back */

@@ -30,7 +30,7 @@ static struct kymo_error *add_instructions(const struct probe_resolver *resolver
 {
 	const struct kymo_function *function = kymo_module_function_at(resolver->module, vaddr);
 	kymo_cleanup_free uint64_t *starts = NULL;
-	char location[PROBE_PLACE_MAX];
+	char location[PROBE_LOCATION_MAX];
 	struct kymo_code *code;
 	struct kymo_error *error = get_code(resolver, meaning, &code);
 	size_t n = 0;
@@ -58,10 +58,10 @@ static struct kymo_error *resolve_target(const struct probe_resolver *resolver,
 	const uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
 	struct probe_meaning meaning = *spec_meaning;
 	struct kymo_error *error;
-	char location[PROBE_PLACE_MAX];
+	char location[PROBE_LOCATION_MAX];
 
 	meaning.exact &= !target->is_one_of_many;
-	probe_target_place(spec, target, location, sizeof(location));
+	probe_target_location(spec, target, location, sizeof(location));
 	if (target->refusal)
 		return refuse(resolver, &meaning, location, target->refusal);
 	error = probe_check_offset(spec, resolver->module, target->vaddr);
@@ -132,7 +132,7 @@ static struct kymo_error *resolve_offset(const struct probe_resolver *resolver, 
 					 bool *met_ret)
 {
 	const struct kymo_spec *spec = resolver->spec;
-	char location[PROBE_PLACE_MAX];
+	char location[PROBE_LOCATION_MAX];
 	uint64_t vaddr;
 	struct kymo_error *error = probe_spec_offset(spec, resolver->module, &vaddr);
 

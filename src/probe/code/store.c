@@ -70,7 +70,7 @@ static bool find_key(const struct kymo_module_code *code, XXH128_hash_t *ret)
 		code->small_stacks.end,
 		code->small_stacks_left,
 		code->position_independent,
-		code->is_made,
+		code->is_jit,
 	};
 	XXH3_state_t *state = XXH3_createState();
 

@@ -199,11 +199,11 @@ struct kymo_error *probe_targets_init(const struct kymo_spec *spec, struct kymo_
 	return NULL;
 }
 
-void probe_target_place(const struct kymo_spec *spec, const struct probe_target *target, char *out, size_t size)
+void probe_target_location(const struct kymo_spec *spec, const struct probe_target *target, char *out, size_t size)
 {
-	char name[PROBE_PLACE_MAX];
+	char name[PROBE_LOCATION_MAX];
 
 	snprintf(name, sizeof(name), "%s%s%s", target->names ? target->names : "", target->names ? "=" : "",
 		 target->function);
-	probe_place_name(spec, name, out, size);
+	probe_location_name(spec, name, out, size);
 }

@@ -34,7 +34,7 @@ struct kymo_error *probe_targets_init(const struct kymo_spec *spec, struct kymo_
 				      const struct kymo_symbol *const *symbols, size_t n, struct probe_targets *ret);
 void probe_targets_deinit(struct probe_targets *targets);
 
-/* "malloc+0x4", "memcpy=__memmove_avx_unaligned_erms": the place that `spec` means by a target. */
-void probe_target_place(const struct kymo_spec *spec, const struct probe_target *target, char *out, size_t size);
+/* "malloc+0x4", "memcpy=__memmove_avx_unaligned_erms": the location that `spec` means by a target. */
+void probe_target_location(const struct kymo_spec *spec, const struct probe_target *target, char *out, size_t size);
 
 #endif

@@ -12,7 +12,7 @@ enum kymo_event_kind probe_spec_kind(const struct kymo_spec *spec)
 		return KYMO_EVENT_SYSCALL;
 	if (spec->is_return)
 		return KYMO_EVENT_RETURN;
-	return spec->symbol && !spec->offset && !spec->every_instruction ? KYMO_EVENT_ENTRY : KYMO_EVENT_PLACE;
+	return spec->symbol && !spec->offset && !spec->every_instruction ? KYMO_EVENT_ENTRY : KYMO_EVENT_INSTRUCTION;
 }
 
 bool probe_spec_is_exact(const struct kymo_spec *spec)
@@ -47,7 +47,7 @@ void probe_build_id(const struct kymo_module *module, char out[PROBE_BUILD_ID_SI
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-char *probe_event_name(const struct kymo_spec *spec, const char *place, bool is_one_of_many)
+char *probe_event_name(const struct kymo_spec *spec, const char *location, bool is_one_of_many)
 {
 	const char *file = spec->file ? strrchr(spec->file, '/') : NULL;
 	const char *slash = spec->group ? "/" : "";
@@ -56,13 +56,13 @@ char *probe_event_name(const struct kymo_spec *spec, const char *place, bool is_
 
 	file = file ? file + 1 : spec->file;
 	if (spec->event && is_one_of_many)
-		n = asprintf(&name, "%s%s%s:%s", spec->group ? spec->group : "", slash, spec->event, place);
+		n = asprintf(&name, "%s%s%s:%s", spec->group ? spec->group : "", slash, spec->event, location);
 	else if (spec->event)
 		n = asprintf(&name, "%s%s%s", spec->group ? spec->group : "", slash, spec->event);
 	else if (spec->address)
-		n = asprintf(&name, "%s", place);
+		n = asprintf(&name, "%s", location);
 	else
-		n = asprintf(&name, "%s:%s%s", file, place, spec->is_return ? "%return" : "");
+		n = asprintf(&name, "%s:%s%s", file, location, spec->is_return ? "%return" : "");
 	return n < 0 ? NULL : name;
 }
 
@@ -105,7 +105,7 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 								    .limit = spec->stack_size };
 }
 
-void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size)
+void probe_location_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size)
 {
 	if (spec->offset)
 		snprintf(out, size, "%s%c0x%" PRIx64, symbol, spec->offset < 0 ? '-' : '+',

@@ -10,10 +10,10 @@
 #include "probe/spec/spec.h"
 #include "sym/sym.h"
 
-/* Bytes of a place's text, with the NUL: mangled names that kymo can demangle are whole. */
-#define PROBE_PLACE_MAX 1400
+/* Bytes of a location's text, with the NUL: mangled names that kymo can demangle are whole. */
+#define PROBE_LOCATION_MAX 1400
 
-/* Why an IFUNC has no place: its resolver does not say what it chooses from (printf, with the reason); an offset is
+/* Why an IFUNC has no location: its resolver does not say what it chooses from (printf, with the reason); an offset is
  * meant in one of several (with their number, the file, the name). */
 #define PROBE_IS_IFUNC_NOT_KNOWN \
 	"it is an IFUNC, and its resolver does not tell which functions it chooses from (%s); name the chosen one " \
@@ -27,13 +27,13 @@
 
 enum kymo_event_kind probe_spec_kind(const struct kymo_spec *spec);
 
-/* Whether it names one place, which must not be left out; else it may stand for several. */
+/* Whether it names one location, which must not be left out; else it may stand for several. */
 bool probe_spec_is_exact(const struct kymo_spec *spec);
 
-/* The place of a spec without a symbol. NOT_FOUND where the file has nothing there that is loaded. */
+/* The location of a spec without a symbol. NOT_FOUND where the file has nothing there that is loaded. */
 struct kymo_error *probe_spec_offset(const struct kymo_spec *spec, struct kymo_module *module, uint64_t *vaddr_ret);
 
-/* What the place of an offset in the file is called: the line of source that the user wrote, or as
+/* What the location of an offset in the file is called: the line of source that the user wrote, or as
  * kymo_module_describe() has it. */
 void probe_describe(const struct kymo_spec *spec, struct kymo_module *module, uint64_t vaddr, char *out, size_t size);
 
@@ -42,10 +42,10 @@ void probe_describe(const struct kymo_spec *spec, struct kymo_module *module, ui
 void probe_build_id(const struct kymo_module *module, char out[PROBE_BUILD_ID_SIZE]);
 
 /*
- * "libc:malloc": the file as the user calls it (its last part), then the place; of an address the place alone. A name
- * that the user gave is kept, with the place where it stands for several. A fresh string, or NULL.
+ * "libc:malloc": the file as the user calls it (its last part), then the location; of an address the location alone. A
+ * name that the user gave is kept, with the location where it stands for several. A fresh string, or NULL.
  */
-char *probe_event_name(const struct kymo_spec *spec, const char *place, bool is_one_of_many);
+char *probe_event_name(const struct kymo_spec *spec, const char *location, bool is_one_of_many);
 
 /* NOT_FOUND unless the debug information that gave the spec its names is of the file with `build_id`. */
 struct kymo_error *probe_check_names(const struct kymo_spec *spec, const char *build_id);
@@ -53,8 +53,8 @@ struct kymo_error *probe_check_names(const struct kymo_spec *spec, const char *b
 /* What the arguments of a spec are in an event of it; the names stay the spec's. */
 void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event *event);
 
-/* "malloc", "malloc+0x4": the place that `spec` means by a symbol. */
-void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size);
+/* "malloc", "malloc+0x4": the location that `spec` means by a symbol. */
+void probe_location_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size);
 
 /* Whether `found` are several functions that the one name of `spec` means: overloads, and what is made of one template.
  */

@@ -40,7 +40,7 @@ bool probes_note_modified(struct kymo_probes *probes, uint64_t address, const ui
 	for (size_t i = 0; i < size; i++) {
 		struct probe_modified *known;
 
-		/* What the file has is nobody's: another recording has left that place meanwhile. */
+		/* What the file has is nobody's: another recording has left that site meanwhile. */
 		if (now[i] == want[i] || now[i] == file[i])
 			continue;
 		known = find_modified(probes, address + i);

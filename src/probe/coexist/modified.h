@@ -38,7 +38,7 @@ bool probes_is_still_mapped(const struct kymo_probes *probes, const struct kymo_
 bool probes_mark_modified(const struct kymo_probes *probes, const struct kymo_maps *maps,
 			  const struct probe_bytes *bytes, struct probe_text *text);
 
-/* The same for the places that the kernel has for this recording. */
+/* The same for the sites that the kernel has for this recording. */
 bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *text);
 
 /* That a breakpoint is there, this recording's or somebody else's, or something else. */

@@ -1,6 +1,6 @@
 /*
  * Other recordings of the same process. Their journals tell what they have changed; links and the words `next` tell in
- * what order pads of the same place run (wire/shared.h). All of it is the target's memory, so it is looked at with the
+ * what order pads of the same site run (wire/shared.h). All of it is the target's memory, so it is looked at with the
  * same distrust as the target.
  */
 #include "probe/coexist/peers.h"
@@ -130,7 +130,7 @@ static struct kymo_error *read_peers(struct kymo_probes *probes, uint64_t only, 
 		list.items[list.n - 1] = own;
 		list.n--;
 		free(own.sites);
-		free(own.runs);
+		free(own.trampolines);
 		break;
 	}
 	peers.items = list.items;
@@ -283,12 +283,12 @@ bool probes_peers_rely_on(const struct probe_peers *peers, uint64_t address, siz
 	return false;
 }
 
-bool probe_peer_entry_run(const struct probe_peer_entry *entry, struct kymo_wire_run *ret)
+bool probe_peer_entry_stretch(const struct probe_peer_entry *entry, struct kymo_wire_trampolines *ret)
 {
-	for (size_t i = 0; i < entry->owner->n_runs; i++) {
-		if (entry->site->link - entry->owner->runs[i].address >= entry->owner->runs[i].size)
+	for (size_t i = 0; i < entry->owner->n_trampolines; i++) {
+		if (entry->site->link - entry->owner->trampolines[i].address >= entry->owner->trampolines[i].size)
 			continue;
-		*ret = entry->owner->runs[i];
+		*ret = entry->owner->trampolines[i];
 		return true;
 	}
 	return false;

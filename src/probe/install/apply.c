@@ -39,7 +39,7 @@
 /*
  * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. In struct
  * sigcontext rip is followed by eflags and the 16-bit selectors, cs first, and comes behind rsp: a handler on an
- * alternate stack may have interrupted one on the stack that `left_ret` gets a place of.
+ * alternate stack may have interrupted one on the stack that `left_ret` gets an address of.
  */
 static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low, uint64_t *left_ret,
 			   bool (*is_hot)(uint64_t pc, void *data), void *data)

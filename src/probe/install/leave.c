@@ -1,13 +1,13 @@
 /*
  * One recording leaves the text of a process, which other recordings may have probes in.
  *
- * A place in the text belongs to a chain of pads: its link leads to the first one's entry, whose word `next` leads to
+ * A site in the text belongs to a chain of pads: its link leads to the first one's entry, whose word `next` leads to
  * the second one's inner entry, and so on; the last goes on to its own displaced instructions. To leave is to be taken
  * out of that list: the link, or the word before, gets what the own `next` says. The last one to leave puts the
- * original bytes back. Places are left in the reverse order in which they were taken, because later jumps may rely on
+ * original bytes back. Sites are left in the reverse order in which they were taken, because later jumps may rely on
  * bytes of earlier ones.
  *
- * Everything here is idempotent: if a process dies half way, its successor finds each place either left or not.
+ * Everything here is idempotent: if a process dies half way, its successor finds each site either left or not.
  */
 #include "probe/install/leave.h"
 
@@ -37,16 +37,16 @@ struct leaving {
 	struct kymo_detach_result *result;
 	bool nobody_stays;       /* all recordings go: bytes are restored whoever's they are */
 	bool must_go;            /* nothing is waited for any more */
-	size_t modified, shared; /* places that hold unknown bytes; that can't be left for the sake of another process,
+	size_t modified, shared; /* sites that hold unknown bytes; that can't be left for the sake of another process,
 				   or not yet */
-	size_t rewritten;        /* places in memory of no file that the program has unmapped, or put other code to */
+	size_t rewritten;        /* sites in memory of no file that the program has unmapped, or put other code to */
 	uint64_t first_modified; /* the lowest of the former */
 	size_t false_ones;       /* entries that the files gainsay */
 	uint64_t first_false;
 	struct probe_trust trust;
 };
 
-/* ---- the others at the same place ------------------------------------------------------------ */
+/* ---- the others at the same site ------------------------------------------------------------- */
 
 /* A journal entry of another recording, and where its word `next` is. */
 struct neighbor {
@@ -103,7 +103,7 @@ static bool find_neighbor(const struct leaving *leaving, uint64_t address, is_it
 }
 
 /*
- * Whether what is at the place is another recording's: it has come when this one had left the place, but not yet the
+ * Whether what is at the site is another recording's: it has come when this one had left the site, but not yet the
  * process. Nothing of this one's is there any more then.
  */
 static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_site *site)
@@ -147,19 +147,19 @@ static void note_false(struct leaving *leaving, uint64_t address)
 }
 
 /*
- * The text of a place is written if the entry holds against the maps and the file; the program may have its text
+ * The text of a site is written if the entry holds against the maps and the file; the program may have its text
  * writable, and not executable, for a moment. Original bytes are the file's; those of code that the program has made
  * are in the journal alone.
  */
 static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site *site)
 {
 	const struct kymo_map *map = kymo_maps_at(leaving->maps, site->address);
-	bool is_made = site->flags & KYMO_WIRE_MADE;
+	bool is_jit = site->flags & KYMO_WIRE_JIT;
 
-	if (!is_made && map->writable && !map->executable && !leaving->must_go)
+	if (!is_jit && map->writable && !map->executable && !leaving->must_go)
 		leaving->shared++;
-	else if (is_made ? !kymo_jit_is_map(map)
-			 : !probe_trust_is_text(map, site) || !probe_trust_original(&leaving->trust, map, site))
+	else if (is_jit ? !kymo_jit_is_map(map)
+			: !probe_trust_is_text(map, site) || !probe_trust_original(&leaving->trust, map, site))
 		note_false(leaving, site->address);
 	else
 		return true;
@@ -248,11 +248,11 @@ static bool is_rewritten(const struct kymo_wire_site *site, const uint8_t *now)
 	return !kept || zeros == site->patch_size;
 }
 
-/* Whether there is nothing (more) to do for the place. */
+/* Whether there is nothing (more) to do for the site. */
 static bool is_past(struct leaving *leaving, const struct kymo_wire_site *site, const struct kymo_map *map,
 		    const uint8_t *now)
 {
-	if (!(site->flags & KYMO_WIRE_MADE))
+	if (!(site->flags & KYMO_WIRE_JIT))
 		return false;
 	if (!kymo_jit_is_map(map) || is_rewritten(site, now)) {
 		leaving->rewritten++;
@@ -273,12 +273,12 @@ static bool is_past(struct leaving *leaving, const struct kymo_wire_site *site, 
 static bool is_rebuilt(struct leaving *leaving, const struct kymo_wire_site *site, const struct kymo_map *map,
 		       const uint8_t *now)
 {
-	if (site->flags & KYMO_WIRE_MADE)
+	if (site->flags & KYMO_WIRE_JIT)
 		return false;
 	return probe_trust_is_of_file(&leaving->trust, map, site->address, now, site->patch_size);
 }
 
-/* Whether the place was planned anew: entries of the same short patch can be told apart by where the text leads only.
+/* Whether the site was planned anew: entries of the same short patch can be told apart by where the text leads only.
  */
 static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
@@ -290,7 +290,7 @@ static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site 
 
 /* ---- other tools' breakpoints ---------------------------------------------------------------- */
 
-/* Whether `now` is a jump with another first byte: this recording's, or one to the pad of another at the same place. */
+/* Whether `now` is a jump with another first byte: this recording's, or one to the pad of another at the same site. */
 static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now)
 {
 	uint8_t jump[KYMO_JUMP_SIZE];
@@ -325,7 +325,7 @@ static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_sit
 	const bool is_rest = is_rest_of_jump(leaving, site, now);
 
 	*error_ret = NULL;
-	if (site->flags & KYMO_WIRE_MADE ||
+	if (site->flags & KYMO_WIRE_JIT ||
 	    !(has_breakpoint(site, now) || (now[0] == site->original[0] && now[0] != site->patched[0] && is_rest)))
 		return false;
 	if (is_rest) {
@@ -352,7 +352,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	/* The library may have been unloaded; something else may be there. */
 	if (site->patch_size > sizeof(now) || !map || map->inode != site->inode ||
 	    kymo_process_read(leaving->process, site->address, now, site->patch_size)) {
-		leaving->rewritten += site->flags & KYMO_WIRE_MADE && is_installed(leaving->own, index);
+		leaving->rewritten += site->flags & KYMO_WIRE_JIT && is_installed(leaving->own, index);
 		leaving->result->sites_clean++;
 		return NULL;
 	}
@@ -373,9 +373,8 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 			note_modified(leaving, site->address);
 		return NULL;
 	}
-	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site)
-			 ? probe_jump_at(leaving->process, site->link)
-			 : 0;
+	target = !(site->flags & KYMO_WIRE_JIT) || is_whole(leaving, site) ? probe_jump_at(leaving->process, site->link)
+									   : 0;
 	/* A trampoline leads to its pad also when the text does not lead to it any more. */
 	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
 		target = 0;
@@ -388,7 +387,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		return leave_head(leaving, site, next);
 	if (target && find_neighbor(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);
-	/* Bytes that are not this recording's, in a place that it never had. */
+	/* Bytes that are not this recording's, in a site that it never had. */
 	if (is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
 		note_modified(leaving, site->address);
 	else
@@ -538,7 +537,7 @@ static struct kymo_error *false_left(const struct leaving *leaving)
 		kymo_process_pid(leaving->process), leaving->false_ones, leaving->first_false);
 }
 
-/* Of all tries the first tells: the rest finds the same places. */
+/* Of all tries the first tells: the rest finds the same sites. */
 static void tell_rewritten(const struct leaving *leaving)
 {
 	const char *are = leaving->rewritten == 1 ? "location in code that the program has made is"

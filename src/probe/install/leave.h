@@ -15,7 +15,7 @@ struct kymo_session;
 struct kymo_session_list;
 
 /*
- * Take recording `own`, one of `all`, out of the text of the stopped process; may be repeated. UNSAFE when a place
+ * Take recording `own`, one of `all`, out of the text of the stopped process; may be repeated. UNSAFE when a site
  * holds foreign bytes: that one is left, all others are restored. `stays_ret`: its memory must stay for now: a thread
  * is in the middle of a vfork (not if `must_go`), or another process relies on it.
  */

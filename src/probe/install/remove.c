@@ -128,12 +128,12 @@ static bool is_own_data(const struct removal *removal, const struct kymo_map *ma
 	return !removal->own || removal->own->data == map->start;
 }
 
-/* A mapping may be of several runs that touch each other. */
+/* A mapping may be of several stretches that touch each other. */
 static bool has_run(const struct kymo_session *session, const struct kymo_map *map)
 {
-	for (size_t i = 0; i < session->n_runs; i++)
-		if (session->runs[i].address < map->end &&
-		    session->runs[i].address + session->runs[i].size > map->start)
+	for (size_t i = 0; i < session->n_trampolines; i++)
+		if (session->trampolines[i].address < map->end &&
+		    session->trampolines[i].address + session->trampolines[i].size > map->start)
 			return true;
 	return false;
 }

@@ -17,7 +17,7 @@ struct kymo_error *probes_stop_patiently(struct kymo_process *process);
 
 /*
  * Take one recording out, by its inode; or, with 0, all whose recorder is gone. Text is restored, or left to the other
- * recordings that have probes at the same places; then, when no thread is in a pad or returns to one, memory is
+ * recordings that have probes at the same sites; then, when no thread is in a pad or returns to one, memory is
  * unmapped. The process runs afterwards as it did before. Sites that hold foreign bytes are left, and so are then the
  * pads; `ret` tells all. Nothing to take out is no error.
  */

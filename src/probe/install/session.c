@@ -19,7 +19,7 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/recorders.h"
 #include "probe/memory/sessions.h"
-#include "probe/memory/runs.h"
+#include "probe/memory/trampolines.h"
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
 #include "probe/options.h"
@@ -113,7 +113,7 @@ static struct kymo_error *find_stack(struct kymo_probes *probes)
 	return NULL;
 }
 
-/* The first thread can't be borrowed, has ended, or another kymo has it for a moment. */
+/* The first thread can't make remote calls, has ended, or another kymo has it for a moment. */
 static bool is_worth_stopping_all(const struct kymo_error *error)
 {
 	return error->code == KYMO_ERROR_UNSAFE || error->code == KYMO_ERROR_GONE || error->code == KYMO_ERROR_BUSY ||
@@ -185,7 +185,7 @@ static void journal_entry(const struct kymo_probes *probes, const struct probe_s
 	ret->lock_size = site->plan.lock_size;
 	ret->tactic = (uint8_t)site->plan.tactic;
 	ret->flags = (uint8_t)((site->is_guard ? KYMO_WIRE_GUARD : 0) | (site->is_standby ? KYMO_WIRE_STANDBY : 0) |
-			       (probes->modules.items[site->module].jit ? KYMO_WIRE_MADE : 0) |
+			       (probes->modules.items[site->module].jit ? KYMO_WIRE_JIT : 0) |
 			       (site->plan.is_evicted ? KYMO_WIRE_EVICTED : 0) |
 			       (site->wants_flags ? KYMO_WIRE_WANTS_FLAGS : 0));
 	ret->inode = probes->modules.items[site->module].inode;
@@ -227,7 +227,7 @@ static struct kymo_error *write_pads(struct kymo_probes *probes, const struct pr
 	return NULL;
 }
 
-/* The thread that lend_thread() has borrowed. */
+/* The thread that lend_thread() has taken for remote calls. */
 static struct kymo_error *give_thread_back(struct kymo_probes *probes, struct kymo_error *error)
 {
 	if (!probes->attempt.keeps_thread)
@@ -236,7 +236,7 @@ static struct kymo_error *give_thread_back(struct kymo_probes *probes, struct ky
 	return kymo_error_first(error, kymo_remote_end(probes->process));
 }
 
-/* With the thread borrowed. */
+/* Within a remote call. */
 static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_layout *layout)
 {
 	struct kymo_error *error = kymo_remote_begin(probes->process);
@@ -266,16 +266,16 @@ static struct kymo_error *check_holes(struct kymo_probes *probes, const struct p
 	return NULL;
 }
 
-static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const struct probe_layout *layout,
-					   struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped,
-					   int *fd_ret, bool *taken_ret)
+static struct kymo_error *map_trampolines_stopped(struct kymo_probes *probes, const struct probe_layout *layout,
+						  struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped,
+						  int *fd_ret, bool *taken_ret)
 {
 	struct kymo_error *error = stop(probes->process);
 
 	if (!error)
 		error = kymo_remote_begin(probes->process);
 	if (!error) {
-		error = kymo_shared_map_runs(&probes->shared, probes->process, layout, fd_ret, taken_ret);
+		error = kymo_shared_map_trampolines(&probes->shared, probes->process, layout, fd_ret, taken_ret);
 		error = kymo_error_first(error, kymo_remote_end(probes->process));
 	}
 	if (error && *fd_ret >= 0) {
@@ -304,26 +304,26 @@ static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
 }
 
 /* There may be thousands of them: the other threads run meanwhile, and all of them while the jumps are written. */
-static struct kymo_error *map_runs(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
-				   bool *taken_ret)
+static struct kymo_error *map_trampolines(struct kymo_probes *probes, const struct probe_layout *layout,
+					  bool was_stopped, bool *taken_ret)
 {
 	kymo_cleanup_close int fd = -1;
 	struct kymo_error *error;
 	bool all = was_stopped;
 
-	if (!layout->runs.n && !layout->joined.n)
+	if (!layout->stretches.n && !layout->joined.n)
 		return NULL;
 	error = all ? NULL : is_anyone_away(probes, &all);
 	if (error)
 		return error;
-	error = map_runs_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped, &fd,
-				 taken_ret);
+	error = map_trampolines_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped,
+					&fd, taken_ret);
 	if (error && !was_stopped && is_worth_stopping_all(error)) {
 		kymo_error_destroy(error);
 		*taken_ret = false;
-		error = map_runs_stopped(probes, layout, probes_stop_patiently, was_stopped, &fd, taken_ret);
+		error = map_trampolines_stopped(probes, layout, probes_stop_patiently, was_stopped, &fd, taken_ret);
 	}
-	return error || *taken_ret || fd < 0 ? error : kymo_shared_fill_runs(fd, layout);
+	return error || *taken_ret || fd < 0 ? error : kymo_shared_fill_trampolines(fd, layout);
 }
 
 /* With the process stopped: memory for pads, their state, text. */
@@ -420,7 +420,7 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, bool is_patient,
 				       enum probes_outcome *outcome_ret, uint64_t *stopped_ns)
 {
-	struct probe_layout layout = { .runs = { 0 } };
+	struct probe_layout layout = { .stretches = { 0 } };
 	struct probe_snapshot snapshot;
 	bool taken = false, is_contended = false;
 	struct kymo_error *error = probe_snapshot_take(probes, &snapshot);
@@ -445,7 +445,7 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 	if (!error)
 		error = write_journal(probes);
 	if (!error)
-		error = map_runs(probes, &layout, was_stopped, &taken);
+		error = map_trampolines(probes, &layout, was_stopped, &taken);
 	if (!error && taken) {
 		*outcome_ret = PROBES_OUTDATED;
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,

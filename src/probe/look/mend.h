@@ -24,7 +24,7 @@ enum look_text {
 enum look_text look_at_site(struct kymo_look *look, const struct probe_site *site);
 
 /*
- * Give the torn places of the process the file's bytes behind what is not kymo's, and take jumps out that rely on them.
+ * Give the torn sites of the process the file's bytes behind what is not kymo's, and take jumps out that rely on them.
  * The process is stopped for this and resumed if it ran. BUSY: it has another tracer, nothing was done.
  */
 struct kymo_error *look_mend(struct kymo_look *look, uint64_t *stopped_ns_ret);

@@ -121,7 +121,7 @@ static bool is_working(const struct kymo_shared *shared, const struct kymo_data 
 	return i >= first && i < first + shared->n_cpus;
 }
 
-/* A forked child's are at the same places, and use less of them. */
+/* A forked child's are at the same addresses, and use less of them. */
 static struct shape shape_in_child(const struct kymo_shared *shared, const struct kymo_data *data, struct shape parents,
 				   size_t i)
 {

@@ -81,7 +81,7 @@ struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const s
 struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process,
 				  struct kymo_data *data);
 
-/* Map descriptor `remote` of the stopped process there, thread borrowed, so that forked children do not get it.
+/* Map descriptor `remote` of the stopped process there, within a remote call, so that forked children do not get it.
  * `made_ret` has a size once it is mapped, also on an error. */
 struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote,
 				 struct kymo_remote_mapping *made_ret);

@@ -16,7 +16,7 @@ struct probe_region {
 };
 
 /* A stretch of trampolines. */
-struct probe_run {
+struct probe_stretch {
 	uint64_t address, size;
 	uint64_t at; /* in the file that it is mapped from */
 };
@@ -29,8 +29,8 @@ struct probe_trampoline {
 /* Memory that the pending sites need. */
 struct probe_layout {
 	KYMO_VEC(struct probe_region) regions;
-	KYMO_VEC(struct probe_run) runs;
-	KYMO_VEC(struct probe_run) joined;             /* of other recordings, with trampolines that are shared now */
+	KYMO_VEC(struct probe_stretch) stretches;
+	KYMO_VEC(struct probe_stretch) joined;         /* of other recordings, with trampolines that are shared now */
 	KYMO_VEC(struct probe_trampoline) trampolines; /* sorted by address */
 };
 

@@ -1,4 +1,4 @@
-/* Memory that a target makes for kymo, by calls of a borrowed thread. */
+/* Memory that a target makes for kymo, by remote calls. */
 #include "probe/memory/remote_memory.h"
 
 #include <errno.h>

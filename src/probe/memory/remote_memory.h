@@ -1,4 +1,4 @@
-/* Memory of a target, made by a thread of its that is borrowed. Private to the room. */
+/* Memory of a target, made by remote calls of one of its threads. Private to the room. */
 #ifndef KYMO_PROBE_MEMORY_REMOTE_MEMORY_H
 #define KYMO_PROBE_MEMORY_REMOTE_MEMORY_H
 

@@ -110,7 +110,7 @@ static struct kymo_error *read_table(struct kymo_process *process, uint64_t addr
 static void session_deinit(struct kymo_session *session)
 {
 	free(session->sites);
-	free(session->runs);
+	free(session->trampolines);
 }
 
 /* What the words say now, into the journal's copy. Without them (a removal that died had got as far) the text is
@@ -147,14 +147,14 @@ static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_
 	error = read_table(process, header->address + header->journal_offset, header->n_sites, sizeof(*session->sites),
 			   (void **)&session->sites);
 	if (!error)
-		error = read_table(process, header->address + header->runs_offset, header->n_runs,
-				   sizeof(*session->runs), (void **)&session->runs);
+		error = read_table(process, header->address + header->trampolines_offset, header->n_trampolines,
+				   sizeof(*session->trampolines), (void **)&session->trampolines);
 	if (error) {
 		session_deinit(session);
 		return error;
 	}
 	session->n_sites = header->n_sites;
-	session->n_runs = header->n_runs;
+	session->n_trampolines = header->n_trampolines;
 	for (size_t i = 0; i < session->n_sites; i++)
 		if (session->sites[i].address - LOWEST >= HIGHEST)
 			memset(&session->sites[i], 0, sizeof(session->sites[i])); /* no address of a program */

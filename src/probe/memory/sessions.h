@@ -17,8 +17,8 @@ struct kymo_session {
 	struct kymo_wire_header header;
 	struct kymo_wire_site *sites; /* the journal */
 	size_t n_sites;
-	struct kymo_wire_run *runs;
-	size_t n_runs;
+	struct kymo_wire_trampolines *trampolines;
+	size_t n_trampolines;
 	uint64_t words,
 		data; /* addresses of the words, of what pads write; 0: not mapped, as the data in a forked child */
 	uint64_t data_inode; /* of the memfd that the data are in */

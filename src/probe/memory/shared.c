@@ -32,14 +32,15 @@
 
 /* ---- geometry -------------------------------------------------------------------------------- */
 
-uint64_t kymo_shared_runs_offset(void)
+uint64_t kymo_shared_trampolines_offset(void)
 {
 	return kymo_page_up(sizeof(struct kymo_wire_header));
 }
 
 uint64_t kymo_shared_journal_offset(void)
 {
-	return kymo_shared_runs_offset() + kymo_page_up((uint64_t)KYMO_WIRE_MAX_RUNS * sizeof(struct kymo_wire_run));
+	return kymo_shared_trampolines_offset() +
+	       kymo_page_up((uint64_t)KYMO_WIRE_MAX_TRAMPOLINES * sizeof(struct kymo_wire_trampolines));
 }
 
 uint64_t kymo_shared_words_address(const struct kymo_shared *shared)
@@ -101,7 +102,7 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->started_wall_ns = wall_ns();
 	header->address = shared->address;
 	header->size = shared->size;
-	header->runs_offset = kymo_shared_runs_offset();
+	header->trampolines_offset = kymo_shared_trampolines_offset();
 	header->journal_offset = kymo_shared_journal_offset();
 	header->journal_capacity = KYMO_JOURNAL_CAPACITY;
 	header->data_address = shared->data_address;
@@ -127,7 +128,7 @@ static struct kymo_error *open_own_view(struct kymo_shared *shared)
 	if (fstat(shared->fd, &st))
 		return kymo_error_errno(errno, "cannot look at the shared memory");
 	shared->inode = st.st_ino;
-	err = kymo_allocate(shared->fd, 0, kymo_shared_runs_offset());
+	err = kymo_allocate(shared->fd, 0, kymo_shared_trampolines_offset());
 	if (err)
 		return kymo_error_errno(err, "cannot allocate the shared memory");
 	shared->view_size = pads_offset(shared) + KYMO_WINDOW_SIZE;

@@ -19,11 +19,11 @@ struct kymo_shared {
 	uint64_t view_size;              /* of that mapping */
 	uint64_t n_sites;                /* of the journal */
 	uint32_t n_regions;
-	uint64_t n_runs;
+	uint64_t n_trampolines;
 	uint64_t generation;                  /* of the journal */
 	uint64_t inode;                       /* of the memfd */
 	uint64_t live[KYMO_WIRE_MAX_REGIONS]; /* the live page of each */
-	uint64_t size;                        /* of header, runs and journal */
+	uint64_t size;                        /* of header, trampolines and journal */
 	uint64_t address;                     /* of the header in the target; words are behind the journal */
 	uint64_t data_address, data_size;     /* in the target */
 	struct kymo_data data;
@@ -49,8 +49,8 @@ int kymo_shared_store_pads(struct kymo_shared *shared, uint64_t at, const void *
 uint64_t kymo_shared_words_address(const struct kymo_shared *shared);
 uint64_t kymo_shared_word(const struct kymo_shared *shared, uint64_t entry);
 
-/* Where the table of runs and the journal begin in the shared memory. */
-uint64_t kymo_shared_runs_offset(void);
+/* Where the table of trampolines and the journal begin in the shared memory. */
+uint64_t kymo_shared_trampolines_offset(void);
 uint64_t kymo_shared_journal_offset(void);
 
 /* Append entries to the journal, which the process's words belong to; they count when this returns. FAILED when it is
@@ -58,8 +58,8 @@ uint64_t kymo_shared_journal_offset(void);
 struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_process *process,
 				       const struct kymo_wire_site *sites, size_t n);
 
-/* Map a region (its addresses are free, checked by the caller) in the stopped process, thread borrowed: pads from the
- * window, and the live page. */
+/* Map a region (its addresses are free, checked by the caller) in the stopped process, within a remote call: pads from
+ * the window, and the live page. */
 struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process,
 					  const struct probe_region *region);
 

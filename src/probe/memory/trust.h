@@ -11,7 +11,7 @@ struct kymo_process;
 struct kymo_session;
 struct kymo_wire_site;
 
-/* The file that was looked at last: thousands of places are in one. Begins as zero, with the process. */
+/* The file that was looked at last: thousands of sites are in one. Begins as zero, with the process. */
 struct probe_trust {
 	struct kymo_process *process;
 	const struct kymo_map *map; /* of that file; NULL: none yet */
@@ -32,16 +32,16 @@ bool probe_trust_is_of_file(struct probe_trust *trust, const struct kymo_map *ma
  */
 bool probe_trust_original(struct probe_trust *trust, const struct kymo_map *map, const struct kymo_wire_site *site);
 
-/* Whether the place of an entry is one that text may be in: in `map`, which is private, and executable. */
+/* Whether the site of an entry is one that text may be in: in `map`, which is private, and executable. */
 bool probe_trust_is_text(const struct kymo_map *map, const struct kymo_wire_site *site);
 
-/* Whether the link of an entry is its place, or in a trampoline. */
+/* Whether the link of an entry is its site, or in a trampoline. */
 bool probe_trust_is_link(const struct kymo_maps *maps, const struct kymo_wire_site *site);
 
 /* Whether `address` is in pads of a recording. */
 bool probe_trust_is_pad(const struct kymo_maps *maps, const struct kymo_session *session, uint64_t address);
 
-/* Whether an entry of a switch, whose place is in `map`, is what the file's notes say of a marker. */
+/* Whether an entry of a switch, whose site is in `map`, is what the file's notes say of a marker. */
 bool probe_trust_switch(struct probe_trust *trust, const struct kymo_maps *maps, const struct kymo_map *map,
 			const struct kymo_wire_site *site);
 

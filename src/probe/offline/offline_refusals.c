@@ -1,4 +1,4 @@
-/* Places that cannot be probed without a process, and what is told of them. */
+/* Locations that cannot be probed without a process, and what is told of them. */
 #include "probe/offline/offline_refusals.h"
 
 #include <stdarg.h>

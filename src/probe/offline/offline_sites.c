@@ -102,7 +102,7 @@ static struct kymo_error *add_event(struct kymo_offline *offline, const struct p
 	char build_id[PROBE_BUILD_ID_SIZE];
 	struct kymo_probe_event event = {
 		.kind = meaning->kind,
-		.function_offset = meaning->kind == KYMO_EVENT_PLACE ? 0 : offset,
+		.function_offset = meaning->kind == KYMO_EVENT_INSTRUCTION ? 0 : offset,
 		.name = name,
 		.spec = spec,
 		.path = file->path,

@@ -1,6 +1,6 @@
 /*
  * One site: its plan, its pad, its marks in the text. A plan is the planner's; or another recording's, where that has a
- * probe at the same place already: then this one's pad comes before the other's (leave.c has the rules of such chains).
+ * probe at the same site already: then this one's pad comes before the other's (leave.c has the rules of such chains).
  */
 #include "probe/plan/allocate.h"
 
@@ -347,17 +347,17 @@ static int adopt_plan(const struct planning *planning, struct kymo_code *code, c
 
 /* A trampoline that lies on two pages can't be changed by one write. One in no mapping that is known was mapped since
  * the others were read. */
-static bool can_share_link(struct planning *planning, const struct probe_peer_entry *head, struct probe_run *ret)
+static bool can_share_link(struct planning *planning, const struct probe_peer_entry *head, struct probe_stretch *ret)
 {
-	struct kymo_wire_run run;
+	struct kymo_wire_trampolines stretch;
 
 	if (!kymo_page_has(head->site->link, KYMO_JUMP_SIZE))
 		return false;
-	if (!probe_peer_entry_run(head, &run)) {
+	if (!probe_peer_entry_stretch(head, &stretch)) {
 		planning->is_contended = true;
 		return false;
 	}
-	*ret = (struct probe_run){ run.address, run.size, 0 };
+	*ret = (struct probe_stretch){ stretch.address, stretch.size, 0 };
 	return true;
 }
 
@@ -400,8 +400,8 @@ static const struct probe_peer_entry *find_evicted(struct planning *planning, co
 }
 
 /*
- * A pun relies on bytes behind it, which another place of the other recording's may have changed. They stay as they are
- * only as long as somebody has that place: so this recording must have it, too. An instruction that was evicted for it
+ * A pun relies on bytes behind it, which another site of the other recording's may have changed. They stay as they are
+ * only as long as somebody has that site: so this recording must have it, too. An instruction that was evicted for it
  * can be joined with it: `evicted_ret`, or NULL.
  */
 static bool has_what_it_relies_on(struct planning *planning, const struct probe_peer_entry *head,
@@ -425,7 +425,7 @@ static bool has_what_it_relies_on(struct planning *planning, const struct probe_
 	return true;
 }
 
-/* Why the place of `head` can't be shared, or NULL. */
+/* Why the site of `head` can't be shared, or NULL. */
 static const char *cannot_join(struct planning *planning, const struct probe_peer_entry *head,
 			       const struct probe_peer_entry **evicted_ret)
 {
@@ -443,20 +443,20 @@ static const char *cannot_join(struct planning *planning, const struct probe_pee
 	return NULL;
 }
 
-/* Its trampoline's run is this recording's, too. False when it can't be, or memory is out. */
+/* Its trampoline's stretch is this recording's, too. False when it can't be, or memory is out. */
 static bool share_link(struct planning *planning, const struct probe_peer_entry *head)
 {
 	struct probe_layout *layout = planning->layout;
-	struct probe_run run;
+	struct probe_stretch stretch;
 
 	if (head->site->link == head->site->address)
 		return true;
-	if (!can_share_link(planning, head, &run))
+	if (!can_share_link(planning, head, &stretch))
 		return false;
 	for (size_t i = 0; i < layout->joined.n; i++)
-		if (layout->joined.items[i].address == run.address && layout->joined.items[i].size == run.size)
+		if (layout->joined.items[i].address == stretch.address && layout->joined.items[i].size == stretch.size)
 			return true;
-	return kymo_vec_push(&layout->joined, run);
+	return kymo_vec_push(&layout->joined, stretch);
 }
 
 /* What `site` becomes by that, or why it can't. */
@@ -494,8 +494,8 @@ static struct kymo_error *allocate_joined(struct planning *planning, const struc
 }
 
 /*
- * Join what another recording has at the same place: its plan, its link; our pad comes before its. The instruction that
- * was evicted for it is joined before it, and after all that can refuse the place.
+ * Join what another recording has at the same site: its plan, its link; our pad comes before its. The instruction that
+ * was evicted for it is joined before it, and after all that can refuse the site.
  */
 static struct kymo_error *join(struct planning *planning, uint64_t address, struct kymo_code *code,
 			       const struct probe_peer_entry *head)
@@ -530,7 +530,7 @@ bool probes_is_wanted(const struct probe_site *site)
 	return site->is_watch;
 }
 
-/* The name is looked up for who has named the place; a glob may stand for each marker of a large program. */
+/* The name is looked up for who has named the site; a glob may stand for each marker of a large program. */
 static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct probe_site *site)
 {
 	kymo_cleanup_free char *name = site->exact ? probes_marker_at(probes, site->module, site->address) : NULL;

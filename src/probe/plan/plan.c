@@ -37,50 +37,51 @@
 			       */
 #define GAP 16 /* pages between trampolines that are mapped with them, in a process that locks its memory too */
 #define GAP_MAX 65536
-#define RUNS_FEW 8       /* each is a system call of the target's: as many are mapped with gaps of up to … */
-#define FEW_GAP_MAX 4096 /* … so many pages, which take no memory */
-#define RUNS_MAX 4096    /* more are mapped with larger gaps */
+#define MAPPINGS_FEW 8    /* each is a system call of the target's: as many are mapped with gaps of up to … */
+#define FEW_GAP_MAX 4096  /* … so many pages, which take no memory */
+#define MAPPINGS_MAX 4096 /* more are mapped with larger gaps */
 
-/* ---- runs of trampolines --------------------------------------------------------------------- */
+/* ---- stretches of trampolines ---------------------------------------------------------------- */
 
 /* Half of the mappings that the process may still have, at the most. */
-static size_t runs_allowed(const struct planning *planning)
+static size_t mappings_allowed(const struct planning *planning)
 {
 	const size_t all = planning->snapshot->status.mappings_max,
 		     most = all > planning->maps.n ? (all - planning->maps.n) / 2 : 0;
 
-	return most < RUNS_MAX ? most : RUNS_MAX;
+	return most < MAPPINGS_MAX ? most : MAPPINGS_MAX;
 }
 
-static struct kymo_error *close_runs(struct planning *planning)
+static struct kymo_error *close_stretches(struct planning *planning)
 {
-	kymo_cleanup_free struct pool_hole *runs = NULL;
+	kymo_cleanup_free struct pool_hole *stretches = NULL;
 	const struct probe_status *status = &planning->snapshot->status;
 	uint64_t at = 0, gap = GAP, few_gap = 0;
 	size_t n, most = 0;
 
-	if (probe_pool_runs(&planning->pool, gap, NULL) > 1) /* else they are as few as can be */
-		most = runs_allowed(planning);
+	if (probe_pool_stretches(&planning->pool, gap, NULL) > 1) /* else they are as few as can be */
+		most = mappings_allowed(planning);
 	if (most && !status->locks_memory && !status->has_address_limit)
 		few_gap = FEW_GAP_MAX;
-	while ((n = probe_pool_runs(&planning->pool, gap, NULL)) > 1 &&
-	       n > (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) && gap < GAP_MAX)
+	while ((n = probe_pool_stretches(&planning->pool, gap, NULL)) > 1 &&
+	       n > (gap < few_gap && MAPPINGS_FEW < most ? MAPPINGS_FEW : most) && gap < GAP_MAX)
 		gap *= 4;
-	runs = calloc(n ? n : 1, sizeof(*runs));
-	if (!runs)
+	stretches = calloc(n ? n : 1, sizeof(*stretches));
+	if (!stretches)
 		return &kymo_error_no_memory;
-	probe_pool_runs(&planning->pool, gap, runs);
-	if (planning->layout->runs.n) {
-		const struct probe_run *last = &planning->layout->runs.items[planning->layout->runs.n - 1];
+	probe_pool_stretches(&planning->pool, gap, stretches);
+	if (planning->layout->stretches.n) {
+		const struct probe_stretch *last =
+			&planning->layout->stretches.items[planning->layout->stretches.n - 1];
 
 		at = last->at + last->size;
 	}
 	for (size_t i = 0; i < n; i++) {
-		struct probe_run run = { runs[i].low, runs[i].high - runs[i].low, at };
+		struct probe_stretch stretch = { stretches[i].low, stretches[i].high - stretches[i].low, at };
 
-		at += run.size;
-		if (!kymo_vec_push(&planning->layout->runs, run) ||
-		    !probes_occupy(&planning->maps, run.address, run.size))
+		at += stretch.size;
+		if (!kymo_vec_push(&planning->layout->stretches, stretch) ||
+		    !probes_occupy(&planning->maps, stretch.address, stretch.size))
 			return &kymo_error_no_memory;
 	}
 	return NULL;
@@ -128,7 +129,7 @@ static struct kymo_error *plan_cluster(struct planning *planning, size_t first, 
 	if (error)
 		return error;
 	probes_close_region(planning);
-	return close_runs(planning);
+	return close_stretches(planning);
 }
 
 static bool is_to_plan(const struct probe_site *site)
@@ -343,7 +344,7 @@ struct kymo_error *probes_plan(struct kymo_probes *probes, const struct probe_sn
 {
 	*contended_ret = false;
 	for (;;) {
-		struct probe_layout layout = { .runs = { 0 } };
+		struct probe_layout layout = { .stretches = { 0 } };
 		uint64_t pads_used = probes->shared.pads_used;
 		struct kymo_error *error = plan_once(probes, snapshot, &layout, contended_ret);
 

@@ -45,8 +45,8 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 	struct probe_module *module = &probes->modules.items[meaning->module];
 	kymo_cleanup_free char *name =
 		kymo_marker_event_name(module->path, marker->is_sdt, marker->provider, marker->name);
-	char place[300];
-	struct probe_request request = { .vaddr = marker->place, .place = place, .name = name, .marker = marker };
+	char location[300];
+	struct probe_request request = { .vaddr = marker->place, .location = location, .name = name, .marker = marker };
 	struct kymo_error *error;
 
 	if (!name)
@@ -54,8 +54,8 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 	probes->met[meaning->spec] = true;
 	probes->refused[meaning->spec].tried++;
 	if (marker->why_not)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, false, name, marker->why_not);
-	kymo_module_describe(module->module, marker->place, place, sizeof(place));
+		return probes_refuse_location(probes, meaning->spec, meaning->module, false, name, marker->why_not);
+	kymo_module_describe(module->module, marker->place, location, sizeof(location));
 	error = probes_add_request(probes, meaning, marker->place, &request);
 	return error || !marker->semaphore ? error : probes_add_semaphore(probes, meaning->module, marker);
 }
@@ -110,8 +110,8 @@ static struct kymo_error *add_switch(struct kymo_probes *probes, const struct pr
 	if (is_one)
 		return probes_add_switch(probes, meaning->module, wanted);
 	probes->refused[meaning->spec].tried++;
-	return probes_refuse_place(probes, meaning->spec, meaning->module, false, wanted->name,
-				   "its site is no instruction of a known function");
+	return probes_refuse_location(probes, meaning->spec, meaning->module, false, wanted->name,
+				      "its site is no instruction of a known function");
 }
 
 struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struct probe_meaning *meaning)
@@ -140,8 +140,8 @@ struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struc
 
 /* ---- where they are -------------------------------------------------------------------------- */
 
-/* The places of SDT probes are single bytes, which no recording has to itself: a jump there is made of what is behind
- * them, too. */
+/* The locations of SDT probes are single bytes, which no recording has to itself: a jump there is made of what is
+ * behind them, too. */
 static bool mark_module(const struct probe_module *module, const struct kymo_marker_list *list, struct probe_text *text)
 {
 	for (size_t i = 0; i < list->n_switches; i++) {
@@ -153,10 +153,10 @@ static bool mark_module(const struct probe_module *module, const struct kymo_mar
 			return false;
 	}
 	for (size_t i = 0; i < list->n; i++) {
-		uint64_t place = module->bias + list->items[i].place;
+		uint64_t location = module->bias + list->items[i].place;
 
-		if (!list->items[i].is_sdt && (!probe_text_mark(text, TEXT_WANTED, place, 1, true) ||
-					       !probe_text_mark(text, TEXT_UNSTEADY, place, KYMO_JUMP_SIZE, true)))
+		if (!list->items[i].is_sdt && (!probe_text_mark(text, TEXT_WANTED, location, 1, true) ||
+					       !probe_text_mark(text, TEXT_UNSTEADY, location, KYMO_JUMP_SIZE, true)))
 			return false;
 	}
 	return true;

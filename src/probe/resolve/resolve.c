@@ -38,7 +38,7 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 			.kind = request->kind,
 			.name = request->name,
 			.path = module->path,
-			.symbol = request->place,
+			.symbol = request->location,
 			.build_id = build_id,
 		};
 
@@ -65,11 +65,11 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 
 /* Request the event of `meaning` at `at`; `vaddr` is what the user named. */
 static struct kymo_error *add_request(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
-				      uint64_t vaddr, const char *place, bool is_unknown)
+				      uint64_t vaddr, const char *location, bool is_unknown)
 {
-	kymo_cleanup_free char *name = probe_event_name(&probes->specs[meaning->spec], place, !meaning->exact);
+	kymo_cleanup_free char *name = probe_event_name(&probes->specs[meaning->spec], location, !meaning->exact);
 	const struct probe_request request = {
-		.vaddr = vaddr, .is_unknown = is_unknown, .place = (char *)place, .name = name
+		.vaddr = vaddr, .is_unknown = is_unknown, .location = (char *)location, .name = name
 	};
 
 	return name ? probes_add_request(probes, meaning, at, &request) : &kymo_error_no_memory;
@@ -93,7 +93,7 @@ static struct kymo_error *refuse(void *data, const struct probe_meaning *meaning
 	struct kymo_probes *probes = data;
 
 	probes->refused[meaning->spec].tried++;
-	return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, location, reason);
+	return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location, reason);
 }
 
 static struct kymo_error *add(void *data, const struct probe_meaning *meaning, uint64_t vaddr, const char *location,
@@ -197,13 +197,13 @@ struct kymo_error *probes_resolve_module(struct kymo_probes *probes, size_t modu
 struct kymo_error *probes_resolve_address(struct kymo_probes *probes, size_t spec_at, size_t module_at)
 {
 	const struct probe_meaning meaning = {
-		.spec = spec_at, .module = module_at, .kind = KYMO_EVENT_PLACE, .exact = true
+		.spec = spec_at, .module = module_at, .kind = KYMO_EVENT_INSTRUCTION, .exact = true
 	};
 	const struct kymo_jit *jit = probes->modules.items[module_at].jit;
 
 	probes->met[spec_at] = true;
 	probes->refused[spec_at].tried++;
-	return add_request(probes, &meaning, jit->address, jit->address, jit->place, false);
+	return add_request(probes, &meaning, jit->address, jit->address, jit->location, false);
 }
 
 void probes_resolve_deinit(struct kymo_probes *probes)

@@ -115,7 +115,7 @@ void probe_syscalls_use(struct kymo_events *events, const struct kymo_spec *spec
 	kymo_events_use(events, first + KYMO_PAD_SYSCALLS);
 }
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- sites ----------------------------------------------------------------------------------- */
 
 bool probes_has_syscalls(const struct kymo_probes *probes)
 {
@@ -158,23 +158,23 @@ static void tell_signal_returns(const struct kymo_probes *probes)
 			    "its bytes");
 }
 
-static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning,
-				    const struct kymo_syscall_site *at)
+static struct kymo_error *add_site(struct kymo_probes *probes, const struct probe_meaning *meaning,
+				   const struct kymo_syscall_site *at)
 {
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	kymo_cleanup_free char *name = NULL;
 	struct probe_request request = { .vaddr = at->vaddr };
-	char place[300];
+	char location[300];
 
 	probes->refused[meaning->spec].tried++;
-	kymo_module_describe(module, at->vaddr, place, sizeof(place));
+	kymo_module_describe(module, at->vaddr, location, sizeof(location));
 	if (at->reason)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, false, place, at->reason);
-	if (asprintf(&name, "syscall in %s", place) < 0) {
+		return probes_refuse_location(probes, meaning->spec, meaning->module, false, location, at->reason);
+	if (asprintf(&name, "syscall in %s", location) < 0) {
 		name = NULL;
 		return &kymo_error_no_memory;
 	}
-	request.place = place;
+	request.location = location;
 	request.name = name;
 	request.event = probe_events_syscalls(probes->options.events);
 	return probes_add_request(probes, meaning, at->vaddr, &request);
@@ -184,7 +184,7 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 {
 	const struct probe_module *module = &probes->modules.items[meaning->module];
 	const struct kymo_spec *spec = &probes->specs[meaning->spec];
-	const struct kymo_syscall_site *places = NULL;
+	const struct kymo_syscall_site *sites = NULL;
 	const struct kymo_plan *guards = NULL;
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, meaning->module, &code);
@@ -194,21 +194,21 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 
 	probes->met[meaning->spec] = true;
 	if (!error)
-		error = probe_cached_syscalls(module->file, &places, &n);
+		error = probe_cached_syscalls(module->file, &sites, &n);
 	if (!error && !probes->options.no_rseq && kymo_name_matches_file("libc", module->path, NULL))
 		error = probe_cached_guards(module->file, &guards, &n_guards);
 	if (error)
 		return error;
 	for (size_t i = 0; i < n && !error; i++)
-		if (places[i].number >= 0 &&
-		    !(places[i].number < KYMO_PAD_SYSCALLS && has_number(spec, (uint32_t)places[i].number)))
+		if (sites[i].number >= 0 &&
+		    !(sites[i].number < KYMO_PAD_SYSCALLS && has_number(spec, (uint32_t)sites[i].number)))
 			continue;
-		else if (places[i].number == SYS_rt_sigreturn)
+		else if (sites[i].number == SYS_rt_sigreturn)
 			has_signal_return = true;
-		else if (!is_guarded(guards, n_guards, places[i].vaddr))
-			error = add_place(probes, meaning, &places[i]);
-		else if (places[i].number >= 0)
-			is_guarded_call[places[i].number] = true;
+		else if (!is_guarded(guards, n_guards, sites[i].vaddr))
+			error = add_site(probes, meaning, &sites[i]);
+		else if (sites[i].number >= 0)
+			is_guarded_call[sites[i].number] = true;
 	if (!error)
 		tell_guarded(probes, module, is_guarded_call);
 	if (!error && has_signal_return)

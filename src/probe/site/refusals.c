@@ -1,4 +1,4 @@
-/* What of the user's words has no safe place, and what is said of that. */
+/* What of the user's words has no safe location, and what is said of that. */
 #include "probe/site/refusals.h"
 
 #include <stdio.h>
@@ -19,9 +19,9 @@
 
 #define REASONS_SHOWN 3
 
-/* ---- a place, a marker, a site --------------------------------------------------------------- */
+/* ---- a location, a marker, a site ------------------------------------------------------------ */
 
-static void add_reason(struct probe_refused *refused, const char *place, const char *reason)
+static void add_reason(struct probe_refused *refused, const char *location, const char *reason)
 {
 	size_t room = sizeof(refused->reasons) - refused->now.length;
 	int wrote;
@@ -29,20 +29,20 @@ static void add_reason(struct probe_refused *refused, const char *place, const c
 	if (refused->now.n_reasons++ >= REASONS_SHOWN)
 		return;
 	wrote = snprintf(refused->reasons + refused->now.length, room, "%s%s: %s", refused->now.length ? "; " : "",
-			 place, reason);
+			 location, reason);
 	if (wrote > 0)
 		refused->now.length += (size_t)wrote < room ? (size_t)wrote : room - 1;
 }
 
-struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
-				       const char *place, const char *reason)
+struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
+					  const char *location, const char *reason)
 {
 	struct probe_refused *refused = &probes->refused[spec];
 
 	if (!exact || probes->attempt.is_lenient) {
 		refused->now.n++;
-		add_reason(refused, place, reason);
-	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s%s of %s: %s", place,
+		add_reason(refused, location, reason);
+	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s%s of %s: %s", location,
 					     probes->specs[spec].is_return ? "%return" : "",
 					     probes->modules.items[module].path, reason) < 0) {
 		refused->why = NULL;
@@ -65,13 +65,13 @@ struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct
 {
 	const struct probe_module *module = &probes->modules.items[item->module];
 	kymo_cleanup_free char *name = kymo_marker_event_name(module->path, false, item->provider, item->name);
-	char place[300], text[700];
+	char location[300], text[700];
 
 	if (!name)
 		return &kymo_error_no_memory;
-	kymo_module_describe(module->module, item->address - module->bias, place, sizeof(place));
+	kymo_module_describe(module->module, item->address - module->bias, location, sizeof(location));
 	if (item->target)
-		snprintf(text, sizeof(text), "%s at %s", name, place);
+		snprintf(text, sizeof(text), "%s at %s", name, location);
 	else /* the portable form has no site */
 		snprintf(text, sizeof(text), "%s", name);
 	for (size_t i = 0; i < probes->n_specs; i++) {
@@ -104,10 +104,11 @@ struct kymo_error *probes_refuse_request(struct kymo_probes *probes, const struc
 
 	request->is_refused = true;
 	if (!request->marker)
-		return probes_refuse_place(probes, request->spec, site->module,
-					   probe_spec_is_exact(&probes->specs[request->spec]), request->place, reason);
-	snprintf(text, sizeof(text), "%s at %s", request->name, request->place);
-	return probes_refuse_place(probes, request->spec, site->module, false, text, reason);
+		return probes_refuse_location(probes, request->spec, site->module,
+					      probe_spec_is_exact(&probes->specs[request->spec]), request->location,
+					      reason);
+	snprintf(text, sizeof(text), "%s at %s", request->name, request->location);
+	return probes_refuse_location(probes, request->spec, site->module, false, text, reason);
 }
 
 struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *site, const char *reason)
@@ -229,7 +230,7 @@ static char *none_left(const struct kymo_spec *spec, const struct probe_refused 
 	return size < 0 ? NULL : ret;
 }
 
-/* Two specs may mean one place. */
+/* Two specs may mean one location. */
 static bool is_told_before(const struct kymo_probes *probes, size_t spec)
 {
 	for (size_t i = 0; i < spec; i++)
@@ -274,8 +275,8 @@ const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec)
 	return probes->refused[spec].why;
 }
 
-/* A marker that can't be turned on has a place, which was tried. What was in before, in a library that has come back,
- * was not tried anew. */
+/* A marker that can't be turned on has a location, which was tried. What was in before, in a library that has come
+ * back, was not tried anew. */
 static void tell_refused(const struct kymo_probes *probes, const struct kymo_spec *spec,
 			 const struct probe_refused *refused)
 {

@@ -1,4 +1,4 @@
-/* Places that get no probe, and what is told of them. */
+/* Locations that get no probe, and what is told of them. */
 #ifndef KYMO_PROBE_SITE_REFUSALS_H
 #define KYMO_PROBE_SITE_REFUSALS_H
 
@@ -12,18 +12,18 @@ struct probe_site;
 struct probe_switch;
 struct probe_request;
 
-/* What of a spec has no safe place, for one warning. */
+/* What of a spec has no safe location, for one warning. */
 struct probe_refusals {
-	size_t n;                 /* places */
+	size_t n;                 /* locations */
 	size_t n_switches;        /* of markers that can't be turned on */
 	size_t n_reasons, length; /* of `reasons` */
 };
 
 struct probe_refused {
 	struct probe_refusals now, before; /* the installation that goes on now */
-	size_t tried;                      /* places */
+	size_t tried;                      /* locations */
 	char reasons[1024];
-	char *why;    /* the error: it has a place that is named exactly, or none left; or NULL */
+	char *why;    /* the error: it has a location that is named exactly, or none left; or NULL */
 	bool had_why; /* before the installation that goes on now */
 };
 
@@ -31,22 +31,22 @@ struct probe_refused {
  * refused have one. The string is the probes'. */
 const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec);
 
-/* Put a reason on the list, or keep it as the spec's error when the user named this very place. */
-struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
-				       const char *place, const char *reason);
+/* Put a reason on the list, or keep it as the spec's error when the user named this very location. */
+struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
+					  const char *location, const char *reason);
 
 /* `error`, which it takes, is the spec's, unless that has one. */
 struct kymo_error *probes_keep_error(struct kymo_probes *probes, size_t spec, struct kymo_error *error);
 
-/* What probes_refuse_place() does for a marker that can't be turned on, on the list of each spec that means it; never
- * an error by itself. */
+/* What probes_refuse_location() does for a marker that can't be turned on, on the list of each spec that means it;
+ * never an error by itself. */
 struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct probe_switch *item);
 
 /* One request of a site, which is not refused yet. Markers are never named exactly. */
 struct kymo_error *probes_refuse_request(struct kymo_probes *probes, const struct probe_site *site,
 					 struct probe_request *request, const char *reason);
 
-/* "no safe place" for all of a site's: an error for specs that name it exactly, a line in the warnings of others. */
+/* "no safe location" for all of a site's: an error for specs that name it exactly, a line in the warnings of others. */
 struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *site, const char *reason);
 
 /* An installation begins: keep in mind what is refused for good, and forget what others have patched; or go back to

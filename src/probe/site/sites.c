@@ -13,7 +13,7 @@
 
 static void request_deinit(struct probe_request *request)
 {
-	free(request->place);
+	free(request->location);
 	free(request->name);
 }
 
@@ -33,7 +33,7 @@ const char *probes_site_name(const struct probe_site *site)
 }
 
 /* The first site that is not below `address`. */
-static size_t site_place(const struct kymo_probes *probes, uint64_t address)
+static size_t site_index(const struct kymo_probes *probes, uint64_t address)
 {
 	size_t n = probes->sites.n;
 
@@ -45,7 +45,7 @@ static size_t site_place(const struct kymo_probes *probes, uint64_t address)
 
 struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address)
 {
-	size_t at = site_place(probes, address);
+	size_t at = site_index(probes, address);
 
 	return at < probes->sites.n && probes->sites.items[at].address == address ? &probes->sites.items[at] : NULL;
 }
@@ -53,7 +53,7 @@ struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address)
 struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site,
 				      struct probe_site **ret)
 {
-	size_t at = site_place(probes, site->address);
+	size_t at = site_index(probes, site->address);
 
 	if (!kymo_vec_reserve(&probes->sites, probes->sites.n + 1))
 		return &kymo_error_no_memory;
@@ -75,24 +75,25 @@ static void forget_site(struct kymo_probes *probes, struct probe_site *site)
 
 /* Whether the site can have one more request. */
 static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning,
-				     const struct probe_site *site, const char *place, bool *refused_ret)
+				     const struct probe_site *site, const char *location, bool *refused_ret)
 {
 	*refused_ret = site->installed;
 	if (site->installed)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-					   "there is a jump already that was put in earlier");
+		return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location,
+					      "there is a jump already that was put in earlier");
 	*refused_ret = site->is_guard;
 	if (site->is_guard)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-					   "one of kymo's own guards is there");
+		return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location,
+					      "one of kymo's own guards is there");
 	*refused_ret = site->requests.n &&
 		       (meaning->kind == KYMO_EVENT_SYSCALL || site->requests.items[0].kind == KYMO_EVENT_SYSCALL);
 	if (*refused_ret)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-					   "a system call is recorded there, or another probe is, and both cannot be");
+		return probes_refuse_location(
+			probes, meaning->spec, meaning->module, meaning->exact, location,
+			"a system call is recorded there, or another probe is, and both cannot be");
 	if (site->requests.n >= KYMO_PAD_MAX_EVENTS)
 		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS,
-					 place, probes->modules.items[meaning->module].path);
+					 location, probes->modules.items[meaning->module].path);
 	return NULL;
 }
 
@@ -115,14 +116,14 @@ struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct p
 		site = NULL;
 	}
 	if (site)
-		error = check_site(probes, meaning, site, request.place, &refused);
+		error = check_site(probes, meaning, site, request.location, &refused);
 	if (error || refused)
 		return error;
 	request.spec = meaning->spec;
 	request.kind = meaning->kind;
-	request.place = strdup(wanted->place);
+	request.location = strdup(wanted->location);
 	request.name = strdup(wanted->name);
-	error = request.place && request.name ? NULL : &kymo_error_no_memory;
+	error = request.location && request.name ? NULL : &kymo_error_no_memory;
 	if (!error && !site)
 		error = probes_insert_site(probes, &fresh, &site);
 	if (!error && !kymo_vec_push(&site->requests, request))

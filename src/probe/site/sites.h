@@ -1,4 +1,4 @@
-/* Places in the text of the process that specs mean. */
+/* Sites in the text of the process that specs mean. */
 #ifndef KYMO_PROBE_SITE_SITES_H
 #define KYMO_PROBE_SITE_SITES_H
 
@@ -16,7 +16,7 @@ struct probe_request {
 	size_t spec;
 	enum kymo_event_kind kind;
 	uint64_t vaddr;                   /* what the user named; of RETURN, the function */
-	char *place, *name;               /* "malloc+0x4", "libc:malloc+0x4" */
+	char *location, *name;            /* "malloc+0x4", "libc:malloc+0x4" */
 	bool is_unknown;                  /* RETURN by a tail jump: $retval is not known */
 	const struct kymo_marker *marker; /* MARKER; the file's */
 	bool is_refused;
@@ -25,7 +25,7 @@ struct probe_request {
 };
 
 /*
- * A place in the text of the process. Sites refer to others by index or address: the array grows. Those without
+ * A site in the text of the process. Sites refer to others by index or address: the array grows. Those without
  * requests are guards, and instructions that were evicted for another site.
  */
 struct probe_site {
@@ -45,9 +45,9 @@ struct probe_site {
 	bool is_planned, installed;
 	/* when planned: */
 	struct kymo_plan plan;
-	uint32_t order;    /* place in the journal */
+	uint32_t order;    /* index in the journal */
 	uint64_t link;     /* the jump that leads to the pad: in the text, or a trampoline */
-	uint64_t behind;   /* the inner entry of another recording's pad at the same place, or 0 */
+	uint64_t behind;   /* the inner entry of another recording's pad at the same site, or 0 */
 	uint64_t leads_to; /* then: where the link leads before it leads to this pad */
 	bool wants_flags;
 	uint64_t pad;

@@ -488,7 +488,7 @@ struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_m
 	return NULL;
 }
 
-/* A breakpoint at a marker was there before a recording, which left that place out. */
+/* A breakpoint at a marker was there before a recording, which left that site out. */
 static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE],
 			      uint8_t file[KYMO_PAGE_SIZE])
 {

@@ -25,13 +25,13 @@ struct probe_trust;
  */
 struct probe_switch {
 	size_t module;
-	uint64_t address;            /* of the NOP; of an SDT probe, its place, which is not changed for this */
+	uint64_t address;            /* of the NOP; of an SDT probe, its location, which is not changed for this */
 	uint64_t target;             /* of the jump; 0: there is none */
 	uint64_t counter;            /* 16 bits */
 	bool is_gate;                /* the counter is that of a struct kymo_marker_gate */
 	const char *provider, *name; /* of the marker; the file's */
 	const char *corrupt;         /* why it can't be turned on, as it was seen last; or NULL */
-	bool is_refused;             /* it stays off: it is corrupt, or no place behind it can be had */
+	bool is_refused;             /* it stays off: it is corrupt, or no location behind it can be had */
 	bool was_refused;            /* before the installation that goes on now */
 	uint8_t original;            /* first byte of the text at `address`, as the file has it */
 	bool installed, is_retired;
@@ -71,7 +71,7 @@ size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struc
 /* Whether the program is in the middle of turning one of the pending ones on or off. */
 bool probes_are_switches_busy(struct kymo_probes *probes);
 
-/* Whether the pending ones can be turned on: `spoiled_ret` is the first that can't, or NULL; each has its reason. GONE:
+/* Whether the pending ones can be turned on: `corrupt_ret` is the first that can't, or NULL; each has its reason. GONE:
  * the memory of one is not mapped. */
 struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struct probe_switch **corrupt_ret);
 

@@ -152,12 +152,12 @@ static struct kymo_error *parse_prefix(const char *text, struct kymo_spec_piece 
 
 /* The "+" or "-" that starts the offset, or the end. A "-" in a set of a glob, or before a letter, belongs to the name.
  */
-static const char *find_offset(struct kymo_spec_piece place)
+static const char *find_offset(struct kymo_spec_piece location)
 {
 	bool in_set = false;
 
-	for (const char *c = place.start; c < place.end; c++) {
-		const char *behind = in_set ? c : kymo_name_skip(place.start, c, place.end);
+	for (const char *c = location.start; c < location.end; c++) {
+		const char *behind = in_set ? c : kymo_name_skip(location.start, c, location.end);
 
 		if (behind > c)
 			c = behind - 1;
@@ -167,10 +167,10 @@ static const char *find_offset(struct kymo_spec_piece place)
 			in_set = true;
 		else if (*c == ']')
 			in_set = false;
-		else if (!in_set && (*c == '+' || (*c == '-' && c + 1 < place.end && kymo_spec_is_digit(c[1]))))
+		else if (!in_set && (*c == '+' || (*c == '-' && c + 1 < location.end && kymo_spec_is_digit(c[1]))))
 			return c;
 	}
-	return place.end;
+	return location.end;
 }
 
 static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece piece, int64_t *ret)
@@ -210,45 +210,45 @@ static struct kymo_error *check_offset(const char *text, const char *offset, con
 	return NULL;
 }
 
-static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece place, struct kymo_spec *spec)
+static struct kymo_error *parse_within_file(const char *text, struct kymo_spec_piece location, struct kymo_spec *spec)
 {
 	struct kymo_error *error;
 	const char *offset;
 
-	if (place.start == place.end)
-		return kymo_error_at(text, place.start,
+	if (location.start == location.end)
+		return kymo_error_at(text, location.start,
 				     "expected a function, a glob or a file offset, such as malloc, "
 				     "'mem*' or 0x1234");
-	if (kymo_spec_is_digit(*place.start) && spec->every_instruction)
-		return kymo_error_at(text, place.start, "':*' requires the name of a function, or a glob");
-	if (kymo_spec_is_digit(*place.start))
-		return parse_offset(text, place, &spec->offset);
-	offset = find_offset(place);
-	if (offset == place.start)
+	if (kymo_spec_is_digit(*location.start) && spec->every_instruction)
+		return kymo_error_at(text, location.start, "':*' requires the name of a function, or a glob");
+	if (kymo_spec_is_digit(*location.start))
+		return parse_offset(text, location, &spec->offset);
+	offset = find_offset(location);
+	if (offset == location.start)
 		return kymo_error_at(text, offset,
 				     "expected a function before '%c'; a file offset is written without a sign",
 				     *offset);
-	spec->symbol = unquote((struct kymo_spec_piece){ place.start, offset });
+	spec->symbol = unquote((struct kymo_spec_piece){ location.start, offset });
 	if (!spec->symbol)
 		return &kymo_error_no_memory;
-	if (offset == place.end)
+	if (offset == location.end)
 		return NULL;
 	error = check_offset(text, offset, spec);
 	if (!error)
-		error = parse_offset(text, (struct kymo_spec_piece){ offset, place.end }, &spec->offset);
+		error = parse_offset(text, (struct kymo_spec_piece){ offset, location.end }, &spec->offset);
 	return error ? error : check_offset(text, offset, spec);
 }
 
-/* Take "%return" off the end of the place. */
-static void take_return(struct kymo_spec_piece *place, struct kymo_spec *spec)
+/* Take "%return" off the end of the location. */
+static void take_return(struct kymo_spec_piece *location, struct kymo_spec *spec)
 {
-	const size_t size = (size_t)(place->end - place->start), n = strlen("%return");
+	const size_t size = (size_t)(location->end - location->start), n = strlen("%return");
 
-	if (size < n || memcmp(place->end - n, "%return", n) != 0 ||
-	    (size > n && place->end[-(ptrdiff_t)n - 1] == '\\'))
+	if (size < n || memcmp(location->end - n, "%return", n) != 0 ||
+	    (size > n && location->end[-(ptrdiff_t)n - 1] == '\\'))
 		return;
 	spec->is_return = true;
-	place->end -= n;
+	location->end -= n;
 }
 
 /* Whether this goes on the name of a file, and is no function. Those of Go have the path of a package, and a dot behind
@@ -340,7 +340,7 @@ static struct kymo_error *parse_location(const char *text, struct kymo_spec_piec
 	spec->file = unquote((struct kymo_spec_piece){ piece.start, colon });
 	if (!spec->file)
 		return &kymo_error_no_memory;
-	return parse_place(text, (struct kymo_spec_piece){ colon + 1, piece.end }, spec);
+	return parse_within_file(text, (struct kymo_spec_piece){ colon + 1, piece.end }, spec);
 }
 
 static struct kymo_error *parse_filter(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
@@ -524,14 +524,14 @@ struct kymo_error *kymo_spec_add_value(struct kymo_spec *spec, const char *text,
 struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_spec *ret)
 {
 	const char *at = spec->text;
-	struct kymo_spec_piece place = next_location(&at);
+	struct kymo_spec_piece location = next_location(&at);
 	struct kymo_spec unused = { .text = NULL };
 	kymo_cleanup_free char *text = NULL;
 
-	if (is_prefix(place))
-		place = next_location(&at);
-	take_return(&place, &unused);
-	text = strndup(place.start, (size_t)(place.end - place.start));
+	if (is_prefix(location))
+		location = next_location(&at);
+	take_return(&location, &unused);
+	text = strndup(location.start, (size_t)(location.end - location.start));
 	return text ? parse_as(text, false, ret) : &kymo_error_no_memory;
 }
 

@@ -1,11 +1,11 @@
 /*
  * The user's words for a probe, in the kernel's uprobe grammar (Documentation/trace/uprobetracer.rst) with symbols:
  *
- *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" PLACE ["%return"] | ADDRESS)
+ *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" WHERE ["%return"] | ADDRESS)
  *		   { SPACE (FILTER | SAMPLE | ARG) } [ SPACE "if" EXPR ]
  *	FILTER	:= "/" EXPR "/"			expr/expr.h; one, in either way
  *	SAMPLE	:= "sample" SPACE ("1/" NUMBER | NUMBER "/s") | "first" SPACE NUMBER	one
- *	PLACE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
+ *	WHERE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
  *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
  *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is
  *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval" | "@" NUMBER
@@ -14,7 +14,7 @@
  *		 | of memory string, ustring, x8[N], too
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/code/jit.h)
  *
- * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++
+ * FILE runs to the last ":" before WHERE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++
  * and Rust have it: "::" separates nothing, nor does what is within brackets or part of an operator's name,
  * "./app:shop::Cart::add(int, char const*)". Parsing is pure, knows no process and no file, and names registers through
  * arch.
@@ -127,7 +127,7 @@ struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *re
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
 
-/* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
+/* The ":" of "FILE:WHERE", or NULL where no file is named: a "::" separates nothing. */
 const char *kymo_spec_file_end(const char *text);
 
 /* Whether it has a filter or an expression, which are computed by pads alone, or a stack, or samples, or its hits are

@@ -8,7 +8,7 @@
 struct kymo_spec_reader {
 	const char *text;
 	struct kymo_spec_piece fetch, type;
-	struct kymo_spec *spec; /* its place is known already */
+	struct kymo_spec *spec; /* its location is known already */
 	struct kymo_fetch out;
 	struct kymo_form
 		*form; /* of memory: the address, until the type is known. Of bits of anything else: the value */

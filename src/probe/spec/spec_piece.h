@@ -1,4 +1,4 @@
-/* Pieces of the text of a SPEC, and what is wrong with them: for spec.c, which reads prefix, file and place, and
+/* Pieces of the text of a SPEC, and what is wrong with them: for spec.c, which reads prefix, file and location, and
  * spec_arg.c, which reads arguments. */
 #ifndef KYMO_PROBE_SPEC_SPEC_PIECE_H
 #define KYMO_PROBE_SPEC_SPEC_PIECE_H

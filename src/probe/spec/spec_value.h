@@ -6,9 +6,9 @@
 #include "probe/spec/spec_piece.h"
 
 /*
- * Compile the expression in `piece` for the location that `spec` has. Names are those of the place: %di, arg0, $arg1,
- * retval, $stack, $stack0; and those of the source, by spec->scope. Without one, what needs it is put off: spec has
- * needs_names, and the type is kymo_expr_later. The typed tree is written to `tree_dump`, if that is not NULL.
+ * Compile the expression in `piece` for the location that `spec` has. Names are those of the location: %di, arg0,
+ * $arg1, retval, $stack, $stack0; and those of the source, by spec->scope. Without one, what needs it is put off: spec
+ * has needs_names, and the type is kymo_expr_later. The typed tree is written to `tree_dump`, if that is not NULL.
  * `form_ret` is allocated. USAGE with a caret, NO_MEMORY.
  */
 struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,

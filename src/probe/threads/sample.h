@@ -10,8 +10,8 @@
 struct kymo_probes;
 struct kymo_process;
 
-/* Of the spec at that place. All its pads share a word, which is that of its number among those that sample; and so do
- * specs that share their sample. */
+/* Of the spec with that index. All its pads share a word, which is that of its number among those that sample; and so
+ * do specs that share their sample. */
 struct kymo_pad_sample probes_sample(const struct kymo_probes *probes, size_t at);
 
 /*

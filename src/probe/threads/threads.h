@@ -20,7 +20,7 @@ struct kymo_error *kymo_probes_started(struct kymo_probes *probes);
 /*
  * `process`, which the probes are in (or an adopted child), has made a thread and is held for it
  * (kymo_process_freeze_birth(), which is asked for here as long as only the process id is recorded). From now on its
- * threads are told apart, if they all have their ids at one place; else a warning is given. All of it is stopped then;
+ * threads are told apart, if they all have their ids at one offset; else a warning is given. All of it is stopped then;
  * the caller resumes it. GONE, BUSY as kymo_process_stop() has them.
  */
 struct kymo_error *kymo_probes_tell_apart(struct kymo_probes *probes, struct kymo_process *process);

@@ -92,7 +92,7 @@ static bool is_go(const struct kymo_probes *probes, struct kymo_process *process
 	return is;
 }
 
-/* The first place within [from, to) of the thread pointers in which all threads have their tids. */
+/* The first offset within [from, to) of the thread pointers in which all threads have their tids. */
 static bool find_between(struct kymo_process *process, int64_t from, int64_t to, int64_t *offset_ret)
 {
 	const struct kymo_thread *threads;

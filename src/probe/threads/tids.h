@@ -15,8 +15,8 @@ struct kymo_process;
  */
 bool probes_tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps);
 
-/* Set it to the place where all threads of the stopped `process` have their tids; false where there is none, or it is
- * not proven yet. */
+/* Set it to the offset at which all threads of the stopped `process` have their tids; false where there is none, or it
+ * is not proven yet. */
 bool probes_find_tid_offset(struct kymo_probes *probes, struct kymo_process *process);
 
 /* Whether each thread of the stopped `process` has its tid there; in Go's place new ones may have 0. */

@@ -28,7 +28,7 @@ static const char *plan(const char *bytes, size_t size, uint64_t at, unsigned in
 		.entries = &entry,
 		.n_entries = 1,
 		.position_independent = true,
-		.is_made = true,
+		.is_jit = true,
 	};
 	struct kymo_plan plans[KYMO_PLANS_MAX];
 	struct kymo_entry_map *map;

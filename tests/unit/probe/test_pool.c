@@ -61,8 +61,8 @@ static void wide_ranges_share_pages(void **state)
 
 	for (int i = 0; i < 800; i++)
 		assert_int_not_equal(probe_pool_reserve(&room, 0x11000, 0x7f000, JUMP), 0);
-	assert_int_equal(probe_pool_runs(&room, 0, NULL), 1);
-	probe_pool_runs(&room, 0, runs);
+	assert_int_equal(probe_pool_stretches(&room, 0, NULL), 1);
+	probe_pool_stretches(&room, 0, runs);
 	assert_in_range(runs[0].high - runs[0].low, 0x1000, 0x2000);
 }
 
@@ -79,8 +79,8 @@ static void runs_join_over_small_gaps_within_a_hole(void **state)
 	assert_int_not_equal(probe_pool_reserve(&room, 0x1f000, 0x1f000, JUMP), 0);
 	assert_int_not_equal(probe_pool_reserve(&room, 0x41000, 0x41000, JUMP), 0);
 	assert_int_not_equal(probe_pool_reserve(&room, 0x44000, 0x44000, JUMP), 0);
-	assert_int_equal(probe_pool_runs(&room, 1, NULL), 3);
-	assert_int_equal(probe_pool_runs(&room, 1000, runs), 2);
+	assert_int_equal(probe_pool_stretches(&room, 1, NULL), 3);
+	assert_int_equal(probe_pool_stretches(&room, 1000, runs), 2);
 	assert_int_equal(runs[0].low, 0x1f000);
 	assert_int_equal(runs[1].low, 0x41000);
 	assert_int_equal(runs[1].high, 0x45000);
@@ -90,7 +90,7 @@ static void a_page_that_was_given_back_is_no_run(void **state)
 {
 	assert_int_equal(probe_pool_reserve(&room, 0x50000, 0x50000, JUMP), 0x50000);
 	probe_pool_release(&room, 0x50000, JUMP);
-	assert_int_equal(probe_pool_runs(&room, 0, NULL), 0);
+	assert_int_equal(probe_pool_stretches(&room, 0, NULL), 0);
 }
 
 /* Against a map of single bytes. */

@@ -1,13 +1,13 @@
 /*
- * Trampolines: jumps at addresses that puns lead to, each run of pages a private mapping of one more memfd. Private,
- * because who shares a place with another recording changes its trampoline, through /proc/PID/mem like text; of a file,
- * because mappings are known by its name.
+ * Trampolines: jumps at addresses that puns lead to, each stretch of pages a private mapping of one more memfd.
+ * Private, because who shares a site with another recording changes its trampoline, through /proc/PID/mem like text; of
+ * a file, because mappings are known by its name.
  *
- * Runs are mapped while the file has holes only, and filled when the process runs again: thousands of pages take some
- * milliseconds. A page of a private mapping that was not written through it is the file's, whenever that was written.
- * No jump leads there before text is written, which is after the file was filled, sealed and compared.
+ * Stretches are mapped while the file has holes only, and filled when the process runs again: thousands of pages take
+ * some milliseconds. A page of a private mapping that was not written through it is the file's, whenever that was
+ * written. No jump leads there before text is written, which is after the file was filled, sealed and compared.
  */
-#include "probe/memory/runs.h"
+#include "probe/memory/trampolines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,29 +32,30 @@
 enum { READ_SIZE = 1 << 16 }; /* whole pages */
 
 /* Before they are mapped: a death in between leaves entries for nothing. */
-static struct kymo_error *note_runs(struct kymo_shared *shared, const struct probe_layout *layout)
+static struct kymo_error *note_stretches(struct kymo_shared *shared, const struct probe_layout *layout)
 {
-	uint64_t n = layout->runs.n + layout->joined.n;
-	kymo_cleanup_free struct kymo_wire_run *runs = calloc(n, sizeof(*runs));
+	uint64_t n = layout->stretches.n + layout->joined.n;
+	kymo_cleanup_free struct kymo_wire_trampolines *stretches = calloc(n, sizeof(*stretches));
 	int err;
 
-	if (!runs)
+	if (!stretches)
 		return &kymo_error_no_memory;
-	if (n > KYMO_WIRE_MAX_RUNS - shared->n_runs)
+	if (n > KYMO_WIRE_MAX_TRAMPOLINES - shared->n_trampolines)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the probes would need more than %d mappings of jumps",
-					 KYMO_WIRE_MAX_RUNS);
+					 KYMO_WIRE_MAX_TRAMPOLINES);
 	for (size_t i = 0; i < n; i++) {
-		const struct probe_run *run =
-			i < layout->runs.n ? &layout->runs.items[i] : &layout->joined.items[i - layout->runs.n];
+		const struct probe_stretch *stretch = i < layout->stretches.n
+							      ? &layout->stretches.items[i]
+							      : &layout->joined.items[i - layout->stretches.n];
 
-		runs[i] = (struct kymo_wire_run){ run->address, run->size };
+		stretches[i] = (struct kymo_wire_trampolines){ stretch->address, stretch->size };
 	}
-	err = kymo_shared_store(shared, kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs), runs,
-				n * sizeof(*runs));
+	err = kymo_shared_store(shared, kymo_shared_trampolines_offset() + shared->n_trampolines * sizeof(*stretches),
+				stretches, n * sizeof(*stretches));
 	if (err)
 		return kymo_error_errno(err, "cannot write the journal");
-	shared->n_runs += n;
-	__atomic_store_n(&shared->header->n_runs, shared->n_runs, __ATOMIC_RELEASE);
+	shared->n_trampolines += n;
+	__atomic_store_n(&shared->header->n_trampolines, shared->n_trampolines, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -71,21 +72,21 @@ static void deinit_pages(struct pages *pages)
 	free(pages->bytes);
 }
 
-/* Where a trampoline's jump is in the file; UINT64_MAX: in no run. */
+/* Where a trampoline's jump is in the file; UINT64_MAX: in no stretch. */
 static uint64_t offset_of(const struct probe_layout *layout, const struct probe_trampoline *trampoline)
 {
-	for (size_t run = 0; run < layout->runs.n; run++) {
-		uint64_t at = trampoline->address - layout->runs.items[run].address;
+	for (size_t stretch = 0; stretch < layout->stretches.n; stretch++) {
+		uint64_t at = trampoline->address - layout->stretches.items[stretch].address;
 
-		if (at < layout->runs.items[run].size)
-			return layout->runs.items[run].at + at;
+		if (at < layout->stretches.items[stretch].size)
+			return layout->stretches.items[stretch].at + at;
 	}
 	return UINT64_MAX;
 }
 
 static uint64_t size_of(const struct probe_layout *layout)
 {
-	const struct probe_run *last = &layout->runs.items[layout->runs.n - 1];
+	const struct probe_stretch *last = &layout->stretches.items[layout->stretches.n - 1];
 
 	return last->at + last->size;
 }
@@ -98,7 +99,7 @@ static uint8_t *page_at(const struct pages *pages, uint64_t at)
 	return i < pages->n && pages->at[i] == at ? pages->bytes[i] : NULL;
 }
 
-/* A jump may begin on one page and end on the next, of the same run. False when it can't lead to its pad. */
+/* A jump may begin on one page and end on the next, of the same stretch. False when it can't lead to its pad. */
 static bool encode(struct pages *pages, const struct probe_trampoline *trampoline, uint64_t offset)
 {
 	uint8_t jump[KYMO_JUMP_SIZE];
@@ -193,18 +194,18 @@ static struct kymo_error *check_filled(int fd, const struct probe_layout *layout
 		       : kymo_error_create(KYMO_ERROR_UNSAFE,
 					   "another program has changed the jumps at 0x%" PRIx64
 					   " before they were sealed; nothing was changed in its code",
-					   layout->runs.items[0].address);
+					   layout->stretches.items[0].address);
 }
 
-static struct kymo_error *map_run(struct kymo_process *process, const struct probe_run *run, int64_t fd,
-				  bool *taken_ret)
+static struct kymo_error *map_stretch(struct kymo_process *process, const struct probe_stretch *stretch, int64_t fd,
+				      bool *taken_ret)
 {
-	uint64_t args[6] = { run->address, run->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
-			     (uint64_t)fd, run->at };
+	uint64_t args[6] = { stretch->address, stretch->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+			     (uint64_t)fd,     stretch->at };
 	int64_t result;
 	struct kymo_error *error = kymo_remote_syscall(process, SYS_mmap, args, &result);
 
-	if (error || (uint64_t)result == run->address)
+	if (error || (uint64_t)result == stretch->address)
 		return error;
 	if (result == -EEXIST) {
 		*taken_ret = true;
@@ -225,11 +226,12 @@ static struct kymo_error *check_mapped(struct kymo_process *process, const struc
 	if (error)
 		return error;
 	same = !fstat(fd, &st);
-	for (size_t i = 0; i < layout->runs.n && same; i++) {
-		const struct probe_run *run = &layout->runs.items[i];
-		const struct kymo_map *map = kymo_maps_at(&maps, run->address);
+	for (size_t i = 0; i < layout->stretches.n && same; i++) {
+		const struct probe_stretch *stretch = &layout->stretches.items[i];
+		const struct kymo_map *map = kymo_maps_at(&maps, stretch->address);
 
-		same = map && map->inode == st.st_ino && kymo_is_memfd(map) && run->address + run->size <= map->end;
+		same = map && map->inode == st.st_ino && kymo_is_memfd(map) &&
+		       stretch->address + stretch->size <= map->end;
 	}
 	kymo_maps_deinit(&maps);
 	return same ? NULL
@@ -248,30 +250,30 @@ static struct kymo_error *map_all(struct kymo_process *process, const struct pro
 
 	if (!error && ftruncate(fd, (off_t)size_of(layout)))
 		error = kymo_error_errno(errno, "cannot size the memory for jumps");
-	for (; n < layout->runs.n && !error && !*taken_ret; n += !error && !*taken_ret)
-		error = map_run(process, &layout->runs.items[n], remote, taken_ret);
+	for (; n < layout->stretches.n && !error && !*taken_ret; n += !error && !*taken_ret)
+		error = map_stretch(process, &layout->stretches.items[n], remote, taken_ret);
 	if (!error && !*taken_ret)
 		error = check_mapped(process, layout, fd);
 	for (size_t i = 0; i < n && error; i++)
-		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->runs.items[i].address,
-									  .size = layout->runs.items[i].size });
+		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->stretches.items[i].address,
+									  .size = layout->stretches.items[i].size });
 	if (!error)
 		*fd_ret = kymo_take_fd(fd);
 	return error;
 }
 
-struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process,
-					const struct probe_layout *layout, int *fd_ret, bool *taken_ret)
+struct kymo_error *kymo_shared_map_trampolines(struct kymo_shared *shared, struct kymo_process *process,
+					       const struct probe_layout *layout, int *fd_ret, bool *taken_ret)
 {
 	struct kymo_error *error;
 	int64_t remote;
 	int fd = -1;
 
 	*taken_ret = false;
-	if (!layout->runs.n && !layout->joined.n)
+	if (!layout->stretches.n && !layout->joined.n)
 		return NULL;
-	error = note_runs(shared, layout);
-	if (error || !layout->runs.n)
+	error = note_stretches(shared, layout);
+	if (error || !layout->stretches.n)
 		return error;
 	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &remote);
 	if (error)
@@ -284,7 +286,7 @@ struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_
 	return error;
 }
 
-struct kymo_error *kymo_shared_fill_runs(int fd, const struct probe_layout *layout)
+struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layout *layout)
 {
 	struct pages pages = { .n = 0 };
 	struct kymo_error *error = make_pages(layout, &pages);
