@@ -5,12 +5,12 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "probe/install/mapped.h"
 #include "probe/install/remove.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
 #include "probe/options.h"
 #include "probe/probe.h"
-#include "probe/install/mapped.h"
 #include "probe/site/sites.h"
 #include "record/aggregate.h"
 #include "record/describe.h"
