@@ -44,13 +44,13 @@ struct globs {
 };
 
 /* With the lock; `live` is also read at exit(), without. */
-static struct recording *running;
-static struct recording *left; /* by the parents of this process; no thread works on them here */
+static struct self_recording *running;
+static struct self_recording *left; /* by the parents of this process; no thread works on them here */
 static struct globs wanted;
-static uint64_t serial;            /* of the recording */
-static bool is_finishing;          /* one has ended, and its writer is not done; set with the lock, cleared without */
-static struct record_rings *live;  /* of the writer that there is, or was last */
-static struct recording *unjoined; /* the thread that takes it joins its writer */
+static uint64_t serial;           /* of the recording */
+static bool is_finishing;         /* one has ended, and its writer is not done; set with the lock, cleared without */
+static struct record_rings *live; /* of the writer that there is, or was last */
+static struct self_recording *unjoined; /* the thread that takes it joins its writer */
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
@@ -227,7 +227,7 @@ bool kymo_record_is_running(void)
 
 /* ---- begin and end (the lock is held) -------------------------------------------------------- */
 
-static void destroy_recording(struct recording *recording)
+static void destroy_recording(struct self_recording *recording)
 {
 	if (!recording)
 		return;
@@ -289,7 +289,7 @@ static bool is_any_meant(const struct globs *globs)
 }
 
 /* The directory is looked at first, and touched last. */
-static int begin_recording(struct recording *recording, const char *directory)
+static int begin_recording(struct self_recording *recording, const char *directory)
 {
 	struct kymo_error *error = kymo_directory_check(directory);
 	int status;
@@ -322,7 +322,7 @@ static int begin_recording(struct recording *recording, const char *directory)
 
 static int record(const char *globs, const char *directory, uint64_t buffer_size, bool may_come)
 {
-	struct recording *recording = calloc(1, sizeof(*recording));
+	struct self_recording *recording = calloc(1, sizeof(*recording));
 	struct globs asked = { .n = 0 };
 	int status = recording ? globs_init(globs, &asked) : -ENOMEM;
 
@@ -363,7 +363,7 @@ KYMO_LIB_API int kymo_marker_record(const char *globs, const char *directory)
 }
 
 /* Threads may have been in a cold block when its sites were turned off: the writer sees to them. */
-static int finish_recording(struct recording *recording, unsigned long *lost)
+static int finish_recording(struct self_recording *recording, unsigned long *lost)
 {
 	struct record_rings *rings = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
 	int status;
@@ -384,7 +384,7 @@ static int finish_recording(struct recording *recording, unsigned long *lost)
 
 KYMO_LIB_API int kymo_marker_record_end(unsigned long *lost)
 {
-	struct recording *recording;
+	struct self_recording *recording;
 	int status, state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
@@ -409,7 +409,7 @@ KYMO_LIB_API int kymo_marker_record_end(unsigned long *lost)
 /* What the writer was working on may be in any state, and is left. */
 void kymo_record_forked(void)
 {
-	struct recording *recording = running;
+	struct self_recording *recording = running;
 
 	if (live)
 		kymo_record_memory_forked(live);
@@ -429,7 +429,7 @@ void kymo_record_forked(void)
 __attribute__((destructor)) static void finish_at_exit(void)
 {
 	struct record_rings *rings = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
-	struct recording *recording;
+	struct self_recording *recording;
 
 	/* A child that no fork handler has heard of has no writer to wait for. */
 	if (!rings || rings->pid != getpid())

@@ -46,7 +46,7 @@ static void wait(uint32_t *word, uint32_t value, uint64_t ns)
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ns ? &timeout : NULL, NULL, 0);
 }
 
-static bool is_ending(const struct recording *recording)
+static bool is_ending(const struct self_recording *recording)
 {
 	return __atomic_load_n(&recording->memory.shared->is_ending, __ATOMIC_ACQUIRE);
 }
@@ -68,13 +68,13 @@ void kymo_record_writer_wait(struct record_rings *rings)
 
 /* ---- the metadata ---------------------------------------------------------------------------- */
 
-static void keep_first(struct recording *recording, struct kymo_error *error)
+static void keep_first(struct self_recording *recording, struct kymo_error *error)
 {
 	recording->error = kymo_error_first(recording->error, error);
 }
 
 /* The other threads' names. They may change between two looks, or the threads come and go. */
-static void note_threads(struct recording *recording)
+static void note_threads(struct self_recording *recording)
 {
 	struct record_rings *rings = recording->memory.shared;
 	DIR *tasks = opendir("/proc/self/task");
@@ -99,7 +99,7 @@ static void note_threads(struct recording *recording)
 		closedir(tasks);
 }
 
-static struct kymo_error *describe_process(struct recording *recording)
+static struct kymo_error *describe_process(struct self_recording *recording)
 {
 	struct kymo_ctf_trace *trace = &recording->output.trace;
 	pid_t pid = recording->memory.shared->pid;
@@ -122,7 +122,7 @@ static struct kymo_error *describe_process(struct recording *recording)
 
 /* With the clock as it is known by now: to some parts in a thousand at first, as records don't wait, and better from
  * the next second on. */
-static struct kymo_error *write_metadata(struct recording *recording)
+static struct kymo_error *write_metadata(struct self_recording *recording)
 {
 	struct kymo_clock_sample now = kymo_clock_sample();
 	struct kymo_error *error;
@@ -136,7 +136,7 @@ static struct kymo_error *write_metadata(struct recording *recording)
 }
 
 /* Events that have come since the last time, in the order of their ids. */
-static struct kymo_error *take_news(struct recording *recording)
+static struct kymo_error *take_news(struct self_recording *recording)
 {
 	struct kymo_ctf_trace *trace = &recording->output.trace;
 	struct record_news *news = __atomic_exchange_n(&recording->news, NULL, __ATOMIC_ACQUIRE), *list = NULL;
@@ -169,7 +169,7 @@ static struct kymo_error *take_news(struct recording *recording)
 }
 
 /* Before the first record of an event is written the metadata has the event. */
-static struct kymo_error *update_metadata(struct recording *recording)
+static struct kymo_error *update_metadata(struct self_recording *recording)
 {
 	struct kymo_error *error;
 
@@ -182,7 +182,7 @@ static struct kymo_error *update_metadata(struct recording *recording)
 /* ---- packets --------------------------------------------------------------------------------- */
 
 /* One round. Returns how many packets were written. */
-static size_t drain_ring(struct recording *recording)
+static size_t drain_ring(struct self_recording *recording)
 {
 	struct record_memory *memory = &recording->memory;
 	size_t n_all = 0, n;
@@ -203,13 +203,13 @@ static size_t drain_ring(struct recording *recording)
 	return n_all;
 }
 
-static void flush_writer(struct recording *recording)
+static void flush_writer(struct self_recording *recording)
 {
 	for (size_t i = 0; i < recording->memory.n_rings; i++)
 		kymo_ring_flush(&recording->memory.rings[i], kymo_clock_tsc());
 }
 
-static bool has_packets(const struct recording *recording)
+static bool has_packets(const struct self_recording *recording)
 {
 	struct kymo_ring_packet packet;
 
@@ -222,7 +222,7 @@ static bool has_packets(const struct recording *recording)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* What has not been closed, and losses after the last packet. */
-static void finish_rings(struct recording *recording)
+static void finish_rings(struct self_recording *recording)
 {
 	struct record_memory *memory = &recording->memory;
 
@@ -239,7 +239,7 @@ static void finish_rings(struct recording *recording)
 	}
 }
 
-static void finish_writer(struct recording *recording)
+static void finish_writer(struct self_recording *recording)
 {
 	bool is_sealed = kymo_record_memory_seal(&recording->memory);
 	struct record_rings *rings = recording->memory.shared;
@@ -281,7 +281,7 @@ static bool is_alone(void)
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
 
-static void now_and_then(struct recording *recording)
+static void now_and_then(struct self_recording *recording)
 {
 	uint64_t now = kymo_now_ns();
 
@@ -303,7 +303,7 @@ static void now_and_then(struct recording *recording)
 }
 
 /* Producers look at `is_asleep` when they have changed a sub-buffer, so packets are looked for once more after it. */
-static void sleep_a_while(struct recording *recording)
+static void sleep_a_while(struct self_recording *recording)
 {
 	struct record_rings *rings = recording->memory.shared;
 	uint64_t now = kymo_now_ns();
@@ -316,7 +316,7 @@ static void sleep_a_while(struct recording *recording)
 
 static void *write_trace(void *data)
 {
-	struct recording *recording = data;
+	struct self_recording *recording = data;
 
 	prctl(PR_SET_NAME, WRITER_NAME);
 	__atomic_store_n(&recording->memory.shared->writer, gettid(), __ATOMIC_RELAXED);
@@ -335,7 +335,7 @@ static void *write_trace(void *data)
 	return NULL;
 }
 
-int kymo_record_writer_start(struct recording *recording)
+int kymo_record_writer_start(struct self_recording *recording)
 {
 	sigset_t all, before;
 	int err;

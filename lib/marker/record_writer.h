@@ -12,7 +12,7 @@
 
 /* The trace while it is being written. All but `news` is the writer's from kymo_record_writer_start() until it is
  * joined. */
-struct recording {
+struct self_recording {
 	struct record_memory memory;
 	struct kymo_trace output;
 	struct kymo_clock_sample begin;
@@ -23,12 +23,12 @@ struct recording {
 	size_t n_threads;                   /* that the metadata on the disk know */
 	bool has_metadata, has_rough_clock; /* on the disk */
 	unsigned long lost;
-	struct kymo_error *error; /* the first one: nothing is written from then on */
-	struct recording *before; /* in a forked child: another one that a parent left */
+	struct kymo_error *error;      /* the first one: nothing is written from then on */
+	struct self_recording *before; /* in a forked child: another one that a parent left */
 };
 
 /* Begin the trace in a directory that is there. Errors of pthread_create(). */
-int kymo_record_writer_start(struct recording *recording);
+int kymo_record_writer_start(struct self_recording *recording);
 
 /* Tell the writer to finish; it is not waited for. From any thread. */
 void kymo_record_writer_end(struct record_rings *rings);
