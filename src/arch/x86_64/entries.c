@@ -62,6 +62,7 @@
 #include "arch/x86_64/jumps.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
+#include "arch/x86_64/plain.h"
 #include "arch/x86_64/scan.h"
 #include "arch/x86_64/sources.h"
 #include "arch/x86_64/stacks.h"
@@ -165,6 +166,18 @@ static bool is_local_call(const struct x86_builder *builder, size_t function, co
 	return insn->flow == X86_FLOW_CALL && insn->target > extent->start && insn->target < extent->end;
 }
 
+/* The sweep of `self` has come to the instruction at `at`. */
+static void note_start(struct x86_builder *builder, uint64_t at, bool stopped)
+{
+	struct kymo_entry_map *map = builder->map;
+
+	x86_mark(map, X86_STARTS, at);
+	if (stopped)
+		x86_mark(map, X86_STOPS, at);
+	builder->is_firm =
+		x86_test(map, X86_FIRM, at) || x86_test(map, X86_LIKELY, at) || (builder->is_firm && !stopped);
+}
+
 /* Decode [low, high) of one area; `function` may be X86_NO_FUNCTION. */
 static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uint64_t high)
 {
@@ -175,9 +188,20 @@ static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uin
 	const uint8_t *bytes = low < high ? x86_text_at(map, low, &size) : NULL;
 
 	for (uint64_t at = low; bytes && at < high;) {
+		/* Any constant may be an address where modules cannot move. */
+		size_t plain = builder->code->position_independent
+				       ? x86_plain_length(bytes + (at - low), (size_t)(high - at))
+				       : 0;
 		struct x86_insn insn;
 		int err;
 
+		if (plain) {
+			if (self)
+				note_start(builder, at, stopped);
+			stopped = false;
+			at += plain;
+			continue;
+		}
 		if (x86_decode(&builder->decoder, bytes + (at - low), (size_t)(high - at), at, &insn) < 0) {
 			if (self && self->decodes) {
 				self->decodes = false;
@@ -187,11 +211,7 @@ static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uin
 			continue;
 		}
 		if (self) {
-			x86_mark(map, X86_STARTS, at);
-			if (stopped)
-				x86_mark(map, X86_STOPS, at);
-			builder->is_firm = x86_test(map, X86_FIRM, at) || x86_test(map, X86_LIKELY, at) ||
-					   (builder->is_firm && !stopped);
+			note_start(builder, at, stopped);
 			stopped = x86_flow_ends(insn.flow) || is_local_call(builder, function, &insn);
 		}
 		err = note_entry(builder, function, &insn);
@@ -441,6 +461,8 @@ static int map_init(struct kymo_entry_map *map, const struct kymo_module_code *c
 			map->low = text[i].vaddr;
 		map->high = text[i].vaddr + text[i].size;
 		map->areas[map->n_areas++] = (struct x86_area){ text[i], map->n_bits };
+		if (text[i].size > map->areas[map->largest].span.size)
+			map->largest = map->n_areas - 1;
 		map->n_bits += (text[i].size + 63) / 64 * 64;
 	}
 	free(text);

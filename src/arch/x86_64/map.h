@@ -50,9 +50,9 @@ enum x86_bitmap {
 };
 
 struct kymo_entry_map {
-	struct x86_area *areas; /* sorted by address, not overlapping */
-	size_t n_areas;
-	uint64_t low, high; /* of all areas */
+	struct x86_area *areas;  /* sorted by address, not overlapping */
+	size_t n_areas, largest; /* index of that area */
+	uint64_t low, high;      /* of all areas */
 	struct x86_function *functions;
 	struct x86_stack *stacks;          /* as `functions`; NULL where all stacks are large */
 	const struct kymo_extent *extents; /* of the functions; the caller's */

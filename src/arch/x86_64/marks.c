@@ -4,7 +4,7 @@
 #include "arch/x86_64/map.h"
 #include "base/search.h"
 
-const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr)
+const struct x86_area *x86_find_area(const struct kymo_entry_map *map, uint64_t vaddr)
 {
 	if (vaddr < map->low || vaddr >= map->high)
 		return NULL;
@@ -21,28 +21,6 @@ const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, siz
 		return NULL;
 	*size_ret = area->span.size - (size_t)(vaddr - area->span.vaddr);
 	return area->span.bytes + (vaddr - area->span.vaddr);
-}
-
-bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr)
-{
-	const struct x86_area *area = x86_area_at(map, vaddr);
-	uint64_t bit;
-
-	if (!area)
-		return false;
-	bit = area->base + (vaddr - area->span.vaddr);
-	return map->bits[which][bit / 64] >> (bit % 64) & 1;
-}
-
-void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr)
-{
-	const struct x86_area *area = x86_area_at(map, vaddr);
-	uint64_t bit;
-
-	if (!area)
-		return;
-	bit = area->base + (vaddr - area->span.vaddr);
-	map->bits[which][bit / 64] |= UINT64_C(1) << (bit % 64);
 }
 
 void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr)

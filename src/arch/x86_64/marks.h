@@ -10,15 +10,44 @@
 
 struct kymo_module_code;
 
-/* The area that holds `vaddr`, or NULL. */
-const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr);
+/* x86_area_at() for any area. */
+const struct x86_area *x86_find_area(const struct kymo_entry_map *map, uint64_t vaddr);
+
+/* The area that holds `vaddr`, or NULL. Nearly always it is the largest. */
+static inline const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	const struct x86_area *largest = &map->areas[map->largest];
+
+	return vaddr - largest->span.vaddr < largest->span.size ? largest : x86_find_area(map, vaddr);
+}
 
 /* Bytes of text at `vaddr`, and in `size_ret` how many there are; NULL outside of the text. */
 const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, size_t *size_ret);
 
-bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr);
-void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr); /* outside of the text: nothing */
-void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr);                /* known, and firmly */
+static inline bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr)
+{
+	const struct x86_area *area = x86_area_at(map, vaddr);
+	uint64_t bit;
+
+	if (!area)
+		return false;
+	bit = area->base + (vaddr - area->span.vaddr);
+	return map->bits[which][bit / 64] >> (bit % 64) & 1;
+}
+
+/* Outside of the text: nothing. */
+static inline void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr)
+{
+	const struct x86_area *area = x86_area_at(map, vaddr);
+	uint64_t bit;
+
+	if (!area)
+		return;
+	bit = area->base + (vaddr - area->span.vaddr);
+	map->bits[which][bit / 64] |= UINT64_C(1) << (bit % 64);
+}
+
+void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr); /* known, and firmly */
 
 /* The last address in [low, high] (of one area) with a bit in any of the bitmaps of `mask`, or UINT64_MAX. */
 uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high);

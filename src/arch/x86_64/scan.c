@@ -46,10 +46,13 @@ static size_t rel32_at(const uint8_t *bytes)
 
 static void scan_area(struct kymo_entry_map *map, const struct kymo_span *span)
 {
+	static const bool begins[256] = {
+		[0xe8] = true, [0xe9] = true, [0x0f] = true, [0x8d] = true, [0xc7] = true,
+	};
 	uint8_t tail[8];
 
 	for (size_t i = 0; i + 6 <= span->size; i++) {
-		size_t at = rel32_at(span->bytes + i);
+		size_t at = begins[span->bytes[i]] ? rel32_at(span->bytes + i) : 0;
 
 		if (at)
 			x86_mark(map, X86_SCANNED, span->vaddr + i + at + 4 + (uint64_t)read32(span->bytes + i + at));

@@ -19,7 +19,9 @@ static void add_source(uint32_t *from, size_t function)
 
 void x86_note_source(struct x86_builder *builder, size_t function, const struct x86_insn *branch)
 {
-	ptrdiff_t into = x86_function_at(builder->code, branch->target);
+	const struct kymo_extent *own = function == X86_NO_FUNCTION ? NULL : &builder->code->functions[function];
+	bool is_own = own && branch->target >= own->start && branch->target < own->end;
+	ptrdiff_t into = is_own ? (ptrdiff_t)function : x86_function_at(builder->code, branch->target);
 	bool inside = into >= 0 && branch->target != builder->code->functions[into].start;
 	struct x86_function *self;
 
