@@ -74,6 +74,32 @@ int x86_decode_full(const ZydisDecoder *decoder, const uint8_t *bytes, size_t si
 	return 0;
 }
 
+bool x86_decode_near(const uint8_t *bytes, size_t size, uint64_t address, struct x86_insn *ret)
+{
+	bool is_jcc = size > 1 && bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80;
+	bool is_short = size && (bytes[0] == 0xeb || (bytes[0] & 0xf0) == 0x70);
+	size_t at = is_jcc ? 2 : 1, length = at + (is_short ? 1 : 4);
+	int32_t displacement;
+
+	if (size < length || !(is_jcc || is_short || bytes[0] == 0xe8 || bytes[0] == 0xe9))
+		return false;
+	if (is_short)
+		displacement = (int8_t)bytes[at];
+	else
+		memcpy(&displacement, bytes + at, sizeof(displacement));
+	ret->address = address;
+	ret->length = (uint8_t)length;
+	ret->flow = bytes[0] == 0xe8                       ? X86_FLOW_CALL
+		    : bytes[0] == 0xe9 || bytes[0] == 0xeb ? X86_FLOW_JUMP
+							   : X86_FLOW_BRANCH;
+	ret->has_target = true;
+	ret->target = address + length + (uint64_t)displacement;
+	ret->has_rip = false;
+	ret->rip = 0;
+	ret->z.raw.imm[0].size = is_short ? 8 : 32;
+	return true;
+}
+
 bool x86_is_rip_lea(const struct x86_insn *insn)
 {
 	return insn->has_rip && insn->z.mnemonic == ZYDIS_MNEMONIC_LEA;

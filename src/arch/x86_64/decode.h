@@ -44,6 +44,10 @@ int x86_decode(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, u
 int x86_decode_full(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, uint64_t address,
 		    struct x86_insn *ret);
 
+/* The same for direct branches as most are: without prefixes, and all there. False for everything else. Of `z` it fills
+ * the size of the immediate alone. */
+bool x86_decode_near(const uint8_t *bytes, size_t size, uint64_t address, struct x86_insn *ret);
+
 /* Whether an instruction with this flow never goes on to the one after it. Calls do, after they have returned. */
 static inline bool x86_flow_ends(enum x86_flow flow)
 {

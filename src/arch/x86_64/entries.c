@@ -178,6 +178,15 @@ static void note_start(struct x86_builder *builder, uint64_t at, bool stopped)
 		x86_test(map, X86_FIRM, at) || x86_test(map, X86_LIKELY, at) || (builder->is_firm && !stopped);
 }
 
+/* What note_entry() looks at. In modules that cannot move that is any constant. */
+static int decode(const struct x86_builder *builder, const uint8_t *bytes, size_t size, uint64_t at,
+		  struct x86_insn *ret)
+{
+	if (builder->code->position_independent && x86_decode_near(bytes, size, at, ret))
+		return 0;
+	return x86_decode(&builder->decoder, bytes, size, at, ret);
+}
+
 /* Decode [low, high) of one area; `function` may be X86_NO_FUNCTION. */
 static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uint64_t high)
 {
@@ -202,7 +211,7 @@ static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uin
 			at += plain;
 			continue;
 		}
-		if (x86_decode(&builder->decoder, bytes + (at - low), (size_t)(high - at), at, &insn) < 0) {
+		if (decode(builder, bytes + (at - low), (size_t)(high - at), at, &insn) < 0) {
 			if (self && self->decodes) {
 				self->decodes = false;
 				self->bad = at;

@@ -1,4 +1,5 @@
-/* What is said to be plain decodes to the same length, and leads nowhere but to the next instruction. */
+/* What is said to be plain decodes to the same length, and leads nowhere but to the next instruction; near branches are
+ * what the decoder makes of them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -68,6 +69,48 @@ static void test_all_opcodes(void **state)
 	assert_in_range(n, 1000000, SIZE_MAX);
 }
 
+static bool check_near(const uint8_t *bytes, size_t size, size_t full)
+{
+	struct x86_insn near = { .length = 0 }, insn;
+
+	if (!x86_decode_near(bytes, size, 0x1000, &near))
+		return false;
+	if (x86_decode(&decoder, bytes, full, 0x1000, &insn) || near.length > size)
+		fail_msg("%02x %02x is not a branch", bytes[0], bytes[1]);
+	assert_int_equal(near.address, insn.address);
+	assert_int_equal(near.length, insn.length);
+	assert_int_equal(near.flow, insn.flow);
+	assert_int_equal(near.has_target, insn.has_target);
+	assert_int_equal(near.target, insn.target);
+	assert_int_equal(near.has_rip, insn.has_rip);
+	assert_int_equal(near.rip, insn.rip);
+	assert_int_equal(near.z.raw.imm[0].size, insn.z.raw.imm[0].size);
+	return true;
+}
+
+static void test_near_branches(void **state)
+{
+	static const uint8_t fills[] = { 0x00, 0x7f, 0x80, 0xff };
+	size_t n = 0;
+
+	x86_decoder_init(&decoder);
+	for (int first = 0; first < 256; first++) {
+		for (int second = 0; second < 256; second++) {
+			for (size_t i = 0; i < sizeof(fills); i++) {
+				uint8_t bytes[15];
+
+				memset(bytes, fills[i], sizeof(bytes));
+				bytes[0] = (uint8_t)first;
+				bytes[1] = (uint8_t)second;
+				for (size_t size = 0; size < 8; size++)
+					n += check_near(bytes, size, sizeof(bytes));
+			}
+		}
+	}
+	/* jcc, and jmp short, call and jmp: with as many bytes as they have, and more */
+	assert_int_equal(n, 4 * (16 * 256 * 6 + 256 * 6 + 2 * 256 * 3 + 16 * 2));
+}
+
 /* What must not be taken for plain, because it leads somewhere. */
 static void test_not_plain(void **state)
 {
@@ -95,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_opcodes),
+		cmocka_unit_test(test_near_branches),
 		cmocka_unit_test(test_not_plain),
 	};
 
