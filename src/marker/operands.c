@@ -168,7 +168,7 @@ static bool read_sum(struct text *text, struct sum *ret)
 }
 
 /* The sum with its symbol's vaddr in it. */
-static int resolve_sum(const struct kymo_module *module, const struct sum *sum, uint64_t *ret, const char **why_ret)
+static int resolve_sum(struct kymo_module *module, const struct sum *sum, uint64_t *ret, const char **why_ret)
 {
 	size_t length = (size_t)(sum->symbol.end - sum->symbol.at);
 	char name[MARKER_NAME_SIZE];
@@ -248,8 +248,7 @@ static bool read_registers(struct text *text, struct kymo_fetch *fetch)
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-static int read_immediate(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
-			  const char **why_ret)
+static int read_immediate(struct kymo_module *module, struct text *text, struct kymo_fetch *fetch, const char **why_ret)
 {
 	struct sum sum;
 	uint64_t value;
@@ -302,8 +301,8 @@ static int make_global(const struct kymo_module *module, uint64_t vaddr, struct 
 
 /* "counter", "counter(%rip)": the rest, "(%rip)", has been seen. Absolute addresses are only right where the program is
  * linked to one. */
-static int read_global(const struct kymo_module *module, const struct sum *sum, bool is_relative,
-		       struct kymo_fetch *fetch, const char **why_ret)
+static int read_global(struct kymo_module *module, const struct sum *sum, bool is_relative, struct kymo_fetch *fetch,
+		       const char **why_ret)
 {
 	uint64_t vaddr = sum->number;
 
@@ -314,7 +313,7 @@ static int read_global(const struct kymo_module *module, const struct sum *sum, 
 	return make_global(module, vaddr, fetch, why_ret);
 }
 
-static int read_memory_operand(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
+static int read_memory_operand(struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
 			       const char **why_ret)
 {
 	struct sum sum = { 0 };

@@ -289,6 +289,15 @@ static int compare_fdes(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
+/* As linkers that sort .eh_frame leave them. */
+static bool are_sorted(const struct kymo_module *module)
+{
+	for (size_t i = 1; i < module->fdes.n; i++)
+		if (compare_fdes(&module->fdes.items[i - 1], &module->fdes.items[i]) > 0)
+			return false;
+	return true;
+}
+
 static struct kymo_error *read_all_frames(struct kymo_module *module)
 {
 	/* Pointers in it may be relocated. */
@@ -310,7 +319,7 @@ static struct kymo_error *read_all_frames(struct kymo_module *module)
 		error = read_by_header(module);
 	if (!error)
 		error = add_go(module);
-	if (!error && module->fdes.n)
+	if (!error && !are_sorted(module))
 		qsort(module->fdes.items, module->fdes.n, sizeof(*module->fdes.items), compare_fdes);
 	return error;
 }

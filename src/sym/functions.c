@@ -146,11 +146,20 @@ static bool fill_gaps(struct kymo_module *module, const struct extents *sized)
 	return true;
 }
 
-static int compare_functions(const void *a, const void *b)
+/* The pieces, which are in the module already, and the others: both are sorted by start, and none overlap. */
+static bool merge(struct kymo_module *module, const struct extents *sized)
 {
-	const struct kymo_function *x = a, *y = b;
+	const struct kymo_function *others = sized->list.items;
+	size_t at = module->functions.n, other = sized->list.n, end = at + other;
+	struct kymo_function *items;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	if (!kymo_vec_reserve(&module->functions, end + 1))
+		return false;
+	items = module->functions.items;
+	module->functions.n = end;
+	while (other)
+		items[--end] = at && items[at - 1].start > others[other - 1].start ? items[--at] : others[--other];
+	return true;
 }
 
 static struct kymo_error *find_functions(struct kymo_module *module)
@@ -167,15 +176,9 @@ static struct kymo_error *find_functions(struct kymo_module *module)
 		separate(&sized);
 		ok = fill_gaps(module, &sized);
 	}
-	for (size_t i = 0; i < sized.list.n && ok; i++)
-		ok = kymo_vec_push(&module->functions, sized.list.items[i]);
+	ok = ok && merge(module, &sized);
 	kymo_vec_deinit(&sized.list);
-	if (!ok)
-		return &kymo_error_no_memory;
-	if (module->functions.n)
-		qsort(module->functions.items, module->functions.n, sizeof(*module->functions.items),
-		      compare_functions);
-	return NULL;
+	return ok ? NULL : &kymo_error_no_memory;
 }
 
 struct kymo_error *kymo_module_functions(struct kymo_module *module, const struct kymo_function **ret, size_t *n)

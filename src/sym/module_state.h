@@ -118,11 +118,12 @@ struct kymo_module {
 	struct sym_table dynsym;
 	KYMO_VEC(struct kymo_symbol) symbols; /* n_symbols sorted by vaddr; then further versions of those */
 	size_t n_symbols;
-	KYMO_VEC(struct sym_object) objects; /* sorted by name */
-	KYMO_VEC(uint64_t) marks;            /* code addresses that symbols of other kinds name */
-	KYMO_VEC(char *) names;              /* names cut off before their version */
-	uint32_t *by_name;                   /* indexes of all symbols, sorted by name; made by sym_index() */
-	unsigned int n_scans;                /* names that were looked for without it */
+	KYMO_VEC(struct sym_object) objects; /* sorted by name, once one is looked for */
+	bool are_objects_sorted;
+	KYMO_VEC(uint64_t) marks; /* code addresses that symbols of other kinds name */
+	KYMO_VEC(char *) names;   /* names cut off before their version */
+	uint32_t *by_name;        /* indexes of all symbols, sorted by name; made by sym_index() */
+	unsigned int n_scans;     /* names that were looked for without it */
 
 	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy, notes_lazy, go_lazy;
 	KYMO_VEC(struct sym_reloc) relocs;

@@ -15,6 +15,8 @@
 /* Longer names are not listed: comparing them would take more time than anybody who uses them has. */
 #define NAME_MAX_SIZE 65536u
 
+#define FEW 8 /* sorted by insertion */
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret)
@@ -211,11 +213,51 @@ struct sort_key {
 	size_t at;
 };
 
-static int compare_sort_keys(const void *a, const void *b)
+/* By address; of several with one address the order stays. A byte of the addresses at a time, the least significant
+ * first, and only those in which addresses differ. */
+static void sort_keys(struct sort_key *keys, struct sort_key *spare, size_t n)
 {
-	const struct sort_key *x = a, *y = b;
+	struct sort_key *from = keys, *to = spare;
+	uint64_t differing = 0;
 
-	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+	for (size_t i = 0; i < n; i++)
+		differing |= keys[i].vaddr ^ keys[0].vaddr;
+	for (unsigned int shift = 0; shift < 64; shift += 8) {
+		size_t ends[256] = { 0 }, sum = 0;
+		struct sort_key *swap = from;
+
+		if (!(differing >> shift & 0xff))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			ends[from[i].vaddr >> shift & 0xff]++;
+		for (size_t i = 0; i < kymo_countof(ends); i++) {
+			sum += ends[i];
+			ends[i] = sum;
+		}
+		for (size_t i = n; i-- > 0;)
+			to[--ends[from[i].vaddr >> shift & 0xff]] = from[i];
+		from = to;
+		to = swap;
+	}
+	if (n && from != keys)
+		memcpy(keys, from, n * sizeof(*keys));
+}
+
+/* The symbols of one address: nearly always two or three. */
+static void sort_few(struct kymo_symbol *symbols, size_t n)
+{
+	if (n > FEW) {
+		qsort(symbols, n, sizeof(*symbols), compare_symbols);
+		return;
+	}
+	for (size_t i = 1; i < n; i++) {
+		const struct kymo_symbol symbol = symbols[i];
+		size_t at = i;
+
+		for (; at && compare_symbols(&symbols[at - 1], &symbol) > 0; at--)
+			symbols[at] = symbols[at - 1];
+		symbols[at] = symbol;
+	}
 }
 
 /* By address alone at first: keys are small, and a comparison of theirs does not read names all over the file. Then the
@@ -223,24 +265,24 @@ static int compare_sort_keys(const void *a, const void *b)
 static struct kymo_error *sort(struct kymo_module *module)
 {
 	const size_t n = module->symbols.n;
-	kymo_cleanup_free struct sort_key *keys = malloc((n + 1) * sizeof(*keys));
+	kymo_cleanup_free struct sort_key *keys = malloc(2 * (n + 1) * sizeof(*keys));
 	kymo_cleanup_free struct kymo_symbol *sorted = malloc((n + 1) * sizeof(*sorted));
 
 	if (!keys || !sorted)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct sort_key){ module->symbols.items[i].vaddr, i };
-	qsort(keys, n, sizeof(*keys), compare_sort_keys);
+	sort_keys(keys, keys + n + 1, n);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = module->symbols.items[keys[i].at];
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && sorted[end].vaddr == sorted[i].vaddr; end++)
 			;
-		if (end > i + 1)
-			qsort(&sorted[i], end - i, sizeof(*sorted), compare_symbols);
+		sort_few(&sorted[i], end - i);
 	}
-	if (n)
-		memcpy(module->symbols.items, sorted, n * sizeof(*sorted));
+	free(module->symbols.items);
+	module->symbols.items = kymo_take(sorted);
+	module->symbols.cap = n + 1;
 	return NULL;
 }
 
@@ -309,8 +351,6 @@ struct kymo_error *sym_symbols_read(struct kymo_module *module)
 	}
 	if (error)
 		return error;
-	if (module->objects.n)
-		qsort(module->objects.items, module->objects.n, sizeof(*module->objects.items), compare_objects);
 	error = sort(module);
 	if (!error)
 		error = add_go_names(module);
@@ -325,10 +365,15 @@ const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, 
 	return module->symbols.items;
 }
 
-/* The first object that is called `name`, or comes behind all that are when `behind` is set. */
-static size_t object_place(const struct kymo_module *module, const char *name, bool behind)
+/* The first object that is called `name`, or comes behind all that are when `behind` is set. Most modules are never
+ * asked for one. */
+static size_t object_place(struct kymo_module *module, const char *name, bool behind)
 {
 	size_t low = 0, high = module->objects.n;
+
+	if (high && !module->are_objects_sorted)
+		qsort(module->objects.items, high, sizeof(*module->objects.items), compare_objects);
+	module->are_objects_sorted = true;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
@@ -342,7 +387,7 @@ static size_t object_place(const struct kymo_module *module, const char *name, b
 	return low;
 }
 
-int kymo_module_find_object(const struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret)
+int kymo_module_find_object(struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret)
 {
 	size_t at = object_place(module, name, false);
 
@@ -353,7 +398,7 @@ int kymo_module_find_object(const struct kymo_module *module, const char *name, 
 	return 0;
 }
 
-int kymo_module_only_object(const struct kymo_module *module, const char *name, uint64_t *ret)
+int kymo_module_only_object(struct kymo_module *module, const char *name, uint64_t *ret)
 {
 	size_t first = object_place(module, name, false), end = object_place(module, name, true);
 	const struct sym_object *objects = module->objects.items;

@@ -19,12 +19,11 @@ const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, 
 
 /* A data object's vaddr and size by name, from .dynsym or .symtab (such as "__rseq_offset", "_thread_db_pthread_tid").
  * -ENOENT. */
-int kymo_module_find_object(const struct kymo_module *module, const char *name, uint64_t *vaddr_ret,
-			    uint64_t *size_ret);
+int kymo_module_find_object(struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret);
 
 /* The vaddr of the one data object of that name, such as a static variable. -ENOENT; -ENOTUNIQ where several are called
  * so. */
-int kymo_module_only_object(const struct kymo_module *module, const char *name, uint64_t *ret);
+int kymo_module_only_object(struct kymo_module *module, const char *name, uint64_t *ret);
 
 /* ---- private to the room --------------------------------------------------------------------- */
 

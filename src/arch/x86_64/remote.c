@@ -45,6 +45,8 @@ void kymo_gadgets_scan(const uint8_t *bytes, size_t size, uint64_t address, stru
 		const uint8_t *at = bytes + i;
 		size_t left = size - i;
 
+		if (*at != 0x0f && *at != 0x58 && *at != eax[0] && *at != rax[0])
+			continue;
 		if (!gadgets->syscall && left >= 3 && at[0] == 0x0f && at[1] == 0x05 && at[2] == 0xc3)
 			gadgets->syscall = address + i;
 		if (!gadgets->pop_rax && at[0] == 0x58 && at[1] == 0xc3)

@@ -69,7 +69,8 @@ static struct kymo_error *gather_entries(struct kymo_module *module, const struc
 		memcpy(entries, known, n * sizeof(*entries));
 	for (size_t i = 0; i < n_switches; i++)
 		entries[n + i] = markers->switches[i].cold;
-	qsort(entries, n + n_switches, sizeof(*entries), kymo_compare_u64);
+	if (n_switches) /* what is known is sorted */
+		qsort(entries, n + n_switches, sizeof(*entries), kymo_compare_u64);
 	code->entries = entries;
 	code->n_entries = n + n_switches;
 	return NULL;

@@ -325,9 +325,44 @@ static void objects_are_found_by_name(void **state)
 	kymo_module_close(module);
 }
 
+/* By address, then by name, each once; also where many share an address, and where addresses differ in all bytes. */
+static void check_order(const char *path, size_t least)
+{
+	struct kymo_module *module = NULL;
+	const struct kymo_symbol *symbols;
+	size_t n;
+
+	succeeds(kymo_module_open(path, &module));
+	symbols = kymo_module_symbols(module, &n);
+	assert_in_range(n, least, SIZE_MAX);
+	for (size_t i = 1; i < n; i++)
+		assert_true(
+			symbols[i - 1].vaddr < symbols[i].vaddr ||
+			(symbols[i - 1].vaddr == symbols[i].vaddr && strcmp(symbols[i - 1].name, symbols[i].name) < 0));
+	kymo_module_close(module);
+}
+
+static void symbols_are_in_order(void **state)
+{
+	FILE *source = fopen(in_directory("aliases.s"), "w");
+
+	assert_non_null(source);
+	fputs(".text\n.globl _start\n_start:\n", source);
+	for (int i = 0; i < 200; i++)
+		fprintf(source, ".globl f%d\n.type f%d, @function\nf%d:\n%s", i * 37 % 200, i * 37 % 200, i * 37 % 200,
+			i % 20 ? "" : "ret\n");
+	fputs("ret\n.section .note.GNU-stack\n", source);
+	fclose(source);
+	run("gcc -nostdlib -static -Wl,-Ttext=0x123456789000 aliases.s -o aliases");
+	check_order(in_directory("aliases"), 200);
+	check_order(in_directory("versioned.so"), 8);
+	check_order("/lib/x86_64-linux-gnu/libc.so.6", 2000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(symbols_are_in_order),
 		cmocka_unit_test(functions_are_those_of_nm),
 		cmocka_unit_test(each_symbol_is_in_the_file),
 		cmocka_unit_test(plt_stubs_are_no_functions),
