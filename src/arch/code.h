@@ -68,10 +68,10 @@ void kymo_entry_map_destroy(struct kymo_entry_map *map);
 /* The map as bytes, a fresh array that the caller frees; -ENOMEM. They are for this very build of kymo. */
 int kymo_entry_map_pack(const struct kymo_entry_map *map, void **ret, size_t *size_ret);
 
-/* The map that these bytes were made of, for the same module. -EINVAL for bytes of another module, or damaged ones
- * where that shows; -ENOMEM. The caller vouches for the rest: a map that is wrong makes plans that are wrong. */
-int kymo_entry_map_unpack(const struct kymo_module_code *code, const void *bytes, size_t size,
-			  struct kymo_entry_map **ret);
+/* The map that these bytes were made of, for the same module. It takes `bytes`, which are of kymo_large_alloc(size),
+ * but not on failure: -EINVAL for bytes of another module, or damaged ones where that shows; -ENOMEM. The caller
+ * vouches for the rest: a map that is wrong makes plans that are wrong. */
+int kymo_entry_map_unpack(const struct kymo_module_code *code, void *bytes, size_t size, struct kymo_entry_map **ret);
 
 /* Whether control may arrive at exactly `vaddr`. True for addresses outside of the text. */
 bool kymo_entry_map_has(const struct kymo_entry_map *map, uint64_t vaddr);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/large.h"
 #include "cli/cmd_branches.h"
 #include "cli/cmd_detach.h"
 #include "cli/cmd_explain.h"
@@ -129,7 +130,10 @@ static bool is_gdb_server(const char *path)
 
 int main(int argc, char **argv)
 {
-	int status = is_gdb_server(argv[0]) ? cli_gdb_server(argc, argv) : run_command(argc, argv);
+	int status;
+
+	kymo_large_heap();
+	status = is_gdb_server(argv[0]) ? cli_gdb_server(argc, argv) : run_command(argc, argv);
 
 	cli_debug_files_deinit();
 	/* Output that did not arrive (a full disk) is a failure, also where it was only noticed now. */

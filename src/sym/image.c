@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/large.h"
 
 /* The medium code model of x86-64 ends at 2 GiB; a file that wants more read is a trap. */
 #define READ_MAX (2ull << 30)
@@ -19,6 +20,9 @@
 
 /* Linux refuses programs with more than 64 KiB of program headers. */
 #define SEGMENT_TABLE_MAX 65536u
+
+/* Of larger programs most are debug information, which is not read: a large page would be for little of it. */
+#define LARGE_MAX (64ull << 20)
 
 /* libdw looks a few bytes past an entry before it compares with the end. */
 #define SLACK 16
@@ -346,7 +350,8 @@ static struct kymo_error *read_head(struct sym_image *image, int fd, enum sym_im
 	if (error)
 		return error;
 	memcpy(&image->header, head, sizeof(head));
-	image->bytes = calloc(1, image->size + SLACK);
+	image->is_large = kind == SYM_PROGRAM && image->size <= LARGE_MAX;
+	image->bytes = image->is_large ? kymo_large_alloc(image->size + SLACK) : kymo_sparse_alloc(image->size + SLACK);
 	if (!image->bytes)
 		return &kymo_error_no_memory;
 	memcpy(image->bytes, head, sizeof(head));
@@ -389,7 +394,10 @@ struct kymo_error *sym_image_init(struct sym_image *image, int fd, const char *p
 void sym_image_deinit(struct sym_image *image)
 {
 	elf_end(image->elf);
-	free(image->bytes);
+	if (image->is_large)
+		kymo_large_free(image->bytes, image->size + SLACK);
+	else
+		kymo_sparse_free(image->bytes, image->size + SLACK);
 	free(image->path);
 	*image = (struct sym_image){ 0 };
 }

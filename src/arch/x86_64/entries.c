@@ -67,6 +67,7 @@
 #include "arch/x86_64/sources.h"
 #include "arch/x86_64/stacks.h"
 #include "arch/x86_64/tables.h"
+#include "base/large.h"
 #include "base/search.h"
 
 /* ---- the sweep ------------------------------------------------------------------------------- */
@@ -178,29 +179,17 @@ static void note_start(struct x86_builder *builder, uint64_t at, bool stopped)
 		x86_test(map, X86_FIRM, at) || x86_test(map, X86_LIKELY, at) || (builder->is_firm && !stopped);
 }
 
-/* What note_entry() looks at. In modules that cannot move that is any constant. */
-static int decode(const struct x86_builder *builder, const uint8_t *bytes, size_t size, uint64_t at,
-		  struct x86_insn *ret)
-{
-	if (builder->code->position_independent && x86_decode_near(bytes, size, at, ret))
-		return 0;
-	return x86_decode(&builder->decoder, bytes, size, at, ret);
-}
-
 /* Decode [low, high) of one area; `function` may be X86_NO_FUNCTION. */
 static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uint64_t high)
 {
 	struct kymo_entry_map *map = builder->map;
 	struct x86_function *self = function == X86_NO_FUNCTION ? NULL : &map->functions[function];
-	bool stopped = false;
+	bool stopped = false, moves = builder->code->position_independent; /* else any constant may be an address */
 	size_t size;
 	const uint8_t *bytes = low < high ? x86_text_at(map, low, &size) : NULL;
 
 	for (uint64_t at = low; bytes && at < high;) {
-		/* Any constant may be an address where modules cannot move. */
-		size_t plain = builder->code->position_independent
-				       ? x86_plain_length(bytes + (at - low), (size_t)(high - at))
-				       : 0;
+		size_t left = (size_t)(high - at), plain = moves ? x86_plain_length(bytes + (at - low), left) : 0;
 		struct x86_insn insn;
 		int err;
 
@@ -211,7 +200,8 @@ static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uin
 			at += plain;
 			continue;
 		}
-		if (decode(builder, bytes + (at - low), (size_t)(high - at), at, &insn) < 0) {
+		if (!(moves && x86_decode_near(bytes + (at - low), left, at, &insn)) &&
+		    x86_decode(&builder->decoder, bytes + (at - low), left, at, &insn) < 0) {
 			if (self && self->decodes) {
 				self->decodes = false;
 				self->bad = at;
@@ -456,8 +446,7 @@ static int map_init(struct kymo_entry_map *map, const struct kymo_module_code *c
 	if (err)
 		return err;
 	map->areas = calloc(code->n_text + 1, sizeof(*map->areas));
-	map->functions = calloc(code->n_functions + 1, sizeof(*map->functions));
-	if (!map->areas || !map->functions) {
+	if (!map->areas) {
 		free(text);
 		return -ENOMEM;
 	}
@@ -475,6 +464,15 @@ static int map_init(struct kymo_entry_map *map, const struct kymo_module_code *c
 		map->n_bits += (text[i].size + 63) / 64 * 64;
 	}
 	free(text);
+	return 0;
+}
+
+/* Memory for what the sweep finds. */
+static int allocate(struct kymo_entry_map *map)
+{
+	map->functions = calloc(map->n_functions + 1, sizeof(*map->functions));
+	if (!map->functions)
+		return -ENOMEM;
 	for (int i = 0; i < X86_N_BITMAPS; i++) {
 		map->bits[i] = calloc(map->n_bits / 64 + 1, sizeof(uint64_t));
 		if (!map->bits[i])
@@ -539,7 +537,9 @@ int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry
 	if (err)
 		return err;
 	x86_decoder_init(&builder.decoder);
-	err = build(&builder);
+	err = allocate(builder.map);
+	if (!err)
+		err = build(&builder);
 	free(builder.data);
 	kymo_vec_deinit(&builder.taken);
 	kymo_vec_deinit(&builder.indirect);
@@ -554,17 +554,26 @@ int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry
 	return 0;
 }
 
+void x86_entry_map_forget(struct kymo_entry_map *map)
+{
+	free(map->areas);
+	free(map);
+}
+
 void kymo_entry_map_destroy(struct kymo_entry_map *map)
 {
 	if (!map)
 		return;
-	for (int i = 0; i < X86_N_BITMAPS; i++)
-		free(map->bits[i]);
-	free(map->areas);
-	free(map->functions);
-	free(map->stacks);
-	free(map->tables);
-	free(map);
+	if (map->packed) {
+		kymo_large_free(map->packed, map->packed_size);
+	} else {
+		for (int i = 0; i < X86_N_BITMAPS; i++)
+			free(map->bits[i]);
+		free(map->functions);
+		free(map->stacks);
+		free(map->tables);
+	}
+	x86_entry_map_forget(map);
 }
 
 bool kymo_entry_map_has(const struct kymo_entry_map *map, uint64_t vaddr)

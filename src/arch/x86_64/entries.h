@@ -46,8 +46,11 @@ struct x86_builder {
 	uint64_t budget; /* table entries still to be read before the module is refused */
 };
 
-/* A map of the module that has areas, functions and empty bitmaps. -ENOMEM; -EINVAL as kymo_entry_map_create() has it.
- */
+/* A map of the module that has areas, and none of the other arrays yet. -ENOMEM; -EINVAL as kymo_entry_map_create() has
+ * it. */
 int x86_entry_map_begin(const struct kymo_module_code *code, struct kymo_entry_map **ret);
+
+/* Free it, but for the other arrays. */
+void x86_entry_map_forget(struct kymo_entry_map *map);
 
 #endif

@@ -59,6 +59,8 @@ struct kymo_entry_map {
 	size_t n_functions;
 	uint64_t *tables; /* addresses of jump tables that a jump was seen to use, sorted */
 	size_t n_tables;
+	void *packed; /* of kymo_large_alloc(): all of these arrays are in it; NULL: each is of malloc() */
+	size_t packed_size;
 	uint64_t n_bits;
 	uint64_t *bits[X86_N_BITMAPS];
 };

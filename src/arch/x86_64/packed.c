@@ -4,6 +4,7 @@
  * compared with those of the module all the same.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,55 +77,63 @@ int kymo_entry_map_pack(const struct kymo_entry_map *map, void **ret, size_t *si
 	return 0;
 }
 
-/* Memory for the parts that the head tells of. The map has been begun for the module: what it knows has to agree. */
-static int allocate_parts(struct kymo_entry_map *map, const struct packed_head *head, size_t size)
+/* Whether the head agrees with what the map, which has been begun for the module, knows. */
+static bool does_fit(const struct kymo_entry_map *map, const struct packed_head *head, size_t size)
 {
-	if (head->size != size || head->function_size != sizeof(struct x86_function) ||
-	    head->stack_size != sizeof(struct x86_stack) || head->n_bitmaps != X86_N_BITMAPS ||
-	    head->n_functions != map->n_functions || head->n_bits != map->n_bits || head->n_tables > size)
-		return -EINVAL;
-	map->n_tables = head->n_tables;
-	map->tables = calloc(map->n_tables + 1, sizeof(*map->tables));
-	if (head->has_stacks)
-		map->stacks = calloc(map->n_functions + 1, sizeof(*map->stacks));
-	return map->tables && (map->stacks || !head->has_stacks) ? 0 : -ENOMEM;
+	return head->size == size && head->function_size == sizeof(struct x86_function) &&
+	       head->stack_size == sizeof(struct x86_stack) && head->n_bitmaps == X86_N_BITMAPS &&
+	       head->has_stacks <= 1 && head->n_functions == map->n_functions && head->n_bits == map->n_bits &&
+	       head->n_tables <= size;
 }
 
-int kymo_entry_map_unpack(const struct kymo_module_code *code, const void *bytes, size_t size,
-			  struct kymo_entry_map **ret)
+/* The parts are where they lie. */
+static bool take_parts(struct kymo_entry_map *map, const struct packed_head *head, uint8_t *at, size_t left)
+{
+	struct part parts[MAX_PARTS];
+	size_t n;
+
+	_Static_assert(sizeof(struct packed_head) % 8 == 0 && sizeof(struct x86_function) % 8 == 0 &&
+			       sizeof(struct x86_stack) % 8 == 0,
+		       "all parts are aligned");
+	map->n_tables = head->n_tables;
+	map->stacks = head->has_stacks ? (struct x86_stack *)(void *)at : NULL; /* which says that there are some */
+	n = parts_of(map, parts);
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].size > left)
+			return false;
+		parts[i].bytes = at;
+		at += parts[i].size;
+		left -= parts[i].size;
+	}
+	n = 0;
+	map->functions = parts[n++].bytes;
+	if (head->has_stacks)
+		map->stacks = parts[n++].bytes;
+	map->tables = parts[n++].bytes;
+	for (int i = 0; i < X86_N_BITMAPS; i++)
+		map->bits[i] = parts[n++].bytes;
+	return !left;
+}
+
+int kymo_entry_map_unpack(const struct kymo_module_code *code, void *bytes, size_t size, struct kymo_entry_map **ret)
 {
 	struct kymo_entry_map *map = NULL;
 	struct packed_head head;
-	struct part parts[MAX_PARTS];
-	const uint8_t *at = bytes;
-	size_t n, left;
 	int err;
 
 	if (size < sizeof(head))
 		return -EINVAL;
 	memcpy(&head, bytes, sizeof(head));
 	err = x86_entry_map_begin(code, &map);
-	if (!err)
-		err = allocate_parts(map, &head, size);
-	at += sizeof(head);
-	left = size - sizeof(head);
-	n = err ? 0 : parts_of(map, parts);
-	for (size_t i = 0; i < n && !err; i++) {
-		if (parts[i].size > left) {
-			err = -EINVAL;
-			break;
-		}
-		if (parts[i].size)
-			memcpy(parts[i].bytes, at, parts[i].size);
-		at += parts[i].size;
-		left -= parts[i].size;
-	}
-	if (!err && left)
-		err = -EINVAL;
-	if (err) {
-		kymo_entry_map_destroy(map);
+	if (err)
 		return err;
+	if (!does_fit(map, &head, size) ||
+	    !take_parts(map, &head, (uint8_t *)bytes + sizeof(head), size - sizeof(head))) {
+		x86_entry_map_forget(map);
+		return -EINVAL;
 	}
+	map->packed = bytes;
+	map->packed_size = size;
 	*ret = map;
 	return 0;
 }

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/large.h"
 #include "base/vec.h"
 
 #define STORE_MAX (UINT64_C(512) << 20) /* bytes of all entries */
@@ -151,15 +152,16 @@ static void note_use(int fd, const struct stat *st)
 		futimens(fd, NULL);
 }
 
-/* What the entry has behind its head: a fresh array. False where there is no such entry, or none that can be believed.
+/* What the entry has behind its head, of kymo_large_alloc(). False where there is no such entry, or none that can be
+ * believed.
  */
 static bool read_entry(int store, XXH128_hash_t key, void **ret, size_t *size_ret)
 {
 	char name[NAME_DIGITS + 1];
 	kymo_cleanup_close int fd = -1;
-	kymo_cleanup_free void *bytes = NULL;
 	struct store_head head;
 	struct stat st;
+	void *bytes;
 
 	name_of(key, name);
 	fd = openat(store, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -168,12 +170,16 @@ static bool read_entry(int store, XXH128_hash_t key, void **ret, size_t *size_re
 		return false;
 	if (head.magic != MAGIC || !XXH128_isEqual(head.key, key) || head.size != (uint64_t)st.st_size - sizeof(head))
 		return false;
-	bytes = malloc(head.size);
-	if (!bytes || kymo_pread_all(fd, bytes, head.size, sizeof(head)) || XXH3_64bits(bytes, head.size) != head.sum)
+	bytes = kymo_large_alloc(head.size);
+	if (!bytes)
 		return false;
+	if (kymo_pread_all(fd, bytes, head.size, sizeof(head)) || XXH3_64bits(bytes, head.size) != head.sum) {
+		kymo_large_free(bytes, head.size);
+		return false;
+	}
 	note_use(fd, &st);
 	*size_ret = head.size;
-	*ret = kymo_take(bytes);
+	*ret = bytes;
 	return true;
 }
 
@@ -292,15 +298,18 @@ static void keep_entries(int store, XXH128_hash_t key, const struct kymo_entry_m
 int probe_store_map(const struct kymo_module_code *code, struct kymo_entry_map **ret)
 {
 	kymo_cleanup_close int store = text_size(code) < TEXT_MIN ? -1 : open_store();
-	kymo_cleanup_free void *bytes = NULL;
 	XXH128_hash_t key;
+	void *bytes;
 	size_t size;
 	int err;
 
 	if (store < 0 || !find_key(code, &key))
 		return kymo_entry_map_create(code, ret);
-	if (read_entry(store, key, &bytes, &size) && !kymo_entry_map_unpack(code, bytes, size, ret))
-		return 0;
+	if (read_entry(store, key, &bytes, &size)) {
+		if (!kymo_entry_map_unpack(code, bytes, size, ret))
+			return 0;
+		kymo_large_free(bytes, size);
+	}
 	err = kymo_entry_map_create(code, ret);
 	if (!err)
 		keep_entries(store, key, *ret);

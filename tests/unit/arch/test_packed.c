@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "arch/x86_64/map.h"
+#include "base/large.h"
 #include "load.h"
 
 struct packed {
@@ -57,6 +58,20 @@ static struct packed *packed_of(void **state)
 	return *state;
 }
 
+/* kymo_entry_map_unpack() of a copy, which a map that comes of it owns. */
+static int unpack(const struct kymo_module_code *code, const void *bytes, size_t size, struct kymo_entry_map **ret)
+{
+	void *copy = kymo_large_alloc(size);
+	int err;
+
+	assert_non_null(copy);
+	memcpy(copy, bytes, size);
+	err = kymo_entry_map_unpack(code, copy, size, ret);
+	if (err)
+		kymo_large_free(copy, size);
+	return err;
+}
+
 static void an_unpacked_map_is_the_one_that_was_packed(void **state)
 {
 	struct packed *packed = packed_of(state);
@@ -65,7 +80,7 @@ static void an_unpacked_map_is_the_one_that_was_packed(void **state)
 	size_t size, entered = 0;
 	void *again;
 
-	assert_int_equal(kymo_entry_map_unpack(code, packed->bytes, packed->size, &map), 0);
+	assert_int_equal(unpack(code, packed->bytes, packed->size, &map), 0);
 	for (size_t k = 0; k < code->n_text; k++) {
 		for (uint64_t i = 0; i < code->text[k].size; i++) {
 			uint64_t vaddr = code->text[k].vaddr + i;
@@ -93,7 +108,7 @@ static void bytes_that_end_early_or_go_on_are_refused(void **state)
 	assert_non_null(longer);
 	memcpy(longer, packed->bytes, packed->size);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-		assert_int_equal(kymo_entry_map_unpack(&packed->libc.code, longer, sizes[i], &map), -EINVAL);
+		assert_int_equal(unpack(&packed->libc.code, longer, sizes[i], &map), -EINVAL);
 	free(longer);
 }
 
@@ -107,8 +122,7 @@ static void counts_in_the_head_that_lie_are_refused(void **state)
 
 		for (unsigned int bit = 0; bit < 8; bit++) {
 			packed->bytes[i] = kept ^ (uint8_t)(1u << bit);
-			assert_int_equal(kymo_entry_map_unpack(&packed->libc.code, packed->bytes, packed->size, &map),
-					 -EINVAL);
+			assert_int_equal(unpack(&packed->libc.code, packed->bytes, packed->size, &map), -EINVAL);
 		}
 		packed->bytes[i] = kept;
 	}
@@ -121,7 +135,7 @@ static void a_map_of_another_module_is_refused(void **state)
 	struct kymo_entry_map *map;
 
 	other.n_functions--;
-	assert_int_equal(kymo_entry_map_unpack(&other, packed->bytes, packed->size, &map), -EINVAL);
+	assert_int_equal(unpack(&other, packed->bytes, packed->size, &map), -EINVAL);
 }
 
 int main(void)
