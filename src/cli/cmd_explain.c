@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
+#include "cli/explain_branch.h"
 #include "cli/explain_site.h"
 #include "cli/explain_value.h"
 #include "cli/options.h"
@@ -322,17 +323,36 @@ static struct kymo_error *explain_value(const char *text, const char *where, con
 	return error;
 }
 
-enum { EXPRESSION = 1, DEBUG_FILE };
+enum { EXPRESSION = 1, DEBUG_FILE, BRANCH };
+
+static int explain_operands(const char *const operands[2], size_t n, const char *expression, bool branch)
+{
+	struct kymo_error *error;
+
+	if (branch && (!n || expression))
+		return cli_usage("explain",
+				 "--branch takes a file or PID, and a function: explain --branch libc 'mem*'");
+	if (!branch && n < 2 && (n || !expression))
+		return cli_usage("explain", "explain what? give a file or PID and a location, such as libc malloc");
+	if (branch)
+		error = cli_explain_branch(operands[0], operands[1]);
+	else
+		error = expression ? explain_value(expression, operands[0], operands[1])
+				   : explain(operands[0], operands[1]);
+	return error ? cli_fail("explain", error) : 0;
+}
 
 int cmd_explain(int argc, char **argv)
 {
 	static const struct cli_option table[] = {
 		{ EXPRESSION, 'e', "expression", "EXPRESSION" },
 		{ DEBUG_FILE, 0, "debug-file", "FILE" },
+		{ BRANCH, 0, "branch", NULL },
 	};
 	struct cli_options options = { "explain", table, kymo_countof(table), argc, argv, .at = 1 };
 	const char *operands[2] = { NULL, NULL }, *expression = NULL;
 	struct kymo_error *error;
+	bool branch = false;
 	size_t n = 0;
 
 	for (;;) {
@@ -345,6 +365,9 @@ int cmd_explain(int argc, char **argv)
 			if (error)
 				return cli_fail("explain", error);
 			break;
+		case BRANCH:
+			branch = true;
+			break;
 		case CLI_OPERAND:
 			if (n == kymo_countof(operands))
 				return cli_usage("explain", "one file or process and one location: '%s' is too much",
@@ -352,13 +375,7 @@ int cmd_explain(int argc, char **argv)
 			operands[n++] = options.value;
 			break;
 		case CLI_END:
-			if (n < 2 && (n || !expression))
-				return cli_usage(
-					"explain",
-					"explain what? give a file or PID and a location, such as libc malloc");
-			error = expression ? explain_value(expression, operands[0], operands[1])
-					   : explain(operands[0], operands[1]);
-			return error ? cli_fail("explain", error) : 0;
+			return explain_operands(operands, n, expression, branch);
 		case CLI_HELP:
 			return 0;
 		default:

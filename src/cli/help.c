@@ -273,6 +273,7 @@ static const char list[] =
 static const char explain[] =
 	"usage: kymo explain FILE|PID LOCATION\n"
 	"       kymo explain -e EXPRESSION [--debug-file FILE] [FILE LOCATION]\n"
+	"       kymo explain --branch FILE|PID [FUNCTION]\n"
 	"\n"
 	"Show how a probe would be put at LOCATION: the code there, the tactic, why it is safe, and why other tactics\n"
 	"were not taken. No process is changed. LOCATION is FUNCTION[+OFFSET], a GLOB, app.c:120, or 0xOFFSET in the\n"
@@ -284,6 +285,8 @@ static const char explain[] =
 	"  -e, --expression EXPRESSION  show the types of an expression and its compiled form instead; with the names\n"
 	"                               that are visible at LOCATION, by the debug information of FILE\n"
 	"      --debug-file FILE        take debug information from this FILE\n"
+	"      --branch                 show which functions could be cloned to record their branches, and why others\n"
+	"                               could not; no recording does that yet\n"
 	"\n"
 	"  kymo explain libc malloc\n"
 	"  kymo explain -e 'arg0 > 4K && (int)arg1 != -1'\n"

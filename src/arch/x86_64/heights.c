@@ -366,6 +366,24 @@ static uint64_t next_table(const struct kymo_entry_map *map, uint64_t vaddr)
 	return at < map->n_tables ? map->tables[at] : UINT64_MAX;
 }
 
+bool x86_body_targets(struct x86_body *body, uint64_t vaddr, void (*each)(void *closure, uint64_t target),
+		      void *closure)
+{
+	uint64_t table, end, target;
+	bool is_relative;
+
+	if (!find_table(body, vaddr, &is_relative, &table))
+		return false;
+	end = next_table(body->map, table);
+	for (uint64_t i = 0; table + i * (is_relative ? 4 : 8) < end; i++) {
+		if (!read_entry(body, table, is_relative, i, &target) || !x86_body_part(body, target) ||
+		    !x86_test(body->map, X86_STARTS, target))
+			break;
+		each(closure, target);
+	}
+	return true;
+}
+
 /* A target of a table in another function: a part that was split off, as nobody else leads there. False: the table is
  * over. */
 static bool join_target(struct x86_body *body, uint64_t target)

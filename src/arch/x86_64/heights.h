@@ -98,4 +98,9 @@ int x86_body_decode(struct x86_body *body, uint64_t vaddr, struct x86_insn *ret)
 /* The first target of an indirect jump by a table whose entries the module's bytes hold; false: none is in sight. */
 bool x86_body_table(struct x86_body *body, uint64_t vaddr, uint64_t *ret);
 
+/* Call `each` with each target in the parts, and perhaps more addresses in them, of an indirect jump by such a table.
+ * False: none is in sight. */
+bool x86_body_targets(struct x86_body *body, uint64_t vaddr, void (*each)(void *closure, uint64_t target),
+		      void *closure);
+
 #endif

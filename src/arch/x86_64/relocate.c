@@ -370,3 +370,11 @@ int kymo_encode_jump(uint64_t from, uint64_t to, uint8_t out[KYMO_JUMP_SIZE])
 		memcpy(out, bytes, sizeof(bytes));
 	return writer.err;
 }
+
+int x86_relocate_insn(const struct x86_insn *insn, const uint8_t *bytes, uint64_t to, uint8_t *out, size_t size)
+{
+	struct writer writer = { .out = out, .size = size, .to = to };
+
+	put_insn(&writer, insn, bytes);
+	return writer.err ? writer.err : (int)writer.used;
+}

@@ -1,0 +1,283 @@
+/*
+ * The code of a clone.
+ *
+ * What is recorded for a site:
+ *
+ *	mov %fs:position,%reg	cold: not where the register has it already
+ *	movl $site,(%reg)	hot
+ *	lea 4(%reg),%reg16	the next entry, at the ring's end its first: its address ends in 16 zeros
+ *	mov %reg,%fs:position
+ *
+ * None of these touches the flags. The position is stored behind the entry it counts, so the ring is whole whenever the
+ * thread dies; it is in memory at each instant, so what interrupts the thread finds it. What costs time is not the
+ * store but loading what was stored just before: so where one register is free from one site to the next, it holds the
+ * position, and branches lead behind the load. Where no register is free one is pushed, below the red zone.
+ *
+ * Calls are executed where they are: the clone jumps to the function's own call. So the processor predicts the return,
+ * and shadow stacks hold. Calls some bytes of which are a catch are taken apart.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "arch/x86_64/clone.h"
+#include "arch/x86_64/clone_live.h"
+#include "arch/x86_64/code.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/relocate.h"
+
+#define INSN_SIZE_MAX 48u /* of the code of one instruction, with a jump after it */
+#define SITE_SIZE_MAX 64u /* of what is recorded, with its cold load out of line */
+
+struct emitter {
+	const struct kymo_clone *clone;
+	const struct kymo_clone_env *env;
+	struct code code;
+	uint32_t *hot, *cold; /* offsets of each instruction's code, with and without the position held */
+	bool has_offsets;     /* they are known, from the first pass */
+	uint32_t site;        /* number of the next one */
+	bool is_held;         /* the position is, where the code is emitted */
+	int err;
+};
+
+/* ---- sites ----------------------------------------------------------------------------------- */
+
+/* `opcode` with `reg` and %fs:position: 0x8b loads, 0x89 stores */
+static void move_position(struct emitter *emitter, unsigned int opcode, int reg)
+{
+	struct code *c = &emitter->code;
+
+	byte(c, 0x64);
+	byte(c, 0x48u | (unsigned int)reg >> 3 << 2);
+	byte(c, opcode);
+	byte(c, 0x04u | ((unsigned int)reg & 7) << 3);
+	byte(c, 0x25);
+	imm32(c, emitter->env->position);
+}
+
+/* movl $site,(%reg); lea 4(%reg),%reg16; store the position. */
+static void put_entry(struct emitter *emitter, int reg)
+{
+	unsigned int low = (unsigned int)reg & 7;
+	struct code *c = &emitter->code;
+
+	if (reg >= R8)
+		byte(c, 0x41);
+	byte(c, 0xc7);
+	byte(c, low);
+	imm32(c, emitter->site);
+	byte(c, 0x66);
+	if (reg >= R8)
+		byte(c, 0x45);
+	byte(c, 0x8d);
+	byte(c, 0x40u | low << 3 | low);
+	byte(c, 4);
+	move_position(emitter, 0x89, reg);
+}
+
+static void record_spilled(struct emitter *emitter)
+{
+	struct code *c = &emitter->code;
+
+	EMIT(c, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea -128(%rsp),%rsp */
+	EMIT(c, 0x50);                         /* push %rax */
+	move_position(emitter, 0x8b, RAX);
+	put_entry(emitter, RAX);
+	EMIT(c, 0x58);                                           /* pop %rax */
+	EMIT(c, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00, 0x00, 0x00); /* lea 128(%rsp),%rsp */
+}
+
+static bool holds(const struct kymo_clone *clone, const struct x86_clone_insn *insn)
+{
+	return insn->is_site && clone->held < X86_NO_REGISTER && x86_clone_free_register(clone, insn) == clone->held;
+}
+
+/* `falls`: control comes from the code before. */
+static void record(struct emitter *emitter, size_t index, bool falls)
+{
+	const struct x86_clone_insn *insn = &emitter->clone->insns.items[index];
+	int reg = x86_clone_free_register(emitter->clone, insn);
+	bool is_held = falls && emitter->is_held;
+
+	emitter->hot[index] = (uint32_t)emitter->code.n;
+	if (!holds(emitter->clone, insn) || !is_held)
+		emitter->cold[index] = (uint32_t)emitter->code.n;
+	emitter->is_held = false;
+	if (reg == X86_NO_REGISTER) {
+		record_spilled(emitter);
+	} else if (!holds(emitter->clone, insn)) {
+		move_position(emitter, 0x8b, reg);
+		put_entry(emitter, reg);
+	} else {
+		if (!is_held)
+			move_position(emitter, 0x8b, reg);
+		emitter->hot[index] = (uint32_t)emitter->code.n;
+		put_entry(emitter, reg);
+		emitter->is_held = true;
+	}
+	emitter->site++;
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+/* Where the code for instruction `to` is, or what is at `vaddr` where it has none. */
+static uint64_t address_of(const struct emitter *emitter, int32_t to, uint64_t vaddr)
+{
+	const struct kymo_clone *clone = emitter->clone;
+
+	if (to < 0)
+		return vaddr + emitter->env->bias;
+	if (!emitter->has_offsets)
+		return emitter->code.address;
+	return emitter->code.address +
+	       (emitter->is_held && holds(clone, &clone->insns.items[to]) ? emitter->hot[to] : emitter->cold[to]);
+}
+
+static void put_jump(struct emitter *emitter, uint64_t target)
+{
+	byte(&emitter->code, 0xe9);
+	rel32_to(&emitter->code, target);
+}
+
+static void relocate(struct emitter *emitter, const struct x86_clone_insn *insn)
+{
+	struct code *c = &emitter->code;
+	const uint8_t *original;
+	struct x86_insn full;
+	int n = x86_clone_decode(emitter->clone, insn, emitter->env->bias, &full, &original);
+
+	if (!n && insn->flow != X86_FLOW_CALL && full.has_target)
+		full.target = address_of(emitter, insn->to, insn->target);
+	if (!n && full.z.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
+		return;
+	if (!n)
+		n = x86_relocate_insn(&full, original, c->address + c->n, c->out + c->n, c->size - c->n);
+	if (n < 0)
+		emitter->err = n;
+	else
+		c->n += (size_t)n;
+}
+
+static bool is_apart(const struct emitter *emitter, const struct x86_clone_insn *insn)
+{
+	const uint8_t *original;
+	struct x86_insn full;
+
+	return !insn->is_in_place ||
+	       (emitter->env->calls_apart && x86_flow_is_call((enum x86_flow)insn->flow) &&
+		!x86_clone_decode(emitter->clone, insn, 0, &full, &original) && !x86_cannot_move(&full));
+}
+
+/* Whether control goes on to the code after it. */
+static bool emit_insn(struct emitter *emitter, size_t index)
+{
+	const struct kymo_clone *clone = emitter->clone;
+	const struct x86_clone_insn *insn = &clone->insns.items[index];
+	enum x86_flow flow = (enum x86_flow)insn->flow;
+
+	if (!is_apart(emitter, insn)) {
+		put_jump(emitter, insn->vaddr + emitter->env->bias);
+		return false;
+	}
+	if (emitter->is_held && insn->clobbers >> clone->held & 1)
+		emitter->is_held = false;
+	relocate(emitter, insn);
+	if (x86_flow_ends(flow) || x86_flow_is_call(flow))
+		return false;
+	if (insn->next < 0 || clone->insns.items[insn->next].live >> (clone->held & 15) & 1)
+		emitter->is_held = false;
+	if (insn->next == (int32_t)index + 1)
+		return true;
+	put_jump(emitter, address_of(emitter, insn->next, insn->vaddr + insn->length));
+	return false;
+}
+
+/* The loads of those whose predecessors all hold the position. */
+static void emit_loads(struct emitter *emitter)
+{
+	const struct kymo_clone *clone = emitter->clone;
+	size_t begin = emitter->code.n;
+
+	for (size_t i = 0; i < clone->insns.n; i++) {
+		if (emitter->cold[i] < begin)
+			continue;
+		emitter->cold[i] = (uint32_t)emitter->code.n;
+		move_position(emitter, 0x8b, clone->held);
+		put_jump(emitter, emitter->code.address + emitter->hot[i]);
+	}
+}
+
+static int emit_all(struct emitter *emitter)
+{
+	const struct kymo_clone *clone = emitter->clone;
+	bool falls = false;
+
+	emitter->code.n = 0;
+	emitter->site = emitter->env->first_site;
+	emitter->is_held = false;
+	for (size_t i = 0; i < clone->insns.n && !emitter->err; i++) {
+		if (!falls)
+			emitter->is_held = false;
+		if (!emitter->has_offsets)
+			emitter->cold[i] = UINT32_MAX;
+		if (clone->insns.items[i].is_site)
+			record(emitter, i, falls);
+		else
+			emitter->hot[i] = emitter->cold[i] = (uint32_t)emitter->code.n;
+		falls = emit_insn(emitter, i);
+	}
+	emit_loads(emitter);
+	if (!emitter->err && emitter->code.full)
+		emitter->err = -ENOSPC;
+	if (!emitter->err && emitter->code.far)
+		emitter->err = -ERANGE;
+	return emitter->err;
+}
+
+int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env *env, uint64_t to, uint8_t *out,
+		    size_t size, uint32_t *catch_at)
+{
+	struct emitter emitter = { .clone = clone, .env = env, .code = { .out = out, .size = size, .address = to } };
+	int err;
+
+	emitter.hot = malloc((clone->insns.n + 1) * sizeof(*emitter.hot));
+	emitter.cold = malloc((clone->insns.n + 1) * sizeof(*emitter.cold));
+	err = emitter.hot && emitter.cold ? emit_all(&emitter) : -ENOMEM;
+	emitter.has_offsets = true;
+	if (!err)
+		err = emit_all(&emitter);
+	for (size_t i = 0; !err && i < clone->catches.n; i++)
+		catch_at[i] = emitter.cold[x86_clone_find(clone, clone->catches.items[i].vaddr)];
+	free(emitter.hot);
+	free(emitter.cold);
+	return err ? err : (int)emitter.code.n;
+}
+
+size_t kymo_clone_size(const struct kymo_clone *clone)
+{
+	return clone->insns.n * INSN_SIZE_MAX + clone->sites.n * SITE_SIZE_MAX;
+}
+
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+void kymo_clone_costs(const struct kymo_clone *clone, struct kymo_clone_costs *ret)
+{
+	struct kymo_clone_costs costs = { 0 };
+
+	for (size_t i = 0; i < clone->insns.n; i++) {
+		const struct x86_clone_insn *insn = &clone->insns.items[i];
+
+		if (x86_flow_is_call((enum x86_flow)insn->flow)) {
+			costs.n_calls++;
+			costs.n_calls_apart += !insn->is_in_place;
+		}
+		if (!insn->is_site)
+			continue;
+		if (x86_clone_free_register(clone, insn) == X86_NO_REGISTER)
+			costs.n_spilled++;
+		else if (holds(clone, insn))
+			costs.n_held++;
+		else
+			costs.n_free++;
+	}
+	*ret = costs;
+}
