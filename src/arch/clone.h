@@ -16,8 +16,7 @@
 /* What is known of a function that can be cloned. */
 struct kymo_clone;
 
-/* Where threads come back from the function's own text: a jump into the clone has to be written there,
- * KYMO_JUMP_SIZE bytes, which are not executed otherwise. */
+/* Where threads come back from the function's own text. */
 enum kymo_catch_kind {
 	KYMO_CATCH_ENTRY,
 	KYMO_CATCH_RETURN,  /* what a callee returns to */
@@ -25,8 +24,14 @@ enum kymo_catch_kind {
 	KYMO_CATCH_LANDING, /* a landing pad of exceptions, or another address that data has */
 };
 
+/*
+ * A jump into the clone has to be written there: KYMO_JUMP_SIZE bytes at `vaddr`; or, where that has no room for them,
+ * at `island`, and then a short jump to there, KYMO_SHORT_JUMP_SIZE bytes, at `vaddr`. Nothing else executes the bytes
+ * that these take.
+ */
 struct kymo_catch {
 	uint64_t vaddr;
+	uint64_t island; /* or 0 */
 	enum kymo_catch_kind kind;
 };
 
@@ -44,11 +49,11 @@ const struct kymo_extent *kymo_clone_parts(const struct kymo_clone *clone, size_
 /* The blocks that are recorded, sorted by vaddr. Number `first_site + i` in a ring is the i-th. */
 const uint64_t *kymo_clone_sites(const struct kymo_clone *clone, size_t *n_ret);
 
-/* Sorted by vaddr, and KYMO_JUMP_SIZE bytes apart at least. */
+/* Sorted by vaddr. */
 const struct kymo_catch *kymo_clone_catches(const struct kymo_clone *clone, size_t *n_ret);
 
-/* Return sites, targets and landing pads that have no room for a jump: the thread goes on in the function's own text up
- * to the next catch or the return, and the block is not recorded. */
+/* Return sites, targets and landing pads that have no room for a jump: the thread goes on in the function's own text,
+ * by no branch, up to the next catch or the return, and the block is not recorded. */
 size_t kymo_clone_n_uncaught(const struct kymo_clone *clone);
 
 /* How sites are recorded, in numbers of sites. */

@@ -27,7 +27,6 @@ struct x86_clone_insn {
 	bool is_site;     /* recorded */
 	bool stays_in;    /* an indirect jump inside of the function */
 	bool is_in_place; /* not moved: the clone jumps to the function's own */
-	bool runs_on;     /* a thread may execute the function's own, after a catch that has no room */
 	bool is_unlocked; /* the same instruction behind its lock prefix */
 };
 

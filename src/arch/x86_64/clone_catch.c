@@ -2,13 +2,13 @@
  * Where threads come back into a clone from the function's own text.
  *
  * Control enters the function, other than by what is copied: at its start; where calls return to; at what its indirect
- * jumps lead to; at landing pads, and wherever else data has an address of it. Each of these gets a jump of five bytes.
- * What these bytes were is not executed otherwise, as each branch to them is in the clone: so they need not be whole
- * instructions, and branches to between them do not matter. They may not reach the next catch, or text that is read, or
- * text that is executed in place.
+ * jumps lead to; at landing pads, and wherever else data has an address of it. Each of these gets a jump of five bytes,
+ * or, where it has less room, a short one to an island near by. What these bytes were is not executed otherwise, as
+ * each branch to them is in the clone: so they need not be whole instructions, and branches to between them do not
+ * matter. They may not reach the next catch, or text that is read, or text that is executed in place.
  *
- * A catch without that much room is left out if what follows it, in the function's own text, comes to the next catch,
- * or out of the function, by a few instructions. These run in place then.
+ * A catch without that much room is left out if what follows it, in the function's own text, comes to another catch, or
+ * out of the function, by a few instructions and no branch. These run in place then.
  */
 #include "arch/x86_64/clone_catch.h"
 
@@ -37,7 +37,7 @@ struct finder {
 
 static void add_catch(struct finder *finder, uint64_t vaddr, enum kymo_catch_kind kind)
 {
-	struct kymo_catch one = { kymo_site_of(finder->clone->map, vaddr), kind };
+	struct kymo_catch one = { .vaddr = kymo_site_of(finder->clone->map, vaddr), .kind = kind };
 
 	if (x86_clone_find(finder->clone, one.vaddr) >= 0 && !kymo_vec_push(&finder->clone->catches, one))
 		finder->err = -ENOMEM;
@@ -111,37 +111,112 @@ static int find_catches(struct kymo_clone *clone, struct x86_body *body)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Whether the byte may be overwritten as far as bytes tell. */
-static bool is_free_byte(const struct kymo_clone *clone, uint64_t vaddr)
+/* What each byte of a part is for, and of what fills the text behind it. */
+enum use {
+	USE_FREE,
+	USE_CALL,   /* of a call, which is executed in place if it can */
+	USE_PLACE,  /* executed in place */
+	USE_CATCH,  /* of a jump */
+	USE_NOTHING /* not to be written to */
+};
+
+#define FILLING 16u
+
+struct room {
+	struct kymo_clone *clone;
+	struct kymo_refusal *refusal;
+	uint8_t *uses[16]; /* by part */
+	bool *dropped;     /* by catch */
+	bool *is_short;
+};
+
+static void room_deinit(struct room *room)
 {
-	if (!x86_area_at(clone->map, vaddr) || x86_test(clone->map, X86_READ, vaddr))
-		return false;
-	for (size_t i = 0; i < clone->n_parts; i++)
-		if (vaddr >= clone->parts[i].start && vaddr < clone->parts[i].end)
-			return true;
-	/* What fills the text up to the next function. */
-	return x86_function_at(clone->code, vaddr) < 0 && !kymo_entry_map_has(clone->map, vaddr);
+	for (size_t i = 0; i < room->clone->n_parts; i++)
+		free(room->uses[i]);
+	free(room->dropped);
+	free(room->is_short);
 }
 
-static bool has_room(const struct kymo_clone *clone, uint64_t vaddr, uint64_t limit)
+/* Outside of all parts: NULL. */
+static uint8_t *use_at(const struct room *room, uint64_t vaddr)
 {
-	int32_t at = x86_clone_find(clone, vaddr);
+	const struct kymo_extent *parts = room->clone->parts;
 
-	if (limit - vaddr < KYMO_JUMP_SIZE)
-		return false;
-	for (uint64_t i = 0; i < KYMO_JUMP_SIZE; i++)
-		if (!is_free_byte(clone, vaddr + i))
-			return false;
-	for (size_t i = (size_t)at; i < clone->insns.n; i++) {
-		const struct x86_clone_insn *insn = &clone->insns.items[i];
+	for (size_t i = 0; i < room->clone->n_parts; i++)
+		if (vaddr >= parts[i].start && vaddr < parts[i].end)
+			return &room->uses[i][vaddr - parts[i].start];
+	for (size_t i = 0; i < room->clone->n_parts; i++)
+		if (vaddr >= parts[i].end && vaddr - parts[i].end < FILLING)
+			return &room->uses[i][vaddr - parts[i].start];
+	return NULL;
+}
 
-		if (insn->vaddr - vaddr >= KYMO_JUMP_SIZE)
-			break;
-		if (insn->runs_on || insn->flow == X86_FLOW_STOP)
+static void use(struct room *room, uint64_t vaddr, uint64_t size, enum use what)
+{
+	for (uint64_t i = 0; i < size; i++) {
+		uint8_t *at = use_at(room, vaddr + i);
+
+		if (at)
+			*at = (uint8_t)what;
+	}
+}
+
+/* Whether all bytes are free, or at the most of calls. */
+static bool is_free(const struct room *room, uint64_t vaddr, uint64_t size, enum use most)
+{
+	for (uint64_t i = 0; i < size; i++) {
+		const uint8_t *at = use_at(room, vaddr + i);
+
+		if (!at || *at > most)
 			return false;
 	}
 	return true;
 }
+
+static void use_filling(struct room *room, size_t part)
+{
+	const struct kymo_clone *clone = room->clone;
+	uint64_t end = clone->parts[part].end;
+	bool is_over = false;
+
+	for (uint64_t at = end; at < end + FILLING; at++) {
+		is_over |= !x86_area_at(clone->map, at) || x86_function_at(clone->code, at) >= 0 ||
+			   kymo_entry_map_has(clone->map, at);
+		if (is_over)
+			room->uses[part][at - clone->parts[part].start] = USE_NOTHING;
+	}
+}
+
+static int room_init(struct room *room)
+{
+	struct kymo_clone *clone = room->clone;
+
+	room->dropped = calloc(clone->catches.n + 1, sizeof(bool));
+	room->is_short = calloc(clone->catches.n + 1, sizeof(bool));
+	if (!room->dropped || !room->is_short)
+		return -ENOMEM;
+	for (size_t i = 0; i < clone->n_parts; i++) {
+		uint64_t size = clone->parts[i].end - clone->parts[i].start;
+
+		room->uses[i] = calloc(size + FILLING, 1);
+		if (!room->uses[i])
+			return -ENOMEM;
+		for (uint64_t k = 0; k < size + FILLING; k++)
+			if (x86_test(clone->map, X86_READ, clone->parts[i].start + k))
+				room->uses[i][k] = USE_NOTHING;
+		use_filling(room, i);
+	}
+	for (size_t i = 0; i < clone->insns.n; i++) {
+		const struct x86_clone_insn *insn = &clone->insns.items[i];
+
+		if (insn->is_in_place)
+			use(room, insn->vaddr, insn->length, insn->flow == X86_FLOW_STOP ? USE_PLACE : USE_CALL);
+	}
+	return 0;
+}
+
+/* ---- catches that are left out --------------------------------------------------------------- */
 
 static bool is_catch(const struct kymo_clone *clone, uint64_t vaddr)
 {
@@ -151,65 +226,47 @@ static bool is_catch(const struct kymo_clone *clone, uint64_t vaddr)
 	return at < clone->catches.n && items[at].vaddr == vaddr;
 }
 
-/* One of those from `first` on that has room. */
-static bool is_overwritten(const struct kymo_clone *clone, const bool *dropped, size_t first, uint64_t vaddr)
+static bool is_written(const struct room *room, const struct x86_clone_insn *insn)
 {
-	for (size_t i = first; i < clone->catches.n && clone->catches.items[i].vaddr < vaddr; i++)
-		if (!dropped[i] && vaddr - clone->catches.items[i].vaddr < KYMO_JUMP_SIZE)
+	for (unsigned int i = 0; i < insn->length; i++) {
+		const uint8_t *at = use_at(room, insn->vaddr + i);
+
+		if (!at || *at == USE_CATCH)
 			return true;
+	}
 	return false;
 }
 
-/* A walk through the function's own text. */
-struct walk {
-	struct kymo_clone *clone;
-	const bool *dropped;
-	size_t first; /* catches from here on are decided */
-	int left;
-	int32_t seen[RUN_MAX];
-	int n;
-};
-
-/* Whether all ways from instruction `at` come to a catch or out of the function before long. */
-static bool runs_on(struct walk *walk, int32_t at, bool is_first)
+/* Whether the function's own text leads by no branch from there to another catch, or out: the instructions in between,
+ * or -1. */
+static int run_of(const struct room *room, uint64_t vaddr, int32_t run[RUN_MAX])
 {
-	for (;; is_first = false) {
-		const struct x86_clone_insn *insn = at < 0 ? NULL : &walk->clone->insns.items[at];
+	const struct kymo_clone *clone = room->clone;
+	int32_t at = x86_clone_find(clone, vaddr);
 
-		if (!insn || (!is_first && is_catch(walk->clone, insn->vaddr)))
-			return true;
-		if (!walk->left-- || is_overwritten(walk->clone, walk->dropped, walk->first, insn->vaddr))
-			return false;
-		walk->seen[walk->n++] = at;
+	for (int n = 0; n < RUN_MAX; n++) {
+		const struct x86_clone_insn *insn = at < 0 ? NULL : &clone->insns.items[at];
+
+		if (!insn || (n && is_catch(clone, insn->vaddr)))
+			return n;
+		if (is_written(room, insn))
+			return -1;
+		run[n] = at;
 		switch ((enum x86_flow)insn->flow) {
 		case X86_FLOW_RETURN:
 		case X86_FLOW_STOP:
 		case X86_FLOW_JUMP_INDIRECT: /* to catches, or out */
-			return true;
+			return n + 1;
 		case X86_FLOW_BRANCH:
-			if (!runs_on(walk, insn->to, false))
-				return false;
-			at = insn->next;
-			break;
+			return -1;
 		case X86_FLOW_JUMP:
-			at = insn->to;
-			break;
+			return insn->to < 0 ? n + 1 : -1;
 		default:
 			at = insn->next;
 			break;
 		}
 	}
-}
-
-static bool can_drop(struct kymo_clone *clone, const bool *dropped, size_t index)
-{
-	struct walk walk = { .clone = clone, .dropped = dropped, .first = index + 1, .left = RUN_MAX };
-
-	if (!runs_on(&walk, x86_clone_find(clone, clone->catches.items[index].vaddr), true))
-		return false;
-	for (int i = 0; i < walk.n; i++)
-		clone->insns.items[walk.seen[i]].runs_on = true;
-	return true;
+	return -1;
 }
 
 static const char *const comers[] = {
@@ -219,76 +276,135 @@ static const char *const comers[] = {
 	[KYMO_CATCH_LANDING] = "a landing pad or label",
 };
 
-static int make_room(struct kymo_clone *clone, bool *dropped, struct kymo_refusal *refusal)
+static int drop(struct room *room, size_t index)
 {
-	uint64_t limit = UINT64_MAX;
-	size_t n = 0;
+	struct kymo_clone *clone = room->clone;
+	const struct kymo_catch *catch = &clone->catches.items[index];
+	int32_t run[RUN_MAX];
+	int n = catch->kind == KYMO_CATCH_ENTRY ? -1 : run_of(room, catch->vaddr, run);
 
-	for (size_t i = clone->catches.n; i-- > 0;) {
-		const struct kymo_catch *catch = &clone->catches.items[i];
-
-		if (has_room(clone, catch->vaddr, limit)) {
-			limit = catch->vaddr;
-			continue;
-		}
-		if (catch->kind == KYMO_CATCH_ENTRY || !can_drop(clone, dropped, i))
-			return x86_refuse(refusal, catch->vaddr, "no room for a jump at 0x%" PRIx64 ", %s",
-					  catch->vaddr, comers[catch->kind]);
-		dropped[i] = true;
-		clone->n_uncaught += clone->insns.items[x86_clone_find(clone, catch->vaddr)].flow != X86_FLOW_STOP;
-	}
-	for (size_t i = 0; i < clone->catches.n; i++)
-		if (!dropped[i])
-			clone->catches.items[n++] = clone->catches.items[i];
-	clone->catches.n = n;
+	if (n < 0)
+		return x86_refuse(room->refusal, catch->vaddr, "no room for a jump at 0x%" PRIx64 ", %s", catch->vaddr,
+				  comers[catch->kind]);
+	for (int i = 0; i < n; i++)
+		use(room, clone->insns.items[run[i]].vaddr, clone->insns.items[run[i]].length, USE_PLACE);
+	room->dropped[index] = true;
+	clone->n_uncaught += clone->insns.items[x86_clone_find(clone, catch->vaddr)].flow != X86_FLOW_STOP;
 	return 0;
+}
+
+/* ---- jumps and islands ----------------------------------------------------------------------- */
+
+static int choose_size(struct room *room, size_t index)
+{
+	uint64_t vaddr = room->clone->catches.items[index].vaddr;
+
+	/* The short one, where the long one would take a call apart. */
+	for (int most = USE_FREE; most <= USE_CALL; most++) {
+		if (is_free(room, vaddr, KYMO_JUMP_SIZE, (enum use)most)) {
+			use(room, vaddr, KYMO_JUMP_SIZE, USE_CATCH);
+			return 0;
+		}
+		if (is_free(room, vaddr, KYMO_SHORT_JUMP_SIZE, (enum use)most)) {
+			use(room, vaddr, KYMO_SHORT_JUMP_SIZE, USE_CATCH);
+			room->is_short[index] = true;
+			return 0;
+		}
+	}
+	return drop(room, index);
+}
+
+static bool find_island(struct room *room, uint64_t vaddr, uint64_t *ret)
+{
+	uint64_t next = vaddr + KYMO_SHORT_JUMP_SIZE;
+
+	for (uint64_t distance = 0; distance < 128; distance++) {
+		if (distance < 128 && is_free(room, next + distance, KYMO_JUMP_SIZE, USE_FREE)) {
+			*ret = next + distance;
+			return true;
+		}
+		if (is_free(room, next - distance - 1, KYMO_JUMP_SIZE, USE_FREE)) {
+			*ret = next - distance - 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int give_island(struct room *room, size_t index)
+{
+	struct kymo_catch *catch = &room->clone->catches.items[index];
+
+	if (find_island(room, catch->vaddr, &catch->island)) {
+		use(room, catch->island, KYMO_JUMP_SIZE, USE_CATCH);
+		return 0;
+	}
+	if (is_free(room, catch->vaddr + KYMO_SHORT_JUMP_SIZE, KYMO_JUMP_SIZE - KYMO_SHORT_JUMP_SIZE, USE_CALL)) {
+		use(room, catch->vaddr, KYMO_JUMP_SIZE, USE_CATCH);
+		return 0;
+	}
+	use(room, catch->vaddr, KYMO_SHORT_JUMP_SIZE, USE_FREE);
+	return drop(room, index);
+}
+
+static int make_room(struct room *room)
+{
+	struct kymo_clone *clone = room->clone;
+	size_t n = 0;
+	int err = 0;
+
+	/* From the last one on: each leaves the first bytes of what follows it alone. */
+	for (size_t i = clone->catches.n; !err && i-- > 0;)
+		err = choose_size(room, i);
+	for (size_t i = 0; !err && i < clone->catches.n; i++)
+		err = room->is_short[i] ? give_island(room, i) : 0;
+	for (size_t i = 0; !err && i < clone->catches.n; i++)
+		if (!room->dropped[i])
+			clone->catches.items[n++] = clone->catches.items[i];
+	if (!err)
+		clone->catches.n = n;
+	return err;
 }
 
 /* ---- what runs in place ---------------------------------------------------------------------- */
 
-static bool is_broken(const struct kymo_clone *clone, const struct x86_clone_insn *insn)
+static int take_apart(struct room *room)
 {
-	const struct kymo_catch *items = clone->catches.items;
-	size_t at = kymo_partition_point(i, clone->catches.n, items[i].vaddr + KYMO_JUMP_SIZE <= insn->vaddr);
+	struct kymo_clone *clone = room->clone;
 
-	return at < clone->catches.n && items[at].vaddr < insn->vaddr + insn->length;
-}
-
-static int take_apart(struct kymo_clone *clone, struct kymo_refusal *refusal)
-{
 	for (size_t i = 0; i < clone->insns.n; i++) {
 		struct x86_clone_insn *insn = &clone->insns.items[i];
 		const uint8_t *bytes;
 		const char *reason;
 		struct x86_insn full;
 
-		if (!insn->is_in_place || !is_broken(clone, insn))
+		if (!insn->is_in_place || !is_written(room, insn))
 			continue;
 		insn->is_in_place = false;
 		if (x86_clone_decode(clone, insn, 0, &full, &bytes) < 0)
 			return -EINVAL;
 		reason = x86_cannot_move(&full);
 		if (reason)
-			return x86_refuse(refusal, insn->vaddr, "0x%" PRIx64 " %s", insn->vaddr, reason);
+			return x86_refuse(room->refusal, insn->vaddr, "0x%" PRIx64 " %s", insn->vaddr, reason);
 	}
 	return 0;
 }
 
 int x86_clone_catch(struct kymo_clone *clone, struct x86_body *body, struct kymo_refusal *refusal)
 {
+	struct room room = { .clone = clone, .refusal = refusal };
 	int err = find_catches(clone, body);
-	bool *dropped;
 
+	_Static_assert(sizeof(room.uses) / sizeof(room.uses[0]) == X86_PARTS_MAX, "room for all parts");
 	if (err)
 		return err;
-	dropped = calloc(clone->catches.n + 1, sizeof(*dropped));
-	if (!dropped)
-		return -ENOMEM;
-	err = make_room(clone, dropped, refusal);
-	free(dropped);
-	if (err)
-		return err;
-	for (size_t i = 0; i < clone->catches.n; i++)
+	err = room_init(&room);
+	if (!err)
+		err = make_room(&room);
+	if (!err)
+		err = take_apart(&room);
+	for (size_t i = 0; !err && i < clone->catches.n; i++)
 		clone->insns.items[x86_clone_find(clone, clone->catches.items[i].vaddr)].is_site = true;
-	return take_apart(clone, refusal);
+	room_deinit(&room);
+	return err;
 }
