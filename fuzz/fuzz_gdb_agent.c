@@ -1,11 +1,15 @@
 /* Any bytes as an agent expression: it ends, reads what it names and nothing else, and leaves the result alone where it
- * has none. */
+ * has none. If it has a form, that has the same value. */
+#include "arch/fetch.h"
 #include "fuzz.h"
 #include "gdb/agent.h"
+#include "gdb/agent_form.h"
+
+#define PC 0x401136
 
 static bool read_register(void *data, unsigned int number, uint64_t *ret)
 {
-	*ret = number * UINT64_C(0x9e3779b97f4a7c15);
+	*ret = number == 16 ? PC : number * UINT64_C(0x9e3779b97f4a7c15);
 	return number < 30;
 }
 
@@ -16,13 +20,36 @@ static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
 	return address % 7;
 }
 
+static bool load(void *data, uint64_t address, unsigned int size, uint64_t *ret)
+{
+	*ret = 0;
+	return read_memory(data, address, ret, size);
+}
+
+static void compare(const uint8_t *data, size_t size, bool is_there, uint64_t value)
+{
+	uint64_t registers[KYMO_FETCH_REGISTERS], of_form;
+	const struct kymo_form_input input = { .registers = registers, .load = load };
+	struct kymo_form form;
+
+	for (unsigned int i = 0; i < KYMO_FETCH_REGISTERS; i++)
+		read_register(NULL, i, &registers[kymo_register_of_debugger(i)]);
+	if (!gdb_agent_compile(data, size, PC, &form))
+		return;
+	check(kymo_form_check(&form, KYMO_FETCH_REGISTERS, 0));
+	check(kymo_form_run(&form, &input, &of_form) == is_there);
+	check(!is_there || of_form == value);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct gdb_agent_target target = { read_register, read_memory, NULL };
 	unsigned int left = GDB_AGENT_STEPS;
 	uint64_t value = 0x6b796d6f;
+	bool is_there;
 
-	if (!gdb_agent_evaluate(data, size, &target, &left, &value))
-		check(value == 0x6b796d6f);
+	is_there = gdb_agent_evaluate(data, size, &target, &left, &value);
+	check(is_there || value == 0x6b796d6f);
+	compare(data, size, is_there, value);
 	return 0;
 }

@@ -70,6 +70,9 @@ int kymo_register_parse(const char *name, size_t length, enum kymo_type *type_re
 /* Number of the register that DWARF has the number `dwarf` for, or -1: only general ones have one. */
 int kymo_register_of_dwarf(int dwarf);
 
+/* The one that debuggers give the number `number` (registers.h), or -1. */
+int kymo_register_of_debugger(unsigned int number);
+
 /* The name of a general register, "di" for 7. Static. */
 const char *kymo_register_name(int number);
 

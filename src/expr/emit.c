@@ -13,7 +13,7 @@ static bool may_fault(unsigned int code)
 /* What the operation does to the depth, for those that come one behind the other. */
 static int growth(unsigned int code)
 {
-	if (code <= KYMO_FORM_VECTOR)
+	if (code <= KYMO_FORM_PICK)
 		return 1;
 	return code <= KYMO_FORM_NOT ? 0 : -1; /* behind a jump comes the other way, without the value of this one */
 }

@@ -14,6 +14,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_FILE] = "file",
 	[KYMO_FORM_TEXT] = "text",
 	[KYMO_FORM_VECTOR] = "vector",
+	[KYMO_FORM_PICK] = "pick",
 	[KYMO_FORM_LOAD] = "load",
 	[KYMO_FORM_EXTEND] = "extend",
 	[KYMO_FORM_NEGATE] = "negate",
@@ -34,6 +35,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_DIFFERENT] = "different",
 	[KYMO_FORM_LESS] = "less",
 	[KYMO_FORM_LESS_OR_EQUAL] = "less-or-equal",
+	[KYMO_FORM_DROP] = "drop",
 	[KYMO_FORM_TO_FLOAT] = "to-float",
 	[KYMO_FORM_FROM_FLOAT] = "from-float",
 	[KYMO_FORM_RESIZE_FLOAT] = "resize-float",
@@ -44,6 +46,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_FLOAT_EQUAL] = "float-equal",
 	[KYMO_FORM_FLOAT_LESS] = "float-less",
 	[KYMO_FORM_FLOAT_LESS_OR_EQUAL] = "float-less-or-equal",
+	[KYMO_FORM_SWAP] = "swap",
 	[KYMO_FORM_JUMP] = "jump",
 	[KYMO_FORM_JUMP_IF_ZERO] = "jump-if-zero",
 };
@@ -101,6 +104,7 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 		break;
 	case KYMO_FORM_VALUE:
 	case KYMO_FORM_VECTOR:
+	case KYMO_FORM_PICK:
 	case KYMO_FORM_STACK:
 	case KYMO_FORM_JUMP:
 	case KYMO_FORM_JUMP_IF_ZERO:

@@ -3,51 +3,11 @@
 #include <limits.h>
 #include <string.h>
 
+#include "gdb/agent_code.h"
+
 enum {
 	DEPTH = 100,
-	REFERENCE_COST = 50, /* of a read of memory, in instructions */
 	BITS = 64,
-};
-
-/* Numbers as the manual has them. */
-enum opcode {
-	OP_ADD = 0x02,
-	OP_SUB,
-	OP_MUL,
-	OP_DIV_SIGNED,
-	OP_DIV_UNSIGNED,
-	OP_REM_SIGNED,
-	OP_REM_UNSIGNED,
-	OP_LSH,
-	OP_RSH_SIGNED,
-	OP_RSH_UNSIGNED,
-	OP_LOG_NOT = 0x0e,
-	OP_BIT_AND,
-	OP_BIT_OR,
-	OP_BIT_XOR,
-	OP_BIT_NOT,
-	OP_EQUAL,
-	OP_LESS_SIGNED,
-	OP_LESS_UNSIGNED,
-	OP_EXT,
-	OP_REF8,
-	OP_REF16,
-	OP_REF32,
-	OP_REF64,
-	OP_IF_GOTO = 0x20,
-	OP_GOTO,
-	OP_CONST8,
-	OP_CONST16,
-	OP_CONST32,
-	OP_CONST64,
-	OP_REG,
-	OP_END,
-	OP_DUP,
-	OP_POP,
-	OP_ZERO_EXT,
-	OP_SWAP,
-	OP_PICK = 0x32,
-	OP_ROT,
 };
 
 struct machine {
@@ -101,61 +61,61 @@ static uint64_t shift_right(uint64_t a, uint64_t b, bool is_signed)
 	return a >> b | (is_negative && b ? ~(UINT64_MAX >> b) : 0);
 }
 
-static bool divide(enum opcode op, uint64_t a, uint64_t b, uint64_t *ret)
+static bool divide(enum gdb_agent_op op, uint64_t a, uint64_t b, uint64_t *ret)
 {
 	const int64_t x = (int64_t)a, y = (int64_t)b;
 
 	if (!b)
 		return false;
-	if (op == OP_DIV_UNSIGNED || op == OP_REM_UNSIGNED)
-		*ret = op == OP_DIV_UNSIGNED ? a / b : a % b;
+	if (op == AGENT_DIV_UNSIGNED || op == AGENT_REM_UNSIGNED)
+		*ret = op == AGENT_DIV_UNSIGNED ? a / b : a % b;
 	else if (y == -1) /* the one division that does not fit */
-		*ret = op == OP_DIV_SIGNED ? -a : 0;
+		*ret = op == AGENT_DIV_SIGNED ? -a : 0;
 	else
-		*ret = (uint64_t)(op == OP_DIV_SIGNED ? x / y : x % y);
+		*ret = (uint64_t)(op == AGENT_DIV_SIGNED ? x / y : x % y);
 	return true;
 }
 
-static bool calculate(enum opcode op, uint64_t a, uint64_t b, uint64_t *ret)
+static bool calculate(enum gdb_agent_op op, uint64_t a, uint64_t b, uint64_t *ret)
 {
 	switch (op) {
-	case OP_ADD:
+	case AGENT_ADD:
 		*ret = a + b;
 		return true;
-	case OP_SUB:
+	case AGENT_SUB:
 		*ret = a - b;
 		return true;
-	case OP_MUL:
+	case AGENT_MUL:
 		*ret = a * b;
 		return true;
-	case OP_DIV_SIGNED:
-	case OP_DIV_UNSIGNED:
-	case OP_REM_SIGNED:
-	case OP_REM_UNSIGNED:
+	case AGENT_DIV_SIGNED:
+	case AGENT_DIV_UNSIGNED:
+	case AGENT_REM_SIGNED:
+	case AGENT_REM_UNSIGNED:
 		return divide(op, a, b, ret);
-	case OP_LSH:
+	case AGENT_LSH:
 		*ret = b < BITS ? a << b : 0;
 		return true;
-	case OP_RSH_SIGNED:
-	case OP_RSH_UNSIGNED:
-		*ret = shift_right(a, b, op == OP_RSH_SIGNED);
+	case AGENT_RSH_SIGNED:
+	case AGENT_RSH_UNSIGNED:
+		*ret = shift_right(a, b, op == AGENT_RSH_SIGNED);
 		return true;
-	case OP_BIT_AND:
+	case AGENT_BIT_AND:
 		*ret = a & b;
 		return true;
-	case OP_BIT_OR:
+	case AGENT_BIT_OR:
 		*ret = a | b;
 		return true;
-	case OP_BIT_XOR:
+	case AGENT_BIT_XOR:
 		*ret = a ^ b;
 		return true;
-	case OP_EQUAL:
+	case AGENT_EQUAL:
 		*ret = a == b;
 		return true;
-	case OP_LESS_SIGNED:
+	case AGENT_LESS_SIGNED:
 		*ret = (int64_t)a < (int64_t)b;
 		return true;
-	case OP_LESS_UNSIGNED:
+	case AGENT_LESS_UNSIGNED:
 		*ret = a < b;
 		return true;
 	default:
@@ -163,7 +123,7 @@ static bool calculate(enum opcode op, uint64_t a, uint64_t b, uint64_t *ret)
 	}
 }
 
-static bool two_operands(struct machine *machine, enum opcode op)
+static bool two_operands(struct machine *machine, enum gdb_agent_op op)
 {
 	uint64_t a, b, value;
 
@@ -179,24 +139,24 @@ static uint64_t extend_value(uint64_t value, uint64_t bits, bool is_signed)
 }
 
 /* Instructions that have a number of bits behind them, or none. */
-static bool one_operand(struct machine *machine, enum opcode op)
+static bool one_operand(struct machine *machine, enum gdb_agent_op op)
 {
 	uint64_t value, bits = 0;
 
-	if (op != OP_LOG_NOT && op != OP_BIT_NOT && !fetch(machine, 1, &bits))
+	if (op != AGENT_LOG_NOT && op != AGENT_BIT_NOT && !fetch(machine, 1, &bits))
 		return false;
 	if (!pop(machine, &value))
 		return false;
-	if (op == OP_LOG_NOT)
+	if (op == AGENT_LOG_NOT)
 		return push(machine, !value);
-	return push(machine, op == OP_BIT_NOT ? ~value : extend_value(value, bits, op == OP_EXT));
+	return push(machine, op == AGENT_BIT_NOT ? ~value : extend_value(value, bits, op == AGENT_EXT));
 }
 
 static bool refer(struct machine *machine, size_t size)
 {
 	uint64_t address, value = 0; /* its first bytes are the least significant ones */
 
-	*machine->left -= *machine->left < REFERENCE_COST ? *machine->left : REFERENCE_COST;
+	*machine->left -= *machine->left < GDB_AGENT_READ_STEPS ? *machine->left : GDB_AGENT_READ_STEPS;
 	return pop(machine, &address) && machine->target->read_memory(machine->target->data, address, &value, size) &&
 	       push(machine, value);
 }
@@ -249,40 +209,40 @@ static bool get_register(struct machine *machine)
 	       push(machine, value);
 }
 
-static bool execute(struct machine *machine, enum opcode op)
+static bool execute(struct machine *machine, enum gdb_agent_op op)
 {
 	uint64_t ignored;
 
 	switch (op) {
-	case OP_LOG_NOT:
-	case OP_BIT_NOT:
-	case OP_EXT:
-	case OP_ZERO_EXT:
+	case AGENT_LOG_NOT:
+	case AGENT_BIT_NOT:
+	case AGENT_EXT:
+	case AGENT_ZERO_EXT:
 		return one_operand(machine, op);
-	case OP_REF8:
-	case OP_REF16:
-	case OP_REF32:
-	case OP_REF64:
-		return refer(machine, 1u << (op - OP_REF8));
-	case OP_IF_GOTO:
-	case OP_GOTO:
-		return jump(machine, op == OP_IF_GOTO);
-	case OP_CONST8:
-	case OP_CONST16:
-	case OP_CONST32:
-	case OP_CONST64:
-		return constant(machine, 1u << (op - OP_CONST8));
-	case OP_REG:
+	case AGENT_REF8:
+	case AGENT_REF16:
+	case AGENT_REF32:
+	case AGENT_REF64:
+		return refer(machine, 1u << (op - AGENT_REF8));
+	case AGENT_IF_GOTO:
+	case AGENT_GOTO:
+		return jump(machine, op == AGENT_IF_GOTO);
+	case AGENT_CONST8:
+	case AGENT_CONST16:
+	case AGENT_CONST32:
+	case AGENT_CONST64:
+		return constant(machine, 1u << (op - AGENT_CONST8));
+	case AGENT_REG:
 		return get_register(machine);
-	case OP_DUP:
+	case AGENT_DUP:
 		return machine->n && push(machine, machine->stack[machine->n - 1]);
-	case OP_POP:
+	case AGENT_POP:
 		return pop(machine, &ignored);
-	case OP_SWAP:
+	case AGENT_SWAP:
 		return rotate(machine, 2);
-	case OP_PICK:
+	case AGENT_PICK:
 		return pick_value(machine);
-	case OP_ROT:
+	case AGENT_ROT:
 		return rotate(machine, 3);
 	default:
 		return two_operands(machine, op);
@@ -297,9 +257,9 @@ bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent
 
 	while (*left && fetch(&machine, 1, &op)) {
 		--*left;
-		if (op == OP_END)
+		if (op == AGENT_END)
 			return pop(&machine, ret);
-		if (!execute(&machine, (enum opcode)op))
+		if (!execute(&machine, (enum gdb_agent_op)op))
 			return false;
 	}
 	return false;

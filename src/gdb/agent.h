@@ -18,12 +18,13 @@ struct gdb_agent_target {
 };
 
 #define GDB_AGENT_STEPS 100000u
+#define GDB_AGENT_READ_STEPS 50u /* of a read of memory */
 
 /*
  * The value of an expression. False where it has none: it divides by zero, reads what is not there, uses the stack
- * wrongly, ends in the middle of an instruction, executes more than `left` (a read of memory counts as 50), or has
- * instructions that are not known here: those of floating point, tracepoints and trace state variables. What it
- * executes is taken from `left`.
+ * wrongly, ends in the middle of an instruction, executes more than `left` (a read of memory counts as
+ * GDB_AGENT_READ_STEPS), or has instructions that are not known here: those of floating point, tracepoints and trace
+ * state variables. What it executes is taken from `left`.
  */
 bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left,
 			uint64_t *ret);

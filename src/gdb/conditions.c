@@ -2,7 +2,15 @@
 
 #include <stdlib.h>
 
+#include "gdb/agent_form.h"
+
 enum { CONDITIONS_MAX = 4096 }; /* of a process */
+
+static void free_condition(const struct gdb_condition *condition)
+{
+	free(condition->code);
+	free(condition->form);
+}
 
 /* Of the first `n`. */
 static void drop_among(struct gdb_process *process, const struct gdb_break *what, size_t n)
@@ -13,7 +21,7 @@ static void drop_among(struct gdb_process *process, const struct gdb_break *what
 		struct gdb_condition *condition = &process->conditions.items[i];
 
 		if (i < n && gdb_condition_is_at(condition, what->type, what->address))
-			free(condition->code);
+			free_condition(condition);
 		else
 			process->conditions.items[kept++] = *condition;
 	}
@@ -28,11 +36,24 @@ void gdb_drop_conditions(struct gdb_process *process, const struct gdb_break *wh
 void gdb_forget_conditions(struct gdb_process *process)
 {
 	for (size_t i = 0; i < process->conditions.n; i++)
-		free(process->conditions.items[i].code);
+		free_condition(&process->conditions.items[i]);
 	process->conditions.n = 0;
 }
 
 /* ---- from a packet --------------------------------------------------------------------------- */
+
+/* Without memory for it there is none. */
+static struct kymo_form *compile_condition(const struct gdb_condition *condition)
+{
+	struct kymo_form form, *copy;
+
+	if (!gdb_agent_compile(condition->code, condition->size, condition->address, &form))
+		return NULL;
+	copy = malloc(sizeof(*copy));
+	if (copy)
+		*copy = form;
+	return copy;
+}
 
 static bool take_one(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what)
 {
@@ -44,10 +65,12 @@ static bool take_one(struct gdb_words *words, struct gdb_process *process, const
 		return false;
 	condition.size = (size_t)size;
 	condition.code = malloc(condition.size);
-	if (condition.code && gdb_take_hex(words, condition.code, condition.size) &&
-	    kymo_vec_push(&process->conditions, condition))
-		return true;
-	free(condition.code);
+	if (condition.code && gdb_take_hex(words, condition.code, condition.size)) {
+		condition.form = compile_condition(&condition);
+		if (kymo_vec_push(&process->conditions, condition))
+			return true;
+	}
+	free_condition(&condition);
 	return false;
 }
 
@@ -60,7 +83,7 @@ bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, c
 		if (take_one(words, process, what))
 			continue;
 		while (process->conditions.n > before)
-			free(process->conditions.items[--process->conditions.n].code);
+			free_condition(&process->conditions.items[--process->conditions.n]);
 		return false;
 	}
 	drop_among(process, what, before);

@@ -1,5 +1,6 @@
 #include "gdb/hits.h"
 
+#include "arch/fetch.h"
 #include "gdb/agent.h"
 #include "gdb/conditions.h"
 #include "gdb/registers.h"
@@ -23,12 +24,52 @@ static bool read_hit_memory(void *data, uint64_t address, void *ret, size_t size
 	return !kymo_engine_read(view->thread->engine, address, ret, size);
 }
 
+static bool load_for_form(void *data, uint64_t address, unsigned int size, uint64_t *ret)
+{
+	*ret = 0;
+	return read_hit_memory(data, address, ret, size);
+}
+
+/* As many steps as its expression takes at the most. */
+static bool take_steps(const struct kymo_form *form, unsigned int *left)
+{
+	unsigned int n = form->n;
+
+	for (uint32_t i = 0; i < form->n; i++)
+		if (form->ops[i].code == KYMO_FORM_LOAD)
+			n += GDB_AGENT_READ_STEPS;
+	if (*left < n)
+		return false;
+	*left -= n;
+	return true;
+}
+
+static bool run_form(struct view *view, const struct kymo_form *form, uint64_t *ret)
+{
+	uint64_t registers[KYMO_FETCH_REGISTERS];
+	const struct kymo_form_input input = { .registers = registers, .load = load_for_form, .data = view };
+
+	for (unsigned int i = 0; i < KYMO_FETCH_REGISTERS; i++)
+		if (!read_register(view, i, &registers[kymo_register_of_debugger(i)]))
+			return false;
+	return kymo_form_run(form, &input, ret);
+}
+
+static bool evaluate_condition(struct view *view, const struct gdb_condition *condition, unsigned int *left,
+			       uint64_t *ret)
+{
+	const struct gdb_agent_target target = { read_register, read_hit_memory, view };
+
+	if (condition->form)
+		return take_steps(condition->form, left) && run_form(view, condition->form, ret);
+	return gdb_agent_evaluate(condition->code, condition->size, &target, left, ret);
+}
+
 /* One that cannot be evaluated stops: gdb looks at it, too, and says what is wrong. */
 bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 {
 	const struct gdb_process *process = thread->process;
 	struct view view = { .thread = thread };
-	const struct gdb_agent_target target = { read_register, read_hit_memory, &view };
 	unsigned int left = GDB_AGENT_STEPS; /* for all conditions of a hit */
 	bool is_any = false, has_registers = false;
 
@@ -42,7 +83,7 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 		if (!has_registers && kymo_engine_get_registers(thread->engine, &view.registers))
 			return true;
 		has_registers = true;
-		if (!gdb_agent_evaluate(condition->code, condition->size, &target, &left, &value) || value)
+		if (!evaluate_condition(&view, condition, &left, &value) || value)
 			return true;
 	}
 	return !is_any;

@@ -52,6 +52,7 @@ struct gdb_condition {
 	uint64_t address;
 	uint8_t *code;
 	size_t size;
+	struct kymo_form *form; /* of the expression; or NULL: it has none */
 };
 
 enum { GDB_SYMBOLS = 14 };

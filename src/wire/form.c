@@ -17,6 +17,7 @@ static const struct shape {
 	[KYMO_FORM_FILE] = { 0, 1, false },
 	[KYMO_FORM_TEXT] = { 0, 1, false },
 	[KYMO_FORM_VECTOR] = { 0, 1, false },
+	[KYMO_FORM_PICK] = { 0, 1, false },
 	[KYMO_FORM_LOAD] = { 1, 1, true },
 	[KYMO_FORM_EXTEND] = { 1, 1, false },
 	[KYMO_FORM_NEGATE] = { 1, 1, false },
@@ -37,8 +38,10 @@ static const struct shape {
 	[KYMO_FORM_DIFFERENT] = { 2, 1, false },
 	[KYMO_FORM_LESS] = { 2, 1, false },
 	[KYMO_FORM_LESS_OR_EQUAL] = { 2, 1, false },
+	[KYMO_FORM_DROP] = { 2, 1, false },
 	[KYMO_FORM_JUMP] = { 0, 0, false },
 	[KYMO_FORM_JUMP_IF_ZERO] = { 1, 0, false },
+	[KYMO_FORM_SWAP] = { 2, 2, false },
 	[KYMO_FORM_TO_FLOAT] = { 1, 1, false },
 	[KYMO_FORM_FROM_FLOAT] = { 1, 1, false },
 	[KYMO_FORM_RESIZE_FLOAT] = { 1, 1, false },
@@ -62,6 +65,8 @@ static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers,
 		return op->value >= 0 && op->value <= stack_max;
 	case KYMO_FORM_VECTOR:
 		return op->value >= 0 && op->value < KYMO_FORM_VECTORS;
+	case KYMO_FORM_PICK:
+		return op->value >= 0 && op->value < KYMO_FORM_DEPTH_MAX;
 	case KYMO_FORM_RETVAL:
 		return op->value == 0 || op->value == 1;
 	case KYMO_FORM_CONTEXT:
@@ -97,7 +102,7 @@ static bool check_op(const struct kymo_form *form, uint32_t i, uint8_t *depths)
 	const struct shape *shape = &shapes[op->code];
 	unsigned int after;
 
-	if (depths[i] == UNKNOWN || depths[i] < shape->takes)
+	if (depths[i] == UNKNOWN || depths[i] < shape->takes || (op->code == KYMO_FORM_PICK && depths[i] <= op->value))
 		return false;
 	after = depths[i] - shape->takes + shape->gives;
 	if (after > KYMO_FORM_DEPTH_MAX)
@@ -384,9 +389,19 @@ static uint64_t evaluate_binary(const struct kymo_form_op *op, uint64_t a, uint6
 		return is_less(op, a, b);
 	case KYMO_FORM_LESS_OR_EQUAL:
 		return !is_less(op, b, a);
+	case KYMO_FORM_DROP:
+		return a;
 	default: /* DIVIDE, REMAINDER */
 		return divide(op, a, b);
 	}
+}
+
+static void swap(uint64_t *two)
+{
+	const uint64_t first = two[0];
+
+	two[0] = two[1];
+	two[1] = first;
 }
 
 static bool is_division(const struct kymo_form_op *op)
@@ -405,6 +420,11 @@ bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *i
 
 		if (op->code == KYMO_FORM_JUMP || (op->code == KYMO_FORM_JUMP_IF_ZERO && !stack[--depth])) {
 			i = (uint32_t)op->value - 1;
+		} else if (op->code == KYMO_FORM_PICK) {
+			stack[depth] = stack[depth - 1 - (unsigned int)op->value];
+			depth++;
+		} else if (op->code == KYMO_FORM_SWAP) {
+			swap(&stack[depth - 2]);
 		} else if (shape->takes == 2) {
 			if (is_division(op) && !stack[depth - 1])
 				return false;

@@ -39,6 +39,7 @@ enum kymo_form_code {
 			   */
 	KYMO_FORM_TEXT,   /* the address of the form's `text` */
 	KYMO_FORM_VECTOR, /* the low 64 bits of the vector register `value` */
+	KYMO_FORM_PICK,   /* the value that has `value` others on top of it, once more */
 	/* change the last value */
 	KYMO_FORM_LOAD,       /* it is an address: the `size` bytes there, with zeros before them; may fault */
 	KYMO_FORM_EXTEND,     /* its low `size` bytes, with the sign or zeros before them */
@@ -65,6 +66,7 @@ enum kymo_form_code {
 	KYMO_FORM_DIFFERENT,
 	KYMO_FORM_LESS,
 	KYMO_FORM_LESS_OR_EQUAL,
+	KYMO_FORM_DROP, /* a */
 	/* of floating-point numbers, which have no faults: rounded to the nearest */
 	KYMO_FORM_FLOAT_ADD,
 	KYMO_FORM_FLOAT_SUBTRACT,
@@ -76,6 +78,7 @@ enum kymo_form_code {
 	/* go on at operation `value`, behind this one */
 	KYMO_FORM_JUMP,
 	KYMO_FORM_JUMP_IF_ZERO, /* take one: if that is 0 */
+	KYMO_FORM_SWAP,         /* the last two change places */
 	KYMO_FORM_N_CODES,
 };
 

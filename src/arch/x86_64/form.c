@@ -180,6 +180,10 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_VECTOR:
 		load_vector(c, (unsigned int)op->value);
 		break;
+	case KYMO_FORM_PICK: /* the last one is in rax still */
+		if (op->value)
+			rsp_slot(c, 0x8b, RAX, slot_of(m->depth - 1 - (unsigned int)op->value));
+		break;
 	default: /* RETVAL */
 		if (!m->retval_is_known)
 			JMP(c, m->fault);
@@ -363,11 +367,23 @@ static void emit_binary(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_FLOAT_ADD ... KYMO_FORM_FLOAT_LESS_OR_EQUAL:
 		x86_join_floats(c, op, slot);
 		break;
+	case KYMO_FORM_DROP:
+		rsp_slot(c, 0x8b, RAX, slot);
+		break;
 	default:                              /* comparisons */
 		rsp_slot(c, 0x39, RAX, slot); /* cmp %rax,slot(%rsp) */
 		set(c, condition_of(op));
 		break;
 	}
+}
+
+static void swap(struct maker *m)
+{
+	const int32_t slot = slot_of(m->depth - 2);
+
+	rsp_slot(m->c, 0x8b, RDX, slot);
+	rsp_slot(m->c, 0x89, RAX, slot);
+	EMIT(m->c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }
 
 /* Operation `i` is a value, and the next one takes it at once: both in one, if that can have it in itself. */
@@ -475,7 +491,9 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 			jump(&m, i);
 		} else if (op->code == KYMO_FORM_VALUE && join_value(&m, i)) {
 			m.starts[++i] = c->n;
-		} else if (op->code <= KYMO_FORM_VECTOR) {
+		} else if (op->code == KYMO_FORM_SWAP) {
+			swap(&m);
+		} else if (op->code <= KYMO_FORM_PICK) {
 			push(&m, op);
 			m.depth++;
 		} else if (op->code <= KYMO_FORM_NOT) {

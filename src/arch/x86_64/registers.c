@@ -110,3 +110,13 @@ int kymo_register_of_dwarf(int dwarf)
 		return -1;
 	return dwarf < 8 ? first[dwarf] : dwarf;
 }
+
+/* gdb's org.gnu.gdb.i386.core. */
+int kymo_register_of_debugger(unsigned int number)
+{
+	static const int8_t first[] = { 0, 3, 1, 2, 6, 7, 5, 4 };
+
+	if (number > 15)
+		return -1;
+	return number < 8 ? first[number] : (int)number;
+}

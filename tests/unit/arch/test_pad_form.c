@@ -93,7 +93,16 @@ static void make_pair(struct maker *m, unsigned int depth)
 	const bool may_fault = code == KYMO_FORM_DIVIDE || code == KYMO_FORM_REMAINDER;
 
 	make(m, depth - 1);
-	make(m, depth - 1);
+	if (next(m, 8))
+		make(m, depth - 1);
+	else
+		put(m, KYMO_FORM_PICK)->value = 0;
+	if (!next(m, 8)) {
+		put(m, KYMO_FORM_PICK)->value = (int64_t)next(m, 2);
+		put(m, KYMO_FORM_XOR);
+	}
+	if (!next(m, 6))
+		put(m, KYMO_FORM_SWAP);
 	if (may_fault && m->n_faults == KYMO_FORM_FAULTS_MAX) {
 		put(m, KYMO_FORM_XOR);
 		return;

@@ -9,7 +9,9 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "arch/fetch.h"
 #include "gdb/agent.h"
+#include "gdb/agent_form.h"
 
 #define MEMORY_AT 0x1000u
 
@@ -38,6 +40,41 @@ static size_t bytes_of(const char *text, uint8_t *ret)
 	for (unsigned int byte; sscanf(text, " %2x", &byte) == 1; text += 2 + (text[2] == ' '))
 		ret[n++] = (uint8_t)byte;
 	return n;
+}
+
+static bool load(void *data, uint64_t address, unsigned int size, uint64_t *ret)
+{
+	*ret = 0;
+	return read_memory(data, address, ret, size);
+}
+
+/* False: it has no form. */
+static bool evaluate_form(const uint8_t *code, size_t size, bool *is_there, uint64_t *ret)
+{
+	uint64_t registers[KYMO_FETCH_REGISTERS];
+	const struct kymo_form_input input = { .registers = registers, .load = load };
+	struct kymo_form form;
+
+	for (unsigned int i = 0; i < KYMO_FETCH_REGISTERS; i++)
+		read_register(NULL, i, &registers[kymo_register_of_debugger(i)]);
+	if (!gdb_agent_compile(code, size, 0, &form))
+		return false;
+	*is_there = kymo_form_run(&form, &input, ret);
+	return true;
+}
+
+/* They leave more than one value, have an instruction that no form has, one that is never executed, or jump back. */
+static const char *const without_form[] = {
+	"22 01 22 02 22 03 32 02 27",    "22 01 22 02 22 03 33 27", "22 01 22 02 22 03 33 29 27",
+	"22 01 22 02 22 03 33 29 29 27", "21 00 05 22 07 22 09 27", "22 0a 28 0e 20 00 0e 22 01 03 21 00 02 27 27",
+};
+
+static bool has_form(const char *code)
+{
+	for (size_t i = 0; i < kymo_countof(without_form); i++)
+		if (!strcmp(code, without_form[i]))
+			return false;
+	return true;
 }
 
 static void values(void **state)
@@ -100,11 +137,19 @@ static void values(void **state)
 	for (size_t i = 0; i < kymo_countof(rows); i++) {
 		uint8_t code[64];
 		unsigned int left = GDB_AGENT_STEPS;
-		uint64_t value = 0;
+		uint64_t value = 0, of_form = 0;
+		bool is_there = false;
+		size_t size;
 
 		print_message("%s\n", rows[i].code);
-		assert_true(gdb_agent_evaluate(code, bytes_of(rows[i].code, code), &target, &left, &value));
+		size = bytes_of(rows[i].code, code);
+		assert_true(gdb_agent_evaluate(code, size, &target, &left, &value));
 		assert_int_equal(value, rows[i].value);
+		assert_int_equal(evaluate_form(code, size, &is_there, &of_form), has_form(rows[i].code));
+		if (has_form(rows[i].code)) {
+			assert_true(is_there);
+			assert_int_equal(of_form, rows[i].value);
+		}
 	}
 }
 
@@ -144,10 +189,14 @@ static void what_has_no_value(void **state)
 		uint8_t code[64];
 		unsigned int left = GDB_AGENT_STEPS;
 		uint64_t value = 7;
+		bool is_there = false;
+		size_t size;
 
 		print_message("%s\n", rows[i]);
-		assert_false(gdb_agent_evaluate(code, bytes_of(rows[i], code), &target, &left, &value));
+		size = bytes_of(rows[i], code);
+		assert_false(gdb_agent_evaluate(code, size, &target, &left, &value));
 		assert_int_equal(value, 7);
+		assert_false(evaluate_form(code, size, &is_there, &value) && is_there);
 	}
 }
 

@@ -1,0 +1,22 @@
+/* gdb's agent expressions as forms (wire/form.h), which have the same values. Pure. */
+#ifndef KYMO_GDB_AGENT_FORM_H
+#define KYMO_GDB_AGENT_FORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/form.h"
+
+/*
+ * The form of an expression that is evaluated where the program counter is `pc`. It has the value that
+ * gdb_agent_evaluate() gives, and is a fault where that gives none. `ret` passes kymo_form_check() for general
+ * registers.
+ *
+ * False: it has no form, and `ret` is changed. Such an expression jumps backward, names a register that is not a
+ * general one, takes more operations, values or reads of memory than a form may have, or leaves other than one value.
+ * Or it has an instruction that no form has: `rot`, and those that gdb_agent_evaluate() does not know.
+ */
+bool gdb_agent_compile(const uint8_t *code, size_t size, uint64_t pc, struct kymo_form *ret);
+
+#endif
