@@ -39,6 +39,9 @@
 #define KYMO_PAD_LIVE_THREAD_LOW 208   /* u64 */
 
 #define KYMO_PAD_LIVE_INNER_PID 216 /* s32: the process's id as it sees itself */
+/* u32 [KYMO_PAD_TRAPS]: words of events that trap */
+#define KYMO_PAD_LIVE_TRAPS 256
+#define KYMO_PAD_TRAPS 448u
 /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES]; those of the first region are used */
 #define KYMO_PAD_LIVE_SAMPLES 2048
 
@@ -123,6 +126,19 @@ struct kymo_pad_event {
 	const struct kymo_form *filter; /* a record is made where its value is not 0, and is no fault; NULL: always */
 	bool retval_is_unknown;         /* for the filter */
 	struct kymo_pad_sample sample;
+	/*
+	 * In the target: a u32 of the live page, so that it is 0 in a forked child. Not 0: no record is made, and `id`
+	 * means nothing. While the word there is 0 the pad does the displaced instructions alone. Else it computes the
+	 * filter, and where its value is not 0, or is a fault, the thread comes to the breakpoint instruction at
+	 * `layout.trap`, with the registers that it has at the site but the program counter. It is to go on at
+	 * insn_at[0]. The word is tested once more right before.
+	 *
+	 * A filter reads memory by plain loads. So whoever sets the word is the tracer of all threads, and takes each
+	 * SIGSEGV and SIGBUS from a thread whose program counter is in [condition, condition_end): it is to go on at
+	 * `layout.fault`. Such an event is alone at its site, has neither arguments nor samples, asks the kernel
+	 * nothing, has no floating-point numbers, and ends its chain.
+	 */
+	uint64_t trap;
 };
 
 /* Bytes that the composed arguments of one event may have (docs/internals/reading.md). */
@@ -180,7 +196,9 @@ struct kymo_pad_layout {
 	uint32_t entry;     /* threads come here from the text */
 	uint32_t inner;     /* and here from another recording's pad, with the frame in place */
 	uint32_t displaced; /* the way out: the frame is taken down, then come the displaced instructions */
-	uint32_t hop;       /* with a chain: the jump to what `next` says, which is in rax then; else 0 */
+	uint32_t trap;      /* the breakpoint instruction of an event that has one; else 0, as these: */
+	uint32_t condition, condition_end, fault;
+	uint32_t hop; /* with a chain: the jump to what `next` says, which is in rax then; else 0 */
 	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]; /* of each displaced or copied instruction, with one more for the
 						      * jump back: where a thread that stood at that instruction goes */
 };

@@ -47,6 +47,7 @@
 #include <string.h>
 
 #include "arch/pad.h"
+#include "arch/trap.h"
 #include "arch/x86_64/arguments.h"
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/compose.h"
@@ -63,6 +64,7 @@
 _Static_assert(KYMO_WIRE_PATCH_MAX == KYMO_PATCH_MAX && KYMO_WIRE_WINDOW_MAX == KYMO_WINDOW_MAX,
 	       "the journal holds a plan");
 _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 4096, "the live page holds the list");
+_Static_assert(KYMO_PAD_LIVE_TRAPS + 4 * KYMO_PAD_TRAPS <= KYMO_PAD_LIVE_SAMPLES, "… and the words of traps");
 
 #define EVENT_SIZE_MAX 3072u  /* code bytes of one event in both forms, with 8 arguments from memory */
 #define OP_SIZE_MAX 112u      /* of one operation of a form */
@@ -139,11 +141,18 @@ const uint8_t *kymo_pad_guest(size_t *size_ret)
 	return guest.bytes;
 }
 
+static bool may_trap(const struct kymo_pad_event *event)
+{
+	return !event->n_args && !event->sample.kind &&
+	       (!event->filter ||
+		(!kymo_form_has(event->filter, KYMO_FORM_ASK, NULL) && !kymo_form_has_floats(event->filter)));
+}
+
 static bool are_valid(const struct kymo_pad_event *events, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!x86_sample_is_valid(&events[i].sample) || events[i].id > KYMO_EVENT_ID_MAX ||
-		    events[i].n_args > KYMO_EVENT_MAX_ARGS ||
+		if ((events[i].trap && (i || !may_trap(&events[i]))) || !x86_sample_is_valid(&events[i].sample) ||
+		    events[i].id > KYMO_EVENT_ID_MAX || events[i].n_args > KYMO_EVENT_MAX_ARGS ||
 		    (events[i].filter &&
 		     !kymo_form_check(events[i].filter, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX)))
 			return false;
@@ -482,22 +491,82 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	return err;
 }
 
+/* Flags: equal where the word of a trap says that there is no tracer. */
+static void test_word(struct code *c, const struct kymo_pad_event *event)
+{
+	rip_to(c, "\x83\x3d", 2, event->trap, 1); /* cmpl $0,word(%rip) */
+	byte(c, 0);
+}
+
+/* What leads to the breakpoint instruction, behind the way out. */
+static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_true,
+		      struct kymo_pad_layout *layout)
+{
+	place(c, is_true);
+	layout->fault = (uint32_t)c->n;
+	test_word(c, event);
+	branch_back(c, "\x0f\x84", 2, layout->displaced); /* je */
+	x86_emit_restore(c);
+	layout->trap = (uint32_t)c->n;
+	byte(c, KYMO_TRAP_BYTE);
+	jump_back(c, layout->insn_at[0]);
+}
+
+/* No record: a condition, and where it holds a trap. */
+static int emit_conditional(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+			    const struct x86_site *site, const struct kymo_pad_event *event,
+			    struct kymo_pad_layout *layout)
+{
+	struct label out = { .n = 0 }, is_true = { .n = 0 };
+	struct stack_check check = { .resume = 0 };
+	int err;
+
+	emit_stack_check(c, env, plan, &check);
+	x86_emit_save(c, false);
+	layout->inner = (uint32_t)c->n;
+	test_word(c, event);
+	JE(c, &out);
+	layout->condition = (uint32_t)c->n;
+	if (event->filter) {
+		x86_emit_form(c, env, site, event->filter, !event->retval_is_unknown, &is_true);
+		EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
+		JNE(c, &is_true);
+	} else {
+		JMP(c, &is_true);
+	}
+	layout->condition_end = (uint32_t)c->n;
+	place(c, &out);
+	err = x86_emit_way_out(c, plan, site->address, layout);
+	if (err)
+		return err;
+	emit_stack_low(c, env, plan, &check, layout);
+	emit_trap(c, event, &is_true, layout);
+	return 0;
+}
+
 static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
 		    const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
 		    uint8_t *out, size_t size, struct kymo_pad_layout *ret)
 {
-	size_t table = env->rseq_rings ? 2 * 32 * n_events : 0;
+	const bool has_trap = n_events && events[0].trap;
+	size_t table = env->rseq_rings && !has_trap ? 2 * 32 * n_events : 0;
 	struct code c = { .out = out, .size = size, .address = pad, .n = table };
 	struct kymo_pad_layout layout = { .entry = (uint32_t)table };
-	struct x86_pad_site at = { .address = site, .bias = site - plan->vaddr, .file = chain->file };
+	struct x86_pad_site at = { .address = site,
+				   .bias = site - plan->vaddr,
+				   .file = chain->file,
+				   .loads_directly = n_events && events[0].trap };
 	int err;
 
-	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32))
+	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32) ||
+	    (has_trap && (n_events > 1 || chain->next || chain->watch)))
 		return -EINVAL;
 	if (size < table + FIXED_SIZE_MAX)
 		return -ENOSPC;
 	if (!n_events && !chain->watch)
 		err = emit_silent(&c, plan, site, chain, &layout);
+	else if (has_trap)
+		err = emit_conditional(&c, env, plan, &at, events, &layout);
 	else if (table)
 		err = emit_sequenced(&c, env, plan, &at, events, n_events, chain, &layout);
 	else

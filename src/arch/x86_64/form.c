@@ -20,7 +20,7 @@ struct maker {
 	const struct kymo_pad_env *env;
 	const struct kymo_form *form;
 	uint64_t bias, file;
-	bool retval_is_known;
+	bool retval_is_known, loads_directly;
 	struct label *fault;
 	int64_t in_name;                       /* rax is that many bytes into the thread's name; -1: it is anything */
 	unsigned int depth;                    /* values before the operation */
@@ -232,7 +232,7 @@ static void change(struct maker *m, const struct kymo_form_op *op)
 
 	switch (op->code) {
 	case KYMO_FORM_LOAD:
-		if (m->in_name >= 0 && m->in_name + op->size <= KYMO_FORM_NAME_SIZE)
+		if (m->loads_directly || (m->in_name >= 0 && m->in_name + op->size <= KYMO_FORM_NAME_SIZE))
 			x86_load_bytes(c, op->size);
 		else
 			x86_emit_load(c, m->env, op->size, m->fault);
@@ -471,6 +471,7 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 		.bias = site->bias,
 		.file = site->file,
 		.retval_is_known = retval_is_known,
+		.loads_directly = site->loads_directly,
 		.fault = fault,
 		.in_name = -1,
 	};
