@@ -514,7 +514,7 @@ static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct
 
 /* No record: a condition, and where it holds a trap. */
 static int emit_conditional(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
-			    const struct x86_site *site, const struct kymo_pad_event *event,
+			    const struct x86_pad_site *site, const struct kymo_pad_event *event,
 			    struct kymo_pad_layout *layout)
 {
 	struct label out = { .n = 0 }, is_true = { .n = 0 };
