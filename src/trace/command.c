@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/utf8.h"
 
 #define COMMAND_MAX 4096 /* bytes of a command that are kept */
 #define COMMAND_MORE "…"
@@ -14,14 +15,9 @@
  * UTF-8. */
 static void cut(char *text)
 {
-	size_t size = strnlen(text, COMMAND_MAX + 1);
-
-	if (size <= COMMAND_MAX)
+	if (strnlen(text, COMMAND_MAX + 1) <= COMMAND_MAX)
 		return;
-	size = COMMAND_MAX - strlen(COMMAND_MORE);
-	while (size && ((unsigned char)text[size] & 0xc0) == 0x80)
-		size--;
-	strcpy(text + size, COMMAND_MORE);
+	strcpy(text + kymo_utf8_cut(text, COMMAND_MAX - strlen(COMMAND_MORE)), COMMAND_MORE);
 }
 
 char *kymo_command_join(char *const *argv)

@@ -78,7 +78,7 @@ static struct kymo_error *know(struct kymo_probes *probes, size_t module_at, con
 	free(known->starts);
 	*known = (struct known){ .function = function };
 	if (kymo_instructions_create(code->map, function->start, function->end, &known->starts, &known->n))
-		known->starts = NULL, known->n = 0;
+		*known = (struct known){ .function = function };
 	return NULL;
 }
 

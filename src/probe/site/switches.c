@@ -113,7 +113,7 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 	return error ? error : add_switch(probes, &fresh);
 }
 
-static bool is_pending(const struct probe_switch *item)
+static bool is_to_install(const struct probe_switch *item)
 {
 	return !item->installed && !item->is_retired && !item->is_refused;
 }
@@ -121,7 +121,7 @@ static bool is_pending(const struct probe_switch *item)
 /* Those that the installation that goes on now is about. */
 static bool is_next(const struct probe_switch *item)
 {
-	return is_pending(item) && item->is_ready;
+	return is_to_install(item) && item->is_ready;
 }
 
 /* A program that is being launched maps the whole of a library as its text first, and then its data over it. */
@@ -164,7 +164,7 @@ size_t probes_pending_switches(const struct kymo_probes *probes)
 	size_t n = 0;
 
 	for (size_t i = 0; i < probes->switches.n; i++)
-		n += is_pending(&probes->switches.items[i]);
+		n += is_to_install(&probes->switches.items[i]);
 	return n;
 }
 
