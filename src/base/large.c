@@ -1,10 +1,14 @@
 #include "base/large.h"
 
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/page.h"
 
 #define LARGE_PAGE ((size_t)2 << 20)
 #define LEAST (LARGE_PAGE / 2) /* so much of a large page is worth it */
@@ -30,16 +34,18 @@ void *kymo_large_alloc(size_t size)
 	if (own < size || all < own)
 		return NULL;
 	at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (at == MAP_FAILED)
-		return NULL;
+	if (at == MAP_FAILED) { /* there may be room for it in small pages */
+		at = mmap(NULL, own, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return at == MAP_FAILED ? NULL : at;
+	}
 	before = -(uintptr_t)at & (LARGE_PAGE - 1);
 	if (before)
 		munmap(at, before);
 	at += before;
 	/* `own` may end within a small page, which is mapped. */
-	before += own + (-own & 4095);
+	before += kymo_page_up(own);
 	if (before < all)
-		munmap(at + own + (-own & 4095), all - before);
+		munmap(at + kymo_page_up(own), all - before);
 	madvise(at, own, MADV_HUGEPAGE);
 	return at;
 }
@@ -70,11 +76,21 @@ void kymo_sparse_free(void *memory, size_t size)
 		munmap(memory, size);
 }
 
+/* The heap takes some MB more address space by that, so none is taken where that is limited. */
+static bool is_limited(int resource)
+{
+	struct rlimit limit;
+
+	return getrlimit(resource, &limit) || limit.rlim_cur != RLIM_INFINITY;
+}
+
 void kymo_large_heap(void)
 {
 	uintptr_t begin = (uintptr_t)sbrk(0) + HEAP_HEAD, end;
 	void *volatile first;
 
+	if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
+		return;
 	begin = (begin + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
 	if (sbrk((intptr_t)(begin - HEAP_HEAD - (uintptr_t)sbrk(0))) == (void *)-1)
 		return;

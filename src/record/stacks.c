@@ -143,9 +143,9 @@ void stacks_tell(struct recording *recording)
 	if (stacking->n_without)
 		recording_warn(recording,
 			       "%" PRIu64 " stacks of %" PRIu64
-			       " were not kept: the recording has %u different frames, "
-			       "and no room for more; a filter, or --stack=DEPTH, leaves fewer",
-			       stacking->n_without, stacking->n, KYMO_FRAMES_MAX);
+			       " were not kept: the recording has room for %u different frames and %u names of theirs; "
+			       "a filter, or --stack=DEPTH, leaves fewer",
+			       stacking->n_without, stacking->n, KYMO_FRAMES_MAX, KYMO_STRINGS_MAX);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -259,6 +259,15 @@ static const char *unnamed(const struct kymo_stack_frame *frame, char *out, size
 	return out;
 }
 
+/* The function's name, or a made one where there is room for it: a large program has more functions than texts. */
+static bool number_function(struct kymo_frame_tree *tree, const struct kymo_stack_frame *frame, uint32_t *ret)
+{
+	char name[NAME_MAX + sizeof(":0x0123456789abcdef")];
+
+	return (frame->start && frame->file && kymo_frame_tree_text(tree, unnamed(frame, name, sizeof(name)), ret)) ||
+	       kymo_frame_tree_text(tree, frame->function, ret);
+}
+
 /* 0 where there is no room for it, or for its names. */
 static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const struct kymo_stack_frame *frame)
 {
@@ -268,11 +277,8 @@ static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const s
 		.offset = frame->offset,
 		.address = frame->address,
 	};
-	char name[NAME_MAX + 1];
-	const char *function = frame->start && frame->file ? unnamed(frame, name, sizeof(name)) : frame->function;
 
-	return kymo_frame_tree_text(tree, frame->file, &node.file) &&
-			       kymo_frame_tree_text(tree, function, &node.function)
+	return kymo_frame_tree_text(tree, frame->file, &node.file) && number_function(tree, frame, &node.function)
 		       ? kymo_frame_tree_number(tree, &node)
 		       : 0;
 }
@@ -409,7 +415,8 @@ static bool wants_pruning(const struct recording *recording)
 {
 	const struct stacking *stacking = recording->stacking;
 
-	return stacking->frames.nodes.n >= stacking->prune_at &&
+	return (stacking->frames.nodes.n >= stacking->prune_at ||
+		stacking->frames.texts.items.n >= KYMO_STRINGS_MAX / 2) &&
 	       recording->output.dropped_bytes - stacking->pruned_bytes >= recording->output.bytes / DROPPED_SHARE;
 }
 

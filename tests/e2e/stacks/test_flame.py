@@ -81,3 +81,30 @@ def test_functions_of_a_stripped_program_are_apart(tmp):
             ';'.join(names[name] for name in path): count
             for path, count in ((('main', 'parse', 'copy'), 4), (('main', 'reply', 'copy'), 3), (('main', 'copy'), 1))
         }, 'stacks by the addresses of functions, which probes take')
+
+
+def test_more_functions_without_a_name_than_there_is_room_for_names(tmp):
+    """Their stacks are kept, and the last ones are called by their file alone."""
+    n = 66000
+    (tmp / 'many.c').write_text(
+        '__attribute__((noinline)) void leaf(void) { __asm__ volatile(""); }\n'
+        'extern char first[];\n'
+        'int usleep(unsigned int);\n'
+        f'int main(void) {{ for (int i = 0; i < {n}; i++) {{ if (!(i % 100)) usleep(2000);\n'
+        '        ((void (*)(void))(first + 16 * i))(); } return 0; }\n'
+        f'__asm__(".text\\n.p2align 4\\n.globl first\\n.hidden first\\nfirst:\\n.rept {n}\\n.cfi_startproc\\npush %rbp\\n"\n'
+        '        ".cfi_def_cfa_offset 16\\n.cfi_offset 6, -16\\ncall leaf\\npop %rbp\\n.cfi_def_cfa_offset 8\\n"\n'
+        '        "ret\\n.cfi_endproc\\n.p2align 4\\n.endr\\n");\n')
+    run('gcc', '-O1', '-o', 'many', 'many.c').ok()
+    symbols = [line.split() for line in run('nm', 'many').ok().out.splitlines()]
+    leaf, main = ([int(words[0], 16) for words in symbols if words[-1] == name][0] for name in ('leaf', 'main'))
+    run('strip', 'many').ok()
+    result = record('--stack', '--stack-size', '1K', '--buffer', '256M', '-p', f'./many:{leaf:#x}', '--', './many').ok()
+    check(re.search('66,000 events .*, none lost', result.err), 'all are recorded', result)
+    check('stacks' not in result.err, 'all stacks are kept', result)
+    counts = collections.Counter()
+    for line in kymo('report', '--folded').ok().out.splitlines():
+        stack, count = line.rsplit(' ', 1)
+        counts[re.fullmatch(rf'.*many:{main:#x};(\[many\]|many:0x[0-9a-f]+);many:{leaf:#x}', stack)[1][0]] += int(count)
+    check_equal(sum(counts.values()), n, 'stacks')
+    check(60000 < counts['m'] < 65536, f'functions that are called by address: {counts["m"]}')
