@@ -137,6 +137,7 @@ static void outlive(struct run *run, int status)
 		 KYMO_ANSWER_MS / 1000);
 	cli_forget_signals();
 	cli_worker_dismiss(&run->worker, status, kymo_strace_result(run->strace).is_stuck ? sentence : NULL);
+	run->user.front = -1; /* its descriptor is closed */
 	kymo_strace_serve(run->strace);
 }
 

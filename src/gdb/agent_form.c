@@ -155,6 +155,7 @@ static void compile_extension(struct compiler *to, size_t first, bool is_signed)
 	uint64_t value;
 
 	if (!bits || bits >= BITS) {
+		to->is_target[to->at] |= to->is_target[first]; /* what leads here leads to the next instruction */
 		need_value(to);
 	} else if (take_constant(to, first, &value)) {
 		emit_with(to, KYMO_FORM_VALUE, extend_constant(value, (unsigned int)bits, is_signed));

@@ -30,7 +30,7 @@ static bool load_for_form(void *data, uint64_t address, unsigned int size, uint6
 	return read_hit_memory(data, address, ret, size);
 }
 
-/* As many steps as its expression takes at the most. */
+/* A step for each operation of the form, also for those that are not executed. */
 static bool take_steps(const struct kymo_form *form, unsigned int *left)
 {
 	unsigned int n = form->n;

@@ -5,7 +5,7 @@
  *
  *     kymo_strace_create(&request, &user, fd, &strace);
  *     kymo_strace_run(strace, …) or kymo_strace_run_in_kernel(strace, …);
- *     kymo_strace_result(strace, &result); kymo_strace_close(strace);
+ *     result = kymo_strace_result(strace);
  *     kymo_strace_destroy(strace);
  */
 #ifndef KYMO_STRACE_STRACE_H

@@ -1,5 +1,5 @@
 /*
- * Tracing from its beginning to its end. Engines see the calls, on the hub's thread (syscall_engine.c). The main thread
+ * Tracing from its beginning to its end. Engines see the calls, on the hub's thread (engine.c). The main thread
  * waits until the pipe says that there is no engine left, or that the user has interrupted.
  */
 #include "strace/tracer.h"

@@ -18,7 +18,7 @@ struct kymo_error *kymo_strace_run(struct kymo_strace *s, char **command, const 
  * the number of the signal. */
 int kymo_strace_wait(struct kymo_strace *s);
 
-/* Whether others trace the same processes through the hub of this one. */
+/* Whether the hub is kept: for other instances that trace the same processes, or for a command that runs on. */
 bool kymo_strace_has_hub(const struct kymo_strace *s);
 
 /* Serve them until they have gone, or a signal comes. */

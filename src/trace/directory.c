@@ -85,7 +85,7 @@ static struct kymo_error *place_init(const char *path, struct place *ret)
 static bool is_name_of_kymo(const char *name)
 {
 	static const char *const begins[] = { "stream_", "kernel_", "calls_",
-					      "branches_" }; /* of streams: output.c, kernel_stream.c */
+					      "branches_" }; /* of streams: trace.c, kernel_stream.c */
 
 	for (size_t i = 0; i < kymo_countof(begins); i++)
 		if (!strncmp(name, begins[i], strlen(begins[i])))

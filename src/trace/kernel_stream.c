@@ -85,7 +85,7 @@ static struct kymo_error *write_packet(const struct kymo_kernel_stream *stream, 
 	struct kymo_error *error = NULL;
 	char name[32];
 
-	/* As in output.c: readers see what was lost before a packet by the one in front of it. */
+	/* As in trace.c: readers see what was lost before a packet by the one in front of it. */
 	if (!*file) {
 		snprintf(name, sizeof(name), "%s_%zu", stream->name, stream->index);
 		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, file);

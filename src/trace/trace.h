@@ -41,7 +41,7 @@ struct kymo_trace {
 	struct kymo_ctf_trace trace;
 	KYMO_VEC(struct kymo_trace_stream) streams;
 	uint64_t bytes;  /* of records */
-	uint64_t events; /* about, where `is_estimate`: packets are not walked through (see output.c) */
+	uint64_t events; /* about, where `is_estimate`: packets are not walked through (see trace.c) */
 	bool is_estimate;
 	uint32_t only_size; /* of each record of each event; 0: they differ */
 	uint32_t *by_id;    /* place in the trace's events + 1, by event id; 0: no such event */

@@ -13,7 +13,7 @@ CONDITIONS = [
     'item->name[0] == 98', 'item->bits == 3', 'item->sign == -1', 'table[i % 4] == 30', 'item == &items[2]',
     '*item->pointer == 4', 'here.id == 3 || i == 50', '$rdi == 9', '$eflags & 1 || i == 3', '(char)(i * 5) < 0',
     '(short)(i * 2000) < 0', 'i * 1000000 > 40000000', 'item->kind == BLUE', '(long)item % 16 == 0 && i > 5',
-    'sizeof(*item) > 8 && i == 1', 'items[i % 8].id > 6',
+    'sizeof(*item) > 8 && i == 1', 'items[i % 8].id > 6', '!(unsigned char)(unsigned long)(i % 2 ? i * 256L : 255)',
 ]
 
 SOURCE = r'''

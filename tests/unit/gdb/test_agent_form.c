@@ -124,6 +124,16 @@ static void what_is_not_one_operation(void **state)
 		   "   4  jump 6\n"
 		   "   5  value 255\n"
 		   "   6  extend s8\n");
+	/* (unsigned char)(unsigned long)($rax ? 255 : $rdx), as gdb has it */
+	check_text("a constant of one way, behind what changes nothing",
+		   "26 00 00 20 00 0c 26 00 03 21 00 0e 22 ff 2a 40 2a 08 27",
+		   "   0  register %ax\n"
+		   "   1  not\n"
+		   "   2  jump-if-zero 5\n"
+		   "   3  register %dx\n"
+		   "   4  jump 6\n"
+		   "   5  value 255\n"
+		   "   6  extend u8\n");
 }
 
 static void what_has_no_form(void **state)
