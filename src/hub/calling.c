@@ -9,7 +9,6 @@
 #include "hub/state.h"
 #include "hub/thread/frozen.h"
 #include "hub/thread/task.h"
-#include "hub/thread/tracee.h"
 
 #define CALL_STOP (SIGTRAP | 0x80)
 
@@ -27,25 +26,9 @@ static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 	return task->signal;
 }
 
-/* Its last call was made: the second stop at one, or the signal that it sends itself at the end of a batch. Another
- * signal of that number is met elsewhere. */
-static bool is_over(struct task *task, int status)
-{
-	struct user_regs_struct registers;
-
-	if (status >> 16)
-		return false;
-	if (!task->remote_call->signal)
-		return WSTOPSIG(status) == CALL_STOP && !--task->remote_call->n_stops;
-	if (WSTOPSIG(status) != task->remote_call->signal || kymo_get_registers(task->tid, &registers) ||
-	    registers.rip != task->remote_call->call_end)
-		return false;
-	task->remote_call->n_stops = 0;
-	return true;
-}
-
 bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 {
+	bool is_at_call = !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
 	int signal;
 
 	if (!task->remote_call)
@@ -56,7 +39,7 @@ bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 	}
 	task->state = TASK_STOPPED;
 	task->resumed.was_interrupted = false;
-	if (is_over(task, status)) {
+	if (is_at_call && !--task->remote_call->n_stops) {
 		if (!task->remote_call->is_left)
 			return true;
 		hub_give_back(task); /* another owner may have it by now */
@@ -65,6 +48,6 @@ bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 	}
 	signal = signal_for(hub, task, status);
 	task->state = TASK_RUNNING;
-	ptrace(task->remote_call->signal ? PTRACE_CONT : PTRACE_SYSCALL, task->tid, 0, signal);
+	ptrace(PTRACE_SYSCALL, task->tid, 0, signal);
 	return true;
 }

@@ -26,7 +26,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "hub/thread/tracee.h"
-#include "proc/batch.h"
 #include "proc/caller.h"
 #include "proc/call.h"
 #include "proc/members.h"
@@ -38,6 +37,7 @@
 #include "procfs/maps.h"
 
 #define XSTATE_MAX (64u << 10)
+#define SCRATCH 1024 /* below the frame, for path names and such */
 #define GADGET_MAX 16
 #define TEXT_MAX (64u << 20)
 #define RED_ZONE 128
@@ -240,12 +240,12 @@ static uint64_t room_in_own_stack(const struct kymo_thread *thread, const struct
 /* Write frame and scratch, with what was there kept for later; sp as kymo_remote_frame() gave it. */
 static int write_call_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)
 {
-	uint8_t *kept = malloc(KYMO_REMOTE_SCRATCH + size);
+	uint8_t *kept = malloc(SCRATCH + size);
 	int err;
 
 	if (!kept)
 		return -ENOMEM;
-	err = kymo_process_read(process, sp - KYMO_REMOTE_SCRATCH, kept, KYMO_REMOTE_SCRATCH + size);
+	err = kymo_process_read(process, sp - SCRATCH, kept, SCRATCH + size);
 	if (!err)
 		err = kymo_process_write(process, sp, frame, size);
 	if (err) {
@@ -253,7 +253,7 @@ static int write_call_frame(struct kymo_process *process, uint64_t sp, const uin
 		return err;
 	}
 	process->remote.kept = kept;
-	process->remote.n_kept = KYMO_REMOTE_SCRATCH + size;
+	process->remote.n_kept = SCRATCH + size;
 	return 0;
 }
 
@@ -290,7 +290,7 @@ static int begin_by(struct kymo_process *process, size_t index, const struct kym
 		err = kymo_joined_facts(process->joined, thread->tid, KYMO_FACT_MASK, &facts);
 	if (err)
 		return err;
-	room = KYMO_REMOTE_SCRATCH + xstate_size + KYMO_REMOTE_FRAME_MAX;
+	room = SCRATCH + xstate_size + KYMO_REMOTE_FRAME_MAX;
 	top = room_in_initial_stack(process, maps, room);
 	if (!top)
 		top = room_in_own_stack(thread, maps, room);
@@ -314,7 +314,6 @@ static int begin_by(struct kymo_process *process, size_t index, const struct kym
 	process->remote.thread = index;
 	process->remote.registers = thread->registers;
 	process->remote.sp = sp;
-	process->remote.mask = facts.mask;
 	return 0;
 }
 
@@ -359,9 +358,6 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 
 	if (!kymo_process_peek_status(thread->tid, &info))
 		return false;
-	process->remote.caught = info.caught;
-	if (thread->tid == process->pid)
-		process->inner_pid = info.inner_pid;
 	if (info.seccomp)
 		*reason = "a seccomp filter might kill it for the system calls that setting up memory takes";
 	else if (kymo_thread_dispatches_calls(process, index))
@@ -420,8 +416,7 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 		process->remote.n_nested++;
 		return NULL;
 	}
-	process->remote.n_nested = process->remote.n_queued = 0;
-	process->remote.batch_at = 0;
+	process->remote.n_nested = 0;
 	error = kymo_process_maps(process, &maps);
 	if (error)
 		return error;
@@ -432,23 +427,44 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 	return error;
 }
 
+struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number, const uint64_t args[6],
+				       int64_t *result_ret)
+{
+	pid_t tid = process->threads.items[process->remote.thread].tid;
+	struct user_regs_struct registers;
+	struct kymo_error *error;
+
+	if (number != SYS_memfd_create && number != SYS_close)
+		kymo_process_forget_maps(process);
+	kymo_remote_call(&process->remote.registers, &process->gadgets, process->remote.sp, number, args, &registers);
+	error = kymo_joined_call(process, tid, &registers, &registers);
+	if (error && error->code == KYMO_ERROR_GONE)
+		process->remote.active = false;
+	if (!error)
+		*result_ret = (int64_t)registers.rax;
+	return error;
+}
+
+uint64_t kymo_remote_scratch(const struct kymo_process *process)
+{
+	return process->remote.sp - SCRATCH;
+}
+
 struct kymo_error *kymo_remote_end(struct kymo_process *process)
 {
 	kymo_cleanup_free uint8_t *kept = NULL;
-	struct kymo_error *error, *failed;
+	struct kymo_error *error;
 
 	if (process->remote.n_nested && process->remote.active) {
 		process->remote.n_nested--;
 		return NULL;
 	}
-	failed = kymo_remote_flush(process);
 	kept = kymo_take(process->remote.kept);
-	process->remote.batch_at = 0;
 	if (!process->remote.active)
-		return failed;
+		return NULL;
 	process->remote.active = false;
 	error = kymo_joined_give_back(process, process->threads.items[process->remote.thread].tid);
 	if (!error)
-		kymo_process_write(process, process->remote.sp - KYMO_REMOTE_SCRATCH, kept, process->remote.n_kept);
-	return kymo_error_first(failed, error);
+		kymo_process_write(process, process->remote.sp - SCRATCH, kept, process->remote.n_kept);
+	return error;
 }

@@ -1,4 +1,4 @@
-/* Borrowing a stopped thread for system calls (batch.h). */
+/* System calls in the name of a stopped thread. */
 #ifndef KYMO_PROC_CALL_H
 #define KYMO_PROC_CALL_H
 
@@ -16,6 +16,14 @@ struct kymo_process;
  * kymo_remote_end() was called as often as this function. No thread's registers may be changed meanwhile.
  */
 struct kymo_error *kymo_remote_begin(struct kymo_process *process);
+
+/* Execute one call. `result_ret` is as the kernel gave it (negative errno). An error means that the thread is gone, or
+ * did not come back. */
+struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number, const uint64_t args[6],
+				       int64_t *result_ret);
+
+/* Address of at least 256 bytes of scratch memory of that thread (its stack, below the frame). */
+uint64_t kymo_remote_scratch(const struct kymo_process *process);
 
 /* Look for the instructions that calls are made with, while the process runs: kymo_remote_begin() has to look at them
  * once more then, not for them. */

@@ -8,7 +8,6 @@
  * A recorder that stops the process meanwhile would see memory as it was before that call, and write a frame of its own
  * over the thread's. So a thread that is met on its way is brought home first.
  */
-#include "arch/batch.h"
 #include "arch/remote.h"
 #include "base/error.h"
 #include "proc/home.h"
@@ -17,7 +16,7 @@
 #include "proc/state.h"
 #include "proc/thread.h"
 
-#define TRIES (KYMO_BATCH_MAX + 4) /* its call, or those of a batch and its signal; and rt_sigreturn */
+#define TRIES 4 /* two are enough: its call, and rt_sigreturn */
 
 static bool is_away(struct kymo_process *process, const struct kymo_thread *thread)
 {

@@ -12,7 +12,6 @@
 #include "hub/launch.h"
 #include "hub/remote/door.h"
 #include "hub/thread/seize.h"
-#include "proc/batch.h"
 #include "proc/call.h"
 #include "proc/launch.h"
 #include "proc/linker.h"

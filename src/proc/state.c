@@ -57,21 +57,14 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 }
 
 /* EI_CLASS and e_machine of the program. */
-static int open_program(pid_t tid)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "/proc/%d/exe", tid);
-	return open(name, O_RDONLY | O_CLOEXEC);
-}
-
 struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 {
 	unsigned char ident[20];
-	kymo_cleanup_close int fd = open_program(process->pid);
+	char name[64];
+	kymo_cleanup_close int fd = -1;
 
-	if (fd < 0 && errno == ENOENT) /* its first thread may have ended */
-		fd = open_program(kymo_live_thread(process->pid));
+	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_live_thread(process->pid));
+	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "process %d has no program: it is a kernel thread, or it is ending",

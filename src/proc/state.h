@@ -8,11 +8,9 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#include "arch/batch.h"
 #include "arch/remote.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "proc/batch.h"
 #include "proc/thread.h"
 #include "procfs/maps.h"
 #include "procfs/memory.h"
@@ -55,12 +53,6 @@ struct kymo_process {
 		uint64_t sp;
 		uint8_t *kept; /* what lay where scratch and frame are */
 		size_t n_kept;
-		uint64_t mask, caught; /* its signals: blocked, and with a handler */
-		uint64_t batch_at;     /* where the code of batches is, or 0 */
-		int batch_signal;
-		struct kymo_batch_call queue[KYMO_BATCH_MAX]; /* to be made with the next one that is waited for */
-		kymo_remote_result *results[KYMO_BATCH_MAX];
-		size_t n_queued;
 	} remote;
 	struct {
 		bool began;

@@ -26,29 +26,18 @@
 #define CHILD_BUFFER (UINT64_C(1) << 20) /* bytes a CPU, of whom a tree has many; less where --buffer is less */
 #define SHARES 4                         /* what is left of the bound for a flight recorder's children is divided so */
 
-/* A process that executes another program keeps its numbers. */
-static pid_t inner_pid_of(const struct recording *recording, pid_t pid)
-{
-	for (size_t i = recording->targets.n; i-- > 0;)
-		if (recording->targets.items[i]->pid == pid)
-			return recording->targets.items[i]->inner_pid;
-	return kymo_inner_tid(pid);
-}
-
 struct target *recording_add_target(struct recording *recording, struct kymo_process *process,
 				    const struct target *parent)
 {
 	struct target *target = calloc(1, sizeof(*target));
 
-	if (!target)
-		return NULL;
-	target->process = process;
-	target->pid = kymo_process_pid(process);
-	target->inner_pid = inner_pid_of(recording, target->pid);
-	if (!kymo_vec_push(&recording->targets, target)) {
+	if (!target || !kymo_vec_push(&recording->targets, target)) {
 		free(target);
 		return NULL;
 	}
+	target->process = process;
+	target->pid = kymo_process_pid(process);
+	target->inner_pid = kymo_inner_tid(target->pid);
 	target->parent = parent ? parent->inner_pid : 0;
 	return target;
 }

@@ -10,8 +10,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "arch/batch.h"
-
 #define REX 0x40
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
@@ -271,7 +269,7 @@ bool kymo_remote_has_frame(const uint8_t *bytes, size_t size)
 	return false;
 }
 
-/* One of the instructions that lead home, or the `syscall` that the call is made with, or the code of a batch. */
+/* One of the instructions that lead home, or the `syscall` that the call is made with. */
 static bool is_gadget(const uint8_t *code)
 {
 	static const uint8_t pop[] = { 0x58, 0xc3 }, call[] = { 0x0f, 0x05 };
@@ -279,7 +277,7 @@ static bool is_gadget(const uint8_t *code)
 
 	kymo_gadgets_scan(code, KYMO_REMOTE_CODE, 1, &found);
 	return found.sigreturn == 1 || code[0] == 0xc3 || !memcmp(code, pop, sizeof(pop)) ||
-	       !memcmp(code, call, sizeof(call)) || kymo_batch_is_code(code);
+	       !memcmp(code, call, sizeof(call));
 }
 
 /*

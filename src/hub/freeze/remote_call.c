@@ -19,8 +19,6 @@
 #define CALL_NS 5000000000ull
 #define CALL_STOP (SIGTRAP | 0x80)
 #define STOPS_A_CALL 2
-#define STOPS_A_BATCH 1
-#define N_SIGNALS 64
 
 static struct hub_remote_call *create_call(struct kymo_hub *hub, struct task *task)
 {
@@ -97,38 +95,13 @@ static bool is_at_breakpoint(const struct hub_process *process, uint64_t address
 	return b && b->owners;
 }
 
-/* A batch ends with a signal, which is let through; one call with its second stop. */
-static int prepare(struct task *task, const struct hub_message *message, uint64_t at)
-{
-	struct hub_remote_call *call = task->remote_call;
-
-	call->call_at = at;
-	call->signal = 0;
-	call->n_stops = STOPS_A_CALL;
-	if (!(message->flags & HUB_CALL_BATCH))
-		return 0;
-	call->call_end = message->word;
-	call->signal = (int)message->event;
-	call->n_stops = STOPS_A_BATCH;
-	return kymo_set_mask(task->tid, ~(1ull << (message->event - 1)));
-}
-
-static bool is_fit(const struct hub_message *message)
-{
-	return !(message->flags & HUB_CALL_BATCH) ||
-	       (!(message->flags & HUB_CALL_AS_IS) && message->event && message->event <= N_SIGNALS);
-}
-
 static int start_call(struct kymo_hub *hub, void *argument)
 {
 	const struct freeze_job *job = argument;
 	struct task *task = hub_frozen_task(hub, job);
 	bool is_as_is = job->message->flags & HUB_CALL_AS_IS;
 	struct user_regs_struct registers = job->message->registers;
-	int err;
 
-	if (!is_fit(job->message))
-		return -EINVAL;
 	if (!task || (!is_as_is && !task->remote_call))
 		return -ESRCH;
 	if (is_as_is && kymo_get_registers(task->tid, &registers))
@@ -137,13 +110,10 @@ static int start_call(struct kymo_hub *hub, void *argument)
 		return -EBUSY;
 	if (!task->remote_call && !create_call(hub, task))
 		return -ENOMEM;
-	err = is_as_is ? 0 : kymo_set_registers(task->tid, &registers);
-	if (!err)
-		err = prepare(task, job->message, registers.rip);
-	if (err || ptrace(task->remote_call->signal ? PTRACE_CONT : PTRACE_SYSCALL, task->tid, 0, 0)) {
-		task->remote_call->n_stops = 0;
+	if ((!is_as_is && kymo_set_registers(task->tid, &registers)) || ptrace(PTRACE_SYSCALL, task->tid, 0, 0))
 		return -ESRCH;
-	}
+	task->remote_call->call_at = registers.rip;
+	task->remote_call->n_stops = STOPS_A_CALL;
 	task->state = TASK_RUNNING;
 	return 0;
 }

@@ -28,10 +28,8 @@ struct hub_remote_call {
 	bool has_own; /* what follows is to be given back; else it is only run through a call */
 	struct user_regs_struct own;
 	uint64_t mask;
-	uint64_t call_at;     /* where its call is made, or its batch begins */
-	uint64_t call_end;    /* where it stands after that; of a batch only */
-	unsigned int n_stops; /* which are to come before its call is made, or its batch; 0: it stands still */
-	int signal;           /* before which it stands when a batch is over; 0: it makes one call */
+	uint64_t call_at;     /* where its call is made */
+	unsigned int n_stops; /* at system calls, which are to come before its call is made; 0: it stands still */
 	bool is_left;         /* the owner is gone */
 };
 

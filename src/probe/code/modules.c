@@ -127,40 +127,16 @@ struct kymo_error *probes_code(struct kymo_probes *probes, size_t i, struct kymo
 	return error;
 }
 
-/* The module of the file that is mapped there, which was opened then; or NULL. */
-static const struct probe_module *module_at(const struct kymo_probes *probes, const struct kymo_map *map)
-{
-	for (size_t i = 0; i < probes->modules.n; i++) {
-		const struct probe_module *module = &probes->modules.items[i];
-
-		if (module->module && !module->jit && !module->is_gone && !module->is_replaced &&
-		    module->inode == map->inode && module->major == map->major && module->minor == map->minor)
-			return module;
-	}
-	return NULL;
-}
-
-static bool read_object(const struct kymo_probes *probes, struct kymo_module *module, const struct kymo_map *map,
-			const char *name, void *data, size_t size)
-{
-	uint64_t vaddr, vsize;
-
-	return !kymo_module_find_object(module, name, &vaddr, &vsize) &&
-	       !kymo_process_read(probes->process, map->start + vaddr, data, size);
-}
-
 bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data,
 			size_t size)
 {
-	const struct probe_module *opened = module_at(probes, map);
 	kymo_cleanup_close int fd = -1;
 	struct probe_cache *cache = probe_events_cache(probes->options.events);
 	struct probe_cached *file;
 	struct kymo_error *error;
+	uint64_t vaddr, vsize;
 	bool found;
 
-	if (opened)
-		return read_object(probes, opened->module, map, name, data, size);
 	error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
 	if (!error)
 		error = probe_cache_get(cache, fd, map->path, &file);
@@ -168,7 +144,8 @@ bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, 
 		kymo_error_destroy(error);
 		return false;
 	}
-	found = read_object(probes, file->module, map, name, data, size);
+	found = !kymo_module_find_object(file->module, name, &vaddr, &vsize) &&
+		!kymo_process_read(probes->process, map->start + vaddr, data, size);
 	probe_cache_put(cache, file);
 	return found;
 }

@@ -113,18 +113,11 @@ static struct kymo_error *look_at_text(struct kymo_process *process, struct prob
 	return NULL;
 }
 
-/* From its exec on, until it has started, no other recorder gets the process: what there was has gone with the former
- * program. */
-static bool has_no_peers(const struct kymo_probes *probes)
-{
-	return probes->is_starting;
-}
-
 static struct kymo_error *read_peers(struct kymo_probes *probes, uint64_t only, struct probe_peers *ret)
 {
 	struct probe_peers peers = { .n = 0 };
-	struct kymo_session_list list = { .n = 0 };
-	struct kymo_error *error = has_no_peers(probes) ? NULL : kymo_sessions_read(probes->process, &list);
+	struct kymo_session_list list;
+	struct kymo_error *error = kymo_sessions_read(probes->process, &list);
 
 	if (error)
 		return error;
@@ -192,8 +185,8 @@ static bool was_seen(const struct kymo_probes *probes, const struct kymo_session
 
 struct kymo_error *probes_peers_check(struct kymo_probes *probes, bool *same_ret)
 {
-	struct kymo_session_list list = { .n = 0 };
-	struct kymo_error *error = has_no_peers(probes) ? NULL : kymo_sessions_read_headers(probes->process, &list);
+	struct kymo_session_list list;
+	struct kymo_error *error = kymo_sessions_read_headers(probes->process, &list);
 	size_t n = 0;
 	bool same = true;
 

@@ -18,7 +18,6 @@
 #include "probe/memory/data.h"
 #include "probe/memory/layout.h"
 #include "probe/memory/recorders.h"
-#include "probe/memory/remote_memory.h"
 #include "probe/memory/sessions.h"
 #include "probe/memory/trampolines.h"
 #include "probe/memory/shared.h"
@@ -142,7 +141,6 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	struct kymo_error *error;
 
 	probes->shared.is_sequenced = probes_may_use_sequences(probes);
-	probes->shared.is_of_new_program = probes->is_starting;
 	error = create_stopped(probes, was_stopped, stopped_ns);
 	if (error)
 		return error;
@@ -238,19 +236,10 @@ static struct kymo_error *give_thread_back(struct kymo_probes *probes, struct ky
 	return kymo_error_first(error, kymo_remote_end(probes->process));
 }
 
-static struct kymo_error *begin_calls(struct kymo_probes *probes)
-{
-	struct kymo_error *error = kymo_remote_begin(probes->process);
-
-	if (!error && probes->has_shared && probes->is_starting)
-		kymo_remote_use_window(&probes->shared, probes->process);
-	return error;
-}
-
-/* Within remote calls. */
+/* Within a remote call. */
 static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_layout *layout)
 {
-	struct kymo_error *error = begin_calls(probes);
+	struct kymo_error *error = kymo_remote_begin(probes->process);
 
 	if (error)
 		return error;
@@ -284,7 +273,7 @@ static struct kymo_error *map_trampolines_stopped(struct kymo_probes *probes, co
 	struct kymo_error *error = stop(probes->process);
 
 	if (!error)
-		error = begin_calls(probes);
+		error = kymo_remote_begin(probes->process);
 	if (!error) {
 		error = kymo_shared_map_trampolines(&probes->shared, probes->process, layout, fd_ret, taken_ret);
 		error = kymo_error_first(error, kymo_remote_end(probes->process));
@@ -334,9 +323,7 @@ static struct kymo_error *map_trampolines(struct kymo_probes *probes, const stru
 		*taken_ret = false;
 		error = map_trampolines_stopped(probes, layout, probes_stop_patiently, was_stopped, &fd, taken_ret);
 	}
-	return error || *taken_ret || fd < 0
-		       ? error
-		       : kymo_shared_fill_trampolines(fd, layout, was_stopped && probes->is_starting);
+	return error || *taken_ret || fd < 0 ? error : kymo_shared_fill_trampolines(fd, layout);
 }
 
 /* With the process stopped: memory for pads, their state, text. */
@@ -536,7 +523,7 @@ static struct kymo_error *lend_thread(struct kymo_probes *probes)
 	struct kymo_error *error = probes_stop_patiently(probes->process);
 
 	if (!error)
-		error = begin_calls(probes);
+		error = kymo_remote_begin(probes->process);
 	probes->attempt.keeps_thread = !error;
 	return error;
 }
@@ -548,7 +535,7 @@ static struct kymo_error *install(struct kymo_probes *probes, bool was_stopped, 
 	if (!was_stopped)
 		error = kymo_process_check_alone(probes->process);
 	probes_read_ahead(probes);
-	if (!error && was_stopped && (!probes->has_shared || probes->is_starting))
+	if (!error && was_stopped && !probes->has_shared)
 		error = lend_thread(probes);
 	if (!error && !probes->has_shared)
 		error = make_shared(probes, was_stopped, stopped_ns_ret);

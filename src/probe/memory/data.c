@@ -180,12 +180,6 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 	return NULL;
 }
 
-static struct kymo_error *is_kept(struct kymo_process *process, const uint64_t args[6], int64_t result)
-{
-	return result ? kymo_error_errno((int)result, "the process could not keep the rings from its forked children")
-		      : NULL;
-}
-
 struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote,
 				 struct kymo_remote_mapping *made_ret)
 {
@@ -194,10 +188,15 @@ struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_p
 	};
 	uint64_t advise[6] = { shared->data_address, shared->data_size, MADV_DONTFORK };
 	struct kymo_error *error = kymo_remote_map(process, &mapping);
+	int64_t result;
 
 	if (!error)
 		*made_ret = mapping;
-	return error ? error : kymo_remote_queue(process, SYS_madvise, advise, is_kept);
+	if (!error)
+		error = kymo_remote_syscall(process, SYS_madvise, advise, &result);
+	if (!error && result)
+		error = kymo_error_errno((int)result, "the process could not keep the rings from its forked children");
+	return error;
 }
 
 /* Of processes that have ended, with nobody else to use it: the kernel takes 0.5 us to free each page, for which others
@@ -399,8 +398,6 @@ static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_p
 	if (!error)
 		error = kymo_data_map(&probes->shared, child, remote, &made);
 	if (!error)
-		error = kymo_remote_flush(child);
-	if (!error)
 		error = kymo_give_size(data->fd, data->size);
 	if (error && made.size)
 		kymo_remote_unmap(child, &made);
@@ -444,7 +441,6 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	kymo_remote_inherit(child, probes->process, own_syscall(probes));
 	error = kymo_remote_begin(child);
 	if (!error) {
-		kymo_remote_use_window(&probes->shared, child);
 		error = set_up(probes, child, &adopted->data);
 		error = kymo_error_first(error, kymo_remote_end(child));
 	}

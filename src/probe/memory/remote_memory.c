@@ -12,9 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "probe/memory/shared.h"
 #include "proc/proc.h"
-#include "procfs/maps.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -106,8 +104,20 @@ struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *nam
 	return NULL;
 }
 
-static struct kymo_error *is_mapped(struct kymo_process *process, const uint64_t args[6], int64_t result)
+struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping)
 {
+	uint64_t args[6] = { mapping->address,
+			     mapping->size,
+			     (uint64_t)mapping->protection,
+			     (uint64_t)mapping->kind | MAP_FIXED_NOREPLACE,
+			     (uint64_t)mapping->fd,
+			     mapping->offset };
+	struct kymo_error *error;
+	int64_t result;
+
+	error = kymo_remote_syscall(process, SYS_mmap, args, &result);
+	if (error)
+		return error;
 	if (result == -EACCES || result == -EPERM)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
 					 "a policy forbids mapping executable memory in the process (a security "
@@ -119,52 +129,28 @@ static struct kymo_error *is_mapped(struct kymo_process *process, const uint64_t
 					 kymo_process_pid(process), kymo_process_pid(process));
 	if (result < 0 && result > -4096)
 		return kymo_remote_failed("map kymo's memory", result);
-	if ((uint64_t)result != args[0])
+	if ((uint64_t)result != mapping->address)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel mapped memory elsewhere than at 0x%" PRIx64,
-					 args[0]);
+					 mapping->address);
 	return NULL;
-}
-
-struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping)
-{
-	const uint64_t args[6] = { mapping->address,
-				   mapping->size,
-				   (uint64_t)mapping->protection,
-				   (uint64_t)mapping->kind | MAP_FIXED_NOREPLACE,
-				   (uint64_t)mapping->fd,
-				   mapping->offset };
-
-	return kymo_remote_queue(process, SYS_mmap, args, is_mapped);
-}
-
-static bool is_memfd_at(struct kymo_process *process, uint64_t address)
-{
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_process_maps(process, &maps);
-	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, address);
-	bool is_there = map && map->start == address && kymo_is_memfd(map);
-
-	if (!error)
-		kymo_maps_deinit(&maps);
-	kymo_error_destroy(error);
-	return is_there;
 }
 
 void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_mapping *mapping)
 {
-	const uint64_t args[6] = { mapping->address, mapping->size };
+	uint64_t args[6] = { mapping->address, mapping->size };
+	int64_t result;
 
-	if (is_memfd_at(process, mapping->address))
-		kymo_error_destroy(kymo_remote_queue(process, SYS_munmap, args, NULL));
+	kymo_error_destroy(kymo_remote_syscall(process, SYS_munmap, args, &result));
 }
 
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error)
 {
 	struct kymo_error *closing;
+	int64_t result;
 
 	if (remote < 0)
 		return error;
-	closing = kymo_remote_queue(process, SYS_close, (uint64_t[6]){ (uint64_t)remote }, NULL);
+	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)remote }, &result);
 	if (!error)
 		return closing;
 	kymo_error_destroy(closing);
@@ -190,10 +176,4 @@ struct kymo_error *kymo_give_size(int fd, uint64_t size)
 	if (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return kymo_error_errno(errno, "cannot size the shared memory");
 	return NULL;
-}
-
-void kymo_remote_use_window(const struct kymo_shared *shared, struct kymo_process *process)
-{
-	if (shared->is_of_new_program && kymo_remote_may_batch(process))
-		kymo_remote_use_batches(process, shared->window + KYMO_WINDOW_PADS);
 }

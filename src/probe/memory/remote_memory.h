@@ -7,7 +7,6 @@
 #include "base/error.h"
 
 struct kymo_process;
-struct kymo_shared;
 
 /* A mapping of the target's. */
 struct kymo_remote_mapping {
@@ -23,24 +22,18 @@ struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *n
 /* That descriptor, for this process. UNSAFE: it is something else, or not fresh. */
 struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret);
 
-/* Map it at that very address, where nothing may be. Where calls are made in batches it is there, or has failed, after
- * kymo_remote_flush(). */
+/* Map it at that very address, where nothing may be. */
 struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
 
-/* Take it away again, if it is there: of a batch that has failed a part is. Errors go unsaid: this comes after one. */
+/* Take it away again. Errors go unsaid: this is what comes after one. */
 void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
 
-/* Close a descriptor there, now or with the next batch, unless it is negative, behind `error`, which is returned if
- * there is one. */
+/* Close a descriptor there, unless it is negative, behind `error`, which is returned if there is one. */
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error);
 
 /* Allocate a range of a memfd (errno); give it its size for good. */
 int kymo_allocate(int fd, uint64_t offset, uint64_t size);
 struct kymo_error *kymo_give_size(int fd, uint64_t size);
-
-/* The thread that makes remote calls is the only one of its process, and nobody else has its signal handlers: the new
- * program itself, or a process that it has forked. Its calls are made in batches from now on, if that may be. */
-void kymo_remote_use_window(const struct kymo_shared *shared, struct kymo_process *process);
 
 /* The sentence for a call in its name that has failed. */
 struct kymo_error *kymo_remote_failed(const char *what, int64_t result);

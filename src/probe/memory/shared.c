@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "arch/batch.h"
 #include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -178,42 +177,6 @@ struct made {
 	size_t n;
 };
 
-static struct kymo_error *map_one(struct kymo_process *process, const struct kymo_remote_mapping *mapping,
-				  struct made *made)
-{
-	struct kymo_error *error = kymo_remote_map(process, mapping);
-
-	if (!error)
-		made->items[made->n++] = *mapping;
-	return error;
-}
-
-/* On the window's last page, where no pads come. */
-static struct kymo_error *put_batch_code(struct kymo_shared *shared)
-{
-	size_t size;
-	const uint8_t *code = kymo_batch_code(&size);
-	int err = kymo_shared_store_pads(shared, KYMO_WINDOW_PADS, code, size);
-
-	return err ? kymo_error_errno(err, "cannot write the code of system calls") : NULL;
-}
-
-/* It comes first: what follows is done by its code, where that may be. */
-static struct kymo_error *map_window(struct kymo_shared *shared, struct kymo_process *process, int64_t code,
-				     struct made *made)
-{
-	const struct kymo_remote_mapping window = {
-		shared->window, KYMO_WINDOW_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, code, pads_offset(shared)
-	};
-	struct kymo_error *error = shared->is_of_new_program ? put_batch_code(shared) : NULL;
-
-	if (!error)
-		error = map_one(process, &window, made);
-	if (!error)
-		kymo_remote_use_window(shared, process);
-	return error;
-}
-
 static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_process *process, int64_t code,
 				  int64_t data, struct made *made)
 {
@@ -221,11 +184,15 @@ static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_
 		{ shared->address, shared->size, PROT_READ, MAP_SHARED, code, 0 },
 		{ shared->address + shared->size, pads_offset(shared) - shared->size, PROT_READ, MAP_PRIVATE, code,
 		  shared->size },
+		{ shared->window, KYMO_WINDOW_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, code, pads_offset(shared) },
 	};
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < kymo_countof(mappings) && !error; i++)
-		error = map_one(process, &mappings[i], made);
+	for (size_t i = 0; i < kymo_countof(mappings) && !error; i++) {
+		error = kymo_remote_map(process, &mappings[i]);
+		if (!error)
+			made->items[made->n++] = mappings[i];
+	}
 	if (!error)
 		error = kymo_data_map(shared, process, data, &made->items[made->n]);
 	if (made->items[made->n].size)
@@ -249,13 +216,13 @@ static uint64_t locked(pid_t pid)
 }
 
 /* A process that locks what it will map (mlockall) has locked kymo's mappings at their full length. What the kernel
- * could swap out is of no harm: a pad may wait for it. A new program has locked nothing. */
-static struct kymo_error *unlock_all(struct kymo_process *process, const struct made *made, bool is_new)
+ * could swap out is of no harm: a pad may wait for it. */
+static struct kymo_error *unlock_all(struct kymo_process *process, const struct made *made)
 {
 	struct kymo_error *error = NULL;
 	int64_t result;
 
-	for (size_t i = 0; !is_new && locked(kymo_process_pid(process)) && i < made->n && !error; i++)
+	for (size_t i = 0; locked(kymo_process_pid(process)) && i < made->n && !error; i++)
 		error = kymo_remote_syscall(process, SYS_munlock,
 					    (uint64_t[6]){ made->items[i].address, made->items[i].size }, &result);
 	return error;
@@ -279,11 +246,9 @@ static bool is_at(const struct kymo_maps *maps, uint64_t address, uint64_t inode
 static struct kymo_error *check_mapped(const struct kymo_shared *shared, struct kymo_process *process)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_remote_flush(process);
+	struct kymo_error *error = kymo_process_maps(process, &maps);
 	bool same;
 
-	if (!error)
-		error = kymo_process_maps(process, &maps);
 	if (error)
 		return error;
 	same = is_at(&maps, shared->address, shared->inode) &&
@@ -298,7 +263,7 @@ static struct kymo_error *check_mapped(const struct kymo_shared *shared, struct 
 }
 
 static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_process *process,
-				       const struct kymo_probes_options *options, int64_t code, int64_t *data)
+				       const struct kymo_probes_options *options, int64_t code, int64_t data)
 {
 	struct kymo_error *error = open_own_view(shared);
 	struct made made = { .n = 0 };
@@ -308,17 +273,11 @@ static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_p
 	if (!error)
 		error = close_to_writers(shared);
 	if (!error)
-		error = map_window(shared, process, code, &made);
-	if (!error)
-		error = kymo_remote_memfd(process, KYMO_WIRE_DATA_NAME, data);
-	if (!error)
-		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, *data, &shared->data.fd);
-	if (!error)
 		error = kymo_data_open(shared, process, &shared->data);
 	if (!error)
-		error = map_all(shared, process, code, *data, &made);
+		error = map_all(shared, process, code, data, &made);
 	if (!error)
-		error = unlock_all(process, &made, shared->is_of_new_program);
+		error = unlock_all(process, &made);
 	if (!error)
 		error = check_mapped(shared, process);
 	if (!error)
@@ -340,7 +299,11 @@ static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process
 	if (!error)
 		error = kymo_take_memfd(process, KYMO_WIRE_MEMFD_NAME, code, &shared->fd);
 	if (!error)
-		error = fill_and_map(shared, process, options, code, &data);
+		error = kymo_remote_memfd(process, KYMO_WIRE_DATA_NAME, &data);
+	if (!error)
+		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, data, &shared->data.fd);
+	if (!error)
+		error = fill_and_map(shared, process, options, code, data);
 	error = kymo_remote_close(process, data, error);
 	return kymo_remote_close(process, code, error);
 }
@@ -348,10 +311,7 @@ static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process
 struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct kymo_probes_options *options,
 				      struct kymo_shared *ret)
 {
-	struct kymo_shared shared = { .fd = -1,
-				      .data = { .fd = -1 },
-				      .is_sequenced = ret->is_sequenced,
-				      .is_of_new_program = ret->is_of_new_program };
+	struct kymo_shared shared = { .fd = -1, .data = { .fd = -1 }, .is_sequenced = ret->is_sequenced };
 	static _Thread_local long n_cpus; /* which are those of this boot */
 	struct kymo_error *error;
 
@@ -465,29 +425,19 @@ void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n)
 	__atomic_store_n(&shared->header->n_sites, n, __ATOMIC_RELEASE);
 }
 
-static struct kymo_error *is_duplicated(struct kymo_process *process, const uint64_t args[6], int64_t result)
-{
-	return (uint64_t)result == args[4] ? NULL : kymo_remote_failed("map a pad region", result);
-}
-
 /* A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it, so no
  * descriptor has to stay open in the target for regions that come later. */
 static struct kymo_error *duplicate(struct kymo_shared *shared, struct kymo_process *process, uint64_t address,
 				    uint64_t size, uint64_t at)
 {
 	uint64_t args[6] = { shared->window + at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, address };
+	struct kymo_error *error;
+	int64_t result;
 
-	return kymo_remote_queue(process, SYS_mremap, args, is_duplicated);
-}
-
-static struct kymo_error *is_live_mapped(struct kymo_process *process, const uint64_t args[6], int64_t result)
-{
-	return (uint64_t)result == args[0] ? NULL : kymo_remote_failed("map the live page", result);
-}
-
-static struct kymo_error *is_wiped(struct kymo_process *process, const uint64_t args[6], int64_t result)
-{
-	return result ? kymo_remote_failed("mark a page to be wiped in forked children", result) : NULL;
+	error = kymo_remote_syscall(process, SYS_mremap, args, &result);
+	if (!error && (uint64_t)result != address)
+		error = kymo_remote_failed("map a pad region", result);
+	return error;
 }
 
 static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t live)
@@ -496,9 +446,17 @@ static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t 
 		live, KYMO_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0
 	};
 	uint64_t advise[6] = { live, KYMO_PAGE_SIZE, MADV_WIPEONFORK };
-	struct kymo_error *error = kymo_remote_queue(process, SYS_mmap, map, is_live_mapped);
+	struct kymo_error *error;
+	int64_t result;
 
-	return error ? error : kymo_remote_queue(process, SYS_madvise, advise, is_wiped);
+	error = kymo_remote_syscall(process, SYS_mmap, map, &result);
+	if (!error && (uint64_t)result != live)
+		error = kymo_remote_failed("map the live page", result);
+	if (!error)
+		error = kymo_remote_syscall(process, SYS_madvise, advise, &result);
+	if (!error && result)
+		error = kymo_remote_failed("mark a page to be wiped in forked children", result);
+	return error;
 }
 
 /* In the process's own words: a forked child has its own number. */
@@ -529,7 +487,5 @@ struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kym
 	error = duplicate(shared, process, region->address, region->size, region->at);
 	if (!error)
 		error = make_live_page(process, region->live);
-	if (!error)
-		error = kymo_remote_flush(process);
 	return error ? error : note_region(shared, process);
 }

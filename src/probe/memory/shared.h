@@ -5,7 +5,6 @@
 #define KYMO_PROBE_MEMORY_SHARED_H
 
 #include "base/error.h"
-#include "base/page.h"
 #include "probe/memory/data.h"
 #include "wire/shared.h"
 
@@ -13,7 +12,6 @@ struct probe_region;
 
 #define KYMO_JOURNAL_CAPACITY KYMO_WIRE_MAX_SITES
 #define KYMO_WINDOW_SIZE ((uint64_t)256 << 20)
-#define KYMO_WINDOW_PADS (KYMO_WINDOW_SIZE - KYMO_PAGE_SIZE) /* the last page has code for batches (arch/batch.h) */
 
 struct kymo_shared {
 	int fd;
@@ -29,10 +27,9 @@ struct kymo_shared {
 	uint64_t address;                     /* of the header in the target; words are behind the journal */
 	uint64_t data_address, data_size;     /* in the target */
 	struct kymo_data data;
-	uint64_t window;        /* all pads, in the target */
-	bool is_sequenced;      /* the first n_cpus rings are driven by restartable sequences; set before
-				   kymo_shared_create() */
-	bool is_of_new_program; /* nothing of it had run when the memory was made; likewise */
+	uint64_t window;   /* all pads, in the target */
+	bool is_sequenced; /* the first n_cpus rings are driven by restartable sequences; set before
+			      kymo_shared_create() */
 	uint32_t n_cpus, n_sequenced, n_rings;
 	uint64_t pads_used; /* bytes of the window */
 };

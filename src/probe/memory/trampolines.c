@@ -140,16 +140,12 @@ static struct kymo_error *make_pages(const struct probe_layout *layout, struct p
 	return NULL;
 }
 
-/* Those that lie behind each other in the file do so here. */
 static struct kymo_error *fill(int fd, const struct pages *pages)
 {
 	int err = 0;
 
-	for (size_t i = 0, end; i < pages->n && !err; i = end) {
-		for (end = i + 1; end < pages->n && pages->at[end] == pages->at[end - 1] + KYMO_PAGE_SIZE; end++)
-			;
-		err = kymo_pwrite_all(fd, pages->bytes[i], (end - i) * KYMO_PAGE_SIZE, (off_t)pages->at[i]);
-	}
+	for (size_t i = 0; i < pages->n && !err; i++)
+		err = kymo_pwrite_all(fd, pages->bytes[i], KYMO_PAGE_SIZE, (off_t)pages->at[i]);
 	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
 }
 
@@ -201,46 +197,21 @@ static struct kymo_error *check_filled(int fd, const struct probe_layout *layout
 					   layout->stretches.items[0].address);
 }
 
-static struct kymo_error *is_stretch_mapped(struct kymo_process *process, const uint64_t args[6], int64_t result)
-{
-	return (uint64_t)result == args[0] ? NULL
-					   : kymo_error_errno((int)result, "process %d could not map memory for jumps",
-							      kymo_process_pid(process));
-}
-
-static struct kymo_error *map_stretch(struct kymo_process *process, const struct probe_stretch *stretch, int64_t fd)
+static struct kymo_error *map_stretch(struct kymo_process *process, const struct probe_stretch *stretch, int64_t fd,
+				      bool *taken_ret)
 {
 	uint64_t args[6] = { stretch->address, stretch->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
 			     (uint64_t)fd,     stretch->at };
+	int64_t result;
+	struct kymo_error *error = kymo_remote_syscall(process, SYS_mmap, args, &result);
 
-	return kymo_remote_queue(process, SYS_mmap, args, is_stretch_mapped);
-}
-
-static bool is_ours(const struct kymo_map *map, uint64_t inode)
-{
-	return kymo_is_memfd(map) && map->inode == inode;
-}
-
-/* Not all could be mapped. Whether something else is where one was to be; if not, the others are taken away again. */
-static struct kymo_error *look_what_is_there(struct kymo_process *process, const struct probe_layout *layout,
-					     uint64_t inode, bool *taken_ret)
-{
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_process_maps(process, &maps);
-
-	if (error)
+	if (error || (uint64_t)result == stretch->address)
 		return error;
-	for (size_t i = 0; i < layout->stretches.n; i++)
-		for (size_t k = 0; k < maps.n; k++)
-			*taken_ret |= maps.items[k].start <
-					      layout->stretches.items[i].address + layout->stretches.items[i].size &&
-				      maps.items[k].end > layout->stretches.items[i].address &&
-				      !is_ours(&maps.items[k], inode);
-	kymo_maps_deinit(&maps);
-	for (size_t i = 0; i < layout->stretches.n && !*taken_ret; i++)
-		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->stretches.items[i].address,
-									  .size = layout->stretches.items[i].size });
-	return NULL;
+	if (result == -EEXIST) {
+		*taken_ret = true;
+		return NULL;
+	}
+	return kymo_error_errno((int)result, "process %d could not map memory for jumps", kymo_process_pid(process));
 }
 
 /* Whether all that was mapped is of the file: a process that shares the table of descriptors may have put another one
@@ -275,24 +246,17 @@ static struct kymo_error *map_all(struct kymo_process *process, const struct pro
 {
 	kymo_cleanup_close int fd = -1;
 	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
-	struct stat st;
+	size_t n = 0;
 
-	if (!error && (fstat(fd, &st) || ftruncate(fd, (off_t)size_of(layout))))
+	if (!error && ftruncate(fd, (off_t)size_of(layout)))
 		error = kymo_error_errno(errno, "cannot size the memory for jumps");
-	if (error)
-		return error;
-	for (size_t i = 0; i < layout->stretches.n && !error; i++)
-		error = map_stretch(process, &layout->stretches.items[i], remote);
-	if (!error)
-		error = kymo_remote_flush(process);
-	if (!error)
+	for (; n < layout->stretches.n && !error && !*taken_ret; n += !error && !*taken_ret)
+		error = map_stretch(process, &layout->stretches.items[n], remote, taken_ret);
+	if (!error && !*taken_ret)
 		error = check_mapped(process, layout, fd);
-	if (error)
-		kymo_error_destroy(look_what_is_there(process, layout, st.st_ino, taken_ret));
-	if (*taken_ret) {
-		kymo_error_destroy(error);
-		error = NULL;
-	}
+	for (size_t i = 0; i < n && error; i++)
+		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->stretches.items[i].address,
+									  .size = layout->stretches.items[i].size });
 	if (!error)
 		*fd_ret = kymo_take_fd(fd);
 	return error;
@@ -322,7 +286,7 @@ struct kymo_error *kymo_shared_map_trampolines(struct kymo_shared *shared, struc
 	return error;
 }
 
-struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layout *layout, bool is_only_ours)
+struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layout *layout)
 {
 	struct pages pages = { .n = 0 };
 	struct kymo_error *error = make_pages(layout, &pages);
@@ -331,7 +295,7 @@ struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layou
 		error = fill(fd, &pages);
 	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
 		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
-	if (!error && !is_only_ours)
+	if (!error)
 		error = check_filled(fd, layout, &pages);
 	deinit_pages(&pages);
 	return error;

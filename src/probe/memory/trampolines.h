@@ -19,8 +19,7 @@ struct kymo_error *kymo_shared_map_trampolines(struct kymo_shared *shared, struc
 					       const struct probe_layout *layout, int *fd_ret, bool *taken_ret);
 
 /* Write the trampolines into what kymo_shared_map_trampolines() has mapped, for good; the process may run. To be done
- * before anything leads there. `is_only_ours`: nothing of the process has run while it had the descriptor, so no child
- * has it. */
-struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layout *layout, bool is_only_ours);
+ * before anything leads there. */
+struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layout *layout);
 
 #endif

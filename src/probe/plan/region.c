@@ -218,8 +218,8 @@ struct kymo_error *probes_open_region(struct planning *planning, size_t first, s
 	struct probe_region region = { .size = room_for(probes, first, end), .at = probes->shared.pads_used };
 	uint64_t guest_size = guest_size_of(probes);
 
-	if (region.size > KYMO_WINDOW_PADS - probes->shared.pads_used)
-		region.size = kymo_page_down(KYMO_WINDOW_PADS - probes->shared.pads_used);
+	if (region.size > KYMO_WINDOW_SIZE - probes->shared.pads_used)
+		region.size = kymo_page_down(KYMO_WINDOW_SIZE - probes->shared.pads_used);
 	region.cap = kymo_page_up(guest_size) + 2 * KYMO_PAGE_SIZE;
 	if (region.size < region.cap)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the pads of all probes would need more than %u MiB",

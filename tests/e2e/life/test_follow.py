@@ -461,10 +461,10 @@ def test_without_following_nobody_is_the_tracer(tmp):
 # the machine's other work decides how many waitid() and poll() are, and to some extent pread64()
 COUNTED = 'ptrace,openat,pread64,pwrite64,fallocate,getdents64,wait4'
 MOST_A_PROGRAM = {
-    'ptrace': 190, 'openat': 30, 'pread64': 150, 'pwrite64': 45, 'fallocate': 20, 'getdents64': 3, 'wait4': 70
+    'ptrace': 230, 'openat': 45, 'pread64': 150, 'pwrite64': 60, 'fallocate': 20, 'getdents64': 9, 'wait4': 90
 }
 MOST_WITH_CALLS = {
-    'ptrace': 240, 'openat': 40, 'pread64': 450, 'pwrite64': 140, 'fallocate': 25, 'getdents64': 3, 'wait4': 90
+    'ptrace': 370, 'openat': 50, 'pread64': 500, 'pwrite64': 200, 'fallocate': 25, 'getdents64': 9, 'wait4': 150
 }
 
 
