@@ -68,6 +68,22 @@ def test_limits_on_the_address_space_of_the_process(tmp):
     process.end(input='\n').ok()
 
 
+def check_runs_without_probes(limit, command, out, *options):
+    result = kymo('record', *options, '--', 'bash', '-c', f'ulimit {limit}; exec {command}').ok()
+    check_same(result.out, out, 'the output of the program')
+    check_matches(result.err, r'process \d+ runs without probes: ')
+
+
+def test_limits_of_a_program_that_starts(tmp):
+    """Memory is made at the exec where something that is mapped then has a probe, else with the first file that has
+    one."""
+    out = run('/bin/ls', '/').ok().out
+    check_runs_without_probes('-n 5', '/bin/ls /', out, '-o', 'files', '-p', 'libc:malloc')
+    check_runs_without_probes('-v 300000', '/bin/true', '', '-o', 'space', '-p', 'libc:malloc')
+    check_runs_without_probes('-n 4', '/bin/ls /', out, '-o', 'files-at-exec', '-s', 'openat')
+    check_runs_without_probes('-v 300000', '/bin/true', '', '-o', 'space-at-exec', '-s', 'openat')
+
+
 def test_a_directory_that_cannot_be_made(tmp):
     process = target('callmany', '-w', 10)
     before = mappings(process.pid)
