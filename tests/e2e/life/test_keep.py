@@ -330,6 +330,7 @@ def test_a_flight_recorder_is_asked_for_snapshots(tmp):
         check(last[0][-1] < last[1][-1], 'it went on', last[0][-1], last[1][-1])
         check_equal(kymo('snapshot', '-q', process.pid).ok().out, '', 'quiet')
         check(Path('flight.3/metadata').exists(), 'and there it is')
+        time.sleep(0.2)  # the program sleeps for half of that, each time
         recorder.end(signal.SIGINT).ok()
         check(steps('flight')[-1] > last[1][-1], 'recording went on')
         process.kill()
