@@ -133,7 +133,7 @@ struct kymo_pad_event {
 	 * `layout.trap`, with the registers that it has at the site but the program counter. It is to go on at
 	 * insn_at[0]. The word is tested once more right before.
 	 *
-	 * A filter reads memory by plain loads. So whoever sets the word is the tracer of all threads, and takes each
+	 * A filter reads memory by plain loads. So only a tracer of all threads sets the word, and it takes each
 	 * SIGSEGV and SIGBUS from a thread whose program counter is in [condition, condition_end): it is to go on at
 	 * `layout.fault`. Such an event is alone at its site, has neither arguments nor samples, asks the kernel
 	 * nothing, has no floating-point numbers, and ends its chain.
