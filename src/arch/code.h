@@ -50,7 +50,7 @@ struct kymo_module_code {
 	uint32_t small_stacks_left; /* bytes of such a stack, at most 4096, below the frame of a function that has
 				       looked whether it has to grow */
 	bool position_independent;  /* false: absolute addresses in data may be code pointers without a relocation */
-	bool is_jit; /* a program has made it while it runs: nothing is known of who enters it where, and the program
+	bool is_jit; /* a program generates it while it runs: nothing is known of who enters it where, and the program
 			 may change what it is used to change */
 };
 

@@ -5,7 +5,7 @@
 
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/faults.h"
-#include "arch/x86_64/made.h"
+#include "arch/x86_64/jit.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
 #include "arch/x86_64/relocate.h"
@@ -162,7 +162,7 @@ int x86_check_site(const struct x86_site *site, struct kymo_refusal *refusal)
 	if (!err)
 		err = x86_check_stack(site, refusal);
 	if (!err)
-		err = x86_check_made(site, site->insn.length, refusal);
+		err = x86_check_jit(site, site->insn.length, refusal);
 	if (!err && x86_is_locked(site, site->vaddr, 1))
 		err = x86_refuse(refusal, site->vaddr, "another probe has taken 0x%lx, or relies on what is there",
 				 site->vaddr);

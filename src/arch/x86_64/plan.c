@@ -28,8 +28,8 @@
  * only NOPs, which nobody reads, are displaced there. Behind the end of a function a jump may also lie on padding:
  * NOPs, int3 or zeros and nothing else up to the next function.
  *
- * Code that the program has made (made.c) is not known but for its bytes: one instruction is displaced, what follows is
- * left alone, and rule 1 is taken on the word of the user.
+ * Of JIT code (jit.c) only the bytes are known: one instruction is displaced, what follows is left alone, and rule 1
+ * is taken on the word of the user.
  *
  * Where the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up
  * finds it in its place.

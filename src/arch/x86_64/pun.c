@@ -36,7 +36,7 @@
 #include "arch/x86_64/check.h"
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/faults.h"
-#include "arch/x86_64/made.h"
+#include "arch/x86_64/jit.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
 #include "arch/x86_64/relocate.h"
@@ -329,7 +329,7 @@ static int try_at(struct x86_site *site, unsigned int prefixes, unsigned int ope
 	x86_layout_set(&layout, prefixes, 0xe9);
 	err = x86_layout_check(&layout, site, prefixes, refusal);
 	if (!err)
-		err = x86_check_made(site, span, refusal);
+		err = x86_check_jit(site, span, refusal);
 	if (err)
 		return err;
 	trampoline = x86_layout_reserve(&layout, site, prefixes);

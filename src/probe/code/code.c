@@ -148,8 +148,8 @@ static void *copy_of(const void *item, size_t size)
 	return copy ? memcpy(copy, item, size) : NULL;
 }
 
-struct kymo_error *kymo_code_create_made(const struct kymo_span *text, const struct kymo_extent *function,
-					 uint64_t entry, struct kymo_code **ret)
+struct kymo_error *kymo_code_create_jit(const struct kymo_span *text, const struct kymo_extent *function,
+					uint64_t entry, struct kymo_code **ret)
 {
 	struct kymo_code *code = calloc(1, sizeof(*code));
 	int err = -ENOMEM;

@@ -24,10 +24,10 @@ struct kymo_code {
  */
 struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kymo_marker_list *markers,
 				    struct kymo_code **ret);
-/* The same for code that a program has made: `text`, whose bytes must outlive the result, and of it what is taken for a
+/* The same for JIT code: `text`, whose bytes must outlive the result, and of it what is taken for a
  * function, with an instruction at `entry` that somebody leads to. */
-struct kymo_error *kymo_code_create_made(const struct kymo_span *text, const struct kymo_extent *function,
-					 uint64_t entry, struct kymo_code **ret);
+struct kymo_error *kymo_code_create_jit(const struct kymo_span *text, const struct kymo_extent *function,
+					uint64_t entry, struct kymo_code **ret);
 
 /* The `size` bytes of text at `vaddr` as the file has them. False where there are none. */
 bool kymo_code_bytes(const struct kymo_code *code, uint64_t vaddr, uint8_t *ret, size_t size);

@@ -217,7 +217,7 @@ static struct kymo_error *analyse(struct kymo_jit *jit, uint64_t size)
 	struct kymo_error *error = find_end(jit, size, &function.end);
 
 	if (!error)
-		error = kymo_code_create_made(&text, &function, jit->address, &jit->code);
+		error = kymo_code_create_jit(&text, &function, jit->address, &jit->code);
 	if (!error && kymo_site_of(jit->code->map, jit->address) != jit->address)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "the endbr64 at 0x%" PRIx64

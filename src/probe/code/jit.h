@@ -1,5 +1,5 @@
 /*
- * Code that a program has made itself, in memory of no file: what a JIT compiler writes. A probe there is of one
+ * JIT code: what a program generates in memory of no file. A probe there is of one
  * process and one address; nothing tells where instructions begin or who leads to them but whoever names the address,
  * and the program's own perf map (/tmp/perf-PID.map). So the planner displaces the one instruction, or refuses
  * (docs/internals/probing.md).

@@ -148,8 +148,8 @@ static void note_false(struct leaving *leaving, uint64_t address)
 
 /*
  * The text of a site is written if the entry holds against the maps and the file; the program may have its text
- * writable, and not executable, for a moment. Original bytes are the file's; those of code that the program has made
- * are in the journal alone.
+ * writable, and not executable, for a moment. Original bytes are the file's; those of JIT code are in the journal
+ * alone.
  */
 static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site *site)
 {

@@ -160,7 +160,7 @@ def recorded_pid():
     return re.search(r'\bpid = "?(\d+)', open('kymo.data/metadata').read())[1]
 
 
-# ---- code that the process has made --------------------------------------------------------------
+# ---- JIT code ----------------------------------------------------------------------------------
 
 # int add(int n) { return n + 5; }, as a JIT compiler writes it, and what its child would rather have there: xor
 # %eax,%eax; ret; hlt; hlt.

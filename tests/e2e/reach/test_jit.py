@@ -1,4 +1,4 @@
-"""Code that a program has made itself, in memory of no file: an address of one process."""
+"""JIT code, in memory of no file: an address of one process."""
 import base64
 import os
 import re

@@ -1,4 +1,4 @@
-/* Code that a program has made itself: what is planned there, and what is not. */
+/* JIT code: what is planned there, and what is not. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

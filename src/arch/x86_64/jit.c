@@ -1,5 +1,5 @@
 /*
- * Code that a program has made while it runs (a JIT's), and may change again.
+ * JIT code: a program generates it while it runs, and may change it again.
  *
  * A jump that is written there is in danger where the program changes one of the bytes that it is made of, and takes
  * the rest for what it has put there itself. Programs that replace code as a whole do no harm: the jump is gone then.
@@ -10,7 +10,7 @@
  * Such programs also take faults for what they are told of by them (a null pointer, an index out of bounds), and find
  * out which by the program counter. So what may fault stays.
  */
-#include "arch/x86_64/made.h"
+#include "arch/x86_64/jit.h"
 
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/faults.h"
@@ -30,7 +30,7 @@ static bool is_changed_in_place(const struct x86_insn *insn)
 	return insn->z.mnemonic == ZYDIS_MNEMONIC_CMP && insn->z.opcode == 0x3d && raw->imm[0].size == 32;
 }
 
-int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_refusal *refusal)
+int x86_check_jit(const struct x86_site *site, unsigned int span, struct kymo_refusal *refusal)
 {
 	uint64_t at = site->vaddr, end = site->vaddr + span;
 	struct x86_insn insn = site->insn;
