@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (kymo_lib_read_module(&found, &module) == 0) {
 		for (size_t i = 0; i < module->n_markers; i++) {
 			const struct lib_marker *marker = &module->markers[i];
-			if (strlen(marker->name) >= IMAGE_SIZE || marker->n_sites + marker->n_places == 0)
+			if (strlen(marker->name) >= IMAGE_SIZE || marker->n_sites + marker->n_locations == 0)
 				__builtin_trap();
 		}
 		kymo_lib_destroy_module(module);

@@ -167,7 +167,7 @@ static void check_marker(struct kymo_module *module, const struct kymo_marker *m
 {
 	check(*marker->name && *marker->provider);
 	check(!marker->is_sdt == !!marker->format);
-	check(kymo_module_is_code(module, marker->place, marker->is_sdt ? 1 : 5));
+	check(kymo_module_is_code(module, marker->location, marker->is_sdt ? 1 : 5));
 	check(!marker->semaphore || kymo_module_segment_at(module, marker->semaphore)->writable);
 	check(marker->n_fields <= KYMO_EVENT_MAX_ARGS);
 	check_names(marker);

@@ -120,7 +120,7 @@ def _add_kymo(bench, tracers, program):
         _outside(bench, OUTSIDE, program, ["kymo", "kymotext"], ["bench_ints", "bench_text"],
                  lambda elf: elf.sites["bench_ints"] + elf.sites["bench_text"]),
         _outside(bench, f"{OUTSIDE}, portable", program, ["portable"], ["bench_portable"],
-                 lambda elf: elf.places["bench_portable"]),
+                 lambda elf: elf.locations["bench_portable"]),
         _outside(bench, f"sys/sdt.h, {OUTSIDE}", program, ["sdt"], ["bench:sdt_ints"],
                  lambda elf: [elf.probes["sdt_ints"][0]])
     ]

@@ -6,12 +6,12 @@ SHT_SYMTAB = 2
 STT_FUNC = 2
 PT_LOAD = 1
 # Types of the notes of owner "kymo": where a marker is, and where it hands over its arguments.
-NOTE_SITE, NOTE_PLACE = 1, 2
+NOTE_SITE, NOTE_LOCATION = 1, 2
 NOTE_SDT = 3
 
 
 class Elf:
-    """`functions`: name to (offset in the file, size). `sites`, `places` of kymo's markers: name to offsets in the
+    """`functions`: name to (offset in the file, size). `sites`, `locations` of kymo's markers: name to offsets in the
     file.
 
     `probes` of <sys/sdt.h>, of any provider: name to (offset in the file, words of its arguments).
@@ -27,7 +27,7 @@ class Elf:
             "<HHHHH", self._data, 54)
         self._loads = self._read_loads()
         self.functions = dict(self._read_functions())
-        self.sites, self.places, self.probes = collections.defaultdict(list), collections.defaultdict(list), {}
+        self.sites, self.locations, self.probes = collections.defaultdict(list), collections.defaultdict(list), {}
         self._read_markers()
 
     def _read_loads(self):
@@ -83,7 +83,7 @@ class Elf:
         for kind, at, address in self._notes(".note.kymo"):
             # Offsets relative to their own fields: of the code, and, 16 bytes on, of the name.
             code, name = (struct.unpack_from("<i", self._data, at + field)[0] for field in (0, 16))
-            table = {NOTE_SITE: self.sites, NOTE_PLACE: self.places}.get(kind)
+            table = {NOTE_SITE: self.sites, NOTE_LOCATION: self.locations}.get(kind)
             if table is not None and code:
                 table[self._string(self._file_offset(address + 16 + name))].append(self._file_offset(address + code))
         for kind, at, _address in self._notes(".note.stapsdt"):
@@ -99,7 +99,7 @@ class Elf:
 
 
 class Text:
-    """Places in a process, each `offset` behind the start of a function, beside the file: how many have changed?
+    """Locations in a process, each `offset` behind the start of a function, beside the file: how many have changed?
 
     `sites`: offsets in the file, in place of functions.
     """

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static markers: places in a program that cost one NOP until they are turned on.
+ * Static markers: locations in a program that cost one NOP until they are turned on.
  *
  *	#include <kymo/marker.h>
  *	MARK(request_begin, "fd=%d path=%s", fd, path);
@@ -260,7 +260,7 @@ struct kymo_marker_gate {
 	uint16_t outside; /* recordings of kymo's do: a bit each */
 };
 
-/* What is done at a place; each copy of the cold block has its own. Written by libkymo-marker alone. */
+/* What is done at a location; each copy of the cold block has its own. Written by libkymo-marker alone. */
 struct kymo_marker_slots {
 	void (*call)(void);                    /* probes; or NULL */
 	const struct kymo_marker_rings *rings; /* recording in place; or NULL */
@@ -279,14 +279,14 @@ struct kymo_marker_rings {
 };
 
 #define KYMO_MARKER_NOTE_SITE 1
-#define KYMO_MARKER_NOTE_PLACE 2
+#define KYMO_MARKER_NOTE_LOCATION 2
 
 /* In `.note.kymo`, owner "kymo". Offsets are relative to their own field; 0 is none. */
 struct kymo_marker_note {
-	int32_t code;   /* of a site: the NOP; of a place: the NOP after the arguments */
-	int32_t target; /* of a site: the cold block; of a place: struct kymo_marker_slots */
-	int32_t gate; /* of a site: struct kymo_marker_gate; of a place: text that says where each argument is, "8@%rcx
-			 8@%rsi" */
+	int32_t code;   /* of a site: the NOP; of a location: the NOP after the arguments */
+	int32_t target; /* of a site: the cold block; of a location: struct kymo_marker_slots */
+	int32_t gate;   /* of a site: struct kymo_marker_gate; of a location: text that says where each argument is,
+			   "8@%rcx 8@%rsi" */
 	uint32_t types; /* enum kymo_marker_code of argument i in bits 4i to 4i + 3 */
 	int32_t name, format, file;
 	uint32_t line;

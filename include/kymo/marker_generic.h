@@ -9,9 +9,9 @@
  *
  *	void call(struct kymo_marker_slots *slots, const char *format, ...)
  *
- * with the arguments; where it has not they are not evaluated. The note of the place has no instruction, since nothing
- * can be recorded there from outside. The compiler does see that call: a value that lives across a marker may be kept
- * in another register because of it, or on the stack.
+ * with the arguments; where it has not they are not evaluated. The note of the location has no instruction, since
+ * nothing can be recorded there from outside. The compiler does see that call: a value that lives across a marker may
+ * be kept in another register because of it, or on the stack.
  *
  * The gate and the slots are made by assembly, one a copy; ADDRESS and READ say how code gets there. What has none of
  * these has them as static objects: one for all copies of a marker, which does as well, but in C compilers warn about
@@ -90,10 +90,10 @@ typedef uint32_t __attribute__((may_alias)) kymo_marker_gate_word;
 #endif
 #endif
 
-/* ---- the place ------------------------------------------------------------------------------- */
+/* ---- the location ---------------------------------------------------------------------------- */
 
 #ifdef KYMO_MARKER_ADDRESS_
-#define KYMO_MARKER_PLACE_(name, f, t) \
+#define KYMO_MARKER_LOCATION_(name, f, t) \
 	struct kymo_marker_slots *kymo_slots; \
 	KYMO_MARKER_APART_ \
 	{ \
@@ -109,7 +109,7 @@ typedef uint32_t __attribute__((may_alias)) kymo_marker_gate_word;
 					  : KYMO_MARKER_ABOUT_(f, t), [size] "i"(sizeof(struct kymo_marker_slots))); \
 	}
 #else
-#define KYMO_MARKER_PLACE_(name, f, t) \
+#define KYMO_MARKER_LOCATION_(name, f, t) \
 	static struct kymo_marker_slots kymo_static_slots; \
 	struct kymo_marker_slots *const kymo_slots = &kymo_static_slots; \
 	KYMO_MARKER_ASM_ volatile(KYMO_MARKER_NOTE_("2", "0", "%c[slots] - .", "0", name, ) \
@@ -133,7 +133,7 @@ KYMO_MARKER_INLINE_ kymo_marker_variadic *kymo_marker_callee(struct kymo_marker_
 		KYMO_MARKER_PROVE_(name, proof) \
 		KYMO_MARKER_WHEN_ON_( \
 			name, f, t, \
-			KYMO_MARKER_PLACE_(name, f, t) kymo_marker_variadic *const kymo_call = \
+			KYMO_MARKER_LOCATION_(name, f, t) kymo_marker_variadic *const kymo_call = \
 				kymo_marker_callee(kymo_slots); \
 			if (0) { \
 				kymo_marker_check(__VA_ARGS__); \

@@ -3,8 +3,8 @@
  * Markers on x86-64. Included by marker.h alone.
  *
  * A marker is two pieces of assembly. The *site* is in the hot path: a NOP of five bytes, or, in the portable form, a
- * test of its gate. The *place* is at the end of the cold block, after the evaluation of the arguments, each of which
- * is in some register:
+ * test of its gate. The *location* is at the end of the cold block, after the evaluation of the arguments, each of
+ * which is in some register:
  *
  *	1. the probes of the process, through slots.call
  *	2. with a string among them: kymo_marker_pack makes a payload of all arguments, r10 its address and r11 its size
@@ -217,7 +217,7 @@ KYMO_MARKER_IS_ON_
 #define KYMO_MARKER_OPERANDS_7 KYMO_MARKER_OPERANDS_6 " 8@" KYMO_MARKER_ARG_(6)
 #define KYMO_MARKER_OPERANDS_8 KYMO_MARKER_OPERANDS_7 " 8@" KYMO_MARKER_ARG_(7)
 
-#define KYMO_MARKER_PLACE_(name, n) \
+#define KYMO_MARKER_LOCATION_(name, n) \
 	"{|.att_syntax}\n" \
 	"lea -224(%%rsp), %%rsp\n" \
 	"mov %%rax, (%%rsp)\n" \
@@ -329,7 +329,7 @@ template <> struct kymo_marker_operand<true> {
 				KYMO_MARKER_APART_ { \
 					KYMO_MARKER_TEXTS_(f) \
 					KYMO_MARKER_ASM_ volatile( \
-						KYMO_MARKER_PLACE_(name, n) \
+						KYMO_MARKER_LOCATION_(name, n) \
 						: : KYMO_MARKER_ABOUT_(f, t), [strings] "i"(KYMO_MARKER_HAS_STRING_(t)), \
 						[size] "i"(KYMO_MARKER_UPTO8_(t)) KYMO_MARKER_INPUTS_##n \
 						: "memory", "cc"); \

@@ -20,7 +20,7 @@ void kymo_lib_describe(const struct lib_marker *marker, struct kymo_marker_info 
 		.n_sites = (unsigned int)marker->n_sites,
 		.n_probes = __atomic_load_n(&marker->n_probes, __ATOMIC_RELAXED),
 		.is_recorded = __atomic_load_n(&marker->is_recorded, __ATOMIC_RELAXED),
-		.has_inline = KYMO_LIB_HAS_INLINE && marker->n_places > 0,
+		.has_inline = KYMO_LIB_HAS_INLINE && marker->n_locations > 0,
 	};
 	for (size_t i = 0; i < marker->n_sites && !ret->is_recorded_outside; i++)
 		ret->is_recorded_outside = __atomic_load_n(&marker->sites[i].gate->outside, __ATOMIC_RELAXED) != 0;

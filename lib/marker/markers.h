@@ -8,8 +8,8 @@
  *
  *	connection	what kymo_marker_set_probe() made: a name, a format, a probe. It outlives modules
  *	module		a loaded ELF object with notes; comes and goes
- *	marker		of a module: sites and places that have provider, name, format, file, line and types in common
- *	site, place	one note each
+ *	marker		of a module: all sites and locations with one provider, name, format, file, line and types
+ *	site, location	one note each
  *	probe		a connection at one marker
  *
  * Order of locks: the loader's (dlopen() and dlclose() hold it while constructors and destructors run), then this
@@ -29,7 +29,7 @@
 
 #define KYMO_LIB_API __attribute__((visibility("default")))
 
-/* Whether places of this architecture can be recorded in place, and whether sites are instructions that change. */
+/* Whether locations of this architecture can be recorded in place, and whether sites are instructions that change. */
 #if defined(__x86_64__) && defined(__LP64__)
 #define KYMO_LIB_HAS_INLINE true
 #else
@@ -49,7 +49,7 @@ struct lib_site {
 	int error; /* of the last toggle: 0 or a negative errno */
 };
 
-struct lib_place {
+struct lib_location {
 	unsigned char *code; /* the NOP after the arguments; NULL where the note has none */
 	struct kymo_marker_slots *slots;
 	struct lib_marker *marker;
@@ -71,8 +71,8 @@ struct lib_marker {
 	uint32_t types;
 	struct lib_site *sites; /* of the module's */
 	size_t n_sites;
-	struct lib_place *places;
-	size_t n_places;
+	struct lib_location *locations;
+	size_t n_locations;
 
 	struct lib_probe *probes; /* in the order in which they were connected */
 	unsigned int n_probes;
@@ -98,8 +98,8 @@ struct lib_module {
 	struct lib_marker **named; /* the same by name, and those of one name as they are in `markers` */
 	struct lib_site *sites;
 	size_t n_sites;
-	struct lib_place *places;
-	size_t n_places;
+	struct lib_location *locations;
+	size_t n_locations;
 };
 
 /* Whether the memory of the module may be touched now: it can't be unmapped before the lock is released. */

@@ -17,8 +17,8 @@ struct note {
 	uint32_t types, line;
 	const char *provider, *name, *format, *file;
 	unsigned char *text; /* of a site: the NOP */
-	unsigned char *cold; /* where a site jumps; of a place: the NOP */
-	uintptr_t data;      /* its gate; or a place's slots */
+	unsigned char *cold; /* where a site jumps; of a location: the NOP */
+	uintptr_t data;      /* its gate; or a location's slots */
 };
 
 struct notes {
@@ -121,7 +121,7 @@ static bool read_site(const struct lib_found *found, uintptr_t desc, struct note
 	return true;
 }
 
-static bool read_place(const struct lib_found *found, uintptr_t desc, struct note *ret)
+static bool read_location(const struct lib_found *found, uintptr_t desc, struct note *ret)
 {
 	uintptr_t code = target_of(desc + offsetof(struct kymo_marker_note, code));
 
@@ -147,7 +147,7 @@ static bool read_desc(const struct lib_found *found, uint32_t kind, uintptr_t de
 	};
 	if (!ret->name || !ret->format || !ret->file || !ret->provider || !are_types(ret->types))
 		return false;
-	return kind == KYMO_MARKER_NOTE_SITE ? read_site(found, desc, ret) : read_place(found, desc, ret);
+	return kind == KYMO_MARKER_NOTE_SITE ? read_site(found, desc, ret) : read_location(found, desc, ret);
 }
 
 /* ---- all notes ------------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ static int read_segment(const struct lib_found *found, struct cursor *cursor, st
 	int status;
 
 	while ((status = next_note(cursor, &raw)) > 0) {
-		if (!raw.is_ours || (raw.kind != KYMO_MARKER_NOTE_SITE && raw.kind != KYMO_MARKER_NOTE_PLACE))
+		if (!raw.is_ours || (raw.kind != KYMO_MARKER_NOTE_SITE && raw.kind != KYMO_MARKER_NOTE_LOCATION))
 			continue; /* of another owner, or of a later version */
 		if (!read_desc(found, raw.kind, raw.desc, raw.size, &note))
 			return -EBADMSG;
@@ -379,12 +379,12 @@ static bool allocate(const struct notes *notes, struct lib_module *module)
 		module->n_markers += i == 0 || compare_markers(&notes->items[i - 1], &notes->items[i]) != 0;
 		module->n_sites += notes->items[i].kind == KYMO_MARKER_NOTE_SITE;
 	}
-	module->n_places = notes->n - module->n_sites;
+	module->n_locations = notes->n - module->n_sites;
 	module->markers = calloc(module->n_markers, sizeof(*module->markers));
 	module->named = calloc(module->n_markers, sizeof(struct lib_marker *));
 	module->sites = calloc(module->n_sites + 1, sizeof(*module->sites));
-	module->places = calloc(module->n_places + 1, sizeof(*module->places));
-	return module->markers && module->named && module->sites && module->places;
+	module->locations = calloc(module->n_locations + 1, sizeof(*module->locations));
+	return module->markers && module->named && module->sites && module->locations;
 }
 
 static void add_copy(struct lib_marker *marker, const struct note *note)
@@ -397,7 +397,7 @@ static void add_copy(struct lib_marker *marker, const struct note *note)
 			.marker = marker,
 		};
 	else
-		marker->places[marker->n_places++] = (struct lib_place){
+		marker->locations[marker->n_locations++] = (struct lib_location){
 			.code = note->cold,
 			.slots = (struct kymo_marker_slots *)note->data,
 			.marker = marker,
@@ -409,7 +409,7 @@ static void fill_module(const struct notes *notes, struct lib_module *module)
 {
 	struct lib_marker *marker = NULL, *next = module->markers;
 	struct lib_site *sites = module->sites;
-	struct lib_place *places = module->places;
+	struct lib_location *locations = module->locations;
 
 	for (size_t i = 0; i < notes->n; i++) {
 		const struct note *note = &notes->items[i];
@@ -424,14 +424,14 @@ static void fill_module(const struct notes *notes, struct lib_module *module)
 				.line = note->line,
 				.types = note->types,
 				.sites = sites,
-				.places = places,
+				.locations = locations,
 			};
 		}
 		add_copy(marker, note);
 		if (note->kind == KYMO_MARKER_NOTE_SITE)
 			sites++;
 		else
-			places++;
+			locations++;
 	}
 }
 
@@ -499,6 +499,6 @@ void kymo_lib_destroy_module(struct lib_module *module)
 	free(module->markers);
 	free(module->named);
 	free(module->sites);
-	free(module->places);
+	free(module->locations);
 	free(module);
 }

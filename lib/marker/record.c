@@ -157,7 +157,7 @@ static bool is_recordable(const struct lib_marker *marker)
 {
 	struct kymo_marker_fields fields;
 
-	return marker->n_places && marker->places[0].code &&
+	return marker->n_locations && marker->locations[0].code &&
 	       kymo_marker_fields(marker->types, marker->format, &fields) == 0 && !fields.why_not;
 }
 
@@ -207,7 +207,8 @@ void kymo_record_marker_comes(struct lib_marker *marker)
 	if (running && is_meant(&wanted, marker))
 		kymo_record_add(marker);
 	/* Its module is read anew: it may have been recorded before. */
-	if (!n_wants(marker) && marker->n_places && __atomic_load_n(&marker->places[0].slots->rings, __ATOMIC_RELAXED))
+	if (!n_wants(marker) && marker->n_locations &&
+	    __atomic_load_n(&marker->locations[0].slots->rings, __ATOMIC_RELAXED))
 		kymo_lib_record_end(marker, kymo_record_idle());
 	if (marker == &module->markers[module->n_markers - 1])
 		kymo_record_events_settle();

@@ -1,6 +1,6 @@
 /*
- * What the trace says of a marker. An event is a place: each copy that the compiler has made has one, as in recordings
- * from outside.
+ * What the trace says of a marker. An event is a location: each copy that the compiler has made has one, as in
+ * recordings from outside.
  *
  * Ids are the process's, not the recording's: a thread that was interrupted in a cold block may have read the id of an
  * earlier recording. A library that is loaded, unloaded and loaded again has the ids that it had. So the table below
@@ -20,12 +20,12 @@
 #include "record_image.h"
 #include "record_slow.h"
 
-#define PLACE_NAME_SIZE 300
+#define LOCATION_NAME_SIZE 300
 
 struct event {
 	struct event *next; /* in the chain of its hash */
 	char *key;          /* all that makes it the same */
-	uint32_t id;        /* of its first place */
+	uint32_t id;        /* of its first location */
 	uint64_t recording; /* the last one that knows it */
 };
 
@@ -41,8 +41,9 @@ static char *key_of(const struct lib_marker *marker)
 {
 	char *key;
 	int n = asprintf(&key, "%s\n%s\n%#lx %zu %#x\n%s:%s\n%s:%u\n%s", image.path, image.build_id,
-			 (unsigned long)((uintptr_t)marker->places[0].code - marker->module->base), marker->n_places,
-			 marker->types, marker->provider, marker->name, marker->file, marker->line, marker->format);
+			 (unsigned long)((uintptr_t)marker->locations[0].code - marker->module->base),
+			 marker->n_locations, marker->types, marker->provider, marker->name, marker->file, marker->line,
+			 marker->format);
 
 	return n < 0 ? NULL : key;
 }
@@ -83,14 +84,14 @@ static int find_or_add(const struct lib_marker *marker, struct event **ret)
 			return 0;
 		}
 	}
-	event = marker->n_places <= KYMO_EVENT_ID_MAX - last_id ? calloc(1, sizeof(*event)) : NULL;
-	if (!event || publish_types(last_id + 1, marker->n_places, marker->types)) {
+	event = marker->n_locations <= KYMO_EVENT_ID_MAX - last_id ? calloc(1, sizeof(*event)) : NULL;
+	if (!event || publish_types(last_id + 1, marker->n_locations, marker->types)) {
 		free(event);
 		free(key);
-		return marker->n_places <= KYMO_EVENT_ID_MAX - last_id ? -ENOMEM : -ENOSPC;
+		return marker->n_locations <= KYMO_EVENT_ID_MAX - last_id ? -ENOMEM : -ENOSPC;
 	}
 	*event = (struct event){ .next = *chain, .key = key, .id = last_id + 1 };
-	last_id += (uint32_t)marker->n_places;
+	last_id += (uint32_t)marker->n_locations;
 	*chain = event;
 	*ret = event;
 	return 0;
@@ -128,12 +129,12 @@ static bool add_fields(const struct lib_marker *marker, struct kymo_ctf_event *e
 	return true;
 }
 
-static struct record_news *describe_event(const struct lib_marker *marker, size_t place, uint32_t id)
+static struct record_news *describe_event(const struct lib_marker *marker, size_t location, uint32_t id)
 {
-	uintptr_t code = (uintptr_t)marker->places[place].code;
+	uintptr_t code = (uintptr_t)marker->locations[location].code;
 	struct record_news *news = calloc(1, sizeof(*news));
 	struct kymo_ctf_event *event = &news->event;
-	char symbol[PLACE_NAME_SIZE];
+	char symbol[LOCATION_NAME_SIZE];
 
 	if (!news)
 		return NULL;
@@ -157,12 +158,12 @@ static struct record_news *describe_event(const struct lib_marker *marker, size_
 	return NULL;
 }
 
-/* All places, in their order, before `*news`. */
+/* All locations, in their order, before `*news`. */
 static int describe_all(const struct lib_marker *marker, uint32_t id, struct record_news **news)
 {
 	struct record_news *list = *news;
 
-	for (size_t i = 0; i < marker->n_places; i++) {
+	for (size_t i = 0; i < marker->n_locations; i++) {
 		struct record_news *one = describe_event(marker, i, id + (uint32_t)i);
 
 		if (!one) {
@@ -187,7 +188,7 @@ static int look_at_file(const struct lib_marker *marker)
 	if (image.module == marker->module)
 		return 0;
 	kymo_record_events_settle();
-	return kymo_record_image_create(marker->module, (uintptr_t)marker->places[0].code, &image);
+	return kymo_record_image_create(marker->module, (uintptr_t)marker->locations[0].code, &image);
 }
 
 void kymo_record_events_settle(void)

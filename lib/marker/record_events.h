@@ -14,8 +14,8 @@ struct record_news {
 };
 
 /*
- * The id of the first place of `marker`; the others follow. What recording number `recording` has not been told of them
- * is put before `*news`. With the lock. -ENOMEM; -ENOSPC: there are too many
+ * The id of the first location of `marker`; the others follow. What recording number `recording` has not been told of
+ * them is put before `*news`. With the lock. -ENOMEM; -ENOSPC: there are too many
  */
 int kymo_record_event_ids(const struct lib_marker *marker, uint64_t recording, struct record_news **news,
 			  uint32_t *ret);

@@ -20,7 +20,7 @@
 #define TABLE_MAX (UINT64_C(1) << 30) /* bytes of all symbols and their names */
 #define SECTIONS_MAX 65536
 #define NOTES_MAX_SIZE 65536
-#define PLACE_SIZE 5
+#define LOCATION_SIZE 5
 
 struct record_symbol {
 	uint64_t vaddr, size;
@@ -77,8 +77,8 @@ static bool read_at(const struct file *file, void *data, uint64_t size, uint64_t
 
 static bool open_file(const struct record_image *image, uintptr_t inside, struct file *file)
 {
-	static const unsigned char nop[PLACE_SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-	unsigned char text[PLACE_SIZE];
+	static const unsigned char nop[LOCATION_SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	unsigned char text[LOCATION_SIZE];
 	struct stat st;
 
 	file->fd = open(image->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,5 +1,5 @@
 /*
- * What a module's file says of its places. Private to the library; x86-64 only.
+ * What a module's file says of its locations. Private to the library; x86-64 only.
  */
 #ifndef KYMO_LIB_RECORD_IMAGE_H
 #define KYMO_LIB_RECORD_IMAGE_H

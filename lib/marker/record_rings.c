@@ -8,11 +8,11 @@
  * Geometry is that of pads' rings (docs/internals/rings.md). All of it is populated when it is made, so that producers
  * don't fault.
  *
- * How it ends. Places get other rings, but a thread may have loaded these and been interrupted. So the ender takes all
- * locks and keeps them; then no thread holds one any more. It stores an `end` of 0 in the rings that sequences drive,
- * and has the kernel restart all sequences (membarrier): they find no room, go to rings.slow, and find all locks taken.
- * From then on no thread writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a ring of
- * no sub-buffers, which is always full.
+ * How it ends. Locations get other rings, but a thread may have loaded these and been interrupted. So the ender takes
+ * all locks and keeps them; then no thread holds one any more. It stores an `end` of 0 in the rings that sequences
+ * drive, and has the kernel restart all sequences (membarrier): they find no room, go to rings.slow, and find all locks
+ * taken. From then on no thread writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a
+ * ring of no sub-buffers, which is always full.
  *
  * A forked child has zeros there, too (MADV_WIPEONFORK), also when it was made by a system call that no fork handler
  * sees.

@@ -49,7 +49,7 @@ void kymo_record_find_threads(void);
 /* Map and populate rings of `buffer_size` bytes a CPU. -ENOMEM. */
 int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret);
 
-/* The rings of places that are not recorded any more. */
+/* The rings of locations that are not recorded any more. */
 const struct kymo_marker_rings *kymo_record_idle(void);
 
 /* End all writing into the rings, for good. False where some thread may be writing still: one that was interrupted

@@ -1,9 +1,9 @@
 /*
  * What slots and gates say, and which sites have to change for it.
  *
- * A place's slots are set before its marker's sites are turned on, and cleared after they are off; threads that are in
- * a cold block meanwhile find something in both states. slots.call and slots.rings are read more than once by compiled
- * code, so neither becomes NULL again: they become something that does nothing.
+ * A location's slots are set before its marker's sites are turned on, and cleared after they are off; threads that are
+ * in a cold block meanwhile find something in both states. slots.call and slots.rings are read more than once by
+ * compiled code, so neither becomes NULL again: they become something that does nothing.
  *
  * A site's gate is shared with `kymo record`, which comes from outside and stops all threads first. `busy` tells it
  * that this library has looked at `outside` and is changing the text: it lets go, and comes again. It can't see `busy`
@@ -31,8 +31,8 @@ static void set_call(struct kymo_marker_slots *slots, void (*call)(void))
 /* `owner` is there before a function is called that reads it. */
 static void set_slots(const struct lib_marker *marker)
 {
-	for (size_t i = 0; i < marker->n_places; i++) {
-		struct kymo_marker_slots *slots = marker->places[i].slots;
+	for (size_t i = 0; i < marker->n_locations; i++) {
+		struct kymo_marker_slots *slots = marker->locations[i].slots;
 
 		if (marker->n_probes || marker->is_recorded)
 			__atomic_store_n(&slots->owner, (void *)marker, __ATOMIC_RELEASE);
@@ -45,8 +45,8 @@ static void set_slots(const struct lib_marker *marker)
 
 void kymo_lib_inherit(struct lib_marker *marker)
 {
-	for (size_t i = 0; i < marker->n_places; i++) {
-		struct kymo_marker_slots *slots = marker->places[i].slots;
+	for (size_t i = 0; i < marker->n_locations; i++) {
+		struct kymo_marker_slots *slots = marker->locations[i].slots;
 		if (__atomic_load_n(&slots->owner, __ATOMIC_RELAXED))
 			__atomic_store_n(&slots->owner, marker, __ATOMIC_SEQ_CST); /* takes the one before out */
 	}
@@ -58,10 +58,10 @@ void kymo_lib_inherit(struct lib_marker *marker)
 
 int kymo_lib_record(struct lib_marker *marker, const struct kymo_marker_rings *rings, uint64_t event_id)
 {
-	if (!KYMO_LIB_HAS_INLINE || marker->n_places == 0)
+	if (!KYMO_LIB_HAS_INLINE || marker->n_locations == 0)
 		return -ENODEV;
-	for (size_t i = 0; i < marker->n_places; i++) {
-		struct kymo_marker_slots *slots = marker->places[i].slots;
+	for (size_t i = 0; i < marker->n_locations; i++) {
+		struct kymo_marker_slots *slots = marker->locations[i].slots;
 
 		__atomic_store_n(&slots->owner, marker, __ATOMIC_RELEASE);
 		__atomic_store_n(&slots->event_id, event_id + i, __ATOMIC_RELEASE);
@@ -74,8 +74,8 @@ int kymo_lib_record(struct lib_marker *marker, const struct kymo_marker_rings *r
 
 void kymo_lib_record_end(struct lib_marker *marker, const struct kymo_marker_rings *idle)
 {
-	for (size_t i = 0; i < marker->n_places && kymo_lib_is_usable(marker->module); i++) {
-		struct kymo_marker_slots *slots = marker->places[i].slots;
+	for (size_t i = 0; i < marker->n_locations && kymo_lib_is_usable(marker->module); i++) {
+		struct kymo_marker_slots *slots = marker->locations[i].slots;
 		if (__atomic_load_n(&slots->rings, __ATOMIC_RELAXED))
 			__atomic_store_n(&slots->rings, idle, __ATOMIC_RELEASE);
 	}
@@ -85,8 +85,8 @@ void kymo_lib_record_end(struct lib_marker *marker, const struct kymo_marker_rin
 
 void kymo_lib_silence(struct lib_marker *marker)
 {
-	for (size_t i = 0; i < marker->n_places; i++) {
-		struct kymo_marker_slots *slots = marker->places[i].slots;
+	for (size_t i = 0; i < marker->n_locations; i++) {
+		struct kymo_marker_slots *slots = marker->locations[i].slots;
 		if (!__atomic_load_n(&slots->owner, __ATOMIC_RELAXED))
 			continue; /* not written to, so that its page stays as it is */
 		if (__atomic_load_n(&slots->call, __ATOMIC_RELAXED))

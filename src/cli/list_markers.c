@@ -11,9 +11,9 @@
 #include "cli/output.h"
 
 #define WIDTH_MAX 40  /* of the column of names; longer ones are on their own */
-#define SOURCES_MAX 3 /* told of one marker; there may be a line of source for each place */
+#define SOURCES_MAX 3 /* told of one marker; there may be a line of source for each location */
 
-/* Markers with the same name and the same arguments: one thing to record, at several places. */
+/* Markers with the same name and the same arguments: one thing to record, at several locations. */
 struct group {
 	const struct kymo_marker *const *items;
 	size_t n;
@@ -56,8 +56,8 @@ static int in_order(const void *a, const void *b)
 		order = compare_texts(x->file, y->file);
 	if (!order && x->line != y->line)
 		order = x->line < y->line ? -1 : 1;
-	if (!order && x->place != y->place)
-		order = x->place < y->place ? -1 : 1;
+	if (!order && x->location != y->location)
+		order = x->location < y->location ? -1 : 1;
 	return order;
 }
 
@@ -164,15 +164,15 @@ static void print_member(const char *before, const char *text)
 	kymo_json_string(stdout, text);
 }
 
-static void print_json_places(const struct group *group, const struct kymo_module *module)
+static void print_json_locations(const struct group *group, const struct kymo_module *module)
 {
 	for (size_t i = 0; i < group->n; i++) {
 		const struct kymo_marker *marker = group->items[i];
 		uint64_t offset = 0;
 
 		/* It lies in the text, so in the file. */
-		kymo_module_vaddr_to_offset(module, marker->place, &offset);
-		printf("%s{\"vaddr\": %" PRIu64 ", \"offset\": %" PRIu64, i ? ", " : "", marker->place, offset);
+		kymo_module_vaddr_to_offset(module, marker->location, &offset);
+		printf("%s{\"vaddr\": %" PRIu64 ", \"offset\": %" PRIu64, i ? ", " : "", marker->location, offset);
 		print_member(", \"source\": ", marker->file);
 		printf(", \"line\": %" PRIu32, marker->line);
 		if (marker->semaphore)
@@ -198,7 +198,7 @@ static void print_json(const struct group *group, const struct kymo_module *modu
 		putchar('}');
 	}
 	fputs("], \"places\": [", stdout);
-	print_json_places(group, module);
+	print_json_locations(group, module);
 	fputs("]}", stdout);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The markers and SDT probes of a file, as `kymo list` shows them: one line for all places of one marker with one
+ * The markers and SDT probes of a file, as `kymo list` shows them: one line for all locations of one marker with one
  * format.
  */
 #ifndef KYMO_CLI_LIST_MARKERS_H

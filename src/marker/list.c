@@ -110,7 +110,7 @@ struct kymo_error *kymo_markers_create(struct kymo_module *module, struct kymo_m
 					   .n_switches = reader.switches.n,
 					   .strings = reader.strings };
 	if (list->n)
-		qsort(list->items, list->n, sizeof(*list->items), marker_by_name_and_place);
+		qsort(list->items, list->n, sizeof(*list->items), marker_by_name_and_location);
 	if (list->n_switches)
 		qsort(list->switches, list->n_switches, sizeof(*list->switches), marker_by_name_and_site);
 	*ret = list;

@@ -22,7 +22,7 @@ struct kymo_marker_field {
 	enum kymo_type type;
 };
 
-/* One place at which a marker hands over its arguments: each copy that the compiler made of it has its own. Strings
+/* One location at which a marker hands over its arguments: each copy that the compiler made of it has its own. Strings
  * belong to the list. */
 struct kymo_marker {
 	bool is_sdt;
@@ -30,7 +30,7 @@ struct kymo_marker {
 	const char *format; /* of kymo's; else NULL */
 	const char *file;   /* where it is in the source; of kymo's, else NULL */
 	uint32_t line;
-	uint64_t place;     /* vaddr of the NOP at which the arguments can be read */
+	uint64_t location;  /* vaddr of the NOP at which the arguments can be read */
 	uint64_t semaphore; /* vaddr of a 16-bit counter that turns it on, or 0 (SDT) */
 	struct kymo_marker_field fields[KYMO_EVENT_MAX_ARGS];
 	size_t n_fields;
@@ -42,7 +42,7 @@ struct kymo_marker {
 };
 
 /* What turns kymo's own markers on: a NOP of five bytes that becomes a jump to `cold`, or a byte that is tested. The
- * places lie behind it. */
+ * locations lie behind it. */
 struct kymo_marker_switch {
 	const char *provider, *name;
 	uint64_t site;      /* vaddr of the NOP; 0 in the portable form */
@@ -52,7 +52,7 @@ struct kymo_marker_switch {
 };
 
 struct kymo_marker_list {
-	struct kymo_marker *items; /* sorted by provider, name, place */
+	struct kymo_marker *items; /* sorted by provider, name, location */
 	size_t n;
 	struct kymo_marker_switch *switches; /* sorted by provider, name, site */
 	size_t n_switches;

@@ -37,7 +37,7 @@ struct fields {
 	uint64_t code, target, gate;
 	uint32_t types, line;
 	const char *name, *provider, *format, *file;
-	const char *operands; /* of a place; NULL: the usual ones */
+	const char *operands; /* of a location; NULL: the usual ones */
 	bool is_too_long;     /* the format */
 };
 
@@ -117,7 +117,7 @@ static struct kymo_error *read_fields(struct marker_reader *reader, struct field
 	if (!error)
 		error = read_string(reader, fields, SOURCE, FIELD(file), FILE_SIZE, "source file's name",
 				    &fields->file);
-	if (!error && note->type == KYMO_MARKER_NOTE_PLACE)
+	if (!error && note->type == KYMO_MARKER_NOTE_LOCATION)
 		error = read_string(reader, fields, OPERANDS, FIELD(gate), OPERANDS_SIZE, "operands",
 				    &fields->operands);
 	fields->code = follow_field(note, FIELD(code));
@@ -201,7 +201,7 @@ static struct kymo_error *add_switch(struct marker_reader *reader, const struct 
 	return kymo_vec_push(&reader->switches, new) ? NULL : &kymo_error_no_memory;
 }
 
-/* ---- a place --------------------------------------------------------------------------------- */
+/* ---- a location ------------------------------------------------------------------------------ */
 
 static struct kymo_error *add_fields(struct marker_reader *reader, const struct fields *fields,
 				     struct kymo_marker *marker)
@@ -279,8 +279,8 @@ static struct kymo_error *add_marker(struct marker_reader *reader, const struct 
 				      .format = fields->format,
 				      .file = fields->file,
 				      .line = fields->line,
-				      .place = fields->code };
-	struct kymo_error *error = check_nop(reader, fields, "place", marker.place);
+				      .location = fields->code };
+	struct kymo_error *error = check_nop(reader, fields, "location", marker.location);
 
 	if (!error && fields->target)
 		error = check_data(reader, fields, "slots", fields->target, sizeof(struct kymo_marker_slots));
@@ -298,7 +298,7 @@ struct kymo_error *marker_read_kymo(struct marker_reader *reader, const struct k
 	struct fields fields = { .note = note, .provider = "kymo", .format = "" };
 	struct kymo_error *error;
 
-	if (note->type != KYMO_MARKER_NOTE_SITE && note->type != KYMO_MARKER_NOTE_PLACE)
+	if (note->type != KYMO_MARKER_NOTE_SITE && note->type != KYMO_MARKER_NOTE_LOCATION)
 		return NULL;
 	error = read_fields(reader, &fields);
 	if (error)

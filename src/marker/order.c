@@ -16,12 +16,12 @@ static int compare_names(const char *provider, const char *other_provider, const
 	return order ? order : strcmp(name, other_name);
 }
 
-int marker_by_name_and_place(const void *a, const void *b)
+int marker_by_name_and_location(const void *a, const void *b)
 {
 	const struct kymo_marker *x = a, *y = b;
 	int order = compare_names(x->provider, y->provider, x->name, y->name);
 
-	return order ? order : compare_numbers(x->place, y->place);
+	return order ? order : compare_numbers(x->location, y->location);
 }
 
 int marker_by_site(const void *a, const void *b)

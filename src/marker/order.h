@@ -5,8 +5,8 @@
 /* Orders switches by site; those of the portable form, which have none, by provider and name. */
 int marker_by_site(const void *a, const void *b);
 
-/* Order markers by provider, name and place, and switches by provider, name, site and gate. */
-int marker_by_name_and_place(const void *a, const void *b);
+/* Order markers by provider, name and location, and switches by provider, name, site and gate. */
+int marker_by_name_and_location(const void *a, const void *b);
 int marker_by_name_and_site(const void *a, const void *b);
 
 #endif

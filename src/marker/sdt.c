@@ -1,6 +1,6 @@
 /*
  * SDT probes: what <sys/sdt.h> leaves in .note.stapsdt, which is not loaded. A descriptor is three addresses and three
- * strings: the place, where the linker has put .stapsdt.base, and the semaphore; provider, name and arguments. Where
+ * strings: the location, where the linker has put .stapsdt.base, and the semaphore; provider, name and arguments. Where
  * .stapsdt.base is now tells how far prelink(8) has moved the module since: notes that are not loaded are not moved.
  * Reference: the wiki of SystemTap, "UserSpaceProbeImplementation".
  */
@@ -23,7 +23,7 @@
 #define LLX(x) ((unsigned long long)(x))
 
 struct fields {
-	uint64_t place, base, semaphore;
+	uint64_t location, base, semaphore;
 	const char *provider, *name, *arguments; /* in the note */
 };
 
@@ -106,7 +106,7 @@ static struct kymo_error *read_fields(const struct marker_reader *reader, const 
 	if (note->size < at)
 		return marker_bad(reader, note, NULL, "it has %zu bytes; an SDT probe has more than %zu", note->size,
 				  at);
-	memcpy(&fields.place, note->desc, sizeof(fields.place));
+	memcpy(&fields.location, note->desc, sizeof(fields.location));
 	memcpy(&fields.base, note->desc + 8, sizeof(fields.base));
 	memcpy(&fields.semaphore, note->desc + 16, sizeof(fields.semaphore));
 	fields.provider = take_string(note, &at);
@@ -131,7 +131,7 @@ static bool has_switch(const struct marker_reader *reader, const struct kymo_mar
 /* Each site of kymo's is an SDT probe without arguments, too, for others: kymo has the marker itself. */
 static bool is_of_kymo(const struct marker_reader *reader, const struct fields *fields)
 {
-	const struct kymo_marker_switch patched = { .site = fields->place };
+	const struct kymo_marker_switch patched = { .site = fields->location };
 	const struct kymo_marker_switch portable = { .provider = fields->provider, .name = fields->name };
 
 	return has_switch(reader, &patched) || (!*fields->arguments && has_switch(reader, &portable));
@@ -139,7 +139,7 @@ static bool is_of_kymo(const struct marker_reader *reader, const struct fields *
 
 static struct kymo_error *add_marker(struct marker_reader *reader, const struct fields *fields)
 {
-	struct kymo_marker marker = { .is_sdt = true, .place = fields->place, .semaphore = fields->semaphore };
+	struct kymo_marker marker = { .is_sdt = true, .location = fields->location, .semaphore = fields->semaphore };
 	char *provider, *name;
 	struct kymo_error *error = marker_copy(reader, fields->provider, strlen(fields->provider), &provider);
 
@@ -164,17 +164,17 @@ struct kymo_error *marker_read_sdt(struct marker_reader *reader, uint64_t base, 
 		return NULL;
 	error = read_fields(reader, note, &fields);
 	/* The linker has dropped the function that it was in. */
-	if (error || !fields.place)
+	if (error || !fields.location)
 		return error;
 	if (base && fields.base) {
-		fields.place += base - fields.base;
+		fields.location += base - fields.base;
 		fields.semaphore += fields.semaphore ? base - fields.base : 0;
 	}
 	if (is_of_kymo(reader, &fields))
 		return NULL;
-	if (!kymo_module_is_code(reader->module, fields.place, 1))
+	if (!kymo_module_is_code(reader->module, fields.location, 1))
 		return marker_bad(reader, note, fields.name, "its location 0x%llx is not in the program's text",
-				  LLX(fields.place));
+				  LLX(fields.location));
 	if (fields.semaphore && !marker_is_writable(reader->module, fields.semaphore, SEMAPHORE_SIZE))
 		return marker_bad(reader, note, fields.name, "its semaphore 0x%llx is not in the program's data",
 				  LLX(fields.semaphore));

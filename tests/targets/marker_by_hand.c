@@ -69,7 +69,7 @@ static int find_notes(struct dl_phdr_info *info, size_t size, void *data)
 static const struct kymo_marker_note *note_of(const struct kymo_marker_slots *slots)
 {
 	for (int i = 0; i < n_notes; i++)
-		if (notes[i].type == KYMO_MARKER_NOTE_PLACE && AT(notes[i].note, target) == (const char *)slots)
+		if (notes[i].type == KYMO_MARKER_NOTE_LOCATION && AT(notes[i].note, target) == (const char *)slots)
 			return notes[i].note;
 	abort();
 }
@@ -320,7 +320,7 @@ static void turn_on(int with_rings)
 	for (int i = 0; i < n_notes; i++) {
 		const struct kymo_marker_note *note = notes[i].note;
 
-		if (notes[i].type == KYMO_MARKER_NOTE_PLACE)
+		if (notes[i].type == KYMO_MARKER_NOTE_LOCATION)
 			turn_place_on((struct kymo_marker_slots *)(void *)AT(note, target), (unsigned int)i,
 				      with_rings);
 		else if (note->code)

@@ -99,7 +99,7 @@ static bool has_semaphore(const struct kymo_marker_list *list, const struct kymo
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (list->items[i].semaphore && bias + list->items[i].semaphore == site->next &&
-		    bias + list->items[i].place == site->address)
+		    bias + list->items[i].location == site->address)
 			return true;
 	return false;
 }

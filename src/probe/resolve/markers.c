@@ -46,7 +46,9 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 	kymo_cleanup_free char *name =
 		kymo_marker_event_name(module->path, marker->is_sdt, marker->provider, marker->name);
 	char location[300];
-	struct probe_request request = { .vaddr = marker->place, .location = location, .name = name, .marker = marker };
+	struct probe_request request = {
+		.vaddr = marker->location, .location = location, .name = name, .marker = marker
+	};
 	struct kymo_error *error;
 
 	if (!name)
@@ -55,8 +57,8 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 	probes->refused[meaning->spec].tried++;
 	if (marker->why_not)
 		return probes_refuse_location(probes, meaning->spec, meaning->module, false, name, marker->why_not);
-	kymo_module_describe(module->module, marker->place, location, sizeof(location));
-	error = probes_add_request(probes, meaning, marker->place, &request);
+	kymo_module_describe(module->module, marker->location, location, sizeof(location));
+	error = probes_add_request(probes, meaning, marker->location, &request);
 	return error || !marker->semaphore ? error : probes_add_semaphore(probes, meaning->module, marker);
 }
 
@@ -153,7 +155,7 @@ static bool mark_module(const struct probe_module *module, const struct kymo_mar
 			return false;
 	}
 	for (size_t i = 0; i < list->n; i++) {
-		uint64_t location = module->bias + list->items[i].place;
+		uint64_t location = module->bias + list->items[i].location;
 
 		if (!list->items[i].is_sdt && (!probe_text_mark(text, TEXT_WANTED, location, 1, true) ||
 					       !probe_text_mark(text, TEXT_UNSTEADY, location, KYMO_JUMP_SIZE, true)))

@@ -99,7 +99,7 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 	uint64_t bias = probes->modules.items[module].bias;
 	struct probe_switch fresh = {
 		.module = module,
-		.address = bias + marker->place,
+		.address = bias + marker->location,
 		.counter = bias + marker->semaphore,
 		.provider = marker->provider,
 		.name = marker->name,
@@ -107,7 +107,7 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, module, &code);
 
-	if (!error && !kymo_code_bytes(code, marker->place, &fresh.original, 1))
+	if (!error && !kymo_code_bytes(code, marker->location, &fresh.original, 1))
 		error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has no code at the location of %s:%s",
 					  probes->modules.items[module].path, marker->provider, marker->name);
 	return error ? error : add_switch(probes, &fresh);
@@ -530,8 +530,8 @@ void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAG
 		for (size_t i = 0; i < list->n_switches; i++)
 			excuse(&list->switches[i], low, memory, file);
 		for (size_t i = 0; i < list->n; i++)
-			if (list->items[i].place >= low && list->items[i].place - low < KYMO_PAGE_SIZE)
-				excuse_breakpoint(list->items[i].place, low, memory, file);
+			if (list->items[i].location >= low && list->items[i].location - low < KYMO_PAGE_SIZE)
+				excuse_breakpoint(list->items[i].location, low, memory, file);
 	}
 	kymo_error_destroy(error);
 	kymo_markers_destroy(list);

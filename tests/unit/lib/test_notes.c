@@ -62,7 +62,7 @@ static size_t add_note(uint32_t kind, size_t code, size_t target, size_t gate, u
 	return desc;
 }
 
-static size_t site, place;
+static size_t site, location;
 
 static int begin(void **state)
 {
@@ -82,7 +82,7 @@ static int begin(void **state)
 	memcpy(image + PROVIDER_AT, "kymo", 5);
 	notes_end = NOTES_AT;
 	site = add_note(KYMO_MARKER_NOTE_SITE, 16, COLD_AT, DATA_AT + 64, 1);
-	place = add_note(KYMO_MARKER_NOTE_PLACE, COLD_AT + 16, DATA_AT + 128, STRINGS_AT, 1);
+	location = add_note(KYMO_MARKER_NOTE_LOCATION, COLD_AT + 16, DATA_AT + 128, STRINGS_AT, 1);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ static void good_notes_become_a_marker(void **state)
 	assert_int_equal(kymo_lib_read_module(&where, &module), 0);
 	assert_int_equal(module->n_markers, 2);
 	assert_int_equal(module->n_sites, 3);
-	assert_int_equal(module->n_places, 1);
+	assert_int_equal(module->n_locations, 1);
 	const struct lib_marker *marker = &module->markers[0];
 	assert_string_equal(marker->name, "name");
 	assert_string_equal(marker->format, "%d");
@@ -121,13 +121,13 @@ static void good_notes_become_a_marker(void **state)
 	assert_string_equal(marker->provider, "kymo");
 	assert_int_equal(marker->line, 77);
 	assert_int_equal(marker->n_sites, 2);
-	assert_int_equal(marker->n_places, 1);
+	assert_int_equal(marker->n_locations, 1);
 	assert_ptr_equal(marker->sites[0].text, image + 16);
 	assert_ptr_equal(marker->sites[0].cold, image + COLD_AT);
 	assert_ptr_equal(marker->sites[1].gate, image + DATA_AT + 68);
-	assert_ptr_equal(marker->places[0].slots, image + DATA_AT + 128);
+	assert_ptr_equal(marker->locations[0].slots, image + DATA_AT + 128);
 	assert_int_equal(module->markers[1].types, 0x21);
-	assert_int_equal(module->markers[1].n_places, 0);
+	assert_int_equal(module->markers[1].n_locations, 0);
 	assert_int_equal(module->begin, (uintptr_t)image);
 	assert_int_equal(module->end, (uintptr_t)image + SIZE);
 	kymo_lib_destroy_module(module);
@@ -237,11 +237,11 @@ static void addresses_outside_of_their_segments_are_refused(void **state)
 		check_refused(&site, 0, texts[i]);
 		if (texts[i] != DATA_AT - 4) /* the rest of the cold block is its own affair */
 			check_refused(&site, 4, texts[i]);
-		check_refused(&place, 0, texts[i]);
+		check_refused(&location, 0, texts[i]);
 	}
 	for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
 		check_refused(&site, 8, data[i]);
-		check_refused(&place, 4, data[i]);
+		check_refused(&location, 4, data[i]);
 	}
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
 		for (size_t field = 16; field <= 32; field += field == 24 ? 8 : 4)
@@ -249,8 +249,8 @@ static void addresses_outside_of_their_segments_are_refused(void **state)
 	}
 	check_refused(&site, 4, 0);
 	check_refused(&site, 8, 0);
-	check_refused(&place, 4, 0);
-	check_refused(&place, 4, DATA_AT + 132); /* not aligned */
+	check_refused(&location, 4, 0);
+	check_refused(&location, 4, DATA_AT + 132); /* not aligned */
 }
 
 static void strings_that_do_not_end_are_refused(void **state)
@@ -290,7 +290,7 @@ static void sites_gates_and_slots_that_overlap_are_refused(void **state)
 	}
 	for (size_t distance = 8; distance < 32; distance += 8) {
 		begin(state);
-		add_note(KYMO_MARKER_NOTE_PLACE, COLD_AT + 32, DATA_AT + 128 + distance, 0, 1);
+		add_note(KYMO_MARKER_NOTE_LOCATION, COLD_AT + 32, DATA_AT + 128 + distance, 0, 1);
 		assert_int_equal(read_all(), -EBADMSG);
 	}
 }
@@ -300,8 +300,8 @@ static void copies_of_the_portable_form_share_a_gate(void **state)
 	notes_end = NOTES_AT;
 	add_note(KYMO_MARKER_NOTE_SITE, 0, 0, DATA_AT + 64, 1);
 	add_note(KYMO_MARKER_NOTE_SITE, 0, 0, DATA_AT + 64, 1);
-	add_note(KYMO_MARKER_NOTE_PLACE, 0, DATA_AT + 128, 0, 1);
-	add_note(KYMO_MARKER_NOTE_PLACE, 0, DATA_AT + 128, 0, 1);
+	add_note(KYMO_MARKER_NOTE_LOCATION, 0, DATA_AT + 128, 0, 1);
+	add_note(KYMO_MARKER_NOTE_LOCATION, 0, DATA_AT + 128, 0, 1);
 	assert_int_equal(read_all(), 0);
 }
 

@@ -49,7 +49,7 @@ static void a_marker_and_its_switch_are_found(void **state)
 	assert_string_equal(marker->format, "fd=%d size=%ld");
 	assert_string_equal(marker->file, "marked.c");
 	assert_int_equal(marker->line, 7);
-	assert_int_equal(marker->place, address_of("base", "place"));
+	assert_int_equal(marker->location, address_of("base", "place"));
 	assert_int_equal(marker->semaphore, 0);
 	assert_null(marker->why_not);
 	assert_string_equal(fields_text(marker), "fd:s32 size:s64");
@@ -174,8 +174,8 @@ static void copies_are_sorted_by_name_and_place(void **state)
 	list = markers_in("copies");
 	assert_int_equal(list->n, 3);
 	assert_string_equal(list->items[0].name, "a");
-	assert_int_equal(list->items[1].place, address_of("copies", "one"));
-	assert_int_equal(list->items[2].place, address_of("copies", "two"));
+	assert_int_equal(list->items[1].location, address_of("copies", "one"));
+	assert_int_equal(list->items[2].location, address_of("copies", "two"));
 	assert_int_equal(list->n_switches, 3);
 	assert_string_equal(list->switches[0].name, "a");
 	assert_int_equal(list->switches[1].site, address_of("copies", "one"));
@@ -293,9 +293,9 @@ static void addresses_outside_of_their_segments_are_errors(void **state)
 	damaged(0, FIELD(target), 0, "): its cold block 0x0 is not in the program's text");
 	damaged(0, FIELD(gate), towards(0, FIELD(gate), site), "is not in the program's data");
 	damaged(0, FIELD(gate), 0, "): its gate 0x0 is not in the program's data");
-	damaged(1, FIELD(code), towards(1, FIELD(code), gate), "): its place 0x");
+	damaged(1, FIELD(code), towards(1, FIELD(code), gate), "): its location 0x");
 	damaged(1, FIELD(code), towards(1, FIELD(code), site + 5), "is not the NOP of five bytes");
-	damaged(1, FIELD(code), 0, "): its place 0x0 is not in the program's text");
+	damaged(1, FIELD(code), 0, "): its location 0x0 is not in the program's text");
 	damaged(1, FIELD(target), towards(1, FIELD(target), site), "): its slots 0x");
 	/* The gate is what the data ends with. */
 	damaged(1, FIELD(target), towards(1, FIELD(target), gate), "are not in the program's data");

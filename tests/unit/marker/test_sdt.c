@@ -26,7 +26,7 @@ static void a_probe_is_found_with_its_arguments(void **state)
 	assert_null(marker->format);
 	assert_null(marker->file);
 	assert_null(marker->why_not);
-	assert_int_equal(marker->place, address_of("base", "place"));
+	assert_int_equal(marker->location, address_of("base", "place"));
 	assert_int_equal(marker->semaphore, address_of("base", "semaphore"));
 	assert_string_equal(fields_text(marker), "arg1:s32 arg2:u64");
 	assert_int_equal(marker->n_fetches, 2);
@@ -53,7 +53,7 @@ static void a_file_that_was_moved_is_adjusted_by_its_base(void **state)
 	}
 	succeeds(open_bytes(bytes, size, &module));
 	list = markers_of(module);
-	assert_int_equal(list->items[0].place, address_of("base", "place"));
+	assert_int_equal(list->items[0].location, address_of("base", "place"));
 	assert_int_equal(list->items[0].semaphore, address_of("base", "semaphore"));
 	kymo_markers_destroy(list);
 	kymo_module_close(module);
@@ -201,7 +201,7 @@ static void probes_of_installed_programs_are_those_of_readelf(void **state)
 			continue;
 		n++;
 		for (size_t i = 0; i < list->n; i++)
-			there |= list->items[i].place == place && !strcmp(list->items[i].name, name);
+			there |= list->items[i].location == place && !strcmp(list->items[i].name, name);
 		assert_true(there);
 	}
 	pclose(lines);
