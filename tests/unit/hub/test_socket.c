@@ -1,5 +1,5 @@
 /* A hub that serves, and those that connect: what both do when the other one says what can't be, says nothing, or is
- * gone. test_hub.c runs over the socket, too. */
+ * gone. test_hub.c and test_hub_control.c run over the socket, too. */
 #include <errno.h>
 #include <grp.h>
 #include <sys/socket.h>
