@@ -1,11 +1,12 @@
 """Recorders of a process that a test goes on beside."""
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, KYMO_PLAIN, Failure, clean_up_after, eventually, fail, run, skip, start
+from kymotest import KYMO, KYMO_PLAIN, Failure, check, clean_up_after, eventually, fail, run, skip, start
 
 LATE = 'had to wait too long'  # what kymo says of a library whose first calls may be missing
 
@@ -39,6 +40,19 @@ def watching_recorder(pid, name, *args, **options):
     _started.append(started)
     started.wait_for(r'^kymo: recording process', which=1)
     return started
+
+
+def next_line(process, pattern):
+    """Send a line; the match of the next line that the process writes then and that `pattern` is in."""
+    already = len(re.findall(pattern, process.out, re.MULTILINE))
+    process.send('\n')
+
+    def found():
+        matches = list(re.finditer(pattern, process.out, re.MULTILINE))
+        check(process.is_alive(), 'the process goes on', process.result())
+        return len(matches) > already and matches[already]
+
+    return eventually(found, f'{process.command} writes /{pattern}/')
 
 
 def kill_between_writes(recorder):
