@@ -73,7 +73,7 @@ struct kymo_probes {
 	bool has_shared;
 	struct kymo_shared shared;
 	bool is_live;     /* threads have their thread pointers */
-	bool is_starting; /* a launched program that has not reached its entry */
+	bool is_starting; /* a launched program, until kymo_probes_started() */
 	bool has_begun_samples;
 	bool is_confused; /* there were threads that could not be told apart */
 	bool told_other_code;

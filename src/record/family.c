@@ -84,7 +84,7 @@ bool recording_is_dead(const struct target *target, const struct kymo_error *err
 /* One process less in the recording; it runs on as it is. Those that have ended by now are missed by nobody. */
 static void give_up(struct recording *recording, struct target *target, struct kymo_error *error)
 {
-	target->is_starting = false;
+	target->is_in_startup = false;
 	if (error && !recording_is_dead(target, error))
 		recording_warn(recording, "process %d runs without probes: %s", target->pid, error->message);
 	kymo_error_destroy(error);
@@ -113,7 +113,7 @@ static struct kymo_error *step(struct recording *recording, struct target *targe
 		return failed;
 	}
 	if (done) {
-		target->is_starting = false;
+		target->is_in_startup = false;
 		kymo_process_resume(target->process);
 	}
 	return NULL;
@@ -123,7 +123,7 @@ static struct kymo_error *begin_program(struct recording *recording, struct targ
 {
 	struct kymo_error *error;
 
-	target->is_starting = true;
+	target->is_in_startup = true;
 	error = recording_create_source(recording, target);
 	if (error) {
 		give_up(recording, target, error);
@@ -317,7 +317,7 @@ static struct kymo_error *dispatch(struct recording *recording, const struct kym
 	case KYMO_TREE_ENDED:
 		return ended(recording, event);
 	case KYMO_TREE_STARTUP:
-		if (target && target->is_starting && !recording->is_ending)
+		if (target && target->is_in_startup && !recording->is_ending)
 			return step(recording, target, event->startup);
 		kymo_process_resume(event->process);
 		return NULL;

@@ -128,7 +128,7 @@ void recording_end_look(struct recording *recording, struct target *target)
 
 static bool is_fit(const struct target *target, uint64_t now)
 {
-	return target->source && target->source->n_rings && !target->is_sharing && !target->is_starting &&
+	return target->source && target->source->n_rings && !target->is_sharing && !target->is_in_startup &&
 	       !target->is_clean && target->next_look_ns <= now;
 }
 

@@ -41,7 +41,8 @@ struct target {
 	int32_t inner_pid;     /* as it knows itself: what its records say */
 	struct source *source; /* NULL: nothing of it is recorded */
 	bool is_sharing;       /* runs in its parent's memory until its exec */
-	bool is_starting, has_threads;
+	bool is_in_startup;    /* what the tree tells of its start-up is dealt with */
+	bool has_threads;
 	bool is_id_due;                    /* its thread stores its id behind the call at which it was seen last */
 	bool is_named;                     /* was asked for by its id */
 	bool is_clean;                     /* has no probes in it, or none any more */

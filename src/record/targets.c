@@ -109,7 +109,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.kernel = recording->kernel ? recording_kernel_sites(recording->kernel) : NULL,
 		.is_one_of_many = recording->tree && target->pid != recording->pid,
 		.is_followed = recording->tree,
-		.has_addresses = !target->is_starting,
+		.has_addresses = !target->is_in_startup,
 		.has_begun = recording_begin_together,
 		.warn = recording_tell,
 		.data = recording,

@@ -193,11 +193,11 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 
 	strace_stack_forget(thread);
 	thread->tid = kymo_engine_tid(engine);
-	if (thread->owner->request->leaves_on_exec && !thread->is_starting) {
+	if (thread->owner->request->leaves_on_exec && !thread->is_before_exec) {
 		strace_let_go_of(thread);
 		return KYMO_ACTION_DETACH;
 	}
-	thread->is_starting = false;
+	thread->is_before_exec = false;
 	return KYMO_ACTION_RESUME;
 }
 
@@ -275,7 +275,7 @@ int strace_follow(struct kymo_strace *s, pid_t tid, pid_t pid)
 	*thread = (struct strace_thread){ .owner = s,
 					  .tid = tid,
 					  .pid = pid,
-					  .is_starting = s->tracing.is_command && !s->n_threads,
+					  .is_before_exec = s->tracing.is_command && !s->n_threads,
 					  .entered_ns = kymo_now_ns() };
 	thread->target = (struct kymo_syscall_target){ .context = thread,
 						       .read = read_memory,

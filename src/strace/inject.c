@@ -94,7 +94,7 @@ unsigned int strace_inject_enter(struct strace_thread *thread)
 		find_injection(thread->owner->request->injections, thread->call.number);
 
 	thread->injection = NULL;
-	if (!injection || thread->is_starting)
+	if (!injection || thread->is_before_exec)
 		return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 	if (!thread->made)
 		thread->made = calloc(KYMO_SYSCALL_MAX, sizeof(*thread->made));

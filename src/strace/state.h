@@ -80,8 +80,8 @@ struct strace_thread {
 	char *stack;           /* of the call or signal, as it is shown behind it; NULL: not wanted */
 	uint64_t entered_ns;
 	bool is_in_call;
-	bool is_shown;    /* the call is in the set, and touches the path */
-	bool is_starting; /* a command that has not begun */
+	bool is_shown;       /* the call is in the set, and touches the path */
+	bool is_before_exec; /* a command whose program is yet to be executed */
 	bool has_ended;
 	bool is_i386;                                   /* its last call was one of 32 bits */
 	const struct kymo_syscall_injection *injection; /* into the call that it is in; or NULL */
