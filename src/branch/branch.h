@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "branch/place.h"
+#include "branch/location.h"
 #include "branch/spec.h"
 
 enum kymo_branch_kind {

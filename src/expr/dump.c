@@ -56,7 +56,7 @@ static void dump_node(const struct expr_tree *tree, const struct expr_node *node
 	fprintf(out, "%*s", 2 * depth + 2, "");
 	dump_head(node, out);
 	fprintf(out, ": %s", kymo_expr_type_name(node->type, name));
-	if (node->bit_size && node->is_place)
+	if (node->bit_size && node->is_lvalue)
 		fprintf(out, ":%d", node->bit_size);
 	fputc('\n', out);
 	if (n > 0)

@@ -30,7 +30,7 @@ static void lower_value(struct lowering *to, const struct expr_node *node)
 	const enum kymo_expr_class class = kymo_expr_class_of(node->type);
 
 	lower(to, node);
-	if (!node->is_place || class == KYMO_EXPR_ARRAY || class == KYMO_EXPR_STRUCT || class == KYMO_EXPR_STRING)
+	if (!node->is_lvalue || class == KYMO_EXPR_ARRAY || class == KYMO_EXPR_STRUCT || class == KYMO_EXPR_STRING)
 		return;
 	expr_emit_load(&to->code, node->type);
 	if (node->bit_size)
@@ -59,7 +59,7 @@ static void follow_reference(struct lowering *to, const struct expr_node *node)
 static void lower_name(struct lowering *to, const struct expr_node *node)
 {
 	expr_emit_ops(&to->code, &to->tree->ops[node->first_op], node->n_ops);
-	if (!node->is_place && node->type.size < 8)
+	if (!node->is_lvalue && node->type.size < 8)
 		expr_emit_code(&to->code, KYMO_FORM_EXTEND, node->type);
 	follow_reference(to, node);
 }
@@ -72,7 +72,7 @@ static void lower_member(struct lowering *to, const struct expr_node *node)
 		lower_value(to, of);
 	else
 		lower(to, of);
-	if (node->is_place) {
+	if (node->is_lvalue) {
 		expr_emit_offset(&to->code, node->offset);
 		follow_reference(to, node);
 	} else {
@@ -299,7 +299,7 @@ static void lower_choice(struct lowering *to, const struct expr_node *node)
 	expr_end_choice(&to->code, &choice);
 }
 
-/* The value, or of a place its address. */
+/* The value, or of an lvalue its address. */
 static void lower(struct lowering *to, const struct expr_node *node)
 {
 	switch (node->kind) {

@@ -47,16 +47,16 @@ static struct kymo_error *need_value_of(const struct expr_tree *tree, const stru
 }
 
 /* What registers hold of an array has no address to become. */
-static struct kymo_error *need_place(const struct expr_tree *tree, const struct expr_node *node)
+static struct kymo_error *need_lvalue(const struct expr_tree *tree, const struct expr_node *node)
 {
-	if (kymo_expr_class_of(node->type) != KYMO_EXPR_ARRAY || node->is_place)
+	if (kymo_expr_class_of(node->type) != KYMO_EXPR_ARRAY || node->is_lvalue)
 		return NULL;
 	return refuse(tree, node->at, "this array is in registers, and its elements are not known");
 }
 
 struct kymo_error *expr_need_value(const struct expr_tree *tree, const struct expr_node *node)
 {
-	struct kymo_error *error = need_place(tree, node);
+	struct kymo_error *error = need_lvalue(tree, node);
 
 	if (error)
 		return error;
@@ -85,7 +85,7 @@ struct kymo_error *expr_need_record(const struct expr_tree *tree, const struct e
 		return refuse(tree, node->at, "this is a '%s', which is not supported; float and double are", name);
 	if (class != KYMO_EXPR_STRUCT && class != KYMO_EXPR_ARRAY)
 		return need_value_of(tree, node, class);
-	if (!node->is_place)
+	if (!node->is_lvalue)
 		return refuse(tree, node->at,
 			      "this '%s' is in registers, and not recorded as a whole; write its members", name);
 	if (!kymo_expr_type_bytes(node->type))
@@ -106,8 +106,8 @@ void expr_follow_reference(struct expr_node *node)
 	if (!expr_type_is_reference(node->type))
 		return;
 	node->type = expr_type_target(node->type);
-	node->is_reference = node->is_place;
-	node->is_place = true;
+	node->is_reference = node->is_lvalue;
+	node->is_lvalue = true;
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -151,9 +151,9 @@ static struct kymo_error *find_whole(const struct expr_tree *tree, const struct 
 	return NULL;
 }
 
-/* In a structure that is no place, but a value of at most 8 bytes, a member is some of its bits. */
-static struct kymo_error *place_in_value(const struct expr_tree *tree, struct expr_node *node,
-					 const struct kymo_ctype_member *member, uint64_t whole)
+/* In a structure that is no lvalue, but a value of at most 8 bytes, a member is some of its bits. */
+static struct kymo_error *bits_of_value(const struct expr_tree *tree, struct expr_node *node,
+					const struct kymo_ctype_member *member, uint64_t whole)
 {
 	const uint64_t bytes = kymo_expr_type_bytes(node->type);
 
@@ -172,14 +172,14 @@ static struct kymo_error *place_member(const struct expr_tree *tree, struct expr
 {
 	node->type = kymo_expr_type_of(member->type);
 	node->offset = member->offset;
-	node->is_place = node->is_arrow || of->is_place;
+	node->is_lvalue = node->is_arrow || of->is_lvalue;
 	node->bit_size = member->bit_size;
 	node->bit_shift = member->bit_shift;
 	if (member->bit_size &&
 	    (kymo_expr_class_of(node->type) != KYMO_EXPR_INTEGER || member->bit_size + member->bit_shift > 64))
 		return refuse(tree, node->name, "the debug information describes this bit-field wrongly");
-	if (!node->is_place)
-		return place_in_value(tree, node, member, kymo_expr_type_bytes(of->type));
+	if (!node->is_lvalue)
+		return bits_of_value(tree, node, member, kymo_expr_type_bytes(of->type));
 	expr_follow_reference(node);
 	return NULL;
 }
@@ -212,7 +212,7 @@ static struct kymo_error *need_pointer(const struct expr_tree *tree, const struc
 	char name[KYMO_EXPR_TYPE_NAME_MAX];
 
 	if (expr_is_pointer(of))
-		return need_place(tree, of);
+		return need_lvalue(tree, of);
 	return refuse(tree, node->at, "'%s' is for pointers, and this is a '%s'; convert it, as in (int *)arg0",
 		      node->sign, kymo_expr_type_name(of->type, name));
 }
@@ -225,7 +225,7 @@ static struct kymo_error *check_deref(struct expr_tree *tree, struct expr_node *
 	if (error)
 		return error;
 	node->type = expr_type_target(expr_value_type(a));
-	node->is_place = true;
+	node->is_lvalue = true;
 	return NULL;
 }
 
@@ -233,11 +233,11 @@ static struct kymo_error *check_address(struct expr_tree *tree, struct expr_node
 {
 	const struct expr_node *a = child(tree, node->a);
 
-	if (!a->is_place || a->bit_size || a->type.n)
+	if (!a->is_lvalue || a->bit_size || a->type.n)
 		return refuse(tree, node->at, "this has no address: %s",
-			      a->bit_size && a->is_place ? "it is a bit-field"
-			      : a->type.n                ? "it is a piece of an array; write that of one element"
-							 : "it is a value, or in a register");
+			      a->bit_size && a->is_lvalue ? "it is a bit-field"
+			      : a->type.n                 ? "it is a piece of an array; write that of one element"
+							  : "it is a value, or in a register");
 	node->type = expr_type_pointer(a->type);
 	return NULL;
 }
@@ -252,7 +252,7 @@ static struct kymo_error *check_elements(struct expr_tree *tree, struct expr_nod
 	if (error)
 		return error;
 	node->type = expr_type_target(expr_value_type(a));
-	node->is_place = true;
+	node->is_lvalue = true;
 	if (!kymo_expr_type_bytes(node->type))
 		return refuse(tree, node->at,
 			      "the size of the elements is not known; convert the pointer, as in ((char *)p)[0]");
@@ -297,14 +297,14 @@ static struct kymo_error *check_text(struct expr_tree *tree, struct expr_node *n
 	node->type = node->kind == EXPR_STRING
 			     ? (struct kymo_expr_type){ .size = 8, .is_string = true, .n = (uint32_t)node->value }
 			     : expr_type_piece(kymo_expr_type_of(&expr_byte), (uint32_t)node->value);
-	node->is_place = true;
+	node->is_lvalue = true;
 	return NULL;
 }
 
 static struct kymo_error *check_sizeof(struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a);
-	const uint64_t bytes = a->bit_size && a->is_place ? 0 : kymo_expr_type_bytes(a->type);
+	const uint64_t bytes = a->bit_size && a->is_lvalue ? 0 : kymo_expr_type_bytes(a->type);
 
 	if (!bytes)
 		return refuse(tree, node->at, "the size of this is not known");

@@ -110,7 +110,7 @@ static uint8_t read_identifier(struct expr_reader *reader)
 		return 0;
 	}
 	node.type = meaning.type;
-	node.is_place = meaning.is_address;
+	node.is_lvalue = meaning.is_address;
 	node.bit_size = meaning.bit_size;
 	node.bit_shift = meaning.bit_shift;
 	reader->tree->is_later |= meaning.type.of == &kymo_expr_later;
@@ -298,7 +298,7 @@ static uint8_t read_unary(struct expr_reader *reader, const char *sign, enum kym
 	return reader->error ? 0 : add_node(reader, node);
 }
 
-static uint8_t read_place(struct expr_reader *reader, const char *sign, enum expr_kind kind)
+static uint8_t read_indirection(struct expr_reader *reader, const char *sign, enum expr_kind kind)
 {
 	struct expr_node node = { .kind = kind, .at = reader->at, .sign = sign };
 
@@ -351,9 +351,9 @@ static uint8_t read_one(struct expr_reader *reader)
 		reader->at++;
 		return read_operand(reader);
 	case '*':
-		return read_place(reader, "*", EXPR_DEREF);
+		return read_indirection(reader, "*", EXPR_DEREF);
 	case '&':
-		return read_place(reader, "&", EXPR_ADDRESS);
+		return read_indirection(reader, "&", EXPR_ADDRESS);
 	case '"':
 		return read_string_literal(reader);
 	case '\'':

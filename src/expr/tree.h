@@ -47,7 +47,7 @@ struct expr_node {
 	bool swaps, is_arrow;
 	uint8_t a, b, c;
 	struct kymo_expr_type type;  /* of its value; of operators known after check.c */
-	bool is_place;               /* its form pushes an address: the value is there */
+	bool is_lvalue;              /* its form pushes an address: the value is there */
 	bool is_reference;           /* what its form finds there is the address of the value */
 	uint8_t bit_size, bit_shift; /* of a bit-field */
 	uint16_t first_op, n_ops;    /* of NAME */

@@ -218,17 +218,17 @@ static struct kymo_error *write_codes(struct writer *writer, uint64_t stamp)
 
 	for (size_t i = 0; i < writer->codes.n && !error; i++) {
 		const struct branch_location *code = &writer->codes.items[i];
-		struct kymo_branch_place place;
+		struct kymo_branch_location location;
 
-		kymo_branches_place(writer->branches, code->space, code->address, &place);
+		kymo_branches_locate(writer->branches, code->space, code->address, &location);
 		begin_record(writer, CODE, 0);
 		put_u32(writer, (uint32_t)i + 1);
 		put_u64(writer, code->address);
-		put_text(writer, place.file);
-		put_text(writer, place.function);
-		put_u64(writer, place.offset);
-		put_u64(writer, place.linked);
-		put_text(writer, place.source);
+		put_text(writer, location.file);
+		put_text(writer, location.function);
+		put_u64(writer, location.offset);
+		put_u64(writer, location.linked);
+		put_text(writer, location.source);
 		error = end_record(writer, stamp);
 	}
 	return error;

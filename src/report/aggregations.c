@@ -202,8 +202,8 @@ static void take_end(struct trace_aggregation *aggregation, const struct kymo_ct
 
 void kymo_aggregations_take(struct aggregations *aggregations, const struct kymo_ctf_record *record)
 {
-	const uint32_t place = aggregations->by_event[record->event - aggregations->trace->events];
-	struct trace_aggregation *aggregation = place ? aggregations->items.items[place - 1] : NULL;
+	const uint32_t number = aggregations->by_event[record->event - aggregations->trace->events];
+	struct trace_aggregation *aggregation = number ? aggregations->items.items[number - 1] : NULL;
 
 	if (!aggregation)
 		return;

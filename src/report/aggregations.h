@@ -26,7 +26,7 @@ struct aggregations {
 	KYMO_VEC(struct trace_aggregation *) items;
 	struct kymo_frame_tree frames; /* of the stacks among keys */
 	bool has_stacks;
-	uint32_t *by_event; /* as the trace's events: place in `items` + 1; 0: no aggregation */
+	uint32_t *by_event; /* as the trace's events: index in `items` + 1; 0: no aggregation */
 };
 
 /* It does not move from then on: tables point into it. */

@@ -85,7 +85,7 @@ void kymo_calls_filter(struct calls *calls, const struct filter *filter);
 /* Is a call of the function that begins at that time counted? */
 bool kymo_calls_count(const struct calls *calls, const struct function *function, uint64_t tsc);
 
-/* Take in one record of the thread at that place (NO_THREAD too), in the order of time. */
+/* Take in one record of the thread with that index (NO_THREAD too), in the order of time. */
 struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const struct kymo_ctf_record *record,
 				  struct step *ret);
 

@@ -135,7 +135,7 @@ static size_t place_boxes(const struct folds *folds, const uint32_t *sorted, uin
 	size_t hidden = 0;
 	uint64_t next = 0;
 
-	/* Parents come before their children in `sorted`, as it is by their places. */
+	/* Parents come before their children in `sorted`, as it is by their indices. */
 	for (size_t i = 0; i < n; i++) {
 		const struct fold *fold = &folds->items.items[sorted[i]];
 

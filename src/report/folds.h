@@ -10,7 +10,7 @@
 #include "base/vec.h"
 
 struct fold {
-	uint32_t parent; /* place; the root, at 0, is its own */
+	uint32_t parent; /* index; the root, at 0, is its own */
 	uint32_t name;   /* in `names`; 0 of the root */
 	uint32_t depth;  /* 0 of the root */
 	uint64_t self;   /* records whose stack ends here */
@@ -27,16 +27,16 @@ struct folds {
 bool kymo_folds_init(struct folds *folds);
 void kymo_folds_deinit(struct folds *folds);
 
-/* The place of `name` below `parent`; 0 when memory is out. */
+/* The index of `name` below `parent`; 0 when memory is out. */
 uint32_t kymo_folds_find(struct folds *folds, uint32_t parent, const char *name);
 
-/* The name of a place, "" of the root. */
+/* The name of one of them, "" of the root. */
 const char *kymo_folds_name(const struct folds *folds, uint32_t at);
 
 /* Add up the totals. */
 void kymo_folds_sum(struct folds *folds);
 
-/* All places but the root's, children of one parent side by side: by name, or those with the largest totals first. A
+/* All indices but the root's, children of one parent side by side: by name, or those with the largest totals first. A
  * fresh array of items.n - 1, or NULL when memory is out. */
 uint32_t *kymo_folds_sorted(const struct folds *folds, bool by_total);
 

@@ -150,7 +150,7 @@ static const struct kymo_ctf_event **sorted_markers(const struct kymo_ctf_trace 
 	return markers;
 }
 
-/* The first of the copies of the marker that ends what this one begins, as a place in `markers`; `n` where there is
+/* The first of the copies of the marker that ends what this one begins, as an index in `markers`; `n` where there is
  * none. */
 static size_t find_span_end(const struct kymo_ctf_event *const *markers, size_t n, const struct kymo_ctf_event *begin)
 {

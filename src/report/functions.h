@@ -42,7 +42,7 @@ struct function {
 
 /* What an event is to the calls. */
 struct role {
-	uint32_t function; /* place in `items`, or NO_FUNCTION */
+	uint32_t function; /* index in `items`, or NO_FUNCTION */
 	bool is_entry;
 	bool is_sysret;    /* ends the innermost system call, whichever; */
 	bool knows_number; /* or tells which: its second value */

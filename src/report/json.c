@@ -160,7 +160,7 @@ static void write_marker(FILE *out, const struct model *model, size_t at)
 	fputs(", ", out);
 	write_member(out, "format", model->trace->events[at].format);
 	fputs(", \"places\": [", out);
-	for (size_t i = at; i != NO_PLACE; i = model->places[i].next) {
+	for (size_t i = at; i != NO_LOCATION; i = model->locations[i].next) {
 		const struct kymo_ctf_event *event = &model->trace->events[i];
 
 		fprintf(out, "%s{\"id\": %" PRIu32 ", \"offset\": %" PRIu64 ", ", i == at ? "" : ", ", event->id,
@@ -220,7 +220,7 @@ static void write_probes(FILE *out, const struct model *model)
 
 	fputs("\"probes\": [", out);
 	for (size_t i = 0; i < model->trace->n_events; i++) {
-		if (model->places[i].first != i || model->trace->events[i].kind == KYMO_CTF_AGGREGATION ||
+		if (model->locations[i].first != i || model->trace->events[i].kind == KYMO_CTF_AGGREGATION ||
 		    model->trace->events[i].kind == KYMO_CTF_FRAME ||
 		    kymo_ctf_is_of_branches(&model->trace->events[i]) ||
 		    (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))

@@ -8,9 +8,9 @@ bool kymo_model_is_probe(const struct model *model, size_t at)
 {
 	const struct kymo_ctf_event *event = &model->trace->events[at];
 
-	return model->places[at].first == at && event->kind != KYMO_CTF_SYSRET && event->kind != KYMO_CTF_AGGREGATION &&
-	       event->kind != KYMO_CTF_FRAME && !kymo_ctf_is_of_branches(event) &&
-	       (!model->filter || kymo_filter_has_event(model->filter, event));
+	return model->locations[at].first == at && event->kind != KYMO_CTF_SYSRET &&
+	       event->kind != KYMO_CTF_AGGREGATION && event->kind != KYMO_CTF_FRAME &&
+	       !kymo_ctf_is_of_branches(event) && (!model->filter || kymo_filter_has_event(model->filter, event));
 }
 
 void kymo_model_filter(struct model *model, const struct filter *filter, bool has_pairs)
@@ -26,11 +26,11 @@ struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_tr
 {
 	*model = (struct model){ .trace = trace };
 	kymo_threads_init(&model->threads, trace);
-	model->places = kymo_places_create(trace, &model->n_probes);
+	model->locations = kymo_locations_create(trace, &model->n_probes);
 	model->counts = calloc(trace->n_events + 1, sizeof(*model->counts));
 	model->probes = calloc(trace->n_events + 1, sizeof(*model->probes));
 	model->processes = calloc(trace->n_processes + 1, sizeof(*model->processes));
-	if (!model->places || !model->counts || !model->probes || !model->processes) {
+	if (!model->locations || !model->counts || !model->probes || !model->processes) {
 		kymo_model_deinit(model);
 		return &kymo_error_no_memory;
 	}
@@ -49,7 +49,7 @@ void kymo_model_deinit(struct model *model)
 	}
 	free(model->probes);
 	free(model->counts);
-	free(model->places);
+	free(model->locations);
 	free(model->processes);
 	kymo_pairs_deinit(&model->pairs);
 	kymo_threads_deinit(&model->threads);
@@ -207,7 +207,7 @@ static bool add_to_thread(struct model *model, struct probe *probe, size_t at, u
 
 struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record, size_t *thread_ret)
 {
-	size_t event = (size_t)(record->event - model->trace->events), at = model->places[event].first, thread;
+	size_t event = (size_t)(record->event - model->trace->events), at = model->locations[event].first, thread;
 	struct probe *probe = model->probes[at];
 	struct kymo_error *error = kymo_threads_find(&model->threads, record, &thread);
 

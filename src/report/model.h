@@ -14,7 +14,7 @@
 #include "ctf/ctf.h"
 #include "report/filter.h"
 #include "report/pairs.h"
-#include "report/places.h"
+#include "report/locations.h"
 #include "report/stats.h"
 #include "report/threads.h"
 
@@ -31,11 +31,11 @@ struct field_stats {
 
 /* Times are TSC values. */
 struct probe {
-	const struct kymo_ctf_event *event; /* of several places the first */
+	const struct kymo_ctf_event *event; /* of several locations the first */
 	uint64_t count, first, last;
 	uint64_t recent;   /* of these, since model->since */
 	struct stats gaps; /* ns between one record and the next, of all threads */
-	uint64_t *threads; /* a bit for each thread's place in the model */
+	uint64_t *threads; /* a bit for each thread's index in the model */
 	size_t n_words;
 	uint32_t n_threads;
 	bool more_threads;           /* than are counted */
@@ -50,9 +50,9 @@ struct process_count {
 
 struct model {
 	const struct kymo_ctf_trace *trace;
-	struct place *places;   /* as trace->events */
-	uint64_t *counts;       /* likewise: records of the event alone */
-	struct probe **probes;  /* likewise, at its first place; NULL: never hit */
+	struct location *locations; /* as trace->events */
+	uint64_t *counts;           /* likewise: records of the event alone */
+	struct probe **probes;      /* likewise, at its first location; NULL: never hit */
 	size_t n_probes, n_hit; /* all that the filter has, and those that were hit; returns of system calls are none */
 	uint64_t n_returns;     /* records of returns of system calls */
 	const struct filter *filter; /* NULL: everything is counted */
@@ -81,7 +81,7 @@ void kymo_model_deinit(struct model *model);
 /* Count only what the filter shows, by thread and probe, too, if `has_pairs`. It must outlive the model. */
 void kymo_model_filter(struct model *model, const struct filter *filter, bool has_pairs);
 
-/* Is the event at this place of the trace's table the first of a probe that the filter has? */
+/* Is the event at this index of the trace's table the first of a probe that the filter has? */
 bool kymo_model_is_probe(const struct model *model, size_t at);
 
 /* Before the first record is seen: see kymo_ctf_reader_whole_since(). */
@@ -90,7 +90,7 @@ void kymo_model_begin(struct model *model, uint64_t whole_since);
 /* Before anything else is said of it: there is a record at that time. */
 void kymo_model_see(struct model *model, uint64_t tsc);
 
-/* Take in one record that is shown; records come in the order of time, or nearly. `thread_ret` is its thread's place in
+/* Take in one record that is shown; records come in the order of time, or nearly. `thread_ret` is its thread's index in
  * `threads`, or NO_THREAD. */
 struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record, size_t *thread_ret);
 

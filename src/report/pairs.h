@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct pair {
-	uint32_t thread, probe; /* places in the model's threads, and in trace->events */
+	uint32_t thread, probe; /* indices in the model's threads, and in trace->events */
 	uint64_t count;         /* 0: the entry is free */
 	uint64_t recent;        /* of these, since model->since */
 };

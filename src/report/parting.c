@@ -37,7 +37,7 @@ static bool find_run(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_
 	for (size_t i = 0; i + size <= n_b; i++) {
 		const uint64_t hash = hash_run(b + i, size);
 
-		/* Numbers are places + 1, each of which is in the index or equal to one that is. */
+		/* Numbers are indices + 1, each of which is in the index or equal to one that is. */
 		if (kymo_index_find(&index, hash, k, are_equal_runs(b + k - 1, b + i, size)))
 			continue;
 		if (2 * (i + 1) > index.size) {

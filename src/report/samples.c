@@ -23,7 +23,7 @@ static int compare_samples(const void *a, const void *b)
 	return order ? order : x < y ? -1 : x > y;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_events(const void *a, const void *b)
 {
 	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
 	const struct kymo_ctf_event *y = *(const struct kymo_ctf_event *const *)b;
@@ -31,8 +31,8 @@ static int compare_places(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Those that are sampled, as they stand in the trace: several places of one function are told once. A fresh array; NULL
- * when memory is out. */
+/* Those that are sampled, as they stand in the trace: several locations of one function are told once. A fresh array;
+ * NULL when memory is out. */
 static const struct kymo_ctf_event **sampled_events(const struct kymo_ctf_trace *trace, size_t *n_ret)
 {
 	const struct kymo_ctf_event **events = calloc(trace->n_events + 1, sizeof(struct kymo_ctf_event *));
@@ -48,7 +48,7 @@ static const struct kymo_ctf_event **sampled_events(const struct kymo_ctf_trace 
 		    strcmp(events[i]->sample, events[kept - 1]->sample))
 			events[kept++] = events[i];
 	if (kept)
-		qsort(events, kept, sizeof(struct kymo_ctf_event *), compare_places);
+		qsort(events, kept, sizeof(struct kymo_ctf_event *), compare_events);
 	*n_ret = kept;
 	return events;
 }

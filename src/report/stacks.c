@@ -21,7 +21,7 @@ struct stacks {
 	const struct page *page;
 	const struct kymo_ctf_reader *reader;
 	struct kymo_frame_tree rows;
-	KYMO_VEC(uint32_t) folded; /* as the rows: its place among the folds */
+	KYMO_VEC(uint32_t) folded; /* as the rows: its index among the folds */
 	struct folds folds;
 	uint64_t n; /* records with a stack */
 };

@@ -90,7 +90,7 @@ static void write_unhit(const struct summary *summary, const struct page *page)
 	kymo_page_printf(page, INK_DIM, "%zu %s never hit%s\n", n, n == 1 ? "probe was" : "probes were",
 			 summary->all ? ":" : "");
 	for (size_t i = 0; summary->all && i < summary->trace->n_events; i++)
-		if (model->places[i].first == i && !model->probes[i])
+		if (model->locations[i].first == i && !model->probes[i])
 			kymo_page_printf(page, INK_DIM, "  %s\n", summary->names->events[i].name);
 }
 
@@ -108,7 +108,7 @@ static void write_word(FILE *out, const char *text, bool unicode)
  * known. NULL when memory is out. */
 static char *site_text(const struct model *model, const struct kymo_ctf_event *event, bool unicode)
 {
-	size_t n = model->places[event - model->trace->events].n;
+	size_t n = model->locations[event - model->trace->events].n;
 	kymo_cleanup_free char *symbol = event->symbol ? kymo_shown(event->symbol) : NULL;
 	char *text = NULL;
 	size_t size;

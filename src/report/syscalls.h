@@ -36,7 +36,7 @@ struct open_syscall {
 
 struct syscalls {
 	KYMO_VEC(struct open_syscall) items;
-	size_t free; /* place + 1 of the first that is nobody's, or 0 */
+	size_t free; /* index + 1 of the first that is nobody's, or 0 */
 	uint64_t order;
 	uint64_t open;         /* whose line has not ended, or 0 */
 	struct kymo_line text; /* of the line at hand, from its call on */

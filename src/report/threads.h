@@ -31,14 +31,14 @@ struct threads {
 	const struct kymo_ctf_trace *trace;
 	KYMO_VEC(struct thread) items; /* as they came */
 	struct kymo_index index;       /* of `items`, by tid */
-	size_t last;                   /* the place that was found last, if there is any item */
+	size_t last;                   /* the index that was found last, if there is any item */
 };
 
 /* The trace must outlive the threads. */
 void kymo_threads_init(struct threads *threads, const struct kymo_ctf_trace *trace);
 void kymo_threads_deinit(struct threads *threads);
 
-/* The place in `items` of the record's thread, which is made where it is new; its `process` is that at the time of the
+/* The index in `items` of the record's thread, which is made where it is new; its `process` is that at the time of the
  * record. NO_THREAD beyond MAX_THREADS. */
 struct kymo_error *kymo_threads_find(struct threads *threads, const struct kymo_ctf_record *record, size_t *ret);
 

@@ -22,7 +22,7 @@ struct node {
 	uint32_t parent; /* the root is its own */
 	uint32_t function;
 	uint32_t level;
-	uint32_t number; /* its place, while they are being sorted */
+	uint32_t number; /* its index, while they are being sorted */
 	uint64_t count, total_ns, self_ns;
 };
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "outputs.h"
-#include "report/places.h"
+#include "report/locations.h"
 #include "report/stats.h"
 #include "report/text.h"
 
@@ -202,7 +202,7 @@ static void only_markers_of_one_file_and_with_the_same_fields_are_one_probe(void
 {
 	struct kymo_ctf_trace trace = marked_trace();
 	struct kymo_ctf_event events[6];
-	struct place *places;
+	struct location *locations;
 	size_t n;
 
 	for (size_t i = 0; i < kymo_countof(events); i++)
@@ -214,16 +214,16 @@ static void only_markers_of_one_file_and_with_the_same_fields_are_one_probe(void
 	events[5].source = (char *)"client.c:1";
 	trace.events = events;
 	trace.n_events = kymo_countof(events);
-	places = kymo_places_create(&trace, &n);
-	assert_non_null(places);
+	locations = kymo_locations_create(&trace, &n);
+	assert_non_null(locations);
 	assert_int_equal(n, 4);
 	for (size_t i = 0; i < kymo_countof(events); i++)
-		assert_int_equal(places[i].first, i < 4 ? i : 0);
-	assert_int_equal(places[0].n, 3);
-	assert_int_equal(places[0].next, 4);
-	assert_int_equal(places[4].next, 5);
-	assert_true(places[5].next == NO_PLACE && places[1].next == NO_PLACE);
-	free(places);
+		assert_int_equal(locations[i].first, i < 4 ? i : 0);
+	assert_int_equal(locations[0].n, 3);
+	assert_int_equal(locations[0].next, 4);
+	assert_int_equal(locations[4].next, 5);
+	assert_true(locations[5].next == NO_LOCATION && locations[1].next == NO_LOCATION);
+	free(locations);
 }
 
 /* An entry waits for its return while the reader goes on far beyond what it has in memory. */

@@ -1,4 +1,4 @@
-#include "branch/place.h"
+#include "branch/location.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,15 +28,15 @@ static void find_source(struct branch_file *file, uint64_t vaddr, char *text, si
 	snprintf(text, size, "%s:%u", name ? name + 1 : line.file, line.line);
 }
 
-void kymo_branches_place(struct kymo_branches *branches, uint32_t space, uint64_t address,
-			 struct kymo_branch_place *ret)
+void kymo_branches_locate(struct kymo_branches *branches, uint32_t space, uint64_t address,
+			  struct kymo_branch_location *ret)
 {
 	const struct branch_region *region = branch_region_at(branch_space_of(&branches->spaces, space), address);
 	struct kymo_module *module = region ? branch_module(region) : NULL;
 	const struct kymo_function *function;
 	uint64_t bias;
 
-	*ret = (struct kymo_branch_place){
+	*ret = (struct kymo_branch_location){
 		.file = region ? region->name : "", .function = "", .linked = address, .source = ""
 	};
 	if (!module || kymo_module_bias(module, region->range.start, region->offset, &bias))

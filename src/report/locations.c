@@ -1,4 +1,4 @@
-#include "report/places.h"
+#include "report/locations.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static int compare_fields(const struct kymo_ctf_event *a, const struct kymo_ctf_
 	return 0;
 }
 
-/* 0 for places of one marker. */
+/* 0 for locations of one marker. */
 static int compare_markers(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
 {
 	int order = strcmp(a->name, b->name);
@@ -39,7 +39,7 @@ static int compare_markers(const struct kymo_ctf_event *a, const struct kymo_ctf
 	return order ? order : compare_fields(a, b);
 }
 
-/* Places of one marker side by side, as they stand in the trace. */
+/* Locations of one marker side by side, as they stand in the trace. */
 static int compare_events(const void *a, const void *b)
 {
 	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
@@ -49,40 +49,40 @@ static int compare_events(const void *a, const void *b)
 	return order ? order : x < y ? -1 : x > y;
 }
 
-static void join_places(const struct kymo_ctf_trace *trace, struct place *places,
-			const struct kymo_ctf_event *const *markers, size_t n)
+static void join_locations(const struct kymo_ctf_trace *trace, struct location *locations,
+			   const struct kymo_ctf_event *const *markers, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		size_t before = (size_t)(markers[i - 1] - trace->events), at = (size_t)(markers[i] - trace->events);
 
 		if (compare_markers(markers[i - 1], markers[i]))
 			continue;
-		places[before].next = at;
-		places[at].first = places[before].first;
-		places[places[at].first].n++;
+		locations[before].next = at;
+		locations[at].first = locations[before].first;
+		locations[locations[at].first].n++;
 	}
 }
 
-struct place *kymo_places_create(const struct kymo_ctf_trace *trace, size_t *n_ret)
+struct location *kymo_locations_create(const struct kymo_ctf_trace *trace, size_t *n_ret)
 {
-	struct place *places = calloc(trace->n_events + 1, sizeof(*places));
+	struct location *locations = calloc(trace->n_events + 1, sizeof(*locations));
 	kymo_cleanup_free const struct kymo_ctf_event **markers = NULL;
 	size_t n_markers = 0, n = 0;
 
 	markers = calloc(trace->n_events + 1, sizeof(struct kymo_ctf_event *));
-	if (!places || !markers) {
-		free(places);
+	if (!locations || !markers) {
+		free(locations);
 		return NULL;
 	}
 	for (size_t i = 0; i < trace->n_events; i++) {
-		places[i] = (struct place){ .first = i, .next = NO_PLACE, .n = 1 };
+		locations[i] = (struct location){ .first = i, .next = NO_LOCATION, .n = 1 };
 		if (trace->events[i].kind == KYMO_CTF_MARKER)
 			markers[n_markers++] = &trace->events[i];
 	}
 	qsort(markers, n_markers, sizeof(struct kymo_ctf_event *), compare_events);
-	join_places(trace, places, markers, n_markers);
+	join_locations(trace, locations, markers, n_markers);
 	for (size_t i = 0; i < trace->n_events; i++)
-		n += places[i].first == i;
+		n += locations[i].first == i;
 	*n_ret = n;
-	return places;
+	return locations;
 }
