@@ -24,9 +24,9 @@
 
 static const struct kymo_spec *find_spec(const struct recording *recording, uint32_t number)
 {
-	for (size_t i = 0; i < recording->options->n_specs; i++)
-		if (recording->options->specs[i].aggregated == number)
-			return &recording->options->specs[i];
+	for (size_t i = 0; i < recording->wanted.options->n_specs; i++)
+		if (recording->wanted.options->specs[i].aggregated == number)
+			return &recording->wanted.options->specs[i];
 	return NULL;
 }
 
@@ -59,7 +59,7 @@ static void set_type(const struct recording *recording, const struct kymo_aggr *
 
 struct kymo_error *aggregate_begin(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	const size_t rows_max = options->rows_max ? options->rows_max : KYMO_AGGR_ROWS_DEFAULT;
 	struct kymo_error *error = NULL;
 	struct aggregating *aggregating;
@@ -67,7 +67,7 @@ struct kymo_error *aggregate_begin(struct recording *recording)
 	if (!options->n_aggregations)
 		return NULL;
 	aggregating = calloc(1, sizeof(*aggregating));
-	recording->aggregating = aggregating;
+	recording->output.aggregating = aggregating;
 	if (aggregating)
 		aggregating->items = calloc(options->n_aggregations, sizeof(*aggregating->items));
 	if (!aggregating || !aggregating->items)
@@ -92,7 +92,7 @@ struct kymo_error *aggregate_begin(struct recording *recording)
 
 void aggregate_end(struct recording *recording)
 {
-	struct aggregating *aggregating = recording->aggregating;
+	struct aggregating *aggregating = recording->output.aggregating;
 
 	if (!aggregating)
 		return;
@@ -103,12 +103,12 @@ void aggregate_end(struct recording *recording)
 	kymo_strings_deinit(&aggregating->texts);
 	packet_copy_deinit(&aggregating->packet);
 	free(aggregating);
-	recording->aggregating = NULL;
+	recording->output.aggregating = NULL;
 }
 
 uint64_t aggregate_hits(const struct recording *recording)
 {
-	return recording->aggregating ? recording->aggregating->hits : 0;
+	return recording->output.aggregating ? recording->output.aggregating->hits : 0;
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -123,13 +123,13 @@ static struct kymo_error *make_hits(const struct recording *recording, struct so
 	source->hits = hits;
 	if (!hits)
 		return &kymo_error_no_memory;
-	hits->calls = calloc(recording->aggregating->n, sizeof(*hits->calls));
+	hits->calls = calloc(recording->output.aggregating->n, sizeof(*hits->calls));
 	hits->known = calloc(source->n_rings + 1, sizeof(*hits->known));
 	hits->lost = calloc(source->n_rings + 1, sizeof(*hits->lost));
 	hits->n_rings = source->n_rings;
 	if (!hits->calls || !hits->known || !hits->lost)
 		return &kymo_error_no_memory;
-	hits->n_calls = recording->aggregating->n;
+	hits->n_calls = recording->output.aggregating->n;
 	return NULL;
 }
 
@@ -189,8 +189,8 @@ static uint8_t find_texts(const struct aggregating *aggregating, uint32_t number
 /* New events have come to the trace. */
 static struct kymo_error *read_layouts(struct recording *recording)
 {
-	struct aggregating *aggregating = recording->aggregating;
-	const struct kymo_ctf_trace *trace = &recording->output.trace;
+	struct aggregating *aggregating = recording->output.aggregating;
+	const struct kymo_ctf_trace *trace = &recording->output.files.trace;
 
 	for (size_t i = aggregating->layouts.n; i < trace->n_events; i++) {
 		const struct kymo_ctf_event *event = &trace->events[i];
@@ -258,8 +258,8 @@ static uint64_t read_text(struct aggregating *aggregating, const struct kymo_ctf
 static void read_hit(const struct recording *recording, uint32_t place, const uint8_t *bytes, uint64_t base,
 		     struct kymo_call_hit *ret)
 {
-	const struct kymo_ctf_event *event = &recording->output.trace.events[place];
-	const struct hit_layout *layout = &recording->aggregating->layouts.items[place];
+	const struct kymo_ctf_event *event = &recording->output.files.trace.events[place];
+	const struct hit_layout *layout = &recording->output.aggregating->layouts.items[place];
 	const uint8_t *at = bytes + KYMO_EVENT_ARGS_OFFSET + event->has_faults;
 	uint64_t header;
 
@@ -276,7 +276,7 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 		return;
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		if (layout->texts & 1u << i)
-			ret->values[i] = read_text(recording->aggregating, &event->fields[i], at);
+			ret->values[i] = read_text(recording->output.aggregating, &event->fields[i], at);
 		else if (kymo_type_is_integer(event->fields[i].type))
 			ret->values[i] = read_value(at, event->fields[i].type);
 		at += size_of_field(&event->fields[i], at);
@@ -292,11 +292,11 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 static struct kymo_error *add_call(struct recording *recording, struct source *source, size_t i,
 				   const struct kymo_call_hit *hit)
 {
-	const struct aggregation *aggregation = &recording->aggregating->items[i];
-	const struct hit_layout *layout = &recording->aggregating->layouts.items[hit->event];
+	const struct aggregation *aggregation = &recording->output.aggregating->items[i];
+	const struct hit_layout *layout = &recording->output.aggregating->layouts.items[hit->event];
 	struct kymo_call_hit call = *hit;
 
-	if (recording->output.trace.events[hit->event].kind == KYMO_CTF_MARKER) {
+	if (recording->output.files.trace.events[hit->event].kind == KYMO_CTF_MARKER) {
 		call.is_entry = layout->aggregated == aggregation->aggr.entry;
 		call.is_span = true;
 	}
@@ -306,7 +306,7 @@ static struct kymo_error *add_call(struct recording *recording, struct source *s
 static struct kymo_error *take_hit(struct recording *recording, struct source *source, uint32_t place,
 				   const uint8_t *bytes, uint64_t base)
 {
-	struct aggregating *aggregating = recording->aggregating;
+	struct aggregating *aggregating = recording->output.aggregating;
 	const uint32_t number = aggregating->layouts.items[place].aggregated;
 	struct kymo_error *error = NULL;
 	struct kymo_call_hit hit;
@@ -343,13 +343,13 @@ static struct kymo_error *take_hits(struct recording *recording, struct source *
 	uint64_t at = 0, kept = 0;
 
 	while (!error && at + sizeof(uint64_t) <= packet->size) {
-		const struct kymo_ctf_event *event = packet_event(&recording->output, records + at);
+		const struct kymo_ctf_event *event = packet_event(&recording->output.files, records + at);
 		const uint32_t size = event ? kymo_ctf_record_size(event, records + at, packet->size - at) : 0;
 
 		if (!size) /* no record of ours: readers will tell */
 			break;
 		if (event->aggregated)
-			error = take_hit(recording, source, (uint32_t)(event - recording->output.trace.events),
+			error = take_hit(recording, source, (uint32_t)(event - recording->output.files.trace.events),
 					 records + at, packet->tsc_begin);
 		else {
 			memmove(records + kept, records + at, size);
@@ -369,7 +369,7 @@ static struct kymo_error *note_loss(struct recording *recording, struct source *
 	struct kymo_error *error = NULL;
 
 	for (size_t k = 0; k < source->hits->n_calls && !error; k++)
-		if (recording->aggregating->items[k].aggr.entry)
+		if (recording->output.aggregating->items[k].aggr.entry)
 			error = kymo_open_calls_add(&source->hits->calls[k], &loss);
 	return error;
 }
@@ -382,14 +382,14 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 	struct kymo_error *error;
 	uint8_t *records;
 
-	error = packet_copy_take(&recording->aggregating->packet, packet);
+	error = packet_copy_take(&recording->output.aggregating->packet, packet);
 	if (error)
 		return error;
-	records = recording->aggregating->packet.records;
+	records = recording->output.aggregating->packet.records;
 	hits->has_comm = false; /* threads get other names */
 	if (has_lost)
 		error = note_loss(recording, source, i, packet->tsc_end);
-	if (!error && packet->size && recording->stacking)
+	if (!error && packet->size && recording->output.stacking)
 		error = stacks_replace(recording, source, records, packet);
 	if (!error && packet->size)
 		error = take_hits(recording, source, records, packet);
@@ -399,7 +399,8 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 	if (error)
 		return error;
 	if (packet->size || has_lost)
-		return kymo_trace_append(&recording->output, &source->places[i], source->shared[i].cpu, packet, true);
+		return kymo_trace_append(&recording->output.files, &source->places[i], source->shared[i].cpu, packet,
+					 true);
 	source->places[i].skipped++;
 	return NULL;
 }
@@ -407,7 +408,7 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 /* An idle ring gets no record that is older than `begun`, but for those that are about to be stored. */
 static void note_idle(const struct recording *recording, struct source *source, size_t i, uint64_t begun)
 {
-	const uint64_t late = recording->output.trace.clock_frequency / SECOND_NS * LATE_NS;
+	const uint64_t late = recording->output.files.trace.clock_frequency / SECOND_NS * LATE_NS;
 
 	if (kymo_ring_is_idle(&source->rings[i]) && begun - late > source->hits->known[i])
 		source->hits->known[i] = begun - late;
@@ -461,7 +462,7 @@ static struct kymo_error *note_last_losses(struct recording *recording, struct s
 
 struct kymo_error *aggregate_settle(struct recording *recording, struct source *source, bool ends)
 {
-	struct aggregating *aggregating = recording->aggregating;
+	struct aggregating *aggregating = recording->output.aggregating;
 	struct source_hits *hits = source->hits;
 	uint64_t mark = UINT64_MAX;
 	struct kymo_error *error;
@@ -480,7 +481,7 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct source *
 			error = kymo_open_calls_settle(calls, mark, aggregate_end_call, &hit);
 	}
 	if (!ends && mark >= hits->next_mark)
-		hits->next_mark = mark + recording->output.trace.clock_frequency / (SECOND_NS / SETTLE_NS);
+		hits->next_mark = mark + recording->output.files.trace.clock_frequency / (SECOND_NS / SETTLE_NS);
 	return error;
 }
 
@@ -488,16 +489,16 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct source *
 
 static void show_tables(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	kymo_cleanup_free struct kymo_aggr_table *tables = NULL;
 	size_t n = 0;
 
 	if (!options->tables)
 		return;
-	tables = calloc(recording->aggregating->n, sizeof(*tables));
-	for (size_t i = 0; tables && i < recording->aggregating->n; i++)
-		if (aggregation_has_table(&recording->aggregating->items[i])) {
-			tables[n] = recording->aggregating->items[i].table;
+	tables = calloc(recording->output.aggregating->n, sizeof(*tables));
+	for (size_t i = 0; tables && i < recording->output.aggregating->n; i++)
+		if (aggregation_has_table(&recording->output.aggregating->items[i])) {
+			tables[n] = recording->output.aggregating->items[i].table;
 			tables[n++].frames = stacks_frames(recording);
 		}
 	if (tables && n)
@@ -506,7 +507,7 @@ static void show_tables(struct recording *recording)
 
 bool aggregate_wants_flush(struct recording *recording)
 {
-	struct aggregating *aggregating = recording->aggregating;
+	struct aggregating *aggregating = recording->output.aggregating;
 	const uint64_t now = kymo_now_ns();
 
 	if (!(aggregating->has_calls || aggregating->has_conditions) || now < aggregating->next_flush_ns)
@@ -517,8 +518,8 @@ bool aggregate_wants_flush(struct recording *recording)
 
 struct kymo_error *aggregate_now_and_then(struct recording *recording)
 {
-	struct aggregating *aggregating = recording->aggregating;
-	const double interval = recording->options->interval;
+	struct aggregating *aggregating = recording->output.aggregating;
+	const double interval = recording->wanted.options->interval;
 	const uint64_t now = kymo_now_ns();
 	bool is_rows_time;
 
@@ -546,8 +547,8 @@ struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
 	if (!is_last || error)
 		return error;
 	show_tables(recording);
-	for (size_t i = 0; i < recording->aggregating->n; i++) {
-		const struct kymo_aggr_table *table = &recording->aggregating->items[i].table;
+	for (size_t i = 0; i < recording->output.aggregating->n; i++) {
+		const struct kymo_aggr_table *table = &recording->output.aggregating->items[i].table;
 
 		lost = table->lost > lost ? table->lost : lost;
 		is_full |= table->rows.n >= table->rows_max;
@@ -562,6 +563,6 @@ struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
 		recording_warn(recording,
 			       "a table of %zu rows was full: %" PRIu64 " hits found no room for their keys, and are "
 			       "in none of its rows; a larger --rows has more",
-			       recording->aggregating->items[0].table.rows_max, lost);
+			       recording->output.aggregating->items[0].table.rows_max, lost);
 	return NULL;
 }

@@ -12,9 +12,9 @@
 
 static const struct target *target_of(const struct recording *recording, const struct source *source)
 {
-	for (size_t i = 0; i < recording->targets.n; i++)
-		if (recording->targets.items[i]->source == source && !recording->targets.items[i]->is_sharing)
-			return recording->targets.items[i];
+	for (size_t i = 0; i < recording->run.targets.n; i++)
+		if (recording->run.targets.items[i]->source == source && !recording->run.targets.items[i]->is_sharing)
+			return recording->run.targets.items[i];
 	return NULL;
 }
 
@@ -38,7 +38,7 @@ static bool look_at_comm(struct recording *recording, const struct target *targe
 /* Who the thread of a hit is, and of what process; of the source's last one it is known. */
 static void look_at_thread(struct recording *recording, struct source *source, int32_t tid, uint64_t tsc)
 {
-	const struct kymo_ctf_trace *trace = &recording->output.trace;
+	const struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	const struct kymo_ctf_thread *thread;
 	struct source_hits *hits = source->hits;
 	const struct target *target;
@@ -72,7 +72,7 @@ static bool value_of(const struct hit *hit, const struct kymo_aggr_word *word, u
 /* "malloc" of "malloc+0x12"; a place that no function has is a fault. */
 static void set_function(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys)
 {
-	const char *symbol = hit->recording->output.trace.events[hit->event].symbol;
+	const char *symbol = hit->recording->output.files.trace.events[hit->event].symbol;
 	const char *offset = symbol ? strstr(symbol, "+0x") : NULL;
 	kymo_cleanup_free char *function = !symbol  ? NULL
 					   : offset ? strndup(symbol, (size_t)(offset - symbol))
@@ -96,7 +96,7 @@ static void set_value(const struct hit *hit, size_t i, struct kymo_aggr_keys *ke
 		keys->has_no_room = true;
 	else if (is_text)
 		kymo_aggr_set_text(&hit->aggregation->table, keys, i,
-				   kymo_strings_text(&hit->recording->aggregating->texts, value));
+				   kymo_strings_text(&hit->recording->output.aggregating->texts, value));
 	else
 		keys->values[i] = value;
 }
@@ -120,7 +120,7 @@ static void set_key(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys
 		kymo_aggr_set_text(table, keys, i, who->comm);
 		break;
 	case KYMO_AGGR_PROBE:
-		kymo_aggr_set_text(table, keys, i, hit->recording->output.trace.events[hit->event].name);
+		kymo_aggr_set_text(table, keys, i, hit->recording->output.files.trace.events[hit->event].name);
 		break;
 	case KYMO_AGGR_STACK:
 		keys->values[i] = hit->stack;
@@ -137,7 +137,7 @@ static void set_key(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys
 /* The first of them counts until it is dealt with. */
 static void note_condition(const struct hit *hit)
 {
-	struct aggregating *aggregating = hit->recording->aggregating;
+	struct aggregating *aggregating = hit->recording->output.aggregating;
 
 	if (aggregating->condition.aggr)
 		return;
@@ -160,7 +160,7 @@ void aggregate_add_hit(const struct hit *hit)
 	for (size_t i = 0; i < aggr->n_keys; i++)
 		set_key(hit, i, &keys);
 	if (aggr->has_value && aggr->value.what == KYMO_AGGR_DURATION)
-		value = kymo_ctf_duration_ns(&hit->recording->output.trace, hit->ticks);
+		value = kymo_ctf_duration_ns(&hit->recording->output.files.trace, hit->ticks);
 	else if (aggr->has_value && !value_of(hit, &aggr->value, &value)) {
 		table->faults++;
 		return;
@@ -176,7 +176,7 @@ static bool is_within(const struct hit *hit)
 
 	if (!aggr->has_limits)
 		return true;
-	ns = kymo_ctf_duration_ns(&hit->recording->output.trace, hit->ticks);
+	ns = kymo_ctf_duration_ns(&hit->recording->output.files.trace, hit->ticks);
 	return ns >= aggr->duration_min && ns <= aggr->duration_max;
 }
 

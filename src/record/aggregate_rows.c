@@ -142,7 +142,7 @@ struct kymo_error *aggregate_rows_describe(struct recording *recording, struct a
 		}
 		event.name = name;
 		add_fields(aggr, (enum kymo_ctf_rows)rows, &event, names);
-		error = kymo_events_add(recording->events, &event, &index);
+		error = kymo_events_add(recording->run.events, &event, &index);
 		aggregation->events[rows] = error ? 0 : (uint32_t)index + 1;
 	}
 	return error;
@@ -168,7 +168,7 @@ static struct kymo_error *open_packet(struct writer *writer)
 static void close_packet(struct writer *writer)
 {
 	struct recording *recording = writer->recording;
-	struct aggregating *aggregating = recording->aggregating;
+	struct aggregating *aggregating = recording->output.aggregating;
 	struct kymo_ring_packet packet = {
 		.tsc_begin = aggregating->rows_tsc,
 		.tsc_end = aggregating->rows_tsc,
@@ -184,8 +184,8 @@ static void close_packet(struct writer *writer)
 	packet.size = writer->size;
 	aggregating->place.ring = KYMO_TRACE_ROWS;
 	if (!writer->error && packet.size) {
-		writer->error =
-			kymo_trace_append(&recording->output, &aggregating->place, KYMO_CTF_NO_CPU, &packet, false);
+		writer->error = kymo_trace_append(&recording->output.files, &aggregating->place, KYMO_CTF_NO_CPU,
+						  &packet, false);
 		aggregating->n_packets++;
 	}
 	free(writer->bytes);
@@ -213,8 +213,8 @@ static void begin_record(struct writer *writer, enum kymo_ctf_rows rows, uint8_t
 		if (writer->error)
 			return;
 	}
-	write_u64(writer,
-		  writer->aggregation->events[rows] | writer->recording->aggregating->rows_tsc << KYMO_EVENT_ID_BITS);
+	write_u64(writer, writer->aggregation->events[rows] | writer->recording->output.aggregating->rows_tsc
+								      << KYMO_EVENT_ID_BITS);
 	write_bytes(writer, &nobody, sizeof(nobody));
 	write_bytes(writer, &faults, sizeof(faults));
 }
@@ -319,7 +319,7 @@ static void write_aggregation(struct writer *writer)
 
 struct kymo_error *aggregate_rows_write(struct recording *recording)
 {
-	struct aggregating *aggregating = recording->aggregating;
+	struct aggregating *aggregating = recording->output.aggregating;
 	struct writer writer = { .recording = recording };
 
 	aggregating->rows_tsc = kymo_clock_tsc();

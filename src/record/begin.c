@@ -34,19 +34,19 @@ struct kymo_error *recording_clear_stale(struct kymo_process *process)
 /* The first target, and from now on what it makes. */
 static struct kymo_error *take_process(struct recording *recording, struct target **ret)
 {
-	struct kymo_error *error = recording->options->follow ? kymo_tree_create(&recording->tree) : NULL;
+	struct kymo_error *error = recording->wanted.options->follow ? kymo_tree_create(&recording->run.tree) : NULL;
 	struct target *target;
 
-	recording->pid = kymo_process_pid(recording->process);
-	if (!error && recording->tree) {
-		kymo_tree_set_meanwhile(recording->tree, recording_drain_meanwhile, recording);
-		error = kymo_tree_take(recording->tree, recording->process);
+	recording->run.pid = kymo_process_pid(recording->run.process);
+	if (!error && recording->run.tree) {
+		kymo_tree_set_meanwhile(recording->run.tree, recording_drain_meanwhile, recording);
+		error = kymo_tree_take(recording->run.tree, recording->run.process);
 	}
 	if (!error)
 		error = recording_open_mix(recording);
 	if (error)
 		return error;
-	target = recording_add_target(recording, recording->process, NULL);
+	target = recording_add_target(recording, recording->run.process, NULL);
 	if (!target)
 		return &kymo_error_no_memory;
 	target->is_named = true;
@@ -58,23 +58,24 @@ static struct kymo_error *take_process(struct recording *recording, struct targe
 /* With others to come, a file that is not there yet may be theirs. */
 static struct kymo_error *check_all_found(const struct recording *recording, const struct target *target)
 {
-	return recording->tree || recording_has_several(recording)
+	return recording->run.tree || recording_has_several(recording)
 		       ? NULL
 		       : kymo_probes_check_all_found(target->source->probes);
 }
 
 struct kymo_error *recording_attach(struct recording *recording)
 {
-	struct kymo_error *error = kymo_process_open(recording->options->pids[recording->at_pid], &recording->process);
+	struct kymo_error *error =
+		kymo_process_open(recording->wanted.options->pids[recording->wanted.at_pid], &recording->run.process);
 	struct target *target = NULL;
 
 	if (!error)
-		error = recording_clear_stale(recording->process);
+		error = recording_clear_stale(recording->run.process);
 	if (!error)
 		error = take_process(recording, &target);
 	if (error)
 		return error;
-	recording->has_begun = true;
+	recording->run.has_begun = true;
 	recording_progress(recording, KYMO_RECORD_PLANNING);
 	error = kymo_probes_resolve(target->source->probes);
 	if (!error)
@@ -107,14 +108,14 @@ static struct kymo_error *start_up(struct recording *recording, struct target *t
 	error = recording_start_up(recording, target, event, &done);
 	while (!error && !done) {
 		error = kymo_process_startup(target->process, &event);
-		recording->has_run = event == KYMO_STARTUP_LOADED; /* constructors */
+		recording->run.has_run = event == KYMO_STARTUP_LOADED; /* constructors */
 		if (error || event == KYMO_STARTUP_LOADED)
 			break;
 		error = recording_start_up(recording, target, event, &done);
 	}
 	if (error || done)
 		return error;
-	if (!target->has_threads && !recording->tree)
+	if (!target->has_threads && !recording->run.tree)
 		recording_warn(
 			recording,
 			"this program sets up its threads without the dynamic linker, and kymo does not see when "
@@ -127,7 +128,7 @@ static struct kymo_error *start_up(struct recording *recording, struct target *t
 
 struct kymo_error *recording_launch(struct recording *recording)
 {
-	struct kymo_error *error = kymo_process_launch(recording->options->command, &recording->process);
+	struct kymo_error *error = kymo_process_launch(recording->wanted.options->command, &recording->run.process);
 	struct target *target = NULL;
 
 	if (!error)
@@ -138,6 +139,6 @@ struct kymo_error *recording_launch(struct recording *recording)
 		error = recording_make_output(recording);
 	if (!error)
 		error = source_open_rings(recording, target->source);
-	recording->has_begun = !error;
+	recording->run.has_begun = !error;
 	return error;
 }

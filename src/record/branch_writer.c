@@ -144,8 +144,8 @@ static void begin_record(struct writer *writer, uint64_t event, int32_t tid)
 
 static struct kymo_error *end_record(struct writer *writer, uint64_t stamp)
 {
-	return kymo_kernel_stream_add(writer->stream, &writer->recording->output, writer->record, writer->size, stamp,
-				      0);
+	return kymo_kernel_stream_add(writer->stream, &writer->recording->output.files, writer->record, writer->size,
+				      stamp, 0);
 }
 
 /* ---- locations ------------------------------------------------------------------------------- */
@@ -244,7 +244,8 @@ static struct kymo_error *write_thread(struct writer *writer, size_t at, uint64_
 
 	kymo_branches_thread(writer->branches, at, &thread);
 	status = thread.has_ended ? thread.status : -1;
-	error = kymo_ctf_trace_add_thread(&writer->recording->output.trace, thread.tid, thread.pid, 0, thread.name);
+	error = kymo_ctf_trace_add_thread(&writer->recording->output.files.trace, thread.tid, thread.pid, 0,
+					  thread.name);
 	begin_record(writer, THREAD, thread.tid);
 	put_bytes(writer, &(int32_t){ thread.pid }, sizeof(int32_t));
 	put_text(writer, thread.name);
@@ -286,8 +287,8 @@ static struct kymo_error *write_branches(struct writer *writer)
 static struct kymo_error *write_all(struct writer *writer)
 {
 	const size_t n = kymo_branches_threads(writer->branches);
-	const uint64_t begin = writer->recording->begin.tsc;
-	struct kymo_trace *output = &writer->recording->output;
+	const uint64_t begin = writer->recording->output.begin.tsc;
+	struct kymo_trace *output = &writer->recording->output.files;
 	struct kymo_error *error;
 
 	_Static_assert((int)KYMO_BRANCH_KINDS == (int)KYMO_CTF_BRANCH_KINDS, "kinds are those of the trace");

@@ -47,12 +47,12 @@ static void join_specs(const struct kymo_record_options *options, char *text, si
 
 static struct kymo_error *describe(struct recording *recording)
 {
-	struct kymo_ctf_trace *trace = &recording->output.trace;
+	struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	char chosen[TEXT_MAX] = "";
 	const char *command;
 	struct kymo_error *error = recording_describe_target(recording);
 
-	join_specs(recording->options, chosen, sizeof(chosen));
+	join_specs(recording->wanted.options, chosen, sizeof(chosen));
 	if (!error)
 		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES, "single steps");
 	if (!error)
@@ -62,25 +62,25 @@ static struct kymo_error *describe(struct recording *recording)
 	if (error)
 		return error;
 	command = kymo_ctf_trace_env(trace, "command");
-	return kymo_ctf_trace_add_process(trace, recording->pid, 0, 0, command ? command : "");
+	return kymo_ctf_trace_add_process(trace, recording->run.pid, 0, 0, command ? command : "");
 }
 
 static struct kymo_error *make_output(struct recording *recording)
 {
-	struct kymo_error *error = kymo_trace_init(recording->options->directory, &recording->output);
+	struct kymo_error *error = kymo_trace_init(recording->wanted.options->directory, &recording->output.files);
 
 	if (error)
 		return error;
-	recording->has_output = true;
+	recording->output.exists = true;
 	error = describe(recording);
 	if (!error)
-		error = branch_writer_describe(recording->events);
+		error = branch_writer_describe(recording->run.events);
 	return error ? error : recording_write_metadata(recording);
 }
 
 static struct kymo_error *begin_branches(struct recording *recording, struct kymo_branches **ret)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	const struct kymo_branches_options branches = {
 		.specs = options->branches,
 		.n_specs = options->n_branches,
@@ -99,9 +99,9 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 	if (error)
 		return error;
 	recorder_raise_limit(); /* a command has its own already */
-	recording->pid = kymo_branches_pid(*ret);
+	recording->run.pid = kymo_branches_pid(*ret);
 	error = make_output(recording);
-	recording->begin_ns = kymo_now_ns();
+	recording->run.begin_ns = kymo_now_ns();
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	return error ? error : kymo_branches_begin(*ret);
 }
@@ -119,11 +119,11 @@ static void now_and_then(struct recording *recording, struct kymo_branches *bran
 {
 	const uint64_t now = kymo_now_ns();
 
-	recording->output.events = kymo_branches_taken(branches);
+	recording->output.files.events = kymo_branches_taken(branches);
 	tell_warnings(recording, branches);
-	if (now < recording->next_progress_ns)
+	if (now < recording->run.next_progress_ns)
 		return;
-	recording->next_progress_ns = now + PROGRESS_NS;
+	recording->run.next_progress_ns = now + PROGRESS_NS;
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 }
 
@@ -142,7 +142,7 @@ static void end_branches(struct recording *recording, struct kymo_branches *bran
 	struct kymo_record_result *result = &recording->result;
 	struct kymo_error *error;
 
-	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
+	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
 	kymo_branches_end(branches);
 	tell_warnings(recording, branches);
@@ -151,7 +151,7 @@ static void end_branches(struct recording *recording, struct kymo_branches *bran
 		recording_warn(recording, "%s", error->message);
 	kymo_error_destroy(error);
 	result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
-	recording->output.events = 0;
+	recording->output.files.events = 0;
 }
 
 struct kymo_error *recording_run_branches(struct recording *recording)
@@ -160,7 +160,7 @@ struct kymo_error *recording_run_branches(struct recording *recording)
 	struct kymo_error *error = begin_branches(recording, &branches);
 
 	if (!error) {
-		recording->has_begun = true;
+		recording->run.has_begun = true;
 		record_until_end(recording, branches);
 		end_branches(recording, branches);
 		recording->result.branches = kymo_branches_taken(branches);

@@ -95,30 +95,30 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 /* Bring the schema up to the events that there are by now. */
 static struct kymo_error *describe_events(struct recording *recording)
 {
-	struct kymo_ctf_trace *trace = &recording->output.trace;
+	struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	const struct kymo_probe_event *events;
 	struct kymo_ctf_event *grown;
 	struct kymo_error *error = NULL;
 	size_t n;
 
-	events = kymo_events_items(recording->events, &n);
+	events = kymo_events_items(recording->run.events, &n);
 	grown = realloc(trace->events, (n ? n : 1) * sizeof(*grown));
 	if (!grown)
 		return &kymo_error_no_memory;
 	trace->events = grown;
 	for (size_t i = 0; i < n && !error; i++) {
-		bool described = i < recording->described.n && recording->described.items[i];
+		bool described = i < recording->output.described.n && recording->output.described.items[i];
 
 		if (described || !events[i].is_used)
 			continue;
-		while (recording->described.n <= i)
-			if (!kymo_vec_push(&recording->described, false))
+		while (recording->output.described.n <= i)
+			if (!kymo_vec_push(&recording->output.described, false))
 				return &kymo_error_no_memory;
 		error = describe_event(&events[i], &trace->events[trace->n_events]);
 		trace->n_events++;
-		recording->described.items[i] = true;
+		recording->output.described.items[i] = true;
 	}
-	return error ? error : kymo_trace_index_events(&recording->output);
+	return error ? error : kymo_trace_index_events(&recording->output.files);
 }
 
 static struct kymo_error *set_env(struct recording *recording, const char *key, const char *format, ...)
@@ -134,7 +134,7 @@ static struct kymo_error *set_env(struct recording *recording, const char *key, 
 	va_end(args);
 	if (!value)
 		return &kymo_error_no_memory;
-	return kymo_ctf_trace_set_env(&recording->output.trace, key, value);
+	return kymo_ctf_trace_set_env(&recording->output.files.trace, key, value);
 }
 
 /* "3 processes: 12, 13, 14", those that are asked for. */
@@ -170,13 +170,14 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	static const char *const ways[] = {
 		[KYMO_RECORD_INPROC] = "inproc", [KYMO_RECORD_KERNEL] = "kernel", [KYMO_RECORD_PTRACE] = "ptrace"
 	};
-	pid_t pid = recording->options->n_pids > 1 ? 0
-		    : recording->process           ? kymo_process_pid(recording->process)
-						   : recording->pid;
-	kymo_cleanup_free char *command = recording->options->command ? kymo_command_join(recording->options->command)
-					  : recording->options->n_pids > 1 ? join_pids(recording->options)
-					  : pid                            ? kymo_command_of(pid)
-									   : strdup("every process");
+	pid_t pid = recording->wanted.options->n_pids > 1 ? 0
+		    : recording->run.process              ? kymo_process_pid(recording->run.process)
+							  : recording->run.pid;
+	kymo_cleanup_free char *command = recording->wanted.options->command
+						  ? kymo_command_join(recording->wanted.options->command)
+					  : recording->wanted.options->n_pids > 1 ? join_pids(recording->wanted.options)
+					  : pid                                   ? kymo_command_of(pid)
+										  : strdup("every process");
 	struct kymo_error *error;
 
 	if (!command)
@@ -190,13 +191,13 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 		error = set_env(recording, "command", "%s", command);
 	if (!error)
 		error = set_env(recording, "mode", "%s",
-				recording_is_flight_recorder(recording->options) ? "overwrite" : "discard");
-	if (!error && recording_is_flight_recorder(recording->options))
+				recording_is_flight_recorder(recording->wanted.options) ? "overwrite" : "discard");
+	if (!error && recording_is_flight_recorder(recording->wanted.options))
 		error = describe_recorder(recording);
-	if (!error && recording_has_syscalls(recording->options))
-		error = set_env(recording, "system_calls", "%s", ways[recording->backend]);
-	if (!error && recording->calls_spec)
-		error = set_env(recording, "string_size", "%zu", recording->options->string_size);
+	if (!error && recording_has_syscalls(recording->wanted.options))
+		error = set_env(recording, "system_calls", "%s", ways[recording->wanted.backend]);
+	if (!error && recording->wanted.calls_spec)
+		error = set_env(recording, "string_size", "%zu", recording->wanted.options->string_size);
 	return error;
 }
 
@@ -205,17 +206,17 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 /* What was there before recording began is before everything, and so is who is met by looking now and then. */
 static uint64_t stamp(const struct recording *recording)
 {
-	return recording->begin_ns && recording->tree ? kymo_clock_tsc() : 0;
+	return recording->run.begin_ns && recording->run.tree ? kymo_clock_tsc() : 0;
 }
 
 void recording_note_begin(struct recording *recording, const struct target *target, const struct target *maker)
 {
-	struct kymo_ctf_trace *trace = &recording->output.trace;
+	struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	const struct kymo_ctf_process *known =
 		maker ? kymo_ctf_trace_process(trace, maker->inner_pid, UINT64_MAX) : NULL;
 	kymo_cleanup_free char *command = NULL;
 
-	if (!recording->has_output)
+	if (!recording->output.exists)
 		return;
 	command = known ? strdup(known->command) : kymo_command_of(target->pid);
 	kymo_error_destroy(kymo_ctf_trace_add_process(trace, target->inner_pid, target->parent, stamp(recording),
@@ -224,7 +225,7 @@ void recording_note_begin(struct recording *recording, const struct target *targ
 
 void recording_note_end(struct recording *recording, const struct target *target)
 {
-	kymo_ctf_trace_end_process(&recording->output.trace, target->inner_pid, kymo_clock_tsc());
+	kymo_ctf_trace_end_process(&recording->output.files.trace, target->inner_pid, kymo_clock_tsc());
 }
 
 /* What the thread's own process calls it. Looked up only where that can differ. */
@@ -238,12 +239,12 @@ static int32_t inner_tid(const struct target *target, pid_t tid)
 void recording_note_thread(struct recording *recording, const struct target *target, pid_t tid, bool is_new,
 			   const char *comm)
 {
-	struct kymo_ctf_trace *trace = &recording->output.trace;
+	struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	const struct kymo_ctf_thread *known;
 	int32_t inner;
 	uint64_t begin;
 
-	if (!recording->has_output || !*comm)
+	if (!recording->output.exists || !*comm)
 		return;
 	inner = inner_tid(target, tid);
 	known = is_new ? NULL : kymo_ctf_trace_thread(trace, inner, UINT64_MAX);
@@ -256,7 +257,7 @@ void recording_note_thread(struct recording *recording, const struct target *tar
 static bool is_noted(const struct recording *recording, const struct target *target, pid_t tid)
 {
 	const struct kymo_ctf_thread *known =
-		kymo_ctf_trace_thread(&recording->output.trace, inner_tid(target, tid), UINT64_MAX);
+		kymo_ctf_trace_thread(&recording->output.files.trace, inner_tid(target, tid), UINT64_MAX);
 
 	return known && known->pid == target->inner_pid;
 }
@@ -288,14 +289,14 @@ static void note_threads_of(struct recording *recording, const struct target *ta
 
 void recording_note_threads(struct recording *recording, bool all)
 {
-	for (size_t i = 0; i < recording->targets.n; i++)
-		if (!recording->targets.items[i]->is_sharing)
-			note_threads_of(recording, recording->targets.items[i], all);
+	for (size_t i = 0; i < recording->run.targets.n; i++)
+		if (!recording->run.targets.items[i]->is_sharing)
+			note_threads_of(recording, recording->run.targets.items[i], all);
 }
 
 void recording_note_thread_ids(struct recording *recording, const struct source *source)
 {
-	recording->lacks_thread_ids |= kymo_probes_lack_thread_ids(source->probes);
+	recording->run.lacks_thread_ids |= kymo_probes_lack_thread_ids(source->probes);
 }
 
 /* ---- the metadata ---------------------------------------------------------------------------- */
@@ -305,18 +306,18 @@ struct kymo_error *recording_write_metadata(struct recording *recording)
 	struct kymo_clock_sample now;
 	struct kymo_error *error = describe_events(recording);
 
-	for (size_t i = 0; i < recording->sources.n; i++)
-		recording_note_thread_ids(recording, recording->sources.items[i]);
-	if (!error && recording->lacks_thread_ids)
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		recording_note_thread_ids(recording, recording->run.sources.items[i]);
+	if (!error && recording->run.lacks_thread_ids)
 		error = set_env(recording, "thread_ids", "process");
 	if (error)
 		return error;
-	kymo_clock_settle(&recording->begin);
+	kymo_clock_settle(&recording->output.begin);
 	now = kymo_clock_sample();
-	kymo_clock_describe(&recording->begin, &now, &recording->output.trace);
-	error = kymo_trace_metadata(&recording->output);
+	kymo_clock_describe(&recording->output.begin, &now, &recording->output.files.trace);
+	error = kymo_trace_metadata(&recording->output.files);
 	if (!error)
-		recording->n_described = recording->output.trace.n_events;
+		recording->output.n_described = recording->output.files.trace.n_events;
 	return error;
 }
 
@@ -325,8 +326,9 @@ struct kymo_error *recording_update_metadata(struct recording *recording)
 	const struct kymo_probe_event *events;
 	size_t n, used = 0;
 
-	events = kymo_events_items(recording->events, &n);
+	events = kymo_events_items(recording->run.events, &n);
 	for (size_t i = 0; i < n; i++)
 		used += events[i].is_used;
-	return recording->has_output && used > recording->n_described ? recording_write_metadata(recording) : NULL;
+	return recording->output.exists && used > recording->output.n_described ? recording_write_metadata(recording)
+										: NULL;
 }

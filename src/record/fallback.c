@@ -98,8 +98,8 @@ static size_t find_reasons(const struct recording *recording, const char **reaso
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < recording->n_inproc && recording->sources.n; i++) {
-		reasons[i] = kymo_probes_refusal(recording->sources.items[0]->probes, i);
+	for (size_t i = 0; i < recording->wanted.n_inproc && recording->run.sources.n; i++) {
+		reasons[i] = kymo_probes_refusal(recording->run.sources.items[0]->probes, i);
 		n += reasons[i] != NULL;
 	}
 	return n;
@@ -107,11 +107,11 @@ static size_t find_reasons(const struct recording *recording, const char **reaso
 
 static struct kymo_error *keep_reasons(struct recording *recording, const char *const *reasons)
 {
-	for (size_t i = 0, at = 0; i < recording->options->n_specs; i++) {
-		if (recording->reasons[i] || !reasons[at++])
+	for (size_t i = 0, at = 0; i < recording->wanted.options->n_specs; i++) {
+		if (recording->wanted.reasons[i] || !reasons[at++])
 			continue;
-		recording->reasons[i] = strdup(reasons[at - 1]);
-		if (!recording->reasons[i])
+		recording->wanted.reasons[i] = strdup(reasons[at - 1]);
+		if (!recording->wanted.reasons[i])
 			return &kymo_error_no_memory;
 	}
 	return NULL;
@@ -121,16 +121,16 @@ static struct kymo_error *keep_reasons(struct recording *recording, const char *
 static bool are_refused_for_kernel(const struct recording *recording, const char *const *reasons, pid_t pid,
 				   struct kymo_error **refusal)
 {
-	kymo_cleanup_free struct kymo_spec *refused = calloc(recording->n_inproc, sizeof(*refused));
+	kymo_cleanup_free struct kymo_spec *refused = calloc(recording->wanted.n_inproc, sizeof(*refused));
 	size_t n = 0;
 
-	for (size_t i = 0; refused && i < recording->n_inproc; i++)
+	for (size_t i = 0; refused && i < recording->wanted.n_inproc; i++)
 		if (reasons[i])
-			refused[n++] = recording->specs[i];
+			refused[n++] = recording->wanted.specs[i];
 	if (!refused || are_for_kernel(refused, n, pid))
 		return refused;
-	for (size_t i = 0; i < recording->n_inproc; i++) {
-		if (!reasons[i] || are_for_kernel(&recording->specs[i], 1, pid))
+	for (size_t i = 0; i < recording->wanted.n_inproc; i++) {
+		if (!reasons[i] || are_for_kernel(&recording->wanted.specs[i], 1, pid))
 			continue;
 		kymo_error_destroy(*refusal);
 		*refusal = kymo_error_create(KYMO_ERROR_UNSAFE, "%s", reasons[i]);
@@ -141,10 +141,11 @@ static bool are_refused_for_kernel(const struct recording *recording, const char
 
 static bool may_go_elsewhere(const struct recording *recording, const struct kymo_error *refusal)
 {
-	return recording->options->backend == KYMO_RECORD_AUTO && !recording_has_markers(recording->options) &&
-	       !recording_has_addresses(recording->options) && !recording_computes(recording->options) &&
-	       recording->options->n_pids <= 1 && refusal->code == KYMO_ERROR_UNSAFE && recording->process &&
-	       !recording->has_run;
+	return recording->wanted.options->backend == KYMO_RECORD_AUTO &&
+	       !recording_has_markers(recording->wanted.options) &&
+	       !recording_has_addresses(recording->wanted.options) && !recording_computes(recording->wanted.options) &&
+	       recording->wanted.options->n_pids <= 1 && refusal->code == KYMO_ERROR_UNSAFE && recording->run.process &&
+	       !recording->run.has_run;
 }
 
 /*
@@ -154,7 +155,7 @@ static bool may_go_elsewhere(const struct recording *recording, const struct kym
 static enum recording_fallback way_out_of_calls(struct recording *recording, const char **reasons,
 						struct kymo_error **refusal)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	kymo_cleanup_free struct kymo_spec *probes = calloc(options->n_specs, sizeof(*probes));
 	struct kymo_error *error;
 	bool may_be_traced;
@@ -163,7 +164,7 @@ static enum recording_fallback way_out_of_calls(struct recording *recording, con
 	for (size_t i = 0; probes && i < options->n_specs; i++)
 		if (!options->specs[i].syscalls)
 			probes[n++] = options->specs[i];
-	if (!probes || (n && !are_for_kernel(probes, n, kymo_process_pid(recording->process))))
+	if (!probes || (n && !are_for_kernel(probes, n, kymo_process_pid(recording->run.process))))
 		return RECORDING_NO_FALLBACK;
 	error = kymo_call_source_check_kernel();
 	if (!error)
@@ -177,8 +178,8 @@ static enum recording_fallback way_out_of_calls(struct recording *recording, con
 
 enum recording_fallback recording_fallback(struct recording *recording, struct kymo_error **refusal)
 {
-	const struct kymo_record_options *options = recording->options;
-	kymo_cleanup_free const char **reasons = calloc(recording->n_inproc + 1, sizeof(*reasons));
+	const struct kymo_record_options *options = recording->wanted.options;
+	kymo_cleanup_free const char **reasons = calloc(recording->wanted.n_inproc + 1, sizeof(*reasons));
 	struct kymo_error *error;
 	size_t n_refused;
 	bool is_mixed;
@@ -188,9 +189,9 @@ enum recording_fallback recording_fallback(struct recording *recording, struct k
 		return RECORDING_NO_FALLBACK;
 	if (recording_has_syscalls(options))
 		return way_out_of_calls(recording, reasons, refusal);
-	pid = kymo_process_pid(recording->process);
+	pid = kymo_process_pid(recording->run.process);
 	n_refused = options->follow ? 0 : find_reasons(recording, reasons);
-	is_mixed = n_refused && n_refused < recording->n_inproc;
+	is_mixed = n_refused && n_refused < recording->wanted.n_inproc;
 	if (is_mixed ? !are_refused_for_kernel(recording, reasons, pid, refusal)
 		     : !are_for_kernel(options->specs, options->n_specs, pid))
 		return RECORDING_NO_FALLBACK;
@@ -207,13 +208,13 @@ enum recording_fallback recording_fallback(struct recording *recording, struct k
 
 struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_error *error)
 {
-	struct kymo_error *refusal = recording->refusal;
+	struct kymo_error *refusal = recording->wanted.refusal;
 
-	recording->refusal = NULL;
+	recording->wanted.refusal = NULL;
 	if (!refusal)
 		return error;
 	if (!error) {
-		if (!recording->has_told_refusal)
+		if (!recording->wanted.has_told_refusal)
 			recording_tell_reasons(recording, refusal);
 	} else if (error->code == KYMO_ERROR_UNSAFE) {
 		refusal = strcmp(error->message, refusal->message) ? with_remark(refusal, error) : refusal;
@@ -231,8 +232,8 @@ static struct kymo_error *choose_complete_backend(struct recording *recording)
 {
 	struct kymo_error *error = kymo_call_source_check_kernel(), *refusal;
 
-	recording->backend = error ? KYMO_RECORD_PTRACE : KYMO_RECORD_KERNEL;
-	if (!error || recording->options->n_specs == 1) {
+	recording->wanted.backend = error ? KYMO_RECORD_PTRACE : KYMO_RECORD_KERNEL;
+	if (!error || recording->wanted.options->n_specs == 1) {
 		kymo_error_destroy(error);
 		return NULL;
 	}
@@ -246,12 +247,12 @@ static struct kymo_error *choose_complete_backend(struct recording *recording)
 
 struct kymo_error *recording_choose_backend(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 
-	recording->backend = options->all ? KYMO_RECORD_KERNEL : options->backend;
-	if (recording->backend == KYMO_RECORD_AUTO && options->complete)
+	recording->wanted.backend = options->all ? KYMO_RECORD_KERNEL : options->backend;
+	if (recording->wanted.backend == KYMO_RECORD_AUTO && options->complete)
 		return choose_complete_backend(recording);
-	if (recording->backend == KYMO_RECORD_AUTO)
-		recording->backend = KYMO_RECORD_INPROC;
+	if (recording->wanted.backend == KYMO_RECORD_AUTO)
+		recording->wanted.backend = KYMO_RECORD_INPROC;
 	return NULL;
 }

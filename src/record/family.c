@@ -34,9 +34,9 @@
 
 static struct target *find_target(const struct recording *recording, const struct kymo_process *process)
 {
-	for (size_t i = recording->targets.n; i-- > 0 && process;)
-		if (recording->targets.items[i]->process == process)
-			return recording->targets.items[i];
+	for (size_t i = recording->run.targets.n; i-- > 0 && process;)
+		if (recording->run.targets.items[i]->process == process)
+			return recording->run.targets.items[i];
 	return NULL;
 }
 
@@ -180,7 +180,7 @@ static struct kymo_error *adopt(struct recording *recording, struct target *targ
 	struct kymo_adopted *adopted;
 	struct kymo_error *error;
 
-	if (recording->options->overwrite)
+	if (recording->wanted.options->overwrite)
 		kymo_probes_set_child_buffer(before->probes, recording_share_of(recording));
 	error = kymo_probes_adopt(before->probes, target->process, parent->process, before->adopted, &adopted);
 
@@ -209,7 +209,7 @@ static struct kymo_error *forked(struct recording *recording, const struct kymo_
 	target->is_sharing = event->kind == KYMO_TREE_SHARING;
 	recording_note_begin(recording, target, parent);
 	recording_note_thread(recording, target, target->pid, true, event->comm);
-	if (target->is_sharing || recording->is_ending)
+	if (target->is_sharing || recording->run.is_ending)
 		return NULL;
 	if (target->source && target->source->n_rings && !event->refusal)
 		error = adopt(recording, target, parent);
@@ -245,11 +245,11 @@ static struct kymo_error *execed(struct recording *recording, const struct kymo_
 		return no_target(event);
 	target->parent = before ? before->parent : 0;
 	target->is_named = before && before->is_named;
-	if (recording->process == event->other)
-		recording->process = event->process;
+	if (recording->run.process == event->other)
+		recording->run.process = event->process;
 	if (before)
 		error = recording_drop_target(recording, before);
-	if (recording->is_ending || error) {
+	if (recording->run.is_ending || error) {
 		target->is_clean = true;
 		kymo_process_resume(target->process);
 		return error;
@@ -272,7 +272,8 @@ static struct kymo_error *ended(struct recording *recording, const struct kymo_t
 	if (event->refusal)
 		recording_warn(recording, "process %d has executed another program, which is not recorded: %s",
 			       kymo_process_pid(event->process), event->refusal->message);
-	if (kymo_process_pid(event->process) == recording->pid && recording->options->command && !event->refusal) {
+	if (kymo_process_pid(event->process) == recording->run.pid && recording->wanted.options->command &&
+	    !event->refusal) {
 		recording->result.command_ended = true;
 		recording->result.command_status = event->status;
 	}
@@ -289,7 +290,7 @@ static void tell_apart(struct recording *recording, const struct target *target,
 {
 	struct kymo_error *error = NULL;
 
-	if (target && target->source && !recording->is_ending)
+	if (target && target->source && !recording->run.is_ending)
 		error = kymo_probes_tell_apart(target->source->probes, process);
 	if (error && !recording_is_dead(target, error))
 		recording_warn(
@@ -317,7 +318,7 @@ static struct kymo_error *dispatch(struct recording *recording, const struct kym
 	case KYMO_TREE_ENDED:
 		return ended(recording, event);
 	case KYMO_TREE_STARTUP:
-		if (target && target->is_in_startup && !recording->is_ending)
+		if (target && target->is_in_startup && !recording->run.is_ending)
 			return step(recording, target, event->startup);
 		kymo_process_resume(event->process);
 		return NULL;
@@ -338,8 +339,8 @@ void recording_drain_meanwhile(void *data)
 	struct recording *recording = data;
 	size_t n;
 
-	if (!recording->options->overwrite && !recording->drain_error && !recording->is_ending)
-		recording->drain_error = recording_drain(recording, &n);
+	if (!recording->wanted.options->overwrite && !recording->run.drain_error && !recording->run.is_ending)
+		recording->run.drain_error = recording_drain(recording, &n);
 }
 
 struct kymo_error *recording_follow(struct recording *recording)
@@ -348,19 +349,19 @@ struct kymo_error *recording_follow(struct recording *recording)
 	struct kymo_error *error = NULL;
 	struct kymo_tree_event event;
 
-	while (!error && kymo_tree_next(recording->tree, &event)) {
+	while (!error && kymo_tree_next(recording->run.tree, &event)) {
 		error = dispatch(recording, &event);
 		kymo_error_destroy(event.refusal);
-		if (!recording->is_ending && kymo_now_ns() > deadline)
+		if (!recording->run.is_ending && kymo_now_ns() > deadline)
 			break;
 	}
 	kymo_data_free_spent();
-	return error ? error : kymo_take(recording->drain_error);
+	return error ? error : kymo_take(recording->run.drain_error);
 }
 
 static void warn_not_loaded(struct recording *recording, const struct kymo_spec *spec)
 {
-	const char *command = recording->options->command ? recording->options->command[0] : "";
+	const char *command = recording->wanted.options->command ? recording->wanted.options->command[0] : "";
 	char nearest[64] = "";
 
 	if (!strchr(spec->file, '/'))
@@ -376,9 +377,9 @@ void recording_tell_unmet(struct recording *recording)
 	const struct kymo_probe_event *events;
 	size_t n;
 
-	events = kymo_events_items(recording->events, &n);
-	for (size_t i = 0; i < recording->n_inproc; i++) {
-		const struct kymo_spec *spec = &recording->specs[i];
+	events = kymo_events_items(recording->run.events, &n);
+	for (size_t i = 0; i < recording->wanted.n_inproc; i++) {
+		const struct kymo_spec *spec = &recording->wanted.specs[i];
 		bool met = false;
 
 		for (size_t k = 0; k < n; k++)

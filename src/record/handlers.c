@@ -20,8 +20,8 @@ static size_t children_of(const struct recording *recording, const struct source
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < recording->targets.n; i++) {
-		struct target *target = recording->targets.items[i];
+	for (size_t i = 0; i < recording->run.targets.n; i++) {
+		struct target *target = recording->run.targets.items[i];
 
 		if (target->source && (target->source == source || target->source->lender == source) &&
 		    target->process != source->process && !target->is_sharing && !target->is_clean)
@@ -33,7 +33,7 @@ static size_t children_of(const struct recording *recording, const struct source
 /* Probes of which a child has lost some are known anew by its next look. */
 static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
 {
-	const size_t most = recording->targets.n + 1;
+	const size_t most = recording->run.targets.n + 1;
 	kymo_cleanup_free struct target **targets = calloc(most, sizeof(*targets));
 	kymo_cleanup_free struct kymo_process **children = calloc(most, sizeof(*children));
 	kymo_cleanup_free struct kymo_adopted **adopted = calloc(most, sizeof(*adopted));
@@ -61,21 +61,21 @@ static bool are_handlers_set(const struct recording *recording, const struct sou
 {
 	bool are = kymo_probes_are_handlers_set(source->probes, NULL);
 
-	for (size_t i = 0; i < recording->sources.n && !are; i++)
-		are = recording->sources.items[i]->lender == source &&
-		      kymo_probes_are_handlers_set(source->probes, recording->sources.items[i]->adopted);
+	for (size_t i = 0; i < recording->run.sources.n && !are; i++)
+		are = recording->run.sources.items[i]->lender == source &&
+		      kymo_probes_are_handlers_set(source->probes, recording->run.sources.items[i]->adopted);
 	return are;
 }
 
 void recording_look_at_faults(struct recording *recording)
 {
 	uint64_t now = kymo_now_ns();
-	bool is_time = now >= recording->next_heed_ns;
+	bool is_time = now >= recording->run.next_heed_ns;
 
 	if (is_time)
-		recording->next_heed_ns = now + HEED_NS;
-	for (size_t i = 0; i < recording->sources.n; i++) {
-		struct source *source = recording->sources.items[i];
+		recording->run.next_heed_ns = now + HEED_NS;
+	for (size_t i = 0; i < recording->run.sources.n; i++) {
+		struct source *source = recording->run.sources.items[i];
 		struct kymo_error *error;
 
 		if (source->lender || (!is_time && !are_handlers_set(recording, source)))

@@ -49,20 +49,20 @@ static void leave_hub(struct kymo_record_result *result)
 
 void recording_share(struct recording *recording)
 {
-	struct kymo_tree *tree = recording->tree;
+	struct kymo_tree *tree = recording->run.tree;
 	pid_t who;
 
-	if (recording->calls) {
-		recording->result.pid = recording->pid;
-		recording->result.shared_hub = kymo_call_source_share(recording->calls);
+	if (recording->run.calls) {
+		recording->result.pid = recording->run.pid;
+		recording->result.shared_hub = kymo_call_source_share(recording->run.calls);
 	}
 	if (!tree)
 		return;
-	while (recording->targets.n)
-		kymo_error_destroy(recording_drop_target(recording, recording->targets.items[0]));
-	recording->result.pid = recording->pid;
+	while (recording->run.targets.n)
+		kymo_error_destroy(recording_drop_target(recording, recording->run.targets.items[0]));
+	recording->result.pid = recording->run.pid;
 	if (kymo_tree_hand_over(tree, &who))
-		recording->result.shared = kymo_take(recording->tree);
+		recording->result.shared = kymo_take(recording->run.tree);
 	note_end(&recording->result, tree);
 }
 

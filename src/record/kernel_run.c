@@ -40,12 +40,12 @@
 
 static bool is_traced(const struct recording *recording)
 {
-	return recording->backend == KYMO_RECORD_PTRACE;
+	return recording->wanted.backend == KYMO_RECORD_PTRACE;
 }
 
 static bool is_followed(const struct recording *recording)
 {
-	return recording->options->follow && !recording->options->all;
+	return recording->wanted.options->follow && !recording->wanted.options->all;
 }
 
 /* ---- probes in ------------------------------------------------------------------------------- */
@@ -53,20 +53,20 @@ static bool is_followed(const struct recording *recording)
 /* System calls stand behind them, if there are any. */
 static size_t n_probes(const struct recording *recording)
 {
-	return recording->options->n_specs - (recording->calls_spec ? 1 : 0);
+	return recording->wanted.options->n_specs - (recording->wanted.calls_spec ? 1 : 0);
 }
 
 static struct kymo_error *open_calls(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	const struct kymo_call_source_options calls = {
-		.wanted = recording->calls_spec ? recording->calls_spec->syscalls : NULL,
-		.events = recording->events,
-		.threads = recording->kernel ? recording_kernel_threads(recording->kernel) : NULL,
+		.wanted = recording->wanted.calls_spec ? recording->wanted.calls_spec->syscalls : NULL,
+		.events = recording->run.events,
+		.threads = recording->run.kernel ? recording_kernel_threads(recording->run.kernel) : NULL,
 		.pid = options->all           ? 0
 		       : is_traced(recording) ? options->pid
-					      : recording->pid,
-		.is_command = recording->child,
+					      : recording->run.pid,
+		.is_command = recording->run.child,
 		.follow = is_followed(recording),
 		.string_size = options->string_size,
 		.buffer_size = recording_outside_buffer(options),
@@ -76,11 +76,11 @@ static struct kymo_error *open_calls(struct recording *recording)
 		.data = options->data,
 	};
 
-	if (!recording->calls_spec)
+	if (!recording->wanted.calls_spec)
 		return NULL;
 	if (is_traced(recording))
-		return kymo_call_source_open_hub(&calls, options->command, &recording->pid, &recording->calls);
-	return kymo_call_source_open_kernel(&calls, &recording->calls);
+		return kymo_call_source_open_hub(&calls, options->command, &recording->run.pid, &recording->run.calls);
+	return kymo_call_source_open_kernel(&calls, &recording->run.calls);
 }
 
 /* Why it goes this way comes before what that costs. */
@@ -88,9 +88,9 @@ static void tell_many(size_t n, void *data)
 {
 	struct recording *recording = data;
 
-	if (recording->refusal && !recording->has_told_refusal)
-		recording_tell_reasons(recording, recording->refusal);
-	recording->has_told_refusal = true;
+	if (recording->wanted.refusal && !recording->wanted.has_told_refusal)
+		recording_tell_reasons(recording, recording->wanted.refusal);
+	recording->wanted.has_told_refusal = true;
 	recording_warn(recording,
 		       "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; "
 		       "ask for fewer, or wait",
@@ -99,12 +99,12 @@ static void tell_many(size_t n, void *data)
 
 static struct kymo_error *open_source(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	const struct recording_kernel_options kernel = {
-		.specs = recording->specs,
+		.specs = recording->wanted.specs,
 		.n_specs = n_probes(recording),
-		.events = recording->events,
-		.pid = options->all ? 0 : recording->pid,
+		.events = recording->run.events,
+		.pid = options->all ? 0 : recording->run.pid,
 		.follow = is_followed(recording),
 		.buffer_size = recording_outside_buffer(options),
 		.overwrite = recording_is_flight_recorder(options),
@@ -115,19 +115,19 @@ static struct kymo_error *open_source(struct recording *recording)
 		.recording = recording,
 	};
 
-	return kernel.n_specs ? recording_kernel_open(&kernel, &recording->kernel) : NULL;
+	return kernel.n_specs ? recording_kernel_open(&kernel, &recording->run.kernel) : NULL;
 }
 
 /* The one process that was asked for is in the trace's table even when it never meets a probe. */
 static struct kymo_error *note_process(struct recording *recording)
 {
-	struct kymo_ctf_trace *trace = &recording->output.trace;
+	struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	const char *command = kymo_ctf_trace_env(trace, "command");
 	struct kymo_process_info info;
 	struct kymo_error *error;
-	pid_t pid = recording->pid;
+	pid_t pid = recording->run.pid;
 
-	if (recording->options->all)
+	if (recording->wanted.options->all)
 		return NULL;
 	error = kymo_process_info(pid, &info);
 	if (!error && !is_followed(recording) && !is_traced(recording))
@@ -140,13 +140,13 @@ static struct kymo_error *make_output(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 
-	if (recording->has_output)
-		kymo_trace_restart(&recording->output); /* the attempt in the process has made it */
+	if (recording->output.exists)
+		kymo_trace_restart(&recording->output.files); /* the attempt in the process has made it */
 	else
-		error = kymo_trace_init(recording->options->directory, &recording->output);
+		error = kymo_trace_init(recording->wanted.options->directory, &recording->output.files);
 	if (error)
 		return error;
-	recording->has_output = true;
+	recording->output.exists = true;
 	error = recording_describe_target(recording);
 	if (!error)
 		error = note_process(recording);
@@ -161,10 +161,10 @@ static struct kymo_error *start_up(struct recording *recording)
 
 	while (!error) {
 		if (event == KYMO_STARTUP_MAPPED)
-			error = recording_kernel_look(recording->kernel, recording->pid);
+			error = recording_kernel_look(recording->run.kernel, recording->run.pid);
 		if (error || event == KYMO_STARTUP_LOADED || event == KYMO_STARTUP_ENDED)
 			break;
-		error = kymo_process_startup(recording->process, &event);
+		error = kymo_process_startup(recording->run.process, &event);
 	}
 	return error;
 }
@@ -172,15 +172,16 @@ static struct kymo_error *start_up(struct recording *recording)
 /* Who waits at its beginning. */
 static struct kymo_error *fork_command(struct recording *recording)
 {
-	int err = kymo_command_fork(recording->options->command, NULL, &recording->child, &recording->go);
+	int err =
+		kymo_command_fork(recording->wanted.options->command, NULL, &recording->run.child, &recording->run.go);
 
-	recording->pid = recording->child;
-	return err ? kymo_error_errno(err, "cannot run %s", recording->options->command[0]) : NULL;
+	recording->run.pid = recording->run.child;
+	return err ? kymo_error_errno(err, "cannot run %s", recording->wanted.options->command[0]) : NULL;
 }
 
 static struct kymo_error *find_process(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	struct kymo_error *error = NULL;
 
 	if (is_traced(recording))
@@ -188,28 +189,28 @@ static struct kymo_error *find_process(struct recording *recording)
 	if (options->command && !n_probes(recording))
 		return fork_command(recording);
 	if (options->command)
-		error = kymo_process_launch(options->command, &recording->process);
+		error = kymo_process_launch(options->command, &recording->run.process);
 	else if (!options->all)
-		error = kymo_process_look(options->pid, &recording->process);
-	if (!error && recording->process)
-		recording->pid = kymo_process_pid(recording->process);
+		error = kymo_process_look(options->pid, &recording->run.process);
+	if (!error && recording->run.process)
+		recording->run.pid = kymo_process_pid(recording->run.process);
 	return error;
 }
 
 static struct kymo_error *put_probes_in(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	struct kymo_error *error = NULL;
 
-	if (!recording->kernel)
+	if (!recording->run.kernel)
 		return NULL;
 	if (options->command)
 		error = start_up(recording);
 	else if (!options->all)
-		error = recording_kernel_look(recording->kernel, recording->pid);
+		error = recording_kernel_look(recording->run.kernel, recording->run.pid);
 	if (!error)
-		error = recording_kernel_find(recording->kernel);
-	return error ? error : recording_kernel_tell_refused(recording->kernel);
+		error = recording_kernel_find(recording->run.kernel);
+	return error ? error : recording_kernel_tell_refused(recording->run.kernel);
 }
 
 static struct kymo_error *begin_kernel(struct recording *recording)
@@ -229,27 +230,27 @@ static struct kymo_error *begin_kernel(struct recording *recording)
 		error = make_output(recording);
 	if (!error)
 		recording_tell_left_out(recording);
-	recording->has_begun = !error;
+	recording->run.has_begun = !error;
 	return error;
 }
 
 static struct kymo_error *let_go(struct recording *recording)
 {
-	if (recording->kernel)
-		recording_kernel_let_in(recording->kernel);
-	if (recording->process)
-		kymo_process_resume(recording->process);
-	if (recording->child && kymo_write_all(recording->go, "", 1))
+	if (recording->run.kernel)
+		recording_kernel_let_in(recording->run.kernel);
+	if (recording->run.process)
+		kymo_process_resume(recording->run.process);
+	if (recording->run.child && kymo_write_all(recording->run.go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun",
-					 recording->options->command[0]);
-	return recording->calls ? kymo_call_source_begin(recording->calls, &recording->output) : NULL;
+					 recording->wanted.options->command[0]);
+	return recording->run.calls ? kymo_call_source_begin(recording->run.calls, &recording->output.files) : NULL;
 }
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
 
 static int poll_ms(const struct recording *recording)
 {
-	uint64_t ms = recording->options->buffer_size / 2 / FASTEST_PRODUCER / 1000;
+	uint64_t ms = recording->wanted.options->buffer_size / 2 / FASTEST_PRODUCER / 1000;
 
 	return ms < 1 ? 1 : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
 }
@@ -259,26 +260,26 @@ bool recording_child_ended(struct recording *recording)
 	struct kymo_record_result *result = &recording->result;
 	int status;
 
-	if (recording->child && !result->command_ended &&
-	    waitpid(recording->child, &status, WNOHANG) == recording->child) {
+	if (recording->run.child && !result->command_ended &&
+	    waitpid(recording->run.child, &status, WNOHANG) == recording->run.child) {
 		result->command_ended = true;
 		result->command_status = status;
 	}
-	return recording->child && result->command_ended;
+	return recording->run.child && result->command_ended;
 }
 
 static bool has_processes(const struct recording *recording)
 {
-	return (recording->kernel && recording_kernel_has_processes(recording->kernel)) ||
-	       (recording->calls && kymo_call_source_has_processes(recording->calls));
+	return (recording->run.kernel && recording_kernel_has_processes(recording->run.kernel)) ||
+	       (recording->run.calls && kymo_call_source_has_processes(recording->run.calls));
 }
 
 static bool traced_have_ended(struct recording *recording)
 {
 	struct kymo_record_result *result = &recording->result;
 
-	result->command_ended |= kymo_call_source_command_ended(recording->calls, &result->command_status);
-	return !kymo_call_source_has_processes(recording->calls);
+	result->command_ended |= kymo_call_source_command_ended(recording->run.calls, &result->command_status);
+	return !kymo_call_source_has_processes(recording->run.calls);
 }
 
 /* Everybody who is recorded. The command's end alone is none where its children are, too. */
@@ -288,12 +289,12 @@ static bool has_ended(struct recording *recording)
 
 	if (is_traced(recording))
 		return traced_have_ended(recording);
-	if (recording->child) {
+	if (recording->run.child) {
 		if (!recording_child_ended(recording))
 			return false;
-	} else if (!recording->process || !kymo_process_ended(recording->process, &status)) {
+	} else if (!recording->run.process || !kymo_process_ended(recording->run.process, &status)) {
 		return false;
-	} else if (recording->options->command) {
+	} else if (recording->wanted.options->command) {
 		recording->result.command_ended = true;
 		recording->result.command_status = status;
 	}
@@ -307,19 +308,21 @@ static struct kymo_error *drain_kernel(struct recording *recording, bool *is_emp
 	size_t n;
 
 	*is_empty_ret = true;
-	if (recording->kernel)
-		error = recording_kernel_drain(recording->kernel, &recording->output, &n);
-	return error || !recording->calls ? error
-					  : kymo_call_source_drain(recording->calls, &recording->output, is_empty_ret);
+	if (recording->run.kernel)
+		error = recording_kernel_drain(recording->run.kernel, &recording->output.files, &n);
+	return error || !recording->run.calls
+		       ? error
+		       : kymo_call_source_drain(recording->run.calls, &recording->output.files, is_empty_ret);
 }
 
 static struct kymo_error *flush_kernel(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 
-	if (recording->kernel)
-		error = recording_kernel_flush(recording->kernel, &recording->output);
-	return error || !recording->calls ? error : kymo_call_source_flush(recording->calls, &recording->output);
+	if (recording->run.kernel)
+		error = recording_kernel_flush(recording->run.kernel, &recording->output.files);
+	return error || !recording->run.calls ? error
+					      : kymo_call_source_flush(recording->run.calls, &recording->output.files);
 }
 
 /* Both, whatever comes of the one. */
@@ -327,12 +330,12 @@ static struct kymo_error *finish_kernel(struct recording *recording)
 {
 	struct kymo_error *error = NULL, *other = NULL;
 
-	if (recording->kernel)
-		recording_kernel_shut(recording->kernel);
-	if (recording->kernel)
-		error = recording_kernel_finish(recording->kernel, &recording->output);
-	if (recording->calls)
-		other = kymo_call_source_finish(recording->calls, &recording->output);
+	if (recording->run.kernel)
+		recording_kernel_shut(recording->run.kernel);
+	if (recording->run.kernel)
+		error = recording_kernel_finish(recording->run.kernel, &recording->output.files);
+	if (recording->run.calls)
+		other = kymo_call_source_finish(recording->run.calls, &recording->output.files);
 	if (!error)
 		return other;
 	kymo_error_destroy(other);
@@ -343,19 +346,19 @@ static struct kymo_error *now_and_then(struct recording *recording)
 {
 	uint64_t now = kymo_now_ns();
 
-	if (now >= recording->next_progress_ns) {
-		recording->next_progress_ns = now + PROGRESS_NS;
+	if (now >= recording->run.next_progress_ns) {
+		recording->run.next_progress_ns = now + PROGRESS_NS;
 		recording_progress(recording, KYMO_RECORD_RUNNING);
 	}
-	if (now < recording->next_flush_ns)
+	if (now < recording->run.next_flush_ns)
 		return NULL;
-	recording->next_flush_ns = now + SECOND_NS;
+	recording->run.next_flush_ns = now + SECOND_NS;
 	return flush_kernel(recording);
 }
 
 static struct kymo_error *record_until_end(struct recording *recording)
 {
-	struct pollfd ended = { .fd = recording->process ? kymo_process_pidfd(recording->process) : -1,
+	struct pollfd ended = { .fd = recording->run.process ? kymo_process_pidfd(recording->run.process) : -1,
 				.events = POLLIN };
 	int timeout = poll_ms(recording);
 	struct kymo_error *error = NULL;
@@ -385,13 +388,13 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 		return error;
 	if (!is_traced(recording))
 		setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
-	recording->begin_ns = kymo_now_ns();
-	recording->next_flush_ns = recording->begin_ns + SECOND_NS;
+	recording->run.begin_ns = kymo_now_ns();
+	recording->run.next_flush_ns = recording->run.begin_ns + SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	error = let_go(recording);
 	if (!error)
 		error = record_until_end(recording);
-	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
+	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
 	last = finish_kernel(recording);
 	if (is_traced(recording))

@@ -84,9 +84,9 @@ static void note_look(struct recording *recording, const struct target *target)
 			     gaps[i].is_open ? 0 : gaps[i].end, gaps[i].name) < 0)
 			value = NULL;
 		if (value)
-			kymo_error_destroy(kymo_ctf_trace_set_env(&recording->output.trace, key, value));
+			kymo_error_destroy(kymo_ctf_trace_set_env(&recording->output.files.trace, key, value));
 	}
-	recording->looks.is_due |= n > 0;
+	recording->run.looks.is_due |= n > 0;
 }
 
 static void tell_new(struct recording *recording, struct target *target)
@@ -148,7 +148,7 @@ static struct kymo_error *look_at(struct recording *recording, struct target *ta
 		error = kymo_look(target->look, kymo_clock_tsc(), &recording->result.stopped_ns);
 	if (target->look)
 		tell_new(recording, target);
-	recording->looks.free_ns += (cpu_ns() - cost) * COST_FACTOR;
+	recording->run.looks.free_ns += (cpu_ns() - cost) * COST_FACTOR;
 	target->next_look_ns = kymo_now_ns() + LOOK_NS;
 	if (error && error->code == KYMO_ERROR_NO_MEMORY)
 		return error;
@@ -158,18 +158,18 @@ static struct kymo_error *look_at(struct recording *recording, struct target *ta
 
 struct kymo_error *recording_look(struct recording *recording)
 {
-	struct recording_looks *looks = &recording->looks;
+	struct recording_looks *looks = &recording->run.looks;
 	uint64_t now = kymo_now_ns();
 	struct kymo_error *error = NULL;
 
 	if (looks->free_ns + CREDIT_NS < now)
 		looks->free_ns = now - CREDIT_NS;
-	for (size_t i = 0; i < recording->targets.n && looks->free_ns <= now && !error; i++) {
-		looks->next = (looks->next + 1) % recording->targets.n;
-		if (is_fit(recording->targets.items[looks->next], now))
-			error = look_at(recording, recording->targets.items[looks->next]);
+	for (size_t i = 0; i < recording->run.targets.n && looks->free_ns <= now && !error; i++) {
+		looks->next = (looks->next + 1) % recording->run.targets.n;
+		if (is_fit(recording->run.targets.items[looks->next], now))
+			error = look_at(recording, recording->run.targets.items[looks->next]);
 	}
-	if (error || !looks->is_due || now < looks->next_note_ns || !recording->has_output)
+	if (error || !looks->is_due || now < looks->next_note_ns || !recording->output.exists)
 		return error;
 	looks->is_due = false;
 	looks->next_note_ns = now + NOTE_NS;

@@ -25,9 +25,9 @@ enum part { INPROC, KERNEL, CALLS };
 
 static enum part part_of(const struct recording *recording, size_t i)
 {
-	if (recording->backend != KYMO_RECORD_INPROC && recording->options->specs[i].syscalls)
+	if (recording->wanted.backend != KYMO_RECORD_INPROC && recording->wanted.options->specs[i].syscalls)
 		return CALLS;
-	return recording->reasons[i] ? KERNEL : INPROC;
+	return recording->wanted.reasons[i] ? KERNEL : INPROC;
 }
 
 /* Those of one part behind the `at` that there are; how many. */
@@ -35,32 +35,33 @@ static size_t take_part(struct recording *recording, enum part part, size_t at)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < recording->options->n_specs; i++)
+	for (size_t i = 0; i < recording->wanted.options->n_specs; i++)
 		if (part_of(recording, i) == part)
-			recording->specs[at + n++] = recording->options->specs[i];
+			recording->wanted.specs[at + n++] = recording->wanted.options->specs[i];
 	return n;
 }
 
 struct kymo_error *recording_divide(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	size_t n = options->n_specs, n_probes;
 
-	if (!recording->specs) {
-		recording->specs = calloc(n ? n : 1, sizeof(*recording->specs));
-		recording->reasons = calloc(n ? n : 1, sizeof(*recording->reasons));
+	if (!recording->wanted.specs) {
+		recording->wanted.specs = calloc(n ? n : 1, sizeof(*recording->wanted.specs));
+		recording->wanted.reasons = calloc(n ? n : 1, sizeof(*recording->wanted.reasons));
 	}
-	if (!recording->specs || !recording->reasons)
+	if (!recording->wanted.specs || !recording->wanted.reasons)
 		return &kymo_error_no_memory;
-	recording->n_inproc = take_part(recording, INPROC, 0);
-	recording->n_kernel = take_part(recording, KERNEL, recording->n_inproc);
-	n_probes = recording->n_inproc + recording->n_kernel;
-	kymo_specs_pair(recording->specs, n_probes);
-	recording->calls_spec = take_part(recording, CALLS, n_probes) ? &recording->specs[n_probes] : NULL;
+	recording->wanted.n_inproc = take_part(recording, INPROC, 0);
+	recording->wanted.n_kernel = take_part(recording, KERNEL, recording->wanted.n_inproc);
+	n_probes = recording->wanted.n_inproc + recording->wanted.n_kernel;
+	kymo_specs_pair(recording->wanted.specs, n_probes);
+	recording->wanted.calls_spec =
+		take_part(recording, CALLS, n_probes) ? &recording->wanted.specs[n_probes] : NULL;
 	for (size_t i = 0; i < n; i++)
-		if (recording->specs[i].syscalls)
-			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name,
-							recording->calls_spec);
+		if (recording->wanted.specs[i].syscalls)
+			return kymo_events_add_syscalls(recording->run.events, &recording->wanted.specs[i],
+							kymo_syscall_name, recording->wanted.calls_spec);
 	return NULL;
 }
 
@@ -80,20 +81,20 @@ static void tell_many(size_t n, void *data)
 struct kymo_error *recording_open_mix(struct recording *recording)
 {
 	const struct recording_kernel_options options = {
-		.specs = recording->specs + recording->n_inproc,
-		.n_specs = recording->n_kernel,
-		.events = recording->events,
-		.pid = recording->pid,
-		.buffer_size = recording_outside_buffer(recording->options),
-		.overwrite = recording_is_flight_recorder(recording->options),
-		.is_shut = !recording->options->command,
+		.specs = recording->wanted.specs + recording->wanted.n_inproc,
+		.n_specs = recording->wanted.n_kernel,
+		.events = recording->run.events,
+		.pid = recording->run.pid,
+		.buffer_size = recording_outside_buffer(recording->wanted.options),
+		.overwrite = recording_is_flight_recorder(recording->wanted.options),
+		.is_shut = !recording->wanted.options->command,
 		.warn = warn,
 		.data = recording,
 		.tell_many = tell_many,
 		.recording = recording,
 	};
 
-	return recording->n_kernel ? recording_kernel_open(&options, &recording->kernel) : NULL;
+	return recording->wanted.n_kernel ? recording_kernel_open(&options, &recording->run.kernel) : NULL;
 }
 
 /* Held, so that no other recording puts a jump where a breakpoint is about to be: the kernel would not look. */
@@ -104,7 +105,7 @@ static struct kymo_error *look_held(struct recording *recording, struct source *
 
 	if (error)
 		return error;
-	error = recording_kernel_look(recording->kernel, kymo_process_pid(source->process));
+	error = recording_kernel_look(recording->run.kernel, kymo_process_pid(source->process));
 	kymo_process_resume(source->process);
 	recording->result.stopped_ns += kymo_now_ns() - begin;
 	return error;
@@ -117,34 +118,34 @@ struct kymo_error *recording_mix(struct recording *recording, struct source *sou
 	bool has_new = false;
 	size_t n;
 
-	if (!recording->kernel)
+	if (!recording->run.kernel)
 		return NULL;
-	error = recording_kernel_read(recording->kernel, pid, &has_new); /* while it runs: files are decoded */
+	error = recording_kernel_read(recording->run.kernel, pid, &has_new); /* while it runs: files are decoded */
 	if (new_ret)
 		*new_ret = !error && has_new;
 	if (error || !has_new)
 		return error;
 	kymo_process_threads(source->process, &n);
-	error = n ? recording_kernel_look(recording->kernel, pid) : look_held(recording, source);
-	return error ? error : recording_kernel_tell_refused(recording->kernel);
+	error = n ? recording_kernel_look(recording->run.kernel, pid) : look_held(recording, source);
+	return error ? error : recording_kernel_tell_refused(recording->run.kernel);
 }
 
 struct kymo_error *recording_finish_mix(struct recording *recording)
 {
 	struct kymo_error *error;
 
-	if (!recording->kernel)
+	if (!recording->run.kernel)
 		return NULL;
-	error = recording_kernel_find(recording->kernel);
-	return error ? error : recording_kernel_tell_refused(recording->kernel);
+	error = recording_kernel_find(recording->run.kernel);
+	return error ? error : recording_kernel_tell_refused(recording->run.kernel);
 }
 
 void recording_begin_together(void *data)
 {
 	struct recording *recording = data;
 
-	if (recording->kernel)
-		recording_kernel_let_in(recording->kernel);
+	if (recording->run.kernel)
+		recording_kernel_let_in(recording->run.kernel);
 }
 
 /* Breakpoints are taken out one after the other, and jumps after them: what comes from either meanwhile is not
@@ -153,20 +154,20 @@ static struct kymo_error *end_stopped(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 
-	recording_kernel_shut(recording->kernel);
-	for (size_t i = 0; i < recording->sources.n && !error; i++)
-		error = source_finish_rings(recording, recording->sources.items[i]);
+	recording_kernel_shut(recording->run.kernel);
+	for (size_t i = 0; i < recording->run.sources.n && !error; i++)
+		error = source_finish_rings(recording, recording->run.sources.items[i]);
 	return error;
 }
 
 struct kymo_error *recording_end_together(struct recording *recording)
 {
-	struct source *source = recording->sources.items[0];
+	struct source *source = recording->run.sources.items[0];
 	uint64_t begin;
 	struct kymo_error *error = NULL;
 	size_t n;
 
-	if (!recording->options->overwrite)
+	if (!recording->wanted.options->overwrite)
 		error = recording_drain(recording, &n); /* while it runs */
 	if (error)
 		return error;
@@ -184,7 +185,7 @@ struct kymo_error *recording_end_together(struct recording *recording)
 
 static void tell_reason(struct recording *recording, const char *reason)
 {
-	if (recording->backend == KYMO_RECORD_PTRACE)
+	if (recording->wanted.backend == KYMO_RECORD_PTRACE)
 		recording_warn(recording,
 			       "%s; its system calls are recorded by tracing it instead, which stops it twice for each",
 			       reason);
@@ -197,12 +198,12 @@ void recording_tell_reasons(struct recording *recording, const struct kymo_error
 {
 	bool is_told = !refusal;
 
-	for (size_t i = 0; i < recording->options->n_specs; i++) {
-		if (!recording->reasons[i])
+	for (size_t i = 0; i < recording->wanted.options->n_specs; i++) {
+		if (!recording->wanted.reasons[i])
 			continue;
-		tell_reason(recording, recording->reasons[i]);
-		is_told |= refusal &&
-			   strstr(refusal->message, recording->reasons[i]); /* the reasons of all specs, or another */
+		tell_reason(recording, recording->wanted.reasons[i]);
+		is_told |= refusal && strstr(refusal->message,
+					     recording->wanted.reasons[i]); /* the reasons of all specs, or another */
 	}
 	if (!is_told)
 		tell_reason(recording, refusal->message);

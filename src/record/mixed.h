@@ -12,7 +12,7 @@ struct source;
 /* Order `specs` by way. To be called before anything else, and whenever `reasons` has changed. */
 struct kymo_error *recording_divide(struct recording *recording);
 
-/* The kernel's half for `recording->pid`, where it has any specs. */
+/* The kernel's half for `recording->run.pid`, where it has any specs. */
 struct kymo_error *recording_open_mix(struct recording *recording);
 
 /*

@@ -56,7 +56,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 		*ring = source->adopted ? kymo_adopted_ring(source->adopted, source->probes, i)
 					: kymo_probes_ring(source->probes, i);
 		kymo_ring_init(&source->rings[i], ring->shared, ring->data, ring->subbuffer_size, ring->n_subbuffers,
-			       recording->options->overwrite);
+			       recording->wanted.options->overwrite);
 		if (ring->is_sequenced)
 			source->rings[i].close = close_on_cpu;
 		source->rings[i].cpu = ring->cpu;
@@ -70,7 +70,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 
 static void note_full(struct recording *recording, const struct source *source)
 {
-	if (source->buffer_size < recording->options->buffer_size)
+	if (source->buffer_size < recording->wanted.options->buffer_size)
 		recording->result.full_size = source->buffer_size;
 	else
 		recording->result.were_full = true;
@@ -86,17 +86,17 @@ static struct kymo_error *drain_source(struct recording *recording, struct sourc
 
 		if (!kymo_probes_is_ring_whole(source->probes, source->adopted, i)) {
 			recording->result.were_small_yet |= kymo_ring_lost(&source->rings[i]) > 0;
-			if (!ends && recording->aggregating)
+			if (!ends && recording->output.aggregating)
 				error = aggregate_pass_over(recording, source, i);
 			if (error)
 				return error;
 			if (!ends)
 				continue;
 		}
-		error = recording->aggregating ? aggregate_drain(recording, source, i, &n)
-			: recording->stacking  ? stacks_drain(recording, source, i, &n)
-					       : kymo_trace_drain(&recording->output, &source->places[i],
-								  &source->rings[i], source->shared[i].cpu, &n);
+		error = recording->output.aggregating ? aggregate_drain(recording, source, i, &n)
+			: recording->output.stacking  ? stacks_drain(recording, source, i, &n)
+						      : kymo_trace_drain(&recording->output.files, &source->places[i],
+									 &source->rings[i], source->shared[i].cpu, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever
@@ -105,7 +105,7 @@ static struct kymo_error *drain_source(struct recording *recording, struct sourc
 			note_full(recording, source);
 		*n_ret += n;
 	}
-	return recording->aggregating ? aggregate_settle(recording, source, ends) : NULL;
+	return recording->output.aggregating ? aggregate_settle(recording, source, ends) : NULL;
 }
 
 struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
@@ -114,8 +114,8 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 	size_t n;
 
 	*n_ret = 0;
-	for (size_t i = 0; i < recording->sources.n && !error; i++) {
-		error = drain_source(recording, recording->sources.items[i], false, &n);
+	for (size_t i = 0; i < recording->run.sources.n && !error; i++) {
+		error = drain_source(recording, recording->run.sources.items[i], false, &n);
 		*n_ret += error ? 0 : n;
 	}
 	return error;
@@ -131,16 +131,17 @@ static uint64_t lost_in_vforks_of(const struct source *source)
 
 static uint64_t lost_in_vforks(const struct recording *recording)
 {
-	uint64_t lost = recording->lost_in_vforks;
+	uint64_t lost = recording->output.lost_in_vforks;
 
-	for (size_t i = 0; i < recording->sources.n; i++)
-		lost += lost_in_vforks_of(recording->sources.items[i]);
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		lost += lost_in_vforks_of(recording->run.sources.items[i]);
 	return lost;
 }
 
 struct kymo_error *recording_note_vforks(struct recording *recording)
 {
-	return kymo_trace_vforks(&recording->output, lost_in_vforks(recording), recording->begin.tsc, kymo_clock_tsc());
+	return kymo_trace_vforks(&recording->output.files, lost_in_vforks(recording), recording->output.begin.tsc,
+				 kymo_clock_tsc());
 }
 
 static uint64_t lost_of(const struct source *source)
@@ -154,19 +155,19 @@ static uint64_t lost_of(const struct source *source)
 
 uint64_t recording_lost(const struct recording *recording)
 {
-	uint64_t lost = recording->lost + lost_in_vforks(recording) +
-			(recording->kernel ? recording_kernel_lost(recording->kernel) : 0) +
-			(recording->calls ? kymo_call_source_lost(recording->calls) : 0);
+	uint64_t lost = recording->output.lost + lost_in_vforks(recording) +
+			(recording->run.kernel ? recording_kernel_lost(recording->run.kernel) : 0) +
+			(recording->run.calls ? kymo_call_source_lost(recording->run.calls) : 0);
 
-	for (size_t i = 0; i < recording->sources.n; i++)
-		lost += lost_of(recording->sources.items[i]);
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		lost += lost_of(recording->run.sources.items[i]);
 	return lost;
 }
 
 size_t recording_n_sites(const struct recording *recording)
 {
-	return recording->n_sites + (recording->kernel ? recording_kernel_n_sites(recording->kernel) : 0) +
-	       (recording->calls ? KYMO_CALL_SOURCE_SITES : 0);
+	return recording->run.n_sites + (recording->run.kernel ? recording_kernel_n_sites(recording->run.kernel) : 0) +
+	       (recording->run.calls ? KYMO_CALL_SOURCE_SITES : 0);
 }
 
 void recording_tell_late(struct recording *recording, const struct source *source)
@@ -188,7 +189,8 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 			       "process %d has made reading the time stamp counter a fault (strict seccomp, "
 			       "PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",
 			       source->pid);
-	if (source->n_rings && !source->adopted && !recording->is_ending && kymo_probes_were_too_late(source->probes))
+	if (source->n_rings && !source->adopted && !recording->run.is_ending &&
+	    kymo_probes_were_too_late(source->probes))
 		recording_tell_late(recording, source);
 	for (size_t i = 0; i < source->n_rings; i++)
 		kymo_ring_finish(&source->rings[i], kymo_clock_tsc());
@@ -197,25 +199,25 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	for (int round = 0; round < 2 && !error && n; round++)
 		error = drain_source(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {
-		struct kymo_error *last = kymo_trace_finish(&recording->output, &source->places[i], &source->rings[i],
-							    source->shared[i].cpu, kymo_clock_tsc());
+		struct kymo_error *last = kymo_trace_finish(&recording->output.files, &source->places[i],
+							    &source->rings[i], source->shared[i].cpu, kymo_clock_tsc());
 
 		if (error)
 			kymo_error_destroy(last);
 		else
 			error = last;
 	}
-	recording->lost += lost_of(source);
-	recording->lost_in_vforks += lost_in_vforks_of(source);
+	recording->output.lost += lost_of(source);
+	recording->output.lost_in_vforks += lost_in_vforks_of(source);
 	source->n_rings = 0;
 	return error;
 }
 
 void recording_flush(struct recording *recording)
 {
-	for (size_t k = 0; k < recording->sources.n; k++)
-		for (size_t i = 0; i < recording->sources.items[k]->n_rings; i++)
-			kymo_ring_flush(&recording->sources.items[k]->rings[i], kymo_clock_tsc());
+	for (size_t k = 0; k < recording->run.sources.n; k++)
+		for (size_t i = 0; i < recording->run.sources.items[k]->n_rings; i++)
+			kymo_ring_flush(&recording->run.sources.items[k]->rings[i], kymo_clock_tsc());
 }
 
 /* Whether no complete packet waits in a ring that has not got all of its memory. */
@@ -257,8 +259,8 @@ bool recording_make_complete(struct recording *recording)
 	bool is_complete = true;
 	int tries = FLUSH_TRIES;
 
-	for (size_t k = 0; k < recording->sources.n; k++) {
-		struct source *source = recording->sources.items[k];
+	for (size_t k = 0; k < recording->run.sources.n; k++) {
+		struct source *source = recording->run.sources.items[k];
 
 		for (size_t i = 0; i < source->n_rings; i++)
 			is_complete &= close_once(&source->rings[i], &tries);

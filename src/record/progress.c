@@ -11,30 +11,31 @@
 void recording_progress(struct recording *recording, enum kymo_record_phase phase)
 {
 	struct kymo_record_progress now = {
-		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
-		.bytes = __atomic_load_n(&recording->output.bytes, __ATOMIC_RELAXED) + recording->output.dropped_bytes,
+		.seconds = recording->run.begin_ns ? (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS : 0,
+		.bytes = __atomic_load_n(&recording->output.files.bytes, __ATOMIC_RELAXED) +
+			 recording->output.files.dropped_bytes,
 		.aggregated = aggregate_hits(recording),
-		.events =
-			__atomic_load_n(&recording->output.events, __ATOMIC_RELAXED) + recording->output.dropped_events,
+		.events = __atomic_load_n(&recording->output.files.events, __ATOMIC_RELAXED) +
+			  recording->output.files.dropped_events,
 		.lost = recording_lost(recording),
 		.n_sites = recording_n_sites(recording),
-		.n_processes = recording->targets.n,
+		.n_processes = recording->run.targets.n,
 		.phase = phase,
 		.command_ended = recording->result.command_ended,
 	};
 
-	if (recording->options->progress)
-		recording->options->progress(&now, recording->options->data);
+	if (recording->wanted.options->progress)
+		recording->wanted.options->progress(&now, recording->wanted.options->data);
 }
 
 bool recording_is_stopped(const struct recording *recording)
 {
-	return recording->options->control->stop;
+	return recording->wanted.options->control->stop;
 }
 
 bool recording_is_time_up(const struct recording *recording)
 {
-	return recording_is_stopped(recording) || recording->until.is_over ||
-	       (recording->options->seconds > 0 &&
-		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
+	return recording_is_stopped(recording) || recording->run.until.is_over ||
+	       (recording->wanted.options->seconds > 0 &&
+		(double)(kymo_now_ns() - recording->run.begin_ns) >= recording->wanted.options->seconds * SECOND_NS);
 }

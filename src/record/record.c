@@ -3,14 +3,9 @@
  */
 #include "record/record.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "probe/code/events.h"
@@ -44,7 +39,6 @@
 #include "record/until.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
-#include "strace/recorded/kernel.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
@@ -59,8 +53,8 @@ static void publish(const struct recording *recording)
 {
 	uint64_t lost = recording_lost(recording);
 
-	for (size_t i = 0; i < recording->sources.n; i++)
-		kymo_probes_publish(recording->sources.items[i]->probes, recording->output.bytes, lost);
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		kymo_probes_publish(recording->run.sources.items[i]->probes, recording->output.files.bytes, lost);
 }
 
 /* What is not done with every packet. */
@@ -69,27 +63,28 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	struct kymo_error *error = NULL;
 	uint64_t now = kymo_now_ns();
 
-	if (now >= recording->next_progress_ns) {
-		recording->next_progress_ns = now + PROGRESS_NS;
+	if (now >= recording->run.next_progress_ns) {
+		recording->run.next_progress_ns = now + PROGRESS_NS;
 		recording_progress(recording, KYMO_RECORD_RUNNING);
 		publish(recording);
 	}
-	if (recording->aggregating && aggregate_wants_flush(recording))
+	if (recording->output.aggregating && aggregate_wants_flush(recording))
 		recording_flush(recording);
-	if (recording->aggregating)
+	if (recording->output.aggregating)
 		error = aggregate_now_and_then(recording);
-	if (!error && now >= recording->next_flush_ns) {
-		recording_note_threads(recording, !recording->tree);
-		if (recording->options->overwrite)
+	if (!error && now >= recording->run.next_flush_ns) {
+		recording_note_threads(recording, !recording->run.tree);
+		if (recording->wanted.options->overwrite)
 			stacks_note_some(recording);
-		if (recording->next_flush_ns && (!recording->options->overwrite || now >= recording->next_seal_ns))
+		if (recording->run.next_flush_ns &&
+		    (!recording->wanted.options->overwrite || now >= recording->run.next_seal_ns))
 			recording_flush(recording); /* at the second look: what is closed counts as used */
-		recording->next_flush_ns = now + FLUSH_NS;
-		if (now >= recording->next_seal_ns)
-			recording->next_seal_ns = now + SEAL_NS;
+		recording->run.next_flush_ns = now + FLUSH_NS;
+		if (now >= recording->run.next_seal_ns)
+			recording->run.next_seal_ns = now + SEAL_NS;
 		error = recording_note_vforks(recording);
-		if (!error && recording->kernel)
-			error = recording_kernel_flush(recording->kernel, &recording->output);
+		if (!error && recording->run.kernel)
+			error = recording_kernel_flush(recording->run.kernel, &recording->output.files);
 	}
 	return error;
 }
@@ -97,13 +92,13 @@ static struct kymo_error *now_and_then(struct recording *recording)
 /* A producer that never pauses fills half of what its buffer begins with, a quarter, in this time. */
 static int poll_ms(const struct recording *recording)
 {
-	uint64_t size = recording->options->buffer_size, ms;
+	uint64_t size = recording->wanted.options->buffer_size, ms;
 
-	for (size_t i = 0; i < recording->sources.n; i++) {
-		if (kymo_probes_are_watching(recording->sources.items[i]->probes))
+	for (size_t i = 0; i < recording->run.sources.n; i++) {
+		if (kymo_probes_are_watching(recording->run.sources.items[i]->probes))
 			return 1;
-		if (recording->sources.items[i]->buffer_size < size)
-			size = recording->sources.items[i]->buffer_size;
+		if (recording->run.sources.items[i]->buffer_size < size)
+			size = recording->run.sources.items[i]->buffer_size;
 	}
 	ms = size / 8 / FASTEST_PRODUCER / 1000;
 	return ms < 1 ? 1 : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
@@ -132,15 +127,15 @@ static void answer_source(struct recording *recording, struct source *source)
 	if (late)
 		recording_tell_late(recording, source);
 	kymo_error_destroy(error);
-	if (n_sites > recording->n_sites)
-		recording->n_sites = n_sites;
+	if (n_sites > recording->run.n_sites)
+		recording->run.n_sites = n_sites;
 }
 
 static void answer_all(struct recording *recording)
 {
-	for (size_t i = 0; i < recording->sources.n; i++)
-		if (kymo_probes_are_asked(recording->sources.items[i]->probes))
-			answer_source(recording, recording->sources.items[i]);
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		if (kymo_probes_are_asked(recording->run.sources.items[i]->probes))
+			answer_source(recording, recording->run.sources.items[i]);
 }
 
 /* A process that exits has none from some moment on, and has ended a little later only. */
@@ -164,12 +159,12 @@ static bool is_over(struct recording *recording, const struct target *target)
 	if (kymo_process_ended(target->process, &status))
 		return true;
 	/* The kernel's probes are in the next program, too, until that is noticed. */
-	if ((!recording->kernel && kymo_now_ns() < recording->next_flush_ns) ||
+	if ((!recording->run.kernel && kymo_now_ns() < recording->run.next_flush_ns) ||
 	    kymo_probes_are_mapped(target->source->probes) || !has_memory(target->pid))
 		return false;
 	recording_warn(recording,
 		       "process %d has executed another program, which is not recorded%s; what it did before is",
-		       target->pid, recording->kernel ? ", but for a moment what goes through the kernel" : "");
+		       target->pid, recording->run.kernel ? ", but for a moment what goes through the kernel" : "");
 	return true;
 }
 
@@ -179,12 +174,12 @@ static struct kymo_error *drop_those_that_are_over(struct recording *recording, 
 	struct kymo_error *error = NULL;
 
 	*all_ret = false;
-	for (size_t i = recording->targets.n; i-- > 0 && !error;) {
-		if (!is_over(recording, recording->targets.items[i]))
+	for (size_t i = recording->run.targets.n; i-- > 0 && !error;) {
+		if (!is_over(recording, recording->run.targets.items[i]))
 			continue;
-		*all_ret = recording->targets.n == 1;
+		*all_ret = recording->run.targets.n == 1;
 		if (!*all_ret)
-			error = recording_drop_target(recording, recording->targets.items[i]);
+			error = recording_drop_target(recording, recording->run.targets.items[i]);
 	}
 	return error;
 }
@@ -202,17 +197,17 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 
 		/* Of several that nobody follows the end of the first wakes, the others' are seen when rings are looked
 		 * at. */
-		changed.fd = recording->tree ? kymo_tree_fd(recording->tree)
-					     : kymo_process_pidfd(recording->targets.items[0]->process);
+		changed.fd = recording->run.tree ? kymo_tree_fd(recording->run.tree)
+						 : kymo_process_pidfd(recording->run.targets.items[0]->process);
 		poll(&changed, 1,
 		     n ? 0 : poll_ms(recording)); /* where there was something to write, more has come meanwhile */
 		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone.
 		 */
-		if (!recording->options->overwrite)
+		if (!recording->wanted.options->overwrite)
 			error = recording_drain(recording, &n);
-		if (!error && recording->kernel)
-			error = recording_kernel_drain(recording->kernel, &recording->output, &n_kernel);
-		if (!error && recording->tree)
+		if (!error && recording->run.kernel)
+			error = recording_kernel_drain(recording->run.kernel, &recording->output.files, &n_kernel);
+		if (!error && recording->run.tree)
 			error = recording_follow(recording);
 		if (error)
 			return error;
@@ -220,8 +215,8 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		recording_snapshot(recording);
 		recording_heed_conditions(recording);
 		recording_look_at_faults(recording);
-		is_all_over = !recording->targets.n;
-		if (!recording->tree)
+		is_all_over = !recording->run.targets.n;
+		if (!recording->run.tree)
 			error = drop_those_that_are_over(recording, &is_all_over);
 		if (error || is_all_over) {
 			*alive_ret = !is_all_over;
@@ -254,7 +249,7 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 		kymo_process_resume(target->process);
 		return NULL;
 	}
-	if (target->source && recording->options->overwrite)
+	if (target->source && recording->wanted.options->overwrite)
 		stacks_note(recording, target->source);
 	if (target->source && target->source->process == target->process)
 		kymo_probes_look_at_stack(target->source->probes);
@@ -281,9 +276,9 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 /* Who runs in another's memory has its probes taken out with the other's. */
 static struct target *find_dirty(const struct recording *recording)
 {
-	for (size_t i = 0; i < recording->targets.n; i++)
-		if (!recording->targets.items[i]->is_clean && !recording->targets.items[i]->is_sharing)
-			return recording->targets.items[i];
+	for (size_t i = 0; i < recording->run.targets.n; i++)
+		if (!recording->run.targets.items[i]->is_clean && !recording->run.targets.items[i]->is_sharing)
+			return recording->run.targets.items[i];
 	return NULL;
 }
 
@@ -294,9 +289,9 @@ static struct kymo_error *take_out(struct recording *recording)
 	struct target *target;
 
 	recording_progress(recording, KYMO_RECORD_STOPPING);
-	recording->is_ending = true;
+	recording->run.is_ending = true;
 	do {
-		if (recording->tree)
+		if (recording->run.tree)
 			error = kymo_error_first(error, recording_follow(recording));
 		target = find_dirty(recording);
 		if (target)
@@ -305,84 +300,36 @@ static struct kymo_error *take_out(struct recording *recording)
 	return error;
 }
 
-/* Before its first instruction a command whose recording failed is ended; afterwards it runs on. */
-static void end_command(struct recording *recording)
-{
-	int status;
-
-	if (recording->child && !recording->has_begun) {
-		close(recording->go);
-		recording->go = -1;
-		waitpid(recording->child, &status, 0);
-	}
-	if (!recording->process || !recording->options->command || recording->has_begun ||
-	    kymo_process_ended(recording->process, &status))
-		return;
-	kymo_process_kill(recording->process);
-}
-
 static void note_command_end(struct recording *recording)
 {
 	int status;
 
 	recording_child_ended(recording);
-	if (recording->result.command_ended || !recording->process || !kymo_process_ended(recording->process, &status))
+	if (recording->result.command_ended || !recording->run.process ||
+	    !kymo_process_ended(recording->run.process, &status))
 		return;
 	recording->result.command_ended = true;
 	recording->result.command_status = status;
-}
-
-/* All that is still held is let go. */
-static void deinit_recording(struct recording *recording)
-{
-	struct kymo_process *process = recording->process;
-
-	if (recording->targets.n)
-		process = NULL; /* it is among them */
-	while (recording->targets.n)
-		kymo_error_destroy(recording_drop_target(recording, recording->targets.items[0]));
-	kymo_call_source_destroy(recording->calls);
-	recording_kernel_destroy(recording->kernel);
-	kymo_process_destroy(process);
-	if (recording->go >= 0)
-		close(recording->go);
-	kymo_tree_destroy(recording->tree);
-	if (recording->has_output)
-		kymo_trace_deinit(&recording->output);
-	aggregate_end(recording);
-	stacks_end(recording);
-	kymo_events_destroy(recording->events);
-	kymo_vec_deinit(&recording->targets);
-	kymo_vec_deinit(&recording->sources);
-	kymo_vec_deinit(&recording->described);
-	kymo_vec_deinit(&recording->told);
-	for (size_t i = 0; recording->reasons && i < recording->options->n_specs; i++)
-		free(recording->reasons[i]);
-	free(recording->reasons);
-	free(recording->specs);
-	kymo_error_destroy(recording->refusal);
-	kymo_error_destroy(recording->drain_error);
-	recording_release_warnings(recording, false);
 }
 
 static struct kymo_error *finish_rings(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < recording->sources.n; i++)
-		error = kymo_error_first(error, source_finish_rings(recording, recording->sources.items[i]));
-	if (recording->has_output)
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		error = kymo_error_first(error, source_finish_rings(recording, recording->run.sources.items[i]));
+	if (recording->output.exists)
 		error = kymo_error_first(error, recording_note_vforks(recording));
 	return error;
 }
 
 static bool is_anyone_left(const struct recording *recording)
 {
-	bool is = recording->tree;
+	bool is = recording->run.tree;
 	int status;
 
-	for (size_t i = 0; i < recording->targets.n && !is; i++)
-		is = !kymo_process_ended(recording->targets.items[i]->process, &status);
+	for (size_t i = 0; i < recording->run.targets.n && !is; i++)
+		is = !kymo_process_ended(recording->run.targets.items[i]->process, &status);
 	return is;
 }
 
@@ -392,33 +339,34 @@ static struct kymo_error *run_sources(struct recording *recording)
 	bool alive = true;
 
 	recorder_hurry();
-	if (recording->tree)
+	if (recording->run.tree)
 		recorder_raise_limit();
-	if (recording->kernel && recording->lacks_thread_ids)
-		recording_kernel_carry_pids(recording->kernel);
+	if (recording->run.kernel && recording->run.lacks_thread_ids)
+		recording_kernel_carry_pids(recording->run.kernel);
 	error = recording_attach_others(recording);
-	recording->begin_ns = kymo_now_ns();
-	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
+	recording->run.begin_ns = kymo_now_ns();
+	recording->run.next_seal_ns = recording->run.begin_ns + SEAL_NS;
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	recording_note_threads(recording, true);
 	recording_begin_together(recording); /* where there was nothing to put in yet */
-	if (recording->process)
-		kymo_process_resume(recording->process);
-	if (!error && recording->targets.n)
+	if (recording->run.process)
+		kymo_process_resume(recording->run.process);
+	if (!error && recording->run.targets.n)
 		error = record_until_end(recording, &alive);
-	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
-	if (recording->kernel && alive)
+	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
+	if (recording->run.kernel && alive)
 		error = kymo_error_first(error, recording_end_together(recording));
-	if (recording->kernel) { /* first: who takes out the others looks whether all text is the file's then */
-		error = kymo_error_first(error, recording_kernel_finish(recording->kernel, &recording->output));
-		recording->result.were_full |= recording_kernel_lost(recording->kernel) > 0;
+	if (recording->run.kernel) { /* first: who takes out the others looks whether all text is the file's then */
+		error = kymo_error_first(error,
+					 recording_kernel_finish(recording->run.kernel, &recording->output.files));
+		recording->result.were_full |= recording_kernel_lost(recording->run.kernel) > 0;
 	}
 	if (alive && is_anyone_left(recording)) {
-		recording_note_threads(recording, !recording->tree);
+		recording_note_threads(recording, !recording->run.tree);
 		error = kymo_error_first(error, take_out(recording));
 	}
 	error = kymo_error_first(error, finish_rings(recording));
-	if (!error && recording->tree)
+	if (!error && recording->run.tree)
 		recording_tell_unmet(recording);
 	return error;
 }
@@ -427,61 +375,28 @@ static struct kymo_error *run_sources(struct recording *recording)
 static void undo(struct recording *recording)
 {
 	struct kymo_detach_result result = { .note = NULL };
-	uint64_t inode = recording->sources.n ? kymo_probes_inode(recording->sources.items[0]->probes) : 0;
+	uint64_t inode = recording->run.sources.n ? kymo_probes_inode(recording->run.sources.items[0]->probes) : 0;
 
-	if (!recording->process || !inode || !(recording->has_begun || !recording->options->command))
+	if (!recording->run.process || !inode || !(recording->run.has_begun || !recording->wanted.options->command))
 		return;
-	kymo_process_resume(recording->process);
-	kymo_error_destroy(kymo_remove(recording->process, inode, &result));
+	kymo_process_resume(recording->run.process);
+	kymo_error_destroy(kymo_remove(recording->run.process, inode, &result));
 	free(result.note);
-}
-
-/* After a refusal; a directory that was made stays. */
-static struct kymo_error *begin_anew(struct recording *recording, enum kymo_record_backend backend)
-{
-	struct recording before = *recording;
-	struct kymo_error *error;
-
-	recording_release_warnings(&before, false);
-	end_command(&before);
-	before.has_output = false;
-	before.reasons = NULL;
-	before.specs = NULL;
-	deinit_recording(&before);
-	*recording = (struct recording){
-		.options = before.options,
-		.begin = before.begin,
-		.go = -1,
-		.backend = backend,
-		.at_pid = before.at_pid,
-		.output = recording->output,
-		.has_output = recording->has_output,
-		.specs = recording->specs,
-		.reasons = recording->reasons,
-	};
-	if (recording->has_output)
-		kymo_trace_restart(&recording->output);
-	error = kymo_events_create(&recording->events);
-	if (!error)
-		error = aggregate_begin(recording);
-	if (!error)
-		error = stacks_begin(recording);
-	return error ? error : recording_divide(recording);
 }
 
 /* The next of several that are asked for is the first of the recording; false: there is none. */
 static bool pass_over(struct recording *recording, struct kymo_error **error)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 
-	if (recording->at_pid + 1 >= options->n_pids || recording_is_stopped(recording)) {
+	if (recording->wanted.at_pid + 1 >= options->n_pids || recording_is_stopped(recording)) {
 		if (options->n_pids > 1)
 			*error = kymo_error_prefix(*error, "none of the %zu processes can be recorded; process %d",
-						   options->n_pids, options->pids[recording->at_pid]);
+						   options->n_pids, options->pids[recording->wanted.at_pid]);
 		return false;
 	}
-	recording_tell_refused(recording, options->pids[recording->at_pid], *error);
-	recording->at_pid++;
+	recording_tell_refused(recording, options->pids[recording->wanted.at_pid], *error);
+	recording->wanted.at_pid++;
 	return true;
 }
 
@@ -491,23 +406,23 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 	struct kymo_error *error, *failed;
 
 	do {
-		recording->is_holding = true;
-		error = recording->options->command ? recording_launch(recording) : recording_attach(recording);
+		recording->warnings.is_holding = true;
+		error = recording->wanted.options->command ? recording_launch(recording) : recording_attach(recording);
 		if (!error)
 			break;
 		undo(recording);
 		if (pass_over(recording, &error)) {
-			error = begin_anew(recording, KYMO_RECORD_INPROC);
+			error = recording_begin_anew(recording, KYMO_RECORD_INPROC);
 			continue;
 		}
 		fallback = recording_fallback(recording, &error);
 		if (fallback == RECORDING_NO_FALLBACK)
 			break;
-		failed = begin_anew(recording, fallback == RECORDING_BY_KERNEL   ? KYMO_RECORD_KERNEL
-					       : fallback == RECORDING_BY_PTRACE ? KYMO_RECORD_PTRACE
-										 : KYMO_RECORD_INPROC);
+		failed = recording_begin_anew(recording, fallback == RECORDING_BY_KERNEL   ? KYMO_RECORD_KERNEL
+							 : fallback == RECORDING_BY_PTRACE ? KYMO_RECORD_PTRACE
+											   : KYMO_RECORD_INPROC);
 		if (fallback != RECORDING_MIXED && !failed) {
-			recording->refusal = error;
+			recording->wanted.refusal = error;
 			return recording_run_kernel(recording);
 		}
 		kymo_error_destroy(error);
@@ -522,7 +437,7 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 /* What is kept in memory, and the frames of its stacks. */
 static struct kymo_error *write_kept(struct recording *recording)
 {
-	struct kymo_trace *output = &recording->output;
+	struct kymo_trace *output = &recording->output.files;
 	struct kymo_error *error;
 	uint64_t bytes;
 
@@ -547,33 +462,34 @@ static struct kymo_error *run_probes(struct recording *recording)
 		error = recording_divide(recording);
 	if (error)
 		return error;
-	return recording->backend == KYMO_RECORD_INPROC ? run_in_processes(recording) : recording_run_kernel(recording);
+	return recording->wanted.backend == KYMO_RECORD_INPROC ? run_in_processes(recording)
+							       : recording_run_kernel(recording);
 }
 
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
-	struct recording recording = { .options = options, .begin = kymo_clock_sample(), .go = -1 };
-	struct kymo_error *error = kymo_events_create(&recording.events);
+	struct recording recording;
+	struct kymo_error *error = recording_init(options, &recording);
 
 	if (!error)
 		error = options->n_branches ? recording_run_branches(&recording) : run_probes(&recording);
-	end_command(&recording);
-	if (recording.has_output && recording.aggregating)
+	recording_end_command(&recording);
+	if (recording.output.exists && recording.output.aggregating)
 		error = kymo_error_first(error, aggregate_write(&recording, true));
-	if (recording.has_output && recording.output.kept)
+	if (recording.output.exists && recording.output.files.kept)
 		error = kymo_error_first(error, write_kept(&recording));
 	stacks_tell(&recording);
-	if (recording.has_output) {
+	if (recording.output.exists) {
 		if (!error)
-			error = kymo_ctf_trace_set_env(&recording.output.trace, KYMO_ENV_STATE, KYMO_STATE_ENDED);
+			error = kymo_ctf_trace_set_env(&recording.output.files.trace, KYMO_ENV_STATE, KYMO_STATE_ENDED);
 		error = kymo_error_first(error, recording_write_metadata(&recording));
 	}
-	recording.result.bytes = recording.output.bytes;
-	recording.result.events = recording.output.events;
+	recording.result.bytes = recording.output.files.bytes;
+	recording.result.events = recording.output.files.events;
 	recording.result.aggregated = aggregate_hits(&recording);
-	recording.result.is_estimate = recording.output.is_estimate;
+	recording.result.is_estimate = recording.output.files.is_estimate;
 	recording.result.lost = recording_lost(&recording);
-	recording.result.lost_in_vforks = recording.lost_in_vforks;
+	recording.result.lost_in_vforks = recording.output.lost_in_vforks;
 	recording.result.n_sites = recording_n_sites(&recording);
 	if (!error)
 		recording_progress(&recording, KYMO_RECORD_DONE);
@@ -583,7 +499,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		note_command_end(&recording);
 	if (!error)
 		recording_share(&recording);
-	deinit_recording(&recording);
+	recording_deinit(&recording);
 	if (error)
 		return error;
 	*ret = recording.result;

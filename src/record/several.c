@@ -28,7 +28,7 @@
 
 void recording_tell_refused(struct recording *recording, pid_t pid, struct kymo_error *error)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 
 	/* Of each: recording_warn() tells but once what differs in numbers only. */
 	error = kymo_error_prefix(error, "process %d is not recorded", pid);
@@ -42,8 +42,8 @@ static struct kymo_error *put_in(struct recording *recording, struct target *tar
 {
 	struct kymo_error *error = recording_clear_stale(target->process);
 
-	if (!error && recording->tree)
-		error = kymo_tree_take(recording->tree, target->process);
+	if (!error && recording->run.tree)
+		error = kymo_tree_take(recording->run.tree, target->process);
 	if (error)
 		return error;
 	recording_note_begin(recording, target, NULL);
@@ -86,9 +86,9 @@ static struct kymo_error *keep_up(struct recording *recording)
 	struct kymo_error *error = NULL;
 	size_t n;
 
-	if (!recording->options->overwrite)
+	if (!recording->wanted.options->overwrite)
 		error = recording_drain(recording, &n);
-	return error || !recording->tree ? error : recording_follow(recording);
+	return error || !recording->run.tree ? error : recording_follow(recording);
 }
 
 /* ---- children that exist --------------------------------------------------------------------- */
@@ -100,9 +100,9 @@ struct descent {
 
 static const struct target *find_by_pid(const struct recording *recording, pid_t pid)
 {
-	for (size_t i = 0; i < recording->targets.n; i++)
-		if (recording->targets.items[i]->pid == pid)
-			return recording->targets.items[i];
+	for (size_t i = 0; i < recording->run.targets.n; i++)
+		if (recording->run.targets.items[i]->pid == pid)
+			return recording->run.targets.items[i];
 	return NULL;
 }
 
@@ -159,7 +159,7 @@ static struct kymo_error *look_at_all(struct recording *recording, struct descen
 	if (!processes)
 		return kymo_error_errno(errno, "cannot read /proc");
 	*again_ret = false;
-	while (!error && recording->targets.n && !recording_is_stopped(recording) && (entry = readdir(processes))) {
+	while (!error && recording->run.targets.n && !recording_is_stopped(recording) && (entry = readdir(processes))) {
 		const long pid = strtol(entry->d_name, NULL, 10);
 
 		if (pid > 0)
@@ -174,7 +174,7 @@ static struct kymo_error *attach_descendants(struct recording *recording)
 	struct kymo_error *error = NULL;
 	bool again = true;
 
-	while (!error && again && recording->targets.n && !recording_is_stopped(recording))
+	while (!error && again && recording->run.targets.n && !recording_is_stopped(recording))
 		error = look_at_all(recording, &descent, &again);
 	kymo_vec_deinit(&descent.tried);
 	return error;
@@ -197,7 +197,7 @@ static bool has_children(pid_t pid)
 
 void recording_tell_left_out(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 
 	if (options->pid && options->follow && options->existing && has_children(options->pid))
 		recording_warn(recording,
@@ -213,10 +213,10 @@ static struct kymo_error *check_all_met(const struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < recording->n_inproc && !error; i++)
-		for (size_t k = 0; k < recording->sources.n; k++) {
+	for (size_t i = 0; i < recording->wanted.n_inproc && !error; i++)
+		for (size_t k = 0; k < recording->run.sources.n; k++) {
 			kymo_error_destroy(error);
-			error = kymo_probes_check_found(recording->sources.items[k]->probes, i);
+			error = kymo_probes_check_found(recording->run.sources.items[k]->probes, i);
 			if (!error)
 				break;
 		}
@@ -225,21 +225,22 @@ static struct kymo_error *check_all_met(const struct recording *recording)
 
 struct kymo_error *recording_attach_others(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	struct kymo_error *error = NULL;
 
 	if (!recording_has_several(recording))
 		return NULL;
-	if (recording->process)
-		kymo_process_resume(recording->process);
-	for (size_t i = recording->at_pid + 1; i < options->n_pids && !error && !recording_is_stopped(recording); i++) {
+	if (recording->run.process)
+		kymo_process_resume(recording->run.process);
+	for (size_t i = recording->wanted.at_pid + 1; i < options->n_pids && !error && !recording_is_stopped(recording);
+	     i++) {
 		if (!find_by_pid(recording, options->pids[i])) /* born of another meanwhile */
 			attach_one(recording, options->pids[i], NULL, true);
 		error = keep_up(recording);
 	}
-	if (!error && recording->tree && options->existing)
+	if (!error && recording->run.tree && options->existing)
 		error = attach_descendants(recording);
-	if (!error && !recording->tree && !recording_is_stopped(recording))
+	if (!error && !recording->run.tree && !recording_is_stopped(recording))
 		error = check_all_met(recording);
 	return error;
 }

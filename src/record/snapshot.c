@@ -21,10 +21,11 @@
 /* DIRECTORY.1, or the first number that is free: nothing that is there is written over. */
 static char *free_name(const struct recording *recording)
 {
-	const int number = kymo_free_number(AT_FDCWD, recording->output.path);
+	const int number = kymo_free_number(AT_FDCWD, recording->output.files.path);
 	char *name;
 
-	return number < KYMO_NUMBERS && asprintf(&name, "%s.%d", recording->output.path, number) >= 0 ? name : NULL;
+	return number < KYMO_NUMBERS && asprintf(&name, "%s.%d", recording->output.files.path, number) >= 0 ? name
+													    : NULL;
 }
 
 static struct kymo_error *copy_source(struct recording *recording, struct source *source, size_t first_ring,
@@ -40,7 +41,7 @@ static struct kymo_error *copy_source(struct recording *recording, struct source
 		room = malloc(source->rings[i].subbuffer_size);
 		if (!room)
 			error = &kymo_error_no_memory;
-		else if (recording->stacking)
+		else if (recording->output.stacking)
 			error = stacks_copy(recording, source, i, &place, room);
 		else
 			error = kymo_trace_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room);
@@ -57,14 +58,14 @@ static struct kymo_error *copy_all(struct recording *recording, struct kymo_trac
 		error = kymo_trace_write_kept(own, copy, &copy->bytes);
 	if (own->kept && !error)
 		error = stacks_write(recording);
-	for (size_t i = 0; i < recording->sources.n && !error && !own->kept; i++) {
-		error = copy_source(recording, recording->sources.items[i], first_ring, copy);
-		first_ring += recording->sources.items[i]->n_rings;
+	for (size_t i = 0; i < recording->run.sources.n && !error && !own->kept; i++) {
+		error = copy_source(recording, recording->run.sources.items[i], first_ring, copy);
+		first_ring += recording->run.sources.items[i]->n_rings;
 	}
-	if (!error && recording->kernel)
-		error = recording_kernel_copy(recording->kernel, own, copy);
-	if (!error && recording->calls)
-		error = kymo_call_source_copy(recording->calls, own, copy);
+	if (!error && recording->run.kernel)
+		error = recording_kernel_copy(recording->run.kernel, own, copy);
+	if (!error && recording->run.calls)
+		error = kymo_call_source_copy(recording->run.calls, own, copy);
 	return error;
 }
 
@@ -75,10 +76,10 @@ static struct kymo_error *date(struct recording *recording, uint64_t begin_ns)
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRIu64, begin_ns);
-	error = kymo_ctf_trace_set_env(&recording->output.trace, KYMO_ENV_SNAPSHOT, text);
+	error = kymo_ctf_trace_set_env(&recording->output.files.trace, KYMO_ENV_SNAPSHOT, text);
 	if (error)
 		return error;
-	return kymo_ctf_trace_set_env(&recording->output.trace, KYMO_ENV_STATE,
+	return kymo_ctf_trace_set_env(&recording->output.files.trace, KYMO_ENV_STATE,
 				      begin_ns ? KYMO_STATE_ENDED : KYMO_STATE_RECORDING);
 }
 
@@ -87,7 +88,7 @@ static struct kymo_error *date(struct recording *recording, uint64_t begin_ns)
 static struct kymo_error *write_snapshot(struct recording *recording, const char *name, uint64_t begin_ns,
 					 uint64_t *bytes_ret)
 {
-	const size_t n_described = recording->n_described;
+	const size_t n_described = recording->output.n_described;
 	struct stacks_written written;
 	struct kymo_trace copy, own;
 	struct kymo_error *error = kymo_trace_init(name, &copy);
@@ -95,32 +96,32 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 
 	if (error)
 		return error;
-	recording_note_threads(recording, !recording->tree);
-	own = recording->output;
+	recording_note_threads(recording, !recording->run.tree);
+	own = recording->output.files;
 	memcpy(uuid, copy.trace.uuid, sizeof(uuid));
 	kymo_ctf_trace_deinit(&copy.trace);
 	copy.trace = own.trace;
 	memcpy(copy.trace.uuid, uuid, sizeof(uuid));
 	copy.by_id = own.by_id;
 	copy.n_ids = own.n_ids;
-	recording->output = copy;
+	recording->output.files = copy;
 	written = stacks_begin_snapshot(recording);
-	error = copy_all(recording, &own, &recording->output);
+	error = copy_all(recording, &own, &recording->output.files);
 	stacks_end_snapshot(recording, written);
 	if (!error)
 		error = date(recording, begin_ns);
 	if (!error)
 		error = recording_write_metadata(recording);
 	kymo_error_destroy(date(recording, 0));
-	*bytes_ret = recording->output.bytes;
-	copy = recording->output;
+	*bytes_ret = recording->output.files.bytes;
+	copy = recording->output.files;
 	memcpy(uuid, own.trace.uuid, sizeof(uuid));
 	own.trace = copy.trace;
 	memcpy(own.trace.uuid, uuid, sizeof(uuid));
 	own.by_id = copy.by_id;
 	own.n_ids = copy.n_ids;
-	recording->output = own;
-	recording->n_described = n_described; /* on the disk, for this one */
+	recording->output.files = own;
+	recording->output.n_described = n_described; /* on the disk, for this one */
 	copy.trace = (struct kymo_ctf_trace){ .n_events = 0 };
 	copy.by_id = NULL;
 	if (error)
@@ -137,7 +138,7 @@ static struct kymo_error *keep_newest(struct recording *recording)
 
 	if (!recording_make_complete(recording))
 		recording_warn(recording, "a snapshot may lack the newest records of some CPU; they will come later");
-	if (!recording->output.kept)
+	if (!recording->output.files.kept)
 		return NULL;
 	error = recording_drain(recording, &n);
 	stacks_prune(recording);
@@ -151,7 +152,7 @@ void recording_take_snapshot(struct recording *recording)
 	const uint64_t begin_ns = kymo_now_ns();
 	uint64_t bytes = 0;
 
-	if (recording->calls && !kymo_call_source_can_copy(recording->calls)) {
+	if (recording->run.calls && !kymo_call_source_can_copy(recording->run.calls)) {
 		recording_warn(recording,
 			       "system calls that are recorded by tracing have no snapshots; recording goes on");
 		return;
@@ -162,18 +163,18 @@ void recording_take_snapshot(struct recording *recording)
 		error = write_snapshot(recording, name, begin_ns, &bytes);
 	if (error)
 		recording_warn(recording, "a snapshot was not written, and recording goes on: %s", error->message);
-	else if (recording->options->tell &&
+	else if (recording->wanted.options->tell &&
 		 asprintf(&sentence, "snapshot in %s, %" PRIu64 " bytes of records", name, bytes) >= 0)
-		recording->options->tell(sentence, recording->options->data);
+		recording->wanted.options->tell(sentence, recording->wanted.options->data);
 	kymo_error_destroy(error);
 }
 
 void recording_snapshot(struct recording *recording)
 {
-	const int asked = recording->options->control->snapshots;
+	const int asked = recording->wanted.options->control->snapshots;
 
-	if (asked == recording->snapshots)
+	if (asked == recording->run.snapshots)
 		return;
-	recording->snapshots = asked;
+	recording->run.snapshots = asked;
 	recording_take_snapshot(recording);
 }

@@ -63,8 +63,8 @@ static struct kymo_error *describe_frames(struct recording *recording)
 	for (size_t i = 0; i < KYMO_CTF_FRAME_FIELDS; i++)
 		event.fields[i] =
 			(struct kymo_event_field){ .name = (char *)(uintptr_t)fields[i].name, .type = fields[i].type };
-	error = kymo_events_add(recording->events, &event, &index);
-	recording->stacking->event = error ? 0 : (uint32_t)index + 1;
+	error = kymo_events_add(recording->run.events, &event, &index);
+	recording->output.stacking->event = error ? 0 : (uint32_t)index + 1;
 	return error;
 }
 
@@ -72,23 +72,23 @@ struct kymo_error *stacks_begin(struct recording *recording)
 {
 	bool is_wanted = false;
 
-	for (size_t i = 0; i < recording->options->n_specs; i++)
-		is_wanted |= recording->options->specs[i].stack_size != 0;
+	for (size_t i = 0; i < recording->wanted.options->n_specs; i++)
+		is_wanted |= recording->wanted.options->specs[i].stack_size != 0;
 	if (!is_wanted)
 		return NULL;
-	recording->stacking = calloc(1, sizeof(*recording->stacking));
-	if (!recording->stacking)
+	recording->output.stacking = calloc(1, sizeof(*recording->output.stacking));
+	if (!recording->output.stacking)
 		return &kymo_error_no_memory;
-	recording->stacking->stacks = kymo_stacks_create();
-	if (!recording->stacking->stacks)
+	recording->output.stacking->stacks = kymo_stacks_create();
+	if (!recording->output.stacking->stacks)
 		return &kymo_error_no_memory;
-	recording->stacking->prune_at = PRUNED_MIN;
+	recording->output.stacking->prune_at = PRUNED_MIN;
 	return describe_frames(recording);
 }
 
 void stacks_end(struct recording *recording)
 {
-	struct stacking *stacking = recording->stacking;
+	struct stacking *stacking = recording->output.stacking;
 
 	if (!stacking)
 		return;
@@ -96,12 +96,12 @@ void stacks_end(struct recording *recording)
 	kymo_frame_tree_deinit(&stacking->frames);
 	packet_copy_deinit(&stacking->packet);
 	free(stacking);
-	recording->stacking = NULL;
+	recording->output.stacking = NULL;
 }
 
 void stacks_note(struct recording *recording, struct source *source)
 {
-	struct stacking *stacking = recording->stacking;
+	struct stacking *stacking = recording->output.stacking;
 
 	if (!stacking)
 		return;
@@ -112,26 +112,26 @@ void stacks_note(struct recording *recording, struct source *source)
 
 void stacks_note_some(struct recording *recording)
 {
-	const size_t n = recording->sources.n;
+	const size_t n = recording->run.sources.n;
 
 	for (size_t i = 0; i < n && i < NOTED_AT_ONCE; i++)
-		stacks_note(recording, recording->sources.items[recording->next_noted++ % n]);
+		stacks_note(recording, recording->run.sources.items[recording->run.next_noted++ % n]);
 }
 
 void stacks_forget(struct recording *recording, const struct source *source)
 {
-	if (recording->stacking && source->stack_number)
-		kymo_stacks_forget(recording->stacking->stacks, source->stack_number);
+	if (recording->output.stacking && source->stack_number)
+		kymo_stacks_forget(recording->output.stacking->stacks, source->stack_number);
 }
 
 const struct kymo_frame_tree *stacks_frames(const struct recording *recording)
 {
-	return recording->stacking ? &recording->stacking->frames : NULL;
+	return recording->output.stacking ? &recording->output.stacking->frames : NULL;
 }
 
 void stacks_tell(struct recording *recording)
 {
-	const struct stacking *stacking = recording->stacking;
+	const struct stacking *stacking = recording->output.stacking;
 
 	if (!stacking)
 		return;
@@ -152,9 +152,9 @@ void stacks_tell(struct recording *recording)
 
 static void write_frame(FILE *out, const struct recording *recording, uint32_t id)
 {
-	const struct stacking *stacking = recording->stacking;
+	const struct stacking *stacking = recording->output.stacking;
 	const struct kymo_frame_node *node = &stacking->frames.nodes.items[id - 1];
-	const uint64_t header = stacking->event | recording->begin.tsc << KYMO_EVENT_ID_BITS;
+	const uint64_t header = stacking->event | recording->output.begin.tsc << KYMO_EVENT_ID_BITS;
 	const char *file = kymo_strings_text(&stacking->frames.texts, node->file);
 	const char *function = kymo_strings_text(&stacking->frames.texts, node->function);
 	const int32_t nobody = 0;
@@ -178,16 +178,16 @@ static void write_frame(FILE *out, const struct recording *recording, uint32_t i
  */
 static struct kymo_error *write_frames(struct recording *recording)
 {
-	struct stacking *stacking = recording->stacking;
+	struct stacking *stacking = recording->output.stacking;
 	struct stacks_written *written = &stacking->written;
-	struct kymo_ring_packet packet = { .tsc_begin = recording->begin.tsc,
-					   .tsc_end = recording->begin.tsc,
+	struct kymo_ring_packet packet = { .tsc_begin = recording->output.begin.tsc,
+					   .tsc_end = recording->output.begin.tsc,
 					   .sequence = written->n_packets };
 	struct kymo_error *error;
 	char *bytes = NULL;
 	FILE *out;
 
-	if (recording->output.kept || written->n == stacking->frames.nodes.n)
+	if (recording->output.files.kept || written->n == stacking->frames.nodes.n)
 		return NULL;
 	out = open_memstream(&bytes, &packet.size);
 	for (size_t i = written->n; out && i < stacking->frames.nodes.n; i++)
@@ -198,7 +198,7 @@ static struct kymo_error *write_frames(struct recording *recording)
 	}
 	packet.records = (const uint8_t *)bytes;
 	written->place.ring = KYMO_TRACE_FRAMES;
-	error = kymo_trace_append(&recording->output, &written->place, KYMO_CTF_NO_CPU, &packet, false);
+	error = kymo_trace_append(&recording->output.files, &written->place, KYMO_CTF_NO_CPU, &packet, false);
 	free(bytes);
 	written->n_packets++;
 	written->n = stacking->frames.nodes.n;
@@ -207,24 +207,24 @@ static struct kymo_error *write_frames(struct recording *recording)
 
 struct kymo_error *stacks_write(struct recording *recording)
 {
-	return recording->stacking ? write_frames(recording) : NULL;
+	return recording->output.stacking ? write_frames(recording) : NULL;
 }
 
 struct stacks_written stacks_begin_snapshot(struct recording *recording)
 {
 	struct stacks_written before = { .n = 0 };
 
-	if (!recording->stacking)
+	if (!recording->output.stacking)
 		return before;
-	before = recording->stacking->written;
-	recording->stacking->written = (struct stacks_written){ .n = 0 };
+	before = recording->output.stacking->written;
+	recording->output.stacking->written = (struct stacks_written){ .n = 0 };
 	return before;
 }
 
 void stacks_end_snapshot(struct recording *recording, struct stacks_written before)
 {
-	if (recording->stacking)
-		recording->stacking->written = before;
+	if (recording->output.stacking)
+		recording->output.stacking->written = before;
 }
 
 /* ---- one stack ------------------------------------------------------------------------------- */
@@ -286,8 +286,8 @@ static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const s
 /* The number of the innermost frame; 0 where there is no room for it, or nothing is known. */
 static uint32_t unwind(struct recording *recording, struct source *source, struct copy *copy, bool *is_known_ret)
 {
-	struct stacking *stacking = recording->stacking;
-	const size_t depth = recording->options->stack_depth;
+	struct stacking *stacking = recording->output.stacking;
+	const size_t depth = recording->wanted.options->stack_depth;
 	struct kymo_stack_frame frames[KYMO_STACK_MAX];
 	const struct kymo_stack_thread thread = {
 		.tid = source->pid,
@@ -357,9 +357,9 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 	copy.bytes = record + at + sizeof(size) + sizeof(copy.head);
 	copy.size = size - sizeof(copy.head);
 	number = unwind(recording, source, &copy, &is_known);
-	recording->stacking->n++;
-	recording->stacking->n_without += !number && is_known;
-	recording->stacking->n_unknown += !is_known;
+	recording->output.stacking->n++;
+	recording->output.stacking->n_without += !number && is_known;
+	recording->output.stacking->n_unknown += !is_known;
 	memmove(to, record, head);
 	memcpy(to + head, &number, sizeof(number));
 	memcpy(to + head + sizeof(number), &stack_pointer, pointer);
@@ -374,7 +374,7 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 static void visit_packet(struct recording *recording, const struct kymo_kept_packet *packet, uint32_t *numbers,
 			 size_t n, bool renumber)
 {
-	const struct kymo_trace *output = &recording->output;
+	const struct kymo_trace *output = &recording->output.files;
 	uint8_t *records = kymo_kept_records_writable(output->kept, packet);
 	uint64_t at = 0;
 
@@ -403,7 +403,7 @@ static void visit_packet(struct recording *recording, const struct kymo_kept_pac
 
 static void visit_packets(struct recording *recording, uint32_t *numbers, size_t n, bool renumber)
 {
-	struct kymo_kept *kept = recording->output.kept;
+	struct kymo_kept *kept = recording->output.files.kept;
 
 	for (const struct kymo_kept_packet *packet = kymo_kept_first(kept); packet;
 	     packet = kymo_kept_next(kept, packet))
@@ -413,20 +413,21 @@ static void visit_packets(struct recording *recording, uint32_t *numbers, size_t
 /* Each time costs a walk over all that is kept, and frees what was dropped packets' alone. */
 static bool wants_pruning(const struct recording *recording)
 {
-	const struct stacking *stacking = recording->stacking;
+	const struct stacking *stacking = recording->output.stacking;
 
 	return (stacking->frames.nodes.n >= stacking->prune_at ||
 		stacking->frames.texts.items.n >= KYMO_STRINGS_MAX / 2) &&
-	       recording->output.dropped_bytes - stacking->pruned_bytes >= recording->output.bytes / DROPPED_SHARE;
+	       recording->output.files.dropped_bytes - stacking->pruned_bytes >=
+		       recording->output.files.bytes / DROPPED_SHARE;
 }
 
 void stacks_prune(struct recording *recording)
 {
-	struct stacking *stacking = recording->stacking;
+	struct stacking *stacking = recording->output.stacking;
 	const size_t n = stacking ? stacking->frames.nodes.n : 0;
 	uint32_t *numbers;
 
-	if (!recording->output.kept || !n)
+	if (!recording->output.files.kept || !n)
 		return;
 	numbers = calloc(n, sizeof(*numbers));
 	if (numbers) {
@@ -435,7 +436,7 @@ void stacks_prune(struct recording *recording)
 			visit_packets(recording, numbers, n, true);
 	}
 	free(numbers);
-	stacking->pruned_bytes = recording->output.dropped_bytes;
+	stacking->pruned_bytes = recording->output.files.dropped_bytes;
 	stacking->prune_at = 2 * stacking->frames.nodes.n;
 	if (stacking->prune_at < PRUNED_MIN)
 		stacking->prune_at = PRUNED_MIN;
@@ -453,7 +454,7 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 	if (wants_pruning(recording))
 		stacks_prune(recording);
 	while (at + sizeof(uint64_t) <= packet->size) {
-		const struct kymo_ctf_event *event = packet_event(&recording->output, records + at);
+		const struct kymo_ctf_event *event = packet_event(&recording->output.files, records + at);
 		uint32_t size;
 
 		if (event && event->has_stack) {
@@ -483,7 +484,8 @@ struct kymo_error *stacks_copy(struct recording *recording, struct source *sourc
 	for (uint32_t k = 0; k < reader.n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); k++) {
 		error = stacks_replace(recording, source, room, &packet);
 		if (!error)
-			error = kymo_trace_append(&recording->output, place, source->shared[i].cpu, &packet, true);
+			error = kymo_trace_append(&recording->output.files, place, source->shared[i].cpu, &packet,
+						  true);
 	}
 	return error;
 }
@@ -496,11 +498,11 @@ struct kymo_error *stacks_drain(struct recording *recording, struct source *sour
 	size_t n = 0;
 
 	while (!error && n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
-		error = packet_copy_take(&recording->stacking->packet, &packet);
+		error = packet_copy_take(&recording->output.stacking->packet, &packet);
 		if (!error)
-			error = stacks_replace(recording, source, recording->stacking->packet.records, &packet);
+			error = stacks_replace(recording, source, recording->output.stacking->packet.records, &packet);
 		if (!error)
-			error = kymo_trace_append(&recording->output, &source->places[i], source->shared[i].cpu,
+			error = kymo_trace_append(&recording->output.files, &source->places[i], source->shared[i].cpu,
 						  &packet, true);
 		if (!error)
 			kymo_ring_release(ring);

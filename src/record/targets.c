@@ -31,7 +31,7 @@ struct target *recording_add_target(struct recording *recording, struct kymo_pro
 {
 	struct target *target = calloc(1, sizeof(*target));
 
-	if (!target || !kymo_vec_push(&recording->targets, target)) {
+	if (!target || !kymo_vec_push(&recording->run.targets, target)) {
 		free(target);
 		return NULL;
 	}
@@ -53,7 +53,8 @@ void recording_use_source(struct target *target, struct source *source)
 
 static uint64_t at_least(const struct recording *recording, uint64_t size)
 {
-	const uint64_t least = kymo_data_buffer_least(recording->options->specs, recording->options->n_specs);
+	const uint64_t least =
+		kymo_data_buffer_least(recording->wanted.options->specs, recording->wanted.options->n_specs);
 
 	return size < least ? least : size;
 }
@@ -62,15 +63,15 @@ uint64_t recording_share_of(const struct recording *recording)
 {
 	uint64_t used = 0, left;
 
-	for (size_t i = 0; i < recording->sources.n; i++)
-		used += recording->sources.items[i]->is_named ? 0 : recording->sources.items[i]->buffer_size;
-	left = used < recording->options->buffer_size ? recording->options->buffer_size - used : 0;
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		used += recording->run.sources.items[i]->is_named ? 0 : recording->run.sources.items[i]->buffer_size;
+	left = used < recording->wanted.options->buffer_size ? recording->wanted.options->buffer_size - used : 0;
 	return at_least(recording, left / SHARES);
 }
 
 static uint64_t buffer_of(const struct recording *recording, const struct target *target)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	uint64_t size = options->buffer_size, most = options->overwrite ? recording_share_of(recording) : CHILD_BUFFER;
 
 	if (options->overwrite && target->is_named &&
@@ -85,30 +86,30 @@ static uint64_t buffer_of(const struct recording *recording, const struct target
  * measured against has stood still. */
 static uint64_t frequency_for(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 
-	for (size_t i = 0; i < options->n_specs && !recording->frequency; i++)
+	for (size_t i = 0; i < options->n_specs && !recording->run.frequency; i++)
 		if (options->specs[i].sampling == KYMO_SPEC_SAMPLE_RATE)
-			recording->frequency = kymo_clock_frequency(&recording->begin);
-	return recording->frequency;
+			recording->run.frequency = kymo_clock_frequency(&recording->output.begin);
+	return recording->run.frequency;
 }
 
 struct kymo_error *recording_create_source(struct recording *recording, struct target *target)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	kymo_cleanup_free char *directory = realpath(".", NULL), *path = NULL;
 	struct source *source = calloc(1, sizeof(*source));
 	struct kymo_probes_options probe_options = {
-		.events = recording->events,
+		.events = recording->run.events,
 		.buffer_size = buffer_of(recording, target),
 		.overwrite = options->overwrite,
 		.is_tight = options->overwrite && (!target->is_named || options->n_pids > 1),
 		.frequency = frequency_for(recording),
 		.no_rseq = options->no_rseq,
 		.displace_faulting = options->displace_faulting,
-		.kernel = recording->kernel ? recording_kernel_sites(recording->kernel) : NULL,
-		.is_one_of_many = recording->tree && target->pid != recording->pid,
-		.is_followed = recording->tree,
+		.kernel = recording->run.kernel ? recording_kernel_sites(recording->run.kernel) : NULL,
+		.is_one_of_many = recording->run.tree && target->pid != recording->run.pid,
+		.is_followed = recording->run.tree,
 		.has_addresses = !target->is_in_startup,
 		.has_begun = recording_begin_together,
 		.warn = recording_tell,
@@ -118,12 +119,12 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 
 	if (asprintf(&path, "%s/%s", directory ? directory : "", options->directory) < 0)
 		path = NULL;
-	if (!source || !path || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
+	if (!source || !path || !kymo_vec_reserve(&recording->run.sources, recording->run.sources.n + 1)) {
 		free(source);
 		return &kymo_error_no_memory;
 	}
 	probe_options.directory = options->directory[0] == '/' ? options->directory : path;
-	error = kymo_probes_create(target->process, recording->specs, recording->n_inproc, &probe_options,
+	error = kymo_probes_create(target->process, recording->wanted.specs, recording->wanted.n_inproc, &probe_options,
 				   &source->probes);
 	if (error) {
 		free(source);
@@ -133,7 +134,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 	source->pid = target->pid;
 	source->is_named = target->is_named;
 	source->buffer_size = probe_options.buffer_size;
-	recording->sources.items[recording->sources.n++] = source;
+	recording->run.sources.items[recording->run.sources.n++] = source;
 	recording_use_source(target, source);
 	return NULL;
 }
@@ -142,13 +143,13 @@ static struct kymo_error *leave_source(struct recording *recording, struct sourc
 
 static struct kymo_error *end_source(struct recording *recording, struct source *source)
 {
-	struct kymo_error *error = recording->has_output ? source_finish_rings(recording, source) : NULL, *last;
+	struct kymo_error *error = recording->output.exists ? source_finish_rings(recording, source) : NULL, *last;
 	struct source *lender = source->lender;
 
 	recording_note_thread_ids(recording, source);
-	for (size_t i = 0; i < recording->sources.n; i++)
-		if (recording->sources.items[i] == source)
-			recording->sources.items[i] = recording->sources.items[--recording->sources.n];
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		if (recording->run.sources.items[i] == source)
+			recording->run.sources.items[i] = recording->run.sources.items[--recording->run.sources.n];
 	kymo_adopted_destroy(source->adopted);
 	if (!lender) {
 		kymo_probes_destroy(source->probes);
@@ -179,7 +180,7 @@ struct source *recording_borrow_source(struct recording *recording, struct sourc
 {
 	struct source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
 
-	if (!source || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
+	if (!source || !kymo_vec_reserve(&recording->run.sources, recording->run.sources.n + 1)) {
 		free(source);
 		return NULL;
 	}
@@ -193,7 +194,7 @@ struct source *recording_borrow_source(struct recording *recording, struct sourc
 			       kymo_adopted_ring(adopted, lender->probes, 0).n_subbuffers,
 	};
 	lender->users++;
-	recording->sources.items[recording->sources.n++] = source;
+	recording->run.sources.items[recording->run.sources.n++] = source;
 	return source;
 }
 
@@ -203,12 +204,12 @@ struct kymo_error *recording_drop_target(struct recording *recording, struct tar
 	struct kymo_error *error = NULL;
 
 	recording_end_look(recording, target);
-	for (size_t i = 0; i < recording->targets.n; i++)
-		if (recording->targets.items[i] == target)
-			recording->targets.items[i] = recording->targets.items[--recording->targets.n];
-	if (recording->process == target->process)
-		recording->process = NULL;
-	if (recording->has_output)
+	for (size_t i = 0; i < recording->run.targets.n; i++)
+		if (recording->run.targets.items[i] == target)
+			recording->run.targets.items[i] = recording->run.targets.items[--recording->run.targets.n];
+	if (recording->run.process == target->process)
+		recording->run.process = NULL;
+	if (recording->output.exists)
 		recording_note_end(recording, target);
 	if (!source || source->process != target->process)
 		kymo_process_destroy(target->process);
@@ -234,26 +235,26 @@ void recording_give_back(struct recording *recording, struct target *target)
 
 struct kymo_error *recording_check_directory(const struct recording *recording)
 {
-	return recording->has_output ? NULL : kymo_directory_check(recording->options->directory);
+	return recording->output.exists ? NULL : kymo_directory_check(recording->wanted.options->directory);
 }
 
 struct kymo_error *recording_make_output(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 
-	if (recording->is_described)
+	if (recording->output.is_described)
 		return NULL;
-	if (!recording->has_output)
-		error = kymo_trace_init(recording->options->directory, &recording->output);
-	recording->has_output |= !error;
-	if (!error && recording->options->keep && !recording->output.kept)
-		error = kymo_trace_keep(&recording->output, recording->options->keep);
+	if (!recording->output.exists)
+		error = kymo_trace_init(recording->wanted.options->directory, &recording->output.files);
+	recording->output.exists |= !error;
+	if (!error && recording->wanted.options->keep && !recording->output.files.kept)
+		error = kymo_trace_keep(&recording->output.files, recording->wanted.options->keep);
 	if (error)
 		return error;
-	recording->is_described = true;
+	recording->output.is_described = true;
 	error = recording_describe_target(recording);
-	for (size_t i = 0; i < recording->targets.n; i++)
-		recording_note_begin(recording, recording->targets.items[i], NULL);
+	for (size_t i = 0; i < recording->run.targets.n; i++)
+		recording_note_begin(recording, recording->run.targets.items[i], NULL);
 	return error ? error : recording_write_metadata(recording);
 }
 
@@ -264,13 +265,13 @@ struct kymo_error *recording_install(struct recording *recording, struct source 
 	struct kymo_error *error = kymo_probes_resolve(source->probes);
 	size_t n_sites;
 
-	if (!error && kymo_probes_pending(source->probes) && !recording->is_described)
-		error = recording->options->command ? recording_check_directory(recording)
-						    : recording_make_output(recording);
+	if (!error && kymo_probes_pending(source->probes) && !recording->output.is_described)
+		error = recording->wanted.options->command ? recording_check_directory(recording)
+							   : recording_make_output(recording);
 	if (!error)
 		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);
 	n_sites = kymo_probes_n_sites(source->probes);
-	if (n_sites > recording->n_sites)
-		recording->n_sites = n_sites;
+	if (n_sites > recording->run.n_sites)
+		recording->run.n_sites = n_sites;
 	return error;
 }

@@ -17,7 +17,7 @@
 static void format_time(const struct recording *recording, uint64_t tsc, char ret[16])
 {
 	const uint64_t now = kymo_clock_tsc(),
-		       ago = kymo_ctf_duration_ns(&recording->output.trace, now > tsc ? now - tsc : 0);
+		       ago = kymo_ctf_duration_ns(&recording->output.files.trace, now > tsc ? now - tsc : 0);
 	struct timespec time;
 	struct tm parts;
 	uint64_t ns;
@@ -32,8 +32,8 @@ static void format_time(const struct recording *recording, uint64_t tsc, char re
 
 static void tell_held(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
-	const struct aggregating *aggregating = recording->aggregating;
+	const struct kymo_record_options *options = recording->wanted.options;
+	const struct aggregating *aggregating = recording->output.aggregating;
 	kymo_cleanup_free char *sentence = NULL;
 	char time[16];
 
@@ -45,21 +45,21 @@ static void tell_held(struct recording *recording)
 
 void recording_heed_conditions(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
-	struct aggregating *aggregating = recording->aggregating;
+	const struct kymo_record_options *options = recording->wanted.options;
+	struct aggregating *aggregating = recording->output.aggregating;
 	const uint64_t now = kymo_now_ns();
 
-	if (!aggregating || !aggregating->condition.aggr || recording->until.is_over)
+	if (!aggregating || !aggregating->condition.aggr || recording->run.until.is_over)
 		return;
-	if (!recording->until.end_ns) {
+	if (!recording->run.until.end_ns) {
 		tell_held(recording);
-		recording->until.n_held++;
-		recording->until.end_ns = now + (uint64_t)(options->after * SECOND_NS);
+		recording->run.until.n_held++;
+		recording->run.until.end_ns = now + (uint64_t)(options->after * SECOND_NS);
 	}
-	if (now < recording->until.end_ns)
+	if (now < recording->run.until.end_ns)
 		return;
-	recording->until.is_over = recording->until.n_held >= options->n_snapshots;
-	recording->until.end_ns = 0;
+	recording->run.until.is_over = recording->run.until.n_held >= options->n_snapshots;
+	recording->run.until.end_ns = 0;
 	if (options->n_snapshots)
 		recording_take_snapshot(recording);
 	aggregating->condition.aggr = NULL;
@@ -67,11 +67,12 @@ void recording_heed_conditions(struct recording *recording)
 
 void recording_tell_conditions(struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	kymo_cleanup_free char *sentence = NULL;
 	size_t n = 0;
 
-	if (!recording->aggregating || !recording->aggregating->has_conditions || recording->until.n_held)
+	if (!recording->output.aggregating || !recording->output.aggregating->has_conditions ||
+	    recording->run.until.n_held)
 		return;
 	for (size_t i = 0; i < options->n_aggregations; i++)
 		n += options->aggregations[i].kind == KYMO_AGGR_UNTIL;

@@ -60,16 +60,16 @@ static bool samples(const struct kymo_record_options *options)
 
 bool recording_has_several(const struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 
 	return options->n_pids > 1 || (options->n_pids && options->follow && options->existing);
 }
 
 struct kymo_error *recording_check_any_met(const struct recording *recording, const struct target *target)
 {
-	if (!recording_has_several(recording) || recording->tree)
+	if (!recording_has_several(recording) || recording->run.tree)
 		return NULL;
-	for (size_t i = 0; i < recording->n_inproc; i++) {
+	for (size_t i = 0; i < recording->wanted.n_inproc; i++) {
 		struct kymo_error *error = kymo_probes_check_found(target->source->probes, i);
 
 		if (!error)
@@ -82,7 +82,7 @@ struct kymo_error *recording_check_any_met(const struct recording *recording, co
 /* What can't be recorded from outside together. */
 static struct kymo_error *check_outside(const struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 	const char *way = options->all                           ? "--all"
 			  : options->backend == KYMO_RECORD_AUTO ? "--complete"
 								 : "--backend kernel";
@@ -112,9 +112,9 @@ static struct kymo_error *check_outside(const struct recording *recording)
 
 struct kymo_error *recording_check_options(const struct recording *recording)
 {
-	const struct kymo_record_options *options = recording->options;
+	const struct kymo_record_options *options = recording->wanted.options;
 
-	if (recording->backend != KYMO_RECORD_INPROC)
+	if (recording->wanted.backend != KYMO_RECORD_INPROC)
 		return check_outside(recording);
 	if (recording_has_addresses(options) && options->command)
 		return kymo_error_create(KYMO_ERROR_USAGE,

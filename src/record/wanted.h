@@ -6,10 +6,24 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "record/record.h"
 
-struct kymo_record_options;
 struct recording;
 struct target;
+
+/* What is asked for, and which way it goes. A recording that begins anew has the same. */
+struct recording_wanted {
+	const struct kymo_record_options *options;
+	size_t at_pid; /* of the options' ids: the process is this one, and those before have refused */
+	enum kymo_record_backend backend; /* of it all: INPROC, KERNEL or PTRACE */
+	struct kymo_spec *specs; /* those for the process first, then those for the kernel; strings are the options' */
+	size_t n_inproc, n_kernel;
+	const struct kymo_spec
+		*calls_spec; /* in `specs`, after all others: system calls that are none of the process's; or NULL */
+	char **reasons;      /* per spec of the options: why it is the kernel's; or NULL */
+	struct kymo_error *refusal; /* why the process is recorded through the kernel */
+	bool has_told_refusal;
+};
 
 /* Whether more than one process is asked for, by ids or as children that exist. */
 bool recording_has_several(const struct recording *recording);

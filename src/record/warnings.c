@@ -25,28 +25,28 @@ void recording_tell(const char *sentence, void *data)
 	uint64_t hash = hash_of(sentence);
 	char *copy;
 
-	if (recording->is_holding) {
+	if (recording->warnings.is_holding) {
 		copy = strdup(sentence);
-		if (copy && kymo_vec_push(&recording->held, copy))
+		if (copy && kymo_vec_push(&recording->warnings.held, copy))
 			return;
 		free(copy);
 	}
-	for (size_t i = 0; i < recording->told.n; i++)
-		if (recording->told.items[i] == hash)
+	for (size_t i = 0; i < recording->warnings.told.n; i++)
+		if (recording->warnings.told.items[i] == hash)
 			return;
-	if (recording->options->warn && (!recording->tree || kymo_vec_push(&recording->told, hash)))
-		recording->options->warn(sentence, recording->options->data);
+	if (recording->wanted.options->warn && (!recording->run.tree || kymo_vec_push(&recording->warnings.told, hash)))
+		recording->wanted.options->warn(sentence, recording->wanted.options->data);
 }
 
 void recording_release_warnings(struct recording *recording, bool tell)
 {
-	recording->is_holding = false;
-	for (size_t i = 0; i < recording->held.n; i++) {
+	recording->warnings.is_holding = false;
+	for (size_t i = 0; i < recording->warnings.held.n; i++) {
 		if (tell)
-			recording_tell(recording->held.items[i], recording);
-		free(recording->held.items[i]);
+			recording_tell(recording->warnings.held.items[i], recording);
+		free(recording->warnings.held.items[i]);
 	}
-	kymo_vec_deinit(&recording->held);
+	kymo_vec_deinit(&recording->warnings.held);
 }
 
 void recording_warn(struct recording *recording, const char *format, ...)

@@ -3,8 +3,17 @@
 #define KYMO_RECORD_WARNINGS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
 
 struct recording;
+
+struct recording_warnings {
+	KYMO_VEC(uint64_t) told; /* what the user was warned of: many processes have the same to say */
+	KYMO_VEC(char *) held;   /* warnings that wait until it is known whether it is done this way */
+	bool is_holding;
+};
 
 /* Tell the user; a sentence that differs from an earlier one in numbers only, not again. */
 void recording_warn(struct recording *recording, const char *format, ...) __attribute__((format(printf, 2, 3)));
