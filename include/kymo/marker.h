@@ -11,22 +11,23 @@
  *
  *	name	an identifier; need not be unique: a name turns on every marker that is called so
  *	format	a literal as for printf; the compiler checks it against the arguments. It gives the fields their names:
- * "fd=%d path=%s" has the fields fd and path, "%d %s" has arg1 and arg2
- *	...	at most 8: integers, floating point (not long double), pointers. They are evaluated only while the
- * marker is on, each once
+ *		"fd=%d path=%s" has the fields fd and path, "%d %s" has arg1 and arg2
+ *	...	at most 8: integers, floating point (not long double), pointers. Each is evaluated once, and only while
+ *		the marker is on
  *
- * A `char *` is a string: its first 255 bytes are copied up to the NUL. To record where one points write (void
- **)pointer for %p. "%.*s" and "%n" can't be recorded.
+ * A `char *` is a string: its first 255 bytes are copied up to the NUL. To record the pointer itself, cast it to void
+ * pointer and write %p. "%.*s" and "%n" cannot be recorded.
  *
- * A marker may stand in functions that are inlined, unrolled, cloned, in headers and templates, at any optimisation; in
- * threads, signal handlers, constructors. Turned on it may take 2.5 KiB of stack. What is written into the object file
- * is described below and in docs/internals/markers.md; every site is an SDT probe, too (provider KYMO_MARKER_PROVIDER).
+ * A marker works in functions that are inlined, unrolled or cloned, in headers and templates, and at any optimization;
+ * also in threads, signal handlers and constructors. While it is on it may take 2.5 KiB of stack.
+ * docs/internals/markers.md and the comments below describe what it writes into the object file. Every site is an SDT
+ * probe, too (provider KYMO_MARKER_PROVIDER).
  *
- *	-DKYMO_NO_MARKERS	all of it is compiled away; formats are still checked
- *	-DKYMO_MARKER_PORTABLE	test a byte in place of patching an instruction: where text can't be changed, and on
- *				architectures without a port of their own
- *	-DKYMO_MARKER_PROVIDER=x	in place of `kymo`; an identifier
- *	-DKYMO_NO_MARK		do not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
+ *	-DKYMO_NO_MARKERS	compiles to nothing; formats are still checked
+ *	-DKYMO_MARKER_PORTABLE	tests a byte instead of patching an instruction: for text that cannot be changed, and
+ *				the default on architectures without a port of their own
+ *	-DKYMO_MARKER_PROVIDER=x	instead of `kymo`; an identifier
+ *	-DKYMO_NO_MARK		does not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
  *
  * Origin: Linux Kernel Markers 0.5 (2006); the NOP is that of the kernel's jump labels
  * (Documentation/staging/static-keys.rst), the second note that of SystemTap's <sys/sdt.h>.
@@ -145,7 +146,8 @@ enum kymo_marker_code {
 #define KYMO_MARKER_PTR_ 8u
 #endif
 
-/* Always inlined, never a function of its own. Not static: markers may stand in inline functions that are not. */
+/* Always inlined, never a function of its own. Not static, as markers may be in inline functions that are not static.
+ * */
 #define KYMO_MARKER_INLINE_ extern __inline__ __attribute__((gnu_inline, always_inline, unused, no_instrument_function))
 
 #ifdef __cplusplus
@@ -202,8 +204,7 @@ KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(const volatile void *x)
 #define KYMO_MARKER_BITS(x) kymo_marker_bits(x)
 }
 #else
-/* The conditional makes of each operand what it is as a value: promoted, arrays and functions as pointers, no
- * bit-field. */
+/* The conditional converts each operand to a value: promoted, arrays and functions as pointers, not a bit-field. */
 #define KYMO_MARKER_CODE(x) \
 	_Generic(1 ? (x) : (x), int : 1u, unsigned int : 2u, long \
 		 : KYMO_MARKER_SLONG_, unsigned long \
@@ -253,29 +254,29 @@ KYMO_MARKER_INLINE_ void kymo_marker_check(const char *format __attribute__((unu
 
 /* ---- what is shared with libkymo-marker and kymo --------------------------------------------- */
 
-/* Which sides want a site on; each copy has its own. The portable form tests all four bytes. */
+/* Which sides have turned a site on; each copy has a gate of its own. The portable form tests all four bytes. */
 struct kymo_marker_gate {
-	uint8_t inside;   /* libkymo-marker does */
-	uint8_t busy;     /* and is changing the text now */
-	uint16_t outside; /* recordings of kymo's do: a bit each */
+	uint8_t inside;   /* libkymo-marker */
+	uint8_t busy;     /* libkymo-marker is changing the text now */
+	uint16_t outside; /* kymo's recordings: a bit each */
 };
 
-/* What is done at a location; each copy of the cold block has its own. Written by libkymo-marker alone. */
+/* What a location calls; each copy of the cold block has its own slots. Only libkymo-marker writes them. */
 struct kymo_marker_slots {
 	void (*call)(void);                    /* probes; or NULL */
-	const struct kymo_marker_rings *rings; /* recording in place; or NULL */
-	uint64_t event_id;                     /* then */
+	const struct kymo_marker_rings *rings; /* where a recording in place goes; or NULL */
+	uint64_t event_id;                     /* of that recording */
 	void *owner;                           /* the library's */
 };
 
-/* Where a recording in place goes (docs/internals/markers.md). Read by compiled code: the layout never changes, a new
- * one gets a new note. */
+/* Where a recording in place goes (docs/internals/markers.md). Compiled code reads it: the layout never changes, and a
+ * new layout gets a new note. */
 struct kymo_marker_rings {
 	uint64_t first;      /* ring of CPU 0; they lie 1,024 bytes apart */
-	uint64_t n_cpus;     /* 0: threads have no restartable sequences, all goes by `slow` */
+	uint64_t n_cpus;     /* 0: threads have no restartable sequences, and all records are made by `slow` */
 	int64_t rseq_offset; /* of struct rseq from the thread pointer */
 	int64_t tid_offset;  /* of the thread id, s32 */
-	void (*slow)(void);  /* for what the sequence can't do: see marker_x86_64.h */
+	void (*slow)(void);  /* for what the sequence cannot do: see marker_x86_64.h */
 };
 
 #define KYMO_MARKER_NOTE_SITE 1
@@ -293,7 +294,7 @@ struct kymo_marker_note {
 	int32_t provider;
 };
 
-/* Present in programs that link libkymo-marker: called by each module with markers when it comes and goes. */
+/* Present in programs that link libkymo-marker: each module with markers calls them when it is loaded and unloaded. */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -303,13 +304,13 @@ __attribute__((weak, visibility("default"))) void kymo_marker_module_goes(const 
 }
 #endif
 
-/* That the name is an identifier: one that is none makes no type, or none at all. */
+/* Prove that the name is an identifier: anything else makes an incomplete or an invalid type. */
 #define KYMO_MARKER_PROVE_(name, proof) (void)sizeof(proof * [sizeof(name) > 1 ? 1 : -1]);
 
 /*
  * KYMO_MARKER_(name, proof, format, number of arguments, their types, KYMO_MARKER_KEEP_() of each, format, arguments)
- * is the marker; KYMO_MARKER_KEEP_(i, x) is the left side of a comma operator that evaluates argument i. What is on the
- * right side then is part of the same expression, so temporary objects are there still.
+ * is the marker; KYMO_MARKER_KEEP_(i, x) is the left side of a comma operator that evaluates argument i. The right side
+ * is part of the same expression, so temporary objects still exist there.
  */
 #if defined(KYMO_NO_MARKERS)
 #define KYMO_MARKER_KEEP_(i, x) (void)KYMO_MARKER_BITS(x),
@@ -323,8 +324,8 @@ __attribute__((weak, visibility("default"))) void kymo_marker_module_goes(const 
 	})
 #else
 /*
- * Every object file has these and calls them; of the functions the linker keeps one a module, so what is static in them
- * is the module's.
+ * Every object file has these functions and calls them. The linker keeps one copy a module, so their static variables
+ * belong to the module.
  */
 #if defined(__cplusplus)
 extern "C" {

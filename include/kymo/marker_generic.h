@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Markers on i386, on aarch64, and wherever else gcc or clang make ELF files. Included by marker.h alone.
+ * Markers on i386, aarch64, and all other machines for which gcc or clang make ELF files. Included by marker.h alone.
  *
- * On i386 the site is the NOP that it is on x86-64. Elsewhere, and with KYMO_MARKER_PORTABLE, it reads its gate, all
- * four bytes at once, and tests it.
+ * On i386 the site is the same NOP as on x86-64. Elsewhere, and with KYMO_MARKER_PORTABLE, it reads all four bytes of
+ * its gate at once and tests them.
  *
- * The cold block is C. Where the program's library has something to call, slots.call is called as
+ * The cold block is C. If libkymo-marker has set slots.call, the block calls it as
  *
  *	void call(struct kymo_marker_slots *slots, const char *format, ...)
  *
- * with the arguments; where it has not they are not evaluated. The note of the location has no instruction, since
- * nothing can be recorded there from outside. The compiler does see that call: a value that lives across a marker may
- * be kept in another register because of it, or on the stack.
+ * with the arguments; else it does not evaluate them. The note of the location names no instruction, since kymo cannot
+ * record there from outside. The compiler sees that call. So it may keep a value that lives across a marker in another
+ * register, or on the stack.
  *
- * The gate and the slots are made by assembly, one a copy; ADDRESS and READ say how code gets there. What has none of
- * these has them as static objects: one for all copies of a marker, which does as well, but in C compilers warn about
- * them in an `inline` function that is neither static nor gnu_inline, and in C++ such a function can't be part of a
- * shared object.
+ * Assembly makes the gate and the slots, one of each a copy; ADDRESS and READ say how code reaches them. Machines
+ * without these two use static objects, one for all copies of a marker. That works as well, with two limits. C
+ * compilers warn about them in an `inline` function that is neither static nor gnu_inline. In C++ such a function
+ * cannot be part of a shared object.
  */
 
-/* KYMO_MARKER_ADDRESS_(label, register): the address of data into it; KYMO_MARKER_READ_(label, register): four bytes of
- * data, by one load. */
+/* KYMO_MARKER_ADDRESS_(label, register): load the address of data; KYMO_MARKER_READ_(label, register): load four bytes
+ * of data at once. */
 #if defined(__i386__) && (defined(__PIC__) || defined(__PIE__))
 #define KYMO_MARKER_HERE_(to) "call 1f\n1: pop " to "\n"
 #define KYMO_MARKER_ADDRESS_(label, to) KYMO_MARKER_HERE_(to) "lea " label " - 1b(" to "), " to "\n"
@@ -119,13 +119,13 @@ typedef uint32_t __attribute__((may_alias)) kymo_marker_gate_word;
 
 typedef void kymo_marker_variadic(struct kymo_marker_slots *slots, const char *format, ...);
 
-/* Or NULL. What the library has published with it is there, too. */
+/* Or NULL. Acquire: what the library has published with it is visible, too. */
 KYMO_MARKER_INLINE_ kymo_marker_variadic *kymo_marker_callee(struct kymo_marker_slots *slots)
 {
 	return (kymo_marker_variadic *)__atomic_load_n(&slots->call, __ATOMIC_ACQUIRE);
 }
 
-/* An argument is evaluated by the call alone; this is for its type. */
+/* Only the call evaluates an argument; this is for its type. */
 #define KYMO_MARKER_KEEP_(i, x) (void)KYMO_MARKER_BITS(x),
 
 #define KYMO_MARKER_(name, proof, f, n, t, keep, ...) \

@@ -2,19 +2,19 @@
 /*
  * What markers write into the object file beside their code, for all architectures. Included by marker.h alone.
  *
- * Assembly, because each copy that the compiler makes of a marker needs its own: inlined, unrolled, cloned. The `?`
- * puts a section into the group of the function, so that they are dropped together. Local labels 978 to 999 are the
- * markers'; 990 is where the marker is.
+ * Written by assembly, because each copy that the compiler makes of a marker (inlined, unrolled, cloned) needs a note
+ * of its own. The `?` puts a section into the group of the function, so that the linker drops them together. Local
+ * labels 978 to 999 are reserved for markers; 990 is the marker's instruction.
  */
 
-/* Statements between which nothing comes, and that are not merged with their like. */
+/* Statements that stay together, and that are not merged with equal ones. */
 #if defined(__clang__)
 #define KYMO_MARKER_APART_ __attribute__((nomerge))
 #else
 #define KYMO_MARKER_APART_
 #endif
 
-/* Compilers that count each line of assembly as an instruction would find functions with markers too large to be
+/* For compilers that count each line of assembly as an instruction: functions with markers would be too large to be
  * inlined. */
 #if (defined(__clang__) && __clang_major__ >= 11) || (!defined(__clang__) && __GNUC__ >= 9)
 #define KYMO_MARKER_ASM_ __asm__ __inline__
@@ -32,10 +32,10 @@
 #define KYMO_MARKER_ABOUT_(f, t) [types] "i"(t), KYMO_MARKER_STRINGS_(f)[line] "i"(__LINE__)
 
 /*
- * Those that are addresses: `i`, or what compilers want in its place where code may lie anywhere. gcc has nothing for
- * that on i386 and with -mcmodel=large; and on i386 GNU ld takes what clang writes for the address of the wrong string.
- * There assembly without operands, before the one with the note, repeats the strings as the source has them, so all but
- * C's rarer escapes.
+ * Operands that are addresses: `i`, or what compilers need instead for position-independent code. gcc has no such
+ * constraint on i386 and with -mcmodel=large; and on i386 GNU ld misreads what clang writes as the address of the wrong
+ * string. There, assembly without operands precedes the note and repeats the strings as the source has them. That works
+ * except for C's rarer escapes.
  */
 #if defined(__aarch64__)
 #define KYMO_MARKER_STRINGS_(f) [format] "S"(f), [file] "S"(__FILE__),
@@ -74,7 +74,7 @@
 								"994:\n" \
 								".popsection\n"
 
-/* What debuggers and the kernel's tools look for: an SDT probe without arguments at 990. */
+/* For debuggers and the kernel's tools: an SDT probe without arguments at 990. */
 #define KYMO_MARKER_SDT_(name) \
 	".pushsection .note.stapsdt,\"?\",\"note\"\n" \
 	".balign 4\n" \
@@ -106,13 +106,13 @@
 
 /*
  * KYMO_MARKER_WHEN_ON_(name, format, types, cold block): a site that jumps. KYMO_MARKER_SITE_(label) is its instruction
- * at 990, KYMO_MARKER_CODE_AT_ whether that is to be changed.
+ * at 990; KYMO_MARKER_CODE_AT_ says whether kymo changes it.
  *
- * clang before 17 refuses a function that has an asm goto if the label of any other asm goto in it lies among variables
- * that have destructors, or in another statement expression. So there the jump is in a function of its own, and what it
- * can't know it gets from the statement before it, through a macro of the assembler's. That function can't stand by
- * itself: -fsanitize=function would keep it. Nor can that statement: merged with that of another copy it would be there
- * once for two.
+ * clang before 17 refuses some functions with several asm goto. It does so if the label of one lies among variables
+ * that have destructors, or in another statement expression. So there the jump is in a function of its own. It gets
+ * what it cannot know from the statement before it, through a macro of the assembler. That function must always be
+ * inlined: -fsanitize=function would keep a copy of it. The statement must not be merged with that of another copy, or
+ * there would be one for two.
  */
 #ifdef __clang__
 #define KYMO_MARKER_WHEN_ON_(name, f, t, ...) \

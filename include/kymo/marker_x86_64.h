@@ -3,29 +3,30 @@
  * Markers on x86-64. Included by marker.h alone.
  *
  * A marker is two pieces of assembly. The *site* is in the hot path: a NOP of five bytes, or, in the portable form, a
- * test of its gate. The *location* is at the end of the cold block, after the evaluation of the arguments, each of
- * which is in some register:
+ * test of its gate. The *location* is at the end of the cold block, after the evaluation of the arguments, which are in
+ * registers then:
  *
  *	1. the probes of the process, through slots.call
- *	2. with a string among them: kymo_marker_pack makes a payload of all arguments, r10 its address and r11 its size
+ *	2. if one is a string: kymo_marker_pack makes a payload of all arguments, with its address in r10 and its size
+ *	   in r11
  *	3. the second NOP, where kymo puts a pad; the note says which registers
  *	4. a record into the rings of the process, through slots.rings
  *
- * Why the compiler does not see a call: what a call may change would have to be kept somewhere else in the hot path,
- * too. So all of this preserves every register, and steps over the red zone.
+ * The compiler does not see a call, as it would have to save what a call may change, in the hot path, too. So all of
+ * this preserves every register, and steps over the red zone.
  *
- * The record is made in a restartable sequence as kymo's pads make theirs: room in the ring of this CPU, arguments,
- * stamp, header, thread id, and at last the store of the ring's new position, with which the record counts. The kernel
- * restarts it where it was preempted, migrated or interrupted by a signal before that store (rseq(2)), so there is one
- * producer a ring. The signature is glibc's.
+ * A restartable sequence makes the record, as in kymo's pads. It finds space in the ring of this CPU and writes
+ * arguments, stamp, header and thread id. The store of the ring's new position comes last and makes the record count.
+ * The kernel restarts the sequence if it was preempted, migrated or interrupted by a signal before that store
+ * (rseq(2)), so a ring has one producer. The signature is glibc's.
  */
 
 /*
  * The frame, below the red zone: 0 rax, 8 r10, 16 r11, 24 rdx, 32 the arguments, 8 bytes each. slots.call and
  * rings.slow are called with rdx the slots and the return address right below the frame; but rings.slow may get a
- * payload in r10 and r11, which lies in between then; without one r11 is 0. Both preserve all registers but rax, rdx,
- * r10, r11. An unwinder has to be told that the caller's stack pointer is KYMO_MARKER_FRAME above the return address's
- * end.
+ * payload in r10 and r11, which then lies in between; without a payload r11 is 0. Both preserve all registers except
+ * rax, rdx, r10, r11. Unwind information must say that the caller's stack pointer is KYMO_MARKER_FRAME above the return
+ * address's end.
  */
 #define KYMO_MARKER_FRAME 224
 #define KYMO_MARKER_FRAME_ARGUMENTS 32
@@ -145,8 +146,8 @@ KYMO_MARKER_IS_ON_
 	"mov %%rdx, %c[at" #i "](%%r10,%%r11)\n" \
 	".endif\n"
 
-/* slots.rings may become others meanwhile, so those that are taken are kept right below the frame: the arguments lie 8
- * bytes higher then. */
+/* slots.rings may change meanwhile, so the value in use is kept right below the frame: the arguments lie 8 bytes higher
+ * then. */
 #define KYMO_MARKER_RECORD_(n) \
 	"push %%rax\n" \
 	"cmpq $0, 8(%%rax)\n" /* no restartable sequences */ \
