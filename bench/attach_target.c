@@ -5,8 +5,8 @@
  *
  * loads a library made by gen_many.py and starts THREADS threads that sleep, call some of its functions and check what
  * they return. Two more threads watch the time: the oldest spins on the clock, the youngest sleeps for 200 us at a
- * time. Each keeps the longest gap between two looks at the clock. A thread that was preempted was not held, so the
- * time for which the thread was ready but another one had its CPU (/proc/self/task/TID/schedstat) is taken off:
+ * time. Each keeps the longest gap between two looks at the clock. A thread that was preempted was not stopped. So the
+ * time for which the thread was ready but another one had its CPU (/proc/self/task/TID/schedstat) is subtracted:
  * "blocked".
  *
  * Commands, one byte each on stdin: 'b' begins a measurement; 'e' ends it and prints

@@ -31,7 +31,7 @@ struct job {
 	int rounds;
 	int warm_up;         /* rounds before, not kept */
 	int n_threads;       /* threads that take part: 0 … n_threads - 1 */
-	useconds_t pause_us; /* between rounds, for whoever reads the buffers */
+	useconds_t pause_us; /* between rounds, for the reader of the buffers */
 	double seconds;      /* > 0: call until that long has passed, `rounds` does not count */
 	double calls_per_ns; /* > 0: of a thread, on average: it sleeps when it is ahead */
 };
@@ -217,7 +217,7 @@ static bool start_idle(long n)
 	return ok;
 }
 
-/* false when nobody is there to say "go". */
+/* false when the reader has gone before it said "go". */
 static bool wait_for_go(void)
 {
 	char byte;

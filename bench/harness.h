@@ -7,10 +7,10 @@
  *	PROGRAM event ROUNDS PAUSE_US THREADS[,THREADS...] SHAPE=CALLS... [idle=N]
  *	PROGRAM sustain SECONDS THREADS SHAPE ARGS [CALLS_PER_SECOND]
  *
- * prints "ready PID", waits for a byte on stdin, works, prints its figures and "done", and waits for the end of stdin
- * or another byte before it exits, so that a tracer can be taken out of a live process. All threads exist before
- * "ready" is printed; `idle` ones more sleep all the time. SHAPE may have the number of arguments behind it: "push" is
- * all loops of this shape, "push2" one.
+ * prints "ready PID", waits for a byte on stdin, works, and prints its figures and "done". Before it exits it waits for
+ * the end of stdin or another byte, so that a tracer can leave a live process. All threads exist before "ready" is
+ * printed; `idle` ones more sleep all the time. SHAPE may have the number of arguments behind it: "push" is all loops
+ * of this shape, "push2" one.
  */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H

@@ -5,7 +5,8 @@
  *
  *	exchange	what pads do: a lock taken by xchg, released by a store; nothing waits
  *	locked add	room by lock xadd, as LTTng does it; needs a second counter for the commit, which is left out
- * here rseq		a restartable sequence that ends in the store of the new position
+ *			here
+ *	rseq		a restartable sequence that ends in the store of the new position
  *
  * docs/internals/rings.md has figures and what follows from them.
  */

@@ -3,9 +3,9 @@
  *
  * The instruction is at SITE_OFFSET of each function. Those behind it decide about the tactic: a branch, never
  * taken, leads right behind it, so nothing may be displaced together with it but in `group`; and a jump in place of
- * three bytes ends in what follows, which are the upper bytes of its distance. They point to free memory (`pun`), into
- * the 32 MiB of `occupied` unless a prefix moves them (`prefixed`), or there with each number of prefixes (`evicted`:
- * what follows has to make room).
+ * three bytes ends in what follows, which are the upper bytes of its distance. They point to free memory (`pun`), or
+ * into the 32 MiB of `occupied`, from which a prefix may move them (`prefixed`). If no number of prefixes does so, what
+ * follows has to make room (`evicted`).
  *
  * Which tactic it is in the end is read from `kymo status`; see kbench/case_puns.py.
  */

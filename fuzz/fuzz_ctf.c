@@ -167,8 +167,8 @@ static void write_good_metadata(uint8_t *uuid)
 	memset(uuid, 0, 16);
 }
 
-/* What is parsed must be written, unless it holds what the writer refuses, and parsed again to the same number of
- * events and entries of the tables. */
+/* What is parsed must be written, unless the writer refuses it. Parsed again it must have the same number of events and
+ * entries of the tables. */
 static void check_round_trip(const struct kymo_ctf_trace *trace)
 {
 	struct kymo_error *error = kymo_ctf_write_metadata(dir_fd, trace);

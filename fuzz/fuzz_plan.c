@@ -1,7 +1,7 @@
 /*
  * Random bytes as a module: a header of our own splits them into text, data, functions, entries and a restartable
- * sequence. Plans at each address, alone without a room and with what was planned before in one, displaces what is
- * planned, and checks what a plan promises.
+ * sequence. Plans at each address: alone without a room, and in one with earlier plans. Displaces what is planned, and
+ * checks what a plan promises.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Any bytes as an ELF file whose functions are unwound, from any place, with registers and a stack that the last bytes
- * of the input make up. A frame that was left is another one, and an error has changed nothing.
+ * Any bytes as an ELF file whose functions are unwound, from any location. The last bytes of the input make up
+ * registers and a stack. A frame that was left is another one, and an error has changed nothing.
  */
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 /*
  * kymo-coverage [-v] [-n N] [-s SEEDS] FILE...: on how many of a file's instructions a probe can be put, and how.
  *
- * Two figures a file. Alone: each instruction of each function is planned by itself, with nothing else in the text and
- * all addresses within 2 GiB of the file free but its own; counted is the tactic that is taken, which is the best that
+ * Two figures a file. Alone: each instruction of each function is planned by itself. Nothing else is in the text, and
+ * all other addresses within 2 GiB of the file are free; counted is the tactic that is taken, which is the best that
  * there is. Together: 1,000 instructions chosen at random are planned into one room, from the highest address to the
  * lowest, as a recording does; counted is how many get a place. Faults handled: alone, where nothing may be displaced
  * that may fault. -n N looks at N instructions alone, evenly spread, in place of all. -s SEEDS repeats the second so

@@ -82,7 +82,7 @@ class Builder:
         return self._markers("markers", MARKER_LOOPS)
 
     def markers_off(self):
-        """With loops that are only measured while nobody records."""
+        """With loops that are only measured without a recorder."""
         return self._markers("markers_off", MARKER_LOOPS, ["-DBENCH_OFF"])
 
     def _linked(self, name, sources, kymo, flags=()):

@@ -1,4 +1,4 @@
-"""Case `engines`: attaching to a program with many threads, leaving it, and the memory of who traces it."""
+"""Case `engines`: attaching to a program with many threads, leaving it, and the memory of its tracer."""
 import os
 import signal
 import subprocess

@@ -13,7 +13,7 @@ OFF = 4_000_000
 KERNEL = 20_000
 THREADS = (1, 2)
 BASE = ("none", "empty")
-# Loops of markers/ that are measured while nobody records, in the words of the table.
+# Loops of markers/ that are measured without a recorder, in the words of the table.
 OFF_LOOPS = {
     "kymo": ("kymo: NOP of 5 bytes", 2), "short": ("kymo, were it a short jump over 3 bytes", 2), "portable":
     ("kymo, portable: a test of its gate", 2), "sdt": ("sys/sdt.h: NOP", 2), "semaphore": ("sys/sdt.h, semaphore", 2)
@@ -24,7 +24,7 @@ GOAL_OFF_NS = 0.3
 RESOLUTION_NS = 0.05
 GOAL_ON_NS, GOAL_ON_LTTNG = 15, 6
 GOAL_TEXT_NS = 450
-# The form in which markers are meant to be fastest; and the one that needs no library.
+# The form in which markers should be fastest; and the one that needs no library.
 IN_PLACE, OUTSIDE = "kymo in place", "kymo record -m"
 # All figures of a trial are taken, whatever their number of arguments.
 ANY_ARGS = (1, 2)

@@ -79,7 +79,7 @@ def _sustained(target, seconds):
 
 
 def recorders(bench, case, variants, fresh_daemon=False):
-    """The tracers that can be had. `variants`: {name: options} of kymo."""
+    """The available tracers. `variants`: {name: options} of kymo."""
     found = []
     bench.builder.target()
     if bench.kymo_missing:

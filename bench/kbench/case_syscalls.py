@@ -57,7 +57,7 @@ def _bpftrace_counts(out):
 
 
 class Recorded(Tracer):
-    """Calls go into a trace, from pads; nobody is stopped."""
+    """Calls go into a trace, from pads; no thread is stopped."""
     def command(self, temporary, argv):
         return [*self.words, "-o", f"{temporary}/trace", "--", *argv]
 
@@ -72,7 +72,7 @@ class Bpftrace(Tracer):
 
 
 def shown(bench):
-    """Who shows every call, but for bpftrace, which counts."""
+    """Tracers that show every call; bpftrace counts them."""
     no_tracepoints = tracefs.missing()
     return [
         Tracer("none", [], FAST),

@@ -50,7 +50,7 @@ class Recorder:
         return self
 
     def check(self):
-        """BenchError when it has ended although nobody asked."""
+        """BenchError when it has ended without being asked to."""
         if self.process.poll() is not None:
             with open(self._messages, encoding="utf-8", errors="replace") as file:
                 raise BenchError("kymo record: " + procs.last_words(file.read(), self.process.returncode))

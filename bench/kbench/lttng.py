@@ -73,7 +73,7 @@ class Daemon:
     def _answers(self):
         if self._process.poll() is not None:
             raise BenchError(f"lttng-sessiond ended with status {self._process.returncode}")
-        # Until the namespace has its own /run, a root session daemon of somebody else could answer.
+        # Until the namespace has its own /run, another user's root session daemon could answer.
         if self._private and os.stat(f"/proc/{self._process.pid}/root/run").st_dev == os.stat("/run").st_dev:
             return False
         with contextlib.suppress(BenchError):

@@ -44,7 +44,8 @@ def missing():
 
 
 def _write(path, text):
-    """One write to a control file. To append matters: to truncate uprobe_events is to remove everybody's probes."""
+    """One write to a control file. To append matters: to truncate uprobe_events is to remove the probes of all
+    tools."""
     try:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
@@ -90,7 +91,7 @@ class Uprobes:
     A name that begins with "return_" is a return probe's.
 
     Several may have one event, if their arguments are the same. The kernel waits for a grace period for each event that
-    it disables, some 50 ms, so one event of many probes is gone long before many events. A context: leaving takes them
+    it disables, some 50 ms. So one event of many probes is gone long before many events. A context: leaving takes them
     out.
     """
     def __init__(self, definitions, buffer_kib):

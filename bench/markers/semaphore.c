@@ -1,5 +1,5 @@
 /*
- * A probe of <sys/sdt.h> with a semaphore: its arguments are evaluated only while somebody has raised it.
+ * A probe of <sys/sdt.h> with a semaphore: its arguments are evaluated only while a tracer has raised it.
  */
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>

@@ -3,8 +3,8 @@
  *
  *	toggle LIBRARY THREADS ROUNDS
  *
- * loads toggled.c's library, starts THREADS threads that call all its functions without a pause, prints "ready PID",
- * and, after a byte on stdin, connects an empty probe to toggle_one and disconnects it, and does the same with
+ * loads toggled.c's library, starts THREADS threads that call all its functions without a pause, and prints "ready
+ * PID". After a byte on stdin it connects an empty probe to toggle_one and disconnects it, then does the same with
  * toggle_many, ROUNDS times. "toggled NAME ON_NS OFF_NS": medians, of all sites together. Then "done", and the end with
  * the next byte.
  */

@@ -1,5 +1,5 @@
-/* beside PID: count the system calls of a process, until the end of the input, beside others who do the same: the first
- * one serves its hub, the others connect to that. It stays until they have gone. */
+/* beside PID: count the system calls of a process, until the end of the input, beside other programs that do the same:
+ * the first one serves its hub, the others connect to that. It stays until they have gone. */
 #include <errno.h>
 #include <kymo/engine.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "beside: nothing can be traced here\n"), 1;
 	kymo_hub_serve(hub);
 	err = kymo_engine_attach_process(hub, pid, 0, &ops, &calls, KYMO_EVENTS_SYSCALL, NULL);
-	if (err == -EBUSY) { /* somebody has it: another hub, perhaps */
+	if (err == -EBUSY) { /* another party has it: another hub, perhaps */
 		kymo_hub_destroy(hub);
 		hub = NULL;
 		if (!kymo_hub_connect(pid, &hub))

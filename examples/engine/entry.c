@@ -1,6 +1,6 @@
 /*
- * entry COMMAND [ARGUMENT...]: says when the command comes to its entry point, by a breakpoint there, and when it first
- * writes below its stack pointer then (which a call does), by a debug register.
+ * entry COMMAND [ARGUMENT...]: says when the command comes to its entry point, by a breakpoint there. By a debug
+ * register it says when the command first writes below its stack pointer then, as a call does.
  */
 #include <elf.h>
 #include <kymo/engine.h>

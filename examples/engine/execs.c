@@ -1,5 +1,5 @@
-/* execs COMMAND [ARGUMENT...]: what programs the command and all that it starts execute. Who dies, takes all of them
- * along: KYMO_LAUNCH_EXITKILL. */
+/* execs COMMAND [ARGUMENT...]: what programs the command and all that it starts execute. The death of this process
+ * kills all of them: KYMO_LAUNCH_EXITKILL. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* freeze PID: hold all threads of a process, show where they stand, and let them run on at the end of the input. Nobody
- * is told of it, as by SIGSTOP. */
+/* freeze PID: hold all threads of a process, show where they stand, and let them run on at the end of the input. No
+ * process is told of it, unlike SIGSTOP. */
 #include <dirent.h>
 #include <errno.h>
 #include <kymo/engine.h>
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (getchar() != EOF)
 		;
-	kymo_engine_detach_all(hub, &ops, NULL); /* nobody holds them any more */
+	kymo_engine_detach_all(hub, &ops, NULL); /* they are no longer held */
 	kymo_hub_destroy(hub);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* last-words PID: wait until a process ends that is nobody's child here, and tell how. */
+/* last-words PID: wait until a process ends that is not a child of this one, and tell how. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum k
 	return KYMO_ACTION_RESUME;
 }
 
-/* Who answers DETACH gets no reap. */
+/* An engine that returns DETACH gets no reap. */
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	print("is dead", report->status);
@@ -36,7 +36,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	print("is gone", report->status);
 }
 
-/* Behind the last callback, whoever ends the engine. */
+/* After the last callback, whatever ended the engine. */
 static void on_release(void *data)
 {
 	if (write(done[1], "", 1) < 0)

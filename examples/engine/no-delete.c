@@ -20,7 +20,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	return KYMO_ACTION_RESUME | (is_forbidden(call->number) ? KYMO_SYSCALL_ABORT : KYMO_SYSCALL_RUN);
 }
 
-/* A call that is not made returns -ENOSYS, unless somebody changes that here. */
+/* A call that is not made returns -ENOSYS, unless an engine changes that here. */
 static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
 				    const struct kymo_syscall_report *call)
 {

@@ -1,5 +1,5 @@
-/* past-ud2 COMMAND [ARGUMENT...]: where the command runs into a ud2 instruction, which compilers put where nobody
- * should come, it goes on behind. */
+/* past-ud2 COMMAND [ARGUMENT...]: if the command runs into a ud2 instruction, which compilers put into unreachable
+ * code, it goes on after it. */
 #include <kymo/engine.h>
 #include <signal.h>
 #include <stdio.h>

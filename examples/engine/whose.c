@@ -1,4 +1,4 @@
-/* whose PID: the engines of a process' threads, whoever has them: thread, owner, mask. */
+/* whose PID: the engines of a process' threads, of all processes: thread, owner, mask. */
 #include <errno.h>
 #include <kymo/engine.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * A module with markers: a shared object, as somebody's library would be. It links nothing for them.
+ * A module with markers: a shared object, as a third party's library would be. It links nothing for them.
  */
 #include <kymo/marker.h>
 

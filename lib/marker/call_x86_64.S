@@ -2,8 +2,9 @@
  * slots.call on x86-64: from a marker to C and back.
  *
  * The marker has made the frame of marker_x86_64.h below the red zone and called this: rdx has its slots; rax, rdx, r10 and r11 may change, and nothing else.
- * The compiler of the marker's function knows of no call. So rcx, rsi, rdi, r8, r9 go onto the stack, and the kernel's own instruction saves what C may
- * change of the vector, mask, x87 and (APX) r16 to r31 registers. The C side gets an empty x87 stack: the marker's function may hold long doubles there.
+ * The compiler of the marker's function knows of no call. So rcx, rsi, rdi, r8, r9 go onto the stack. The instruction
+ * that the kernel itself uses saves what C may change of the vector, mask, x87 and (APX) r16 to r31 registers. The C side
+ * gets an empty x87 stack: the marker's function may hold long doubles there.
  *
  * What an unwinder must know: the caller's stack pointer, as its own tables have it, is 224 bytes above the end of the return address. That is the frame's CFA here.
  *

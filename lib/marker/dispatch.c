@@ -61,7 +61,7 @@ static void pass(const struct kymo_marker_slots *slots, va_list arguments)
 
 #if defined(__x86_64__) && defined(__LP64__)
 
-/* From call_x86_64.S. The arguments lie as those of a variadic function do that did not fit into registers, so a
+/* From call_x86_64.S. The arguments lie as a variadic function finds those that did not fit into registers. So a
  * va_list whose registers are used up reads them. */
 void kymo_lib_pass(const struct kymo_marker_slots *slots, uint64_t *frame);
 void kymo_lib_pass(const struct kymo_marker_slots *slots, uint64_t *frame)

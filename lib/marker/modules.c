@@ -3,10 +3,10 @@
  *
  * One that tells calls kymo_marker_module_comes() from a constructor and kymo_marker_module_goes() from a destructor.
  * It can't be unmapped before the latter has returned, and that takes the lock: so a thread that holds the lock may
- * touch it. One that can't tell (it did not see this library when it was loaded) may be unmapped at any time by a
- * thread that knows nothing of the lock. So before the lock is taken dlopen(RTLD_NOLOAD) holds it, and dlclose() lets
- * it go when the lock is released. Between two calls it may have gone, and another may be where it was: where anything
- * was unloaded meanwhile it is read anew.
+ * touch it. A module that could not see this library when it was loaded does not do so. A thread that does not take the
+ * lock may unmap such a module at any time. So before the lock is taken dlopen(RTLD_NOLOAD) holds it, and dlclose()
+ * lets it go when the lock is released. Between two calls it may have gone, and another may be where it was: where
+ * anything was unloaded meanwhile it is read anew.
  *
  * The loader's callback is called with a lock of the loader's held. Nothing is allocated there: a malloc() may have
  * locks under which it asks the loader.

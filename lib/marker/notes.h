@@ -20,10 +20,10 @@ bool kymo_lib_has_notes(const struct lib_found *found);
 bool kymo_lib_is_inside(const struct lib_found *found, uintptr_t address);
 
 /*
- * Read all notes. A section may be damaged: each address must lie in a segment of the module that is for such things
- * (text can be executed, gates and slots written and are not made read-only after relocation), no two sites, gates or
- * slots overlap, strings end. Where one note breaks that the whole module is refused, and nothing of it was touched.
- * `path` of the result is NULL.
+ * Read all notes. A section may be damaged: each address must lie in a suitable segment of the module, no two sites,
+ * gates or slots overlap, and strings end. Text is executable; gates and slots are writable, and not made read-only
+ * after relocation. Where one note breaks that the whole module is refused, and nothing of it was touched. `path` of
+ * the result is NULL.
  *
  *	-ENOENT	no notes
  *	-EBADMSG	a damaged one

@@ -2,8 +2,8 @@
  * Readers that hold nothing up, and how a thread waits for them.
  *
  * Each thread that passes a marker which is on has a word of its own: the epoch in which its section began, or 0. A
- * thread that has taken something out begins another epoch, then looks at all words until each has been 0, or of that
- * epoch, or of a later one. Why no thread has hold of what was taken out any more:
+ * thread that has removed something begins another epoch. Then it reads all words until each has been 0, or of that
+ * epoch or a later one. Why no thread has hold of what was taken out any more:
  *
  *  (a)	A section that has loaded that epoch, or a later one, has loaded it after the store that took the thing out: it
  *	finds the list without it.
@@ -11,8 +11,8 @@
  *	for; or stores it later. All four accesses are sequentially consistent: the thing is taken out, the word is
  *	looked at; the word is stored, the list is loaded. So in the second case the list is loaded without it.
  *  (c)	A word that was found so once is done with: whatever it says later is of a section that has begun later. So each
- *	is looked at until then, one after the other, and any number of threads wait at the same time, each for an epoch
- *	of its own. Words are compared by their distance, so that epochs may wrap around where they have 32 bits.
+ *	is looked at until then, one after the other. Any number of threads wait at the same time, each for an epoch of
+ *	its own. Words are compared by their distance, so that epochs may wrap around where they have 32 bits.
  *
  * Words are on pages that are never unmapped. A thread takes one with its first section, and gives it back when it
  * ends, by a destructor of thread-specific data: also where it ends in a probe. One without the other (a key is

@@ -258,7 +258,7 @@ static void end_all_markers(void)
 	kymo_lib_update(false);
 }
 
-/* The markers that are meant, on. `n_ret` is how many. All or none. */
+/* Turn on the markers that match. `n_ret` is how many. All or none. */
 static int begin_all_markers(size_t *n_ret)
 {
 	int status = 0;

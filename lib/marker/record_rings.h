@@ -52,7 +52,7 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret);
 /* The rings of locations that are not recorded any more. */
 const struct kymo_marker_rings *kymo_record_idle(void);
 
-/* End all writing into the rings, for good. False where some thread may be writing still: one that was interrupted
+/* End all writing into the rings, permanently. False where some thread may be writing still: one that was interrupted
  * within a moment of it, by a handler that does not return. */
 bool kymo_record_memory_seal(struct record_memory *memory);
 

@@ -326,8 +326,8 @@ void kymo_record_late(struct record_rings *rings, const struct kymo_marker_slots
 
 /*
  * rax: the rings, rdx: the slots, r10 and r11: payload and size. All registers but rax, rdx, r10, r11 are preserved;
- * the stack is aligned by hand. What the unwinder is told is in marker_x86_64.h: the caller's stack pointer is as far
- * above the return address as its frame (224 bytes, the arguments at 32) and its payload (2,048) are large.
+ * the stack is aligned by hand. What the unwinder is told is in marker_x86_64.h: the caller's stack pointer is above
+ * the return address by the sizes of frame (224 bytes, the arguments at 32) and payload (2,048).
  */
 __asm__(".macro kymo_late above, arguments\n"
 	"	.cfi_def_cfa %rsp, 8 + \\above\n"

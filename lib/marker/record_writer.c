@@ -1,8 +1,9 @@
 /*
  * The thread that writes the trace: a recorder within the program, the same files as `kymo record` makes.
  *
- * It has all signals blocked, sleeps on a futex that producers wake when they have filled a sub-buffer, and twice a
- * second closes what is half full. It takes no lock of the library's, so exit() can wait for it wherever it was called.
+ * It blocks all signals, and sleeps on a futex that producers wake when they have filled a sub-buffer. Twice a second
+ * it closes sub-buffers that are partly full. It takes no lock of the library's, so exit() can wait for it wherever it
+ * was called.
  */
 #include "record_writer.h"
 

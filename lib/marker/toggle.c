@@ -10,14 +10,14 @@
  *	on	e9 rr rr rr rr	jmp cold
  *
  * On:	1. one byte, 0f to a9
- *	2. synchronise all threads
+ *	2. synchronize all threads
  *	3. four bytes, the immediate becomes the jump's distance
- *	4. synchronise
+ *	4. synchronize
  *	5. one byte, a9 to e9
- *	6. synchronise
- * Off is 5 to 1 backwards: e9 to a9, synchronise, 1f 44 00 00, synchronise, a9 to 0f, synchronise. "Synchronise" is
- * membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE): when it returns each thread of the process that runs has
- * executed a core serialising instruction, and each that does not will before it does again (membarrier(2); the
+ *	6. synchronize
+ * Off is 5 to 1 backwards: e9 to a9, synchronize, 1f 44 00 00, synchronize, a9 to 0f, synchronize. "Synchronize" is
+ * membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE): when it returns each running thread of the process has
+ * executed a core serializing instruction. Each other thread will do so before it runs again (membarrier(2); the
  * kernel's Documentation/features/sched/membarrier-sync-core). The calling thread executes one itself: of the calling
  * thread's core membarrier(2) promises nothing, nor does it do anything where there is one thread.
  *
@@ -27,25 +27,25 @@
  *	cache, the next instruction begins at the same address. No thread is ever in the middle of a site, as none is
  *	when it is interrupted: its program counter is before or after it.
  *  (b)	`test` changes flags alone, and the site's asm goto says that flags are changed. So "between" is a NOP, whatever
- *	its immediate is: bytes of the old, of the new, or any mixture of both, as a fetch may see while step 3's bytes
- *	arrive, also where they lie in two cache lines or pages.
- *  (c)	What a thread can execute between two synchronisations differs in the first byte alone (steps 1, 5) or in bytes
+ *	its immediate is: old bytes, new bytes, or any mixture of both. A fetch may see that while step 3's bytes
+ *	arrive, also if they lie in two cache lines or pages.
+ *  (c)	What a thread can execute between two synchronizations differs in the first byte alone (steps 1, 5) or in bytes
  *	that don't matter (step 3). Old instructions never meet bytes that were written two steps later: after step 2 no
- *	core has the NOP any more when its tail is overwritten, and after step 4 none can fetch e9 together with bytes
- *	that the distance had not arrived in.
+ *	core has the NOP any more when its tail is overwritten. After step 4 no core can fetch e9 together with bytes
+ *	from before the distance.
  *  (d)	A write of one byte is atomic for fetches: they see the byte before or after it. So at steps 1 and 5 a thread
  *	executes one of two whole instructions.
  *
  * What the processors' makers promise. AMD (APM vol. 2, chapter 7, on cross-modifying code): stores to code that
  * another core executes are coherent; where all changed bytes lie in one aligned quadword it executes the old or the
  * new instruction without further ado, as one byte always does. Intel (SDM vol. 3, "Handling Self- and Cross-Modifying
- * Code") wants the other core kept away and serialised, and specification updates list as an erratum that code that is
- * changed without ("unsynchronized XMC") may be executed in unexpected ways; they make no exception for single bytes.
- * So on Intel steps 1 and 5 rest on the practice that all kernels and debuggers rest on: the first byte of an
- * instruction that others execute is replaced (int3), then cores are synchronised, the other bytes written,
- * synchronised, the first byte. Linux changes jump labels, static calls and ftrace sites so, all the time, on all
- * machines (text_poke_bp_batch() in arch/x86/kernel/alternative.c). The sequence here is that one, with the same
- * synchronisations. The difference is what stands there in between: a9 in place of cc, executed and not trapped. To
+ * Code") wants the other core kept away and serialized. Specification updates list an erratum: code that is changed
+ * without that ("unsynchronized XMC") may be executed in unexpected ways. They make no exception for single bytes. So
+ * on Intel steps 1 and 5 rest on the practice that all kernels and debuggers rest on: the first byte of an instruction
+ * that others execute is replaced (int3), then cores are synchronized, the other bytes written, synchronized, the first
+ * byte. Linux changes jump labels, static calls and ftrace sites so, all the time, on all machines
+ * (text_poke_bp_batch() in arch/x86/kernel/alternative.c). The sequence here is that one, with the same
+ * synchronizations. The difference is what stands there in between: a9 in place of cc, executed and not trapped. To
  * execute cc no other byte is needed, for a9 four are; (b) is why they need not be right, and (a) why the length is
  * never in doubt. What this adds to the practice is that a core may join one new byte with four old ones in a fetch;
  * both are whole instructions of the same length then. tests/targets/markers/storm.c is the experiment: it counts what
@@ -97,7 +97,7 @@ enum form {
 
 static bool is_registered;
 
-/* ---- synchronising --------------------------------------------------------------------------- */
+/* ---- synchronizing --------------------------------------------------------------------------- */
 
 static int membarrier(int command)
 {
@@ -121,10 +121,10 @@ static int prepare_to_synchronise(void)
 }
 
 /*
- * A serialising instruction for this core: IRET to what follows, as the kernel has it in its sync_core(). IRET and
- * CPUID are what both makers call serialising and let everybody execute (Intel SDM vol. 3, AMD APM vol. 2: "Serializing
- * Instructions"). CPUID leaves a virtual machine, which takes longer than all else of a batch with one site. With a
- * shadow stack IRET would want a frame there, too.
+ * A serializing instruction for this core: IRET to what follows, as the kernel has it in its sync_core(). IRET and
+ * CPUID are what both makers call serializing and do not restrict to the kernel (Intel SDM vol. 3, AMD APM vol. 2:
+ * "Serializing Instructions"). CPUID leaves a virtual machine, which takes longer than all else of a batch with one
+ * site. With a shadow stack IRET would want a frame there, too.
  */
 static void serialise(void)
 {
@@ -288,7 +288,7 @@ static int finish_toggle(const struct toggle *toggle, struct lib_site *site)
 	return write_text(toggle->memory, site->text, &first, 1);
 }
 
-/* One step for all sites that came so far, and the synchronisation after it. False when none may go on. */
+/* One step for all sites that came so far, and the synchronization after it. False when none may go on. */
 static bool do_step(const struct toggle *toggle, struct lib_site **sites, size_t n,
 		    int (*step)(const struct toggle *toggle, struct lib_site *site))
 {

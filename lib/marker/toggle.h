@@ -13,7 +13,7 @@
  * is returned. The caller has the lock and has set the gates busy. When this returns each thread of the process runs
  * what stands there.
  *
- *	-EPERM	threads can't be synchronised: the kernel has no membarrier(2) for it (before 4.16), or a filter forbids
+ *	-EPERM	threads can't be synchronized: the kernel has no membarrier(2) for it (before 4.16), or a filter forbids
  *		it; or the text may not be written
  *	-EACCES	/proc/self/mem may not be opened (the process is not dumpable, see prctl(2)), or there is no /proc
  *	-EIO	the site was changed by something else than this library and kymo, or the kernel refuses the write

@@ -16,7 +16,7 @@
 #include "dispatch.h"
 #include "toggle.h"
 
-#define BATCH 1024 /* sites; each batch has its three synchronisations */
+#define BATCH 1024 /* sites; each batch has its three synchronizations */
 
 static struct lib_marker *changed;
 static struct lib_site *batch[BATCH];

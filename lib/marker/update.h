@@ -7,10 +7,10 @@
 #include "markers.h"
 
 /*
- * Let all places of the marker record into `rings`, the first as event `event_id`, the next as the one after it, from
+ * Let all locations of the marker record into `rings`, the first as event `event_id`, the next as the one after it, from
  * kymo_lib_update() on. Compiled code reads slots.rings more than once, and may have been interrupted in between:
- * neither `rings` nor the memory of rings that it names may ever be freed, changed, or unmapped, and ids are not used
- * again for something else. -ENODEV where the marker has no location that can.
+ * neither `rings` nor the memory of rings that it names may ever be freed, changed, or unmapped. Ids are not used again
+ * for something else. -ENODEV where the marker has no location that can.
  */
 int kymo_lib_record(struct lib_marker *marker, const struct kymo_marker_rings *rings, uint64_t event_id);
 

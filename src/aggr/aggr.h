@@ -8,7 +8,7 @@
  *	calls.c		entries and returns of calls in pairs, of records that come from several rings
  *	stacks.c	the calls that a thread is in
  *
- * The room knows no process and no trace. docs/internals/aggregations.md says who uses it, and when.
+ * The room knows no process and no trace. docs/internals/aggregations.md says which process uses it, and when.
  */
 #ifndef KYMO_AGGR_AGGR_H
 #define KYMO_AGGR_AGGR_H

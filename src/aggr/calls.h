@@ -3,8 +3,8 @@
  * markers are paired by the rule of report/spans.h: each function has a stack of its own, and an end goes with the last
  * beginning.
  *
- * Records come from a ring at a time, and a thread's are on several rings, so they wait until none can come that is
- * older (kymo_open_calls_settle()). What waits is bounded: beyond, the oldest are taken as they are.
+ * Records come from one ring at a time, and a thread's records are in several rings. So they wait until no older record
+ * can come (kymo_open_calls_settle()). What waits is bounded: beyond, the oldest are taken as they are.
  */
 #ifndef KYMO_AGGR_CALLS_H
 #define KYMO_AGGR_CALLS_H

@@ -34,9 +34,9 @@ bool kymo_frame_tree_text(struct kymo_frame_tree *tree, const char *text, uint32
 uint32_t kymo_frame_tree_number(struct kymo_frame_tree *tree, const struct kymo_frame_node *node);
 
 /*
- * Leave out the frames that nobody names: `numbers` has a place for each frame, which is not 0 where it is named.
- * Callers of frames that stay, stay. Afterwards `numbers` has the new number of each, or 0. False when memory is out:
- * the tree is as it was, and `numbers` mean nothing.
+ * Leave out frames without a name: `numbers` has a place for each frame, which is not 0 where it is named. Callers of
+ * frames that stay, stay. Afterwards `numbers` has the new number of each, or 0. False when memory is out: the tree is
+ * as it was, and `numbers` mean nothing.
  */
 bool kymo_frame_tree_prune(struct kymo_frame_tree *tree, uint32_t *numbers);
 

@@ -90,7 +90,8 @@ void kymo_stack_wake(struct stack *stack, size_t other)
 	stack->now = woken;
 }
 
-/* The present one waits, and another one begins. Of too many the one that is forgotten has its calls left open. */
+/* The present one waits, and another one begins. If there are too many, the calls of the one that is dropped stay open.
+ * */
 static bool begin_stack(struct stack *stack)
 {
 	if (!stack->now.n) {

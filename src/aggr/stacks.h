@@ -2,17 +2,16 @@
  * The calls that a thread is in, by stack.
  *
  * Where records hold the stack pointer, it says what a record's thread is in: on one stack, a call with a lower one is
- * over. A thread may have several stacks (of coroutines, of goroutines, for signals), and nothing in a trace says where
- * one ends, so that is found by these rules:
+ * over. A thread may have several stacks (of coroutines, of goroutines, for signals). Nothing in a trace says where a
+ * stack ends, so these rules find out:
  *
  *	1. A return belongs to the call of its function that has the very same stack pointer, on whatever stack. That is
- * no guess, where all entries have records, or all returns: no two calls that are open have the same one.
+ *	   no guess, where all entries have records, or all returns: no two calls that are open have the same one.
  *	2. Other records are of the stack on which their stack pointer was seen before; else of the present one, if that
- * is less than STACK_REACH away and no other stack lies between; else of one that is less than STACK_NEAR away; else of
- * a new one.
+ *	   is less than STACK_REACH away and no other stack lies between; else of one that is less than STACK_NEAR away;
+ *	   else of a new one.
  *	3. Rule 2 may take two stacks for one, and calls that wait for over. So they are remembered for a while: when
- * one returns after all, by rule 1, it and those around it that were taken for over with it are a stack of their own
- * from then on.
+ *	   one returns after all, by rule 1, it gets a stack of its own, with those around it that were taken for over.
  *
  * So rule 2 decides within what a call is shown, and never how long it took.
  */

@@ -17,7 +17,7 @@
 /* Keys of a row. Of texts and stacks it is their numbers. */
 struct kymo_aggr_keys {
 	uint64_t values[KYMO_AGGR_KEYS_MAX]; /* 0 where there is none, or it has a fault */
-	uint32_t faults;                     /* bit i: key i could not be had */
+	uint32_t faults;                     /* bit i: key i was not available */
 	bool has_no_room;                    /* a text among them found none: they have no row */
 };
 
@@ -39,7 +39,7 @@ struct kymo_aggr_table {
 	struct kymo_aggr_strings strings;
 	uint64_t hits;   /* in all rows */
 	uint64_t lost;   /* hits that found no room for their keys */
-	uint64_t faults; /* hits whose value could not be had; they are in no row */
+	uint64_t faults; /* hits whose value was not available; they are in no row */
 	uint64_t calls_without_entry;
 	uint64_t calls_over_losses; /* calls during which records were lost: their durations are not known */
 };

@@ -32,7 +32,7 @@ static struct kymo_aggr_piece trim(const char *start, const char *end)
 	return (struct kymo_aggr_piece){ start, end };
 }
 
-/* Behind the character at `at`; one in single quotes is one with them. */
+/* After the character at `at`; one in single quotes is one with them. */
 static const char *next_word(const char *at)
 {
 	return *at == '\'' && at[1] && at[2] == '\'' ? at + 3 : at + 1;
@@ -71,7 +71,7 @@ static struct kymo_error *parse_number(const char *text, struct kymo_aggr_piece 
 
 /* ---- the probe ------------------------------------------------------------------------------- */
 
-/* Behind the word at `at`: to a blank outside of brackets. */
+/* After the word at `at`: to a blank outside of brackets. */
 static const char *word_end(const char *at)
 {
 	int depth = 0;
@@ -116,7 +116,7 @@ static bool is_probe_prefix(const char *start, const char *end)
 	return (*start == 'p' || *start == 'r') && (end == start + 1 || start[1] == ':');
 }
 
-/* Behind the filter at `at`, or `at` where there is none. */
+/* After the filter at `at`, or `at` where there is none. */
 static struct kymo_error *skip_filter(const char *text, const char *at, const char **ret)
 {
 	const char *slash = skip_blanks(at), *last = NULL;
@@ -243,7 +243,7 @@ static struct kymo_error *refuse_sample(const char *text, const char *at, const 
 	return kymo_error_at(text, at, "markers are not sampled: leave '%.*s' out", (int)(end - at), at);
 }
 
-/* Behind the probe, with its filter and its samples, in either order. */
+/* After the probe, with its filter and its samples, in either order. */
 static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *pieces, const char **behind_ret)
 {
 	const char *start = skip_blanks(text), *end = word_end(start), *sample_end, *filter_end;

@@ -36,7 +36,7 @@ struct kymo_catch {
 };
 
 /*
- * Analyse the function that begins at `start`. 0 and `ret`, which the caller destroys and which must not outlive `code`
+ * Analyze the function that begins at `start`. 0 and `ret`, which the caller destroys and which must not outlive `code`
  * and `map`; -EPERM and the reason where it is not fully understood; -ENOMEM.
  */
 int kymo_clone_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t start,
@@ -52,8 +52,8 @@ const uint64_t *kymo_clone_sites(const struct kymo_clone *clone, size_t *n_ret);
 /* Sorted by vaddr. */
 const struct kymo_catch *kymo_clone_catches(const struct kymo_clone *clone, size_t *n_ret);
 
-/* Return sites, targets and landing pads that have no room for a jump: the thread goes on in the function's own text,
- * by no branch, up to the next catch or the return, and the block is not recorded. */
+/* Return sites, targets and landing pads that have no room for a jump: the thread goes on in the function's own text
+ * without a branch, up to the next catch or the return. The block is not recorded. */
 size_t kymo_clone_n_uncaught(const struct kymo_clone *clone);
 
 /* How sites are recorded, in numbers of sites. */
@@ -73,8 +73,8 @@ struct kymo_clone_env {
 	int32_t position;    /* where a thread's word with the address of its ring's next entry is, from its FS base.
 				It always points into a ring, whose thread may be the only one that uses it */
 	uint32_t first_site; /* the number of the first site, not 0 */
-	bool calls_apart;    /* take calls apart into a push of the original return address and a jump, as where a call
-				can't be executed in the function's own text */
+	bool calls_apart; /* replace calls by a push of the original return address and a jump, as if a call cannot be
+			     executed in the function's own text */
 };
 
 /* Bytes that kymo_clone_emit() makes at the most. */

@@ -37,7 +37,7 @@ struct kymo_extent {
 struct kymo_module_code {
 	const struct kymo_span *text; /* executable sections */
 	size_t n_text;
-	const struct kymo_span *data; /* initialised sections that are not executable: jump tables, pointers */
+	const struct kymo_span *data; /* initialized sections that are not executable: jump tables, pointers */
 	size_t n_data;
 	const struct kymo_extent *functions;
 	size_t n_functions;
@@ -50,8 +50,8 @@ struct kymo_module_code {
 	uint32_t small_stacks_left; /* bytes of such a stack, at most 4096, below the frame of a function that has
 				       looked whether it has to grow */
 	bool position_independent;  /* false: absolute addresses in data may be code pointers without a relocation */
-	bool is_jit; /* a program generates it while it runs: nothing is known of who enters it where, and the program
-			 may change what it is used to change */
+	bool is_jit; /* a program generates it while it runs: it is not known what enters it and where, and the program
+			may change what it usually changes */
 };
 
 /*

@@ -10,7 +10,7 @@
 #include "arch/code.h"
 #include "arch/plan.h"
 
-/* An instruction by which a function is left for good. */
+/* An instruction by which a thread leaves a function. */
 struct kymo_exit {
 	uint64_t vaddr;
 	uint64_t target; /* of a direct tail jump; 0: a return, or an indirect jump */
@@ -19,9 +19,9 @@ struct kymo_exit {
 
 /*
  * All exits of a function that is made of `parts` (the first is where it is entered; others are what the compiler split
- * off, such as "f.cold"). 0, or -EPERM and the reason when one can't be told: an indirect jump that is neither a table
- * nor a tail call for certain, a conditional jump out of the function, a part that does not decode. A function that
- * never returns has 0 exits. `ret` is a fresh array that the caller frees.
+ * off, such as "f.cold"). 0, or -EPERM and the reason when one can't be told: an indirect jump that may be neither a
+ * table nor a tail call, a conditional jump out of the function, or an undecodable part. A function that never returns
+ * has 0 exits. `ret` is a fresh array that the caller frees.
  */
 int kymo_exits_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
 		      const struct kymo_extent *parts, size_t n_parts, struct kymo_exit **ret, size_t *n_ret,

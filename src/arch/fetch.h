@@ -22,8 +22,8 @@ enum kymo_fetch_kind {
 	KYMO_FETCH_GLOBAL, /* value: vaddr in the data of the module whose text the site is in; the caller knows that it
 			      is mapped */
 	KYMO_FETCH_PAYLOAD, /* all arguments at once, as a record has them: `value` is the register with their address,
-			     * `index` the one with their size in bytes (at most KYMO_PAYLOAD_MAX, else nothing is
-			     * recorded and a loss is counted). The only one of its event. */
+			     * `index` the one with their size in bytes. If that is above KYMO_PAYLOAD_MAX nothing is
+			     * recorded and a loss is counted. The only one of its event. */
 	KYMO_FETCH_COPY, /* a copy of the stack, with type BYTES: struct kymo_wire_stack, and up to `limit` bytes from
 			  * the stack pointer on, as far as they can be read for certain. The last one of its event */
 	KYMO_FETCH_FORM, /* what `form` computes; value: 1 where what the function returns is not known there. With
@@ -47,7 +47,7 @@ struct kymo_fetch {
 #define KYMO_PAYLOAD_MAX 4096
 #define KYMO_FETCH_LIMIT_MAX 512
 #define KYMO_FETCH_COPY_MAX (32u << 10)
-#define KYMO_FETCH_LIMIT 128 /* of strings, where nobody says another one */
+#define KYMO_FETCH_LIMIT 128 /* of strings, by default */
 
 /* What a string that is longer than its limit ends with in a record, behind the limit's bytes: U+2026 in UTF-8. So a
  * string of more bytes than its limit is one that was cut. */

@@ -23,8 +23,8 @@ bool kymo_flags_are_own(const struct user_regs_struct *registers);
 
 /*
  * Execute an instruction that pops flags, of which `value` is on top of the stack, in `registers`. The kernel takes a
- * step over it for the program's own request to be stepped, and leaves that on for good. False: it is such a request,
- * or nothing of the kind can be done where the thread stands. Nothing is changed then.
+ * step over it for the program's own request to be stepped, and leaves stepping on. False: it is such a request, or
+ * nothing of the kind can be done where the thread stands. Nothing is changed then.
  */
 bool kymo_flags_pop(const struct kymo_flags_step *step, uint64_t value, struct user_regs_struct *registers);
 

@@ -16,7 +16,7 @@ enum kymo_step_kind {
 	KYMO_STEP_JUMP,
 	KYMO_STEP_CALL,
 	KYMO_STEP_RETURN,
-	KYMO_STEP_SYSCALL, /* goes on to the next instruction, but where the kernel leads elsewhere */
+	KYMO_STEP_SYSCALL, /* goes on to the next instruction, unless the kernel leads elsewhere */
 };
 
 struct kymo_step {

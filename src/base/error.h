@@ -16,7 +16,7 @@ enum kymo_error_code {
 	KYMO_ERROR_USAGE,     /* the user's words are wrong; exit status 2 */
 	KYMO_ERROR_NOT_FOUND, /* no such program, file, symbol, process */
 	KYMO_ERROR_PERMISSION,
-	KYMO_ERROR_BUSY,     /* somebody else holds it: a foreign tracer, another recorder */
+	KYMO_ERROR_BUSY,     /* in use by a third party: another tracer, another recorder */
 	KYMO_ERROR_GONE,     /* the process ended meanwhile */
 	KYMO_ERROR_UNSAFE,   /* the planner has no proof, or a thread stands where it must not */
 	KYMO_ERROR_BAD_DATA, /* a file, a trace or a shared mapping is damaged or lies */

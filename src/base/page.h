@@ -29,7 +29,7 @@ static inline bool kymo_page_has(uint64_t address, uint64_t size)
 	return kymo_page_part(address, size) == size;
 }
 
-/* The first page boundary that is not below `address`; 0 behind the last one. */
+/* The first page boundary that is not below `address`; 0 after the last one. */
 static inline uint64_t kymo_page_up(uint64_t address)
 {
 	return kymo_page_down(address + KYMO_PAGE_SIZE - 1);

@@ -10,7 +10,7 @@
 /*
  * The code point of the character that begins at `at`, of `n` > 0 bytes, and the bytes that it takes. -1, and one byte,
  * for what is no character: overlong forms, surrogates, what lies beyond U+10FFFF (RFC 3629), and a beginning that the
- * bytes end in. Reads no byte behind a NUL, so a string may be given with any greater `n`.
+ * bytes end in. Reads no byte after a NUL, so a string may be given with any greater `n`.
  */
 int32_t kymo_utf8_decode(const char *at, size_t n, size_t *size_ret);
 

@@ -20,7 +20,7 @@ struct kymo_hub;
 /* What a process has mapped, for all of its threads. */
 struct branch_process {
 	pid_t pid;
-	uint32_t space;                  /* 0: not read yet, not to be had, or unnumbered */
+	uint32_t space;                  /* 0: not read yet, not available, or unnumbered */
 	struct branch_space *unnumbered; /* its own, where there are too many; else NULL */
 	bool is_changed;                 /* it has to be read again */
 };

@@ -31,7 +31,7 @@
 
 static const struct branch_range nothing = { 0, 0 };
 
-/* What it does next. At the end of the recording nobody is stepped any more: a thread that was counted too late sees
+/* What it does next. At the end of the recording no thread is stepped any more: a thread that was counted too late sees
  * that it ends. */
 static enum kymo_action action_of(struct kymo_branches *branches, struct branch_thread *thread)
 {
@@ -122,9 +122,9 @@ static bool is_after_call(const struct branch_thread *thread, uint64_t address)
 }
 
 /*
- * Where other code returns to. From a function that was called, or jumped to, that is behind the call, and on top of
- * the stack; from the linker, which finds functions at their first call, behind the last call. From a handler it is
- * what that came upon.
+ * Where other code returns to. From a function that was called, or jumped to, that is after the call, and on top of the
+ * stack; from the linker, which finds functions at their first call, behind the last call. From a handler it is what
+ * that came upon.
  */
 static void insert_return(struct kymo_branches *branches, struct branch_thread *thread, uint64_t before,
 			  bool has_returned)
@@ -437,8 +437,8 @@ int branch_steps_attach_process(struct kymo_branches *branches, pid_t pid)
 }
 
 /*
- * A thread that is let go of between a step over `pushf` and the stop that tells of it keeps a word on its stack that
- * asks for single steps. So all are waited for that may be there. The others sleep, or will not push.
+ * If a thread is detached between a step over `pushf` and the stop that reports it, a word on its stack asks for single
+ * steps. So all are waited for that may be there. The others sleep, or will not push.
  */
 void branch_steps_detach(struct kymo_branches *branches)
 {

@@ -93,7 +93,7 @@ static struct kymo_error *explain_indirect(struct cli_explainer *explainer, cons
 		explainer->n_by_tactic[KYMO_TACTIC_NONE]++;
 	}
 	if (indirect->n > 1 && spec->offset) {
-		puts("  site       none: the offset may be meant in any of them; name one");
+		puts("  site       none: the offset may be in any of them; name one");
 		return NULL;
 	}
 	for (size_t i = 0; !error && i < indirect->n; i++) {
@@ -155,7 +155,7 @@ static struct kymo_error *explain_address(struct cli_explainer *explainer, pid_t
 	return error;
 }
 
-/* `file` is NULL where every file is meant. */
+/* `file` is NULL for all files. */
 static struct kymo_error *explain_file(struct cli_explainer *explainer, const struct cli_target *target, size_t i,
 				       const char *file, const struct kymo_spec *spec)
 {

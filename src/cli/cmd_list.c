@@ -294,7 +294,7 @@ static int list_request(const struct request *request)
 	if (request->vars || request->lines)
 		return list_source(request);
 	if (request->has_debug_file)
-		return cli_usage("list", "--debug-file goes with --vars or --lines");
+		return cli_usage("list", "--debug-file requires --vars or --lines");
 	return list_target(request->operands[0], request->operands[1], request->json, request->names_only);
 }
 

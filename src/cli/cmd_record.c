@@ -61,7 +61,8 @@ static void catch_signals(const struct kymo_record_options *options)
 
 /* ---- what the user sees ---------------------------------------------------------------------- */
 
-/* Where no line lives, one that tells whoever waits for it that all probes are in. A command's stderr is its own. */
+/* Without a live line, print one line when all probes are in, for scripts that wait for it. A command's stderr is its
+ * own. */
 static void announce(struct cli_recording *recording, size_t n_sites, size_t n_processes)
 {
 	if (recording->announced || recording->quiet || recording->live.enabled || recording->options.command)
@@ -121,7 +122,7 @@ static void draw(struct cli_recording *recording, const struct kymo_record_progr
 	recording->before[recording->n_before++ % CLI_RATE_SAMPLES].events = events_of(progress);
 }
 
-/* The command, if there is one, was forked. Whoever has started this may have gone: then it is over. */
+/* The command, if there is one, was forked. The process that started this may have ended: then it is over. */
 static void become_worker(struct cli_recording *recording)
 {
 	if (!recording->has_left_job)
@@ -269,7 +270,7 @@ static int wait_for_command(const struct cli_recording *recording)
 	return 128 + cli_last_signal();
 }
 
-/* Who traces what was followed does it through this process. One that is about to leave is not told of. */
+/* Tracers of followed processes work through this process. One that is about to leave is not told of. */
 static void serve_others(struct kymo_record_result *result)
 {
 	bool is_anyone_left;

@@ -10,7 +10,7 @@ struct kymo_aggr_table;
 /* argv[0] is its own name; the exit status comes back. */
 int cmd_record(int argc, char **argv);
 
-/* A recording that is looked at while it goes on, and not kept: its directory may be removed behind it. */
+/* A recording that is looked at while it goes on, and not kept: its directory may be removed after it. */
 struct cli_record_view {
 	const char *directory;
 	/* Once a second, and at the end; true: the user wants no more. */

@@ -55,7 +55,7 @@ static char *read_metadata(int directory)
 	return text;
 }
 
-/* The text of the environment behind `key`. Texts of the target's are escaped there. */
+/* The text of the environment after `key`. Texts of the target's are escaped there. */
 static const char *find_env(const char *metadata, const char *key)
 {
 	char begin[64];

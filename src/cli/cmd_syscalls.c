@@ -113,7 +113,7 @@ static int conclude(const struct run *run, int status)
 	if (result.cut) {
 		fprintf(stderr, "kymo: what process %d did from here on is not shown: %s\n",
 			words->targets.pids.items[0],
-			result.cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it"
+			result.cut == -ETIMEDOUT ? "this kymo did not drain its output in time, and was disconnected"
 						 : "the kymo that traced it, and let this one in, has ended");
 		return 1;
 	}

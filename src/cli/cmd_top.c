@@ -26,7 +26,7 @@ struct top {
 	char directory[PATH_MAX + 8]; /* of the recording, in the former */
 };
 
-/* ---- the recording, which nobody keeps ------------------------------------------------------- */
+/* ---- the recording, which is not kept ------------------------------------------------------- */
 
 static bool make_directory(struct top *top)
 {
@@ -91,7 +91,7 @@ static bool show_tables(const struct kymo_aggr_table *tables, size_t n, void *da
 	if (!top->is_live) {
 		error = kymo_report_tables(tables, n, &options, stdout);
 		kymo_error_destroy(error);
-		return error; /* nobody reads any more */
+		return error; /* the reader has gone */
 	}
 	free(top->last);
 	top->last = NULL;

@@ -42,7 +42,7 @@ static char *unquote(char *value)
 	return value + 1;
 }
 
-/* "--buffer=64M" and "-p SPEC" are an option and its value; `line` is cut behind the option. NULL: there is none. */
+/* "--buffer=64M" and "-p SPEC" are an option and its value; `line` is cut after the option. NULL: there is none. */
 static char *cut_value(char *line)
 {
 	char *end = line + strcspn(line, " \t");

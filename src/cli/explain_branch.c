@@ -61,7 +61,8 @@ static void print_clone(const struct kymo_function *function, const struct kymo_
 	printf("  registers  the position is held at %zu blocks, loaded at %zu, and at %zu a register is saved\n",
 	       costs->n_held, costs->n_free, costs->n_spilled);
 	if (costs->n_calls)
-		printf("  calls      %zu, of which %zu are taken apart\n", costs->n_calls, costs->n_calls_apart);
+		printf("  calls      %zu, of which %zu become a push and a jump\n", costs->n_calls,
+		       costs->n_calls_apart);
 	if (kymo_clone_n_uncaught(clone))
 		printf("  not seen   %zu blocks, which have no room for a jump\n", kymo_clone_n_uncaught(clone));
 }
@@ -183,7 +184,7 @@ static void print_totals(const struct counts *counts)
 	       "no room for a jump\n",
 	       cli_format_count(counts->n_sites, sites), percent(counts->n_held, counts->n_sites),
 	       percent(counts->n_spilled, counts->n_sites), counts->n_uncaught);
-	printf("%s calls, of which %.1f %% are taken apart\n", cli_format_count(counts->n_calls, calls),
+	printf("%s calls, of which %.1f %% become a push and a jump\n", cli_format_count(counts->n_calls, calls),
 	       percent(counts->n_apart, counts->n_calls));
 }
 

@@ -39,7 +39,7 @@ static size_t print_instruction(const struct kymo_span *span, uint64_t vaddr, ch
 	return length;
 }
 
-/* From the place asked for to one instruction behind the window; ">" marks what is displaced. */
+/* From the place asked for to one instruction after the window; ">" marks what is displaced. */
 static void print_code(const struct kymo_module_code *code, uint64_t vaddr, const struct kymo_plan *plan)
 {
 	const struct kymo_span *span = span_at(code, vaddr);
@@ -63,7 +63,7 @@ static void print_proof_of_jump(const struct cli_explainer *explainer, const str
 		puts("             nothing in the file leads into it;");
 }
 
-/* What nobody has looked at, or can. */
+/* Code that was not analyzed, or cannot be. */
 static void print_what_is_believed(const struct kymo_jit *jit)
 {
 	if (jit->is_named)

@@ -1,4 +1,4 @@
-/* What becomes of an expression, for `kymo explain -e`. */
+/* How an expression is compiled, for `kymo explain -e`. */
 #ifndef KYMO_CLI_EXPLAIN_VALUE_H
 #define KYMO_CLI_EXPLAIN_VALUE_H
 

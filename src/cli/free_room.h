@@ -10,7 +10,7 @@
 struct cli_free_room {
 	struct kymo_plan_room ops;      /* for kymo_plan() */
 	int64_t low, high;              /* of the module, whole pages */
-	int64_t lowest;                 /* below that is nothing to be had */
+	int64_t lowest;                 /* lower addresses are not available */
 	uint64_t taken[KYMO_PLANS_MAX]; /* 0: none */
 };
 

@@ -20,7 +20,7 @@ static const char record[] =
 	"                       paths, strings and structures are recorded, too\n"
 	"      --complete       record every system call, with memory: through the kernel, or else by tracing\n"
 	"  -S, --string-size N  at most N bytes of a system call's string, up to 4096 (default 32)\n"
-	"      --count WHAT     count the hits of a probe, by keys, in place of recording them; WHAT is\n"
+	"      --count WHAT     count the hits of a probe, by keys, instead of recording them; WHAT is\n"
 	"                       [FILE:FUNCTION [/FILTER/]] [VALUE] [by KEY, ...], of the last probe where it names "
 	"none;\n"
 	"                       or 'm GLOB' of markers, with the duration from x__start to x__done;\n"

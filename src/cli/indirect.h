@@ -18,8 +18,8 @@ struct cli_indirects {
 	const struct kymo_map *map; /* one of the module's executable mappings in the process */
 };
 
-/* Print the place `name`, its resolver, the functions that it chooses from, the one that the process has chosen where
- * that can be told, and who shares them. */
+/* Print the location `name`, its resolver and the functions that it chooses from. If it is known, print which function
+ * the process has chosen, and which names share it. */
 void cli_print_indirect(const struct cli_indirects *indirects, const struct kymo_indirect *indirect, const char *name);
 
 #endif

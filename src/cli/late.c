@@ -97,7 +97,7 @@ int cli_check_files(const struct kymo_record_options *options)
 	struct kymo_error *error = kymo_find_file(options->command[0], &program);
 	char nearest[64] = "", sentence[1024];
 
-	/* Why it can't be run is told by who runs it. */
+	/* The caller that runs it says why it cannot run. */
 	kymo_error_destroy(error);
 	for (size_t i = 0; program && i < options->n_specs; i++) {
 		const char *name = options->specs[i].file;

@@ -68,7 +68,7 @@ static bool is_same_source(const struct kymo_marker *x, const struct kymo_marker
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* What the arguments are called: by the author, or with their types where nobody has named them. */
+/* What the arguments are called: by the author, or with their types if they have no names. */
 static void print_arguments(const struct kymo_marker *marker)
 {
 	if (marker->format) {

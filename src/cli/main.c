@@ -39,7 +39,7 @@ static const struct command {
 	{ "list", cmd_list, "list the functions that can be probed" },
 	{ "explain", cmd_explain, "show how a probe would be put at a location, and why that is safe" },
 	{ "status", cmd_status, "show which processes are being recorded" },
-	{ "snapshot", cmd_snapshot, "keep what a flight recorder has, and let it go on" },
+	{ "snapshot", cmd_snapshot, "save what a flight recorder has so far, and let it go on" },
 	{ "detach", cmd_detach, "take all kymo probes out of a process" },
 	{ "help", cmd_help, "show help for a command" },
 };

@@ -9,7 +9,7 @@ struct cli_option {
 	int id;            /* > 0, the command's own */
 	char letter;       /* or 0 */
 	const char *name;  /* without the dashes */
-	const char *value; /* its name in messages ("SPEC"); NULL: it takes none; "=SPEC": it may have one behind the
+	const char *value; /* its name in messages ("SPEC"); NULL: it takes none; "=SPEC": it may have one after the
 			      long name and "=" */
 };
 
@@ -26,7 +26,7 @@ struct cli_options {
 	size_t n;
 	int argc;
 	char **argv;
-	int at;              /* 1 at the start; after an operand: the index behind it */
+	int at;              /* 1 at the start; after an operand: the index after it */
 	const char *value;   /* of the option or operand that was returned */
 	const char *cluster; /* the rest of "-xyz" */
 	bool only_operands;  /* "--" was seen */

@@ -23,10 +23,11 @@ static struct kymo_error *find_symbol(struct kymo_module *module, const struct k
 	for (size_t i = 1; i < n; i++)
 		others += found[i]->vaddr != found[0]->vaddr;
 	if (others)
-		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "%s means %zu functions of %s, whose variables may be others; write arg0, "
-					 "arg1 ... for parameters",
-					 spec->symbol, n, kymo_module_path(module));
+		return kymo_error_create(
+			KYMO_ERROR_USAGE,
+			"%s means %zu functions of %s, which may have different variables; write arg0, "
+			"arg1 ... for parameters",
+			spec->symbol, n, kymo_module_path(module));
 	*ret = found[0]->vaddr + (uint64_t)spec->offset;
 	return NULL;
 }

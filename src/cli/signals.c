@@ -10,7 +10,7 @@
 static volatile sig_atomic_t is_launched, interrupts, last_signal;
 static void (*tell)(int number);
 
-/* All whose default action ends a process, and that come from outside of it. Those of real time are behind them. */
+/* All whose default action ends a process, and that come from outside of it. Those of real time are after them. */
 static const int endings[] = { SIGINT,    SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,   SIGUSR2, SIGALRM,
 			       SIGVTALRM, SIGPROF, SIGIO,  SIGPWR,  SIGSTKFLT, SIGXCPU, SIGXFSZ };
 
@@ -44,7 +44,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	errno = err;
 }
 
-/* What has a handler, as the signal by which the hub breaks off a wait, is somebody else's. */
+/* A signal that has a handler, such as the hub's signal to interrupt a wait, is left alone. */
 static bool may_catch(int number, bool launches)
 {
 	struct sigaction before;

@@ -17,7 +17,7 @@ void cli_catch_signals(bool launches, int flags, void (*react)(int number));
 /* Those that cli_catch_signals() catches. */
 void cli_ending_signals(bool launches, sigset_t *ret);
 
-/* The command has ended: an interrupt is nobody else's now. */
+/* The command has ended: an interrupt has no other use now. */
 void cli_signals_are_ours(void);
 
 /* The last one that was told, or 0. */

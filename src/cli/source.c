@@ -118,7 +118,7 @@ static struct kymo_error *find_function(struct cli_source *source, const char *n
 	return error || n ? error : no_function(source, name);
 }
 
-/* "work:3": so many lines behind the one that the function begins with. */
+/* "work:3": so many lines after the one that the function begins with. */
 static struct kymo_error *find_line_of_function(struct cli_source *source, const char *name, unsigned int lines,
 						bool *is_function_ret)
 {

@@ -14,7 +14,7 @@
 
 typedef struct kymo_error *parse_spec(const char *text, struct kymo_spec *ret);
 
-/* The word at `text`, or behind a prefix such as "p:name". */
+/* The word at `text`, or after a prefix such as "p:name". */
 static const char *find_location(const char *text, size_t *length_ret)
 {
 	size_t length;

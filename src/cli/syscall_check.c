@@ -26,14 +26,14 @@ static int check_kernel(words_t *words)
 	if (!words->in_kernel)
 		return -1;
 	if (request->fds || request->pids || request->paths.n)
-		return cli_usage(COMMAND, "-y, -Y and -P look at the process while it stands, and through the kernel "
-					  "it does not: leave them out");
+		return cli_usage(COMMAND, "-y, -Y and -P need a stopped thread, and the kernel backend stops none: "
+					  "leave them out");
 	if (request->stack_traces || request->addresses)
-		return cli_usage(COMMAND, "-k and -i look at the thread while it stands, and through the kernel it "
-					  "does not: leave them out");
+		return cli_usage(COMMAND, "-k and -i need a stopped thread, and the kernel backend stops none: "
+					  "leave them out");
 	if (request->leaves_on_exec)
 		return cli_usage(COMMAND,
-				 "-b lets go of what is traced, and through the kernel nothing is: leave it out");
+				 "-b stops tracing a process, and the kernel backend traces none: leave it out");
 	if (request->string_size > KYMO_SYSCALL_COPIED_MAX)
 		return cli_usage(COMMAND, "through the kernel -s takes at most %d bytes", KYMO_SYSCALL_COPIED_MAX);
 	if (!request->buffer_size)
@@ -80,7 +80,7 @@ int cli_syscall_words_check(words_t *words)
 	if (words->all && (words->command || has_pids))
 		return cli_usage(COMMAND, "--all has the calls of every process: leave the command or --pid out");
 	if (!words->command && !has_pids && !words->all)
-		return cli_usage(COMMAND, "whose system calls? give a command, or --pid PID");
+		return cli_usage(COMMAND, "nothing to trace: give a command, --pid PID, or --all");
 	if (words->command && has_pids)
 		return cli_usage(COMMAND, "a command or --pid, not both: '%s' is too much", words->command[0]);
 	if (request->hides_good && request->hides_failed && request->hides_unfinished)

@@ -27,8 +27,8 @@ static bool is_own(int fd, const struct stat *st)
 }
 
 /*
- * What calls read and write is for this user alone, also in a file that was there. The file or pipe of another user,
- * who has put it there perhaps, is left alone. Other pipes, and terminals, stay as they are.
+ * What calls read and write is for this user alone, also in a file that was there. A file or pipe that belongs to
+ * another user is left alone. Other pipes, and terminals, stay as they are.
  */
 static int make_private(int fd, bool appends)
 {
@@ -99,7 +99,7 @@ int cli_syscall_output_open_own(const struct cli_syscall_output *output, pid_t t
 
 	if (asprintf(&path, "%s.%d", output->path, tid) < 0)
 		return -ENOMEM;
-	fd = open_file(path, output->appends, O_NONBLOCK); /* the thread stands still meanwhile */
+	fd = open_file(path, output->appends, O_NONBLOCK); /* the thread is stopped meanwhile */
 	if (fd < 0) {
 		cli_warn("cannot write %s: %s", path,
 			 fd == -EEXIST ? "it belongs to another user; choose another name with -o" : strerror(-fd));

@@ -24,7 +24,7 @@ int cli_syscall_output_open(struct cli_syscall_output *output, const struct cli_
 /* -ff: a file for the thread. A negative errno; the user was told of it, unless memory is out. */
 int cli_syscall_output_open_own(const struct cli_syscall_output *output, pid_t tid, FILE **ret);
 
-/* All was written, and nobody has the descriptor: wait for the command. */
+/* All was written, and no process has the descriptor: wait for the command. */
 void cli_syscall_output_wait(struct cli_syscall_output *output);
 
 #endif

@@ -129,7 +129,7 @@ static void read_program(int directory, char ret[NAME_MAX + 1])
 	char path[PATH_MAX], *deleted;
 	ssize_t length = readlinkat(directory, "exe", path, sizeof(path) - 1);
 
-	if (length <= 0) /* another user's is not to be had */
+	if (length <= 0) /* another user's is not readable */
 		return;
 	path[length] = '\0';
 	deleted = strstr(path, " (deleted)");

@@ -1,4 +1,4 @@
-/* Engines of the threads of a process: asked of the hubs that trace them, which answer who may connect. */
+/* Engines of the threads of a process: asked of the hubs that trace them, which answer processes that may connect. */
 #include "cli/threads_engines.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static int list_engines(struct kymo_hub *hub, struct cli_threads *view)
 	return err;
 }
 
-/* One hub traces all threads of a process, as long as nobody has been there before it. */
+/* One hub traces all threads of a process, unless another tracer came first. */
 void cli_threads_look_at_engines(struct cli_threads *view, const struct cli_threads *before)
 {
 	struct kymo_hub *hub;

@@ -21,7 +21,7 @@
 
 enum { GO_ON = -1, DRAW = -2 }; /* or an exit status */
 
-/* Those that shall end it, but where somebody has had them ignored, and those that change the terminal. */
+/* Signals that end it, unless they were ignored when it was started, and signals that change the terminal. */
 static int catch_signals(sigset_t *ret)
 {
 	static const int others[] = { SIGTSTP, SIGCONT, SIGWINCH };
@@ -49,7 +49,7 @@ static void draw(struct cli_threads *view)
 	free(text);
 }
 
-/* It stops here, but where no shell waits for that: there the kernel ignores it. */
+/* It stops here, unless no shell waits for that: there the kernel ignores it. */
 static int stop_for_shell(struct cli_screen *screen)
 {
 	sigset_t set;

@@ -28,7 +28,7 @@ static const char *state_word(char letter)
 	return "unknown";
 }
 
-/* Whoever traces one thread most likely traces the next one, too. Its process; 0: it is gone. */
+/* The tracer of one thread most likely traces the next one, too. Its process; 0: it is gone. */
 static pid_t find_tracer(struct cli_threads *view, pid_t tid)
 {
 	struct kymo_process_info info;

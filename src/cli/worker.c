@@ -47,7 +47,7 @@ static int end_of_worker(pid_t pid)
 			return cli_fail(NULL, kymo_error_errno(errno, "cannot wait for process %d, which traces", pid));
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	if (WTERMSIG(status) == SIGPIPE) /* who reads what it writes has left */
+	if (WTERMSIG(status) == SIGPIPE) /* the reader of its output has gone */
 		return 128 + SIGPIPE;
 	return cli_fail(NULL, kymo_error_create(KYMO_ERROR_FAILED,
 						"process %d, which did the tracing, was ended by signal %d (%s): what "
@@ -55,8 +55,8 @@ static int end_of_worker(pid_t pid)
 						pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
 }
 
-/* As the first process of a PID namespace (a container's) we get the children that others leave behind, and somebody
- * waits for their end. Until the channel has something. */
+/* The first process of a PID namespace (a container's) gets the orphans of all others, and their parents may wait for
+ * their end. Until the channel has something. */
 static void reap_orphans(int channel)
 {
 	struct pollfd word = { .fd = channel, .events = POLLIN };

@@ -119,7 +119,7 @@ static bool fill_input(struct input *input, struct findings *findings)
 	return done > 0;
 }
 
-/* Go to a place in the file at or behind the present one. */
+/* Go to a place in the file at or after the present one. */
 static void seek_forward(struct input *input, uint64_t offset)
 {
 	if (offset - input->window_offset <= input->filled) {

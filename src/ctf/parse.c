@@ -23,7 +23,7 @@
 struct parser {
 	struct tokenizer in;
 	struct token now;
-	struct kymo_error *error; /* set by whoever returned false */
+	struct kymo_error *error; /* set by the function that returned false */
 	KYMO_VEC(struct kymo_ctf_env) env;
 	KYMO_VEC(struct kymo_ctf_event) events;
 	uint8_t *ids;                     /* a bit for each id that has been declared */

@@ -306,7 +306,7 @@ static int compare_losses(const void *a, const void *b)
 	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
 }
 
-/* Whoever reads in the order of time asks after each record, and each new loss belongs near the end. */
+/* Readers in the order of time ask after each record, and each new loss belongs near the end. */
 static void sort_losses(struct findings *findings)
 {
 	struct kymo_ctf_loss *items = findings->losses.items;

@@ -101,10 +101,10 @@ static int write_packet(struct kymo_ctf_stream *stream, const void *payload, siz
 }
 
 /*
- * A recording of gigabytes would fill the page cache, push the target's files out of it, and cost a fresh page for each
- * one written, which takes longer than the copy. So writing to the disk begins at once, and what lies CACHED bytes
- * back, and is on the disk by then, is dropped. Nothing is waited for: where the disk is slow the pages stay, as ever.
- * Both calls are advice; on a tmpfs they do nothing.
+ * A recording of gigabytes would fill the page cache and push the target's files out of it. It would also cost a fresh
+ * page for each page written, which takes longer than the copy. So writing to the disk begins at once, and what lies
+ * CACHED bytes back, and is on the disk by then, is dropped. Nothing is waited for: where the disk is slow the pages
+ * stay, as ever. Both calls are advice; on a tmpfs they do nothing.
  */
 static void keep_cache_small(struct kymo_ctf_stream *stream, uint64_t written)
 {

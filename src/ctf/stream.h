@@ -23,8 +23,8 @@ struct kymo_error *kymo_ctf_stream_create(int dirfd, const char *name, const uin
  * enclose all records; `discarded` is the running total of the stream, `seq` its running number (struct
  * kymo_ctf_packet). Nothing is buffered: the packet is with the kernel when this returns NULL.
  *
- * On an error (a full disk, say) the file is cut back to the end of the last whole packet, so that the trace stays
- * readable; the stream can be used on, and a later append may succeed.
+ * On an error (such as a full disk) the file is cut after the last whole packet, so that the trace stays readable; the
+ * stream can be used on, and a later append may succeed.
  */
 struct kymo_error *kymo_ctf_stream_append(struct kymo_ctf_stream *stream, const void *payload, size_t size,
 					  uint64_t ts_begin, uint64_t ts_end, uint64_t discarded, uint64_t seq);

@@ -54,8 +54,8 @@ struct kymo_error *kymo_ctf_trace_add_process(struct kymo_ctf_trace *trace, int3
 void kymo_ctf_trace_end_process(struct kymo_ctf_trace *trace, int32_t pid, uint64_t end);
 
 /*
- * Who had the id at `tsc`: the last that had begun by then, or the first of all, as a beginning may be noticed late.
- * NULL where the table has nobody of that id.
+ * The owner of the id at `tsc`: the last that had begun by then, or the first of all, as a beginning may be noticed
+ * late. NULL if the table has no such id.
  */
 const struct kymo_ctf_thread *kymo_ctf_trace_thread(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc);
 const struct kymo_ctf_process *kymo_ctf_trace_process(const struct kymo_ctf_trace *trace, int32_t pid, uint64_t tsc);

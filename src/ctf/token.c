@@ -125,7 +125,7 @@ bool kymo_token_number(const struct token *token, uint64_t *ret)
 	return true;
 }
 
-/* The byte that the escape after a backslash stands for; `*at` goes behind it. 0 where there is none. */
+/* The byte that the escape after a backslash stands for; `*at` goes after it. 0 where there is none. */
 static char unescape(const char **at, const char *end)
 {
 	static const char from[] = "nrtabfv\\\"'?", to[] = "\n\r\t\a\b\f\v\\\"'?";

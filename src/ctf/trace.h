@@ -27,8 +27,8 @@ enum kymo_ctf_kind {
 	KYMO_CTF_MARKER,  /* nothing; its author marked it. Copies of a marker are events of one name */
 	KYMO_CTF_SYSCALL, /* nothing; a system call is made, that of its name */
 	KYMO_CTF_SYSRET,  /* nothing; any system call has come back */
-	/* No probe: rows of an aggregation (enum kymo_ctf_rows), whose number and kind of rows are in `offset`, its
-	 * kind in `format`, its probe in `symbol`, and the user's other words in `source`. */
+	/* No probe: rows of an aggregation (enum kymo_ctf_rows): number and kind of the rows are in `offset`, its kind
+	 * in `format`, its probe in `symbol`, and the user's other words in `source`. */
 	KYMO_CTF_AGGREGATION,
 	KYMO_CTF_FRAME, /* no probe: frames of the stacks that other events have (enum kymo_ctf_frame_field) */
 	/* No probes: histories of branches, a record a branch, a location, a thread. */
@@ -118,8 +118,8 @@ struct kymo_ctf_event {
 	char *name; /* "libc:malloc" */
 	struct kymo_ctf_field *fields;
 	uint32_t n_fields;
-	bool has_stack;         /* one field more, KYMO_STACK_FIELD, behind the others */
-	bool has_stack_pointer; /* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, behind the others */
+	bool has_stack;         /* one field more, KYMO_STACK_FIELD, after the others */
+	bool has_stack_pointer; /* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, after the others */
 	bool has_faults;        /* the record carries the faults byte */
 	uint32_t size;          /* least bytes of a record, header included; computed by kymo_ctf_event_size() */
 	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h)
@@ -138,7 +138,7 @@ struct kymo_ctf_event {
 	uint64_t function_offset;
 };
 
-/* Of a flight recorder: who writes the trace, as that process knows itself; and of a snapshot, when it was begun
+/* Of a flight recorder: the process that writes the trace, as it knows itself; and of a snapshot, when it was begun
  * (CLOCK_MONOTONIC, ns), else 0. */
 #define KYMO_ENV_RECORDER "recorder_pid"
 #define KYMO_ENV_RECORDER_START "recorder_start" /* field 22 of its stat; 0: not known */
@@ -162,9 +162,9 @@ struct kymo_ctf_env {
 };
 
 /*
- * Who had a thread id, and who had a process id. Ids come again in a long recording, and a process has another command
- * after an exec: several entries of one id follow each other in time, each with the stamp at which it began. All stamps
- * are TSC, 0 for not known: such a beginning is before all others.
+ * Which threads and processes had an id. Ids come again in a long recording, and a process has another command after an
+ * exec: several entries of one id follow each other in time, each with the stamp at which it began. All stamps are TSC,
+ * 0 for not known: such a beginning is before all others.
  */
 struct kymo_ctf_thread {
 	int32_t tid; /* as records have it */

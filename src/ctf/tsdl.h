@@ -1,7 +1,6 @@
 /*
- * The fixed parts of the metadata, as text. The writer prints them, and the parser compares token by token, so that the
- * layout that the reader assumes is the one that the trace declares. What varies (uuid, env, clock, events) stands
- * between them.
+ * The fixed parts of the metadata, as text. The writer prints them, and the parser compares them token by token. So the
+ * reader assumes the layout that the trace declares. What varies (uuid, env, clock, events) stands between them.
  */
 #ifndef KYMO_CTF_TSDL_H
 #define KYMO_CTF_TSDL_H

@@ -10,12 +10,12 @@ static bool may_fault(unsigned int code)
 	       code == KYMO_FORM_DIVIDE || code == KYMO_FORM_REMAINDER;
 }
 
-/* What the operation does to the depth, for those that come one behind the other. */
+/* What the operation does to the depth, for those that come one after the other. */
 static int growth(unsigned int code)
 {
 	if (code <= KYMO_FORM_PICK)
 		return 1;
-	return code <= KYMO_FORM_NOT ? 0 : -1; /* behind a jump comes the other way, without the value of this one */
+	return code <= KYMO_FORM_NOT ? 0 : -1; /* after a jump comes the other way, without the value of this one */
 }
 
 struct kymo_form_op *expr_emit(struct expr_code *to, struct kymo_form_op op)
@@ -60,7 +60,7 @@ void expr_emit_ops(struct expr_code *to, const struct kymo_form_op *ops, unsigne
 		to->joined = to->form->n;
 }
 
-/* The last operation but `back`, if nothing but it comes to what is behind it; or NULL. */
+/* The last operation but `back`, if nothing but it comes to what is after it; or NULL. */
 static struct kymo_form_op *last(struct expr_code *to, uint32_t back)
 {
 	return to->form->n > to->joined + back ? &to->form->ops[to->form->n - 1 - back] : NULL;

@@ -1,4 +1,4 @@
-/* Operations of a form, one behind the other. Private to the room. */
+/* Operations of a form, one after the other. Private to the room. */
 #ifndef KYMO_EXPR_EMIT_H
 #define KYMO_EXPR_EMIT_H
 

@@ -2,20 +2,20 @@
  * Expressions: the words of the user for what a probe computes, made into forms (wire/form.h). Text in, form out: this
  * room knows no process, no file and no machine; what names, types and members mean is asked of the caller.
  *
- *	EXPR	:= C's: ?: || && | ^ & == != < <= > >= << >> + - * / % and unary - + ! ~ * &, casts, sizeof(TYPE |
- * EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
+ *	EXPR	:= C's: ?: || && | ^ & == != < <= > >= << >> + - * / % and unary - + ! ~ * &, casts,
+ *		   sizeof(TYPE | EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
  *	VALUE	:= NUMBER [u|l|ul|K|M|G|T|ns|us|ms|s] | 'C' | NAME | "%" REGISTER | "$" NAME | "(" EXPR ")"
  *		 | EXPR "[" NUMBER ".." NUMBER "]"			a piece of an array, recorded as a whole
  *		 | "str(" EXPR ["," NUMBER] ")"				the text at an address; == and != compare it
  *		 | "buf(" EXPR "," NUMBER ")"				so many bytes at an address
  *	TYPE	:= char short int long, signed and unsigned; bool void; u8 … s64; int8_t … uint64_t, size_t, ssize_t …;
- *		   types of the source: struct NAME, union NAME, enum NAME, NAME; each with "*"s behind it
+ *		   types of the source: struct NAME, union NAME, enum NAME, NAME; each with "*"s after it
  *
  * Types are C's: integers of 8 to 64 bits, promoted and converted as ISO C 6.3.1 says; pointers, structures, unions,
- * arrays, bit-fields, enumerations. What C leaves undefined is defined: sums and products wrap around, a shift goes by
- * its count modulo the width of its left operand, and a division by zero is a fault, as a value that is not to be had
- * is. K M G T are powers of 1,024; times are nanoseconds. Floating-point numbers of 4 and 8 bytes are
- * those of IEEE 754, rounded to the nearest; a whole number that 64 bits do not have becomes the least one of them.
+ * arrays, bit-fields, enumerations. What C leaves undefined is defined: sums and products wrap around, and a shift goes
+ * by its count modulo the width of its left operand. A division by zero is a fault, and so is a value that is not
+ * available. K M G T are powers of 1,024; times are nanoseconds. Floating-point numbers of 4 and 8 bytes are those of
+ * IEEE 754, rounded to the nearest; a whole number that 64 bits do not have becomes the least one of them.
  *
  * Passes, each a file: parse.c (text to tree), check.c (types, constants; memory.c for what lies in memory), lower.c
  * (tree to form; emit.c for its operations); dump.c shows both.

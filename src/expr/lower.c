@@ -1,6 +1,6 @@
 /*
  * Tree to form. What is in memory is pushed as its address, and loaded where its value is needed. 64-bit operations
- * serve all types, with an extension behind those that may carry beyond 32 bits.
+ * serve all types, with an extension after those that may carry beyond 32 bits.
  */
 #include "expr/lower.h"
 

@@ -10,7 +10,7 @@
 
 #define REAL_MAX 64
 
-/* What stands behind a number, and what it does. */
+/* What stands after a number, and what it does. */
 static const struct {
 	const char *text;
 	uint64_t factor;
@@ -80,7 +80,7 @@ static const char *skip_exponent(const char *at, const char *end)
 	return digits < end && expr_is_digit(*digits) ? skip_digits(digits, end) : at;
 }
 
-/* Behind the digits of "1.5", "1." or "1e3"; or NULL: it is a whole number. A ".." is that of a piece of an array. */
+/* After the digits of "1.5", "1." or "1e3"; or NULL: it is a whole number. A ".." is that of a piece of an array. */
 static const char *find_real_end(const char *at, const char *end)
 {
 	const char *behind = skip_digits(at, end), *exponent;

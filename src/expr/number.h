@@ -4,11 +4,11 @@
 
 #include "expr/tree.h"
 
-/* The constant at `at`, a number or a character. `end_ret` is behind it. USAGE. */
+/* The constant at `at`, a number or a character. `end_ret` is after it. USAGE. */
 struct kymo_error *expr_read_constant(const struct expr_tree *tree, const char *at, const char **end_ret,
 				      struct expr_node *ret);
 
-/* The text between quotes at `at`, without its escapes and with a NUL behind it. USAGE. */
+/* The text between quotes at `at`, without its escapes and with a NUL after it. USAGE. */
 struct kymo_error *expr_read_text(const struct expr_tree *tree, const char *at, const char **end_ret,
 				  char out[EXPR_TEXT_MAX + 1], size_t *size_ret);
 

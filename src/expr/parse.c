@@ -145,7 +145,7 @@ static uint8_t read_sizeof(struct expr_reader *reader)
 	reader->at += strlen("sizeof");
 	if (!expr_next_is(reader, "("))
 		return expr_fail(reader, reader->at,
-				 "expected '(' and a type or a value behind sizeof, such as sizeof(long)");
+				 "expected '(' and a type or a value after sizeof, such as sizeof(long)");
 	reader->at++;
 	if (expr_read_any_type(reader, false, &type)) {
 		const uint64_t bytes = kymo_expr_type_bytes(type);
@@ -188,7 +188,7 @@ static uint8_t read_brackets(struct expr_reader *reader)
 	return read_postfixes(reader, inner);
 }
 
-/* ---- what is behind a value ------------------------------------------------------------------ */
+/* ---- what is after a value ------------------------------------------------------------------ */
 
 /* A number that has to be known: of elements or bytes. */
 static bool read_count(struct expr_reader *reader, int64_t *ret)
@@ -210,7 +210,7 @@ static uint8_t read_member(struct expr_reader *reader, uint8_t of, const char *s
 	reader->at += strlen(sign);
 	node.name = expr_skip_blanks(reader);
 	if (node.name == reader->tree->source.end || !expr_is_letter(*node.name))
-		return expr_fail(reader, reader->at, "expected the name of a member behind '%s'", sign);
+		return expr_fail(reader, reader->at, "expected the name of a member after '%s'", sign);
 	reader->at = expr_skip_name(reader->at, reader->tree->source.end);
 	node.size = (uint16_t)(reader->at - node.name);
 	return add_node(reader, node);

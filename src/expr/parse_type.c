@@ -1,4 +1,4 @@
-/* Types in a text: those of integers, those of the source, and the "*"s behind them. */
+/* Types in a text: those of integers, those of the source, and the "*"s after them. */
 #include "expr/parse_type.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 bool expr_close_type(struct expr_reader *reader)
 {
 	if (!expr_next_is(reader, ")"))
-		return expr_fail(reader, reader->at, "expected ')' behind the type");
+		return expr_fail(reader, reader->at, "expected ')' after the type");
 	reader->at++;
 	return true;
 }
@@ -38,7 +38,7 @@ static bool begins_operand(const struct expr_reader *reader, const char *at)
 	       (expr_is_letter(*at) || expr_is_digit(*at) || strchr("($'~", *at) != NULL);
 }
 
-/* Whether the name that ends before `at` is one of a type: "*"s and the bracket are behind it, and then an operand. */
+/* Whether the name that ends before `at` is one of a type: "*"s and the bracket are after it, and then an operand. */
 static bool is_type_in_brackets(const struct expr_reader *reader, const char *at, bool has_tag, bool is_cast)
 {
 	const char *end = reader->tree->source.end;

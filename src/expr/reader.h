@@ -21,7 +21,7 @@ bool expr_next_is(struct expr_reader *reader, const char *sign);
 /* Whether the reader is at the word, and at no longer one. */
 bool expr_is_word(const struct expr_reader *reader, const char *word);
 
-/* The same; it is behind it then. */
+/* The same; it is after it then. */
 bool expr_skip_word(struct expr_reader *reader, const char *word);
 
 /* Set the reader's error, which is a sentence about a place in the text. Returns 0. */

@@ -138,7 +138,7 @@ static uint64_t extend_value(uint64_t value, uint64_t bits, bool is_signed)
 	return is_signed && value >> (bits - 1) ? value | UINT64_MAX << bits : value;
 }
 
-/* Instructions that have a number of bits behind them, or none. */
+/* Instructions that have a number of bits after them, or none. */
 static bool one_operand(struct machine *machine, enum gdb_agent_op op)
 {
 	uint64_t value, bits = 0;

@@ -1,7 +1,7 @@
 /*
- * gdb's agent expressions: a bytecode for a machine with a stack of 64-bit values, in which gdb gives the conditions of
- * breakpoints (GDB manual, appendix "The GDB Agent Expression Mechanism"). Pure. What is evaluated comes from a client,
- * and may be any bytes.
+ * gdb's agent expressions: bytecode for a machine with a stack of 64-bit values. gdb gives the conditions of
+ * breakpoints in it (GDB manual, appendix "The GDB Agent Expression Mechanism"). Pure. What is evaluated comes from a
+ * client, and may be any bytes.
  */
 #ifndef KYMO_GDB_AGENT_H
 #define KYMO_GDB_AGENT_H
@@ -21,8 +21,8 @@ struct gdb_agent_target {
 #define GDB_AGENT_READ_STEPS 50u /* of a read of memory */
 
 /*
- * The value of an expression. False where it has none: it divides by zero, reads what is not there, uses the stack
- * wrongly, ends in the middle of an instruction, executes more than `left` (a read of memory counts as
+ * The value of an expression. False where it has none: it divides by zero, reads unmapped memory, uses the stack
+ * wrongly, or ends in the middle of an instruction; it executes more than `left` (a read of memory counts as
  * GDB_AGENT_READ_STEPS), or has instructions that are not known here: those of floating point, tracepoints and trace
  * state variables. What it executes is taken from `left`.
  */

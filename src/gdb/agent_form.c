@@ -51,7 +51,7 @@ static void emit_with(struct compiler *to, enum kymo_form_code code, uint64_t va
 	emit_op(to, (struct kymo_form_op){ .code = (uint8_t)code, .value = (int64_t)value });
 }
 
-/* To the instruction at `target`, which is behind this one. */
+/* To the instruction at `target`, which is after this one. */
 static void emit_jump(struct compiler *to, enum kymo_form_code code, uint64_t target)
 {
 	if (target > to->size || target < to->at) {
@@ -64,7 +64,7 @@ static void emit_jump(struct compiler *to, enum kymo_form_code code, uint64_t ta
 	emit_code(to, code);
 }
 
-/* To the operation behind the next `n`. */
+/* To the operation after the next `n`. */
 static void emit_skip(struct compiler *to, enum kymo_form_code code, uint32_t n)
 {
 	if (to->form->n < KYMO_FORM_OPS_MAX)
@@ -206,7 +206,7 @@ static void compile_jump(struct compiler *to)
 	to->has_failed |= target == to->size;
 }
 
-/* The last instruction needs no jump: the form ends behind it. */
+/* The last instruction needs no jump: the form ends after it. */
 static void compile_end(struct compiler *to)
 {
 	if (to->at < to->size)

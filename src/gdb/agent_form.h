@@ -14,8 +14,8 @@
  * registers.
  *
  * False: it has no form, and `ret` is changed. Such an expression jumps backward, names a register that is not a
- * general one, takes more operations, values or reads of memory than a form may have, or leaves other than one value.
- * Or it has an instruction that no form has: `rot`, and those that gdb_agent_evaluate() does not know.
+ * general one, or does not leave exactly one value. Or it takes more operations, values or reads of memory than a form
+ * may have. Or it has an instruction that no form has: `rot`, and those that gdb_agent_evaluate() does not know.
  */
 bool gdb_agent_compile(const uint8_t *code, size_t size, uint64_t pc, struct kymo_form *ret);
 

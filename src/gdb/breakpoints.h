@@ -18,7 +18,7 @@ bool gdb_has_watches(const struct gdb_process *process);
 /* The breakpoints of its process, for a thread that is new. */
 void gdb_insert_for(struct gdb_thread *thread);
 
-/* What its process watches and this thread, which stands still, does not yet. */
+/* Arm what its process watches and this stopped thread does not yet. */
 void gdb_watch_missing(struct gdb_thread *thread);
 
 /* Which Z type a slot of the thread has. */

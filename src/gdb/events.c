@@ -1,5 +1,5 @@
 /*
- * Callbacks of the engines. They note what has happened, and answer whether the thread stands still. The main thread
+ * Callbacks of the engines. They note what has happened, and return whether the thread stays stopped. The main thread
  * tells it to the client, when all threads do.
  */
 #include "gdb/events.h"
@@ -204,7 +204,7 @@ static void note_vfork(struct gdb_thread *maker)
 	gdb_set_mask(maker);
 }
 
-/* The child stands still until the client says what becomes of it. */
+/* The child is stopped until the client says what to do with it. */
 static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_report *report)
 {
 	const bool is_vfork = report->kind == KYMO_CLONE_VFORK;

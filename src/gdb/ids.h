@@ -1,4 +1,4 @@
-/* Which threads there are, and which one is meant. On the hub's thread. */
+/* Which threads there are, and which one a packet names. On the hub's thread. */
 #ifndef KYMO_GDB_IDS_H
 #define KYMO_GDB_IDS_H
 

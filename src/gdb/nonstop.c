@@ -24,7 +24,7 @@ static bool is_fork(const struct gdb_thread *thread)
 	return thread->event.kind == GDB_EVENT_FORK || thread->event.kind == GDB_EVENT_VFORK;
 }
 
-/* A forked child stands still before its fork is told. */
+/* A forked child is stopped before its fork is reported. */
 static bool is_due(const struct gdb_thread *thread)
 {
 	const struct gdb_thread *child;
@@ -57,7 +57,7 @@ static struct gdb_end *find_new_end(const struct kymo_gdb *gdb)
 	return NULL;
 }
 
-/* Some threads stand still, and no thread runs. Threads of a process that is ending stand no more. */
+/* Some threads are stopped, and no thread runs. Threads of a process that is ending stand no more. */
 static bool does_none_run(const struct kymo_gdb *gdb)
 {
 	if (gdb_does_any_run(gdb))

@@ -17,7 +17,7 @@ void gdb_acknowledge(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 /* vCtrlC. */
 void gdb_take_interrupt(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 
-/* ?: begin to tell which threads stand still. */
+/* ?: begin to report the stopped threads. */
 void gdb_tell_standing_ones(struct kymo_gdb *gdb, struct gdb_text *reply);
 
 /* The client has begun to look at threads, or to let them go on: from now on it is notified. */
@@ -26,7 +26,7 @@ void gdb_begin_notifying(struct kymo_gdb *gdb);
 /* Append the notification that is due. False: there is none now. */
 bool gdb_notify(struct kymo_gdb *gdb, struct gdb_text *text);
 
-/* Whether the client knows that the thread stands still, and so can let it go on. */
+/* Whether the client knows that the thread is stopped, and so can resume it. */
 bool gdb_is_known_to_stand(const struct gdb_thread *thread);
 
 /* The client has gone, or wants all-stop: what it has not acknowledged was not told. */

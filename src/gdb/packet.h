@@ -33,7 +33,7 @@ struct gdb_reader {
 
 void gdb_reader_deinit(struct gdb_reader *reader);
 
-/* Take bytes until there is something to tell; `at` is behind them then. The packet is valid until the next call. */
+/* Take bytes until there is something to tell; `at` is after them then. The packet is valid until the next call. */
 enum gdb_input gdb_reader_take(struct gdb_reader *reader, const char **at, const char *end);
 
 /* Append `n` bytes of data as they are within a packet: escaped. */

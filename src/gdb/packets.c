@@ -30,7 +30,7 @@ static void set_extended(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 	gdb_text_put(reply, "OK");
 }
 
-/* ?: why threads stand still. */
+/* ?: why threads are stopped. */
 static void tell_why(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);

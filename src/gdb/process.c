@@ -19,7 +19,7 @@ enum { STOP_MS = 60000, WORDS_MAX = 4096 };
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
-/* It stands still, of which a client is told. */
+/* It is stopped, and a client is told so. */
 struct standing {
 	struct kymo_gdb *gdb;
 	pid_t pid;

@@ -67,7 +67,7 @@ static bool store_sets(struct sets *sets)
 	return false;
 }
 
-/* The list is that of the first thread that stands still: the processor's. */
+/* The list is that of the first stopped thread: the processor's. */
 static bool need_list(struct kymo_gdb *gdb)
 {
 	uint8_t image[KYMO_XSTATE_MAX];

@@ -1,4 +1,4 @@
-/* Registers of threads that stand still, and their description. On the hub's thread. */
+/* Registers of stopped threads, and their description. On the hub's thread. */
 #ifndef KYMO_GDB_REGISTERS_H
 #define KYMO_GDB_REGISTERS_H
 

@@ -13,7 +13,7 @@ struct gdb_resumption {
 /* The thread does not go on now, as another one's event is told first: it gets the signal when it does. */
 void gdb_keep_signal(struct gdb_thread *thread, int signal);
 
-/* Let one thread go on that stands still. */
+/* Resume one stopped thread. */
 void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how);
 
 /* Whether the event of a pending thread still holds; else it is forgotten. */

@@ -7,7 +7,7 @@
 /* Stop all threads for a client. False: they did not within a minute, or `wake` can be read. */
 bool gdb_begin_session(struct kymo_gdb *gdb, int wake);
 
-/* Breakpoints go. What was launched and stands still waits for the next client, all else runs on. */
+/* Breakpoints go. A launched process that is stopped waits for the next client, all others run on. */
 void gdb_end_session(struct kymo_gdb *gdb);
 
 #endif

@@ -85,7 +85,7 @@ struct gdb_thread {
 	struct gdb_process *process;
 	pid_t tid;
 	bool is_dead;     /* told by DEATH; its end is still to come */
-	bool is_stopped;  /* stands still, and is known to */
+	bool is_stopped;  /* is stopped, and is known to */
 	bool is_asked;    /* to stop */
 	bool is_settling; /* stops when its exec has returned */
 	bool is_pending;  /* `event` has yet to be told */

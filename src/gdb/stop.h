@@ -10,18 +10,18 @@ void gdb_wake(struct kymo_gdb *gdb);
 /* The state of all-stop. In non-stop it stays RUNNING. */
 void gdb_set_state(struct kymo_gdb *gdb, enum gdb_state state);
 
-/* An event of a thread that stands still in a callback, or will when that returns with STOP. In all-stop it stops all
+/* An event of a thread that is stopped in a callback, or will be when that returns STOP. In all-stop it stops all
  * threads. */
 void gdb_note(struct gdb_thread *thread, const struct gdb_event *event);
 
-/* The thread stands still because it was asked to. That is an event where the client is to be told. */
+/* The thread is stopped as requested. That is an event where the client is to be told. */
 void gdb_stand(struct gdb_thread *thread);
 
 /* Ask a thread to stop, without an event of its own. */
 void gdb_ask(struct gdb_thread *thread);
 
-/* Non-stop: stop a thread, and tell the client of it with this signal (the kernel's, or 0). A thread that stands still
- * is left alone. */
+/* Non-stop: stop a thread, and tell the client of it with this signal (the kernel's, or 0). A stopped thread is left
+ * alone. */
 void gdb_stop_one(struct gdb_thread *thread, int signal);
 
 /* All-stop: ask all threads to stop, and wake the main thread when they have. */

@@ -64,7 +64,7 @@ static struct gdb_process *general_process(const struct kymo_gdb *gdb)
 	return thread ? thread->process : NULL;
 }
 
-/* "ADDRESS:NAME" of the symbol that was asked for. False: it has none, or another is meant. */
+/* "ADDRESS:NAME" of the symbol that was asked for. False: it has none, or the request names another. */
 static bool take_answer(struct gdb_process *process, struct gdb_words *words)
 {
 	char name[64];
@@ -132,7 +132,7 @@ static bool read_member(const struct gdb_thread *thread, uint64_t object, enum s
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* When the module has got its number. The linker has them in a list of arrays. */
+/* When the module has its number. The linker has them in a list of arrays. */
 static bool read_generation(const struct gdb_thread *thread, uint64_t module, uint64_t map, uint64_t *ret)
 {
 	uint64_t list, length, items, first = 0, item_map;

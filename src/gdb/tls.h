@@ -4,7 +4,7 @@
 
 #include "gdb/state.h"
 
-/* qSymbol, behind its colon: ":", by which the client offers to look up symbols, or its answer "ADDRESS:NAME" about
+/* qSymbol, after its colon: ":", by which the client offers to look up symbols, or its answer "ADDRESS:NAME" about
  * one. The reply asks for the next, until none is left. */
 void gdb_take_symbol(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 

@@ -11,7 +11,7 @@ struct gdb_look {
 	bool is_true;
 };
 
-/* All threads stand still, of all processes; a thread of the process does; the process has begun its program, or ended;
+/* All threads of all processes are stopped; a thread of the process does; the process has begun its program, or ended;
  * it has ended. */
 void gdb_look_whether_stopped(void *look);
 void gdb_look_whether_any_stands(void *look);
@@ -21,7 +21,7 @@ void gdb_look_whether_gone(void *look);
 /* False: it is not so within `ms`, or `fd` (-1: none) can be read. */
 bool gdb_wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *look), int ms, int fd);
 
-/* Until all threads stand still. */
+/* Wait until all threads are stopped. */
 bool gdb_wait_for_stop(struct kymo_gdb *gdb, int ms, int fd);
 
 /* The client has gone, or the stub is to end: what takes long is of no use any more. */

@@ -1,5 +1,5 @@
 /* Reading a packet, which comes from anywhere. Each call takes what it names from the front of the words, or takes
- * nothing and returns false. No byte at or behind `end` is read. */
+ * nothing and returns false. No byte at or after `end` is read. */
 #ifndef KYMO_GDB_WORDS_H
 #define KYMO_GDB_WORDS_H
 
@@ -30,7 +30,7 @@ bool gdb_take_int(struct gdb_words *words, int *ret);
 /* Exactly `n` bytes, two digits each. */
 bool gdb_take_hex(struct gdb_words *words, void *ret, size_t n);
 
-/* As many bytes as there are pairs of digits, at most `max` - 1; a NUL is put behind them. False: there are more, or a
+/* As many bytes as there are pairs of digits, at most `max` - 1; a NUL is put after them. False: there are more, or a
  * NUL among them. */
 bool gdb_take_hex_string(struct gdb_words *words, char *ret, size_t max);
 

@@ -86,7 +86,7 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
 		return err;
-	if (task->birth.is_taken) { /* by one who has let go of it, but for who has yet to stop */
+	if (task->birth.is_taken) { /* by one that has detached it, except threads that have yet to stop */
 		hub_kick(hub, task);
 		return -EAGAIN;
 	}

@@ -21,21 +21,21 @@ struct kymo_engine {
 	void *data;
 	unsigned int events;
 	enum kymo_action wants;
-	bool owes_report, owes_step; /* to be told by quiesce at the next stop, when the step is done */
+	bool owes_report, owes_step; /* quiesce is to report this at the next stop, when the step is done */
 	bool is_detached;
 	bool is_in_callback;
-	bool has_later; /* was said by control() during a callback */
+	bool has_later; /* requested by control() during a callback */
 	enum kymo_action later;
 	uint64_t born;                  /* hub->event when it was attached */
-	struct hub_guest *guest;        /* whose it is, with a reference; NULL: this process' own */
+	struct hub_guest *guest;        /* its client, with a reference; NULL: this process' own */
 	uint64_t ops_key, data_key;     /* what MATCH_OPS and MATCH_DATA compare */
 	bool may_break;                 /* KYMO_ATTACH_BREAKPOINTS */
-	KYMO_VEC(uint64_t) breakpoints; /* addresses of those that it has inserted */
+	KYMO_VEC(uint64_t) breakpoints; /* addresses of the breakpoints that it has inserted */
 	uint64_t name;                  /* between a hub and a client of it */
 	struct kymo_engine *in_names;
 };
 
-/* What is attached, or looked for. Keys of own engines are their addresses. */
+/* What to attach or to look for. Keys of this process' engines are their addresses. */
 struct hub_attach {
 	pid_t id;
 	unsigned int flags, events;
@@ -56,23 +56,23 @@ int hub_local_set_events(struct kymo_engine *engine, unsigned int events);
 int hub_local_control(struct kymo_engine *engine, enum kymo_action action);
 int hub_local_barrier(struct kymo_engine *engine);
 
-/* Put an engine from a thread, or at a time, that must not run what comes after its last reference. */
+/* Put an engine from a thread, or at a time, that must not run its `release`. */
 void hub_put_later(struct kymo_engine *engine);
 
-/* hub_local_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made
- * afterwards. */
+/* hub_local_barrier() that returns -EAGAIN instead of waiting. `event` is 0 the first time, and then what this function
+ * has set. */
 int hub_try_barrier(struct kymo_engine *engine, uint64_t *event);
 
-/* Not an engine of its task any more. Lock held. */
+/* Remove it from the engines of its task. Lock held. */
 void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine);
 
-/* The event in progress is over: take out what was detached meanwhile. Lock held. */
+/* The event in progress is over: remove engines that were detached meanwhile. Lock held. */
 void hub_purge_engines(struct kymo_hub *hub, struct task *task);
 
 /* A new engine at the end of the task's, with one reference, the task's own. NULL: memory is out. Lock held. */
 struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct hub_attach *attach);
 
-/* Whether no callback of it runs, and it was let go if it is detached. Lock held. */
+/* Whether no callback of it runs, and its thread was let go if it is detached. Lock held. */
 bool hub_engine_is_through(const struct kymo_engine *engine);
 
 /* The lock is released meanwhile; does what hub_drop() has put off. On the hub's thread, lock held. */

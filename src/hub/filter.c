@@ -3,8 +3,8 @@
  * docs/internals/engines.md, "Picked calls".
  *
  * The filter looks at the number and the architecture, and for clone() at the flags. So the kernel (5.11 and later)
- * finds out once, when the filter is installed, which numbers always pass, and does not run the filter for those. For
- * older kernels the filter is a binary search.
+ * finds out which numbers always pass when the filter is installed, and does not run it for those. For older kernels
+ * the filter is a binary search.
  */
 #include <errno.h>
 #include <linux/audit.h>

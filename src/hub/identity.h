@@ -22,8 +22,8 @@ int kymo_identity_find(const char *name, struct kymo_identity *ret);
 void kymo_identity_deinit(struct kymo_identity *identity);
 
 /*
- * Make this process that user's, for good: real, effective and saved ids. For a child after fork(), as it makes system
- * calls alone. 0, or a negative errno: -EPERM without CAP_SETUID and CAP_SETGID.
+ * Make this process that user's, permanently: real, effective and saved ids. For a child after fork(), as it makes
+ * system calls alone. 0, or a negative errno: -EPERM without CAP_SETUID and CAP_SETGID.
  */
 int hub_identity_take(const struct kymo_identity *identity);
 

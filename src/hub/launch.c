@@ -46,7 +46,8 @@ struct launch {
 	const struct kymo_identity *identity; /* NULL: that of this process */
 	bool waits_as_user;                   /* it has that identity before it waits */
 	pid_t pid;
-	int report; /* where the child's errno goes; it executes argv[0] as execvp() does then, whoever dies */
+	int report; /* where the child's errno goes; it executes argv[0] as execvp() does then, whichever process dies
+		     */
 	struct hub_launched *launched;
 };
 
@@ -123,7 +124,7 @@ static struct {
 	struct sigaction action;
 } ignored;
 
-/* The kernel keeps the status of no child that nobody traces for who ignores SIGCHLD. */
+/* If the parent ignores SIGCHLD, the kernel does not keep the status of an untraced child. */
 static void stop_ignoring_children(void)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL }, before;

@@ -38,7 +38,7 @@ static pthread_mutex_t action_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int n_hubs;
 static bool has_set_action;
 
-/* A stop of each traced thread would wake somebody up. */
+/* Each stop of a traced thread would wake a waiting thread. */
 static void take_action(void)
 {
 	struct sigaction action;

@@ -8,10 +8,10 @@
 struct kymo_engine;
 
 /*
- * The extended state (NT_X86_XSTATE) of a thread that stands still: in callbacks, and while the engine's STOP holds.
- * Reading stores at most `size` bytes, and how many there are. Writing takes an image that was read.
+ * The extended state (NT_X86_XSTATE) of a stopped thread: in callbacks, and while the engine's STOP holds. Reading
+ * stores at most `size` bytes, and how many there are. Writing takes an image that was read.
  *
- *   -EAGAIN   the thread does not stand still
+ *   -EAGAIN   the thread is not stopped
  *   -ESRCH    it is dead, or the engine is detached
  *   -ENODEV   the processor has none
  */

@@ -35,7 +35,7 @@ static void detach_all(struct kymo_hub *hub)
 		}
 }
 
-/* But those of whom nothing but their end will come. */
+/* Except threads that will report only their end. */
 static bool is_any_left(const struct kymo_hub *hub)
 {
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
@@ -76,7 +76,7 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 	hub_space_clear_all(hub);
 	release_processes(hub);
 	detach_all(hub);
-	/* Where the thread goes on, the ends of children that nobody traces are for somebody else. */
+	/* If the thread goes on, the ends of untraced children are for other waiters. */
 	for (unsigned int spins = 0; (hub->n_tasks || !hub->is_here) && kymo_now_ns() < deadline; spins++) {
 		attend_all(hub);
 		if (hub_deal_with_next(hub))
@@ -86,7 +86,7 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 		else
 			kymo_back_off(spins);
 	}
-	/* Whoever sleeps so that it can't be stopped: the kernel lets it go when this thread ends. */
+	/* A thread whose sleep cannot be interrupted: the kernel lets it go when this thread ends. */
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		while (hub->buckets[i])
 			hub_forget_task(hub, hub->buckets[i]);

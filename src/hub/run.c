@@ -100,7 +100,7 @@ static bool is_task_wanted(const struct task *task)
 	return has_engines(task) || is_kept(task);
 }
 
-/* Whether one that does not stand still has to be interrupted for what engines want. */
+/* Whether a thread that is not stopped must be interrupted for a request of its engines. */
 static bool has_to_stop(const struct task *task)
 {
 	bool is_listening = task->state == TASK_LISTENING;
@@ -206,23 +206,23 @@ static void go_to_end(struct kymo_hub *hub, struct task *task)
 }
 
 /*
- * At the entry of a call that waits: that ends because of an interrupt that this stop has taken the place of, which is
- * told no more, and of letting go here, which is a signal to the kernel. So there has to be another stop, in which that
- * is repaired; it is asked for while the thread still stands, as the call is over at once.
+ * At the entry of a call that waits: that ends because of an interrupt, which this stop has replaced and which is no
+ * longer reported. It also ends because of detaching here, which is a signal to the kernel. So there has to be another
+ * stop, in which that is repaired; it is asked for while the thread still stands, as the call is over at once.
  */
 static bool needs_other_stop(const struct task *task)
 {
 	return task->stop == STOP_ENTRY && (task->ends_interrupt || !is_task_wanted(task));
 }
 
-/* To tell a step. Whether the group stop lasts, nobody knows. */
+/* To tell a step. Whether the group stop lasts is not known. */
 static bool has_left_group_stop(const struct task *task)
 {
 	return task->stop == STOP_SIGNAL && task->group_stop;
 }
 
-/* Only on its way out of another stop does the kernel look whether a call of before is to be made again, and whether
- * the process is stopped. */
+/* Only when it leaves another stop does the kernel check whether to restart an earlier call, and whether the process is
+ * stopped. */
 static void come_back(struct kymo_hub *hub, struct task *task)
 {
 	task->state = TASK_RUNNING;

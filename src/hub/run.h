@@ -6,10 +6,10 @@
 
 struct task;
 
-/* Whether it stands still for an engine. */
+/* Whether an engine stops it. */
 bool hub_is_held(const struct task *task);
 
-/* Whether somebody wants the call that it sleeps in to end. */
+/* Whether a request ends the call that it sleeps in. */
 bool hub_is_interrupted(const struct task *task);
 
 /* Deal with what engines have wanted since it was looked at last: interrupt it, tell what is owed, let it run, let it

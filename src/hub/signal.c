@@ -19,8 +19,8 @@
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /*
- * A signal that is sent from outside of a signal-delivery-stop can't carry what siginfo it should: the kernel lets
- * nobody else say that it came from the kernel. So it carries a tag, and gets its siginfo when it arrives. The tag is
+ * A signal that is sent from outside of a signal-delivery-stop can't carry what siginfo it should: the kernel lets no
+ * other process say that it came from the kernel. So it carries a tag, and gets its siginfo when it arrives. The tag is
  * an address that means nothing to the program, should the hub die meanwhile.
  */
 enum {
@@ -53,7 +53,7 @@ static int send_tagged(struct kymo_hub *hub, struct task *task, const siginfo_t 
 	return err;
 }
 
-/* Put its own siginfo on one that the hub has sent; who is not to be told of it. */
+/* Put its own siginfo on one that the hub has sent; the engine that is not told of it. */
 static const struct kymo_engine *untag(struct kymo_hub *hub, struct task *task, siginfo_t *info)
 {
 	if (info->si_code != SI_QUEUE)
@@ -101,9 +101,9 @@ static bool note_all_waiting(struct kymo_hub *hub, struct task *task)
 }
 
 /*
- * Some never arrive: sigwait() and signalfd take them past every tracer, SIG_IGN drops those that wait, and of two with
- * one number that are sent at once there is one. Of a thread that stands still it can be seen what waits. Not at each
- * stop: when twice as many are missed as waited the last time.
+ * Some never arrive: sigwait() and signalfd take them past every tracer, and SIG_IGN drops pending ones. Two with one
+ * number that are sent at once become one. The pending signals of a stopped thread are readable. Not at each stop: when
+ * twice as many are missed as waited the last time.
  */
 void hub_forget_lost_signals(struct kymo_hub *hub, struct task *task)
 {

@@ -21,7 +21,7 @@ struct task;
 
 /* What the end of a hub does with its door. */
 struct hub_door_ops {
-	void (*close)(struct hub_door *door);   /* nobody is served any more, and nobody's engines are left */
+	void (*close)(struct hub_door *door);   /* no client is served any more, and no client's engines are left */
 	void (*destroy)(struct hub_door *door); /* when the hub's threads were let go */
 };
 
@@ -68,9 +68,8 @@ struct kymo_hub {
 	bool waits_for_any;   /* … has a tree, and is told of all children of its thread; else it looks at the threads
 				 that it has alone, by their ids */
 	unsigned int depth;   /* within what events and requests make the hub do */
-	void (*on_orphan)(void *data, pid_t tid); /* of who has it here; NULL: they are let go */
-	void (*while_waiting)(void *data); /* now and then, in a callback, while somebody who is connected has yet to
-					      answer; or NULL */
+	void (*on_orphan)(void *data, pid_t tid); /* of the client that has it; NULL: they are let go */
+	void (*while_waiting)(void *data); /* now and then, in a callback, while a client has yet to answer; or NULL */
 	void *data;
 	const struct kymo_identity *identity; /* of commands; NULL: that of this process */
 	pid_t ended;                          /* the thread whose end was seen last */
@@ -93,8 +92,8 @@ struct kymo_hub {
 	unsigned int n_tasks;
 	pid_t recent[HUB_RECENT];                /* that have told something, the last one first */
 	unsigned int n_unscanned;                /* waits since one for any thread */
-	unsigned int n_turns_free, n_turns_left; /* stops at calls for which nobody else is looked for: at most, and of
-						    those still to come */
+	unsigned int n_turns_free, n_turns_left; /* stops at calls for which the hub looks for no other thread: at most,
+						    and of those still to come */
 	unsigned int n_ending;                   /* tasks held in their exit events */
 	struct hub_space *spaces;
 	struct hub_journal *journal; /* shared with the keeper; NULL before it is needed first */

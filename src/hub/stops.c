@@ -199,7 +199,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 	if (!task) {
 		if (former_tid)
 			hub_abandon(hub, pid);
-		return; /* nobody's, or killed meanwhile */
+		return; /* without a maker, or killed meanwhile */
 	}
 	hub_forget_remote_call(task);
 	begin_stop(hub, task, STOP_EVENT);
@@ -408,7 +408,7 @@ static bool is_thread(pid_t tid)
 
 /*
  * A thread that ends before its maker has told of it was killed with its process, or by an exec, which waits for its
- * end: so was the maker, who tells nothing any more. True: nobody knows it. A process may have been killed alone.
+ * end: so was the maker, which tells nothing any more. True: it is not known. A process may have been killed alone.
  */
 static bool was_killed_newborn(struct kymo_hub *hub, struct task *task, pid_t tid, int status)
 {

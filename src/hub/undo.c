@@ -21,9 +21,9 @@ static bool is_to_be_undone(const struct task *task, int signal, const struct us
 }
 
 /*
- * The stop made a waiting call fail: have it made again. Its time limit begins anew then, because nobody knows how much
- * of it has passed; that is better than an error for who waits shortly. Who waits for long has timers that must not be
- * late, and expects EINTR.
+ * The stop made a waiting call fail: have it made again. Its time limit begins again then, because it is not known how
+ * much of it has passed; for short waits that is better than an error. A thread that waits for long has timers that
+ * must not be late, and expects EINTR.
  */
 static void make_call_again(const struct kymo_memory *memory, pid_t tid, struct user_regs_struct *registers)
 {

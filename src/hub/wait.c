@@ -141,8 +141,8 @@ static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
 	return 0;
 }
 
-/* To look whether others stand at calls costs as much as the stop itself. Where nobody did, the next ones are dealt
- * with at once, twice as many each time: others wait for so many stops at most. */
+/* To look whether others stand at calls costs as much as the stop itself. If none did, the next ones are handled at
+ * once, twice as many each time: others wait for so many stops at most. */
 static void note_turn(struct kymo_hub *hub, bool has_others)
 {
 	hub->n_turns_free = has_others                            ? 0
@@ -203,7 +203,8 @@ static pid_t look_at_expected(struct kymo_hub *hub, size_t most, int *status_ret
 	return 0;
 }
 
-/* The next of the expected ones before those of lately, who may keep us busy; but no more, as some don't come for long.
+/* The next of the expected ones comes before the recent ones, which may keep the hub busy; but no more, as some don't
+ * come for long.
  */
 static pid_t look_at_likely(struct kymo_hub *hub, int *status_ret)
 {
@@ -228,7 +229,7 @@ static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_t
 	}
 }
 
-/* A stop that was dealt with was not waited for, so it is told again. But who stands still may be killed, as by the
+/* A stop that was dealt with was not waited for, so it is told again. But a stopped thread may be killed, as by the
  * exec of another thread, which waits for its end. */
 static bool is_news(const struct task *task, int status)
 {
@@ -238,7 +239,7 @@ static bool is_news(const struct task *task, int status)
 		return true;
 	if (task->state == TASK_STOPPED)
 		return event == PTRACE_EVENT_EXIT && task->stop != STOP_ENDING;
-	/* Else its first stop is kept for its maker, who is gone where a thread was killed. */
+	/* Else its first stop is kept for its maker, which has gone if a thread was killed. */
 	return !task->birth.has_maker || task->birth.is_newborn ||
 	       (event == PTRACE_EVENT_EXIT && task->tid != task->process->pid);
 }
@@ -265,7 +266,7 @@ static pid_t look_at_firsts(struct kymo_hub *hub, int *status_ret)
 	return 0;
 }
 
-/* Each by its id: those of whom something is to come, and then the others. */
+/* Each by its id: threads that will report something, and then all others. */
 static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
 {
 	pid_t got = look_at_each_own(hub, false, status_ret);

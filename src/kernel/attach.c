@@ -286,9 +286,9 @@ struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct k
 /* ---- taking out ------------------------------------------------------------------------------ */
 
 /*
- * Programs may still run then, with a sample that has room in the ring and is not handed over, which would hide all
- * that are behind it: it is waited until none does (a barrier of this kind is the kernel's synchronize_rcu()). Where
- * CPUs are set aside for real time there is no such barrier.
+ * Programs may still run then, with a sample that has room in the ring and is not handed over. It would hide all
+ * samples after it: so wait until none runs (a barrier of this kind is the kernel's synchronize_rcu()). Where CPUs are
+ * set aside for real time there is no such barrier.
  */
 void kymo_kernel_detach(struct kymo_kernel *kernel)
 {

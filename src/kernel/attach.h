@@ -28,7 +28,7 @@ struct kymo_kernel_arg {
 /* What is recorded at some sites of one file. */
 struct kymo_kernel_probe {
 	int file;       /* open; need not stay so */
-	bool is_return; /* sites are functions: record when they return to who called them */
+	bool is_return; /* sites are functions: record when they return to their callers */
 	const struct kymo_kernel_arg *args;
 	size_t n_args;   /* <= KYMO_EVENT_MAX_ARGS */
 	bool has_faults; /* records carry the faults byte (wire/event.h) */

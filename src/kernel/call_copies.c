@@ -1,8 +1,8 @@
 /*
  * Memory that is copied into a sample.
  *
- * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait
- * for it. What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
+ * Memory that is not present yet, such as an untouched page of the file, is not available here: programs don't wait for
+ * it. What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
  */
 #include "kernel/call_copies.h"
 
@@ -56,8 +56,8 @@ static void end_piece(struct kernel_code *c)
 	emit(c, BPF_ALU64_IMM(BPF_AND, R7, ~7));
 }
 
-/* r9 bytes from r8 on, of which the verifier knows that they are at most `PAGE`, then the first `n_fields` words of
- * them to the stack. */
+/* Copy r9 bytes from r8 on (the verifier knows that they are at most `PAGE`), then their first `n_fields` words to the
+ * stack. */
 static void copy_piece(struct kernel_code *c, unsigned n_fields, struct kernel_label *failed)
 {
 	begin_piece(c);

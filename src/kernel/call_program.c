@@ -1,11 +1,11 @@
 /*
- * A sample of a system call is made in the ring itself (call_ring.h) where it is known to be small, else in memory of
- * the CPU's own, and handed to the ring as a whole: programs at these tracepoints run with preemption off, and none
- * runs within another. From where room is taken in the ring to where the sample is made known no way leads out.
- * Registers and slots are in call_sample.h.
+ * A sample of a system call that is known to be small is made in the ring itself (call_ring.h). Others are made in
+ * memory of the CPU's own, and handed to the ring as a whole: programs at these tracepoints run with preemption off,
+ * and none runs within another. From where room is taken in the ring to where the sample is made known no way leads
+ * out. Registers and slots are in call_sample.h.
  *
- * The registers that a call is made with are loaded one by one, as the kernel lets programs of type TRACING do that
- * know its types: copying all of them by a helper would cost more than all the rest.
+ * The registers of the call are loaded one by one, as the kernel allows in programs of type TRACING that know its
+ * types: copying all of them by a helper would cost more than all the rest.
  */
 #include "kernel/call_program.h"
 
@@ -24,7 +24,7 @@ static void find_line(struct kernel_code *c, const struct kernel_call_program *p
 	emit(c, BPF_ALU64_REG(BPF_ADD, R1, R0));
 }
 
-/* Whether the filter asks who it is, and what it learns is what samples carry. */
+/* Whether the filter asks for the thread's identity, and what it learns is what samples carry. */
 static bool knows_ids(const struct kernel_call_program *program)
 {
 	return (program->processes >= 0 || program->thread) && !program->ids.ns_ino && !program->ids.not_tgid;
@@ -33,7 +33,7 @@ static bool knows_ids(const struct kernel_call_program *program)
 /* Where the ids of the thread are that samples carry. */
 enum ids { UNKNOWN, IN_R9, IN_LINE };
 
-/* What of the event is to be had before there is a sample; the program's argument in r1. */
+/* What is known of the event before there is a sample; the program's argument in r1. */
 static void begin_program(struct kernel_code *c, const struct kernel_call_program *program, enum kernel_call_what what,
 			  enum ids ids, struct kernel_label *out)
 {
@@ -502,7 +502,7 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 		jump_if(&c, BPF_JEQ, R0, 0, &first);
 		forget_noted(&c, program);
 		emit(&c, BPF_LDX_MEM(BPF_DW, R1, FP,
-				     IS_I386)); /* behind the exec of a 32-bit program: its number is another call's */
+				     IS_I386)); /* after the exec of a 32-bit program: its number is another call's */
 		jump_if(&c, BPF_JNE, R1, 0, &first);
 		emit(&c, BPF_ALU64_IMM(BPF_ADD, R8, KERNEL_CALL_NUMBERS));
 		go_to(&c, program, calls);

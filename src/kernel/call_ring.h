@@ -6,7 +6,7 @@
  * A producer (src/kernel/call_program.c), with preemption off:
  *
  *	1. tail, then head: if there are more than `capacity` between them, `lost` + 1, and that is all; so, too, if
- * another one of its CPU is between 2 and 5
+ *	   another one of its CPU is between 2 and 5
  *	2. begun, of its CPU = head, as it was seen in 1
  *	3. position = head, head += stride, at once
  *	4. writes the record at the position
@@ -27,13 +27,12 @@
  *		once more from 1, twice at most
  *	3a. where position + stride is in the next section: its `firsts` = that
  *
- * What is below p is written by nobody then: who has taken room there did so before the head passed p, so his `begun`
- * is seen, or he is done. `firsts` is stored within 2 and 5: where it is late, so is that `begun`. Who stands still
- * between 2 and 5 (on a CPU that a hypervisor has taken away) thus costs the newest, once all else is full; nothing is
- * written over his record, nor his over another. The reader copies a record, and looks at the tail again: if that is
- * not past the record, the copy is whole.
+ * No CPU writes below p then: a CPU that has taken room there did so before the head passed p, so its `begun` is seen,
+ * or it is done. `firsts` is stored within 2 and 5: where it is late, so is that `begun`. A CPU that a hypervisor takes
+ * away between 2 and 5 thus costs the newest, once all else is full; nothing is written over his record, nor his over
+ * another. The reader copies a record, and looks at the tail again: if that is not past the record, the copy is whole.
  *
- * Nobody but kymo has the map: what a target chooses is within records.
+ * Only kymo has the map: what a target chooses is within records.
  *
  * Private to the room.
  */
@@ -92,13 +91,13 @@ struct call_ring {
 #define CALL_RING_BYTES(n_lines) (CALL_RING_LINES + (n_lines) * sizeof(struct call_ring_line))
 
 /* Of at least `wanted` bytes, if the kernel has maps of that size. On errors nothing is left; `ring` can be
- * deinitialised. */
+ * deinitialized. */
 struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint32_t n_cpus, bool overwrite);
 void call_ring_deinit(struct call_ring *ring);
 
 struct call_ring_head *call_ring_head(const struct call_ring *ring);
 
-/* Where what is complete ends, now; and whether that is the head: nobody is writing. */
+/* Where what is complete ends, now; and whether that is the head: no CPU is writing. */
 uint64_t call_ring_limit(const struct call_ring *ring, bool *is_head_ret);
 
 /* The oldest record below `limit`; NULL: there is none. It stays until call_ring_next(). */

@@ -17,9 +17,9 @@
 
 /*
  * Below the frame pointer. What is known of the event is in the sample before something is copied, and keys are made
- * behind that, so these share the place of small copies with STACK_TOP. Programs that make nothing but small copies
- * thus have less than 64 bytes: from there on the kernel may give them a stack of their own, which its check of copies
- * does not know for one (copy_to_stack()).
+ * after that. So these share the place of small copies with STACK_TOP. Programs that make nothing but small copies thus
+ * have less than 64 bytes: from there on the kernel may give them a stack of their own, which its check of copies does
+ * not know for one (copy_to_stack()).
  */
 enum {
 	BUFFER_SIZE = 32,

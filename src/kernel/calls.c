@@ -153,8 +153,8 @@ static bool wants_signal_returns(const struct kymo_kernel_calls_options *o)
 	       o->wants_i386(o->context, I386_SIGRETURN);
 }
 
-/* rt_sigreturn has no number any more when it returns. Exits without one are not seen where nobody wants it: they would
- * fill the ring, and be counted where that is full. */
+/* rt_sigreturn has no number any more when it returns. Exits without one are not seen unless they are wanted: they
+ * would fill the ring, and be counted where that is full. */
 static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
 {
 	const struct kymo_kernel_calls_options *o = &calls->options;
@@ -336,8 +336,8 @@ struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 		call_ring_next(&calls->ring, sample->stride);
 	}
 	call_ring_tell(&calls->ring);
-	/* What is being written now must not be missed at the end. Until then it is the next round's: where many CPUs
-	 * write there always is some, and nobody would sleep. */
+	/* What is being written now must not be missed at the end. Until then it is the next round's: while many CPUs
+	 * write there always is some, and the reader would never sleep. */
 	*is_empty_ret = !sample && (is_head || !calls->is_detached);
 	return error;
 }

@@ -1,5 +1,5 @@
 /*
- * System calls as the kernel's tracepoints see them, through BPF: of every process, or of some; nobody is stopped.
+ * System calls as the kernel's tracepoints see them, through BPF: of every process, or of some; no thread is stopped.
  * Samples carry copies of the memory that a call's text is made of, taken in the kernel.
  *
  * As with kernel.h, nothing has a name in the system, and all is gone with this process's descriptors. Used from one

@@ -62,7 +62,7 @@ static struct kymo_error *load_and_run(struct kymo_kernel *kernel, struct bpf_ob
 		err = bpf_object__load(object);
 	if (err)
 		return kernel_refused(-err, "load BPF programs for tracepoints");
-	/* First, and for longest: who is taken in has to be seen to go. */
+	/* First, and for longest: the end of each process that is added must be seen. */
 	error = run_program(kernel, object, "follow_exit");
 	return error ? error : run_program(kernel, object, "follow_fork");
 }

@@ -1,7 +1,7 @@
 /*
  * What the kernel offers to record with: its own uprobes, through perf events and BPF. The only user of libbpf.
  *
- * A program of a few dozen BPF instructions is generated for each list of arguments, attached at sites of files, and
+ * For each list of arguments a program of a few dozen BPF instructions is generated and attached at sites of files. It
  * writes samples into a ring buffer a CPU. Nothing has a name in the system: all that is set up are descriptors of this
  * process, and it is gone when they are closed, however this process ends.
  *

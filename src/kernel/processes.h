@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * Which processes are recorded, by the machine's ids: the only element of its map. A bit of each id that there can be
- * is cheaper to ask for than an entry of a hash, in which the kernel's functions would look, and has room for all.
+ * Which processes are recorded, by the machine's ids: the only element of its map. A bit for each possible id has room
+ * for all. It is cheaper to test than an entry of a hash, which needs the kernel's functions.
  */
 #define KERNEL_PIDS (1 << 22) /* PID_MAX_LIMIT */
 struct kernel_processes {

@@ -8,10 +8,10 @@
  *	the time						last, so that samples are nearly in order
  *	bpf_ringbuf_output()					or one more loss
  *
- * It may be preempted at any point (uprobe programs run with migration off and nothing else), and another thread's may
- * run on the same CPU meanwhile. So the sample is made on the stack, the ring takes it as a whole under its own lock,
- * and losses are added atomically. The sample has slots of 8 bytes, as the verifier wants stores to the stack aligned;
- * the reader packs them.
+ * It may be preempted at any point, as uprobe programs run with only migration off. Another thread's may run on the
+ * same CPU meanwhile. So the sample is made on the stack, the ring takes it as a whole under its own lock, and losses
+ * are added atomically. The sample has slots of 8 bytes, as the verifier wants stores to the stack aligned; the reader
+ * packs them.
  */
 #include "kernel/program.h"
 

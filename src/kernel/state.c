@@ -39,7 +39,8 @@ struct kymo_error *kernel_create_processes(struct kymo_kernel *kernel)
 	if (processes == MAP_FAILED)
 		return kernel_refused(errno, "map BPF maps");
 	kernel->processes = processes;
-	kernel->processes->bits[pid % KERNEL_PIDS / 64] = 1ull << pid % 64; /* nobody runs yet who would change it */
+	kernel->processes->bits[pid % KERNEL_PIDS / 64] = 1ull
+							  << pid % 64; /* no thread runs yet that would change it */
 	kernel->processes->n = 1;
 	return NULL;
 }

@@ -46,7 +46,7 @@ static void find_conversion_name(const char *start, const char *end, struct mark
 	end = skip_blanks_back(start, end - 1);
 	for (name = end; name > start && is_name_char(name[-1]);)
 		name--;
-	/* A letter that is not ASCII in front of it is part of the word that is meant. */
+	/* A letter before it that is not ASCII is part of the word. */
 	if (name == end || is_digit(*name) || (name > start && (unsigned char)name[-1] >= 0x80) ||
 	    end - name > KYMO_MARKER_FIELD_NAME_MAX)
 		return;

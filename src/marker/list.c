@@ -71,7 +71,7 @@ static int by_gate(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Each site has a gate of its own: who turns one off must not turn off another. */
+/* Each site has a gate of its own: turning one off must not turn off another. */
 static struct kymo_error *check_gates(const struct marker_reader *reader)
 {
 	kymo_cleanup_free uint64_t *gates = calloc(reader->switches.n + 1, sizeof(*gates));

@@ -42,12 +42,12 @@ struct kymo_marker {
 };
 
 /* What turns kymo's own markers on: a NOP of five bytes that becomes a jump to `cold`, or a byte that is tested. The
- * locations lie behind it. */
+ * locations lie after it. */
 struct kymo_marker_switch {
 	const char *provider, *name;
 	uint64_t site;      /* vaddr of the NOP; 0 in the portable form */
 	uint64_t cold;      /* where it jumps */
-	bool must_stay_off; /* the markers behind it say why not */
+	bool must_stay_off; /* the markers after it say why not */
 	uint64_t gate;      /* vaddr of its struct kymo_marker_gate (include/kymo/marker.h), 4 bytes */
 };
 

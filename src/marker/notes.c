@@ -1,7 +1,7 @@
 /*
  * kymo's own markers: notes of the owner "kymo", laid out as struct kymo_marker_note says. Each address and string in
- * them is checked; what does not fit is an error, because whoever writes it is part of the program that is to be
- * changed.
+ * them is checked; what does not fit is an error, because the code that writes it belongs to the program that kymo
+ * changes.
  */
 #include "marker/notes.h"
 

@@ -1,10 +1,10 @@
 /*
- * SDT operands: assembler text for where a compiler keeps an argument, in gas's AT&T syntax, behind the argument's
+ * SDT operands: assembler text for where a compiler keeps an argument, in gas's AT&T syntax, after the argument's
  * size. References: the wiki of SystemTap, "UserSpaceProbeImplementation", and the comments of <sys/sdt.h>; the manual
  * of gas, "Memory References" of the i386.
  *
  *	operand	[SIZE@] ( $SUM | %REGISTER | [SUM] [( [%BASE] [, %INDEX [, SCALE]] )] )
- *	SIZE	[-] 1, 2, 4, 8, with an f behind it for floating point; - is signed
+ *	SIZE	[-] 1, 2, 4, 8, with an f after it for floating point; - is signed
  *	SUM	numbers and at most one symbol, with + and - between them
  *
  * SIZE counts, whatever the width of the register's name.
@@ -114,7 +114,7 @@ static int digit_value(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
 }
 
-/* Decimal, 0x…, or octal behind a 0. */
+/* Decimal, 0x…, or octal after a 0. */
 static bool read_operand_number(struct text *text, uint64_t *ret)
 {
 	uint64_t value = 0, base = 10;
@@ -190,7 +190,7 @@ static int resolve_sum(struct kymo_module *module, const struct sum *sum, uint64
 
 /* ---- registers ------------------------------------------------------------------------------- */
 
-/* The register behind a '%': its number, or -1 for those that are not general. */
+/* The register after a '%': its number, or -1 for those that are not general. */
 static int read_register(struct text *text, enum kymo_type *type_ret)
 {
 	const char *begin = text->at;
@@ -212,7 +212,7 @@ static bool is_name(struct text text, const char *name)
 	return (size_t)(text.end - text.at) == strlen(name) && !memcmp(text.at, name, strlen(name));
 }
 
-/* A 64-bit register in an address, behind a '%'. */
+/* A 64-bit register in an address, after a '%'. */
 static bool read_address_register(struct text *text, int8_t *ret)
 {
 	enum kymo_type type;

@@ -23,7 +23,7 @@ int kymo_marker_parse_operand(struct kymo_module *module, const char *text, size
 int marker_parse_operand(struct kymo_module *module, const char *text, size_t length, struct kymo_fetch *ret,
 			 enum kymo_type *type_ret, const char **why_ret);
 
-/* The next operand of the list at `*at`, which is put behind it: blanks part them, but not those within parentheses.
+/* The next operand of the list at `*at`, which is put after it: blanks part them, but not those within parentheses.
  * False at the end. */
 bool marker_next_operand(const char **at, const char **ret, size_t *length_ret);
 

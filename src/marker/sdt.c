@@ -85,7 +85,7 @@ static struct kymo_error *read_arguments(struct marker_reader *reader, const cha
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/* The string at `*at` of the descriptor, and what is behind it. NULL where it does not end. */
+/* The string at `*at` of the descriptor, and what is after it. NULL where it does not end. */
 static const char *take_string(const struct kymo_note *note, size_t *at)
 {
 	const char *text = (const char *)note->desc + *at;

@@ -1,5 +1,5 @@
-/* Who may trace whom: the rules of ptrace(2), "Ptrace access mode checking". Where something can't be told, it is
- * refused. */
+/* Which process may trace which: the rules of ptrace(2), "Ptrace access mode checking". Where something can't be told,
+ * it is refused. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>

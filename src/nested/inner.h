@@ -56,7 +56,7 @@ struct inner_thread {
 	unsigned int options;
 	pid_t group; /* of processes, when it was attached to */
 	enum inner_mode mode;
-	bool is_stopped, is_untold; /* … and nobody has waited for that */
+	bool is_stopped, is_untold; /* … and no tracer has waited for that */
 	enum inner_stop stop;
 	int code; /* of the stop: signal, and event << 8 */
 	siginfo_t info;
@@ -81,7 +81,7 @@ struct kymo_inner {
 	struct inner_thread *buckets[INNER_BUCKETS];
 	KYMO_VEC(struct inner_end) ends;
 	uint64_t serial;
-	pthread_t clock;      /* looks whether somebody sends a signal to one that is held */
+	pthread_t clock;      /* checks for signals to threads that are held */
 	pthread_mutex_t lock; /* guards what follows; taken before the hub's, never within */
 	pthread_cond_t changed;
 	bool has_clock, is_ending;

@@ -7,7 +7,7 @@
 struct kymo_inner;
 
 /*
- * A layer that makes ptrace() and wait() work for the threads that a hub traces, towards each other
+ * A layer that makes ptrace() and wait() work for the threads that a hub traces, toward each other
  * (docs/internals/nested.md). A thread that is followed has to be followed here before any other engine of its is
  * attached, in kymo_hub_run(); what it makes is followed by itself. Negative errno values as of kymo_engine_attach().
  * Callbacks may use it until the hub is destroyed: before that it is stopped, and behind that destroyed. NULL is

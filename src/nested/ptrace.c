@@ -1,7 +1,7 @@
 /*
- * ptrace() of those who trace inside of the tree. The kernel has refused the call already: TRACEME, ATTACH and SEIZE by
- * EPERM, as all threads of the tree have a tracer, everything else by ESRCH, as that is another one. Here it is done
- * after all. What is asked of a thread's state is asked of the kernel, in the hub's name.
+ * ptrace() of tracers inside of the tree. The kernel has refused the call already: TRACEME, ATTACH and SEIZE by EPERM,
+ * as all threads of the tree have a tracer, everything else by ESRCH, as that is another one. Here it is done after
+ * all. What is asked of a thread's state is asked of the kernel, in the hub's name.
  */
 #include <errno.h>
 #include <signal.h>
@@ -254,7 +254,7 @@ static int64_t interrupt(const struct request *request)
 static const struct {
 	unsigned int number;
 	int64_t (*run)(const struct request *request);
-	bool runs; /* it need not stand still */
+	bool runs; /* it need not be stopped */
 } requests[] = {
 	{ PTRACE_PEEKTEXT, peek, false },
 	{ PTRACE_PEEKDATA, peek, false },
@@ -295,7 +295,7 @@ static int64_t run_request(const struct request *request)
 	return -EIO;
 }
 
-/* ---- who traces whom ------------------------------------------------------------------------- */
+/* ---- which process traces which ------------------------------------------------------------------------- */
 
 /* Whether `thread` would trace itself, through others. */
 static bool is_cycle(const struct inner_thread *tracer, const struct inner_thread *thread)

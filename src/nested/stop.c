@@ -35,7 +35,7 @@ void inner_stop(struct inner_thread *thread, enum inner_stop stop, int code, con
 	inner_tell(thread->tracer, thread, CLD_TRAPPED, code & 0x7f);
 }
 
-/* As if a signal of nobody's were delivered. */
+/* As if a signal without a sender were delivered. */
 static void make_signal_stop(struct inner_thread *thread, int signal)
 {
 	siginfo_t info;
@@ -78,7 +78,7 @@ bool inner_make_owed(struct inner_thread *thread)
 	return true;
 }
 
-/* Whatever keeps it from standing still is told to quiesce, when it does. */
+/* Whatever keeps it from stopping is told to quiesce, when it does. */
 static void make_stand(struct inner_thread *thread)
 {
 	if (thread->is_stopped)

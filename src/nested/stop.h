@@ -18,13 +18,13 @@ void inner_find_parent(struct inner_thread *thread);
 /* Let it go on, as its tracer wants. A negative errno. */
 int inner_resume(struct inner_thread *thread, enum inner_mode mode, int signal);
 
-/* Nobody traces it any more; it goes on. `signal`: as of inner_resume(). */
+/* No process traces it any more; it goes on. `signal`: as of inner_resume(). */
 void inner_untrace(struct inner_thread *thread, int signal);
 
 /* Make it stop soon. */
 void inner_interrupt(struct inner_thread *thread);
 
-/* It stands still. Whether a stop that was owed is made now. */
+/* It is stopped. Whether a stop that was owed is made now. */
 bool inner_make_owed(struct inner_thread *thread);
 
 /* Its tracer has ended. */

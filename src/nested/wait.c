@@ -1,11 +1,11 @@
 /*
- * wait4() and waitid() of those who trace inside of the tree.
+ * wait4() and waitid() of tracers inside of the tree.
  *
  * The kernel knows nothing of their tracees, but all of their children, and often those are the same. So a call that
  * finds nothing to tell here is made as it is, and ended by an interrupt when there is something. Where the kernel
  * finds no children at all, it is restarted, and held at its entry by a STOP: if kymo dies then, it is made, and says
- * ECHILD. Nothing tells of a signal to a thread that is held so. The clock, a thread of its own that lives while
- * somebody is held, looks for them.
+ * ECHILD. Nothing tells of a signal to a thread that is held so. The clock, a thread of its own that lives while a
+ * tracer is held, looks for them.
  */
 #include <errno.h>
 #include <signal.h>
@@ -77,7 +77,7 @@ struct found {
 	struct inner_thread *thread; /* one that has stopped, or … */
 	size_t end;                  /* … an end */
 	uint64_t serial;             /* 0: nothing */
-	bool is_any;                 /* somebody will have something to tell */
+	bool is_any;                 /* a thread will have something to report */
 };
 
 static struct found look_for_wait(const struct inner_thread *waiter, const struct wait *wait)
@@ -225,7 +225,7 @@ static void send_sigchld(const struct inner_thread *tracer, const struct inner_t
 		return;
 	memset(&info, 0, sizeof(info));
 	info.si_signo = SIGCHLD;
-	info.si_code = SI_QUEUE; /* the kernel lets nobody else say CLD_…; that is put right when it arrives */
+	info.si_code = SI_QUEUE; /* the kernel lets no other process say CLD_…; that is put right when it arrives */
 	info.si_pid = thread->tid;
 	info.si_uid = inner_read_status(thread->tid, &who) ? who.uid[0] : 0;
 	info.si_value.sival_int = (status & 0xff) | code << 8;

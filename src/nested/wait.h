@@ -15,7 +15,7 @@ void inner_wait_left(struct inner_thread *thread, int64_t result);
 /* Something is to be told of `thread` to `tracer`, by SIGCHLD with this code and status too. */
 void inner_tell(struct inner_thread *tracer, const struct inner_thread *thread, int code, int status);
 
-/* Whoever of process `pid` is held looks for its children again. */
+/* The held threads of process `pid` look for their children again. */
 void inner_wake(struct kymo_inner *inner, pid_t pid);
 
 /* One that is held: whether it goes on because of a signal. */

@@ -13,18 +13,18 @@ struct kymo_probes_options {
 	const char *directory;      /* for kymo status */
 	uint64_t buffer_size;       /* bytes a CPU */
 	bool overwrite;
-	bool is_tight;                     /* one of many that share a bound: no ring is larger than the CPUs' own */
-	uint64_t frequency;                /* TSC ticks a second, where a spec has a rate of samples */
-	bool no_rseq;                      /* never use restartable sequences */
-	const struct kymo_offline *kernel; /* sites that the kernel has breakpoints on for the same recording, or NULL;
-					      must outlive the probes */
-	bool is_one_of_many;               /* of a tree, mostly short: less memory is there at once */
-	bool is_followed;                  /* the recorder hears of new threads: kymo_probes_tell_apart() will come */
-	bool displace_faulting;            /* also what may fault, in a process that handles faults */
-	bool has_addresses;                /* what specs say of addresses is said of this process */
-	void (*has_begun)(void *data); /* pending sites were put in, and the process is still stopped: what is to begin
-					  with them; or NULL */
-	/* A sentence that the user should see although all goes on. */
+	bool is_tight;      /* one of many processes that share a limit: no ring is larger than the CPUs' own */
+	uint64_t frequency; /* TSC ticks a second, if a spec has a rate of samples */
+	bool no_rseq;       /* never use restartable sequences */
+	const struct kymo_offline *kernel; /* sites with the kernel's breakpoints of the same recording, or NULL; must
+					      outlive the probes */
+	bool is_one_of_many;               /* of a tree, mostly short-lived: it gets less memory at first */
+	bool is_followed;       /* the recorder is told of new threads, and will call kymo_probes_tell_apart() */
+	bool displace_faulting; /* displace also what may fault, in a process that handles faults */
+	bool has_addresses;     /* addresses in specs are those of this process */
+	void (*has_begun)(
+		void *data); /* called when pending sites were put in, while the process is still stopped; or NULL */
+	/* A sentence that the user should see although recording goes on. */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
 };

@@ -35,7 +35,7 @@ static struct kymo_error *end_recorder(const struct kymo_session *session, pid_t
 					 "process %d is recorded from another PID namespace; end that recorder, or run "
 					 "'kymo detach' there or on the host",
 					 pid);
-	/* Looked at again, now that the number cannot come to mean somebody else. */
+	/* Looked at again, now that the number cannot come to mean another process. */
 	if (!recorder || kymo_session_recorder(session, pid) != recorder)
 		return NULL;
 	if (!kymo_session_knows_recorder(session, recorder))
@@ -76,8 +76,8 @@ static struct kymo_error *end_recorders(const struct kymo_session_list *list, pi
 }
 
 /*
- * What is there; where nothing is, also when threads have come home that were on their way for a dead recorder (a stop
- * that fails brings nobody home). Who makes a system call for a recorder that is gone does not sleep in it.
+ * What is there; if there is nothing. Threads that worked for a dead recorder may have come home by it (a stop that
+ * fails brings no thread home). A thread that makes a system call for a dead recorder does not sleep in it.
  */
 static struct kymo_error *read_sessions(struct kymo_process *process, struct kymo_session_list *ret)
 {

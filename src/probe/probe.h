@@ -19,18 +19,18 @@ struct kymo_detach_result {
 	size_t sites_restored; /* text changes taken back */
 	size_t sites_clean;    /* in the journal, but the text was the original already */
 	size_t mappings_removed;
-	size_t pages_verified; /* text pages compared with the file afterwards */
-	bool pads_left;        /* a thread still stands in a pad, or may return to one: pads stay mapped */
+	size_t pages_verified; /* text pages that were compared with the file afterward */
+	bool pads_left;        /* a thread is still in a pad, or may return to one: pads stay mapped */
 	char *note;            /* a sentence for the user, or NULL; caller frees */
-	pid_t *recorders; /* that have ended their recordings, and taken out what was theirs themselves; caller frees */
+	pid_t *recorders; /* recorders that have ended their recordings and removed their own probes; caller frees */
 	size_t n_recorders;
 };
 
 /*
- * Take everything of kymo's out of process `pid`, from the journal in the process alone, whoever put it there and
- * however that one ended. Live recorders are asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE,
- * PERMISSION, BUSY (a foreign tracer, named; a recorder in a PID namespace that is not seen from here), NOT_FOUND:
- * nothing of kymo's is in there; UNSAFE: a site holds bytes that neither kymo nor the file put there (those are left).
+ * Take everything of kymo's out of process `pid`, by the journal in the process alone, whatever recorder put it there
+ * and however that ended. Live recorders are asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE,
+ * PERMISSION, BUSY (another tracer, which is named; or a recorder in a PID namespace that is not visible here),
+ * NOT_FOUND: it has no probes of kymo's; UNSAFE: a site has bytes that are neither kymo's nor the file's (they stay).
  */
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret);
 
@@ -54,11 +54,11 @@ struct kymo_status {
 	size_t n_sites;
 };
 
-/* The recordings that process `pid` has, a fresh array. NOT_FOUND: nothing of kymo's. */
+/* The recordings of process `pid`, in a fresh array. NOT_FOUND: it has no probes of kymo's. */
 struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_ret);
 void kymo_status_deinit(struct kymo_status *status);
 
-/* All processes that have something of kymo's, as far as this user may look; a fresh array. */
+/* All processes with probes of kymo's that are visible to this user, in a fresh array. */
 struct kymo_error *kymo_status_all(pid_t **ret, size_t *n);
 
 #endif

@@ -38,7 +38,7 @@ struct probe_watch {
 	bool is_watched;        /* a recorder answers: kymo_probes_watch() */
 	bool has_handler_watch; /* threads that are about to set a handler of faults wait */
 	uint32_t n_answers;     /* requests that were dealt with */
-	uint32_t n_on_time;     /* … and nobody can have missed anything meanwhile, or it was told */
+	uint32_t n_on_time;     /* … and no event was missed meanwhile, or the loss was told */
 	bool were_let_pass;     /* some of the others have not waited */
 };
 

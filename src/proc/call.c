@@ -1,20 +1,19 @@
 /*
  * System calls in the name of a stopped thread. The order of steps keeps the target safe at each of them:
  *
- *	1. the frame is written where nobody keeps anything (below)	(harmless)
- *	2. the registers point to `syscall; ret`, the stack pointer to the frame	(a death now: one call, then
- * home)
- *	3. all signals are blocked		(a death now: the frame's mask comes back by rt_sigreturn)
- *	4. calls: registers, run to the call's exit
- *	5. the mask is set back			(a death now: as 2)
- *	6. the registers are set back, as they were: the kernel restarts an interrupted system call, or makes it fail,
- * when the thread is let go
- *	7. what lay where the frame was is written back
+ *	1. write the frame to unused memory (below); a death then is harmless
+ *	2. set the registers to `syscall; ret`, and the stack pointer to the frame; a death then: one call, then home
+ *	3. block all signals; a death then: rt_sigreturn restores the frame's mask
+ *	4. calls: set the registers, run to the call's exit
+ *	5. restore the mask; a death then: as in 2
+ *	6. restore the registers: the kernel restarts an interrupted system call, or makes it fail, when the thread is
+ *	   resumed
+ *	7. restore what lay where the frame was
  *
- * Where nobody keeps anything: at the low end of the initial thread's stack, which has been in use only as deep as
- * that, if that thread is not so deep now. Else below that thread's own stack pointer, if its whole mapping is
- * the frame's as well. A small stack may be carved out of a larger mapping (coroutines), so the second is the worse; in
- * both cases the bytes are kept and put back.
+ * Unused memory: the low end of the initial thread's stack, which was in use only when that thread was deepest, if it
+ * is not so deep now. Else below that thread's own stack pointer, if its whole mapping is the frame's as well. A small
+ * stack may be carved out of a larger mapping (coroutines), so the second is the worse; in both cases the bytes are
+ * kept and put back.
  */
 #include <errno.h>
 #include <inttypes.h>

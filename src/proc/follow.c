@@ -1,7 +1,7 @@
 /*
  * What happens to followed threads, as their hub tells it, and what is done at once: docs/internals/following.md has
- * the table. All of this runs in callbacks, so nothing here waits. If a process has to stand still until the recorder
- * has dealt with it, a freeze is requested and the event is queued.
+ * the table. All of this runs in callbacks, so nothing here waits. If a process must not run until the recorder has
+ * handled the event, a freeze is requested and the event is queued.
  */
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -73,7 +73,7 @@ int kymo_follow_process(struct kymo_tree *tree, pid_t pid)
 static void new_thread(struct kymo_process *process, pid_t tid)
 {
 	if (attach(process->tree, tid))
-		return; /* it is known; or nobody follows it */
+		return; /* it is known; or it is not followed */
 	if (process->freezes_birth && hub_freeze_request(process->owner) >= 0) {
 		process->freezes_birth = false;
 		process->is_held = true;

@@ -26,7 +26,7 @@
 #define TURN_TIMEOUT_NS \
 	(2 * KYMO_ANSWER_MS * 1000000ull) /* a client that says nothing for half of that has lost its freeze \
 					   */
-#define LEAVE_TIMEOUT_NS 100000000ull     /* without anybody going */
+#define LEAVE_TIMEOUT_NS 100000000ull     /* without any thread leaving */
 #define LEAVE_MOST_NS 5000000000ull
 
 /* ---- a process that is not traced ------------------------------------------------------------ */

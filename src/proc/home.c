@@ -1,12 +1,12 @@
 /*
- * Threads in which a recorder that is gone has left a remote call.
+ * Threads in which a dead recorder has left a remote call.
  *
  * If a recorder is killed while a thread makes a system call for it, the thread finds its own way home (call.c): it
  * makes the call, returns into rt_sigreturn, and is where it was. That takes microseconds of processor time. But the
  * thread may get none for long, as the machine is busy or the program is stopped.
  *
- * A recorder that stops the process meanwhile would see memory as it was before that call, and write a frame of its own
- * over the thread's. So a thread that is met on its way is brought home first.
+ * A recorder that stops the process meanwhile would see memory from before that call, and write its own frame over the
+ * thread's. So such a thread is brought home first.
  */
 #include "arch/remote.h"
 #include "base/error.h"

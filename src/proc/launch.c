@@ -1,4 +1,4 @@
-/* Launching a command for a recorder: it stands still at its first instruction, by the hub of this thread. */
+/* Launching a command for a recorder: this thread's hub stops it at its first instruction. */
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -3,9 +3,9 @@
  * with.
  *
  * glibc registers the thread for restartable sequences when all files are mapped, before it links them; that call is
- * the end. Other linkers, and older ones, are found otherwise. The linker tells debuggers in a struct r_debug when it
- * is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells where that is. It is looked at when the thread
- * has made a system call, of which there is usually one right then, and else after a moment.
+ * the end. Other and older linkers are watched in another way. The linker tells debuggers in a struct r_debug when it
+ * is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells where that is. kymo reads it after each system
+ * call of the thread, of which there is usually one right then, and else after a moment.
  *
  * A debug register at the entry point would be more exact. But it survives its tracer, and its trap would kill the
  * program then.

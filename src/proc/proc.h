@@ -3,7 +3,7 @@
  * a hub (docs/internals/engines.md).
  *
  * A `struct kymo_process` is used from one thread, the one that created it (ptrace knows its tracer by thread).
- * Destroying it lets go of every thread, in the state in which the process had them.
+ * Destroying it detaches every thread, in the state in which the process had them.
  */
 #ifndef KYMO_PROC_PROC_H
 #define KYMO_PROC_PROC_H

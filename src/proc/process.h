@@ -1,4 +1,4 @@
-/* A process: opened, watched, let go of. */
+/* A process: opened, watched, detached. */
 #ifndef KYMO_PROC_PROCESS_H
 #define KYMO_PROC_PROCESS_H
 
@@ -11,20 +11,20 @@ struct kymo_process;
 
 /*
  * Open a running process; nothing is stopped or traced yet. GONE: no such process. PERMISSION: with what to do. BUSY: a
- * tracer that serves no other process traces it, and is named. If the tracer is a hub that serves others, the process
- * is stopped through it. BAD_DATA: a 32-bit program.
+ * tracer that serves no other process traces it; the sentence names it. If the tracer is a hub that serves others, the
+ * process is stopped through it. BAD_DATA: a 32-bit program.
  */
 struct kymo_error *kymo_process_open(pid_t pid, struct kymo_process **ret);
 
 /* The same for reading only; another tracer does not matter. */
 struct kymo_error *kymo_process_look(pid_t pid, struct kymo_process **ret);
 
-/* Let go of all threads (detached, running as the process had them) and free. NULL is allowed. */
+/* Detach all threads, which run on as the process had them, and free. NULL is allowed. */
 void kymo_process_destroy(struct kymo_process *process);
 
 pid_t kymo_process_pid(const struct kymo_process *process);
 
-/* The id that it has for itself, in its own pid namespace; looked up once. */
+/* Its id in its own pid namespace; looked up once. */
 pid_t kymo_process_inner_pid(struct kymo_process *process);
 
 /* It is in a tree. Other recorders and tracers of it are clients of this thread's hub, and wait while this thread
@@ -40,7 +40,8 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret);
 /* End a launched one, and wait until it has. */
 void kymo_process_kill(struct kymo_process *process);
 
-/* Whether it has become another program, or has ended: requests fail then, and the tree has told it or is about to. */
+/* Whether it has executed another program, or has ended: requests fail then, and the tree has reported it or is about
+ * to. */
 bool kymo_process_is_past(const struct kymo_process *process);
 
 #endif

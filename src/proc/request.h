@@ -1,4 +1,4 @@
-/* What the hub is asked for of a process that stands still. hub/remote/message.h has the messages. */
+/* Requests to the hub about a frozen process. hub/remote/message.h has the messages. */
 #ifndef KYMO_PROC_REQUEST_H
 #define KYMO_PROC_REQUEST_H
 
@@ -22,8 +22,8 @@ struct kymo_joined {
 	KYMO_VEC(struct hub_held) held;
 };
 
-/* Have the hub do what the message asks for, and put the reply in its place. -ESRCH: the process does not stand still;
- * -EPIPE: the hub is gone. */
+/* Have the hub do what the message asks for, and put the reply in its place. -ESRCH: the process is not frozen; -EPIPE:
+ * the hub is gone. */
 int kymo_request(struct kymo_joined *joined, struct hub_message *message, void *memory);
 
 /* BUSY: the hub has ended, or has let the process go. */
@@ -47,7 +47,7 @@ struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, con
 /* Whether memory is to be written by the next one; else as that of any process. */
 bool kymo_joined_writes(const struct kymo_joined *joined);
 
-/* As kymo_process_write(), and only as long as the process stands still. */
+/* As kymo_process_write(), and only while the process is frozen. */
 int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *data, size_t size);
 
 #endif

@@ -28,19 +28,19 @@ struct kymo_process {
 	bool stopped;
 	bool has_all_engines; /* of a followed process, since it was stopped: all its threads have been told */
 	KYMO_VEC(struct kymo_thread) threads; /* stopped ones */
-	bool has_maps;                        /* `maps` is what it has, as long as it stands still and makes no call */
+	bool has_maps;                        /* `maps` is what it has, as long as it is frozen and makes no call */
 	struct kymo_maps maps;
 
-	struct kymo_joined *joined; /* the hub through which it stands still; NULL: it runs */
+	struct kymo_joined *joined; /* the hub that has frozen it; NULL: it runs */
 
-	struct kymo_tree *tree;  /* whose hub has its threads while they run, too; NULL: nobody does */
-	struct hub_owner *owner; /* for which it stands still, where the hub is this thread's; NULL: it never has, and
-				      was not launched */
+	struct kymo_tree *tree;  /* whose hub has its threads while they run, too; NULL: none does */
+	struct hub_owner *owner; /* for which it is frozen, if the hub is this thread's; NULL: it never has, and was not
+				    launched */
 	pid_t anothers;          /* the thread that another one traced when it was to be stopped last, or 0 */
 	bool is_past;            /* it has ended or become another program, and no thread of it is left */
 	bool was_born_here;      /* followed from its first instruction on */
 	bool freezes_birth;      /* of its next thread */
-	bool is_held;            /* one is held, which is yet to be told: until then nobody lets the process run */
+	bool is_held;            /* one is held, which is yet to be told: until then the process does not run */
 	struct kymo_process *memory_of; /* whose memory it runs in (vfork); NULL: its own */
 
 	struct kymo_gadgets gadgets;
@@ -69,7 +69,7 @@ struct kymo_process {
 struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret);
 struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret, struct kymo_error **refusal_ret);
 
-/* Free it, with what belongs to it; it is held by nobody, and in no tree. */
+/* Free it, with what belongs to it; nothing holds it, and it is in no tree. */
 void kymo_process_free(struct kymo_process *process);
 
 /* What is known of its mappings is out of date. */

@@ -1,5 +1,5 @@
 /*
- * Following processes, and telling what becomes of them.
+ * Following processes, and reporting what happens to them.
  *
  * A tree's hub is on the recorder's own thread. A SIGCHLD says that a thread has changed its state, or that a client
  * has a request. The signal is read from a descriptor, so that the recorder waits for it and for rings in one place.
@@ -36,9 +36,9 @@
 #include "procfs/info.h"
 
 #define SHARE_NS \
-	2000000u      /* for changes of state that need nobody's opinion, before others are asked whether they have \
-			 something to do */
-#define STILL_TRIES 3 /* to have it stand still, each for a while (hub/freeze/freeze.c) */
+	2000000u /* for changes of state that need no consent, before others are asked whether they have \ something \
+		    to do */
+#define STILL_TRIES 3 /* to freeze it, each for a while (hub/freeze/freeze.c) */
 
 /* Elsewhere the recorder is in the middle of something. */
 static void while_waiting(void *data)
@@ -164,7 +164,7 @@ int kymo_tree_fd(const struct kymo_tree *tree)
 	return tree->fd;
 }
 
-/* A launched one stands still by this hub. */
+/* This hub has stopped a launched process. */
 static struct kymo_error *take_stopped(struct kymo_tree *tree, struct kymo_process *process)
 {
 	int err;
@@ -251,9 +251,9 @@ static bool is_any_starting(const struct kymo_tree *tree)
 	return false;
 }
 
-/* Until there is something to tell. Whoever has joined may keep threads changing their states for ever. A program that
- * starts stops at each of its calls, and is waited for here: a turn through the recorder's loop costs more than that
- * takes. */
+/* Until there is something to tell. Peers that have joined may keep threads changing their states forever. A program
+ * that starts stops at each of its calls, and is waited for here: a turn through the recorder's loop costs more than
+ * that takes. */
 static void pump(struct kymo_tree *tree)
 {
 	uint64_t deadline = kymo_now_ns() + SHARE_NS;
@@ -272,8 +272,8 @@ static void pump(struct kymo_tree *tree)
 	}
 }
 
-/* It has been requested, and is on its way to where it stands still. One that does not come there in this time stays
- * requested; what can't be had of it then, whoever asks for that is told. */
+/* The freeze has been requested, and is under way. One that does not come there in this time stays requested; what is
+ * not available then fails when it is asked for. */
 static void stand_still(const struct kymo_tree_event *event)
 {
 	struct kymo_process *process = event->process;

@@ -38,7 +38,7 @@ struct kymo_tree_event {
 	pid_t tid;
 	int status;
 	enum kymo_startup_event startup;
-	char comm[16];              /* of the thread; "" where it was not to be had */
+	char comm[16];              /* of the thread; "" if it was not available */
 	bool is_held;               /* of THREAD: see kymo_process_freeze_birth() */
 	struct kymo_error *refusal; /* of FORKED and EXECED: why its memory cannot be read; of ENDED: it has executed a
 				       program, and why that is not followed; of REFUSED; the receiver's */

@@ -47,7 +47,7 @@ static enum kymo_disposition default_of(int signal)
 	}
 }
 
-/* The caller frees it. NULL: it is not to be had. */
+/* The caller frees it. NULL: it is not available. */
 static char *read_status(pid_t tid)
 {
 	char *status = NULL, name[64];

@@ -12,12 +12,12 @@
 struct kymo_process_info {
 	char comm[32];
 	pid_t tgid, parent;
-	pid_t tracer;         /* 0: nobody */
+	pid_t tracer;         /* 0: none */
 	unsigned int seccomp; /* 0 none, 1 strict, 2 filter; of this thread, if `pid` was one */
 	bool shadow_stack;    /* likewise */
 	bool is_kernels;      /* a thread of the kernel */
 	pid_t inner_pid;      /* as it knows itself in its own pid namespace */
-	uint64_t start_time;  /* field 22 of stat: pid and this name a process for good */
+	uint64_t start_time;  /* field 22 of stat: pid and this identify a process uniquely */
 	uint64_t caught;      /* signals that have a handler: 1 << (number - 1) */
 	uint64_t ignored;
 	char state;
@@ -43,21 +43,21 @@ pid_t kymo_live_thread(pid_t pid);
 /* How many threads a process has; 0: there is no such process. */
 size_t kymo_count_threads(pid_t pid);
 
-/* The process that a thread is of, and its name (NULL: not wanted); `tid` and "" where that is not to be had. TracerPid
- * in /proc is the id of a thread, which ps(1) does not show. */
+/* The process that a thread is of, and its name (NULL: not wanted); `tid` and "" if that is not available. TracerPid in
+ * /proc is the id of a thread, which ps(1) does not show. */
 pid_t kymo_process_of(pid_t tid, char comm_ret[16]);
 
-/* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
+/* The name of a thread, also of one that has ended and was not waited for; "" if it is not available. */
 void kymo_read_comm(pid_t tid, char ret[16]);
 
-/* The first thread of a process that somebody else than the caller traces; `pid` where none is. */
+/* The first thread of a process that has a tracer other than the caller; `pid` where none is. */
 pid_t kymo_traced_thread(pid_t pid);
 
 /* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such
  * process. */
 bool kymo_is_anyone_awake(pid_t pid);
 
-/* Who else than the caller traces the thread; 0: nobody. */
+/* The tracer of the thread, if it is not the caller; 0: not traced. */
 pid_t kymo_other_tracer(pid_t tid);
 
 #endif

@@ -1,4 +1,4 @@
-/* The memory of a process, through /proc/PID/mem: of one that runs or stands still. */
+/* The memory of a process, through /proc/PID/mem: of a running or a stopped process. */
 #ifndef KYMO_PROCFS_MEMORY_H
 #define KYMO_PROCFS_MEMORY_H
 

@@ -1,7 +1,7 @@
 /*
  * Process ids across PID namespaces. /proc may be that of a namespace above our own (a container without a /proc of its
- * own): its status files have an id for each namespace from there down to the thread's (NSpid of proc(5)), and our own
- * has as many as there are down to us.
+ * own): its status files have an id for each namespace from there down to the thread's (NSpid of proc(5)). This
+ * process' own file has as many as there are down to it.
  */
 #include "procfs/pidns.h"
 

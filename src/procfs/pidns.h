@@ -12,8 +12,8 @@
 
 /*
  * Refuses a /proc of another PID namespace than our own: process ids that we give to the kernel are other processes
- * there (a container that kept the /proc of its host). Whoever goes by an id and by what /proc says of it asks this
- * first. The answer is kept: what is mounted later on /proc changes nothing. FAILED. Any thread may ask.
+ * there (a container that kept the /proc of its host). Callers that use an id and what /proc says of it ask this first.
+ * The answer is kept: what is mounted later on /proc changes nothing. FAILED. Any thread may ask.
  */
 struct kymo_error *kymo_proc_check(void);
 

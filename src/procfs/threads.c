@@ -56,7 +56,8 @@ static bool has_our_calls(pid_t pid)
 	return fd >= 0 && !kymo_pread_all(fd, ident, sizeof(ident), 0) && ident[EI_CLASS] == ELFCLASS64;
 }
 
-/* Where a thread sleeps is told to whoever may trace it. Everybody else is refused "syscall", and told "0" by "wchan".
+/* The kernel tells where a thread sleeps to processes that may trace it. It refuses "syscall" to all others, and
+ * "wchan" says "0".
  */
 static void read_place(pid_t pid, bool knows_calls, struct kymo_thread_info *info)
 {

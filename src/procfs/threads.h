@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 
-/* A thread, as the kernel tells it to anybody; and where it sleeps, to whoever may trace it. */
+/* A thread, as the kernel shows it to all users; and where it sleeps, for processes that may trace it. */
 struct kymo_thread_info {
 	pid_t tid;
 	char comm[64];
 	char state;          /* as proc(5) has it: R, S, D, T, t, Z, X, I, P */
-	pid_t tracer;        /* the thread that traces it; 0: nobody */
-	uint64_t start_time; /* tid and this name a thread for good */
+	pid_t tracer;        /* the thread that traces it; 0: none */
+	uint64_t start_time; /* tid and this identify a thread uniquely */
 	uint64_t cpu_ns;     /* in steps of some milliseconds */
 	bool may_look;       /* the rest is known */
 	int64_t call;        /* number of the system call that it is stopped or asleep in; -1: none */

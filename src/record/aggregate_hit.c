@@ -35,7 +35,7 @@ static bool look_at_comm(struct recording *recording, const struct target *targe
 	return true;
 }
 
-/* Who the thread of a hit is, and of what process; of the source's last one it is known. */
+/* The thread of a hit, and its process; of the source's last one it is known. */
 static void look_at_thread(struct recording *recording, struct source *source, int32_t tid, uint64_t tsc)
 {
 	const struct kymo_ctf_trace *trace = &recording->output.files.trace;
@@ -59,7 +59,7 @@ static void look_at_thread(struct recording *recording, struct source *source, i
 	hits->has_comm = true;
 }
 
-/* False: it could not be had. */
+/* False: it was not available. */
 static bool value_of(const struct hit *hit, const struct kymo_aggr_word *word, uint64_t *ret)
 {
 	const bool is_of_return = word->is_of_return && hit->aggregation->aggr.entry;

@@ -84,7 +84,7 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		if (!ret->fields[i].name)
 			return &kymo_error_no_memory;
 	}
-	ret->has_faults |= event->kind == KYMO_EVENT_AGGREGATION; /* keys that could not be had */
+	ret->has_faults |= event->kind == KYMO_EVENT_AGGREGATION; /* keys that were not available */
 	ret->has_stack_pointer = event->has_stack_pointer;
 	ret->has_stack = event->has_stack;
 	ret->n_fields -= ret->has_stack_pointer + ret->has_stack;
@@ -201,9 +201,9 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	return error;
 }
 
-/* ---- who was there --------------------------------------------------------------------------- */
+/* ---- which processes were there --------------------------------------------------------------------------- */
 
-/* What was there before recording began is before everything, and so is who is met by looking now and then. */
+/* Processes from before the recording, and those that later looks find, come before everything. */
 static uint64_t stamp(const struct recording *recording)
 {
 	return recording->run.begin_ns && recording->run.tree ? kymo_clock_tsc() : 0;

@@ -24,9 +24,9 @@ void recording_note_thread(struct recording *recording, const struct target *tar
 			   const char *comm);
 
 /*
- * Names of all threads that live now, or of those that are in the table: new ones of who is followed are told, and
- * would be two threads if they were looked at before. Those that change it between two looks, or come and go and nobody
- * is followed, stay without.
+ * Names of all threads that live now, or of those that are in the table: new threads of followed processes are told,
+ * and would be two threads if they were looked at before. Threads that change it between two looks stay without, and so
+ * do those that come and go if no process is followed.
  */
 void recording_note_threads(struct recording *recording, bool all);
 

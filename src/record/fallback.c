@@ -36,7 +36,7 @@ static bool has_shared_text(pid_t pid)
 }
 
 /*
- * What only those get who ask for the kernel: breakpoints in what may be data, or is read; and returns that take a
+ * What users get only if they ask for the kernel: breakpoints in what may be data, or is read; and returns that take a
  * changed return address, by which an exception would end the program.
  */
 static bool has_risks(const struct kymo_offline *offline)
@@ -149,8 +149,8 @@ static bool may_go_elsewhere(const struct recording *recording, const struct kym
 }
 
 /*
- * Of what has system calls in it all goes one way: theirs; probes with them are the kernel's or nobody's. A process
- * that runs is not traced unasked for its sites, as others' recordings may have: only where it refuses as a whole.
+ * Of what has system calls in it all goes one way: theirs; only the kernel can have probes with them. A process that
+ * runs is not traced unasked for its sites, as others' recordings may have: only where it refuses as a whole.
  */
 static enum recording_fallback way_out_of_calls(struct recording *recording, const char **reasons,
 						struct kymo_error **refusal)

@@ -6,8 +6,8 @@
 
 struct recording;
 
-/* The way that is asked for, or is the best one to be had; into `way`. PERMISSION, NOT_FOUND: none has all that is
- * wanted. */
+/* The backend that is asked for, or else the best available one; into `way`. PERMISSION, NOT_FOUND: none has all that
+ * is wanted. */
 struct kymo_error *recording_choose_backend(struct recording *recording);
 
 enum recording_fallback {

@@ -1,6 +1,6 @@
 /*
- * Who is recorded: the processes of a tree, as they begin, execute programs and end (docs/internals/following.md).
- * targets.c has what each of them has.
+ * Which processes are recorded: the processes of a tree, as they begin, execute programs and end
+ * (docs/internals/following.md). targets.c has what each of them has.
  */
 #include "record/family.h"
 
@@ -81,7 +81,7 @@ bool recording_is_dead(const struct target *target, const struct kymo_error *err
 	return kymo_process_is_past(target->process) || poll(&ended, 1, may_be ? DYING_MS : 0) > 0;
 }
 
-/* One process less in the recording; it runs on as it is. Those that have ended by now are missed by nobody. */
+/* One process less in the recording; it runs on as it is. Those that have ended by now are not needed. */
 static void give_up(struct recording *recording, struct target *target, struct kymo_error *error)
 {
 	target->is_in_startup = false;
@@ -221,7 +221,7 @@ static struct kymo_error *forked(struct recording *recording, const struct kymo_
 	return NULL;
 }
 
-/* The kernel gives no rights to a program that is traced by somebody who has not all of them. */
+/* The kernel gives no privileges to a program whose tracer does not have all of them. */
 static void warn_of_lost_rights(struct recording *recording, const struct kymo_tree_event *event)
 {
 	struct stat program;

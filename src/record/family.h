@@ -1,4 +1,4 @@
-/* Who is recorded. Private to the room. */
+/* Which processes are recorded. Private to the room. */
 #ifndef KYMO_RECORD_FAMILY_H
 #define KYMO_RECORD_FAMILY_H
 
@@ -24,7 +24,7 @@ struct kymo_error *recording_start_up(struct recording *recording, struct target
  * process. */
 struct kymo_error *recording_follow(struct recording *recording);
 
-/* Drain rings while the tree waits for somebody who has joined. An error is recording_follow()'s. `data` is the
+/* Drain rings while the tree waits for a peer that has joined. An error is recording_follow()'s. `data` is the
  * recording. */
 void recording_drain_meanwhile(void *data);
 

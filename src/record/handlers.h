@@ -4,8 +4,8 @@
 
 struct recording;
 
-/* A program that has come to handle faults must find their instructions in their places, and one that overflows its
- * stack what it has done itself. */
+/* A program that handles faults must find their instructions at their original addresses. One that overflows its stack
+ * must find only what it did itself. */
 void recording_look_at_faults(struct recording *recording);
 
 #endif

@@ -10,14 +10,14 @@ struct kymo_record_result;
 struct recording;
 
 /*
- * Serve those who trace through `shared` or `shared_hub`, until nobody is left, `control->stop` is set, or `ms` have
- * passed. Whether somebody is left, and the process of one; 0: it can't be told. If the command ends meanwhile, the
- * result tells it.
+ * Serve tracers that work through `shared` or `shared_hub`, until no client is left, `control->stop` is set, or `ms`
+ * have passed. Whether a client is left, and the process of one; 0: it can't be told. If the command ends meanwhile,
+ * the result tells it.
  */
 bool kymo_record_serve(struct kymo_record_result *result, const struct kymo_record_control *control, int ms,
 		       pid_t *who_ret);
 
-/* Who is left is told that this one has ended. Both are NULL then, and may be before. */
+/* Remaining clients are told that this one has ended. Both are NULL then, and may be before. */
 void kymo_record_leave(struct kymo_record_result *result);
 
 /* ---- private to the room --------------------------------------------------------------------- */

@@ -208,8 +208,8 @@ static struct kymo_error *attach_kind(struct recording_kernel *source, size_t fi
 }
 
 /*
- * From 6.11 on a function comes back to a uretprobe by a system call, which until 6.14 a seccomp filter that does not
- * know it may answer by killing the process.
+ * From 6.11 on a function returns to a uretprobe by a system call. Until 6.14 a seccomp filter that does not know it
+ * may kill the process for it.
  */
 static bool may_kill_filtered(void)
 {
@@ -264,7 +264,7 @@ static struct kymo_error *attach_new(struct recording_kernel *source)
 	struct kymo_error *error;
 	size_t n, end;
 
-	/* A breakpoint in the midst of somebody's jump would break the process. */
+	/* A breakpoint in the middle of another tool's jump would break the process. */
 	if (source->options.pid && !source->options.follow)
 		error = kymo_offline_check_text(source->offline, source->n_attached, source->options.pid);
 	else

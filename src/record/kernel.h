@@ -75,10 +75,10 @@ struct kymo_error *recording_kernel_finish(struct recording_kernel *source, stru
 /* From now on records carry the process id in place of the thread's, as those of the process itself do. */
 void recording_kernel_carry_pids(struct recording_kernel *source);
 
-/* Whom it has seen. The source's. */
+/* The processes that it has seen. The source's. */
 struct kymo_kernel_threads *recording_kernel_threads(const struct recording_kernel *source);
 
-/* The sites, for whoever must keep away from them. They are the source's. */
+/* The sites, for recordings that must keep away from them. They are the source's. */
 const struct kymo_offline *recording_kernel_sites(const struct recording_kernel *source);
 
 uint64_t recording_kernel_lost(const struct recording_kernel *source);
@@ -93,7 +93,7 @@ struct kymo_kernel_stream;
 
 /* ---- kernel_threads.c ------------------------------------------------------------------------ */
 
-/* Who was seen, by thread id: what is in the trace's table already. */
+/* The threads that were seen, by id: what is in the trace's table already. */
 struct kymo_kernel_threads;
 
 #endif

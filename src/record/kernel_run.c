@@ -1,9 +1,9 @@
 /*
- * A recording from outside: nobody's memory is touched.
+ * A recording from outside: no process' memory is touched.
  *
- * Through the kernel nobody is stopped or traced, but for a command while it starts, so that the files it is linked
- * with are known before they run; where nothing but system calls is recorded, not that either. System calls alone may
- * be recorded by tracing (hub.c).
+ * Through the kernel no process is stopped or traced, except a command while it starts, so that its libraries are known
+ * before they run; where nothing but system calls is recorded, not that either. System calls alone may be recorded by
+ * tracing (hub.c).
  */
 #include "record/kernel_run.h"
 
@@ -169,7 +169,7 @@ static struct kymo_error *start_up(struct recording *recording)
 	return error;
 }
 
-/* Who waits at its beginning. */
+/* What waits at its beginning. */
 static struct kymo_error *fork_command(struct recording *recording)
 {
 	int err =
@@ -185,7 +185,7 @@ static struct kymo_error *find_process(struct recording *recording)
 	struct kymo_error *error = NULL;
 
 	if (is_traced(recording))
-		return NULL; /* who traces it finds it */
+		return NULL; /* its tracer finds it */
 	if (options->command && !n_probes(recording))
 		return fork_command(recording);
 	if (options->command)
@@ -282,7 +282,7 @@ static bool traced_have_ended(struct recording *recording)
 	return !kymo_call_source_has_processes(recording->run.calls);
 }
 
-/* Everybody who is recorded. The command's end alone is none where its children are, too. */
+/* All recorded processes. The command's end alone is none where its children are, too. */
 static bool has_ended(struct recording *recording)
 {
 	int status;
@@ -366,7 +366,7 @@ static struct kymo_error *record_until_end(struct recording *recording)
 
 	while (!error && !recording_is_time_up(recording) && !has_ended(recording)) {
 		/*
-		 * When the first process has ended and others are waited for, its descriptor would not let anybody
+		 * When the first process has ended and others are waited for, its descriptor would not let the recorder
 		 * sleep.
 		 */
 		if (poll(&ended, 1, is_empty ? timeout : 0) > 0 && is_followed(recording))

@@ -173,7 +173,7 @@ struct kymo_error *recording_end_together(struct recording *recording)
 		return error;
 	begin = kymo_now_ns();
 	error = kymo_probes_freeze(source->probes);
-	if (error) { /* it has ended, or somebody traces it: then each half ends when it is out */
+	if (error) { /* it has ended, or is traced: then each half ends when it is out */
 		kymo_error_destroy(error);
 		return NULL;
 	}

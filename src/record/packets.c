@@ -64,7 +64,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 	}
 	source->n_rings = n;
 	if (!source->adopted)
-		kymo_probes_watch(source->probes); /* from now on somebody looks */
+		kymo_probes_watch(source->probes); /* from now on a reader looks */
 	return NULL;
 }
 

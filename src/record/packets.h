@@ -31,9 +31,9 @@ struct kymo_error *recording_note_vforks(struct recording *recording);
 void recording_flush(struct recording *recording);
 
 /*
- * What producers have written so far, for somebody who does not come back: half full packets are closed, and every ring
- * that is in use gets all of its memory, as a ring without is not drained. recording_drain() has it all then. false: a
- * producer did not leave its packet in time (20 ms for all), or a ring in use could not get its memory.
+ * What producers have written so far, for a reader that does not come back: half full packets are closed, and every
+ * ring that is in use gets all of its memory, as a ring without is not drained. recording_drain() has it all then.
+ * false: a producer did not leave its packet in time (20 ms for all), or a ring in use could not get its memory.
  */
 bool recording_make_complete(struct recording *recording);
 

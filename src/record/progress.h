@@ -8,7 +8,7 @@
 
 struct recording;
 
-/* Tell who asked for it how far the recording is: "planning", "recording", "stopping" or "done". */
+/* Tell the user how far the recording is, if asked for: "planning", "recording", "stopping" or "done". */
 void recording_progress(struct recording *recording, enum kymo_record_phase phase);
 
 /* The caller wants it to end. */

@@ -195,13 +195,13 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 	while (!recording_is_time_up(recording)) {
 		struct kymo_error *error = NULL;
 
-		/* Of several that nobody follows the end of the first wakes, the others' are seen when rings are looked
-		 * at. */
+		/* Of several processes that are not followed, the end of the first wakes; the ends of others are seen
+		 * when rings are drained. */
 		changed.fd = recording->run.tree ? kymo_tree_fd(recording->run.tree)
 						 : kymo_process_pidfd(recording->run.targets.items[0]->process);
 		poll(&changed, 1,
 		     n ? 0 : poll_ms(recording)); /* where there was something to write, more has come meanwhile */
-		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone.
+		/* Producers that overwrite do not wait: what they may be writing is not read before they are gone.
 		 */
 		if (!recording->wanted.options->overwrite)
 			error = recording_drain(recording, &n);
@@ -228,7 +228,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		if (error)
 			return error;
 	}
-	answer_all(recording); /* who has asked since is told of what it has missed, or nobody would be */
+	answer_all(recording); /* a reader that has asked since is told of what it has missed, or none would be */
 	return NULL;
 }
 
@@ -238,7 +238,7 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 {
 	struct kymo_detach_result result = { .note = NULL };
 	struct kymo_error *error;
-	uint64_t inode = 0; /* whose child it is nobody knows: whatever is not recorded */
+	uint64_t inode = 0; /* its parent is not known: whatever is not recorded */
 	int status;
 
 	recording_end_look(recording, target);
@@ -266,14 +266,14 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 	if (!error && result.note)
 		recording_warn(recording, "%s", result.note);
 	free(result.note);
-	/* What stays as somebody has changed it: no later detach would take it out either. */
+	/* What stays as a third party has changed it: no later detach would take it out either. */
 	if (error && error->code == KYMO_ERROR_UNSAFE)
 		return error;
 	return kymo_error_prefix(error, "some probes are still in process %d, and 'kymo detach %d' takes them out",
 				 target->pid, target->pid);
 }
 
-/* Who runs in another's memory has its probes taken out with the other's. */
+/* The probes of a process that runs in another's memory are taken out with the other's. */
 static struct target *find_dirty(const struct recording *recording)
 {
 	for (size_t i = 0; i < recording->run.targets.n; i++)
@@ -356,7 +356,7 @@ static struct kymo_error *run_sources(struct recording *recording)
 	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
 	if (recording->run.kernel && alive)
 		error = kymo_error_first(error, recording_end_together(recording));
-	if (recording->run.kernel) { /* first: who takes out the others looks whether all text is the file's then */
+	if (recording->run.kernel) { /* first: taking out the others checks that all text is the file's */
 		error = kymo_error_first(error,
 					 recording_kernel_finish(recording->run.kernel, &recording->output.files));
 		recording->result.were_full |= recording_kernel_lost(recording->run.kernel) > 0;

@@ -31,15 +31,15 @@ struct kymo_record_progress {
 	size_t n_sites;
 	size_t n_processes; /* that are recorded or followed now; 0 where the kernel alone knows */
 	enum kymo_record_phase phase;
-	bool command_ended; /* recording goes on for what it has left running */
+	bool command_ended; /* recording goes on for processes that it has left running */
 };
 
-/* Who makes the records. */
+/* What makes the records. */
 enum kymo_record_backend {
 	KYMO_RECORD_AUTO, /* code in the processes; the kernel for `all`, and for what a process refuses */
 	KYMO_RECORD_INPROC,
-	KYMO_RECORD_KERNEL, /* the kernel's uprobes alone: nobody's memory is touched */
-	KYMO_RECORD_PTRACE, /* system calls alone, by tracing whoever makes them */
+	KYMO_RECORD_KERNEL, /* the kernel's uprobes alone: no process' memory is touched */
+	KYMO_RECORD_PTRACE, /* system calls alone, by tracing the processes that make them */
 };
 
 struct kymo_aggr;
@@ -48,9 +48,9 @@ struct kymo_branch_spec;
 
 /* What the caller, or a signal handler of its, may change while kymo_record() runs. */
 struct kymo_record_control {
-	volatile sig_atomic_t stop; /* not 0: the recording is to end early, and in order */
-	/* With `overwrite` or `keep`: each time that it changes, what is in the buffers becomes a recording of its own,
-	 * DIRECTORY.1 or the first number that is free, and recording goes on. */
+	volatile sig_atomic_t stop; /* not 0: end the recording early, and in order */
+	/* With `overwrite` or `keep`: each time that it changes, the buffers' contents become a recording of their own,
+	 * DIRECTORY.1 or the first free number, and recording goes on. */
 	volatile sig_atomic_t snapshots;
 };
 
@@ -65,33 +65,34 @@ struct kymo_record_options {
 	pid_t pid;     /* the first of them, or 0 */
 	bool existing; /* with `follow`: children of them that exist already, too */
 	enum kymo_record_backend backend;
-	bool complete; /* no system call may be missing, and each with its memory: by the kernel, or else by tracing */
-	size_t string_size;                   /* of system calls with memory: so many bytes of a string */
-	bool all;                             /* every process, in place of `pid` and `command`; by the kernel */
+	bool complete;      /* record every system call, with its memory: by the kernel, or else by tracing */
+	size_t string_size; /* of system calls with memory: the most bytes of a string */
+	bool all;           /* every process, instead of `pid` and `command`; by the kernel */
 	const struct kymo_aggr *aggregations; /* of the specs that say `aggregated` */
 	size_t n_aggregations;
 	size_t rows_max;    /* of each: 0: KYMO_AGGR_ROWS_DEFAULT */
-	size_t stack_depth; /* of stacks, so many frames at most; 0: all that can be unwound */
+	size_t stack_depth; /* the most frames of a stack; 0: all that can be unwound */
 	const struct kymo_branch_spec
 		*branches; /* histories of branches in this code, and nothing else; by single steps */
 	size_t n_branches;
-	size_t tail;          /* of branches: so many are kept a thread */
+	size_t tail;          /* branches that are kept for each thread */
 	double interval;      /* seconds between their rows in the trace; 0: at the end only */
 	double seconds;       /* stop after that long; 0: no limit */
 	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
 	uint64_t keep;      /* bytes: the newest records, in memory until the end; 0: all, in the directory */
-	double after;       /* seconds that recording goes on when a condition (KYMO_AGGR_UNTIL) has held */
-	size_t n_snapshots; /* so many conditions take a snapshot, and the last one ends it; 0: the first one ends it */
-	bool follow;        /* all that descends from it, too; of `pid`: what is made from now on */
-	bool displace_faulting; /* also what may fault, in processes that handle faults */
+	double after;       /* seconds that recording goes on after a condition (KYMO_AGGR_UNTIL) has held */
+	size_t n_snapshots; /* how many conditions take a snapshot; the last one ends the recording; 0: the first one
+			       ends it */
+	bool follow;        /* all descendants, too; of `pid`: those that are made from now on */
+	bool displace_faulting; /* displace also what may fault, in processes that handle faults */
 	bool no_rseq;           /* for measuring: never use restartable sequences */
 	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL.
 	 */
 	void (*progress)(const struct kymo_record_progress *progress, void *data);
 	/* A sentence that the user should see although recording goes on. May be NULL. */
 	void (*warn)(const char *sentence, void *data);
-	/* The same of what was asked for and done. May be NULL. */
+	/* The same for what was requested and done. May be NULL. */
 	void (*tell)(const char *sentence, void *data);
 	/* Called once a second and once at the end, with the tables of the aggregations. May be NULL. */
 	void (*tables)(const struct kymo_aggr_table *tables, size_t n, void *data);
@@ -108,7 +109,7 @@ struct kymo_record_result {
 	uint64_t lost_in_vforks; /* of those, hits of vfork children before their exec */
 	uint64_t aggregated;     /* hits that are in aggregations, and no records */
 	uint64_t events;
-	uint64_t branches; /* that were taken; `events` is how many are in the trace */
+	uint64_t branches; /* branches that were taken; `events` is how many are in the trace */
 	bool is_estimate;  /* `events` is about right, as in the progress */
 	size_t n_sites;
 	bool were_full;      /* events were lost as buffers of `buffer_size` were full */
@@ -116,16 +117,16 @@ struct kymo_record_result {
 			      */
 	uint64_t full_size;  /* the same of smaller ones, which some processes have: their size; or 0 */
 	double seconds;
-	uint64_t stopped_ns;         /* how long the threads were held while probes went in */
+	uint64_t stopped_ns;         /* how long the threads were stopped while probes were put in */
 	pid_t pid;                   /* that was asked for, or launched; with `follow`, and where something is shared */
 	struct kymo_tree *shared;    /* through which others trace what was followed: kymo_record_serve(),
-					kymo_record_leave(). NULL: nobody does */
+					kymo_record_leave(). NULL: none does */
 	struct kymo_hub *shared_hub; /* the same, where calls were recorded by tracing */
 };
 
 /*
- * Record until the time is up, the process (with `follow`: the last of the tree) ends, or `control->stop` is set. On
- * an error nothing of kymo's is left in the process; a launched command that had not begun is ended, one that had begun
+ * Record until the time is up, the process (with `follow`: the last of the tree) ends, or `control->stop` is set. On an
+ * error kymo leaves nothing in the process; a launched command that had not begun is killed, and one that had begun
  * runs on. What was recorded before the error is complete in the directory.
  */
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret);

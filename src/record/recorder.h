@@ -2,7 +2,7 @@
 #ifndef KYMO_RECORD_RECORDER_H
 #define KYMO_RECORD_RECORDER_H
 
-/* Each process takes a few descriptors, and they are the recorder's own: who was launched has its limit already. */
+/* Each process takes a few descriptors, and they are the recorder's own: a launched process has its limit already. */
 void recorder_raise_limit(void);
 
 /*

@@ -125,7 +125,7 @@ static bool shares_memory(pid_t a, pid_t b)
 	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
 }
 
-/* A child of somebody who is recorded, or who refused; `again_ret`: it is one to be looked at later, or there may be
+/* A child of a process that is recorded, or was refused; `again_ret`: it is one to be looked at later, or there may be
  * more now. */
 static struct kymo_error *look_at_child(struct recording *recording, struct descent *descent, pid_t pid,
 					bool *again_ret)
@@ -208,7 +208,7 @@ void recording_tell_left_out(struct recording *recording)
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-/* Where nobody is followed, each spec is to be met by some process. */
+/* If no process is followed, each spec must match in some process. */
 static struct kymo_error *check_all_met(const struct recording *recording)
 {
 	struct kymo_error *error = NULL;

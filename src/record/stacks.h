@@ -21,7 +21,7 @@ void stacks_end(struct recording *recording);
 /* Note what the process of a source has mapped: when it may have changed, and before it may end. */
 void stacks_note(struct recording *recording, struct source *source);
 
-/* The same of some sources, of the next ones the next time: where nobody reads records meanwhile. */
+/* The same of some sources, of the next ones the next time: if records are not read meanwhile. */
 void stacks_note_some(struct recording *recording);
 
 /* Replace the copies in a packet, which is this process's own, by numbers, and write frames that are new. */

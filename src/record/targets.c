@@ -23,8 +23,9 @@
 #include "record/warnings.h"
 #include "trace/directory.h"
 
-#define CHILD_BUFFER (UINT64_C(1) << 20) /* bytes a CPU, of whom a tree has many; less where --buffer is less */
-#define SHARES 4                         /* what is left of the bound for a flight recorder's children is divided so */
+#define CHILD_BUFFER \
+	(UINT64_C(1) << 20) /* bytes a CPU, for processes of which a tree has many; less where --buffer is less */
+#define SHARES 4            /* what is left of the bound for a flight recorder's children is divided so */
 
 struct target *recording_add_target(struct recording *recording, struct kymo_process *process,
 				    const struct target *parent)

@@ -28,7 +28,7 @@ struct recording_wanted {
 /* Whether more than one process is asked for, by ids or as children that exist. */
 bool recording_has_several(const struct recording *recording);
 
-/* NOT_FOUND: of several that nobody follows this one has no file with a probe, so it is to be left alone. */
+/* NOT_FOUND: of several processes that are not followed this one has no file with a probe, so it is left alone. */
 struct kymo_error *recording_check_any_met(const struct recording *recording, const struct target *target);
 
 /* Whether markers are asked for, which only the way through the process can turn on. */

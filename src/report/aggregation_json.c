@@ -25,7 +25,7 @@ static void write_aggregated_text(FILE *out, const char *text, enum kymo_aggr_wh
 	kymo_json_string(out, shown ? shown : text);
 }
 
-/* [3, "python3", null]: null is a key that could not be had. A stack is an array of frames. */
+/* [3, "python3", null]: null is a key that was not available. A stack is an array of frames. */
 static void write_keys(FILE *out, const struct kymo_aggr_table *table, const struct kymo_aggr_row *row)
 {
 	putc('[', out);

@@ -145,7 +145,7 @@ static void write_missing(const struct kymo_aggr_table *table, const struct page
 		const char *sentence;
 	} missing[] = {
 		{ table->lost, "hits are in no row: there was no room for their keys" },
-		{ table->faults, "hits are in no row: their value could not be had" },
+		{ table->faults, "hits are in no row: their value was not available" },
 		{ table->calls_without_entry, "calls are in no row: they began before the recording" },
 		{ table->calls_over_losses, "calls are in no row: records were lost meanwhile" },
 	};

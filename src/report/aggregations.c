@@ -85,7 +85,7 @@ static void destroy_aggregation(struct trace_aggregation *aggregation)
 	free(aggregation);
 }
 
-/* Other events of that aggregation, in the trace behind that of its rows. */
+/* Other events of that aggregation, in the trace after that of its rows. */
 static void note_events(struct aggregations *aggregations, uint64_t number)
 {
 	const struct kymo_ctf_trace *trace = aggregations->trace;

@@ -39,7 +39,7 @@ void kymo_aggregations_take(struct aggregations *aggregations, const struct kymo
 /* The tables on the page; `all` their rows, not the first few. */
 struct kymo_error *kymo_aggregations_write(const struct aggregations *aggregations, const struct page *page, bool all);
 
-/* The same as a member of a JSON object, with a comma behind it. */
+/* The same as a member of a JSON object, with a comma after it. */
 struct kymo_error *kymo_aggregations_write_json(const struct aggregations *aggregations, FILE *out);
 
 #endif

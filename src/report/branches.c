@@ -64,7 +64,7 @@ static unsigned int widest(const struct view *view, const struct history *histor
 	return most;
 }
 
-/* `mark` is of a loop; what stands behind the line is the caller's. */
+/* `mark` is of a loop; what stands after the line is the caller's. */
 static struct kymo_error *write_branch(const struct view *view, const struct history *history,
 				       const struct history_branch *branch, unsigned int width, const char *mark)
 {

@@ -44,7 +44,7 @@ bool kymo_calls_count(const struct calls *calls, const struct function *function
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-/* Take notice of the losses that have begun by `tsc`. The reader knows each before it gives a record behind its
+/* Take notice of the losses that have begun by `tsc`. The reader knows each before it gives a record after its
  * beginning. */
 static void take_losses(struct calls *calls, uint64_t tsc)
 {
@@ -453,7 +453,7 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	}
 	if (role->function == NO_FUNCTION)
 		return NULL;
-	if (role->is_sysret) { /* without an entry, that was lost: nobody knows of what call */
+	if (role->is_sysret) { /* without an entry, that was lost: of an unknown call */
 		if (!find_any_syscall(calls, stack, role, record, &ret->function))
 			return NULL;
 		calls->functions.items[ret->function].errors +=
@@ -464,7 +464,7 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 			      : leave_call(calls, thread, stack, record, ret);
 }
 
-/* Whether another thread has the tid behind this one. */
+/* Whether another thread has the tid after this one. */
 static bool has_successor(const struct calls *calls, const struct thread *thread)
 {
 	const struct kymo_ctf_trace *trace = calls->trace;

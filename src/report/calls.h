@@ -1,17 +1,17 @@
 /*
  * Entries and returns paired, for each thread.
  *
- * A thread has stacks of calls that are open (aggr/stacks.h). Where records hold stack pointers, a return ends the
- * call of its function that has the same one, and a call is over when its thread is seen above its frame: an exception,
- * a longjmp or the like has left it. Where they do not, a return ends the innermost call of its function, and what is
- * open above that has been left without a return. A return that finds none is one of a call that began before the
- * recording, or whose entry was lost.
+ * A thread has stacks of calls that are open (aggr/stacks.h). If records hold stack pointers, a return ends the call of
+ * its function that has the same one. A call is over when its thread is seen above its frame: an exception, a longjmp
+ * or the like has left it. Where they do not, a return ends the innermost call of its function, and what is open above
+ * that has been left without a return. A return that finds none is one of a call that began before the recording, or
+ * whose entry was lost.
  *
- * Losses: nobody knows whose records are missing from a span with a loss, so no call that was open at any moment of it
- * is trusted: it is counted, not timed. When the span is over such calls leave the stack, or those whose return was
- * lost would pile up there; they are remembered by function and number, so that returns that come after all are not
- * taken for ones without an entry. The same is done with the outermost call of a stack that is MAX_DEPTH high. Behind
- * damage all is a loss. Hits of vfork children are no such losses: they are nobody's records.
+ * Losses: it is not known which threads' records are missing from a span with a loss. So no call that was open at any
+ * moment of it is trusted: it is counted, not timed. When the span is over such calls leave the stack, or those whose
+ * return was lost would pile up there; they are remembered by function and number, so that returns that come after all
+ * are not taken for ones without an entry. The same is done with the outermost call of a stack that is MAX_DEPTH high.
+ * Behind damage all is a loss. Hits of vfork children are no such losses: they are the records of no thread.
  *
  * Memory: a stack and a few numbers a thread, whatever the number of records.
  */

@@ -17,7 +17,7 @@
 #define MIN_NAME 12
 #define JSON_FORMAT 1
 
-/* A number of the one recording, the same of the other, and what has become of it. */
+/* A number of one recording, the same of the other, and how it has changed. */
 enum { A, B, CHANGE, N_CELLS };
 enum { N_GROUPS = 3 };
 

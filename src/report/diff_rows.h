@@ -25,9 +25,9 @@ struct diff_rows {
 };
 
 /*
- * The probes that were hit in at least one of the two, or the functions that have a call in one of them, in the order
- * of names. Several of one name are paired in their order. The rows point into both summaries. Fills in `ret`, whose
- * items are to be freed. Errors: NO_MEMORY.
+ * Probes that were hit, or functions that were called, in at least one of the two, in the order of names. Several of
+ * one name are paired in their order. The rows point into both summaries. Fills in `ret`, whose items are to be freed.
+ * Errors: NO_MEMORY.
  */
 struct kymo_error *kymo_diff_probes(const struct summary *const sides[2], struct diff_rows *ret);
 struct kymo_error *kymo_diff_functions(const struct summary *const sides[2], struct diff_rows *ret);

@@ -38,7 +38,7 @@ struct writer {
 	struct calls calls;
 	struct syscalls syscalls;
 	size_t n_known;                       /* threads that have a record */
-	const struct kymo_ctf_record *record; /* at hand; NULL behind the last */
+	const struct kymo_ctf_record *record; /* at hand; NULL after the last */
 };
 
 static void write_wall_time(struct writer *w, uint64_t tsc)
@@ -340,7 +340,7 @@ static struct kymo_error *write_records(struct writer *w, struct kymo_ctf_reader
 		}
 		if (!kymo_filter_takes(w->filter, &record))
 			continue;
-		/* Behind it nothing is shown but the ends of calls. */
+		/* After it nothing is shown but the ends of calls. */
 		if (record.tsc > w->filter->to && !w->joins)
 			break;
 		write_losses_until(w, record.tsc);

@@ -1,7 +1,7 @@
 /*
  * Which part of a trace a report is of: threads, processes, probes, a span of time. Records of other threads and
- * processes are passed over as if they were not there. Those of other probes, and of other times, still say which calls
- * are open, so that a call that begins within the span has its duration; they are not shown and not counted.
+ * processes are passed over as if they were not there. Records of other probes and times still say which calls are
+ * open, so that a call that begins within the span has its duration; they are not shown and not counted.
  */
 #ifndef KYMO_REPORT_FILTER_H
 #define KYMO_REPORT_FILTER_H

@@ -1,7 +1,7 @@
 /*
  * Functions whose calls can be paired: those that have an event at the entry and one at the exits. A system call is
- * one, too: its entry has an event of its own, and the event of its return is everybody's. So is a pair of markers,
- * "x__start" and "x__done".
+ * one, too: its entry has an event of its own, and all functions share the event of the return. So is a pair of
+ * markers, "x__start" and "x__done".
  */
 #ifndef KYMO_REPORT_FUNCTIONS_H
 #define KYMO_REPORT_FUNCTIONS_H

@@ -1,7 +1,7 @@
 /*
  * Lines stand in the order in which calls begin. Whether a call is one line or opens a block is known only when its
- * thread's next record has come; until then its line waits, and all lines that come behind it, those of other threads,
- * wait with it. A call that waits for longer than MAX_LINES of others opens a block.
+ * thread's next record has come; until then its line waits, and all later lines, also of other threads, wait with it. A
+ * call that waits for longer than MAX_LINES of others opens a block.
  */
 #include "report/graph.h"
 
@@ -117,7 +117,7 @@ static void write_result(const struct graph *g, const struct kymo_ctf_record *re
 	putc('}', g->page->out);
 }
 
-/* Behind a name that has its parameters the values stand apart: "shop::Cart::add(int) (price=3)". */
+/* After a name that has its parameters the values stand apart: "shop::Cart::add(int) (price=3)". */
 static void write_call(const struct graph *g, const struct kymo_ctf_record *record)
 {
 	const char *function = g->names->events[record->event - g->trace->events].function;
@@ -229,7 +229,7 @@ static void flush_lines(struct graph *g)
 	}
 }
 
-/* A fresh line behind all others; its number is g->next - 1. */
+/* A fresh line after all others; its number is g->next - 1. */
 static struct line *push_line(struct graph *g, enum line_kind kind, size_t thread, uint32_t level)
 {
 	struct line *line;

@@ -1,4 +1,4 @@
-/* Calls as they are nested, a line for each that calls nobody, two for others. */
+/* Calls as they are nested: one line for each call without calls in it, two lines for other calls. */
 #ifndef KYMO_REPORT_GRAPH_H
 #define KYMO_REPORT_GRAPH_H
 

@@ -105,7 +105,7 @@ static void write_reals(FILE *out, enum kymo_type type, const struct reals *real
 	fprintf(out, ", \"mean\": %s", kymo_text_double(number, kymo_reals_mean(reals)));
 }
 
-/* A name as users know it, behind it the mangled one where that differs. */
+/* A name as users know it, after it the mangled one where that differs. */
 static void write_name(FILE *out, const char *key, const char *name)
 {
 	kymo_cleanup_free char *shown = name ? kymo_shown(name) : NULL;

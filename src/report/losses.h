@@ -17,7 +17,7 @@ struct loss_total {
 
 struct loss_total kymo_losses_total(const struct kymo_ctf_loss *losses, size_t n);
 
-/* Hits of vfork children: nobody else's records are missing. */
+/* Hits of vfork children: no other thread's records are missing. */
 static inline bool kymo_loss_is_in_vforks(const struct kymo_ctf_loss *loss)
 {
 	return loss->cpu == KYMO_CTF_NO_CPU;

@@ -15,7 +15,7 @@ char *kymo_naming_label(const struct kymo_naming *naming, uint64_t value, bool u
 /* Write that. False: there is none. */
 bool kymo_naming_write(FILE *out, const struct kymo_naming *naming, uint64_t value, bool unicode);
 
-/* Write the name as a string of JSON, behind `before`. False: there is none, and nothing is written. Characters have
+/* Write the name as a string of JSON, after `before`. False: there is none, and nothing is written. Characters have
  * none. */
 bool kymo_naming_write_json(FILE *out, const char *before, const struct kymo_naming *naming, uint64_t value);
 

@@ -91,7 +91,7 @@ static void write_totals(const struct summary *summary, const struct page *page)
 			 plural(n_threads, "thread", "threads"), model->n_cpus, plural(model->n_cpus, "CPU", "CPUs"));
 }
 
-/* Who has seen the system calls, and what that can't see. */
+/* Which source has seen the system calls, and what it cannot see. */
 static void write_calls_way(const struct summary *summary, const struct page *page)
 {
 	static const struct {

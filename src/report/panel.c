@@ -166,7 +166,7 @@ static size_t fit_name(const char *name, unsigned int columns, size_t room)
 	return kymo_utf8_cut(name, size < room ? size : room);
 }
 
-/* A name that is cut has the value behind it: others may begin alike. */
+/* A name that is cut has the value after it: others may begin alike. */
 static void label_name(char label[TEXT_NUMBER], const char *name, const char *value, bool unicode)
 {
 	const char *dots = unicode ? "…" : "...";

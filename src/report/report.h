@@ -28,7 +28,7 @@ enum kymo_report_mode {
 	KYMO_REPORT_TABLES,  /* aggregations alone */
 	KYMO_REPORT_FOLDED,  /* stacks: a line each, as flamegraph.pl takes them */
 	KYMO_REPORT_FLAME,   /* a flame graph of them: a page of HTML */
-	KYMO_REPORT_CALLERS, /* who has called `function`, and from where, with counts */
+	KYMO_REPORT_CALLERS, /* what has called `function`, and from where, with counts */
 	KYMO_REPORT_CALLEES, /* what it has called */
 };
 

@@ -1,7 +1,7 @@
 /*
- * Pairs of markers that begin and end something: "x__start" and "x__done". They are not nested as calls are — one may
- * begin in a function and end in its caller — so each pair has a stack of its own in each thread, where an end goes
- * with the last beginning.
+ * Pairs of markers that begin and end something: "x__start" and "x__done". They are not nested as calls are: a span may
+ * begin in a function and end in its caller. So each pair has a stack of its own in each thread, where an end belongs
+ * to the last beginning.
  */
 #ifndef KYMO_REPORT_SPANS_H
 #define KYMO_REPORT_SPANS_H

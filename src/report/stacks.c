@@ -193,7 +193,7 @@ static void write_line(const struct page *page, const struct folds *part, uint32
 	putc('\n', page->out);
 }
 
-/* How far each line is indented: behind its parent's where that has others below it, too. NULL when memory is out. */
+/* How far each line is indented: after its parent's where that has others below it, too. NULL when memory is out. */
 static uint32_t *indents_of(const struct folds *part)
 {
 	uint32_t *indents = calloc(part->items.n, sizeof(*indents));

@@ -34,7 +34,8 @@ struct stats {
 
 void kymo_stats_add(struct stats *stats, uint64_t value);
 
-/* Of doubles. All but the count of the others is of those that are numbers: NaNs and infinities would spoil it. */
+/* Of doubles. All but the count of the others is of those that are numbers: NaNs and infinities would make it useless.
+ * */
 struct reals {
 	uint64_t count, n_others;
 	double min, max; /* valid if count */

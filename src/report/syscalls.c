@@ -178,7 +178,7 @@ uint64_t *kymo_syscalls_left(const struct syscalls *syscalls, size_t *n_ret)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* A signal handler's return comes back as others do, for who sees it in the kernel. */
+/* In the kernel a signal handler's return looks like that of any other call. */
 static bool is_end(const struct kymo_ctf_record *record)
 {
 	const uint64_t number = record->event->offset;

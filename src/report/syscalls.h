@@ -3,10 +3,10 @@
  * `syscall`, which knows of calls seen in other ways, too. Its memory is what was copied into the record at hand, where
  * calls were recorded through the kernel; else pointers are shown as addresses.
  *
- * A line is begun with the call's entry. It is open until the call returns, or somebody else's record comes first: then
- * it is left unfinished, and the rest of it is a line of its own. So lines stand in the order of time, and none waits
- * for another. But of a call whose memory could not be copied as it was made, nothing is shown before it returns: what
- * is missing comes then. And as JSON a call is one object, when it has returned: its text is kept until then.
+ * A line is begun with the call's entry. It is open until the call returns, or a record of another thread comes first:
+ * then it is left unfinished, and the rest of it is a line of its own. So lines stand in the order of time, and none
+ * waits for another. But of a call whose memory could not be copied as it was made, nothing is shown before it returns:
+ * what is missing comes then. And as JSON a call is one object, when it has returned: its text is kept until then.
  */
 #ifndef KYMO_REPORT_SYSCALLS_H
 #define KYMO_REPORT_SYSCALLS_H
@@ -27,7 +27,7 @@ struct open_syscall {
 	struct kymo_syscall_call call;
 	size_t thread;  /* as calls have it */
 	uint64_t begin; /* TSC */
-	uint64_t order; /* its place among all calls; 0: nobody's */
+	uint64_t order; /* its place among all calls; 0: free */
 	size_t next_free;
 	struct kymo_line text; /* its beginning, which is kept where it is not shown at once */
 	void *memory;          /* of one whose beginning waits for its return; else NULL */
@@ -36,7 +36,7 @@ struct open_syscall {
 
 struct syscalls {
 	KYMO_VEC(struct open_syscall) items;
-	size_t free; /* index + 1 of the first that is nobody's, or 0 */
+	size_t free; /* index + 1 of the first free one, or 0 */
 	uint64_t order;
 	uint64_t open;         /* whose line has not ended, or 0 */
 	struct kymo_line text; /* of the line at hand, from its call on */
@@ -74,13 +74,13 @@ bool kymo_syscalls_waits(const struct syscalls *syscalls, const struct kymo_ctf_
 
 /*
  * A call is made: the text is that of a new line, unless it waits. `ret` is a number for the call, to be kept in the
- * frame that kymo_calls_add() made of it; 0: nobody comes back from it, and the line is whole.
+ * frame that kymo_calls_add() made of it; 0: it does not return, and the line is whole.
  */
 struct kymo_error *kymo_syscalls_enter(struct syscalls *syscalls, size_t thread, const struct kymo_ctf_record *record,
 				       uint64_t *ret);
 
 /* The call has come back with that record; or no return of it was recorded. Its number is good no longer. What is to be
- * written stands behind `done` of the text; true if it is a new line, false if it goes on with the one that is open. */
+ * written stands after `done` of the text; true if it is a new line, false if it goes on with the one that is open. */
 bool kymo_syscalls_leave(struct syscalls *syscalls, uint64_t number, const struct kymo_ctf_record *record, uint64_t ns);
 bool kymo_syscalls_give_up(struct syscalls *syscalls, uint64_t number);
 

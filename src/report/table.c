@@ -26,7 +26,7 @@ static unsigned int plan_numbers(const struct summary *summary, const struct pag
 	c->decimals = duration >= 1000000000 ? 3 : duration >= 1000000 ? 6 : 9;
 	c->time = kymo_at_least((unsigned int)strlen(kymo_text_seconds(number, (int64_t)duration, c->decimals)), 5);
 	c->count = kymo_at_least((unsigned int)strlen(kymo_text_count(number, model->count)), 5);
-	/* Each column has two spaces before it, but the share has its bar behind it. */
+	/* Each column has two spaces before it, but the share has its bar after it. */
 	fixed = 2 + c->count + 2 + RATE_COLUMNS + 2 + SHARE_COLUMNS + 1;
 	if (page->whole)
 		return UINT16_MAX;

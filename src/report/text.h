@@ -15,7 +15,7 @@
 #define TEXT_NUMBER 48
 
 /*
- * The bytes at *text as one character that is safe on a terminal; *text goes behind it (never over the NUL). Returns
+ * The bytes at *text as one character that is safe on a terminal; *text goes after it (never over the NUL). Returns
  * its code point, or -1 where a byte must be shown as \xNN: control characters, what is no UTF-8,
  * what turns the direction of writing, and without `unicode` everything that is not ASCII.
  */

@@ -161,7 +161,7 @@ static void write_node(const struct tree *t, const struct node *node)
  */
 static void add_up(struct tree *t, uint64_t *weights)
 {
-	/* Children stand behind their parents. */
+	/* Children stand after their parents. */
 	for (uint32_t i = (uint32_t)t->nodes.n; i-- > 1;) {
 		if (weights[i] < t->nodes.items[i].total_ns)
 			weights[i] = t->nodes.items[i].total_ns;

@@ -72,7 +72,7 @@ void kymo_ring_release(struct kymo_ring *ring)
 	__atomic_store_n(&ring->shared->consumed, ++ring->consumed, __ATOMIC_RELEASE);
 }
 
-/* What kymo_guest_switch() does to close a packet. The lock is held, or nobody is left to take it. */
+/* What kymo_guest_switch() does to close a packet. The lock is held, or its owner has died. */
 static void close_packet(struct kymo_ring *ring, uint64_t tsc)
 {
 	struct kymo_wire_ring *shared = ring->shared;

@@ -1,7 +1,7 @@
 /*
- * The code that processes have mapped, read when it may have changed: when somebody says so, when a frame is in none of
- * it, and every 0.1 s, as threads that nobody looks at may map some, too. Reading takes the longer the more a process
- * has mapped; it is given a twentieth of the time at most, where nobody has said that something changed.
+ * The code that processes have mapped, read when it may have changed: when the caller says so, when a frame is in no
+ * mapping, and every 0.1 s, as other threads may map some, too. Reading takes the longer the more a process has mapped;
+ * it is given a twentieth of the time at most, unless the caller says that something changed.
  */
 #include "stack/space.h"
 

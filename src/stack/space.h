@@ -24,8 +24,8 @@ struct stack_region *stack_region_at(struct stack_space *space, uint64_t address
 struct kymo_stacks *kymo_stacks_create(void);
 void kymo_stacks_destroy(struct kymo_stacks *stacks);
 
-/* Process `pid` has, or will have, other code mapped than before. What nobody tells is found out by itself, up to 0.1 s
- * later. */
+/* Process `pid` has, or will have, other code mapped than before. Changes that are not reported are found out up to 0.1
+ * s later. */
 void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid);
 
 /*

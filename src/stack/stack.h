@@ -1,6 +1,6 @@
 /*
- * Stacks of threads that stand still: which function was called from which. By what the process has mapped, and by what
- * the files say of their frames.
+ * Stacks of stopped threads: which function was called from which. By what the process has mapped, and by what the
+ * files say of their frames.
  *
  * Memory, registers and files are the target's, and not trusted: a stack has at most KYMO_STACK_MAX frames, each of
  * which reads a bounded number of words; what is damaged ends it.
@@ -28,7 +28,7 @@ struct kymo_stack_thread {
 	pid_t tid, pid;
 	struct user_regs_struct registers;
 	bool is_copy;        /* `read` has a part of a stack, and no pages */
-	bool is_behind_call; /* the program counter is behind the instruction that it stands in */
+	bool is_behind_call; /* the program counter is after the instruction that it stands in */
 	bool (*read)(void *context, uint64_t address, void *data, size_t size);
 	void *context;
 };

@@ -99,7 +99,7 @@ static bool find_column(const char *word, size_t n, enum column *ret)
 	return false;
 }
 
-/* 0 is the order that nobody has asked for. */
+/* 0 is the default order. */
 bool kymo_strace_counts_sort(struct kymo_strace_columns *chosen, const char *text)
 {
 	enum column column;

@@ -46,7 +46,7 @@ void strace_show_entry(struct strace_thread *thread)
 		s->sink->enter(thread);
 }
 
-/* A call that was entered before anybody looked has no beginning. */
+/* A call that was entered before kymo attached has no beginning. */
 void strace_leave(struct strace_thread *thread, int64_t result, uint64_t now_ns)
 {
 	struct kymo_strace *s = thread->owner;

@@ -1,7 +1,7 @@
 /*
  * What -yy shows of descriptors: addresses of sockets, numbers of devices, processes of pidfds. Sockets are found by
- * their inode: those of the Internet in the tables of the thread's network namespace, those of Unix through a socket of
- * NETLINK_SOCK_DIAG (sock_diag(7)), which looks into the namespace of kymo.
+ * their inode: Internet sockets in the tables of the thread's network namespace. Unix sockets are asked of
+ * NETLINK_SOCK_DIAG (sock_diag(7)), which sees kymo's own namespace.
  */
 #include "strace/fds.h"
 

@@ -51,7 +51,7 @@ bool strace_injections_have(const struct kymo_strace_injections *injections, uin
 	return find_injection(injections, number);
 }
 
-/* As the kernel itself sends them. Engines are not told of what they send, and ours is to show it: so somebody else's
+/* As the kernel itself sends them. Engines are not told of what they send, and ours is to show it: so another thread's
  * does. */
 static void send_signal(const struct strace_thread *thread, int number)
 {

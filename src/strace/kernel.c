@@ -1,5 +1,5 @@
 /*
- * System calls by the kernel's tracepoints: nobody is stopped. What is seen has happened already; memory is what the
+ * System calls by the kernel's tracepoints: no thread is stopped. What is seen has happened already; memory is what the
  * kernel has copied.
  *
  * A call of which something could not be copied as it was made is shown when it returns, with what is there then.

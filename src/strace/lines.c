@@ -39,7 +39,7 @@ static void write_from(struct strace_thread *thread, size_t begin)
 		fflush(out_of(thread));
 }
 
-/* Behind the line of a call or signal. */
+/* After the line of a call or signal. */
 static void put_stack(struct strace_thread *thread)
 {
 	if (thread->stack)

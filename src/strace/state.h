@@ -29,7 +29,7 @@ struct strace_stream {
 };
 
 /* Of the tracer, in this order. Threads that are let go of while the first ones are attached may be attached by another
- * hub; behind the end they have nothing to say any more. */
+ * hub; after the end they have nothing to say any more. */
 enum strace_stage { STRACE_ATTACHING, STRACE_TRACING, STRACE_OVER };
 
 /* The tracer's: unused where the kernel's programs see the calls, but for the pipe. */
@@ -77,7 +77,7 @@ struct strace_thread {
 	struct kymo_syscall_call call;
 	uint64_t number;       /* of the call as the program has it */
 	struct kymo_line text; /* of the line that is being made */
-	char *stack;           /* of the call or signal, as it is shown behind it; NULL: not wanted */
+	char *stack;           /* of the call or signal, as it is shown after it; NULL: not wanted */
 	uint64_t entered_ns;
 	bool is_in_call;
 	bool is_shown;       /* the call is in the set, and touches the path */

@@ -114,7 +114,7 @@ struct kymo_strace_result kymo_strace_result(const struct kymo_strace *s);
 /* Write the table of counts, if one is wanted, and all that is buffered. False: it was not written whole. */
 bool kymo_strace_finish(struct kymo_strace *s);
 
-/* Close the stream; whoever reads it sees its end. */
+/* Close the stream; its readers see its end. */
 void kymo_strace_close(struct kymo_strace *s);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Where lines go. They are written on the hub's thread, and nobody that is traced gets on meanwhile; so a reader who
- * does not read, or a terminal that is halted, holds up others than the user's own process too. He is waited for, as by
- * any program, until the user's kymo is no more, or while nobody else needs the hub.
+ * Where lines go. The hub's thread writes them, and meanwhile no stop of a traced thread is handled; so a reader who
+ * does not read, or a terminal that is halted, holds up others than the user's own process too. kymo waits for the
+ * reader, as any program does, until the user's kymo has ended, or while no other client needs the hub.
  */
 #include "strace/stream.h"
 
@@ -40,7 +40,7 @@ static int open_for_ourselves(int fd, bool *waits_ret)
 	return own < 0 ? fd : own;
 }
 
-/* False: nobody waits for it any more. */
+/* False: no process waits for it any more. */
 static bool wait_for_room(struct kymo_strace *s)
 {
 	uint64_t deadline_ns = UINT64_MAX;

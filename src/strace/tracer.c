@@ -177,8 +177,8 @@ static int open_own(struct kymo_strace *s)
 	int err = kymo_hub_create(&s->tracing.hub);
 
 	if (!err)
-		kymo_hub_serve(s->tracing.hub); /* where that is not possible, whoever comes later is told that the
-					   process is being traced */
+		kymo_hub_serve(s->tracing.hub); /* if that is not possible, later tracers are told that the process is
+						   being traced */
 	if (!err && s->request->follows)
 		err = kymo_inner_create(s->tracing.hub, &s->tracing.inner);
 	return err;
@@ -251,7 +251,7 @@ static struct kymo_error *trace_command(struct kymo_strace *s, char **command, i
 	return err ? kymo_error_errno(err, "cannot wait for %s", command[0]) : NULL;
 }
 
-/* Who is to be followed, for kymo_hub_reach(). */
+/* Which children to follow, for kymo_hub_reach(). */
 struct wanted {
 	struct kymo_strace *s;
 	const pid_t *pids;

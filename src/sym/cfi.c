@@ -2,9 +2,8 @@
  * The programs in .eh_frame, which say for each address of a function where the caller's registers are. Those of the
  * CIE, which many functions share, and then the function's own are executed up to the address; what is left is its row.
  *
- * libdw has an interpreter of these, too. It is not used: it makes room for whatever register number a program names
- * (elfutils 0.188, cfi.c, enough_registers()), so one damaged byte of a file may ask for all memory, or for less than
- * is written to.
+ * libdw has an interpreter of these, too. It is not used: it makes room for any register number that a program names
+ * (elfutils 0.188, cfi.c, enough_registers()). So one damaged byte of a file may ask for all memory, or for too little.
  *
  * Reference: DWARF 5, 6.4; Linux Standard Base, "DWARF Extensions"; the x86-64 psABI, 3.6.
  */
@@ -35,7 +34,7 @@ struct program {
 	size_t n_remembered;
 };
 
-/* The rule of a register; of those that nobody follows, one that is thrown away. */
+/* The rule of a register; a row that is not followed goes to one that is thrown away. */
 static struct sym_rule *rule_of(struct program *p, uint64_t number)
 {
 	static _Thread_local struct sym_rule nobodys;
@@ -286,7 +285,7 @@ void sym_row_find(struct kymo_module *module, uint64_t vaddr, struct sym_row *re
 	p.row.vaddr = vaddr;
 	p.row.is_signal = p.cie->is_signal;
 	p.row.return_register = p.cie->return_register;
-	/* Registers that nobody speaks of are the caller's, as compilers mean it; the stack pointer is what the CFA
+	/* Registers without a rule keep the caller's value, as compilers intend; the stack pointer is what the CFA
 	 * says. */
 	p.row.registers[KYMO_FRAME_RSP] = (struct sym_rule){ .kind = SYM_RULE_IS };
 	p.row.cfa.kind = SYM_RULE_UNDEFINED;

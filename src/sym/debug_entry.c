@@ -128,7 +128,7 @@ static void take_register(const struct sym_passing *passing, enum passed passed,
 	else if (passing->is_stack_lost)
 		sym_location_nowhere(where, "is passed on the stack, after what has no certain size there");
 	else
-		set_stacked(where, (int64_t)(8 + 8 * passing->n_stacked)); /* behind the return address */
+		set_stacked(where, (int64_t)(8 + 8 * passing->n_stacked)); /* after the return address */
 }
 
 void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_location *where)

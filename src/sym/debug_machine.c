@@ -334,7 +334,7 @@ static const char *refusal(uint8_t code)
 		return "is a variable of each thread, which kymo does not reach";
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
-		return "points to what the compiler has taken apart";
+		return "points to a variable that the compiler has split";
 	case DW_OP_skip:
 	case DW_OP_bra:
 		return "is told by an expression with branches";

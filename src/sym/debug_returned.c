@@ -1,8 +1,8 @@
 /*
- * System V ABI for x86-64, 3.2.3: a structure of at most 8 bytes is returned in xmm0 where all that it holds is
- * floating-point numbers, in memory where a part of it is not aligned, and else in rax. C++ returns objects in memory
- * whose copies or ends are more than those of their bytes (Itanium C++ ABI, 3.1.3). Compilers may say so
- * (DW_AT_calling_convention); g++ does not.
+ * System V ABI for x86-64, 3.2.3: a structure of at most 8 bytes is returned in memory if a part of it is not aligned.
+ * Else it is in xmm0 if it has only floating-point numbers, or in rax. C++ returns objects in memory whose copies or
+ * ends are more than those of their bytes (Itanium C++ ABI, 3.1.3). Compilers may say so (DW_AT_calling_convention);
+ * g++ does not.
  */
 #include "sym/debug_returned.h"
 

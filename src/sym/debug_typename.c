@@ -1,6 +1,6 @@
 /*
  * A declarator is written from the inside: "inner" is what stands around the name so far, "*" or "(*)[3]", and each
- * step to the type below puts its part before or behind it.
+ * step to the type below puts its part before or after it.
  */
 #include "sym/debug_typename.h"
 
@@ -47,7 +47,7 @@ static size_t find_path(Dwarf_Die *die, Dwarf_Die path[SYM_DEPTH_MAX])
 		path[n++] = at;
 		if (at.addr == die->addr)
 			return n;
-		/* Siblings lie one behind the other: the last that does not lie behind `die` has it. */
+		/* Siblings lie one after the other: the last that does not lie after `die` has it. */
 		for (bool is_there = sym_die_first(&at, &child); is_there && child.addr <= die->addr;
 		     is_there = sym_die_next(&child)) {
 			before = child;

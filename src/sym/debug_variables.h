@@ -22,7 +22,7 @@ enum kymo_location_kind {
 /* Registers in forms are those of DWARF (System V ABI for x86-64, figure 3.36): kymo_register_of_dwarf() of arch. */
 struct kymo_location {
 	enum kymo_location_kind kind;
-	const char *why; /* "is optimised out here; it is alive from +0x12 to +0x40" */
+	const char *why; /* "is optimized out here; it is alive from +0x12 to +0x40" */
 	struct kymo_form form;
 };
 
@@ -38,9 +38,10 @@ struct kymo_variable {
 };
 
 /*
- * The parameters and locals that are visible at `vaddr`, those of inner blocks first, of inlined functions that hold
- * the address before those of the function they are in. Where a function is entered, what its debug information says
- * to be in a frame that is yet to be made is where the ABI passes it. NOT_FOUND: no function is described there.
+ * The parameters and locals that are visible at `vaddr`. Those of inner blocks come first, and those of an inlined
+ * function before those of the function that it is in. At the entry of a function its frame does not exist yet.
+ * Parameters that its debug information puts there are where the ABI passes them. NOT_FOUND: no function is described
+ * there.
  */
 struct kymo_error *kymo_debug_variables(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_variable **ret,
 					size_t *n_ret);

@@ -16,7 +16,7 @@
 
 /*
  * The name in its source, with parameters and without the type of what it returns: "shop::Cart::add(int)". The hashes
- * of Rust are left out. A suffix of the compiler is "[clone .cold]", a version stays behind the name. False where
+ * of Rust are left out. A suffix of the compiler is "[clone .cold]", a version stays after the name. False where
  * `name` is no mangled name; `out` is not touched then.
  */
 bool kymo_demangle(const char *name, char out[KYMO_DEMANGLED_MAX]);

@@ -2,8 +2,8 @@
  * Where control may arrive in a module other than by its own code: a window of displaced instructions that contains
  * such an address would kill the target. So the set errs on the side of too many.
  *
- * In a position-independent file each address in data has a relocation. In one at a fixed address it has none, and
- * every word of it that looks like an address of code counts as one, at whatever alignment.
+ * In a position-independent file each address in data has a relocation. In a file at a fixed address data has no
+ * relocations. Every word in it that looks like an address of code counts as one, at any alignment.
  */
 #include "sym/entries.h"
 
@@ -111,7 +111,7 @@ static struct kymo_error *mark_array(struct marker *marker, uint64_t vaddr, uint
 	if (!sym_bytes(module, vaddr, size) || !sym_image_spend(&marker->module->image, size))
 		return sym_image_bad(
 			&module->image,
-			"an array of initialisers lies outside of the segments (vaddr 0x%llx, size 0x%llx)", LLX(vaddr),
+			"an array of initializers lies outside of the segments (vaddr 0x%llx, size 0x%llx)", LLX(vaddr),
 			LLX(size));
 	for (uint64_t at = 0; size - at >= 8; at += 8)
 		see_place(marker, vaddr + at);

@@ -119,7 +119,7 @@ static int rank_of(const char *name, const char *file)
 	return !strncmp(file + length, ".so", 3) ? 2 : 1;
 }
 
-/* Consider `file`, to be found at `path`. Of several versions the highest is meant. False when memory is out. */
+/* Consider `file`, to be found at `path`. Of several versions take the highest. False when memory is out. */
 static bool consider(void *data, const char *file, const char *path)
 {
 	struct choice *choice = data;
@@ -173,7 +173,7 @@ struct cache_entry {
 
 _Static_assert(sizeof(struct cache_header) == 48 && sizeof(struct cache_entry) == 24, "the layout of ld.so.cache");
 
-/* The offset of the cache behind one in the form of libc5, which some distributions still write before it. */
+/* The offset of the cache after one in the form of libc5, which some distributions still write before it. */
 static size_t skip_old_cache(const char *data, size_t size)
 {
 	uint32_t n;

@@ -12,7 +12,7 @@
 #include "sym/names.h"
 #include "sym/pattern.h"
 
-/* Longer words are nobody's typing mistake. */
+/* Longer words are not typing mistakes. */
 #define NEAREST_MAX 256
 #define N_NEAREST 3
 #define SCANS_MAX 4 /* of all symbols for one name; sorting them all takes longer than so many */
@@ -85,7 +85,7 @@ struct found {
 	KYMO_VEC(const struct kymo_symbol *) list;
 };
 
-/* Without a version the defaults are meant, or all of a name that only old programs know. */
+/* A name without a version selects the default versions, or all versions of a name that only old programs use. */
 static bool is_selected(const struct kymo_symbol *symbol, const char *version, bool has_default)
 {
 	return version ? symbol->version && !fnmatch(version, symbol->version, 0) : !has_default || symbol->is_default;
@@ -338,14 +338,14 @@ static void consider_raw(const struct kymo_module *module, const char *name, siz
 	}
 }
 
-/* Whether `name` is how `whole` ends, behind a "::". */
+/* Whether `name` is how `whole` ends, after a "::". */
 static bool is_unqualified(const char *name, size_t length, const char *whole, size_t whole_length)
 {
 	return whole_length > length + 2 && !memcmp(whole + whole_length - length, name, length) &&
 	       !memcmp(whole + whole_length - length - 2, "::", 2);
 }
 
-/* A name in its source, without parameters, is near; where nothing but these is wrong it is meant with them. */
+/* A name in its source, without parameters, is near; if nothing else differs it is taken with them. */
 static void consider_demangled(const char *name, size_t length, unsigned int limit, const char *demangled,
 			       struct near *near)
 {

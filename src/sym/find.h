@@ -11,10 +11,10 @@ struct kymo_module;
 struct kymo_symbol;
 
 /*
- * Symbols whose name matches `pattern` (kymo_is_glob(), or exact), as the file has it, or, where there are none or
- * `pattern` has a "::", as its source in C++ or Rust does: with parameters one function, without these each overload,
- * without template arguments each that is made of the template. Into a fresh array that the caller frees (the pointers
- * belong to the module). One entry per vaddr: of aliases that match the exported one, without leading underscores, the
+ * Symbols whose name in the file matches `pattern` (kymo_is_glob(), or exact). If there are none, or `pattern` has a
+ * "::", whose name in C++ or Rust matches it: with parameters one function, without these each overload, without
+ * template arguments each that is made of the template. Into a fresh array that the caller frees (the pointers belong
+ * to the module). One entry per vaddr: of aliases that match the exported one, without leading underscores, the
  * shortest, the first by name. "name@VERSION" selects a version; a plain name with several versions takes the default.
  * 0 matches is success with n = 0.
  */

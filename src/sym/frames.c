@@ -136,7 +136,7 @@ static const struct cie *find_cie(const struct frames *frames, uint64_t offset)
 
 /* ---- FDE ------------------------------------------------------------------------------------- */
 
-/* The rules stand behind the augmentation, to the end of the entry. */
+/* The rules stand after the augmentation, to the end of the entry. */
 static bool read_augmentation_and_rules(struct sym_cursor *cursor, const struct cie *cie, struct sym_fde *fde)
 {
 	uint64_t size, lsda;
@@ -151,7 +151,7 @@ static bool read_augmentation_and_rules(struct sym_cursor *cursor, const struct 
 		return true;
 	if (!sym_read_pointer(cursor, cie->lsda_encoding, fde->start, &lsda))
 		return false;
-	/* Without a personality routine nobody ever looks at it, and its form is not known. */
+	/* Without a personality routine it is never read, and its form is not known. */
 	if (cie->has_personality)
 		fde->lsda = lsda;
 	return true;

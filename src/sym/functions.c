@@ -6,8 +6,8 @@
  * 	FDEs		[-- --------)  [---------)[----)
  * 	functions	[-- f --)[--)  [-- g ----)[----)
  *
- * A symbol inside of another one's extent (a second entry of a function in assembler) has none of its own, and one
- * that runs into the next ends there.
+ * A symbol inside of the extent of another (a second entry of a function in assembler) has no extent of its own. An
+ * extent that overlaps the next one ends there.
  */
 #include "sym/functions.h"
 

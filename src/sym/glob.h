@@ -7,7 +7,7 @@
 /*
  * Whether `text` has one of * ? [, but for what names have of them. Go: "(*" before a type, as in "main.(*T).String",
  * and the "[...]" of "main.Map[...]". C++ and Rust: "operator*", "operator[]", "[abi:cxx11]"; within brackets a "*"
- * behind a type, and every "[".
+ * after a type, and every "[".
  */
 bool kymo_is_glob(const char *text);
 

@@ -1,7 +1,7 @@
 /*
  * Functions of Go programs, which have no .eh_frame and often no symbols: the table that Go's runtime walks stacks
- * with. It has their names, and tells the runtime where to go on in a function that recovered from a panic, an address
- * that no code names. So is the return address of what a goroutine runs first: inside of runtime.goexit.
+ * with. It has their names. It also tells the runtime where to continue in a function that recovered from a panic, an
+ * address that no code names. So is the return address of what a goroutine runs first: inside of runtime.goexit.
  *
  * The table is known by the name of its section, or else by its first eight bytes: ld puts that of a
  * position-independent program into .data.rel.ro, and there may be no section headers. Such bytes may stand in any
@@ -13,8 +13,8 @@
  * From Go 1.26 on only that says where the text starts, on which all addresses in the table depend. The section of the
  * text does not: where ld made the program, C's start-up code is first in it.
  *
- * Reference: Go's runtime/symtab.go (pcHeader, functab, _func, moduledata, and moduledataverify1, which holds the two
- * to each other as is done here) and debug/gosym/pclntab.go, which knows all four forms; runtime/stack.go (StackGuard -
+ * Reference: Go's runtime/symtab.go (pcHeader, functab, _func, moduledata, and moduledataverify1, which compares the
+ * two as this code does) and debug/gosym/pclntab.go, which knows all four forms; runtime/stack.go (StackGuard -
  * StackSmall).
  */
 #include "sym/golang.h"
@@ -88,7 +88,7 @@ static bool header_word(const struct go_table *table, unsigned int i, uint64_t *
 	return sym_word(table->module, table->vaddr + 8 + 8 * (uint64_t)i, ret);
 }
 
-/* Fill in all that is behind `size`. The function table lies inside of the bytes then. */
+/* Fill in all that is after `size`. The function table lies inside of the bytes then. */
 static struct kymo_error *read_header(struct go_table *table)
 {
 	const uint8_t *bytes = table->bytes;
@@ -191,7 +191,7 @@ static bool find_moduledata(struct go_table *table)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The end of the code in [start, end) without the fill behind it, of whose first byte it may be unknown that it is
+/* The end of the code in [start, end) without the fill after it, of whose first byte it may be unknown that it is
  * that. */
 static uint64_t end_of_code(const struct go_table *table, uint64_t start, uint64_t end)
 {
@@ -245,7 +245,7 @@ static struct kymo_error *read_function(const struct go_table *table, uint64_t i
 	return kymo_vec_push(&table->module->go_functions, function) ? NULL : &kymo_error_no_memory;
 }
 
-/* All functions have been read. Code that other compilers made lies before them or behind them. */
+/* All functions have been read. Code that other compilers made lies before them or after them. */
 static void note_range(const struct go_table *table)
 {
 	struct sym_small_stacks *small = &table->module->small_stacks;

@@ -35,7 +35,7 @@ struct sym_image {
 	uint64_t n_segments, n_sections; /* entries of the header tables */
 	struct sym_strings section_names;
 	bool is_large;     /* `bytes` are of kymo_large_alloc(), not of kymo_sparse_alloc() */
-	bool is_protected; /* nobody but root and this user can have written it */
+	bool is_protected; /* only root and this user can have written it */
 	uint64_t budget;   /* bytes that may still be parsed, see sym_image_spend() */
 };
 

@@ -83,7 +83,7 @@ int kymo_module_offset_to_vaddr(const struct kymo_module *module, uint64_t offse
 {
 	const struct kymo_segment *found = NULL;
 
-	/* Two segments may show the same bytes of the file; the executable one is meant by whoever asks about code. */
+	/* Two segments may show the same bytes of the file; callers that ask about code get the executable one. */
 	for (size_t i = 0; i < module->segments.n; i++) {
 		const struct kymo_segment *segment = &module->segments.items[i];
 

@@ -26,8 +26,7 @@ const char *kymo_module_soname(const struct kymo_module *module);      /* DT_SON
 /* Whether it calls another file's pthread_cancel(). */
 bool kymo_module_cancels(const struct kymo_module *module);
 
-/* Whether nobody but root and the user who runs this can have written the file, and separate debug information that was
- * read with it. */
+/* Whether only root and the user who runs this can have written the file and its separate debug information. */
 bool kymo_module_is_protected(const struct kymo_module *module);
 
 /* The GNU build-id; `size` is 0 where there is none. */

@@ -71,7 +71,7 @@ struct sym_fde {
 	uint64_t lsda; /* 0 where the function has no landing pads */
 	struct sym_rules rules;
 	uint32_t cie;
-	bool is_loose; /* the end may lie in the padding behind the function */
+	bool is_loose; /* the end may lie in the padding after the function */
 };
 
 struct sym_row_cache;

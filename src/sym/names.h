@@ -17,7 +17,7 @@ const char *kymo_name_skip(const char *start, const char *at, const char *end);
 
 /* ---- private to the room --------------------------------------------------------------------- */
 
-/* "int shop::twice<int>(int) const": `name` is behind the type, then come the parameters and the rest; both may be
+/* "int shop::twice<int>(int) const": `name` is after the type, then come the parameters and the rest; both may be
  * empty. */
 struct sym_parts {
 	const char *name, *parameters, *rest;

@@ -163,8 +163,8 @@ static bool add_code(struct kymo_module *module, uint64_t start, uint64_t end)
 }
 
 /*
- * Code is what executable segments hold, without the sections in them that say they are something else (linkers may
- * put .rodata and .eh_frame into the segment of .text). Bytes that no section speaks of count as code.
+ * Code is the contents of executable segments, without the sections in them that are marked as data. Linkers may put
+ * .rodata and .eh_frame into the segment of .text. Bytes that no section speaks of count as code.
  */
 static struct kymo_error *find_code(struct kymo_module *module)
 {

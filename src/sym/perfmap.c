@@ -13,7 +13,7 @@
 #define CHUNK ((size_t)256 << 10)
 #define MAP_MAX ((off_t)1 << 30)
 
-/* A number with the blank behind it. */
+/* A number with the blank after it. */
 static bool take_hex_number(const char **at, const char *end, uint64_t *ret)
 {
 	const char *from = *at;

@@ -28,7 +28,7 @@ struct sym_rule {
 
 /* The CFA, canonical frame address, is the caller's stack pointer before its call. */
 struct sym_row {
-	uint64_t vaddr; /* of whoever asked */
+	uint64_t vaddr; /* of the caller */
 	int err;        /* 0, or as kymo_module_unwind() has it */
 	bool is_signal;
 	uint64_t return_register;

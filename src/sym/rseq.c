@@ -1,6 +1,6 @@
 /*
- * Restartable sequences that a module declares: descriptors in a section of their own, which is where librseq and
- * everybody who copied from it put them. Reference: linux/rseq.h, struct rseq_cs.
+ * Restartable sequences that a module declares: descriptors in a section of their own, where librseq, and code that was
+ * copied from it, put them. Reference: linux/rseq.h, struct rseq_cs.
  */
 #include "sym/rseq.h"
 

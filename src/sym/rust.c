@@ -33,7 +33,7 @@ bool sym_sink_character(struct sym_sink *sink, uint32_t c)
 	return true;
 }
 
-/* "$u7e$", behind its "$u": the character. */
+/* "$u7e$", after its "$u": the character. */
 static bool put_escaped_character(const char *at, const char *end, struct sym_sink *sink)
 {
 	uint32_t c = 0;

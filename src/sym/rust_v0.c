@@ -281,7 +281,7 @@ static bool read_function(struct rust_reader *r)
 	return done;
 }
 
-/* A path whose generics stay open for what is bound behind it: "Iterator<Item = u8>". */
+/* A path whose generics stay open for what is bound after it: "Iterator<Item = u8>". */
 static bool read_trait_path(struct rust_reader *r, bool *is_open_ret)
 {
 	if (rust_take(r, 'I')) {

@@ -1,9 +1,9 @@
 /*
  * ELF files as a tracer needs them: symbols, function extents, text, build-ids. The only user of libelf and libdw.
  *
- * Files come from targets and are not trusted: each offset, size and count is checked, and whatever is damaged yields
- * an error with the file's name, what is wrong and where, never a crash or an endless loop. A file may be replaced or
- * truncated by its owner while it is open, so its bytes are read into memory once, with pread.
+ * Files come from targets and are not trusted: each offset, size and count is checked. Damage yields an error with the
+ * file's name, what is wrong and where, never a crash or an endless loop. A file may be replaced or truncated by its
+ * owner while it is open, so its bytes are read into memory once, with pread.
  *
  * A module is immutable after kymo_module_open() but for parts that are computed at first use; use from one thread at a
  * time. All strings and arrays handed out belong to the module.

@@ -12,7 +12,7 @@
 #include "sym/module.h"
 #include "sym/module_state.h"
 
-/* Longer names are not listed: comparing them would take more time than anybody who uses them has. */
+/* Longer names are not listed: comparing them would take too much time. */
 #define NAME_MAX_SIZE 65536u
 
 #define FEW 8 /* sorted by insertion */
@@ -301,7 +301,7 @@ static struct kymo_error *add_go_names(struct kymo_module *module)
 	struct kymo_error *error = sym_go_read(module);
 	const size_t n = module->symbols.n;
 
-	/* What is wrong with the table is told to whoever needs more of it than names. */
+	/* Callers that need more of the table than names are told what is wrong with it. */
 	if (error && error->code != KYMO_ERROR_NO_MEMORY) {
 		kymo_error_destroy(error);
 		return NULL;
@@ -365,7 +365,7 @@ const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, 
 	return module->symbols.items;
 }
 
-/* The first object that is called `name`, or comes behind all that are when `behind` is set. Most modules are never
+/* The first object that is called `name`, or comes after all that are when `behind` is set. Most modules are never
  * asked for one. */
 static size_t object_place(struct kymo_module *module, const char *name, bool behind)
 {

@@ -13,8 +13,8 @@ struct sym_image;
 struct sym_table;
 
 /* Symbols of functions that have code (defined FUNC and IFUNC; not PLT stubs, not undefined ones), from .symtab,
- * .dynsym and separate debug information, and those that the table of Go's runtime names where these have none; sorted
- * by vaddr then name, duplicates (same name, vaddr) once. */
+ * .dynsym and separate debug information. If these have none, the symbols of Go's runtime table; sorted by vaddr then
+ * name, duplicates (same name, vaddr) once. */
 const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n);
 
 /* A data object's vaddr and size by name, from .dynsym or .symtab (such as "__rseq_offset", "_thread_db_pthread_tid").

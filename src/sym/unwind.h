@@ -20,7 +20,7 @@ enum {
 
 struct kymo_frame {
 	uint64_t registers[KYMO_FRAME_REGISTERS];
-	bool is_exact; /* the program counter is where it goes on after a signal; else behind a call, which may be the
+	bool is_exact; /* the program counter is where it goes on after a signal; else after a call, which may be the
 			  last instruction of its function */
 };
 

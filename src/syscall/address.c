@@ -395,7 +395,7 @@ static void put_ax25(struct decode *d, const unsigned char *bytes, size_t size)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* The members of an address behind its family; false where it is of none that is known here, or too short for it. */
+/* The members of an address after its family; false where it is of none that is known here, or too short for it. */
 static bool put_members(struct decode *d, const void *bytes, unsigned family, size_t size)
 {
 	if (family == AF_UNIX)

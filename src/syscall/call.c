@@ -64,7 +64,7 @@ static unsigned count_args(const struct kymo_syscall_call *call, const struct ro
 	return n;
 }
 
-/* Calls that nobody knows have six arguments, in hex. */
+/* Unknown calls have six arguments, in hex. */
 static const struct kind *arg_kind(const struct kymo_syscall_call *call, unsigned arg)
 {
 	const struct row *row = syscall_row(call->number);

@@ -113,9 +113,9 @@ void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo
 bool kymo_syscall_is_complete(const struct kymo_syscall_call *call);
 
 /*
- * Lines, as strace makes them of the three: the end behind the arguments, "   = 3", in its column; of one whose result
- * nobody knows,
- * ")   = ?", which needs no kymo_syscall_leave(); and the beginning of a line that takes up what was left unfinished.
+ * Lines, as strace makes them of the three: the end after the arguments, "   = 3", in its column; of a call whose
+ * result is not known, ")   = ?", which needs no kymo_syscall_leave(); and the beginning of a line that takes up what
+ * was left unfinished.
  */
 void kymo_syscall_put_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
 			     struct kymo_line *text);
@@ -123,7 +123,7 @@ void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, const stru
 				struct kymo_line *text);
 void kymo_syscall_put_resumed(const struct kymo_syscall_call *call, struct kymo_line *text);
 
-/* Nobody comes back from where it was made: exit, exit_group, rt_sigreturn. */
+/* It does not return: exit, exit_group, rt_sigreturn. */
 bool kymo_syscall_is_end(uint64_t number);
 
 /* A program may see it return, with an error or without: execve does with an error only. */

@@ -1,6 +1,6 @@
 /*
- * What memory the kinds of argument are shown from, as data, for those who copy it while the call is made. A kind that
- * is not here is shown from registers alone.
+ * Which memory the kinds of argument are shown from, as data, for code that copies it during the call. A kind that is
+ * not here is shown from registers alone.
  */
 #include "syscall/copies.h"
 
@@ -31,7 +31,7 @@
 /* In place of numbers that are known later. */
 enum {
 	HERE = 0,           /* `arg`: the kind's own; argument N is OF(N) */
-	NEXT = 9,           /* `times`: the argument behind it */
+	NEXT = 9,           /* `times`: the argument after it */
 	SHOWN = UINT16_MAX, /* what -s says */
 	PATH_SIZE = 4096 + 2,
 };
@@ -224,7 +224,7 @@ static bool is_copy(const struct kymo_copy *copy)
 size_t kymo_syscall_copies(uint64_t number, bool is_leaving, size_t string_size, struct kymo_copy ret[KYMO_COPIES_MAX])
 {
 	const struct row *row = syscall_row(number);
-	bool is_late = false; /* what stands behind an argument that is shown at the exit is shown then, too */
+	bool is_late = false; /* what stands after an argument that is shown at the exit is shown then, too */
 	size_t n = 0;
 
 	for (unsigned arg = 0; row && arg < 6 && row->args[arg]; arg++) {

@@ -10,8 +10,8 @@
 
 enum { KYMO_SYSCALL_COPIED_MAX = 4096 }; /* bytes of a string, at most */
 
-/* What kymo_syscall_enter(), or kymo_syscall_leave() and _result() read, for those who copy it meanwhile; how many.
- * Strings are shown up to `string_size`, which is at most KYMO_SYSCALL_COPIED_MAX. */
+/* What kymo_syscall_enter(), or kymo_syscall_leave() and _result() read, for code that copies it during the call; how
+ * many. Strings are shown up to `string_size`, which is at most KYMO_SYSCALL_COPIED_MAX. */
 size_t kymo_syscall_copies(uint64_t number, bool is_leaving, size_t string_size, struct kymo_copy ret[KYMO_COPIES_MAX]);
 
 #endif

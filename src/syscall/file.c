@@ -87,7 +87,7 @@ PRINT(print_open_flags)
 	d->call->is_stopped = !makes_file(ARG);
 }
 
-/* Behind the upper half of the offset, which is nothing on x86-64. */
+/* After the upper half of the offset, which is nothing on x86-64. */
 PRINT(print_rwf)
 {
 	put_flags(d, &rwf_flags, (unsigned)d->call->args[5]);

@@ -1,6 +1,6 @@
 /*
- * The system calls of 32-bit programs, by name. They have numbers of their own, and their structures are laid out in
- * another way, so only arguments are decoded that are the same for both.
+ * The system calls of 32-bit programs, by name. They have numbers of their own, and their structures are laid out
+ * differently. So only arguments that are the same for both are decoded.
  */
 #include "syscall/i386.h"
 

@@ -12,7 +12,7 @@ struct kymo_syscall_target;
 /*
  * Members of the JSON object that a call is, without what stands around them: "number": 0, "name": "read", "args":
  * ["3", …], of the text that the two steps have made; and what came back: , "result": 3, "error": …, "shown": …,
- * "duration_ns": …. `number` is as the program has it. Of a call whose result nobody knows, kymo_syscall_stop() takes
+ * "duration_ns": …. `number` is as the program has it. For a call whose result is not known, kymo_syscall_stop() takes
  * the place of kymo_syscall_leave(). The second needs room for a text: that of the first, which is over with; it says
  * whether memory was out (is_cut).
  */

@@ -25,7 +25,7 @@ NAMES(epoll_events, "EPOLL???", NAME(EPOLLIN), NAME(EPOLLPRI), NAME(EPOLLOUT), N
       NAME(EPOLLRDHUP), NAME(EPOLLEXCLUSIVE), NAME(EPOLLWAKEUP), NAME(EPOLLONESHOT), NAME(EPOLLET));
 NAMES(eventfd_flags, "EFD_???", NAME(EFD_SEMAPHORE), NAME(EFD_CLOEXEC), NAME(EFD_NONBLOCK));
 
-enum { N_FDS_MAX = 1 << 16, N_FDS_SHOWN = 1024 }; /* each may have a path behind it */
+enum { N_FDS_MAX = 1 << 16, N_FDS_SHOWN = 1024 }; /* each may have a path after it */
 
 /* ---- poll ------------------------------------------------------------------------------------ */
 

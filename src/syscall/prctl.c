@@ -181,7 +181,7 @@ static void thread_name(struct decode *d, const struct option *option)
 		;
 	if (n == NAME_SIZE - 1 && !option->is_output &&
 	    !(fetch(d, d->call->args[1] + n, &name[n], 1) &&
-	      !name[n])) { /* what is behind it is not the kernel's business */
+	      !name[n])) { /* what is after it is not the kernel's business */
 		put_bytes(d, d->call->args[1], n < target.string_size ? n : target.string_size);
 		puts_(d, "...");
 		return;

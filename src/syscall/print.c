@@ -189,8 +189,8 @@ void put_process_group(struct decode *d, int group)
 /* ---- strings --------------------------------------------------------------------------------- */
 
 /*
- * Up to `size` bytes from `address` on into `out`, a page at a time, because a string may end right before one that is
- * not there; to its NUL, if `until_nul`. How many there are; `whole` tells that none is missing.
+ * Up to `size` bytes from `address` on into `out`, a page at a time, because a string may end right before an unmapped
+ * page; to its NUL, if `until_nul`. How many there are; `whole` tells that none is missing.
  */
 static size_t read_string(struct decode *d, uint64_t address, char *out, size_t size, bool until_nul, bool *whole)
 {

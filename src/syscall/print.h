@@ -24,7 +24,7 @@ void put_permissions(struct decode *d, unsigned mode);             /* "0644" */
 void put_device(struct decode *d, uint64_t device);
 void put_id(struct decode *d, unsigned id); /* of a user or group: "-1" for none */
 
-/* What stands behind the `known` bytes of a structure of `size` bytes: nothing where it is all zero. */
+/* What stands after the `known` bytes of a structure of `size` bytes: nothing where it is all zero. */
 void put_struct_rest(struct decode *d, uint64_t address, size_t known, uint64_t size);
 void put_struct_rest_after(struct decode *d, const char *before, uint64_t address, size_t known, uint64_t size);
 

@@ -217,7 +217,7 @@ PRINT(print_clone3)
 	puts_(d, "}");
 }
 
-/* ' => {name=[', or ', name=[' behind another; where nothing can be read, the address. */
+/* ' => {name=[', or ', name=[' after another; where nothing can be read, the address. */
 static void put_clone3_result(struct decode *d, const char *name, uint64_t address, bool is_first, bool is_fd)
 {
 	int number;

@@ -14,9 +14,9 @@ struct kymo_syscall_set {
 };
 
 /*
- * Read a set: items with commas between them, each added to those before. A name, a number, a class (%file, %desc,
- * %process, %network, %signal, %ipc, %memory, %creds, %clock), "/REGEX" for the names that the POSIX extended
- * expression finds (it reaches to the end of the text, commas included), "all" or "none". "!" at the beginning inverts
+ * Read a set: items with commas between them, each added to those before. An item is a name, a number, a class (%file,
+ * %desc, %process, %network, %signal, %ipc, %memory, %creds, %clock), "all" or "none". "/REGEX" takes the names that
+ * the POSIX extended expression finds; it reaches to the end of the text, commas included. "!" at the beginning inverts
  * the whole set; before a later item it takes that item out again. USAGE, with the names that are nearest; NO_MEMORY.
  */
 struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_set *ret);

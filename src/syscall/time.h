@@ -14,7 +14,7 @@ void put_timespec(struct decode *d, const void *timespec);
 void put_timeval(struct decode *d, const void *timeval);
 void put_timespec_at(struct decode *d, uint64_t address);
 void put_timeval_at(struct decode *d, uint64_t address);
-void put_ticks(struct decode *d, int64_t ticks); /* of the user's clock, with seconds behind them */
+void put_ticks(struct decode *d, int64_t ticks); /* of the user's clock, with seconds after them */
 
 void result_time(struct decode *d);
 

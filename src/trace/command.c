@@ -11,8 +11,7 @@
 #define COMMAND_MAX 4096 /* bytes of a command that are kept */
 #define COMMAND_MORE "…"
 
-/* Cut what is longer than anybody reads, and has to be in memory with each look at the trace; between characters of
- * UTF-8. */
+/* Cut long ones, as each look at the trace needs them in memory; between characters of UTF-8. */
 static void cut(char *text)
 {
 	if (strnlen(text, COMMAND_MAX + 1) <= COMMAND_MAX)

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-/* Arguments separated by spaces; what is longer than anybody reads is cut. To be freed; NULL when memory is out. */
+/* Arguments separated by spaces; long ones are cut. To be freed; NULL when memory is out. */
 char *kymo_command_join(char *const *argv);
 
 /* The same of a running process; "" where it can't be read. */

@@ -330,7 +330,7 @@ static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 	}
 	is_locked = lock(fd, true);
 	if (!is_locked || fstat(fd, &st) || !is_called(place, place->name, &st)) {
-		if (!is_locked && lock(fd, false) && !fstat(fd, &st)) /* nobody moves it */
+		if (!is_locked && lock(fd, false) && !fstat(fd, &st)) /* no process moves it */
 			remove_if_called(place, &st);
 		close(fd);
 		return in_the_way(place, "", "another kymo process has taken it");

@@ -5,20 +5,21 @@
  * system calls. So:
  *
  *	1. The parent is opened once, and all that follows is relative to it. Its own path is the user's: links in it
- * are followed.
+ *	   are followed.
  *	2. A directory is looked at, and its files are removed, through one descriptor, which was opened without
- * following a link.
- *	3. It is taken for a recording only if it belongs to the effective user, and its `metadata` is a regular file
- * that begins as CTF's does, or it is empty.
+ *	   following a link.
+ *	3. It counts as a recording only if it belongs to the effective user. Also, it is empty, or its `metadata` is a
+ *	regular file that begins as CTF's does.
  *	4. Files are removed by names that kymo gives to them, and only where there are no others.
  *	5. The new directory is one that belongs to the effective user and is empty, opened without following a link.
  *	6. A recorder has its directory locked (flock) as long as it lives. A directory is moved or removed by the
- * process that has it locked, and only if the name still means it then. So of several recorders that begin at one
- * moment, no two believe that the name is theirs. To look takes a shared lock, and what begins waits a moment for that.
+ *	   process that has it locked, and only if the name still means it then. So of several recorders that begin at
+ *	   one moment, no two believe that the name is theirs. To look takes a shared lock, and what begins waits a
+ *	   moment for that.
  *
- * What remains for somebody who can exchange names in the parent: an empty directory of that name is removed in place
- * of the earlier one, or something that lay in the parent is renamed within it. Who can do that could have done it
- * without kymo.
+ * What a user who can rename files in the parent can still do: an empty directory of that name is removed in place of
+ * the earlier one, or something that lay in the parent is renamed within it. Such a user could do the same without
+ * kymo.
  */
 #ifndef KYMO_TRACE_DIRECTORY_H
 #define KYMO_TRACE_DIRECTORY_H

@@ -1,5 +1,5 @@
 /*
- * Packets lie one behind another, each with its description before its records.
+ * Packets lie one after another, each with its description before its records.
  *
  *	0                first          behind        end      size
  *	|    free        |  packets ... |    free              |        not wrapped: `end` is not used
@@ -7,8 +7,8 @@
  *	0        behind            first            end        size
  *	| newest |       free      | oldest packets |  unused  |        wrapped
  *
- * A packet is never divided: where the rest of the memory is too small for it, the circle begins anew at 0, and `end`
- * says where the packets before that are over.
+ * A packet is never divided: if the rest of the memory is too small, the circle begins again at 0, and `end` says where
+ * the packets before that are over.
  */
 #include "trace/kept.h"
 
@@ -70,7 +70,7 @@ static void drop_first(struct kymo_kept *kept)
 		kept->first = kept->behind = 0;
 }
 
-/* Whether `need` bytes are free behind the newest packet; begins anew at 0 where the rest is too small. */
+/* Whether `need` bytes are free after the newest packet; begins anew at 0 where the rest is too small. */
 static bool is_free(struct kymo_kept *kept, uint64_t need)
 {
 	if (!kept->is_wrapped && kept->size - kept->behind < need) {

@@ -140,7 +140,7 @@ static struct kymo_error *close_packet(struct kymo_kernel_stream *stream, struct
 	struct kymo_error *error =
 		stream->keep ? keep_packet(stream, &packet) : write_packet(stream, &stream->file, output, &packet);
 
-	/* Who tells how far it is may be another thread. */
+	/* Another thread may report how far it is. */
 	__atomic_store_n(&output->bytes, output->bytes + stream->size, __ATOMIC_RELAXED);
 	__atomic_store_n(&output->events, output->events + stream->entries.n, __ATOMIC_RELAXED);
 	stream->last_tsc = end;

@@ -32,7 +32,7 @@ struct kymo_error *kymo_kernel_stream_skip(struct kymo_kernel_stream *stream, st
 struct kymo_error *kymo_kernel_stream_copy(struct kymo_kernel_stream *stream, struct kymo_trace *output,
 					   struct kymo_trace *copy);
 
-/* Write what is kept, and losses behind the last record. */
+/* Write what is kept, and losses after the last record. */
 struct kymo_error *kymo_kernel_stream_finish(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t tsc,
 					     uint64_t lost);
 

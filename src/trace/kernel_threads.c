@@ -1,4 +1,4 @@
-/* Who the threads are that records come from: the trace's tables of threads and processes, from samples and /proc. */
+/* Which threads records come from: the trace's tables of threads and processes, from samples and /proc. */
 #include "trace/kernel_threads.h"
 
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 #define NAME_SIZE 16
 
 struct seen {
-	int32_t tid, pid; /* pid 0: nobody's, at the moment */
+	int32_t tid, pid; /* pid 0: no thread's, at the moment */
 	bool is_known;    /* to the trace */
 	uint64_t call;    /* the number of the system call that it is in, plus 1; or 0 */
-	uint64_t ended;   /* when it did: what is not behind that is still its own, as probes and calls have rings of
-			     their own; or 0 */
+	uint64_t ended; /* when it did: earlier records are still its own, as probes and calls have rings of their own;
+			   or 0 */
 	char name[NAME_SIZE];
 };
 
@@ -90,7 +90,7 @@ static int32_t parent_of(int32_t pid)
 	return at && sscanf(at + 1, " %c %d", &state, &parent) == 2 ? parent : 0;
 }
 
-/* Whether the id is somebody else's by now, or was of another namespace. */
+/* Whether another thread has the id by now, or the id was of another namespace. */
 static bool is_still(int32_t tid, const char *name)
 {
 	kymo_cleanup_free char *comm = NULL;

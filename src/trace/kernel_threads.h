@@ -35,7 +35,7 @@ struct kymo_error *kymo_kernel_threads_enter(struct kymo_kernel_threads *threads
 bool kymo_kernel_threads_leave(struct kymo_kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number,
 			       bool has_executed);
 
-/* It has ended at `tsc`: whoever has the id behind that is another one. */
+/* It has ended at `tsc`: a thread that has the id after that is another one. */
 void kymo_kernel_threads_end(struct kymo_kernel_threads *threads, int32_t tid, uint64_t tsc);
 
 #endif

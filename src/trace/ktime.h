@@ -25,8 +25,8 @@ void kymo_ktime_add(struct kymo_ktime *ktime, const struct kymo_clock_sample *sa
 bool kymo_ktime_reaches(const struct kymo_ktime *ktime, uint64_t ns);
 
 /*
- * The TSC at `ns`, of at least two samples. What it says of one moment does not change by later samples, as long as
- * it is reached, and none of the two around it has been dropped. Never falls with rising `ns`.
+ * The TSC at `ns`, of at least two samples. Later samples do not change what it says of a moment, unless one of the two
+ * samples around that moment has been dropped. Never falls with rising `ns`.
  */
 uint64_t kymo_ktime_tsc(const struct kymo_ktime *ktime, uint64_t ns);
 

@@ -102,7 +102,7 @@ struct kymo_error *kymo_trace_index_events(struct kymo_trace *output)
 
 /*
  * How many records a packet has: the first ones are walked over, strings and all, the rest is taken to be of the same
- * sizes. Exact for packets of few records, and where all are of one size; else the report counts for good.
+ * sizes. Exact for packets of few records, and where all are of one size; else the report counts them permanently.
  */
 static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_packet *packet)
 {
@@ -134,8 +134,8 @@ static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_p
 }
 
 /*
- * A new stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so
- * without that they would not see what was lost or overwritten before the first.
+ * A new stream begins with an empty packet: readers detect losses by comparing a packet with the one before it. Without
+ * this packet they would miss what was lost or overwritten before the first.
  */
 static struct kymo_error *make_file(const struct kymo_trace *output, const struct kymo_trace_stream *stream,
 				    uint64_t tsc, struct kymo_ctf_stream **ret)

@@ -86,14 +86,14 @@ struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trac
 struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_place *place,
 				   const struct kymo_ring *ring, uint32_t cpu, uint8_t *room);
 
-/* After the last packet: losses that came behind it get a packet of their own, without records. The stream is free
- * then, also on an error. */
+/* After the last packet: losses that came after it get a packet of their own, without records. The stream is free then,
+ * also on an error. */
 struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_place *place,
 				     const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc);
 
 /*
  * Hits of vfork children, of which `lost` is the running total: a packet without records tells readers how many more
- * there are than the last time. They were lost behind the last time (the first time: behind the stamp `since`) and up
+ * there are than the last time. They were lost after the last time (the first time: after the stamp `since`) and up
  * to `tsc`. Nothing happens where there are no more.
  */
 struct kymo_error *kymo_trace_vforks(struct kymo_trace *output, uint64_t lost, uint64_t since, uint64_t tsc);

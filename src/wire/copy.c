@@ -87,7 +87,7 @@ static bool copy_bytes(struct kymo_copying *copying, uint64_t address, size_t si
 	return true;
 }
 
-/* Keep `n` bytes of the piece that was copied last, which began behind `before`. */
+/* Keep `n` bytes of the piece that was copied last, which began after `before`. */
 static void cut_piece(struct kymo_copying *copying, size_t before, size_t n)
 {
 	uint8_t *at = copying->bytes + before;

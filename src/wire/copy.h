@@ -1,6 +1,6 @@
 /*
- * What memory the text of a system call is made of, for those who must copy it while the call is made: the decoder says
- * it (src/syscall), BPF programs copy it (src/kernel), or kymo_copies_make() does, of a thread that stands.
+ * Which memory the text of a system call is made of, for code that copies it during the call: the decoder says it
+ * (src/syscall), BPF programs copy it (src/kernel), or kymo_copies_make() does, of a thread that stands.
  */
 #ifndef KYMO_WIRE_COPY_H
 #define KYMO_WIRE_COPY_H
@@ -62,7 +62,7 @@ struct kymo_copying {
 	size_t size, capacity; /* `size`: how many there are */
 };
 
-/* Make them, behind those that there are. What can't be read, and what there is no room for, is left out. */
+/* Make them, after those that there are. What can't be read, and what there is no room for, is left out. */
 void kymo_copies_make(struct kymo_copying *copying, const struct kymo_copy *copies, size_t n);
 
 /* Where a `struct pt_regs` has what a system call is made with. */

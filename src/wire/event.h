@@ -8,8 +8,8 @@
  *	...		the arguments, each of its type's size, in order; a string is its bytes and a NUL
  *
  * The header is one store for the producer and one bit field for CTF. 44 bits of a 3 GHz TSC are 97 minutes: a reader
- * extends each to 64 bits from the packet's first stamp, so two neighbors in one packet must not lie further apart
- * (the recorder closes idle packets long before).
+ * extends each to 64 bits from the packet's first stamp. So two neighbors in one packet must not lie further apart (the
+ * recorder closes idle packets long before).
  */
 #ifndef KYMO_WIRE_EVENT_H
 #define KYMO_WIRE_EVENT_H
@@ -28,7 +28,7 @@
  */
 #define KYMO_STACK_POINTER_FIELD "_sp"
 /* The value before that, a u32: the innermost frame of the thread's stack, by its number among the trace's frames; 0:
- * it is not known. What pads write in its place, behind the stack pointer, is a copy of the stack. */
+ * it is not known. What pads write in its place, after the stack pointer, is a copy of the stack. */
 #define KYMO_STACK_FIELD "_stack"
 
 /* The bytes of such a copy, in records in rings: these, and the stack from `sp` on. */

@@ -54,7 +54,7 @@ static const struct shape {
 	[KYMO_FORM_FLOAT_LESS_OR_EQUAL] = { 2, 1, false },
 };
 
-#define UNKNOWN 0xff /* nobody has come to this operation yet */
+#define UNKNOWN 0xff /* no path has come to this operation yet */
 
 static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers, unsigned int stack_max)
 {
@@ -86,7 +86,7 @@ static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers,
 	}
 }
 
-/* Whoever comes to an operation comes with the same depth. */
+/* All paths come to an operation with the same depth. */
 static bool arrive(uint8_t *depth, unsigned int with)
 {
 	if (*depth != UNKNOWN && *depth != with)

@@ -1,16 +1,16 @@
 /*
  * Forms: what is computed at a probe, between the words of the user and machine code. A form is a list of operations on
- * a stack of 64-bit values, as in the kernel's BPF and gdb's agent expressions (GDB manual, "The Agent Expression
- * Mechanism"): it knows registers by their numbers, and nothing else of a machine. What makes forms is in src/expr,
- * what makes code of them in src/arch.
+ * a stack of 64-bit values, as in gdb's agent expressions (GDB manual, "The Agent Expression Mechanism"): it knows
+ * registers by their numbers, and nothing else of a machine. What makes forms is in src/expr, what makes code of them
+ * in src/arch.
  *
  * What kymo_form_check() accepts:
  *	- ends: jumps lead forward only
  *	- has the same depth of the stack at each operation, whichever way leads there, and one value at its end
  *	- has a value for each operation that takes one, and never more than KYMO_FORM_DEPTH_MAX
  *
- * A value that is not to be had (a word beyond the end of the stack, memory that cannot be read, a division by zero,
- * what a function returns where that is not known) ends the form: its result is a fault, whatever was to come.
+ * A value that is not available ends the form. That is a word beyond the end of the stack, unreadable memory, a
+ * division by zero, or an unknown result of a function: its result is a fault, whatever was to come.
  */
 #ifndef KYMO_WIRE_FORM_H
 #define KYMO_WIRE_FORM_H
@@ -75,7 +75,7 @@ enum kymo_form_code {
 	KYMO_FORM_FLOAT_EQUAL, /* 0 or 1; 0 where one is no number */
 	KYMO_FORM_FLOAT_LESS,
 	KYMO_FORM_FLOAT_LESS_OR_EQUAL,
-	/* go on at operation `value`, behind this one */
+	/* go on at operation `value`, after this one */
 	KYMO_FORM_JUMP,
 	KYMO_FORM_JUMP_IF_ZERO, /* take one: if that is 0 */
 	KYMO_FORM_SWAP,         /* the last two change places */
@@ -90,7 +90,7 @@ enum kymo_form_context {
 };
 
 enum kymo_form_question {
-	KYMO_FORM_NAME,       /* the address of KYMO_FORM_NAME_SIZE bytes: the thread's name, with zeros behind it */
+	KYMO_FORM_NAME,       /* the address of KYMO_FORM_NAME_SIZE bytes: the thread's name, with zeros after it */
 	KYMO_FORM_NAME_AGAIN, /* the same bytes as those of the last NAME, which the form has come by */
 	KYMO_FORM_CLOCK,      /* CLOCK_MONOTONIC, in nanoseconds */
 	KYMO_FORM_N_QUESTIONS,
@@ -138,7 +138,7 @@ static inline bool kymo_form_is_of_floats(unsigned int code)
 /* What a form is computed from. */
 struct kymo_form_input {
 	const uint64_t *registers;
-	const uint64_t *vectors; /* the low 64 bits of each; NULL: none can be had */
+	const uint64_t *vectors; /* the low 64 bits of each; NULL: none is available */
 	const uint64_t *stack;   /* `n_stack` words from the stack pointer */
 	uint64_t n_stack;
 	const uint64_t *retval; /* NULL: not known */

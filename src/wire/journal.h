@@ -41,15 +41,15 @@ enum kymo_wire_site_flags {
 	KYMO_WIRE_EVICTED = 1,     /* no probe: it makes room for the jump of the next entry */
 	KYMO_WIRE_GUARD = 2,       /* one of kymo's own (arch/pad.h) */
 	KYMO_WIRE_STANDBY = 4,     /* a guard that another recording's stands in for, until that one leaves */
-	KYMO_WIRE_WANTS_FLAGS = 8, /* its pad, or one behind it, reads the flags out of the frame */
+	KYMO_WIRE_WANTS_FLAGS = 8, /* its pad, or one after it, reads the flags out of the frame */
 	KYMO_WIRE_SWITCH = 16,     /* no pad: what turns a marker on (probe/site/switches.c) */
 	KYMO_WIRE_GATE =
 		32, /* a switch whose counter is the `outside` of a struct kymo_marker_gate: a bit for each recording */
 	KYMO_WIRE_JIT = 64, /* in memory of no file, which the program has put code into */
 };
 
-/* What has become of a switch's counter. Whoever dies between two of these is followed by somebody who compares the
- * counter with its value before. */
+/* The state of a switch's counter. If a recorder dies between two of these, the next one compares the counter with its
+ * value before. */
 enum kymo_wire_count {
 	KYMO_WIRE_COUNT_NONE,
 	KYMO_WIRE_COUNT_UP,   /* is being counted up */
@@ -67,7 +67,7 @@ enum kymo_wire_count {
  * before another one goes where its word says, which changes when that one leaves.
  *
  * A switch (KYMO_WIRE_SWITCH) has no pad, and no place in a chain: its bytes are the same for every recording, and stay
- * as long as a counter says that somebody wants them.
+ * as long as a counter says that a party wants them.
  */
 struct kymo_wire_site {
 	uint64_t address;

@@ -16,13 +16,13 @@ struct kymo_wire_subbuffer {
 };
 
 /*
- * A ring of sub-buffers, with one producer at a time. Of some rings it is whoever turned `lock` from 0 to 1 with an
- * exchange. Nobody waits for a lock: a producer that finds one taken (its holder was preempted, or is this very thread
- * below a signal handler) goes to another ring. The producers of the others are the restartable sequences of one CPU;
- * only who changes the sub-buffer takes the lock, and sets `end` to 0 in a sequence first.
+ * A ring of sub-buffers, with one producer at a time. Of some rings it is the thread that turned `lock` from 0 to 1
+ * with an exchange. No thread waits for a lock: a producer that finds one taken (its holder was preempted, or is this
+ * very thread below a signal handler) goes to another ring. The producers of the others are the restartable sequences
+ * of one CPU; only a thread that changes the sub-buffer takes the lock, and sets `end` to 0 in a sequence first.
  *
- * Records are written at `cur` and count as soon as `cur` is moved behind them, so a thread that dies in the middle
- * leaves no hole. Offsets are relative to the ring's own address.
+ * Records are written at `cur` and count as soon as `cur` is moved after them, so a death in the middle leaves no hole.
+ * Offsets are relative to the ring's own address.
  */
 struct kymo_wire_ring {
 	/* the line that each record touches */

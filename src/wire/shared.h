@@ -20,10 +20,10 @@
  *	KYMO_WIRE_RINGS_OFFSET	struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart
  *	(each ring's data_offset)	its sub-buffers
  *
- * Who trusts whom: generated code in the target relies on its own rings. The recorder relies on nothing here; it keeps
- * its own copy of the geometry and checks every value that it reads. `kymo detach` reads the journal of a process whose
- * recorder died, with the rights of its own caller over that process, and checks it against the files that are mapped:
- * a process can put memory of its own in the place of this.
+ * Which side trusts which: generated code in the target relies on its own rings. The recorder relies on nothing here;
+ * it keeps its own copy of the geometry and checks every value that it reads. `kymo detach` reads the journal of a
+ * process whose recorder died, with its caller's privileges over that process. It checks the journal against the mapped
+ * files: a process can put memory of its own in the place of this.
  *
  * All numbers are little endian. The layout is versioned by KYMO_WIRE_VERSION: a kymo that finds another version says
  * so and leaves the process alone.
@@ -75,7 +75,7 @@ struct kymo_wire_trampolines {
 /*
  * A thread that has loaded a library, before anything of it runs: it waits a moment for the recorder to put probes in.
  * It adds 1 to `requests` and waits until `answers` has come that far; when that takes too long it sets `given_up`, and
- * nobody waits any more until the recorder clears that, but all add their 1. A recording that leaves sets both.
+ * no thread waits any more until the recorder clears that, but each adds its 1. A recording that leaves sets both.
  */
 struct kymo_wire_watch {
 	uint32_t requests, answers, given_up;
@@ -91,7 +91,7 @@ struct kymo_wire_header {
 				    known */
 	uint64_t started_wall_ns;
 	uint64_t address; /* of this header in the target */
-	uint64_t size;    /* of the read-only mapping; the words come behind it */
+	uint64_t size;    /* of the read-only mapping; the words come after it */
 	uint64_t journal_offset;
 	uint64_t journal_capacity;
 	uint64_t n_sites;     /* valid journal entries; stored after the entry is complete */
@@ -152,8 +152,7 @@ struct kymo_wire_sample {
 /* Threads that wait for a child which runs with their thread control block; in the live page of the first region, so
  * that each process has its own. */
 struct kymo_wire_vforks {
-	uint32_t
-		n; /* of them; or more, when some thread can't be told from others for good: then no sequence is used */
+	uint32_t n; /* of them; or more, if some thread can never be told from others: then no sequence is used */
 	uint32_t reserved;
 	uint64_t threads[KYMO_WIRE_MAX_VFORKS]; /* their thread pointers, or 0 */
 };

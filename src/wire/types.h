@@ -1,5 +1,6 @@
 /*
- * The types of recorded values, shared by whoever produces them (generated code), describes them (CTF) and prints them.
+ * The types of recorded values, shared by the code that produces them (generated), describes them (CTF) and prints
+ * them.
  */
 #ifndef KYMO_WIRE_TYPES_H
 #define KYMO_WIRE_TYPES_H

@@ -157,8 +157,8 @@ def compare(command, specs, outputs=(), status=0, handles_faults=False, **option
 
 
 def kernel_can_count(path, offset):
-    """Linux 6.18 refuses uprobes on instructions with a lock prefix, silently, and programs go wrong with those on
-    some instructions with a VEX or EVEX prefix."""
+    """Linux 6.18 silently refuses uprobes on instructions with a lock prefix. Programs go wrong with uprobes on some
+    instructions with a VEX or EVEX prefix."""
     with open(path, 'rb') as file:
         file.seek(offset)
         return file.read(1) not in (b'\xf0', b'\x62', b'\xc4', b'\xc5')

@@ -235,7 +235,7 @@ def offer(*words, env=None):
 
 
 def advances(process):
-    """It does not stand still: its CPU time or its calls go on."""
+    """It is not stopped: its CPU time or its calls go on."""
     def count():
         text = Path(f'/proc/{process.pid}/status').read_text()
         return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.MULTILINE).group(1))

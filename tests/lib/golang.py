@@ -30,8 +30,8 @@ _CHECK = re.compile(rb'(\x49\x3b\x66\x10|\x4c\x8d(\x64\x24.|\xa4\x24.{4})\x4d\x3
 
 def size_of_check(path, offset):
     """How long the check is with which the function at this offset in the file begins: whether its stack has to grow.
-    It runs once more where that is so, and where the goroutine shall give way to others, so the entries of a
-    function are not its calls."""
+    It runs once more in that case, and if the goroutine shall give way to others. So the entries of a function are not
+    its calls."""
     with open(path, 'rb') as file:
         file.seek(offset)
         match = _CHECK.match(file.read(32))

@@ -3,9 +3,9 @@ markers.
 
     hot_path(functions('program')['leaf'], marks)     ['MARKER', 'mov %edi,%eax', 'sub %esi,%eax', 'ret']
 
-Of a function of a linked file the instructions that can be reached from its beginning, in the order of their
-addresses, as objdump prints them; targets of jumps within it are numbers of instructions, those outside names.
-Alignment between them is left out; markers are the NOPs at the addresses `marks`, and do not count as instructions.
+The instructions of a function of a linked file that can be reached from its beginning, by address, as objdump prints
+them; targets of jumps within it are numbers of instructions, those outside names. Alignment between them is left out;
+markers are the NOPs at the addresses `marks`, and do not count as instructions.
 """
 import re
 

@@ -2,10 +2,10 @@
 
 Three ways, of which each proves the others. All define uprobe events in tracefs, named kymo_test_PID and removed at
 the end of the test. PerfCounter lets perf count them, which puts breakpoints into the counted processes alone:
-tests may run beside each other. SampleCounter does so too and takes a sample of each hit: for many sites, as the
-kernel needs about 80 ms to take back one event, but no longer for one that stands for hundreds of sites.
-TracefsCounter records each hit in a trace instance, which puts breakpoints into every process that maps the file:
-tests that use it are @alone. docs/internals/testing.md tells why not in another way.
+tests may run beside each other. SampleCounter does so too and takes a sample of each hit: for many sites, as the kernel
+needs about 80 ms to remove one event, even one for hundreds of sites. TracefsCounter records each hit in a trace
+instance, which puts breakpoints into every process that maps the file: tests that use it are @alone.
+docs/internals/testing.md tells why not in another way.
 """
 import collections
 import contextlib
@@ -92,7 +92,7 @@ def tracefs():
 
 
 def forget_tracefs():
-    """Unmounted at the end of clean_up_after() too: who asks again gets one mounted again."""
+    """Unmounted at the end of clean_up_after() too: the next caller gets one mounted again."""
     global _tracefs
     if os.path.ismount(_tracefs):
         subprocess.run(['umount', '-l', str(_tracefs)], check=True)

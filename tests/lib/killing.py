@@ -69,7 +69,7 @@ class Victim:
         ]
 
     def calls(self, seconds=0.05):
-        """How many of CALLS a recording makes that nobody kills."""
+        """How many of CALLS a recording makes that is not killed."""
         trace = self.directory / 'calls'
         run(program('strace'), '-qq', '-o', trace, '-e', f'trace={CALLS}', '-e', 'signal=none', *self.recorder(seconds),
             env=NO_LEAKS, seconds=PATIENCE_S).ok()
@@ -99,7 +99,7 @@ class Victim:
         return result.status != 0
 
     def kill_detach_at(self, call, number):
-        """Two in a row: a recorder in the middle of its work, and then who cleans up after it."""
+        """Two in a row: a recorder in the middle of its work, and then the process that cleans up after it."""
         self.kill_while_recording()
         killed = self.strace(call, number, [KYMO, 'detach', '-q', str(self.pid)])
         self.after_kill(f'while it detached, at {call} number {number}', killed)
@@ -134,7 +134,7 @@ class Victim:
             check(': 0 sites restored' in result.out, 'nothing was in the text', result)
 
     def check_markers(self):
-        """They are on as long as somebody wants them."""
+        """They are on as long as a party wants them."""
         path, wanted = target_path(self.name), int(self.companion is not None)
         check_equal(set(markers.gates(self.pid, path)), {(0, 0, wanted)}, 'gates')
         check_equal({text == markers.NOP for text in markers.texts(self.pid, path)}, {not wanted},

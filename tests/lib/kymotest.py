@@ -208,7 +208,7 @@ killed_ids = set()  # of processes that were there when their test was over
 
 
 class Process:
-    """A program that runs. Outputs go to files, so that nobody waits for anybody; ended at the end of the test if
+    """A program that runs. Outputs go to files, so that no process waits for another; ended at the end of the test if
     still there."""
     def __init__(self, command, env, options):
         self.command = command_text(command)
@@ -385,12 +385,12 @@ def record(*args, **options):
 
 
 def is_recorded(pid):
-    """Whether probes are in, and nobody traces the process any more."""
+    """Whether probes are in, and the process is no longer traced."""
     return processes.changed_text(pid) and processes.tracer(pid) == 0
 
 
 def start_record(pid, *args, **options):
-    """kymo record --pid PID …, once all probes are in and nobody traces the process any more."""
+    """kymo record --pid PID …, once all probes are in and the process is no longer traced."""
     process = start(KYMO, 'record', *args, '--pid', pid, **options)
 
     def is_recording():
@@ -489,7 +489,7 @@ def has_joined(pid, tracer):
 
 
 def is_on_all_threads(pid, tracer):
-    """Who joins another's hub comes to one after the other."""
+    """A peer of another process' hub comes to one after the other."""
     are = are_traced_by(pid, tracer)
     return bool(are) and all(are)
 

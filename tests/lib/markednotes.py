@@ -1,4 +1,4 @@
-"""What markers have left in an ELF file, read here once more so that nobody has to believe kymo: `.note.kymo` as
+"""What markers have left in an ELF file, read here once more, independently of kymo: `.note.kymo` as
 include/kymo/marker.h lays it out, and `.note.stapsdt`.
 
     marked = Marked('program')

@@ -129,7 +129,7 @@ def expected(language, mode):
         text = text.replace('NULL', '"(null)"')  # strings are copied then
     text += f'result {result}, {0 if mode == "off" else 2} arguments evaluated\n'
     if language == 'cc' and mode in ('on', 'slow'):
-        text += 'after_main\n'  # in a ring it is printed by nobody
+        text += 'after_main\n'  # in a ring it is not printed
     return text
 
 

@@ -129,7 +129,7 @@ def counters(pid, path):
 
 
 def check_off(pid, path):
-    """Nobody wants any marker or SDT probe on, and each site is the NOP."""
+    """All markers and SDT probes are off, and each site is the NOP."""
     check_equal(set(gates(pid, path)) - {(0, 0, 0)}, set(), f'gates of {path}')
     check_equal(set(counters(pid, path)) - {0}, set(), f'semaphores of {path}')
     check_equal(set(texts(pid, path)) - {NOP}, set(), f'sites of {path}')

@@ -9,14 +9,14 @@ from kymotest import KYMO, check, check_equal, eventually, start
 
 THREAD, BRIEF, CHILD, CHILD_CALLS = 10**9, 12 * 10**8, 15 * 10**8, 5
 
-# with what is behind the number: who is killed may leave half a line
+# with what is behind the number: a killed process may leave half a line
 CALL = re.compile(r'^(\d+) +getpgid\((\d+)[) ]', re.MULTILINE)
 FIRST, LAST = (BRIEF + 1, CHILD + 1), (BRIEF + CHILD_CALLS, CHILD + CHILD_CALLS)
 
 
 def numbers_in(text):
     """[(thread, the numbers of its calls in order)]. Ids are given anew: behind the last call of a brief thread or a
-    child, the first one is somebody else's."""
+    child, the first one belongs to another thread."""
     found, now = [], {}
     for tid, number in ((int(tid), int(number)) for tid, number in CALL.findall(text)):
         if tid not in now or number in FIRST and now[tid][-1] in LAST:

@@ -181,8 +181,8 @@ def compare_places(command, places, refusals, outputs=(), n_counted=500, **optio
         return record('--buffer', '4M', '--displace-faulting', *specs(left), '--', *command, **options)
 
     recorded, left = without_refused(places, attempt, refusals)
-    # a program does not wait for ever for probes in what it loads, and may be over before a recorder on a busy machine
-    # has them
+    # a program does not wait forever for probes in what it loads. It may end before a recorder on a busy machine has
+    # them
     for _ in range(3):
         if 'is not probed' in recorded.err and left:
             recorded, left = without_refused(left, attempt, refusals)

@@ -68,7 +68,7 @@ def call(tid):
 
 @contextlib.contextmanager
 def stopped(pid):
-    """All threads of the process stand still meanwhile (by SIGSTOP)."""
+    """All threads of the process are stopped meanwhile (by SIGSTOP)."""
     os.kill(pid, signal.SIGSTOP)
     try:
         while not all(status(tid).get('State', 'T')[0] in 'TtXZ' for tid in threads(pid)):
@@ -79,7 +79,7 @@ def stopped(pid):
 
 
 def tracer(pid):
-    """Who ptraces the process, or 0."""
+    """The tracer of the process, or 0."""
     return int(status(pid).get('TracerPid', '0'))
 
 

@@ -19,7 +19,7 @@ def recordings(pid, kymo=KYMO):
 
 
 def recorder(pid, name, *args, **options):
-    """kymo record into `name`, once its probes are in and nobody traces the process any more."""
+    """kymo record into `name`, once its probes are in and the process is no longer traced."""
     started = start(KYMO, 'record', '-q', '-o', name, *args, '--pid', pid, **options)
     _started.append(started)
 

@@ -9,8 +9,8 @@ MEMFD = '/memfd:kymo'
 
 
 def mappings(pid):
-    """All lines of /proc/PID/maps, for programs that map nothing meanwhile themselves. But for the kernel's own page
-    for uprobes, which stays when somebody's have left."""
+    """All lines of /proc/PID/maps, for programs that map nothing meanwhile themselves. Except the kernel's own page for
+    uprobes, which stays when a tool's have left."""
     return [mapping.line for mapping in processes.maps(pid) if mapping.path != '[uprobes]']
 
 

@@ -96,7 +96,7 @@ class Sleepers:
 
     def kill_for_a_while(self, most, close_share=0.7):
         """Until most of the time that they sleep is over. On a machine that is too busy for a recording or two in that
-        time nobody is killed."""
+        time no recorder is killed."""
         found = self.calls()
         begin = time.monotonic()
         if found:

@@ -45,8 +45,8 @@ class Load:
         check(self.program.is_alive(), 'the program runs on', self.program.result())
 
     def drop_refused(self, result):
-        """A place that cannot be had is not asked for again. True when that was it. What is in another recording's way
-        may be had the next time."""
+        """A place that was refused is not asked for again. True when that was it. What is in another recording's way
+        may be available the next time."""
         self.tried += 1
         if result.status == 0 or 'no probe can be put' not in result.err:
             return False
@@ -115,7 +115,7 @@ def two_recorders_for(seconds, directory):
 
 
 def check_one_that_stays(seconds, directory):
-    """What the first recorder counts is what the program says it did, whoever comes and goes beside it."""
+    """What the first recorder counts is what the program says it did, whatever recorders come and go beside it."""
     first = start(KYMO, 'record', '-q', '--no-follow', '-o', directory / 'first',
                   '--buffer', '16M', '-p', 'selfcheck:work_a', '-p', 'selfcheck:work_deep', '--',
                   target_path('selfcheck'), '-t', '3', '-p', '400')

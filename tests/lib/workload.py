@@ -2,9 +2,8 @@
 """workload.py KIND [N]: does the same work again and again, and prints a checksum of it each time, as one line; N
 times, or until a SIGTERM.
 
-KIND: sqlite, zstd, lzma, zlib, python, libc. All of what it computes is a function of nothing but KIND, and so is
-how often each instruction runs, as long as it is loaded at the same addresses: counts of two runs are compared.
-"""
+KIND: sqlite, zstd, lzma, zlib, python, libc. All that it computes depends only on KIND, and so does how often each
+instruction runs, if it is loaded at the same addresses: counts of two runs are compared. """
 import _ctypes
 import hashlib
 import json
@@ -16,8 +15,8 @@ import sys
 
 class Function(_ctypes.CFuncPtr):
     """For ctypes, which makes a callback when it is imported, of no use: libffi reads /proc/self/status and
-    /proc/mounts for the first one, and no two runs see the same there (the tracer, the process id, who mounts what
-    in the meantime)."""
+    /proc/mounts for the first one, which differ between any two runs (the tracer, the process id, mounts in the
+    meantime)."""
     _flags_ = _ctypes.FUNCFLAG_CDECL
 
     def __new__(cls, *args):

@@ -1,11 +1,11 @@
 /*
  * blocked [-m MILLISECONDS] [-b THREADS] [-a MILLISECONDS] WAY...
  *
- * Sleeps in system calls until MILLISECONDS (1500) have passed: each WAY in a thread of its own, but the last one in
- * the main thread where it is alone, or where THREADS more (0 will do) are busy meanwhile. The main thread begins to
- * sleep when it has been awake for so many milliseconds (-a, 0). Ways that end in _timeout reach the call's own limit,
- * the others are woken by a child process. No call is repeated: one that is disturbed shows. Prints, for each, how the
- * call returned and how long it took: {"read": [1, 0, 1501], ...}, result, errno, ms.
+ * Sleeps in system calls until MILLISECONDS (1500) have passed: each WAY in a thread of its own. The last one is in the
+ * main thread if it is alone, or if THREADS more (0 will do) are busy meanwhile. The main thread begins to sleep when
+ * it has been awake for so many milliseconds (-a, 0). Ways that end in _timeout reach the call's own limit, the others
+ * are woken by a child process. No call is repeated: one that is disturbed shows. Prints, for each, how the call
+ * returned and how long it took: {"read": [1, 0, 1501], ...}, result, errno, ms.
  */
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
@@ -55,7 +55,7 @@ struct way {
 	const char *name;
 	void (*prepare)(struct sleeper *s);
 	long (*sleep)(struct sleeper *s);
-	void (*wake)(struct sleeper *s); /* in the child; NULL: nobody does */
+	void (*wake)(struct sleeper *s); /* in the child; NULL: none does */
 	void (*clean)(struct sleeper *s);
 };
 

@@ -1,9 +1,8 @@
 /*
  * callmany [-w] [-u PAUSE_US] N [FUNCTION]
  *
- * One thread calls FUNCTION of work.c N times, with arguments that follow from the number i of the call, counted from
- * 0, and prints "FUNCTION N". -w waits for a line on stdin first and for another before the end; -u sleeps after each
- * call.
+ * One thread calls FUNCTION of work.c N times and prints "FUNCTION N". The arguments follow from the number i of the
+ * call, counted from 0. -w waits for a line on stdin first and for another before the end; -u sleeps after each call.
  *
  *	work_a(i, 3 * i + 7)			work_b(i, 5)
  *	work_six(i, -i, i << 32, 4, 5, 6)	work_eight(-i, i, 3, 4, 5, 6, i + 7, -8)

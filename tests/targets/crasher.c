@@ -2,8 +2,8 @@
  * crasher [-w] N HOW
  *
  * Calls work_a() N times and then ends: segv, abort, kill (by SIGKILL), trap, term, stack (overflow), _exit (7), exit
- * (7), return (7), thread (the main thread ends first, another calls work_a() N times more and exits with 7), exec (of
- * true). -w waits for a line on stdin first, and the thread for another one, or the end of stdin, before it exits.
+ * (7), return (7), exec (of true), thread: the main thread ends first, another calls work_a() N times more and exits
+ * with 7. -w waits for a line on stdin first, and the thread for another one, or the end of stdin, before it exits.
  */
 #include <pthread.h>
 #include <signal.h>

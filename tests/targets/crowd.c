@@ -49,7 +49,7 @@ static void *sleep_on(void *argument)
 	return argument;
 }
 
-/* In epoll_wait() again when nobody is to be woken up any more. */
+/* In epoll_wait() again when no thread is to be woken up any more. */
 static void *wait_on(void *argument)
 {
 	for (long seen = 0;;) {

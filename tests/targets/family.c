@@ -1,12 +1,12 @@
 /*
  * family exec N | storm [N] | stops | wakes | daemon
  *
- * What processes do to each other and to their threads, each checked by who did it; calls work_a() on the way and
- * prints how often. exec: executes itself N times, from a thread beside others, after half of which the first thread
- * has ended already. storm: four threads make N (400) threads each, one after another, while another makes three
- * children for eight of one's threads, a third of which are killed at once. stops: a child with threads is stopped and
- * continued by job control, and its parent is told each time. wakes: waits in epoll_wait() while signals come that it
- * ignores. daemon: a grandchild in a session of its own outlives the others.
+ * What processes do to each other and to their threads, each checked by the process that did it; calls work_a() on the
+ * way and prints how often. exec: executes itself N times, from a thread beside others, after half of which the first
+ * thread has ended already. storm: four threads make N (400) threads each, one after another. Meanwhile another makes
+ * three children for eight of one's threads; a third of these are killed at once. stops: a child with threads is
+ * stopped and continued by job control, and its parent is told each time. wakes: waits in epoll_wait() while signals
+ * come that it ignores. daemon: a grandchild in a session of its own outlives the others.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -195,7 +195,7 @@ static int wakes(void)
 
 static int leave_daemon(void)
 {
-	int first[2]; /* whose write end nobody has but the first process */
+	int first[2]; /* whose write end only the first process has */
 	pid_t pid;
 	char c;
 

@@ -1,9 +1,9 @@
 /*
  * forker [-w] [-e] N
  *
- * Calls work_a() N times itself, and again in children made by fork (which end by _exit and by exit), fork of a second
- * thread, vfork, posix_spawn and fork + exec. Each child checks its results. -w waits for a line on stdin first; -e
- * ends by executing itself, which calls work_a() N times more. Prints how many calls were made in which kind of
+ * Calls work_a() N times itself, and again in children. These are made by fork (ending by _exit and by exit), fork of a
+ * second thread, vfork, posix_spawn and fork + exec. Each child checks its results. -w waits for a line on stdin first;
+ * -e ends by executing itself, which calls work_a() N times more. Prints how many calls were made in which kind of
  * process.
  */
 #include <pthread.h>

@@ -3,14 +3,15 @@
  *
  * Handles SIGSEGV and SIGFPE by comparing the program counter with labels in its own code, as language runtimes do: a
  * fault at any other address ends it with status 4. "handle" sets the handlers before anything else. Threads (0 without
- *-t) call mixed() all the time, with pauses, and check each result. "ready" is said first; then it does what lines on
- * stdin say, and says when that is done:
+ * option -t) call mixed() all the time, with pauses, and check each result. "ready" is said first; then it does what
+ * lines on stdin say, and says when that is done:
  *
  *	handle		sets the handlers: "handling"
  *	fault N		N bad reads by each of read_word(), read_saved() and mixed(): "faulted 3N"
  *	divide N	N divisions by zero: "divided N"
- *	fork N		a child sets the handlers, and makes N bad reads by read_word(): "forked 0", or its status in
- * place of the 0 call N		each of the functions N times with good arguments: "called N"
+ *	fork N		a child sets the handlers, and makes N bad reads by read_word(): "forked 0", or its
+ *			status instead of the 0
+ *	call N		each of the functions N times with good arguments: "called N"
  *
  * At the end: {"mixed": how often the threads and the lines have called mixed()}
  */

@@ -2,8 +2,8 @@
  * lines [-f] N
  *
  * Calls work_a() and work_b() N times for each line on stdin and prints "done" and how often each was called so far.
- * With -f it makes a child when the first line comes, prints "child PID", and that calls them all the time until it is
- * told to end, which the parent does when stdin ends.
+ * With -f it makes a child when the first line comes and prints "child PID". The child calls them all the time, until
+ * the parent tells it to end when stdin ends.
  */
 #include <signal.h>
 #include <stdbool.h>

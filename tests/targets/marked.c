@@ -2,8 +2,8 @@
  * marked [-t THREADS] [-w ROUNDS] [-n ROUNDS] [-l FILE] [-p PAUSE_US] [-f N] [-s]
  *
  * THREADS (1) threads pass markers with arguments of every type, around computations that they check. Each round has a
- * number, from which all arguments follow. Runs until SIGTERM or SIGINT, or for -n ROUNDS of each thread, or for -w
- * ROUNDS of each thread for each line that it reads, after which it says "done". At its end it prints how often each
+ * number, from which all arguments follow. Runs until SIGTERM or SIGINT, or for -n ROUNDS of each thread. With -w it
+ * runs ROUNDS of each thread for each line that it reads, and then prints "done". At its end it prints how often each
  * marker was passed, and how often the argument of `costly` was evaluated. -l writes what is passed to FILE, one JSON
  * object a marker (one thread only). PAUSE_US (0) microseconds of sleep come after each round. -f forks N children at
  * the end of each round with a number that 100 divides; each does ten rounds and must end well. -s (marked-toggling):

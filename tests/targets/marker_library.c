@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 		while (n_called < before + 10)
 			sched_yield();
 		CHECK(!kymo_marker_disable_probe("turn", probe, &allowed, KYMO_MARKER_CALL));
-		data = NULL; /* nobody is in the probe now */
+		data = NULL; /* no thread is in the probe now */
 		CHECK(kymo_marker_disable_probe("turn", probe, &allowed, KYMO_MARKER_CALL) == -ENOENT);
 	}
 	must_end = 1;

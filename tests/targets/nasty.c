@@ -2,10 +2,9 @@
  * nasty
  *
  * Two threads check their results, a large array and text that has no probes, while four forked children without rights
- * attack: each changes its user to 65534, and then writes random and chosen values over all of kymo's memory that it
- * can write, tries to make the rest writable, and passes probes. A child lives for a fifth of a second, or until it
- * harms itself; then there is another one. What it should not be able to do it names on stderr: "breach: …". Ends by
- * SIGTERM.
+ * attack: each changes its user to 65534. Then it writes random and chosen values over all of kymo's writable memory,
+ * tries to make the rest writable, and passes probes. A child lives for a fifth of a second, or until it harms itself;
+ * then there is another one. What it should not be able to do it names on stderr: "breach: …". Ends by SIGTERM.
  */
 #include <fcntl.h>
 #include <grp.h>

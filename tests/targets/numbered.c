@@ -3,8 +3,8 @@
  *
  * THREADS (3) threads make calls with numbers, getpgid(THREAD + n) with n from 1 on, one each PAUSE_US (1000)
  * microseconds, until the end of stdin. With -f each makes a child now and then that makes CHILD_CALLS of CHILD + n,
- * and a thread that makes as many of BRIEF + n, and checks how they end; bytes go through a pipe. Then prints the last
- * n of each thread, by its id.
+ * and a thread that makes as many of BRIEF + n. It checks how they end; bytes go through a pipe. Then prints the last n
+ * of each thread, by its id.
  */
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 /*
  * packed [-t THREADS] [-p MICROSECONDS]
  *
- * THREADS (2) threads call the functions of packed.S, which have no room between them, again and again, with a pause of
- * MICROSECONDS (100) after each round, until SIGTERM; each result is checked. A line on stdin, "count N", makes each
- * function be called N times more by the first thread, and is answered by "counted"; the other threads rest meanwhile.
+ * THREADS (2) threads call the functions of packed.S, which have no room between them. They pause for MICROSECONDS
+ * (100) after each round, until SIGTERM; each result is checked. A line on stdin, "count N", makes each function be
+ * called N times more by the first thread, and is answered by "counted"; the other threads rest meanwhile.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -1,10 +1,10 @@
 /*
  * reopener LIBRARY [N]
  *
- * For each line on stdin: closes LIBRARY (libctor.so) if it is open, and opens it N (1) times, with a call of its
- * ctor_work() and a close after each but the last. Prints "open", where that function is, the longest time that an open
- * took and the longest that it took of the processor, in microseconds, and how often the function was called so far.
- * For each "c" it only closes it, and prints "closed". Closes it when stdin ends.
+ * For each line on stdin: closes LIBRARY (libctor.so) if it is open, and opens it N (1) times. A call of its
+ * ctor_work() and a close follow each but the last. Prints "open", the function's address, the longest time and the
+ * longest processor time of an open in microseconds, and the number of calls so far. For each "c" it only closes it,
+ * and prints "closed". Closes it when stdin ends.
  */
 #include <dlfcn.h>
 #include <time.h>

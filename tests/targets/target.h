@@ -1,6 +1,6 @@
 /*
- * What all targets share. A target computes something that it can check itself, says "ready" on stdout when it can be
- * attached to, and at its end prints what it did as one line of JSON, counted by itself and exactly.
+ * What all targets share. A target computes something that it can check itself, and prints "ready" on stdout when it
+ * can be attached to. At its end it prints what it did as one line of JSON, with exact counts of its own.
  */
 #ifndef KYMO_TESTS_TARGET_H
 #define KYMO_TESTS_TARGET_H

@@ -2,9 +2,9 @@
  * windows [THREADS]
  *
  * THREADS (4) threads call spin(), a long row of pairs of instructions: one of four bytes and one of a single byte. A
- * probe at the first displaces both, whether or not the second can have one of its own, so there is nearly always some
- * thread in the middle of what a probe displaces. Runs until SIGTERM; prints how often spin() was called. Threads pause
- * now and then, so that others get their turn on a machine with few processors.
+ * probe at the first displaces both, whether or not the second can have one of its own. So some thread is nearly always
+ * in the middle of what a probe displaces. Runs until SIGTERM; prints how often spin() was called. Threads pause now
+ * and then, so that others get their turn on a machine with few processors.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -46,7 +46,7 @@ def record_a_while(process, directory, *args):
             run(KYMO, 'detach', process.pid, env=NO_LEAKS)
     else:
         result = recording.end(signal.SIGINT)
-        # A followed child may have spoiled its own text, which is left to it and said.
+        # A followed child may have damaged its own text, which is left alone and reported.
         is_childs = '--follow' in args and re.search(r'^kymo: .*process (?!%d\b)\d+' % process.pid, result.err,
                                                      re.MULTILINE)
         check(result.status == 0 or is_childs, f'the recorder ends in order: {result.err}', result.status)

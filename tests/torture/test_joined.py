@@ -15,7 +15,7 @@ def traced(victim):
     if random.random() < 0.5:
         follower = start(KYMO, 'record', '-o', victim.directory / 'follower', '--overwrite', '--follow', *victim.probes,
                          '--pid', victim.pid, env=NO_LEAKS)
-        follower.wait_for('^kymo: recording process', which=1)  # who comes first has the places that both want
+        follower.wait_for('^kymo: recording process', which=1)  # the first one has the places that both want
         return follower
     tracer = start(KYMO, 'syscalls', '-o', '/dev/null', '-e', random.choice(['tgkill', 'all']), '--pid', victim.pid,
                    env=NO_LEAKS)

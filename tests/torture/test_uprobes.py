@@ -191,7 +191,8 @@ def test_perf_on_redis(tmp):
 
 @timeout(7200)
 def test_killed_recorders_with_uprobes_coming_and_going(tmp):
-    """Threads are in the functions all the time; their entries are puns of one byte, so nobody has to look after them.
+    """Threads are in the functions all the time; their entries are puns of one byte, so no recorder has to look after
+    them.
     """
     need_uprobes()
     seed()

@@ -33,7 +33,7 @@ def _totals(kymo, directory):
 
 
 class Off:
-    """Nobody records. What a way of recording gives: words before a command, its environment, and the totals."""
+    """Without a recorder. What a way of recording gives: words before a command, its environment, and the totals."""
 
     name = "off"
 

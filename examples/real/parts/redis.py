@@ -16,7 +16,7 @@ class Redis:
     name, package, glob = "redis", "redis", "redis_*"
     programs = ["src/redis-server", "src/redis-benchmark"]
     main = "redis-server"
-    # What is timed, and by whom.
+    # What is timed, and by which tool.
     metrics = {
         "SET: redis-benchmark": "request", "GET: redis-benchmark": "request", "SET and GET: CPU time of the server":
         "request"
@@ -33,7 +33,8 @@ class Redis:
         ]
 
     def measure(self, binaries, plain_binaries, way, temporary, cpus):
-        """({metric: ns}, requests that were made, what was recorded). The client is the plain one, whoever serves."""
+        """({metric: ns}, requests that were made, what was recorded). The client is the plain one, whichever server
+        runs."""
         path, directory = os.path.join(temporary, "socket"), os.path.join(temporary, "trace")
         server = subprocess.Popen([
             os.path.join(binaries, "redis-server"), "--port", "0", "--unixsocket", path, "--save", "", "--appendonly",

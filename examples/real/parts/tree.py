@@ -66,8 +66,8 @@ def _marked_files(markers):
 def build(program, folder, say):
     """{variant: folder of its programs}: plain; compiled away (marked, but for nothing); marked.
 
-    All are built in one place, one after the other, with the same flags, so that what is not marked is the same
-    object in all. Then the tree is removed. What is there already and newer than the markers is kept.
+    All are built in one place, one after the other, with the same flags. So what is not marked is the same object in
+    all. Then the tree is removed. What is there already and newer than the markers is kept.
     """
     headers = [os.path.join(INCLUDE, "kymo", name) for name in os.listdir(os.path.join(INCLUDE, "kymo"))]
     markers = os.path.join(HERE, f"{program.name}.markers")

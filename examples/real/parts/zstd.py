@@ -43,7 +43,7 @@ class Zstd:
                 times[f"{words}, {mode}"] = size / float(rate) * 1e3
             recorded.append(way.totals(directory))
         if not all(recorded):
-            # Of zstd alone: who records would be counted too.
+            # Of zstd alone: the recorder would be counted too.
             times[CPU_TIME] = min(_round_ns(os.path.join(binaries, "zstd")) for _ in range(ROUNDS)) / ROUND_BLOCKS
         return times, None, [sum(numbers) for numbers in zip(*recorded)] if all(recorded) else None
 

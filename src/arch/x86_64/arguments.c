@@ -154,7 +154,7 @@ static unsigned int load_register(struct code *c, unsigned int reg, const struct
 	return RAX;
 }
 
-/* The value is in rax; from `fault` come those who have none: then it is 0, and the fault bit is set. */
+/* The value is in rax; from `fault` come threads that have none: then it is 0, and the fault bit is set. */
 static void end_faults(struct code *c, struct label *fault, unsigned int bit)
 {
 	struct label done = { .n = 0 };

@@ -7,8 +7,8 @@
  * each branch to them is in the clone: so they need not be whole instructions, and branches to between them do not
  * matter. They may not reach the next catch, or text that is read, or text that is executed in place.
  *
- * A catch without that much room is left out if what follows it, in the function's own text, comes to another catch, or
- * out of the function, by a few instructions and no branch. These run in place then.
+ * A catch without that much room is left out if a few instructions without a branch follow it in the function's own
+ * text. They must lead to another catch, or out of the function. These run in place then.
  */
 #include "arch/x86_64/clone_catch.h"
 

@@ -8,8 +8,8 @@
  *	returns				all but those of rcx, rsi, rdi and r8 to r11 which this function writes
  *
  * A register that the function never writes is not free: with -fipa-ra the caller may know that, and keep a value in
- * it. One that it writes last for nobody, before it returns, is not free either: code by hand has conventions of its
- * own, and gives a value back in it, or puts the caller's back into it. Only registers that calls clobber are used, as
+ * it. One whose last value before the return is not used is not free either: code by hand has conventions of its own,
+ * and gives a value back in it, or puts the caller's back into it. Only registers that calls clobber are used, as
  * unwinding puts the others back.
  */
 #include "arch/x86_64/clone_live.h"
@@ -125,7 +125,7 @@ static void propagate(struct kymo_clone *clone, uint16_t at_return)
 	} while (changed);
 }
 
-/* Registers that some instruction writes by name, and nobody reads. */
+/* Registers that some instruction writes by name, and none reads. */
 static uint16_t written_for_nobody(const struct kymo_clone *clone, uint16_t at_return)
 {
 	uint16_t at_targets = live_at_targets(clone), ret = 0;

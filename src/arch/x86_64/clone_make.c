@@ -3,9 +3,9 @@
  *
  * Each instruction that is reached from the function's start is copied. A branch to one of them leads to its copy, any
  * other to where it led before. So the copy does what the function does, wherever it leads: only instructions that may
- * not be moved can spoil it. What the analysis is for is that threads come back: each address of the function that
- * control can enter other than by a branch that was copied is a catch (clone_catch.c), and a function is refused where
- * these can't be told.
+ * not be moved prevent it. What the analysis is for is that threads come back: each address of the function that
+ * control can enter other than by a copied branch is a catch (clone_catch.c). A function whose catches are not known is
+ * refused.
  */
 #include "arch/x86_64/clone.h"
 

@@ -3,9 +3,9 @@
  *
  * Each byte is one that can be read for certain while this thread runs:
  *
- *	on the initial thread's stack, up to its end
- *	on a stack of glibc's, up to the thread control block, which lies at its top and points to itself
- *	on any other (a signal stack, a coroutine's, another C library's), up to the end of the stack pointer's page
+ *	on the initial thread's stack, up to its end; on a stack of glibc's, up to the thread control block, which lies
+ *	at its top and points to itself; on any other (a signal stack, a coroutine's, another C library's), up to the
+ *	end of the stack pointer's page
  */
 #include "arch/x86_64/copy.h"
 

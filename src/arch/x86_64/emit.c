@@ -3,38 +3,39 @@
  *
  *	step over the red zone; keep rax, rdx, r10, r11 and the flags
  *	for each event:
- *		the live byte: what kind of process this is, and how threads are told apart; in a forked child nothing
- * is recorded by a restartable sequence: the ring of this CPU, room for the record, stamp, header, tid, arguments, and
- * at last the store of the ring's new position, with which the record counts or by a lock, where the thread has no such
- * sequence: the same between an exchange and a store restore; the displaced instructions; jump back
+ *		the live byte: the kind of process, and how threads are told apart; a forked child records nothing
+ *		a restartable sequence: it takes space in the ring of this CPU and writes stamp, header, tid and
+ *		arguments. The store of the ring's new position comes last and makes the record count
+ *		or a lock, if the thread has no such sequence: the same between an exchange and a store
+ *	restore; the displaced instructions; jump back
  *
  * Why this is right:
  *
- * 1. Nothing here faults. Stores go to rings whose memory was allocated before (fallocate), loads to rings, the live
- *    page, the thread control block (in the states that say it is there), the data of the module that the site is in, a
- * payload that the program has just written and, checked, the stack. Other memory is read by a system call, before the
- * record is begun (docs/internals/reading.md).
+ * 1. Nothing here faults. Stores go to rings whose memory was allocated before (fallocate). Loads go to rings, the live
+ * page, the thread control block (in states that say it is there) and the data of the site's module. They also go to a
+ * payload that the program has just written and, checked, to the stack. Other memory is read by a system call, before
+ * the record is begun (docs/internals/reading.md).
  * 2. Nothing waits. A taken lock sends the producer to another ring; no ring at all counts a loss.
- * 3. A record counts with one store at its end. A thread that never gets there (a signal handler that longjmps, death)
- * leaves nothing behind but, if it used a lock, a locked ring with whole records in it.
+ * 3. A record counts with one store at its end. A thread may never get there (a signal handler that longjmps, death).
+ * Then it leaves nothing behind except, if it used a lock, a locked ring with whole records in it.
  * 4. The kernel restarts a sequence that was preempted, migrated or interrupted by a signal before its last store
- * (rseq(2)), so a ring of this kind has one producer at a time: the threads of its CPU. This holds for threads that are
- * registered with the kernel. A thread that is not has a cpu_id that says so: guard.c sees to it for new threads, and
- * keeps a list of those that wait for a vfork child, which has its parent's thread control block but is not registered:
- * that child records nothing, and its hits are counted in the header. A restart computes everything anew from the frame
- * and from registers that the pad never changes; what was half written lies behind the position. Losses are counted
- * outside of sequences, so once.
- * 5. A sequence loads `end` before `cur`, and whoever changes the sub-buffer stores `cur` before `end` (x86-TSO keeps
- * both orders), with `end` zero before: so `cur` is never taken for one sub-buffer and `end` for another.
+ * (rseq(2)). So a ring of this kind has one producer at a time: the threads of its CPU. This holds for threads that are
+ * registered with the kernel. A thread that is not has a cpu_id that says so: guard.c ensures this for new threads. It
+ * also keeps a list of threads that wait for a vfork child, which has its parent's thread control block but is not
+ * registered: that child records nothing, and its hits are counted in the header. A restart computes everything anew
+ * from the frame and from registers that the pad never changes; what was half written lies behind the position. Losses
+ * are counted outside of sequences, so once.
+ * 5. A sequence loads `end` before `cur`, and a thread that changes the sub-buffer stores `cur` before `end` (x86-TSO
+ * keeps both orders), with `end` zero before: so `cur` is never taken for one sub-buffer and `end` for another.
  * 6. Stamps of one ring never decrease. Sequences of one CPU are in order, and guest.c waits out the reordering of
  * rdtsc when it opens a sub-buffer. Records of one hit, of several events and recordings, have one stamp if their rings
  * have no later one: a sequence keeps the ring's last. Under a lock the value is raised to the ring's last one, because
  * rdtsc may run ahead of the exchange.
  * 7. The sequence's descriptor pointer is zero whenever a thread is outside of a pad: each way out clears it, and the
  * kernel does when it aborts a sequence or delivers a signal. So the descriptor may be unmapped with the pad.
- * 8. Each store to a ring lies within that ring's sub-buffers or is of a word of its control block, whatever those
- * words say and whenever they change: another process may share the memory, or the program may have a wild pointer.
- * What is a limit is in the code memory (struct kymo_pad_rings). Nobody is kept in a loop by the words either.
+ * 8. Each store to a ring is within its sub-buffers or to a word of its control block, whatever those words say and
+ * whenever they change: another process may share the memory, or the program may have a wild pointer. What is a limit
+ * is in the code memory (struct kymo_pad_rings). Nor can the words keep a thread in a loop.
  * 9. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *
@@ -186,7 +187,7 @@ int x86_emit_way_out(struct code *c, const struct kymo_plan *plan, uint64_t site
 	return 0;
 }
 
-/* With the frame in place: to whoever `next` names. */
+/* With the frame in place: to the code that `next` names. */
 static void emit_hop(struct code *c, uint64_t next, struct kymo_pad_layout *layout)
 {
 	EMIT(c, 0x48, 0xa1); /* movabs next,%rax */

@@ -3,8 +3,8 @@
  *
  * The claim
  *
- *   If the map does not have an address A, and A is the start of an instruction of a function that decodes, whose
- *   `bad` and `computed` are 0, then the only way to A is from the instruction before it.
+ *   Let A be the start of an instruction of a function that decodes, whose `bad` and `computed` are 0. If the map does
+ *   not have A, then the only way to A is from the instruction before it.
  *
  * kymo_plan() overwrites the bytes of instructions after the first of a window on the strength of this. A false mark
  * costs a refusal; a missing one, a process. So each source below is a superset of what it stands for.
@@ -14,22 +14,22 @@
  *   The address in the PC after an instruction was either encoded in it, or read from a register, or from memory.
  *
  *   1. Encoded: direct branches. The sweep decodes each function from its start, and what lies between functions. It
- *	reads wrongly what follows data in text, therefore every byte is also taken for the start of a rel32 branch
- *	(scan.c), and of a rel8 one wherever the sweep has no claim to be right: between functions, in functions that
- *	do not decode or are entered inside of an instruction, and after an instruction that ends the flow if nothing
- *	is known to enter behind it.
+ *	misreads what follows data in text. Therefore every byte is also taken for the start of a rel32 branch (scan.c).
+ *	It is also taken for that of a rel8 branch where the sweep may be wrong: between functions, and in functions
+ *	that do not decode or are entered inside of an instruction. Likewise after an instruction that ends the flow, if
+ *	nothing is known to enter after it.
  *   2. Read from memory or a register, unchanged since the address was made. It can be made by the linker (a
  *	relocation: handed in; in modules that cannot move, a constant in data or code: scan.c), by code
  *	(RIP-relative lea: marked; a constant: marked; the return address of a call: no window goes on past a call),
  *	by the dynamic linker (symbols: handed in), by an unwinder (landing pads: handed in), or by the kernel (the PC
- *	of an interrupted thread: whoever applies a plan moves threads and saved frames out of windows; a restarted
- *	system call: never displaced; an rseq abort: its address is a relocated pointer). Addresses made in another
- *	module name symbols of this one.
- *   3. Computed from such an address. Compilers do this for jump tables alone, which tables.c marks from the address of
- *	the table, whether or not the jump that uses it is found. People do it in assembler. So each indirect jump
- *	must be seen to use a pointer or a table (jumps.c), or nothing is displaced past a first instruction in
- *	its function and in those whose addresses that function takes (`computed`). A function that takes an address
- *	inside of itself and jumps indirectly has its jumps distrusted even if they look like 2.
+ *	of an interrupted thread: the recorder that applies a plan moves threads and saved frames out of windows; a
+ *	restarted system call: never displaced; an rseq abort: its address is a relocated pointer). Addresses made in
+ *	another module name symbols of this one.
+ *   3. Computed from such an address. Compilers do this only for jump tables. tables.c marks these from the address of
+ *      the table, whether or not the jump that uses it is found. People do it in assembler. So each indirect jump must
+ *      be seen to use a pointer or a table (jumps.c). Else nothing is displaced past a first instruction in its
+ *      function and in functions whose addresses it takes (`computed`). A function that takes an address inside of
+ *      itself and jumps indirectly has its jumps distrusted even if they look like 2.
  *
  *   What would break it: a jump through a register by `push; ret` or a retpoline thunk, of an address computed other
  *   than by a jump table. No compiler makes that, and no library was found that does.
@@ -47,9 +47,9 @@
  *		that). Nothing is written there
  *
  * What follows an instruction that ends the flow may be data whose address is taken, and is read wrongly: OpenSSL has
- * strings in functions. A FIRM one that is not at the start of an instruction shows that the sweep misread the function
- * (`bad`), except behind a lock prefix, which glibc's atomics jump over. Without a firm or likely mark, nothing shows
- * that what follows the end of the flow is code. Where a function has jumps that may lead
+ * strings in functions. If a FIRM one is not at the start of an instruction the sweep has misread the function (`bad`).
+ * Lock prefixes are an exception, as glibc's atomics jump over them. Without a firm or likely mark, nothing shows that
+ * what follows the end of the flow is code. Where a function has jumps that may lead
  * anywhere, what it branches to, or takes the address of, is firm in any case.
  */
 #include "arch/x86_64/entries.h"

@@ -234,7 +234,7 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x4d, 0x85, 0xd2);
 	JE(c, &lost);
 	find_geometry(c, env);
-	find_room(c, event, &second); /* once: whoever else writes the ring does not keep the thread here */
+	find_room(c, event, &second); /* once: other writers of the ring do not keep the thread here */
 	jump_back(c, room);
 	place(c, &large);
 	count_loss(c);
@@ -381,7 +381,7 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	emit_locked(c, env, event, site);
 	place(c, &handled);
 	jump_back(c, parts->end);
-	place(c, &again); /* a few times: the ring's words may be somebody else's, who keeps them full */
+	place(c, &again); /* a few times: another process may write the ring's words, and keep them full */
 	EMIT(c, 0xff);    /* decl tid(%rsp) */
 	rsp_operand(c, 1, SLOT_TID);
 	branch_back(c, "\x0f\x85", 2, parts->restart); /* jne */

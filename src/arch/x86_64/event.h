@@ -15,8 +15,9 @@ struct x86_event_code {
 
 /* What a sequence does with the slot of the stamp. Reading the counter is most of what a record costs. */
 struct x86_stamp_use {
-	bool takes;  /* somebody may have left a stamp there: it is used, unless the ring has a later one already */
-	bool leaves; /* somebody may come after this one */
+	bool takes;  /* another thread may have left a stamp there: it is used, unless the ring has a later one already
+		      */
+	bool leaves; /* another recording may come after this one */
 };
 
 /*

@@ -1,17 +1,17 @@
 /*
- * Puns without an address for their trampoline get other bytes to lead with: an instruction that has no probe is
- * displaced, too.
+ * If a pun finds no address for its trampoline, it gets other bytes: an instruction that has no probe is displaced,
+ * too.
  *
- *   successor	one of the instructions whose bytes the jump relies on becomes a jump to its own displaced copy. Where
- *		that copy is put decides what the bytes are:
+ *   successor	one of the instructions whose bytes the jump relies on becomes a jump to its own displaced
+ *		copy. The address of that copy decides the bytes:
  *
  *			site	  successor
  *			e9 xx xx | e9 xx xx xx xx
  *			   ^^^^^^^^^^^^		the site's distance
  *				      ^^^^^^^^^^^	the successor's
  *
- *   neighbor	the site becomes a short jump to a jmp rel32 that lies inside of an instruction near by, behind the
- *		first byte of the jump to that one's copy:
+ *   neighbor	the site becomes a short jump to a jmp rel32 inside of an instruction near by. It begins after
+ *		the first byte of the jump to that one's copy:
  *
  *			site	    neighbor
  *			eb xx  ...  e9 e9 xx xx xx xx
@@ -22,10 +22,10 @@
  * tried one after the other: they are high ones of the first, which decide the region that it leads to, and low
  * ones of the second.
  *
- * The evicted instruction's plan is put in first and taken out last. Alone it is a pun like any other; the second
- * jump in a neighbor is not led to by anything until the site's is there.
+ * The evicted instruction's plan is put in first and removed last. Alone it is a pun like any other. Nothing leads to
+ * the second jump in a neighbor until the site's jump is there.
  *
- * System calls are not evicted: a process may be told where they may come from, and nobody asked for this one.
+ * System calls are not evicted: a process may be told where they may come from, and no spec asks for this one.
  */
 #include "arch/x86_64/evict.h"
 

@@ -1,15 +1,14 @@
 /*
- * All instructions by which a function is left for good, or the reason why they can't be told.
+ * All instructions by which a thread leaves a function, or the reason why they are not known.
  *
- * The claim: whoever enters the function at its start and does not leave it by an exception, longjmp or the thread's
- * end leaves it by one of the exits, once; and nobody passes an exit who has not entered at the start.
+ * The claim: a thread that enters the function at its start leaves it by one exit, once, unless by an exception,
+ * longjmp or its end; and no thread passes an exit that has not entered at the start.
  *
  * Why it holds
  *
  *   1. The parts are the function. Those that the compiler split off are handed in, or found: whatever a branch with
- *	the frame still there, or a conditional one, or a table leads to, if nobody but the parts leads to it. That it
- *	joins is right even if it is a function of its own that only this one goes on to: it returns to this one's
- * caller.
+ *	the frame still there, or a conditional one, or a table leads to, if only the parts lead to it. That it joins is
+ *	right even if it is a function of its own that only this one goes on to: it returns to this one's caller.
  *   2. Nothing enters the parts but at the start (sources.c): else a return would be counted for a call that was not.
  *   3. Each instruction that is reached is looked at (entries.c: what is not marked is not entered), and tells whether
  *	it leaves (verdicts.c), or all is refused.

@@ -1,12 +1,12 @@
 /*
  * What may fault. A displaced instruction that faults shows its handler the pad's address: unwinders find no table for
- * it, and runtimes that look the program counter up (for a null pointer, an overflow of the stack) take the fault for a
+ * it. Runtimes that look the program counter up (for a null pointer, an overflow of the stack) take the fault for a
  * crash.
  *
- * A sound program accesses three kinds of memory without a fault: the stack within its red zone and above (but for
- * probes of the stack, which compilers make to find out whether there is more of it), what RIP-relative operands reach
- * in the module, and thread-local storage by FS. The look of a goroutine at its stack's limit reads the goroutine's own
- * descriptor. All else may be a bad pointer.
+ * A sound program accesses three kinds of memory without a fault: the stack within its red zone and above, what
+ * RIP-relative operands reach in the module, and thread-local storage by FS. Probes of the stack may fault: compilers
+ * make them to find out whether there is more of it. The look of a goroutine at its stack's limit reads the goroutine's
+ * own descriptor. All else may be a bad pointer.
  */
 #include "arch/x86_64/faults.h"
 

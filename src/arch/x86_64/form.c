@@ -1,10 +1,10 @@
 /*
  * Machine code of forms (wire/form.h).
  *
- * The last value is in rax, those before it lie in the red zone of the pad's frame, each at a place of its own by its
- * depth: so whoever jumps to an operation comes with the same state, and nothing has to be moved there. Of the
- * program's registers only those in the frame are changed, so that the code may run within a restartable sequence: a
- * restart computes all anew. That is why shifts do not use rcx.
+ * The last value is in rax. Values before it lie in the red zone of the pad's frame, each at an offset by its depth: so
+ * each jump to an operation comes with the same state, and nothing has to be moved there. Of the program's registers
+ * only those in the frame are changed, so that the code may run within a restartable sequence: a restart computes all
+ * anew. That is why shifts do not use rcx.
  */
 #include "arch/x86_64/form.h"
 

@@ -1,6 +1,6 @@
 /*
  * Floating-point numbers in forms, by SSE. Each operation saves xmm0 and MXCSR and puts them back: no exception is
- * unmasked meanwhile, numbers are rounded to the nearest, and the program does not find the flags of an exception that
+ * unmasked meanwhile, and numbers are rounded to the nearest. The program does not find the flags of an exception that
  * is not its own. Instructions without VEX leave the upper parts of the register alone.
  *
  * A restartable sequence could be restarted with xmm0 changed, so events with such operations compute their values

@@ -1,10 +1,10 @@
 /*
  * Guards on the system calls that make threads and processes. What they are for is said in arch/pad.h.
  *
- * A guard displaces `mov $number,%eax; syscall`. In general nothing is displaced with a system call, because a thread
- * that was stopped in one restarts it two bytes back, in the middle of the jump. These calls do not sleep, but for a
- * parent that waits for its vfork child, and such a parent can't be stopped; what remains, a thread stopped right
- * behind the call with an order to restart it, is looked for when the guard is put in (kymo_site_restarts()).
+ * A guard displaces `mov $number,%eax; syscall`. In general nothing is displaced with a system call: a thread that was
+ * stopped in the call restarts it two bytes back, in the middle of the jump. These calls do not sleep, but for a parent
+ * that waits for its vfork child, and such a parent can't be stopped; a thread may be stopped right after the call with
+ * an order to restart it: that is checked when the guard is put in (kymo_site_restarts()).
  *
  * Between the two instructions rax, rcx, r11 and the flags are free: the first is written, the others are clobbered by
  * `syscall`. Behind them, code that looks at the result first writes the flags, which kymo_guard_find() checks. So a
@@ -316,7 +316,7 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	place(&c, &child);
 	jump_to(&c, site + plan->window);
 
-	place(&c, &unsafe); /* nobody waits: both run, with one control block */
+	place(&c, &unsafe); /* no thread waits: both run, with one control block */
 	emit_count(&c, env, true);
 	jump_back(&c, go);
 	err = code_error(&c);

@@ -1,11 +1,11 @@
 /*
  * The slow half of a pad: what a probe does when its ring is taken or its sub-buffer is full.
  *
- * This code runs inside of targets. It is compiled apart (general registers only, no stack protector, no calls out, no
- * data), lies in a section of its own, and is copied from the controller's image to the start of every pad region; so
- * it may refer to nothing outside of that section. Pads reach it through the two entries at its start, whose convention
- * is not the ABI's: arguments and results in r10 and rax, every other register preserved but rdx and r11, the stack
- * free below rsp.
+ * This code runs inside of targets. It is compiled separately (general registers only, no stack protector, no calls
+ * out, no data), into a section of its own. It is copied from the controller's image to the start of every pad region;
+ * so it may refer to nothing outside of that section. Pads reach it through the two entries at its start, whose
+ * convention is not the ABI's: arguments and results in r10 and rax, every other register preserved but rdx and r11,
+ * the stack free below rsp.
  *
  * What reads memory that may not be there is here, too: a system call. It is never made within a sequence, nor with a
  * ring's lock held (docs/internals/reading.md).
@@ -40,8 +40,8 @@ static inline __attribute__((always_inline)) uint64_t stamp(void)
 }
 
 /*
- * An out-of-order CPU may run a sequence's rdtsc before the load of `end` that lets it in, by as much as fits in its
- * reorder buffer. The stamp must not come before `now`: so `end` is stored that much later.
+ * An out-of-order CPU may run a sequence's rdtsc before the load of `end` that admits it, as far as its reorder buffer
+ * allows. The stamp must not come before `now`: so `end` is stored that much later.
  */
 static inline __attribute__((always_inline)) void wait_out_reordering(uint64_t now)
 {
@@ -196,7 +196,7 @@ GUEST uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area, const 
 	return KYMO_GUEST_AGAIN;
 }
 
-/* Some thread waits for a child that has its control block. Who has the same one and runs is that child. */
+/* Some thread waits for a child that has its control block. A running thread with the same one is that child. */
 GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
 {
 	uint64_t self;
@@ -314,8 +314,8 @@ GUEST int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64
 }
 
 /*
- * The entries. The stack is aligned by hand, and the registers that C may change are kept, but for rax, rdx and r11,
- * which a pad has saved already. r10 comes back as the ring (or 0), and rax too.
+ * The entries. The stack is aligned by hand. The registers that C may change are saved, except rax, rdx and r11, which
+ * a pad has saved already. r10 comes back as the ring (or 0), and rax too.
  *
  *	kymo_guest_take_entry	r10: ring 0, r11d: number of rings
  *	kymo_guest_switch_entry	r10: ring, rdx: struct kymo_pad_rings
@@ -354,7 +354,7 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	"kymo_guest_block_entry: kymo_enter kymo_guest_block\n"
 	".balign 16\n"
 	"kymo_guest_ask_entry: kymo_enter kymo_guest_ask\n"
-	/* Nobody comes here but a borrowed thread, where each other system call has a probe (proc/call.c). */
+	/* Only a thread that makes a remote call comes here, if each other system call has a probe (proc/call.c). */
 	".balign 16\n"
 	"	syscall\n	ret\n"
 	".popsection\n");

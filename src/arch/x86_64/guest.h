@@ -13,8 +13,9 @@
  * only, call nothing and never wait. `geometry` is in memory that no other process can write.
  *
  *	take	a ring whose lock is free, locked; NULL: all are taken, a loss is counted
- *	switch	the lock is held: open the next sub-buffer; NULL: there is none, the loss is counted, the lock is
- * released change	a sequence of the thread whose struct rseq is `area` found no room: KYMO_GUEST_…, or 0
+ *	switch	the lock is held: open the next sub-buffer; NULL: there is none, the loss is counted, and the lock is
+ *		released
+ *	change	a sequence of the thread whose struct rseq is `area` found no room: KYMO_GUEST_…, or 0
  */
 struct kymo_wire_ring;
 struct kymo_pad_rings;

@@ -384,7 +384,7 @@ bool x86_body_targets(struct x86_body *body, uint64_t vaddr, void (*each)(void *
 	return true;
 }
 
-/* A target of a table in another function: a part that was split off, as nobody else leads there. False: the table is
+/* A target of a table in another function: a part that was split off, as nothing else leads there. False: the table is
  * over. */
 static bool join_target(struct x86_body *body, uint64_t target)
 {

@@ -18,8 +18,8 @@ struct x86_insn;
 #define X86_BODY_MAX (4u << 20) /* bytes of all parts */
 
 /*
- * Where a register points, in bytes from where the stack pointer was when the function was entered (the return address
- * lies there), or one of these. What is known overrides FREE, two that differ become LOST, and LOST overrides all.
+ * Where a register points, in bytes from the stack pointer at the function's entry (the return address lies there), or
+ * one of these. What is known overrides FREE, two that differ become LOST, and LOST overrides all.
  */
 enum {
 	X86_UNREACHED = INT32_MIN,
@@ -88,7 +88,7 @@ int x86_body_run(struct x86_body *body);
 struct x86_part *x86_body_part(struct x86_body *body, uint64_t vaddr);
 struct x86_state *x86_body_state(struct x86_body *body, uint64_t vaddr);
 
-/* Whether function `index` is one of the parts; whether nobody but the parts leads into it, as far as branches show. */
+/* Whether function `index` is one of the parts; whether only the parts lead into it, as far as branches show. */
 bool x86_body_has(const struct x86_body *body, size_t index);
 bool x86_body_may_join(const struct x86_body *body, size_t index);
 

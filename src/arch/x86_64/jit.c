@@ -1,14 +1,14 @@
 /*
  * JIT code: a program generates it while it runs, and may change it again.
  *
- * A jump that is written there is in danger where the program changes one of the bytes that it is made of, and takes
- * the rest for what it has put there itself. Programs that replace code as a whole do no harm: the jump is gone then.
- * Those that change it in place, with threads about, change what one store can change: the distance of a direct jump or
- * call, a long NOP or a comparison that stands for one, a 64-bit constant. So such instructions are neither displaced
- * nor relied on. Nor is what follows the end of the flow: it may be free, and filled later.
+ * A jump that is written there is in danger if the program changes one of its bytes, and takes the rest for its own
+ * code. Programs that replace code as a whole do no harm: the jump is gone then. Those that change it in place, with
+ * threads about, change what one store can change: the distance of a direct jump or call, a long NOP or a comparison
+ * that stands for one, a 64-bit constant. So such instructions are neither displaced nor relied on. Nor is what follows
+ * the end of the flow: it may be free, and filled later.
  *
- * Such programs also take faults for what they are told of by them (a null pointer, an index out of bounds), and find
- * out which by the program counter. So what may fault stays.
+ * Such programs also use faults to detect errors (a null pointer, an index out of bounds), and find out which by the
+ * program counter. So what may fault stays.
  */
 #include "arch/x86_64/jit.h"
 

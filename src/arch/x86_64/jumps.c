@@ -1,7 +1,7 @@
 /*
  * Whether an indirect jump leads only to addresses that the map has.
  *
- * It does when what it jumps to is a whole pointer that nobody computed with: loaded from memory, popped, taken by lea,
+ * It does when it jumps to a whole pointer that was not computed with: loaded from memory, popped, taken by lea,
  * returned by a call, or handed to the function in a register it never writes; or when it is the sum of a table's
  * address and an entry of that very table. The search for where a register was written goes back instruction by
  * instruction, and stops where control may come from elsewhere. What is asked there is weaker but independent of order:

@@ -22,8 +22,8 @@ struct x86_jumps {
 	uint32_t summary_copies[16]; /* registers that each is somewhere copied from */
 };
 
-/* Whether the targets of the indirect jump or call at `vaddr` of function `index` are all in the map already, as far as
- * the code shows. */
+/* Whether the targets of the indirect jump or call at `vaddr` of function `index` are all in the map, as far as the
+ * code shows. */
 bool x86_jump_is_understood(struct x86_jumps *jumps, size_t index, uint64_t vaddr);
 
 /* Whether the indirect jump uses a relative table whose address is taken in sight: `ret`. */

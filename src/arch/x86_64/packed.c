@@ -1,7 +1,7 @@
 /*
  * An entry map as bytes. The bytes are for the same program on the same machine: numbers are as the CPU has them, and a
- * change of a struct shows in the sizes of the head. Whoever reads them back has checked a sum of them; counts are
- * compared with those of the module all the same.
+ * change of a struct shows in the sizes of the head. The code that reads them back has checked a sum of them; counts
+ * are compared with those of the module all the same.
  */
 #include <errno.h>
 #include <stdbool.h>

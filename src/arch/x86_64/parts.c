@@ -31,8 +31,8 @@ static int join_target(struct x86_body *body, const struct x86_insn *insn)
 }
 
 /*
- * Whether function `index`, which leads into the body and is not known to be entered by anybody, is a part: if it were
- * entered by a call, the stack pointer would not be where the body has it at the address that it leads to.
+ * Whether function `index`, which leads into the body and is not known to be entered, is a part: if it were entered by
+ * a call, the stack pointer would not be where the body has it at the address that it leads to.
  */
 static int is_handler(struct x86_body *body, size_t index, bool *ret)
 {
@@ -59,7 +59,7 @@ static int is_handler(struct x86_body *body, size_t index, bool *ret)
 	return err == -EPERM ? 0 : err;
 }
 
-/* Parts that lead into the function, and nobody leads into them but an unwinder: handlers of exceptions. */
+/* Parts that lead into the function, and only an unwinder leads into them: handlers of exceptions. */
 static int join_sources(struct x86_body *body, bool *joined)
 {
 	for (size_t i = 0; i < body->n_parts; i++) {

@@ -2,40 +2,40 @@
  * Which bytes are displaced for a probe, and why that is safe.
  *
  * A plan overwrites bytes at a site with a jump, and hands the `window` bytes of the instructions that were there
- * to kymo_relocate(). Afterwards every execution must do what it did before. For one instruction (pun.c, evict.c)
- * that holds when
+ * to kymo_relocate(). After that every execution must do what it did before. For one instruction (pun.c, evict.c) that
+ * holds when
  *
- *   1. it is one, as the processor meets it: the function decodes from its start, nothing enters it inside of an
- *	instruction, and something is known to lead to the site;
- *   2. it does the same elsewhere (relocate.c), and none of the module reads the bytes that are replaced;
+ *   1. it is an instruction as the processor executes it: the function decodes from its start, nothing enters it inside
+ *      of an instruction, and something is known to lead to the site;
+ *   2. it does the same elsewhere (relocate.c), and no code of the module reads the bytes that are replaced;
  *   3. the kernel does not abort into or out of it: no restartable sequence;
- *   4. nobody knows the code by its bytes or its address: unwinders know the signal return trampoline, C libraries the
- *	system call at which a thread may be canceled;
+ *   4. no other code knows the code by its bytes or its address: unwinders know the signal return trampoline, C
+ *      libraries the system call at which a thread may be canceled;
  *   5. the bytes are written in one piece: they lie in one page, because a longer copy may be cut short between two;
  *   6. the stack has room for the pad (stacks.c).
  *
  * For several at once (group) also when
  *
- *   7. nothing enters the window but at its first byte: not by a branch, table, pointer or landing pad (entries.c has
- *	the argument), and not by a return: calls are displaced as the last instruction or not at all;
- *   8. no thread can be asleep in the window with an address that it will use later, other than one whoever applies the
- *	plan can see and move: no system call is displaced with others (a restarted one goes back two bytes).
+ *   7. nothing enters the window except at its first byte: not by a branch, table, pointer or landing pad (entries.c
+ *      has the argument), and not by a return: calls are displaced as the last instruction or not at all;
+ *   8. no thread sleeps in the window with an address that it will use later, other than one that the recorder sees and
+ *      moves: no system call is displaced with others (a restarted one goes back two bytes).
  *
  * A branch back to the first byte of the window is an execution of the site like any other: it stays a branch to the
  * site, and finds the jump there.
  *
- * Behind an instruction that ends the flow, bytes of the window are never run, but may be data that is read; so
- * only NOPs, which nobody reads, are displaced there. Behind the end of a function a jump may also lie on padding:
+ * After an instruction that ends the flow, bytes of the window are never executed, but may be data that is read. So
+ * only NOPs, which are never read, are displaced there. After the end of a function a jump may also cover padding:
  * NOPs, int3 or zeros and nothing else up to the next function.
  *
- * Of JIT code (jit.c) only the bytes are known: one instruction is displaced, what follows is left alone, and rule 1
- * is taken on the word of the user.
+ * Of JIT code (jit.c) only the bytes are known: one instruction is displaced, what follows is left alone, and the user
+ * vouches for rule 1.
  *
- * Where the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up
- * finds it in its place.
+ * If the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up
+ * finds it at its original address.
  *
- * What a plan does not protect from: a program that comes to handle faults later, as far as the caller does not plan it
- * anew; and shadow stacks where a call is displaced.
+ * A plan does not protect from two things: a program that begins to handle faults later, unless the caller plans it
+ * again; and shadow stacks, if a call is displaced.
  */
 #include <errno.h>
 #include <string.h>
@@ -73,8 +73,7 @@ const char *kymo_tactic_name(enum kymo_tactic tactic)
 
 /*
  * Where a function is entered, and others set breakpoints: what bears these comes first. Eviction changes more sites
- * than a group does, and still all that is behind the first byte's instruction remains one that the kernel can go on
- * at.
+ * than a group does. Still the kernel can go on at what follows the first byte's instruction.
  */
 static const enum kymo_tactic shared_order[] = {
 	KYMO_TACTIC_JUMP,      KYMO_TACTIC_PUN,      KYMO_TACTIC_PREFIX,

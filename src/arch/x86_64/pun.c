@@ -1,31 +1,31 @@
 /*
- * Jumps that share bytes with the code behind them.
+ * Jumps that share bytes with the code after them.
  *
- * A jmp rel32 is e9 and a distance, low byte first. Where an instruction is shorter than five bytes, or a page ends
- * inside of them, only the first bytes are written; the others are what is there and stays. The fixed bytes are the
- * distance's high ones, so what may be chosen is one run of addresses: 16 million for an instruction of four bytes, 256
- * for two, one for a single byte.
+ * A jmp rel32 is e9 and a distance, low byte first. If an instruction is shorter than five bytes, or a page ends inside
+ * of them, only the first bytes are written; the others stay unchanged. The fixed bytes are the distance's high ones,
+ * so the targets to choose from are one range of addresses: 16 million for an instruction of four bytes, 256 for two,
+ * one for a single byte.
  *
- * Nothing has to be known about control flow behind the instruction: those bytes do not change, and instructions begin
- * where they did. So all of what makes a group unsafe is of no concern, and what remains is
+ * Control flow after the instruction does not matter: those bytes do not change, and instructions begin where they did.
+ * So what makes a group unsafe is no problem here. The rules are
  *
- *   1. the instruction is one, and nothing enters it after its first byte (as far as bytes of it change);
- *   2. it does the same elsewhere. A system call does: one that is started again goes back two bytes to its start,
- *	which is the jump, or the displaced copy, wherever it was when it fell asleep;
- *   3. no one reads the bytes that change;
- *   4. the bytes relied on stay: they are locked, and none is somebody else's to take back.
+ *   1. it is an instruction, and nothing enters it after its first byte (as far as bytes of it change);
+ *   2. it does the same elsewhere. A system call does: a restart goes back two bytes to its start. That is the jump or
+ *      the displaced copy, wherever the thread fell asleep;
+ *   3. nothing reads the bytes that change;
+ *   4. the bytes relied on stay: they are locked, and no other party can take one back.
  *
- * Where other tools set breakpoints, the best pun is one that changes the first byte alone, however long the
- * instruction is: that is the byte that the kernel changes and puts back.
+ * Where other tools set breakpoints, the best pun changes only the first byte, however long the instruction is: the
+ * kernel changes and restores that byte.
  *
- * Redundant prefixes move the jump to the right: other bytes are its last ones then, and fewer are open.
+ * Redundant prefixes move the jump to the right: then other bytes are its last ones, and fewer can be chosen.
  *
  * The way back is a matter of speed. Processors know taken branches by where they end, before they have decoded
- * anything: whoever comes back to the next instruction runs over the bytes that the jump ends with, is taken for the
- * jump, and found out late (some 6 ns, half of what a probe costs). So copies of the instructions that follow run in
- * the pad too, up to the end of the jump, and the way back leads there. They stay where they are, for those who come
- * from elsewhere; their bytes are locked, so that both do the same. What would be noticed at another address is not
- * copied: calls, what may fault, and what anybody else has changed.
+ * anything: a thread that comes back to the next instruction runs over the bytes that the jump ends with. The processor
+ * takes it for the jump, and finds out late (some 6 ns, half of what a probe costs). So copies of the instructions that
+ * follow run in the pad too, up to the end of the jump, and the way back leads there. They stay where they are, for
+ * threads that come from elsewhere; their bytes are locked, so that both do the same. Code that behaves differently at
+ * another address is not copied: calls, what may fault, and what a third party has changed.
  */
 #include "arch/x86_64/pun.h"
 

@@ -1,15 +1,15 @@
 /*
  * Displaced instructions, rewritten to run elsewhere.
  *
- * An instruction depends on where it stands in three ways: it names memory relative to RIP (the displacement is
- * changed), it jumps relative to RIP (it is widened to 32 bits and the distance changed), or it stores the address
- * after itself. Of the last kind, calls are taken apart into a push of the original return address, in two moves
- * that touch neither flags nor registers, and a jump; all others are refused. So are those during which the kernel
- * or the processor look at the PC (traps, transactions; system calls unless they are displaced alone), and what is
- * not known to be harmless: categories are listed that may move, not those that may not.
+ * An instruction depends on where it stands in three ways: it names memory relative to RIP, jumps relative to RIP, or
+ * stores the address after itself. The displacement changes; a jump is widened to 32 bits. Of the last kind, calls
+ * become a push of the original return address, in two moves that change neither flags nor registers, and a jump; all
+ * others are refused. So are those during which the kernel or the processor look at the PC (traps, transactions; system
+ * calls unless they are displaced alone), and what is not known to be harmless: categories are listed that may move,
+ * not those that may not.
  *
- * With a shadow stack a call that was taken apart would fault at its return; whoever applies plans knows whether the
- * thread has one.
+ * With a shadow stack a call that was taken apart would fault at its return; the recorder that applies plans knows
+ * whether the thread has one.
  */
 #include "arch/x86_64/relocate.h"
 

@@ -243,7 +243,7 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
 
 /* ---- on the way ------------------------------------------------------------------------------ */
 
-/* Calls are short: who is inside of one that waits is at home. */
+/* Calls are short: a thread inside of one that waits is at home. */
 bool kymo_remote_may_be_away(const struct user_regs_struct *registers)
 {
 	return (int64_t)registers->orig_rax < 0 || !kymo_remote_restarts(registers);

@@ -5,10 +5,11 @@
  * register has a set of functions that it may point to. Sets only grow, at each point until nothing changes any more.
  *
  *	an address comes from	lea; a constant, in modules that cannot move; a word that nothing but relocation writes
- * (a GOT's) it goes on by		mov, cmov, and slots of the frame all else		is NOT_KNOWN: it matters
- * only where it is returned, and then the resolver is refused
+ *				(a GOT's)
+ *	it goes on by		mov, cmov, and slots of the frame
+ *	all else		is NOT_KNOWN: it matters only if it is returned, and then the resolver is refused
  *
- * A slot is a word at a distance from the frame pointer, where code that was not optimised keeps its choice. It may
+ * A slot is a word at a distance from the frame pointer, where code that was not optimized keeps its choice. It may
  * hold what is stored there anywhere. That is so as long as rbp is nothing but the frame pointer, and the frame is
  * reached by no other way: no address of it is taken, and nothing is stored by the stack pointer but by pushing.
  */
@@ -118,8 +119,8 @@ static uint64_t memory_set(struct resolver *resolver, const struct x86_insn *ins
 	return function_set(resolver, value);
 }
 
-/* What is in an operand that is read. The half of an address is as good as the whole in modules that lie below 4 GiB
- * for good. */
+/* What is in an operand that is read. Half of an address is as good as the whole in modules that always lie below 4
+ * GiB. */
 static uint64_t operand_set(struct resolver *resolver, const struct x86_insn *insn, const ZydisDecodedOperand *op,
 			    const uint64_t sets[N_REGISTERS])
 {
@@ -318,7 +319,7 @@ static int join_sets(struct resolver *resolver, uint64_t vaddr, const uint64_t s
 	return 0;
 }
 
-/* Behind a call that is the function's last instruction nothing goes on. */
+/* Nothing follows a call that is the function's last instruction. */
 static bool comes_back(const struct resolver *resolver, const struct x86_insn *insn)
 {
 	return x86_function_at(resolver->code, insn->address) ==

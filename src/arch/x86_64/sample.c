@@ -1,13 +1,13 @@
 /*
- * Whether a hit is one of those that are recorded, where not all are. It is decided behind the filter, once for each
- * hit, before the record is begun: what restarts a sequence decides nothing again.
+ * Whether a hit is recorded, if only some are. It is decided after the filter, once for each hit, before the record is
+ * begun: a restart of the sequence does not decide again.
  *
  *	the first of each n	an addition to the probe's word, and the rest of a division
- *	the first n		the same, and a comparison; where n are through, a load alone
+ *	the first n		the same, and a comparison; after n hits, only a load
  *	a rate			the word is the stamp at which the bucket of tokens is full again
  *
- * Of a rate, a hit takes a token: it sets the word forward, with one exchange. Where another thread was faster, that
- * thread has the token, and this hit is left out: nobody tries again. A word that is much further ahead than any hit
+ * With a rate, a hit takes a token: it sets the word forward, with one exchange. If another thread was faster, that
+ * thread has the token, and this hit is left out: no thread tries again. A word that is much further ahead than any hit
  * sets it is of before the clock was set back (the machine has slept): the bucket is full then. Much, as this hit's
  * stamp may be older than that of the hit that has set the word: this thread may have lost its CPU in between.
  *
@@ -72,7 +72,7 @@ static void emit_first(struct code *c, uint32_t n, struct label *skip)
 
 #define SET_BACK (1ull << 36) /* ticks, some 20 s: no thread comes so late with its stamp */
 
-/* rdx = full - now, which is above the burst: left out, but where no hit can have set the word so far. */
+/* rdx = full - now, which is above the burst: left out, unless no hit can have set the word so far. */
 static void emit_empty(struct code *c, const struct kymo_pad_sample *sample, struct label *skip)
 {
 	movabs(c, RAX, sample->burst + sample->n + SET_BACK);

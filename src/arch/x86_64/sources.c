@@ -1,7 +1,7 @@
 /*
- * Who leads into a function: what tells a part that the compiler split off, which only its own function enters and
- * by jumps alone, from a function. Code between functions counts as somebody else; but it may be data, and text is
- * full of what reads as short jumps, so that those are not believed.
+ * What leads into a function: what tells a part that the compiler split off, which only its own function enters and by
+ * jumps alone, from a function. Code between functions counts as outside; but it may be data, and text is full of what
+ * reads as short jumps, so that those are not believed.
  */
 #include "arch/x86_64/sources.h"
 

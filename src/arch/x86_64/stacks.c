@@ -6,9 +6,9 @@
  * it.
  *
  * So this does what the linker does. The depth of a function is how far below a limit that was kept its return address
- * may lie: 8 for a call from the body of a function that has looked, and the caller's depth, frame and 8 for one from a
- * function that has not, the greatest of all. A function that looks has nothing more than what it was called with until
- * it has looked, and morestack has still less.
+ * may lie: 8 for a call from the body of a function that has looked; for other calls the sum of the caller's depth, its
+ * frame and 8. The greatest counts. A function that looks has nothing more than what it was called with until it has
+ * looked, and morestack has still less.
  *
  * What is not followed are indirect calls. The linker takes them for calls of functions that look; those that deep
  * chains make lead to functions on the thread's own stack (systemstack, mcall), which is a large one. What nothing
@@ -295,7 +295,7 @@ static int walk_function(struct stacks *stacks, size_t index, uint64_t low, bool
 		taken += taken_by(&insn, stacks->left);
 		if (taken > stacks->left)
 			taken = stacks->left;
-		/* Behind a call that never returns there may be a NOP, for its return address to belong to the
+		/* After a call that never returns there may be a NOP, so that its return address belongs to the
 		 * function. */
 		if (!x86_is_nop(&insn))
 			falls_out = !x86_flow_ends(insn.flow) && !x86_flow_is_call(insn.flow);
@@ -330,7 +330,7 @@ static int look_at_function(struct stacks *stacks, size_t index)
 		self->taken = (uint16_t)stacks->left;
 		return 0;
 	}
-	/* Who comes in behind the look has not looked. */
+	/* A thread that enters after the check has not checked. */
 	if (!about->entered_from && find_check(stacks, extent, self)) {
 		err = walk_function(stacks, index, self->fails, &calls);
 		if (err || calls)

@@ -1,5 +1,5 @@
 /*
- * The pad of a system call: a record before it and one behind it, of those that are wanted.
+ * The pad of a system call: a record before it and one after it, if the call is to be recorded.
  *
  *	save; not wanted: restore, the call, back
  *	a record: the number is in the event's id, the six arguments
@@ -8,15 +8,14 @@
  *
  * Why this is right, beyond what holds for any pad (emit.c):
  *
- * 1. The stack is as the program has it when the call is made: nothing of the pad's is on it. So calls that change
- * stacks, copy them or never return are what they would be in place. Whether the result is recorded is told by where
- * the thread is, so an exit has always had its entry.
- * 2. The call has its own address in the pad, as any displaced `syscall` has: what is started again by the kernel goes
- * two bytes back, to that copy, and is not recorded twice.
- * 3. Where a call makes a thread or a process, the new one comes back with 0. It goes its way without a record: its
- * stack need not be one that has room for a pad. rcx and the flags are what tells it (jrcxz), as `syscall` clobbers the
- * one, and the others may be looked at.
- * 4. Nobody comes after this pad in a chain: the record of the result would come before the others'. Others may come
+ * 1. During the call the stack is as the program has it, without anything of the pad's. So calls that change stacks,
+ * copy them or never return work as they do in place. The thread's position in the pad says whether the result is
+ * recorded, so each exit has had its entry.
+ * 2. The call has its own address in the pad, as any displaced `syscall` has: if the kernel restarts the call, it goes
+ * two bytes back, to that copy, and the call is not recorded twice.
+ * 3. If a call makes a thread or a process, the new one returns with 0. It goes on without a record, as its stack may
+ * have no room for a pad. The test uses rcx (jrcxz), which `syscall` clobbers, as the program may read the flags.
+ * 4. No pad comes after this one in a chain: the record of the result would come before the others'. Others may come
  * before it.
  */
 #include <errno.h>

@@ -3,9 +3,9 @@
  * data, as in libcrypto's tables; they are left out where nothing is known that leads to them. In files without any
  * known function they are not.
  *
- * One is left out where nobody may use the stack any more, though a pad would: a thread that unmaps its own stack
- * (musl's __unmapself) or tells that it is done with it (Go's exitThread) ends itself by a literal exit(2), in a
- * function that calls no other.
+ * One is left out if the stack must not be used any more, as a pad would use it: a thread that unmaps its own stack
+ * (musl's __unmapself), or tells that it is done with it (Go's exitThread), ends itself by a literal exit(2). It does
+ * so in a function that calls no other.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -2,19 +2,18 @@
  * Jump tables. Compilers make two kinds:
  *
  *   relative	lea T(%rip),B; movslq (B,I,4),R; add B,R; jmp *R: 32-bit distances from the table's own start
- *   absolute	jmp *T(,I,8), or jmp *(B,I,8): whole addresses, which carry relocations where the module can move
+ *   absolute	jmp *T(,I,8), or jmp *(B,I,8): whole addresses, which have relocations if the module can move
  *
- * Nothing tells where a table ends. A relative one is read from each address that any code of the module takes, while
- * T + entry lies in the text; since all entries of a true table do, none is missed, and reading on beyond its end
- * only adds marks. It is not read on into a table that a jump was seen to use: tables do not overlap. Marks are
- * X86_LIKELY from the next address taken on (which may be the end of this table, or an array's imagined element -1
- * inside of it), and wherever an entry leaves the function that takes the address (into its .cold part, or because the
- * table is over). Absolute entries are found by their
- * relocations, which the caller hands in, and in position-dependent modules by scan.c; here only those that
- * lie between code.
+ * Nothing says where a table ends. A relative one is read from each address that any code of the module takes, while T
+ * + entry lies in the text; since all entries of a true table do, none is missed, and reading on beyond its end only
+ * adds marks. Reading ends at a table that a jump was seen to use: tables do not overlap. Marks are X86_LIKELY from the
+ * next address taken on. That may be the end of this table, or an array's imagined element -1 inside of it. They are
+ * also X86_LIKELY wherever an entry leaves the function that takes the address, into its .cold part or because the
+ * table is over. Absolute entries are found by their relocations, which the caller hands in, and in position-dependent
+ * modules by scan.c; here only those that lie between code.
  *
- * People make a third kind, of distances from another address than the table's own: libc's printf. Those are read where
- * a jump is seen to use both, and are LIKELY; the jump counts as one that may lead anywhere all the same.
+ * Hand-written code has a third kind, of distances from another address than the table's own: libc's printf. Those are
+ * read if a jump is seen to use both, and are LIKELY. The jump still counts as one that may lead anywhere.
  */
 #include "arch/x86_64/tables.h"
 
@@ -79,7 +78,7 @@ static int find_sure(struct x86_builder *builder)
 
 static bool in_text_or_at_its_end(const struct kymo_entry_map *map, uint64_t vaddr)
 {
-	/* A default case that is unreachable may be labelled at the very end of the text. */
+	/* A default case that is unreachable may be labeled at the very end of the text. */
 	return x86_area_at(map, vaddr) || x86_area_at(map, vaddr - 1);
 }
 

@@ -1,4 +1,4 @@
-/* What owners ask for: that a process stands still, and what is done to its threads then. */
+/* What owners ask for: that a process is frozen, and what is done to its threads then. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -50,8 +50,8 @@ static int freeze_all(struct kymo_hub *hub, struct hub_process *process)
 	return n;
 }
 
-/* One that makes system calls where the first thread had better not. It may have ended, or be somebody else's: the
- * owner does without it. */
+/* One that makes system calls where the first thread had better not. It may have ended, or belong to another tracer:
+ * the owner does without it. */
 static void freeze_second(struct kymo_hub *hub, struct hub_process *process, pid_t tid)
 {
 	struct kymo_process_info info;
@@ -117,7 +117,7 @@ static int freeze(struct kymo_hub *hub, void *argument)
 	return err ? err : n;
 }
 
-/* Threads that were made so that nobody is told (CLONE_UNTRACED). */
+/* Threads that were made so that no tracer is told (CLONE_UNTRACED). */
 static bool has_untraced(struct hub_owner *owner)
 {
 	bool has;

@@ -1,4 +1,4 @@
-/* What owners ask for. */
+/* Requests of owners. */
 #ifndef KYMO_HUB_FREEZE_ANSWER_H
 #define KYMO_HUB_FREEZE_ANSWER_H
 
@@ -7,7 +7,7 @@
 struct hub_owner;
 struct hub_message;
 
-/* Do what a message asks for, if it is of these. -EINVAL: another one. */
+/* Do what a message of an owner asks for. -EINVAL: another kind of message. */
 int64_t hub_freeze_run(struct hub_owner *owner, struct hub_message *message, uint8_t *memory);
 
 #endif

@@ -2,7 +2,7 @@
  * Processes that are frozen by an owner: a client that is connected, or a part of the hub's own process.
  * docs/internals/engines.md has the rules, proc/joined.c the client's side.
  *
- * A request to freeze is a flag of each thread. The thread stands still in a PTRACE_EVENT_STOP and in no other stop. So
+ * A request to freeze is a flag of each thread. The thread is stopped in a PTRACE_EVENT_STOP and in no other stop. So
  * engines are told of all other stops as always, and the thread leaves those with an interrupt on its way.
  *
  * The freeze of a process ends with the connection. So a client that dies leaves no process frozen.
@@ -186,8 +186,8 @@ int hub_freeze_wait(struct hub_owner *owner,
 			latest_ns = deadline_ns + OTHERS_NS;
 		}
 		now = kymo_now_ns();
-		if (now - before_ns > LOOK_NS) /* somebody who is connected was told something, and did not answer: that
-						  is not the process' time */
+		if (now - before_ns >
+		    LOOK_NS) /* a client was told something, and did not answer: that is not the process' time */
 			deadline_ns =
 				deadline_ns + now - before_ns < latest_ns ? deadline_ns + now - before_ns : latest_ns;
 		if (now > deadline_ns && !hub_freeze_is_done(owner, is_done, message))

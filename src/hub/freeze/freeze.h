@@ -1,5 +1,4 @@
-/* Frozen processes, of a recorder that is connected or of a part of this process. docs/internals/engines.md
- * has the rules. */
+/* Frozen processes, of a client's recorder or of a part of this process. docs/internals/engines.md has the rules. */
 #ifndef KYMO_HUB_FREEZE_FREEZE_H
 #define KYMO_HUB_FREEZE_FREEZE_H
 
@@ -16,22 +15,22 @@ void hub_freeze_drop(struct hub_owner *owner);
  * memory, as the hub has to know of such writes. */
 bool hub_freeze_is_plain(struct hub_owner *owner);
 
-/* What the hub's thread is asked for. */
+/* A request to the hub's thread. */
 struct freeze_job {
 	struct hub_owner *owner;
 	struct hub_message *message;
 	uint8_t *memory;
-	bool is_patient; /* looks no further than to the first that has not stopped */
+	bool is_patient; /* checks no further than the first thread that has not stopped */
 };
 
 /* Have `function(hub, struct freeze_job *)` run by the hub's thread. */
 int hub_freeze_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_owner *owner,
 		   struct hub_message *message, uint8_t *memory);
 
-/* The thread that the message is about, if it is of the owner's process and stands still. */
+/* The thread that the message is about, if it belongs to the owner's process and is stopped. */
 struct task *hub_frozen_task(struct kymo_hub *hub, const struct freeze_job *job);
 
-/* On the hub's thread. One of another process has nothing there, but its callbacks. */
+/* On the hub's thread. An owner of another process has only its callbacks there. */
 bool hub_freeze_is_in_callback(const struct hub_owner *owner);
 
 /* Wait until `is_done`, which is called with the lock held. It is called now and then, as the hub's thread does not
@@ -45,10 +44,10 @@ bool hub_freeze_is_done(const struct hub_owner *owner,
 			bool (*is_done)(const struct hub_owner *owner, struct hub_message *message),
 			struct hub_message *message);
 
-/* An `is_done`: whether all threads that must freeze stand still. The message has the first one that does not. */
+/* An `is_done`: whether all threads that must freeze are stopped. The message has the first thread that is not. */
 bool hub_freeze_are_all_still(const struct hub_owner *owner, struct hub_message *message);
 
-/* It won't run any more in its program. */
+/* Whether it will not run any more in its program. */
 bool hub_freeze_is_past(const struct task *task);
 
 #endif

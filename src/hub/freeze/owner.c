@@ -157,7 +157,7 @@ int hub_freeze_count_living(struct hub_owner *owner)
 	return hub_call(owner->hub, count_living, owner);
 }
 
-/* Nobody wants it any more. A first thread that has ended before the others tells nothing until they have. */
+/* It has no owner any more. A first thread that has ended before the others tells nothing until they have. */
 static bool is_leaving(const struct task *task)
 {
 	bool is_told_last = task->state == TASK_ENDING && task->tid == task->process->pid;

@@ -1,4 +1,4 @@
-/* An owner of this process, at the hub of its thread: what it follows and requests, and how it lets go.
+/* An owner of this process, at the hub of its thread: what it follows and requests, and how it leaves.
  * docs/internals/following.md has the rules. */
 #ifndef KYMO_HUB_FREEZE_OWNER_H
 #define KYMO_HUB_FREEZE_OWNER_H
@@ -8,7 +8,7 @@
 struct hub_owner;
 struct hub_process;
 
-/* One of this process, with the hub of this thread, or NULL. The end of the last one is the end of that hub, if it has
+/* An owner of this process, with the hub of this thread, or NULL. Destroying the last one destroys that hub, if it has
  * no tree; NULL is allowed. */
 struct hub_owner *hub_owner_create(void);
 void hub_owner_destroy(struct hub_owner *owner);
@@ -26,7 +26,7 @@ int hub_freeze_request(struct hub_owner *owner);
 /* No owner follows its process any more. A freeze of what the process was before ends. From a callback. */
 void hub_freeze_abandon(struct hub_owner *owner);
 
-/* Follow its process no more: detach the engines that this process has there. Other processes may have engines there.
+/* Stop following its process: detach the engines that this process has there. Other processes may keep engines there.
  */
 void hub_freeze_leave(struct hub_owner *owner);
 
@@ -34,10 +34,10 @@ void hub_freeze_leave(struct hub_owner *owner);
 int hub_freeze_count_left(struct hub_owner *owner);
 int hub_freeze_count_living(struct hub_owner *owner);
 
-/* Look at each thread of its hub that nothing wants any more. How many there are. */
+/* Check each thread of its hub that has no request any more. Returns their number. */
 int hub_freeze_hurry(struct hub_owner *owner);
 
-/* Deal with all that has come to its hub, for some milliseconds at most. */
+/* Handle all pending events of its hub, for some milliseconds at most. */
 void hub_freeze_serve(struct hub_owner *owner);
 
 #endif

@@ -211,7 +211,7 @@ static int client_set_result(struct kymo_engine *engine, int64_t result)
 	return ask(engine, &(struct hub_message){ .type = HUB_SET_RESULT, .word = (uint64_t)result }, NULL);
 }
 
-/* In a callback the thread stands still, so no other thread can have its id. */
+/* In a callback the thread is stopped, so no other thread can have its id. */
 static bool read_directly(const struct kymo_engine *engine, uint64_t address, void *data, size_t size)
 {
 	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };

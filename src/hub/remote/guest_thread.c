@@ -20,7 +20,7 @@
 
 #define MS 1000000ull
 
-/* The second socket is made here, so that nobody can give us a descriptor of another kind. */
+/* The second socket is made here, so that no client can pass a descriptor of another kind. */
 static bool greet(struct hub_guest *guest)
 {
 	struct hub_message hello;
@@ -42,8 +42,8 @@ static bool serve_one(struct hub_guest *guest)
 {
 	struct hub_message message;
 	int proof;
-	uint64_t deadline_ns = guest->owner.frozen ? kymo_now_ns() + HUB_ANSWER_MS * MS
-						   : 0; /* a program that stands still waits for it */
+	uint64_t deadline_ns =
+		guest->owner.frozen ? kymo_now_ns() + HUB_ANSWER_MS * MS : 0; /* a stopped program waits for it */
 
 	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], &proof))
 		return false;

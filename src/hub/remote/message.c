@@ -14,7 +14,7 @@ static bool is_asked_by_hub(unsigned int type)
 	return type >= HUB_QUIESCE;
 }
 
-/* Who asks and who replies is a matter of the type. */
+/* The type says which side asks and which replies. */
 static bool may_come(const struct hub_message *message, enum hub_side from)
 {
 	if (message->type < HUB_HELLO || message->type >= HUB_N_TYPES || message->is_reply > 1)

@@ -5,9 +5,9 @@
  * second the hub asks, which is an event or the release of an engine, and the client answers; what the client asks for
  * in a callback goes there too, in between, as the hub's thread waits for nothing else then.
  *
- * Both sides run on one machine and may be of different builds, so the version is that of this header and of the
- * structures of engine.h. Nothing that comes is believed: whatever passes hub_message_check() has values that its types
- * allow, and no pointer is among them.
+ * Both sides run on one machine, possibly from different builds. So the version covers this header and the structures
+ * of engine.h. Nothing that comes is believed: whatever passes hub_message_check() has values that its types allow, and
+ * no pointer is among them.
  */
 #ifndef KYMO_HUB_REMOTE_MESSAGE_H
 #define KYMO_HUB_REMOTE_MESSAGE_H
@@ -39,14 +39,14 @@ enum hub_message_type {
 	HUB_READ,
 	HUB_WRITE,
 	HUB_INJECT,
-	/* … of a process that is to stand still, as joined.h says: */
+	/* … of a process that is to be frozen, as joined.h says: */
 	HUB_FREEZE,        /* `tid` is the process; -EBUSY: another owner has it frozen; -ETIMEDOUT: `tid` did not stop;
 			    -EAGAIN: an        engine stops it; -ENOENT: it is not traced here. Ends with the connection */
 	HUB_HELD,          /* the reply brings those from number `word` on, and zeroes behind the last one */
 	HUB_FREEZE_SET,    /* registers of thread `tid`, as in the following */
 	HUB_FREEZE_XSTATE, /* `word` of the reply is its size */
 	HUB_FREEZE_BEGIN_CALLS, /* `registers` for calls; signals are blocked */
-	HUB_FREEZE_CALL,        /* and the reply has those behind the call */
+	HUB_FREEZE_CALL,        /* and the reply has those after the call */
 	HUB_FREEZE_END_CALLS,   /* its own registers and mask again */
 	HUB_FREEZE_WRITE,       /* to `word` */
 	HUB_INSERT,
@@ -75,7 +75,7 @@ enum hub_message_type {
 	1u /* HOLD: the first thread, and thread `word` of the process, which may be the same or 0; no others */
 #define HUB_CALL_AS_IS 1u /* HOLD_CALL: from where it is, with the registers that it has */
 
-/* One that stands still. */
+/* A stopped thread. */
 struct hub_held {
 	int32_t tid;
 	int32_t stop_signal; /* of a group stop that it is in; else 0 */
@@ -90,7 +90,7 @@ struct hub_message {
 	uint16_t version;
 	uint8_t type; /* enum hub_message_type */
 	uint8_t is_reply;
-	uint32_t serial;        /* of who asks; the reply has the same */
+	uint32_t serial;        /* of the asking side; the reply has the same */
 	uint64_t engine;        /* name of one */
 	int64_t result;         /* of a reply: a negative errno, or what the call gives */
 	int32_t tid, pid;       /* of a thread: what is told is about, WHERE's reply; what ATTACH is asked for */
@@ -126,7 +126,7 @@ bool hub_message_takes_memory(unsigned int type);
 bool hub_message_brings_memory(unsigned int type);
 
 /* Send one, with `message->size` bytes of memory where its type has such. Does not wait: -EAGAIN says that the other
- * one does not read. -EPIPE: nobody is there. */
+ * one does not read. -EPIPE: there is no client. */
 int hub_send(int socket, const struct hub_message *message, const void *memory);
 
 /*

@@ -46,7 +46,7 @@ static bool is_for_writing(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR && !(flags & O_PATH);
 }
 
-/* Asks no file system, as that of a stranger's descriptor may be a program (FUSE) that never answers. */
+/* Asks no file system: that of another user's descriptor may be a program (FUSE) that never answers. */
 static bool is_same_inode(int a, int b)
 {
 	struct statx of_a, of_b;

@@ -62,7 +62,7 @@ static int open_directory(int i, uid_t uid, bool makes)
 	return -EPERM;
 }
 
-/* Neither the length of the directory's name matters so, nor what becomes of it. */
+/* So neither the length of the directory's name matters, nor whether it is renamed. */
 static struct sockaddr_un address_of(int directory, const char *name)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -151,7 +151,7 @@ int hub_socket_open(pid_t tid, struct hub_socket *ret)
 	struct hub_socket listener;
 	int err = -ENOENT;
 
-	if (getauxval(AT_SECURE)) /* who may run us must not get rights by it */
+	if (getauxval(AT_SECURE)) /* users that may run this program must not get privileges by it */
 		return -EPERM;
 	for (int i = 0; i < DIRECTORIES; i++) {
 		int directory = open_directory(i, geteuid(), true);

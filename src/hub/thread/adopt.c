@@ -21,12 +21,12 @@
 #include "procfs/info.h"
 
 #define SEIZE_TRIES 20
-#define EXEC_NS 2000000000ull /* for an exec to get on */
+#define EXEC_NS 2000000000ull /* for an exec to go on */
 #define IDLE_LISTS 100
 
 /*
  * What an EPERM means. 0: it is ours already, made by a thread that is followed, and its first stop has not been
- * fetched. -EAGAIN: nobody was found, so whoever it was may be gone.
+ * fetched. -EAGAIN: no tracer was found, so it may have gone.
  */
 static int look_again(pid_t tid)
 {

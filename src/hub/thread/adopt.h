@@ -12,7 +12,7 @@ struct task;
  *
  *   -EAGAIN      its process has executed another program meanwhile, or it is about to be detached: try again after
  *                what is known of it has been dealt with
- *   -ETIMEDOUT   another thread calls execve, and does not get on with it
+ *   -ETIMEDOUT   another thread calls execve, which does not proceed
  */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 

@@ -13,7 +13,7 @@ bool hub_is_still(const struct task *task)
 	return task->must_freeze && task->state == TASK_STOPPED && (task->stop == STOP_TRAP || task->stop == STOP_AWAY);
 }
 
-/* A request about a thread that has stopped a moment ago is the dearest part of a stop. Engines and breakpoints may
+/* A request about a thread that has just stopped is the most expensive part of a stop. Engines and breakpoints may
  * change registers, too. */
 void hub_freeze_note(struct task *task, const struct user_regs_struct *registers)
 {

@@ -29,7 +29,7 @@ struct hub_remote_call {
 	struct user_regs_struct own;
 	uint64_t mask;
 	uint64_t call_at;     /* where its call is made */
-	unsigned int n_stops; /* at system calls, which are to come before its call is made; 0: it stands still */
+	unsigned int n_stops; /* at system calls, which are to come before its call is made; 0: it is stopped */
 	bool is_left;         /* the owner is gone */
 };
 

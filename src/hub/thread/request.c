@@ -75,7 +75,7 @@ void hub_waker_stopped(struct kymo_hub *hub, int status)
 		ptrace(PTRACE_CONT, hub->waker, 0, 0); /* without the signal */
 		return;
 	}
-	hub->waker = 0; /* somebody has killed it; where there can't be another, the clock does its work */
+	hub->waker = 0; /* it was killed; where there can't be another, the clock does its work */
 	hub_waker_create(hub);
 }
 

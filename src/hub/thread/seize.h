@@ -1,5 +1,4 @@
-/* Seizing, and waiting for stops, that do not take for ever. docs/internals/engines.md, "Seizing while a thread
- * executes". */
+/* Seizing, and waiting for stops, in bounded time. docs/internals/engines.md, "Seizing while a thread executes". */
 #ifndef KYMO_HUB_THREAD_SEIZE_H
 #define KYMO_HUB_THREAD_SEIZE_H
 
@@ -16,7 +15,7 @@
  * before it has told of them. */
 #define HUB_TAKER_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 
-/* A thread that seizes, and what breaks its waits off. Zeroed, it has no timer. */
+/* A thread that seizes, and the timer that interrupts its waits. Zeroed, it has no timer. */
 struct hub_seizer {
 	unsigned int depth;
 	bool has_timer;
@@ -24,7 +23,7 @@ struct hub_seizer {
 	sigset_t mask;
 };
 
-/* From here to the end, which nest, hub_seize_thread() may return -EINTR, if this process has taken the signal; sleeps
+/* Between these two, which nest, hub_seize_thread() may return -EINTR if this process has taken the signal, and sleeps
  * may end early. On the thread that seizes, which is always the same. */
 void hub_seizing_begins(struct hub_seizer *seizer);
 void hub_seizing_ends(struct hub_seizer *seizer);
@@ -43,9 +42,9 @@ int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns);
 int hub_seize_thread(pid_t tid, unsigned long options);
 
 /*
- * Reserve a signal of this process, which must be kymo's own. It ends waits of its hubs that would last for ever while
- * they seize threads (docs/internals/engines.md, hazard 17). The signal has a handler from then on, also in forked
- * children until they execute a program. Once, before there is a hub or another thread.
+ * Reserve a signal of this process, which must be kymo's own. It ends waits of its hubs that would never end while they
+ * seize threads (docs/internals/engines.md, hazard 17). The signal has a handler from then on, also in forked children
+ * until they execute a program. Once, before there is a hub or another thread.
  */
 void kymo_take_seize_signal(void);
 

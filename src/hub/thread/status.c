@@ -64,7 +64,7 @@ void hub_forget_stop(struct kymo_hub *hub, const struct task *task)
 			take_status(hub, i);
 }
 
-/* Who was killed since stands elsewhere, or has ended. */
+/* A thread that was killed since is elsewhere, or has ended. */
 pid_t hub_take_early(struct kymo_hub *hub, int *status_ret)
 {
 	struct hub_status early;
@@ -101,7 +101,7 @@ int hub_kill(const struct kymo_hub *hub, const struct hub_process *process)
 	return kill(process->pid, SIGKILL) ? -errno : 0;
 }
 
-/* Nobody hides anybody, so no stop is waited for: one before a signal is none that a death could lose. */
+/* No thread hides another, so no stop is waited for: one before a signal is none that a death could lose. */
 bool hub_looks_by_id(const struct kymo_hub *hub)
 {
 	return hub->is_here && !hub->waits_for_any;

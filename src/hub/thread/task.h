@@ -52,7 +52,7 @@ enum task_stop {
 	STOP_EXIT,
 	STOP_EVENT,  /* clone, exec */
 	STOP_ENDING, /* PTRACE_EVENT_EXIT */
-	STOP_AWAY,   /* behind a call that was not its own, or before the first of these; see freeze/freeze.c */
+	STOP_AWAY,   /* after a call that was not its own, or before the first of these; see freeze/freeze.c */
 };
 
 /* A signal that the hub has sent, until it arrives. */
@@ -65,7 +65,7 @@ struct sent_signal {
 
 /* How a thread was made, until both its first stop and its maker's event have come. */
 struct hub_birth {
-	bool is_taken;   /* seized to stand still, and for no engine: no engine gets what it makes */
+	bool is_taken;   /* seized to be frozen, and for no engine: no engine gets what it makes */
 	bool is_newborn; /* its first stop has yet to come */
 	bool has_maker;  /* … or has come, and its maker's event has not */
 };
@@ -97,7 +97,7 @@ struct hub_traps {
 	bool passes_own;                   /* the next SIGTRAP is of an int3 of the program's */
 	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
 	struct user_regs_struct told;
-	bool knows_registers; /* … which are those that it stands still with: of a process without breakpoints, for the
+	bool knows_registers; /* … which are those that it is stopped with: of a process without breakpoints, for the
 				 owner that takes it */
 	int watch_entry;      /* in the journal, or -1 */
 	struct hub_watch {

@@ -1,5 +1,5 @@
-/* Requests about one stopped thread, by its tracer's own thread: a hub's. All give negative errno values; -ESRCH, it is
- * gone. Recorders ask by joined.h. */
+/* Requests about one stopped thread, by its tracer's own thread: a hub's. All return negative errno values; -ESRCH: it
+ * has ended. Recorders ask by joined.h. */
 #ifndef KYMO_HUB_THREAD_TRACEE_H
 #define KYMO_HUB_THREAD_TRACEE_H
 
@@ -9,8 +9,8 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-/* What the kernel knows of a thread's restartable sequences, and whether its system calls are signals elsewhere than in
- * one range. */
+/* What the kernel knows of a thread's restartable sequences, and whether its system calls outside of one range are
+ * signals. */
 struct kymo_tracee_facts {
 	uint64_t mask; /* blocked signals */
 	uint64_t rseq_pointer;

@@ -46,7 +46,7 @@ struct hub_space {
 	struct hub_memory *memory;         /* a reference */
 	KYMO_VEC(struct hub_break) breaks; /* by address */
 	size_t n_in;
-	bool is_disarmed; /* nobody can run, and no byte is in */
+	bool is_disarmed; /* no thread can run, and no byte is in */
 };
 
 /* Whether the byte at the address was `from`, and is `to` now. */

@@ -106,7 +106,7 @@ int hub_local_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
 
 /* ---- hits ------------------------------------------------------------------------------------ */
 
-/* Where a program has copied its code while the breakpoint was in, the copy has it for good. */
+/* If a program has copied its code while the breakpoint was in, the copy keeps it. */
 static bool is_left_over(const struct hub_space *space, const struct hub_break *b)
 {
 	return b->original != KYMO_TRAP_BYTE && hub_break_is_written(space->memory, b);
@@ -311,7 +311,7 @@ bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 		hub_space_lower(space, b);
 	if (!is_done)
 		return true;
-	hub_forget_status(hub, task); /* of a step that nobody is to be told of */
+	hub_forget_status(hub, task); /* of a step that is not reported */
 	task->resumed.steps = false;
 	return false;
 }

@@ -1,5 +1,5 @@
 /*
- * The keeper: a process that waits for the end of the hub's thread, and then puts back the bytes and registers that the
+ * The keeper: a process that waits for the end of the hub's thread. Then it restores the bytes and registers that the
  * hub has changed in other processes.
  *
  * It shares two things with the hub: the journal, and the table of descriptors, in which the memory of each process is

@@ -2,7 +2,7 @@
  * Spaces: memories with breakpoints in them.
  *
  * Bytes are written one at a time, and each write is complete: a thread that runs there executes the breakpoint or the
- * instruction. So nobody has to stand still for one to be put in or taken out, but all threads have to be the hub's.
+ * instruction. So no thread has to be stopped to insert or remove a breakpoint, but the hub must trace all threads.
  * What is compared before it is written may have been changed by the program. trap/disarm.c has the threads.
  *
  * A program may unmap code that has breakpoints, and map something else there. So what is mapped is compared with what
@@ -207,7 +207,7 @@ static void read_next(struct hub_space *space, struct hub_break *b)
 		b->n_next = 0;
 }
 
-/* Note it, then write it. Where nobody can run, it is disarmed at once; that it can be written is tried with the byte
+/* Note it, then write it. If no thread can run, it is disarmed at once; that it can be written is tried with the byte
  * that is there. */
 static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
 {
@@ -232,7 +232,7 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 	return 0;
 }
 
-/* Whether it is in memory, or will be when its process runs: what stands still was compared when it stopped. */
+/* Whether it is in memory, or will be when its process runs: stopped threads were compared when they stopped. */
 static bool is_in(const struct hub_space *space, const struct hub_break *b)
 {
 	return !b->is_void && (space->is_disarmed || b->is_in_jump || hub_space_has_trap(space, b->address));
@@ -278,7 +278,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	if (!err && !b)
 		b = add_break(space, address);
 	if (!err)
-		space->is_disarmed |= !hub_space_can_run(hub, space); /* who holds it may be reading its text */
+		space->is_disarmed |= !hub_space_can_run(hub, space); /* the holder may be reading its text */
 	if (!err)
 		err = b ? put_in(hub, space, b, &code) : -ENOMEM;
 	if (!err) {
@@ -542,7 +542,7 @@ int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process
 	if (!is_within(space, first_from(space, address), address, size))
 		return hub_space_write(hub, space, address, data, size);
 	if (!space->is_disarmed)
-		return -EBUSY; /* who runs would find a breakpoint in the middle of a jump */
+		return -EBUSY; /* a running thread would find a breakpoint in the middle of a jump */
 	error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
 	err = error ? -ESRCH : hub_space_write(hub, space, address, data, size);
 	if (!err)

@@ -29,7 +29,7 @@ int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t
 int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t address, const void *data, size_t size);
 
 /* What a recorder writes, which may be jumps over breakpoints, or what was there before. The process has a space.
- * -EBUSY: somebody runs where there are breakpoints. */
+ * -EBUSY: a thread runs where there are breakpoints. */
 int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data,
 			 size_t size);
 

@@ -204,7 +204,7 @@ void hub_watches_forget(struct kymo_hub *hub, struct task *task)
 
 /* ---- hits ------------------------------------------------------------------------------------ */
 
-/* Which have been hit, as bits, but those of somebody else's: ours, and those that are off, which were ours when they
+/* Which have been hit, as bits, except those of other tracers: ours, and those that are off, which were ours when they
  * were hit. */
 static unsigned int hits_of(const struct task *task)
 {

@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "probe/resolve/files.h"
 
-#define IDLE_FILES 32 /* kept although nobody uses them, … */
+#define IDLE_FILES 32 /* kept although they are not in use, … */
 #define IDLE_BYTES \
 	((uint64_t)48 \
 	 << 20) /* … if they are not larger than that together: what is known of a file is as large as it is */
@@ -59,7 +59,7 @@ void probe_cache_keep_names(struct probe_cache *cache, struct probe_file *files)
 	cache->names = files;
 }
 
-/* A file that was written to has another time: that of its inode, which nobody can set back. */
+/* A file that was written to has another time: that of its inode, which no process can set back. */
 static bool is_same(const struct probe_cached *file, const struct stat *st)
 {
 	return file->device == st->st_dev && file->inode == st->st_ino && file->size == (uint64_t)st->st_size &&
@@ -124,7 +124,7 @@ struct kymo_error *probe_cache_get(struct probe_cache *cache, int fd, const char
 	return NULL;
 }
 
-/* The one that nobody has used for longest, while there are too many of them; or NULL. */
+/* The least recently used one, while there are too many of them; or NULL. */
 static struct probe_cached **find_surplus(struct probe_cache *cache)
 {
 	struct probe_cached **oldest = NULL;

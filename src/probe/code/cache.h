@@ -43,7 +43,7 @@ const struct probe_file *probe_cache_names(const struct probe_cache *cache);
 void probe_cache_keep_names(struct probe_cache *cache, struct probe_file *files);
 
 /* The file open at `fd` (not consumed); errors as kymo_module_open_fd() has them. To be given back; `path` is that of
- * the first who asked. */
+ * the first caller. */
 struct kymo_error *probe_cache_get(struct probe_cache *cache, int fd, const char *path, struct probe_cached **ret);
 
 /* Whether the file open at `fd` (not consumed) is that very one, unchanged. */

@@ -76,7 +76,7 @@ static struct kymo_error *gather_entries(struct kymo_module *module, const struc
 	return NULL;
 }
 
-/* Markers that nobody can read are never turned on. */
+/* Unreadable markers are never turned on. */
 static struct kymo_error *gather_entries_of_all(struct kymo_module *module, struct kymo_module_code *code)
 {
 	struct kymo_marker_list *markers = NULL;
@@ -131,7 +131,7 @@ struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kym
 		r = kymo_module_is_protected(module) ? probe_store_map(&code->code, &code->map)
 						     : kymo_entry_map_create(&code->code, &code->map);
 		if (r < 0)
-			error = kymo_error_errno(r, "cannot analyse the code of %s", kymo_module_path(module));
+			error = kymo_error_errno(r, "cannot analyze the code of %s", kymo_module_path(module));
 	}
 	if (error) {
 		kymo_code_destroy(code);
@@ -173,7 +173,7 @@ struct kymo_error *kymo_code_create_jit(const struct kymo_span *text, const stru
 		return NULL;
 	}
 	kymo_code_destroy(code);
-	return kymo_error_errno(err, "cannot analyse the code at 0x%" PRIx64, entry);
+	return kymo_error_errno(err, "cannot analyze the code at 0x%" PRIx64, entry);
 }
 
 void kymo_code_destroy(struct kymo_code *code)

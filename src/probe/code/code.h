@@ -19,15 +19,15 @@ struct kymo_code {
 
 /*
  * Gather what is known of `module` and decode its text once. The module must outlive the result. BAD_DATA where
- * .eh_frame, an LSDA or the like is damaged, NO_MEMORY. `markers` are the module's, for whoever has them; where it is
+ * .eh_frame, an LSDA or the like is damaged, NO_MEMORY. `markers` are the module's, for all that have them; where it is
  * NULL they are read here.
  */
 struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kymo_marker_list *markers,
 				    struct kymo_code **ret);
-/* The same for JIT code: `text`, whose bytes must outlive the result, and of it what is taken for a
- * function, with an instruction at `entry` that somebody leads to. */
+/* The same for JIT code: `text`, whose bytes must outlive the result, and the part of it that is taken for a function.
+ * Other code leads to the instruction at `entry`. */
 struct kymo_error *kymo_code_create_jit(const struct kymo_span *text, const struct kymo_extent *function,
-					uint64_t entry, struct kymo_code **ret);
+					 uint64_t entry, struct kymo_code **ret);
 
 /* The `size` bytes of text at `vaddr` as the file has them. False where there are none. */
 bool kymo_code_bytes(const struct kymo_code *code, uint64_t vaddr, uint8_t *ret, size_t size);

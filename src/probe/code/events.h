@@ -48,7 +48,7 @@ struct kymo_probe_event {
 	size_t n_fields;
 	bool has_stack;                 /* KYMO_STACK_FIELD is behind those that were asked for; of the arguments the
 					   last one is its copy of the stack */
-	bool has_stack_pointer;         /* the last of them is KYMO_STACK_POINTER_FIELD, and nobody has asked for it */
+	bool has_stack_pointer;         /* the last of them is KYMO_STACK_POINTER_FIELD, and no spec asks for it */
 	char *source, *format;          /* of a marker: "server.c:120", its format; or NULL */
 	char *path, *symbol, *build_id; /* the file, "malloc+0x4", hex */
 	uint64_t offset;                /* in the file */

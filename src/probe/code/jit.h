@@ -1,7 +1,7 @@
 /*
  * JIT code: what a program generates in memory of no file. A probe there is of one
- * process and one address; nothing tells where instructions begin or who leads to them but whoever names the address,
- * and the program's own perf map (/tmp/perf-PID.map). So the planner displaces the one instruction, or refuses
+ * process and one address; only the user's address and the program's own perf map (/tmp/perf-PID.map) tell where
+ * instructions begin and what leads to them. So the planner displaces the one instruction, or refuses
  * (docs/internals/probing.md).
  */
 #ifndef KYMO_PROBE_CODE_JIT_H

@@ -1,6 +1,6 @@
 /*
  * What the words of a spec mean in one file: the functions, instructions and offsets that are looked for in a process
- * and in a file alone. What becomes of a location that was found differs, and is the caller's. Private to the room.
+ * and in a file alone. The caller decides what to do with a location that was found. Private to the room.
  */
 #ifndef KYMO_PROBE_CODE_RESOLVER_H
 #define KYMO_PROBE_CODE_RESOLVER_H

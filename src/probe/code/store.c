@@ -210,7 +210,7 @@ static bool is_temporary(const char *name)
 	return !strncmp(name, "new-", 4);
 }
 
-/* Entries that nobody has used for longest go, until there is room. */
+/* The least recently used entries go, until there is room. */
 static void make_room(int store)
 {
 	KYMO_VEC(struct entry) entries = { 0 };

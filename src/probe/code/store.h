@@ -3,13 +3,13 @@
  * all else that a recording begins with. Private to the room.
  *
  * An entry is found by a hash of everything that the analysis depends on: the bytes of text and data, extents, entries,
- * and the build of kymo. So an entry is right or it is not there, whatever becomes of the file, its name or its times.
- * The hash resists accidents alone. Files that somebody else could have made to collide are left out
- * (kymo_module_is_protected()), and so is a directory, or an entry, that somebody else could have written.
+ * and the build of kymo. So an entry is right or missing, whatever happens to the file, its name or its times. The hash
+ * resists accidents alone. Files that another user could have made to collide are left out
+ * (kymo_module_is_protected()). So is a directory, or an entry, that another user could have written.
  *
  * The directory is $KYMO_CACHE (empty: nothing is kept), else $XDG_CACHE_HOME/kymo, else /var/cache/kymo for root and
  * ~/.cache/kymo for other users. Entries are written under another name and renamed, so that several recorders may
- * write at once, and be killed. Beyond 512 MiB those that nobody has used for longest go.
+ * write at once, and be killed. Beyond 512 MiB the least recently used ones go.
  */
 #ifndef KYMO_PROBE_CODE_STORE_H
 #define KYMO_PROBE_CODE_STORE_H

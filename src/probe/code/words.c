@@ -144,7 +144,7 @@ struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const str
 	if (!spec->offset || !probe_is_overloaded(spec, found, n))
 		return NULL;
 	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-				 "%s means %zu functions, and the offset may be meant in any of them; write its "
+				 "%s means %zu functions, and the offset may be in any of them; write its "
 				 "parameters or template arguments, as in %s",
 				 spec->symbol, n, found[0]->name);
 }

@@ -14,12 +14,12 @@
 #define PROBE_LOCATION_MAX 1400
 
 /* Why an IFUNC has no location: its resolver does not say what it chooses from (printf, with the reason); an offset is
- * meant in one of several (with their number, the file, the name). */
+ * in one of several (with their number, the file, the name). */
 #define PROBE_IS_IFUNC_NOT_KNOWN \
 	"it is an IFUNC, and its resolver does not tell which functions it chooses from (%s); name the chosen one " \
 	"or its file offset"
 #define PROBE_IS_IFUNC_OF_MANY \
-	"it is an IFUNC, and the offset may be meant in any of %zu functions; 'kymo explain %s %s' lists them, " \
+	"it is an IFUNC, and the offset may be in any of %zu functions; 'kymo explain %s %s' lists them, " \
 	"name one"
 
 /* What of an IFUNC's functions is others' too (with the spec, and their names). */
@@ -64,7 +64,7 @@ bool probe_is_overloaded(const struct kymo_spec *spec, const struct kymo_symbol 
 void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n, char *out,
 			  size_t size);
 
-/* USAGE where an offset of `spec` may be meant in several functions. */
+/* USAGE where an offset of `spec` may be in several functions. */
 struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const struct kymo_symbol *const *found,
 					 size_t n);
 

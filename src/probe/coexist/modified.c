@@ -1,9 +1,9 @@
 /*
- * Text that somebody else has patched: a debugger's breakpoint, a uprobe of the kernel.
+ * Text that a third party has patched: a debugger's breakpoint, a uprobe of the kernel.
  *
  * It is found with the process stopped, when all that is about to be written is compared with what it was planned for.
- * Nothing is written then; planning begins anew, and keeps away from those bytes, so that what stands there is left
- * out, or is an error where it was named exactly.
+ * Nothing is written then; planning begins again, and avoids those bytes. So a location there is left out, or is an
+ * error if it was named exactly.
  */
 #include "probe/coexist/modified.h"
 
@@ -40,7 +40,7 @@ bool probes_note_modified(struct kymo_probes *probes, uint64_t address, const ui
 	for (size_t i = 0; i < size; i++) {
 		struct probe_modified *known;
 
-		/* What the file has is nobody's: another recording has left that site meanwhile. */
+		/* The file's own bytes belong to no party: another recording has left that site meanwhile. */
 		if (now[i] == want[i] || now[i] == file[i])
 			continue;
 		known = find_modified(probes, address + i);

@@ -17,7 +17,7 @@ struct probe_modified {
 	uint8_t now, file;
 };
 
-/* Reasons for what somebody else has patched. */
+/* Reasons for what a third party has patched. */
 #define PROBE_HAS_BREAKPOINT "a uprobe (perf, bpftrace) or a debugger's breakpoint is there"
 #define PROBE_IS_PATCHED "what is there is not what its file holds: something else has patched it"
 
@@ -41,7 +41,7 @@ bool probes_mark_modified(const struct kymo_probes *probes, const struct kymo_ma
 /* The same for the sites that the kernel has for this recording. */
 bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *text);
 
-/* That a breakpoint is there, this recording's or somebody else's, or something else. */
+/* That a breakpoint is there, this recording's or a third party's, or something else. */
 const char *probes_modified_reason(const struct kymo_probes *probes, uint64_t address);
 
 #endif

@@ -71,7 +71,7 @@ bool probes_peers_have(const struct probe_peers *peers, uint64_t address, size_t
 /* Whether a jump of some other entry is made of bytes of [address, address + size). */
 bool probes_peers_rely_on(const struct probe_peers *peers, uint64_t address, size_t size);
 
-/* The stretch of trampolines that has the entry's link, of whoever it is. False when there is none. */
+/* The stretch of trampolines that has the entry's link, of any recording. False when there is none. */
 bool probe_peer_entry_stretch(const struct probe_peer_entry *entry, struct kymo_wire_trampolines *ret);
 
 #endif

@@ -25,7 +25,7 @@ void probe_text_look(const struct probe_text *text, uint64_t address, uint8_t *b
 enum probe_text_mark {
 	TEXT_CHANGED,  /* probe_text_look() tells to what */
 	TEXT_LOCKED,   /* may not be changed: part of a jump, or of what a jump displaces */
-	TEXT_UNSTEADY, /* somebody else's, who may change it at any time: another recording's, a marker's */
+	TEXT_UNSTEADY, /* a third party's, which may change it at any time: another recording's, a marker's */
 	TEXT_WANTED,   /* a probe will be planned on the instruction that begins here */
 	TEXT_PENDING,  /* changed in what is planned, and not yet in the process */
 	TEXT_SWITCH,   /* the NOP that turns a marker on */

@@ -39,8 +39,8 @@ static bool are_files_wanted(const struct kymo_probes *probes)
 	return probes->options.kernel;
 }
 
-/* A library that has come and gone may have been a wanted one: nobody names a file for markers and system calls, and
- * those that are named may come back. */
+/* A library that has come and gone may have been a wanted one: specs name no file for markers and system calls, and
+ * named files may come back. */
 static bool are_files_awaited(const struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
@@ -70,7 +70,7 @@ static bool may_have_missed(struct kymo_probes *probes, uint32_t requests)
 						: (n > REQUESTS_OF_ONE || has_ended) && are_files_awaited(probes);
 }
 
-/* From now on they wait again. Who has not, since `requests` were counted, is dealt with next. */
+/* From now on they wait again. A thread that has not, since `requests` were counted, is dealt with next. */
 static void go_on(struct kymo_probes *probes, uint32_t requests)
 {
 	struct kymo_wire_watch *watch = &probes->shared.data.head->watch;

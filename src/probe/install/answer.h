@@ -12,15 +12,14 @@ struct kymo_probes;
 bool kymo_probes_are_asked(const struct kymo_probes *probes);
 
 /*
- * Look at what is mapped now, put probes in, and let threads that wait go on, also on an error. `has_new`: something
- * else has put some in, for these requests. `late_ret`: a thread has gone on before, and calls of a library may be
- * missing, which is known of those that are there; that one which has come and gone meanwhile had none of the probes is
- * not.
+ * Look at what is mapped now, put probes in, and let waiting threads go on, also on an error. `has_new`: the kernel's
+ * probes were put in for these requests. `late_ret`: a thread has gone on before, and calls of a library may be
+ * missing. That is known for libraries that are still there, and not for one that has come and gone meanwhile.
  */
 struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, bool *late_ret,
 				      uint64_t *stopped_ns_ret);
 
-/* The same of what was not answered: the process has ended. False for a recording that has left it. */
+/* The same for requests without an answer: the process has ended. False for a recording that has left it. */
 bool kymo_probes_were_too_late(struct kymo_probes *probes);
 
 #endif

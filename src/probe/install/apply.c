@@ -5,7 +5,7 @@
  * is moved to the same instruction of the displaced copy. A signal handler may have interrupted a thread inside of a
  * window: then the program counter to which it returns is in a signal frame on some stack. Frames are not ours to
  * change, so nothing is written in that case, and the caller tries again a little later. Return addresses never lie
- * inside of a window: the planner displaces nothing behind a call.
+ * inside of a window: the planner displaces nothing after a call.
  */
 #include "probe/install/apply.h"
 
@@ -168,7 +168,7 @@ static bool read_text(struct kymo_process *process, struct text_page *page, uint
  * Compare what is at a site with what its plan is made for: the file's bytes in what it displaces, and those of the
  * file or of other jumps where it relies on them. Bytes that other pending sites will change are not looked at. `page`
  * is of the memory around it, which is read again only for another page. False in `same_ret`: something else is there,
- * which is noted where it is nobody's of kymo.
+ * which is noted if it belongs to no recording.
  */
 static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site, struct text_page *page,
 				     bool *same_ret)
@@ -350,8 +350,8 @@ static void take_back(struct kymo_probes *probes, const struct pending *pending,
 
 /*
  * A trampoline stays when its library goes, and may lead to a pad of another recording's that came first there, and is
- * gone. Nobody comes by it before the text is written, which is the file's. Who is still there comes again, and joins
- * this one.
+ * gone. No thread comes by it before the text is written, which is the file's. A thread that is still there comes
+ * again, and joins this one.
  */
 static int restore_trampolines(struct kymo_probes *probes, const struct pending *pending)
 {
@@ -437,8 +437,8 @@ static struct kymo_error *check_jits(struct kymo_probes *probes, const struct ky
 	return error;
 }
 
-/* Where system calls are told apart by their address, one that is made in a pad would be a signal, also within the
- * handler of that signal. */
+/* If system calls are dispatched by their address, a call in a pad would be a signal, also within the handler of that
+ * signal. */
 static struct kymo_error *check_dispatch(const struct kymo_probes *probes, const struct pending *pending)
 {
 	const struct kymo_thread *threads;
@@ -525,8 +525,8 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
 }
 
 /*
- * The text is compared last of all: the kernel sets uprobes in a process that is stopped, too, and one that is set
- * between the comparison and the write is lost to its tool (docs/internals/coexisting.md).
+ * The text is compared last of all: the kernel sets uprobes in a stopped process, too. One that is set between the
+ * comparison and the write is lost to its tool (docs/internals/coexisting.md).
  */
 struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_outcome *outcome_ret)
 {

@@ -30,8 +30,8 @@ enum probes_outcome {
 struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_outcome *outcome_ret);
 
 /*
- * Words on the stacks of the stopped threads that look like the program counter of a saved signal frame (a code
- * selector two words behind) and for which `is_hot` says yes: the first is returned, with its thread, or 0.
+ * Words on the stopped threads' stacks that look like the program counter of a saved signal frame (a code selector
+ * follows two words later). Those count for which `is_hot` says yes: the first is returned, with its thread, or 0.
  */
 uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps,
 			      bool (*is_hot)(uint64_t pc, void *data), void *data, pid_t *tid_ret);

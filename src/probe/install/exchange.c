@@ -1,11 +1,11 @@
 /*
  * Faults that the process handles itself. What may cause one is not displaced then (arch/plan.h, KYMO_FAULT_…). A
- * process may come to handle one when its probes are in: those that displace such an instruction are taken out and
- * planned anew, while it is stopped, so that no hit is missed.
+ * process may begin to handle one when its probes are in. Then probes that displace such an instruction are removed and
+ * planned again, while it is stopped, so that no hit is missed.
  *
- * Threads may be on their way back out of the pads that are left behind. They go back behind the window that was, to an
- * instruction: so from then on windows are single instructions, and none begins in the middle of what somebody goes
- * back to. Pads and journal entries stay to the end of the recording.
+ * Threads may still be in the old pads. They return to an instruction after the old window: so from then on windows are
+ * single instructions, and none begins in the middle of code to which a thread goes back. Pads and journal entries stay
+ * to the end of the recording.
  *
  * The recorder may die at any point: each site holds its original bytes, or a jump to a pad that is whole and
  * journaled.
@@ -87,8 +87,8 @@ static bool is_same_return(const struct probe_site *a, const struct probe_site *
 	return false;
 }
 
-/* Whether one that is chosen, or not, as `chosen` says, is so near that the other may have to do with its bytes, and
- * has, as `which` tells. */
+/* Whether a site is near enough to this one to share bytes with it, and does so by `which`. Only sites count that are
+ * chosen, or not, as `chosen` says. */
 static bool has_near(const struct outgoing *outgoing, size_t i, bool chosen,
 		     bool (*which)(const struct probe_site *, const struct probe_site *))
 {
@@ -233,8 +233,8 @@ static bool has_jump(struct kymo_process *child, const struct probe_site *site, 
 	       !memcmp(now + *first_ret, patch + *first_ret, site->plan.patch_size - *first_ret);
 }
 
-/* A forked child has a copy of the text. There the probes go out for good: new pads would be the parent's alone.
- * `n_ret`: of those that were in. */
+/* A forked child has a copy of the text. There the probes are removed permanently: new pads would be the parent's
+ * alone. `n_ret`: of those that were in. */
 static struct kymo_error *take_out_of_child(struct kymo_process *child, struct probe_site *const *sites, size_t n,
 					    size_t *n_ret)
 {

@@ -35,7 +35,7 @@ struct leaving {
 	const struct kymo_session *own;
 	const struct kymo_session_list *all;
 	struct kymo_detach_result *result;
-	bool nobody_stays;       /* all recordings go: bytes are restored whoever's they are */
+	bool nobody_stays;       /* all recordings go: bytes are restored whatever recording they belong to */
 	bool must_go;            /* nothing is waited for any more */
 	size_t modified, shared; /* sites that hold unknown bytes; that can't be left for the sake of another process,
 				   or not yet */
@@ -236,7 +236,7 @@ static bool is_whole(const struct leaving *leaving, const struct kymo_wire_site 
 
 /* ---- memory of no file ----------------------------------------------------------------------- */
 
-/* Whether nothing is left of what was written there: the program has put something else, or has got fresh memory. */
+/* Whether nothing is left of what was written there: the program has put something else there, or has fresh memory. */
 static bool is_rewritten(const struct kymo_wire_site *site, const uint8_t *now)
 {
 	size_t kept = 0, zeros = 0;
@@ -437,8 +437,8 @@ static void point(struct leaving *leaving, const struct kymo_wire_region *region
 	kymo_process_write(leaving->process, word, &header->vforks, sizeof(header->vforks));
 }
 
-/* The list of threads that wait for a vfork child is kept by whoever has the guards: who uses ours is told where it is
- * now. */
+/* The recording that has the guards keeps the list of threads that wait for a vfork child: recordings that use ours are
+ * told where it is now. */
 static void hand_over(struct leaving *leaving)
 {
 	const struct kymo_session *heir = on_duty(leaving);
@@ -469,8 +469,8 @@ static bool is_anyone_listed(const struct leaving *leaving)
 	       list.n <= KYMO_WIRE_MAX_VFORKS;
 }
 
-/* Threads in the pads of the dynamic linker and of sigaction wait for a recorder that will not answer any more; nobody
- * could leave their pads meanwhile. */
+/* Threads in the pads of the dynamic linker and of sigaction wait for a recorder that will not answer any more; no
+ * thread could leave their pads meanwhile. */
 static void release_waiting(struct leaving *leaving, size_t offset)
 {
 	const uint64_t address = leaving->own->data + offset;

@@ -87,9 +87,9 @@ static bool is_file_text(const struct kymo_probes *probes, const struct kymo_map
 }
 
 /*
- * Closed and opened again while nobody looked: its text is the file's, as that was or is now. Or, where the
- * journals of peers are known, who did not wait for this recording may have waited for another one, whose jump is
- * there. That the file has changed proves nothing: it may have got another name.
+ * Closed and opened again between two looks: its text is the file's, as that was or is now. Or, if the journals of
+ * peers are known, a thread may have waited for another recording instead, whose jump is there. That the file has
+ * changed proves nothing: it may have got another name.
  */
 static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at,
 			       const struct probe_snapshot *snapshot)

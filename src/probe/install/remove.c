@@ -1,7 +1,7 @@
 /*
  * Order: text first, then wait, then memory. After the text is restored no thread enters a pad; those that are inside
  * leave by themselves within nanoseconds, unless a signal handler runs on top of them. Pads stay mapped until every
- * program counter and every saved one on a stack is elsewhere, and until no thread is about to enter them from another
+ * program counter, and every saved one on a stack, is elsewhere. Nor may a thread be about to enter them from another
  * recording's pad.
  */
 #include "probe/install/remove.h"
@@ -109,7 +109,7 @@ static bool is_listed(const struct removal *removal, uint64_t inode)
 	return false;
 }
 
-/* Header, words, pads of the recording; without one, of nobody's. */
+/* Header, words, pads of the recording; without one, of no recording. */
 static bool is_own_shared(const struct removal *removal, const struct kymo_map *map)
 {
 	if (!kymo_is_shared_map(map))
@@ -149,7 +149,7 @@ static bool is_own_jumps(const struct removal *removal, const struct kymo_map *m
 	return !removal->own || has_run(removal->own, map);
 }
 
-/* ---- who is still there ---------------------------------------------------------------------- */
+/* ---- threads that are still there ---------------------------------------------------------------------- */
 
 static bool is_in_pads(uint64_t pc, void *data)
 {
@@ -243,7 +243,7 @@ static const struct kymo_wire_site *called_from(const struct removal *removal, c
 }
 
 /*
- * A thread may sleep in a pad's system call for ever. It is sent to behind the call in the text, which is what it was:
+ * A thread may sleep in a pad's system call for ever. It is sent to after the call in the text, which is restored:
  * there, as in the pad, the kernel makes the call again where it has to be, two bytes back. A death right after it
  * changes nothing.
  */

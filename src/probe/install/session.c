@@ -40,7 +40,7 @@
 	16 /* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for \
 	      its turn */
 #define TRY_PAUSE_NS 5000000
-#define PLAN_TRIES 12    /* while the process stands still */
+#define PLAN_TRIES 12    /* while the process is frozen */
 #define PATIENT_TRIES 60 /* while it runs: each other recording that comes or goes costs one */
 #define MOST_PAUSES 12
 #define CONTENDED_TRIES (PLAN_TRIES / 2)
@@ -120,7 +120,7 @@ static bool is_worth_stopping_all(const struct kymo_error *error)
 	       error->code == KYMO_ERROR_PERMISSION;
 }
 
-/* All threads stand still: a child that one of them forks meanwhile would have the descriptors, and the rings
+/* All threads are stopped: a child that one of them forks meanwhile would have the descriptors, and the rings
  * (docs/internals/memory.md). */
 static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
@@ -516,8 +516,9 @@ static bool can_wait(const struct kymo_probes *probes)
 	return probes->is_starting && !probes->has_shared && !probes_pending_but_watches(probes);
 }
 
-/* A process that stands still all the time lends one thread for the memory and what is mapped of it, not one for each:
- * no thread is moved or looked at in between. While it is lent no other is looked for: all have to be held already. */
+/* A process that is frozen all the time makes the remote calls for the memory and its mappings by one thread, not one
+ * for each: no thread is moved or looked at in between. While it is lent no other is looked for: all have to be held
+ * already. */
 static struct kymo_error *lend_thread(struct kymo_probes *probes)
 {
 	struct kymo_error *error = probes_stop_patiently(probes->process);

@@ -30,17 +30,19 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 void kymo_probes_destroy(struct kymo_probes *probes);
 
 /*
- * Put the pending sites in. Leaves the process running if it was, stopped if it was. `stopped_ns_ret` is increased by
- * the time for which it was stopped here. On an error none of the pending sites is in; those put in before stay.
- * Nothing is done while a program starts that has only the watch for libraries to get: kymo_probes_install_rest() does
- * that.
+ * Put the pending sites in. A running process runs on, and a stopped one stays stopped. `stopped_ns_ret` is increased
+ * by the time for which it was stopped here. On an error none of the pending sites is in; those put in before stay.
+ * While a program starts and only the watch for libraries is pending, nothing is done: kymo_probes_install_rest() puts
+ * it in.
  */
 struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *stopped_ns_ret);
 
-/* The same, and all that has waited: a program has started, kymo_probes_started() is next. */
+/* The same, and all that was put off: the program has started, and kymo_probes_started() is next. */
 struct kymo_error *kymo_probes_install_rest(struct kymo_probes *probes, uint64_t *stopped_ns_ret);
 
-/* Stop the process, which runs: while it is held nobody else changes its text. kymo_process_resume() ends that. */
+/* Stop the process, which runs. While it is stopped no other recorder changes its text. kymo_process_resume() ends
+ * that.
+ * */
 struct kymo_error *kymo_probes_freeze(struct kymo_probes *probes);
 
 #endif

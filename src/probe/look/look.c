@@ -30,7 +30,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define PAUSE_MAX_NS (8 * SECOND_NS)
-#define NO_GAP SIZE_MAX /* nobody asked for a probe there: a guard, an instruction that was evicted */
+#define NO_GAP SIZE_MAX /* no spec asks for a probe there: a guard, an instruction that was evicted */
 #define GAPS_MAX 1000
 
 struct kymo_error *kymo_look_create(struct kymo_probes *probes, struct kymo_process *process, struct kymo_look **ret)
@@ -75,7 +75,7 @@ void kymo_look_end(struct kymo_look *look, uint64_t tsc)
 
 /* ---- what is read ---------------------------------------------------------------------------- */
 
-/* What was exchanged for handlers of faults (exchange.c) is out of children for good. */
+/* What was exchanged for handlers of faults (exchange.c) never returns to children. */
 static bool is_watched(const struct kymo_look *look, const struct probe_site *site)
 {
 	const struct kymo_probes *probes = look->probes;
@@ -153,7 +153,7 @@ static bool lay_out(struct kymo_look *look)
 	return look->changes;
 }
 
-/* ---- what has become of it ------------------------------------------------------------------- */
+/* ---- what has happened to it ------------------------------------------------------------------- */
 
 /* The gap that begins with this look, for this cause. */
 static bool note_out(struct kymo_look *look, struct look_site *known, const struct probe_site *site,
@@ -340,7 +340,7 @@ static size_t revive(struct kymo_look *look)
 	return n;
 }
 
-/* It has failed, and may be tried again: what is pending for good would keep others from being put in. */
+/* It has failed, and may be tried again: what stays pending would keep others from being put in. */
 static void give_back(struct kymo_look *look)
 {
 	for (size_t i = 0; i < look->probes->sites.n; i++) {

@@ -1,9 +1,9 @@
 /*
- * Text that somebody else has changed under a jump: a uprobe of the kernel's that comes or goes.
+ * Text that a third party has changed under a jump: a uprobe of the kernel's that comes or goes.
  *
  * The kernel goes by the file. It writes int3 over the first byte of the instruction, runs a copy of the file's
- * instruction, goes on behind it, and puts the file's first byte back when the uprobe leaves, if the int3 is there
- * still (kernel/events/uprobes.c: verify_opcode()). The rest of a longer jump is in the way of that.
+ * instruction, and goes on after it. When the uprobe leaves it puts the file's first byte back, if the int3 is still
+ * there (kernel/events/uprobes.c: verify_opcode()). The rest of a longer jump is in the way of that.
  * docs/internals/coexisting.md has the states.
  */
 #include "probe/look/mend.h"
@@ -108,7 +108,7 @@ static bool is_file(const struct probe_site *site, const uint8_t *now)
 		       site->plan.window > site->plan.patch_size ? site->plan.window : site->plan.patch_size);
 }
 
-/* The file's bytes but for breakpoints that are somebody else's. */
+/* The file's bytes except for breakpoints of third parties. */
 static bool is_file_behind(const struct probe_site *site, const uint8_t *now, const uint8_t *patch)
 {
 	for (size_t i = 1; i < site->plan.patch_size; i++)

@@ -12,7 +12,7 @@ struct probe_site;
 /* What the text at a site is. */
 enum look_text {
 	LOOK_JUMP,    /* the jump of this recording, or one that leads to its pad by way of another recording's */
-	LOOK_FILE,    /* the file's bytes: nobody's jump is there */
+	LOOK_FILE,    /* the file's bytes: no recording's jump is there */
 	LOOK_YIELDED, /* a breakpoint, and no byte of a jump behind it */
 	LOOK_TORN, /* a breakpoint or the file's first byte before the rest of a jump; or a jump that leads elsewhere as
 		      bytes that it relies on have changed */

@@ -1,6 +1,6 @@
 /*
  * What pads write: the head of the data memory, and the rings (docs/internals/memory.md). A forked child has none of
- * it; who is followed gets its own, at the same address.
+ * it; a followed process gets its own, at the same address.
  */
 #include "probe/memory/data.h"
 
@@ -112,8 +112,7 @@ uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_prob
 	return data_offset(shared, options, shared->n_rings);
 }
 
-/* A CPU's ring that threads use which are in nobody's way: that for sequences, or, where none are used, that with a
- * lock. */
+/* A CPU's ring for threads that are alone on it: that for sequences, or, where none are used, that with a lock. */
 static bool is_working(const struct kymo_shared *shared, const struct kymo_data *data, size_t i)
 {
 	size_t first = data->is_locked ? shared->n_sequenced : 0;
@@ -175,7 +174,7 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 	data->head = base;
 	data->head->recorder_pid = (uint32_t)getpid();
 	data->head->target_pid = (uint32_t)kymo_process_pid(process);
-	data->head->watch.given_up = data->head->handlers.given_up = 1; /* nobody answers yet */
+	data->head->watch.given_up = data->head->handlers.given_up = 1; /* no process answers yet */
 	__atomic_store_n(&data->head->magic, KYMO_WIRE_MAGIC, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -199,8 +198,8 @@ struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_p
 	return error;
 }
 
-/* Of processes that have ended, with nobody else to use it: the kernel takes 0.5 us to free each page, for which others
- * that have just been let go would wait. */
+/* Of processes that have ended, with no other user: the kernel takes 0.5 us to free each page, for which others that
+ * have just been let go would wait. */
 static _Thread_local struct {
 	void *head;
 	uint64_t size;
@@ -271,7 +270,7 @@ static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_prob
 static void tell_size(struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i)
 {
 	/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory:
-	 * nobody gets that far. */
+	 * no thread gets that far. */
 	__atomic_store_n(&ring->shared->consumed, (uint64_t)data->have[i] - ring->n_subbuffers, __ATOMIC_RELEASE);
 }
 
@@ -448,7 +447,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 		error = kymo_data_format(&probes->shared, &probes->options, &adopted->data);
 	if (!error)
 		error = kymo_data_prepare(&probes->shared, &probes->options, &adopted->data, adopted->data.is_locked);
-	if (!error) /* who sets a handler is answered from now on, as in its parent */
+	if (!error) /* a process that sets a handler is answered from now on, as its parent is */
 		adopted->data.head->handlers.given_up = !probes->watch.has_handler_watch;
 	if (error) {
 		kymo_adopted_destroy(adopted);

@@ -1,4 +1,4 @@
-/* What pads write: the rings, and the head that counts. A forked child has its own. */
+/* The memory that pads write: the rings, and the head with counters. A forked child has its own. */
 #ifndef KYMO_PROBE_MEMORY_DATA_H
 #define KYMO_PROBE_MEMORY_DATA_H
 
@@ -27,7 +27,7 @@ struct kymo_shared_ring {
 	bool is_sequenced; /* kymo_pad_close_ring() must be called before a packet can be closed from outside */
 };
 
-/* What pads write: one memfd, as a process has it. */
+/* One memfd that pads write, as a process has it. */
 struct kymo_data {
 	int fd;
 	struct kymo_wire_data *head; /* the controller's mapping of it; the target writes it, too */
@@ -35,9 +35,9 @@ struct kymo_data {
 	bool is_childs;   /* a forked child's: less of it is used */
 	uint64_t least;   /* bytes of a sub-buffer that holds the largest record, of a child's */
 	uint64_t most;    /* bytes of a sub-buffer, of a child's; 0: no such bound */
-	bool is_locked;   /* no sequences are used: the CPUs' rings with locks have the work */
-	bool are_to_grow; /* of the working rings one is used: so will be the others */
-	uint32_t *have;   /* per ring: sub-buffers whose memory is there */
+	bool is_locked;   /* no sequences are used: threads use the CPUs' rings with locks */
+	bool are_to_grow; /* one of the working rings is used, so the others will be */
+	uint32_t *have;   /* per ring: sub-buffers that have memory */
 };
 
 /* The rings of a forked child: as many as its parent's, at the same addresses, and smaller. */
@@ -46,14 +46,14 @@ struct kymo_adopted;
 /* Free what this process holds. NULL is allowed. */
 void kymo_adopted_destroy(struct kymo_adopted *adopted);
 
-/* What kymo_probes_ring(), kymo_probes_are_muted() and kymo_probes_lost_in_vforks() are for the process that the probes
- * are in. */
+/* What kymo_probes_ring(), kymo_probes_are_muted() and kymo_probes_lost_in_vforks() are for the process with the
+ * probes. */
 struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes,
 					  size_t i);
 
 /*
- * Rings begin with a part of their memory, and get more when one is used: here. `adopted` is the child whose rings they
- * are, or NULL. true: some have more now, and perhaps not all; call again at once.
+ * Rings begin with a part of their memory; this adds more when one is used. `adopted` is the child whose rings they
+ * are, or NULL. true: some rings have more now, perhaps not all; call again at once.
  */
 bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted);
 
@@ -62,7 +62,7 @@ bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct ky
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
 
-/* KYMO_FAULT_…: faults that the child was seen to handle, and its parent not. Of its text what may cause them is out.
+/* KYMO_FAULT_…: faults that the child handles and its parent does not. Probes that may cause them are out of its text.
  */
 unsigned int kymo_adopted_faults(const struct kymo_adopted *adopted);
 uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted);
@@ -86,14 +86,14 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote,
 				 struct kymo_remote_mapping *made_ret);
 
-/* Lay the rings out. None has memory yet. */
+/* Lay the rings out. They have no memory yet. */
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 				    struct kymo_data *data);
 
 /*
- * Allocate what is used first of their memory, so that no producer can fault on it: until there is more, `consumed`
- * tells producers that the others are full. Producers that overwrite have all of it at once. The process may run.
- * `is_locked`: no sequences are used; may be told again, when that is known.
+ * Allocate the first part of their memory, so that no producer can fault on it. Until there is more, `consumed` tells
+ * producers that the other sub-buffers are full. Producers that overwrite get all memory at once. The process may run.
+ * `is_locked`: no sequences are used; may be called again when that is known.
  */
 struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 				     struct kymo_data *data, bool is_locked);

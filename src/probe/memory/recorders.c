@@ -1,4 +1,4 @@
-/* Who records a process: a kymo that has the memfd mapped. A header that names another process is not believed. */
+/* The recorders of a process: a kymo that has the memfd mapped. A header that names another process is not believed. */
 #include "probe/memory/recorders.h"
 
 #include <dirent.h>

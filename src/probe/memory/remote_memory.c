@@ -61,7 +61,7 @@ static bool has_name(int fd, const char *name)
 	return n == (ssize_t)strlen(want) && !memcmp(to, want, strlen(want));
 }
 
-/* Made a moment ago by kymo_remote_memfd(), and by nobody else. */
+/* Made a moment ago by kymo_remote_memfd(), and not by the program. */
 static bool is_fresh(int fd, const char *name)
 {
 	struct stat st;

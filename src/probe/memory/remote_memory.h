@@ -31,7 +31,7 @@ void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_ma
 /* Close a descriptor there, unless it is negative, behind `error`, which is returned if there is one. */
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error);
 
-/* Allocate a range of a memfd (errno); give it its size for good. */
+/* Allocate a range of a memfd (errno); give it its final size. */
 int kymo_allocate(int fd, uint64_t offset, uint64_t size);
 struct kymo_error *kymo_give_size(int fd, uint64_t size);
 

@@ -57,7 +57,7 @@ struct kymo_error *kymo_sessions_read(struct kymo_process *process, struct kymo_
 /* The same without journals and what follows from them: for a look with the process stopped. */
 struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, struct kymo_session_list *ret);
 
-/* Read again where pads go on, and what has become of counters, which leaving changes. */
+/* Read again where pads go on, and the state of counters, which leaving changes. */
 struct kymo_error *kymo_session_read_words(struct kymo_process *process, struct kymo_session *session);
 
 void kymo_sessions_deinit(struct kymo_session_list *list);

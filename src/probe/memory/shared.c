@@ -139,7 +139,7 @@ static struct kymo_error *open_own_view(struct kymo_shared *shared)
 	return NULL;
 }
 
-/* Nobody else gets a mapping that can be written, or made so; this one stays. */
+/* No other process gets a mapping that can be written, or made so; this one stays. */
 static struct kymo_error *close_to_writers(struct kymo_shared *shared)
 {
 	if (fcntl(shared->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE))
@@ -425,8 +425,8 @@ void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n)
 	__atomic_store_n(&shared->header->n_sites, n, __ATOMIC_RELEASE);
 }
 
-/* A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it, so no
- * descriptor has to stay open in the target for regions that come later. */
+/* A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it. So no
+ * descriptor has to stay open in the target for later regions. */
 static struct kymo_error *duplicate(struct kymo_shared *shared, struct kymo_process *process, uint64_t address,
 				    uint64_t size, uint64_t at)
 {

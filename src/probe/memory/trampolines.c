@@ -1,7 +1,7 @@
 /*
  * Trampolines: jumps at addresses that puns lead to, each stretch of pages a private mapping of one more memfd.
- * Private, because who shares a site with another recording changes its trampoline, through /proc/PID/mem like text; of
- * a file, because mappings are known by its name.
+ * Private, because a recording that shares a site with another changes its trampoline, through /proc/PID/mem like text;
+ * of a file, because mappings are known by its name.
  *
  * Stretches are mapped while the file has holes only, and filled when the process runs again: thousands of pages take
  * some milliseconds. A page of a private mapping that was not written through it is the file's, whenever that was

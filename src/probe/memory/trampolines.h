@@ -18,8 +18,8 @@ struct probe_layout;
 struct kymo_error *kymo_shared_map_trampolines(struct kymo_shared *shared, struct kymo_process *process,
 					       const struct probe_layout *layout, int *fd_ret, bool *taken_ret);
 
-/* Write the trampolines into what kymo_shared_map_trampolines() has mapped, for good; the process may run. To be done
- * before anything leads there. */
+/* Write the trampolines into what kymo_shared_map_trampolines() has mapped, permanently; the process may run. To be
+ * done before anything leads there. */
 struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layout *layout);
 
 #endif

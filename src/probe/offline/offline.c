@@ -179,8 +179,8 @@ struct kymo_error *kymo_offline_find(struct kymo_offline *offline, pid_t pid)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /*
- * Whether the instruction of `site`, and what lies before it as far as somebody's jump may reach, is the file's in
- * `memory`.
+ * Whether the instruction of `site`, and what lies before it as far as another recording's jump may reach, is the
+ * file's in `memory`.
  */
 static bool is_free(const struct offline_file *file, const struct kymo_offline_site *site, const struct kymo_map *map,
 		    int memory)

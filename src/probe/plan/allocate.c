@@ -314,8 +314,8 @@ struct kymo_error *probes_allocate(struct planning *planning, struct probe_site 
 	return NULL;
 }
 
-/* An instruction that makes room for another site's jump. If somebody wants it, it is a site already, and none that can
- * be evicted. */
+/* An instruction that makes room for another site's jump. If it is to be probed, it is a site already, and none that
+ * can be evicted. */
 static struct kymo_error *allocate_evicted(struct planning *planning, size_t module, const struct kymo_plan *evicted)
 {
 	struct probe_site fresh = { .module = module, .address = planning->bias + evicted->vaddr, .plan = *evicted },
@@ -385,8 +385,8 @@ static bool has_joined(const struct planning *planning, uint64_t address)
 static const char *cannot_join(struct planning *planning, const struct probe_peer_entry *head,
 			       const struct probe_peer_entry **evicted_ret);
 
-/* The instruction that was evicted for `head`, if it is to be joined, too. Whoever wants it for itself does not have it
- * by that. */
+/* The instruction that was evicted for `head`, if it is to be joined, too. That does not make it available for a probe
+ * of its own. */
 static const struct probe_peer_entry *find_evicted(struct planning *planning, const struct probe_peer_entry *head,
 						   uint64_t address)
 {
@@ -401,8 +401,8 @@ static const struct probe_peer_entry *find_evicted(struct planning *planning, co
 
 /*
  * A pun relies on bytes behind it, which another site of the other recording's may have changed. They stay as they are
- * only as long as somebody has that site: so this recording must have it, too. An instruction that was evicted for it
- * can be joined with it: `evicted_ret`, or NULL.
+ * only as long as a recording has that site: so this recording must have it, too. An instruction that was evicted for
+ * it can be joined with it: `evicted_ret`, or NULL.
  */
 static bool has_what_it_relies_on(struct planning *planning, const struct probe_peer_entry *head,
 				  const struct probe_peer_entry **evicted_ret)
@@ -530,7 +530,7 @@ bool probes_is_wanted(const struct probe_site *site)
 	return site->is_watch;
 }
 
-/* The name is looked up for who has named the site; a glob may stand for each marker of a large program. */
+/* The name is looked up for the user who has named the site; a glob may stand for each marker of a large program. */
 static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct probe_site *site)
 {
 	kymo_cleanup_free char *name = site->exact ? probes_marker_at(probes, site->module, site->address) : NULL;
@@ -549,7 +549,7 @@ static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct 
 	return probes_refuse(probes, site, reason);
 }
 
-/* Plan and allocate the site at `address`, which somebody wants. */
+/* Plan and allocate the site at `address`, which is to be probed. */
 struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 {
 	struct kymo_probes *probes = planning->probes;

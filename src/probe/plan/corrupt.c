@@ -22,7 +22,7 @@
 
 /* ---- what can't be turned on ----------------------------------------------------------------- */
 
-/* An SDT probe that nobody can turn on has nothing to record. Several may have one counter. */
+/* An SDT probe that cannot be turned on has nothing to record. Several may have one counter. */
 static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struct probe_switch *item)
 {
 	uint64_t bias = probes->modules.items[item->module].bias;

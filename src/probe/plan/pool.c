@@ -170,7 +170,7 @@ static uint64_t in_hole(const struct probe_pool *pool, const struct pool_hole *h
 	found = on_used_page(pool, low, high, size);
 	if (found)
 		return found;
-	/* A page of its own, if the range has a whole one that nobody uses; so that later ones find it empty. */
+	/* A page of its own, if the range has a whole unused one; so that later ones find it empty. */
 	if (high - low < 2 * KYMO_PAGE_SIZE)
 		return first_free(pool, low, high, size);
 	low = kymo_page_up(low);

@@ -35,8 +35,8 @@ uint64_t probe_pool_reserve(struct probe_pool *pool, uint64_t low, uint64_t high
 /* Give them back. */
 void probe_pool_release(struct probe_pool *pool, uint64_t address, size_t size);
 
-/* Forget the pages that have nothing in them, and return how many stretches of pages are left when those at most `gap`
- * pages apart (with nothing mapped between) are taken for one. `ret` (space for that many; NULL to count) gets them. */
+/* Forget the empty pages. Return how many stretches of pages are left when those at most `gap` pages apart (with
+ * nothing mapped between) are taken for one. `ret` (space for that many; NULL to count) gets them. */
 size_t probe_pool_stretches(struct probe_pool *pool, uint64_t gap, struct pool_hole *ret);
 
 #endif

@@ -192,8 +192,8 @@ bool probes_occupy(struct kymo_maps *maps, uint64_t address, uint64_t size)
 }
 
 /*
- * Not right beside the module: a pun in front of a plain jump is made of bytes of that jump's distance, and leads back
- * into the module when those are near 0 or -1. From MIDDLE below, their third byte is near 0x40.
+ * Not right beside the module: a pun before a plain jump uses bytes of that jump's distance, and leads back into the
+ * module when those are near 0 or -1. From MIDDLE below, their third byte is near 0x40.
  */
 static uint64_t find_hole(const struct kymo_maps *maps, uint64_t low, uint64_t high, uint64_t size)
 {

@@ -110,7 +110,7 @@ struct kymo_error *probes_not_mapped(const struct kymo_probes *probes, const cha
 	char files[400];
 
 	list_files(maps, files, sizeof(files));
-	/* Where nobody is followed a file has to be there; else it is waited for. */
+	/* If no process is followed a file has to be there; else it is waited for. */
 	return kymo_error_create(
 		KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s (%s it is waited for)",
 		probes->pid, file, files, probes->is_starting ? "without --no-follow" : "with --follow");

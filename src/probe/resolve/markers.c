@@ -173,7 +173,7 @@ bool probes_mark_markers(const struct kymo_probes *probes, struct probe_text *te
 		struct kymo_error *error = has_none ? NULL : probe_cached_markers(module->file, &list);
 
 		if (error || has_none)
-			kymo_error_destroy(error); /* notes that nobody can read are nobody's markers */
+			kymo_error_destroy(error); /* unreadable notes are no markers */
 		else if (!mark_module(module, list, text))
 			return false;
 	}
@@ -195,7 +195,7 @@ char *probes_marker_at(const struct kymo_probes *probes, size_t module, uint64_t
 	return name;
 }
 
-/* ---- names that nobody has ------------------------------------------------------------------- */
+/* ---- names that no marker has ------------------------------------------------------------------- */
 
 /* "libc:setjmp, …": some that there are. */
 static size_t tell_markers(struct kymo_probes *probes, char *out, size_t size)

@@ -22,9 +22,9 @@ void probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_
 			    size_t size);
 
 /*
- * Sites and locations of kymo's own markers, also where nobody has asked for any. A site's text is everybody's who
- * turns the marker on, the program itself too: nothing else is changed there. At a location another recording may come
- * to put its probe, so that no jump relies on its bytes, and only a probe on it touches it. False when memory is out.
+ * Sites and locations of kymo's own markers, also if no spec asks for any. A site's text belongs to all parties that
+ * turn the marker on, the program itself too: nothing else is changed there. Another recording may put its probe at
+ * such a location. So no jump relies on its bytes, and only a probe on it touches it. False when memory is out.
  */
 bool probes_mark_markers(const struct kymo_probes *probes, struct probe_text *text);
 

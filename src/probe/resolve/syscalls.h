@@ -13,8 +13,8 @@ struct probe_meaning;
 
 /*
  * The events of the system calls that `spec` wants: one for each number, and one for all returns. To be called before a
- * process with that spec is looked at. `name_of` may give NULL. `has_memory`: they are recorded by who can copy memory:
- * with the stack pointer and copies, and returns with their number; no pad makes such records.
+ * process with that spec is looked at. `name_of` may give NULL. `has_memory`: recorders that can copy memory record
+ * them: with the stack pointer and copies, and returns with their number; no pad makes such records.
  */
 struct kymo_error *kymo_events_add_syscalls(struct kymo_events *events, const struct kymo_spec *spec,
 					    const char *(*name_of)(uint64_t number), bool has_memory);

@@ -49,7 +49,7 @@ struct kymo_error *probes_refuse_request(struct kymo_probes *probes, const struc
 /* "no safe location" for all of a site's: an error for specs that name it exactly, a line in the warnings of others. */
 struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *site, const char *reason);
 
-/* An installation begins: keep in mind what is refused for good, and forget what others have patched; or go back to
+/* An installation begins: keep permanent refusals, and forget those for what third parties have patched; or go back to
  * that for another try. */
 void probes_keep_refusals(struct kymo_probes *probes);
 void probes_forget_refusals(struct kymo_probes *probes);

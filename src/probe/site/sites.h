@@ -1,4 +1,4 @@
-/* Sites in the text of the process that specs mean. */
+/* Sites in the text of the process, as specs select them. */
 #ifndef KYMO_PROBE_SITE_SITES_H
 #define KYMO_PROBE_SITE_SITES_H
 
@@ -11,16 +11,16 @@
 struct kymo_marker;
 struct kymo_probes;
 
-/* What somebody wants recorded at a site: it becomes an event when the site has a plan. */
+/* What a spec wants recorded at a site: it becomes an event when the site has a plan. */
 struct probe_request {
 	size_t spec;
 	enum kymo_event_kind kind;
-	uint64_t vaddr;                   /* what the user named; of RETURN, the function */
+	uint64_t vaddr;                   /* what the user named; for RETURN, the function */
 	char *location, *name;            /* "malloc+0x4", "libc:malloc+0x4" */
 	bool is_unknown;                  /* RETURN by a tail jump: $retval is not known */
 	const struct kymo_marker *marker; /* MARKER; the file's */
 	bool is_refused;
-	bool was_refused; /* before the installation that goes on now */
+	bool was_refused; /* before the current installation */
 	size_t event;     /* index, when the site is planned */
 };
 
@@ -32,23 +32,23 @@ struct probe_site {
 	uint64_t address; /* of the plan's first byte, runtime */
 	size_t module;
 	KYMO_VEC(struct probe_request) requests;
-	bool exact;        /* some spec names it without a glob: leaving it out is an error */
-	bool is_guard;     /* one of kymo's own (arch/pad.h) */
-	bool is_watch;     /* threads that load libraries come along here */
-	bool is_sigaction; /* … of those that set handlers of faults, where it is a watch */
+	bool exact;        /* a spec names it without a glob: leaving it out is an error */
+	bool is_guard;     /* a guard of kymo's own (arch/pad.h) */
+	bool is_watch;     /* threads that load libraries pass here */
+	bool is_sigaction; /* … threads that set handlers of faults do, if it is a watch */
 	bool was_watch;    /* and was refused */
 	bool is_retired;   /* planned, and its library is not mapped now */
-	bool is_revived;   /* it was, and is again, at the same address: plan and pad are as they were */
-	bool is_standby;   /* a guard for which another recording's stands in */
+	bool is_revived;   /* it was retired, and is mapped again at the same address: plan and pad are unchanged */
+	bool is_standby;   /* a guard that another recording's guard replaces for now */
 	bool is_exchanged; /* planned when handlers of faults came: its pad may be in the first process alone, not in
 			      children that were adopted before */
 	bool is_planned, installed;
 	/* when planned: */
 	struct kymo_plan plan;
 	uint32_t order;    /* index in the journal */
-	uint64_t link;     /* the jump that leads to the pad: in the text, or a trampoline */
+	uint64_t link;     /* address of the jump to the pad: in the text, or a trampoline */
 	uint64_t behind;   /* the inner entry of another recording's pad at the same site, or 0 */
-	uint64_t leads_to; /* then: where the link leads before it leads to this pad */
+	uint64_t leads_to; /* then: where the link leads until it leads to this pad */
 	bool wants_flags;
 	uint64_t pad;
 	struct kymo_pad_layout layout;
@@ -57,7 +57,7 @@ struct probe_site {
 /* The site at exactly `address`, or NULL. */
 struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address);
 
-/* Add a site in the order of addresses; its requests are taken over. */
+/* Add a site in the order of addresses; takes over its requests. */
 struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site,
 				      struct probe_site **ret);
 
@@ -70,10 +70,10 @@ void probes_site_deinit(struct probe_site *site);
 struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
 				      const struct probe_request *wanted);
 
-/* How many sites are planned and not installed. */
+/* The number of sites that are planned and not installed. */
 size_t kymo_probes_pending(const struct kymo_probes *probes);
 
-/* Whether any of them is no watch for libraries that are loaded. */
+/* Whether any of them is something else than the watch for libraries. */
 bool probes_pending_but_watches(const struct kymo_probes *probes);
 
 size_t kymo_probes_n_sites(const struct kymo_probes *probes);

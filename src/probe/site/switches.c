@@ -1,35 +1,36 @@
 /*
  * Turning markers on and off, from outside.
  *
- * A marker is on while somebody wants it: the process itself (kymo_marker_gate.inside, or what an SDT probe's semaphore
+ * A marker is on while a party wants it: the process itself (kymo_marker_gate.inside, or what an SDT probe's semaphore
  * counts besides), or recordings. Each of those has a bit of the gate's `outside`; of a semaphore it adds 1. For kymo's
- * own markers the text says so, too: the NOP is a jump to the marker's cold block. Those bytes are the same for
- * everybody, so no recording owns them. All of this happens with the threads stopped; pads are in the text before and
- * until after.
+ * own markers the text says so, too: the NOP is a jump to the marker's cold block. Those bytes are the same for all
+ * parties, so no recording owns them. All of this happens with the threads stopped. Pads are in the text before markers
+ * are turned on, and until they are off.
  *
  *	gate	on: journal entry (with the pads' journal, last), with the bit; the bit; the text, if it is the NOP.
- * off: the bit; the text, if nobody wants it on any more. Each step can be repeated counter	on: state UP with the
- * counter's value; counter + 1; state IN. off: state DOWN with the value; counter - 1; state NONE. Who dies between two
- * steps leaves an entry from which the next one goes on: in UP it was counted if it is not what it was before; in DOWN
- * it was not if it still is. Somebody else who counts in between can make that wrong by one: a probe's arguments are
- * computed then that nobody reads
+ *		off: the bit; the text, if no party wants the marker on any more. Each step can be repeated
+ *	counter	on: state UP with the counter's value; counter + 1; state IN. off: state DOWN with the value;
+ *		counter - 1; state NONE. A recorder that dies between two steps leaves an entry from which the next
+ *		recorder goes on. In UP it has counted if the value has changed; in DOWN it has not if it is the same.
+ *		A third party that counts in between can make this wrong by one. Then the program computes a probe's
+ *		arguments that nothing reads
  *
- * The bit is chosen among those that no journal in the process has. Two recordings that choose the same at once notice
- * it as they notice all that the other does: by its journal's generation.
+ * A recording chooses a bit that no journal in the process has. If two recordings choose the same one at once, they
+ * notice it by the other journal's generation, as they notice all else.
  *
  * libkymo-marker changes the same text while threads run. It sets `busy` before it looks at `outside` and until it is
- * done: a stopped process in which that is set is let go, and looked at again. Who leaves and finds it busy for seconds
- * (the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done,
- * and does what is left to do with the text. The text may be left as `test $imm32,%eax`, one of its steps, by nobody
- * but a process that died; it is off as the NOP is.
+ * done: a stopped process in which that is set is resumed, and looked at again. A recorder that leaves and finds it
+ * busy for seconds (the process does not get a processor) clears the bit alone: the library looks at `outside` once
+ * more when it is done, and does what is left to do with the text. The text may be left as `test $imm32,%eax`, one of
+ * its steps, only by a process that died; it is off as the NOP is.
  *
- * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so
- * the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
+ * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel restores the file's byte there, so the
+ * other four are set to the NOP's. If it has replaced the whole NOP by a call it restores all five.
  *
  * A forked child has text, counters and words of its own, and its parent's journal.
  *
- * A jump that crosses a page is not one write. It goes by three, each of which leaves an instruction of five bytes that
- * is off, or the jump.
+ * A jump that crosses a page takes three writes. Each leaves the jump, or an instruction of five bytes that does
+ * nothing.
  */
 #include "probe/site/switches.h"
 
@@ -414,7 +415,7 @@ static int count_down(const struct turning_off *off)
 	return err ? err : put_state(off, KYMO_WIRE_COUNT_NONE, 0);
 }
 
-/* Somebody else wants it on: the process itself, or another recording. */
+/* Another party wants it on: the process itself, or another recording. */
 static bool is_wanted(const struct turning_off *off)
 {
 	uint8_t gate[4];
@@ -538,7 +539,7 @@ void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAG
 	kymo_module_close(module);
 }
 
-/* ---- which are meant ------------------------------------------------------------------------- */
+/* ---- which are selected ------------------------------------------------------------------------- */
 
 bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item)
 {

@@ -20,8 +20,8 @@ struct probe_peers;
 struct probe_trust;
 
 /*
- * What turns a marker on: a counter of those who want it, in the process's data, and for kymo's own a jump in the text.
- * Puts nothing of a recording's into the text: several recordings have the same.
+ * What turns a marker on: a counter of the parties that want it, in the process's data, and for kymo's own a jump in
+ * the text. Puts nothing of a recording's into the text: several recordings have the same.
  */
 struct probe_switch {
 	size_t module;
@@ -36,7 +36,7 @@ struct probe_switch {
 	uint8_t original;            /* first byte of the text at `address`, as the file has it */
 	bool installed, is_retired;
 	bool is_ready;  /* the counter's memory is there */
-	bool has_entry; /* in the journal, for good; with the next also what is being put in */
+	bool has_entry; /* in the journal, permanently; with the next also what is being put in */
 	uint64_t entry;
 };
 
@@ -85,15 +85,15 @@ struct kymo_error *probes_look_at_switch(const struct kymo_probes *probes, const
 /* All pending ones, whose journal entries are written. */
 struct kymo_error *probes_turn_on(struct kymo_probes *probes);
 
-/* Change those bytes of `file`, a page of the file open at `fd` (not consumed) from `offset` on, that `memory` has
- * otherwise because the program has turned markers on, or because there is a breakpoint on a marker. */
+/* `file` is a page of the file open at `fd` (not consumed) from `offset` on. Set those of its bytes to `memory`'s that
+ * differ because the program has turned markers on, or because of a breakpoint on a marker. */
 void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE]);
 
 enum switch_left {
-	SWITCH_RESTORED, /* nobody wants it any more: it is off */
-	SWITCH_CLEAN,    /* it was off, or somebody else wants it on */
+	SWITCH_RESTORED, /* no party wants it any more: it is off */
+	SWITCH_CLEAN,    /* it was off, or another party wants it on */
 	SWITCH_BUSY,     /* the program is changing it: try again */
-	SWITCH_FOREIGN,  /* there are bytes that nobody knows */
+	SWITCH_FOREIGN,  /* there are unknown bytes */
 	SWITCH_FALSE,    /* the file has no such marker: nothing was written */
 };
 

@@ -264,8 +264,8 @@ static bool is_path(struct kymo_spec_piece piece)
 	return so && (so + 3 == piece.end || so[3] == '.');
 }
 
-/* Take ":*" off the end of FILE ":" SYMBOL ":*". A path before it is of a file whose name has a colon: all of its
- * functions are meant. */
+/* Take ":*" off the end of FILE ":" SYMBOL ":*". A path before it is of a file whose name has a colon: it stands for
+ * all of its functions. */
 static void take_every(struct kymo_spec_piece *piece, struct kymo_spec *spec)
 {
 	const char *colon = find_colon(*piece);
@@ -281,7 +281,7 @@ static void take_every(struct kymo_spec_piece *piece, struct kymo_spec *spec)
 	*piece = rest;
 }
 
-/* Whether the piece, which has no ":", is meant as an address. */
+/* Whether the piece, which has no ":", is an address. */
 static bool is_address(struct kymo_spec_piece piece)
 {
 	return piece.end - piece.start > 1 && piece.start[0] == '0' && (piece.start[1] == 'x' || piece.start[1] == 'X');

@@ -75,7 +75,7 @@ struct kymo_spec {
 	bool has_raw_retval;       /* it takes the register of integers for what its functions return */
 	bool computes_raw_retval;  /* … in an expression */
 	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
-	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
+	struct kymo_form *filter;  /* records are made if its value is available and not 0; NULL: always */
 	enum kymo_spec_sampling sampling;
 	uint32_t sample_n;
 	bool shares_sample; /* it counts with the spec before it: both are of one text, a line of source */
@@ -105,8 +105,8 @@ struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
 /*
  * Parse it again with the names that are visible where it is, if it needs_names or wants_names. `build_id` in
  * hexadecimal digits is that of the file. USAGE for a name that is not among them, with those that are; the spec is
- * unchanged then. But it needs_names then where one of its names is a variable's that is not available there, or what
- * the function returns is of a known type.
+ * unchanged then. But then it needs_names if one of its names is a variable that is not available there, or the
+ * function's result has a known type.
  */
 struct kymo_spec_scope;
 struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id);

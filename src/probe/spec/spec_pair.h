@@ -5,9 +5,9 @@
 #include "probe/spec/spec.h"
 
 /*
- * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer
- * behind their arguments, if these are fewer than KYMO_EVENT_MAX_ARGS: it tells what call a return ends, and which
- * calls were left without one.
+ * If some specs are for entries of functions and some for returns, records of both hold the stack pointer after their
+ * arguments. That needs fewer than KYMO_EVENT_MAX_ARGS arguments: it tells what call a return ends, and which calls
+ * were left without one.
  */
 void kymo_specs_pair(struct kymo_spec *specs, size_t n);
 

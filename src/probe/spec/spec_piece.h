@@ -52,7 +52,7 @@ const char *kymo_spec_skip_quoted(const char *at, const char *end);
  */
 bool kymo_spec_number(const char *start, const char *end, const char **end_ret, uint64_t *ret);
 
-/* Whether the piece is [A-Za-z_][A-Za-z0-9_]*; `bad_ret` is the first byte that spoils it. */
+/* Whether the piece is [A-Za-z_][A-Za-z0-9_]*; `bad_ret` is the first invalid byte. */
 bool kymo_spec_is_name(struct kymo_spec_piece piece, const char **bad_ret);
 
 /* Whether the piece starts as an argument does: an optional name with "=", then one of % $ \ @ + -. */

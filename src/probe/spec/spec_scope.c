@@ -62,7 +62,7 @@ static struct kymo_error *mean(const struct query *query, const struct kymo_vari
 
 	if (location->kind == KYMO_LOCATION_NOWHERE)
 		return refuse(query, "'%s' %s", variable->name,
-			      location->why ? location->why : "is not to be had at this address");
+			      location->why ? location->why : "is not available at this address");
 	*ret = (struct kymo_expr_meaning){
 		.form = location->form,
 		.type = kymo_expr_type_of(variable->type),

@@ -19,15 +19,15 @@ bool kymo_spec_has_scope(const struct kymo_spec *spec);
 
 /*
  * The meaning of a name: a variable that is visible there, a member of C++'s `this`, a variable of the file or of
- * others. USAGE with a caret where there is none, with the nearest names; and where it is not to be had at this
- * address, with what the debug information says. `exists_ret` tells these apart: something has that name. It is set
- * with an error, too.
+ * others. USAGE with a caret where there is none, with the nearest names; and if it is not available at this address,
+ * with what the debug information says. `exists_ret` tells these apart: something has that name. It is set with an
+ * error, too.
  */
 struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const char *text, const char *name, size_t size,
 				   bool *exists_ret, struct kymo_expr_meaning *ret);
 
 /* The type of what the function returns, and whether a vector register has it; both are unchanged where that is not
- * known. USAGE where it is in no one register, or it is not certain which. */
+ * known. USAGE if it is not in a single register, or the register is not certain. */
 struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, const char *text, const char *name,
 					  size_t size, struct kymo_expr_type *ret, bool *is_vector_ret);
 

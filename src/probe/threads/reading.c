@@ -84,7 +84,7 @@ static void take_away(struct kymo_probes *probes)
 		kymo_process_write(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_READER, &none, sizeof(none));
 }
 
-/* For good: also of children, which have what limits it. */
+/* Permanently: also of children, which have what limits it. */
 static void stop_reading(struct kymo_probes *probes)
 {
 	probes->reading.is_used = false;

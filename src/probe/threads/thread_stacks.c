@@ -2,10 +2,10 @@
  * Where the stacks of other threads than the first end.
  *
  * glibc keeps it in each thread's control block (struct pthread): stackblock, where the mapping with the guard begins;
- * stackblock_size; guardsize. A pad reads the first of these at its thread pointer plus an offset, which is not the
- * same in all versions of glibc, and which glibc tells nobody. So it is looked for in the blocks of threads that there
- * are, without stopping them: a block lies at the top of its thread's stack, points to itself at 0 and at 16, and holds
- * a tid where tids are. The offset is believed if three words say what the mappings of the process say: where the guard
+ * stackblock_size; guardsize. A pad reads the first of these at its thread pointer plus an offset. The offset differs
+ * between versions of glibc, which does not publish it. So it is looked for in the blocks of threads that there are,
+ * without stopping them: a block lies at the top of its thread's stack, points to itself at 0 and at 16, and holds a
+ * tid where tids are. The offset is believed if three words say what the mappings of the process say: where the guard
  * ends and the stack begins, and where the stack ends. All blocks that can be told must agree.
  *
  * All this is memory of the program's, which may say anything, and may change later. What a pad does with it costs

@@ -35,7 +35,7 @@
 /* ---- the live pages -------------------------------------------------------------------------- */
 
 /*
- * While a process has one thread its own id is that thread's, so a process in which nothing is known yet is looked at
+ * While a process has one thread its own id is that thread's. So a process in which nothing is known yet is examined
  * when it makes its second: both are held then. Not while a program starts: that is looked at when it has started.
  */
 static void watch_birth(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
@@ -99,7 +99,7 @@ struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 	return error ? error : write_pages(probes, probes->process, state);
 }
 
-/* A vfork child may have done it for its maker. Who is not adopted itself has made nobody that is. */
+/* A vfork child may have done it for its maker. A process that is not adopted has not made one that is. */
 static bool is_muted(const struct kymo_probes *probes, struct kymo_process *maker, const struct kymo_adopted *makers)
 {
 	uint8_t state;
@@ -318,8 +318,8 @@ void probes_read_ahead(struct kymo_probes *probes)
 }
 
 /*
- * What the kernel says of a thread must be what its control block says. A thread that is not registered (it is on its
- * way to it, or glibc was told not to) gets a cpu_id that says so, which is what it should hold anyway.
+ * What the kernel says of a thread must be what its control block says. A thread that is not registered (not yet, or
+ * glibc was told not to) gets a cpu_id that says so, as it should have anyway.
  */
 static bool is_thread_fit(struct kymo_probes *probes, size_t i, const struct kymo_thread *thread)
 {
@@ -414,8 +414,7 @@ struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 
 /* ---- guards ---------------------------------------------------------------------------------- */
 
-/* Whether a probe of the user's is, or will be, where a guard has to be, or so close before it that its jump ends
- * there. */
+/* Whether a user's probe is, or will be, where a guard has to be, or so close before it that its jump ends there. */
 static bool is_in_the_way(const struct kymo_probes *probes, uint64_t address, unsigned int size)
 {
 	uint64_t low = address - (KYMO_JUMP_SIZE - 1);

@@ -18,10 +18,10 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes);
 struct kymo_error *kymo_probes_started(struct kymo_probes *probes);
 
 /*
- * `process`, which the probes are in (or an adopted child), has made a thread and is held for it
- * (kymo_process_freeze_birth(), which is asked for here as long as only the process id is recorded). From now on its
- * threads are told apart, if they all have their ids at one offset; else a warning is given. All of it is stopped then;
- * the caller resumes it. GONE, BUSY as kymo_process_stop() has them.
+ * `process`, which the probes are in (or an adopted child), has made a thread and is held for it. This asks for
+ * kymo_process_freeze_birth() as long as only the process id is recorded. From now on its threads are told apart, if
+ * they all have their ids at one offset; else a warning is given. All of it is stopped then; the caller resumes it.
+ * GONE, BUSY as kymo_process_stop() has them.
  */
 struct kymo_error *kymo_probes_tell_apart(struct kymo_probes *probes, struct kymo_process *process);
 
@@ -41,7 +41,7 @@ void kymo_probes_set_child_buffer(struct kymo_probes *probes, uint64_t bytes);
  * has the pads and the text already, and records nothing. Let it record, into rings of its own (`ret`). It is taken out
  * of by kymo_remove() like any other. The probes must stay until it has ended or been taken out of. A child of one that
  * has made reading the time stamp counter a fault can't read it either, and stays as it is: `ret` is NULL then. `maker`
- * is who forked it, and may have ended; `makers` are its rings, or NULL.
+ * is the process that forked it, and may have ended; `makers` are its rings, or NULL.
  */
 struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker,
 				     const struct kymo_adopted *makers, struct kymo_adopted **ret);

@@ -4,15 +4,15 @@
  * Pads read a thread's id (tid) at its thread pointer plus an offset that is the same for all threads of a process. A
  * wrong id is worse than none, so an offset has to be proven:
  *
- * glibc tells debuggers where it is.
+ * glibc publishes the offset for debuggers.
  *
- * Of other libraries it is where one thread's block holds its tid, and all the others' do so too. The kernel stores the
- * id of a new one (musl's, and glibc's in static programs) before that runs. One thread alone may hold its id by
- * chance; where the recorder hears of the second, that is waited for.
+ * With other libraries it is the offset at which the blocks of all threads hold their tids. The kernel stores the id of
+ * a new thread (musl's, and glibc's in static programs) before that runs. A single thread may hold its id there by
+ * chance. If the recorder will be told of the second one, it waits for that.
  *
  * In Go the pointer leads into the runtime's struct m, and the word procid is a little before that. New threads ask for
  * their id themselves, with their first instructions: the word is 0 till then, and so is the tid of records of that
- * moment, which is nobody's. Before the pointers of others lie variables of the program's, which prove nothing.
+ * moment. In other programs variables lie before the pointer, which prove nothing.
  */
 #include "probe/threads/tids.h"
 

@@ -2,8 +2,8 @@
  * Libraries that come and go while a process runs.
  *
  * The dynamic linker calls an empty function for debuggers (_dl_debug_state) when it has mapped a library, before it
- * links it or runs anything of it, and after it has unmapped one. A pad there asks the recorder to look (wire/shared.h,
- * struct kymo_wire_watch).
+ * links it or runs its code. It also does so after it has unmapped one. A pad there asks the recorder to look
+ * (wire/shared.h, struct kymo_wire_watch).
  */
 #include "probe/threads/watch.h"
 

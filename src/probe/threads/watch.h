@@ -11,18 +11,19 @@ struct kymo_probes;
 
 /*
  * Libraries that are loaded later. A thread that has loaded one waits in a pad for up to half a second, until the
- * recorder has answered: who watches looks every millisecond.
+ * recorder has answered: the watcher looks every millisecond.
  */
 bool kymo_probes_are_watching(const struct kymo_probes *probes);
 
-/* From now on requests are answered. Before, nobody waits. */
+/* From now on requests are answered. Before, no thread waits. */
 void kymo_probes_watch(struct kymo_probes *probes);
 
 /* Threads that set handlers of these come along at the entry of the C library's sigaction, where its code is known
  * anyway. */
 struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes);
 
-/* Threads have not waited, or some of them. While a program starts its system calls tell more, and nobody is to wait.
+/* Threads have not waited, or some of them. While a program starts its system calls tell more, and no thread should
+ * wait.
  */
 bool probes_have_let_pass(const struct kymo_probes *probes);
 

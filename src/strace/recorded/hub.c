@@ -1,9 +1,9 @@
 /*
- * All threads' engines have the source for their data: who is in which call is the writer's to know.
+ * All threads' engines have the source for their data: the writer knows which thread is in which call.
  *
  * Callbacks run on the hub's thread, or, of a hub that was joined, on one of ours, one at a time. They share the writer
  * and the trace with the recorder's thread, which closes packets now and then: `lock` is for these, and for `error`.
- * Nobody calls the hub with it held.
+ * No thread calls the hub while it holds it.
  */
 #include "strace/recorded/hub.h"
 
@@ -128,7 +128,7 @@ static bool take_executed(struct hub_source *source, pid_t tid)
 	return false;
 }
 
-/* Behind an exec the report is that of the new program, and may be another architecture's than the call was. */
+/* After an exec the report is that of the new program, and may be another architecture's than the call was. */
 static uint64_t number_of(struct hub_source *source, const struct kymo_syscall_report *report, pid_t tid,
 			  bool is_leaving)
 {
@@ -172,7 +172,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
-/* One whose entry nobody was told was begun before, or is a child's that comes back from its parent's. */
+/* A call whose entry was not reported has begun before, or a child returns from its parent's call. */
 static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
 				    const struct kymo_syscall_report *report)
 {
@@ -269,8 +269,8 @@ static int open_own(void *data)
 	int err = kymo_hub_create(&source->hub);
 
 	if (!err)
-		kymo_hub_serve(source->hub); /* where that is not possible, whoever comes later is told that the process
-						is being traced */
+		kymo_hub_serve(source->hub); /* if that is not possible, later tracers are told that the process is
+						being traced */
 	return err;
 }
 
@@ -415,8 +415,8 @@ static struct kymo_error *flush_calls(struct kymo_call_source *calls, struct kym
 	return error;
 }
 
-/* A command may end until nobody traces it any more; behind that it is the caller's to wait for. A hub that others have
- * joined stays for them. */
+/* A command may end until it is no longer traced; after that the caller waits for it. A hub that others have joined
+ * stays for them. */
 static void let_go(struct hub_source *source)
 {
 	int status;
@@ -444,7 +444,7 @@ static struct kymo_error *finish_calls(struct kymo_call_source *calls, struct ky
 	source->error = NULL;
 	if (!error && source->output)
 		error = strace_writer_finish(source->writer, output, 0);
-	source->output = NULL; /* who has been slow to be let go of has nothing to say any more */
+	source->output = NULL; /* threads that were slow to be detached report nothing more */
 	pthread_mutex_unlock(&source->lock);
 	return error;
 }
@@ -500,7 +500,7 @@ static const struct kymo_call_source_ops ops = {
 	.destroy = destroy_calls,
 };
 
-/* The writer is there before anybody runs: engines ask it. */
+/* The writer exists before any thread runs: engines ask it. */
 static struct kymo_error *set_up(struct hub_source *source, char *const *command)
 {
 	struct kymo_error *error = NULL;

@@ -50,7 +50,7 @@ struct kymo_call_source_ops {
 	struct kymo_error *(*finish)(struct kymo_call_source *calls, struct kymo_trace *output);
 	uint64_t (*lost)(const struct kymo_call_source *calls);
 	bool (*has_processes)(const struct kymo_call_source *calls);
-	bool (*command_ended)(const struct kymo_call_source *calls, int *status_ret); /* NULL: nobody knows */
+	bool (*command_ended)(const struct kymo_call_source *calls, int *status_ret); /* NULL: not known */
 	struct kymo_hub *(*share)(struct kymo_call_source *calls);                    /* may be NULL */
 	void (*destroy)(struct kymo_call_source *calls);
 };

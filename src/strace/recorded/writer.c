@@ -2,9 +2,9 @@
  * A call becomes a record as wire/event.h has it: of an entry the arguments, the stack pointer and what was copied; of
  * an exit the result, the call's number and the same.
  *
- * A thread is in one call at a time, so an exit is recorded only where the entry of the same call was: what was begun
- * before anybody looked, a child that comes back from its parent's fork, and what the set does not have (an exit
- * without a number) are none of the trace's. Where entries were lost their exits are left out, too: the loss is told.
+ * A thread is in one call at a time, so an exit is recorded only where the entry of the same call was: calls that began
+ * before kymo attached, children that return from fork, and calls outside of the set (an exit without a number) are not
+ * recorded. Where entries were lost their exits are left out, too: the loss is told.
  */
 #include "strace/recorded/writer.h"
 
@@ -241,8 +241,7 @@ static struct kymo_error *write_enter(struct strace_writer *writer, struct kymo_
 	return error ? error : write_record(writer, output, call, call->tid, tsc);
 }
 
-/* What the thread is called now it was called behind the call only, and so was what the process is: both begin behind
- * the record. */
+/* The thread and the process have got their present names after the call: both begin after the record. */
 static struct kymo_error *write_leave(struct strace_writer *writer, struct kymo_trace *output,
 				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
@@ -318,7 +317,7 @@ struct kymo_error *strace_writer_copy(struct strace_writer *writer, struct kymo_
 	return error;
 }
 
-/* Losses behind the last sample belong to no CPU that is known: the first one tells them. */
+/* Losses after the last sample belong to no CPU that is known: the first one tells them. */
 static struct kymo_error *tell_last_losses(struct strace_writer *writer, uint64_t lost)
 {
 	struct kymo_kernel_stream *stream;

@@ -1,5 +1,5 @@
 /*
- * Records of system calls, whoever has seen them: into streams, with the threads that make them in the trace's tables.
+ * Records of system calls, whatever their source: into streams, with the threads that make them in the trace's tables.
  * Private to the room.
  *
  * Used from one thread at a time.

@@ -2,7 +2,7 @@
 answers are equal. docs/guide/bpftrace.md has all of them.
 
 Each function NAME of asked.c calls its_NAME with the same arguments: kymo has its probe on the former, and bpftrace on
-the latter, as only one of them has its probe in the code at one location."""
+the latter, as only one tool can have a probe at one location."""
 import collections
 import json
 import re
@@ -294,8 +294,8 @@ def test_bpftrace_and_kymo_give_the_same_answers(tmp):
     for app in apps:
         app.send('\n')
         app.wait_for('done')
-    # bpftrace leaves lines behind that it has not read yet, and maps out where it looks for the names of stacks in a
-    # process that is still recorded (docs/reference/limits/other-tools.md)
+    # At its end bpftrace drops lines that it has not read yet. It also leaves maps out that have names of stacks, if
+    # the process is still recorded (docs/reference/limits/other-tools.md)
     n_rounds = other.out.count('"counts')
     eventually(lambda: other.out.count('"counts') > n_rounds + 3, 'bpftrace has read all lines', SECONDS)
     for recorder in recorders:

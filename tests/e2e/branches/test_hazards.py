@@ -1,5 +1,5 @@
-"""What programs do that histories of branches have to survive: code that comes and goes, handlers that end a call, flags
-that are pushed at the end, execs by other threads, 32-bit code, and wrong words."""
+"""What programs do that histories of branches have to survive: code that comes and goes, handlers that end a call,
+flags that are pushed at the end, execs by other threads, 32-bit code, wrong words."""
 import json
 import os
 import re

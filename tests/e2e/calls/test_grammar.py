@@ -1,5 +1,5 @@
 """The kernel's grammar: definitions that tracefs and kymo are given alike record the same values, as do the words for
-who runs a probe."""
+the thread that runs a probe."""
 import itertools
 import json
 import os
@@ -187,7 +187,7 @@ def test_arrays_and_characters_record_what_tracefs_records(tmp):
         check_equal(mine[definition], theirs, f'values of {definition}')
 
 
-# ---- who runs a probe ----------------------------------------------------------------------------
+# ---- which thread runs a probe ----------------------------------------------------------------------------
 
 THREADS = r'''
 #include <pthread.h>

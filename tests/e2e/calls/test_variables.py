@@ -244,7 +244,7 @@ def test_variables_have_the_values_that_gdb_prints(tmp):
         here = locations(corpus, tmp)
         probes = []
         for k in range(N_STRUCTS):
-            # gdb's frame is right behind the beginning of a function without optimisation; kymo knows parameters at the
+            # gdb's frame is right behind the beginning of a function without optimization; kymo knows parameters at the
             # entry
             probes.append((f'f{k}', f'f{k}' if '-O0' in command else f'*f{k}', corpus.at_entry(k)))
             probes.append((here[k], f'*(char *)f{k}+{here[k].partition("+")[2]}', corpus.within(k)))

@@ -1,5 +1,5 @@
-"""Recordings belong to who makes them: nobody else reads them, and nobody else's files are touched when one makes room
-for the next."""
+"""Recordings belong to the user that makes them: no other user reads them, and no other user's files are touched when
+one makes room for the next."""
 import os
 import shutil
 import stat
@@ -58,7 +58,7 @@ def test_lines_of_calls_are_for_their_owner_alone(tmp):
 
 
 def test_lines_of_calls_go_into_no_file_of_another_user(tmp):
-    """He has put it there for whoever comes, and can read it."""
+    """Another user has put it there, and can read it."""
     place = shared_directory(tmp)
     for name in ['trap', 'empty']:
         (place / name).write_text('' if name == 'empty' else 'before')
@@ -76,7 +76,7 @@ def test_lines_of_calls_go_into_no_file_of_another_user(tmp):
 
 
 def test_lines_of_a_thread_go_into_no_file_of_another_user(tmp):
-    """A pipe is not waited for: the thread stands still meanwhile."""
+    """A pipe is not waited for: the thread is stopped meanwhile."""
     place = shared_directory(tmp)
     process = start('sleep', 60)
     trap = place / f'lines.{process.pid}'

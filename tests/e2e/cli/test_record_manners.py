@@ -22,7 +22,8 @@ def test_the_exit_status_is_the_commands():
 
 
 def test_the_exit_status_is_the_commands_where_the_ends_of_children_are_ignored():
-    """The kernel keeps no status for who ignores SIGCHLD. The command ignores it all the same, as it would without
+    """The kernel keeps no status for a parent that ignores SIGCHLD. The command ignores it all the same, as it would
+    without
     kymo."""
     command = ['sed', '-n', 's/^SigIgn:.//p; $q5', '/proc/self/status']
     ways = [['record', '-q', *PROBE], ['record', '-q', *PROBE, '--follow'], ['record', '-q', *PROBE, '--no-follow'],

@@ -226,7 +226,7 @@ def test_vector_and_mask_registers_of_512_bits_are_live():
 
 
 def test_a_jump_to_itself():
-    """How often it goes round is nobody's business; the signal that ends it must find it."""
+    """How often it goes round does not matter; the signal that ends it must find it."""
     path = target_path('corners')
     result, left = places.without_refused(
         places_of('spin', ['corner_spin']),

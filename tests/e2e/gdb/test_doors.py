@@ -1,4 +1,4 @@
-"""Who may talk to a stub, and what is left when nobody does."""
+"""Which clients may talk to a stub, and what is left without one."""
 import os
 import signal
 import tempfile

@@ -1,4 +1,5 @@
-"""Clients and stubs that die, talk nonsense, or are somebody else's: the program runs on, with its text as in the file.
+"""Clients and stubs that die, talk nonsense, or belong to another user: the program runs on, with its text as in the
+file.
 """
 import os
 import random

@@ -1,4 +1,4 @@
-"""No event is lost, and no thread stands for nobody: by a client that speaks the protocol by hand."""
+"""No event is lost, and no thread is stopped without a reason: by a client that speaks the protocol by hand."""
 import os
 import re
 import shutil

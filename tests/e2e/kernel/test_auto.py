@@ -21,8 +21,8 @@ def confined(**options):
 
 
 def refused_place():
-    """A copy of corners for this test alone (uprobes of others on the same file would be in each other's way), how to
-    run it five times, and the place whose function has data in it."""
+    """A copy of corners for this test alone, as uprobes on the same file would be in each other's way. Also how to run
+    it five times, and the place whose function has data in it."""
     shutil.copy(target_path('corners'), 'corners')
     return ['./corners', '-n', 5, 'tables'], './corners:corner_data_in_text'
 
@@ -34,7 +34,8 @@ def check_warned(result, sentence):
         len(lines) == 1 and re.search(rf'^kymo: warning: .*{sentence}.*; {INSTEAD}$', lines[0]), 'one warning', result)
 
 
-# ---- who is recorded through the kernel ------------------------------------------------------------------------------
+# ---- what is recorded through the kernel
+# ------------------------------------------------------------------------------
 
 
 def check_filtered(*args):
@@ -73,7 +74,7 @@ def test_a_place_that_the_process_refuses_is_recorded_in_a_command():
 
 
 def test_a_command_that_is_begun_anew_has_its_input_its_status_and_one_beginning(tmp):
-    """Two are started, of which the first has not run anything; both ignore what whoever started kymo ignores."""
+    """Two are started, of which the first has not run anything; both ignore what kymo's parent ignores."""
     need_uprobes()
     Path('awkward.c').write_text(r'''
 #include <signal.h>
@@ -129,7 +130,7 @@ def test_an_earlier_recording_is_kept():
                 'directories')
 
 
-# ---- who is not ----------------------------------------------------------------------------------
+# ---- what is not ----------------------------------------------------------------------------------
 
 
 def test_with_the_backend_given_the_refusal_stays():

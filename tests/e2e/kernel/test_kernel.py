@@ -302,7 +302,7 @@ int main()
 
 
 def test_losses_are_counted_exactly():
-    """Nobody reads while the recorder is stopped."""
+    """Nothing reads while the recorder is stopped."""
     need_uprobes()
     process = start(target_path('callmany'), '-w', 30000)
     process.wait_for('^ready$')

@@ -145,7 +145,7 @@ def values(directory):
                   for event in events(directory))
 
 
-# ---- who goes which way --------------------------------------------------------------------------
+# ---- which process gets which backend --------------------------------------------------------------------------
 
 
 def test_a_process_is_recorded_both_ways_and_counts_and_arguments_are_those_of_the_kernel_alone():
@@ -343,7 +343,7 @@ def test_a_place_in_another_recordings_jump_is_refused():
 
 
 def test_losses_of_each_way_are_counted_exactly():
-    """Nobody reads while the recorder is stopped."""
+    """Nothing reads while the recorder is stopped."""
     process = running(30000)
     recorder = start_recorder('--buffer', '64K', '-p', './mix:plain n=%di:s32', '-p', './mix:awkward n=%di:s32',
                               '--pid', process.pid)

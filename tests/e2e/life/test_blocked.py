@@ -29,11 +29,11 @@ RESTARTED = {
 }
 EXPECTED = {**{way: (result, 0) for way, result in WOKEN.items()}, **LIMITED, **RESTARTED}
 LIMIT_MS = 9500  # less than what ends as by a signal, and long enough for visits on a loaded machine
-SLACK_MS = 1500  # and what nobody visits is late
+SLACK_MS = 1500  # and a process without a visit is late
 
 
 class Sleeping:
-    """These ways, in a process for visit(), and some beside it that nobody disturbs."""
+    """These ways, in a process for visit(), and some beside it that are not disturbed."""
     def __init__(self, *ways):
         self.beside = target('blocked', '-m', LIMIT_MS, *LIMITED)
         self.process = target('blocked', '-m', LIMIT_MS, *ways)
@@ -144,8 +144,8 @@ def test_a_killed_recorder_ends_no_sleep_where_a_thread_is_awake(tmp):
 
 
 def test_a_thread_that_falls_asleep_before_it_is_stopped_makes_no_calls_where_another_is_awake(tmp):
-    """It was running when the recorder looked for a thread to make system calls by, as one is that is on its way back
-    into a sleep."""
+    """It was running when the recorder looked for a thread to make system calls by, as a thread that returns into a
+    sleep is."""
     check(any(falls_asleep_before_it_is_stopped(tmp) for _ in range(4)),
           'the delay came between the look and the stop once')
 

@@ -15,8 +15,8 @@ def recorded_pid():
 
 
 def check_forker(result, pid):
-    """All kinds of children checked their own results. Records are the parent's; those of the vfork child, which is a
-    thread of the parent as far as memory is concerned, are the parent's too or are counted as lost."""
+    """All kinds of children checked their own results. Records are the parent's; those of the vfork child are the
+    parent's too or are counted as lost, as it shares the parent's memory."""
     said = result.ok().json()
     check_equal(set(said.values()), {N, 2 * N}, 'calls')
     here = [event for event in events() if event.name == 'forker:work_a']

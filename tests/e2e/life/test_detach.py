@@ -89,7 +89,7 @@ def test_detach_cleans_up_after_a_dead_recorder():
     before = remains.lasting_mappings(process.pid)
     kill_recorder(start_record(process.pid, *PROBES))
     check(remains.are_there(process.pid), 'the dead recorder left something')
-    go_on(process)  # nobody reads the rings
+    go_on(process)  # no recorder reads the rings
     process.wait_for(r'^work_a 1000$')
     result = kymo('detach', process.pid).ok()
     check_matches(result.out,

@@ -52,7 +52,7 @@ EXECS = 1500
 
 def check_executing(attach):
     """A program that executes itself again and again, from a thread beside others, does what it does without kymo,
-    whoever comes and goes meanwhile."""
+    whichever recorders come and go meanwhile."""
     bare = run(target_path('family'), 'exec', EXECS)
     process = start(target_path('family'), 'exec', EXECS)
     while process.is_alive():

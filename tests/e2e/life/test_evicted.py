@@ -105,7 +105,7 @@ def test_two_leave_in_either_order(tmp):
         count(packed, recorders)
         recorders[order[0]].end()
         count(packed, [recorders[order[1]]])
-        late = Recorder(packed, f'{order[0]}.late').wait()  # it joins whoever is left
+        late = Recorder(packed, f'{order[0]}.late').wait()  # it joins the remaining recording
         count(packed, [recorders[order[1]], late])
         recorders[order[1]].end()
         count(packed, [late])
@@ -147,7 +147,7 @@ def test_all_are_killed_and_one_detach_restores_the_text(tmp):
 
 
 def test_an_instruction_that_has_made_room_is_refused_alone(tmp):
-    """Its bytes are what another recording's jump relies on: they are kept by who has the jump, too."""
+    """Its bytes are what another recording's jump relies on: the recording that has the jump keeps them, too."""
     packed = Packed()
     first = Recorder(packed, 'first').wait()
     alone = run(KYMO_PLAIN, 'record', '-o', 'alone', '--for', '0.1', '-p', 'packed:add_7+2', '--backend', 'inproc',

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 	return n == CHILDREN ? 0 : 3;
 }
 '''
-# Of four children one makes its calls and ends, one makes them and executes something that makes twice as many, and two
+# Of four children one makes its calls and ends. One makes them and executes something that makes twice as many, and two
 # are spawned with that.
 EXPECTED = CHILDREN // 4 * CALLS * (1 + 3 + 2 + 2)
 

@@ -60,8 +60,8 @@ def counted(tmp):
 
 
 def checked():
-    """A program that checks itself, and what it has mapped when each thread has been through everything once, so that
-    what they map lazily is there."""
+    """A program that checks itself, and its mappings after each thread has done everything once, so that lazy mappings
+    are there."""
     process = target('selfcheck', '-t', '4')
     eventually(
         lambda: sum(

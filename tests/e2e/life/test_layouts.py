@@ -183,7 +183,7 @@ int main(void) { if (mlockall(MCL_CURRENT | MCL_FUTURE)) return 77; puts("ready"
 
 
 def test_jumps_that_lie_far_apart_take_a_page_each_and_not_what_is_between_them(tmp):
-    """Mappings of jumps are few, and reach over what nobody writes: gigabytes in most layouts."""
+    """Mappings of jumps are few, and reach over unwritten pages: gigabytes in most layouts."""
     process = target('marked', '-w', 1)
     functions = ('mark_*', 'do_round', 'compute_*', 'on_usr1')
     recorder = start_record(process.pid, '-q', *(word for name in functions for word in ('-p', f'marked:{name}:*')))

@@ -1,7 +1,7 @@
 """A process whose memory looks like kymo's, and says what is not true."""
 from kymotest import check, kymo, start
 
-# struct kymo_wire_header of src/wire/shared.h, with somebody else as recorder, and no journal.
+# struct kymo_wire_header of src/wire/shared.h, with another process as recorder, and no journal.
 PROGRAM = '''
 import ctypes, mmap, os, struct, sys
 recorder, size = int(sys.argv[1]), 1 << 20

@@ -1,5 +1,5 @@
-"""Threads that make a system call for a recorder that is killed: they finish it and come home, however late they get
-to run, and whoever meets them lets them.
+"""Threads that make a system call for a recorder that is killed: they finish it and come home, however late they get to
+run, and recorders that meet them let them.
 
 A share of the recorder's ptrace calls, chosen by the clock or KYMO_SEED; all of them with make torture.
 """
@@ -31,8 +31,8 @@ def kill_at(number, pid):
 @sampled
 @timeout(300)
 def test_threads_of_a_stopped_program_come_home_when_somebody_detaches(tmp):
-    """Stopped, nobody goes on with what the dead recorder had begun, until the next kymo comes, which would find
-    memory as it is before that."""
+    """While stopped, no thread goes on with what the dead recorder had begun. The next kymo would find memory from
+    before that."""
     process = target('selfcheck', '-t', '2')
     before = remains.lasting_mappings(process.pid)
     left = 0

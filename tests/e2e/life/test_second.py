@@ -1,5 +1,5 @@
 """Recording what another recorder follows: both change the process, in turn, and neither takes anything from the
-other. And the end of who follows, with others there."""
+other. And the end of the follower, with other recorders there."""
 import itertools
 import os
 import signal
@@ -237,7 +237,7 @@ def test_recorders_come_and_go_while_a_followed_process_executes_one_program_aft
 
 
 def test_children_run_on_when_their_maker_is_gone_and_the_one_who_followed_leaves(tmp):
-    """The pads of who recorded their maker alone are in them, too, and go on to those that are taken out."""
+    """The pads of recorders of their maker alone are in them, too, and go on to those that are taken out."""
     path = compiled(tmp, HOT, 'hot')
     for _ in range(4):
         follower, pid = follow(path, probes=['--overwrite', '-p', 'hot:work x=%di'])
@@ -382,7 +382,7 @@ def test_the_one_who_follows_is_killed_while_another_one_has_the_process(tmp):
     clean_up(process, before)
 
 
-# ---- the end of who follows ----------------------------------------------------------------------
+# ---- the end of the follower ----------------------------------------------------------------------
 
 
 def left_with_tracer(process, *options):

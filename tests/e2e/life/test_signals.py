@@ -221,7 +221,7 @@ def check_snapshots_of(options):
 
 
 def test_snapshots_under_load_hold_whole_records_in_order(tmp):
-    """Producers run over what is copied: what they may have spoiled is left out, so no packet is torn."""
+    """Producers run over what is copied: what they may have damaged is left out, so no packet is torn."""
     program = target('selfcheck', '-t', '2', '-p', '0')
     recorder = start(KYMO, 'record', *FLIGHT, '--buffer', '64K', '--pid', program.pid)
     recorder.wait_for(r'^kymo: recording process', which=1)

@@ -1,4 +1,4 @@
-"""kymo snapshot asks a flight recorder and nothing else, whatever lies at its paths, and says what has become of it."""
+"""kymo snapshot asks a flight recorder and nothing else, whatever lies at its paths, and reports the result."""
 import os
 import shutil
 import signal

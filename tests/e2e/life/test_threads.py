@@ -1,4 +1,4 @@
-"""Threads and signals: who comes and goes, who runs in whose handler."""
+"""Threads and signals: threads that come and go, and threads in handlers."""
 import signal
 
 import processes

@@ -1,4 +1,5 @@
-"""Several recordings of one process, with probes at the same places: each has what is its own, whoever comes and goes.
+"""Several recordings of one process, with probes at the same places: each has what is its own, whichever others come
+and go.
 """
 import itertools
 import os

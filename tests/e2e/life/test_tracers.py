@@ -1,4 +1,4 @@
-"""Other tracers: a recorded process is nobody's tracee, so they attach as to any other."""
+"""Other tracers: a recorded process is not traced, so they attach as to any other."""
 import signal
 import time
 

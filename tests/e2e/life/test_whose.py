@@ -161,8 +161,8 @@ def test_a_recorder_of_another_user_below_is_not_taken_for_gone(tmp):
 
 # ---- files that look like kymo's -----------------------------------------------------------------
 
-# In a mount namespace of its own this process has a file /memfd:kymo with the inode of the recorder's memory, and the
-# header of that in it.
+# In a mount namespace of its own this process has a file /memfd:kymo. It has the inode of the recorder's memory, and
+# the header of that in it.
 LIAR = """
 import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None, use_errno=True)

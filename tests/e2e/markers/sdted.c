@@ -1,9 +1,9 @@
 /*
  * sdted ROUNDS LOG [wait]
  *
- * SDT probes with operands of all sorts. Passes them ROUNDS times, with a third argument for each line that it reads,
- * and writes what it passed to LOG, one JSON object a probe. `guarded` and `shared` are passed while their semaphores
- * are not 0; how often is printed at the end.
+ * SDT probes with operands of all sorts. Passes them ROUNDS times, with a third argument for each line that it reads.
+ * Writes what it passed to LOG, one JSON object a probe. `guarded` and `shared` are passed while their semaphores are
+ * not 0; how often is printed at the end.
  */
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>

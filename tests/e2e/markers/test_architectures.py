@@ -1,5 +1,5 @@
-"""Markers on other architectures than the one that kymo runs on: i386, where they are patched, aarch64, and what
-nobody has ported."""
+"""Markers on other architectures than the one that kymo runs on: i386, where they are patched, aarch64, and
+architectures without a port."""
 from kymotest import SOURCE, check, check_equal, need_32_bit_programs, program, run, sampled, share, skip, timeout
 from markednotes import Marked
 from markerbuild import INCLUDE, TARGETS, build_forms, check_forms, compile_c

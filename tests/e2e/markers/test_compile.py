@@ -33,7 +33,7 @@ def markers_of(language):
 
 
 def check_all(language, compiler):
-    """Each with and without optimisation, and a share of all other ways."""
+    """Each with and without optimization, and a share of all other ways."""
     seed()
     kind = 'clang' if 'clang' in compiler else 'gcc'
     for way in ['-O0', '-O2', *share(LEVELS + WAYS['both'] + WAYS[kind] + WAYS[language], 2)]:
@@ -97,7 +97,7 @@ def test_each_copy_of_an_unrolled_loop_has_its_note(tmp):
     check_equal((counts['-O0']['unrolled'], counts['-O2']['unrolled']), ((1, 1), (4, 4)),
                 'copies of a marker in a loop that is unrolled four times')
     at_o0 = {name: sites for name, (sites, _) in counts['-O0'].items()}
-    check_equal(at_o0, dict.fromkeys(at_o0, 1), 'without optimisation each marker is there once')
+    check_equal(at_o0, dict.fromkeys(at_o0, 1), 'without optimization each marker is there once')
     check(counts['-O2']['static_inline'][0] >= 2, 'a function that is inlined in two places has its marker twice',
           counts['-O2'])
 

@@ -300,7 +300,7 @@ def test_a_breakpoint_on_an_sdt_probe_leaves_that_one_out_and_its_semaphore_alon
 
 
 def test_a_semaphore_that_can_count_no_further_leaves_its_probes_out(tmp):
-    """So it stands where somebody has taken 1 from 0."""
+    """So it is as if a tracer had taken 1 from 0."""
     sdted = Sdted(tmp)
     semaphores = markers.semaphores(sdted.path)
     shared = next(
@@ -325,7 +325,7 @@ def test_a_semaphore_that_can_count_no_further_leaves_its_probes_out(tmp):
 
 
 def test_a_semaphore_that_another_tracer_has_written_is_never_taken_below_0(tmp):
-    """0 and lower values turn the probes off for everybody; who leaves takes away what is there, at most its own."""
+    """0 and lower values turn the probes off for all; a leaving recorder subtracts what is there, at most its own."""
     for written, left in ((0, 0), (1, 0), (3, 2)):
         sdted = Sdted(tmp)
         each = recorder(sdted.pid, 'data', '-m', 'sdted:*')

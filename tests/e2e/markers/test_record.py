@@ -1,4 +1,4 @@
-"""kymo record -m: which markers, in whom, beside what else; and the program is as it was afterwards."""
+"""kymo record -m: which markers, in which processes, beside what else; and the program is as it was afterwards."""
 import re
 import shlex
 import signal

@@ -96,7 +96,7 @@ def test_what_is_not_there_is_told_with_the_nearest_demangled_names(tmp):
         check(f'has no function {spec}; the nearest names are ' in result.err and near in result.err, result.err)
     result = record('-p', f'{path}:shop::Cart::add+4', '--', path)
     check_equal(result.status, 1)
-    check_matches(result.err, r'shop::Cart::add means 3 functions, and the offset may be meant in any of them')
+    check_matches(result.err, r'shop::Cart::add means 3 functions, and the offset may be in any of them')
     result = record('-p', 'shop::Cart::add', '--', path)
     check_equal(result.status, 2)
     check_matches(result.err,

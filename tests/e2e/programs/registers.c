@@ -1,14 +1,14 @@
 /*
  * registers N [-t]
  *
- * Calls probed() N times with values in all registers, flags and stack words that follow from the number i of the call,
- * and fails when any register, flag or vector register has another value afterwards. -t: in a second thread. Prints
+ * Calls probed() N times, with values in all registers, flags and stack words that follow from the number i of the
+ * call. Fails if any register, flag or vector register has another value afterward. -t: in a second thread. Prints
  * where it was, as JSON.
  *
  *	register r (as numbered by the processor)	0x0123456789abcdef * (r + 1) + i * 0x1111111111111111
  *	flags						DF in every second call, the arithmetic ones as i's bits say
- *	stack word n >= 1 at probed()			0xabcd000000000000 + (n - 1), for n <= 256; word 0 is the return
- * address
+ *	stack word n >= 1 at probed()			0xabcd000000000000 + (n - 1), for n <= 256; word 0 is the
+ *							return address
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -84,7 +84,7 @@ def compile_with(compiler, *args):
 
 def build(tmp, compiler='gcc', flags=('-O2', ), choice=3, kind='__attribute__((noinline))'):
     """./libchoice.so, which chooses by_three for `chosen` where `choice` is 3, and ./program, which calls that six
-    times, and for each word on its command line `other` and `only`, which choose by_two."""
+    times. For each word on its command line it calls `other` and `only`, which choose by_two."""
     (tmp / 'library.c').write_text(LIBRARY)
     (tmp / 'program.c').write_text(PROGRAM)
     compile_with(compiler, *flags, f'-DCHOICE={choice}', f'-DKIND={kind}', '-fPIC', '-shared', '-o', 'libchoice.so',
@@ -303,7 +303,7 @@ def test_an_offset_is_taken_where_one_function_alone_is_meant(tmp):
     record('-p', f'./libchoice.so:only+0x{offset:x}', '--', './program', 'x').ok()
     check_equal(own_counts(event_counts()), {f'only=by_two+0x{offset:x}': 2}, 'events')
     record('-p', './libchoice.so:chosen+0x1', '--', './program').refused(
-        r'no probe can be put at chosen\+0x1 of \S+: it is an IFUNC, and the offset may be meant in any of 2 functions; '
+        r'no probe can be put at chosen\+0x1 of \S+: it is an IFUNC, and the offset may be in any of 2 functions; '
         r"'kymo explain \./libchoice\.so chosen' lists them, name one")
 
 
@@ -337,7 +337,7 @@ def test_explain_names_the_functions_and_the_one_that_a_process_has_chosen(tmp):
     check('bound' not in text, 'nothing is bound in a file', text)
     check_matches(
         kymo('explain', './libchoice.so', 'chosen+0x1').ended(1).out,
-        r'^  site       none: the offset may be meant in any of them')
+        r'^  site       none: the offset may be in any of them')
     process = start('./program')
     process.wait_for(r'^\d+$')
     check_matches(

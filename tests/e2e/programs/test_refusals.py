@@ -311,7 +311,7 @@ def test_text_that_the_program_has_changed_before():
 
 
 def test_text_that_the_program_changes_below_a_probe():
-    """Nobody knows what is right there now: it stays as the program has it, and so do the pads."""
+    """It is not known what is right there now: it stays as the program has it, and so do the pads."""
     process = target('changer', 'text')
     recorder = start_record(process.pid, '-p', 'changer:work_a')
     process.send('\n')

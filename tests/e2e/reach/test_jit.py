@@ -439,7 +439,7 @@ def test_node_is_recorded_or_refused_and_runs_on(tmp):
         tell(process, '18', 'fib')  # code that another thread has compiled is taken when something runs
         return optimised(process.pid, 'fib')
 
-    start_of_fib, name = eventually(is_optimised, 'fib is optimised', 60)
+    start_of_fib, name = eventually(is_optimised, 'fib is optimized', 60)
     for _ in range(3):
         if 'w' in permissions_at(process.pid, start_of_fib):
             record('-p', f'{start_of_fib:#x}', '--pid', process.pid, '--for',

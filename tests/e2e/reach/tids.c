@@ -5,8 +5,8 @@
  * call of each is over only when all are in theirs. Each prints "TID I".
  *
  *	-f	then, while the others live, a forked child does the same with threads of its own
- *	-c	a child that is made without the library, so that its control block says what it said before, does what
- * the first thread does, alone
+ *	-c	a child that is made without the library, so that its control block stays the same, does what the
+ *		first thread does, alone
  *	-r	one more thread, with the control block of the first, calls outer(0) before all that, and prints nothing
  */
 #define _GNU_SOURCE

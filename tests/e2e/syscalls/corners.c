@@ -2,7 +2,8 @@
  * What may be in the way of recorded system calls, by the argument.
  *
  *	handlers	a thread sleeps in a call; when a line comes it is in a handler, upon which another runs on an
- * alternate stack; with the next all go on cancelled	a thread sleeps in a call, and is cancelled when a line comes
+ *			alternate stack; with the next line all go on
+ *	cancelled	a thread sleeps in a call, and is cancelled when a line comes
  *	dispatch	calls are signals outside of one range of addresses
  */
 #define _GNU_SOURCE

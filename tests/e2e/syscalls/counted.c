@@ -1,7 +1,7 @@
 /*
- * Three threads that make calls whose numbers are known. Before it is told to (a byte at its standard input), each
- * makes getpgid() and getsid() all the time, so that a tracer sees that it sees this thread. Then 500 getuid() and 300
- * getgid(), and the end.
+ * Three threads that make calls whose numbers are known. Before a byte at its standard input each makes getpgid() and
+ * getsid() all the time, so that a tracer knows that it sees this thread. Then 500 getuid() and 300 getgid(), and the
+ * end.
  */
 #include <pthread.h>
 #include <stdatomic.h>

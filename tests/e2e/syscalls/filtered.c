@@ -1,6 +1,6 @@
 /*
- * What a program may do that gets along badly with somebody else's seccomp filter: filters of its own, children without
- * a tracer. Prints what came of it.
+ * What a program may do that conflicts with another seccomp filter: filters of its own, children without a tracer.
+ * Prints what came of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Ids of processes and of groups, flags that no one has alone, and times that are none. */
+/* Ids of processes and of groups, flags that do not occur alone, and invalid times. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/ioprio.h>

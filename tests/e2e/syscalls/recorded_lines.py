@@ -2,7 +2,7 @@
 by call.
 
 A trace has registers, no memory. So what strace shows from memory is an address with kymo, and results have nothing
-in parentheses behind them that was read there. What else differs is said by whoever compares, line by line.
+in parentheses behind them that was read there. The caller says what else differs, line by line.
 """
 import difflib
 import re

@@ -7,7 +7,7 @@
  *	library FILE	in a function of a library that is loaded, closed, and loaded again
  *	made		through code that the program has made
  *	hostile		with stacks that are none
- *	endless		in recursion that is deeper than anybody looks
+ *	endless		in recursion that is deeper than kymo looks
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 """The same command under strace and under kymo, and what they print made comparable.
 
 Each process' lines are compared in their order, from `-f -o FILE`. A line that was left unfinished and taken up is
-one line again: where it was broken depends on who was faster. So does when a signal arrives of somebody else's
-doing, such as SIGCHLD: those lines are compared too, but behind the others. And these differ from run to run,
-whoever traces:
+one line again: where it was broken depends on which thread was faster. So does the moment when another process' signal
+arrives, such as SIGCHLD: those lines are compared too, but behind the others. And these differ from run to run, with
+any tracer:
 """
 import collections
 import re
@@ -37,7 +37,7 @@ WITH_PIDS = re.compile(
 # is no line. `unless` is in no line of that process.
 Difference = collections.namedtuple('Difference', 'strace kymo why unless', defaults=(None, ))
 
-# What is otherwise in each run, whoever traces: a line, or a part of one, what is compared in its place, and why. '' is
+# What differs in each run, with any tracer: a line, or a part of one, what is compared in its place, and why. '' is
 # no line.
 Chance = collections.namedtuple('Chance', 'line instead why')
 
@@ -117,7 +117,7 @@ def whole_lines(text):
 
 
 def comparable(text):
-    """Texts, one a process, sorted: which of two children comes first is nobody's promise."""
+    """Texts, one a process, sorted: which of two children comes first is not defined."""
     processes = whole_lines(text)
     pids = re.compile(rf'\b({"|".join(processes)})\b')
     results = []

@@ -1,5 +1,5 @@
-"""Tracers of programs with many threads, tests/targets/crowd and numbered: nobody is missed, nobody is disturbed,
-whatever they do when a tracer comes, goes, or is killed."""
+"""Tracers of programs with many threads, tests/targets/crowd and numbered: no thread is missed or disturbed, whatever
+they do when a tracer comes, goes, or is killed."""
 import os
 import random
 import re

@@ -1,4 +1,5 @@
-"""Tracers inside of what `kymo syscalls -f` traces: they do what they do without it, and nothing hangs whoever dies."""
+"""Tracers inside of what `kymo syscalls -f` traces: they do what they do without it, and nothing hangs, whichever
+process dies."""
 import os
 import re
 import signal
@@ -113,7 +114,7 @@ def test_gdb_runs_a_program_to_a_breakpoint_and_to_its_end(tmp):
 
 
 def names(text):
-    """The calls of each process, but those that depend on who was faster."""
+    """The calls of each process, except those that depend on which was faster."""
     calls = {}
     for line in text.splitlines():
         pid, _, rest = line.partition(' ')

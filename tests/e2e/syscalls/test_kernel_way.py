@@ -11,13 +11,13 @@ from straced import CALLS32, build, build32, check_like_strace, names_and_result
 SH = program('sh')
 KERNEL = ('--backend', 'kernel')
 
-# What the tracepoints see otherwise: signals that nobody handles are no events, and a call that ends its own thread
+# What the tracepoints see otherwise: signals without a handler are no events, and a call that ends its own thread
 # does return.
 CHANGES = ((r'^--- SIG.*\n?', ''), (r'= \? ERESTART\w+ \(.*\)$', '= ?'), (r'^kill\(PID, SIGKILL\) = 0$',
                                                                           'kill(PID, SIGKILL) = ?'), (r'\n+$', ''),
            )
 
-# Memory that nobody has touched cannot be copied while a call is refused that does not look at it either.
+# Untouched memory cannot be copied while a call is refused that does not look at it either.
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
 
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
@@ -183,7 +183,7 @@ def test_a_user_without_rights_is_told_which_are_missing():
 
 
 def test_wrong_words_are_answered_with_a_sentence():
-    kymo('syscalls', *KERNEL, '-y', 'true').refused(r'-y, -Y and -P look at the process while it stands', 2)
+    kymo('syscalls', *KERNEL, '-y', 'true').refused(r'-y, -Y and -P need a stopped thread', 2)
     kymo('syscalls', '--all', 'true').refused(r'--all has the calls of every process: leave the command or --pid out',
                                               2)
     kymo('syscalls', '--all', '--backend', 'hub').refused(r'--all is done through the kernel', 2)

@@ -110,7 +110,7 @@ def test_a_hub_that_stays_ends_by_sigterm_and_lets_go(tmp):
 
 
 def test_a_hub_that_stays_holds_nothing_of_the_users(tmp):
-    """Who reads what kymo and its caller write sees the end; descriptors and the directory are free."""
+    """A reader of kymo's and its caller's output sees the end; descriptors and the directory are free."""
     process = target('numbered')
     (tmp / 'here').mkdir()
     outer, inner = os.pipe()
@@ -138,7 +138,7 @@ def test_a_hub_that_stays_holds_nothing_of_the_users(tmp):
 
 
 def test_the_first_that_nobody_reads_is_left_behind(tmp):
-    """Its pipe is full: the others go on after five seconds, and miss nothing. It says why, when somebody reads."""
+    """Its pipe is full: the others go on after five seconds, and miss nothing. It says why, when there is a reader."""
     process = target('numbered', '-t', '8', '-p', '100')
     outer, inner = os.pipe()
     fcntl.fcntl(inner, fcntl.F_SETPIPE_SZ, 4096)
@@ -192,7 +192,7 @@ def inner_of(popen):
 
 
 def reading(process, *words, lines=2, **options):
-    """A kymo whose lines somebody has read a few of, who then leaves."""
+    """A kymo whose reader leaves after a few lines."""
     popen = subprocess.Popen([KYMO, 'syscalls', '-e', 'getpgid', *words, '--pid',
                               str(process.pid)], stderr=subprocess.PIPE, text=True, **options)
     at_end(lambda: popen.poll() is None and popen.kill())
@@ -257,7 +257,7 @@ def launched(tmp):
 
 
 def check_command_without_launcher(tmp, how):
-    """The command runs on and is followed to its end by who has joined."""
+    """The command runs on, and the peer that has joined follows it to its end."""
     tracer, pid = launched(tmp)
     second = Client(pid, tmp / 'second')
     how(tracer)
@@ -298,13 +298,13 @@ def test_a_kymo_that_is_killed_at_any_moment_leaves_nothing_behind(tmp):
                        f'echo begun > {mark}.begun; true; echo ended > {mark}.ended', env=NO_LEAKS)
         time.sleep(0.003 * i)
         tracer.kill()
-        # who has ended is listed until reaped; whom it leaves comes before that
+        # an ended process is listed until reaped; its detached processes come before that
         eventually(lambda: processes.reap() or not processes.children(os.getpid()), 'all has ended', 60)
         check_equal(Path(f'{mark}.begun').exists(), Path(f'{mark}.ended').exists(), 'what has begun has ended')
 
 
 def test_the_job_is_the_users_process_and_the_command(tmp):
-    """A signal to the group does not reach who traces."""
+    """A signal to the group does not reach the tracer."""
     tracer = start(KYMO, 'syscalls', '-f', '-o', tmp / 'out', 'sh', '-c',
                    'trap "exit 5" USR1; echo ready; while :; do sleep 0.05; done', process_group=0)
     tracer.wait_for('^ready$')

@@ -1,6 +1,6 @@
 """Programs that people run, under strace and by each of kymo's ways: the same lines. What a way says otherwise is in
 DIFFERENCES, with the reason, and nothing else may differ; a difference that is not seen any more fails, too. What
-no two runs have alike, whoever traces, is beside each program, with the reason; straced.py has what is so
+differs between any two runs, with any tracer, is beside each program, with the reason; straced.py has what is so
 everywhere.
 
 A way is a function that has a command traced and gives the lines as strace's `-f -o FILE` has them; of a recording

@@ -1,4 +1,5 @@
-"""kymo record -s --backend ptrace: no call is missing, each has its memory, and whoever dies, the program runs on.
+"""kymo record -s --backend ptrace: no call is missing, each has its memory, and the program runs on, whichever process
+dies.
 test_programs.py compares programs that people use with strace."""
 import os
 import random
@@ -351,7 +352,7 @@ def test_who_may_not_trace_a_process_is_told(tmp):
     process.kill()
 
 
-# ---- beside others, and who dies -----------------------------------------------------------------
+# ---- beside others, and when a side dies -----------------------------------------------------------------
 
 
 def check_whole(found, last=None):
@@ -433,7 +434,7 @@ STAYS = r'^kymo: kymo process \d+ still traces what was recorded, through this o
 
 
 def joined_and_over(tmp, pid, *words, **how):
-    """A recorder whose time is over, and who has joined it: (recorder, tracer)."""
+    """A recorder whose time is over, and a peer that has joined it: (recorder, tracer)."""
     recorder = start(KYMO, 'record', *TRACED, '-s', 'getpgid,read', '-o', tmp / 'trace', *words, **how)
     if not pid:
         recorder.wait_for('^begun$')

@@ -15,7 +15,7 @@ from straced import (CALLS32, CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, 
 KERNEL = ('--backend', 'kernel')
 SH = program('sh')
 
-# Memory that nobody has touched cannot be copied while a call is refused that does not look at it either.
+# Untouched memory cannot be copied while a call is refused that does not look at it either.
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
 
@@ -188,7 +188,7 @@ def test_losses_are_counted_and_shown(tmp):
     recorder = start(KYMO, 'record', '-s', 'getppid', *KERNEL, '--buffer', '64K', '--', SH, '-c',
                      f'echo begun; read line; {tmp}/many {calls}; touch {tmp}/done')
     recorder.wait_for('begun')
-    recorder.signal(signal.SIGSTOP)  # nobody empties the buffer
+    recorder.signal(signal.SIGSTOP)  # no reader empties the buffer
     recorder.send('\n')
     eventually((tmp / 'done').exists, 'the calls are made', 60)
     recorder.signal(signal.SIGCONT)
@@ -213,7 +213,7 @@ def test_returns_from_signal_handlers_that_are_not_wanted_fill_no_buffer(tmp):
         recorder = start(KYMO, 'record', '-s', wanted, *KERNEL, '--buffer', '64K', '--', program('python3'), '-c',
                          script)
         recorder.wait_for('begun')
-        recorder.signal(signal.SIGSTOP)  # nobody empties the buffer
+        recorder.signal(signal.SIGSTOP)  # no reader empties the buffer
         recorder.send('\n')
         eventually((tmp / 'done').exists, 'the signals are handled', 60)
         recorder.signal(signal.SIGCONT)

@@ -207,8 +207,8 @@ def test_a_death_meanwhile_is_no_failure(tmp):
 
 def test_what_can_not_be_is_refused(tmp):
     run(KYMO, 'syscalls', '-k', '--backend', 'kernel', '--', 'true').refused(
-        '-k and -i look at the thread while it stands', status=2)
-    run(KYMO, 'syscalls', '-k', '--all').refused('-k and -i look at the thread', status=2)
+        '-k and -i need a stopped thread', status=2)
+    run(KYMO, 'syscalls', '-k', '--all').refused('-k and -i need a stopped thread', status=2)
     run(KYMO, 'syscalls', '-k', '-c', 'true').refused('-c shows a table and no lines', status=2)
 
 

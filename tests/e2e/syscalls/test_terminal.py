@@ -49,8 +49,8 @@ class Shell:
 
 
 def session(tmp, *job):
-    """A job that is stopped and goes on twice; all that it shows. It waits for words in pipes: who waits for the
-    terminal may still take what is typed for the shell."""
+    """A job that is stopped and goes on twice; all that it shows. It waits for words in pipes: a process that waits for
+    the terminal may still take what is typed for the shell."""
     shell = Shell()
     shell.type(' '.join(job) + '\n')
     shell.until('\nready\n')

@@ -84,7 +84,7 @@ def test_who_leaves_takes_nothing_from_the_others(tmp):
 
 
 def test_who_can_not_write_its_lines_is_left_behind(tmp):
-    """Nobody reads from the second one for five seconds."""
+    """No process reads from the second one for five seconds."""
     process = counted(tmp)
     first = trace(process, 'getpgid,getuid', sees='getpgid')
     outer, inner = os.pipe()

@@ -1,5 +1,5 @@
-/* Threads that say who they are and then wait until all of them are ended by exit_group. Each begins when the one
- * before has spoken. */
+/* Threads that print their ids and then wait until exit_group ends all of them. Each begins when the one before has
+ * spoken. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -3,11 +3,12 @@
  * it must be.
  *
  *	no-membarrier	a filter forbids it from the beginning: refused while there are threads, done while there are
- * none late-filter	a filter forbids it later: refused, and a probe of before is disconnected and waited for
+ *			none
+ *	late-filter	a filter forbids it later: refused, and a probe of before is disconnected and waited for
  *	no-write	a filter forbids to write: refused, nothing is changed
  *	no-open		the process is not dumpable, and not root's
- *	breakpoint	somebody has a breakpoint on a site
- *	foreign		somebody has changed a site
+ *	breakpoint	a debugger has a breakpoint on a site
+ *	foreign		a third party has changed a site
  *	fork		children have probes of their own, whatever threads of the parent were doing
  */
 #include <fcntl.h>
@@ -170,7 +171,7 @@ static void foreign(void)
 {
 	unsigned char *at = site();
 
-	poke(at + 4, 0x7f); /* still a NOP, and nobody's that this library knows */
+	poke(at + 4, 0x7f); /* still a NOP, but not one that this library knows */
 	check_refused(-EIO);
 	CHECK(at[0] == 0x0f && at[4] == 0x7f);
 	poke(at + 4, 0);

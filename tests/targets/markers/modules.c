@@ -2,9 +2,9 @@
  * Modules that come and go. Each command ends with 0 when all was as it must be, and prints one line of JSON.
  *
  *	comings MODULE TIMES	a marked module is loaded and unloaded, with a probe waiting for it, while another
- * thread connects and disconnects two MODULE OTHER	two modules with a marker of one name and different formats are
- * told apart unload OBJECT SECONDS	the object of a probe is unloaded right after the probe was disconnected, under
- * load
+ *				thread connects and disconnects
+ *	two MODULE OTHER	two modules with a marker of one name and different formats are told apart
+ *	unload OBJECT SECONDS	the object of a probe is unloaded right after the probe was disconnected, under load
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -4,10 +4,12 @@
  *
  *	errors			what kymo_marker_record() and its end refuse, in the current directory
  *	threads N ROUNDS	N threads pass two markers ROUNDS times each, one with a string; recorded with all
- * losses counted again			recorded twice, into one.data and two.data, other markers each time; in between
- * nothing
- * is inline			markers are added with KYMO_MARKER_INLINE, and taken away fork			a child
- * passes markers, and another one records itself into child.data many-forks N		forks with two threads at work
+ *				losses counted
+ *	again			recorded twice, into one.data and two.data, other markers each time; in between nothing
+ *				is
+ *	inline			markers are added with KYMO_MARKER_INLINE, and taken away
+ *	fork			a child passes markers, and another one records itself into child.data
+ *	many-forks N		forks with two threads at work
  *	exec			passes, records on, and becomes another program
  *	thread-exit		a thread calls exit(), others are at work
  *	_exit | kill		passes, waits, passes more, and dies without a word

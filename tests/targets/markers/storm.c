@@ -85,7 +85,8 @@ static void handle(int number)
 	run_part(number % 10, atomic_fetch_add(&handled, 1));
 }
 
-static unsigned int pause_us; /* of a thread that has passed 1,000 sites: so that cores are left for who toggles */
+static unsigned int
+	pause_us; /* of a thread that has passed 1,000 sites: so that cores are left for the threads that toggle */
 
 static void *run(void *data)
 {
@@ -107,7 +108,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* One connection after the other, each of which is freed at once. The signals hit whom they find. */
+/* One connection after the other, each of which is freed at once. The signals hit any thread. */
 static unsigned long toggle_for(double seconds, pthread_t *threads, int n_threads)
 {
 	double end = now() + seconds;
@@ -120,7 +121,7 @@ static unsigned long toggle_for(double seconds, pthread_t *threads, int n_thread
 			atomic_fetch_add(&failed, 1);
 		pthread_kill(threads[n % (unsigned int)n_threads], SIGUSR1);
 		for (unsigned long before = atomic_load(&calls); n % 8 == 0 && atomic_load(&calls) == before;)
-			sched_yield(); /* else it may be off before anybody comes by */
+			sched_yield(); /* else it may be off before a thread comes by */
 		if (kymo_marker_disable_probe("storm", probe, connection, KYMO_MARKER_CALL))
 			atomic_fetch_add(&failed, 1);
 		atomic_store(&connection->is_alive, false);

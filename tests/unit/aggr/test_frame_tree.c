@@ -1,4 +1,4 @@
-/* Frames of stacks: each once, and without those that nobody names any more. */
+/* Frames of stacks: each once, and without those that have no name any more. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

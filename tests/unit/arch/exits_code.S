@@ -37,7 +37,7 @@
 	.text
 	.globl exits_text, exits_text_end
 exits_text:
-/* Whoever is called here is a function, and no part of one. */
+/* What is called here is a function, and no part of one. */
 fn calls_all
 	call callee
 	call entered_inside

@@ -1,4 +1,4 @@
-/* Ways to get an argument, written short: initialisers of struct kymo_fetch. */
+/* Ways to get an argument, written short: initializers of struct kymo_fetch. */
 #ifndef KYMO_TESTS_ARCH_FETCHES_H
 #define KYMO_TESTS_ARCH_FETCHES_H
 

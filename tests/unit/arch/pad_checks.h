@@ -1,6 +1,6 @@
 /*
- * What the tests of pads share. Each test is run for both kinds of pad, where restartable sequences are to be had.
- * Include after cmocka.h.
+ * What the tests of pads share. Each test is run for both kinds of pad, if restartable sequences are available. Include
+ * after cmocka.h.
  */
 #ifndef KYMO_TESTS_ARCH_PAD_CHECKS_H
 #define KYMO_TESTS_ARCH_PAD_CHECKS_H

@@ -81,7 +81,7 @@ bool is_possible(enum kind kind)
 	return kind == LOCKS || rseq_offset();
 }
 
-/* ---- the world ------------------------------------------------------------------------------- */
+/* ---- the target ------------------------------------------------------------------------------- */
 
 static uint8_t *map(size_t size, int protection, int flags, int fd)
 {

@@ -1,6 +1,6 @@
 /*
- * Pads that run: rings, the list of vforks, a live page and code in the memory of the test itself, laid out as in a
- * target, and the recorder's side of it.
+ * Pads that run: rings, the list of vforks, a live page and code in the test's own memory, laid out as in a target, and
+ * the recorder's side.
  */
 #ifndef KYMO_TESTS_ARCH_PADS_H
 #define KYMO_TESTS_ARCH_PADS_H
@@ -14,7 +14,7 @@
 enum kind { LOCKS, SEQUENCES, N_KINDS };
 
 #define CODE_SIZE ((size_t)2 << 20)
-#define WORLD_PID 123456789     /* what pads record where the thread's id is not to be had */
+#define WORLD_PID 123456789     /* what pads record if the thread's id is not available */
 #define N_SPARE 16              /* more than four threads and their handlers can hold at a time */
 #define LENGTH_FIRST UINT32_MAX /* in place of a size: what follows the tid begins with its own size, a u16 */
 
@@ -88,7 +88,7 @@ void world_state(struct world *world, uint8_t state);
 
 struct kymo_wire_ring *world_ring(const struct world *world, uint32_t i);
 
-/* Put code into the world. Its runtime address. */
+/* Put code into the target. Its runtime address. */
 uint64_t world_code(struct world *world, const void *bytes, size_t size);
 void world_write(struct world *world, uint64_t address, const void *bytes, size_t size);
 

@@ -169,7 +169,7 @@ inner:	ret
 	ret
 4:	call	f
 	end
-	/* Behind the call is nothing of it. */
+	/* Nothing of it follows the call. */
 	function behind_the_abort
 	lea	rax, [rip + f]
 	ret

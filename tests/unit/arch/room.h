@@ -37,7 +37,7 @@ void room_lock(struct room *room, uint64_t vaddr, size_t size);
 void room_want(struct room *room, uint64_t vaddr); /* a probe is wanted there */
 void room_unsettle(struct room *room, uint64_t vaddr, size_t size);
 
-/* Put a plan in: its bytes and its lock. Fails the test where it breaks somebody's lock or relies on nothing. */
+/* Put a plan in: its bytes and its lock. Fails the test if it breaks another plan's lock or relies on nothing. */
 void room_put(struct room *room, const struct kymo_plan *plan);
 
 /* Take it out again: the bytes of `original` are back, the lock stays. */

@@ -287,7 +287,7 @@ fn by_much
 	ret
 endfn by_much
 
-/* ---- who leads where ---- */
+/* ---- what leads where ---- */
 
 fn recursive
 	mov %rax, %rcx

@@ -147,7 +147,7 @@ static void puns_do_what_was_there(void **state)
 			n = plan_pun(&pun, tactic, (unsigned int)i, plans);
 			planned[tactic] += n > 0;
 			of_this += n > 0;
-			/* Where the whole text begins; and at the evicted instruction, as who branches to it does. */
+			/* Where the whole text begins; and at the evicted instruction, as a branch to it does. */
 			for (uint64_t seed = 1; n && seed <= 4; seed++)
 				compared[tactic] +=
 					both_do_the_same(plans, n, &pun.text, pun.text.vaddr, seed * 1000 + i);

@@ -1,6 +1,6 @@
 /*
  * tests/golden/plan/NAME.txt: assembler source, then for each `==== site SYMBOL[+OFFSET]` what the planner says of it
- * and what objdump, which shares no code with the planner, reads in the original and in the displaced bytes. An index
+ * and what objdump reads in the original and in the displaced bytes. objdump shares no code with the planner. An index
  * stands before each displaced instruction.
  *
  * Lines of the source that begin with "# room" give free addresses (low, high): sites get puns then, each in a

@@ -1,6 +1,6 @@
 /*
- * Guards on clone, clone3 and vfork, by running them: no restartable sequence is used by a thread that shows
- * somebody else's cpu_id.
+ * Guards on clone, clone3 and vfork, by running them: no restartable sequence is used by a thread that shows another
+ * thread's cpu_id.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -333,7 +333,7 @@ static void a_new_thread_is_marked_before_it_runs(void **state)
 		memset(blocks, 0, sizeof(blocks));
 		memcpy(block, &self, 8);
 		memcpy(block + 16, &self, 8);
-		tid = run_thread(&setup, numbers[i], block); /* cpu_id is 0, of whoever had the block before */
+		tid = run_thread(&setup, numbers[i], block); /* cpu_id is 0, of the thread that had the block before */
 		assert_int_equal(*cpu, UINT32_MAX);
 		assert_int_equal(*(uint64_t *)(void *)(block + rseq_offset() + 8), 0);
 		assert_int_equal(setup.world.vforks->n, 0);
@@ -496,7 +496,7 @@ static void what_cannot_be_guarded_is_an_error(void **state)
 	bytes[AT_CALL + 1] = SYS_vfork;
 	assert_int_equal(find_in(bytes, sizeof(bytes), base, base, &plan, 1), 1);
 	assert_int_equal(find_in(bytes, sizeof(bytes), base, base + AT_CALL, &plan, 1), 1);
-	/* somebody comes to the system call alone, or into the move */
+	/* other code comes to the system call alone, or into the move */
 	assert_int_equal(find_in(bytes, sizeof(bytes), base, base + AT_CALL + 5, &plan, 1), -EPERM);
 	/* the jump would cross a page */
 	assert_int_equal(find_in(bytes, sizeof(bytes), 0x2000 - AT_CALL - 4, 0x2000 - AT_CALL - 4, &plan, 1), -EPERM);

@@ -1,6 +1,6 @@
 /*
- * Pads that copy the stack: what they copy is what is there from the stack pointer on, as far as it can be read for
- * certain, and the program sees nothing of it.
+ * Pads that copy the stack: they copy the bytes from the stack pointer on, as far as these are certainly readable. The
+ * program sees nothing of it.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -212,12 +212,12 @@ static void check_around(struct world *world, const struct site *site, uint8_t *
 		for (int64_t k = -9; k <= 9; k++) {
 			uint64_t address = edges[i] + (uint64_t)k;
 
-			/* what the pad itself writes while it runs is nobody's business */
+			/* what the pad itself writes while it runs does not matter */
 			if (address + 8 > sp - 128 || address < sp - FRAME - 16)
 				check_readable(world, site, stack, sp, address, low, high);
 		}
 	}
-	/* readable, but who knows */
+	/* readable, but not certainly */
 	check_readable(world, site, stack, sp, (uint64_t)world->live, low, high);
 	check_readable(world, site, stack, sp, low - PAGE, low, high);
 }

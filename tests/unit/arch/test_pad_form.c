@@ -12,7 +12,7 @@
 
 #define N_FORMS 4000
 #define PER_WORLD 40
-#define STRICT 0x6000 /* of MXCSR: every exception is a signal, and numbers are rounded towards zero */
+#define STRICT 0x6000 /* of MXCSR: every exception is a signal, and numbers are rounded toward zero */
 
 struct maker {
 	struct kymo_form *form;

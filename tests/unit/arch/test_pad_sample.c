@@ -1,5 +1,5 @@
 /* Of which hits pads make records: exactly so many, on threads that hit at once; the program sees nothing of it; words
- * that somebody else writes decide about records, and nothing else. */
+ * that another process writes decide about records, and nothing else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -200,7 +200,7 @@ static void threads_share_a_count(void **state)
 	}
 }
 
-/* ---- what the program sees, and who writes the word ------------------------------------------ */
+/* ---- what the program sees, and what writes the word ------------------------------------------ */
 
 static void the_program_sees_nothing(void **state)
 {

@@ -1,5 +1,5 @@
-/* Pads with a condition and a trap: a thread comes to the trap when the condition holds or cannot be known, with the
- * registers that it has at the site, and the program sees nothing else. */
+/* Pads with a condition and a trap: a thread comes to the trap when the condition holds or is not known, with the
+ * registers of the site. The program sees nothing else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Pads are put only where Go's small stacks have room for them, whoever calls the function; and how much room they
+/* Pads are put only where Go's small stacks have room for them, whatever calls the function; and how much room they
  * need. */
 #include <stdarg.h>
 #include <stddef.h>

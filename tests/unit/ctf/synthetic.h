@@ -201,8 +201,11 @@ static inline struct kymo_ctf_trace synthetic_trace(void)
 
 /*
  * Two streams of the synthetic schema, 12 records:
- * cpu 0: 8 malloc of 1, 2, 4 … 128 bytes at 1000, 2000 … 8000 of thread 4242, then the odd name at 8500 of thread 9
- * cpu 1: 3 read at 1500, 2500 and 1.0000025 s of thread 4243, fd -1, 3, 3; the last one's buf a fault.
+ *
+ *	cpu 0	8 malloc of 1, 2, 4 … 128 bytes at 1000, 2000 … 8000 of thread 4242; then the odd name at 8500 of
+ *		thread 9
+ *	cpu 1	3 read at 1500, 2500 and 1.0000025 s of thread 4243, fd -1, 3, 3; the last one's buf a fault
+ *
  * `discarded` events are lost in cpu 1's second packet.
  */
 static inline void write_synthetic(int dirfd, uint64_t discarded)
@@ -230,8 +233,8 @@ static inline void write_synthetic(int dirfd, uint64_t discarded)
 }
 
 /*
- * Markers: two copies of one, one of the same name with other fields, one of the same name and fields in another file,
- * and one that was never hit. As above the strings are literals.
+ * Markers: two copies of one, one of the same name with other fields, one of the same name and fields in another file.
+ * One was never hit. As above the strings are literals.
  */
 enum { OPEN, OPEN_COPY, OPEN_OTHER, OPEN_ELSEWHERE, NEVER, N_MARKERS };
 

@@ -141,7 +141,7 @@ static void an_id_means_who_had_it_at_the_time(void **state)
 	assert_string_equal(kymo_ctf_trace_process_of(&trace, 50, 150)->command, "first");
 	assert_string_equal(kymo_ctf_trace_process_of(&trace, 50, 350)->command, "second");
 	assert_string_equal(kymo_ctf_trace_process_of(&trace, 50, 450)->command, "other");
-	/* A thread that nobody noticed, and the first one of a process. */
+	/* A thread that was not noticed, and the first one of a process. */
 	assert_null(kymo_ctf_trace_process_of(&trace, 51, 450));
 	assert_string_equal(kymo_ctf_trace_process_of(&trace, 6, 450)->command, "other");
 	assert_int_equal(kymo_ctf_trace_n_threads_of(&trace, 50), 2);

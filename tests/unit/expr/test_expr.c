@@ -243,7 +243,7 @@ static void what_is_wrong_is_marked(void **state)
 	refused("a ? b", "column 6: expected ':' and what the value is otherwise\n  a ? b\n       ^");
 	refused("'ab'", "column 1: expected one character between quotes, such as 'a' or '\\n'\n  'ab'\n  ^");
 	refused("sizeof a",
-		"column 8: expected '(' and a type or a value behind sizeof, such as sizeof(long)\n  sizeof a\n"
+		"column 8: expected '(' and a type or a value after sizeof, such as sizeof(long)\n  sizeof a\n"
 		"         ^");
 }
 

@@ -531,7 +531,7 @@ static void what_is_wrong_is_marked(void **state)
 		"(struct conn *)arg0\n  (struct conn)arg0\n  ^");
 	refused("(struct com *)arg0", "column 2: there is no type 'struct com' in the debug information\n"
 				      "  (struct com *)arg0\n   ^");
-	refused("p->", "column 4: expected the name of a member behind '->'\n  p->\n     ^");
+	refused("p->", "column 4: expected the name of a member after '->'\n  p->\n     ^");
 	refused("s[1", "column 4: expected ']' or an operator\n  s[1\n     ^");
 	refused("s[i..3]", "column 3: expected a number, such as 0: the size of a record is fixed\n  s[i..3]\n    ^");
 	refused("s[3..1]", "column 2: expected the first element and the last, as in [0..7]\n  s[3..1]\n   ^");

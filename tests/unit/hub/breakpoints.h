@@ -6,7 +6,7 @@
 
 #define TRAP 0xcc
 
-/* What breakpoints are put on. Whoever calls them counts. */
+/* What breakpoints are put on. The caller counts. */
 __attribute__((noinline, unused)) static void tick(struct shared *shared)
 {
 	__asm__ volatile("" ::: "memory");

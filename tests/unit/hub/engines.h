@@ -134,7 +134,7 @@ static inline struct shared *share(void)
 	return shared;
 }
 
-/* Who is to be traced is nobody's child here: the thread that traces would take its end from whoever waits for it. */
+/* The traced process is not a child here: the tracing thread would take its end from its parent. */
 struct ward {
 	atomic_int pid, status, has_ended;
 	pid_t parent;
@@ -179,9 +179,9 @@ static inline void nap(void)
 	} while (0)
 
 /*
- * A process that runs this and exits with what it returns; it ends with the test. Of a process that has threads
- * already, as a hub's, it may find a lock of the sanitizer's taken for ever when one of its threads ends: gcc 12's
- * takes none of them at fork. Who has threads is made before the hub.
+ * A process that runs this and exits with what it returns; it ends with the test. In a process with threads, such as a
+ * hub's, it may find a lock of the sanitizer's taken forever when a thread ends: gcc 12's takes none of them at fork. A
+ * process with threads is made before the hub.
  */
 static inline pid_t child_of(int (*run)(struct shared *shared), struct shared *shared)
 {

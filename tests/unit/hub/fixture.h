@@ -1,4 +1,4 @@
-/* A hub, a child that counts what it does, and who is told of it: what tests of hazards begin with. */
+/* A hub, a child that counts what it does, and which engine is told of it: what tests of hazards begin with. */
 #ifndef KYMO_TESTS_UNIT_PROC_FIXTURE_H
 #define KYMO_TESTS_UNIT_PROC_FIXTURE_H
 

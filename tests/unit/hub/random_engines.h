@@ -1,7 +1,7 @@
 /*
  * Clients with engines on every thread of programs that fork, exec, signal and end threads, which want, answer and
  * detach at random. What is checked are the guarantees of lifetime: nothing after the last callback, DEATH and REAP
- * once and in that order to whoever wanted them, nothing after release, one release each.
+ * once and in that order to engines that wanted them, nothing after release, one release each.
  */
 #ifndef KYMO_TESTS_RANDOM_ENGINES_H
 #define KYMO_TESTS_RANDOM_ENGINES_H
@@ -23,7 +23,7 @@ struct life {
 	struct kymo_engine *engine;                      /* with a reference of the test's */
 	atomic_bool was_death_told, was_reaped, is_over; /* over: it has detached, and no callback was running */
 	bool is_listed, has_left; /* left: it was detached, with a callback that ran or without */
-	unsigned int events;      /* its mask; set by the thread that made it, and then by who meddles */
+	unsigned int events;      /* its mask; set by the thread that made it, and then by the meddling threads */
 };
 
 struct client {
@@ -72,7 +72,7 @@ static enum kymo_action random_action(struct world *world)
 	return n >= 10 ? KYMO_ACTION_RESUME : actions[n % world->n_actions];
 }
 
-/* REAP is not added later: who adds it while the thread is being reaped may be told or not. */
+/* REAP is not added later: an engine that adds it while the thread is being reaped may be told or not. */
 static void choose_events(struct life *life, unsigned int not_these)
 {
 	unsigned int events = random_events(life->client->world) & ~not_these;
@@ -247,7 +247,7 @@ static void detach(struct life *life)
 		life->is_over = true;
 }
 
-/* Everybody who stops threads lets them go again, so the programs get on. */
+/* All engines that stop threads resume them, so the programs proceed. */
 static void meddle(struct world *world)
 {
 	struct life *life = NULL;
@@ -288,7 +288,7 @@ static void let_all_go(struct world *world)
 	pthread_mutex_unlock(&world->lock);
 }
 
-/* Of a thread that is no more: whoever wanted to be told the end was. */
+/* Of a thread that is no more: all engines that wanted to be told the end were. */
 static const char *what_is_missing(const struct life *life)
 {
 	if (life->has_left || (life->is_over && !life->was_reaped))

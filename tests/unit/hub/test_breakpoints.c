@@ -1,4 +1,4 @@
-/* Breakpoints: who is told, what others see, how threads get past them, and what is left when somebody dies. */
+/* Breakpoints: which engine is told, what others see, how threads get past them, and what is left when a side dies. */
 #include <errno.h>
 #include <sched.h>
 #include <ucontext.h>

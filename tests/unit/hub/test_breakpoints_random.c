@@ -1,7 +1,7 @@
 /*
- * Eight threads that call four functions, count that themselves, fork and end; engines on each, of which one has a
- * breakpoint on the first function all the time, and the others put them in and take them out at random, there and near
- * by. What the first one is told is what the program has counted, and the program does what it does alone.
+ * Eight threads that call four functions, count that themselves, fork and end; engines on each. One has a breakpoint on
+ * the first function all the time; the others insert and remove breakpoints at random, there and near by. What the
+ * first one is told is what the program has counted, and the program does what it does alone.
  *
  * KYMO_HUB_CALLS is how often each thread calls (200), KYMO_SEED repeats a run's choices.
  */

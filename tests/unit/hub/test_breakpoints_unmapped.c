@@ -84,7 +84,7 @@ static struct kymo_engine *begin_with_breakpoint(struct fixture *f, uint8_t *ori
 	return engine;
 }
 
-/* All threads stand still, and go on. */
+/* All threads are stopped, and go on. */
 static void stop_and_go(struct fixture *f, struct kymo_engine *engine)
 {
 	eventually(!kymo_engine_control(engine, KYMO_ACTION_STOP));

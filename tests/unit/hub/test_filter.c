@@ -1,4 +1,4 @@
-/* Commands with picked calls: the filter's program, and what a hub tells and keeps of those who have it. */
+/* Commands with picked calls: the filter's program, and what a hub tells and keeps of processes that have it. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

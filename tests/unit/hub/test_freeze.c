@@ -1,5 +1,5 @@
-/* Processes that stand still through a hub for somebody who is connected: stop.c, call.c and joined.c at one side,
- * hub/freeze/freeze.c at the other. */
+/* Processes that a hub freezes for a client: stop.c, call.c and joined.c at one side, hub/freeze/freeze.c at the other.
+ * */
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -115,7 +115,7 @@ static void calls_in_its_name_are_told_to_nobody_and_kept_by_nobody(void **state
 	end(&f);
 }
 
-/* A recorder that dies with a thread of process `go` borrowed. */
+/* A recorder that dies during a remote call by a thread of process `go` borrowed. */
 static int borrow_and_die(struct shared *shared)
 {
 	struct kymo_process *process;
@@ -164,7 +164,7 @@ static int sleeping(struct shared *shared)
 	return 0;
 }
 
-/* As soon as the hub has seen that nobody holds it any more. */
+/* As soon as the hub has seen that no client holds it any more. */
 static bool has_stopped(struct kymo_process *process)
 {
 	struct kymo_error *error = kymo_process_stop(process);
@@ -369,7 +369,7 @@ static int calling(struct shared *shared)
 	return 0;
 }
 
-/* Nobody is to stand within what is written. */
+/* No thread may be within what is written. */
 static void write_held(struct kymo_process *process, const uint8_t bytes[5])
 {
 	const struct kymo_thread *threads;

@@ -136,7 +136,7 @@ static void each_report_that_was_asked_for_comes(void **state)
 	end(&f);
 }
 
-/* ---- 4: children that are made so that nobody traces them ------------------------------------ */
+/* ---- 4: children that are made untraced ------------------------------------ */
 
 static int making_untraced(struct shared *shared)
 {
@@ -439,7 +439,7 @@ static void a_kill_ends_who_is_stopped_and_who_is_held_at_its_end(void **state)
 	eventually(kymo_engine_control(engine, KYMO_ACTION_STOP) == 0);
 	kill(f.pid, SIGKILL);
 	eventually(f.book.told[EXIT] == 1);
-	assert_int_equal(end_of(f.pid), SIGKILL); /* after KYMO_EXIT_HOLD_MS: nobody lets it go */
+	assert_int_equal(end_of(f.pid), SIGKILL); /* after KYMO_EXIT_HOLD_MS: nothing resumes it */
 	eventually(f.book.told[REAP] == 1);
 	assert_int_equal(f.book.told[DEATH], 1);
 	assert_int_equal(f.book.status, SIGKILL);

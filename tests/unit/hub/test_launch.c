@@ -1,4 +1,4 @@
-/* Commands that a hub launches, and what becomes of them and their status when it goes. */
+/* Commands that a hub launches, and what happens to them and their status when it goes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>

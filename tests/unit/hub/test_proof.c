@@ -196,7 +196,7 @@ static void a_hub_that_may_less_gets_no_memory_but_of_what_it_traces(void **stat
 	gives(roots, hub, false, false);
 	gives(roots, hub, true, false);
 	gives(target, hub, true, false);
-	gives(roots, roots, true, true); /* one that may as much as we */
+	gives(roots, roots, true, true); /* one with the same privileges */
 	gives(roots, roots, false, false);
 	of_hub->count = target;
 	eventually(of_hub->seen);

@@ -1,7 +1,7 @@
 /*
  * What test_random.c does, through the socket: the hub is a process, and so is each of the four clients
  * (random_engines.h). Any of them is killed at any time, and another comes in its place. The programs check themselves,
- * each client that lives checks what it was told, and this process who ends how.
+ * each client that lives checks what it was told, and this process checks how each ends.
  *
  * KYMO_HUB_EVENTS is how many callbacks there are to be in each test (4,000), KYMO_SEED repeats a run's choices.
  */
@@ -84,8 +84,8 @@ static int be_hub(struct arena *arena, uint32_t seed)
 /* ---- a client -------------------------------------------------------------------------------- */
 
 /*
- * Whoever comes late finds threads that may be ending. And not while others execute something: PTRACE_SEIZE waits for
- * that in the kernel, which waits for ends that the hub would have to take (docs/reference/limits/README.md).
+ * A late client finds threads that may be ending. And not while others execute something: PTRACE_SEIZE waits for that
+ * in the kernel, which waits for ends that the hub would have to take (docs/reference/limits/README.md).
  */
 static bool add_lives(struct world *world, struct arena *arena, pid_t pid, int round)
 {
@@ -154,7 +154,7 @@ static int be_client(struct arena *arena, uint32_t seed)
 	return world.n_wrong ? 1 : 0;
 }
 
-/* ---- who begins and ends them ---------------------------------------------------------------- */
+/* ---- what begins and ends them ---------------------------------------------------------------- */
 
 struct cast {
 	struct arena *arena;
@@ -242,7 +242,7 @@ static void kill_client(const struct cast *cast, size_t i)
 	assert_int_equal(status_of(cast->clients[i]), SIGKILL);
 }
 
-/* Nobody wants anything of the program any more. One that waits for clients to begin stays the hub's. */
+/* No client wants anything of the program any more. One that waits for clients to begin stays the hub's. */
 static void kill_all_clients(const struct cast *cast)
 {
 	struct arena *arena = cast->arena;
@@ -299,7 +299,7 @@ static void kill_hub(struct cast *cast)
 	cast->hub = begin_process(cast, be_hub);
 }
 
-/* Without single steps: whoever is in one then may get a SIGTRAP. */
+/* Without single steps: a thread that is in one then may get a SIGTRAP. */
 static void programs_run_right_when_their_hub_is_killed_and_clients_find_the_next_one(void **state)
 {
 	struct cast cast;
@@ -320,7 +320,7 @@ static void programs_run_right_when_their_hub_is_killed_and_clients_find_the_nex
 	}
 	end_all(&cast);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
-		; /* those who woke the hubs up */
+		; /* those that woke the hubs up */
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 

@@ -136,7 +136,7 @@ static void signals_that_take_long_do_not_keep_a_sleep_from_its_end(void **state
 	hub_seizer_deinit(&seizer);
 }
 
-/* ---- who executes ---------------------------------------------------------------------------- */
+/* ---- which thread executes ---------------------------------------------------------------------------- */
 
 static void *nap_on(void *data)
 {
@@ -202,7 +202,7 @@ struct meeting {
 	int err;
 };
 
-/* On the hub's thread: whoever is the hub's can't end before this does. */
+/* On the hub's thread: the hub's threads can't end before this does. */
 static void meet(void *data)
 {
 	struct meeting *meeting = data;
@@ -295,8 +295,8 @@ static void nothing_of_it_is_left_behind(void **state)
 /* Until it is so, with this thread's hub at work. */
 #define pumped_until(hub, condition) eventually((hub_pump(hub), condition))
 
-/* Whoever `holds` stands for a hub of this thread while the one that executes runs; it has an engine if it is
- * `followed`. */
+/* With `holds` this thread's hub has stopped the first thread while the other one executes. That one has an engine if
+ * it is `followed`. */
 static void execute_beside(bool holds, bool followed)
 {
 	struct kymo_engine *first, *executing_one = NULL;
@@ -452,7 +452,7 @@ static int making_many(struct shared *shared)
 	return 0;
 }
 
-/* What a thread makes while it is taken is nobody's, so there is nobody whom its maker has to tell of. */
+/* What a thread makes while it is taken is untraced, so there is nothing that its maker has to tell. */
 static void a_process_that_is_killed_while_it_is_stopped_and_makes_threads_ends(void **state)
 {
 	for (int i = 0; i < 40; i++) {
@@ -549,7 +549,7 @@ static void a_stop_that_fails_behind_thousands_leaves_none_of_them_standing(void
 		assert_non_null(error);
 		assert_int_equal(error->code, KYMO_ERROR_BUSY);
 		kymo_error_destroy(error);
-		/* Who has got no processor meanwhile is let go of later; but that takes no turn for each. */
+		/* A thread that got no processor meanwhile is detached later; but that takes no turn for each. */
 		for (int k = 0; k < 500 && is_any_left(pid, shared->tid, tracer); k++) {
 			nap();
 			assert_false(kymo_process_ended(process, &status));

@@ -61,7 +61,7 @@ static void runs(const struct fixture *f)
 	eventually(f->shared->count > before + 1);
 }
 
-/* ---- who gets in ----------------------------------------------------------------------------- */
+/* ---- which clients get in ----------------------------------------------------------------------------- */
 
 static void who_serves_nobody_is_not_found(void **state)
 {
@@ -328,7 +328,7 @@ static void truncated_and_random_messages_end_the_connection_and_nothing_else(vo
 	end(&f);
 }
 
-/* ---- who is not there, or does not answer ---------------------------------------------------- */
+/* ---- clients that are not there, or do not answer ---------------------------------------------------- */
 
 static struct shared *notes;
 

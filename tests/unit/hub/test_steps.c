@@ -1,7 +1,7 @@
 /*
  * Steps while the process is stopped and continued by job control. A step is done when its SIGTRAP waits in the
- * thread's queue, and the kernel tells a group stop before that. So the thread stands there with a signal that nobody
- * would see coming: about every third time in these tests.
+ * thread's queue, and the kernel tells a group stop before that. So the thread is stopped there with an unexpected
+ * signal: about every third time in these tests.
  */
 #include "engines.h"
 

@@ -1,5 +1,5 @@
-/* A process of a tree that stands still for others, too, and its follower's claims: who comes is the guest, on a thread
- * of its own, as it would be in another process. */
+/* A process of a tree that is frozen for others, too, and its follower's claims: the guest comes on a thread of its
+ * own, as it would be in another process. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

@@ -39,7 +39,7 @@ static int sleeping_by_many(struct shared *shared)
 static struct shared *calling;
 static atomic_int *turns; /* of each thread */
 
-/* Only while they are told to: many that nobody slows down would leave no processor for others. */
+/* Only while they are told to: many that run at full speed would leave no processor for others. */
 static void *call_on(void *data)
 {
 	atomic_int *turn = data;
@@ -147,7 +147,7 @@ static void attach_to_one_after_the_other(void *data)
 			kymo_engine_put(engine_of(f->hub, atoi(entry->d_name), &f->book, KYMO_EVENTS_SYSCALL));
 	closedir(tasks);
 	assert_int_equal(n_traced_by(f->pid, f->hub->tid), 3);
-	runs(f); /* nobody is stopped yet */
+	runs(f); /* no thread is stopped yet */
 	assert_int_equal(f->book.told[ENTRY], 0);
 }
 

@@ -1,4 +1,4 @@
-/* Debug registers: who is told, how many there are, and what is left. */
+/* Debug registers: which engine is told, how many there are, and what is left. */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
@@ -151,7 +151,7 @@ static void there_are_four_and_they_go_with_their_engines(void **state)
 	end(&f);
 }
 
-/* The control register, of a thread that nobody traces. */
+/* The control register, of an untraced thread. */
 static unsigned long control_of(pid_t pid)
 {
 	unsigned long control;

@@ -1,5 +1,5 @@
-/* What kymo_marker_set_probe(), _disable_probe() and _for_each() promise: errors, order, who excludes whom, and what a
- * probe may do itself. */
+/* What kymo_marker_set_probe(), _disable_probe() and _for_each() promise: errors, order, which probe excludes which,
+ * and what a probe may do itself. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

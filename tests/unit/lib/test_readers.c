@@ -1,4 +1,4 @@
-/* Who waits for readers waits for those that were there, and for no others; threads come, go, and fork. */
+/* A thread that waits for readers waits for those that were there, and for no others; threads come, go, and fork. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>

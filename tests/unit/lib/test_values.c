@@ -1,4 +1,4 @@
-/* What a probe gets, and what the one who passes the marker keeps. */
+/* What a probe gets, and what the thread that passes the marker keeps. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ static void each_probe_gets_all_arguments(void **state)
 	assert_int_equal(kymo_marker_disable_probe("integers", probe_integers, NULL, CALL), 0);
 }
 
-/* ---- who is above a probe -------------------------------------------------------------------- */
+/* ---- what is above a probe -------------------------------------------------------------------- */
 
 __attribute__((noinline)) static void outermost(int number);
 

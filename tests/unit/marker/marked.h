@@ -141,8 +141,8 @@ static inline uint64_t address_of(const char *file, const char *symbol)
 	return vaddr;
 }
 
-/* What becomes of the bytes of a file as a list of markers: an error, or NULL. Notes of segments are looked at when it
- * is opened, too. */
+/* What the bytes of a file give as a list of markers: an error, or NULL. Notes of segments are looked at when it is
+ * opened, too. */
 static inline struct kymo_error *read_markers(const uint8_t *bytes, size_t size)
 {
 	struct kymo_marker_list *list = NULL;

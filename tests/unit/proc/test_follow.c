@@ -1,4 +1,4 @@
-/* A tree of processes, without probes: who is told of whom, and that all run as they would. */
+/* A tree of processes, without probes: what is reported of which process, and that all run as they would. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -113,7 +113,7 @@ static void take(struct family *family, const struct kymo_tree_event *event)
 	}
 }
 
-/* Until nobody is left, or `kind` has been told. */
+/* Until no process is left, or `kind` has been told. */
 static void serve(struct family *family, int kind)
 {
 	struct pollfd changed = { .events = POLLIN };
@@ -215,7 +215,7 @@ static bool comes(const struct family *family, int fd)
 	return poll(&said, 1, 0) > 0;
 }
 
-/* Without a descriptor for it nobody follows the new program. It runs, whoever has held what it was before. */
+/* Without a descriptor for it the new program is not followed. It runs, whatever held its predecessor. */
 static void a_held_process_that_executes_a_program_while_descriptors_are_out_runs_on(void **state)
 {
 	char script[128], *argv[] = { (char *)"/bin/sh", (char *)"-c", script, NULL };
@@ -304,7 +304,8 @@ static void a_followed_process_can_be_stopped_called_and_resumed_again_and_again
 	struct family family;
 	size_t n;
 
-	begin(&family, "read x; exit 8"); /* from the terminal or file of whoever runs the test: stopped soon enough */
+	begin(&family,
+	      "read x; exit 8"); /* from the terminal or file of the user who runs the test: stopped soon enough */
 	for (int i = 0; i < 50; i++) {
 		struct kymo_process *process = family.members[0];
 		int64_t result = 0;

@@ -1,6 +1,6 @@
 /*
- * Names as rustc makes them, 1.95 (RFC 2603) and 1.63 (the older mangling), each with what binutils' c++filt makes of
- * it, but for hashes and types of constants.
+ * Names by rustc 1.95 (RFC 2603) and 1.63 (the older mangling), each with what binutils' c++filt makes of it, without
+ * hashes and types of constants.
  */
 { "_RINvCs6xxl1lAjzDf_1a3genAhj3_EB2_", "a::gen::<[u8; 3]>" },
 	{ "_RINvCs6xxl1lAjzDf_1a3genINtNtCslNYArtu3iFV_5alloc5boxed3BoxDNtNtCsgEmfK2I1SDS_4core3fmt5DebugNtNtB10_"

@@ -2,8 +2,8 @@
 
 /*
  * A program as Go's linker makes it, but for what the functions do. FORM is the first version of Go that writes such a
- * table, TEXT what its header has for the start of the text, SECTION where it is, and OFF what is wrong with
- * moduledata. Code of another compiler comes first.
+ * table, TEXT its header's start of the text. SECTION says where it is, and OFF what is wrong with moduledata. Code of
+ * another compiler comes first.
  */
 static const char source[] =
 	"#if FORM == 2\n#define NAMES head\n#define BASE head\n#define SKIPPED 64\n#define HEAD .long 0xfffffffb; "
@@ -130,7 +130,7 @@ static void has_nothing(const char *file)
 	kymo_module_close(module);
 }
 
-/* Opening is well, there are no names, and who asks for functions is told what is wrong. */
+/* Opening succeeds, there are no names, and callers that ask for functions are told what is wrong. */
 static void is_wrong(const char *file, const char *why)
 {
 	struct kymo_module *module = open_module(in_directory(file));

@@ -213,7 +213,7 @@ static void words_that_only_relocation_writes_are_constant(void **state)
 	assert_int_equal(kymo_module_find_object(module, "table", &vaddr, &size), 0);
 	assert_int_equal(kymo_module_constant(module, vaddr, &value), 0);
 	assert_int_equal(value, find_one(module, "hidden")->vaddr);
-	/* Anybody may write to it; nowhere. */
+	/* Every user may write to it; nowhere. */
 	assert_int_equal(kymo_module_find_object(module, "variable", &vaddr, &size), 0);
 	assert_int_equal(kymo_module_constant(module, vaddr, &value), -ENOENT);
 	assert_int_equal(kymo_module_constant(module, 0x7000000, &value), -ENOENT);

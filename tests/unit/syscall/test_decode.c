@@ -206,7 +206,7 @@ static void vectors_end_where_the_transfer_did(void **state)
 		   "writev(3, [{iov_base=\"a\"..., iov_len=4}, ...], 2) = 14");
 }
 
-/* A length of what the caller says is in the target's hands: nobody may believe it. */
+/* A length of what the caller says is in the target's hands: it must not be believed. */
 static void huge_counts_are_bounded(void **state)
 {
 	struct kymo_line line = { 0 };

@@ -1,4 +1,4 @@
-/* Who is in which system call, and who has an id now. */
+/* Which thread is in which system call, and which has an id now. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "ctf/ctf.h"
 #include "trace/kernel_threads.h"
 
-enum { FIRST = 4000100, SECOND = 4000101 }; /* ids that nobody has: no /proc is looked at */
+enum { FIRST = 4000100, SECOND = 4000101 }; /* unused ids: no /proc is looked at */
 
 static struct kymo_kernel_threads *threads;
 static struct kymo_ctf_trace trace;
