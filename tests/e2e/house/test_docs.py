@@ -1,5 +1,5 @@
-"""Documents are true to the tree, and tools/check-docs sees where one is not. (It does not read this file, whose pages
-are not there.)"""
+"""Documents are true to the tree, and comments are plain English: tools/check-docs and tools/check-comments see where one
+is not. (They do not read this file, which has the mistakes.)"""
 import re
 
 from kymotest import KYMO_PLAIN, SOURCE, check_equal, run
@@ -50,9 +50,51 @@ def test_a_document_that_is_not_true_is_seen(tmp):
                                   'docs/page.md: 107 columns; tools/check-docs -i breaks it'),
                                  ('page', '\nWhoever reads.\n',
                                   'docs/page.md: Whoever is not a subject: name the thread, process or user'),
+                                 ('page', '\nA hub lets go of who asks.\n',
+                                  'docs/page.md: who is not a subject: name the thread, process or user'),
                                  ('page', '\n' + ('word ' * 13 + '\n') * 2, 'docs/page.md: a sentence of 26 words: ' +
                                   ('word ' * 26)[:90]), ('page', f'\n| {"x" * 101} |\n',
                                                          f'docs/page.md: a cell of 101 characters: {"x" * 70}')):
         check_equal(problems(**{where: text}), [problem], text)
     (tmp / 'docs/alone.md').write_text('# Alone\n')
     check_equal(problems(), ['docs/alone.md: no document links to this page'], 'a page that nothing links to')
+
+
+COMMENT = '''/*
+ * Files of one page. A user who asks for `nobody` reads them; who else does?
+ *
+ *	first	what is read at once, by all threads of the process that are there and that have been told so
+ *	second	what is read later, by all others that come in the meantime, and that may not have been told so
+ */
+static const char *text = "Nobody reads /* this */ text.";
+'''
+SCRIPT = '''#!/usr/bin/env python3
+"""Runs, and says so.
+
+    - one row of a list that has no full stop at its end, as is usual for short rows in lists
+    - another row of a list that has no full stop at its end, as is usual for short rows in lists
+"""
+TEXT = "# nobody"  # NOBODY is a name
+'''
+
+
+def test_a_comment_that_is_not_plain_is_seen(tmp):
+    def problems(c='', script='', end=''):
+        program = SCRIPT.replace('"""\nTEXT', end + '"""\nTEXT') + script
+        for name, text in (('src/one.c', COMMENT + c), ('tools/run', program)):
+            (tmp / name).parent.mkdir(exist_ok=True)
+            (tmp / name).write_text(text)
+        return run(SOURCE / 'tools/check-comments', tmp).out.splitlines()[:-1]
+
+    nameless = 'is not a subject: name the thread, process or user'
+    long = 'word ' * 26
+    check_equal(problems(), [], 'a good tree')
+    for where, text, problem in (('c', '/* Nobody reads. */\n', f'src/one.c:8: Nobody {nameless}'),
+                                 ('c', 'int i; // of who asks\n', f'src/one.c:8: who {nameless}'),
+                                 ('c', f'/*\n * Short.\n * {long[:65]}\n * {long[65:]}\n */\n',
+                                  f'src/one.c:9: a sentence of 26 words: {long[:90]}'),
+                                 ('script', f'# {long[:65]}\n# {long[65:]}\n',
+                                  f'tools/run:8: a sentence of 26 words: {long[:90]}'),
+                                 ('script', 'x = 1  # for somebody\n', f'tools/run:8: somebody {nameless}'),
+                                 ('end', 'Whoever runs it.\n', f'tools/run:6: Whoever {nameless}')):
+        check_equal(problems(**{where: text}), [problem], text)
