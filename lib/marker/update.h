@@ -7,8 +7,8 @@
 #include "markers.h"
 
 /*
- * Let all locations of the marker record into `rings`, the first as event `event_id`, the next as the one after it, from
- * kymo_lib_update() on. Compiled code reads slots.rings more than once, and may have been interrupted in between:
+ * Let all locations of the marker record into `rings`, the first as event `event_id`, the next as the one after it,
+ * from kymo_lib_update() on. Compiled code reads slots.rings more than once, and may have been interrupted in between:
  * neither `rings` nor the memory of rings that it names may ever be freed, changed, or unmapped. Ids are not used again
  * for something else. -ENODEV where the marker has no location that can.
  */

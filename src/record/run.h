@@ -14,15 +14,15 @@ struct kymo_call_source;
 struct recording_kernel;
 
 /*
- * Probes and rings: of one program from its exec to its end. A process that is forked from it has a source of its own,
- * with rings of its own and the probes of the first (`lender`), which stays as long.
+ * Probes and rings: of one program from its exec to its end. A forked process has its own source, with its own rings
+ * and the probes of the first (`lender`), which stays as long.
  */
 struct source {
 	struct kymo_process
 		*process; /* that the probes were put into; kept as long as they are, also when it has ended */
 	struct kymo_probes *probes;
 	struct source *lender;        /* or NULL: the probes are its own */
-	struct kymo_adopted *adopted; /* the rings of who has borrowed its probes */
+	struct kymo_adopted *adopted; /* the rings of processes that share its probes */
 	pid_t pid;                    /* whose rings they are */
 	struct kymo_ring *rings;      /* once the probes have some */
 	struct kymo_shared_ring *shared;

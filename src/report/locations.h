@@ -1,6 +1,6 @@
 /*
  * Which events are one probe. A marker that the compiler has copied, or whose name stands at several locations of a
- * file, has an event for each location; where these have the same fields they are one to whoever counts. All other
+ * file, has an event for each location; where these have the same fields they are counted as one probe. All other
  * events are each a probe of its own, whatever their names.
  */
 #ifndef KYMO_REPORT_LOCATIONS_H

@@ -27,7 +27,7 @@ struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kym
 /* The same for JIT code: `text`, whose bytes must outlive the result, and the part of it that is taken for a function.
  * Other code leads to the instruction at `entry`. */
 struct kymo_error *kymo_code_create_jit(const struct kymo_span *text, const struct kymo_extent *function,
-					 uint64_t entry, struct kymo_code **ret);
+					uint64_t entry, struct kymo_code **ret);
 
 /* The `size` bytes of text at `vaddr` as the file has them. False where there are none. */
 bool kymo_code_bytes(const struct kymo_code *code, uint64_t vaddr, uint8_t *ret, size_t size);

@@ -258,7 +258,7 @@ def recorded(process, recorder):
     return sum(each.get('bytes', 0) for each in recordings(process.pid) if each['recorder'] == recorder.pid)
 
 
-# ---- whom a header may name ----------------------------------------------------------------------
+# ---- which process a header may name ----------------------------------------------------------------------
 
 SECRETIVE = '''
 import ctypes, signal, sys

@@ -302,7 +302,7 @@ def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
                   'inject=fallocate:delay_enter=3000000:when=1..2', '-p', recording.pid)
     eventually(lambda: f'Process {recording.pid} attached' in delay.err, 'strace is attached to the recorder')
     put_library(library, 'libctor.so', 'old.0')
-    opened(process)  # nobody waits longer for the recorder, which is about to write
+    opened(process)  # no thread waits longer for the recorder, which is about to write
     eventually(lambda: 'fallocate(' in (tmp / 'writes').read_text(), 'the recorder is about to write')
     process.send('c')
     process.wait_for('^closed$')
@@ -316,8 +316,8 @@ def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
 
 
 def test_a_recording_that_was_asleep_when_a_library_came_back_leaves_others_their_places(tmp):
-    """One's jump may be made of bytes that the other one's would change: whoever comes back to a library plans anew
-    where somebody else is."""
+    """One's jump may be made of bytes that the other one's would change. A recorder that comes back to a library plans
+    again where another one is."""
     path = target_path('libctor.so')
     code = places.instructions_of(path, 'ctor_work')
     process = target('reopener', path)
@@ -345,8 +345,8 @@ def generation(pid):
 
 
 def test_others_are_told_when_the_places_of_a_library_are_in_its_code_again(tmp):
-    """Entries were in the journal before. Who reads it while the library is new, and its code the file's, takes them
-    for nothing that is in the way."""
+    """Entries were in the journal before. A recorder that reads it while the library is new, and its code the file's,
+    does not take them for obstacles."""
     path = target_path('libctor.so')
     process = target('reopener', path)
     opened(process)

@@ -283,7 +283,7 @@ static void the_stack_is_read_by_a_process_that_may_make_no_call(void **state)
 	stack_destroy(stack);
 }
 
-/* The process is known by a thread that has ended: by an id that nobody has. */
+/* The process is known by a thread that has ended: by an unused id. */
 static void a_process_is_read_whose_initial_thread_has_ended(void **state)
 {
 	const uint64_t nobody = (1 << 22) + 1; /* more than the kernel gives (PID_MAX_LIMIT) */
