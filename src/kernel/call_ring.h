@@ -44,30 +44,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "kernel/call_layout.h"
 
-#define CALL_RING_RECORD_MAX 65536
 #define CALL_RING_RECORD_MAX_LEAST \
 	4096 /* where maps are small, and CPUs many: larger records are lost, and counted \
 	      */
-#define CALL_RING_IDLE UINT64_MAX
-#define CALL_RING_SECTIONS 4
-
-/* How the map's memory begins; behind it a line for each CPU, then `size` bytes and CALL_RING_RECORD_MAX more. */
-struct call_ring_head {
-	uint64_t head;  /* bytes that were taken, ever */
-	uint64_t lost;  /* records for which there was no room */
-	uint64_t noted; /* threads that are to be copied for again: the programs' own */
-	uint64_t unused[5];
-	uint64_t tail; /* bytes that were read, ever: the reader's; or overwritten */
-	uint64_t firsts[CALL_RING_SECTIONS];
-	uint64_t unused_too[3];
-};
-
-struct call_ring_line {
-	uint64_t begun;
-	uint64_t ids; /* from one program to that which it calls */
-	uint64_t unused[6];
-};
 
 /* What programs are made of. */
 struct call_ring_shape {
@@ -85,10 +66,6 @@ struct call_ring {
 	size_t memory_size;
 	uint64_t read; /* the tail, as far as it is not told */
 };
-
-/* Offset of the lines, and of the bytes, in the map's memory. */
-#define CALL_RING_LINES sizeof(struct call_ring_head)
-#define CALL_RING_BYTES(n_lines) (CALL_RING_LINES + (n_lines) * sizeof(struct call_ring_line))
 
 /* Of at least `wanted` bytes, if the kernel has maps of that size. On errors nothing is left; `ring` can be
  * deinitialized. */

@@ -6,35 +6,13 @@
 #include "kernel/follow.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "kernel/follow_object.h"
 #include "kernel/refused.h"
 #include "kernel/state.h"
-
-int kernel_offset_of(const struct btf *btf, const char *structure, const char *member, uint32_t *ret)
-{
-	int id = btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT);
-	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-	const struct btf_member *members = type ? btf_members(type) : NULL;
-
-	for (uint32_t i = 0; type && i < btf_vlen(type); i++) {
-		const char *name = btf__name_by_offset(btf, members[i].name_off);
-		uint32_t bits = btf_member_bit_offset(type, i);
-
-		if (!name || strcmp(name, member))
-			continue;
-		if (bits % 8 || bits / 8 > INT16_MAX)
-			return -ENOENT;
-		*ret = bits / 8;
-		return 0;
-	}
-	return -ENOENT;
-}
 
 /* The link of `program` to its tracepoint holds what it needs, without the object that it was loaded from. */
 static struct kymo_error *run_program(struct kymo_kernel *kernel, const struct bpf_object *object, const char *program)

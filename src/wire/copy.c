@@ -54,7 +54,7 @@ size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint6
 
 /* ---- making them ----------------------------------------------------------------------------- */
 
-/* The same, bound for bound, as the programs in src/kernel/call_copies.c make. */
+/* The same, bound for bound, as the programs in src/kernel/call_copies.bpf.h make. */
 enum { LOWEST = 4096, PIECE = 256, MESSAGE_SIZE = 56, NAME_SIZE = 128, CONTROL_SIZE = 512, ALIGNED = 7 };
 
 /* Up to `size` bytes that lie in one page, or none; where they went. `size` is not 0. */

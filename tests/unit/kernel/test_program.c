@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "kernel/call_program.h"
+#include "kernel/program.h"
 
 static struct kernel_program with(const struct kymo_kernel_arg *args, size_t n)
 {
@@ -21,9 +21,9 @@ static struct kernel_program with(const struct kymo_kernel_arg *args, size_t n)
 /* Every jump lands on an instruction, forward, and the program ends with an exit. */
 static void check_flow(const struct bpf_insn *insns, int n)
 {
-	static bool begins[KERNEL_CALL_PROGRAM_MAX + 1];
+	static bool begins[KERNEL_PROGRAM_MAX + 1];
 
-	assert_true(n > 0 && n <= KERNEL_CALL_PROGRAM_MAX);
+	assert_true(n > 0 && n <= KERNEL_PROGRAM_MAX);
 	memset(begins, 0, sizeof(begins));
 	for (int i = 0; i < n; i++) {
 		begins[i] = true;
@@ -65,46 +65,6 @@ static void a_program_without_arguments_is_sound(void **state)
 	check_flow(insns, kernel_program_make(&program, insns));
 }
 
-static void programs_that_pick_by_number_are_sound(void **state)
-{
-	static const struct kymo_call_layout layout = { .args = { 112, 104, 96, 56, 72, 64 },
-							.stack_pointer = 152,
-							.number = 120 };
-	struct kernel_call_program program = { .ring = { .fd = 3,
-							 .n_lines = 2,
-							 .size = 1 << 20,
-							 .capacity = 1 << 19,
-							 .record_max = CALL_RING_RECORD_MAX },
-					       .scratch = 4,
-					       .again = 6,
-					       .plain = 7,
-					       .processes = 8,
-					       .layout = &layout };
-	static struct bpf_insn insns[KERNEL_CALL_PROGRAM_MAX];
-
-	check_flow(insns, kernel_call_pick(&program, 9, false, insns));
-	check_flow(insns, kernel_call_pick(&program, 9, true, insns));
-	program.processes = -1;
-	program.thread = 1234;
-	program.has_times = program.names = true;
-	program.ids.ns_dev = program.ids.ns_ino = 4;
-	check_flow(insns, kernel_call_pick(&program, 9, true, insns));
-}
-
-static void an_offset_that_no_instruction_can_hold_is_an_error(void **state)
-{
-	static const struct kymo_call_layout layout = { .number = 120 };
-	const struct kernel_call_program program = {
-		.ring = { .fd = 3, .n_lines = 2, .size = 1 << 20, .capacity = 1 << 19 },
-		.processes = 8,
-		.layout = &layout,
-		.task = { .tgid = 40000 },
-	};
-	static struct bpf_insn insns[KERNEL_CALL_PROGRAM_MAX];
-
-	assert_int_equal(kernel_call_pick(&program, 9, false, insns), -ENOSPC);
-}
-
 static void arguments_out_of_range_are_refused(void **state)
 {
 	static const struct kymo_kernel_arg bad[] = {
@@ -138,8 +98,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_largest_program_fits_and_flows_forward),
 		cmocka_unit_test(a_program_without_arguments_is_sound),
-		cmocka_unit_test(programs_that_pick_by_number_are_sound),
-		cmocka_unit_test(an_offset_that_no_instruction_can_hold_is_an_error),
 		cmocka_unit_test(arguments_out_of_range_are_refused),
 		cmocka_unit_test(a_sample_has_a_slot_for_each_value_and_the_name),
 	};

@@ -1,0 +1,171 @@
+/*
+ * Memory that is copied into a sample, and the room for that. The functions return whether they could; the position is
+ * where in the sample the next copy goes.
+ *
+ * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait
+ * for it. What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
+ *
+ * Private to the room.
+ */
+#ifndef KYMO_KERNEL_CALL_COPIES_BPF_H
+#define KYMO_KERNEL_CALL_COPIES_BPF_H
+
+#include "kernel/call_ring.bpf.h"
+
+enum {
+	PAGE = 4096,
+	LOWEST = 4096,
+	PAGES_MAX = KYMO_COPY_SIZE_MAX / PAGE + 1,
+	HEADER = sizeof(struct kymo_copied),
+	ROOM = KERNEL_CALL_SCRATCH - PAGES_MAX * (PAGE + HEADER + 8) - 64,
+	BUFFER_SIZE = 32,
+};
+
+static __always_inline uint64_t behind(uint64_t position, uint64_t size)
+{
+	return (position + HEADER + size + 7) & ~7ull;
+}
+
+static __always_inline struct kymo_copied *piece_at(struct kernel_call *sample, uint64_t position)
+{
+	return (void *)((uint8_t *)sample + position);
+}
+
+/*
+ * In a sample that is in the ring, up to BUFFER_SIZE bytes go by way of the stack. Where the kernel is to copy to, it
+ * checks (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more. What follows in
+ * the sample is overwritten: the next copy comes there, or nothing.
+ */
+static __always_inline bool copy_piece(struct kernel_call *sample, uint64_t position, uint64_t address, uint64_t size,
+				       bool is_in_ring)
+{
+	struct kymo_copied *piece = piece_at(sample, position);
+
+	piece->address = address;
+	piece->size = size;
+	if (is_in_ring && size <= BUFFER_SIZE) {
+		uint64_t buffer[BUFFER_SIZE / 8] = { 0 };
+
+		if (bpf_probe_read_user(buffer, size, (void *)address))
+			return false;
+		__builtin_memcpy(piece + 1, buffer, sizeof(buffer));
+		return true;
+	}
+	return !bpf_probe_read_user(piece + 1, size, (void *)address);
+}
+
+/* Page by page: the next one may not be there. */
+static __always_inline bool copy_bytes(struct kernel_call *sample, uint64_t *position, uint64_t address, uint64_t size,
+				       int n_pages, bool is_in_ring)
+{
+	if (address < LOWEST)
+		return true;
+	if (*position > ROOM)
+		return false;
+	for (int i = 0; i < n_pages && size; i++) {
+		uint64_t n = PAGE - address % PAGE;
+
+		if (n > size)
+			n = size;
+		barrier_var(n);
+		if (n > PAGE)
+			break;
+		if (!copy_piece(sample, *position, address, n, is_in_ring))
+			return false;
+		*position = behind(*position, n);
+		address += n;
+		size -= n;
+	}
+	return true;
+}
+
+/* The NUL that the kernel ends a longer string with is not the string's. */
+static __always_inline bool copy_string(struct kernel_call *sample, uint64_t *position, uint64_t address, uint64_t max,
+					bool is_in_ring)
+{
+	struct kymo_copied *piece;
+	long n;
+
+	if (address < LOWEST)
+		return true;
+	if (*position > ROOM)
+		return false;
+	piece = piece_at(sample, *position);
+	if (max > PAGE + 8)
+		return false;
+	n = bpf_probe_read_user_str(piece + 1, max, (void *)address);
+	if (n <= 0)
+		return false;
+	if ((uint64_t)n == max)
+		n--;
+	piece->address = address;
+	piece->size = n;
+	*position = behind(*position, n);
+	return true;
+}
+
+static __always_inline uint64_t word(const struct kernel_call *sample, uint32_t i)
+{
+	return i < KERNEL_CALL_WORDS ? sample->words[i] : 0;
+}
+
+/* Where, and how many; false: nothing is to be copied. */
+static __always_inline bool find_range(const struct kernel_call *sample, const struct kernel_call_copy *copy,
+				       uint64_t *address_ret, uint64_t *n_ret, bool *is_done_ret)
+{
+	uint64_t address = word(sample, copy->arg), n;
+
+	if (address < LOWEST)
+		return false;
+	address += copy->offset;
+	if (copy->is_pointer && bpf_probe_read_user(&address, sizeof(address), (void *)address)) {
+		*is_done_ret = false;
+		return false;
+	}
+	*address_ret = address;
+	if (copy->times == KYMO_COPY_ONCE) {
+		*n_ret = copy->size;
+		return true;
+	}
+	if (copy->times == KYMO_COPY_RESULT) {
+		n = sample->value;
+		if ((int64_t)n <= 0)
+			return false;
+	} else {
+		n = word(sample, copy->times - 1u);
+	}
+	if (copy->what == KYMO_COPY_BYTES) {
+		if (n > copy->most)
+			n = copy->most;
+		n *= copy->size;
+	}
+	*n_ret = n;
+	return true;
+}
+
+static __always_inline uint64_t make_small_copies(struct kernel_call *sample, const struct kernel_call_row *row)
+{
+	uint64_t position = offsetof(struct kernel_call, copies);
+
+	for (int i = 0; i < KERNEL_CALL_SMALL_COPIES && i < row->n; i++) {
+		const struct kernel_call_copy *copy = &row->copies[i];
+		uint64_t address, n;
+		bool is_done = true;
+
+		if (find_range(sample, copy, &address, &n, &is_done))
+			is_done = copy->what == KYMO_COPY_BYTES
+					  ? copy_bytes(sample, &position, address, n, 2, true)
+					  : copy_string(sample, &position, address, copy->max, true);
+		if (!is_done)
+			sample->is_incomplete = 1;
+		/*
+		 * The verifier follows each path with what it knows of the position on that one, unless it knows the
+		 * same on all of them: so it is made to forget, by way of the map's memory.
+		 */
+		ONCE(sample->position) = position;
+		position = ONCE(sample->position);
+	}
+	return position;
+}
+
+#endif

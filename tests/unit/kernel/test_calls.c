@@ -1,0 +1,215 @@
+/*
+ * The BPF programs of system calls: the kernel's verifier takes them with all options, and what they copy is what the
+ * memory of the call has.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "arch/uprobe.h"
+#include "kernel/calls.h"
+
+enum { LARGE = 9000, BAD = -1 }; /* LARGE: more than two pages */
+
+struct wanted {
+	unsigned int number;
+	struct kymo_copy copy;
+};
+
+static bool wants(void *context, unsigned int number)
+{
+	const struct wanted *wanted = context;
+
+	return number == wanted->number;
+}
+
+static bool wants_none(void *context, unsigned int number)
+{
+	return false;
+}
+
+static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
+{
+	const struct wanted *wanted = context;
+
+	*ret = wanted->copy;
+	return !is_leaving;
+}
+
+static struct kymo_kernel_calls *open_calls(const struct wanted *wanted, struct kymo_kernel_calls_options options)
+{
+	struct kymo_kernel_calls *calls = NULL;
+	struct kymo_error *error;
+
+	options.buffer_size = 1 << 20;
+	options.layout = &kymo_call_layout;
+	options.context = (void *)wanted;
+	options.wants = wants;
+	options.wants_i386 = options.replaces_memory = wants_none;
+	options.copies = copies;
+	error = kymo_kernel_calls_create(&options, &calls);
+	if (error && (error->code == KYMO_ERROR_PERMISSION || error->code == KYMO_ERROR_NOT_FOUND)) {
+		print_message("%s\n", error->message);
+		kymo_error_destroy(error);
+		skip();
+	}
+	if (error)
+		fail_msg("%s", error->message);
+	return calls;
+}
+
+static void the_kernel_takes_them_with_all_options(void **state)
+{
+	static const struct wanted wanted = { SYS_getppid, { 0 } };
+
+	for (int i = 0; i < 32; i++)
+		kymo_kernel_calls_destroy(
+			open_calls(&wanted, (struct kymo_kernel_calls_options){ .pid = i & 1 ? getpid() : 0,
+										.thread = i & 1 && i & 2 ? getpid() : 0,
+										.has_times = i & 4,
+										.names = i & 8,
+										.signals = i & 4,
+										.overwrite = i & 16 }));
+}
+
+struct expected {
+	uint64_t address;
+	const void *bytes;
+	size_t size; /* 0: nothing is there */
+};
+
+struct seen {
+	const struct expected *expected;
+	size_t n;
+	int n_entries;
+	bool is_incomplete;
+};
+
+static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
+{
+	struct seen *seen = data;
+
+	if (call->event != KYMO_KERNEL_CALL_ENTERED)
+		return NULL;
+	seen->n_entries++;
+	seen->is_incomplete = call->is_incomplete;
+	for (size_t i = 0; i < seen->n; i++) {
+		const struct expected *expected = &seen->expected[i];
+		static char found[LARGE];
+
+		assert_int_equal(kymo_copies_read(&call->copies, 1, expected->address, found, expected->size),
+				 expected->size);
+		assert_memory_equal(found, expected->bytes, expected->size);
+	}
+	return NULL;
+}
+
+/* The call is made once, with these arguments. */
+static struct seen make_call(const struct wanted *wanted, const uint64_t args[4], const struct expected *expected,
+			     size_t n)
+{
+	struct kymo_kernel_calls *calls =
+		open_calls(wanted, (struct kymo_kernel_calls_options){ .pid = getpid(), .thread = gettid() });
+	struct seen seen = { .expected = expected, .n = n };
+	bool is_empty = false;
+
+	syscall(wanted->number, args[0], args[1], args[2], args[3]);
+	kymo_kernel_calls_detach(calls);
+	while (!is_empty)
+		assert_null(kymo_kernel_calls_drain(calls, see, &seen, &is_empty));
+	assert_int_equal(kymo_kernel_calls_lost(calls), 0);
+	kymo_kernel_calls_destroy(calls);
+	assert_int_equal(seen.n_entries, 1);
+	return seen;
+}
+
+static uint64_t at(const void *pointer)
+{
+	return (uintptr_t)pointer;
+}
+
+static void bytes_are_copied_few_or_many(void **state)
+{
+	static char bytes[LARGE];
+
+	memset(bytes, 'x', sizeof(bytes));
+	bytes[0] = 'a';
+	bytes[LARGE - 1] = 'z';
+	for (size_t size = 1; size <= LARGE; size = size * 9 + 1) {
+		const struct wanted wanted = { SYS_write,
+					       { KYMO_COPY_BYTES, .arg = 1, .times = 3, .size = 1, .max = LARGE } };
+		const struct wanted small = { SYS_write,
+					      { KYMO_COPY_BYTES, .arg = 1, .times = 3, .size = 1, .max = 100 } };
+		const uint64_t args[] = { (uint64_t)BAD, at(bytes), size, 0 };
+
+		assert_false(make_call(&wanted, args, &(struct expected){ at(bytes), bytes, size }, 1).is_incomplete);
+		assert_false(make_call(&small, args, &(struct expected){ at(bytes), bytes, size < 100 ? size : 100 }, 1)
+				     .is_incomplete);
+	}
+}
+
+static void strings_are_copied(void **state)
+{
+	static const char text[] = "/a/file/that/is/not";
+	const struct wanted small = { SYS_access, { KYMO_COPY_STRING, .max = 100 } };
+	const struct wanted large = { SYS_access, { KYMO_COPY_STRING, .max = 4098 } };
+	const uint64_t args[] = { at(text), 0, 0, 0 };
+	const struct expected expected = { at(text), text, sizeof(text) };
+
+	assert_false(make_call(&small, args, &expected, 1).is_incomplete);
+	assert_false(make_call(&large, args, &expected, 1).is_incomplete);
+}
+
+static void what_is_not_there_is_told(void **state)
+{
+	const struct wanted small = { SYS_access, { KYMO_COPY_STRING, .max = 100 } };
+	const struct wanted large = { SYS_access, { KYMO_COPY_STRING, .max = 4098 } };
+	const uint64_t args[] = { 8192, 0, 0, 0 };
+
+	assert_true(make_call(&small, args, NULL, 0).is_incomplete);
+	assert_true(make_call(&large, args, NULL, 0).is_incomplete);
+}
+
+static void vectors_messages_and_lists_are_copied(void **state)
+{
+	char one[] = "one", two[] = "the second one", name[] = "name";
+	struct iovec vector[] = { { one, sizeof(one) }, { two, sizeof(two) } };
+	struct msghdr message = { .msg_name = name, .msg_namelen = sizeof(name), .msg_iov = vector, .msg_iovlen = 2 };
+	char *list[] = { one, two, NULL };
+	const struct wanted wanted_vector = { SYS_writev, { KYMO_COPY_VECTOR, .arg = 1, .times = 3, .max = 32 } };
+	const struct wanted wanted_message = { SYS_sendmsg, { KYMO_COPY_MESSAGE, .arg = 1, .max = 32 } };
+	const struct wanted wanted_list = { SYS_execve, { KYMO_COPY_STRINGS, .arg = 1, .max = 32 } };
+	const struct expected expected[] = {
+		{ at(one), one, sizeof(one) },    { at(two), two, sizeof(two) },
+		{ at(vector), vector, 16 },       { at(&message), &message, sizeof(message) },
+		{ at(name), name, sizeof(name) },
+	};
+
+	assert_false(
+		make_call(&wanted_vector, (uint64_t[]){ (uint64_t)BAD, at(vector), 2, 0 }, expected, 3).is_incomplete);
+	assert_false(make_call(&wanted_message, (uint64_t[]){ (uint64_t)BAD, at(&message), 0, 0 }, expected, 5)
+			     .is_incomplete);
+	assert_false(make_call(&wanted_list, (uint64_t[]){ at("/none"), at(list), at(&list[2]), 0 }, expected, 2)
+			     .is_incomplete);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_kernel_takes_them_with_all_options),
+		cmocka_unit_test(bytes_are_copied_few_or_many),
+		cmocka_unit_test(strings_are_copied),
+		cmocka_unit_test(what_is_not_there_is_told),
+		cmocka_unit_test(vectors_messages_and_lists_are_copied),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
