@@ -1,9 +1,9 @@
 /*
  * What runs at the tracepoints of system calls. calls.c loads this, and says in `options` and `rows` what is wanted.
  *
- * A sample is made in the ring itself (call_ring.h) where it is known to be small, else in memory of the CPU's own, and
- * handed to the ring as a whole: programs at these tracepoints run with preemption off, and none runs within another.
- * From where room is taken in the ring to where the sample is made known no way leads out.
+ * A sample that is known to be small is made in the ring itself (call_ring.h). Any other is made in memory of the CPU's
+ * own, and handed to the ring as a whole. Programs at these tracepoints run with preemption off, and none runs within
+ * another. Between taking room in the ring and publishing the sample no path returns.
  */
 #include <linux/bpf.h>
 
@@ -52,7 +52,7 @@ struct call {
 	bool is_i386;
 };
 
-/* ---- who ------------------------------------------------------------------------------------- */
+/* ---- which processes ------------------------------------------------------------------------------------- */
 
 static __always_inline bool is_wanted(uint64_t ids)
 {
@@ -236,8 +236,10 @@ int BPF_PROG(copy_exit, struct pt_regs *regs, long ret)
 PROGRAM_OF(copying_entry, "tp_btf/sys_enter", copy_entry);
 PROGRAM_OF(copying_exit, "tp_btf/sys_exit", copy_exit);
 
-/* Of what is known to be small, or a jump to the program for the others. That there is one keeps the kernel from giving
- * this one a stack of its own, which its check of copies does not know for one. */
+/*
+ * Copy what is known to be small, or jump to the program for the rest. A program that has such a jump gets no private
+ * stack from the kernel; its check of copies does not know a private stack for a stack.
+ */
 static __always_inline int see_call(struct call *call, bool is_exit)
 {
 	struct call_ring_head *head;

@@ -2,8 +2,8 @@
  * Memory that is copied into a sample, and the room for that. The functions return whether they could; the position is
  * where in the sample the next copy goes.
  *
- * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait
- * for it. What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
+ * Memory that is not there yet, such as an untouched page of a file, is not available here: programs do not wait for
+ * it. What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
  *
  * Private to the room.
  */
