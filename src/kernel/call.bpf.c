@@ -198,9 +198,7 @@ static __always_inline int copy_call(struct call *call, bool is_exit)
 	if (!is_exit)
 		note_incomplete(head, &room->sample, call->machine_ids);
 	size = ONCE(room->sample.position);
-	if (size > KERNEL_CALL_SCRATCH)
-		return 0;
-	if (size > options.record_max) {
+	if (size > KERNEL_CALL_SCRATCH || size > options.record_max) {
 		__sync_fetch_and_add(&head->lost, 1);
 		return 0;
 	}

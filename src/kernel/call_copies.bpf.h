@@ -33,17 +33,17 @@ static __always_inline struct kymo_copied *piece_at(struct kernel_call *sample, 
 
 /*
  * In a sample that is in the ring, up to BUFFER_SIZE bytes go by way of the stack. Where the kernel is to copy to, it
- * checks (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more. What follows in
- * the sample is overwritten: the next copy comes there, or nothing.
+ * checks (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more. All of the
+ * buffer is stored, so only a copy's first piece goes this way: the room of each copy (call_load_room()) has that much.
  */
 static __always_inline bool copy_piece(struct kernel_call *sample, uint64_t position, uint64_t address, uint64_t size,
-				       bool is_in_ring)
+				       bool is_by_stack)
 {
 	struct kymo_copied *piece = piece_at(sample, position);
 
 	piece->address = address;
 	piece->size = size;
-	if (is_in_ring && size <= BUFFER_SIZE) {
+	if (is_by_stack && size <= BUFFER_SIZE) {
 		uint64_t buffer[BUFFER_SIZE / 8] = { 0 };
 
 		if (bpf_probe_read_user(buffer, size, (void *)address))
@@ -70,13 +70,13 @@ static __always_inline bool copy_bytes(struct kernel_call *sample, uint64_t *pos
 		barrier_var(n);
 		if (n > PAGE)
 			break;
-		if (!copy_piece(sample, *position, address, n, is_in_ring))
+		if (!copy_piece(sample, *position, address, n, is_in_ring && !i))
 			return false;
 		*position = behind(*position, n);
 		address += n;
 		size -= n;
 	}
-	return true;
+	return !size;
 }
 
 /* The NUL that the kernel ends a longer string with is not the string's. */

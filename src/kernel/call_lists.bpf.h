@@ -43,6 +43,7 @@ static __always_inline const uint64_t *copy_fields(struct kernel_call *sample, u
 	return (void *)(piece + 1);
 }
 
+/* Of two pages: a copy of more than a page that lies in three is incomplete. */
 static __always_inline bool copy_at_most(struct kernel_call *sample, uint64_t *position, uint64_t address, uint64_t n,
 					 uint64_t max)
 {

@@ -56,6 +56,7 @@ static struct kymo_error *lacks(const char *what)
 struct kymo_error *call_load_open(struct bpf_object **ret, struct kernel_call_rows **rows_ret)
 {
 	struct bpf_object *object;
+	struct bpf_map *rows;
 
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return kymo_error_create(
@@ -66,7 +67,8 @@ struct kymo_error *call_load_open(struct bpf_object **ret, struct kernel_call_ro
 	if (!object)
 		return kymo_error_errno(errno, "cannot read the BPF programs of system calls");
 	*ret = object;
-	*rows_ret = (void *)bpf_map__initial_value(bpf_object__find_map_by_name(object, ".bss.rows"), &(size_t){ 0 });
+	rows = bpf_object__find_map_by_name(object, ".bss.rows");
+	*rows_ret = rows ? (void *)bpf_map__initial_value(rows, &(size_t){ 0 }) : NULL;
 	return *rows_ret ? NULL : lacks("table");
 }
 
@@ -90,6 +92,10 @@ struct kymo_error *call_load(struct bpf_object *object, const struct call_load *
 		err = bpf_map__set_max_entries(scratch, load->n_cpus);
 	if (!err)
 		err = bpf_object__load(object);
+	if (err == -EACCES && !geteuid()) /* it is not the rights that are missing */
+		return kymo_error_create(KYMO_ERROR_FAILED,
+					 "this kernel's verifier does not accept the BPF programs of system calls; "
+					 "leave --backend kernel and --all out, and report the kernel's version");
 	return err ? kernel_refused(-err, "load BPF programs") : NULL;
 }
 
