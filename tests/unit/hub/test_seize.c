@@ -362,7 +362,7 @@ static int making_one_of_a_lower_bucket(struct shared *shared)
 	pid_t pid;
 
 	do {
-		pid = fork();
+		pid = vfork(); /* hundreds of them: a copy of a sanitizer's memory each time takes too long */
 		if (!pid)
 			_exit(0);
 		waitpid(pid, NULL, 0);
