@@ -238,7 +238,8 @@ def test_frames_go_with_the_packets_that_name_them(tmp):
            seconds=150).ok()
     numbers = check_paths('kymo.data', 16)
     check_equal(numbers, sorted(numbers), 'in order')
-    check(10000 < len(numbers) < 50000 and numbers[-1] == 149999, 'the newest', len(numbers), numbers[-1])
+    lost = report_json()['lost_events']  # where the machine is busy and the recorder comes late
+    check(10000 < len(numbers) < 50000 and numbers[-1] >= 149999 - lost, 'the newest', len(numbers), numbers[-1], lost)
     if shutil.which('babeltrace2'):
         n = run('babeltrace2', 'kymo.data').out.count(' kymo:frame: ')
         check(20000 < n < 240000, 'frames', n)
