@@ -295,6 +295,58 @@ def test_a_child_sets_a_handler_that_its_parent_does_not_have(tmp):
                 {'read_word': 30, 'read_saved': 30, 'divided+0x6': 30}, 'calls of the parent')
 
 
+# The kernel alone is told of the handler, and a library that has a probe is opened at once.
+UNSEEN = r'''
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+int read_word(const int *from);
+extern const char read_word_at[];
+__asm__(".text\n.globl read_word, read_word_at\n.type read_word, @function\n"
+        "read_word:\nread_word_at: mov (%rdi),%eax\nadd $1,%eax\nret\n.size read_word, . - read_word\n");
+static void on_fault(int number, siginfo_t *info, void *data)
+{
+	_exit(((ucontext_t *)data)->uc_mcontext.gregs[REG_RIP] == (greg_t)read_word_at ? 0 : 4);
+}
+int main(void)
+{
+	struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } action = {
+		on_fault, SA_SIGINFO | 0x04000000, NULL, 0
+	};
+	char line[10];
+	int word = 1;
+	for (int i = 0; i < 10; i++) read_word(&word);
+	puts("ready"); fflush(stdout);
+	fgets(line, sizeof(line), stdin);
+	syscall(SYS_rt_sigaction, SIGSEGV, &action, NULL, 8);
+	if (!dlopen("./liblate.so", RTLD_NOW)) abort();
+	puts("handling"); fflush(stdout);
+	fgets(line, sizeof(line), stdin);
+	return read_word(NULL);
+}
+'''
+
+
+def test_probes_make_way_for_a_handler_that_a_plan_was_the_first_to_see(tmp):
+    (tmp / 'late.c').write_text('int late(int n) { return n * 7 + n / 3; }')
+    (tmp / 'unseen.c').write_text(UNSEEN)
+    run('gcc', '-O1', '-shared', '-fPIC', '-o', 'liblate.so', 'late.c', cwd=tmp).ok()
+    run('gcc', '-O1', '-o', 'unseen', 'unseen.c', cwd=tmp).ok()
+    process = start(tmp / 'unseen', cwd=tmp)
+    process.wait_for('^ready$')
+    recorder = start_recording(process.pid, '--follow', '-p', 'unseen:read_word', '-p', 'liblate:late')
+    process.send('go\n')
+    process.wait_for('^handling$')
+    recorder.wait_for(r'handles SIGSEGV or SIGBUS from now on: 1 probe', which=1)
+    process.end(input='\n').ok()
+    recorder.end().ok()
+
+
 def test_a_parent_sets_a_handler_that_its_child_has(tmp):
     process = target('handled')
     recorder = start_recording(process.pid, '--follow', '-p', 'handled:read_word', '-p', 'handled:read_saved')
