@@ -41,7 +41,7 @@ struct hub_status {
 	uint64_t since_ns;
 };
 
-/* A child whose end the hub may take while it is being destroyed. */
+/* A child whose end the hub may take while it is being destroyed: the structs of processes are freed before that. */
 struct hub_awaited {
 	pid_t pid;
 	bool has_ended;

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "hub/launch.h"
 #include "kymo/engine.h"
 #include "record/recording.h"
 #include "record/targets.h"
@@ -21,19 +21,14 @@ static void note_end(struct kymo_record_result *result, struct kymo_tree *tree)
 		result->command_ended = kymo_tree_has_ended(tree, result->pid, &result->command_status);
 }
 
-/* Its status is told by kymo_hub_close(). */
-static bool has_gone(const struct kymo_record_result *result)
-{
-	return kill(result->pid, 0) && errno == ESRCH;
-}
-
 static bool serve_by_hub(struct kymo_record_result *result, int ms, pid_t *who_ret)
 {
 	bool is_shared = kymo_hub_hand_over(result->shared_hub, -1, ms) == -EAGAIN;
 
 	if (is_shared)
 		*who_ret = kymo_hub_visitor(result->shared_hub);
-	result->command_ended |= has_gone(result);
+	if (!result->command_ended)
+		result->command_ended = hub_launched_ended(result->shared_hub, result->pid, &result->command_status);
 	return is_shared;
 }
 
