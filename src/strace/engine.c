@@ -1,6 +1,7 @@
 /*
  * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it. All
- * of this happens on the hub's thread, one callback at a time, so nothing here is locked.
+ * of this happens on the hub's thread, one callback at a time, so nothing here is locked. Engines of recorded/hub.c see
+ * the same events; they copy memory into records and keep no state of a thread, so the two share no code.
  */
 #include "strace/engine.h"
 

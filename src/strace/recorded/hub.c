@@ -3,7 +3,8 @@
  *
  * Callbacks run on the hub's thread, or, of a hub that was joined, on one of ours, one at a time. They share the writer
  * and the trace with the recorder's thread, which closes packets now and then: `lock` is for these, and for `error`.
- * No thread calls the hub while it holds it.
+ * No thread calls the hub while it holds it. Engines of strace/engine.c see the same events, and print each call from
+ * the memory of its process, with a state for each thread.
  */
 #include "strace/recorded/hub.h"
 
