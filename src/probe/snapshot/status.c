@@ -61,11 +61,14 @@ static uint64_t heap_start(pid_t pid)
 
 static size_t mappings_max(void)
 {
+	static _Atomic size_t known; /* of the machine, read once; 0: not yet */
 	kymo_cleanup_free char *text = NULL;
 
-	return kymo_read_file(AT_FDCWD, "/proc/sys/vm/max_map_count", 64, &text, NULL)
-		       ? MAPPINGS_MAX
-		       : (size_t)strtoul(text, NULL, 10);
+	if (!known)
+		known = kymo_read_file(AT_FDCWD, "/proc/sys/vm/max_map_count", 64, &text, NULL)
+				? MAPPINGS_MAX
+				: (size_t)strtoul(text, NULL, 10);
+	return known;
 }
 
 void probe_status_read(pid_t pid, struct probe_status *ret)
