@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "arch/guard.h"
 #include "arch/pad.h"
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/map.h"

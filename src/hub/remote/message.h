@@ -40,11 +40,12 @@ enum hub_message_type {
 	HUB_WRITE,
 	HUB_INJECT,
 	/* … of a process that is to be frozen, as joined.h says: */
-	HUB_FREEZE,        /* `tid` is the process; -EBUSY: another owner has it frozen; -ETIMEDOUT: `tid` did not stop;
-			    -EAGAIN: an        engine stops it; -ENOENT: it is not traced here. Ends with the connection */
-	HUB_HELD,          /* the reply brings those from number `word` on, and zeroes behind the last one */
-	HUB_FREEZE_SET,    /* registers of thread `tid`, as in the following */
-	HUB_FREEZE_XSTATE, /* `word` of the reply is its size */
+	/* `tid` is the process; -EBUSY: another owner has it frozen; -ETIMEDOUT: `tid` did not stop; -EAGAIN: an engine
+	 * stops it; -ENOENT: it is not traced here. Ends with the connection */
+	HUB_FREEZE,
+	HUB_HELD,               /* the reply brings those from number `word` on, and zeroes behind the last one */
+	HUB_FREEZE_SET,         /* registers of thread `tid`, as in the following */
+	HUB_FREEZE_XSTATE,      /* `word` of the reply is its size */
 	HUB_FREEZE_BEGIN_CALLS, /* `registers` for calls; signals are blocked */
 	HUB_FREEZE_CALL,        /* and the reply has those after the call */
 	HUB_FREEZE_END_CALLS,   /* its own registers and mask again */

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "arch/exits.h"
+#include "arch/guard.h"
 #include "base/vec.h"
 #include "probe/resolve/files.h"
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/guard.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "probe/code/code.h"

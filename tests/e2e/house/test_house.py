@@ -126,11 +126,13 @@ def test_a_plan_that_touches_a_process_is_seen(tmp):
 
 def test_a_long_file_is_seen(tmp):
     tree = copy_tree(tmp)
-    path = tree / 'src/ring/long.c'
-    path.write_text('\n' * 600)
-    run(tree / 'tools/check-layers').ok()
-    path.write_text('\n' * 601)
-    check_matches(run(tree / 'tools/check-layers').ended(1).out, '^src/ring/long.c: 601 lines')
+    for name, most in ('long.c', 600), ('long.h', 250):
+        path = tree / 'src/ring' / name
+        path.write_text('\n' * most)
+        run(tree / 'tools/check-layers').ok()
+        path.write_text('\n' * (most + 1))
+        check_matches(run(tree / 'tools/check-layers').ended(1).out, f'^src/ring/{name}: {most + 1} lines')
+        path.unlink()
 
 
 def test_circles_are_seen(tmp):

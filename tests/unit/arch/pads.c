@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "arch/guard.h"
 #include "pads.h"
 
 #include <dlfcn.h>

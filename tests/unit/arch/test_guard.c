@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/guard.h"
 #include "base/cleanup.h"
 #include "fetches.h"
 #include "load.h"
