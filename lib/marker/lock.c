@@ -158,7 +158,7 @@ static void after_fork_in_child(void)
 	release_after_fork();
 }
 
-__attribute__((constructor(101))) static void begin(void)
+__attribute__((constructor(101))) static void handle_forks(void)
 {
 	pthread_atfork(before_fork, release_after_fork, after_fork_in_child);
 }

@@ -123,7 +123,7 @@ void kymo_lib_forget_readers(void)
 	}
 }
 
-__attribute__((constructor(101))) static void begin(void)
+__attribute__((constructor(101))) static void create_key(void)
 {
 	has_key = pthread_key_create(&key, give_back) == 0;
 }

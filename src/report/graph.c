@@ -74,10 +74,13 @@ static void write_duration(const struct page *page, uint64_t ns)
 	double value = (double)ns / 1e3;
 	const char *unit = page->unicode ? "µs" : "us";
 
-	if (ns >= 1000000000)
-		value = (double)ns / 1e9, unit = "s ";
-	else if (ns >= 1000000)
-		value = (double)ns / 1e6, unit = "ms";
+	if (ns >= 1000000000) {
+		value = (double)ns / 1e9;
+		unit = "s ";
+	} else if (ns >= 1000000) {
+		value = (double)ns / 1e6;
+		unit = "ms";
+	}
 	kymo_page_printf(page, INK_PLAIN, "%7.3f %s", value, unit);
 }
 

@@ -71,7 +71,7 @@ static bool get_timer(struct hub_seizer *seizer)
 }
 
 /* `first_ns` from now, and then again and again: the first signal may come before the call that it is to break off. */
-static void begin(struct hub_seizer *seizer, long first_ns, long period_ns)
+static void start_timer(struct hub_seizer *seizer, long first_ns, long period_ns)
 {
 	const struct itimerspec period = { { 0, period_ns }, { 0, first_ns } };
 	sigset_t ours;
@@ -86,7 +86,7 @@ static void begin(struct hub_seizer *seizer, long first_ns, long period_ns)
 
 void hub_seizing_begins(struct hub_seizer *seizer)
 {
-	begin(seizer, PERIOD_NS, PERIOD_NS);
+	start_timer(seizer, PERIOD_NS, PERIOD_NS);
 }
 
 void hub_seizing_ends(struct hub_seizer *seizer)
@@ -112,7 +112,7 @@ int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns)
 	siginfo_t info;
 	int err = -ENOTSUP;
 
-	begin(seizer, most_ns, LATER_NS);
+	start_timer(seizer, most_ns, LATER_NS);
 	if (seizer->has_timer)
 		err = (int)kymo_breakable_call(SYS_waitid, tid ? P_PID : P_ALL, tid, (long)(uintptr_t)&info,
 					       WEXITED | WNOWAIT | __WALL | __WNOTHREAD, 0);

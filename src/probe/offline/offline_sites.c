@@ -297,15 +297,15 @@ static void warn(void *data, const char *sentence)
 	offline_warn(data, "%s", sentence);
 }
 
-static struct kymo_error *add(void *data, const struct probe_meaning *meaning, uint64_t vaddr, const char *location,
-			      enum probe_found found)
+static struct kymo_error *add_entry(void *data, const struct probe_meaning *meaning, uint64_t vaddr,
+				    const char *location, enum probe_found found)
 {
 	return found == PROBE_FOUND_OFFSET ? add_inner_site(data, meaning, vaddr, location)
 					   : add_site(data, meaning, vaddr, location, found == PROBE_FOUND_SYMBOL);
 }
 
 static const struct probe_resolver_ops ops = {
-	.code = get_code, .warn = warn, .refuse = refuse, .add = add, .add_return = add_return
+	.code = get_code, .warn = warn, .refuse = refuse, .add = add_entry, .add_return = add_return
 };
 
 struct kymo_error *offline_resolve(struct kymo_offline *offline, size_t spec_at, size_t file_at)

@@ -96,8 +96,8 @@ static struct kymo_error *refuse(void *data, const struct probe_meaning *meaning
 	return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location, reason);
 }
 
-static struct kymo_error *add(void *data, const struct probe_meaning *meaning, uint64_t vaddr, const char *location,
-			      enum probe_found found)
+static struct kymo_error *add_entry(void *data, const struct probe_meaning *meaning, uint64_t vaddr,
+				    const char *location, enum probe_found found)
 {
 	struct kymo_probes *probes = data;
 	struct kymo_code *code;
@@ -154,7 +154,7 @@ static struct kymo_error *add_return(void *data, const struct probe_meaning *mea
 }
 
 static const struct probe_resolver_ops ops = {
-	.code = get_code, .warn = warn, .refuse = refuse, .add = add, .add_return = add_return
+	.code = get_code, .warn = warn, .refuse = refuse, .add = add_entry, .add_return = add_return
 };
 
 /* ---- a spec ---------------------------------------------------------------------------------- */
