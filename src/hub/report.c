@@ -8,6 +8,7 @@
 
 #include "hub/engine.h"
 #include "hub/forget.h"
+#include "hub/own_signal.h"
 #include "hub/remote/guest.h"
 #include "hub/report.h"
 #include "hub/state.h"
@@ -187,6 +188,8 @@ void hub_report_syscall(struct kymo_hub *hub, struct task *task, unsigned int ev
 	bool is_entry = event == KYMO_EVENT_SYSCALL_ENTRY;
 	struct hub_event it = { .event = event, .is_reversed = is_entry, .report = &task->call };
 
+	if (hub_own_signal_is_sent(task))
+		return;
 	it.call = is_entry ? call_entry : call_exit_of_call;
 	it.verdict = is_entry ? abort_or_not : NULL;
 	tell_all(hub, task, &it);
@@ -302,6 +305,7 @@ void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid)
 {
 	struct kymo_exec_report report = { former_tid };
 
+	hub_own_signal_forget(task);
 	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_EXEC, .call = call_exec, .report = &report });
 }
 

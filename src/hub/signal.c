@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "hub/engine.h"
+#include "hub/own_signal.h"
 #include "hub/report.h"
 #include "hub/signal.h"
 #include "hub/state.h"
@@ -209,6 +210,9 @@ void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal)
 	const struct kymo_engine *skip;
 	siginfo_t before;
 
+	task->signal = 0;
+	if (hub_own_signal_stopped(task, signal))
+		return;
 	task->signal = signal;
 	memset(&report, 0, sizeof(report));
 	if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &report.info))

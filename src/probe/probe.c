@@ -97,10 +97,13 @@ struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 	struct kymo_session_list list = { .n = 0 };
 	struct kymo_detach_result ended = { .n_recorders = 0 };
 	struct kymo_error *error = kymo_process_open(pid, &process);
+	bool had_stub = false;
 
 	if (!error)
+		error = kymo_start_clear(process, &had_stub);
+	if (!error)
 		error = read_sessions(process, &list);
-	if (!error && !list.n && !list.has_strays)
+	if (!error && !list.n && !list.has_strays && !had_stub)
 		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has no kymo probes", pid);
 	if (!error)
 		error = end_recorders(&list, pid, &ended);
@@ -111,6 +114,7 @@ struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 	} else {
 		ret->recorders = ended.recorders;
 		ret->n_recorders = ended.n_recorders;
+		ret->sites_restored += had_stub;
 	}
 	kymo_sessions_deinit(&list);
 	kymo_process_destroy(process);

@@ -15,6 +15,7 @@
 #include "hub/freeze/freeze.h"
 #include "hub/freeze/owner.h"
 #include "hub/hub.h"
+#include "hub/own_signal.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
 #include "kymo/engine.h"
@@ -240,13 +241,21 @@ static void set_starting(struct kymo_process *process, bool is_starting)
 	process->startup.is_on = process->owner->is_closed = is_starting;
 }
 
+/* The stub tells when all files are mapped; without one, system calls do. */
+static unsigned int events_of_start(const struct kymo_process *process)
+{
+	const unsigned int unwanted = process->startup.stub.is_in ? KYMO_EVENT_SYSCALL_EXIT : 0;
+
+	return EVENTS_OF_START & ~unwanted;
+}
+
 void kymo_follow_start(struct kymo_process *process)
 {
 	const struct task *task = hub_find(process->tree->hub, process->pid);
 
 	set_starting(process, true);
 	process->startup.is_stopped = task && task->group_stop; /* what comes from here on is told */
-	set_events(process, EVENTS_OF_START, false);
+	set_events(process, events_of_start(process), false);
 }
 
 void kymo_follow_start_is_over(struct kymo_process *process)
@@ -259,7 +268,7 @@ void kymo_follow_start_is_over(struct kymo_process *process)
 
 void kymo_follow_look_at_start(struct kymo_process *process)
 {
-	set_events(process, EVENTS_OF_START, true);
+	set_events(process, events_of_start(process), true);
 	hub_flush(process->tree->hub);
 }
 
@@ -309,8 +318,12 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 {
 	struct kymo_process *process = event ? NULL : starting(data, engine);
 
-	if (process && kymo_startup_looks_done(process))
-		has_come(process, engine, KYMO_STARTUP_LOADED);
+	if (process && hub_own_signal_has_come(engine)) {
+		has_come(process, engine, KYMO_STARTUP_MAPPED);
+	} else if (process && kymo_startup_looks_done(process)) {
+		process->startup.owes_tls = process->startup.owes_loaded = process->startup.stub.is_in;
+		has_come(process, engine, process->startup.stub.is_in ? KYMO_STARTUP_MAPPED : KYMO_STARTUP_LOADED);
+	}
 	return KYMO_ACTION_RESUME;
 }
 

@@ -157,6 +157,8 @@ void kymo_frozen_release(struct kymo_process *process)
 {
 	struct kymo_tree *tree = process->tree;
 
+	if (process->startup.stub.is_in && !process->is_past)
+		kymo_error_destroy(kymo_frozen_stop(process)); /* which takes it out */
 	hub_freeze_leave(process->owner);
 	process->is_held = false;
 	kymo_frozen_resume(process);

@@ -25,6 +25,7 @@
 #include "proc/home.h"
 #include "proc/joined.h"
 #include "proc/request.h"
+#include "proc/start_stub.h"
 #include "proc/state.h"
 #include "proc/thread.h"
 #include "procfs/info.h"
@@ -262,6 +263,8 @@ struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second
 	process->joined->held.n = process->threads.n = 0;
 	error = freeze(process, gettid(), second, &is_there);
 	process->stopped = !error && is_there;
+	if (process->stopped && process->startup.stub.is_in)
+		kymo_start_stub_take(process);
 	if (!error && !is_there)
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
 	return error;

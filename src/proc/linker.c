@@ -2,7 +2,8 @@
  * The first moments of a launched program, from its exec until the dynamic linker has mapped what the program is linked
  * with.
  *
- * glibc registers the thread for restartable sequences when all files are mapped, before it links them; that call is
+ * A start stub tells that glibc has mapped all files (start_stub.c). This file is for the calls after that, and for
+ * programs without one. glibc registers the thread for restartable sequences before it links the files; that call is
  * the end. Other and older linkers are watched in another way. The linker tells debuggers in a struct r_debug when it
  * is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells where that is. kymo reads it after each system
  * call of the thread, of which there is usually one right then, and else after a moment.
@@ -104,6 +105,14 @@ static uint64_t find_debug(struct kymo_process *process, uint64_t dynamic)
 	return 0;
 }
 
+uint64_t kymo_linker_of(pid_t pid)
+{
+	struct start start = { 0 };
+
+	kymo_error_destroy(read_auxv(pid, &start));
+	return start.interpreter;
+}
+
 struct kymo_error *kymo_startup_begin(struct kymo_process *process)
 {
 	struct start start;
@@ -112,6 +121,7 @@ struct kymo_error *kymo_startup_begin(struct kymo_process *process)
 	if (error)
 		return error;
 	process->startup.began = true;
+	process->startup.linker = start.interpreter;
 	process->startup.is_static = !start.interpreter;
 	process->startup.debug = find_debug(process, find_dynamic(process, &start));
 	return NULL;

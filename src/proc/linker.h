@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -25,6 +26,9 @@ enum kymo_startup_event {
  * followed.
  */
 bool kymo_process_is_linking(struct kymo_process *process);
+
+/* Where the dynamic linker of a process was loaded, as the process has it; 0: it has none, or can't be asked. */
+uint64_t kymo_linker_of(pid_t pid);
 
 /* ---- for startup.c and follow.c -------------------------------------------------------------- */
 

@@ -28,6 +28,10 @@ struct kymo_tree {
 		uint64_t inode, offset, size, syscall, sigreturn;
 		uint32_t major, minor;
 	} gadgets;
+	struct { /* the call of the last process' linker that a start stub was for, and where that was */
+		uint64_t inode, offset, size, site, stub, entry;
+		uint32_t major, minor;
+	} start;
 	void (*meanwhile)(void *data);
 	void *data;
 };

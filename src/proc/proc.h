@@ -14,6 +14,7 @@
 #include "hub/thread/seize.h"
 #include "proc/call.h"
 #include "proc/launch.h"
+#include "proc/left_stub.h"
 #include "proc/linker.h"
 #include "proc/memory.h"
 #include "proc/nap.h"

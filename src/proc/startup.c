@@ -6,9 +6,24 @@
 #include "proc/frozen.h"
 #include "proc/linker.h"
 #include "proc/members.h"
+#include "proc/start_stub.h"
 #include "proc/startup.h"
 #include "proc/state.h"
 #include "proc/tree.h"
+
+static bool owes_any(const struct kymo_process *process)
+{
+	return process->startup.owes_tls || process->startup.owes_loaded;
+}
+
+static enum kymo_startup_event take_owed(struct kymo_process *process)
+{
+	const bool is_tls = process->startup.owes_tls;
+
+	process->startup.owes_tls = false;
+	process->startup.owes_loaded &= is_tls;
+	return is_tls ? KYMO_STARTUP_TLS : KYMO_STARTUP_LOADED;
+}
 
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 {
@@ -17,11 +32,14 @@ struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 
 	if (error)
 		return error;
-	if (process->startup.is_static) {
-		event.startup = KYMO_STARTUP_LOADED;
+	if (process->startup.is_static || owes_any(process)) {
+		event.startup = take_owed(process);
 		kymo_tree_tell(process->tree, &event);
 		return NULL;
 	}
+	if (!process->startup.has_run)
+		kymo_start_stub_put(process);
+	process->startup.has_run = true;
 	process->startup.moment_ns = kymo_now_ns() + KYMO_STARTUP_MOMENT_NS;
 	kymo_follow_start(process);
 	kymo_frozen_run(process);

@@ -56,12 +56,21 @@ struct kymo_process {
 	} remote;
 	struct {
 		bool began;
+		uint64_t linker;    /* where the dynamic linker was loaded */
 		bool is_static;     /* no dynamic linker */
 		bool is_on;         /* it runs, to its next event */
 		bool is_stopped;    /* … but for a group stop */
 		uint64_t moment_ns; /* when it is looked at although nothing has happened */
 		uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
 		uint64_t r_debug;   /* that address; 0: it had not put it there yet */
+		bool has_run;       /* from its first instruction on */
+		bool owes_tls;      /* those have happened, too, and are told next */
+		bool owes_loaded;
+		struct {
+			bool is_in; /* … the process, and has told nothing yet */
+			uint64_t at, site;
+			uint8_t signal;
+		} stub;
 	} startup;
 };
 

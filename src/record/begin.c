@@ -21,8 +21,11 @@
 struct kymo_error *recording_clear_stale(struct kymo_process *process)
 {
 	struct kymo_detach_result result = { .note = NULL };
-	struct kymo_error *error = kymo_remove(process, 0, &result);
+	bool had_stub;
+	struct kymo_error *error = kymo_start_clear(process, &had_stub);
 
+	if (!error)
+		error = kymo_remove(process, 0, &result);
 	if (!error && result.pads_left)
 		error = kymo_error_create(KYMO_ERROR_BUSY,
 					  "a thread of process %d still stands in a pad of an earlier recording",

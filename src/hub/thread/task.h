@@ -90,6 +90,14 @@ struct hub_end {
 	uint64_t hold_deadline_ns; /* of a hold in its exit event */
 };
 
+/* A signal that it sends to itself: hub/own_signal.h. */
+struct hub_own_signal {
+	const struct kymo_engine *engine; /* for which; compared only */
+	int signal;                       /* 0: none is expected */
+	uint64_t at;                      /* where it stands when it is told of it */
+	bool has_come;
+};
+
 /* Breakpoints and watchpoints of a thread. */
 struct hub_traps {
 	bool is_at_breakpoint;             /* of which has been told, and which has yet to be stepped over */
@@ -133,6 +141,7 @@ struct task {
 	struct hub_resumed resumed;
 	struct hub_end end;
 	struct hub_traps traps;
+	struct hub_own_signal own;
 };
 
 struct task *hub_find(const struct kymo_hub *hub, pid_t tid);

@@ -78,7 +78,7 @@ def test_limits_of_a_program_that_starts(tmp):
     """Memory is made at the exec where something that is mapped then has a probe, else with the first file that has
     one."""
     out = run('/bin/ls', '/').ok().out
-    check_runs_without_probes('-n 5', '/bin/ls /', out, '-o', 'files', '-p', 'libc:malloc')
+    check_runs_without_probes('-n 4', '/bin/ls /', out, '-o', 'files', '-p', 'libc:malloc')
     check_runs_without_probes('-v 300000', '/bin/true', '', '-o', 'space', '-p', 'libc:malloc')
     check_runs_without_probes('-n 4', '/bin/ls /', out, '-o', 'files-at-exec', '-s', 'openat')
     check_runs_without_probes('-v 300000', '/bin/true', '', '-o', 'space-at-exec', '-s', 'openat')
