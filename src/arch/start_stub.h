@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-#define KYMO_START_STUB 64 /* bytes, at a multiple of 16 */
+#define KYMO_START_STUB 64 /* bytes */
+#define KYMO_START_ALIGNMENT 16
 #define KYMO_START_JUMP 5
 #define KYMO_START_CALL 7 /* what the jump begins, and the stub has: the number of the call, and the call */
 

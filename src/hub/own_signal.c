@@ -4,7 +4,6 @@
 #include "hub/engine.h"
 #include "hub/own_signal.h"
 #include "hub/state.h"
-#include "hub/thread/frozen.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
 
@@ -62,7 +61,6 @@ bool hub_own_signal_stopped(struct task *task, int signal)
 		return false;
 	if (registers.rip != task->own.at)
 		return false;
-	hub_freeze_note(task, &registers);
 	engine = engine_of(task);
 	if (engine)
 		engine->owes_report = true;

@@ -244,7 +244,7 @@ static void set_starting(struct kymo_process *process, bool is_starting)
 /* The stub tells when all files are mapped; without one, system calls do. */
 static unsigned int events_of_start(const struct kymo_process *process)
 {
-	const unsigned int unwanted = process->startup.stub.is_in ? KYMO_EVENT_SYSCALL_EXIT : 0;
+	const unsigned int unwanted = process->startup.stub.is_awaited ? KYMO_EVENT_SYSCALL_EXIT : 0;
 
 	return EVENTS_OF_START & ~unwanted;
 }
@@ -321,8 +321,8 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	if (process && hub_own_signal_has_come(engine)) {
 		has_come(process, engine, KYMO_STARTUP_MAPPED);
 	} else if (process && kymo_startup_looks_done(process)) {
-		process->startup.owes_tls = process->startup.owes_loaded = process->startup.stub.is_in;
-		has_come(process, engine, process->startup.stub.is_in ? KYMO_STARTUP_MAPPED : KYMO_STARTUP_LOADED);
+		/* No call was seen meanwhile, so MAPPED is all that is certain. */
+		has_come(process, engine, process->startup.stub.is_awaited ? KYMO_STARTUP_MAPPED : KYMO_STARTUP_LOADED);
 	}
 	return KYMO_ACTION_RESUME;
 }

@@ -24,11 +24,10 @@
 
 #define TEXT_MAX (4u << 20)
 #define MAX_HEADERS 32
-#define ALIGNMENT 16
 #define BREAKPOINT 0xcc
 #define USER_CS 0x33 /* arch/x86/include/asm/segment.h: __USER_CS */
 
-static const uint8_t zeros[KYMO_START_STUB];
+const uint8_t kymo_start_zeros[KYMO_START_STUB];
 
 /* ---- where it goes --------------------------------------------------------------------------- */
 
@@ -83,7 +82,7 @@ static bool is_of_last(const struct kymo_tree *tree, const struct kymo_map *text
 bool kymo_start_is_within(const struct kymo_map *text, uint64_t site, uint64_t stub)
 {
 	return site >= text->start + KYMO_START_BEFORE && site + KYMO_START_CODE < text->end && stub > site &&
-	       stub <= text->end - KYMO_START_STUB && stub % ALIGNMENT == 0 &&
+	       stub <= text->end - KYMO_START_STUB && stub % KYMO_START_ALIGNMENT == 0 &&
 	       kymo_page_down(site) == kymo_page_down(site + KYMO_START_JUMP - 1) &&
 	       kymo_page_down(stub) == kymo_page_down(stub + KYMO_START_STUB - 1);
 }
@@ -91,7 +90,8 @@ bool kymo_start_is_within(const struct kymo_map *text, uint64_t site, uint64_t s
 static bool search(struct kymo_process *process, const struct kymo_map *text)
 {
 	uint64_t entry = 0, end = end_of_segment(process, text, &entry);
-	const uint64_t size = end - text->start, stub = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	const uint64_t size = end - text->start,
+		       stub = (end + KYMO_START_ALIGNMENT - 1) / KYMO_START_ALIGNMENT * KYMO_START_ALIGNMENT;
 	kymo_cleanup_free uint8_t *bytes = end && size <= TEXT_MAX ? malloc(size) : NULL;
 	struct kymo_tree *tree = process->tree;
 	int64_t site;
@@ -125,7 +125,8 @@ static bool find_site(struct kymo_process *process, const struct kymo_map *text,
 	stub = text->start + tree->start.stub;
 	if (process->threads.items[0].registers.rip != text->start + tree->start.entry ||
 	    kymo_process_read(process, site - KYMO_START_BEFORE, code, sizeof(code)) || !kymo_start_is_site(code) ||
-	    kymo_process_read(process, stub, padding, sizeof(padding)) || memcmp(padding, zeros, sizeof(zeros)) != 0)
+	    kymo_process_read(process, stub, padding, sizeof(padding)) ||
+	    memcmp(padding, kymo_start_zeros, sizeof(padding)) != 0)
 		return false;
 	*site_ret = site;
 	*stub_ret = stub;
@@ -161,7 +162,7 @@ static bool may_call(const struct kymo_process *process)
 {
 	struct kymo_process_info info;
 
-	return kymo_process_peek_status(process->pid, &info) && !info.seccomp && !info.shadow_stack &&
+	return kymo_process_peek_status(process->pid, &info) && !info.seccomp &&
 	       process->threads.items[0].registers.cs == USER_CS;
 }
 
@@ -172,9 +173,13 @@ static bool write_both(struct kymo_process *process, uint64_t site, uint64_t at,
 {
 	uint8_t stub[KYMO_START_STUB], jump[KYMO_START_JUMP];
 
-	return !kymo_start_make_stub(at, site, (uint8_t)signal, stub, jump) &&
-	       !kymo_process_write(process, at, stub, sizeof(stub)) &&
-	       !kymo_process_write(process, site, jump, sizeof(jump));
+	if (kymo_start_make_stub(at, site, (uint8_t)signal, stub, jump) ||
+	    kymo_process_write(process, at, stub, sizeof(stub)))
+		return false;
+	if (!kymo_process_write(process, site, jump, sizeof(jump)))
+		return true;
+	kymo_process_write(process, at, kymo_start_zeros, sizeof(kymo_start_zeros));
+	return false;
 }
 
 void kymo_start_stub_put(struct kymo_process *process)
@@ -186,7 +191,9 @@ void kymo_start_stub_put(struct kymo_process *process)
 	uint64_t site, at;
 	int signal;
 
-	if (!task || !process->joined || process->remote.active || !may_call(process))
+	/* Without DT_DEBUG a program that makes no calls is taken to be linked. */
+	if (!task || !process->joined || process->remote.active || process->startup.stub.is_unwanted ||
+	    !process->startup.debug || !may_call(process))
 		return;
 	signal = choose_signal(process);
 	error = signal ? kymo_process_maps(process, &maps) : NULL;
@@ -196,10 +203,9 @@ void kymo_start_stub_put(struct kymo_process *process)
 	}
 	text = kymo_start_text(&maps, process->startup.linker);
 	if (text && find_site(process, text, &site, &at) && write_both(process, site, at, signal)) {
-		process->startup.stub.is_in = true;
+		process->startup.stub.is_in = process->startup.stub.is_awaited = true;
 		process->startup.stub.at = at;
 		process->startup.stub.site = site;
-		process->startup.stub.signal = (uint8_t)signal;
 		hub_own_signal_expect(task->engines.items[0], signal, kymo_start_told_at(at));
 	}
 	kymo_maps_deinit(&maps);
@@ -228,16 +234,18 @@ static bool lead_out(struct kymo_process *process, struct kymo_thread *thread, u
 }
 
 /* The call's own bytes in place of the jump. A breakpoint of the kernel's may have come on top of the jump: its end
- * brings the first byte back. */
+ * brings back the first byte, which may be the file's. */
 static bool take_jump_out(struct kymo_process *process, uint64_t site, const uint8_t *jump, const uint8_t *call)
 {
 	uint8_t now[KYMO_START_JUMP];
 	size_t first;
+	bool is_known;
 
 	if (kymo_process_read(process, site, now, sizeof(now)))
 		return false;
 	first = now[0] == BREAKPOINT;
-	if (memcmp(now + first, jump + first, sizeof(now) - first) != 0)
+	is_known = first || now[0] == jump[0] || now[0] == call[0];
+	if (!is_known || memcmp(now + 1, jump + 1, sizeof(now) - 1) != 0)
 		return !memcmp(now + first, call + first, sizeof(now) - first);
 	return !kymo_process_write(process, site + first, call + first, sizeof(now) - first);
 }
@@ -252,7 +260,7 @@ bool kymo_start_take_out(struct kymo_process *process, uint64_t at, uint64_t sit
 		return false;
 	for (size_t i = 0; i < process->threads.n; i++)
 		is_out &= lead_out(process, &process->threads.items[i], at, site, has_called_ret);
-	return is_out && !kymo_process_write(process, at, zeros, sizeof(zeros));
+	return is_out && !kymo_process_write(process, at, kymo_start_zeros, sizeof(kymo_start_zeros));
 }
 
 void kymo_start_stub_take(struct kymo_process *process)
@@ -263,9 +271,10 @@ void kymo_start_stub_take(struct kymo_process *process)
 	if (!process->threads.n)
 		return;
 	is_told = process->threads.items[0].registers.rip == kymo_start_told_at(at);
-	process->startup.stub.is_in = false;
-	kymo_start_take_out(process, at, site, &has_called);
-	process->startup.owes_tls |= has_called;
+	process->startup.stub.is_awaited = false;
+	process->startup.stub.is_in = !kymo_start_take_out(process, at, site, &has_called);
+	process->startup.owes_tls |= has_called && process->threads.items[0].registers.fs_base != 0;
 	/* A stop of another kind may have come before that of the signal. */
-	hub_own_signal_move(process->tree->hub, process->pid, is_told ? site + KYMO_START_CALL : 0);
+	if (!process->startup.stub.is_in)
+		hub_own_signal_move(process->tree->hub, process->pid, is_told ? site + KYMO_START_CALL : 0);
 }

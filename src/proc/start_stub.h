@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/start_stub.h"
+
 struct kymo_map;
 struct kymo_maps;
 struct kymo_process;
@@ -20,6 +22,9 @@ void kymo_start_stub_put(struct kymo_process *process);
 void kymo_start_stub_take(struct kymo_process *process);
 
 /* ---- for left_stub.c ------------------------------------------------------------------------- */
+
+/* What the file has where a stub goes. */
+extern const uint8_t kymo_start_zeros[KYMO_START_STUB];
 
 /* The linker's text, as it was mapped from the file that is mapped at `linker`; NULL: there is none, or several. */
 const struct kymo_map *kymo_start_text(const struct kymo_maps *maps, uint64_t linker);

@@ -11,18 +11,9 @@
 #include "proc/state.h"
 #include "proc/tree.h"
 
-static bool owes_any(const struct kymo_process *process)
+void kymo_process_startup_without_stub(struct kymo_process *process)
 {
-	return process->startup.owes_tls || process->startup.owes_loaded;
-}
-
-static enum kymo_startup_event take_owed(struct kymo_process *process)
-{
-	const bool is_tls = process->startup.owes_tls;
-
-	process->startup.owes_tls = false;
-	process->startup.owes_loaded &= is_tls;
-	return is_tls ? KYMO_STARTUP_TLS : KYMO_STARTUP_LOADED;
+	process->startup.stub.is_unwanted = true;
 }
 
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
@@ -32,8 +23,9 @@ struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 
 	if (error)
 		return error;
-	if (process->startup.is_static || owes_any(process)) {
-		event.startup = take_owed(process);
+	if (process->startup.is_static || process->startup.owes_tls) {
+		event.startup = process->startup.owes_tls ? KYMO_STARTUP_TLS : KYMO_STARTUP_LOADED;
+		process->startup.owes_tls = false;
 		kymo_tree_tell(process->tree, &event);
 		return NULL;
 	}

@@ -14,6 +14,10 @@ struct kymo_process;
  */
 struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret);
 
+/* Watch the system calls of a program that starts, and put no start stub into it: its call would be recorded. For
+ * before the first event. */
+void kymo_process_startup_without_stub(struct kymo_process *process);
+
 /* Run a followed process, stopped by EXECED or STARTUP, to its next start-up event, which kymo_tree_next() will tell;
  * nothing is waited for. */
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process);

@@ -64,12 +64,12 @@ struct kymo_process {
 		uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
 		uint64_t r_debug;   /* that address; 0: it had not put it there yet */
 		bool has_run;       /* from its first instruction on */
-		bool owes_tls;      /* those have happened, too, and are told next */
-		bool owes_loaded;
+		bool owes_tls;      /* that has happened, too, and is told next */
 		struct {
-			bool is_in; /* … the process, and has told nothing yet */
+			bool is_unwanted;
+			bool is_in;      /* … the process */
+			bool is_awaited; /* it is in, and was not stopped at yet: no calls are watched */
 			uint64_t at, site;
-			uint8_t signal;
 		} stub;
 	} startup;
 };

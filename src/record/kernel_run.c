@@ -194,6 +194,8 @@ static struct kymo_error *find_process(struct recording *recording)
 		error = kymo_process_look(options->pid, &recording->run.process);
 	if (!error && recording->run.process)
 		recording->run.pid = kymo_process_pid(recording->run.process);
+	if (!error && options->command && recording->wanted.calls_spec)
+		kymo_process_startup_without_stub(recording->run.process);
 	return error;
 }
 

@@ -16,6 +16,8 @@ from kymotest import (KYMO, check, check_equal, check_same, check_text_intact, e
 MAGIC = b'\xf0kymorun'
 COMMAND = [target_path('callmany'), '1000']
 OUTPUT = 'work_a 1000\n'
+OPENAT = '257 '
+CALLS_OF_CTOR, CALLS_OF_DTOR = 100, 10  # libctor's
 
 # Executes the rest of its arguments with these signals blocked, or ignored, or both, and one of each pending.
 WITH_SIGNALS = '''
@@ -245,7 +247,7 @@ def test_a_linker_that_is_run_as_a_program():
     check_equal(result.out, OUTPUT)
 
 
-# ---- others who look on ----------------------------------------------------------------------------------------------
+# ---- other tracers ---------------------------------------------------------------------------------------------------
 
 
 def test_other_tracers_see_no_signal_and_no_call_of_it(tmp):
@@ -273,3 +275,87 @@ def test_nothing_is_left_in_a_program_that_has_started(tmp):
         child = processes.children(recorder.pid)[0]
         check(Path(f'/proc/{child}').exists() and not has_stub(child), 'the stub is out')
         check_equal(recorder.end(input='\n\n').status, 0)
+
+
+# ---- a program that waits while its files are mapped -----------------------------------------------------------------
+
+
+class Waiting:
+    """A recorded program whose dynamic linker waits in open(2), with the stub in, until it is let go."""
+    def __init__(self, tmp, *command):
+        self.fifo = tmp / 'fifo'
+        self.fifo.unlink(missing_ok=True)
+        os.mkfifo(self.fifo)
+        self.data = tmp / 'waiting'
+        shutil.rmtree(self.data, ignore_errors=True)
+        preloaded = f'{self.fifo} {target_path("libctor.so")}'
+        self.recorder = start(KYMO, 'record', '-o', self.data, '-p', 'libctor:ctor_work', '-p',
+                              'ld-linux-x86-64:_dl_catch_exception', '--', 'env', f'LD_PRELOAD={preloaded}', *command)
+        self.pid = None
+        eventually(lambda: self.find() or not self.recorder.is_alive(), 'the linker waits for the file', 60)
+        check(self.pid, 'the program waits', self.recorder.err)
+        time.sleep(0.1)
+
+    def find(self):
+        for pid in processes.children(self.recorder.pid):
+            if processes.status(pid)['Name'] != 'env' and self.is_waiting(pid):
+                self.pid = pid
+        return self.pid
+
+    @staticmethod
+    def is_waiting(pid):
+        return Path(f'/proc/{pid}/syscall').read_text().startswith(OPENAT)
+
+    def let_go(self):
+        os.close(os.open(self.fifo, os.O_WRONLY))
+
+    def check_recorded(self, output, n_calls):
+        result = self.recorder.end().ok()
+        check(output in result.out, 'what the program prints', result)
+        counts = event_counts(self.data)
+        check_equal(counts['libctor:ctor_work'], n_calls, f'calls of the library that is preloaded\n{result}')
+        check(counts['ld-linux-x86-64:_dl_catch_exception'] > 2, 'calls of the linker', counts)
+
+
+def test_a_program_without_a_place_for_debuggers_that_waits(tmp):
+    libc = library('libc.so.6')
+    check('(DEBUG)' not in run(program('readelf'), '-d', libc).ok().out, 'it has no DT_DEBUG')
+    waiting = Waiting(tmp, libc)
+    check(not has_stub(waiting.pid), 'it has no stub')
+    waiting.let_go()
+    waiting.check_recorded('GNU C Library', CALLS_OF_CTOR)
+
+
+def test_a_program_that_waits_or_is_stopped(tmp):
+    for is_stopped in (False, True):
+        waiting = Waiting(tmp, *COMMAND)
+        pid = waiting.pid
+        check(has_stub(pid), 'the stub is in')
+        if is_stopped:
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.1)
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.1)
+        waiting.let_go()
+        waiting.check_recorded(OUTPUT, CALLS_OF_CTOR + CALLS_OF_DTOR)
+
+
+def test_a_recorder_that_is_interrupted_takes_the_stub_out(tmp):
+    waiting = Waiting(tmp, *COMMAND)
+    pid = waiting.pid
+    check(has_stub(pid), 'the stub is in')
+    waiting.recorder.signal(signal.SIGINT)
+    eventually(lambda: not has_stub(pid), 'the stub is out', 60)
+    check_text_intact(pid)
+    waiting.let_go()
+    waiting.recorder.end()
+    check(OUTPUT in waiting.recorder.out, 'what the program prints', waiting.recorder.out)
+
+
+def test_system_calls_of_the_kernel_have_none_of_the_stub(tmp):
+    result = record('--backend', 'kernel', '-p', 'libc:__libc_start_main', '-s', 'tgkill,exit_group', '--',
+                    *COMMAND).ok()
+    check_equal(result.out, OUTPUT)
+    counts = event_counts()
+    check(not [name for name in counts if 'tgkill' in name], 'no call of the stub', counts)
+    check([name for name in counts if 'exit_group' in name], 'calls are recorded', counts)
