@@ -9,7 +9,8 @@
 struct kymo_process;
 
 /* Take it out, if there is one; `found_ret`. The process is stopped for it, and runs then. Text is written only where
- * it becomes what the file has. A process that another tracer has is left alone. Errors as of kymo_process_stop(). */
+ * it becomes what the file has. A process that another tracer has is left alone. Errors as of kymo_process_stop(), and
+ * as of kymo_open_mapped(), BUSY: it is there still. */
 struct kymo_error *kymo_start_clear(struct kymo_process *process, bool *found_ret);
 
 #endif

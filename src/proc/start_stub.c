@@ -19,6 +19,7 @@
 #include "proc/request.h"
 #include "proc/state.h"
 #include "proc/thread.h"
+#include "procfs/confined.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
 
@@ -157,13 +158,14 @@ static int choose_signal(struct kymo_process *process)
 	return 0;
 }
 
-/* A seccomp filter might end it for the signal. */
+/* A seccomp filter might end it for the signal. A security module might refuse the signal, and calls would be missed.
+ */
 static bool may_call(const struct kymo_process *process)
 {
 	struct kymo_process_info info;
 
 	return kymo_process_peek_status(process->pid, &info) && !info.seccomp &&
-	       process->threads.items[0].registers.cs == USER_CS;
+	       process->threads.items[0].registers.cs == USER_CS && !kymo_is_confined(process->pid);
 }
 
 /* ---- in and out ------------------------------------------------------------------------------ */
