@@ -223,6 +223,28 @@ static void test_it_runs_without_a_tracer(void **state)
 	munmap((void *)code, SIZE);
 }
 
+/* A signal that the kernel refuses (here by its number): the thread comes out as it does after the call. */
+static void test_a_refused_signal_changes_nothing(void **state)
+{
+	uint8_t *code = make_code(), jump[KYMO_START_JUMP];
+	struct user_regs_struct before, after;
+	int status;
+	pid_t child;
+
+	assert_int_equal(kymo_start_make_stub((uint64_t)code + STUB, (uint64_t)code + SITE, 65, code + STUB, jump), 0);
+	memset(code + END, 0xcc, 1);
+	child = begin(code, &before);
+	assert_int_equal(ptrace(PTRACE_CONT, child, 0, 0), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	assert_int_equal(ptrace(PTRACE_GETREGS, child, 0, &after), 0);
+	after.rip--; /* behind the breakpoint */
+	check_outside(&after, &before, code, true, child);
+	assert_int_equal(ptrace(PTRACE_KILL, child, 0, 0), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	munmap(code, SIZE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_a_thread_can_be_taken_out_anywhere),
 		cmocka_unit_test(test_nothing_else_is_an_instruction_of_it),
 		cmocka_unit_test(test_it_runs_without_a_tracer),
+		cmocka_unit_test(test_a_refused_signal_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
