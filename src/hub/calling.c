@@ -8,6 +8,7 @@
 #include "hub/signal.h"
 #include "hub/state.h"
 #include "hub/thread/frozen.h"
+#include "hub/thread/states.h"
 #include "hub/thread/task.h"
 
 #define CALL_STOP (SIGTRAP | 0x80)
@@ -20,9 +21,9 @@ static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 {
 	if (status >> 16 || WSTOPSIG(status) == CALL_STOP)
 		return 0;
-	task->stop = STOP_SIGNAL;
+	hub_change_stop(task, STOP_SIGNAL);
 	hub_signal_stopped(hub, task, WSTOPSIG(status));
-	task->stop = STOP_AWAY;
+	hub_change_stop(task, STOP_AWAY);
 	return task->signal;
 }
 
@@ -37,7 +38,7 @@ bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 		hub_forget_remote_call(task);
 		return false;
 	}
-	task->state = TASK_STOPPED;
+	hub_set_stop(task, STOP_AWAY);
 	task->resumed.was_interrupted = false;
 	if (is_at_call && !--task->remote_call->n_stops) {
 		if (!task->remote_call->is_left)
@@ -47,7 +48,7 @@ bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 		return true;
 	}
 	signal = signal_for(hub, task, status);
-	task->state = TASK_RUNNING;
+	hub_set_state(task, TASK_RUNNING);
 	ptrace(PTRACE_SYSCALL, task->tid, 0, signal);
 	return true;
 }

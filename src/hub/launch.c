@@ -25,6 +25,7 @@
 #include "hub/stops.h"
 #include "hub/thread/request.h"
 #include "hub/thread/seize.h"
+#include "hub/thread/states.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/wait.h"
@@ -314,9 +315,8 @@ static int add_launched(struct kymo_hub *hub, pid_t pid, bool has_filter)
 	process->is_launched = process->is_held = true;
 	process->has_filter = has_filter;
 	hub->has_filters |= has_filter;
-	task->state = TASK_STOPPED;
+	hub_set_stop(task, STOP_ENTRY);
 	task->stop_serial = ++hub->stops;
-	task->stop = STOP_ENTRY;
 	return 0;
 }
 
@@ -329,7 +329,7 @@ static int add_here(struct kymo_hub *hub, pid_t pid)
 	if (err)
 		return err;
 	task->process->is_held = false;
-	task->stop = STOP_AWAY;
+	hub_change_stop(task, STOP_AWAY);
 	return 0;
 }
 
@@ -500,7 +500,7 @@ static int start_command(struct kymo_hub *hub, void *argument)
 		return -ESRCH;
 	hub_keep_status(hub, *pid, (SIGTRAP | 0x80) << 8 | 0x7f);
 	process->is_held = false;
-	task->state = TASK_RUNNING;
+	hub_set_state(task, TASK_RUNNING);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "hub/state.h"
 #include "hub/thread/frozen.h"
 #include "hub/thread/interrupt.h"
+#include "hub/thread/states.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
@@ -191,7 +192,7 @@ static void let_go(struct kymo_hub *hub, struct task *task)
 	hub_watches_clear(hub, task, true);
 	if (ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0) && hub->is_here &&
 	    !hub->waits_for_any)
-		task->state = TASK_RUNNING;
+		hub_set_state(task, TASK_RUNNING);
 	else
 		hub_forget_task(hub, task);
 }
@@ -200,7 +201,7 @@ static void let_go(struct kymo_hub *hub, struct task *task)
 static void go_to_end(struct kymo_hub *hub, struct task *task)
 {
 	hub_end_hold(hub, task);
-	task->state = TASK_ENDING;
+	hub_set_state(task, TASK_ENDING);
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 	hub_report_death(hub, task, task->end.status);
 }
@@ -225,7 +226,7 @@ static bool has_left_group_stop(const struct task *task)
  * stopped. */
 static void come_back(struct kymo_hub *hub, struct task *task)
 {
-	task->state = TASK_RUNNING;
+	hub_set_state(task, TASK_RUNNING);
 	task->resumed.traces_calls = false;
 	hub_interrupt(hub, task);
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
@@ -250,10 +251,10 @@ static void continue_task(struct kymo_hub *hub, struct task *task)
 	if (has_left_group_stop(task) || task->must_freeze || needs_other_stop(task))
 		hub_interrupt(hub, task);
 	if (task->stop == STOP_TRAP && task->group_stop) {
-		task->state = TASK_LISTENING;
+		hub_set_state(task, TASK_LISTENING);
 		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
 	} else {
-		task->state = TASK_RUNNING;
+		hub_set_state(task, TASK_RUNNING);
 		task->resumed.steps = task->resumed.steps_call = false;
 		if (!signal && hub_step_over(hub, task, wants_step))
 			return; /* another stop has come, which serves what is wanted */
@@ -300,7 +301,7 @@ bool hub_waits_for_step(struct task *task)
 {
 	if (task->stop != STOP_TRAP || !is_step_on_its_way(task))
 		return false;
-	task->state = TASK_RUNNING;
+	hub_set_state(task, TASK_RUNNING);
 	task->resumed.was_interrupted = true; /* a stop is coming; an interrupt would come before it, again and again */
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 	return true;

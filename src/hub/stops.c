@@ -20,6 +20,7 @@
 #include "hub/thread/adopt.h"
 #include "hub/thread/frozen.h"
 #include "hub/thread/request.h"
+#include "hub/thread/states.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/trap/breakpoint.h"
@@ -111,7 +112,7 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 
 static void reap(struct kymo_hub *hub, struct task *task, int status)
 {
-	task->state = TASK_ENDING;
+	hub_set_state(task, TASK_ENDING);
 	if (!task->end.was_told)
 		hub_report_death(hub, task, status);
 	hub_report_reap(hub, task, status);
@@ -166,8 +167,7 @@ static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop s
 {
 	if (task->state == TASK_STOPPED) /* the kernel has woken it, to end */
 		hub_break_stops(task);
-	task->state = TASK_STOPPED;
-	task->stop = stop;
+	hub_set_stop(task, stop);
 	task->stop_serial = ++hub->stops;
 	task->signal = 0;
 	task->ends_interrupt =
@@ -277,7 +277,7 @@ static void picked(struct kymo_hub *hub, struct task *task)
 {
 	bool was_told = task->call.is_entry_known;
 
-	task->stop = was_told ? STOP_ENTRY : hub_read_call(task);
+	hub_change_stop(task, was_told ? STOP_ENTRY : hub_read_call(task));
 	if (task->stop != STOP_ENTRY)
 		return; /* it was killed */
 	if (!was_told)
@@ -289,7 +289,7 @@ static void picked(struct kymo_hub *hub, struct task *task)
 /* Whether a step is done with that. */
 static bool call_stopped(struct kymo_hub *hub, struct task *task)
 {
-	task->stop = hub_read_call(task);
+	hub_change_stop(task, hub_read_call(task));
 	if (task->stop == STOP_ENTRY) {
 		entered(hub, task);
 	} else if (task->stop == STOP_EXIT) {

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/states.h"
 #include "base/vec.h"
 #include "kymo/engine.h"
 #include "nested/allow.h"
@@ -26,6 +28,23 @@
 
 #define RESTART 512 /* ERESTARTSYS, the kernel's own: again, or EINTR if a handler wants that */
 #define CLOCK_NS 30000000
+
+/* What may follow what. HELD ends when the thread is taken out of the list of those alone, and a call that has an
+ * answer is not made. */
+static const struct kymo_state_row phases[] = {
+	[INNER_NOT_WAITING] = { "not waiting",
+				KYMO_STATE(INNER_NOT_WAITING) | KYMO_STATE(INNER_WAITS) | KYMO_STATE(INNER_ANSWERED) },
+	[INNER_WAITS] = { "waits",
+			  KYMO_STATE(INNER_HELD) | KYMO_STATE(INNER_ANSWERED) | KYMO_STATE(INNER_NOT_WAITING) },
+	[INNER_HELD] = { "held", KYMO_STATE(INNER_NOT_WAITING) },
+	[INNER_ANSWERED] = { "answered", KYMO_STATE(INNER_NOT_WAITING) },
+};
+
+static void set_phase(struct inner_thread *thread, enum inner_phase phase)
+{
+	kymo_state_check("wait of a tracer", phases, kymo_countof(phases), thread->phase, phase);
+	thread->phase = phase;
+}
 
 struct wait {
 	idtype_t type;
@@ -162,7 +181,7 @@ static void hold(struct inner_thread *thread)
 
 	pthread_mutex_lock(&inner->lock);
 	if (kymo_vec_push(&inner->held, thread))
-		thread->phase = INNER_HELD;
+		set_phase(thread, INNER_HELD);
 	pthread_cond_broadcast(&inner->changed);
 	pthread_mutex_unlock(&inner->lock);
 }
@@ -176,13 +195,13 @@ void inner_forget_wait(struct inner_thread *thread)
 		if (inner->held.items[i] == thread)
 			inner->held.items[i--] = inner->held.items[--inner->held.n];
 	pthread_mutex_unlock(&inner->lock);
-	thread->phase = INNER_NOT_WAITING;
+	set_phase(thread, INNER_NOT_WAITING);
 }
 
 static void release(struct inner_thread *thread, enum inner_phase phase)
 {
 	inner_forget_wait(thread);
-	thread->phase = phase;
+	set_phase(thread, phase);
 	if (!thread->is_stopped)
 		kymo_engine_control(thread->engine, KYMO_ACTION_RESUME);
 }
@@ -210,7 +229,7 @@ void inner_wake(struct kymo_inner *inner, pid_t pid)
 static void answer_wait(struct inner_thread *thread, int64_t result)
 {
 	thread->result = result;
-	thread->phase = INNER_ANSWERED;
+	set_phase(thread, INNER_ANSWERED);
 	kymo_engine_set_syscall(thread->engine, SYS_sched_yield, thread->args);
 }
 
@@ -266,7 +285,7 @@ bool inner_wait_entered(struct inner_thread *thread)
 	bool must_hold = thread->must_hold;
 
 	thread->must_hold = false;
-	thread->phase = INNER_WAITS;
+	set_phase(thread, INNER_WAITS);
 	if (found.serial)
 		answer_wait(thread, take_status(thread, &wait, &found));
 	else if (must_hold && found.is_any && !(wait.options & WNOHANG) && !inner_is_signalled(thread))
@@ -290,7 +309,7 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 	bool is_nothing = result == -RESTART || result == -ECHILD ||
 			  (result == 0 && wait.options & WNOHANG && thread->number == SYS_wait4);
 
-	thread->phase = INNER_NOT_WAITING;
+	set_phase(thread, INNER_NOT_WAITING);
 	if (phase == INNER_ANSWERED) {
 		kymo_engine_set_result(thread->engine, thread->result);
 		return;

@@ -1,12 +1,23 @@
 /* How far a recording is, and whether it is to end. */
 #include "record/progress.h"
 
+#include "base/cleanup.h"
 #include "base/io.h"
+#include "base/states.h"
 #include "record/aggregate.h"
 #include "record/packets.h"
 #include "record/recording.h"
 
 #define SECOND_NS 1000000000u
+
+/* What may follow what, of one attempt. Nothing is taken out where all processes have ended: no STOPPING. */
+static const struct kymo_state_row phases[] = {
+	[KYMO_RECORD_PLANNING] = { "planning", KYMO_STATE(KYMO_RECORD_PLANNING) | KYMO_STATE(KYMO_RECORD_RUNNING) },
+	[KYMO_RECORD_RUNNING] = { "recording", KYMO_STATE(KYMO_RECORD_RUNNING) | KYMO_STATE(KYMO_RECORD_STOPPING) |
+						       KYMO_STATE(KYMO_RECORD_DONE) },
+	[KYMO_RECORD_STOPPING] = { "stopping", KYMO_STATE(KYMO_RECORD_DONE) },
+	[KYMO_RECORD_DONE] = { "done", 0 },
+};
 
 void recording_progress(struct recording *recording, enum kymo_record_phase phase)
 {
@@ -24,6 +35,8 @@ void recording_progress(struct recording *recording, enum kymo_record_phase phas
 		.command_ended = recording->result.command_ended,
 	};
 
+	kymo_state_check("recording", phases, kymo_countof(phases), recording->run.phase, phase);
+	recording->run.phase = phase;
 	if (recording->wanted.options->progress)
 		recording->wanted.options->progress(&now, recording->wanted.options->data);
 }

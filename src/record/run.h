@@ -7,6 +7,7 @@
 #include "probe/look/look.h"
 #include "probe/memory/data.h"
 #include "proc/proc.h"
+#include "record/record.h"
 #include "ring/ring.h"
 #include "trace/trace.h"
 
@@ -75,10 +76,11 @@ struct recording_run {
 	struct recording_kernel *kernel; /* NULL: the kernel is no source of events */
 	struct kymo_call_source *calls;  /* system calls that are seen from outside; NULL: none are */
 	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns, next_heed_ns;
-	size_t next_noted;  /* of `sources`: which one's mappings are looked at next */
-	uint64_t frequency; /* of the TSC, where a rate of samples is asked for; 0: not measured yet */
-	size_t n_sites;     /* the most that a process has had */
-	int snapshots;      /* that were asked for, of `control->snapshots` */
+	size_t next_noted;            /* of `sources`: which one's mappings are looked at next */
+	uint64_t frequency;           /* of the TSC, where a rate of samples is asked for; 0: not measured yet */
+	size_t n_sites;               /* the most that a process has had */
+	enum kymo_record_phase phase; /* that was told last */
+	int snapshots;                /* that were asked for, of `control->snapshots` */
 	struct {
 		uint64_t end_ns; /* 0: no condition has held since the last one was dealt with */
 		size_t n_held;

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/states.h"
 #include "base/vec.h"
 #include "nested/nested.h"
 #include "proc/proc.h"
@@ -28,6 +29,19 @@
 #include "strace/wake.h"
 
 enum { IDLE_LISTS = 100 };
+
+/* What may follow what. Nothing was attached to where ATTACHING is followed by OVER. */
+static const struct kymo_state_row stages[] = {
+	[STRACE_ATTACHING] = { "attaching", KYMO_STATE(STRACE_TRACING) | KYMO_STATE(STRACE_OVER) },
+	[STRACE_TRACING] = { "tracing", KYMO_STATE(STRACE_OVER) },
+	[STRACE_OVER] = { "over", 0 },
+};
+
+static void set_stage(struct kymo_strace *s, enum strace_stage stage)
+{
+	kymo_state_check("tracer of system calls", stages, kymo_countof(stages), s->tracing.stage, stage);
+	s->tracing.stage = stage;
+}
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -162,7 +176,7 @@ static bool wait_for_end(struct kymo_strace *s)
 	const uint64_t until = s->request->for_ns ? kymo_now_ns() + s->request->for_ns : UINT64_MAX;
 	char why = STRACE_DELAYED;
 
-	s->tracing.stage = STRACE_TRACING;
+	set_stage(s, STRACE_TRACING);
 	while (s->n_threads && why != STRACE_END && !is_alone(s) && kymo_now_ns() < until) {
 		const uint64_t next = strace_delays_end(&s->tracing.delays, kymo_now_ns());
 
@@ -322,7 +336,7 @@ static struct kymo_error *trace_processes(struct kymo_strace *s, const pid_t *pi
 static void leave_hub(struct kymo_strace *s)
 {
 	kymo_inner_stop(s->tracing.inner);
-	s->tracing.stage = STRACE_OVER;
+	set_stage(s, STRACE_OVER);
 	if (!s->tracing.hub || (kymo_hub_hand_over(s->tracing.hub, -1, 0) != -EAGAIN && !s->running))
 		close_hub(s);
 	strace_let_go(s);

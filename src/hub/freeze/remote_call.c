@@ -12,6 +12,7 @@
 #include "hub/remote/message.h"
 #include "hub/state.h"
 #include "hub/thread/frozen.h"
+#include "hub/thread/states.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
 #include "hub/trap/break.h"
@@ -24,7 +25,7 @@ static struct hub_remote_call *create_call(struct kymo_hub *hub, struct task *ta
 {
 	task->remote_call = calloc(1, sizeof(*task->remote_call));
 	if (task->remote_call) {
-		task->stop = STOP_AWAY;
+		hub_change_stop(task, STOP_AWAY);
 		task->traps.knows_registers = false;
 		task->stop_serial = ++hub->stops; /* the next look at the thread finds that it was away */
 	}
@@ -114,7 +115,7 @@ static int start_call(struct kymo_hub *hub, void *argument)
 		return -ESRCH;
 	task->remote_call->call_at = registers.rip;
 	task->remote_call->n_stops = STOPS_A_CALL;
-	task->state = TASK_RUNNING;
+	hub_set_state(task, TASK_RUNNING);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "hub/state.h"
 #include "hub/thread/interrupt.h"
 #include "hub/thread/replaced.h"
+#include "hub/thread/states.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 
@@ -31,15 +32,14 @@ bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 {
 	int status;
 
-	task->state = TASK_RUNNING;
+	hub_set_state(task, TASK_RUNNING);
 	hub_interrupt(hub, task);
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 	if (!hub_fetch(hub, task, SWALLOW_NS, &status) || !is_event_stop(status))
 		return false;
 	hub_forget_status(hub, task);
 	task->resumed.was_interrupted = false;
-	task->state = TASK_STOPPED;
-	task->stop = STOP_TRAP;
+	hub_set_stop(task, STOP_TRAP);
 	*group_ret = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
 	return true;
 }
