@@ -45,7 +45,7 @@ static void attach(void *data)
 	it->err = process ? gdb_follow_process(gdb, process, &it->busy) : -ENOMEM;
 	if (!it->err) {
 		if (!gdb->is_client)
-			gdb->state = GDB_RUNNING;
+			gdb_change_state(gdb, GDB_LETS_RUN);
 		return;
 	}
 	gdb_leave_at_once(gdb, process);
@@ -137,7 +137,7 @@ static void follow_launched(void *data)
 	process->is_launched = process->is_child = true;
 	process->execs_left = begin->execs;
 	if (!begin->err) {
-		gdb_set_state(begin->gdb, GDB_STOPPING);
+		gdb_change_state(begin->gdb, GDB_STARTS);
 		return;
 	}
 	process->is_child = false;
@@ -151,7 +151,7 @@ static void forget_start(void *data)
 	struct kymo_gdb *gdb = begin->gdb;
 	struct gdb_process *process = gdb_find_process(gdb, begin->pid);
 
-	gdb_set_state(gdb, GDB_STOPPED);
+	gdb_change_state(gdb, GDB_STARTED);
 	if (process && !process->has_ended)
 		return;
 	begin->err = -ECHILD;

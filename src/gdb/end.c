@@ -58,7 +58,7 @@ static void forget_process(void *data)
 	}
 	gdb->is_interrupted &= gdb->threads.n > 0;
 	gdb->is_unresumed = false;
-	gdb_set_state(gdb, GDB_STOPPED);
+	gdb_change_state(gdb, GDB_KILLED);
 }
 
 static bool kill_and_wait(struct kymo_gdb *gdb, pid_t pid)

@@ -262,7 +262,7 @@ static void begin_non_stop(void *data)
 	if (gdb->is_non_stop)
 		return;
 	gdb->is_non_stop = true;
-	gdb_set_state(gdb, GDB_RUNNING);
+	gdb_change_state(gdb, GDB_BEGAN_NON_STOP);
 	gdb->may_notify = gdb->was_asked = gdb->is_in_sequence = gdb->is_unresumed = gdb->is_interrupted = false;
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		if (!gdb->threads.items[i]->is_untold)
@@ -292,7 +292,7 @@ static void be_stopped(void *data)
 {
 	struct kymo_gdb *gdb = data;
 
-	gdb_set_state(gdb, GDB_STOPPED);
+	gdb_change_state(gdb, GDB_ALL_STAND);
 }
 
 void gdb_set_non_stop(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)

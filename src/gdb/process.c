@@ -68,7 +68,7 @@ static void tell_standing(void *data)
 	struct kymo_gdb *gdb = standing->gdb;
 	struct gdb_thread *thread = gdb_find_thread(gdb, standing->pid, standing->pid);
 
-	gdb_set_state(gdb, GDB_STOPPED);
+	gdb_change_state(gdb, GDB_ALL_STAND);
 	thread = thread ? thread : gdb_any_thread(gdb, standing->pid);
 	if (!thread || !standing->is_good) {
 		standing->is_good = false;

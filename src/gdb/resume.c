@@ -48,7 +48,7 @@ static void tell_first(struct kymo_gdb *gdb, const struct action *actions, size_
 		if (action)
 			gdb_keep_signal(thread, action->how.signal);
 	}
-	gdb->state = GDB_STOPPING;
+	gdb_change_state(gdb, GDB_TELLS_FIRST);
 	gdb_wake(gdb);
 }
 
@@ -82,7 +82,7 @@ static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n,
 		tell_first(gdb, actions, n);
 		return;
 	}
-	gdb->state = GDB_RUNNING;
+	gdb_change_state(gdb, GDB_RESUMED);
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 		const struct action *action = find_action(actions, n, thread);
@@ -94,7 +94,7 @@ static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n,
 	}
 	if (n_resumed)
 		return;
-	gdb->state = GDB_STOPPED;
+	gdb_change_state(gdb, GDB_NONE_RESUMED);
 	gdb_text_put(reply, "E01");
 }
 

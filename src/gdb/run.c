@@ -265,7 +265,7 @@ bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
 	thread = find_pending(gdb);
 	if (!gdb->ends.n && !thread && is_end_coming(gdb))
 		return false;
-	gdb->state = GDB_STOPPED;
+	gdb_change_state(gdb, GDB_ALL_STAND);
 	if (gdb->ends.n) {
 		tell_end(gdb, reply);
 		gdb->is_interrupted &= gdb->threads.n > 0;

@@ -55,7 +55,7 @@ static void begin_stopped(void *data)
 {
 	struct kymo_gdb *gdb = data;
 
-	gdb->state = GDB_STOPPED;
+	gdb_change_state(gdb, GDB_ALL_STAND);
 }
 
 bool gdb_begin_session(struct kymo_gdb *gdb, int wake)
@@ -90,12 +90,13 @@ static void end_session(void *data)
 	gdb_remove_all(gdb);
 	gdb->is_client = false;
 	forget_ended(gdb);
-	gdb->state = gdb->processes.n && !stands ? gdb->state : GDB_STOPPED;
+	if (!gdb->processes.n || stands)
+		gdb_change_state(gdb, GDB_LOST_CLIENT);
 	for (size_t i = 0; i < gdb->processes.n; i++) {
 		if (stands && gdb->processes.items[i]->is_launched)
 			continue;
 		gdb_let_run(gdb, gdb->processes.items[i]);
-		gdb->state = GDB_RUNNING;
+		gdb_change_state(gdb, GDB_LETS_RUN);
 	}
 	forget_settings(gdb);
 }

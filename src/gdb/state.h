@@ -110,6 +110,21 @@ struct gdb_thread {
 
 enum gdb_state { GDB_STOPPED, GDB_RUNNING, GDB_STOPPING };
 
+/* What changes that: rows of the table in stop.c. */
+enum gdb_change {
+	GDB_RESUMED,
+	GDB_NONE_RESUMED, /* … after all */
+	GDB_TELLS_FIRST,  /* an event is pending, which is told in place of resuming */
+	GDB_ASKED_ALL,    /* to stop */
+	GDB_ALL_STAND,    /* and one is told, or a session begins */
+	GDB_STARTS,       /* a program: it comes to its first instruction */
+	GDB_STARTED,      /* … or has ended */
+	GDB_KILLED,
+	GDB_BEGAN_NON_STOP,
+	GDB_LETS_RUN, /* without a client */
+	GDB_LOST_CLIENT,
+};
+
 struct gdb_end {
 	pid_t pid, tid; /* tid 0: of the process */
 	int status;

@@ -1,6 +1,8 @@
 #include "gdb/stop.h"
 
+#include "base/cleanup.h"
 #include "base/io.h"
+#include "base/states.h"
 #include "gdb/thread.h"
 #include "procfs/threads.h"
 
@@ -13,9 +15,47 @@ void gdb_wake(struct kymo_gdb *gdb)
 	kymo_write_all(gdb->wake, &one, sizeof(one));
 }
 
-void gdb_set_state(struct kymo_gdb *gdb, enum gdb_state state)
+/* ---- the state of all-stop ------------------------------------------------------------------- */
+
+#define STOPPED KYMO_STATE(GDB_STOPPED)
+#define RUNNING KYMO_STATE(GDB_RUNNING)
+#define STOPPING KYMO_STATE(GDB_STOPPING)
+#define ANY (STOPPED | RUNNING | STOPPING)
+
+static const char *const state_names[] = {
+	[GDB_STOPPED] = "stopped",
+	[GDB_RUNNING] = "running",
+	[GDB_STOPPING] = "stopping",
+};
+
+/* A client is not heard while threads run for it: what it asks for comes in STOPPED. */
+static const struct {
+	const char *name;
+	unsigned int from; /* where it may come */
+	enum gdb_state to;
+} changes[] = {
+	[GDB_RESUMED] = { "resumed", STOPPED, GDB_RUNNING },
+	[GDB_NONE_RESUMED] = { "none resumed", RUNNING, GDB_STOPPED },
+	[GDB_TELLS_FIRST] = { "tells first", STOPPED, GDB_STOPPING },
+	[GDB_ASKED_ALL] = { "asked all", ANY, GDB_STOPPING },
+	[GDB_ALL_STAND] = { "all stand", STOPPED | STOPPING, GDB_STOPPED },
+	[GDB_STARTS] = { "starts", STOPPED, GDB_STOPPING },
+	[GDB_STARTED] = { "started", STOPPED | STOPPING, GDB_STOPPED },
+	[GDB_KILLED] = { "killed", ANY, GDB_STOPPED },
+	[GDB_BEGAN_NON_STOP] = { "began non-stop", ANY, GDB_RUNNING },
+	[GDB_LETS_RUN] = { "lets run", ANY, GDB_RUNNING },
+	[GDB_LOST_CLIENT] = { "lost its client", ANY, GDB_STOPPED },
+};
+
+void gdb_change_state(struct kymo_gdb *gdb, enum gdb_change change)
 {
-	gdb->state = gdb->is_non_stop ? GDB_RUNNING : state;
+	if (gdb->is_non_stop) {
+		gdb->state = GDB_RUNNING;
+		return;
+	}
+	if (KYMO_CHECKS_STATES && !(changes[change].from & KYMO_STATE(gdb->state)))
+		kymo_state_fail("debugger stub", state_names[gdb->state], changes[change].name);
+	gdb->state = changes[change].to;
 }
 
 /* ---- whether threads stand ------------------------------------------------------------------- */
@@ -79,7 +119,7 @@ void gdb_ask(struct gdb_thread *thread)
 
 void gdb_stop_all(struct kymo_gdb *gdb)
 {
-	gdb->state = GDB_STOPPING;
+	gdb_change_state(gdb, GDB_ASKED_ALL);
 	gdb->n_ticks = 0;
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		gdb_ask(gdb->threads.items[i]);

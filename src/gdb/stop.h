@@ -7,8 +7,8 @@
 /* Wake the main thread: there may be something to collect. */
 void gdb_wake(struct kymo_gdb *gdb);
 
-/* The state of all-stop. In non-stop it stays RUNNING. */
-void gdb_set_state(struct kymo_gdb *gdb, enum gdb_state state);
+/* The state of all-stop becomes another one. In non-stop it stays RUNNING. */
+void gdb_change_state(struct kymo_gdb *gdb, enum gdb_change change);
 
 /* An event of a thread that is stopped in a callback, or will be when that returns STOP. In all-stop it stops all
  * threads. */
