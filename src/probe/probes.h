@@ -48,42 +48,62 @@ struct probe_reading {
 	bool is_told; /* the user was warned of it */
 };
 
+/* What the recording wants of this process. */
+struct probe_wanted {
+	const struct kymo_spec *specs;
+	size_t n_specs;
+	struct kymo_probes_options options;
+	char *directory;       /* what options.directory points to */
+	uint64_t child_buffer; /* kymo_probes_set_child_buffer() */
+};
+
+/* What came of each spec: arrays of as many. */
+struct probe_per_spec {
+	bool *met;                      /* some file and function was found */
+	const struct probe_file *files; /* the cache's */
+	struct probe_refused *refused;
+};
+
+/* How pads tell the threads of the process apart. */
+struct probe_threads {
+	bool is_live;     /* they have their thread pointers */
+	bool is_confused; /* there were some that could not be told apart */
+	bool has_begun_samples;
+	uint8_t state;                   /* what the live pages say */
+	int64_t tid_offset, rseq_offset; /* 0: not known */
+	uint64_t vforks; /* the list that counts: of this recording, or of the one whose guards are in */
+};
+
+/* Faults that the process handles: instructions that may cause one are not displaced. */
+struct probe_faults {
+	unsigned int watched; /* KYMO_FAULT_…: those that it has been seen to handle */
+	unsigned int heeded;  /* … for which no probe is in any more that could cause one (exchange.c) */
+	bool is_alone;        /* plans displace single instructions only (faults.c) */
+};
+
 struct kymo_probes {
 	struct kymo_process *process;
 	pid_t pid; /* of that */
-	const struct kymo_spec *specs;
-	size_t n_specs;
-	bool *met;                      /* per spec: some file and function was found */
-	const struct probe_file *files; /* per spec; the cache's */
-	struct kymo_probes_options options;
-	uint64_t child_buffer; /* kymo_probes_set_child_buffer() */
-	char *directory;       /* what options.directory points to */
+	struct probe_wanted wanted;
+	struct probe_per_spec per_spec;
 	KYMO_VEC(struct probe_module) modules;
 	KYMO_VEC(struct probe_site) sites; /* sorted by address; installed and pending ones */
 	KYMO_VEC(struct probe_switch) switches;
 	uint16_t gate_bit;                        /* this recording's, of the gates of its switches */
 	struct probe_text text;                   /* of the process, with all planned sites in */
 	KYMO_VEC(struct probe_modified) modified; /* found by the installation that goes on now */
-	struct probe_refused *refused;            /* per spec */
 	struct probe_attempt attempt;
 	struct probe_watch watch;
 	struct probe_reading reading;
 	struct probe_stacks stacks;
+	struct probe_threads threads;
+	struct probe_faults faults;
 	KYMO_VEC(struct probe_seen) seen; /* the other recordings for which all this is planned */
 	bool has_shared;
 	struct kymo_shared shared;
-	bool is_live;     /* threads have their thread pointers */
 	bool is_starting; /* a launched program, until kymo_probes_started() */
-	bool has_begun_samples;
-	bool is_confused; /* there were threads that could not be told apart */
 	bool told_other_code;
-	uint8_t state;                   /* what the live pages say */
-	int64_t tid_offset, rseq_offset; /* 0: not known */
-	uint64_t vforks;             /* the list that counts: of this recording, or of the one whose guards are in */
-	unsigned int watched_faults; /* KYMO_FAULT_…: those that the process has been seen to handle */
-	unsigned int heeded_faults;  /* … for which no probe is in any more that could cause one (exchange.c) */
-	bool is_alone;               /* plans displace single instructions only (faults.c) */
-	uint64_t changes;            /* of what is installed; goes up with each */
+	uint64_t changes; /* of what is installed; goes up with each */
 };
 
 #endif

@@ -44,7 +44,7 @@ static void find_ends(struct probe_module *module)
 
 void probes_module_deinit(struct kymo_probes *probes, struct probe_module *module)
 {
-	probe_cache_put(probe_events_cache(probes->options.events), module->file);
+	probe_cache_put(probe_events_cache(probes->wanted.options.events), module->file);
 	kymo_jit_close(module->jit);
 	free(module->path);
 }
@@ -69,7 +69,7 @@ struct kymo_error *probes_open_module(struct kymo_probes *probes, const struct k
 					 map->path);
 	error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
 	if (!error)
-		error = probe_cache_get(probe_events_cache(probes->options.events), fd, map->path, &module.file);
+		error = probe_cache_get(probe_events_cache(probes->wanted.options.events), fd, map->path, &module.file);
 	if (error)
 		return error;
 	module.module = module.file->module;
@@ -131,7 +131,7 @@ bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, 
 			size_t size)
 {
 	kymo_cleanup_close int fd = -1;
-	struct probe_cache *cache = probe_events_cache(probes->options.events);
+	struct probe_cache *cache = probe_events_cache(probes->wanted.options.events);
 	struct probe_cached *file;
 	struct kymo_error *error;
 	uint64_t vaddr, vsize;

@@ -94,7 +94,7 @@ bool probes_mark_modified(const struct kymo_probes *probes, const struct kymo_ma
 static bool mark_in(const struct kymo_probes *probes, const struct probe_module *module, struct probe_text *text)
 {
 	const struct offline_id id = { module->major, module->minor, module->inode };
-	const struct kymo_offline *kernel = probes->options.kernel;
+	const struct kymo_offline *kernel = probes->wanted.options.kernel;
 	uint64_t vaddr;
 
 	for (size_t i = 0; i < kernel->sites.n; i++) {
@@ -111,7 +111,7 @@ static bool mark_in(const struct kymo_probes *probes, const struct probe_module 
 
 bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *text)
 {
-	for (size_t i = 0; probes->options.kernel && i < probes->modules.n; i++)
+	for (size_t i = 0; probes->wanted.options.kernel && i < probes->modules.n; i++)
 		if (!probes->modules.items[i].is_gone && !mark_in(probes, &probes->modules.items[i], text))
 			return false;
 	return true;

@@ -33,24 +33,24 @@ bool kymo_probes_are_asked(const struct kymo_probes *probes)
 /* Of the kernel's half of a recording that is made in two nothing is known here. */
 static bool are_files_wanted(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (!probes->specs[i].address)
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		if (!probes->wanted.specs[i].address)
 			return true;
-	return probes->options.kernel;
+	return probes->wanted.options.kernel;
 }
 
 /* A library that has come and gone may have been a wanted one: specs name no file for markers and system calls, and
  * named files may come back. */
 static bool are_files_awaited(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (!probes->specs[i].address && (!probes->specs[i].file || !probes->met[i]))
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		if (!probes->wanted.specs[i].address && (!probes->wanted.specs[i].file || !probes->per_spec.met[i]))
 			return true;
 	for (size_t i = 0; i < probes->modules.n; i++)
 		if (probes->modules.items[i].is_gone && !probes->modules.items[i].is_replaced &&
 		    !probes->modules.items[i].jit)
 			return true;
-	return probes->options.kernel;
+	return probes->wanted.options.kernel;
 }
 
 /*

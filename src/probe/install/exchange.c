@@ -304,7 +304,7 @@ static struct kymo_error *take_out(struct outgoing *outgoing, size_t *n_ret)
 static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_ns)
 {
 	struct kymo_probes *probes = outgoing->probes;
-	struct kymo_error *error = choose(outgoing, probes->watched_faults);
+	struct kymo_error *error = choose(outgoing, probes->faults.watched);
 	size_t of_child;
 
 	if (!error && outgoing->n)
@@ -312,7 +312,7 @@ static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_
 	probes->changes++;
 	if (error || !outgoing->n || outgoing->is_orphaned)
 		return error;
-	probes->is_alone = true;
+	probes->faults.is_alone = true;
 	probes->attempt.is_lenient = true;
 	probes_forget_errors(probes);
 	error = kymo_probes_install(probes, stopped_ns);
@@ -367,7 +367,7 @@ static struct kymo_error *heed_child(struct kymo_probes *probes, struct kymo_pro
 {
 	struct outgoing outgoing = { .probes = probes, .children = &child, .n_children = 1, .is_orphaned = true };
 	unsigned int *known = probes_adopted_faults(adopted),
-		     fresh = faults_of_child(child, adopted) & ~(probes->watched_faults | *known);
+		     fresh = faults_of_child(child, adopted) & ~(probes->faults.watched | *known);
 	struct kymo_error *error = NULL;
 	size_t n = 0;
 
@@ -401,19 +401,19 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 			       struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
 {
 	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
-	const unsigned int before = probes->heeded_faults;
+	const unsigned int before = probes->faults.heeded;
 	struct kymo_error *error;
 	uint64_t begin;
 
-	if (!probes->has_shared || probes->options.displace_faulting)
+	if (!probes->has_shared || probes->wanted.options.displace_faulting)
 		return NULL;
-	probes->watched_faults |= kymo_faults_of(kymo_handled_signals(probes->pid));
+	probes->faults.watched |= kymo_faults_of(kymo_handled_signals(probes->pid));
 	for (size_t i = 0; i < n; i++)
-		probes->watched_faults |= adopted[i] ? 0 : faults_of_child(children[i], NULL);
-	probes->watched_faults |=
+		probes->faults.watched |= adopted[i] ? 0 : faults_of_child(children[i], NULL);
+	probes->faults.watched |=
 		kymo_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
-	if (probes->watched_faults == before || !has_faulting(probes, probes->watched_faults)) {
-		probes->heeded_faults = probes->watched_faults;
+	if (probes->faults.watched == before || !has_faulting(probes, probes->faults.watched)) {
+		probes->faults.heeded = probes->faults.watched;
 		return heed_children(probes, children, adopted, n);
 	}
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
@@ -423,7 +423,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 	if (error)
 		return error; /* the next look tries again */
 	error = exchange(&outgoing, stopped_ns);
-	probes->heeded_faults = probes->watched_faults;
+	probes->faults.heeded = probes->faults.watched;
 	if (!outgoing.is_orphaned)
 		kymo_process_resume(probes->process);
 	*stopped_ns += kymo_now_ns() - begin;
@@ -434,7 +434,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		probes->attempt.is_lenient = false;
 	}
 	if (!error)
-		tell_exchange(&outgoing, probes->watched_faults & ~before);
+		tell_exchange(&outgoing, probes->faults.watched & ~before);
 	probes_peers_deinit(&outgoing.peers);
 	free(outgoing.is_chosen);
 	return error ? error : heed_children(probes, children, adopted, n);

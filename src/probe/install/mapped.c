@@ -198,8 +198,8 @@ static struct kymo_error *note_mappings(struct kymo_probes *probes, const struct
 
 static bool has_marker_specs(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes->specs[i].marker)
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		if (probes->wanted.specs[i].marker)
 			return true;
 	return false;
 }
@@ -240,10 +240,11 @@ static struct kymo_error *resolve_addresses(struct kymo_probes *probes)
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->n_specs && !error; i++) {
-		if (!probes->specs[i].address || probes->met[i] || !probes->options.has_addresses)
+	for (size_t i = 0; i < probes->wanted.n_specs && !error; i++) {
+		if (!probes->wanted.specs[i].address || probes->per_spec.met[i] ||
+		    !probes->wanted.options.has_addresses)
 			continue;
-		error = probes_open_address(probes, probes->specs[i].address);
+		error = probes_open_address(probes, probes->wanted.specs[i].address);
 		if (!error)
 			error = probes_resolve_address(probes, i, probes->modules.n - 1);
 	}
@@ -279,16 +280,16 @@ struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t sp
 	struct kymo_error *error;
 	struct kymo_maps maps;
 
-	if (!probes->met[spec] && probes->specs[spec].marker)
-		return probes_no_such_marker(probes, probes->specs[spec].marker);
-	if (probes->met[spec] || !probes->specs[spec].file)
+	if (!probes->per_spec.met[spec] && probes->wanted.specs[spec].marker)
+		return probes_no_such_marker(probes, probes->wanted.specs[spec].marker);
+	if (probes->per_spec.met[spec] || !probes->wanted.specs[spec].file)
 		return NULL;
-	error = probes_check_file(probes->specs[spec].file);
+	error = probes_check_file(probes->wanted.specs[spec].file);
 	if (!error)
 		error = kymo_maps_read(probes->pid, &maps);
 	if (error)
 		return error;
-	error = probes_not_mapped(probes, probes->specs[spec].file, &maps);
+	error = probes_not_mapped(probes, probes->wanted.specs[spec].file, &maps);
 	kymo_maps_deinit(&maps);
 	return error;
 }
@@ -297,7 +298,7 @@ struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->n_specs && !error; i++)
+	for (size_t i = 0; i < probes->wanted.n_specs && !error; i++)
 		error = kymo_probes_check_found(probes, i);
 	return error;
 }

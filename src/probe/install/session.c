@@ -57,14 +57,15 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 	probes->shared.fd = probes->shared.data.fd = -1;
 	probes->process = process;
 	probes->pid = kymo_process_pid(process);
-	probes->specs = specs;
-	probes->n_specs = n_specs;
-	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
-	probes->refused = calloc(n_specs ? n_specs : 1, sizeof(*probes->refused));
-	probes->directory = strdup(options->directory);
-	probes->options = *options;
-	probes->options.directory = probes->directory;
-	error = probes->met && probes->refused && probes->directory ? probes_files_init(probes) : &kymo_error_no_memory;
+	probes->wanted.specs = specs;
+	probes->wanted.n_specs = n_specs;
+	probes->per_spec.met = calloc(n_specs ? n_specs : 1, sizeof(*probes->per_spec.met));
+	probes->per_spec.refused = calloc(n_specs ? n_specs : 1, sizeof(*probes->per_spec.refused));
+	probes->wanted.directory = strdup(options->directory);
+	probes->wanted.options = *options;
+	probes->wanted.options.directory = probes->wanted.directory;
+	error = probes->per_spec.met && probes->per_spec.refused && probes->wanted.directory ? probes_files_init(probes)
+											     : &kymo_error_no_memory;
 	if (error) {
 		kymo_probes_destroy(probes);
 		return error;
@@ -82,11 +83,11 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 	probe_text_deinit(&probes->text);
 	kymo_vec_deinit(&probes->seen);
 	kymo_vec_deinit(&probes->modified);
-	if (probes->refused)
+	if (probes->per_spec.refused)
 		probes_forget_errors(probes);
-	free(probes->refused);
-	free(probes->met);
-	free(probes->directory);
+	free(probes->per_spec.refused);
+	free(probes->per_spec.met);
+	free(probes->wanted.directory);
 	free(probes);
 }
 
@@ -128,7 +129,7 @@ static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_st
 	struct kymo_error *error = probes_stop_patiently(probes->process);
 
 	if (!error)
-		error = kymo_shared_create(probes->process, &probes->options, &probes->shared);
+		error = kymo_shared_create(probes->process, &probes->wanted.options, &probes->shared);
 	if (!was_stopped)
 		kymo_process_resume(probes->process);
 	*stopped_ns += kymo_now_ns() - begin;
@@ -145,7 +146,7 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	if (error)
 		return error;
 	probes->has_shared = true;
-	error = kymo_data_format(&probes->shared, &probes->options, &probes->shared.data);
+	error = kymo_data_format(&probes->shared, &probes->wanted.options, &probes->shared.data);
 	if (!error)
 		error = find_stack(probes);
 	return error;
@@ -156,7 +157,7 @@ static uint32_t first_event(const struct kymo_probes *probes, const struct probe
 	const struct kymo_probe_event *events;
 	size_t n;
 
-	events = kymo_events_items(probes->options.events, &n);
+	events = kymo_events_items(probes->wanted.options.events, &n);
 	for (size_t i = 0; i < site->requests.n; i++)
 		if (!site->requests.items[i].is_refused)
 			return events[site->requests.items[i].event].id;
@@ -356,12 +357,13 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_l
 		if (error)
 			return error;
 		*mapped = true;
-		error = probes->is_live ? kymo_probes_set_live(probes) : probes_write_state(probes, KYMO_PAD_EARLY);
+		error = probes->threads.is_live ? kymo_probes_set_live(probes)
+						: probes_write_state(probes, KYMO_PAD_EARLY);
 	}
 	if (!error)
 		error = probes_apply(probes, outcome_ret);
-	if (!error && *outcome_ret == PROBES_DONE && probes->options.has_begun)
-		probes->options.has_begun(probes->options.data);
+	if (!error && *outcome_ret == PROBES_DONE && probes->wanted.options.has_begun)
+		probes->wanted.options.has_begun(probes->wanted.options.data);
 	if (!error && *outcome_ret == PROBES_DONE && !probes->is_starting)
 		error = probes_use_sequences(probes);
 	return error;

@@ -32,13 +32,13 @@ uint64_t probes_stack_end(const struct kymo_probes *probes)
 static void follow(struct kymo_probes *probes)
 {
 	uint64_t end = probes_stack_end(probes);
-	bool is_found = probes->state != KYMO_PAD_EARLY && probes_find_thread_stacks(probes);
+	bool is_found = probes->threads.state != KYMO_PAD_EARLY && probes_find_thread_stacks(probes);
 	struct probe_stack_words words;
 
 	if (end == probes->stacks.end && !is_found)
 		return;
 	probes->stacks.end = end;
-	words = probes_stack_words(probes, probes->state);
+	words = probes_stack_words(probes, probes->threads.state);
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
 		uint64_t live = probes->shared.live[i];
 

@@ -256,9 +256,9 @@ static void lose_guards(struct kymo_look *look)
 	kymo_sessions_deinit(&list);
 	if (look->process != probes->process)
 		return;
-	probes->state = probes->state == KYMO_PAD_RSEQ ? KYMO_PAD_LIVE : probes->state;
+	probes->threads.state = probes->threads.state == KYMO_PAD_RSEQ ? KYMO_PAD_LIVE : probes->threads.state;
 	probes->watch.has_guards = false;
-	probes->options.no_rseq = true;
+	probes->wanted.options.no_rseq = true;
 	kymo_error_destroy(probes_prepare_rings(probes)); /* where memory lacks the rings are as they were */
 }
 

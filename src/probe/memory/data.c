@@ -425,7 +425,7 @@ static uint64_t child_subbuffer(uint64_t buffer, uint64_t least)
 struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child,
 				    const struct kymo_adopted *makers, struct kymo_adopted **ret)
 {
-	const uint64_t least = subbuffer_least(probes->specs, probes->n_specs);
+	const uint64_t least = subbuffer_least(probes->wanted.specs, probes->wanted.n_specs);
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
 	struct kymo_error *error;
 
@@ -435,7 +435,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	adopted->data = (struct kymo_data){ .fd = -1,
 					    .is_childs = true,
 					    .least = least,
-					    .most = child_subbuffer(probes->child_buffer, least),
+					    .most = child_subbuffer(probes->wanted.child_buffer, least),
 					    .is_locked = probes->shared.data.is_locked };
 	kymo_remote_inherit(child, probes->process, own_syscall(probes));
 	error = kymo_remote_begin(child);
@@ -444,9 +444,10 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 		error = kymo_error_first(error, kymo_remote_end(child));
 	}
 	if (!error)
-		error = kymo_data_format(&probes->shared, &probes->options, &adopted->data);
+		error = kymo_data_format(&probes->shared, &probes->wanted.options, &adopted->data);
 	if (!error)
-		error = kymo_data_prepare(&probes->shared, &probes->options, &adopted->data, adopted->data.is_locked);
+		error = kymo_data_prepare(&probes->shared, &probes->wanted.options, &adopted->data,
+					  adopted->data.is_locked);
 	if (!error) /* a process that sets a handler is answered from now on, as its parent is */
 		adopted->data.head->handlers.given_up = !probes->watch.has_handler_watch;
 	if (error) {
@@ -483,18 +484,19 @@ void kymo_adopted_destroy(struct kymo_adopted *adopted)
 struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes,
 					  size_t i)
 {
-	return kymo_data_ring(&probes->shared, &probes->options, &adopted->data, i);
+	return kymo_data_ring(&probes->shared, &probes->wanted.options, &adopted->data, i);
 }
 
 bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted)
 {
-	return kymo_data_grow(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data);
+	return kymo_data_grow(&probes->shared, &probes->wanted.options,
+			      adopted ? &adopted->data : &probes->shared.data);
 }
 
 bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i)
 {
-	return kymo_data_is_whole(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data,
-				  i);
+	return kymo_data_is_whole(&probes->shared, &probes->wanted.options,
+				  adopted ? &adopted->data : &probes->shared.data, i);
 }
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted)

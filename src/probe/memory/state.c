@@ -16,7 +16,7 @@ size_t kymo_probes_n_rings(const struct kymo_probes *probes)
 
 struct kymo_shared_ring kymo_probes_ring(const struct kymo_probes *probes, size_t i)
 {
-	return kymo_data_ring(&probes->shared, &probes->options, &probes->shared.data, i);
+	return kymo_data_ring(&probes->shared, &probes->wanted.options, &probes->shared.data, i);
 }
 
 void kymo_probes_publish(struct kymo_probes *probes, uint64_t recorded_bytes, uint64_t lost)

@@ -81,7 +81,7 @@ static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_
 	uint32_t most = 0;
 
 	for (size_t i = 0; i < site->requests.n; i++) {
-		const uint32_t takes = probes_reads_stack(&probes->specs[site->requests.items[i].spec]);
+		const uint32_t takes = probes_reads_stack(&probes->wanted.specs[site->requests.items[i].spec]);
 
 		most = takes > most ? takes : most;
 	}
@@ -100,7 +100,7 @@ static int ask_planner(struct planning *planning, const struct probe_site *site,
 		.release = release,
 		.watched_faults = probes_watched_faults(planning->probes, &code->code),
 		.possible_faults = probes_possible_faults(planning->probes),
-		.is_alone = planning->probes->is_alone,
+		.is_alone = planning->probes->faults.is_alone,
 		.shares_entries = planning->pool.pages.n < SHARED_PAGES_MAX,
 		.more_stack = more_stack(planning->probes, site),
 	};
@@ -151,7 +151,7 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 	const struct kymo_probe_event *all;
 	size_t n_all, n = 0;
 
-	all = kymo_events_items(probes->options.events, &n_all);
+	all = kymo_events_items(probes->wanted.options.events, &n_all);
 	for (size_t i = 0; i < site->requests.n; i++) {
 		const struct probe_request *request = &site->requests.items[i];
 		const struct kymo_probe_event *event = &all[request->event];
@@ -200,7 +200,7 @@ static int grow_region(struct probe_region *region, size_t size)
 static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, const struct probe_site *site)
 {
 	return site->requests.n && site->requests.items[0].kind == KYMO_EVENT_SYSCALL
-		       ? &probes->specs[site->requests.items[0].spec]
+		       ? &probes->wanted.specs[site->requests.items[0].spec]
 		       : NULL;
 }
 
@@ -209,7 +209,7 @@ static int emit_syscall_pad(const struct planning *planning, struct probe_site *
 	const struct kymo_spec *spec = syscalls_of(planning->probes, site);
 	struct kymo_pad_syscalls syscalls;
 
-	if (!probe_syscalls_fill(planning->probes->options.events, spec, &syscalls))
+	if (!probe_syscalls_fill(planning->probes->wanted.options.events, spec, &syscalls))
 		return -EINVAL;
 	return kymo_pad_emit_syscall(&planning->env, &site->plan, site->address, site->pad, &syscalls, out, size,
 				     &site->layout);
@@ -305,10 +305,10 @@ struct kymo_error *probes_allocate(struct planning *planning, struct probe_site 
 	if (!probe_text_mark(text, TEXT_LOCKED, site->address, site->plan.lock_size, true))
 		return &kymo_error_no_memory;
 	if (syscalls_of(planning->probes, site))
-		probe_syscalls_use(planning->probes->options.events, syscalls_of(planning->probes, site));
+		probe_syscalls_use(planning->probes->wanted.options.events, syscalls_of(planning->probes, site));
 	for (size_t i = 0; i < site->requests.n && !syscalls_of(planning->probes, site); i++)
 		if (!site->requests.items[i].is_refused)
-			kymo_events_use(planning->probes->options.events, site->requests.items[i].event);
+			kymo_events_use(planning->probes->wanted.options.events, site->requests.items[i].event);
 	site->is_exchanged = planning->probes->attempt.is_lenient;
 	site->is_planned = true;
 	planning->order++;

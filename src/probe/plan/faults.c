@@ -36,10 +36,10 @@ unsigned int kymo_faults_of_code(const struct kymo_module_code *code)
 
 unsigned int probes_watched_faults(const struct kymo_probes *probes, const struct kymo_module_code *code)
 {
-	return probes->options.displace_faulting ? 0 : probes->watched_faults | kymo_faults_of_code(code);
+	return probes->wanted.options.displace_faulting ? 0 : probes->faults.watched | kymo_faults_of_code(code);
 }
 
 unsigned int probes_possible_faults(const struct kymo_probes *probes)
 {
-	return probes->options.displace_faulting ? 0 : KYMO_FAULT_ANY & ~probes->watched_faults;
+	return probes->wanted.options.displace_faulting ? 0 : KYMO_FAULT_ANY & ~probes->faults.watched;
 }

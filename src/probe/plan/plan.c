@@ -184,7 +184,7 @@ static struct kymo_error *allocate_duty(struct planning *planning)
 		site->is_standby = duty != 0;
 		blocked |= !duty && probe_text_is(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size);
 	}
-	probes->vforks = duty;
+	probes->threads.vforks = duty;
 	if (blocked) {
 		probes_drop_guards(probes);
 		return NULL;
@@ -303,7 +303,7 @@ static struct kymo_error *plan_once(struct kymo_probes *probes, const struct pro
 	uint64_t pads_used = probes->shared.pads_used;
 	struct kymo_error *error = kymo_maps_copy(&snapshot->maps, &planning.maps);
 
-	probes->watched_faults |= kymo_faults_of(snapshot->status.handled_signals);
+	probes->faults.watched |= kymo_faults_of(snapshot->status.handled_signals);
 	if (!error) {
 		plan_revived_anew(probes, &snapshot->peers);
 		error = probes_forget_plans(probes);

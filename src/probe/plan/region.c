@@ -60,7 +60,7 @@ static void write_guest(const struct kymo_probes *probes, const struct kymo_pad_
 	*geometry = (struct kymo_pad_rings){
 		.first = env->rings - (uint64_t)env->n_sequenced * KYMO_WIRE_RING_STRIDE,
 		.n = probes->shared.n_rings,
-		.overwrite = probes->options.overwrite,
+		.overwrite = probes->wanted.options.overwrite,
 	};
 	for (uint32_t i = 0; i < geometry->n; i++) {
 		struct kymo_shared_ring ring = kymo_probes_ring(probes, i);
@@ -106,7 +106,7 @@ static size_t forms_of(const struct kymo_probes *probes, const struct probe_site
 	size_t size = 0;
 
 	for (size_t i = 0; i < site->requests.n; i++) {
-		const struct kymo_spec *spec = &probes->specs[site->requests.items[i].spec];
+		const struct kymo_spec *spec = &probes->wanted.specs[site->requests.items[i].spec];
 		struct kymo_probe_event event = { .spec = spec };
 
 		probe_event_arguments(spec, &event);

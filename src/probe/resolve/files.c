@@ -30,25 +30,25 @@ static void identify(const char *name, struct probe_file *ret)
 
 struct kymo_error *probes_files_init(struct kymo_probes *probes)
 {
-	struct probe_cache *cache = probe_events_cache(probes->options.events);
+	struct probe_cache *cache = probe_events_cache(probes->wanted.options.events);
 	struct probe_file *files;
 
 	if (!probe_cache_names(cache)) {
-		files = calloc(probes->n_specs ? probes->n_specs : 1, sizeof(*files));
+		files = calloc(probes->wanted.n_specs ? probes->wanted.n_specs : 1, sizeof(*files));
 		if (!files)
 			return &kymo_error_no_memory;
-		for (size_t i = 0; i < probes->n_specs; i++)
-			if (probes->specs[i].file)
-				identify(probes->specs[i].file, &files[i]);
+		for (size_t i = 0; i < probes->wanted.n_specs; i++)
+			if (probes->wanted.specs[i].file)
+				identify(probes->wanted.specs[i].file, &files[i]);
 		probe_cache_keep_names(cache, files);
 	}
-	probes->files = probe_cache_names(cache);
+	probes->per_spec.files = probe_cache_names(cache);
 	return NULL;
 }
 
 static bool is_file(const struct kymo_probes *probes, size_t spec_at, uint32_t major, uint32_t minor, uint64_t inode)
 {
-	const struct probe_file *file = &probes->files[spec_at];
+	const struct probe_file *file = &probes->per_spec.files[spec_at];
 
 	return file->inode && file->inode == inode && file->major == major && file->minor == minor;
 }
@@ -60,9 +60,10 @@ bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const stru
 
 static bool is_named(const struct kymo_probes *probes, const struct kymo_map *map)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes->specs[i].file && (kymo_name_matches_file(probes->specs[i].file, map->path, NULL) ||
-					      is_file(probes, i, map->major, map->minor, map->inode)))
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		if (probes->wanted.specs[i].file &&
+		    (kymo_name_matches_file(probes->wanted.specs[i].file, map->path, NULL) ||
+		     is_file(probes, i, map->major, map->minor, map->inode)))
 			return true;
 	return false;
 }
@@ -71,7 +72,7 @@ bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_m
 {
 	if (is_named(probes, map) || probes_is_linker(map->path)) /* for the watch */
 		return true;
-	return !probes->options.no_rseq && kymo_name_matches_file("libc", map->path, NULL); /* for guards */
+	return !probes->wanted.options.no_rseq && kymo_name_matches_file("libc", map->path, NULL); /* for guards */
 }
 
 /* "bash, libc.so.6, …": what the process has mapped executable, each file once. */

@@ -53,8 +53,8 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 
 	if (!name)
 		return &kymo_error_no_memory;
-	probes->met[meaning->spec] = true;
-	probes->refused[meaning->spec].tried++;
+	probes->per_spec.met[meaning->spec] = true;
+	probes->per_spec.refused[meaning->spec].tried++;
 	if (marker->why_not)
 		return probes_refuse_location(probes, meaning->spec, meaning->module, false, name, marker->why_not);
 	kymo_module_describe(module->module, marker->location, location, sizeof(location));
@@ -111,7 +111,7 @@ static struct kymo_error *add_switch(struct kymo_probes *probes, const struct pr
 		return error;
 	if (is_one)
 		return probes_add_switch(probes, meaning->module, wanted);
-	probes->refused[meaning->spec].tried++;
+	probes->per_spec.refused[meaning->spec].tried++;
 	return probes_refuse_location(probes, meaning->spec, meaning->module, false, wanted->name,
 				      "its site is no instruction of a known function");
 }
@@ -119,7 +119,7 @@ static struct kymo_error *add_switch(struct kymo_probes *probes, const struct pr
 struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struct probe_meaning *meaning)
 {
 	struct probe_module *module = &probes->modules.items[meaning->module];
-	const char *glob = probes->specs[meaning->spec].marker, *soname = kymo_module_soname(module->module);
+	const char *glob = probes->wanted.specs[meaning->spec].marker, *soname = kymo_module_soname(module->module);
 	const struct kymo_marker_list *list;
 	struct known known = { .n = 0 };
 	struct kymo_error *error = probe_cached_markers(module->file, &list);

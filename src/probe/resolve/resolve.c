@@ -34,7 +34,7 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 	for (size_t i = 0; i < site->requests.n && !error; i++) {
 		struct probe_request *request = &site->requests.items[i];
 		struct kymo_probe_event event = {
-			.spec = &probes->specs[request->spec],
+			.spec = &probes->wanted.specs[request->spec],
 			.kind = request->kind,
 			.name = request->name,
 			.path = module->path,
@@ -56,7 +56,7 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 			probe_event_arguments(event.spec, &event);
 		error = probe_check_names(event.spec, build_id);
 		if (!error)
-			error = kymo_events_add(probes->options.events, &event, &request->event);
+			error = kymo_events_add(probes->wanted.options.events, &event, &request->event);
 	}
 	return error;
 }
@@ -67,7 +67,8 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 static struct kymo_error *add_request(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
 				      uint64_t vaddr, const char *location, bool is_unknown)
 {
-	kymo_cleanup_free char *name = probe_event_name(&probes->specs[meaning->spec], location, !meaning->exact);
+	kymo_cleanup_free char *name =
+		probe_event_name(&probes->wanted.specs[meaning->spec], location, !meaning->exact);
 	const struct probe_request request = {
 		.vaddr = vaddr, .is_unknown = is_unknown, .location = (char *)location, .name = name
 	};
@@ -92,7 +93,7 @@ static struct kymo_error *refuse(void *data, const struct probe_meaning *meaning
 {
 	struct kymo_probes *probes = data;
 
-	probes->refused[meaning->spec].tried++;
+	probes->per_spec.refused[meaning->spec].tried++;
 	return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location, reason);
 }
 
@@ -105,7 +106,7 @@ static struct kymo_error *add_entry(void *data, const struct probe_meaning *mean
 
 	if (error || (found == PROBE_FOUND_SWEPT && kymo_site_of(code->map, vaddr) != vaddr))
 		return error;
-	probes->refused[meaning->spec].tried++;
+	probes->per_spec.refused[meaning->spec].tried++;
 	return add_request(probes, meaning, vaddr, vaddr, location, false);
 }
 
@@ -123,7 +124,7 @@ static struct kymo_error *add_exits(struct kymo_probes *probes, const struct pro
 		return refuse(probes, &inexact, location, "the file does not say where it ends");
 	if (*exits->reason)
 		return refuse(probes, meaning, location, exits->reason);
-	probes->refused[meaning->spec].tried++;
+	probes->per_spec.refused[meaning->spec].tried++;
 	for (size_t i = 0; i < exits->n && !error; i++)
 		error = add_request(probes, meaning, exits->items[i].vaddr, vaddr, location, exits->items[i].is_tail);
 	return error;
@@ -133,7 +134,7 @@ static struct kymo_error *add_return(void *data, const struct probe_meaning *mea
 				     const char *function_name, const char *location)
 {
 	struct kymo_probes *probes = data;
-	const struct kymo_spec *spec = &probes->specs[meaning->spec];
+	const struct kymo_spec *spec = &probes->wanted.specs[meaning->spec];
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
 	struct probe_exits exits;
@@ -161,7 +162,7 @@ static const struct probe_resolver_ops ops = {
 
 static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at)
 {
-	const struct kymo_spec *spec = &probes->specs[spec_at];
+	const struct kymo_spec *spec = &probes->wanted.specs[spec_at];
 	struct probe_meaning meaning = {
 		.spec = spec_at,
 		.module = module_at,
@@ -182,14 +183,14 @@ static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_a
 	return probe_resolve(
 		&(struct probe_resolver){
 			.ops = &ops, .data = probes, .spec = spec, .module = probes->modules.items[module_at].module },
-		&meaning, &probes->met[spec_at]);
+		&meaning, &probes->per_spec.met[spec_at]);
 }
 
 struct kymo_error *probes_resolve_module(struct kymo_probes *probes, size_t module_at)
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->n_specs && !error; i++)
+	for (size_t i = 0; i < probes->wanted.n_specs && !error; i++)
 		error = resolve_spec(probes, i, module_at);
 	return error;
 }
@@ -201,8 +202,8 @@ struct kymo_error *probes_resolve_address(struct kymo_probes *probes, size_t spe
 	};
 	const struct kymo_jit *jit = probes->modules.items[module_at].jit;
 
-	probes->met[spec_at] = true;
-	probes->refused[spec_at].tried++;
+	probes->per_spec.met[spec_at] = true;
+	probes->per_spec.refused[spec_at].tried++;
 	return add_request(probes, &meaning, jit->address, jit->address, jit->location, false);
 }
 

@@ -119,8 +119,8 @@ void probe_syscalls_use(struct kymo_events *events, const struct kymo_spec *spec
 
 bool probes_has_syscalls(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes->specs[i].syscalls)
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		if (probes->wanted.specs[i].syscalls)
 			return true;
 	return false;
 }
@@ -138,8 +138,8 @@ static bool is_guarded(const struct kymo_plan *guards, int n, uint64_t vaddr)
 static void tell_guarded(const struct kymo_probes *probes, const struct probe_module *module,
 			 const bool *is_guarded_call)
 {
-	size_t first = probe_events_syscalls(probes->options.events), n, used = 0;
-	const struct kymo_probe_event *all = kymo_events_items(probes->options.events, &n);
+	size_t first = probe_events_syscalls(probes->wanted.options.events), n, used = 0;
+	const struct kymo_probe_event *all = kymo_events_items(probes->wanted.options.events, &n);
 	char names[200] = "";
 
 	for (size_t i = 0; i < KYMO_PAD_SYSCALLS && used < sizeof(names); i++)
@@ -166,7 +166,7 @@ static struct kymo_error *add_site(struct kymo_probes *probes, const struct prob
 	struct probe_request request = { .vaddr = at->vaddr };
 	char location[300];
 
-	probes->refused[meaning->spec].tried++;
+	probes->per_spec.refused[meaning->spec].tried++;
 	kymo_module_describe(module, at->vaddr, location, sizeof(location));
 	if (at->reason)
 		return probes_refuse_location(probes, meaning->spec, meaning->module, false, location, at->reason);
@@ -176,14 +176,14 @@ static struct kymo_error *add_site(struct kymo_probes *probes, const struct prob
 	}
 	request.location = location;
 	request.name = name;
-	request.event = probe_events_syscalls(probes->options.events);
+	request.event = probe_events_syscalls(probes->wanted.options.events);
 	return probes_add_request(probes, meaning, at->vaddr, &request);
 }
 
 struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const struct probe_meaning *meaning)
 {
 	const struct probe_module *module = &probes->modules.items[meaning->module];
-	const struct kymo_spec *spec = &probes->specs[meaning->spec];
+	const struct kymo_spec *spec = &probes->wanted.specs[meaning->spec];
 	const struct kymo_syscall_site *sites = NULL;
 	const struct kymo_plan *guards = NULL;
 	struct kymo_code *code;
@@ -192,10 +192,10 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 	bool is_guarded_call[KYMO_PAD_SYSCALLS] = { false }, has_signal_return = false;
 	size_t n = 0;
 
-	probes->met[meaning->spec] = true;
+	probes->per_spec.met[meaning->spec] = true;
 	if (!error)
 		error = probe_cached_syscalls(module->file, &sites, &n);
-	if (!error && !probes->options.no_rseq && kymo_name_matches_file("libc", module->path, NULL))
+	if (!error && !probes->wanted.options.no_rseq && kymo_name_matches_file("libc", module->path, NULL))
 		error = probe_cached_guards(module->file, &guards, &n_guards);
 	if (error)
 		return error;

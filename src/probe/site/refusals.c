@@ -37,13 +37,13 @@ static void add_reason(struct probe_refused *refused, const char *location, cons
 struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
 					  const char *location, const char *reason)
 {
-	struct probe_refused *refused = &probes->refused[spec];
+	struct probe_refused *refused = &probes->per_spec.refused[spec];
 
 	if (!exact || probes->attempt.is_lenient) {
 		refused->now.n++;
 		add_reason(refused, location, reason);
 	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s%s of %s: %s", location,
-					     probes->specs[spec].is_return ? "%return" : "",
+					     probes->wanted.specs[spec].is_return ? "%return" : "",
 					     probes->modules.items[module].path, reason) < 0) {
 		refused->why = NULL;
 		return &kymo_error_no_memory;
@@ -53,7 +53,7 @@ struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spe
 
 struct kymo_error *probes_keep_error(struct kymo_probes *probes, size_t spec, struct kymo_error *error)
 {
-	struct probe_refused *refused = &probes->refused[spec];
+	struct probe_refused *refused = &probes->per_spec.refused[spec];
 
 	if (!refused->why)
 		refused->why = strdup(error->message);
@@ -74,11 +74,11 @@ struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct
 		snprintf(text, sizeof(text), "%s at %s", name, location);
 	else /* the portable form has no site */
 		snprintf(text, sizeof(text), "%s", name);
-	for (size_t i = 0; i < probes->n_specs; i++) {
+	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
 		if (!probes_means_switch(probes, i, item))
 			continue;
-		probes->refused[i].now.n_switches++;
-		add_reason(&probes->refused[i], text, item->corrupt);
+		probes->per_spec.refused[i].now.n_switches++;
+		add_reason(&probes->per_spec.refused[i], text, item->corrupt);
 	}
 	return NULL;
 }
@@ -105,8 +105,8 @@ struct kymo_error *probes_refuse_request(struct kymo_probes *probes, const struc
 	request->is_refused = true;
 	if (!request->marker)
 		return probes_refuse_location(probes, request->spec, site->module,
-					      probe_spec_is_exact(&probes->specs[request->spec]), request->location,
-					      reason);
+					      probe_spec_is_exact(&probes->wanted.specs[request->spec]),
+					      request->location, reason);
 	snprintf(text, sizeof(text), "%s at %s", request->name, request->location);
 	return probes_refuse_location(probes, request->spec, site->module, false, text, reason);
 }
@@ -165,9 +165,9 @@ void probes_keep_refusals(struct kymo_probes *probes)
 		probes->switches.items[i].corrupt = NULL;
 	}
 	probes->modified.n = 0;
-	for (size_t i = 0; i < probes->n_specs; i++) {
-		probes->refused[i].before = probes->refused[i].now;
-		probes->refused[i].had_why = probes->refused[i].why;
+	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
+		probes->per_spec.refused[i].before = probes->per_spec.refused[i].now;
+		probes->per_spec.refused[i].had_why = probes->per_spec.refused[i].why;
 	}
 }
 
@@ -179,8 +179,8 @@ static void forget_error(struct probe_refused *refused)
 
 void probes_forget_errors(struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		forget_error(&probes->refused[i]);
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		forget_error(&probes->per_spec.refused[i]);
 }
 
 void probes_forget_refusals(struct kymo_probes *probes)
@@ -195,11 +195,11 @@ void probes_forget_refusals(struct kymo_probes *probes)
 	}
 	for (size_t i = 0; i < probes->switches.n; i++)
 		probes->switches.items[i].is_refused = probes->switches.items[i].was_refused;
-	for (size_t i = 0; i < probes->n_specs; i++) {
-		probes->refused[i].now = probes->refused[i].before;
-		probes->refused[i].reasons[probes->refused[i].now.length] = '\0';
-		if (!probes->refused[i].had_why)
-			forget_error(&probes->refused[i]);
+	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
+		probes->per_spec.refused[i].now = probes->per_spec.refused[i].before;
+		probes->per_spec.refused[i].reasons[probes->per_spec.refused[i].now.length] = '\0';
+		if (!probes->per_spec.refused[i].had_why)
+			forget_error(&probes->per_spec.refused[i]);
 	}
 }
 
@@ -234,7 +234,8 @@ static char *none_left(const struct kymo_spec *spec, const struct probe_refused 
 static bool is_told_before(const struct kymo_probes *probes, size_t spec)
 {
 	for (size_t i = 0; i < spec; i++)
-		if (probes->refused[i].why && !strcmp(probes->refused[i].why, probes->refused[spec].why))
+		if (probes->per_spec.refused[i].why &&
+		    !strcmp(probes->per_spec.refused[i].why, probes->per_spec.refused[spec].why))
 			return true;
 	return false;
 }
@@ -247,9 +248,9 @@ struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 
 	if (!out)
 		return &kymo_error_no_memory;
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes->refused[i].why && !is_told_before(probes, i))
-			fprintf(out, "%s%s", n++ ? "\n  " : "", probes->refused[i].why);
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		if (probes->per_spec.refused[i].why && !is_told_before(probes, i))
+			fprintf(out, "%s%s", n++ ? "\n  " : "", probes->per_spec.refused[i].why);
 	if (fclose(out))
 		return &kymo_error_no_memory;
 	return n ? kymo_error_create(KYMO_ERROR_UNSAFE, "%s", sentences) : NULL;
@@ -257,13 +258,13 @@ struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 
 struct kymo_error *probes_check_refused(struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs && !probes->attempt.is_lenient; i++) {
-		struct probe_refused *refused = &probes->refused[i];
+	for (size_t i = 0; i < probes->wanted.n_specs && !probes->attempt.is_lenient; i++) {
+		struct probe_refused *refused = &probes->per_spec.refused[i];
 
 		if (refused->why || !((refused->now.n && refused->now.n == refused->tried) ||
 				      (refused->now.n_switches && !probes_has_live_marker(probes, i))))
 			continue;
-		refused->why = none_left(&probes->specs[i], refused);
+		refused->why = none_left(&probes->wanted.specs[i], refused);
 		if (!refused->why)
 			return &kymo_error_no_memory;
 	}
@@ -272,7 +273,7 @@ struct kymo_error *probes_check_refused(struct kymo_probes *probes)
 
 const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec)
 {
-	return probes->refused[spec].why;
+	return probes->per_spec.refused[spec].why;
 }
 
 /* A marker that can't be turned on has a location, which was tried. What was in before, in a library that has come
@@ -311,11 +312,11 @@ void probes_tell_refused(struct kymo_probes *probes)
 					    "linker has no safe location for a probe",
 					    kymo_process_pid(probes->process));
 		}
-	for (size_t i = 0; i < probes->n_specs; i++) {
-		struct probe_refused refused = probes->refused[i];
+	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
+		struct probe_refused refused = probes->per_spec.refused[i];
 
-		probes->refused[i] = (struct probe_refused){ .why = refused.why };
+		probes->per_spec.refused[i] = (struct probe_refused){ .why = refused.why };
 		if (refused.now.n || refused.now.n_switches)
-			tell_refused(probes, &probes->specs[i], &refused);
+			tell_refused(probes, &probes->wanted.specs[i], &refused);
 	}
 }

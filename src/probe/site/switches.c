@@ -544,7 +544,7 @@ void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAG
 bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item)
 {
 	const struct probe_module *module = &probes->modules.items[item->module];
-	const char *glob = probes->specs[spec].marker;
+	const char *glob = probes->wanted.specs[spec].marker;
 
 	return glob &&
 	       kymo_marker_matches(glob, module->path, kymo_module_soname(module->module), item->provider, item->name);

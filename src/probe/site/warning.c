@@ -10,10 +10,10 @@ void probes_warn(const struct kymo_probes *probes, const char *format, ...)
 	char sentence[2048];
 	va_list args;
 
-	if (!probes->options.warn)
+	if (!probes->wanted.options.warn)
 		return;
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
-	probes->options.warn(sentence, probes->options.data);
+	probes->wanted.options.warn(sentence, probes->wanted.options.data);
 }

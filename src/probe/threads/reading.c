@@ -35,8 +35,8 @@ static bool reads_memory(const struct kymo_spec *spec)
 
 static bool any_reads(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (reads_memory(&probes->specs[i]))
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		if (reads_memory(&probes->wanted.specs[i]))
 			return true;
 	return false;
 }

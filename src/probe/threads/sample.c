@@ -18,16 +18,16 @@ struct kymo_pad_sample probes_sample(const struct kymo_probes *probes, size_t at
 		[KYMO_SPEC_SAMPLE_RATE] = KYMO_PAD_SAMPLE_RATE,
 		[KYMO_SPEC_SAMPLE_FIRST] = KYMO_PAD_SAMPLE_FIRST,
 	};
-	const struct kymo_spec *spec = &probes->specs[at];
+	const struct kymo_spec *spec = &probes->wanted.specs[at];
 	struct kymo_pad_sample sample = { .kind = kinds[spec->sampling], .n = spec->sample_n };
 	const uint32_t saved = spec->sample_n > BURSTS_A_SECOND ? spec->sample_n / BURSTS_A_SECOND - 1 : 0;
 
 	_Static_assert(KYMO_SPEC_SAMPLES_MAX == KYMO_WIRE_SAMPLES, "each one that samples has a word");
 	if (sample.kind != KYMO_PAD_SAMPLE_ALL)
-		sample.slot = (uint32_t)kymo_specs_sampled(probes->specs, at + 1) - 1;
+		sample.slot = (uint32_t)kymo_specs_sampled(probes->wanted.specs, at + 1) - 1;
 	if (sample.kind != KYMO_PAD_SAMPLE_RATE)
 		return sample;
-	sample.n = probes->options.frequency / spec->sample_n;
+	sample.n = probes->wanted.options.frequency / spec->sample_n;
 	sample.n += !sample.n;
 	sample.burst = saved * sample.n;
 	return sample;
@@ -52,11 +52,11 @@ struct kymo_error *probes_begin_samples(const struct kymo_probes *probes, struct
 	bool has_any = false;
 	int err;
 
-	for (size_t i = 0; i < probes->n_specs; i++)
-		has_any |= probes->specs[i].sampling != KYMO_SPEC_SAMPLE_ALL;
+	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+		has_any |= probes->wanted.specs[i].sampling != KYMO_SPEC_SAMPLE_ALL;
 	if (!has_any || getrandom(random, sizeof(random), GRND_NONBLOCK) < 0) /* then they are as they are: zero */
 		return NULL;
-	for (size_t i = 0; i < probes->n_specs; i++) {
+	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
 		const struct kymo_pad_sample sample = probes_sample(probes, i);
 
 		if (sample.kind != KYMO_PAD_SAMPLE_ALL)

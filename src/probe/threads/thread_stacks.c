@@ -76,7 +76,8 @@ static bool look_at_page(const struct kymo_probes *probes, const struct stack *s
 		uint64_t address = at + 8 * block;
 
 		if (words[block] != address || words[block + SELF] != address ||
-		    kymo_process_read(probes->process, address + (uint64_t)probes->tid_offset, &tid, sizeof(tid)) ||
+		    kymo_process_read(probes->process, address + (uint64_t)probes->threads.tid_offset, &tid,
+				      sizeof(tid)) ||
 		    tid <= 0)
 			continue;
 		for (size_t i = block + SELF + 1; i + 3 <= n && i + 3 <= block + BLOCK_WORDS; i++)
@@ -136,7 +137,7 @@ bool probes_find_thread_stacks(struct kymo_probes *probes)
 	struct finding finding;
 	size_t n;
 
-	if (probes->stacks.thread_offset || probes->is_starting || probes->tid_offset <= 0 ||
+	if (probes->stacks.thread_offset || probes->is_starting || probes->threads.tid_offset <= 0 ||
 	    probes->stacks.n_looks == LOOKS_MAX)
 		return false;
 	n = kymo_count_threads(kymo_process_pid(probes->process));

@@ -42,7 +42,8 @@ static void watch_birth(const struct kymo_probes *probes, struct kymo_process *p
 {
 	bool is_starting = probes->is_starting && process == probes->process;
 
-	kymo_process_freeze_birth(process, state == KYMO_PAD_EARLY && probes->options.is_followed && !is_starting);
+	kymo_process_freeze_birth(process,
+				  state == KYMO_PAD_EARLY && probes->wanted.options.is_followed && !is_starting);
 }
 
 /* What is recorded as tid where it can't be read: for that moment only it is worth a look. */
@@ -62,13 +63,13 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 			       KYMO_PAD_LIVE_INNER_PID == KYMO_PAD_LIVE_READER + 24,
 		       "they are written at once");
 	memcpy(&page[KYMO_PAD_LIVE_STACK_ENOUGH / 8], stacks.initial, sizeof(stacks.initial));
-	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->tid_offset;
-	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->rseq_offset;
+	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->threads.tid_offset;
+	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->threads.rseq_offset;
 	bool is_own = process == probes->process;
 
 	page[KYMO_PAD_LIVE_VFORKS / 8] =
-		(int64_t)(probes->vforks && is_own ? probes->vforks
-						   : probes->shared.live[0] + KYMO_PAD_LIVE_VFORK_LIST);
+		(int64_t)(probes->threads.vforks && is_own ? probes->threads.vforks
+							   : probes->shared.live[0] + KYMO_PAD_LIVE_VFORK_LIST);
 	page[KYMO_PAD_LIVE_PID / 8] = recorded_pid(process, state);
 	watch_birth(probes, process, state);
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
@@ -90,11 +91,11 @@ struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 {
 	struct kymo_error *error = NULL;
 
-	probes->state = state;
+	probes->threads.state = state;
 	probes_note_reader(probes);
-	if (probes->options.is_one_of_many && !probes->has_begun_samples && probes->shared.n_regions) {
+	if (probes->wanted.options.is_one_of_many && !probes->threads.has_begun_samples && probes->shared.n_regions) {
 		error = probes_begin_samples(probes, probes->process);
-		probes->has_begun_samples = !error;
+		probes->threads.has_begun_samples = !error;
 	}
 	return error ? error : write_pages(probes, probes->process, state);
 }
@@ -118,13 +119,14 @@ static bool is_muted(const struct kymo_probes *probes, struct kymo_process *make
  */
 void kymo_probes_set_child_buffer(struct kymo_probes *probes, uint64_t bytes)
 {
-	probes->child_buffer = bytes;
+	probes->wanted.child_buffer = bytes;
 }
 
 struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker,
 				     const struct kymo_adopted *makers, struct kymo_adopted **ret)
 {
-	uint8_t state = probes->state == KYMO_PAD_RSEQ && probes->vforks ? KYMO_PAD_LIVE : probes->state;
+	uint8_t state = probes->threads.state == KYMO_PAD_RSEQ && probes->threads.vforks ? KYMO_PAD_LIVE
+											 : probes->threads.state;
 	struct kymo_adopted *adopted;
 	struct kymo_error *error;
 
@@ -134,7 +136,7 @@ struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_pro
 	error = probes_make_data(probes, child, makers, &adopted);
 	if (error)
 		return error;
-	if (state != KYMO_PAD_EARLY && !probes_is_tid_offset(child, probes->tid_offset))
+	if (state != KYMO_PAD_EARLY && !probes_is_tid_offset(child, probes->threads.tid_offset))
 		state = KYMO_PAD_EARLY;
 	if (probes->shared.n_regions)
 		error = probes_begin_samples(probes, child);
@@ -150,7 +152,7 @@ struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_pro
 
 static void tell_confusion(struct kymo_probes *probes, struct kymo_process *process)
 {
-	probes->is_confused = true;
+	probes->threads.is_confused = true;
 	probes_warn(probes,
 		    "the threads of process %d cannot be told apart (no thread id is found in its thread control "
 		    "blocks): all records carry the process id",
@@ -164,7 +166,7 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 	bool known;
 	size_t n;
 
-	probes->is_live = true;
+	probes->threads.is_live = true;
 	if (!probes->has_shared)
 		return NULL;
 	error = kymo_process_maps(probes->process, &maps);
@@ -172,7 +174,7 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 		return error;
 	/* A program that is starting has no other thread yet, and may be about to store the id of this one. */
 	known = probes_tid_offset_of_glibc(probes, &maps) &&
-		(probes->is_starting || probes_is_tid_offset(probes->process, probes->tid_offset));
+		(probes->is_starting || probes_is_tid_offset(probes->process, probes->threads.tid_offset));
 	kymo_maps_deinit(&maps);
 	if (!known && !probes->is_starting)
 		known = probes_find_tid_offset(probes, probes->process);
@@ -180,9 +182,9 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 		probes_find_thread_stacks(probes);
 		return probes_write_state(probes, KYMO_PAD_LIVE);
 	}
-	probes->tid_offset = 0;
+	probes->threads.tid_offset = 0;
 	kymo_process_threads(probes->process, &n);
-	if (!probes->options.is_followed || (n > 1 && !probes->is_starting))
+	if (!probes->wanted.options.is_followed || (n > 1 && !probes->is_starting))
 		tell_confusion(probes, probes->process);
 	return probes_write_state(probes, KYMO_PAD_EARLY);
 }
@@ -202,8 +204,8 @@ static struct kymo_error *end_early(const struct kymo_probes *probes, struct kym
 
 		if (err || (uint8_t)page[0] != KYMO_PAD_EARLY || page[KYMO_PAD_LIVE_PID / 8] != pid)
 			continue;
-		err = kymo_process_write(process, at + KYMO_PAD_LIVE_TID_OFFSET, &probes->tid_offset,
-					 sizeof(probes->tid_offset));
+		err = kymo_process_write(process, at + KYMO_PAD_LIVE_TID_OFFSET, &probes->threads.tid_offset,
+					 sizeof(probes->threads.tid_offset));
 		if (!err)
 			err = kymo_process_write(process, at, &live, sizeof(live));
 		if (err)
@@ -215,16 +217,16 @@ static struct kymo_error *end_early(const struct kymo_probes *probes, struct kym
 /* With `process` stopped. */
 static struct kymo_error *look_at_threads(struct kymo_probes *probes, struct kymo_process *process)
 {
-	bool known = probes->tid_offset ? probes_is_tid_offset(process, probes->tid_offset)
-					: probes_find_tid_offset(probes, process);
+	bool known = probes->threads.tid_offset ? probes_is_tid_offset(process, probes->threads.tid_offset)
+						: probes_find_tid_offset(probes, process);
 
 	if (!known) {
 		tell_confusion(probes, process);
 		return NULL;
 	}
 	if (process == probes->process) {
-		probes->is_live = true;
-		probes->state = KYMO_PAD_LIVE;
+		probes->threads.is_live = true;
+		probes->threads.state = KYMO_PAD_LIVE;
 	}
 	return end_early(probes, process);
 }
@@ -238,7 +240,7 @@ struct kymo_error *kymo_probes_tell_apart(struct kymo_probes *probes, struct kym
 	error = kymo_process_stop(process);
 	if (!error)
 		error = look_at_threads(probes, process);
-	probes->is_confused |= error != NULL;
+	probes->threads.is_confused |= error != NULL;
 	return error;
 }
 
@@ -246,7 +248,8 @@ bool kymo_probes_lack_thread_ids(const struct kymo_probes *probes)
 {
 	if (!probes->has_shared || probes->is_starting || !kymo_probes_n_sites(probes))
 		return false;
-	return probes->options.is_followed ? probes->is_confused : probes->state == KYMO_PAD_EARLY;
+	return probes->wanted.options.is_followed ? probes->threads.is_confused
+						  : probes->threads.state == KYMO_PAD_EARLY;
 }
 
 /* ---- restartable sequences ------------------------------------------------------------------- */
@@ -259,7 +262,7 @@ bool probes_may_use_sequences(struct kymo_probes *probes)
 	int64_t offset;
 	bool may;
 
-	if (probes->options.no_rseq || (!probes->is_starting && !probes->watch.has_guards))
+	if (probes->wanted.options.no_rseq || (!probes->is_starting && !probes->watch.has_guards))
 		return false;
 	error = kymo_process_maps(probes->process, &maps);
 	if (error) {
@@ -281,7 +284,7 @@ static bool read_rseq_offset(struct kymo_probes *probes)
 	uint32_t size = 0;
 	bool found;
 
-	if (probes->rseq_offset)
+	if (probes->threads.rseq_offset)
 		return true;
 	error = kymo_process_maps(probes->process, &maps);
 	if (error) {
@@ -290,12 +293,13 @@ static bool read_rseq_offset(struct kymo_probes *probes)
 	}
 	linker = probes_find_library(&maps, "ld-linux-x86-64");
 	found = linker && probes_read_object(probes, linker, "__rseq_size", &size, sizeof(size)) && size &&
-		probes_read_object(probes, linker, "__rseq_offset", &probes->rseq_offset,
-				   sizeof(probes->rseq_offset)) &&
-		probes->rseq_offset > -(1 << 20) && probes->rseq_offset < 1 << 20 && probes->rseq_offset;
+		probes_read_object(probes, linker, "__rseq_offset", &probes->threads.rseq_offset,
+				   sizeof(probes->threads.rseq_offset)) &&
+		probes->threads.rseq_offset > -(1 << 20) && probes->threads.rseq_offset < 1 << 20 &&
+		probes->threads.rseq_offset;
 	kymo_maps_deinit(&maps);
 	if (!found)
-		probes->rseq_offset = 0;
+		probes->threads.rseq_offset = 0;
 	return found;
 }
 
@@ -324,7 +328,7 @@ void probes_read_ahead(struct kymo_probes *probes)
 static bool is_thread_fit(struct kymo_probes *probes, size_t i, const struct kymo_thread *thread)
 {
 	const int32_t unregistered = -1;
-	uint64_t area = thread->registers.fs_base + (uint64_t)probes->rseq_offset, pointer, self;
+	uint64_t area = thread->registers.fs_base + (uint64_t)probes->threads.rseq_offset, pointer, self;
 	uint32_t signature;
 
 	if (!thread->registers.fs_base || kymo_thread_rseq(probes->process, i, &pointer, &signature))
@@ -348,8 +352,8 @@ static bool ask_rseq_offset(struct kymo_probes *probes)
 	threads = kymo_process_threads(probes->process, &n);
 	if (!n || kymo_thread_rseq(probes->process, 0, &pointer, &signature) || !pointer || signature != RSEQ_SIGNATURE)
 		return false;
-	probes->rseq_offset = (int64_t)(pointer - threads[0].registers.fs_base);
-	return probes->rseq_offset > -(1 << 20) && probes->rseq_offset < 1 << 20;
+	probes->threads.rseq_offset = (int64_t)(pointer - threads[0].registers.fs_base);
+	return probes->threads.rseq_offset > -(1 << 20) && probes->threads.rseq_offset < 1 << 20;
 }
 
 struct kymo_error *probes_use_sequences(struct kymo_probes *probes)
@@ -357,8 +361,8 @@ struct kymo_error *probes_use_sequences(struct kymo_probes *probes)
 	const struct kymo_thread *threads;
 	size_t n;
 
-	if (!probes->has_shared || !probes->shared.is_sequenced || !probes->watch.has_guards || !probes->tid_offset ||
-	    (!read_rseq_offset(probes) && !ask_rseq_offset(probes)))
+	if (!probes->has_shared || !probes->shared.is_sequenced || !probes->watch.has_guards ||
+	    !probes->threads.tid_offset || (!read_rseq_offset(probes) && !ask_rseq_offset(probes)))
 		return NULL;
 	threads = kymo_process_threads(probes->process, &n);
 	for (size_t i = 0; i < n; i++)
@@ -378,10 +382,10 @@ static bool has_libc(const struct kymo_probes *probes)
 /* While a program is starting its C library is still to come, and the guards with it. */
 struct kymo_error *probes_prepare_rings(struct kymo_probes *probes)
 {
-	bool may_come =
-		probes->is_starting && probes->shared.is_sequenced && !probes->options.no_rseq && !has_libc(probes);
+	bool may_come = probes->is_starting && probes->shared.is_sequenced && !probes->wanted.options.no_rseq &&
+			!has_libc(probes);
 
-	return kymo_data_prepare(&probes->shared, &probes->options, &probes->shared.data,
+	return kymo_data_prepare(&probes->shared, &probes->wanted.options, &probes->shared.data,
 				 !probes->watch.has_guards && !may_come);
 }
 
@@ -393,7 +397,7 @@ void kymo_probes_starting(struct kymo_probes *probes)
 /* Constructors may have made threads, which run: they are stopped for this. */
 struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 {
-	bool is_to_look = probes->state == KYMO_PAD_EARLY && probes->options.is_followed;
+	bool is_to_look = probes->threads.state == KYMO_PAD_EARLY && probes->wanted.options.is_followed;
 	struct kymo_error *error;
 	size_t n;
 
@@ -408,7 +412,7 @@ struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 	if (!error && is_to_look && n > 1)
 		error = look_at_threads(probes, probes->process);
 	else if (!error && is_to_look)
-		watch_birth(probes, probes->process, probes->state);
+		watch_birth(probes, probes->process, probes->threads.state);
 	return error ? error : probes_use_sequences(probes);
 }
 
@@ -461,14 +465,15 @@ void probes_drop_guards(struct kymo_probes *probes)
 			probes->sites.items[kept++] = probes->sites.items[i];
 	probes->sites.n = kept;
 	probes->watch.has_guards = false;
-	probes->options.no_rseq = true;
+	probes->wanted.options.no_rseq = true;
 }
 
 struct kymo_error *probes_add_guards(struct kymo_probes *probes)
 {
 	struct kymo_error *error = NULL;
 
-	if (probes->options.no_rseq || probes->watch.has_guards || (probes->has_shared && !probes->shared.is_sequenced))
+	if (probes->wanted.options.no_rseq || probes->watch.has_guards ||
+	    (probes->has_shared && !probes->shared.is_sequenced))
 		return NULL;
 	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_guards; i++)
 		if (kymo_name_matches_file("libc", probes->modules.items[i].path, NULL))

@@ -34,12 +34,12 @@ bool probes_tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_ma
 	const struct kymo_map *map = probes_find_library(maps, "libc");
 	uint32_t description[3];
 
-	if (probes->tid_offset)
+	if (probes->threads.tid_offset)
 		return true;
 	if (!map || !probes_read_object(probes, map, "_thread_db_pthread_tid", description, sizeof(description)) ||
 	    description[0] != 32 || description[2] >= 65536)
 		return false;
-	probes->tid_offset = description[2];
+	probes->threads.tid_offset = description[2];
 	return true;
 }
 
@@ -125,8 +125,8 @@ bool probes_find_tid_offset(struct kymo_probes *probes, struct kymo_process *pro
 	size_t n;
 
 	threads = kymo_process_threads(process, &n);
-	if (!n || !threads[0].registers.fs_base || (n == 1 && probes->options.is_followed))
+	if (!n || !threads[0].registers.fs_base || (n == 1 && probes->wanted.options.is_followed))
 		return false;
-	return find_between(process, 0, SEARCHED, &probes->tid_offset) ||
-	       (is_go(probes, process) && find_between(process, -SEARCHED_IN_GO, 0, &probes->tid_offset));
+	return find_between(process, 0, SEARCHED, &probes->threads.tid_offset) ||
+	       (is_go(probes, process) && find_between(process, -SEARCHED_IN_GO, 0, &probes->threads.tid_offset));
 }

@@ -10,8 +10,8 @@ struct kymo_probes;
 struct kymo_process;
 
 /*
- * Set probes->tid_offset to what glibc tells, unless it is known: false where there is no glibc, or it tells nothing.
- * Reading the library takes time, so it is done once, and if possible before the process is stopped.
+ * Set probes->threads.tid_offset to what glibc tells, unless it is known: false where there is no glibc, or it tells
+ * nothing. Reading the library takes time, so it is done once, and if possible before the process is stopped.
  */
 bool probes_tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps);
 

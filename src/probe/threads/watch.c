@@ -74,7 +74,7 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
 {
 	struct kymo_error *error = NULL;
 
-	if (probes->options.no_rseq || probes->options.displace_faulting)
+	if (probes->wanted.options.no_rseq || probes->wanted.options.displace_faulting)
 		return NULL;
 	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_handler_watch; i++)
 		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit &&
