@@ -70,7 +70,7 @@ static void tell_lost(uint64_t n, void *data)
 
 	cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, "
 		 "or a smaller set with -e, loses less",
-		 cli_format_count(n, count), cli_format_bytes(run->words.request.buffer_size, size));
+		 cli_format_count(n, count), cli_format_bytes(run->words.request.target.buffer_size, size));
 }
 
 static int open_own(pid_t tid, FILE **ret, void *data)
@@ -169,7 +169,7 @@ static int open_output(struct run *run, int *fd_ret)
 	struct cli_syscall_output *output = &run->words.output;
 
 	/* -ff: what is not of a thread goes to stderr. */
-	*fd_ret = run->words.request.separately ? STDERR_FILENO : cli_syscall_output_open(output, &run->worker);
+	*fd_ret = run->words.request.output.separately ? STDERR_FILENO : cli_syscall_output_open(output, &run->worker);
 	if (*fd_ret == -EEXIST)
 		return cli_fail("syscalls", kymo_error_create(KYMO_ERROR_FAILED,
 							      "%s exists and belongs to another user; choose another "
@@ -196,11 +196,12 @@ static int open_and_begin(struct run *run, int *fd_ret)
 /* Links of the paths of -P, which the calls may name as well: -1, or the exit status. */
 static int add_real_paths(struct kymo_strace_request *request, char **real)
 {
-	const size_t n = request->paths.n;
+	const size_t n = request->which.paths.n;
 
 	for (size_t i = 0; i < n; i++) {
-		real[i] = realpath(request->paths.items[i], NULL);
-		if (real[i] && strcmp(real[i], request->paths.items[i]) && !kymo_vec_push(&request->paths, real[i]))
+		real[i] = realpath(request->which.paths.items[i], NULL);
+		if (real[i] && strcmp(real[i], request->which.paths.items[i]) &&
+		    !kymo_vec_push(&request->which.paths, real[i]))
 			return cli_fail("syscalls", &kymo_error_no_memory);
 	}
 	return -1;
@@ -224,7 +225,7 @@ static int begin_and_trace(struct run *run)
 static int run_with_paths(struct run *run)
 {
 	struct kymo_strace_request *request = &run->words.request;
-	const size_t n = request->paths.n;
+	const size_t n = request->which.paths.n;
 	char **real = calloc(n + 1, sizeof(*real));
 	int status = real ? add_real_paths(request, real) : cli_fail("syscalls", &kymo_error_no_memory);
 
@@ -258,10 +259,8 @@ int cmd_syscalls(int argc, char **argv)
 {
 	struct run run = {
 		.words.request = {
-			.shows_lines = true,
-			.string_size = KYMO_SYSCALL_STRING_SIZE,
-			.style = { .column = KYMO_SYSCALL_COLUMN },
-			.duration_digits = 6,
+			.look = { .string_size = KYMO_SYSCALL_STRING_SIZE, .style = { .column = KYMO_SYSCALL_COLUMN } },
+			.times = { .duration_digits = 6 },
 		},
 		.worker = { .front = -1 },
 		.user = {
@@ -278,7 +277,7 @@ int cmd_syscalls(int argc, char **argv)
 	int status;
 
 	tzset();
-	kymo_error_destroy(kymo_syscall_set_parse("all", &run.words.request.set));
+	kymo_error_destroy(kymo_syscall_set_parse("all", &run.words.request.which.set));
 	status = cli_syscall_words_read(&run.words, argc, argv);
 	if (status < 0)
 		status = find_processes(&run.words);

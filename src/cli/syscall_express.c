@@ -62,7 +62,7 @@ static bool read_bits(const char *qualifier, const char *text, const struct bit 
 
 static int take_set(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = kymo_syscall_set_parse(text, &words->request.set);
+	struct kymo_error *error = kymo_syscall_set_parse(text, &words->request.which.set);
 
 	return error ? cli_fail(COMMAND, error) : -1;
 }
@@ -75,13 +75,13 @@ static int take_whole(struct cli_syscall_words *words, const char *text)
 	if (error)
 		return cli_fail(COMMAND, error);
 	for (size_t i = 0; i < kymo_countof(abbreviated.bits); i++)
-		words->request.whole.bits[i] = ~abbreviated.bits[i];
+		words->request.look.whole.bits[i] = ~abbreviated.bits[i];
 	return -1;
 }
 
 static int take_raw(struct cli_syscall_words *words, const char *text)
 {
-	struct kymo_error *error = kymo_syscall_set_parse(text, &words->request.raw);
+	struct kymo_error *error = kymo_syscall_set_parse(text, &words->request.look.raw);
 
 	return error ? cli_fail(COMMAND, error) : -1;
 }
@@ -126,7 +126,7 @@ static int take_signals(struct cli_syscall_words *words, const char *text)
 		else if (!is_item(item, n, "none"))
 			return cli_usage(COMMAND, "-e signal: there is no signal '%.*s'", (int)n, item);
 	}
-	words->request.hidden_signals = is_inverted ? found : ~found;
+	words->request.which.hidden_signals = is_inverted ? found : ~found;
 	return -1;
 }
 
@@ -143,9 +143,9 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 
 	if (!read_bits("status", text, bits, kymo_countof(bits), &wanted))
 		return 2;
-	request->hides_good = !(wanted & SUCCESSFUL);
-	request->hides_failed = !(wanted & FAILED);
-	request->hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
+	request->which.hides_good = !(wanted & SUCCESSFUL);
+	request->which.hides_failed = !(wanted & FAILED);
+	request->which.hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
 	return -1;
 }
 
@@ -155,7 +155,7 @@ static int add_injection(struct cli_syscall_words *words, const char *text)
 {
 	struct kymo_error *error = kymo_strace_injections_add(&words->injections, text);
 
-	words->request.injections = words->injections;
+	words->request.target.injections = words->injections;
 	return error ? cli_fail(COMMAND, error) : -1;
 }
 
@@ -188,7 +188,7 @@ static int take_quiet(struct cli_syscall_words *words, const char *text)
 		{ "superseded", KYMO_STRACE_QUIET_EXEC },
 	};
 
-	return read_bits("quiet", text, bits, kymo_countof(bits), &words->request.quiet) ? -1 : 2;
+	return read_bits("quiet", text, bits, kymo_countof(bits), &words->request.which.quiet) ? -1 : 2;
 }
 
 static int take_fds(struct cli_syscall_words *words, const char *text)
@@ -200,14 +200,14 @@ static int take_fds(struct cli_syscall_words *words, const char *text)
 		{ "pidfd", KYMO_STRACE_FD_PIDFD },
 	};
 
-	return read_bits("decode-fds", text, bits, kymo_countof(bits), &words->request.fds) ? -1 : 2;
+	return read_bits("decode-fds", text, bits, kymo_countof(bits), &words->request.look.fds) ? -1 : 2;
 }
 
 static int take_pids(struct cli_syscall_words *words, const char *text)
 {
 	static const struct bit bits[] = { { "comm", KYMO_STRACE_PID_COMM }, { "pidns", KYMO_STRACE_PID_NAMESPACE } };
 
-	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->request.pids) ? -1 : 2;
+	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->request.look.pids) ? -1 : 2;
 }
 
 /* ---- qualifiers ------------------------------------------------------------------------------ */

@@ -26,34 +26,32 @@ typedef struct cli_syscall_words words_t;
 static int set_follow(words_t *words, const char *value)
 {
 	/* -ff */
-	words->request.separately |= words->request.follows;
-	words->request.follows = true;
+	words->request.output.separately |= words->request.target.follows;
+	words->request.target.follows = true;
 	return -1;
 }
 
 static int follow_long(words_t *words, const char *value)
 {
-	words->request.follows = true;
+	words->request.target.follows = true;
 	return -1;
 }
 
 static int write_separately(words_t *words, const char *value)
 {
-	words->request.separately = true;
+	words->request.output.separately = true;
 	return -1;
 }
 
 static int set_count(words_t *words, const char *value)
 {
-	words->request.counts = true;
-	words->request.shows_lines = false;
+	words->request.output.kind = KYMO_STRACE_TABLE;
 	return -1;
 }
 
 static int count_too(words_t *words, const char *value)
 {
-	words->request.counts = true;
-	words->request.shows_lines = true;
+	words->request.output.kind = KYMO_STRACE_BOTH;
 	return -1;
 }
 
@@ -65,7 +63,7 @@ static int nothing_else(words_t *words, const char *value)
 
 static int sort_counts(words_t *words, const char *value)
 {
-	if (kymo_strace_counts_sort(&words->request.columns, value))
+	if (kymo_strace_counts_sort(&words->request.output.columns, value))
 		return -1;
 	return cli_usage(
 		COMMAND,
@@ -75,7 +73,7 @@ static int sort_counts(words_t *words, const char *value)
 
 static int choose_columns(words_t *words, const char *value)
 {
-	if (kymo_strace_counts_choose(&words->request.columns, value))
+	if (kymo_strace_counts_choose(&words->request.output.columns, value))
 		return -1;
 	return cli_usage(COMMAND,
 			 "-U takes time-percent, total-time, min-time, max-time, avg-time, calls, errors and name with "
@@ -109,14 +107,14 @@ static int take_digits(const char *option, const char *value, unsigned int *ret)
 
 static int show_durations(words_t *words, const char *value)
 {
-	words->request.durations = true;
-	return take_digits("--syscall-times", value, &words->request.duration_digits);
+	words->request.times.durations = true;
+	return take_digits("--syscall-times", value, &words->request.times.duration_digits);
 }
 
 static int show_relative_times(words_t *words, const char *value)
 {
-	words->request.relative_times = true;
-	return take_digits("--relative-timestamps", value, &words->request.relative_digits);
+	words->request.times.relative_times = true;
+	return take_digits("--relative-timestamps", value, &words->request.times.relative_digits);
 }
 
 /* -t, -tt, -ttt */
@@ -124,12 +122,12 @@ static int show_times(words_t *words, const char *value)
 {
 	struct kymo_strace_request *request = &words->request;
 
-	if (request->clock == KYMO_STRACE_NO_TIME)
-		request->clock = KYMO_STRACE_TIME_OF_DAY;
-	else if (!request->clock_digits)
-		request->clock_digits = 6;
+	if (request->times.clock == KYMO_STRACE_NO_TIME)
+		request->times.clock = KYMO_STRACE_TIME_OF_DAY;
+	else if (!request->times.clock_digits)
+		request->times.clock_digits = 6;
 	else
-		request->clock = KYMO_STRACE_UNIX_TIME;
+		request->times.clock = KYMO_STRACE_UNIX_TIME;
 	return -1;
 }
 
@@ -145,8 +143,8 @@ static int show_absolute_times(words_t *words, const char *value)
 {
 	struct kymo_strace_request *request = &words->request;
 
-	if (request->clock == KYMO_STRACE_NO_TIME)
-		request->clock = KYMO_STRACE_TIME_OF_DAY;
+	if (request->times.clock == KYMO_STRACE_NO_TIME)
+		request->times.clock = KYMO_STRACE_TIME_OF_DAY;
 	while (value && *value) {
 		const size_t n = strcspn(value, ",");
 		const char *word = value, *rest;
@@ -156,12 +154,12 @@ static int show_absolute_times(words_t *words, const char *value)
 		rest = value + n;
 		value = rest + (*rest == ',');
 		if ((size_t)(rest - word) == 4 && !memcmp(word, "unix", 4))
-			request->clock = KYMO_STRACE_UNIX_TIME;
+			request->times.clock = KYMO_STRACE_UNIX_TIME;
 		else if ((size_t)(rest - word) == 4 && !memcmp(word, "time", 4))
-			request->clock = KYMO_STRACE_TIME_OF_DAY;
+			request->times.clock = KYMO_STRACE_TIME_OF_DAY;
 		else if ((size_t)(rest - word) == 4 && !memcmp(word, "none", 4))
-			request->clock = KYMO_STRACE_NO_TIME;
-		else if (!read_digits(word, (size_t)(rest - word), &request->clock_digits))
+			request->times.clock = KYMO_STRACE_NO_TIME;
+		else if (!read_digits(word, (size_t)(rest - word), &request->times.clock_digits))
 			return cli_usage(COMMAND,
 					 "--absolute-timestamps takes format:time, format:unix and precision:s, ms, us "
 					 "or ns, not '%.*s'",
@@ -172,20 +170,20 @@ static int show_absolute_times(words_t *words, const char *value)
 
 static int show_numbers(words_t *words, const char *value)
 {
-	words->request.numbers = true;
+	words->request.look.numbers = true;
 	return -1;
 }
 
 static int show_addresses(words_t *words, const char *value)
 {
-	words->request.addresses = true;
+	words->request.look.addresses = true;
 	return -1;
 }
 
 /* -y, -yy */
 static int show_fds(words_t *words, const char *value)
 {
-	words->request.fds = words->request.fds ? KYMO_STRACE_FD_ALL : KYMO_STRACE_FD_PATH;
+	words->request.look.fds = words->request.look.fds ? KYMO_STRACE_FD_ALL : KYMO_STRACE_FD_PATH;
 	return -1;
 }
 
@@ -196,25 +194,25 @@ static int show_fds_long(words_t *words, const char *value)
 
 static int show_names_of_pids(words_t *words, const char *value)
 {
-	words->request.pids |= KYMO_STRACE_PID_COMM;
+	words->request.look.pids |= KYMO_STRACE_PID_COMM;
 	return -1;
 }
 
 static int hide_failed(words_t *words, const char *value)
 {
-	words->request.hides_failed = words->request.hides_unfinished = true;
+	words->request.which.hides_failed = words->request.which.hides_unfinished = true;
 	return -1;
 }
 
 static int hide_good(words_t *words, const char *value)
 {
-	words->request.hides_good = words->request.hides_unfinished = true;
+	words->request.which.hides_good = words->request.which.hides_unfinished = true;
 	return -1;
 }
 
 static int show_stacks(words_t *words, const char *value)
 {
-	words->request.stack_traces = true;
+	words->request.look.stack_traces = true;
 	return -1;
 }
 
@@ -224,7 +222,7 @@ static int set_string_size(words_t *words, const char *value)
 
 	if (!cli_parse_size(value, &size) || size > STRING_SIZE_MAX)
 		return cli_usage(COMMAND, "-s takes a number of bytes up to 1M, not '%s'", value);
-	words->request.string_size = (size_t)size;
+	words->request.look.string_size = (size_t)size;
 	return -1;
 }
 
@@ -234,14 +232,14 @@ static int set_column(words_t *words, const char *value)
 
 	if (!cli_parse_number(value, &column) || column > COLUMN_MAX)
 		return cli_usage(COMMAND, "-a takes a column up to %d, not '%s'", COLUMN_MAX, value);
-	words->request.style.column = (unsigned int)column;
+	words->request.look.style.column = (unsigned int)column;
 	return -1;
 }
 
 /* -x, -xx */
 static int show_hex(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->request.style;
+	struct kymo_syscall_style *style = &words->request.look.style;
 
 	style->strings = style->strings == KYMO_STRINGS_AS_TEXT ? KYMO_STRINGS_HEX_IF_BINARY : KYMO_STRINGS_HEX;
 	return -1;
@@ -249,7 +247,7 @@ static int show_hex(words_t *words, const char *value)
 
 static int show_hex_long(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->request.style;
+	struct kymo_syscall_style *style = &words->request.look.style;
 
 	if (!value || !strcmp(value, "all"))
 		style->strings = KYMO_STRINGS_HEX;
@@ -264,7 +262,7 @@ static int show_hex_long(words_t *words, const char *value)
 
 static int set_constants(words_t *words, const char *value)
 {
-	struct kymo_syscall_style *style = &words->request.style;
+	struct kymo_syscall_style *style = &words->request.look.style;
 
 	if (!strcmp(value, "abbrev"))
 		style->constants = KYMO_CONSTANTS_NAMES;
@@ -285,7 +283,7 @@ static int show_whole(words_t *words, const char *value)
 /* -q, -qq, -qqq */
 static int be_quiet(words_t *words, const char *value)
 {
-	unsigned int *quiet = &words->request.quiet;
+	unsigned int *quiet = &words->request.which.quiet;
 
 	*quiet |= !(*quiet & KYMO_STRACE_QUIET_MODE)   ? KYMO_STRACE_QUIET_MODE
 		  : !(*quiet & KYMO_STRACE_QUIET_EXIT) ? KYMO_STRACE_QUIET_EXIT
@@ -307,7 +305,7 @@ static int set_path(words_t *words, const char *value)
 {
 	if (!*value)
 		return cli_usage(COMMAND, "-P takes the path of a file, and '' is none");
-	if (!kymo_vec_push(&words->request.paths, value))
+	if (!kymo_vec_push(&words->request.which.paths, value))
 		return cli_fail(COMMAND, &kymo_error_no_memory);
 	return -1;
 }
@@ -326,7 +324,7 @@ static int set_append(words_t *words, const char *value)
 
 static int show_json(words_t *words, const char *value)
 {
-	words->request.json = true;
+	words->request.look.json = true;
 	return -1;
 }
 
@@ -339,7 +337,7 @@ static int detach_on(words_t *words, const char *value)
 {
 	if (strcmp(value, "execve") && strcmp(value, "execveat"))
 		return cli_usage(COMMAND, "-b takes execve, not '%s'", value);
-	words->request.leaves_on_exec = true;
+	words->request.target.leaves_on_exec = true;
 	return -1;
 }
 
@@ -367,7 +365,7 @@ static int set_user(words_t *words, const char *value)
 		return cli_usage(COMMAND, "there is no user '%s'", value);
 	if (err)
 		return cli_fail(COMMAND, kymo_error_errno(err, "cannot look up the user '%s'", value));
-	words->request.identity = &words->identity;
+	words->request.target.identity = &words->identity;
 	return -1;
 }
 
@@ -391,7 +389,7 @@ static int set_time(words_t *words, const char *value)
 
 	if (!cli_parse_seconds(value, &seconds))
 		return cli_usage(COMMAND, "--for '%s' is no number of seconds; write 5 or 0.5", value);
-	words->request.for_ns = (uint64_t)(seconds * 1e9);
+	words->request.target.for_ns = (uint64_t)(seconds * 1e9);
 	return -1;
 }
 
@@ -403,7 +401,7 @@ static int show_all(words_t *words, const char *value)
 
 static int pick(words_t *words, const char *value)
 {
-	words->request.picks = true;
+	words->request.target.picks = true;
 	return -1;
 }
 
@@ -422,7 +420,7 @@ static int set_buffer(words_t *words, const char *value)
 
 	if (!cli_parse_size(value, &size) || size < BUFFER_MIN || size > BUFFER_MAX)
 		return cli_usage(COMMAND, "--buffer takes a size from 64K to 256M, not '%s'", value);
-	words->request.buffer_size = size;
+	words->request.target.buffer_size = size;
 	return -1;
 }
 
@@ -584,6 +582,6 @@ void cli_syscall_words_deinit(struct cli_syscall_words *words)
 {
 	cli_targets_deinit(&words->targets);
 	kymo_identity_deinit(&words->identity);
-	kymo_vec_deinit(&words->request.paths);
+	kymo_vec_deinit(&words->request.which.paths);
 	kymo_strace_injections_destroy(words->injections);
 }

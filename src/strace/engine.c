@@ -78,12 +78,12 @@ static bool touches_path(const struct strace_thread *thread)
 	const struct kymo_strace *s = thread->owner;
 	struct kymo_syscall_target target;
 
-	if (!s->request->paths.n)
+	if (!s->request->which.paths.n)
 		return true;
 	target = thread->target;
 	target.fd_path = read_fd_path;
-	for (size_t i = 0; i < s->request->paths.n; i++)
-		if (kymo_syscall_touches(&thread->call, &target, s->request->paths.items[i]))
+	for (size_t i = 0; i < s->request->which.paths.n; i++)
+		if (kymo_syscall_touches(&thread->call, &target, s->request->which.paths.items[i]))
 			return true;
 	return false;
 }
@@ -96,8 +96,8 @@ static bool begin_call(struct strace_thread *thread, const struct kymo_syscall_r
 
 	strace_enter(thread, report->number, report->args, report->sp);
 	strace_set_mode(thread, report->arch == AUDIT_ARCH_I386);
-	thread->is_shown = kymo_syscall_set_has(&s->request->set, thread->call.number);
-	touches = (thread->is_shown || s->request->injections) && touches_path(thread);
+	thread->is_shown = kymo_syscall_set_has(&s->request->which.set, thread->call.number);
+	touches = (thread->is_shown || s->request->target.injections) && touches_path(thread);
 	thread->is_shown &= touches;
 	if (thread->is_shown)
 		strace_stack_take(thread, true);
@@ -116,7 +116,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	thread->address = report->ip;
 	touches = begin_call(thread, report);
 	thread->entered_ns = kymo_now_ns();
-	return thread->owner->request->injections && touches && !thread->is_i386
+	return thread->owner->request->target.injections && touches && !thread->is_i386
 		       ? strace_inject_enter(thread)
 		       : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
@@ -177,7 +177,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	struct kymo_strace *s = thread->owner;
 	int err;
 
-	if (!s->request->follows)
+	if (!s->request->target.follows)
 		return KYMO_ACTION_RESUME;
 	err = strace_follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
 	if (err && err != -ESRCH && err != -EEXIST) {
@@ -194,7 +194,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 
 	strace_stack_forget(thread);
 	thread->tid = kymo_engine_tid(engine);
-	if (thread->owner->request->leaves_on_exec && !thread->is_before_exec) {
+	if (thread->owner->request->target.leaves_on_exec && !thread->is_before_exec) {
 		strace_let_go_of(thread);
 		return KYMO_ACTION_DETACH;
 	}
@@ -225,7 +225,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 		strace_stack_forget(thread);
 	if (!report->superseded_by || thread->tid != thread->pid)
 		strace_end(thread, report->status);
-	else if (s->sink && !(s->request->quiet & KYMO_STRACE_QUIET_EXEC))
+	else if (s->sink && !(s->request->which.quiet & KYMO_STRACE_QUIET_EXEC))
 		s->sink->superseded(thread, report->superseded_by);
 }
 
@@ -280,17 +280,17 @@ int strace_follow(struct kymo_strace *s, pid_t tid, pid_t pid)
 					  .entered_ns = kymo_now_ns() };
 	thread->target = (struct kymo_syscall_target){ .context = thread,
 						       .read = read_memory,
-						       .string_size = s->request->string_size,
-						       .style = s->request->style };
-	if (s->request->fds)
+						       .string_size = s->request->look.string_size,
+						       .style = s->request->look.style };
+	if (s->request->look.fds)
 		thread->target.fd_path = read_fd_path;
-	if (s->request->fds && s->request->fds != KYMO_STRACE_FD_PATH)
+	if (s->request->look.fds && s->request->look.fds != KYMO_STRACE_FD_PATH)
 		thread->target.put_fd = strace_put_fd;
-	if (s->request->pids & KYMO_STRACE_PID_COMM)
+	if (s->request->look.pids & KYMO_STRACE_PID_COMM)
 		thread->target.pid_name = read_name;
-	if (s->request->pids & KYMO_STRACE_PID_NAMESPACE)
+	if (s->request->look.pids & KYMO_STRACE_PID_NAMESPACE)
 		thread->target.pid_here = find_pid_here;
-	err = s->request->separately ? s->user->open_own(tid, &thread->out, s->user->data) : 0;
+	err = s->request->output.separately ? s->user->open_own(tid, &thread->out, s->user->data) : 0;
 	if (err) {
 		free(thread);
 		return err;

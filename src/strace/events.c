@@ -19,8 +19,8 @@ void strace_enter(struct strace_thread *thread, uint64_t number, const uint64_t 
 						   .interrupted = interrupted };
 	thread->number = number;
 	memcpy(thread->call.args, args, sizeof(thread->call.args));
-	thread->target.is_whole = kymo_syscall_set_has(&thread->owner->request->whole, number);
-	thread->target.is_raw = kymo_syscall_set_has(&thread->owner->request->raw, number);
+	thread->target.is_whole = kymo_syscall_set_has(&thread->owner->request->look.whole, number);
+	thread->target.is_raw = kymo_syscall_set_has(&thread->owner->request->look.raw, number);
 	thread->is_in_call = true;
 }
 
@@ -32,8 +32,8 @@ void strace_set_mode(struct strace_thread *thread, bool is_i386)
 	if (is_i386)
 		thread->call.number = kymo_syscall_from_i386(thread->number);
 	thread->call.is_i386 = is_i386;
-	if (is_i386 != thread->is_i386 && !s->request->to_file && s->sink && s->sink->mode &&
-	    !(s->request->quiet & KYMO_STRACE_QUIET_MODE))
+	if (is_i386 != thread->is_i386 && !s->request->output.to_file && s->sink && s->sink->mode &&
+	    !(s->request->which.quiet & KYMO_STRACE_QUIET_MODE))
 		s->sink->mode(thread);
 	thread->is_i386 = is_i386;
 }
@@ -58,7 +58,7 @@ void strace_leave(struct strace_thread *thread, int64_t result, uint64_t now_ns)
 	thread->call.result = result;
 	if (!thread->is_shown)
 		return;
-	if (s->request->counts)
+	if (s->request->output.kind != KYMO_STRACE_LINES)
 		strace_counts_add(s->table, &thread->call, duration_ns);
 	if (s->sink)
 		s->sink->leave(thread, duration_ns);
@@ -68,7 +68,7 @@ void strace_signal(struct strace_thread *thread, const siginfo_t *info)
 {
 	const struct kymo_strace *s = thread->owner;
 
-	if (s->sink && !(s->request->hidden_signals >> (info->si_signo - 1) & 1))
+	if (s->sink && !(s->request->which.hidden_signals >> (info->si_signo - 1) & 1))
 		s->sink->signal(thread, info);
 }
 
@@ -85,7 +85,7 @@ void strace_end(struct strace_thread *thread, int status)
 {
 	const struct kymo_strace *s = thread->owner;
 
-	if (s->sink && !(s->request->quiet & KYMO_STRACE_QUIET_EXIT))
+	if (s->sink && !(s->request->which.quiet & KYMO_STRACE_QUIET_EXIT))
 		s->sink->end(thread, status);
 }
 

@@ -239,7 +239,7 @@ static bool put_pidfd(pid_t tid, int fd, struct kymo_line *text)
 bool strace_put_fd(void *context, int fd, const char *link, size_t n, struct kymo_line *text)
 {
 	const struct strace_thread *thread = context;
-	const unsigned int wanted = thread->owner->request->fds;
+	const unsigned int wanted = thread->owner->request->look.fds;
 	bool is_there = false;
 	uint64_t inode;
 	char path[64];

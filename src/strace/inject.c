@@ -91,7 +91,7 @@ static enum kymo_action delay(struct strace_thread *thread, uint64_t ns)
 unsigned int strace_inject_enter(struct strace_thread *thread)
 {
 	const struct kymo_syscall_injection *injection =
-		find_injection(thread->owner->request->injections, thread->call.number);
+		find_injection(thread->owner->request->target.injections, thread->call.number);
 
 	thread->injection = NULL;
 	if (!injection || thread->is_before_exec)

@@ -19,7 +19,7 @@ static void begin_object(const struct strace_thread *thread, const char *what)
 	FILE *out = thread->owner->stream.file;
 
 	fprintf(out, "{\"event\": \"%s\", \"pid\": %d, \"tid\": %d", what, thread->pid, thread->tid);
-	if (!thread->owner->request->shows_names)
+	if (!thread->owner->request->look.shows_names)
 		return;
 	fputs(", \"comm\": ", out);
 	kymo_json_string(out, thread->name);
@@ -58,7 +58,7 @@ static void json_leave(struct strace_thread *thread, uint64_t duration_ns)
 	const struct kymo_strace *s = thread->owner;
 	const bool failed = kymo_syscall_failed(&thread->call);
 
-	if (failed ? s->request->hides_failed : s->request->hides_good)
+	if (failed ? s->request->which.hides_failed : s->request->which.hides_good)
 		return;
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	print_call(thread);
@@ -101,7 +101,7 @@ static void json_stop(struct strace_thread *thread, int signal)
 
 static void json_end_call(struct strace_thread *thread)
 {
-	if (thread->owner->request->hides_unfinished)
+	if (thread->owner->request->which.hides_unfinished)
 		return;
 	kymo_syscall_stop(&thread->call, &thread->text);
 	print_call(thread);

@@ -105,9 +105,9 @@ static struct seen *get_thread(struct watch *w, pid_t tid, pid_t pid)
 	seen->thread = (struct strace_thread){ .owner = w->s, .tid = tid, .pid = pid };
 	seen->thread.target = (struct kymo_syscall_target){ .context = seen,
 							    .read = read_copies,
-							    .string_size = w->s->request->string_size,
-							    .style = w->s->request->style };
-	if (w->s->request->shows_names)
+							    .string_size = w->s->request->look.string_size,
+							    .style = w->s->request->look.style };
+	if (w->s->request->look.shows_names)
 		find_name(&seen->thread);
 	w->s->n_threads++;
 	return seen;
@@ -241,7 +241,7 @@ static struct kymo_error *see_call(const struct kymo_kernel_call *call, void *da
 	seen = get_thread(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
-	if (w->s->request->clock || w->s->request->relative_times)
+	if (w->s->request->times.clock || w->s->request->times.relative_times)
 		tell_time(w->s, (uint64_t)((int64_t)call->ns + w->since_1970_ns));
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
@@ -273,21 +273,21 @@ static bool wants(void *context, unsigned int number)
 {
 	const struct watch *w = context;
 
-	return kymo_syscall_set_has(&w->s->request->set, number);
+	return kymo_syscall_set_has(&w->s->request->which.set, number);
 }
 
 static bool wants_i386(void *context, unsigned int number)
 {
 	const struct watch *w = context;
 
-	return kymo_syscall_set_has(&w->s->request->set, kymo_syscall_from_i386(number));
+	return kymo_syscall_set_has(&w->s->request->which.set, kymo_syscall_from_i386(number));
 }
 
 static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
 {
 	const struct watch *w = context;
 
-	return w->s->sink ? kymo_syscall_copies(number, is_leaving, w->s->request->string_size, ret) : 0;
+	return w->s->sink ? kymo_syscall_copies(number, is_leaving, w->s->request->look.string_size, ret) : 0;
 }
 
 static bool replaces_memory(void *context, unsigned int number)
@@ -300,12 +300,13 @@ static struct kymo_error *begin_watch(struct watch *w, pid_t pid, bool is_comman
 	const struct kymo_strace *s = w->s;
 	const struct kymo_kernel_calls_options options = {
 		.pid = pid,
-		.thread = is_command && !s->request->follows ? pid : 0,
-		.follow = pid && s->request->follows,
-		.has_times = s->request->clock || s->request->relative_times || s->request->durations ||
-			     s->request->counts || s->request->json,
+		.thread = is_command && !s->request->target.follows ? pid : 0,
+		.follow = pid && s->request->target.follows,
+		.has_times = s->request->times.clock || s->request->times.relative_times ||
+			     s->request->times.durations || s->request->output.kind != KYMO_STRACE_LINES ||
+			     s->request->look.json,
 		.signals = s->sink,
-		.buffer_size = s->request->buffer_size,
+		.buffer_size = s->request->target.buffer_size,
 		.layout = &kymo_call_layout,
 		.context = w,
 		.wants = wants,
@@ -323,10 +324,10 @@ static struct kymo_error *begin_watch(struct watch *w, pid_t pid, bool is_comman
  * is. */
 static struct kymo_error *watch_on(struct watch *w, bool is_command)
 {
-	const uint64_t until = w->s->request->for_ns ? kymo_now_ns() + w->s->request->for_ns : UINT64_MAX;
+	const uint64_t until = w->s->request->target.for_ns ? kymo_now_ns() + w->s->request->target.for_ns : UINT64_MAX;
 	struct pollfd fds[] = { { .fd = w->s->tracing.done[0], .events = POLLIN },
 				{ .fd = w->pidfd, .events = POLLIN } };
-	const bool counts_processes = w->pid && w->s->request->follows;
+	const bool counts_processes = w->pid && w->s->request->target.follows;
 	struct kymo_error *error = NULL;
 	bool is_over = false, is_empty = true;
 
@@ -417,7 +418,7 @@ struct kymo_error *kymo_strace_run_in_kernel(struct kymo_strace *s, char **comma
 	if (pipe2(s->tracing.done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
 	if (command) {
-		err = kymo_command_fork(command, s->request->identity, &w.pid, &w.go);
+		err = kymo_command_fork(command, s->request->target.identity, &w.pid, &w.go);
 		if (err)
 			return kymo_error_errno(err, "cannot run %s", command[0]);
 	}

@@ -86,7 +86,7 @@ static void line_mode(struct strace_thread *thread)
 
 static bool waits_for_result(const struct kymo_strace *s)
 {
-	return s->request->hides_good || s->request->hides_failed || s->request->hides_unfinished;
+	return s->request->which.hides_good || s->request->which.hides_failed || s->request->which.hides_unfinished;
 }
 
 static void line_enter(struct strace_thread *thread)
@@ -125,15 +125,15 @@ static void line_leave(struct strace_thread *thread, uint64_t duration_ns)
 	const bool failed = kymo_syscall_failed(&thread->call);
 	size_t begin;
 
-	if (failed ? s->request->hides_failed : s->request->hides_good)
+	if (failed ? s->request->which.hides_failed : s->request->which.hides_good)
 		return;
 	begin = take_up(thread);
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	kymo_syscall_put_result(&thread->call, &thread->target, &thread->text);
 	kymo_line_puts(&thread->text, strace_injected(thread));
-	if (s->request->durations) {
+	if (s->request->times.durations) {
 		kymo_line_puts(&thread->text, " <");
-		strace_put_seconds(&thread->text, duration_ns, s->request->duration_digits);
+		strace_put_seconds(&thread->text, duration_ns, s->request->times.duration_digits);
 		kymo_line_puts(&thread->text, ">");
 	}
 	kymo_line_puts(&thread->text, "\n");
@@ -187,7 +187,7 @@ static void line_end_call(struct strace_thread *thread)
 {
 	size_t begin;
 
-	if (thread->owner->request->hides_unfinished)
+	if (thread->owner->request->which.hides_unfinished)
 		return;
 	begin = take_up(thread);
 	kymo_syscall_put_no_result(&thread->call, &thread->target, &thread->text);

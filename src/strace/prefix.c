@@ -35,11 +35,11 @@ static void put_clock(const struct kymo_strace *s, struct kymo_line *line, const
 	struct tm local;
 	char text[32];
 
-	if (s->request->clock == KYMO_STRACE_UNIX_TIME)
+	if (s->request->times.clock == KYMO_STRACE_UNIX_TIME)
 		kymo_line_printf(line, "%" PRId64, (int64_t)now->tv_sec);
 	else if (localtime_r(&now->tv_sec, &local) && strftime(text, sizeof(text), "%T", &local))
 		kymo_line_puts(line, text);
-	put_fraction(line, (uint64_t)now->tv_nsec, s->request->clock_digits);
+	put_fraction(line, (uint64_t)now->tv_nsec, s->request->times.clock_digits);
 	kymo_line_puts(line, " ");
 }
 
@@ -56,14 +56,14 @@ static void put_times(struct kymo_strace *s, struct kymo_line *line)
 	const struct timespec now = now_of(s);
 	uint64_t ns;
 
-	if (s->request->clock)
+	if (s->request->times.clock)
 		put_clock(s, line, &now);
-	if (!s->request->relative_times)
+	if (!s->request->times.relative_times)
 		return;
 	ns = since_last(s, &now);
-	kymo_line_printf(line, "%s%6" PRIu64, s->request->clock ? "(+" : "", ns / 1000000000);
-	put_fraction(line, ns % 1000000000, s->request->relative_digits);
-	kymo_line_puts(line, s->request->clock ? ") " : " ");
+	kymo_line_printf(line, "%s%6" PRIu64, s->request->times.clock ? "(+" : "", ns / 1000000000);
+	put_fraction(line, ns % 1000000000, s->request->times.relative_digits);
+	kymo_line_puts(line, s->request->times.clock ? ") " : " ");
 	s->last = now;
 }
 
@@ -98,11 +98,11 @@ static void put_thread(struct strace_thread *thread)
 	struct kymo_strace *s = thread->owner;
 
 	s->had_several |= s->n_threads > 1;
-	if (s->request->separately)
+	if (s->request->output.separately)
 		return;
-	if (s->request->to_file && (s->request->follows || s->had_several))
+	if (s->request->output.to_file && (s->request->target.follows || s->had_several))
 		put_id(thread, "", -5, " ");
-	else if (s->n_threads > 1 || s->request->shows_names)
+	else if (s->n_threads > 1 || s->request->look.shows_names)
 		put_id(thread, "[pid ", 5, "] ");
 }
 
@@ -111,12 +111,12 @@ void strace_put_prefix(struct strace_thread *thread)
 	struct kymo_strace *s = thread->owner;
 
 	put_thread(thread);
-	if (s->request->clock || s->request->relative_times)
+	if (s->request->times.clock || s->request->times.relative_times)
 		put_times(s, &thread->text);
-	if (s->request->numbers)
+	if (s->request->look.numbers)
 		kymo_line_printf(&thread->text, "[%4" PRIu64 "] ", thread->number);
-	if (s->request->addresses && thread->address)
+	if (s->request->look.addresses && thread->address)
 		kymo_line_printf(&thread->text, "[%016" PRIx64 "] ", thread->address);
-	else if (s->request->addresses)
+	else if (s->request->look.addresses)
 		kymo_line_puts(&thread->text, "[????????????????] ");
 }

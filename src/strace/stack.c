@@ -72,7 +72,7 @@ static void print_frames(FILE *out, const struct kymo_stack_frame *frames, size_
 
 static void keep_frame(struct strace_thread *thread, const struct kymo_stack_frame *frames, size_t n, const char *why)
 {
-	const bool json = thread->owner->request->json;
+	const bool json = thread->owner->request->look.json;
 	size_t size;
 	FILE *out = open_memstream(&thread->stack, &size);
 

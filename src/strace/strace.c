@@ -11,9 +11,9 @@
 
 static const struct strace_sink *choose_sink(const struct kymo_strace_request *request)
 {
-	if (!request->shows_lines)
+	if (request->output.kind == KYMO_STRACE_TABLE)
 		return NULL;
-	return request->json ? &strace_json : &strace_lines;
+	return request->look.json ? &strace_json : &strace_lines;
 }
 
 struct kymo_error *kymo_strace_create(const struct kymo_strace_request *request, const struct kymo_strace_user *user,
@@ -31,8 +31,8 @@ struct kymo_error *kymo_strace_create(const struct kymo_strace_request *request,
 	s->sink = choose_sink(request);
 	s->tracing.done[0] = s->tracing.done[1] = -1;
 	strace_delays_init(&s->tracing.delays);
-	s->table = request->counts ? strace_counts_create() : NULL;
-	if (strace_stream_open(s, fd) || (request->counts && !s->table)) {
+	s->table = request->output.kind != KYMO_STRACE_LINES ? strace_counts_create() : NULL;
+	if (strace_stream_open(s, fd) || (request->output.kind != KYMO_STRACE_LINES && !s->table)) {
 		kymo_strace_destroy(s);
 		return &kymo_error_no_memory;
 	}
@@ -65,7 +65,7 @@ struct kymo_strace_result kymo_strace_result(const struct kymo_strace *s)
 bool kymo_strace_finish(struct kymo_strace *s)
 {
 	if (s->table)
-		strace_counts_print(s->table, &s->request->columns, s->request->json, s->stream.file);
+		strace_counts_print(s->table, &s->request->output.columns, s->request->look.json, s->stream.file);
 	return !fflush(s->stream.file) && !ferror(s->stream.file);
 }
 

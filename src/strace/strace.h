@@ -44,32 +44,65 @@ struct kymo_strace_columns {
 	unsigned char shown[KYMO_STRACE_COLUMNS_MAX], n, order;
 };
 
-/* What the user wants. Nothing changes it once the trace has begun. */
-struct kymo_strace_request {
-	struct kymo_syscall_set set, whole, raw; /* that are shown; with whole structures; with numbers for arguments */
-	bool follows, json, stack_traces;
-	bool counts, shows_lines;           /* -c has a table and no lines, -C both */
-	struct kymo_strace_columns columns; /* of the table */
-	bool hides_good, hides_failed,
-		hides_unfinished; /* calls with such results; then lines are shown when the result is known */
-	uint64_t hidden_signals;  /* bit 0 is signal 1 */
-	unsigned int quiet;       /* KYMO_STRACE_QUIET_… */
-	unsigned int fds, pids;   /* what is shown of descriptors and of ids: KYMO_STRACE_FD_…, KYMO_STRACE_PID_… */
-	bool durations, relative_times, numbers, addresses;
-	enum kymo_strace_clock clock;
-	unsigned int clock_digits, relative_digits, duration_digits; /* of a second */
-	KYMO_VEC(const char *) paths;                                /* -P, and where their links lead */
+enum kymo_strace_output_kind {
+	KYMO_STRACE_LINES,
+	KYMO_STRACE_TABLE, /* -c: of counts */
+	KYMO_STRACE_BOTH,  /* -C */
+};
+
+/* Which calls and signals are shown. */
+struct kymo_strace_which {
+	struct kymo_syscall_set set;
+	KYMO_VEC(const char *) paths; /* -P, and where their links lead */
+	/* Calls with such results; then lines are shown when the result is known. */
+	bool hides_good, hides_failed, hides_unfinished;
+	uint64_t hidden_signals; /* bit 0 is signal 1 */
+	unsigned int quiet;      /* KYMO_STRACE_QUIET_… */
+};
+
+/* What a line has, and how. */
+struct kymo_strace_look {
+	struct kymo_syscall_set whole, raw; /* calls with whole structures; with numbers for arguments */
 	size_t string_size;
 	struct kymo_syscall_style style;
-	bool to_file;                                    /* lines do not go to stderr */
-	bool separately;                                 /* -ff: each thread has a file of its own */
-	bool leaves_on_exec;                             /* -b execve */
+	unsigned int fds, pids; /* what is shown of descriptors and of ids: KYMO_STRACE_FD_…, KYMO_STRACE_PID_… */
+	bool numbers, addresses, stack_traces;
+	bool shows_names; /* of threads, beside their ids */
+	bool json;
+};
+
+/* Times in a line, with so many digits of a second. */
+struct kymo_strace_times {
+	enum kymo_strace_clock clock;
+	bool durations, relative_times;
+	unsigned int clock_digits, relative_digits, duration_digits;
+};
+
+struct kymo_strace_output {
+	enum kymo_strace_output_kind kind;
+	struct kymo_strace_columns columns; /* of the table */
+	bool to_file;                       /* lines do not go to stderr */
+	bool separately;                    /* -ff: each thread has a file of its own */
+};
+
+/* What is traced, how long, and what is changed in it. */
+struct kymo_strace_target {
+	bool follows;
+	bool leaves_on_exec; /* -b execve */
+	bool picks;          /* a filter lets calls pass that are not shown; the command ends with kymo */
 	const struct kymo_strace_injections *injections; /* or NULL */
 	const struct kymo_identity *identity;            /* -u: of the command; or NULL: as kymo */
-	uint64_t buffer_size;                            /* of the kernel's source, bytes */
 	uint64_t for_ns;                                 /* then tracing ends; 0: never */
-	bool shows_names;                                /* of threads, beside their ids */
-	bool picks; /* a filter lets calls pass that are not shown; the command ends with kymo */
+	uint64_t buffer_size;                            /* of the kernel's source, bytes */
+};
+
+/* What the user wants. Nothing changes it once the trace has begun. */
+struct kymo_strace_request {
+	struct kymo_strace_which which;
+	struct kymo_strace_look look;
+	struct kymo_strace_times times;
+	struct kymo_strace_output output;
+	struct kymo_strace_target target;
 };
 
 /* What the command does for a trace, and knows of its user. */

@@ -173,7 +173,7 @@ static bool wait_until(const struct kymo_strace *s, uint64_t time_ns)
 /* True: time was up (--for), and threads are left. */
 static bool wait_for_end(struct kymo_strace *s)
 {
-	const uint64_t until = s->request->for_ns ? kymo_now_ns() + s->request->for_ns : UINT64_MAX;
+	const uint64_t until = s->request->target.for_ns ? kymo_now_ns() + s->request->target.for_ns : UINT64_MAX;
 	char why = STRACE_DELAYED;
 
 	set_stage(s, STRACE_TRACING);
@@ -193,7 +193,7 @@ static int open_own(struct kymo_strace *s)
 	if (!err)
 		kymo_hub_serve(s->tracing.hub); /* if that is not possible, later tracers are told that the process is
 						   being traced */
-	if (!err && s->request->follows)
+	if (!err && s->request->target.follows)
 		err = kymo_inner_create(s->tracing.hub, &s->tracing.inner);
 	return err;
 }
@@ -216,11 +216,11 @@ static bool may_be_continued(unsigned int number)
 
 static void pick(const struct kymo_strace *s, uint64_t *calls)
 {
-	const bool shows_restarts = kymo_syscall_set_has(&s->request->set, SYS_restart_syscall);
+	const bool shows_restarts = kymo_syscall_set_has(&s->request->which.set, SYS_restart_syscall);
 
 	for (unsigned int i = 0; i < KYMO_CALL_NUMBERS; i++)
-		if (kymo_syscall_set_has(&s->request->set, i) || (shows_restarts && may_be_continued(i)) ||
-		    (s->request->injections && strace_injections_have(s->request->injections, i)))
+		if (kymo_syscall_set_has(&s->request->which.set, i) || (shows_restarts && may_be_continued(i)) ||
+		    (s->request->target.injections && strace_injections_have(s->request->target.injections, i)))
 			calls[i / 64] |= 1ull << (i % 64);
 	if (s->tracing.inner)
 		kymo_inner_pick(calls);
@@ -230,8 +230,8 @@ static int launch_command(const struct kymo_strace *s, char **command, pid_t *re
 {
 	uint64_t calls[KYMO_CALL_NUMBERS / 64] = { 0 };
 
-	kymo_hub_launch_as(s->tracing.hub, s->request->identity);
-	if (!s->request->picks)
+	kymo_hub_launch_as(s->tracing.hub, s->request->target.identity);
+	if (!s->request->target.picks)
 		return kymo_hub_launch(s->tracing.hub, 0, command, ret);
 	pick(s, calls);
 	return kymo_hub_launch_picking(s->tracing.hub, KYMO_LAUNCH_EXITKILL, command, calls, ret);
@@ -349,8 +349,8 @@ struct kymo_error *kymo_strace_run(struct kymo_strace *s, char **command, const 
 	*status_ret = 0;
 	if (pipe2(s->tracing.done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
-	s->tracing.stacks = s->request->stack_traces ? kymo_stacks_create() : NULL;
-	if (s->request->stack_traces && !s->tracing.stacks)
+	s->tracing.stacks = s->request->look.stack_traces ? kymo_stacks_create() : NULL;
+	if (s->request->look.stack_traces && !s->tracing.stacks)
 		return &kymo_error_no_memory;
 	s->had_several = n > 1 || (n && kymo_count_threads(pids[0]) > 1);
 	s->tracing.is_command = command;
