@@ -48,11 +48,6 @@ static char *key_of(const struct lib_marker *marker)
 	return n < 0 ? NULL : key;
 }
 
-static struct event **chain_of(const char *key)
-{
-	return &chains[kymo_hash_text(KYMO_HASH_FIRST, key) % CHAINS];
-}
-
 /* The types of `n` events from `id` on. -ENOMEM */
 static int publish_types(uint32_t id, size_t n, uint32_t types)
 {
@@ -76,7 +71,7 @@ static int find_or_add(const struct lib_marker *marker, struct event **ret)
 
 	if (!key)
 		return -ENOMEM;
-	chain = chain_of(key);
+	chain = &chains[kymo_hash_text(KYMO_HASH_FIRST, key) % CHAINS];
 	for (event = *chain; event; event = event->next) {
 		if (strcmp(event->key, key) == 0) {
 			free(key);

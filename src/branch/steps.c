@@ -287,20 +287,17 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	return action_of(branches, thread) | report->verdict;
 }
 
-static void missed(struct kymo_branches *branches, int err)
-{
-	if (err && err != -ESRCH && err != -EEXIST)
-		branches_warn(branches, BRANCH_WARNING_THREAD);
-}
-
 static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_clone_report *report)
 {
 	struct kymo_branches *branches = data;
 	struct branch_thread *thread = branch_thread_of(branches, engine);
+	int err = 0;
 
 	if (report->kind == KYMO_CLONE_THREAD)
-		missed(branches, branch_steps_attach(branches, report->child));
+		err = branch_steps_attach(branches, report->child);
+	if (err && err != -ESRCH && err != -EEXIST)
+		branches_warn(branches, BRANCH_WARNING_THREAD);
 	return thread ? action_of(branches, thread) : KYMO_ACTION_DETACH;
 }
 

@@ -296,11 +296,6 @@ static int be_quiet_long(words_t *words, const char *value)
 	return value ? cli_syscall_words_qualify(words, "quiet", value) : be_quiet(words, NULL);
 }
 
-static int express(words_t *words, const char *value)
-{
-	return cli_syscall_words_express(words, value);
-}
-
 static int set_path(words_t *words, const char *value)
 {
 	if (!*value)
@@ -464,7 +459,7 @@ struct word {
 static const struct word table[] = {
 	/* The names that kymo's users know first: they are the ones that messages propose. */
 	{ 'f', "follow", NULL, set_follow },
-	{ 'e', "set", "SET", express },
+	{ 'e', "set", "SET", cli_syscall_words_express },
 	{ 'c', "count", NULL, set_count },
 	{ 'T', "durations", NULL, show_durations },
 	{ 't', "times", NULL, show_times },

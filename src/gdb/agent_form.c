@@ -183,11 +183,6 @@ static void compile_register(struct compiler *to)
 		to->has_failed = true;
 }
 
-static void compile_read(struct compiler *to, unsigned int size)
-{
-	emit_op(to, (struct kymo_form_op){ .code = KYMO_FORM_LOAD, .size = (uint8_t)size });
-}
-
 /* It jumps where the value is not 0. */
 static void compile_jump_if(struct compiler *to)
 {
@@ -265,7 +260,8 @@ static void compile_one(struct compiler *to)
 	case AGENT_REF16:
 	case AGENT_REF32:
 	case AGENT_REF64:
-		compile_read(to, 1u << (op - AGENT_REF8));
+		emit_op(to,
+			(struct kymo_form_op){ .code = KYMO_FORM_LOAD, .size = (uint8_t)(1u << (op - AGENT_REF8)) });
 		break;
 	case AGENT_IF_GOTO:
 		compile_jump_if(to);

@@ -25,11 +25,6 @@ struct part {
 
 #define MAX_PARTS (3 + X86_N_BITMAPS)
 
-static size_t words_of(const struct kymo_entry_map *map)
-{
-	return map->n_bits / 64 + 1;
-}
-
 /* What a map is made of beside its areas, which come with the module's text. Returns how many parts. */
 static size_t parts_of(const struct kymo_entry_map *map, struct part parts[MAX_PARTS])
 {
@@ -40,7 +35,7 @@ static size_t parts_of(const struct kymo_entry_map *map, struct part parts[MAX_P
 		parts[n++] = (struct part){ map->stacks, map->n_functions * sizeof(*map->stacks) };
 	parts[n++] = (struct part){ map->tables, map->n_tables * sizeof(*map->tables) };
 	for (int i = 0; i < X86_N_BITMAPS; i++)
-		parts[n++] = (struct part){ map->bits[i], words_of(map) * sizeof(uint64_t) };
+		parts[n++] = (struct part){ map->bits[i], (map->n_bits / 64 + 1) * sizeof(uint64_t) };
 	return n;
 }
 

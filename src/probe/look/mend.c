@@ -160,15 +160,10 @@ static enum look_text classify(struct kymo_look *look, const struct probe_site *
 	return LOOK_OTHER;
 }
 
-static size_t size_of(const struct probe_site *site)
-{
-	return site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
-}
-
 enum look_text look_at_site(struct kymo_look *look, const struct probe_site *site)
 {
 	uint8_t now[64], patch[KYMO_PATCH_MAX];
-	size_t size = size_of(site);
+	size_t size = site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
 
 	if (size > sizeof(now) || probes_patch_of(site, patch))
 		return LOOK_OTHER;
