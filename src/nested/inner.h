@@ -23,7 +23,7 @@ enum inner_stop {
 
 enum inner_mode { INNER_RUNS, INNER_TRACES_CALLS, INNER_STEPS };
 
-/* Where a thread is that calls wait4() or waitid(). */
+/* Where a thread is that calls wait4() or waitid(). wait.c has what may follow what. */
 enum inner_phase {
 	INNER_NOT_WAITING,
 	INNER_WAITS,    /* in the kernel, for its own children */

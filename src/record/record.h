@@ -14,7 +14,7 @@
 #include "probe/spec/spec.h"
 #include "record/handover.h"
 
-/* In this order. */
+/* In this order; progress.c has the table. */
 enum kymo_record_phase {
 	KYMO_RECORD_PLANNING,
 	KYMO_RECORD_RUNNING,

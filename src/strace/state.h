@@ -29,7 +29,7 @@ struct strace_stream {
 };
 
 /* Of the tracer, in this order. Threads that are let go of while the first ones are attached may be attached by another
- * hub; after the end they have nothing to say any more. */
+ * hub; after the end they have nothing to say any more. tracer.c has the table. */
 enum strace_stage { STRACE_ATTACHING, STRACE_TRACING, STRACE_OVER };
 
 /* The tracer's: unused where the kernel's programs see the calls, but for the pipe. */

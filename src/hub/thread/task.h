@@ -38,6 +38,7 @@ struct hub_process {
 	int status; /* of a launched one that has ended */
 };
 
+/* Both are set by thread/states.c, which has what may follow what. */
 enum task_state {
 	TASK_RUNNING,   /* or about to tell something: a wait status will come */
 	TASK_LISTENING, /* in a group stop, PTRACE_LISTEN */
