@@ -107,7 +107,8 @@ def recorded_stacks(name):
 
 
 def test_rows_by_stack_are_the_stacks_of_the_same_run():
-    record('--stack', '-p', 'libc:malloc size=arg0', '--count', 'libc:malloc by stack', '--sum',
+    """With room for all copies of stacks, some 20 MB, however busy the recorder is."""
+    record('--buffer', '64M', '--stack', '-p', 'libc:malloc size=arg0', '--count', 'libc:malloc by stack', '--sum',
            'libc:malloc arg0 by comm, stack', '--max', 'libc:malloc arg0 by stack', '--', '/bin/ls', '-l', '/etc').ok()
     found = recorded_stacks('libc:malloc')
     count, total, most = tables()
