@@ -125,6 +125,7 @@ struct kymo_pad_event {
 	size_t n_args;                  /* <= KYMO_EVENT_MAX_ARGS; 1 with a payload */
 	const struct kymo_form *filter; /* a record is made if its value is not 0 and not a fault; NULL: always */
 	bool retval_is_unknown;         /* for the filter */
+	bool adds_number; /* of a system call, which is in rax, to the id; kymo_pad_emit_syscall() alone */
 	struct kymo_pad_sample sample;
 	/*
 	 * In the target: a u32 of the live page, so that it is 0 in a forked child. Not 0: no record is made, and `id`
@@ -161,8 +162,8 @@ uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event);
 /* Whether records of these arguments carry the faults byte (wire/event.h). */
 bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args);
 
-/* Bytes of one record: without its payload, and with empty strings and bytes. */
-uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args);
+/* Bytes of one record behind its header: without its payload, and with empty strings and bytes. */
+uint32_t kymo_pad_body_size(const struct kymo_fetch *args, size_t n_args);
 
 /* Whether one of the arguments is the whole flags register: they are in the frame then. */
 bool kymo_pad_wants_flags(const struct kymo_pad_event *events, size_t n_events);

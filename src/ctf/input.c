@@ -240,31 +240,59 @@ static bool begin_packet(struct input *input, const uint8_t *uuid, struct findin
 	input->content_end = content_end;
 	input->packet_end = packet_end;
 	input->tsc = packet.timestamp_begin;
+	input->packed = (struct kymo_packed){ .stamp = packet.timestamp_begin };
 	input->at += sizeof(packet);
 	set_limit(input);
 	return true;
+}
+
+/* The event id of the record that stopped the decoder. False where there is too little of it. */
+static bool read_id(const struct input *input, uint32_t *ret)
+{
+	const uint8_t *at = input->window + input->at;
+	const size_t left = input->limit - input->at;
+	struct kymo_packed packed = input->packed;
+	uint64_t header;
+
+	if (input->is_packed)
+		return left && kymo_packed_read(&packed, at, left, ret);
+	if (left < KYMO_EVENT_ARGS_OFFSET)
+		return false;
+	memcpy(&header, at, sizeof(header));
+	*ret = (uint32_t)(header & KYMO_EVENT_ID_MAX);
+	return true;
+}
+
+static bool has_no_thread(const struct input *input)
+{
+	return input->is_packed && !input->packed.has_thread;
 }
 
 /* What is left of the packet, if anything, is no record, whether all of it is in the window or not. */
 static void warn_of_rest(struct input *input, const struct layout *layouts, uint32_t n_layouts,
 			 struct findings *findings)
 {
-	uint64_t left = input->content_end - position(input), header;
-	uint32_t largest = KYMO_CTF_MAX_RECORD;
+	uint64_t left = input->content_end - position(input);
+	uint32_t largest = KYMO_CTF_MAX_RECORD, id;
 
 	if (!left)
 		return;
-	if (left >= KYMO_EVENT_ARGS_OFFSET) {
-		memcpy(&header, input->window + input->at, sizeof(header));
-		header &= KYMO_EVENT_ID_MAX;
-		if (header >= n_layouts || !layouts[header].event) {
+	if (read_id(input, &id)) {
+		if (id >= n_layouts || !layouts[id].event) {
 			warn(findings, input,
-			     "the record at byte %" PRIu64 " has the unknown id %" PRIu64 "; %" PRIu64
+			     "the record at byte %" PRIu64 " has the unknown id %" PRIu32 "; %" PRIu64
 			     " bytes of its packet were left out",
-			     position(input), header, left);
+			     position(input), id, left);
 			return;
 		}
-		largest = kymo_ctf_record_max(layouts[header].event);
+		if (has_no_thread(input)) {
+			warn(findings, input,
+			     "the record at byte %" PRIu64 " comes before its packet's first thread; %" PRIu64
+			     " bytes of its packet were left out",
+			     position(input), left);
+			return;
+		}
+		largest = kymo_ctf_record_max(layouts[id].event);
 	}
 	if (left >= largest)
 		warn(findings, input,
@@ -277,17 +305,17 @@ static void warn_of_rest(struct input *input, const struct layout *layouts, uint
 		     position(input), left);
 }
 
-/* Is an unknown id what stopped the decoder, or a record that is too large? More bytes don't help then. */
+/* Is an unknown id what stopped the decoder, or no thread, or a record that is too large? More bytes don't help then.
+ */
 static bool is_hopeless(const struct input *input, const struct layout *layouts, uint32_t n_layouts)
 {
 	size_t left = input->limit - input->at;
-	uint64_t header;
+	uint32_t id;
 
-	if (left < KYMO_EVENT_ARGS_OFFSET)
+	if (!read_id(input, &id))
 		return false;
-	memcpy(&header, input->window + input->at, sizeof(header));
-	header &= KYMO_EVENT_ID_MAX;
-	return header >= n_layouts || !layouts[header].event || left >= kymo_ctf_record_max(layouts[header].event);
+	return id >= n_layouts || !layouts[id].event || has_no_thread(input) ||
+	       left >= kymo_ctf_record_max(layouts[id].event);
 }
 
 bool kymo_input_advance(struct input *input, const uint8_t *uuid, const struct layout *layouts, uint32_t n_layouts,

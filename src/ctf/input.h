@@ -16,6 +16,7 @@
 #include "ctf/packet.h"
 #include "ctf/reader.h"
 #include "ctf/trace.h"
+#include "wire/packed.h"
 
 /* How a record of one event id is laid out. */
 struct layout {
@@ -49,10 +50,12 @@ struct input {
 	size_t limit;           /* end of what may be decoded: of the window or of the packet's content */
 	uint64_t packet_begin, content_end, packet_end; /* in the file */
 	uint64_t tsc;                                   /* the last stamp of the packet */
+	struct kymo_packed packed;                      /* of a packet of packed records */
 	struct kymo_ctf_packet packet;                  /* valid if n_packets */
 	uint64_t n_packets;
 	bool has_content; /* one of the packets up to this one has more than a header */
 	bool in_packet, ended;
+	bool is_packed; /* the trace's records are */
 };
 
 /* Takes over `name` and `fd`. */
@@ -123,6 +126,15 @@ static inline uint64_t kymo_input_value(const uint8_t *at, uint8_t type)
 	}
 }
 
+/* Of a record whose header ends at `body`; whether it is all there. */
+static inline bool kymo_input_body_size(const struct layout *layout, const uint8_t *body, size_t left, uint32_t *ret)
+{
+	if (__builtin_expect(layout->varies, 0))
+		return kymo_ctf_body_size(layout->event, body, left, ret);
+	*ret = layout->size - KYMO_EVENT_ARGS_OFFSET;
+	return *ret <= left;
+}
+
 /* Bytes of the record at `at`, 0 where `left` bytes don't hold all of it. */
 static inline size_t kymo_input_size(const struct layout *layout, const uint8_t *at, size_t left)
 {
@@ -131,19 +143,15 @@ static inline size_t kymo_input_size(const struct layout *layout, const uint8_t 
 	return layout->size <= left ? layout->size : 0;
 }
 
-/* `size` is the record's: strings and bytes end within it. */
-static inline void kymo_input_decode(struct input *input, const struct layout *layout, size_t size, uint64_t header,
-				     struct kymo_ctf_record *ret)
+/* What comes behind the header, at `at`; strings and bytes end within the record. */
+static inline void kymo_input_decode_body(const struct input *input, const struct layout *layout, const uint8_t *at,
+					  struct kymo_ctf_record *ret)
 {
-	const uint8_t *at = input->window + input->at;
-
-	input->tsc = kymo_input_extend(input, header >> KYMO_EVENT_ID_BITS);
 	ret->event = layout->event;
 	ret->tsc = input->tsc;
 	ret->cpu = input->packet.cpu_id;
-	memcpy(&ret->tid, at + KYMO_EVENT_TID_OFFSET, sizeof(ret->tid));
-	ret->faults = layout->has_faults ? at[KYMO_EVENT_ARGS_OFFSET] : 0;
-	at += KYMO_EVENT_ARGS_OFFSET + layout->has_faults;
+	ret->faults = layout->has_faults ? *at : 0;
+	at += layout->has_faults;
 	for (unsigned int i = 0; i < layout->n_fields; i++) {
 		if (layout->types[i] == KYMO_TYPE_STRING) {
 			ret->values[i] = (uintptr_t)at;
@@ -162,7 +170,49 @@ static inline void kymo_input_decode(struct input *input, const struct layout *l
 		ret->values[i] = kymo_input_value(at, layout->types[i]);
 		at += 1u << (layout->types[i] & 3);
 	}
+}
+
+/* `size` is the record's. */
+static inline void kymo_input_decode(struct input *input, const struct layout *layout, size_t size, uint64_t header,
+				     struct kymo_ctf_record *ret)
+{
+	const uint8_t *at = input->window + input->at;
+
+	input->tsc = kymo_input_extend(input, header >> KYMO_EVENT_ID_BITS);
+	memcpy(&ret->tid, at + KYMO_EVENT_TID_OFFSET, sizeof(ret->tid));
+	kymo_input_decode_body(input, layout, at + KYMO_EVENT_ARGS_OFFSET, ret);
 	input->at += size;
+}
+
+/* The next packed record, with those of threads before it. False: no whole one of a known id, behind a thread's, is in
+ * the window. */
+static inline bool kymo_input_take_packed(struct input *input, const struct layout *layouts, uint32_t n_layouts,
+					  struct kymo_ctf_record *ret)
+{
+	for (;;) {
+		struct kymo_packed packed = input->packed;
+		const uint8_t *at = input->window + input->at;
+		const size_t left = input->limit - input->at;
+		uint32_t id, body;
+		const size_t header = left ? kymo_packed_read(&packed, at, left, &id) : 0;
+
+		if (!header)
+			return false;
+		if (!id) {
+			input->packed = packed;
+			input->at += header;
+			continue;
+		}
+		if (!packed.has_thread || id >= n_layouts || !layouts[id].event ||
+		    !kymo_input_body_size(&layouts[id], at + header, left - header, &body))
+			return false;
+		input->packed = packed;
+		input->tsc = packed.stamp;
+		ret->tid = packed.tid;
+		kymo_input_decode_body(input, &layouts[id], at + header, ret);
+		input->at += header + body;
+		return true;
+	}
 }
 
 /* The next record of the stream. False at its end and on an error (findings->error). */
@@ -174,6 +224,11 @@ static inline bool kymo_input_next(struct input *input, const uint8_t *uuid, con
 		uint64_t header;
 		uint32_t id;
 
+		if (input->is_packed) {
+			if (kymo_input_take_packed(input, layouts, n_layouts, ret))
+				return true;
+			continue;
+		}
 		if (left < KYMO_EVENT_ARGS_OFFSET)
 			continue;
 		memcpy(&header, input->window + input->at, sizeof(header));

@@ -185,6 +185,16 @@ static bool take_env_value(struct parser *p, char **ret)
 	return no_memory(p);
 }
 
+static bool take_format(struct parser *p, const char *value, unsigned int line)
+{
+	const int format = atoi(value);
+
+	p->trace.is_packed = format == KYMO_TSDL_FORMAT_PACKED;
+	return p->trace.is_packed || format == KYMO_TSDL_FORMAT ||
+	       fail_at(p, line, "the trace has a format of another kymo; this one reads %d and %d", KYMO_TSDL_FORMAT,
+		       KYMO_TSDL_FORMAT_PACKED);
+}
+
 /* Keys that are the trace's own fields. */
 static bool take_reserved(struct parser *p, const char *key, const char *value, unsigned int line, bool *ret)
 {
@@ -194,8 +204,7 @@ static bool take_reserved(struct parser *p, const char *key, const char *value, 
 	else if (!strcmp(key, "monotonic_offset_ns"))
 		p->trace.monotonic_offset_ns = (int64_t)strtoll(value, NULL, 10);
 	else if (!strcmp(key, "kymo_format"))
-		return atoi(value) == KYMO_TSDL_FORMAT ||
-		       fail_at(p, line, "the trace has a format of another kymo; this one reads %d", KYMO_TSDL_FORMAT);
+		return take_format(p, value, line);
 	else
 		*ret = false;
 	return true;
@@ -526,8 +535,10 @@ static bool parse(struct parser *p)
 	if (!advance(p) || !expect(p, KYMO_TSDL_TYPES))
 		return false;
 	if (!parse_reals(p) || !expect(p, KYMO_TSDL_TRACE_HEAD) || !take_uuid(p, p->trace.uuid) ||
-	    !expect(p, KYMO_TSDL_TRACE_TAIL) || !parse_env(p) || !parse_clock(p) || !expect(p, KYMO_TSDL_STREAM))
+	    !expect(p, KYMO_TSDL_TRACE_TAIL) || !parse_env(p) || !parse_clock(p) || !expect(p, KYMO_TSDL_STREAM) ||
+	    !expect(p, p->trace.is_packed ? KYMO_TSDL_PACKED : KYMO_TSDL_PLAIN))
 		return false;
+	p->ids[0] |= p->trace.is_packed;
 	while (p->now.kind != TOKEN_END)
 		if (!parse_event(p))
 			return false;

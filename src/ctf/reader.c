@@ -139,6 +139,7 @@ static struct kymo_error *add_stream(struct kymo_ctf_reader *reader, int dirfd, 
 		return &kymo_error_no_memory;
 	source = &reader->sources.items[reader->sources.n - 1];
 	kymo_input_init(&source->input, kymo_take(safe), kymo_take_fd(fd), (uint64_t)status.st_size, 0);
+	source->input.is_packed = reader->trace.is_packed;
 	return kymo_input_check(&source->input, reader->trace.uuid);
 }
 

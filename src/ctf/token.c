@@ -78,7 +78,7 @@ const char *kymo_tokenizer_next(struct tokenizer *t, struct token *ret)
 		token.kind = is_digit(*t->at) ? TOKEN_NUMBER : TOKEN_NAME;
 		while (t->at < t->end && is_name(*t->at))
 			t->at++;
-	} else if (*t->at && strchr("{}[]();=.,:-", *t->at)) {
+	} else if (*t->at && strchr("{}[]();=.,:-<>", *t->at)) {
 		token.kind = TOKEN_MARK;
 		t->at += t->end - t->at >= 2 && !memcmp(t->at, ":=", 2) ? 2 : 1;
 	} else {

@@ -51,15 +51,26 @@ static size_t value_size(const struct kymo_ctf_field *field, const uint8_t *at, 
 	return sizeof(size) + (size_t)size * kymo_type_size(kymo_element_type(field->array_of));
 }
 
-uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)
+bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
 {
-	const size_t max = kymo_ctf_record_max(event);
-	size_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+	const size_t max = kymo_ctf_record_max(event) - KYMO_EVENT_ARGS_OFFSET;
+	size_t at = event->has_faults;
 
 	left = left < max ? left : max;
 	for (uint32_t i = 0; i < kymo_ctf_n_values(event) && at <= left; i++)
-		at += value_size(&event->fields[i], bytes + at, left - at);
-	return at <= left ? (uint32_t)at : 0;
+		at += value_size(&event->fields[i], body + at, left - at);
+	*ret = (uint32_t)at;
+	return at <= left;
+}
+
+uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)
+{
+	uint32_t body;
+
+	return left >= KYMO_EVENT_ARGS_OFFSET && kymo_ctf_body_size(event, bytes + KYMO_EVENT_ARGS_OFFSET,
+								    left - KYMO_EVENT_ARGS_OFFSET, &body)
+		       ? KYMO_EVENT_ARGS_OFFSET + body
+		       : 0;
 }
 
 void kymo_ctf_event_deinit(struct kymo_ctf_event *event)

@@ -186,6 +186,7 @@ struct kymo_ctf_trace {
 	uint64_t clock_offset_s;  /* clock value 0 in seconds since 1970 … */
 	uint64_t clock_offset;    /* … and ticks */
 	bool clock_is_invariant;
+	bool is_packed;              /* its records are, and not plain (wire/event.h) */
 	int64_t monotonic_offset_ns; /* nanoseconds: CLOCK_MONOTONIC = wall time + this */
 	struct kymo_ctf_env *env;
 	size_t n_env;
@@ -228,6 +229,9 @@ static inline uint32_t kymo_ctf_n_values(const struct kymo_ctf_event *event)
 /* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or
  * it is larger than kymo_ctf_record_max(). The bytes may change while this looks at them. */
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left);
+
+/* The same of what comes behind the header of a record, and whether it is all there. */
+bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret);
 
 /* Free what the members point to (all from malloc). */
 void kymo_ctf_event_deinit(struct kymo_ctf_event *event);

@@ -6,7 +6,8 @@
 #define KYMO_CTF_TSDL_H
 
 /* Of the layout and of this dialect; stands in the env block. */
-#define KYMO_TSDL_FORMAT 1
+#define KYMO_TSDL_FORMAT 1        /* plain records */
+#define KYMO_TSDL_FORMAT_PACKED 2 /* packed ones */
 
 #define TSDL_TYPE_(name, bits, is_signed, base) \
 	"typealias integer { size = " #bits "; align = 8; signed = " #is_signed "; byte_order = le; base = " #base \
@@ -58,28 +59,55 @@
 #define TSDL_STAMP_(bits, align) \
 	"integer { size = " #bits "; align = " #align "; signed = false; byte_order = le; map = clock.kymo.value; }"
 
+/* clang-format off */
 #define KYMO_TSDL_STREAM \
 	"stream {\n" \
 	"\tid = 0;\n" \
 	"\tpacket.context := struct {\n" \
 	"\t\tu64 content_size;\n" \
 	"\t\tu64 packet_size;\n" \
-	"\t\t" TSDL_STAMP_( \
-		64, 8) " timestamp_begin;\n" \
-		       "\t\t" TSDL_STAMP_( \
-			       64, 8) " timestamp_end;\n" \
-				      "\t\tu64 events_discarded;\n" \
-				      "\t\tu64 packet_seq_num;\n" \
-				      "\t\tu32 cpu_id;\n" \
-				      "\t};\n" \
-				      "\tevent.header := struct {\n" \
-				      "\t\tinteger { size = 20; align = 1; signed = false; byte_order = le; } id;\n" \
-				      "\t\t" TSDL_STAMP_(44, 1) " timestamp;\n" \
-								"\t} align(8);\n" \
-								"\tevent.context := struct {\n" \
-								"\t\ts32 tid;\n" \
-								"\t};\n" \
-								"};\n"
+	"\t\t" TSDL_STAMP_(64, 8) " timestamp_begin;\n" \
+	"\t\t" TSDL_STAMP_(64, 8) " timestamp_end;\n" \
+	"\t\tu64 events_discarded;\n" \
+	"\t\tu64 packet_seq_num;\n" \
+	"\t\tu32 cpu_id;\n" \
+	"\t};\n" \
+	"\tevent.header := struct {\n"
+#define KYMO_TSDL_PLAIN \
+	"\t\tinteger { size = 20; align = 1; signed = false; byte_order = le; } id;\n" \
+	"\t\t" TSDL_STAMP_(44, 1) " timestamp;\n" \
+	"\t} align(8);\n" \
+	"\tevent.context := struct {\n" \
+	"\t\ts32 tid;\n" \
+	"\t};\n" \
+	"};\n"
+#define KYMO_TSDL_PACKED \
+	"\t\tenum : integer { size = 5; align = 1; signed = false; byte_order = le; } " \
+	"{ thread = 0, compact = 1 ... 30, wide = 31 } id;\n" \
+	"\t\tvariant <id> {\n" \
+	"\t\t\tstruct {\n" \
+	"\t\t\t\t" TSDL_STAMP_(59, 1) " timestamp;\n" \
+	"\t\t\t} thread;\n" \
+	"\t\t\tstruct {\n" \
+	"\t\t\t\t" TSDL_STAMP_(27, 1) " timestamp;\n" \
+	"\t\t\t} compact;\n" \
+	"\t\t\tstruct {\n" \
+	"\t\t\t\tinteger { size = 20; align = 1; signed = false; byte_order = le; } id;\n" \
+	"\t\t\t\t" TSDL_STAMP_(39, 1) " timestamp;\n" \
+	"\t\t\t} wide;\n" \
+	"\t\t} v;\n" \
+	"\t} align(8);\n" \
+	"};\n" \
+	"event {\n" \
+	"\tname = \"kymo:thread\";\n" \
+	"\tid = 0;\n" \
+	"\tstream_id = 0;\n" \
+	"\tfields := struct {\n" \
+	"\t\t/* the thread of the records that follow in the packet */\n" \
+	"\t\ts32 _tid;\n" \
+	"\t};\n" \
+	"};\n"
+/* clang-format on */
 
 #define KYMO_TSDL_FAULTS "\tcontext := struct { x8 faults; };\n"
 

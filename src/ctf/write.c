@@ -66,11 +66,13 @@ static bool is_length_of(const char *name, const struct kymo_ctf_field *bytes)
 	return bytes->type == KYMO_TYPE_BYTES && !strncmp(name, bytes->name, n) && !strcmp(name + n, "_length");
 }
 
-static struct kymo_error *check_event(const struct kymo_ctf_event *event)
+static struct kymo_error *check_event(const struct kymo_ctf_event *event, bool is_packed)
 {
 	if (event->id > KYMO_EVENT_ID_MAX)
 		return kymo_error_create(KYMO_ERROR_FAILED, "%s: event id %u is over %u; record fewer probes at once",
 					 event->name, event->id, KYMO_EVENT_ID_MAX);
+	if (!event->id && is_packed)
+		return kymo_error_create(KYMO_ERROR_FAILED, "%s: event id 0 is that of threads", event->name);
 	if (kymo_ctf_n_values(event) > KYMO_EVENT_MAX_ARGS)
 		return kymo_error_create(KYMO_ERROR_USAGE, "%s: %u arguments; at most %d can be recorded", event->name,
 					 event->n_fields, KYMO_EVENT_MAX_ARGS);
@@ -101,7 +103,7 @@ static struct kymo_error *check_trace(const struct kymo_ctf_trace *trace)
 	for (size_t i = 0; i < trace->n_events && !error; i++) {
 		uint32_t id = trace->events[i].id;
 
-		error = check_event(&trace->events[i]);
+		error = check_event(&trace->events[i], trace->is_packed);
 		if (!error && (seen[id / 8] & 1u << id % 8))
 			error = kymo_error_create(KYMO_ERROR_FAILED, "%s: event id %u is used twice",
 						  trace->events[i].name, id);
@@ -147,7 +149,8 @@ static void write_env(FILE *out, const struct kymo_ctf_trace *trace)
 	char key[TABLE_KEY];
 
 	fprintf(out, "env {\n\tkymo_format = %d;\n\tclock_invariant = %d;\n\tmonotonic_offset_ns = %" PRId64 ";\n",
-		KYMO_TSDL_FORMAT, trace->clock_is_invariant, trace->monotonic_offset_ns);
+		trace->is_packed ? KYMO_TSDL_FORMAT_PACKED : KYMO_TSDL_FORMAT, trace->clock_is_invariant,
+		trace->monotonic_offset_ns);
 	for (size_t i = 0; i < trace->n_env; i++)
 		write_key(out, trace->env[i].key, trace->env[i].value);
 	for (size_t i = 0; i < trace->n_processes; i++) {
@@ -260,6 +263,7 @@ static void write_whole_metadata(FILE *out, const struct kymo_ctf_trace *trace)
 	write_env(out, trace);
 	write_clock(out, trace);
 	fputs(KYMO_TSDL_STREAM, out);
+	fputs(trace->is_packed ? KYMO_TSDL_PACKED : KYMO_TSDL_PLAIN, out);
 	for (size_t i = 0; i < trace->n_events; i++)
 		if (!trace->events[i].aggregated)
 			write_event(out, &trace->events[i]);

@@ -382,7 +382,7 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 	struct kymo_error *error;
 	uint8_t *records;
 
-	error = packet_copy_take(&recording->output.aggregating->packet, packet);
+	error = packet_copy_take(&recording->output.aggregating->packet, &recording->output.files, packet);
 	if (error)
 		return error;
 	records = recording->output.aggregating->packet.records;

@@ -173,6 +173,7 @@ static void close_packet(struct writer *writer)
 		.tsc_begin = aggregating->rows_tsc,
 		.tsc_end = aggregating->rows_tsc,
 		.sequence = aggregating->n_packets,
+		.is_plain = true,
 	};
 
 	if (!writer->out)

@@ -4,22 +4,25 @@
 #include <string.h>
 
 #include "ring/ring.h"
+#include "trace/packed.h"
 #include "trace/trace.h"
 #include "wire/event.h"
 
-struct kymo_error *packet_copy_take(struct packet_copy *copy, struct kymo_ring_packet *packet)
+struct kymo_error *packet_copy_take(struct packet_copy *copy, const struct kymo_trace *output,
+				    struct kymo_ring_packet *packet)
 {
-	if (copy->size < packet->size) {
+	const uint64_t most = kymo_packed_plain_max(packet->size);
+
+	if (copy->size < most) {
 		free(copy->records);
-		copy->records = malloc(packet->size);
-		copy->size = copy->records ? packet->size : 0;
+		copy->records = malloc(most);
+		copy->size = copy->records ? most : 0;
 		if (!copy->records)
 			return &kymo_error_no_memory;
 	}
-	if (packet->size) {
-		memcpy(copy->records, packet->records, packet->size);
-		packet->records = copy->records;
-	}
+	packet->size = kymo_packed_to_plain(output, packet->records, packet->size, packet->tsc_begin, copy->records);
+	packet->records = copy->records;
+	packet->is_plain = true;
 	return NULL;
 }
 

@@ -17,8 +17,9 @@ struct packet_copy {
 	size_t size;      /* bytes allocated */
 };
 
-/* Copy the records of `packet`, which has those of `copy` from then on. */
-struct kymo_error *packet_copy_take(struct packet_copy *copy, struct kymo_ring_packet *packet);
+/* Copy the records of `packet`, as a ring has them, to `copy`, of which it is then: as plain ones. */
+struct kymo_error *packet_copy_take(struct packet_copy *copy, const struct kymo_trace *output,
+				    struct kymo_ring_packet *packet);
 void packet_copy_deinit(struct packet_copy *copy);
 
 /* The event of the record that begins at `record`, with at least its header; NULL: the output has none of its id. */

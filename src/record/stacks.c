@@ -11,6 +11,7 @@
 #include "record/packet_copy.h"
 #include "record/warnings.h"
 #include "stack/stack.h"
+#include "wire/packed.h"
 
 #define CS_OF_64_BITS 0x33
 #define FRAME_NAME "kymo:frame"
@@ -182,7 +183,8 @@ static struct kymo_error *write_frames(struct recording *recording)
 	struct stacks_written *written = &stacking->written;
 	struct kymo_ring_packet packet = { .tsc_begin = recording->output.begin.tsc,
 					   .tsc_end = recording->output.begin.tsc,
-					   .sequence = written->n_packets };
+					   .sequence = written->n_packets,
+					   .is_plain = true };
 	struct kymo_error *error;
 	char *bytes = NULL;
 	FILE *out;
@@ -367,6 +369,14 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 	return at + (uint32_t)sizeof(size) + size;
 }
 
+static bool size_before_stack(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
+{
+	struct kymo_ctf_event head = *event;
+
+	head.has_stack = head.has_stack_pointer = false;
+	return kymo_ctf_body_size(&head, body, left, ret);
+}
+
 /* ---- frames that no packet names any more ---------------------------------------------------- */
 
 /* Note each frame that a packet names, or `renumber` them. Behind a record that was none of ours the packet has what
@@ -376,28 +386,30 @@ static void visit_packet(struct recording *recording, const struct kymo_kept_pac
 {
 	const struct kymo_trace *output = &recording->output.files;
 	uint8_t *records = kymo_kept_records_writable(output->kept, packet);
+	struct kymo_packed packed = { .stamp = packet->begin };
 	uint64_t at = 0;
+	size_t header;
+	uint32_t id;
 
-	while (at + sizeof(uint64_t) <= packet->size) {
-		const struct kymo_ctf_event *event;
-		uint32_t id, size, number, head;
-		uint64_t header;
+	while ((header = kymo_packed_read(&packed, records + at, packet->size - at, &id)) != 0) {
+		const struct kymo_ctf_event *event =
+			id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
+		const uint64_t left = packet->size - at - header;
+		uint32_t body, number, stack;
 
-		memcpy(&header, records + at, sizeof(header));
-		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
-		event = id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
-		size = event ? kymo_ctf_record_size(event, records + at, packet->size - at) : 0;
-		if (!size)
+		at += header;
+		if (!id)
+			continue;
+		if (!event || !kymo_ctf_body_size(event, records + at, left, &body))
 			return;
-		head = event->has_stack ? head_size(event, records + at, packet->size - at) : 0;
-		if (head) {
-			memcpy(&number, records + at + head, sizeof(number));
+		if (event->has_stack && size_before_stack(event, records + at, left, &stack)) {
+			memcpy(&number, records + at + stack, sizeof(number));
 			if (number && number <= n && renumber)
-				memcpy(records + at + head, &numbers[number - 1], sizeof(number));
+				memcpy(records + at + stack, &numbers[number - 1], sizeof(number));
 			else if (number && number <= n)
 				numbers[number - 1] = 1;
 		}
-		at += size;
+		at += body;
 	}
 }
 
@@ -482,7 +494,9 @@ struct kymo_error *stacks_copy(struct recording *recording, struct source *sourc
 	struct kymo_ring_packet packet;
 
 	for (uint32_t k = 0; k < reader.n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); k++) {
-		error = stacks_replace(recording, source, room, &packet);
+		error = packet_copy_take(&recording->output.stacking->packet, &recording->output.files, &packet);
+		if (!error)
+			error = stacks_replace(recording, source, recording->output.stacking->packet.records, &packet);
 		if (!error)
 			error = kymo_trace_append(&recording->output.files, place, source->shared[i].cpu, &packet,
 						  true);
@@ -498,7 +512,7 @@ struct kymo_error *stacks_drain(struct recording *recording, struct source *sour
 	size_t n = 0;
 
 	while (!error && n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
-		error = packet_copy_take(&recording->output.stacking->packet, &packet);
+		error = packet_copy_take(&recording->output.stacking->packet, &recording->output.files, &packet);
 		if (!error)
 			error = stacks_replace(recording, source, recording->output.stacking->packet.records, &packet);
 		if (!error)

@@ -248,6 +248,7 @@ struct kymo_error *recording_make_output(struct recording *recording)
 	if (!recording->output.exists)
 		error = kymo_trace_init(recording->wanted.options->directory, &recording->output.files);
 	recording->output.exists |= !error;
+	recording->output.files.trace.is_packed = !error;
 	if (!error && recording->wanted.options->keep && !recording->output.files.kept)
 		error = kymo_trace_keep(&recording->output.files, recording->wanted.options->keep);
 	if (error)

@@ -34,6 +34,7 @@ struct kymo_ring_packet {
 	uint64_t tsc_begin, tsc_end;
 	uint64_t lost; /* running total of the ring when the packet was closed */
 	uint64_t sequence;
+	bool is_plain; /* its records are made by the recorder, which packs them where its trace has packed ones */
 };
 
 /* Begin to read a ring of this geometry. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/cleanup.h"
+#include "trace/packed.h"
 #include "trace/trace.h"
 
 #define PACKET_SIZE (128u << 10)
@@ -82,19 +84,26 @@ void kymo_kernel_stream_destroy(struct kymo_kernel_stream *stream)
 static struct kymo_error *write_packet(const struct kymo_kernel_stream *stream, struct kymo_ctf_stream **file,
 				       struct kymo_trace *output, const struct kymo_kept *packet)
 {
+	kymo_cleanup_free uint8_t *packed = NULL;
+	const uint8_t *records = packet->records;
 	struct kymo_error *error = NULL;
+	uint64_t size = packet->size;
 	char name[32];
 
+	if (output->trace.is_packed) {
+		error = kymo_packed_from_plain(output, records, size, packet->begin, &packed, &size);
+		records = packed;
+	}
 	/* As in trace.c: readers see what was lost before a packet by the one in front of it. */
-	if (!*file) {
+	if (!error && !*file) {
 		snprintf(name, sizeof(name), "%s_%zu", stream->name, stream->index);
 		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, file);
 		if (!error)
 			error = kymo_ctf_stream_append(*file, packet->records, 0, packet->begin, packet->begin, 0, 0);
 	}
 	if (!error)
-		error = kymo_ctf_stream_append(*file, packet->records, packet->size, packet->begin, packet->end,
-					       packet->lost, packet->sequence);
+		error = kymo_ctf_stream_append(*file, records, size, packet->begin, packet->end, packet->lost,
+					       packet->sequence);
 	return error;
 }
 

@@ -8,7 +8,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "trace/directory.h"
+#include "trace/packed.h"
+#include "wire/packed.h"
 
 #define WALKED 128 /* records of a packet that are looked at */
 
@@ -73,7 +76,7 @@ static uint32_t only_size(const struct kymo_ctf_trace *trace)
 		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
 			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)
 				return 0;
-		if (!own || (size && own != size))
+		if (!own || (size && own != size) || (trace->is_packed && event->id >= KYMO_PACKED_WIDE))
 			return 0;
 		size = own;
 	}
@@ -109,9 +112,17 @@ static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_p
 	const bool was_estimate = output->is_estimate;
 	uint64_t at = 0, n = 0;
 
+	if (output->trace.is_packed && output->only_size)
+		return kymo_packed_count(output, packet->records, packet->size, UINT64_MAX, &at);
 	if (output->only_size && packet->size % output->only_size == 0)
 		return packet->size / output->only_size;
 	output->is_estimate = true;
+	if (output->trace.is_packed) {
+		n = kymo_packed_count(output, packet->records, packet->size, WALKED, &at);
+		if (at == packet->size)
+			output->is_estimate = was_estimate;
+		return at ? n * packet->size / at : 0;
+	}
 	while (n < WALKED && at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event;
 		uint64_t header;
@@ -220,8 +231,8 @@ static struct kymo_error *keep_packet(struct kymo_trace *output, const struct ky
 				 packet->size);
 }
 
-struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
-				     const struct kymo_ring_packet *packet, bool is_counted)
+static struct kymo_error *append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+				 const struct kymo_ring_packet *packet, bool is_counted)
 {
 	struct kymo_error *error = place->stream ? NULL : take_stream(output, place, cpu, packet);
 	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost, events;
@@ -258,6 +269,23 @@ struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trac
 	output->bytes += packet->size;
 	output->events += events;
 	return NULL;
+}
+
+struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+				     const struct kymo_ring_packet *packet, bool is_counted)
+{
+	kymo_cleanup_free uint8_t *records = NULL;
+	struct kymo_ring_packet packed = *packet;
+	struct kymo_error *error;
+
+	if (!packet->is_plain || !output->trace.is_packed)
+		return append(output, place, cpu, packet, is_counted);
+	error = kymo_packed_from_plain(output, packet->records, packet->size, packet->tsc_begin, &records,
+				       &packed.size);
+	if (error)
+		return error;
+	packed.records = records;
+	return append(output, place, cpu, &packed, is_counted);
 }
 
 static struct kymo_error *append_packet(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,

@@ -1,5 +1,5 @@
 /*
- * One record as it lies in a ring and in a CTF packet, byte for byte (little endian, no padding):
+ * Records, byte for byte (little endian, no padding), in two forms. A *plain* one stands for itself:
  *
  *	u64 header	low 20 bits: event id; high 44 bits: low 44 bits of the TSC
  *	s32 tid		thread id as the target's own process sees it
@@ -8,8 +8,23 @@
  *	...		the arguments, each of its type's size, in order; a string is its bytes and a NUL
  *
  * The header is one store for the producer and one bit field for CTF. 44 bits of a 3 GHz TSC are 97 minutes: a reader
- * extends each to 64 bits from the packet's first stamp. So two neighbors in one packet must not lie further apart (the
- * recorder closes idle packets long before).
+ * extends each to 64 bits from the packet's first stamp, so two neighbors in one packet must not lie further apart
+ * (the recorder closes idle packets long before). Plain records are those of libkymo-marker's rings, and of every
+ * source but pads.
+ *
+ * *Packed* records, those of pads, leave out what is as before. The low 5 bits of the first byte are the kind:
+ *
+ *	0	a thread's record	u64: the kind, 59 bits of the TSC; s32 tid
+ *	1 … 30	the event's id		u32: the id, 27 bits of the TSC; faults and arguments, as above
+ *	31	of any event		u64: the kind, 20 bits of id, 39 bits of the TSC; faults and arguments
+ *
+ * A thread's record is no event: the tid is that of all records behind it, up to the next one or the packet's end.
+ * Each packet that has records begins with one, and one comes before a record
+ *
+ *	whose thread is another than the last thread record's,
+ *	or whose stamp lies 2^27 ticks or more (kind 31: 2^39) behind the last thread record's.
+ *
+ * So a reader extends each stamp by the one before it in the packet. docs/internals/rings.md says why that is right.
  */
 #ifndef KYMO_WIRE_EVENT_H
 #define KYMO_WIRE_EVENT_H
@@ -22,6 +37,18 @@
 #define KYMO_EVENT_TID_OFFSET 8
 #define KYMO_EVENT_ARGS_OFFSET 12 /* without the faults byte */
 #define KYMO_EVENT_MAX_ARGS 8
+
+#define KYMO_PACKED_KIND_BITS 5
+#define KYMO_PACKED_KIND_MASK 31u
+#define KYMO_PACKED_THREAD 0
+#define KYMO_PACKED_WIDE 31 /* what is between both is an event's id */
+#define KYMO_PACKED_COMPACT_SIZE 4
+#define KYMO_PACKED_COMPACT_TIME_BITS 27
+#define KYMO_PACKED_WIDE_SIZE 8
+#define KYMO_PACKED_WIDE_TIME_BITS 39
+#define KYMO_PACKED_THREAD_SIZE 12
+#define KYMO_PACKED_THREAD_TIME_BITS 59
+#define KYMO_PACKED_TID_OFFSET 8
 /*
  * The last value, an x64, of records by which calls are paired: the stack pointer at the entry of a function, where it
  * leads to the return address, or at an instruction that leaves it. Both are the same for one call.

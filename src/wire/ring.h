@@ -32,9 +32,11 @@ struct kymo_wire_ring {
 	uint64_t end;      /* where the current sub-buffer ends; 0 when no packet is open */
 	uint64_t last_tsc; /* stamps of one ring never go back */
 	uint64_t lost;     /* events, running total; added to atomically, also without the lock */
-	uint64_t opened;   /* packets opened so far; packet n lies in sub-buffer n % n_subbuffers */
-	uint64_t closed;   /* packets complete; stored after the packet's subbuffer entry */
-	uint64_t data_offset;
+	/* The last thread's record (event.h): its stamp, where it begins, its tid. It is there if `cur` is greater than
+	 * `thread_at`: which is stored before the others, and is KYMO_WIRE_NO_THREAD when a packet is opened. */
+	uint64_t thread_tsc, thread_at;
+	int32_t thread;
+	uint32_t unused;
 
 	/* the recorder's line */
 	uint64_t consumed __attribute__((aligned(64))); /* packets copied out */
@@ -43,9 +45,16 @@ struct kymo_wire_ring {
 	uint64_t subbuffer_size;
 	uint32_t cpu;          /* whose sequences are the producers */
 	uint32_t is_sequenced; /* they are */
+	uint64_t data_offset;
+
+	/* the line of a change of the sub-buffer */
+	uint64_t opened __attribute__((aligned(64))); /* packets opened; packet n lies in sub-buffer n % n_subbuffers */
+	uint64_t closed;                              /* packets complete; stored after the packet's subbuffer entry */
 
 	struct kymo_wire_subbuffer subbuffers[KYMO_WIRE_MAX_SUBBUFFERS] __attribute__((aligned(64)));
 };
+
+#define KYMO_WIRE_NO_THREAD UINT64_MAX
 
 #define KYMO_WIRE_RING_STRIDE 1024
 _Static_assert(sizeof(struct kymo_wire_ring) <= KYMO_WIRE_RING_STRIDE, "a ring's control block fits its stride");

@@ -195,7 +195,7 @@ def babeltrace_with_losses(directory='kymo.data'):
         re.match(r'WARNING: Tracer discarded (\d+) (event|packet)s? ', line) for line in result.err.splitlines()
     ]
     check(all(discarded), 'babeltrace2 has other warnings', result.err)
-    return len(result.out.splitlines()), sum(int(match[1]) for match in discarded if match[2] == 'event')
+    return len(kymotest.event_lines(result.out)), sum(int(match[1]) for match in discarded if match[2] == 'event')
 
 
 def check_names(report, files):

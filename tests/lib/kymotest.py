@@ -9,6 +9,7 @@ test says what it expects with these, and is cleaned up after whatever happens.
 """
 import collections
 import contextlib
+import heapq
 import json
 import os
 import pty
@@ -402,8 +403,16 @@ def start_record(pid, *args, **options):
     return process
 
 
+_THREAD = re.compile(r'^\[[^\]]*\] \(\+[^)]*\) kymo:thread: .* tid = (?P<tid>-?\d+) \}$')
+
+
+def event_lines(text):
+    """The lines of babeltrace2's output that are events: all but those of threads."""
+    return [line for line in text.splitlines() if not _THREAD.match(line)]
+
+
 def babeltrace(directory='kymo.data', *args, may_be_lost='lost_in_vforks'):
-    """The lines that babeltrace2 prints of a trace. Any word on its stderr is a failure: traces open without a
+    """The lines that babeltrace2 prints of a trace, but those of threads, which are no events. Any word on its stderr is a failure: traces open without a
     warning. But hits of vfork children are told by it as losses, and `may_be_lost` may name others of the report's;
     those must be as many as the report says."""
     with tempfile.TemporaryFile('w+') as err:
@@ -411,7 +420,8 @@ def babeltrace(directory='kymo.data', *args, may_be_lost='lost_in_vforks'):
                                  text=True)
         at_end(lambda: popen.poll() is None and popen.kill())
         for line in popen.stdout:
-            yield line.rstrip('\n')
+            if not _THREAD.match(line):
+                yield line.rstrip('\n')
         popen.stdout.close()
         popen.wait()
         err.seek(0)
@@ -435,7 +445,7 @@ class Event:
     def __init__(self, line):
         match = _EVENT.match(line)
         check(match, f'babeltrace2 prints an event in an unexpected way: {line}')
-        self.line, self.name = line, match['name']
+        self.line, self.name, self.time = line, match['name'], match['time']
         self.fields = {
             name.removeprefix('_'): value.rstrip(',') for name, value in re.findall(
                 r'(\w+) = (\( .*? : container = -?\d+ \)|"(?:[^"\\]|\\.)*"|[^\s}]+)', match['fields'])
@@ -452,9 +462,36 @@ class Event:
         return self.fields[field].removeprefix('( ').partition(' : container')[0].strip('"')
 
 
+def _with_threads(directory):
+    """The events of each stream, with the tid that the last thread's record of the stream said."""
+    for stream in sorted(Path(directory).iterdir()):
+        if stream.name == 'metadata' or stream.name.startswith('.'):
+            continue
+        with tempfile.TemporaryDirectory() as alone:
+            for name in ('metadata', stream.name):
+                Path(alone, name).symlink_to(stream.with_name(name).absolute())
+            run = subprocess.run([program('babeltrace2'), alone], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                 text=True, check=True)
+        found, tid = [], None
+        for line in run.stdout.splitlines():
+            thread = _THREAD.match(line)
+            if thread:
+                tid = thread['tid']
+                continue
+            found.append(Event(line))
+            check(tid is not None, f'{stream.name}: a record comes before the first thread')
+            found[-1].fields['tid'] = tid
+        yield found
+
+
 def events(directory='kymo.data'):
     """All events in the order of time; for traces that fit into memory."""
-    return [Event(line) for line in babeltrace(directory)]
+    whole = [Event(line) for line in babeltrace(directory)]
+    if 'kymo_format = 2;' not in Path(directory, 'metadata').read_text():
+        return whole
+    found = list(heapq.merge(*_with_threads(directory), key=lambda event: event.time))
+    check_equal(len(found), len(whole), 'events of all streams')
+    return found
 
 
 def event_counts(directory='kymo.data'):

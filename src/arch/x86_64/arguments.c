@@ -114,9 +114,14 @@ const struct kymo_fetch *x86_payload(const struct kymo_pad_event *event)
 	return event->n_args && event->args[0].kind == KYMO_FETCH_PAYLOAD ? &event->args[0] : NULL;
 }
 
-uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args)
+uint32_t x86_header_size(const struct kymo_pad_event *event)
 {
-	uint32_t size = KYMO_EVENT_ARGS_OFFSET + kymo_pad_has_faults(args, n_args);
+	return event->adds_number || event->id >= KYMO_PACKED_WIDE ? KYMO_PACKED_WIDE_SIZE : KYMO_PACKED_COMPACT_SIZE;
+}
+
+uint32_t kymo_pad_body_size(const struct kymo_fetch *args, size_t n_args)
+{
+	uint32_t size = kymo_pad_has_faults(args, n_args);
 
 	for (size_t i = 0; i < n_args; i++)
 		if (args[i].kind != KYMO_FETCH_PAYLOAD)
@@ -155,7 +160,7 @@ static unsigned int load_register(struct code *c, unsigned int reg, const struct
 }
 
 /* The value is in rax; from `fault` come threads that have none: then it is 0, and the fault bit is set. */
-static void end_faults(struct code *c, struct label *fault, unsigned int bit)
+static void end_faults(struct code *c, struct label *fault, unsigned int faults, unsigned int bit)
 {
 	struct label done = { .n = 0 };
 
@@ -165,7 +170,7 @@ static void end_faults(struct code *c, struct label *fault, unsigned int bit)
 	place(c, fault);
 	EMIT(c, 0x31, 0xc0);             /* xor %eax,%eax */
 	EMIT(c, 0x43, 0x80, 0x4c, 0x1a); /* orb $bit,faults(%r10,%r11) */
-	byte(c, KYMO_EVENT_ARGS_OFFSET);
+	byte(c, faults);
 	byte(c, bit);
 	place(c, &done);
 }
@@ -242,7 +247,8 @@ unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, c
 void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 			 const struct x86_pad_site *site)
 {
-	unsigned int at = KYMO_EVENT_ARGS_OFFSET;
+	const unsigned int faults = x86_header_size(event);
+	unsigned int at = faults;
 
 	if (kymo_pad_has_faults(event->args, event->n_args)) {
 		EMIT(c, 0x43, 0xc6, 0x44, 0x1a); /* movb $0,at(%r10,%r11) */
@@ -254,7 +260,7 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 		const unsigned int size = kymo_type_size(event->args[i].type);
 		const unsigned int reg = x86_load_argument(c, env, site, &event->args[i], &fault);
 
-		end_faults(c, &fault, 1u << i);
+		end_faults(c, &fault, faults, 1u << i);
 		store(c, reg, size, at);
 		at += size;
 	}
@@ -301,7 +307,8 @@ void x86_store_payload(struct code *c, const struct kymo_pad_event *event)
 	const struct kymo_fetch *payload = x86_payload(event);
 
 	rsp_slot(c, 0x89, R10, BELOW_RING);
-	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a, KYMO_EVENT_ARGS_OFFSET); /* lea ARGS_OFFSET(%r10,%r11),%r11 */
+	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a); /* lea header's size(%r10,%r11),%r11 */
+	byte(c, x86_header_size(event));
 	if (payload) {
 		x86_load_saved(c, R10, (unsigned int)payload->value);
 		x86_load_saved(c, RDX, (unsigned int)payload->index);

@@ -3,6 +3,7 @@
 #define KYMO_ARCH_X86_64_ARGUMENTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct code;
 struct kymo_fetch;
@@ -19,6 +20,9 @@ const struct kymo_fetch *x86_payload(const struct kymo_pad_event *event);
 
 /* The copy of the stack, of an event that has one; else NULL. Its size is at BELOW_COPY_SIZE once all is composed. */
 const struct kymo_fetch *x86_copy(const struct kymo_pad_event *event);
+
+/* Bytes of the header of its records. */
+uint32_t x86_header_size(const struct kymo_pad_event *event);
 
 /* Store the arguments of a record at r10 + r11; rax and rdx are free, what they held is in the frame. */
 void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,

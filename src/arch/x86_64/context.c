@@ -14,10 +14,11 @@ void x86_load_live(struct code *c, const struct kymo_pad_env *env, unsigned int 
 	rip_to(c, (const char *)opcode, sizeof(opcode), env->live + at, 0);
 }
 
-void x86_load_tid(struct code *c, const struct kymo_pad_env *env)
+void x86_load_tid(struct code *c, const struct kymo_pad_env *env, unsigned int reg)
 {
-	x86_load_live(c, env, RAX, KYMO_PAD_LIVE_TID_OFFSET);
-	EMIT(c, 0x64, 0x8b, 0x00); /* mov %fs:(%rax),%eax */
+	x86_load_live(c, env, reg, KYMO_PAD_LIVE_TID_OFFSET);
+	EMIT(c, 0x64, 0x8b); /* mov %fs:(%reg),%reg */
+	byte(c, reg << 3 | reg);
 }
 
 void x86_load_pid(struct code *c, const struct kymo_pad_env *env)

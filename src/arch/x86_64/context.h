@@ -8,8 +8,8 @@ struct kymo_pad_env;
 /* mov `at` in the live page, %reg */
 void x86_load_live(struct code *c, const struct kymo_pad_env *env, unsigned int reg, unsigned int at);
 
-/* eax = this thread's id, from its control block, which has to be glibc's. */
-void x86_load_tid(struct code *c, const struct kymo_pad_env *env);
+/* `reg`, rax or rdx, = this thread's id, from its control block, which has to be glibc's. */
+void x86_load_tid(struct code *c, const struct kymo_pad_env *env, unsigned int reg);
 
 /* eax = what records have as this thread's id where it is not known: an id of its process. */
 void x86_load_pid(struct code *c, const struct kymo_pad_env *env);

@@ -39,7 +39,8 @@
  * 9. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *
- * docs/internals/rings.md has the measurements behind this.
+ *
+ * docs/internals/rings.md has the measurements behind this, and why the thread's records that are left out are known.
  */
 #include "arch/x86_64/emit.h"
 
@@ -67,7 +68,7 @@ _Static_assert(KYMO_WIRE_PATCH_MAX == KYMO_PATCH_MAX && KYMO_WIRE_WINDOW_MAX == 
 _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 4096, "the live page holds the list");
 _Static_assert(KYMO_PAD_LIVE_TRAPS + 4 * KYMO_PAD_TRAPS <= KYMO_PAD_LIVE_SAMPLES, "… and the words of traps");
 
-#define EVENT_SIZE_MAX 3072u  /* code bytes of one event in both forms, with 8 arguments from memory */
+#define EVENT_SIZE_MAX 3328u  /* code bytes of one event in both forms, with 8 arguments from memory */
 #define OP_SIZE_MAX 112u      /* of one operation of a form */
 #define LOAD_SIZE_MAX 192u    /* of one that reads memory */
 #define COMPOSE_SIZE_MAX 512u /* of an argument of an event that is composed, without its form */

@@ -49,7 +49,18 @@ _Static_assert(offsetof(struct kymo_wire_ring, lock) == 0 && offsetof(struct kym
 		       offsetof(struct kymo_wire_ring, end) == 16 && offsetof(struct kymo_wire_ring, last_tsc) == 24 &&
 		       offsetof(struct kymo_wire_ring, subbuffer_size) < 128,
 	       "offsets in the code below");
-_Static_assert(KYMO_EVENT_ID_BITS == 20, "the shifts below");
+#define THREAD_TSC 40
+#define THREAD_AT 48
+#define THREAD 56
+_Static_assert(offsetof(struct kymo_wire_ring, thread_tsc) == THREAD_TSC &&
+		       offsetof(struct kymo_wire_ring, thread_at) == THREAD_AT &&
+		       offsetof(struct kymo_wire_ring, thread) == THREAD,
+	       "offsets in the code below");
+_Static_assert(KYMO_EVENT_ID_BITS == 20 &&
+		       KYMO_PACKED_KIND_BITS + KYMO_EVENT_ID_BITS + KYMO_PACKED_WIDE_TIME_BITS == 64 &&
+		       KYMO_PACKED_KIND_BITS + KYMO_PACKED_COMPACT_TIME_BITS == 32 &&
+		       KYMO_PACKED_KIND_BITS + KYMO_PACKED_THREAD_TIME_BITS == 64,
+	       "the shifts below");
 _Static_assert(KYMO_WIRE_RING_STRIDE == 1 << 10, "the shifts below");
 
 /* rax = stamp */
@@ -59,17 +70,77 @@ static void read_tsc(struct code *c)
 	EMIT(c, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0); /* shl $32,%rdx; or %rdx,%rax */
 }
 
-/* the record's first word from the stamp in rax */
-static void store_header(struct code *c, const struct kymo_pad_event *event, const struct x86_pad_site *site)
+/* edx = the tid of the record */
+static void load_tid(struct code *c, const struct kymo_pad_env *env, bool from_slot)
 {
-	EMIT(c, 0x48, 0xc1, 0xe0, 0x14); /* shl $20,%rax */
-	EMIT(c, 0x48, 0x0d);             /* or $id,%rax */
-	imm32(c, event->id);
-	if (site->adds_number) {
-		x86_load_saved(c, RDX, RAX);
-		EMIT(c, 0x48, 0x01, 0xd0); /* add %rdx,%rax */
+	if (!from_slot) {
+		x86_load_tid(c, env, RDX);
+		return;
 	}
-	store(c, RAX, 8, 0);
+	EMIT(c, 0x8b); /* mov tid(%rsp),%edx */
+	rsp_operand(c, RDX, SLOT_TID);
+}
+
+/*
+ * A thread's record at r10 + r11, which is behind it then. It counts with the event's, so what the ring says of it does
+ * not hold before: `thread_at` first. The stamp stays in rax.
+ */
+static void store_thread(struct code *c, const struct kymo_pad_env *env, bool from_slot)
+{
+	EMIT(c, 0x4d, 0x89, 0x5a, THREAD_AT);  /* mov %r11,thread_at(%r10) */
+	EMIT(c, 0x49, 0x89, 0x42, THREAD_TSC); /* mov %rax,thread_tsc(%r10) */
+	load_tid(c, env, from_slot);
+	EMIT(c, 0x41, 0x89, 0x52, THREAD); /* mov %edx,thread(%r10) */
+	store(c, RDX, 4, KYMO_PACKED_TID_OFFSET);
+	EMIT(c, 0x48, 0x89, 0xc2);                          /* mov %rax,%rdx */
+	EMIT(c, 0x48, 0xc1, 0xe2, KYMO_PACKED_KIND_BITS);   /* shl $5,%rdx */
+	store(c, RDX, 8, 0);                                /* KYMO_PACKED_THREAD is 0 */
+	EMIT(c, 0x49, 0x83, 0xc3, KYMO_PACKED_THREAD_SIZE); /* add $12,%r11 */
+}
+
+/*
+ * The record's header from the stamp in rax, and a thread's record before it where that is not of this thread, or too
+ * long ago for the stamp's bits, or not there (wire/event.h). r11 is where the record begins then. All of this is
+ * within the sequence: no jump leaves it.
+ */
+static void store_header(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+			 bool from_slot)
+{
+	const bool is_wide = x86_header_size(event) == KYMO_PACKED_WIDE_SIZE;
+	struct label thread = { .n = 0 }, stored = { .n = 0 };
+	size_t header;
+
+	EMIT(c, 0x48, 0x89, 0xc2);             /* mov %rax,%rdx */
+	EMIT(c, 0x49, 0x2b, 0x52, THREAD_TSC); /* sub thread_tsc(%r10),%rdx */
+	EMIT(c, 0x48, 0xc1, 0xea);             /* shr $bits,%rdx */
+	byte(c, is_wide ? KYMO_PACKED_WIDE_TIME_BITS : KYMO_PACKED_COMPACT_TIME_BITS);
+	JNE(c, &thread);
+	load_tid(c, env, from_slot);
+	EMIT(c, 0x41, 0x3b, 0x52, THREAD); /* cmp thread(%r10),%edx */
+	JNE(c, &thread);
+	EMIT(c, 0x4d, 0x3b, 0x5a, THREAD_AT); /* cmp thread_at(%r10),%r11 */
+	branch(c, &thread, "\x0f\x86", 2);    /* jbe */
+	header = c->n;
+	if (is_wide) {
+		EMIT(c, 0x48, 0xc1, 0xe0, 64 - KYMO_PACKED_WIDE_TIME_BITS); /* shl $25,%rax */
+		EMIT(c, 0x48, 0x0d);                                        /* or $id,%rax */
+		imm32(c, KYMO_PACKED_WIDE | (int64_t)event->id << KYMO_PACKED_KIND_BITS);
+	} else {
+		EMIT(c, 0xc1, 0xe0, KYMO_PACKED_KIND_BITS); /* shl $5,%eax */
+		EMIT(c, 0x83, 0xc8);                        /* or $id,%eax */
+		byte(c, event->id);
+	}
+	if (event->adds_number) {
+		x86_load_saved(c, RDX, RAX);
+		EMIT(c, 0x48, 0xc1, 0xe2, KYMO_PACKED_KIND_BITS); /* shl $5,%rdx */
+		EMIT(c, 0x48, 0x01, 0xd0);                        /* add %rdx,%rax */
+	}
+	store(c, RAX, x86_header_size(event), 0);
+	JMP(c, &stored);
+	place(c, &thread);
+	store_thread(c, env, from_slot);
+	jump_back(c, header);
+	place(c, &stored);
 }
 
 _Static_assert(sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 &&
@@ -99,6 +170,12 @@ static bool varies(const struct kymo_pad_event *event)
 	return x86_payload(event) || x86_is_composed(event);
 }
 
+/* Bytes of the record, as far as they are known here. */
+static uint32_t fixed_size(const struct kymo_pad_event *event)
+{
+	return x86_header_size(event) + (varies(event) ? 0 : kymo_pad_body_size(event->args, event->n_args));
+}
+
 /* Ways out of find_room(). */
 struct no_room {
 	struct label *full;   /* the sub-buffer has no room: r11 and rax are set */
@@ -108,8 +185,9 @@ struct no_room {
 
 /*
  * r11: what is known of the ring in r10 (struct kymo_pad_ring). After it r11 = the ring's position, rax = the one
- * behind the record; both lie within the ring, whatever its words say: data_offset <= position (signed, so the addition
- * cannot wrap), and the position behind <= `end` <= the ring's end. Each word is loaded once.
+ * behind the record, and a thread's record before it; both lie within the ring, whatever its words say: data_offset <=
+ * position (signed, so the addition cannot wrap), and the position behind <= `end` <= the ring's end. Each word is
+ * loaded once.
  */
 static void find_room(struct code *c, const struct kymo_pad_event *event, const struct no_room *ways)
 {
@@ -142,7 +220,7 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, const 
 	} else {
 		EMIT(c, 0x49, 0x8d, 0x83); /* lea size(%r11),%rax */
 	}
-	imm32(c, varies(event) ? KYMO_EVENT_ARGS_OFFSET : kymo_pad_record_size(event->args, event->n_args));
+	imm32(c, KYMO_PACKED_THREAD_SIZE + fixed_size(event));
 	EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
 	JA(c, ways->full);
 }
@@ -160,7 +238,7 @@ static void count_loss(struct code *c)
 	EMIT(c, 0xf0, 0x49, 0xff, 0x42, offsetof(struct kymo_wire_ring, lost)); /* lock incq lost(%r10) */
 }
 
-/* What comes behind the tid. Then the ring moves behind the record, with the last instruction: it counts. */
+/* What comes behind the header. Then the ring moves behind the record, with the last instruction: it counts. */
 static void store_rest(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		       const struct x86_pad_site *site)
 {
@@ -170,7 +248,7 @@ static void store_rest(struct code *c, const struct kymo_pad_env *env, const str
 	}
 	x86_store_arguments(c, env, event, site);
 	EMIT(c, 0x49, 0x81, 0xc3); /* add $size,%r11 */
-	imm32(c, kymo_pad_record_size(event->args, event->n_args));
+	imm32(c, fixed_size(event));
 	EMIT(c, 0x4d, 0x89, 0x5a, 0x08); /* mov %r11,cur(%r10) */
 }
 
@@ -210,10 +288,7 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x49, 0x8b, 0x52, 0x18);                   /* mov last_tsc(%r10),%rdx */
 	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2); /* cmp %rdx,%rax; cmovb %rdx,%rax */
 	EMIT(c, 0x49, 0x89, 0x42, 0x18);                   /* mov %rax,last_tsc(%r10) */
-	store_header(c, event, site);
-	EMIT(c, 0x8b); /* mov tid(%rsp),%eax */
-	rsp_operand(c, RAX, SLOT_TID);
-	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
+	store_header(c, env, event, true);
 	store_rest(c, env, event, site);
 	unlock = c->n;
 	EMIT(c, 0x41, 0xc7, 0x02, 0, 0, 0, 0); /* movl $0,lock(%r10) */
@@ -298,9 +373,7 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	find_room(c, event, &(struct no_room){ &parts->full, &parts->broken, &parts->large });
 	stamp(c, use);
 	EMIT(c, 0x49, 0x89, 0x42, 0x18); /* mov %rax,last_tsc(%r10) */
-	store_header(c, event, site);
-	x86_load_tid(c, env);
-	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
+	store_header(c, env, event, false);
 	store_rest(c, env, event, site);
 	descriptor[1] = c->n;
 	clear_rseq(c, env);
@@ -311,7 +384,7 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 static void tid_to_slot(struct code *c, const struct kymo_pad_env *env, bool from_thread)
 {
 	if (from_thread)
-		x86_load_tid(c, env);
+		x86_load_tid(c, env, RAX);
 	else
 		x86_load_live(c, env, RAX, KYMO_PAD_LIVE_PID);
 	EMIT(c, 0x89); /* mov %eax,tid(%rsp) */

@@ -62,7 +62,7 @@ static void load_tid(struct maker *m)
 	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0);    /* cmp %fs:0,%rax */
 	JNE(c, &of_process);
 	place(c, &of_thread);
-	x86_load_tid(c, m->env);
+	x86_load_tid(c, m->env, RAX);
 	JMP(c, &done);
 	place(c, &of_process);
 	x86_load_pid(c, m->env);

@@ -38,7 +38,6 @@ struct x86_pad_site {
 	uint64_t bias;       /* of its module: runtime address - vaddr */
 	uint64_t file;       /* address - its offset in the file */
 	bool loads_directly; /* a tracer takes the faults of forms */
-	bool adds_number;    /* of a system call, which is in rax, to the event's id */
 };
 
 /* Where the frame has a general register, or -1: it is as the program left it. */

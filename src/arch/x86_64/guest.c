@@ -139,6 +139,7 @@ GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char
 	sub->sequence = opened;
 	sub->tsc_begin = now;
 	ring->last_tsc = now;
+	ring->thread_at = KYMO_WIRE_NO_THREAD;
 	ring->cur = start;
 	ring->is_open = 1;
 	__atomic_store_n(&ring->opened, opened + 1, __ATOMIC_RELEASE);

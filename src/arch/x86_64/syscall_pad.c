@@ -164,11 +164,11 @@ int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan
 		.c = &c,
 		.env = env,
 		.sites = {
-			[ENTRY] = { .address = site, .bias = site - plan->vaddr, .adds_number = true },
+			[ENTRY] = { .address = site, .bias = site - plan->vaddr },
 			[EXIT] = { .address = site, .bias = site - plan->vaddr },
 		},
 		.events = {
-			[ENTRY] = { .id = syscalls->first_id, .args = arguments, .n_args = 6 },
+			[ENTRY] = { .id = syscalls->first_id, .args = arguments, .n_args = 6, .adds_number = true },
 			[EXIT] = { .id = syscalls->exit_id, .args = result, .n_args = 1 },
 		},
 	};

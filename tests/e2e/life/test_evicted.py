@@ -6,8 +6,8 @@ import re
 import signal
 
 import remains
-from kymotest import (KYMO_PLAIN, babeltrace, check, check_equal, check_text_intact, kymo, run, start, target,
-                      target_path)
+from kymotest import (KYMO_PLAIN, check, check_equal, check_text_intact, events, kymo, run, start,
+                      target, target_path)
 from seeds import seed
 
 FUNCTIONS = [f'add_{i}' for i in range(1, 13)]
@@ -40,9 +40,8 @@ class Recorder:
 
     def counts(self):
         counts = collections.Counter()
-        for line in babeltrace(self.name):
-            name, tid = re.search(r' packed:(\w+): .*tid = (\d+)', line).groups()
-            counts[name] += int(tid) == self.packed.pid
+        for event in events(self.name):
+            counts[event.name.removeprefix('packed:')] += event['tid'] == self.packed.pid
         return {name: n for name, n in counts.items() if n}
 
     def wait(self):

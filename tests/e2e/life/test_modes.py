@@ -3,8 +3,8 @@ import os
 import re
 import signal
 
-from kymotest import (KYMO, Event, check, check_equal, check_same, events, program, record, report_json, run, start,
-                      start_record, target, target_path)
+from kymotest import (KYMO, Event, check, check_equal, check_same, event_lines, events, program, record, report_json,
+                      run, start, start_record, target, target_path)
 
 N = 1_000_000
 LATE = 150_000
@@ -16,7 +16,7 @@ def lines_with_losses():
     done = run(program('babeltrace2'), 'kymo.data').ok()
     said = [re.match(r'WARNING: Tracer discarded (\d+) (\w+?)s? between ', line) for line in done.err.splitlines()]
     check(all(said), 'babeltrace2 warns of losses only', done.err)
-    return done.out.splitlines(), [(int(match[1]), match[2]) for match in said]
+    return event_lines(done.out), [(int(match[1]), match[2]) for match in said]
 
 
 def check_accounts(n):

@@ -273,7 +273,8 @@ static void put_pad(struct world *world, struct site *site, const struct kymo_pa
 	assert_non_null(pad);
 	for (size_t i = 0; i < n; i++) {
 		assert_true(events[i].id < kymo_countof(world->sizes));
-		world->sizes[events[i].id] = kymo_pad_record_size(events[i].args, events[i].n_args);
+		world->sizes[events[i].id] = kymo_pad_body_size(events[i].args, events[i].n_args);
+		world->is_known[events[i].id] = true;
 	}
 	site->pad = (uint64_t)world->code + (world->code_used + 31) / 32 * 32;
 	assert_int_equal(kymo_pad_emit(&world->env, &site->plan, site->address, site->pad, events, n, chain, pad, max,
@@ -367,44 +368,95 @@ static size_t size_of_args(const struct kymo_pad_event *event, const uint8_t *by
 	return size;
 }
 
-/* Of the record at `record`, without header and tid; all of it is there. */
-static size_t size_of_rest(const struct world *world, uint32_t id, const uint8_t *record, uint64_t left)
+/* Of the record whose header ends at `body`; all of it is there. */
+static size_t size_of_rest(const struct world *world, uint32_t id, const uint8_t *body, uint64_t left)
 {
-	size_t size = world->sizes[id] - KYMO_EVENT_ARGS_OFFSET;
+	size_t size = world->sizes[id];
 	uint16_t length;
 
 	if (world->varying[id])
-		size = size_of_args(world->varying[id], record + KYMO_EVENT_ARGS_OFFSET, left - KYMO_EVENT_ARGS_OFFSET);
+		size = size_of_args(world->varying[id], body, left);
 	if (world->sizes[id] == LENGTH_FIRST) {
-		assert_true(left >= KYMO_EVENT_ARGS_OFFSET + sizeof(length));
-		memcpy(&length, record + KYMO_EVENT_ARGS_OFFSET, sizeof(length));
+		assert_true(left >= sizeof(length));
+		memcpy(&length, body, sizeof(length));
 		assert_true(length >= sizeof(length));
 		size = length;
 	}
-	assert_true(left - KYMO_EVENT_ARGS_OFFSET >= size);
+	assert_true(left >= size);
+	return size;
+}
+
+static uint64_t load(const uint8_t *at, size_t size)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, at, size);
+	return value;
+}
+
+/* The least stamp that is not before `since`, of which these are the low bits. */
+static uint64_t extend(uint64_t since, uint64_t low, unsigned int bits)
+{
+	return since + ((low - since) & ((UINT64_C(1) << bits) - 1));
+}
+
+/* What is known of a packet up to here. */
+struct known {
+	uint64_t stamp, thread_stamp;
+	int32_t tid; /* 0: none yet */
+};
+
+/* A header, of a record or a thread, which is told by its id, 0. Its size. */
+static size_t read_header(const uint8_t *at, uint64_t left, struct known *known, uint32_t *id_ret)
+{
+	const unsigned int kind = *at & KYMO_PACKED_KIND_MASK;
+	const size_t size = kind == KYMO_PACKED_THREAD ? KYMO_PACKED_THREAD_SIZE
+			    : kind == KYMO_PACKED_WIDE ? KYMO_PACKED_WIDE_SIZE
+						       : KYMO_PACKED_COMPACT_SIZE;
+
+	assert_true(left >= size);
+	if (kind == KYMO_PACKED_THREAD) {
+		known->stamp = extend(known->stamp, load(at, 8) >> KYMO_PACKED_KIND_BITS, KYMO_PACKED_THREAD_TIME_BITS);
+		known->thread_stamp = known->stamp;
+		known->tid = (int32_t)load(at + KYMO_PACKED_TID_OFFSET, 4);
+		*id_ret = 0;
+		return size;
+	}
+	assert_true(known->tid != 0);
+	if (kind == KYMO_PACKED_WIDE) {
+		*id_ret = load(at, 8) >> KYMO_PACKED_KIND_BITS & KYMO_EVENT_ID_MAX;
+		known->stamp = extend(known->stamp, load(at, 8) >> (64 - KYMO_PACKED_WIDE_TIME_BITS),
+				      KYMO_PACKED_WIDE_TIME_BITS);
+	} else {
+		*id_ret = kind;
+		known->stamp =
+			extend(known->stamp, load(at, 4) >> KYMO_PACKED_KIND_BITS, KYMO_PACKED_COMPACT_TIME_BITS);
+		assert_true(known->stamp - known->thread_stamp < UINT64_C(1) << KYMO_PACKED_COMPACT_TIME_BITS);
+	}
 	return size;
 }
 
 static void read_packet(struct world *world, uint32_t ring, const struct kymo_ring_packet *packet)
 {
-	const uint64_t mask = (UINT64_C(1) << KYMO_EVENT_TIME_BITS) - 1;
+	struct known known = { .stamp = packet->tsc_begin };
 
 	assert_true(packet->tsc_begin >= world->last_stamp[ring]);
 	world->last_stamp[ring] = packet->tsc_begin;
 	for (uint64_t at = 0; at < packet->size;) {
 		struct record record = { .ring = ring };
-		uint64_t header;
 
-		assert_true(packet->size - at >= KYMO_EVENT_ARGS_OFFSET);
-		memcpy(&header, packet->records + at, sizeof(header));
-		memcpy(&record.tid, packet->records + at + KYMO_EVENT_TID_OFFSET, sizeof(record.tid));
-		record.id = header & KYMO_EVENT_ID_MAX;
-		assert_true(record.id < kymo_countof(world->sizes) && world->sizes[record.id]);
+		at += read_header(packet->records + at, packet->size - at, &known, &record.id);
+		assert_true(known.stamp >= world->last_stamp[ring] && known.stamp <= packet->tsc_end);
+		world->last_stamp[ring] = known.stamp;
+		if (!record.id) {
+			assert_true(at < packet->size); /* it is never the last one */
+			world->n_threads++;
+			continue;
+		}
+		assert_true(record.id < kymo_countof(world->sizes) && world->is_known[record.id]);
+		record.tid = known.tid;
+		record.stamp = known.stamp;
 		record.size = size_of_rest(world, record.id, packet->records + at, packet->size - at);
-		record.stamp = packet->tsc_begin + (((header >> KYMO_EVENT_ID_BITS) - packet->tsc_begin) & mask);
-		assert_true(record.stamp >= world->last_stamp[ring] && record.stamp <= packet->tsc_end);
-		world->last_stamp[ring] = record.stamp;
-		at += KYMO_EVENT_ARGS_OFFSET;
 		memcpy(record.args, packet->records + at,
 		       record.size < sizeof(record.args) ? record.size : sizeof(record.args));
 		assert_true(kymo_vec_push(&world->records, record));

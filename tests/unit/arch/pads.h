@@ -16,13 +16,17 @@ enum kind { LOCKS, SEQUENCES, N_KINDS };
 #define CODE_SIZE ((size_t)2 << 20)
 #define WORLD_PID 123456789     /* what pads record if the thread's id is not available */
 #define N_SPARE 16              /* more than four threads and their handlers can hold at a time */
-#define LENGTH_FIRST UINT32_MAX /* in place of a size: what follows the tid begins with its own size, a u16 */
+#define LENGTH_FIRST UINT32_MAX /* in place of a size: what follows the header begins with its own size, a u16 */
+
+/* How many records of `body` bytes a sub-buffer takes where all have one thread and short headers: there has to be room
+ * for a thread's record before each, and is one before the first. */
+#define RECORDS_OF(subbuffer, body) (((subbuffer)-2 * KYMO_PACKED_THREAD_SIZE) / (KYMO_PACKED_COMPACT_SIZE + (body)))
 
 struct record {
 	uint32_t ring, id;
 	int32_t tid;
 	uint64_t stamp;                    /* from the first of its packet */
-	size_t size;                       /* of what follows the tid */
+	size_t size;                       /* of what follows the header */
 	uint8_t args[KYMO_EVENT_MAX_SIZE]; /* that, or its beginning */
 };
 
@@ -52,11 +56,13 @@ struct world {
 	struct kymo_ring *readers;
 	uint64_t *last_stamp;                      /* of each ring */
 	uint64_t bias;                             /* of the module that sites are in */
-	uint32_t sizes[512];                       /* of the records of each event id */
+	uint32_t sizes[512];                       /* of the records of each event id, behind the header */
+	bool is_known[512];                        /* there are such events */
+	uint64_t n_threads;                        /* threads' records that were read */
 	const struct kymo_pad_event *varying[512]; /* of an id: its records have strings and bytes; else NULL */
 	KYMO_VEC(struct record) records;           /* those that were read */
 	void (*on_record)(void *data, const struct record *record,
-			  const uint8_t *bytes); /* NULL; all that follows the tid */
+			  const uint8_t *bytes); /* NULL; all that follows the header */
 	void *data;
 };
 

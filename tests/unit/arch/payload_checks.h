@@ -9,6 +9,7 @@
 #define R10 10
 #define R11 11
 #define ID 7
+#define HEADER KYMO_PACKED_COMPACT_SIZE /* of its records */
 
 static const struct kymo_fetch as_markers[] = { PAYLOAD(R10, R11) };
 static const struct kymo_pad_event one_payload = { .id = ID, .args = as_markers, .n_args = 1 };

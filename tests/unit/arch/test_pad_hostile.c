@@ -308,7 +308,7 @@ static void smaller_sub_buffers_are_used_as_they_are(void **state)
 			call(&site, i);
 		leave(&before);
 		world_read_all(&world);
-		assert_int_equal(world.records.n, 2 * (PAGE / 20));
+		assert_int_equal(world.records.n, 2 * RECORDS_OF(PAGE, 8));
 		assert_int_equal(world.records.n + world_lost(&world), 1000);
 		for (size_t i = 0; i < world.records.n; i++)
 			assert_int_equal(value(&world.records.items[i], 0, 8), i);

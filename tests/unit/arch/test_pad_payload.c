@@ -66,7 +66,7 @@ static void compare(void *data, const struct record *record, const uint8_t *byte
 
 static void expect(struct world *world, struct expected *expected)
 {
-	world->sizes[ID] = KYMO_EVENT_ARGS_OFFSET + (uint32_t)expected->size;
+	world->sizes[ID] = (uint32_t)expected->size;
 	world->on_record = compare;
 	world->data = expected;
 }
@@ -195,7 +195,7 @@ static void one_that_is_too_large_is_a_loss(void **state)
 /* Sub-buffers of one page: what has no room in an empty one is lost, whether the recorder reads or not. */
 static void one_that_fits_no_sub_buffer_is_a_loss(void **state)
 {
-	const uint64_t most = PAGE - KYMO_EVENT_ARGS_OFFSET;
+	const uint64_t most = PAGE - KYMO_PACKED_THREAD_SIZE - HEADER;
 	uint8_t *stack = stack_create();
 
 	fill(stack, PAGE, 1);
@@ -228,7 +228,9 @@ static void a_record_may_end_with_its_sub_buffer_but_not_behind(void **state)
 	for_each_way(kind, by_lock)
 	{
 		for (size_t i = 0; i < kymo_countof(sizes) * 2; i++) {
-			uint32_t size = sizes[i / 2], whole = KYMO_EVENT_ARGS_OFFSET + size, less = i % 2;
+			uint32_t size = sizes[i / 2], less = i % 2;
+			/* There has to be room for a thread's record before it, too. */
+			uint32_t whole = HEADER + size, room = KYMO_PACKED_THREAD_SIZE + whole;
 			struct kymo_wire_ring *ring;
 			uint8_t behind[16];
 			struct world world;
@@ -237,21 +239,21 @@ static void a_record_may_end_with_its_sub_buffer_but_not_behind(void **state)
 			struct site site;
 
 			payload_world_init(&world, kind, by_lock, (struct shape){ 2 * PAGE, 4, false }, &site);
-			world.sizes[ID] = whole;
+			world.sizes[ID] = size;
 			ring = world_ring(&world, stay(&before) + (by_lock ? world.n_sequenced : 0));
 			enter_with(&site, stack, R10, stack, R11, size, i); /* opens the sub-buffer */
 			end = ring->end;
 			memset((uint8_t *)ring + end, 0x5a, sizeof(behind));
 			memset(behind, 0x5a, sizeof(behind));
-			ring->cur = end - whole + less;
+			ring->cur = end - room + less;
 			enter_with(&site, stack, R10, stack, R11, size, i);
 			leave(&before);
 			assert_int_equal(ring->opened, 1 + less);
-			assert_int_equal(ring->cur, less ? end + whole : end);
+			assert_int_equal(ring->cur, less ? end + room : end - KYMO_PACKED_THREAD_SIZE);
 			if (!less)
 				assert_memory_equal((uint8_t *)ring + end, behind, sizeof(behind));
 			else
-				assert_memory_equal((uint8_t *)ring + end + KYMO_EVENT_ARGS_OFFSET, stack, size);
+				assert_memory_equal((uint8_t *)ring + end + room - size, stack, size);
 			assert_memory_equal((uint8_t *)ring + ring->cur - size, stack, size);
 			assert_int_equal(world_lost(&world), 0);
 			world_deinit(&world);

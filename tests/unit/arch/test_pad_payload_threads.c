@@ -175,7 +175,7 @@ static void enter_broken(struct breakpoints *breakpoints, uint64_t at)
 {
 	const struct broken *broken = breakpoints->data;
 
-	breakpoints->world->sizes[ID] = KYMO_EVENT_ARGS_OFFSET + (uint32_t)broken->size;
+	breakpoints->world->sizes[ID] = (uint32_t)broken->size;
 	enter_with(breakpoints->site, broken->stack, R10, broken->bytes, R11, broken->size, at);
 }
 
@@ -229,7 +229,7 @@ static void a_handler_between_any_two_instructions_tears_nothing(void **state)
 			world_init(&world, kind, roomy);
 			world_landing(&world, &one_payload, 1, &site);
 			world_function(&world, &handlers_event, 1, &in_handler);
-			world.sizes[ID + 1] = KYMO_EVENT_ARGS_OFFSET + (uint32_t)sizes[i];
+			world.sizes[ID + 1] = (uint32_t)sizes[i];
 			break_everywhere(&world, &site, &in_handler, &ops, &broken);
 			world_deinit(&world);
 		}

@@ -59,7 +59,7 @@ static void what_does_not_fit_is_counted_as_lost(void **state)
 			call(&site, i);
 		world_read(&world);
 		kept = world.records.n;
-		assert_int_equal(kept, 2 * (PAGE / 20));
+		assert_int_equal(kept, 2 * RECORDS_OF(PAGE, 8));
 		assert_int_equal(kept + world_lost(&world), 5000);
 		for (unsigned int i = 0; i < kept; i++)
 			assert_int_equal(value(&world.records.items[i], 0, 8), i);
@@ -91,7 +91,7 @@ static void overwriting_keeps_the_newest(void **state)
 		leave(&before);
 		world_read_all(&world);
 		assert_int_equal(world_lost(&world), 0);
-		assert_int_equal(world.records.n, 2 * (PAGE / 20) + 5000 % (PAGE / 20));
+		assert_int_equal(world.records.n, 2 * RECORDS_OF(PAGE, 8) + 5000 % RECORDS_OF(PAGE, 8));
 		for (size_t i = 0; i < world.records.n; i++)
 			assert_int_equal(value(&world.records.items[i], 0, 8), 5000 - world.records.n + i);
 		world_deinit(&world);

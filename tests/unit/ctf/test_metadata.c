@@ -213,8 +213,8 @@ static void an_error_tells_line_and_cause(void **state)
 		const char *from, *to, *message;
 	} cases[] = {
 		{ "minor = 8", "minor = 9", "metadata:16: '8' was expected, not '9'" },
-		{ "kymo_format = 1", "kymo_format = 2",
-		  "metadata:26: the trace has a format of another kymo; this one reads 1" },
+		{ "kymo_format = 1", "kymo_format = 3",
+		  "metadata:26: the trace has a format of another kymo; this one reads 1 and 2" },
 		{ "pid = ", "command = ", "metadata:33: 'command' is twice in the environment" },
 		{ "freq = 1000000000", "freq = 0", "metadata:38: the clock's frequency is 0" },
 		{ "freq = 1000000000", "freq = 18446744073709551616", "metadata:38: a number is out of range" },

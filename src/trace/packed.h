@@ -1,0 +1,35 @@
+/* Packets of plain records made out of packed ones, and the other way (wire/event.h). */
+#ifndef KYMO_TRACE_PACKED_H
+#define KYMO_TRACE_PACKED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct kymo_trace;
+
+/* Bytes of plain records that `size` bytes of packed ones are at the most. */
+static inline uint64_t kymo_packed_plain_max(uint64_t size)
+{
+	return 3 * size + 16;
+}
+
+/*
+ * Write the `size` bytes of records of a ring, the packet of which begins at the stamp `begin`, as plain ones to `to`,
+ * where there is room for kymo_packed_plain_max(). Stacks stay copies. Returns their size. A target may change the
+ * ring's bytes meanwhile. Where there is no record of the trace's the last one is of an event that no trace has, for
+ * readers to tell.
+ */
+uint64_t kymo_packed_to_plain(const struct kymo_trace *output, const uint8_t *records, uint64_t size, uint64_t begin,
+			      uint8_t *to);
+
+/* The other way: as a trace has them. `ret` is the caller's to free. */
+struct kymo_error *kymo_packed_from_plain(const struct kymo_trace *output, const uint8_t *records, uint64_t size,
+					  uint64_t begin, uint8_t **ret, uint64_t *size_ret);
+
+/* How many events the first of the records are; `at_ret` is where they end. At the most `max` are looked at. */
+uint64_t kymo_packed_count(const struct kymo_trace *output, const uint8_t *records, uint64_t size, uint64_t max,
+			   uint64_t *at_ret);
+
+#endif
