@@ -120,7 +120,7 @@ struct kymo_pad_sample {
 
 /* One record that a pad makes. */
 struct kymo_pad_event {
-	uint32_t id; /* <= KYMO_EVENT_ID_MAX */
+	uint32_t id; /* 1 to KYMO_EVENT_ID_MAX */
 	const struct kymo_fetch *args;
 	size_t n_args;                  /* <= KYMO_EVENT_MAX_ARGS; 1 with a payload */
 	const struct kymo_form *filter; /* a record is made if its value is not 0 and not a fault; NULL: always */

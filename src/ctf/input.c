@@ -240,7 +240,7 @@ static bool begin_packet(struct input *input, const uint8_t *uuid, struct findin
 	input->content_end = content_end;
 	input->packet_end = packet_end;
 	input->tsc = packet.timestamp_begin;
-	input->packed = (struct kymo_packed){ .stamp = packet.timestamp_begin };
+	input->packed = kymo_packed_begin(packet.timestamp_begin);
 	input->at += sizeof(packet);
 	set_limit(input);
 	return true;

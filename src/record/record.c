@@ -108,15 +108,16 @@ static int poll_ms(const struct recording *recording)
 static void answer_source(struct recording *recording, struct source *source)
 {
 	bool has_new = false, late = false;
-	struct kymo_error *error = recording_mix(recording, source, &has_new), *answered;
+	struct kymo_error *error = recording_mix(recording, source, &has_new), *answered, *described;
 	size_t n_sites;
 
 	stacks_note(recording, source);
 	answered = kymo_probes_answer(source->probes, has_new, &late, &recording->result.stopped_ns);
 	error = kymo_error_first(error, answered);
 	n_sites = kymo_probes_n_sites(source->probes);
-	if (!error)
-		error = recording_update_metadata(recording);
+	/* The kernel may have new events all the same: its packets are written with those that are described. */
+	described = recording_update_metadata(recording);
+	error = kymo_error_first(error, described);
 	if (error && !kymo_probes_are_mapped(source->probes)) { /* the process has ended */
 		kymo_error_destroy(error);
 		error = NULL;

@@ -386,7 +386,7 @@ static void visit_packet(struct recording *recording, const struct kymo_kept_pac
 {
 	const struct kymo_trace *output = &recording->output.files;
 	uint8_t *records = kymo_kept_records_writable(output->kept, packet);
-	struct kymo_packed packed = { .stamp = packet->begin };
+	struct kymo_packed packed = kymo_packed_begin(packet->begin);
 	uint64_t at = 0;
 	size_t header;
 	uint32_t id;

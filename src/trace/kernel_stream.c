@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "trace/packed.h"
 #include "trace/trace.h"
 
@@ -87,11 +87,11 @@ static struct kymo_error *write_packet(const struct kymo_kernel_stream *stream, 
 	kymo_cleanup_free uint8_t *packed = NULL;
 	const uint8_t *records = packet->records;
 	struct kymo_error *error = NULL;
-	uint64_t size = packet->size;
+	uint64_t size = packet->size, n;
 	char name[32];
 
 	if (output->trace.is_packed) {
-		error = kymo_packed_from_plain(output, records, size, packet->begin, &packed, &size);
+		error = kymo_packed_from_plain(output, records, size, packet->begin, &packed, &size, &n);
 		records = packed;
 	}
 	/* As in trace.c: readers see what was lost before a packet by the one in front of it. */

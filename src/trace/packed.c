@@ -40,7 +40,7 @@ static void put_header(uint8_t *to, uint32_t id, uint64_t stamp, int32_t tid)
 uint64_t kymo_packed_to_plain(const struct kymo_trace *output, const uint8_t *records, uint64_t size, uint64_t begin,
 			      uint8_t *to)
 {
-	struct kymo_packed packed = { .stamp = begin };
+	struct kymo_packed packed = kymo_packed_begin(begin);
 	uint64_t at = 0, n = 0;
 	size_t header;
 	uint32_t id;
@@ -49,31 +49,33 @@ uint64_t kymo_packed_to_plain(const struct kymo_trace *output, const uint8_t *re
 		const struct kymo_ctf_event *event = event_of(output, id);
 		uint32_t body;
 
-		at += header;
-		if (!id)
+		if (!id) {
+			at += header;
 			continue;
-		if (!packed.has_thread || !event || !ring_body(event, records + at, size - at, &body)) {
-			at = 0;
-			break;
 		}
+		if (!packed.has_thread || !event || !ring_body(event, records + at + header, size - at - header, &body))
+			break;
 		put_header(to + n, id, packed.stamp, packed.tid);
-		memcpy(to + n + KYMO_EVENT_ARGS_OFFSET, records + at, body);
+		memcpy(to + n + KYMO_EVENT_ARGS_OFFSET, records + at + header, body);
 		n += KYMO_EVENT_ARGS_OFFSET + body;
-		at += body;
+		at += header + body;
 	}
 	if (at == size)
 		return n;
 	put_header(to + n, KYMO_EVENT_ID_MAX, packed.stamp, packed.tid);
-	return n + KYMO_EVENT_ARGS_OFFSET;
+	memcpy(to + n + KYMO_EVENT_ARGS_OFFSET, records + at, size - at);
+	return n + KYMO_EVENT_ARGS_OFFSET + size - at;
 }
 
 struct kymo_error *kymo_packed_from_plain(const struct kymo_trace *output, const uint8_t *records, uint64_t size,
-					  uint64_t begin, uint8_t **ret, uint64_t *size_ret)
+					  uint64_t begin, uint8_t **ret, uint64_t *size_ret, uint64_t *n_ret)
 {
-	/* The least plain record is KYMO_EVENT_ARGS_OFFSET bytes, and the most headers are less than twice that. */
+	/* The least plain record is KYMO_EVENT_ARGS_OFFSET bytes, and the most headers are less than twice that. What
+	 * is no record stays as it is, behind one header more. */
 	uint8_t *to = malloc(2 * size + KYMO_PACKED_HEADERS_MAX);
 	struct kymo_packed packed = { .has_thread = false };
-	uint64_t at = 0, n = 0, stamp = begin;
+	uint64_t at = 0, n = 0, n_records = 0, stamp = begin;
+	uint32_t id = 0;
 
 	if (!to)
 		return &kymo_error_no_memory;
@@ -81,7 +83,7 @@ struct kymo_error *kymo_packed_from_plain(const struct kymo_trace *output, const
 		const int unused = 64 - KYMO_EVENT_TIME_BITS;
 		const struct kymo_ctf_event *event;
 		uint64_t header;
-		uint32_t id, whole;
+		uint32_t whole;
 		int32_t tid;
 
 		memcpy(&header, records + at, sizeof(header));
@@ -96,18 +98,24 @@ struct kymo_error *kymo_packed_from_plain(const struct kymo_trace *output, const
 		memcpy(to + n, records + at + KYMO_EVENT_ARGS_OFFSET, whole - KYMO_EVENT_ARGS_OFFSET);
 		n += whole - KYMO_EVENT_ARGS_OFFSET;
 		at += whole;
+		n_records++;
 	}
-	if (at < size) /* no record of ours: readers will tell */
-		n += kymo_packed_write(&packed, KYMO_EVENT_ID_MAX, 0, stamp, to + n);
+	if (at < size) { /* no record of ours: readers will tell */
+		n += kymo_packed_write(&packed, KYMO_EVENT_ID_MAX, packed.tid, stamp, to + n);
+		at += id == KYMO_EVENT_ID_MAX ? KYMO_EVENT_ARGS_OFFSET : 0; /* the header of kymo_packed_to_plain() */
+		memcpy(to + n, records + at, size - at);
+		n += size - at;
+	}
 	*ret = to;
 	*size_ret = n;
+	*n_ret = n_records;
 	return NULL;
 }
 
 uint64_t kymo_packed_count(const struct kymo_trace *output, const uint8_t *records, uint64_t size, uint64_t max,
 			   uint64_t *at_ret)
 {
-	struct kymo_packed packed = { .stamp = 0 };
+	struct kymo_packed packed = kymo_packed_begin(0);
 	uint64_t at = 0, n = 0;
 
 	*at_ret = 0;

@@ -16,17 +16,18 @@ static inline uint64_t kymo_packed_plain_max(uint64_t size)
 }
 
 /*
- * Write the `size` bytes of records of a ring, the packet of which begins at the stamp `begin`, as plain ones to `to`,
- * where there is room for kymo_packed_plain_max(). Stacks stay copies. Returns their size. A target may change the
- * ring's bytes meanwhile. Where there is no record of the trace's the last one is of an event that no trace has, for
- * readers to tell.
+ * Write the records of a ring as plain ones to `to`, where there is room for kymo_packed_plain_max(). They are `size`
+ * bytes, and their packet begins at the stamp `begin`. Stacks stay copies. Returns the size of the plain ones. A target
+ * may change the ring's bytes meanwhile. What is no record of the trace, and all bytes behind it, stay as they are. The
+ * header before them is of KYMO_EVENT_ID_MAX, an event that no trace has: so readers tell how many bytes they leave
+ * out.
  */
 uint64_t kymo_packed_to_plain(const struct kymo_trace *output, const uint8_t *records, uint64_t size, uint64_t begin,
 			      uint8_t *to);
 
-/* The other way: as a trace has them. `ret` is the caller's to free. */
+/* The other way: as a trace has them. `ret` is the caller's to free; `n_ret` is how many records were made. */
 struct kymo_error *kymo_packed_from_plain(const struct kymo_trace *output, const uint8_t *records, uint64_t size,
-					  uint64_t begin, uint8_t **ret, uint64_t *size_ret);
+					  uint64_t begin, uint8_t **ret, uint64_t *size_ret, uint64_t *n_ret);
 
 /* How many events the first of the records are; `at_ret` is where they end. At the most `max` are looked at. */
 uint64_t kymo_packed_count(const struct kymo_trace *output, const uint8_t *records, uint64_t size, uint64_t max,

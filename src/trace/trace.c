@@ -76,7 +76,7 @@ static uint32_t only_size(const struct kymo_ctf_trace *trace)
 		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
 			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)
 				return 0;
-		if (!own || (size && own != size) || (trace->is_packed && event->id >= KYMO_PACKED_WIDE))
+		if (!own || (size && own != size))
 			return 0;
 		size = own;
 	}
@@ -99,7 +99,7 @@ struct kymo_error *kymo_trace_index_events(struct kymo_trace *output)
 		by_id[trace->events[i].id] = (uint32_t)i + 1;
 	output->by_id = by_id;
 	output->n_ids = most + 1;
-	output->only_size = only_size(trace);
+	output->only_size = trace->is_packed ? 0 : only_size(trace);
 	return NULL;
 }
 
@@ -112,8 +112,6 @@ static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_p
 	const bool was_estimate = output->is_estimate;
 	uint64_t at = 0, n = 0;
 
-	if (output->trace.is_packed && output->only_size)
-		return kymo_packed_count(output, packet->records, packet->size, UINT64_MAX, &at);
 	if (output->only_size && packet->size % output->only_size == 0)
 		return packet->size / output->only_size;
 	output->is_estimate = true;
@@ -121,7 +119,10 @@ static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_p
 		n = kymo_packed_count(output, packet->records, packet->size, WALKED, &at);
 		if (at == packet->size)
 			output->is_estimate = was_estimate;
-		return at ? n * packet->size / at : 0;
+		if (at == packet->size || at <= KYMO_PACKED_THREAD_SIZE)
+			return n;
+		/* Without the first record, which is a thread's. */
+		return n * (packet->size - KYMO_PACKED_THREAD_SIZE) / (at - KYMO_PACKED_THREAD_SIZE);
 	}
 	while (n < WALKED && at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event;
@@ -232,10 +233,10 @@ static struct kymo_error *keep_packet(struct kymo_trace *output, const struct ky
 }
 
 static struct kymo_error *append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
-				 const struct kymo_ring_packet *packet, bool is_counted)
+				 const struct kymo_ring_packet *packet, uint64_t events)
 {
 	struct kymo_error *error = place->stream ? NULL : take_stream(output, place, cpu, packet);
-	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost, events;
+	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost;
 	struct kymo_trace_stream *stream;
 
 	if (error)
@@ -248,7 +249,6 @@ static struct kymo_error *append(struct kymo_trace *output, struct kymo_trace_pl
 		end = begin;
 	sequence = stream->first_sequence + packet->sequence - place->skipped + 1;
 	lost = stream->first_lost + packet->lost;
-	events = is_counted ? about_events(output, packet) : 0;
 	if (output->kept)
 		error = keep_packet(output,
 				    &(struct kymo_kept_packet){ .stream = place->stream - 1,
@@ -277,15 +277,16 @@ struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trac
 	kymo_cleanup_free uint8_t *records = NULL;
 	struct kymo_ring_packet packed = *packet;
 	struct kymo_error *error;
+	uint64_t n;
 
 	if (!packet->is_plain || !output->trace.is_packed)
-		return append(output, place, cpu, packet, is_counted);
-	error = kymo_packed_from_plain(output, packet->records, packet->size, packet->tsc_begin, &records,
-				       &packed.size);
+		return append(output, place, cpu, packet, is_counted ? about_events(output, packet) : 0);
+	error = kymo_packed_from_plain(output, packet->records, packet->size, packet->tsc_begin, &records, &packed.size,
+				       &n);
 	if (error)
 		return error;
 	packed.records = records;
-	return append(output, place, cpu, &packed, is_counted);
+	return append(output, place, cpu, &packed, is_counted ? n : 0);
 }
 
 static struct kymo_error *append_packet(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,

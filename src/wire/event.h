@@ -8,9 +8,9 @@
  *	...		the arguments, each of its type's size, in order; a string is its bytes and a NUL
  *
  * The header is one store for the producer and one bit field for CTF. 44 bits of a 3 GHz TSC are 97 minutes: a reader
- * extends each to 64 bits from the packet's first stamp, so two neighbors in one packet must not lie further apart
- * (the recorder closes idle packets long before). Plain records are those of libkymo-marker's rings, and of every
- * source but pads.
+ * extends each to 64 bits from the packet's first stamp. So two neighbors in one packet must not lie further apart (the
+ * recorder closes idle packets long before). Plain records are those of libkymo-marker's rings, and of every source but
+ * pads.
  *
  * *Packed* records, those of pads, leave out what is as before. The low 5 bits of the first byte are the kind:
  *
@@ -22,9 +22,11 @@
  * Each packet that has records begins with one, and one comes before a record
  *
  *	whose thread is another than the last thread record's,
- *	or whose stamp lies 2^27 ticks or more (kind 31: 2^39) behind the last thread record's.
+ *	or whose stamp is less than the last thread record's, or 2^27 ticks (kind 31: 2^39) or more later.
  *
- * So a reader extends each stamp by the one before it in the packet. docs/internals/rings.md says why that is right.
+ * So a reader extends each stamp from that of the last thread's record, forward. The stamp of a thread's record is the
+ * nearest to the one of the thread's record before it, or to the packet's first. docs/internals/rings.md says why that
+ * is right whatever the order of the records.
  */
 #ifndef KYMO_WIRE_EVENT_H
 #define KYMO_WIRE_EVENT_H

@@ -9,17 +9,32 @@
 
 #include "wire/event.h"
 
-/* What a packet has said up to some record. At its beginning: the stamp at which it begins, and no thread. */
+/* What a packet has said up to some record. */
 struct kymo_packed {
-	uint64_t stamp, thread_stamp;
+	uint64_t stamp;        /* of the last record */
+	uint64_t thread_stamp; /* of the last thread's record; before the first, where the packet begins */
 	int32_t tid;
 	bool has_thread;
 };
+
+/* At the beginning of a packet, of which that is the stamp. */
+static inline struct kymo_packed kymo_packed_begin(uint64_t begin)
+{
+	return (struct kymo_packed){ .stamp = begin, .thread_stamp = begin };
+}
 
 /* The least stamp not before `since` of which these are the low bits. */
 static inline uint64_t kymo_packed_extend(uint64_t since, uint64_t low, unsigned int bits)
 {
 	return since + ((low - since) & ((UINT64_C(1) << bits) - 1));
+}
+
+/* The stamp of a thread's record, of which these are the low bits: the nearest to `near`, before it or after. */
+static inline uint64_t kymo_packed_extend_thread(uint64_t near, uint64_t low)
+{
+	const int unused = 64 - KYMO_PACKED_THREAD_TIME_BITS;
+
+	return near + (uint64_t)((int64_t)((low - near) << unused) >> unused);
 }
 
 /*
@@ -36,7 +51,7 @@ static inline size_t kymo_packed_read(struct kymo_packed *packed, const uint8_t 
 	memcpy(&first, at, sizeof(first));
 	*id_ret = first & KYMO_PACKED_KIND_MASK;
 	if (__builtin_expect(*id_ret != KYMO_PACKED_THREAD && *id_ret != KYMO_PACKED_WIDE, 1)) {
-		packed->stamp = kymo_packed_extend(packed->stamp, first >> KYMO_PACKED_KIND_BITS,
+		packed->stamp = kymo_packed_extend(packed->thread_stamp, first >> KYMO_PACKED_KIND_BITS,
 						   KYMO_PACKED_COMPACT_TIME_BITS);
 		return KYMO_PACKED_COMPACT_SIZE;
 	}
@@ -48,12 +63,12 @@ static inline size_t kymo_packed_read(struct kymo_packed *packed, const uint8_t 
 		*id_ret = word >> KYMO_PACKED_KIND_BITS & KYMO_EVENT_ID_MAX;
 		if (!*id_ret)
 			*id_ret = KYMO_EVENT_ID_MAX + 1; /* no event's, and no thread's record */
-		packed->stamp = kymo_packed_extend(packed->stamp, word >> (64 - KYMO_PACKED_WIDE_TIME_BITS),
+		packed->stamp = kymo_packed_extend(packed->thread_stamp, word >> (64 - KYMO_PACKED_WIDE_TIME_BITS),
 						   KYMO_PACKED_WIDE_TIME_BITS);
 		return KYMO_PACKED_WIDE_SIZE;
 	}
-	packed->stamp = kymo_packed_extend(packed->stamp, word >> KYMO_PACKED_KIND_BITS, KYMO_PACKED_THREAD_TIME_BITS);
-	packed->thread_stamp = packed->stamp;
+	packed->thread_stamp = kymo_packed_extend_thread(packed->thread_stamp, word >> KYMO_PACKED_KIND_BITS);
+	packed->stamp = packed->thread_stamp;
 	packed->has_thread = true;
 	memcpy(&packed->tid, at + KYMO_PACKED_TID_OFFSET, sizeof(packed->tid));
 	return KYMO_PACKED_THREAD_SIZE;

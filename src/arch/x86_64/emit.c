@@ -39,7 +39,6 @@
  * 9. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *
- *
  * docs/internals/rings.md has the measurements behind this, and why the thread's records that are left out are known.
  */
 #include "arch/x86_64/emit.h"
@@ -153,8 +152,9 @@ static bool may_trap(const struct kymo_pad_event *event)
 static bool are_valid(const struct kymo_pad_event *events, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if ((events[i].trap && (i || !may_trap(&events[i]))) || !x86_sample_is_valid(&events[i].sample) ||
-		    events[i].id > KYMO_EVENT_ID_MAX || events[i].n_args > KYMO_EVENT_MAX_ARGS ||
+		if ((events[i].trap ? i || !may_trap(&events[i]) : !events[i].id) ||
+		    !x86_sample_is_valid(&events[i].sample) || events[i].id > KYMO_EVENT_ID_MAX ||
+		    events[i].n_args > KYMO_EVENT_MAX_ARGS ||
 		    (events[i].filter &&
 		     !kymo_form_check(events[i].filter, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX)))
 			return false;
@@ -405,7 +405,6 @@ static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struc
 	for (size_t i = 0; i < n; i++) {
 		struct x86_stamp_use use = { .takes = is_inner || i > 0,
 					     .leaves = is_inner || is_followed || i + 1 < n };
-
 		struct label skip = { .n = 0 }, no_room = { .n = 0 };
 
 		descriptors[i][2] = table + 32 * i;

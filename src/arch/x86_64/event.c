@@ -99,9 +99,9 @@ static void store_thread(struct code *c, const struct kymo_pad_env *env, bool fr
 }
 
 /*
- * The record's header from the stamp in rax, and a thread's record before it where that is not of this thread, or too
- * long ago for the stamp's bits, or not there (wire/event.h). r11 is where the record begins then. All of this is
- * within the sequence: no jump leaves it.
+ * The record's header from the stamp in rax. A thread's record comes before it, unless the last one is of this packet
+ * and thread and not too old for the stamp's bits. wire/event.h has the rule. r11 is where the record begins then. All
+ * of this is within the sequence: no jump leaves it.
  */
 static void store_header(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 			 bool from_slot)

@@ -130,8 +130,9 @@ struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo
 		*ret = known - 1;
 		return NULL;
 	}
-	if (events->items.n >= KYMO_EVENT_ID_MAX)
-		return kymo_error_create(KYMO_ERROR_USAGE, "more than %u probes in one recording", KYMO_EVENT_ID_MAX);
+	if (events->items.n >= KYMO_EVENT_ID_MAX - 1) /* no event has the last id (trace/packed.h) */
+		return kymo_error_create(KYMO_ERROR_USAGE, "more than %u probes in one recording",
+					 KYMO_EVENT_ID_MAX - 1);
 	if (!kymo_index_reserve(&events->index, events->items.n, i, hash_event(&items[i - 1])))
 		return &kymo_error_no_memory;
 	copy.id = (uint32_t)events->items.n + 1;

@@ -400,6 +400,14 @@ static uint64_t extend(uint64_t since, uint64_t low, unsigned int bits)
 	return since + ((low - since) & ((UINT64_C(1) << bits) - 1));
 }
 
+/* The stamp of a thread's record: the nearest one with these low bits. */
+static uint64_t extend_thread(uint64_t near, uint64_t low)
+{
+	const uint64_t half = UINT64_C(1) << (KYMO_PACKED_THREAD_TIME_BITS - 1);
+
+	return extend(near - half, low, KYMO_PACKED_THREAD_TIME_BITS);
+}
+
 /* What is known of a packet up to here. */
 struct known {
 	uint64_t stamp, thread_stamp;
@@ -416,8 +424,8 @@ static size_t read_header(const uint8_t *at, uint64_t left, struct known *known,
 
 	assert_true(left >= size);
 	if (kind == KYMO_PACKED_THREAD) {
-		known->stamp = extend(known->stamp, load(at, 8) >> KYMO_PACKED_KIND_BITS, KYMO_PACKED_THREAD_TIME_BITS);
-		known->thread_stamp = known->stamp;
+		known->thread_stamp = extend_thread(known->thread_stamp, load(at, 8) >> KYMO_PACKED_KIND_BITS);
+		known->stamp = known->thread_stamp;
 		known->tid = (int32_t)load(at + KYMO_PACKED_TID_OFFSET, 4);
 		*id_ret = 0;
 		return size;
@@ -425,20 +433,19 @@ static size_t read_header(const uint8_t *at, uint64_t left, struct known *known,
 	assert_true(known->tid != 0);
 	if (kind == KYMO_PACKED_WIDE) {
 		*id_ret = load(at, 8) >> KYMO_PACKED_KIND_BITS & KYMO_EVENT_ID_MAX;
-		known->stamp = extend(known->stamp, load(at, 8) >> (64 - KYMO_PACKED_WIDE_TIME_BITS),
+		known->stamp = extend(known->thread_stamp, load(at, 8) >> (64 - KYMO_PACKED_WIDE_TIME_BITS),
 				      KYMO_PACKED_WIDE_TIME_BITS);
 	} else {
 		*id_ret = kind;
-		known->stamp =
-			extend(known->stamp, load(at, 4) >> KYMO_PACKED_KIND_BITS, KYMO_PACKED_COMPACT_TIME_BITS);
-		assert_true(known->stamp - known->thread_stamp < UINT64_C(1) << KYMO_PACKED_COMPACT_TIME_BITS);
+		known->stamp = extend(known->thread_stamp, load(at, 4) >> KYMO_PACKED_KIND_BITS,
+				      KYMO_PACKED_COMPACT_TIME_BITS);
 	}
 	return size;
 }
 
 static void read_packet(struct world *world, uint32_t ring, const struct kymo_ring_packet *packet)
 {
-	struct known known = { .stamp = packet->tsc_begin };
+	struct known known = { .stamp = packet->tsc_begin, .thread_stamp = packet->tsc_begin };
 
 	assert_true(packet->tsc_begin >= world->last_stamp[ring]);
 	world->last_stamp[ring] = packet->tsc_begin;

@@ -1,6 +1,6 @@
 /*
- * What packed records leave out (wire/event.h), by pads that run: threads and stamps are those of the program, whoever
- * interrupts whom, and after any time.
+ * What packed records leave out (wire/event.h), by pads that run: threads and stamps are those of the program,
+ * whichever thread interrupts another, and after any time.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void wait_for(uint64_t ticks)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* ---- who interrupts whom --------------------------------------------------------------------- */
+/* ---- one thread interrupts another ----------------------------------------------------------- */
 
 /* Records of this thread have odd values, those of the other even ones; sees_nothing() records any. */
 enum { OF_OTHER = 1000, OF_OWN = 1001 };

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/cleanup.h"
 #include "trace/packed.h"
 #include "trace/trace.h"
 #include "wire/packed.h"
@@ -66,11 +67,12 @@ static uint64_t pack_and_back(uint64_t ticks, unsigned int turns)
 {
 	struct records plain = { .size = 0 };
 	uint8_t back[3 * 8192 + 16], *packed;
-	uint64_t size, end;
+	uint64_t size, end, n;
 
 	for (unsigned int i = 0; i < 100; i++)
 		put_one(&plain, i, BEGIN + i * ticks, (int32_t)(i / turns + 1));
-	assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size));
+	assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size, &n));
+	assert_int_equal(n, 100);
 	assert_int_equal(kymo_packed_count(&output, packed, size, UINT64_MAX, &end), 100);
 	assert_int_equal(end, size);
 	assert_int_equal(kymo_packed_count(&output, packed, size, 3, &end), 3);
@@ -103,25 +105,84 @@ static void a_thread_is_told_again_before_the_stamp_runs_over(void **state)
 	for (unsigned int more = 0; more < 2; more++) {
 		struct records plain = { .size = 0 };
 		uint8_t *packed;
-		uint64_t size;
+		uint64_t size, n;
 
 		put_plain(&plain, FIXED, BEGIN, 1, body, 12);
 		put_plain(&plain, FIXED, BEGIN + span / 2, 1, body, 12);
 		put_plain(&plain, FIXED, BEGIN + span - 1 + more, 1, body, 12);
-		assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size));
+		assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size, &n));
 		assert_int_equal(size, (1 + more) * 12 + 3 * (4 + 12));
 		free(packed);
 	}
 }
 
-static void check_bad(const struct records *packed, uint64_t n_good)
+/* Threads that are interrupted between stamp and room, or a processor whose clock was set back. */
+static void stamps_in_the_wrong_order_come_back_as_they_were(void **state)
 {
-	uint8_t plain[3 * 8192 + 16];
-	uint64_t size = kymo_packed_to_plain(&output, packed->bytes, packed->size, BEGIN, plain), header;
+	static const int64_t ticks[] = { 0, 9, 1000, 3, 400, 1 << 28, 7, 1 << 28, (1 << 28) - 1, -1, -100000, 0 };
+	const uint8_t body[12] = { 1 };
 
-	assert_int_equal(size, n_good * (12 + 12) + 12);
-	memcpy(&header, plain + size - 12, sizeof(header));
+	for (unsigned int first = 0; first < kymo_countof(ticks); first++) {
+		struct records plain = { .size = 0 };
+		uint8_t back[3 * 8192 + 16], *packed;
+		uint64_t size, n;
+
+		for (unsigned int i = first; i < kymo_countof(ticks); i++)
+			put_plain(&plain, i % 2 ? WIDE : FIXED, BEGIN + (uint64_t)ticks[i], 1, body, i % 2 ? 5 : 12);
+		assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size, &n));
+		assert_int_equal(n, kymo_countof(ticks) - first);
+		assert_int_equal(kymo_packed_to_plain(&output, packed, size, BEGIN, back), plain.size);
+		assert_memory_equal(back, plain.bytes, plain.size);
+		free(packed);
+	}
+}
+
+/* What comes behind the first `good` bytes, with `n_good` records, is none of the trace: it is kept as it is, behind
+ * a header of the last id. */
+static void check_bad(const struct records *packed, uint64_t n_good, uint64_t good)
+{
+	uint8_t plain[3 * 8192 + 16], *again;
+	uint64_t size = kymo_packed_to_plain(&output, packed->bytes, packed->size, BEGIN, plain), header, n;
+	const uint64_t left = packed->size - good;
+
+	assert_int_equal(size, n_good * (12 + 12) + 12 + left);
+	memcpy(&header, plain + size - 12 - left, sizeof(header));
 	assert_int_equal(header & KYMO_EVENT_ID_MAX, KYMO_EVENT_ID_MAX);
+	assert_memory_equal(plain + size - left, packed->bytes + good, left);
+	assert_null(kymo_packed_from_plain(&output, plain, size, BEGIN, &again, &size, &n));
+	assert_int_equal(n, n_good);
+	assert_int_equal(size, 12 + n_good * (4 + 12) + 8 + left);
+	assert_memory_equal(again + size - left, packed->bytes + good, left);
+	memcpy(&header, again + size - left - 8, sizeof(header));
+	assert_int_equal(header & KYMO_PACKED_KIND_MASK, KYMO_PACKED_WIDE);
+	assert_int_equal(header >> KYMO_PACKED_KIND_BITS & KYMO_EVENT_ID_MAX, KYMO_EVENT_ID_MAX);
+	free(again);
+}
+
+/* The kernel's records of an event that is not described, and half a record. */
+static void records_of_an_unknown_event_are_kept(void **state)
+{
+	const uint8_t body[12] = { 1, 2, 3 };
+
+	for (uint64_t cut = 0; cut < 24; cut++) {
+		struct records plain = { .size = 0 };
+		uint8_t *packed;
+		uint64_t size, n, left;
+
+		put_plain(&plain, FIXED, BEGIN, 1, body, 12);
+		put_plain(&plain, cut < 12 ? UNKNOWN : FIXED, BEGIN + 5, 1, body, 12);
+		plain.size -= cut % 12;
+		left = plain.size - 24;
+		assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size, &n));
+		if (cut == 12) {
+			assert_int_equal(n, 2);
+		} else {
+			assert_int_equal(n, 1);
+			assert_int_equal(size, 12 + 4 + 12 + 8 + left);
+			assert_memory_equal(packed + size - left, plain.bytes + 24, left);
+		}
+		free(packed);
+	}
 }
 
 /* What a target writes that is no record ends in one that readers do not know. */
@@ -135,22 +196,22 @@ static void what_is_no_record_is_told(void **state)
 
 	put(&bad, &header, sizeof(header));
 	put(&bad, body, sizeof(body));
-	check_bad(&bad, 0); /* no thread */
+	check_bad(&bad, 0, 0); /* no thread */
 	put(&good, &thread, sizeof(thread));
 	put(&good, &tid, sizeof(tid));
 	put(&good, &header, sizeof(header));
 	put(&good, body, sizeof(body));
 	bad = good;
 	put(&bad, &unknown, sizeof(unknown));
-	check_bad(&bad, 1);
+	check_bad(&bad, 1, good.size);
 	bad = good;
 	put(&bad, &wide_of_0, sizeof(wide_of_0));
-	check_bad(&bad, 1);
+	check_bad(&bad, 1, good.size);
 	for (uint64_t size = good.size + 1; size < good.size + 16; size++) {
 		bad = good;
 		put(&bad, good.bytes + 12, 16);
 		bad.size = size;
-		check_bad(&bad, 1);
+		check_bad(&bad, 1, good.size);
 	}
 }
 
@@ -161,7 +222,7 @@ static void any_bytes_are_read_within_their_bounds(void **state)
 	for (unsigned int i = 0; i < 20000; i++) {
 		uint8_t *bytes = malloc(64), *plain = malloc(kymo_packed_plain_max(64)), *again;
 		const uint64_t size = i % 65;
-		uint64_t n, packed_size, end;
+		uint64_t n, packed_size, end, n_records;
 
 		for (unsigned int k = 0; k < 64; k++) {
 			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
@@ -169,7 +230,8 @@ static void any_bytes_are_read_within_their_bounds(void **state)
 		}
 		n = kymo_packed_to_plain(&output, bytes, size, BEGIN, plain);
 		assert_true(n <= kymo_packed_plain_max(size));
-		assert_null(kymo_packed_from_plain(&output, plain, n, BEGIN, &again, &packed_size));
+		assert_null(kymo_packed_from_plain(&output, plain, n, BEGIN, &again, &packed_size, &n_records));
+		assert_true(packed_size <= 2 * n + KYMO_PACKED_HEADERS_MAX);
 		kymo_packed_count(&output, bytes, size, UINT64_MAX, &end);
 		assert_true(end <= size);
 		free(again);
@@ -183,6 +245,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_come_back_as_they_were),
 		cmocka_unit_test(a_thread_is_told_again_before_the_stamp_runs_over),
+		cmocka_unit_test(stamps_in_the_wrong_order_come_back_as_they_were),
+		cmocka_unit_test(records_of_an_unknown_event_are_kept),
 		cmocka_unit_test(what_is_no_record_is_told),
 		cmocka_unit_test(any_bytes_are_read_within_their_bounds),
 	};
