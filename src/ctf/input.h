@@ -189,12 +189,12 @@ static inline void kymo_input_decode(struct input *input, const struct layout *l
 static inline bool kymo_input_take_packed(struct input *input, const struct layout *layouts, uint32_t n_layouts,
 					  struct kymo_ctf_record *ret)
 {
-	for (;;) {
+	while (input->at < input->limit) { /* else there may be no window yet */
 		struct kymo_packed packed = input->packed;
 		const uint8_t *at = input->window + input->at;
 		const size_t left = input->limit - input->at;
 		uint32_t id, body;
-		const size_t header = left ? kymo_packed_read(&packed, at, left, &id) : 0;
+		const size_t header = kymo_packed_read(&packed, at, left, &id);
 
 		if (!header)
 			return false;
@@ -213,6 +213,7 @@ static inline bool kymo_input_take_packed(struct input *input, const struct layo
 		input->at += header + body;
 		return true;
 	}
+	return false;
 }
 
 /* The next record of the stream. False at its end and on an error (findings->error). */

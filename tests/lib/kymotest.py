@@ -412,9 +412,9 @@ def event_lines(text):
 
 
 def babeltrace(directory='kymo.data', *args, may_be_lost='lost_in_vforks'):
-    """The lines that babeltrace2 prints of a trace, but those of threads, which are no events. Any word on its stderr is a failure: traces open without a
-    warning. But hits of vfork children are told by it as losses, and `may_be_lost` may name others of the report's;
-    those must be as many as the report says."""
+    """The lines that babeltrace2 prints of a trace, but those of threads, which are no events. Any word on its stderr
+    is a failure: traces open without a warning. But hits of vfork children are told by it as losses, and `may_be_lost`
+    may name others of the report's; those must be as many as the report says."""
     with tempfile.TemporaryFile('w+') as err:
         popen = subprocess.Popen([program('babeltrace2'), *args, str(directory)], stdout=subprocess.PIPE, stderr=err,
                                  text=True)

@@ -1,7 +1,9 @@
 """Small buffers: what is lost is counted, and what is to be kept is kept."""
 import os
+import pathlib
 import re
 import signal
+import struct
 
 from kymotest import (KYMO, Event, check, check_equal, check_same, event_lines, events, program, record, report_json,
                       run, start, start_record, target, target_path)
@@ -127,3 +129,23 @@ def test_overwriting_keeps_the_newest_of_a_process_that_is_killed():
     process.end(input='\n')
     recorder.end().ok()
     check_newest(N)
+
+
+def first_records():
+    """The kind of the first record of each packet that has any, in all streams (src/wire/event.h)."""
+    for stream in pathlib.Path('kymo.data').glob('stream_*'):
+        packets = stream.read_bytes()
+        while packets:
+            content, size = struct.unpack_from('<QQ', packets, 24)
+            if content // 8 > 76:
+                yield packets[76] & 31
+            packets = packets[size // 8:]
+
+
+def test_each_packet_begins_with_a_thread():
+    for options in (), ('--overwrite',), ('--no-rseq',), ('--stack', '--buffer', '512K'):
+        run('rm', '-rf', 'kymo.data')
+        record('--buffer', '64K', *options, '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-p', '0', '-n',
+               '300').ok()
+        kinds = list(first_records())
+        check(len(kinds) > 1 and not any(kinds), f'each packet begins with one: {options}', kinds)
