@@ -68,11 +68,14 @@ def test_globs_choose(tmp):
 
 
 def metadata(directory):
-    """Without what no two recordings have in common, and events in the order of their places."""
-    text = re.sub(r'\tstate = "ended";\n', '', (directory / 'metadata').read_text())  # a recorder's only
+    """Without what no two recordings have in common, and events in the order of their places. A recorder's only are its
+    state, and packed records."""
+    text = re.sub(r'\t(state = "ended"|kymo_format = \d);\n', '', (directory / 'metadata').read_text())
+    text = re.sub(r'\tevent\.(header|context) := struct \{.*?\n\t\}[^\n]*;\n', '', text, flags=re.DOTALL)
     events = re.findall(r'event \{.*?\n\};\n', text, re.DOTALL)
     for event in events:
         text = text.replace(event, '')
+    events = [event for event in events if '"kymo:thread"' not in event]
     events = sorted(re.sub(r'id = \d+;', 'id;', event, count=1) for event in events)
     text = re.sub(r'(uuid =|monotonic_offset_ns =|pid =|freq =|offset_s =|offset =) \S+', r'\1', text)
     text = re.sub(r'process_\d+_0_0_\d+', 'process', text)
