@@ -1,0 +1,88 @@
+#include "ctf/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/event.h"
+
+uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event)
+{
+	uint32_t size = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
+		size += kymo_type_size(event->fields[i].type);
+	return size;
+}
+
+static bool has_type(const struct kymo_ctf_event *event, enum kymo_type type)
+{
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
+		if (event->fields[i].type == type)
+			return true;
+	return false;
+}
+
+bool kymo_ctf_event_varies(const struct kymo_ctf_event *event)
+{
+	return has_type(event, KYMO_TYPE_STRING) || has_type(event, KYMO_TYPE_BYTES);
+}
+
+uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event)
+{
+	return has_type(event, KYMO_TYPE_BYTES) ? KYMO_CTF_MAX_RECORD_OF_BYTES : KYMO_CTF_MAX_RECORD;
+}
+
+/* Bytes of the value at `at`, of which `left` are there; more than that where they are not all of it. */
+static size_t value_size(const struct kymo_ctf_field *field, const uint8_t *at, size_t left)
+{
+	const enum kymo_type type = field->type;
+	const uint8_t *end;
+	uint16_t size;
+
+	if (type == KYMO_TYPE_STRING) {
+		end = memchr(at, 0, left);
+		return end ? (size_t)(end - at) + 1 : left + 1;
+	}
+	if (type != KYMO_TYPE_BYTES || left < sizeof(size))
+		return kymo_type_size(type);
+	memcpy(&size, at, sizeof(size));
+	return sizeof(size) + (size_t)size * kymo_type_size(kymo_element_type(field->array_of));
+}
+
+bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
+{
+	const size_t max = kymo_ctf_record_max(event) - KYMO_EVENT_ARGS_OFFSET;
+	size_t at = event->has_faults;
+
+	left = left < max ? left : max;
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event) && at <= left; i++)
+		at += value_size(&event->fields[i], body + at, left - at);
+	*ret = (uint32_t)at;
+	return at <= left;
+}
+
+uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)
+{
+	uint32_t body;
+
+	return left >= KYMO_EVENT_ARGS_OFFSET && kymo_ctf_body_size(event, bytes + KYMO_EVENT_ARGS_OFFSET,
+								    left - KYMO_EVENT_ARGS_OFFSET, &body)
+		       ? KYMO_EVENT_ARGS_OFFSET + body
+		       : 0;
+}
+
+void kymo_ctf_event_deinit(struct kymo_ctf_event *event)
+{
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++) {
+		free(event->fields[i].name);
+		kymo_naming_release(event->fields[i].naming);
+	}
+	free(event->fields);
+	free(event->name);
+	free(event->path);
+	free(event->symbol);
+	free(event->build_id);
+	free(event->source);
+	free(event->format);
+	free(event->sample);
+}
