@@ -3,7 +3,6 @@
 
 #include "base/page.h"
 
-#define PAGE (int64_t) KYMO_PAGE_SIZE
 #define FIRST_ADDRESS 0x10000 /* Linux maps nothing lower unless it is told to (vm.mmap_min_addr) */
 
 static void look_at_bytes(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
@@ -38,7 +37,7 @@ static uint64_t reserve_address(void *data, uint64_t low, uint64_t high, size_t 
 	int64_t at = (int64_t)low, next;
 
 	/* Only a damaged file has code there. */
-	if (at < INT64_MIN + PAGE || (int64_t)high > INT64_MAX - PAGE)
+	if (at < INT64_MIN + (int64_t)KYMO_PAGE_SIZE || (int64_t)high > INT64_MAX - (int64_t)KYMO_PAGE_SIZE)
 		return 0;
 	for (; at <= (int64_t)high; at = next) {
 		next = behind(room, at, (int64_t)size);
@@ -99,8 +98,8 @@ void cli_free_room_init(struct cli_free_room *room, const struct kymo_module *mo
 		int64_t high = (int64_t)(segments[i].vaddr + segments[i].memory_size);
 
 		if (low >= 0 && low < room->low)
-			room->low = low & -PAGE;
-		if (high > room->high && high < INT64_MAX - PAGE)
-			room->high = (high + PAGE - 1) & -PAGE;
+			room->low = (int64_t)kymo_page_down(segments[i].vaddr);
+		if (high > room->high && high < INT64_MAX - (int64_t)KYMO_PAGE_SIZE)
+			room->high = (int64_t)kymo_page_up((uint64_t)high);
 	}
 }

@@ -10,20 +10,17 @@
 #ifndef KYMO_KERNEL_CALL_COPIES_BPF_H
 #define KYMO_KERNEL_CALL_COPIES_BPF_H
 
+#include "base/page.h"
 #include "kernel/call_ring.bpf.h"
 
 enum {
-	PAGE = 4096,
-	LOWEST = 4096,
-	PAGES_MAX = KYMO_COPY_SIZE_MAX / PAGE + 1,
-	HEADER = sizeof(struct kymo_copied),
-	ROOM = KERNEL_CALL_SCRATCH - PAGES_MAX * (PAGE + HEADER + 8) - 64,
-	BUFFER_SIZE = 32,
+	PAGES_MAX = KYMO_COPY_SIZE_MAX / KYMO_PAGE_SIZE + 1,
+	ROOM = KERNEL_CALL_SCRATCH - PAGES_MAX * (KYMO_PAGE_SIZE + KERNEL_CALL_PIECE_HEADER + 8) - 64,
 };
 
 static __always_inline uint64_t behind(uint64_t position, uint64_t size)
 {
-	return (position + HEADER + size + 7) & ~7ull;
+	return (position + KERNEL_CALL_PIECE_HEADER + size + 7) & ~7ull;
 }
 
 static __always_inline struct kymo_copied *piece_at(struct kernel_call *sample, uint64_t position)
@@ -32,9 +29,10 @@ static __always_inline struct kymo_copied *piece_at(struct kernel_call *sample, 
 }
 
 /*
- * In a sample that is in the ring, up to BUFFER_SIZE bytes go by way of the stack. Where the kernel is to copy to, it
- * checks (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more. All of the
- * buffer is stored, so only a copy's first piece goes this way: the room of each copy (call_load_room()) has that much.
+ * In a sample that is in the ring, up to KERNEL_CALL_PIECE_MIN bytes go by way of the stack. The kernel checks where it
+ * is to copy to (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more. All of
+ * the buffer is stored, so only a copy's first piece goes this way: the room of each copy (call_load_room()) has that
+ * much.
  */
 static __always_inline bool copy_piece(struct kernel_call *sample, uint64_t position, uint64_t address, uint64_t size,
 				       bool is_by_stack)
@@ -43,8 +41,8 @@ static __always_inline bool copy_piece(struct kernel_call *sample, uint64_t posi
 
 	piece->address = address;
 	piece->size = size;
-	if (is_by_stack && size <= BUFFER_SIZE) {
-		uint64_t buffer[BUFFER_SIZE / 8] = { 0 };
+	if (is_by_stack && size <= KERNEL_CALL_PIECE_MIN) {
+		uint64_t buffer[KERNEL_CALL_PIECE_MIN / 8] = { 0 };
 
 		if (bpf_probe_read_user(buffer, size, (void *)address))
 			return false;
@@ -58,17 +56,17 @@ static __always_inline bool copy_piece(struct kernel_call *sample, uint64_t posi
 static __always_inline bool copy_bytes(struct kernel_call *sample, uint64_t *position, uint64_t address, uint64_t size,
 				       int n_pages, bool is_in_ring)
 {
-	if (address < LOWEST)
+	if (address < KYMO_COPY_LOWEST)
 		return true;
 	if (*position > ROOM)
 		return false;
 	for (int i = 0; i < n_pages && size; i++) {
-		uint64_t n = PAGE - address % PAGE;
+		uint64_t n = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE;
 
 		if (n > size)
 			n = size;
 		barrier_var(n);
-		if (n > PAGE)
+		if (n > KYMO_PAGE_SIZE)
 			break;
 		if (!copy_piece(sample, *position, address, n, is_in_ring && !i))
 			return false;
@@ -86,12 +84,12 @@ static __always_inline bool copy_string(struct kernel_call *sample, uint64_t *po
 	struct kymo_copied *piece;
 	long n;
 
-	if (address < LOWEST)
+	if (address < KYMO_COPY_LOWEST)
 		return true;
 	if (*position > ROOM)
 		return false;
 	piece = piece_at(sample, *position);
-	if (max > PAGE + 8)
+	if (max > KYMO_PAGE_SIZE + 8)
 		return false;
 	n = bpf_probe_read_user_str(piece + 1, max, (void *)address);
 	if (n <= 0)
@@ -115,7 +113,7 @@ static __always_inline bool find_range(const struct kernel_call *sample, const s
 {
 	uint64_t address = word(sample, copy->arg), n;
 
-	if (address < LOWEST)
+	if (address < KYMO_COPY_LOWEST)
 		return false;
 	address += copy->offset;
 	if (copy->is_pointer && bpf_probe_read_user(&address, sizeof(address), (void *)address)) {

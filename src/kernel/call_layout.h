@@ -71,6 +71,11 @@ struct kernel_call {
 	uint8_t copies[];
 };
 
+enum {
+	KERNEL_CALL_PIECE_HEADER = sizeof(struct kymo_copied), /* in front of each piece of a copy */
+	KERNEL_CALL_PIECE_MIN = 32, /* bytes that a copy's first piece takes at least, in a sample in the ring */
+};
+
 /* A copy, as programs make it. */
 struct kernel_call_copy {
 	uint8_t what, arg, times, is_pointer; /* as of struct kymo_copy */

@@ -68,7 +68,7 @@ __noinline int copy_element(struct room *room, uint64_t address, uint64_t max)
 
 static __always_inline bool copy_vector(struct room *room, uint64_t address, uint64_t n, uint64_t max)
 {
-	for (uint32_t i = 0; address >= LOWEST && i < KYMO_COPY_ELEMENTS && i < n; i++)
+	for (uint32_t i = 0; address >= KYMO_COPY_LOWEST && i < KYMO_COPY_ELEMENTS && i < n; i++)
 		if (!copy_element(room, address + 16 * i, max))
 			return false;
 	return true;
@@ -76,20 +76,19 @@ static __always_inline bool copy_vector(struct room *room, uint64_t address, uin
 
 static __always_inline bool copy_message(struct room *room, uint64_t address, uint64_t max)
 {
-	enum { MESSAGE_SIZE = 56, NAME_SIZE = 128, CONTROL_SIZE = 512 };
 	uint64_t position = room->sample.position, vector, n;
 	const uint64_t *fields;
 	bool is_done;
 
-	if (address < LOWEST)
+	if (address < KYMO_COPY_LOWEST)
 		return true;
-	fields = copy_fields(&room->sample, &position, address, MESSAGE_SIZE);
+	fields = copy_fields(&room->sample, &position, address, KYMO_COPY_MESSAGE_SIZE);
 	if (!fields)
 		return false;
 	vector = fields[2];
 	n = fields[3];
-	is_done = copy_at_most(&room->sample, &position, fields[0], (uint32_t)fields[1], NAME_SIZE) &&
-		  copy_at_most(&room->sample, &position, fields[4], fields[5], CONTROL_SIZE);
+	is_done = copy_at_most(&room->sample, &position, fields[0], (uint32_t)fields[1], KYMO_COPY_NAME_MAX) &&
+		  copy_at_most(&room->sample, &position, fields[4], fields[5], KYMO_COPY_CONTROL_MAX);
 	room->sample.position = position;
 	return is_done && copy_vector(room, vector, n, max);
 }
@@ -117,7 +116,7 @@ static __always_inline bool copy_strings(struct room *room, uint64_t address, ui
 {
 	int next = 1;
 
-	for (uint32_t i = 0; address >= LOWEST && i <= KYMO_COPY_ELEMENTS && next > 0; i++)
+	for (uint32_t i = 0; address >= KYMO_COPY_LOWEST && i <= KYMO_COPY_ELEMENTS && next > 0; i++)
 		next = copy_string_of_list(room, address + 8 * i, i < KYMO_COPY_ELEMENTS ? max : 0);
 	return next >= 0;
 }
@@ -157,7 +156,7 @@ static __always_inline bool make_copy(struct room *room, const struct kernel_cal
 		return copy_vector(room, address, n, copy->max);
 	if (copy->what > KYMO_COPY_VECTOR)
 		return copy_list(room, copy->what, address, copy->max);
-	if (copy->what == KYMO_COPY_BYTES && n > PAGE)
+	if (copy->what == KYMO_COPY_BYTES && n > KYMO_PAGE_SIZE)
 		return copy_pages(room, address, n);
 	is_done = copy->what == KYMO_COPY_BYTES ? copy_bytes(sample, &position, address, n, 2, false)
 						: copy_string(sample, &position, address, copy->max, false);

@@ -10,8 +10,6 @@
 #include "kernel/call_object.h"
 #include "kernel/refused.h"
 
-enum { HEADER = sizeof(struct kymo_copied), LEAST = 32 };
-
 static int most_bytes(const struct kymo_copy *copy)
 {
 	return copy->times ? copy->max : copy->size;
@@ -39,9 +37,9 @@ int32_t call_load_room(const struct kymo_copy *copies, size_t n)
 		const struct kymo_copy *copy = &copies[i];
 
 		if (copy->what == KYMO_COPY_BYTES) /* they may lie in two pages */
-			room += MAX(most_bytes(copy), LEAST) + 2 * (HEADER + 7);
+			room += MAX(most_bytes(copy), KERNEL_CALL_PIECE_MIN) + 2 * (KERNEL_CALL_PIECE_HEADER + 7);
 		else if (copy->what == KYMO_COPY_STRING)
-			room += copy->max + HEADER + 7;
+			room += copy->max + KERNEL_CALL_PIECE_HEADER + 7;
 		else
 			return -1;
 	}

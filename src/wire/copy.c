@@ -55,7 +55,7 @@ size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint6
 /* ---- making them ----------------------------------------------------------------------------- */
 
 /* The same, bound for bound, as the programs in src/kernel/call_copies.bpf.h make. */
-enum { LOWEST = 4096, PIECE = 256, MESSAGE_SIZE = 56, NAME_SIZE = 128, CONTROL_SIZE = 512, ALIGNED = 7 };
+enum { PIECE = 256, ALIGNED = 7 };
 
 /* Up to `size` bytes that lie in one page, or none; where they went. `size` is not 0. */
 static uint8_t *copy_piece(struct kymo_copying *copying, uint64_t address, size_t size)
@@ -76,7 +76,7 @@ static uint8_t *copy_piece(struct kymo_copying *copying, uint64_t address, size_
 /* Page by page: the next one may not be there. */
 static bool copy_bytes(struct kymo_copying *copying, uint64_t address, size_t size)
 {
-	while (size && address >= LOWEST) {
+	while (size && address >= KYMO_COPY_LOWEST) {
 		const size_t n = kymo_page_part(address, size);
 
 		if (!copy_piece(copying, address, n))
@@ -103,7 +103,7 @@ static void cut_piece(struct kymo_copying *copying, size_t before, size_t n)
 /* With its NUL, or `max` bytes less one. Most are short: little by little. */
 static bool copy_string(struct kymo_copying *copying, uint64_t address, size_t max)
 {
-	for (size_t rest = max ? max - 1 : 0; rest && address >= LOWEST;) {
+	for (size_t rest = max ? max - 1 : 0; rest && address >= KYMO_COPY_LOWEST;) {
 		const size_t n = kymo_page_part(address, rest < PIECE ? rest : PIECE), before = copying->size;
 		const uint8_t *bytes = copy_piece(copying, address, n), *end;
 
@@ -139,7 +139,7 @@ static bool copy_vector(struct kymo_copying *copying, uint64_t address, uint64_t
 {
 	uint64_t fields[2]; /* of a struct iovec */
 
-	for (uint64_t i = 0; i < n && i < KYMO_COPY_ELEMENTS && address >= LOWEST; i++)
+	for (uint64_t i = 0; i < n && i < KYMO_COPY_ELEMENTS && address >= KYMO_COPY_LOWEST; i++)
 		if (!copy_fields(copying, address + i * sizeof(fields), fields, sizeof(fields)) ||
 		    !copy_bytes(copying, fields[0], at_most(fields[1], max)))
 			return false;
@@ -148,13 +148,13 @@ static bool copy_vector(struct kymo_copying *copying, uint64_t address, uint64_t
 
 static bool copy_message(struct kymo_copying *copying, uint64_t address, size_t max)
 {
-	uint64_t fields[MESSAGE_SIZE / 8]; /* of a struct msghdr */
+	uint64_t fields[KYMO_COPY_MESSAGE_SIZE / 8];
 
-	if (address < LOWEST)
+	if (address < KYMO_COPY_LOWEST)
 		return true;
 	return copy_fields(copying, address, fields, sizeof(fields)) &&
-	       copy_bytes(copying, fields[0], at_most((uint32_t)fields[1], NAME_SIZE)) &&
-	       copy_bytes(copying, fields[4], at_most(fields[5], CONTROL_SIZE)) &&
+	       copy_bytes(copying, fields[0], at_most((uint32_t)fields[1], KYMO_COPY_NAME_MAX)) &&
+	       copy_bytes(copying, fields[4], at_most(fields[5], KYMO_COPY_CONTROL_MAX)) &&
 	       copy_vector(copying, fields[2], fields[3], max);
 }
 
@@ -162,7 +162,7 @@ static bool copy_strings(struct kymo_copying *copying, uint64_t address, size_t 
 {
 	uint64_t string;
 
-	for (size_t i = 0; i <= KYMO_COPY_ELEMENTS && address >= LOWEST; i++) {
+	for (size_t i = 0; i <= KYMO_COPY_ELEMENTS && address >= KYMO_COPY_LOWEST; i++) {
 		if (!copy_fields(copying, address + i * sizeof(string), &string, sizeof(string)))
 			return false;
 		if (!string)
@@ -193,7 +193,7 @@ static void make_copy(struct kymo_copying *copying, const struct kymo_copy *copy
 {
 	uint64_t address = copy->arg == KYMO_COPY_STACK ? copying->stack_pointer : copying->args[copy->arg], n;
 
-	if (address < LOWEST || !count_items(copying, copy, &n))
+	if (address < KYMO_COPY_LOWEST || !count_items(copying, copy, &n))
 		return;
 	address += copy->offset;
 	if (copy->is_pointer && copying->read(copying->context, address, &address, sizeof(address)))

@@ -18,12 +18,16 @@ enum kymo_copy_what {
 };
 
 enum {
-	KYMO_COPY_STACK = 6,        /* `arg`: the stack pointer */
-	KYMO_COPY_ONCE = 0,         /* `times`; 1 … 6: the value of that argument, counted from one */
-	KYMO_COPY_RESULT = 7,       /* the result, if it is above 0 */
-	KYMO_COPY_ELEMENTS = 32,    /* of a vector or a list of strings at most; one more of a list's addresses */
-	KYMO_COPIES_MAX = 8,        /* at one end of a call */
-	KYMO_COPY_SIZE_MAX = 16384, /* of one copy, but for vectors, messages and lists */
+	KYMO_COPY_STACK = 6,         /* `arg`: the stack pointer */
+	KYMO_COPY_ONCE = 0,          /* `times`; 1 … 6: the value of that argument, counted from one */
+	KYMO_COPY_RESULT = 7,        /* the result, if it is above 0 */
+	KYMO_COPY_ELEMENTS = 32,     /* of a vector or a list of strings at most; one more of a list's addresses */
+	KYMO_COPIES_MAX = 8,         /* at one end of a call */
+	KYMO_COPY_SIZE_MAX = 16384,  /* of one copy, but for vectors, messages and lists */
+	KYMO_COPY_LOWEST = 4096,     /* no memory is copied below this address */
+	KYMO_COPY_MESSAGE_SIZE = 56, /* of a struct msghdr */
+	KYMO_COPY_NAME_MAX = 128,    /* bytes of its name, … */
+	KYMO_COPY_CONTROL_MAX = 512, /* … and of its control data */
 };
 
 struct kymo_copy {

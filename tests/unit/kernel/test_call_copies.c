@@ -42,7 +42,7 @@ static long read_user_string(void *to, uint32_t size, const void *from)
 
 #define GUARD 0xa5
 
-static uint8_t pages[2 * PAGE] __attribute__((aligned(PAGE)));
+static uint8_t pages[2 * KYMO_PAGE_SIZE] __attribute__((aligned(KYMO_PAGE_SIZE)));
 
 static struct kymo_copy bytes(uint16_t max)
 {
@@ -58,7 +58,7 @@ static void copy_across(uint16_t max, uint16_t n, size_t before)
 	const struct kymo_copy copy = bytes(max);
 	const struct kernel_call_row row = { .n = 1, .copies = { call_load_copy(&copy) } };
 	const size_t size = offsetof(struct kernel_call, copies) + (size_t)call_load_room(&copy, 1);
-	const uint8_t *from = pages + PAGE - before;
+	const uint8_t *from = pages + KYMO_PAGE_SIZE - before;
 	uint8_t got[600];
 	size_t n_got = 0;
 	uint64_t end;
@@ -75,7 +75,7 @@ static void copy_across(uint16_t max, uint16_t n, size_t before)
 
 		memcpy(&piece, room + at, sizeof(piece));
 		assert_int_equal(piece.address, (uintptr_t)from + n_got);
-		memcpy(got + n_got, room + at + HEADER, piece.size);
+		memcpy(got + n_got, room + at + KERNEL_CALL_PIECE_HEADER, piece.size);
 		n_got += piece.size;
 		at = behind(at, piece.size);
 	}
@@ -103,7 +103,7 @@ static void copies_across_pages_stay_in_the_room_of_their_sample(void **state)
 
 static void a_copy_whose_second_page_is_not_there_stays_in_the_room_of_its_sample(void **state)
 {
-	refused_page = pages + PAGE;
+	refused_page = pages + KYMO_PAGE_SIZE;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		for (size_t before = 0; before < MIN(sizes[i], 70u); before++)
 			copy_across(sizes[i], sizes[i], before);
