@@ -88,6 +88,9 @@ bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t cod
 #define KYMO_REMOTE_CALL 2
 bool kymo_remote_is_call(const uint8_t code[KYMO_REMOTE_CALL]);
 
+/* Whether it is the one that 64-bit programs make system calls by. */
+bool kymo_remote_is_syscall(const uint8_t code[KYMO_REMOTE_CALL]);
+
 /* For a thread that is stopped at the entry of a system call: replace the call. */
 void kymo_remote_set_call(struct user_regs_struct *registers, uint64_t number, const uint64_t args[6]);
 

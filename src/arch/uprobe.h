@@ -18,6 +18,9 @@
  */
 int kymo_uprobe_check(const struct kymo_span *function, uint64_t vaddr, char *reason, size_t size);
 
+/* Whether a debugger or the kernel has put the byte `now` in the place of `file`, the first of an instruction. */
+bool kymo_uprobe_is_breakpoint(uint8_t now, uint8_t file);
+
 /*
  * Whether text is as the file has it, but for breakpoints: two runs of `size` bytes. To be asked for the
  * KYMO_UPROBE_REACH bytes before a uprobe, too: what jumps that others have put there are made of must not be changed.

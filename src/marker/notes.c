@@ -18,7 +18,7 @@
 /* Only the layouts are wanted of it. */
 #define KYMO_NO_MARKERS
 #define KYMO_NO_MARK
-#include "arch/plan.h"
+#include "arch/marker.h"
 #include "kymo/marker.h"
 
 #define FORMAT_SIZE 1024
@@ -40,8 +40,6 @@ struct fields {
 	const char *operands; /* of a location; NULL: the usual ones */
 	bool is_too_long;     /* the format */
 };
-
-static const uint8_t nop[KYMO_JUMP_SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 static uint32_t word(const struct kymo_note *note, size_t field)
 {
@@ -144,9 +142,9 @@ static struct kymo_error *check_nop(const struct marker_reader *reader, const st
 				    uint64_t vaddr)
 {
 	struct kymo_error *error = check_code(reader, fields, what, vaddr);
-	const uint8_t *bytes = kymo_module_bytes(reader->module, vaddr, sizeof(nop));
+	const uint8_t *bytes = kymo_module_bytes(reader->module, vaddr, sizeof(kymo_marker_nop));
 
-	if (error || (bytes && !memcmp(bytes, nop, sizeof(nop))))
+	if (error || (bytes && !memcmp(bytes, kymo_marker_nop, sizeof(kymo_marker_nop))))
 		return error;
 	return marker_bad(reader, fields->note, fields->name,
 			  "its %s 0x%llx is not the NOP of five bytes that a marker has", what, LLX(vaddr));

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 
 #include "arch/remote.h"
+#include "arch/selectors.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "hub/thread/tracee.h"
@@ -40,7 +41,6 @@
 #define GADGET_MAX 16
 #define TEXT_MAX (64u << 20)
 #define RED_ZONE 128
-#define USER_CS 0x33 /* arch/x86/include/asm/segment.h: __USER_CS */
 
 static struct kymo_error *scan_map(struct kymo_process *process, const struct kymo_map *map)
 {
@@ -364,7 +364,7 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 			  "(PR_SET_SYSCALL_USER_DISPATCH)";
 	else if (info.shadow_stack)
 		*reason = "it has a shadow stack";
-	else if (thread->registers.cs != USER_CS)
+	else if (thread->registers.cs != KYMO_CODE_SELECTOR)
 		*reason = "it is in 32-bit mode";
 	else if (!leave_sequence(process, index))
 		*reason = "it is inside of a restartable sequence that cannot be read";

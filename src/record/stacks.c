@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "aggr/frame_tree.h"
+#include "arch/selectors.h"
 #include "probe/code/events.h"
 #include "record/packet_copy.h"
 #include "record/warnings.h"
 #include "stack/stack.h"
 #include "wire/packed.h"
 
-#define CS_OF_64_BITS 0x33
 #define FRAME_NAME "kymo:frame"
 #define NOTED_AT_ONCE 256 /* sources */
 #define DROPPED_SHARE 8   /* one part in so many of what is kept has to be dropped before frames are looked for again */
@@ -294,7 +294,10 @@ static uint32_t unwind(struct recording *recording, struct source *source, struc
 	const struct kymo_stack_thread thread = {
 		.tid = source->pid,
 		.pid = source->stack_number,
-		.registers = { .rip = copy->head.pc, .rsp = copy->head.sp, .rbp = copy->head.bp, .cs = CS_OF_64_BITS },
+		.registers = { .rip = copy->head.pc,
+			       .rsp = copy->head.sp,
+			       .rbp = copy->head.bp,
+			       .cs = KYMO_CODE_SELECTOR },
 		.is_copy = true,
 		.read = read_copy,
 		.context = copy,

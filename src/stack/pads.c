@@ -5,8 +5,7 @@
  */
 #include "stack/pads.h"
 
-#include <string.h>
-
+#include "arch/remote.h"
 #include "stack/stack.h"
 #include "stack/state.h"
 #include "wire/shared.h"
@@ -21,12 +20,10 @@ bool stack_is_pad(const struct stack_region *region)
 /* Where the call that ends at `pc` is in the text; 0: the entry is of something else. */
 static uint64_t home_by(const struct kymo_wire_site *site, uint64_t pc)
 {
-	static const uint8_t call[] = { 0x0f, 0x05 };
-
-	if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) ||
-	    memcmp(site->original, call, sizeof(call)))
+	if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != KYMO_REMOTE_CALL ||
+	    !kymo_remote_is_syscall(site->original))
 		return 0;
-	return site->address + sizeof(call);
+	return site->address + KYMO_REMOTE_CALL;
 }
 
 static uint64_t search_journal(const struct kymo_stack_thread *thread, uint64_t journal, uint64_t pc)

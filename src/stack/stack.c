@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arch/selectors.h"
 #include "base/page.h"
 #include "base/search.h"
 #include "stack/files.h"
@@ -15,7 +16,7 @@
 #include "stack/state.h"
 #include "sym/unwind.h"
 
-enum { PAGES = 16, CS_OF_64_BITS = 0x33 };
+enum { PAGES = 16 };
 
 /* One stack that is being taken. */
 struct walk {
@@ -194,7 +195,7 @@ size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thre
 	if (!walk.space)
 		return 0;
 	/* Of 32-bit code nothing else is known. */
-	if (thread->registers.cs != CS_OF_64_BITS) {
+	if (thread->registers.cs != KYMO_CODE_SELECTOR) {
 		frames[0] = (struct kymo_stack_frame){ .address = thread->registers.rip, .is_lost = true };
 		return 1;
 	}

@@ -68,10 +68,16 @@ bool kymo_remote_restarts(const struct user_regs_struct *registers)
 						     error == ERESTARTNOHAND || error == ERESTART_RESTARTBLOCK);
 }
 
+bool kymo_remote_is_syscall(const uint8_t code[KYMO_REMOTE_CALL])
+{
+	return code[0] == 0x0f && code[1] == 0x05;
+}
+
 bool kymo_remote_is_call(const uint8_t code[KYMO_REMOTE_CALL])
 {
-	/* syscall, sysenter, int $0x80 */
-	return (code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34)) || (code[0] == 0xcd && code[1] == 0x80);
+	/* or sysenter, int $0x80 */
+	return kymo_remote_is_syscall(code) || (code[0] == 0x0f && code[1] == 0x34) ||
+	       (code[0] == 0xcd && code[1] == 0x80);
 }
 
 static void set_args(struct user_regs_struct *registers, const uint64_t args[6])

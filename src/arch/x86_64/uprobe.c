@@ -5,7 +5,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "arch/trap.h"
 #include "arch/x86_64/decode.h"
+
+#define CALL 0xe8
+#define NOP 0x0f /* the first byte of one of five bytes */
 
 /* ---- where a uprobe may be ------------------------------------------------------------------- */
 
@@ -77,10 +81,16 @@ int kymo_uprobe_check(const struct kymo_span *function, uint64_t vaddr, char *re
 	return -EPERM;
 }
 
+/* Linux 6.18 replaces a NOP of five bytes by a call when a uprobe on it has been hit. */
+bool kymo_uprobe_is_breakpoint(uint8_t now, uint8_t file)
+{
+	return now == KYMO_TRAP_BYTE || (now == CALL && file == NOP);
+}
+
 bool kymo_uprobe_is_free(const uint8_t *file, const uint8_t *memory, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
-		if (memory[i] != file[i] && memory[i] != 0xcc)
+		if (memory[i] != file[i] && memory[i] != KYMO_TRAP_BYTE)
 			return false;
 	return true;
 }

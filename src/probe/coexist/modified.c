@@ -7,6 +7,7 @@
  */
 #include "probe/coexist/modified.h"
 
+#include "arch/uprobe.h"
 #include "probe/code/modules.h"
 #include "probe/coexist/bytes.h"
 #include "probe/coexist/text.h"
@@ -16,15 +17,7 @@
 #include "procfs/maps.h"
 #include "sym/sym.h"
 
-#define BREAKPOINT 0xcc
-#define NOP 0x0f       /* the first byte of one of five bytes, … */
-#define CALL 0xe8      /* … which Linux 6.18 replaces by a call when a uprobe on it has been hit */
 #define BYTES_MAX 4096 /* more than that is a file that was changed as a whole */
-
-bool probe_is_breakpoint(uint8_t now, uint8_t file)
-{
-	return now == BREAKPOINT || (now == CALL && file == NOP);
-}
 
 static struct probe_modified *find_modified(const struct kymo_probes *probes, uint64_t address)
 {
@@ -123,5 +116,5 @@ const char *probes_modified_reason(const struct kymo_probes *probes, uint64_t ad
 
 	if (!modified)
 		return "a probe of this recording is there that goes through the kernel";
-	return probe_is_breakpoint(modified->now, modified->file) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
+	return kymo_uprobe_is_breakpoint(modified->now, modified->file) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
 }

@@ -21,9 +21,6 @@ struct probe_modified {
 #define PROBE_HAS_BREAKPOINT "a uprobe (perf, bpftrace) or a debugger's breakpoint is there"
 #define PROBE_IS_PATCHED "what is there is not what its file holds: something else has patched it"
 
-/* Whether a debugger or the kernel has put the byte `now` in the place of `file`, the first of an instruction. */
-bool probe_is_breakpoint(uint8_t now, uint8_t file);
-
 /* With the process stopped: keep in mind those of the `size` bytes at `address` that are neither what they should be
  * nor the file's. False when memory is out. */
 bool probes_note_modified(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want,

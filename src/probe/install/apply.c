@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "arch/remote.h"
+#include "arch/selectors.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "base/search.h"
@@ -30,16 +31,14 @@
 #include "probe/site/switches.h"
 
 #define STACK_SCAN_MAX ((uint64_t)8 << 20)
-#define USER_CS 0x33                                /* arch/x86/include/asm/segment.h: __USER_CS */
-#define USER_SELECTORS UINT64_C(0x002b000000000033) /* cs, gs, fs, ss, as the kernel saves them */
-#define STACKS_MAX 4                                /* that a thread has left for others, in handlers upon handlers */
+#define STACKS_MAX 4 /* that a thread has left for others, in handlers upon handlers */
 
 /* ---- saved program counters ------------------------------------------------------------------ */
 
 /*
- * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. In struct
- * sigcontext rip is followed by eflags and the 16-bit selectors, cs first, and comes behind rsp: a handler on an
- * alternate stack may have interrupted one on the stack that `left_ret` gets an address of.
+ * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. A handler
+ * on an alternate stack may have interrupted one on the stack that `left_ret` gets an address of: its stack pointer is
+ * saved before its program counter.
  */
 static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low, uint64_t *left_ret,
 			   bool (*is_hot)(uint64_t pc, void *data), void *data)
@@ -55,11 +54,10 @@ static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps 
 	words = malloc(size);
 	if (!words || kymo_process_read(process, low, words, size))
 		return low;
-	for (size_t i = 0; i + 2 < size / 8; i++) {
-		const struct kymo_map *left =
-			i && words[i + 2] == USER_SELECTORS ? kymo_maps_at(maps, words[i - 1]) : NULL;
+	for (size_t i = 0; i + KYMO_SAVED_WORDS <= size / 8; i++) {
+		const struct kymo_map *left = i && kymo_is_saved(&words[i]) ? kymo_maps_at(maps, words[i - 1]) : NULL;
 
-		if ((words[i + 2] & 0xffff) == USER_CS && is_hot(words[i], data))
+		if (kymo_may_be_saved(&words[i]) && is_hot(words[i], data))
 			return words[i];
 		if (left && left != map && left->writable && !*left_ret)
 			*left_ret = words[i - 1] & ~(uint64_t)7;

@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/uprobe.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/events.h"
-#include "probe/coexist/modified.h"
 #include "probe/coexist/link.h"
 #include "probe/coexist/peers.h"
 #include "probe/install/remove.h"
@@ -228,7 +228,7 @@ static bool has_jump(struct kymo_process *child, const struct probe_site *site, 
 		memcpy(patch, site->plan.patch, site->plan.patch_size);
 	else
 		kymo_encode_jump(site->address, site->pad + site->layout.entry, patch);
-	*first_ret = now[0] != patch[0] && probe_is_breakpoint(now[0], site->plan.original[0]);
+	*first_ret = now[0] != patch[0] && kymo_uprobe_is_breakpoint(now[0], site->plan.original[0]);
 	return *first_ret < site->plan.patch_size &&
 	       !memcmp(now + *first_ret, patch + *first_ret, site->plan.patch_size - *first_ret);
 }

@@ -17,8 +17,9 @@
 
 #include "arch/plan.h"
 #include "arch/pad.h"
+#include "arch/trap.h"
+#include "arch/uprobe.h"
 #include "probe/code/jit.h"
-#include "probe/coexist/modified.h"
 #include "probe/coexist/link.h"
 #include "probe/memory/recorders.h"
 #include "probe/memory/sessions.h"
@@ -26,7 +27,6 @@
 #include "probe/probe.h"
 #include "probe/site/switches.h"
 
-#define BREAKPOINT 0xcc
 #define WATCH_AHEAD 65536 /* of threads that had not asked yet, but will without looking again */
 
 struct leaving {
@@ -311,7 +311,7 @@ static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site
 static bool has_breakpoint(const struct kymo_wire_site *site, const uint8_t *now)
 {
 	return now[0] != site->patched[0] && now[0] != site->original[0] &&
-	       probe_is_breakpoint(now[0], site->original[0]);
+	       kymo_uprobe_is_breakpoint(now[0], site->original[0]);
 }
 
 /*
@@ -334,7 +334,7 @@ static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_sit
 						   site->patch_size - 1u);
 		return true;
 	}
-	if (now[0] == BREAKPOINT && memcmp(now + 1, site->original + 1, site->patch_size - 1u))
+	if (now[0] == KYMO_TRAP_BYTE && memcmp(now + 1, site->original + 1, site->patch_size - 1u))
 		return false;
 	leaving->result->sites_clean++;
 	return true;

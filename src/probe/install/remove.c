@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/remote.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
@@ -224,18 +225,17 @@ static void read_next_words(struct removal *removal)
  */
 static const struct kymo_wire_site *called_from(const struct removal *removal, const struct user_regs_struct *registers)
 {
-	static const uint8_t call[] = { 0x0f, 0x05 };
-	uint8_t before[sizeof(call)];
+	uint8_t before[KYMO_REMOTE_CALL];
 	uint64_t pc = registers->rip;
 
 	for (size_t i = 0; i < removal->own->n_sites && (int64_t)registers->orig_rax >= 0; i++) {
 		const struct kymo_wire_site *site = &removal->own->sites[i];
 
-		if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) ||
-		    memcmp(site->original, call, sizeof(call)))
+		if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(before) ||
+		    !kymo_remote_is_syscall(site->original))
 			continue;
-		return kymo_process_read(removal->process, pc - sizeof(call), before, sizeof(before)) ||
-				       memcmp(before, call, sizeof(call))
+		return kymo_process_read(removal->process, pc - sizeof(before), before, sizeof(before)) ||
+				       !kymo_remote_is_syscall(before)
 			       ? NULL
 			       : site;
 	}

@@ -10,8 +10,9 @@
 
 #include <string.h>
 
+#include "arch/trap.h"
+#include "arch/uprobe.h"
 #include "base/io.h"
-#include "probe/coexist/modified.h"
 #include "probe/coexist/peers.h"
 #include "probe/look/look_state.h"
 #include "probe/look/look_text.h"
@@ -22,7 +23,6 @@
 #include "proc/proc.h"
 #include "procfs/maps.h"
 
-#define BREAKPOINT 0xcc
 #define SHORT_REACH 160 /* from a short jump to the end of the jump that it leads to */
 
 /* ---- what is there --------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static bool is_chained(struct kymo_look *look, const struct probe_site *site)
 static bool is_breakpoint(const struct probe_site *site, const uint8_t *now, const uint8_t *patch)
 {
 	return now[0] != patch[0] && now[0] != site->plan.original[0] &&
-	       probe_is_breakpoint(now[0], site->plan.original[0]);
+	       kymo_uprobe_is_breakpoint(now[0], site->plan.original[0]);
 }
 
 /* All displaced instructions are the file's: jumps of two bytes stand in front of what is the same elsewhere, too. */
@@ -112,7 +112,7 @@ static bool is_file(const struct probe_site *site, const uint8_t *now)
 static bool is_file_behind(const struct probe_site *site, const uint8_t *now, const uint8_t *patch)
 {
 	for (size_t i = 1; i < site->plan.patch_size; i++)
-		if (now[i] != site->plan.original[i] && (now[i] != BREAKPOINT || patch[i] == BREAKPOINT))
+		if (now[i] != site->plan.original[i] && (now[i] != KYMO_TRAP_BYTE || patch[i] == KYMO_TRAP_BYTE))
 			return false;
 	return true;
 }
@@ -145,7 +145,7 @@ static enum look_text classify(struct kymo_look *look, const struct probe_site *
 	if (is_plain && leads_to_kymo(look, target))
 		return is_chained(look, site) ? LOOK_JUMP : LOOK_OTHER;
 	if (is_breakpoint(site, now, patch))
-		return now[0] != BREAKPOINT || is_file_behind(site, now, patch) ? LOOK_YIELDED : LOOK_TORN;
+		return now[0] != KYMO_TRAP_BYTE || is_file_behind(site, now, patch) ? LOOK_YIELDED : LOOK_TORN;
 	if (now[0] == site->plan.original[0] && is_rest_of_jump(look, site, now, patch))
 		return LOOK_TORN;
 	if (!is_plain && !memcmp(now, patch, site->plan.patch_size)) /* what it relies on has changed */
@@ -154,7 +154,7 @@ static enum look_text classify(struct kymo_look *look, const struct probe_site *
 		size_t kept = 0;
 
 		for (size_t i = 1; i < KYMO_JUMP_SIZE; i++)
-			kept += now[i] == patch[i] || now[i] == BREAKPOINT;
+			kept += now[i] == patch[i] || now[i] == KYMO_TRAP_BYTE;
 		return kept == KYMO_JUMP_SIZE - 1 ? LOOK_TORN : LOOK_OTHER; /* a breakpoint in the midst of it */
 	}
 	return LOOK_OTHER;
@@ -238,7 +238,7 @@ static int mend(struct kymo_look *look, const struct torn *torn)
 	if (!look_bytes(look, site->address, now, size) || probes_patch_of(site, patch))
 		return 0;
 	for (size_t i = 0; i < size; i++) {
-		bool is_modified = now[i] == BREAKPOINT && patch[i] != BREAKPOINT && !torn->is_whole;
+		bool is_modified = now[i] == KYMO_TRAP_BYTE && patch[i] != KYMO_TRAP_BYTE && !torn->is_whole;
 
 		want[i] = is_modified ? now[i] : site->plan.original[i];
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "arch/guard.h"
+#include "arch/trap.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "probe/code/code.h"
@@ -190,7 +191,7 @@ static int grow_region(struct probe_region *region, size_t size)
 	grown = realloc(region->bytes, cap);
 	if (!grown)
 		return -ENOMEM;
-	memset(grown + region->cap, 0xcc, cap - region->cap);
+	memset(grown + region->cap, KYMO_TRAP_BYTE, cap - region->cap);
 	region->bytes = grown;
 	region->cap = cap;
 	return 0;

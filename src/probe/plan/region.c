@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/trap.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "probe/code/events.h"
@@ -236,7 +237,7 @@ struct kymo_error *probes_open_region(struct planning *planning, size_t first, s
 		free(region.bytes);
 		return &kymo_error_no_memory;
 	}
-	memset(region.bytes, 0xcc, region.cap);
+	memset(region.bytes, KYMO_TRAP_BYTE, region.cap);
 	planning->region = &planning->layout->regions.items[planning->layout->regions.n - 1];
 	if (!probes_occupy(&planning->maps, region.address, region.size) || !find_room(planning, &region))
 		return &kymo_error_no_memory;

@@ -40,6 +40,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/marker.h"
+#include "arch/trap.h"
+#include "arch/uprobe.h"
 #include "base/page.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
@@ -56,13 +59,8 @@
 #include "procfs/maps.h"
 
 #define SIZE KYMO_JUMP_SIZE
-#define JUMP 0xe9
-#define TEST 0xa9 /* test $imm32,%eax */
-#define BREAKPOINT 0xcc
 #define BUSY_AT (-1) /* of `busy`, from `outside` */
 #define INSIDE_AT (-2)
-
-static const uint8_t nop[SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 /* ---- which there are ------------------------------------------------------------------------- */
 
@@ -89,7 +87,7 @@ struct kymo_error *probes_add_switch(struct kymo_probes *probes, size_t module, 
 		.is_gate = true,
 		.provider = wanted->provider,
 		.name = wanted->name,
-		.original = nop[0],
+		.original = kymo_marker_nop[0],
 	};
 
 	return add_switch(probes, &fresh);
@@ -210,7 +208,7 @@ size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struc
 		entry->original[0] = item->original;
 		entry->state = item->is_gate ? probes->gate_bit : 0;
 		if (item->target) {
-			memcpy(entry->original, nop, SIZE);
+			memcpy(entry->original, kymo_marker_nop, SIZE);
 			kymo_encode_jump(item->address, item->target, entry->patched);
 			entry->patch_size = entry->window = entry->lock_size = SIZE;
 		}
@@ -226,21 +224,23 @@ enum text_state { TEXT_OFF, TEXT_ON, TEXT_UNKNOWN };
 
 static enum text_state text_state(const uint8_t now[SIZE], const uint8_t jump[SIZE])
 {
-	return !memcmp(now, jump, SIZE) ? TEXT_ON : !memcmp(now, nop, SIZE) || now[0] == TEST ? TEXT_OFF : TEXT_UNKNOWN;
+	return !memcmp(now, jump, SIZE)                                               ? TEXT_ON
+	       : !memcmp(now, kymo_marker_nop, SIZE) || now[0] == KYMO_MARKER_BETWEEN ? TEXT_OFF
+										      : TEXT_UNKNOWN;
 }
 
 /* From one instruction of five bytes to another, `now` to `then`. */
 static int write_text(struct kymo_process *process, uint64_t address, const uint8_t now[SIZE], const uint8_t then[SIZE])
 {
-	uint8_t test = TEST;
+	uint8_t between = KYMO_MARKER_BETWEEN;
 	int err = 0;
 
 	if (!memcmp(now, then, SIZE))
 		return 0;
 	if (kymo_page_has(address, SIZE))
 		return kymo_process_write(process, address, then, SIZE);
-	if (now[0] != TEST)
-		err = kymo_process_write(process, address, &test, 1);
+	if (now[0] != KYMO_MARKER_BETWEEN)
+		err = kymo_process_write(process, address, &between, 1);
 	if (!err)
 		err = kymo_process_write(process, address + 1, then + 1, SIZE - 1);
 	return err ? err : kymo_process_write(process, address, then, 1);
@@ -284,7 +284,8 @@ struct kymo_error *probes_look_at_switch(const struct kymo_probes *probes, const
 	else if (item->target &&
 		 (kymo_encode_jump(item->address, item->target, jump) ||
 		  !probe_bytes_at(bytes, item->address, now, SIZE) || text_state(now, jump) == TEXT_UNKNOWN))
-		*why_ret = probe_is_breakpoint(now[0], nop[0]) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
+		*why_ret =
+			kymo_uprobe_is_breakpoint(now[0], kymo_marker_nop[0]) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
 	return NULL;
 }
 
@@ -438,21 +439,21 @@ static int restore_text(const struct turning_off *off, enum switch_left *ret)
 	uint8_t now[SIZE];
 	int err = kymo_process_read(off->process, site->address, now, SIZE);
 
-	if (err || !memcmp(now, nop, SIZE) || is_wanted(off))
+	if (err || !memcmp(now, kymo_marker_nop, SIZE) || is_wanted(off))
 		return err;
-	if (now[0] == BREAKPOINT) { /* the kernel's: it puts the file's byte back */
+	if (now[0] == KYMO_TRAP_BYTE) { /* the kernel's: it puts the file's byte back */
 		*ret = SWITCH_RESTORED;
-		return kymo_process_write(off->process, site->address + 1, nop + 1, SIZE - 1);
+		return kymo_process_write(off->process, site->address + 1, kymo_marker_nop + 1, SIZE - 1);
 	}
-	if (probe_is_breakpoint(
-		    now[0], nop[0])) /* a call in its place, which leads to the kernel: that puts back the whole NOP */
+	/* A call in its place, which leads to the kernel: that puts back the whole NOP. */
+	if (kymo_uprobe_is_breakpoint(now[0], kymo_marker_nop[0]))
 		return 0;
 	if (text_state(now, site->patched) == TEXT_UNKNOWN) {
 		*ret = SWITCH_FOREIGN;
 		return 0;
 	}
 	*ret = SWITCH_RESTORED;
-	return write_text(off->process, site->address, now, nop);
+	return write_text(off->process, site->address, now, kymo_marker_nop);
 }
 
 struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps,
@@ -493,9 +494,9 @@ struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_m
 static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE],
 			      uint8_t file[KYMO_PAGE_SIZE])
 {
-	size_t from = at - low, size = memory[from] == BREAKPOINT || from + SIZE > KYMO_PAGE_SIZE ? 1 : SIZE;
+	size_t from = at - low, size = memory[from] == KYMO_TRAP_BYTE || from + SIZE > KYMO_PAGE_SIZE ? 1 : SIZE;
 
-	if (probe_is_breakpoint(memory[from], file[from]))
+	if (kymo_uprobe_is_breakpoint(memory[from], file[from]))
 		memcpy(file + from, memory + from, size);
 }
 
@@ -512,8 +513,8 @@ static void excuse(const struct kymo_marker_switch *one, uint64_t low, const uin
 	for (size_t i = 0; i < SIZE; i++) {
 		uint64_t at = one->site + i - low;
 
-		if (at < KYMO_PAGE_SIZE &&
-		    (memory[at] == jump[i] || memory[at] == BREAKPOINT || (!i && memory[at] == TEST)))
+		if (at < KYMO_PAGE_SIZE && (memory[at] == jump[i] || memory[at] == KYMO_TRAP_BYTE ||
+					    (!i && memory[at] == KYMO_MARKER_BETWEEN)))
 			file[at] = memory[at];
 	}
 }
