@@ -9,12 +9,14 @@
 #ifndef KYMO_ARCH_START_STUB_H
 #define KYMO_ARCH_START_STUB_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/user.h>
 
-#define KYMO_START_STUB 64 /* bytes */
+#define KYMO_START_MACHINE EM_X86_64 /* of the linker */
+#define KYMO_START_STUB 64           /* bytes */
 #define KYMO_START_ALIGNMENT 16
 #define KYMO_START_JUMP 5
 #define KYMO_START_CALL 7 /* what the jump begins, and the stub has: the number of the call, and the call */

@@ -7,9 +7,10 @@
 #include "base/page.h"
 #include "proc/linker.h"
 #include "proc/memory.h"
-#include "proc/start_stub.h"
 #include "proc/state.h"
 #include "proc/stop.h"
+#include "proc/stub_exit.h"
+#include "proc/stub_site.h"
 #include "procfs/maps.h"
 
 struct left_stub {
