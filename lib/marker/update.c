@@ -148,11 +148,6 @@ static void forget_changed(void)
 
 /* ---- sites ----------------------------------------------------------------------------------- */
 
-static bool is_inside(const struct lib_site *site)
-{
-	return __atomic_load_n(&site->gate->inside, __ATOMIC_SEQ_CST) != 0;
-}
-
 static bool is_wanted_outside(const struct lib_site *site)
 {
 	return __atomic_load_n(&site->gate->outside, __ATOMIC_SEQ_CST) != 0;
@@ -208,7 +203,8 @@ static int toggle_batch(size_t n, bool on)
 /* Where the kernel's uprobe has put the NOP back a site that is on is turned on again. */
 static bool has_to_change(const struct lib_site *site, bool on)
 {
-	return is_inside(site) != on || (on && site->text && kymo_lib_is_off(site));
+	return (__atomic_load_n(&site->gate->inside, __ATOMIC_SEQ_CST) != 0) != on ||
+	       (on && site->text && kymo_lib_is_off(site));
 }
 
 /* The changed sites of all markers that are wanted, or of those that are not. */

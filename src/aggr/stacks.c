@@ -72,11 +72,6 @@ static uint64_t distance_of(const struct frames *frames, uint64_t stack_pointer)
 
 /* ---- one of several -------------------------------------------------------------------------- */
 
-static void remove_other(struct stack *stack, size_t at)
-{
-	stack->others.items[at] = stack->others.items[--stack->others.n];
-}
-
 void kymo_stack_wake(struct stack *stack, size_t other)
 {
 	struct frames woken = stack->others.items[other];
@@ -85,7 +80,7 @@ void kymo_stack_wake(struct stack *stack, size_t other)
 		stack->others.items[other] = stack->now;
 	} else {
 		free(stack->now.items);
-		remove_other(stack, other);
+		stack->others.items[other] = stack->others.items[--stack->others.n];
 	}
 	stack->now = woken;
 }

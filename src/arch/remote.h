@@ -76,6 +76,9 @@ enum kymo_remote_sleep kymo_remote_sleep(const struct user_regs_struct *register
 enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number,
 					    const uint64_t args[6]); /* of one that sleeps in a call; -1: in none */
 
+/* Whether the kernel continues this call by restart_syscall(2) where a stop has interrupted it. */
+bool kymo_remote_has_restart_block(uint64_t number);
+
 /*
  * Name the call of a thread that is stopped in restart_syscall(2), by the instruction before it, which loads the
  * number: `code` is from KYMO_REMOTE_NAME below the program counter on. `registers` become those of the call itself.

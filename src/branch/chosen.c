@@ -80,21 +80,13 @@ static bool take_all(struct choosing *choosing, bool *is_met)
 	return kymo_vec_push(&choosing->space->chosen, choosing->region->range);
 }
 
-/* What the compiler has split off: "f.cold" of "f". */
-static bool is_part_of(const struct kymo_function *function, const char *name)
-{
-	const size_t size = strlen(name);
-
-	return function->name && !strncmp(function->name, name, size) && !strncmp(function->name + size, ".cold", 5);
-}
-
 static bool take_parts(struct choosing *choosing, const char *name)
 {
 	const struct kymo_function *functions;
 	const size_t n = get_functions(choosing, &functions);
 
 	for (size_t i = 0; i < n; i++)
-		if (is_part_of(&functions[i], name) && !take_function(choosing, &functions[i], false))
+		if (kymo_function_is_part_of(&functions[i], name) && !take_function(choosing, &functions[i], false))
 			return false;
 	return true;
 }

@@ -189,13 +189,6 @@ static struct kymo_error *list_functions(struct list *list, struct kymo_module *
 	return error;
 }
 
-static struct kymo_error *list_module(struct list *list, struct kymo_module *module)
-{
-	struct kymo_error *error = list_functions(list, module);
-
-	return error || list->names_only ? error : cli_list_markers(&list->markers, module);
-}
-
 /* For a process, a file that cannot be read is told and the others are listed. */
 static struct kymo_error *list_file(struct list *list, const struct cli_target *target, size_t i)
 {
@@ -203,7 +196,9 @@ static struct kymo_error *list_file(struct list *list, const struct cli_target *
 	struct kymo_error *error = cli_target_open(target, i, &module);
 
 	if (!error && module)
-		error = list_module(list, module);
+		error = list_functions(list, module);
+	if (!error && module && !list->names_only)
+		error = cli_list_markers(&list->markers, module);
 	kymo_module_close(module);
 	if (error && target->pid && error->code != KYMO_ERROR_NO_MEMORY) {
 		cli_warn("%s", error->message);

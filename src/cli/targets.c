@@ -14,6 +14,7 @@
 #include "cli/numbers.h"
 #include "cli/options.h"
 #include "proc/proc.h"
+#include "procfs/info.h"
 #include "procfs/pidns.h"
 
 #define COMM_SIZE 16
@@ -68,13 +69,6 @@ struct kymo_error *cli_targets_add_pids(struct cli_targets *targets, const char 
 	return error;
 }
 
-static bool is_alive(pid_t pid)
-{
-	struct kymo_process_info info;
-
-	return kymo_process_peek(pid, &info);
-}
-
 /* Ids of threads become those of their processes. */
 static struct kymo_error *find_pids(struct cli_targets *targets)
 {
@@ -82,7 +76,7 @@ static struct kymo_error *find_pids(struct cli_targets *targets)
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < targets->pids.n && !error; i++) {
-		if (is_alive(targets->pids.items[i]))
+		if (kymo_process_exists(targets->pids.items[i]))
 			error = add_pid(&found, kymo_process_of(targets->pids.items[i], NULL));
 		else
 			error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no process %d",

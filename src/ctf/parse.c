@@ -250,11 +250,6 @@ static bool check_keys(struct parser *p)
 	return true;
 }
 
-static bool take_tables(struct parser *p)
-{
-	return kymo_ctf_tables_take(&p->trace, p->env.items, &p->env.n) || no_memory(p);
-}
-
 static bool parse_env(struct parser *p)
 {
 	if (!expect(p, "env {"))
@@ -262,7 +257,8 @@ static bool parse_env(struct parser *p)
 	while (!at_mark(p, "}"))
 		if (!parse_env_line(p))
 			return false;
-	return check_keys(p) && take_tables(p) && expect(p, "};");
+	return check_keys(p) && (kymo_ctf_tables_take(&p->trace, p->env.items, &p->env.n) || no_memory(p)) &&
+	       expect(p, "};");
 }
 
 static bool parse_clock(struct parser *p)

@@ -197,13 +197,6 @@ static void begin_thread(struct gdb_thread *maker, pid_t tid)
 	}
 }
 
-/* The end of a vfork is looked for, as the maker can't be stopped before. */
-static void note_vfork(struct gdb_thread *maker)
-{
-	maker->is_vforking = true;
-	gdb_set_mask(maker);
-}
-
 /* The child is stopped until the client says what to do with it. */
 static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_report *report)
 {
@@ -215,8 +208,11 @@ static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_rep
 	struct gdb_process *process;
 	struct gdb_thread *thread;
 
-	if (gdb->is_client && is_vfork)
-		note_vfork(maker);
+	/* The end of a vfork is looked for, as the maker can't be stopped before. */
+	if (gdb->is_client && is_vfork) {
+		maker->is_vforking = true;
+		gdb_set_mask(maker);
+	}
 	if (!gdb->is_client || !(is_vfork ? gdb->has_vforks : gdb->has_forks))
 		return KYMO_ACTION_RESUME;
 	process = gdb_add_process(gdb, report->child);

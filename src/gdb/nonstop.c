@@ -189,14 +189,6 @@ void gdb_begin_notifying(struct kymo_gdb *gdb)
 	gdb_wake(gdb);
 }
 
-/* The client has seen the fork perhaps, and is told of it again. */
-static void hide(struct kymo_gdb *gdb, pid_t child)
-{
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (gdb->threads.items[i]->process->pid == child)
-			gdb->threads.items[i]->is_untold = true;
-}
-
 /* The sequence is over, and was not acknowledged. */
 static void cancel_sequence(struct kymo_gdb *gdb)
 {
@@ -209,8 +201,9 @@ static void cancel_sequence(struct kymo_gdb *gdb)
 			continue;
 		thread->is_sent = thread->was_told = false;
 		thread->is_pending = true;
+		/* The client has seen the fork perhaps, and is told of it again. */
 		if (is_fork(thread))
-			hide(gdb, thread->event.child);
+			gdb_set_untold(gdb, thread->event.child, true);
 	}
 	for (size_t i = 0; i < gdb->ends.n; i++)
 		gdb->ends.items[i].is_sent = false;

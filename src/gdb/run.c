@@ -141,19 +141,12 @@ static struct gdb_thread *find_pending(const struct kymo_gdb *gdb)
 	return found;
 }
 
-static void reveal(const struct kymo_gdb *gdb, pid_t child)
-{
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (gdb->threads.items[i]->process->pid == child)
-			gdb->threads.items[i]->is_untold = false;
-}
-
 void gdb_tell_thread(struct gdb_thread *thread, struct gdb_text *reply)
 {
 	thread->is_pending = false;
 	thread->was_told = true;
 	if (thread->event.kind == GDB_EVENT_FORK || thread->event.kind == GDB_EVENT_VFORK)
-		reveal(thread->gdb, thread->event.child);
+		gdb_set_untold(thread->gdb, thread->event.child, false);
 	gdb_tell_stop(thread, reply);
 }
 

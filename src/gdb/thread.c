@@ -49,6 +49,13 @@ void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process)
 	}
 }
 
+void gdb_set_untold(struct kymo_gdb *gdb, pid_t pid, bool is_untold)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process->pid == pid)
+			gdb->threads.items[i]->is_untold = is_untold;
+}
+
 void gdb_forget_ends(struct kymo_gdb *gdb, pid_t pid)
 {
 	size_t n = 0;

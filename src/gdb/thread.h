@@ -8,10 +8,13 @@ struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid);
 struct gdb_process *gdb_add_process(struct kymo_gdb *gdb, pid_t pid);
 void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process);
 
-/* A thread that lives and that the client knows, of any process (pid 0) or of that. */
+/* Whether the client has yet to be told of the fork that has made a process. */
+void gdb_set_untold(struct kymo_gdb *gdb, pid_t pid, bool is_untold);
+
 /* Ends of a process (0: of all) and of its threads are told no more. */
 void gdb_forget_ends(struct kymo_gdb *gdb, pid_t pid);
 
+/* A thread that lives and that the client knows, of any process (pid 0) or of that. */
 struct gdb_thread *gdb_find_thread(const struct kymo_gdb *gdb, pid_t pid, pid_t tid);
 
 /* The first one of a process that lives; pid <= 0: of any that the client knows. NULL: none. */

@@ -46,20 +46,13 @@ static struct kymo_engine *find_match(const struct task *task, const struct hub_
 	return NULL;
 }
 
-static bool exists(pid_t tid)
-{
-	struct kymo_process_info info;
-
-	return kymo_process_peek(tid, &info);
-}
-
 static int look_up(struct kymo_hub *hub, struct hub_attach *attach)
 {
 	struct task *task = hub_find(hub, attach->id);
 	struct kymo_engine *engine = task ? find_match(task, attach) : NULL;
 
 	if (!engine)
-		return task || exists(attach->id) ? -ENOENT : -ESRCH;
+		return task || kymo_process_exists(attach->id) ? -ENOENT : -ESRCH;
 	kymo_engine_get(engine);
 	*attach->ret = engine;
 	return 0;

@@ -10,11 +10,6 @@
 #include "kernel/call_object.h"
 #include "kernel/refused.h"
 
-static int most_bytes(const struct kymo_copy *copy)
-{
-	return copy->times ? copy->max : copy->size;
-}
-
 struct kernel_call_copy call_load_copy(const struct kymo_copy *from)
 {
 	return (struct kernel_call_copy){
@@ -35,9 +30,10 @@ int32_t call_load_room(const struct kymo_copy *copies, size_t n)
 
 	for (size_t i = 0; i < n && room <= KERNEL_CALL_SMALL; i++) {
 		const struct kymo_copy *copy = &copies[i];
+		const int most = copy->times ? copy->max : copy->size;
 
 		if (copy->what == KYMO_COPY_BYTES) /* they may lie in two pages */
-			room += MAX(most_bytes(copy), KERNEL_CALL_PIECE_MIN) + 2 * (KERNEL_CALL_PIECE_HEADER + 7);
+			room += MAX(most, KERNEL_CALL_PIECE_MIN) + 2 * (KERNEL_CALL_PIECE_HEADER + 7);
 		else if (copy->what == KYMO_COPY_STRING)
 			room += copy->max + KERNEL_CALL_PIECE_HEADER + 7;
 		else

@@ -86,13 +86,6 @@ static uint64_t sigreturn_of(const struct kymo_gadgets *gadgets)
 	return gadgets->sigreturn;
 }
 
-static bool is_of_last(const struct kymo_tree *tree, const struct kymo_map *map)
-{
-	return tree->gadgets.inode == map->inode && tree->gadgets.major == map->major &&
-	       tree->gadgets.minor == map->minor && tree->gadgets.offset == map->offset &&
-	       tree->gadgets.size == map->end - map->start;
-}
-
 /* Where the last process of the tree had them, in the same file. Its bytes are looked at here: the file may say what it
  * likes. */
 static bool find_as_last(struct kymo_process *process, const struct kymo_maps *maps)
@@ -100,10 +93,10 @@ static bool find_as_last(struct kymo_process *process, const struct kymo_maps *m
 	const struct kymo_tree *tree = process->tree;
 	struct kymo_gadgets gadgets = { 0 };
 
-	for (size_t i = maps->n; tree && tree->gadgets.inode && i-- > 0;) {
+	for (size_t i = maps->n; tree && tree->gadgets.text.inode && i-- > 0;) {
 		const struct kymo_map *map = &maps->items[i];
 
-		if (!map->executable || !is_of_last(tree, map))
+		if (!map->executable || !kymo_map_is_part(map, &tree->gadgets.text))
 			continue;
 		gadgets.syscall = map->start + tree->gadgets.syscall;
 		gadgets.sigreturn = map->start + tree->gadgets.sigreturn;
@@ -123,11 +116,7 @@ static void keep_for_next(struct kymo_process *process, const struct kymo_maps *
 
 	if (!tree || !map || !map->inode || map != kymo_maps_at(maps, process->gadgets.sigreturn))
 		return;
-	tree->gadgets.inode = map->inode;
-	tree->gadgets.major = map->major;
-	tree->gadgets.minor = map->minor;
-	tree->gadgets.offset = map->offset;
-	tree->gadgets.size = map->end - map->start;
+	tree->gadgets.text = kymo_map_part(map);
 	tree->gadgets.syscall = process->gadgets.syscall - map->start;
 	tree->gadgets.sigreturn = process->gadgets.sigreturn - map->start;
 }

@@ -4,10 +4,8 @@
  * handled the event, a freeze is requested and the event is queued.
  */
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -85,7 +83,7 @@ static void new_thread(struct kymo_process *process, pid_t tid)
 /* Where the kernel has no kcmp(), it is vfork() that shares memory. */
 static bool shares_memory(pid_t a, const struct kymo_clone_report *report)
 {
-	long order = syscall(SYS_kcmp, a, report->child, KCMP_VM, 0, 0);
+	const int order = kymo_compare_memory(a, report->child);
 
 	return order < 0 ? report->kind == KYMO_CLONE_VFORK : order == 0;
 }

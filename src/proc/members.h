@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "proc/tree.h"
+#include "procfs/maps.h"
 
 struct kymo_hub;
 struct kymo_process;
@@ -25,12 +26,12 @@ struct kymo_tree {
 	bool is_in_next;
 	struct { /* in the file that had the last process' gadgets: where to look first in the next one. Its programs'
 		    linker is mostly the same */
-		uint64_t inode, offset, size, syscall, sigreturn;
-		uint32_t major, minor;
+		struct kymo_map_part text;
+		uint64_t syscall, sigreturn; /* in it */
 	} gadgets;
 	struct { /* the call of the last process' linker that a start stub was for, and where that was */
-		uint64_t inode, offset, size, site, stub, entry;
-		uint32_t major, minor;
+		struct kymo_map_part text;
+		uint64_t site, stub, entry; /* in it */
 	} start;
 	void (*meanwhile)(void *data);
 	void *data;

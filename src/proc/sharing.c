@@ -4,9 +4,7 @@
  * does not stop it.
  */
 #include <dirent.h>
-#include <linux/kcmp.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -38,7 +36,7 @@ static pid_t sharing_process(const struct kymo_process *process)
 	while (proc && !found && (entry = readdir(proc))) {
 		pid_t other = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (other > 0 && other != process->pid && syscall(SYS_kcmp, own, other, KCMP_VM, 0, 0) == 0)
+		if (other > 0 && other != process->pid && kymo_compare_memory(own, other) == 0)
 			found = other;
 	}
 	if (proc)

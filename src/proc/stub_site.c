@@ -57,13 +57,6 @@ static uint64_t end_of_segment(struct kymo_process *process, const struct kymo_m
 	return 0;
 }
 
-static bool is_of_last(const struct kymo_tree *tree, const struct kymo_map *text)
-{
-	return tree->start.inode == text->inode && tree->start.major == text->major &&
-	       tree->start.minor == text->minor && tree->start.offset == text->offset &&
-	       tree->start.size == text->end - text->start;
-}
-
 bool kymo_start_is_within(const struct kymo_map *text, uint64_t site, uint64_t stub)
 {
 	return site >= text->start + KYMO_START_BEFORE && site + KYMO_START_CODE < text->end && stub > site &&
@@ -86,11 +79,7 @@ static bool search_text(struct kymo_process *process, const struct kymo_map *tex
 	site = kymo_start_find_site(bytes, size);
 	if (site < 0 || !kymo_start_is_within(text, text->start + (uint64_t)site, stub))
 		return false;
-	tree->start.inode = text->inode;
-	tree->start.major = text->major;
-	tree->start.minor = text->minor;
-	tree->start.offset = text->offset;
-	tree->start.size = text->end - text->start;
+	tree->start.text = kymo_map_part(text);
 	tree->start.entry = entry - text->start;
 	tree->start.site = (uint64_t)site;
 	tree->start.stub = stub - text->start;
@@ -104,7 +93,7 @@ bool kymo_start_find(struct kymo_process *process, const struct kymo_map *text, 
 	uint64_t site, stub;
 
 	/* In the text as it is now, whatever the last process had there. */
-	if (!is_of_last(tree, text) && !search_text(process, text))
+	if (!kymo_map_is_part(text, &tree->start.text) && !search_text(process, text))
 		return false;
 	site = text->start + tree->start.site;
 	stub = text->start + tree->start.stub;

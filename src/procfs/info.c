@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -154,6 +156,18 @@ bool kymo_process_peek(pid_t pid, struct kymo_process_info *ret)
 
 	kymo_error_destroy(error);
 	return is_there;
+}
+
+bool kymo_process_exists(pid_t tid)
+{
+	struct kymo_process_info info;
+
+	return kymo_process_peek(tid, &info);
+}
+
+int kymo_compare_memory(pid_t a, pid_t b)
+{
+	return (int)syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
 }
 
 pid_t kymo_inner_tid(pid_t tid)

@@ -29,6 +29,13 @@ struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret);
 /* The same where the reason does not matter: false. */
 bool kymo_process_peek(pid_t pid, struct kymo_process_info *ret);
 
+/* Whether there is such a process or thread, as far as /proc tells. */
+bool kymo_process_exists(pid_t tid);
+
+/* Whether both processes have the same memory: 0, or another number where they do not. Below 0: the kernel does not
+ * tell. */
+int kymo_compare_memory(pid_t a, pid_t b);
+
 /* What /proc/PID/status has of that: ids, tracer, seccomp, shadow stack. */
 bool kymo_process_peek_status(pid_t pid, struct kymo_process_info *ret);
 

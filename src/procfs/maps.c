@@ -157,6 +157,21 @@ void kymo_maps_deinit(struct kymo_maps *maps)
 	kymo_vec_deinit(maps);
 }
 
+struct kymo_map_part kymo_map_part(const struct kymo_map *map)
+{
+	return (struct kymo_map_part){ .inode = map->inode,
+				       .offset = map->offset,
+				       .size = map->end - map->start,
+				       .major = map->major,
+				       .minor = map->minor };
+}
+
+bool kymo_map_is_part(const struct kymo_map *map, const struct kymo_map_part *part)
+{
+	return part->inode == map->inode && part->major == map->major && part->minor == map->minor &&
+	       part->offset == map->offset && part->size == map->end - map->start;
+}
+
 const struct kymo_map *kymo_maps_at(const struct kymo_maps *maps, uint64_t address)
 {
 	size_t at = kymo_partition_point(i, maps->n, maps->items[i].end <= address);

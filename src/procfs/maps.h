@@ -17,6 +17,12 @@ struct kymo_map {
 	char *path;   /* "" for anonymous memory; "[stack]", "/usr/bin/git" */
 };
 
+/* Which part of a file a mapping is of: mappings of two processes may have the same one. */
+struct kymo_map_part {
+	uint64_t inode, offset, size; /* `inode` 0: none */
+	uint32_t major, minor;
+};
+
 struct kymo_maps {
 	struct kymo_map *items; /* sorted by start */
 	size_t n, cap;
@@ -33,6 +39,9 @@ void kymo_maps_deinit(struct kymo_maps *maps);
  * mount namespace of its own a user has files with any of both. Any thread may ask; false, too, where no such file can
  * be made to compare. */
 bool kymo_is_memfd(const struct kymo_map *map);
+
+struct kymo_map_part kymo_map_part(const struct kymo_map *map);
+bool kymo_map_is_part(const struct kymo_map *map, const struct kymo_map_part *part);
 
 /* The mapping that contains `address`, or NULL. */
 const struct kymo_map *kymo_maps_at(const struct kymo_maps *maps, uint64_t address);

@@ -4,10 +4,8 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,11 +118,6 @@ static bool is_ours(const struct recording *recording, pid_t pid, const struct k
 	return find_by_pid(recording, pid) || info->tracer == gettid() || pid == getpid();
 }
 
-static bool shares_memory(pid_t a, pid_t b)
-{
-	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
-}
-
 /* A child of a process that is recorded, or was refused; `again_ret`: it is one to be looked at later, or there may be
  * more now. */
 static struct kymo_error *look_at_child(struct recording *recording, struct descent *descent, pid_t pid,
@@ -140,7 +133,7 @@ static struct kymo_error *look_at_child(struct recording *recording, struct desc
 	if (!parent && !was_tried(descent, info.parent))
 		return NULL;
 	*again_ret = true;
-	if (shares_memory(pid, info.parent) && descent->n_waits++ < SHARING_TRIES) {
+	if (kymo_compare_memory(pid, info.parent) == 0 && descent->n_waits++ < SHARING_TRIES) {
 		nanosleep(&(struct timespec){ .tv_nsec = SHARING_WAIT_NS }, NULL);
 		return keep_up(recording);
 	}

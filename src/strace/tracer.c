@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch/remote.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/states.h"
@@ -208,18 +209,13 @@ static void close_hub(struct kymo_strace *s)
 	s->tracing.n_cut = 0;
 }
 
-/* restart_syscall tells which call it continues. */
-static bool may_be_continued(unsigned int number)
-{
-	return number == SYS_nanosleep || number == SYS_clock_nanosleep || number == SYS_poll || number == SYS_futex;
-}
-
 static void pick(const struct kymo_strace *s, uint64_t *calls)
 {
 	const bool shows_restarts = kymo_syscall_set_has(&s->request->which.set, SYS_restart_syscall);
 
 	for (unsigned int i = 0; i < KYMO_CALL_NUMBERS; i++)
-		if (kymo_syscall_set_has(&s->request->which.set, i) || (shows_restarts && may_be_continued(i)) ||
+		if (kymo_syscall_set_has(&s->request->which.set, i) ||
+		    (shows_restarts && kymo_remote_has_restart_block(i)) ||
 		    (s->request->target.injections && strace_injections_have(s->request->target.injections, i)))
 			calls[i / 64] |= 1ull << (i % 64);
 	if (s->tracing.inner)

@@ -219,6 +219,13 @@ const struct kymo_function *kymo_module_function_at(struct kymo_module *module, 
 	return NULL;
 }
 
+bool kymo_function_is_part_of(const struct kymo_function *function, const char *name)
+{
+	const size_t size = strlen(name);
+
+	return function->name && !strncmp(function->name, name, size) && !strncmp(function->name + size, ".cold", 5);
+}
+
 void kymo_module_describe(struct kymo_module *module, uint64_t vaddr, char *out, size_t size)
 {
 	const struct kymo_symbol *symbol = symbol_at(module, vaddr);

@@ -2,6 +2,7 @@
 #ifndef KYMO_SYM_FUNCTIONS_H
 #define KYMO_SYM_FUNCTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ struct kymo_error *kymo_module_functions(struct kymo_module *module, const struc
 
 /* The function whose extent contains `vaddr`, or NULL. */
 const struct kymo_function *kymo_module_function_at(struct kymo_module *module, uint64_t vaddr);
+
+/* Whether the compiler has split it off from the function `name`: "f.cold" of "f". */
+bool kymo_function_is_part_of(const struct kymo_function *function, const char *name);
 
 /* "name+0x12", "name" at its start, or "0x…" (as a file offset is written nowhere: this is the vaddr) into `out`; used
  * in messages and reports. */

@@ -250,16 +250,11 @@ uint64_t kymo_xstate_components(const uint8_t *image, size_t size)
 	return components;
 }
 
-static bool has_header(size_t size)
-{
-	return size >= XSTATE_HEADER + 64;
-}
-
 static bool is_initial(const struct kymo_register *reg, const uint8_t *image, size_t size)
 {
 	uint64_t used;
 
-	if (!has_header(size))
+	if (size < XSTATE_HEADER + 64)
 		return false;
 	memcpy(&used, image + XSTATE_HEADER, sizeof(used));
 	return !(used & 1ull << reg->component);

@@ -333,7 +333,7 @@ enum kymo_remote_sleep kymo_remote_sleep(const struct user_regs_struct *register
 	return kymo_remote_sleep_in((int64_t)registers->orig_rax, args);
 }
 
-static bool has_restart_block(uint64_t number)
+bool kymo_remote_has_restart_block(uint64_t number)
 {
 	return number == SYS_nanosleep || number == SYS_clock_nanosleep || number == SYS_poll || number == SYS_futex;
 }
@@ -349,7 +349,7 @@ bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t cod
 	    ((code[2] != 0xb8 || (code[1] & 0xf0) == REX) && memcmp(code, rax, sizeof(rax))))
 		return false;
 	memcpy(&number, code + 3, sizeof(number));
-	if (!has_restart_block(number))
+	if (!kymo_remote_has_restart_block(number))
 		return false;
 	registers->orig_rax = number;
 	return true;

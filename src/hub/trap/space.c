@@ -11,10 +11,8 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/plan.h"
@@ -78,11 +76,6 @@ static int seize_all(struct kymo_hub *hub, const struct hub_process *process)
 	return n;
 }
 
-static int shares_memory(pid_t one, pid_t other)
-{
-	return (int)syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
-}
-
 static int take_sharer(struct kymo_hub *hub, struct hub_space *space, pid_t pid)
 {
 	struct hub_process *process = hub_find_process(hub, pid);
@@ -109,7 +102,7 @@ static int take_sharers(struct kymo_hub *hub, const struct hub_process *process,
 	while (proc && !err && (entry = readdir(proc))) {
 		pid_t other = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (other > 0 && other != process->pid && shares_memory(own, other) == 0)
+		if (other > 0 && other != process->pid && kymo_compare_memory(own, other) == 0)
 			err = take_sharer(hub, space, other);
 	}
 	return err;
@@ -414,7 +407,7 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 
 	if (!maker->space || child->space)
 		return;
-	differs = shares_memory(kymo_live_thread(maker->pid), child->pid);
+	differs = kymo_compare_memory(kymo_live_thread(maker->pid), child->pid);
 	if (differs == 0 || (differs < 0 && is_vfork)) {
 		join_space(child, maker->space);
 		return;

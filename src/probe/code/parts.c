@@ -10,12 +10,6 @@
 #include "base/vec.h"
 #include "probe/code/code.h"
 
-static bool is_split_off(const struct kymo_function *function, const char *name, size_t length)
-{
-	return function->name && !strncmp(function->name, name, length) &&
-	       !strncmp(function->name + length, ".cold", 5);
-}
-
 /* The function `own` itself, and then what was split off from it. A fresh array. */
 static struct kymo_error *create_parts(struct kymo_module *module, const struct kymo_function *own, const char *name,
 				       struct kymo_extent **ret, size_t *n_ret)
@@ -31,7 +25,7 @@ static struct kymo_error *create_parts(struct kymo_module *module, const struct 
 		return error;
 	ok = kymo_vec_push(&parts, (struct kymo_extent){ own->start, own->end });
 	for (size_t i = 0; i < n && ok; i++)
-		if (is_split_off(&functions[i], name, strlen(name)))
+		if (kymo_function_is_part_of(&functions[i], name))
 			ok = kymo_vec_push(&parts, (struct kymo_extent){ functions[i].start, functions[i].end });
 	if (!ok) {
 		kymo_vec_deinit(&parts);

@@ -151,13 +151,6 @@ static void tell_guarded(const struct kymo_probes *probes, const struct probe_mo
 			    module->path);
 }
 
-/* Of calls that no probe can be at, whatever the file: told in the same words for each, so that users read it once. */
-static void tell_signal_returns(const struct kymo_probes *probes)
-{
-	probes_warn(probes, "calls of rt_sigreturn are not recorded: unwinders know the end of a signal's handler by "
-			    "its bytes");
-}
-
 static struct kymo_error *add_site(struct kymo_probes *probes, const struct probe_meaning *meaning,
 				   const struct kymo_syscall_site *at)
 {
@@ -211,8 +204,11 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 			is_guarded_call[sites[i].number] = true;
 	if (!error)
 		tell_guarded(probes, module, is_guarded_call);
+	/* No probe can be at them, whatever the file: told in the same words for each, so that users read it once. */
 	if (!error && has_signal_return)
-		tell_signal_returns(probes);
+		probes_warn(probes,
+			    "calls of rt_sigreturn are not recorded: unwinders know the end of a signal's handler by "
+			    "its bytes");
 	if (!error && kymo_module_cancels(module->module))
 		probes_warn(probes,
 			    "%s calls pthread_cancel: threads canceled during a recorded system call skip their "
