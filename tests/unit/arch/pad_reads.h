@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "last.h"
 #include "pad_checks.h"
 
 #define RDI 7
@@ -37,24 +38,6 @@ static inline bool is_there(const uint8_t *pages, uint64_t address, uint64_t siz
 }
 
 /* ---- what the last record has ---------------------------------------------------------------- */
-
-struct last {
-	unsigned int n;
-	uint32_t id;
-	size_t size;
-	uint8_t bytes[4096];
-};
-
-static inline void keep(void *data, const struct record *record, const uint8_t *bytes)
-{
-	struct last *last = data;
-
-	last->n++;
-	last->id = record->id;
-	last->size = record->size;
-	assert_true(record->size <= sizeof(last->bytes));
-	memcpy(last->bytes, bytes, record->size);
-}
 
 static inline void world_begin(struct world *world, struct last *last, enum kind kind, struct shape shape)
 {

@@ -10,33 +10,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alone.h"
 #include "arch/clone.h"
 
 #define TEXT 0x1000u
 
 static void write_clone(const uint8_t *bytes, size_t size, bool calls_apart, char *out, size_t out_size)
 {
-	const struct kymo_span text = { TEXT, bytes, size };
-	const struct kymo_extent function = { TEXT, TEXT + size };
-	const uint64_t entry = TEXT;
-	const struct kymo_module_code module = { .text = &text,
-						 .n_text = 1,
-						 .functions = &function,
-						 .n_functions = 1,
-						 .entries = &entry,
-						 .n_entries = 1,
-						 .position_independent = true };
 	const struct kymo_clone_env env = { .position = -8, .first_site = 7, .calls_apart = calls_apart };
 	const struct kymo_catch *catches;
 	struct kymo_entry_map *map;
+	struct alone alone;
 	struct kymo_clone *clone;
 	uint32_t catch_at[8];
 	uint8_t code[1024];
 	size_t n, used = 0;
 	int end;
 
-	assert_int_equal(kymo_entry_map_create(&module, &map), 0);
-	assert_int_equal(kymo_clone_create(&module, map, TEXT, &clone, NULL), 0);
+	alone_init(&alone, TEXT, bytes, size, (struct kymo_extent){ TEXT, TEXT + size }, TEXT);
+	assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+	assert_int_equal(kymo_clone_create(&alone.code, map, TEXT, &clone, NULL), 0);
 	end = kymo_clone_emit(clone, &env, 0x2000, code, sizeof(code), catch_at);
 	assert_true(end > 0 && (size_t)end <= kymo_clone_size(clone));
 	for (int at = 0; at < end;) {

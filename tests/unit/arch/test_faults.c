@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "alone.h"
 #include "room.h"
 
 #define AT 0x1000u
@@ -21,19 +22,8 @@ static const char *plan_with(const struct wanted *wanted, const char *bytes, siz
 {
 	static struct kymo_refusal refusals[KYMO_N_TACTICS];
 	uint8_t text[128];
-	const struct kymo_span span = { AT, text, sizeof(text) };
-	const struct kymo_extent function = { AT, AT + size };
-	const uint64_t entry = AT;
-	const struct kymo_module_code code = {
-		.text = &span,
-		.n_text = 1,
-		.functions = &function,
-		.n_functions = 1,
-		.entries = &entry,
-		.n_entries = 1,
-		.position_independent = true,
-	};
 	struct kymo_plan plans[KYMO_PLANS_MAX];
+	struct alone alone;
 	struct kymo_entry_map *map;
 	struct room room;
 	size_t n = 0, n_refusals = 0;
@@ -41,13 +31,14 @@ static const char *plan_with(const struct wanted *wanted, const char *bytes, siz
 
 	memset(text, 0xcc, sizeof(text));
 	memcpy(text, bytes, size);
-	assert_int_equal(kymo_entry_map_create(&code, &map), 0);
-	room_init(&room, &code);
+	alone_init(&alone, AT, text, sizeof(text), (struct kymo_extent){ AT, AT + size }, AT);
+	assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+	room_init(&room, &alone.code);
 	room_free_around(&room);
 	room.ops.watched_faults = wanted->watched;
 	room.ops.possible_faults = wanted->possible;
 	room.ops.is_alone = wanted->is_alone;
-	err = kymo_plan(&code, map, &room.ops, AT, plans, &n, refusals, &n_refusals);
+	err = kymo_plan(&alone.code, map, &room.ops, AT, plans, &n, refusals, &n_refusals);
 	room_deinit(&room);
 	kymo_entry_map_destroy(map);
 	if (err)

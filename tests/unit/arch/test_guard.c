@@ -21,6 +21,7 @@
 
 #include "arch/guard.h"
 #include "base/cleanup.h"
+#include "alone.h"
 #include "fetches.h"
 #include "load.h"
 #include "pads.h"
@@ -62,22 +63,13 @@ struct setup {
 static int find_in(const uint8_t *bytes, size_t size, uint64_t address, uint64_t entry, struct kymo_plan *ret,
 		   size_t max)
 {
-	struct kymo_span text = { address, bytes, size };
-	struct kymo_extent function = { address, address + size };
-	struct kymo_module_code module = {
-		.text = &text,
-		.n_text = 1,
-		.functions = &function,
-		.n_functions = 1,
-		.entries = &entry,
-		.n_entries = 1,
-		.position_independent = true,
-	};
+	struct alone alone;
 	struct kymo_entry_map *map;
 	int n;
 
-	assert_int_equal(kymo_entry_map_create(&module, &map), 0);
-	n = kymo_guard_find(&module, map, ret, max);
+	alone_init(&alone, address, bytes, size, (struct kymo_extent){ address, address + size }, entry);
+	assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+	n = kymo_guard_find(&alone.code, map, ret, max);
 	kymo_entry_map_destroy(map);
 	return n;
 }

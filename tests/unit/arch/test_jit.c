@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "alone.h"
 #include "room.h"
 
 #define AT 0x7f0000000000u
@@ -17,20 +18,8 @@ static const char *plan(const char *bytes, size_t size, uint64_t at, unsigned in
 {
 	static struct kymo_refusal refusals[KYMO_N_TACTICS];
 	uint8_t text[64];
-	const struct kymo_span span = { AT, text, size + INT3S };
-	const struct kymo_extent function = { AT, AT + at + length };
-	const uint64_t entry = AT + at;
-	const struct kymo_module_code code = {
-		.text = &span,
-		.n_text = 1,
-		.functions = &function,
-		.n_functions = 1,
-		.entries = &entry,
-		.n_entries = 1,
-		.position_independent = true,
-		.is_jit = true,
-	};
 	struct kymo_plan plans[KYMO_PLANS_MAX];
+	struct alone alone;
 	struct kymo_entry_map *map;
 	struct room room;
 	size_t n = 0, n_refusals = 0;
@@ -38,10 +27,12 @@ static const char *plan(const char *bytes, size_t size, uint64_t at, unsigned in
 
 	memset(text, 0xcc, sizeof(text));
 	memcpy(text, bytes, size);
-	assert_int_equal(kymo_entry_map_create(&code, &map), 0);
-	room_init(&room, &code);
+	alone_init(&alone, AT, text, size + INT3S, (struct kymo_extent){ AT, AT + at + length }, AT + at);
+	alone.code.is_jit = true;
+	assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+	room_init(&room, &alone.code);
 	room_free_around(&room);
-	err = kymo_plan(&code, map, &room.ops, AT + at, plans, &n, refusals, &n_refusals);
+	err = kymo_plan(&alone.code, map, &room.ops, AT + at, plans, &n, refusals, &n_refusals);
 	room_deinit(&room);
 	kymo_entry_map_destroy(map);
 	for (size_t i = 0; err && i < n_refusals; i++)

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "last.h"
 #include "pad_checks.h"
 
 #define RDI 7
@@ -41,24 +42,6 @@ static const struct kymo_fetch args[] = {
 	{ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_STRING, .form = &fixed, .limit = KYMO_FORM_TEXT_MAX },
 };
 static const struct kymo_pad_event plain = { .id = 1, .args = args, .n_args = 6 };
-
-struct last {
-	unsigned int n;
-	uint32_t id;
-	size_t size;
-	uint8_t bytes[4096];
-};
-
-static void keep(void *data, const struct record *record, const uint8_t *bytes)
-{
-	struct last *last = data;
-
-	last->n++;
-	last->id = record->id;
-	last->size = record->size;
-	assert_true(record->size <= sizeof(last->bytes));
-	memcpy(last->bytes, bytes, record->size);
-}
 
 static void world_begin(struct world *world, struct last *last, enum kind kind, uint64_t reader)
 {

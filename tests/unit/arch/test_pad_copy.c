@@ -9,6 +9,7 @@
 
 #include <sys/mman.h>
 
+#include "last.h"
 #include "pad_checks.h"
 
 #define RBP 5
@@ -19,22 +20,6 @@ static const struct kymo_fetch with_copy[] = {
 	{ .kind = KYMO_FETCH_COPY, .type = KYMO_TYPE_BYTES, .limit = LIMIT },
 };
 static const struct kymo_pad_event one_copy = { .id = 1, .args = with_copy, .n_args = 2 };
-
-struct last {
-	unsigned int n;
-	size_t size;
-	uint8_t bytes[2 * LIMIT];
-};
-
-static void keep(void *data, const struct record *record, const uint8_t *bytes)
-{
-	struct last *last = data;
-
-	last->n++;
-	last->size = record->size;
-	assert_true(record->size <= sizeof(last->bytes));
-	memcpy(last->bytes, bytes, record->size);
-}
 
 /* Enter with this stack pointer, and see that so many bytes were copied. */
 static void check_copy(struct world *world, const struct site *site, uint64_t sp, uint64_t bp, uint64_t expected)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alone.h"
 #include "arch/code.h"
 #include "arch/exits.h"
 #include "arch/plan.h"
@@ -20,23 +21,13 @@
 /* The places in these bytes, of which the first `n_own` are one function. */
 static size_t places_in(const char *bytes, size_t size, size_t n_own, struct kymo_syscall_site **ret)
 {
-	const struct kymo_span span = { AT, (const uint8_t *)bytes, size };
-	const struct kymo_extent function = { AT, AT + n_own };
-	const uint64_t entry = AT;
-	const struct kymo_module_code code = {
-		.text = &span,
-		.n_text = 1,
-		.functions = &function,
-		.n_functions = 1,
-		.entries = &entry,
-		.n_entries = 1,
-		.position_independent = true,
-	};
+	struct alone alone;
 	struct kymo_entry_map *map;
 	size_t n;
 
-	assert_int_equal(kymo_entry_map_create(&code, &map), 0);
-	assert_int_equal(kymo_syscall_sites_create(&code, map, ret, &n), 0);
+	alone_init(&alone, AT, bytes, size, (struct kymo_extent){ AT, AT + n_own }, AT);
+	assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+	assert_int_equal(kymo_syscall_sites_create(&alone.code, map, ret, &n), 0);
 	kymo_entry_map_destroy(map);
 	return n;
 }

@@ -144,6 +144,30 @@ static inline struct kymo_ctf_stream *begin_trace(int dirfd, const struct kymo_c
 	return stream;
 }
 
+/* The metadata of a trace as text, the caller's. */
+static inline char *metadata_of(const struct kymo_ctf_trace *trace)
+{
+	struct scratch scratch;
+	char *text;
+
+	scratch_init(&scratch);
+	must(kymo_ctf_write_metadata(scratch.fd, trace));
+	assert_int_equal(kymo_read_file(scratch.fd, "metadata", 1 << 20, &text, NULL), 0);
+	scratch_deinit(&scratch);
+	return text;
+}
+
+/* `text` with the first `from` replaced. */
+static inline char *replaced(const char *text, const char *from, const char *to)
+{
+	const char *at = strstr(text, from);
+	char *result;
+
+	assert_non_null(at);
+	assert_true(asprintf(&result, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) >= 0);
+	return result;
+}
+
 /* The schema of the tests: a clock of 1 GHz that begins at 1700000000 s, so that ticks are nanoseconds. The strings
  * are literals: never give it to kymo_ctf_trace_deinit(). */
 static inline struct kymo_ctf_trace synthetic_trace(void)

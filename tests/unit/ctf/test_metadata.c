@@ -7,30 +7,6 @@
 
 #include "synthetic.h"
 
-/* The metadata of `trace` as text, the caller's. */
-static char *written(const struct kymo_ctf_trace *trace)
-{
-	struct scratch scratch;
-	char *text;
-
-	scratch_init(&scratch);
-	must(kymo_ctf_write_metadata(scratch.fd, trace));
-	assert_int_equal(kymo_read_file(scratch.fd, "metadata", 1 << 20, &text, NULL), 0);
-	scratch_deinit(&scratch);
-	return text;
-}
-
-/* `text` with the first `from` replaced. */
-static char *replaced(const char *text, const char *from, const char *to)
-{
-	const char *at = strstr(text, from);
-	char *result;
-
-	assert_non_null(at);
-	assert_true(asprintf(&result, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) >= 0);
-	return result;
-}
-
 static void assert_error(struct kymo_error *error, enum kymo_error_code code, const char *message)
 {
 	assert_non_null(error);
@@ -69,7 +45,7 @@ static void assert_same_tables(const struct kymo_ctf_trace *a, const struct kymo
 static void assert_reads_back(struct kymo_ctf_trace trace)
 {
 	struct kymo_ctf_trace back;
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 
 	must(kymo_ctf_parse_metadata(text, strlen(text), &back));
 	assert_memory_equal(back.uuid, trace.uuid, 16);
@@ -137,7 +113,7 @@ static void a_marker_is_written_so(void **state)
 		"typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
 		"trace {\n";
 	struct kymo_ctf_trace trace = marked_trace();
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 
 	assert_non_null(strstr(text, expected));
 	assert_non_null(strstr(text, type));
@@ -146,7 +122,7 @@ static void a_marker_is_written_so(void **state)
 static void doubles_are_declared_only_where_there_are_any(void **state)
 {
 	struct kymo_ctf_trace trace = synthetic_trace();
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 
 	assert_null(strstr(text, "f64"));
 }
@@ -154,7 +130,7 @@ static void doubles_are_declared_only_where_there_are_any(void **state)
 static void a_kind_of_a_later_kymo_is_a_place(void **state)
 {
 	struct kymo_ctf_trace trace = marked_trace(), back;
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 	kymo_cleanup_free char *changed = replaced(text, "kind=marker", "kind=banner");
 
 	must(kymo_ctf_parse_metadata(changed, strlen(changed), &back));
@@ -180,7 +156,7 @@ static void an_event_is_written_so(void **state)
 		"\t};\n"
 		"};\n";
 	struct kymo_ctf_trace trace = synthetic_trace();
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 
 	assert_non_null(strstr(text, expected));
 }
@@ -188,7 +164,7 @@ static void an_event_is_written_so(void **state)
 static void text_that_ends_early_is_an_error_or_has_fewer_events(void **state)
 {
 	struct kymo_ctf_trace trace = synthetic_trace(), back;
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 
 	for (size_t size = 0; size < strlen(text) - 1; size++) {
 		/* In memory of its own, so that reading over the end shows. */
@@ -234,7 +210,7 @@ static void an_error_tells_line_and_cause(void **state)
 		  "metadata:68: an event has more than 8 fields" },
 	};
 	struct kymo_ctf_trace trace = synthetic_trace(), back;
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 
 	for (size_t i = 0; i < kymo_countof(cases); i++) {
 		kymo_cleanup_free char *changed = replaced(text, cases[i].from, cases[i].to);
@@ -247,7 +223,7 @@ static void an_error_tells_line_and_cause(void **state)
 static void comments_and_white_space_are_free(void **state)
 {
 	struct kymo_ctf_trace trace = synthetic_trace(), back;
-	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *text = metadata_of(&trace);
 	kymo_cleanup_free char *changed = replaced(text, "env {", "// a line\n\r\tenv/* and \n ** */{");
 
 	must(kymo_ctf_parse_metadata(changed, strlen(changed), &back));

@@ -7,19 +7,13 @@
 #include <string.h>
 
 #include "base/caret.h"
-#include "base/cleanup.h"
-#include "expr/expr.h"
-#include "expr/form_dump.h"
+#include "compiling.h"
 
 /* a b c: registers 0 1 2, long; i: register 3, int; u: unsigned int; h: unsigned char; %s: a word of the stack */
 static struct kymo_error *find(void *data, const char *text, const char *name, size_t size,
 			       struct kymo_expr_meaning *ret)
 {
-	static const struct {
-		const char *name;
-		struct kymo_form_op op;
-		struct kymo_expr_type type;
-	} known[] = {
+	static const struct known known[] = {
 		{ "a", { .code = KYMO_FORM_REGISTER, .value = 0 }, { .size = 8, .is_signed = true } },
 		{ "b", { .code = KYMO_FORM_REGISTER, .value = 1 }, { .size = 8, .is_signed = true } },
 		{ "c", { .code = KYMO_FORM_REGISTER, .value = 2 }, { .size = 8, .is_signed = true } },
@@ -29,45 +23,12 @@ static struct kymo_error *find(void *data, const char *text, const char *name, s
 		{ "%s", { .code = KYMO_FORM_STACK, .value = 2 }, { .size = 8, .is_signed = true } },
 	};
 
-	for (size_t k = 0; k < kymo_countof(known); k++) {
-		if (strlen(known[k].name) == size && !memcmp(known[k].name, name, size)) {
-			*ret = (struct kymo_expr_meaning){ .type = known[k].type };
-			ret->form.n = 1;
-			ret->form.ops[0] = known[k].op;
-			return NULL;
-		}
-	}
+	if (find_known(known, kymo_countof(known), name, size, ret))
+		return NULL;
 	return kymo_error_at(text, name, "there is no %.*s", (int)size, name);
 }
 
 static const struct kymo_expr_names names = { .find = find };
-
-static struct kymo_error *compile(const char *text, FILE *out, struct kymo_form *form, struct kymo_expr_type *type)
-{
-	const struct kymo_expr_source source = { text, text, text + strlen(text) };
-
-	return kymo_expr_compile(&source, &names, out, form, type);
-}
-
-/* Tree and form, as they are shown. */
-static void becomes(const char *text, const char *expected)
-{
-	kymo_cleanup_free char *shown = NULL;
-	struct kymo_expr_type type;
-	struct kymo_error *error;
-	struct kymo_form form;
-	size_t size;
-	FILE *out = open_memstream(&shown, &size);
-
-	assert_non_null(out);
-	error = compile(text, out, &form, &type);
-	if (error)
-		fail_msg("%s: %s", text, error->message);
-	assert_true(kymo_form_check(&form, 16, 255));
-	kymo_form_dump(&form, NULL, out);
-	fclose(out);
-	assert_string_equal(shown, expected);
-}
 
 static void is(const char *text, const char *type_name, int64_t expected)
 {
@@ -87,18 +48,6 @@ static void is(const char *text, const char *type_name, int64_t expected)
 	assert_string_equal(kymo_expr_type_name(type, name), type_name);
 	if ((int64_t)value != expected)
 		fail_msg("%s is %lld, not %lld", text, (long long)value, (long long)expected);
-}
-
-static void refused(const char *text, const char *message)
-{
-	struct kymo_expr_type type;
-	struct kymo_form form;
-	struct kymo_error *error = compile(text, NULL, &form, &type);
-
-	assert_non_null(error);
-	assert_int_equal(error->code, KYMO_ERROR_USAGE);
-	assert_string_equal(error->message, message);
-	kymo_error_destroy(error);
 }
 
 static void refused_begins(const char *text, const char *sentence)

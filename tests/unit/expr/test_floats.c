@@ -9,9 +9,7 @@
 #include <string.h>
 
 #include "base/caret.h"
-#include "base/cleanup.h"
-#include "expr/expr.h"
-#include "expr/form_dump.h"
+#include "compiling.h"
 
 /* Of one run of the expressions: in registers and vector registers, by the number of the name. */
 static long l;
@@ -29,11 +27,7 @@ static const struct kymo_ctype t_long_double = { .kind = KYMO_CTYPE_FLOAT, .name
 static struct kymo_error *find(void *data, const char *text, const char *name, size_t size,
 			       struct kymo_expr_meaning *ret)
 {
-	static const struct {
-		const char *name;
-		struct kymo_form_op op;
-		struct kymo_expr_type type;
-	} known[] = {
+	static const struct known known[] = {
 		{ "l", { .code = KYMO_FORM_REGISTER, .value = 0 }, { .size = 8, .is_signed = true } },
 		{ "ul", { .code = KYMO_FORM_REGISTER, .value = 1 }, { .size = 8 } },
 		{ "i", { .code = KYMO_FORM_REGISTER, .value = 2 }, { .size = 4, .is_signed = true } },
@@ -47,24 +41,12 @@ static struct kymo_error *find(void *data, const char *text, const char *name, s
 		{ "ld", { .code = KYMO_FORM_VECTOR, .value = 4 }, { .size = 8, .of = &t_long_double } },
 	};
 
-	for (size_t k = 0; k < kymo_countof(known); k++) {
-		if (strlen(known[k].name) == size && !memcmp(known[k].name, name, size)) {
-			*ret = (struct kymo_expr_meaning){ .type = known[k].type };
-			ret->form.n = 1;
-			ret->form.ops[0] = known[k].op;
-			return NULL;
-		}
-	}
+	if (find_known(known, kymo_countof(known), name, size, ret))
+		return NULL;
 	return kymo_error_at(text, name, "there is no %.*s", (int)size, name);
 }
 
-static struct kymo_error *compile(const char *text, FILE *out, struct kymo_form *form, struct kymo_expr_type *type)
-{
-	const struct kymo_expr_names names = { .find = find };
-	const struct kymo_expr_source source = { text, text, text + strlen(text) };
-
-	return kymo_expr_compile(&source, &names, out, form, type);
-}
+static const struct kymo_expr_names names = { .find = find };
 
 static uint64_t bits_of_double(double value)
 {
@@ -122,19 +104,6 @@ static void is(const char *text, const char *type_name, uint64_t expected)
 	if (value != expected && !(is_nan(value, type_name) && is_nan(expected, type_name)))
 		fail_msg("%s is %#lx, not %#lx, with d %a e %a f %a g %a l %ld u %u", text, value, expected, d, e,
 			 (double)f, (double)g, l, u);
-}
-
-static void refused(const char *text, const char *message)
-{
-	struct kymo_expr_type type;
-	struct kymo_form form;
-	struct kymo_error *error = compile(text, NULL, &form, &type);
-
-	if (!error)
-		fail_msg("%s is not refused", text);
-	assert_int_equal(error->code, KYMO_ERROR_USAGE);
-	assert_string_equal(error->message, message);
-	kymo_error_destroy(error);
 }
 
 /* `#type` is what C says that the expression is. */

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/caret.h"
-#include "base/cleanup.h"
-#include "expr/expr.h"
-#include "expr/form_dump.h"
+#include "compiling.h"
 
 /* ---- a program ------------------------------------------------------------------------------- */
 
@@ -214,13 +212,6 @@ static const struct kymo_expr_names names = { find, find_type, find_members, fin
 
 /* ---- what is made of it ---------------------------------------------------------------------- */
 
-static struct kymo_error *compile(const char *text, FILE *out, struct kymo_form *form, struct kymo_expr_type *type)
-{
-	const struct kymo_expr_source source = { text, text, text + strlen(text) };
-
-	return kymo_expr_compile(&source, &names, out, form, type);
-}
-
 static bool load(void *data, uint64_t address, unsigned int size, uint64_t *ret)
 {
 	*ret = 0;
@@ -264,37 +255,6 @@ static void is(const char *text, const char *type_name, int64_t expected)
 
 /* The same words mean the same here. */
 #define same(type_name, ...) is(#__VA_ARGS__, type_name, (int64_t)(__VA_ARGS__))
-
-static void refused(const char *text, const char *message)
-{
-	struct kymo_expr_type type;
-	struct kymo_form form;
-	struct kymo_error *error = compile(text, NULL, &form, &type);
-
-	if (!error)
-		fail_msg("%s is not refused", text);
-	assert_int_equal(error->code, KYMO_ERROR_USAGE);
-	assert_string_equal(error->message, message);
-	kymo_error_destroy(error);
-}
-
-static void becomes(const char *text, const char *expected)
-{
-	kymo_cleanup_free char *shown = NULL;
-	struct kymo_expr_type type;
-	struct kymo_error *error;
-	struct kymo_form form;
-	size_t size;
-	FILE *out = open_memstream(&shown, &size);
-
-	assert_non_null(out);
-	error = compile(text, out, &form, &type);
-	if (error)
-		fail_msg("%s: %s", text, error->message);
-	kymo_form_dump(&form, NULL, out);
-	fclose(out);
-	assert_string_equal(shown, expected);
-}
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
