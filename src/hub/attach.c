@@ -224,7 +224,7 @@ static int detach_matching(struct kymo_hub *hub, void *argument)
 	unsigned int flags = match->is_any ? 0 : KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA;
 
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
-		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+		for (struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket)
 			for (size_t j = task->engines.n; j-- > 0;) {
 				struct kymo_engine *engine = task->engines.items[j];
 

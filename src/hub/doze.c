@@ -7,8 +7,8 @@
  * while some status is left unread, as that of a thread that is kept for its maker. And it does not end for a client's
  * request, which is heard when the sleep is over.
  *
- * hub_doze() may take a signal for which the tree's poll() waits. Then hub->owes_signal is set until all stops have
- * been looked at.
+ * hub_doze() may take a signal for which the tree's poll() waits. Then hub->sleep.owes_signal is set until all stops
+ * have been looked at.
  */
 #include <errno.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ bool hub_doze(struct kymo_hub *hub, pid_t tid, unsigned int spins)
 		kymo_back_off(spins);
 		return true;
 	}
-	err = spins || hub->is_woken ? -EAGAIN : hub_sleep_for_stop(&hub->seizer, tid, DOZE_NS);
+	err = spins || hub->sleep.is_woken ? -EAGAIN : hub_sleep_for_stop(&hub->seizer, tid, DOZE_NS);
 	if (!err)
 		return true;
 	if (err == -EINTR)
@@ -47,18 +47,18 @@ bool hub_doze(struct kymo_hub *hub, pid_t tid, unsigned int spins)
 	sigaddset(&child, SIGCHLD);
 	if (sigtimedwait(&child, NULL, &moment) != SIGCHLD)
 		return false;
-	hub->owes_signal = true;
+	hub->sleep.owes_signal = true;
 	return true;
 }
 
 void hub_return_signal(struct kymo_hub *hub)
 {
-	if (hub->owes_signal)
+	if (hub->sleep.owes_signal)
 		tgkill(getpid(), hub->tid, SIGCHLD);
-	hub->owes_signal = false;
+	hub->sleep.owes_signal = false;
 }
 
 void hub_signal_is_dealt_with(struct kymo_hub *hub)
 {
-	hub->owes_signal = false;
+	hub->sleep.owes_signal = false;
 }

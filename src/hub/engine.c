@@ -79,7 +79,7 @@ struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, cons
 	engine->name = attach->name + attach->n;
 	engine->events = attach->events;
 	engine->wants = KYMO_ACTION_RESUME;
-	engine->born = task->is_in_event ? hub->event : 0;
+	engine->born = task->is_in_event ? hub->counts.events : 0;
 	if (attach->guest)
 		attach->guest->hooks->take(attach->guest, engine);
 	hub_release_leavers(hub, task);
@@ -236,8 +236,8 @@ static bool is_past(const struct kymo_engine *engine, uint64_t event)
 {
 	const struct kymo_hub *hub = engine->hub;
 
-	return hub_is_own_thread(hub) ||
-	       (hub_engine_is_through(engine) && !(engine->task && engine->task->is_in_event && hub->event == event));
+	return hub_is_own_thread(hub) || (hub_engine_is_through(engine) &&
+					  !(engine->task && engine->task->is_in_event && hub->counts.events == event));
 }
 
 static int result_of_barrier(const struct kymo_engine *engine)
@@ -254,7 +254,7 @@ int hub_try_barrier(struct kymo_engine *engine, uint64_t *event)
 
 	pthread_mutex_lock(&hub->lock);
 	if (!*event)
-		*event = hub->event;
+		*event = hub->counts.events;
 	err = is_past(engine, *event) ? result_of_barrier(engine) : -EAGAIN;
 	pthread_mutex_unlock(&hub->lock);
 	return err;
@@ -267,7 +267,7 @@ int hub_local_barrier(struct kymo_engine *engine)
 	int err;
 
 	pthread_mutex_lock(&hub->lock);
-	event = hub->event;
+	event = hub->counts.events;
 	while (!is_past(engine, event))
 		pthread_cond_wait(&hub->changed, &hub->lock);
 	err = result_of_barrier(engine);

@@ -26,7 +26,7 @@ struct kymo_engine {
 	bool is_in_callback;
 	bool has_later; /* requested by control() during a callback */
 	enum kymo_action later;
-	uint64_t born;                  /* hub->event when it was attached */
+	uint64_t born;                  /* hub->counts.events when it was attached */
 	struct hub_guest *guest;        /* its client, with a reference; NULL: this process' own */
 	uint64_t ops_key, data_key;     /* what MATCH_OPS and MATCH_DATA compare */
 	bool may_break;                 /* KYMO_ATTACH_BREAKPOINTS */

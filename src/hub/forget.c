@@ -23,9 +23,9 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 		hub_drop(hub, task->engines.items[i]);
 	}
 	hub_release_leavers(hub, task);
-	for (size_t i = 0; task->is_kicked && i < hub->kicked.n; i++)
-		if (hub->kicked.items[i] == task)
-			hub->kicked.items[i--] = hub->kicked.items[--hub->kicked.n];
+	for (size_t i = 0; task->is_kicked && i < hub->tasks.kicked.n; i++)
+		if (hub->tasks.kicked.items[i] == task)
+			hub->tasks.kicked.items[i--] = hub->tasks.kicked.items[--hub->tasks.kicked.n];
 	if (task->resumed.is_fetched)
 		hub_forget_stop(hub, task);
 	hub_end_hold(hub, task);

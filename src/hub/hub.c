@@ -53,18 +53,18 @@ void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data)
 static void serve_hub(struct kymo_hub *hub)
 {
 	hub->depth++;
-	while (hub->first) {
-		struct hub_request *request = hub->first;
+	while (hub->requests.first) {
+		struct hub_request *request = hub->requests.first;
 
-		hub->first = request->next;
-		if (!hub->first)
-			hub->last = NULL;
+		hub->requests.first = request->next;
+		if (!hub->requests.first)
+			hub->requests.last = NULL;
 		request->result = request->run(hub, request->argument);
 		request->is_done = true;
 		pthread_cond_broadcast(&hub->changed);
 	}
-	while (hub->kicked.n) {
-		struct task *task = hub->kicked.items[--hub->kicked.n];
+	while (hub->tasks.kicked.n) {
+		struct task *task = hub->tasks.kicked.items[--hub->tasks.kicked.n];
 
 		task->is_kicked = false;
 		hub_attend(hub, task);
@@ -84,10 +84,10 @@ static void loop(struct kymo_hub *hub)
 		pid_t tid;
 
 		serve_hub(hub);
-		if (hub->is_ending && !hub->first)
+		if (hub->is_ending && !hub->requests.first)
 			return;
 		hub_look_at_clock(hub, is_idle);
-		if (hub->kicked.n || hub->first)
+		if (hub->tasks.kicked.n || hub->requests.first)
 			continue;
 		tid = hub_wait(hub, true, &status);
 		is_idle = tid <= 0;
@@ -104,10 +104,10 @@ void *hub_main(void *data)
 	pthread_mutex_lock(&hub->lock);
 	hub->thread = pthread_self();
 	hub->tid = gettid();
-	hub->failure = hub_waker_create(hub);
-	hub->has_started = true;
+	hub->start.failure = hub_waker_create(hub);
+	hub->start.is_done = true;
 	pthread_cond_broadcast(&hub->changed);
-	if (!hub->failure)
+	if (!hub->start.failure)
 		loop(hub);
 	hub_release_all(hub, HUB_RELEASE_MS);
 	hub_waker_destroy(hub);
@@ -122,8 +122,8 @@ bool hub_pump(struct kymo_hub *hub)
 	bool has_any, is_idle;
 
 	pthread_mutex_lock(&hub->lock);
-	hub->is_woken = false;
-	has_any = hub->first || hub->kicked.n;
+	hub->sleep.is_woken = false;
+	has_any = hub->requests.first || hub->tasks.kicked.n;
 	serve_hub(hub);
 	is_idle = !hub_deal_with_next(hub);
 	hub_look_at_clock(hub, is_idle);

@@ -316,7 +316,7 @@ static int add_launched(struct kymo_hub *hub, pid_t pid, bool has_filter)
 	process->has_filter = has_filter;
 	hub->has_filters |= has_filter;
 	hub_set_stop(task, STOP_ENTRY);
-	task->stop_serial = ++hub->stops;
+	task->stop_serial = ++hub->counts.stops;
 	return 0;
 }
 
@@ -473,7 +473,7 @@ static int launch_command(struct kymo_hub *hub, struct launch *launch, pid_t *pi
 int hub_local_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls, pid_t *pid_ret)
 {
 	struct sock_filter filter[HUB_FILTER_MAX];
-	struct launch launch = { .flags = flags, .argv = argv, .identity = hub->identity };
+	struct launch launch = { .flags = flags, .argv = argv, .identity = hub->user.identity };
 
 	if (calls) {
 		launch.filter = filter;
@@ -484,7 +484,7 @@ int hub_local_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv
 
 void kymo_hub_launch_as(struct kymo_hub *hub, const struct kymo_identity *identity)
 {
-	hub->identity = identity;
+	hub->user.identity = identity;
 }
 
 /* ---- starting it, and its end ---------------------------------------------------------------- */

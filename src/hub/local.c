@@ -74,10 +74,10 @@ static void deinit_local(struct kymo_hub *hub)
 		give_action_back();
 	hub_space_look_at_clock(hub, UINT64_MAX);
 	hub_seizer_deinit(&hub->seizer);
-	kymo_vec_deinit(&hub->kicked);
-	kymo_vec_deinit(&hub->early);
-	kymo_vec_deinit(&hub->expected);
-	kymo_vec_deinit(&hub->unclaimed);
+	kymo_vec_deinit(&hub->tasks.kicked);
+	kymo_vec_deinit(&hub->statuses.early);
+	kymo_vec_deinit(&hub->statuses.expected);
+	kymo_vec_deinit(&hub->statuses.unclaimed);
 	kymo_vec_deinit(&hub->dropped);
 	pthread_cond_destroy(&hub->changed);
 	pthread_mutex_destroy(&hub->lock);
@@ -157,7 +157,7 @@ static struct kymo_hub *allocate(void)
 	if (!hub)
 		return NULL;
 	hub->ops = &ops;
-	hub->keeper_pidfd = -1;
+	hub->keeper.pidfd = -1;
 	pthread_mutex_init(&hub->lock, NULL);
 	pthread_cond_init(&hub->changed, NULL);
 	return hub;
@@ -177,12 +177,12 @@ int kymo_hub_create(struct kymo_hub **ret)
 	pthread_sigmask(SIG_SETMASK, &all, &mask); /* handlers of the program's run on its own threads */
 	err = -pthread_create(&hub->thread, NULL, hub_main, hub);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	while (!err && !hub->has_started)
+	while (!err && !hub->start.is_done)
 		pthread_cond_wait(&hub->changed, &hub->lock);
 	pthread_mutex_unlock(&hub->lock);
-	if (!err && hub->failure) {
+	if (!err && hub->start.failure) {
 		pthread_join(hub->thread, NULL);
-		err = hub->failure;
+		err = hub->start.failure;
 	}
 	if (err) {
 		deinit_local(hub);

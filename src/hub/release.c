@@ -27,7 +27,7 @@ static void end_filtered(const struct kymo_hub *hub, struct hub_process *process
 static void detach_all(struct kymo_hub *hub)
 {
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
-		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+		for (struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket) {
 			task->birth.has_maker = false;
 			for (size_t j = task->engines.n; j-- > 0;)
 				hub_detach_engine(hub, task->engines.items[j]);
@@ -39,7 +39,7 @@ static void detach_all(struct kymo_hub *hub)
 static bool is_any_left(const struct kymo_hub *hub)
 {
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
-		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+		for (const struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket)
 			if (task->state != TASK_ENDING)
 				return true;
 	return false;
@@ -60,8 +60,8 @@ static void attend_all(struct kymo_hub *hub)
 {
 	for (struct hub_process *process = hub->has_filters ? hub->processes : NULL; process; process = process->next)
 		end_filtered(hub, process); /* some may be new */
-	while (hub->kicked.n) {
-		struct task *task = hub->kicked.items[--hub->kicked.n];
+	while (hub->tasks.kicked.n) {
+		struct task *task = hub->tasks.kicked.items[--hub->tasks.kicked.n];
 
 		task->is_kicked = false;
 		hub_attend(hub, task);
@@ -77,7 +77,7 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 	release_processes(hub);
 	detach_all(hub);
 	/* If the thread goes on, the ends of untraced children are for other waiters. */
-	for (unsigned int spins = 0; (hub->n_tasks || !hub->is_here) && kymo_now_ns() < deadline; spins++) {
+	for (unsigned int spins = 0; (hub->tasks.n || !hub->is_here) && kymo_now_ns() < deadline; spins++) {
 		attend_all(hub);
 		if (hub_deal_with_next(hub))
 			spins = 0;
@@ -88,13 +88,13 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 	}
 	/* A thread whose sleep cannot be interrupted: the kernel lets it go when this thread ends. */
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
-		while (hub->buckets[i])
-			hub_forget_task(hub, hub->buckets[i]);
-	for (size_t i = 0; i < hub->unclaimed.n; i++) {
-		hub_space_clean_unclaimed(hub, hub->unclaimed.items[i].tid);
-		hub_abandon(hub, hub->unclaimed.items[i].tid);
+		while (hub->tasks.buckets[i])
+			hub_forget_task(hub, hub->tasks.buckets[i]);
+	for (size_t i = 0; i < hub->statuses.unclaimed.n; i++) {
+		hub_space_clean_unclaimed(hub, hub->statuses.unclaimed.items[i].tid);
+		hub_abandon(hub, hub->statuses.unclaimed.items[i].tid);
 	}
-	hub->unclaimed.n = 0;
+	hub->statuses.unclaimed.n = 0;
 	hub_leave_keeper(hub);
 	release_processes(hub);
 	hub_bury(hub);

@@ -30,7 +30,7 @@ struct hub_event {
 
 static bool is_to_be_told(const struct kymo_hub *hub, const struct kymo_engine *engine, const struct hub_event *event)
 {
-	return !engine->is_detached && engine->born < hub->event && engine != event->skip &&
+	return !engine->is_detached && engine->born < hub->counts.events && engine != event->skip &&
 	       (!event->is_for || event->is_for(engine, event->report));
 }
 
@@ -109,7 +109,7 @@ static void tell_engine(struct kymo_hub *hub, struct task *task, struct kymo_eng
 
 static void begin_event(struct kymo_hub *hub, struct task *task)
 {
-	hub->event++;
+	hub->counts.events++;
 	task->is_in_event = true;
 }
 

@@ -314,7 +314,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 	if (task->stop == STOP_ENDING) {
 		if (is_held(task) && !task->end.hold_deadline_ns) {
 			task->end.hold_deadline_ns = kymo_now_ns() + EXIT_HOLD_NS;
-			hub->n_ending++;
+			hub->tasks.n_ending++;
 		}
 		if (!is_held(task))
 			go_to_end(hub, task);

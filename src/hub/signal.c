@@ -36,7 +36,7 @@ static void *tag_of(struct kymo_hub *hub, int serial)
 
 static int send_tagged(struct kymo_hub *hub, struct task *task, const siginfo_t *info, struct kymo_engine *sender)
 {
-	struct sent_signal sent = { .serial = ++hub->sent_serial, .sender = sender, .info = *info };
+	struct sent_signal sent = { .serial = ++hub->counts.sent, .sender = sender, .info = *info };
 	siginfo_t tagged = { .si_signo = info->si_signo, .si_code = SI_QUEUE };
 	int err;
 

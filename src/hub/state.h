@@ -48,6 +48,78 @@ struct hub_awaited {
 	int status;
 };
 
+/* How the start of the hub's thread has gone. */
+struct hub_start {
+	int failure;
+	bool is_done;
+};
+
+/* How the hub's thread sleeps, and is woken. */
+struct hub_sleep {
+	pid_t waker; /* a child of it, which any signal makes stop: that ends a blocking wait */
+	bool is_asleep;
+	atomic_bool is_woken;
+	bool owes_signal; /* hub_doze() took a SIGCHLD, which may have told of more than its caller looked at */
+};
+
+/* What has the hub: what it tells that, and the user that commands run as. */
+struct hub_user {
+	void (*on_orphan)(void *data, pid_t tid); /* NULL: orphans are let go */
+	void (*while_waiting)(void *data); /* now and then, in a callback, while a client has yet to answer; or NULL */
+	void *data;
+	const struct kymo_identity *identity; /* of commands; NULL: that of this process */
+};
+
+/* What is to be done on the hub's thread, in the order in which it was asked for. */
+struct hub_requests {
+	struct hub_request *first, *last;
+};
+
+struct hub_tasks {
+	struct task *buckets[TASK_BUCKETS];
+	unsigned int n;
+	unsigned int n_ending; /* held in their exit events */
+	KYMO_VEC(struct task *) kicked;
+};
+
+/* Wait statuses that are not told of yet. */
+struct hub_statuses {
+	KYMO_VEC(struct hub_status) early; /* that were fetched before their turn */
+	struct hub_status spared;          /* the stop that is being dispatched, if it was not waited for */
+	KYMO_VEC(pid_t)
+	expected; /* whose stops are on their way, where there are many; perhaps some that have stopped since, or are
+		     gone */
+	size_t next_expected;                  /* which to look at first */
+	KYMO_VEC(struct hub_status) unclaimed; /* first stops whose makers' events have yet to come */
+};
+
+/* Which threads are looked at first. */
+struct hub_search {
+	pid_t recent[HUB_RECENT];                /* that have told something, the last one first */
+	unsigned int n_unscanned;                /* waits since one for any thread */
+	unsigned int n_turns_free, n_turns_left; /* stops at calls for which the hub looks for no other thread: at most,
+						    and of those still to come */
+};
+
+/* The thread whose end was seen last. */
+struct hub_ended {
+	pid_t tid;
+	char comm[16]; /* its name, or "" */
+};
+
+/* How many there have been. */
+struct hub_counts {
+	uint64_t events, stops;
+	int sent; /* signals */
+};
+
+/* The process that takes breakpoints out where the hub's own is killed. */
+struct hub_keeper {
+	struct hub_journal *journal; /* shared with it; NULL before it is needed first */
+	pid_t pid;                   /* 0: none */
+	int pidfd;                   /* by which it sees the end of this process; -1: none */
+};
+
 struct kymo_hub {
 	const struct hub_ops *ops; /* its nature, for life. Of a connection nothing below is set (ops.h) */
 	struct hub_door *door;     /* for clients of ours, or NULL */
@@ -57,51 +129,28 @@ struct kymo_hub {
 	pthread_mutex_t lock; /* guards all of this and all tasks and engines; not held in callbacks, nor while waiting
 				 for threads */
 	pthread_cond_t changed; /* a request is done, an event is over, a thread was let go, a command has ended */
-	pid_t waker; /* a child of the hub's thread, which any signal makes stop: that ends a blocking wait */
-	bool is_asleep, is_ending;
-	atomic_bool is_woken;
-	int failure; /* of the thread's start */
-	bool has_started;
-	bool owes_signal;     /* hub_doze() took a SIGCHLD, which may have told of more than its caller looked at */
+	struct hub_start start;
+	struct hub_sleep sleep;
+	bool is_ending;
 	bool is_here;         /* it has no thread of its own: see hub_create_here() */
+	bool waits_for_any;   /* one that is here has a tree, and is told of all children of its thread; else it looks
+				 at the threads that it has alone, by their ids */
+	bool has_filters;     /* some process has, or had, a filter of picked calls */
 	unsigned int n_users; /* of one that is here */
-	bool waits_for_any;   /* … has a tree, and is told of all children of its thread; else it looks at the threads
-				 that it has alone, by their ids */
 	unsigned int depth;   /* within what events and requests make the hub do */
-	void (*on_orphan)(void *data, pid_t tid); /* of the client that has it; NULL: they are let go */
-	void (*while_waiting)(void *data); /* now and then, in a callback, while a client has yet to answer; or NULL */
-	void *data;
-	const struct kymo_identity *identity; /* of commands; NULL: that of this process */
-	pid_t ended;                          /* the thread whose end was seen last */
-	char ended_comm[16];                  /* its name, or "" */
-	struct hub_request *first, *last;
-	struct task *buckets[TASK_BUCKETS];
+	struct hub_user user;
+	struct hub_requests requests;
+	struct hub_tasks tasks;
 	struct hub_process *processes;
-	KYMO_VEC(struct task *) kicked;
-	KYMO_VEC(struct hub_status) early; /* statuses that were fetched before their turn */
-	struct hub_status spared;          /* the stop that is being dispatched, if it was not waited for */
-	KYMO_VEC(pid_t)
-	expected; /* whose stops are on their way, where there are many; perhaps some that have stopped since, or are
-		     gone */
-	size_t next_expected;                   /* which to look at first */
-	KYMO_VEC(struct hub_status) unclaimed;  /* first stops whose makers' events have yet to come */
-	KYMO_VEC(struct kymo_engine *) dropped; /* references to be put when the lock is not held */
-	uint64_t event;                         /* counts events */
-	uint64_t stops;
-	int sent_serial;
-	unsigned int n_tasks;
-	pid_t recent[HUB_RECENT];                /* that have told something, the last one first */
-	unsigned int n_unscanned;                /* waits since one for any thread */
-	unsigned int n_turns_free, n_turns_left; /* stops at calls for which the hub looks for no other thread: at most,
-						    and of those still to come */
-	unsigned int n_ending;                   /* tasks held in their exit events */
-	struct hub_space *spaces;
-	struct hub_journal *journal; /* shared with the keeper; NULL before it is needed first */
-	pid_t keeper;                /* 0: none */
+	struct hub_statuses statuses;
+	struct hub_search search;
+	struct hub_ended ended;
 	struct hub_awaited *awaited; /* by kymo_hub_close(), or NULL */
-	bool has_filters;            /* some process has, or had, a filter of picked calls */
+	struct hub_counts counts;
+	KYMO_VEC(struct kymo_engine *) dropped; /* references to be put when the lock is not held */
+	struct hub_space *spaces;
+	struct hub_keeper keeper;
 	struct hub_seizer seizer;
-	int keeper_pidfd; /* by which it sees the end of this process; -1: none */
 };
 
 #endif

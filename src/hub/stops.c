@@ -48,11 +48,11 @@ static unsigned long message_of(pid_t tid)
 
 static bool take_unclaimed(struct kymo_hub *hub, pid_t tid, int *status_ret)
 {
-	for (size_t i = 0; i < hub->unclaimed.n; i++) {
-		if (hub->unclaimed.items[i].tid != tid)
+	for (size_t i = 0; i < hub->statuses.unclaimed.n; i++) {
+		if (hub->statuses.unclaimed.items[i].tid != tid)
 			continue;
-		*status_ret = hub->unclaimed.items[i].status;
-		hub->unclaimed.items[i] = hub->unclaimed.items[--hub->unclaimed.n];
+		*status_ret = hub->statuses.unclaimed.items[i].status;
+		hub->statuses.unclaimed.items[i] = hub->statuses.unclaimed.items[--hub->statuses.unclaimed.n];
 		return true;
 	}
 	return false;
@@ -64,7 +64,7 @@ static void add_unclaimed(struct kymo_hub *hub, pid_t tid, int status)
 	int before;
 
 	take_unclaimed(hub, tid, &before);
-	if (!kymo_vec_push(&hub->unclaimed, stop))
+	if (!kymo_vec_push(&hub->statuses.unclaimed, stop))
 		hub_abandon(hub, tid);
 }
 
@@ -168,7 +168,7 @@ static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop s
 	if (task->state == TASK_STOPPED) /* the kernel has woken it, to end */
 		hub_break_stops(task);
 	hub_set_stop(task, stop);
-	task->stop_serial = ++hub->stops;
+	task->stop_serial = ++hub->counts.stops;
 	task->signal = 0;
 	task->ends_interrupt =
 		task->resumed.was_interrupted; /* whichever stop comes first: the kernel forgets the other one */
@@ -458,7 +458,7 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 
 bool hub_needs_clock(const struct kymo_hub *hub)
 {
-	return hub->unclaimed.n || hub->n_ending || hub_lacks_keeper(hub) || hub_space_needs_clock(hub);
+	return hub->statuses.unclaimed.n || hub->tasks.n_ending || hub_lacks_keeper(hub) || hub_space_needs_clock(hub);
 }
 
 /* Its maker was killed before it could tell. */
@@ -467,10 +467,10 @@ static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *stop)
 	struct task *task;
 
 	hub_space_clean_unclaimed(hub, stop->tid);
-	if (hub->on_orphan && !hub_find(hub, stop->tid)) {
+	if (hub->user.on_orphan && !hub_find(hub, stop->tid)) {
 		hub->depth++;
 		pthread_mutex_unlock(&hub->lock);
-		hub->on_orphan(hub->data, stop->tid);
+		hub->user.on_orphan(hub->user.data, stop->tid);
 		pthread_mutex_lock(&hub->lock);
 		hub->depth--;
 	}
@@ -486,7 +486,7 @@ static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *stop)
 static void end_long_holds(struct kymo_hub *hub, uint64_t now)
 {
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
-		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+		for (struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket) {
 			if (!task->end.hold_deadline_ns || now < task->end.hold_deadline_ns)
 				continue;
 			hub_break_stops(task);
@@ -496,14 +496,14 @@ static void end_long_holds(struct kymo_hub *hub, uint64_t now)
 
 static void look_at_unclaimed(struct kymo_hub *hub, uint64_t now)
 {
-	for (size_t i = 0; i < hub->unclaimed.n;) {
-		struct hub_status stop = hub->unclaimed.items[i];
+	for (size_t i = 0; i < hub->statuses.unclaimed.n;) {
+		struct hub_status stop = hub->statuses.unclaimed.items[i];
 
 		if (now - stop.since_ns < UNCLAIMED_NS) {
 			i++;
 			continue;
 		}
-		hub->unclaimed.items[i] = hub->unclaimed.items[--hub->unclaimed.n];
+		hub->statuses.unclaimed.items[i] = hub->statuses.unclaimed.items[--hub->statuses.unclaimed.n];
 		no_maker_comes(hub, &stop);
 	}
 }
@@ -514,7 +514,7 @@ void hub_look_at_clock(struct kymo_hub *hub, bool is_idle)
 
 	if (is_idle)
 		look_at_unclaimed(hub, now);
-	if (hub->n_ending)
+	if (hub->tasks.n_ending)
 		end_long_holds(hub, now);
 	if (hub_lacks_keeper(hub))
 		hub_get_keeper(hub);

@@ -47,7 +47,7 @@
 static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
 {
 	return info->si_code == CLD_TRAPPED && !(info->si_status >> 8) && info->si_status != SIGTRAP &&
-	       info->si_pid != hub->waker;
+	       info->si_pid != hub->sleep.waker;
 }
 
 /* The name of a thread that has ended can be read until it is waited for. */
@@ -56,8 +56,8 @@ static void note_end(struct kymo_hub *hub, const siginfo_t *info)
 	if (!hub->is_here ||
 	    (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED && info->si_code != CLD_DUMPED))
 		return;
-	hub->ended = info->si_pid;
-	kymo_read_comm(info->si_pid, hub->ended_comm);
+	hub->ended.tid = info->si_pid;
+	kymo_read_comm(info->si_pid, hub->ended.comm);
 }
 
 /* Whether thread `tid` (0: any) has a status: its id, or 0. */
@@ -78,7 +78,7 @@ static pid_t look_for_status(struct kymo_hub *hub, pid_t tid, int options, int *
 	}
 	if (is_spared(hub, &info)) {
 		*status_ret = info.si_status << 8 | 0x7f;
-		hub->spared = (struct hub_status){ .tid = info.si_pid, .status = *status_ret };
+		hub->statuses.spared = (struct hub_status){ .tid = info.si_pid, .status = *status_ret };
 		return info.si_pid;
 	}
 	note_end(hub, &info);
@@ -99,20 +99,21 @@ static void told(struct kymo_hub *hub, pid_t tid)
 {
 	size_t i = 0;
 
-	while (i < HUB_RECENT - 1 && hub->recent[i] != tid)
+	while (i < HUB_RECENT - 1 && hub->search.recent[i] != tid)
 		i++;
 	for (; i > 0; i--)
-		hub->recent[i] = hub->recent[i - 1];
-	hub->recent[0] = tid;
+		hub->search.recent[i] = hub->search.recent[i - 1];
+	hub->search.recent[0] = tid;
 }
 
 /* Whether `tid`, which has just been found, stands at a system call, and waits for its turn now: others are to be found
  * before its next call. */
 static bool takes_turn(struct kymo_hub *hub, pid_t tid, int *status_ret)
 {
-	if (hub->spared.tid != tid || WSTOPSIG(*status_ret) != CALL_STOP || !hub->recent[1] || !hub_find(hub, tid))
+	if (hub->statuses.spared.tid != tid || WSTOPSIG(*status_ret) != CALL_STOP || !hub->search.recent[1] ||
+	    !hub_find(hub, tid))
 		return false;
-	hub->spared.tid = 0;
+	hub->statuses.spared.tid = 0;
 	if (waitpid(tid, status_ret, __WALL | __WNOTHREAD | WNOHANG) == tid)
 		hub_keep_status(hub, tid, *status_ret);
 	return true;
@@ -120,10 +121,10 @@ static bool takes_turn(struct kymo_hub *hub, pid_t tid, int *status_ret)
 
 static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
 {
-	for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
-		if (look_for_status(hub, hub->recent[i], WNOHANG, status_ret) &&
-		    !takes_turn(hub, hub->recent[i], status_ret))
-			return hub->recent[i];
+	for (size_t i = 0; i < HUB_RECENT && hub->search.recent[i]; i++)
+		if (look_for_status(hub, hub->search.recent[i], WNOHANG, status_ret) &&
+		    !takes_turn(hub, hub->search.recent[i], status_ret))
+			return hub->search.recent[i];
 	return hub_take_early(hub, status_ret);
 }
 
@@ -131,7 +132,7 @@ static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
 static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
 {
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
-		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+		for (const struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket) {
 			pid_t tid = task->tid;
 
 			if (task->state == TASK_RUNNING && !task->resumed.is_fetched &&
@@ -145,10 +146,10 @@ static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
  * once, twice as many each time: others wait for so many stops at most. */
 static void note_turn(struct kymo_hub *hub, bool has_others)
 {
-	hub->n_turns_free = has_others                            ? 0
-			    : hub->n_turns_free < MOST_TURNS_FREE ? 2 * hub->n_turns_free + 1
-								  : MOST_TURNS_FREE;
-	hub->n_turns_left = hub->n_turns_free;
+	hub->search.n_turns_free = has_others                                   ? 0
+				   : hub->search.n_turns_free < MOST_TURNS_FREE ? 2 * hub->search.n_turns_free + 1
+										: MOST_TURNS_FREE;
+	hub->search.n_turns_left = hub->search.n_turns_free;
 }
 
 static pid_t poll_tasks(struct kymo_hub *hub, int options, int *status_ret)
@@ -156,8 +157,8 @@ static pid_t poll_tasks(struct kymo_hub *hub, int options, int *status_ret)
 	pid_t got = look_for_status(hub, 0, options, status_ret);
 	unsigned int n = 1;
 
-	if (got && hub->n_turns_left) {
-		hub->n_turns_left--;
+	if (got && hub->search.n_turns_left) {
+		hub->search.n_turns_left--;
 		return got;
 	}
 	for (; got && takes_turn(hub, got, status_ret); n++)
@@ -169,11 +170,11 @@ static pid_t poll_tasks(struct kymo_hub *hub, int options, int *status_ret)
 
 static void forget_expected(struct kymo_hub *hub, size_t i)
 {
-	struct task *task = hub_find(hub, hub->expected.items[i]);
+	struct task *task = hub_find(hub, hub->statuses.expected.items[i]);
 
 	if (task)
 		task->resumed.is_expected = false;
-	hub->expected.items[i] = hub->expected.items[--hub->expected.n];
+	hub->statuses.expected.items[i] = hub->statuses.expected.items[--hub->statuses.expected.n];
 }
 
 static bool is_to_come(const struct task *task)
@@ -185,16 +186,17 @@ static bool is_to_come(const struct task *task)
 /* At most `most` of them, from where the last look has ended: those that were made to stop first have stopped first. */
 static pid_t look_at_expected(struct kymo_hub *hub, size_t most, int *status_ret)
 {
-	for (size_t left = hub->expected.n < most ? hub->expected.n : most; left && !hub->is_woken; left--) {
-		size_t i = hub->next_expected < hub->expected.n ? hub->next_expected : 0;
-		pid_t tid = hub->expected.items[i], got = 0;
+	for (size_t left = hub->statuses.expected.n < most ? hub->statuses.expected.n : most;
+	     left && !hub->sleep.is_woken; left--) {
+		size_t i = hub->statuses.next_expected < hub->statuses.expected.n ? hub->statuses.next_expected : 0;
+		pid_t tid = hub->statuses.expected.items[i], got = 0;
 		bool is_one = is_to_come(hub_find(hub, tid));
 
 		if (is_one)
 			got = look_for_status(hub, tid, WNOHANG, status_ret);
-		hub->next_expected = i;
+		hub->statuses.next_expected = i;
 		if (is_one && !got)
-			hub->next_expected++;
+			hub->statuses.next_expected++;
 		else
 			forget_expected(hub, i);
 		if (got == tid)
@@ -222,7 +224,7 @@ static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_t
 	for (;;) {
 		pid_t got = look_at_likely(hub, status_ret);
 
-		if (got || !sleeps || hub->is_woken || now >= deadline)
+		if (got || !sleeps || hub->sleep.is_woken || now >= deadline)
 			return got;
 		sched_yield(); /* there is a look behind it, however long it takes */
 		now = kymo_now_ns();
@@ -246,8 +248,8 @@ static bool is_news(const struct task *task, int status)
 
 static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_ret)
 {
-	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
-		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+	for (size_t i = 0; i < TASK_BUCKETS && hub->tasks.n; i++)
+		for (const struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket)
 			if ((task->state == TASK_STOPPED) == stopped &&
 			    look_for_status(hub, task->tid, WNOHANG, status_ret) == task->tid &&
 			    is_news(task, *status_ret))
@@ -280,12 +282,12 @@ static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
 
 static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 {
-	bool has_clock = hub_needs_clock(hub) || !hub->waker;
-	bool asks_likely = hub->n_tasks >= HUB_MANY_TASKS && ++hub->n_unscanned % WAITS_A_SCAN;
-	unsigned int n_tasks = hub->n_tasks;
+	bool has_clock = hub_needs_clock(hub) || !hub->sleep.waker;
+	bool asks_likely = hub->tasks.n >= HUB_MANY_TASKS && ++hub->search.n_unscanned % WAITS_A_SCAN;
+	unsigned int n_tasks = hub->tasks.n;
 	pid_t got;
 
-	hub->is_asleep = true;
+	hub->sleep.is_asleep = true;
 	pthread_mutex_unlock(&hub->lock);
 	got = asks_likely ? wait_for_likely(hub, sleeps, n_tasks, status_ret) : 0;
 	if (!got)
@@ -293,7 +295,7 @@ static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 	if (sleeps && has_clock && !got)
 		nanosleep(&(struct timespec){ 0, CLOCK_NS }, NULL);
 	pthread_mutex_lock(&hub->lock);
-	hub->is_asleep = false;
+	hub->sleep.is_asleep = false;
 	return got;
 }
 
@@ -311,9 +313,9 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
 
 void hub_deal(struct kymo_hub *hub, pid_t tid, int status)
 {
-	if (tid == hub->waker) {
+	if (tid == hub->sleep.waker) {
 		hub_waker_stopped(hub, status);
-	} else if (tid == hub->keeper) {
+	} else if (tid == hub->keeper.pid) {
 		hub_keeper_ended(hub);
 	} else {
 		told(hub, tid);

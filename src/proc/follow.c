@@ -36,8 +36,8 @@ static void tell_event(struct kymo_process *process, enum kymo_tree_kind kind, p
 
 	if (kind != KYMO_TREE_THREAD_ENDED && kind != KYMO_TREE_ENDED)
 		kymo_read_comm(tid, event.comm);
-	else if (hub->ended == tid)
-		memcpy(event.comm, hub->ended_comm, sizeof(event.comm));
+	else if (hub->ended.tid == tid)
+		memcpy(event.comm, hub->ended.comm, sizeof(event.comm));
 	event.is_held = kind == KYMO_TREE_THREAD && process->is_held;
 	kymo_tree_tell(process->tree, &event);
 }

@@ -89,7 +89,7 @@ bool kymo_tree_pump(struct kymo_tree *tree)
 
 bool kymo_tree_tells_of_next(const struct kymo_tree *tree)
 {
-	return hub_gets_signals(tree->hub) && tree->hub->n_tasks == 1;
+	return hub_gets_signals(tree->hub) && tree->hub->tasks.n == 1;
 }
 
 void kymo_tree_doze(struct kymo_tree *tree, unsigned int spins)

@@ -84,9 +84,9 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret)
 		return kymo_error_errno(err, "cannot watch for children");
 	}
 	tree->hub->waits_for_any = true;
-	tree->hub->on_orphan = kymo_follow_orphan;
-	tree->hub->while_waiting = while_waiting;
-	tree->hub->data = tree;
+	tree->hub->user.on_orphan = kymo_follow_orphan;
+	tree->hub->user.while_waiting = while_waiting;
+	tree->hub->user.data = tree;
 	sigprocmask(SIG_BLOCK, &child, &tree->mask);
 	sigaction(SIGCHLD, &action, &tree->action); /* the kernel sends none to a process that ignores it */
 	kymo_hub_serve(tree->hub);                  /* if no client can connect, none joins */
@@ -111,8 +111,8 @@ struct kymo_error *kymo_tree_create_alone(struct kymo_process *process)
 /* What is there beside the hub, which others on this thread may have, too. */
 static void end_serving(struct kymo_tree *tree)
 {
-	tree->hub->on_orphan = NULL;
-	tree->hub->while_waiting = NULL;
+	tree->hub->user.on_orphan = NULL;
+	tree->hub->user.while_waiting = NULL;
 	if (tree->hub->n_users > 1) {
 		hub_close_door(tree->hub->door);
 		tree->hub->waits_for_any = false;
@@ -138,7 +138,7 @@ bool kymo_tree_hand_over(struct kymo_tree *tree, pid_t *who_ret)
 	struct kymo_tree_event event;
 	bool is_shared;
 
-	tree->hub->on_orphan = NULL;
+	tree->hub->user.on_orphan = NULL;
 	tree->meanwhile = NULL;
 	do { /* a process that was born, or executed a program, while the others were let go is frozen for this one */
 		while (tree->members.n)

@@ -96,7 +96,7 @@ static int sweep(struct kymo_hub *hub, void *argument)
 		if (task->must_freeze && !hub_is_still(task) && !hub_freeze_is_past(task) &&
 		    (!task->birth.has_maker || task->birth.is_newborn))
 			kymo_vec_push(&tids, task->tid);
-	for (size_t i = tids.n; i-- > 0 && !hub->early.n;) {
+	for (size_t i = tids.n; i-- > 0 && !hub->statuses.early.n;) {
 		int status;
 
 		if (!hub_look(hub, tids.items[i], &status)) {
@@ -119,7 +119,7 @@ static int look_at_one(struct kymo_hub *hub, void *argument)
 	int status;
 
 	hub_wait_for_spared(hub);
-	if (hub->early.n || !hub_look(hub, job->message->tid, &status))
+	if (hub->statuses.early.n || !hub_look(hub, job->message->tid, &status))
 		return 0;
 	hub_dispatch(hub, job->message->tid, status);
 	hub_wait_for_spared(hub);

@@ -169,8 +169,8 @@ static int hurry(struct kymo_hub *hub, void *argument)
 {
 	int n = 0;
 
-	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
-		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+	for (size_t i = 0; i < TASK_BUCKETS && hub->tasks.n; i++)
+		for (struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket) {
 			if (!is_leaving(task))
 				continue;
 			hub_kick(hub, task);
@@ -189,6 +189,6 @@ void hub_freeze_serve(struct hub_owner *owner)
 	struct kymo_hub *hub = owner->hub;
 	uint64_t deadline = kymo_now_ns() + DRAIN_NS;
 
-	while ((hub->n_tasks || hub->early.n) && hub_pump(hub) && kymo_now_ns() < deadline)
+	while ((hub->tasks.n || hub->statuses.early.n) && hub_pump(hub) && kymo_now_ns() < deadline)
 		;
 }

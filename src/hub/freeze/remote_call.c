@@ -27,7 +27,7 @@ static struct hub_remote_call *create_call(struct kymo_hub *hub, struct task *ta
 	if (task->remote_call) {
 		hub_change_stop(task, STOP_AWAY);
 		task->traps.knows_registers = false;
-		task->stop_serial = ++hub->stops; /* the next look at the thread finds that it was away */
+		task->stop_serial = ++hub->counts.stops; /* the next look at the thread finds that it was away */
 	}
 	return task->remote_call;
 }

@@ -236,7 +236,7 @@ bool hub_is_shared(struct kymo_hub *hub)
 	bool has_threads;
 
 	pthread_mutex_lock(&hub->lock);
-	has_threads = hub->n_tasks > 0;
+	has_threads = hub->tasks.n > 0;
 	pthread_mutex_unlock(&hub->lock);
 	return hub->door && has_threads && !close_if_empty(hub->door);
 }

@@ -39,12 +39,12 @@ static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_me
 
 	while ((now = kymo_now_ns()) < deadline_ns) {
 		uint64_t until_ns =
-			hub->while_waiting && deadline_ns > now + MEANWHILE_NS ? now + MEANWHILE_NS : deadline_ns;
+			hub->user.while_waiting && deadline_ns > now + MEANWHILE_NS ? now + MEANWHILE_NS : deadline_ns;
 
 		err = hub_receive(guest->events, HUB_CLIENT, until_ns, ret, guest->memory[1], fd_ret);
 		if (err != -ETIMEDOUT || until_ns == deadline_ns)
 			return !err;
-		hub->while_waiting(hub->data);
+		hub->user.while_waiting(hub->user.data);
 	}
 	return false;
 }

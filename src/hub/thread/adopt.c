@@ -117,7 +117,7 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 	pid = pid || tid <= 0 ? pid : process_of(hub, tid);
 	if (!pid)
 		return -ESRCH;
-	if (tid == hub->waker)
+	if (tid == hub->sleep.waker)
 		return -EPERM;
 	hub_seizing_begins(&hub->seizer);
 	seized = seize(hub, tid, pid);

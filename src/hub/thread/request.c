@@ -47,7 +47,7 @@ int hub_waker_create(struct kymo_hub *hub)
 	if (pid < 0)
 		return -errno;
 	if (!ptrace(PTRACE_SEIZE, pid, 0, 0)) {
-		hub->waker = pid;
+		hub->sleep.waker = pid;
 		return 0;
 	}
 	err = -errno;
@@ -60,36 +60,36 @@ void hub_waker_destroy(struct kymo_hub *hub)
 {
 	int status;
 
-	if (!hub->waker)
+	if (!hub->sleep.waker)
 		return;
-	kill(hub->waker, SIGKILL);
-	while (waitpid(hub->waker, &status, __WALL) == hub->waker && WIFSTOPPED(status))
+	kill(hub->sleep.waker, SIGKILL);
+	while (waitpid(hub->sleep.waker, &status, __WALL) == hub->sleep.waker && WIFSTOPPED(status))
 		;
-	hub->waker = 0;
+	hub->sleep.waker = 0;
 }
 
 void hub_waker_stopped(struct kymo_hub *hub, int status)
 {
-	hub->is_woken = false;
+	hub->sleep.is_woken = false;
 	if (WIFSTOPPED(status)) {
-		ptrace(PTRACE_CONT, hub->waker, 0, 0); /* without the signal */
+		ptrace(PTRACE_CONT, hub->sleep.waker, 0, 0); /* without the signal */
 		return;
 	}
-	hub->waker = 0; /* it was killed; where there can't be another, the clock does its work */
+	hub->sleep.waker = 0; /* it was killed; where there can't be another, the clock does its work */
 	hub_waker_create(hub);
 }
 
 void hub_wake(struct kymo_hub *hub)
 {
-	if (hub->is_here && !hub->is_woken) {
-		hub->is_woken = true;
+	if (hub->is_here && !hub->sleep.is_woken) {
+		hub->sleep.is_woken = true;
 		tgkill(getpid(), hub->tid, SIGCHLD);
 		return;
 	}
-	if (!hub->is_asleep || hub->is_woken || !hub->waker)
+	if (!hub->sleep.is_asleep || hub->sleep.is_woken || !hub->sleep.waker)
 		return;
-	hub->is_woken = true;
-	kill(hub->waker, SIGURG);
+	hub->sleep.is_woken = true;
+	kill(hub->sleep.waker, SIGURG);
 }
 
 bool hub_is_own_thread(const struct kymo_hub *hub)
@@ -105,11 +105,11 @@ int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argume
 	if (hub_is_own_thread(hub)) {
 		request.result = run(hub, argument);
 	} else {
-		if (hub->last)
-			hub->last->next = &request;
+		if (hub->requests.last)
+			hub->requests.last->next = &request;
 		else
-			hub->first = &request;
-		hub->last = &request;
+			hub->requests.first = &request;
+		hub->requests.last = &request;
 		hub_wake(hub);
 		while (!request.is_done)
 			pthread_cond_wait(&hub->changed, &hub->lock);
@@ -121,7 +121,7 @@ int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argume
 void hub_kick(struct kymo_hub *hub, struct task *task)
 {
 	if (!task->is_kicked)
-		task->is_kicked = kymo_vec_push(&hub->kicked, task); /* hub_add_task() has made room */
+		task->is_kicked = kymo_vec_push(&hub->tasks.kicked, task); /* hub_add_task() has made room */
 	if (!hub_is_own_thread(hub))
 		hub_wake(hub);
 }

@@ -16,7 +16,7 @@ void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status)
 	struct hub_status early = { .tid = tid, .status = status };
 	struct task *task = hub_find(hub, tid);
 
-	kymo_vec_push(&hub->early, early); /* hub_add_task() has made room */
+	kymo_vec_push(&hub->statuses.early, early); /* hub_add_task() has made room */
 	if (task)
 		task->resumed.is_fetched = true;
 }
@@ -40,17 +40,18 @@ bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int
 
 static struct hub_status take_status(struct kymo_hub *hub, size_t i)
 {
-	struct hub_status early = hub->early.items[i];
+	struct hub_status early = hub->statuses.early.items[i];
 
-	hub->early.n--;
-	memmove(&hub->early.items[i], &hub->early.items[i + 1], (hub->early.n - i) * sizeof(early));
+	hub->statuses.early.n--;
+	memmove(&hub->statuses.early.items[i], &hub->statuses.early.items[i + 1],
+		(hub->statuses.early.n - i) * sizeof(early));
 	return early;
 }
 
 void hub_forget_status(struct kymo_hub *hub, struct task *task)
 {
-	for (size_t i = 0; i < hub->early.n; i++)
-		if (hub->early.items[i].tid == task->tid) {
+	for (size_t i = 0; i < hub->statuses.early.n; i++)
+		if (hub->statuses.early.items[i].tid == task->tid) {
 			take_status(hub, i);
 			break;
 		}
@@ -59,8 +60,8 @@ void hub_forget_status(struct kymo_hub *hub, struct task *task)
 
 void hub_forget_stop(struct kymo_hub *hub, const struct task *task)
 {
-	for (size_t i = hub->early.n; i-- > 0;)
-		if (hub->early.items[i].tid == task->tid && WIFSTOPPED(hub->early.items[i].status))
+	for (size_t i = hub->statuses.early.n; i-- > 0;)
+		if (hub->statuses.early.items[i].tid == task->tid && WIFSTOPPED(hub->statuses.early.items[i].status))
 			take_status(hub, i);
 }
 
@@ -71,7 +72,7 @@ pid_t hub_take_early(struct kymo_hub *hub, int *status_ret)
 	struct task *task;
 	int newer;
 
-	if (!hub->early.n)
+	if (!hub->statuses.early.n)
 		return 0;
 	early = take_status(hub, 0);
 	task = hub_find(hub, early.tid);
@@ -85,8 +86,8 @@ pid_t hub_take_early(struct kymo_hub *hub, int *status_ret)
 
 bool hub_has_end(const struct kymo_hub *hub, const struct task *task)
 {
-	for (size_t i = 0; task->resumed.is_fetched && i < hub->early.n; i++)
-		if (hub->early.items[i].tid == task->tid && !WIFSTOPPED(hub->early.items[i].status))
+	for (size_t i = 0; task->resumed.is_fetched && i < hub->statuses.early.n; i++)
+		if (hub->statuses.early.items[i].tid == task->tid && !WIFSTOPPED(hub->statuses.early.items[i].status))
 			return true;
 	return false;
 }
@@ -95,8 +96,9 @@ int hub_kill(const struct kymo_hub *hub, const struct hub_process *process)
 {
 	if (process->has_ended)
 		return -ESRCH;
-	for (size_t i = 0; i < hub->early.n; i++)
-		if (hub->early.items[i].tid == process->pid && !WIFSTOPPED(hub->early.items[i].status))
+	for (size_t i = 0; i < hub->statuses.early.n; i++)
+		if (hub->statuses.early.items[i].tid == process->pid &&
+		    !WIFSTOPPED(hub->statuses.early.items[i].status))
 			return -ESRCH;
 	return kill(process->pid, SIGKILL) ? -errno : 0;
 }
@@ -109,11 +111,11 @@ bool hub_looks_by_id(const struct kymo_hub *hub)
 
 void hub_wait_for_spared(struct kymo_hub *hub)
 {
-	struct hub_status spared = hub->spared;
+	struct hub_status spared = hub->statuses.spared;
 	const struct task *task = hub_find(hub, spared.tid);
 	int status;
 
-	hub->spared.tid = 0;
+	hub->statuses.spared.tid = 0;
 	if (!spared.tid || (task && task->state != TASK_STOPPED && !task->birth.has_maker))
 		return; /* it goes on */
 	if (waitpid(spared.tid, &status, __WALL | __WNOTHREAD | WNOHANG) == spared.tid && status != spared.status)
@@ -123,6 +125,6 @@ void hub_wait_for_spared(struct kymo_hub *hub)
 
 void hub_expect(struct kymo_hub *hub, struct task *task)
 {
-	if (!hub_looks_by_id(hub) && hub->n_tasks >= HUB_MANY_TASKS && !task->resumed.is_expected)
-		task->resumed.is_expected = kymo_vec_push(&hub->expected, task->tid);
+	if (!hub_looks_by_id(hub) && hub->tasks.n >= HUB_MANY_TASKS && !task->resumed.is_expected)
+		task->resumed.is_expected = kymo_vec_push(&hub->statuses.expected, task->tid);
 }

@@ -86,12 +86,12 @@ void hub_put_process(struct kymo_hub *hub, struct hub_process *process)
 
 static struct task **bucket_of(struct kymo_hub *hub, pid_t tid)
 {
-	return &hub->buckets[(unsigned int)tid % TASK_BUCKETS];
+	return &hub->tasks.buckets[(unsigned int)tid % TASK_BUCKETS];
 }
 
 struct task *hub_find(const struct kymo_hub *hub, pid_t tid)
 {
-	struct task *task = hub->buckets[(unsigned int)tid % TASK_BUCKETS];
+	struct task *task = hub->tasks.buckets[(unsigned int)tid % TASK_BUCKETS];
 
 	while (task && task->tid != tid)
 		task = task->in_bucket;
@@ -134,12 +134,12 @@ static void out_of_process(struct task *task)
 /* For each task, so that no status and no request is lost where memory is short. */
 static bool reserve_task_lists(struct kymo_hub *hub, size_t n)
 {
-	return kymo_vec_reserve(&hub->early, n) && kymo_vec_reserve(&hub->kicked, n);
+	return kymo_vec_reserve(&hub->statuses.early, n) && kymo_vec_reserve(&hub->tasks.kicked, n);
 }
 
 struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid_t tid)
 {
-	struct task *task = reserve_task_lists(hub, hub->n_tasks + 1) ? calloc(1, sizeof(*task)) : NULL;
+	struct task *task = reserve_task_lists(hub, hub->tasks.n + 1) ? calloc(1, sizeof(*task)) : NULL;
 
 	if (!task)
 		return NULL;
@@ -150,13 +150,13 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 	task->must_freeze = process->owner && (!process->is_first_frozen || process->is_owed);
 	into_process(process, task);
 	into_bucket(hub, task);
-	hub->n_tasks++;
+	hub->tasks.n++;
 	return task;
 }
 
 void hub_take_out_task(struct kymo_hub *hub, struct task *task)
 {
-	hub->n_tasks--;
+	hub->tasks.n--;
 	out_of_bucket(hub, task);
 	out_of_process(task);
 }
@@ -199,6 +199,6 @@ void hub_break_stops(struct task *task)
 
 void hub_end_hold(struct kymo_hub *hub, struct task *task)
 {
-	hub->n_ending -= task->end.hold_deadline_ns != 0;
+	hub->tasks.n_ending -= task->end.hold_deadline_ns != 0;
 	task->end.hold_deadline_ns = 0;
 }

@@ -176,63 +176,63 @@ void hub_get_keeper(struct kymo_hub *hub)
 {
 	pid_t pid = getpid(), child;
 
-	if (hub->keeper || !hub->journal)
+	if (hub->keeper.pid || !hub->keeper.journal)
 		return;
-	if (hub->keeper_pidfd < 0)
-		hub->keeper_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (hub->keeper.pidfd < 0)
+		hub->keeper.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	/* Its end is told by no signal: SIGCHLD is the program's. */
 	child = (pid_t)syscall(SYS_clone, CLONE_FILES, 0, 0, 0, 0);
 	if (!child)
-		be_keeper(hub->journal, pid, hub->tid, hub->keeper_pidfd);
-	hub->keeper = child > 0 ? child : 0;
+		be_keeper(hub->keeper.journal, pid, hub->tid, hub->keeper.pidfd);
+	hub->keeper.pid = child > 0 ? child : 0;
 }
 
 static void end_keeper(struct kymo_hub *hub)
 {
-	if (!hub->keeper)
+	if (!hub->keeper.pid)
 		return;
-	kill(hub->keeper, SIGKILL);
-	while (waitpid(hub->keeper, NULL, __WALL) < 0 && errno == EINTR)
+	kill(hub->keeper.pid, SIGKILL);
+	while (waitpid(hub->keeper.pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
-	hub->keeper = 0;
+	hub->keeper.pid = 0;
 }
 
 bool hub_lacks_keeper(const struct kymo_hub *hub)
 {
-	return hub->journal && hub->journal->n && !hub->keeper;
+	return hub->keeper.journal && hub->keeper.journal->n && !hub->keeper.pid;
 }
 
 void hub_keeper_ended(struct kymo_hub *hub)
 {
-	hub->keeper = 0;
+	hub->keeper.pid = 0;
 	if (hub_lacks_keeper(hub))
 		hub_get_keeper(hub);
 }
 
 void hub_leave_keeper(struct kymo_hub *hub)
 {
-	if (!hub->journal)
+	if (!hub->keeper.journal)
 		return;
-	if (!hub->journal->n)
+	if (!hub->keeper.journal->n)
 		end_keeper(hub);
-	if (!hub->journal->n && hub->keeper_pidfd >= 0)
-		close(hub->keeper_pidfd); /* else it is still waited for; it was to be closed by exec */
-	munmap(hub->journal, sizeof(*hub->journal));
-	hub->journal = NULL;
+	if (!hub->keeper.journal->n && hub->keeper.pidfd >= 0)
+		close(hub->keeper.pidfd); /* else it is still waited for; it was to be closed by exec */
+	munmap(hub->keeper.journal, sizeof(*hub->keeper.journal));
+	hub->keeper.journal = NULL;
 }
 
 static struct hub_journal *get_journal(struct kymo_hub *hub)
 {
 	struct hub_journal *journal;
 
-	if (!hub->journal) {
+	if (!hub->keeper.journal) {
 		journal = mmap(NULL, sizeof(*journal), PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-		hub->journal = journal == MAP_FAILED ? NULL : journal;
+		hub->keeper.journal = journal == MAP_FAILED ? NULL : journal;
 	}
-	if (hub->journal)
+	if (hub->keeper.journal)
 		hub_get_keeper(hub);
-	return hub->keeper ? hub->journal : NULL;
+	return hub->keeper.pid ? hub->keeper.journal : NULL;
 }
 
 static int note_break(struct kymo_hub *hub, int kind, int where, uint64_t address, uint8_t original)
@@ -272,16 +272,16 @@ int hub_note_watches(struct kymo_hub *hub, pid_t tid)
 void hub_note_change(struct kymo_hub *hub, int entry, uint8_t original)
 {
 	if (entry >= 0)
-		hub->journal->entries[entry].original = original;
+		hub->keeper.journal->entries[entry].original = original;
 }
 
 void hub_strike(struct kymo_hub *hub, int entry)
 {
 	if (entry < 0)
 		return;
-	hub->journal->entries[entry].kind = ENTRY_FREE;
-	if (--hub->journal->n)
+	hub->keeper.journal->entries[entry].kind = ENTRY_FREE;
+	if (--hub->keeper.journal->n)
 		return;
-	hub->journal->n_used = 0;
+	hub->keeper.journal->n_used = 0;
 	end_keeper(hub);
 }

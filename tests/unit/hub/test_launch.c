@@ -185,7 +185,7 @@ static void a_process_whose_end_was_waited_for_is_not_killed(void **state)
 	static const int ends[] = { SIGKILL, 5 << 8 };
 	struct hub_status early = { .status = 0x7f };
 	struct hub_process process = { .pid = fork() };
-	struct kymo_hub hub = { .early = { .items = &early, .n = 1 } };
+	struct kymo_hub hub = { .statuses.early = { .items = &early, .n = 1 } };
 	int status;
 
 	if (!process.pid)

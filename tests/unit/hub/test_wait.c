@@ -210,8 +210,8 @@ static void statuses_that_were_fetched_early_are_told_in_their_order(void **stat
 	assert_int_equal(hub_wait(hub, false, &status), 3);
 	for (int i = 0; i < 4; i++)
 		hub_forget_task(hub, tasks[i]);
-	kymo_vec_deinit(&hub->early);
-	kymo_vec_deinit(&hub->kicked);
+	kymo_vec_deinit(&hub->statuses.early);
+	kymo_vec_deinit(&hub->tasks.kicked);
 	free(hub);
 }
 
