@@ -40,12 +40,6 @@ struct lib_marker *kymo_lib_next_marker(struct lib_marker *marker)
 								: first_from(kymo_lib_index_of(module) + 1);
 }
 
-/* Where the first marker of that name is in `named`, or would be. */
-static size_t find_name(const struct lib_module *module, const char *name)
-{
-	return kymo_partition_point(i, module->n_markers, strcmp(module->named[i]->name, name) < 0);
-}
-
 struct lib_marker *kymo_lib_next_named(struct lib_named *at)
 {
 	for (; at->module < kymo_lib_registry.n_modules; at->module++, at->is_inside = false) {
@@ -53,7 +47,8 @@ struct lib_marker *kymo_lib_next_named(struct lib_named *at)
 		if (!kymo_lib_is_usable(module))
 			continue;
 		if (!at->is_inside)
-			at->index = find_name(module, at->name);
+			at->index = kymo_partition_point(i, module->n_markers,
+							 strcmp(module->named[i]->name, at->name) < 0);
 		at->is_inside = true;
 		if (at->index < module->n_markers && strcmp(module->named[at->index]->name, at->name) == 0)
 			return module->named[at->index++];

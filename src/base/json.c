@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -40,4 +41,12 @@ void kymo_json_string(FILE *out, const char *text)
 		kymo_json_bytes(out, text, strlen(text));
 	else
 		fputs("null", out);
+}
+
+void kymo_json_integer(FILE *out, uint64_t value, bool is_signed)
+{
+	if (is_signed)
+		fprintf(out, "%" PRId64, (int64_t)value);
+	else
+		fprintf(out, "%" PRIu64, value);
 }

@@ -1,8 +1,10 @@
-/* Strings of JSON. */
+/* Values of JSON. */
 #ifndef KYMO_BASE_JSON_H
 #define KYMO_BASE_JSON_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /*
@@ -13,5 +15,8 @@ void kymo_json_bytes(FILE *out, const char *bytes, size_t n);
 
 /* The same of a string; NULL is null. */
 void kymo_json_string(FILE *out, const char *text);
+
+/* Of a signed number `value` has the bits. */
+void kymo_json_integer(FILE *out, uint64_t value, bool is_signed);
 
 #endif

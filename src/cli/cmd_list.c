@@ -118,7 +118,7 @@ static void print_text_row(const char *path, const struct row *row)
 	kymo_utf8_print(stdout, path);
 	putchar(':');
 	if (row->name)
-		cli_print_name(stdout, row->name);
+		kymo_print_shown(stdout, row->name);
 	else
 		printf("0x%" PRIx64, row->offset);
 	if (row->version) {

@@ -238,11 +238,6 @@ static void summarise(const struct cli_recording *recording, const struct kymo_r
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static int status_of(int status)
-{
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* A while, in which the front may end. */
 static bool waits_no_longer(const struct cli_recording *recording)
 {
@@ -263,7 +258,7 @@ static int wait_for_command(const struct cli_recording *recording)
 			break;
 		ended = waitpid(-1, &status, recording->worker.front >= 0 ? WNOHANG : 0);
 		if (ended > 0)
-			last = status_of(status);
+			last = cli_status_of(status);
 		else if (ended < 0 && errno != EINTR)
 			return last;
 	}
@@ -358,7 +353,7 @@ static int run_recording(struct cli_recording *recording)
 	if (!recording->options.command)
 		return failed;
 	if (result.command_ended)
-		return status_of(result.command_status);
+		return cli_status_of(result.command_status);
 	if (!was_stopped && !control.stop)
 		return wait_for_command(recording);
 	if (!recording->quiet)

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "probe/probe.h"
+#include "sym/demangle.h"
 
 static const struct cli_option option = { 1, 0, "json", NULL };
 
@@ -78,7 +79,7 @@ static void print_whole(const struct kymo_status *status, bool first)
 		printf("%20s0x%012" PRIx64 "  ", "", site->address);
 		kymo_utf8_print(stdout, site->tactic);
 		fputs("  ", stdout);
-		cli_print_name(stdout, site->name);
+		kymo_print_shown(stdout, site->name);
 		putchar('\n');
 	}
 }

@@ -95,11 +95,6 @@ static int not_written(const words_t *words, int err)
 	return 1;
 }
 
-static int exit_status_of(int status)
-{
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* What is left to be said, when all was seen. The exit status. */
 static int conclude(const struct run *run, int status)
 {
@@ -121,7 +116,7 @@ static int conclude(const struct run *run, int status)
 		cli_warn("some of what happened is not shown: memory was out, or a process could not be followed");
 		return 1;
 	}
-	return words->command && !result.running ? exit_status_of(status) : 0;
+	return words->command && !result.running ? cli_status_of(status) : 0;
 }
 
 /* When all is said: let the user's kymo end with `status`, and serve others until they have gone. */
@@ -155,7 +150,7 @@ static int trace(struct run *run)
 	kymo_strace_close(run->strace);
 	cli_syscall_output_wait(&run->words.output);
 	if (kymo_strace_result(run->strace).running && !status)
-		status = exit_status_of(kymo_strace_wait(run->strace));
+		status = cli_status_of(kymo_strace_wait(run->strace));
 	if (!run->words.in_kernel)
 		outlive(run, status);
 	return status;

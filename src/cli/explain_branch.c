@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/target.h"
 #include "probe/code/code.h"
+#include "sym/demangle.h"
 #include "sym/sym.h"
 
 struct counts {
@@ -28,7 +29,7 @@ struct branch_explainer {
 static void print_function(const struct kymo_function *function)
 {
 	if (function->name)
-		cli_print_name(stdout, function->name);
+		kymo_print_shown(stdout, function->name);
 	else
 		printf("function");
 	printf(" 0x%" PRIx64, function->start);

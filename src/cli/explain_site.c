@@ -84,7 +84,7 @@ static void print_proof_of_group(const struct cli_explainer *explainer, const st
 
 	fputs("  why safe   ", stdout);
 	if (function) {
-		cli_print_name(stdout, function->name ? function->name : "the function");
+		kymo_print_shown(stdout, function->name ? function->name : "the function");
 		printf(" is 0x%" PRIx64 " to 0x%" PRIx64 ", and all of it decodes;\n", function->start, function->end);
 	} else {
 		puts("the code around it decodes;");
@@ -226,7 +226,7 @@ static void print_heading(struct cli_explainer *explainer, uint64_t vaddr)
 	cli_explain_begin(explainer);
 	kymo_utf8_print(stdout, kymo_module_path(explainer->module));
 	putchar(':');
-	cli_print_name(stdout, place);
+	kymo_print_shown(stdout, place);
 	printf("\n  site       0x%" PRIx64, vaddr);
 	if (!kymo_module_vaddr_to_offset(explainer->module, vaddr, &offset))
 		printf(", 0x%" PRIx64 " in the file", offset);

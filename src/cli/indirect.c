@@ -5,13 +5,14 @@
 
 #include "base/utf8.h"
 #include "cli/output.h"
+#include "sym/demangle.h"
 
 static void print_name(const struct cli_indirects *indirects, uint64_t vaddr)
 {
 	char name[300];
 
 	kymo_indirect_describe(indirects->module, vaddr, name, sizeof(name));
-	cli_print_name(stdout, name);
+	kymo_print_shown(stdout, name);
 }
 
 static bool has_function(const struct kymo_indirect *indirect, uint64_t vaddr)

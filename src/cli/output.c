@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,11 +16,9 @@
 #define WIDTH_MIN 40
 #define INDENT 6 /* "kymo: " */
 
-void cli_print_name(FILE *out, const char *name)
+int cli_status_of(int wait_status)
 {
-	kymo_cleanup_free char *shown = kymo_shown(name);
-
-	kymo_utf8_print(out, shown ? shown : name);
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 void cli_print_json_name(FILE *out, const char *name)

@@ -17,11 +17,13 @@ int cli_usage(const char *command, const char *format, ...) __attribute__((forma
  * the user's words on a line of its own. Consumes the error; returns 1 or 2. */
 int cli_fail(const char *command, struct kymo_error *error);
 
+/* The exit status that tells how a command has ended: its own, or 128 and the number of a signal, as of shells. */
+int cli_status_of(int wait_status);
+
 /* "kymo: warning: SENTENCE" on stderr, with names demangled. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A name from a symbol table, demangled unless the user wants it raw; the same for JSON. */
-void cli_print_name(FILE *out, const char *name);
+/* As JSON: a name from a symbol table, demangled unless the user wants it raw. */
 void cli_print_json_name(FILE *out, const char *name);
 
 /* "1,234,567" and "12.3 MiB". `out` has room for 32 bytes. */

@@ -22,11 +22,6 @@ static bool is_integer(const struct expr_node *node)
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-static bool is_comparison(enum kymo_form_code code)
-{
-	return code >= KYMO_FORM_EQUAL && code <= KYMO_FORM_LESS_OR_EQUAL;
-}
-
 static struct kymo_error *refuse_pointer(const struct expr_tree *tree, const struct expr_node *node)
 {
 	return kymo_error_at(tree->source.text, node->at,
@@ -88,7 +83,7 @@ static struct kymo_error *check_reals(const struct expr_tree *tree, struct expr_
 
 	if (expr_is_pointer(a) || expr_is_pointer(b))
 		return refuse_pointer(tree, node);
-	if (is_comparison(node->code))
+	if (expr_is_comparison(node->code))
 		node->type = truth;
 	else if (node->code >= KYMO_FORM_ADD && node->code <= KYMO_FORM_DIVIDE)
 		node->type = expr_common(a, b);
@@ -111,7 +106,7 @@ static struct kymo_error *check_binary(const struct expr_tree *tree, struct expr
 		return error;
 	if (is_real(a) || is_real(b))
 		return check_reals(tree, node);
-	if (is_comparison(node->code))
+	if (expr_is_comparison(node->code))
 		node->type = truth;
 	else if (!is_integer(a) || !is_integer(b))
 		return check_pointer_sum(tree, node);

@@ -183,11 +183,6 @@ static void lower_unary(struct lowering *to, const struct expr_node *node)
 		expr_emit_code(&to->code, KYMO_FORM_EXTEND, node->type);
 }
 
-static bool is_comparison(enum kymo_form_code code)
-{
-	return code >= KYMO_FORM_EQUAL && code <= KYMO_FORM_LESS_OR_EQUAL;
-}
-
 static bool is_shift(enum kymo_form_code code)
 {
 	return code == KYMO_FORM_SHIFT_LEFT || code == KYMO_FORM_SHIFT_RIGHT;
@@ -234,7 +229,7 @@ static void lower_binary(struct lowering *to, const struct expr_node *node)
 	const struct expr_node *a = child(to, node->a), *b = child(to, node->b);
 	struct kymo_expr_type type = node->type;
 
-	if (is_comparison(node->code)) {
+	if (expr_is_comparison(node->code)) {
 		type = expr_common(a, b);
 	} else if (expr_is_pointer(a) || expr_is_pointer(b)) {
 		lower_pointer_sum(to, node);

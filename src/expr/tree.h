@@ -84,4 +84,9 @@ static inline bool expr_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+static inline bool expr_is_comparison(enum kymo_form_code code)
+{
+	return code >= KYMO_FORM_EQUAL && code <= KYMO_FORM_LESS_OR_EQUAL;
+}
+
 #endif

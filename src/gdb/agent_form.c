@@ -128,15 +128,10 @@ static void compile_shift(struct compiler *to, size_t first, enum kymo_form_code
 	}
 }
 
-static bool is_form_jump(const struct kymo_form_op *op)
-{
-	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
-}
-
 /* What changes nothing has no operation, but has to have a value: all operations that are no jumps leave one. */
 static void need_value(struct compiler *to)
 {
-	if (to->form->n && !is_form_jump(&to->form->ops[to->form->n - 1]))
+	if (to->form->n && !kymo_form_is_jump(&to->form->ops[to->form->n - 1]))
 		return;
 	emit_with(to, KYMO_FORM_PICK, 0);
 	emit_code(to, KYMO_FORM_DROP);
@@ -299,7 +294,7 @@ static void close_form_jumps(struct compiler *to)
 	for (uint32_t i = 0; i < to->form->n; i++) {
 		struct kymo_form_op *op = &to->form->ops[i];
 
-		if (!is_form_jump(op) || to->targets[i] == NONE)
+		if (!kymo_form_is_jump(op) || to->targets[i] == NONE)
 			continue;
 		op->value = to->ops[to->targets[i]];
 		to->has_failed |= op->value == NONE; /* into the middle of an instruction */

@@ -281,13 +281,6 @@ static void begin_all_stop(void *data)
 	gdb_stop_all(gdb);
 }
 
-static void be_stopped(void *data)
-{
-	struct kymo_gdb *gdb = data;
-
-	gdb_change_state(gdb, GDB_ALL_STAND);
-}
-
 void gdb_set_non_stop(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	const bool is_on = gdb_take_char(words, '1');
@@ -303,6 +296,6 @@ void gdb_set_non_stop(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 		return;
 	}
 	if (!is_on)
-		kymo_hub_run(gdb->hub, be_stopped, gdb);
+		kymo_hub_run(gdb->hub, gdb_be_stopped, gdb);
 	gdb_text_put(reply, "OK");
 }

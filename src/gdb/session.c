@@ -51,19 +51,12 @@ static void begin_session(void *data)
 	gdb_stop_all(gdb);
 }
 
-static void begin_stopped(void *data)
-{
-	struct kymo_gdb *gdb = data;
-
-	gdb_change_state(gdb, GDB_ALL_STAND);
-}
-
 bool gdb_begin_session(struct kymo_gdb *gdb, int wake)
 {
 	kymo_hub_run(gdb->hub, begin_session, gdb);
 	if (!gdb_wait_for_stop(gdb, STOP_MS, wake))
 		return false;
-	kymo_hub_run(gdb->hub, begin_stopped, gdb);
+	kymo_hub_run(gdb->hub, gdb_be_stopped, gdb);
 	return true;
 }
 

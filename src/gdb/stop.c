@@ -58,6 +58,11 @@ void gdb_change_state(struct kymo_gdb *gdb, enum gdb_change change)
 	gdb->state = changes[change].to;
 }
 
+void gdb_be_stopped(void *gdb)
+{
+	gdb_change_state(gdb, GDB_ALL_STAND);
+}
+
 /* ---- whether threads stand ------------------------------------------------------------------- */
 
 static bool counts_as_standing(const struct gdb_thread *thread)

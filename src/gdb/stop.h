@@ -10,6 +10,9 @@ void gdb_wake(struct kymo_gdb *gdb);
 /* The state of all-stop becomes another one. In non-stop it stays RUNNING. */
 void gdb_change_state(struct kymo_gdb *gdb, enum gdb_change change);
 
+/* All threads of the stub have stopped. For kymo_hub_run(). */
+void gdb_be_stopped(void *gdb);
+
 /* An event of a thread that is stopped in a callback, or will be when that returns STOP. In all-stop it stops all
  * threads. */
 void gdb_note(struct gdb_thread *thread, const struct gdb_event *event);

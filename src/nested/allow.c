@@ -17,13 +17,6 @@
 #define STATUS_LIMIT (1u << 20)
 #define DEPTH 256
 
-static uint64_t hex(const char *status, const char *name)
-{
-	const char *at = strstr(status, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
-}
-
 static bool has_ids(const char *status, const char *name, unsigned int ids[3])
 {
 	const char *at = strstr(status, name);
@@ -47,11 +40,11 @@ bool inner_read_status(pid_t tid, struct inner_status *ret)
 	read.parent = at ? (pid_t)strtol(at + 6, NULL, 10) : 0;
 	at = strstr(status, "\nNSpid:");
 	read.is_nested = at && sscanf(at + 7, "%d%*[ \t]%d", &a, &b) > 1;
-	read.pending = hex(status, "\nSigPnd:") | hex(status, "\nShdPnd:");
-	read.blocked = hex(status, "\nSigBlk:");
-	read.ignored = hex(status, "\nSigIgn:");
-	read.permitted = hex(status, "\nCapPrm:");
-	read.effective = hex(status, "\nCapEff:");
+	read.pending = kymo_status_hex(status, "\nSigPnd:") | kymo_status_hex(status, "\nShdPnd:");
+	read.blocked = kymo_status_hex(status, "\nSigBlk:");
+	read.ignored = kymo_status_hex(status, "\nSigIgn:");
+	read.permitted = kymo_status_hex(status, "\nCapPrm:");
+	read.effective = kymo_status_hex(status, "\nCapEff:");
 	*ret = read;
 	return true;
 }

@@ -64,7 +64,7 @@ static pid_t inner_pid(const char *status, pid_t pid)
 	return (pid_t)strtol(last, NULL, 10);
 }
 
-static uint64_t signals(const char *status, const char *name)
+uint64_t kymo_status_hex(const char *status, const char *name)
 {
 	const char *at = strstr(status, name);
 
@@ -79,8 +79,8 @@ static void parse_status(pid_t pid, const char *status, struct kymo_process_info
 	ret->seccomp = (unsigned int)field(status, "\nSeccomp:");
 	ret->shadow_stack = has_shadow_stack(status);
 	ret->inner_pid = inner_pid(status, pid);
-	ret->caught = signals(status, "\nSigCgt:");
-	ret->ignored = signals(status, "\nSigIgn:");
+	ret->caught = kymo_status_hex(status, "\nSigCgt:");
+	ret->ignored = kymo_status_hex(status, "\nSigIgn:");
 }
 
 static int read_status(pid_t pid, char **ret)

@@ -39,6 +39,9 @@ int kymo_compare_memory(pid_t a, pid_t b);
 /* What /proc/PID/status has of that: ids, tracer, seccomp, shadow stack. */
 bool kymo_process_peek_status(pid_t pid, struct kymo_process_info *ret);
 
+/* A number of the text of /proc/PID/status, by the name of its line: "\nSigCgt:"; 0 where there is none. */
+uint64_t kymo_status_hex(const char *status, const char *name);
+
 /* What a process or thread is called by itself: another number, where it is in a container. `tid` where that can't be
  * read. */
 pid_t kymo_inner_tid(pid_t tid);

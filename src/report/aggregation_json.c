@@ -9,14 +9,6 @@
 #include "report/stats.h"
 #include "sym/demangle.h"
 
-static void write_integer(FILE *out, uint64_t value, bool is_signed)
-{
-	if (is_signed)
-		fprintf(out, "%" PRId64, (int64_t)value);
-	else
-		fprintf(out, "%" PRIu64, value);
-}
-
 /* Names of functions and probes are those of the source. */
 static void write_aggregated_text(FILE *out, const char *text, enum kymo_aggr_what what)
 {
@@ -41,7 +33,7 @@ static void write_keys(FILE *out, const struct kymo_aggr_table *table, const str
 			write_aggregated_text(out, kymo_strings_text(&table->strings, row->keys.values[i]),
 					      table->aggr->keys[i].what);
 		else
-			write_integer(out, row->keys.values[i], kymo_type_is_signed(type));
+			kymo_json_integer(out, row->keys.values[i], kymo_type_is_signed(type));
 	}
 	putc(']', out);
 }
@@ -74,9 +66,9 @@ static void write_bounds(FILE *out, const struct kymo_aggr *aggr, size_t bucket)
 
 	if (aggr->kind == KYMO_AGGR_HIST) {
 		fputs("\"low\": ", out);
-		write_integer(out, kymo_bucket_low((unsigned int)bucket), bucket < KYMO_AGGR_ZERO);
+		kymo_json_integer(out, kymo_bucket_low((unsigned int)bucket), bucket < KYMO_AGGR_ZERO);
 		fputs(", \"high\": ", out);
-		write_integer(out, kymo_bucket_high((unsigned int)bucket), bucket < KYMO_AGGR_ZERO);
+		kymo_json_integer(out, kymo_bucket_high((unsigned int)bucket), bucket < KYMO_AGGR_ZERO);
 		return;
 	}
 	kymo_aggr_step(aggr, bucket, &low, &high);
@@ -113,15 +105,15 @@ static void write_row_json(FILE *out, const struct kymo_aggr_table *table, const
 	fprintf(out, ", \"count\": %" PRIu64, row->count);
 	if (aggr->has_value && kind != KYMO_AGGR_MIN && kind != KYMO_AGGR_MAX) {
 		fputs(", \"sum\": ", out);
-		write_integer(out, (uint64_t)row->sum, is_signed);
+		kymo_json_integer(out, (uint64_t)row->sum, is_signed);
 	}
 	if (aggr->has_value && (kind == KYMO_AGGR_MIN || kind == KYMO_AGGR_AVG || kymo_aggr_is_histogram(kind))) {
 		fputs(", \"min\": ", out);
-		write_integer(out, row->min, is_signed);
+		kymo_json_integer(out, row->min, is_signed);
 	}
 	if (aggr->has_value && (kind == KYMO_AGGR_MAX || kind == KYMO_AGGR_AVG || kymo_aggr_is_histogram(kind))) {
 		fputs(", \"max\": ", out);
-		write_integer(out, row->max, is_signed);
+		kymo_json_integer(out, row->max, is_signed);
 	}
 	if (kind == KYMO_AGGR_AVG)
 		fprintf(out, ", \"mean\": %.15g", row->count ? (double)row->sum / (double)row->count : 0);

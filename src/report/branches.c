@@ -215,14 +215,6 @@ static void write_damage(const struct view *view, const struct history *history)
 				 history->n_senseless);
 }
 
-static struct kymo_error *flush_page(FILE *out)
-{
-	errno = 0;
-	if (fflush(out) || ferror(out))
-		return kymo_error_errno(errno ? errno : EIO, "cannot write the report");
-	return NULL;
-}
-
 static struct view view_of(const struct kymo_branches_view *options, FILE *out)
 {
 	return (struct view){
@@ -278,7 +270,7 @@ struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branc
 
 	if (!error)
 		error = show_history(&view, &history, dir);
-	return error ? error : flush_page(out);
+	return error ? error : kymo_page_flush(out);
 }
 
 /* ---- a crash --------------------------------------------------------------------------------- */
@@ -321,7 +313,7 @@ struct kymo_error *kymo_report_crash(const char *dir, const struct kymo_branches
 	if (!error)
 		error = write_crash(&view, &history, false);
 	write_damage(&view, &history);
-	return error ? error : flush_page(out);
+	return error ? error : kymo_page_flush(out);
 }
 
 /* ---- two traces ------------------------------------------------------------------------------ */
@@ -480,7 +472,7 @@ struct kymo_error *kymo_report_branches_diff(const char *a, const char *b, const
 	if (!error)
 		error = diff(&view, &first, &second, (const char *const[]){ a, b }, &differ);
 	if (!error)
-		error = flush_page(out);
+		error = kymo_page_flush(out);
 	if (!error)
 		*differ_ret = differ;
 	return error;

@@ -5,13 +5,7 @@
 
 #include "aggr/marker_pairs.h"
 #include "base/cleanup.h"
-
-static int compare_texts(const char *a, const char *b)
-{
-	if (!a || !b)
-		return !!a - !!b;
-	return strcmp(a, b);
-}
+#include "report/text.h"
 
 static int compare_functions(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
 {
@@ -19,8 +13,8 @@ static int compare_functions(const struct kymo_ctf_event *a, const struct kymo_c
 
 	if (a->function_offset != b->function_offset)
 		return a->function_offset < b->function_offset ? -1 : 1;
-	order = compare_texts(a->path, b->path);
-	return order ? order : compare_texts(a->build_id, b->build_id);
+	order = kymo_text_compare(a->path, b->path);
+	return order ? order : kymo_text_compare(a->build_id, b->build_id);
 }
 
 /* Events of one function side by side, entries first, as they stand in the trace. */
@@ -119,10 +113,10 @@ static void add_syscalls(struct functions *functions, const struct kymo_ctf_trac
 
 static int compare_event_names(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
 {
-	int order = compare_texts(a->path, b->path);
+	int order = kymo_text_compare(a->path, b->path);
 
 	if (!order)
-		order = compare_texts(a->build_id, b->build_id);
+		order = kymo_text_compare(a->build_id, b->build_id);
 	return order ? order : strcmp(a->name, b->name);
 }
 

@@ -27,14 +27,6 @@ static void write_member(FILE *out, const char *key, const char *value)
 		fputs("null", out);
 }
 
-static void write_integer(FILE *out, uint64_t value, bool is_signed)
-{
-	if (is_signed)
-		fprintf(out, "%" PRId64, (int64_t)value);
-	else
-		fprintf(out, "%" PRIu64, value);
-}
-
 static void write_sum(FILE *out, __int128 sum)
 {
 	char digits[48], *at = digits + sizeof(digits);
@@ -56,9 +48,9 @@ static void write_stats(FILE *out, const struct stats *stats)
 	fprintf(out, "\"count\": %" PRIu64, stats->count);
 	if (stats->count) {
 		fputs(", \"min\": ", out);
-		write_integer(out, stats->min, stats->is_signed);
+		kymo_json_integer(out, stats->min, stats->is_signed);
 		fputs(", \"max\": ", out);
-		write_integer(out, stats->max, stats->is_signed);
+		kymo_json_integer(out, stats->max, stats->is_signed);
 	}
 	fputs(", \"sum\": ", out);
 	write_sum(out, stats->sum);
@@ -67,9 +59,9 @@ static void write_stats(FILE *out, const struct stats *stats)
 		if (!stats->buckets[i])
 			continue;
 		fprintf(out, "%s{\"low\": ", comma ? ", " : "");
-		write_integer(out, kymo_bucket_low(i), stats->is_signed);
+		kymo_json_integer(out, kymo_bucket_low(i), stats->is_signed);
 		fputs(", \"high\": ", out);
-		write_integer(out, kymo_bucket_high(i), stats->is_signed);
+		kymo_json_integer(out, kymo_bucket_high(i), stats->is_signed);
 		fprintf(out, ", \"count\": %" PRIu64 "}", stats->buckets[i]);
 		comma = true;
 	}
@@ -86,7 +78,7 @@ static void write_values(FILE *out, const struct stats *stats, const struct kymo
 	putc('[', out);
 	for (unsigned int i = 0; i < stats->n_distinct; i++) {
 		fprintf(out, "%s{\"value\": ", i ? ", " : "");
-		write_integer(out, stats->distinct[i].value, stats->is_signed);
+		kymo_json_integer(out, stats->distinct[i].value, stats->is_signed);
 		kymo_naming_write_json(out, ", \"name\": ", naming, stats->distinct[i].value);
 		fprintf(out, ", \"count\": %" PRIu64 "}", stats->distinct[i].count);
 	}

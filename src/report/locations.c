@@ -4,13 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-static int compare_texts(const char *a, const char *b)
-{
-	if (!a || !b)
-		return !!a - !!b;
-	return strcmp(a, b);
-}
+#include "report/text.h"
 
 static int compare_fields(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
 {
@@ -33,9 +27,9 @@ static int compare_markers(const struct kymo_ctf_event *a, const struct kymo_ctf
 	int order = strcmp(a->name, b->name);
 
 	if (!order)
-		order = compare_texts(a->path, b->path);
+		order = kymo_text_compare(a->path, b->path);
 	if (!order)
-		order = compare_texts(a->build_id, b->build_id);
+		order = kymo_text_compare(a->build_id, b->build_id);
 	return order ? order : compare_fields(a, b);
 }
 

@@ -1,5 +1,6 @@
 #include "report/page.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,4 +100,12 @@ unsigned int kymo_page_bar(const struct page *page, uint64_t part, uint64_t whol
 		fputs(eighths[length % steps], page->out);
 	finish_ink(page, INK_BAR);
 	return (length + steps - 1) / steps;
+}
+
+struct kymo_error *kymo_page_flush(FILE *out)
+{
+	errno = 0;
+	if (fflush(out) || ferror(out))
+		return kymo_error_errno(errno ? errno : EIO, "cannot write the report");
+	return NULL;
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/error.h"
+
 struct page {
 	FILE *out;
 	unsigned int width;
@@ -40,5 +42,8 @@ __attribute__((format(printf, 3, 4))) void kymo_page_printf(const struct page *p
 /* A bar of `part` of `whole` in at most `columns`; returns the columns that it takes. What is more than nothing
  * shows. */
 unsigned int kymo_page_bar(const struct page *page, uint64_t part, uint64_t whole, unsigned int columns);
+
+/* All that was written is out, or why not. */
+struct kymo_error *kymo_page_flush(FILE *out);
 
 #endif

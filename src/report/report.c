@@ -14,6 +14,7 @@
 #include "report/json.h"
 #include "report/model.h"
 #include "report/names.h"
+#include "report/page.h"
 #include "report/stacks.h"
 #include "report/summary.h"
 #include "report/tree.h"
@@ -157,14 +158,6 @@ static struct kymo_error *report(struct source *source, const char *dir, const s
 	return error ? error : kymo_summary_write(&source->summary, page);
 }
 
-static struct kymo_error *flush_page(FILE *out)
-{
-	errno = 0;
-	if (fflush(out) || ferror(out))
-		return kymo_error_errno(errno ? errno : EIO, "cannot write the report");
-	return NULL;
-}
-
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out)
 {
 	kymo_cleanup(source_deinit) struct source source = { 0 };
@@ -173,7 +166,7 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 
 	if (!error)
 		error = report(&source, dir, options, &page);
-	return error ? error : flush_page(out);
+	return error ? error : kymo_page_flush(out);
 }
 
 struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size_t n,
@@ -184,7 +177,7 @@ struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size
 
 	for (size_t i = 0; i < n && !error; i++)
 		error = kymo_aggregation_table_write(&tables[i], &page, options->all);
-	return error ? error : flush_page(out);
+	return error ? error : kymo_page_flush(out);
 }
 
 struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct kymo_report_options *options, FILE *out)
@@ -203,5 +196,5 @@ struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct k
 		error = kymo_diff_write_json(&first.summary, &second.summary, out);
 	else if (!error)
 		error = kymo_diff_write(&first.summary, &second.summary, &page);
-	return error ? error : flush_page(out);
+	return error ? error : kymo_page_flush(out);
 }

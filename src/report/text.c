@@ -112,6 +112,13 @@ size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *colum
 	return (size_t)(at - text);
 }
 
+int kymo_text_compare(const char *a, const char *b)
+{
+	if (!a || !b)
+		return !!a - !!b;
+	return strcmp(a, b);
+}
+
 char *kymo_text_double(char buffer[TEXT_NUMBER], double value)
 {
 	if (isnan(value)) {

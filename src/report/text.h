@@ -37,6 +37,9 @@ unsigned int kymo_text_columns(const char *text);
 /* Bytes of the longest beginning of `text` that fits in `columns`, and the columns that it takes. */
 size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *columns_ret);
 
+/* As strcmp(); NULL comes first. */
+int kymo_text_compare(const char *a, const char *b);
+
 /* A decimal that is read back as the same double, of 15 digits if that is enough, of 17 at most: 0.25, 1e+300; inf,
  * -inf, nan. */
 char *kymo_text_double(char buffer[TEXT_NUMBER], double value);

@@ -20,13 +20,6 @@
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_name(FILE *out, const char *name)
-{
-	kymo_cleanup_free char *shown = kymo_shown(name);
-
-	kymo_utf8_print(out, shown ? shown : name);
-}
-
 /* As strace writes them. */
 static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
 {
@@ -37,7 +30,7 @@ static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
 		kymo_utf8_print(out, frame->file);
 		fputs("(", out);
 		if (frame->function)
-			print_name(out, frame->function);
+			kymo_print_shown(out, frame->function);
 		fprintf(out, "+0x%" PRIx64 ") ", frame->function ? frame->offset : frame->address);
 	}
 	fprintf(out, "[0x%" PRIx64 "]\n", frame->address);

@@ -99,11 +99,6 @@ static void flatten(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 	walk->depth--;
 }
 
-static bool is_aggregate(const struct kymo_ctype *type)
-{
-	return type->kind == KYMO_CTYPE_STRUCT || type->kind == KYMO_CTYPE_UNION;
-}
-
 static void add_member(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 {
 	struct kymo_ctype_member member = { .name = sym_die_name(walk->debug, die) };
@@ -129,7 +124,7 @@ static void add_member(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 		member.name = NULL;
 	if (member.name || is_base)
 		push_member(walk, member);
-	if (!member.name && is_aggregate(member.type))
+	if (!member.name && sym_type_is_aggregate(member.type))
 		flatten(walk, die, member.offset);
 }
 
@@ -160,7 +155,7 @@ struct kymo_error *kymo_debug_members(struct kymo_debug *debug, const struct kym
 	struct walk walk = { .debug = debug };
 	struct kymo_error *error;
 
-	if (!known || !known->has_die || !is_aggregate(type)) {
+	if (!known || !known->has_die || !sym_type_is_aggregate(type)) {
 		*ret = NULL;
 		*n_ret = 0;
 		return NULL;

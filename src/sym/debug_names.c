@@ -55,12 +55,6 @@ static bool name_kind(int tag, enum sym_name_kind *ret)
 	}
 }
 
-static bool holds_names(int tag)
-{
-	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||
-	       tag == DW_TAG_class_type || tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
-}
-
 /* The part of a name that one is in: those of namespaces without one are not written. */
 static void walk_in(struct walk *walk, Dwarf_Die *parent, const char *prefix, unsigned int depth);
 
@@ -91,14 +85,14 @@ static void walk_in(struct walk *walk, Dwarf_Die *parent, const char *prefix, un
 		enum sym_name_kind kind;
 		bool is_named = name_kind(tag, &kind);
 
-		if (is_named || holds_names(tag))
+		if (is_named || sym_tag_is_scope(tag))
 			name = sym_die_name(walk->debug, &die);
 		/* What completes a declaration elsewhere has the name of that, with its namespaces. */
 		if (is_named && name && *prefix == '\0' && !walk->has_tags && dwarf_hasattr(&die, DW_AT_specification))
 			add_name(walk, &die, kind, sym_qualified_name(walk->debug, &die));
 		else if (is_named && name)
 			add_name(walk, &die, kind, qualify(walk, prefix, name));
-		if (holds_names(tag) && depth < SYM_DEPTH_MAX / 4)
+		if (sym_tag_is_scope(tag) && depth < SYM_DEPTH_MAX / 4)
 			walk_down(walk, &die, name, prefix, depth);
 	}
 }

@@ -188,11 +188,6 @@ static void classify_entry(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool is_aggregate(const struct kymo_ctype *type)
-{
-	return type->kind == KYMO_CTYPE_STRUCT || type->kind == KYMO_CTYPE_UNION;
-}
-
 enum kymo_returned sym_returned(struct kymo_debug *debug, Dwarf_Die *function, bool is_c_like)
 {
 	const struct kymo_ctype *type = sym_type_of(debug, function);
@@ -200,9 +195,9 @@ enum kymo_returned sym_returned(struct kymo_debug *debug, Dwarf_Die *function, b
 
 	if (type->kind == KYMO_CTYPE_ARRAY || type->kind == KYMO_CTYPE_OTHER)
 		return KYMO_RETURNED_UNKNOWN;
-	if (!is_aggregate(type) && type->size > 8)
+	if (!sym_type_is_aggregate(type) && type->size > 8)
 		return KYMO_RETURNED_UNKNOWN;
-	if (!is_aggregate(type))
+	if (!sym_type_is_aggregate(type))
 		return type->kind == KYMO_CTYPE_FLOAT ? KYMO_RETURNED_VECTOR : KYMO_RETURNED_INTEGER;
 	if (!is_c_like)
 		return KYMO_RETURNED_UNKNOWN;

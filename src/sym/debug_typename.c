@@ -60,12 +60,6 @@ static size_t find_path(Dwarf_Die *die, Dwarf_Die path[SYM_DEPTH_MAX])
 	return 0;
 }
 
-static bool has_scope_name(int tag)
-{
-	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||
-	       tag == DW_TAG_class_type || tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
-}
-
 const char *sym_qualified_name(struct kymo_debug *debug, Dwarf_Die *die)
 {
 	Dwarf_Die origin, path[SYM_DEPTH_MAX];
@@ -80,7 +74,7 @@ const char *sym_qualified_name(struct kymo_debug *debug, Dwarf_Die *die)
 	for (size_t i = 1; i + 1 < n && at < sizeof(out); i++) {
 		const char *part = sym_die_name(debug, &path[i]);
 
-		if (has_scope_name(dwarf_tag(&path[i])))
+		if (sym_tag_is_scope(dwarf_tag(&path[i])))
 			at += (size_t)snprintf(out + at, sizeof(out) - at,
 					       "%s::", part ? part : "(anonymous namespace)");
 	}

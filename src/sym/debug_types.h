@@ -16,6 +16,11 @@ const struct kymo_ctype *sym_type_void(void);
 /* What the room knows of a type; NULL for types of others. */
 struct sym_type *sym_type_know(struct kymo_debug *debug, const struct kymo_ctype *type);
 
+static inline bool sym_type_is_aggregate(const struct kymo_ctype *type)
+{
+	return type->kind == KYMO_CTYPE_STRUCT || type->kind == KYMO_CTYPE_UNION;
+}
+
 /* Where only a declaration is known: look it up in other units. Sets its size. */
 void sym_type_complete(struct kymo_debug *debug, struct sym_type *type);
 

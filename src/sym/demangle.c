@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/utf8.h"
 #include "sym/names.h"
 #include "sym/rust.h"
 #include "sym/rust_v0.h"
@@ -181,4 +183,11 @@ char *kymo_shown(const char *text)
 		return shown;
 	free(shown);
 	return NULL;
+}
+
+void kymo_print_shown(FILE *out, const char *text)
+{
+	kymo_cleanup_free char *shown = kymo_shown(text);
+
+	kymo_utf8_print(out, shown ? shown : text);
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "sym/names.h"
 #include "sym/pattern.h"
@@ -36,5 +37,8 @@ void kymo_show_raw_names(void);
 /* `text` for a user, with each mangled name in it demangled: "app:_ZN1a1fEi%return" is "app:a::f(int)%return". A fresh
  * string, or NULL when memory is out. */
 char *kymo_shown(const char *text);
+
+/* Write the same, safe on a terminal. */
+void kymo_print_shown(FILE *out, const char *text);
 
 #endif

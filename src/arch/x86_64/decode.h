@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Where control goes after an instruction. */
 enum x86_flow {
@@ -71,5 +72,14 @@ int x86_gpr(ZydisRegister reg);
 
 /* Whether it writes `reg` (of x86_gpr()), as a named operand or not. Decoded in full. */
 bool x86_writes(const struct x86_insn *insn, int reg);
+
+/* A displacement or an immediate. */
+static inline int32_t x86_read32(const uint8_t *bytes)
+{
+	int32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
 
 #endif

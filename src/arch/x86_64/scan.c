@@ -6,17 +6,10 @@
 
 #include <string.h>
 
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/entries.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
-
-static int32_t read32(const uint8_t *bytes)
-{
-	int32_t value;
-
-	memcpy(&value, bytes, sizeof(value));
-	return value;
-}
 
 static uint64_t read64(const uint8_t *bytes)
 {
@@ -55,7 +48,8 @@ static void scan_area(struct kymo_entry_map *map, const struct kymo_span *span)
 		size_t at = begins[span->bytes[i]] ? rel32_at(span->bytes + i) : 0;
 
 		if (at)
-			x86_mark(map, X86_SCANNED, span->vaddr + i + at + 4 + (uint64_t)read32(span->bytes + i + at));
+			x86_mark(map, X86_SCANNED,
+				 span->vaddr + i + at + 4 + (uint64_t)x86_read32(span->bytes + i + at));
 	}
 	/* The last five bytes hold a jump or call but nothing with a two-byte opcode. */
 	if (span->size < 5)
@@ -63,7 +57,7 @@ static void scan_area(struct kymo_entry_map *map, const struct kymo_span *span)
 	memset(tail, 0, sizeof(tail));
 	memcpy(tail, span->bytes + span->size - 5, 5);
 	if (rel32_at(tail) == 1)
-		x86_mark(map, X86_SCANNED, span->vaddr + span->size + (uint64_t)read32(tail + 1));
+		x86_mark(map, X86_SCANNED, span->vaddr + span->size + (uint64_t)x86_read32(tail + 1));
 }
 
 void x86_scan_text(struct x86_builder *builder)
@@ -95,8 +89,8 @@ void x86_scan_absolute(struct x86_builder *builder, uint64_t low, uint64_t high)
 	if (!bytes || builder->code->position_independent)
 		return;
 	for (size_t i = 0; i + 4 <= size && i < high - low; i++) {
-		x86_mark(map, X86_SCANNED, (uint32_t)read32(bytes + i));
-		x86_mark(map, X86_SCANNED, (uint64_t)read32(bytes + i));
+		x86_mark(map, X86_SCANNED, (uint32_t)x86_read32(bytes + i));
+		x86_mark(map, X86_SCANNED, (uint64_t)x86_read32(bytes + i));
 		if (i + 8 <= size)
 			x86_mark(map, X86_SCANNED, read64(bytes + i));
 	}
@@ -110,7 +104,7 @@ void x86_scan_data(struct x86_builder *builder)
 		const struct kymo_span *span = &builder->data[n];
 
 		for (size_t i = (size_t)(-span->vaddr & 3); i < span->size && span->size - i >= 4; i += 4) {
-			x86_mark(builder->map, X86_LIKELY, (uint32_t)read32(span->bytes + i));
+			x86_mark(builder->map, X86_LIKELY, (uint32_t)x86_read32(span->bytes + i));
 			if (span->size - i >= 8)
 				x86_mark(builder->map, X86_LIKELY, read64(span->bytes + i));
 		}

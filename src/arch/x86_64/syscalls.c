@@ -61,14 +61,6 @@ static bool is_inside(const struct kymo_entry_map *map, ptrdiff_t function, uint
 	       !map->functions[function].bad && !x86_test(map, X86_STARTS, vaddr);
 }
 
-static int32_t literal(const uint8_t *bytes)
-{
-	int32_t value;
-
-	memcpy(&value, bytes, sizeof(value));
-	return value;
-}
-
 /* The number that the instruction right before loads, if nothing else leads to the call; and for a signal return, which
  * is known by its bytes. */
 static int32_t number_before(const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
@@ -79,15 +71,15 @@ static int32_t number_before(const struct kymo_entry_map *map, ptrdiff_t functio
 	const uint8_t *at = area->span.bytes + before;
 	bool is_wide = before >= 7 && !memcmp(at - 7, wide, sizeof(wide));
 
-	if (is_wide && literal(at - 4) == SYS_rt_sigreturn)
+	if (is_wide && x86_read32(at - 4) == SYS_rt_sigreturn)
 		return SYS_rt_sigreturn;
 	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad ||
 	    map->functions[function].computed || kymo_entry_map_has(map, vaddr))
 		return -1;
 	if (is_wide && x86_test(map, X86_STARTS, vaddr - 7))
-		return literal(at - 4);
+		return x86_read32(at - 4);
 	if (before >= 5 && at[-5] == 0xb8 && x86_test(map, X86_STARTS, vaddr - 5)) /* mov $number,%eax */
-		return literal(at - 4);
+		return x86_read32(at - 4);
 	if (before >= 2 && !memcmp(at - 2, zero, sizeof(zero)) &&
 	    x86_test(map, X86_STARTS, vaddr - 2)) /* xor %eax,%eax */
 		return 0;

@@ -192,11 +192,6 @@ static enum x86_verdict judge_indirect(struct x86_body *body, const struct x86_i
 
 /* ---- one instruction ------------------------------------------------------------------------- */
 
-static bool is_nop(const struct x86_insn *insn)
-{
-	return insn->z.meta.category == ZYDIS_CATEGORY_NOP || insn->z.meta.category == ZYDIS_CATEGORY_WIDENOP;
-}
-
 /* The last instruction of a part that ends with a call, or a system call: it does not come back. */
 static enum x86_verdict judge_end(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state)
 {
@@ -206,7 +201,7 @@ static enum x86_verdict judge_end(struct x86_body *body, const struct x86_insn *
 
 	if (end < part->end)
 		return X86_STAYS;
-	while (is_nop(&before) && at > part->start) {
+	while (x86_is_nop(&before) && at > part->start) {
 		at = x86_last(body->map, 1u << X86_STARTS, part->start, at - 1);
 		if (at == UINT64_MAX || x86_body_decode(body, at, &before) < 0)
 			break;

@@ -59,15 +59,6 @@ struct job {
 static struct job job;
 static struct outcome *shared; /* of the child that runs */
 
-uint64_t mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= UINT64_C(0xff51afd7ed558ccd);
-	x ^= x >> 33;
-	x *= UINT64_C(0xc4ceb9fe1a85ec53);
-	return x ^ x >> 33;
-}
-
 /* Half of all values point to data; the others are small numbers, and few are anything. */
 static uint64_t value_of(uint64_t seed)
 {

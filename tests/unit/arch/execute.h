@@ -12,6 +12,7 @@
 
 #include "arch/code.h"
 #include "arch/plan.h"
+#include "mix.h"
 
 /* Once, before all else. */
 bool execute_init(void);
@@ -23,8 +24,5 @@ bool execute_init(void);
  */
 bool both_do_the_same(const struct kymo_plan *plans, size_t n_plans, const struct kymo_span *text, uint64_t start,
 		      uint64_t seed);
-
-/* A hash, for what looks like chance. */
-uint64_t mix(uint64_t x);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "arch/pad.h"
 #include "base/vec.h"
+#include "mix.h"
 #include "ring/ring.h"
 #include "wire/event.h"
 #include "wire/shared.h"
@@ -142,7 +143,6 @@ void enter(const struct site *site, const struct registers *in, struct registers
 uint8_t *stack_create(void);
 void stack_destroy(uint8_t *stack);
 
-uint64_t mix(uint64_t x);
 uint64_t tsc(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include "arch/fetch.h"
 #include "base/cleanup.h"
 #include "load.h"
+#include "mix.h"
 #include "room.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -343,15 +344,6 @@ static size_t find_instructions(const struct kymo_module_code *code, const struc
 		at += length > 0 ? (uint64_t)length : 1;
 	}
 	return n;
-}
-
-static uint64_t mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= UINT64_C(0xff51afd7ed558ccd);
-	x ^= x >> 33;
-	x *= UINT64_C(0xc4ceb9fe1a85ec53);
-	return x ^ x >> 33;
 }
 
 static void of_a_thousand_instructions_one_cannot_be_probed(void **state)
