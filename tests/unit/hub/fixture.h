@@ -53,6 +53,14 @@ static inline void stands(const struct fixture *f)
 	assert_int_equal(f->shared->count, before);
 }
 
+static inline int sleeping(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->is_over)
+		pause();
+	return 0;
+}
+
 static inline int counting(struct shared *shared)
 {
 	shared->ready = 1;

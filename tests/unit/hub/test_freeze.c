@@ -156,14 +156,6 @@ static int borrow_and_sleep(struct shared *shared)
 	return kymo_remote_syscall(process, SYS_poll, seconds, &result) != NULL;
 }
 
-static int sleeping(struct shared *shared)
-{
-	shared->ready = 1;
-	while (!shared->is_over)
-		pause();
-	return 0;
-}
-
 /* As soon as the hub has seen that no client holds it any more. */
 static bool has_stopped(struct kymo_process *process)
 {

@@ -158,7 +158,7 @@ static void a_foreign_tracer_is_named(void **state)
 	struct fixture f;
 	pid_t tracer;
 
-	begin(&f, counting);
+	begin(&f, spinning);
 	f.shared->tid = f.pid;
 	tracer = child_of(a_tracer, f.shared);
 	eventually(f.shared->ready == 2);
@@ -319,7 +319,7 @@ static void release_comes_once_and_last(void **state)
 	struct kymo_engine *engine;
 	struct fixture f;
 
-	begin(&f, counting);
+	begin(&f, spinning);
 	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_ALL);
 	kymo_engine_get(engine);
 	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_DETACH), 0);
@@ -355,7 +355,7 @@ static void a_barrier_in_a_callback_is_refused(void **state)
 	struct kymo_engine *engine;
 	struct fixture f;
 
-	begin(&f, counting);
+	begin(&f, spinning);
 	f.book.hook = barrier_in_callback;
 	f.book.more = &f;
 	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);

@@ -12,7 +12,7 @@ static void a_stop_holds_until_its_engine_lets_go(void **state)
 	struct kymo_engine *engine, *other;
 	struct fixture f;
 
-	begin(&f, counting);
+	begin(&f, spinning);
 	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);
 	other = engine_of(f.hub, f.pid, &f.other, KYMO_EVENT_QUIESCE);
 	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_STOP), -EINPROGRESS);
@@ -40,7 +40,7 @@ static void control_refuses_what_can_not_be(void **state)
 	struct kymo_engine *engine;
 	struct fixture f;
 
-	begin(&f, counting);
+	begin(&f, spinning);
 	engine = engine_of(f.hub, f.pid, &f.book, 0);
 	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_REPORT), -EINVAL);
 	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_SINGLESTEP), -EINVAL);
@@ -121,18 +121,8 @@ static void step_with(enum kymo_action how, int (*run)(struct shared *shared))
 
 static void steps_are_told_and_nobody_sees_a_signal(void **state)
 {
-	step_with(KYMO_ACTION_SINGLESTEP, counting);
-	step_with(KYMO_ACTION_BLOCKSTEP, counting);
-}
-
-static int calling(struct shared *shared)
-{
-	shared->ready = 1;
-	while (!shared->is_over) {
-		shared->count++;
-		syscall(SYS_getppid);
-	}
-	return 0;
+	step_with(KYMO_ACTION_SINGLESTEP, spinning);
+	step_with(KYMO_ACTION_BLOCKSTEP, spinning);
 }
 
 static unsigned int step_forever(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
@@ -148,7 +138,7 @@ static void a_step_over_a_system_call_does_not_hide_it(void **state)
 	struct fixture f;
 	unsigned int entries;
 
-	begin(&f, calling);
+	begin(&f, counting);
 	f.book.hook = step_forever;
 	other = engine_of(f.hub, f.pid, &f.other, KYMO_EVENTS_SYSCALL);
 	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);
@@ -174,7 +164,7 @@ static void a_stopped_thread_can_be_examined(void **state)
 	struct fixture f;
 	long word = 0;
 
-	begin(&f, counting);
+	begin(&f, spinning);
 	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE | KYMO_EVENT_REAP);
 	assert_int_equal(kymo_engine_prepare_examine(engine, &examiner), -EINVAL);
 	assert_int_equal(kymo_engine_get_registers(engine, &registers), -EAGAIN);
