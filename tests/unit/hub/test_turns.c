@@ -39,6 +39,7 @@ struct stage {
 	pthread_t thread; /* the guest's */
 	bool is_first;    /* it holds the first thread alone */
 	atomic_bool holds, is_to_end, has_ended;
+	atomic_bool has_left;         /* its connection has ended, too, for which the hub is needed */
 	enum kymo_error_code refusal; /* what it was told when it could not hold, or not use what it held */
 	bool was_refused, was_lost;
 };
@@ -233,13 +234,15 @@ static void *visit(void *data)
 	}
 	stage->has_ended = true;
 	kymo_process_destroy(process);
+	stage->has_left = true;
 	return NULL;
 }
 
 static void invite(struct stage *stage, bool is_first)
 {
 	stage->is_first = is_first;
-	stage->holds = stage->is_to_end = stage->has_ended = stage->was_refused = stage->was_lost = false;
+	stage->holds = stage->is_to_end = stage->has_ended = stage->has_left = false;
+	stage->was_refused = stage->was_lost = false;
 	assert_int_equal(pthread_create(&stage->thread, NULL, visit, stage), 0);
 	served_until(stage, stage->holds || stage->has_ended);
 }
@@ -247,7 +250,7 @@ static void invite(struct stage *stage, bool is_first)
 static void send_away(struct stage *stage)
 {
 	stage->is_to_end = true;
-	served_until(stage, stage->has_ended);
+	served_until(stage, stage->has_left);
 	pthread_join(stage->thread, NULL);
 }
 
@@ -403,6 +406,7 @@ static void a_process_is_let_go_when_another_ones_hold_has_ended(void **state)
 	kymo_process_destroy(stage.process);
 	assert_true(stage.has_ended);
 	assert_false(stage.was_lost);
+	served_until(&stage, stage.has_left);
 	pthread_join(stage.thread, NULL);
 	served_until(&stage, kymo_tree_has_ended(stage.tree, stage.pid, &status));
 	assert_int_equal(WEXITSTATUS(status), 7);
