@@ -107,7 +107,7 @@ static struct kymo_error *read_once(struct kymo_process *process, uint64_t low, 
 				    bool *alike_ret)
 {
 	struct kymo_session_list before = { .n = 0 }, after = { .n = 0 };
-	struct kymo_error *error = kymo_sessions_read(process, &before);
+	struct kymo_error *error = kymo_sessions_read_journals(process, &before);
 	int err = error ? 0 : kymo_process_read(process, low, bytes, size);
 
 	if (err)

@@ -117,7 +117,7 @@ static struct kymo_error *read_peers(struct kymo_probes *probes, uint64_t only, 
 {
 	struct probe_peers peers = { .n = 0 };
 	struct kymo_session_list list;
-	struct kymo_error *error = kymo_sessions_read(probes->process, &list);
+	struct kymo_error *error = kymo_sessions_read_journals(probes->process, &list);
 
 	if (error)
 		return error;

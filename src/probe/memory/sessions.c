@@ -342,7 +342,9 @@ static struct kymo_error *read_sessions(struct kymo_process *process, const stru
 	return error;
 }
 
-static struct kymo_error *read_list(struct kymo_process *process, bool whole, struct kymo_session_list *ret)
+enum extent { HEADERS, JOURNALS, ALL };
+
+static struct kymo_error *read_list(struct kymo_process *process, enum extent extent, struct kymo_session_list *ret)
 {
 	struct kymo_session_list list = { .pid = kymo_process_pid(process) };
 	struct kymo_maps maps;
@@ -350,8 +352,8 @@ static struct kymo_error *read_list(struct kymo_process *process, bool whole, st
 
 	if (error)
 		return error;
-	error = read_sessions(process, &maps, whole, &list);
-	if (!error && whole) {
+	error = read_sessions(process, &maps, extent != HEADERS, &list);
+	if (!error && extent == ALL) {
 		list.is_recorder = is_recorder(process, &maps);
 		list.has_strays = !list.is_recorder && has_strays(&maps, &list);
 	}
@@ -366,12 +368,17 @@ static struct kymo_error *read_list(struct kymo_process *process, bool whole, st
 
 struct kymo_error *kymo_sessions_read(struct kymo_process *process, struct kymo_session_list *ret)
 {
-	return read_list(process, true, ret);
+	return read_list(process, ALL, ret);
+}
+
+struct kymo_error *kymo_sessions_read_journals(struct kymo_process *process, struct kymo_session_list *ret)
+{
+	return read_list(process, JOURNALS, ret);
 }
 
 struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, struct kymo_session_list *ret)
 {
-	return read_list(process, false, ret);
+	return read_list(process, HEADERS, ret);
 }
 
 void kymo_sessions_deinit(struct kymo_session_list *list)

@@ -54,6 +54,9 @@ int kymo_next_descriptor(pid_t pid, int fd);
 /* Look for what kymo has in `process`, which may run. BAD_DATA: a header of another version, or damaged. */
 struct kymo_error *kymo_sessions_read(struct kymo_process *process, struct kymo_session_list *ret);
 
+/* The same without `is_recorder` and `has_strays`, for which files and descriptors of the process are looked at. */
+struct kymo_error *kymo_sessions_read_journals(struct kymo_process *process, struct kymo_session_list *ret);
+
 /* The same without journals and what follows from them: for a look with the process stopped. */
 struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, struct kymo_session_list *ret);
 
