@@ -344,7 +344,8 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 	const struct kymo_thread *thread = &process->threads.items[index];
 	struct kymo_process_info info;
 
-	if (!kymo_process_peek_status(thread->tid, &info))
+	if (thread->tid == process->pid ? !kymo_process_status(process, &info)
+					: !kymo_process_peek_status(thread->tid, &info))
 		return false;
 	if (info.seccomp)
 		*reason = "a seccomp filter might kill it for the system calls that setting up memory takes";

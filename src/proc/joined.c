@@ -253,7 +253,7 @@ struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second
 	bool is_there;
 
 	if (!process->stopped)
-		kymo_process_forget_maps(process);
+		kymo_process_forget(process);
 	process->has_all_engines = false;
 	if (!process->joined)
 		process->joined = calloc(1, sizeof(*process->joined));
@@ -274,7 +274,7 @@ void kymo_joined_resume(struct kymo_process *process)
 {
 	struct kymo_joined *joined = process->joined;
 
-	kymo_process_forget_maps(process);
+	kymo_process_forget(process);
 	process->joined = NULL;
 	process->threads.n = 0;
 	process->stopped = false;

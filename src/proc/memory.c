@@ -3,12 +3,13 @@
 #include "proc/memory.h"
 #include "proc/request.h"
 #include "proc/state.h"
+#include "procfs/info.h"
 #include "procfs/maps.h"
 #include "procfs/memory.h"
 
 /* A process that was followed from its birth shares its memory with members of its tree alone. So nothing is mapped in
- * it while it is frozen. */
-static bool are_maps_at_rest(const struct kymo_process *process)
+ * it while it is frozen, and no thread changes what the others have, too. */
+static bool is_at_rest(const struct kymo_process *process)
 {
 	return process->stopped && process->tree && process->was_born_here && !kymo_tree_sharing_child(process);
 }
@@ -17,13 +18,25 @@ struct kymo_error *kymo_process_maps(struct kymo_process *process, struct kymo_m
 {
 	struct kymo_error *error;
 
-	if (!are_maps_at_rest(process))
+	if (!is_at_rest(process))
 		return kymo_maps_read(process->pid, ret);
 	error = process->has_maps ? NULL : kymo_maps_read(process->pid, &process->maps);
 	if (error)
 		return error;
 	process->has_maps = true;
 	return kymo_maps_copy(&process->maps, ret);
+}
+
+bool kymo_process_status(struct kymo_process *process, struct kymo_process_info *ret)
+{
+	bool is_known = process->has_info && is_at_rest(process);
+
+	if (!is_known) {
+		is_known = kymo_process_peek_status(process->pid, &process->info);
+		process->has_info = is_known;
+	}
+	*ret = process->info;
+	return is_known;
 }
 
 int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size)

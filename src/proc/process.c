@@ -20,6 +20,7 @@
 #include "proc/joined.h"
 #include "proc/frozen.h"
 #include "proc/members.h"
+#include "proc/memory.h"
 #include "proc/process.h"
 #include "proc/state.h"
 #include "proc/stop.h"
@@ -120,7 +121,7 @@ pid_t kymo_process_inner_pid(struct kymo_process *process)
 {
 	struct kymo_process_info info;
 
-	if (!process->inner_pid && kymo_process_peek_status(process->pid, &info))
+	if (!process->inner_pid && kymo_process_status(process, &info))
 		process->inner_pid = info.inner_pid;
 	return process->inner_pid ? process->inner_pid : process->pid;
 }

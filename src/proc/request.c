@@ -116,7 +116,7 @@ struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, con
 	else
 		message.flags = HUB_CALL_AS_IS;
 	if (!call)
-		kymo_process_forget_maps(process);
+		kymo_process_forget(process);
 	err = kymo_request(process->joined, &message, NULL);
 	if (err)
 		return call_failed(process, tid, err);

@@ -44,11 +44,11 @@ static int choose_signal(struct kymo_process *process)
 
 /* A seccomp filter might end it for the signal. A security module might refuse the signal, and calls would be missed.
  */
-static bool may_call(const struct kymo_process *process)
+static bool may_call(struct kymo_process *process)
 {
 	struct kymo_process_info info;
 
-	return kymo_process_peek_status(process->pid, &info) && !info.seccomp &&
+	return kymo_process_status(process, &info) && !info.seccomp &&
 	       process->threads.items[0].registers.cs == KYMO_CODE_SELECTOR && !kymo_is_confined(process->pid);
 }
 

@@ -84,7 +84,7 @@ void kymo_process_free(struct kymo_process *process)
 {
 	hub_owner_destroy(process->owner);
 	kymo_memory_deinit(&process->memory);
-	kymo_process_forget_maps(process);
+	kymo_process_forget(process);
 	kymo_vec_deinit(&process->threads);
 	free(process);
 }
@@ -94,6 +94,12 @@ void kymo_process_forget_maps(struct kymo_process *process)
 	if (process->has_maps)
 		kymo_maps_deinit(&process->maps);
 	process->has_maps = false;
+}
+
+void kymo_process_forget(struct kymo_process *process)
+{
+	kymo_process_forget_maps(process);
+	process->has_info = false;
 }
 
 struct kymo_thread *kymo_find_thread(const struct kymo_process *process, pid_t tid)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "proc/thread.h"
+#include "procfs/info.h"
 #include "procfs/maps.h"
 #include "procfs/memory.h"
 
@@ -30,6 +31,8 @@ struct kymo_process {
 	KYMO_VEC(struct kymo_thread) threads; /* stopped ones */
 	bool has_maps;                        /* `maps` is what it has, as long as it is frozen and makes no call */
 	struct kymo_maps maps;
+	bool has_info; /* likewise `info`, which calls in its name leave as it is */
+	struct kymo_process_info info;
 
 	struct kymo_joined *joined; /* the hub that has frozen it; NULL: it runs */
 
@@ -81,8 +84,9 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 /* Free it, with what belongs to it; nothing holds it, and it is in no tree. */
 void kymo_process_free(struct kymo_process *process);
 
-/* What is known of its mappings is out of date. */
+/* What is known of its mappings is out of date; of it as a whole, as it runs. */
 void kymo_process_forget_maps(struct kymo_process *process);
+void kymo_process_forget(struct kymo_process *process);
 
 /* BAD_DATA for anything but a 64-bit program of this architecture. */
 struct kymo_error *kymo_process_check_class(struct kymo_process *process);

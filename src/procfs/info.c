@@ -71,6 +71,13 @@ uint64_t kymo_status_hex(const char *status, const char *name)
 	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
 }
 
+static uint64_t locked(const char *status)
+{
+	const char *at = strstr(status, "\nVmLck:");
+
+	return at ? strtoull(at + strlen("\nVmLck:"), NULL, 10) << 10 : UINT64_MAX;
+}
+
 static void parse_status(pid_t pid, const char *status, struct kymo_process_info *ret)
 {
 	ret->tgid = (pid_t)field(status, "\nTgid:");
@@ -81,6 +88,7 @@ static void parse_status(pid_t pid, const char *status, struct kymo_process_info
 	ret->inner_pid = inner_pid(status, pid);
 	ret->caught = kymo_status_hex(status, "\nSigCgt:");
 	ret->ignored = kymo_status_hex(status, "\nSigIgn:");
+	ret->locked = locked(status);
 }
 
 static int read_status(pid_t pid, char **ret)

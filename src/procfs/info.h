@@ -20,6 +20,7 @@ struct kymo_process_info {
 	uint64_t start_time;  /* field 22 of stat: pid and this identify a process uniquely */
 	uint64_t caught;      /* signals that have a handler: 1 << (number - 1) */
 	uint64_t ignored;
+	uint64_t locked; /* bytes of mappings that are locked; UINT64_MAX: that is not told */
 	char state;
 };
 
@@ -36,7 +37,7 @@ bool kymo_process_exists(pid_t tid);
  * tell. */
 int kymo_compare_memory(pid_t a, pid_t b);
 
-/* What /proc/PID/status has of that: ids, tracer, seccomp, shadow stack. */
+/* What /proc/PID/status has of that: ids, tracer, seccomp, shadow stack, signals, locked memory. */
 bool kymo_process_peek_status(pid_t pid, struct kymo_process_info *ret);
 
 /* A number of the text of /proc/PID/status, by the name of its line: "\nSigCgt:"; 0 where there is none. */

@@ -38,7 +38,7 @@ struct target *recording_add_target(struct recording *recording, struct kymo_pro
 	}
 	target->process = process;
 	target->pid = kymo_process_pid(process);
-	target->inner_pid = kymo_inner_tid(target->pid);
+	target->inner_pid = kymo_process_inner_pid(process);
 	target->parent = parent ? parent->inner_pid : 0;
 	return target;
 }

@@ -201,18 +201,15 @@ static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_
 }
 
 /* Bytes of the process that are locked: the length of mappings, not what is in them. */
-static uint64_t locked(pid_t pid)
+static uint64_t locked(struct kymo_process *process)
 {
-	kymo_cleanup_free char *text = NULL;
-	char name[64];
-	const char *line;
-	size_t size;
+	const struct kymo_thread *threads;
+	struct kymo_process_info info;
+	size_t n;
 
-	snprintf(name, sizeof(name), "/proc/%d/status", kymo_live_thread(pid));
-	if (kymo_read_file(AT_FDCWD, name, 1 << 20, &text, &size))
-		return 0;
-	line = strstr(text, "\nVmLck:");
-	return line ? strtoull(line + 7, NULL, 10) << 10 : 0;
+	/* Of a stopped thread, as the first one may have ended; and as it is now, with the mappings. */
+	threads = kymo_process_threads(process, &n);
+	return n && kymo_process_peek_status(threads[0].tid, &info) && info.locked != UINT64_MAX ? info.locked : 0;
 }
 
 /* A process that locks what it will map (mlockall) has locked kymo's mappings at their full length. What the kernel
@@ -222,7 +219,7 @@ static struct kymo_error *unlock_all(struct kymo_process *process, const struct 
 	struct kymo_error *error = NULL;
 	int64_t result;
 
-	for (size_t i = 0; locked(kymo_process_pid(process)) && i < made->n && !error; i++)
+	for (size_t i = 0; locked(process) && i < made->n && !error; i++)
 		error = kymo_remote_syscall(process, SYS_munlock,
 					    (uint64_t[6]){ made->items[i].address, made->items[i].size }, &result);
 	return error;

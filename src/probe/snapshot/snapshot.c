@@ -31,7 +31,7 @@ struct kymo_error *probe_snapshot_take(struct kymo_probes *probes, struct probe_
 	struct kymo_error *error = probes_peers_read(probes, &snapshot.peers);
 
 	if (!error) {
-		probe_status_read(kymo_process_pid(probes->process), &snapshot.status);
+		probe_status_read(probes->process, &snapshot.status);
 		error = kymo_process_maps(probes->process, &snapshot.maps);
 	}
 	if (!error && !copy_bytes(probes, &snapshot.bytes))

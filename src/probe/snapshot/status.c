@@ -8,39 +8,22 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "proc/proc.h"
 
-#define STATUS_MAX 16384
 #define STAT_START_BRK 47  /* field of /proc/PID/stat */
 #define MAPPINGS_MAX 65530 /* Documentation/admin-guide/sysctl/vm.rst: max_map_count */
 
-/* /proc/PID/status, a fresh string; or NULL. */
-static char *read_status(pid_t pid)
+/* By their numbers. */
+static uint64_t handled_signals(const struct kymo_process_info *info)
 {
-	char path[64], *text = NULL;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	return kymo_read_file(AT_FDCWD, path, STATUS_MAX, &text, NULL) ? NULL : text;
-}
-
-static uint64_t handled_signals(const char *status)
-{
-	const char *line = status ? strstr(status, "\nSigCgt:") : NULL;
-
-	return line ? strtoull(line + strlen("\nSigCgt:"), NULL, 16) << 1 : 0;
+	return info->caught << 1;
 }
 
 uint64_t kymo_handled_signals(pid_t pid)
 {
-	kymo_cleanup_free char *status = read_status(pid);
+	struct kymo_process_info info;
 
-	return handled_signals(status);
-}
-
-static bool locks_memory(const char *status)
-{
-	const char *line = status ? strstr(status, "\nVmLck:") : NULL;
-
-	return !line || strtoul(line + strlen("\nVmLck:"), NULL, 10);
+	return kymo_process_peek_status(pid, &info) ? handled_signals(&info) : 0;
 }
 
 static uint64_t heap_start(pid_t pid)
@@ -71,15 +54,17 @@ static size_t mappings_max(void)
 	return known;
 }
 
-void probe_status_read(pid_t pid, struct probe_status *ret)
+void probe_status_read(struct kymo_process *process, struct probe_status *ret)
 {
-	kymo_cleanup_free char *status = read_status(pid);
+	const pid_t pid = kymo_process_pid(process);
+	struct kymo_process_info info;
 	struct rlimit limit;
+	const bool is_known = kymo_process_status(process, &info);
 
 	*ret = (struct probe_status){
-		.handled_signals = handled_signals(status),
+		.handled_signals = is_known ? handled_signals(&info) : 0,
 		.heap_start = heap_start(pid),
-		.locks_memory = locks_memory(status),
+		.locks_memory = !is_known || info.locked,
 		.has_address_limit = prlimit(pid, RLIMIT_AS, NULL, &limit) || limit.rlim_cur != RLIM_INFINITY,
 		.mappings_max = mappings_max(),
 	};

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct kymo_process;
+
 struct probe_status {
 	uint64_t handled_signals; /* that it has handlers for, 1 << each (SigCgt); 0 for one that is gone */
 	uint64_t heap_start;      /* also as long as there is no heap; 0: not known */
@@ -15,7 +17,7 @@ struct probe_status {
 	size_t mappings_max;      /* that any process may have */
 };
 
-void probe_status_read(pid_t pid, struct probe_status *ret);
+void probe_status_read(struct kymo_process *process, struct probe_status *ret);
 
 /* The handled signals alone. */
 uint64_t kymo_handled_signals(pid_t pid);

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/page.h"
 #include "hub/freeze/freeze.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
@@ -328,6 +329,44 @@ static void a_followed_process_can_be_stopped_called_and_resumed_again_and_again
 	end(&family);
 }
 
+static uint64_t locked(struct kymo_process *process)
+{
+	struct kymo_process_info info;
+
+	assert_true(kymo_process_status(process, &info));
+	assert_int_equal(info.tgid, kymo_process_pid(process));
+	return info.locked;
+}
+
+/* Locked memory is all that a remote call can change of it. */
+static void what_is_told_of_a_followed_process_is_read_once_a_stop(void **state)
+{
+	char *argv[] = { (char *)"/bin/sleep", (char *)"1000", NULL };
+	struct kymo_process_info now;
+	struct kymo_process *process;
+	struct family family;
+	int64_t result = -1;
+	uint64_t page;
+
+	begin_stopped(&family, argv);
+	process = family.members[0];
+	assert_int_equal(locked(process), 0);
+	no_error(kymo_remote_begin(process));
+	page = kymo_page_down(kymo_remote_scratch(process));
+	no_error(kymo_remote_syscall(process, SYS_mlock, (uint64_t[6]){ page, KYMO_PAGE_SIZE }, &result));
+	assert_int_equal(result, 0);
+	no_error(kymo_remote_end(process));
+	assert_true(kymo_process_peek_status(family.first, &now));
+	assert_int_equal(now.locked, KYMO_PAGE_SIZE);
+	assert_int_equal(locked(process), 0);
+	kymo_process_resume(process);
+	no_error(kymo_process_stop(process));
+	assert_int_equal(locked(process), KYMO_PAGE_SIZE);
+	kill(family.first, SIGKILL);
+	serve(&family, -1);
+	end(&family);
+}
+
 static void whoever_is_let_go_runs_on_with_children_that_nobody_follows(void **state)
 {
 	struct family family;
@@ -450,6 +489,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_child_that_is_made_while_descriptors_are_out_is_told_and_runs),
 		cmocka_unit_test(a_child_that_outlives_the_first_process_is_followed_to_its_end),
 		cmocka_unit_test(a_followed_process_can_be_stopped_called_and_resumed_again_and_again),
+		cmocka_unit_test(what_is_told_of_a_followed_process_is_read_once_a_stop),
 		cmocka_unit_test(whoever_is_let_go_runs_on_with_children_that_nobody_follows),
 		cmocka_unit_test(a_killed_tree_is_told_to_its_end),
 		cmocka_unit_test(a_thread_that_is_held_does_nothing_before_it_has_been_told),
