@@ -27,15 +27,28 @@ bool kymo_is_unconfined_label(const char *label)
 	return type && begins(type + 1, "unconfined_t", ":\n");
 }
 
+/* Whether a module has them, which is so from boot on. Read once: programs are looked at at each exec. */
+static bool are_there_labels(void)
+{
+	enum { UNKNOWN, NONE, SOME };
+	static _Atomic int known;
+	kymo_cleanup_free char *label = NULL;
+	int err;
+
+	if (known == UNKNOWN) {
+		err = kymo_read_file(AT_FDCWD, "/proc/self/attr/current", LABEL_MAX, &label, NULL);
+		known = err == -EINVAL || err == -ENOENT ? NONE : SOME;
+	}
+	return known == SOME;
+}
+
 bool kymo_is_confined(pid_t pid)
 {
 	kymo_cleanup_free char *label = NULL;
 	char name[64];
-	int err;
 
+	if (!are_there_labels())
+		return false;
 	snprintf(name, sizeof(name), "/proc/%d/attr/current", pid);
-	err = kymo_read_file(AT_FDCWD, name, LABEL_MAX, &label, NULL);
-	if (err)
-		return err != -EINVAL && err != -ENOENT; /* no module has labels */
-	return !kymo_is_unconfined_label(label);
+	return kymo_read_file(AT_FDCWD, name, LABEL_MAX, &label, NULL) || !kymo_is_unconfined_label(label);
 }
