@@ -56,15 +56,28 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 	return error;
 }
 
+static int open_program_of(pid_t tid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", tid);
+	return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+/* The first thread may have ended before the others. */
+static int open_program(pid_t pid)
+{
+	const int fd = open_program_of(pid);
+
+	return fd < 0 && errno == ENOENT ? open_program_of(kymo_live_thread(pid)) : fd;
+}
+
 /* EI_CLASS and e_machine of the program. */
 struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 {
 	unsigned char ident[20];
-	char name[64];
-	kymo_cleanup_close int fd = -1;
+	kymo_cleanup_close int fd = open_program(process->pid);
 
-	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_live_thread(process->pid));
-	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "process %d has no program: it is a kernel thread, or it is ending",
