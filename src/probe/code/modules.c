@@ -17,13 +17,22 @@ static bool is_same_file(const struct probe_module *module, const struct kymo_ma
 	return module->inode == map->inode && module->major == map->major && module->minor == map->minor;
 }
 
+/* The one that `map` is of, or NULL. */
+static const struct probe_module *module_of(const struct kymo_probes *probes, const struct kymo_map *map)
+{
+	for (size_t i = 0; i < probes->modules.n; i++) {
+		const struct probe_module *module = &probes->modules.items[i];
+
+		if (!module->is_gone && is_same_file(module, map) && map->start >= module->low &&
+		    map->end <= module->high)
+			return module;
+	}
+	return NULL;
+}
+
 bool probes_is_known(const struct kymo_probes *probes, const struct kymo_map *map)
 {
-	for (size_t i = 0; i < probes->modules.n; i++)
-		if (!probes->modules.items[i].is_gone && is_same_file(&probes->modules.items[i], map) &&
-		    map->start >= probes->modules.items[i].low && map->end <= probes->modules.items[i].high)
-			return true;
-	return false;
+	return module_of(probes, map) != NULL;
 }
 
 /* From its first segment to its last. A program may map its file elsewhere, too. */
@@ -127,16 +136,27 @@ struct kymo_error *probes_code(struct kymo_probes *probes, size_t i, struct kymo
 	return error;
 }
 
+static bool read_object(struct kymo_probes *probes, struct kymo_module *module, const struct kymo_map *map,
+			const char *name, void *data, size_t size)
+{
+	uint64_t vaddr, vsize;
+
+	return !kymo_module_find_object(module, name, &vaddr, &vsize) &&
+	       !kymo_process_read(probes->process, map->start + vaddr, data, size);
+}
+
 bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data,
 			size_t size)
 {
 	kymo_cleanup_close int fd = -1;
+	const struct probe_module *module = module_of(probes, map);
 	struct probe_cache *cache = probe_events_cache(probes->wanted.options.events);
 	struct probe_cached *file;
 	struct kymo_error *error;
-	uint64_t vaddr, vsize;
 	bool found;
 
+	if (module && !module->is_replaced)
+		return read_object(probes, module->module, map, name, data, size);
 	error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
 	if (!error)
 		error = probe_cache_get(cache, fd, map->path, &file);
@@ -144,8 +164,7 @@ bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, 
 		kymo_error_destroy(error);
 		return false;
 	}
-	found = !kymo_module_find_object(file->module, name, &vaddr, &vsize) &&
-		!kymo_process_read(probes->process, map->start + vaddr, data, size);
+	found = read_object(probes, file->module, map, name, data, size);
 	probe_cache_put(cache, file);
 	return found;
 }
