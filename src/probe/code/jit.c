@@ -107,14 +107,14 @@ static struct kymo_error *read_once(struct kymo_process *process, uint64_t low, 
 				    bool *alike_ret)
 {
 	struct kymo_session_list before = { .n = 0 }, after = { .n = 0 };
-	struct kymo_error *error = kymo_sessions_read_journals(process, &before);
+	struct kymo_error *error = kymo_sessions_read_journals(process, 0, &before);
 	int err = error ? 0 : kymo_process_read(process, low, bytes, size);
 
 	if (err)
 		error = kymo_error_errno(err, "cannot read the code at 0x%" PRIx64 " of process %d", low,
 					 kymo_process_pid(process));
 	if (!error)
-		error = kymo_sessions_read_headers(process, &after);
+		error = kymo_sessions_read_headers(process, 0, &after);
 	if (!error) {
 		*alike_ret = are_alike(&before, &after);
 		take_back(&before, low, bytes, size);

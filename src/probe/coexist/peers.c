@@ -117,22 +117,10 @@ static struct kymo_error *read_peers(struct kymo_probes *probes, uint64_t only, 
 {
 	struct probe_peers peers = { .n = 0 };
 	struct kymo_session_list list;
-	struct kymo_error *error = kymo_sessions_read_journals(probes->process, &list);
+	struct kymo_error *error = kymo_sessions_read_journals(probes->process, kymo_probes_inode(probes), &list);
 
 	if (error)
 		return error;
-	for (size_t i = 0; i < list.n; i++) {
-		struct kymo_session own = list.items[i];
-
-		if (own.inode != kymo_probes_inode(probes))
-			continue;
-		list.items[i] = list.items[list.n - 1];
-		list.items[list.n - 1] = own;
-		list.n--;
-		free(own.sites);
-		free(own.trampolines);
-		break;
-	}
 	peers.items = list.items;
 	peers.n = list.n;
 	error = look_at_text(probes->process, &peers, only);
@@ -186,19 +174,14 @@ static bool was_seen(const struct kymo_probes *probes, const struct kymo_session
 struct kymo_error *probes_peers_check(struct kymo_probes *probes, bool *same_ret)
 {
 	struct kymo_session_list list;
-	struct kymo_error *error = kymo_sessions_read_headers(probes->process, &list);
-	size_t n = 0;
+	struct kymo_error *error = kymo_sessions_read_headers(probes->process, kymo_probes_inode(probes), &list);
 	bool same = true;
 
 	if (error)
 		return error;
-	for (size_t i = 0; i < list.n; i++) {
-		if (list.items[i].inode == kymo_probes_inode(probes))
-			continue;
+	for (size_t i = 0; i < list.n; i++)
 		same &= was_seen(probes, &list.items[i]);
-		n++;
-	}
-	*same_ret = same && n == probes->seen.n;
+	*same_ret = same && list.n == probes->seen.n;
 	kymo_sessions_deinit(&list);
 	return NULL;
 }

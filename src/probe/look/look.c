@@ -239,7 +239,7 @@ static void lose_guards(struct kymo_look *look)
 {
 	struct kymo_probes *probes = look->probes;
 	struct kymo_session_list list;
-	struct kymo_error *error = kymo_sessions_read_headers(look->process, &list);
+	struct kymo_error *error = kymo_sessions_read_headers(look->process, 0, &list);
 	uint8_t state;
 
 	if (error) {

@@ -314,8 +314,8 @@ static bool has_strays(const struct kymo_maps *maps, const struct kymo_session_l
 	return kymo_next_descriptor(list->pid, -1) >= 0;
 }
 
-static struct kymo_error *read_sessions(struct kymo_process *process, const struct kymo_maps *maps, bool whole,
-					struct kymo_session_list *list)
+static struct kymo_error *read_sessions(struct kymo_process *process, const struct kymo_maps *maps, uint64_t except,
+					bool whole, struct kymo_session_list *list)
 {
 	KYMO_VEC(struct kymo_session) found = { 0 };
 	struct kymo_error *error = NULL;
@@ -325,7 +325,7 @@ static struct kymo_error *read_sessions(struct kymo_process *process, const stru
 		bool is_one;
 
 		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].offset || !maps->items[i].shared ||
-		    maps->items[i].executable)
+		    maps->items[i].executable || maps->items[i].inode == except)
 			continue;
 		if (found.n == MAX_RECORDINGS)
 			error = kymo_error_create(KYMO_ERROR_BUSY, "process %d has more than %d recordings", list->pid,
@@ -344,7 +344,8 @@ static struct kymo_error *read_sessions(struct kymo_process *process, const stru
 
 enum extent { HEADERS, JOURNALS, ALL };
 
-static struct kymo_error *read_list(struct kymo_process *process, enum extent extent, struct kymo_session_list *ret)
+static struct kymo_error *read_list(struct kymo_process *process, uint64_t except, enum extent extent,
+				    struct kymo_session_list *ret)
 {
 	struct kymo_session_list list = { .pid = kymo_process_pid(process) };
 	struct kymo_maps maps;
@@ -352,7 +353,7 @@ static struct kymo_error *read_list(struct kymo_process *process, enum extent ex
 
 	if (error)
 		return error;
-	error = read_sessions(process, &maps, extent != HEADERS, &list);
+	error = read_sessions(process, &maps, except, extent != HEADERS, &list);
 	if (!error && extent == ALL) {
 		list.is_recorder = is_recorder(process, &maps);
 		list.has_strays = !list.is_recorder && has_strays(&maps, &list);
@@ -368,17 +369,19 @@ static struct kymo_error *read_list(struct kymo_process *process, enum extent ex
 
 struct kymo_error *kymo_sessions_read(struct kymo_process *process, struct kymo_session_list *ret)
 {
-	return read_list(process, ALL, ret);
+	return read_list(process, 0, ALL, ret);
 }
 
-struct kymo_error *kymo_sessions_read_journals(struct kymo_process *process, struct kymo_session_list *ret)
+struct kymo_error *kymo_sessions_read_journals(struct kymo_process *process, uint64_t except,
+					       struct kymo_session_list *ret)
 {
-	return read_list(process, JOURNALS, ret);
+	return read_list(process, except, JOURNALS, ret);
 }
 
-struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, struct kymo_session_list *ret)
+struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, uint64_t except,
+					      struct kymo_session_list *ret)
 {
-	return read_list(process, HEADERS, ret);
+	return read_list(process, except, HEADERS, ret);
 }
 
 void kymo_sessions_deinit(struct kymo_session_list *list)

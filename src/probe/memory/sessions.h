@@ -54,11 +54,14 @@ int kymo_next_descriptor(pid_t pid, int fd);
 /* Look for what kymo has in `process`, which may run. BAD_DATA: a header of another version, or damaged. */
 struct kymo_error *kymo_sessions_read(struct kymo_process *process, struct kymo_session_list *ret);
 
-/* The same without `is_recorder` and `has_strays`, for which files and descriptors of the process are looked at. */
-struct kymo_error *kymo_sessions_read_journals(struct kymo_process *process, struct kymo_session_list *ret);
+/* The same without `is_recorder` and `has_strays`, for which files and descriptors of the process are looked at; and
+ * without the recording of inode `except` (0: with all), as the caller knows what is its own. */
+struct kymo_error *kymo_sessions_read_journals(struct kymo_process *process, uint64_t except,
+					       struct kymo_session_list *ret);
 
 /* The same without journals and what follows from them: for a look with the process stopped. */
-struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, struct kymo_session_list *ret);
+struct kymo_error *kymo_sessions_read_headers(struct kymo_process *process, uint64_t except,
+					      struct kymo_session_list *ret);
 
 /* Read again where pads go on, and the state of counters, which leaving changes. */
 struct kymo_error *kymo_session_read_words(struct kymo_process *process, struct kymo_session *session);
