@@ -535,9 +535,10 @@ static struct kymo_error *install(struct kymo_probes *probes, bool was_stopped, 
 {
 	struct kymo_error *error = NULL;
 
-	if (!was_stopped)
+	if (!was_stopped) {
 		error = kymo_process_check_alone(probes->process);
-	probes_read_ahead(probes);
+		probes_read_ahead(probes);
+	}
 	if (!error && was_stopped && !probes->has_shared)
 		error = lend_thread(probes);
 	if (!error && !probes->has_shared)
