@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -157,14 +156,9 @@ struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const s
 struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process,
 				  struct kymo_data *data)
 {
-	struct stat st;
+	int err = kymo_allocate(data->fd, 0, KYMO_WIRE_RINGS_OFFSET);
 	void *base;
-	int err;
 
-	if (fstat(data->fd, &st))
-		return kymo_error_errno(errno, "cannot look at the shared memory");
-	data->inode = st.st_ino;
-	err = kymo_allocate(data->fd, 0, KYMO_WIRE_RINGS_OFFSET);
 	if (err)
 		return kymo_error_errno(err, "cannot allocate the shared memory");
 	base = mmap(NULL, shared->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, data->fd, 0);
@@ -391,7 +385,7 @@ static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_p
 
 	error = kymo_remote_memfd(child, KYMO_WIRE_DATA_NAME, &remote);
 	if (!error)
-		error = kymo_take_memfd(child, KYMO_WIRE_DATA_NAME, remote, &data->fd);
+		error = kymo_take_memfd(child, KYMO_WIRE_DATA_NAME, remote, &data->fd, &data->inode);
 	if (!error)
 		error = kymo_data_open(&probes->shared, child, data);
 	if (!error)

@@ -62,12 +62,15 @@ static bool has_name(int fd, const char *name)
 }
 
 /* Made a moment ago by kymo_remote_memfd(), and not by the program. */
-static bool is_fresh(int fd, const char *name)
+static bool is_fresh(int fd, const char *name, uint64_t *inode_ret)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_size && !st.st_blocks && !st.st_nlink &&
-	       fcntl(fd, F_GET_SEALS) == 0 && has_name(fd, name);
+	if (fstat(fd, &st))
+		return false;
+	*inode_ret = st.st_ino;
+	return S_ISREG(st.st_mode) && !st.st_size && !st.st_blocks && !st.st_nlink && fcntl(fd, F_GET_SEALS) == 0 &&
+	       has_name(fd, name);
 }
 
 /* A first thread that has ended has no descriptors any more, and the others do. Before Linux 6.9 a thread is nothing
@@ -86,14 +89,16 @@ static int get_descriptor(struct kymo_process *process, int remote)
 	return fd < 0 ? open(name, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : fd;
 }
 
-struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret)
+struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret,
+				   uint64_t *inode_ret)
 {
 	int fd = get_descriptor(process, (int)remote);
+	uint64_t inode = 0;
 
 	if (fd < 0)
 		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made",
 					kymo_process_pid(process));
-	if (!is_fresh(fd, name)) {
+	if (!is_fresh(fd, name, &inode)) {
 		close(fd);
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "process %d was made to create memory for kymo, and its descriptor %d is not "
@@ -101,6 +106,7 @@ struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *nam
 					 kymo_process_pid(process), (int)remote);
 	}
 	*fd_ret = fd;
+	*inode_ret = inode;
 	return NULL;
 }
 

@@ -19,8 +19,9 @@ struct kymo_remote_mapping {
 /* memfd_create() in the stopped process; its descriptor there. */
 struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *name, int64_t *fd_ret);
 
-/* That descriptor, for this process. UNSAFE: it is something else, or not fresh. */
-struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret);
+/* That descriptor, for this process, and the inode of its memory. UNSAFE: it is something else, or not fresh. */
+struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret,
+				   uint64_t *inode_ret);
 
 /* Map it at that very address, where nothing may be. */
 struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping);

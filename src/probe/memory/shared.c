@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -121,14 +120,9 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 /* The controller's end: first pages, mapping. */
 static struct kymo_error *open_own_view(struct kymo_shared *shared)
 {
-	struct stat st;
+	int err = kymo_allocate(shared->fd, 0, kymo_shared_trampolines_offset());
 	void *base;
-	int err;
 
-	if (fstat(shared->fd, &st))
-		return kymo_error_errno(errno, "cannot look at the shared memory");
-	shared->inode = st.st_ino;
-	err = kymo_allocate(shared->fd, 0, kymo_shared_trampolines_offset());
 	if (err)
 		return kymo_error_errno(err, "cannot allocate the shared memory");
 	shared->view_size = pads_offset(shared) + KYMO_WINDOW_SIZE;
@@ -294,11 +288,11 @@ static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process
 
 	error = kymo_remote_memfd(process, KYMO_WIRE_MEMFD_NAME, &code);
 	if (!error)
-		error = kymo_take_memfd(process, KYMO_WIRE_MEMFD_NAME, code, &shared->fd);
+		error = kymo_take_memfd(process, KYMO_WIRE_MEMFD_NAME, code, &shared->fd, &shared->inode);
 	if (!error)
 		error = kymo_remote_memfd(process, KYMO_WIRE_DATA_NAME, &data);
 	if (!error)
-		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, data, &shared->data.fd);
+		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, data, &shared->data.fd, &shared->data.inode);
 	if (!error)
 		error = fill_and_map(shared, process, options, code, data);
 	error = kymo_remote_close(process, data, error);

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -216,22 +215,19 @@ static struct kymo_error *map_stretch(struct kymo_process *process, const struct
 
 /* Whether all that was mapped is of the file: a process that shares the table of descriptors may have put another one
  * in its place. */
-static struct kymo_error *check_mapped(struct kymo_process *process, const struct probe_layout *layout, int fd)
+static struct kymo_error *check_mapped(struct kymo_process *process, const struct probe_layout *layout, uint64_t inode)
 {
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_process_maps(process, &maps);
-	struct stat st;
-	bool same;
+	bool same = true;
 
 	if (error)
 		return error;
-	same = !fstat(fd, &st);
 	for (size_t i = 0; i < layout->stretches.n && same; i++) {
 		const struct probe_stretch *stretch = &layout->stretches.items[i];
 		const struct kymo_map *map = kymo_maps_at(&maps, stretch->address);
 
-		same = map && map->inode == st.st_ino && kymo_is_memfd(map) &&
-		       stretch->address + stretch->size <= map->end;
+		same = map && map->inode == inode && kymo_is_memfd(map) && stretch->address + stretch->size <= map->end;
 	}
 	kymo_maps_deinit(&maps);
 	return same ? NULL
@@ -245,7 +241,8 @@ static struct kymo_error *map_all(struct kymo_process *process, const struct pro
 				  int *fd_ret, bool *taken_ret)
 {
 	kymo_cleanup_close int fd = -1;
-	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
+	uint64_t inode = 0;
+	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd, &inode);
 	size_t n = 0;
 
 	if (!error && ftruncate(fd, (off_t)size_of(layout)))
@@ -253,7 +250,7 @@ static struct kymo_error *map_all(struct kymo_process *process, const struct pro
 	for (; n < layout->stretches.n && !error && !*taken_ret; n += !error && !*taken_ret)
 		error = map_stretch(process, &layout->stretches.items[n], remote, taken_ret);
 	if (!error && !*taken_ret)
-		error = check_mapped(process, layout, fd);
+		error = check_mapped(process, layout, inode);
 	for (size_t i = 0; i < n && error; i++)
 		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->stretches.items[i].address,
 									  .size = layout->stretches.items[i].size });
