@@ -1,10 +1,14 @@
 /* Files that a process has mapped, while it runs and when it has ended. */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,9 +73,57 @@ static void of_a_process_that_has_ended_that_is_said(void **state)
 	kymo_maps_deinit(&maps);
 }
 
+/* Anonymous memory, all permissions, the kernel's own names, and a file with every character that is special here. */
+static void lines_are_read_as_scanf_reads_them(void **state)
+{
+	static const char name[] = "/tmp/kymo-maps-a  b\n(deleted) -:";
+	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	FILE *text = NULL;
+	struct kymo_maps maps;
+	char line[8192], permissions[5];
+	struct kymo_map map;
+	bool has_named = false;
+	size_t n = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 3 * 4096), 0);
+	assert_true(mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, fd, 4096) != MAP_FAILED);
+	assert_true(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+	assert_true(mmap(NULL, 4096, PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	unlink(name);
+	close(fd);
+	no_error(kymo_maps_read(getpid(), &maps));
+	text = fopen("/proc/self/maps", "re");
+	for (; fgets(line, sizeof(line), text) && n < maps.n; n++) {
+		const struct kymo_map *read = &maps.items[n];
+
+		assert_int_equal(
+			sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64,
+			       &map.start, &map.end, permissions, &map.offset, &map.major, &map.minor, &map.inode),
+			7);
+		assert_int_equal(read->start, map.start);
+		assert_int_equal(read->offset, map.offset);
+		assert_int_equal(read->inode, map.inode);
+		assert_true(read->major == map.major && read->minor == map.minor);
+		assert_true(read->readable == (permissions[0] == 'r') && read->writable == (permissions[1] == 'w') &&
+			    read->executable == (permissions[2] == 'x') && read->shared == (permissions[3] == 's'));
+		if (read->path[0] != '[') /* the heap may have grown */
+			assert_int_equal(read->end, map.end);
+		if (!strcmp(read->path, name)) {
+			assert_true(read->deleted);
+			has_named = true;
+		}
+	}
+	fclose(text);
+	assert_int_equal(n, maps.n);
+	assert_true(has_named);
+	kymo_maps_deinit(&maps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_read_as_scanf_reads_them),
 		cmocka_unit_test(of_a_process_that_has_ended_that_is_said),
 	};
 
