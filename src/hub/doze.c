@@ -38,6 +38,8 @@ bool hub_doze(struct kymo_hub *hub, pid_t tid, unsigned int spins)
 		kymo_back_off(spins);
 		return true;
 	}
+	if (hub->statuses.early.n)
+		return true;
 	err = spins || hub->sleep.is_woken ? -EAGAIN : hub_sleep_for_stop(&hub->seizer, tid, DOZE_NS);
 	if (!err)
 		return true;
@@ -51,8 +53,9 @@ bool hub_doze(struct kymo_hub *hub, pid_t tid, unsigned int spins)
 	return true;
 }
 
-void hub_return_signal(struct kymo_hub *hub)
+void hub_dozes_end(struct kymo_hub *hub)
 {
+	hub_sleeps_end(&hub->seizer);
 	if (hub->sleep.owes_signal)
 		tgkill(getpid(), hub->tid, SIGCHLD);
 	hub->sleep.owes_signal = false;

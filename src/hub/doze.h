@@ -17,8 +17,9 @@ bool hub_gets_signals(const struct kymo_hub *hub);
  * the hub gets no SIGCHLD, as kymo_back_off(). */
 bool hub_doze(struct kymo_hub *hub, pid_t tid, unsigned int spins);
 
-/* Where hub_doze() took a SIGCHLD since hub_signal_is_dealt_with(), the thread gets another one. */
-void hub_return_signal(struct kymo_hub *hub);
+/* The thread is about to wait elsewhere. Where hub_doze() took a SIGCHLD since hub_signal_is_dealt_with(), it gets
+ * another one. */
+void hub_dozes_end(struct kymo_hub *hub);
 
 /* All that has come is looked at from now on. */
 void hub_signal_is_dealt_with(struct kymo_hub *hub);

@@ -373,6 +373,7 @@ int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched
 	*ret = (struct hub_launched){ .err = 0 };
 	if (pipe2(report, O_CLOEXEC))
 		return -errno;
+	hub_sleeps_end(&hub->seizer); /* they block a signal */
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	launch.mask = &mask;
 	launch.report = report[1];

@@ -87,6 +87,7 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret)
 	tree->hub->user.on_orphan = kymo_follow_orphan;
 	tree->hub->user.while_waiting = while_waiting;
 	tree->hub->user.data = tree;
+	hub_sleeps_end(&tree->hub->seizer); /* another tree's on this hub, which block a signal */
 	sigprocmask(SIG_BLOCK, &child, &tree->mask);
 	sigaction(SIGCHLD, &action, &tree->action); /* the kernel sends none to a process that ignores it */
 	kymo_hub_serve(tree->hub);                  /* if no client can connect, none joins */
@@ -113,6 +114,7 @@ static void end_serving(struct kymo_tree *tree)
 {
 	tree->hub->user.on_orphan = NULL;
 	tree->hub->user.while_waiting = NULL;
+	hub_sleeps_end(&tree->hub->seizer);
 	if (tree->hub->n_users > 1) {
 		hub_close_door(tree->hub->door);
 		tree->hub->waits_for_any = false;
@@ -160,7 +162,7 @@ bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret)
 
 int kymo_tree_fd(const struct kymo_tree *tree)
 {
-	hub_return_signal(tree->hub);
+	hub_dozes_end(tree->hub);
 	return tree->fd;
 }
 

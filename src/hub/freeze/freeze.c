@@ -169,17 +169,18 @@ int hub_freeze_wait(struct hub_owner *owner,
 	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, latest_ns = deadline_ns + OTHERS_NS,
 		 look_ns = now + LOOK_NS;
 	pid_t awaited = message->tid;
-	bool is_of_call = is_done != hub_freeze_are_all_still && hub_gets_signals(owner->hub);
+	bool is_of_call = is_done != hub_freeze_are_all_still && hub_gets_signals(owner->hub), has_happened = false;
 
-	for (unsigned int spins = 0; !hub_freeze_is_done(owner, is_done, message); spins++) {
+	for (unsigned int spins = 0; !hub_freeze_is_done(owner, is_done, message);) {
 		uint64_t before_ns = now;
 
-		if (is_of_call) /* the thread has just been let go, and has not come yet */
-			hub_doze(owner->hub, message->tid, spins);
-		if (help(owner, is_done, message, spins))
-			spins = 0;
-		else if (!is_of_call)
+		/* At first for the thread that has just been let go; after another thread's stop for any. */
+		if (is_of_call)
+			hub_doze(owner->hub, has_happened ? 0 : message->tid, spins);
+		has_happened = help(owner, is_done, message, spins);
+		if (!has_happened && !is_of_call)
 			hub_doze(owner->hub, 0, spins);
+		spins = has_happened ? 0 : spins + 1;
 		if (owner->takes && message->tid != awaited) { /* each gets that time, as there may be thousands */
 			awaited = message->tid;
 			deadline_ns = now + timeout_ns;

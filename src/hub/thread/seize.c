@@ -2,8 +2,13 @@
  * Seizing, though a thread of the process may be executing something: PTRACE_SEIZE waits for that, and that for the end
  * of threads that are ours. Waiting for a stop that may not come.
  *
- * The signal of a timer breaks the wait off. It is let in, and the timer runs, between hub_seizing_begins() and
- * hub_seizing_ends() alone, or while a stop is waited for.
+ * The signal of a timer breaks the wait off. It is let in between hub_seizing_begins() and hub_seizing_ends() alone, or
+ * while a stop is waited for.
+ *
+ * Sleeps for stops come by the dozen, and to arm a timer and disarm it costs more than the rest of a short sleep. So
+ * the timer stays armed from the first of them to hub_sleeps_end(). It is set again where it would not fire in time for
+ * the sleep that begins. Between sleeps its signal is blocked: it stays pending, and breaks off no other call of this
+ * thread. The kernel does not start the period of a timer whose signal is pending, so that wakes no thread.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -14,6 +19,7 @@
 #include <unistd.h>
 
 #include "arch/breakable.h"
+#include "base/io.h"
 #include "hub/thread/seize.h"
 
 #define PERIOD_NS 5000000
@@ -64,59 +70,114 @@ static bool get_timer(struct hub_seizer *seizer)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = the_signal };
 
+	if (seizer->has_timer)
+		return true;
 	event.sigev_notify_thread_id = gettid();
-	if (!seizer->has_timer)
-		seizer->has_timer = make_timer(&event, &seizer->timer);
+	seizer->has_timer = make_timer(&event, &seizer->timer);
 	return seizer->has_timer;
 }
 
 /* `first_ns` from now, and then again and again: the first signal may come before the call that it is to break off. */
-static void start_timer(struct hub_seizer *seizer, long first_ns, long period_ns)
+static void set_timer(struct hub_seizer *seizer, long first_ns, long period_ns)
 {
 	const struct itimerspec period = { { 0, period_ns }, { 0, first_ns } };
-	sigset_t ours;
 
-	if (!the_signal || seizer->depth++ || !get_timer(seizer))
-		return;
+	timer_settime(seizer->timer, 0, &period, NULL);
+}
+
+/* Block the signal, or unblock it. Whether it was blocked. */
+static bool set_blocked(int how)
+{
+	sigset_t ours, before;
+
 	sigemptyset(&ours);
 	sigaddset(&ours, the_signal);
-	pthread_sigmask(SIG_UNBLOCK, &ours, &seizer->mask);
-	timer_settime(seizer->timer, 0, &period, NULL);
+	pthread_sigmask(how, &ours, &before);
+	return sigismember(&before, the_signal);
+}
+
+static void stop_timer(struct hub_seizer *seizer)
+{
+	set_timer(seizer, 0, 0);
+	set_blocked(SIG_UNBLOCK); /* a signal that is pending is delivered now */
+	if (seizer->was_blocked)
+		set_blocked(SIG_BLOCK);
 }
 
 void hub_seizing_begins(struct hub_seizer *seizer)
 {
-	start_timer(seizer, PERIOD_NS, PERIOD_NS);
+	if (!the_signal || seizer->depth++ || !get_timer(seizer))
+		return;
+	hub_sleeps_end(seizer);
+	seizer->was_blocked = set_blocked(SIG_UNBLOCK);
+	set_timer(seizer, PERIOD_NS, PERIOD_NS);
 }
 
 void hub_seizing_ends(struct hub_seizer *seizer)
 {
-	const struct itimerspec never = { { 0, 0 }, { 0, 0 } };
-
-	if (!seizer->depth || --seizer->depth || !seizer->has_timer)
-		return;
-	timer_settime(seizer->timer, 0, &never,
-		      NULL); /* a signal that has come is delivered before the mask is as it was */
-	pthread_sigmask(SIG_SETMASK, &seizer->mask, NULL);
+	if (seizer->depth && !--seizer->depth && seizer->has_timer)
+		stop_timer(seizer);
 }
 
 void hub_seizer_deinit(struct hub_seizer *seizer)
 {
+	hub_sleeps_end(seizer);
 	if (seizer->has_timer)
 		timer_delete(seizer->timer);
 	seizer->has_timer = false;
 }
 
-int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns)
+/* ---- sleeping -------------------------------------------------------------------------------- */
+
+static void begin_sleeps(struct hub_seizer *seizer)
+{
+	if (seizer->is_sleeping)
+		return;
+	seizer->is_sleeping = true;
+	seizer->fires_ns = 0;
+	seizer->was_blocked = set_blocked(SIG_BLOCK);
+}
+
+void hub_sleeps_end(struct hub_seizer *seizer)
+{
+	if (!seizer->is_sleeping)
+		return;
+	seizer->is_sleeping = false;
+	stop_timer(seizer);
+}
+
+/* At half of that time or later, and never later than that. */
+static void get_to_fire(struct hub_seizer *seizer, uint64_t within_ns)
+{
+	uint64_t now = kymo_now_ns();
+
+	if (seizer->fires_ns >= now + within_ns / 2 && seizer->fires_ns <= now + within_ns)
+		return;
+	set_timer(seizer, (long)within_ns, LATER_NS);
+	seizer->fires_ns = now + within_ns;
+}
+
+static int sleep_for_stop(pid_t tid)
 {
 	siginfo_t info;
-	int err = -ENOTSUP;
 
-	start_timer(seizer, most_ns, LATER_NS);
-	if (seizer->has_timer)
-		err = (int)kymo_breakable_call(SYS_waitid, tid ? P_PID : P_ALL, tid, (long)(uintptr_t)&info,
-					       WEXITED | WNOWAIT | __WALL | __WNOTHREAD, 0);
-	hub_seizing_ends(seizer);
+	return (int)kymo_breakable_call(SYS_waitid, tid ? P_PID : P_ALL, tid, (long)(uintptr_t)&info,
+					WEXITED | WNOWAIT | __WALL | __WNOTHREAD, 0);
+}
+
+int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns)
+{
+	int err;
+
+	if (!the_signal || (seizer->depth ? !seizer->has_timer : !get_timer(seizer)))
+		return -ENOTSUP;
+	if (seizer->depth) /* the timer runs, and its signal is let in */
+		return sleep_for_stop(tid);
+	begin_sleeps(seizer);
+	get_to_fire(seizer, (uint64_t)most_ns);
+	set_blocked(SIG_UNBLOCK);
+	err = sleep_for_stop(tid);
+	set_blocked(SIG_BLOCK);
 	return err;
 }
 

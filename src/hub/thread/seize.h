@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -20,7 +21,9 @@ struct hub_seizer {
 	unsigned int depth;
 	bool has_timer;
 	timer_t timer;
-	sigset_t mask;
+	bool was_blocked;  /* the signal, in the thread's own mask */
+	bool is_sleeping;  /* since the first sleep; then the signal is blocked between sleeps */
+	uint64_t fires_ns; /* when the timer does; 0: it was not set */
 };
 
 /* Between these two, which nest, hub_seize_thread() may return -EINTR if this process has taken the signal, and sleeps
@@ -31,12 +34,17 @@ void hub_seizer_deinit(struct hub_seizer *seizer);
 
 /*
  * Sleep until thread `tid` (0: any that this thread traces) has a status, which is left for a wait. It may have had one
- * from the start. -EINTR: `most_ns` are over, or about to be; -ENOTSUP: this process has not taken the signal; -ECHILD.
+ * from the start. -EINTR: `most_ns` are over, or half of them; -ENOTSUP: this process has not taken the signal, or
+ * there is no timer; -ECHILD.
  *
  * The kernel moves a thread that sleeps in a wait to the processor of the thread that stops. A thread that sleeps for a
  * signal is woken where it was, which takes several times as long if that processor is idle.
  */
 int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns);
+
+/* No sleep follows for a while: disarm the timer, and let the thread's mask be as it was before the first sleep. For
+ * the thread that sleeps. */
+void hub_sleeps_end(struct hub_seizer *seizer);
 
 /* PTRACE_SEIZE. 0 or a negative errno. */
 int hub_seize_thread(pid_t tid, unsigned long options);

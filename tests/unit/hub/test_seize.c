@@ -84,58 +84,6 @@ static void a_timer_is_had_where_no_signal_may_wait_any_more(void **state)
 	hub_seizer_deinit(&seizer);
 }
 
-/* ---- sleeping for a stop --------------------------------------------------------------------- */
-
-static pid_t sleeping_child(void)
-{
-	const pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (!child)
-		for (;;)
-			pause();
-	return child;
-}
-
-static void a_sleep_for_a_stop_that_does_not_come_is_over_soon(void **state)
-{
-	struct hub_seizer seizer = { 0 };
-	pid_t child = sleeping_child();
-
-	for (int i = 0; i < 20; i++)
-		assert_int_equal(hub_sleep_for_stop(&seizer, i % 2 ? child : 0, 1000000), -EINTR);
-	kill(child, SIGKILL);
-	assert_int_equal(hub_sleep_for_stop(&seizer, child, 1000000000 - 1), 0);
-	assert_int_equal(waitpid(child, NULL, 0), child); /* it was left for this */
-	assert_int_equal(hub_sleep_for_stop(&seizer, 0, 1000000), -ECHILD);
-	hub_seizer_deinit(&seizer);
-}
-
-static void slow_break_off(int number, siginfo_t *info, void *context)
-{
-	nanosleep(&(struct timespec){ 0, 3000000 }, NULL);
-	kymo_break_call(context);
-}
-
-/* As where this process is traced, and each signal is looked at for longer than the sleep was to take. */
-static void signals_that_take_long_do_not_keep_a_sleep_from_its_end(void **state)
-{
-	struct sigaction action = { .sa_sigaction = slow_break_off, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
-	struct hub_seizer seizer = { 0 };
-	pid_t child = sleeping_child();
-	int number = SIGRTMAX - 1;
-
-	for (; sigaction(number, NULL, &before) || before.sa_handler == SIG_DFL; number--)
-		assert_true(number > SIGRTMIN);
-	assert_int_equal(sigaction(number, &action, NULL), 0);
-	for (int i = 0; i < 20; i++)
-		assert_int_equal(hub_sleep_for_stop(&seizer, child, 1000000), -EINTR);
-	assert_int_equal(sigaction(number, &before, NULL), 0);
-	kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	hub_seizer_deinit(&seizer);
-}
-
 /* ---- which thread executes ---------------------------------------------------------------------------- */
 
 static void *nap_on(void *data)
@@ -567,8 +515,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_that_is_broken_off_was_not_made),
 		cmocka_unit_test(a_call_that_the_kernel_would_make_again_ends),
-		cmocka_unit_test(a_sleep_for_a_stop_that_does_not_come_is_over_soon),
-		cmocka_unit_test(signals_that_take_long_do_not_keep_a_sleep_from_its_end),
 		cmocka_unit_test(who_seizes_one_that_executes_lets_those_end_that_it_waits_for),
 		cmocka_unit_test(a_process_that_executes_while_it_is_stopped_and_resumed_runs_on),
 		cmocka_unit_test(nothing_of_it_is_left_behind),
