@@ -148,6 +148,8 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	probes->has_shared = true;
 	error = kymo_data_format(&probes->shared, &probes->wanted.options, &probes->shared.data);
 	if (!error)
+		probes_prepare_rings_early(probes);
+	if (!error)
 		error = find_stack(probes);
 	return error;
 }
@@ -441,11 +443,13 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 						  kymo_process_pid(probes->process));
 	}
 	if (!error)
-		error = probes_prepare_rings(probes);
+		probes_prepare_rings_ahead(probes);
 	if (!error)
 		error = write_pads(probes, &layout);
 	if (!error)
 		error = write_journal(probes);
+	if (!error) /* before anything is mapped beside its code: an error leaves it as it was */
+		error = probes_prepare_rings(probes);
 	if (!error)
 		error = map_trampolines(probes, &layout, was_stopped, &taken);
 	if (!error && taken) {
@@ -545,6 +549,8 @@ static struct kymo_error *install(struct kymo_probes *probes, bool was_stopped, 
 		error = make_shared(probes, was_stopped, stopped_ns_ret);
 	if (!error)
 		error = try_often(probes, was_stopped, stopped_ns_ret);
+	if (probes->has_shared)
+		kymo_data_settle(&probes->shared, &probes->wanted.options, &probes->shared.data);
 	return give_thread_back(probes, error);
 }
 

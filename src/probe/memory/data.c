@@ -14,7 +14,9 @@
 
 #include "arch/pad.h"
 #include "arch/remote.h"
+#include "base/cleanup.h"
 #include "base/page.h"
+#include "probe/memory/ahead.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/memory/shared.h"
 #include "probe/options.h"
@@ -222,6 +224,9 @@ static void put_by(const struct kymo_data *data)
 
 void kymo_data_deinit(struct kymo_data *data)
 {
+	if (data->ahead)
+		kymo_ahead_end(data->ahead);
+	free(data->coming);
 	if (data->head && data->fd >= 0 && data->size <= SPENT_SIZE_MAX) {
 		put_by(data);
 	} else {
@@ -234,11 +239,20 @@ void kymo_data_deinit(struct kymo_data *data)
 	*data = (struct kymo_data){ .fd = -1 };
 }
 
+/* Where the next `n` sub-buffers of ring `i` are. */
+static struct kymo_range next_range(const struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i,
+				    uint32_t n)
+{
+	return (struct kymo_range){ (uint64_t)(ring->data - (const uint8_t *)data->head) +
+					    data->have[i] * ring->subbuffer_size,
+				    n * ring->subbuffer_size };
+}
+
 /* Memory for `n` sub-buffers more of ring `i`. */
 static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i, uint32_t n)
 {
-	uint64_t begin = (uint64_t)(ring->data - (const uint8_t *)data->head) + data->have[i] * ring->subbuffer_size;
-	int err = kymo_allocate(data->fd, begin, n * ring->subbuffer_size);
+	struct kymo_range range = next_range(data, ring, i, n);
+	int err = kymo_allocate(data->fd, range.offset, range.size);
 
 	if (!err)
 		data->have[i] += n;
@@ -268,11 +282,54 @@ static void tell_size(struct kymo_data *data, const struct kymo_shared_ring *rin
 	__atomic_store_n(&ring->shared->consumed, (uint64_t)data->have[i] - ring->n_subbuffers, __ATOMIC_RELEASE);
 }
 
+void kymo_data_prepare_ahead(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+			     struct kymo_data *data, bool is_locked)
+{
+	kymo_cleanup_free struct kymo_range *ranges = calloc(shared->n_rings, sizeof(*ranges));
+	kymo_cleanup_free uint32_t *coming = calloc(shared->n_rings, sizeof(*coming));
+	size_t n = 0;
+
+	if (data->ahead && data->is_locked == is_locked)
+		return;
+	kymo_data_settle(shared, options, data);
+	data->is_locked = is_locked;
+	for (size_t i = 0; ranges && coming && i < shared->n_rings; i++) {
+		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+		uint32_t most = at_once(shared, options, data, i, &ring);
+
+		if (most <= data->have[i])
+			continue;
+		coming[i] = most - data->have[i];
+		ranges[n++] = next_range(data, &ring, i, coming[i]);
+	}
+	data->ahead = n ? kymo_ahead_begin(data->fd, ranges, n) : NULL;
+	if (data->ahead)
+		data->coming = kymo_take(coming);
+}
+
+void kymo_data_settle(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+		      struct kymo_data *data)
+{
+	kymo_cleanup_free uint32_t *coming = kymo_take(data->coming);
+	struct kymo_ahead *ahead = kymo_take(data->ahead);
+
+	if (!ahead || kymo_ahead_end(ahead))
+		return;
+	for (size_t i = 0; i < shared->n_rings; i++) {
+		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+
+		data->have[i] += coming[i];
+		if (coming[i])
+			tell_size(data, &ring, i);
+	}
+}
+
 struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 				     struct kymo_data *data, bool is_locked)
 {
 	int err = 0;
 
+	kymo_data_settle(shared, options, data);
 	data->is_locked = is_locked;
 	for (size_t i = 0; i < shared->n_rings && !err; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
@@ -350,6 +407,8 @@ bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_o
 	size_t next = shared->n_rings;
 	bool has_grown = false;
 
+	if (data->ahead)
+		return false;
 	for (size_t i = 0; i < shared->n_rings; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
 

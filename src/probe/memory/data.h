@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+struct kymo_ahead;
 struct kymo_probes;
 struct kymo_spec;
 struct kymo_probes_options;
@@ -32,12 +33,14 @@ struct kymo_data {
 	int fd;
 	struct kymo_wire_data *head; /* the controller's mapping of it; the target writes it, too */
 	uint64_t inode, size;
-	bool is_childs;   /* a forked child's: less of it is used */
-	uint64_t least;   /* bytes of a sub-buffer that holds the largest record, of a child's */
-	uint64_t most;    /* bytes of a sub-buffer, of a child's; 0: no such bound */
-	bool is_locked;   /* no sequences are used: threads use the CPUs' rings with locks */
-	bool are_to_grow; /* one of the working rings is used, so the others will be */
-	uint32_t *have;   /* per ring: sub-buffers that have memory */
+	bool is_childs;           /* a forked child's: less of it is used */
+	uint64_t least;           /* bytes of a sub-buffer that holds the largest record, of a child's */
+	uint64_t most;            /* bytes of a sub-buffer, of a child's; 0: no such bound */
+	bool is_locked;           /* no sequences are used: threads use the CPUs' rings with locks */
+	bool are_to_grow;         /* one of the working rings is used, so the others will be */
+	uint32_t *have;           /* per ring: sub-buffers that have memory */
+	struct kymo_ahead *ahead; /* the thread that allocates, or NULL */
+	uint32_t *coming;         /* per ring: sub-buffers that it allocates */
 };
 
 /* The rings of a forked child: as many as its parent's, at the same addresses, and smaller. */
@@ -89,6 +92,14 @@ struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_p
 /* Lay the rings out. They have no memory yet. */
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 				    struct kymo_data *data);
+
+/* Let a thread begin with what kymo_data_prepare() does. Where there can't be one, that allocates all of it. */
+void kymo_data_prepare_ahead(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+			     struct kymo_data *data, bool is_locked);
+
+/* Wait for that thread. What it could not allocate is as if it had not been begun. */
+void kymo_data_settle(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+		      struct kymo_data *data);
 
 /*
  * Allocate the first part of their memory, so that no producer can fault on it. Until there is more, `consumed` tells

@@ -380,13 +380,33 @@ static bool has_libc(const struct kymo_probes *probes)
 }
 
 /* While a program is starting its C library is still to come, and the guards with it. */
+static bool may_guards_come(const struct kymo_probes *probes)
+{
+	return probes->is_starting && probes->shared.is_sequenced && !probes->wanted.options.no_rseq &&
+	       !has_libc(probes);
+}
+
+/* Nothing is planned yet: what has a C library has guards soon. */
+void probes_prepare_rings_early(struct kymo_probes *probes)
+{
+	bool has_guards = probes->watch.has_guards || may_guards_come(probes) ||
+			  (probes->shared.is_sequenced && !probes->wanted.options.no_rseq && has_libc(probes));
+
+	if (!probes->wanted.options.is_one_of_many && (has_guards || !probes->shared.is_sequenced))
+		kymo_data_prepare_ahead(&probes->shared, &probes->wanted.options, &probes->shared.data, !has_guards);
+}
+
+void probes_prepare_rings_ahead(struct kymo_probes *probes)
+{
+	if (!probes->wanted.options.is_one_of_many)
+		kymo_data_prepare_ahead(&probes->shared, &probes->wanted.options, &probes->shared.data,
+					!probes->watch.has_guards && !may_guards_come(probes));
+}
+
 struct kymo_error *probes_prepare_rings(struct kymo_probes *probes)
 {
-	bool may_come = probes->is_starting && probes->shared.is_sequenced && !probes->wanted.options.no_rseq &&
-			!has_libc(probes);
-
 	return kymo_data_prepare(&probes->shared, &probes->wanted.options, &probes->shared.data,
-				 !probes->watch.has_guards && !may_come);
+				 !probes->watch.has_guards && !may_guards_come(probes));
 }
 
 void kymo_probes_starting(struct kymo_probes *probes)

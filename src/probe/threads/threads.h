@@ -54,6 +54,11 @@ bool probes_may_use_sequences(struct kymo_probes *probes);
  * be. */
 struct kymo_error *probes_prepare_rings(struct kymo_probes *probes);
 
+/* Let a thread begin with that: when all is planned, or before it, where it is likely which rings will be used.
+ * Programs of a tree get no such thread: they have little memory at first. */
+void probes_prepare_rings_ahead(struct kymo_probes *probes);
+void probes_prepare_rings_early(struct kymo_probes *probes);
+
 /* With the process stopped and guards in: let pads use sequences, if every thread turns out to be registered as glibc
  * does it, or not yet registered. */
 struct kymo_error *probes_use_sequences(struct kymo_probes *probes);

@@ -3,10 +3,26 @@ import os
 import re
 import shutil
 
+import markers
 import processes
 from killing import NO_LEAKS
 from kernelcount import count_command, library
-from kymotest import KYMO, check, check_equal, event_counts, program, record, run, target_path
+from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, event_counts, program,
+                      record, run, target_path)
+
+# There is no memory of 64 KiB and more as soon as there is a file `full`.
+FULL = '''
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+int posix_fallocate64(int fd, off64_t offset, off64_t size)
+{
+	int (*real)(int, off64_t, off64_t) = (int (*)(int, off64_t, off64_t))dlsym(RTLD_NEXT, "posix_fallocate64");
+
+	return size >= 64 << 10 && !access("full", F_OK) ? ENOSPC : real(fd, offset, size);
+}
+'''
 
 # What ld.so calls in libc before main(), and what constructors call.
 LIBC = ('malloc', 'calloc', 'free', '__libc_early_init', '__cxa_atexit', '__libc_start_main', 'write', '_exit')
@@ -102,3 +118,20 @@ def test_a_function_that_is_not_there_keeps_the_command_from_running(tmp):
     record('-p', 'callmany:no_such', '--', target_path('callmany'), '10').refused('no function no_such')
     result = record('--no-follow', '-p', 'libnone:malloc', '--', target_path('callmany'), '10').ended(1)
     check_equal(result.out, '', 'output of the command')
+
+
+def test_rings_without_memory_keep_a_command_from_running_and_later_programs_from_being_probed(tmp):
+    """The recorder finds out when all else is done. Then nothing is mapped beside the code of the program."""
+    environment = {'LD_PRELOAD': str(markers.compile(tmp / 'full.so', FULL, '-shared', '-fPIC', '-ldl'))}
+    maps, sentence = '"$0" memfd:kymo /proc/self/maps', r'cannot allocate [0-9]+ MiB for the rings; a smaller --buffer'
+    for command in (f'echo > full; {maps}; echo after', f'echo > full; exec {maps}'):
+        result = run(KYMO_PLAIN, 'record', '-o', 'later', '-p', 'libc:malloc', '--', 'sh', '-c', command,
+                     program('grep'), env=environment).ok()
+        check_matches(result.err, rf'warning: process [0-9]+ runs without probes: {sentence}')
+        check('memfd:kymo-data' in result.out and 'memfd:kymo-jumps' not in result.out, 'what is mapped', result)
+        check('after' in result.out or 'exec' in command, 'the command runs on', result)
+        result = run(KYMO_PLAIN, 'record', '-o', 'first', '-p', 'libc:malloc', '--', 'sh', '-c', 'echo after',
+                     env=environment)
+        check_matches(result.ended(1).err, sentence)
+        check_equal(result.out, '', 'output of the command')
+        os.unlink('full')
