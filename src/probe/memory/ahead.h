@@ -1,4 +1,4 @@
-/* Memory that is allocated on a thread of its own, while its user is at something else. */
+/* Memory that threads of their own allocate and free, while the caller goes on. */
 #ifndef KYMO_PROBE_MEMORY_AHEAD_H
 #define KYMO_PROBE_MEMORY_AHEAD_H
 
@@ -17,5 +17,9 @@ struct kymo_ahead *kymo_ahead_begin(int fd, const struct kymo_range *ranges, siz
 
 /* Wait for it, and free it. 0, or the errno value of the first range that has no memory. */
 int kymo_ahead_end(struct kymo_ahead *ahead);
+
+/* Unmap `size` bytes at `view` (NULL: nothing), and close `fd`, which frees its memory. A detached thread does that.
+ * The caller does it where there can't be a thread, or where such a thread is still at an earlier call's. */
+void kymo_free_aside(void *view, uint64_t size, int fd);
 
 #endif

@@ -227,14 +227,10 @@ void kymo_data_deinit(struct kymo_data *data)
 	if (data->ahead)
 		kymo_ahead_end(data->ahead);
 	free(data->coming);
-	if (data->head && data->fd >= 0 && data->size <= SPENT_SIZE_MAX) {
+	if (data->head && data->fd >= 0 && data->size <= SPENT_SIZE_MAX)
 		put_by(data);
-	} else {
-		if (data->head)
-			munmap(data->head, data->size);
-		if (data->fd >= 0)
-			close(data->fd);
-	}
+	else if (data->fd >= 0)
+		kymo_free_aside(data->head, data->size, data->fd);
 	free(data->have);
 	*data = (struct kymo_data){ .fd = -1 };
 }
