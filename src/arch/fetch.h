@@ -67,6 +67,10 @@ static inline bool kymo_fetch_is_of_memory(const struct kymo_fetch *fetch)
  * "edi" KYMO_TYPE_X32). */
 int kymo_register_parse(const char *name, size_t length, enum kymo_type *type_ret);
 
+/* Whether that name is of a register that has one value wherever a probe is, as the kernel's uprobes have it: "cs",
+ * "ss", "orig_ax". */
+bool kymo_register_constant(const char *name, size_t length, uint64_t *ret);
+
 /* Number of the register that DWARF has the number `dwarf` for, or -1: only general ones have one. */
 int kymo_register_of_dwarf(int dwarf);
 

@@ -94,6 +94,23 @@ int kymo_register_parse(const char *name, size_t length, enum kymo_type *type_re
 	return number >= 0 ? number : parse_stem(text, type_ret);
 }
 
+/* The kernel's asm/segment.h: selectors of 64-bit programs. A breakpoint is no system call. */
+bool kymo_register_constant(const char *name, size_t length, uint64_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint64_t value;
+	} constants[] = { { "cs", 0x33 }, { "ss", 0x2b }, { "orig_ax", UINT64_MAX } };
+
+	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
+		if (strlen(constants[i].name) == length && !memcmp(constants[i].name, name, length)) {
+			*ret = constants[i].value;
+			return true;
+		}
+	}
+	return false;
+}
+
 const char *kymo_register_name(int number)
 {
 	static const char *const numbered[] = { "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" };

@@ -292,13 +292,12 @@ static struct kymo_error *compute(struct kymo_spec_reader *reader, struct kymo_f
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Behind the value in the form: its bits alone. There is room: what leads to a value takes a third of a form. */
-static void pick_bits(struct kymo_spec_reader *reader)
+static struct kymo_error *check_form(const struct kymo_spec_reader *reader)
 {
-	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, 64 - reader->bits - reader->first_bit);
-	kymo_spec_fetch_put(reader, KYMO_FORM_SHIFT_LEFT, 8, 0);
-	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, 64 - reader->bits);
-	kymo_spec_fetch_put(reader, KYMO_FORM_SHIFT_RIGHT, 8, 0);
+	if (kymo_form_check(reader->form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX))
+		return NULL;
+	return kymo_error_at(reader->text, reader->fetch.start, "'%.*s' takes too many steps",
+			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
 }
 
 static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_type, bool is_computed,
@@ -316,14 +315,9 @@ static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_t
 	if (!reader->form)
 		return error;
 	*form = reader->form;
-	if (!error && reader->is_memory && !kymo_fetch_is_of_memory(&reader->out))
-		kymo_spec_fetch_put(reader, KYMO_FORM_LOAD, (uint8_t)kymo_type_size(reader->out.type), 0);
-	if (!error && reader->bits)
-		pick_bits(reader);
-	if (error || kymo_form_check(*form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX))
-		return error;
-	return kymo_error_at(reader->text, reader->fetch.start, "'%.*s' takes too many steps",
-			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+	if (!error && !reader->n_elements)
+		kymo_spec_fetch_load(reader, 0);
+	return error || reader->n_elements ? error : check_form(reader);
 }
 
 /* What is read from memory has to fit in a pad's frame. */
@@ -343,6 +337,52 @@ static struct kymo_error *check_size(const struct kymo_spec_reader *reader)
 			     KYMO_PAD_COMPOSED_MAX);
 }
 
+/* Element `i`, an argument of its own: NAME_0, NAME_1 … of the array `name` at the address that `address` has. */
+static struct kymo_error *add_element(struct kymo_spec_reader *reader, const struct kymo_form *address,
+				      const char *name, unsigned int i)
+{
+	struct kymo_spec *spec = reader->spec;
+	kymo_cleanup_free struct kymo_form *form = malloc(sizeof(*form));
+	kymo_cleanup_free char *its_name = NULL;
+	struct kymo_error *error;
+
+	if (spec->n_args == KYMO_EVENT_MAX_ARGS)
+		return kymo_error_at(reader->text, reader->type.start,
+				     "a probe records at most %d arguments, and each "
+				     "element of this array is one",
+				     KYMO_EVENT_MAX_ARGS);
+	if (!form)
+		return &kymo_error_no_memory;
+	if (asprintf(&its_name, "%s_%u", name, i) < 0) {
+		its_name = NULL;
+		return &kymo_error_no_memory;
+	}
+	if (name_is_taken(spec, its_name))
+		return kymo_error_at(reader->text, reader->fetch.start, "duplicate argument name '%s'", its_name);
+	*form = *address;
+	reader->form = form;
+	reader->out.form = form;
+	kymo_spec_fetch_load(reader, i);
+	error = check_form(reader);
+	if (!error)
+		error = check_size(reader);
+	if (!error)
+		spec->args[spec->n_args++] = (struct kymo_spec_arg){ .name = kymo_take(its_name),
+								     .fetch = reader->out,
+								     .form = kymo_take(form) };
+	return error;
+}
+
+static struct kymo_error *add_elements(struct kymo_spec_reader *reader, const struct kymo_form *address,
+				       const char *name)
+{
+	struct kymo_error *error = NULL;
+
+	for (unsigned int i = 0; i < reader->n_elements && !error; i++)
+		error = add_element(reader, address, name, i);
+	return error;
+}
+
 struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
 {
 	const char *equals = find_equals(piece), *colon;
@@ -356,7 +396,7 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 		return kymo_error_at(text, piece.start, "a probe records at most %d arguments", KYMO_EVENT_MAX_ARGS);
 	if (equals)
 		reader.fetch.start = equals + 1;
-	is_computed = is_expression(reader.fetch);
+	is_computed = is_expression(reader.fetch) || (spec->marker && kymo_spec_piece_starts(reader.fetch, "$arg"));
 	colon = is_computed ? find_type(reader.fetch)
 			    : memchr(reader.fetch.start, ':', kymo_spec_piece_size(reader.fetch));
 	if (colon) {
@@ -370,6 +410,8 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 		error = make_name(text, reader.fetch, spec, is_computed, &name);
 	if (!error)
 		error = read_value(&reader, colon, is_computed, &form);
+	if (!error && reader.n_elements)
+		return add_elements(&reader, form, name);
 	if (!error)
 		error = check_size(&reader);
 	if (error) {

@@ -7,11 +7,6 @@
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-static bool is_array_of_texts(const struct kymo_spec_reader *reader)
-{
-	return kymo_spec_piece_starts(reader->type, "string[") || kymo_spec_piece_starts(reader->type, "ustring[");
-}
-
 static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 {
 	const char *bracket = memchr(reader->type.start, '[', kymo_spec_piece_size(reader->type));
@@ -24,10 +19,6 @@ static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 				     "an array is in memory; write +0(%.*s):%.*s for the one that it points to",
 				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start,
 				     (int)kymo_spec_piece_size(reader->type), reader->type.start);
-	if (is_array_of_texts(reader))
-		return kymo_error_at(reader->text, reader->type.start,
-				     "texts are recorded one by one; write the pointer to each, as in "
-				     "+0(+8(%%si)):string");
 	if (bracket)
 		return kymo_error_at(reader->text, reader->type.start,
 				     "no array '%.*s'; write an integer type or char and how many, such as u32[4], of "
@@ -72,6 +63,10 @@ static struct kymo_error *read_argument(struct kymo_spec_reader *reader)
 	const char *digits = reader->fetch.start + 4;
 	const struct kymo_spec *spec = reader->spec;
 
+	if (spec->marker)
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "arguments of SDT probes are known to expressions: write str(arg0) or "
+				     "*(int *)(arg0 + 8)");
 	if (spec->is_return)
 		return kymo_error_at(reader->text, reader->fetch.start,
 				     "arguments are gone at the return; record them at the entry with -p");
@@ -133,7 +128,13 @@ static struct kymo_error *read_register(struct kymo_spec_reader *reader)
 {
 	struct kymo_spec_piece name = { reader->fetch.start + 1, reader->fetch.end };
 	int number = kymo_register_parse(name.start, kymo_spec_piece_size(name), &reader->out.type);
+	uint64_t value;
 
+	if (kymo_register_constant(name.start, kymo_spec_piece_size(name), &value)) {
+		reader->out.kind = KYMO_FETCH_IMMEDIATE;
+		reader->out.value = (int64_t)value;
+		return NULL;
+	}
 	if (number < 0)
 		return kymo_error_at(reader->text, reader->fetch.start,
 				     "no register '%.*s' on x86-64; write %%di, %%edi, %%al, %%r8 …",
@@ -249,6 +250,9 @@ static struct kymo_error *begin_form(struct kymo_spec_reader *reader)
 	case KYMO_FETCH_RETVAL:
 		kymo_spec_fetch_put(reader, KYMO_FORM_RETVAL, 0, 0);
 		return NULL;
+	case KYMO_FETCH_IMMEDIATE:
+		kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, base->value);
+		return NULL;
 	default:
 		break;
 	}
@@ -312,6 +316,8 @@ static struct kymo_error *read_base(struct kymo_spec_reader *reader)
 		error = read_register(reader);
 	else if (*reader->fetch.start == '$')
 		error = read_variable(reader);
+	else if (*reader->fetch.start == '\\' && !is_fixed_text(reader))
+		error = read_immediate(reader);
 	else
 		return kymo_error_at(reader->text, reader->fetch.start,
 				     "expected what the offset is from, such as +8(%%di) or +0(+8(%%di))");
@@ -376,13 +382,38 @@ static bool read_array_type(struct kymo_spec_reader *reader)
 	return true;
 }
 
+/* "[N]" at the end of the type, of what becomes N arguments: it is cut off. */
+static bool take_elements(struct kymo_spec_reader *reader)
+{
+	const char *bracket = memchr(reader->type.start, '[', kymo_spec_piece_size(reader->type)), *end;
+	uint64_t n = 0;
+
+	if (!bracket)
+		return true;
+	if (!reader->is_memory || reader->type.end[-1] != ']' ||
+	    !kymo_spec_number(bracket + 1, reader->type.end - 1, &end, &n) || end != reader->type.end - 1 || !n ||
+	    n > UINT8_MAX)
+		return false;
+	reader->n_elements = (uint8_t)n;
+	reader->type.end = bracket;
+	return true;
+}
+
+static bool is_of_texts(const struct kymo_spec_reader *reader)
+{
+	return kymo_spec_piece_is(reader->type, "string") || kymo_spec_piece_is(reader->type, "ustring") ||
+	       kymo_spec_piece_starts(reader->type, "string[") || kymo_spec_piece_starts(reader->type, "ustring[");
+}
+
 /* A type that only memory has. */
 static bool read_memory_type(struct kymo_spec_reader *reader)
 {
 	if (!reader->is_memory)
 		return false;
-	if (!kymo_spec_piece_is(reader->type, "string") && !kymo_spec_piece_is(reader->type, "ustring"))
+	if (!is_of_texts(reader))
 		return read_array_type(reader);
+	if (!take_elements(reader))
+		return false;
 	reader->out.type = KYMO_TYPE_STRING;
 	reader->out.limit = KYMO_FETCH_LIMIT;
 	return true;
@@ -431,15 +462,37 @@ static struct kymo_error *check_width(const struct kymo_spec_reader *reader, enu
 	return NULL;
 }
 
+void kymo_spec_fetch_load(struct kymo_spec_reader *reader, unsigned int i)
+{
+	const bool is_text = kymo_fetch_is_of_memory(&reader->out);
+	const uint8_t size = is_text ? 8 : (uint8_t)kymo_type_size(reader->out.type);
+
+	if (i) {
+		kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, size * (int64_t)i);
+		kymo_spec_fetch_put(reader, KYMO_FORM_ADD, 8, 0);
+	}
+	if (reader->is_memory && (!is_text || reader->n_elements))
+		kymo_spec_fetch_put(reader, KYMO_FORM_LOAD, size, 0);
+	if (!reader->bits)
+		return;
+	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, 64 - reader->bits - reader->first_bit);
+	kymo_spec_fetch_put(reader, KYMO_FORM_SHIFT_LEFT, 8, 0);
+	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, 64 - reader->bits);
+	kymo_spec_fetch_put(reader, KYMO_FORM_SHIFT_RIGHT, 8, 0);
+}
+
 /* "b3@4/32": 3 bits from bit 4 on, of 32. */
 static struct kymo_error *read_bits(struct kymo_spec_reader *reader)
 {
 	static const enum kymo_type types[] = { KYMO_TYPE_U8, KYMO_TYPE_U16, KYMO_TYPE_U32, KYMO_TYPE_U64 };
-	const char *at = reader->type.start + 1, *const end = reader->type.end;
+	const char *at = reader->type.start + 1, *end;
 	uint64_t bits = 0, first = 0, of = 0;
 	struct kymo_error *error;
 	unsigned int i = 0;
 
+	if (!take_elements(reader))
+		return refuse_type(reader);
+	end = reader->type.end;
 	if (!kymo_spec_number(at, end, &at, &bits) || at == end || *at++ != '@' ||
 	    !kymo_spec_number(at, end, &at, &first) || at == end || *at++ != '/' ||
 	    !kymo_spec_number(at, end, &at, &of) || at != end)

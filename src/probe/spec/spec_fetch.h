@@ -15,7 +15,12 @@ struct kymo_spec_reader {
 	struct kymo_naming *naming; /* of what an expression computes; or NULL */
 	bool is_memory;
 	uint8_t bits, first_bit; /* of a bit-field: how many, and the lowest; else 0 */
+	uint8_t n_elements; /* of an array of texts or bit-fields, whose elements are arguments of their own; else 0 */
 };
+
+/* Append what leads from the form's address to the value that the type has there: element `i` of an array of texts or
+ * bit-fields. Without an array `i` is 0. */
+void kymo_spec_fetch_load(struct kymo_spec_reader *reader, unsigned int i);
 
 /* Read `fetch`. */
 struct kymo_error *kymo_spec_fetch_read(struct kymo_spec_reader *reader);

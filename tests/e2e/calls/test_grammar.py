@@ -88,7 +88,7 @@ def by_the_kernel(path, chunks):
     for line in (instance / 'trace').read_text('latin-1').splitlines():
         match = re.search(r' e(\d+): \([^)]*\) (.*)$', line)
         if match:
-            found = re.findall(r'v(\d+)=("[^"]*"|\S+)', match[2])
+            found = re.findall(r'v(\d+)=(\{[^}]*\}|"[^"]*"|\S+)', match[2])
             for k, value in found:
                 values.setdefault(chunks[int(match[1])][int(k)], []).append(value)
     return values
@@ -184,6 +184,61 @@ def test_arrays_and_characters_record_what_tracefs_records(tmp):
     for definition in ARRAYS:
         theirs = [elements(text, definition) for text in kernel[definition]]
         check_equal(len(theirs), 4, f'hits that the kernel has recorded for {definition}')
+        check_equal(mine[definition], theirs, f'values of {definition}')
+
+
+ELEMENTS = r'''
+__attribute__((noipa)) long look(const char **names, unsigned *flags) { return names[1][0] + flags[1]; }
+unsigned shared[2] = { 0xfedcba98, 77 };
+int main(void)
+{
+	static const char *const words[] = { "one", "the second of them", "", "4" };
+	long sum = 0;
+
+	for (int i = 0; i < 4; i++) {
+		const char *names[] = { words[i], words[3 - i], "last" };
+		unsigned flags[] = { 0xdeadbeefu >> i, 0x12345678u + (unsigned)i };
+		sum += look(names, flags);
+	}
+	return sum == 42;
+}
+'''
+
+# (definition, how many arguments it becomes)
+OF_ELEMENTS = [('+0(%di):string[3]', 3), ('+8(%di):ustring[2]', 2), ('+0(%di):string[1]', 1), ('+0(%si):b3@4/32[2]', 2),
+               ('+0(%si):b5@7/16[4]', 4), ('%cs', 0), ('%ss:u16', 0), ('%orig_ax', 0), ('+4(\\SHARED):u32', 0),
+               ('%orig_ax:s32', 0), ('+0(\\SHARED):b6@2/8[2]', 2)]
+
+
+@timeout(120)
+def test_texts_and_bit_fields_of_arrays_are_arguments_of_their_own(tmp):
+    need_root()
+    (tmp / 'p.c').write_text(ELEMENTS)
+    run(program('gcc'), '-O1', '-no-pie', '-o', 'p', 'p.c', seconds=60).ok()
+    path = str(tmp / 'p')
+    shared = re.search(r'(\w+) D shared', run(program('nm'), path).ok().out)[1]
+    wanted = [(definition.replace('SHARED', f'0x{shared}'), n) for definition, n in OF_ELEMENTS]
+    chunks = [[definition for definition, _ in part] for part in (wanted[:4], wanted[4:8], wanted[8:])]
+    kernel = by_the_kernel(path, chunks)
+    words = [
+        word for i, chunk in enumerate(chunks)
+        for word in ('-p', f'p:e{i} {path}:look ' + ' '.join(f'v{k}={definition}'
+                                                             for k, definition in enumerate(chunk)))
+    ]
+    record('--backend', 'inproc', *words, '--', path).ok()
+    mine = {}
+    for event in events():
+        for k, definition in enumerate(chunks[int(event.name[1:])]):
+            n = dict(wanted)[definition]
+            found = [event.fields[f'v{k}_{i}'] for i in range(n)] or [event.fields[f'v{k}']]
+            mine.setdefault(definition, []).append(found)
+    for definition, n in wanted:
+        theirs = [re.findall(r'"[^"]*"|[^,{}]+', text) for text in kernel[definition]]
+        check_equal(len(theirs), 4, f'hits that the kernel has recorded for {definition}')
+        if 'string' not in definition:
+            kind = definition.partition('[')[0].replace('/', ':u')
+            theirs, mine[definition] = ([[number(text, kind) for text in row] for row in rows]
+                                        for rows in (theirs, mine[definition]))
         check_equal(mine[definition], theirs, f'values of {definition}')
 
 
@@ -348,14 +403,9 @@ def test_a_variable_that_is_not_available_is_no_word_of_bpftrace(tmp):
     check(all(event['pid'] > 0 for event in events()), 'the process, where no variable has that name')
 
 
-def test_a_word_of_bpftrace_that_is_not_known_is_told(tmp):
+def test_texts_are_told_from_numbers(tmp):
     for spec, sentence in (
-        ('libc:malloc func',
-         "column 13: 'func' is not known to a probe; leave it out: each record has its probe, and aggregations take 'by func'"
-         ),
-        ('libc:malloc /probe == 5/',
-         "column 14: 'probe' is not known to a probe; leave it out: each record has its probe, and aggregations take 'by probe'"
-         ), ('libc:malloc comm:string', "column 18: 'comm' is text; leave the type out"),
+        ('libc:malloc comm:string', "column 18: 'comm' is text; leave the type out"),
         ('libc:malloc /comm > 5/', "column 14: a text is recorded, or compared with another: str(arg0) == \"text\""),
         ('libc:malloc v=\\"text', "column 21: expected '\"' at the end of the text, as in \\\"text\""),
         ('libc:malloc v=\\"text":u8', "column 23: '\\\"text\"' is text; leave the type out, or write string"),
@@ -379,7 +429,7 @@ def test_what_the_kernel_refuses_is_refused_and_what_kymo_has_not_is_told(tmp):
                                       ('v=+0(%si):u8[0]', False, "no array 'u8[0]'"),
                                       ('v=%dj', False, "no register '%dj'"), ('v=$comm:u8', False, "'$comm' is text"),
                                       ('v=@+data:u32', False, "expected an offset in the file after '@+'"),
-                                      ('v=+0(%si):string[2]', True, 'texts are recorded one by one')):
+                                      ('v=$stack256', True, 'words of the stack are numbered $stack0 to $stack255')):
         event = f'kymo_test_{os.getpid()}_901/e'
         try:
             kernelcount.append(root / 'dynamic_events', f'p:{event} {path}:{offset:#x} {words}\n')

@@ -151,6 +151,30 @@ static void memory_is_read_at_an_offset(void **state)
 	assert_form(&from_return.args[2], KYMO_TYPE_X64, "r4 v0 + l8");
 }
 
+/* Each element is an argument. */
+static void arrays_of_texts_and_bit_fields_are_read(void **state)
+{
+	spec_of(texts, "libc:execve argv=+0(%si):string[2] +8(%di):ustring[1] %cs %orig_ax:s8 +4(\\0x4040a0):u8");
+	spec_of(bits, "libc:f flags=+4(%di):b3@4/16[2] a=\\1");
+
+	assert_int_equal(texts.n_args, 6);
+	assert_form(&texts.args[0], KYMO_TYPE_STRING, "r6 v0 + l8");
+	assert_string_equal(texts.args[0].name, "argv_0");
+	assert_form(&texts.args[1], KYMO_TYPE_STRING, "r6 v0 + v8 + l8");
+	assert_string_equal(texts.args[1].name, "argv_1");
+	assert_int_equal(texts.args[1].fetch.limit, KYMO_FETCH_LIMIT);
+	assert_form(&texts.args[2], KYMO_TYPE_STRING, "r7 v8 + l8");
+	assert_string_equal(texts.args[2].name, "arg3_0");
+	assert_arg(&texts, 3, "arg4", KYMO_FETCH_IMMEDIATE, 0x33, KYMO_TYPE_X64);
+	assert_arg(&texts, 4, "arg5", KYMO_FETCH_IMMEDIATE, -1, KYMO_TYPE_S8);
+	assert_form(&texts.args[5], KYMO_TYPE_U8, "v4210848 v4 + l1");
+	assert_int_equal(bits.n_args, 3);
+	assert_form(&bits.args[0], KYMO_TYPE_U16, "r7 v4 + l2 v57 ?0 v61 ?0");
+	assert_form(&bits.args[1], KYMO_TYPE_U16, "r7 v4 + v2 + l2 v57 ?0 v61 ?0");
+	assert_string_equal(bits.args[1].name, "flags_1");
+	assert_string_equal(bits.args[2].name, "a");
+}
+
 static void memory_that_is_not_said_well_is_refused(void **state)
 {
 	refused("libc:open +8", "column 13: expected what the offset is from, in brackets, such as +8(%di)\n"
@@ -180,10 +204,22 @@ static void memory_that_is_not_said_well_is_refused(void **state)
 		"bytes at most\n"
 		"  libc:open +0(%di):u32[129]\n"
 		"                    ^");
-	refused("libc:open +0(%di):string[4]",
-		"column 19: texts are recorded one by one; write the pointer to each, as in +0(+8(%si)):string\n"
-		"  libc:open +0(%di):string[4]\n"
+	refused("libc:open %si +0(%di):string[8]",
+		"column 23: a probe records at most 8 arguments, and each element of this array is one\n"
+		"  libc:open %si +0(%di):string[8]\n"
+		"                        ^");
+	refused("libc:open a_1=%si a=+0(%di):string[2]", "column 21: duplicate argument name 'a_1'\n"
+							 "  libc:open a_1=%si a=+0(%di):string[2]\n"
+							 "                      ^");
+	refused("libc:open +0(%di):string[0]",
+		"column 19: no array 'string[0]'; write an integer type or char and how many, such as u32[4], of 512 "
+		"bytes at most\n"
+		"  libc:open +0(%di):string[0]\n"
 		"                    ^");
+	refused("libc:open %di:b3@4/32[2]",
+		"column 22: an array is in memory; write +0(%di):b3@4/32[2] for the one that it points to\n"
+		"  libc:open %di:b3@4/32[2]\n"
+		"                       ^");
 	refused("libc:f +0(%di):x8[512] +0(%di):x8[512] +0(%di):x8[512]",
 		"column 40: the probe would read more than 1100 bytes of memory, which a thread's stack may not hold; "
 		"record fewer strings and bytes\n"
@@ -352,6 +388,7 @@ int main(void)
 		cmocka_unit_test(immediates_reach_both_ends_of_64_bits),
 		cmocka_unit_test(return_values_are_for_returns_and_arguments_for_entries),
 		cmocka_unit_test(memory_is_read_at_an_offset),
+		cmocka_unit_test(arrays_of_texts_and_bit_fields_are_read),
 		cmocka_unit_test(memory_that_is_not_said_well_is_refused),
 		cmocka_unit_test(variables_that_are_not_there_are_named),
 		cmocka_unit_test(an_unknown_register_is_marked),
