@@ -8,13 +8,14 @@
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
 #include "cli/numbers.h"
+#include "cli/source_pattern.h"
 #include "probe/spec/spec.h"
 
 #define LINE_MAX_NUMBER 10000000
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret)
+static bool parse_number(const char *text, size_t length, struct cli_source_line *ret)
 {
 	kymo_cleanup_free char *copy = strndup(text, length);
 	char *colon = copy ? strrchr(copy, ':') : NULL;
@@ -28,17 +29,43 @@ bool cli_source_line_parse(const char *text, size_t length, struct cli_source_li
 	if (!middle || middle == copy || !middle[1] || !access(copy, F_OK))
 		return false;
 	*ret = (struct cli_source_line){ strndup(copy, (size_t)(middle - copy)), strdup(middle + 1),
-					 (unsigned int)line };
+					 .line = (unsigned int)line };
 	if (ret->file && ret->source)
 		return true;
 	cli_source_line_deinit(ret);
 	return false;
 }
 
+/* `length` bytes, of which `at` are before the slash. */
+static bool parse_pattern(const char *text, size_t length, size_t at, struct cli_source_line *ret)
+{
+	kymo_cleanup_free char *copy = strndup(text, at - 1);
+	const char *middle = copy ? kymo_spec_file_end(copy) : NULL;
+
+	if (!middle || middle == copy || !middle[1])
+		return false;
+	*ret = (struct cli_source_line){ strndup(copy, (size_t)(middle - copy)), strdup(middle + 1),
+					 .pattern = strndup(text + at + 1, length - at - 2) };
+	if (ret->file && ret->source && ret->pattern)
+		return true;
+	cli_source_line_deinit(ret);
+	return false;
+}
+
+bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret)
+{
+	size_t at;
+
+	if (cli_source_pattern_size(text, &at) == length)
+		return parse_pattern(text, length, at, ret);
+	return parse_number(text, length, ret);
+}
+
 void cli_source_line_deinit(struct cli_source_line *line)
 {
 	free(line->file);
 	free(line->source);
+	free(line->pattern);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -153,11 +180,14 @@ static struct kymo_error *open_source_file(struct cli_source *source, const char
 static struct kymo_error *find_source_line(const struct cli_source_line *line, struct cli_source *source)
 {
 	struct kymo_error *error = open_source_file(source, line->file);
+	unsigned int number = line->line;
 	bool is_function = false;
 
-	if (!error)
+	if (!error && line->pattern)
+		error = cli_source_pattern_find(source->debug, line->source, line->pattern, &number);
+	else if (!error)
 		error = find_line_of_function(source, line->source, line->line, &is_function);
-	return error || is_function ? error : find_line(source, line->source, line->line, NULL);
+	return error || is_function ? error : find_line(source, line->source, number, NULL);
 }
 
 static struct kymo_error *find_place(const char *text, struct cli_source *source)

@@ -1,4 +1,5 @@
-/* Locations in a program with debug information: "FILE:FUNCTION", "FILE:FUNCTION+OFFSET", "FILE:app.c:120". */
+/* Locations in a program with debug information: "FILE:FUNCTION", "FILE:FUNCTION+OFFSET", "FILE:app.c:120",
+ * "FILE:app.c:/count = 0/". */
 #ifndef KYMO_CLI_SOURCE_H
 #define KYMO_CLI_SOURCE_H
 
@@ -6,10 +7,12 @@
 #include "sym/debug.h"
 #include "sym/sym.h"
 
-/* What "FILE:SOURCE:LINE" says, and "FILE:FUNCTION:LINES", which is so many lines behind where the function begins. */
+/* What "FILE:SOURCE:LINE" says, "FILE:SOURCE:/PATTERN/", and "FILE:FUNCTION:LINES", which is so many lines behind where
+ * the function begins. */
 struct cli_source_line {
 	char *file, *source;
 	unsigned int line;
+	char *pattern; /* in place of the line; or NULL */
 };
 
 struct cli_source {
@@ -20,7 +23,7 @@ struct cli_source {
 	char *shown;               /* of lines: "app.c:120"; else NULL */
 };
 
-/* Whether the `length` bytes at `text` have that form, and no file is called like what is before the last colon. */
+/* Whether the `length` bytes at `text` have that form, and no file is called like what is before the line's colon. */
 bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret);
 void cli_source_line_deinit(struct cli_source_line *line);
 

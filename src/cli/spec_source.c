@@ -11,13 +11,14 @@
 #include "base/cleanup.h"
 #include "cli/output.h"
 #include "cli/source.h"
+#include "cli/source_pattern.h"
 
 typedef struct kymo_error *parse_spec(const char *text, struct kymo_spec *ret);
 
 /* The word at `text`, or after a prefix such as "p:name". */
 static const char *find_location(const char *text, size_t *length_ret)
 {
-	size_t length;
+	size_t length, pattern, at;
 
 	text += strspn(text, " \t");
 	length = strcspn(text, " \t");
@@ -26,7 +27,8 @@ static const char *find_location(const char *text, size_t *length_ret)
 		text += strspn(text, " \t");
 		length = strcspn(text, " \t");
 	}
-	*length_ret = length;
+	pattern = cli_source_pattern_size(text, &at);
+	*length_ret = pattern ? pattern : length;
 	return text;
 }
 

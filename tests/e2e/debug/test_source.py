@@ -174,6 +174,35 @@ def test_lines_are_probed(tmp):
         check_matches(kymo('explain', './app', f'app.c:{step}').ok().out, r'\A\./app:work\+0x')
 
 
+@timeout(120)
+def test_a_line_is_named_by_what_is_in_it(tmp):
+    build(tmp, 'gcc', '-O0', '-g')
+    step = line_of('total += step')
+    record('-p', 'p:step ./app:app.c:/total \\+= step/ /i > 0/ i total', '-p', './app:app.c:/long step = .*kind/', '--',
+           './app').ok()
+    counts = event_counts()
+    check_equal((counts['step'], counts[f'app:app.c:{step - 1}']), (3, 4), 'events')
+    check_matches(
+        kymo('list', '--vars', './app:app.c:/total \\+= step/').ok().out,
+        rf'\A\./app:work\+0x[0-9a-f]+  0x[0-9a-f]+  app\.c:{step}\n')
+    check_matches(kymo('explain', './app', 'app.c:/total \\+= step/').ok().out, r'\A\./app:work\+0x')
+    result = kymo('list', '--vars', './app:app.c:/^}$/ x')
+    check_equal(result.status, 2, f'more behind it: {result}')
+    for pattern, sentence in (('nothing like it', r'no line of app\.c matches /nothing like it/'),
+                              ('return total', None), ('total', r'/total/ is in \d lines of app\.c that have code \(\d+, '),
+                              ('a(', r'/a\(/ is no regular expression: Unmatched \( or \\\('),
+                              ('struct pair \\{', r'warning: app\.c:4 has no code; line \d+ is taken')):
+        result = kymo('list', '--vars', f'./app:app.c:/{pattern}/')
+        if sentence:
+            check_matches(result.err, rf'\Akymo: {sentence}')
+        else:
+            check_equal((result.status, result.err), (0, ''), pattern)
+    (tmp / 'app.c').unlink()
+    check_matches(
+        kymo('list', '--vars', './app:app.c:/step/').err,
+        r"\Akymo: the source .*/app\.c cannot be read \(No such file or directory\); write the line's number: app\.c:120")
+
+
 @timeout(60)
 def test_what_is_not_there_is_told(tmp):
     build(tmp, 'gcc', '-O0', '-g')
