@@ -65,6 +65,12 @@ def add(bench, case, tracers, kernel, bpftrace):
         bench.unavailable(case, kernel.name, reason)
     else:
         tracers.append(kernel)
+    add_bpftrace(bench, case, tracers, bpftrace)
+
+
+def add_bpftrace(bench, case, tracers, bpftrace):
+    """It, if it can run here; else why not."""
+    reason = tracefs.missing()
     if reason or not shutil.which("bpftrace"):
         bench.unavailable(case, bpftrace.name, reason or "bpftrace is not installed (optional)")
     else:
