@@ -3,7 +3,7 @@
  * caret line stands below the text.
  */
 #include "fuzz.h"
-#include "probe/spec/spec.h"
+#include "probe/spec/spec_marker.h"
 
 static void check_form(const struct kymo_spec *spec, const struct kymo_form *form)
 {
@@ -76,6 +76,50 @@ static void parse(const char *text, struct kymo_error *(*as)(const char *text, s
 	kymo_spec_deinit(&spec);
 }
 
+/* The same words for each location of an SDT probe. What is accepted without operands may be too long with some. */
+static void parse_at_operands(const struct kymo_spec *spec)
+{
+	static const struct kymo_fetch operands[KYMO_EVENT_MAX_ARGS] = {
+		{ .kind = KYMO_FETCH_REGISTER, .type = KYMO_TYPE_S8, .value = 7 },
+		{ .kind = KYMO_FETCH_MEMORY, .type = KYMO_TYPE_U32, .value = -8, .base = 4, .index = -1, .scale = 1 },
+		{ .kind = KYMO_FETCH_MEMORY, .type = KYMO_TYPE_S16, .base = 0, .index = 15, .scale = 8 },
+		{ .kind = KYMO_FETCH_IMMEDIATE, .type = KYMO_TYPE_U64, .value = 5 },
+		{ .kind = KYMO_FETCH_GLOBAL, .type = KYMO_TYPE_U8, .value = 0x4000 },
+	};
+	struct kymo_spec own;
+	struct kymo_error *error = kymo_spec_at_operands(spec, operands, KYMO_EVENT_MAX_ARGS, &own);
+
+	if (error) {
+		check(error->code == KYMO_ERROR_USAGE);
+		kymo_error_destroy(error);
+		return;
+	}
+	check(own.n_args == spec->n_args && !own.filter == !spec->filter && !own.operands);
+	for (size_t i = 0; i < own.n_args; i++)
+		check_arg(&own, i);
+	if (own.filter)
+		check_form(&own, own.filter);
+	kymo_spec_deinit(&own);
+}
+
+static void parse_marker(const char *text)
+{
+	struct kymo_spec spec;
+	struct kymo_error *error = kymo_spec_parse_marker(text, &spec);
+
+	if (error) {
+		check(error->code == KYMO_ERROR_USAGE);
+		kymo_error_destroy(error);
+		return;
+	}
+	check(!strcmp(spec.text, text) && *spec.marker && !spec.file && !spec.sampling && !spec.needs_names);
+	check(spec.n_operands_needed <= KYMO_EVENT_MAX_ARGS);
+	for (size_t i = 0; i < spec.n_args; i++)
+		check_arg(&spec, i);
+	parse_at_operands(&spec);
+	kymo_spec_deinit(&spec);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -86,6 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	parse(text, kymo_spec_parse);
 	parse(text, kymo_spec_parse_return);
+	parse_marker(text);
 	free(text);
 	return 0;
 }

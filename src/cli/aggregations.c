@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
+#include "probe/spec/spec_marker.h"
 
 void cli_aggregations_deinit(struct cli_aggregations *aggregations)
 {

@@ -14,6 +14,7 @@
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
 #include "probe/resolve/syscalls.h"
+#include "probe/spec/spec_marker.h"
 #include "stack/stack.h"
 #include "syscall/copies.h"
 

@@ -66,13 +66,19 @@ static struct kymo_form_op *last(struct expr_code *to, uint32_t back)
 	return to->form->n > to->joined + back ? &to->form->ops[to->form->n - 1 - back] : NULL;
 }
 
+/* "func" or "probe", which is no address that the program has. */
+static bool is_word(const struct kymo_form_op *op)
+{
+	return op && !op->size && (op->code == KYMO_FORM_FUNC || op->code == KYMO_FORM_PROBE);
+}
+
 void expr_emit_offset(struct expr_code *to, uint64_t offset)
 {
 	struct kymo_form_op *op = last(to, 0), *before = last(to, 1);
 
 	if (!offset)
 		return;
-	if (op && (op->code == KYMO_FORM_ADDRESS || op->code == KYMO_FORM_VALUE)) {
+	if (op && (op->code == KYMO_FORM_ADDRESS || op->code == KYMO_FORM_VALUE || is_word(op))) {
 		op->value = (int64_t)((uint64_t)op->value + offset);
 	} else if (op && before && op->code == KYMO_FORM_ADD && before->code == KYMO_FORM_VALUE) {
 		before->value = (int64_t)((uint64_t)before->value + offset);
@@ -100,6 +106,12 @@ void expr_emit_scale(struct expr_code *to, uint64_t factor)
 
 void expr_emit_load(struct expr_code *to, struct kymo_expr_type type)
 {
+	struct kymo_form_op *op = last(to, 0);
+
+	if (is_word(op)) {
+		op->size = type.size;
+		return;
+	}
 	expr_emit(to, (struct kymo_form_op){ .code = KYMO_FORM_LOAD, .size = type.size });
 	if (type.is_signed && type.size < 8)
 		expr_emit_code(to, KYMO_FORM_EXTEND, type);

@@ -13,6 +13,8 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_ADDRESS] = "address",
 	[KYMO_FORM_FILE] = "file",
 	[KYMO_FORM_TEXT] = "text",
+	[KYMO_FORM_FUNC] = "func",
+	[KYMO_FORM_PROBE] = "probe",
 	[KYMO_FORM_VECTOR] = "vector",
 	[KYMO_FORM_PICK] = "pick",
 	[KYMO_FORM_LOAD] = "load",
@@ -95,6 +97,11 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 	case KYMO_FORM_ADDRESS:
 	case KYMO_FORM_FILE:
 		fprintf(out, " %#" PRIx64, (uint64_t)op->value);
+		break;
+	case KYMO_FORM_FUNC:
+	case KYMO_FORM_PROBE:
+		if (op->size)
+			fprintf(out, " %d from %" PRId64, 8 * op->size, op->value);
 		break;
 	case KYMO_FORM_LOAD:
 		fprintf(out, " %d", 8 * op->size);

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/code/events.h"
 #include "record/describe.h"
 
 /* ---- whose it is ----------------------------------------------------------------------------- */
@@ -73,10 +74,7 @@ static bool value_of(const struct hit *hit, const struct kymo_aggr_word *word, u
 static void set_function(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys)
 {
 	const char *symbol = hit->recording->output.files.trace.events[hit->event].symbol;
-	const char *offset = symbol ? strstr(symbol, "+0x") : NULL;
-	kymo_cleanup_free char *function = !symbol  ? NULL
-					   : offset ? strndup(symbol, (size_t)(offset - symbol))
-						    : strdup(symbol);
+	kymo_cleanup_free char *function = symbol ? strndup(symbol, kymo_event_function_size(symbol)) : NULL;
 
 	if (function && *function)
 		kymo_aggr_set_text(&hit->aggregation->table, keys, i, function);

@@ -389,7 +389,7 @@ void recording_tell_unmet(struct recording *recording)
 		if (spec->file)
 			warn_not_loaded(recording, spec);
 		else if (spec->marker)
-			recording_warn(recording, "no process has a marker that matches '%s'", spec->text);
+			recording_warn(recording, "no process has a marker that matches '%s'", spec->marker);
 		else
 			recording_warn(recording, "no process has code for '%s'", spec->text);
 	}

@@ -8,8 +8,6 @@
 
 #define OUTSIDE_MIN (UINT64_C(64) << 10)
 
-#define OUTSIDE_MIN (UINT64_C(64) << 10)
-
 bool recording_has_markers(const struct kymo_record_options *options)
 {
 	for (size_t i = 0; i < options->n_specs; i++)

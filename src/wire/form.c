@@ -16,6 +16,8 @@ static const struct shape {
 	[KYMO_FORM_ADDRESS] = { 0, 1, false },
 	[KYMO_FORM_FILE] = { 0, 1, false },
 	[KYMO_FORM_TEXT] = { 0, 1, false },
+	[KYMO_FORM_FUNC] = { 0, 1, false },
+	[KYMO_FORM_PROBE] = { 0, 1, false },
 	[KYMO_FORM_VECTOR] = { 0, 1, false },
 	[KYMO_FORM_PICK] = { 0, 1, false },
 	[KYMO_FORM_LOAD] = { 1, 1, true },
@@ -56,9 +58,17 @@ static const struct shape {
 
 #define UNKNOWN 0xff /* no path has come to this operation yet */
 
+static bool is_size(unsigned int size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
 static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers, unsigned int stack_max)
 {
 	switch (op->code) {
+	case KYMO_FORM_FUNC:
+	case KYMO_FORM_PROBE:
+		return op->value >= 0 && (!op->size || is_size(op->size));
 	case KYMO_FORM_REGISTER:
 		return op->value >= 0 && op->value < n_registers;
 	case KYMO_FORM_STACK:
@@ -74,7 +84,7 @@ static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers,
 	case KYMO_FORM_ASK:
 		return op->value >= 0 && op->value < KYMO_FORM_N_QUESTIONS;
 	case KYMO_FORM_LOAD:
-		return op->size == 1 || op->size == 2 || op->size == 4 || op->size == 8;
+		return is_size(op->size);
 	case KYMO_FORM_EXTEND:
 		return op->size == 1 || op->size == 2 || op->size == 4;
 	case KYMO_FORM_SHIFT_LEFT:
@@ -84,6 +94,16 @@ static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers,
 		return op->code < KYMO_FORM_N_CODES &&
 		       (!kymo_form_is_of_floats(op->code) || op->size == 4 || op->size == 8);
 	}
+}
+
+static bool is_word(const struct kymo_form_op *op)
+{
+	return op->code == KYMO_FORM_FUNC || op->code == KYMO_FORM_PROBE;
+}
+
+static bool is_whole_word(const struct kymo_form_op *op)
+{
+	return is_word(op) && !op->size;
 }
 
 /* All paths come to an operation with the same depth. */
@@ -128,6 +148,8 @@ bool kymo_form_check(const struct kymo_form *form, unsigned int n_registers, uns
 	for (uint32_t i = 0; i < form->n; i++) {
 		if (!is_sound_op(&form->ops[i], n_registers, stack_max) || !check_op(form, i, depths))
 			return false;
+		if (is_whole_word(&form->ops[i]) && form->n > 1)
+			return false;
 		n_faults += shapes[form->ops[i].code].may_fault;
 	}
 	return depths[form->n] == 1 && n_faults <= KYMO_FORM_FAULTS_MAX;
@@ -145,6 +167,14 @@ bool kymo_form_has_floats(const struct kymo_form *form)
 {
 	for (uint32_t i = 0; i < form->n; i++)
 		if (kymo_form_is_of_floats(form->ops[i].code))
+			return true;
+	return false;
+}
+
+bool kymo_form_has_words(const struct kymo_form *form)
+{
+	for (uint32_t i = 0; i < form->n; i++)
+		if (is_word(&form->ops[i]))
 			return true;
 	return false;
 }
@@ -185,6 +215,9 @@ static bool push(const struct kymo_form *form, const struct kymo_form_op *op, co
 	case KYMO_FORM_TEXT:
 		*ret = (uint64_t)form->text;
 		return true;
+	case KYMO_FORM_FUNC: /* what it is called is not known here */
+	case KYMO_FORM_PROBE:
+		return false;
 	case KYMO_FORM_FILE:
 		*ret = input->file + (uint64_t)op->value;
 		return true;

@@ -38,6 +38,11 @@ enum kymo_form_code {
 	KYMO_FORM_FILE,   /* where byte `value` of that file would be, if all of it were mapped as the site's segment is
 			   */
 	KYMO_FORM_TEXT,   /* the address of the form's `text` */
+	KYMO_FORM_FUNC,   /* the name of the function that the event is of, as a text: of `size` 0 its address, and then
+			     it is the form's only operation; else `size` bytes from its byte `value` on, zeros where it
+			     has ended. No machine has code for it: each event has a form with its own name in place of
+			     it (probe/code/event_words.h) */
+	KYMO_FORM_PROBE,  /* the same of the event's own name */
 	KYMO_FORM_VECTOR, /* the low 64 bits of the vector register `value` */
 	KYMO_FORM_PICK,   /* the value that has `value` others on top of it, once more */
 	/* change the last value */
@@ -100,7 +105,8 @@ enum kymo_form_question {
 
 struct kymo_form_op {
 	uint8_t code;
-	uint8_t size;      /* of LOAD: 1, 2, 4, 8; of EXTEND: 1, 2, 4; of shifts and floating-point numbers: 4, 8 */
+	uint8_t size;      /* of LOAD: 1, 2, 4, 8; of FUNC and PROBE these or 0; of EXTEND: 1, 2, 4; of shifts and
+			      floating-point numbers: 4, 8 */
 	uint8_t is_signed; /* of EXTEND, DIVIDE, REMAINDER, SHIFT_RIGHT, LESS, LESS_OR_EQUAL, TO_FLOAT, FROM_FLOAT */
 	int64_t value;
 };
@@ -120,6 +126,9 @@ bool kymo_form_can_fault(const struct kymo_form *form);
 
 /* Whether it has an operation of that code; `value` is that of one that has it, if it is not NULL. */
 bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const int64_t *value);
+
+/* Whether it has FUNC or PROBE. */
+bool kymo_form_has_words(const struct kymo_form *form);
 
 /* Whether one of its operations is of floating-point numbers. */
 bool kymo_form_has_floats(const struct kymo_form *form);

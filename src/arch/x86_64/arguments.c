@@ -73,7 +73,7 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 	if (f.kind == KYMO_FETCH_FORM && kymo_fetch_is_of_memory(&f))
 		return f.form && f.limit <= KYMO_FETCH_LIMIT_MAX &&
 		       (f.array_of <= KYMO_N_TYPES || kymo_type_is_real(kymo_element_type(f.array_of))) &&
-		       kymo_form_check(f.form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX);
+		       x86_form_is_valid(f.form);
 	if ((unsigned int)f.type >= KYMO_N_TYPES && !kymo_type_is_real(f.type))
 		return false;
 	switch (f.kind) {
@@ -90,7 +90,7 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 	case KYMO_FETCH_MEMORY:
 		return is_operand(&f);
 	case KYMO_FETCH_FORM:
-		return f.form && kymo_form_check(f.form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX);
+		return f.form && x86_form_is_valid(f.form);
 	default:
 		return false;
 	}

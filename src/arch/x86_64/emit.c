@@ -155,8 +155,7 @@ static bool are_valid(const struct kymo_pad_event *events, size_t n)
 		if ((events[i].trap ? i || !may_trap(&events[i]) : !events[i].id) ||
 		    !x86_sample_is_valid(&events[i].sample) || events[i].id > KYMO_EVENT_ID_MAX ||
 		    events[i].n_args > KYMO_EVENT_MAX_ARGS ||
-		    (events[i].filter &&
-		     !kymo_form_check(events[i].filter, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX)))
+		    (events[i].filter && !x86_form_is_valid(events[i].filter)))
 			return false;
 		for (size_t k = 0; k < events[i].n_args; k++)
 			if (!x86_fetch_is_valid(&events[i].args[k]) ||

@@ -416,6 +416,11 @@ static bool join_value(struct maker *m, uint32_t i)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+bool x86_form_is_valid(const struct kymo_form *form)
+{
+	return kymo_form_check(form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX) && !kymo_form_has_words(form);
+}
+
 static void jump(struct maker *m, uint32_t i)
 {
 	const struct kymo_form_op *op = &m->form->ops[i];

@@ -10,7 +10,10 @@ struct kymo_pad_env;
 struct label;
 struct x86_pad_site;
 
-/* rax = the value of a checked form; a jump to `fault` where it has none. rdx is changed, and what is below the frame.
+/* Whether code can be made of it. */
+bool x86_form_is_valid(const struct kymo_form *form);
+
+/* rax = the value of a valid form; a jump to `fault` where it has none. rdx is changed, and what is below the frame.
  */
 void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct x86_pad_site *site,
 		   const struct kymo_form *form, bool retval_is_known, struct label *fault);

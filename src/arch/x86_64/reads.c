@@ -71,7 +71,8 @@ bool kymo_pad_reads(const struct kymo_pad_event *event)
 /* Of the program's. */
 static bool is_of_memory(const struct kymo_fetch *fetch)
 {
-	return kymo_fetch_is_of_memory(fetch) && !kymo_form_has(fetch->form, KYMO_FORM_TEXT, NULL);
+	return kymo_fetch_is_of_memory(fetch) && !kymo_form_has(fetch->form, KYMO_FORM_TEXT, NULL) &&
+	       !kymo_form_has_words(fetch->form);
 }
 
 bool kymo_pad_reads_memory(const struct kymo_pad_event *event)

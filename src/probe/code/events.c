@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/vec.h"
 #include "probe/code/cache.h"
+#include "probe/code/event_words.h"
 
 struct kymo_events {
 	KYMO_VEC(struct kymo_probe_event) items;
@@ -44,6 +45,8 @@ static void event_deinit(struct kymo_probe_event *event)
 		free(event->fields[i].name);
 		kymo_naming_release(event->fields[i].naming);
 	}
+	for (size_t i = 0; i < kymo_countof(event->forms); i++)
+		free(event->forms[i]);
 }
 
 void kymo_events_destroy(struct kymo_events *events)
@@ -125,6 +128,7 @@ struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo
 	const uint64_t hash = hash_event(event);
 	const uint32_t known = kymo_index_find(&events->index, hash, i, are_same(&items[i - 1], event));
 	struct kymo_probe_event copy = *event;
+	struct kymo_error *error;
 
 	if (known) {
 		*ret = known - 1;
@@ -136,9 +140,13 @@ struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo
 	if (!kymo_index_reserve(&events->index, events->items.n, i, hash_event(&items[i - 1])))
 		return &kymo_error_no_memory;
 	copy.id = (uint32_t)events->items.n + 1;
-	if (!copy_strings(event, &copy) || !kymo_vec_push(&events->items, copy)) {
+	memset(copy.forms, 0, sizeof(copy.forms));
+	error = copy_strings(event, &copy) ? probe_event_own_forms(event, &copy) : &kymo_error_no_memory;
+	if (!error && !kymo_vec_push(&events->items, copy))
+		error = &kymo_error_no_memory;
+	if (error) {
 		event_deinit(&copy);
-		return &kymo_error_no_memory;
+		return error;
 	}
 	kymo_index_put(&events->index, hash, copy.id);
 	*ret = copy.id - 1;

@@ -2,6 +2,8 @@
 #ifndef KYMO_PROBE_CODE_EVENTS_H
 #define KYMO_PROBE_CODE_EVENTS_H
 
+#include <string.h>
+
 #include "arch/fetch.h"
 #include "base/error.h"
 #include "base/naming.h"
@@ -44,6 +46,8 @@ struct kymo_probe_event {
 	struct kymo_fetch args[KYMO_EVENT_MAX_ARGS]; /* how the values are got: one a field, or one for all
 							(KYMO_FETCH_PAYLOAD) */
 	size_t n_args;
+	const struct kymo_form *filter;                   /* the spec's, or one of `forms`; NULL: none */
+	struct kymo_form *forms[KYMO_EVENT_MAX_ARGS + 1]; /* its own, of arguments and of the filter; or NULL */
 	struct kymo_event_field fields[KYMO_EVENT_MAX_ARGS];
 	size_t n_fields;
 	bool has_stack;                 /* KYMO_STACK_FIELD is behind those that were asked for; of the arguments the
@@ -66,9 +70,17 @@ const struct kymo_probe_event *kymo_events_items(const struct kymo_events *event
 /* Some process has it. */
 void kymo_events_use(struct kymo_events *events, size_t index);
 
-/* Add one, or find the one that is the same; the strings of `event` are copied, its id is ignored. `ret` is its index;
- * its id is that plus 1. USAGE when there are too many, NO_MEMORY. */
+/* Add one, or find the one that is the same; the strings and own forms of `event` are copied, its id is ignored. `ret`
+ * is its index; its id is that plus 1. USAGE when there are too many, NO_MEMORY. */
 struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret);
+
+/* The bytes of an event's symbol that are the name of its function: "malloc" of "malloc+0x4"; 0: it has none. */
+static inline size_t kymo_event_function_size(const char *symbol)
+{
+	const char *offset = strstr(symbol, "+0x");
+
+	return offset ? (size_t)(offset - symbol) : strlen(symbol);
+}
 
 /* The files of the recording. */
 struct probe_cache *probe_events_cache(struct kymo_events *events);

@@ -88,6 +88,7 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 		};
 	}
 	event->n_args = event->n_fields = spec->n_args;
+	event->filter = spec->filter;
 	event->has_stack = spec->stack_size;
 	event->has_stack_pointer = spec->is_paired;
 	if (spec->stack_size)

@@ -166,7 +166,7 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 		events[n] = (struct kymo_pad_event){ .id = event->id,
 						     .args = args[n],
 						     .n_args = event->n_args,
-						     .filter = event->spec->filter,
+						     .filter = event->filter,
 						     .retval_is_unknown = request->is_unknown,
 						     .sample = probes_sample(probes, request->spec) };
 		n++;

@@ -109,13 +109,16 @@ static size_t forms_of(const struct kymo_probes *probes, const struct probe_site
 	for (size_t i = 0; i < site->requests.n; i++) {
 		const struct kymo_spec *spec = &probes->wanted.specs[site->requests.items[i].spec];
 		struct kymo_probe_event event = { .spec = spec };
+		/* Narrow arguments of an SDT probe have to be extended wherever they are used. */
+		const size_t times = spec->n_operands_needed ? 2 : 1;
 
 		probe_event_arguments(spec, &event);
-		size += kymo_pad_forms_size(&(struct kymo_pad_event){
-			.args = event.args,
-			.n_args = event.n_args,
-			.filter = spec->filter,
-			.sample = { .kind = spec->sampling ? KYMO_PAD_SAMPLE_EVERY : KYMO_PAD_SAMPLE_ALL } });
+		size += times *
+			kymo_pad_forms_size(&(struct kymo_pad_event){
+				.args = event.args,
+				.n_args = event.n_args,
+				.filter = spec->filter,
+				.sample = { .kind = spec->sampling ? KYMO_PAD_SAMPLE_EVERY : KYMO_PAD_SAMPLE_ALL } });
 	}
 	return size;
 }

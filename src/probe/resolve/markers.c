@@ -14,17 +14,46 @@
 #include "probe/code/code.h"
 #include "probe/code/events.h"
 #include "probe/code/modules.h"
+#include "probe/code/words.h"
 #include "probe/coexist/text.h"
 #include "probe/probes.h"
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/site/switches.h"
 #include "probe/site/warning.h"
-#include "probe/spec/spec.h"
+#include "probe/spec/spec_marker.h"
 
 #define NAMES_SHOWN 5
 
-void probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_event *event, char *source, size_t size)
+static bool computes(const struct kymo_spec *spec)
+{
+	return spec->n_args || spec->filter;
+}
+
+/* What the spec computes of the arguments that are handed over at this location. */
+static struct kymo_error *compute(const struct kymo_marker *marker, struct kymo_probe_event *event)
+{
+	const struct kymo_spec *spec = event->spec;
+	struct kymo_spec own;
+	struct kymo_error *error = kymo_spec_at_operands(spec, marker->fetches, marker->n_fetches, &own);
+
+	if (error)
+		return error;
+	if (own.n_args)
+		probe_event_arguments(spec, event);
+	for (size_t i = 0; i < own.n_args; i++) {
+		event->args[i] = own.args[i].fetch;
+		event->fields[i].type = own.args[i].fetch.type;
+		event->forms[i] = kymo_take(own.args[i].form);
+	}
+	event->forms[KYMO_EVENT_MAX_ARGS] = kymo_take(own.filter);
+	event->filter = event->forms[KYMO_EVENT_MAX_ARGS];
+	kymo_spec_deinit(&own);
+	return NULL;
+}
+
+struct kymo_error *probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_event *event,
+					  char *source, size_t size)
 {
 	for (size_t i = 0; i < marker->n_fields; i++)
 		event->fields[i] =
@@ -32,11 +61,34 @@ void probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_
 	memcpy(event->args, marker->fetches, sizeof(event->args));
 	event->n_fields = marker->n_fields;
 	event->n_args = marker->n_fetches;
-	if (!marker->file)
-		return;
-	snprintf(source, size, "%s:%u", marker->file, marker->line);
-	event->source = source;
-	event->format = (char *)marker->format;
+	if (marker->file) {
+		snprintf(source, size, "%s:%u", marker->file, marker->line);
+		event->source = source;
+		event->format = (char *)marker->format;
+	}
+	return computes(event->spec) ? compute(marker, event) : NULL;
+}
+
+void probe_marker_arguments_deinit(struct kymo_probe_event *event)
+{
+	for (size_t i = 0; i < kymo_countof(event->forms); i++)
+		free(event->forms[i]);
+}
+
+/* Why a marker that can be recorded has nothing that the spec could compute with; or NULL. */
+static const char *why_not_computed(const struct kymo_spec *spec, const struct kymo_marker *marker, char *out,
+				    size_t size)
+{
+	if (!computes(spec))
+		return NULL;
+	if (!marker->is_sdt)
+		return "it is one of kymo's own, whose fields are recorded as they are: filters and expressions are "
+		       "for SDT probes";
+	if (spec->n_operands_needed <= marker->n_fetches)
+		return NULL;
+	snprintf(out, size, "it has %zu argument%s, and no arg%d", marker->n_fetches, marker->n_fetches == 1 ? "" : "s",
+		 spec->n_operands_needed - 1);
+	return out;
 }
 
 static struct kymo_error *add_marker(struct kymo_probes *probes, const struct probe_meaning *meaning,
@@ -45,7 +97,10 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 	struct probe_module *module = &probes->modules.items[meaning->module];
 	kymo_cleanup_free char *name =
 		kymo_marker_event_name(module->path, marker->is_sdt, marker->provider, marker->name);
-	char location[300];
+	const struct kymo_spec *spec = &probes->wanted.specs[meaning->spec];
+	char location[300], reason[100];
+	const char *why_not =
+		marker->why_not ? marker->why_not : why_not_computed(spec, marker, reason, sizeof(reason));
 	struct probe_request request = {
 		.vaddr = marker->location, .location = location, .name = name, .marker = marker
 	};
@@ -55,8 +110,8 @@ static struct kymo_error *add_marker(struct kymo_probes *probes, const struct pr
 		return &kymo_error_no_memory;
 	probes->per_spec.met[meaning->spec] = true;
 	probes->per_spec.refused[meaning->spec].tried++;
-	if (marker->why_not)
-		return probes_refuse_location(probes, meaning->spec, meaning->module, false, name, marker->why_not);
+	if (why_not)
+		return probes_refuse_location(probes, meaning->spec, meaning->module, false, name, why_not);
 	kymo_module_describe(module->module, marker->location, location, sizeof(location));
 	error = probes_add_request(probes, meaning, marker->location, &request);
 	return error || !marker->semaphore ? error : probes_add_semaphore(probes, meaning->module, marker);

@@ -17,9 +17,13 @@ struct probe_text;
 /* Those of a module that a spec means. Notes that are damaged are a warning, and no markers. */
 struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struct probe_meaning *meaning);
 
-/* What an event of `marker` holds; strings stay the marker's. `source` has room for the event's. */
-void probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_event *event, char *source,
-			    size_t size);
+/* What an event of `marker` holds; strings stay the marker's and the spec's. `source` has room for the event's. USAGE
+ * for expressions that its arguments make impossible. */
+struct kymo_error *probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_event *event,
+					  char *source, size_t size);
+
+/* Free the forms that it made. */
+void probe_marker_arguments_deinit(struct kymo_probe_event *event);
 
 /*
  * Sites and locations of kymo's own markers, also if no spec asks for any. A site's text belongs to all parties that

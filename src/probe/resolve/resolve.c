@@ -51,12 +51,15 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 		if (event.kind == KYMO_EVENT_ENTRY || event.kind == KYMO_EVENT_RETURN)
 			event.function_offset = event.offset;
 		if (request->marker)
-			probe_marker_arguments(request->marker, &event, source, sizeof(source));
+			error = probe_marker_arguments(request->marker, &event, source, sizeof(source));
 		else
 			probe_event_arguments(event.spec, &event);
-		error = probe_check_names(event.spec, build_id);
+		if (!error)
+			error = probe_check_names(event.spec, build_id);
 		if (!error)
 			error = kymo_events_add(probes->wanted.options.events, &event, &request->event);
+		if (request->marker)
+			probe_marker_arguments_deinit(&event);
 	}
 	return error;
 }

@@ -6,33 +6,13 @@
 
 #include "base/cleanup.h"
 #include "probe/spec/spec_arg.h"
-#include "probe/spec/spec_sample.h"
 #include "probe/spec/spec_piece.h"
 #include "probe/spec/spec_scope.h"
-#include "probe/spec/spec_value.h"
+#include "probe/spec/spec_values.h"
 #include "sym/demangle.h"
 #include "sym/sym.h"
 
-#define TEXT_MAX 4096
 #define ADDRESS_END ((uint64_t)1 << 47)
-
-/* The next run of bytes without white space outside of brackets; empty at the end of the text. Moves `at` behind it. */
-static struct kymo_spec_piece next_value(const char **at)
-{
-	struct kymo_spec_piece piece;
-	const char *end = *at + strlen(*at);
-	int depth = 0;
-
-	while (kymo_spec_is_space(**at))
-		++*at;
-	piece.start = *at;
-	for (; **at && (depth > 0 || !kymo_spec_is_space(**at)); ++*at) {
-		*at = kymo_spec_skip_quoted(*at, end);
-		depth += (**at == '(' || **at == '[') - (**at == ')' || **at == ']');
-	}
-	piece.end = *at;
-	return piece;
-}
 
 /* Behind parameters a qualifier belongs to the name, "total() const", as does what the compiler adds. */
 static const char *skip_qualifiers(const char *at, const char *end)
@@ -343,49 +323,6 @@ static struct kymo_error *parse_location(const char *text, struct kymo_spec_piec
 	return parse_within_file(text, (struct kymo_spec_piece){ colon + 1, piece.end }, spec);
 }
 
-static struct kymo_error *parse_filter(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
-{
-	struct kymo_expr_type type;
-	enum kymo_expr_class class;
-	struct kymo_error *error;
-
-	if (spec->filter)
-		return kymo_error_at(text, piece.start, "a probe has one filter; join two conditions with &&");
-	error = kymo_spec_value_compile(text, piece, spec, NULL, &spec->filter, &type);
-	if (error || type.of == &kymo_expr_later)
-		return error;
-	class = kymo_expr_class_of(type);
-	if (class != KYMO_EXPR_INTEGER && class != KYMO_EXPR_POINTER)
-		return kymo_error_at(
-			text, piece.start,
-			"a filter is a number or a comparison, such as /arg0 > 4K/ or /str(arg0) == \"x\"/");
-	return NULL;
-}
-
-/* Filters, samples and arguments, from `at` to the end. */
-static struct kymo_error *parse_values(const char *text, const char *at, struct kymo_spec *spec)
-{
-	for (;;) {
-		struct kymo_spec_piece piece;
-		const char *behind;
-		struct kymo_error *error = kymo_spec_filter_find(text, at, &piece, &behind);
-
-		if (!error && behind) {
-			error = parse_filter(text, piece, spec);
-			at = behind;
-		} else if (!error && kymo_spec_is_sample(at)) {
-			error = kymo_spec_sample_parse(text, &at, spec);
-		} else if (!error) {
-			piece = next_value(&at);
-			if (piece.start == piece.end)
-				return NULL;
-			error = kymo_spec_arg_parse(text, piece, spec);
-		}
-		if (error)
-			return error;
-	}
-}
-
 static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 {
 	struct kymo_spec_piece piece;
@@ -412,7 +349,7 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 					     (int)(prefix.end - prefix.start), prefix.start, kind, kind);
 	}
 	error = parse_location(text, piece, kind, spec);
-	return error ? error : parse_values(text, at, spec);
+	return error ? error : kymo_spec_values_parse(text, at, spec);
 }
 
 /* Make it empty; what is left says whether it needed names of the source. */
@@ -429,10 +366,10 @@ static struct kymo_error *parse_into(const char *text, struct kymo_spec *spec)
 {
 	struct kymo_error *error;
 
-	if (strlen(text) > TEXT_MAX)
+	if (strlen(text) > KYMO_SPEC_TEXT_MAX)
 		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "a probe is written in at most %d characters, this one has %zu", TEXT_MAX,
-					 strlen(text));
+					 "a probe is written in at most %d characters, this one has %zu",
+					 KYMO_SPEC_TEXT_MAX, strlen(text));
 	error = parse(text, spec);
 	if (error)
 		fail_spec(spec);
@@ -538,27 +475,6 @@ struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret)
 {
 	return parse_as(text, true, ret);
-}
-
-struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret)
-{
-	const char *behind = text + strcspn(text, " \t");
-	struct kymo_spec spec = { .text = NULL };
-
-	if (behind > text && kymo_spec_is_sample(behind))
-		return kymo_error_at(text, behind + 1, "markers are not sampled: leave '%s' out", behind + 1);
-	if (!*text || text[strlen(text) - 1] == ':')
-		return kymo_error_create(
-			KYMO_ERROR_USAGE,
-			"'%s' names no marker; write a name or a glob, such as 'request_*' or 'libc:*'", text);
-	spec.text = strdup(text);
-	spec.marker = strdup(text);
-	if (!spec.text || !spec.marker) {
-		kymo_spec_deinit(&spec);
-		return &kymo_error_no_memory;
-	}
-	*ret = spec;
-	return NULL;
 }
 
 void kymo_spec_deinit(struct kymo_spec *spec)

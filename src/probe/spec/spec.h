@@ -11,7 +11,7 @@
  *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval" | "@" NUMBER
  *		 | ("+"|"-")["u"] NUMBER "(" FETCH ")"
  *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64 | "b" BITS "@" FIRST "/" OF
- *		 | of memory string, ustring, x8[N], too
+ *		 | of memory string, ustring, and each with "[" N "]"
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/code/jit.h)
  *
  * FILE runs to the last ":" before WHERE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++
@@ -60,7 +60,7 @@ struct kymo_spec {
 				   probe */
 	char *group;            /* or NULL */
 	char *event;            /* or NULL */
-	char *marker;       /* a glob: what is wanted are markers and SDT probes, and nothing else is given; or NULL */
+	char *marker;       /* a glob: what is wanted are markers and SDT probes, and no location is given; or NULL */
 	char *file;         /* "libc", "./app", "/usr/bin/git"; NULL for markers and addresses */
 	uint64_t *syscalls; /* a bit for each of KYMO_PAD_SYSCALLS numbers: their calls are wanted, and nothing else is
 			       given; or NULL */
@@ -80,6 +80,9 @@ struct kymo_spec {
 	uint32_t sample_n;
 	bool shares_sample; /* it counts with the spec before it: both are of one text, a line of source */
 	const struct kymo_spec_scope *scope; /* while it is parsed with one */
+	const struct kymo_fetch *operands;   /* of an SDT probe's location, while it is parsed for one */
+	size_t n_operands;
+	uint8_t n_operands_needed; /* so many arguments of the SDT probes are known to its expressions */
 	/* Arguments that kymo_spec_add_value() has added: pieces of texts of their own. */
 	struct kymo_spec_value {
 		char *text;
@@ -123,8 +126,6 @@ struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_
 
 /* The same for a text that is a return probe even where it does not say so. */
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);
-/* Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. USAGE for an empty one. */
-struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
 
 /* The ":" of "FILE:WHERE", or NULL where no file is named: a "::" separates nothing. */

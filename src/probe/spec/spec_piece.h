@@ -13,6 +13,9 @@
 /* Longest name of an event, a group or an argument; the kernel has 63 and 31. */
 #define KYMO_SPEC_NAME_MAX 63
 
+/* The most characters of a SPEC. */
+#define KYMO_SPEC_TEXT_MAX 4096
+
 /* A piece of the text that is being parsed, [start, end). */
 struct kymo_spec_piece {
 	const char *start, *end;

@@ -5,6 +5,7 @@
 
 #include "base/caret.h"
 #include "base/cleanup.h"
+#include "probe/spec/spec_operand.h"
 #include "probe/spec/spec_scope.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -70,11 +71,13 @@ static bool read_index(const struct name *name, size_t skip, unsigned int *ret)
 	return name->size > skip;
 }
 
-/* Argument `n` of the function, 1 for the first. */
+/* Argument `n` of the function or the SDT probe, 1 for the first. */
 static struct kymo_error *find_argument(const struct name *name, unsigned int n)
 {
-	const struct kymo_spec *spec = name->spec;
+	struct kymo_spec *spec = name->spec;
 
+	if (spec->marker)
+		return kymo_spec_operand(spec, name->text, name->start, n, name->ret);
 	if (spec->is_return)
 		return kymo_error_at(name->text, name->start,
 				     "arguments are gone at the return; record them at the entry with -p");
@@ -131,6 +134,8 @@ static const struct {
 	{ "cpu", KYMO_FORM_CONTEXT, KYMO_FORM_CPU, { .size = 4 } },
 	{ "comm", KYMO_FORM_ASK, KYMO_FORM_NAME, { .size = 8, .is_string = true, .n = KYMO_FORM_NAME_SIZE } },
 	{ "nsecs", KYMO_FORM_ASK, KYMO_FORM_CLOCK, { .size = 8, .is_signed = true } },
+	{ "func", KYMO_FORM_FUNC, 0, { .size = 8, .is_string = true, .n = KYMO_FORM_TEXT_MAX } },
+	{ "probe", KYMO_FORM_PROBE, 0, { .size = 8, .is_string = true, .n = KYMO_FORM_TEXT_MAX } },
 };
 
 static bool find_context(const struct name *name)
@@ -144,29 +149,11 @@ static bool find_context(const struct name *name)
 	return false;
 }
 
-/* Words of bpftrace's that a probe does not know, and what each record has of them. */
-static const struct {
-	const char *word, *instead;
-} modified[] = {
-	{ "func", "each record has its probe, and aggregations take 'by func'" },
-	{ "probe", "each record has its probe, and aggregations take 'by probe'" },
-};
-
-/* NULL: it is none of them. */
-static struct kymo_error *refuse_modified(const struct name *name)
-{
-	for (size_t i = 0; i < kymo_countof(modified); i++)
-		if (is(name, modified[i].word))
-			return kymo_error_at(name->text, name->start, "'%s' is not known to a probe; leave it out: %s",
-					     modified[i].word, modified[i].instead);
-	return NULL;
-}
-
 /* A name of the source: what it is is known when the file is. */
 static struct kymo_error *find_variable(const struct name *name)
 {
 	struct kymo_spec *spec = name->spec;
-	struct kymo_error *error = NULL, *refusal;
+	struct kymo_error *error = NULL;
 	bool exists;
 
 	if (spec->scope) {
@@ -189,13 +176,13 @@ static struct kymo_error *find_variable(const struct name *name)
 		mean(name, KYMO_FORM_VALUE, 0, (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later });
 		return NULL;
 	}
-	refusal = refuse_modified(name);
-	if (refusal) {
-		kymo_error_destroy(error);
-		return refusal;
-	}
 	if (error)
 		return error;
+	if (spec->marker)
+		return kymo_error_at(name->text, name->start,
+				     "variables by name ('%.*s') are not known at markers; write arg0 for the first "
+				     "argument of an SDT probe",
+				     (int)name->size, name->start);
 	return kymo_error_at(name->text, name->start,
 			     "variables by name ('%.*s') are known at one location of a file; write arg0, retval, "
 			     "%%REGISTER or $stack0",

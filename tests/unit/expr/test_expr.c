@@ -21,6 +21,8 @@ static struct kymo_error *find(void *data, const char *text, const char *name, s
 		{ "u", { .code = KYMO_FORM_REGISTER, .value = 4 }, { .size = 4 } },
 		{ "h", { .code = KYMO_FORM_REGISTER, .value = 5 }, { .size = 1 } },
 		{ "%s", { .code = KYMO_FORM_STACK, .value = 2 }, { .size = 8, .is_signed = true } },
+		{ "func", { .code = KYMO_FORM_FUNC }, { .size = 8, .is_string = true, .n = KYMO_FORM_TEXT_MAX } },
+		{ "probe", { .code = KYMO_FORM_PROBE }, { .size = 8, .is_string = true, .n = KYMO_FORM_TEXT_MAX } },
 	};
 
 	if (find_known(known, kymo_countof(known), name, size, ret))
@@ -59,6 +61,36 @@ static void refused_begins(const char *text, const char *sentence)
 	assert_non_null(error);
 	assert_non_null(strstr(error->message, sentence));
 	kymo_error_destroy(error);
+}
+
+/* Each event has numbers in their place, so nothing is read for them. */
+static void words_of_events_are_operations(void **state)
+{
+	becomes("func", "  str: text\n"
+			"    func: unsigned long\n"
+			"   0  func\n");
+	becomes("probe != \"malloc\"", "  !=: int\n"
+				       "    str: text\n"
+				       "      probe: unsigned long\n"
+				       "    \"...\": text\n"
+				       "   0  probe 32 from 0\n"
+				       "   1  value 1819042157\n"
+				       "   2  equal\n"
+				       "   3  jump-if-zero 14\n"
+				       "   4  probe 16 from 4\n"
+				       "   5  value 25455\n"
+				       "   6  equal\n"
+				       "   7  jump-if-zero 12\n"
+				       "   8  probe 8 from 6\n"
+				       "   9  value 0\n"
+				       "  10  equal\n"
+				       "  11  jump 13\n"
+				       "  12  value 0\n"
+				       "  13  jump 15\n"
+				       "  14  value 0\n"
+				       "  15  not\n");
+	refused("func + 1", "column 1: a text is recorded, or compared with another: str(arg0) == \"text\"\n"
+			    "  func + 1\n  ^");
 }
 
 static void trees_and_forms_are_shown(void **state)
@@ -216,9 +248,10 @@ static void what_is_too_large_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(trees_and_forms_are_shown), cmocka_unit_test(operators_bind_as_in_c),
-		cmocka_unit_test(types_are_those_of_c),      cmocka_unit_test(constants_are_read),
-		cmocka_unit_test(what_is_wrong_is_marked),   cmocka_unit_test(what_is_too_large_is_refused),
+		cmocka_unit_test(trees_and_forms_are_shown),    cmocka_unit_test(words_of_events_are_operations),
+		cmocka_unit_test(operators_bind_as_in_c),       cmocka_unit_test(types_are_those_of_c),
+		cmocka_unit_test(constants_are_read),           cmocka_unit_test(what_is_wrong_is_marked),
+		cmocka_unit_test(what_is_too_large_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
