@@ -57,7 +57,8 @@ static bool take_permissions(char **at_ret, struct kymo_map *ret)
 	return true;
 }
 
-/* "start-end rwxp offset major:minor inode   path". By hand: sscanf() takes four times as long. */
+/* "start-end rwxp offset major:minor inode   path". By hand: sscanf() takes over three times as many
+ * instructions. */
 static bool parse_line(char *line, struct kymo_map *ret)
 {
 	static const char deleted[] = " (deleted)";
