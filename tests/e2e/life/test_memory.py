@@ -1,10 +1,12 @@
 """Whose memory is it: what a forked child without rights, and a process that lies, can do with what kymo has put into
 them."""
 import json
+import os
 import re
 import signal
 import struct
 import time
+from pathlib import Path
 
 import processes
 from kymotest import (check, check_equal, check_matches, event_counts, eventually, events, kymo, need_root, record,
@@ -297,11 +299,11 @@ def test_a_child_that_has_no_rings_goes_through_all_kinds_of_pads_with_locks():
 
 # ---- lies ------------------------------------------------------------------------------------------------------------
 
-# A journal whose recorder is gone, and whose text is as it says. sys.argv[1] makes the entry; `victim` is memory of the
-# process's own that is not text.
+# A journal whose recorder is gone, and whose text is as it says. sys.argv[1] makes the entry, sys.argv[2] is the version
+# of the layout; `victim` is memory of the process's own that is not text.
 LIAR = r'''
 import ctypes, mmap, os, struct, sys
-VERSION = 6
+VERSION = int(sys.argv[2])
 size, libc = 4 << 20, ctypes.CDLL(None)
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 fd = os.memfd_create('kymo')
@@ -346,7 +348,9 @@ REFUSED = 'cannot be trusted'
 
 def lie(entry):
     """What the text and the victim hold when root has detached."""
-    process = start('/usr/bin/python3', '-c', LIAR, entry)
+    header = Path(os.environ['KYMO_SOURCE'], 'src/wire/shared.h').read_text()
+    version, = re.findall(r'^#define KYMO_WIRE_VERSION (\d+)u$', header, re.MULTILINE)
+    process = start('/usr/bin/python3', '-c', LIAR, entry, version)
     process.wait_for('^ready$')
     result = kymo('detach', process.pid)
     process.send('\n')
