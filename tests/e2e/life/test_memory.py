@@ -299,8 +299,8 @@ def test_a_child_that_has_no_rings_goes_through_all_kinds_of_pads_with_locks():
 
 # ---- lies ------------------------------------------------------------------------------------------------------------
 
-# A journal whose recorder is gone, and whose text is as it says. sys.argv[1] makes the entry, sys.argv[2] is the version
-# of the layout; `victim` is memory of the process's own that is not text.
+# A journal whose recorder is gone, and whose text is as it says. sys.argv[1] makes the entry, sys.argv[2] is the
+# version of the layout; `victim` is memory of the process's own that is not text.
 LIAR = r'''
 import ctypes, mmap, os, struct, sys
 VERSION = int(sys.argv[2])
