@@ -222,6 +222,8 @@ def test_a_file_that_looks_like_the_memory_of_a_recorder_ends_no_recorder(tmp):
     recorder = start_record(victim.pid, *GETPPID)
     memory = next(mapping for mapping in processes.maps(victim.pid)
                   if mapping.path.startswith('/memfd:kymo ') and mapping.offset == 0 and 'x' not in mapping.permissions)
+    if memory.inode > INODES:
+        skip(f'no such file can be made soon: inode {memory.inode} is wanted')
     with open(f'/proc/{victim.pid}/mem', 'rb', buffering=0) as file:
         file.seek(memory.start)
         (tmp / 'header').write_bytes(file.read(4096))
