@@ -13,7 +13,8 @@
 #include "trace/packed.h"
 #include "wire/packed.h"
 
-#define WALKED 128 /* records of a packet that are looked at */
+#define WALKED 128 /* records of a packet that are looked at, once WALKED_WHOLE were: that takes some milliseconds */
+#define WALKED_WHOLE (1u << 20)
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
@@ -104,19 +105,21 @@ struct kymo_error *kymo_trace_index_events(struct kymo_trace *output)
 }
 
 /*
- * How many records a packet has: the first ones are walked over, strings and all, the rest is taken to be of the same
- * sizes. Exact for packets of few records, and where all are of one size; else the report counts them permanently.
+ * How many records a packet has: they are walked over, strings and all. In a long recording only the first ones are,
+ * and the rest is taken to be of the same sizes; the report counts them all. Exact where all are of one size.
  */
 static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_packet *packet)
 {
 	const bool was_estimate = output->is_estimate;
+	const uint64_t most = output->n_walked < WALKED_WHOLE - WALKED ? WALKED_WHOLE - output->n_walked : WALKED;
 	uint64_t at = 0, n = 0;
 
 	if (output->only_size && packet->size % output->only_size == 0)
 		return packet->size / output->only_size;
 	output->is_estimate = true;
 	if (output->trace.is_packed) {
-		n = kymo_packed_count(output, packet->records, packet->size, WALKED, &at);
+		n = kymo_packed_count(output, packet->records, packet->size, most, &at);
+		output->n_walked += n;
 		if (at == packet->size)
 			output->is_estimate = was_estimate;
 		if (at == packet->size || at <= KYMO_PACKED_THREAD_SIZE)
@@ -124,7 +127,7 @@ static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_p
 		/* Without the first record, which is a thread's. */
 		return n * (packet->size - KYMO_PACKED_THREAD_SIZE) / (at - KYMO_PACKED_THREAD_SIZE);
 	}
-	while (n < WALKED && at + sizeof(uint64_t) <= packet->size) {
+	while (n < most && at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event;
 		uint64_t header;
 		uint32_t id, size;
@@ -140,6 +143,7 @@ static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_p
 		at += size;
 		n++;
 	}
+	output->n_walked += n;
 	if (at == packet->size)
 		output->is_estimate = was_estimate;
 	return at ? n * packet->size / at : 0;

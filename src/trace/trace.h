@@ -43,6 +43,7 @@ struct kymo_trace {
 	uint64_t bytes;  /* of records */
 	uint64_t events; /* about, where `is_estimate`: packets are not walked through (see trace.c) */
 	bool is_estimate;
+	uint64_t n_walked;  /* records that were, to count them */
 	uint32_t only_size; /* of each record of each event; 0: they differ */
 	uint32_t *by_id;    /* place in the trace's events + 1, by event id; 0: no such event */
 	size_t n_ids;

@@ -6,7 +6,7 @@ import re
 import signal
 
 from kymotest import (KYMO, Result, at_end, check, check_equal, check_matches, probe_counts, record, run,
-                      run_on_terminal, sleeper, start, start_record, target)
+                      run_on_terminal, sleeper, start, start_record, target, target_path)
 
 PROBE = ('-p', 'libc:read')
 
@@ -166,12 +166,15 @@ def last_line(result):
 
 
 def test_the_summary_counts_events_as_the_report_does(tmp):
-    """Exactly where all records are of one size, and where there are few; else it says that it does not."""
-    for words, command, is_exact in ((('-p', 'libc:malloc', '-p', 'libc:free'),
-                                      ('python3', '-c', 'for i in range(20000): str(i) * 99'), True),
-                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:exit'), ('sh', '-c', 'exit 0'),
-                                      True), (('-p', 'libc:malloc size=%di', '-p', 'libc:free'),
-                                              ('python3', '-c', 'for i in range(20000): str(i) * 99'), False)):
+    """Exactly, of whatever size they are; in a long recording of different sizes it says that it does not."""
+    script = ('python3', '-c', 'for i in range(20000): str(i) * 99')
+    path = target_path('callmany')
+    many = (path, 3000000, 'work_b', 'work_six')
+    for words, command, is_exact in ((('-p', 'libc:malloc', '-p', 'libc:free'), script, True),
+                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:exit'), ('sh', '-c', 'exit 0'), True),
+                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:free'), script,
+                                      True), (('--buffer', '256M', '-p', f'{path}:work_b x=arg0', '-p',
+                                               f'{path}:work_six'), many, False)):
         said = last_line(record(*words, '--', *command).ok())
         found = re.fullmatch(
             r"kymo: (about )?(\d[\d,]*) events \([\d.]+ \w+\), none lost, in kymo\.data; 'kymo report' shows them",
