@@ -1,5 +1,6 @@
 """What kymo may leave in a process that it was in: nothing."""
 import os
+import re
 from pathlib import Path
 
 import processes
@@ -82,3 +83,9 @@ def write_live_state(pid, state):
         for page in pages:
             memory.seek(page.start)
             memory.write(bytes([state]))
+
+
+def layout_version():
+    """That of the memory that kymo leaves in a process: for those that forge it."""
+    header = Path(os.environ['KYMO_SOURCE'], 'src/wire/shared.h').read_text()
+    return int(re.search(r'^#define KYMO_WIRE_VERSION (\d+)u$', header, re.MULTILINE)[1])

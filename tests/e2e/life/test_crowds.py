@@ -102,8 +102,8 @@ def writes(tmp, command):
 # ---- what lies -----------------------------------------------------------------------------------
 
 # Its memory looks like kymo's, with an accomplice that looks like its recorder if it is told so. sys.argv[1] is what
-# the header says that is
-# not so, sys.argv[2] the entries of the journal, as a function of their number.
+# the header says that is not so, sys.argv[2] the entries of the journal, as a function of their number. sys.argv[4] is
+# the version of the layout.
 HOSTILE = '''
 import ctypes, json, mmap, os, struct, sys
 size, libc = 4 << 20, ctypes.CDLL(None)
@@ -121,12 +121,12 @@ if not recorder:
 started = int(open(f'/proc/{recorder}/stat').read().rsplit(')', 1)[1].split()[19])
 if not has_recorder:
     os.waitpid(recorder, 0)
-said = dict(magic=0x316f6d796b, version=5, recorder=recorder, start=started, wall=0,
+said = dict(magic=0x316f6d796b, version=int(sys.argv[4]), recorder=recorder, start=started, pidns=0, wall=0,
             address=address, size=size, journal=524288, capacity=1024, n_sites=64, generation=0, n_installed=64, runs=65536, n_runs=0, data=0, data_size=0,
             vforks=0, window=0, window_size=0, window_offset=0, n_rings=0, n_regions=0, target=os.getpid(), overwrite=0,
             recorded=0, lost=0)
 said.update(eval(sys.argv[1]))
-header = struct.pack('<QIIQQQQQQQQQQQQQQQQQIIIIQQ', *said.values())
+header = struct.pack('<QIIQQQQQQQQQQQQQQQQQQIIIIQQ', *said.values())
 ctypes.memmove(address, header, len(header))
 work = ctypes.cast(libc.getppid, ctypes.c_void_p).value
 def there(i):
@@ -180,7 +180,8 @@ LIES = {
 
 def meet(lie, accomplice):
     """All commands meet a process that lies: each ends by itself, and the process lives."""
-    process = start('/usr/bin/python3', '-c', HOSTILE, *LIES[lie], 'accomplice' if accomplice else 'nobody')
+    process = start('/usr/bin/python3', '-c', HOSTILE, *LIES[lie], 'accomplice' if accomplice else 'nobody',
+                    remains.layout_version())
     process.wait_for('^ready$')
     for command in (['status', process.pid], [
             'record', '-q', '-o', 'data', '--buffer', '1M', '-p', 'libc:getppid', '-p', 'libc:getppid:*', '--for',
@@ -188,6 +189,7 @@ def meet(lie, accomplice):
     ], ['status', '--json', process.pid], ['detach', process.pid]):
         result = kymo(*command)
         check(result.status in (0, 1), f'{lie}: it ends by itself', result)
+        check('another version' not in result.err, f'{lie}: it is read', result)
         check(processes.is_alive(process.pid), f'{lie}: the process lives', result, process.result())
     check('called' in process.end(input='\n').ok().out, f'{lie}: the process works')
 
@@ -272,7 +274,8 @@ print('done')
 def test_a_process_that_may_not_be_looked_at_is_not_ended_because_a_header_names_it():
     bystander = start('/usr/bin/python3', '-c', SECRETIVE, user=NOBODY)
     bystander.wait_for('^ready$')
-    process = start('/usr/bin/python3', '-c', test_lies.PROGRAM, bystander.pid, user=NOBODY)
+    process = start('/usr/bin/python3', '-c', test_lies.PROGRAM, bystander.pid, remains.layout_version(),
+                    user=NOBODY)
     process.wait_for('ready')
     result = kymo('detach', process.pid, user=NOBODY)
     check(bystander.is_alive(), 'the process that the header names runs on', result)

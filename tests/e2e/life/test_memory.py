@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import processes
+import remains
 from kymotest import (check, check_equal, check_matches, event_counts, eventually, events, kymo, need_root, record,
                       skip, start, start_record)
 
@@ -348,9 +349,7 @@ REFUSED = 'cannot be trusted'
 
 def lie(entry):
     """What the text and the victim hold when root has detached."""
-    header = Path(os.environ['KYMO_SOURCE'], 'src/wire/shared.h').read_text()
-    version, = re.findall(r'^#define KYMO_WIRE_VERSION (\d+)u$', header, re.MULTILINE)
-    process = start('/usr/bin/python3', '-c', LIAR, entry, version)
+    process = start('/usr/bin/python3', '-c', LIAR, entry, remains.layout_version())
     process.wait_for('^ready$')
     result = kymo('detach', process.pid)
     process.send('\n')

@@ -36,7 +36,8 @@ def check_variant(path, short):
     counts = places.compare_places([path, '200', 'work_b'], wanted, refusals)
     print(short, places.tell(refusals, len(wanted)))
     check(any(counts.values()), 'they ran')
-    check(len(counts) >= 0.95 * len(wanted), 'nearly all have a place', places.tell(refusals, len(wanted)))
+    # Where the last byte of a function can lead to depends on where the pad of the next function is.
+    check(len(counts) >= 0.94 * len(wanted), 'nearly all have a place', places.tell(refusals, len(wanted)))
 
 
 def test_static_programs():
