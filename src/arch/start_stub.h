@@ -43,16 +43,16 @@ int kymo_start_make_stub(uint64_t stub, uint64_t site, uint8_t signal, uint8_t s
 bool kymo_start_is_stub(const uint8_t bytes[KYMO_START_STUB], uint64_t stub, uint64_t *site_ret,
 			uint8_t jump_ret[KYMO_START_JUMP]);
 
-/* Where a thread is told of its signal. */
+/* The address at which a thread in the stub is stopped by the signal that it has sent to itself. */
 uint64_t kymo_start_told_at(uint64_t stub);
 
 /* What a thread in the stub has on its stack, at most. */
 #define KYMO_START_WORDS 4
 
 /*
- * Take a thread out of the stub, to where it would be in the linker's own code: `registers` become those that it has
- * there, with `stack`, which is from its stack pointer on. `has_called_ret`: after the call. -EINVAL: no instruction of
- * the stub is there.
+ * Take a thread out of the stub, to the instruction of the linker that it would be at. `registers` are the thread's,
+ * and become those that it would have there. `stack` is what lies from its stack pointer on. `has_called_ret`: the
+ * thread has made the call. -EINVAL: the thread is at no instruction of the stub.
  */
 int kymo_start_leave_stub(uint64_t stub, uint64_t site, const uint64_t stack[KYMO_START_WORDS],
 			  struct user_regs_struct *registers, bool *has_called_ret);

@@ -1,5 +1,5 @@
 /*
- * States, and a table of what may follow what: a row for each state has the set of those that may be next.
+ * States, and a table of what may follow what: the row of a state has the set of the states that may be next.
  *
  * One function sets the state, and looks into the table first. Builds with sanitizers, which the tests run, end at a
  * change that the table does not have. Others do not look: targets depend on a tracer that goes on.

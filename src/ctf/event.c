@@ -61,6 +61,14 @@ bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body,
 	return at <= left;
 }
 
+bool kymo_ctf_size_before_stack(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
+{
+	struct kymo_ctf_event head = *event;
+
+	head.has_stack = head.has_stack_pointer = false;
+	return kymo_ctf_body_size(&head, body, left, ret);
+}
+
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)
 {
 	uint32_t body;

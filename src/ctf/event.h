@@ -172,6 +172,9 @@ uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t 
 /* The same of what comes behind the header of a record, and whether it is all there. */
 bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret);
 
+/* Of a record that has a stack: the bytes before that, and before the stack pointer of a call. */
+bool kymo_ctf_size_before_stack(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret);
+
 /* Free what the members point to (all from malloc). */
 void kymo_ctf_event_deinit(struct kymo_ctf_event *event);
 

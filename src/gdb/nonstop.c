@@ -201,7 +201,7 @@ static void cancel_sequence(struct kymo_gdb *gdb)
 			continue;
 		thread->is_sent = thread->was_told = false;
 		thread->is_pending = true;
-		/* The client has seen the fork perhaps, and is told of it again. */
+		/* The client may have seen the fork, and is told of it again. */
 		if (is_fork(thread))
 			gdb_set_untold(gdb, thread->event.child, true);
 	}

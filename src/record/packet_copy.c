@@ -35,9 +35,7 @@ void packet_copy_deinit(struct packet_copy *copy)
 const struct kymo_ctf_event *packet_event(const struct kymo_trace *output, const uint8_t *record)
 {
 	uint64_t header;
-	uint32_t id;
 
 	memcpy(&header, record, sizeof(header));
-	id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
-	return id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
+	return kymo_trace_event(output, (uint32_t)(header & KYMO_EVENT_ID_MAX));
 }

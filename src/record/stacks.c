@@ -330,10 +330,12 @@ static uint32_t unwind(struct recording *recording, struct source *source, struc
 /* Bytes of a record up to the stack; 0: it is none. */
 static uint32_t head_size(const struct kymo_ctf_event *event, const uint8_t *record, size_t left)
 {
-	struct kymo_ctf_event head = *event;
+	uint32_t body;
 
-	head.has_stack = head.has_stack_pointer = false;
-	return kymo_ctf_record_size(&head, record, left);
+	return left >= KYMO_EVENT_ARGS_OFFSET && kymo_ctf_size_before_stack(event, record + KYMO_EVENT_ARGS_OFFSET,
+									    left - KYMO_EVENT_ARGS_OFFSET, &body)
+		       ? KYMO_EVENT_ARGS_OFFSET + body
+		       : 0;
 }
 
 /*
@@ -372,14 +374,6 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 	return at + (uint32_t)sizeof(size) + size;
 }
 
-static bool size_before_stack(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
-{
-	struct kymo_ctf_event head = *event;
-
-	head.has_stack = head.has_stack_pointer = false;
-	return kymo_ctf_body_size(&head, body, left, ret);
-}
-
 /* ---- frames that no packet names any more ---------------------------------------------------- */
 
 /* Note each frame that a packet names, or `renumber` them. Behind a record that was none of ours the packet has what
@@ -395,8 +389,7 @@ static void visit_packet(struct recording *recording, const struct kymo_kept_pac
 	uint32_t id;
 
 	while ((header = kymo_packed_read(&packed, records + at, packet->size - at, &id)) != 0) {
-		const struct kymo_ctf_event *event =
-			id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
+		const struct kymo_ctf_event *event = kymo_trace_event(output, id);
 		const uint64_t left = packet->size - at - header;
 		uint32_t body, number, stack;
 
@@ -405,7 +398,7 @@ static void visit_packet(struct recording *recording, const struct kymo_kept_pac
 			continue;
 		if (!event || !kymo_ctf_body_size(event, records + at, left, &body))
 			return;
-		if (event->has_stack && size_before_stack(event, records + at, left, &stack)) {
+		if (event->has_stack && kymo_ctf_size_before_stack(event, records + at, left, &stack)) {
 			memcpy(&number, records + at + stack, sizeof(number));
 			if (number && number <= n && renumber)
 				memcpy(records + at + stack, &numbers[number - 1], sizeof(number));

@@ -6,23 +6,16 @@
 #include "trace/trace.h"
 #include "wire/packed.h"
 
-static const struct kymo_ctf_event *event_of(const struct kymo_trace *output, uint32_t id)
-{
-	return id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
-}
-
 /* Bytes behind the header of a record in a ring: a stack is a copy there, behind the stack pointer of a call. */
 static bool ring_body(const struct kymo_ctf_event *event, const uint8_t *body, uint64_t left, uint32_t *ret)
 {
 	const uint32_t pointer = event->has_stack_pointer ? sizeof(uint64_t) : 0;
-	struct kymo_ctf_event head = *event;
 	uint32_t size;
 	uint16_t copied;
 
 	if (!event->has_stack)
 		return kymo_ctf_body_size(event, body, left, ret);
-	head.has_stack = head.has_stack_pointer = false;
-	if (!kymo_ctf_body_size(&head, body, left, &size) || left - size < pointer + sizeof(copied))
+	if (!kymo_ctf_size_before_stack(event, body, left, &size) || left - size < pointer + sizeof(copied))
 		return false;
 	memcpy(&copied, body + size + pointer, sizeof(copied));
 	*ret = size + pointer + (uint32_t)sizeof(copied) + copied;
@@ -46,7 +39,7 @@ uint64_t kymo_packed_to_plain(const struct kymo_trace *output, const uint8_t *re
 	uint32_t id;
 
 	while ((header = kymo_packed_read(&packed, records + at, size - at, &id)) != 0) {
-		const struct kymo_ctf_event *event = event_of(output, id);
+		const struct kymo_ctf_event *event = kymo_trace_event(output, id);
 		uint32_t body;
 
 		if (!id) {
@@ -90,7 +83,7 @@ struct kymo_error *kymo_packed_from_plain(const struct kymo_trace *output, const
 		memcpy(&tid, records + at + KYMO_EVENT_TID_OFFSET, sizeof(tid));
 		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
 		stamp += (uint64_t)((int64_t)(((header >> KYMO_EVENT_ID_BITS) - stamp) << unused) >> unused);
-		event = event_of(output, id);
+		event = kymo_trace_event(output, id);
 		whole = event ? kymo_ctf_record_size(event, records + at, size - at) : 0;
 		if (!whole)
 			break;
@@ -127,7 +120,7 @@ uint64_t kymo_packed_count(const struct kymo_trace *output, const uint8_t *recor
 		at += header;
 		if (header && !id)
 			continue;
-		event = header ? event_of(output, id) : NULL;
+		event = header ? kymo_trace_event(output, id) : NULL;
 		if (!event || !kymo_ctf_body_size(event, records + at, size - at, &body))
 			break;
 		at += body;

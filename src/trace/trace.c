@@ -134,9 +134,9 @@ static uint64_t about_events(struct kymo_trace *output, const struct kymo_ring_p
 
 		memcpy(&header, packet->records + at, sizeof(header));
 		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
-		if (id >= output->n_ids || !output->by_id[id])
+		event = kymo_trace_event(output, id);
+		if (!event)
 			return n;
-		event = &output->trace.events[output->by_id[id] - 1];
 		size = kymo_ctf_record_size(event, packet->records + at, packet->size - at);
 		if (!size)
 			return n;

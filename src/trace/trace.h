@@ -41,7 +41,7 @@ struct kymo_trace {
 	struct kymo_ctf_trace trace;
 	KYMO_VEC(struct kymo_trace_stream) streams;
 	uint64_t bytes;  /* of records */
-	uint64_t events; /* about, where `is_estimate`: packets are not walked through (see trace.c) */
+	uint64_t events; /* about, where `is_estimate`: packets of a long recording are not walked through (trace.c) */
 	bool is_estimate;
 	uint64_t n_walked;  /* records that were, to count them */
 	uint32_t only_size; /* of each record of each event; 0: they differ */
@@ -51,6 +51,12 @@ struct kymo_trace {
 	struct kymo_kept *kept;                 /* where packets go in place of the files; or NULL */
 	uint64_t dropped_bytes, dropped_events; /* by it; not in `bytes` and `events` any more */
 };
+
+/* The event of that id, or NULL. */
+static inline const struct kymo_ctf_event *kymo_trace_event(const struct kymo_trace *output, uint32_t id)
+{
+	return id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
+}
 
 /*
  * Begin a trace in a directory that kymo_directory_make() makes.
