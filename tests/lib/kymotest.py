@@ -173,6 +173,12 @@ class Result:
         check(re.search(pattern, self.err), f'stderr has nothing like /{pattern}/', self)
         return self
 
+    def wrong_words(self, sentence):
+        """kymo was asked wrongly: `sentence` is all that its first line on stderr says."""
+        self.ended(2)
+        check_same(self.err.splitlines()[0], f'kymo: {sentence}', f'the sentence about: {self.command}\n')
+        return self
+
     def warnings(self):
         """Lines of kymo's."""
         return [line for line in self.err.splitlines() if 'warning' in line]

@@ -11,8 +11,8 @@ fd = os.memfd_create('kymo')
 os.ftruncate(fd, size)
 memory = mmap.mmap(fd, size)
 address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-header = struct.pack('<QIIQQQQQQQQQQQQQQQQQQIIIIQQ', 0x316f6d796b, version, recorder, start, 0, 0, address, size, 524288, 16, 0, 0, 0, 65536,
-                     0, 0, 0, 0, 0, 0, 0, 0, 0, os.getpid(), 0, 0, 0)
+header = struct.pack('<QIIQQQQQQQQQQQQQQQQQQIIIIQQ', 0x316f6d796b, version, recorder, start, 0, 0, address, size,
+                     524288, 16, 0, 0, 0, 65536, 0, 0, 0, 0, 0, 0, 0, 0, 0, os.getpid(), 0, 0, 0)
 ctypes.memmove(address, header, len(header))
 ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.PROT_READ)  # as a target has it
 print('ready', fd, flush=True)

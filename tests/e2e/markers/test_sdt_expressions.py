@@ -129,9 +129,7 @@ def test_words_are_refused_where_they_are_wrong(tmp):
         ('shop:query /arg0 >/', 'column 19: expected a value, such as arg0, %di or 42'),
         ('shop:query retval', "column 12: 'retval' is known at a function's return only; write -r or %return"),
         ('shop:query sample 1/10', "column 12: markers are not sampled: leave 'sample 1/10' out")):
-        result = record('-m', words, '--', 'true')
-        check_equal(result.status, 2, f'status of {words}')
-        check_equal(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {words}')
+        record('-m', words, '--', 'true').wrong_words(sentence)
     record('-m', 'marked:* arg0', '--', target_path('marked'), '-n', '2').refused(
         "it is one of kymo's own, whose fields are recorded as they are")
 
