@@ -1,4 +1,4 @@
-"""Filters and expressions of SDT probes: arg0 is the first argument that each location hands over, wherever it has it."""
+"""Filters and expressions of SDT probes: arg0 is the first argument of each location, wherever that has it."""
 import json
 import re
 from pathlib import Path
