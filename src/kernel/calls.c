@@ -120,8 +120,6 @@ static struct kymo_error *load_programs(struct kymo_kernel_calls *calls)
 
 static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 {
-	/* In front of the program that takes a process out of the table with its last thread: this one asks the table.
-	 */
 	struct kymo_error *error = run_program(calls, "see_end");
 
 	if (!error && calls->options.follow)

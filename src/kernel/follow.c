@@ -1,7 +1,6 @@
 /*
  * Which processes descend from the recorded one. Tracepoints run in the parent, before the child runs its first
- * instruction, so nothing of it is missed. A process leaves the table with its last thread, so that the next one with
- * its id is not taken for it.
+ * instruction, so nothing of it is missed. A process leaves the table when its id is given to another one.
  */
 #include "kernel/follow.h"
 

@@ -13,8 +13,9 @@
  */
 #define KERNEL_PIDS (1 << 22) /* PID_MAX_LIMIT */
 struct kernel_processes {
-	uint64_t bits[KERNEL_PIDS / 64];
-	uint64_t n; /* that are set */
+	uint64_t bits[KERNEL_PIDS / 64];  /* set until the id is another process's: threads end after one another */
+	uint64_t ended[KERNEL_PIDS / 64]; /* those of which no thread is left, or only such as are about to end */
+	uint64_t n;                       /* that have not ended */
 };
 
 #endif

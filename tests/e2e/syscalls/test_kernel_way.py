@@ -20,6 +20,34 @@ CHANGES = ((r'^--- SIG.*\n?', ''), (r'= \? ERESTART\w+ \(.*\)$', '= ?'), (r'^kil
 # Untouched memory cannot be copied while a call is refused that does not look at it either.
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
 
+# Processes whose four threads are ended at once, one after the other.
+ENDED = '''
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *spin(void *unused)
+{
+	for (;;)
+		;
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	for (int i = atoi(argv[1]); i > 0; i--) {
+		pthread_t thread;
+		if (!fork()) {
+			for (int k = 0; k < 3; k++)
+				pthread_create(&thread, NULL, spin, NULL);
+			usleep(500);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	return 0;
+}
+'''
+
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
 
 # Threads that each write 1, 2, 3, ... at once, in seven digits.
@@ -157,6 +185,16 @@ def test_each_call_of_threads_that_make_them_at_once_is_shown_whole_and_in_order
     check_equal(len(numbers), 4, 'threads')
     for seen in numbers.values():
         check(seen == list(range(1, calls + 1)), f'{len(seen)} of {calls} calls, in order')
+
+
+def test_the_end_of_each_thread_is_shown_where_threads_end_at_once(tmp):
+    """The last one that the kernel counts may be seen before another one."""
+    need_root()
+    (tmp / 'ended.c').write_text(ENDED)
+    run(program('gcc'), '-O1', '-pthread', '-o', tmp / 'ended', tmp / 'ended.c').ok()
+    n = 600
+    in_kernel('-f', '-e', 'getppid', '-o', tmp / 'lines', tmp / 'ended', n).ok()
+    check_equal((tmp / 'lines').read_text().count('+++ exited with 0 +++'), 4 * n + 1, 'ends')
 
 
 def test_losses_are_counted_and_shown(tmp):
