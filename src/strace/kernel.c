@@ -329,7 +329,7 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 				{ .fd = w->pidfd, .events = POLLIN } };
 	const bool counts_processes = w->pid && w->s->request->target.follows;
 	struct kymo_error *error = NULL;
-	bool is_over = false, is_empty = true;
+	bool is_over = false, is_empty = true, is_last_round = false;
 
 	while (!(is_over && is_empty) && !error) {
 		/* With descendants an end of the first says nothing. */
@@ -337,7 +337,7 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 
 		if (n < 0 && errno != EINTR)
 			return kymo_error_errno(errno, "cannot wait for system calls");
-		is_over |= n > 0 || (counts_processes && !kymo_kernel_calls_has_processes(w->calls));
+		is_over |= n > 0 || is_last_round;
 		if (!is_over && kymo_now_ns() >= until) {
 			is_over = true;
 			w->s->running = is_command ? w->pid : 0;
@@ -347,6 +347,8 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 		error = kymo_kernel_calls_drain(w->calls, see_call, w, &is_empty);
 		if (!error && (fflush(w->s->stream.file) || ferror(w->s->stream.file)))
 			return NULL; /* the caller tells */
+		/* Threads that end beside the one that the kernel counts last get one more round. */
+		is_last_round = counts_processes && is_empty && !kymo_kernel_calls_has_processes(w->calls);
 	}
 	return error;
 }
