@@ -295,7 +295,7 @@ static struct kymo_error *map_trampolines_stopped(struct kymo_probes *probes, co
 static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
 {
 	struct kymo_session_list list;
-	struct kymo_error *error = kymo_sessions_read_headers(probes->process, kymo_probes_inode(probes), &list);
+	struct kymo_error *error = kymo_sessions_read(probes->process, &list);
 
 	if (error)
 		return error;
