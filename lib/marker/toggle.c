@@ -113,7 +113,7 @@ static bool has_one_thread(void)
 }
 
 /* Before anything is changed. -EPERM. */
-static int prepare_to_synchronise(void)
+static int prepare_to_synchronize(void)
 {
 	if (!is_registered)
 		is_registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
@@ -126,7 +126,7 @@ static int prepare_to_synchronise(void)
  * "Serializing Instructions"). CPUID leaves a virtual machine, which takes longer than all else of a batch with one
  * site. With a shadow stack IRET would want a frame there, too.
  */
-static void serialise(void)
+static void serialize(void)
 {
 #if defined(__x86_64__) && defined(__LP64__)
 	unsigned long shadow = 0, stack, word;
@@ -156,7 +156,7 @@ static void serialise(void)
 	__cpuid(0, a, b, c, d);
 }
 
-static int synchronise(void)
+static int synchronize(void)
 {
 	int status = 0;
 
@@ -167,7 +167,7 @@ static int synchronise(void)
 			break;
 		sched_yield();
 	}
-	serialise();
+	serialize();
 	return status < 0 ? -EPERM : 0;
 }
 
@@ -296,7 +296,7 @@ static bool do_step(const struct toggle *toggle, struct lib_site **sites, size_t
 		if (!sites[i]->error)
 			sites[i]->error = step(toggle, sites[i]);
 	}
-	int status = synchronise();
+	int status = synchronize();
 	for (size_t i = 0; i < n && status < 0; i++)
 		sites[i]->error = sites[i]->error ? sites[i]->error : status;
 	return status == 0;
@@ -320,7 +320,7 @@ static int fail_all(struct lib_site **sites, size_t n, int status)
 
 int kymo_lib_toggle(struct lib_site **sites, size_t n, bool on)
 {
-	int status = prepare_to_synchronise();
+	int status = prepare_to_synchronize();
 	if (status < 0)
 		return fail_all(sites, n, status);
 	struct toggle toggle = { open("/proc/self/mem", O_RDWR | O_CLOEXEC), on };

@@ -2,8 +2,8 @@
  * Errors that carry a sentence.
  *
  * Rooms above wire, arch and ring return `struct kymo_error *`: NULL is success, anything else is owned by the caller
- * and says what failed, where, and what to do. Low rooms return a negative errno instead and never allocate;
- * kymo_error_errno() is the border between the two.
+ * and says what failed, where, and what to do. Low rooms return a negative errno instead; kymo_error_errno() is the
+ * border between the two.
  */
 #ifndef KYMO_BASE_ERROR_H
 #define KYMO_BASE_ERROR_H

@@ -195,7 +195,7 @@ static void tell_losses(const struct cli_recording *recording, const struct kymo
 }
 
 /* "1,234,567 branches, the last 4,096 of each thread in d". */
-static void summarise_branches(const struct cli_recording *recording, const struct kymo_record_result *result)
+static void summarize_branches(const struct cli_recording *recording, const struct kymo_record_result *result)
 {
 	const char *directory = recording->options.directory;
 	const bool is_elsewhere = strcmp(directory, "kymo.data") != 0;
@@ -214,7 +214,7 @@ static void summarise_branches(const struct cli_recording *recording, const stru
 }
 
 /* "12,345 events (58.6 KiB), none lost, in d". Their number is exact unless it says so. */
-static void summarise(const struct cli_recording *recording, const struct kymo_record_result *result)
+static void summarize(const struct cli_recording *recording, const struct kymo_record_result *result)
 {
 	const char *directory = recording->options.directory;
 	const bool is_elsewhere = strcmp(directory, "kymo.data") != 0;
@@ -343,9 +343,9 @@ static int run_recording(struct cli_recording *recording)
 	if (recording->view)
 		recording->view->end(recording->view->data);
 	else if (!recording->quiet && recording->options.n_branches)
-		summarise_branches(recording, &result);
+		summarize_branches(recording, &result);
 	else if (!recording->quiet)
-		summarise(recording, &result);
+		summarize(recording, &result);
 	failed = show_tables(recording);
 	was_stopped = control.stop;
 	if (result.shared || result.shared_hub)

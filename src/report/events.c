@@ -30,8 +30,8 @@ struct writer {
 	char date[64];
 	size_t n_losses; /* that were written */
 	struct loss_total written;
-	size_t labelled;                                 /* the thread that `label` is of, if it has text; */
-	const struct kymo_ctf_process *labelled_process; /* and its process then */
+	size_t labeled;                                 /* the thread that `label` is of, if it has text; */
+	const struct kymo_ctf_process *labeled_process; /* and its process then */
 	char label[THREAD_LABEL];
 	/* Where system calls are lines: */
 	bool joins;
@@ -115,10 +115,10 @@ static void write_event_thread(struct writer *w, size_t at, int32_t tid)
 {
 	const struct thread found = thread_at(w, at, tid), *thread = &found;
 
-	if (at == NO_THREAD || !*w->label || w->labelled != at || w->labelled_process != thread->process)
+	if (at == NO_THREAD || !*w->label || w->labeled != at || w->labeled_process != thread->process)
 		kymo_names_label(w->names, thread, w->label);
-	w->labelled = at;
-	w->labelled_process = thread->process;
+	w->labeled = at;
+	w->labeled_process = thread->process;
 	fputs_unlocked(w->label, w->page->out);
 	putc_unlocked(' ', w->page->out);
 }

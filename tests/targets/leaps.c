@@ -18,11 +18,11 @@ long leap_deep(long n);
 long leap_handler(long n);
 long leap_context(long n);
 long leap_thread(long n);
-long leap_cancelled(long n);
+long leap_canceled(long n);
 long leap_plain(long n);
 
 static struct {
-	long deep, handler, context, thread, cancelled, plain;
+	long deep, handler, context, thread, canceled, plain;
 	long returns; /* of leap_deep and leap_plain: all others never return */
 } counts;
 
@@ -74,9 +74,9 @@ PROBED long leap_thread(long n)
 	pthread_exit((void *)n);
 }
 
-PROBED long leap_cancelled(long n)
+PROBED long leap_canceled(long n)
 {
-	counts.cancelled++;
+	counts.canceled++;
 	waiting = 1;
 	for (;;)
 		pause();
@@ -144,9 +144,9 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-static void *run_cancelled(void *arg)
+static void *run_canceled(void *arg)
 {
-	leap_cancelled(1);
+	leap_canceled(1);
 	return NULL;
 }
 
@@ -160,7 +160,7 @@ static void by_thread(long i)
 	if (i % 8)
 		return;
 	waiting = 0;
-	CHECK(pthread_create(&thread, NULL, run_cancelled, NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, run_canceled, NULL) == 0);
 	while (!waiting)
 		usleep(50);
 	CHECK(pthread_cancel(thread) == 0);
@@ -187,9 +187,9 @@ int main(int argc, char **argv)
 	}
 	CHECK(handled == n);
 	printf("{\"leap_deep\": %ld, \"leap_handler\": %ld, \"leap_context\": %ld, \"leap_thread\": %ld, "
-	       "\"leap_cancelled\": %ld, \"leap_plain\": %ld, "
+	       "\"leap_canceled\": %ld, \"leap_plain\": %ld, "
 	       "\"returns\": %ld}\n",
-	       counts.deep, counts.handler, counts.context, counts.thread, counts.cancelled, counts.plain,
+	       counts.deep, counts.handler, counts.context, counts.thread, counts.canceled, counts.plain,
 	       counts.returns);
 	fflush(stdout);
 	return 0;

@@ -219,7 +219,7 @@ static int check_computed(const struct kymo_clone *clone, struct kymo_refusal *r
 	return 0;
 }
 
-static int analyse(struct kymo_clone *clone, struct x86_body *body, uint64_t start)
+static int analyze(struct kymo_clone *clone, struct x86_body *body, uint64_t start)
 {
 	ptrdiff_t index = x86_function_at(clone->code, start);
 	int err;
@@ -269,7 +269,7 @@ int kymo_clone_create(const struct kymo_module_code *code, const struct kymo_ent
 	clone->held = X86_NO_REGISTER;
 	x86_decoder_init(&clone->decoder);
 	x86_body_init(&body, code, map, refusal ? refusal : &unused);
-	err = analyse(clone, &body, start);
+	err = analyze(clone, &body, start);
 	x86_body_deinit(&body);
 	if (err) {
 		kymo_clone_destroy(clone);

@@ -170,7 +170,7 @@ static bool computes(const struct x86_jumps *jumps, const struct x86_insn *insn,
 	return !is_load(insn) && !is_unmangling(insn) && !x86_is_rip_lea(insn) && !is_too_narrow(jumps, insn, reg);
 }
 
-static void summarise(struct x86_jumps *jumps, size_t function)
+static void summarize(struct x86_jumps *jumps, size_t function)
 {
 	const struct kymo_extent *extent = &jumps->code->functions[function];
 	struct x86_insn insn;
@@ -197,7 +197,7 @@ static bool holds_only_pointers(struct x86_jumps *jumps, size_t function, int re
 	uint32_t reached = 1u << reg, before;
 
 	if (jumps->summary_of != (ptrdiff_t)function)
-		summarise(jumps, function);
+		summarize(jumps, function);
 	do {
 		before = reached;
 		for (int i = 0; i < 16; i++) {

@@ -210,7 +210,7 @@ static struct kymo_error *find_end(const struct kymo_jit *jit, uint64_t size, ui
 				 jit->address, jit->start, before, at);
 }
 
-static struct kymo_error *analyse(struct kymo_jit *jit, uint64_t size)
+static struct kymo_error *analyze(struct kymo_jit *jit, uint64_t size)
 {
 	struct kymo_extent function = { .start = jit->start };
 	const struct kymo_span text = { jit->start, jit->bytes, (size_t)size };
@@ -250,7 +250,7 @@ static struct kymo_error *look_at_jit(struct kymo_jit *jit, struct kymo_process 
 	if (!jit->bytes)
 		return &kymo_error_no_memory;
 	error = read_code(process, jit->start, jit->bytes, end - jit->start);
-	return error ? error : analyse(jit, end - jit->start);
+	return error ? error : analyze(jit, end - jit->start);
 }
 
 struct kymo_error *kymo_jit_open(struct kymo_process *process, uint64_t address, struct kymo_jit **ret)

@@ -95,7 +95,7 @@ def check_variant(tmp, *words, **options):
     return result
 
 
-def test_at_any_optimisation(tmp):
+def test_at_any_optimization(tmp):
     for words in (['-O0'], ['-O1', '-fomit-frame-pointer'], ['-O3', '-flto',
                                                              '-march=native'], ['-Os', '-fcf-protection=full']):
         check_variant(tmp, *words)

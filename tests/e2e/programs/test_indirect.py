@@ -100,7 +100,7 @@ def own_counts(counts):
 
 
 def test_the_function_that_was_chosen_is_counted_under_its_name(tmp):
-    """Optimised or not, with functions that others may replace (by way of the GOT) or not, by both compilers."""
+    """Optimized or not, with functions that others may replace (by way of the GOT) or not, by both compilers."""
     for compiler in filter(shutil.which, ('gcc', 'clang')):
         for flags in (['-O0'], ['-O1'], ['-O2', '-fcf-protection'], ['-Os']):
             for kind in ('', '__attribute__((noinline,visibility("hidden")))'):

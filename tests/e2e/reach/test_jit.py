@@ -410,7 +410,7 @@ require('readline').createInterface({input: process.stdin}).on('line', line => c
 '''
 
 
-def optimised(pid, name):
+def optimized(pid, name):
     """Where the perf map has it last: start and name."""
     found = re.findall(rf'^([0-9a-f]+) [0-9a-f]+ (\S*\*{name} .*)$',
                        Path(f'/tmp/perf-{pid}.map').read_text(), re.MULTILINE)
@@ -435,11 +435,11 @@ def test_node_is_recorded_or_refused_and_runs_on(tmp):
     at_end(lambda: Path(f'/tmp/perf-{process.pid}.map').unlink(missing_ok=True))
     process.wait_for('^ready$', seconds=120)
 
-    def is_optimised():
+    def is_optimized():
         tell(process, '18', 'fib')  # code that another thread has compiled is taken when something runs
-        return optimised(process.pid, 'fib')
+        return optimized(process.pid, 'fib')
 
-    start_of_fib, name = eventually(is_optimised, 'fib is optimized', 60)
+    start_of_fib, name = eventually(is_optimized, 'fib is optimized', 60)
     for _ in range(3):
         if 'w' in permissions_at(process.pid, start_of_fib):
             record('-p', f'{start_of_fib:#x}', '--pid', process.pid, '--for',

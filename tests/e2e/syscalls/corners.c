@@ -3,7 +3,7 @@
  *
  *	handlers	a thread sleeps in a call; when a line comes it is in a handler, upon which another runs on an
  *			alternate stack; with the next line all go on
- *	cancelled	a thread sleeps in a call, and is cancelled when a line comes
+ *	canceled	a thread sleeps in a call, and is canceled when a line comes
  *	dispatch	calls are signals outside of one range of addresses
  */
 #define _GNU_SOURCE
@@ -92,7 +92,7 @@ static void clean_up(int *unused)
 	say("cleaned up");
 }
 
-static void *sleep_until_cancelled(void *unused)
+static void *sleep_until_canceled(void *unused)
 {
 	__attribute__((cleanup(clean_up))) int guarded = 0;
 	char byte;
@@ -102,11 +102,11 @@ static void *sleep_until_cancelled(void *unused)
 	return unused;
 }
 
-static int cancelled(void)
+static int canceled(void)
 {
 	pthread_t thread;
 
-	if (pipe(ends) || pthread_create(&thread, NULL, sleep_until_cancelled, NULL))
+	if (pipe(ends) || pthread_create(&thread, NULL, sleep_until_canceled, NULL))
 		abort();
 	wait_for_line();
 	pthread_cancel(thread);
@@ -131,8 +131,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "handlers"))
 		return handlers();
-	if (argc == 2 && !strcmp(argv[1], "cancelled"))
-		return cancelled();
+	if (argc == 2 && !strcmp(argv[1], "canceled"))
+		return canceled();
 	if (argc == 2 && !strcmp(argv[1], "dispatch"))
 		return dispatch();
 	return 2;

@@ -28,7 +28,7 @@ def test_a_handler_upon_a_handler_on_another_stack_keeps_the_pads(tmp):
 
 
 def test_a_program_that_cancels_threads_is_recorded_with_a_warning(tmp):
-    process = corner(tmp, 'cancelled')
+    process = corner(tmp, 'canceled')
     recorder = start_record(process.pid, '-s', 'read')
     process.send('\n')
     process.wait_for('^joined$')
