@@ -279,9 +279,10 @@ static void note_end(struct kymo_gdb *gdb, pid_t pid, pid_t tid, int status)
 /* The thread's fork has not been told, and never is: the client never asks for its child. NULL: there is none. */
 static struct gdb_process *take_untold_of(struct gdb_thread *thread)
 {
-	if (!thread->is_pending || (thread->event.kind != GDB_EVENT_FORK && thread->event.kind != GDB_EVENT_VFORK))
+	if (thread->telling != GDB_PENDING ||
+	    (thread->event.kind != GDB_EVENT_FORK && thread->event.kind != GDB_EVENT_VFORK))
 		return NULL;
-	thread->is_pending = false;
+	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
 	return gdb_find_process(thread->gdb, thread->event.child);
 }
 

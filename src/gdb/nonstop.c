@@ -29,7 +29,7 @@ static bool is_due(const struct gdb_thread *thread)
 {
 	const struct gdb_thread *child;
 
-	if (!thread->is_pending || thread->is_dead || thread->is_untold)
+	if (thread->telling != GDB_PENDING || thread->is_dead || thread->is_untold)
 		return false;
 	child = is_fork(thread) ? gdb_any_thread(thread->gdb, thread->event.child) : NULL;
 	return !child || child->is_stopped;
@@ -81,9 +81,9 @@ static bool tell_next(struct kymo_gdb *gdb, struct gdb_text *reply)
 		end->is_sent = true;
 		gdb_tell_end(gdb, end, reply);
 	} else if (thread) {
-		thread->is_sent = true;
 		gdb->sent_child = is_fork(thread) ? thread->event.child : 0;
 		gdb_tell_thread(thread, reply);
+		gdb_set_telling(thread, GDB_SENT);
 	} else if (gdb->is_unresumed) {
 		gdb->is_unresumed = false;
 		if (!gdb->has_no_resumed || !does_none_run(gdb))
@@ -146,7 +146,8 @@ static void acknowledge(void *data)
 	gdb->is_in_sequence = false;
 	gdb->sent_child = 0;
 	for (size_t i = 0; i < gdb->threads.n; i++)
-		gdb->threads.items[i]->is_sent = false;
+		if (gdb->threads.items[i]->telling == GDB_SENT)
+			gdb_set_telling(gdb->threads.items[i], GDB_TOLD);
 	it->has_dropped = forget_sent_ends(gdb);
 	gdb->is_interrupted &= gdb->threads.n > 0;
 	if (gdb->may_notify && tell_next(gdb, it->reply))
@@ -166,8 +167,8 @@ void gdb_acknowledge(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 
 bool gdb_is_known_to_stand(const struct gdb_thread *thread)
 {
-	return !thread->is_dead && thread->is_stopped && !thread->is_pending && !thread->is_sent &&
-	       thread->process->pid != thread->gdb->sent_child;
+	return !thread->is_dead && thread->is_stopped && thread->telling != GDB_PENDING &&
+	       thread->telling != GDB_SENT && thread->process->pid != thread->gdb->sent_child;
 }
 
 /* ---- what stands ----------------------------------------------------------------------------- */
@@ -178,7 +179,7 @@ static void queue_standing(struct gdb_thread *thread)
 	if (thread->event.kind != GDB_EVENT_SIGNAL || !thread->is_at_signal)
 		thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT };
 	thread->order = ++thread->gdb->last_order;
-	thread->is_pending = true;
+	gdb_set_telling(thread, GDB_PENDING);
 }
 
 void gdb_begin_notifying(struct kymo_gdb *gdb)
@@ -197,10 +198,9 @@ static void cancel_sequence(struct kymo_gdb *gdb)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!thread->is_sent)
+		if (thread->telling != GDB_SENT)
 			continue;
-		thread->is_sent = thread->was_told = false;
-		thread->is_pending = true;
+		gdb_set_telling(thread, GDB_PENDING);
 		/* The client may have seen the fork, and is told of it again. */
 		if (is_fork(thread))
 			gdb_set_untold(gdb, thread->event.child, true);
@@ -225,7 +225,7 @@ void gdb_tell_standing_ones(struct kymo_gdb *gdb, struct gdb_text *reply)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (thread->is_dead || thread->is_untold || !thread->is_stopped || thread->is_pending)
+		if (thread->is_dead || thread->is_untold || !thread->is_stopped || thread->telling == GDB_PENDING)
 			continue;
 		if (goes_on(thread, is_first))
 			gdb_resume(thread, &(struct gdb_resumption){ 0 });

@@ -54,8 +54,8 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 	struct user_regs_struct registers;
 
 	settle_signal(thread, how->signal);
-	thread->is_stopped = thread->is_asked = thread->was_told = thread->is_pending = thread->is_stuck = false;
-	thread->is_sent = thread->is_owed = false;
+	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
+	thread->is_stopped = thread->is_asked = thread->is_stuck = thread->is_owed = false;
 	thread->is_stepping = how->is_step;
 	thread->range_start = how->range_start;
 	thread->range_end = how->range_end;
@@ -69,14 +69,14 @@ bool gdb_is_pending(struct gdb_thread *thread)
 {
 	struct user_regs_struct registers;
 
-	if (!thread->is_pending || thread->is_dead)
+	if (thread->telling != GDB_PENDING || thread->is_dead)
 		return false;
 	if (thread->event.kind != GDB_EVENT_BREAK)
 		return true;
 	if (gdb_has_breakpoint(thread->process, thread->event.address) &&
 	    !kymo_engine_get_registers(thread->engine, &registers) && registers.rip == thread->event.address)
 		return true;
-	thread->is_pending = false;
+	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
 	return false;
 }
 
@@ -96,14 +96,14 @@ void gdb_settle_for_good(struct gdb_thread *thread)
 {
 	const siginfo_t kept = thread->kept;
 
-	if (thread->is_at_signal && thread->was_told)
+	if (thread->is_at_signal && gdb_was_told(thread))
 		settle_signal(thread, kept.si_signo ? 0 : signal_at_detach(thread));
 	else if (kept.si_signo)
 		kymo_engine_inject(thread->engine, &kept);
 	thread->kept.si_signo = 0;
 	thread->is_settling &= thread->event.kind == GDB_EVENT_INTERRUPT;
-	thread->is_at_signal = thread->is_pending = thread->is_stepping = thread->was_told = false;
-	thread->is_untold = thread->is_sent = thread->is_owed = false;
+	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
+	thread->is_at_signal = thread->is_stepping = thread->is_untold = thread->is_owed = false;
 }
 
 static void let_run(struct gdb_thread *thread)
@@ -143,8 +143,7 @@ static struct gdb_thread *find_pending(const struct kymo_gdb *gdb)
 
 void gdb_tell_thread(struct gdb_thread *thread, struct gdb_text *reply)
 {
-	thread->is_pending = false;
-	thread->was_told = true;
+	gdb_set_telling(thread, GDB_TOLD);
 	if (thread->event.kind == GDB_EVENT_FORK || thread->event.kind == GDB_EVENT_VFORK)
 		gdb_set_untold(thread->gdb, thread->event.child, false);
 	gdb_tell_stop(thread, reply);
@@ -182,9 +181,12 @@ static bool is_end_coming(const struct kymo_gdb *gdb)
 
 void gdb_forget_stops(struct kymo_gdb *gdb)
 {
-	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (gdb->threads.items[i]->event.kind == GDB_EVENT_INTERRUPT)
-			gdb->threads.items[i]->is_pending = false;
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (thread->event.kind == GDB_EVENT_INTERRUPT && thread->telling == GDB_PENDING)
+			gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
+	}
 }
 
 bool gdb_tell_pending_signal(struct kymo_gdb *gdb, struct gdb_text *reply)
@@ -215,8 +217,7 @@ void gdb_tell_standing(struct gdb_thread *thread, int signal, struct gdb_text *r
 		thread->event = was;
 		return;
 	}
-	thread->was_told = true;
-	thread->is_pending = false;
+	gdb_set_telling(thread, GDB_TOLD);
 }
 
 /* One that has stopped for no other reason than ^C, the general one if it has. */

@@ -27,11 +27,10 @@ static void tell_signals_again(struct kymo_gdb *gdb)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!thread->is_at_signal || !thread->was_told || thread->kept.si_signo)
+		if (!thread->is_at_signal || !gdb_was_told(thread) || thread->kept.si_signo)
 			continue;
 		thread->event = (struct gdb_event){ .kind = GDB_EVENT_SIGNAL, .signal = thread->info.si_signo };
-		thread->is_pending = true;
-		thread->was_told = false;
+		gdb_set_telling(thread, GDB_PENDING);
 	}
 }
 

@@ -79,6 +79,14 @@ struct gdb_watch {
 	struct gdb_break what;
 };
 
+/* How far the client knows of a thread's `event`. The table of what may follow what is in thread.c. */
+enum gdb_telling {
+	GDB_NOTHING_TO_TELL,
+	GDB_PENDING, /* it has yet to be told */
+	GDB_SENT,    /* non-stop: it was told, and the client has not acknowledged it yet (vStopped) */
+	GDB_TOLD,
+};
+
 struct gdb_thread {
 	struct kymo_gdb *gdb;
 	struct kymo_engine *engine; /* a reference */
@@ -88,9 +96,6 @@ struct gdb_thread {
 	bool is_stopped;  /* is stopped, and is known to */
 	bool is_asked;    /* to stop */
 	bool is_settling; /* stops when its exec has returned */
-	bool is_pending;  /* `event` has yet to be told */
-	bool was_told;    /* … was, at the last stop */
-	bool is_sent;     /* non-stop: `event` was told, and the client has not acknowledged it yet (vStopped) */
 	bool is_owed;     /* non-stop: the client has asked for the stop, and is told of it */
 	int owed_signal;  /* … with this signal: 0, or SIGINT for ^C */
 	uint64_t order;   /* of `event`, among those of all threads */
@@ -100,6 +105,7 @@ struct gdb_thread {
 	bool is_untold;   /* of a child whose fork has yet to be told: the client knows of no such process */
 	bool needs_watches;
 	struct gdb_event event;
+	enum gdb_telling telling;
 	siginfo_t info;                  /* of the last signal, or what stands for one */
 	bool is_at_signal;               /* stands before a signal, which it gets or not */
 	siginfo_t kept;                  /* a signal that the client wants it to have when it goes on; or si_signo 0 */

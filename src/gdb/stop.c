@@ -182,7 +182,7 @@ static bool does_any_run_for_client(const struct kymo_gdb *gdb)
 		const struct gdb_thread *thread = gdb->threads.items[i];
 
 		if (!thread->is_dead && !thread->is_untold &&
-		    (!thread->is_stopped || thread->is_pending || thread->is_sent))
+		    (!thread->is_stopped || thread->telling == GDB_PENDING || thread->telling == GDB_SENT))
 			return true;
 	}
 	return false;
@@ -228,8 +228,9 @@ void gdb_note(struct gdb_thread *thread, const struct gdb_event *event)
 
 	thread->event = *event;
 	thread->order = ++gdb->last_order;
-	thread->is_pending = thread->is_stopped = true;
-	thread->was_told = thread->is_stepping = false;
+	gdb_set_telling(thread, GDB_PENDING);
+	thread->is_stopped = true;
+	thread->is_stepping = false;
 	if (gdb->is_non_stop)
 		queue(thread);
 	else if (gdb->state == GDB_RUNNING)

@@ -8,9 +8,34 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/states.h"
 #include "gdb/conditions.h"
 
 enum { AUXV_MAX = 4096 };
+
+#define NOTHING KYMO_STATE(GDB_NOTHING_TO_TELL)
+#define PENDING KYMO_STATE(GDB_PENDING)
+#define SENT KYMO_STATE(GDB_SENT)
+#define TOLD KYMO_STATE(GDB_TOLD)
+
+/* What is sent was told before. */
+static const struct kymo_state_row tellings[] = {
+	[GDB_NOTHING_TO_TELL] = { "nothing to tell", NOTHING | PENDING | TOLD },
+	[GDB_PENDING] = { "pending", NOTHING | PENDING | TOLD },
+	[GDB_SENT] = { "sent", NOTHING | PENDING | TOLD },
+	[GDB_TOLD] = { "told", NOTHING | PENDING | SENT | TOLD },
+};
+
+void gdb_set_telling(struct gdb_thread *thread, enum gdb_telling telling)
+{
+	kymo_state_check("event of a thread", tellings, sizeof(tellings) / sizeof(*tellings), thread->telling, telling);
+	thread->telling = telling;
+}
+
+bool gdb_was_told(const struct gdb_thread *thread)
+{
+	return thread->telling == GDB_SENT || thread->telling == GDB_TOLD;
+}
 
 struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid)
 {

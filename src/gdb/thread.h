@@ -35,6 +35,12 @@ bool gdb_id_includes(const struct gdb_id *id, const struct gdb_thread *thread);
 /* "p1.2", or "2" for clients without multiprocess. */
 void gdb_put_id(const struct kymo_gdb *gdb, struct gdb_text *text, pid_t pid, pid_t tid);
 
+/* How far the client knows of the thread's event becomes another. A change that the table does not have is a bug. */
+void gdb_set_telling(struct gdb_thread *thread, enum gdb_telling telling);
+
+/* Whether the client was told of the thread's event. */
+bool gdb_was_told(const struct gdb_thread *thread);
+
 /* It is no thread of the stub any more. Its struct goes with the engine. */
 void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread);
 
