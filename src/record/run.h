@@ -3,7 +3,7 @@
 #define KYMO_RECORD_RUN_H
 
 #include "base/vec.h"
-#include "probe/install/session.h"
+#include "probe/install/install.h"
 #include "probe/look/look.h"
 #include "probe/memory/data.h"
 #include "proc/proc.h"

@@ -2,7 +2,7 @@
 #include "probe/install/answer.h"
 
 #include "probe/code/modules.h"
-#include "probe/install/session.h"
+#include "probe/install/install.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
 #include "probe/install/mapped.h"

@@ -23,7 +23,7 @@
 #include "probe/coexist/link.h"
 #include "probe/coexist/peers.h"
 #include "probe/install/remove.h"
-#include "probe/install/session.h"
+#include "probe/install/install.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
 #include "probe/plan/faults.h"

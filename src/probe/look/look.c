@@ -16,7 +16,7 @@
 #include "base/search.h"
 #include "probe/code/modules.h"
 #include "probe/coexist/text.h"
-#include "probe/install/session.h"
+#include "probe/install/install.h"
 #include "probe/look/look_state.h"
 #include "probe/look/look_text.h"
 #include "probe/look/mend.h"

@@ -9,8 +9,8 @@
  * resolve and install are repeated while a launched program maps its libraries. The order of steps, and what holds when
  * kymo or the process dies between any two of them, is in docs/internals/probing.md.
  */
-#ifndef KYMO_PROBE_INSTALL_SESSION_H
-#define KYMO_PROBE_INSTALL_SESSION_H
+#ifndef KYMO_PROBE_INSTALL_INSTALL_H
+#define KYMO_PROBE_INSTALL_INSTALL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "probe/install/session.h"
+#include "probe/install/install.h"
 
 #include <errno.h>
 #include <inttypes.h>
