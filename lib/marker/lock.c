@@ -122,7 +122,7 @@ int kymo_lib_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *
 	return result;
 }
 
-static void let_nobody_ask(void)
+static void close_requests(void)
 {
 	int none = 0;
 
@@ -137,7 +137,7 @@ static void let_nobody_ask(void)
 static void before_fork(void)
 {
 	if (!kymo_lib_thread.in_loader)
-		let_nobody_ask();
+		close_requests();
 	kymo_lib_thread.forks_with_lock = kymo_lib_lock() < 0;
 }
 

@@ -172,7 +172,7 @@ static void lay_out(const struct shape *shape, struct record_memory *memory)
 		memory->rings[i].cpu = ring->cpu;
 		if (ring->is_sequenced)
 			memory->rings[i].close = close_ring;
-		memory->places[i].ring = i;
+		memory->positions[i].ring = i;
 		data += n * size;
 	}
 	*geometry = (struct kymo_pad_rings){ .first = (uintptr_t)control, .n = shape->n_rings };
@@ -194,16 +194,16 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret)
 		.size = size_of(&shape),
 		.n_rings = shape.n_rings,
 		.rings = calloc(shape.n_rings, sizeof(*memory.rings)),
-		.places = calloc(shape.n_rings, sizeof(*memory.places)),
+		.positions = calloc(shape.n_rings, sizeof(*memory.positions)),
 	};
 	void *map = MAP_FAILED;
 
-	if (memory.rings && memory.places)
+	if (memory.rings && memory.positions)
 		map = mmap(NULL, memory.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
 			   0);
 	if (map == MAP_FAILED) {
 		free(memory.rings);
-		free(memory.places);
+		free(memory.positions);
 		return -ENOMEM;
 	}
 	madvise((char *)map + head_size(shape.n_rings), memory.size - head_size(shape.n_rings), MADV_WIPEONFORK);
@@ -251,7 +251,7 @@ void kymo_record_memory_release(struct record_memory *memory, bool is_sealed)
 		madvise((char *)memory->shared + head, keep - head, MADV_DONTNEED);
 	}
 	free(memory->rings);
-	free(memory->places);
+	free(memory->positions);
 	*memory = (struct record_memory){ .shared = NULL };
 }
 

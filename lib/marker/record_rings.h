@@ -35,8 +35,8 @@ struct record_memory {
 	struct record_rings *shared;
 	size_t size; /* of the mapping that begins with `shared` */
 	size_t n_rings;
-	struct kymo_ring *rings;         /* those for sequences, if any, then those with locks */
-	struct kymo_trace_place *places; /* where each ring's packets go */
+	struct kymo_ring *rings;               /* those for sequences, if any, then those with locks */
+	struct kymo_trace_position *positions; /* where each ring's packets go */
 };
 
 #define RECORD_BUFFER_MIN (UINT64_C(64) << 10)

@@ -196,7 +196,7 @@ static size_t drain_ring(struct self_recording *recording)
 		keep_first(recording, update_metadata(recording));
 		if (recording->error)
 			break;
-		keep_first(recording, kymo_trace_drain(&recording->output, &memory->places[i], &memory->rings[i],
+		keep_first(recording, kymo_trace_drain(&recording->output, &memory->positions[i], &memory->rings[i],
 						       memory->rings[i].cpu, &n));
 		if (!recording->error)
 			n_all += n;
@@ -235,7 +235,7 @@ static void finish_rings(struct self_recording *recording)
 		recording->lost += kymo_ring_lost(&memory->rings[i]);
 		if (!recording->error)
 			keep_first(recording,
-				   kymo_trace_finish(&recording->output, &memory->places[i], &memory->rings[i],
+				   kymo_trace_finish(&recording->output, &memory->positions[i], &memory->rings[i],
 						     memory->rings[i].cpu, kymo_clock_tsc()));
 	}
 }
@@ -282,7 +282,7 @@ static bool is_alone(void)
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
 
-static void now_and_then(struct self_recording *recording)
+static void look_after_writer(struct self_recording *recording)
 {
 	uint64_t now = kymo_now_ns();
 
@@ -330,7 +330,7 @@ static void *write_trace(void *data)
 	while (!is_ending(recording)) {
 		if (!drain_ring(recording))
 			sleep_a_while(recording);
-		now_and_then(recording);
+		look_after_writer(recording);
 	}
 	finish_writer(recording);
 	return NULL;

@@ -92,7 +92,7 @@ enum form {
 	FORM_BETWEEN,
 	FORM_ON,
 	FORM_BREAKPOINT,
-	FORM_FOREIGN,
+	FORM_UNKNOWN,
 };
 
 static bool is_registered;
@@ -207,7 +207,7 @@ static enum form form_of(const struct lib_site *site)
 		return FORM_BETWEEN;
 	if (first == NOP[0] && is_nop)
 		return FORM_OFF;
-	return first == JUMP && is_jump ? FORM_ON : FORM_FOREIGN;
+	return first == JUMP && is_jump ? FORM_ON : FORM_UNKNOWN;
 }
 
 bool kymo_lib_is_off(const struct lib_site *site)

@@ -85,7 +85,7 @@ static const char *word_end(const char *at)
 }
 
 /* Whether it has a ":" that is no part of a "::", and is no choice of an expression. */
-static bool is_place(const char *start, const char *end)
+static bool is_location(const char *start, const char *end)
 {
 	if (*start == '(' || memchr(start, '?', (size_t)(end - start)))
 		return false;
@@ -253,9 +253,9 @@ static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *
 	if (is_marker(start, end)) {
 		pieces->marker = (struct kymo_aggr_piece){ skip_blanks(end), word_end(skip_blanks(end)) };
 		end = pieces->marker.end;
-	} else if (is_probe_prefix(start, end) && is_place(skip_blanks(end), word_end(skip_blanks(end))))
+	} else if (is_probe_prefix(start, end) && is_location(skip_blanks(end), word_end(skip_blanks(end))))
 		end = word_end(skip_blanks(end));
-	else if (!is_place(start, end))
+	else if (!is_location(start, end))
 		return NULL;
 	sample_end = skip_sample(end);
 	error = skip_filter(text, sample_end, &filter_end);

@@ -19,7 +19,7 @@ struct choosing {
 	bool is_out_of_memory;
 };
 
-static bool is_in(const struct branch_region *region, uint64_t address)
+static bool is_in_region(const struct branch_region *region, uint64_t address)
 {
 	return address >= region->range.start && address < region->range.end;
 }
@@ -29,7 +29,7 @@ static void see_pad(void *data, uint64_t vaddr)
 	struct choosing *choosing = data;
 	const uint64_t address = vaddr + choosing->bias;
 
-	if (!is_in(choosing->region, address) || !branch_is_chosen(choosing->space, address))
+	if (!is_in_region(choosing->region, address) || !branch_is_chosen(choosing->space, address))
 		return;
 	choosing->is_out_of_memory |= !kymo_vec_push(&choosing->space->entries, address);
 }
@@ -47,7 +47,7 @@ static bool take_function(struct choosing *choosing, const struct kymo_function 
 {
 	const struct branch_range range = { function->start + choosing->bias, function->end + choosing->bias };
 
-	if (!is_in(choosing->region, range.start) || range.end <= range.start)
+	if (!is_in_region(choosing->region, range.start) || range.end <= range.start)
 		return true;
 	return kymo_vec_push(&choosing->space->chosen, range) &&
 	       (!is_entered || kymo_vec_push(&choosing->space->entries, range.start));
@@ -71,7 +71,7 @@ static bool take_all(struct choosing *choosing, bool *is_met)
 	const size_t n = get_functions(choosing, &functions);
 
 	for (size_t i = 0; i < n; i++) {
-		if (!is_in(choosing->region, functions[i].start + choosing->bias))
+		if (!is_in_region(choosing->region, functions[i].start + choosing->bias))
 			continue;
 		if (!kymo_vec_push(&choosing->space->entries, functions[i].start + choosing->bias))
 			return false;

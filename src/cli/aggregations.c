@@ -87,7 +87,7 @@ static struct kymo_error *push_spec(struct cli_probes *specs, struct kymo_spec *
 	return &kymo_error_no_memory;
 }
 
-static struct kymo_error *has_locations(const struct reader *reader, size_t n)
+static struct kymo_error *several_locations_error(const struct reader *reader, size_t n)
 {
 	return kymo_error_at(reader->text, reader->pieces.probe.start ? reader->pieces.probe.start : reader->text,
 			     "this line of source has %zu locations, and an aggregation is of one probe; name a "
@@ -148,7 +148,7 @@ static struct kymo_error *add_own(struct reader *reader, const char *text, bool 
 	if (error)
 		return error;
 	if (found.items.n != 1)
-		return has_locations(reader, found.items.n);
+		return several_locations_error(reader, found.items.n);
 	found.items.n = 0;
 	return push_spec(reader->specs, &found.items.items[0]);
 }
@@ -166,7 +166,7 @@ static struct kymo_error *find_probe(struct reader *reader)
 					     "of what? Begin with FILE:FUNCTION, or give a probe before it: -p "
 					     "libc:malloc --count 'by tid'");
 		if (reader->aggregations->n_last != 1)
-			return has_locations(reader, reader->aggregations->n_last);
+			return several_locations_error(reader, reader->aggregations->n_last);
 		reader->spec = reader->aggregations->last_spec - 1;
 	} else if (reader->pieces.marker.start) {
 		error = add_marker(reader);

@@ -94,7 +94,7 @@ static void recorder_deinit(struct recorder *recorder)
 }
 
 /* Whether it is the recorder that has written them, and they are no snapshot's. */
-static bool is_of(const char *metadata, const struct kymo_process_info *info)
+static bool is_of_recorder(const char *metadata, const struct kymo_process_info *info)
 {
 	const uint64_t start = metadata_number(metadata, KYMO_ENV_RECORDER_START);
 
@@ -111,7 +111,7 @@ static bool take_directory(struct recorder *recorder, int descriptors, const cha
 	ssize_t n;
 
 	*has_any |= metadata != NULL;
-	if (!metadata || !is_of(metadata, info))
+	if (!metadata || !is_of_recorder(metadata, info))
 		return false;
 	n = readlinkat(descriptors, entry, recorder->path, sizeof(recorder->path) - 1);
 	if (n <= 0 || recorder->path[0] != '/')

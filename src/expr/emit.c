@@ -11,7 +11,7 @@ static bool may_fault(unsigned int code)
 }
 
 /* What the operation does to the depth, for those that come one after the other. */
-static int growth(unsigned int code)
+static int depth_change(unsigned int code)
 {
 	if (code <= KYMO_FORM_PICK)
 		return 1;
@@ -22,7 +22,7 @@ struct kymo_form_op *expr_emit(struct expr_code *to, struct kymo_form_op op)
 {
 	static struct kymo_form_op lost;
 
-	to->depth += (unsigned int)growth(op.code);
+	to->depth += (unsigned int)depth_change(op.code);
 	to->depth_max = to->depth > to->depth_max ? to->depth : to->depth_max;
 	to->n_faults += may_fault(op.code);
 	if (to->form->n == KYMO_FORM_OPS_MAX) {

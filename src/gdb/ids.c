@@ -31,7 +31,7 @@ void gdb_set_thread(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_te
 	gdb_text_put(reply, "OK");
 }
 
-void gdb_is_thread_alive(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+void gdb_tell_thread_alive(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	struct gdb_id id;
 
@@ -88,7 +88,7 @@ void gdb_thread_name(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 	gdb_text_hex(reply, name, strnlen(name, sizeof(name)));
 }
 
-void gdb_was_attached(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+void gdb_tell_attached(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	const struct gdb_thread *thread = gdb_general_thread(gdb);
 	const struct gdb_process *process = thread ? thread->process : NULL;

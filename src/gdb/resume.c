@@ -33,7 +33,7 @@ static const struct action *find_action(const struct action *actions, size_t n, 
 static bool is_any_pending(const struct kymo_gdb *gdb, const struct action *actions, size_t n)
 {
 	for (size_t i = 0; i < gdb->threads.n; i++)
-		if (find_action(actions, n, gdb->threads.items[i]) && gdb_is_pending(gdb->threads.items[i]))
+		if (find_action(actions, n, gdb->threads.items[i]) && gdb_check_pending(gdb->threads.items[i]))
 			return true;
 	return gdb->ends.n > 0 || gdb->is_interrupted;
 }

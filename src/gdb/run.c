@@ -65,7 +65,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 		thread->is_dead = true; /* its end is about to be told */
 }
 
-bool gdb_is_pending(struct gdb_thread *thread)
+bool gdb_check_pending(struct gdb_thread *thread)
 {
 	struct user_regs_struct registers;
 
@@ -132,7 +132,7 @@ static struct gdb_thread *find_pending(const struct kymo_gdb *gdb)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!gdb_is_pending(thread))
+		if (!gdb_check_pending(thread))
 			continue;
 		if (thread->event.kind == GDB_EVENT_STEP)
 			return thread; /* what the client waits for first */
@@ -194,7 +194,7 @@ bool gdb_tell_pending_signal(struct kymo_gdb *gdb, struct gdb_text *reply)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (thread->event.kind != GDB_EVENT_SIGNAL || !gdb_is_pending(thread))
+		if (thread->event.kind != GDB_EVENT_SIGNAL || !gdb_check_pending(thread))
 			continue;
 		tell_and_select(thread, reply);
 		return true;
@@ -206,7 +206,7 @@ void gdb_tell_standing(struct gdb_thread *thread, int signal, struct gdb_text *r
 {
 	const struct gdb_event was = thread->event;
 	const bool is_at_told = was.kind == GDB_EVENT_SIGNAL && thread->is_at_signal;
-	const bool waits = gdb_is_pending(thread) && was.kind != GDB_EVENT_INTERRUPT && was.kind != GDB_EVENT_STEP;
+	const bool waits = gdb_check_pending(thread) && was.kind != GDB_EVENT_INTERRUPT && was.kind != GDB_EVENT_STEP;
 	struct kymo_gdb *gdb = thread->gdb;
 
 	if (waits || !is_at_told)

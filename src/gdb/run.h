@@ -17,7 +17,7 @@ void gdb_keep_signal(struct gdb_thread *thread, int signal);
 void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how);
 
 /* Whether the event of a pending thread still holds; else it is forgotten. */
-bool gdb_is_pending(struct gdb_thread *thread);
+bool gdb_check_pending(struct gdb_thread *thread);
 
 /* The stub leaves it: the signal that it stands before is the program's, or is dropped, as the client has it. */
 void gdb_settle_for_good(struct gdb_thread *thread);

@@ -202,7 +202,7 @@ void gdb_set_folder(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_te
 
 /* ---- features -------------------------------------------------------------------------------- */
 
-static bool is(const struct gdb_words *word, const char *text)
+static bool is_word(const struct gdb_words *word, const char *text)
 {
 	return gdb_words_left(word) == strlen(text) && !memcmp(word->at, text, strlen(text));
 }
@@ -225,7 +225,7 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 		const struct gdb_words word = gdb_take_until(words, ';');
 
 		for (size_t i = 0; i < kymo_countof(features); i++)
-			*features[i].has |= is(&word, features[i].name);
+			*features[i].has |= is_word(&word, features[i].name);
 	}
 	gdb_text_format(reply,
 			"PacketSize=%x;QStartNoAckMode+;multiprocess+;vContSupported+;ConditionalBreakpoints+;swbreak+;"

@@ -46,7 +46,7 @@ static bool owes_exit(const struct task *task)
 	return task->process->has_filter && task->call.is_entry_known;
 }
 
-static bool does_anybody_want(const struct task *task, enum kymo_action strongest, enum kymo_action weakest)
+static bool is_wanted_between(const struct task *task, enum kymo_action strongest, enum kymo_action weakest)
 {
 	for (size_t i = 0; i < task->engines.n; i++) {
 		const struct kymo_engine *engine = task->engines.items[i];
@@ -76,17 +76,17 @@ static bool has_engines(const struct task *task)
 static bool is_held(const struct task *task)
 {
 	return task->process->is_held || task->birth.has_maker || hub_is_still(task) ||
-	       does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+	       is_wanted_between(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
 }
 
 bool hub_is_held(const struct task *task)
 {
-	return task->state == TASK_STOPPED && does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+	return task->state == TASK_STOPPED && is_wanted_between(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
 }
 
 bool hub_is_interrupted(const struct task *task)
 {
-	return does_anybody_want(task, KYMO_ACTION_INTERRUPT, KYMO_ACTION_INTERRUPT);
+	return is_wanted_between(task, KYMO_ACTION_INTERRUPT, KYMO_ACTION_INTERRUPT);
 }
 
 /* Whether it is the hub's without engines, too. */
@@ -108,7 +108,7 @@ static bool has_to_stop(const struct task *task)
 
 	return (!is_task_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->must_freeze ||
 	       (!is_listening && task->traps.has_stale_watch) ||
-	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
+	       is_wanted_between(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
 	       (!is_listening && !task->resumed.traces_calls && wants_all_calls(task));
 }
 

@@ -333,7 +333,7 @@ static bool took_watch(struct kymo_hub *hub, struct task *task, bool is_step, in
 		return false;
 	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
 		if (hits >> slot & 1 && hub_watch_report(task, slot, &report))
-			hub_report_trap(hub, task, &report, hub_watch_is_claimant);
+			hub_report_trap(hub, task, &report, hub_watch_is_owner);
 	return true;
 }
 

@@ -95,7 +95,7 @@ bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret)
 
 /* The lock is not held; what is looked at, the hub's thread alone changes. */
 
-static void told(struct kymo_hub *hub, pid_t tid)
+static void note_recent(struct kymo_hub *hub, pid_t tid)
 {
 	size_t i = 0;
 
@@ -318,7 +318,7 @@ void hub_deal(struct kymo_hub *hub, pid_t tid, int status)
 	} else if (tid == hub->keeper.pid) {
 		hub_keeper_ended(hub);
 	} else {
-		told(hub, tid);
+		note_recent(hub, tid);
 		hub_dispatch(hub, tid, status);
 		hub_wait_for_spared(hub);
 	}

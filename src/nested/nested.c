@@ -91,7 +91,7 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 /* ---- signals --------------------------------------------------------------------------------- */
 
 /* inner_tell() has sent it. */
-static bool is_told(const struct inner_thread *tracer, const siginfo_t *info)
+static bool is_sent_by_tell(const struct inner_thread *tracer, const siginfo_t *info)
 {
 	const struct inner_thread *from =
 		info->si_signo == SIGCHLD && info->si_code == SI_QUEUE ? inner_find(tracer->owner, info->si_pid) : NULL;
@@ -105,7 +105,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	struct inner_thread *thread = data;
 	int value = report->info.si_value.sival_int;
 
-	if (is_told(thread, &report->info)) {
+	if (is_sent_by_tell(thread, &report->info)) {
 		report->info.si_code = value >> 8;
 		report->info.si_status = value & 0xff;
 		report->info.si_utime = report->info.si_stime = 0;

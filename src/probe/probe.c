@@ -83,7 +83,7 @@ static struct kymo_error *read_sessions(struct kymo_process *process, struct kym
 {
 	struct kymo_error *error = kymo_sessions_read(process, ret);
 
-	if (error || ret->n || ret->has_strays || !kymo_is_anyone_awake(kymo_process_pid(process)))
+	if (error || ret->n || ret->has_strays || !kymo_has_awake_thread(kymo_process_pid(process)))
 		return error;
 	kymo_sessions_deinit(ret);
 	kymo_error_destroy(kymo_process_stop(process));

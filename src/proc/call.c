@@ -339,7 +339,7 @@ static bool leave_sequence(struct kymo_process *process, size_t index)
  * Whether a thread may make system calls for a recorder: no seccomp filter that might kill it, no 32-bit mode, no
  * shadow stack (the gadget's `ret` would not match). `reason` is for the user.
  */
-static bool may_borrow(struct kymo_process *process, size_t index, const char **reason)
+static bool may_make_calls(struct kymo_process *process, size_t index, const char **reason)
 {
 	const struct kymo_thread *thread = &process->threads.items[index];
 	struct kymo_process_info info;
@@ -382,13 +382,13 @@ pid_t kymo_thread_for_calls_rather(struct kymo_process *process)
 	return kymo_thread_rather_than(process->pid, best, process);
 }
 
-static struct kymo_error *borrow_any(struct kymo_process *process, const struct kymo_maps *maps)
+static struct kymo_error *begin_by_any(struct kymo_process *process, const struct kymo_maps *maps)
 {
 	const char *reason = "there is no room for a signal frame on any stack";
 
 	for (enum kymo_remote_sleep sleep = KYMO_REMOTE_AWAKE; sleep <= KYMO_REMOTE_SLEEPS_ONCE; sleep++)
 		for (size_t i = 0; i < process->threads.n; i++)
-			if (sleep_of(process, i) == sleep && may_borrow(process, i, &reason) &&
+			if (sleep_of(process, i) == sleep && may_make_calls(process, i, &reason) &&
 			    !begin_by(process, i, maps))
 				return NULL;
 	return kymo_error_create(KYMO_ERROR_UNSAFE,
@@ -411,7 +411,7 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 		return error;
 	error = check_gadgets(process, &maps);
 	if (!error)
-		error = borrow_any(process, &maps);
+		error = begin_by_any(process, &maps);
 	kymo_maps_deinit(&maps);
 	return error;
 }

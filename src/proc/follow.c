@@ -157,7 +157,7 @@ void kymo_follow_orphan(void *data, pid_t tid)
 
 /* ---- exec, and the end ----------------------------------------------------------------------- */
 
-static void is_over(struct kymo_process *process)
+static void mark_past(struct kymo_process *process)
 {
 	process->is_past = true;
 	process->stopped = process->has_all_engines = process->is_held = false;
@@ -165,7 +165,7 @@ static void is_over(struct kymo_process *process)
 	process->threads.n = 0;
 }
 
-static void has_come(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what);
+static void tell_startup(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what);
 
 /* What it was is no more, also for a caller that is about to stop it. */
 static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -177,10 +177,10 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 
 	kymo_engine_set_events(engine, EVENTS);
 	if (before && tree->is_alone && before->startup.is_on)
-		has_come(before, engine, KYMO_STARTUP_LOADED);
+		tell_startup(before, engine, KYMO_STARTUP_LOADED);
 	if (!before || tree->is_alone)
 		return KYMO_ACTION_RESUME;
-	is_over(before);
+	mark_past(before);
 	hub_freeze_drop(before->owner);
 	event.process = new_member(tree, before->pid, &event.refusal);
 	if (!event.process) {
@@ -214,7 +214,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	}
 	process->status = report->status;
 	process->reaped = process->launched;
-	is_over(process);
+	mark_past(process);
 	tell_event(process, KYMO_TREE_ENDED, pid);
 }
 
@@ -278,7 +278,7 @@ static struct kymo_process *starting(struct kymo_tree *tree, const struct kymo_e
 	return process && process->startup.is_on ? process : NULL;
 }
 
-static void has_come(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what)
+static void tell_startup(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what)
 {
 	struct kymo_tree_event event = {
 		.kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid, .startup = what
@@ -298,7 +298,7 @@ static unsigned int on_syscall_exit(struct kymo_engine *engine, void *data, enum
 
 	if (process && report->is_entry_known &&
 	    kymo_startup_returned(process, (long)report->number, report->args, report->result, &what))
-		has_come(process, engine, what);
+		tell_startup(process, engine, what);
 	return KYMO_ACTION_RESUME;
 }
 
@@ -317,10 +317,11 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	struct kymo_process *process = event ? NULL : starting(data, engine);
 
 	if (process && hub_own_signal_has_come(engine)) {
-		has_come(process, engine, KYMO_STARTUP_MAPPED);
+		tell_startup(process, engine, KYMO_STARTUP_MAPPED);
 	} else if (process && kymo_startup_looks_done(process)) {
 		/* No call was seen meanwhile, so MAPPED is all that is certain. */
-		has_come(process, engine, process->startup.stub.is_awaited ? KYMO_STARTUP_MAPPED : KYMO_STARTUP_LOADED);
+		tell_startup(process, engine,
+			     process->startup.stub.is_awaited ? KYMO_STARTUP_MAPPED : KYMO_STARTUP_LOADED);
 	}
 	return KYMO_ACTION_RESUME;
 }

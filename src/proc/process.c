@@ -30,7 +30,7 @@
 
 #define OTHERS_PATIENCE_NS 4000000000u
 
-static struct kymo_error *is_traced(pid_t pid, pid_t by)
+static struct kymo_error *traced_error(pid_t pid, pid_t by)
 {
 	char comm[16];
 	const pid_t tracer = kymo_process_of(by, comm);
@@ -79,7 +79,7 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 	if (error)
 		return error;
 	if (info.tracer && !may_join)
-		return is_traced(pid, info.tracer);
+		return traced_error(pid, info.tracer);
 	if (info.shadow_stack)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "process %d has shadow stacks (CET), which kymo's pads do not serve yet", pid);

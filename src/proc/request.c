@@ -72,7 +72,7 @@ int kymo_joined_begin_calls(struct kymo_joined *joined, pid_t tid, const struct 
 		joined, &(struct hub_message){ .type = HUB_FREEZE_BEGIN_CALLS, .tid = tid, .registers = *call }, NULL);
 }
 
-static struct kymo_error *is_gone(const struct kymo_process *process, pid_t tid)
+static struct kymo_error *gone_error(const struct kymo_process *process, pid_t tid)
 {
 	return kymo_error_create(KYMO_ERROR_GONE, "thread %d of process %d ended meanwhile", tid, process->pid);
 }
@@ -84,7 +84,7 @@ struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid
 
 	if (!err)
 		return NULL;
-	return !process->joined || process->joined->owner ? is_gone(process, tid) : kymo_request_lost(process);
+	return !process->joined || process->joined->owner ? gone_error(process, tid) : kymo_request_lost(process);
 }
 
 static struct kymo_error *call_failed(struct kymo_process *process, pid_t tid, int err)
@@ -101,7 +101,7 @@ static struct kymo_error *call_failed(struct kymo_process *process, pid_t tid, i
 					 "made in process %d; try again later",
 					 process->pid);
 	default:
-		return is_gone(process, tid);
+		return gone_error(process, tid);
 	}
 }
 

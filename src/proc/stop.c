@@ -16,7 +16,7 @@
 #include "proc/stop.h"
 #include "procfs/threads.h"
 
-#define BORROW_TRIES 8 /* threads that were to be awake, and sleep where they are stopped */
+#define CALLER_TRIES 8 /* threads that were to be awake, and sleep where they are stopped */
 
 /* `second`: 0 for all threads. */
 static struct kymo_error *stop_threads(struct kymo_process *process, pid_t second)
@@ -46,7 +46,7 @@ struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 		return stop_threads(process, 0);
 	second = kymo_thread_for_calls(process->pid);
 	error = stop_threads(process, second);
-	for (int i = 0; i < BORROW_TRIES && !error && (second = kymo_thread_for_calls_rather(process)); i++) {
+	for (int i = 0; i < CALLER_TRIES && !error && (second = kymo_thread_for_calls_rather(process)); i++) {
 		kymo_process_resume(process);
 		error = stop_threads(process, second);
 	}

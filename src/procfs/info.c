@@ -206,14 +206,14 @@ pid_t kymo_other_tracer(pid_t tid)
 	return kymo_process_peek(tid, &info) && info.tracer != gettid() ? info.tracer : 0;
 }
 
-static bool is_anothers(pid_t pid, pid_t tid)
+static bool has_other_tracer(pid_t pid, pid_t tid)
 {
 	return kymo_other_tracer(tid);
 }
 
 pid_t kymo_traced_thread(pid_t pid)
 {
-	const pid_t found = find_thread(pid, is_anothers);
+	const pid_t found = find_thread(pid, has_other_tracer);
 
 	return found ? found : pid;
 }
@@ -228,7 +228,7 @@ static bool is_awake(pid_t pid, pid_t tid)
 	       (*call < '0' || *call > '9'); /* "running", or "-1": in none */
 }
 
-bool kymo_is_anyone_awake(pid_t pid)
+bool kymo_has_awake_thread(pid_t pid)
 {
 	return find_thread(pid, is_awake) != 0;
 }

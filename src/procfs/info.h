@@ -66,7 +66,7 @@ pid_t kymo_traced_thread(pid_t pid);
 
 /* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such
  * process. */
-bool kymo_is_anyone_awake(pid_t pid);
+bool kymo_has_awake_thread(pid_t pid);
 
 /* The tracer of the thread, if it is not the caller; 0: not traced. */
 pid_t kymo_other_tracer(pid_t tid);

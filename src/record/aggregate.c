@@ -399,9 +399,9 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 	if (error)
 		return error;
 	if (packet->size || has_lost)
-		return kymo_trace_append(&recording->output.files, &source->places[i], source->shared[i].cpu, packet,
+		return kymo_trace_append(&recording->output.files, &source->positions[i], source->shared[i].cpu, packet,
 					 true);
-	source->places[i].skipped++;
+	source->positions[i].skipped++;
 	return NULL;
 }
 

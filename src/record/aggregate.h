@@ -30,8 +30,8 @@ struct aggregating {
 	bool has_calls, has_conditions;
 	KYMO_VEC(struct hit_layout) layouts; /* as the trace's events */
 	struct packet_copy packet;
-	struct kymo_trace_place place;  /* of rows */
-	struct kymo_aggr_strings texts; /* of records: values of these are their numbers */
+	struct kymo_trace_position position; /* of rows */
+	struct kymo_aggr_strings texts;      /* of records: values of these are their numbers */
 	struct {
 		const struct kymo_aggr *aggr; /* NULL: none has held since the last one was dealt with */
 		uint64_t tsc;                 /* when */

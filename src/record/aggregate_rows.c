@@ -183,9 +183,9 @@ static void close_packet(struct writer *writer)
 	writer->out = NULL;
 	packet.records = (const uint8_t *)writer->bytes;
 	packet.size = writer->size;
-	aggregating->place.ring = KYMO_TRACE_ROWS;
+	aggregating->position.ring = KYMO_TRACE_ROWS;
 	if (!writer->error && packet.size) {
-		writer->error = kymo_trace_append(&recording->output.files, &aggregating->place, KYMO_CTF_NO_CPU,
+		writer->error = kymo_trace_append(&recording->output.files, &aggregating->position, KYMO_CTF_NO_CPU,
 						  &packet, false);
 		aggregating->n_packets++;
 	}

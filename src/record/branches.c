@@ -115,7 +115,7 @@ static void tell_warnings(struct recording *recording, struct kymo_branches *bra
 }
 
 /* What is taken is told as events; what is written at the end is counted anew. */
-static void now_and_then(struct recording *recording, struct kymo_branches *branches)
+static void look_after_branches(struct recording *recording, struct kymo_branches *branches)
 {
 	const uint64_t now = kymo_now_ns();
 
@@ -127,11 +127,11 @@ static void now_and_then(struct recording *recording, struct kymo_branches *bran
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 }
 
-static void record_until_end(struct recording *recording, struct kymo_branches *branches)
+static void record_branches(struct recording *recording, struct kymo_branches *branches)
 {
 	while (!recording_is_time_up(recording) && kymo_branches_has_threads(branches)) {
 		nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
-		now_and_then(recording, branches);
+		look_after_branches(recording, branches);
 	}
 }
 
@@ -161,7 +161,7 @@ struct kymo_error *recording_run_branches(struct recording *recording)
 
 	if (!error) {
 		recording->run.has_begun = true;
-		record_until_end(recording, branches);
+		record_branches(recording, branches);
 		end_branches(recording, branches);
 		recording->result.branches = kymo_branches_taken(branches);
 		error = branch_writer_write(recording, branches);

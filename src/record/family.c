@@ -186,7 +186,7 @@ static struct kymo_error *adopt(struct recording *recording, struct target *targ
 
 	if (error || !adopted)
 		return error;
-	source = recording_borrow_source(recording, before, adopted, target->pid);
+	source = recording_share_source(recording, before, adopted, target->pid);
 	if (!source) {
 		kymo_adopted_destroy(adopted);
 		return &kymo_error_no_memory;

@@ -344,7 +344,7 @@ static struct kymo_error *finish_kernel(struct recording *recording)
 	return error;
 }
 
-static struct kymo_error *now_and_then(struct recording *recording)
+static struct kymo_error *look_after_kernel(struct recording *recording)
 {
 	uint64_t now = kymo_now_ns();
 
@@ -358,7 +358,7 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	return flush_kernel(recording);
 }
 
-static struct kymo_error *record_until_end(struct recording *recording)
+static struct kymo_error *record_kernel(struct recording *recording)
 {
 	struct pollfd ended = { .fd = recording->run.process ? kymo_process_pidfd(recording->run.process) : -1,
 				.events = POLLIN };
@@ -375,7 +375,7 @@ static struct kymo_error *record_until_end(struct recording *recording)
 			ended.fd = -1;
 		error = drain_kernel(recording, &is_empty);
 		if (!error)
-			error = now_and_then(recording);
+			error = look_after_kernel(recording);
 		if (!error)
 			recording_snapshot(recording);
 	}
@@ -395,7 +395,7 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	error = let_go(recording);
 	if (!error)
-		error = record_until_end(recording);
+		error = record_kernel(recording);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
 	last = finish_kernel(recording);

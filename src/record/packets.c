@@ -47,8 +47,8 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 		return NULL;
 	source->rings = calloc(n, sizeof(*source->rings));
 	source->shared = calloc(n, sizeof(*source->shared));
-	source->places = calloc(n, sizeof(*source->places));
-	if (!source->rings || !source->shared || !source->places)
+	source->positions = calloc(n, sizeof(*source->positions));
+	if (!source->rings || !source->shared || !source->positions)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
 		struct kymo_shared_ring *ring = &source->shared[i];
@@ -60,7 +60,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 		if (ring->is_sequenced)
 			source->rings[i].close = close_on_cpu;
 		source->rings[i].cpu = ring->cpu;
-		source->places[i].ring = i;
+		source->positions[i].ring = i;
 	}
 	source->n_rings = n;
 	if (!source->adopted)
@@ -95,8 +95,8 @@ static struct kymo_error *drain_source(struct recording *recording, struct sourc
 		}
 		error = recording->output.aggregating ? aggregate_drain(recording, source, i, &n)
 			: recording->output.stacking  ? stacks_drain(recording, source, i, &n)
-						      : kymo_trace_drain(&recording->output.files, &source->places[i],
-									 &source->rings[i], source->shared[i].cpu, &n);
+						     : kymo_trace_drain(&recording->output.files, &source->positions[i],
+									&source->rings[i], source->shared[i].cpu, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever
@@ -199,7 +199,7 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	for (int round = 0; round < 2 && !error && n; round++)
 		error = drain_source(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {
-		struct kymo_error *last = kymo_trace_finish(&recording->output.files, &source->places[i],
+		struct kymo_error *last = kymo_trace_finish(&recording->output.files, &source->positions[i],
 							    &source->rings[i], source->shared[i].cpu, kymo_clock_tsc());
 
 		if (error)

@@ -58,7 +58,7 @@ static void publish(const struct recording *recording)
 }
 
 /* What is not done with every packet. */
-static struct kymo_error *now_and_then(struct recording *recording)
+static struct kymo_error *look_after_targets(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 	uint64_t now = kymo_now_ns();
@@ -186,7 +186,7 @@ static struct kymo_error *drop_those_that_are_over(struct recording *recording, 
 }
 
 /* Until the end of time, processes, disk. `alive_ret`: there are processes to take probes out of. */
-static struct kymo_error *record_until_end(struct recording *recording, bool *alive_ret)
+static struct kymo_error *record_targets(struct recording *recording, bool *alive_ret)
 {
 	struct pollfd changed = { .events = POLLIN };
 	size_t n = 0, n_kernel;
@@ -225,7 +225,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		}
 		error = recording_look(recording);
 		if (!error)
-			error = now_and_then(recording);
+			error = look_after_targets(recording);
 		if (error)
 			return error;
 	}
@@ -353,7 +353,7 @@ static struct kymo_error *run_sources(struct recording *recording)
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
 	if (!error && recording->run.targets.n)
-		error = record_until_end(recording, &alive);
+		error = record_targets(recording, &alive);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
 	if (recording->run.kernel && alive)
 		error = kymo_error_first(error, recording_end_together(recording));

@@ -27,7 +27,7 @@ struct source {
 	pid_t pid;                    /* whose rings they are */
 	struct kymo_ring *rings;      /* once the probes have some */
 	struct kymo_shared_ring *shared;
-	struct kymo_trace_place *places; /* where each ring's packets go */
+	struct kymo_trace_position *positions; /* where each ring's packets go */
 	size_t n_rings;
 	size_t users;             /* targets, and sources that have borrowed the probes */
 	uint64_t buffer_size;     /* bytes a CPU */

@@ -35,7 +35,7 @@ static struct kymo_error *copy_source(struct recording *recording, struct source
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < source->n_rings && !error; i++) {
-		struct kymo_trace_place place = { .ring = first_ring + i };
+		struct kymo_trace_position place = { .ring = first_ring + i };
 
 		free(room);
 		room = malloc(source->rings[i].subbuffer_size);

@@ -199,8 +199,8 @@ static struct kymo_error *write_frames(struct recording *recording)
 		return &kymo_error_no_memory;
 	}
 	packet.records = (const uint8_t *)bytes;
-	written->place.ring = KYMO_TRACE_FRAMES;
-	error = kymo_trace_append(&recording->output.files, &written->place, KYMO_CTF_NO_CPU, &packet, false);
+	written->position.ring = KYMO_TRACE_FRAMES;
+	error = kymo_trace_append(&recording->output.files, &written->position, KYMO_CTF_NO_CPU, &packet, false);
 	free(bytes);
 	written->n_packets++;
 	written->n = stacking->frames.nodes.n;
@@ -483,7 +483,7 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 }
 
 struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i,
-			       struct kymo_trace_place *place, uint8_t *room)
+			       struct kymo_trace_position *position, uint8_t *room)
 {
 	struct kymo_ring reader = source->rings[i];
 	struct kymo_error *error = NULL;
@@ -494,7 +494,7 @@ struct kymo_error *stacks_copy(struct recording *recording, struct source *sourc
 		if (!error)
 			error = stacks_replace(recording, source, recording->output.stacking->packet.records, &packet);
 		if (!error)
-			error = kymo_trace_append(&recording->output.files, place, source->shared[i].cpu, &packet,
+			error = kymo_trace_append(&recording->output.files, position, source->shared[i].cpu, &packet,
 						  true);
 	}
 	return error;
@@ -512,8 +512,8 @@ struct kymo_error *stacks_drain(struct recording *recording, struct source *sour
 		if (!error)
 			error = stacks_replace(recording, source, recording->output.stacking->packet.records, &packet);
 		if (!error)
-			error = kymo_trace_append(&recording->output.files, &source->places[i], source->shared[i].cpu,
-						  &packet, true);
+			error = kymo_trace_append(&recording->output.files, &source->positions[i],
+						  source->shared[i].cpu, &packet, true);
 		if (!error)
 			kymo_ring_release(ring);
 		n++;

@@ -10,7 +10,7 @@
 /* How far frames are written, and where. */
 struct stacks_written {
 	size_t n;
-	struct kymo_trace_place place;
+	struct kymo_trace_position position;
 	uint64_t n_packets;
 };
 
@@ -33,7 +33,7 @@ struct kymo_error *stacks_drain(struct recording *recording, struct source *sour
 
 /* As kymo_trace_copy() of ring `i`, with stacks: of a snapshot, whose output is the recording's meanwhile. */
 struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i,
-			       struct kymo_trace_place *place, uint8_t *room);
+			       struct kymo_trace_position *position, uint8_t *room);
 
 /* Packets that are kept in memory make room for others. Forget the frames that only those named. */
 void stacks_prune(struct recording *recording);

@@ -158,7 +158,7 @@ static struct kymo_error *end_source(struct recording *recording, struct source 
 	}
 	free(source->rings);
 	free(source->shared);
-	free(source->places);
+	free(source->positions);
 	aggregate_forget(source);
 	stacks_forget(recording, source);
 	free(source);
@@ -176,8 +176,8 @@ static struct kymo_error *leave_source(struct recording *recording, struct sourc
 }
 
 /* The rings of a forked child, with the probes of `parent`. */
-struct source *recording_borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
-				       pid_t pid)
+struct source *recording_share_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
+				      pid_t pid)
 {
 	struct source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
 

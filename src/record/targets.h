@@ -35,8 +35,8 @@ void recording_use_source(struct target *target, struct source *source);
 uint64_t recording_share_of(const struct recording *recording);
 
 /* The rings of a forked child, with the probes of `parent`. NULL when memory is out. */
-struct source *recording_borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
-				       pid_t pid);
+struct source *recording_share_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
+				      pid_t pid);
 
 /* Whether a directory can be made where the recording is to be; nothing is looked at where this one has made it. */
 struct kymo_error *recording_check_directory(const struct recording *recording);

@@ -227,7 +227,7 @@ static void give_up_syscall(struct writer *w, size_t thread, uint64_t number)
 	write_new_text(w, false);
 }
 
-static void left(void *data, size_t thread, const struct frame *frame)
+static void on_left(void *data, size_t thread, const struct frame *frame)
 {
 	struct writer *w = data;
 
@@ -264,7 +264,7 @@ static struct kymo_error *give_up_those_of(struct writer *w, const int32_t *tid)
 }
 
 /* A thread that is new may have the id of one that has ended, or has become another by exec. */
-static struct kymo_error *meet(struct writer *w, size_t thread)
+static struct kymo_error *meet_thread(struct writer *w, size_t thread)
 {
 	if (thread == NO_THREAD || thread < w->n_known)
 		return NULL;
@@ -285,7 +285,7 @@ static struct kymo_error *join_entry(struct writer *w, size_t thread, const stru
 	struct kymo_syscall_call call;
 	struct step step;
 	bool ends;
-	struct kymo_error *error = meet(w, thread);
+	struct kymo_error *error = meet_thread(w, thread);
 
 	*is_done_ret = !kymo_filter_shows(w->filter, record);
 	if (!error)
@@ -371,7 +371,7 @@ static struct kymo_error *init_writer(struct writer *w)
 	kymo_syscalls_init(&w->syscalls, w->trace, w->json);
 	if (w->joins)
 		error = kymo_calls_init(&w->calls, w->reader, &w->threads);
-	w->calls.left = w->calls.forgotten = left;
+	w->calls.left = w->calls.forgotten = on_left;
 	w->calls.data = w;
 	return error;
 }

@@ -59,7 +59,7 @@ static bool read_word(void *context, uint64_t address, uint64_t *ret)
 
 static struct stack_region *find_region(struct walk *walk)
 {
-	struct stack_region *region = stack_region_at(walk->space, kymo_frame_place(&walk->frame));
+	struct stack_region *region = stack_region_at(walk->space, kymo_frame_location(&walk->frame));
 
 	walk->is_lost |= !region;
 	return region;
@@ -88,7 +88,7 @@ static void begin_walk(struct walk *walk)
 static struct kymo_module *find_module(struct walk *walk, struct stack_region *region, uint64_t *vaddr_ret)
 {
 	struct kymo_module *module = stack_module(walk->stacks, region, walk->thread);
-	const uint64_t offset = kymo_frame_place(&walk->frame) - region->map.start + region->map.offset;
+	const uint64_t offset = kymo_frame_location(&walk->frame) - region->map.start + region->map.offset;
 
 	return module && !kymo_module_offset_to_vaddr(module, offset, vaddr_ret) ? module : NULL;
 }
@@ -117,7 +117,7 @@ static void name_frame(struct kymo_stack_frame *frame, struct kymo_module *modul
 static struct kymo_stack_frame describe_region(struct walk *walk, const struct stack_region *region,
 					       struct kymo_module *module, uint64_t vaddr)
 {
-	const uint64_t pc = walk->frame.registers[KYMO_FRAME_PC], behind = pc - kymo_frame_place(&walk->frame);
+	const uint64_t pc = walk->frame.registers[KYMO_FRAME_PC], behind = pc - kymo_frame_location(&walk->frame);
 	struct kymo_stack_frame frame = { .file = *region->name ? region->name : NULL, .address = pc };
 
 	if (frame.file)
@@ -156,7 +156,7 @@ static bool step_to_caller(struct walk *walk, const struct stack_region *region,
 		return true;
 	if (stack_is_pad(region) || kymo_frame_unwind_by_pointer(&walk->frame, read_word, walk))
 		return false;
-	return stack_region_at(walk->space, kymo_frame_place(&walk->frame));
+	return stack_region_at(walk->space, kymo_frame_location(&walk->frame));
 }
 
 /* All frames. A file or function that one names is there until the space is read again. */

@@ -49,7 +49,7 @@ static struct sym_value *push_number(struct sym_machine *machine, enum kymo_form
 }
 
 /* Entry `depth` from the top, or NULL. */
-static struct sym_value *at(struct sym_machine *machine, uint64_t depth)
+static struct sym_value *stack_entry(struct sym_machine *machine, uint64_t depth)
 {
 	if (depth < machine->n)
 		return &machine->stack[machine->n - 1 - depth];
@@ -59,7 +59,7 @@ static struct sym_value *at(struct sym_machine *machine, uint64_t depth)
 
 static void copy(struct sym_machine *machine, uint64_t depth)
 {
-	struct sym_value *from = at(machine, depth), *to;
+	struct sym_value *from = stack_entry(machine, depth), *to;
 
 	if (!from)
 		return;
@@ -72,7 +72,7 @@ static void copy(struct sym_machine *machine, uint64_t depth)
 
 static void unary(struct sym_machine *machine, struct kymo_form_op op)
 {
-	struct sym_value *top = at(machine, 0);
+	struct sym_value *top = stack_entry(machine, 0);
 
 	if (top)
 		append_form(machine, top, op);
@@ -88,7 +88,7 @@ static void normalize(struct sym_machine *machine, struct sym_value *value)
 
 static void binary(struct sym_machine *machine, enum kymo_form_code code, uint8_t size, bool is_signed)
 {
-	struct sym_value *b = at(machine, 0), *a = at(machine, 1);
+	struct sym_value *b = stack_entry(machine, 0), *a = stack_entry(machine, 1);
 
 	if (!a || !b)
 		return;
@@ -105,7 +105,7 @@ static void binary(struct sym_machine *machine, enum kymo_form_code code, uint8_
 
 static void compare_values(struct sym_machine *machine, enum kymo_form_code code, bool is_swapped)
 {
-	struct sym_value *b = at(machine, 0), *a = at(machine, 1), spare;
+	struct sym_value *b = stack_entry(machine, 0), *a = stack_entry(machine, 1), spare;
 	/* Values without a type are compared by their signs. */
 	const bool is_signed = !a || !a->is_typed || a->is_signed;
 
@@ -123,7 +123,7 @@ static void compare_values(struct sym_machine *machine, enum kymo_form_code code
 
 static void add_constant(struct sym_machine *machine, int64_t number)
 {
-	struct sym_value *top = at(machine, 0);
+	struct sym_value *top = stack_entry(machine, 0);
 	struct kymo_form_op *last = top ? &top->form.ops[top->form.n - 1] : NULL;
 
 	if (!top || !number)
@@ -164,7 +164,7 @@ static void load_value(struct sym_machine *machine, uint64_t size)
 
 static void swap(struct sym_machine *machine)
 {
-	struct sym_value *b = at(machine, 0), *a = at(machine, 1), spare;
+	struct sym_value *b = stack_entry(machine, 0), *a = stack_entry(machine, 1), spare;
 
 	if (!a || !b)
 		return;
@@ -176,7 +176,8 @@ static void swap(struct sym_machine *machine)
 /* The third from the top becomes the top … as "rot" has it: top, second, third become second, third, top. */
 static void rotate(struct sym_machine *machine)
 {
-	struct sym_value *top = at(machine, 0), *second = at(machine, 1), *third = at(machine, 2), spare;
+	struct sym_value *top = stack_entry(machine, 0), *second = stack_entry(machine, 1),
+			 *third = stack_entry(machine, 2), spare;
 
 	if (!top || !second || !third)
 		return;
@@ -208,7 +209,7 @@ static bool operand_type(struct sym_machine *machine, const Dwarf_Op *op, uint8_
 
 static void set_type(struct sym_machine *machine, const Dwarf_Op *op)
 {
-	struct sym_value *top = at(machine, 0);
+	struct sym_value *top = stack_entry(machine, 0);
 	uint8_t size;
 	bool is_signed;
 
@@ -222,7 +223,7 @@ static void set_type(struct sym_machine *machine, const Dwarf_Op *op)
 
 static void convert_type(struct sym_machine *machine, const Dwarf_Op *op)
 {
-	struct sym_value *top = at(machine, 0);
+	struct sym_value *top = stack_entry(machine, 0);
 
 	if (!top)
 		return;
@@ -443,7 +444,7 @@ static bool step_stack(struct sym_machine *machine, const Dwarf_Op *op)
 		copy(machine, op->number);
 		return true;
 	case DW_OP_drop:
-		if (at(machine, 0))
+		if (stack_entry(machine, 0))
 			machine->n--;
 		return true;
 	case DW_OP_swap:
@@ -478,7 +479,7 @@ static bool step_stack(struct sym_machine *machine, const Dwarf_Op *op)
 
 static void shift_value(struct sym_machine *machine, enum kymo_form_code code, bool is_signed)
 {
-	struct sym_value *a = at(machine, 1);
+	struct sym_value *a = stack_entry(machine, 1);
 
 	if (a)
 		binary(machine, code, a->size == 4 ? 4 : 8, is_signed);
@@ -486,7 +487,7 @@ static void shift_value(struct sym_machine *machine, enum kymo_form_code code, b
 
 static bool step_arithmetic(struct sym_machine *machine, const Dwarf_Op *op)
 {
-	struct sym_value *a = machine->n > 1 ? at(machine, 1) : NULL;
+	struct sym_value *a = machine->n > 1 ? stack_entry(machine, 1) : NULL;
 	const bool is_signed = !a || !a->is_typed || a->is_signed;
 
 	switch (op->atom) {
@@ -573,5 +574,5 @@ struct sym_value *sym_machine_convert(struct sym_machine *machine, const Dwarf_O
 		    !step_arithmetic(machine, &ops[i]) && !step_comparison(machine, &ops[i]))
 			fail_machine(machine, refusal(ops[i].atom));
 	machine->nesting--;
-	return machine->why ? NULL : at(machine, 0);
+	return machine->why ? NULL : stack_entry(machine, 0);
 }

@@ -49,7 +49,7 @@ static void see_code(void *data, uint64_t vaddr)
 }
 
 /* The word in the file at `where`, as it is before any relocation. */
-static void see_place(void *data, uint64_t where)
+static void see_word(void *data, uint64_t where)
 {
 	struct marker *marker = data;
 	const uint8_t *bytes = sym_bytes(marker->module, where, sizeof(uint64_t));
@@ -97,9 +97,9 @@ static struct kymo_error *mark_relocs(struct marker *marker)
 	/* What is in place counts too: slots of the PLT hold the address of their own stub until they are bound. */
 	for (size_t i = 0; i < module->relocs.n; i++) {
 		mark(marker, module->relocs.items[i].value);
-		see_place(marker, module->relocs.items[i].where);
+		see_word(marker, module->relocs.items[i].where);
 	}
-	return sym_relr_walk(module, see_place, marker);
+	return sym_relr_walk(module, see_word, marker);
 }
 
 static struct kymo_error *mark_array(struct marker *marker, uint64_t vaddr, uint64_t size)
@@ -114,7 +114,7 @@ static struct kymo_error *mark_array(struct marker *marker, uint64_t vaddr, uint
 			"an array of initializers lies outside of the segments (vaddr 0x%llx, size 0x%llx)", LLX(vaddr),
 			LLX(size));
 	for (uint64_t at = 0; size - at >= 8; at += 8)
-		see_place(marker, vaddr + at);
+		see_word(marker, vaddr + at);
 	return NULL;
 }
 

@@ -48,7 +48,7 @@ bool sym_index(struct kymo_module *module)
 	return true;
 }
 
-static const struct kymo_symbol *nth(const struct kymo_module *module, size_t i)
+static const struct kymo_symbol *nth_by_name(const struct kymo_module *module, size_t i)
 {
 	return &module->symbols.items[module->by_name[i]];
 }
@@ -56,11 +56,11 @@ static const struct kymo_symbol *nth(const struct kymo_module *module, size_t i)
 /* The end of the run of symbols that have the same name as number `i`. */
 static size_t run_end(const struct kymo_module *module, size_t i)
 {
-	const char *name = nth(module, i)->name;
+	const char *name = nth_by_name(module, i)->name;
 
 	do
 		i++;
-	while (i < module->symbols.n && !strcmp(nth(module, i)->name, name));
+	while (i < module->symbols.n && !strcmp(nth_by_name(module, i)->name, name));
 	return i;
 }
 
@@ -71,7 +71,7 @@ static size_t first_of_name(const struct kymo_module *module, const char *name)
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (strcmp(nth(module, mid)->name, name) < 0)
+		if (strcmp(nth_by_name(module, mid)->name, name) < 0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -98,9 +98,9 @@ static bool add_run(const struct kymo_module *module, size_t start, size_t end, 
 	bool has_default = false;
 
 	for (size_t i = start; i < end; i++)
-		has_default |= nth(module, i)->is_default;
+		has_default |= nth_by_name(module, i)->is_default;
 	for (size_t i = start; i < end; i++) {
-		const struct kymo_symbol *symbol = nth(module, i);
+		const struct kymo_symbol *symbol = nth_by_name(module, i);
 
 		if (is_selected(symbol, version, has_default) && !kymo_vec_push(&found->list, symbol))
 			return false;
@@ -137,7 +137,7 @@ static bool find_all(const struct kymo_module *module, const char *name, const c
 
 	if (!kymo_is_glob(name)) {
 		i = first_of_name(module, name);
-		if (i == module->symbols.n || strcmp(nth(module, i)->name, name))
+		if (i == module->symbols.n || strcmp(nth_by_name(module, i)->name, name))
 			return true;
 		return add_run(module, i, run_end(module, i), version, found);
 	}
@@ -146,7 +146,7 @@ static bool find_all(const struct kymo_module *module, const char *name, const c
 		return false;
 	for (i = 0; i < module->symbols.n; i = end) {
 		end = run_end(module, i);
-		if (!fnmatch(glob, nth(module, i)->name, 0) && !add_run(module, i, end, version, found))
+		if (!fnmatch(glob, nth_by_name(module, i)->name, 0) && !add_run(module, i, end, version, found))
 			return false;
 	}
 	return true;
@@ -168,7 +168,7 @@ static bool find_demangled(const struct kymo_module *module, const char *name, c
 
 	find_mangled(module, &from, &to);
 	for (size_t i = from, end; done && i < to; i = end) {
-		const char *mangled = nth(module, i)->name;
+		const char *mangled = nth_by_name(module, i)->name;
 
 		end = run_end(module, i);
 		if (kymo_pattern_means(pattern, mangled))
@@ -326,7 +326,7 @@ static void consider_raw(const struct kymo_module *module, const char *name, siz
 			 struct near *near)
 {
 	for (size_t i = 0; i < module->symbols.n; i = run_end(module, i)) {
-		const char *other = nth(module, i)->name;
+		const char *other = nth_by_name(module, i)->name;
 		size_t other_length = strnlen(other, NEAREST_MAX + 1);
 		unsigned int d;
 
@@ -379,7 +379,7 @@ static void consider_mangled(const struct kymo_module *module, const char *name,
 	sym_parts_find(name, &parts);
 	find_mangled(module, &from, &to);
 	for (size_t i = from; i < to; i = run_end(module, i))
-		if (kymo_demangle(nth(module, i)->name, text) && !strstr(text, " [clone "))
+		if (kymo_demangle(nth_by_name(module, i)->name, text) && !strstr(text, " [clone "))
 			consider_demangled(name, (size_t)(parts.parameters - name), limit, text, near);
 }
 

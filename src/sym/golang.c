@@ -118,7 +118,7 @@ static struct kymo_error *read_header(struct go_table *table)
 }
 
 /* One half of a pair in the function table, `i` counting halves. */
-static uint64_t half(const struct go_table *table, uint64_t i)
+static uint64_t table_half(const struct go_table *table, uint64_t i)
 {
 	const unsigned int size = table->form->text_word ? 4 : 8;
 	uint64_t value = 0, at = table->functions + i * size;
@@ -133,7 +133,7 @@ static uint64_t half(const struct go_table *table, uint64_t i)
 /* Where function `i` starts, or for `n` where the last one ends. */
 static uint64_t start_of(const struct go_table *table, uint64_t i)
 {
-	return table->text + half(table, 2 * i);
+	return table->text + table_half(table, 2 * i);
 }
 
 /* ---- moduledata ------------------------------------------------------------------------------ */
@@ -143,7 +143,7 @@ static bool is_moduledata(struct go_table *table, uint64_t vaddr)
 {
 	struct kymo_module *module = table->module;
 	const bool relative = table->form->text_word;
-	const uint64_t first = half(table, 0), end = half(table, 2 * table->n);
+	const uint64_t first = table_half(table, 0), end = table_half(table, 2 * table->n);
 	uint64_t word, words[2], text;
 
 	if (!sym_image_spend(&module->image, LOOK_COST) || !sym_word(module, vaddr, &word) || word != table->vaddr)
@@ -223,7 +223,7 @@ static struct kymo_error *read_function(const struct go_table *table, uint64_t i
 {
 	const uint64_t address_size = table->form->text_word ? 4 : 8;
 	uint64_t start = start_of(table, i), end = start_of(table, i + 1);
-	uint64_t record = table->base + half(table, 2 * i + 1);
+	uint64_t record = table->base + table_half(table, 2 * i + 1);
 	const struct sym_range *code = sym_code_at(table->module, start);
 	struct sym_go_function function = { .start = start };
 	uint32_t name;

@@ -28,7 +28,7 @@ struct kymo_frame {
 typedef bool kymo_frame_read(void *context, uint64_t address, uint64_t *ret);
 
 /* The address by which the function and the rules of a frame are found. */
-static inline uint64_t kymo_frame_place(const struct kymo_frame *frame)
+static inline uint64_t kymo_frame_location(const struct kymo_frame *frame)
 {
 	return frame->registers[KYMO_FRAME_PC] - !frame->is_exact;
 }

@@ -12,7 +12,7 @@
 #include "syscall/i386.h"
 
 /* Out of reach of every number that a program can use. */
-#define FOREIGN (1ull << 40)
+#define I386_ONLY (1ull << 40)
 
 #define CALL(call, classes, ...) [__NR_##call] = { #call, classes },
 
@@ -42,18 +42,18 @@ uint64_t kymo_syscall_from_i386(uint64_t number)
 	for (uint64_t i = 0; name && i < KYMO_SYSCALL_MAX; i++)
 		if (calls[i].name && !strcmp(calls[i].name, name))
 			return i;
-	return FOREIGN + number;
+	return I386_ONLY + number;
 }
 
 /* The number that a 32-bit program has used, of one that has no other; others stay. */
-static uint64_t as_used(uint64_t number)
+static uint64_t original_number(uint64_t number)
 {
-	return number >= FOREIGN && number < FOREIGN + UINT32_MAX ? number - FOREIGN : number;
+	return number >= I386_ONLY && number < I386_ONLY + UINT32_MAX ? number - I386_ONLY : number;
 }
 
 const char *kymo_syscall_name_or_number(uint64_t number, char buffer[32])
 {
-	const uint64_t used = as_used(number);
+	const uint64_t used = original_number(number);
 	const char *name = used == number ? kymo_syscall_name(number) : syscall_i386_name(used);
 
 	if (name)

@@ -21,7 +21,7 @@
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Where a trace is to be: `name` in the directory open as `parent`; `path` for messages. */
-struct place {
+struct target_directory {
 	int parent;
 	char *path, *name, *old;
 };
@@ -35,13 +35,13 @@ char *kymo_directory_name(const char *path)
 	return strndup(path, size);
 }
 
-static void place_deinit(struct place *place)
+static void target_directory_deinit(struct target_directory *target)
 {
-	if (place->parent >= 0)
-		close(place->parent);
-	free(place->path);
-	free(place->name);
-	free(place->old);
+	if (target->parent >= 0)
+		close(target->parent);
+	free(target->path);
+	free(target->name);
+	free(target->old);
 }
 
 /* A copy of what is before the last slash: "." where there is none. */
@@ -52,31 +52,31 @@ static char *parent_of(const char *path, const char *slash)
 	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-static struct kymo_error *place_init(const char *path, struct place *ret)
+static struct kymo_error *target_directory_init(const char *path, struct target_directory *ret)
 {
-	struct place place = { .parent = -1, .path = kymo_directory_name(path) };
-	const char *slash = place.path ? strrchr(place.path, '/') : NULL;
-	kymo_cleanup_free char *parent = place.path ? parent_of(place.path, slash) : NULL;
+	struct target_directory target = { .parent = -1, .path = kymo_directory_name(path) };
+	const char *slash = target.path ? strrchr(target.path, '/') : NULL;
+	kymo_cleanup_free char *parent = target.path ? parent_of(target.path, slash) : NULL;
 	struct kymo_error *error = NULL;
 
-	place.name = place.path ? strdup(slash ? slash + 1 : place.path) : NULL;
-	if (!place.name || asprintf(&place.old, "%s.old", place.name) < 0)
-		place.old = NULL;
-	if (!parent || !place.old)
+	target.name = target.path ? strdup(slash ? slash + 1 : target.path) : NULL;
+	if (!target.name || asprintf(&target.old, "%s.old", target.name) < 0)
+		target.old = NULL;
+	if (!parent || !target.old)
 		error = &kymo_error_no_memory;
-	else if (!*place.name || !strcmp(place.name, ".") || !strcmp(place.name, ".."))
+	else if (!*target.name || !strcmp(target.name, ".") || !strcmp(target.name, ".."))
 		error = kymo_error_create(KYMO_ERROR_FAILED,
 					  "'%s' cannot be the name of a new directory; choose another with -o", path);
 	if (!error) {
-		place.parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (place.parent < 0)
+		target.parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (target.parent < 0)
 			error = kymo_error_errno(errno, "cannot make the directory %s", path);
 	}
 	if (error) {
-		place_deinit(&place);
+		target_directory_deinit(&target);
 		return error;
 	}
-	*ret = place;
+	*ret = target;
 	return NULL;
 }
 
@@ -152,10 +152,10 @@ static bool has_metadata(int fd)
 	       read(metadata, begin, sizeof(mark) - 1) == sizeof(mark) - 1 && !memcmp(begin, mark, sizeof(mark) - 1);
 }
 
-static struct kymo_error *in_the_way(const struct place *place, const char *suffix, const char *why)
+static struct kymo_error *in_the_way(const struct target_directory *target, const char *suffix, const char *why)
 {
-	return kymo_error_create(KYMO_ERROR_FAILED, "%s%s exists and %s; choose another directory with -o", place->path,
-				 suffix, why);
+	return kymo_error_create(KYMO_ERROR_FAILED, "%s%s exists and %s; choose another directory with -o",
+				 target->path, suffix, why);
 }
 
 /* The process that holds the lock; 0: it is not known. */
@@ -197,7 +197,7 @@ static bool lock(int fd, bool changes)
  * on in a directory of another name, and lose that with the next recording. One that has just made the directory and
  * not locked it yet finds that it is taken (make_new()).
  */
-static struct kymo_error *lock_earlier(const struct place *place, const char *suffix, bool changes, int fd)
+static struct kymo_error *lock_earlier(const struct target_directory *target, const char *suffix, bool changes, int fd)
 {
 	char why[64] = "another kymo process records into it";
 	pid_t pid;
@@ -207,95 +207,96 @@ static struct kymo_error *lock_earlier(const struct place *place, const char *su
 	pid = owner_of(fd);
 	if (pid > 0)
 		snprintf(why, sizeof(why), "kymo process %d records into it", pid);
-	return in_the_way(place, suffix, why);
+	return in_the_way(target, suffix, why);
 }
 
 /* Whether the name means that directory still. */
-static bool is_called(const struct place *place, const char *name, const struct stat *st)
+static bool is_called(const struct target_directory *target, const char *name, const struct stat *st)
 {
 	struct stat now;
 
-	return !fstatat(place->parent, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == st->st_dev &&
+	return !fstatat(target->parent, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_dev == st->st_dev &&
 	       now.st_ino == st->st_ino;
 }
 
 /* An empty directory that this process has made; one that has its name meanwhile stays. */
-static void remove_if_called(const struct place *place, const struct stat *st)
+static void remove_if_called(const struct target_directory *target, const struct stat *st)
 {
-	if (is_called(place, place->name, st))
-		(void)unlinkat(place->parent, place->name, AT_REMOVEDIR);
+	if (is_called(target, target->name, st))
+		(void)unlinkat(target->parent, target->name, AT_REMOVEDIR);
 }
 
 /* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing.
  * FAILED where it is something else. */
-static struct kymo_error *open_earlier(const struct place *place, const char *name, const char *suffix, bool changes,
-				       int *fd_ret)
+static struct kymo_error *open_earlier(const struct target_directory *target, const char *name, const char *suffix,
+				       bool changes, int *fd_ret)
 {
-	kymo_cleanup_close int fd = openat(place->parent, name, OPEN_AS_IT_IS);
+	kymo_cleanup_close int fd = openat(target->parent, name, OPEN_AS_IT_IS);
 	struct kymo_error *error;
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)
 		return NULL;
 	if (fd < 0 && errno != ENOTDIR && errno != ELOOP)
-		return kymo_error_errno(errno, "cannot look at %s%s", place->path, suffix);
+		return kymo_error_errno(errno, "cannot look at %s%s", target->path, suffix);
 	if (fd < 0 || fstat(fd, &st))
-		return in_the_way(place, suffix, "is not a recording of kymo's");
+		return in_the_way(target, suffix, "is not a recording of kymo's");
 	if (st.st_uid != geteuid())
-		return in_the_way(place, suffix, "belongs to another user");
+		return in_the_way(target, suffix, "belongs to another user");
 	if (!is_empty(fd) && !has_metadata(fd))
-		return in_the_way(place, suffix, "is not a recording of kymo's");
-	error = lock_earlier(place, suffix, changes, fd);
-	if (!error && !is_called(place, name, &st)) /* moved before it was locked here */
-		error = in_the_way(place, suffix, "is being moved by another kymo process");
+		return in_the_way(target, suffix, "is not a recording of kymo's");
+	error = lock_earlier(target, suffix, changes, fd);
+	if (!error && !is_called(target, name, &st)) /* moved before it was locked here */
+		error = in_the_way(target, suffix, "is being moved by another kymo process");
 	if (!error)
 		*fd_ret = kymo_take_fd(fd);
 	return error;
 }
 
 /* What is at PATH and, if there is something, at PATH.old; to move and remove it, if `changes`. */
-static struct kymo_error *look_up(const struct place *place, bool changes, int *fd_ret, int *old_ret)
+static struct kymo_error *look_up(const struct target_directory *target, bool changes, int *fd_ret, int *old_ret)
 {
-	struct kymo_error *error = open_earlier(place, place->name, "", changes, fd_ret);
-	char foreign[NAME_MAX + 1] = "";
+	struct kymo_error *error = open_earlier(target, target->name, "", changes, fd_ret);
+	char other_file[NAME_MAX + 1] = "";
 
 	if (!error && *fd_ret >= 0)
-		error = open_earlier(place, place->old, ".old", changes, old_ret);
-	if (!error && *old_ret >= 0 && !for_each(*old_ret, is_regular_of_kymo, foreign))
+		error = open_earlier(target, target->old, ".old", changes, old_ret);
+	if (!error && *old_ret >= 0 && !for_each(*old_ret, is_regular_of_kymo, other_file))
 		error = kymo_error_create(
 			KYMO_ERROR_FAILED,
 			"%s.old has '%s' in it, which is not kymo's; move it, or choose another directory with -o",
-			place->path, foreign);
+			target->path, other_file);
 	return error;
 }
 
 /* ---- moving and making ----------------------------------------------------------------------- */
 
 /* A recording's files, then itself. */
-static struct kymo_error *remove_old(const struct place *place, int fd)
+static struct kymo_error *remove_old(const struct target_directory *target, int fd)
 {
-	if (!for_each(fd, unlink_it, NULL) || unlinkat(place->parent, place->old, AT_REMOVEDIR))
-		return kymo_error_errno(errno, "cannot remove the earlier recording %s.old", place->path);
+	if (!for_each(fd, unlink_it, NULL) || unlinkat(target->parent, target->old, AT_REMOVEDIR))
+		return kymo_error_errno(errno, "cannot remove the earlier recording %s.old", target->path);
 	return NULL;
 }
 
-static struct kymo_error *move_earlier(const struct place *place)
+static struct kymo_error *move_earlier(const struct target_directory *target)
 {
 	kymo_cleanup_close int earlier = -1, old = -1;
-	struct kymo_error *error = look_up(place, true, &earlier, &old);
+	struct kymo_error *error = look_up(target, true, &earlier, &old);
 
 	if (!error && old >= 0)
-		error = remove_old(place, old);
-	if (!error && earlier >= 0 && renameat(place->parent, place->name, place->parent, place->old))
-		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s.old", place->path,
-					 place->path);
+		error = remove_old(target, old);
+	if (!error && earlier >= 0 && renameat(target->parent, target->name, target->parent, target->old))
+		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s.old", target->path,
+					 target->path);
 	return error;
 }
 
 /* A umask may have taken the owner's rights, too: then the directory cannot be opened before it has them. */
-static int open_new(const struct place *place)
+static int open_new(const struct target_directory *target)
 {
-	kymo_cleanup_close int path = openat(place->parent, place->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	kymo_cleanup_close int path =
+		openat(target->parent, target->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char link[64];
 	struct stat st;
 	int fd;
@@ -312,28 +313,28 @@ static int open_new(const struct place *place)
 }
 
 /* Another recorder may take it for an earlier recording, which is empty, until it is locked. */
-static struct kymo_error *make_new(const struct place *place, int *fd_ret)
+static struct kymo_error *make_new(const struct target_directory *target, int *fd_ret)
 {
 	struct stat st;
 	bool is_locked;
 	int fd;
 
-	if (mkdirat(place->parent, place->name, 0700))
-		return errno == EEXIST ? in_the_way(place, "", "was made by another process just now")
-				       : kymo_error_errno(errno, "cannot make the directory %s", place->path);
-	fd = open_new(place);
+	if (mkdirat(target->parent, target->name, 0700))
+		return errno == EEXIST ? in_the_way(target, "", "was made by another process just now")
+				       : kymo_error_errno(errno, "cannot make the directory %s", target->path);
+	fd = open_new(target);
 	if (fd < 0)
-		return kymo_error_errno(fd, "cannot open %s", place->path);
+		return kymo_error_errno(fd, "cannot open %s", target->path);
 	if (!is_empty(fd)) {
 		close(fd);
-		return in_the_way(place, "", "is not the directory that kymo has just made");
+		return in_the_way(target, "", "is not the directory that kymo has just made");
 	}
 	is_locked = lock(fd, true);
-	if (!is_locked || fstat(fd, &st) || !is_called(place, place->name, &st)) {
+	if (!is_locked || fstat(fd, &st) || !is_called(target, target->name, &st)) {
 		if (!is_locked && lock(fd, false) && !fstat(fd, &st)) /* no process moves it */
-			remove_if_called(place, &st);
+			remove_if_called(target, &st);
 		close(fd);
-		return in_the_way(place, "", "another kymo process has taken it");
+		return in_the_way(target, "", "another kymo process has taken it");
 	}
 	*fd_ret = fd;
 	return NULL;
@@ -341,37 +342,37 @@ static struct kymo_error *make_new(const struct place *place, int *fd_ret)
 
 struct kymo_error *kymo_directory_make(const char *path, int *fd_ret)
 {
-	struct place place;
-	struct kymo_error *error = place_init(path, &place);
+	struct target_directory target;
+	struct kymo_error *error = target_directory_init(path, &target);
 
 	if (error)
 		return error;
-	error = move_earlier(&place);
+	error = move_earlier(&target);
 	if (!error)
-		error = make_new(&place, fd_ret);
-	place_deinit(&place);
+		error = make_new(&target, fd_ret);
+	target_directory_deinit(&target);
 	return error;
 }
 
 struct kymo_error *kymo_directory_check(const char *path)
 {
 	kymo_cleanup_close int earlier = -1, old = -1;
-	struct place place;
-	struct kymo_error *error = place_init(path, &place);
+	struct target_directory target;
+	struct kymo_error *error = target_directory_init(path, &target);
 
 	if (error)
 		return error;
-	error = look_up(&place, false, &earlier, &old);
-	if (!error && faccessat(place.parent, ".", W_OK | X_OK, AT_EACCESS))
+	error = look_up(&target, false, &earlier, &old);
+	if (!error && faccessat(target.parent, ".", W_OK | X_OK, AT_EACCESS))
 		error = kymo_error_errno(errno, "cannot make the directory %s", path);
-	place_deinit(&place);
+	target_directory_deinit(&target);
 	return error;
 }
 
 void kymo_directory_discard(const char *path, int fd)
 {
-	struct place place;
-	struct kymo_error *error = place_init(path, &place);
+	struct target_directory target;
+	struct kymo_error *error = target_directory_init(path, &target);
 	struct stat st;
 
 	if (error) {
@@ -379,6 +380,6 @@ void kymo_directory_discard(const char *path, int fd)
 		return;
 	}
 	if (!fstat(fd, &st) && for_each(fd, unlink_it, NULL))
-		remove_if_called(&place, &st);
-	place_deinit(&place);
+		remove_if_called(&target, &st);
+	target_directory_deinit(&target);
 }

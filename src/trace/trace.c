@@ -196,24 +196,24 @@ static bool is_fit(const struct kymo_trace_stream *stream, size_t ring, uint32_t
 	return !stream->is_taken && stream->ring == ring && stream->cpu == cpu && stream->last_tsc <= tsc;
 }
 
-static struct kymo_error *take_stream(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+static struct kymo_error *take_stream(struct kymo_trace *output, struct kymo_trace_position *position, uint32_t cpu,
 				      const struct kymo_ring_packet *packet)
 {
 	struct kymo_trace_stream *stream;
 	struct kymo_error *error = NULL;
 	size_t i = 0;
 
-	while (i < output->streams.n && !is_fit(&output->streams.items[i], place->ring, cpu, packet->tsc_begin))
+	while (i < output->streams.n && !is_fit(&output->streams.items[i], position->ring, cpu, packet->tsc_begin))
 		i++;
 	if (i == output->streams.n)
-		error = make_stream(output, place->ring, cpu, packet);
+		error = make_stream(output, position->ring, cpu, packet);
 	if (i == output->streams.n)
 		return error;
 	stream = &output->streams.items[i];
 	stream->is_taken = true;
 	stream->first_sequence = stream->sequence;
 	stream->first_lost = stream->lost;
-	place->stream = i + 1;
+	position->stream = i + 1;
 	return error;
 }
 
@@ -236,26 +236,26 @@ static struct kymo_error *keep_packet(struct kymo_trace *output, const struct ky
 				 packet->size);
 }
 
-static struct kymo_error *append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+static struct kymo_error *append(struct kymo_trace *output, struct kymo_trace_position *position, uint32_t cpu,
 				 const struct kymo_ring_packet *packet, uint64_t events)
 {
-	struct kymo_error *error = place->stream ? NULL : take_stream(output, place, cpu, packet);
+	struct kymo_error *error = position->stream ? NULL : take_stream(output, position, cpu, packet);
 	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost;
 	struct kymo_trace_stream *stream;
 
 	if (error)
 		return error;
-	stream = &output->streams.items[place->stream - 1];
+	stream = &output->streams.items[position->stream - 1];
 	/* What a healthy target writes is in order; a reader must not stumble over what a lying one does. */
 	if (begin < stream->last_tsc)
 		begin = stream->last_tsc;
 	if (end < begin)
 		end = begin;
-	sequence = stream->first_sequence + packet->sequence - place->skipped + 1;
+	sequence = stream->first_sequence + packet->sequence - position->skipped + 1;
 	lost = stream->first_lost + packet->lost;
 	if (output->kept)
 		error = keep_packet(output,
-				    &(struct kymo_kept_packet){ .stream = place->stream - 1,
+				    &(struct kymo_kept_packet){ .stream = position->stream - 1,
 								.begin = begin,
 								.end = end,
 								.lost = lost,
@@ -275,7 +275,7 @@ static struct kymo_error *append(struct kymo_trace *output, struct kymo_trace_pl
 	return NULL;
 }
 
-struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trace_position *position, uint32_t cpu,
 				     const struct kymo_ring_packet *packet, bool is_counted)
 {
 	kymo_cleanup_free uint8_t *records = NULL;
@@ -284,23 +284,23 @@ struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trac
 	uint64_t n;
 
 	if (!packet->is_plain || !output->trace.is_packed)
-		return append(output, place, cpu, packet, is_counted ? about_events(output, packet) : 0);
+		return append(output, position, cpu, packet, is_counted ? about_events(output, packet) : 0);
 	error = kymo_packed_from_plain(output, packet->records, packet->size, packet->tsc_begin, &records, &packed.size,
 				       &n);
 	if (error)
 		return error;
 	packed.records = records;
-	return append(output, place, cpu, &packed, is_counted ? n : 0);
+	return append(output, position, cpu, &packed, is_counted ? n : 0);
 }
 
-static struct kymo_error *append_packet(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+static struct kymo_error *append_packet(struct kymo_trace *output, struct kymo_trace_position *position, uint32_t cpu,
 					const struct kymo_ring_packet *packet)
 {
-	return kymo_trace_append(output, place, cpu, packet, true);
+	return kymo_trace_append(output, position, cpu, packet, true);
 }
 
-struct kymo_error *kymo_trace_drain(struct kymo_trace *output, struct kymo_trace_place *place, struct kymo_ring *ring,
-				    uint32_t cpu, size_t *n_ret)
+struct kymo_error *kymo_trace_drain(struct kymo_trace *output, struct kymo_trace_position *position,
+				    struct kymo_ring *ring, uint32_t cpu, size_t *n_ret)
 {
 	struct kymo_ring_packet packet;
 	size_t n = 0;
@@ -308,7 +308,7 @@ struct kymo_error *kymo_trace_drain(struct kymo_trace *output, struct kymo_trace
 	/* One round: a producer that is as fast as this must not keep the other rings waiting, or the end of the
 	 * recording. */
 	while (n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
-		struct kymo_error *error = append_packet(output, place, cpu, &packet);
+		struct kymo_error *error = append_packet(output, position, cpu, &packet);
 
 		if (error)
 			return error;
@@ -319,7 +319,7 @@ struct kymo_error *kymo_trace_drain(struct kymo_trace *output, struct kymo_trace
 	return NULL;
 }
 
-struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_place *place,
+struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_position *position,
 				   const struct kymo_ring *ring, uint32_t cpu, uint8_t *room)
 {
 	struct kymo_ring reader = *ring;
@@ -327,28 +327,28 @@ struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_
 	struct kymo_ring_packet packet;
 
 	for (uint32_t i = 0; i < ring->n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); i++)
-		error = append_packet(output, place, cpu, &packet);
+		error = append_packet(output, position, cpu, &packet);
 	return error;
 }
 
-struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_place *place,
+struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_position *position,
 				     const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc)
 {
-	const struct kymo_trace_stream *stream = place->stream ? &output->streams.items[place->stream - 1] : NULL;
+	const struct kymo_trace_stream *stream = position->stream ? &output->streams.items[position->stream - 1] : NULL;
 	uint64_t written = stream ? stream->lost - stream->first_lost : 0;
 	struct kymo_ring_packet packet = {
 		.records = ring->data,
 		.tsc_begin = stream ? stream->last_tsc : tsc,
 		.tsc_end = tsc,
 		.lost = kymo_ring_lost(ring),
-		.sequence = place->skipped + (stream ? stream->sequence - stream->first_sequence : 0),
+		.sequence = position->skipped + (stream ? stream->sequence - stream->first_sequence : 0),
 	};
-	struct kymo_error *error = packet.lost > written ? append_packet(output, place, cpu, &packet) : NULL;
+	struct kymo_error *error = packet.lost > written ? append_packet(output, position, cpu, &packet) : NULL;
 
-	if (place->stream)
-		output->streams.items[place->stream - 1].is_taken = false;
-	place->stream = 0;
-	place->skipped = 0;
+	if (position->stream)
+		output->streams.items[position->stream - 1].is_taken = false;
+	position->stream = 0;
+	position->skipped = 0;
 	return error;
 }
 

@@ -25,7 +25,7 @@ struct kymo_trace_stream {
 };
 
 /* Where the packets of a ring go. */
-struct kymo_trace_place {
+struct kymo_trace_position {
 	size_t ring;      /* which one of its process it is: names the file */
 	size_t stream;    /* number, from 1; 0, as at first: none */
 	uint64_t skipped; /* packets of the ring that were not written, as nothing was left of them */
@@ -47,7 +47,7 @@ struct kymo_trace {
 	uint32_t only_size; /* of each record of each event; 0: they differ */
 	uint32_t *by_id;    /* place in the trace's events + 1, by event id; 0: no such event */
 	size_t n_ids;
-	struct kymo_trace_place vforks;
+	struct kymo_trace_position vforks;
 	struct kymo_kept *kept;                 /* where packets go in place of the files; or NULL */
 	uint64_t dropped_bytes, dropped_events; /* by it; not in `bytes` and `events` any more */
 };
@@ -82,20 +82,20 @@ void kymo_trace_restart(struct kymo_trace *output);
 struct kymo_error *kymo_trace_index_events(struct kymo_trace *output);
 
 /* Write all complete packets of a ring; `n_ret` is how many. The stream is made, or taken up, with the first. */
-struct kymo_error *kymo_trace_drain(struct kymo_trace *output, struct kymo_trace_place *place, struct kymo_ring *ring,
-				    uint32_t cpu, size_t *n_ret);
+struct kymo_error *kymo_trace_drain(struct kymo_trace *output, struct kymo_trace_position *position,
+				    struct kymo_ring *ring, uint32_t cpu, size_t *n_ret);
 
 /* Write one packet; whether its records are events that are counted. Packets come in the order of their sequence. */
-struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trace_place *place, uint32_t cpu,
+struct kymo_error *kymo_trace_append(struct kymo_trace *output, struct kymo_trace_position *position, uint32_t cpu,
 				     const struct kymo_ring_packet *packet, bool is_counted);
 
 /* Write the packets of a ring that is being overwritten, and leave them there; `room` is for one. */
-struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_place *place,
+struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_position *position,
 				   const struct kymo_ring *ring, uint32_t cpu, uint8_t *room);
 
 /* After the last packet: losses that came after it get a packet of their own, without records. The stream is free then,
  * also on an error. */
-struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_place *place,
+struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_position *position,
 				     const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc);
 
 /*

@@ -167,12 +167,12 @@ static void end_faults(struct code *c, struct label *fault, unsigned int faults,
 	if (!fault->n)
 		return;
 	JMP(c, &done);
-	place(c, fault);
+	bind(c, fault);
 	EMIT(c, 0x31, 0xc0);             /* xor %eax,%eax */
 	EMIT(c, 0x43, 0x80, 0x4c, 0x1a); /* orb $bit,faults(%r10,%r11) */
 	byte(c, faults);
 	byte(c, bit);
-	place(c, &done);
+	bind(c, &done);
 }
 
 /* rax = base + index * scale + displacement, of what the registers held; rdx is changed. */
@@ -291,7 +291,7 @@ static void copy(struct code *c)
 	EMIT(c, 0x49, 0x8b, 0x42, 0xf8);       /* mov -8(%r10),%rax */
 	EMIT(c, 0x49, 0x89, 0x43, 0xf8);       /* mov %rax,-8(%r11) */
 	JMP(c, &done);
-	place(c, &small);
+	bind(c, &small);
 	EMIT(c, 0x48, 0x83, 0xea, 0x08); /* sub $8,%rdx */
 	JE(c, &done);
 	again = c->n;
@@ -299,7 +299,7 @@ static void copy(struct code *c)
 	EMIT(c, 0x41, 0x88, 0x04, 0x13);       /* mov %al,(%r11,%rdx) */
 	EMIT(c, 0x48, 0xff, 0xc2);             /* inc %rdx */
 	branch_back(c, "\x0f\x85", 2, again);  /* jne */
-	place(c, &done);
+	bind(c, &done);
 }
 
 void x86_store_payload(struct code *c, const struct kymo_pad_event *event)

@@ -114,10 +114,10 @@ static int find_catches(struct kymo_clone *clone, struct x86_body *body)
 /* What each byte of a part is for, and of what fills the text behind it. */
 enum use {
 	USE_FREE,
-	USE_CALL,   /* of a call, which is executed in place if it can */
-	USE_PLACE,  /* executed in place */
-	USE_CATCH,  /* of a jump */
-	USE_NOTHING /* not to be written to */
+	USE_CALL,     /* of a call, which is executed in place if it can */
+	USE_IN_PLACE, /* executed in place */
+	USE_CATCH,    /* of a jump */
+	USE_NOTHING   /* not to be written to */
 };
 
 #define FILLING 16u
@@ -211,7 +211,7 @@ static int room_init(struct room *room)
 		const struct x86_clone_insn *insn = &clone->insns.items[i];
 
 		if (insn->is_in_place)
-			use(room, insn->vaddr, insn->length, insn->flow == X86_FLOW_STOP ? USE_PLACE : USE_CALL);
+			use(room, insn->vaddr, insn->length, insn->flow == X86_FLOW_STOP ? USE_IN_PLACE : USE_CALL);
 	}
 	return 0;
 }
@@ -287,7 +287,7 @@ static int drop(struct room *room, size_t index)
 		return x86_refuse(room->refusal, catch->vaddr, "no room for a jump at 0x%" PRIx64 ", %s", catch->vaddr,
 				  comers[catch->kind]);
 	for (int i = 0; i < n; i++)
-		use(room, clone->insns.items[run[i]].vaddr, clone->insns.items[run[i]].length, USE_PLACE);
+		use(room, clone->insns.items[run[i]].vaddr, clone->insns.items[run[i]].length, USE_IN_PLACE);
 	room->dropped[index] = true;
 	clone->n_uncaught += clone->insns.items[x86_clone_find(clone, catch->vaddr)].flow != X86_FLOW_STOP;
 	return 0;

@@ -95,7 +95,7 @@ static inline void branch(struct code *c, struct label *label, const char *opcod
 #define JE(c, l) branch(c, l, "\x0f\x84", 2)
 #define JNE(c, l) branch(c, l, "\x0f\x85", 2)
 
-static inline void place(struct code *c, struct label *label)
+static inline void bind(struct code *c, struct label *label)
 {
 	for (unsigned int i = 0; i < label->n; i++) {
 		int32_t distance = (int32_t)(c->n - (label->at[i] + 4));

@@ -68,11 +68,11 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 		x86_check_readable(c, to->env, x86_limit_of(fetch) + is_string, &uncertain);
 	EMIT(c, 0x49, 0xc7, 0xc3, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%r11: for certain */
 	JMP(c, &call);
-	place(c, &fault);
+	bind(c, &fault);
 	EMIT(c, 0x48, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%rax: where nothing is */
-	place(c, &uncertain);
+	bind(c, &uncertain);
 	x86_load_reader(c, to->env);
-	place(c, &call);
+	bind(c, &call);
 	rsp_slot(c, 0x8d, R10, to->begin + (int32_t)to->at);
 	rsp_slot(c, 0x03, R10, BELOW_COMPOSED_SIZE); /* add size(%rsp),%r10 */
 	x86_call_reader(c, to->env, is_string ? guest.string : guest.block, x86_limit_of(fetch));
@@ -80,7 +80,7 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 	branch(c, &call, "\x0f\x89", 2); /* jns */
 	EMIT(c, 0x48, 0xf7, 0xd0);       /* not %rax */
 	set_fault(to, bit);
-	place(c, &call);
+	bind(c, &call);
 	if (!is_string)
 		count_elements(to, fetch->array_of);
 	rsp_slot(c, 0x01, RAX, BELOW_COMPOSED_SIZE); /* add %rax,size(%rsp) */
@@ -94,10 +94,10 @@ static void compose_value(struct composing *to, const struct kymo_fetch *fetch, 
 
 	if (fault.n) {
 		JMP(c, &done);
-		place(c, &fault);
+		bind(c, &fault);
 		EMIT(c, 0x31, 0xc0); /* xor %eax,%eax */
 		set_fault(to, bit);
-		place(c, &done);
+		bind(c, &done);
 	}
 	rsp_slot(c, 0x8d, R10, to->begin);
 	rsp_slot(c, 0x8b, R11, BELOW_COMPOSED_SIZE);

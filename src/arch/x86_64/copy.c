@@ -32,7 +32,7 @@ static void emit_find_end(struct code *c, const struct kymo_pad_env *env)
 		JAE(c, &other);
 		EMIT(c, 0x4d, 0x89, 0xda); /* mov %r11,%r10 */
 		JMP(c, &found);
-		place(c, &other);
+		bind(c, &other);
 	}
 	rip_to(c, "\x4c\x8b\x1d", 3, env->live + KYMO_PAD_LIVE_THREAD_STACK, 0); /* mov stack(%rip),%r11 */
 	EMIT(c, 0x4d, 0x85, 0xdb);                                               /* test %r11,%r11 */
@@ -48,7 +48,7 @@ static void emit_find_end(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
 	JAE(c, &found);
 	EMIT(c, 0x49, 0x89, 0xd2); /* mov %rdx,%r10 */
-	place(c, &found);
+	bind(c, &found);
 }
 
 void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const struct x86_pad_site *site,
@@ -63,7 +63,7 @@ void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const stru
 	branch(c, &short_, "\x0f\x86", 2); /* jbe */
 	EMIT(c, 0x41, 0xba);               /* mov $limit,%r10d */
 	imm32(c, fetch->limit);
-	place(c, &short_);
+	bind(c, &short_);
 	rsp_slot(c, 0x89, R10, BELOW_COPY_SIZE);
 	EMIT(c, 0x41, 0x8d, 0x52, sizeof(struct kymo_wire_stack)); /* lea sizeof(%r10),%edx */
 	rsp_slot(c, 0x8d, R10, begin);

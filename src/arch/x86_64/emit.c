@@ -240,7 +240,7 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, const str
 	EMIT(c, 0x0f, 0x85);                                                  /* jne again */
 	imm32(c, (int64_t)again - (int64_t)(c->n + 4));
 	EMIT(c, 0x41, 0xc7, 0x42, offsetof(struct kymo_wire_watch, given_up), 1, 0, 0, 0); /* movl $1,given_up(%r10) */
-	place(c, &done);
+	bind(c, &done);
 }
 
 /* ---- the end of the stack -------------------------------------------------------------------- */
@@ -299,10 +299,10 @@ static void emit_thread_stack(struct code *c, const struct kymo_pad_env *env, in
 	JE(c, &done);
 	movabs(c, RAX, env->rings + offsetof(struct kymo_wire_ring, lost));
 	EMIT(c, 0xf0, 0x48, 0xff, 0x00); /* lock incq (%rax) */
-	place(c, &done);
+	bind(c, &done);
 	rsp_slot(c, 0x8b, RAX, -scratch);
 	jump_back(c, displaced);
-	place(c, &is_enough);
+	bind(c, &is_enough);
 	rsp_slot(c, 0x8b, RAX, -scratch);
 	jump_back(c, resume);
 }
@@ -315,7 +315,7 @@ static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const
 
 	if (!plan->flags_are_dead)
 		return;
-	place(c, &check->is_low);
+	bind(c, &check->is_low);
 	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_LOW);
 	if (plan->scratch) {
 		JAE(c, &low);
@@ -323,7 +323,7 @@ static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const
 	} else {
 		branch_back(c, "\x0f\x82", 2, check->resume); /* jb: another thread's */
 	}
-	place(c, &low);
+	bind(c, &low);
 	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0); /* lock incq skipped(%rip) */
 	jump_back(c, layout->insn_at[0]);
 }
@@ -379,10 +379,10 @@ static void emit_before(struct code *c, const struct kymo_pad_env *env, const st
 
 static void emit_after(struct code *c, const struct kymo_pad_event *event, struct label *skip, struct label *no_room)
 {
-	place(c, skip);
+	bind(c, skip);
 	if (kymo_pad_reads(event))
 		x86_end_reads(c);
-	place(c, no_room);
+	bind(c, no_room);
 }
 
 /* What all pads with events start with. */
@@ -502,7 +502,7 @@ static void test_word(struct code *c, const struct kymo_pad_event *event)
 static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_true,
 		      struct kymo_pad_layout *layout)
 {
-	place(c, is_true);
+	bind(c, is_true);
 	layout->fault = (uint32_t)c->n;
 	test_word(c, event);
 	branch_back(c, "\x0f\x84", 2, layout->displaced); /* je */
@@ -535,7 +535,7 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 		JMP(c, &is_true);
 	}
 	layout->condition_end = (uint32_t)c->n;
-	place(c, &out);
+	bind(c, &out);
 	err = x86_emit_way_out(c, plan, site->address, layout);
 	if (err)
 		return err;

@@ -137,10 +137,10 @@ static void store_header(struct code *c, const struct kymo_pad_env *env, const s
 	}
 	store(c, RAX, x86_header_size(event), 0);
 	JMP(c, &stored);
-	place(c, &thread);
+	bind(c, &thread);
 	store_thread(c, env, from_slot);
 	jump_back(c, header);
-	place(c, &stored);
+	bind(c, &stored);
 }
 
 _Static_assert(sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 &&
@@ -293,7 +293,7 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	unlock = c->n;
 	EMIT(c, 0x41, 0xc7, 0x02, 0, 0, 0, 0); /* movl $0,lock(%r10) */
 	JMP(c, &done);
-	place(c, &take);
+	bind(c, &take);
 	movabs(c, R10, env->rings);
 	EMIT(c, 0x41, 0xbb); /* mov $n,%r11d */
 	imm32(c, env->n_rings);
@@ -301,21 +301,21 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x4d, 0x85, 0xd2); /* test %r10,%r10 */
 	JE(c, &lost);
 	jump_back(c, got);
-	place(c, &full);
+	bind(c, &full);
 	if (varies(event))
 		find_large(c, &large);
-	place(c, &broken);
+	bind(c, &broken);
 	call_guest(c, env, guest.switch_);
 	EMIT(c, 0x4d, 0x85, 0xd2);
 	JE(c, &lost);
 	find_geometry(c, env);
 	find_room(c, event, &second); /* once: other writers of the ring do not keep the thread here */
 	jump_back(c, room);
-	place(c, &large);
+	bind(c, &large);
 	count_loss(c);
 	jump_back(c, unlock);
-	place(c, &lost);
-	place(c, &done);
+	bind(c, &lost);
+	bind(c, &done);
 }
 
 /* ---- by a restartable sequence --------------------------------------------------------------- */
@@ -331,12 +331,12 @@ static void stamp(struct code *c, struct x86_stamp_use use)
 		JE(c, &fresh);
 		EMIT(c, 0x49, 0x3b, 0x42, 0x18); /* cmp last_tsc(%r10),%rax */
 		JAE(c, &have);
-		place(c, &fresh);
+		bind(c, &fresh);
 	}
 	read_tsc(c);
 	if (use.leaves)
 		rsp_slot(c, 0x89, RAX, SLOT_TSC);
-	place(c, &have);
+	bind(c, &have);
 }
 
 void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
@@ -396,16 +396,16 @@ static void emit_states(struct code *c, const struct kymo_pad_env *env, struct x
 {
 	struct label early = { .n = 0 };
 
-	place(c, &parts->state);
+	bind(c, &parts->state);
 	compare_byte(c, env->live, KYMO_PAD_LIVE);
 	JNE(c, &early);
 	tid_to_slot(c, env, true);
 	JMP(c, &parts->locked);
-	place(c, &early);
+	bind(c, &early);
 	compare_byte(c, env->live, KYMO_PAD_EARLY);
 	branch(c, &parts->foreign, "\x0f\x84", 2); /* je */
 	jump_back(c, parts->end);
-	place(c, &parts->foreign);
+	bind(c, &parts->foreign);
 	tid_to_slot(c, env, false);
 	JMP(c, &parts->locked);
 }
@@ -420,26 +420,26 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	kymo_guest_image(&guest);
 	emit_states(c, env, parts);
 
-	place(c, &parts->vfork); /* r10: the list */
+	bind(c, &parts->vfork); /* r10: the list */
 	call_guest(c, env, guest.vfork);
 	EMIT(c, 0x4d, 0x85, 0xd2); /* test %r10,%r10 */
 	JE(c, &parent);
 	movabs(c, R10, env->data + offsetof(struct kymo_wire_data, lost_in_vforks));
 	EMIT(c, 0xf0, 0x49, 0xff, 0x02); /* lock incq (%r10) */
 	jump_back(c, parts->end);
-	place(c, &parent);
+	bind(c, &parent);
 	tid_to_slot(c, env, true);
 	JMP(c, &parts->locked);
 
-	place(c, &parts->unregistered);
+	bind(c, &parts->unregistered);
 	clear_rseq(c, env);
 	tid_to_slot(c, env, true);
 	JMP(c, &parts->locked);
 
-	place(c, &parts->full); /* r10: the ring */
+	bind(c, &parts->full); /* r10: the ring */
 	if (varies(event))
 		find_large(c, &parts->large);
-	place(c, &parts->broken);
+	bind(c, &parts->broken);
 	clear_rseq(c, env);
 	EMIT(c, 0x64, 0x4c, 0x03, 0x1c, 0x25, 0, 0, 0, 0); /* add %fs:0,%r11 */
 	call_guest(c, env, guest.change);
@@ -449,19 +449,19 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	JE(c, &handled);
 	tid_to_slot(c, env, true);
 
-	place(c, &parts->locked);
+	bind(c, &parts->locked);
 	locked = c->n;
 	emit_locked(c, env, event, site);
-	place(c, &handled);
+	bind(c, &handled);
 	jump_back(c, parts->end);
-	place(c, &again); /* a few times: another process may write the ring's words, and keep them full */
-	EMIT(c, 0xff);    /* decl tid(%rsp) */
+	bind(c, &again); /* a few times: another process may write the ring's words, and keep them full */
+	EMIT(c, 0xff);   /* decl tid(%rsp) */
 	rsp_operand(c, 1, SLOT_TID);
 	branch_back(c, "\x0f\x85", 2, parts->restart); /* jne */
 	tid_to_slot(c, env, true);
 	jump_back(c, locked);
 	if (varies(event)) {
-		place(c, &parts->large); /* r10: the ring */
+		bind(c, &parts->large); /* r10: the ring */
 		clear_rseq(c, env);
 		count_loss(c);
 		jump_back(c, parts->end);
@@ -493,7 +493,7 @@ void x86_event_plain(struct code *c, const struct kymo_pad_env *env, const struc
 	compare_byte(c, env->live, KYMO_PAD_LIVE);
 	JNE(c, &parts->state);
 	tid_to_slot(c, env, true);
-	place(c, &parts->locked);
+	bind(c, &parts->locked);
 	parts->restart = c->n;
 	emit_locked(c, env, event, site);
 	parts->end = c->n;
@@ -503,11 +503,11 @@ void x86_event_plain_states(struct code *c, const struct kymo_pad_env *env, stru
 {
 	struct label skip = { .n = 0 };
 
-	place(c, &parts->state);
+	bind(c, &parts->state);
 	compare_byte(c, env->live, KYMO_PAD_EARLY);
 	JNE(c, &skip);
 	tid_to_slot(c, env, false);
 	jump_back(c, parts->restart);
-	place(c, &skip);
+	bind(c, &skip);
 	jump_back(c, parts->end);
 }

@@ -77,7 +77,7 @@ static uint8_t shared_value(const struct pair *pair, unsigned int i, unsigned in
 	return (uint8_t)(n & 1 ? 255 - n / 2 : n / 2);
 }
 
-static bool settle(struct pair *pair, struct x86_site *site)
+static bool reserve_pair(struct pair *pair, struct x86_site *site)
 {
 	pair->first_to = x86_layout_reserve(&pair->layout, site, pair->first);
 	if (!pair->first_to)
@@ -134,7 +134,7 @@ static bool solve(struct pair *pair, struct x86_site *site, unsigned int prefixe
 				       shared_value(pair, i, rest % values_of(pair, i)));
 			rest /= values_of(pair, i);
 		}
-		if (settle(pair, site))
+		if (reserve_pair(pair, site))
 			return true;
 	}
 	return false;

@@ -15,7 +15,7 @@
 	64 /* chains of blocks that are each entered from the next; longer ones are not made by compilers \
 	    */
 
-static int doubt(struct x86_builder *builder, struct x86_doubted doubted)
+static int add_doubted(struct x86_builder *builder, struct x86_doubted doubted)
 {
 	if (doubted.function == X86_NO_FUNCTION || !x86_area_at(builder->map, doubted.target))
 		return 0;
@@ -25,14 +25,14 @@ static int doubt(struct x86_builder *builder, struct x86_doubted doubted)
 int x86_note_branch(struct x86_builder *builder, size_t function, uint64_t source, uint64_t target)
 {
 	if (function == X86_NO_FUNCTION || !builder->is_firm)
-		return doubt(builder, (struct x86_doubted){ source, target, function, false });
+		return add_doubted(builder, (struct x86_doubted){ source, target, function, false });
 	x86_mark(builder->map, X86_FIRM, target);
 	return 0;
 }
 
 int x86_note_address(struct x86_builder *builder, size_t function, uint64_t source, uint64_t target)
 {
-	return doubt(builder, (struct x86_doubted){ source, target, function, true });
+	return add_doubted(builder, (struct x86_doubted){ source, target, function, true });
 }
 
 /* Whether something firm enters between the end of the flow and the source. */
@@ -49,7 +49,8 @@ static bool is_reached(const struct x86_builder *builder, const struct x86_doubt
 }
 
 /* Make the marks of those that are `settled` firm, and forget them. True where there were any. */
-static bool settle(struct x86_builder *builder, bool (*settled)(const struct x86_builder *, const struct x86_doubted *))
+static bool confirm_settled(struct x86_builder *builder,
+			    bool (*settled)(const struct x86_builder *, const struct x86_doubted *))
 {
 	size_t n = builder->doubted.n, left = 0;
 
@@ -77,15 +78,15 @@ static bool is_in_computed(const struct x86_builder *builder, const struct x86_d
 
 void x86_firm_reached(struct x86_builder *builder)
 {
-	for (int round = 0; settle(builder, is_reached); round++) {
+	for (int round = 0; confirm_settled(builder, is_reached); round++) {
 		if (round == ROUNDS_MAX)
-			settle(builder, is_branch);
+			confirm_settled(builder, is_branch);
 	}
 }
 
 bool x86_firm_computed(struct x86_builder *builder)
 {
-	if (!settle(builder, is_in_computed))
+	if (!confirm_settled(builder, is_in_computed))
 		return false;
 	x86_firm_reached(builder);
 	return true;

@@ -61,12 +61,12 @@ static void load_tid(struct maker *m)
 	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0); /* mov %fs:16,%rax */
 	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0);    /* cmp %fs:0,%rax */
 	JNE(c, &of_process);
-	place(c, &of_thread);
+	bind(c, &of_thread);
 	x86_load_tid(c, m->env, RAX);
 	JMP(c, &done);
-	place(c, &of_process);
+	bind(c, &of_process);
 	x86_load_pid(c, m->env);
-	place(c, &done);
+	bind(c, &done);
 }
 
 static void load_context(struct maker *m, int64_t which)
@@ -299,7 +299,7 @@ static void divide(struct code *c, const struct kymo_form_op *op, int32_t slot, 
 		else
 			EMIT(c, 0x31, 0xd2); /* xor %edx,%edx */
 		JMP(c, &done);
-		place(c, &usual);
+		bind(c, &usual);
 		EMIT(c, 0x48, 0x99, 0x48, 0xf7); /* cqo; idivq BELOW_DIVISOR(%rsp) */
 		rsp_operand(c, 7, BELOW_DIVISOR);
 	} else {
@@ -307,7 +307,7 @@ static void divide(struct code *c, const struct kymo_form_op *op, int32_t slot, 
 		EMIT(c, 0x31, 0xd2, 0x48, 0xf7); /* xor %edx,%edx; divq BELOW_DIVISOR(%rsp) */
 		rsp_operand(c, 6, BELOW_DIVISOR);
 	}
-	place(c, &done);
+	bind(c, &done);
 	if (!is_division)
 		EMIT(c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }

@@ -79,7 +79,7 @@ static void convert_unsigned(struct code *c, unsigned int size)
 	branch(c, &large, "\x0f\x88", 2); /* js */
 	convert_signed(c, size);
 	JMP(c, &done);
-	place(c, &large);
+	bind(c, &large);
 	EMIT(c, 0x48, 0x89, 0xc2); /* mov %rax,%rdx */
 	EMIT(c, 0x48, 0xd1, 0xe8); /* shr %rax */
 	EMIT(c, 0x83, 0xe2, 0x01); /* and $1,%edx */
@@ -87,7 +87,7 @@ static void convert_unsigned(struct code *c, unsigned int size)
 	convert_signed(c, size);
 	byte(c, size == 4 ? 0xf3 : 0xf2); /* add %xmm0,%xmm0 */
 	EMIT(c, 0x0f, 0x58, 0xc0);
-	place(c, &done);
+	bind(c, &done);
 }
 
 /* rax = the number in xmm0, without its fraction; 1 << 63 where that is not in 64 bits */
@@ -114,7 +114,7 @@ static void from_float(struct code *c, const struct kymo_form_op *op)
 	to_whole(c, op->size);
 	movabs(c, RDX, UINT64_C(1) << 63);
 	EMIT(c, 0x48, 0x31, 0xd0); /* xor %rdx,%rax */
-	place(c, &done);
+	bind(c, &done);
 }
 
 void x86_change_float(struct code *c, const struct kymo_form_op *op)

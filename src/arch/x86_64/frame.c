@@ -59,7 +59,7 @@ void x86_check_readable(struct code *c, const struct kymo_pad_env *env, unsigned
 	} else {
 		JMP(c, fault);
 	}
-	place(c, &readable);
+	bind(c, &readable);
 }
 
 void x86_load_bytes(struct code *c, unsigned int size)

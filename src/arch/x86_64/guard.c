@@ -143,7 +143,7 @@ static void enlist(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x49, 0x39, 0xc3); /* cmp %rax,%r11 */
 	EMIT(c, 0x0f, 0x82);       /* jb again */
 	imm32(c, (int64_t)again - (int64_t)(c->n + 4));
-	place(c, &found);
+	bind(c, &found);
 }
 
 /* The list forgets this thread, if it was on it; then `n` counts down. rax is kept. */
@@ -159,10 +159,10 @@ static void delist(struct code *c, const struct kymo_pad_env *env)
 		EMIT(c, 0x49, 0x83, 0xc3, 0x08);
 	}
 	JMP(c, &done);
-	place(c, &found);
+	bind(c, &found);
 	EMIT(c, 0x49, 0xc7, 0x03, 0, 0, 0, 0); /* movq $0,(%r11) */
 	emit_count(c, env, false);
-	place(c, &done);
+	bind(c, &done);
 }
 
 /*
@@ -182,9 +182,9 @@ static void mark_thread(struct code *c, const struct kymo_pad_env *env)
 	JE(c, &done);
 	EMIT(c, 0xc7, 0x44, 0x01, RSEQ_CPU_ID, 0xff, 0xff, 0xff, 0xff); /* movl $-1,CPU_ID(%rcx,%rax) */
 	JMP(c, &done);
-	place(c, &foreign);
+	bind(c, &foreign);
 	emit_count(c, env, true);
-	place(c, &done);
+	bind(c, &done);
 }
 
 /* flags of the new task in eax, its control block in rcx */
@@ -236,7 +236,7 @@ static void change_pages(struct code *c, const struct kymo_pad_env *env, bool mu
 	EMIT(c, 0x48, 0x83, 0xc1, sizeof(struct kymo_wire_region)); /* add $size,%rcx */
 	EMIT(c, 0x41, 0xff, 0xcb);                                  /* dec %r11d */
 	jump_back(c, again);
-	place(c, &done);
+	bind(c, &done);
 }
 
 /*
@@ -259,17 +259,17 @@ static void mute(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x83, 0xfe, PR_TSC_SIGSEGV); /* cmp $PR_TSC_SIGSEGV,%esi */
 	JNE(c, &plain);
 	JMP(c, &muted);
-	place(c, &seccomp);
+	bind(c, &seccomp);
 	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT); /* cmp $SECCOMP_MODE_STRICT,%esi */
 	JNE(c, &filters);
-	place(c, &muted);
+	bind(c, &muted);
 	movabs(c, RCX, env->data + offsetof(struct kymo_wire_data, is_muted));
 	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0); /* movq $1,(%rcx) */
 	change_pages(c, env, true);
 	JMP(c, &plain);
-	place(c, &filters);
+	bind(c, &filters);
 	change_pages(c, env, false);
-	place(c, &plain);
+	bind(c, &plain);
 }
 
 int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
@@ -298,14 +298,14 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	imm32(&c, CLONE_SETTLS);
 	JE(&c, &shares);
 	mark_thread(&c, env);
-	place(&c, &plain);
+	bind(&c, &plain);
 	go = c.n;
 	emit_call(&c, number);
 	layout.insn_at[1] = (uint16_t)(c.n - 2);
 	layout.insn_at[2] = (uint16_t)c.n;
 	jump_to(&c, site + plan->window);
 
-	place(&c, &shares);
+	bind(&c, &shares);
 	EMIT(&c, 0xa9); /* test $CLONE_VFORK,%eax */
 	imm32(&c, CLONE_VFORK);
 	JE(&c, &unsafe);
@@ -314,10 +314,10 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	EMIT(&c, 0x85, 0xc0); /* test %eax,%eax */
 	JE(&c, &child);
 	delist(&c, env);
-	place(&c, &child);
+	bind(&c, &child);
 	jump_to(&c, site + plan->window);
 
-	place(&c, &unsafe); /* no thread waits: both run, with one control block */
+	bind(&c, &unsafe); /* no thread waits: both run, with one control block */
 	emit_count(&c, env, true);
 	jump_back(&c, go);
 	err = code_error(&c);

@@ -465,7 +465,7 @@ static bool follow_rest(struct x86_body *body, struct x86_state state)
 }
 
 /* A part is new: whatever is reached may lead into it. */
-static void again(struct x86_body *body)
+static void queue_all_again(struct x86_body *body)
 {
 	body->is_new = false;
 	for (size_t i = 0; i < body->n_parts; i++) {
@@ -492,7 +492,7 @@ int x86_body_run(struct x86_body *body)
 	merge(body, body->parts[0].start, (struct x86_state){ 0, X86_LOST });
 	while (!body->err) {
 		if (body->is_new)
-			again(body);
+			queue_all_again(body);
 		else if (body->queue.n)
 			step_height(body, body->queue.items[--body->queue.n]);
 		else if (!follow_indirect(body) && !follow_labels(body) && !follow_weak(body) &&

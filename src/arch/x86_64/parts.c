@@ -34,7 +34,7 @@ static int join_target(struct x86_body *body, const struct x86_insn *insn)
  * Whether function `index`, which leads into the body and is not known to be entered, is a part: if it were entered by
  * a call, the stack pointer would not be where the body has it at the address that it leads to.
  */
-static int is_handler(struct x86_body *body, size_t index, bool *ret)
+static int find_handler(struct x86_body *body, size_t index, bool *ret)
 {
 	const struct kymo_extent *extent = &body->code->functions[index];
 	struct kymo_refusal unused;
@@ -70,7 +70,7 @@ static int join_sources(struct x86_body *body, bool *joined)
 
 		if (!from || from == X86_SEVERAL || x86_body_has(body, from - 1) || !x86_body_may_join(body, from - 1))
 			continue;
-		err = is_handler(body, from - 1, &is_part);
+		err = find_handler(body, from - 1, &is_part);
 		if (!err && is_part)
 			err = add_function(body, from - 1);
 		if (err)

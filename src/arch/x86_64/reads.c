@@ -150,13 +150,13 @@ void x86_begin_reads(struct code *c, const struct kymo_pad_env *env, const struc
 	rip_to(c, "\x48\x3b\x25", 3, env->live + KYMO_PAD_LIVE_STACK_LOW, 0); /* cmp low(%rip),%rsp */
 	JAE(c, &low);
 	check_thread_stack(c, env, &enough);
-	place(c, &low);
+	bind(c, &low);
 	compare_byte(c, env->live, 0); /* there may be no rings */
 	JE(c, no_room);
 	movabs(c, R10, env->rings + offsetof(struct kymo_wire_ring, lost));
 	EMIT(c, 0xf0, 0x49, 0xff, 0x02); /* lock incq (%r10) */
 	JMP(c, no_room);
-	place(c, &enough);
+	bind(c, &enough);
 	EMIT(c, 0x48, 0x89, 0xc4); /* mov %rax,%rsp */
 	c->lowered = lowered;
 }
@@ -189,7 +189,7 @@ void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int 
 	x86_check_readable(c, env, size, &uncertain);
 	x86_load_bytes(c, size);
 	JMP(c, &done);
-	place(c, &uncertain);
+	bind(c, &uncertain);
 	EMIT(c, 0x48, 0xc7); /* movq $0,LOADED(%rsp) */
 	rsp_operand(c, 0, BELOW_LOADED);
 	imm32(c, 0);
@@ -200,5 +200,5 @@ void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int 
 	byte(c, size);
 	JNE(c, fault);
 	rsp_slot(c, 0x8b, RAX, BELOW_LOADED);
-	place(c, &done);
+	bind(c, &done);
 }

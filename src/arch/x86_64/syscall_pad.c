@@ -98,7 +98,7 @@ static void emit_is_birth(struct code *c, struct label *birth)
 	JB(c, &no);
 	EMIT(c, 0x48, 0x83, 0xf8, SYS_vfork + 1); /* cmp $SYS_vfork + 1,%rax */
 	JB(c, birth);
-	place(c, &no);
+	bind(c, &no);
 }
 
 static void emit_call(struct code *c)
@@ -134,14 +134,14 @@ static int emit(struct pad *pad, const struct kymo_plan *plan, const uint64_t *w
 	x86_emit_restore(c);
 	emit_back(pad, plan);
 
-	place(c, &birth);
+	bind(c, &birth);
 	emit_call(c);
 	EMIT(c, 0x48, 0x89, 0xc1); /* mov %rax,%rcx */
 	EMIT(c, 0xe3, 0x05);       /* jrcxz 1f */
 	jump_back(c, exit);
 	emit_back(pad, plan); /* 1: */
 
-	place(c, &plain);
+	bind(c, &plain);
 	err = x86_emit_way_out(c, plan, pad->sites[ENTRY].address, layout);
 	emit_event_cold(pad, ENTRY);
 	emit_event_cold(pad, EXIT);

@@ -165,7 +165,7 @@ static bool is_leaving(const struct task *task)
 	return !task->engines.n && !task->process->owner && !task->process->is_held && !is_told_last;
 }
 
-static int hurry(struct kymo_hub *hub, void *argument)
+static int hurry_leaving(struct kymo_hub *hub, void *argument)
 {
 	int n = 0;
 
@@ -181,7 +181,7 @@ static int hurry(struct kymo_hub *hub, void *argument)
 
 int hub_freeze_hurry(struct hub_owner *owner)
 {
-	return hub_call(owner->hub, hurry, NULL);
+	return hub_call(owner->hub, hurry_leaving, NULL);
 }
 
 void hub_freeze_serve(struct hub_owner *owner)

@@ -64,7 +64,7 @@ static unsigned int see_off(struct hub_guest **at, bool all)
 	return n;
 }
 
-static void has_left(struct hub_door *door)
+static void tell_left(struct hub_door *door)
 {
 	const uint64_t one = 1;
 
@@ -84,7 +84,7 @@ static struct hub_guest *receive(struct hub_door *door, int socket)
 	if (door->is_closed || door->n_guests >= GUESTS_MAX)
 		close(socket);
 	else
-		guest = hub_guest_create(door->hub, door, has_left, socket);
+		guest = hub_guest_create(door->hub, door, tell_left, socket);
 	return guest;
 }
 

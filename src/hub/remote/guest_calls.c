@@ -245,7 +245,7 @@ static int64_t detach_all(struct hub_guest *guest, struct hub_message *message, 
 		guest->hub, &(struct hub_match){ .guest = guest, .ops_key = message->ops, .data_key = message->data });
 }
 
-static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
+static int64_t detach_guest(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	hub_freeze_drop(&guest->owner);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
@@ -366,7 +366,7 @@ static const struct {
 	guest_call *of_guest;
 	engine_call *of_engine;
 } calls[HUB_N_TYPES] = {
-	[HUB_BYE] = { bye, NULL },
+	[HUB_BYE] = { detach_guest, NULL },
 	[HUB_ATTACH] = { attach_engine, NULL },
 	[HUB_ATTACH_PROCESS] = { attach_process, NULL },
 	[HUB_DETACH_ALL] = { detach_all, NULL },

@@ -109,14 +109,14 @@ bool hub_space_has_trap(const struct hub_space *space, uint64_t address)
 }
 
 /* The first one that is not below the address. */
-size_t hub_space_place_of(const struct hub_space *space, uint64_t address)
+size_t hub_space_index_of(const struct hub_space *space, uint64_t address)
 {
 	return kymo_partition_point(i, space->breaks.n, space->breaks.items[i].address < address);
 }
 
 struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address)
 {
-	size_t i = hub_space_place_of(space, address);
+	size_t i = hub_space_index_of(space, address);
 
 	return i < space->breaks.n && space->breaks.items[i].address == address ? &space->breaks.items[i] : NULL;
 }

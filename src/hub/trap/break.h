@@ -71,7 +71,7 @@ void hub_space_lower(struct hub_space *space, const struct hub_break *b);
 bool hub_space_has_trap(const struct hub_space *space, uint64_t address);
 
 /* The first breakpoint that is not below the address, by its number. */
-size_t hub_space_place_of(const struct hub_space *space, uint64_t address);
+size_t hub_space_index_of(const struct hub_space *space, uint64_t address);
 
 struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address);
 

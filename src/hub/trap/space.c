@@ -150,8 +150,8 @@ static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, ui
 	return false;
 }
 
-static int check_place(struct hub_space *space, const struct hub_process *process, uint64_t address,
-		       struct hub_code *code_ret)
+static int check_address(struct hub_space *space, const struct hub_process *process, uint64_t address,
+			 struct hub_code *code_ret)
 {
 	struct kymo_maps maps = { 0 };
 	struct kymo_error *error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
@@ -175,7 +175,7 @@ static int check_place(struct hub_space *space, const struct hub_process *proces
 
 static struct hub_break *add_break(struct hub_space *space, uint64_t address)
 {
-	size_t i = hub_space_place_of(space, address);
+	size_t i = hub_space_index_of(space, address);
 
 	if (!kymo_vec_reserve(&space->breaks, space->breaks.n + 1))
 		return NULL;
@@ -226,7 +226,7 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 }
 
 /* Whether it is in memory, or will be when its process runs: stopped threads were compared when they stopped. */
-static bool is_in(const struct hub_space *space, const struct hub_break *b)
+static bool is_inserted(const struct hub_space *space, const struct hub_break *b)
 {
 	return !b->is_void && (space->is_disarmed || b->is_in_jump || hub_space_has_trap(space, b->address));
 }
@@ -257,12 +257,12 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	struct hub_break *b = err ? NULL : hub_space_find(space, address);
 	struct hub_code code;
 
-	if (b && b->owners && is_in(space, b)) {
+	if (b && b->owners && is_inserted(space, b)) {
 		b->owners++;
 		return 0;
 	}
 	if (!err)
-		err = check_place(space, process, address, &code);
+		err = check_address(space, process, address, &code);
 	if (!err && b && b->owners) {
 		err = put_in_again(hub, space, b, &code);
 		b->owners += !err;
@@ -293,9 +293,9 @@ int hub_space_renew(struct kymo_hub *hub, const struct hub_process *process, uin
 	struct hub_code code;
 	int err;
 
-	if (!b || is_in(space, b))
+	if (!b || is_inserted(space, b))
 		return 0;
-	err = check_place(space, process, address, &code);
+	err = check_address(space, process, address, &code);
 	return err ? err : put_in_again(hub, space, b, &code);
 }
 
@@ -459,7 +459,7 @@ void hub_space_look_at_clock(struct kymo_hub *hub, uint64_t now)
 
 static struct hub_break *first_from(const struct hub_space *space, uint64_t address)
 {
-	return space->breaks.items + hub_space_place_of(space, address);
+	return space->breaks.items + hub_space_index_of(space, address);
 }
 
 static bool is_within(const struct hub_space *space, const struct hub_break *b, uint64_t address, size_t size)
@@ -484,7 +484,7 @@ static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
 		uint64_t at = b->address - address;
 
-		if (!b->owners || !is_in(space, b))
+		if (!b->owners || !is_inserted(space, b))
 			continue;
 		kept[at] = b->original;
 		b->original = data[at];

@@ -29,11 +29,11 @@ static int poke(const struct task *task, unsigned int number, uint64_t value)
 	return ptrace(PTRACE_POKEUSER, task->tid, kymo_watch_register(number), value) ? -errno : 0;
 }
 
-/* ---- claiming -------------------------------------------------------------------------------- */
+/* ---- taking a slot --------------------------------------------------------------------------- */
 
 static int choose_slot(const struct task *task, uint64_t control, unsigned int *slot_ret)
 {
-	bool is_foreign = false;
+	bool is_programs_own = false;
 
 	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++) {
 		const struct hub_watch *watch = &task->traps.watches[slot];
@@ -42,9 +42,9 @@ static int choose_slot(const struct task *task, uint64_t control, unsigned int *
 			*slot_ret = slot;
 			return 0;
 		}
-		is_foreign |= !watch->is_on;
+		is_programs_own |= !watch->is_on;
 	}
-	return is_foreign ? -EBUSY : -ENOSPC;
+	return is_programs_own ? -EBUSY : -ENOSPC;
 }
 
 /* Noted before it is armed. */
@@ -67,7 +67,7 @@ static int arm(struct kymo_hub *hub, struct task *task, unsigned int slot, uint6
 	return err;
 }
 
-struct claim {
+struct watch_request {
 	struct kymo_engine *engine;
 	enum kymo_watch_kind kind;
 	uint64_t address;
@@ -82,26 +82,27 @@ static int check_stopped(const struct kymo_engine *engine)
 	return engine->task->state == TASK_STOPPED ? 0 : -EAGAIN;
 }
 
-static int claim(struct kymo_hub *hub, void *argument)
+static int take_slot(struct kymo_hub *hub, void *argument)
 {
-	struct claim *claim = argument;
-	struct task *task = claim->engine->task;
-	int err = check_stopped(claim->engine);
+	struct watch_request *request = argument;
+	struct task *task = request->engine->task;
+	int err = check_stopped(request->engine);
 	uint64_t control;
 
 	if (err)
 		return err;
-	if (!claim->engine->may_break)
+	if (!request->engine->may_break)
 		return -EPERM;
 	hub_watches_clear(hub, task, false);
 	control = peek(task, KYMO_WATCH_CONTROL);
-	err = choose_slot(task, control, &claim->slot);
+	err = choose_slot(task, control, &request->slot);
 	if (!err)
-		err = arm(hub, task, claim->slot,
-			  kymo_watch_on(control, claim->slot, claim->kind, (unsigned int)claim->size), claim->address);
+		err = arm(hub, task, request->slot,
+			  kymo_watch_on(control, request->slot, request->kind, (unsigned int)request->size),
+			  request->address);
 	if (err)
 		return err;
-	task->traps.watches[claim->slot] = (struct hub_watch){ claim->engine, true, claim->address };
+	task->traps.watches[request->slot] = (struct hub_watch){ request->engine, true, request->address };
 	task->traps.had_watches = true;
 	return 0;
 }
@@ -120,8 +121,8 @@ bool hub_watch_can(enum kymo_watch watch, uint64_t address, size_t size)
 int hub_local_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
 		    unsigned int *slot_ret)
 {
-	struct claim argument = { .engine = engine, .kind = kinds[watch], .address = address, .size = size };
-	int err = hub_call(engine->hub, claim, &argument);
+	struct watch_request argument = { .engine = engine, .kind = kinds[watch], .address = address, .size = size };
+	int err = hub_call(engine->hub, take_slot, &argument);
 
 	if (!err)
 		*slot_ret = argument.slot;
@@ -146,28 +147,28 @@ static void strike_if_none(struct kymo_hub *hub, struct task *task)
 
 static int drop_watch(struct kymo_hub *hub, void *argument)
 {
-	const struct claim *claim = argument;
-	struct task *task = claim->engine->task;
-	int err = check_stopped(claim->engine);
+	const struct watch_request *request = argument;
+	struct task *task = request->engine->task;
+	int err = check_stopped(request->engine);
 
 	if (err && err != -EAGAIN)
 		return err;
-	if (claim->slot >= KYMO_WATCH_SLOTS || task->traps.watches[claim->slot].engine != claim->engine)
+	if (request->slot >= KYMO_WATCH_SLOTS || task->traps.watches[request->slot].engine != request->engine)
 		return -ENOENT;
 	if (err) { /* nothing is told of it any more, and it is turned off at the next stop */
-		task->traps.watches[claim->slot].engine = NULL;
+		task->traps.watches[request->slot].engine = NULL;
 		task->traps.has_stale_watch = true;
 		hub_kick(hub, task);
 		return 0;
 	}
-	turn_off(task, claim->slot);
+	turn_off(task, request->slot);
 	strike_if_none(hub, task);
 	return 0;
 }
 
 int hub_local_unwatch(struct kymo_engine *engine, unsigned int slot)
 {
-	return hub_call(engine->hub, drop_watch, &(struct claim){ .engine = engine, .slot = slot });
+	return hub_call(engine->hub, drop_watch, &(struct watch_request){ .engine = engine, .slot = slot });
 }
 
 /* ---- letting go ------------------------------------------------------------------------------ */
@@ -218,7 +219,7 @@ static unsigned int hits_of(const struct task *task)
 	return hits;
 }
 
-bool hub_watch_is_claimant(const struct kymo_engine *engine, const void *data)
+bool hub_watch_is_owner(const struct kymo_engine *engine, const void *data)
 {
 	const struct kymo_signal_report *report = data;
 

@@ -23,7 +23,7 @@ bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, un
 bool hub_watch_report(const struct task *task, unsigned int slot, struct kymo_signal_report *ret);
 
 /* Whether an engine is to be told that report. */
-bool hub_watch_is_claimant(const struct kymo_engine *engine, const void *report);
+bool hub_watch_is_owner(const struct kymo_engine *engine, const void *report);
 
 void hub_watches_drop(struct kymo_engine *engine);
 

@@ -51,7 +51,7 @@ struct outgoing {
 	bool is_orphaned; /* the process that the probes were put into has ended: only children have them */
 };
 
-static bool is_in(const struct probe_site *site)
+static bool is_in_text(const struct probe_site *site)
 {
 	return site->installed && !site->is_guard && !site->is_standby && !site->is_retired;
 }
@@ -99,7 +99,7 @@ static bool has_near(const struct outgoing *outgoing, size_t i, bool chosen,
 	while (k > 0 && sites[i].address - sites[k - 1].address < NEAR)
 		k--;
 	for (; k < probes->sites.n && sites[k].address < sites[i].address + NEAR; k++)
-		if (k != i && outgoing->is_chosen[k] == chosen && is_in(&sites[k]) && which(&sites[i], &sites[k]))
+		if (k != i && outgoing->is_chosen[k] == chosen && is_in_text(&sites[k]) && which(&sites[i], &sites[k]))
 			return true;
 	return false;
 }
@@ -116,7 +116,7 @@ static bool add_returns(struct outgoing *outgoing, const struct probe_site *site
 	bool more = false;
 
 	for (size_t i = 0; has_return(site) && i < probes->sites.n; i++)
-		if (!outgoing->is_chosen[i] && is_in(&probes->sites.items[i]) &&
+		if (!outgoing->is_chosen[i] && is_in_text(&probes->sites.items[i]) &&
 		    is_same_return(site, &probes->sites.items[i]))
 			more = outgoing->is_chosen[i] = true;
 	return more;
@@ -133,7 +133,7 @@ static void add_dependent(struct outgoing *outgoing)
 		for (size_t i = 0; i < probes->sites.n; i++) {
 			if (outgoing->is_chosen[i])
 				more |= add_returns(outgoing, &probes->sites.items[i]);
-			else if (is_in(&probes->sites.items[i]) && has_near(outgoing, i, true, relies_on))
+			else if (is_in_text(&probes->sites.items[i]) && has_near(outgoing, i, true, relies_on))
 				more = outgoing->is_chosen[i] = true;
 		}
 	}
@@ -192,7 +192,7 @@ static struct kymo_error *choose(struct outgoing *outgoing, unsigned int faults)
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 
-		outgoing->is_chosen[i] = is_in(site) && site->plan.faults & faults;
+		outgoing->is_chosen[i] = is_in_text(site) && site->plan.faults & faults;
 		any |= outgoing->is_chosen[i];
 	}
 	if (!any)
@@ -323,7 +323,7 @@ static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_
 static bool has_faulting(const struct kymo_probes *probes, unsigned int faults)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
-		if (is_in(&probes->sites.items[i]) && probes->sites.items[i].plan.faults & faults)
+		if (is_in_text(&probes->sites.items[i]) && probes->sites.items[i].plan.faults & faults)
 			return true;
 	return false;
 }
@@ -397,8 +397,8 @@ static struct kymo_error *heed_children(struct kymo_probes *probes, struct kymo_
 	return error;
 }
 
-static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children,
-			       struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
+static struct kymo_error *heed_faults(struct kymo_probes *probes, struct kymo_process *const *children,
+				      struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
 {
 	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
 	const unsigned int before = probes->faults.heeded;
@@ -474,7 +474,7 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct 
 							   __ATOMIC_ACQUIRE)
 					 : 0;
 	requests[n] = __atomic_load_n(&probes->shared.data.head->handlers.requests, __ATOMIC_ACQUIRE);
-	error = heed(probes, children, adopted, n, stopped_ns);
+	error = heed_faults(probes, children, adopted, n, stopped_ns);
 	if (!probes->watch.has_handler_watch)
 		return error;
 	for (size_t i = 0; i < n; i++)

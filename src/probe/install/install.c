@@ -292,7 +292,7 @@ static struct kymo_error *map_trampolines_stopped(struct kymo_probes *probes, co
 
 /* Whether a recorder that is gone has left something: a thread may be about to map memory for it yet, until all have
  * been stopped. */
-static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
+static struct kymo_error *find_leftovers(struct kymo_probes *probes, bool *ret)
 {
 	struct kymo_session_list list;
 	struct kymo_error *error = kymo_sessions_read(probes->process, &list);
@@ -316,7 +316,7 @@ static struct kymo_error *map_trampolines(struct kymo_probes *probes, const stru
 
 	if (!layout->stretches.n && !layout->joined.n)
 		return NULL;
-	error = all ? NULL : is_anyone_away(probes, &all);
+	error = all ? NULL : find_leftovers(probes, &all);
 	if (error)
 		return error;
 	error = map_trampolines_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped,

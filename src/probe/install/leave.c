@@ -35,14 +35,14 @@ struct leaving {
 	const struct kymo_session *own;
 	const struct kymo_session_list *all;
 	struct kymo_detach_result *result;
-	bool nobody_stays;       /* all recordings go: bytes are restored whatever recording they belong to */
+	bool is_last;            /* all recordings go: bytes are restored whatever recording they belong to */
 	bool must_go;            /* nothing is waited for any more */
 	size_t modified, shared; /* sites that hold unknown bytes; that can't be left for the sake of another process,
 				   or not yet */
 	size_t rewritten;        /* sites in memory of no file that the program has unmapped, or put other code to */
 	uint64_t first_modified; /* the lowest of the former */
-	size_t false_ones;       /* entries that the files gainsay */
-	uint64_t first_false;
+	size_t n_corrupt;        /* entries that the files gainsay */
+	uint64_t first_corrupt;
 	struct probe_trust trust;
 };
 
@@ -106,7 +106,7 @@ static bool find_neighbor(const struct leaving *leaving, uint64_t address, is_it
  * Whether what is at the site is another recording's: it has come when this one had left the site, but not yet the
  * process. Nothing of this one's is there any more then.
  */
-static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_site *site)
+static bool is_of_other_recording(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
 	for (size_t i = 0; i < leaving->all->n; i++) {
 		const struct kymo_session *other = &leaving->all->items[i];
@@ -140,10 +140,10 @@ static struct kymo_error *restore_bytes(struct leaving *leaving, const struct ky
 	return NULL;
 }
 
-static void note_false(struct leaving *leaving, uint64_t address)
+static void note_corrupt(struct leaving *leaving, uint64_t address)
 {
-	if (!leaving->false_ones++ || address < leaving->first_false)
-		leaving->first_false = address;
+	if (!leaving->n_corrupt++ || address < leaving->first_corrupt)
+		leaving->first_corrupt = address;
 }
 
 /*
@@ -160,7 +160,7 @@ static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site 
 		leaving->shared++;
 	else if (is_jit ? !kymo_jit_is_map(map)
 			: !probe_trust_is_text(map, site) || !probe_trust_original(&leaving->trust, map, site))
-		note_false(leaving, site->address);
+		note_corrupt(leaving, site->address);
 	else
 		return true;
 	return false;
@@ -185,7 +185,7 @@ static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_
 		return put_text(leaving, site, site->original);
 	if (!probe_trust_is_link(leaving->maps, site) ||
 	    (site->link == site->address && !probe_trust_is_text(kymo_maps_at(leaving->maps, site->address), site))) {
-		note_false(leaving, site->address);
+		note_corrupt(leaving, site->address);
 		return NULL;
 	}
 	return restore_bytes(leaving, site, site->link, jump, sizeof(jump));
@@ -369,7 +369,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		if (!memcmp(now, site->patched, site->patch_size))
 			return leave_guard(leaving, site);
 		if (!(site->flags & KYMO_WIRE_STANDBY) && is_installed(leaving->own, index) &&
-		    !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
+		    !is_of_other_recording(leaving, site) && !is_rebuilt(leaving, site, map, now))
 			note_modified(leaving, site->address);
 		return NULL;
 	}
@@ -378,7 +378,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	/* A trampoline leads to its pad also when the text does not lead to it any more. */
 	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
 		target = 0;
-	if (leaving->nobody_stays &&
+	if (leaving->is_last &&
 	    (target == site->entry || (target && find_neighbor(leaving, site->address, enters_at, target, &first))))
 		return put_text(leaving, site, site->original);
 	if (target == site->entry &&
@@ -388,7 +388,8 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	if (target && find_neighbor(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);
 	/* Bytes that are not this recording's, in a site that it never had. */
-	if (is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
+	if (is_installed(leaving->own, index) && !is_of_other_recording(leaving, site) &&
+	    !is_rebuilt(leaving, site, map, now))
 		note_modified(leaving, site->address);
 	else
 		leaving->result->sites_clean++;
@@ -404,10 +405,10 @@ static struct kymo_error *leave_switch(struct leaving *leaving, size_t index)
 	leaving->result->sites_restored += left == SWITCH_RESTORED;
 	leaving->result->sites_clean += left == SWITCH_CLEAN;
 	leaving->shared += left == SWITCH_BUSY;
-	if (left == SWITCH_FOREIGN)
+	if (left == SWITCH_MODIFIED)
 		note_modified(leaving, leaving->own->sites[index].address);
-	if (left == SWITCH_FALSE)
-		note_false(leaving, leaving->own->sites[index].address);
+	if (left == SWITCH_CORRUPT)
+		note_corrupt(leaving, leaving->own->sites[index].address);
 	return error;
 }
 
@@ -426,8 +427,8 @@ static const struct kymo_session *on_duty(const struct leaving *leaving)
 }
 
 /* Another recording's region looks at the list of `header`'s from now on. Without guards its threads use locks. */
-static void point(struct leaving *leaving, const struct kymo_wire_region *region, const struct kymo_wire_header *header,
-		  bool has_guards)
+static void point_to_list(struct leaving *leaving, const struct kymo_wire_region *region,
+			  const struct kymo_wire_header *header, bool has_guards)
 {
 	uint64_t word = region->live + KYMO_PAD_LIVE_VFORKS;
 	uint8_t state;
@@ -454,13 +455,14 @@ static void hand_over(struct leaving *leaving)
 			    !kymo_process_read(leaving->process, header->regions[k].live + KYMO_PAD_LIVE_VFORKS, &known,
 					       sizeof(known)) &&
 			    known == leaving->own->header.vforks)
-				point(leaving, &header->regions[k], heir ? &heir->header : header, heir != NULL);
+				point_to_list(leaving, &header->regions[k], heir ? &heir->header : header,
+					      heir != NULL);
 		}
 	}
 }
 
 /* A thread is in the middle of a vfork, as our guards see it. A new owner of them would take it for the child. */
-static bool is_anyone_listed(const struct leaving *leaving)
+static bool has_listed_threads(const struct leaving *leaving)
 {
 	struct kymo_wire_vforks list;
 
@@ -502,7 +504,7 @@ static void resign(struct leaving *leaving)
 				   &has_left, sizeof(has_left));
 }
 
-static bool does_nobody_stay(const struct kymo_session_list *all, const struct kymo_session *own)
+static bool is_last_recording(const struct kymo_session_list *all, const struct kymo_session *own)
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (all->items[i].inode != own->inode && kymo_session_has_recorder(&all->items[i], all->pid))
@@ -510,7 +512,7 @@ static bool does_nobody_stay(const struct kymo_session_list *all, const struct k
 	return true;
 }
 
-static struct kymo_error *foreign_left(const struct leaving *leaving)
+static struct kymo_error *modified_left(const struct leaving *leaving)
 {
 	pid_t pid = kymo_process_pid(leaving->process);
 
@@ -528,13 +530,13 @@ static struct kymo_error *foreign_left(const struct leaving *leaving)
 }
 
 /* Bytes of the file are what could be written there, and are there, or are not what was found. */
-static struct kymo_error *false_left(const struct leaving *leaving)
+static struct kymo_error *corrupt_left(const struct leaving *leaving)
 {
 	return kymo_error_create(
 		KYMO_ERROR_BAD_DATA,
 		"the journal in process %d cannot be trusted: of %zu of its locations (from 0x%" PRIx64
 		" on) it contradicts the mapped files; nothing was written there, and the pads are left as they are",
-		kymo_process_pid(leaving->process), leaving->false_ones, leaving->first_false);
+		kymo_process_pid(leaving->process), leaving->n_corrupt, leaving->first_corrupt);
 }
 
 /* Of all tries the first tells: the rest finds the same sites. */
@@ -561,13 +563,13 @@ struct kymo_error *probe_leave_text(struct kymo_process *process, const struct k
 		.own = own,
 		.all = all,
 		.result = result,
-		.nobody_stays = does_nobody_stay(all, own),
+		.is_last = is_last_recording(all, own),
 		.must_go = must_go,
 		.trust = { .process = process },
 	};
 	struct kymo_error *error = NULL;
 
-	*stays_ret = !must_go && is_anyone_listed(&leaving);
+	*stays_ret = !must_go && has_listed_threads(&leaving);
 	if (*stays_ret)
 		return NULL;
 	resign(&leaving);
@@ -578,9 +580,9 @@ struct kymo_error *probe_leave_text(struct kymo_process *process, const struct k
 	probe_trust_deinit(&leaving.trust);
 	*stays_ret = leaving.shared > 0;
 	tell_rewritten(&leaving);
-	if (!error && leaving.false_ones)
-		error = false_left(&leaving);
+	if (!error && leaving.n_corrupt)
+		error = corrupt_left(&leaving);
 	if (!error && leaving.modified)
-		error = foreign_left(&leaving);
+		error = modified_left(&leaving);
 	return error;
 }

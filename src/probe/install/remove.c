@@ -72,7 +72,7 @@ static void verify_page(struct kymo_process *process, const struct kymo_maps *ma
 	close(fd);
 }
 
-static bool is_others(const struct removal *removal, uint64_t page)
+static bool is_page_of_other(const struct removal *removal, uint64_t page)
 {
 	for (size_t i = 0; i < removal->list.n; i++)
 		for (size_t k = 0; &removal->list.items[i] != removal->own && k < removal->list.items[i].n_sites; k++)
@@ -89,7 +89,7 @@ static void verify_text(struct removal *removal)
 	for (size_t i = 0; i < removal->own->n_sites; i++) {
 		uint64_t page = kymo_page_down(removal->own->sites[i].address);
 
-		if (removal->own->sites[i].patch_size && page != last && !is_others(removal, page))
+		if (removal->own->sites[i].patch_size && page != last && !is_page_of_other(removal, page))
 			verify_page(removal->process, &removal->maps, page, removal->result, &different);
 		last = page;
 	}
@@ -263,7 +263,7 @@ static void send_home(struct removal *removal)
 	}
 }
 
-static bool is_anyone_in_pads(struct removal *removal)
+static bool has_thread_in_pads(struct removal *removal)
 {
 	const struct kymo_thread *threads;
 	pid_t tid;
@@ -399,7 +399,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	read_next_words(&removal);
 	if (!error && !stays)
 		send_home(&removal);
-	if (!error && !stays && !is_anyone_in_pads(&removal)) {
+	if (!error && !stays && !has_thread_in_pads(&removal)) {
 		if (removal.own)
 			verify_text(&removal);
 		error = unmap_and_close(&removal);

@@ -229,7 +229,7 @@ static int by_order_down(const void *a, const void *b)
 }
 
 /* The file's bytes where kymo's are; breakpoints stay. Nothing is written where nothing changes. */
-static int mend(struct kymo_look *look, const struct torn *torn)
+static int mend_site(struct kymo_look *look, const struct torn *torn)
 {
 	const struct probe_site *site = torn->site;
 	size_t size = site->plan.patch_size, first = 0;
@@ -260,7 +260,7 @@ static struct kymo_error *mend_stopped(struct kymo_look *look)
 	if (list.items.n)
 		qsort(list.items.items, list.items.n, sizeof(*list.items.items), by_order_down);
 	for (size_t i = 0; i < list.items.n && !error; i++) {
-		int err = mend(look, &list.items.items[i]);
+		int err = mend_site(look, &list.items.items[i]);
 
 		if (err)
 			error = kymo_error_errno(

@@ -432,7 +432,7 @@ struct kymo_adopted {
 	unsigned int faults; /* kymo_adopted_faults() */
 };
 
-static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_data *data)
+static struct kymo_error *map_data(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_data *data)
 {
 	struct kymo_remote_mapping made = { .size = 0 };
 	struct kymo_error *error;
@@ -489,7 +489,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	kymo_remote_inherit(child, probes->process, own_syscall(probes));
 	error = kymo_remote_begin(child);
 	if (!error) {
-		error = set_up(probes, child, &adopted->data);
+		error = map_data(probes, child, &adopted->data);
 		error = kymo_error_first(error, kymo_remote_end(child));
 	}
 	if (!error)

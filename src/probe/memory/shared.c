@@ -280,8 +280,8 @@ static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_p
 	return error;
 }
 
-static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process *process,
-				 const struct kymo_probes_options *options)
+static struct kymo_error *map_shared(struct kymo_shared *shared, struct kymo_process *process,
+				     const struct kymo_probes_options *options)
 {
 	struct kymo_error *error;
 	int64_t code = -1, data = -1;
@@ -320,7 +320,7 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 	error = kymo_remote_begin(process);
 	if (error)
 		return error;
-	error = set_up(&shared, process, options);
+	error = map_shared(&shared, process, options);
 	error = kymo_error_first(error, kymo_remote_end(process));
 	if (error) {
 		kymo_shared_deinit(&shared);

@@ -83,8 +83,8 @@ static struct kymo_error *check_site(struct kymo_module *module, uint64_t vaddr,
 	return NULL;
 }
 
-static struct kymo_error *refuse(void *data, const struct probe_meaning *meaning, const char *location,
-				 const char *reason)
+static struct kymo_error *refuse_in_file(void *data, const struct probe_meaning *meaning, const char *location,
+					 const char *reason)
 {
 	struct kymo_offline *offline = data;
 
@@ -134,7 +134,7 @@ static struct kymo_error *add_site(struct kymo_offline *offline, const struct pr
 	if (error)
 		return error;
 	if (!site.length)
-		return refuse(offline, meaning, name, reason);
+		return refuse_in_file(offline, meaning, name, reason);
 	offline->states[meaning->spec].n_tried++;
 	error = add_event(offline, meaning, site.offset, name, &site.event);
 	/* Without decoding the file, only the starts of functions are known. */
@@ -204,7 +204,7 @@ static struct kymo_error *add_exits(struct kymo_offline *offline, const struct p
 	if (*exits->reason && probe_spec_is_exact(spec) && is_entry)
 		return add_caller(offline, meaning, vaddr, name, exits->reason);
 	if (*exits->reason || kymo_module_vaddr_to_offset(file->module, vaddr, &offset))
-		return refuse(offline, meaning, name, exits->reason);
+		return refuse_in_file(offline, meaning, name, exits->reason);
 	offline->states[meaning->spec].n_tried++;
 	error = add_event(offline, meaning, offset, name, &site.event);
 	for (size_t i = 0; i < exits->n && !error; i++) {
@@ -275,9 +275,9 @@ static struct kymo_error *add_inner_site(struct kymo_offline *offline, const str
 		i++;
 	if (!err && i < n)
 		return add_site(offline, meaning, vaddr, name, false);
-	return refuse(offline, meaning, name,
-		      err ? "it is not known where the function's instructions begin"
-			  : "it lies inside of an instruction");
+	return refuse_in_file(offline, meaning, name,
+			      err ? "it is not known where the function's instructions begin"
+				  : "it lies inside of an instruction");
 }
 
 /* ---- a spec in a file ------------------------------------------------------------------------ */
@@ -292,7 +292,7 @@ static struct kymo_error *get_code(void *data, size_t file, struct kymo_code **r
 	return error;
 }
 
-static void warn(void *data, const char *sentence)
+static void warn_file(void *data, const char *sentence)
 {
 	offline_warn(data, "%s", sentence);
 }
@@ -305,7 +305,7 @@ static struct kymo_error *add_entry(void *data, const struct probe_meaning *mean
 }
 
 static const struct probe_resolver_ops ops = {
-	.code = get_code, .warn = warn, .refuse = refuse, .add = add_entry, .add_return = add_return
+	.code = get_code, .warn = warn_file, .refuse = refuse_in_file, .add = add_entry, .add_return = add_return
 };
 
 struct kymo_error *offline_resolve(struct kymo_offline *offline, size_t spec_at, size_t file_at)

@@ -86,13 +86,13 @@ static struct kymo_error *get_code(void *data, size_t module, struct kymo_code *
 	return probes_code(data, module, ret);
 }
 
-static void warn(void *data, const char *sentence)
+static void warn_process(void *data, const char *sentence)
 {
 	probes_warn(data, "%s", sentence);
 }
 
-static struct kymo_error *refuse(void *data, const struct probe_meaning *meaning, const char *location,
-				 const char *reason)
+static struct kymo_error *refuse_in_process(void *data, const struct probe_meaning *meaning, const char *location,
+					    const char *reason)
 {
 	struct kymo_probes *probes = data;
 
@@ -124,9 +124,9 @@ static struct kymo_error *add_exits(struct kymo_probes *probes, const struct pro
 					 kymo_error_create(KYMO_ERROR_UNSAFE, "%s", exits->reason));
 	inexact.exact = false;
 	if (!exits->has_end)
-		return refuse(probes, &inexact, location, "the file does not say where it ends");
+		return refuse_in_process(probes, &inexact, location, "the file does not say where it ends");
 	if (*exits->reason)
-		return refuse(probes, meaning, location, exits->reason);
+		return refuse_in_process(probes, meaning, location, exits->reason);
 	probes->per_spec.refused[meaning->spec].tried++;
 	for (size_t i = 0; i < exits->n && !error; i++)
 		error = add_request(probes, meaning, exits->items[i].vaddr, vaddr, location, exits->items[i].is_tail);
@@ -158,7 +158,7 @@ static struct kymo_error *add_return(void *data, const struct probe_meaning *mea
 }
 
 static const struct probe_resolver_ops ops = {
-	.code = get_code, .warn = warn, .refuse = refuse, .add = add_entry, .add_return = add_return
+	.code = get_code, .warn = warn_process, .refuse = refuse_in_process, .add = add_entry, .add_return = add_return
 };
 
 /* ---- a spec ---------------------------------------------------------------------------------- */

@@ -449,7 +449,7 @@ static int restore_text(const struct turning_off *off, enum switch_left *ret)
 	if (kymo_uprobe_is_breakpoint(now[0], kymo_marker_nop[0]))
 		return 0;
 	if (text_state(now, site->patched) == TEXT_UNKNOWN) {
-		*ret = SWITCH_FOREIGN;
+		*ret = SWITCH_MODIFIED;
 		return 0;
 	}
 	*ret = SWITCH_RESTORED;
@@ -473,7 +473,7 @@ struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_m
 		return NULL;
 	}
 	if (!probe_trust_switch(trust, maps, map, site)) {
-		*ret = SWITCH_FALSE;
+		*ret = SWITCH_CORRUPT;
 		return NULL;
 	}
 	busy = is_busy(&off);

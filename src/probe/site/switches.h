@@ -93,8 +93,8 @@ enum switch_left {
 	SWITCH_RESTORED, /* no party wants it any more: it is off */
 	SWITCH_CLEAN,    /* it was off, or another party wants it on */
 	SWITCH_BUSY,     /* the program is changing it: try again */
-	SWITCH_FOREIGN,  /* there are unknown bytes */
-	SWITCH_FALSE,    /* the file has no such marker: nothing was written */
+	SWITCH_MODIFIED, /* there are unknown bytes */
+	SWITCH_CORRUPT,  /* the file has no such marker: nothing was written */
 };
 
 /* Entry `index` of a recording that leaves. With `must_go` nothing is waited for. */

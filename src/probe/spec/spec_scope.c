@@ -22,7 +22,7 @@ struct query {
 
 #define refuse(query, ...) kymo_error_at((query)->text, (query)->name, __VA_ARGS__)
 
-static bool is(const struct query *query, const char *name)
+static bool is_name(const struct query *query, const char *name)
 {
 	return name && strlen(name) == query->size && !memcmp(name, query->name, query->size);
 }
@@ -94,7 +94,7 @@ static struct kymo_error *find_in_this(const struct query *query, const struct k
 	size_t n = 0, i = 0;
 
 	error = forgive(kymo_debug_members(query->scope->debug, this->type->of, &members, &n));
-	while (!error && i < n && !is(query, members[i].name))
+	while (!error && i < n && !is_name(query, members[i].name))
 		i++;
 	*is_found_ret = !error && i < n;
 	if (error || i == n)
@@ -152,7 +152,7 @@ struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const ch
 			      scope->why);
 	error = forgive(kymo_debug_variables(scope->debug, scope->vaddr, &variables, &n));
 	for (size_t i = 0; !error && i < n && !found; i++)
-		if (is(&query, variables[i].name))
+		if (is_name(&query, variables[i].name))
 			found = &variables[i];
 	this = found || error ? NULL : find_this(variables, n);
 	if (this)

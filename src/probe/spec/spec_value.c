@@ -20,7 +20,7 @@ struct name {
 
 static const struct kymo_expr_type wide = { .size = 8, .is_signed = true };
 
-static bool is(const struct name *name, const char *word)
+static bool is_name(const struct name *name, const char *word)
 {
 	return name->size == strlen(word) && !memcmp(name->start, word, name->size);
 }
@@ -141,7 +141,7 @@ static const struct {
 static bool find_context(const struct name *name)
 {
 	for (size_t i = 0; i < kymo_countof(contexts); i++) {
-		if (is(name, contexts[i].word)) {
+		if (is_name(name, contexts[i].word)) {
 			mean(name, contexts[i].code, contexts[i].value, contexts[i].type);
 			return true;
 		}
@@ -197,13 +197,13 @@ static struct kymo_error *find_name(void *data, const char *text, const char *st
 
 	if (*start == '%')
 		return find_register(&name);
-	if (is(&name, "retval") || is(&name, "$retval"))
+	if (is_name(&name, "retval") || is_name(&name, "$retval"))
 		return find_retval(&name);
 	if (starts(&name, "$arg") && read_index(&name, 4, &n))
 		return find_argument(&name, n);
 	if (starts(&name, "arg") && read_index(&name, 3, &n))
 		return find_argument(&name, n + 1);
-	if (is(&name, "$stack")) {
+	if (is_name(&name, "$stack")) {
 		mean(&name, KYMO_FORM_REGISTER, KYMO_STACK_POINTER, wide);
 		return NULL;
 	}

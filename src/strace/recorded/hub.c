@@ -93,7 +93,7 @@ static void record(struct hub_source *source, struct kymo_kernel_call *call, uin
 	pthread_mutex_unlock(&source->lock);
 }
 
-static int read_memory(void *context, uint64_t address, void *out, size_t size)
+static int recorded_read_memory(void *context, uint64_t address, void *out, size_t size)
 {
 	return kymo_engine_read(context, address, out, size);
 }
@@ -106,7 +106,7 @@ static void copy_memory(struct hub_source *source, struct kymo_engine *engine, s
 		.args = call->args,
 		.stack_pointer = call->stack_pointer,
 		.result = call->result,
-		.read = read_memory,
+		.read = recorded_read_memory,
 		.context = engine,
 		.bytes = source->memory,
 		.capacity = sizeof(source->memory),
@@ -166,16 +166,16 @@ static void see_call(struct hub_source *source, struct kymo_engine *engine, cons
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
-			     const struct kymo_syscall_report *report)
+static unsigned int recorded_on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+				      const struct kymo_syscall_report *report)
 {
 	see_call(data, engine, report, false);
 	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
 /* A call whose entry was not reported has begun before, or a child returns from its parent's call. */
-static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
-				    const struct kymo_syscall_report *report)
+static unsigned int recorded_on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
+					     const struct kymo_syscall_report *report)
 {
 	if (report->is_entry_known)
 		see_call(data, engine, report, true);
@@ -186,8 +186,8 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 
 static int attach_thread(struct hub_source *source, pid_t tid);
 
-static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
-			     const struct kymo_clone_report *report)
+static unsigned int recorded_on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+				      const struct kymo_clone_report *report)
 {
 	struct hub_source *source = data;
 	int err;
@@ -200,8 +200,8 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
-			    const struct kymo_exec_report *report)
+static unsigned int recorded_on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+				     const struct kymo_exec_report *report)
 {
 	struct hub_source *source = data;
 
@@ -210,7 +210,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
+static unsigned int recorded_on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct hub_source *source = data;
 	struct kymo_kernel_call end = { .event = KYMO_KERNEL_CALL_ENDED,
@@ -222,7 +222,7 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 	return KYMO_ACTION_RESUME;
 }
 
-static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
+static void recorded_on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
 	struct hub_source *source = data;
 
@@ -235,12 +235,12 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 
 static const struct kymo_engine_ops engine_ops = {
 	.size = sizeof(engine_ops),
-	.clone = on_clone,
-	.exec = on_exec,
-	.syscall_entry = on_entry,
-	.syscall_exit = on_exit_of_call,
-	.death = on_death,
-	.reap = on_reap,
+	.clone = recorded_on_clone,
+	.exec = recorded_on_exec,
+	.syscall_entry = recorded_on_entry,
+	.syscall_exit = recorded_on_exit_of_call,
+	.death = recorded_on_death,
+	.reap = recorded_on_reap,
 };
 
 /* ---- whose calls ----------------------------------------------------------------------------- */
@@ -264,7 +264,7 @@ static int attach_thread(struct hub_source *source, pid_t tid)
 	return err == -EALREADY ? -ESRCH : err;
 }
 
-static int open_own(void *data)
+static int recorded_open_own(void *data)
 {
 	struct hub_source *source = data;
 	int err = kymo_hub_create(&source->hub);
@@ -288,7 +288,7 @@ static int attach_process(void *data, pid_t *busy_ret)
 	return err;
 }
 
-static void close_hub(void *data)
+static void recorded_close_hub(void *data)
 {
 	struct hub_source *source = data;
 
@@ -297,16 +297,16 @@ static void close_hub(void *data)
 	source->n_threads = 0;
 }
 
-static bool is_given_up(void *data)
+static bool recorded_is_given_up(void *data)
 {
 	const struct hub_source *source = data;
 
 	return *source->options.stop;
 }
 
-static struct kymo_error *launch_command(struct hub_source *source, char *const *command)
+static struct kymo_error *recorded_launch_command(struct hub_source *source, char *const *command)
 {
-	int err = open_own(source);
+	int err = recorded_open_own(source);
 
 	if (err)
 		return kymo_begin_error(err);
@@ -322,10 +322,10 @@ static struct kymo_error *join_tree(struct hub_source *source)
 	const struct kymo_reach reach = {
 		.hub = &source->hub,
 		.data = source,
-		.open = open_own,
+		.open = recorded_open_own,
 		.attach = attach_process,
-		.close = close_hub,
-		.is_given_up = is_given_up,
+		.close = recorded_close_hub,
+		.is_given_up = recorded_is_given_up,
 	};
 	int err = kymo_hub_reach(&reach);
 
@@ -348,7 +348,7 @@ static struct kymo_error *begin_calls(struct kymo_call_source *calls, struct kym
 	return err ? kymo_trace_error(source->pid, err) : NULL;
 }
 
-static void warn(const struct hub_source *source, const char *sentence)
+static void warn_missing(const struct hub_source *source, const char *sentence)
 {
 	if (source->options.warn)
 		source->options.warn(sentence, source->options.data);
@@ -362,7 +362,7 @@ static void tell_missed(struct hub_source *source)
 		source->told_missed = true;
 		snprintf(sentence, sizeof(sentence), "a child could not be followed (%s): its calls are not recorded",
 			 strerror(source->missed));
-		warn(source, sentence);
+		warn_missing(source, sentence);
 	}
 	if (source->has_i386)
 		strace_writer_tell_i386(source->writer);
@@ -502,12 +502,12 @@ static const struct kymo_call_source_ops ops = {
 };
 
 /* The writer exists before any thread runs: engines ask it. */
-static struct kymo_error *set_up(struct hub_source *source, char *const *command)
+static struct kymo_error *set_up_hub(struct hub_source *source, char *const *command)
 {
 	struct kymo_error *error = NULL;
 
 	if (command)
-		error = launch_command(source, command);
+		error = recorded_launch_command(source, command);
 	source->options.pid = source->pid;
 	if (!error)
 		error = strace_writer_create(&source->options, strace_writer_buffer(&source->options), &source->writer);
@@ -530,7 +530,7 @@ struct kymo_error *kymo_call_source_open_hub(const struct kymo_call_source_optio
 			: kymo_process_of(options->pid,
 					  NULL); /* as for other ways, the id of any thread stands for its process */
 	pthread_mutex_init(&source->lock, NULL);
-	error = set_up(source, command);
+	error = set_up_hub(source, command);
 	if (error) {
 		destroy_calls(&source->base);
 		return error;

@@ -29,28 +29,28 @@ struct kernel_source {
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
-static bool wants(void *context, unsigned int number)
+static bool recorded_wants(void *context, unsigned int number)
 {
 	const struct kernel_source *source = context;
 
 	return strace_writer_wants(source->writer, number);
 }
 
-static bool wants_i386(void *context, unsigned int number)
+static bool recorded_wants_i386(void *context, unsigned int number)
 {
 	const struct kernel_source *source = context;
 
 	return strace_writer_wants(source->writer, kymo_syscall_from_i386(number));
 }
 
-static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
+static size_t recorded_copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
 {
 	const struct kernel_source *source = context;
 
 	return kymo_syscall_copies(number, is_leaving, source->options.string_size, ret);
 }
 
-static bool replaces_memory(void *context, unsigned int number)
+static bool recorded_replaces_memory(void *context, unsigned int number)
 {
 	return kymo_syscall_replaces_memory(number);
 }
@@ -76,7 +76,7 @@ static uint64_t ring_size(const struct kymo_call_source_options *o)
 	return o->overwrite && size < OVERWRITE_RING ? OVERWRITE_RING : size;
 }
 
-static struct kymo_error *set_up(struct kernel_source *source)
+static struct kymo_error *set_up_kernel(struct kernel_source *source)
 {
 	const struct kymo_call_source_options *o = &source->options;
 	const struct kymo_kernel_calls_options options = {
@@ -88,10 +88,10 @@ static struct kymo_error *set_up(struct kernel_source *source)
 		.overwrite = o->overwrite,
 		.layout = &kymo_call_layout,
 		.context = source,
-		.wants = wants,
-		.wants_i386 = wants_i386,
-		.copies = copies,
-		.replaces_memory = replaces_memory,
+		.wants = recorded_wants,
+		.wants_i386 = recorded_wants_i386,
+		.copies = recorded_copies,
+		.replaces_memory = recorded_replaces_memory,
 	};
 	struct kymo_error *error = strace_writer_create(o, o->buffer_size, &source->writer);
 
@@ -211,7 +211,7 @@ struct kymo_error *kymo_call_source_open_kernel(const struct kymo_call_source_op
 	source->base.ops = &ops;
 	source->options = *options;
 	add_sample(source);
-	error = set_up(source);
+	error = set_up_kernel(source);
 	if (error)
 		destroy_calls(&source->base);
 	else

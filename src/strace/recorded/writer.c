@@ -76,7 +76,7 @@ static void take_events(struct strace_writer *writer)
 	}
 }
 
-static struct kymo_error *set_up(struct strace_writer *writer)
+static struct kymo_error *set_up_writer(struct strace_writer *writer)
 {
 	struct kymo_error *error = NULL;
 
@@ -112,7 +112,7 @@ struct kymo_error *strace_writer_create(const struct kymo_call_source_options *o
 	writer->keep = keep;
 	writer->has_begun = !options->is_command;
 	prctl(PR_GET_NAME, writer->own_name);
-	error = set_up(writer);
+	error = set_up_writer(writer);
 	if (error)
 		strace_writer_destroy(writer);
 	else

@@ -116,7 +116,7 @@ static void calls_in_its_name_are_told_to_nobody_and_kept_by_nobody(void **state
 }
 
 /* A recorder that dies during a remote call by a thread of process `go` borrowed. */
-static int borrow_and_die(struct shared *shared)
+static int lend_and_die(struct shared *shared)
 {
 	struct kymo_process *process;
 
@@ -135,7 +135,7 @@ static void who_dies_with_a_thread_borrowed_gives_it_back(void **state)
 	for (int i = 0; i < 3; i++) {
 		f.shared->seen = 0;
 		f.shared->go = f.pid;
-		assert_int_equal(end_of(child_of(borrow_and_die, f.shared)), 0);
+		assert_int_equal(end_of(child_of(lend_and_die, f.shared)), 0);
 		assert_int_equal(f.shared->seen, 1);
 		runs(&f);
 	}
@@ -144,7 +144,7 @@ static void who_dies_with_a_thread_borrowed_gives_it_back(void **state)
 }
 
 /* … and have it make a call that takes a while. */
-static int borrow_and_sleep(struct shared *shared)
+static int lend_and_sleep(struct shared *shared)
 {
 	static const uint64_t seconds[6] = { 0, 0, 3000 };
 	struct kymo_process *process;
@@ -176,7 +176,7 @@ static void who_comes_next_finds_a_thread_as_it_was_before_its_borrower_died(voi
 
 	engine = begin_traced(&f, counting, 0);
 	f.shared->go = f.pid;
-	first = child_of(borrow_and_sleep, f.shared);
+	first = child_of(lend_and_sleep, f.shared);
 	eventually(f.shared->seen && state_of(f.pid) == 'S');
 	end_with_kill(first);
 	process = opened(&f);
@@ -279,7 +279,7 @@ static void who_can_not_be_held_for_an_engine_is_named(void **state)
 }
 
 /* … with the first thread held alone. */
-static int borrow_first_and_sleep(struct shared *shared)
+static int lend_first_and_sleep(struct shared *shared)
 {
 	static const uint64_t seconds[6] = { 0, 0, 3000 };
 	struct kymo_process *process;
@@ -320,7 +320,7 @@ static void no_call_is_made_by_an_instruction_with_a_breakpoint(void **state)
 	kymo_process_destroy(process);
 	runs(&f);
 	f.shared->go = f.pid;
-	other = child_of(borrow_first_and_sleep, f.shared);
+	other = child_of(lend_first_and_sleep, f.shared);
 	eventually(f.shared->seen && state_of(f.pid) == 'S');
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, address), -EBUSY);
 	assert_int_equal(end_of(other), 0);
