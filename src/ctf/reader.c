@@ -260,40 +260,40 @@ static void replace_top(struct kymo_ctf_reader *reader)
 }
 
 /* False, with the error that ended reading, if any. */
-static bool end_reading(struct kymo_ctf_reader *reader, struct kymo_error **error)
+static bool end_reading(struct kymo_ctf_reader *reader, struct kymo_error **error_ret)
 {
-	*error = reader->findings->error;
+	*error_ret = reader->findings->error;
 	reader->findings->error = NULL;
 	return false;
 }
 
-bool kymo_ctf_next(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error)
+bool kymo_ctf_next(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error_ret)
 {
 	if (reader->merging)
 		replace_top(reader);
 	else
 		start_merge(reader);
 	if (!reader->n_heap || reader->findings->error)
-		return end_reading(reader, error);
-	*error = NULL;
+		return end_reading(reader, error_ret);
+	*error_ret = NULL;
 	*ret = reader->heap[0]->next;
 	return true;
 }
 
-bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error)
+bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error_ret)
 {
 	for (; reader->current < reader->sources.n; reader->current++) {
 		struct input *input = &reader->sources.items[reader->current].input;
 
 		if (kymo_input_next(input, reader->trace.uuid, reader->layouts, reader->n_layouts, reader->findings,
 				    ret)) {
-			*error = NULL;
+			*error_ret = NULL;
 			return true;
 		}
 		if (reader->findings->error)
 			break;
 	}
-	return end_reading(reader, error);
+	return end_reading(reader, error_ret);
 }
 
 static int compare_losses(const void *a, const void *b)
@@ -332,12 +332,12 @@ uint64_t kymo_ctf_reader_whole_since(const struct kymo_ctf_reader *reader)
 	return reader->findings->whole_since;
 }
 
-const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n)
+const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n_ret)
 {
 	struct findings *findings = reader->findings;
 
 	sort_losses(findings);
-	*n = findings->losses.n;
+	*n_ret = findings->losses.n;
 	return findings->losses.items;
 }
 
@@ -346,8 +346,8 @@ uint64_t kymo_ctf_reader_damaged_since(const struct kymo_ctf_reader *reader)
 	return reader->findings->damaged_since;
 }
 
-const char *const *kymo_ctf_reader_warnings(const struct kymo_ctf_reader *reader, size_t *n)
+const char *const *kymo_ctf_reader_warnings(const struct kymo_ctf_reader *reader, size_t *n_ret)
 {
-	*n = reader->findings->warnings.n;
+	*n_ret = reader->findings->warnings.n;
 	return (const char *const *)reader->findings->warnings.items;
 }

@@ -96,13 +96,14 @@ const struct kymo_ctf_trace *kymo_ctf_reader_trace(const struct kymo_ctf_reader 
  * set then, else NULL). A stream that ends within a packet gives the whole records it has, and a warning
  * (kymo_ctf_reader_warnings).
  */
-bool kymo_ctf_next(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error);
+bool kymo_ctf_next(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error_ret);
 
 /* Records only, in stream order (not merged): several times faster, for counts. Same contract. */
-bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error);
+bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret,
+			     struct kymo_error **error_ret);
 
 /* Losses met so far, in the order of time. */
-const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n);
+const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n_ret);
 
 /*
  * The stamp from which on each stream has its records: the first packets of some were overwritten (kymo record
@@ -115,6 +116,6 @@ uint64_t kymo_ctf_reader_whole_since(const struct kymo_ctf_reader *reader);
 uint64_t kymo_ctf_reader_damaged_since(const struct kymo_ctf_reader *reader);
 
 /* Sentences about damage met so far ("stream_0: the last packet is cut off; 312 bytes were left out"). */
-const char *const *kymo_ctf_reader_warnings(const struct kymo_ctf_reader *reader, size_t *n);
+const char *const *kymo_ctf_reader_warnings(const struct kymo_ctf_reader *reader, size_t *n_ret);
 
 #endif

@@ -210,7 +210,7 @@ static bool has_sessions(pid_t pid)
 	return found;
 }
 
-struct kymo_error *kymo_status_all(pid_t **ret, size_t *n)
+struct kymo_error *kymo_status_all(pid_t **ret, size_t *n_ret)
 {
 	KYMO_VEC(pid_t) pids = { 0 };
 	struct dirent *entry;
@@ -229,6 +229,6 @@ struct kymo_error *kymo_status_all(pid_t **ret, size_t *n)
 	}
 	closedir(proc);
 	*ret = pids.items;
-	*n = pids.n;
+	*n_ret = pids.n;
 	return NULL;
 }

@@ -59,6 +59,6 @@ struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_re
 void kymo_status_deinit(struct kymo_status *status);
 
 /* All processes with probes of kymo's that are visible to this user, in a fresh array. */
-struct kymo_error *kymo_status_all(pid_t **ret, size_t *n);
+struct kymo_error *kymo_status_all(pid_t **ret, size_t *n_ret);
 
 #endif

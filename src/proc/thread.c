@@ -3,9 +3,9 @@
 #include "proc/state.h"
 #include "proc/thread.h"
 
-const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n)
+const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n_ret)
 {
-	*n = process->stopped ? process->threads.n : 0;
+	*n_ret = process->stopped ? process->threads.n : 0;
 	return process->threads.items;
 }
 

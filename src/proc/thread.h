@@ -17,7 +17,7 @@ struct kymo_thread {
 };
 
 /* All threads that are stopped: none while the process runs. */
-const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n);
+const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n_ret);
 
 /* What the kernel knows of a stopped thread's restartable sequences: where its struct rseq is (0: not registered), and
  * the signature. Negative errno; -EIO where the kernel can't tell. */

@@ -386,17 +386,18 @@ static void undo(struct recording *recording)
 }
 
 /* The next of several that are asked for is the first of the recording; false: there is none. */
-static bool pass_over(struct recording *recording, struct kymo_error **error)
+static bool pass_over(struct recording *recording, struct kymo_error **error_ret)
 {
 	const struct kymo_record_options *options = recording->wanted.options;
 
 	if (recording->wanted.at_pid + 1 >= options->n_pids || recording_is_stopped(recording)) {
 		if (options->n_pids > 1)
-			*error = kymo_error_prefix(*error, "none of the %zu processes can be recorded; process %d",
-						   options->n_pids, options->pids[recording->wanted.at_pid]);
+			*error_ret =
+				kymo_error_prefix(*error_ret, "none of the %zu processes can be recorded; process %d",
+						  options->n_pids, options->pids[recording->wanted.at_pid]);
 		return false;
 	}
-	recording_tell_refused(recording, options->pids[recording->wanted.at_pid], *error);
+	recording_tell_refused(recording, options->pids[recording->wanted.at_pid], *error_ret);
 	recording->wanted.at_pid++;
 	return true;
 }

@@ -257,7 +257,7 @@ static struct kymo_error *find_entries(struct kymo_module *module)
 	return error ? error : collect(module, &marker);
 }
 
-struct kymo_error *kymo_module_entries(struct kymo_module *module, const uint64_t **ret, size_t *n)
+struct kymo_error *kymo_module_entries(struct kymo_module *module, const uint64_t **ret, size_t *n_ret)
 {
 	struct kymo_error *error;
 
@@ -266,6 +266,6 @@ struct kymo_error *kymo_module_entries(struct kymo_module *module, const uint64_
 	if (error)
 		return error;
 	*ret = module->entries;
-	*n = module->n_entries;
+	*n_ret = module->n_entries;
 	return NULL;
 }

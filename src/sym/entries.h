@@ -15,6 +15,6 @@ struct kymo_module;
  * the ELF entry. Sorted, unique; may contain more than that, never less. Computed at first use. A damaged .eh_frame or
  * LSDA is an error.
  */
-struct kymo_error *kymo_module_entries(struct kymo_module *module, const uint64_t **ret, size_t *n);
+struct kymo_error *kymo_module_entries(struct kymo_module *module, const uint64_t **ret, size_t *n_ret);
 
 #endif

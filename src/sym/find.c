@@ -214,7 +214,7 @@ static bool is_to_be_scanned(struct kymo_module *module, const char *name)
 }
 
 struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret,
-				    size_t *n)
+				    size_t *n_ret)
 {
 	const size_t length = strcspn(pattern, "@");
 	kymo_cleanup_free char *name = strndup(pattern, length);
@@ -238,7 +238,7 @@ struct kymo_error *kymo_module_find(struct kymo_module *module, const char *patt
 		qsort(found.list.items, found.list.n, sizeof(*found.list.items), compare_found);
 	unify(&found);
 	*ret = found.list.items;
-	*n = found.list.n;
+	*n_ret = found.list.n;
 	return NULL;
 }
 

@@ -19,7 +19,7 @@ struct kymo_symbol;
  * 0 matches is success with n = 0.
  */
 struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret,
-				    size_t *n);
+				    size_t *n_ret);
 
 /* The up to three function names nearest to `name` (edit distance, at most half of the length; a name that only goes on
  * counts as two; ties by name), joined ", " into `out`; "" where nothing is near. Mangled names are compared, and

@@ -181,7 +181,7 @@ static struct kymo_error *find_functions(struct kymo_module *module)
 	return ok ? NULL : &kymo_error_no_memory;
 }
 
-struct kymo_error *kymo_module_functions(struct kymo_module *module, const struct kymo_function **ret, size_t *n)
+struct kymo_error *kymo_module_functions(struct kymo_module *module, const struct kymo_function **ret, size_t *n_ret)
 {
 	struct kymo_error *error;
 
@@ -190,7 +190,7 @@ struct kymo_error *kymo_module_functions(struct kymo_module *module, const struc
 	if (error)
 		return error;
 	*ret = module->functions.items;
-	*n = module->functions.n;
+	*n_ret = module->functions.n;
 	return NULL;
 }
 

@@ -14,7 +14,7 @@ struct kymo_module;
 /* Function extents, sorted, not overlapping: symbols with sizes, joined with .eh_frame (FDEs give extents to what has
  * no symbol or a symbol without size; so does Go's table). Aliases appear once, with the shortest global name. Computed
  * at first use. */
-struct kymo_error *kymo_module_functions(struct kymo_module *module, const struct kymo_function **ret, size_t *n);
+struct kymo_error *kymo_module_functions(struct kymo_module *module, const struct kymo_function **ret, size_t *n_ret);
 
 /* The function whose extent contains `vaddr`, or NULL. */
 const struct kymo_function *kymo_module_function_at(struct kymo_module *module, uint64_t vaddr);

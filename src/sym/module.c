@@ -18,7 +18,7 @@ const struct kymo_segment *kymo_module_segment_at(const struct kymo_module *modu
 	return segment && vaddr - segment->vaddr < segment->memory_size ? segment : NULL;
 }
 
-const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size)
+const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size_ret)
 {
 	const struct kymo_segment *segment = kymo_module_segment_at(module, vaddr);
 	uint64_t at;
@@ -28,7 +28,7 @@ const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, 
 	at = vaddr - segment->vaddr;
 	if (at >= segment->file_size)
 		return NULL;
-	*size = segment->file_size - at;
+	*size_ret = segment->file_size - at;
 	return module->image.bytes + segment->offset + at;
 }
 
@@ -110,9 +110,9 @@ int kymo_module_vaddr_to_offset(const struct kymo_module *module, uint64_t vaddr
 
 /* ---- parts that are computed at first use ---------------------------------------------------- */
 
-bool sym_lazy_begin(const struct sym_lazy *lazy, struct kymo_error **error)
+bool sym_lazy_begin(const struct sym_lazy *lazy, struct kymo_error **error_ret)
 {
-	*error = lazy->why ? kymo_error_create(lazy->why->code, "%s", lazy->why->message) : NULL;
+	*error_ret = lazy->why ? kymo_error_create(lazy->why->code, "%s", lazy->why->message) : NULL;
 	return !lazy->done;
 }
 
@@ -165,15 +165,15 @@ bool kymo_module_is_protected(const struct kymo_module *module)
 	return module->image.is_protected && (!module->debug.bytes || module->debug.is_protected);
 }
 
-const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size)
+const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size_ret)
 {
-	*size = module->build_id_size;
+	*size_ret = module->build_id_size;
 	return module->build_id;
 }
 
-const struct kymo_segment *kymo_module_segments(const struct kymo_module *module, size_t *n)
+const struct kymo_segment *kymo_module_segments(const struct kymo_module *module, size_t *n_ret)
 {
-	*n = module->segments.n;
+	*n_ret = module->segments.n;
 	return module->segments.items;
 }
 
@@ -190,8 +190,8 @@ int kymo_module_bias(const struct kymo_module *module, uint64_t start, uint64_t 
 	return -ENOENT;
 }
 
-const struct kymo_section *kymo_module_sections(const struct kymo_module *module, size_t *n)
+const struct kymo_section *kymo_module_sections(const struct kymo_module *module, size_t *n_ret)
 {
-	*n = module->sections.n;
+	*n_ret = module->sections.n;
 	return module->sections.items;
 }

@@ -30,9 +30,9 @@ bool kymo_module_cancels(const struct kymo_module *module);
 bool kymo_module_is_protected(const struct kymo_module *module);
 
 /* The GNU build-id; `size` is 0 where there is none. */
-const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size);
+const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size_ret);
 
-const struct kymo_segment *kymo_module_segments(const struct kymo_module *module, size_t *n);
+const struct kymo_segment *kymo_module_segments(const struct kymo_module *module, size_t *n_ret);
 
 /* Where the module's addresses begin in a process that has the file mapped executable at `start`, from `offset` in the
  * file on. -ENOENT where no executable segment begins there. */
@@ -55,7 +55,7 @@ bool kymo_module_is_code(const struct kymo_module *module, uint64_t vaddr, size_
 const char *kymo_module_string(const struct kymo_module *module, uint64_t vaddr, size_t max);
 
 /* Loaded sections with bytes in the file. A file without section headers gives its segments instead. */
-const struct kymo_section *kymo_module_sections(const struct kymo_module *module, size_t *n);
+const struct kymo_section *kymo_module_sections(const struct kymo_module *module, size_t *n_ret);
 
 /* ---- private to the room --------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ const struct kymo_section *kymo_module_sections(const struct kymo_module *module
 const uint8_t *sym_bytes(const struct kymo_module *module, uint64_t vaddr, uint64_t size);
 
 /* The bytes from `vaddr` to the end of its segment's part of the file, or NULL. */
-const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size);
+const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size_ret);
 
 /* The bytes of a section that is loaded from the file, or NULL where it is not, or where the segments say otherwise. */
 const uint8_t *sym_section_bytes(const struct kymo_module *module, const Elf64_Shdr *section);
@@ -72,7 +72,7 @@ const uint8_t *sym_section_bytes(const struct kymo_module *module, const Elf64_S
 const struct sym_range *sym_code_at(const struct kymo_module *module, uint64_t vaddr);
 
 /* Whether a lazy part has still to be computed; where it has failed before, its error. */
-bool sym_lazy_begin(const struct sym_lazy *lazy, struct kymo_error **error);
+bool sym_lazy_begin(const struct sym_lazy *lazy, struct kymo_error **error_ret);
 
 /* Note how computing went. Takes a copy of `error` for the next time and returns it. */
 struct kymo_error *sym_lazy_end(struct sym_lazy *lazy, struct kymo_error *error);

@@ -108,7 +108,7 @@ static struct kymo_error *read_segments(struct kymo_module *module)
 	return error;
 }
 
-struct kymo_error *kymo_module_notes(struct kymo_module *module, const struct kymo_note **ret, size_t *n)
+struct kymo_error *kymo_module_notes(struct kymo_module *module, const struct kymo_note **ret, size_t *n_ret)
 {
 	struct kymo_error *error;
 
@@ -120,6 +120,6 @@ struct kymo_error *kymo_module_notes(struct kymo_module *module, const struct ky
 	if (error)
 		return error;
 	*ret = module->notes.items;
-	*n = module->notes.n;
+	*n_ret = module->notes.n;
 	return NULL;
 }

@@ -23,6 +23,6 @@ struct kymo_note {
  * The notes of all note sections, loaded or not, in the order of the file's sections; where there are no section
  * headers those of the note segments. Computed at first use. BAD_DATA for notes that run out of their section.
  */
-struct kymo_error *kymo_module_notes(struct kymo_module *module, const struct kymo_note **ret, size_t *n);
+struct kymo_error *kymo_module_notes(struct kymo_module *module, const struct kymo_note **ret, size_t *n_ret);
 
 #endif

@@ -69,7 +69,7 @@ static struct kymo_error *read_sequences(struct kymo_module *module)
 	return error;
 }
 
-struct kymo_error *kymo_module_rseq(struct kymo_module *module, const struct kymo_function **ret, size_t *n)
+struct kymo_error *kymo_module_rseq(struct kymo_module *module, const struct kymo_function **ret, size_t *n_ret)
 {
 	struct kymo_error *error;
 
@@ -78,6 +78,6 @@ struct kymo_error *kymo_module_rseq(struct kymo_module *module, const struct kym
 	if (error)
 		return error;
 	*ret = module->rseq.items;
-	*n = module->rseq.n;
+	*n_ret = module->rseq.n;
 	return NULL;
 }

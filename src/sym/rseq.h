@@ -10,6 +10,6 @@ struct kymo_function;
 struct kymo_module;
 
 /* Restartable sequences that the module declares in __rseq_cs (start, end pairs as linked). */
-struct kymo_error *kymo_module_rseq(struct kymo_module *module, const struct kymo_function **ret, size_t *n);
+struct kymo_error *kymo_module_rseq(struct kymo_module *module, const struct kymo_function **ret, size_t *n_ret);
 
 #endif

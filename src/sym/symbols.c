@@ -359,9 +359,9 @@ struct kymo_error *sym_symbols_read(struct kymo_module *module)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n)
+const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n_ret)
 {
-	*n = module->n_symbols;
+	*n_ret = module->n_symbols;
 	return module->symbols.items;
 }
 

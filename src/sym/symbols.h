@@ -15,7 +15,7 @@ struct sym_table;
 /* Symbols of functions that have code (defined FUNC and IFUNC; not PLT stubs, not undefined ones), from .symtab,
  * .dynsym and separate debug information. If these have none, the symbols of Go's runtime table; sorted by vaddr then
  * name, duplicates (same name, vaddr) once. */
-const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n);
+const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n_ret);
 
 /* A data object's vaddr and size by name, from .dynsym or .symtab (such as "__rseq_offset", "_thread_db_pthread_tid").
  * -ENOENT. */

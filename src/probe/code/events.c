@@ -76,9 +76,9 @@ size_t probe_events_syscalls(const struct kymo_events *events)
 	return events->syscalls;
 }
 
-const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n)
+const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n_ret)
 {
-	*n = events->items.n;
+	*n_ret = events->items.n;
 	return events->items.items;
 }
 

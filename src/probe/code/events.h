@@ -65,7 +65,7 @@ struct kymo_probe_event {
  */
 struct kymo_error *kymo_events_create(struct kymo_events **ret);
 void kymo_events_destroy(struct kymo_events *events);
-const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n);
+const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n_ret);
 
 /* Some process has it. */
 void kymo_events_use(struct kymo_events *events, size_t index);

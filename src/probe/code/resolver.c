@@ -60,7 +60,7 @@ static struct kymo_error *resolve_target(const struct probe_resolver *resolver,
 	struct kymo_error *error;
 	char location[PROBE_LOCATION_MAX];
 
-	meaning.exact &= !target->is_one_of_many;
+	meaning.is_exact &= !target->is_one_of_many;
 	probe_target_location(spec, target, location, sizeof(location));
 	if (target->refusal)
 		return refuse(resolver, &meaning, location, target->refusal);
@@ -114,7 +114,7 @@ static struct kymo_error *resolve_symbol(const struct probe_resolver *resolver,
 	if (probe_is_overloaded(spec, found, n)) {
 		probe_overloads_text(spec, found, n, text, sizeof(text));
 		warn(resolver, text);
-		meaning.exact = false;
+		meaning.is_exact = false;
 	}
 	if (probe_has_indirect(found, n))
 		error = get_code(resolver, &meaning, &code);

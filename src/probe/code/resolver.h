@@ -20,7 +20,7 @@ struct kymo_spec;
 struct probe_meaning {
 	size_t spec, module; /* indexes: of the file among those of a process, or of those that are looked at alone */
 	enum kymo_event_kind kind;
-	bool exact; /* it names one location, which must not be left out */
+	bool is_exact; /* it names one location, which must not be left out */
 };
 
 /* How an instruction was found. */

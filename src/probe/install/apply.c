@@ -100,7 +100,7 @@ uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_ma
 
 static bool is_to_write(const struct probe_site *site)
 {
-	return site->is_planned && !site->installed && !site->is_retired;
+	return site->is_planned && !site->is_installed && !site->is_retired;
 }
 
 /*
@@ -394,7 +394,7 @@ static struct kymo_error *write_text(struct kymo_probes *probes, const struct pe
 
 		if (!is_to_write(site))
 			continue;
-		site->installed = true;
+		site->is_installed = true;
 		probe_text_mark(&probes->text, TEXT_PENDING, site->address, site->plan.patch_size, false);
 	}
 	return NULL;

@@ -53,7 +53,7 @@ struct outgoing {
 
 static bool is_in_text(const struct probe_site *site)
 {
-	return site->installed && !site->is_guard && !site->is_standby && !site->is_retired;
+	return site->is_installed && !site->is_guard && !site->is_standby && !site->is_retired;
 }
 
 /* Whether the jump of `site` is made of bytes of `other`'s patch, or leads into them. */
@@ -295,13 +295,13 @@ static struct kymo_error *take_out(struct outgoing *outgoing, size_t *n_ret)
 
 		if (err)
 			return kymo_error_errno(err, "cannot take the probe at %s out", probes_site_name(sites[i]));
-		sites[i]->installed = false;
+		sites[i]->is_installed = false;
 	}
 	return NULL;
 }
 
 /* Stopped: out, and in again by other plans. */
-static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_ns)
+static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_ns_ret)
 {
 	struct kymo_probes *probes = outgoing->probes;
 	struct kymo_error *error = choose(outgoing, probes->faults.watched);
@@ -315,7 +315,7 @@ static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_
 	probes->faults.is_alone = true;
 	probes->attempt.is_lenient = true;
 	probes_forget_errors(probes);
-	error = kymo_probes_install(probes, stopped_ns);
+	error = kymo_probes_install(probes, stopped_ns_ret);
 	probes->attempt.is_lenient = false;
 	return error;
 }
@@ -339,7 +339,7 @@ static void tell_exchange(const struct outgoing *outgoing, unsigned int fresh)
 	size_t n_back = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		n_back += probes->sites.items[i].installed && probes->sites.items[i].is_exchanged &&
+		n_back += probes->sites.items[i].is_installed && probes->sites.items[i].is_exchanged &&
 			  probes->sites.items[i].order >= outgoing->n_entries;
 	if (outgoing->n)
 		probes_warn(probes,
@@ -398,7 +398,7 @@ static struct kymo_error *heed_children(struct kymo_probes *probes, struct kymo_
 }
 
 static struct kymo_error *heed_faults(struct kymo_probes *probes, struct kymo_process *const *children,
-				      struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
+				      struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns_ret)
 {
 	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
 	const unsigned int before = probes->faults.heeded;
@@ -422,15 +422,15 @@ static struct kymo_error *heed_faults(struct kymo_probes *probes, struct kymo_pr
 	error = outgoing.is_orphaned ? NULL : kymo_probes_freeze(probes);
 	if (error)
 		return error; /* the next look tries again */
-	error = exchange(&outgoing, stopped_ns);
+	error = exchange(&outgoing, stopped_ns_ret);
 	probes->faults.heeded = probes->faults.watched;
 	if (!outgoing.is_orphaned)
 		kymo_process_resume(probes->process);
-	*stopped_ns += kymo_now_ns() - begin;
+	*stopped_ns_ret += kymo_now_ns() - begin;
 	if (error && kymo_probes_are_mapped(probes)) { /* a thread that had to go on first; hits are missed meanwhile */
 		kymo_error_destroy(error);
 		probes->attempt.is_lenient = true;
-		error = kymo_probes_install(probes, stopped_ns);
+		error = kymo_probes_install(probes, stopped_ns_ret);
 		probes->attempt.is_lenient = false;
 	}
 	if (!error)
@@ -459,7 +459,7 @@ static void answer(struct kymo_wire_watch *handlers, uint32_t requests)
 }
 
 struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children,
-					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
+					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns_ret)
 {
 	kymo_cleanup_free uint32_t *requests =
 		calloc(n + 1, sizeof(*requests)); /* before the look; the own ones last */
@@ -474,7 +474,7 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct 
 							   __ATOMIC_ACQUIRE)
 					 : 0;
 	requests[n] = __atomic_load_n(&probes->shared.data.head->handlers.requests, __ATOMIC_ACQUIRE);
-	error = heed_faults(probes, children, adopted, n, stopped_ns);
+	error = heed_faults(probes, children, adopted, n, stopped_ns_ret);
 	if (!probes->watch.has_handler_watch)
 		return error;
 	for (size_t i = 0; i < n; i++)

@@ -24,6 +24,6 @@ bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct
  * leaves those sites out.
  */
 struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children,
-					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns);
+					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns_ret);
 
 #endif

@@ -123,7 +123,7 @@ static bool is_worth_stopping_all(const struct kymo_error *error)
 
 /* All threads are stopped: a child that one of them forks meanwhile would have the descriptors, and the rings
  * (docs/internals/memory.md). */
-static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns_ret)
 {
 	uint64_t begin = kymo_now_ns();
 	struct kymo_error *error = probes_stop_patiently(probes->process);
@@ -132,17 +132,17 @@ static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_st
 		error = kymo_shared_create(probes->process, &probes->wanted.options, &probes->shared);
 	if (!was_stopped)
 		kymo_process_resume(probes->process);
-	*stopped_ns += kymo_now_ns() - begin;
+	*stopped_ns_ret += kymo_now_ns() - begin;
 	return error;
 }
 
 /* First install: the memory. */
-static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns_ret)
 {
 	struct kymo_error *error;
 
 	probes->shared.is_sequenced = probes_may_use_sequences(probes);
-	error = create_stopped(probes, was_stopped, stopped_ns);
+	error = create_stopped(probes, was_stopped, stopped_ns_ret);
 	if (error)
 		return error;
 	probes->has_shared = true;
@@ -209,7 +209,7 @@ static struct kymo_error *write_journal(struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 
-		if (!site->is_planned || site->installed || site->is_retired || site->order < begin)
+		if (!site->is_planned || site->is_installed || site->is_retired || site->order < begin)
 			continue;
 		journal_entry(probes, site, &entries[site->order - begin]);
 		n++;
@@ -379,7 +379,7 @@ static bool may_pass(enum probes_outcome outcome)
 
 /* One layout: until it is in, or turns out to be for a process that is not that way any more. */
 static struct kymo_error *try_layout(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
-				     enum probes_outcome *outcome_ret, uint64_t *stopped_ns)
+				     enum probes_outcome *outcome_ret, uint64_t *stopped_ns_ret)
 {
 	uint64_t pause_ns = TRY_PAUSE_NS;
 	struct kymo_error *error = NULL;
@@ -400,7 +400,7 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 			error = patch(probes, layout, &mapped, outcome_ret);
 		if (!was_stopped)
 			kymo_process_resume(probes->process);
-		*stopped_ns += kymo_now_ns() - begin;
+		*stopped_ns_ret += kymo_now_ns() - begin;
 	}
 	if (!error && *outcome_ret == PROBES_SWITCHING)
 		error = kymo_error_create(KYMO_ERROR_BUSY,
@@ -422,7 +422,7 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 
 /* `is_patient`: where another recording is at work on a site, this one waits for it, and else does without the site. */
 static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, bool is_patient,
-				       enum probes_outcome *outcome_ret, uint64_t *stopped_ns)
+				       enum probes_outcome *outcome_ret, uint64_t *stopped_ns_ret)
 {
 	struct probe_layout layout = { .stretches = { 0 } };
 	struct probe_snapshot snapshot;
@@ -459,7 +459,7 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 					  kymo_process_pid(probes->process));
 	}
 	if (!error)
-		error = try_layout(probes, &layout, was_stopped, outcome_ret, stopped_ns);
+		error = try_layout(probes, &layout, was_stopped, outcome_ret, stopped_ns_ret);
 	probes_layout_deinit(&layout);
 	return error;
 }
@@ -484,7 +484,7 @@ static bool is_to_replan(enum probes_outcome outcome)
 	return outcome == PROBES_OUTDATED || outcome == PROBES_CONTENDED;
 }
 
-static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns_ret)
 {
 	enum probes_outcome outcome = PROBES_OUTDATED;
 	uint64_t n_sites = probes->shared.n_sites;
@@ -497,7 +497,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 		if (i)
 			wait_for_peers(probes->process, i, outcome == PROBES_CONTENDED ? n_contended : 0,
 				       was_stopped || kymo_process_is_at_own_hub(probes->process));
-		error = plan_and_try(probes, was_stopped, n_contended < CONTENDED_TRIES, &outcome, stopped_ns);
+		error = plan_and_try(probes, was_stopped, n_contended < CONTENDED_TRIES, &outcome, stopped_ns_ret);
 		if (!error) {
 			probes_tell_refused(probes);
 			return NULL;

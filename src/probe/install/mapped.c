@@ -100,7 +100,7 @@ static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_a
 		const struct probe_site *site = &probes->sites.items[i];
 		uint8_t now[KYMO_PATCH_MAX];
 
-		if (site->module != module_at || !site->installed || site->is_standby || site->is_guard)
+		if (site->module != module_at || !site->is_installed || site->is_standby || site->is_guard)
 			continue;
 		if (kymo_process_read(probes->process, site->address, now, site->plan.patch_size))
 			return !is_mapped_now(probes, module);
@@ -124,10 +124,10 @@ static struct kymo_error *retire(struct kymo_probes *probes, size_t module_at)
 		/* Those that were never in, too: they would be looked for where nothing is, or another file. */
 		if (site->module != module_at || site->is_retired)
 			continue;
-		for (enum probe_text_mark mark = 0; site->installed && mark < N_TEXT_MARKS; mark++)
+		for (enum probe_text_mark mark = 0; site->is_installed && mark < N_TEXT_MARKS; mark++)
 			if (!probe_text_mark(&probes->text, mark, site->address, size, false))
 				return &kymo_error_no_memory;
-		site->installed = site->is_revived = false;
+		site->is_installed = site->is_revived = false;
 		site->is_retired = true;
 	}
 	probes->changes++;

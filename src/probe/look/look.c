@@ -58,9 +58,9 @@ void kymo_look_destroy(struct kymo_look *look)
 	free(look);
 }
 
-const struct kymo_gap *kymo_look_gaps(const struct kymo_look *look, size_t *n)
+const struct kymo_gap *kymo_look_gaps(const struct kymo_look *look, size_t *n_ret)
 {
-	*n = look->gaps.n;
+	*n_ret = look->gaps.n;
 	return look->gaps.items;
 }
 
@@ -80,7 +80,7 @@ static bool is_watched(const struct kymo_look *look, const struct probe_site *si
 {
 	const struct kymo_probes *probes = look->probes;
 
-	return site->installed && !site->is_standby && !probes->modules.items[site->module].jit &&
+	return site->is_installed && !site->is_standby && !probes->modules.items[site->module].jit &&
 	       (look->process == probes->process || !site->is_exchanged);
 }
 
@@ -277,7 +277,7 @@ static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
 		text = look_at_site(look, site);
 		if (known ? !note_site(look, known, site, text, tsc, first_gap) : false)
 			return &kymo_error_no_memory;
-		has_lost_guards |= site->is_guard && site->installed && known && known->is_out;
+		has_lost_guards |= site->is_guard && site->is_installed && known && known->is_out;
 	}
 	if (has_lost_guards)
 		lose_guards(look);
@@ -327,11 +327,11 @@ static size_t revive(struct kymo_look *look)
 		size_t size =
 			site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
 
-		if (!site->installed || !known || !known->is_out || !known->is_file)
+		if (!site->is_installed || !known || !known->is_out || !known->is_file)
 			continue;
 		for (enum probe_text_mark mark = 0; mark < N_TEXT_MARKS; mark++)
 			probe_text_mark(&probes->text, mark, site->address, size, false); /* clearing takes no memory */
-		site->installed = false;
+		site->is_installed = false;
 		site->is_retired = site->is_guard;
 		site->is_revived =
 			!site->is_guard && !site->behind; /* a pad of another recording's behind it may be gone */
@@ -347,9 +347,9 @@ static void give_back(struct kymo_look *look)
 		struct probe_site *site = &look->probes->sites.items[i];
 		const struct look_site *known = find_site(look, site->address);
 
-		if (site->installed || site->is_retired || !known || !known->is_out)
+		if (site->is_installed || site->is_retired || !known || !known->is_out)
 			continue;
-		site->installed = site->is_planned;
+		site->is_installed = site->is_planned;
 		site->is_retired = !site->is_planned;
 		site->is_revived = false;
 	}

@@ -48,6 +48,6 @@ struct kymo_error *kymo_look(struct kymo_look *look, uint64_t tsc, uint64_t *sto
 void kymo_look_end(struct kymo_look *look, uint64_t tsc);
 
 /* All gaps so far. Later looks add gaps, and may set the end of an open gap and lower its number. */
-const struct kymo_gap *kymo_look_gaps(const struct kymo_look *look, size_t *n);
+const struct kymo_gap *kymo_look_gaps(const struct kymo_look *look, size_t *n_ret);
 
 #endif

@@ -196,7 +196,7 @@ static bool add_dependents(struct kymo_look *look, const struct probe_site *site
 {
 	for (size_t i = 0; i < look->probes->sites.n; i++) {
 		const struct probe_site *other = &look->probes->sites.items[i];
-		uint64_t near = other->installed && other->address + SHORT_REACH > site->address &&
+		uint64_t near = other->is_installed && other->address + SHORT_REACH > site->address &&
 						other->address < site->address + SHORT_REACH
 					? near_jump(look, other)
 					: 0;
@@ -213,7 +213,8 @@ static bool gather(struct kymo_look *look, struct torn_list *list)
 	for (size_t i = 0; i < look->probes->sites.n; i++) {
 		const struct probe_site *site = &look->probes->sites.items[i];
 
-		if (site->installed && !site->is_standby && look_at_site(look, site) == LOOK_TORN && !has(list, site) &&
+		if (site->is_installed && !site->is_standby && look_at_site(look, site) == LOOK_TORN &&
+		    !has(list, site) &&
 		    (!kymo_vec_push(&list->items, (struct torn){ site, false }) || !add_dependents(look, site, list)))
 			return false;
 	}

@@ -289,9 +289,9 @@ struct kymo_error *kymo_offline_check_all(struct kymo_offline *offline, size_t f
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-const struct kymo_offline_site *kymo_offline_sites(const struct kymo_offline *offline, size_t *n)
+const struct kymo_offline_site *kymo_offline_sites(const struct kymo_offline *offline, size_t *n_ret)
 {
-	*n = offline->sites.n;
+	*n_ret = offline->sites.n;
 	return offline->sites.items;
 }
 

@@ -34,7 +34,7 @@ struct kymo_offline_site {
 	uint64_t offset;   /* in the file */
 	uint8_t length;    /* of the instruction */
 	enum kymo_offline_kind kind;
-	bool exact; /* named without a glob: leaving it out is an error */
+	bool is_exact; /* named without a glob: leaving it out is an error */
 	bool is_refused;
 	bool may_be_data; /* nothing is known to lead there, or it was not looked at whether something does */
 };
@@ -68,7 +68,7 @@ struct kymo_error *kymo_offline_check_text(struct kymo_offline *offline, size_t 
 struct kymo_error *kymo_offline_check_all(struct kymo_offline *offline, size_t first);
 
 /* All sites so far. Grows only; items move when it does. */
-const struct kymo_offline_site *kymo_offline_sites(const struct kymo_offline *offline, size_t *n);
+const struct kymo_offline_site *kymo_offline_sites(const struct kymo_offline *offline, size_t *n_ret);
 
 /* A descriptor of file `i`, and its path; both stay the table's. */
 int kymo_offline_file(const struct kymo_offline *offline, size_t i, const char **path_ret);

@@ -25,13 +25,13 @@ void offline_warn(struct kymo_offline *offline, const char *format, ...)
 	offline->warn(sentence, offline->data);
 }
 
-struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, bool exact, const char *path,
+struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, bool is_exact, const char *path,
 				  const char *location, const char *reason)
 {
 	struct offline_spec *state = &offline->states[spec];
 	size_t used = strlen(state->reasons);
 
-	if (exact)
+	if (is_exact)
 		return kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at %s%s of %s: %s", location,
 					 offline->specs[spec].is_return ? "%return" : "", path, reason);
 	if (state->n_refused++ < REASONS_SHOWN)
@@ -53,7 +53,7 @@ struct kymo_error *kymo_offline_refuse(struct kymo_offline *offline, size_t site
 		if (offline->sites.items[i].event == refused->event)
 			offline->sites.items[i].is_refused = true;
 	events = kymo_events_items(offline->events, &n);
-	return offline_refuse(offline, refused->spec, refused->exact, offline->files.items[refused->file].path,
+	return offline_refuse(offline, refused->spec, refused->is_exact, offline->files.items[refused->file].path,
 			      events[refused->event].symbol, reason);
 }
 

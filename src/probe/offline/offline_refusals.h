@@ -18,7 +18,7 @@ struct kymo_error *kymo_offline_tell_refused(struct kymo_offline *offline);
 void offline_warn(struct kymo_offline *offline, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Put a reason on the spec's list, or make it the error when the user named this very location. */
-struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, bool exact, const char *path,
+struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, bool is_exact, const char *path,
 				  const char *location, const char *reason);
 
 #endif

@@ -89,7 +89,7 @@ static struct kymo_error *refuse_in_file(void *data, const struct probe_meaning 
 	struct kymo_offline *offline = data;
 
 	offline->states[meaning->spec].n_tried++;
-	return offline_refuse(offline, meaning->spec, meaning->exact, offline->files.items[meaning->module].path,
+	return offline_refuse(offline, meaning->spec, meaning->is_exact, offline->files.items[meaning->module].path,
 			      location, reason);
 }
 
@@ -98,7 +98,7 @@ static struct kymo_error *add_event(struct kymo_offline *offline, const struct p
 {
 	struct offline_file *file = &offline->files.items[meaning->module];
 	const struct kymo_spec *spec = &offline->specs[meaning->spec];
-	kymo_cleanup_free char *name = probe_event_name(spec, location, !meaning->exact), *symbol = strdup(location);
+	kymo_cleanup_free char *name = probe_event_name(spec, location, !meaning->is_exact), *symbol = strdup(location);
 	char build_id[PROBE_BUILD_ID_SIZE];
 	struct kymo_probe_event event = {
 		.kind = meaning->kind,
@@ -126,7 +126,9 @@ static struct kymo_error *add_site(struct kymo_offline *offline, const struct pr
 				   const char *name, bool begins)
 {
 	struct offline_file *file = &offline->files.items[meaning->module];
-	struct kymo_offline_site site = { .spec = meaning->spec, .file = meaning->module, .exact = meaning->exact };
+	struct kymo_offline_site site = { .spec = meaning->spec,
+					  .file = meaning->module,
+					  .is_exact = meaning->is_exact };
 	struct kymo_error *error;
 	char reason[200] = "";
 
@@ -196,7 +198,9 @@ static struct kymo_error *add_exits(struct kymo_offline *offline, const struct p
 	const struct kymo_spec *spec = &offline->specs[meaning->spec];
 	struct offline_file *file = &offline->files.items[meaning->module];
 	const struct kymo_function *function = kymo_module_function_at(file->module, vaddr);
-	struct kymo_offline_site site = { .spec = meaning->spec, .file = meaning->module, .exact = meaning->exact };
+	struct kymo_offline_site site = { .spec = meaning->spec,
+					  .file = meaning->module,
+					  .is_exact = meaning->is_exact };
 	const bool is_entry = function ? function->start == vaddr : spec->symbol && !spec->offset;
 	struct kymo_error *error;
 	uint64_t offset;
@@ -315,7 +319,7 @@ struct kymo_error *offline_resolve(struct kymo_offline *offline, size_t spec_at,
 		.spec = spec_at,
 		.module = file_at,
 		.kind = probe_spec_kind(spec),
-		.exact = probe_spec_is_exact(spec),
+		.is_exact = probe_spec_is_exact(spec),
 	};
 
 	offline->states[spec_at].is_met = true;

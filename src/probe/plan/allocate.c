@@ -137,7 +137,7 @@ static struct kymo_error *region_is_full(const struct planning *planning)
 	size_t fit = planning->order - (size_t)probes->shared.n_sites, asked = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		asked += !probes->sites.items[i].installed && probes_is_wanted(&probes->sites.items[i]);
+		asked += !probes->sites.items[i].is_installed && probes_is_wanted(&probes->sites.items[i]);
 	return kymo_error_create(
 		KYMO_ERROR_FAILED,
 		"the pads of %zu probes fit into the %" PRIu64
@@ -535,7 +535,7 @@ bool probes_is_wanted(const struct probe_site *site)
 /* The name is looked up for the user who has named the site; a glob may stand for each marker of a large program. */
 static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct probe_site *site)
 {
-	kymo_cleanup_free char *name = site->exact ? probes_marker_at(probes, site->module, site->address) : NULL;
+	kymo_cleanup_free char *name = site->is_exact ? probes_marker_at(probes, site->module, site->address) : NULL;
 	kymo_cleanup_free char *reason = NULL;
 
 	if (!name)

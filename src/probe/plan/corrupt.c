@@ -31,7 +31,7 @@ static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struc
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 
-		if (site->module != item->module || site->installed || site->is_retired)
+		if (site->module != item->module || site->is_installed || site->is_retired)
 			continue;
 		for (size_t k = 0; k < site->requests.n && !error; k++) {
 			struct probe_request *request = &site->requests.items[k];
@@ -51,7 +51,7 @@ struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const stru
 	for (size_t i = 0; i < probes->switches.n && !error; i++) {
 		struct probe_switch *item = &probes->switches.items[i];
 
-		if (!item->corrupt || item->is_refused || item->installed || item->is_retired ||
+		if (!item->corrupt || item->is_refused || item->is_installed || item->is_retired ||
 		    !probes_is_still_mapped(probes, &snapshot->maps, item->address))
 			continue;
 		error = probes_look_at_switch(probes, item, &snapshot->bytes, &item->corrupt);
@@ -99,7 +99,7 @@ static struct kymo_error *gather_keys(struct kymo_probes *probes, struct key **r
 	for (size_t i = 0; i < probes->switches.n; i++) {
 		struct probe_switch *item = &probes->switches.items[i];
 
-		if (!item->installed && !item->is_retired && !item->is_refused)
+		if (!item->is_installed && !item->is_retired && !item->is_refused)
 			keys[n++] = (struct key){ item->module,   item->is_gate ? 0 : item->counter,
 						  item->provider, item->name,
 						  item,           false };

@@ -99,7 +99,7 @@ static struct kymo_error *plan_between(struct planning *planning, uint64_t low, 
 	for (size_t i = probes->sites.n; i-- > 0 && !error;) {
 		struct probe_site *site = &probes->sites.items[i];
 
-		if (site->address < low || site->address >= high || site->installed || site->is_retired ||
+		if (site->address < low || site->address >= high || site->is_installed || site->is_retired ||
 		    (!site->is_guard && !probes_is_wanted(site)))
 			continue;
 		if (!kymo_vec_push(&addresses, site->address))
@@ -134,7 +134,8 @@ static struct kymo_error *plan_cluster(struct planning *planning, size_t first, 
 
 static bool is_to_plan(const struct probe_site *site)
 {
-	return !site->installed && !site->is_retired && !site->is_revived && (site->is_guard || probes_is_wanted(site));
+	return !site->is_installed && !site->is_retired && !site->is_revived &&
+	       (site->is_guard || probes_is_wanted(site));
 }
 
 static struct kymo_error *plan_all(struct planning *planning)
@@ -179,7 +180,7 @@ static struct kymo_error *allocate_duty(struct planning *planning)
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
 
-		if (!site->is_guard || site->installed)
+		if (!site->is_guard || site->is_installed)
 			continue;
 		site->is_standby = duty != 0;
 		blocked |= !duty && probe_text_is(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size);
@@ -190,7 +191,7 @@ static struct kymo_error *allocate_duty(struct planning *planning)
 		return NULL;
 	}
 	for (size_t i = 0; i < probes->sites.n; i++)
-		if (probes->sites.items[i].is_guard && !probes->sites.items[i].installed &&
+		if (probes->sites.items[i].is_guard && !probes->sites.items[i].is_installed &&
 		    !probe_text_mark(&probes->text, TEXT_LOCKED, probes->sites.items[i].address,
 				     probes->sites.items[i].plan.lock_size, true))
 			return &kymo_error_no_memory;
@@ -229,7 +230,7 @@ static bool mark_planned(struct probe_text *text, const struct probe_site *site)
 	return !probes_patch_of(site, patch) &&
 	       (site->is_standby || probe_text_write(text, site->address, patch, site->plan.patch_size)) &&
 	       probe_text_mark(text, TEXT_LOCKED, site->address, site->plan.lock_size, true) &&
-	       (site->installed || probe_text_mark(text, TEXT_PENDING, site->address, site->plan.patch_size, true));
+	       (site->is_installed || probe_text_mark(text, TEXT_PENDING, site->address, site->plan.patch_size, true));
 }
 
 struct kymo_error *probes_forget_plans(struct kymo_probes *probes)
@@ -241,12 +242,12 @@ struct kymo_error *probes_forget_plans(struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
 
-		if (!site->installed && !site->is_retired && !site->is_revived && !site->is_guard && !site->is_watch &&
-		    !site->requests.n) {
+		if (!site->is_installed && !site->is_retired && !site->is_revived && !site->is_guard &&
+		    !site->is_watch && !site->requests.n) {
 			probes_site_deinit(site);
 			continue;
 		}
-		if (!site->is_retired && !site->installed && !site->is_revived) {
+		if (!site->is_retired && !site->is_installed && !site->is_revived) {
 			site->is_planned = site->wants_flags = false;
 			site->link = site->behind = 0;
 		} else if (!site->is_retired) {

@@ -130,7 +130,7 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 
 	room = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
 	for (size_t i = first; i < end; i++)
-		if (!probes->sites.items[i].installed)
+		if (!probes->sites.items[i].is_installed)
 			room += forms_of(probes, &probes->sites.items[i]) +
 				align_up(kymo_pad_size_max(NULL, probes->sites.items[i].requests.n +
 									 probes->sites.items[i].is_guard),

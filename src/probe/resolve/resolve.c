@@ -71,7 +71,7 @@ static struct kymo_error *add_request(struct kymo_probes *probes, const struct p
 				      uint64_t vaddr, const char *location, bool is_unknown)
 {
 	kymo_cleanup_free char *name =
-		probe_event_name(&probes->wanted.specs[meaning->spec], location, !meaning->exact);
+		probe_event_name(&probes->wanted.specs[meaning->spec], location, !meaning->is_exact);
 	const struct probe_request request = {
 		.vaddr = vaddr, .is_unknown = is_unknown, .location = (char *)location, .name = name
 	};
@@ -97,7 +97,7 @@ static struct kymo_error *refuse_in_process(void *data, const struct probe_meani
 	struct kymo_probes *probes = data;
 
 	probes->per_spec.refused[meaning->spec].tried++;
-	return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location, reason);
+	return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->is_exact, location, reason);
 }
 
 static struct kymo_error *add_entry(void *data, const struct probe_meaning *meaning, uint64_t vaddr,
@@ -119,10 +119,10 @@ static struct kymo_error *add_exits(struct kymo_probes *probes, const struct pro
 	struct probe_meaning inexact = *meaning;
 	struct kymo_error *error = NULL;
 
-	if (!exits->has_end && meaning->exact)
+	if (!exits->has_end && meaning->is_exact)
 		return probes_keep_error(probes, meaning->spec,
 					 kymo_error_create(KYMO_ERROR_UNSAFE, "%s", exits->reason));
-	inexact.exact = false;
+	inexact.is_exact = false;
 	if (!exits->has_end)
 		return refuse_in_process(probes, &inexact, location, "the file does not say where it ends");
 	if (*exits->reason)
@@ -170,7 +170,7 @@ static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_a
 		.spec = spec_at,
 		.module = module_at,
 		.kind = probe_spec_kind(spec),
-		.exact = probe_spec_is_exact(spec),
+		.is_exact = probe_spec_is_exact(spec),
 	};
 
 	if (spec->marker)
@@ -201,7 +201,7 @@ struct kymo_error *probes_resolve_module(struct kymo_probes *probes, size_t modu
 struct kymo_error *probes_resolve_address(struct kymo_probes *probes, size_t spec_at, size_t module_at)
 {
 	const struct probe_meaning meaning = {
-		.spec = spec_at, .module = module_at, .kind = KYMO_EVENT_INSTRUCTION, .exact = true
+		.spec = spec_at, .module = module_at, .kind = KYMO_EVENT_INSTRUCTION, .is_exact = true
 	};
 	const struct kymo_jit *jit = probes->modules.items[module_at].jit;
 

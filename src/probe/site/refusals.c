@@ -34,12 +34,12 @@ static void add_reason(struct probe_refused *refused, const char *location, cons
 		refused->now.length += (size_t)wrote < room ? (size_t)wrote : room - 1;
 }
 
-struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
+struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spec, size_t module, bool is_exact,
 					  const char *location, const char *reason)
 {
 	struct probe_refused *refused = &probes->per_spec.refused[spec];
 
-	if (!exact || probes->attempt.is_lenient) {
+	if (!is_exact || probes->attempt.is_lenient) {
 		refused->now.n++;
 		add_reason(refused, location, reason);
 	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s%s of %s: %s", location,
@@ -143,7 +143,7 @@ bool probes_refuse_together(struct kymo_probes *probes)
 			struct probe_request *request = &probes->sites.items[i].requests.items[k];
 
 			if (request->is_refused || request->kind != KYMO_EVENT_RETURN ||
-			    probes->sites.items[i].installed ||
+			    probes->sites.items[i].is_installed ||
 			    !is_refused_elsewhere(probes, &probes->sites.items[i], request))
 				continue;
 			request->is_refused = true;

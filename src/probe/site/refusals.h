@@ -32,7 +32,7 @@ struct probe_refused {
 const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec);
 
 /* Put a reason on the list, or keep it as the spec's error when the user named this very location. */
-struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
+struct kymo_error *probes_refuse_location(struct kymo_probes *probes, size_t spec, size_t module, bool is_exact,
 					  const char *location, const char *reason);
 
 /* `error`, which it takes, is the spec's, unless that has one. */

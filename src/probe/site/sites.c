@@ -77,19 +77,19 @@ static void forget_site(struct kymo_probes *probes, struct probe_site *site)
 static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning,
 				     const struct probe_site *site, const char *location, bool *refused_ret)
 {
-	*refused_ret = site->installed;
-	if (site->installed)
-		return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location,
+	*refused_ret = site->is_installed;
+	if (site->is_installed)
+		return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->is_exact, location,
 					      "there is a jump already that was put in earlier");
 	*refused_ret = site->is_guard;
 	if (site->is_guard)
-		return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->exact, location,
+		return probes_refuse_location(probes, meaning->spec, meaning->module, meaning->is_exact, location,
 					      "one of kymo's own guards is there");
 	*refused_ret = site->requests.n &&
 		       (meaning->kind == KYMO_EVENT_SYSCALL || site->requests.items[0].kind == KYMO_EVENT_SYSCALL);
 	if (*refused_ret)
 		return probes_refuse_location(
-			probes, meaning->spec, meaning->module, meaning->exact, location,
+			probes, meaning->spec, meaning->module, meaning->is_exact, location,
 			"a system call is recorded there, or another probe is, and both cannot be");
 	if (site->requests.n >= KYMO_PAD_MAX_EVENTS)
 		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS,
@@ -131,7 +131,7 @@ struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct p
 	if (error)
 		request_deinit(&request);
 	else
-		site->exact |= meaning->exact;
+		site->is_exact |= meaning->is_exact;
 	return error;
 }
 
@@ -142,12 +142,12 @@ static bool is_pending_but_watch(const struct probe_site *site)
 
 	for (size_t i = 0; i < site->requests.n; i++)
 		wanted |= !site->requests.items[i].is_refused;
-	return wanted && !site->installed && !site->is_retired;
+	return wanted && !site->is_installed && !site->is_retired;
 }
 
 static bool is_pending(const struct probe_site *site)
 {
-	return is_pending_but_watch(site) || (site->is_watch && !site->installed && !site->is_retired);
+	return is_pending_but_watch(site) || (site->is_watch && !site->is_installed && !site->is_retired);
 }
 
 size_t kymo_probes_pending(const struct kymo_probes *probes)
@@ -172,6 +172,6 @@ size_t kymo_probes_n_sites(const struct kymo_probes *probes)
 	size_t n = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		n += probes->sites.items[i].installed && probes->sites.items[i].requests.n;
+		n += probes->sites.items[i].is_installed && probes->sites.items[i].requests.n;
 	return n;
 }

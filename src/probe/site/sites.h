@@ -32,7 +32,7 @@ struct probe_site {
 	uint64_t address; /* of the plan's first byte, runtime */
 	size_t module;
 	KYMO_VEC(struct probe_request) requests;
-	bool exact;        /* a spec names it without a glob: leaving it out is an error */
+	bool is_exact;     /* a spec names it without a glob: leaving it out is an error */
 	bool is_guard;     /* a guard of kymo's own (arch/pad.h) */
 	bool is_watch;     /* threads that load libraries pass here */
 	bool is_sigaction; /* … threads that set handlers of faults do, if it is a watch */
@@ -42,7 +42,7 @@ struct probe_site {
 	bool is_standby;   /* a guard that another recording's guard replaces for now */
 	bool is_exchanged; /* planned when handlers of faults came: its pad may be in the first process alone, not in
 			      children that were adopted before */
-	bool is_planned, installed;
+	bool is_planned, is_installed;
 	/* when planned: */
 	struct kymo_plan plan;
 	uint32_t order;    /* index in the journal */

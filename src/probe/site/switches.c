@@ -114,7 +114,7 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 
 static bool is_to_install(const struct probe_switch *item)
 {
-	return !item->installed && !item->is_retired && !item->is_refused;
+	return !item->is_installed && !item->is_retired && !item->is_refused;
 }
 
 /* Those that the installation that goes on now is about. */
@@ -183,9 +183,9 @@ void probes_retire_switches(struct kymo_probes *probes, size_t module, bool is_g
 
 		if (item->module != module || item->is_retired == is_gone)
 			continue;
-		if (item->installed && !item->is_gate) /* the counter went with the mapping */
+		if (item->is_installed && !item->is_gate) /* the counter went with the mapping */
 			set_state(probes, item->entry, KYMO_WIRE_COUNT_NONE, 0);
-		item->installed = false;
+		item->is_installed = false;
 		item->is_retired = is_gone;
 	}
 }
@@ -339,7 +339,7 @@ static int turn_on(struct kymo_probes *probes, struct probe_switch *item)
 		err = kymo_encode_jump(item->address, item->target, jump);
 	if (item->target && !err)
 		err = write_text(probes->process, item->address, now, jump);
-	item->installed = !err;
+	item->is_installed = !err;
 	return err;
 }
 

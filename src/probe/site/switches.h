@@ -34,7 +34,7 @@ struct probe_switch {
 	bool is_refused;             /* it stays off: it is corrupt, or no location behind it can be had */
 	bool was_refused;            /* before the installation that goes on now */
 	uint8_t original;            /* first byte of the text at `address`, as the file has it */
-	bool installed, is_retired;
+	bool is_installed, is_retired;
 	bool is_ready;  /* the counter's memory is there */
 	bool has_entry; /* in the journal, permanently; with the next also what is being put in */
 	uint64_t entry;

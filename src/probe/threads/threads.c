@@ -481,7 +481,7 @@ void probes_drop_guards(struct kymo_probes *probes)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		if (!probes->sites.items[i].is_guard || probes->sites.items[i].installed)
+		if (!probes->sites.items[i].is_guard || probes->sites.items[i].is_installed)
 			probes->sites.items[kept++] = probes->sites.items[i];
 	probes->sites.n = kept;
 	probes->watch.has_guards = false;

@@ -55,7 +55,7 @@ static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module
 	*has_ret = true;
 	if (!site)
 		return probes_insert_site(probes, &fresh, &site);
-	site->is_watch = !site->installed;
+	site->is_watch = !site->is_installed;
 	site->is_sigaction = fresh.is_sigaction;
 	return NULL;
 }
