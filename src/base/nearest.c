@@ -41,14 +41,14 @@ static bool is_earlier(const char *const *names, size_t n, const char *name)
 }
 
 /* The nearest names so far, in order. */
-struct list {
+struct nearest_list {
 	const char *names[LISTED_MAX];
 	unsigned int distances[LISTED_MAX];
 	size_t n;
 	bool is_cut;
 };
 
-static void insert_name(struct list *list, const char *name, unsigned int away)
+static void insert_name(struct nearest_list *list, const char *name, unsigned int away)
 {
 	size_t i = list->n;
 
@@ -68,7 +68,7 @@ static void insert_name(struct list *list, const char *name, unsigned int away)
 const char *kymo_nearest_list(const char *name, size_t size, const char *const *names, size_t n,
 			      char out[KYMO_NEAREST_MAX])
 {
-	struct list list = { .n = 0 };
+	struct nearest_list list = { .n = 0 };
 	size_t used = 0;
 
 	for (size_t i = 0; i < n; i++) {

@@ -31,13 +31,13 @@ static const struct cli_option table[] = {
 };
 
 /* A function that can be named in a probe. Strings belong to the module. */
-struct row {
+struct list_row {
 	const char *name, *version; /* NULL: .eh_frame knows the function, no symbol does */
 	uint64_t vaddr, offset, size;
 	bool is_ifunc;
 };
 
-struct list {
+struct list_rows {
 	char *file_wanted;          /* of "FILE:GLOB", or NULL */
 	const char *glob;           /* or NULL: everything */
 	char *pattern;              /* the glob as fnmatch() takes it, or NULL */
@@ -50,7 +50,7 @@ struct list {
 
 static int by_name(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct list_row *x = a, *y = b;
 	int order;
 
 	if (!x->name != !y->name)
@@ -62,7 +62,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* `version` is NULL for the symbol that a plain name means. */
-static bool wanted(const struct list *list, const char *name, const char *version)
+static bool wanted(const struct list_rows *list, const char *name, const char *version)
 {
 	char full[1024];
 
@@ -74,11 +74,11 @@ static bool wanted(const struct list *list, const char *name, const char *versio
 }
 
 struct rows {
-	struct row *items;
+	struct list_row *items;
 	size_t n, cap;
 };
 
-static struct kymo_error *add_list_row(struct rows *rows, const struct kymo_module *module, struct row row)
+static struct kymo_error *add_list_row(struct rows *rows, const struct kymo_module *module, struct list_row row)
 {
 	/* What lies in no file (a symbol of .bss, a damaged one) cannot be probed. */
 	if (kymo_module_vaddr_to_offset(module, row.vaddr, &row.offset))
@@ -86,7 +86,7 @@ static struct kymo_error *add_list_row(struct rows *rows, const struct kymo_modu
 	return kymo_vec_push(rows, row) ? NULL : &kymo_error_no_memory;
 }
 
-static struct kymo_error *gather_rows(const struct list *list, struct kymo_module *module, struct rows *rows)
+static struct kymo_error *gather_rows(const struct list_rows *list, struct kymo_module *module, struct rows *rows)
 {
 	const struct kymo_function *functions;
 	struct kymo_error *error = NULL;
@@ -98,8 +98,8 @@ static struct kymo_error *gather_rows(const struct list *list, struct kymo_modul
 
 		if (wanted(list, symbols[i].name, version))
 			error = add_list_row(rows, module,
-					     (struct row){ symbols[i].name, version, symbols[i].vaddr, 0,
-							   symbols[i].size, symbols[i].is_ifunc });
+					     (struct list_row){ symbols[i].name, version, symbols[i].vaddr, 0,
+								symbols[i].size, symbols[i].is_ifunc });
 	}
 	if (error || list->glob)
 		return error;
@@ -107,12 +107,12 @@ static struct kymo_error *gather_rows(const struct list *list, struct kymo_modul
 	for (size_t i = 0; !error && i < n; i++)
 		if (!functions[i].name)
 			error = add_list_row(rows, module,
-					     (struct row){ .vaddr = functions[i].start,
-							   .size = functions[i].end - functions[i].start });
+					     (struct list_row){ .vaddr = functions[i].start,
+								.size = functions[i].end - functions[i].start });
 	return error;
 }
 
-static void print_text_row(const char *path, const struct row *row)
+static void print_text_row(const char *path, const struct list_row *row)
 {
 	printf("0x%08" PRIx64 "  0x%08" PRIx64 "  %7" PRIu64 "  ", row->vaddr, row->offset, row->size);
 	kymo_utf8_print(stdout, path);
@@ -130,7 +130,7 @@ static void print_text_row(const char *path, const struct row *row)
 
 /* What a shell completes. Of a demangled name this is what comes before its parameters, if a shell takes it for one
  * word. */
-static void print_word(const struct row *row, char last[KYMO_DEMANGLED_MAX])
+static void print_word(const struct list_row *row, char last[KYMO_DEMANGLED_MAX])
 {
 	kymo_cleanup_free char *shown = row->name ? kymo_shown(row->name) : NULL;
 	const bool is_demangled = shown && strcmp(shown, row->name) != 0;
@@ -145,7 +145,7 @@ static void print_word(const struct row *row, char last[KYMO_DEMANGLED_MAX])
 	putchar('\n');
 }
 
-static void print_json_row(const char *path, const struct row *row, bool first)
+static void print_json_row(const char *path, const struct list_row *row, bool first)
 {
 	fputs(first ? "[\n {\"file\": " : ",\n {\"file\": ", stdout);
 	kymo_json_string(stdout, path);
@@ -161,7 +161,7 @@ static void print_json_row(const char *path, const struct row *row, bool first)
 	       row->offset, row->size, row->is_ifunc ? "true" : "false");
 }
 
-static struct kymo_error *list_functions(struct list *list, struct kymo_module *module)
+static struct kymo_error *list_functions(struct list_rows *list, struct kymo_module *module)
 {
 	const char *path = kymo_module_path(module);
 	char last[KYMO_DEMANGLED_MAX] = "";
@@ -190,7 +190,7 @@ static struct kymo_error *list_functions(struct list *list, struct kymo_module *
 }
 
 /* For a process, a file that cannot be read is told and the others are listed. */
-static struct kymo_error *list_file(struct list *list, const struct cli_target *target, size_t i)
+static struct kymo_error *list_file(struct list_rows *list, const struct cli_target *target, size_t i)
 {
 	struct kymo_module *module = NULL;
 	struct kymo_error *error = cli_target_open(target, i, &module);
@@ -208,7 +208,8 @@ static struct kymo_error *list_file(struct list *list, const struct cli_target *
 	return error;
 }
 
-static struct kymo_error *nothing_found(const struct list *list, const struct cli_target *target, const char *where)
+static struct kymo_error *nothing_found(const struct list_rows *list, const struct cli_target *target,
+					const char *where)
 {
 	char near[512] = "";
 
@@ -225,7 +226,7 @@ static int list_target(const char *where, const char *glob, bool json, bool name
 	kymo_cleanup(cli_target_deinit) struct cli_target target = { 0 };
 	kymo_cleanup_free char *file_wanted = NULL, *pattern = NULL;
 	const char *colon = glob ? kymo_spec_file_end(glob) : NULL;
-	struct list list = {
+	struct list_rows list = {
 		.glob = glob, .json = json, .names_only = names_only, .markers = { .glob = glob, .json = json }
 	};
 	struct kymo_error *error;

@@ -26,7 +26,7 @@
 #define WINDOWS_TOTAL (32u << 20)
 
 /* A stream and its next record. */
-struct source {
+struct ctf_input_stream {
 	struct input input;
 	struct kymo_ctf_record next;
 };
@@ -35,8 +35,8 @@ struct kymo_ctf_reader {
 	struct kymo_ctf_trace trace;
 	struct layout *layouts; /* by id */
 	uint32_t n_layouts;
-	KYMO_VEC(struct source) sources;
-	struct source **heap; /* room for all sources */
+	KYMO_VEC(struct ctf_input_stream) sources;
+	struct ctf_input_stream **heap; /* room for all sources */
 	size_t n_heap;
 	bool merging;              /* the heap is filled, its top was returned last */
 	size_t current;            /* of the unordered way */
@@ -123,7 +123,7 @@ static struct kymo_error *add_stream(struct kymo_ctf_reader *reader, int dirfd, 
 	kymo_cleanup_close int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	kymo_cleanup_free char *safe = safe_name(name);
 	struct stat status;
-	struct source *source;
+	struct ctf_input_stream *source;
 
 	if (!safe)
 		return &kymo_error_no_memory;
@@ -135,7 +135,7 @@ static struct kymo_error *add_stream(struct kymo_ctf_reader *reader, int dirfd, 
 		return NULL;
 	if (reader->sources.n == MAX_STREAMS)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "there are more than %u streams", MAX_STREAMS);
-	if (!kymo_vec_push(&reader->sources, (struct source){ 0 }))
+	if (!kymo_vec_push(&reader->sources, (struct ctf_input_stream){ 0 }))
 		return &kymo_error_no_memory;
 	source = &reader->sources.items[reader->sources.n - 1];
 	kymo_input_init(&source->input, kymo_take(safe), kymo_take_fd(fd), (uint64_t)status.st_size, 0);
@@ -194,7 +194,7 @@ struct kymo_error *kymo_ctf_open(const char *dir, struct kymo_ctf_reader **ret)
 		error = kymo_error_prefix(add_streams(reader, dirfd), "%s", dir);
 	if (error)
 		return error;
-	reader->heap = calloc(reader->sources.n + 1, sizeof(struct source *));
+	reader->heap = calloc(reader->sources.n + 1, sizeof(struct ctf_input_stream *));
 	if (!reader->heap)
 		return &kymo_error_no_memory;
 	*ret = kymo_take(reader);
@@ -208,14 +208,14 @@ const struct kymo_ctf_trace *kymo_ctf_reader_trace(const struct kymo_ctf_reader 
 
 /* The order of two streams' next records; streams of equal time keep their order, so that a report is the same each
  * time. */
-static bool is_before(const struct source *a, const struct source *b)
+static bool is_before(const struct ctf_input_stream *a, const struct ctf_input_stream *b)
 {
 	return a->next.tsc != b->next.tsc ? a->next.tsc < b->next.tsc : a < b;
 }
 
 static void sift_down(struct kymo_ctf_reader *reader, size_t at)
 {
-	struct source **heap = reader->heap, *moved = heap[at];
+	struct ctf_input_stream **heap = reader->heap, *moved = heap[at];
 
 	for (;;) {
 		size_t child = at * 2 + 1;
@@ -232,7 +232,7 @@ static void sift_down(struct kymo_ctf_reader *reader, size_t at)
 	heap[at] = moved;
 }
 
-static bool load_packet(struct kymo_ctf_reader *reader, struct source *source)
+static bool load_packet(struct kymo_ctf_reader *reader, struct ctf_input_stream *source)
 {
 	return kymo_input_next(&source->input, reader->trace.uuid, reader->layouts, reader->n_layouts, reader->findings,
 			       &source->next);

@@ -37,7 +37,7 @@ enum { GROUP_FIELD = 5, CORE_FIELD = 39 }; /* of proc(5) */
 
 #define LEFT_OUT "..."
 
-struct list {
+struct osdata_list {
 	struct gdb_text *document;
 	const struct gdb_osdata_terms *terms;
 	bool is_full; /* this item is the last one, and stands for those that are left out */
@@ -45,24 +45,24 @@ struct list {
 };
 
 /* Asked before each item. */
-static bool goes_on(struct list *list)
+static bool goes_on(struct osdata_list *list)
 {
 	list->is_called_off |= list->terms->is_called_off(list->terms->data);
 	return !list->is_called_off && !list->is_full && !list->document->has_failed;
 }
 
-static void begin_item(struct list *list)
+static void begin_item(struct osdata_list *list)
 {
 	list->is_full = list->document->n >= list->terms->limit;
 	gdb_text_put(list->document, "<item>");
 }
 
-static void end_item(struct list *list)
+static void end_item(struct osdata_list *list)
 {
 	gdb_text_put(list->document, "</item>");
 }
 
-static void put_column(struct list *list, const char *name, const char *value)
+static void put_column(struct osdata_list *list, const char *name, const char *value)
 {
 	gdb_text_put(list->document, "<column name=\"");
 	gdb_text_xml(list->document, name);
@@ -71,7 +71,7 @@ static void put_column(struct list *list, const char *name, const char *value)
 	gdb_text_put(list->document, "</column>");
 }
 
-static void put_column_number(struct list *list, const char *name, long value)
+static void put_column_number(struct osdata_list *list, const char *name, long value)
 {
 	char text[24];
 
@@ -160,7 +160,7 @@ static size_t read_command_line(pid_t pid, char ret[COMMAND_MAX + 1])
 }
 
 /* The name in brackets where there are no words. */
-static void put_command_line(struct list *list, const char *name, pid_t pid)
+static void put_command_line(struct osdata_list *list, const char *name, pid_t pid)
 {
 	char comm[16], text[COMMAND_MAX + 1];
 
@@ -171,7 +171,7 @@ static void put_command_line(struct list *list, const char *name, pid_t pid)
 	put_column(list, name, text);
 }
 
-static void put_user(struct list *list, pid_t pid)
+static void put_user(struct osdata_list *list, pid_t pid)
 {
 	kymo_cleanup_free char *buffer = malloc(USER_MAX);
 	struct passwd entry, *found = NULL;
@@ -185,7 +185,7 @@ static void put_user(struct list *list, pid_t pid)
 }
 
 /* CPUs that a process' threads have run on last, in ascending order. */
-static void put_cores(struct list *list, pid_t pid)
+static void put_cores(struct osdata_list *list, pid_t pid)
 {
 	kymo_cleanup_closedir DIR *threads = open_part(pid, "task");
 	uint64_t seen[CPU_WORDS] = { 0 };
@@ -209,9 +209,9 @@ static void put_cores(struct list *list, pid_t pid)
 
 /* ---- the lists ------------------------------------------------------------------------------- */
 
-static void list_types(struct list *list);
+static void list_types(struct osdata_list *list);
 
-static void list_processes(struct list *list)
+static void list_processes(struct osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
@@ -244,7 +244,7 @@ static int compare_members(const void *a, const void *b)
 	return left->pid < right->pid ? -1 : 1;
 }
 
-static void list_groups(struct list *list)
+static void list_groups(struct osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	KYMO_VEC(struct member) members = { 0 };
@@ -275,7 +275,7 @@ static void list_groups(struct list *list)
 	kymo_vec_deinit(&members);
 }
 
-static void list_threads_of(pid_t pid, struct list *list)
+static void list_threads_of(pid_t pid, struct osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *threads = open_part(pid, "task");
 	char command[16];
@@ -292,7 +292,7 @@ static void list_threads_of(pid_t pid, struct list *list)
 	}
 }
 
-static void list_threads(struct list *list)
+static void list_threads(struct osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
@@ -301,7 +301,7 @@ static void list_threads(struct list *list)
 		list_threads_of(pid, list);
 }
 
-static void list_files_of(pid_t pid, struct list *list)
+static void list_files_of(pid_t pid, struct osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *files = open_part(pid, "fd");
 	char command[16];
@@ -324,7 +324,7 @@ static void list_files_of(pid_t pid, struct list *list)
 	}
 }
 
-static void list_files(struct list *list)
+static void list_files(struct osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
@@ -346,7 +346,7 @@ static char *trim(char *text)
 }
 
 /* "name : value"; the first line of each CPU is "processor". */
-static void list_cpus(struct list *list)
+static void list_cpus(struct osdata_list *list)
 {
 	kymo_cleanup_fclose FILE *file = fopen("/proc/cpuinfo", "re");
 	kymo_cleanup_free char *line = NULL;
@@ -377,7 +377,7 @@ static void list_cpus(struct list *list)
 
 static const struct {
 	const char *type, *element, *title, *description;
-	void (*list)(struct list *list);
+	void (*list)(struct osdata_list *list);
 } types[] = {
 	{ "types", "types", "Types", "Listing of info os types you can list", list_types },
 	{ "cpus", "cpus", "CPUs", "Listing of all cpus/cores on the system", list_cpus },
@@ -388,7 +388,7 @@ static const struct {
 };
 
 /* All but this one. */
-static void list_types(struct list *list)
+static void list_types(struct osdata_list *list)
 {
 	for (size_t i = 1; i < kymo_countof(types) && goes_on(list); i++) {
 		begin_item(list);
@@ -401,7 +401,7 @@ static void list_types(struct list *list)
 
 bool gdb_list_osdata(const struct gdb_words *type, const struct gdb_osdata_terms *terms, struct gdb_text *document)
 {
-	struct list list = { .document = document, .terms = terms };
+	struct osdata_list list = { .document = document, .terms = terms };
 	const size_t n = gdb_words_left(type);
 
 	for (size_t i = 0; i < kymo_countof(types); i++) {

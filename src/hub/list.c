@@ -12,14 +12,14 @@
 #include "kymo/engine.h"
 
 /* Engines that are told, of which the first `from` are left out. */
-struct list {
+struct engine_list {
 	struct kymo_engine_info *infos;
 	size_t from, max, n;           /* n: of all that there are */
 	const struct hub_guest *guest; /* that was asked for last */
 	pid_t guest_pid;
 };
 
-static pid_t owner_of(struct list *list, const struct kymo_engine *engine)
+static pid_t owner_of(struct engine_list *list, const struct kymo_engine *engine)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
@@ -33,7 +33,7 @@ static pid_t owner_of(struct list *list, const struct kymo_engine *engine)
 	return list->guest_pid;
 }
 
-static void add_engine(struct list *list, const struct task *task, const struct kymo_engine *engine)
+static void add_engine(struct engine_list *list, const struct task *task, const struct kymo_engine *engine)
 {
 	if (list->n >= list->from && list->n - list->from < list->max)
 		list->infos[list->n - list->from] = (struct kymo_engine_info){
@@ -46,7 +46,7 @@ static void add_engine(struct list *list, const struct task *task, const struct 
 	list->n++;
 }
 
-static void add_task(struct list *list, const struct task *task)
+static void add_task(struct engine_list *list, const struct task *task)
 {
 	for (size_t i = 0; i < task->engines.n; i++)
 		if (!task->engines.items[i]->is_detached)
@@ -55,7 +55,7 @@ static void add_task(struct list *list, const struct task *task)
 
 int hub_list(struct kymo_hub *hub, pid_t id, size_t from, struct kymo_engine_info *infos, size_t max, size_t *n_ret)
 {
-	struct list list = { .infos = infos, .from = from, .max = max };
+	struct engine_list list = { .infos = infos, .from = from, .max = max };
 	const struct hub_process *process;
 	const struct task *task;
 	int err = 0;

@@ -113,7 +113,7 @@ uint64_t aggregate_hits(const struct recording *recording)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static struct kymo_error *make_hits(const struct recording *recording, struct source *source)
+static struct kymo_error *make_hits(const struct recording *recording, struct record_source *source)
 {
 	struct source_hits *hits;
 
@@ -133,7 +133,7 @@ static struct kymo_error *make_hits(const struct recording *recording, struct so
 	return NULL;
 }
 
-void aggregate_forget(struct source *source)
+void aggregate_forget(struct record_source *source)
 {
 	struct source_hits *hits = source->hits;
 
@@ -289,7 +289,7 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 }
 
 /* An entry or a return. Markers say which of both they are by the number of their probe. */
-static struct kymo_error *add_call(struct recording *recording, struct source *source, size_t i,
+static struct kymo_error *add_call(struct recording *recording, struct record_source *source, size_t i,
 				   const struct kymo_call_hit *hit)
 {
 	const struct aggregation *aggregation = &recording->output.aggregating->items[i];
@@ -303,7 +303,7 @@ static struct kymo_error *add_call(struct recording *recording, struct source *s
 	return kymo_open_calls_add(&source->hits->calls[i], &call);
 }
 
-static struct kymo_error *take_hit(struct recording *recording, struct source *source, uint32_t place,
+static struct kymo_error *take_hit(struct recording *recording, struct record_source *source, uint32_t place,
 				   const uint8_t *bytes, uint64_t base)
 {
 	struct aggregating *aggregating = recording->output.aggregating;
@@ -336,7 +336,7 @@ static struct kymo_error *take_hit(struct recording *recording, struct source *s
 }
 
 /* Take what is aggregated out of a packet, which is this process's own copy. */
-static struct kymo_error *take_hits(struct recording *recording, struct source *source, uint8_t *records,
+static struct kymo_error *take_hits(struct recording *recording, struct record_source *source, uint8_t *records,
 				    struct kymo_ring_packet *packet)
 {
 	struct kymo_error *error = NULL;
@@ -363,7 +363,7 @@ static struct kymo_error *take_hits(struct recording *recording, struct source *
 }
 
 /* Records were lost from some moment since the packet before up to this one's end. */
-static struct kymo_error *note_loss(struct recording *recording, struct source *source, size_t i, uint64_t end)
+static struct kymo_error *note_loss(struct recording *recording, struct record_source *source, size_t i, uint64_t end)
 {
 	struct kymo_call_hit loss = { .tsc = source->hits->known[i], .loss_end = end };
 	struct kymo_error *error = NULL;
@@ -374,7 +374,7 @@ static struct kymo_error *note_loss(struct recording *recording, struct source *
 	return error;
 }
 
-static struct kymo_error *take_packet(struct recording *recording, struct source *source, size_t i,
+static struct kymo_error *take_packet(struct recording *recording, struct record_source *source, size_t i,
 				      struct kymo_ring_packet *packet)
 {
 	struct source_hits *hits = source->hits;
@@ -406,7 +406,7 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 }
 
 /* An idle ring gets no record that is older than `begun`, but for those that are about to be stored. */
-static void note_idle(const struct recording *recording, struct source *source, size_t i, uint64_t begun)
+static void note_idle(const struct recording *recording, struct record_source *source, size_t i, uint64_t begun)
 {
 	const uint64_t late = recording->output.files.trace.clock_frequency / SECOND_NS * LATE_NS;
 
@@ -414,7 +414,7 @@ static void note_idle(const struct recording *recording, struct source *source, 
 		source->hits->known[i] = begun - late;
 }
 
-struct kymo_error *aggregate_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret)
+struct kymo_error *aggregate_drain(struct recording *recording, struct record_source *source, size_t i, size_t *n_ret)
 {
 	struct kymo_ring *ring = &source->rings[i];
 	struct kymo_error *error = make_hits(recording, source);
@@ -437,7 +437,7 @@ struct kymo_error *aggregate_drain(struct recording *recording, struct source *s
 	return NULL;
 }
 
-struct kymo_error *aggregate_pass_over(struct recording *recording, struct source *source, size_t i)
+struct kymo_error *aggregate_pass_over(struct recording *recording, struct record_source *source, size_t i)
 {
 	const uint64_t begun = kymo_clock_tsc();
 	struct kymo_error *error = make_hits(recording, source);
@@ -450,7 +450,7 @@ struct kymo_error *aggregate_pass_over(struct recording *recording, struct sourc
 /* ---- calls that have ended ------------------------------------------------------------------- */
 
 /* The end of a source: losses behind the last packets. */
-static struct kymo_error *note_last_losses(struct recording *recording, struct source *source)
+static struct kymo_error *note_last_losses(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = NULL;
 
@@ -460,7 +460,7 @@ static struct kymo_error *note_last_losses(struct recording *recording, struct s
 	return error;
 }
 
-struct kymo_error *aggregate_settle(struct recording *recording, struct source *source, bool ends)
+struct kymo_error *aggregate_settle(struct recording *recording, struct record_source *source, bool ends)
 {
 	struct aggregating *aggregating = recording->output.aggregating;
 	struct source_hits *hits = source->hits;

@@ -61,10 +61,10 @@ void aggregate_end(struct recording *recording);
 
 /* As kymo_trace_drain() of ring `i`: records of aggregated probes go into the tables, or wait, and others are written.
  */
-struct kymo_error *aggregate_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
+struct kymo_error *aggregate_drain(struct recording *recording, struct record_source *source, size_t i, size_t *n_ret);
 
 /* The same of a ring of which nothing may be read yet: calls of the other rings are paired meanwhile, if it is idle. */
-struct kymo_error *aggregate_pass_over(struct recording *recording, struct source *source, size_t i);
+struct kymo_error *aggregate_pass_over(struct recording *recording, struct record_source *source, size_t i);
 
 /* Whether it has a table, and is no condition. */
 static inline bool aggregation_has_table(const struct aggregation *aggregation)
@@ -73,10 +73,10 @@ static inline bool aggregation_has_table(const struct aggregation *aggregation)
 }
 
 /* Behind a round over all rings of a source: what no older record can come before is taken. `ends`: none will come. */
-struct kymo_error *aggregate_settle(struct recording *recording, struct source *source, bool ends);
+struct kymo_error *aggregate_settle(struct recording *recording, struct record_source *source, bool ends);
 
 /* The source is about to be freed. */
-void aggregate_forget(struct source *source);
+void aggregate_forget(struct record_source *source);
 
 /* Whether it is time to close packets, so that calls can be paired. */
 bool aggregate_wants_flush(struct recording *recording);

@@ -11,7 +11,7 @@
 
 /* ---- whose it is ----------------------------------------------------------------------------- */
 
-static const struct target *target_of(const struct recording *recording, const struct source *source)
+static const struct target *target_of(const struct recording *recording, const struct record_source *source)
 {
 	for (size_t i = 0; i < recording->run.targets.n; i++)
 		if (recording->run.targets.items[i]->source == source && !recording->run.targets.items[i]->is_sharing)
@@ -37,7 +37,7 @@ static bool look_at_comm(struct recording *recording, const struct target *targe
 }
 
 /* The thread of a hit, and its process; of the source's last one it is known. */
-static void look_at_thread(struct recording *recording, struct source *source, int32_t tid, uint64_t tsc)
+static void look_at_thread(struct recording *recording, struct record_source *source, int32_t tid, uint64_t tsc)
 {
 	const struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	const struct kymo_ctf_thread *thread;

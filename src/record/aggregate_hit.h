@@ -8,7 +8,7 @@
 /* What a hit, or a call that has ended, is added with. */
 struct hit {
 	struct recording *recording;
-	struct source *source;
+	struct record_source *source;
 	struct aggregation *aggregation;
 	const uint64_t *values, *return_values;
 	uint8_t faults, return_faults;

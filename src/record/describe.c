@@ -294,7 +294,7 @@ void recording_note_threads(struct recording *recording, bool all)
 			note_threads_of(recording, recording->run.targets.items[i], all);
 }
 
-void recording_note_thread_ids(struct recording *recording, const struct source *source)
+void recording_note_thread_ids(struct recording *recording, const struct record_source *source)
 {
 	recording->run.lacks_thread_ids |= kymo_probes_lack_thread_ids(source->probes);
 }

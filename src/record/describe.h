@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 struct recording;
-struct source;
+struct record_source;
 struct target;
 
 /* Command, pid, mode. */
@@ -31,7 +31,7 @@ void recording_note_thread(struct recording *recording, const struct target *tar
 void recording_note_threads(struct recording *recording, bool all);
 
 /* A source has started, or is about to be freed: the metadata will tell whether its threads can be told apart. */
-void recording_note_thread_ids(struct recording *recording, const struct source *source);
+void recording_note_thread_ids(struct recording *recording, const struct record_source *source);
 
 /* (Re)write the metadata, with the events that the probes have by now and the clock as it is known by now. */
 struct kymo_error *recording_write_metadata(struct recording *recording);

@@ -45,7 +45,7 @@ static struct target *find_target(const struct recording *recording, const struc
 struct kymo_error *recording_start_up(struct recording *recording, struct target *target, enum kymo_startup_event event,
 				      bool *done_ret)
 {
-	struct source *source = target->source;
+	struct record_source *source = target->source;
 	struct kymo_error *error = NULL;
 
 	*done_ret = false;
@@ -92,7 +92,7 @@ static void give_up(struct recording *recording, struct target *target, struct k
 }
 
 /* Events with their own metadata, and rings, before anything is written of them. */
-static struct kymo_error *open_rings(struct recording *recording, struct source *source)
+static struct kymo_error *open_rings(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = recording_update_metadata(recording);
 
@@ -176,7 +176,7 @@ static struct kymo_error *attach_child(struct recording *recording, struct targe
 /* A child has its parent's text and memory, but for the rings: it gets its own. */
 static struct kymo_error *adopt(struct recording *recording, struct target *target, struct target *parent)
 {
-	struct source *before = target->source, *source;
+	struct record_source *before = target->source, *source;
 	struct kymo_adopted *adopted;
 	struct kymo_error *error;
 

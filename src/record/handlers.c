@@ -16,7 +16,8 @@
 
 /* The processes that have the probes of `source`, but for its own; `targets_ret` has room for all. How many there are.
  */
-static size_t children_of(const struct recording *recording, const struct source *source, struct target **targets_ret)
+static size_t children_of(const struct recording *recording, const struct record_source *source,
+			  struct target **targets_ret)
 {
 	size_t n = 0;
 
@@ -31,7 +32,7 @@ static size_t children_of(const struct recording *recording, const struct source
 }
 
 /* Probes of which a child has lost some are known anew by its next look. */
-static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
+static struct kymo_error *look_at_source(struct recording *recording, const struct record_source *source)
 {
 	const size_t most = recording->run.targets.n + 1;
 	kymo_cleanup_free struct target **targets = calloc(most, sizeof(*targets));
@@ -57,7 +58,7 @@ static struct kymo_error *look_at_source(struct recording *recording, const stru
 	return error;
 }
 
-static bool are_handlers_set(const struct recording *recording, const struct source *source)
+static bool are_handlers_set(const struct recording *recording, const struct record_source *source)
 {
 	bool are = kymo_probes_are_handlers_set(source->probes, NULL);
 
@@ -75,7 +76,7 @@ void recording_look_at_faults(struct recording *recording)
 	if (is_time)
 		recording->run.next_heed_ns = now + HEED_NS;
 	for (size_t i = 0; i < recording->run.sources.n; i++) {
-		struct source *source = recording->run.sources.items[i];
+		struct record_source *source = recording->run.sources.items[i];
 		struct kymo_error *error;
 
 		if (source->lender || (!is_time && !are_handlers_set(recording, source)))

@@ -98,7 +98,7 @@ struct kymo_error *recording_open_mix(struct recording *recording)
 }
 
 /* Held, so that no other recording puts a jump where a breakpoint is about to be: the kernel would not look. */
-static struct kymo_error *look_held(struct recording *recording, struct source *source)
+static struct kymo_error *look_held(struct recording *recording, struct record_source *source)
 {
 	uint64_t begin = kymo_now_ns();
 	struct kymo_error *error = kymo_probes_freeze(source->probes);
@@ -111,7 +111,7 @@ static struct kymo_error *look_held(struct recording *recording, struct source *
 	return error;
 }
 
-struct kymo_error *recording_mix(struct recording *recording, struct source *source, bool *new_ret)
+struct kymo_error *recording_mix(struct recording *recording, struct record_source *source, bool *new_ret)
 {
 	pid_t pid = kymo_process_pid(source->process);
 	struct kymo_error *error;
@@ -162,7 +162,7 @@ static struct kymo_error *end_stopped(struct recording *recording)
 
 struct kymo_error *recording_end_together(struct recording *recording)
 {
-	struct source *source = recording->run.sources.items[0];
+	struct record_source *source = recording->run.sources.items[0];
 	uint64_t begin;
 	struct kymo_error *error = NULL;
 	size_t n;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 struct recording;
-struct source;
+struct record_source;
 
 /* Order `specs` by way. To be called before anything else, and whenever `reasons` has changed. */
 struct kymo_error *recording_divide(struct recording *recording);
@@ -20,7 +20,7 @@ struct kymo_error *recording_open_mix(struct recording *recording);
  * keeps away from it. The process is left running or stopped as it was. `new_ret`: whether there was something; may be
  * NULL.
  */
-struct kymo_error *recording_mix(struct recording *recording, struct source *source, bool *new_ret);
+struct kymo_error *recording_mix(struct recording *recording, struct record_source *source, bool *new_ret);
 
 /* The same for files that it has not mapped yet. */
 struct kymo_error *recording_finish_mix(struct recording *recording);

@@ -38,7 +38,7 @@ static uint64_t close_on_cpu(struct kymo_wire_ring *shared, uint32_t cpu)
 	return stamp;
 }
 
-struct kymo_error *source_open_rings(struct recording *recording, struct source *source)
+struct kymo_error *source_open_rings(struct recording *recording, struct record_source *source)
 {
 	size_t n = kymo_probes_n_rings(source->probes);
 
@@ -68,7 +68,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 	return NULL;
 }
 
-static void note_full(struct recording *recording, const struct source *source)
+static void note_full(struct recording *recording, const struct record_source *source)
 {
 	if (source->buffer_size < recording->wanted.options->buffer_size)
 		recording->result.full_size = source->buffer_size;
@@ -77,7 +77,8 @@ static void note_full(struct recording *recording, const struct source *source)
 }
 
 /* `ends`: no producer is left. */
-static struct kymo_error *drain_source(struct recording *recording, struct source *source, bool ends, size_t *n_ret)
+static struct kymo_error *drain_source(struct recording *recording, struct record_source *source, bool ends,
+				       size_t *n_ret)
 {
 	*n_ret = source->n_rings && !ends && kymo_probes_grow(source->probes, source->adopted);
 	for (size_t i = 0; i < source->n_rings; i++) {
@@ -121,7 +122,7 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 	return error;
 }
 
-static uint64_t lost_in_vforks_of(const struct source *source)
+static uint64_t lost_in_vforks_of(const struct record_source *source)
 {
 	if (!source->n_rings)
 		return 0;
@@ -144,7 +145,7 @@ struct kymo_error *recording_note_vforks(struct recording *recording)
 				 kymo_clock_tsc());
 }
 
-static uint64_t lost_of(const struct source *source)
+static uint64_t lost_of(const struct record_source *source)
 {
 	uint64_t lost = 0;
 
@@ -170,7 +171,7 @@ size_t recording_n_sites(const struct recording *recording)
 	       (recording->run.calls ? KYMO_CALL_SOURCE_SITES : 0);
 }
 
-void recording_tell_late(struct recording *recording, const struct source *source)
+void recording_tell_late(struct recording *recording, const struct record_source *source)
 {
 	recording_warn(recording,
 		       "process %d had to wait too long for probes in a library that it has loaded, and went on: its "
@@ -178,7 +179,7 @@ void recording_tell_late(struct recording *recording, const struct source *sourc
 		       kymo_process_pid(source->process));
 }
 
-struct kymo_error *source_finish_rings(struct recording *recording, struct source *source)
+struct kymo_error *source_finish_rings(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = NULL;
 	size_t n = 1;
@@ -221,7 +222,7 @@ void recording_flush(struct recording *recording)
 }
 
 /* Whether no complete packet waits in a ring that has not got all of its memory. */
-static bool are_whole(const struct source *source)
+static bool are_whole(const struct record_source *source)
 {
 	struct kymo_ring_packet packet;
 
@@ -232,7 +233,7 @@ static bool are_whole(const struct source *source)
 	return true;
 }
 
-static bool make_whole(struct source *source)
+static bool make_whole(struct record_source *source)
 {
 	while (!are_whole(source))
 		if (!kymo_probes_grow(source->probes, source->adopted))
@@ -260,7 +261,7 @@ bool recording_make_complete(struct recording *recording)
 	int tries = FLUSH_TRIES;
 
 	for (size_t k = 0; k < recording->run.sources.n; k++) {
-		struct source *source = recording->run.sources.items[k];
+		struct record_source *source = recording->run.sources.items[k];
 
 		for (size_t i = 0; i < source->n_rings; i++)
 			is_complete &= close_once(&source->rings[i], &tries);

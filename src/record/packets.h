@@ -9,17 +9,17 @@
 #include "base/error.h"
 
 struct recording;
-struct source;
+struct record_source;
 
 /* Once the probes have rings. */
-struct kymo_error *source_open_rings(struct recording *recording, struct source *source);
+struct kymo_error *source_open_rings(struct recording *recording, struct record_source *source);
 
 /* Warn that calls of a library may be missing: its process has not waited for the probes. */
-void recording_tell_late(struct recording *recording, const struct source *source);
+void recording_tell_late(struct recording *recording, const struct record_source *source);
 
 /* No producer is left: what lies in open packets, and losses behind the last one. Its streams are free for others then.
  */
-struct kymo_error *source_finish_rings(struct recording *recording, struct source *source);
+struct kymo_error *source_finish_rings(struct recording *recording, struct record_source *source);
 
 /* Write what is complete: one round over all rings. `n_ret` packets. */
 struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret);

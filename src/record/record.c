@@ -105,7 +105,7 @@ static int poll_ms(const struct recording *recording)
 }
 
 /* Threads that have loaded a library wait for an answer. An error is told: what was recorded before goes on. */
-static void answer_source(struct recording *recording, struct source *source)
+static void answer_source(struct recording *recording, struct record_source *source)
 {
 	bool has_new = false, late = false;
 	struct kymo_error *error = recording_mix(recording, source, &has_new), *answered, *described;

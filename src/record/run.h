@@ -18,11 +18,11 @@ struct recording_kernel;
  * Probes and rings: of one program from its exec to its end. A forked process has its own source, with its own rings
  * and the probes of the first (`lender`), which stays as long.
  */
-struct source {
+struct record_source {
 	struct kymo_process
 		*process; /* that the probes were put into; kept as long as they are, also when it has ended */
 	struct kymo_probes *probes;
-	struct source *lender;        /* or NULL: the probes are its own */
+	struct record_source *lender; /* or NULL: the probes are its own */
 	struct kymo_adopted *adopted; /* the rings of processes that share its probes */
 	pid_t pid;                    /* whose rings they are */
 	struct kymo_ring *rings;      /* once the probes have some */
@@ -39,11 +39,11 @@ struct source {
 /* A process that is recorded, or at least followed. */
 struct target {
 	struct kymo_process *process;
-	pid_t pid, parent;     /* parent 0: not known */
-	int32_t inner_pid;     /* as it knows itself: what its records say */
-	struct source *source; /* NULL: nothing of it is recorded */
-	bool is_sharing;       /* runs in its parent's memory until its exec */
-	bool is_in_startup;    /* what the tree tells of its start-up is dealt with */
+	pid_t pid, parent;            /* parent 0: not known */
+	int32_t inner_pid;            /* as it knows itself: what its records say */
+	struct record_source *source; /* NULL: nothing of it is recorded */
+	bool is_sharing;              /* runs in its parent's memory until its exec */
+	bool is_in_startup;           /* what the tree tells of its start-up is dealt with */
 	bool has_threads;
 	bool is_id_due;                    /* its thread stores its id behind the call at which it was seen last */
 	bool is_named;                     /* was asked for by its id */
@@ -72,7 +72,7 @@ struct recording_run {
 	struct kymo_events *events;
 	struct kymo_tree *tree; /* NULL: no process is followed */
 	KYMO_VEC(struct target *) targets;
-	KYMO_VEC(struct source *) sources;
+	KYMO_VEC(struct record_source *) sources;
 	struct recording_kernel *kernel; /* NULL: the kernel is no source of events */
 	struct kymo_call_source *calls;  /* system calls that are seen from outside; NULL: none are */
 	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns, next_heed_ns;

@@ -28,7 +28,7 @@ static char *free_name(const struct recording *recording)
 													    : NULL;
 }
 
-static struct kymo_error *copy_source(struct recording *recording, struct source *source, size_t first_ring,
+static struct kymo_error *copy_source(struct recording *recording, struct record_source *source, size_t first_ring,
 				      struct kymo_trace *copy)
 {
 	kymo_cleanup_free uint8_t *room = NULL;

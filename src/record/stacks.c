@@ -100,7 +100,7 @@ void stacks_end(struct recording *recording)
 	recording->output.stacking = NULL;
 }
 
-void stacks_note(struct recording *recording, struct source *source)
+void stacks_note(struct recording *recording, struct record_source *source)
 {
 	struct stacking *stacking = recording->output.stacking;
 
@@ -119,7 +119,7 @@ void stacks_note_some(struct recording *recording)
 		stacks_note(recording, recording->run.sources.items[recording->run.next_noted++ % n]);
 }
 
-void stacks_forget(struct recording *recording, const struct source *source)
+void stacks_forget(struct recording *recording, const struct record_source *source)
 {
 	if (recording->output.stacking && source->stack_number)
 		kymo_stacks_forget(recording->output.stacking->stacks, source->stack_number);
@@ -286,7 +286,7 @@ static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const s
 }
 
 /* The number of the innermost frame; 0 where there is no room for it, or nothing is known. */
-static uint32_t unwind(struct recording *recording, struct source *source, struct copy *copy, bool *is_known_ret)
+static uint32_t unwind(struct recording *recording, struct record_source *source, struct copy *copy, bool *is_known_ret)
 {
 	struct stacking *stacking = recording->output.stacking;
 	const size_t depth = recording->wanted.options->stack_depth;
@@ -343,8 +343,9 @@ static uint32_t head_size(const struct kymo_ctf_event *event, const uint8_t *rec
  * call, if any, and the copy behind it. To `to`, which may overlap it, as the trace has it; its size there is added to
  * `kept`. The size that it had; 0: it is none.
  */
-static uint32_t replace_one(struct recording *recording, struct source *source, const struct kymo_ctf_event *event,
-			    const uint8_t *record, size_t left, uint8_t *to, uint64_t *kept)
+static uint32_t replace_one(struct recording *recording, struct record_source *source,
+			    const struct kymo_ctf_event *event, const uint8_t *record, size_t left, uint8_t *to,
+			    uint64_t *kept)
 {
 	const uint32_t head = head_size(event, record, left), pointer = event->has_stack_pointer ? sizeof(uint64_t) : 0;
 	const uint32_t at = head + pointer;
@@ -454,7 +455,7 @@ void stacks_prune(struct recording *recording)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
+struct kymo_error *stacks_replace(struct recording *recording, struct record_source *source, uint8_t *records,
 				  struct kymo_ring_packet *packet)
 {
 	uint64_t at = 0, kept = 0;
@@ -482,7 +483,7 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 	return write_frames(recording);
 }
 
-struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i,
+struct kymo_error *stacks_copy(struct recording *recording, struct record_source *source, size_t i,
 			       struct kymo_trace_position *position, uint8_t *room)
 {
 	struct kymo_ring reader = source->rings[i];
@@ -500,7 +501,7 @@ struct kymo_error *stacks_copy(struct recording *recording, struct source *sourc
 	return error;
 }
 
-struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret)
+struct kymo_error *stacks_drain(struct recording *recording, struct record_source *source, size_t i, size_t *n_ret)
 {
 	struct kymo_ring *ring = &source->rings[i];
 	struct kymo_error *error = NULL;

@@ -19,20 +19,20 @@ struct kymo_error *stacks_begin(struct recording *recording);
 void stacks_end(struct recording *recording);
 
 /* Note what the process of a source has mapped: when it may have changed, and before it may end. */
-void stacks_note(struct recording *recording, struct source *source);
+void stacks_note(struct recording *recording, struct record_source *source);
 
 /* The same of some sources, of the next ones the next time: if records are not read meanwhile. */
 void stacks_note_some(struct recording *recording);
 
 /* Replace the copies in a packet, which is this process's own, by numbers, and write frames that are new. */
-struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
+struct kymo_error *stacks_replace(struct recording *recording, struct record_source *source, uint8_t *records,
 				  struct kymo_ring_packet *packet);
 
 /* As kymo_trace_drain() of ring `i`, with stacks. */
-struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
+struct kymo_error *stacks_drain(struct recording *recording, struct record_source *source, size_t i, size_t *n_ret);
 
 /* As kymo_trace_copy() of ring `i`, with stacks: of a snapshot, whose output is the recording's meanwhile. */
-struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i,
+struct kymo_error *stacks_copy(struct recording *recording, struct record_source *source, size_t i,
 			       struct kymo_trace_position *position, uint8_t *room);
 
 /* Packets that are kept in memory make room for others. Forget the frames that only those named. */
@@ -52,6 +52,6 @@ const struct kymo_frame_tree *stacks_frames(const struct recording *recording);
 void stacks_tell(struct recording *recording);
 
 /* The source is about to be freed. */
-void stacks_forget(struct recording *recording, const struct source *source);
+void stacks_forget(struct recording *recording, const struct record_source *source);
 
 #endif

@@ -45,7 +45,7 @@ struct target *recording_add_target(struct recording *recording, struct kymo_pro
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-void recording_use_source(struct target *target, struct source *source)
+void recording_use_source(struct target *target, struct record_source *source)
 {
 	target->source = source;
 	if (source)
@@ -99,7 +99,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 {
 	const struct kymo_record_options *options = recording->wanted.options;
 	kymo_cleanup_free char *directory = realpath(".", NULL), *path = NULL;
-	struct source *source = calloc(1, sizeof(*source));
+	struct record_source *source = calloc(1, sizeof(*source));
 	struct kymo_probes_options probe_options = {
 		.events = recording->run.events,
 		.buffer_size = buffer_of(recording, target),
@@ -140,12 +140,12 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 	return NULL;
 }
 
-static struct kymo_error *leave_source(struct recording *recording, struct source *source);
+static struct kymo_error *leave_source(struct recording *recording, struct record_source *source);
 
-static struct kymo_error *end_source(struct recording *recording, struct source *source)
+static struct kymo_error *end_source(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = recording->output.exists ? source_finish_rings(recording, source) : NULL, *last;
-	struct source *lender = source->lender;
+	struct record_source *lender = source->lender;
 
 	recording_note_thread_ids(recording, source);
 	for (size_t i = 0; i < recording->run.sources.n; i++)
@@ -170,22 +170,22 @@ static struct kymo_error *end_source(struct recording *recording, struct source 
 	return error;
 }
 
-static struct kymo_error *leave_source(struct recording *recording, struct source *source)
+static struct kymo_error *leave_source(struct recording *recording, struct record_source *source)
 {
 	return --source->users ? NULL : end_source(recording, source);
 }
 
 /* The rings of a forked child, with the probes of `parent`. */
-struct source *recording_share_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
-				      pid_t pid)
+struct record_source *recording_share_source(struct recording *recording, struct record_source *parent,
+					     struct kymo_adopted *adopted, pid_t pid)
 {
-	struct source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
+	struct record_source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
 
 	if (!source || !kymo_vec_reserve(&recording->run.sources, recording->run.sources.n + 1)) {
 		free(source);
 		return NULL;
 	}
-	*source = (struct source){
+	*source = (struct record_source){
 		.process = lender->process,
 		.probes = lender->probes,
 		.lender = lender,
@@ -201,7 +201,7 @@ struct source *recording_share_source(struct recording *recording, struct source
 
 struct kymo_error *recording_drop_target(struct recording *recording, struct target *target)
 {
-	struct source *source = target->source;
+	struct record_source *source = target->source;
 	struct kymo_error *error = NULL;
 
 	recording_end_look(recording, target);
@@ -262,7 +262,7 @@ struct kymo_error *recording_make_output(struct recording *recording)
 
 /* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier
  * recording in place. */
-struct kymo_error *recording_install(struct recording *recording, struct source *source)
+struct kymo_error *recording_install(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = kymo_probes_resolve(source->probes);
 	size_t n_sites;

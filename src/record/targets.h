@@ -10,7 +10,7 @@
 struct kymo_adopted;
 struct kymo_process;
 struct recording;
-struct source;
+struct record_source;
 struct target;
 
 /* Add a process, which is the target's from here on; NULL when memory is out. */
@@ -28,15 +28,15 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 void recording_give_back(struct recording *recording, struct target *target);
 
 /* The target records by this source, which may be NULL. */
-void recording_use_source(struct target *target, struct source *source);
+void recording_use_source(struct target *target, struct record_source *source);
 
 /* How many bytes a CPU the next process has that was not asked for: all of those have no more than one that was; but
  * for the least of each. */
 uint64_t recording_share_of(const struct recording *recording);
 
 /* The rings of a forked child, with the probes of `parent`. NULL when memory is out. */
-struct source *recording_share_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
-				      pid_t pid);
+struct record_source *recording_share_source(struct recording *recording, struct record_source *parent,
+					     struct kymo_adopted *adopted, pid_t pid);
 
 /* Whether a directory can be made where the recording is to be; nothing is looked at where this one has made it. */
 struct kymo_error *recording_check_directory(const struct recording *recording);
@@ -45,6 +45,6 @@ struct kymo_error *recording_check_directory(const struct recording *recording);
 struct kymo_error *recording_make_output(struct recording *recording);
 
 /* Put in what is mapped and not in yet. */
-struct kymo_error *recording_install(struct recording *recording, struct source *source);
+struct kymo_error *recording_install(struct recording *recording, struct record_source *source);
 
 #endif

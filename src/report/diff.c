@@ -21,7 +21,7 @@
 enum { A, B, CHANGE, N_CELLS };
 enum { N_GROUPS = 3 };
 
-struct row {
+struct compared_row {
 	const char *name; /* the caller's */
 	char cells[N_GROUPS][N_CELLS][TEXT_NUMBER];
 };
@@ -29,7 +29,7 @@ struct row {
 struct table {
 	const char *heading;
 	const char *groups[N_GROUPS]; /* the first stays on the narrowest page, the last goes first */
-	struct row *rows;
+	struct compared_row *rows;
 	size_t n;
 	char **labels;
 	unsigned int name, n_groups, widths[N_GROUPS][N_CELLS];
@@ -49,7 +49,7 @@ static void deinit_rows(struct diff_rows *rows)
 /* ---- cells ----------------------------------------------------------------------------------- */
 
 /* "+20%", "-3.5%", "x12" from tenfold on; "=" for no change. A number that is there on one side only is new or gone. */
-static void fill_change(struct row *row, unsigned int group, bool has_a, bool has_b, double a, double b)
+static void fill_change(struct compared_row *row, unsigned int group, bool has_a, bool has_b, double a, double b)
 {
 	char *cell = row->cells[group][CHANGE];
 	double percent = a > 0 ? (b - a) * 100 / a : 0;
@@ -66,7 +66,7 @@ static void fill_change(struct row *row, unsigned int group, bool has_a, bool ha
 		snprintf(cell, TEXT_NUMBER, fabs(percent) < 9.95 ? "%+.1f%%" : "%+.0f%%", percent);
 }
 
-static void fill_counts(struct row *row, const struct diff_row *of, const struct summary *const sides[2])
+static void fill_counts(struct compared_row *row, const struct diff_row *of, const struct summary *const sides[2])
 {
 	double counts[2], rates[2];
 	bool has_rates[2];
@@ -88,7 +88,7 @@ static void fill_counts(struct row *row, const struct diff_row *of, const struct
 	fill_change(row, 1, has_rates[A], has_rates[B], rates[A], rates[B]);
 }
 
-static void fill_durations(struct row *row, const struct diff_row *of, bool unicode)
+static void fill_durations(struct compared_row *row, const struct diff_row *of, bool unicode)
 {
 	static const unsigned int percents[] = { 50, 99 };
 	const struct durations *durations[2];
@@ -201,7 +201,7 @@ static struct kymo_error *write_rows(const struct summary *const sides[2], struc
 		return &kymo_error_no_memory;
 	kymo_diff_sort(rows);
 	for (; table->n < shown; table->n++) {
-		struct row *row = &table->rows[table->n];
+		struct compared_row *row = &table->rows[table->n];
 
 		row->name = rows->items[table->n].label;
 		if (of_functions)

@@ -21,13 +21,13 @@ static const char *const headings[N_COLUMNS] = {
 /* What goes first where the page is narrow. */
 static const unsigned int dispensable[] = { P90, MIN, MEAN, SELF, P99, MAX, P50 };
 
-struct row {
+struct latency_row {
 	const char *name; /* the caller's */
 	char cells[N_COLUMNS][TEXT_NUMBER];
 };
 
 struct latency_table {
-	struct row *rows;
+	struct latency_row *rows;
 	size_t n;
 	char **labels;                        /* names as they are shown */
 	unsigned int name, widths[N_COLUMNS]; /* 0: not shown */
@@ -88,7 +88,7 @@ void kymo_latency_notes(const struct calls *calls, struct notes *ret)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static void fill_row(struct row *row, const struct function *function, bool unicode)
+static void fill_row(struct latency_row *row, const struct function *function, bool unicode)
 {
 	static const struct durations none;
 	const struct durations *durations = function->durations ? function->durations : &none;
@@ -185,7 +185,7 @@ static struct kymo_error *write_functions(const struct summary *summary, const s
 	if (!table.rows)
 		return &kymo_error_no_memory;
 	for (; table.n < n; table.n++) {
-		struct row *row = &table.rows[table.n];
+		struct latency_row *row = &table.rows[table.n];
 
 		row->name = summary->names->events[functions[table.n]->entry - summary->trace->events].name;
 		fill_row(row, functions[table.n], page->unicode);

@@ -20,7 +20,7 @@
 #include "report/tree.h"
 
 /* A trace that is read, and what was gathered from it. It stays where it is: its parts point at one another. */
-struct source {
+struct report_input {
 	struct kymo_ctf_reader *reader;
 	struct names names;
 	struct filter filter;
@@ -30,7 +30,7 @@ struct source {
 	struct summary summary;
 };
 
-static void source_deinit(struct source *source)
+static void source_deinit(struct report_input *source)
 {
 	kymo_aggregations_deinit(&source->aggregations);
 	kymo_calls_deinit(&source->calls);
@@ -40,7 +40,8 @@ static void source_deinit(struct source *source)
 	kymo_ctf_close(source->reader);
 }
 
-static struct kymo_error *source_open(struct source *source, const char *dir, const struct kymo_report_options *options)
+static struct kymo_error *source_open(struct report_input *source, const char *dir,
+				      const struct kymo_report_options *options)
 {
 	struct kymo_error *error = kymo_ctf_open(dir, &source->reader);
 	const struct kymo_ctf_trace *trace;
@@ -85,7 +86,7 @@ static struct kymo_error *gather_model(struct kymo_ctf_reader *reader, struct fi
 }
 
 /* Read all of it for source->summary. */
-static struct kymo_error *source_gather(struct source *source, const char *dir,
+static struct kymo_error *source_gather(struct report_input *source, const char *dir,
 					const struct kymo_report_options *options)
 {
 	const struct kymo_ctf_trace *trace = kymo_ctf_reader_trace(source->reader);
@@ -128,8 +129,8 @@ static struct page page_of(const struct kymo_report_options *options, FILE *out)
 	};
 }
 
-static struct kymo_error *report(struct source *source, const char *dir, const struct kymo_report_options *options,
-				 const struct page *page)
+static struct kymo_error *report(struct report_input *source, const char *dir,
+				 const struct kymo_report_options *options, const struct page *page)
 {
 	struct kymo_error *error;
 
@@ -160,7 +161,7 @@ static struct kymo_error *report(struct source *source, const char *dir, const s
 
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out)
 {
-	kymo_cleanup(source_deinit) struct source source = { 0 };
+	kymo_cleanup(source_deinit) struct report_input source = { 0 };
 	struct page page = page_of(options, out);
 	struct kymo_error *error = source_open(&source, dir, options);
 
@@ -182,7 +183,7 @@ struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size
 
 struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct kymo_report_options *options, FILE *out)
 {
-	kymo_cleanup(source_deinit) struct source first = { 0 }, second = { 0 };
+	kymo_cleanup(source_deinit) struct report_input first = { 0 }, second = { 0 };
 	struct page page = page_of(options, out);
 	struct kymo_error *error = source_open(&first, a, options);
 

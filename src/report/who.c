@@ -39,14 +39,14 @@ static struct kymo_error *plan_columns(const struct summary *summary, const stru
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-struct row {
+struct who_row {
 	char name[LABEL_SIZE];
 	uint64_t count, recent, first, last;
 	bool has_times;
 };
 
 static void write_who_row(const struct summary *summary, const struct page *page, const struct columns *c,
-			  const char *label, const struct row *row)
+			  const char *label, const struct who_row *row)
 {
 	unsigned int owed = kymo_table_counts(summary, page, c, label, row->count, row->recent);
 
@@ -58,12 +58,12 @@ static void write_who_row(const struct summary *summary, const struct page *page
 }
 
 struct rows {
-	KYMO_VEC(struct row) items;
+	KYMO_VEC(struct who_row) items;
 };
 
-static struct row *push_row(struct rows *rows, uint64_t count, uint64_t recent)
+static struct who_row *push_row(struct rows *rows, uint64_t count, uint64_t recent)
 {
-	return kymo_vec_push(&rows->items, (struct row){ .count = count, .recent = recent })
+	return kymo_vec_push(&rows->items, (struct who_row){ .count = count, .recent = recent })
 		       ? &rows->items.items[rows->items.n - 1]
 		       : NULL;
 }
@@ -86,7 +86,7 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 		return error;
 	kymo_table_heading(page, &c, heading);
 	for (size_t i = 0; i < n; i++) {
-		const struct row *row = &rows->items.items[i];
+		const struct who_row *row = &rows->items.items[i];
 
 		if (row->has_times) {
 			write_who_row(summary, page, &c, labels[i], row);
@@ -118,7 +118,7 @@ static struct kymo_error *write_process_rows(const struct summary *summary, cons
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < shown && !error; i++) {
-		struct row *row = push_row(&rows, processes[i]->count, processes[i]->recent);
+		struct who_row *row = push_row(&rows, processes[i]->count, processes[i]->recent);
 
 		if (!row) {
 			error = &kymo_error_no_memory;
@@ -189,7 +189,7 @@ static bool push_probes(const struct summary *summary, const struct page *page, 
 	size_t n;
 	const struct pair *pairs = kymo_pairs_of(sorted, summary->model->pairs.n, thread, &n);
 	const size_t shown = summary->all || n <= TOP_PROBES ? n : TOP_PROBES;
-	struct row *row;
+	struct who_row *row;
 	uint64_t rest = 0, recent_rest = 0;
 
 	for (size_t i = 0; i < shown; i++) {
@@ -218,7 +218,7 @@ static struct kymo_error *fill_thread_rows(const struct summary *summary, const 
 	if (model->has_pairs && !sorted)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < shown; i++) {
-		struct row *row = push_row(rows, threads[i]->count, threads[i]->recent);
+		struct who_row *row = push_row(rows, threads[i]->count, threads[i]->recent);
 
 		if (!row)
 			return &kymo_error_no_memory;

@@ -10,13 +10,13 @@
 #include "syscall/errors.h"
 #include "syscall/names.h"
 
-struct row {
+struct count_row {
 	uint64_t number, calls, errors, ns, least_ns, most_ns;
 };
 
 /* One row a number, and the last for all that have no name. */
 struct strace_counts {
-	struct row rows[KYMO_SYSCALL_MAX + 1];
+	struct count_row rows[KYMO_SYSCALL_MAX + 1];
 };
 
 struct strace_counts *strace_counts_create(void)
@@ -35,7 +35,7 @@ void strace_counts_destroy(struct strace_counts *counts)
 
 void strace_counts_add(struct strace_counts *counts, const struct kymo_syscall_call *call, uint64_t duration_ns)
 {
-	struct row *row = &counts->rows[kymo_syscall_name(call->number) ? call->number : KYMO_SYSCALL_MAX];
+	struct count_row *row = &counts->rows[kymo_syscall_name(call->number) ? call->number : KYMO_SYSCALL_MAX];
 
 	row->calls++;
 	row->errors += kymo_syscall_failed(call);
@@ -46,7 +46,7 @@ void strace_counts_add(struct strace_counts *counts, const struct kymo_syscall_c
 		row->most_ns = duration_ns;
 }
 
-static const char *name_of_row(const struct row *row)
+static const char *name_of_row(const struct count_row *row)
 {
 	const char *name = kymo_syscall_name(row->number);
 
@@ -129,12 +129,12 @@ bool kymo_strace_counts_choose(struct kymo_strace_columns *chosen, const char *t
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static uint64_t mean_ns(const struct row *row)
+static uint64_t mean_ns(const struct count_row *row)
 {
 	return row->calls ? row->ns / row->calls : 0;
 }
 
-static uint64_t value_of(const struct row *row, enum column column)
+static uint64_t value_of(const struct count_row *row, enum column column)
 {
 	switch (column) {
 	case LEAST:
@@ -159,7 +159,7 @@ static int compare_rows(const void *a, const void *b, void *data)
 {
 	const struct kymo_strace_columns *chosen = data;
 	const enum column order = chosen->order ? (enum column)(chosen->order - 1) : SECONDS;
-	const struct row *x = a, *y = b;
+	const struct count_row *x = a, *y = b;
 	const uint64_t of_x = value_of(x, order), of_y = value_of(y, order);
 
 	if (order == NAME_OF_CALL)
@@ -171,7 +171,7 @@ static int compare_rows(const void *a, const void *b, void *data)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static void print_json(const struct row *rows, size_t n, FILE *out)
+static void print_json(const struct count_row *rows, size_t n, FILE *out)
 {
 	fputs("[", out);
 	for (size_t i = 0; i < n; i++)
@@ -184,7 +184,7 @@ static void print_json(const struct row *rows, size_t n, FILE *out)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static void put_cell(const struct row *row, enum column column, uint64_t all_ns, const char *name, char *out,
+static void put_cell(const struct count_row *row, enum column column, uint64_t all_ns, const char *name, char *out,
 		     size_t size)
 {
 	switch (column) {
@@ -211,7 +211,7 @@ static void put_cell(const struct row *row, enum column column, uint64_t all_ns,
 }
 
 /* `name`: of the row of sums; NULL: of a call. */
-static void print_row(const struct kymo_strace_columns *chosen, const struct row *row, uint64_t all_ns,
+static void print_row(const struct kymo_strace_columns *chosen, const struct count_row *row, uint64_t all_ns,
 		      const char *name, FILE *out)
 {
 	for (unsigned int i = 0; i < chosen->n; i++) {
@@ -260,11 +260,11 @@ void strace_counts_print(const struct strace_counts *counts, const struct kymo_s
 			 FILE *out)
 {
 	struct kymo_strace_columns chosen = or_usual(asked);
-	struct row rows[KYMO_SYSCALL_MAX + 1], total = { .least_ns = UINT64_MAX };
+	struct count_row rows[KYMO_SYSCALL_MAX + 1], total = { .least_ns = UINT64_MAX };
 	size_t n = 0;
 
 	for (size_t i = 0; i <= KYMO_SYSCALL_MAX; i++) {
-		const struct row *row = &counts->rows[i];
+		const struct count_row *row = &counts->rows[i];
 
 		if (!row->calls)
 			continue;

@@ -17,7 +17,7 @@
 #define ROWS_MAX (1u << 20)
 
 /* A row, and the function or inlined instance that it is in. */
-struct row {
+struct line_row {
 	struct kymo_source_line line;
 	const void *instance;
 	bool is_before; /* the function's entry */
@@ -29,12 +29,12 @@ struct gathering {
 	unsigned int wanted, best; /* lines; 0: no best one so far */
 	struct sym_scopes scopes;
 	bool has_scopes;
-	KYMO_VEC(struct row) rows;
+	KYMO_VEC(struct line_row) rows;
 };
 
 static int by_instance(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct line_row *x = a, *y = b;
 
 	if (x->instance != y->instance)
 		return x->instance < y->instance ? -1 : 1;
@@ -80,7 +80,7 @@ static const char *name_or(const char *name, const char *other)
 }
 
 /* Say what function and inlined instance a row is in. */
-static void place_row(struct kymo_debug *debug, struct sym_scopes *scopes, struct row *row)
+static void place_row(struct kymo_debug *debug, struct sym_scopes *scopes, struct line_row *row)
 {
 	const size_t inlined = sym_scopes_inlined(scopes);
 
@@ -101,7 +101,7 @@ static bool find_scopes(struct gathering *gathering, uint64_t vaddr)
 
 static void add_line(struct gathering *gathering, const struct kymo_source_line *line)
 {
-	struct row row = { .line = *line };
+	struct line_row row = { .line = *line };
 
 	if (find_scopes(gathering, line->vaddr))
 		place_row(gathering->debug, &gathering->scopes, &row);
@@ -142,7 +142,7 @@ static void keep_first(struct gathering *gathering, const struct kymo_source_lin
 	if (!kept)
 		return;
 	if (gathering->rows.n)
-		qsort(gathering->rows.items, gathering->rows.n, sizeof(struct row), by_instance);
+		qsort(gathering->rows.items, gathering->rows.n, sizeof(struct line_row), by_instance);
 	for (size_t i = 0; i < gathering->rows.n; i++)
 		if (!i || !gathering->rows.items[i].instance ||
 		    gathering->rows.items[i].instance != gathering->rows.items[i - 1].instance)
@@ -230,7 +230,7 @@ struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t 
 bool kymo_debug_line_of(struct kymo_debug *debug, uint64_t vaddr, struct kymo_source_line *ret)
 {
 	const ptrdiff_t unit = sym_unit_at(debug, vaddr);
-	struct row row = { .instance = NULL };
+	struct line_row row = { .instance = NULL };
 	struct sym_scopes scopes;
 	Dwarf_Line *line;
 	Dwarf_Die die;

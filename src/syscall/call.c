@@ -52,7 +52,7 @@ static const struct {
 	{ SYS_fcntl, 3 }, { SYS_prctl, 5 },  { SYS_futex, 6 }, { SYS_arch_prctl, 2 }, { SYS_clone3, 2 },
 };
 
-static unsigned count_args(const struct kymo_syscall_call *call, const struct row *row)
+static unsigned count_args(const struct kymo_syscall_call *call, const struct syscall_row *row)
 {
 	unsigned n = 0;
 
@@ -67,7 +67,7 @@ static unsigned count_args(const struct kymo_syscall_call *call, const struct ro
 /* Unknown calls have six arguments, in hex. */
 static const struct kind *arg_kind(const struct kymo_syscall_call *call, unsigned arg)
 {
-	const struct row *row = syscall_row(call->number);
+	const struct syscall_row *row = syscall_row(call->number);
 	const struct kind *kind;
 
 	if (arg >= 6)
@@ -137,7 +137,7 @@ void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo
 {
 	struct kymo_syscall_call copy = *call;
 	struct decode d = { .call = &copy, .target = target, .text = text, .is_leaving = true };
-	const struct row *row = syscall_row(call->number);
+	const struct syscall_row *row = syscall_row(call->number);
 
 	if (call->is_raw && !kymo_syscall_failed(call))
 		result_hex(&d);

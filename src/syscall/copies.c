@@ -223,7 +223,7 @@ static bool is_copy(const struct kymo_copy *copy)
 
 size_t kymo_syscall_copies(uint64_t number, bool is_leaving, size_t string_size, struct kymo_copy ret[KYMO_COPIES_MAX])
 {
-	const struct row *row = syscall_row(number);
+	const struct syscall_row *row = syscall_row(number);
 	bool is_late = false; /* what stands after an argument that is shown at the exit is shown then, too */
 	size_t n = 0;
 

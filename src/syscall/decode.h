@@ -42,7 +42,7 @@ enum {
 
 typedef void result_fn(struct decode *d);
 
-struct row {
+struct syscall_row {
 	result_fn *result; /* what a call that did not fail gives; NULL: a decimal number */
 	const struct kind *args[6];
 	bool is_known;

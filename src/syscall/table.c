@@ -28,11 +28,11 @@
 
 #define CALL(call, classes, result, ...) [__NR_##call] = { result, { __VA_ARGS__ }, true },
 
-static const struct row rows[KYMO_SYSCALL_MAX] = {
+static const struct syscall_row rows[KYMO_SYSCALL_MAX] = {
 #include "syscall/calls.def"
 };
 
-const struct row *syscall_row(uint64_t number)
+const struct syscall_row *syscall_row(uint64_t number)
 {
 	return number < KYMO_SYSCALL_MAX && rows[number].is_known ? &rows[number] : NULL;
 }

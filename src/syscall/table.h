@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-struct row;
+struct syscall_row;
 
 /* NULL for unknown numbers. */
-const struct row *syscall_row(uint64_t number);
+const struct syscall_row *syscall_row(uint64_t number);
 
 #endif

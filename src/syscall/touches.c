@@ -94,7 +94,7 @@ static bool touches(const struct kymo_syscall_call *call, const struct kymo_sysc
 bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
 			  const char *path)
 {
-	const struct row *row = syscall_row(call->number);
+	const struct syscall_row *row = syscall_row(call->number);
 
 	for (unsigned i = 0; row && i < 6 && row->args[i]; i++)
 		if (touches(call, target, i, row->args[i], path))

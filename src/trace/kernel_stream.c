@@ -23,7 +23,7 @@ struct entry {
 };
 
 /* A packet that is kept for the end. */
-struct kymo_kept {
+struct kept_packet {
 	uint8_t *records;
 	size_t size;
 	uint64_t begin, end, lost, sequence;
@@ -35,7 +35,7 @@ struct kymo_kernel_stream {
 	size_t index;
 	uint32_t cpu;
 	uint64_t keep, kept_size;
-	KYMO_VEC(struct kymo_kept) kept;
+	KYMO_VEC(struct kept_packet) kept;
 	size_t n_dropped;               /* of them, at the front */
 	KYMO_VEC(struct entry) entries; /* of the packet that is being filled, in the order of time */
 	uint8_t *records;
@@ -82,7 +82,7 @@ void kymo_kernel_stream_destroy(struct kymo_kernel_stream *stream)
 /* ---- packets --------------------------------------------------------------------------------- */
 
 static struct kymo_error *write_packet(const struct kymo_kernel_stream *stream, struct kymo_ctf_stream **file,
-				       struct kymo_trace *output, const struct kymo_kept *packet)
+				       struct kymo_trace *output, const struct kept_packet *packet)
 {
 	kymo_cleanup_free uint8_t *packed = NULL;
 	const uint8_t *records = packet->records;
@@ -108,9 +108,9 @@ static struct kymo_error *write_packet(const struct kymo_kernel_stream *stream, 
 }
 
 /* Flight recorder: forget the oldest packets where there are more than `keep` bytes of them. */
-static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, const struct kymo_kept *packet)
+static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, const struct kept_packet *packet)
 {
-	struct kymo_kept copy = *packet;
+	struct kept_packet copy = *packet;
 
 	copy.records = malloc(packet->size ? packet->size : 1);
 	if (copy.records)
@@ -121,7 +121,7 @@ static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, const s
 	}
 	stream->kept_size += copy.size;
 	while (stream->kept_size > stream->keep && stream->n_dropped + 1 < stream->kept.n) {
-		struct kymo_kept *oldest = &stream->kept.items[stream->n_dropped++];
+		struct kept_packet *oldest = &stream->kept.items[stream->n_dropped++];
 
 		stream->kept_size -= oldest->size;
 		free(oldest->records);
@@ -138,7 +138,7 @@ static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, const s
 static struct kymo_error *close_packet(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t begin,
 				       uint64_t end)
 {
-	struct kymo_kept packet = {
+	struct kept_packet packet = {
 		.records = stream->records,
 		.size = stream->size,
 		.begin = begin,
