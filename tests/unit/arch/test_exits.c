@@ -205,7 +205,7 @@ static void parts_that_were_split_off_belong_to_the_function(void **state)
 	exits_of_both("has_handler", "handler", 2);
 }
 
-static void what_is_entered_inside_is_refused_and_who_enters_it_is_not(void **state)
+static void a_function_that_is_entered_inside_is_refused_and_the_one_that_enters_it_is_not(void **state)
 {
 	exits_of("enters_inside", 1);
 	refused("entered_inside", "jumps into the middle of the one at");
@@ -431,7 +431,7 @@ int main(void)
 		cmocka_unit_test(jumps_by_tables_and_to_labels_stay_inside),
 		cmocka_unit_test(without_a_frame_a_jump_may_be_a_tail_call_although_there_are_labels),
 		cmocka_unit_test(parts_that_were_split_off_belong_to_the_function),
-		cmocka_unit_test(what_is_entered_inside_is_refused_and_who_enters_it_is_not),
+		cmocka_unit_test(a_function_that_is_entered_inside_is_refused_and_the_one_that_enters_it_is_not),
 		cmocka_unit_test(ways_out_that_cannot_be_told_are_refused),
 		cmocka_unit_test(parts_that_are_none_are_refused),
 		cmocka_unit_test(every_instruction_of_a_function_is_listed),

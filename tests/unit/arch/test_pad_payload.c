@@ -291,7 +291,7 @@ static void enter_with_small_and_large(const struct site *site, uint8_t *stack)
 	enter_with(site, stack, R10, stack, R11, KYMO_PAYLOAD_MAX + 1, 1);
 }
 
-static void who_records_nothing_loses_nothing(void **state)
+static void a_pad_that_records_nothing_loses_nothing(void **state)
 {
 	uint8_t *stack = stack_create();
 
@@ -383,7 +383,7 @@ int main(void)
 		cmocka_unit_test(one_that_fits_no_sub_buffer_is_a_loss),
 		cmocka_unit_test(a_record_may_end_with_its_sub_buffer_but_not_behind),
 		cmocka_unit_test(the_program_sees_nothing_on_any_slow_path),
-		cmocka_unit_test(who_records_nothing_loses_nothing),
+		cmocka_unit_test(a_pad_that_records_nothing_loses_nothing),
 		cmocka_unit_test(others_at_the_same_place_are_recorded_as_ever),
 	};
 

@@ -244,7 +244,7 @@ static void the_recorder_closes_a_sequences_ring_on_its_cpu_only(void **state)
 
 /* ---- what kind of process this is ------------------------------------------------------------ */
 
-static void the_state_tells_who_is_recorded(void **state)
+static void the_state_tells_which_threads_are_recorded(void **state)
 {
 	for_each_kind(kind)
 	{
@@ -347,7 +347,7 @@ int main(void)
 		cmocka_unit_test(while_a_sequences_ring_is_changed_a_ring_with_a_lock_is_used),
 		cmocka_unit_test(a_lock_does_not_stop_a_sequence_with_room),
 		cmocka_unit_test(the_recorder_closes_a_sequences_ring_on_its_cpu_only),
-		cmocka_unit_test(the_state_tells_who_is_recorded),
+		cmocka_unit_test(the_state_tells_which_threads_are_recorded),
 		cmocka_unit_test(a_forked_child_records_nothing),
 		cmocka_unit_test(a_thread_without_sequences_uses_a_ring_with_a_lock),
 	};

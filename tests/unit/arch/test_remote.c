@@ -48,7 +48,7 @@ static bool is_away(const struct stack *stack, unsigned int above, const uint8_t
 				   code);
 }
 
-static void who_is_before_in_or_behind_the_call_is_away(void **state)
+static void a_thread_before_in_or_after_the_call_is_away(void **state)
 {
 	struct stack stack;
 
@@ -60,7 +60,7 @@ static void who_is_before_in_or_behind_the_call_is_away(void **state)
 	assert_true(is_away(&stack, 8, call_code));
 }
 
-static void so_is_who_gets_home_through_pop_rax(void **state)
+static void a_thread_that_gets_home_through_pop_rax_is_away(void **state)
 {
 	struct stack stack;
 
@@ -72,7 +72,7 @@ static void so_is_who_gets_home_through_pop_rax(void **state)
 	assert_true(is_away(&stack, 24, call_code));
 }
 
-static void who_is_elsewhere_is_not(void **state)
+static void a_thread_elsewhere_is_not_away(void **state)
 {
 	struct stack stack;
 
@@ -102,7 +102,7 @@ static void a_frame_is_found_wherever_it_begins(void **state)
 	assert_false(kymo_remote_has_frame(stack.bytes, sizeof(stack.bytes)));
 }
 
-static void who_waits_in_a_call_of_its_own_is_not(void **state)
+static void a_thread_that_waits_in_a_call_of_its_own_is_not_away(void **state)
 {
 	assert_false(kymo_remote_may_be_away(&(struct user_regs_struct){ .orig_rax = 202, .rax = (uint64_t)-512 }));
 	assert_false(kymo_remote_may_be_away(&(struct user_regs_struct){ .orig_rax = 35, .rax = (uint64_t)-516 }));
@@ -170,11 +170,11 @@ static void a_restarted_call_is_named_by_the_instruction_before_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_before_in_or_behind_the_call_is_away),
-		cmocka_unit_test(so_is_who_gets_home_through_pop_rax),
-		cmocka_unit_test(who_is_elsewhere_is_not),
+		cmocka_unit_test(a_thread_before_in_or_after_the_call_is_away),
+		cmocka_unit_test(a_thread_that_gets_home_through_pop_rax_is_away),
+		cmocka_unit_test(a_thread_elsewhere_is_not_away),
 		cmocka_unit_test(a_frame_is_found_wherever_it_begins),
-		cmocka_unit_test(who_waits_in_a_call_of_its_own_is_not),
+		cmocka_unit_test(a_thread_that_waits_in_a_call_of_its_own_is_not_away),
 		cmocka_unit_test(what_becomes_of_a_sleep_is_told_by_its_call),
 		cmocka_unit_test(a_restarted_call_is_named_by_the_instruction_before_it),
 	};

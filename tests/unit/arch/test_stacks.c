@@ -98,7 +98,7 @@ static void a_chain_has_what_its_frames_leave(void **state)
 	assert_int_equal(room_at(third_inside), LEFT - 424 - 16);
 }
 
-static void who_has_looked_has_enough_and_who_has_not_what_the_caller_left(void **state)
+static void a_function_that_has_looked_has_enough_and_another_what_its_caller_left(void **state)
 {
 	assert_int_equal(room_at(body), ENOUGH);
 	assert_int_equal(room_at(body_inside), ENOUGH);
@@ -342,7 +342,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_chain_has_what_its_frames_leave),
-		cmocka_unit_test(who_has_looked_has_enough_and_who_has_not_what_the_caller_left),
+		cmocka_unit_test(a_function_that_has_looked_has_enough_and_another_what_its_caller_left),
 		cmocka_unit_test(all_ways_to_look_are_known),
 		cmocka_unit_test(what_only_resembles_a_look_is_none),
 		cmocka_unit_test(the_first_instruction_has_no_frame_yet_unless_something_comes_back_to_it),

@@ -117,7 +117,7 @@ static void an_id_below_zero_is_refused(void **state)
 	kymo_ctf_trace_deinit(&trace);
 }
 
-static void an_id_means_who_had_it_at_the_time(void **state)
+static void an_id_means_the_thread_that_had_it_at_the_time(void **state)
 {
 	struct kymo_ctf_trace trace = empty_trace();
 
@@ -333,7 +333,7 @@ int main(void)
 		cmocka_unit_test(threads_of_the_only_process_are_named_by_their_tid_alone),
 		cmocka_unit_test(an_entry_that_comes_again_is_replaced),
 		cmocka_unit_test(an_id_below_zero_is_refused),
-		cmocka_unit_test(an_id_means_who_had_it_at_the_time),
+		cmocka_unit_test(an_id_means_the_thread_that_had_it_at_the_time),
 		cmocka_unit_test(order_of_addition_does_not_matter),
 		cmocka_unit_test(keys_that_are_nearly_of_a_table_stay_in_the_environment),
 		cmocka_unit_test(hostile_tables_are_read),

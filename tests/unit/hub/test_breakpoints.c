@@ -139,7 +139,7 @@ static void each_hit_is_told_once_and_the_program_does_what_it_did(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-static void who_has_not_asked_for_it_by_a_flag_may_not(void **state)
+static void an_engine_without_the_flag_may_not_insert_one(void **state)
 {
 	struct kymo_engine *engine;
 	unsigned int slot;
@@ -505,7 +505,7 @@ static void steps_and_breakpoints_go_together(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-static void who_detaches_while_it_is_hit_leaves_a_program_that_runs(void **state)
+static void an_engine_that_detaches_while_it_is_hit_leaves_a_program_that_runs(void **state)
 {
 	struct fixture f;
 
@@ -550,7 +550,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_hit_is_told_once_and_the_program_does_what_it_did),
-		cmocka_unit_test(who_has_not_asked_for_it_by_a_flag_may_not),
+		cmocka_unit_test(an_engine_without_the_flag_may_not_insert_one),
 		cmocka_unit_test(what_is_no_code_of_its_own_is_refused),
 		cmocka_unit_test(two_owners_are_told_each_and_the_last_one_takes_it_out),
 		cmocka_unit_test(reads_show_what_is_below_and_writes_change_that),
@@ -562,7 +562,7 @@ int main(void)
 		cmocka_unit_test(a_system_call_below_it_is_made_and_told),
 		cmocka_unit_test(signals_that_come_before_the_instruction_make_no_hit_two),
 		cmocka_unit_test(steps_and_breakpoints_go_together),
-		cmocka_unit_test(who_detaches_while_it_is_hit_leaves_a_program_that_runs),
+		cmocka_unit_test(an_engine_that_detaches_while_it_is_hit_leaves_a_program_that_runs),
 		cmocka_unit_test(a_hub_that_ends_while_it_is_hit_leaves_a_program_that_runs),
 	};
 

@@ -136,7 +136,7 @@ static pid_t launch_with_kill_picked(struct kymo_hub *hub, const char *script)
 
 #define TEN_KILLS "for i in 1 2 3 4 5 6 7 8 9 10; do cd /; kill -0 $$; done; exit 7"
 
-static void a_picked_call_is_told_once_whoever_wants_which(void **state)
+static void a_picked_call_is_told_once_to_all_engines_that_want_it(void **state)
 {
 	for (int i = 0; i < 3; i++) {
 		struct told_calls few = { 0 }, many = { 0 };
@@ -201,7 +201,7 @@ static void a_picked_call_can_be_aborted(void **state)
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
-static void who_has_the_filter_stays_traced_without_engines(void **state)
+static void a_process_with_the_filter_stays_traced_without_engines(void **state)
 {
 	struct told_calls calls = { 0 };
 	struct book book = { .hook = count_kills, .more = &calls };
@@ -231,7 +231,7 @@ static void who_has_the_filter_stays_traced_without_engines(void **state)
 	close(before);
 }
 
-static void who_has_the_filter_ends_with_the_hub_children_and_all(void **state)
+static void a_process_with_the_filter_ends_with_the_hub_and_so_do_its_children(void **state)
 {
 	struct told_calls calls = { 0 };
 	struct book book = { .hook = count_kills, .more = &calls };
@@ -277,10 +277,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_filter_picks_its_set_and_what_can_not_be_let_pass),
-		cmocka_unit_test(a_picked_call_is_told_once_whoever_wants_which),
+		cmocka_unit_test(a_picked_call_is_told_once_to_all_engines_that_want_it),
 		cmocka_unit_test(a_picked_call_can_be_aborted),
-		cmocka_unit_test(who_has_the_filter_stays_traced_without_engines),
-		cmocka_unit_test(who_has_the_filter_ends_with_the_hub_children_and_all),
+		cmocka_unit_test(a_process_with_the_filter_stays_traced_without_engines),
+		cmocka_unit_test(a_process_with_the_filter_ends_with_the_hub_and_so_do_its_children),
 		cmocka_unit_test(wrong_words_are_refused),
 	};
 

@@ -126,7 +126,7 @@ static int lend_and_die(struct shared *shared)
 	_exit(0);
 }
 
-static void who_dies_with_a_thread_borrowed_gives_it_back(void **state)
+static void a_recorder_that_dies_in_a_remote_call_gives_the_thread_back(void **state)
 {
 	struct kymo_engine *engine;
 	struct fixture f;
@@ -167,7 +167,7 @@ static bool has_stopped(struct kymo_process *process)
 	return has;
 }
 
-static void who_comes_next_finds_a_thread_as_it_was_before_its_borrower_died(void **state)
+static void the_next_recorder_finds_a_thread_as_it_was_before_the_first_died(void **state)
 {
 	struct kymo_process *process;
 	struct kymo_engine *engine;
@@ -254,7 +254,7 @@ static unsigned int stop_at_entry(struct book *book, struct kymo_engine *engine,
 	return told == ENTRY ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
 }
 
-static void who_can_not_be_held_for_an_engine_is_named(void **state)
+static void a_thread_that_an_engine_keeps_from_being_held_is_named(void **state)
 {
 	struct kymo_process *process;
 	struct kymo_engine *engine;
@@ -424,7 +424,7 @@ static void a_jump_over_a_breakpoint_leads_where_it_is_to_lead(void **state)
 }
 
 /* Of what it reads while it holds the process, it writes back what lies between its changes. */
-static void who_holds_a_process_reads_no_breakpoints(void **state)
+static void an_owner_of_a_frozen_process_reads_no_breakpoints(void **state)
 {
 	struct kymo_process *process;
 	struct kymo_engine *engine = NULL;
@@ -494,15 +494,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_threads_stand_still_for_one_at_a_time),
 		cmocka_unit_test(calls_in_its_name_are_told_to_nobody_and_kept_by_nobody),
-		cmocka_unit_test(who_dies_with_a_thread_borrowed_gives_it_back),
-		cmocka_unit_test(who_comes_next_finds_a_thread_as_it_was_before_its_borrower_died),
+		cmocka_unit_test(a_recorder_that_dies_in_a_remote_call_gives_the_thread_back),
+		cmocka_unit_test(the_next_recorder_finds_a_thread_as_it_was_before_the_first_died),
 		cmocka_unit_test(a_hub_that_ends_leaves_nothing_to_be_written),
 		cmocka_unit_test(a_hold_that_is_refused_leaves_the_one_that_there_is),
-		cmocka_unit_test(who_can_not_be_held_for_an_engine_is_named),
+		cmocka_unit_test(a_thread_that_an_engine_keeps_from_being_held_is_named),
 		cmocka_unit_test(no_call_is_made_by_an_instruction_with_a_breakpoint),
 		cmocka_unit_test(a_jump_over_a_breakpoint_leads_where_it_is_to_lead),
 		cmocka_unit_test(nothing_is_written_over_breakpoints_while_others_run),
-		cmocka_unit_test(who_holds_a_process_reads_no_breakpoints),
+		cmocka_unit_test(an_owner_of_a_frozen_process_reads_no_breakpoints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -426,7 +426,7 @@ static unsigned int stop_in_exit(struct book *book, struct kymo_engine *engine, 
 	return KYMO_ACTION_STOP;
 }
 
-static void a_kill_ends_who_is_stopped_and_who_is_held_at_its_end(void **state)
+static void a_kill_ends_stopped_threads_and_those_held_at_their_end(void **state)
 {
 	struct kymo_engine *engine;
 	struct fixture f;
@@ -566,7 +566,7 @@ int main(void)
 		cmocka_unit_test(reports_disturb_no_call_and_interrupts_do),
 		cmocka_unit_test(engines_move_with_a_thread_that_executes_and_those_of_the_first_one_end),
 		cmocka_unit_test(the_death_of_a_first_thread_is_told_while_others_live),
-		cmocka_unit_test(a_kill_ends_who_is_stopped_and_who_is_held_at_its_end),
+		cmocka_unit_test(a_kill_ends_stopped_threads_and_those_held_at_their_end),
 		cmocka_unit_test(the_hub_gets_over_the_death_of_its_waker),
 		cmocka_unit_test(targets_of_a_killed_hub_run_on),
 	};

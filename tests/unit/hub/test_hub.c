@@ -86,7 +86,7 @@ static void attaching_makes_engines_and_finds_them(void **state)
 	assert_int_equal(f.other.told[RELEASE], 1);
 }
 
-static void all_engines_are_listed_whoever_has_them(void **state)
+static void all_engines_are_listed_of_any_client(void **state)
 {
 	struct kymo_engine_info infos[4] = { 0 };
 	struct kymo_engine *first = NULL, *second = NULL;
@@ -122,7 +122,7 @@ static void all_engines_are_listed_whoever_has_them(void **state)
 	end(&f);
 }
 
-static void who_can_not_be_traced_is_told_why(void **state)
+static void a_thread_that_cannot_be_traced_is_refused_with_a_reason(void **state)
 {
 	struct kymo_engine *engine = NULL;
 	struct kymo_hub *hub = new_hub();
@@ -371,7 +371,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_engine_of_another_size_is_refused_by_name),
 		cmocka_unit_test(attaching_makes_engines_and_finds_them),
-		cmocka_unit_test(all_engines_are_listed_whoever_has_them),
+		cmocka_unit_test(all_engines_are_listed_of_any_client),
 		cmocka_unit_test(a_foreign_tracer_is_named),
 		cmocka_unit_test(a_new_engine_is_not_told_of_the_event_in_progress),
 		cmocka_unit_test(masks_of_the_dying_can_not_be_changed),
@@ -379,7 +379,7 @@ int main(void)
 		cmocka_unit_test(release_comes_once_and_last),
 		cmocka_unit_test(a_barrier_in_a_callback_is_refused),
 		/* Of hubs of this process only, as they see themselves. */
-		cmocka_unit_test(who_can_not_be_traced_is_told_why),
+		cmocka_unit_test(a_thread_that_cannot_be_traced_is_refused_with_a_reason),
 	};
 	size_t n = sizeof(tests) / sizeof(*tests);
 

@@ -67,7 +67,7 @@ static unsigned int control_in_death(struct book *book, struct kymo_engine *engi
 	return KYMO_ACTION_RESUME;
 }
 
-static void who_detaches_in_death_is_not_told_of_the_reaping(void **state)
+static void an_engine_that_detaches_in_death_is_not_told_of_the_reaping(void **state)
 {
 	struct kymo_engine *engine, *other;
 	struct fixture f;
@@ -295,7 +295,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stop_holds_until_its_engine_lets_go),
 		cmocka_unit_test(control_refuses_what_can_not_be),
-		cmocka_unit_test(who_detaches_in_death_is_not_told_of_the_reaping),
+		cmocka_unit_test(an_engine_that_detaches_in_death_is_not_told_of_the_reaping),
 		cmocka_unit_test(steps_are_told_and_nobody_sees_a_signal),
 		cmocka_unit_test(a_step_over_a_system_call_does_not_hide_it),
 		cmocka_unit_test(a_stopped_thread_can_be_examined),

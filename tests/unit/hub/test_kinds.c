@@ -100,7 +100,7 @@ static unsigned int check_row(struct book *book, struct kymo_engine *engine, enu
 	return KYMO_ACTION_RESUME | KYMO_SIGNAL_IGN;
 }
 
-static void a_signal_is_told_by_its_kind_to_who_wants_that(void **state)
+static void a_signal_is_told_by_its_kind_to_engines_that_want_that(void **state)
 {
 	struct kymo_engine *engines[N_ROWS];
 	struct book books[N_ROWS] = { 0 };
@@ -261,7 +261,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_clone_is_told_with_its_kind),
-		cmocka_unit_test(a_signal_is_told_by_its_kind_to_who_wants_that),
+		cmocka_unit_test(a_signal_is_told_by_its_kind_to_engines_that_want_that),
 		cmocka_unit_test(a_signal_ends_a_process_by_verdict_by_itself_or_by_a_kill),
 		cmocka_unit_test(a_command_ends_with_a_killed_hub_where_that_was_asked_for),
 		cmocka_unit_test(more_breakpoints_than_there_is_room_for_are_refused_and_taken_ones_give_room),

@@ -165,7 +165,7 @@ static void meet(void *data)
 	meeting->err = kymo_engine_attach(f->hub, f->shared->tid, KYMO_ATTACH_CREATE, &ops, &f->other, &engine);
 }
 
-static void who_seizes_one_that_executes_lets_those_end_that_it_waits_for(void **state)
+static void seizing_a_thread_that_executes_lets_those_end_that_it_waits_for(void **state)
 {
 	for (int i = 0; i < 10; i++) {
 		struct kymo_engine *engine;
@@ -276,7 +276,7 @@ static void execute_beside(bool holds, bool followed)
 	munmap(shared, sizeof(*shared));
 }
 
-static void who_is_held_is_seen_to_be_killed_by_an_exec(void **state)
+static void a_held_thread_is_seen_to_be_killed_by_an_exec(void **state)
 {
 	for (int i = 0; i < 5; i++) {
 		execute_beside(true, true);
@@ -345,7 +345,7 @@ static struct kymo_engine *begin_here(struct fixture *f, int (*run)(struct share
 	return engine;
 }
 
-static void who_is_kept_for_its_maker_keeps_nobody_waiting(void **state)
+static void a_thread_kept_for_its_maker_keeps_no_other_waiting(void **state)
 {
 	struct kymo_engine *engine, *born;
 	struct fixture f;
@@ -515,12 +515,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_that_is_broken_off_was_not_made),
 		cmocka_unit_test(a_call_that_the_kernel_would_make_again_ends),
-		cmocka_unit_test(who_seizes_one_that_executes_lets_those_end_that_it_waits_for),
+		cmocka_unit_test(seizing_a_thread_that_executes_lets_those_end_that_it_waits_for),
 		cmocka_unit_test(a_process_that_executes_while_it_is_stopped_and_resumed_runs_on),
 		cmocka_unit_test(nothing_of_it_is_left_behind),
-		cmocka_unit_test(who_is_held_is_seen_to_be_killed_by_an_exec),
+		cmocka_unit_test(a_held_thread_is_seen_to_be_killed_by_an_exec),
 		cmocka_unit_test(an_exec_is_seen_by_the_process_id),
-		cmocka_unit_test(who_is_kept_for_its_maker_keeps_nobody_waiting),
+		cmocka_unit_test(a_thread_kept_for_its_maker_keeps_no_other_waiting),
 		cmocka_unit_test(a_thread_that_is_killed_before_its_maker_has_told_ends),
 		cmocka_unit_test(a_process_that_is_killed_while_it_is_stopped_and_makes_threads_ends),
 		cmocka_unit_test(a_timer_is_had_where_no_signal_may_wait_any_more),

@@ -63,7 +63,7 @@ static void runs(const struct fixture *f)
 
 /* ---- which clients get in ----------------------------------------------------------------------------- */
 
-static void who_serves_nobody_is_not_found(void **state)
+static void a_hub_without_a_door_is_not_found(void **state)
 {
 	struct kymo_hub *hub = NULL, *other;
 	struct fixture f;
@@ -79,7 +79,7 @@ static void who_serves_nobody_is_not_found(void **state)
 	end(&f);
 }
 
-static void who_asks_a_connected_hub_for_what_it_can_not_do_is_told_so(void **state)
+static void a_client_that_asks_for_what_a_connected_hub_cannot_do_is_refused(void **state)
 {
 	struct kymo_engine *engine;
 	struct book book = { 0 };
@@ -102,7 +102,7 @@ static void who_asks_a_connected_hub_for_what_it_can_not_do_is_told_so(void **st
 	end(&f);
 }
 
-static void who_lingers_keeps_the_hub_for_others_and_lets_nobody_in_afterwards(void **state)
+static void a_hub_that_waits_for_its_clients_lets_no_other_in(void **state)
 {
 	struct kymo_hub *hub, *late;
 	struct kymo_engine *engine;
@@ -563,9 +563,9 @@ static void engines_of_a_process_are_released_each(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_serves_nobody_is_not_found),
-		cmocka_unit_test(who_lingers_keeps_the_hub_for_others_and_lets_nobody_in_afterwards),
-		cmocka_unit_test(who_asks_a_connected_hub_for_what_it_can_not_do_is_told_so),
+		cmocka_unit_test(a_hub_without_a_door_is_not_found),
+		cmocka_unit_test(a_hub_that_waits_for_its_clients_lets_no_other_in),
+		cmocka_unit_test(a_client_that_asks_for_what_a_connected_hub_cannot_do_is_refused),
 		cmocka_unit_test(a_foreign_user_is_refused),
 		cmocka_unit_test(a_peer_that_is_somebody_else_is_refused),
 		cmocka_unit_test(a_user_may_connect_to_what_is_its_own),

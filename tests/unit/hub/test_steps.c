@@ -60,7 +60,7 @@ static void runs(const struct shared *shared)
 	eventually(shared->count > before + 1);
 }
 
-static void who_is_let_go_in_a_group_stop_does_not_die_of_a_step(void **state)
+static void a_thread_let_go_in_a_group_stop_does_not_die_of_a_step(void **state)
 {
 	struct shared *shared = share();
 	pid_t pid = child_of(counting, shared);
@@ -107,7 +107,7 @@ static void a_hub_that_ends_in_a_group_stop_leaves_no_step_behind(void **state)
 	end_with_kill(pid);
 }
 
-static void who_is_stepped_is_told_of_each_stop_and_each_continuing(void **state)
+static void an_engine_that_steps_is_told_of_each_stop_and_each_continuing(void **state)
 {
 	struct book book = { .hook = step_on };
 	struct shared *shared = share();
@@ -134,9 +134,9 @@ static void who_is_stepped_is_told_of_each_stop_and_each_continuing(void **state
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_let_go_in_a_group_stop_does_not_die_of_a_step),
+		cmocka_unit_test(a_thread_let_go_in_a_group_stop_does_not_die_of_a_step),
 		cmocka_unit_test(a_hub_that_ends_in_a_group_stop_leaves_no_step_behind),
-		cmocka_unit_test(who_is_stepped_is_told_of_each_stop_and_each_continuing),
+		cmocka_unit_test(an_engine_that_steps_is_told_of_each_stop_and_each_continuing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void let_write(struct fixture *f, int n)
 	}
 }
 
-static void each_write_is_told_to_who_watches_alone(void **state)
+static void each_write_is_told_to_the_engine_that_watches_alone(void **state)
 {
 	struct hits hits = { .book.hook = count_hits }, other = { .book.hook = count_hits };
 	struct kymo_engine *engine, *beside;
@@ -164,7 +164,7 @@ static unsigned long control_of(pid_t pid)
 	return control;
 }
 
-static void who_is_let_go_has_none_armed(void **state)
+static void a_thread_that_is_let_go_has_none_armed(void **state)
 {
 	struct kymo_engine *engine;
 	unsigned int slot;
@@ -196,10 +196,10 @@ static void who_is_let_go_has_none_armed(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_write_is_told_to_who_watches_alone),
+		cmocka_unit_test(each_write_is_told_to_the_engine_that_watches_alone),
 		cmocka_unit_test(an_instruction_is_told_before_it_is_executed),
 		cmocka_unit_test(there_are_four_and_they_go_with_their_engines),
-		cmocka_unit_test(who_is_let_go_has_none_armed),
+		cmocka_unit_test(a_thread_that_is_let_go_has_none_armed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

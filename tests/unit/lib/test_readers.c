@@ -51,7 +51,7 @@ static void *wait_for_all(void *data)
 	return NULL;
 }
 
-static void who_was_there_is_waited_for(void **state)
+static void a_reader_that_was_there_is_waited_for(void **state)
 {
 	pthread_t readers[MANY], waiter;
 
@@ -69,7 +69,7 @@ static void who_was_there_is_waited_for(void **state)
 		pthread_join(readers[i], NULL);
 }
 
-static void who_came_later_is_not(void **state)
+static void a_reader_that_came_later_is_not_waited_for(void **state)
 {
 	unsigned long epoch = kymo_lib_next_epoch();
 	pthread_t reader;
@@ -168,8 +168,8 @@ static void a_child_reads_on_and_threads_of_its_parent_do_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(who_was_there_is_waited_for, begin),
-		cmocka_unit_test_setup(who_came_later_is_not, begin),
+		cmocka_unit_test_setup(a_reader_that_was_there_is_waited_for, begin),
+		cmocka_unit_test_setup(a_reader_that_came_later_is_not_waited_for, begin),
 		cmocka_unit_test_setup(epochs_wrap_around, begin),
 		cmocka_unit_test_setup(a_thread_that_ends_gives_its_word_back, begin),
 		cmocka_unit_test_setup(a_thread_that_ended_in_a_section_is_not_waited_for, begin),

@@ -367,7 +367,7 @@ static void what_is_told_of_a_followed_process_is_read_once_a_stop(void **state)
 	end(&family);
 }
 
-static void whoever_is_let_go_runs_on_with_children_that_nobody_follows(void **state)
+static void a_process_that_is_let_go_runs_on_with_children_that_are_not_followed(void **state)
 {
 	struct family family;
 	int status;
@@ -490,7 +490,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_child_that_outlives_the_first_process_is_followed_to_its_end),
 		cmocka_unit_test(a_followed_process_can_be_stopped_called_and_resumed_again_and_again),
 		cmocka_unit_test(what_is_told_of_a_followed_process_is_read_once_a_stop),
-		cmocka_unit_test(whoever_is_let_go_runs_on_with_children_that_nobody_follows),
+		cmocka_unit_test(a_process_that_is_let_go_runs_on_with_children_that_are_not_followed),
 		cmocka_unit_test(a_killed_tree_is_told_to_its_end),
 		cmocka_unit_test(a_thread_that_is_held_does_nothing_before_it_has_been_told),
 		cmocka_unit_test(one_that_was_launched_is_killed_where_ends_of_children_are_ignored),

@@ -74,7 +74,7 @@ static void a_thread_that_executes_has_its_process_id_afterwards(void **state)
 	assert_false(leave(SECOND, SYS_execve));
 }
 
-static void whoever_has_an_id_again_is_another_thread(void **state)
+static void a_thread_with_an_earlier_id_is_another_thread(void **state)
 {
 	see(SECOND, "same", 100);
 	see(SECOND, "same", 200);
@@ -101,7 +101,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_the_call_that_was_begun_comes_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_thread_that_executes_has_its_process_id_afterwards, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(whoever_has_an_id_again_is_another_thread, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_thread_with_an_earlier_id_is_another_thread, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_recorder_says_of_a_process_is_not_replaced_by_a_name, set_up,
 						tear_down),
 	};
