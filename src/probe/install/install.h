@@ -2,9 +2,9 @@
  * The probes of one recording in one process: from the user's words to patched text, and back.
  *
  *	create		nothing happens to the process
- *	resolve		look at what is mapped, find sites, plan them; the process runs
+ *	resolve		look at what is mapped, find sites, plan them; the process runs (mapped.h)
  *	install		memory, pads, journal, text; the process is stopped for moments
- *	remove		text, pads, memory
+ *	remove		text, pads, memory (remove.h)
  *
  * resolve and install are repeated while a launched program maps its libraries. The order of steps, and what holds when
  * kymo or the process dies between any two of them, is in docs/internals/probing.md.
@@ -41,8 +41,7 @@ struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *sto
 struct kymo_error *kymo_probes_install_rest(struct kymo_probes *probes, uint64_t *stopped_ns_ret);
 
 /* Stop the process, which runs. While it is stopped no other recorder changes its text. kymo_process_resume() ends
- * that.
- * */
+ * that. */
 struct kymo_error *kymo_probes_freeze(struct kymo_probes *probes);
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/page.h"
 #include "probe/install/apply.h"
 #include "probe/install/leave.h"
+#include "probe/install/stop.h"
 #include "probe/memory/recorders.h"
 #include "probe/memory/sessions.h"
 #include "probe/probe.h"
@@ -30,8 +31,6 @@
 #define DRAIN_TRIES 12 /* about two seconds, with pauses that grow by half */
 #define MAX_LEFT 64
 #define DRAIN_PAUSE_NS 5000000
-#define STOP_PATIENCE_NS 4000000000u
-#define STOP_PAUSE_NS 10000000
 
 /* One recording on its way out; the process is stopped. */
 struct removal {
@@ -408,23 +407,6 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	kymo_maps_deinit(&removal.maps);
 	kymo_sessions_deinit(&removal.list);
 	return error;
-}
-
-struct kymo_error *probes_stop_patiently(struct kymo_process *process)
-{
-	uint64_t deadline = kymo_now_ns() + STOP_PATIENCE_NS;
-
-	for (;;) {
-		struct kymo_error *error = kymo_process_stop(process);
-
-		/* The tracer may be gone when the kernel's refusal is explained: then it looks like a missing
-		 * permission. */
-		if (!error || (error->code != KYMO_ERROR_BUSY && error->code != KYMO_ERROR_PERMISSION) ||
-		    kymo_now_ns() > deadline)
-			return error;
-		kymo_error_destroy(error);
-		kymo_process_nap(process, STOP_PAUSE_NS);
-	}
 }
 
 static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inode, bool *found_ret,

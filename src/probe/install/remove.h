@@ -12,9 +12,6 @@
 struct kymo_detach_result;
 struct kymo_process;
 
-/* Stop it. Waits if another tracer is there for a moment, such as another kymo that comes or goes. */
-struct kymo_error *probes_stop_patiently(struct kymo_process *process);
-
 /*
  * Remove one recording, by its inode; or, with 0, all recordings of dead recorders. Text is restored, or left to the
  * other recordings that have probes at the same sites. When no thread is in a pad or returns to one, memory is

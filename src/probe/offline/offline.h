@@ -1,6 +1,6 @@
 /*
  * From specs to sites of files, for probes that the kernel sets: no process' memory is touched, and no process need
- * have mapped the file. Names, events and refusals are those of probes in a process (session.h).
+ * have mapped the file. Names, events and refusals are those of probes in a process (install.h).
  */
 #ifndef KYMO_PROBE_OFFLINE_OFFLINE_H
 #define KYMO_PROBE_OFFLINE_OFFLINE_H

@@ -2,7 +2,7 @@
  * What planning has to know of a process: copies, taken once. Plans are made only of a snapshot, of files and of what
  * this recording has done so far (plan/ and resolve/ touch no process: tools/check-layers). How the process has changed
  * meanwhile is seen when the plans are applied, with all threads stopped: then a new snapshot is taken, and all is
- * planned anew (install/session.c).
+ * planned anew (install/install.c).
  */
 #ifndef KYMO_PROBE_SNAPSHOT_SNAPSHOT_H
 #define KYMO_PROBE_SNAPSHOT_SNAPSHOT_H
