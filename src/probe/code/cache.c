@@ -6,7 +6,6 @@
 #include "arch/exits.h"
 #include "arch/guard.h"
 #include "base/vec.h"
-#include "probe/resolve/files.h"
 
 #define IDLE_FILES 32 /* kept although they are not in use, … */
 #define IDLE_BYTES \

@@ -36,9 +36,14 @@ struct kymo_error *probe_cache_create(struct probe_cache **ret);
 /* Nothing that was got from it may be in use any more. NULL is allowed. */
 void probe_cache_destroy(struct probe_cache *cache);
 
+/* The file that a spec's name leads to from here, through PATH and links; inode 0: none. */
+struct probe_file {
+	uint32_t major, minor;
+	uint64_t inode;
+};
+
 /* What the names of the recording's specs lead to, looked up once: one for each spec; NULL: not yet. The cache takes
  * `files`. */
-struct probe_file;
 const struct probe_file *probe_cache_names(const struct probe_cache *cache);
 void probe_cache_keep_names(struct probe_cache *cache, struct probe_file *files);
 

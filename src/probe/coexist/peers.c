@@ -17,7 +17,6 @@
 #include "probe/memory/sessions.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
-#include "probe/site/sites.h"
 #include "proc/proc.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -230,17 +229,17 @@ static const struct kymo_wire_site *entry_within(const struct probe_peers *peers
 	return NULL;
 }
 
-bool probes_peers_leave_out(const struct probe_peers *peers, const struct probe_site *site)
+bool probes_peers_leave_out(const struct probe_peers *peers, uint64_t address, uint64_t inner)
 {
-	const struct probe_peer_entry *head = probes_peers_head(peers, site->address);
+	const struct probe_peer_entry *head = probes_peers_head(peers, address);
 	const struct kymo_wire_site *at = head ? head->site : NULL;
 
 	for (size_t i = 0; at && i <= peers->n; i++) {
-		if (at->next == site->pad + site->layout.inner)
+		if (at->next == inner)
 			return false;
 		if (!at->next || at->next == at->displaced)
 			return true;
-		at = entry_within(peers, site->address, at->next);
+		at = entry_within(peers, address, at->next);
 	}
 	return false;
 }

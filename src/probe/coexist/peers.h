@@ -12,7 +12,6 @@ struct kymo_probes;
 struct kymo_session;
 struct kymo_wire_trampolines;
 struct kymo_wire_site;
-struct probe_site;
 struct probe_text;
 
 /* How far another recording was when something was planned. */
@@ -59,8 +58,9 @@ bool probes_peers_mark(const struct probe_peers *peers, struct probe_text *text)
 /* The entry whose pad the link at `address` leads to, of a probe or an evicted instruction, or NULL. */
 const struct probe_peer_entry *probes_peers_head(const struct probe_peers *peers, uint64_t address);
 
-/* Whether threads that come to this site run pads of other recordings, and not its. False where that can't be told. */
-bool probes_peers_leave_out(const struct probe_peers *peers, const struct probe_site *site);
+/* Whether threads that come to the site at `address` run pads of other recordings, and not the one whose inner entry is
+ * `inner`. False where that can't be told. */
+bool probes_peers_leave_out(const struct probe_peers *peers, uint64_t address, uint64_t inner);
 
 /* Whether another recording is about to put a probe there, or to take one out. */
 bool probes_peers_are_busy_at(const struct probe_peers *peers, uint64_t address);

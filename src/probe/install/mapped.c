@@ -108,7 +108,7 @@ static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_a
 			return true;
 		if (!snapshot->has_peers || module->jit)
 			return false;
-		return probes_peers_leave_out(&snapshot->peers, site) ||
+		return probes_peers_leave_out(&snapshot->peers, site->address, site->pad + site->layout.inner) ||
 		       is_file_text(probes, &snapshot->maps, site, now);
 	}
 	return false;

@@ -90,7 +90,7 @@ static bool is_chained(struct kymo_look *look, const struct probe_site *site)
 		kymo_error_destroy(error);
 		return true; /* it is not known to be out */
 	}
-	is = !probes_peers_leave_out(&peers, site);
+	is = !probes_peers_leave_out(&peers, site->address, site->pad + site->layout.inner);
 	probes_peers_deinit(&peers);
 	return is;
 }

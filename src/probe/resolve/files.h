@@ -13,12 +13,6 @@ struct kymo_maps;
 struct kymo_probes;
 struct probe_module;
 
-/* The file that a spec's name leads to from here, through PATH and links; inode 0: none. */
-struct probe_file {
-	uint32_t major, minor;
-	uint64_t inode;
-};
-
 /* Look up the files of all specs. */
 struct kymo_error *probes_files_init(struct kymo_probes *probes);
 

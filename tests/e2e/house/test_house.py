@@ -124,14 +124,36 @@ def test_a_plan_that_touches_a_process_is_seen(tmp):
         path.unlink()
 
 
+def test_a_use_of_a_later_directory_is_seen(tmp):
+    tree = copy_tree(tmp)
+    for room, text, reason in (('probe/memory', '#include "probe/look/look.h"\n',
+                                'includes "probe/look/look.h", of a later directory'),
+                               ('hub/trap', 'int f(void *x)\n{\n\treturn hub_freeze_hurry(x);\n}\n',
+                                'calls hub_freeze_hurry() of src/hub/freeze/owner.c, a later directory'),
+                               ('hub/attic', '\n', 'does not say where attic/ is in the order')):
+        path = tree / 'src' / room / 'wrong.c'
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        check_matches(run(tree / 'tools/check-layers').ended(1).out, rf'^src/{room}/wrong\.c: .*{re.escape(reason)}')
+        path.unlink()
+
+
+def test_two_types_of_one_name_are_seen(tmp):
+    tree = copy_tree(tmp)
+    (tree / 'src/trace/wrong.c').write_text('struct kymo_kept {\n\tint n;\n};\n')
+    check_matches(run(tree / 'tools/check-layers').ended(1).out,
+                  r'^src/trace/wrong\.c: defines struct kymo_kept, as src/trace/kept\.c does$')
+
+
 def test_a_long_file_is_seen(tmp):
     tree = copy_tree(tmp)
-    for name, most in ('long.c', 600), ('long.h', 250):
-        path = tree / 'src/ring' / name
+    for name, most in ('src/ring/long.c', 600), ('src/ring/long.h', 250), ('tests/unit/ring/long.c', 600):
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('\n' * most)
         run(tree / 'tools/check-layers').ok()
         path.write_text('\n' * (most + 1))
-        check_matches(run(tree / 'tools/check-layers').ended(1).out, f'^src/ring/{name}: {most + 1} lines')
+        check_matches(run(tree / 'tools/check-layers').ended(1).out, f'^{name}: {most + 1} lines')
         path.unlink()
 
 
