@@ -36,7 +36,7 @@ static const struct bench_loop loops[] = {
 #else
 
 /*
- * hit_SHAPEn(): its n arguments are the first n of (int, long, long, long, long, long).
+ * hit_SHAPEn: its n arguments are the first n of (int, long, long, long, long, long).
  */
 #define SHAPE(shape, body) \
 	void hit_##shape##0(void); \

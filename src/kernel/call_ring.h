@@ -3,7 +3,7 @@
  * array. One for all CPUs, so what is taken out of it is in the order in which it was put in. The kernel's own ring
  * buffer has the same, for two calls of its functions and a lock a sample; this one takes one atomic addition.
  *
- * A producer (src/kernel/call_program.c), with preemption off:
+ * A producer (src/kernel/call_ring.bpf.h), with preemption off:
  *
  *	1. tail, then head: if there are more than `capacity` between them, `lost` + 1, and that is all; so, too, if
  *	   another one of its CPU is between 2 and 5

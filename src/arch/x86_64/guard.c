@@ -4,7 +4,7 @@
  * A guard displaces `mov $number,%eax; syscall`. In general nothing is displaced with a system call: a thread that was
  * stopped in the call restarts it two bytes back, in the middle of the jump. These calls do not sleep, but for a parent
  * that waits for its vfork child, and such a parent can't be stopped; a thread may be stopped right after the call with
- * an order to restart it: that is checked when the guard is put in (kymo_site_restarts()).
+ * an order to restart it: that is checked when the guard is put in (kymo_remote_restarts()).
  *
  * Between the two instructions rax, rcx, r11 and the flags are free: the first is written, the others are clobbered by
  * `syscall`. Behind them, code that looks at the result first writes the flags, which kymo_guard_find() checks. So a
@@ -171,18 +171,18 @@ static void delist(struct code *c, const struct kymo_pad_env *env)
  */
 static void mark_thread(struct code *c, const struct kymo_pad_env *env)
 {
-	struct label foreign = { .n = 0 }, done = { .n = 0 };
+	struct label not_glibcs = { .n = 0 }, done = { .n = 0 };
 
 	EMIT(c, 0xf6, 0xc1, 0x3f); /* test $63,%cl */
-	JNE(c, &foreign);
+	JNE(c, &not_glibcs);
 	EMIT(c, 0x48, 0x39, 0x49, 0x10); /* cmp %rcx,16(%rcx) */
-	JNE(c, &foreign);
+	JNE(c, &not_glibcs);
 	rip_to(c, "\x48\x8b\x05", 3, env->live + KYMO_PAD_LIVE_RSEQ_OFFSET, 0); /* mov live+16(%rip),%rax */
 	EMIT(c, 0x48, 0x85, 0xc0);                                              /* test %rax,%rax: not known yet */
 	JE(c, &done);
 	EMIT(c, 0xc7, 0x44, 0x01, RSEQ_CPU_ID, 0xff, 0xff, 0xff, 0xff); /* movl $-1,CPU_ID(%rcx,%rax) */
 	JMP(c, &done);
-	bind(c, &foreign);
+	bind(c, &not_glibcs);
 	emit_count(c, env, true);
 	bind(c, &done);
 }

@@ -36,6 +36,8 @@ def test_a_document_that_is_not_true_is_seen(tmp):
     for where, text, problem in (('readme', '\n[gone](docs/gone.md)\n', 'README.md: a dead link: docs/gone.md'),
                                  ('page', '\n[gone](../README.md#gone)\n',
                                   'docs/page.md: a dead anchor: ../README.md#gone'),
+                                 ('page', '\nBy `kymo_gone()`.\n',
+                                  'docs/page.md: no code has a function kymo_gone()'),
                                  ('source', '/* docs/gone.md */\n', 'src/one.c: no such page: docs/gone.md'),
                                  ('readme', '\n`kymo recrd ls`\n',
                                   'README.md: kymo has no command recrd: kymo recrd ls'),
@@ -90,6 +92,8 @@ def test_a_comment_that_is_not_plain_is_seen(tmp):
     long = 'word ' * 26
     check_equal(problems(), [], 'a good tree')
     for where, text, problem in (('c', '/* Nobody reads. */\n', f'src/one.c:8: Nobody {nameless}'),
+                                 ('c', '/* As one_init(), _deinit() and is_prefix_bad(). */\nvoid one_init(void);\n',
+                                  'src/one.c:8: no code has a function _deinit()'),
                                  ('c', 'int i; // of who asks\n', f'src/one.c:8: who {nameless}'),
                                  ('c', f'/*\n * Short.\n * {long[:65]}\n * {long[65:]}\n */\n',
                                   f'src/one.c:9: a sentence of 26 words: {long[:90]}'),
