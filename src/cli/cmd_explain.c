@@ -21,7 +21,7 @@
 
 /* ---- all sites of a location ----------------------------------------------------------------- */
 
-/* Each instruction of the function at `vaddr`; where they can't be told, its first place tells why. */
+/* Each instruction of the function at `vaddr`; where they can't be told, its first location tells why. */
 static struct kymo_error *explain_instructions(struct cli_explainer *explainer, uint64_t vaddr)
 {
 	const struct kymo_function *function = kymo_module_function_at(explainer->module, vaddr);
@@ -230,7 +230,7 @@ static struct kymo_error *check_location(const struct kymo_spec *spec, const cha
 				 spec->filter ? ", no filter" : "", location);
 }
 
-/* LOCATION is read as the place of a SPEC whose file is `where`; with a process it may name its file itself. */
+/* LOCATION is read as the location of a SPEC whose file is `where`; with a process it may name its file itself. */
 static struct kymo_error *parse_location(const char *where, const char *location, bool names_file,
 					 struct cli_specs *ret)
 {

@@ -39,7 +39,7 @@ static size_t print_instruction(const struct kymo_span *span, uint64_t vaddr, ch
 	return length;
 }
 
-/* From the place asked for to one instruction after the window; ">" marks what is displaced. */
+/* From the location asked for to one instruction after the window; ">" marks what is displaced. */
 static void print_code(const struct kymo_module_code *code, uint64_t vaddr, const struct kymo_plan *plan)
 {
 	const struct kymo_span *span = span_at(code, vaddr);
@@ -219,14 +219,14 @@ void cli_explain_begin(struct cli_explainer *explainer)
 static void print_heading(struct cli_explainer *explainer, uint64_t vaddr)
 {
 	const struct kymo_function *function = kymo_module_function_at(explainer->module, vaddr);
-	char place[KYMO_MANGLED_MAX + 64];
+	char location[KYMO_MANGLED_MAX + 64];
 	uint64_t offset;
 
-	kymo_module_describe(explainer->module, vaddr, place, sizeof(place));
+	kymo_module_describe(explainer->module, vaddr, location, sizeof(location));
 	cli_explain_begin(explainer);
 	kymo_utf8_print(stdout, kymo_module_path(explainer->module));
 	putchar(':');
-	kymo_print_shown(stdout, place);
+	kymo_print_shown(stdout, location);
 	printf("\n  site       0x%" PRIx64, vaddr);
 	if (!kymo_module_vaddr_to_offset(explainer->module, vaddr, &offset))
 		printf(", 0x%" PRIx64 " in the file", offset);

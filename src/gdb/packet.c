@@ -148,14 +148,6 @@ static size_t repetitions(const char *data, size_t n)
 	return count;
 }
 
-/* The character that tells a run must be none of those that a packet is made of. */
-static bool is_told(size_t count)
-{
-	const char c = (char)(count + RUN_BASE);
-
-	return !strchr("#$+-}*", c);
-}
-
 void gdb_packet_frame(struct gdb_text *text, char lead, const char *data, size_t n)
 {
 	const size_t from = text->n + 1;
@@ -166,7 +158,8 @@ void gdb_packet_frame(struct gdb_text *text, char lead, const char *data, size_t
 		size_t count = data[i] == '}' || (i && data[i - 1] == '}') ? 0 : repetitions(data + i, n - i);
 
 		gdb_text_bytes(text, &data[i], 1);
-		while (count >= RUN_LEAST && !is_told(count))
+		/* The character that tells a run must be none of those that a packet is made of. */
+		while (count >= RUN_LEAST && strchr("#$+-}*", (char)(count + RUN_BASE)))
 			count--;
 		if (count < RUN_LEAST)
 			continue;

@@ -171,12 +171,6 @@ static bool find_made_block(const struct gdb_thread *thread, uint64_t pointer, u
 	return read_member(thread, entry, ENTRY_POINTER, ret) && !(*ret & NOT_MADE);
 }
 
-/* 0, -1: it has no fixed distance. */
-static bool is_distance(uint64_t offset)
-{
-	return offset && offset != UINT64_MAX;
-}
-
 static bool find_block(const struct gdb_thread *thread, uint64_t map, uint64_t *ret)
 {
 	struct user_regs_struct registers;
@@ -188,7 +182,7 @@ static bool find_block(const struct gdb_thread *thread, uint64_t map, uint64_t *
 		if (!read_member(thread, map, MAP_MODULE, &module) || !module || module > MODULES_MAX ||
 		    !read_member(thread, map, MAP_OFFSET, &offset))
 			return false;
-		if (is_distance(offset)) {
+		if (offset && offset != UINT64_MAX) { /* 0, -1: it has no fixed distance */
 			*ret = registers.fs_base - offset;
 			return true;
 		}

@@ -9,7 +9,7 @@ struct kymo_process;
 /*
  * Stop every thread, again and again until no new one appears. Returns with all threads stopped, or with all running as
  * before. BUSY: a thread does not stop within two seconds (uninterruptible sleep, vfork: the sentence says which and
- * where), another process shares the memory, or a foreign tracer traces a thread.
+ * where), another process shares the memory, or another tracer traces a thread.
  */
 struct kymo_error *kymo_process_stop(struct kymo_process *process);
 

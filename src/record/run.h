@@ -29,7 +29,7 @@ struct record_source {
 	struct kymo_shared_ring *shared;
 	struct kymo_trace_position *positions; /* where each ring's packets go */
 	size_t n_rings;
-	size_t users;             /* targets, and sources that have borrowed the probes */
+	size_t users;             /* targets, and sources that share the probes */
 	uint64_t buffer_size;     /* bytes a CPU */
 	bool is_named;            /* of a process that was asked for, or of what that has executed */
 	struct source_hits *hits; /* what waits to be aggregated; or NULL */

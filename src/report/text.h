@@ -1,5 +1,5 @@
 /*
- * Numbers, times and foreign text as people read them.
+ * Numbers, times and untrusted text as people read them.
  */
 #ifndef KYMO_REPORT_TEXT_H
 #define KYMO_REPORT_TEXT_H

@@ -1,7 +1,7 @@
 /*
  * System calls that are recorded by kymo, too (`kymo record -s`), are made in a pad. The stack there is what it would
- * be at the place in the text (arch/x86_64/syscall_pad.c), which the recording's journal tells. The journal is in the
- * target's memory: what it says is looked at as everything there.
+ * be at the location in the text (arch/x86_64/syscall_pad.c), which the recording's journal tells. The journal is in
+ * the target's memory: what it says is looked at as everything there.
  */
 #include "stack/pads.h"
 

@@ -84,7 +84,7 @@ static void begin_walk(struct walk *walk)
 	}
 }
 
-/* The place of the frame as linked, where its file can be read. */
+/* The location of the frame as linked, where its file can be read. */
 static struct kymo_module *find_module(struct walk *walk, struct stack_region *region, uint64_t *vaddr_ret)
 {
 	struct kymo_module *module = stack_module(walk->stacks, region, walk->thread);
@@ -143,8 +143,8 @@ static bool go_on_from_entry(struct walk *walk, const struct kymo_stack_frame *f
 	return true;
 }
 
-/* To the caller's frame; false where this was the last one. By the frame pointer, where nothing describes the place, if
- * that leads to code. */
+/* To the caller's frame; false where this was the last one. By the frame pointer, where nothing describes the location,
+ * if that leads to code. */
 static bool step_to_caller(struct walk *walk, const struct stack_region *region, struct kymo_module *module,
 			   uint64_t vaddr, const struct kymo_stack_frame *frame)
 {

@@ -38,8 +38,8 @@ struct kymo_stack_frame {
 	const char *file;     /* as it is mapped, "[vdso]" too; NULL: the memory is of no file */
 	const char *function; /* NULL where nothing names it */
 	uint64_t start;       /* of the function that nothing names, as linked; 0: named, or not known */
-	uint64_t offset;      /* of the place in the function */
-	uint64_t address;     /* of the place, as linked; of memory of no file, in the process */
+	uint64_t offset;      /* of the location in the function */
+	uint64_t address;     /* of the location, as linked; of memory of no file, in the process */
 	bool is_lost;         /* the last one: `address`, and nothing is known of it */
 };
 

@@ -225,11 +225,6 @@ static void tell_lost(struct watch *w, uint64_t lost)
 		w->s->sink->lost(w->s, n);
 }
 
-static void tell_time(struct kymo_strace *s, uint64_t ns)
-{
-	s->now = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
-}
-
 static struct kymo_error *see_call(const struct kymo_kernel_call *call, void *data)
 {
 	struct watch *w = data;
@@ -241,8 +236,12 @@ static struct kymo_error *see_call(const struct kymo_kernel_call *call, void *da
 	seen = get_thread(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
-	if (w->s->request->times.clock || w->s->request->times.relative_times)
-		tell_time(w->s, (uint64_t)((int64_t)call->ns + w->since_1970_ns));
+	if (w->s->request->times.clock || w->s->request->times.relative_times) {
+		const uint64_t ns = (uint64_t)((int64_t)call->ns + w->since_1970_ns);
+
+		w->s->now =
+			(struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	}
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
 		if (!enter_call(seen, call))

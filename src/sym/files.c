@@ -146,12 +146,6 @@ static bool consider(void *data, const char *file, const char *path)
 	return true;
 }
 
-static void choice_deinit(struct choice *choice)
-{
-	free(choice->path);
-	free(choice->file);
-}
-
 /* ---- the dynamic linker's cache -------------------------------------------------------------- */
 
 static const char cache_magic[] = "glibc-ld.so.cache1.1";
@@ -320,8 +314,8 @@ struct kymo_error *kymo_find_file(const char *name, char **ret)
 	ok = sym_each_library(consider, &choice);
 	for (size_t i = 0; i < kymo_countof(library_directories) && ok && !choice.path; i++)
 		ok = search_directory(&choice, library_directories[i]);
-	path = kymo_take(choice.path);
-	choice_deinit(&choice);
+	path = choice.path;
+	free(choice.file);
 	if (!ok) {
 		free(path);
 		return &kymo_error_no_memory;

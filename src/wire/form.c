@@ -101,11 +101,6 @@ static bool is_word(const struct kymo_form_op *op)
 	return op->code == KYMO_FORM_FUNC || op->code == KYMO_FORM_PROBE;
 }
 
-static bool is_whole_word(const struct kymo_form_op *op)
-{
-	return is_word(op) && !op->size;
-}
-
 /* All paths come to an operation with the same depth. */
 static bool arrive(uint8_t *depth, unsigned int with)
 {
@@ -148,7 +143,7 @@ bool kymo_form_check(const struct kymo_form *form, unsigned int n_registers, uns
 	for (uint32_t i = 0; i < form->n; i++) {
 		if (!is_sound_op(&form->ops[i], n_registers, stack_max) || !check_op(form, i, depths))
 			return false;
-		if (is_whole_word(&form->ops[i]) && form->n > 1)
+		if (is_word(&form->ops[i]) && !form->ops[i].size && form->n > 1)
 			return false;
 		n_faults += shapes[form->ops[i].code].may_fault;
 	}

@@ -348,7 +348,7 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0,
 	     0); /* mov %fs:16,%rax: a control block of glibc's points to itself */
 	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0); /* cmp %fs:0,%rax */
-	JNE(c, &parts->foreign);
+	JNE(c, &parts->not_glibcs);
 	x86_load_live(c, env, R10, KYMO_PAD_LIVE_VFORKS);
 	EMIT(c, 0x41, 0x83, 0x3a, 0x00); /* cmpl $0,n(%r10) */
 	JNE(c, &parts->vfork);
@@ -403,9 +403,9 @@ static void emit_states(struct code *c, const struct kymo_pad_env *env, struct x
 	JMP(c, &parts->locked);
 	bind(c, &early);
 	compare_byte(c, env->live, KYMO_PAD_EARLY);
-	branch(c, &parts->foreign, "\x0f\x84", 2); /* je */
+	branch(c, &parts->not_glibcs, "\x0f\x84", 2); /* je */
 	jump_back(c, parts->end);
-	bind(c, &parts->foreign);
+	bind(c, &parts->not_glibcs);
 	tid_to_slot(c, env, false);
 	JMP(c, &parts->locked);
 }

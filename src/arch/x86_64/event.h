@@ -8,7 +8,7 @@
 
 /* Places in the code of one event that the parts of it lead to. Zeroed before the first. */
 struct x86_event_code {
-	struct label state, full, broken, large, unregistered, foreign, vfork; /* hot code's ways out */
+	struct label state, full, broken, large, unregistered, not_glibcs, vfork; /* hot code's ways out */
 	struct label locked; /* to the form with a lock, the tid in its slot */
 	size_t restart, end; /* of the hot code */
 };

@@ -54,12 +54,6 @@ struct pair {
 
 /* ---- two jumps at once ----------------------------------------------------------------------- */
 
-static void share(struct pair *pair, unsigned int at, bool is_prefix)
-{
-	pair->shared[pair->n_shared] = (uint8_t)at;
-	pair->is_prefix[pair->n_shared++] = is_prefix;
-}
-
 static unsigned int values_of(const struct pair *pair, unsigned int i)
 {
 	if (i + 1 < pair->n_shared)
@@ -104,7 +98,7 @@ static bool may_lead(const struct pair *pair, struct x86_site *site, unsigned in
 
 /*
  * Find bytes for both jumps. `prefixed` (less than `second` or equal to it) is where the second one's prefixes
- * begin. True, and `pair` is settled: both addresses are reserved.
+ * begin. True: both addresses are reserved.
  */
 static bool solve(struct pair *pair, struct x86_site *site, unsigned int prefixed)
 {
@@ -117,8 +111,10 @@ static bool solve(struct pair *pair, struct x86_site *site, unsigned int prefixe
 	x86_layout_set(&pair->layout, pair->second, 0xe9);
 	pair->n_shared = 0;
 	for (unsigned int i = prefixed; i < pair->first + KYMO_JUMP_SIZE; i++) {
-		if (i < pair->second || pair->layout.open[i])
-			share(pair, i, i < pair->second);
+		if (i < pair->second || pair->layout.open[i]) {
+			pair->shared[pair->n_shared] = (uint8_t)i;
+			pair->is_prefix[pair->n_shared++] = i < pair->second;
+		}
 	}
 	if (!may_lead(pair, site, pair->first) || !may_lead(pair, site, pair->second))
 		return false;

@@ -41,7 +41,7 @@ struct leaving {
 				   or not yet */
 	size_t rewritten;        /* sites in memory of no file that the program has unmapped, or put other code to */
 	uint64_t first_modified; /* the lowest of the former */
-	size_t n_corrupt;        /* entries that the files gainsay */
+	size_t n_corrupt;        /* entries that the files contradict */
 	uint64_t first_corrupt;
 	struct probe_trust trust;
 };
@@ -55,7 +55,7 @@ struct neighbor {
 	uint64_t next_word, next; /* next_word 0: it is gone */
 };
 
-/* Those of an entry's that are not in yet, and may never be, can't inherit anything. */
+/* Entries whose jumps are not in the text yet, and may never be, can't inherit anything. */
 static bool is_installed(const struct kymo_session *session, size_t index)
 {
 	return index < session->header.n_installed;
@@ -227,7 +227,7 @@ static void note_modified(struct leaving *leaving, uint64_t address)
 
 /* ---- where text leads ------------------------------------------------------------------------ */
 
-/* Whether the jump of the entry is there to its last byte: in the midst of what a program writes for itself, the few
+/* Whether the jump of the entry is there to its last byte: in the middle of what a program writes for itself, the few
  * bytes that a pun changes are no proof. */
 static bool is_whole(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
@@ -529,7 +529,7 @@ static struct kymo_error *modified_left(const struct leaving *leaving)
 		leaving->modified, pid, leaving->first_modified);
 }
 
-/* Bytes of the file are what could be written there, and are there, or are not what was found. */
+/* The file has no such bytes at these locations, or the journal has others: nothing is written there. */
 static struct kymo_error *corrupt_left(const struct leaving *leaving)
 {
 	return kymo_error_create(

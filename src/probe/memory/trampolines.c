@@ -65,12 +65,6 @@ struct pages {
 	size_t n;
 };
 
-static void deinit_pages(struct pages *pages)
-{
-	free(pages->at);
-	free(pages->bytes);
-}
-
 /* Where a trampoline's jump is in the file; UINT64_MAX: in no stretch. */
 static uint64_t offset_of(const struct probe_layout *layout, const struct probe_trampoline *trampoline)
 {
@@ -294,6 +288,7 @@ struct kymo_error *kymo_shared_fill_trampolines(int fd, const struct probe_layou
 		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
 	if (!error)
 		error = check_filled(fd, layout, &pages);
-	deinit_pages(&pages);
+	free(pages.at);
+	free(pages.bytes);
 	return error;
 }

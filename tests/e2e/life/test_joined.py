@@ -184,7 +184,7 @@ def test_a_recorder_goes_on_when_the_tracer_is_killed(tmp):
 def test_a_recorder_that_sleeps_too_long_has_lost_its_hold(tmp):
     process, before = checked()
     tracer = trace(process.pid, '-e', 'tgkill')
-    at_message = 'sendmsg:delay_enter=12s:when=12'  # the first thread is borrowed
+    at_message = 'sendmsg:delay_enter=12s:when=12'  # the first thread makes remote calls
     recorder = start(program('strace'), '-qq', '-o', tmp / 'messages', '-e', f'inject={at_message}', '-e',
                      'trace=sendmsg', '-e', 'signal=none', KYMO, 'record', *SELFCHECK, '--for', '0.1', '--pid',
                      process.pid, env=NO_LEAKS)

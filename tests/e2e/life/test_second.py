@@ -17,7 +17,7 @@ from test_joined import (COUNTED, GETGID, GETUID, RECORD_CALLS, SELFCHECK, THREA
 
 STAYS = r'^kymo: kymo process \d+ still traces what was recorded, through this one, which stays for it; Ctrl-C ends that, too$'
 TOLD = 'what process .* did from here on is not shown: the kymo that traced it'
-SOONEST_HELD = 12  # of its messages: the first thread is borrowed then
+SOONEST_HELD = 12  # of its messages: the first thread makes remote calls then
 
 WORK = r'''
 #include <stdio.h>
