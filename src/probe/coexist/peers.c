@@ -18,7 +18,7 @@
 #include "probe/memory/state.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -10,8 +10,12 @@
 #include "hub/remote/client_calls.h"
 #include "hub/remote/message.h"
 #include "hub/state.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/memory.h"
+#include "proc/process.h"
 #include "proc/state.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
 #include "wire/shared.h"
 
 /* With a hub that serves, and an engine of it on the first thread. */
