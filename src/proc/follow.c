@@ -38,7 +38,7 @@ static void tell_event(struct kymo_process *process, enum kymo_tree_kind kind, p
 		kymo_read_comm(tid, event.comm);
 	else if (hub->ended.tid == tid)
 		memcpy(event.comm, hub->ended.comm, sizeof(event.comm));
-	event.is_held = kind == KYMO_TREE_THREAD && process->is_held;
+	event.is_held = kind == KYMO_TREE_THREAD && process->birth.is_held;
 	kymo_tree_tell(process->tree, &event);
 }
 
@@ -73,9 +73,9 @@ static void new_thread(struct kymo_process *process, pid_t tid)
 {
 	if (attach(process->tree, tid))
 		return; /* it is known; or it is not followed */
-	if (process->freezes_birth && hub_freeze_request(process->owner) >= 0) {
-		process->freezes_birth = false;
-		process->is_held = true;
+	if (process->birth.is_to_freeze && hub_freeze_request(process->owner) >= 0) {
+		process->birth.is_to_freeze = false;
+		process->birth.is_held = true;
 	}
 	tell_event(process, KYMO_TREE_THREAD, tid);
 }
@@ -159,8 +159,8 @@ void kymo_follow_orphan(void *data, pid_t tid)
 
 static void is_over(struct kymo_process *process)
 {
-	process->is_past = true;
-	process->stopped = process->has_all_engines = process->is_held = false;
+	kymo_process_set_state(process, PROCESS_PAST);
+	process->birth.is_held = false;
 	process->startup.is_on = false;
 	process->threads.n = 0;
 }
@@ -191,8 +191,8 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 		kymo_tree_tell(tree, &event);
 		return KYMO_ACTION_DETACH;
 	}
-	event.process->launched = before->launched;
-	before->launched = false;
+	event.process->child = before->child;
+	before->child = PROCESS_IS_NOT_OURS;
 	if (!event.refusal)
 		event.refusal = kymo_process_check_class(event.process);
 	kymo_read_comm(event.process->pid, event.comm);
@@ -213,7 +213,8 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 		return;
 	}
 	process->status = report->status;
-	process->reaped = process->launched;
+	if (process->child == PROCESS_IS_OURS)
+		process->child = PROCESS_WAS_REAPED;
 	is_over(process);
 	tell_event(process, KYMO_TREE_ENDED, pid);
 }

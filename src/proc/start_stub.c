@@ -70,7 +70,8 @@ static bool write_both(struct kymo_process *process, uint64_t site, uint64_t at,
 
 void kymo_start_stub_put(struct kymo_process *process)
 {
-	struct task *task = process->stopped && process->threads.n == 1 ? task_without_others(process) : NULL;
+	struct task *task =
+		kymo_process_is_stopped(process) && process->threads.n == 1 ? task_without_others(process) : NULL;
 	const struct kymo_map *text;
 	struct kymo_maps maps;
 	struct kymo_error *error;
