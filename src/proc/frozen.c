@@ -157,7 +157,7 @@ void kymo_frozen_release(struct kymo_process *process)
 {
 	struct kymo_tree *tree = process->tree;
 
-	if (process->startup.stub.is_in && process->state != PROCESS_PAST)
+	if (process->startup.stub != STUB_IS_OUT && process->state != PROCESS_PAST)
 		kymo_error_destroy(kymo_frozen_stop(process)); /* which takes it out */
 	hub_freeze_leave(process->owner);
 	process->birth.is_held = false;

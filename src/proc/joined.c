@@ -269,7 +269,7 @@ struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second
 		kymo_process_set_running(process);
 	else if (process->state != PROCESS_PAST)
 		kymo_process_set_state(process, PROCESS_STOPPED);
-	if (kymo_process_is_stopped(process) && process->startup.stub.is_in)
+	if (kymo_process_is_stopped(process) && process->startup.stub != STUB_IS_OUT)
 		kymo_start_stub_take(process);
 	if (!error && !is_there)
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);

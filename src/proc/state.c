@@ -27,10 +27,23 @@ static const struct kymo_state_row states[] = {
 	[PROCESS_PAST] = { "past", 0 },
 };
 
+static const struct kymo_state_row phases[] = {
+	[STARTUP_UNKNOWN] = { "unknown", KYMO_STATE(STARTUP_AT_EXEC) },
+	[STARTUP_AT_EXEC] = { "at its exec", KYMO_STATE(STARTUP_RUNS) },
+	[STARTUP_RUNS] = { "runs to its next event", KYMO_STATE(STARTUP_RUNS) | KYMO_STATE(STARTUP_TOLD) },
+	[STARTUP_TOLD] = { "told", KYMO_STATE(STARTUP_RUNS) },
+};
+
 void kymo_process_set_state(struct kymo_process *process, enum process_state state)
 {
 	kymo_state_check("process", states, kymo_countof(states), process->state, state);
 	process->state = state;
+}
+
+void kymo_process_set_startup(struct kymo_process *process, enum startup_phase phase)
+{
+	kymo_state_check("start of a process", phases, kymo_countof(phases), process->startup.phase, phase);
+	process->startup.phase = phase;
 }
 
 void kymo_process_set_running(struct kymo_process *process)

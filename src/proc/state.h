@@ -57,6 +57,29 @@ struct process_remote {
 	size_t n_kept;
 };
 
+/* The start of its program, until it is linked. */
+enum startup_phase {
+	STARTUP_UNKNOWN, /* nothing has been found out about it */
+	STARTUP_AT_EXEC, /* it has run no instruction of its program, as far as is known */
+	STARTUP_RUNS,    /* to its next event */
+	STARTUP_TOLD,    /* that has come, or is not waited for */
+};
+
+enum startup_stub { STUB_IS_OUT, STUB_IS_AWAITED /* it is in, and no calls are watched */, STUB_IS_IN };
+
+struct process_startup {
+	enum startup_phase phase;
+	bool is_in_group_stop; /* while it runs */
+	bool owes_tls;         /* that has happened, too, and is told next */
+	bool wants_no_stub;
+	enum startup_stub stub;
+	uint64_t stub_at, stub_site;
+	uint64_t moment_ns; /* when it is looked at although nothing has happened */
+	uint64_t linker;    /* where the dynamic linker was loaded; 0: it has none */
+	uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
+	uint64_t r_debug;   /* that address; 0: it had not put it there yet */
+};
+
 struct kymo_process {
 	pid_t pid, inner_pid; /* for itself; 0: not known yet */
 	struct kymo_memory memory;
@@ -76,24 +99,7 @@ struct kymo_process {
 	struct process_known known;
 	struct process_birth birth;
 	struct process_remote remote;
-	struct {
-		bool began;
-		uint64_t linker;    /* where the dynamic linker was loaded */
-		bool is_static;     /* no dynamic linker */
-		bool is_on;         /* it runs, to its next event */
-		bool is_stopped;    /* … but for a group stop */
-		uint64_t moment_ns; /* when it is looked at although nothing has happened */
-		uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
-		uint64_t r_debug;   /* that address; 0: it had not put it there yet */
-		bool has_run;       /* from its first instruction on */
-		bool owes_tls;      /* that has happened, too, and is told next */
-		struct {
-			bool is_unwanted;
-			bool is_in;      /* … the process */
-			bool is_awaited; /* it is in, and was not stopped at yet: no calls are watched */
-			uint64_t at, site;
-		} stub;
-	} startup;
+	struct process_startup startup;
 };
 
 /* Allocate the struct for `pid` and open what belongs to it; the latter as kymo_memory_init_held() does. */
@@ -105,6 +111,9 @@ void kymo_process_free(struct kymo_process *process);
 
 /* The only function that sets the state. */
 void kymo_process_set_state(struct kymo_process *process, enum process_state state);
+
+/* The only function that sets the phase. */
+void kymo_process_set_startup(struct kymo_process *process, enum startup_phase phase);
 
 /* It runs, unless it is past. */
 void kymo_process_set_running(struct kymo_process *process);

@@ -226,7 +226,8 @@ static void look_at_starting(struct kymo_tree *tree)
 	for (size_t i = 0; i < tree->members.n; i++) {
 		struct kymo_process *process = tree->members.items[i];
 
-		if (!process->startup.is_on || process->state == PROCESS_PAST || process->startup.is_stopped)
+		if (process->startup.phase != STARTUP_RUNS || process->state == PROCESS_PAST ||
+		    process->startup.is_in_group_stop)
 			continue;
 		now = now ? now : kymo_now_ns();
 		if (now < process->startup.moment_ns)
@@ -248,7 +249,8 @@ static void forget_signals(struct kymo_tree *tree)
 static bool is_any_starting(const struct kymo_tree *tree)
 {
 	for (size_t i = 0; i < tree->members.n; i++)
-		if (tree->members.items[i]->startup.is_on && tree->members.items[i]->state != PROCESS_PAST)
+		if (tree->members.items[i]->startup.phase == STARTUP_RUNS &&
+		    tree->members.items[i]->state != PROCESS_PAST)
 			return true;
 	return false;
 }
