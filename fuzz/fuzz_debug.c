@@ -7,6 +7,10 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "sym/debug.h"
+#include "sym/functions.h"
+#include "sym/open.h"
+#include "sym/sym.h"
+#include "wire/ctype.h"
 
 enum { PLACES = 24, DEPTH = 3, MEMBERS = 64 };
 

@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "sym/demangle.h"
-#include "sym/sym.h"
+#include "sym/glob.h"
 
 static void match(const char *words, const char *name, const char *demangled)
 {

@@ -3,8 +3,17 @@
  * within what sym/sym.h promises: sorted, unique, not overlapping, inside of the file.
  */
 #include "base/cleanup.h"
+#include "sym/entries.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/golang.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/rseq.h"
 #include "fuzz.h"
 #include "sym/sym.h"
+#include "sym/symbols.h"
 
 /* Whether a call failed, in a way that it may. */
 static bool failed(struct kymo_error *error)

@@ -7,8 +7,14 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "marker/list.h"
 #include "fuzz.h"
 #include "marker/marker.h"
+#include "marker/match.h"
+#include "marker/operands.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/sym.h"
 
 /* ---- the program ----------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* Any bytes as a perf map: lines are what sym.h says, and what is found has the address. */
 #include "fuzz.h"
-#include "sym/sym.h"
+#include "sym/perfmap.h"
 
 static void check_name(const char *name)
 {

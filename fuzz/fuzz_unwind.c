@@ -5,6 +5,9 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "sym/functions.h"
+#include "sym/open.h"
+#include "sym/sym.h"
 #include "fuzz.h"
 #include "sym/unwind.h"
 

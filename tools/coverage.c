@@ -26,6 +26,9 @@
 #include "probe/code/code.h"
 #include "probe/coexist/text.h"
 #include "probe/plan/pool.h"
+#include "sym/files.h"
+#include "sym/module.h"
+#include "sym/open.h"
 #include "sym/sym.h"
 
 #define REACH (UINT64_C(1) << 31)          /* a jump's */

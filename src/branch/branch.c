@@ -10,8 +10,11 @@
 #include "branch/state.h"
 #include "branch/steps.h"
 #include "branch/thread.h"
+#include "hub/launch.h"
 #include "kymo/engine.h"
-#include "proc/proc.h"
+#include "proc/reach.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
 #include "wire/shared.h"
 
 /* ---- beginning ------------------------------------------------------------------------------- */

@@ -7,6 +7,12 @@
 #include "base/search.h"
 #include "branch/space.h"
 #include "branch/state.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/lsda.h"
+#include "sym/module.h"
+#include "sym/open.h"
 #include "sym/sym.h"
 
 #define NEAR_MAX 512

@@ -6,6 +6,9 @@
 #include "branch/space.h"
 #include "branch/state.h"
 #include "sym/debug.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/sym.h"
 
 /* Opened once. */
 static struct kymo_debug *debug_of(struct branch_file *file)

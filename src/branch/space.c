@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "procfs/maps.h"
 #include "sym/debug.h"
+#include "sym/open.h"
 #include "wire/shared.h"
 
 #define REGIONS_MAX (1u << 20) /* of all spaces */

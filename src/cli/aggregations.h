@@ -2,10 +2,14 @@
 #ifndef KYMO_CLI_AGGREGATIONS_H
 #define KYMO_CLI_AGGREGATIONS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "aggr/aggr.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "record/record.h"
+
+struct kymo_spec;
 
 struct cli_probes {
 	struct kymo_spec *items; /* as KYMO_VEC */

@@ -18,6 +18,14 @@
 #include "probe/plan/faults.h"
 #include "probe/snapshot/status.h"
 #include "probe/spec/spec_scope.h"
+#include "proc/process.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/glob.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/sym.h"
 
 /* ---- all sites of a location ----------------------------------------------------------------- */
 

@@ -19,6 +19,13 @@
 #include "cli/target.h"
 #include "probe/spec/spec.h"
 #include "sym/demangle.h"
+#include "sym/files.h"
+#include "sym/functions.h"
+#include "sym/glob.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 enum { JSON = 1, NAMES, VARS, LINES, DEBUG_FILE };
 

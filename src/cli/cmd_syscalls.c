@@ -14,7 +14,7 @@
 #include "cli/syscall_output.h"
 #include "cli/syscall_words.h"
 #include "cli/worker.h"
-#include "proc/proc.h"
+#include "kymo/engine.h"
 #include "procfs/pidns.h"
 #include "strace/kernel.h"
 #include "strace/strace.h"

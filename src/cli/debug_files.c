@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "sym/debug.h"
 
 struct file {
 	const char *path;

@@ -2,7 +2,10 @@
 #ifndef KYMO_CLI_DEBUG_FILES_H
 #define KYMO_CLI_DEBUG_FILES_H
 
-#include "sym/debug.h"
+#include "base/error.h"
+
+struct kymo_debug;
+struct kymo_module;
 
 /* The user names one; a second time is the same. `path` stays for as long as kymo runs. NO_MEMORY. */
 struct kymo_error *cli_debug_files_add(const char *path);

@@ -10,6 +10,9 @@
 #include "cli/target.h"
 #include "probe/code/code.h"
 #include "sym/demangle.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/open.h"
 #include "sym/sym.h"
 
 struct counts {

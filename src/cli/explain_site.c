@@ -11,6 +11,9 @@
 #include "cli/output.h"
 #include "probe/plan/faults.h"
 #include "sym/demangle.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/sym.h"
 
 #define INSN_MAX 15
 #define SHOWN_WHEN_REFUSED 6 /* instructions */

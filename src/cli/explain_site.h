@@ -4,10 +4,16 @@
 #ifndef KYMO_CLI_EXPLAIN_SITE_H
 #define KYMO_CLI_EXPLAIN_SITE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "arch/plan.h"
 #include "base/vec.h"
 #include "cli/indirect.h"
 #include "probe/code/jit.h"
+
+struct kymo_module;
 
 /* A module under explanation, and how its sites came out. */
 struct cli_explainer {

@@ -2,6 +2,8 @@
 #include "cli/free_room.h"
 
 #include "base/page.h"
+#include "sym/module.h"
+#include "sym/sym.h"
 
 #define FIRST_ADDRESS 0x10000 /* Linux maps nothing lower unless it is told to (vm.mmap_min_addr) */
 

@@ -4,8 +4,11 @@
 #ifndef KYMO_CLI_FREE_ROOM_H
 #define KYMO_CLI_FREE_ROOM_H
 
+#include <stdint.h>
+
 #include "arch/plan.h"
-#include "sym/sym.h"
+
+struct kymo_module;
 
 struct cli_free_room {
 	struct kymo_plan_room ops;      /* for kymo_plan() */

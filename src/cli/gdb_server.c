@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "gdb/gdb.h"
-#include "proc/proc.h"
+#include "hub/thread/seize.h"
 
 /* ---- signals --------------------------------------------------------------------------------- */
 

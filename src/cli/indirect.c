@@ -5,7 +5,12 @@
 
 #include "base/utf8.h"
 #include "cli/output.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/maps.h"
 #include "sym/demangle.h"
+#include "sym/module.h"
+#include "sym/relocs.h"
 
 static void print_name(const struct cli_indirects *indirects, uint64_t vaddr)
 {

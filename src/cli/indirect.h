@@ -7,7 +7,9 @@
 #include <sys/types.h>
 
 #include "probe/code/indirect.h"
-#include "proc/proc.h"
+
+struct kymo_map;
+struct kymo_module;
 
 /* The IFUNCs of a module, and where a process has that mapped. */
 struct cli_indirects {

@@ -12,7 +12,9 @@
 
 #include "base/cleanup.h"
 #include "cli/output.h"
-#include "sym/sym.h"
+#include "sym/files.h"
+#include "sym/glob.h"
+#include "sym/nearest.h"
 
 static bool is_of_word(char c)
 {

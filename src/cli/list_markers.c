@@ -9,6 +9,10 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/output.h"
+#include "marker/list.h"
+#include "marker/marker.h"
+#include "marker/match.h"
+#include "sym/module.h"
 
 #define WIDTH_MAX 40  /* of the column of names; longer ones are on their own */
 #define SOURCES_MAX 3 /* told of one marker; there may be a line of source for each location */

@@ -5,8 +5,12 @@
 #ifndef KYMO_CLI_LIST_MARKERS_H
 #define KYMO_CLI_LIST_MARKERS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/error.h"
-#include "marker/marker.h"
+
+struct kymo_module;
 
 struct cli_marker_lister {
 	const char *glob;  /* as kymo_marker_matches() takes it, or NULL: all */

@@ -12,6 +12,10 @@
 #include "cli/debug_files.h"
 #include "cli/output.h"
 #include "cli/source.h"
+#include "sym/debug.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "wire/ctype.h"
 
 #define RSP 7 /* by DWARF's numbers */
 #define RBP 6

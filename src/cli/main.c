@@ -20,7 +20,7 @@
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "proc/proc.h"
+#include "hub/thread/seize.h"
 
 static int cmd_help(int argc, char **argv);
 

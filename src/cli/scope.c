@@ -4,6 +4,11 @@
 
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
+#include "sym/debug.h"
+#include "sym/find.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/sym.h"
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 

@@ -5,6 +5,8 @@
 #include "probe/spec/spec.h"
 #include "probe/spec/spec_scope.h"
 
+struct kymo_module;
+
 /* A location whose names are known, and what is open for that. */
 struct cli_scope {
 	struct kymo_module *module;

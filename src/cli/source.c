@@ -10,6 +10,12 @@
 #include "cli/numbers.h"
 #include "cli/source_pattern.h"
 #include "probe/spec/spec.h"
+#include "sym/debug.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/sym.h"
 
 #define LINE_MAX_NUMBER 10000000
 

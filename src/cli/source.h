@@ -3,9 +3,15 @@
 #ifndef KYMO_CLI_SOURCE_H
 #define KYMO_CLI_SOURCE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
 #include "base/vec.h"
-#include "sym/debug.h"
-#include "sym/sym.h"
+
+struct kymo_debug;
+struct kymo_module;
 
 /* What "FILE:SOURCE:LINE" says, "FILE:SOURCE:/PATTERN/", and "FILE:FUNCTION:LINES", which is so many lines behind where
  * the function begins. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "sym/debug.h"
 
 #define SHOWN_MAX 8 /* lines, in a sentence */
 

@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
-#include "sym/debug.h"
+#include "base/error.h"
+
+struct kymo_debug;
 
 /* The bytes of "FILE:SOURCE:/PATTERN/" at `text`, of which `at_ret` are before the first slash; a pattern may have
  * blanks, and ends with a slash that has a blank or the end behind it. 0: none is there. */

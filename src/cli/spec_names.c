@@ -6,7 +6,13 @@
 #include "cli/debug_files.h"
 #include "cli/output.h"
 #include "cli/scope.h"
+#include "sym/debug.h"
 #include "sym/demangle.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/sym.h"
 
 static void print_build_id(const struct kymo_module *module, char out[2 * KYMO_BUILD_ID_MAX + 1])
 {

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/source.h"
 #include "cli/source_pattern.h"
+#include "sym/module.h"
 
 typedef struct kymo_error *parse_spec(const char *text, struct kymo_spec *ret);
 

@@ -7,6 +7,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/numbers.h"
+#include "procfs/maps.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/module.h"
+#include "sym/open.h"
 
 static bool same_file(const struct kymo_map *a, const struct kymo_map *b)
 {

@@ -4,10 +4,13 @@
 #ifndef KYMO_CLI_TARGET_H
 #define KYMO_CLI_TARGET_H
 
+#include <sys/types.h>
+
 #include "base/error.h"
 #include "base/vec.h"
-#include "proc/proc.h"
-#include "sym/sym.h"
+#include "procfs/maps.h"
+
+struct kymo_module;
 
 struct cli_target {
 	pid_t pid;                               /* 0: a file */

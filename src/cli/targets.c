@@ -13,7 +13,6 @@
 #include "base/io.h"
 #include "cli/numbers.h"
 #include "cli/options.h"
-#include "proc/proc.h"
 #include "procfs/info.h"
 #include "procfs/pidns.h"
 

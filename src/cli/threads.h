@@ -2,11 +2,14 @@
 #ifndef KYMO_CLI_THREADS_H
 #define KYMO_CLI_THREADS_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "kymo/engine.h"
 #include "probe/probe.h"
-#include "proc/proc.h"
+#include "procfs/threads.h"
 
 /* One look at a process; `shares` are since the look before. */
 struct cli_threads {

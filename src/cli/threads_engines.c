@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "cli/threads.h"
+#include "procfs/threads.h"
 
 enum { FIRST_ROOM = 4096, MOST = 1 << 20 };
 

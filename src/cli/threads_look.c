@@ -6,6 +6,8 @@
 #include "base/io.h"
 #include "cli/threads.h"
 #include "cli/threads_engines.h"
+#include "procfs/info.h"
+#include "procfs/threads.h"
 
 static bool is_same_thread(const struct kymo_thread_info *one, const struct kymo_thread_info *other)
 {

@@ -10,6 +10,8 @@
 #include "cli/output.h"
 #include "cli/threads.h"
 #include "cli/threads_engines.h"
+#include "procfs/info.h"
+#include "procfs/threads.h"
 #include "syscall/names.h"
 
 static const struct {

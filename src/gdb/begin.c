@@ -18,7 +18,8 @@
 #include "gdb/wait.h"
 #include "hub/hub.h"
 #include "hub/launch.h"
-#include "proc/proc.h"
+#include "proc/reach.h"
+#include "procfs/info.h"
 
 enum { START_MS = 60000 };
 

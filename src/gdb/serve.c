@@ -25,7 +25,7 @@
 #include "gdb/state.h"
 #include "gdb/stop.h"
 #include "hub/hub.h"
-#include "proc/proc.h"
+#include "proc/reach.h"
 
 enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000 };
 

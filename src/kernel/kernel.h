@@ -17,8 +17,6 @@
 
 #include "base/error.h"
 #include "kernel/attach.h"
-#include "wire/event.h"
-#include "wire/types.h"
 
 struct kymo_kernel;
 

@@ -20,6 +20,7 @@
 
 #include "kernel/attach.h"
 #include "kernel/code.h"
+#include "wire/event.h"
 
 /* ---- a probe --------------------------------------------------------------------------------- */
 

@@ -7,6 +7,9 @@
 
 #include "base/cleanup.h"
 #include "marker/reader.h"
+#include "sym/module.h"
+#include "sym/notes.h"
+#include "sym/sym.h"
 
 struct kymo_error *marker_bad(const struct marker_reader *reader, const struct kymo_note *note, const char *name,
 			      const char *format, ...)

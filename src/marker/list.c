@@ -14,6 +14,9 @@
 #define KYMO_NO_MARKERS
 #define KYMO_NO_MARK
 #include "kymo/marker.h"
+#include "sym/module.h"
+#include "sym/notes.h"
+#include "sym/sym.h"
 
 /* Where .stapsdt.base is, or 0. */
 static uint64_t find_base(const struct kymo_module *module)

@@ -6,15 +6,11 @@
 #ifndef KYMO_MARKER_MARKER_H
 #define KYMO_MARKER_MARKER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "arch/fetch.h"
-#include "base/error.h"
-#include "marker/fields.h"
-#include "marker/format.h"
-#include "marker/list.h"
-#include "marker/match.h"
-#include "marker/name.h"
-#include "marker/operands.h"
-#include "sym/sym.h"
 #include "wire/event.h"
 
 struct kymo_marker_field {

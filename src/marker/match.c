@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "marker/marker.h"
+#include "sym/files.h"
 
 /* Past the set "[...]" at `at`, or past its "[" where it has no end. A "]" that comes first is one of the set, and so
  * is all within "[: :]". */

@@ -20,6 +20,8 @@
 #define KYMO_NO_MARK
 #include "arch/marker.h"
 #include "kymo/marker.h"
+#include "sym/module.h"
+#include "sym/notes.h"
 
 #define FORMAT_SIZE 1024
 #define FILE_SIZE 4096

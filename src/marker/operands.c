@@ -15,6 +15,9 @@
 #include <string.h>
 
 #include "marker/reader.h"
+#include "sym/module.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 static const char of_no_kind[] = "is of no kind that kymo records";
 static const char unknown_symbol[] = "names a symbol that the file does not have";

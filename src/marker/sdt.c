@@ -15,6 +15,8 @@
 #include "marker/order.h"
 #include "marker/reader.h"
 #include "marker/strings.h"
+#include "sym/module.h"
+#include "sym/notes.h"
 
 #define NOTE_TYPE 3
 #define SEMAPHORE_SIZE 2 /* bytes */

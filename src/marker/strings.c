@@ -8,6 +8,7 @@
 #include "marker/format.h"
 #include "marker/marker.h"
 #include "marker/reader.h"
+#include "sym/module.h"
 
 #define BLOCK_SIZE 65536u
 #define TOTAL_MAX (64u << 20)

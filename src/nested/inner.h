@@ -31,6 +31,40 @@ enum inner_phase {
 	INNER_ANSWERED, /* `result` is what comes back */
 };
 
+/* As its tracer sees it. states.c has what may follow what. */
+enum inner_state {
+	INNER_GOES,   /* it is in no stop of its tracer's */
+	INNER_UNTOLD, /* it is stopped, and no tracer has waited for that */
+	INNER_TOLD,   /* it is stopped, as its tracer knows */
+	INNER_DEAD,
+};
+
+struct inner_call {
+	bool is_in;
+	bool has_entry_to_see; /* it stands at the entry of a wait that is yet to be looked at */
+	uint64_t number, args[6];
+};
+
+struct inner_waiting {
+	enum inner_phase phase;
+	bool must_hold; /* the kernel has said that there are no children to wait for */
+	int64_t result;
+};
+
+struct inner_stopped {
+	enum inner_stop kind;
+	int code; /* signal, and event << 8 */
+	siginfo_t info;
+	unsigned long message;
+	uint64_t serial; /* stops and ends are told in their order */
+};
+
+/* Stops to come. */
+struct inner_owed {
+	bool stop, exit; /* at once when it goes on from this one: of attaching or an interrupt; of its call's exit */
+	bool vfork_done; /* at the exit of its call */
+};
+
 /* A thread of the tree, traced or tracing or neither. The engine's data. */
 struct inner_thread {
 	struct kymo_inner *owner;
@@ -38,16 +72,12 @@ struct inner_thread {
 	struct inner_thread *next; /* in its bucket */
 	pid_t tid, pid;
 	pid_t maker; /* the thread that made its process, or 0 */
-	bool is_involved, is_dead;
+	enum inner_state state;
+	bool is_involved;
 	bool has_traced; /* some other's tracer is it, or was */
 	int group_stop;  /* as in struct task */
-
-	/* The call that it is in. */
-	bool is_in_call;
-	uint64_t number, args[6];
-	enum inner_phase phase;
-	bool must_hold; /* the kernel has said that there are no children to wait for */
-	int64_t result;
+	struct inner_call call;
+	struct inner_waiting wait;
 
 	/* As one that is traced. */
 	struct inner_thread *tracer; /* NULL: it is not */
@@ -56,15 +86,8 @@ struct inner_thread {
 	unsigned int options;
 	pid_t group; /* of processes, when it was attached to */
 	enum inner_mode mode;
-	bool is_stopped, is_untold; /* … and no tracer has waited for that */
-	enum inner_stop stop;
-	int code; /* of the stop: signal, and event << 8 */
-	siginfo_t info;
-	unsigned long message;
-	uint64_t serial;                             /* stops and ends are told in their order */
-	bool owes_attach, owes_interrupt, owes_exit; /* stops to come at once when it goes on from this one */
-	bool owes_vfork_done;                        /* at the exit of its call */
-	bool has_entry_to_see;                       /* it stands at the entry of a wait that is yet to be looked at */
+	struct inner_stopped stop;
+	struct inner_owed owed;
 };
 
 /* A thread that has ended and was not waited for. */

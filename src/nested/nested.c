@@ -20,6 +20,7 @@
 #include "nested/inner.h"
 #include "nested/nested.h"
 #include "nested/ptrace.h"
+#include "nested/states.h"
 #include "nested/stop.h"
 #include "nested/table.h"
 #include "nested/wait.h"
@@ -29,7 +30,7 @@
 
 static unsigned int answer_thread(const struct inner_thread *thread)
 {
-	return thread->is_stopped || thread->phase == INNER_HELD ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
+	return inner_is_stopped(thread) || thread->wait.phase == INNER_HELD ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
 }
 
 static int trap(const struct inner_thread *thread)
@@ -50,13 +51,13 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	struct inner_thread *thread = data;
 	bool is_ours = report->arch == AUDIT_ARCH_X86_64 && !report->is_aborted;
 
-	thread->is_in_call = true;
-	thread->number = is_ours ? report->number : UINT64_MAX;
-	memcpy(thread->args, report->args, sizeof(thread->args));
+	thread->call.is_in = true;
+	thread->call.number = is_ours ? report->number : UINT64_MAX;
+	memcpy(thread->call.args, report->args, sizeof(thread->call.args));
 	if (thread->tracer && thread->mode == INNER_TRACES_CALLS) {
-		thread->has_entry_to_see = inner_is_wait(thread->number);
+		thread->call.has_entry_to_see = inner_is_wait(thread->call.number);
 		inner_stop(thread, INNER_CALL, trap(thread), NULL, INNER_AT_ENTRY);
-	} else if (inner_is_wait(thread->number)) {
+	} else if (inner_is_wait(thread->call.number)) {
 		inner_wait_entered(thread);
 	}
 	return answer_thread(thread) | KYMO_SYSCALL_RUN;
@@ -66,21 +67,21 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 				    const struct kymo_syscall_report *report)
 {
 	struct inner_thread *thread = data;
-	uint64_t number = thread->is_in_call ? thread->number : UINT64_MAX;
-	pid_t child = (pid_t)thread->message;
+	uint64_t number = thread->call.is_in ? thread->call.number : UINT64_MAX;
+	pid_t child = (pid_t)thread->stop.message;
 	bool is_done;
 
-	thread->is_in_call = thread->has_entry_to_see = false;
+	thread->call.is_in = thread->call.has_entry_to_see = false;
 	if (number == SYS_ptrace)
 		inner_ptrace_left(thread, report->result);
 	else if (inner_is_wait(number))
 		inner_wait_left(thread, report->result);
 	if (!thread->tracer)
 		return answer_thread(thread);
-	is_done = thread->owes_vfork_done && !report->is_error;
-	thread->owes_vfork_done = false;
+	is_done = thread->owed.vfork_done && !report->is_error;
+	thread->owed.vfork_done = false;
 	if (is_done) {
-		thread->owes_exit = true;
+		thread->owed.exit = true;
 		stop_for_event(thread, PTRACE_EVENT_VFORK_DONE, (unsigned long)child);
 	} else if (thread->mode == INNER_TRACES_CALLS) {
 		inner_stop(thread, INNER_CALL, trap(thread), NULL, INNER_AT_EXIT);
@@ -96,7 +97,7 @@ static bool is_sent_by_tell(const struct inner_thread *tracer, const siginfo_t *
 	const struct inner_thread *from =
 		info->si_signo == SIGCHLD && info->si_code == SI_QUEUE ? inner_find(tracer->owner, info->si_pid) : NULL;
 
-	return from && ((from->tracer && from->tracer->pid == tracer->pid) || from->is_dead);
+	return from && ((from->tracer && from->tracer->pid == tracer->pid) || from->state == INNER_DEAD);
 }
 
 static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
@@ -140,9 +141,9 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 
 	if (event)
 		return answer_thread(thread);
-	if (thread->phase == INNER_HELD && inner_is_signalled(thread))
+	if (thread->wait.phase == INNER_HELD && inner_is_signalled(thread))
 		inner_let_wait(thread);
-	if (!thread->tracer || thread->is_stopped || inner_make_owed(thread) || thread->mode != INNER_STEPS)
+	if (!thread->tracer || inner_is_stopped(thread) || inner_make_owed(thread) || thread->mode != INNER_STEPS)
 		return answer_thread(thread);
 	memset(&info, 0, sizeof(info));
 	info.si_signo = SIGTRAP;
@@ -167,17 +168,17 @@ static int event_of_kind(enum kymo_clone_kind kind)
 /* What kind of event the kernel makes of it, or 0: none, as it asks for that. */
 static int event_of(const struct inner_thread *thread, enum kymo_clone_kind kind)
 {
-	uint64_t flags = thread->args[0], signal = flags & CSIGNAL;
+	uint64_t flags = thread->call.args[0], signal = flags & CSIGNAL;
 
-	if (!thread->is_in_call) /* it was not traced yet when it made the call */
+	if (!thread->call.is_in) /* it was not traced yet when it made the call */
 		return event_of_kind(kind);
-	if (thread->number == SYS_fork)
+	if (thread->call.number == SYS_fork)
 		return PTRACE_EVENT_FORK;
-	if (thread->number == SYS_vfork)
+	if (thread->call.number == SYS_vfork)
 		return PTRACE_EVENT_VFORK;
-	if (thread->number == SYS_clone3 &&
-	    (kymo_engine_read(thread->engine, thread->args[0], &flags, sizeof(flags)) ||
-	     kymo_engine_read(thread->engine, thread->args[0] + offsetof(struct clone_args, exit_signal), &signal,
+	if (thread->call.number == SYS_clone3 &&
+	    (kymo_engine_read(thread->engine, thread->call.args[0], &flags, sizeof(flags)) ||
+	     kymo_engine_read(thread->engine, thread->call.args[0] + offsetof(struct clone_args, exit_signal), &signal,
 			      sizeof(signal))))
 		return 0;
 	if (flags & CLONE_UNTRACED)
@@ -199,8 +200,8 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	if (follow_inner(thread->owner, report->child, is_thread ? thread->pid : report->child,
 			 is_thread ? thread->maker : thread->tid, &child))
 		return answer_thread(thread);
-	thread->owes_vfork_done = event == PTRACE_EVENT_VFORK && thread->options & PTRACE_O_TRACEVFORKDONE;
-	thread->message = (unsigned long)report->child;
+	thread->owed.vfork_done = event == PTRACE_EVENT_VFORK && thread->options & PTRACE_O_TRACEVFORKDONE;
+	thread->stop.message = (unsigned long)report->child;
 	if (!event || !(thread->options & 1u << event))
 		return answer_thread(thread);
 	if (!child->tracer)
@@ -241,7 +242,7 @@ static unsigned int on_end(struct kymo_engine *engine, void *data, enum kymo_act
 	struct inner_thread *thread = data;
 
 	inner_forget_wait(thread);
-	thread->is_stopped = thread->is_untold = false; /* killed, if it was */
+	inner_set_state(thread, INNER_GOES); /* killed, if it was */
 	if (thread->tracer && thread->options & PTRACE_O_TRACEEXIT)
 		stop_for_event(thread, PTRACE_EVENT_EXIT, (unsigned int)report->status);
 	return answer_thread(thread);
@@ -268,8 +269,8 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 {
 	struct inner_thread *thread = data;
 
-	thread->is_dead = true;
-	thread->is_stopped = thread->is_untold = thread->is_in_call = thread->has_entry_to_see = false;
+	inner_set_state(thread, INNER_DEAD);
+	thread->call.is_in = thread->call.has_entry_to_see = false;
 	inner_forget_wait(thread);
 	lose_tracees(thread);
 	return KYMO_ACTION_RESUME;
@@ -283,7 +284,7 @@ static bool is_replaced(const struct inner_thread *leader)
 	if (leader->tid != leader->pid)
 		return false;
 	for (; thread; thread = inner_next(leader->owner, thread))
-		if (thread != leader && thread->pid == leader->pid && !thread->is_dead)
+		if (thread != leader && thread->pid == leader->pid && thread->state != INNER_DEAD)
 			return true;
 	return false;
 }
@@ -295,7 +296,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	bool is_normal = WIFEXITED(report->status);
 
 	thread->tracer = NULL;
-	if (!tracer || tracer->is_dead || is_replaced(thread))
+	if (!tracer || tracer->state == INNER_DEAD || is_replaced(thread))
 		return;
 	if (thread->is_child)
 		inner_wake(thread->owner, tracer->pid);

@@ -16,6 +16,7 @@
 #include "nested/allow.h"
 #include "nested/inner.h"
 #include "nested/ptrace.h"
+#include "nested/states.h"
 #include "nested/stop.h"
 #include "nested/table.h"
 
@@ -132,13 +133,14 @@ static int64_t transfer_register_set(const struct request *request)
 
 static int64_t get_message(const struct request *request)
 {
-	return give(request, &request->thread->message, sizeof(request->thread->message));
+	return give(request, &request->thread->stop.message, sizeof(request->thread->stop.message));
 }
 
 static int64_t get_info(const struct request *request)
 {
-	return request->thread->stop == INNER_GROUP ? -EINVAL
-						    : give(request, &request->thread->info, sizeof(siginfo_t));
+	return request->thread->stop.kind == INNER_GROUP
+		       ? -EINVAL
+		       : give(request, &request->thread->stop.info, sizeof(siginfo_t));
 }
 
 static int64_t set_info(const struct request *request)
@@ -146,10 +148,10 @@ static int64_t set_info(const struct request *request)
 	siginfo_t info;
 	int64_t err = fetch(request, request->data, &info, sizeof(info));
 
-	if (!err && request->thread->stop == INNER_GROUP)
+	if (!err && request->thread->stop.kind == INNER_GROUP)
 		err = -EINVAL;
 	if (!err)
-		request->thread->info = info;
+		request->thread->stop.info = info;
 	return err;
 }
 
@@ -193,7 +195,7 @@ static int64_t get_call(const struct request *request)
 
 	if (n < 0)
 		return n;
-	if (request->thread->stop != INNER_CALL) { /* the hub may have it at a call all the same */
+	if (request->thread->stop.kind != INNER_CALL) { /* the hub may have it at a call all the same */
 		info.op = PTRACE_SYSCALL_INFO_NONE;
 		n = offsetof(struct __ptrace_syscall_info, entry);
 	}
@@ -232,7 +234,7 @@ static int64_t listen_to_group(const struct request *request)
 {
 	const struct inner_thread *thread = request->thread;
 
-	if (!thread->is_seized || thread->stop != INNER_EVENT || thread->code >> 8 != PTRACE_EVENT_STOP)
+	if (!thread->is_seized || thread->stop.kind != INNER_EVENT || thread->stop.code >> 8 != PTRACE_EVENT_STOP)
 		return -EIO;
 	return inner_resume(request->thread, INNER_RUNS, 0);
 }
@@ -290,7 +292,7 @@ static int64_t run_request(const struct request *request)
 	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
 		if (requests[i].number != request->number)
 			continue;
-		return requests[i].runs || request->thread->is_stopped ? requests[i].run(request) : -ESRCH;
+		return requests[i].runs || inner_is_stopped(request->thread) ? requests[i].run(request) : -ESRCH;
 	}
 	return -EIO;
 }
@@ -321,7 +323,8 @@ static int64_t trace_me(struct inner_thread *thread)
 {
 	struct inner_thread *parent = thread->tracer ? NULL : parent_of(thread);
 
-	if (!parent || parent->is_dead || is_cycle(parent, thread) || !inner_may_trace(parent->tid, thread->tid))
+	if (!parent || parent->state == INNER_DEAD || is_cycle(parent, thread) ||
+	    !inner_may_trace(parent->tid, thread->tid))
 		return -EPERM;
 	inner_trace(thread, parent, false, 0, false);
 	return 0;
@@ -332,7 +335,7 @@ static int64_t attach_inner(const struct request *request)
 	struct inner_thread *thread = request->thread;
 	bool is_seize = request->number == PTRACE_SEIZE;
 
-	if (thread->is_dead || thread->tracer || is_cycle(request->tracer, thread) ||
+	if (thread->state == INNER_DEAD || thread->tracer || is_cycle(request->tracer, thread) ||
 	    !inner_may_trace(request->tracer->tid, thread->tid))
 		return -EPERM;
 	if (is_seize && request->data & ~(uint64_t)INNER_OPTIONS)
@@ -343,7 +346,7 @@ static int64_t attach_inner(const struct request *request)
 
 void inner_ptrace_left(struct inner_thread *thread, int64_t result)
 {
-	const uint64_t *args = thread->args;
+	const uint64_t *args = thread->call.args;
 	struct request request = { thread, inner_find(thread->owner, (pid_t)args[1]), (unsigned int)args[0], args[2],
 				   args[3] };
 	int64_t emulated = result;
@@ -356,7 +359,7 @@ void inner_ptrace_left(struct inner_thread *thread, int64_t result)
 		return;
 	else if (args[0] == PTRACE_ATTACH || args[0] == PTRACE_SEIZE)
 		emulated = attach_inner(&request);
-	else if (request.thread->tracer == thread && !request.thread->is_dead)
+	else if (request.thread->tracer == thread && request.thread->state != INNER_DEAD)
 		emulated = run_request(&request);
 	if (emulated != result)
 		kymo_engine_set_result(thread->engine, emulated);

@@ -10,6 +10,7 @@
 #include "kymo/engine.h"
 #include "nested/allow.h"
 #include "nested/inner.h"
+#include "nested/states.h"
 #include "nested/stop.h"
 #include "nested/table.h"
 #include "nested/wait.h"
@@ -19,18 +20,18 @@
 void inner_stop(struct inner_thread *thread, enum inner_stop stop, int code, const siginfo_t *info,
 		unsigned long message)
 {
-	thread->is_stopped = thread->is_untold = true;
-	thread->stop = stop;
-	thread->code = code;
-	thread->message = message;
-	thread->serial = ++thread->owner->serial;
+	inner_set_state(thread, INNER_UNTOLD);
+	thread->stop.kind = stop;
+	thread->stop.code = code;
+	thread->stop.message = message;
+	thread->stop.serial = ++thread->owner->serial;
 	if (info) {
-		thread->info = *info;
+		thread->stop.info = *info;
 	} else {
-		memset(&thread->info, 0, sizeof(thread->info));
-		thread->info.si_signo = code & 0x7f;
-		thread->info.si_code = code;
-		thread->info.si_pid = thread->pid;
+		memset(&thread->stop.info, 0, sizeof(thread->stop.info));
+		thread->stop.info.si_signo = code & 0x7f;
+		thread->stop.info.si_code = code;
+		thread->stop.info.si_pid = thread->pid;
 	}
 	inner_tell(thread->tracer, thread, CLD_TRAPPED, code & 0x7f);
 }
@@ -57,18 +58,18 @@ static void stop_with_process(struct inner_thread *thread)
 
 bool inner_make_owed(struct inner_thread *thread)
 {
-	bool owes_exit = thread->owes_exit && thread->mode == INNER_TRACES_CALLS;
+	bool owes_exit = thread->owed.exit && thread->mode == INNER_TRACES_CALLS;
 	bool is_seized = thread->is_seized;
 
-	thread->owes_exit = false;
+	thread->owed.exit = false;
 	if (owes_exit) {
 		inner_stop(thread, INNER_CALL, SIGTRAP | (thread->options & PTRACE_O_TRACESYSGOOD ? 0x80 : 0), NULL,
 			   INNER_AT_EXIT);
 		return true;
 	}
-	if (!thread->owes_attach && !thread->owes_interrupt)
+	if (!thread->owed.stop)
 		return false;
-	thread->owes_attach = thread->owes_interrupt = false;
+	thread->owed.stop = false;
 	if (thread->group_stop)
 		stop_with_process(thread);
 	else if (is_seized)
@@ -81,7 +82,7 @@ bool inner_make_owed(struct inner_thread *thread)
 /* Whatever keeps it from stopping is told to quiesce, when it does. */
 static void make_stand(struct inner_thread *thread)
 {
-	if (thread->is_stopped)
+	if (inner_is_stopped(thread))
 		return;
 	if (kymo_engine_control(thread->engine, KYMO_ACTION_STOP) == 0)
 		inner_make_owed(thread);
@@ -89,7 +90,7 @@ static void make_stand(struct inner_thread *thread)
 
 void inner_interrupt(struct inner_thread *thread)
 {
-	thread->owes_interrupt = true;
+	thread->owed.stop = true;
 	make_stand(thread);
 }
 
@@ -117,7 +118,7 @@ void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool 
 	inner_involve(tracer);
 	if (!stops && !(thread->group_stop))
 		return;
-	thread->owes_attach = true;
+	thread->owed.stop = true;
 	make_stand(thread);
 }
 
@@ -125,18 +126,18 @@ void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool 
 
 static void resume_inner(struct inner_thread *thread, enum kymo_action action)
 {
-	if (thread->has_entry_to_see) {
-		thread->has_entry_to_see = false;
+	if (thread->call.has_entry_to_see) {
+		thread->call.has_entry_to_see = false;
 		inner_wait_entered(thread);
 	}
-	if (thread->phase != INNER_HELD)
+	if (thread->wait.phase != INNER_HELD)
 		kymo_engine_control(thread->engine, action);
 }
 
 /* As the kernel does for a tracer that has changed the number. */
 static void deliver(struct inner_thread *thread, int signal)
 {
-	siginfo_t info = thread->info;
+	siginfo_t info = thread->stop.info;
 
 	if (signal && signal != info.si_signo) {
 		memset(&info, 0, sizeof(info));
@@ -144,20 +145,20 @@ static void deliver(struct inner_thread *thread, int signal)
 		info.si_code = SI_USER;
 		info.si_pid = thread->tracer->pid;
 	}
-	if (thread->stop == INNER_SIGNAL)
+	if (thread->stop.kind == INNER_SIGNAL)
 		kymo_engine_set_signal(thread->engine, signal, &info);
-	else if (signal && thread->stop == INNER_MADE)
+	else if (signal && thread->stop.kind == INNER_MADE)
 		kymo_engine_inject(thread->engine, &info);
-	else if (signal && thread->stop == INNER_CALL)
+	else if (signal && thread->stop.kind == INNER_CALL)
 		syscall(SYS_tgkill, thread->pid, thread->tid, signal);
 }
 
 int inner_resume(struct inner_thread *thread, enum inner_mode mode, int signal)
 {
-	if (!thread->is_stopped)
+	if (!inner_is_stopped(thread))
 		return -ESRCH;
 	deliver(thread, signal);
-	thread->is_stopped = thread->is_untold = false;
+	inner_set_state(thread, INNER_GOES);
 	thread->mode = mode;
 	if (!inner_make_owed(thread))
 		resume_inner(thread, mode == INNER_STEPS ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME);
@@ -168,19 +169,20 @@ static void forget_tracer(struct inner_thread *thread)
 {
 	pid_t tracer = thread->tracer->pid;
 
-	thread->is_stopped = thread->is_untold = false;
-	thread->owes_attach = thread->owes_interrupt = thread->owes_exit = false;
+	if (thread->state != INNER_DEAD)
+		inner_set_state(thread, INNER_GOES);
+	thread->owed.stop = thread->owed.exit = false;
 	thread->tracer = NULL;
 	thread->options = 0;
 	thread->mode = INNER_RUNS;
-	if (!thread->is_dead)
+	if (thread->state != INNER_DEAD)
 		resume_inner(thread, KYMO_ACTION_RESUME);
 	inner_wake(thread->owner, tracer);
 }
 
 void inner_untrace(struct inner_thread *thread, int signal)
 {
-	if (thread->is_stopped)
+	if (inner_is_stopped(thread))
 		deliver(thread, signal);
 	forget_tracer(thread);
 }

@@ -45,7 +45,7 @@ void inner_forget(struct inner_thread *thread)
 
 void inner_involve(struct inner_thread *thread)
 {
-	if (!thread->is_involved && !thread->is_dead)
+	if (!thread->is_involved && thread->state != INNER_DEAD)
 		thread->is_involved =
 			!kymo_engine_set_events(thread->engine, INNER_ALWAYS | KYMO_EVENT_QUIESCE | KYMO_EVENT_EXIT);
 }

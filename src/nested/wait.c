@@ -23,6 +23,7 @@
 #include "kymo/engine.h"
 #include "nested/allow.h"
 #include "nested/inner.h"
+#include "nested/states.h"
 #include "nested/table.h"
 #include "nested/wait.h"
 
@@ -42,8 +43,8 @@ static const struct kymo_state_row phases[] = {
 
 static void set_phase(struct inner_thread *thread, enum inner_phase phase)
 {
-	kymo_state_check("wait of a tracer", phases, kymo_countof(phases), thread->phase, phase);
-	thread->phase = phase;
+	kymo_state_check("wait of a tracer", phases, kymo_countof(phases), thread->wait.phase, phase);
+	thread->wait.phase = phase;
 }
 
 struct wait {
@@ -67,11 +68,11 @@ static pid_t group_of(const struct inner_thread *thread)
 
 static struct wait wait_of(const struct inner_thread *thread)
 {
-	const uint64_t *args = thread->args;
+	const uint64_t *args = thread->call.args;
 	pid_t pid = (pid_t)args[0];
 	struct wait wait;
 
-	if (thread->number == SYS_waitid)
+	if (thread->call.number == SYS_waitid)
 		return (struct wait){ (idtype_t)args[0], (pid_t)args[1], (unsigned int)args[3], 0, args[2], args[4] };
 	wait = (struct wait){ P_ALL, 0, (unsigned int)args[2] | WEXITED, args[1], 0, args[3] };
 	if (pid != -1) {
@@ -107,10 +108,10 @@ static struct found look_for_wait(const struct inner_thread *waiter, const struc
 	for (struct inner_thread *thread = inner_next(inner, NULL); thread; thread = inner_next(inner, thread)) {
 		if (!thread->tracer || !is_meant(waiter, wait, thread->tracer, thread->tid, thread->group))
 			continue;
-		found.is_any |= !(thread->is_child && thread->is_dead);
-		if (thread->is_untold && (!found.serial || thread->serial < found.serial)) {
+		found.is_any |= !(thread->is_child && thread->state == INNER_DEAD);
+		if (thread->state == INNER_UNTOLD && (!found.serial || thread->stop.serial < found.serial)) {
 			found.thread = thread;
-			found.serial = thread->serial;
+			found.serial = thread->stop.serial;
 		}
 	}
 	for (size_t i = 0; i < inner->ends.n; i++) {
@@ -147,7 +148,7 @@ static int code_of_end(int status)
 static int64_t take_status(struct inner_thread *waiter, const struct wait *wait, const struct found *found)
 {
 	const struct inner_end *end = found->thread ? NULL : &waiter->owner->ends.items[found->end];
-	int status = end ? end->status : found->thread->code << 8 | 0x7f;
+	int status = end ? end->status : found->thread->stop.code << 8 | 0x7f;
 	pid_t tid = end ? end->tid : found->thread->tid;
 	struct rusage usage;
 	int err = 0;
@@ -159,18 +160,18 @@ static int64_t take_status(struct inner_thread *waiter, const struct wait *wait,
 		err = write_info(waiter, wait->info, tid, code_of_end(status),
 				 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 	else if (!err && wait->info)
-		err = write_info(waiter, wait->info, tid, CLD_TRAPPED, found->thread->code);
+		err = write_info(waiter, wait->info, tid, CLD_TRAPPED, found->thread->stop.code);
 	if (!err && wait->usage)
 		err = kymo_engine_write(waiter->engine, wait->usage, &usage, sizeof(usage));
 	if (!(wait->options & WNOWAIT)) {
 		if (found->thread)
-			found->thread->is_untold = false;
+			inner_set_state(found->thread, INNER_TOLD);
 		else
 			waiter->owner->ends.items[found->end] = waiter->owner->ends.items[--waiter->owner->ends.n];
 	}
 	if (err)
 		return -EFAULT;
-	return waiter->number == SYS_waitid ? 0 : tid;
+	return waiter->call.number == SYS_waitid ? 0 : tid;
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */
@@ -202,7 +203,7 @@ static void release(struct inner_thread *thread, enum inner_phase phase)
 {
 	inner_forget_wait(thread);
 	set_phase(thread, phase);
-	if (!thread->is_stopped)
+	if (!inner_is_stopped(thread))
 		kymo_engine_control(thread->engine, KYMO_ACTION_RESUME);
 }
 
@@ -221,16 +222,16 @@ void inner_let_wait(struct inner_thread *thread)
 void inner_wake(struct kymo_inner *inner, pid_t pid)
 {
 	for (struct inner_thread *thread = inner_next(inner, NULL); thread; thread = inner_next(inner, thread))
-		if (thread->pid == pid && thread->phase == INNER_HELD)
+		if (thread->pid == pid && thread->wait.phase == INNER_HELD)
 			inner_let_wait(thread);
 }
 
 /* The call is not made: one that changes nothing is, with the same arguments, as those stay in registers. */
 static void answer_wait(struct inner_thread *thread, int64_t result)
 {
-	thread->result = result;
+	thread->wait.result = result;
 	set_phase(thread, INNER_ANSWERED);
-	kymo_engine_set_syscall(thread->engine, SYS_sched_yield, thread->args);
+	kymo_engine_set_syscall(thread->engine, SYS_sched_yield, thread->call.args);
 }
 
 /* ---- telling tracers ------------------------------------------------------------------------- */
@@ -258,11 +259,11 @@ static void look_again(struct inner_thread *waiter)
 
 	if (!found.serial)
 		return;
-	if (waiter->phase == INNER_HELD) {
+	if (waiter->wait.phase == INNER_HELD) {
 		inner_forget_wait(waiter);
 		answer_wait(waiter, take_status(waiter, &wait, &found));
 		release(waiter, INNER_ANSWERED);
-	} else if (waiter->phase == INNER_WAITS) {
+	} else if (waiter->wait.phase == INNER_WAITS) {
 		kymo_engine_control(waiter->engine, KYMO_ACTION_REPORT);
 	}
 }
@@ -272,7 +273,8 @@ void inner_tell(struct inner_thread *tracer, const struct inner_thread *thread, 
 	send_sigchld(tracer, thread, code, status);
 	for (struct inner_thread *waiter = inner_next(tracer->owner, NULL); waiter;
 	     waiter = inner_next(tracer->owner, waiter))
-		if (waiter->pid == tracer->pid && waiter->is_in_call && !waiter->is_stopped && !waiter->is_dead)
+		if (waiter->pid == tracer->pid && waiter->call.is_in && !inner_is_stopped(waiter) &&
+		    waiter->state != INNER_DEAD)
 			look_again(waiter);
 }
 
@@ -282,15 +284,15 @@ bool inner_wait_entered(struct inner_thread *thread)
 {
 	struct wait wait = wait_of(thread);
 	struct found found = look_for_wait(thread, &wait);
-	bool must_hold = thread->must_hold;
+	bool must_hold = thread->wait.must_hold;
 
-	thread->must_hold = false;
+	thread->wait.must_hold = false;
 	set_phase(thread, INNER_WAITS);
 	if (found.serial)
 		answer_wait(thread, take_status(thread, &wait, &found));
 	else if (must_hold && found.is_any && !(wait.options & WNOHANG) && !inner_is_signalled(thread))
 		hold(thread);
-	return thread->phase == INNER_HELD;
+	return thread->wait.phase == INNER_HELD;
 }
 
 /* A restart is the kernel's business, on the way to user mode. An interrupt now sees to it that it looks, whether there
@@ -303,15 +305,15 @@ static void restart(struct inner_thread *thread)
 
 void inner_wait_left(struct inner_thread *thread, int64_t result)
 {
-	enum inner_phase phase = thread->phase;
+	enum inner_phase phase = thread->wait.phase;
 	struct wait wait = wait_of(thread);
 	struct found found;
 	bool is_nothing = result == -RESTART || result == -ECHILD ||
-			  (result == 0 && wait.options & WNOHANG && thread->number == SYS_wait4);
+			  (result == 0 && wait.options & WNOHANG && thread->call.number == SYS_wait4);
 
 	set_phase(thread, INNER_NOT_WAITING);
 	if (phase == INNER_ANSWERED) {
-		kymo_engine_set_result(thread->engine, thread->result);
+		kymo_engine_set_result(thread->engine, thread->wait.result);
 		return;
 	}
 	if (!is_nothing)
@@ -323,7 +325,7 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 		if (!wait.info || !write_info(thread, wait.info, 0, 0, 0))
 			kymo_engine_set_result(thread->engine, 0);
 	} else if (result == -ECHILD && found.is_any) {
-		thread->must_hold = true;
+		thread->wait.must_hold = true;
 		restart(thread);
 	}
 }

@@ -18,7 +18,11 @@
 #include "probe/install/remove.h"
 #include "probe/memory/recorders.h"
 #include "probe/memory/sessions.h"
-#include "proc/proc.h"
+#include "proc/left_stub.h"
+#include "proc/process.h"
+#include "proc/stop.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
 
 #define RECORDER_PATIENCE 500 /* times 10 ms */
 

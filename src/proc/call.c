@@ -50,7 +50,7 @@ static struct kymo_error *scan_map(struct kymo_process *process, const struct ky
 	if (!bytes)
 		return &kymo_error_no_memory;
 	if (!kymo_process_read(process, map->start, bytes, size))
-		kymo_gadgets_scan(bytes, size, map->start, &process->gadgets);
+		kymo_gadgets_scan(bytes, size, map->start, &process->remote.gadgets);
 	return NULL;
 }
 
@@ -103,7 +103,7 @@ static bool find_as_last(struct kymo_process *process, const struct kymo_maps *m
 		if (!is_there(process, maps, gadgets.syscall, syscall_of) ||
 		    !is_there(process, maps, gadgets.sigreturn, sigreturn_of))
 			return false;
-		process->gadgets = gadgets;
+		process->remote.gadgets = gadgets;
 		return true;
 	}
 	return false;
@@ -111,14 +111,14 @@ static bool find_as_last(struct kymo_process *process, const struct kymo_maps *m
 
 static void keep_for_next(struct kymo_process *process, const struct kymo_maps *maps)
 {
-	const struct kymo_map *map = kymo_maps_at(maps, process->gadgets.syscall);
+	const struct kymo_map *map = kymo_maps_at(maps, process->remote.gadgets.syscall);
 	struct kymo_tree *tree = process->tree;
 
-	if (!tree || !map || !map->inode || map != kymo_maps_at(maps, process->gadgets.sigreturn))
+	if (!tree || !map || !map->inode || map != kymo_maps_at(maps, process->remote.gadgets.sigreturn))
 		return;
 	tree->gadgets.text = kymo_map_part(map);
-	tree->gadgets.syscall = process->gadgets.syscall - map->start;
-	tree->gadgets.sigreturn = process->gadgets.sigreturn - map->start;
+	tree->gadgets.syscall = process->remote.gadgets.syscall - map->start;
+	tree->gadgets.sigreturn = process->remote.gadgets.sigreturn - map->start;
 }
 
 static struct kymo_error *find_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
@@ -127,18 +127,18 @@ static struct kymo_error *find_gadgets(struct kymo_process *process, const struc
 
 	if (find_as_last(process, maps))
 		return NULL;
-	memset(&process->gadgets, 0, sizeof(process->gadgets));
+	memset(&process->remote.gadgets, 0, sizeof(process->remote.gadgets));
 	for (size_t i = maps->n; i-- > 0 && !error;) {
 		const struct kymo_map *map = &maps->items[i];
 
-		if (has_lasting_text(map) && !(process->gadgets.syscall && process->gadgets.sigreturn))
+		if (has_lasting_text(map) && !(process->remote.gadgets.syscall && process->remote.gadgets.sigreturn))
 			error = scan_map(process, map);
 	}
-	if (!process->gadgets.syscall)
-		process->gadgets.syscall = process->own_syscall;
+	if (!process->remote.gadgets.syscall)
+		process->remote.gadgets.syscall = process->remote.own_syscall;
 	if (!error)
 		keep_for_next(process, maps);
-	if (!error && !kymo_gadgets_complete(&process->gadgets))
+	if (!error && !kymo_gadgets_complete(&process->remote.gadgets))
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "process %d has no instructions through which a system call could be made "
 					  "safely (syscall; ret, and a way to rt_sigreturn)",
@@ -149,13 +149,13 @@ static struct kymo_error *find_gadgets(struct kymo_process *process, const struc
 /* Gadgets may go away with the library that they are in. */
 static struct kymo_error *check_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
 {
-	bool has_way_home =
-		process->gadgets.sigreturn && is_there(process, maps, process->gadgets.sigreturn, sigreturn_of);
+	bool has_way_home = process->remote.gadgets.sigreturn &&
+			    is_there(process, maps, process->remote.gadgets.sigreturn, sigreturn_of);
 
-	if (has_way_home && is_there(process, maps, process->gadgets.syscall, syscall_of))
+	if (has_way_home && is_there(process, maps, process->remote.gadgets.syscall, syscall_of))
 		return NULL;
-	if (has_way_home && process->own_syscall) {
-		process->gadgets.syscall = process->own_syscall;
+	if (has_way_home && process->remote.own_syscall) {
+		process->remote.gadgets.syscall = process->remote.own_syscall;
 		return NULL;
 	}
 	return find_gadgets(process, maps);
@@ -175,8 +175,8 @@ struct kymo_error *kymo_remote_prepare(struct kymo_process *process)
 
 void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker, uint64_t syscall)
 {
-	child->gadgets = maker->gadgets;
-	child->own_syscall = syscall;
+	child->remote.gadgets = maker->remote.gadgets;
+	child->remote.own_syscall = syscall;
 }
 
 /* ---- a place for the frame ------------------------------------------------------------------- */
@@ -284,14 +284,14 @@ static int begin_by(struct kymo_process *process, size_t index, const struct kym
 		top = room_in_own_stack(thread, maps, room);
 	if (!top)
 		return -ENOSPC;
-	size = kymo_remote_frame(&home, top, xstate, xstate_size, facts.mask, &process->gadgets, frame,
+	size = kymo_remote_frame(&home, top, xstate, xstate_size, facts.mask, &process->remote.gadgets, frame,
 				 XSTATE_MAX + KYMO_REMOTE_FRAME_MAX, &sp);
 	if (size < 0)
 		return size;
 	err = write_call_frame(process, sp, frame, (size_t)size);
 	if (err)
 		return err;
-	kymo_remote_call(&thread->registers, &process->gadgets, sp, SYS_getpid, no_args, &call);
+	kymo_remote_call(&thread->registers, &process->remote.gadgets, sp, SYS_getpid, no_args, &call);
 	err = kymo_joined_begin_calls(process->joined, thread->tid, &call);
 	if (err) {
 		free(process->remote.kept);
@@ -425,7 +425,8 @@ struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number
 
 	if (number != SYS_memfd_create && number != SYS_close)
 		kymo_process_forget_maps(process);
-	kymo_remote_call(&process->remote.registers, &process->gadgets, process->remote.sp, number, args, &registers);
+	kymo_remote_call(&process->remote.registers, &process->remote.gadgets, process->remote.sp, number, args,
+			 &registers);
 	error = kymo_joined_call(process, tid, &registers, &registers);
 	if (error && error->code == KYMO_ERROR_GONE)
 		process->remote.active = false;

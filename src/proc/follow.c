@@ -38,7 +38,7 @@ static void tell_event(struct kymo_process *process, enum kymo_tree_kind kind, p
 		kymo_read_comm(tid, event.comm);
 	else if (hub->ended.tid == tid)
 		memcpy(event.comm, hub->ended.comm, sizeof(event.comm));
-	event.is_held = kind == KYMO_TREE_THREAD && process->is_held;
+	event.is_held = kind == KYMO_TREE_THREAD && process->birth.is_held;
 	kymo_tree_tell(process->tree, &event);
 }
 
@@ -73,9 +73,9 @@ static void new_thread(struct kymo_process *process, pid_t tid)
 {
 	if (attach(process->tree, tid))
 		return; /* it is known; or it is not followed */
-	if (process->freezes_birth && hub_freeze_request(process->owner) >= 0) {
-		process->freezes_birth = false;
-		process->is_held = true;
+	if (process->birth.is_to_freeze && hub_freeze_request(process->owner) >= 0) {
+		process->birth.is_to_freeze = false;
+		process->birth.is_held = true;
 	}
 	tell_event(process, KYMO_TREE_THREAD, tid);
 }
@@ -159,9 +159,10 @@ void kymo_follow_orphan(void *data, pid_t tid)
 
 static void mark_past(struct kymo_process *process)
 {
-	process->is_past = true;
-	process->stopped = process->has_all_engines = process->is_held = false;
-	process->startup.is_on = false;
+	kymo_process_set_state(process, PROCESS_PAST);
+	process->birth.is_held = false;
+	if (process->startup.phase == STARTUP_RUNS)
+		kymo_process_set_startup(process, STARTUP_TOLD);
 	process->threads.n = 0;
 }
 
@@ -176,7 +177,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	struct kymo_tree_event event = { .kind = KYMO_TREE_EXECED, .other = before, .tid = kymo_engine_pid(engine) };
 
 	kymo_engine_set_events(engine, EVENTS);
-	if (before && tree->is_alone && before->startup.is_on)
+	if (before && tree->is_alone && before->startup.phase == STARTUP_RUNS)
 		tell_startup(before, engine, KYMO_STARTUP_LOADED);
 	if (!before || tree->is_alone)
 		return KYMO_ACTION_RESUME;
@@ -191,8 +192,8 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 		kymo_tree_tell(tree, &event);
 		return KYMO_ACTION_DETACH;
 	}
-	event.process->launched = before->launched;
-	before->launched = false;
+	event.process->child = before->child;
+	before->child = PROCESS_IS_NOT_OURS;
 	if (!event.refusal)
 		event.refusal = kymo_process_check_class(event.process);
 	kymo_read_comm(event.process->pid, event.comm);
@@ -213,7 +214,8 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 		return;
 	}
 	process->status = report->status;
-	process->reaped = process->launched;
+	if (process->child == PROCESS_IS_OURS)
+		process->child = PROCESS_WAS_REAPED;
 	mark_past(process);
 	tell_event(process, KYMO_TREE_ENDED, pid);
 }
@@ -236,13 +238,14 @@ static void set_events(struct kymo_process *process, unsigned int events, bool i
 /* No other owner is to freeze it meanwhile: what it waits for may come at any time, and is requested then. */
 static void set_starting(struct kymo_process *process, bool is_starting)
 {
-	process->startup.is_on = process->owner->is_closed = is_starting;
+	kymo_process_set_startup(process, is_starting ? STARTUP_RUNS : STARTUP_TOLD);
+	process->owner->is_closed = is_starting;
 }
 
 /* The stub tells when all files are mapped; without one, system calls do. */
 static unsigned int events_of_start(const struct kymo_process *process)
 {
-	const unsigned int unwanted = process->startup.stub.is_awaited ? KYMO_EVENT_SYSCALL_EXIT : 0;
+	const unsigned int unwanted = process->startup.stub == STUB_IS_AWAITED ? KYMO_EVENT_SYSCALL_EXIT : 0;
 
 	return EVENTS_OF_START & ~unwanted;
 }
@@ -252,13 +255,13 @@ void kymo_follow_start(struct kymo_process *process)
 	const struct task *task = hub_find(process->tree->hub, process->pid);
 
 	set_starting(process, true);
-	process->startup.is_stopped = task && task->group_stop; /* what comes from here on is told */
+	process->startup.is_in_group_stop = task && task->group_stop; /* what comes from here on is told */
 	set_events(process, events_of_start(process), false);
 }
 
 void kymo_follow_start_is_over(struct kymo_process *process)
 {
-	if (!process->startup.is_on)
+	if (process->startup.phase != STARTUP_RUNS)
 		return;
 	set_starting(process, false);
 	set_events(process, EVENTS, false);
@@ -275,7 +278,7 @@ static struct kymo_process *starting(struct kymo_tree *tree, const struct kymo_e
 {
 	struct kymo_process *process = kymo_tree_find(tree, kymo_engine_tid(engine));
 
-	return process && process->startup.is_on ? process : NULL;
+	return process && process->startup.phase == STARTUP_RUNS ? process : NULL;
 }
 
 static void tell_startup(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what)
@@ -308,7 +311,7 @@ static unsigned int on_jctl(struct kymo_engine *engine, void *data, enum kymo_ac
 	struct kymo_process *process = starting(data, engine);
 
 	if (process)
-		process->startup.is_stopped = report->signal != SIGCONT;
+		process->startup.is_in_group_stop = report->signal != SIGCONT;
 	return KYMO_ACTION_RESUME;
 }
 
@@ -321,7 +324,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	} else if (process && kymo_startup_looks_done(process)) {
 		/* No call was seen meanwhile, so MAPPED is all that is certain. */
 		tell_startup(process, engine,
-			     process->startup.stub.is_awaited ? KYMO_STARTUP_MAPPED : KYMO_STARTUP_LOADED);
+			     process->startup.stub == STUB_IS_AWAITED ? KYMO_STARTUP_MAPPED : KYMO_STARTUP_LOADED);
 	}
 	return KYMO_ACTION_RESUME;
 }

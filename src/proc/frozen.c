@@ -37,14 +37,14 @@ struct kymo_error *kymo_frozen_take(struct kymo_process *process, pid_t second)
 
 	/* A seized thread has to be stopped to be detached, which its calls may see. So this is not done at each
 	 * try. */
-	if (process->anothers && kymo_other_tracer(process->anothers))
+	if (process->busy_thread && kymo_other_tracer(process->busy_thread))
 		return kymo_not_seized(process->pid, -EBUSY);
 	if (!process->owner)
 		process->owner = hub_owner_create();
 	if (!process->owner)
 		return &kymo_error_no_memory;
 	process->owner->takes = true;
-	error = kymo_joined_freeze(process, second);
+	error = kymo_joined_freeze(process, second, &process->busy_thread);
 	if (error)
 		kymo_frozen_leave(process);
 	return error;
@@ -83,12 +83,13 @@ void kymo_frozen_engines(struct kymo_process *process)
 {
 	for (size_t i = 0; i < process->threads.n; i++)
 		kymo_follow_thread(process->tree, process->threads.items[i].tid);
-	process->has_all_engines = true;
+	if (process->state != PROCESS_PAST)
+		kymo_process_set_state(process, PROCESS_COMPLETE);
 }
 
 static bool is_past(const struct kymo_process *process)
 {
-	return process->is_past;
+	return process->state == PROCESS_PAST;
 }
 
 /* All of its threads are ending: from now on no caller is to find it alive. */
@@ -99,12 +100,12 @@ static void wait_for_end(const struct kymo_process *process)
 
 static bool has_turn(const struct kymo_process *process)
 {
-	return process->is_past || hub_freeze_request(process->owner) <= 0;
+	return process->state == PROCESS_PAST || hub_freeze_request(process->owner) <= 0;
 }
 
 void kymo_frozen_look(struct kymo_process *process)
 {
-	if (!process->is_past && !hub_freeze_count_living(process->owner))
+	if (process->state != PROCESS_PAST && !hub_freeze_count_living(process->owner))
 		wait_for_end(process);
 }
 
@@ -112,15 +113,14 @@ struct kymo_error *kymo_frozen_stop(struct kymo_process *process)
 {
 	struct kymo_error *error = NULL;
 
-	if (process->remote.active ||
-	    (process->stopped && process->has_all_engines)) /* all threads were found, and none of them runs */
+	if (process->remote.active || process->state == PROCESS_COMPLETE)
 		return NULL;
 	kymo_process_wait_until(process, has_turn, TURN_TIMEOUT_NS);
-	if (!process->is_past)
-		error = kymo_joined_freeze(process, 0);
+	if (process->state != PROCESS_PAST)
+		error = kymo_joined_freeze(process, 0, NULL);
 	if (error && error->code == KYMO_ERROR_GONE)
 		wait_for_end(process);
-	if (process->is_past) {
+	if (process->state == PROCESS_PAST) {
 		kymo_error_destroy(error);
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended, or has become another program",
 					  process->pid);
@@ -142,7 +142,7 @@ void kymo_frozen_run(struct kymo_process *process)
 
 void kymo_frozen_resume(struct kymo_process *process)
 {
-	if (process->is_held)
+	if (process->birth.is_held)
 		return;
 	kymo_follow_start_is_over(process);
 	kymo_frozen_run(process);
@@ -157,12 +157,12 @@ void kymo_frozen_release(struct kymo_process *process)
 {
 	struct kymo_tree *tree = process->tree;
 
-	if (process->startup.stub.is_in && !process->is_past)
+	if (process->startup.stub != STUB_IS_OUT && process->state != PROCESS_PAST)
 		kymo_error_destroy(kymo_frozen_stop(process)); /* which takes it out */
 	hub_freeze_leave(process->owner);
-	process->is_held = false;
+	process->birth.is_held = false;
 	kymo_frozen_resume(process);
-	if (!process->is_past)
+	if (process->state != PROCESS_PAST)
 		kymo_process_wait_until(
 			process, is_left,
 			tree->is_alone ? LEAVE_TIMEOUT_NS

@@ -81,11 +81,12 @@ struct kymo_error *kymo_not_seized(pid_t pid, int err)
 }
 
 /* By the hub of this thread, for a reason that has nothing to do with its clients. */
-static struct kymo_error *not_stopped(struct kymo_process *process, int err)
+static struct kymo_error *not_stopped(struct kymo_process *process, int err, pid_t *busy_ret)
 {
 	if (!process->owner->takes || (err != -EBUSY && err != -EPERM))
 		return kymo_error_errno(err, "cannot stop process %d", process->pid);
-	process->anothers = err == -EBUSY ? kymo_traced_thread(process->pid) : 0;
+	if (busy_ret)
+		*busy_ret = err == -EBUSY ? kymo_traced_thread(process->pid) : 0;
 	return kymo_not_seized(process->pid, err);
 }
 
@@ -105,14 +106,14 @@ static struct kymo_error *did_not_stop(struct kymo_process *process, pid_t tid)
 }
 
 static struct kymo_error *freeze_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply,
-					int err)
+					int err, pid_t *busy_ret)
 {
 	bool is_own = process->joined->owner;
 
 	switch (err) {
 	case -EBUSY:
 		if (is_own && process->owner->takes)
-			return not_stopped(process, err);
+			return not_stopped(process, err, busy_ret);
 		return kymo_error_create(KYMO_ERROR_BUSY,
 					 "process %d is being changed by another recorder, or another tracer than "
 					 "process %d traces one of its threads; try again later",
@@ -128,7 +129,7 @@ static struct kymo_error *freeze_failed(struct kymo_process *process, pid_t trac
 		return kymo_request_lost(process);
 	default:
 		if (is_own)
-			return not_stopped(process, err);
+			return not_stopped(process, err, busy_ret);
 		return kymo_error_errno(err, "process %d could not be stopped by process %d, which traces it",
 					process->pid, tracer);
 	}
@@ -196,7 +197,8 @@ static struct kymo_error *bring_all_home(struct kymo_process *process)
 	return NULL;
 }
 
-static struct kymo_error *freeze(struct kymo_process *process, pid_t tracer, pid_t second, bool *joined_ret)
+static struct kymo_error *freeze(struct kymo_process *process, pid_t tracer, pid_t second, bool *joined_ret,
+				 pid_t *busy_ret)
 {
 	struct hub_message message = { .type = HUB_FREEZE,
 				       .tid = process->pid,
@@ -216,7 +218,7 @@ static struct kymo_error *freeze(struct kymo_process *process, pid_t tracer, pid
 					 second ? "the first thread of process %d has ended" : "process %d has ended",
 					 process->pid);
 	if (err)
-		return freeze_failed(process, tracer, &message, err);
+		return freeze_failed(process, tracer, &message, err, busy_ret);
 	error = take_over(process);
 	return error ? error : bring_all_home(process);
 }
@@ -239,31 +241,35 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, 
 		return &kymo_error_no_memory;
 	}
 	process->joined->hub = hub;
-	error = freeze(process, tracer, second, joined_ret);
+	error = freeze(process, tracer, second, joined_ret, NULL);
 	if (error || !*joined_ret)
 		kymo_joined_resume(process);
 	else
-		process->stopped = true;
+		kymo_process_set_state(process, PROCESS_STOPPED);
 	return error;
 }
 
-struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second)
+struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second, pid_t *busy_ret)
 {
 	struct kymo_error *error;
 	bool is_there;
 
-	if (!process->stopped)
+	if (!kymo_process_is_stopped(process))
 		kymo_process_forget(process);
-	process->has_all_engines = false;
+	if (process->state == PROCESS_COMPLETE)
+		kymo_process_set_state(process, PROCESS_STOPPED);
 	if (!process->joined)
 		process->joined = calloc(1, sizeof(*process->joined));
 	if (!process->joined)
 		return &kymo_error_no_memory;
 	process->joined->owner = process->owner;
 	process->joined->held.n = process->threads.n = 0;
-	error = freeze(process, gettid(), second, &is_there);
-	process->stopped = !error && is_there;
-	if (process->stopped && process->startup.stub.is_in)
+	error = freeze(process, gettid(), second, &is_there, busy_ret);
+	if (error || !is_there)
+		kymo_process_set_running(process);
+	else if (process->state != PROCESS_PAST)
+		kymo_process_set_state(process, PROCESS_STOPPED);
+	if (kymo_process_is_stopped(process) && process->startup.stub != STUB_IS_OUT)
 		kymo_start_stub_take(process);
 	if (!error && !is_there)
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
@@ -277,6 +283,6 @@ void kymo_joined_resume(struct kymo_process *process)
 	kymo_process_forget(process);
 	process->joined = NULL;
 	process->threads.n = 0;
-	process->stopped = false;
+	kymo_process_set_running(process);
 	destroy_joined(joined);
 }

@@ -22,8 +22,9 @@ bool kymo_can_join(pid_t tracer);
 struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, bool *joined_ret);
 
 /* The same through this thread's hub, by the process's owner. The process may be frozen already, and is looked at anew.
- * After an error the request may last until kymo_joined_resume(). */
-struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second);
+ * After an error the request may last until kymo_joined_resume(). If the owner takes processes (hub/freeze/freeze.h)
+ * and is refused, `busy_ret` is the thread that another process traces, or 0; NULL is allowed for members of a tree. */
+struct kymo_error *kymo_joined_freeze(struct kymo_process *process, pid_t second, pid_t *busy_ret);
 
 /* They run as they had been. */
 void kymo_joined_resume(struct kymo_process *process);

@@ -62,7 +62,7 @@ static struct kymo_error *take_launched(struct hub_owner *owner, pid_t pid, stru
 
 	if (error)
 		return error;
-	(*ret)->launched = true;
+	(*ret)->child = PROCESS_IS_OURS;
 	(*ret)->owner = owner;
 	error = check_refusal(*ret, refusal);
 	return error ? error : kymo_frozen_take(*ret, false);

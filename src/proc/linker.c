@@ -120,9 +120,8 @@ struct kymo_error *kymo_startup_begin(struct kymo_process *process)
 
 	if (error)
 		return error;
-	process->startup.began = true;
+	kymo_process_set_startup(process, STARTUP_AT_EXEC);
 	process->startup.linker = start.interpreter;
-	process->startup.is_static = !start.interpreter;
 	process->startup.debug = find_debug(process, find_dynamic(process, &start));
 	return NULL;
 }

@@ -16,7 +16,7 @@
 struct kymo_process *kymo_tree_find(const struct kymo_tree *tree, pid_t pid)
 {
 	for (size_t i = tree->members.n; i-- > 0;)
-		if (tree->members.items[i]->pid == pid && !tree->members.items[i]->is_past)
+		if (tree->members.items[i]->pid == pid && tree->members.items[i]->state != PROCESS_PAST)
 			return tree->members.items[i];
 	return NULL;
 }
@@ -64,7 +64,7 @@ pid_t kymo_tree_sharing_child(const struct kymo_process *process)
 	const struct kymo_tree *tree = process->tree;
 
 	for (size_t i = 0; i < tree->members.n; i++)
-		if (tree->members.items[i]->memory_of == process && !tree->members.items[i]->is_past)
+		if (tree->members.items[i]->memory_of == process && tree->members.items[i]->state != PROCESS_PAST)
 			return tree->members.items[i]->pid;
 	return 0;
 }

@@ -11,7 +11,8 @@
  * it while it is frozen, and no thread changes what the others have, too. */
 static bool is_at_rest(const struct kymo_process *process)
 {
-	return process->stopped && process->tree && process->was_born_here && !kymo_tree_sharing_child(process);
+	return kymo_process_is_stopped(process) && process->tree && process->was_born_here &&
+	       !kymo_tree_sharing_child(process);
 }
 
 struct kymo_error *kymo_process_maps(struct kymo_process *process, struct kymo_maps *ret)
@@ -20,22 +21,22 @@ struct kymo_error *kymo_process_maps(struct kymo_process *process, struct kymo_m
 
 	if (!is_at_rest(process))
 		return kymo_maps_read(process->pid, ret);
-	error = process->has_maps ? NULL : kymo_maps_read(process->pid, &process->maps);
+	error = process->known.has_maps ? NULL : kymo_maps_read(process->pid, &process->known.maps);
 	if (error)
 		return error;
-	process->has_maps = true;
-	return kymo_maps_copy(&process->maps, ret);
+	process->known.has_maps = true;
+	return kymo_maps_copy(&process->known.maps, ret);
 }
 
 bool kymo_process_status(struct kymo_process *process, struct kymo_process_info *ret)
 {
-	bool is_known = process->has_info && is_at_rest(process);
+	bool is_known = process->known.has_info && is_at_rest(process);
 
 	if (!is_known) {
-		is_known = kymo_process_peek_status(process->pid, &process->info);
-		process->has_info = is_known;
+		is_known = kymo_process_peek_status(process->pid, &process->known.info);
+		process->known.has_info = is_known;
 	}
-	*ret = process->info;
+	*ret = process->known.info;
 	return is_known;
 }
 

@@ -147,21 +147,19 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 
 	if (process->tree)
 		kymo_frozen_look(process);
-	if (process->tree ||
-	    process->is_past) { /* stops are told by the same waitpid() as the end, and are not to be lost */
+	/* Stops are told by the same waitpid() as the end, and are not to be lost. */
+	if (process->tree || process->state == PROCESS_PAST) {
 		*status_ret = process->status;
-		return process->is_past;
+		return process->state == PROCESS_PAST;
 	}
 	kymo_frozen_serve(process);
-	if (process->launched && !process->reaped)
-		process->reaped = hub_launched_ended(process->owner->hub, process->pid, &process->status);
-	if (process->launched) {
-		if (process->reaped)
-			*status_ret = process->status;
-		return process->reaped;
-	}
-	*status_ret = 0;
-	return poll(&ended, 1, 0) > 0;
+	if (process->child == PROCESS_IS_OURS &&
+	    hub_launched_ended(process->owner->hub, process->pid, &process->status))
+		process->child = PROCESS_WAS_REAPED;
+	if (process->child == PROCESS_IS_OURS)
+		return false;
+	*status_ret = process->child == PROCESS_WAS_REAPED ? process->status : 0;
+	return process->child == PROCESS_WAS_REAPED || poll(&ended, 1, 0) > 0;
 }
 
 void kymo_process_kill(struct kymo_process *process)
@@ -179,5 +177,5 @@ void kymo_process_kill(struct kymo_process *process)
 
 bool kymo_process_is_past(const struct kymo_process *process)
 {
-	return process->is_past;
+	return process->state == PROCESS_PAST;
 }

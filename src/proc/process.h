@@ -1,4 +1,10 @@
-/* A process: opened, watched, detached. */
+/*
+ * A process, opened, watched and detached. The room is processes from outside: stopping them, system calls executed in
+ * their name, launching and following them, all through a hub (docs/internals/engines.md).
+ *
+ * A `struct kymo_process` is used from one thread, the one that created it (ptrace knows its tracer by thread).
+ * Destroying it detaches every thread, in the state in which the process had them.
+ */
 #ifndef KYMO_PROC_PROCESS_H
 #define KYMO_PROC_PROCESS_H
 

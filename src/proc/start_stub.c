@@ -70,7 +70,8 @@ static bool write_both(struct kymo_process *process, uint64_t site, uint64_t at,
 
 void kymo_start_stub_put(struct kymo_process *process)
 {
-	struct task *task = process->stopped && process->threads.n == 1 ? task_without_others(process) : NULL;
+	struct task *task =
+		kymo_process_is_stopped(process) && process->threads.n == 1 ? task_without_others(process) : NULL;
 	const struct kymo_map *text;
 	struct kymo_maps maps;
 	struct kymo_error *error;
@@ -78,7 +79,7 @@ void kymo_start_stub_put(struct kymo_process *process)
 	int signal;
 
 	/* Without DT_DEBUG a program that makes no calls is taken to be linked. */
-	if (!task || !process->joined || process->remote.active || process->startup.stub.is_unwanted ||
+	if (!task || !process->joined || process->remote.active || process->startup.wants_no_stub ||
 	    !process->startup.debug || !may_call(process))
 		return;
 	signal = choose_signal(process);
@@ -89,9 +90,9 @@ void kymo_start_stub_put(struct kymo_process *process)
 	}
 	text = kymo_start_text(&maps, process->startup.linker);
 	if (text && kymo_start_find(process, text, &site, &at) && write_both(process, site, at, signal)) {
-		process->startup.stub.is_in = process->startup.stub.is_awaited = true;
-		process->startup.stub.at = at;
-		process->startup.stub.site = site;
+		process->startup.stub = STUB_IS_AWAITED;
+		process->startup.stub_at = at;
+		process->startup.stub_site = site;
 		hub_own_signal_expect(task->engines.items[0], signal, kymo_start_told_at(at));
 	}
 	kymo_maps_deinit(&maps);
@@ -99,16 +100,15 @@ void kymo_start_stub_put(struct kymo_process *process)
 
 void kymo_start_stub_take(struct kymo_process *process)
 {
-	const uint64_t at = process->startup.stub.at, site = process->startup.stub.site;
+	const uint64_t at = process->startup.stub_at, site = process->startup.stub_site;
 	bool is_told, has_called = false;
 
 	if (!process->threads.n)
 		return;
 	is_told = process->threads.items[0].registers.rip == kymo_start_told_at(at);
-	process->startup.stub.is_awaited = false;
-	process->startup.stub.is_in = !kymo_start_take_out(process, at, site, &has_called);
+	process->startup.stub = kymo_start_take_out(process, at, site, &has_called) ? STUB_IS_OUT : STUB_IS_IN;
 	process->startup.owes_tls |= has_called && process->threads.items[0].registers.fs_base != 0;
 	/* A stop of another kind may have come before that of the signal. */
-	if (!process->startup.stub.is_in)
+	if (process->startup.stub == STUB_IS_OUT)
 		hub_own_signal_move(process->tree->hub, process->pid, is_told ? site + KYMO_START_CALL : 0);
 }

@@ -8,7 +8,7 @@
 struct kymo_process;
 
 /* Put it into a process of a tree that is stopped at its first instruction, if nothing is known to be against it:
- * process->startup.stub.is_in tells. */
+ * process->startup.stub tells. */
 void kymo_start_stub_put(struct kymo_process *process);
 
 /* Take it out of a stopped process; its thread is taken out of it, too. */

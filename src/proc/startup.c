@@ -13,25 +13,24 @@
 
 void kymo_process_startup_without_stub(struct kymo_process *process)
 {
-	process->startup.stub.is_unwanted = true;
+	process->startup.wants_no_stub = true;
 }
 
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 {
 	struct kymo_tree_event event = { .kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid };
-	struct kymo_error *error = process->startup.began ? NULL : kymo_startup_begin(process);
+	struct kymo_error *error = process->startup.phase == STARTUP_UNKNOWN ? kymo_startup_begin(process) : NULL;
 
 	if (error)
 		return error;
-	if (process->startup.is_static || process->startup.owes_tls) {
+	if (!process->startup.linker || process->startup.owes_tls) {
 		event.startup = process->startup.owes_tls ? KYMO_STARTUP_TLS : KYMO_STARTUP_LOADED;
 		process->startup.owes_tls = false;
 		kymo_tree_tell(process->tree, &event);
 		return NULL;
 	}
-	if (!process->startup.has_run)
+	if (process->startup.phase == STARTUP_AT_EXEC)
 		kymo_start_stub_put(process);
-	process->startup.has_run = true;
 	process->startup.moment_ns = kymo_now_ns() + KYMO_STARTUP_MOMENT_NS;
 	kymo_follow_start(process);
 	kymo_frozen_run(process);
@@ -55,7 +54,7 @@ static struct kymo_error *startup_in_tree(struct kymo_process *process, enum kym
 
 struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret)
 {
-	struct kymo_error *error = process->startup.began ? NULL : kymo_startup_begin(process);
+	struct kymo_error *error = process->startup.phase == STARTUP_UNKNOWN ? kymo_startup_begin(process) : NULL;
 
 	if (error)
 		return error;

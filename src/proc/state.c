@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/states.h"
 #include "base/vec.h"
 #include "hub/freeze/owner.h"
 #include "proc/state.h"
@@ -14,6 +15,42 @@
 #include "procfs/info.h"
 #include "procfs/maps.h"
 #include "procfs/memory.h"
+
+/* What may follow what (docs/internals/following.md). A process that is frozen may be frozen anew, with more of its
+ * threads. */
+static const struct kymo_state_row states[] = {
+	[PROCESS_RUNS] = { "runs", KYMO_STATE(PROCESS_RUNS) | KYMO_STATE(PROCESS_STOPPED) | KYMO_STATE(PROCESS_PAST) },
+	[PROCESS_STOPPED] = { "stopped", KYMO_STATE(PROCESS_RUNS) | KYMO_STATE(PROCESS_STOPPED) |
+						 KYMO_STATE(PROCESS_COMPLETE) | KYMO_STATE(PROCESS_PAST) },
+	[PROCESS_COMPLETE] = { "stopped, with all its threads",
+			       KYMO_STATE(PROCESS_RUNS) | KYMO_STATE(PROCESS_STOPPED) | KYMO_STATE(PROCESS_PAST) },
+	[PROCESS_PAST] = { "past", 0 },
+};
+
+static const struct kymo_state_row phases[] = {
+	[STARTUP_UNKNOWN] = { "unknown", KYMO_STATE(STARTUP_AT_EXEC) },
+	[STARTUP_AT_EXEC] = { "at its exec", KYMO_STATE(STARTUP_RUNS) },
+	[STARTUP_RUNS] = { "runs to its next event", KYMO_STATE(STARTUP_RUNS) | KYMO_STATE(STARTUP_TOLD) },
+	[STARTUP_TOLD] = { "told", KYMO_STATE(STARTUP_RUNS) },
+};
+
+void kymo_process_set_state(struct kymo_process *process, enum process_state state)
+{
+	kymo_state_check("process", states, kymo_countof(states), process->state, state);
+	process->state = state;
+}
+
+void kymo_process_set_startup(struct kymo_process *process, enum startup_phase phase)
+{
+	kymo_state_check("start of a process", phases, kymo_countof(phases), process->startup.phase, phase);
+	process->startup.phase = phase;
+}
+
+void kymo_process_set_running(struct kymo_process *process)
+{
+	if (process->state != PROCESS_PAST)
+		kymo_process_set_state(process, PROCESS_RUNS);
+}
 
 static struct kymo_error *create(pid_t pid, const struct kymo_memory *memory, struct kymo_process **ret)
 {
@@ -104,15 +141,15 @@ void kymo_process_free(struct kymo_process *process)
 
 void kymo_process_forget_maps(struct kymo_process *process)
 {
-	if (process->has_maps)
-		kymo_maps_deinit(&process->maps);
-	process->has_maps = false;
+	if (process->known.has_maps)
+		kymo_maps_deinit(&process->known.maps);
+	process->known.has_maps = false;
 }
 
 void kymo_process_forget(struct kymo_process *process)
 {
 	kymo_process_forget_maps(process);
-	process->has_info = false;
+	process->known.has_info = false;
 }
 
 struct kymo_thread *kymo_find_thread(const struct kymo_process *process, pid_t tid)

@@ -20,61 +20,86 @@ struct hub_owner;
 struct kymo_joined;
 struct kymo_tree;
 
+/* What this process has made of it. state.c has what may follow what. */
+enum process_state {
+	PROCESS_RUNS,
+	PROCESS_STOPPED,  /* `threads` are frozen: all, or the first one and perhaps one for calls */
+	PROCESS_COMPLETE, /* likewise, in a tree that has an engine on each thread: none can have been missed */
+	PROCESS_PAST,     /* it has ended or become another program, and no thread of it is left */
+};
+
+enum process_child { PROCESS_IS_NOT_OURS, PROCESS_IS_OURS, PROCESS_WAS_REAPED };
+
+/* What is read of it once, as long as it is frozen. */
+struct process_known {
+	bool has_maps; /* until it makes a call */
+	struct kymo_maps maps;
+	bool has_info;
+	struct kymo_process_info info;
+};
+
+/* Its next thread. */
+struct process_birth {
+	bool is_to_freeze;
+	bool is_held; /* one is, and is yet to be told of: until then the process does not run */
+};
+
+/* Calls in its name. */
+struct process_remote {
+	struct kymo_gadgets gadgets;
+	uint64_t own_syscall; /* a gadget that kymo has put there (kymo_remote_inherit()), or 0 */
+	bool active;
+	unsigned int n_nested; /* times that calls were begun while they were */
+	size_t thread;
+	struct user_regs_struct registers; /* the thread's own */
+	uint64_t sp;
+	uint8_t *kept; /* what lay where scratch and frame are */
+	size_t n_kept;
+};
+
+/* The start of its program, until it is linked. */
+enum startup_phase {
+	STARTUP_UNKNOWN, /* nothing has been found out about it */
+	STARTUP_AT_EXEC, /* it has run no instruction of its program, as far as is known */
+	STARTUP_RUNS,    /* to its next event */
+	STARTUP_TOLD,    /* that has come, or is not waited for */
+};
+
+enum startup_stub { STUB_IS_OUT, STUB_IS_AWAITED /* it is in, and no calls are watched */, STUB_IS_IN };
+
+struct process_startup {
+	enum startup_phase phase;
+	bool is_in_group_stop; /* while it runs */
+	bool owes_tls;         /* that has happened, too, and is told next */
+	bool wants_no_stub;
+	enum startup_stub stub;
+	uint64_t stub_at, stub_site;
+	uint64_t moment_ns; /* when it is looked at although nothing has happened */
+	uint64_t linker;    /* where the dynamic linker was loaded; 0: it has none */
+	uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
+	uint64_t r_debug;   /* that address; 0: it had not put it there yet */
+};
+
 struct kymo_process {
 	pid_t pid, inner_pid; /* for itself; 0: not known yet */
 	struct kymo_memory memory;
-	bool launched; /* our child */
-	bool reaped;
-	int status; /* of a reaped one */
-	bool stopped;
-	bool has_all_engines; /* of a followed process, since it was stopped: all its threads have been told */
-	KYMO_VEC(struct kymo_thread) threads; /* stopped ones */
-	bool has_maps;                        /* `maps` is what it has, as long as it is frozen and makes no call */
-	struct kymo_maps maps;
-	bool has_info; /* likewise `info`, which calls in its name leave as it is */
-	struct kymo_process_info info;
-
-	struct kymo_joined *joined; /* the hub that has frozen it; NULL: it runs */
+	struct kymo_process *memory_of; /* whose memory it runs in (vfork); NULL: its own */
+	bool was_born_here;             /* followed from its first instruction on */
 
 	struct kymo_tree *tree;  /* whose hub has its threads while they run, too; NULL: none does */
 	struct hub_owner *owner; /* for which it is frozen, if the hub is this thread's; NULL: it never has, and was not
 				    launched */
-	pid_t anothers;          /* the thread that another one traced when it was to be stopped last, or 0 */
-	bool is_past;            /* it has ended or become another program, and no thread of it is left */
-	bool was_born_here;      /* followed from its first instruction on */
-	bool freezes_birth;      /* of its next thread */
-	bool is_held;            /* one is held, which is yet to be told: until then the process does not run */
-	struct kymo_process *memory_of; /* whose memory it runs in (vfork); NULL: its own */
+	enum process_state state;
+	enum process_child child;
+	int status; /* of one that is past or was reaped */
 
-	struct kymo_gadgets gadgets;
-	uint64_t own_syscall; /* one of kymo's own (kymo_remote_inherit()), or 0 */
-	struct {
-		bool active;
-		unsigned int n_nested; /* times that calls were begun while they were */
-		size_t thread;
-		struct user_regs_struct registers; /* the thread's own */
-		uint64_t sp;
-		uint8_t *kept; /* what lay where scratch and frame are */
-		size_t n_kept;
-	} remote;
-	struct {
-		bool began;
-		uint64_t linker;    /* where the dynamic linker was loaded */
-		bool is_static;     /* no dynamic linker */
-		bool is_on;         /* it runs, to its next event */
-		bool is_stopped;    /* … but for a group stop */
-		uint64_t moment_ns; /* when it is looked at although nothing has happened */
-		uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
-		uint64_t r_debug;   /* that address; 0: it had not put it there yet */
-		bool has_run;       /* from its first instruction on */
-		bool owes_tls;      /* that has happened, too, and is told next */
-		struct {
-			bool is_unwanted;
-			bool is_in;      /* … the process */
-			bool is_awaited; /* it is in, and was not stopped at yet: no calls are watched */
-			uint64_t at, site;
-		} stub;
-	} startup;
+	struct kymo_joined *joined; /* the hub that has frozen it; NULL: it runs */
+	KYMO_VEC(struct kymo_thread) threads;
+	pid_t busy_thread; /* of the last freeze that was refused: the thread that another process traces, or 0 */
+	struct process_known known;
+	struct process_birth birth;
+	struct process_remote remote;
+	struct process_startup startup;
 };
 
 /* Allocate the struct for `pid` and open what belongs to it; the latter as kymo_memory_init_held() does. */
@@ -83,6 +108,20 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 
 /* Free it, with what belongs to it; nothing holds it, and it is in no tree. */
 void kymo_process_free(struct kymo_process *process);
+
+/* The only function that sets the state. */
+void kymo_process_set_state(struct kymo_process *process, enum process_state state);
+
+/* The only function that sets the phase. */
+void kymo_process_set_startup(struct kymo_process *process, enum startup_phase phase);
+
+/* It runs, unless it is past. */
+void kymo_process_set_running(struct kymo_process *process);
+
+static inline bool kymo_process_is_stopped(const struct kymo_process *process)
+{
+	return process->state == PROCESS_STOPPED || process->state == PROCESS_COMPLETE;
+}
 
 /* What is known of its mappings is out of date; of it as a whole, as it runs. */
 void kymo_process_forget_maps(struct kymo_process *process);

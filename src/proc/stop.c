@@ -26,7 +26,7 @@ static struct kymo_error *stop_threads(struct kymo_process *process, pid_t secon
 
 	if (process->tree)
 		return kymo_frozen_stop(process);
-	if (process->stopped)
+	if (kymo_process_is_stopped(process))
 		return NULL;
 	error = kymo_joined_stop(process, second, &is_joined);
 	return error || is_joined ? error : kymo_frozen_take(process, second);
@@ -42,7 +42,7 @@ struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 	struct kymo_error *error;
 	pid_t second;
 
-	if (process->tree || process->stopped)
+	if (process->tree || kymo_process_is_stopped(process))
 		return stop_threads(process, 0);
 	second = kymo_thread_for_calls(process->pid);
 	error = stop_threads(process, second);

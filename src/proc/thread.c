@@ -5,7 +5,7 @@
 
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n_ret)
 {
-	*n_ret = process->stopped ? process->threads.n : 0;
+	*n_ret = kymo_process_is_stopped(process) ? process->threads.n : 0;
 	return process->threads.items;
 }
 

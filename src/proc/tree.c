@@ -205,7 +205,7 @@ struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *p
 	struct kymo_error *error;
 	int err;
 
-	if (process->stopped)
+	if (kymo_process_is_stopped(process))
 		return take_stopped(tree, process);
 	error = check_untraced(process);
 	if (error)
@@ -226,7 +226,8 @@ static void look_at_starting(struct kymo_tree *tree)
 	for (size_t i = 0; i < tree->members.n; i++) {
 		struct kymo_process *process = tree->members.items[i];
 
-		if (!process->startup.is_on || process->is_past || process->startup.is_stopped)
+		if (process->startup.phase != STARTUP_RUNS || process->state == PROCESS_PAST ||
+		    process->startup.is_in_group_stop)
 			continue;
 		now = now ? now : kymo_now_ns();
 		if (now < process->startup.moment_ns)
@@ -248,7 +249,8 @@ static void forget_signals(struct kymo_tree *tree)
 static bool is_any_starting(const struct kymo_tree *tree)
 {
 	for (size_t i = 0; i < tree->members.n; i++)
-		if (tree->members.items[i]->startup.is_on && !tree->members.items[i]->is_past)
+		if (tree->members.items[i]->startup.phase == STARTUP_RUNS &&
+		    tree->members.items[i]->state != PROCESS_PAST)
 			return true;
 	return false;
 }
@@ -282,9 +284,10 @@ static void stand_still(const struct kymo_tree_event *event)
 
 	if (event->kind != KYMO_TREE_FORKED && event->kind != KYMO_TREE_EXECED && event->kind != KYMO_TREE_STARTUP)
 		return;
-	for (int i = 0; i < STILL_TRIES && (!i || !process->stopped) && !process->is_past; i++)
-		kymo_error_destroy(kymo_joined_freeze(process, false));
-	if (process->stopped)
+	for (int i = 0; i < STILL_TRIES && (!i || !kymo_process_is_stopped(process)) && process->state != PROCESS_PAST;
+	     i++)
+		kymo_error_destroy(kymo_joined_freeze(process, 0, NULL));
+	if (kymo_process_is_stopped(process))
 		kymo_frozen_engines(process);
 }
 
@@ -299,7 +302,7 @@ static bool next_event(struct kymo_tree *tree, struct kymo_tree_event *ret)
 		return false;
 	*ret = tree->queue.items[tree->first++];
 	if (ret->is_held)
-		ret->process->is_held = false;
+		ret->process->birth.is_held = false;
 	stand_still(ret);
 	return true;
 }
@@ -348,5 +351,5 @@ bool kymo_tree_take_startup(struct kymo_process *process, enum kymo_startup_even
 
 void kymo_process_freeze_birth(struct kymo_process *process, bool is_to_freeze)
 {
-	process->freezes_birth = is_to_freeze;
+	process->birth.is_to_freeze = is_to_freeze;
 }

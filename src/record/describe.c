@@ -15,6 +15,7 @@
 #include "probe/code/events.h"
 #include "probe/spec/spec_sample.h"
 #include "probe/threads/threads.h"
+#include "proc/process.h"
 #include "procfs/info.h"
 #include "record/recording.h"
 #include "record/wanted.h"

@@ -7,9 +7,12 @@
 
 #include "base/cleanup.h"
 #include "probe/code/events.h"
+#include "probe/offline/offline.h"
 #include "probe/offline/offline_refusals.h"
 #include "probe/offline/offline_sites.h"
 #include "probe/site/refusals.h"
+#include "proc/process.h"
+#include "procfs/maps.h"
 #include "record/kernel.h"
 #include "record/mixed.h"
 #include "record/recording.h"

@@ -19,7 +19,13 @@
 #include "probe/memory/state.h"
 #include "probe/probe.h"
 #include "probe/install/mapped.h"
+#include "probe/install/install.h"
 #include "probe/threads/threads.h"
+#include "proc/linker.h"
+#include "proc/process.h"
+#include "proc/startup.h"
+#include "proc/stop.h"
+#include "proc/tree.h"
 #include "record/describe.h"
 #include "record/mixed.h"
 #include "record/packets.h"
@@ -27,7 +33,7 @@
 #include "record/targets.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
-#include "sym/sym.h"
+#include "sym/nearest.h"
 
 #define DYING_MS 50
 #define SHARE_NS 5000000u /* of the recorder's time for events of the tree, before rings are looked at again */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "proc/proc.h"
+#include "proc/linker.h"
 
 struct recording;
 struct target;

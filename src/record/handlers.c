@@ -8,6 +8,7 @@
 #include "probe/install/stack.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
+#include "proc/process.h"
 #include "record/looks.h"
 #include "record/recording.h"
 #include "record/warnings.h"

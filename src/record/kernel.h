@@ -8,10 +8,15 @@
 #ifndef KYMO_RECORD_KERNEL_H
 #define KYMO_RECORD_KERNEL_H
 
-#include "probe/offline/offline.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "probe/spec/spec.h"
 #include "trace/trace.h"
 
+struct kymo_events;
+struct kymo_offline;
 struct recording_kernel;
 
 struct recording_kernel_options {

@@ -17,6 +17,13 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "hub/launch.h"
+#include "proc/launch.h"
+#include "proc/linker.h"
+#include "proc/process.h"
+#include "proc/startup.h"
+#include "proc/stop.h"
+#include "procfs/info.h"
 #include "record/describe.h"
 #include "record/fallback.h"
 #include "record/kernel.h"

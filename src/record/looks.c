@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/install/answer.h"
+#include "probe/look/look.h"
 #include "record/describe.h"
 #include "record/recording.h"
 #include "record/warnings.h"

@@ -11,10 +11,14 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "probe/install/install.h"
 #include "probe/resolve/syscalls.h"
 #include "record/kernel.h"
 #include "record/packets.h"
 #include "probe/spec/spec_pair.h"
+#include "proc/process.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
 #include "record/recording.h"
 #include "record/wanted.h"
 #include "record/warnings.h"

@@ -8,6 +8,7 @@
 #include "probe/install/answer.h"
 #include "probe/memory/state.h"
 #include "probe/threads/watch.h"
+#include "proc/process.h"
 #include "record/aggregate.h"
 #include "record/kernel.h"
 #include "record/recording.h"

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "probe/code/events.h"
+#include "proc/process.h"
+#include "proc/tree.h"
 #include "record/aggregate.h"
 #include "record/kernel.h"
 #include "record/mixed.h"

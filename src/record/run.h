@@ -2,16 +2,18 @@
 #ifndef KYMO_RECORD_RUN_H
 #define KYMO_RECORD_RUN_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "base/vec.h"
-#include "probe/install/install.h"
-#include "probe/look/look.h"
 #include "probe/memory/data.h"
-#include "proc/proc.h"
 #include "record/record.h"
 #include "ring/ring.h"
 #include "trace/trace.h"
 
 struct kymo_call_source;
+struct kymo_look;
 struct recording_kernel;
 
 /*

@@ -11,6 +11,10 @@
 
 #include "base/cleanup.h"
 #include "probe/install/mapped.h"
+#include "proc/process.h"
+#include "proc/stop.h"
+#include "proc/tree.h"
+#include "procfs/info.h"
 #include "record/begin.h"
 #include "record/describe.h"
 #include "record/family.h"

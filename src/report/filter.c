@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "sym/demangle.h"
 
 #define RETURN "%return"
 

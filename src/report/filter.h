@@ -12,7 +12,8 @@
 #include "ctf/ctf.h"
 #include "report/names.h"
 #include "report/report.h"
-#include "sym/demangle.h"
+
+struct kymo_pattern;
 
 struct filter {
 	const struct kymo_report_filter *words;

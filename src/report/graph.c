@@ -14,6 +14,7 @@
 #include "report/latency.h"
 #include "report/lines.h"
 #include "report/syscalls.h"
+#include "sym/demangle.h"
 
 #define MAX_LINES 4096u /* a power of two */
 #define MAX_INDENT 64u  /* levels */

@@ -2,7 +2,6 @@
 #ifndef KYMO_REPORT_GRAPH_H
 #define KYMO_REPORT_GRAPH_H
 
-#include "ctf/ctf.h"
 #include "report/filter.h"
 #include "report/names.h"
 #include "report/page.h"

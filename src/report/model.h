@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/vec.h"
 #include "ctf/ctf.h"
 #include "report/filter.h"
 #include "report/pairs.h"

@@ -3,7 +3,6 @@
 #define KYMO_REPORT_STACKS_H
 
 #include "base/error.h"
-#include "ctf/ctf.h"
 #include "report/filter.h"
 #include "report/page.h"
 #include "report/report.h"

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ctf/ctf.h"
 #include "report/filter.h"
 #include "report/names.h"
 #include "report/page.h"

@@ -9,11 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "procfs/maps.h"
 #include "stack/pads.h"
 #include "stack/space.h"
 #include "stack/stack.h"
 #include "stack/state.h"
-#include "sym/sym.h"
+#include "sym/open.h"
 
 enum { UNUSED_MAX = 32, VDSO_MAX = 1 << 16 };
 

@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/search.h"
+#include "procfs/maps.h"
 #include "procfs/memory.h"
 #include "stack/files.h"
 #include "stack/stack.h"

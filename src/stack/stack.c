@@ -14,6 +14,10 @@
 #include "stack/pads.h"
 #include "stack/space.h"
 #include "stack/state.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 #include "sym/unwind.h"
 
 enum { PAGES = 16 };

@@ -14,7 +14,7 @@
 
 #include "base/io.h"
 #include "nested/nested.h"
-#include "proc/proc.h"
+#include "procfs/info.h"
 #include "procfs/pidns.h"
 #include "strace/events.h"
 #include "strace/fds.h"

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "proc/proc.h"
 #include "strace/state.h"
 #include "strace/wake.h"
 

@@ -12,11 +12,9 @@
 #include "sym/debug_members.h"
 #include "sym/debug_typelookup.h"
 #include "sym/debug_variables.h"
-#include "sym/sym.h"
-#include "wire/ctype.h"
-#include "wire/form.h"
 
 struct kymo_debug;
+struct kymo_module;
 
 /*
  * The debug information of the module: its own, or that of a separate file (build-id folders, .gnu_debuglink, with a

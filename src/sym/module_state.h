@@ -14,6 +14,8 @@
 
 #include "base/vec.h"
 #include "sym/image.h"
+#include "sym/module.h"
+#include "sym/notes.h"
 #include "sym/sym.h"
 
 struct sym_range {

@@ -14,23 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sym/debuglink.h"
-#include "sym/entries.h"
-#include "sym/files.h"
-#include "sym/find.h"
-#include "sym/functions.h"
-#include "sym/glob.h"
-#include "sym/golang.h"
-#include "sym/lsda.h"
-#include "sym/module.h"
-#include "sym/nearest.h"
-#include "sym/notes.h"
-#include "sym/open.h"
-#include "sym/perfmap.h"
-#include "sym/relocs.h"
-#include "sym/rseq.h"
-#include "sym/symbols.h"
-
 /* A loadable segment. Addresses as linked. */
 struct kymo_segment {
 	uint64_t vaddr, offset, file_size, memory_size;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sym/sym.h"
+struct kymo_module;
 
 /* The registers of x86-64 by DWARF's numbers: rax rdx rcx rbx rsi rdi rbp rsp r8 … r15, and the program counter. */
 enum {

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "ctf/stream.h"
 #include "trace/packed.h"
 #include "trace/trace.h"
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "ctf/stream.h"
 #include "trace/directory.h"
 #include "trace/packed.h"
 #include "wire/packed.h"

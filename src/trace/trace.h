@@ -2,12 +2,17 @@
 #ifndef KYMO_TRACE_TRACE_H
 #define KYMO_TRACE_TRACE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/error.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
-#include "ctf/stream.h"
 #include "ring/ring.h"
 #include "trace/kept.h"
+
+struct kymo_ctf_stream;
 
 /*
  * A stream file. Rings have it one after another: when a process has ended, another's ring of the same place and CPU

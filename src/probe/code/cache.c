@@ -6,6 +6,9 @@
 #include "arch/exits.h"
 #include "arch/guard.h"
 #include "base/vec.h"
+#include "marker/list.h"
+#include "marker/marker.h"
+#include "sym/open.h"
 
 #define IDLE_FILES 32 /* kept although they are not in use, … */
 #define IDLE_BYTES \

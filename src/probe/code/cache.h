@@ -5,13 +5,17 @@
 #ifndef KYMO_PROBE_CODE_CACHE_H
 #define KYMO_PROBE_CODE_CACHE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "arch/exits.h"
 #include "arch/pad.h"
 #include "base/error.h"
 #include "marker/marker.h"
 #include "probe/code/code.h"
-#include "sym/sym.h"
 
+struct kymo_module;
 struct probe_cache;
 
 #define CACHED_MAX_GUARDS 16

@@ -7,8 +7,16 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "marker/list.h"
+#include "marker/marker.h"
 #include "probe/code/indirect.h"
 #include "probe/code/store.h"
+#include "sym/entries.h"
+#include "sym/functions.h"
+#include "sym/golang.h"
+#include "sym/module.h"
+#include "sym/rseq.h"
+#include "sym/sym.h"
 
 static void free_code(struct kymo_module_code *code)
 {

@@ -4,10 +4,15 @@
 #ifndef KYMO_PROBE_CODE_CODE_H
 #define KYMO_PROBE_CODE_CODE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "arch/code.h"
 #include "base/error.h"
 #include "marker/marker.h"
-#include "sym/sym.h"
+
+struct kymo_module;
 
 struct kymo_code {
 	struct kymo_module_code code; /* what kymo_plan() takes; bytes belong to the module */

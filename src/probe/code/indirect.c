@@ -10,6 +10,10 @@
 #include "arch/plan.h"
 #include "base/search.h"
 #include "base/vec.h"
+#include "sym/module.h"
+#include "sym/relocs.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 #define INDIRECTS_MAX 8192
 

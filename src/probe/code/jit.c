@@ -10,6 +10,11 @@
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "probe/memory/sessions.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+#include "sym/perfmap.h"
 
 #define INSN_MAX 15
 #define BEHIND 64                        /* bytes behind the address that a plan may look at */

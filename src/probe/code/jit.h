@@ -7,10 +7,16 @@
 #ifndef KYMO_PROBE_CODE_JIT_H
 #define KYMO_PROBE_CODE_JIT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "base/error.h"
 #include "probe/code/code.h"
-#include "proc/proc.h"
-#include "sym/sym.h"
+
+struct kymo_map;
+struct kymo_maps;
+struct kymo_process;
 
 /* What stands for the file's path. */
 #define KYMO_JIT_PATH "[anonymous]"

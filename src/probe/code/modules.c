@@ -11,6 +11,13 @@
 #include "probe/code/events.h"
 #include "probe/code/jit.h"
 #include "probe/probes.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/maps.h"
+#include "sym/files.h"
+#include "sym/module.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 static bool is_same_file(const struct probe_module *module, const struct kymo_map *map)
 {

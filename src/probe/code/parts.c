@@ -9,6 +9,9 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "probe/code/code.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/sym.h"
 
 /* The function `own` itself, and then what was split off from it. A fresh array. */
 static struct kymo_error *create_parts(struct kymo_module *module, const struct kymo_function *own, const char *name,

@@ -3,12 +3,14 @@
 #define KYMO_PROBE_CODE_PARTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "arch/code.h"
 #include "arch/exits.h"
-#include "sym/sym.h"
+#include "base/error.h"
 
 struct kymo_code;
+struct kymo_module;
 
 #define PROBE_EXITS_REASON_MAX 1600
 

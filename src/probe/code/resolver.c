@@ -7,6 +7,9 @@
 #include "probe/code/code.h"
 #include "probe/code/targets.h"
 #include "probe/code/words.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/sym.h"
 
 static void warn(const struct probe_resolver *resolver, const char *sentence)
 {

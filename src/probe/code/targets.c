@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "probe/code/words.h"
+#include "sym/sym.h"
 
 static void target_deinit(struct probe_target *target)
 {

@@ -5,9 +5,15 @@
 #ifndef KYMO_PROBE_CODE_TARGETS_H
 #define KYMO_PROBE_CODE_TARGETS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/vec.h"
 #include "probe/code/indirect.h"
 #include "probe/spec/spec.h"
+
+struct kymo_symbol;
 
 struct probe_target {
 	uint64_t vaddr;      /* of the function, as linked */

@@ -1,4 +1,9 @@
 #include "probe/code/words.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/glob.h"
+#include "sym/module.h"
+#include "sym/sym.h"
 
 #include <inttypes.h>
 #include <stdio.h>

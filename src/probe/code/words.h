@@ -5,9 +5,14 @@
 #ifndef KYMO_PROBE_CODE_WORDS_H
 #define KYMO_PROBE_CODE_WORDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/error.h"
 #include "probe/code/events.h"
 #include "probe/spec/spec.h"
+#include "sym/module.h"
 #include "sym/sym.h"
 
 /* Bytes of a location's text, with the NUL: mangled names that kymo can demangle are whole. */

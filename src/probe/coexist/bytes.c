@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/search.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 void probe_bytes_deinit(struct probe_bytes *bytes)
 {

@@ -1,7 +1,7 @@
 #include "probe/coexist/link.h"
 
 #include "arch/plan.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 uint64_t probe_jump_by(probe_link_read *read, void *data, uint64_t address)
 {

@@ -15,7 +15,7 @@
 #include "probe/offline/offline_state.h"
 #include "probe/probes.h"
 #include "procfs/maps.h"
-#include "sym/sym.h"
+#include "sym/module.h"
 
 #define BYTES_MAX 4096 /* more than that is a file that was changed as a whole */
 

@@ -17,7 +17,7 @@
 #include "probe/memory/sessions.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -29,6 +29,10 @@
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/site/switches.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "proc/thread.h"
+#include "procfs/maps.h"
 
 #define STACK_SCAN_MAX ((uint64_t)8 << 20)
 #define STACKS_MAX 4 /* that a thread has left for others, in handlers upon handlers */

@@ -32,7 +32,9 @@
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"
 #include "probe/snapshot/status.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "proc/stop.h"
 
 #define NEAR 256 /* bytes: a jump relies on none farther away */
 

@@ -33,7 +33,13 @@
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
 #include "probe/threads/threads.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/memory.h"
+#include "proc/nap.h"
+#include "proc/process.h"
+#include "proc/sharing.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
 #include "procfs/maps.h"
 
 #define TRIES \

@@ -26,6 +26,9 @@
 #include "probe/memory/trust.h"
 #include "probe/probe.h"
 #include "probe/site/switches.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/maps.h"
 
 #define WATCH_AHEAD 65536 /* of threads that had not asked yet, but will without looking again */
 

@@ -26,6 +26,9 @@
 #include "probe/spec/spec.h"
 #include "probe/threads/threads.h"
 #include "probe/threads/watch.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/maps.h"
 
 /* ---- what comes and goes --------------------------------------------------------------------- */
 

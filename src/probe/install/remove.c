@@ -25,7 +25,13 @@
 #include "probe/memory/sessions.h"
 #include "probe/probe.h"
 #include "probe/site/switches.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/memory.h"
+#include "proc/nap.h"
+#include "proc/process.h"
+#include "proc/sharing.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
 #include "procfs/maps.h"
 
 #define DRAIN_TRIES 12 /* about two seconds, with pauses that grow by half */

@@ -14,7 +14,8 @@
 #include "probe/probes.h"
 #include "probe/threads/reading.h"
 #include "probe/threads/thread_stacks.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/process.h"
 
 /* The kernel lets it grow as long as all of it, in whole pages, is within the limit (mm/mmap.c, acct_stack_growth()).
  */

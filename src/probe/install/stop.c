@@ -3,7 +3,8 @@
 #include <stdint.h>
 
 #include "base/io.h"
-#include "proc/proc.h"
+#include "proc/nap.h"
+#include "proc/stop.h"
 
 #define STOP_PATIENCE_NS 4000000000u
 #define STOP_PAUSE_NS 10000000

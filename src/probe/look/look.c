@@ -26,7 +26,7 @@
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/threads/threads.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define PAUSE_MAX_NS (8 * SECOND_NS)

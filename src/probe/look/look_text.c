@@ -5,7 +5,7 @@
 
 #include "base/search.h"
 #include "probe/look/look_state.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 void look_read(struct kymo_look *look)
 {

@@ -20,7 +20,10 @@
 #include "probe/plan/allocate.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
 #include "procfs/maps.h"
 
 #define SHORT_REACH 160 /* from a short jump to the end of the jump that it leads to */

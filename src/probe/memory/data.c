@@ -22,7 +22,8 @@
 #include "probe/options.h"
 #include "probe/probes.h"
 #include "probe/spec/spec.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/process.h"
 
 #define SUBBUFFERS 8
 #define SPENT_MAX 4                 /* memories of processes that have ended, until there is time to free them … */

@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/info.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U

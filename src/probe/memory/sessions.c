@@ -16,7 +16,8 @@
 #include "base/page.h"
 #include "base/vec.h"
 #include "probe/memory/program.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/process.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
 

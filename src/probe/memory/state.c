@@ -2,7 +2,7 @@
 #include "probe/memory/state.h"
 
 #include "probe/probes.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 uint64_t kymo_probes_inode(const struct kymo_probes *probes)
 {

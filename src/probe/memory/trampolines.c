@@ -25,7 +25,9 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/memory/shared.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/memory.h"
+#include "proc/process.h"
 #include "procfs/maps.h"
 
 enum { READ_SIZE = 1 << 16 }; /* whole pages */

@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include "arch/plan.h"
+#include "marker/list.h"
+#include "marker/marker.h"
 #include "probe/memory/sessions.h"
-#include "proc/proc.h"
+#include "proc/process.h"
 #include "procfs/maps.h"
+#include "sym/module.h"
+#include "sym/open.h"
 
 void probe_trust_deinit(struct probe_trust *trust)
 {

@@ -3,10 +3,15 @@
 #ifndef KYMO_PROBE_MEMORY_TRUST_H
 #define KYMO_PROBE_MEMORY_TRUST_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "marker/marker.h"
 
 struct kymo_map;
 struct kymo_maps;
+struct kymo_module;
 struct kymo_process;
 struct kymo_session;
 struct kymo_wire_site;

@@ -19,6 +19,9 @@
 #include "probe/spec/spec.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
+#include "sym/files.h"
+#include "sym/module.h"
+#include "sym/open.h"
 #include "wire/shared.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -17,6 +17,10 @@
 #include "probe/offline/offline_refusals.h"
 #include "probe/offline/offline_state.h"
 #include "probe/spec/spec.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/rseq.h"
+#include "sym/sym.h"
 
 /* ---- a site --------------------------------------------------------------------------------- */
 

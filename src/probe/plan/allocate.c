@@ -34,7 +34,7 @@
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
 #include "probe/threads/reading.h"
-#include "sym/sym.h"
+#include "sym/module.h"
 
 #define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
 

@@ -31,6 +31,7 @@
 #include "probe/site/switches.h"
 #include "probe/snapshot/snapshot.h"
 #include "probe/threads/threads.h"
+#include "procfs/maps.h"
 
 #define SPREAD \
 	((uint64_t)512 << 20) /* sites of one region lie within this; the rest of ±2 GiB is for finding a hole \

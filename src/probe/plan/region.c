@@ -20,6 +20,7 @@
 #include "probe/site/sites.h"
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
+#include "procfs/maps.h"
 
 #define REACH ((uint64_t)0x7fff0000)
 #define REGION_MAX ((uint64_t)64 << 20)

@@ -15,6 +15,8 @@
 #include "probe/spec/spec.h"
 #include "probe/threads/watch.h"
 #include "procfs/maps.h"
+#include "sym/files.h"
+#include "sym/nearest.h"
 
 /* A name may be a link to the file that is mapped, as /usr/bin/redis-server is one to redis-check-rdb. */
 static void identify(const char *name, struct probe_file *ret)

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "marker/fields.h"
+#include "marker/marker.h"
 #include "marker/match.h"
 #include "marker/name.h"
 #include "probe/code/cache.h"
@@ -22,6 +23,9 @@
 #include "probe/site/switches.h"
 #include "probe/site/warning.h"
 #include "probe/spec/spec_marker.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/sym.h"
 
 #define NAMES_SHOWN 5
 

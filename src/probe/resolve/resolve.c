@@ -22,6 +22,10 @@
 #include "probe/spec/spec.h"
 #include "probe/threads/threads.h"
 #include "probe/threads/watch.h"
+#include "sym/files.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/sym.h"
 
 struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_site *site)
 {

@@ -18,6 +18,9 @@
 #include "probe/site/warning.h"
 #include "probe/spec/spec.h"
 #include "procfs/maps.h"
+#include "sym/files.h"
+#include "sym/functions.h"
+#include "sym/module.h"
 
 /* ---- events ---------------------------------------------------------------------------------- */
 

@@ -15,7 +15,8 @@
 #include "probe/site/switches.h"
 #include "probe/site/warning.h"
 #include "probe/spec/spec.h"
-#include "proc/proc.h"
+#include "proc/process.h"
+#include "sym/functions.h"
 
 #define REASONS_SHOWN 3
 

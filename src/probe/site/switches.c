@@ -44,6 +44,9 @@
 #include "arch/trap.h"
 #include "arch/uprobe.h"
 #include "base/page.h"
+#include "marker/list.h"
+#include "marker/marker.h"
+#include "marker/match.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
 #include "probe/coexist/bytes.h"
@@ -55,8 +58,10 @@
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/spec/spec.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 #include "procfs/maps.h"
+#include "sym/module.h"
+#include "sym/open.h"
 
 #define SIZE KYMO_JUMP_SIZE
 #define BUSY_AT (-1) /* of `busy`, from `outside` */

@@ -4,7 +4,7 @@
 #include "probe/probes.h"
 #include "probe/site/switches.h"
 #include "probe/threads/watch.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
 
 void probe_snapshot_deinit(struct probe_snapshot *snapshot)
 {

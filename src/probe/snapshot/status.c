@@ -8,7 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/info.h"
 
 #define STAT_START_BRK 47  /* field of /proc/PID/stat */
 #define MAPPINGS_MAX 65530 /* Documentation/admin-guide/sysctl/vm.rst: max_map_count */

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/caret.h"
 #include "base/cleanup.h"
 #include "probe/spec/spec_arg.h"
 #include "probe/spec/spec_piece.h"
 #include "probe/spec/spec_scope.h"
 #include "probe/spec/spec_values.h"
 #include "sym/demangle.h"
-#include "sym/sym.h"
+#include "sym/glob.h"
 
 #define ADDRESS_END ((uint64_t)1 << 47)
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "arch/pad.h"
+#include "base/caret.h"
 #include "base/cleanup.h"
 #include "probe/spec/spec_fetch.h"
 #include "probe/spec/spec_scope.h"

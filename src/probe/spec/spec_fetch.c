@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/caret.h"
 #include "base/cleanup.h"
 
 /* ---- types ----------------------------------------------------------------------------------- */

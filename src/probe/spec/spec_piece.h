@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "base/caret.h"
 #include "probe/spec/spec.h"
 
 /* Longest name of an event, a group or an argument; the kernel has 63 and 31. */

@@ -1,4 +1,5 @@
 #include "probe/spec/spec_sample.h"
+#include "base/caret.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,6 +5,8 @@
 #include "arch/fetch.h"
 #include "base/caret.h"
 #include "base/nearest.h"
+#include "sym/debug.h"
+#include "sym/glob.h"
 
 #define LISTED_MAX 256
 

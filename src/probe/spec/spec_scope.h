@@ -2,9 +2,14 @@
 #ifndef KYMO_PROBE_SPEC_SPEC_SCOPE_H
 #define KYMO_PROBE_SPEC_SPEC_SCOPE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "expr/expr.h"
 #include "probe/spec/spec.h"
-#include "sym/debug.h"
+
+struct kymo_debug;
 
 /* A location, and what is known of it. */
 struct kymo_spec_scope {

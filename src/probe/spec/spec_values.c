@@ -1,5 +1,6 @@
 #include "probe/spec/spec_values.h"
 
+#include "base/caret.h"
 #include "probe/spec/spec_arg.h"
 #include "probe/spec/spec_piece.h"
 #include "probe/spec/spec_sample.h"

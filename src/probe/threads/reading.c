@@ -11,7 +11,8 @@
 #include "probe/probes.h"
 #include "probe/site/warning.h"
 #include "probe/spec/spec.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/process.h"
 #include "procfs/info.h"
 #include "procfs/threads.h"
 

@@ -3,9 +3,9 @@
 #include <sys/random.h>
 #include <x86intrin.h>
 
-#include "proc/proc.h"
 #include "probe/probes.h"
 #include "probe/spec/spec_sample.h"
+#include "proc/memory.h"
 #include "wire/shared.h"
 
 #define BURSTS_A_SECOND 10 /* a bucket has the tokens of a tenth of a second, and one at least */

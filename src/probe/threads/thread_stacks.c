@@ -20,7 +20,8 @@
 #include "base/page.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/process.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
 

@@ -24,9 +24,15 @@
 #include "probe/threads/thread_stacks.h"
 #include "probe/threads/tids.h"
 #include "probe/threads/watch.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
+#include "proc/tree.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
+#include "sym/files.h"
 
 #define RSEQ_SIGNATURE 0x53053053 /* glibc's on x86, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
 #define RSEQ_CPU_ID 4             /* in struct rseq */

@@ -19,10 +19,11 @@
 #include "base/page.h"
 #include "probe/code/modules.h"
 #include "probe/probes.h"
-#include "proc/proc.h"
+#include "proc/memory.h"
+#include "proc/thread.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
-#include "sym/sym.h"
+#include "sym/golang.h"
 
 /* Bytes behind a thread pointer in which tids are looked for, and before one of Go's. */
 #define SEARCHED 2048

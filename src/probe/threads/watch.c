@@ -20,6 +20,10 @@
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/site/switches.h"
+#include "proc/linker.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/sym.h"
 
 #define DEBUG_FUNCTION "_dl_debug_state"
 #define SIGACTION "sigaction"

@@ -19,8 +19,10 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "hub/launch.h"
 #include "kymo/engine.h"
-#include "proc/proc.h"
+#include "proc/reach.h"
+#include "procfs/info.h"
 #include "strace/recorded/writer.h"
 #include "syscall/call.h"
 #include "syscall/copies.h"

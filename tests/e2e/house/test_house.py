@@ -84,17 +84,17 @@ def test_layers_are_kept():
 def test_a_broken_layer_is_seen(tmp):
     tree = copy_tree(tmp)
     for room, line, reason in (('wire', '#include "sym/sym.h"', 'wire may not use sym'),
-                               ('report', '#include "proc/proc.h"',
+                               ('report', '#include "proc/process.h"',
                                 'report may not use proc'), ('record', '#include "ctf/token.h"', 'private to ctf'),
                                ('record', '#include "cli/output.h"',
                                 'no other room uses cli'), ('base', 'void f(void) { ptrace(0, 0, 0, 0); }',
-                                                     'ptrace is used in src/hub and src/nested only'),
+                                                            'ptrace is used in src/hub and src/nested only'),
                                ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }',
                                 'ptrace is used in src/hub and src/nested only'),
                                ('proc', 'int f(int *status) { return waitpid(1, status, 0); }',
-                                'waited for by src/hub only'), ('hub', '#include "proc/proc.h"',
+                                'waited for by src/hub only'), ('hub', '#include "proc/process.h"',
                                                                 'hub may not use proc'),
-                               ('hub/trap', '#include "proc/proc.h"',
+                               ('hub/trap', '#include "proc/process.h"',
                                 'hub may not use proc'), ('sym', '#include <Zydis/Zydis.h>',
                                                           'Zydis is used in src/arch only'),
                                ('proc', '#include <libelf.h>',
@@ -106,6 +106,24 @@ def test_a_broken_layer_is_seen(tmp):
         check_matches(result.out, rf'^src/{room}/wrong\.c.*{re.escape(reason)}')
         check_equal(result.out.count('wrong.c'), 1, 'problems')
         path.unlink()
+
+
+def test_a_header_that_hands_on_another_rooms_is_seen(tmp):
+    tree = copy_tree(tmp)
+    path = tree / 'src/probe/wrong.h'
+    cases = [('procfs/maps.h', 'struct kymo_maps;', True),
+             ('procfs/maps.h', 'struct wrong { struct kymo_maps maps; };', False),
+             ('proc/linker.h', 'int f(int kind); /* KYMO_STARTUP_LOADED */', True),
+             ('proc/tree.h', 'bool f(enum kymo_tree_kind kind);', False),
+             ('sym/debug.h', 'struct wrong { struct kymo_variable of_a_header_of_its_room; };', False),
+             ('probe/options.h', '', False), ]
+    for include, text, is_wrong in cases:
+        path.write_text(f'#include "{include}"\n{text}\n')
+        result = run(tree / 'tools/check-layers')
+        if is_wrong:
+            check_matches(result.ended(1).out, f'^src/probe/wrong.h: names nothing of "{include}"')
+        else:
+            result.ok()
 
 
 def test_a_plan_that_touches_a_process_is_seen(tmp):

@@ -14,7 +14,7 @@
 
 #include "base/search.h"
 #include "probe/code/code.h"
-#include "sym/sym.h"
+#include "sym/open.h"
 
 #define CHECK(what) \
 	do { \

@@ -10,8 +10,12 @@
 #include "hub/remote/client_calls.h"
 #include "hub/remote/message.h"
 #include "hub/state.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/memory.h"
+#include "proc/process.h"
 #include "proc/state.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
 #include "wire/shared.h"
 
 /* With a hub that serves, and an engine of it on the first thread. */
@@ -311,7 +315,7 @@ static void no_call_is_made_by_an_instruction_with_a_breakpoint(void **state)
 	process = opened(&f);
 	assert_null(kymo_process_stop_first(process));
 	assert_null(kymo_remote_begin(process));
-	address = process->gadgets.syscall;
+	address = process->remote.gadgets.syscall;
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, address), 0);
 	is_busy(kymo_remote_syscall(process, SYS_getpid, none, &result));
 	assert_int_equal(kymo_engine_remove_breakpoint(engine, address), 0);

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <sys/ptrace.h>
 
-#include "proc/proc.h"
 #include "rows.h"
 
 /* ---- attach ---------------------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 #include "hub/launch.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
-#include "proc/proc.h"
 
 static void a_command_is_seen_from_its_exec_to_its_end(void **state)
 {

@@ -8,10 +8,14 @@
 #include "arch/breakable.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "hub/hub.h"
 #include "fixture.h"
 #include "hub/local.h"
-#include "proc/proc.h"
+#include "hub/thread/seize.h"
+#include "proc/process.h"
 #include "proc/state.h"
+#include "proc/stop.h"
+#include "procfs/threads.h"
 
 /* ---- a call that is broken off --------------------------------------------------------------- */
 

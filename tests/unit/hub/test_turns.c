@@ -21,8 +21,15 @@
 #include "base/io.h"
 #include "hub/freeze/freeze.h"
 #include "hub/freeze/owner.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/launch.h"
+#include "proc/linker.h"
+#include "proc/process.h"
+#include "proc/startup.h"
 #include "proc/state.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
+#include "proc/tree.h"
 
 #define NAP_MS 20
 #define BOUND_S 60

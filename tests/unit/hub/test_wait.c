@@ -3,11 +3,11 @@
 
 #include "fixture.h"
 #include "hub/forget.h"
+#include "hub/hub.h"
 #include "hub/thread/request.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/wait.h"
-#include "proc/proc.h"
 
 #define MANY 300
 

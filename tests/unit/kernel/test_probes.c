@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "kernel/kernel.h"
+#include "wire/event.h"
 
 /* Of struct pt_regs, x86-64. */
 enum { AX = 80, SI = 104, DI = 112, SP = 152 };

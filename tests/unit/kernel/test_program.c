@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "kernel/program.h"
+#include "wire/event.h"
 
 static struct kernel_program with(const struct kymo_kernel_arg *args, size_t n)
 {

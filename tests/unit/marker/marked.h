@@ -5,8 +5,11 @@
 #define KYMO_TEST_MARKER_MARKED_H
 
 #include "../sym/testing.h"
+#include "marker/list.h"
 
 #include "marker/marker.h"
+#include "sym/notes.h"
+#include "sym/open.h"
 
 /*
  * kymo NAME, TYPE, CODE, TARGET, THIRD, TYPES, FORMAT: a note of kymo's in marked.c, line 7, provider "app".

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "marker/marker.h"
+#include "marker/match.h"
 
 static bool matches(const char *glob)
 {

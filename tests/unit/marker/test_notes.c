@@ -1,4 +1,8 @@
 #include "marked.h"
+#include "marker/list.h"
+#include "marker/marker.h"
+#include "sym/notes.h"
+#include "sym/open.h"
 
 #include <elf.h>
 

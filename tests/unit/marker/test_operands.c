@@ -3,6 +3,10 @@
  * shared object.
  */
 #include "marked.h"
+#include "marker/list.h"
+#include "marker/marker.h"
+#include "marker/operands.h"
+#include "sym/open.h"
 
 /* Data whose addresses the golden list knows. `twin` is there twice. */
 static const char data[] = "	.text\n"

@@ -1,4 +1,8 @@
 #include "marked.h"
+#include "marker/list.h"
+#include "marker/marker.h"
+#include "sym/module.h"
+#include "sym/open.h"
 
 static const char base[] = "	.text\n"
 			   "	nop\n"

@@ -20,9 +20,19 @@
 #include "hub/freeze/freeze.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
-#include "proc/proc.h"
+#include "proc/call.h"
+#include "proc/launch.h"
+#include "proc/linker.h"
 #include "proc/members.h"
+#include "proc/memory.h"
+#include "proc/nap.h"
+#include "proc/process.h"
+#include "proc/startup.h"
 #include "proc/state.h"
+#include "proc/stop.h"
+#include "proc/thread.h"
+#include "proc/tree.h"
+#include "procfs/info.h"
 
 #define MAX 64
 

@@ -2,6 +2,11 @@
 #include "testing.h"
 
 #include "sym/debug.h"
+#include "sym/find.h"
+#include "sym/open.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
+#include "wire/ctype.h"
 
 static const char source[] =
 	"#include <stddef.h>\n"

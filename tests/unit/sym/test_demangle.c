@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "sym/demangle.h"
+#include "sym/glob.h"
 #include "sym/names.h"
-#include "sym/sym.h"
 #include "testing.h"
 
 struct pair {

@@ -1,4 +1,5 @@
 #include "testing.h"
+#include "sym/files.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,12 @@
 #include "testing.h"
+#include "sym/entries.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 static const char assembler[] =
 	".text\n"

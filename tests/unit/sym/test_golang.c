@@ -1,3 +1,10 @@
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/glob.h"
+#include "sym/golang.h"
+#include "sym/open.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 #include "sym/testing.h"
 
 /*

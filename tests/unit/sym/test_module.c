@@ -1,4 +1,12 @@
 #include "testing.h"
+#include "sym/entries.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/rseq.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 #include <elf.h>
 #include <unistd.h>

@@ -1,4 +1,10 @@
 #include "testing.h"
+#include "sym/find.h"
+#include "sym/module.h"
+#include "sym/notes.h"
+#include "sym/open.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 #include <elf.h>
 

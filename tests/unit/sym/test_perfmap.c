@@ -1,4 +1,5 @@
 #include "testing.h"
+#include "sym/perfmap.h"
 
 #include <errno.h>
 #include <sys/mman.h>

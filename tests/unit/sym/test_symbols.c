@@ -1,4 +1,11 @@
 #include "testing.h"
+#include "sym/find.h"
+#include "sym/glob.h"
+#include "sym/module.h"
+#include "sym/open.h"
+#include "sym/relocs.h"
+#include "sym/sym.h"
+#include "sym/symbols.h"
 
 static const char versioned[] =
 	"int first(int x) { return x + 1; }\n"

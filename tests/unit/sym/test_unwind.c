@@ -1,7 +1,12 @@
 /* Rules of frames, beside what readelf says of them; what they lead to; and damaged ones. tests/unit/stack has whole
  * stacks. */
 #include "sym/cfi.h"
+#include "sym/files.h"
+#include "sym/find.h"
+#include "sym/functions.h"
+#include "sym/open.h"
 #include "sym/rows.h"
+#include "sym/sym.h"
 #include "testing.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */

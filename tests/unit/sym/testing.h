@@ -19,7 +19,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "sym/sym.h"
+#include "sym/entries.h"
+#include "sym/files.h"
+#include "sym/open.h"
 
 static char directory[256];
 
