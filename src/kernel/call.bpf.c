@@ -11,21 +11,9 @@
 #include <bpf/bpf_tracing.h>
 
 #include "kernel/call_lists.bpf.h"
-#include "kernel/processes.h"
-
-/* What is asked of the kernel's structures; libbpf fills in the offsets of the kernel that runs. */
-struct thread_info {
-	uint32_t status;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	struct thread_info thread_info;
-	int pid, tgid, exit_code;
-} __attribute__((preserve_access_index));
+#include "kernel/follow.bpf.h"
 
 struct pt_regs;
-
-struct kernel_processes processes SEC(".bss.processes");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

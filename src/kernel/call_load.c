@@ -77,6 +77,8 @@ static int choose_programs(const struct bpf_object *object, const struct call_lo
 		{ "copy_entry", load->is_large[KERNEL_CALL_ENTER] },
 		{ "copy_exit", load->is_large[KERNEL_CALL_LEAVE] },
 		{ "see_signal", load->signals },
+		{ "follow_exit", load->follow },
+		{ "follow_fork", load->follow },
 	};
 	int err = 0;
 

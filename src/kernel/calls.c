@@ -13,7 +13,6 @@
 #include "kernel/attach.h"
 #include "kernel/call_load.h"
 #include "kernel/call_ring.h"
-#include "kernel/follow.h"
 #include "kernel/kernel.h"
 #include "kernel/program.h"
 #include "kernel/refused.h"
@@ -116,6 +115,7 @@ static struct kymo_error *load_object(struct kymo_kernel_calls *calls)
 		.n_cpus = calls->n_cpus,
 		.is_large = { calls->is_large[0], calls->is_large[1] },
 		.signals = o->signals,
+		.follow = o->follow,
 		.options = { .ns_dev = calls->base.ids.ns_dev,
 			     .ns_ino = calls->base.ids.ns_ino,
 			     .not_tgid = calls->base.ids.not_tgid,
@@ -151,7 +151,9 @@ static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 	struct kymo_error *error = run_program(calls, "see_end");
 
 	if (!error && calls->options.follow)
-		error = kernel_follow(&calls->base);
+		error = run_program(calls, "follow_exit");
+	if (!error && calls->options.follow)
+		error = run_program(calls, "follow_fork");
 	if (!error && calls->options.signals)
 		error = run_program(calls, "see_signal");
 	if (!error)
