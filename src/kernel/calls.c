@@ -146,6 +146,7 @@ static struct kymo_error *load_programs(struct kymo_kernel_calls *calls)
 	return load_object(calls);
 }
 
+/* At an exit the programs run in this order: a process is counted as ended after its end is in the ring. */
 static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 {
 	struct kymo_error *error = run_program(calls, "see_end");
@@ -268,6 +269,11 @@ uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls)
 bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
 {
 	return kymo_kernel_has_processes(&calls->base);
+}
+
+bool kymo_kernel_calls_may_be_late(const struct kymo_kernel_calls *calls)
+{
+	return __atomic_load_n(&calls->base.processes->may_be_late, __ATOMIC_RELAXED);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
  *
  * The kernel counts the threads that live before it runs the tracepoint of an exit. So of two threads that end at once,
  * the last one may come to the tracepoint first. The other one is still to be seen: the process stays in the table. It
- * leaves it when its id is given to a new process.
+ * leaves it when its id is given to a new process. The kernel releases a thread after its tracepoint: where the last
+ * one is the only one that is left, no other is still to be seen.
  *
  * Private to the room.
  */
@@ -26,7 +27,8 @@ struct thread_info {
 struct signal_struct {
 	struct {
 		int counter;
-	} live; /* threads that have not ended */
+	} live;         /* threads that have not ended */
+	int nr_threads; /* that are not released */
 } __attribute__((preserve_access_index));
 
 struct task_struct {
@@ -72,8 +74,11 @@ int BPF_PROG(follow_exit, struct task_struct *task)
 	uint64_t bit = bit_of(task->tgid);
 
 	if (*word_of(processes.bits, task->tgid) & bit && !task->signal->live.counter &&
-	    !(__sync_fetch_and_or(word_of(processes.ended, task->tgid), bit) & bit))
-		__sync_fetch_and_add(&processes.n, -1);
+	    !(__sync_fetch_and_or(word_of(processes.ended, task->tgid), bit) & bit)) {
+		if (task->signal->nr_threads > 1)
+			processes.may_be_late = 1;
+		__sync_fetch_and_add(&processes.n, -1); /* after that: the reader looks in the other order */
+	}
 	return 0;
 }
 

@@ -2,16 +2,20 @@
  * The BPF programs of system calls: the kernel's verifier takes them with all options, and what they copy is what the
  * memory of the call has.
  */
+#include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -248,6 +252,66 @@ static void vectors_messages_and_lists_are_copied(void **state)
 			     .is_incomplete);
 }
 
+/* The second thread ends after the first one. */
+static void *wait_for_the_first(void *pid)
+{
+	char name[64], text[256] = "";
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", *(pid_t *)pid);
+	while (!strstr(text, ") Z")) {
+		const int file = open(name, O_RDONLY);
+
+		if (read(file, text, sizeof(text) - 1) < 0)
+			abort();
+		close(file);
+	}
+	return NULL;
+}
+
+static void end_with_threads(int n_threads)
+{
+	static pid_t pid;
+	pthread_t thread;
+
+	pid = getpid();
+	if (n_threads > 1 && !pthread_create(&thread, NULL, wait_for_the_first, &pid))
+		syscall(SYS_exit, 0);
+	_exit(0);
+}
+
+static void check_that_ends_may_be_late(int n_threads, bool may_be_late)
+{
+	static const struct wanted wanted = { .number = SYS_getppid, .copy = { 0 } };
+	struct kymo_kernel_calls *calls;
+	int ends[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		if (read(ends[0], &byte, 1) < 0)
+			abort();
+		end_with_threads(n_threads);
+	}
+	close(ends[0]);
+	calls = open_calls(&wanted, (struct kymo_kernel_calls_options){ .pid = pid, .follow = true });
+	assert_true(kymo_kernel_calls_has_processes(calls));
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(kymo_kernel_calls_has_processes(calls));
+	assert_int_equal(kymo_kernel_calls_may_be_late(calls), may_be_late);
+	kymo_kernel_calls_destroy(calls);
+}
+
+/* Of a process with one thread no end is missing once it is counted. */
+static void ends_may_be_late_where_threads_are_left(void **state)
+{
+	check_that_ends_may_be_late(1, false);
+	check_that_ends_may_be_late(2, true);
+}
+
 struct programs {
 	unsigned long n,
 		verified; /* `verified`: instructions that the verifier followed; 0: the kernel does not tell */
@@ -311,6 +375,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_there_is_told),
 		cmocka_unit_test(what_is_not_there_at_the_entry_is_copied_at_the_exit),
 		cmocka_unit_test(vectors_messages_and_lists_are_copied),
+		cmocka_unit_test(ends_may_be_late_where_threads_are_left),
 		cmocka_unit_test(programs_that_no_call_needs_are_not_loaded),
 	};
 
