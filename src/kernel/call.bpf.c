@@ -11,21 +11,9 @@
 #include <bpf/bpf_tracing.h>
 
 #include "kernel/call_lists.bpf.h"
-#include "kernel/processes.h"
-
-/* What is asked of the kernel's structures; libbpf fills in the offsets of the kernel that runs. */
-struct thread_info {
-	uint32_t status;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	struct thread_info thread_info;
-	int pid, tgid, exit_code;
-} __attribute__((preserve_access_index));
+#include "kernel/follow.bpf.h"
 
 struct pt_regs;
-
-struct kernel_processes processes SEC(".bss.processes");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -47,9 +35,9 @@ struct call {
 	const uint8_t *regs;
 	uint64_t machine_ids; /* tid, and pid << 32 */
 	uint64_t ids;         /* that samples carry */
-	uint64_t number, value;
+	uint64_t row, value;
 	uint32_t cpu;
-	bool is_i386;
+	uint32_t is_i386; /* 0 or 1 */
 };
 
 /* ---- which processes ------------------------------------------------------------------------------------- */
@@ -148,23 +136,29 @@ static __always_inline void fill_call(struct kernel_call *sample, struct call_ri
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static __always_inline uint64_t number_of(const struct call *call, bool is_exit)
-{
-	uint64_t number = is_exit ? REGISTER(uint64_t, options.layout.number) : call->value;
-
-	return number < KERNEL_CALL_NUMBERS - 1 ? number : KERNEL_CALL_NUMBERS - 1;
-}
-
-static __always_inline bool look_at_call(struct call *call, bool is_exit)
+static __always_inline bool look_at_call(struct call *call)
 {
 	const struct task_struct *task = (void *)bpf_get_current_task_btf();
 
 	call->machine_ids = ids_of(task);
 	if (!is_wanted(call->machine_ids))
 		return false;
-	call->is_i386 = task->thread_info.status & options.layout.is_32_bits;
-	call->number = number_of(call, is_exit);
+	call->is_i386 = task->thread_info.status >> options.i386_shift & 1;
 	return true;
+}
+
+/* After the exec of a 32-bit program the number of a noted call is another call's. */
+static __always_inline const struct kernel_call_row *find_row(struct call *call, bool is_exit, bool is_noted)
+{
+	uint64_t number = is_exit ? REGISTER(uint64_t, options.layout.number) : call->value;
+	uint64_t table = is_exit + KERNEL_CALL_I386 * call->is_i386;
+
+	if (is_noted && !call->is_i386)
+		table = KERNEL_CALL_AGAIN;
+	if (number > KERNEL_CALL_NUMBERS - 1)
+		number = KERNEL_CALL_NUMBERS - 1;
+	call->row = forget(table * KERNEL_CALL_NUMBERS + number, call->machine_ids);
+	return row_at(call->row);
 }
 
 /* Copies may be large: a program of its own. */
@@ -174,27 +168,22 @@ static __always_inline int copy_call(struct call *call, bool is_exit)
 	const struct kernel_call_row *row;
 	struct kernel_call *sample;
 	struct room *room;
-	bool is_noted;
 	uint64_t size;
 
 	if (!head)
 		return 0;
 	call->cpu = bpf_get_smp_processor_id();
 	call->machine_ids = line_of(head, call->cpu)->ids;
-	call->number = line_of(head, call->cpu)->number;
+	call->row = line_of(head, call->cpu)->row;
 	if (!find_ids(call->machine_ids, &call->ids))
 		return 0;
 	room = bpf_map_lookup_elem(&scratch, &call->cpu);
-	if (!room)
+	row = row_at(call->row);
+	if (!room || !row)
 		return 0;
-	is_noted = is_exit && ONCE(head->noted) && forget_noted(head, call->machine_ids);
-	row = row_of(is_exit, call->number);
 	fill_call(&room->sample, head, call, is_exit ? KERNEL_CALL_LEAVE : KERNEL_CALL_ENTER, true);
 	room->sample.position = offsetof(struct kernel_call, copies);
-	make_copies(room, row, is_exit, call->number);
-	if (is_noted)
-		for (uint32_t i = 0; i < KYMO_COPIES_MAX && i < row_of(false, call->number)->n; i++)
-			make_copy_of(room, false, call->number, i);
+	make_copies(room, row, call->row);
 	if (!is_exit)
 		note_incomplete(head, &room->sample, call->machine_ids);
 	size = ONCE(room->sample.position);
@@ -223,16 +212,13 @@ int BPF_PROG(copy_exit, struct pt_regs *regs, long ret)
 	return copy_call(&(struct call){ .regs = (void *)regs, .value = ret }, true);
 }
 
-#define PROGRAM_OF(name, tracepoint, program) \
-	struct { \
-		__uint(type, BPF_MAP_TYPE_PROG_ARRAY); \
-		__uint(max_entries, 1); \
-		__uint(key_size, sizeof(uint32_t)); \
-		__array(values, int(void *)); \
-	} name SEC(".maps") = { .values = { [0] = (void *)&program } }
-
-PROGRAM_OF(copying_entry, "tp_btf/sys_enter", copy_entry);
-PROGRAM_OF(copying_exit, "tp_btf/sys_exit", copy_exit);
+/* calls.c puts the programs there, if a row needs them. */
+struct program_array {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} copying_entry SEC(".maps"), copying_exit SEC(".maps");
 
 /*
  * Copy what is known to be small, or jump to the program for the rest. A program that has such a jump gets no private
@@ -246,24 +232,13 @@ static __always_inline int see_call(struct call *call, bool is_exit)
 	struct kernel_call *sample;
 	uint64_t size;
 
-	if (!look_at_call(call, is_exit))
-		return 0;
-	row = row_of(call->is_i386 && call->number != KERNEL_CALL_NUMBERS - 1 ? KERNEL_CALL_I386 : is_exit,
-		     call->number);
-	if (!is_exit && !row->is_seen)
+	if (!look_at_call(call))
 		return 0;
 	head = find_ring();
 	if (!head)
 		return 0;
-	if (is_exit && ONCE(head->noted)) {
-		uint32_t tid = (uint32_t)call->machine_ids;
-
-		/* behind the exec of a 32-bit program its number is another call's */
-		if (row->again && bpf_map_lookup_elem(&again, &tid))
-			goto large;
-		forget_noted(head, call->machine_ids);
-	}
-	if (!row->is_seen)
+	row = find_row(call, is_exit, is_exit && ONCE(head->noted) && forget_noted(head, call->machine_ids));
+	if (!row || !row->is_seen)
 		return 0;
 	if (row->n && row->room < 0)
 		goto large;
@@ -288,7 +263,7 @@ static __always_inline int see_call(struct call *call, bool is_exit)
 large:
 	line = line_of(head, bpf_get_smp_processor_id());
 	ONCE(line->ids) = call->machine_ids; /* volatile: clang does not know that the jump leads to a reader */
-	ONCE(line->number) = call->number;
+	ONCE(line->row) = call->row;
 	if (is_exit)
 		bpf_tail_call_static(call->ctx, &copying_exit, 0);
 	else

@@ -18,6 +18,17 @@ enum {
 	ROOM = KERNEL_CALL_SCRATCH - PAGES_MAX * (KYMO_PAGE_SIZE + KERNEL_CALL_PIECE_HEADER + 8) - 64,
 };
 
+/*
+ * `value`, of which the verifier knows nothing any more. It follows each path on which it knows something else of a
+ * value: paths that meet behind this are followed once. `unknown` is anything of which it knows nothing.
+ */
+static __always_inline uint64_t forget(uint64_t value, uint64_t unknown)
+{
+	value += unknown;
+	barrier_var(value);
+	return value - unknown;
+}
+
 static __always_inline uint64_t behind(uint64_t position, uint64_t size)
 {
 	return (position + KERNEL_CALL_PIECE_HEADER + size + 7) & ~7ull;
@@ -52,28 +63,37 @@ static __always_inline bool copy_piece(struct kernel_call *sample, uint64_t posi
 	return !bpf_probe_read_user(piece + 1, size, (void *)address);
 }
 
+/* What lies in one page. */
+static __always_inline bool copy_page(struct kernel_call *sample, uint64_t *position, uint64_t *address, uint64_t *size,
+				      bool is_by_stack)
+{
+	uint64_t n = KYMO_PAGE_SIZE - *address % KYMO_PAGE_SIZE, next;
+
+	n = forget(n < *size ? n : *size, *address);
+	if (n > KYMO_PAGE_SIZE)
+		return false;
+	barrier_var(n); /* no copy of what was compared: older verifiers don't know that it is one */
+	next = behind(*position, n);
+	barrier_var(next); /* now: below are two ways, on which the verifier knows more of `n` */
+	if (!copy_piece(sample, *position, *address, n, is_by_stack))
+		return false;
+	*position = next;
+	*address += n;
+	*size -= n;
+	return true;
+}
+
 /* Page by page: the next one may not be there. */
 static __always_inline bool copy_bytes(struct kernel_call *sample, uint64_t *position, uint64_t address, uint64_t size,
 				       int n_pages, bool is_in_ring)
 {
-	if (address < KYMO_COPY_LOWEST)
+	if (address < KYMO_COPY_LOWEST || !size)
 		return true;
-	if (*position > ROOM)
+	if (*position > ROOM || !copy_page(sample, position, &address, &size, is_in_ring))
 		return false;
-	for (int i = 0; i < n_pages && size; i++) {
-		uint64_t n = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE;
-
-		if (n > size)
-			n = size;
-		barrier_var(n);
-		if (n > KYMO_PAGE_SIZE)
-			break;
-		if (!copy_piece(sample, *position, address, n, is_in_ring && !i))
+	for (int i = 1; i < n_pages && size; i++)
+		if (!copy_page(sample, position, &address, &size, false))
 			return false;
-		*position = behind(*position, n);
-		address += n;
-		size -= n;
-	}
 	return !size;
 }
 
@@ -122,22 +142,15 @@ static __always_inline bool find_range(const struct kernel_call *sample, const s
 	}
 	*address_ret = address;
 	if (copy->times == KYMO_COPY_ONCE) {
-		*n_ret = copy->size;
-		return true;
-	}
-	if (copy->times == KYMO_COPY_RESULT) {
-		n = sample->value;
-		if ((int64_t)n <= 0)
-			return false;
+		n = copy->size;
 	} else {
-		n = word(sample, copy->times - 1u);
+		n = copy->times == KYMO_COPY_RESULT ? sample->value : word(sample, copy->times - 1u);
+		if (copy->times == KYMO_COPY_RESULT && (int64_t)n <= 0)
+			return false;
+		if (copy->what == KYMO_COPY_BYTES)
+			n = (n < copy->most ? n : copy->most) * copy->size;
 	}
-	if (copy->what == KYMO_COPY_BYTES) {
-		if (n > copy->most)
-			n = copy->most;
-		n *= copy->size;
-	}
-	*n_ret = n;
+	*n_ret = forget(n, address);
 	return true;
 }
 

@@ -28,7 +28,7 @@ struct call_ring_head {
 
 struct call_ring_line {
 	uint64_t begun;
-	uint64_t ids, number; /* of a call, from one program to the one that goes on with it */
+	uint64_t ids, row; /* of a call, from one program to the one that goes on with it */
 	uint64_t unused[5];
 };
 
@@ -84,21 +84,23 @@ struct kernel_call_copy {
 	uint16_t most; /* elements of `size` bytes */
 };
 
+#define KERNEL_CALL_COPIES_MAX (2 * KYMO_COPIES_MAX) /* those of an exit, and of the entry once more */
+
 /* What one end of the calls of a number wants. */
 struct kernel_call_row {
 	uint8_t is_seen;
-	uint8_t n;     /* copies */
-	uint8_t again; /* of an exit: what could not be copied at the entry is copied then */
-	uint8_t unused;
+	uint8_t n; /* copies */
+	uint8_t unused[2];
 	int32_t room; /* the most that the copies may take, if that is little; else -1 */
-	struct kernel_call_copy copies[KYMO_COPIES_MAX];
+	struct kernel_call_copy copies[KERNEL_CALL_COPIES_MAX];
 };
 
-/* The rows of entries, of exits, and of 32-bit calls: nothing of them is copied. */
-enum { KERNEL_CALL_I386 = KERNEL_CALL_LEAVE + 1 };
+/* Tables of rows: of entries, of exits; both of 32-bit calls, of which nothing is copied; and of the exits of calls
+ * whose copies failed at the entry. */
+enum { KERNEL_CALL_I386 = KERNEL_CALL_LEAVE + 1, KERNEL_CALL_AGAIN = 2 * KERNEL_CALL_I386, KERNEL_CALL_TABLES };
 
 struct kernel_call_rows {
-	struct kernel_call_row rows[3][KERNEL_CALL_NUMBERS];
+	struct kernel_call_row rows[KERNEL_CALL_TABLES][KERNEL_CALL_NUMBERS];
 };
 
 /* What does not change once the programs are loaded: the verifier leaves out what is not asked for. */
@@ -107,6 +109,7 @@ struct kernel_call_options {
 	int32_t not_tgid;        /* one that is never seen, or 0 */
 	int32_t thread;          /* the only one that is seen, or 0 */
 	uint32_t n_lines, size, capacity, record_max, section_shift; /* of the ring */
+	uint32_t i386_shift;                                         /* of layout.is_32_bits */
 	bool overwrite, has_processes, has_times, has_names;
 	struct kymo_call_layout layout;
 };

@@ -18,14 +18,15 @@ struct room {
 	};
 };
 
-/* The bound is looked at where the number is used: elsewhere compilers would check a copy of it, of which the verifiers
- * of older kernels don't know that it is one. */
-static __always_inline const struct kernel_call_row *row_of(uint32_t which, uint64_t number)
+/* NULL: there is none. The bound is looked at where the number is used: elsewhere compilers would check a copy of it,
+ * of which the verifiers of older kernels don't know that it is one, or use it before. */
+static __always_inline const struct kernel_call_row *row_at(uint64_t i)
 {
-	barrier_var(number);
-	if (number >= KERNEL_CALL_NUMBERS)
-		number = KERNEL_CALL_NUMBERS - 1;
-	return &rows.rows[which][number];
+	barrier_var(i);
+	if (i >= KERNEL_CALL_TABLES * KERNEL_CALL_NUMBERS)
+		return NULL;
+	barrier_var(i);
+	return (const struct kernel_call_row *)rows.rows + i;
 }
 
 /* `size` bytes that are looked at, too; NULL: they are not there. */
@@ -164,21 +165,22 @@ static __always_inline bool make_copy(struct room *room, const struct kernel_cal
 	return is_done;
 }
 
-__noinline int make_copy_of(struct room *room, uint32_t is_exit, uint32_t number, uint32_t i)
+__noinline int make_copy_of(struct room *room, uint64_t row_i, uint32_t i)
 {
-	if (room && i < KYMO_COPIES_MAX && !make_copy(room, &row_of(is_exit & 1, number)->copies[i]))
+	const struct kernel_call_row *row = row_at(row_i);
+
+	if (room && row && i < KERNEL_CALL_COPIES_MAX && !make_copy(room, &row->copies[i]))
 		room->sample.is_incomplete = 1;
 	return 0;
 }
 
 /* Most calls have one copy: that one is made without a call of a function, which costs some ns. */
-static __always_inline void make_copies(struct room *room, const struct kernel_call_row *row, bool is_exit,
-					uint32_t number)
+static __always_inline void make_copies(struct room *room, const struct kernel_call_row *row, uint64_t row_i)
 {
 	if (row->n && !make_copy(room, &row->copies[0]))
 		room->sample.is_incomplete = 1;
-	for (uint32_t i = 1; i < KYMO_COPIES_MAX && i < row->n; i++)
-		make_copy_of(room, is_exit, number, i);
+	for (uint32_t i = 1; i < KERNEL_CALL_COPIES_MAX && i < row->n; i++)
+		make_copy_of(room, row_i, i);
 }
 
 #endif

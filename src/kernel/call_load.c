@@ -7,6 +7,7 @@
 #include <sys/param.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "kernel/call_object.h"
 #include "kernel/refused.h"
 
@@ -66,6 +67,36 @@ struct kymo_error *call_load_open(struct bpf_object **ret, struct kernel_call_ro
 	return *rows_ret ? NULL : lacks("table");
 }
 
+/* The verifier takes its time, so what nothing needs is left out. */
+static int choose_programs(const struct bpf_object *object, const struct call_load *load)
+{
+	const struct {
+		const char *name;
+		bool is_needed;
+	} programs[] = {
+		{ "copy_entry", load->is_large[KERNEL_CALL_ENTER] },
+		{ "copy_exit", load->is_large[KERNEL_CALL_LEAVE] },
+		{ "see_signal", load->signals },
+		{ "follow_exit", load->follow },
+		{ "follow_fork", load->follow },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < kymo_countof(programs) && !err; i++)
+		err = bpf_program__set_autoload(bpf_object__find_program_by_name(object, programs[i].name),
+						programs[i].is_needed);
+	return err;
+}
+
+/* Where programs go on with a call whose copies may be large. */
+static int put_program(const struct bpf_object *object, const char *array, const char *program)
+{
+	const int fd = bpf_program__fd(bpf_object__find_program_by_name(object, program));
+	const struct bpf_map *map = bpf_object__find_map_by_name(object, array);
+
+	return fd < 0 ? 0 : bpf_map_update_elem(bpf_map__fd(map), &(uint32_t){ 0 }, &fd, BPF_ANY);
+}
+
 struct kymo_error *call_load(struct bpf_object *object, const struct call_load *load)
 {
 	struct bpf_map *processes = bpf_object__find_map_by_name(object, ".bss.processes");
@@ -85,7 +116,13 @@ struct kymo_error *call_load(struct bpf_object *object, const struct call_load *
 	if (!err)
 		err = bpf_map__set_max_entries(scratch, load->n_cpus);
 	if (!err)
+		err = choose_programs(object, load);
+	if (!err)
 		err = bpf_object__load(object);
+	if (!err)
+		err = put_program(object, "copying_entry", "copy_entry");
+	if (!err)
+		err = put_program(object, "copying_exit", "copy_exit");
 	if (err == -EACCES && !geteuid()) /* it is not the rights that are missing */
 		return kymo_error_create(KYMO_ERROR_FAILED,
 					 "this kernel's verifier does not accept the BPF programs of system calls; "

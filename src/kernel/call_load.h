@@ -14,6 +14,8 @@ struct call_load {
 	int ring_fd;
 	int processes_fd; /* struct kernel_processes, or -1: all are seen */
 	uint32_t n_cpus;
+	bool is_large[2]; /* some entry, some exit has copies that may be large */
+	bool signals, follow;
 	struct kernel_call_options options;
 };
 

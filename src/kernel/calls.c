@@ -13,7 +13,6 @@
 #include "kernel/attach.h"
 #include "kernel/call_load.h"
 #include "kernel/call_ring.h"
-#include "kernel/follow.h"
 #include "kernel/kernel.h"
 #include "kernel/program.h"
 #include "kernel/refused.h"
@@ -32,23 +31,36 @@ struct kymo_kernel_calls {
 	struct bpf_object
 		*object; /* open to the end: arrays of programs are emptied when their last descriptor is closed */
 	struct kernel_call_rows *rows; /* of `object`, until it is loaded */
+	bool is_large[2];              /* some entry, some exit has copies that may be large */
 };
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-static bool put_row(struct kymo_kernel_calls *calls, unsigned int number, bool is_leaving)
+static void put_row(struct kymo_kernel_calls *calls, int table, unsigned int number, const struct kymo_copy *copies,
+		    size_t n)
 {
-	const struct kymo_kernel_calls_options *o = &calls->options;
-	struct kernel_call_row *row = &calls->rows->rows[is_leaving][number];
-	struct kymo_copy copies[KYMO_COPIES_MAX];
-	const size_t n = o->copies(o->context, number, is_leaving, copies);
+	struct kernel_call_row *row = &calls->rows->rows[table][number];
 
 	row->is_seen = true;
 	row->n = (uint8_t)n;
 	row->room = call_load_room(copies, n);
 	for (size_t i = 0; i < n; i++)
 		row->copies[i] = call_load_copy(&copies[i]);
-	return n;
+	if (row->room < 0)
+		calls->is_large[table != KERNEL_CALL_ENTER] = true;
+}
+
+static void put_call(struct kymo_kernel_calls *calls, unsigned int number)
+{
+	const struct kymo_kernel_calls_options *o = &calls->options;
+	struct kymo_copy copies[KERNEL_CALL_COPIES_MAX];
+	const size_t n_leaving = o->copies(o->context, number, true, copies);
+	const size_t n_entering = o->copies(o->context, number, false, copies + n_leaving);
+	const size_t n_again = o->replaces_memory(o->context, number) ? 0 : n_entering;
+
+	put_row(calls, KERNEL_CALL_ENTER, number, copies + n_leaving, n_entering);
+	put_row(calls, KERNEL_CALL_LEAVE, number, copies, n_leaving);
+	put_row(calls, KERNEL_CALL_AGAIN, number, copies, n_leaving + n_again);
 }
 
 static bool wants_signal_returns(const struct kymo_kernel_calls_options *o)
@@ -64,16 +76,22 @@ static bool wants_signal_returns(const struct kymo_kernel_calls_options *o)
 static void put_rows(struct kymo_kernel_calls *calls)
 {
 	const struct kymo_kernel_calls_options *o = &calls->options;
-	struct kernel_call_rows *rows = calls->rows;
+	struct kernel_call_row(*rows)[KERNEL_CALL_NUMBERS] = calls->rows->rows;
+	const unsigned int last = KERNEL_CALL_NUMBERS - 1;
 
-	rows->rows[true][KERNEL_CALL_NUMBERS - 1].is_seen = wants_signal_returns(o);
 	for (unsigned int i = 0; i < KERNEL_CALL_NUMBERS; i++) {
-		if (o->wants(o->context, i)) {
-			rows->rows[true][i].again = put_row(calls, i, false) && !o->replaces_memory(o->context, i);
-			put_row(calls, i, true);
-		}
-		rows->rows[KERNEL_CALL_I386][i].is_seen = i < KYMO_KERNEL_CALLS_MAX && o->wants_i386(o->context, i);
+		const bool wants_i386 = i < last && o->wants_i386(o->context, i);
+
+		if (o->wants(o->context, i))
+			put_call(calls, i);
+		rows[KERNEL_CALL_I386 + KERNEL_CALL_ENTER][i].is_seen = wants_i386;
+		rows[KERNEL_CALL_I386 + KERNEL_CALL_LEAVE][i].is_seen = wants_i386;
 	}
+	if (wants_signal_returns(o))
+		rows[KERNEL_CALL_LEAVE][last].is_seen = true;
+	rows[KERNEL_CALL_I386 + KERNEL_CALL_ENTER][last].is_seen = rows[KERNEL_CALL_ENTER][last].is_seen;
+	rows[KERNEL_CALL_I386 + KERNEL_CALL_LEAVE][last].is_seen = rows[KERNEL_CALL_LEAVE][last].is_seen;
+	rows[KERNEL_CALL_AGAIN][last].is_seen = rows[KERNEL_CALL_LEAVE][last].is_seen;
 }
 
 static struct kymo_error *run_program(struct kymo_kernel_calls *calls, const char *program)
@@ -87,7 +105,7 @@ static struct kymo_error *run_program(struct kymo_kernel_calls *calls, const cha
 	return &kymo_error_no_memory;
 }
 
-static struct kymo_error *load_programs(struct kymo_kernel_calls *calls)
+static struct kymo_error *load_object(struct kymo_kernel_calls *calls)
 {
 	const struct call_ring_shape *ring = &calls->ring.shape;
 	const struct kymo_kernel_calls_options *o = &calls->options;
@@ -95,6 +113,9 @@ static struct kymo_error *load_programs(struct kymo_kernel_calls *calls)
 		.ring_fd = ring->fd,
 		.processes_fd = calls->base.processes_fd,
 		.n_cpus = calls->n_cpus,
+		.is_large = { calls->is_large[0], calls->is_large[1] },
+		.signals = o->signals,
+		.follow = o->follow,
 		.options = { .ns_dev = calls->base.ids.ns_dev,
 			     .ns_ino = calls->base.ids.ns_ino,
 			     .not_tgid = calls->base.ids.not_tgid,
@@ -104,26 +125,36 @@ static struct kymo_error *load_programs(struct kymo_kernel_calls *calls)
 			     .capacity = ring->capacity,
 			     .record_max = ring->record_max,
 			     .section_shift = (uint32_t)__builtin_ctz(ring->size / CALL_RING_SECTIONS),
+			     .i386_shift = (uint32_t)__builtin_ctz((uint32_t)o->layout->is_32_bits),
 			     .overwrite = ring->overwrite,
 			     .has_processes = calls->base.processes_fd >= 0,
 			     .has_times = o->has_times,
 			     .has_names = o->names,
 			     .layout = *o->layout },
 	};
+
+	return call_load(calls->object, &load);
+}
+
+static struct kymo_error *load_programs(struct kymo_kernel_calls *calls)
+{
 	struct kymo_error *error = call_load_open(&calls->object, &calls->rows);
 
 	if (error)
 		return error;
 	put_rows(calls);
-	return call_load(calls->object, &load);
+	return load_object(calls);
 }
 
+/* At an exit the programs run in this order: a process is counted as ended after its end is in the ring. */
 static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 {
 	struct kymo_error *error = run_program(calls, "see_end");
 
 	if (!error && calls->options.follow)
-		error = kernel_follow(&calls->base);
+		error = run_program(calls, "follow_exit");
+	if (!error && calls->options.follow)
+		error = run_program(calls, "follow_fork");
 	if (!error && calls->options.signals)
 		error = run_program(calls, "see_signal");
 	if (!error)
@@ -238,6 +269,11 @@ uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls)
 bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
 {
 	return kymo_kernel_has_processes(&calls->base);
+}
+
+bool kymo_kernel_calls_may_be_late(const struct kymo_kernel_calls *calls)
+{
+	return __atomic_load_n(&calls->base.processes->may_be_late, __ATOMIC_RELAXED);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */

@@ -89,4 +89,8 @@ uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls);
 /* With options.follow: whether any of the processes is left. */
 bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls);
 
+/* Whether the end of a thread may still be missing when no process is left: the kernel counts threads that end at once
+ * before it tells of them. */
+bool kymo_kernel_calls_may_be_late(const struct kymo_kernel_calls *calls);
+
 #endif

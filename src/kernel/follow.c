@@ -28,7 +28,7 @@ static struct kymo_error *run_program(struct kymo_kernel *kernel, const struct b
 
 static struct kymo_error *load_and_run(struct kymo_kernel *kernel, struct bpf_object *object)
 {
-	struct bpf_map *processes = bpf_object__find_map_by_name(object, ".bss");
+	struct bpf_map *processes = bpf_object__find_map_by_name(object, ".bss.processes");
 	struct kymo_error *error;
 	int err;
 

@@ -243,7 +243,7 @@ uint64_t kymo_kernel_lost(const struct kymo_kernel *kernel, size_t ring)
 
 bool kymo_kernel_has_processes(const struct kymo_kernel *kernel)
 {
-	return __atomic_load_n(&kernel->processes->n, __ATOMIC_RELAXED);
+	return __atomic_load_n(&kernel->processes->n, __ATOMIC_ACQUIRE);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */

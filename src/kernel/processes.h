@@ -16,6 +16,7 @@ struct kernel_processes {
 	uint64_t bits[KERNEL_PIDS / 64];  /* set until the id is another process's: threads end after one another */
 	uint64_t ended[KERNEL_PIDS / 64]; /* those of which no thread is left, or only such as are about to end */
 	uint64_t n;                       /* that have not ended */
+	uint64_t may_be_late; /* not 0: the last thread of one was seen to end while others were not released yet */
 };
 
 #endif

@@ -320,6 +320,12 @@ static struct kymo_error *begin_watch(struct watch *w, pid_t pid, bool is_comman
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* And all of their ends are in the ring. */
+static bool have_all_ended(const struct watch *w)
+{
+	return !kymo_kernel_calls_has_processes(w->calls) && !kymo_kernel_calls_may_be_late(w->calls);
+}
+
 /* Until the process has ended, all that are followed have, or the user ends it. Then what is in the ring is all there
  * is. */
 static struct kymo_error *watch_on(struct watch *w, bool is_command)
@@ -337,7 +343,7 @@ static struct kymo_error *watch_on(struct watch *w, bool is_command)
 
 		if (n < 0 && errno != EINTR)
 			return kymo_error_errno(errno, "cannot wait for system calls");
-		is_over |= n > 0 || is_last_round;
+		is_over |= n > 0 || is_last_round || (counts_processes && have_all_ended(w));
 		if (!is_over && kymo_now_ns() >= until) {
 			is_over = true;
 			w->s->running = is_command ? w->pid : 0;
