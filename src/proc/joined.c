@@ -244,7 +244,7 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, 
 	error = freeze(process, tracer, second, joined_ret, NULL);
 	if (error || !*joined_ret)
 		kymo_joined_resume(process);
-	else
+	else if (process->state != PROCESS_PAST)
 		kymo_process_set_state(process, PROCESS_STOPPED);
 	return error;
 }
