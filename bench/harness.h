@@ -9,7 +9,7 @@
  *
  * prints "ready PID", waits for a byte on stdin, works, and prints its figures and "done". Before it exits it waits for
  * the end of stdin or another byte, so that a tracer can leave a live process. All threads exist before "ready" is
- * printed; `idle` ones more sleep all the time. SHAPE may have the number of arguments behind it: "push" is all loops
+ * printed; `idle` ones more sleep all the time. SHAPE may have the number of arguments after it: "push" is all loops
  * of this shape, "push2" one.
  */
 #ifndef BENCH_HARNESS_H

@@ -1,8 +1,8 @@
 /*
  * Functions with one instruction each that a probe takes by a known tactic, and loops that call them.
  *
- * The instruction is at SITE_OFFSET of each function. Those behind it decide about the tactic: a branch, never
- * taken, leads right behind it, so nothing may be displaced together with it but in `group`; and a jump in place of
+ * The instruction is at SITE_OFFSET of each function. Those after it decide about the tactic: a branch, never
+ * taken, leads right after it, so nothing may be displaced together with it but in `group`; and a jump in place of
  * three bytes ends in what follows, which are the upper bytes of its distance. They point to free memory (`pun`), or
  * into the 32 MiB of `occupied`, from which a prefix may move them (`prefixed`). If no number of prefixes does so, what
  * follows has to make room (`evicted`).
@@ -26,11 +26,11 @@
 	"js 1f\n\t"
 
 #define THREE_BYTES "mov %rdi, %rcx\n\t"
-/* Lead 1.7 GiB backwards, where nothing grows: in the first two bytes behind a site, or in the third. */
+/* Lead 1.7 GiB backwards, where nothing grows: in the first two bytes after a site, or in the third. */
 #define BACKWARDS ".byte 0x66, 0x90\n\t"
 #define BACKWARDS_LATER ".byte 0x90\n\t"
 
-/* Behind the program's text, so that jumps of 8 MiB and of 32 KiB forward lead into it. It is never touched. */
+/* After the program's text, so that jumps of 8 MiB and of 32 KiB forward lead into it. It is never touched. */
 __attribute__((used)) static char occupied[32 << 20];
 
 #define SHAPE(shape, body) \

@@ -1,4 +1,4 @@
-/* Names of C++ and Rust: up to a line's end what is demangled, behind it what a user may have meant by it. */
+/* Names of C++ and Rust: up to a line's end what is demangled, after it what a user may have meant by it. */
 #include <stdlib.h>
 #include <string.h>
 

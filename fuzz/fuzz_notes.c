@@ -22,7 +22,7 @@ enum {
 	PAGE = 4096,
 	NOTES = 1024, /* in the first page, which is read-only */
 	TEXT = PAGE,
-	DATA = 2 * PAGE,   /* and a page of zeros behind it */
+	DATA = 2 * PAGE,   /* and a page of zeros after it */
 	TABLES = 4 * PAGE, /* not loaded */
 	SECTIONS = TABLES,
 	NAMES = TABLES + 1024,

@@ -52,7 +52,7 @@ static void check_moved(const struct kymo_plan *plan)
 	require(kymo_relocate(plan, from, to, bytes, (size_t)moved - 1, at) == -ENOSPC);
 }
 
-/* Where the instruction behind the endbr64 at `vaddr` begins (it may have prefixes), or 0 if there is none. */
+/* Where the instruction after the endbr64 at `vaddr` begins (it may have prefixes), or 0 if there is none. */
 static uint64_t behind_endbr(const struct kymo_span *text, uint64_t vaddr)
 {
 	uint64_t at = vaddr - text->vaddr;

@@ -21,7 +21,7 @@ static void require(bool condition)
 		abort();
 }
 
-/* Words behind the text: each third has an address. */
+/* Words after the text: each third has an address. */
 static bool read_constant(void *data, uint64_t vaddr, uint64_t *ret)
 {
 	const struct kymo_span *text = data;

@@ -34,7 +34,7 @@
 #define REACH (UINT64_C(1) << 31)          /* a jump's */
 #define LOWEST_ADDRESS UINT64_C(0x10000)   /* vm.mmap_min_addr */
 #define LOADED_AT UINT64_C(0x550000000000) /* what can be loaded anywhere */
-#define PADS_SIZE (UINT64_C(1) << 20)      /* right behind the module, for what plain jumps lead to */
+#define PADS_SIZE (UINT64_C(1) << 20)      /* right after the module, for what plain jumps lead to */
 #define PAD_SIZE 64
 #define TOGETHER 1000
 #define N_REASONS_SHOWN 12
@@ -129,7 +129,7 @@ static void surroundings_deinit(struct surroundings *around)
 	probe_text_deinit(&around->text);
 }
 
-/* Nothing is planned, and everything within reach is free but for the module and `pads` bytes behind it. */
+/* Nothing is planned, and everything within reach is free but for the module and `pads` bytes after it. */
 static struct kymo_error *clear(struct surroundings *around, uint64_t pads)
 {
 	uint64_t lowest = around->low > REACH + LOWEST_ADDRESS ? around->low - REACH : LOWEST_ADDRESS;

@@ -219,7 +219,7 @@ char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces)
 	return text;
 }
 
-/* Behind "sample 1/100" or "first 10" at `at`, or `at` where there is none. The probe's own parser looks at them. */
+/* After "sample 1/100" or "first 10" at `at`, or `at` where there is none. The probe's own parser looks at them. */
 static const char *skip_sample(const char *at)
 {
 	static const char *const words[] = { "sample", "first" };

@@ -1,5 +1,5 @@
 /*
- * A system call that a signal handler can break off, also one that the kernel makes again behind every handler
+ * A system call that a signal handler can break off, also one that the kernel makes again after every handler
  * (ERESTARTNOINTR). Public header of the room, beside code.h.
  */
 #ifndef KYMO_ARCH_BREAKABLE_H

@@ -76,7 +76,7 @@ int kymo_entry_map_unpack(const struct kymo_module_code *code, void *bytes, size
 /* Whether control may arrive at exactly `vaddr`. True for addresses outside of the text. */
 bool kymo_entry_map_has(const struct kymo_entry_map *map, uint64_t vaddr);
 
-/* Where a probe on `vaddr` really goes: behind an endbr64, which stays, or `vaddr` itself. kymo_plan() does the same.
+/* Where a probe on `vaddr` really goes: after an endbr64, which stays, or `vaddr` itself. kymo_plan() does the same.
  */
 uint64_t kymo_site_of(const struct kymo_entry_map *map, uint64_t vaddr);
 

@@ -49,7 +49,7 @@ struct kymo_fetch {
 #define KYMO_FETCH_COPY_MAX (32u << 10)
 #define KYMO_FETCH_LIMIT 128 /* of strings, by default */
 
-/* What a string that is longer than its limit ends with in a record, behind the limit's bytes: U+2026 in UTF-8. So a
+/* What a string that is longer than its limit ends with in a record, after the limit's bytes: U+2026 in UTF-8. So a
  * string of more bytes than its limit is one that was cut. */
 #define KYMO_STRING_CUT "\xe2\x80\xa6"
 

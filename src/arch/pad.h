@@ -162,7 +162,7 @@ uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event);
 /* Whether records of these arguments carry the faults byte (wire/event.h). */
 bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args);
 
-/* Bytes of one record behind its header: without its payload, and with empty strings and bytes. */
+/* Bytes of one record after its header: without its payload, and with empty strings and bytes. */
 uint32_t kymo_pad_body_size(const struct kymo_fetch *args, size_t n_args);
 
 /* Whether one of the arguments is the whole flags register: they are in the frame then. */

@@ -25,7 +25,7 @@ bool kymo_trap_is_same(const struct user_regs_struct *a, const struct user_regs_
 /* ---- debug registers ------------------------------------------------------------------------- */
 
 #define KYMO_WATCH_SLOTS 4
-#define KYMO_WATCH_STATUS 6 /* numbers of the registers behind those for addresses */
+#define KYMO_WATCH_STATUS 6 /* numbers of the registers after those for addresses */
 #define KYMO_WATCH_CONTROL 7
 
 /* Their places in struct user, for PTRACE_PEEKUSER. */

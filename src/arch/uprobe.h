@@ -42,7 +42,7 @@ struct kymo_uprobe_value {
 };
 
 /*
- * Where the value of `fetch` is. With `is_return` the program runs when the function has returned, behind its ret
+ * Where the value of `fetch` is. With `is_return` the program runs when the function has returned, after its ret
  * instruction: stack pointer and stack words are those before it, as a probe on the instruction would find them.
  * -EINVAL for what is out of range, and for operands in memory, globals and payloads: those are no word at a register.
  */

@@ -40,7 +40,7 @@ struct branch_thread {
 	struct kymo_step step;
 	bool had_own_flag;         /* the program itself had single steps on */
 	bool expects_handler;      /* a signal that has a handler was told since */
-	uint64_t called_from;      /* behind the last call in chosen code */
+	uint64_t called_from;      /* after the last call in chosen code */
 	bool is_in_pad;            /* of a recording: it has to run freely */
 	bool is_of_32_bits;        /* likewise: its code is not understood */
 	bool may_push;             /* flags, by its next step */

@@ -123,7 +123,7 @@ static bool is_after_call(const struct branch_thread *thread, uint64_t address)
 
 /*
  * Where other code returns to. From a function that was called, or jumped to, that is after the call, and on top of the
- * stack; from the linker, which finds functions at their first call, behind the last call. From a handler it is what
+ * stack; from the linker, which finds functions at their first call, after the last call. From a handler it is what
  * that came upon.
  */
 static void insert_return(struct kymo_branches *branches, struct branch_thread *thread, uint64_t before,

@@ -136,7 +136,7 @@ static int either(int a, int b)
 }
 
 /* `gdb_is_there` is a pipe that hangs up when gdb has ended, or was never executed. Once it has connected, the end of
- * the connection tells that, behind what it has said last. */
+ * the connection tells that, after what it has said last. */
 static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, int report, int gdb_is_there)
 {
 	kymo_cleanup_close int ends_wait = -1;

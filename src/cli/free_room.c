@@ -16,7 +16,7 @@ static bool never(void *data, uint64_t vaddr, size_t size)
 	return false;
 }
 
-/* Where `size` bytes at `at` may begin instead: behind what they would lie on. `at` itself when they lie on nothing. */
+/* Where `size` bytes at `at` may begin instead: after what they would lie on. `at` itself when they lie on nothing. */
 static int64_t behind(const struct cli_free_room *room, int64_t at, int64_t size)
 {
 	if (at < room->lowest)

@@ -33,7 +33,7 @@ struct cli_options {
 };
 
 /* The next option's id, or one of the above. Every command takes --no-demangle, which is seen to here. Options may
- * stand behind operands; a command whose operands are another command line stops calling at the first one. */
+ * stand after operands; a command whose operands are another command line stops calling at the first one. */
 int cli_options_next(struct cli_options *options);
 
 /* The words of a command that has one option, which takes no value, and takes one process: `pid_ret` is NULL when none

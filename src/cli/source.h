@@ -13,7 +13,7 @@
 struct kymo_debug;
 struct kymo_module;
 
-/* What "FILE:SOURCE:LINE" says, "FILE:SOURCE:/PATTERN/", and "FILE:FUNCTION:LINES", which is so many lines behind where
+/* What "FILE:SOURCE:LINE" says, "FILE:SOURCE:/PATTERN/", and "FILE:FUNCTION:LINES", which is so many lines after where
  * the function begins. */
 struct cli_source_line {
 	char *file, *source;

@@ -9,7 +9,7 @@
 struct kymo_debug;
 
 /* The bytes of "FILE:SOURCE:/PATTERN/" at `text`, of which `at_ret` are before the first slash; a pattern may have
- * blanks, and ends with a slash that has a blank or the end behind it. 0: none is there. */
+ * blanks, and ends with a slash that has a blank or the end after it. 0: none is there. */
 size_t cli_source_pattern_size(const char *text, size_t *at_ret);
 
 /* The number of the one line of `source` that has code and matches. Where several have code, or one without any

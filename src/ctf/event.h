@@ -169,7 +169,7 @@ static inline uint32_t kymo_ctf_n_values(const struct kymo_ctf_event *event)
  * it is larger than kymo_ctf_record_max(). The bytes may change while this looks at them. */
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left);
 
-/* The same of what comes behind the header of a record, and whether it is all there. */
+/* The same of what comes after the header of a record, and whether it is all there. */
 bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret);
 
 /* Of a record that has a stack: the bytes before that, and before the stack pointer of a call. */

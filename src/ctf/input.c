@@ -87,7 +87,7 @@ static void set_limit(struct input *input)
 	input->limit = input->in_packet && content < input->filled ? (size_t)content : input->filled;
 }
 
-/* Copy more of the file behind what is left in the window. False at the end of the file or on an error. */
+/* Copy more of the file after what is left in the window. False at the end of the file or on an error. */
 static bool fill_input(struct input *input, struct findings *findings)
 {
 	uint64_t from, room;

@@ -143,7 +143,7 @@ static inline size_t kymo_input_size(const struct layout *layout, const uint8_t 
 	return layout->size <= left ? layout->size : 0;
 }
 
-/* What comes behind the header, at `at`; strings and bytes end within the record. */
+/* What comes after the header, at `at`; strings and bytes end within the record. */
 static inline void kymo_input_decode_body(const struct input *input, const struct layout *layout, const uint8_t *at,
 					  struct kymo_ctf_record *ret)
 {
@@ -184,7 +184,7 @@ static inline void kymo_input_decode(struct input *input, const struct layout *l
 	input->at += size;
 }
 
-/* The next packed record, with those of threads before it. False: no whole one of a known id, behind a thread's, is in
+/* The next packed record, with those of threads before it. False: no whole one of a known id, after a thread's, is in
  * the window. */
 static inline bool kymo_input_take_packed(struct input *input, const struct layout *layouts, uint32_t n_layouts,
 					  struct kymo_ctf_record *ret)

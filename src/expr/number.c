@@ -68,7 +68,7 @@ static const char *skip_digits(const char *at, const char *end)
 	return at;
 }
 
-/* Behind "e-3", or `at` where there is none. */
+/* After "e-3", or `at` where there is none. */
 static const char *skip_exponent(const char *at, const char *end)
 {
 	const char *digits = at + 1;

@@ -216,7 +216,7 @@ static uint8_t read_member(struct expr_reader *reader, uint8_t of, const char *s
 	return add_node(reader, node);
 }
 
-/* Behind "a[": "b]", or "from..to]". */
+/* After "a[": "b]", or "from..to]". */
 static uint8_t read_index(struct expr_reader *reader, uint8_t of)
 {
 	struct expr_node node = { .kind = EXPR_INDEX, .a = of, .at = reader->at, .sign = "[]" };

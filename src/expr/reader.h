@@ -12,10 +12,10 @@ struct expr_reader {
 	struct kymo_error *error;
 };
 
-/* Behind blanks. Returns where it is then. */
+/* After blanks. Returns where it is then. */
 const char *expr_skip_blanks(struct expr_reader *reader);
 
-/* Whether `sign` comes next, behind blanks. */
+/* Whether `sign` comes next, after blanks. */
 bool expr_next_is(struct expr_reader *reader, const char *sign);
 
 /* Whether the reader is at the word, and at no longer one. */

@@ -13,7 +13,7 @@ struct sock_filter;
 /* `out` has room for HUB_FILTER_MAX. How many instructions. Pure. */
 size_t hub_filter_make(const uint64_t *calls, struct sock_filter *out);
 
-/* For the calling thread and what it makes; safe behind fork(). A negative errno. */
+/* For the calling thread and what it makes; safe after fork(). A negative errno. */
 int hub_filter_install(const struct sock_filter *filter, size_t n);
 
 #endif

@@ -278,7 +278,7 @@ static int hold_at_exec(pid_t pid, int go, const struct launch *launch)
 	return err == -ESRCH && WIFEXITED(status) && WEXITSTATUS(status) ? -WEXITSTATUS(status) : err;
 }
 
-/* The event comes within execve, which has yet to store its result in rax; behind it registers are the holder's. */
+/* The event comes within execve, which has yet to store its result in rax; after it registers are the holder's. */
 static int hold_behind_exec(pid_t pid, int go, int *status_ret)
 {
 	int err;

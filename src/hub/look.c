@@ -296,7 +296,7 @@ enum task_stop hub_read_call(struct task *task)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The memory that it has now, with a reference. Behind an exec it is another one. */
+/* The memory that it has now, with a reference. After an exec it is another one. */
 static struct hub_memory *get_memory(struct kymo_engine *engine, int *err_ret)
 {
 	struct hub_memory *memory = NULL;

@@ -281,7 +281,7 @@ static void release_left(struct kymo_hub *hub, struct task *task)
 	pthread_cond_broadcast(&hub->changed);
 }
 
-/* A step may be done, or a breakpoint executed, and the signal be waiting behind an interrupt or a group stop. Let go
+/* A step may be done, or a breakpoint executed, and the signal be waiting after an interrupt or a group stop. Let go
  * so, the thread would die of it. */
 static bool is_step_on_its_way(const struct task *task)
 {

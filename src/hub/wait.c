@@ -226,7 +226,7 @@ static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_t
 
 		if (got || !sleeps || hub->sleep.is_woken || now >= deadline)
 			return got;
-		sched_yield(); /* there is a look behind it, however long it takes */
+		sched_yield(); /* there is a look after it, however long it takes */
 		now = kymo_now_ns();
 	}
 }

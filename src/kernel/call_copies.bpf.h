@@ -20,7 +20,7 @@ enum {
 
 /*
  * `value`, of which the verifier knows nothing any more. It follows each path on which it knows something else of a
- * value: paths that meet behind this are followed once. `unknown` is anything of which it knows nothing.
+ * value: paths that meet after this are followed once. `unknown` is anything of which it knows nothing.
  */
 static __always_inline uint64_t forget(uint64_t value, uint64_t unknown)
 {

@@ -15,7 +15,7 @@
 #define CALL_RING_IDLE UINT64_MAX
 #define CALL_RING_SECTIONS 4
 
-/* How the map's memory begins; behind it a line for each CPU, then `size` bytes and CALL_RING_RECORD_MAX more. */
+/* How the map's memory begins; after it a line for each CPU, then `size` bytes and CALL_RING_RECORD_MAX more. */
 struct call_ring_head {
 	uint64_t head;  /* bytes that were taken, ever */
 	uint64_t lost;  /* records for which there was no room */

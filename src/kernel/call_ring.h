@@ -15,7 +15,7 @@
  * The reader takes what lies below the head, and below all that CPUs have begun. A record below the head that it reads
  * has done 3, so 2 is seen: either `begun` holds it back, or it is whole. Producers are ordered by x86: stores are seen
  * in their order, and 3 is a barrier. Between 1 and 3 each other CPU may take room, a record each: `capacity` leaves
- * that out. Records are in one piece: one that begins in front of the end goes on behind it, where there are
+ * that out. Records are in one piece: one that begins in front of the end goes on after it, where there are
  * CALL_RING_RECORD_MAX bytes more. A record begins with its size, 32 bits.
  *
  * A ring that is overwritten (a flight recorder's) has no room to wait for: the oldest go, whatever the reader does. It

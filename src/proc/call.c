@@ -195,7 +195,7 @@ static bool has_frame(struct kymo_process *process, uint64_t address, uint64_t s
 	return !bytes || kymo_process_read(process, address, bytes, size) || kymo_remote_has_frame(bytes, size);
 }
 
-/* Room of `size` bytes at the low end of the initial stack: the address behind it, or 0. */
+/* Room of `size` bytes at the low end of the initial stack: the address after it, or 0. */
 static uint64_t room_in_initial_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t size)
 {
 	for (size_t i = 0; i < maps->n; i++) {
@@ -307,7 +307,7 @@ static int begin_by(struct kymo_process *process, size_t index, const struct kym
 
 /*
  * A thread inside of a restartable sequence is on its way to the abort handler: the kernel sends it there when it goes
- * on, because it was stopped. That would not happen behind calls that are made from elsewhere, so it is done here.
+ * on, because it was stopped. That would not happen after calls that are made from elsewhere, so it is done here.
  * False when that can't be done.
  */
 static bool leave_sequence(struct kymo_process *process, size_t index)

@@ -55,7 +55,7 @@ static struct kymo_error *check_refusal(struct kymo_process *process, struct kym
 	return error;
 }
 
-/* Behind an error `ret` is to be ended; NULL: the hub ends with the owner, and the child is to be killed. */
+/* After an error `ret` is to be ended; NULL: the hub ends with the owner, and the child is to be killed. */
 static struct kymo_error *take_launched(struct hub_owner *owner, pid_t pid, struct kymo_process **ret)
 {
 	struct kymo_error *refusal = NULL, *error = kymo_process_create_held(pid, ret, &refusal);

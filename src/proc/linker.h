@@ -11,8 +11,8 @@
 struct kymo_process;
 
 enum kymo_startup_event {
-	KYMO_STARTUP_MAPPED, /* a file was mapped executable; the thread is stopped behind its mmap */
-	KYMO_STARTUP_TLS,    /* the thread pointer is set, and the tid behind it */
+	KYMO_STARTUP_MAPPED, /* a file was mapped executable; the thread is stopped after its mmap */
+	KYMO_STARTUP_TLS,    /* the thread pointer is set, and the tid after it */
 	KYMO_STARTUP_LOADED, /* all initial files are mapped and linked; their constructors run next, or have begun to
 			      */
 	KYMO_STARTUP_ENDED,  /* it ended before */

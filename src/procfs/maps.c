@@ -31,7 +31,7 @@
 
 #define PERMISSIONS 4
 
-/* A number and the character behind it, which `at_ret` is moved past. */
+/* A number and the character after it, which `at_ret` is moved past. */
 static bool take_number(char **at_ret, int base, char behind, uint64_t *ret)
 {
 	char *end;

@@ -449,7 +449,7 @@ struct kymo_error *aggregate_pass_over(struct recording *recording, struct recor
 
 /* ---- calls that have ended ------------------------------------------------------------------- */
 
-/* The end of a source: losses behind the last packets. */
+/* The end of a source: losses after the last packets. */
 static struct kymo_error *note_last_losses(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = NULL;

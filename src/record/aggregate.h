@@ -72,7 +72,7 @@ static inline bool aggregation_has_table(const struct aggregation *aggregation)
 	return aggregation->aggr.kind != KYMO_AGGR_UNTIL;
 }
 
-/* Behind a round over all rings of a source: what no older record can come before is taken. `ends`: none will come. */
+/* After a round over all rings of a source: what no older record can come before is taken. `ends`: none will come. */
 struct kymo_error *aggregate_settle(struct recording *recording, struct record_source *source, bool ends);
 
 /* The source is about to be freed. */

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "probe/code/events.h"
 
-#define PACKET_SIZE (256u << 10) /* is left a little behind by the last row */
+#define PACKET_SIZE (256u << 10) /* the last row may go a little beyond it */
 
 /* ---- what they are --------------------------------------------------------------------------- */
 
@@ -49,7 +49,7 @@ static void add_keys(const struct kymo_aggr *aggr, struct kymo_probe_event *even
 	}
 }
 
-/* Those of a row behind its keys and count. */
+/* Those of a row after its keys and count. */
 static void add_values(const struct kymo_aggr *aggr, struct kymo_probe_event *event)
 {
 	const bool is_signed = kymo_aggr_is_signed(aggr);

@@ -80,7 +80,7 @@ static bool are_for_kernel(const struct kymo_spec *specs, size_t n_specs, pid_t 
 	return are;
 }
 
-/* `refusal` with a remark behind it, about why the kernel is no way out. */
+/* `refusal` with a remark after it, about why the kernel is no way out. */
 static struct kymo_error *with_remark(struct kymo_error *refusal, const struct kymo_error *error)
 {
 	struct kymo_error *both;

@@ -57,7 +57,7 @@ static bool is_followed(const struct recording *recording)
 
 /* ---- probes in ------------------------------------------------------------------------------- */
 
-/* System calls stand behind them, if there are any. */
+/* System calls stand after them, if there are any. */
 static size_t n_probes(const struct recording *recording)
 {
 	return recording->wanted.options->n_specs - (recording->wanted.calls_spec ? 1 : 0);

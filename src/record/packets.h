@@ -17,7 +17,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct record_
 /* Warn that calls of a library may be missing: its process has not waited for the probes. */
 void recording_tell_late(struct recording *recording, const struct record_source *source);
 
-/* No producer is left: what lies in open packets, and losses behind the last one. Its streams are free for others then.
+/* No producer is left: what lies in open packets, and losses after the last one. Its streams are free for others then.
  */
 struct kymo_error *source_finish_rings(struct recording *recording, struct record_source *source);
 

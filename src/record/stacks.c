@@ -340,7 +340,7 @@ static uint32_t head_size(const struct kymo_ctf_event *event, const uint8_t *rec
 
 /*
  * The record of an event with a stack, of which `left` bytes are there, as the ring has it: the stack pointer of a
- * call, if any, and the copy behind it. To `to`, which may overlap it, as the trace has it; its size there is added to
+ * call, if any, and the copy after it. To `to`, which may overlap it, as the trace has it; its size there is added to
  * `kept`. The size that it had; 0: it is none.
  */
 static uint32_t replace_one(struct recording *recording, struct record_source *source,
@@ -377,7 +377,7 @@ static uint32_t replace_one(struct recording *recording, struct record_source *s
 
 /* ---- frames that no packet names any more ---------------------------------------------------- */
 
-/* Note each frame that a packet names, or `renumber` them. Behind a record that was none of ours the packet has what
+/* Note each frame that a packet names, or `renumber` them. After a record that was none of ours the packet has what
  * the target has written. */
 static void visit_packet(struct recording *recording, const struct kymo_kept_packet *packet, uint32_t *numbers,
 			 size_t n, bool renumber)

@@ -11,7 +11,7 @@
  * moment of it is trusted: it is counted, not timed. When the span is over such calls leave the stack, or those whose
  * return was lost would pile up there; they are remembered by function and number, so that returns that come after all
  * are not taken for ones without an entry. The same is done with the outermost call of a stack that is MAX_DEPTH high.
- * Behind damage all is a loss. Hits of vfork children are no such losses: they are the records of no thread.
+ * After damage all is a loss. Hits of vfork children are no such losses: they are the records of no thread.
  *
  * Memory: a stack and a few numbers a thread, whatever the number of records.
  */

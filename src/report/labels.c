@@ -26,7 +26,7 @@ struct row_label {
 	bool is_ambiguous;
 };
 
-/* The name behind "libc:" or "./app:": the first colon that stands alone, outside of any parentheses. */
+/* The name after "libc:" or "./app:": the first colon that stands alone, outside of any parentheses. */
 static const char *without_file(const char *name)
 {
 	for (const char *at = name; *at && !strchr("(<{ ", *at); at++) {

@@ -1,5 +1,5 @@
 /*
- * Stacks behind lines. A stack is made text when it is taken, at the entry of the call: by its exit the program may
+ * Stacks after lines. A stack is made text when it is taken, at the entry of the call: by its exit the program may
  * have other code mapped.
  */
 #include "strace/stack.h"

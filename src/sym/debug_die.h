@@ -35,7 +35,7 @@ static inline bool sym_die_is(Dwarf_Die *a, Dwarf_Die *b)
 	return a->addr == b->addr;
 }
 
-/* Whether names within such an entry are written behind its own: "shop::Cart". */
+/* Whether names within such an entry are written after its own: "shop::Cart". */
 static inline bool sym_tag_is_scope(int tag)
 {
 	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||

@@ -1,5 +1,5 @@
 /*
- * Lines of source. A line has many rows in a table: it goes on behind what the compiler has put between. What a probe
+ * Lines of source. A line has many rows in a table: it goes on after what the compiler has put between. What a probe
  * wants of it is where it begins, once in each function and each inlined instance. That is its first row after the
  * function's entry: parts that are seldom run may lie before it.
  */

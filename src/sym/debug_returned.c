@@ -25,7 +25,7 @@ static void classify_entry(struct walk *walk, Dwarf_Die *die, uint64_t offset);
 
 /* ---- classes of C++ -------------------------------------------------------------------------- */
 
-/* Whether its second parameter, behind "this", is a reference to its class. */
+/* Whether its second parameter, after "this", is a reference to its class. */
 static bool takes_its_class(Dwarf_Die *function, Dwarf_Die *class)
 {
 	Dwarf_Die die, reference, target;

@@ -129,7 +129,7 @@ const char *kymo_name_skip(const char *start, const char *at, const char *end)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Whether what lies behind brackets can only stand behind parameters. */
+/* Whether what lies after brackets can only stand after parameters. */
 static bool is_rest(const char *at, const char *end)
 {
 	static const char *const words[] = { " const", " volatile", " &&", " &", " noexcept", " [clone " };

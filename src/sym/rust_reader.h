@@ -5,7 +5,7 @@
 #include "sym/rust.h"
 
 struct rust_reader {
-	const char *name; /* behind "_R": what references count from */
+	const char *name; /* after "_R": what references count from */
 	size_t n, at;
 	struct sym_sink *sink; /* NULL: nothing is shown */
 	unsigned int depth, steps;

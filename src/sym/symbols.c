@@ -176,7 +176,7 @@ static void absorb(struct kymo_symbol *symbol, const struct kymo_symbol *same)
 	symbol->is_global |= same->is_global;
 }
 
-/* Leave each (vaddr, name) once, and append what other versions it has behind n_symbols. */
+/* Leave each (vaddr, name) once, and append what other versions it has after n_symbols. */
 static struct kymo_error *unify(struct kymo_module *module)
 {
 	KYMO_VEC(struct kymo_symbol) others = { 0 };

@@ -6,7 +6,7 @@
 #include "trace/trace.h"
 #include "wire/packed.h"
 
-/* Bytes behind the header of a record in a ring: a stack is a copy there, behind the stack pointer of a call. */
+/* Bytes after the header of a record in a ring: a stack is a copy there, after the stack pointer of a call. */
 static bool ring_body(const struct kymo_ctf_event *event, const uint8_t *body, uint64_t left, uint32_t *ret)
 {
 	const uint32_t pointer = event->has_stack_pointer ? sizeof(uint64_t) : 0;
@@ -64,7 +64,7 @@ struct kymo_error *kymo_packed_from_plain(const struct kymo_trace *output, const
 					  uint64_t begin, uint8_t **ret, uint64_t *size_ret, uint64_t *n_ret)
 {
 	/* The least plain record is KYMO_EVENT_ARGS_OFFSET bytes, and the most headers are less than twice that. What
-	 * is no record stays as it is, behind one header more. */
+	 * is no record stays as it is, after one header more. */
 	uint8_t *to = malloc(2 * size + KYMO_PACKED_HEADERS_MAX);
 	struct kymo_packed packed = { .has_thread = false };
 	uint64_t at = 0, n = 0, n_records = 0, stamp = begin;

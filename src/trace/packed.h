@@ -18,7 +18,7 @@ static inline uint64_t kymo_packed_plain_max(uint64_t size)
 /*
  * Write the records of a ring as plain ones to `to`, where there is room for kymo_packed_plain_max(). They are `size`
  * bytes, and their packet begins at the stamp `begin`. Stacks stay copies. Returns the size of the plain ones. A target
- * may change the ring's bytes meanwhile. What is no record of the trace, and all bytes behind it, stay as they are. The
+ * may change the ring's bytes meanwhile. What is no record of the trace, and all bytes after it, stay as they are. The
  * header before them is of KYMO_EVENT_ID_MAX, an event that no trace has: so readers tell how many bytes they leave
  * out.
  */

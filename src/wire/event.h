@@ -18,7 +18,7 @@
  *	1 … 30	the event's id		u32: the id, 27 bits of the TSC; faults and arguments, as above
  *	31	of any event		u64: the kind, 20 bits of id, 39 bits of the TSC; faults and arguments
  *
- * A thread's record is no event: the tid is that of all records behind it, up to the next one or the packet's end.
+ * A thread's record is no event: the tid is that of all records after it, up to the next one or the packet's end.
  * Each packet that has records begins with one, and one comes before a record
  *
  *	whose thread is another than the last thread record's,

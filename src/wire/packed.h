@@ -39,7 +39,7 @@ static inline uint64_t kymo_packed_extend_thread(uint64_t near, uint64_t low)
 
 /*
  * Read the header at `at`, of which `left` bytes are there. Returns its size, 0 where it is not all there; `packed`
- * goes on then. `id_ret` is the event's id, or 0: it was a thread's record, and the next header comes behind it.
+ * goes on then. `id_ret` is the event's id, or 0: it was a thread's record, and the next header comes after it.
  */
 static inline size_t kymo_packed_read(struct kymo_packed *packed, const uint8_t *at, size_t left, uint32_t *id_ret)
 {

@@ -13,7 +13,7 @@ static bool are_sizes_sane(const struct kymo_plan *plan)
 	if (plan->tactic <= KYMO_TACTIC_NONE || plan->tactic >= KYMO_N_TACTICS || !plan->window ||
 	    plan->window > KYMO_WINDOW_MAX || !plan->patch_size || plan->patch_size > KYMO_PATCH_MAX)
 		return false;
-	/* A plain jump may lie over padding behind what it displaces. */
+	/* A plain jump may lie over padding after what it displaces. */
 	if (plan->trampoline ? plan->patch_size > plan->window : plan->patch_size != KYMO_JUMP_SIZE)
 		return false;
 	return kymo_page_has(plan->vaddr, plan->patch_size) && plan->lock_size >= plan->patch_size;

@@ -271,7 +271,7 @@ _Static_assert(offsetof(struct kymo_wire_ring, cur) == 8, "the offset below");
 /*
  * A loop in the four registers that are free: no string instruction, because those go by DF, which is the program's.
  * Eight bytes at a time, the last eight of them again if need be; less than eight one by one. rdx bytes from r10 to
- * r11, which point behind source and record then; rdx counts up to 0.
+ * r11, which point after source and record then; rdx counts up to 0.
  */
 static void copy(struct code *c)
 {

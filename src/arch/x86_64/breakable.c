@@ -6,7 +6,7 @@
 
 /*
  * To make a call again the kernel sets rip back to `syscall` before it calls the handler. So there, and before, the
- * call has not been made; one byte behind it has, and rax says how. The stack is the same all along.
+ * call has not been made; one byte after it has, and rax says how. The stack is the same all along.
  */
 __asm__(".pushsection .text, \"ax\", @progbits\n"
 	".globl kymo_breakable_call, kymo_breakable_syscall, kymo_breakable_return\n"

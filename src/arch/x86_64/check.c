@@ -12,7 +12,7 @@
 #include "arch/x86_64/stacks.h"
 #include "base/page.h"
 
-/* Whether all from `stop`, behind an instruction that ends the flow, to the site are NOPs: padding, which is never
+/* Whether all from `stop`, after an instruction that ends the flow, to the site are NOPs: padding, which is never
  * read. */
 static bool is_behind_nops(const struct x86_site *site, uint64_t stop)
 {

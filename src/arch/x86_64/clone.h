@@ -27,7 +27,7 @@ struct x86_clone_insn {
 	bool is_site;     /* recorded */
 	bool stays_in;    /* an indirect jump inside of the function */
 	bool is_in_place; /* not moved: the clone jumps to the function's own */
-	bool is_unlocked; /* the same instruction behind its lock prefix */
+	bool is_unlocked; /* the same instruction after its lock prefix */
 };
 
 struct kymo_clone {

@@ -111,7 +111,7 @@ static int find_catches(struct kymo_clone *clone, struct x86_body *body)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* What each byte of a part is for, and of what fills the text behind it. */
+/* What each byte of a part is for, and of what fills the text after it. */
 enum use {
 	USE_FREE,
 	USE_CALL,     /* of a call, which is executed in place if it can */

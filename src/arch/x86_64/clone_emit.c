@@ -8,10 +8,10 @@
  *	lea 4(%reg),%reg16	the next entry, at the ring's end its first: its address ends in 16 zeros
  *	mov %reg,%fs:position
  *
- * None of these touches the flags. The position is stored behind the entry it counts, so the ring is whole whenever the
+ * None of these touches the flags. The position is stored after the entry it counts, so the ring is whole whenever the
  * thread dies; it is in memory at each instant, so what interrupts the thread finds it. What costs time is not the
  * store but loading what was stored just before: so where one register is free from one site to the next, it holds the
- * position, and branches lead behind the load. Where no register is free one is pushed, below the red zone.
+ * position, and branches lead after the load. Where no register is free one is pushed, below the red zone.
  *
  * Calls are executed where they are: the clone jumps to the function's own call. So the processor predicts the return,
  * and shadow stacks hold. Calls some bytes of which are a catch are taken apart.

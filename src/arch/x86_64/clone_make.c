@@ -160,7 +160,7 @@ static int check_targets(struct kymo_clone *clone, struct kymo_refusal *refusal)
 	return 0;
 }
 
-/* An instruction that a branch leads back to from behind runs more often, and all in between. */
+/* An instruction that a branch leads back to from after runs more often, and all in between. */
 static void weigh_loop(struct kymo_clone *clone, size_t low, size_t high)
 {
 	for (size_t i = low; i <= high; i++)

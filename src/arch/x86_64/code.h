@@ -118,7 +118,7 @@ static inline void branch_back(struct code *c, const char *opcode, size_t size, 
 	imm32(c, (int64_t)to - (int64_t)(c->n + 4));
 }
 
-/* The operand disp(%rsp) behind an opcode, with `reg`, or with the rest of the opcode in its place. */
+/* The operand disp(%rsp) after an opcode, with `reg`, or with the rest of the opcode in its place. */
 static inline void rsp_operand(struct code *c, unsigned int reg, int32_t disp)
 {
 	bool is_short;

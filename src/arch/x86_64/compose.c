@@ -19,7 +19,7 @@ struct composing {
 	const struct kymo_pad_env *env;
 	const struct x86_pad_site *site;
 	int32_t begin; /* from the frame */
-	uint32_t at;   /* where the next argument goes, behind as many bytes more as the slot of the size says */
+	uint32_t at;   /* where the next argument goes, after as many bytes more as the slot of the size says */
 };
 
 static void set_fault(const struct composing *to, unsigned int bit)

@@ -23,7 +23,7 @@
  * registered with the kernel. A thread that is not has a cpu_id that says so: guard.c ensures this for new threads. It
  * also keeps a list of threads that wait for a vfork child, which has its parent's thread control block but is not
  * registered: that child records nothing, and its hits are counted in the header. A restart computes everything anew
- * from the frame and from registers that the pad never changes; what was half written lies behind the position. Losses
+ * from the frame and from registers that the pad never changes; what was half written lies after the position. Losses
  * are counted outside of sequences, so once.
  * 5. A sequence loads `end` before `cur`, and a thread that changes the sub-buffer stores `cur` before `end` (x86-TSO
  * keeps both orders), with `end` zero before: so `cur` is never taken for one sub-buffer and `end` for another.
@@ -307,7 +307,7 @@ static void emit_thread_stack(struct code *c, const struct kymo_pad_env *env, in
 	jump_back(c, resume);
 }
 
-/* Behind the way out: `layout` tells where the displaced instructions are. */
+/* After the way out: `layout` tells where the displaced instructions are. */
 static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
 			   struct stack_check *check, const struct kymo_pad_layout *layout)
 {
@@ -498,7 +498,7 @@ static void test_word(struct code *c, const struct kymo_pad_event *event)
 	byte(c, 0);
 }
 
-/* What leads to the breakpoint instruction, behind the way out. */
+/* What leads to the breakpoint instruction, after the way out. */
 static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_true,
 		      struct kymo_pad_layout *layout)
 {

@@ -42,7 +42,7 @@
  *		between functions
  *	SCANNED	entered if an instruction begins at some byte
  *	STARTS	the sweep of a function saw an instruction begin
- *	STOPS	it saw one begin behind one that may not come back
+ *	STOPS	it saw one begin after one that may not come back
  *	READ	an instruction loads it: a constant between the code, or an immediate used a second time (V8 does
  *		that). Nothing is written there
  *

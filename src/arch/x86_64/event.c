@@ -238,7 +238,7 @@ static void count_loss(struct code *c)
 	EMIT(c, 0xf0, 0x49, 0xff, 0x42, offsetof(struct kymo_wire_ring, lost)); /* lock incq lost(%r10) */
 }
 
-/* What comes behind the header. Then the ring moves behind the record, with the last instruction: it counts. */
+/* What comes after the header. Then the ring moves after the record, with the last instruction: it counts. */
 static void store_rest(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		       const struct x86_pad_site *site)
 {

@@ -21,7 +21,7 @@ struct x86_stamp_use {
 };
 
 /*
- * By a restartable sequence. The hot code goes on behind itself; `descriptor[2]` is where the struct rseq_cs will be in
+ * By a restartable sequence. The hot code goes on after itself; `descriptor[2]` is where the struct rseq_cs will be in
  * the code, the rest is filled in. The cold code belongs to it: other states, full sub-buffers, and the form with a
  * lock.
  */
@@ -34,7 +34,7 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 /* The struct rseq_cs at its place, and here the abort handler, which goes to `restart`. */
 void x86_event_descriptor(struct code *c, const uint64_t descriptor[3], size_t restart);
 
-/* Where no thread has restartable sequences: by a lock, in line, and behind the way out the other states. */
+/* Where no thread has restartable sequences: by a lock, in line, and after the way out the other states. */
 void x86_event_plain(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		     const struct x86_pad_site *site, struct x86_event_code *parts);
 void x86_event_plain_states(struct code *c, const struct kymo_pad_env *env, struct x86_event_code *parts);

@@ -149,7 +149,7 @@ static int set_prefixes(struct pair *pair, const struct x86_site *site, unsigned
 
 /* ---- successor ------------------------------------------------------------------------------- */
 
-/* The site's jump behind `before` prefixes, the successor's behind `after`. */
+/* The site's jump after `before` prefixes, the successor's after `after`. */
 static int try_pair(struct x86_site *site, const struct x86_site *next, unsigned int before, unsigned int after,
 		    struct kymo_plan *plans, struct kymo_refusal *refusal)
 {
@@ -248,7 +248,7 @@ static int find_hop(const struct x86_site *site, struct hop *ret, struct kymo_re
 	return 0;
 }
 
-/* The second jump at `offset` in the neighbor, whose own comes behind `before` prefixes. */
+/* The second jump at `offset` in the neighbor, whose own comes after `before` prefixes. */
 static int try_offset(struct x86_site *site, const struct x86_site *near, const struct hop *hop, unsigned int before,
 		      unsigned int offset, struct kymo_plan *plans, struct kymo_refusal *refusal)
 {
@@ -291,7 +291,7 @@ static int try_near(struct x86_site *site, const struct x86_site *near, const st
 	return -EPERM;
 }
 
-/* Whether an instruction at `vaddr` may have the place that the short jump leads to behind its first byte. */
+/* Whether an instruction at `vaddr` may have the place that the short jump leads to after its first byte. */
 static bool is_in_reach(const struct hop *hop, uint64_t vaddr)
 {
 	return (int64_t)(hop->low - vaddr) < (int64_t)X86_INSN_MAX && (int64_t)(hop->high - vaddr) > 0;

@@ -30,7 +30,7 @@
 
 struct exits {
 	KYMO_VEC(struct kymo_exit) list;
-	uint64_t unreached; /* behind the last instruction that is reached */
+	uint64_t unreached; /* after the last instruction that is reached */
 };
 
 /* Whether some jump that is not understood may lead anywhere into the function. */
@@ -152,7 +152,7 @@ int kymo_exits_create(const struct kymo_module_code *code, const struct kymo_ent
 
 /* ---- each instruction ------------------------------------------------------------------------ */
 
-/* The first function that ends behind `vaddr`. */
+/* The first function that ends after `vaddr`. */
 static size_t first_function(const struct kymo_entry_map *map, uint64_t vaddr)
 {
 	return kymo_partition_point(i, map->n_functions, map->extents[i].end <= vaddr);

@@ -7,7 +7,7 @@
  * an order to restart it: that is checked when the guard is put in (kymo_remote_restarts()).
  *
  * Between the two instructions rax, rcx, r11 and the flags are free: the first is written, the others are clobbered by
- * `syscall`. Behind them, code that looks at the result first writes the flags, which kymo_guard_find() checks. So a
+ * `syscall`. After them, code that looks at the result first writes the flags, which kymo_guard_find() checks. So a
  * guard needs no stack, which matters: the child may have another one, or share its parent's.
  */
 #include <errno.h>
@@ -124,7 +124,7 @@ static void emit_count(struct code *c, const struct kymo_pad_env *env, bool up)
 		EMIT(c, 0x41, 0xff, 0x0b); /* lock decl (%r11) */
 }
 
-/* The list gets this thread. A full list is as good as unsafe: `n` stays up for ever. Ends behind the loop, `n`
+/* The list gets this thread. A full list is as good as unsafe: `n` stays up for ever. Ends after the loop, `n`
  * counted. */
 static void enlist(struct code *c, const struct kymo_pad_env *env)
 {
@@ -240,7 +240,7 @@ static void change_pages(struct code *c, const struct kymo_pad_env *env, bool mu
 }
 
 /*
- * prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter behind it.
+ * prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter after it.
  * Other filters of system calls may be about to come: that is told by PR_SET_NO_NEW_PRIVS, too, which comes before
  * seccomp(2) where the process has no privilege, and in libseccomp always. rax, rcx, r11 are free.
  */

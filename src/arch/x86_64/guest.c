@@ -295,7 +295,7 @@ GUEST int64_t kymo_guest_string(char *to, uint64_t process, uint64_t limit, uint
 	return n + 2;
 }
 
-/* Bytes at `to`, behind their number, a u16. That comes back, n, if it is `size`, else -1 - n. */
+/* Bytes at `to`, after their number, a u16. That comes back, n, if it is `size`, else -1 - n. */
 GUEST int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64_t address)
 {
 	int64_t n = process == CERTAIN ? copy(to + 2, size, address, 0) : read_memory(to + 2, process, size, address);

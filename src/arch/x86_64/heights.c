@@ -254,7 +254,7 @@ static void merge(struct x86_body *body, uint64_t vaddr, struct x86_state more)
 	struct x86_state *state;
 	bool sp, bp;
 
-	/* Behind a lock prefix: the same instruction as far as this goes. */
+	/* After a lock prefix: the same instruction as far as this goes. */
 	if (!x86_test(body->map, X86_STARTS, vaddr) && x86_test(body->map, X86_STARTS, vaddr - 1))
 		vaddr--;
 	state = x86_body_state(body, vaddr);
@@ -358,7 +358,7 @@ bool x86_body_table(struct x86_body *body, uint64_t vaddr, uint64_t *ret)
 	return find_table(body, vaddr, &is_relative, &table) && read_entry(body, table, is_relative, 0, ret);
 }
 
-/* The next table that some jump uses, behind `vaddr`. */
+/* The next table that some jump uses, after `vaddr`. */
 static uint64_t next_table(const struct kymo_entry_map *map, uint64_t vaddr)
 {
 	size_t at = kymo_partition_point(i, map->n_tables, map->tables[i] <= vaddr);

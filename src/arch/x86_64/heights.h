@@ -69,7 +69,7 @@ struct x86_body {
 	struct x86_state label;      /* at an indirect jump to labels */
 	bool labels_done;            /* they were looked for; a new part may have more */
 	uint64_t budget;             /* table entries still to be read */
-	bool takes_label;            /* its code takes an address behind its start */
+	bool takes_label;            /* its code takes an address after its start */
 	bool has_labels;             /* an indirect jump with the frame still there was seen, and what it may lead to */
 	bool is_new;                 /* a part was added */
 };
@@ -92,7 +92,7 @@ struct x86_state *x86_body_state(struct x86_body *body, uint64_t vaddr);
 bool x86_body_has(const struct x86_body *body, size_t index);
 bool x86_body_may_join(const struct x86_body *body, size_t index);
 
-/* Decode in full the instruction at `vaddr` of a part. -EINVAL where it goes on behind the part. */
+/* Decode in full the instruction at `vaddr` of a part. -EINVAL where it goes on after the part. */
 int x86_body_decode(struct x86_body *body, uint64_t vaddr, struct x86_insn *ret);
 
 /* The first target of an indirect jump by a table whose entries the module's bytes hold; false: none is in sight. */

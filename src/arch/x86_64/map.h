@@ -23,14 +23,14 @@ struct x86_function {
 	uint64_t own_address; /* an instruction that takes an address inside of the function itself; 0: none */
 	uint32_t n_tables;    /* jump tables whose address it takes */
 	uint32_t jumped_from; /* 1 + the index of the only other function that jumps into it; 0: none; or X86_SEVERAL */
-	uint32_t entered_from; /* the same, of jumps and calls to behind its start */
+	uint32_t entered_from; /* the same, of jumps and calls to after its start */
 	bool called;           /* or its address taken by another function */
 	bool decodes;          /* false: `bad` is where it does not */
 };
 
 /* What a function that runs on a small stack does with it. */
 struct x86_stack {
-	uint64_t passed, fails; /* behind its look at the limit, and where that leads when there is too little; 0: it
+	uint64_t passed, fails; /* after its look at the limit, and where that leads when there is too little; 0: it
 				   does not look */
 	uint16_t depth;         /* how far below a limit that was kept its return address may lie */
 	uint16_t taken;         /* at the most, by all of it, or by what is from `fails` on */

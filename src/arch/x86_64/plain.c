@@ -55,7 +55,7 @@ static const uint8_t one_byte[256] = {
 	DECODE,      DECODE,      DECODE,      DECODE,     DECODE, DECODE, STEP,       STEP_PUSH,
 };
 
-/* Behind 0f. */
+/* After 0f. */
 static const uint8_t two_bytes[256] = {
 	[0x10] = MODRM,      [0x11] = MODRM, /* movups, movupd */
 	[0x1f] = MODRM,                      /* nop */
@@ -100,7 +100,7 @@ static size_t operand_size(const uint8_t *bytes, size_t size)
 	return n + displacement[mod];
 }
 
-/* Bytes of the immediate behind an operand, or -1 where the instruction is not plain. */
+/* Bytes of the immediate after an operand, or -1 where the instruction is not plain. */
 static int immediate_size(enum form form, uint8_t modrm, int word)
 {
 	unsigned int other = modrm >> 3 & 7;

@@ -42,7 +42,7 @@
 #include "arch/x86_64/relocate.h"
 #include "base/page.h"
 
-/* Segment overrides, of which es to ds are branch hints at most, and REX, which loses to a prefix behind it. */
+/* Segment overrides, of which es to ds are branch hints at most, and REX, which loses to a prefix after it. */
 const uint8_t x86_prefixes[X86_N_PREFIXES] = {
 	0x2e, 0x26, 0x36, 0x3e, 0x64, 0x65, 0x40, 0x48, 0x41, 0x42, 0x43,
 	0x44, 0x45, 0x46, 0x47, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f,
@@ -141,7 +141,7 @@ static uint64_t reserve_trampoline(struct x86_site *site, uint64_t low, uint64_t
 }
 
 /*
- * One of low, low + step … high. Close behind what is free at all; else from the middle outwards, which is near
+ * One of low, low + step … high. Close after what is free at all; else from the middle outwards, which is near
  * the jump where the whole distance is open.
  */
 static uint64_t reserve_stepped(struct x86_site *site, uint64_t low, uint64_t high, uint64_t step)
@@ -260,7 +260,7 @@ static bool can_copy(const struct x86_site *site, const struct x86_insn *insn)
 	return !memcmp(now, text, insn->length);
 }
 
-/* Add copies up to the end of the jump, which is `span` bytes behind the site; all that takes, or none. */
+/* Add copies up to the end of the jump, which is `span` bytes after the site; all that takes, or none. */
 static void add_copies(const struct x86_site *site, unsigned int span, struct kymo_plan *plan)
 {
 	struct kymo_plan with = *plan;
@@ -313,7 +313,7 @@ static int refuse_range(const struct x86_layout *layout, unsigned int prefixes, 
 			  before, n, n == 1 ? "" : "s", bytes, X86_ADDRESS(low), X86_ADDRESS(high));
 }
 
-/* A jump behind `prefixes` bytes, where `open` bytes of the instruction may be changed. */
+/* A jump after `prefixes` bytes, where `open` bytes of the instruction may be changed. */
 static int try_at(struct x86_site *site, unsigned int prefixes, unsigned int open, struct kymo_plan *ret,
 		  struct kymo_refusal *refusal)
 {

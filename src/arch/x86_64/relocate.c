@@ -313,7 +313,7 @@ static bool plan_is_sane(const struct kymo_plan *plan)
 
 static int relocate_one(struct writer *writer, const struct kymo_plan *plan, const struct x86_insn *insn, uint64_t from)
 {
-	/* The bytes behind the first are gone once the jump is written: nothing may go there, or read them. */
+	/* The bytes after the first are gone once the jump is written: nothing may go there, or read them. */
 	bool last = insn->address + insn->length == from + plan->window, alone = plan->n_insns == 1 && !plan->n_copied;
 
 	if ((alone ? x86_cannot_move_alone(insn) : x86_cannot_move(insn)) || x86_reads_code(insn, from, plan->window) ||

@@ -208,7 +208,7 @@ int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, co
 	frame_at = (fpstate - sizeof(struct frame)) & ~(uint64_t)15;
 	/*
 	 * `ret` of the syscall gadget pops the first word. With the sigreturn gadget that word lies where a handler's
-	 * return address would, and the stack pointer is then right behind it, as rt_sigreturn expects. With pop_rax
+	 * return address would, and the stack pointer is then right after it, as rt_sigreturn expects. With pop_rax
 	 * two words come before: the gadget, 15; the third, at that place, is the address of `syscall`.
 	 */
 	if (gadgets->sigreturn) {
@@ -287,7 +287,7 @@ static bool is_gadget(const uint8_t *code)
 }
 
 /*
- * Where the frame is, from the stack pointer: there, before the gadget's `ret`; 8 below, behind it; with pop_rax 16 and
+ * Where the frame is, from the stack pointer: there, before the gadget's `ret`; 8 below, after it; with pop_rax 16 and
  * 8 above, before and behind that `ret`.
  */
 bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t code[KYMO_REMOTE_CODE])

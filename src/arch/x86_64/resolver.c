@@ -263,7 +263,7 @@ static uint64_t result(struct resolver *resolver, const struct x86_insn *insn, c
 	return is_cleared(insn) ? 0 : NOT_KNOWN;
 }
 
-/* From what registers hold before the instruction to what they hold behind it. */
+/* From what registers hold before the instruction to what they hold after it. */
 static void step_registers(struct resolver *resolver, const struct x86_insn *insn, uint64_t sets[N_REGISTERS])
 {
 	static const int clobbered[] = {

@@ -175,7 +175,7 @@ static int read_rebased(struct x86_builder *builder, size_t function, uint64_t t
 	return 0;
 }
 
-/* The address taken next behind `vaddr`; `taken` is sorted. */
+/* The address taken next after `vaddr`; `taken` is sorted. */
 static uint64_t next_taken(const struct x86_builder *builder, uint64_t vaddr)
 {
 	size_t at = kymo_partition_point(i, builder->taken.n, builder->taken.items[i].target <= vaddr);

@@ -86,7 +86,7 @@ static uint64_t gap_end(const struct x86_site *site)
 	return next < site->code->functions + site->code->n_functions && next->start < end ? next->start : end;
 }
 
-/* The instruction at `vaddr`, behind the function's end, if it is a NOP. */
+/* The instruction at `vaddr`, after the function's end, if it is a NOP. */
 static bool decode_nop(const struct x86_site *site, uint64_t vaddr, struct x86_insn *ret)
 {
 	uint64_t end = gap_end(site);

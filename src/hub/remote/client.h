@@ -65,7 +65,7 @@ void hub_client_wait_for_end(struct hub_client *client);
  * none, or memory is out. */
 struct kymo_engine *hub_client_find(struct hub_client *client, uint64_t name);
 
-/* A name that was not used, with 2^32 more behind it. */
+/* A name that was not used, with 2^32 more after it. */
 uint64_t hub_client_new_name(struct hub_client *client);
 
 /* Connect to the hub whose thread is `tid`, by calls that are `ops`. As kymo_hub_connect(). */

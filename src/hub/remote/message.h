@@ -24,7 +24,7 @@ enum hub_message_type {
 	HUB_HELLO = 1,      /* the reply brings the second socket */
 	HUB_BYE,            /* let go of everything */
 	HUB_ATTACH,         /* CREATE: `engine` is its name from then on; a lookup is told one in the reply */
-	HUB_ATTACH_PROCESS, /* `engine` and the numbers behind it are their names; the result is how many */
+	HUB_ATTACH_PROCESS, /* `engine` and the numbers after it are their names; the result is how many */
 	HUB_DETACH_ALL,     /* the result is how many */
 	HUB_SET_EVENTS,
 	HUB_CONTROL,
@@ -43,7 +43,7 @@ enum hub_message_type {
 	/* `tid` is the process; -EBUSY: another owner has it frozen; -ETIMEDOUT: `tid` did not stop; -EAGAIN: an engine
 	 * stops it; -ENOENT: it is not traced here. Ends with the connection */
 	HUB_FREEZE,
-	HUB_HELD,               /* the reply brings those from number `word` on, and zeroes behind the last one */
+	HUB_HELD,               /* the reply brings those from number `word` on, and zeroes after the last one */
 	HUB_FREEZE_SET,         /* registers of thread `tid`, as in the following */
 	HUB_FREEZE_XSTATE,      /* `word` of the reply is its size */
 	HUB_FREEZE_BEGIN_CALLS, /* `registers` for calls; signals are blocked */

@@ -21,10 +21,10 @@ struct hub_break {
 	unsigned int owners; /* 0: it was taken out, and a hit may be on its way */
 	uint8_t original;    /* what is below it */
 	int entry;           /* in the journal; -1: none is needed */
-	bool is_in_jump; /* of a recording, behind its first byte, where there is no instruction: it is not written */
+	bool is_in_jump; /* of a recording, after its first byte, where there is no instruction: it is not written */
 	bool is_void;    /* its code was unmapped. What is mapped there now is not touched */
 	struct hub_code code;
-	uint8_t next[HUB_BREAK_NEXT]; /* the bytes behind it, as the program has them */
+	uint8_t next[HUB_BREAK_NEXT]; /* the bytes after it, as the program has them */
 	uint8_t n_next;
 	uint64_t out_ns;
 };

@@ -18,7 +18,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 /* Whether an engine is to be told that report. */
 bool hub_breakpoint_is_owner(const struct kymo_engine *engine, const void *report);
 
-/* Whether a SIGTRAP is of a step: behind an instruction, a system call; at the beginning of a signal handler. */
+/* Whether a SIGTRAP is of a step: after an instruction, a system call; at the beginning of a signal handler. */
 bool hub_is_of_step(const siginfo_t *info);
 
 /* Whether a signal that waits in a thread is of a breakpoint or a debug register, of one that is gone perhaps. */

@@ -132,7 +132,7 @@ static int get_space(struct kymo_hub *hub, struct hub_process *process, struct h
 
 /* ---- putting in and taking out --------------------------------------------------------------- */
 
-/* Whether the address is within a jump that leads to kymo's code, behind its first byte. */
+/* Whether the address is within a jump that leads to kymo's code, after its first byte. */
 static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, uint64_t address)
 {
 	uint8_t bytes[2 * KYMO_JUMP_SIZE];

@@ -14,7 +14,7 @@ struct kymo_events {
 	KYMO_VEC(struct kymo_probe_event) items;
 	struct kymo_index index; /* of `items` */
 	struct probe_cache *cache;
-	size_t syscalls; /* index of the event of system call 0, with those of the others behind it */
+	size_t syscalls; /* index of the event of system call 0, with those of the others after it */
 };
 
 struct kymo_error *kymo_events_create(struct kymo_events **ret)

@@ -17,7 +17,7 @@
 #include "sym/perfmap.h"
 
 #define INSN_MAX 15
-#define BEHIND 64                        /* bytes behind the address that a plan may look at */
+#define BEHIND 64                        /* bytes after the address that a plan may look at */
 #define FUNCTION_MAX ((uint64_t)1 << 20) /* a longer one is not looked at from its start */
 #define SNAPSHOT_TRIES 5
 

@@ -152,7 +152,7 @@ static void note_use(int fd, const struct stat *st)
 		futimens(fd, NULL);
 }
 
-/* What the entry has behind its head, of kymo_large_alloc(). False where there is no such entry, or none that can be
+/* What the entry has after its head, of kymo_large_alloc(). False where there is no such entry, or none that can be
  * believed.
  */
 static bool read_entry(int store, XXH128_hash_t key, void **ret, size_t *size_ret)

@@ -16,7 +16,7 @@ uint64_t probe_jump_at(struct kymo_process *process, uint64_t address);
 
 /*
  * Whether the text at `address`, of which `patch_size` bytes were changed, has a jump to `link`; also if they are the
- * same. A pun's is made of bytes that follow, and begins behind prefixes; that of an evicted neighbor is where a short
+ * same. A pun's is made of bytes that follow, and begins after prefixes; that of an evicted neighbor is where a short
  * jump leads.
  */
 bool probe_leads_to_link(struct kymo_process *process, uint64_t address, size_t patch_size, uint64_t link);

@@ -108,7 +108,7 @@ static bool is_to_write(const struct probe_site *site)
 }
 
 /*
- * The site to be written in whose window `pc` lies behind the first byte, or NULL. Windows of these do not overlap, but
+ * The site to be written in whose window `pc` lies after the first byte, or NULL. Windows of these do not overlap, but
  * sites that are refused or retired lie among them, also in their windows.
  */
 static const struct probe_site *site_around(const struct kymo_probes *probes, uint64_t pc)
@@ -187,14 +187,14 @@ static struct kymo_error *check_text(struct kymo_probes *probes, const struct pr
 		*same_ret = true;
 		return NULL;
 	}
-	if (site->behind) { /* another recording's jump, which leads to the pad that comes behind this one's */
+	if (site->behind) { /* another recording's jump, which leads to the pad that comes after this one's */
 		*same_ret = !kymo_process_read(probes->process, site->link, jump, sizeof(jump)) &&
 			    kymo_jump_target(site->link, jump) == site->leads_to &&
 			    (site->link == site->address || !memcmp(now, site->plan.patch, site->plan.patch_size));
 		return NULL;
 	}
 	if (!kymo_code_bytes(module->code, site->address - module->bias, want, size))
-		memcpy(want, site->plan.original, site->plan.window); /* jumps may end behind the section, in padding */
+		memcpy(want, site->plan.original, site->plan.window); /* jumps may end after the section, in padding */
 	memcpy(want, site->plan.original, site->plan.patch_size);
 	memcpy(file, want, size);
 	probe_text_look(&probes->text, site->address, want, size);

@@ -217,7 +217,7 @@ static int by_order_down(const void *a, const void *b)
 	return (x->order < y->order) - (x->order > y->order);
 }
 
-/* What is at the site in a child: kymo's jump, from its `first` byte on, behind a breakpoint of another tool's; or not.
+/* What is at the site in a child: kymo's jump, from its `first` byte on, after a breakpoint of another tool's; or not.
  */
 static bool has_jump(struct kymo_process *child, const struct probe_site *site, size_t *first_ret, int *err_ret)
 {

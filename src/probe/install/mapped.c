@@ -148,7 +148,7 @@ static void revive(struct kymo_probes *probes, size_t module_at)
 			continue;
 		site->is_retired = false;
 		site->is_revived =
-			site->is_planned && !site->behind; /* a pad of another recording's behind it may be gone */
+			site->is_planned && !site->behind; /* a pad of another recording's after it may be gone */
 	}
 	probes_retire_switches(probes, module_at, false);
 	probes->modules.items[module_at].is_gone = false;

@@ -89,7 +89,7 @@ static bool add_stretch(struct kymo_look *look, uint64_t address, size_t size)
 	struct look_stretch *last = look->stretches.n ? &look->stretches.items[look->stretches.n - 1] : NULL;
 
 	if (last && kymo_page_down(last->address) ==
-			    kymo_page_down(address)) { /* sites are sorted, but reach behind each other */
+			    kymo_page_down(address)) { /* sites are sorted, but reach beyond each other */
 		if (address + size > last->address + last->size)
 			last->size = address + size - last->address;
 		return true;
@@ -334,7 +334,7 @@ static size_t revive(struct kymo_look *look)
 		site->is_installed = false;
 		site->is_retired = site->is_guard;
 		site->is_revived =
-			!site->is_guard && !site->behind; /* a pad of another recording's behind it may be gone */
+			!site->is_guard && !site->behind; /* a pad of another recording's after it may be gone */
 		n += !site->is_guard;
 	}
 	return n;

@@ -13,7 +13,7 @@ struct probe_site;
 enum look_text {
 	LOOK_JUMP,    /* the jump of this recording, or one that leads to its pad by way of another recording's */
 	LOOK_FILE,    /* the file's bytes: no recording's jump is there */
-	LOOK_YIELDED, /* a breakpoint, and no byte of a jump behind it */
+	LOOK_YIELDED, /* a breakpoint, and no byte of a jump after it */
 	LOOK_TORN, /* a breakpoint or the file's first byte before the rest of a jump; or a jump that leads elsewhere as
 		      bytes that it relies on have changed */
 	LOOK_OTHER,  /* something else has patched it: left alone */
@@ -24,7 +24,7 @@ enum look_text {
 enum look_text look_at_site(struct kymo_look *look, const struct probe_site *site);
 
 /*
- * Give the torn sites of the process the file's bytes behind what is not kymo's, and take jumps out that rely on them.
+ * Give the torn sites of the process the file's bytes after what is not kymo's, and take jumps out that rely on them.
  * The process is stopped for this and resumed if it ran. BUSY: it has another tracer, nothing was done.
  */
 struct kymo_error *look_mend(struct kymo_look *look, uint64_t *stopped_ns_ret);

@@ -29,7 +29,7 @@ struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct ky
 /* Take it away again. Errors go unsaid: this is what comes after one. */
 void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
 
-/* Close a descriptor there, unless it is negative, behind `error`, which is returned if there is one. */
+/* Close a descriptor there, unless it is negative, after `error`, which is returned if there is one. */
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error);
 
 /* Allocate a range of a memfd (errno); give it its final size. */

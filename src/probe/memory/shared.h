@@ -70,7 +70,7 @@ void kymo_shared_installed(struct kymo_shared *shared);
  * and recordings that took them for dormant plan anew. */
 void kymo_shared_touch(struct kymo_shared *shared);
 
-/* Forget journal entries behind the first `n`: nothing of them is in the text. */
+/* Forget journal entries after the first `n`: nothing of them is in the text. */
 void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n);
 
 #endif

@@ -363,7 +363,7 @@ static bool can_share_link(struct planning *planning, const struct probe_peer_en
 	return true;
 }
 
-/* Whether the jump of `head` relies on what is changed at `site`: by the bytes behind its own, or because the short
+/* Whether the jump of `head` relies on what is changed at `site`: by the bytes after its own, or because the short
  * jump that stands there leads into it. */
 static bool relies_on(const struct probe_peer_entry *entry, const struct kymo_wire_site *site)
 {
@@ -402,7 +402,7 @@ static const struct probe_peer_entry *find_evicted(struct planning *planning, co
 }
 
 /*
- * A pun relies on bytes behind it, which another site of the other recording's may have changed. They stay as they are
+ * A pun relies on bytes after it, which another site of the other recording's may have changed. They stay as they are
  * only as long as a recording has that site: so this recording must have it, too. An instruction that was evicted for
  * it can be joined with it: `evicted_ret`, or NULL.
  */
@@ -581,7 +581,7 @@ struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");
 	}
 	if (probe_text_is(&probes->text, TEXT_MODIFIED, address,
-			  plans[n - 1].window)) /* behind the bytes that change: a copy would run without it */
+			  plans[n - 1].window)) /* after the bytes that change: a copy would run without it */
 		return probes_refuse(probes, site, PROBE_IS_PATCHED);
 	for (size_t i = 0; i + 1 < n && !error; i++)
 		error = allocate_evicted(planning, site->module, &plans[i]);

@@ -1,5 +1,5 @@
 /*
- * Markers that stay off although they are wanted: what turns them on can't be changed, or no location behind it can be
+ * Markers that stay off although they are wanted: what turns them on can't be changed, or no location after it can be
  * had. The others are recorded; a marker of which only half could be put in is not turned on.
  *
  * A site of the hot path is known to belong to locations by the marker's name alone: which of a marker's copies leads
@@ -65,7 +65,7 @@ struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const stru
 
 /* ---- what no location is behind of ------------------------------------------------------------ */
 
-/* What a switch and the locations behind it have in common: the marker's name, or the counter. */
+/* What a switch and the locations after it have in common: the marker's name, or the counter. */
 struct key {
 	size_t module;
 	uint64_t counter; /* 0: a gate */

@@ -2,7 +2,7 @@
  * Plans for sites, addresses for their pads, and the pads themselves: from addresses to everything that is written
  * later.
  *
- * Sites are planned from high addresses to low ones, because a pun relies on bytes behind it: when it is planned those
+ * Sites are planned from high addresses to low ones, because a pun relies on bytes after it: when it is planned those
  * are known, changed or not, and stay. Each pad is emitted at once, so that the next plan knows the bytes of this one's
  * jump.
  */

@@ -29,13 +29,13 @@ bool probe_pool_add_hole(struct probe_pool *pool, uint64_t low, uint64_t high)
 	return hole.low >= hole.high || kymo_vec_push(&pool->holes, hole);
 }
 
-/* The first hole that ends behind `address`. */
+/* The first hole that ends after `address`. */
 static size_t hole_at(const struct probe_pool *pool, uint64_t address)
 {
 	return kymo_partition_point(i, pool->holes.n, pool->holes.items[i].high <= address);
 }
 
-/* The first page that ends behind `address`. */
+/* The first page that ends after `address`. */
 static size_t page_at(const struct probe_pool *pool, uint64_t address)
 {
 	return kymo_partition_point(i, pool->pages.n, pool->pages.items[i]->address + KYMO_PAGE_SIZE <= address);
@@ -102,7 +102,7 @@ void probe_pool_release(struct probe_pool *pool, uint64_t address, size_t size)
 	}
 }
 
-/* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes behind it, lies in one
+/* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes after it, lies in one
  * hole. One that lies on two pages, which no other recording can share, is the last choice. */
 static uint64_t first_free(const struct probe_pool *pool, uint64_t low, uint64_t high, size_t size)
 {
@@ -120,7 +120,7 @@ static uint64_t first_free(const struct probe_pool *pool, uint64_t low, uint64_t
 	return crossing;
 }
 
-/* The same on one page: [low, high] and the `size` bytes behind lie on it. */
+/* The same on one page: [low, high] and the `size` bytes after lie on it. */
 static uint64_t first_on_page(const struct pool_page *page, uint64_t low, uint64_t high, size_t size)
 {
 	uint64_t n_free = 0, from = low - page->address, to = high - page->address + size;

@@ -15,7 +15,7 @@ struct planning;
  * trampolines to it may have. */
 struct kymo_error *probes_open_region(struct planning *planning, size_t first, size_t end);
 
-/* The region is as large as its pads, with at least a page of them behind the live page. */
+/* The region is as large as its pads, with at least a page of them after the live page. */
 void probes_close_region(struct planning *planning);
 
 /* Keep a stretch of addresses from being used by others of this round. False when memory is out. */

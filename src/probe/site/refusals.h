@@ -27,7 +27,7 @@ struct probe_refused {
 	bool had_why; /* before the installation that goes on now */
 };
 
-/* Behind an error that is UNSAFE: what it says of spec `spec`, if that is a reason, too; else NULL. All specs that are
+/* After an error that is UNSAFE: what it says of spec `spec`, if that is a reason, too; else NULL. All specs that are
  * refused have one. The string is the probes'. */
 const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec);
 

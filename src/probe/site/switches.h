@@ -31,7 +31,7 @@ struct probe_switch {
 	bool is_gate;                /* the counter is that of a struct kymo_marker_gate */
 	const char *provider, *name; /* of the marker; the file's */
 	const char *corrupt;         /* why it can't be turned on, as it was seen last; or NULL */
-	bool is_refused;             /* it stays off: it is corrupt, or no location behind it can be had */
+	bool is_refused;             /* it stays off: it is corrupt, or no location after it can be had */
 	bool was_refused;            /* before the installation that goes on now */
 	uint8_t original;            /* first byte of the text at `address`, as the file has it */
 	bool is_installed, is_retired;

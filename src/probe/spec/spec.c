@@ -15,7 +15,7 @@
 
 #define ADDRESS_END ((uint64_t)1 << 47)
 
-/* Behind parameters a qualifier belongs to the name, "total() const", as does what the compiler adds. */
+/* After parameters a qualifier belongs to the name, "total() const", as does what the compiler adds. */
 static const char *skip_qualifiers(const char *at, const char *end)
 {
 	static const char *const words[] = { " const", " volatile", " &&", " &" };
@@ -232,7 +232,7 @@ static void take_return(struct kymo_spec_piece *location, struct kymo_spec *spec
 	location->end -= n;
 }
 
-/* Whether this goes on the name of a file, and is no function. Those of Go have the path of a package, and a dot behind
+/* Whether this goes on the name of a file, and is no function. Those of Go have the path of a package, and a dot after
  * it: "encoding/json.Marshal". */
 static bool is_path(struct kymo_spec_piece piece)
 {

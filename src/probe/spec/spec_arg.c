@@ -129,7 +129,7 @@ static struct kymo_error *make_name(const char *text, struct kymo_spec_piece pie
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
-/* The "=" behind a name, which is no comparison; or NULL. */
+/* The "=" after a name, which is no comparison; or NULL. */
 static const char *find_equals(struct kymo_spec_piece piece)
 {
 	const char *equals = memchr(piece.start, '=', kymo_spec_piece_size(piece));
@@ -263,7 +263,7 @@ static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo
 	return choose_elements(reader, type);
 }
 
-/* A type behind an expression is for numbers. */
+/* A type after an expression is for numbers. */
 static struct kymo_error *refuse_memory_type(const struct kymo_spec_reader *reader)
 {
 	if (reader->out.type == KYMO_TYPE_STRING)

@@ -5,7 +5,7 @@
 #include "probe/spec/spec.h"
 
 /*
- * Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. Behind it may be a FILTER and ARGs for SDT probes, in which
+ * Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. After it may be a FILTER and ARGs for SDT probes, in which
  * arg0 or $arg1 is the first argument that the probe hands over. USAGE for an empty name.
  */
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);

@@ -13,7 +13,7 @@ static const char *skip_blanks(const char *at)
 	return at;
 }
 
-/* Behind the word, and the blanks after it; NULL where another one is there. */
+/* After the word, and the blanks after it; NULL where another one is there. */
 static const char *skip_word(const char *at, const char *word)
 {
 	const size_t n = strlen(word);

@@ -4,7 +4,7 @@
 
 #include "probe/spec/spec_piece.h"
 
-/* Whether such words begin at `at`, or behind blanks there: one of these, and a number. A variable may have their
+/* Whether such words begin at `at`, or after blanks there: one of these, and a number. A variable may have their
  * name. */
 bool kymo_spec_is_sample(const char *at);
 

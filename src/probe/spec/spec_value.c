@@ -57,7 +57,7 @@ static struct kymo_error *find_register(const struct name *name)
 	return NULL;
 }
 
-/* Digits behind the first `skip` bytes; false where there are others, or a number of more than three. */
+/* Digits after the first `skip` bytes; false where there are others, or a number of more than three. */
 static bool read_index(const struct name *name, size_t skip, unsigned int *ret)
 {
 	unsigned int value = 0;

@@ -16,10 +16,10 @@ struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_pi
 					   struct kymo_expr_type *type_ret);
 
 /*
- * Where a filter is in the rest of the text, behind blanks: "/EXPR/" or "if EXPR". `piece_ret` is the expression; the
+ * Where a filter is in the rest of the text, after blanks: "/EXPR/" or "if EXPR". `piece_ret` is the expression; the
  * result is behind all of it, or NULL where there is no filter. A filter without its end is an error.
  *
- * The closing slash is one with a blank or the end behind it, outside of brackets. Of several it is the first that has
+ * The closing slash is one with a blank or the end after it, outside of brackets. Of several it is the first that has
  * no blank before it, as a division between blanks has: "/arg0 / 2 > 8/ arg1".
  */
 struct kymo_error *kymo_spec_filter_find(const char *text, const char *at, struct kymo_spec_piece *piece_ret,

@@ -6,7 +6,7 @@
 #include "probe/spec/spec_sample.h"
 #include "probe/spec/spec_value.h"
 
-/* The next run of bytes without white space outside of brackets; empty at the end of the text. Moves `at` behind it. */
+/* The next run of bytes without white space outside of brackets; empty at the end of the text. Moves `at` after it. */
 static struct kymo_spec_piece next_value(const char **at)
 {
 	struct kymo_spec_piece piece;

@@ -1,4 +1,4 @@
-/* What a SPEC has behind its location. */
+/* What a SPEC has after its location. */
 #ifndef KYMO_PROBE_SPEC_SPEC_VALUES_H
 #define KYMO_PROBE_SPEC_SPEC_VALUES_H
 

@@ -104,7 +104,7 @@ static bool is_anonymous(const struct kymo_map *map)
 	return !map->path[0] && !map->inode && !map->shared && !map->executable;
 }
 
-/* Behind a guard; the memory in front of that may belong to it, or to something else. */
+/* After a guard; the memory in front of that may belong to it, or to something else. */
 static bool is_stack(const struct kymo_map *guard, const struct kymo_map *map)
 {
 	return is_anonymous(guard) && !guard->readable && !guard->writable && guard->end == map->start &&

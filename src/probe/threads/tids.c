@@ -25,7 +25,7 @@
 #include "procfs/maps.h"
 #include "sym/golang.h"
 
-/* Bytes behind a thread pointer in which tids are looked for, and before one of Go's. */
+/* Bytes after a thread pointer in which tids are looked for, and before one of Go's. */
 #define SEARCHED 2048
 #define SEARCHED_IN_GO 128 /* it is 72 in Go 1.19 */
 

@@ -110,7 +110,7 @@ static inline bool kymo_call_source_command_ended(const struct kymo_call_source 
 	return calls->ops->command_ended && calls->ops->command_ended(calls, status_ret);
 }
 
-/* Behind kymo_call_source_finish(): the hub through which others trace what was recorded, the caller's from here on, or
+/* After kymo_call_source_finish(): the hub through which others trace what was recorded, the caller's from here on, or
  * NULL. */
 static inline struct kymo_hub *kymo_call_source_share(struct kymo_call_source *calls)
 {

@@ -1,5 +1,5 @@
 /*
- * What the library does where it can't do what it is asked, and behind fork(). Each command ends with 0 when all was as
+ * What the library does where it can't do what it is asked, and after fork(). Each command ends with 0 when all was as
  * it must be.
  *
  *	no-membarrier	a filter forbids it from the beginning: refused while there are threads, done while there are

@@ -166,7 +166,7 @@ static void toggle(char **args)
 		end();
 		n++;
 	}
-	begin("self_*"); /* this one has records: each thread may have had its marker behind it already */
+	begin("self_*"); /* this one has records: each thread may have had its marker after it already */
 	for (unsigned long before = atomic_load(&n_passed); atomic_load(&n_passed) < before + 4;)
 		sched_yield();
 	end();

@@ -8,7 +8,7 @@
  *	calls	of the probe
  *	wrong	arguments that were not what was given
  *	late	calls after kymo_marker_disable_probe() had returned
- *	broken	sums that threads had in registers and that were not right behind the sites
+ *	broken	sums that threads had in registers and that were not right after the sites
  *	failed	errors of the library
  */
 #include <kymo/marker_probe.h>

@@ -116,7 +116,7 @@ static const char *limits(const char *text)
 	kymo_cleanup_free char *probe = NULL;
 
 	if (error) {
-		const char *sentence = strchr(error->message, ':') + 2; /* behind the column */
+		const char *sentence = strchr(error->message, ':') + 2; /* after the column */
 
 		snprintf(out, sizeof(out), "%.*s", (int)strcspn(sentence, "\n"), sentence);
 		kymo_error_destroy(error);

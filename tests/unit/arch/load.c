@@ -84,7 +84,7 @@ static void take_word(struct work *work, uint64_t vaddr)
 	}
 }
 
-/* SHT_RELR: an address, then bitmaps of the 63 words behind it. */
+/* SHT_RELR: an address, then bitmaps of the 63 words after it. */
 static void take_packed_relocations(struct work *work, const Elf_Data *data)
 {
 	uint64_t at = 0;

@@ -405,7 +405,7 @@ __asm__(".pushsection .bss\n"
 
 void world_landing(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret)
 {
-	/* a nop of five bytes; jmp *0(%rip), the address behind it */
+	/* a nop of five bytes; jmp *0(%rip), the address after it */
 	uint8_t bytes[19] = { 0x0f, 0x1f, 0x44, 0, 0, 0xff, 0x25 };
 	const uint8_t *landing = pads_landing;
 
@@ -416,7 +416,7 @@ void world_landing(struct world *world, const struct kymo_pad_event *events, siz
 void world_pushing(struct world *world, const struct kymo_pad_event *events, size_t n, uint8_t scratch,
 		   struct site *ret)
 {
-	/* push %rbx; lea 8(%rsp),%rsp; jmp *0(%rip), the address behind it */
+	/* push %rbx; lea 8(%rsp),%rsp; jmp *0(%rip), the address after it */
 	uint8_t bytes[20] = { 0x53, 0x48, 0x8d, 0x64, 0x24, 8, 0xff, 0x25 };
 	const uint8_t *landing = pads_landing;
 	const struct kymo_plan plan = {

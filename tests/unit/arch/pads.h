@@ -44,7 +44,7 @@ struct world {
 	size_t code_used;
 	uint8_t *live;
 	uint8_t *shared;
-	uint8_t *around;       /* what is reserved before and behind it: `reserve` bytes each */
+	uint8_t *around;       /* what is reserved before and after it: `reserve` bytes each */
 	uint64_t gap, reserve; /* gap: bytes between rings, and between them and their control blocks */
 	size_t shared_size;
 	struct kymo_wire_vforks *vforks;
@@ -57,7 +57,7 @@ struct world {
 	struct kymo_ring *readers;
 	uint64_t *last_stamp;                      /* of each ring */
 	uint64_t bias;                             /* of the module that sites are in */
-	uint32_t sizes[512];                       /* of the records of each event id, behind the header */
+	uint32_t sizes[512];                       /* of the records of each event id, after the header */
 	bool is_known[512];                        /* there are such events */
 	uint64_t n_threads;                        /* threads' records that were read */
 	const struct kymo_pad_event *varying[512]; /* of an id: its records have strings and bytes; else NULL */

@@ -45,7 +45,7 @@ static bool is_unsteady(void *data, uint64_t vaddr, size_t size)
 	return has_flag(data, vaddr, size, UNSTEADY);
 }
 
-/* Index of the first one that ends behind `at`. */
+/* Index of the first one that ends after `at`. */
 static size_t taken_at(const struct room *room, int64_t at)
 {
 	size_t low = 0, high = room->n_taken;

@@ -337,7 +337,7 @@ static void a_global_is_recorded_in_every_type(void **state)
 /* Not a byte more: it may be the last of its mapping. */
 static void only_the_bytes_of_a_global_are_read(void **state)
 {
-	uint8_t *stack = stack_create(); /* behind it is a page that can't be read */
+	uint8_t *stack = stack_create(); /* after it is a page that can't be read */
 
 	memcpy(stack + STACK_SIZE - 8, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
 	for_each_kind(kind)

@@ -29,7 +29,7 @@ static bool check(const uint8_t bytes[15])
 	return true;
 }
 
-/* Every ModRM byte behind the opcode that ends at `at`, with some SIB bytes; what follows is filled. */
+/* Every ModRM byte after the opcode that ends at `at`, with some SIB bytes; what follows is filled. */
 static size_t check_operands(uint8_t bytes[15], size_t at)
 {
 	static const uint8_t indexes[] = { 0x00, 0x05, 0x25, 0x64, 0xad, 0xe5, 0xff };

@@ -238,7 +238,7 @@ static void test_a_refused_signal_changes_nothing(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
 	assert_int_equal(ptrace(PTRACE_GETREGS, child, 0, &after), 0);
-	after.rip--; /* behind the breakpoint */
+	after.rip--; /* after the breakpoint */
 	check_outside(&after, &before, code, true, child);
 	assert_int_equal(ptrace(PTRACE_KILL, child, 0, 0), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -205,7 +205,7 @@ static void types_of_floating_point_numbers_are_read_in_any_number(void **state)
 		assert_int_equal(back.events[0].fields[0].type, types[i][0]);
 		assert_int_equal(back.events[0].fields[1].type, types[i][1]);
 		kymo_ctf_trace_deinit(&back);
-		/* the same type again, behind its declaration */
+		/* the same type again, after its declaration */
 		end = strstr(text, types[i][0] == KYMO_TYPE_F32 ? ":= f32;\n" : ":= f64;\n") + 8;
 		assert_true(asprintf(&changed,
 				     "%.*stypealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; "

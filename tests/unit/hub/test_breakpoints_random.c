@@ -95,7 +95,7 @@ static unsigned int dice(unsigned int sides)
 
 static void do_something(struct kymo_engine *engine)
 {
-	uint64_t address = place(dice(4)) + (dice(3) ? 0 : 4); /* behind an endbr64, where there is one */
+	uint64_t address = place(dice(4)) + (dice(3) ? 0 : 4); /* after an endbr64, where there is one */
 	uint8_t code[8];
 
 	switch (dice(3)) {

@@ -336,7 +336,7 @@ static void no_call_is_made_by_an_instruction_with_a_breakpoint(void **state)
 
 #define CODE_PAGE 4096
 
-static uint8_t *code; /* a function, and a page behind it that looks like kymo's code */
+static uint8_t *code; /* a function, and a page after it that looks like kymo's code */
 
 static void make_code(void)
 {

@@ -108,7 +108,7 @@ static void a_started_command_runs_on_without_the_hub(void **state)
 	assert_int_equal(status, 6 << 8);
 }
 
-/* Whenever the command ends: by the hub's closing, or behind it. */
+/* Whenever the command ends: by the hub's closing, or after it. */
 static void the_end_of_a_command_is_told_though_the_hub_is_closed(void **state)
 {
 	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"exit 6", NULL };

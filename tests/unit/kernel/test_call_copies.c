@@ -49,7 +49,7 @@ static struct kymo_copy bytes(uint16_t max)
 	return (struct kymo_copy){ .what = KYMO_COPY_BYTES, .arg = 0, .times = 2, .size = 1, .max = max };
 }
 
-/* Copy `n` bytes that begin `before` bytes before the end of a page; check the sample, and what lies behind its room.
+/* Copy `n` bytes that begin `before` bytes before the end of a page; check the sample, and what lies after its room.
  */
 static void copy_across(uint16_t max, uint16_t n, size_t before)
 {

@@ -61,7 +61,7 @@ static const char macros[] = ".macro note owner, type\n"
 			     "_.stapsdt.base: .space 1\n"
 			     "	.popsection\n";
 
-/* Assemble `code`, behind the macros, to a shared object of that name. */
+/* Assemble `code`, after the macros, to a shared object of that name. */
 static inline void assemble(const char *name, const char *code)
 {
 	size_t size = sizeof(macros) + strlen(code);

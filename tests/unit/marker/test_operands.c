@@ -232,7 +232,7 @@ static const struct {
 static void check(struct kymo_module *module, const char *operand, uint64_t counter, const char *expected)
 {
 	struct kymo_fetch fetch = { .kind = KYMO_FETCH_RETVAL };
-	/* Not NUL-terminated, so that a look behind the end is seen. */
+	/* Not NUL-terminated, so that a look after the end is seen. */
 	size_t length = strlen(operand);
 	char *text = malloc(length ? length : 1);
 	int r;

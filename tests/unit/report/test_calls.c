@@ -235,12 +235,12 @@ static void calls_over_a_loss_on_any_cpu_are_counted_and_not_timed(void **state)
 		{ 1510, 1, MALLOC_RETURN, 1 }, /* within it */
 		{ 1990, 1, EVAL, 3 },          /* out of it, and does not return */
 		{ 2100, 1, MALLOC, 3 },
-		{ 2110, 1, MALLOC_RETURN, 1 }, /* behind it: timed */
+		{ 2110, 1, MALLOC_RETURN, 1 }, /* after it: timed */
 		{ 2200, 1, PARSE_RETURN, 1, 1 },
 		{ 2300, 1, EVAL, 3 },          /* over the second; still open */
 		{ 2400, 1, MALLOC_RETURN, 1 }, /* began in nowhere */
 		{ 9000, 1, MALLOC, 3 },
-		{ 9010, 1, MALLOC_RETURN, 1 }, /* behind both: timed */
+		{ 9010, 1, MALLOC_RETURN, 1 }, /* after both: timed */
 	};
 	static const struct moment of_cpu_1[] = {
 		{ 1000, 2, LINE, 0 }, { 1000, 0, LOSS, 3 }, { 2000, 2, LINE, 0 }, { 2000, 0, LOSS, 0 },

@@ -177,7 +177,7 @@ static void addresses_tell_what_they_are(void **state)
 	assert_string_equal(kymo_module_string(module, only, 5), "text");
 	assert_null(kymo_module_string(module, only, 4));
 	assert_string_equal(kymo_module_string(module, only + 4, 1), "");
-	/* The data ends behind it, without a NUL. */
+	/* The data ends after it, without a NUL. */
 	assert_null(kymo_module_string(module, only + 6, 100));
 	assert_null(kymo_module_string(module, UINT64_MAX, 100));
 

@@ -199,7 +199,7 @@ static void an_ifunc_says_so(void **state)
 	kymo_module_close(module);
 }
 
-/* Where the word lies that readelf lists with the relocation `type` and, behind it, `what`. */
+/* Where the word lies that readelf lists with the relocation `type` and, after it, `what`. */
 static uint64_t relocated(const char *type, const char *what)
 {
 	FILE *lines = lines_of("readelf -rW indirect.so | awk '$3 == \"%s\" && /%s/ { print $1 }'", type, what);

@@ -137,7 +137,7 @@ static void stamps_in_the_wrong_order_come_back_as_they_were(void **state)
 	}
 }
 
-/* What comes behind the first `good` bytes, with `n_good` records, is none of the trace: it is kept as it is, behind
+/* What comes after the first `good` bytes, with `n_good` records, is none of the trace: it is kept as it is, after
  * a header of the last id. */
 static void check_bad(const struct records *packed, uint64_t n_good, uint64_t good)
 {

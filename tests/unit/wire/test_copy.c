@@ -10,7 +10,7 @@
 
 #include "wire/copy.h"
 
-/* "hello" at 0x1000, "world!" behind it, and "x" at 0x2000. */
+/* "hello" at 0x1000, "world!" after it, and "x" at 0x2000. */
 static size_t make(uint8_t *out)
 {
 	static const struct {
