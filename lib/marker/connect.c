@@ -20,7 +20,7 @@ struct lib_connection {
 	int type;
 };
 
-/* Those of one name are in one list, in the order in which they were made. */
+/* Connections of one name are in one list, in the order in which they were made. */
 #define LISTS 1024
 static struct lib_connection *connections[LISTS];
 

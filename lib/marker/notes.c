@@ -161,7 +161,7 @@ static bool is_note_segment(const struct lib_found *found, const ElfW(Phdr) * ph
 {
 	uintptr_t begin = found->base + phdr->p_vaddr;
 
-	/* Those of alignment 8 are of GNU properties, and laid out in another way. */
+	/* Notes of alignment 8 are GNU properties, and laid out in another way. */
 	if (phdr->p_type != PT_NOTE || phdr->p_align > 4 || begin % 4 || phdr->p_memsz == 0 ||
 	    room_at(found, begin, PF_R) < phdr->p_memsz)
 		return false;

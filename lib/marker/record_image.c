@@ -129,7 +129,7 @@ static void read_build_id(const struct file *file, struct record_image *image)
 		if (file->header.e_phentsize != sizeof(phdr) ||
 		    !read_at(file, &phdr, sizeof(phdr), file->header.e_phoff + i * sizeof(phdr)))
 			return;
-		/* Those of alignment 8 are laid out in another way, and are of properties. */
+		/* Notes of alignment 8 are GNU properties, and laid out in another way. */
 		if (phdr.p_type != PT_NOTE || phdr.p_align > 4 || phdr.p_filesz > NOTES_MAX_SIZE)
 			continue;
 		notes = malloc(phdr.p_filesz + 1);

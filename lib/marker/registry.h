@@ -19,7 +19,7 @@ struct lib_marker *kymo_lib_next_marker(struct lib_marker *marker);
 #define kymo_lib_each_marker(marker) \
 	for (struct lib_marker *marker = kymo_lib_first_marker(); marker; marker = kymo_lib_next_marker(marker))
 
-/* Those of one name: struct lib_named at = { .name = name }, and kymo_lib_next_named(&at) until it is NULL. */
+/* The entries of one name: struct lib_named at = { .name = name }, and kymo_lib_next_named(&at) until it is NULL. */
 struct lib_named {
 	const char *name;
 	size_t module, index;

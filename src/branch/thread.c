@@ -70,7 +70,7 @@ struct branch_thread *branch_thread_of(struct kymo_branches *branches, struct ky
 	return branches->last;
 }
 
-/* Those that ended first. */
+/* Forget the threads that ended first. */
 static void forget_some(struct kymo_branches *branches)
 {
 	while (branches->ended_kept > ENDED_KEPT_MAX && branches->first_ended) {

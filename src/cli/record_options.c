@@ -544,7 +544,8 @@ static int check_options(struct cli_recording *recording)
 	return recording->late || !options->command || options->n_branches ? -1 : cli_check_files(options);
 }
 
-/* Those of the command line are known to all of its probes. -1, or the exit status: something is wrong with a word. */
+/* Debug files of the command line are known to all of its probes. -1, or the exit status: something is wrong with a
+ * word. */
 static int find_debug_files(const struct cli_recording *recording, struct cli_options options)
 {
 	for (;;) {

@@ -14,7 +14,7 @@
  */
 void cli_catch_signals(bool launches, int flags, void (*react)(int number));
 
-/* Those that cli_catch_signals() catches. */
+/* The signals that cli_catch_signals() catches. */
 void cli_ending_signals(bool launches, sigset_t *ret);
 
 /* The command has ended: an interrupt has no other use now. */

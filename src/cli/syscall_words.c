@@ -522,7 +522,7 @@ static const struct word table[] = {
 	{ 0, "secontext", "=WHAT", refuse_context },
 };
 
-/* Those of -e that have long names of their own. */
+/* Qualifiers of -e that have long names of their own. */
 static const char *const qualifiers[] = { "trace",       "abbrev",  "raw",  "signal", "status", "fault",
 					  "decode-pids", "verbose", "read", "write",  "kvm" };
 

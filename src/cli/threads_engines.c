@@ -88,7 +88,7 @@ void cli_threads_look_at_engines(struct cli_threads *view, const struct cli_thre
 		kymo_hub_destroy(hub);
 	}
 	view->hub = err ? 0 : view->threads.items[i].tracer;
-	/* One that does not answer in time is not asked again. */
+	/* A hub that does not answer in time is not asked again. */
 	view->silent = err == -ETIMEDOUT ? view->threads.items[i].tracer : 0;
 }
 

@@ -76,7 +76,7 @@ static struct kymo_error *refuse_real(const struct expr_tree *tree, const struct
 			     node->sign);
 }
 
-/* One of both is a floating-point number. */
+/* One of the two operands is floating-point. */
 static struct kymo_error *check_reals(const struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a), *b = child(tree, node->b);

@@ -173,7 +173,7 @@ void expr_emit_truth(struct expr_code *to, struct kymo_expr_type type)
 	}
 }
 
-/* One of both is a floating-point number. */
+/* One of the two types is floating-point. */
 static void convert_real(struct expr_code *to, struct kymo_expr_type from, struct kymo_expr_type type)
 {
 	if (!expr_type_is_real(from)) {

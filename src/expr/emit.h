@@ -15,7 +15,7 @@ struct expr_code {
 /* Append it. The operation is valid until the next call. */
 struct kymo_form_op *expr_emit(struct expr_code *to, struct kymo_form_op op);
 
-/* One of `type`'s size and sign. */
+/* Emit the code, of `type`'s size and sign. */
 void expr_emit_code(struct expr_code *to, enum kymo_form_code code, struct kymo_expr_type type);
 
 void expr_emit_value(struct expr_code *to, int64_t value);

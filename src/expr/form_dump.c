@@ -65,7 +65,7 @@ static const char *const question_names[KYMO_FORM_N_QUESTIONS] = {
 	[KYMO_FORM_CLOCK] = "clock",
 };
 
-/* Those that come in two forms. */
+/* Operations that come in two forms. */
 static bool has_sign(unsigned int code)
 {
 	return code == KYMO_FORM_DIVIDE || code == KYMO_FORM_REMAINDER || code == KYMO_FORM_SHIFT_RIGHT ||

@@ -203,7 +203,7 @@ static void compile_end(struct compiler *to)
 		emit_jump(to, KYMO_FORM_JUMP, to->size);
 }
 
-/* Those that are one operation. */
+/* Opcodes that are one operation. */
 static bool is_one_operation(unsigned int op, struct kymo_form_op *ret)
 {
 	static const struct kymo_form_op plain[] = {

@@ -209,7 +209,7 @@ static void remove_from_all(struct kymo_gdb *gdb, const struct gdb_process *proc
 			remove_one(gdb->threads.items[i], what);
 }
 
-/* One that is in may have lost its code, and other code be there now. */
+/* A breakpoint that is in may have lost its code, and other code be there now. */
 static int renew_in_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
 {
 	int err = 0;

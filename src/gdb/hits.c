@@ -65,7 +65,7 @@ static bool evaluate_condition(struct view *view, const struct gdb_condition *co
 	return gdb_agent_evaluate(condition->code, condition->size, &target, left, ret);
 }
 
-/* One that cannot be evaluated stops: gdb looks at it, too, and says what is wrong. */
+/* A condition that cannot be evaluated stops: gdb looks at it, too, and says what is wrong. */
 bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 {
 	const struct gdb_process *process = thread->process;

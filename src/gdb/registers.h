@@ -13,7 +13,7 @@ void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 /* Frame and stack pointer and program counter, as stop replies have them. */
 void gdb_put_expedited(struct gdb_thread *thread, struct gdb_text *reply);
 
-/* One of the general registers, by its number in the target description, where these are its thread's. */
+/* A general register, by its number in the target description, where these are its thread's. */
 bool gdb_register_of(struct gdb_thread *thread, const struct user_regs_struct *general, unsigned int number,
 		     uint64_t *ret);
 

@@ -220,7 +220,7 @@ void gdb_tell_standing(struct gdb_thread *thread, int signal, struct gdb_text *r
 	gdb_set_telling(thread, GDB_TOLD);
 }
 
-/* One that has stopped for no other reason than ^C, the general one if it has. */
+/* A thread that has stopped for no other reason than ^C, the general one if it has. */
 static struct gdb_thread *find_interrupted(const struct kymo_gdb *gdb)
 {
 	struct gdb_thread *general = gdb_general_thread(gdb);

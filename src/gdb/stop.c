@@ -147,7 +147,7 @@ static bool can_be_interrupted(const struct gdb_thread *thread)
 	return thread && !thread->is_dead && !thread->is_untold && !thread->is_stopped && !thread->is_asked;
 }
 
-/* One that stops soon is better, and the general one is best. */
+/* A thread that stops soon is better, and the general one is best. */
 static struct gdb_thread *find_running(const struct kymo_gdb *gdb)
 {
 	struct gdb_thread *general = gdb_general_thread(gdb), *found = NULL;

@@ -24,7 +24,7 @@ bool gdb_take_text(struct gdb_words *words, const char *text);
 /* A number of 1 to 16 digits, which fits. */
 bool gdb_take_number(struct gdb_words *words, uint64_t *ret);
 
-/* One that fits an int, not negative. */
+/* A number that fits an int, not negative. */
 bool gdb_take_int(struct gdb_words *words, int *ret);
 
 /* Exactly `n` bytes, two digits each. */

@@ -184,7 +184,7 @@ static long step_request(struct task *task, bool is_block)
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
 }
 
-/* One that was killed comes to its exit event yet. Where any thread is waited for it is found there as an unclaimed
+/* A killed thread still comes to its exit event. Where any thread is waited for it is found there as an unclaimed
  * stop. */
 static void let_go(struct kymo_hub *hub, struct task *task)
 {
@@ -272,7 +272,7 @@ static void continue_task(struct kymo_hub *hub, struct task *task)
 		hub_interrupt(hub, task);
 }
 
-/* Those that have left a thread that stays traced are through when it runs. */
+/* Engines that have left a thread that stays traced are released when it runs. */
 static void release_left(struct kymo_hub *hub, struct task *task)
 {
 	if (!task->leavers.n)

@@ -157,7 +157,7 @@ static const struct {
 	[KYMO_DISPOSITION_CORE] = { KYMO_EVENT_SIGNAL_CORE, KYMO_SIGNAL_CORE },
 };
 
-/* One with that disposition: this one, or a substitute. */
+/* A signal with that disposition: this one, or a substitute. */
 static int one_that(pid_t tid, int signal, enum kymo_disposition does, const int *others, int otherwise)
 {
 	if (kymo_signal_disposition(tid, signal) == does)

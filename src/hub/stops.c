@@ -176,7 +176,7 @@ static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop s
 		task->traps.knows_registers = false;
 }
 
-/* One that was seized between its exec and its telling of that is known by its new id alone. */
+/* A thread that was seized between its exec and the event of that is known by its new id alone. */
 static struct task *find_executing(struct kymo_hub *hub, pid_t pid, pid_t *former_tid)
 {
 	struct task *task = *former_tid ? hub_find(hub, *former_tid) : NULL;

@@ -332,7 +332,7 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-/* Those that get a signal are to report, and go on from there. */
+/* Held threads that get a signal are to report, and go on from there. */
 static void look_at_held(const struct kymo_inner *inner)
 {
 	for (size_t i = 0; i < inner->held.n; i++)

@@ -18,7 +18,7 @@ void inner_tell(struct inner_thread *tracer, const struct inner_thread *thread, 
 /* The held threads of process `pid` look for their children again. */
 void inner_wake(struct kymo_inner *inner, pid_t pid);
 
-/* One that is held: whether it goes on because of a signal. */
+/* Whether a held thread goes on because of a signal. */
 bool inner_is_signalled(const struct inner_thread *thread);
 void inner_let_wait(struct inner_thread *thread);
 

@@ -19,7 +19,7 @@ struct kymo_error *kymo_frozen_take(struct kymo_process *process, pid_t second);
 void kymo_frozen_leave(struct kymo_process *process);
 void kymo_frozen_serve(struct kymo_process *process);
 
-/* Those that are followed. */
+/* For processes that are followed. */
 struct kymo_error *kymo_frozen_stop(struct kymo_process *process);
 void kymo_frozen_resume(struct kymo_process *process);
 void kymo_frozen_engines(struct kymo_process *process); /* have one on each stopped thread */

@@ -49,7 +49,7 @@ void kymo_tree_forget(struct kymo_tree *tree, const struct kymo_process *process
 /* When memory is out the event is lost, with its refusal. */
 void kymo_tree_tell(struct kymo_tree *tree, const struct kymo_tree_event *event);
 
-/* One of its tree that runs in the memory of `process`, or 0. */
+/* A process of its tree that runs in the memory of `process`, or 0. */
 pid_t kymo_tree_sharing_child(const struct kymo_process *process);
 
 /* Deal with one change of state of any process of the tree, if there is one. */

@@ -28,7 +28,7 @@ static struct task *task_without_others(const struct kymo_process *process)
 	return task && task->engines.n == 1 && !task->process->has_filter && !task->process->space ? task : NULL;
 }
 
-/* One that is ignored by default, and comes at once. Nothing of the program has run, so it has no handler. */
+/* A signal that is ignored by default, and comes at once. Nothing of the program has run, so it has no handler. */
 static int choose_signal(struct kymo_process *process)
 {
 	static const int signals[] = { SIGURG, SIGWINCH };

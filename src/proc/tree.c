@@ -182,7 +182,7 @@ static struct kymo_error *take_stopped(struct kymo_tree *tree, struct kymo_proce
 	return kymo_frozen_stop(process);
 }
 
-/* One that is followed keeps its tracer, and there can't be two. */
+/* A followed process keeps its tracer, and there can't be two. */
 static struct kymo_error *check_untraced(const struct kymo_process *process)
 {
 	struct kymo_process_info info;

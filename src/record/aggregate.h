@@ -10,7 +10,7 @@
 #include "record/packet_copy.h"
 #include "record/recording.h"
 
-/* One that is asked for. */
+/* An aggregation that is asked for. */
 struct aggregation {
 	struct kymo_aggr aggr; /* the options', with types; texts are theirs */
 	struct kymo_aggr_table table;

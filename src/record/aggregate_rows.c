@@ -49,7 +49,7 @@ static void add_keys(const struct kymo_aggr *aggr, struct kymo_probe_event *even
 	}
 }
 
-/* Those of a row after its keys and count. */
+/* Add the fields of a row after its keys and count. */
 static void add_values(const struct kymo_aggr *aggr, struct kymo_probe_event *event)
 {
 	const bool is_signed = kymo_aggr_is_signed(aggr);

@@ -167,7 +167,7 @@ static const char *refusal_of(int err)
 		       : strerror(-err);
 }
 
-/* Those of the sites [first, end) that are of this kind. They are of one spec in one file. */
+/* Attach the sites of this kind in [first, end). They are of one spec in one file. */
 static struct kymo_error *attach_kind(struct recording_kernel *source, size_t first, size_t end,
 				      enum kymo_offline_kind kind)
 {

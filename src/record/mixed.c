@@ -34,7 +34,7 @@ static enum part part_of(const struct recording *recording, size_t i)
 	return recording->wanted.reasons[i] ? KERNEL : INPROC;
 }
 
-/* Those of one part after the `at` that there are; how many. */
+/* Take the calls of one part after the first `at`; returns how many. */
 static size_t take_part(struct recording *recording, enum part part, size_t at)
 {
 	size_t n = 0;

@@ -12,7 +12,7 @@
 #include "ctf/ctf.h"
 #include "report/page.h"
 
-/* One of them. It does not move: its tables point into it. */
+/* An aggregation of the trace. It does not move: its tables point into it. */
 struct trace_aggregation {
 	struct kymo_aggr aggr;         /* texts are its own */
 	struct kymo_aggr_table coming; /* rows of a moment of which the end has not come yet */

@@ -96,7 +96,7 @@ static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 	kymo_loss_write(w->page, w->trace, loss);
 }
 
-/* Those that began up to `until`. */
+/* Write the losses that began up to `until`. */
 static void write_losses_until(struct writer *w, uint64_t until)
 {
 	size_t n;

@@ -31,7 +31,7 @@ static int compare_events(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Those that are of a function; a fresh array. */
+/* The events of functions; a fresh array. */
 static const struct kymo_ctf_event **sorted_events(const struct kymo_ctf_trace *trace, size_t *n_ret)
 {
 	const struct kymo_ctf_event **events = calloc(trace->n_events + 1, sizeof(struct kymo_ctf_event *));
@@ -88,7 +88,7 @@ static bool knows_number(const struct kymo_ctf_event *leave)
 	       leave->fields[2].type == KYMO_TYPE_BYTES;
 }
 
-/* Those that have room at the end of `items`. */
+/* Add the system calls. `items` has room for them at its end. */
 static void add_syscalls(struct functions *functions, const struct kymo_ctf_trace *trace)
 {
 	const struct kymo_ctf_event *leave = NULL;
@@ -176,7 +176,7 @@ static void give_role(struct functions *functions, const struct kymo_ctf_trace *
 			(struct role){ .function = (uint32_t)functions->n, .is_entry = is_entry, .is_span = true };
 }
 
-/* Those that have room at the end of `items`. */
+/* Add the spans. `items` has room for them at its end. */
 static bool add_spans(struct functions *functions, const struct kymo_ctf_trace *trace)
 {
 	size_t n;

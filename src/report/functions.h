@@ -70,7 +70,7 @@ void kymo_functions_deinit(struct functions *functions);
 struct function *kymo_functions_of_entry(const struct functions *functions, const struct kymo_ctf_trace *trace,
 					 const struct kymo_ctf_event *event);
 
-/* Those that have any call, paired or not, longest total first. A fresh array; NULL when memory is out. */
+/* The functions that have any call, paired or not, longest total first. A fresh array; NULL when memory is out. */
 struct function **kymo_functions_sorted(const struct functions *functions, size_t *n_ret);
 
 /* Count a call that took `ns`, `children_ns` of it in calls within. False when memory is out. */

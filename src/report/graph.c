@@ -389,7 +389,7 @@ static void add_other(struct graph *g, size_t thread, const struct kymo_ctf_reco
 		return;
 	line = push_line(g, is_call ? LINE_CALL : LINE_PLACE, thread, level);
 	keep_record(g, record, &line->record, &line->strings);
-	/* One of too many threads to know them. */
+	/* There are too many threads to know each. */
 	if (thread == NO_THREAD)
 		line->thread.tid = record->tid;
 }

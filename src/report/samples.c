@@ -31,7 +31,7 @@ static int compare_events(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Those that are sampled, as they stand in the trace: several locations of one function are told once. A fresh array;
+/* The sampled events, as they stand in the trace: several locations of one function are told once. A fresh array;
  * NULL when memory is out. */
 static const struct kymo_ctf_event **sampled_events(const struct kymo_ctf_trace *trace, size_t *n_ret)
 {

@@ -168,7 +168,7 @@ static size_t find_space(const struct kymo_stacks *stacks, pid_t pid)
 	return i;
 }
 
-/* Those of recorded processes stay until they are forgotten: what such a process has mapped may not be there any more.
+/* Spaces of recorded processes stay until they are forgotten: what such a process had mapped may be gone.
  */
 static void make_room_for_space(struct kymo_stacks *stacks)
 {

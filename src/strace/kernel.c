@@ -203,7 +203,7 @@ static struct seen *find_who_executed(struct watch *w, struct seen *first, const
 	return first;
 }
 
-/* One that has returned from another call than the one that is known of: the beginning, or an end, was lost. */
+/* A thread may return from another call than the known one: the beginning, or an end, was lost. */
 static void leave_call(struct seen *seen, const struct kymo_kernel_call *call)
 {
 	struct strace_thread *thread = &seen->thread;

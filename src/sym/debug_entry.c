@@ -12,7 +12,7 @@
 #include "sym/debug_unit.h"
 #include "sym/debug_variables.h"
 
-/* Those that pass integers and pointers, in order, by their DWARF numbers: rdi rsi rdx rcx r8 r9. */
+/* Registers that pass integers and pointers, in order, by their DWARF numbers: rdi rsi rdx rcx r8 r9. */
 static const uint8_t registers[] = { 5, 4, 1, 2, 8, 9 };
 
 #define RBP 6

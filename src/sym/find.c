@@ -159,7 +159,7 @@ static void find_mangled(const struct kymo_module *module, size_t *from_ret, siz
 	*to_ret = first_of_name(module, "_[");
 }
 
-/* Those that the name means in its source. */
+/* Find the symbols that the name means in its source. */
 static bool find_demangled(const struct kymo_module *module, const char *name, const char *version, struct found *found)
 {
 	struct kymo_pattern *pattern = kymo_pattern_create(name);

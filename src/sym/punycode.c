@@ -20,7 +20,7 @@ static uint32_t adapt(uint32_t delta, uint32_t n, bool is_first)
 	return k + 36 * delta / (delta + 38);
 }
 
-/* One of punycode's numbers of variable length, from `at`, which is moved. */
+/* A number of variable length, as punycode has them, from `at`, which is moved. */
 static bool read_delta(const char **at, const char *end, uint32_t bias, uint32_t *ret)
 {
 	uint32_t value = 0, weight = 1;

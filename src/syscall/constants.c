@@ -107,7 +107,7 @@ bool has_any_flag(const struct names *names, uint64_t value)
 	return false;
 }
 
-/* Those that have names, and the rest as a number. */
+/* Flags that have names, and the rest as a number. */
 static void put_set_flags(struct decode *d, const struct names *names, uint64_t rest, bool any)
 {
 	for (size_t i = 0; i < names->n && rest; i++) {

@@ -25,7 +25,7 @@ NAMES(stack_flags, "SS_???", NAME(SS_ONSTACK), NAME(SS_DISABLE), { "SS_AUTODISAR
 NAMES(signalfd_flags, "SFD_???", NAME(SFD_CLOEXEC), NAME(SFD_NONBLOCK));
 /* ---- sets ------------------------------------------------------------------------------------ */
 
-/* Those that are missing, where that is shorter. */
+/* The signals that are missing, where that list is shorter. */
 static void put_sigset_of(struct decode *d, uint64_t mask, int n_signals)
 {
 	const bool inverted = __builtin_popcountll(mask) >= n_signals * 2 / 3;

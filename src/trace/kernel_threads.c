@@ -120,7 +120,7 @@ static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid,
 	/* What the recorder has said of it is more than the name of its thread. */
 	if (known && is_new && !command)
 		return NULL;
-	/* One that was seen under another name and has gone since has executed another program, most likely. */
+	/* A process that was seen under another name and has gone has executed another program, most likely. */
 	if (known && (tsc == known->begin || !strcmp(known->command, text)))
 		return NULL;
 	if (known)

@@ -122,7 +122,7 @@ static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_p
 	return -EPERM;
 }
 
-/* One that displaces nothing that may fault is preferred among the plain ones: such a program may yet come to handle
+/* A tactic that displaces nothing that may fault is preferred among the plain ones: the program may yet come to handle
  * faults. */
 static int try_tactics(struct x86_site *site, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused,
 		       size_t *n_refused)

@@ -167,8 +167,8 @@ static uint64_t reserve_stepped(struct x86_site *site, uint64_t low, uint64_t hi
 	return got;
 }
 
-/* One of low to high. Of all that a jump reaches, the middle half is better: what is at the far ends may not reach a
- * pad. */
+/* Reserve an address from low to high. Of all that a jump reaches, the middle half is better: what is at the far ends
+ * may not reach a pad. */
 static uint64_t reserve_any(struct x86_site *site, uint64_t low, uint64_t high)
 {
 	uint64_t span = high - low, got = 0;

@@ -275,7 +275,7 @@ bool kymo_remote_has_frame(const uint8_t *bytes, size_t size)
 	return false;
 }
 
-/* One of the instructions that lead home, or the `syscall` that the call is made with. */
+/* Whether it is an instruction that leads home, or the `syscall` that the call is made with. */
 static bool is_gadget(const uint8_t *code)
 {
 	static const uint8_t pop[] = { 0x58, 0xc3 }, call[] = { 0x0f, 0x05 };

@@ -50,8 +50,8 @@ static int freeze_all(struct kymo_hub *hub, struct hub_process *process)
 	return n;
 }
 
-/* One that makes system calls where the first thread had better not. It may have ended, or belong to another tracer:
- * the owner does without it. */
+/* Freeze a thread that makes system calls where the first thread had better not. It may have ended, or belong to
+ * another tracer: the owner does without it. */
 static void freeze_second(struct kymo_hub *hub, struct hub_process *process, pid_t tid)
 {
 	struct kymo_process_info info;
@@ -175,7 +175,7 @@ static int64_t answer_freeze(struct hub_owner *owner, struct hub_message *messag
 	err = n == -EAGAIN ? -ESRCH : n < 0 ? n : err;
 	if (err == -ETIMEDOUT && hub_freeze_is_done(owner, is_held, message))
 		err = -EAGAIN;
-	/* One that is held already goes on to be; and what is on this thread may have been requested for a reason that
+	/* A process that is held already stays so; and what is on this thread may have been requested for a reason that
 	 * lasts. */
 	if (err && owner->frozen == pid && owner->requests >= 0)
 		hub_freeze_drop(owner);

@@ -44,7 +44,7 @@ struct hub_door {
 	int left; /* an eventfd: one is not inside any more */
 };
 
-/* Those that have ended; all, if they are to. How many. */
+/* See off the clients that have ended; all, if they are to. Returns how many. */
 static unsigned int see_off(struct hub_guest **at, bool all)
 {
 	struct hub_guest *guest;

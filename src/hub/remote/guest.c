@@ -1,4 +1,4 @@
-/* One that is connected to a hub: references, its engines, its end. */
+/* A client that is connected to a hub: references, its engines, its end. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -26,7 +26,7 @@ static bool is_event_stop(int status)
 	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* One that another thread's core dump keeps from stopping, say, stops there later, and comes to the same place again.
+/* A thread that another thread's core dump keeps from stopping, say, stops there later, and comes to it again.
  */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 {

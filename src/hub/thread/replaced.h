@@ -6,7 +6,7 @@
 
 struct task;
 
-/* Those of its threads that are the hub's, and are about to end, as an exec of another one waits for that. Ends are
+/* Let the process' threads end that are the hub's, and for which an exec of another thread waits. Ends are
  * kept, to be dispatched in their turn. */
 void hub_let_end(struct kymo_hub *hub, pid_t pid);
 

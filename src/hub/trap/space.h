@@ -11,7 +11,7 @@ struct hub_process;
 /* One owner more; less. */
 int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t address);
 
-/* One that has its owners already, where other code is mapped now than when it was put in. */
+/* Put a breakpoint that has its owners in again, where other code is mapped now. */
 int hub_space_renew(struct kymo_hub *hub, const struct hub_process *process, uint64_t address);
 void hub_space_remove(struct kymo_hub *hub, const struct hub_process *process, uint64_t address);
 

@@ -76,7 +76,7 @@ static struct probe_peer_entry look_at_entry(struct reader *reader, const struct
 		return entry;
 	}
 	entry.is_dormant = was_in && !memcmp(now, site->original, site->patch_size);
-	/* One that was planned anew has an entry of the same short patch still. */
+	/* A site that was planned anew has an entry of the same short patch still. */
 	entry.is_head = is_probe && !memcmp(now, site->patched, site->patch_size) &&
 			probe_jump_by(read_bytes, reader, site->link) == site->entry &&
 			probe_leads_to_link_by(read_bytes, reader, site->address, site->patch_size, site->link);

@@ -124,7 +124,7 @@ static bool add_returns(struct outgoing *outgoing, const struct probe_site *site
 	return more;
 }
 
-/* Those that go with one that is chosen: jumps that rely on its bytes, and the other ways out of its function. */
+/* Add what goes with a chosen site: jumps that rely on its bytes, and the other ways out of its function. */
 static void add_dependent(struct outgoing *outgoing)
 {
 	const struct kymo_probes *probes = outgoing->probes;
@@ -181,7 +181,7 @@ static void leave_shared(struct outgoing *outgoing)
 	}
 }
 
-/* Those that may cause one of `faults`, and what goes with them. */
+/* Choose sites that may cause one of `faults`, and what goes with them. */
 static struct kymo_error *choose(struct outgoing *outgoing, unsigned int faults)
 {
 	struct kymo_probes *probes = outgoing->probes;

@@ -124,7 +124,7 @@ static struct kymo_error *retire(struct kymo_probes *probes, size_t module_at)
 		size_t size =
 			site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
 
-		/* Those that were never in, too: they would be looked for where nothing is, or another file. */
+		/* Sites that were never in, too: they would be looked for where nothing is, or another file. */
 		if (site->module != module_at || site->is_retired)
 			continue;
 		for (enum probe_text_mark mark = 0; site->is_installed && mark < N_TEXT_MARKS; mark++)

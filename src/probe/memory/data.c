@@ -398,7 +398,7 @@ bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_prob
 	return data->have[i] == ring.n_subbuffers;
 }
 
-/* Those in use first. Then, one at a time, the others of all CPUs: threads move. */
+/* Rings in use grow first. Then, one at a time, the rings of the other CPUs: threads move. */
 bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
 {
 	size_t next = shared->n_rings;

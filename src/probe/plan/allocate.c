@@ -130,7 +130,7 @@ static struct kymo_error *emit_failed(const struct probe_site *site, int err)
 						: strerror(-err));
 }
 
-/* Those of this round; a region is shared by files that lie near each other. */
+/* Sites of this round are meant; a region is shared by files that lie near each other. */
 static struct kymo_error *region_is_full(const struct planning *planning)
 {
 	const struct kymo_probes *probes = planning->probes;

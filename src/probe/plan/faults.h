@@ -11,7 +11,7 @@ struct kymo_probes;
 
 #define PROBES_FAULT_SIGNALS (1u << SIGSEGV | 1u << SIGBUS | 1u << SIGFPE | 1u << SIGILL)
 
-/* Those that the program which `code` is part of handles from its start: Go's turns all into panics. */
+/* Signals that the program which has `code` handles from its start: Go's runtime turns all into panics. */
 unsigned int kymo_faults_of_code(const struct kymo_module_code *code);
 
 /* Of signals, 1 << each. */

@@ -14,7 +14,7 @@ struct kymo_probes;
 struct probe_meaning;
 struct probe_text;
 
-/* Those of a module that a spec means. Notes that are damaged are a warning, and no markers. */
+/* Resolve the markers of a module that a spec means. Notes that are damaged are a warning, and no markers. */
 struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struct probe_meaning *meaning);
 
 /* What an event of `marker` holds; strings stay the marker's and the spec's. `source` has room for the event's. USAGE

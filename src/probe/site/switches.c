@@ -122,7 +122,7 @@ static bool is_to_install(const struct probe_switch *item)
 	return !item->is_installed && !item->is_retired && !item->is_refused;
 }
 
-/* Those that the installation that goes on now is about. */
+/* Whether the present installation is about the switch. */
 static bool is_next(const struct probe_switch *item)
 {
 	return is_to_install(item) && item->is_ready;

@@ -47,7 +47,7 @@ struct kymo_error *probes_add_switch(struct kymo_probes *probes, size_t module,
 /* The same for the counter of an SDT probe. */
 struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t module, const struct kymo_marker *marker);
 
-/* Those of a module that is not mapped any more, or is again. */
+/* Note that a module with switches is not mapped any more, or is again. */
 void probes_retire_switches(struct kymo_probes *probes, size_t module, bool is_gone);
 
 /* Choose a bit of the gates that no other recording has; look which of the pending ones can be turned on by now. False:
