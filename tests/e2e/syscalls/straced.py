@@ -38,8 +38,8 @@ WITH_PIDS = re.compile(
 Difference = collections.namedtuple('Difference', 'strace kymo why unless', defaults=(None, ))
 
 # What differs in each run, with any tracer: a line, or a part of one, what is compared in its place, and why. '' is
-# no line.
-Chance = collections.namedtuple('Chance', 'line instead why')
+# no line. `where` is in a line of that process.
+Chance = collections.namedtuple('Chance', 'line instead why where', defaults=(None, ))
 
 # libc asks once more where the random number for a temporary name is one of those that would make some names likelier.
 NOW_AND_THEN = 'getrandom(RANDOM BYTES, 8, GRND_NONBLOCK) = 8'
@@ -196,12 +196,15 @@ def as_kymo_says(texts, differences):
 
 
 def without_chance(texts, chances):
-    def change(line):
-        for chance in chances:
-            line = re.sub(chance.line, chance.instead, line)
-        return line
+    def changed(text):
+        those = [chance for chance in chances if not chance.where or re.search(chance.where, text, re.MULTILINE)]
+        for line in text.splitlines():
+            for chance in those:
+                line = re.sub(chance.line, chance.instead, line)
+            if line:
+                yield line
 
-    return ['\n'.join(line for line in map(change, text.splitlines()) if line) for text in texts]
+    return ['\n'.join(changed(text)) for text in texts]
 
 
 def check_compared(strace, kymo, differences=(), chances=(), at_least=1, each_once=False):

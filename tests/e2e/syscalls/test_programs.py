@@ -417,6 +417,9 @@ MAKE_CHANCES = [
     Chance(r'^(stat\(".*\.o"), .*', r'\1',
            'an object file may be there already when make looks for it, as it may have been made'),
     Chance(r'^brk\(.*', '', 'names of temporary files are where others are'),
+    Chance(r'^--- SIGCHLD .*', '',
+           'make gets it only while it waits for a token: where a child ends before that, it never waits',
+           where=r'^rt_sigaction\(SIGCHLD, \{sa_handler=ADDRESS'),
 ]
 
 
