@@ -277,6 +277,13 @@ static int not_gaining(struct shared *shared)
 	return executing(shared);
 }
 
+/* A client has threads, so it is made before the hub (child_of()). */
+static void await_hub(struct shared *shared)
+{
+	while (!shared->tid)
+		nap();
+}
+
 /*
  * Joins the hub of `tid` and says what becomes of it: `seen` when it is attached, `count` when it was told of the
  * exec, `ready` when it has lost its engine.
@@ -289,6 +296,7 @@ static int client_without_rights(struct shared *shared)
 	int err;
 
 	drop_capabilities(true);
+	await_hub(shared);
 	if (kymo_hub_connect(shared->tid, &hub))
 		return FAILED;
 	err = kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &book, &engine);
@@ -327,11 +335,11 @@ static void begin(struct fixture *f, int (*target)(struct shared *shared), int (
 	f->of_client = share();
 	f->target = child_of(target, f->of_target);
 	eventually(f->of_target->ready);
+	f->client = client ? child_of(client, f->of_client) : 0;
 	assert_int_equal(kymo_hub_create(&f->hub), 0);
 	f->engine = engine_of(f->hub, f->target, &f->book, 0);
 	assert_int_equal(kymo_hub_serve(f->hub), 0);
 	f->of_client->tid = f->target;
-	f->client = client ? child_of(client, f->of_client) : 0;
 }
 
 static void end(struct fixture *f)
@@ -418,6 +426,7 @@ static int attaching_client(struct shared *shared)
 	struct kymo_hub *hub;
 
 	drop_capabilities(true);
+	await_hub(shared);
 	if (kymo_hub_connect(shared->tid, &hub))
 		return FAILED;
 	shared->seen = 1;
@@ -489,6 +498,7 @@ static int client_in_another_namespace(struct shared *shared)
 	write_to("/proc/self/uid_map", "0 0 1");
 	write_to("/proc/self/setgroups", "deny");
 	write_to("/proc/self/gid_map", "0 0 1");
+	await_hub(shared);
 	if (kymo_hub_connect(shared->tid, &hub))
 		return FAILED;
 	err = kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &book, &engine);
