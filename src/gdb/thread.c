@@ -28,7 +28,7 @@ static const struct kymo_state_row tellings[] = {
 
 void gdb_set_telling(struct gdb_thread *thread, enum gdb_telling telling)
 {
-	kymo_state_check("event of a thread", tellings, sizeof(tellings) / sizeof(*tellings), thread->telling, telling);
+	kymo_state_check("event of a thread", tellings, kymo_countof(tellings), thread->telling, telling);
 	thread->telling = telling;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kymo/engine.h"
+#include "base/cleanup.h"
 #include "nested/allow.h"
 #include "nested/inner.h"
 #include "nested/ptrace.h"
@@ -289,7 +290,7 @@ static const struct {
 
 static int64_t run_request(const struct request *request)
 {
-	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+	for (size_t i = 0; i < kymo_countof(requests); i++) {
 		if (requests[i].number != request->number)
 			continue;
 		return requests[i].runs || inner_is_stopped(request->thread) ? requests[i].run(request) : -ESRCH;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "sym/debug_names.h"
 #include "sym/debug_types.h"
 
@@ -86,7 +87,7 @@ static const struct sym_name *find_named(struct kymo_debug *debug, const char *n
 
 static const struct sym_name *find_base(struct kymo_debug *debug, const char *name, size_t length)
 {
-	for (size_t i = 0; i < sizeof(spellings) / sizeof(*spellings); i++) {
+	for (size_t i = 0; i < kymo_countof(spellings); i++) {
 		const struct sym_name *found;
 
 		if (strlen(spellings[i][0]) != length || strncmp(spellings[i][0], name, length) != 0)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "sym/demangle.h"
 
 #define NEST_MAX 64
@@ -24,7 +25,7 @@ static const char *skip_symbol(const char *at, const char *end)
 		"-",   "*",   "/",   "%",   "^",  "&",  "|",  "~",  "!",  "=",  "<",  ">",  ",",
 	};
 
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++)
+	for (size_t i = 0; i < kymo_countof(symbols); i++)
 		if (begins(at, end, symbols[i]))
 			return at + strlen(symbols[i]);
 	return at;
@@ -137,7 +138,7 @@ static bool is_rest(const char *at, const char *end)
 	while (at < end) {
 		const char *before = at;
 
-		for (size_t i = 0; i < sizeof(words) / sizeof(*words) && at == before; i++)
+		for (size_t i = 0; i < kymo_countof(words) && at == before; i++)
 			if (begins(at, end, words[i]))
 				at += strlen(words[i]);
 		if (at == before)

@@ -53,7 +53,7 @@ static bool is_source(const char *name)
 					       ".S", ".s",  ".f90", ".ml",  ".adb", ".d",   ".zig" };
 	const char *dot = strrchr(name, '.');
 
-	for (size_t i = 0; dot && dot > name && i < sizeof(endings) / sizeof(*endings); i++)
+	for (size_t i = 0; dot && dot > name && i < kymo_countof(endings); i++)
 		if (!strcmp(dot, endings[i]))
 			return true;
 	return false;

@@ -108,7 +108,7 @@ static bool is_abbreviated(const char *word, size_t n)
 		"iostream", "basic_istream", "basic_ostream", "basic_iostream", "char_traits", "const",
 	};
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+	for (size_t i = 0; i < kymo_countof(words); i++)
 		if (strlen(words[i]) == n && !memcmp(words[i], word, n))
 			return true;
 	return false;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/hex.h"
 
 #define HASH_SIZE 17 /* "h" and 16 digits */
@@ -59,7 +60,7 @@ static bool put_escape(const char *at, const char *end, struct sym_sink *sink)
 	};
 	const size_t n = (size_t)(end - at);
 
-	for (size_t i = 0; i < sizeof(escapes) / sizeof(*escapes); i++)
+	for (size_t i = 0; i < kymo_countof(escapes); i++)
 		if (strlen(escapes[i].name) == n && !memcmp(escapes[i].name, at, n)) {
 			sym_sink_put(sink, escapes[i].text, 1);
 			return true;

@@ -47,6 +47,7 @@
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/pun.h"
 #include "arch/x86_64/window.h"
+#include "base/cleanup.h"
 
 #define RESERVATIONS_MAX 4000u /* addresses asked for by one tactic at the most */
 
@@ -80,7 +81,7 @@ static const enum kymo_tactic shared_order[] = {
 	KYMO_TACTIC_SUCCESSOR, KYMO_TACTIC_NEIGHBOR, KYMO_TACTIC_GROUP,
 };
 
-_Static_assert(sizeof(shared_order) / sizeof(*shared_order) == KYMO_N_TACTICS - 1, "each tactic has its place");
+_Static_assert(kymo_countof(shared_order) == KYMO_N_TACTICS - 1, "each tactic has its place");
 
 enum kymo_bearing kymo_plan_bears(const struct kymo_plan *plan)
 {

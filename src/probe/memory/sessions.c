@@ -59,7 +59,7 @@ static bool is_ours(const char *link, size_t size)
 	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_DATA_PATH " (deleted)",
 					     KYMO_WIRE_JUMPS_PATH " (deleted)" };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < kymo_countof(names); i++)
 		if (size == strlen(names[i]) && !memcmp(link, names[i], size))
 			return true;
 	return false;

@@ -20,7 +20,7 @@ static const char *skip_qualifiers(const char *at, const char *end)
 {
 	static const char *const words[] = { " const", " volatile", " &&", " &" };
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+	for (size_t i = 0; i < kymo_countof(words); i++) {
 		const size_t n = strlen(words[i]);
 
 		if (!strncmp(at, words[i], n) && (!at[n] || strchr(" %+", at[n])))
