@@ -51,8 +51,8 @@ uint64_t kymo_start_told_at(uint64_t stub);
 
 /*
  * Take a thread out of the stub, to the instruction of the linker that it would be at. `registers` are the thread's,
- * and become those that it would have there. `stack` is what lies from its stack pointer on. `has_called_ret`: the
- * thread has made the call. -EINVAL: the thread is at no instruction of the stub.
+ * and become what the thread would have in them there. `stack` is what lies from its stack pointer on.
+ * `has_called_ret`: the thread has made the call. -EINVAL: the thread is at no instruction of the stub.
  */
 int kymo_start_leave_stub(uint64_t stub, uint64_t site, const uint64_t stack[KYMO_START_WORDS],
 			  struct user_regs_struct *registers, bool *has_called_ret);

@@ -201,7 +201,7 @@ static void cancel_sequence(struct kymo_gdb *gdb)
 		if (thread->telling != GDB_SENT)
 			continue;
 		gdb_set_telling(thread, GDB_PENDING);
-		/* The client may have seen the fork, and is told of it again. */
+		/* The client may have seen the fork; the stub tells it again. */
 		if (is_fork(thread))
 			gdb_set_untold(gdb, thread->event.child, true);
 	}

@@ -158,7 +158,7 @@ void gdb_packet_frame(struct gdb_text *text, char lead, const char *data, size_t
 		size_t count = data[i] == '}' || (i && data[i - 1] == '}') ? 0 : repetitions(data + i, n - i);
 
 		gdb_text_bytes(text, &data[i], 1);
-		/* The character that tells a run must be none of those that a packet is made of. */
+		/* A run is marked by a character of which no packet is made. */
 		while (count >= RUN_LEAST && strchr("#$+-}*", (char)(count + RUN_BASE)))
 			count--;
 		if (count < RUN_LEAST)

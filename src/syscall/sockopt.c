@@ -185,7 +185,7 @@ static void put_packet_membership(struct decode *d, const void *bytes)
 	puts_(d, "}");
 }
 
-/* Which types are dropped; where these are most of them, those that are not, after "~". */
+/* The types that are dropped; where most are, the types that are not, after "~". */
 static void put_icmp_filter(struct decode *d, const void *bytes)
 {
 	const uint32_t filter = *(const uint32_t *)bytes;

@@ -108,6 +108,15 @@ def test_a_broken_layer_is_seen(tmp):
         path.unlink()
 
 
+def check_layers_say(tree, problem):
+    """tools/check-layers finds this problem (a pattern), or none."""
+    result = run(tree / 'tools/check-layers')
+    if problem:
+        check_matches(result.ended(1).out, problem)
+    else:
+        result.ok()
+
+
 def test_a_header_that_hands_on_another_rooms_is_seen(tmp):
     tree = copy_tree(tmp)
     path = tree / 'src/probe/wrong.h'
@@ -119,11 +128,7 @@ def test_a_header_that_hands_on_another_rooms_is_seen(tmp):
              ('probe/options.h', '', False), ]
     for include, text, is_wrong in cases:
         path.write_text(f'#include "{include}"\n{text}\n')
-        result = run(tree / 'tools/check-layers')
-        if is_wrong:
-            check_matches(result.ended(1).out, f'^src/probe/wrong.h: names nothing of "{include}"')
-        else:
-            result.ok()
+        check_layers_say(tree, is_wrong and f'^src/probe/wrong.h: names nothing of "{include}"')
 
 
 def test_a_plan_that_touches_a_process_is_seen(tmp):
@@ -134,11 +139,7 @@ def test_a_plan_that_touches_a_process_is_seen(tmp):
                           ('probes_peers_check(x)',
                            'probes_peers_check calls kymo_sessions_read_headers'), ('x->kymo_process_read', None)):
             path.write_text(f'static int look(void *x)\n{{\n\treturn {body};\n}}\n')
-            result = run(tree / 'tools/check-layers')
-            if way:
-                check_matches(result.ended(1).out, f'^src/probe/{part}/wrong.c: touches a process: look calls {way}')
-            else:
-                result.ok()
+            check_layers_say(tree, way and f'^src/probe/{part}/wrong.c: touches a process: look calls {way}')
         path.unlink()
 
 
@@ -152,15 +153,14 @@ def test_a_use_of_a_later_directory_is_seen(tmp):
         path = tree / 'src' / room / 'wrong.c'
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        check_matches(run(tree / 'tools/check-layers').ended(1).out, rf'^src/{room}/wrong\.c: .*{re.escape(reason)}')
+        check_layers_say(tree, rf'^src/{room}/wrong\.c: .*{re.escape(reason)}')
         path.unlink()
 
 
 def test_two_types_of_one_name_are_seen(tmp):
     tree = copy_tree(tmp)
     (tree / 'src/trace/wrong.c').write_text('struct kymo_kept {\n\tint n;\n};\n')
-    check_matches(run(tree / 'tools/check-layers').ended(1).out,
-                  r'^src/trace/wrong\.c: defines struct kymo_kept, as src/trace/kept\.c does$')
+    check_layers_say(tree, r'^src/trace/wrong\.c: defines struct kymo_kept, as src/trace/kept\.c does$')
 
 
 def test_a_long_file_is_seen(tmp):

@@ -1,5 +1,6 @@
 """What a program that starts has in it until its files are mapped: a jump in its dynamic linker, and a stub in the
-zeros after the linker's text. It must be out by then, also when the recorder is killed, and the program must not notice."""
+zeros after the linker's text. It must be out by then, also when the recorder is killed, and the program must not
+notice."""
 import os
 import random
 import shutil
