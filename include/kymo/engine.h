@@ -492,7 +492,7 @@ int kymo_engine_set_result(struct kymo_engine *engine, int64_t result);
 /*
  * For a thread that has reported a signal and is stopped by this engine since: deliver this signal instead of what the
  * engines have decided, or none (0). The other engines are not told. -EINVAL: the thread is not stopped at a signal, or
- * `info` belongs to another signal. -EOPNOTSUPP: the hub is another process'.
+ * `info` belongs to another signal.
  */
 int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info);
 

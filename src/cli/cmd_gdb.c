@@ -79,14 +79,15 @@ static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb 
 static struct kymo_error *serve_clients(struct kymo_gdb *gdb, const struct kymo_gdb_socket *socket, int wake,
 					int ends_wait)
 {
+	enum kymo_gdb_end end;
 	int client = -1;
 	struct kymo_error *error = kymo_gdb_accept(socket, ends_wait, &client, NULL, 0);
 
 	if (error || client < 0)
 		return error;
-	kymo_gdb_serve(gdb, client, client, wake);
+	end = kymo_gdb_serve(gdb, client, client, wake);
 	close(client);
-	return NULL;
+	return end == KYMO_GDB_CUT ? cli_gdb_cut() : NULL;
 }
 
 /* ---- in this process ------------------------------------------------------------------------- */
@@ -106,7 +107,7 @@ static int serve_here(const struct words *words)
 		error = serve_clients(gdb, &socket, wake, wake);
 	}
 	kymo_gdb_socket_deinit(&socket);
-	kymo_gdb_destroy(gdb);
+	cli_gdb_leave(gdb, wake);
 	return error ? cli_fail("gdb", error) : 0;
 }
 
@@ -158,7 +159,7 @@ static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, in
 	error = serve_clients(gdb, socket, wake, ends_wait);
 	kymo_error_destroy(error);
 	kymo_gdb_socket_deinit(socket);
-	kymo_gdb_destroy(gdb);
+	cli_gdb_leave(gdb, wake);
 	return 0;
 }
 

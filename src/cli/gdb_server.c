@@ -43,6 +43,29 @@ int cli_gdb_catch_signals(void)
 	return ends[0];
 }
 
+/* ---- other tracers --------------------------------------------------------------------------- */
+
+struct kymo_error *cli_gdb_cut(void)
+{
+	return kymo_error_create(KYMO_ERROR_GONE,
+				 "the process that traced it for this stub has ended, or has ended the "
+				 "connection; the debugged process runs on");
+}
+
+void cli_gdb_leave(struct kymo_gdb *gdb, int wake)
+{
+	char byte;
+
+	if (gdb && kymo_gdb_is_shared(gdb)) {
+		fputs("kymo: other tracers have joined this one; it ends with the last of them, or by Ctrl-C\n",
+		      stderr);
+		while (read(wake, &byte, 1) > 0)
+			; /* a signal that came before has ended the stub alone */
+		kymo_gdb_serve_others(gdb, wake);
+	}
+	kymo_gdb_destroy(gdb);
+}
+
 /* ---- words ----------------------------------------------------------------------------------- */
 
 struct words {
@@ -204,10 +227,10 @@ static void log_packet(void *data, char direction, const char *bytes, size_t n)
 /* ---- serving --------------------------------------------------------------------------------- */
 
 /* The client has the standard streams; what is launched gets others. */
-static enum kymo_gdb_end serve_stdio(struct kymo_gdb *gdb, const int streams[2], int wake)
+static struct kymo_error *serve_stdio(struct kymo_gdb *gdb, const int streams[2], int wake)
 {
 	fputs("Remote debugging using stdio\n", stderr);
-	return kymo_gdb_serve(gdb, streams[0], streams[1], wake);
+	return kymo_gdb_serve(gdb, streams[0], streams[1], wake) == KYMO_GDB_CUT ? cli_gdb_cut() : NULL;
 }
 
 static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *words,
@@ -227,6 +250,8 @@ static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *wo
 		fprintf(stderr, "Remote debugging from host %s\n", peer);
 		end = kymo_gdb_serve(gdb, client, client, wake);
 		close(client);
+		if (end == KYMO_GDB_CUT)
+			return cli_gdb_cut();
 		if (end != KYMO_GDB_LEFT || words->is_once)
 			break;
 		fputs("Remote side has terminated connection.  GDBserver will reopen the connection.\n", stderr);
@@ -306,12 +331,12 @@ static int serve_client(struct words *words)
 	if (!error)
 		error = begin_server(gdb, words);
 	if (!error && is_stdio)
-		serve_stdio(gdb, streams, wake);
+		error = serve_stdio(gdb, streams, wake);
 	else if (!error)
 		error = serve_tcp(gdb, words, &socket, wake);
 	if (!error)
 		fputs("GDBserver exiting\n", stderr);
-	kymo_gdb_destroy(gdb);
+	cli_gdb_leave(gdb, wake);
 	return error ? fail_server(words, error) : 0;
 }
 

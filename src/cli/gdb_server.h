@@ -5,6 +5,16 @@
 /* The signals that end a stub end its waits: the descriptor can be read then. It can't be made: -1. */
 int cli_gdb_catch_signals(void);
 
+struct kymo_error;
+struct kymo_gdb;
+
+/* The sentence for KYMO_GDB_CUT. */
+struct kymo_error *cli_gdb_cut(void);
+
+/* Destroy a stub (NULL is allowed) after its last client. If other tracers have joined it, wait until they have left,
+ * or for a signal: `wake` is what cli_gdb_catch_signals() has made. */
+void cli_gdb_leave(struct kymo_gdb *gdb, int wake);
+
 /* The command line of gdbserver. Returns the exit status. */
 int cli_gdb_server(int argc, char **argv);
 

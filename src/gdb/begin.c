@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "gdb/events.h"
+#include "gdb/join.h"
 #include "gdb/state.h"
 #include "gdb/stop.h"
 #include "gdb/tell.h"
@@ -61,16 +62,27 @@ static struct kymo_error *check_class(pid_t pid)
 	return NULL;
 }
 
+static int attach_by_hub(void *data, pid_t *busy_ret)
+{
+	struct attach *it = data;
+
+	kymo_hub_run(it->gdb->hub, attach, it);
+	*busy_ret = it->busy;
+	return it->err;
+}
+
 struct kymo_error *kymo_gdb_attach(struct kymo_gdb *gdb, pid_t tid, pid_t *pid_ret)
 {
 	struct attach it = { .gdb = gdb, .pid = kymo_process_of(tid, NULL) };
 	struct kymo_error *error = check_class(it.pid);
+	pid_t busy = it.pid;
+	int err;
 
 	if (error)
 		return error;
-	kymo_hub_run(gdb->hub, attach, &it);
-	if (it.err)
-		return kymo_trace_error(it.busy, it.err);
+	err = gdb_reach(gdb, attach_by_hub, &it, &busy);
+	if (err)
+		return kymo_trace_error(busy, err);
 	if (pid_ret)
 		*pid_ret = it.pid;
 	gdb_say(gdb, "Attached; pid = %d", it.pid);
@@ -78,6 +90,13 @@ struct kymo_error *kymo_gdb_attach(struct kymo_gdb *gdb, pid_t tid, pid_t *pid_r
 }
 
 /* ---- launching ------------------------------------------------------------------------------- */
+
+struct begin {
+	struct kymo_gdb *gdb;
+	pid_t pid;
+	unsigned int execs;
+	int err;
+};
 
 static void turn_randomization_off(void *data)
 {
@@ -94,6 +113,22 @@ static void restore_personality(void *data)
 
 	if (*before >= 0)
 		personality((unsigned long)*before);
+}
+
+static void look_whether_free(void *data)
+{
+	struct begin *begin = data;
+
+	begin->err = begin->gdb->processes.n ? -EBUSY : 0;
+}
+
+/* A connection cannot launch, so it ends where the stub needs it no more. */
+static int take_own_hub(struct begin *begin)
+{
+	if (!begin->gdb->has_joined)
+		return 0;
+	kymo_hub_run(begin->gdb->hub, look_whether_free, begin);
+	return begin->err ? begin->err : gdb_take_own_hub(begin->gdb);
 }
 
 /* The hub's thread forks, and what it has is inherited: working directory, environment, personality. */
@@ -118,13 +153,6 @@ static int launch(struct kymo_gdb *gdb, char *const *argv, pid_t *pid_ret)
 		return -errno;
 	return err;
 }
-
-struct begin {
-	struct kymo_gdb *gdb;
-	pid_t pid;
-	unsigned int execs;
-	int err;
-};
 
 static void follow_launched(void *data)
 {
@@ -261,7 +289,9 @@ struct kymo_error *kymo_gdb_launch(struct kymo_gdb *gdb, char *const *argv, pid_
 	if (!words)
 		return &kymo_error_no_memory;
 	keep_argv(gdb, argv);
-	begin.err = launch(gdb, words, &begin.pid);
+	begin.err = take_own_hub(&begin);
+	if (!begin.err)
+		begin.err = launch(gdb, words, &begin.pid);
 	if (begin.err)
 		return kymo_error_errno(begin.err, "cannot run %s", words[0]);
 	error = start(&begin, argv[0]);

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "gdb/end.h"
 #include "gdb/files.h"
+#include "gdb/join.h"
 #include "gdb/nonstop.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
@@ -27,7 +28,7 @@
 #include "hub/hub.h"
 #include "proc/reach.h"
 
-enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000 };
+enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000, LOOK_MS = 1000 };
 
 struct connection {
 	struct kymo_gdb *gdb;
@@ -51,7 +52,7 @@ struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struc
 	gdb->options = *options;
 	gdb_init_files(gdb);
 	gdb->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = gdb->wake < 0 ? -errno : kymo_hub_create(&gdb->hub);
+	err = gdb->wake < 0 ? -errno : gdb_take_own_hub(gdb);
 	if (err) {
 		if (gdb->wake >= 0)
 			close(gdb->wake);
@@ -60,6 +61,17 @@ struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struc
 	}
 	*ret = gdb;
 	return NULL;
+}
+
+bool kymo_gdb_is_shared(struct kymo_gdb *gdb)
+{
+	gdb_leave(gdb, 0);
+	return kymo_hub_hand_over(gdb->hub, -1, 0) == -EAGAIN;
+}
+
+void kymo_gdb_serve_others(struct kymo_gdb *gdb, int wake)
+{
+	kymo_hub_hand_over(gdb->hub, wake, -1);
 }
 
 void kymo_gdb_destroy(struct kymo_gdb *gdb)
@@ -310,10 +322,17 @@ static void serve(struct connection *connection)
 				{ .fd = connection->wake, .events = POLLIN } };
 
 	while (!connection->is_lost && !gdb->is_over && !is_woken(connection->wake)) {
-		const int n = poll(fds, kymo_countof(fds), connection->is_running ? GDB_TICK_MS : -1);
+		const int n = poll(fds, kymo_countof(fds),
+				   connection->is_running ? GDB_TICK_MS
+				   : gdb->has_joined      ? LOOK_MS
+							  : -1);
 
-		if (!n)
+		if (!n && connection->is_running)
 			kymo_hub_run(gdb->hub, gdb_tick, gdb);
+		if (gdb_is_cut_off(gdb)) {
+			look_at_bytes(connection); /* the end of the process may be noted */
+			return;
+		}
 		if (n <= 0)
 			continue;
 		if (fds[1].revents)
@@ -341,6 +360,8 @@ enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake
 	gdb_text_deinit(&connection.last);
 	if (is_woken(wake))
 		return KYMO_GDB_WOKEN;
+	if (gdb_is_cut_off(gdb) && !gdb->is_over)
+		return KYMO_GDB_CUT;
 	if (!connection.has_begun)
 		return KYMO_GDB_LEFT;
 	return gdb->is_over || (!gdb->processes.n && !gdb->is_extended) ? KYMO_GDB_OVER : KYMO_GDB_LEFT;

@@ -31,7 +31,15 @@ enum kymo_gdb_end {
 	KYMO_GDB_LEFT, /* the client has gone, the stub can serve another one */
 	KYMO_GDB_OVER, /* there is nothing left to debug, or the client has said that this is all */
 	KYMO_GDB_WOKEN,
+	KYMO_GDB_CUT, /* the process by whose hub the stub has traced is gone, or has ended the connection */
 };
+
+/* After the last client. Let go of all threads. Whether other processes trace by this stub's hub, which ends for them
+ * when the stub is destroyed. No other one can join from then on. */
+bool kymo_gdb_is_shared(struct kymo_gdb *gdb);
+
+/* Wait until the last of them has left, or `wake` can be read. */
+void kymo_gdb_serve_others(struct kymo_gdb *gdb, int wake);
 
 /*
  * Serve one client, which writes to `in` and reads from `out`, until it is gone; or until `wake` can be read. Its first

@@ -140,7 +140,8 @@ struct gdb_end {
 
 struct kymo_gdb {
 	struct kymo_gdb_options options;
-	struct kymo_hub *hub;
+	struct kymo_hub *hub;   /* its own, or a connection to that of another process */
+	bool has_joined;        /* it is a connection */
 	int wake;               /* an eventfd: the main thread has something to collect */
 	int client, ends_waits; /* the main thread's: what the client writes to; can be read when the stub is to end */
 	enum gdb_state state;   /* of all-stop */

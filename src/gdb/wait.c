@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "gdb/join.h"
 #include "gdb/stop.h"
 #include "gdb/thread.h"
 #include "hub/hub.h"
@@ -56,7 +57,7 @@ static bool wait_until(struct kymo_gdb *gdb, pid_t pid, void (*is_it)(void *data
 			tick = kymo_now_ns();
 		}
 		kymo_hub_run(gdb->hub, is_it, &look);
-		if (look.is_true || kymo_now_ns() >= until || fds[1].revents)
+		if (look.is_true || kymo_now_ns() >= until || fds[1].revents || gdb_is_cut_off(gdb))
 			return look.is_true;
 		if (poll(fds, kymo_countof(fds), 20) > 0 && fds[0].revents &&
 		    read(gdb->wake, &count, sizeof(count)) < 0)

@@ -6,6 +6,7 @@
 #include "hub/attach.h"
 #include "hub/engine.h"
 #include "hub/remote/guest.h"
+#include "hub/ops.h"
 #include "hub/state.h"
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
@@ -247,7 +248,7 @@ static int result_of_barrier(const struct kymo_engine *engine)
 	return engine->is_detached || !engine->task ? -ESRCH : 0;
 }
 
-int hub_try_barrier(struct kymo_engine *engine, uint64_t *event)
+int hub_local_try_barrier(struct kymo_engine *engine, uint64_t *event)
 {
 	struct kymo_hub *hub = engine->hub;
 	int err;
@@ -258,6 +259,11 @@ int hub_try_barrier(struct kymo_engine *engine, uint64_t *event)
 	err = is_past(engine, *event) ? result_of_barrier(engine) : -EAGAIN;
 	pthread_mutex_unlock(&hub->lock);
 	return err;
+}
+
+int hub_try_barrier(struct kymo_engine *engine, uint64_t *event)
+{
+	return engine->hub->ops->try_barrier(engine, event);
 }
 
 int hub_local_barrier(struct kymo_engine *engine)

@@ -55,12 +55,13 @@ pid_t hub_local_pid(const struct kymo_engine *engine);
 int hub_local_set_events(struct kymo_engine *engine, unsigned int events);
 int hub_local_control(struct kymo_engine *engine, enum kymo_action action);
 int hub_local_barrier(struct kymo_engine *engine);
+int hub_local_try_barrier(struct kymo_engine *engine, uint64_t *event);
 
 /* Put an engine from a thread, or at a time, that must not run its `release`. */
 void hub_put_later(struct kymo_engine *engine);
 
-/* hub_local_barrier() that returns -EAGAIN instead of waiting. `event` is 0 the first time, and then what this function
- * has set. */
+/* kymo_engine_barrier() that returns -EAGAIN instead of waiting. `event` is 0 the first time, and then what this
+ * function has set. */
 int hub_try_barrier(struct kymo_engine *engine, uint64_t *event);
 
 /* Remove it from the engines of its task. Lock held. */

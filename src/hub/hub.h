@@ -18,7 +18,8 @@ void hub_flush(struct kymo_hub *hub);
 /*
  * Have the hub's thread call `run(data)` as it calls callbacks, and wait for that. Attaching to many threads in this
  * way takes one switch to that thread instead of two each, and no thread goes on before it returns. With a hub of
- * another process, `run` is called on the caller's thread, and each call in it is a message.
+ * another process, `run` is called on the thread that runs callbacks; from a callback, at once. Each call in it is a
+ * message. The hub waits for each one for KYMO_ANSWER_MS, and for a minute in all.
  */
 void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data);
 

@@ -18,6 +18,7 @@
 #include "hub/ops.h"
 #include "hub/release.h"
 #include "hub/signal.h"
+#include "hub/regset.h"
 #include "hub/state.h"
 #include "hub/thread/request.h"
 #include "hub/thread/seize.h"
@@ -125,6 +126,7 @@ static const struct hub_ops ops = {
 	.set_events = hub_local_set_events,
 	.control = hub_local_control,
 	.barrier = hub_local_barrier,
+	.try_barrier = hub_local_try_barrier,
 	.prepare_examine = hub_local_prepare_examine,
 	.finish_examine = hub_local_finish_examine,
 	.get_registers = hub_local_get_registers,
@@ -132,6 +134,8 @@ static const struct hub_ops ops = {
 	.set_syscall = hub_local_set_syscall,
 	.set_result = hub_local_set_result,
 	.set_signal = hub_local_set_signal,
+	.get_xstate = hub_local_get_xstate,
+	.set_xstate = hub_local_set_xstate,
 	.read = hub_local_read,
 	.write = hub_local_write,
 	.inject = hub_local_inject,

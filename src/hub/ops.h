@@ -31,6 +31,7 @@ struct hub_ops {
 	int (*set_events)(struct kymo_engine *engine, unsigned int events);
 	int (*control)(struct kymo_engine *engine, enum kymo_action action);
 	int (*barrier)(struct kymo_engine *engine);
+	int (*try_barrier)(struct kymo_engine *engine, uint64_t *event); /* hub_try_barrier() */
 	int (*prepare_examine)(struct kymo_engine *engine, struct kymo_examiner *ret);
 	int (*finish_examine)(struct kymo_engine *engine, const struct kymo_examiner *examiner);
 	int (*get_registers)(struct kymo_engine *engine, struct user_regs_struct *ret);
@@ -38,6 +39,8 @@ struct hub_ops {
 	int (*set_syscall)(struct kymo_engine *engine, uint64_t number, const uint64_t args[6]);
 	int (*set_result)(struct kymo_engine *engine, int64_t result);
 	int (*set_signal)(struct kymo_engine *engine, int signal, const siginfo_t *info);
+	int (*get_xstate)(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret); /* regset.h */
+	int (*set_xstate)(struct kymo_engine *engine, const void *image, size_t size);
 	int (*read)(struct kymo_engine *engine, uint64_t address, void *data, size_t size);
 	int (*write)(struct kymo_engine *engine, uint64_t address, const void *data, size_t size);
 	int (*inject)(struct kymo_engine *engine, const siginfo_t *info);

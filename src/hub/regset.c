@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "hub/engine.h"
+#include "hub/ops.h"
 #include "hub/state.h"
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
@@ -32,7 +33,7 @@ static int make_call(struct kymo_hub *hub, void *argument)
 		       : 0;
 }
 
-int kymo_engine_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret)
+int hub_local_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret)
 {
 	struct access access = { .engine = engine, .image = { ret, size } };
 	int err = hub_call(engine->hub, make_call, &access);
@@ -42,9 +43,19 @@ int kymo_engine_get_xstate(struct kymo_engine *engine, void *ret, size_t size, s
 	return err;
 }
 
-int kymo_engine_set_xstate(struct kymo_engine *engine, const void *image, size_t size)
+int hub_local_set_xstate(struct kymo_engine *engine, const void *image, size_t size)
 {
 	struct access access = { .engine = engine, .image = { (void *)(uintptr_t)image, size }, .is_write = true };
 
 	return hub_call(engine->hub, make_call, &access);
+}
+
+int kymo_engine_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret)
+{
+	return engine->hub->ops->get_xstate(engine, ret, size, size_ret);
+}
+
+int kymo_engine_set_xstate(struct kymo_engine *engine, const void *image, size_t size)
+{
+	return engine->hub->ops->set_xstate(engine, image, size);
 }

@@ -1,5 +1,5 @@
 /* Register sets of threads that an engine has stopped, other than the general ones of include/kymo/engine.h. For the
- * stub; of another process' hub they are not available. */
+ * stub. */
 #ifndef KYMO_HUB_REGSET_H
 #define KYMO_HUB_REGSET_H
 
@@ -14,8 +14,13 @@ struct kymo_engine;
  *   -EAGAIN   the thread is not stopped
  *   -ESRCH    it is dead, or the engine is detached
  *   -ENODEV   the processor has none
+ *   -E2BIG    of another process' hub: it is larger than a message may be
  */
 int kymo_engine_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret);
 int kymo_engine_set_xstate(struct kymo_engine *engine, const void *image, size_t size);
+
+/* Rows of the table in local.c. */
+int hub_local_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret);
+int hub_local_set_xstate(struct kymo_engine *engine, const void *image, size_t size);
 
 #endif

@@ -43,7 +43,9 @@ static void lose(struct hub_client *client, int why)
 
 bool hub_client_is_told(const struct hub_client *client, const struct kymo_engine *engine)
 {
-	return pthread_equal(pthread_self(), client->thread) && client->told && (!engine || client->told == engine);
+	if (!pthread_equal(pthread_self(), client->thread))
+		return false;
+	return engine ? client->told == engine : client->told || client->is_running;
 }
 
 static int send_with_proof(const struct hub_client *client, int socket, const struct hub_message *message)
@@ -114,6 +116,48 @@ void hub_client_wait_for_end(struct hub_client *client)
 	while (!client->has_drained)
 		pthread_cond_wait(&client->state_changed, &client->state_lock);
 	pthread_mutex_unlock(&client->state_lock);
+}
+
+/* ---- running something between two callbacks ------------------------------------------------ */
+
+static void run_due(struct hub_client *client)
+{
+	void (*run)(void *data);
+	void *data;
+
+	pthread_mutex_lock(&client->state_lock);
+	run = client->due;
+	data = client->due_data;
+	client->due = NULL;
+	pthread_mutex_unlock(&client->state_lock);
+	if (run)
+		run(data);
+}
+
+static void set_due(struct hub_client *client, void (*run)(void *data), void *data)
+{
+	pthread_mutex_lock(&client->state_lock);
+	client->due = run;
+	client->due_data = data;
+	pthread_mutex_unlock(&client->state_lock);
+}
+
+void hub_client_run(struct hub_client *client, void (*run)(void *data), void *data)
+{
+	struct hub_message message = { .type = HUB_RUN };
+
+	if (pthread_equal(pthread_self(), client->thread)) {
+		run(data);
+		return;
+	}
+	pthread_mutex_lock(&client->run_lock);
+	set_due(client, run, data);
+	if (hub_client_ask(client, &message, NULL)) {
+		lose(client, -EPROTO);
+		hub_client_wait_for_end(client);
+		run_due(client);
+	}
+	pthread_mutex_unlock(&client->run_lock);
 }
 
 /* ---- engines --------------------------------------------------------------------------------- */
@@ -251,6 +295,21 @@ static bool tell_engine(struct hub_client *client, struct kymo_engine *engine, s
 	return is_well;
 }
 
+/* The hub waits until this is answered. */
+static bool run_now(struct hub_client *client, struct hub_message *message)
+{
+	const uint64_t late_ns = kymo_now_ns() + HUB_ANSWER_MS * MS;
+	bool is_well;
+
+	client->is_running = true;
+	run_due(client);
+	client->is_running = false;
+	is_well = reply(client, message, KYMO_ACTION_RESUME);
+	if (!is_well || client->failure == -EPIPE)
+		lose(client, kymo_now_ns() < late_ns ? -EPIPE : -ETIMEDOUT);
+	return is_well;
+}
+
 /* The hub goes on before the engine is released, as that may ask for something. */
 static bool forget(struct hub_client *client, struct hub_message *message)
 {
@@ -286,6 +345,8 @@ static bool take_one(struct hub_client *client)
 		return forget(client, &message);
 	if (message.type == HUB_PROVE)
 		return prove(client, &message);
+	if (message.type == HUB_RUN_NOW)
+		return run_now(client, &message);
 	engine = hub_client_find(client, message.engine);
 	is_well = engine && tell_engine(client, engine, &message);
 	kymo_engine_put(engine);
@@ -335,6 +396,7 @@ static void deinit_client(struct hub_client *client)
 	kymo_vec_deinit(&client->gone);
 	hub_table_deinit(&client->table);
 	pthread_cond_destroy(&client->state_changed);
+	pthread_mutex_destroy(&client->run_lock);
 	pthread_mutex_destroy(&client->state_lock);
 	pthread_mutex_destroy(&client->lock);
 	free(client);
@@ -370,6 +432,7 @@ int hub_client_create(pid_t tid, const struct hub_ops *ops, struct kymo_hub **re
 	client->hub.ops = ops;
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->state_lock, NULL);
+	pthread_mutex_init(&client->run_lock, NULL);
 	pthread_cond_init(&client->state_changed, NULL);
 	hub_table_init(&client->table);
 	err = start_client(client);

@@ -35,7 +35,11 @@ struct hub_client {
 	struct hub_table table;            /* has a reference to each engine until the hub is through with it */
 	KYMO_VEC(struct hub_group) groups; /* of attaching to processes; under state_lock */
 	KYMO_VEC(uint64_t) gone;           /* names of those that were in groups; the same */
-	struct kymo_engine *told;          /* whose callback runs; for the thread itself, as the next three */
+	pthread_mutex_t run_lock;          /* one has something run at a time */
+	void (*due)(void *data);           /* what is to be run next, by the thread; under state_lock */
+	void *due_data;
+	struct kymo_engine *told; /* whose callback runs; for the thread itself, as the next four */
+	bool is_running;          /* what was due */
 	pid_t told_tid, told_pid;
 	bool told_breakpoints; /* are in its memory, which is to be read through the hub then */
 };
@@ -55,7 +59,13 @@ int64_t hub_client_ask(struct hub_client *client, struct hub_message *message, v
 /* The same, and the connection is over if the reply takes longer. */
 int64_t hub_client_ask_for(struct hub_client *client, struct hub_message *message, void *memory, unsigned int ms);
 
-/* Whether this is its thread, in a callback of `engine` (NULL: of any). */
+/*
+ * Have the thread run something between two callbacks, as kymo_hub_run(). The hub's thread waits for it, as for a
+ * callback. If the connection is over, the caller runs it, when no callback runs any more.
+ */
+void hub_client_run(struct hub_client *client, void (*run)(void *data), void *data);
+
+/* Whether this is its thread, in a callback of `engine` (NULL: of any, or in what hub_client_run() has it run). */
 bool hub_client_is_told(const struct hub_client *client, const struct kymo_engine *engine);
 
 /* After -EPIPE: wait until no callback runs any more. From the client's thread: don't. */

@@ -165,6 +165,15 @@ static int client_barrier(struct kymo_engine *engine)
 	return err;
 }
 
+static int client_try_barrier(struct kymo_engine *engine, uint64_t *event)
+{
+	struct hub_message message = { .type = HUB_BARRIER, .word = *event };
+	const int err = ask(engine, &message, NULL);
+
+	*event = message.word;
+	return err;
+}
+
 /* ---- looking at a thread --------------------------------------------------------------------- */
 
 static int client_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret)
@@ -249,6 +258,32 @@ static int client_write(struct kymo_engine *engine, uint64_t address, const void
 	return err;
 }
 
+static int client_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info)
+{
+	struct hub_message message = { .type = HUB_SET_SIGNAL, .word = (uint64_t)signal };
+
+	if (info)
+		message.info = *info;
+	return ask(engine, &message, NULL);
+}
+
+static int client_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret)
+{
+	struct hub_message message = { .type = HUB_GET_XSTATE, .size = size < HUB_DATA_MAX ? size : HUB_DATA_MAX };
+	const int err = ask(engine, &message, ret);
+
+	if (!err)
+		*size_ret = message.word < message.size ? message.word : message.size;
+	return err;
+}
+
+static int client_set_xstate(struct kymo_engine *engine, const void *image, size_t size)
+{
+	if (size > HUB_DATA_MAX)
+		return -E2BIG;
+	return ask(engine, &(struct hub_message){ .type = HUB_SET_XSTATE, .size = size }, (void *)(uintptr_t)image);
+}
+
 static int client_inject(struct kymo_engine *engine, const siginfo_t *info)
 {
 	return ask(engine, &(struct hub_message){ .type = HUB_INJECT, .info = *info }, NULL);
@@ -329,12 +364,6 @@ static void client_destroy(struct kymo_hub *hub)
 
 /* ---- what a connection does not do, or does by itself ---------------------------------------- */
 
-/* No message has it. */
-static int client_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info)
-{
-	return -EOPNOTSUPP;
-}
-
 static int client_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls,
 			 pid_t *pid_ret)
 {
@@ -353,7 +382,7 @@ static int client_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
 
 static void client_run(struct kymo_hub *hub, void (*run)(void *data), void *data)
 {
-	run(data);
+	hub_client_run(hub_client_of(hub), run, data);
 }
 
 /* The process that has the hub lets clients in. */
@@ -381,6 +410,7 @@ static const struct hub_ops ops = {
 	.set_events = client_set_events,
 	.control = client_control,
 	.barrier = client_barrier,
+	.try_barrier = client_try_barrier,
 	.prepare_examine = client_prepare_examine,
 	.finish_examine = client_finish_examine,
 	.get_registers = client_get_registers,
@@ -388,6 +418,8 @@ static const struct hub_ops ops = {
 	.set_syscall = client_set_syscall,
 	.set_result = client_set_result,
 	.set_signal = client_set_signal,
+	.get_xstate = client_get_xstate,
+	.set_xstate = client_set_xstate,
 	.read = client_read,
 	.write = client_write,
 	.inject = client_inject,

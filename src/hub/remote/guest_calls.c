@@ -3,9 +3,11 @@
  *
  * A callback is a request over the second socket. The hub's thread waits for the answer, for HUB_ANSWER_MS at most, and
  * makes the calls that come from the client meanwhile. A client that takes longer, has gone, or sends an invalid
- * message is lost: its callbacks answer DETACH from then on.
+ * message is lost: its callbacks answer DETACH from then on. What a client runs between two events is waited for in the
+ * same way. It has that time for each call again, for a minute at most.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,8 +17,10 @@
 #include "hub/engine.h"
 #include "hub/freeze/answer.h"
 #include "hub/freeze/freeze.h"
+#include "hub/hub.h"
 #include "hub/list.h"
 #include "hub/look.h"
+#include "hub/regset.h"
 #include "hub/remote/guest.h"
 #include "hub/remote/guest_calls.h"
 #include "hub/remote/message.h"
@@ -27,6 +31,7 @@
 
 #define MS 1000000ull
 #define MEANWHILE_NS (2 * MS)
+#define RUN_MS 60000 /* what a client runs between two events takes no longer, all in all */
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
@@ -51,6 +56,7 @@ static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_me
 
 static bool wait_for_answer(struct hub_guest *guest, struct hub_message *message, uint64_t deadline_ns, int *fd_ret)
 {
+	const uint64_t end_ns = kymo_now_ns() + RUN_MS * MS;
 	struct hub_message got;
 	int fd;
 
@@ -69,6 +75,8 @@ static bool wait_for_answer(struct hub_guest *guest, struct hub_message *message
 		hub_guest_run(guest, &got, guest->memory[1], fd);
 		if (hub_send(guest->events, &got, guest->memory[1]))
 			return false;
+		if (message->type == HUB_RUN_NOW && kymo_now_ns() < end_ns) /* it may attach to thousands of threads */
+			deadline_ns = kymo_now_ns() + HUB_ANSWER_MS * MS;
 	}
 	return false;
 }
@@ -252,6 +260,23 @@ static int64_t detach_guest(struct hub_guest *guest, struct hub_message *message
 	return 0;
 }
 
+static void tell_to_run(void *data)
+{
+	struct hub_message message = { .type = HUB_RUN_NOW };
+
+	hub_guest_ask(data, &message);
+}
+
+/* In a callback the client runs what it wants at once. One that asks nevertheless would have the hub call itself
+ * without end. */
+static int64_t have_it_run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
+{
+	if (pthread_equal(pthread_self(), guest->hub->thread))
+		return -EDEADLK;
+	kymo_hub_run(guest->hub, tell_to_run, guest);
+	return guest->is_lost ? -EPIPE : 0;
+}
+
 static int64_t list_engines(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	size_t n = 0;
@@ -335,6 +360,29 @@ static int64_t inject_signal(struct kymo_engine *engine, struct hub_message *mes
 	return kymo_engine_inject(engine, &message->info);
 }
 
+static int64_t set_signal(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	if (message->word > (uint64_t)SIGRTMAX)
+		return -EINVAL;
+	return kymo_engine_set_signal(engine, (int)message->word, &message->info);
+}
+
+static int64_t get_xstate(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	size_t n = 0;
+	int err;
+
+	memset(memory, 0, message->size);
+	err = kymo_engine_get_xstate(engine, memory, message->size, &n);
+	message->word = n;
+	return err;
+}
+
+static int64_t set_xstate(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	return kymo_engine_set_xstate(engine, memory, message->size);
+}
+
 static int64_t insert_break(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
 {
 	return kymo_engine_insert_breakpoint(engine, message->word);
@@ -371,6 +419,7 @@ static const struct {
 	[HUB_ATTACH_PROCESS] = { attach_process, NULL },
 	[HUB_DETACH_ALL] = { detach_all, NULL },
 	[HUB_LIST] = { list_engines, NULL },
+	[HUB_RUN] = { have_it_run, NULL },
 	[HUB_SET_EVENTS] = { NULL, set_events },
 	[HUB_CONTROL] = { NULL, control },
 	[HUB_BARRIER] = { NULL, barrier },
@@ -388,6 +437,9 @@ static const struct {
 	[HUB_REMOVE] = { NULL, remove_ },
 	[HUB_WATCH] = { NULL, set_watch },
 	[HUB_UNWATCH] = { NULL, unwatch },
+	[HUB_SET_SIGNAL] = { NULL, set_signal },
+	[HUB_GET_XSTATE] = { NULL, get_xstate },
+	[HUB_SET_XSTATE] = { NULL, set_xstate },
 };
 
 static int64_t call_engine(struct hub_guest *guest, engine_call *run, struct hub_message *message, uint8_t *memory)

@@ -24,12 +24,13 @@ static bool may_come(const struct hub_message *message, enum hub_side from)
 
 bool hub_message_takes_memory(unsigned int type)
 {
-	return type == HUB_WRITE || type == HUB_FREEZE_WRITE;
+	return type == HUB_WRITE || type == HUB_FREEZE_WRITE || type == HUB_SET_XSTATE;
 }
 
 bool hub_message_brings_memory(unsigned int type)
 {
-	return type == HUB_READ || type == HUB_LIST || type == HUB_HELD || type == HUB_FREEZE_XSTATE;
+	return type == HUB_READ || type == HUB_LIST || type == HUB_HELD || type == HUB_FREEZE_XSTATE ||
+	       type == HUB_GET_XSTATE;
 }
 
 bool hub_message_needs_proof(const struct hub_message *message)

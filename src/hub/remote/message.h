@@ -15,7 +15,7 @@
 #include "kymo/engine.h"
 #include "hub/thread/tracee.h"
 
-#define HUB_VERSION 3
+#define HUB_VERSION 4
 #define HUB_DATA_MAX 32768u /* bytes of memory in a message */
 #define HUB_ANSWER_MS KYMO_ANSWER_MS
 
@@ -54,6 +54,10 @@ enum hub_message_type {
 	HUB_REMOVE,
 	HUB_WATCH,
 	HUB_UNWATCH,
+	HUB_SET_SIGNAL, /* `word`, with `info` */
+	HUB_GET_XSTATE, /* `word` of the reply is how many bytes there are */
+	HUB_SET_XSTATE,
+	HUB_RUN,  /* be asked to RUN_NOW between two events; the reply comes after that. -EDEADLK: in a callback */
 	HUB_LIST, /* of `tid`, from number `word` on; the memory of the reply has engines, `word` is how many there are
 		   */
 	/* The hub asks. The result is what the callback answers. */
@@ -67,8 +71,9 @@ enum hub_message_type {
 	HUB_EXIT,
 	HUB_DEATH,
 	HUB_REAP,
-	HUB_GONE,  /* nothing comes of this engine any more */
-	HUB_PROVE, /* process `tid` has executed something: the reply has a proof again */
+	HUB_GONE,    /* nothing comes of this engine any more */
+	HUB_PROVE,   /* process `tid` has executed something: the reply has a proof again */
+	HUB_RUN_NOW, /* do what RUN was sent for; calls are made as in a callback */
 	HUB_N_TYPES,
 };
 
