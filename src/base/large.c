@@ -14,7 +14,7 @@
 #define LEAST (LARGE_PAGE / 2) /* so much of a large page is worth it */
 #define LEAST_SPARSE ((size_t)64 << 10)
 #define HEAP_STEP (4 * LARGE_PAGE)
-#define HEAP_HEAD ((size_t)64 << 10) /* in small pages: some of it is written to before large pages are asked for */
+#define HEAP_HEAD KYMO_PAGE_SIZE /* in small pages: it is written to before large pages are asked for */
 #define HEAP_KEPT (8 * LARGE_PAGE)
 
 /* A last part that is smaller than that is in small pages. */
@@ -66,6 +66,26 @@ void *kymo_sparse_alloc(size_t size)
 		return calloc(1, size ? size : 1);
 	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return at == MAP_FAILED ? NULL : at;
+}
+
+void *kymo_sparse_alloc_to_end(size_t size)
+{
+	const size_t own = kymo_page_up(size), all = own + LARGE_PAGE;
+	size_t after;
+	uint8_t *at;
+
+	if (size < LARGE_PAGE || own < size || all < own)
+		return kymo_sparse_alloc(size);
+	at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return kymo_sparse_alloc(size);
+	after = (uintptr_t)(at + all) & (LARGE_PAGE - 1);
+	if (after)
+		munmap(at + all - after, after);
+	munmap(at, LARGE_PAGE - after);
+	at += LARGE_PAGE - after;
+	madvise(at + own - LARGE_PAGE, LARGE_PAGE, MADV_HUGEPAGE);
+	return at;
 }
 
 void kymo_sparse_free(void *memory, size_t size)

@@ -16,6 +16,10 @@ void kymo_large_free(void *memory, size_t size);
 /* Zeroed memory of which little is used: pages come at first use. NULL when memory is out. */
 void *kymo_sparse_alloc(size_t size);
 
+/* The same, where the end is used most: the last part is a large page, if the kernel has them. For kymo_sparse_free().
+ */
+void *kymo_sparse_alloc_to_end(size_t size);
+
 /* `size` is what it was allocated with. NULL is allowed. */
 void kymo_sparse_free(void *memory, size_t size);
 

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "arch/pad.h"
@@ -77,28 +78,81 @@ static void note_full(struct recording *recording, const struct record_source *s
 		recording->result.were_full = true;
 }
 
+/* What rings have lost that have not all of their memory, they have lost for want of it. */
+static void note_small(struct recording *recording, const struct record_source *source)
+{
+	for (size_t i = 0; i < source->n_rings && !recording->result.were_small_yet; i++)
+		if (!kymo_probes_is_ring_whole(source->probes, source->adopted, i))
+			recording->result.were_small_yet = kymo_ring_lost(&source->rings[i]) > 0;
+}
+
+/* A ring that has not all of its memory is not drained. */
+static void tell_growth(struct recording *recording, struct record_source *source, int err)
+{
+	if (!err || source->is_growth_told)
+		return;
+	source->is_growth_told = true;
+	recording_warn(recording,
+		       "the rings of process %d do not get all of their memory (%s): what does not fit into the part "
+		       "that they have is lost; a smaller --buffer needs less",
+		       source->pid, strerror(err));
+}
+
+static bool grow(struct recording *recording, struct record_source *source, bool is_short)
+{
+	bool has_grown;
+
+	note_small(recording, source); /* before it may be whole */
+	has_grown = kymo_probes_grow(source->probes, source->adopted, is_short);
+	tell_growth(recording, source, kymo_probes_growth_error(source->probes, source->adopted));
+	return has_grown;
+}
+
+/* Rings that producers are about to fill do not wait for their turn, in whichever process. Whether there were any. */
+static bool grow_short_ones(struct recording *recording)
+{
+	bool have_grown = false;
+
+	for (size_t i = 0; i < recording->run.sources.n; i++) {
+		struct record_source *source = recording->run.sources.items[i];
+
+		while (source->n_rings && grow(recording, source, true))
+			have_grown = true;
+	}
+	return have_grown;
+}
+
+static struct kymo_error *drain_ring(struct recording *recording, struct record_source *source, size_t i, size_t *n_ret)
+{
+	if (recording->output.aggregating)
+		return aggregate_drain(recording, source, i, n_ret);
+	if (recording->output.stacking)
+		return stacks_drain(recording, source, i, n_ret);
+	return kymo_trace_drain(&recording->output.files, &source->positions[i], &source->rings[i],
+				source->shared[i].cpu, n_ret);
+}
+
 /* `ends`: no producer is left. */
 static struct kymo_error *drain_source(struct recording *recording, struct record_source *source, bool ends,
 				       size_t *n_ret)
 {
-	*n_ret = source->n_rings && !ends && kymo_probes_grow(source->probes, source->adopted);
+	*n_ret = 0;
+	if (ends)
+		note_small(recording, source);
+	else if (source->n_rings)
+		*n_ret = grow(recording, source, false);
 	for (size_t i = 0; i < source->n_rings; i++) {
 		struct kymo_error *error = NULL;
 		size_t n;
 
-		if (!kymo_probes_is_ring_whole(source->probes, source->adopted, i)) {
-			recording->result.were_small_yet |= kymo_ring_lost(&source->rings[i]) > 0;
-			if (!ends && recording->output.aggregating)
+		if (!ends && !kymo_probes_is_ring_whole(source->probes, source->adopted, i)) {
+			if (recording->output.aggregating)
 				error = aggregate_pass_over(recording, source, i);
 			if (error)
 				return error;
-			if (!ends)
-				continue;
+			continue;
 		}
-		error = recording->output.aggregating ? aggregate_drain(recording, source, i, &n)
-			: recording->output.stacking  ? stacks_drain(recording, source, i, &n)
-						     : kymo_trace_drain(&recording->output.files, &source->positions[i],
-									&source->rings[i], source->shared[i].cpu, &n);
+		error = drain_ring(recording, source, i, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever
@@ -106,6 +160,8 @@ static struct kymo_error *drain_source(struct recording *recording, struct recor
 		if (n >= source->rings[0].n_subbuffers && kymo_ring_lost(&source->rings[i]))
 			note_full(recording, source);
 		*n_ret += n;
+		if (n && !ends) /* that took time */
+			*n_ret += grow_short_ones(recording);
 	}
 	return recording->output.aggregating ? aggregate_settle(recording, source, ends) : NULL;
 }
@@ -115,7 +171,7 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 	struct kymo_error *error = NULL;
 	size_t n;
 
-	*n_ret = 0;
+	*n_ret = grow_short_ones(recording);
 	for (size_t i = 0; i < recording->run.sources.n && !error; i++) {
 		error = drain_source(recording, recording->run.sources.items[i], false, &n);
 		*n_ret += error ? 0 : n;
@@ -237,7 +293,7 @@ static bool are_whole(const struct record_source *source)
 static bool make_whole(struct record_source *source)
 {
 	while (!are_whole(source))
-		if (!kymo_probes_grow(source->probes, source->adopted))
+		if (!kymo_probes_grow(source->probes, source->adopted, false))
 			return false;
 	return true;
 }

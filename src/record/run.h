@@ -35,6 +35,7 @@ struct record_source {
 	uint64_t buffer_size;     /* bytes a CPU */
 	bool is_named;            /* of a process that was asked for, or of what that has executed */
 	struct source_hits *hits; /* what waits to be aggregated; or NULL */
+	bool is_growth_told;      /* the user knows that its rings do not get all of their memory */
 	int stack_number;         /* by which stacks.c knows it; 0: it does not */
 };
 

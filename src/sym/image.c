@@ -351,7 +351,12 @@ static struct kymo_error *read_head(struct sym_image *image, int fd, enum sym_im
 		return error;
 	memcpy(&image->header, head, sizeof(head));
 	image->is_large = kind == SYM_PROGRAM && image->size <= LARGE_MAX;
-	image->bytes = image->is_large ? kymo_large_alloc(image->size + SLACK) : kymo_sparse_alloc(image->size + SLACK);
+	if (image->is_large)
+		image->bytes = kymo_large_alloc(image->size + SLACK);
+	else if (kind == SYM_DEBUG) /* symbols and headers of sections come last */
+		image->bytes = kymo_sparse_alloc_to_end(image->size + SLACK);
+	else
+		image->bytes = kymo_sparse_alloc(image->size + SLACK);
 	if (!image->bytes)
 		return &kymo_error_no_memory;
 	memcpy(image->bytes, head, sizeof(head));

@@ -120,7 +120,8 @@ struct kymo_module {
 	struct sym_table dynsym;
 	KYMO_VEC(struct kymo_symbol) symbols; /* n_symbols sorted by vaddr; then further versions of those */
 	size_t n_symbols;
-	KYMO_VEC(struct sym_object) objects; /* sorted by name, once one is looked for */
+	KYMO_VEC(struct sym_object) objects; /* sorted by name, once many are looked for */
+	unsigned int n_asked;                /* how many were looked for before they were sorted */
 	bool are_objects_sorted;
 	KYMO_VEC(uint64_t) marks; /* code addresses that symbols of other kinds name */
 	KYMO_VEC(char *) names;   /* names cut off before their version */

@@ -15,7 +15,8 @@
 /* Longer names are not listed: comparing them would take too much time. */
 #define NAME_MAX_SIZE 65536u
 
-#define FEW 8 /* sorted by insertion */
+#define FEW 8        /* sorted by insertion */
+#define FEW_ASKED 16 /* objects that are looked for without sorting all */
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -133,6 +134,9 @@ static struct kymo_error *add_table(struct kymo_module *module, struct sym_image
 {
 	struct kymo_error *error = NULL;
 
+	/* Most are functions. To grow step by step would use memory several times over. */
+	if (!kymo_vec_reserve(&module->symbols, module->symbols.n + table->n))
+		return &kymo_error_no_memory;
 	for (uint64_t i = 1; i < table->n && !error; i++)
 		error = add_entry(module, image, table, i);
 	return error;
@@ -260,29 +264,45 @@ static void sort_few(struct kymo_symbol *symbols, size_t n)
 	}
 }
 
+/* Put symbol keys[i].at in place i, for all i. There is no room for a second copy of them: each cycle of places is
+ * followed to its end, and a place that is done has the key of itself. */
+static void reorder(struct kymo_symbol *symbols, struct sort_key *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct kymo_symbol first = symbols[i];
+		size_t at = i;
+
+		while (keys[at].at != i) {
+			const size_t from = keys[at].at;
+
+			symbols[at] = symbols[from];
+			keys[at].at = at;
+			at = from;
+		}
+		symbols[at] = first;
+		keys[at].at = at;
+	}
+}
+
 /* By address alone at first: keys are small, and a comparison of theirs does not read names all over the file. Then the
  * few symbols of each address. */
 static struct kymo_error *sort(struct kymo_module *module)
 {
 	const size_t n = module->symbols.n;
+	struct kymo_symbol *symbols = module->symbols.items;
 	kymo_cleanup_free struct sort_key *keys = malloc(2 * (n + 1) * sizeof(*keys));
-	kymo_cleanup_free struct kymo_symbol *sorted = malloc((n + 1) * sizeof(*sorted));
 
-	if (!keys || !sorted)
+	if (!keys)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++)
-		keys[i] = (struct sort_key){ module->symbols.items[i].vaddr, i };
+		keys[i] = (struct sort_key){ symbols[i].vaddr, i };
 	sort_keys(keys, keys + n + 1, n);
-	for (size_t i = 0; i < n; i++)
-		sorted[i] = module->symbols.items[keys[i].at];
+	reorder(symbols, keys, n);
 	for (size_t i = 0, end; i < n; i = end) {
-		for (end = i + 1; end < n && sorted[end].vaddr == sorted[i].vaddr; end++)
+		for (end = i + 1; end < n && symbols[end].vaddr == symbols[i].vaddr; end++)
 			;
-		sort_few(&sorted[i], end - i);
+		sort_few(&symbols[i], end - i);
 	}
-	free(module->symbols.items);
-	module->symbols.items = kymo_take(sorted);
-	module->symbols.cap = n + 1;
 	return NULL;
 }
 
@@ -365,15 +385,10 @@ const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, 
 	return module->symbols.items;
 }
 
-/* The first object that is called `name`, or comes after all that are when `behind` is set. Most modules are never
- * asked for one. */
-static size_t object_place(struct kymo_module *module, const char *name, bool behind)
+/* The first object that is called `name`, or comes after all that are when `behind` is set, in the sorted list. */
+static size_t object_place(const struct kymo_module *module, const char *name, bool behind)
 {
 	size_t low = 0, high = module->objects.n;
-
-	if (high && !module->are_objects_sorted)
-		qsort(module->objects.items, high, sizeof(*module->objects.items), compare_objects);
-	module->are_objects_sorted = true;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
@@ -387,27 +402,67 @@ static size_t object_place(struct kymo_module *module, const char *name, bool be
 	return low;
 }
 
+/* The first and the last of the objects that are called `name`, in the order of compare_objects(). */
+struct same_name {
+	const struct sym_object *first, *last;
+};
+
+static struct same_name find_in_unsorted(const struct kymo_module *module, const char *name)
+{
+	struct same_name found = { NULL, NULL };
+
+	for (size_t i = 0; i < module->objects.n; i++) {
+		const struct sym_object *object = &module->objects.items[i];
+
+		if (strcmp(object->name, name))
+			continue;
+		if (!found.first || compare_objects(object, found.first) < 0)
+			found.first = object;
+		if (!found.last || compare_objects(object, found.last) > 0)
+			found.last = object;
+	}
+	return found;
+}
+
+/* Most modules are asked for a few objects only: to sort all would take longer. */
+static struct same_name find_objects(struct kymo_module *module, const char *name)
+{
+	size_t first, end;
+
+	if (module->n_asked < FEW_ASKED) {
+		module->n_asked++;
+		return find_in_unsorted(module, name);
+	}
+	if (module->objects.n && !module->are_objects_sorted)
+		qsort(module->objects.items, module->objects.n, sizeof(*module->objects.items), compare_objects);
+	module->are_objects_sorted = true;
+	first = object_place(module, name, false);
+	end = object_place(module, name, true);
+	if (first == end)
+		return (struct same_name){ NULL, NULL };
+	return (struct same_name){ &module->objects.items[first], &module->objects.items[end - 1] };
+}
+
 int kymo_module_find_object(struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret)
 {
-	size_t at = object_place(module, name, false);
+	const struct same_name found = find_objects(module, name);
 
-	if (at == module->objects.n || strcmp(module->objects.items[at].name, name))
+	if (!found.first)
 		return -ENOENT;
-	*vaddr_ret = module->objects.items[at].vaddr;
-	*size_ret = module->objects.items[at].size;
+	*vaddr_ret = found.first->vaddr;
+	*size_ret = found.first->size;
 	return 0;
 }
 
 int kymo_module_only_object(struct kymo_module *module, const char *name, uint64_t *ret)
 {
-	size_t first = object_place(module, name, false), end = object_place(module, name, true);
-	const struct sym_object *objects = module->objects.items;
+	const struct same_name found = find_objects(module, name);
 
-	if (first == end)
+	if (!found.first)
 		return -ENOENT;
 	/* They are sorted by address, but for old versions, which come last. */
-	if (objects[first].is_default != objects[end - 1].is_default || objects[first].vaddr != objects[end - 1].vaddr)
+	if (found.first->is_default != found.last->is_default || found.first->vaddr != found.last->vaddr)
 		return -ENOTUNIQ;
-	*ret = objects[first].vaddr;
+	*ret = found.first->vaddr;
 	return 0;
 }

@@ -36,7 +36,7 @@
 #define CHILD_SPARE_SIZE (64ull << 10)
 #define SUBBUFFER_LEAST (8ull << 10) /* holds the largest record without a stack */
 #define AT_ONCE_SIZE \
-	(8ull << 20) /* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes \
+	(4ull << 20) /* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes \
 			with use */
 #define USED_SIZE (32ull << 10) /* so much in one ring says that a process is no short command with a few hits */
 #define CHILD_AT_ONCE 4         /* sub-buffers of a child's, and of a program that a followed one executes */
@@ -380,11 +380,26 @@ static bool is_used(const struct kymo_shared_ring *ring)
 	       (opened && cur - (uint64_t)(ring->data - (const uint8_t *)ring->shared) > least);
 }
 
+/* Bytes that ring `i` still has memory for. What the process says of that decides which ring grows first. */
+static uint64_t left_in(const struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i)
+{
+	uint64_t opened = __atomic_load_n(&ring->shared->opened, __ATOMIC_RELAXED), have = data->have[i],
+		 at = __atomic_load_n(&ring->shared->cur, __ATOMIC_RELAXED) -
+		      (uint64_t)(ring->data - (const uint8_t *)ring->shared);
+
+	if (!opened)
+		return have * ring->subbuffer_size;
+	if (opened > have || at > opened * ring->subbuffer_size)
+		return 0;
+	return have * ring->subbuffer_size - at;
+}
+
 static bool grow_ring(struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i)
 {
 	uint32_t lacks = ring->n_subbuffers - data->have[i];
 
-	if (allocate_ring(data, ring, i, lacks < GROWTH ? lacks : GROWTH))
+	data->growth_err = allocate_ring(data, ring, i, lacks < GROWTH ? lacks : GROWTH);
+	if (data->growth_err)
 		return false;
 	tell_size(data, ring, i);
 	return true;
@@ -398,32 +413,43 @@ bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_prob
 	return data->have[i] == ring.n_subbuffers;
 }
 
-/* Rings in use grow first. Then, one at a time, the rings of the other CPUs: threads move. */
-bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+/* The ring in use that has the least left grows. Where none is in use, the next ring of another CPU: threads move. */
+bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data,
+		    bool is_short)
 {
-	size_t next = shared->n_rings;
-	bool has_grown = false;
+	size_t next = shared->n_rings, shortest = shared->n_rings;
+	struct kymo_shared_ring ring;
+	uint64_t least = UINT64_MAX;
+	bool are_whole = true;
 
-	if (data->ahead)
+	if (data->ahead || data->are_whole)
 		return false;
 	for (size_t i = 0; i < shared->n_rings; i++) {
-		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+		uint64_t left;
 
-		if (kymo_data_is_whole(shared, options, data, i)) {
+		ring = kymo_data_ring(shared, options, data, i);
+		if (data->have[i] == ring.n_subbuffers)
 			continue;
-		} else if (is_used(&ring)) {
-			has_grown |= grow_ring(data, &ring, i);
-			data->are_to_grow |= is_working(shared, data, i);
-		} else if (is_working(shared, data, i) && next == shared->n_rings) {
+		are_whole = false;
+		left = left_in(data, &ring, i);
+		if (is_short && left > data->have[i] * ring.subbuffer_size / 2)
+			continue;
+		if (is_used(&ring) && left < least) {
+			least = left;
+			shortest = i;
+		} else if (next == shared->n_rings && is_working(shared, data, i)) {
 			next = i;
 		}
 	}
-	if (!has_grown && data->are_to_grow && next < shared->n_rings) {
-		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, next);
-
-		has_grown = grow_ring(data, &ring, next);
-	}
-	return has_grown;
+	data->are_whole = are_whole;
+	if (shortest < shared->n_rings)
+		data->are_to_grow |= is_working(shared, data, shortest);
+	else if (data->are_to_grow && !is_short)
+		shortest = next;
+	if (shortest == shared->n_rings)
+		return false;
+	ring = kymo_data_ring(shared, options, data, shortest);
+	return grow_ring(data, &ring, shortest);
 }
 
 /* ---- a forked child's ------------------------------------------------------------------------ */
@@ -537,10 +563,15 @@ struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, co
 	return kymo_data_ring(&probes->shared, &probes->wanted.options, &adopted->data, i);
 }
 
-bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted)
+bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted, bool is_short)
 {
-	return kymo_data_grow(&probes->shared, &probes->wanted.options,
-			      adopted ? &adopted->data : &probes->shared.data);
+	return kymo_data_grow(&probes->shared, &probes->wanted.options, adopted ? &adopted->data : &probes->shared.data,
+			      is_short);
+}
+
+int kymo_probes_growth_error(const struct kymo_probes *probes, const struct kymo_adopted *adopted)
+{
+	return adopted ? adopted->data.growth_err : probes->shared.data.growth_err;
 }
 
 bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i)

@@ -41,6 +41,8 @@ struct kymo_data {
 	uint32_t *have;           /* per ring: sub-buffers that have memory */
 	struct kymo_ahead *ahead; /* the thread that allocates, or NULL */
 	uint32_t *coming;         /* per ring: sub-buffers that it allocates */
+	bool are_whole;           /* all rings have all of their memory */
+	int growth_err;           /* of the last time that a ring was to get more: 0, or an errno value */
 };
 
 /* The rings of a forked child: as many as its parent's, at the same addresses, and smaller. */
@@ -55,10 +57,15 @@ struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, co
 					  size_t i);
 
 /*
- * Rings begin with a part of their memory; this adds more when one is used. `adopted` is the child whose rings they
- * are, or NULL. true: some rings have more now, perhaps not all; call again at once.
+ * Rings begin with a part of their memory; this adds more to one of them. That is the ring in use that has the least
+ * left; or, where none is in use, a ring of another CPU. `adopted` is the child whose rings they are, or NULL.
+ * `is_short`: only to a ring that is in use and has used half of what it has. true: it has more now, perhaps not all;
+ * call again at once.
  */
-bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted);
+bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted, bool is_short);
+
+/* Why the last kymo_probes_grow() could not add any: an errno value. Or 0. */
+int kymo_probes_growth_error(const struct kymo_probes *probes, const struct kymo_adopted *adopted);
 
 /* Whether ring `i` has all of its memory: packets may be released from then on. */
 bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i);
@@ -110,8 +117,8 @@ struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const str
 				     struct kymo_data *data, bool is_locked);
 
 /* kymo_probes_grow() and kymo_probes_is_ring_whole() for these rings. */
-bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options,
-		    struct kymo_data *data);
+bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data,
+		    bool is_short);
 bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 			const struct kymo_data *data, size_t i);
 

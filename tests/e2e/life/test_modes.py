@@ -5,8 +5,9 @@ import re
 import signal
 import struct
 
-from kymotest import (KYMO, Event, check, check_equal, check_same, event_lines, events, program, record, report_json,
-                      run, start, start_record, target, target_path)
+import markers
+from kymotest import (KYMO, KYMO_PLAIN, Event, check, check_equal, check_same, event_lines, events, program, record,
+                      report_json, run, start, start_record, target, target_path)
 
 N = 1_000_000
 LATE = 150_000
@@ -149,3 +150,34 @@ def test_each_packet_begins_with_a_thread():
                '300').ok()
         kinds = list(first_records())
         check(len(kinds) > 1 and not any(kinds), f'each packet begins with one: {options}', kinds)
+
+
+# Later memory of a ring: what a buffer begins with lies in smaller pieces.
+FULL = r'''
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+int posix_fallocate64(int fd, off64_t offset, off64_t size)
+{
+	int (*real)(int, off64_t, off64_t) = (int (*)(int, off64_t, off64_t))dlsym(RTLD_NEXT, "posix_fallocate64");
+
+	return access("full", F_OK) || size < 1 << 20 ? real(fd, offset, size) : ENOMEM;
+}
+
+int posix_fallocate(int fd, off_t offset, off_t size) __attribute__((alias("posix_fallocate64")));
+'''
+
+
+def test_a_buffer_that_gets_no_more_memory_is_told_of_and_losses_are_counted(tmp):
+    environment = {'LD_PRELOAD': str(markers.compile(tmp / 'full.so', FULL, '-shared', '-fPIC', '-ldl'))}
+    recorder = start(KYMO_PLAIN, 'record', *PROBE, '--', target_path('callmany'), '-w', N, env=environment)
+    recorder.wait_for(r'^ready$')
+    (tmp / 'full').touch()
+    recorder.send('\n')
+    recorder.wait_for(rf'^work_a {N}$')
+    said = recorder.end(input='\n').ok().err
+    told = re.findall(r'the rings of process [0-9]+ do not get all of their memory \(Cannot allocate memory\)', said)
+    check_equal(len(told), 1, f'warnings in {said}')
+    check(check_accounts(N)['lost_events'] > 0, 'what does not fit is lost')

@@ -46,6 +46,7 @@ static void large_memory_is_zeroed_and_whole(void **state)
 static void sparse_memory_is_zeroed_and_whole(void **state)
 {
 	check(kymo_sparse_alloc, kymo_sparse_free);
+	check(kymo_sparse_alloc_to_end, kymo_sparse_free);
 }
 
 static void what_is_freed_is_unmapped(void **state)
