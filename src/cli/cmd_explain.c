@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/spec_source.h"
 #include "cli/target.h"
+#include "probe/code/offset.h"
 #include "probe/plan/faults.h"
 #include "probe/snapshot/status.h"
 #include "probe/spec/spec_scope.h"
@@ -72,6 +73,10 @@ static bool is_explained(const struct cli_explainer *explainer, const struct fou
 static struct kymo_error *explain_function(struct cli_explainer *explainer, const struct kymo_spec *spec,
 					   uint64_t vaddr)
 {
+	struct kymo_error *error = kymo_check_offset(spec, explainer->module, vaddr);
+
+	if (error)
+		return error;
 	if (spec->every_instruction)
 		return explain_instructions(explainer, vaddr);
 	cli_explain_site(explainer, vaddr + (uint64_t)spec->offset);

@@ -50,6 +50,8 @@ static int check_output(words_t *words)
 		cli_warn("-ff has no effect without -o FILE: all lines go to standard error");
 		request->output.separately = false;
 	}
+	if (words->output.path && !*words->output.path)
+		return cli_usage(COMMAND, "-o needs a file, or '|' and a command; '' is neither");
 	if (words->output.path && strchr("|!", *words->output.path)) {
 		if (!words->output.path[1])
 			return cli_usage(COMMAND, "-o '%c' needs the command that the lines go to after it",

@@ -311,7 +311,7 @@ static struct kymo_error *write_all(struct writer *writer)
 struct kymo_error *branch_writer_write(struct recording *recording, struct kymo_branches *branches)
 {
 	struct writer writer = { .recording = recording, .branches = branches };
-	struct kymo_error *error = kymo_kernel_stream_create("branches", 0, KYMO_CTF_NO_CPU, 0, &writer.stream);
+	struct kymo_error *error = kymo_kernel_stream_create("branches", 0, KYMO_CTF_NO_CPU, 0, NULL, &writer.stream);
 
 	if (!error)
 		error = write_all(&writer);

@@ -51,9 +51,10 @@ static struct kymo_error *make_streams(struct recording_kernel *source)
 		return &kymo_error_no_memory;
 	source->n_streams = n;
 	for (size_t i = 0; i < n; i++) {
-		struct kymo_error *error = kymo_kernel_stream_create(
-			"kernel", i, kymo_kernel_cpu(source->kernel, i),
-			source->options.overwrite ? source->options.buffer_size : 0, &source->streams[i]);
+		struct kymo_error *error =
+			kymo_kernel_stream_create("kernel", i, kymo_kernel_cpu(source->kernel, i),
+						  source->options.overwrite ? source->options.buffer_size : 0,
+						  source->options.pool, &source->streams[i]);
 		if (error)
 			return error;
 	}

@@ -16,6 +16,7 @@
 #include "trace/trace.h"
 
 struct kymo_events;
+struct kymo_kernel_pool;
 struct kymo_offline;
 struct recording_kernel;
 
@@ -27,7 +28,9 @@ struct recording_kernel_options {
 	bool follow;          /* with `pid`: the processes that descend from it, too */
 	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
-	bool is_shut; /* nothing is recorded before recording_kernel_let_in() */
+	struct kymo_kernel_pool *pool; /* with `overwrite`: what all streams keep together, or NULL; outlives the source
+					*/
+	bool is_shut;                  /* nothing is recorded before recording_kernel_let_in() */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
 	void (*tell_many)(size_t n,

@@ -29,6 +29,7 @@
 #include "record/kernel.h"
 #include "record/mixed.h"
 #include "record/packets.h"
+#include "record/pool.h"
 #include "record/progress.h"
 #include "record/recording.h"
 #include "record/several.h"
@@ -78,6 +79,7 @@ static struct kymo_error *open_calls(struct recording *recording)
 		.string_size = options->string_size,
 		.buffer_size = recording_outside_buffer(options),
 		.overwrite = recording_is_flight_recorder(options),
+		.pool = recording->run.pool,
 		.stop = &options->control->stop,
 		.warn = options->warn,
 		.data = options->data,
@@ -115,6 +117,7 @@ static struct kymo_error *open_source(struct recording *recording)
 		.follow = is_followed(recording),
 		.buffer_size = recording_outside_buffer(options),
 		.overwrite = recording_is_flight_recorder(options),
+		.pool = recording->run.pool,
 		.is_shut = !options->command, /* each file of a command has its probes before anything in it runs */
 		.warn = options->warn,
 		.data = options->data,
@@ -228,6 +231,8 @@ static struct kymo_error *begin_kernel(struct recording *recording)
 
 	if (!error)
 		error = find_process(recording);
+	if (!error)
+		error = recording_make_pool(recording);
 	if (!error)
 		error = open_source(recording);
 	if (!error)

@@ -19,6 +19,7 @@
 #include "proc/process.h"
 #include "proc/stop.h"
 #include "proc/thread.h"
+#include "record/pool.h"
 #include "record/recording.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
@@ -84,6 +85,7 @@ static void tell_many(size_t n, void *data)
 
 struct kymo_error *recording_open_mix(struct recording *recording)
 {
+	struct kymo_error *error = recording->wanted.n_kernel ? recording_make_pool(recording) : NULL;
 	const struct recording_kernel_options options = {
 		.specs = recording->wanted.specs + recording->wanted.n_inproc,
 		.n_specs = recording->wanted.n_kernel,
@@ -91,6 +93,7 @@ struct kymo_error *recording_open_mix(struct recording *recording)
 		.pid = recording->run.pid,
 		.buffer_size = recording_outside_buffer(recording->wanted.options),
 		.overwrite = recording_is_flight_recorder(recording->wanted.options),
+		.pool = recording->run.pool,
 		.is_shut = !recording->wanted.options->command,
 		.warn = warn,
 		.data = recording,
@@ -98,7 +101,9 @@ struct kymo_error *recording_open_mix(struct recording *recording)
 		.recording = recording,
 	};
 
-	return recording->wanted.n_kernel ? recording_kernel_open(&options, &recording->run.kernel) : NULL;
+	if (error || !recording->wanted.n_kernel)
+		return error;
+	return recording_kernel_open(&options, &recording->run.kernel);
 }
 
 /* Held, so that no other recording puts a jump where a breakpoint is about to be: the kernel would not look. */

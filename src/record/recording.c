@@ -13,6 +13,7 @@
 #include "record/stacks.h"
 #include "record/targets.h"
 #include "strace/recorded/source.h"
+#include "trace/kernel_stream.h"
 
 static const struct recording_run not_begun = { .go = -1 };
 
@@ -37,6 +38,7 @@ static void end_run(struct recording *recording)
 		kymo_error_destroy(recording_drop_target(recording, run->targets.items[0]));
 	kymo_call_source_destroy(run->calls);
 	recording_kernel_destroy(run->kernel);
+	kymo_kernel_pool_destroy(run->pool);
 	kymo_process_destroy(process);
 	if (run->go >= 0)
 		close(run->go);

@@ -13,6 +13,7 @@
 #include "trace/trace.h"
 
 struct kymo_call_source;
+struct kymo_kernel_pool;
 struct kymo_look;
 struct recording_kernel;
 
@@ -77,6 +78,7 @@ struct recording_run {
 	KYMO_VEC(struct target *) targets;
 	KYMO_VEC(struct record_source *) sources;
 	struct recording_kernel *kernel; /* NULL: the kernel is no source of events */
+	struct kymo_kernel_pool *pool;   /* of `keep`, what `kernel` and `calls` have of it; or NULL */
 	struct kymo_call_source *calls;  /* system calls that are seen from outside; NULL: none are */
 	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns, next_heed_ns;
 	size_t next_noted;            /* of `sources`: which one's mappings are looked at next */

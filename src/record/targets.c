@@ -253,7 +253,7 @@ struct kymo_error *recording_make_output(struct recording *recording)
 	recording->output.exists |= !error;
 	recording->output.files.trace.is_packed = !error;
 	if (!error && recording->wanted.options->keep && !recording->output.files.kept)
-		error = kymo_trace_keep(&recording->output.files, recording->wanted.options->keep);
+		error = kymo_trace_keep(&recording->output.files, recording_kept_size(recording));
 	if (error)
 		return error;
 	recording->output.is_described = true;

@@ -127,6 +127,13 @@ bool recording_is_flight_recorder(const struct kymo_record_options *options)
 	return options->overwrite || options->keep;
 }
 
+uint64_t recording_kept_size(const struct recording *recording)
+{
+	const uint64_t size = recording->wanted.options->keep;
+
+	return recording->wanted.n_inproc && recording->wanted.n_kernel ? size / 2 : size;
+}
+
 uint64_t recording_outside_buffer(const struct kymo_record_options *options)
 {
 	const long n = sysconf(_SC_NPROCESSORS_CONF);

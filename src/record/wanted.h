@@ -48,6 +48,11 @@ bool recording_computes(const struct kymo_record_options *options);
 bool recording_is_flight_recorder(const struct kymo_record_options *options);
 uint64_t recording_outside_buffer(const struct kymo_record_options *options);
 
+/* With `keep`: what the packets of the process may take, and those of the kernel: half of it each, where there are
+ * both.
+ */
+uint64_t recording_kept_size(const struct recording *recording);
+
 /* What can't be asked for together: USAGE. */
 struct kymo_error *recording_check_options(const struct recording *recording);
 

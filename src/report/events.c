@@ -88,7 +88,7 @@ static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 		return;
 	}
 	end_line(w);
-	write_time(w, loss->begin);
+	write_time(w, loss->begin < w->first ? w->first : loss->begin);
 	if (kymo_loss_is_in_vforks(loss))
 		kymo_page_text(w->page, INK_PLAIN, " [---] ");
 	else

@@ -196,6 +196,14 @@ static void write_lost_events(const struct model *model, const struct page *page
 				 total->in_vforks == total->events ? "all" : kymo_text_count(number, total->in_vforks));
 }
 
+/* No loss is shown before the first record: a recorder that has just begun knows only that it was after its begin. */
+static int64_t shown_ns(const struct model *model, uint64_t tsc)
+{
+	const int64_t ns = kymo_model_relative_ns(model, tsc);
+
+	return ns > 0 ? ns : 0;
+}
+
 /* "lost 5 events (29 % of all), 2 packets overwritten: 0.001 to 0.020 s, 1.500 to 1.600 s" */
 static void write_losses_line(const struct summary *summary, const struct page *page,
 			      const struct kymo_ctf_loss *losses, size_t n)
@@ -213,8 +221,8 @@ static void write_losses_line(const struct summary *summary, const struct page *
 		kymo_page_printf(page, INK_ALARM, "%s%s %s overwritten", total.events ? ", " : "",
 				 kymo_text_count(number, total.packets), plural(total.packets, "packet", "packets"));
 	for (size_t i = 0; i < n_spans; i++) {
-		kymo_text_seconds(begin, kymo_model_relative_ns(model, spans[i].begin), decimals);
-		kymo_text_seconds(end, kymo_model_relative_ns(model, spans[i].end), decimals);
+		kymo_text_seconds(begin, shown_ns(model, spans[i].begin), decimals);
+		kymo_text_seconds(end, shown_ns(model, spans[i].end), decimals);
 		if (total.packets &&
 		    spans[i].begin == spans[i].end) /* of the packets that are gone, only the end is known */
 			kymo_page_printf(page, INK_PLAIN, "%s before %s s", i ? "," : ":", end);

@@ -13,6 +13,7 @@
 #define MIN_NAME 12
 #define MIN_BAR 6
 #define MAX_BAR 30
+#define MAX_NAME 240 /* columns that a pipe's rows have for names: the row of a longer one is longer */
 
 /* What there is room for beside names and bars; the columns that these two get. */
 static unsigned int plan_numbers(const struct summary *summary, const struct page *page, struct columns *c)
@@ -48,6 +49,7 @@ struct kymo_error *kymo_table_plan(const struct summary *summary, const struct p
 	if (!labels)
 		return &kymo_error_no_memory;
 	c.name = kymo_at_least(longest, room - MIN_BAR < MIN_NAME ? room - MIN_BAR : MIN_NAME);
+	c.name = c.name > MAX_NAME ? MAX_NAME : c.name;
 	c.bar = room <= c.name ? 0 : room - c.name > MAX_BAR ? MAX_BAR : room - c.name;
 	*ret = c;
 	*labels_ret = labels;
@@ -83,7 +85,10 @@ unsigned int kymo_table_counts(const struct summary *summary, const struct page 
 	const struct model *model = summary->model;
 	char number[TEXT_NUMBER];
 
-	kymo_page_left(page, INK_HEAD, name, c->name);
+	if (kymo_text_columns(name) > c->name)
+		kymo_page_text(page, INK_HEAD, name);
+	else
+		kymo_page_left(page, INK_HEAD, name, c->name);
 	kymo_table_right(page, INK_PLAIN, kymo_text_count(number, count), c->count);
 	kymo_table_right(page, INK_PLAIN,
 			 kymo_model_rated_ns(model) ? kymo_text_short(number, kymo_model_rate(model, recent)) : "-",

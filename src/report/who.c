@@ -12,16 +12,13 @@
 #define TOP_PROCESSES 10
 #define TOP_THREADS 10
 #define TOP_PROBES 10 /* of a thread */
-#define LABEL_SIZE 320
-#define LABEL_COLUMNS 240
 
-/* "PREFIX NAME", not cut within a character. */
-static void make_label(char label[LABEL_SIZE], const char *prefix, const char *name, unsigned int columns)
+/* "PREFIX NAME", whole: the table shortens names so that they differ. NULL when memory is out. */
+static char *make_label(const char *prefix, const char *name)
 {
-	unsigned int used;
-	size_t fits = name ? kymo_text_fit(name, columns, &used) : 0;
+	char *label;
 
-	snprintf(label, LABEL_SIZE, "%s%s%.*s", prefix, name ? " " : "", fits < 240 ? (int)fits : 0, name ? name : "");
+	return asprintf(&label, "%s%s%s", prefix, name ? " " : "", name ? name : "") < 0 ? NULL : label;
 }
 
 /* Of a table that counts no threads. */
@@ -40,7 +37,7 @@ static struct kymo_error *plan_columns(const struct summary *summary, const stru
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 struct who_row {
-	char name[LABEL_SIZE];
+	char *name; /* the row's own */
 	uint64_t count, recent, first, last;
 	bool has_times;
 };
@@ -61,11 +58,20 @@ struct rows {
 	KYMO_VEC(struct who_row) items;
 };
 
-static struct who_row *push_row(struct rows *rows, uint64_t count, uint64_t recent)
+static void deinit_rows(struct rows *rows)
 {
-	return kymo_vec_push(&rows->items, (struct who_row){ .count = count, .recent = recent })
-		       ? &rows->items.items[rows->items.n - 1]
-		       : NULL;
+	for (size_t i = 0; i < rows->items.n; i++)
+		free(rows->items.items[i].name);
+	kymo_vec_deinit(&rows->items);
+}
+
+/* Takes `name`, also on failure; NULL when memory is out, as where `name` is NULL. */
+static struct who_row *push_row(struct rows *rows, char *name, uint64_t count, uint64_t recent)
+{
+	if (name && kymo_vec_push(&rows->items, (struct who_row){ .name = name, .count = count, .recent = recent }))
+		return &rows->items.items[rows->items.n - 1];
+	free(name);
+	return NULL;
 }
 
 static struct kymo_error *write_rows(const struct summary *summary, const struct page *page, const struct rows *rows,
@@ -101,14 +107,12 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static void process_label(const struct summary *summary, const struct page *page, const struct process_count *process,
-			  char label[LABEL_SIZE])
+static char *process_label(const struct summary *summary, const struct process_count *process)
 {
 	char pid[TEXT_NUMBER];
 
 	snprintf(pid, sizeof(pid), "%" PRId32, process->process->pid);
-	make_label(label, pid, summary->names->processes[process->process - summary->trace->processes],
-		   page->whole ? LABEL_COLUMNS : 60);
+	return make_label(pid, summary->names->processes[process->process - summary->trace->processes]);
 }
 
 static struct kymo_error *write_process_rows(const struct summary *summary, const struct page *page,
@@ -118,7 +122,8 @@ static struct kymo_error *write_process_rows(const struct summary *summary, cons
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < shown && !error; i++) {
-		struct who_row *row = push_row(&rows, processes[i]->count, processes[i]->recent);
+		struct who_row *row = push_row(&rows, process_label(summary, processes[i]), processes[i]->count,
+					       processes[i]->recent);
 
 		if (!row) {
 			error = &kymo_error_no_memory;
@@ -127,11 +132,10 @@ static struct kymo_error *write_process_rows(const struct summary *summary, cons
 		row->first = processes[i]->first;
 		row->last = processes[i]->last;
 		row->has_times = true;
-		process_label(summary, page, processes[i], row->name);
 	}
 	if (!error)
 		error = write_rows(summary, page, &rows, "PROCESS");
-	kymo_vec_deinit(&rows.items);
+	deinit_rows(&rows);
 	return error;
 }
 
@@ -170,8 +174,7 @@ struct kymo_error *kymo_who_processes(const struct summary *summary, const struc
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static void thread_label(const struct summary *summary, const struct page *page, const struct thread *thread,
-			 char label[LABEL_SIZE])
+static char *thread_label(const struct summary *summary, const struct thread *thread)
 {
 	char ids[TEXT_NUMBER];
 
@@ -179,38 +182,35 @@ static void thread_label(const struct summary *summary, const struct page *page,
 		snprintf(ids, sizeof(ids), "%" PRId32 "/%" PRId32, thread->process->pid, thread->tid);
 	else
 		snprintf(ids, sizeof(ids), "%" PRId32, thread->tid);
-	make_label(label, ids, kymo_names_thread(summary->names, thread), page->whole ? LABEL_COLUMNS : 60);
+	return make_label(ids, kymo_names_thread(summary->names, thread));
 }
 
 /* The thread's probes, those that were hit most often first. */
-static bool push_probes(const struct summary *summary, const struct page *page, const struct pair *sorted,
-			size_t thread, struct rows *rows)
+static bool push_probes(const struct summary *summary, const struct pair *sorted, size_t thread, struct rows *rows)
 {
 	size_t n;
 	const struct pair *pairs = kymo_pairs_of(sorted, summary->model->pairs.n, thread, &n);
 	const size_t shown = summary->all || n <= TOP_PROBES ? n : TOP_PROBES;
-	struct who_row *row;
 	uint64_t rest = 0, recent_rest = 0;
+	char *more;
 
-	for (size_t i = 0; i < shown; i++) {
-		row = push_row(rows, pairs[i].count, pairs[i].recent);
-		if (!row)
+	for (size_t i = 0; i < shown; i++)
+		if (!push_row(rows, make_label(" ", summary->names->events[pairs[i].probe].name), pairs[i].count,
+			      pairs[i].recent))
 			return false;
-		make_label(row->name, " ", summary->names->events[pairs[i].probe].name,
-			   page->whole ? LABEL_COLUMNS : 60);
-	}
 	for (size_t i = shown; i < n; i++) {
 		rest += pairs[i].count;
 		recent_rest += pairs[i].recent;
 	}
-	row = rest ? push_row(rows, rest, recent_rest) : NULL;
-	if (row)
-		snprintf(row->name, LABEL_SIZE, "  %zu more (--all shows them)", n - shown);
-	return row || !rest;
+	if (!rest)
+		return true;
+	if (asprintf(&more, "  %zu more (--all shows them)", n - shown) < 0)
+		return false;
+	return push_row(rows, more, rest, recent_rest);
 }
 
-static struct kymo_error *fill_thread_rows(const struct summary *summary, const struct page *page,
-					   struct thread *const *threads, size_t shown, struct rows *rows)
+static struct kymo_error *fill_thread_rows(const struct summary *summary, struct thread *const *threads, size_t shown,
+					   struct rows *rows)
 {
 	const struct model *model = summary->model;
 	kymo_cleanup_free struct pair *sorted = model->has_pairs ? kymo_pairs_sorted(&model->pairs) : NULL;
@@ -218,16 +218,15 @@ static struct kymo_error *fill_thread_rows(const struct summary *summary, const 
 	if (model->has_pairs && !sorted)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < shown; i++) {
-		struct who_row *row = push_row(rows, threads[i]->count, threads[i]->recent);
+		struct who_row *row =
+			push_row(rows, thread_label(summary, threads[i]), threads[i]->count, threads[i]->recent);
 
 		if (!row)
 			return &kymo_error_no_memory;
 		row->first = threads[i]->first;
 		row->last = threads[i]->last;
 		row->has_times = true;
-		thread_label(summary, page, threads[i], row->name);
-		if (sorted &&
-		    !push_probes(summary, page, sorted, (size_t)(threads[i] - model->threads.items.items), rows))
+		if (sorted && !push_probes(summary, sorted, (size_t)(threads[i] - model->threads.items.items), rows))
 			return &kymo_error_no_memory;
 	}
 	return NULL;
@@ -237,11 +236,11 @@ static struct kymo_error *write_thread_rows(const struct summary *summary, const
 					    struct thread *const *threads, size_t shown)
 {
 	struct rows rows = { 0 };
-	struct kymo_error *error = fill_thread_rows(summary, page, threads, shown, &rows);
+	struct kymo_error *error = fill_thread_rows(summary, threads, shown, &rows);
 
 	if (!error)
 		error = write_rows(summary, page, &rows, summary->model->has_pairs ? "THREAD, PROBE" : "THREAD");
-	kymo_vec_deinit(&rows.items);
+	deinit_rows(&rows);
 	return error;
 }
 

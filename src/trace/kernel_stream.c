@@ -26,7 +26,7 @@ struct entry {
 /* A packet that is kept for the end. */
 struct kept_packet {
 	uint8_t *records;
-	size_t size;
+	size_t size, n; /* bytes, and records */
 	uint64_t begin, end, lost, sequence;
 };
 
@@ -36,6 +36,7 @@ struct kymo_kernel_stream {
 	size_t index;
 	uint32_t cpu;
 	uint64_t keep, kept_size;
+	struct kymo_kernel_pool *pool; /* `keep` is for all streams of it; or NULL */
 	KYMO_VEC(struct kept_packet) kept;
 	size_t n_dropped;               /* of them, at the front */
 	KYMO_VEC(struct entry) entries; /* of the packet that is being filled, in the order of time */
@@ -46,18 +47,59 @@ struct kymo_kernel_stream {
 	uint64_t last_tsc; /* where it ended */
 };
 
+struct kymo_kernel_pool {
+	uint64_t size, used;
+	KYMO_VEC(struct kymo_kernel_stream *) streams;
+};
+
+struct kymo_error *kymo_kernel_pool_create(uint64_t size, struct kymo_kernel_pool **ret)
+{
+	struct kymo_kernel_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return &kymo_error_no_memory;
+	pool->size = size;
+	*ret = pool;
+	return NULL;
+}
+
+void kymo_kernel_pool_destroy(struct kymo_kernel_pool *pool)
+{
+	if (!pool)
+		return;
+	kymo_vec_deinit(&pool->streams);
+	free(pool);
+}
+
+static void leave_pool(struct kymo_kernel_stream *stream)
+{
+	struct kymo_kernel_pool *pool = stream->pool;
+
+	if (!pool)
+		return;
+	pool->used -= stream->kept_size;
+	for (size_t i = 0; i < pool->streams.n; i++) {
+		if (pool->streams.items[i] != stream)
+			continue;
+		pool->streams.items[i] = pool->streams.items[--pool->streams.n];
+		return;
+	}
+}
+
 struct kymo_error *kymo_kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep,
-					     struct kymo_kernel_stream **ret)
+					     struct kymo_kernel_pool *pool, struct kymo_kernel_stream **ret)
 {
 	struct kymo_kernel_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return &kymo_error_no_memory;
 	stream->records = malloc(PACKET_SIZE);
-	if (!stream->records) {
+	if (!stream->records || (pool && !kymo_vec_push(&pool->streams, stream))) {
+		free(stream->records);
 		free(stream);
 		return &kymo_error_no_memory;
 	}
+	stream->pool = pool;
 	stream->name = name;
 	stream->index = index;
 	stream->cpu = cpu;
@@ -71,6 +113,7 @@ void kymo_kernel_stream_destroy(struct kymo_kernel_stream *stream)
 {
 	if (!stream)
 		return;
+	leave_pool(stream);
 	for (size_t i = stream->n_dropped; i < stream->kept.n; i++)
 		free(stream->kept.items[i].records);
 	kymo_vec_deinit(&stream->kept);
@@ -108,8 +151,59 @@ static struct kymo_error *write_packet(const struct kymo_kernel_stream *stream, 
 	return error;
 }
 
+/* Another thread may report how far it is. */
+static void count(struct kymo_trace *output, uint64_t bytes, uint64_t events)
+{
+	__atomic_store_n(&output->bytes, output->bytes + bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&output->events, output->events + events, __ATOMIC_RELAXED);
+}
+
+static void drop_oldest(struct kymo_kernel_stream *stream, struct kymo_trace *output)
+{
+	struct kept_packet *oldest = &stream->kept.items[stream->n_dropped++];
+
+	stream->kept_size -= oldest->size;
+	if (stream->pool)
+		stream->pool->used -= oldest->size;
+	count(output, 0 - (uint64_t)oldest->size, 0 - (uint64_t)oldest->n);
+	output->dropped_bytes += oldest->size;
+	output->dropped_events += oldest->n;
+	free(oldest->records);
+	if (stream->n_dropped > 64 && stream->n_dropped > stream->kept.n / 2) {
+		stream->kept.n -= stream->n_dropped;
+		memmove(stream->kept.items, stream->kept.items + stream->n_dropped,
+			stream->kept.n * sizeof(stream->kept.items[0]));
+		stream->n_dropped = 0;
+	}
+}
+
+/* The stream of a pool whose first packet is the oldest; each keeps one packet, as the newest of its CPU. */
+static struct kymo_kernel_stream *oldest_of(const struct kymo_kernel_pool *pool)
+{
+	struct kymo_kernel_stream *oldest = NULL;
+
+	for (size_t i = 0; i < pool->streams.n; i++) {
+		struct kymo_kernel_stream *stream = pool->streams.items[i];
+
+		if (stream->n_dropped + 1 >= stream->kept.n)
+			continue;
+		if (!oldest || stream->kept.items[stream->n_dropped].end < oldest->kept.items[oldest->n_dropped].end)
+			oldest = stream;
+	}
+	return oldest;
+}
+
+static void keep_within_pool(struct kymo_kernel_pool *pool, struct kymo_trace *output)
+{
+	struct kymo_kernel_stream *oldest = oldest_of(pool);
+
+	for (; oldest && pool->used > pool->size; oldest = oldest_of(pool))
+		drop_oldest(oldest, output);
+}
+
 /* Flight recorder: forget the oldest packets where there are more than `keep` bytes of them. */
-static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, const struct kept_packet *packet)
+static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, struct kymo_trace *output,
+				      const struct kept_packet *packet)
 {
 	struct kept_packet copy = *packet;
 
@@ -121,18 +215,14 @@ static struct kymo_error *keep_packet(struct kymo_kernel_stream *stream, const s
 		return &kymo_error_no_memory;
 	}
 	stream->kept_size += copy.size;
-	while (stream->kept_size > stream->keep && stream->n_dropped + 1 < stream->kept.n) {
-		struct kept_packet *oldest = &stream->kept.items[stream->n_dropped++];
-
-		stream->kept_size -= oldest->size;
-		free(oldest->records);
+	count(output, copy.size, copy.n);
+	if (stream->pool) {
+		stream->pool->used += copy.size;
+		keep_within_pool(stream->pool, output);
+		return NULL;
 	}
-	if (stream->n_dropped > 64 && stream->n_dropped > stream->kept.n / 2) {
-		stream->kept.n -= stream->n_dropped;
-		memmove(stream->kept.items, stream->kept.items + stream->n_dropped,
-			stream->kept.n * sizeof(stream->kept.items[0]));
-		stream->n_dropped = 0;
-	}
+	while (stream->kept_size > stream->keep && stream->n_dropped + 1 < stream->kept.n)
+		drop_oldest(stream, output);
 	return NULL;
 }
 
@@ -142,17 +232,17 @@ static struct kymo_error *close_packet(struct kymo_kernel_stream *stream, struct
 	struct kept_packet packet = {
 		.records = stream->records,
 		.size = stream->size,
+		.n = stream->entries.n,
 		.begin = begin,
 		.end = end,
 		.lost = stream->lost,
 		.sequence = ++stream->sequence,
 	};
-	struct kymo_error *error =
-		stream->keep ? keep_packet(stream, &packet) : write_packet(stream, &stream->file, output, &packet);
+	struct kymo_error *error = stream->keep ? keep_packet(stream, output, &packet)
+						: write_packet(stream, &stream->file, output, &packet);
 
-	/* Another thread may report how far it is. */
-	__atomic_store_n(&output->bytes, output->bytes + stream->size, __ATOMIC_RELAXED);
-	__atomic_store_n(&output->events, output->events + stream->entries.n, __ATOMIC_RELAXED);
+	if (!stream->keep)
+		count(output, packet.size, packet.n);
 	stream->last_tsc = end;
 	stream->entries.n = 0;
 	stream->size = 0;

@@ -10,15 +10,20 @@
 struct kymo_kernel_stream;
 struct kymo_trace;
 
-/* The file will be called NAME_INDEX; `name` is static. */
+/* Streams that keep packets of `size` bytes together. It must outlive them. NO_MEMORY. */
+struct kymo_kernel_pool;
+struct kymo_error *kymo_kernel_pool_create(uint64_t size, struct kymo_kernel_pool **ret);
+void kymo_kernel_pool_destroy(struct kymo_kernel_pool *pool); /* NULL is allowed */
+
+/* The file will be called NAME_INDEX; `name` is static. With `keep` bytes given, packets stay in memory, the newest of
+ * that many; or of all that `pool` has, if it is not NULL, and `keep` is about this stream's share. */
 struct kymo_error *kymo_kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep,
-					     struct kymo_kernel_stream **ret);
+					     struct kymo_kernel_pool *pool, struct kymo_kernel_stream **ret);
 void kymo_kernel_stream_destroy(struct kymo_kernel_stream *stream);
 
 /*
  * Append a record, its header's time still 0. `lost` is the running total of events lost before it. Records may come a
- * little out of order; stamps in the file never go back. With `keep` bytes given, packets stay in memory, the newest of
- * that many.
+ * little out of order; stamps in the file never go back.
  */
 struct kymo_error *kymo_kernel_stream_add(struct kymo_kernel_stream *stream, struct kymo_trace *output,
 					  const uint8_t *record, size_t size, uint64_t tsc, uint64_t lost);

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "probe/code/code.h"
+#include "probe/code/offset.h"
 #include "probe/code/targets.h"
 #include "probe/code/words.h"
 #include "sym/find.h"
@@ -67,7 +68,7 @@ static struct kymo_error *resolve_target(const struct probe_resolver *resolver,
 	probe_target_location(spec, target, location, sizeof(location));
 	if (target->refusal)
 		return refuse(resolver, &meaning, location, target->refusal);
-	error = probe_check_offset(spec, resolver->module, target->vaddr);
+	error = kymo_check_offset(spec, resolver->module, target->vaddr);
 	if (error)
 		return error;
 	if (spec->every_instruction)

@@ -167,18 +167,3 @@ struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct k
 				 spec->symbol, *nearest ? "; the nearest names are " : " ('kymo list ",
 				 *nearest ? nearest : spec->file, *nearest ? "" : "' shows what there is)");
 }
-
-struct kymo_error *probe_check_offset(const struct kymo_spec *spec, struct kymo_module *module, uint64_t vaddr)
-{
-	const struct kymo_function *function = spec->offset ? kymo_module_function_at(module, vaddr) : NULL;
-	uint64_t size;
-
-	if (!function || function->start != vaddr)
-		return NULL;
-	size = function->end - function->start;
-	if (spec->offset < 0 || (uint64_t)spec->offset < size)
-		return NULL;
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-				 "%s of %s has %" PRIu64 " bytes: +0x%" PRIx64 " is beyond its end", spec->symbol,
-				 kymo_module_path(module), size, (uint64_t)spec->offset);
-}

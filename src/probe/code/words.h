@@ -76,7 +76,4 @@ struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const str
 /* NOT_FOUND, with the nearest names. */
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module);
 
-/* NOT_FOUND where the function at `vaddr`, whose extent is known, ends before the offset of `spec`. */
-struct kymo_error *probe_check_offset(const struct kymo_spec *spec, struct kymo_module *module, uint64_t vaddr);
-
 #endif

@@ -21,6 +21,7 @@
 struct kymo_call_source;
 struct kymo_events;
 struct kymo_hub;
+struct kymo_kernel_pool;
 struct kymo_kernel_threads;
 
 struct kymo_call_source_options {
@@ -34,6 +35,8 @@ struct kymo_call_source_options {
 	size_t string_size;   /* so many bytes of a string are recorded */
 	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
+	struct kymo_kernel_pool *pool; /* with `overwrite`: what all streams keep together, or NULL; outlives the source
+					*/
 	const volatile sig_atomic_t *stop; /* not 0: the recording is to end early */
 	void (*warn)(const char *sentence, void *data);
 	void *data;

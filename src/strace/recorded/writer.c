@@ -160,7 +160,7 @@ static struct kymo_error *stream_of(struct strace_writer *writer, uint32_t cpu, 
 	struct kymo_error *error = cpu < writer->n_streams ? NULL : grow_streams(writer, (size_t)cpu + 1);
 
 	if (!error && !writer->streams[cpu])
-		error = kymo_kernel_stream_create("calls", cpu, cpu, keep, &writer->streams[cpu]);
+		error = kymo_kernel_stream_create("calls", cpu, cpu, keep, writer->options.pool, &writer->streams[cpu]);
 	if (!error)
 		*ret = writer->streams[cpu];
 	return error;

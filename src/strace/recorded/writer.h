@@ -17,7 +17,7 @@ struct kymo_call_source_options;
 struct strace_writer;
 
 /* Of the options the writer takes `wanted`, `events`, `threads`, `pid`, `is_command`, `warn` with its `data`, and
- * `overwrite` with `keep` bytes a stream. */
+ * `overwrite` with `keep` bytes a stream, or `pool`. */
 struct kymo_error *strace_writer_create(const struct kymo_call_source_options *options, uint64_t keep,
 					struct strace_writer **ret);
 

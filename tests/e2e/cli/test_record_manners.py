@@ -5,8 +5,8 @@ import pty
 import re
 import signal
 
-from kymotest import (KYMO, Result, at_end, check, check_equal, check_matches, probe_counts, record, run,
-                      run_on_terminal, sleeper, start, start_record, target, target_path)
+from kymotest import (KYMO, Result, at_end, check, check_equal, check_matches, need_uprobes, probe_counts, record,
+                      run, run_on_terminal, sleeper, start, start_record, target, target_path)
 
 PROBE = ('-p', 'libc:read')
 
@@ -185,6 +185,30 @@ def test_the_summary_counts_events_as_the_report_does(tmp):
         check(not found[1] or not is_exact, said)
     check_matches(last_line(record('-p', 'libc:getservbyname_r', '--', 'true').ok()),
                   r"\Akymo: no events, none lost, in kymo\.data; ")
+
+
+def check_counts_what_is_there(words, command):
+    words = (*words, '--overwrite', '--buffer', '64K')
+    said = last_line(record(*words, '--', *command).ok())
+    found = re.search(r'kymo: (\d[\d,]*) events', said)
+    check(found, said)
+    n = sum(probe_counts().values())
+    check_equal(int(found[1].replace(',', '')), n, f'events with {words}')
+    check(n < 30000, 'some were dropped', n)
+
+
+CALLS = ('sh', '-c', 'i=0; while [ $i -lt 20000 ]; do cd /; i=$((i+1)); done')
+
+
+def test_the_summary_of_a_flight_recorder_that_traces_counts_what_is_there(tmp):
+    check_counts_what_is_there(('--backend', 'ptrace', '-s', 'all'), CALLS)
+
+
+def test_the_summary_of_the_kernels_flight_recorder_counts_what_is_there(tmp):
+    need_uprobes()
+    path = target_path('callmany')
+    check_counts_what_is_there(('--backend', 'kernel', '-s', 'all'), CALLS)
+    check_counts_what_is_there(('--backend', 'kernel', '-p', f'{path}:work_b'), (path, 60000, 'work_b'))
 
 
 def test_long_sentences_are_wrapped_on_a_terminal_alone():

@@ -80,6 +80,20 @@ def test_every_call_is_in_an_example_and_in_the_manual():
         check(name in page, f'kymo-engine(3) says nothing about {name}')
 
 
+def test_the_manual_lists_the_members_of_each_report():
+    page = (SOURCE / 'man/kymo-engine.3').read_text()
+    header = re.sub(r'/\*.*?\*/', '', (SOURCE / 'include/kymo/engine.h').read_text(), flags=re.DOTALL)
+    reports = re.findall(r'struct kymo_(\w+_report) \{(.*?)\n\};', header, re.DOTALL)
+    check_equal(len(reports), 8, 'reports of the header')
+    for name, body in reports:
+        part = re.search(rf'^\.SS "[^"]*struct kymo_{name}"\n(.*?)(?=^\.S[HS])', page, re.DOTALL | re.MULTILINE)
+        check(part, f'kymo-engine(3) has no part for struct kymo_{name}')
+        members = [' '.join(line.split()) for line in body.split(';') if line.strip()]
+        check_equal(re.findall(r'^\.BI "(.*) " "(.*)"$', part[1], re.MULTILINE),
+                    [tuple(re.fullmatch(r'((?:enum )?\w+(?: int)?) (.*)', member).groups()) for member in members],
+                    f'members of {name}')
+
+
 def test_the_example_of_the_manual_and_cxx_and_static_programs_build(tmp):
     installed = Installed(tmp)
     page = (SOURCE / 'man/kymo-engine.3').read_text()

@@ -260,6 +260,12 @@ def test_an_offset_beyond_its_function_is_an_error_before_the_command_begins(tmp
     check(not (tmp / 'run').exists(), 'the command was run')
 
 
+def test_explain_refuses_an_offset_beyond_its_function():
+    run(KYMO, 'explain', 'libc', 'malloc+0x99999').refused(r'malloc of \S+ has \d+ bytes: \+0x99999 is beyond its end')
+    size = int(re.search(r'has (\d+) bytes', run(KYMO, 'explain', 'libc', 'malloc+0x99999').err)[1])
+    run(KYMO, 'explain', 'libc', f'malloc+{size}').refused('is beyond its end')
+
+
 def test_a_mistyped_file_is_an_error_before_the_command_begins(tmp):
     for spec, words in (('libcc:malloc',
                          r'there is no file called libcc, and touch was not run\. Did you mean libc\? Write --late'),

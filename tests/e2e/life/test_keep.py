@@ -68,6 +68,20 @@ def test_the_kernels_records_are_kept_too(tmp):
     check_equal(len(steps()), 3000, 'all')
 
 
+@timeout(300)
+def test_one_cpu_may_use_all_that_the_kernels_records_may_take(tmp):
+    """The memory is one for all CPUs: a program that runs on one of them has more than a share of it."""
+    need_uprobes()
+    shutil.copy(FLIGHT, 'flight')
+    cpu = min(os.sched_getaffinity(0))
+    record('-p', './flight:step n=%di:s64', '--backend', 'kernel', '--keep', '8M', '--', 'taskset', '-c', cpu,
+           './flight', 450000, 1000000).ok()
+    kept = sum(path.stat().st_size for path in Path('kymo.data').glob('kernel_*'))
+    check(kept > 5 << 20, 'more than a share is there', kept)
+    check(kept <= 9 << 20, 'and not more than all', kept)
+    check_equal(steps()[-1], 449999, 'the newest')
+
+
 def test_a_killed_recorder_leaves_nothing_and_the_program_alone(tmp):
     program = target('selfcheck')
     recorder = start_record(program.pid, '-p', 'selfcheck:work_*', '--keep', '8M')

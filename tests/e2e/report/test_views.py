@@ -51,6 +51,33 @@ def test_a_pipe_gets_whole_names_and_a_narrow_page_names_that_differ(tmp):
             check_equal(len(set(name for name, _ in table(text, 'CALLS'))), 3, f'different calls at {width}')
 
 
+LONG = 'of_an_order_service_with_a_name_that_no_page_has_columns_for_' * 5
+
+
+def test_names_of_300_columns_are_whole_in_a_pipe_and_differ_on_a_page(tmp):
+    """Threads' probes and processes' commands, as well as probes."""
+    names = [f'{before}_{LONG}{after}' for before in 'ab' for after in 'xy']
+    (tmp / 'names.c').write_text('#include <unistd.h>\n' + ''.join(
+        f'__attribute__((noinline)) void {name}(void) {{ __asm__ volatile("nop; nop; nop; nop; nop; nop"); }}\n'
+        for name in names) + 'int main(int argc, char **argv) { ' + ''.join(
+            f'for (int i = 0; i < {n}; i++) {name}(); ' for n, name in enumerate(names, 1)) + 'return argc > 9; }\n')
+    run(program('gcc'), '-O1', '-o', 'names', 'names.c').ok()
+    words = [f'{word}{LONG}' for word in ('one', 'two')]
+    record('-p', './names:?_of*', '--', 'sh', '-c', './names "$@"; true', 'sh', *words).ok()
+    out = run(KYMO, 'report', '--by-thread', '--all').ok().out
+    for count, name in enumerate(names, 1):
+        check(re.search(rf'^  names:{name} +{count} ', out, re.MULTILINE), f'{name} is whole: {out}')
+    out = run(KYMO, 'report').ok().out
+    check(re.search(rf'^\d+ \./names {words[0]} {words[1]}  +10 ', out, re.MULTILINE), f'the command is whole: {out}')
+    for width in (40, 80, 100, 120, 200):
+        for more in ([], ['--by-thread']):
+            out = run(KYMO, 'report', '-w', width, *more).ok().out
+            shown = [line.split()[0] for line in out.splitlines() if re.match(r'\s*(names:)?[ab]_', line)]
+            check_equal(len(shown) - len(set(shown)), len(shown) // 2 if more else 0,
+                        f'rows that are the same at {width} {more}: {out}')
+            check_equal(len(set(shown)), 4, f'names at {width} {more}: {out}')
+
+
 def events(*options):
     """Records, without losses, of the recording in the test's directory."""
     lines = run(KYMO, 'report', '--events', '--raw', '--json', *options).ok().out.splitlines()
@@ -272,6 +299,18 @@ int main(void)
 	return 0;
 }
 '''
+
+
+def test_no_loss_is_shown_before_the_first_record(tmp):
+    """dash starts a command by vfork(), and hits before its exec are lost: how many is known, and hardly when."""
+    record('-p', 'libc:malloc', '--', 'sh', '-c', '/bin/true; true').ok()
+    out = run(KYMO, 'report').ok().out
+    lost = re.search(r'^lost .*in vfork children before their exec: (.*)$', out, re.MULTILINE)
+    if not lost:
+        skip('this sh makes no vfork child that allocates')
+    check_matches(lost[1], r'\A\d+\.\d+ to \d+\.\d+ s\Z')
+    line, = (line for line in run(KYMO, 'report', '--events').ok().out.splitlines() if 'in vfork children' in line)
+    check_matches(line, r'\A\s*\d+\.\d{9} \[---\] --- lost ')
 
 
 def test_rates_of_a_flight_recorder_leave_out_what_only_an_idle_cpu_still_has(tmp):

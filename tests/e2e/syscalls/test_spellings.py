@@ -348,5 +348,7 @@ def test_what_kymo_has_not_is_refused_with_what_to_write(tmp):
                                 '-e', 'status=odd'
                             ], "no 'odd'"), (['-e', 'trace=write@32'], "leave '@32' out"), ([
                                 '--absolute-timestamps=odd'
-                            ], 'takes format:time'), (['-o', '|'], 'needs the command'), (['-A'], 'there is none')):
+                            ], 'takes format:time'), (['-o', '|'], 'needs the command'), ([
+                                '-o', ''
+                            ], '-o needs a file'), (['-A'], 'there is none')):
         kymo('syscalls', *words, '/bin/true').refused(re.escape(sentence), 2)

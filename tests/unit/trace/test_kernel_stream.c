@@ -38,7 +38,7 @@ static void begin(struct test *test, uint64_t keep)
 	assert_non_null(mkdtemp(test->dir));
 	test->output.dirfd = open(test->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(test->output.dirfd >= 0);
-	check_none(kymo_kernel_stream_create("kernel", 3, 1, keep, &test->stream));
+	check_none(kymo_kernel_stream_create("kernel", 3, 1, keep, NULL, &test->stream));
 }
 
 static void add(struct test *test, uint64_t tsc, uint64_t value, uint64_t lost)
