@@ -49,6 +49,8 @@ static const char record[] =
 	"      --no-follow      record the one process alone\n"
 	"      --config FILE    take options from FILE, one a line as they are written here, '#' before comments\n"
 	"      --debug-file FILE  take debug information from FILE, for the file of its build; may be given again\n"
+	"      --struct-depth N  record members of structures to this depth, up to 16 (default 8)\n"
+	"      --struct-size SIZE  record at most so many bytes of a structure, up to 512 (the default)\n"
 	"      --late           allow probes in files that are created or loaded later; otherwise they must exist\n"
 	"      --buffer SIZE    memory for each CPU, 64K to 4G (default 16M)\n"
 	"      --overwrite      when the buffers are full keep the newest records, not the oldest\n"

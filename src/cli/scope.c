@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
+#include "cli/structures.h"
 #include "sym/debug.h"
 #include "sym/find.h"
 #include "sym/module.h"
@@ -64,7 +65,7 @@ static struct kymo_error *open_debug(struct cli_scope *scope)
 
 struct kymo_error *cli_scope_open(const struct kymo_spec *spec, const char *path, struct cli_scope *ret)
 {
-	struct cli_scope scope = { .scope.is_return = spec->is_return };
+	struct cli_scope scope = { .scope.is_return = spec->is_return, .scope.limits = cli_structures_limits() };
 	struct kymo_error *error = kymo_module_open(path, &scope.module);
 
 	if (!error)

@@ -243,6 +243,12 @@ struct kymo_error *kymo_scope_members(const struct kymo_spec_scope *scope, const
 	return scope->debug ? forgive(kymo_debug_members(scope->debug, type, ret, n_ret)) : NULL;
 }
 
+struct kymo_error *kymo_scope_parts(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+				    const struct kymo_ctype_member **ret, size_t *n_ret)
+{
+	return scope->debug ? forgive(kymo_debug_parts(scope->debug, type, ret, n_ret)) : NULL;
+}
+
 struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret)
 {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "expr/expr.h"
+#include "expr/shape.h"
 #include "probe/spec/spec.h"
 
 struct kymo_debug;
@@ -16,7 +17,8 @@ struct kymo_spec_scope {
 	struct kymo_debug *debug; /* or NULL */
 	const char *why;          /* where there is none: "./app has no debug information" */
 	uint64_t vaddr;
-	bool is_return; /* of the function that is entered at `vaddr` */
+	struct kymo_shape_limits limits; /* of structures that are recorded as a whole */
+	bool is_return;                  /* of the function that is entered at `vaddr` */
 };
 
 /* Whether it is for one location of a file, so that names of the source can mean something. */
@@ -41,6 +43,8 @@ struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const ch
 				   const struct kymo_ctype **ret);
 struct kymo_error *kymo_scope_members(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 				      const struct kymo_ctype_member **ret, size_t *n_ret);
+struct kymo_error *kymo_scope_parts(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+				    const struct kymo_ctype_member **ret, size_t *n_ret);
 struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
 
