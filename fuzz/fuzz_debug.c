@@ -93,6 +93,7 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 {
 	const struct kymo_instance *instances;
 	const struct kymo_source_line *lines, *found;
+	const struct kymo_label *labels;
 	const struct kymo_ctype *type;
 	enum kymo_returned returned;
 	struct kymo_error *error;
@@ -105,6 +106,10 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 	kymo_error_destroy(error);
 	if (kymo_debug_line_of(debug, vaddr, &line) && line.function)
 		kymo_error_destroy(kymo_debug_instances(debug, line.function, strlen(line.function), &instances, &n));
+	error = kymo_debug_labels(debug, vaddr, &labels, &n);
+	for (size_t i = 0; !error && i < n; i++)
+		check(labels[i].name);
+	kymo_error_destroy(error);
 	kymo_error_destroy(kymo_debug_return_type(debug, vaddr, &type, &returned));
 }
 

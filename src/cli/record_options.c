@@ -15,6 +15,7 @@
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
 #include "cli/structures.h"
+#include "cli/types.h"
 #include "probe/spec/spec_marker.h"
 #include "stack/stack.h"
 #include "syscall/copies.h"
@@ -64,6 +65,7 @@ enum {
 	DEBUG_FILE,
 	STRUCT_DEPTH,
 	STRUCT_SIZE,
+	TYPES,
 	AGGREGATE, /* + enum kymo_aggr_kind */
 };
 
@@ -111,6 +113,7 @@ static const struct cli_option table[] = {
 	{ DEBUG_FILE, 0, "debug-file", "FILE" },
 	{ STRUCT_DEPTH, 0, "struct-depth", "NUMBER" },
 	{ STRUCT_SIZE, 0, "struct-size", "SIZE" },
+	{ TYPES, 0, "types", "FILE" },
 };
 
 static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_spec *spec)
@@ -193,7 +196,7 @@ static int take_scope(const struct cli_recording *recording, const char *value, 
 		return cli_structures_take_depth(recording->name, value);
 	if (id == STRUCT_SIZE)
 		return cli_structures_take_size(recording->name, value);
-	error = cli_debug_files_add(value);
+	error = id == TYPES ? cli_types_add(value) : cli_debug_files_add(value);
 	return error ? cli_fail(recording->name, error) : 0;
 }
 
@@ -362,6 +365,7 @@ static int take_option(void *data, int id, const char *value)
 	case DEBUG_FILE:
 	case STRUCT_DEPTH:
 	case STRUCT_SIZE:
+	case TYPES:
 		recording->says_debug_file |= id == DEBUG_FILE;
 		return take_scope(recording, value, id);
 	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
@@ -536,7 +540,7 @@ static int find_scope_options(const struct cli_recording *recording, struct cli_
 			return 2;
 		if (id == CLI_OPERAND || id == CLI_END)
 			return -1;
-		if (id == DEBUG_FILE || id == STRUCT_DEPTH || id == STRUCT_SIZE) {
+		if (id == DEBUG_FILE || id == STRUCT_DEPTH || id == STRUCT_SIZE || id == TYPES) {
 			const int status = take_scope(recording, options.value, id);
 
 			if (status)

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
 #include "cli/structures.h"
+#include "cli/types.h"
 #include "sym/debug.h"
 #include "sym/find.h"
 #include "sym/module.h"
@@ -72,6 +73,8 @@ struct kymo_error *cli_scope_open(const struct kymo_spec *spec, const char *path
 		error = find_location(scope.module, spec, &scope.scope.vaddr);
 	if (!error)
 		error = open_debug(&scope);
+	if (!error)
+		error = cli_types_open(&scope.scope.types, &scope.scope.n_types);
 	if (error)
 		cli_scope_close(&scope);
 	else

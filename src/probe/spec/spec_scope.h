@@ -14,8 +14,10 @@ struct kymo_debug;
 
 /* A location, and what is known of it. */
 struct kymo_spec_scope {
-	struct kymo_debug *debug; /* or NULL */
-	const char *why;          /* where there is none: "./app has no debug information" */
+	struct kymo_debug *debug;        /* or NULL */
+	const char *why;                 /* where there is none: "./app has no debug information" */
+	struct kymo_debug *const *types; /* of other files, whose types are known, too */
+	size_t n_types;
 	uint64_t vaddr;
 	struct kymo_shape_limits limits; /* of structures that are recorded as a whole */
 	bool is_return;                  /* of the function that is entered at `vaddr` */
