@@ -57,27 +57,31 @@ static void write_file(const char *name, const void *data, size_t size)
 static void write_good_metadata(uint8_t *uuid)
 {
 	struct kymo_ctf_field fields[] = {
-		{ (char *)"a", KYMO_TYPE_U8, NULL, 0 },
-		{ (char *)"b", KYMO_TYPE_S16, NULL, 0 },
-		{ (char *)"c", KYMO_TYPE_S64, kymo_naming_truth(), 0 },
-		{ (char *)"d", KYMO_TYPE_X32, NULL, 0 },
+		{ (char *)"a", KYMO_TYPE_U8, NULL, 0, NULL, false },
+		{ (char *)"b", KYMO_TYPE_S16, NULL, 0, NULL, false },
+		{ (char *)"c", KYMO_TYPE_S64, kymo_naming_truth(), 0, NULL, false },
+		{ (char *)"d", KYMO_TYPE_X32, NULL, 0, NULL, false },
 	};
 	struct kymo_ctf_field marked[] = {
-		{ (char *)"a", KYMO_TYPE_STRING, NULL, 0 },
-		{ (char *)"b", KYMO_TYPE_U8, kymo_naming_characters(), 0 },
-		{ (char *)"c", KYMO_TYPE_F64, NULL, 0 },
-		{ (char *)"d", KYMO_TYPE_STRING, NULL, 0 },
+		{ (char *)"a", KYMO_TYPE_STRING, NULL, 0, NULL, false },
+		{ (char *)"b", KYMO_TYPE_U8, kymo_naming_characters(), 0, NULL, false },
+		{ (char *)"c", KYMO_TYPE_F64, NULL, 0, NULL, false },
+		{ (char *)"d", KYMO_TYPE_STRING, NULL, 0, NULL, false },
 	};
 	struct kymo_ctf_field call[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg2", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg4", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg6", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"sp", KYMO_TYPE_X64, NULL, 0 },   { (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
+		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg2", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg4", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg6", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"sp", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0, NULL, false },
 	};
 	struct kymo_ctf_field back[] = {
-		{ (char *)"result", KYMO_TYPE_S64, NULL, 0 },
-		{ (char *)"number", KYMO_TYPE_S64, NULL, 0 },
-		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
+		{ (char *)"result", KYMO_TYPE_S64, NULL, 0, NULL, false },
+		{ (char *)"number", KYMO_TYPE_S64, NULL, 0, NULL, false },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0, NULL, false },
 	};
 	struct kymo_ctf_event events[] = {
 		{ .id = 0, .name = (char *)"zero", .kind = KYMO_CTF_ENTRY },

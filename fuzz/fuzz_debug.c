@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/shape.h"
+#include "expr/shape.h"
 #include "fuzz.h"
 #include "sym/debug.h"
 #include "sym/functions.h"
@@ -13,6 +15,33 @@
 #include "wire/ctype.h"
 
 enum { PLACES = 24, DEPTH = 3, MEMBERS = 64 };
+
+static struct kymo_error *parts(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
+				size_t *n_ret)
+{
+	return kymo_debug_parts(data, type, ret, n_ret);
+}
+
+static struct kymo_error *enumerators(void *data, const struct kymo_ctype *type,
+				      const struct kymo_ctype_enumerator **ret, size_t *n_ret)
+{
+	return kymo_debug_enumerators(data, type, ret, n_ret);
+}
+
+/* All members of a shape lie within it. */
+static void see_shape(struct kymo_debug *debug, const struct kymo_ctype *type)
+{
+	const struct kymo_expr_names names = { .parts = parts, .enumerators = enumerators, .data = debug };
+	const struct kymo_shape_limits limits = { .depth = KYMO_SHAPE_DEPTH_MAX, .size = KYMO_SHAPE_SIZE_MAX };
+	struct kymo_shape *shape = NULL;
+
+	kymo_error_destroy(kymo_expr_shape(&names, kymo_expr_type_of(type), limits, &shape));
+	check(!shape || (shape->size && shape->size <= KYMO_SHAPE_SIZE_MAX && shape->n <= KYMO_SHAPE_MEMBERS_MAX));
+	for (uint32_t i = 0; shape && i < shape->n; i++)
+		check(shape->members[i].bit + shape->members[i].n_bits <= 8 * shape->size &&
+		      shape->members[i].shape->size <= shape->size);
+	kymo_shape_release(shape);
+}
 
 static void see_type(struct kymo_debug *debug, const struct kymo_ctype *type, int depth)
 {
@@ -35,6 +64,7 @@ static void see_type(struct kymo_debug *debug, const struct kymo_ctype *type, in
 		for (size_t k = 0; !error && k < n; k++)
 			check(enumerators[k].name);
 		kymo_error_destroy(error);
+		see_shape(debug, type);
 		type = type->of;
 	}
 }
@@ -63,6 +93,7 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 {
 	const struct kymo_instance *instances;
 	const struct kymo_source_line *lines, *found;
+	const struct kymo_label *labels;
 	const struct kymo_ctype *type;
 	enum kymo_returned returned;
 	struct kymo_error *error;
@@ -75,6 +106,10 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 	kymo_error_destroy(error);
 	if (kymo_debug_line_of(debug, vaddr, &line) && line.function)
 		kymo_error_destroy(kymo_debug_instances(debug, line.function, strlen(line.function), &instances, &n));
+	error = kymo_debug_labels(debug, vaddr, &labels, &n);
+	for (size_t i = 0; !error && i < n; i++)
+		check(labels[i].name);
+	kymo_error_destroy(error);
 	kymo_error_destroy(kymo_debug_return_type(debug, vaddr, &type, &returned));
 }
 

@@ -41,7 +41,8 @@ struct kymo_fetch {
 	const struct kymo_form *form; /* of FORM, for general registers; belongs to the caller */
 	uint16_t limit; /* of FORM with STRING: the most bytes of it, without its NUL; with BYTES: as many. Of COPY: the
 			   most bytes of the stack */
-	uint8_t array_of; /* of FORM with BYTES: KYMO_ARRAY_OF() what they are elements of, or 0 */
+	uint8_t array_of;      /* of FORM with BYTES: KYMO_ARRAY_OF() what they are elements of, or 0 */
+	uint16_t element_size; /* of FORM with BYTES: they are elements of so many bytes; 0: as `array_of` says */
 };
 
 #define KYMO_PAYLOAD_MAX 4096

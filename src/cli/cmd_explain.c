@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
+#include "cli/types.h"
 #include "cli/explain_branch.h"
 #include "cli/explain_site.h"
 #include "cli/explain_value.h"
@@ -336,7 +337,7 @@ static struct kymo_error *explain_value(const char *text, const char *where, con
 	return error;
 }
 
-enum { EXPRESSION = 1, DEBUG_FILE, BRANCH };
+enum { EXPRESSION = 1, DEBUG_FILE, TYPES, BRANCH };
 
 static int explain_operands(const char *const operands[2], size_t n, const char *expression, bool branch)
 {
@@ -360,6 +361,7 @@ int cmd_explain(int argc, char **argv)
 	static const struct cli_option table[] = {
 		{ EXPRESSION, 'e', "expression", "EXPRESSION" },
 		{ DEBUG_FILE, 0, "debug-file", "FILE" },
+		{ TYPES, 0, "types", "FILE" },
 		{ BRANCH, 0, "branch", NULL },
 	};
 	struct cli_options options = { "explain", table, kymo_countof(table), argc, argv, .at = 1 };
@@ -375,6 +377,11 @@ int cmd_explain(int argc, char **argv)
 			break;
 		case DEBUG_FILE:
 			error = cli_debug_files_add(options.value);
+			if (error)
+				return cli_fail("explain", error);
+			break;
+		case TYPES:
+			error = cli_types_add(options.value);
 			if (error)
 				return cli_fail("explain", error);
 			break;

@@ -16,6 +16,7 @@
 #include "cli/cmd_threads.h"
 #include "cli/cmd_top.h"
 #include "cli/debug_files.h"
+#include "cli/types.h"
 #include "cli/gdb_server.h"
 #include "cli/help.h"
 #include "cli/options.h"
@@ -136,6 +137,7 @@ int main(int argc, char **argv)
 	kymo_large_heap();
 	status = is_gdb_server(argv[0]) ? cli_gdb_server(argc, argv) : run_command(argc, argv);
 
+	cli_types_deinit();
 	cli_debug_files_deinit();
 	/* Output that did not arrive (a full disk) is a failure, also where it was only noticed now. */
 	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE && !status) {

@@ -11,9 +11,11 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/record_checks.h"
+#include "cli/record_syscalls.h"
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
-#include "probe/resolve/syscalls.h"
+#include "cli/structures.h"
+#include "cli/types.h"
 #include "probe/spec/spec_marker.h"
 #include "stack/stack.h"
 #include "syscall/copies.h"
@@ -61,6 +63,9 @@ enum {
 	STACK_SIZE,
 	CONFIG,
 	DEBUG_FILE,
+	STRUCT_DEPTH,
+	STRUCT_SIZE,
+	TYPES,
 	AGGREGATE, /* + enum kymo_aggr_kind */
 };
 
@@ -106,6 +111,9 @@ static const struct cli_option table[] = {
 	{ AGGREGATE + KYMO_AGGR_TOP, 0, "top", "WHAT" },
 	{ CONFIG, 0, "config", "FILE" },
 	{ DEBUG_FILE, 0, "debug-file", "FILE" },
+	{ STRUCT_DEPTH, 0, "struct-depth", "NUMBER" },
+	{ STRUCT_SIZE, 0, "struct-size", "SIZE" },
+	{ TYPES, 0, "types", "FILE" },
 };
 
 static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_spec *spec)
@@ -179,10 +187,16 @@ static int take_stack_size(struct cli_recording *recording, const char *text)
 	return 0;
 }
 
-static int take_debug_file(const struct cli_recording *recording, const char *path)
+/* What is known to the probes that come after it. */
+static int take_scope(const struct cli_recording *recording, const char *value, int id)
 {
-	struct kymo_error *error = cli_debug_files_add(path);
+	struct kymo_error *error;
 
+	if (id == STRUCT_DEPTH)
+		return cli_structures_take_depth(recording->name, value);
+	if (id == STRUCT_SIZE)
+		return cli_structures_take_size(recording->name, value);
+	error = id == TYPES ? cli_types_add(value) : cli_debug_files_add(value);
 	return error ? cli_fail(recording->name, error) : 0;
 }
 
@@ -192,40 +206,6 @@ static int take_targets(struct cli_recording *recording, const char *text, int i
 					     : cli_targets_add_name(&recording->targets, text);
 
 	return error ? cli_fail(recording->name, error) : 0;
-}
-
-static int take_syscalls(struct cli_recording *recording, const char *text)
-{
-	struct kymo_syscall_set set;
-	struct kymo_error *error = kymo_syscall_set_parse(text, &set);
-
-	if (error)
-		return cli_fail(recording->name, error);
-	for (unsigned int i = 0; i < KYMO_SYSCALL_MAX; i++)
-		if (kymo_syscall_set_has(&set, i))
-			recording->syscalls.bits[i / 64] |= 1ull << i % 64;
-	if (!recording->syscalls_text)
-		recording->syscalls_text = text;
-	return 0;
-}
-
-/* All sets are one spec: a call is recorded once. */
-static int add_syscalls(struct cli_recording *recording)
-{
-	struct kymo_spec spec;
-	struct kymo_error *error;
-
-	_Static_assert(KYMO_SYSCALL_MAX == KYMO_PAD_SYSCALLS, "a set is what a pad knows");
-	if (!recording->syscalls_text)
-		return 0;
-	error = kymo_spec_make_syscalls(recording->syscalls_text, recording->syscalls.bits, &spec);
-	if (error)
-		return cli_fail(recording->name, error);
-	if (!kymo_vec_push(&recording->specs, spec)) {
-		kymo_spec_deinit(&spec);
-		return cli_fail(recording->name, &kymo_error_no_memory);
-	}
-	return 0;
 }
 
 static int take_buffer(struct cli_recording *recording, const char *text)
@@ -353,7 +333,7 @@ static int take_option(void *data, int id, const char *value)
 	case MARKER:
 		return take_probe(recording, value, id);
 	case SYSCALL:
-		return take_syscalls(recording, value);
+		return cli_record_take_syscalls(recording, value);
 	case PID:
 	case NAME:
 		return take_targets(recording, value, id);
@@ -383,8 +363,11 @@ static int take_option(void *data, int id, const char *value)
 	case STACK_SIZE:
 		return take_stack_size(recording, value);
 	case DEBUG_FILE:
-		recording->says_debug_file = true;
-		return take_debug_file(recording, value);
+	case STRUCT_DEPTH:
+	case STRUCT_SIZE:
+	case TYPES:
+		recording->says_debug_file |= id == DEBUG_FILE;
+		return take_scope(recording, value, id);
 	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
 		return take_aggregation(recording, value, (enum kymo_aggr_kind)(id - AGGREGATE));
 	case BRANCH:
@@ -493,7 +476,7 @@ static int check_options(struct cli_recording *recording)
 	struct kymo_record_options *options = &recording->options;
 	const bool has_targets = !cli_targets_is_empty(&recording->targets);
 	struct kymo_error *error = cli_debug_files_check();
-	int status = error ? cli_fail(recording->name, error) : add_syscalls(recording);
+	int status = error ? cli_fail(recording->name, error) : cli_record_add_syscalls(recording);
 
 	if (status)
 		return status;
@@ -544,9 +527,9 @@ static int check_options(struct cli_recording *recording)
 	return recording->late || !options->command || options->n_branches ? -1 : cli_check_files(options);
 }
 
-/* Debug files of the command line are known to all of its probes. -1, or the exit status: something is wrong with a
- * word. */
-static int find_debug_files(const struct cli_recording *recording, struct cli_options options)
+/* What the command line says of debug information is known to all of its probes. -1, or the exit status: something is
+ * wrong with a word. */
+static int find_scope_options(const struct cli_recording *recording, struct cli_options options)
 {
 	for (;;) {
 		const int id = cli_options_next(&options);
@@ -557,15 +540,19 @@ static int find_debug_files(const struct cli_recording *recording, struct cli_op
 			return 2;
 		if (id == CLI_OPERAND || id == CLI_END)
 			return -1;
-		if (id == DEBUG_FILE && take_debug_file(recording, options.value))
-			return 1;
+		if (id == DEBUG_FILE || id == STRUCT_DEPTH || id == STRUCT_SIZE || id == TYPES) {
+			const int status = take_scope(recording, options.value, id);
+
+			if (status)
+				return status;
+		}
 	}
 }
 
 int cli_record_read_options(struct cli_recording *recording, int argc, char **argv)
 {
 	struct cli_options options = { recording->name, table, kymo_countof(table), argc, argv, .at = 1 };
-	const int found = find_debug_files(recording, options);
+	const int found = find_scope_options(recording, options);
 
 	if (found >= 0)
 		return found;

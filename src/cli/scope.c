@@ -4,6 +4,8 @@
 
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
+#include "cli/structures.h"
+#include "cli/types.h"
 #include "sym/debug.h"
 #include "sym/find.h"
 #include "sym/module.h"
@@ -64,13 +66,15 @@ static struct kymo_error *open_debug(struct cli_scope *scope)
 
 struct kymo_error *cli_scope_open(const struct kymo_spec *spec, const char *path, struct cli_scope *ret)
 {
-	struct cli_scope scope = { .scope.is_return = spec->is_return };
+	struct cli_scope scope = { .scope.is_return = spec->is_return, .scope.limits = cli_structures_limits() };
 	struct kymo_error *error = kymo_module_open(path, &scope.module);
 
 	if (!error)
 		error = find_location(scope.module, spec, &scope.scope.vaddr);
 	if (!error)
 		error = open_debug(&scope);
+	if (!error)
+		error = cli_types_open(&scope.scope.types, &scope.scope.n_types);
 	if (error)
 		cli_scope_close(&scope);
 	else

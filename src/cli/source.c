@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "cli/debug_files.h"
 #include "cli/numbers.h"
 #include "cli/source_pattern.h"
@@ -42,6 +43,34 @@ static bool parse_number(const char *text, size_t length, struct cli_source_line
 	return false;
 }
 
+static bool is_name(const char *text)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+
+	return *text && (*text < '0' || *text > '9') && strspn(text, letters) == strlen(text);
+}
+
+/* No file is called as what is before the label, and no namespace ends there. */
+static bool parse_label(const char *text, size_t length, struct cli_source_line *ret)
+{
+	kymo_cleanup_free char *copy = strndup(text, length);
+	char *colon = copy ? strrchr(copy, ':') : NULL;
+	const char *middle;
+
+	if (!colon || colon == copy || colon[-1] == ':' || colon[-1] == '\\' || !is_name(colon + 1))
+		return false;
+	*colon = '\0';
+	middle = kymo_spec_file_end(copy);
+	if (!middle || middle == copy || !is_name(middle + 1) || !access(copy, F_OK))
+		return false;
+	*ret = (struct cli_source_line){ strndup(copy, (size_t)(middle - copy)), strdup(middle + 1),
+					 .label = strdup(colon + 1) };
+	if (ret->file && ret->source && ret->label)
+		return true;
+	cli_source_line_deinit(ret);
+	return false;
+}
+
 /* `length` bytes, of which `at` are before the slash. */
 static bool parse_pattern(const char *text, size_t length, size_t at, struct cli_source_line *ret)
 {
@@ -64,7 +93,7 @@ bool cli_source_line_parse(const char *text, size_t length, struct cli_source_li
 
 	if (cli_source_pattern_size(text, &at) == length)
 		return parse_pattern(text, length, at, ret);
-	return parse_number(text, length, ret);
+	return parse_number(text, length, ret) || parse_label(text, length, ret);
 }
 
 void cli_source_line_deinit(struct cli_source_line *line)
@@ -72,6 +101,7 @@ void cli_source_line_deinit(struct cli_source_line *line)
 	free(line->file);
 	free(line->source);
 	free(line->pattern);
+	free(line->label);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -171,6 +201,72 @@ static struct kymo_error *find_line_of_function(struct cli_source *source, const
 	return find_line(source, first.file, first.line + lines, first.function);
 }
 
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+#define LISTED_MAX 256
+
+static struct kymo_error *refuse_label(const char *function, const char *label, const struct kymo_label *labels,
+				       size_t n)
+{
+	const char *names[LISTED_MAX];
+	char near[KYMO_NEAREST_MAX];
+
+	n = n < LISTED_MAX ? n : LISTED_MAX;
+	for (size_t i = 0; i < n; i++) {
+		names[i] = labels[i].name;
+		if (!strcmp(names[i], label))
+			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+						 "the compiler has left no code at the label '%s' of %s; write a line",
+						 label, function);
+	}
+	kymo_nearest_list(label, strlen(label), names, n, near);
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no label '%s'%s%s", function, label,
+				 *near ? "; it has: " : "", near);
+}
+
+/* Once, although a function may have several names. */
+static bool take_place(struct cli_source *source, uint64_t vaddr)
+{
+	for (size_t i = 0; i < source->places.n; i++)
+		if (source->places.items[i] == vaddr)
+			return true;
+	return kymo_vec_push(&source->places, vaddr);
+}
+
+/* A place of each label of that name in the function that holds `vaddr`. */
+static struct kymo_error *take_labels(struct cli_source *source, uint64_t vaddr, const char *function,
+				      const char *label)
+{
+	const struct kymo_label *labels;
+	bool has_any = false;
+	size_t n;
+	struct kymo_error *error = kymo_debug_labels(source->debug, vaddr, &labels, &n);
+
+	for (size_t i = 0; !error && i < n; i++) {
+		if (!labels[i].has_address || strcmp(labels[i].name, label) != 0)
+			continue;
+		has_any = true;
+		if (!take_place(source, labels[i].vaddr))
+			error = &kymo_error_no_memory;
+	}
+	return error || has_any ? error : refuse_label(function, label, labels, n);
+}
+
+static struct kymo_error *find_label(struct cli_source *source, const char *function, const char *label)
+{
+	struct cli_source entries = { .module = source->module, .debug = source->debug };
+	struct kymo_error *error = find_function(&entries, function, 0);
+
+	for (size_t i = 0; !error && i < entries.places.n; i++)
+		error = take_labels(source, entries.places.items[i], function, label);
+	kymo_vec_deinit(&entries.places);
+	if (!error && asprintf(&source->shown, "%s:%s", function, label) < 0) {
+		source->shown = NULL;
+		error = &kymo_error_no_memory;
+	}
+	return error;
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static struct kymo_error *open_source_file(struct cli_source *source, const char *file)
@@ -189,6 +285,8 @@ static struct kymo_error *find_source_line(const struct cli_source_line *line, s
 	unsigned int number = line->line;
 	bool is_function = false;
 
+	if (!error && line->label)
+		return find_label(source, line->source, line->label);
 	if (!error && line->pattern)
 		error = cli_source_pattern_find(source->debug, line->source, line->pattern, &number);
 	else if (!error)

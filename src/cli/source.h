@@ -1,5 +1,5 @@
 /* Locations in a program with debug information: "FILE:FUNCTION", "FILE:FUNCTION+OFFSET", "FILE:app.c:120",
- * "FILE:app.c:/count = 0/". */
+ * "FILE:app.c:/count = 0/", "FILE:FUNCTION:LABEL". */
 #ifndef KYMO_CLI_SOURCE_H
 #define KYMO_CLI_SOURCE_H
 
@@ -14,11 +14,12 @@ struct kymo_debug;
 struct kymo_module;
 
 /* What "FILE:SOURCE:LINE" says, "FILE:SOURCE:/PATTERN/", and "FILE:FUNCTION:LINES", which is so many lines after where
- * the function begins. */
+ * the function begins; and "FILE:FUNCTION:LABEL". */
 struct cli_source_line {
 	char *file, *source;
 	unsigned int line;
 	char *pattern; /* in place of the line; or NULL */
+	char *label;   /* likewise */
 };
 
 struct cli_source {
@@ -26,7 +27,7 @@ struct cli_source {
 	struct kymo_debug *debug;
 	KYMO_VEC(uint64_t) places; /* the same location may be several: of inlined instances */
 	char *note;                /* or NULL: what is taken in its place */
-	char *shown;               /* of lines: "app.c:120"; else NULL */
+	char *shown;               /* of lines and labels: "app.c:120", "work:out"; else NULL */
 };
 
 /* Whether the `length` bytes at `text` have that form, and no file is called like what is before the line's colon. */

@@ -45,6 +45,9 @@ static struct kymo_error *find_names(struct kymo_spec *spec)
 		error = name(spec, &scope);
 		cli_scope_close(&scope);
 	}
+	for (size_t i = 0; !error && i < spec->n_args; i++)
+		if (spec->args[i].cut)
+			cli_warn("%s", spec->args[i].cut);
 	if (!error || spec->needs_names || error->code == KYMO_ERROR_NO_MEMORY)
 		return error;
 	kymo_error_destroy(error); /* what it wanted it goes without */

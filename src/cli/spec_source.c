@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/source.h"
 #include "cli/source_pattern.h"
+#include "probe/spec/spec_marker.h"
 #include "sym/module.h"
 
 typedef struct kymo_error *parse_spec(const char *text, struct kymo_spec *ret);
@@ -112,7 +113,7 @@ struct kymo_error *cli_specs_parse(const char *text, parse_spec *parse, struct c
 	size_t length;
 
 	location = find_location(text, &length);
-	if (cli_source_line_parse(location, length, &line)) {
+	if (parse != kymo_spec_parse_marker && cli_source_line_parse(location, length, &line)) {
 		error = parse_line(text, location, length, line.file, parse, &specs);
 		cli_source_line_deinit(&line);
 	} else {

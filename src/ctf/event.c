@@ -46,7 +46,7 @@ static size_t value_size(const struct kymo_ctf_field *field, const uint8_t *at, 
 	if (type != KYMO_TYPE_BYTES || left < sizeof(size))
 		return kymo_type_size(type);
 	memcpy(&size, at, sizeof(size));
-	return sizeof(size) + (size_t)size * kymo_type_size(kymo_element_type(field->array_of));
+	return sizeof(size) + (size_t)size * kymo_ctf_element_size(field);
 }
 
 bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
@@ -84,6 +84,7 @@ void kymo_ctf_event_deinit(struct kymo_ctf_event *event)
 	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++) {
 		free(event->fields[i].name);
 		kymo_naming_release(event->fields[i].naming);
+		kymo_shape_release(event->fields[i].shape);
 	}
 	free(event->fields);
 	free(event->name);

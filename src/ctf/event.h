@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/naming.h"
+#include "base/shape.h"
 #include "wire/types.h"
 
 struct kymo_ctf_field {
@@ -16,7 +17,15 @@ struct kymo_ctf_field {
 	struct kymo_naming *naming; /* of an integer, or of the elements of an array: as an enumeration, or an integer
 				       with an encoding, in the TSDL; or NULL */
 	uint8_t array_of;           /* of bytes: KYMO_ARRAY_OF() what they are, or 0 */
+	struct kymo_shape *shape;   /* of bytes: structures, of which the u16 is the number; or NULL */
+	bool is_list; /* of bytes with a shape: an array; else one structure, or none where it is a fault */
 };
+
+/* Bytes of an element of BYTES. */
+static inline uint32_t kymo_ctf_element_size(const struct kymo_ctf_field *field)
+{
+	return field->shape ? field->shape->size : kymo_type_size(kymo_element_type(field->array_of));
+}
 
 /* What an event tells about its function. */
 enum kymo_ctf_kind {

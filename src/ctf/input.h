@@ -163,8 +163,7 @@ static inline void kymo_input_decode_body(const struct input *input, const struc
 
 			memcpy(&length, at, sizeof(length));
 			ret->values[i] = (uintptr_t)at;
-			at += sizeof(length) +
-			      (size_t)length * kymo_type_size(kymo_element_type(layout->event->fields[i].array_of));
+			at += sizeof(length) + (size_t)length * kymo_ctf_element_size(&layout->event->fields[i]);
 			continue;
 		}
 		ret->values[i] = kymo_input_value(at, layout->types[i]);

@@ -43,7 +43,7 @@ static inline const void *kymo_ctf_bytes(const struct kymo_ctf_record *record, u
 	uint16_t size;
 
 	memcpy(&size, at, sizeof(size));
-	*size_ret = (size_t)size * kymo_type_size(kymo_element_type(record->event->fields[i].array_of));
+	*size_ret = (size_t)size * kymo_ctf_element_size(&record->event->fields[i]);
 	return at + sizeof(size);
 }
 

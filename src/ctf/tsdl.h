@@ -43,6 +43,25 @@
 #define KYMO_TSDL_S8_CHARACTER KYMO_TSDL_CHARACTER_("true")
 #define KYMO_TSDL_U8_CHARACTER KYMO_TSDL_CHARACTER_("false")
 
+/*
+ * Structures, as memory has them. Members of the program's have "_" before their name; others are
+ *
+ *	padding1		bits or bytes that are of no member
+ *	anonymous1		a structure or union without a name
+ *	base_NAME		a base class
+ *	struct { } union	this is a union: members but the first are empty arrays, "u32 _x[0]"
+ *	struct { } cut		there are more members, which are not recorded
+ *	u8 cut[8]		in place of all members: the structure is too deep
+ *
+ * A field that is one structure is a variant: it may be absent, where memory was not there.
+ */
+#define KYMO_TSDL_PADDING "padding"
+#define KYMO_TSDL_ANONYMOUS "anonymous"
+#define KYMO_TSDL_BASE "base_"
+#define KYMO_TSDL_UNION "union"
+#define KYMO_TSDL_CUT "cut"
+#define KYMO_TSDL_PRESENT_TYPE "enum : u16 { \"absent\" = 0, \"present\" = 1 }"
+
 #define KYMO_TSDL_TRACE_HEAD \
 	"trace {\n" \
 	"\tmajor = 1;\n" \

@@ -15,6 +15,7 @@
 #include "ctf/tables.h"
 #include "ctf/trace.h"
 #include "ctf/tsdl.h"
+#include "ctf/write_type.h"
 #include "wire/event.h"
 
 #define TEMPORARY ".metadata.new"
@@ -58,12 +59,13 @@ static struct kymo_error *check_env(const struct kymo_ctf_trace *trace)
 	return NULL;
 }
 
-/* Bytes have a field with their length, which can't be another's name. */
+/* Bytes have a field with their length, or whether they are there, which can't be another's name. */
 static bool is_length_of(const char *name, const struct kymo_ctf_field *bytes)
 {
 	const size_t n = strlen(bytes->name);
+	const char *ending = bytes->shape && !bytes->is_list ? "_present" : "_length";
 
-	return bytes->type == KYMO_TYPE_BYTES && !strncmp(name, bytes->name, n) && !strcmp(name + n, "_length");
+	return bytes->type == KYMO_TYPE_BYTES && !strncmp(name, bytes->name, n) && !strcmp(name + n, ending);
 }
 
 static struct kymo_error *check_event(const struct kymo_ctf_event *event, bool is_packed)
@@ -113,22 +115,6 @@ static struct kymo_error *check_trace(const struct kymo_ctf_trace *trace)
 	return error;
 }
 
-static void write_string(FILE *out, const char *text)
-{
-	putc('"', out);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			fprintf(out, "\\%03o", c);
-		else
-			putc(c, out);
-	}
-	putc('"', out);
-}
-
 static void write_uuid(FILE *out, const uint8_t *uuid)
 {
 	putc('"', out);
@@ -140,7 +126,7 @@ static void write_uuid(FILE *out, const uint8_t *uuid)
 static void write_key(FILE *out, const char *key, const char *value)
 {
 	fprintf(out, "\t%s = ", key);
-	write_string(out, value);
+	kymo_tsdl_string(out, value);
 	fputs(";\n", out);
 }
 
@@ -175,48 +161,40 @@ static void write_clock(FILE *out, const struct kymo_ctf_trace *trace)
 		trace->clock_frequency, trace->clock_offset_s, trace->clock_offset);
 }
 
-static void write_value_name(FILE *out, const struct kymo_naming_name *name, bool is_signed)
+static void write_structure(FILE *out, const struct kymo_ctf_field *field)
 {
-	write_string(out, name->name);
-	fprintf(out, is_signed ? " = %" PRId64 : " = %" PRIu64, name->value);
-}
-
-/* "u32", "enum : u32 { "A" = 0 }" ... */
-static void write_type(FILE *out, enum kymo_type type, const struct kymo_naming *naming)
-{
-	const bool is_byte = type == KYMO_TYPE_S8 || type == KYMO_TYPE_U8;
-
-	if (naming && naming->is_character && is_byte) {
-		fputs(type == KYMO_TYPE_S8 ? KYMO_TSDL_S8_CHARACTER : KYMO_TSDL_U8_CHARACTER, out);
-		return;
-	}
-	if (!naming || !naming->n || !kymo_type_is_integer(type)) {
-		fputs(kymo_type_name(type), out);
-		return;
-	}
-	fprintf(out, "enum : %s { ", kymo_type_name(type));
-	for (size_t i = 0; i < naming->n; i++) {
-		fputs(i ? ", " : "", out);
-		write_value_name(out, &naming->names[i], kymo_type_is_signed(type));
-	}
-	fputs(" }", out);
+	if (!field->is_list)
+		fprintf(out,
+			"\t\t" KYMO_TSDL_PRESENT_TYPE " _%s_present;\n\t\tvariant <_%s_present> { struct { } absent; ",
+			field->name, field->name);
+	else
+		fprintf(out, "\t\tu16 _%s_length;\n\t\t", field->name);
+	kymo_tsdl_shape(out, field->shape);
+	if (!field->is_list)
+		fprintf(out, " present; } _%s;\n", field->name);
+	else
+		fprintf(out, " _%s[_%s_length];\n", field->name, field->name);
 }
 
 static void write_field(FILE *out, const struct kymo_ctf_field *field)
 {
 	const bool is_bytes = field->type == KYMO_TYPE_BYTES;
 
+	if (field->shape) {
+		write_structure(out, field);
+		return;
+	}
 	if (is_bytes)
 		fprintf(out, "\t\tu16 _%s_length;\n", field->name);
 	fputs("\t\t", out);
-	write_type(out, is_bytes ? kymo_element_type(field->array_of) : field->type, field->naming);
+	kymo_tsdl_type(out, is_bytes ? kymo_element_type(field->array_of) : field->type, field->naming);
 	fprintf(out, is_bytes ? " _%s[_%s_length];\n" : " _%s;\n", field->name, field->name);
 }
 
 static void write_event(FILE *out, const struct kymo_ctf_event *event)
 {
 	fputs("event {\n\tname = ", out);
-	write_string(out, event->name);
+	kymo_tsdl_string(out, event->name);
 	fprintf(out, ";\n\tid = %" PRIu32 ";\n\tstream_id = 0;\n", event->id);
 	if (kymo_ctf_has_site(event)) {
 		fputs("\tmodel.emf.uri = \"", out);
@@ -244,7 +222,9 @@ static bool has_fields_of(const struct kymo_ctf_trace *trace, enum kymo_type typ
 		for (uint32_t j = 0; j < trace->events[i].n_fields; j++) {
 			const struct kymo_ctf_field *field = &trace->events[i].fields[j];
 
-			if (field->type == type || (field->array_of && kymo_element_type(field->array_of) == type))
+			if (field->type == type || (field->array_of && kymo_element_type(field->array_of) == type) ||
+			    (field->shape && kymo_type_is_real(type) &&
+			     kymo_shape_has_float(field->shape, kymo_type_size(type))))
 				return true;
 		}
 	return false;

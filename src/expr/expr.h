@@ -52,6 +52,9 @@ struct kymo_expr_names {
 	struct kymo_error *(*type)(void *data, const char *name, size_t size, const struct kymo_ctype **ret);
 	struct kymo_error *(*members)(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
 				      size_t *n_ret);
+	/* The same, with structures without names as members (shape.h). */
+	struct kymo_error *(*parts)(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
+				    size_t *n_ret);
 	struct kymo_error *(*enumerators)(void *data, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
 	void *data;

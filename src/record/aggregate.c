@@ -239,7 +239,7 @@ static size_t size_of_field(const struct kymo_ctf_field *field, const uint8_t *a
 	if (field->type != KYMO_TYPE_BYTES)
 		return kymo_type_size(field->type);
 	memcpy(&n, at, sizeof(n));
-	return sizeof(n) + (size_t)n * kymo_type_size(kymo_element_type(field->array_of));
+	return sizeof(n) + (size_t)n * kymo_ctf_element_size(field);
 }
 
 /* The number of a text, which ends at a NUL or with its field. 0: there is no room for another one. */

@@ -79,6 +79,8 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		ret->fields[i].type = event->fields[i].type;
 		ret->fields[i].array_of = event->fields[i].array_of;
 		ret->fields[i].naming = kymo_naming_share(event->fields[i].naming);
+		ret->fields[i].shape = kymo_shape_share(event->fields[i].shape);
+		ret->fields[i].is_list = event->fields[i].is_list;
 		ret->has_faults |=
 			ret->fields[i].type == KYMO_TYPE_BYTES; /* copies may be a part of what was to be copied */
 		ret->n_fields++;

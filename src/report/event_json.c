@@ -3,12 +3,14 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "report/namings.h"
 #include "report/samples.h"
+#include "report/structures.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
@@ -65,6 +67,17 @@ static void write_array(FILE *out, const struct kymo_ctf_field *field, const voi
 	putc(']', out);
 }
 
+/* An object, or a list of such. */
+static void write_structures(FILE *out, const struct kymo_ctf_field *field, const uint8_t *bytes, size_t size)
+{
+	fputs(field->is_list ? "[" : "", out);
+	for (size_t k = 0; k + field->shape->size <= size; k += field->shape->size) {
+		fputs(k ? ", " : "", out);
+		kymo_structure_write_json(out, field->shape, bytes + k);
+	}
+	fputs(field->is_list ? "]" : size ? "" : "null", out);
+}
+
 static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
 {
 	const enum kymo_type type = record->event->fields[i].type;
@@ -77,7 +90,9 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 		break;
 	case KYMO_TYPE_BYTES:
 		bytes = kymo_ctf_bytes(record, i, &size);
-		if (record->event->fields[i].array_of)
+		if (record->event->fields[i].shape)
+			write_structures(out, &record->event->fields[i], bytes, size);
+		else if (record->event->fields[i].array_of)
 			write_array(out, &record->event->fields[i], bytes, size);
 		else
 			write_bytes_json(out, bytes, size);
@@ -185,23 +200,49 @@ static char *names_of(const struct kymo_ctf_record *record, uint32_t i)
 	return NULL;
 }
 
+/* Of what is in structures, by paths. Returns what the next name has before it. */
+static const char *write_names_within(FILE *out, const char *separator, const struct kymo_ctf_record *record,
+				      uint32_t i)
+{
+	const struct kymo_ctf_field *field = &record->event->fields[i];
+	size_t size, n = 0;
+	const uint8_t *bytes = kymo_ctf_bytes(record, i, &size);
+
+	for (size_t k = 0; k + field->shape->size <= size; k += field->shape->size) {
+		kymo_cleanup_free char *path = NULL;
+
+		if (asprintf(&path, field->is_list ? "%s[%zu]" : "%s", field->name, n++) < 0) {
+			path = NULL;
+			break;
+		}
+		if (kymo_structure_write_names(out, separator, path, field->shape, bytes + k))
+			separator = ", ";
+	}
+	return separator;
+}
+
 /* Of the values that have some. */
 static void write_names(FILE *out, const struct kymo_ctf_record *record)
 {
 	const struct kymo_ctf_event *event = record->event;
-	bool is_begun = false;
+	const char *const first = ", \"names\": {", *separator = first;
 
 	for (uint32_t i = 0; i < event->n_fields; i++) {
-		kymo_cleanup_free char *text = names_of(record, i);
+		kymo_cleanup_free char *text = NULL;
 
+		if (event->fields[i].shape && !is_missing(record, i)) {
+			separator = write_names_within(out, separator, record, i);
+			continue;
+		}
+		text = names_of(record, i);
 		if (!text)
 			continue;
-		fputs(is_begun ? ", " : ", \"names\": {", out);
+		fputs(separator, out);
 		kymo_json_string(out, event->fields[i].name);
 		fprintf(out, ": %s", text);
-		is_begun = true;
+		separator = ", ";
 	}
-	fputs(is_begun ? "}" : "", out);
+	fputs(separator != first ? "}" : "", out);
 }
 
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,

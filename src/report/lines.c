@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "report/namings.h"
 #include "report/samples.h"
+#include "report/structures.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
@@ -186,6 +187,24 @@ static void write_array(const struct page *page, const struct kymo_ctf_record *r
 		kymo_page_text(page, INK_ALARM, " (fault)");
 }
 
+/* {fd = 3, at = {x = 1, y = 2}}, or a list of such. */
+static void write_structures(const struct page *page, const struct kymo_ctf_record *record, uint32_t i)
+{
+	const struct kymo_ctf_field *field = &record->event->fields[i];
+	const uint8_t *bytes;
+	size_t size;
+
+	bytes = kymo_ctf_bytes(record, i, &size);
+	fputs(field->is_list ? "{" : "", page->out);
+	for (size_t k = 0; k + field->shape->size <= size; k += field->shape->size) {
+		fputs(k ? ", " : "", page->out);
+		kymo_structure_write(page->out, field->shape, bytes + k, page->unicode);
+	}
+	fputs(field->is_list ? "}" : "", page->out);
+	if (record->faults & 1u << i)
+		kymo_page_text(page, INK_ALARM, " (fault)");
+}
+
 /* Nothing of it could be read. */
 static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
 {
@@ -217,6 +236,8 @@ void kymo_value_write(const struct page *page, const struct kymo_ctf_record *rec
 		kymo_page_text(page, INK_ALARM, why_missing(record, i));
 	else if (type == KYMO_TYPE_STRING)
 		kymo_text_quote(page->out, kymo_ctf_string(record, i), page->unicode);
+	else if (type == KYMO_TYPE_BYTES && record->event->fields[i].shape)
+		write_structures(page, record, i);
 	else if (type == KYMO_TYPE_BYTES && record->event->fields[i].array_of)
 		write_array(page, record, i);
 	else if (type == KYMO_TYPE_BYTES)

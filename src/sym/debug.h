@@ -8,6 +8,7 @@
 #define KYMO_SYM_DEBUG_H
 
 #include "sym/debug_instances.h"
+#include "sym/debug_labels.h"
 #include "sym/debug_lines.h"
 #include "sym/debug_members.h"
 #include "sym/debug_typelookup.h"

@@ -15,6 +15,7 @@ struct walk {
 	struct kymo_debug *debug;
 	KYMO_VEC(struct kymo_ctype_member) members;
 	unsigned int depth, steps;
+	bool keeps_whole; /* structures without names are members, and theirs are not */
 };
 
 static void walk_in(struct walk *walk, Dwarf_Die *type, uint64_t offset);
@@ -122,9 +123,10 @@ static void add_member(struct walk *walk, Dwarf_Die *die, uint64_t offset)
 	member.offset += offset;
 	if (is_base)
 		member.name = NULL;
-	if (member.name || is_base)
+	member.is_base = is_base;
+	if (member.name || is_base || walk->keeps_whole)
 		push_member(walk, member);
-	if (!member.name && sym_type_is_aggregate(member.type))
+	if (!member.name && !walk->keeps_whole && sym_type_is_aggregate(member.type))
 		flatten(walk, die, member.offset);
 }
 
@@ -148,32 +150,45 @@ static void walk_in(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 	}
 }
 
-struct kymo_error *kymo_debug_members(struct kymo_debug *debug, const struct kymo_ctype *type,
-				      const struct kymo_ctype_member **ret, size_t *n_ret)
+static struct kymo_error *find_members(struct kymo_debug *debug, const struct kymo_ctype *type, bool keeps_whole,
+				       const struct kymo_ctype_member **ret, size_t *n_ret)
 {
 	struct sym_type *known = sym_type_know(debug, type);
-	struct walk walk = { .debug = debug };
+	struct walk walk = { .debug = debug, .keeps_whole = keeps_whole };
 	struct kymo_error *error;
+	struct sym_members *members;
 
-	if (!known || !known->has_die || !sym_type_is_aggregate(type)) {
-		*ret = NULL;
-		*n_ret = 0;
+	*ret = NULL;
+	*n_ret = 0;
+	if (!known || !known->has_die || !sym_type_is_aggregate(type))
 		return NULL;
-	}
-	if (!known->has_members) {
+	members = keeps_whole ? &known->parts : &known->members;
+	if (!members->is_known) {
 		sym_type_complete(debug, known);
 		walk_in(&walk, known->is_complete ? &known->complete : &known->die, 0);
-		known->members = sym_debug_copy(debug, walk.members.items, walk.members.n, sizeof(*walk.members.items));
-		known->n_members = walk.members.n;
+		members->items = sym_debug_copy(debug, walk.members.items, walk.members.n, sizeof(*walk.members.items));
+		members->n = walk.members.n;
 		kymo_vec_deinit(&walk.members);
 		error = sym_debug_end(debug);
 		if (error)
 			return error;
-		known->has_members = true;
+		members->is_known = true;
 	}
-	*ret = known->members;
-	*n_ret = known->n_members;
+	*ret = members->items;
+	*n_ret = members->n;
 	return NULL;
+}
+
+struct kymo_error *kymo_debug_members(struct kymo_debug *debug, const struct kymo_ctype *type,
+				      const struct kymo_ctype_member **ret, size_t *n_ret)
+{
+	return find_members(debug, type, false, ret, n_ret);
+}
+
+struct kymo_error *kymo_debug_parts(struct kymo_debug *debug, const struct kymo_ctype *type,
+				    const struct kymo_ctype_member **ret, size_t *n_ret)
+{
+	return find_members(debug, type, true, ret, n_ret);
 }
 
 /* ---- enumerators ----------------------------------------------------------------------------- */

@@ -15,6 +15,11 @@ struct kymo_debug;
 struct kymo_error *kymo_debug_members(struct kymo_debug *debug, const struct kymo_ctype *type,
 				      const struct kymo_ctype_member **ret, size_t *n_ret);
 
+/* The same, but members of structures without names and of base classes are not listed: these are members themselves,
+ * without a name. */
+struct kymo_error *kymo_debug_parts(struct kymo_debug *debug, const struct kymo_ctype *type,
+				    const struct kymo_ctype_member **ret, size_t *n_ret);
+
 struct kymo_error *kymo_debug_enumerators(struct kymo_debug *debug, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
 

@@ -33,6 +33,13 @@ struct sym_unit_range {
 	uint32_t unit;
 };
 
+/* What a structure has, once it was asked for. */
+struct sym_members {
+	const struct kymo_ctype_member *items;
+	size_t n;
+	bool is_known;
+};
+
 /* A type with what kymo knows of it. `type` is first: others hold a pointer to it. */
 struct sym_type {
 	struct kymo_ctype type;
@@ -42,10 +49,10 @@ struct sym_type {
 	bool is_complete;
 	unsigned int dimension; /* of an array: 0 the outermost */
 	const struct kymo_ctype *pointer;
-	const struct kymo_ctype_member *members;
+	struct sym_members members, parts;
 	const struct kymo_ctype_enumerator *enumerators;
-	size_t n_members, n_enumerators;
-	bool has_members, has_enumerators;
+	size_t n_enumerators;
+	bool has_enumerators;
 };
 
 /* What is declared outside of functions, by name. */

@@ -40,6 +40,7 @@ struct kymo_ctype {
 /* A member of a STRUCT or UNION. Those of an anonymous one within it are listed as its own, at their offsets in it. */
 struct kymo_ctype_member {
 	const char *name; /* NULL: a base class, whose members are listed as well */
+	bool is_base;
 	const struct kymo_ctype *type;
 	uint64_t offset;   /* in bytes, from the beginning of the whole */
 	uint8_t bit_size;  /* of a bit-field; 0: it is none */

@@ -29,12 +29,28 @@ static void set_fault(const struct composing *to, unsigned int bit)
 	byte(to->c, bit);
 }
 
-/* Of %rax bytes that were read the elements that are whole, and their number in place of that of the bytes. */
-static void count_elements(const struct composing *to, uint8_t array_of)
+/* The same of elements whose size is no power of two. */
+static void divide_elements(const struct composing *to, uint16_t size)
 {
-	const unsigned int size = kymo_type_size(kymo_element_type(array_of));
 	struct code *c = to->c;
 
+	EMIT(c, 0x31, 0xd2, 0x41, 0xbb); /* xor %edx,%edx; mov $size,%r11d */
+	imm32(c, size);
+	EMIT(c, 0x41, 0xf7, 0xf3); /* div %r11d */
+	rsp_slot(c, 0x8d, R10, to->begin + (int32_t)to->at);
+	rsp_slot(c, 0x03, R10, BELOW_COMPOSED_SIZE); /* add size(%rsp),%r10 */
+	EMIT(c, 0x66, 0x41, 0x89, 0x02, 0x69, 0xc0); /* mov %ax,(%r10); imul $size,%eax,%eax */
+	imm32(c, size);
+}
+
+/* Of %rax bytes that were read the elements that are whole, and their number in place of that of the bytes. */
+static void count_elements(const struct composing *to, const struct kymo_fetch *fetch)
+{
+	const unsigned int size = kymo_type_size(kymo_element_type(fetch->array_of));
+	struct code *c = to->c;
+
+	if (fetch->element_size)
+		divide_elements(to, fetch->element_size);
 	if (size == 1)
 		return;
 	EMIT(c, 0x48, 0x83, 0xe0); /* and $-size,%rax */
@@ -82,7 +98,7 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 	set_fault(to, bit);
 	bind(c, &call);
 	if (!is_string)
-		count_elements(to, fetch->array_of);
+		count_elements(to, fetch);
 	rsp_slot(c, 0x01, RAX, BELOW_COMPOSED_SIZE); /* add %rax,size(%rsp) */
 }
 

@@ -44,6 +44,7 @@ static void event_deinit(struct kymo_probe_event *event)
 	for (size_t i = 0; i < event->n_fields; i++) {
 		free(event->fields[i].name);
 		kymo_naming_release(event->fields[i].naming);
+		kymo_shape_release(event->fields[i].shape);
 	}
 	for (size_t i = 0; i < kymo_countof(event->forms); i++)
 		free(event->forms[i]);
@@ -116,6 +117,7 @@ static bool copy_strings(const struct kymo_probe_event *event, struct kymo_probe
 	for (size_t i = 0; i < event->n_fields; i++) {
 		copy->fields[i].name = strdup(event->fields[i].name);
 		kymo_naming_share(copy->fields[i].naming);
+		kymo_shape_share(copy->fields[i].shape);
 		is_whole &= copy->fields[i].name != NULL;
 	}
 	return is_whole && copy->name && copy->path && copy->symbol && copy->build_id &&

@@ -7,6 +7,7 @@
 #include "arch/fetch.h"
 #include "base/error.h"
 #include "base/naming.h"
+#include "base/shape.h"
 #include "wire/event.h"
 
 struct kymo_events;
@@ -33,6 +34,8 @@ struct kymo_event_field {
 	char *name;
 	enum kymo_type type;
 	struct kymo_naming *naming; /* or NULL */
+	struct kymo_shape *shape;   /* of bytes; or NULL */
+	bool is_list;               /* they are an array of that shape */
 	uint8_t array_of;           /* of bytes: KYMO_ARRAY_OF() what they are, or 0 */
 };
 

@@ -89,6 +89,8 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 			.name = spec->args[i].name,
 			.type = spec->args[i].fetch.type,
 			.naming = spec->args[i].naming,
+			.shape = spec->args[i].shape,
+			.is_list = spec->args[i].is_list,
 			.array_of = spec->args[i].fetch.array_of,
 		};
 	}

@@ -43,18 +43,22 @@ static bool has_number(const struct kymo_spec *spec, uint32_t number)
 	return spec->syscalls[number / 64] >> number % 64 & 1;
 }
 
+#define FIELD(its_name, its_type) \
+	{ \
+		.name = (char *)(its_name), .type = (its_type) \
+	}
+
 static void fill_fields(struct kymo_probe_event *event, bool has_memory)
 {
 	static const struct kymo_event_field entry[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg2", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg4", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg6", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"sp", KYMO_TYPE_X64, NULL, 0 },   { (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
+		FIELD("arg1", KYMO_TYPE_X64), FIELD("arg2", KYMO_TYPE_X64),     FIELD("arg3", KYMO_TYPE_X64),
+		FIELD("arg4", KYMO_TYPE_X64), FIELD("arg5", KYMO_TYPE_X64),     FIELD("arg6", KYMO_TYPE_X64),
+		FIELD("sp", KYMO_TYPE_X64),   FIELD("memory", KYMO_TYPE_BYTES),
 	};
 	static const struct kymo_event_field leave[] = {
-		{ (char *)"result", KYMO_TYPE_S64, NULL, 0 },
-		{ (char *)"number", KYMO_TYPE_S64, NULL, 0 },
-		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
+		FIELD("result", KYMO_TYPE_S64),
+		FIELD("number", KYMO_TYPE_S64),
+		FIELD("memory", KYMO_TYPE_BYTES),
 	};
 	const bool is_entry = event->kind == KYMO_EVENT_SYSCALL;
 

@@ -493,6 +493,8 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 		free(spec->args[i].name);
 		free(spec->args[i].form);
 		kymo_naming_release(spec->args[i].naming);
+		kymo_shape_release(spec->args[i].shape);
+		free(spec->args[i].cut);
 	}
 	for (size_t i = 0; i < spec->n_values; i++)
 		free(spec->values[i].text);

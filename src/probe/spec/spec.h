@@ -34,6 +34,7 @@
 #include "arch/pad.h"
 #include "base/error.h"
 #include "base/naming.h"
+#include "base/shape.h"
 #include "wire/event.h"
 
 struct kymo_spec_arg {
@@ -41,6 +42,9 @@ struct kymo_spec_arg {
 	struct kymo_fetch fetch;
 	struct kymo_form *form;     /* of the fetch, if it is an expression; else NULL */
 	struct kymo_naming *naming; /* of its values, by their type in the source; or NULL */
+	struct kymo_shape *shape;   /* of a structure that is recorded as a whole, or of an array's elements; or NULL */
+	bool is_list;               /* of an array */
+	char *cut;                  /* what is left out of a structure that is too large, as a sentence; or NULL */
 };
 
 /* Of which hits, of those that the filter lets through, a record is made. */

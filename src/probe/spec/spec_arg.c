@@ -9,6 +9,8 @@
 #include "arch/pad.h"
 #include "base/caret.h"
 #include "base/cleanup.h"
+#include "expr/naming.h"
+#include "expr/shape.h"
 #include "probe/spec/spec_fetch.h"
 #include "probe/spec/spec_scope.h"
 #include "probe/spec/spec_value.h"
@@ -174,47 +176,11 @@ static const char *find_type(struct kymo_spec_piece fetch)
 	return found;
 }
 
-/* Names of an enumeration's values, as records have them. None where there are too many. */
-static struct kymo_error *name_values(struct kymo_spec_reader *reader, struct kymo_expr_type type)
-{
-	const unsigned int unused = 64 - 8 * type.size;
-	const struct kymo_ctype_enumerator *items = NULL;
-	struct kymo_error *error;
-	size_t n = 0;
-
-	if (!reader->spec->scope)
-		return NULL;
-	error = kymo_scope_enumerators(reader->spec->scope, type.of, &items, &n);
-	if (error || !n || n > KYMO_NAMING_NAMES_MAX)
-		return error;
-	reader->naming = kymo_naming_create();
-	for (size_t i = 0; reader->naming && i < n; i++) {
-		const uint64_t top = (uint64_t)items[i].value << unused;
-		const int64_t value = type.is_signed ? (int64_t)top >> unused : (int64_t)(top >> unused);
-
-		if (kymo_naming_add(reader->naming, items[i].name, strlen(items[i].name), value) == -ENOMEM)
-			return &kymo_error_no_memory;
-	}
-	return reader->naming ? NULL : &kymo_error_no_memory;
-}
-
-/* "char", of C and its like: numbers of a byte are "signed char", "uint8_t", "u8". */
-static bool is_character(const struct kymo_ctype *of)
-{
-	return of->kind == KYMO_CTYPE_CHARACTER && of->size == 1 && of->name && !strcmp(of->name, "char");
-}
-
 static struct kymo_error *choose_naming(struct kymo_spec_reader *reader, struct kymo_expr_type type)
 {
-	if (kymo_expr_class_of(type) != KYMO_EXPR_INTEGER || !type.of)
-		return NULL;
-	if (type.of->kind == KYMO_CTYPE_ENUM)
-		return name_values(reader, type);
-	if (type.of->kind == KYMO_CTYPE_BOOLEAN)
-		reader->naming = kymo_naming_truth();
-	else if (is_character(type.of))
-		reader->naming = kymo_naming_characters();
-	return NULL;
+	const struct kymo_expr_names names = kymo_spec_value_names(reader->spec);
+
+	return kymo_expr_naming(&names, type, &reader->naming);
 }
 
 static bool is_plain_byte(struct kymo_expr_type type)
@@ -222,18 +188,64 @@ static bool is_plain_byte(struct kymo_expr_type type)
 	if (type.size != 1 || type.is_signed)
 		return false;
 	return !type.of || type.of->kind == KYMO_CTYPE_INTEGER ||
-	       (type.of->kind == KYMO_CTYPE_CHARACTER && !is_character(type.of));
+	       (type.of->kind == KYMO_CTYPE_CHARACTER && !kymo_expr_is_character(type.of));
 }
 
-/* What the bytes are: numbers, names or text. Those of "unsigned char" stay bytes, and so do structures. */
+/* What of a structure is not recorded, as it is too large. */
+static struct kymo_error *tell_cut(struct kymo_spec_reader *reader, const struct kymo_expr_names *names,
+				   struct kymo_expr_type type)
+{
+	const struct kymo_ctype_member *members = NULL;
+	const uint64_t bytes = kymo_expr_type_bytes(type);
+	char name[KYMO_EXPR_TYPE_NAME_MAX];
+	struct kymo_error *error;
+	size_t n = 0;
+
+	if (reader->shape->size >= bytes)
+		return NULL;
+	error = names->parts(names->data, type.of, &members, &n);
+	if (error)
+		return error;
+	if (asprintf(&reader->cut,
+		     "'%.*s' is a '%s' of %" PRIu64
+		     " bytes, and the first %u are recorded: %u of %zu members; name the others that you need",
+		     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start, kymo_expr_type_name(type, name),
+		     bytes, reader->shape->size, reader->shape->n, n) >= 0)
+		return NULL;
+	reader->cut = NULL;
+	return &kymo_error_no_memory;
+}
+
+static struct kymo_error *choose_shape(struct kymo_spec_reader *reader, struct kymo_expr_type type,
+				       struct kymo_shape_limits limits)
+{
+	const struct kymo_expr_names names = kymo_spec_value_names(reader->spec);
+	struct kymo_error *error = kymo_expr_shape(&names, type, limits, &reader->shape);
+
+	if (reader->shape)
+		reader->out.element_size = (uint16_t)reader->shape->size;
+	if (reader->shape && !reader->is_list)
+		reader->out.limit = reader->out.element_size;
+	return error || !reader->shape ? error : tell_cut(reader, &names, type);
+}
+
+/* What the bytes are: numbers, names, text or structures. Those of "unsigned char" stay bytes. */
 static struct kymo_error *choose_elements(struct kymo_spec_reader *reader, struct kymo_expr_type type)
 {
+	const struct kymo_shape_limits limits = {
+		.depth = reader->spec->scope ? reader->spec->scope->limits.depth : KYMO_SHAPE_DEPTH_MAX,
+		.size = KYMO_SHAPE_SIZE_MAX,
+	};
 	struct kymo_expr_type of;
 	enum kymo_expr_class class;
 
 	if (type.is_string || !kymo_expr_element_type(type, &of))
 		return NULL;
 	class = kymo_expr_class_of(of);
+	if (class == KYMO_EXPR_STRUCT) {
+		reader->is_list = true;
+		return choose_shape(reader, of, limits);
+	}
 	if (class != KYMO_EXPR_INTEGER && class != KYMO_EXPR_POINTER &&
 	    (class != KYMO_EXPR_FLOAT || (of.of->size != 4 && of.of->size != 8)))
 		return NULL;
@@ -243,22 +255,39 @@ static struct kymo_error *choose_elements(struct kymo_spec_reader *reader, struc
 	return choose_naming(reader, of);
 }
 
+/* A structure as far as the limits let it be recorded. Without a shape it stays bytes. */
+static struct kymo_error *choose_whole(struct kymo_spec_reader *reader, struct kymo_expr_type type)
+{
+	const struct kymo_spec_scope *scope = reader->spec->scope;
+
+	if (!scope || kymo_expr_class_of(type) != KYMO_EXPR_STRUCT)
+		return NULL;
+	return choose_shape(reader, type, scope->limits);
+}
+
 /* How the value is recorded: of a text, a structure or an array it is the address. */
 static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo_expr_type type)
 {
 	const uint64_t bytes = type.is_string ? (type.n ? type.n : KYMO_FETCH_LIMIT) : kymo_expr_type_bytes(type);
+	uint32_t most = KYMO_FETCH_LIMIT_MAX;
+	struct kymo_error *error;
 
 	if (type.of == &kymo_expr_later)
 		return NULL;
 	reader->out.type = kymo_expr_record_type(type);
 	if (!kymo_fetch_is_of_memory(&reader->out))
 		return choose_naming(reader, type);
-	if (bytes > KYMO_FETCH_LIMIT_MAX)
+	error = choose_whole(reader, type);
+	if (error || reader->shape)
+		return error;
+	if (kymo_expr_class_of(type) == KYMO_EXPR_STRUCT && reader->spec->scope)
+		most = reader->spec->scope->limits.size;
+	if (bytes > most)
 		return kymo_error_at(reader->text, reader->fetch.start,
 				     "this has %" PRIu64
-				     " bytes, and at most %d are recorded of it; write members or a "
+				     " bytes, and at most %u are recorded of it; write members or a "
 				     "piece, such as buf(p, %d)",
-				     bytes, KYMO_FETCH_LIMIT_MAX, KYMO_FETCH_LIMIT_MAX);
+				     bytes, most, KYMO_FETCH_LIMIT_MAX);
 	reader->out.limit = (uint16_t)bytes;
 	return choose_elements(reader, type);
 }
@@ -384,6 +413,30 @@ static struct kymo_error *add_elements(struct kymo_spec_reader *reader, const st
 	return error;
 }
 
+/* Of a value that was read. */
+static void add_argument(const struct kymo_spec_reader *reader, char *name, struct kymo_form *form)
+{
+	struct kymo_spec *spec = reader->spec;
+
+	spec->args[spec->n_args++] = (struct kymo_spec_arg){
+		.name = name,
+		.fetch = reader->out,
+		.form = form,
+		.naming = reader->naming,
+		.shape = reader->shape,
+		.is_list = reader->is_list,
+		.cut = reader->cut,
+	};
+}
+
+/* Of one that was refused. */
+static void forget(struct kymo_spec_reader *reader)
+{
+	kymo_naming_release(reader->naming);
+	kymo_shape_release(reader->shape);
+	free(reader->cut);
+}
+
 struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
 {
 	const char *equals = find_equals(piece), *colon;
@@ -415,17 +468,11 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 		return add_elements(&reader, form, name);
 	if (!error)
 		error = check_size(&reader);
-	if (error) {
-		kymo_naming_release(reader.naming);
-		return error;
-	}
-	spec->args[spec->n_args++] = (struct kymo_spec_arg){
-		.name = kymo_take(name),
-		.fetch = reader.out,
-		.form = kymo_take(form),
-		.naming = reader.naming,
-	};
-	return NULL;
+	if (!error)
+		add_argument(&reader, kymo_take(name), kymo_take(form));
+	else
+		forget(&reader);
+	return error;
 }
 
 struct kymo_error *kymo_spec_arg_compute(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
@@ -439,15 +486,9 @@ struct kymo_error *kymo_spec_arg_compute(const char *text, struct kymo_spec_piec
 		name = NULL;
 		error = &kymo_error_no_memory;
 	}
-	if (error) {
-		kymo_naming_release(reader.naming);
-		return error;
-	}
-	spec->args[spec->n_args++] = (struct kymo_spec_arg){
-		.name = kymo_take(name),
-		.fetch = reader.out,
-		.form = kymo_take(form),
-		.naming = reader.naming,
-	};
-	return NULL;
+	if (!error)
+		add_argument(&reader, kymo_take(name), kymo_take(form));
+	else
+		forget(&reader);
+	return error;
 }

@@ -13,6 +13,9 @@ struct kymo_spec_reader {
 	struct kymo_form
 		*form; /* of memory: the address, until the type is known. Of bits of anything else: the value */
 	struct kymo_naming *naming; /* of what an expression computes; or NULL */
+	struct kymo_shape *shape;   /* likewise */
+	bool is_list;               /* the value is an array of that shape */
+	char *cut;                  /* what the shape leaves out, as a sentence; or NULL */
 	bool is_memory;
 	uint8_t bits, first_bit; /* of a bit-field: how many, and the lowest; else 0 */
 	uint8_t n_elements; /* of an array of texts or bit-fields, whose elements are arguments of their own; else 0 */

@@ -233,18 +233,52 @@ struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, c
 struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const char *name, size_t size,
 				   const struct kymo_ctype **ret)
 {
+	struct kymo_error *error = NULL;
+
 	*ret = NULL;
-	return scope->debug ? forgive(kymo_debug_type(scope->debug, name, size, ret)) : NULL;
+	if (scope->debug)
+		error = forgive(kymo_debug_type(scope->debug, name, size, ret));
+	for (size_t i = 0; i < scope->n_types && !error && !*ret; i++)
+		error = forgive(kymo_debug_type(scope->types[i], name, size, ret));
+	return error;
+}
+
+typedef struct kymo_error *find_members(struct kymo_debug *debug, const struct kymo_ctype *type,
+					const struct kymo_ctype_member **ret, size_t *n_ret);
+
+/* Of the debug information that the type is of: the others know no members of it. */
+static struct kymo_error *members_of(const struct kymo_spec_scope *scope, find_members *find,
+				     const struct kymo_ctype *type, const struct kymo_ctype_member **ret, size_t *n_ret)
+{
+	struct kymo_error *error = NULL;
+
+	if (scope->debug)
+		error = forgive(find(scope->debug, type, ret, n_ret));
+	for (size_t i = 0; i < scope->n_types && !error && !*n_ret; i++)
+		error = forgive(find(scope->types[i], type, ret, n_ret));
+	return error;
 }
 
 struct kymo_error *kymo_scope_members(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 				      const struct kymo_ctype_member **ret, size_t *n_ret)
 {
-	return scope->debug ? forgive(kymo_debug_members(scope->debug, type, ret, n_ret)) : NULL;
+	return members_of(scope, kymo_debug_members, type, ret, n_ret);
+}
+
+struct kymo_error *kymo_scope_parts(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+				    const struct kymo_ctype_member **ret, size_t *n_ret)
+{
+	return members_of(scope, kymo_debug_parts, type, ret, n_ret);
 }
 
 struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret)
 {
-	return scope->debug ? forgive(kymo_debug_enumerators(scope->debug, type, ret, n_ret)) : NULL;
+	struct kymo_error *error = NULL;
+
+	if (scope->debug)
+		error = forgive(kymo_debug_enumerators(scope->debug, type, ret, n_ret));
+	for (size_t i = 0; i < scope->n_types && !error && !*n_ret; i++)
+		error = forgive(kymo_debug_enumerators(scope->types[i], type, ret, n_ret));
+	return error;
 }

@@ -7,16 +7,20 @@
 #include <stdint.h>
 
 #include "expr/expr.h"
+#include "expr/shape.h"
 #include "probe/spec/spec.h"
 
 struct kymo_debug;
 
 /* A location, and what is known of it. */
 struct kymo_spec_scope {
-	struct kymo_debug *debug; /* or NULL */
-	const char *why;          /* where there is none: "./app has no debug information" */
+	struct kymo_debug *debug;        /* or NULL */
+	const char *why;                 /* where there is none: "./app has no debug information" */
+	struct kymo_debug *const *types; /* of other files, whose types are known, too */
+	size_t n_types;
 	uint64_t vaddr;
-	bool is_return; /* of the function that is entered at `vaddr` */
+	struct kymo_shape_limits limits; /* of structures that are recorded as a whole */
+	bool is_return;                  /* of the function that is entered at `vaddr` */
 };
 
 /* Whether it is for one location of a file, so that names of the source can mean something. */
@@ -41,6 +45,8 @@ struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const ch
 				   const struct kymo_ctype **ret);
 struct kymo_error *kymo_scope_members(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 				      const struct kymo_ctype_member **ret, size_t *n_ret);
+struct kymo_error *kymo_scope_parts(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+				    const struct kymo_ctype_member **ret, size_t *n_ret);
 struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
 

@@ -244,6 +244,19 @@ static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *
 	return spec->scope ? kymo_scope_enumerators(spec->scope, type, ret, n_ret) : NULL;
 }
 
+static struct kymo_error *find_parts(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
+				     size_t *n_ret)
+{
+	const struct kymo_spec *spec = data;
+
+	return spec->scope ? kymo_scope_parts(spec->scope, type, ret, n_ret) : NULL;
+}
+
+struct kymo_expr_names kymo_spec_value_names(struct kymo_spec *spec)
+{
+	return (struct kymo_expr_names){ find_name, find_type, find_members, find_parts, find_enumerators, spec };
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Types that are not known yet may make it right. */
@@ -265,7 +278,7 @@ struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_pi
 					   struct kymo_expr_type *type_ret)
 {
 	const struct kymo_expr_source source = { text, piece.start, piece.end };
-	const struct kymo_expr_names names = { find_name, find_type, find_members, find_enumerators, spec };
+	const struct kymo_expr_names names = kymo_spec_value_names(spec);
 	struct kymo_form *form = malloc(sizeof(*form));
 	struct kymo_error *error;
 

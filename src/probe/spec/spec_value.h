@@ -5,6 +5,9 @@
 #include "expr/expr.h"
 #include "probe/spec/spec_piece.h"
 
+/* What names mean where `spec` is, for as long as that stays. */
+struct kymo_expr_names kymo_spec_value_names(struct kymo_spec *spec);
+
 /*
  * Compile the expression in `piece` for the location that `spec` has. Names are those of the location: %di, arg0,
  * $arg1, retval, $stack, $stack0; and those of the source, by spec->scope. Without one, what needs it is put off: spec

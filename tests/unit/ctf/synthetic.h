@@ -172,11 +172,11 @@ static inline char *replaced(const char *text, const char *from, const char *to)
  * are literals: never give it to kymo_ctf_trace_deinit(). */
 static inline struct kymo_ctf_trace synthetic_trace(void)
 {
-	static struct kymo_ctf_field malloc_fields[] = { { (char *)"size", KYMO_TYPE_U64, NULL, 0 } };
+	static struct kymo_ctf_field malloc_fields[] = { { (char *)"size", KYMO_TYPE_U64, NULL, 0, NULL, false } };
 	static struct kymo_ctf_field read_fields[] = {
-		{ (char *)"fd", KYMO_TYPE_S32, NULL, 0 },
-		{ (char *)"buf", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"int", KYMO_TYPE_U8, NULL, 0 },
+		{ (char *)"fd", KYMO_TYPE_S32, NULL, 0, NULL, false },
+		{ (char *)"buf", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"int", KYMO_TYPE_U8, NULL, 0, NULL, false },
 	};
 	static struct kymo_ctf_event events[] = {
 		{ .id = 0,
@@ -265,9 +265,11 @@ enum { OPEN, OPEN_COPY, OPEN_OTHER, OPEN_ELSEWHERE, NEVER, N_MARKERS };
 static inline struct kymo_ctf_trace marked_trace(void)
 {
 	static struct kymo_ctf_field fields[] = {
-		{ (char *)"fd", KYMO_TYPE_S32, NULL, 0 },    { (char *)"path", KYMO_TYPE_STRING, NULL, 0 },
-		{ (char *)"ratio", KYMO_TYPE_F64, NULL, 0 }, { (char *)"why", KYMO_TYPE_STRING, NULL, 0 },
-		{ (char *)"flags", KYMO_TYPE_X32, NULL, 0 },
+		{ (char *)"fd", KYMO_TYPE_S32, NULL, 0, NULL, false },
+		{ (char *)"path", KYMO_TYPE_STRING, NULL, 0, NULL, false },
+		{ (char *)"ratio", KYMO_TYPE_F64, NULL, 0, NULL, false },
+		{ (char *)"why", KYMO_TYPE_STRING, NULL, 0, NULL, false },
+		{ (char *)"flags", KYMO_TYPE_X32, NULL, 0, NULL, false },
 	};
 #define MARKER(id_, name_, n, least, file, at, where) \
 	{ \

@@ -13,10 +13,10 @@ static struct payload payload;
 static struct kymo_ctf_trace bytes_trace(void)
 {
 	static struct kymo_ctf_field fields[] = {
-		{ (char *)"n_length", KYMO_TYPE_U16, NULL, 0 },
-		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
-		{ (char *)"more", KYMO_TYPE_BYTES, NULL, 0 },
-		{ (char *)"end", KYMO_TYPE_U8, NULL, 0 },
+		{ (char *)"n_length", KYMO_TYPE_U16, NULL, 0, NULL, false },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0, NULL, false },
+		{ (char *)"more", KYMO_TYPE_BYTES, NULL, 0, NULL, false },
+		{ (char *)"end", KYMO_TYPE_U8, NULL, 0, NULL, false },
 	};
 	static struct kymo_ctf_event events[] = {
 		{ .id = 3, .name = (char *)"call", .fields = fields, .n_fields = 4, .has_faults = true, .size = 20 }
@@ -83,8 +83,8 @@ static void a_sequence_without_its_length_is_refused(void **state)
 
 static void a_name_that_is_anothers_length_is_refused(void **state)
 {
-	struct kymo_ctf_field fields[] = { { (char *)"a", KYMO_TYPE_BYTES, NULL, 0 },
-					   { (char *)"a_length", KYMO_TYPE_U8, NULL, 0 } };
+	struct kymo_ctf_field fields[] = { { (char *)"a", KYMO_TYPE_BYTES, NULL, 0, NULL, false },
+					   { (char *)"a_length", KYMO_TYPE_U8, NULL, 0, NULL, false } };
 	struct kymo_ctf_event event = { .id = 1, .name = (char *)"x", .fields = fields, .n_fields = 2 };
 	struct kymo_ctf_trace trace = synthetic_trace();
 	struct scratch scratch;

@@ -234,9 +234,9 @@ static void what_babeltrace_could_not_read_is_not_written(void **state)
 {
 	struct kymo_ctf_trace trace = synthetic_trace();
 	struct kymo_ctf_env key = { (char *)"event", (char *)"" };
-	struct kymo_ctf_field twice[] = { { (char *)"a", KYMO_TYPE_U8, NULL, 0 },
-					  { (char *)"a", KYMO_TYPE_U8, NULL, 0 } };
-	struct kymo_ctf_field dash = { (char *)"a-b", KYMO_TYPE_U8, NULL, 0 };
+	struct kymo_ctf_field twice[] = { { (char *)"a", KYMO_TYPE_U8, NULL, 0, NULL, false },
+					  { (char *)"a", KYMO_TYPE_U8, NULL, 0, NULL, false } };
+	struct kymo_ctf_field dash = { (char *)"a-b", KYMO_TYPE_U8, NULL, 0, NULL, false };
 	struct kymo_ctf_event events[2] = {
 		{ .id = 3, .name = (char *)"one", .fields = twice, .n_fields = 2 },
 		{ .id = 3, .name = (char *)"two", .fields = &dash, .n_fields = 1 },

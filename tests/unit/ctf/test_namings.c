@@ -24,11 +24,11 @@ static struct kymo_naming *states(void)
 static char *metadata_with(struct kymo_naming *naming)
 {
 	struct kymo_ctf_field fields[N_FIELDS] = {
-		{ (char *)"state", KYMO_TYPE_S32, naming, 0 },
-		{ (char *)"c", KYMO_TYPE_S8, kymo_naming_characters(), 0 },
-		{ (char *)"text", KYMO_TYPE_BYTES, kymo_naming_characters(), KYMO_ARRAY_OF(KYMO_TYPE_U8) },
-		{ (char *)"states", KYMO_TYPE_BYTES, naming, KYMO_ARRAY_OF(KYMO_TYPE_S32) },
-		{ (char *)"n", KYMO_TYPE_BYTES, NULL, KYMO_ARRAY_OF(KYMO_TYPE_S16) },
+		{ (char *)"state", KYMO_TYPE_S32, naming, 0, NULL, false },
+		{ (char *)"c", KYMO_TYPE_S8, kymo_naming_characters(), 0, NULL, false },
+		{ (char *)"text", KYMO_TYPE_BYTES, kymo_naming_characters(), KYMO_ARRAY_OF(KYMO_TYPE_U8), NULL, false },
+		{ (char *)"states", KYMO_TYPE_BYTES, naming, KYMO_ARRAY_OF(KYMO_TYPE_S32), NULL, false },
+		{ (char *)"n", KYMO_TYPE_BYTES, NULL, KYMO_ARRAY_OF(KYMO_TYPE_S16), NULL, false },
 	};
 	struct kymo_ctf_event event = { .id = 3, .name = (char *)"call", .fields = fields, .n_fields = N_FIELDS };
 	struct kymo_ctf_trace trace = synthetic_trace();
@@ -136,8 +136,8 @@ static uint64_t of(const void *length_and_elements)
 static void records_of_arrays_end_behind_their_elements(void **state)
 {
 	static struct kymo_ctf_field fields[] = {
-		{ (char *)"wide", KYMO_TYPE_BYTES, NULL, KYMO_ARRAY_OF(KYMO_TYPE_S64) },
-		{ (char *)"end", KYMO_TYPE_U8, NULL, 0 },
+		{ (char *)"wide", KYMO_TYPE_BYTES, NULL, KYMO_ARRAY_OF(KYMO_TYPE_S64), NULL, false },
+		{ (char *)"end", KYMO_TYPE_U8, NULL, 0, NULL, false },
 	};
 	static struct kymo_ctf_event event = {
 		.id = 3, .name = (char *)"call", .fields = fields, .n_fields = 2, .has_faults = true, .size = 16
@@ -189,8 +189,8 @@ static void types_of_floating_point_numbers_are_read_in_any_number(void **state)
 						   { KYMO_TYPE_F32, KYMO_TYPE_F64 } };
 
 	for (size_t i = 0; i < kymo_countof(types); i++) {
-		struct kymo_ctf_field fields[] = { { (char *)"a", types[i][0], NULL, 0 },
-						   { (char *)"b", types[i][1], NULL, 0 } };
+		struct kymo_ctf_field fields[] = { { (char *)"a", types[i][0], NULL, 0, NULL, false },
+						   { (char *)"b", types[i][1], NULL, 0, NULL, false } };
 		struct kymo_ctf_event event = { .id = 3, .name = (char *)"x", .fields = fields, .n_fields = 2 };
 		struct kymo_ctf_trace trace = synthetic_trace(), back;
 		kymo_cleanup_free char *text = NULL;

@@ -208,7 +208,7 @@ static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *
 	return NULL;
 }
 
-static const struct kymo_expr_names names = { find, find_type, find_members, find_enumerators, NULL };
+static const struct kymo_expr_names names = { find, find_type, find_members, NULL, find_enumerators, NULL };
 
 /* ---- what is made of it ---------------------------------------------------------------------- */
 

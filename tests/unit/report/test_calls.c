@@ -121,7 +121,7 @@ static void what_an_exception_leaves_is_dropped_and_its_calls_are_the_callers(vo
 /* Of parse and eval, with the stack pointer alone. */
 static struct kymo_ctf_trace trace_of_stack_pointers(void)
 {
-	static struct kymo_ctf_field fields[] = { { (char *)"_sp", KYMO_TYPE_X64, NULL, 0 } };
+	static struct kymo_ctf_field fields[] = { { (char *)"_sp", KYMO_TYPE_X64, NULL, 0, NULL, false } };
 	static struct kymo_ctf_event events[N_EVENTS];
 	struct kymo_ctf_trace trace = timeline_trace();
 

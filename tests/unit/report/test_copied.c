@@ -16,18 +16,22 @@ enum { OPENAT, READ, SIGRETURN, EXIT, BACK, MARK, N, INCOMPLETE = 0x80 };
 static struct kymo_ctf_trace copied_trace(void)
 {
 	static struct kymo_ctf_field call[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg2", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg4", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg6", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"sp", KYMO_TYPE_X64, NULL, 0 },   { (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
+		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg2", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg4", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg6", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"sp", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0, NULL, false },
 	};
 	static struct kymo_ctf_field back[] = {
-		{ (char *)"result", KYMO_TYPE_S64, NULL, 0 },
-		{ (char *)"number", KYMO_TYPE_S64, NULL, 0 },
-		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0 },
+		{ (char *)"result", KYMO_TYPE_S64, NULL, 0, NULL, false },
+		{ (char *)"number", KYMO_TYPE_S64, NULL, 0, NULL, false },
+		{ (char *)"memory", KYMO_TYPE_BYTES, NULL, 0, NULL, false },
 	};
-	static struct kymo_ctf_field mark[] = { { (char *)"path", KYMO_TYPE_STRING, NULL, 0 },
-						{ (char *)"n", KYMO_TYPE_S32, NULL, 0 } };
+	static struct kymo_ctf_field mark[] = { { (char *)"path", KYMO_TYPE_STRING, NULL, 0, NULL, false },
+						{ (char *)"n", KYMO_TYPE_S32, NULL, 0, NULL, false } };
 #define CALL(number, text) \
 	{ \
 		.id = (number), .offset = (number), .name = (char *)"syscall:" text, .fields = call, .n_fields = 8, \

@@ -230,7 +230,7 @@ static void only_markers_of_one_file_and_with_the_same_fields_are_one_probe(void
 static void a_call_that_waits_keeps_its_strings(void **state)
 {
 	enum { OTHERS = 3500 };
-	static struct kymo_ctf_field path[] = { { (char *)"path", KYMO_TYPE_STRING, NULL, 0 } };
+	static struct kymo_ctf_field path[] = { { (char *)"path", KYMO_TYPE_STRING, NULL, 0, NULL, false } };
 	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH };
 	struct kymo_ctf_trace trace = timeline_trace();
 	kymo_cleanup_free char *text = NULL;

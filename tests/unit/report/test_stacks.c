@@ -11,10 +11,13 @@
 #include <cmocka.h>
 
 static struct kymo_ctf_field fields[] = {
-	{ (char[]){ "id" }, KYMO_TYPE_U32, NULL, 0 },          { (char[]){ "caller" }, KYMO_TYPE_U32, NULL, 0 },
-	{ (char[]){ "what" }, KYMO_TYPE_U8, NULL, 0 },         { (char[]){ "file" }, KYMO_TYPE_STRING, NULL, 0 },
-	{ (char[]){ "function" }, KYMO_TYPE_STRING, NULL, 0 }, { (char[]){ "offset" }, KYMO_TYPE_U64, NULL, 0 },
-	{ (char[]){ "address" }, KYMO_TYPE_X64, NULL, 0 },
+	{ (char[]){ "id" }, KYMO_TYPE_U32, NULL, 0, NULL, false },
+	{ (char[]){ "caller" }, KYMO_TYPE_U32, NULL, 0, NULL, false },
+	{ (char[]){ "what" }, KYMO_TYPE_U8, NULL, 0, NULL, false },
+	{ (char[]){ "file" }, KYMO_TYPE_STRING, NULL, 0, NULL, false },
+	{ (char[]){ "function" }, KYMO_TYPE_STRING, NULL, 0, NULL, false },
+	{ (char[]){ "offset" }, KYMO_TYPE_U64, NULL, 0, NULL, false },
+	{ (char[]){ "address" }, KYMO_TYPE_X64, NULL, 0, NULL, false },
 };
 
 static void take(struct kymo_frame_tree *rows, uint64_t id, uint64_t caller, uint64_t what, const char *file,

@@ -16,16 +16,22 @@ enum { READ, WRITE, EXIT, EXECVE, VFORK, MARK, FIVE, UNKNOWN, TEXT, RETURN, TEXT
 static struct kymo_ctf_trace syscalls_trace(void)
 {
 	static struct kymo_ctf_field arguments[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg2", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg4", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0 }, { (char *)"arg6", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"arg1", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg2", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg4", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg6", KYMO_TYPE_X64, NULL, 0, NULL, false },
 	};
 	static struct kymo_ctf_field texts[] = {
-		{ (char *)"arg1", KYMO_TYPE_STRING, NULL, 0 }, { (char *)"arg2", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0 },    { (char *)"arg4", KYMO_TYPE_X64, NULL, 0 },
-		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0 },    { (char *)"arg6", KYMO_TYPE_X64, NULL, 0 },
+		{ (char *)"arg1", KYMO_TYPE_STRING, NULL, 0, NULL, false },
+		{ (char *)"arg2", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg3", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg4", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg5", KYMO_TYPE_X64, NULL, 0, NULL, false },
+		{ (char *)"arg6", KYMO_TYPE_X64, NULL, 0, NULL, false },
 	};
-	static struct kymo_ctf_field result[] = { { (char *)"result", KYMO_TYPE_S64, NULL, 0 } };
+	static struct kymo_ctf_field result[] = { { (char *)"result", KYMO_TYPE_S64, NULL, 0, NULL, false } };
 #define CALL(number, text, made, count) \
 	{ \
 		.id = (number), .offset = (number), .name = (char *)"syscall:" text, .fields = (made), \

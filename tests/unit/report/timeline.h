@@ -33,11 +33,11 @@ struct moment {
 
 static inline struct kymo_ctf_trace timeline_trace(void)
 {
-	static struct kymo_ctf_field size[] = { { (char *)"size", KYMO_TYPE_U64, NULL, 0 } };
-	static struct kymo_ctf_field ptr[] = { { (char *)"ptr", KYMO_TYPE_X64, NULL, 0 } };
-	static struct kymo_ctf_field results[] = { { (char *)"ret", KYMO_TYPE_S32, NULL, 0 },
-						   { (char *)"n", KYMO_TYPE_U8, NULL, 0 } };
-	static struct kymo_ctf_field depth[] = { { (char *)"depth", KYMO_TYPE_U32, NULL, 0 } };
+	static struct kymo_ctf_field size[] = { { (char *)"size", KYMO_TYPE_U64, NULL, 0, NULL, false } };
+	static struct kymo_ctf_field ptr[] = { { (char *)"ptr", KYMO_TYPE_X64, NULL, 0, NULL, false } };
+	static struct kymo_ctf_field results[] = { { (char *)"ret", KYMO_TYPE_S32, NULL, 0, NULL, false },
+						   { (char *)"n", KYMO_TYPE_U8, NULL, 0, NULL, false } };
+	static struct kymo_ctf_field depth[] = { { (char *)"depth", KYMO_TYPE_U32, NULL, 0, NULL, false } };
 #define AT(text, at, kind_, function) \
 	.path = (char *)(text), .offset = (at), .kind = (kind_), .function_offset = (function)
 	static struct kymo_ctf_event events[N_EVENTS] = {
