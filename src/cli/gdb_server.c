@@ -193,6 +193,10 @@ static int read_words(int argc, char **argv, struct words *words)
 	}
 	if (at < argc)
 		words->address = argv[at++];
+	if (at < argc && !strcmp(argv[at], "--attach")) { /* gdbserver takes it here, too */
+		words->attaches = true;
+		at++;
+	}
 	words->command = at < argc ? argv + at : NULL;
 	if (!words->address || (!words->command && !words->options.is_extended) ||
 	    (words->attaches && (!words->command || words->command[1]))) {

@@ -3,10 +3,12 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "gdb/thread.h"
 
 enum { AUXV_MAX = 4096, HEADERS_MAX = 128, ENTRIES_MAX = 1024, LIBRARIES_MAX = 4096, SPACES_MAX = 64, PART = 64 };
 enum { DOCUMENT_MAX = 1 << 20 };
@@ -62,8 +64,9 @@ static bool find_dynamic(struct gdb_thread *thread, uint64_t *ret)
 	return has_dynamic;
 }
 
-/* The address of the linker's list, 0: there is none yet. False: the program has no place for one, and never will. */
-static bool find_debug(struct gdb_thread *thread, uint64_t *ret)
+/* Where the address of the linker's list is, and that address, 0: there is none yet. False: the program has no place
+ * for one, and never will. */
+static bool find_debug(struct gdb_thread *thread, uint64_t *place_ret, uint64_t *ret)
 {
 	uint64_t dynamic;
 
@@ -76,6 +79,7 @@ static bool find_debug(struct gdb_thread *thread, uint64_t *ret)
 			return false;
 		if (entry.d_tag != DT_DEBUG)
 			continue;
+		*place_ret = dynamic + i * sizeof(entry) + offsetof(Elf64_Dyn, d_un);
 		*ret = entry.d_un.d_ptr;
 		return true;
 	}
@@ -130,9 +134,9 @@ bool gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document)
 	struct r_debug_extended debug = { .base.r_map = NULL };
 	size_t left = LIBRARIES_MAX;
 	bool is_first = true;
-	uint64_t space;
+	uint64_t place, space;
 
-	if (!find_debug(thread, &space))
+	if (!find_debug(thread, &place, &space))
 		return false;
 	gdb_text_put(document, "<library-list-svr4 version=\"1.0\"");
 	if (space && read_at(thread, space, &debug.base, sizeof(debug.base)) && debug.base.r_map)
@@ -150,4 +154,15 @@ bool gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document)
 	}
 	gdb_text_put(document, "</library-list-svr4>");
 	return true;
+}
+
+void gdb_tell_debug_address(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct gdb_thread *thread = gdb_memory_thread(gdb);
+	uint64_t place, list;
+
+	if (thread && find_debug(thread, &place, &list))
+		gdb_text_format(reply, "%lx", place);
+	else
+		gdb_text_put(reply, "E01");
 }

@@ -9,4 +9,7 @@
  * libraries by itself then, where there are any. */
 bool gdb_list_libraries(struct gdb_thread *thread, struct gdb_text *document);
 
+/* qShlibInfoAddr: where the program has the address of that list. lldb asks for it. */
+void gdb_tell_debug_address(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+
 #endif

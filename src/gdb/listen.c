@@ -123,7 +123,7 @@ static char *bare(char *host)
 	return host + 1;
 }
 
-/* The host, or loopback where none is named. */
+/* The host, or loopback where none is named. Scripts know the words after the colon from gdbserver. */
 static struct kymo_error *resolve(const char *text, struct addrinfo **ret)
 {
 	struct addrinfo hints = { .ai_family = take_family(&text), .ai_socktype = SOCK_STREAM };
@@ -144,8 +144,7 @@ static struct kymo_error *resolve(const char *text, struct addrinfo **ret)
 	if (hints.ai_family == AF_UNSPEC && !strcmp(name, "localhost"))
 		hints.ai_family = AF_INET;
 	err = getaddrinfo(name, port, &hints, ret);
-	return err ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "cannot find host '%s': %s", name, gai_strerror(err))
-		   : NULL;
+	return err ? kymo_error_create(KYMO_ERROR_USAGE, "%s: cannot resolve name: %s", text, gai_strerror(err)) : NULL;
 }
 
 static int bind_tcp(int fd, const struct addrinfo *address, int *port_ret)
@@ -177,7 +176,8 @@ struct kymo_error *kymo_gdb_listen_tcp(const char *address, struct kymo_gdb_sock
 	freeaddrinfo(info);
 	if (err) {
 		kymo_gdb_socket_deinit(&it);
-		return kymo_error_errno(err, "cannot listen at %s", address);
+		return kymo_error_create(KYMO_ERROR_BUSY, "cannot listen at %s. Can't bind address: %s.", address,
+					 strerror(-err));
 	}
 	*ret = it;
 	return NULL;

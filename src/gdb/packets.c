@@ -8,6 +8,7 @@
 #include "gdb/end.h"
 #include "gdb/files.h"
 #include "gdb/ids.h"
+#include "gdb/libraries.h"
 #include "gdb/memory.h"
 #include "gdb/nonstop.h"
 #include "gdb/packet.h"
@@ -84,9 +85,27 @@ static const char *find_setting(const char *command)
 	return NULL;
 }
 
+/* libthread_db is not used here: tls.c. */
+static void tell_path_of_libthread_db(const char *path, struct gdb_text *reply)
+{
+	char text[PATH_MAX];
+
+	snprintf(text, sizeof(text), "kymo does without libthread_db.\nlibthread-db-search-path set to `%s'\n", path);
+	put_hex(reply, text);
+}
+
+static void refuse_command(struct kymo_gdb *gdb, struct gdb_text *reply)
+{
+	gdb_text_put(&gdb->console, "O");
+	put_hex(&gdb->console, "Unknown monitor command; try 'monitor help'\n");
+	gdb_text_put(reply, "E01");
+}
+
 /* monitor. */
 static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
+	static const char path_of_libthread_db[] = "set libthread-db-search-path ";
+	const size_t n_path = sizeof(path_of_libthread_db) - 1;
 	char command[256];
 
 	if (!gdb_take_hex_string(words, command, sizeof(command)) || !gdb_words_are_over(words)) {
@@ -96,11 +115,13 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 		gdb_text_put(reply, "OK");
 	} else if (find_setting(command)) {
 		put_hex(reply, find_setting(command));
+	} else if (!strncmp(command, path_of_libthread_db, n_path)) {
+		tell_path_of_libthread_db(command + n_path, reply);
 	} else if (!strcmp(command, "help")) {
 		put_hex(reply, "The following monitor commands are supported:\n  help\n    Print this text\n"
 			       "  exit\n    Quit the server; what is debugged runs on\n");
 	} else {
-		put_hex(reply, "Unknown monitor command; try 'monitor help'\n");
+		refuse_command(gdb, reply);
 	}
 }
 
@@ -139,9 +160,11 @@ static const struct packet {
 	{ "qCRC:", gdb_sum_memory, ON_MAIN },
 	{ "qfThreadInfo", gdb_first_threads, IS_WHOLE },
 	{ "qsThreadInfo", gdb_more_threads, IS_WHOLE },
+	{ "qThreadStopInfo", gdb_tell_stop_of, ON_HUB },
 	{ "qThreadExtraInfo,", gdb_thread_name, ON_HUB },
 	{ "qAttached", gdb_tell_attached, ON_HUB },
 	{ "qC", gdb_current_thread, IS_WHOLE },
+	{ "qShlibInfoAddr", gdb_tell_debug_address, IS_WHOLE },
 	{ "qSymbol:", gdb_take_symbol, ON_HUB },
 	{ "qGetTLSAddr:", gdb_find_tls, ON_HUB },
 	{ "qRcmd,", take_command, ON_HUB },

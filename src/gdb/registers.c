@@ -7,6 +7,8 @@
 #include "gdb/thread.h"
 #include "hub/regset.h"
 
+#define NO_CALL (-1ull) /* as orig_rax */
+
 /* Both register sets of a thread, each when it is needed first. */
 struct sets {
 	struct gdb_thread *thread;
@@ -141,6 +143,27 @@ void gdb_write_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 	free(sets);
 }
 
+/* The thread is about to be moved, or may be. */
+static void note_pc(struct gdb_thread *thread, const struct user_regs_struct *general)
+{
+	if (!thread->moved_from)
+		thread->moved_from = general->rip;
+}
+
+/* The kernel would start the call again, and for that set the thread back by the length of the instruction. gdb writes
+ * this number itself, lldb does not. */
+void gdb_leave_call(struct gdb_thread *thread)
+{
+	struct user_regs_struct general;
+	const uint64_t from = thread->moved_from;
+
+	thread->moved_from = 0;
+	if (!from || kymo_engine_get_registers(thread->engine, &general) || general.rip == from)
+		return;
+	general.orig_rax = NO_CALL;
+	kymo_engine_set_registers(thread->engine, &general);
+}
+
 static const struct kymo_register *take_register(struct kymo_gdb *gdb, struct gdb_words *words)
 {
 	uint64_t number;
@@ -168,6 +191,8 @@ void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 
 	if (!sets)
 		return;
+	if (load(sets, KYMO_REGISTERS_GENERAL))
+		note_pc(sets->thread, &sets->general);
 	if (reg && gdb_take_char(words, '=') && gdb_take_hex(words, value, reg->shown) && gdb_words_are_over(words) &&
 	    write_one(sets, reg, value) && store_sets(sets))
 		gdb_text_put(reply, "OK");
@@ -224,6 +249,7 @@ int gdb_set_pc(struct gdb_thread *thread, uint64_t pc)
 
 	if (err)
 		return err;
+	note_pc(thread, &general);
 	general.rip = pc;
 	return kymo_engine_set_registers(thread->engine, &general);
 }

@@ -20,6 +20,9 @@ bool gdb_register_of(struct gdb_thread *thread, const struct user_regs_struct *g
 int gdb_get_pc(struct gdb_thread *thread, uint64_t *ret);
 int gdb_set_pc(struct gdb_thread *thread, uint64_t pc);
 
+/* The thread goes on. If it stands in a system call, and the client has moved it elsewhere, it leaves that call. */
+void gdb_leave_call(struct gdb_thread *thread);
+
 /* target.xml. */
 void gdb_describe_target(struct kymo_gdb *gdb, struct gdb_text *text);
 

@@ -152,11 +152,14 @@ void gdb_continue_as_told(struct kymo_gdb *gdb, struct gdb_words *words, struct 
 	kymo_vec_deinit(&actions);
 }
 
-/* By the older packets: the thread of Hc steps or gets the signal, the others go on, where it means all. */
+/* By the older packets: the thread of Hc steps or gets the signal. Where Hc means all threads, or was not sent, that is
+ * the thread of Hg or of the last stop, and the others go on. */
 static void resume_old(struct kymo_gdb *gdb, bool is_step, int signal, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct gdb_thread *thread = gdb_thread_of(gdb, &gdb->running);
-	struct action actions[2] = { { .how = { .is_step = is_step, .signal = signal } }, { .who = { -1, -1 } } };
+	const bool is_for_one = gdb->running.tid > 0;
+	struct gdb_thread *thread = gdb_thread_of(gdb, is_for_one ? &gdb->running : &gdb->general);
+	struct action actions[2] = { { .how = { .is_step = is_step, .signal = signal } },
+				     { .who = { gdb->running.pid, -1 } } };
 	uint64_t pc;
 
 	if (!thread) {
@@ -168,7 +171,7 @@ static void resume_old(struct kymo_gdb *gdb, bool is_step, int signal, struct gd
 		return;
 	}
 	actions[0].who = (struct gdb_id){ thread->process->pid, thread->tid };
-	resume(gdb, actions, gdb->running.tid > 0 ? 1 : 2, reply);
+	resume(gdb, actions, is_for_one ? 1 : 2, reply);
 }
 
 void gdb_continue(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gdb/breakpoints.h"
+#include "gdb/registers.h"
 #include "gdb/stop.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
@@ -54,6 +55,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 	struct user_regs_struct registers;
 
 	settle_signal(thread, how->signal);
+	gdb_leave_call(thread);
 	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
 	thread->is_stopped = thread->is_asked = thread->is_stuck = thread->is_owed = false;
 	thread->is_stepping = how->is_step;
@@ -101,6 +103,7 @@ void gdb_settle_for_good(struct gdb_thread *thread)
 	else if (kept.si_signo)
 		kymo_engine_inject(thread->engine, &kept);
 	thread->kept.si_signo = 0;
+	gdb_leave_call(thread);
 	thread->is_settling &= thread->event.kind == GDB_EVENT_INTERRUPT;
 	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
 	thread->is_at_signal = thread->is_stepping = thread->is_untold = thread->is_owed = false;
@@ -154,7 +157,7 @@ static void tell_and_select(struct gdb_thread *thread, struct gdb_text *reply)
 {
 	struct kymo_gdb *gdb = thread->gdb;
 
-	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
+	gdb->general = (struct gdb_id){ thread->process->pid, thread->tid };
 	gdb_tell_thread(thread, reply);
 }
 
@@ -177,6 +180,12 @@ static bool is_end_coming(const struct kymo_gdb *gdb)
 		if (!gdb->processes.items[i]->has_ended && !gdb_any_thread(gdb, gdb->processes.items[i]->pid))
 			return true;
 	return false;
+}
+
+/* A thread that ran has ended, and the others were stopped. Where its process ends, they end a moment later. */
+static bool may_end_soon(const struct kymo_gdb *gdb)
+{
+	return is_end_coming(gdb) || (!gdb->is_interrupted && !gdb->n_ticks);
 }
 
 void gdb_forget_stops(struct kymo_gdb *gdb)
@@ -211,13 +220,35 @@ void gdb_tell_standing(struct gdb_thread *thread, int signal, struct gdb_text *r
 
 	if (waits || !is_at_told)
 		thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT, .signal = signal };
-	gdb->general = gdb->running = (struct gdb_id){ thread->process->pid, thread->tid };
+	gdb->general = (struct gdb_id){ thread->process->pid, thread->tid };
 	gdb_tell_stop(thread, reply);
 	if (waits) {
 		thread->event = was;
 		return;
 	}
 	gdb_set_telling(thread, GDB_TOLD);
+}
+
+void gdb_tell_stop_of(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	struct gdb_thread *thread = NULL;
+	struct gdb_event was;
+	struct gdb_id id;
+
+	if (gdb_take_id(words, &id) && gdb_words_are_over(words) && id.tid > 0)
+		thread = gdb_thread_of(gdb, &id);
+	if (!thread || !thread->is_stopped || gdb->is_non_stop) {
+		gdb_text_put(reply, "E01");
+		return;
+	}
+	if (gdb_check_pending(thread) || gdb_was_told(thread)) {
+		gdb_tell_thread(thread, reply);
+		return;
+	}
+	was = thread->event;
+	thread->event = (struct gdb_event){ .kind = GDB_EVENT_INTERRUPT };
+	gdb_tell_stop(thread, reply);
+	thread->event = was;
 }
 
 /* A thread that has stopped for no other reason than ^C, the general one if it has. */
@@ -257,7 +288,7 @@ bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply)
 	if (gdb->state != GDB_STOPPING || !gdb_do_all_stand(gdb))
 		return false;
 	thread = find_pending(gdb);
-	if (!gdb->ends.n && !thread && is_end_coming(gdb))
+	if (!gdb->ends.n && !thread && may_end_soon(gdb))
 		return false;
 	gdb_change_state(gdb, GDB_ALL_STAND);
 	if (gdb->ends.n) {

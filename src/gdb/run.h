@@ -34,6 +34,10 @@ void gdb_forget_stops(struct kymo_gdb *gdb);
 /* Tell that it stands, where it has nothing to tell itself. An event that waits to be told goes on waiting. */
 void gdb_tell_standing(struct gdb_thread *thread, int signal, struct gdb_text *reply);
 
+/* qThreadStopInfo: why a thread stands, signal 0 where it has no event of its own. An event that waits to be told is
+ * told by that. lldb asks for each thread after a stop. */
+void gdb_tell_stop_of(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+
 /* All-stop: all threads have stopped; append the stop reply. False: nothing can be told yet. */
 bool gdb_collect(struct kymo_gdb *gdb, struct gdb_text *reply);
 

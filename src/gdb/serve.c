@@ -134,6 +134,28 @@ static void send_bytes(struct connection *connection, const char *bytes, size_t 
 	}
 }
 
+/* What is no reply: it is not sent again. */
+static void send_text(struct connection *connection, char lead, const struct gdb_text *text)
+{
+	struct gdb_text framed = { 0 };
+
+	debug(connection->gdb, '>', text->items, text->n);
+	gdb_packet_frame(&framed, lead, text->items, text->n);
+	connection->is_lost |= text->has_failed || framed.has_failed;
+	send_bytes(connection, framed.items, framed.n);
+	gdb_text_deinit(&framed);
+}
+
+/* What is for the client's user comes before the reply. */
+static void send_console(struct connection *connection)
+{
+	struct gdb_text *console = &connection->gdb->console;
+
+	if (console->n)
+		send_text(connection, '$', console);
+	gdb_text_clear(console);
+}
+
 static void send_reply(struct connection *connection)
 {
 	gdb_text_clear(&connection->last);
@@ -146,18 +168,6 @@ static void send_reply(struct connection *connection)
 	if (connection->last.has_failed)
 		connection->is_lost = true;
 	send_bytes(connection, connection->last.items, connection->last.n);
-}
-
-/* The client does not acknowledge its arrival, and it is not sent again. */
-static void send_notification(struct connection *connection)
-{
-	struct gdb_text framed = { 0 };
-
-	debug(connection->gdb, '>', connection->reply.items, connection->reply.n);
-	gdb_packet_frame(&framed, '%', connection->reply.items, connection->reply.n);
-	connection->is_lost |= connection->reply.has_failed || framed.has_failed;
-	send_bytes(connection, framed.items, framed.n);
-	gdb_text_deinit(&framed);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -180,6 +190,7 @@ static void answer(struct connection *connection, const struct gdb_text *packet)
 	gdb_text_clear(&connection->reply);
 	switch (gdb_answer(connection->gdb, packet->n ? packet->items : "", packet->n, &connection->reply)) {
 	case GDB_ANSWERED:
+		send_console(connection);
 		send_reply(connection);
 		return;
 	case GDB_RUNS:
@@ -271,7 +282,7 @@ static void notify(struct connection *connection)
 	gdb_text_clear(&connection->reply);
 	kymo_hub_run(connection->gdb->hub, find_notification, &it);
 	if (it.is_told)
-		send_notification(connection);
+		send_text(connection, '%', &connection->reply);
 }
 
 static void look_at_bytes(struct connection *connection)

@@ -111,6 +111,7 @@ struct gdb_thread {
 	siginfo_t kept;                  /* a signal that the client wants it to have when it goes on; or si_signo 0 */
 	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
 	uint64_t step_pc;                /* where it began */
+	uint64_t moved_from;             /* where it stopped, if the client has changed that since; or 0 */
 	KYMO_VEC(struct gdb_watch) watches;
 };
 
@@ -178,6 +179,7 @@ struct kymo_gdb {
 
 	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */
 	size_t n_registers;
+	struct gdb_text console;  /* a packet that is sent before the reply: text for the user; or empty */
 	struct gdb_text document; /* qXfer: what is being read, and of which object */
 	char document_name[64];
 };

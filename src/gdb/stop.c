@@ -257,9 +257,10 @@ void gdb_tick(void *data)
 {
 	struct kymo_gdb *gdb = data;
 
-	if ((gdb->state != GDB_STOPPING && !gdb->is_non_stop) || ++gdb->n_ticks < PATIENT_TICKS)
+	if (gdb->state != GDB_STOPPING && !gdb->is_non_stop)
 		return;
-	for (size_t i = 0; i < gdb->threads.n; i++) {
+	gdb->n_ticks++;
+	for (size_t i = 0; i < gdb->threads.n && gdb->n_ticks >= PATIENT_TICKS; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
 		if (!thread->is_dead && !thread->is_stopped && thread->is_asked)

@@ -1,9 +1,10 @@
-"""Packets that do all or nothing."""
+"""Packets that do all or nothing, and those that other clients than gdb send."""
 import os
+import re
 import signal
 
-from debugging import Client, advances, build, loop, offer
-from kymotest import check, check_equal, need_root, skip, start, timeout
+from debugging import Client, address_of, advances, build, loop, offer, thread_of, threads_of
+from kymotest import check, check_equal, check_matches, need_root, skip, start, timeout
 
 RIP, MXCSR = 16 * 8, 532  # offsets in the reply to g
 
@@ -92,6 +93,105 @@ def test_files_of_another_root_are_not_ours(tmp):
     check_equal(client.ask(f'vFile:readlink:{b"/link".hex()}'), 'Fb;/etc/passwd', 'a link')
     check_equal(client.ask(f'vFile:unlink:{b"/inner".hex()}'), 'F0', 'a link is removed')
     check(not os.path.lexists(root / 'inner') and os.path.exists('/etc/passwd'), 'that one alone')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def number_of(client, name):
+    """Of a register."""
+    return int(re.search(rf'name="{name}"[^>]* regnum="(\d+)"', client.ask('qXfer:features:read:target.xml:0,fffe'))[1])
+
+
+def test_a_thread_that_is_moved_out_of_a_call_does_not_start_it_again(tmp):
+    """The kernel would set it back by two bytes, into the middle of what is before the new address."""
+    process, stub, client = served(tmp)
+    call, work = number_of(client, 'orig_rax'), address_of(process.pid, 'work')
+    for _ in range(200):
+        if client.ask(f'p{call:x}') == f'{230:02x}' + '00' * 7:  # clock_nanosleep
+            break
+        client.send(b'$vCont;c#a8')
+        client.interrupt()
+    before = client.ask('g')
+    check_equal(client.ask('P10=' + work.to_bytes(8, 'little').hex()), 'OK', 'it is moved')
+    check_matches(client.ask('vCont;s'), '^T05')
+    pc = int.from_bytes(bytes.fromhex(client.ask('p10')), 'little')
+    check(work < pc <= work + 8, 'one instruction of the function was executed', hex(pc - work))
+    check_equal(client.ask('G' + before), 'OK', 'it is where it was')
+    check_equal(client.ask('D'), 'OK', 'detached')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_the_older_packets_mean_all_threads_unless_one_is_named(tmp):
+    process, stub, client = served(tmp, 'workers')
+    counts = address_of(process.pid, 'counts')
+
+    def count(i):
+        return client.word(counts + 8 * i)
+
+    for named, runs in (None, (1, 3)), (process.pid, (0, )):
+        if named:
+            check_equal(client.ask(f'Hcp{named:x}.{named:x}'), 'OK', 'one is named')
+        before = [count(i) for i in range(4)]
+        for _ in range(100):
+            client.send(b'$c#63')
+            client.interrupt()
+            if all(count(i) > before[i] for i in runs):
+                break
+        after = [count(i) for i in range(4)]
+        check(all(after[i] > before[i] for i in runs), f'threads {runs} have run', before, after)
+    check_equal(after[1:], before[1:], 'what the others have counted')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_the_end_of_a_process_is_told_while_its_other_threads_are_stopped(tmp):
+    process, stub, client = served(tmp, 'workers')
+    thread = threads_of(process.pid)[0]
+    check_equal(client.ask(f'M{address_of(process.pid, "go"):x},1:29'), 'OK', 'thread 1 is to call exit')
+    check_equal(client.ask(f'vCont;c:p{process.pid:x}.{thread:x}'), f'W03;process:{process.pid:x}', 'the stop')
+    client.close()
+    stub.end().ok()
+
+
+def test_each_thread_says_why_it_stands(tmp):
+    process, stub, client = served(tmp, 'workers')
+    ids = [process.pid, *threads_of(process.pid)]
+    check_equal(client.ask(f'Z0,{address_of(process.pid, "special"):x},1'), 'OK', 'a breakpoint')
+    check_equal(thread_of(client.ask('vCont;c')), ids[2], 'the thread that comes there')
+    told = [client.ask(f'qThreadStopInfo{tid:x}') for tid in ids]
+    check_equal([thread_of(text) for text in told], ids, 'the threads')
+    check_equal([text[:3] for text in told], ['T00', 'T00', 'T05', 'T00'], 'their signals')
+    check_matches(told[2], 'swbreak:;')
+    check_equal(client.ask('qThreadStopInfo1'), 'E01', 'a thread that there is not')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_the_list_of_libraries_is_found_by_its_place_in_the_program(tmp):
+    process, stub, client = served(tmp)
+    listed = client.ask('qXfer:libraries-svr4:read::0,fffe')
+    place = int(client.ask('qShlibInfoAddr'), 16)
+    check_equal(f'main-lm="0x{client.word(client.word(place) + 8):x}"', re.search('main-lm="[^"]*"', listed)[0],
+                'the first library')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_a_monitor_command_that_is_unknown_is_an_error(tmp):
+    process, stub, client = served(tmp)
+    for command in ('', 'nonsense'):
+        told = client.ask('qRcmd,' + command.encode().hex())
+        check_equal(told[0], 'O', 'text for the user')
+        check_matches(bytes.fromhex(told[1:]).decode(), '^Unknown monitor command')
+        check_equal(client.reply(), 'E01', 'the reply')
+    told = client.ask('qRcmd,' + b'set libthread-db-search-path /a/b'.hex())
+    check_matches(bytes.fromhex(told).decode(), "^libthread-db-search-path set to `/a/b'$")
     client.close()
     stub.end().ok()
     advances(process)

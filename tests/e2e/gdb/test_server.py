@@ -33,6 +33,16 @@ def test_attach_and_detach_leave_it_running(tmp):
     check_text_intact(process.pid)
 
 
+def test_attach_is_a_word_after_the_address_too(tmp):
+    build(tmp)
+    process = loop(tmp)
+    server, port = listen(':0', '--attach', process.pid)
+    check_matches(server.err, rf'^Attached; pid = {process.pid}$')
+    gdb(f'target remote :{port}', 'detach').ok()
+    server.end().ok()
+    advances(process)
+
+
 def test_extended_mode_runs_and_attaches_again_and_again(tmp):
     build(tmp)
     process = loop(tmp)
@@ -109,3 +119,15 @@ def test_wrong_words_are_refused(tmp):
     kymo('gdb', '--pid', 'x').ended(2)
     kymo('gdb', '--pid', '1', 'ls').ended(2)
     check_matches(kymo('gdb', '--', './nosuch').ended(1).err, r'cannot run \./nosuch')
+
+
+def test_addresses_that_do_not_serve_are_told_in_gdbservers_words(tmp):
+    build(tmp)
+    result = run(SERVER, '--once', 'tcp8:123:2345', './app').ended(1)
+    check_matches(result.err, r'^kymo: tcp8:123:2345: cannot resolve name: ')
+    check('not found' not in result.err, 'the program is there', result.err)
+    server, port = listen(':0', './app')
+    result = run(SERVER, '--once', f':{port}', './app').ended(1)
+    check_matches(result.err, r"Can't bind address: Address already in use\.$")
+    gdb(f'target remote :{port}', 'kill').ok()
+    server.end().ok()
