@@ -9,6 +9,7 @@
 
 #include "arch/registers.h"
 #include "base/vec.h"
+#include "gdb/btrace.h"
 #include "gdb/serve.h"
 #include "gdb/text.h"
 #include "gdb/words.h"
@@ -111,6 +112,8 @@ struct gdb_thread {
 	siginfo_t kept;                  /* a signal that the client wants it to have when it goes on; or si_signo 0 */
 	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
 	uint64_t step_pc;                /* where it began */
+	bool is_step_done;               /* without that the thread ran: it is told when all are resumed */
+	struct gdb_btrace *btrace;       /* NULL: its branches were never traced */
 	KYMO_VEC(struct gdb_watch) watches;
 };
 
@@ -177,6 +180,7 @@ struct kymo_gdb {
 
 	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */
 	size_t n_registers;
+	size_t btrace_size;       /* bytes, for threads whose trace begins; 0: not said */
 	struct gdb_text document; /* qXfer: what is being read, and of which object */
 	char document_name[64];
 };
