@@ -9,6 +9,7 @@
 
 #include "arch/registers.h"
 #include "fuzz.h"
+#include "gdb/btrace.h"
 #include "gdb/files.h"
 #include "gdb/nonstop.h"
 #include "gdb/packet.h"
@@ -23,6 +24,7 @@
 enum { MEMORY_AT = 0x1000, MEMORY_SIZE = 200000, PACKETS_MAX = 64 };
 
 static uint8_t memory[MEMORY_SIZE];
+static struct user_regs_struct registers; /* of all threads */
 
 /* ---- the hub --------------------------------------------------------------------------------- */
 
@@ -38,12 +40,13 @@ static int control(struct kymo_engine *engine, enum kymo_action action)
 
 static int get_registers(struct kymo_engine *engine, struct user_regs_struct *ret)
 {
-	*ret = (struct user_regs_struct){ .fs_base = MEMORY_AT };
+	*ret = registers;
 	return 0;
 }
 
-static int set_registers(struct kymo_engine *engine, const struct user_regs_struct *registers)
+static int set_registers(struct kymo_engine *engine, const struct user_regs_struct *to)
 {
+	registers = *to;
 	return 0;
 }
 
@@ -150,6 +153,7 @@ static void release(void *data)
 	struct gdb_thread *thread = data;
 
 	kymo_vec_deinit(&thread->watches);
+	gdb_btrace_destroy(thread->btrace);
 	free(thread);
 }
 
@@ -173,6 +177,7 @@ static void begin(struct kymo_gdb *gdb)
 {
 	struct gdb_process *a, *b;
 
+	registers = (struct user_regs_struct){ .fs_base = MEMORY_AT, .rip = MEMORY_AT };
 	gdb_init_files(gdb);
 	gdb->is_client = gdb->is_extended = true;
 	gdb->wake = gdb->client = gdb->ends_waits = -1;
@@ -198,9 +203,21 @@ static void end(struct kymo_gdb *gdb)
 	gdb_free_state(gdb);
 }
 
+/* Threads that are traced have made steps: to the next instruction of zeros, or elsewhere. */
+static void make_steps(struct kymo_gdb *gdb, size_t n)
+{
+	for (size_t i = 0; i < n * gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i % gdb->threads.n];
+
+		registers.rip += i % 7 ? 2 : 16;
+		gdb_btrace_see(thread, i % 11 ? 0 : KYMO_EVENT_SYSCALL_EXIT);
+	}
+}
+
 /* They stop, by ^C. */
 static void stop(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
+	make_steps(gdb, 40);
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		gdb->threads.items[i]->is_stopped = true;
 	gdb->is_interrupted = true;

@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "arch/step.h"
 #include "base/vec.h"
 #include "branch/branch.h"
 #include "branch/ring.h"
 #include "branch/space.h"
+#include "branch/walk.h"
 
 struct kymo_engine;
 struct kymo_hub;
@@ -34,11 +34,8 @@ struct branch_thread {
 	/* At the last stop. */
 	bool has_begun;      /* there was one */
 	bool is_inside;      /* it is stepped */
-	bool has_before;     /* the following are known */
 	bool is_at_call_end; /* that stop was the end of a system call: a step's end may be told of the same */
-	uint64_t pc, sp;
-	struct kymo_step step;
-	bool had_own_flag;         /* the program itself had single steps on */
+	struct kymo_walk now;
 	bool expects_handler;      /* a signal that has a handler was told since */
 	uint64_t called_from;      /* after the last call in chosen code */
 	bool is_in_pad;            /* of a recording: it has to run freely */

@@ -35,7 +35,8 @@ static const struct branch_range nothing = { 0, 0 };
  * that it ends. */
 static enum kymo_action action_of(struct kymo_branches *branches, struct branch_thread *thread)
 {
-	branch_thread_pushes(branches, thread, thread->is_inside && thread->has_before && thread->step.flags.pushed);
+	branch_thread_pushes(branches, thread,
+			     thread->is_inside && thread->now.is_known && thread->now.step.flags.pushed);
 	if (branches->is_ending) {
 		branch_thread_leave(thread);
 		branch_thread_pushes(branches, thread, false);
@@ -132,7 +133,7 @@ static void insert_return(struct kymo_branches *branches, struct branch_thread *
 	const struct branch_space *space = branch_thread_space(branches, thread);
 	uint64_t address;
 
-	if (!has_returned && !kymo_engine_read(thread->engine, thread->sp, &address, sizeof(address)) &&
+	if (!has_returned && !kymo_engine_read(thread->engine, thread->now.sp, &address, sizeof(address)) &&
 	    branch_is_chosen(space, address) && is_after_call(thread, address))
 		insert(branches, thread, address);
 	if (branch_is_chosen(space, thread->called_from))
@@ -143,9 +144,9 @@ static void insert_return(struct kymo_branches *branches, struct branch_thread *
 
 static void look_at_step(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
 {
-	const bool had_before = thread->has_before, was_inside = thread->is_inside;
-	const struct kymo_step step = thread->step;
-	const uint64_t before = thread->pc;
+	const bool had_before = thread->now.is_known, was_inside = thread->is_inside;
+	const struct kymo_step step = thread->now.step;
+	const uint64_t before = thread->now.pc;
 	bool is_chosen;
 
 	branch_thread_see(branches, thread, is_step_end);
@@ -155,9 +156,9 @@ static void look_at_step(struct kymo_branches *branches, struct branch_thread *t
 	}
 	if (had_before && was_inside && step.kind == KYMO_STEP_CALL)
 		thread->called_from = before + step.length;
-	if (!thread->has_before)
+	if (!thread->now.is_known)
 		return;
-	is_chosen = branch_is_chosen(branch_thread_space(branches, thread), thread->pc);
+	is_chosen = branch_is_chosen(branch_thread_space(branches, thread), thread->now.pc);
 	if (is_chosen && !was_inside) {
 		thread->is_inside = true;
 		branch_thread_note(branches, thread, KYMO_BRANCH_ENTER);
@@ -189,7 +190,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	if (event & (KYMO_EVENT_EXIT | KYMO_EVENT_DEATH))
 		return KYMO_ACTION_RESUME;
 	if (event == KYMO_EVENT_EXEC) {
-		thread->has_before = false;
+		thread->now.is_known = false;
 		return KYMO_ACTION_RESUME; /* its callback is next */
 	}
 	if (!thread->has_begun && !branches->is_all) {
@@ -278,7 +279,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 		const int number = report->info.si_signo;
 
 		thread->signal = number;
-		thread->at = thread->pc;
+		thread->at = thread->now.pc;
 		thread->at_space = thread->process->space;
 		thread->address = report->info.si_code > 0 && (number == SIGSEGV || number == SIGBUS)
 					  ? (uint64_t)(uintptr_t)report->info.si_addr
@@ -316,7 +317,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	thread->process->is_changed = true;
 	renew(branches, thread, &nothing);
 	see(branches, thread, false);
-	if (branches->is_all && thread->has_before)
+	if (branches->is_all && thread->now.is_known)
 		branch_thread_note(branches, thread, KYMO_BRANCH_EXEC);
 	return action_of(branches, thread);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/page.h"
 #include "branch/chosen.h"
 #include "kymo/engine.h"
 #include "procfs/info.h"
@@ -91,7 +90,7 @@ void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *t
 		return;
 	thread->has_ended = true;
 	thread->status = status;
-	thread->has_before = thread->is_inside = false;
+	thread->now.is_known = thread->is_inside = false;
 	branch_thread_pushes(branches, thread, false);
 	kymo_vec_deinit(&thread->breaks);
 	branches->live_kept -= thread->ring.capacity;
@@ -206,92 +205,49 @@ static enum kymo_branch_kind branch_kind(const struct kymo_step *step)
 /* `may_be_self`: an instruction may have been executed that leads to itself. */
 static void compare(struct kymo_branches *branches, struct branch_thread *thread, uint64_t to, bool may_be_self)
 {
-	const bool has_signal = thread->expects_handler && to != thread->pc;
+	const bool has_signal = thread->expects_handler && to != thread->now.pc;
 
-	if (to == thread->pc && !may_be_self)
+	if (to == thread->now.pc && !may_be_self)
 		return;
 	thread->expects_handler &= !has_signal;
-	if (!has_signal && !kymo_step_branches(&thread->step, thread->pc, to))
+	if (!has_signal && !kymo_step_branches(&thread->now.step, thread->now.pc, to))
 		return;
 	branch_thread_renew(branches, thread);
 	thread->is_in_pad = is_pad(branches, thread, to);
 	if (thread->is_in_pad)
 		branches_warn(branches, BRANCH_WARNING_PAD);
 	else
-		add_branch(branches, thread, thread->pc, to,
-			   has_signal ? KYMO_BRANCH_SIGNAL : branch_kind(&thread->step));
-}
-
-/* What the instruction before has pushed shows that the thread is stepped. */
-static void clean(struct branch_thread *thread, uint64_t sp)
-{
-	uint16_t flags;
-
-	if (!thread->step.flags.pushed || thread->had_own_flag || sp != thread->sp - thread->step.flags.pushed)
-		return;
-	if (!kymo_engine_read(thread->engine, sp, &flags, sizeof(flags)) && kymo_flags_clean(&flags))
-		kymo_engine_write(thread->engine, sp, &flags, sizeof(flags));
-}
-
-/* Code may end within the longest instruction, at the end of what is mapped. */
-static bool decode(struct branch_thread *thread)
-{
-	uint8_t bytes[KYMO_STEP_BYTES];
-	size_t size = sizeof(bytes);
-	const size_t part = kymo_page_part(thread->pc, size);
-
-	if (kymo_engine_read(thread->engine, thread->pc, bytes, size)) {
-		if (part == size || kymo_engine_read(thread->engine, thread->pc, bytes, part))
-			return false;
-		size = part;
-	}
-	return !kymo_step_of(bytes, size, &thread->step);
+		add_branch(branches, thread, thread->now.pc, to,
+			   has_signal ? KYMO_BRANCH_SIGNAL : branch_kind(&thread->now.step));
 }
 
 void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
 {
-	struct user_regs_struct registers;
-	const int err = kymo_engine_get_registers(thread->engine, &registers);
-	uint64_t pc;
+	struct kymo_walk now = { .is_known = false };
+	const int err = kymo_walk_look(thread->engine, &now);
 
 	thread->is_of_32_bits = err == -ENOTSUP;
 	if (err) {
-		thread->has_before = false;
+		thread->now.is_known = false;
 		if (thread->is_of_32_bits) {
 			branches_warn(branches, BRANCH_WARNING_32_BITS);
 			branch_thread_leave(thread);
 		}
 		return;
 	}
-	pc = kymo_step_pc(&registers);
-	if (thread->has_before && thread->is_inside) {
-		compare(branches, thread, pc, is_step_end && !thread->is_at_call_end);
-		if (pc != thread->pc)
-			clean(thread, kymo_step_sp(&registers));
+	if (thread->now.is_known && thread->is_inside) {
+		compare(branches, thread, now.pc, is_step_end && !thread->is_at_call_end);
+		if (now.pc != thread->now.pc)
+			kymo_walk_clean(thread->engine, &thread->now, &now);
 	}
 	thread->is_at_call_end = false;
-	thread->pc = pc;
-	thread->sp = kymo_step_sp(&registers);
-	thread->had_own_flag = kymo_flags_are_own(&registers);
-	thread->has_before = decode(thread);
+	thread->now = now;
 }
 
 void branch_thread_execute(struct branch_thread *thread)
 {
-	struct user_regs_struct registers;
-
-	for (int i = 0; i < EXECUTED_MAX && thread->has_before && thread->step.flags.popped; i++) {
-		uint64_t value = 0;
-
-		if (kymo_engine_get_registers(thread->engine, &registers) ||
-		    kymo_engine_read(thread->engine, thread->sp, &value, thread->step.flags.popped) ||
-		    !kymo_flags_pop(&thread->step.flags, value, &registers) ||
-		    kymo_engine_set_registers(thread->engine, &registers))
-			return;
-		thread->pc = kymo_step_pc(&registers);
-		thread->sp = kymo_step_sp(&registers);
-		thread->has_before = decode(thread);
-	}
+	for (int i = 0; i < EXECUTED_MAX && kymo_walk_pop(thread->engine, &thread->now); i++)
+		;
 }
 
 void branch_thread_pushes(struct kymo_branches *branches, struct branch_thread *thread, bool may_push)
@@ -302,11 +258,11 @@ void branch_thread_pushes(struct kymo_branches *branches, struct branch_thread *
 
 void branch_thread_leave(struct branch_thread *thread)
 {
-	thread->is_inside = thread->has_before = thread->expects_handler = false;
+	thread->is_inside = thread->now.is_known = thread->expects_handler = false;
 }
 
 void branch_thread_note(struct kymo_branches *branches, struct branch_thread *thread, enum kymo_branch_kind kind)
 {
 	branch_thread_renew(branches, thread);
-	add_branch(branches, thread, 0, thread->pc, kind);
+	add_branch(branches, thread, 0, thread->now.pc, kind);
 }

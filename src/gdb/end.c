@@ -4,6 +4,7 @@
 
 #include "base/backoff.h"
 #include "base/io.h"
+#include "gdb/btrace_packets.h"
 #include "gdb/events.h"
 #include "gdb/stop.h"
 #include "gdb/tell.h"
@@ -177,6 +178,7 @@ void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	}
 	it.pid = pid;
 	it.is_first = !pid;
+	gdb_end_btrace(gdb, pid);
 	leave_and_wait(&it, LEAVE_MS);
 	gdb_say(gdb, "Detaching from process %d", it.pid);
 	gdb_text_put(reply, it.n ? "OK" : "E01");

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "gdb/breakpoints.h"
+#include "gdb/btrace.h"
 #include "gdb/hits.h"
 #include "gdb/run.h"
 #include "gdb/stop.h"
@@ -43,9 +44,10 @@ static unsigned int stepped(struct gdb_thread *thread)
 		gdb_stand(thread);
 		return KYMO_ACTION_STOP;
 	}
-	if (!thread->is_asked && is_known && is_in_range(thread, registers.rip)) {
+	while (!thread->is_asked && is_known && is_in_range(thread, registers.rip)) {
 		thread->step_pc = registers.rip;
-		return KYMO_ACTION_SINGLESTEP;
+		if (!gdb_btrace_pop(thread) || kymo_engine_get_registers(thread->engine, &registers))
+			return KYMO_ACTION_SINGLESTEP;
 	}
 	memset(&thread->info, 0, sizeof(thread->info));
 	thread->info.si_signo = SIGTRAP;
@@ -58,7 +60,10 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 {
 	struct gdb_thread *thread = data;
 
-	if (event || thread->is_dead)
+	if (thread->is_dead)
+		return KYMO_ACTION_RESUME;
+	gdb_btrace_see(thread, event);
+	if (event)
 		return KYMO_ACTION_RESUME;
 	if (thread->needs_watches)
 		gdb_watch_missing(thread);
@@ -67,7 +72,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 
 		thread->is_settling = false;
 		if (!thread->gdb->is_client && was.kind != GDB_EVENT_INTERRUPT)
-			return KYMO_ACTION_RESUME;
+			return gdb_btrace_action(thread);
 		gdb_note(thread, &was);
 		return KYMO_ACTION_STOP;
 	}
@@ -76,7 +81,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	if (thread->is_stepping)
 		return stepped(thread);
 	if (!thread->is_asked)
-		return KYMO_ACTION_RESUME;
+		return gdb_btrace_action(thread);
 	gdb_stand(thread);
 	return KYMO_ACTION_STOP;
 }
@@ -88,18 +93,24 @@ static bool is_for_program(const struct gdb_thread *thread, int signal)
 	return !thread->gdb->is_client || (thread->gdb->passed & 1ull << (signal - 1));
 }
 
+/* A step of the client's goes on, too. */
+static enum kymo_action go_on(struct gdb_thread *thread)
+{
+	return thread->is_stepping ? KYMO_ACTION_SINGLESTEP : gdb_btrace_action(thread);
+}
+
 static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_report *report)
 {
 	const bool is_break = report->trap == KYMO_TRAP_BREAKPOINT;
 	struct gdb_event event = { .signal = SIGTRAP, .address = report->address };
 
 	if (!thread->gdb->is_client)
-		return KYMO_ACTION_RESUME;
+		return gdb_btrace_action(thread);
 	event.kind = is_break ? GDB_EVENT_BREAK : GDB_EVENT_WATCH;
 	if (event.kind == GDB_EVENT_WATCH)
 		event.watch = gdb_watch_kind(thread, report->slot);
 	if (!gdb_condition_holds(thread, is_break ? GDB_BREAK_SOFTWARE : event.watch, report->address))
-		return thread->is_stepping ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME;
+		return go_on(thread);
 	thread->info = report->info;
 	gdb_note(thread, &event);
 	return KYMO_ACTION_STOP;
@@ -115,8 +126,11 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 		return trapped(thread, report);
 	if (thread->is_settling) /* its exec is told first, which is later than this */
 		return KYMO_ACTION_REPORT | KYMO_SIGNAL_REQUEUE;
-	if (event.signal <= 0 || is_for_program(thread, event.signal))
-		return KYMO_ACTION_RESUME | report->verdict;
+	if (event.signal <= 0 || is_for_program(thread, event.signal)) {
+		if (report->kind == KYMO_EVENT_SIGNAL)
+			gdb_btrace_expect_signal(thread, event.signal);
+		return go_on(thread) | report->verdict;
+	}
 	thread->info = report->info;
 	thread->is_at_signal = true;
 	gdb_note(thread, &event);
@@ -129,7 +143,7 @@ static bool is_caught(const struct gdb_thread *thread, uint64_t number)
 {
 	const struct gdb_process *process = thread->process;
 
-	for (size_t i = 0; i < process->calls.n; i++)
+	for (size_t i = 0; i < process->calls.n && process->catches_calls; i++)
 		if (process->calls.items[i] == number)
 			return true;
 	return process->catches_calls && process->catches_all_calls;
@@ -140,7 +154,7 @@ static unsigned int called(struct gdb_thread *thread, enum gdb_event_kind kind, 
 	const struct gdb_event event = { .kind = kind, .signal = SIGTRAP, .number = number };
 
 	if (!thread->gdb->is_client || !is_caught(thread, number))
-		return KYMO_ACTION_RESUME;
+		return go_on(thread);
 	gdb_note(thread, &event);
 	return KYMO_ACTION_STOP;
 }
@@ -165,7 +179,7 @@ static unsigned int on_return(struct kymo_engine *engine, void *data, enum kymo_
 			return KYMO_ACTION_STOP;
 		}
 	}
-	return report->is_entry_known ? called(thread, GDB_EVENT_RETURN, report->number) : KYMO_ACTION_RESUME;
+	return report->is_entry_known ? called(thread, GDB_EVENT_RETURN, report->number) : go_on(thread);
 }
 
 /* ---- children -------------------------------------------------------------------------------- */
@@ -214,13 +228,13 @@ static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_rep
 		gdb_set_mask(maker);
 	}
 	if (!gdb->is_client || !(is_vfork ? gdb->has_vforks : gdb->has_forks))
-		return KYMO_ACTION_RESUME;
+		return go_on(maker);
 	process = gdb_add_process(gdb, report->child);
 	if (!process)
-		return KYMO_ACTION_RESUME;
+		return go_on(maker);
 	if (gdb_follow(gdb, process, report->child, &thread)) {
 		gdb_drop_process(gdb, process);
-		return KYMO_ACTION_RESUME;
+		return go_on(maker);
 	}
 	process->is_launched = maker->process->is_launched;
 	memcpy(process->symbols, maker->process->symbols, sizeof(process->symbols));
@@ -239,7 +253,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	if (report->kind != KYMO_CLONE_THREAD)
 		return forked(maker, report);
 	begin_thread(maker, report->child);
-	return KYMO_ACTION_RESUME;
+	return go_on(maker);
 }
 
 /* Told when the call has returned: registers are the program's own then. */
@@ -253,9 +267,10 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	thread->tid = kymo_engine_tid(engine);
 	process->is_narrow = gdb_is_narrow(process->pid);
 	gdb_forget_breakpoints(thread);
+	gdb_btrace_forget(thread);
 	process->n_symbols = 0;
 	if (process->execs_left || (!is_start && (!thread->gdb->is_client || !thread->gdb->has_execs)))
-		return KYMO_ACTION_RESUME;
+		return go_on(thread);
 	thread->event =
 		(struct gdb_event){ .kind = is_start ? GDB_EVENT_INTERRUPT : GDB_EVENT_EXEC, .signal = SIGTRAP };
 	thread->is_settling = true;
@@ -369,6 +384,7 @@ static void on_release(void *data)
 	struct gdb_thread *thread = data;
 
 	kymo_vec_deinit(&thread->watches);
+	gdb_btrace_destroy(thread->btrace);
 	free(thread);
 }
 
@@ -393,7 +409,7 @@ void gdb_set_mask(struct gdb_thread *thread)
 
 	if (thread->process->catches_calls)
 		mask |= KYMO_EVENTS_SYSCALL;
-	if (thread->is_vforking)
+	if (thread->is_vforking || gdb_is_traced(thread)) /* a step of a system call would leave the trap flag in R11 */
 		mask |= KYMO_EVENT_SYSCALL_EXIT;
 	kymo_engine_set_events(thread->engine, mask);
 }

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "gdb/breakpoints.h"
+#include "gdb/btrace_packets.h"
 #include "gdb/end.h"
 #include "gdb/files.h"
 #include "gdb/ids.h"
@@ -148,6 +149,8 @@ static const struct packet {
 	{ "QProgramSignals:", gdb_program_signals, ON_HUB },
 	{ "QCatchSyscalls:", gdb_catch_calls, ON_HUB },
 	{ "QThreadEvents:", gdb_tell_threads, ON_HUB },
+	{ "Qbtrace-conf:", gdb_configure_branches, ON_HUB },
+	{ "Qbtrace:", gdb_trace_branches, ON_HUB },
 	{ "QDisableRandomization:", gdb_disable_randomization, ON_HUB },
 	{ "QStartupWithShell:", gdb_with_shell, ON_HUB },
 	{ "QEnvironmentHexEncoded:", gdb_set_variable, ON_HUB },

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gdb/breakpoints.h"
+#include "gdb/btrace.h"
 #include "gdb/registers.h"
 #include "gdb/stop.h"
 #include "gdb/tell.h"
@@ -43,6 +44,8 @@ static void settle_signal(struct gdb_thread *thread, int signal)
 	if (signal)
 		info = info_of(thread, signal);
 	thread->kept.si_signo = 0;
+	if (info.si_signo)
+		gdb_btrace_expect_signal(thread, info.si_signo);
 	if (thread->is_at_signal && !kymo_engine_set_signal(thread->engine, info.si_signo, &info))
 		info.si_signo = 0;
 	if (info.si_signo)
@@ -50,10 +53,18 @@ static void settle_signal(struct gdb_thread *thread, int signal)
 	thread->is_at_signal = false;
 }
 
+/* A step over an instruction that is not left to a step. Whether it is done by that. */
+static bool is_done(struct gdb_thread *thread)
+{
+	return gdb_btrace_pop(thread) &&
+	       (thread->btrace->now.pc < thread->range_start || thread->btrace->now.pc >= thread->range_end);
+}
+
 void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 {
 	struct user_regs_struct registers;
 
+	gdb_btrace_look_again(thread);
 	settle_signal(thread, how->signal);
 	gdb_leave_call(thread);
 	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
@@ -63,8 +74,28 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 	thread->range_end = how->range_end;
 	if (how->is_step && !kymo_engine_get_registers(thread->engine, &registers))
 		thread->step_pc = registers.rip;
-	if (kymo_engine_control(thread->engine, how->is_step ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME) == -ESRCH)
+	if (how->is_step && is_done(thread)) {
+		thread->is_stopped = thread->is_step_done = true;
+		return;
+	}
+	if (kymo_engine_control(thread->engine, how->is_step ? KYMO_ACTION_SINGLESTEP : gdb_btrace_action(thread)) ==
+	    -ESRCH)
 		thread->is_dead = true; /* its end is about to be told */
+}
+
+void gdb_note_done_steps(struct kymo_gdb *gdb)
+{
+	const struct gdb_event event = { .kind = GDB_EVENT_STEP, .signal = SIGTRAP };
+
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (!thread->is_step_done)
+			continue;
+		thread->is_step_done = false;
+		thread->info = (siginfo_t){ .si_signo = SIGTRAP, .si_code = TRAP_TRACE };
+		gdb_note(thread, &event);
+	}
 }
 
 bool gdb_check_pending(struct gdb_thread *thread)

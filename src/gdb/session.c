@@ -1,6 +1,7 @@
 #include "gdb/session.h"
 
 #include "gdb/breakpoints.h"
+#include "gdb/btrace_packets.h"
 #include "gdb/events.h"
 #include "gdb/nonstop.h"
 #include "gdb/run.h"
@@ -64,6 +65,7 @@ bool gdb_begin_session(struct kymo_gdb *gdb, int wake)
 static void forget_settings(struct kymo_gdb *gdb)
 {
 	gdb->passed = gdb->for_program = 0;
+	gdb->btrace_size = 0;
 	gdb->knows_for_program = gdb->wants_threads = gdb->is_interrupted = gdb->has_no_acks = false;
 	for (size_t i = 0; i < gdb->processes.n; i++)
 		gdb->processes.items[i]->catches_calls = false;
@@ -95,5 +97,6 @@ static void end_session(void *data)
 
 void gdb_end_session(struct kymo_gdb *gdb)
 {
+	gdb_end_btrace(gdb, 0);
 	kymo_hub_run(gdb->hub, end_session, gdb);
 }

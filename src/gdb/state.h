@@ -9,6 +9,7 @@
 
 #include "arch/registers.h"
 #include "base/vec.h"
+#include "gdb/btrace.h"
 #include "gdb/serve.h"
 #include "gdb/text.h"
 #include "gdb/words.h"
@@ -112,6 +113,8 @@ struct gdb_thread {
 	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
 	uint64_t step_pc;                /* where it began */
 	uint64_t moved_from;             /* where it stopped, if the client has changed that since; or 0 */
+	bool is_step_done;               /* without that the thread ran: it is told when all are resumed */
+	struct gdb_btrace *btrace;       /* NULL: its branches were never traced */
 	KYMO_VEC(struct gdb_watch) watches;
 };
 
@@ -180,6 +183,7 @@ struct kymo_gdb {
 	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */
 	size_t n_registers;
 	struct gdb_text console;  /* a packet that is sent before the reply: text for the user; or empty */
+	size_t btrace_size;       /* bytes, for threads whose trace begins; 0: not said */
 	struct gdb_text document; /* qXfer: what is being read, and of which object */
 	char document_name[64];
 };

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "gdb/btrace_packets.h"
 #include "gdb/libraries.h"
 #include "gdb/osdata.h"
 #include "gdb/packet.h"
@@ -120,6 +121,7 @@ static const struct {
 	{ "features", make_features },        { "auxv", make_auxv },
 	{ "exec-file", make_exec_file },      { "threads", make_threads },
 	{ "libraries-svr4", make_libraries }, { "siginfo", make_siginfo },
+	{ "btrace", gdb_make_btrace },        { "btrace-conf", gdb_make_btrace_conf },
 };
 
 static make_t find_maker(const struct gdb_words *name)

@@ -1,0 +1,166 @@
+#include "gdb/btrace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "gdb/breakpoints.h"
+#include "gdb/state.h"
+#include "procfs/disposition.h"
+
+enum { EXECUTED_MAX = 64 };
+
+int gdb_btrace_begin(struct gdb_thread *thread, size_t size)
+{
+	struct gdb_btrace *btrace = thread->btrace ? thread->btrace : calloc(1, sizeof(*btrace));
+
+	if (gdb_is_traced(thread))
+		return -EALREADY;
+	thread->btrace = btrace;
+	if (!btrace || !(btrace->size = gdb_blocks_init(&btrace->blocks, size)))
+		return -ENOMEM;
+	btrace->is_on = true;
+	btrace->expects_handler = false;
+	if (!thread->is_stopped)
+		return 0;
+	btrace->now.is_known = false;
+	gdb_btrace_see(thread, 0);
+	return 0;
+}
+
+bool gdb_btrace_end(struct gdb_thread *thread)
+{
+	const bool was_on = gdb_is_traced(thread);
+
+	if (was_on) {
+		thread->btrace->is_on = false;
+		gdb_blocks_deinit(&thread->btrace->blocks);
+	}
+	return was_on;
+}
+
+void gdb_btrace_destroy(struct gdb_btrace *btrace)
+{
+	if (btrace)
+		gdb_blocks_deinit(&btrace->blocks);
+	free(btrace);
+}
+
+bool gdb_is_traced(const struct gdb_thread *thread)
+{
+	return thread->btrace && thread->btrace->is_on;
+}
+
+bool gdb_btrace_is_pushing(const struct gdb_thread *thread)
+{
+	const struct gdb_btrace *btrace = thread->btrace;
+
+	return btrace && !thread->is_dead && !thread->is_stopped && btrace->now.is_known &&
+	       btrace->now.step.flags.pushed;
+}
+
+/* ---- what is executed ------------------------------------------------------------------------ */
+
+/* `may_be_self`: an instruction may have been executed that leads to itself. A repeated one that is not done has not
+ * been. */
+static void account(struct gdb_btrace *btrace, const struct kymo_walk *now, bool may_be_self)
+{
+	const struct kymo_walk *before = &btrace->now;
+	const bool has_moved = now->pc != before->pc;
+	const bool branches = kymo_step_branches(&before->step, before->pc, now->pc);
+
+	if (has_moved && btrace->expects_handler) {
+		btrace->expects_handler = false;
+		gdb_blocks_move(&btrace->blocks, now->pc);
+	} else if (has_moved || (may_be_self && branches)) {
+		gdb_blocks_execute(&btrace->blocks, now->pc, branches);
+	}
+}
+
+static void note(struct gdb_btrace *btrace, const struct kymo_walk *now, bool may_be_self)
+{
+	if (!btrace->blocks.has_begun)
+		gdb_blocks_begin(&btrace->blocks, now->pc, false);
+	else if (btrace->now.is_known)
+		account(btrace, now, may_be_self);
+	else if (now->pc != btrace->blocks.pc)
+		gdb_blocks_move(&btrace->blocks, now->pc);
+}
+
+void gdb_btrace_see(struct gdb_thread *thread, unsigned int event)
+{
+	struct gdb_btrace *btrace = thread->btrace;
+	struct kymo_walk now = { .is_known = false };
+
+	if (!btrace)
+		return;
+	if (event == KYMO_EVENT_DEATH || kymo_walk_look(thread->engine, &now)) {
+		btrace->now.is_known = false;
+		return;
+	}
+	if (btrace->is_on)
+		note(btrace, &now, !event && !btrace->is_at_call_end);
+	if (btrace->now.is_known && now.pc != btrace->now.pc)
+		kymo_walk_clean(thread->engine, &btrace->now, &now);
+	btrace->is_at_call_end = event == KYMO_EVENT_SYSCALL_EXIT;
+	btrace->now = now;
+}
+
+void gdb_btrace_look_again(struct gdb_thread *thread)
+{
+	struct gdb_btrace *btrace = thread->btrace;
+
+	if (!gdb_is_traced(thread) || kymo_walk_look(thread->engine, &btrace->now) || !btrace->blocks.has_begun)
+		return;
+	if (btrace->now.pc != btrace->blocks.pc)
+		gdb_blocks_move(&btrace->blocks, btrace->now.pc);
+}
+
+void gdb_btrace_expect_signal(struct gdb_thread *thread, int signal)
+{
+	if (gdb_is_traced(thread))
+		thread->btrace->expects_handler |=
+			kymo_signal_disposition(thread->tid, signal) == KYMO_DISPOSITION_CAUGHT;
+}
+
+void gdb_btrace_forget(struct gdb_thread *thread)
+{
+	struct gdb_btrace *btrace = thread->btrace;
+
+	if (!btrace)
+		return;
+	btrace->now.is_known = btrace->is_at_call_end = btrace->expects_handler = btrace->blocks.has_begun = false;
+	btrace->blocks.is_read = false;
+}
+
+/* ---- going on -------------------------------------------------------------------------------- */
+
+/* A breakpoint there is to be executed. */
+bool gdb_btrace_pop(struct gdb_thread *thread)
+{
+	struct gdb_btrace *btrace = thread->btrace;
+	struct kymo_walk now;
+
+	if (!gdb_is_traced(thread) || btrace->expects_handler || !btrace->now.is_known ||
+	    !btrace->now.step.flags.popped || gdb_has_breakpoint(thread->process, btrace->now.pc))
+		return false;
+	now = btrace->now;
+	if (!kymo_walk_pop(thread->engine, &now))
+		return false;
+	note(btrace, &now, false);
+	btrace->now = now;
+	return true;
+}
+
+enum kymo_action gdb_btrace_action(struct gdb_thread *thread)
+{
+	struct gdb_btrace *btrace = thread->btrace;
+
+	if (!gdb_is_traced(thread)) {
+		if (btrace)
+			btrace->now.is_known = false;
+		return KYMO_ACTION_RESUME;
+	}
+	for (int i = 0; i < EXECUTED_MAX && gdb_btrace_pop(thread); i++)
+		;
+	return thread->process->is_narrow ? KYMO_ACTION_RESUME : KYMO_ACTION_SINGLESTEP;
+}

@@ -1,0 +1,53 @@
+/* Threads whose branches a client traces: they are stepped in place of running. On the hub's thread. */
+#ifndef KYMO_GDB_BTRACE_H
+#define KYMO_GDB_BTRACE_H
+
+#include <stdbool.h>
+
+#include "branch/walk.h"
+#include "gdb/blocks.h"
+#include "kymo/engine.h"
+
+struct gdb_thread;
+
+struct gdb_btrace {
+	bool is_on;  /* else it was, and the thread may still be in its last step */
+	size_t size; /* bytes, as the client is told */
+	struct kymo_walk now;
+	bool is_at_call_end;  /* that stop was the end of a system call: a step's end may be told of the same */
+	bool expects_handler; /* a signal that has a handler was delivered since */
+	struct gdb_blocks blocks;
+};
+
+/* -EALREADY, -ENOMEM. The thread need not be stopped. */
+int gdb_btrace_begin(struct gdb_thread *thread, size_t size);
+
+/* It runs freely from now on, or from the end of its step. False: it was not traced. */
+bool gdb_btrace_end(struct gdb_thread *thread);
+void gdb_btrace_destroy(struct gdb_btrace *btrace); /* NULL is allowed */
+
+bool gdb_is_traced(const struct gdb_thread *thread);
+
+/* Whether an instruction that pushes flags may be in its step: its end has to be seen. */
+bool gdb_btrace_is_pushing(const struct gdb_thread *thread);
+
+/* A stop of the thread, before `event` (0: a step's end, or what an engine has asked for) is told. */
+void gdb_btrace_see(struct gdb_thread *thread, unsigned int event);
+
+/* The client may have moved a thread that is stopped. */
+void gdb_btrace_look_again(struct gdb_thread *thread);
+
+/* It gets this signal when it goes on. */
+void gdb_btrace_expect_signal(struct gdb_thread *thread, int signal);
+
+/* It executes another program. */
+void gdb_btrace_forget(struct gdb_thread *thread);
+
+/* What a thread does that goes on: it steps if it is traced. Instructions that are not left to a step are executed
+ * here. */
+enum kymo_action gdb_btrace_action(struct gdb_thread *thread);
+
+/* Execute one such instruction in place of a step, where the thread stands. False: it is to step. */
+bool gdb_btrace_pop(struct gdb_thread *thread);
+
+#endif
