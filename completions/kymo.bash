@@ -57,7 +57,7 @@ _kymo_words()
 		else
 			_kymo_places "$previous:$word" | sed 's/^[^:]*://'
 		fi ;;
-	help) _kymo_commands ;;
+	help) _kymo_commands; printf '%s\n' probes aggregations ;;
 	esac
 }
 

@@ -36,7 +36,7 @@ end
 
 complete -c kymo -f
 complete -c kymo -n __kymo_needs_command -a '(__kymo_commands)'
-complete -c kymo -n '__kymo_is help' -a '(__kymo_commands)'
+complete -c kymo -n '__kymo_is help' -a '(__kymo_commands) probes aggregations'
 complete -c kymo -n 'not __kymo_needs_command; and string match -q -- "-*" (commandline -ct)' -a '(__kymo_options)'
 complete -c kymo -n '__kymo_is record top' -s p -l probe -x -a '(__kymo_places)' -d 'record at this place'
 complete -c kymo -n '__kymo_is record top' -s r -l return -x -a '(__kymo_places)' -d 'record at this return'

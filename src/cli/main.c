@@ -62,7 +62,8 @@ static void print_overview(FILE *out)
 	      "  kymo record -p 'libc:malloc size=%di' -- ls     run ls and record its calls of malloc\n"
 	      "  kymo report                                     show them\n"
 	      "\n"
-	      "'kymo help COMMAND' tells more, 'kymo --version' the version.\n",
+	      "'kymo help COMMAND' tells more, 'kymo help probes' and 'kymo help aggregations' how these are written,\n"
+	      "'kymo --version' the version.\n",
 	      out);
 }
 

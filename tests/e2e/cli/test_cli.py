@@ -4,9 +4,11 @@ import json
 import os
 import re
 
-from kymotest import KYMO, NOBODY, check, check_equal, check_matches, check_same, kymo, run, sleeper, start, target_path
+from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, kymo, run, sleeper, start,
+                      target_path)
 
 COMMANDS = ['record', 'report', 'branches', 'list', 'explain', 'status', 'detach', 'top']
+TOPICS = ['probes', 'aggregations']
 
 
 def check_says(args, sentence, command=None, status=2):
@@ -43,6 +45,27 @@ def test_every_command_has_help_with_examples_on_lines_that_fit():
         examples = [line for line in text.splitlines() if line.startswith(f'  kymo {command}')]
         check(2 <= len(examples) <= 3, f'examples of {command}', text)
         check(all(len(line) <= 120 for line in text.splitlines()), 'a line is too long', text)
+
+
+def test_help_of_record_is_one_screen_and_names_the_topics():
+    text = kymo('help', 'record').ok().out
+    check(len(text.splitlines()) <= 50, 'more than a screen', text)
+    for topic in TOPICS:
+        check_matches(text, rf"'kymo help {topic}'")
+        check_matches(kymo('help').ok().out, rf"'kymo help {topic}'")
+        shown = kymo('help', topic).ok().out
+        check(len(shown.splitlines()) <= 50, 'more than a screen', shown)
+        check(all(len(line) <= 120 for line in shown.splitlines()), 'a line is too long', shown)
+        check_says([topic], f"there is no command '{topic}'")
+
+
+def test_help_of_record_has_every_option():
+    text = kymo('help', 'record').ok().out + kymo('help', 'aggregations').ok().out
+    page = re.sub(r'\\f.|\\', '', (SOURCE / 'man/kymo-record.1').read_text())
+    options = set(re.findall('--[a-z][-a-z]+', ' '.join(re.findall(r'^\.TP\n(.*)', page, re.M))))
+    check(len(options) > 30, 'options of the man page', options)
+    for option in sorted(options):
+        check_matches(text, rf'(?m)(^| ){option}\b')
 
 
 def test_the_version_is_one_line():

@@ -30,6 +30,7 @@ def check_shell(complete, whole, tmp):
     """`whole`: a place is one word to that shell, from its file on."""
     check_equal(complete('kymo re'), {'record', 'report'}, 'commands')
     check_equal(complete('kymo help sy'), {'syscalls'}, 'commands of help')
+    check_equal(complete('kymo help pro'), {'probes'}, 'topics of help')
     check({'--follow', '--for'} <= complete('kymo record --fo'), 'options of record')
     check_equal(complete('kymo report --ev'), {'--events'}, 'options of report')
     check_equal(complete('kymo record -s %f'), {'%file'}, 'sets')
