@@ -14,6 +14,7 @@ struct recording_output {
 	struct kymo_trace files;
 	bool exists; /* there is a directory */
 	struct kymo_clock_sample begin;
+	bool is_checked;                 /* the directory can be made; seen before the command has run */
 	bool is_described;               /* the metadata tell of the target */
 	KYMO_VEC(bool) described;        /* events that the metadata have, by index */
 	size_t n_described;              /* how many the metadata on the disk have */

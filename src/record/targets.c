@@ -237,9 +237,14 @@ void recording_give_back(struct recording *recording, struct target *target)
 
 /* ---- probes in ------------------------------------------------------------------------------- */
 
-struct kymo_error *recording_check_directory(const struct recording *recording)
+struct kymo_error *recording_check_directory(struct recording *recording)
 {
-	return recording->output.exists ? NULL : kymo_directory_check(recording->wanted.options->directory);
+	struct kymo_error *error = NULL;
+
+	if (!recording->output.exists && !recording->output.is_checked)
+		error = kymo_directory_check(recording->wanted.options->directory);
+	recording->output.is_checked = !error;
+	return error;
 }
 
 struct kymo_error *recording_make_output(struct recording *recording)

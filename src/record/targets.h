@@ -38,8 +38,8 @@ uint64_t recording_share_of(const struct recording *recording);
 struct record_source *recording_share_source(struct recording *recording, struct record_source *parent,
 					     struct kymo_adopted *adopted, pid_t pid);
 
-/* Whether a directory can be made where the recording is to be; nothing is looked at where this one has made it. */
-struct kymo_error *recording_check_directory(const struct recording *recording);
+/* Whether a directory can be made where the recording is to be. It is looked at once, and not where it is made. */
+struct kymo_error *recording_check_directory(struct recording *recording);
 
 /* The directory and its first metadata, if they are not there yet. */
 struct kymo_error *recording_make_output(struct recording *recording);

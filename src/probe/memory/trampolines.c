@@ -139,8 +139,11 @@ static struct kymo_error *fill(int fd, const struct pages *pages)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < pages->n && !err; i++)
-		err = kymo_pwrite_all(fd, pages->bytes[i], KYMO_PAGE_SIZE, (off_t)pages->at[i]);
+	for (size_t i = 0, end; i < pages->n && !err; i = end) {
+		for (end = i + 1; end < pages->n && pages->at[end] == pages->at[end - 1] + KYMO_PAGE_SIZE; end++)
+			;
+		err = kymo_pwrite_all(fd, pages->bytes[i], (end - i) * KYMO_PAGE_SIZE, (off_t)pages->at[i]);
+	}
 	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
 }
 
