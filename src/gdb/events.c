@@ -196,6 +196,7 @@ static void begin_thread(struct gdb_thread *maker, pid_t tid)
 
 	if (gdb_follow(gdb, maker->process, tid, &thread))
 		return;
+	thread->is_let_go = true;
 	gdb_insert_for(thread);
 	if (gdb_has_watches(maker->process)) {
 		thread->needs_watches = true;

@@ -29,6 +29,12 @@ static const struct action *find_action(const struct action *actions, size_t n, 
 	return action && !action->is_stop ? action : NULL;
 }
 
+static void note_what_goes(struct kymo_gdb *gdb, const struct action *actions, size_t n)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		gdb->threads.items[i]->is_let_go = find_action(actions, n, gdb->threads.items[i]);
+}
+
 /* An event that waits to be told is told, and nothing runs. */
 static bool is_any_pending(const struct kymo_gdb *gdb, const struct action *actions, size_t n)
 {
@@ -79,6 +85,7 @@ static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n,
 		gdb_text_put(reply, "OK");
 		return;
 	}
+	note_what_goes(gdb, actions, n);
 	if (is_any_pending(gdb, actions, n)) {
 		tell_first(gdb, actions, n);
 		return;

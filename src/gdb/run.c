@@ -159,6 +159,7 @@ void gdb_let_run(struct kymo_gdb *gdb, const struct gdb_process *process)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
+/* Of threads that the client has let go on: the others stand for it, and cannot have stopped. */
 static struct gdb_thread *find_pending(const struct kymo_gdb *gdb)
 {
 	struct gdb_thread *found = NULL;
@@ -166,7 +167,7 @@ static struct gdb_thread *find_pending(const struct kymo_gdb *gdb)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!gdb_check_pending(thread))
+		if (!thread->is_let_go || !gdb_check_pending(thread))
 			continue;
 		if (thread->event.kind == GDB_EVENT_STEP)
 			return thread; /* what the client waits for first */

@@ -93,9 +93,10 @@ struct gdb_thread {
 	struct kymo_engine *engine; /* a reference */
 	struct gdb_process *process;
 	pid_t tid;
-	bool is_dead;     /* told by DEATH; its end is still to come */
-	bool is_stopped;  /* is stopped, and is known to */
-	bool is_asked;    /* to stop */
+	bool is_dead;    /* told by DEATH; its end is still to come */
+	bool is_stopped; /* is stopped, and is known to */
+	bool is_asked;   /* to stop */
+	bool is_let_go;  /* all-stop: the client has let it go on last; if not, its event waits until the client does */
 	bool is_settling; /* stops when its exec has returned */
 	bool is_owed;     /* non-stop: the client has asked for the stop, and is told of it */
 	int owed_signal;  /* … with this signal: 0, or SIGINT for ^C */

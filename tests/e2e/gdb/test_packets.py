@@ -3,7 +3,7 @@ import os
 import re
 import signal
 
-from debugging import Client, address_of, advances, build, loop, offer, thread_of, threads_of
+from debugging import Client, address_of, advances, build, loop, offer, send_to_thread, thread_of, threads_of
 from kymotest import check, check_equal, check_matches, need_root, skip, start, timeout
 
 RIP, MXCSR = 16 * 8, 532  # offsets in the reply to g
@@ -143,6 +143,25 @@ def test_the_older_packets_mean_all_threads_unless_one_is_named(tmp):
         after = [count(i) for i in range(4)]
         check(all(after[i] > before[i] for i in runs), f'threads {runs} have run', before, after)
     check_equal(after[1:], before[1:], 'what the others have counted')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_an_event_of_a_thread_that_was_not_let_go_waits(tmp):
+    """As with `set scheduler-locking on`: the client knows that the thread stands."""
+    process, stub, client = served(tmp, 'workers')
+    *both, third = threads_of(process.pid)
+    for tid in both:
+        send_to_thread(process.pid, tid, signal.SIGUSR1)
+    told = client.ask('vCont;c')
+    first = thread_of(told)
+    check(first in both and told.startswith('T1e'), 'the signal of one is told', told)
+    send_to_thread(process.pid, third, signal.SIGUSR1)
+    told = client.ask(f'vCont;c:p{process.pid:x}.{third:x}')
+    check_equal((told[:3], thread_of(told)), ('T1e', third), 'the signal of the one that runs')
+    told = client.ask('vCont;c')
+    check_equal((told[:3], thread_of(told)), ('T1e', sum(both) - first), 'the signal that has waited')
     client.close()
     stub.end().ok()
     advances(process)
