@@ -32,16 +32,45 @@ _kymo_places()
 	esac
 }
 
+# Sets of system calls, after what $1 has with commas.
+_kymo_sets()
+{
+	local before=
+
+	case $1 in *,*) before=${1%,*}, ;; esac
+	printf '%s\n' all none %file %desc %process %network %signal %ipc %memory %creds %clock | sed "s|^|$before|"
+}
+
+# Process ids, after those that $1 has with commas.
+_kymo_pids_after()
+{
+	case $1 in
+	*,*) _kymo_pids | sed "s|^|${1%,*},|" ;;
+	*) _kymo_pids ;;
+	esac
+}
+
 _kymo_words()
 {
 	local command=$1 previous=$2 word=$3
 
+	case $word in
+	--*=*) _kymo_words "$command" "${word%%=*}" "${word#*=}" | sed "s|^|${word%%=*}=|"; return ;;
+	esac
+	case $command:$previous in
+	syscalls:-p | syscalls:--attach) _kymo_pids_after "$word"; return ;;
+	syscalls:-b) echo execve; return ;;
+	syscalls:-s | syscalls:-r | syscalls:-c) return ;;
+	*:--pid) _kymo_pids_after "$word"; return ;;
+	*:-u | *:--user) compgen -u -- "$word"; return ;;
+	*:--config | *:--debug-file) compgen -f -- "$word"; return ;;
+	report:--probe | report:--thread | report:--process) return ;;
+	esac
 	case $previous in
 	-b | --branch | -p | --probe | -r | --return | --count | --sum | --min | --max | --avg | --hist | --lhist | --top | --until) _kymo_places "$word"; return ;;
-	--pid) _kymo_pids; return ;;
 	--name) ps -eo comm= 2>/dev/null | sort -u; return ;;
 	--backend) printf '%s\n' inproc kernel ptrace auto hub; return ;;
-	-s | --syscall | -e | --set) printf '%s\n' all none %file %desc %process %network %signal %ipc %memory %creds %clock; return ;;
+	-s | --syscall | -e | --set) _kymo_sets "$word"; return ;;
 	-o | --output | -P | --path) compgen -f -- "$word"; return ;;
 	esac
 	case $word in
@@ -61,10 +90,23 @@ _kymo_words()
 	esac
 }
 
+# Whether the last of `words` belongs to the command after --; `command` has its words.
+_kymo_is_of_command()
+{
+	local i
+
+	for ((i = 2; i < ${#words[@]} - 1; i++)); do
+		[ "${words[i]}" = -- ] || continue
+		command=("${words[@]:i + 1}")
+		return 0
+	done
+	return 1
+}
+
 # Bash takes a colon for the end of a word: words are those between blanks here, and what bash already has goes from the answers.
 _kymo()
 {
-	local -a words
+	local -a words command
 	local line=${COMP_LINE:0:COMP_POINT} word has
 
 	read -ra words <<<"$line"
@@ -72,6 +114,10 @@ _kymo()
 	word=${words[${#words[@]} - 1]}
 	if [ ${#words[@]} -le 2 ]; then
 		COMPREPLY=($(compgen -W "$(_kymo_commands)" -- "$word"))
+		return
+	fi
+	if _kymo_is_of_command; then
+		COMPREPLY=($([ ${#command[@]} -gt 1 ] && compgen -f -- "$word" || compgen -c -- "$word"))
 		return
 	fi
 	COMPREPLY=($(compgen -W "$(_kymo_words "${words[1]}" "${words[${#words[@]} - 2]}" "$word" | sort -u)" -- "$word"))

@@ -9,8 +9,29 @@ function __kymo_needs_command
     test (count (commandline -opc)) -eq 1
 end
 
+# Whether the word belongs to the command after --.
+function __kymo_is_of_command
+    contains -- -- (commandline -opc)[3..]
+end
+
+function __kymo_of_command
+    set -l words (commandline -opc)
+    set -l dashes (contains -i -- -- $words)
+    set -l rest (string escape -- $words[(math $dashes + 1)..])
+    complete -C (string join -- ' ' $rest (commandline -ct))
+end
+
 function __kymo_is
-    contains -- (__kymo_command) $argv
+    not __kymo_is_of_command; and contains -- (__kymo_command) $argv
+end
+
+function __kymo_has_file
+    test (count (commandline -opc)) -gt 2
+end
+
+# Functions of the file before the word.
+function __kymo_functions
+    kymo list --names -- (commandline -opc)[-1] (commandline -ct)'*' 2>/dev/null | head -n 500
 end
 
 function __kymo_commands
@@ -37,11 +58,16 @@ end
 complete -c kymo -f
 complete -c kymo -n __kymo_needs_command -a '(__kymo_commands)'
 complete -c kymo -n '__kymo_is help' -a '(__kymo_commands) probes aggregations'
-complete -c kymo -n 'not __kymo_needs_command; and string match -q -- "-*" (commandline -ct)' -a '(__kymo_options)'
+complete -c kymo -n __kymo_is_of_command -a '(__kymo_of_command)'
+complete -c kymo -n 'not __kymo_needs_command; and not __kymo_is_of_command; and string match -q -- "-*" (commandline -ct)' -a '(__kymo_options)'
 complete -c kymo -n '__kymo_is record top' -s p -l probe -x -a '(__kymo_places)' -d 'record at this place'
 complete -c kymo -n '__kymo_is record top' -s r -l return -x -a '(__kymo_places)' -d 'record at this return'
+complete -c kymo -n '__kymo_is record' -s b -l branch -x -a '(__kymo_places)' -d 'branches in this code'
+complete -c kymo -n '__kymo_is syscalls' -s p -x -a '(__fish_complete_pids)' -d 'this process'
+complete -c kymo -n '__kymo_is syscalls' -s u -l user -x -a '(__fish_complete_users)' -d 'who runs the command'
+complete -c kymo -n '__kymo_is record top syscalls' -l config -r -F -d 'options from a file'
 complete -c kymo -n '__kymo_is record top syscalls gdb' -l pid -x -a '(__fish_complete_pids)' -d 'this process'
-complete -c kymo -n '__kymo_is record top' -l name -x -a '(ps -eo comm= 2>/dev/null | sort -u)' -d 'all processes of this name'
+complete -c kymo -n '__kymo_is record top syscalls' -l name -x -a '(ps -eo comm= 2>/dev/null | sort -u)' -d 'all processes of this name'
 complete -c kymo -n '__kymo_is record syscalls' -l backend -x -a 'inproc kernel ptrace auto hub' -d 'how to record'
 complete -c kymo -n '__kymo_is record report syscalls' -s o -l output -r -F -d 'where to write to'
 for option in count sum min max avg hist lhist top until
@@ -49,6 +75,7 @@ for option in count sum min max avg hist lhist top until
 end
 complete -c kymo -n '__kymo_is record' -s s -l syscall -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
 complete -c kymo -n '__kymo_is syscalls' -s e -l set -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
-complete -c kymo -n '__kymo_is report' -F
+complete -c kymo -n '__kymo_is report branches' -F
 complete -c kymo -n '__kymo_is status detach snapshot threads' -a '(__fish_complete_pids)'
-complete -c kymo -n '__kymo_is list explain' -a '(__kymo_places)'
+complete -c kymo -n '__kymo_is list explain; and not __kymo_has_file' -a '(__kymo_places)'
+complete -c kymo -n '__kymo_is list explain; and __kymo_has_file' -a '(__kymo_functions)'

@@ -11,10 +11,16 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "branch/branch.h"
 #include "cli/output.h"
+#include "probe/spec/spec.h"
 #include "sym/files.h"
+#include "sym/find.h"
 #include "sym/glob.h"
+#include "sym/module.h"
 #include "sym/nearest.h"
+#include "sym/open.h"
+#include "sym/sym.h"
 
 static bool is_of_word(char c)
 {
@@ -83,40 +89,112 @@ static bool is_in_library_path(const char *name)
 	return false;
 }
 
+/* Where the file is by its name; NULL: nowhere, by what can be known. */
+static char *find_path(const char *name)
+{
+	char *path = NULL;
+
+	kymo_error_destroy(kymo_find_file(name, &path));
+	return path;
+}
+
 static bool may_be_met(const struct kymo_record_options *options, const char *program, const char *name)
 {
-	kymo_cleanup_free char *path = NULL;
-	struct kymo_error *error = kymo_find_file(name, &path);
-	const bool is_there = !error;
+	kymo_cleanup_free char *path = find_path(name);
 
-	kymo_error_destroy(error);
-	return is_there || is_mentioned(options, program, name) || is_in_library_path(name);
+	return path || is_mentioned(options, program, name) || is_in_library_path(name);
+}
+
+/* A process that is there looks for what it means; and so does the command, of what it has from its beginning. */
+static bool is_for_a_child(const char *program, const char *name, const char *path)
+{
+	return !is_in_library_path(name) && strcmp(path, program) != 0 && !file_mentions(program, basename(path));
+}
+
+/* NOT_FOUND where the file is there, for a child, and has no such function. A file that cannot be read now may be
+ * another one when it is mapped. */
+static struct kymo_error *check_function(const struct kymo_spec *spec, const char *program, const char *command)
+{
+	kymo_cleanup_free char *path = find_path(spec->file);
+	kymo_cleanup_free const struct kymo_symbol **symbols = NULL;
+	struct kymo_module *module = NULL;
+	char near[512] = "";
+	size_t n = 1;
+
+	if (!path || !spec->symbol || !is_for_a_child(program, spec->file, path))
+		return NULL;
+	kymo_error_destroy(kymo_module_open(path, &module));
+	if (!module)
+		return NULL;
+	kymo_error_destroy(kymo_module_find(module, spec->symbol, &symbols, &n));
+	if (!n && !kymo_is_glob(spec->symbol))
+		kymo_module_nearest(module, spec->symbol, near, sizeof(near));
+	kymo_module_close(module);
+	return n ? NULL
+		 : kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				     "%s has no function %s, and %s was not run%s%s. Write --late if another file of "
+				     "that name has it",
+				     path, spec->symbol, command, *near ? "; the nearest names are " : "", near);
+}
+
+static struct kymo_error *no_such_file(const struct kymo_record_options *options, const char *program, const char *name)
+{
+	char nearest[64] = "";
+
+	if (!strchr(name, '/'))
+		kymo_nearest_file(name, program, nearest, sizeof(nearest));
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "there is no file called %s, and %s was not run.%s%s%s"
+				 " Write --late if the file is created, or loaded from elsewhere, later",
+				 name, options->command[0], *nearest ? " Did you mean " : "", nearest,
+				 *nearest ? "?" : "");
+}
+
+static struct kymo_error *check_spec(const struct kymo_record_options *options, const char *program,
+				     const struct kymo_spec *spec)
+{
+	char sentence[1024];
+
+	if (access(spec->file, X_OK) && kymo_tell_source_line(spec->file, sentence, sizeof(sentence)))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s", sentence);
+	if (kymo_is_glob(spec->file))
+		return NULL;
+	if (!may_be_met(options, program, spec->file))
+		return no_such_file(options, program, spec->file);
+	return check_function(spec, program, options->command[0]);
+}
+
+/* Of a marker only what has a slash is a file for certain; the part before the colon may be a provider. */
+static struct kymo_error *check_marker(const struct kymo_record_options *options, const char *program,
+				       const char *marker)
+{
+	const char *colon = strrchr(marker, ':');
+	kymo_cleanup_free char *name = colon ? strndup(marker, (size_t)(colon - marker)) : NULL;
+
+	if (!name || !strchr(name, '/') || kymo_is_glob(name) || may_be_met(options, program, name))
+		return NULL;
+	return no_such_file(options, program, name);
 }
 
 int cli_check_files(const struct kymo_record_options *options)
 {
-	kymo_cleanup_free char *program = NULL;
-	struct kymo_error *error = kymo_find_file(options->command[0], &program);
-	char nearest[64] = "", sentence[1024];
+	kymo_cleanup_free char *program = find_path(options->command[0]);
+	struct kymo_error *error = NULL;
 
 	/* The caller that runs it says why it cannot run. */
-	kymo_error_destroy(error);
-	for (size_t i = 0; program && i < options->n_specs; i++) {
-		const char *name = options->specs[i].file;
+	for (size_t i = 0; program && i < options->n_specs && !error; i++) {
+		const struct kymo_spec *spec = &options->specs[i];
 
-		if (name && access(name, X_OK) && kymo_tell_source_line(name, sentence, sizeof(sentence)))
-			return cli_fail("record", kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s", sentence));
-		if (!name || kymo_is_glob(name) || may_be_met(options, program, name))
-			continue;
-		if (!strchr(name, '/'))
-			kymo_nearest_file(name, program, nearest, sizeof(nearest));
-		return cli_fail(
-			"record",
-			kymo_error_create(KYMO_ERROR_NOT_FOUND,
-					  "there is no file called %s, and %s was not run.%s%s%s"
-					  " Write --late if the file is created, or loaded from elsewhere, later",
-					  name, options->command[0], *nearest ? " Did you mean " : "", nearest,
-					  *nearest ? "?" : ""));
+		if (spec->marker)
+			error = check_marker(options, program, spec->marker);
+		else if (spec->file)
+			error = check_spec(options, program, spec);
 	}
-	return -1;
+	for (size_t i = 0; program && i < options->n_branches && !error; i++) {
+		const char *name = options->branches[i].file;
+
+		if (name && !kymo_is_glob(name) && !may_be_met(options, program, name))
+			error = no_such_file(options, program, name);
+	}
+	return error ? cli_fail("record", error) : -1;
 }

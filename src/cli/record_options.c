@@ -524,7 +524,7 @@ static int check_options(struct cli_recording *recording)
 				 "--pid and --follow, or leave it out");
 	options->specs = recording->specs.items;
 	options->n_specs = recording->specs.n;
-	return recording->late || !options->command || options->n_branches ? -1 : cli_check_files(options);
+	return recording->late || !options->command ? -1 : cli_check_files(options);
 }
 
 /* What the command line says of debug information is known to all of its probes. -1, or the exit status: something is

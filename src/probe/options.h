@@ -3,6 +3,7 @@
 #define KYMO_PROBE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct kymo_events;
@@ -24,6 +25,9 @@ struct kymo_probes_options {
 	bool has_addresses;     /* addresses in specs are those of this process */
 	void (*has_begun)(
 		void *data); /* called when pending sites were put in, while the process is still stopped; or NULL */
+	/* A file has not what spec number `spec` means, or nothing of it can have a probe, and the rest goes on without
+	 * that. NULL: this is an error. */
+	void (*lacks)(size_t spec, const char *sentence, void *data);
 	/* A sentence that the user should see although recording goes on. */
 	void (*warn)(const char *sentence, void *data);
 	void *data;

@@ -390,7 +390,7 @@ void recording_tell_unmet(struct recording *recording)
 
 		for (size_t k = 0; k < n; k++)
 			met |= events[k].spec == spec;
-		if (met)
+		if (met || (recording->run.lacking && recording->run.lacking[i]))
 			continue;
 		if (spec->file)
 			warn_not_loaded(recording, spec);

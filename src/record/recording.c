@@ -44,6 +44,7 @@ static void end_run(struct recording *recording)
 		close(run->go);
 	kymo_tree_destroy(run->tree);
 	kymo_events_destroy(run->events);
+	free(run->lacking);
 	kymo_vec_deinit(&run->targets);
 	kymo_vec_deinit(&run->sources);
 	kymo_error_destroy(run->drain_error);

@@ -98,6 +98,19 @@ static uint64_t frequency_for(struct recording *recording)
 	return recording->run.frequency;
 }
 
+/* A later program of a tree has not what the user's words mean there: its other probes are recorded. */
+static void note_lacking(size_t spec, const char *sentence, void *data)
+{
+	struct recording *recording = data;
+
+	if (!recording->run.lacking)
+		recording->run.lacking = calloc(recording->wanted.n_inproc, sizeof(bool));
+	if (recording->run.lacking)
+		recording->run.lacking[spec] = true;
+	recording_warn(recording, "'%s' is not recorded where a process of the tree has that file: %s",
+		       recording->wanted.specs[spec].text, sentence);
+}
+
 struct kymo_error *recording_create_source(struct recording *recording, struct target *target)
 {
 	const struct kymo_record_options *options = recording->wanted.options;
@@ -116,6 +129,9 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.is_followed = recording->run.tree,
 		.has_addresses = !target->is_in_startup,
 		.has_begun = recording_begin_together,
+		.lacks = recording->run.tree && (target->pid != recording->run.pid || recording->run.has_begun)
+				 ? note_lacking
+				 : NULL,
 		.warn = recording_tell,
 		.data = recording,
 	};

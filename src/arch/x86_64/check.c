@@ -141,7 +141,7 @@ int x86_find_insn(struct x86_site *site, struct kymo_refusal *refusal)
 	if (!x86_area_at(site->map, vaddr))
 		return x86_refuse(refusal, vaddr, "0x%lx is not in an executable section", vaddr);
 	if (function < 0 || (size_t)function >= site->map->n_functions)
-		return x86_refuse(refusal, vaddr, "no function is known to contain 0x%lx", vaddr);
+		return x86_refuse(refusal, vaddr, "no function with a known end contains 0x%lx", vaddr);
 	site->function = &site->code->functions[function];
 	site->about = &site->map->functions[function];
 	err = check_function(site, refusal);

@@ -61,7 +61,7 @@ static int check_part(struct x86_body *body, uint64_t start, uint64_t end)
 		const struct x86_function *about;
 
 		if (index < 0 || (size_t)index >= body->map->n_functions)
-			return x86_refuse(body->refusal, at, "no function is known to contain 0x%lx", at);
+			return x86_refuse(body->refusal, at, "no function with a known end contains 0x%lx", at);
 		about = &body->map->functions[index];
 		if (!about->decodes)
 			return x86_refuse(body->refusal, about->bad,

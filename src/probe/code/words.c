@@ -157,6 +157,17 @@ struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const str
 				 spec->symbol, n, found[0]->name);
 }
 
+/* ---- what cannot be -------------------------------------------------------------------------- */
+
+#define REASON_MAX 160
+
+size_t probe_reason_shown(const char *reason)
+{
+	const char *end = strlen(reason) > REASON_MAX ? strstr(reason, "; ") : NULL;
+
+	return end ? (size_t)(end - reason) : strlen(reason);
+}
+
 /* ---- what is not there ----------------------------------------------------------------------- */
 
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module)

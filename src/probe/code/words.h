@@ -73,6 +73,10 @@ void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol
 struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const struct kymo_symbol *const *found,
 					 size_t n);
 
+/* Bytes of a reason that a warning of several locations shows: of a long one, which is a whole plan, what its first
+ * tactic says. */
+size_t probe_reason_shown(const char *reason);
+
 /* NOT_FOUND, with the nearest names. */
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "probe/code/events.h"
+#include "probe/code/words.h"
 #include "probe/offline/offline.h"
 #include "probe/offline/offline_state.h"
 #include "probe/spec/spec.h"
@@ -29,14 +30,14 @@ struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, boo
 				  const char *location, const char *reason)
 {
 	struct offline_spec *state = &offline->states[spec];
-	size_t used = strlen(state->reasons);
+	const size_t used = strlen(state->reasons), shown = probe_reason_shown(reason);
 
 	if (is_exact)
 		return kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at %s%s of %s: %s", location,
 					 offline->specs[spec].is_return ? "%return" : "", path, reason);
 	if (state->n_refused++ < REASONS_SHOWN)
-		snprintf(state->reasons + used, sizeof(state->reasons) - used, "%s%s: %s", used ? "; " : "", location,
-			 reason);
+		snprintf(state->reasons + used, sizeof(state->reasons) - used, "%s%s: %.*s%s", used ? "; " : "",
+			 location, (int)shown, reason, reason[shown] ? "; …" : "");
 	return NULL;
 }
 

@@ -197,8 +197,14 @@ struct kymo_error *probes_resolve_module(struct kymo_probes *probes, size_t modu
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->wanted.n_specs && !error; i++)
+	for (size_t i = 0; i < probes->wanted.n_specs && !error; i++) {
 		error = resolve_spec(probes, i, module_at);
+		if (!error || error->code != KYMO_ERROR_NOT_FOUND || !probes->wanted.options.lacks)
+			continue;
+		probes->wanted.options.lacks(i, error->message, probes->wanted.options.data);
+		kymo_error_destroy(error);
+		error = NULL;
+	}
 	return error;
 }
 

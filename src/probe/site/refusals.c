@@ -24,13 +24,14 @@
 
 static void add_reason(struct probe_refused *refused, const char *location, const char *reason)
 {
-	size_t room = sizeof(refused->reasons) - refused->now.length;
+	const size_t room = sizeof(refused->reasons) - refused->now.length, shown = probe_reason_shown(reason);
 	int wrote;
 
 	if (refused->now.n_reasons++ >= REASONS_SHOWN)
 		return;
-	wrote = snprintf(refused->reasons + refused->now.length, room, "%s%s: %s", refused->now.length ? "; " : "",
-			 location, reason);
+	wrote = snprintf(refused->reasons + refused->now.length, room, "%s%s: %.*s%s", refused->now.length ? "; " : "",
+			 location, (int)shown, reason, reason[shown] ? "; …" : "");
+	refused->now.has_cut |= reason[shown];
 	if (wrote > 0)
 		refused->now.length += (size_t)wrote < room ? (size_t)wrote : room - 1;
 }
@@ -105,9 +106,8 @@ struct kymo_error *probes_refuse_request(struct kymo_probes *probes, const struc
 
 	request->is_refused = true;
 	if (!request->marker)
-		return probes_refuse_location(probes, request->spec, site->module,
-					      probe_spec_is_exact(&probes->wanted.specs[request->spec]),
-					      request->location, reason);
+		return probes_refuse_location(probes, request->spec, site->module, request->is_exact, request->location,
+					      reason);
 	snprintf(text, sizeof(text), "%s at %s", request->name, request->location);
 	return probes_refuse_location(probes, request->spec, site->module, false, text, reason);
 }
@@ -241,7 +241,19 @@ static bool is_told_before(const struct kymo_probes *probes, size_t spec)
 	return false;
 }
 
-struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
+/* In place of errors where the rest goes on: each spec's own is told, once. */
+static void tell_lacks(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
+		struct probe_refused *refused = &probes->per_spec.refused[i];
+
+		if (refused->why)
+			probes->wanted.options.lacks(i, refused->why, probes->wanted.options.data);
+		forget_error(refused);
+	}
+}
+
+struct kymo_error *probes_check_exact(struct kymo_probes *probes)
 {
 	kymo_cleanup_free char *sentences = NULL;
 	size_t size, n = 0;
@@ -249,6 +261,8 @@ struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 
 	if (!out)
 		return &kymo_error_no_memory;
+	if (probes->wanted.options.lacks)
+		tell_lacks(probes);
 	for (size_t i = 0; i < probes->wanted.n_specs; i++)
 		if (probes->per_spec.refused[i].why && !is_told_before(probes, i))
 			fprintf(out, "%s%s", n++ ? "\n  " : "", probes->per_spec.refused[i].why);
@@ -268,6 +282,8 @@ struct kymo_error *probes_check_refused(struct kymo_probes *probes)
 		refused->why = none_left(&probes->wanted.specs[i], refused);
 		if (!refused->why)
 			return &kymo_error_no_memory;
+		if (probes->wanted.options.lacks)
+			refused->now = (struct probe_refusals){ 0 }; /* this is all that is said of it */
 	}
 	return probes_check_exact(probes);
 }
@@ -282,7 +298,9 @@ const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec)
 static void tell_refused(const struct kymo_probes *probes, const struct kymo_spec *spec,
 			 const struct probe_refused *refused)
 {
-	const char *more = refused->now.n_reasons > REASONS_SHOWN ? "; … ('kymo explain' tells the rest)" : "";
+	const char *more = refused->now.n_reasons > REASONS_SHOWN ? "; … ('kymo explain' tells the rest)"
+			   : refused->now.has_cut                 ? " ('kymo explain' tells the rest)"
+								  : "";
 	size_t n = refused->now.n + refused->now.n_switches;
 	const char *first = n > 1 ? "first: " : "";
 
@@ -290,8 +308,8 @@ static void tell_refused(const struct kymo_probes *probes, const struct kymo_spe
 		probes_warn(probes, "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
 			    refused->tried, kind_of(spec, false), spec->text, first, refused->reasons, more);
 	else if (n == 1)
-		probes_warn(probes, "skipped 1 %s that matches %s and cannot be probed safely (%s)",
-			    kind_of(spec, true), spec->text, refused->reasons);
+		probes_warn(probes, "skipped 1 %s that matches %s and cannot be probed safely (%s%s)",
+			    kind_of(spec, true), spec->text, refused->reasons, more);
 	else
 		probes_warn(probes, "skipped %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
 			    kind_of(spec, false), spec->text, first, refused->reasons, more);

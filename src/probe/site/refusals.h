@@ -17,6 +17,7 @@ struct probe_refusals {
 	size_t n;                 /* locations */
 	size_t n_switches;        /* of markers that can't be turned on */
 	size_t n_reasons, length; /* of `reasons` */
+	bool has_cut;             /* one of them is longer than what `reasons` has of it */
 };
 
 struct probe_refused {
@@ -59,7 +60,7 @@ void probes_forget_refusals(struct kymo_probes *probes);
 bool probes_refuse_together(struct kymo_probes *probes);
 
 /* The sentences (`why`) of all specs that have one, each in a line. */
-struct kymo_error *probes_check_exact(const struct kymo_probes *probes);
+struct kymo_error *probes_check_exact(struct kymo_probes *probes);
 
 /* The same, with those that are refused everywhere. */
 struct kymo_error *probes_check_refused(struct kymo_probes *probes);

@@ -121,6 +121,7 @@ struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct p
 		return error;
 	request.spec = meaning->spec;
 	request.kind = meaning->kind;
+	request.is_exact = meaning->is_exact;
 	request.location = strdup(wanted->location);
 	request.name = strdup(wanted->name);
 	error = request.location && request.name ? NULL : &kymo_error_no_memory;

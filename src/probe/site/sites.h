@@ -17,6 +17,7 @@ struct probe_request {
 	enum kymo_event_kind kind;
 	uint64_t vaddr;                   /* what the user named; for RETURN, the function */
 	char *location, *name;            /* "malloc+0x4", "libc:malloc+0x4" */
+	bool is_exact;                    /* its location is all that the user named: leaving it out is an error */
 	bool is_unknown;                  /* RETURN by a tail jump: $retval is not known */
 	const struct kymo_marker *marker; /* MARKER; the file's */
 	bool is_refused;

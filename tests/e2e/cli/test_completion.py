@@ -41,15 +41,28 @@ def check_shell(complete, whole, tmp):
     pid = str(sleeper().pid)
     check(pid in complete(f'kymo detach {pid[:-1]}'), 'processes')
     check_equal(complete('kymo record -p libc:there_is_no_such_'), set(), 'no such function')
+    check(pid in complete(f'kymo syscalls -p {pid[:-1]}'), '-p of syscalls')
+    check('bash' not in complete('kymo syscalls -p bas'), 'no commands are there')
+    (tmp / 'file.of.mine').touch()
+    words = complete('kymo record -p libc:malloc -- ls file.of', cwd=tmp)
+    check_equal({each.rstrip('/') for each in words}, {'file.of.mine'}, 'files of the command')
+    check({'sleep'} <= complete('kymo record -p libc:malloc -- slee'), 'the command')
+    check_equal({each for each in complete('kymo record -p libc:malloc -- ls --pi') if each == '--pid'}, set(),
+                "the command's options are not kymo's")
 
 
 def test_bash_completes_what_is_typed(tmp):
     check_shell(bash, False, tmp)
     check(MALLOC <= bash('kymo explain libc malloc'), 'functions of the file named before')
+    check_equal(bash('kymo record -s read,%fi'), {'read,%file'}, 'a set after a comma')
+    check_equal(bash('kymo record --probe=libc:malloc_usab'), {'malloc_usable_size'}, 'a value after =')
+    check_equal(bash('kymo syscalls -u roo'), {'root'}, 'users')
 
 
 def test_fish_completes_what_is_typed(tmp):
     check_shell(fish, True, tmp)
+    check(MALLOC <= fish('kymo explain libc malloc'), 'functions of the file named before')
+    check('libc:malloc_usable_size' in fish('kymo record -b libc:malloc_usab'), 'branches')
 
 
 def test_zsh_completes_what_is_typed(tmp):
@@ -64,5 +77,6 @@ zpty -w -n shell "$1"$'\\t'
 zpty -r -m shell reply "*$2*"
 zpty -d shell'''
     for line, whole in (('kymo rec', 'record'), ('kymo report --ev', '--events'), ('kymo help sysc', 'syscalls'),
-                        ('kymo record -s %f', '%file'), ('kymo record -p libc:malloc_usab', 'libc:malloc_usable_size')):
+                        ('kymo record -s %f', '%file'), ('kymo list libc malloc_usab', 'malloc_usable_size'),
+                        ('kymo record -p libc:malloc -- kymo rep', 'report'), ('kymo record -p libc:malloc_usab', 'libc:malloc_usable_size')):
         run(zsh, '-f', '-c', script, 'zsh', line, whole, env={**PATH, 'TERM': 'dumb'}, seconds=60).ok()

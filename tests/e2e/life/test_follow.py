@@ -283,6 +283,42 @@ def test_a_mistyped_file_is_an_error_before_the_command_begins(tmp):
     check('there is no file' not in record('-p', f'{library}:ctor_work', '--', target_path('ctor')).ok().err, 'a path')
 
 
+def check_is_refused_before(tmp, words, *options):
+    result = record(*options, '--', 'sh', '-c', "bash -c 'touch run'")
+    check_equal(result.status, 1, 'exit status')
+    check_matches(result.err, words)
+    check(not (tmp / 'run').exists(), 'the command was run')
+
+
+def test_a_function_that_a_childs_file_does_not_have_is_an_error_before_the_command_begins(tmp):
+    bash = program('bash')
+    check_is_refused_before(tmp, r'/bash has no function execute_comand, and sh was not run; the nearest names are '
+                            r'.*execute_command.* Write --late', '-p', 'bash:execute_comand')
+    check_is_refused_before(tmp, r'/bash has no function nosuch\*, and sh was not run. Write --late', '-r',
+                            f'{bash}:nosuch*')
+    record('-p', 'bash:execute_command', '--', 'sh', '-c', "bash -c 'touch run'").ok()
+    check((tmp / 'run').exists(), 'the command was run')
+
+
+def test_mistyped_files_of_branches_and_markers_are_errors_before_the_command_begins(tmp):
+    check_is_refused_before(tmp, r'there is no file called \./nix, and sh was not run\. Write --late', '-b', './nix')
+    check_is_refused_before(tmp, r'there is no file called libcc, .*Did you mean libc\?', '-b', 'libcc:mem*')
+    check_is_refused_before(tmp, r'there is no file called \./nix, and sh was not run', '-m', './nix:*')
+
+
+def test_a_function_that_a_child_does_not_have_leaves_it_the_other_probes(tmp):
+    path = target_path('callmany')
+    result = record('--late', '-p', f'{path}:nosuch', '-p', f'{path}:work_a+0x99999', '-p', f'{path}:work_b', '--',
+                    'sh', '-c', f'{path} 300 work_b; {path} 400 work_b; true').ok()
+    counts = {name: n for name, n in event_counts().items() if n}
+    check_equal(counts, {'callmany:work_b': 700}, 'events')
+    for spec, reason in (('nosuch', 'has no function nosuch'), (r'work_a\+0x99999', 'is beyond its end')):
+        check_equal(
+            len(re.findall(rf"warning: '\S+:{spec}' is not recorded where a process of the tree has that file: .*{reason}",
+                           result.err)), 1, f'warnings of {spec}: {result.err}')
+    check('without probes' not in result.err and 'no process loaded' not in result.err, result.err)
+
+
 def test_a_function_that_its_file_does_not_have_is_an_error_before_the_command_begins(tmp):
     record('-p', 'libc:nosuch', '--', 'sh', '-c', 'echo run').refused('no function nosuch')
     record('--no-follow', '-p', 'nosuch:function', '--', 'sh', '-c', 'echo run').refused('nosuch')

@@ -44,6 +44,30 @@ def test_a_name_without_parameters_means_all_overloads_and_says_so(tmp):
     check_equal(probe_counts(), {f'shop:{name}': n for name, n in ADDS.items()})
 
 
+LAST = """
+extern "C" int puts(const char *);
+namespace shop { void put(int); void put(char); }
+__asm__(".text; .globl _ZN4shop3putEi; .type _ZN4shop3putEi, @function; _ZN4shop3putEi: nop; nop; nop; nop; nop; nop;"
+        "ret; nop; nop; nop; nop; nop; .size _ZN4shop3putEi, 7;"
+        ".section .text.last,\\"ax\\",@progbits; .globl _ZN4shop3putEc; .type _ZN4shop3putEc, @function;"
+        "_ZN4shop3putEc: ret; .size _ZN4shop3putEc, 1; .text");
+int main() { for (int i = 0; i < 5; i++) { shop::put(i); shop::put((char)i); } }
+"""
+
+
+def test_an_overload_that_cannot_be_probed_is_left_out(tmp):
+    """The text ends after its one byte, where no jump has room."""
+    (tmp / 'last.cc').write_text(LAST)
+    run(program('g++'), '-O1', '-o', 'last', 'last.cc').ok()
+    result = record('--backend', 'inproc', '-p', './last:shop::put', '-r', './last:shop::put', '--', './last').ok()
+    check_equal({name: n for name, n in probe_counts().items() if n}, {
+        'last:shop::put(int)': 5, 'last:shop::put(int)%return': 5
+    }, 'the other one')
+    check_matches(result.err, r"skipped 1 of 2 functions that match \./last:shop::put and cannot be probed safely "
+                  r"\(shop::put\(char\): jump: [^;]*; … \('kymo explain' tells the rest\)\)")
+    record('--backend', 'inproc', '-p', './last:shop::put(char)', '--', './last').refused('no probe can be put at')
+
+
 def test_parameters_choose_one_overload(tmp):
     path = shop(tmp)
     for spec, name in (('shop::Cart::add(int) price=%si:s32', 'shop::Cart::add(int)'), ('::shop::Cart::add( int )',
