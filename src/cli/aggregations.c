@@ -275,10 +275,6 @@ static struct kymo_error *parse_key_word(struct reader *reader, struct kymo_aggr
 				     spec->text);
 	if (word->what != KYMO_AGGR_VALUE)
 		return NULL;
-	if (spec->marker)
-		return kymo_error_at(reader->text, piece.start,
-				     "values of markers are not known to aggregations yet; keys are tid, pid, comm, "
-				     "probe and func");
 	word->is_of_return = spec->is_return && is_of_return(piece);
 	if (reader->is_paired && !word->is_of_return)
 		spec = &reader->specs->items[reader->entry];

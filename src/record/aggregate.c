@@ -167,6 +167,27 @@ static bool are_of_one_marker(const struct kymo_ctf_event *a, const struct kymo_
 	       !strpbrk(b->name + n, "_-:") && !strcmp(a->path, b->path) && !strcmp(a->build_id, b->build_id);
 }
 
+static uint32_t probe_of(const struct kymo_aggr *aggr, const struct kymo_aggr_word *word)
+{
+	return aggr->hit ? aggr->hit : word->is_of_return ? aggr->leave : aggr->entry;
+}
+
+/* Whether an aggregation has arguments of the numbered probe. */
+static bool wants_values(const struct aggregating *aggregating, uint32_t number)
+{
+	bool does = false;
+
+	for (size_t i = 0; i < aggregating->n && number; i++) {
+		const struct kymo_aggr *aggr = &aggregating->items[i].aggr;
+
+		for (size_t k = 0; k < aggr->n_keys; k++)
+			does |= aggr->keys[k].what == KYMO_AGGR_VALUE && probe_of(aggr, &aggr->keys[k]) == number;
+		does |= aggr->has_value && aggr->value.what == KYMO_AGGR_VALUE &&
+			probe_of(aggr, &aggr->value) == number;
+	}
+	return does;
+}
+
 /* Which arguments of the numbered probe are texts among the keys. */
 static uint8_t find_texts(const struct aggregating *aggregating, uint32_t number)
 {
@@ -177,9 +198,9 @@ static uint8_t find_texts(const struct aggregating *aggregating, uint32_t number
 
 		for (size_t k = 0; k < aggr->n_keys; k++) {
 			const struct kymo_aggr_word *key = &aggr->keys[k];
-			const uint32_t of = aggr->hit ? aggr->hit : key->is_of_return ? aggr->leave : aggr->entry;
 
-			if (key->what == KYMO_AGGR_VALUE && key->type == KYMO_TYPE_STRING && of == number)
+			if (key->what == KYMO_AGGR_VALUE && key->type == KYMO_TYPE_STRING &&
+			    probe_of(aggr, key) == number)
 				texts |= (uint8_t)(1u << key->argument);
 		}
 	}
@@ -198,6 +219,7 @@ static struct kymo_error *read_layouts(struct recording *recording)
 			.function = (uint32_t)i,
 			.aggregated = event->aggregated,
 			.texts = find_texts(aggregating, event->aggregated),
+			.has_values = event->kind != KYMO_CTF_MARKER || wants_values(aggregating, event->aggregated),
 		};
 
 		for (size_t k = i; event->aggregated && k-- > 0;)
@@ -272,7 +294,7 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 		.faults = event->has_faults ? bytes[KYMO_EVENT_ARGS_OFFSET] : 0,
 	};
 	memcpy(&ret->tid, bytes + KYMO_EVENT_TID_OFFSET, sizeof(ret->tid));
-	if (event->kind == KYMO_CTF_MARKER) /* its values are not asked for */
+	if (!layout->has_values)
 		return;
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		if (layout->texts & 1u << i)

@@ -21,7 +21,8 @@ struct aggregation {
 struct hit_layout {
 	uint32_t function; /* the same for all events of one function */
 	uint32_t aggregated;
-	uint8_t texts; /* bit i: field i is a text among keys */
+	uint8_t texts;   /* bit i: field i is a text among keys */
+	bool has_values; /* its fields are asked for: those of a marker may be the author's own */
 };
 
 struct aggregating {

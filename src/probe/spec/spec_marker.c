@@ -20,7 +20,20 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	error = spec->text && spec->marker ? kymo_spec_values_parse(text, behind, spec) : &kymo_error_no_memory;
 	if (error)
 		kymo_spec_deinit(spec);
-	spec->operands = NULL;
+	return error;
+}
+
+/* What aggregations ask for, which is no part of the text. */
+static struct kymo_error *add_values(const struct kymo_spec *spec, struct kymo_spec *own)
+{
+	struct kymo_error *error = NULL;
+	size_t at;
+
+	for (size_t i = 0; i < spec->n_values && !error; i++)
+		error = kymo_spec_add_value(own, spec->values[i].text, spec->values[i].text + spec->values[i].start,
+					    spec->values[i].text + spec->values[i].end, &at);
+	if (error)
+		kymo_spec_deinit(own);
 	return error;
 }
 
@@ -50,6 +63,9 @@ struct kymo_error *kymo_spec_at_operands(const struct kymo_spec *spec, const str
 	struct kymo_spec own = { .operands = operands, .n_operands = n };
 	struct kymo_error *error = parse(spec->text, &own);
 
+	if (!error)
+		error = add_values(spec, &own);
+	own.operands = NULL;
 	if (!error)
 		*ret = own;
 	return error;
