@@ -59,6 +59,9 @@ static void catch_signals(const struct kymo_record_options *options)
 		handle(SIGUSR1, on_snapshot);
 }
 
+#define RATE_SECONDS 2.8
+#define RATE_SILENCE 1.5 /* seconds */
+
 /* ---- what the user sees ---------------------------------------------------------------------- */
 
 /* Without a live line, print one line when all probes are in, for scripts that wait for it. A command's stderr is its
@@ -98,13 +101,36 @@ static const char *const phases[] = {
 	[KYMO_RECORD_DONE] = "done",
 };
 
+/*
+ * Events a second. They come by the packet, and those of a slow program by what is read once a second: so the rate is
+ * that between moments at which their number has changed, of three seconds or the last two of these. A number that
+ * stands still for longer is a rate, too.
+ */
+static double rate_of(struct cli_recording *recording, const struct kymo_record_progress *progress)
+{
+	const struct cli_rate_sample now = { progress->seconds, events_of(progress) }, *before = recording->before;
+	unsigned int n = recording->n_before, first;
+
+	if (!n || before[(n - 1) % CLI_RATE_SAMPLES].events != now.events ||
+	    now.seconds - before[(n - 1) % CLI_RATE_SAMPLES].seconds > RATE_SILENCE) {
+		recording->before[n % CLI_RATE_SAMPLES] = now;
+		recording->n_before = ++n;
+	}
+	const struct cli_rate_sample *newest = &before[(n - 1) % CLI_RATE_SAMPLES], *oldest = newest;
+
+	for (first = n > CLI_RATE_SAMPLES ? n - CLI_RATE_SAMPLES : 0; n-- > first + 1;) {
+		oldest = &before[(n - 1) % CLI_RATE_SAMPLES];
+		if (newest->seconds - oldest->seconds >= RATE_SECONDS)
+			break;
+	}
+	return newest->seconds > oldest->seconds && newest->events > oldest->events
+		       ? (double)(newest->events - oldest->events) / (newest->seconds - oldest->seconds)
+		       : 0;
+}
+
 static void draw(struct cli_recording *recording, const struct kymo_record_progress *progress)
 {
-	const unsigned int oldest = recording->n_before < CLI_RATE_SAMPLES ? 0 : recording->n_before % CLI_RATE_SAMPLES;
-	double passed = progress->seconds - recording->before[oldest].seconds;
-	uint64_t more = events_of(progress) >= recording->before[oldest].events
-				? events_of(progress) - recording->before[oldest].events
-				: 0;
+	const double rate_now = rate_of(recording, progress);
 	const char *sites = progress->n_sites == 1 ? "site" : "sites";
 	char bytes[32], events[32], rate[32], lost[32], line[256];
 
@@ -112,14 +138,11 @@ static void draw(struct cli_recording *recording, const struct kymo_record_progr
 		snprintf(line, sizeof(line),
 			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu %s   (Ctrl-C stops)",
 			 progress->seconds, cli_format_count(events_of(progress), events),
-			 cli_format_count(passed > 0 ? (uint64_t)((double)more / passed) : 0, rate),
-			 cli_format_bytes(progress->bytes, bytes), cli_format_count(progress->lost, lost),
-			 progress->n_sites, sites);
+			 cli_format_count((uint64_t)rate_now, rate), cli_format_bytes(progress->bytes, bytes),
+			 cli_format_count(progress->lost, lost), progress->n_sites, sites);
 	else
 		snprintf(line, sizeof(line), "kymo: %s   %zu %s", phases[progress->phase], progress->n_sites, sites);
 	cli_live_show(&recording->live, line);
-	recording->before[recording->n_before % CLI_RATE_SAMPLES].seconds = progress->seconds;
-	recording->before[recording->n_before++ % CLI_RATE_SAMPLES].events = events_of(progress);
 }
 
 /* The command, if there is one, was forked. The process that started this may have ended: then it is over. */

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/source.h"
 #include "sym/debug.h"
+#include "sym/demangle.h"
 #include "sym/functions.h"
 #include "sym/module.h"
 #include "wire/ctype.h"
@@ -85,7 +86,7 @@ static void print_place(const struct cli_source *source, uint64_t vaddr)
 	kymo_module_describe(source->module, vaddr, name, sizeof(name));
 	kymo_utf8_print(stdout, kymo_module_path(source->module));
 	putchar(':');
-	kymo_utf8_print(stdout, name);
+	kymo_print_shown(stdout, name);
 	printf("  0x%" PRIx64, vaddr);
 	if (kymo_debug_line_of(source->debug, vaddr, &line)) {
 		fputs("  ", stdout);

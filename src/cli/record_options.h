@@ -11,7 +11,12 @@
 #include "record/record.h"
 #include "syscall/sets.h"
 
-#define CLI_RATE_SAMPLES 16u /* events come by the packet: a rate is that of three seconds, in which several come */
+#define CLI_RATE_SAMPLES 16u
+
+struct cli_rate_sample {
+	double seconds;
+	uint64_t events;
+};
 
 struct cli_recording {
 	struct kymo_record_options options;
@@ -36,10 +41,7 @@ struct cli_recording {
 	bool has_left_job;
 	bool announced; /* that recording has begun */
 	struct cli_live live;
-	struct {
-		double seconds;
-		uint64_t events;
-	} before[CLI_RATE_SAMPLES]; /* of the progress, for the rate; a ring */
+	struct cli_rate_sample before[CLI_RATE_SAMPLES]; /* of the progress, for the rate; a ring */
 	unsigned int n_before;
 };
 

@@ -46,11 +46,12 @@ struct kymo_error *cli_targets_add_pids(struct cli_targets *targets, const char 
 {
 	const size_t before = targets->pids.n;
 	struct kymo_error *error = NULL;
-	const char *at = text;
+	static const char blanks[] = " \t\n";
+	const char *at = text + strspn(text, blanks);
 
 	while (!error) {
 		char word[16] = "";
-		size_t length = strcspn(at, ",");
+		size_t length = strcspn(at, ", \t\n");
 		pid_t pid;
 
 		if (length < sizeof(word))
@@ -59,9 +60,12 @@ struct kymo_error *cli_targets_add_pids(struct cli_targets *targets, const char 
 			error = kymo_error_create(KYMO_ERROR_USAGE, "--pid '%.*s' is no process id", (int)length, at);
 		else
 			error = add_pid(targets, pid);
-		if (!at[length])
+		at += length;
+		at += strspn(at, blanks);
+		if (!*at)
 			break;
-		at += length + 1;
+		at += *at == ',';
+		at += strspn(at, blanks);
 	}
 	if (error)
 		targets->pids.n = before;

@@ -142,19 +142,24 @@ static void write_missing(const struct kymo_aggr_table *table, const struct page
 {
 	const struct {
 		uint64_t n;
-		const char *sentence;
+		const char *one, *many;
 	} missing[] = {
-		{ table->lost, "hits are in no row: there was no room for their keys" },
-		{ table->faults, "hits are in no row: their value was not available" },
-		{ table->calls_without_entry, "calls are in no row: they began before the recording" },
-		{ table->calls_over_losses, "calls are in no row: records were lost meanwhile" },
+		{ table->lost, "hit is in no row: there was no room for its key",
+		  "hits are in no row: there was no room for their keys" },
+		{ table->faults, "hit is in no row: its value was not available",
+		  "hits are in no row: their value was not available" },
+		{ table->calls_without_entry,
+		  "call is in no row: it began before the recording, or its entry is not known",
+		  "calls are in no row: they began before the recording, or their entries are not known" },
+		{ table->calls_over_losses, "call is in no row: records were lost meanwhile",
+		  "calls are in no row: records were lost meanwhile" },
 	};
 	char number[TEXT_NUMBER];
 
 	for (size_t i = 0; i < kymo_countof(missing); i++)
 		if (missing[i].n)
 			kymo_page_printf(page, INK_ALARM, "  %s %s\n", kymo_text_count(number, missing[i].n),
-					 missing[i].sentence);
+					 missing[i].n == 1 ? missing[i].one : missing[i].many);
 }
 
 static void write_rest(const struct kymo_aggr_table *table, const struct page *page,

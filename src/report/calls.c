@@ -316,14 +316,44 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	return height ? height : revived;
 }
 
+static bool has_call(const struct frames *frames, uint32_t function, uint64_t stack_pointer)
+{
+	const uint32_t height = kymo_frames_find(frames, function, stack_pointer);
+
+	return height && kymo_frames_at(frames, height - 1)->stack_pointer == stack_pointer;
+}
+
+/* A coroutine may have gone on in another thread of its process: the one whose call it is, or `thread` where none has
+ * it. */
+static size_t find_owner(const struct calls *calls, size_t thread, uint32_t function, uint64_t stack_pointer)
+{
+	for (size_t i = 0; i < calls->stacks.n; i++) {
+		const struct stack *stack = &calls->stacks.items[i];
+
+		if (i == thread || !stack->process || stack->process != calls->stacks.items[thread].process)
+			continue;
+		if (has_call(&stack->now, function, stack_pointer))
+			return i;
+		for (size_t k = 0; k < stack->others.n; k++)
+			if (has_call(&stack->others.items[k], function, stack_pointer))
+				return i;
+	}
+	return thread;
+}
+
 static struct kymo_error *leave_call(struct calls *calls, size_t thread, struct stack *stack,
 				     const struct kymo_ctf_record *record, struct step *step)
 {
 	struct function *function = &calls->functions.items[step->function];
 	uint64_t stack_pointer = kymo_ctf_stack_pointer(record);
-	uint32_t height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer)
-					: find_innermost(stack, step->function);
+	uint32_t height;
 
+	if (stack_pointer && !kymo_stack_find(stack, step->function, stack_pointer)) {
+		thread = find_owner(calls, thread, step->function, stack_pointer);
+		stack = &calls->stacks.items[thread];
+	}
+	height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer)
+			       : find_innermost(stack, step->function);
 	if (!height) {
 		leave_absent(stack, function, kymo_calls_count(calls, function, record->tsc), step);
 		return NULL;

@@ -84,13 +84,18 @@ static bool has_who(const char *const *words, size_t n, int32_t id, const char *
 	return false;
 }
 
-/* "nginx" of "/usr/sbin/nginx -g daemon off;". */
+/* "nginx" of "/usr/sbin/nginx -g daemon off;", and of the title "nginx: worker process". */
 static bool has_command(const char *const *words, size_t n, const struct kymo_ctf_process *process)
 {
 	const size_t length = strcspn(process->command, " ");
 	kymo_cleanup_free char *path = strndup(process->command, length);
 
-	return has_who(words, n, process->pid, path ? basename(path) : NULL);
+	if (has_who(words, n, process->pid, path ? basename(path) : NULL))
+		return true;
+	if (!path || length < 2 || path[length - 1] != ':')
+		return false;
+	path[length - 1] = '\0';
+	return has_who(words, n, process->pid, basename(path));
 }
 
 /* The name of a thread that has none of its own is not known; an id may be that of such a one. */

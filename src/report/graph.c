@@ -354,7 +354,10 @@ static const char *note_of(enum step_kind kind)
 static void add_exit(struct graph *g, size_t thread, const struct kymo_ctf_record *record, const struct step *step)
 {
 	const struct kymo_ctf_event *entry = g->calls.functions.items[step->function].entry;
-	struct line *line = step->has_frame ? find_waiting(g, step->frame.line) : NULL;
+	/* That of a coroutine which began in another thread waits there. */
+	struct line *line = step->has_frame && step->frame.line == g->waiting.items[thread]
+				    ? find_waiting(g, step->frame.line)
+				    : NULL;
 	uint32_t level, height = kymo_calls_depth(&g->calls, thread);
 	const struct frame *outer = innermost(g, thread, &level);
 

@@ -165,13 +165,13 @@ static void write_marker(FILE *out, const struct model *model, size_t at)
 	putc(']', out);
 }
 
-static void write_probe(FILE *out, const struct model *model, size_t at)
+static void write_probe(FILE *out, const struct model *model, const struct names *names, size_t at)
 {
 	const struct kymo_ctf_event *event = &model->trace->events[at];
 	const struct probe *probe = model->probes[at];
 
 	fprintf(out, "{\"id\": %" PRIu32 ", ", event->id);
-	write_name(out, "name", event->name);
+	write_member(out, "name", names->events[at].plain_name);
 	fputs(", ", out);
 	write_member(out, "path", event->path);
 	fprintf(out, ", \"offset\": %" PRIu64 ", ", event->offset);
@@ -206,7 +206,7 @@ static void write_probe(FILE *out, const struct model *model, size_t at)
 	putc('}', out);
 }
 
-static void write_probes(FILE *out, const struct model *model)
+static void write_probes(FILE *out, const struct model *model, const struct names *names)
 {
 	bool comma = false;
 
@@ -218,7 +218,7 @@ static void write_probes(FILE *out, const struct model *model)
 		    (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))
 			continue;
 		fputs(comma ? ",\n  " : "\n  ", out);
-		write_probe(out, model, i);
+		write_probe(out, model, names, i);
 		comma = true;
 	}
 	fputs("],\n", out);
@@ -240,12 +240,12 @@ static void write_durations(FILE *out, const struct durations *durations)
 	fprintf(out, "}, \"self_ns\": %" PRIu64, durations->self_ns);
 }
 
-static void write_function(FILE *out, const struct function *function)
+static void write_function(FILE *out, const struct names *names, const struct function *function)
 {
 	const struct kymo_ctf_event *entry = function->entry;
 
 	fputs("{", out);
-	write_name(out, "name", entry->name);
+	write_member(out, "name", names->events[entry - names->trace->events].plain_name);
 	fputs(", ", out);
 	write_member(out, "path", entry->path);
 	fprintf(out, ", \"function_offset\": %" PRIu64 ", ", entry->function_offset);
@@ -264,7 +264,7 @@ static void write_function(FILE *out, const struct function *function)
 	putc('}', out);
 }
 
-static struct kymo_error *write_calls(FILE *out, const struct calls *calls)
+static struct kymo_error *write_calls(FILE *out, const struct calls *calls, const struct names *names)
 {
 	kymo_cleanup_free struct function **functions = NULL;
 	size_t n;
@@ -275,7 +275,7 @@ static struct kymo_error *write_calls(FILE *out, const struct calls *calls)
 	fputs("\"calls\": [", out);
 	for (size_t i = 0; i < n; i++) {
 		fputs(i ? ",\n  " : "\n  ", out);
-		write_function(out, functions[i]);
+		write_function(out, names, functions[i]);
 	}
 	fprintf(out, "],\n\"calls_of_other_threads\": %" PRIu64 ",\n", calls->other_threads);
 	return NULL;
@@ -442,10 +442,10 @@ struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out)
 		fprintf(out, ",\n\"since_ns\": %" PRIu64 ", \"events_since\": %" PRIu64,
 			kymo_ctf_wall_ns(model->trace, model->since), model->recent);
 	fputs(",\n", out);
-	write_probes(out, model);
+	write_probes(out, model, summary->names);
 	error = kymo_aggregations_write_json(summary->aggregations, out);
 	if (!error)
-		error = write_calls(out, summary->calls);
+		error = write_calls(out, summary->calls, summary->names);
 	if (error)
 		return error;
 	write_processes(out, model);

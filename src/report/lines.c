@@ -32,6 +32,59 @@ static bool fill_line(struct event_text *text, const struct kymo_ctf_event *even
 	return true;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	const struct event_text *const *x = a, *const *y = b;
+
+	return strcmp((*x)->plain_name, (*y)->plain_name);
+}
+
+/* With its hash, if it has one. */
+static bool tell_apart(struct event_text *text, const struct kymo_ctf_event *event, bool unicode)
+{
+	char *plain = kymo_shown_apart(event->name), *name = plain ? kymo_text_escape(plain, unicode) : NULL;
+	char *symbol = kymo_shown_apart(event->symbol && *event->symbol ? event->symbol : event->name);
+	char *function = symbol ? kymo_text_escape(symbol, unicode) : NULL;
+
+	free(symbol);
+	if (!name || !function) {
+		free(plain);
+		free(name);
+		free(function);
+		return false;
+	}
+	free(text->plain_name);
+	free(text->name);
+	free(text->function);
+	text->plain_name = plain;
+	text->name = name;
+	text->function = function;
+	return true;
+}
+
+/* Events of different names that read the same: of functions that Rust has made of one. */
+static bool tell_all_apart(struct event_text *texts, const struct kymo_ctf_trace *trace, bool unicode)
+{
+	const size_t n = trace->n_events;
+	kymo_cleanup_free struct event_text **sorted = calloc(n + 1, sizeof(struct event_text *));
+	bool done = sorted;
+
+	for (size_t i = 0; sorted && i < n; i++)
+		sorted[i] = &texts[i];
+	if (sorted)
+		qsort(sorted, n, sizeof(struct event_text *), compare_names);
+	for (size_t from = 0, to; done && from < n; from = to) {
+		const char *first = trace->events[sorted[from] - texts].name;
+		bool differ = false;
+
+		for (to = from + 1; to < n && !compare_names(&sorted[from], &sorted[to]); to++)
+			differ |= strcmp(first, trace->events[sorted[to] - texts].name) != 0;
+		for (size_t i = from; i < to && differ && done; i++)
+			done = tell_apart(sorted[i], &trace->events[sorted[i] - texts], unicode);
+	}
+	return done;
+}
+
 struct kymo_error *kymo_event_texts_create(const struct kymo_ctf_trace *trace, bool unicode, struct event_text **ret)
 {
 	struct event_text *texts = calloc(trace->n_events + 1, sizeof(*texts));
@@ -41,6 +94,10 @@ struct kymo_error *kymo_event_texts_create(const struct kymo_ctf_trace *trace, b
 			kymo_event_texts_destroy(texts, trace);
 			texts = NULL;
 		}
+	}
+	if (texts && !tell_all_apart(texts, trace, unicode)) {
+		kymo_event_texts_destroy(texts, trace);
+		texts = NULL;
 	}
 	if (!texts)
 		return &kymo_error_no_memory;
@@ -275,13 +332,16 @@ struct kymo_error *kymo_lines_finish(const struct page *page, const struct kymo_
 	struct loss_total total = kymo_losses_total(losses, n);
 	const char *const *warnings = kymo_ctf_reader_warnings(reader, &n);
 	const char *unended = kymo_unended(kymo_ctf_reader_trace(reader));
+	char number[TEXT_NUMBER];
 
 	if (unended)
 		kymo_page_printf(page, INK_ALARM, "--- no end: %s ---\n", unended);
 	if (total.events != written->events)
-		kymo_page_printf(page, INK_ALARM, "--- lost %" PRIu64 " events in all ---\n", total.events);
+		kymo_page_printf(page, INK_ALARM, "--- lost %s %s in all ---\n", kymo_text_count(number, total.events),
+				 total.events == 1 ? "event" : "events");
 	if (total.packets != written->packets)
-		kymo_page_printf(page, INK_ALARM, "--- %" PRIu64 " packets overwritten in all ---\n", total.packets);
+		kymo_page_printf(page, INK_ALARM, "--- %s %s overwritten in all ---\n",
+				 kymo_text_count(number, total.packets), total.packets == 1 ? "packet" : "packets");
 	for (size_t i = 0; i < n; i++) {
 		kymo_cleanup_free char *safe = kymo_text_escape(warnings[i], page->unicode);
 

@@ -208,6 +208,7 @@ static struct kymo_error *write_nodes(struct tree *t, const uint64_t *weights, u
 
 static void write_notes(const struct tree *t)
 {
+	char number[TEXT_NUMBER];
 	struct notes notes;
 
 	kymo_latency_notes(&t->calls, &notes);
@@ -217,8 +218,8 @@ static void write_notes(const struct tree *t)
 				 " (--all shows them)\n",
 				 t->hidden, t->hidden == 1 ? "path" : "paths");
 	if (t->other_calls)
-		kymo_page_printf(t->page, INK_ALARM, "%" PRIu64 " calls are left out: there are too many paths\n",
-				 t->other_calls);
+		kymo_page_printf(t->page, INK_ALARM, "skipped %s %s: there are too many paths\n",
+				 kymo_text_count(number, t->other_calls), t->other_calls == 1 ? "call" : "calls");
 	for (unsigned int i = 0; i < notes.n; i++)
 		kymo_page_printf(t->page, INK_ALARM, "%s\n", notes.texts[i]);
 	if (!t->calls.functions.n)

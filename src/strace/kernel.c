@@ -69,23 +69,15 @@ static size_t place_of(const struct watch *w, pid_t tid)
 	return kymo_partition_point(i, w->threads.n, w->threads.items[i]->thread.tid < tid);
 }
 
-/* Bytes that a terminal might take for more than letters are shown as '?'. A thread that has ended has no name. */
-static void find_name(struct strace_thread *thread)
+/* As the record has it: a thread may have ended by now. Bytes that a terminal might take for more than letters are
+ * shown as '?'. */
+static void set_name(struct strace_thread *thread, const char *name)
 {
-	char path[64];
-	ssize_t n;
+	size_t n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", thread->tid);
-	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	n = fd < 0 ? -1 : read(fd, thread->name, sizeof(thread->name) - 1);
-	if (n > 0 && thread->name[n - 1] == '\n')
-		n--;
-	for (ssize_t i = 0; i < n; i++)
-		if (thread->name[i] < ' ' || thread->name[i] > '~')
-			thread->name[i] = '?';
-	if (n >= 0)
-		thread->name[n] = '\0';
+	for (; name[n] && n + 1 < sizeof(thread->name); n++)
+		thread->name[n] = name[n] < ' ' || name[n] > '~' ? '?' : name[n];
+	thread->name[n] = '\0';
 }
 
 /* NULL where memory is out. */
@@ -108,8 +100,6 @@ static struct seen *get_thread(struct watch *w, pid_t tid, pid_t pid)
 							    .read = read_copies,
 							    .string_size = w->s->request->look.string_size,
 							    .style = w->s->request->look.style };
-	if (w->s->request->look.shows_names)
-		find_name(&seen->thread);
 	w->s->n_threads++;
 	return seen;
 }
@@ -237,6 +227,8 @@ static struct kymo_error *see_call(const struct kymo_kernel_call *call, void *da
 	seen = get_thread(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
+	if (call->name && *call->name)
+		set_name(&seen->thread, call->name);
 	if (w->s->request->times.clock || w->s->request->times.relative_times) {
 		const uint64_t ns = (uint64_t)((int64_t)call->ns + w->since_1970_ns);
 
@@ -305,6 +297,7 @@ static struct kymo_error *begin_watch(struct watch *w, pid_t pid, bool is_comman
 		.has_times = s->request->times.clock || s->request->times.relative_times ||
 			     s->request->times.durations || s->request->output.kind != KYMO_STRACE_LINES ||
 			     s->request->look.json,
+		.names = s->request->look.shows_names,
 		.signals = s->sink,
 		.buffer_size = s->request->target.buffer_size,
 		.layout = &kymo_call_layout,

@@ -160,9 +160,20 @@ static size_t name_size(const char *at, char out[KYMO_DEMANGLED_MAX])
 	}
 }
 
-char *kymo_shown(const char *text)
+/* The 16 digits that end [name, name + n) of Rust's older mangling; NULL: it has none. */
+static const char *rust_hash(const char *name, size_t n)
+{
+	const size_t end = name[1] == 'R' || n < 22 ? 0 : rust_end(name, n);
+
+	if (end < 22 || memcmp(name + end - 20, "17h", 3) != 0 || strspn(name + end - 17, "0123456789abcdef") < 16)
+		return NULL;
+	return name + end - 17;
+}
+
+static char *show(const char *text, bool has_hashes)
 {
 	char name[KYMO_DEMANGLED_MAX], *shown = NULL;
+	const char *hash;
 	size_t size, n;
 	FILE *out;
 
@@ -173,8 +184,9 @@ char *kymo_shown(const char *text)
 		return NULL;
 	for (const char *at = text; *at; at += n) {
 		n = begins_name(text, at) ? name_size(at, name) : 0;
+		hash = n && has_hashes ? rust_hash(at, n) : NULL;
 		if (n)
-			fputs(name, out);
+			fprintf(out, "%s%s%.16s", name, hash ? "::h" : "", hash ? hash : "");
 		else
 			putc(*at, out);
 		n = n ? n : 1;
@@ -183,6 +195,16 @@ char *kymo_shown(const char *text)
 		return shown;
 	free(shown);
 	return NULL;
+}
+
+char *kymo_shown(const char *text)
+{
+	return show(text, false);
+}
+
+char *kymo_shown_apart(const char *text)
+{
+	return show(text, true);
 }
 
 void kymo_print_shown(FILE *out, const char *text)

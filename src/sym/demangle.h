@@ -38,7 +38,11 @@ void kymo_show_raw_names(void);
  * string, or NULL when memory is out. */
 char *kymo_shown(const char *text);
 
-/* Write the same, safe on a terminal. */
+/* The same, with the hashes of Rust's functions: "app:r::Cart<T>::add::h0123456789abcdef". All that are made of one
+ * generic function have the same name without them. */
+char *kymo_shown_apart(const char *text);
+
+/* Write what kymo_shown() gives, safe on a terminal. */
 void kymo_print_shown(FILE *out, const char *text);
 
 #endif

@@ -25,6 +25,7 @@ struct kymo_pattern {
 	char *parameters_glob;
 	char *rest;              /* " const", "" where none is given */
 	char needle[NEEDLE_MAX]; /* a word that each mangled name has; may be "" */
+	char hash[17];           /* of Rust, which no demangled name has; or "" */
 };
 
 /* ---- one spelling ---------------------------------------------------------------------------- */
@@ -164,13 +165,25 @@ static bool fill_pattern(struct kymo_pattern *pattern, const char *text)
 	return !kymo_is_glob(pattern->parameters) || (pattern->parameters_glob = kymo_glob_create(pattern->parameters));
 }
 
+/* "::h0123456789abcdef" at the end of [text, text + n). */
+static bool has_hash(const char *text, size_t n)
+{
+	return n > 19 && !strncmp(text + n - 19, "::h", 3) && strspn(text + n - 16, "0123456789abcdef") == 16;
+}
+
 struct kymo_pattern *kymo_pattern_create(const char *text)
 {
 	struct kymo_pattern *pattern = calloc(1, sizeof(*pattern));
+	kymo_cleanup_free char *name = NULL;
 
 	while (!strncmp(text, "::", 2))
 		text += 2;
-	if (pattern && fill_pattern(pattern, text))
+	if (pattern && has_hash(text, strlen(text))) {
+		name = strndup(text, strlen(text) - 19);
+		strcpy(pattern->hash, text + strlen(text) - 16);
+		text = name;
+	}
+	if (pattern && text && fill_pattern(pattern, text))
 		return pattern;
 	kymo_pattern_destroy(pattern);
 	return NULL;
@@ -300,6 +313,6 @@ bool kymo_pattern_means(const struct kymo_pattern *pattern, const char *name)
 {
 	char text[KYMO_DEMANGLED_MAX];
 
-	return kymo_is_mangled(name) && strstr(name, pattern->needle) && kymo_demangle(name, text) &&
-	       kymo_pattern_matches(pattern, text);
+	return kymo_is_mangled(name) && strstr(name, pattern->needle) && strstr(name, pattern->hash) &&
+	       kymo_demangle(name, text) && kymo_pattern_matches(pattern, text);
 }

@@ -42,6 +42,9 @@ char *kymo_command_of(pid_t pid)
 	for (size_t i = 0; i + 1 < size; i++)
 		if (!text[i])
 			text[i] = ' ';
+	/* Titles that a program writes over its words are padded with blanks or NULs. */
+	for (size_t end = strlen(text); end && text[end - 1] == ' '; end--)
+		text[end - 1] = '\0';
 	cut(text);
 	return text;
 }

@@ -1,4 +1,6 @@
 #include "probe/code/words.h"
+#include "base/cleanup.h"
+#include "sym/demangle.h"
 #include "sym/find.h"
 #include "sym/functions.h"
 #include "sym/glob.h"
@@ -141,8 +143,11 @@ void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol
 		out, size, "%s means %zu functions, and all are recorded; parameters or template arguments choose one:",
 		spec->symbol, n);
 
-	for (size_t i = 0; i < n && i < OVERLOADS_SHOWN && used >= 0 && (size_t)used < size; i++)
-		used += snprintf(out + used, size - (size_t)used, "%s %s", i ? "," : "", found[i]->name);
+	for (size_t i = 0; i < n && i < OVERLOADS_SHOWN && used >= 0 && (size_t)used < size; i++) {
+		kymo_cleanup_free char *name = kymo_shown_apart(found[i]->name);
+
+		used += snprintf(out + used, size - (size_t)used, "%s %s", i ? "," : "", name ? name : found[i]->name);
+	}
 	if (n > OVERLOADS_SHOWN && used >= 0 && (size_t)used < size)
 		snprintf(out + used, size - (size_t)used, " and %zu more", n - OVERLOADS_SHOWN);
 }

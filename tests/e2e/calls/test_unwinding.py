@@ -102,6 +102,83 @@ def test_coroutines_that_go_on_to_each_other(tmp):
     show(tmp, 'ring', 6, trees=False)
 
 
+HANDED_ON = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+static ucontext_t back[2], coroutine;
+static int which, done, turn;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+__attribute__((noinline)) int inner(int i) { __asm__ volatile("nop; nop; nop; nop; nop; nop"); return i + 1; }
+
+__attribute__((noinline)) int job(int i)
+{
+	i = inner(i);
+	swapcontext(&coroutine, &back[which]);
+	return inner(i);
+}
+
+static void body(void)
+{
+	for (int i = 0; i < 100; i++)
+		job(i);
+	done = 1;
+	swapcontext(&coroutine, &back[which]);
+}
+
+static void *run(void *arg)
+{
+	int me = (long)arg, is_over = 0;
+
+	while (!is_over) {
+		pthread_mutex_lock(&mutex);
+		while (turn != me)
+			pthread_cond_wait(&changed, &mutex);
+		which = me;
+		if (!done)
+			swapcontext(&back[me], &coroutine);
+		turn = !me;
+		is_over = done;
+		pthread_cond_signal(&changed);
+		pthread_mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[2];
+
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_size = 1 << 18;
+	coroutine.uc_stack.ss_sp = malloc(1 << 18);
+	makecontext(&coroutine, body, 0);
+	for (long i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, run, (void *)i);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+}
+"""
+
+
+def test_a_coroutine_that_goes_on_in_another_thread(tmp):
+    """Each call of job() begins in one thread, and returns in the other: a return is no earlier call's."""
+    (tmp / 'handed.c').write_text(HANDED_ON)
+    run('gcc', '-O1', '-o', 'handed', 'handed.c', '-pthread').ok()
+    record('-p', './handed:job', '-r', './handed:job', '-p', './handed:inner', '-r', './handed:inner', '--',
+           './handed').ok()
+    calls = {item['symbol']: item for item in report_json()['calls']}
+    for name, n in (('job', 100), ('inner', 200)):
+        check_equal((calls[name]['count'], calls[name]['without_entry'], calls[name]['open'], calls[name]['unwound']),
+                    (n, 0, 0, 0), f'calls of {name}')
+    for view in ('--graph', '--tree'):
+        kymo('report', view, '--all').ok()
+
+
 def test_handlers_on_a_stack_for_signals(tmp):
     show(tmp, 'signals', 40)
 

@@ -78,5 +78,6 @@ zpty -r -m shell reply "*$2*"
 zpty -d shell'''
     for line, whole in (('kymo rec', 'record'), ('kymo report --ev', '--events'), ('kymo help sysc', 'syscalls'),
                         ('kymo record -s %f', '%file'), ('kymo list libc malloc_usab', 'malloc_usable_size'),
-                        ('kymo record -p libc:malloc -- kymo rep', 'report'), ('kymo record -p libc:malloc_usab', 'libc:malloc_usable_size')):
+                        ('kymo record -p libc:malloc -- kymo rep', 'report'),
+                        ('kymo record -p libc:malloc_usab', 'libc:malloc_usable_size')):
         run(zsh, '-f', '-c', script, 'zsh', line, whole, env={**PATH, 'TERM': 'dumb'}, seconds=60).ok()

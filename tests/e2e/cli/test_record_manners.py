@@ -114,6 +114,20 @@ def test_a_steady_rate_is_shown_as_one():
     check(first < 10 and '0' not in shown[first:], f'events come all the time: {shown}', result)
 
 
+def test_the_live_line_ends_with_a_whole_part():
+    """On 80 columns the last part has no room."""
+    def end_when_drawn(popen, text):
+        if text.count('events   ') > 5 and not ended:
+            ended.append(popen.terminate())
+
+    process, ended = target('numbered', '-t', '1'), []
+    result = run_on_terminal(KYMO, 'record', '-s', 'getpgid', '--pid', process.pid, columns=80, after=end_when_drawn)
+    shown = re.findall(r'\r(kymo: recording[^\r\x1b]*)\x1b\[K', result.out)
+    check(shown, 'the line is drawn', result)
+    for line in shown:
+        check_matches(line, r'(lost|sites?|/s|[KMG]iB|bytes|\(Ctrl-C stops\))\s*\Z', 'how a line ends')
+
+
 def test_a_dumb_terminal_gets_no_control_codes():
     process = sleeper()
     result = run_on_terminal(KYMO, 'record', *PROBE, '--pid', process.pid, '--for', '0.5', env={'TERM': 'dumb'})

@@ -111,6 +111,27 @@ def test_names_of_rust_are_written_without_hashes(tmp):
         check_equal(counts('-p', f'{path}:{spec}', '--', path), expected, spec)
 
 
+def test_functions_that_rust_has_made_of_one_are_told_apart_by_their_hashes(tmp):
+    path = rust(tmp)
+    both = {'app::Stack<T>::push::h0123456789abcdef': 9, 'app::Stack<T>::push::hfedcba9876543210': 4}
+    result = record('-p', f'{path}:app::Stack::push', '-r', f'{path}:app::Stack::push', '--', path).ok()
+    for name in both:
+        check(f' {name}' in result.err, f'the warning names {name}', result.err)
+    check_equal(probe_counts(), {f'rust:{name}{end}': n for name, n in both.items() for end in ('', '%return')},
+                'probes')
+    for words in ([], ['--by-thread'], ['-w', '80']):
+        out = run(KYMO, 'report', *words).ok().out
+        for name in both:
+            check(name[-16:] in out, f'report {words} tells {name}', out)
+    for name, n in both.items():
+        check_equal(counts('-p', f'{path}:{name}', '--', path), {'app::Stack<T>::push': n}, f'the one of {name}')
+
+
+def test_variables_are_listed_below_demangled_names(tmp):
+    out = run(KYMO, 'list', '--vars', f'{shop(tmp)}:shop::Cart::add(int)').ok().out
+    check_matches(out, r'\A\S+/shop:shop::Cart::add\(int\)  0x')
+
+
 def test_what_is_not_there_is_told_with_the_nearest_demangled_names(tmp):
     path = shop(tmp)
     for spec, near in (('shop::Cart::ad', 'shop::Cart::add'), ('Cart::total', 'shop::Cart::total'),

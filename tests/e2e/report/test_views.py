@@ -72,7 +72,7 @@ def test_names_of_300_columns_are_whole_in_a_pipe_and_differ_on_a_page(tmp):
     for width in (40, 80, 100, 120, 200):
         for more in ([], ['--by-thread']):
             out = run(KYMO, 'report', '-w', width, *more).ok().out
-            shown = [line.split()[0] for line in out.splitlines() if re.match(r'\s*(names:)?[ab]_', line)]
+            shown = [line.split()[0] for line in out.splitlines() if re.match(r'\s*(names:)?[ab]\S+ +\d+ ', line)]
             check_equal(len(shown) - len(set(shown)), len(shown) // 2 if more else 0,
                         f'rows that are the same at {width} {more}: {out}')
             check_equal(len(set(shown)), 4, f'names at {width} {more}: {out}')
@@ -140,6 +140,15 @@ def test_a_part_of_a_recording_is_what_the_whole_says_of_it(tmp):
     malloc, = (call for call in numbers('--probe', 'libc:malloc', '--process', 'ls')['calls'] if call['count'])
     entries = sum(event['name'] == 'libc:malloc' for event in parts[0][1])
     check_equal((malloc['name'], malloc['count']), ('libc:malloc', entries), 'its calls')
+
+
+def test_a_title_with_a_colon_names_its_program(tmp):
+    """As "nginx: worker process" does."""
+    record('-p', 'libc:malloc', '--', program('bash'), '-c', "(exec -a 'mill: worker process' ls /); true").ok()
+    commands = [process['command'] for process in numbers()['processes']]
+    check('mill: worker process /' in commands, 'the title is there', commands)
+    check_equal(counts(events('--process', 'mill')), counts(events('--process', 'mill:*')), 'its events')
+    check(events('--process', 'mill'), 'there are some')
 
 
 def test_a_call_that_ends_behind_the_time_has_its_duration(tmp):

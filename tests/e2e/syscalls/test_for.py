@@ -101,3 +101,6 @@ def test_lines_of_all_processes_name_them(tmp):
     check_matches((tmp / 'lines').read_text(), r'^\d+ +(sh|dash) chdir\("/usr/share"\) += 0$')
     seen = [json.loads(line) for line in (tmp / 'objects').read_text().splitlines()]
     check({"sh", "dash"} & {event["comm"] for event in seen}, "the name", seen[:3])
+    ends = [line for line in (tmp / 'lines').read_text().splitlines() if '+++' in line or '---' in line]
+    check(ends, 'there are ends and signals')
+    check_equal([line for line in ends if not re.match(r'\d+ +\S.* (\+\+\+|---) ', line)], [], 'ends without a name')

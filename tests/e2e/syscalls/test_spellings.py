@@ -293,7 +293,9 @@ def test_several_processes(tmp):
     first, second, third = (sleeper.pid for sleeper in sleepers)
     for words in (['-p', f'{first},{second}', '-p',
                    third], ['--pid', first, '--attach',
-                            f'{second},{third}'], ['-p', first, '-p', second, '-p', third, '-p', first]):
+                            f'{second},{third}'], ['-p', first, '-p', second, '-p', third, '-p', first],
+                  ['-p', f'{first} {second}\n{third}\n'],
+                  ['-p', f' {first} , {second},{third} ']):
         tracer = start(program('timeout'), '60', *kymo.words('syscalls', *words)) if hasattr(kymo, 'words') else None
         result = kymo('syscalls', '--for', '0.5', '-o', 'log', *words).ok()
         ids = set(re.findall(r'^(\d+) ', Path('log').read_text(), re.MULTILINE))
@@ -302,6 +304,8 @@ def test_several_processes(tmp):
     for sleeper in sleepers:
         sleeper.end(signal.SIGTERM)
     kymo('syscalls', '-p', '1,999999999').refused("'999999999' is no process id", 2)
+    kymo('syscalls', '-p', '1,,1').refused("'' is no process id", 2)
+    kymo('syscalls', '-p', ' ').refused("'' is no process id", 2)
 
 
 def test_an_exec_is_let_go_of(tmp):
