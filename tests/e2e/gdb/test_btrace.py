@@ -8,7 +8,8 @@ import signal
 import time
 from pathlib import Path
 
-from debugging import SERVER, Client, address_of, advances, build, by_stdio, end, listen, loop, packet, threads_of
+from debugging import (SERVER, SETTINGS, Client, address_of, advances, build, by_stdio, end, listen, loop, packet,
+                       threads_of)
 from kymotest import (check, check_equal, check_matches, check_untraced, eventually, program, run, skip, start,
                       timeout)
 
@@ -37,7 +38,7 @@ def steps_of_gdb(app, *commands, seconds=120):
 
 
 def recorded(app, *commands, seconds=120):
-    words = [word for command in ('set width 0', *HISTORY, f'target remote | {SERVER} --once stdio {shlex.join(app)}',
+    words = [word for command in (*SETTINGS, *HISTORY, f'target remote | {SERVER} --once stdio {shlex.join(app)}',
                                   *commands, 'info record', 'record goto begin',
                                   'record instruction-history 1,10000000') for word in ('-ex', command)]
     out = run(program('gdb'), '-nx', '-batch', *words, app[0], env={'DEBUGINFOD_URLS': ''}, seconds=seconds).out
