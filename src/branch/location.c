@@ -42,6 +42,8 @@ void kymo_branches_locate(struct kymo_branches *branches, uint32_t space, uint64
 	*ret = (struct kymo_branch_location){
 		.file = region ? region->name : "", .function = "", .linked = address, .source = ""
 	};
+	if (region && *region->name) /* the same in each run; memory without a name is at its address only */
+		ret->linked = address - region->range.start + region->offset;
 	if (!module || kymo_module_bias(module, region->range.start, region->offset, &bias))
 		return;
 	ret->linked = address - bias;

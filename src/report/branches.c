@@ -10,6 +10,7 @@
 #include "report/branches_json.h"
 #include "report/history.h"
 #include "report/loops.h"
+#include "report/open_calls.h"
 #include "report/page.h"
 #include "report/parting.h"
 #include "report/text.h"
@@ -18,6 +19,7 @@
 #define FROM_MAX 72 /* columns */
 #define CRASH_LAST 40
 #define CRASH_OTHERS 5
+#define CRASH_CALLS 32
 #define AROUND 4 /* branches shown before and after a parting */
 
 struct view {
@@ -162,6 +164,68 @@ static void write_end(const struct view *view, const struct history *history, co
 	}
 }
 
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+static uint64_t address_of(const struct history *history, uint32_t number)
+{
+	return number ? history->codes.items[number - 1].address : 0;
+}
+
+static bool find_open_calls(const struct history *history, const struct history_thread *thread, struct open_calls *ret)
+{
+	kymo_cleanup_free struct passage *passages = calloc(thread->branches.n + 1, sizeof(*passages));
+
+	for (size_t i = 0; i < thread->branches.n && passages; i++) {
+		const struct history_branch *branch = &thread->branches.items[i];
+
+		passages[i] = (struct passage){ address_of(history, branch->from), address_of(history, branch->to),
+						branch->kind };
+	}
+	return passages && kymo_open_calls_find(passages, thread->branches.n, ret);
+}
+
+/* Where the thread stood, the calls that led there, the innermost first. A history that has no beginning lacks the
+ * outer ones. */
+static struct kymo_error *write_calls(const struct view *view, const struct history *history,
+				      const struct history_thread *thread, const struct open_calls *open)
+{
+	const char *chosen = kymo_ctf_trace_env(history->trace, KYMO_ENV_BRANCHES_CHOSEN);
+	const size_t n = open->items.n < CRASH_CALLS ? open->items.n : CRASH_CALLS;
+	kymo_cleanup_free char *at = location(view, history, thread->at);
+
+	kymo_page_printf(&view->page, INK_DIM, "  #0 ");
+	kymo_page_printf(&view->page, INK_PLAIN, " %s\n", at ? at : "");
+	for (size_t i = 0; i < n; i++) {
+		const struct history_branch *call = &thread->branches.items[open->items.items[open->items.n - 1 - i]];
+		kymo_cleanup_free char *from = location(view, history, call->from);
+
+		if (!from)
+			return &kymo_error_no_memory;
+		kymo_page_printf(&view->page, INK_DIM, "  #%-3zu", i + 1);
+		kymo_page_printf(&view->page, INK_PLAIN, "%s%s\n", from,
+				 call->kind == KYMO_CTF_BRANCH_SIGNAL ? ", by a signal" : "");
+	}
+	if (n < open->items.n)
+		kymo_page_printf(&view->page, INK_DIM, "       and %zu more\n", open->items.n - n);
+	else if (thread->branches.n < thread->taken || !chosen || strcmp(chosen, "all") != 0)
+		kymo_page_printf(&view->page, INK_DIM, "       and calls that are not in the history\n");
+	return NULL;
+}
+
+static struct kymo_error *write_stack(const struct view *view, const struct history *history,
+				      const struct history_thread *thread)
+{
+	struct open_calls open = { 0 };
+	struct kymo_error *error = &kymo_error_no_memory;
+
+	if (find_open_calls(history, thread, &open))
+		error = write_calls(view, history, thread, &open);
+	kymo_vec_deinit(&open.items);
+	return error;
+}
+
+/* ---- histories ------------------------------------------------------------------------------- */
+
 /* From number `at` on; NULL where there are none. */
 static const struct history_branch *branches_from(const struct history_thread *thread, size_t at)
 {
@@ -169,8 +233,9 @@ static const struct history_branch *branches_from(const struct history_thread *t
 }
 
 static struct kymo_error *write_history_thread(const struct view *view, const struct history *history,
-					       const struct history_thread *thread, size_t last)
+					       const struct history_thread *thread, size_t last, bool with_stack)
 {
+	struct kymo_error *error = NULL;
 	const size_t n = last && thread->branches.n > last ? last : thread->branches.n;
 	char shown[TEXT_NUMBER], taken[TEXT_NUMBER];
 
@@ -183,7 +248,9 @@ static struct kymo_error *write_history_thread(const struct view *view, const st
 				 n == 1 ? "branch" : "branches");
 	write_end(view, history, thread);
 	fputc('\n', view->page.out);
-	return write_branches(view, history, branches_from(thread, thread->branches.n - n), n);
+	if (with_stack)
+		error = write_stack(view, history, thread);
+	return error ? error : write_branches(view, history, branches_from(thread, thread->branches.n - n), n);
 }
 
 static void write_head(const struct view *view, const struct history *history, const char *dir)
@@ -256,7 +323,7 @@ static struct kymo_error *show_history(const struct view *view, const struct his
 		if (!is_shown(view->options, &history->threads.items[i]))
 			continue;
 		fputc('\n', view->page.out);
-		error = write_history_thread(view, history, &history->threads.items[i], view->options->last);
+		error = write_history_thread(view, history, &history->threads.items[i], view->options->last, false);
 	}
 	write_damage(view, history);
 	return error;
@@ -286,7 +353,8 @@ static struct kymo_error *write_crash(const struct view *view, const struct hist
 		if (has_crashed(thread) != of_it || (!of_it && !thread->branches.n))
 			continue;
 		fputc('\n', view->page.out);
-		error = write_history_thread(view, history, thread, view->options->last ? view->options->last : last);
+		error = write_history_thread(view, history, thread, view->options->last ? view->options->last : last,
+					     of_it);
 	}
 	return error;
 }

@@ -196,7 +196,8 @@ def build(tmp):
     run(program('gcc'), '-g', '-O0', '-w', '-pthread', '-o', 'app', 'app.c', seconds=60).ok()
 
 
-SETTINGS = ['set confirm off', 'set pagination off', 'set width 0', 'set sysroot /']  # of each gdb
+# Of each gdb. On a busy machine a stub may need more than gdb's two seconds for its first answer.
+SETTINGS = ['set confirm off', 'set pagination off', 'set width 0', 'set sysroot /', 'set remotetimeout 60']
 
 
 def words_of(commands):

@@ -100,6 +100,9 @@ def test_tails_after_every_end(tmp):
     check_matches(
         kymo('report', '--crash').ok().out, r'then SIGSEGV at crash:main\+0x[0-9a-f]+ crash.c:15, address 0x8\n',
         'the crash')
+    check_matches(
+        kymo('report', '--crash').out, r'address 0x8\n  #0  crash:main\+0x\S+ crash.c:15\n'
+        r'       and calls that are not in the history\n', 'the stack')
     check_matches(kymo('branches').ok().out, r'  [×x]\d+\n', 'loops are folded')
     check_end('abort', 128 + signal.SIGABRT, 'SIGABRT')
     check_end('kill', 128 + signal.SIGKILL, 'SIGKILL')
@@ -120,7 +123,24 @@ def test_all_of_a_program_and_its_libraries(tmp):
                            for branch in thread['branches']} >= {'crash', 'libc'}, True, 'files')
     check(any(name and 'abort' in name for name in functions(thread)[-60:]), 'abort() is near the end',
           functions(thread)[-60:])
+    stack = re.findall(r'^  #\d+ +\S+:(\w+)\+', kymo('report', '--crash').out, re.MULTILINE)
+    check('main' in stack and stack[0].endswith('kill_implementation'), 'the stack', stack)
     babeltrace()
+
+
+CLOCK = r"""
+#include <stdlib.h>
+#include <time.h>
+int main(void) { struct timespec now; clock_gettime(CLOCK_MONOTONIC, &now); return 0; }
+"""
+
+
+def test_code_without_a_file_has_offsets(tmp):
+    """Which are the same in each run."""
+    build(tmp, CLOCK, 'clock')
+    record('-b', './clock:main', '-b', 'libc:clock_gettime', '--', './clock')
+    places = {branch['to']['linked'] for branch in threads()[0]['branches'] if branch['to'].get('file') == '[vdso]'}
+    check(places and all(int(place, 16) < 0x10000 for place in places), 'where the code is', places)
 
 
 MANY = r"""
