@@ -3,6 +3,7 @@
 #include "gdb/breakpoints.h"
 #include "gdb/events.h"
 #include "gdb/nonstop.h"
+#include "gdb/pads.h"
 #include "gdb/run.h"
 #include "gdb/stop.h"
 #include "gdb/thread.h"
@@ -95,5 +96,6 @@ static void end_session(void *data)
 
 void gdb_end_session(struct kymo_gdb *gdb)
 {
+	gdb_pads_remove(gdb, 0);
 	kymo_hub_run(gdb->hub, end_session, gdb);
 }

@@ -368,7 +368,7 @@ static bool took_fault(struct kymo_hub *hub, struct task *task, int signal)
 {
 	int group_stop = 0;
 
-	if ((signal != SIGSEGV && signal != SIGBUS) || !task->process->space ||
+	if ((signal != SIGSEGV && signal != SIGBUS) || !hub_may_be_in_pad(task) || task->traps.passes_own ||
 	    !took_breakpoint(hub, task, &group_stop))
 		return false;
 	if (group_stop && task->state == TASK_STOPPED)

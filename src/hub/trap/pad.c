@@ -159,12 +159,17 @@ static bool find_way_out(const struct task *task, struct hub_space *space, struc
 	return false;
 }
 
+bool hub_may_be_in_pad(const struct task *task)
+{
+	return task->process->space && task->process->space->pads.n;
+}
+
 void hub_pad_bring_out(const struct task *task)
 {
 	struct hub_space *space = task->process->space;
 	struct user_regs_struct registers;
 
-	if (!space || !space->pads.n || kymo_get_registers(task->tid, &registers))
+	if (!hub_may_be_in_pad(task) || kymo_get_registers(task->tid, &registers))
 		return;
 	if (find_way_out(task, space, &registers))
 		kymo_set_registers(task->tid, &registers);

@@ -32,6 +32,9 @@ void hub_pads_hide(const struct hub_space *space, uint64_t address, void *data, 
 /* The pad in whose condition the thread has faulted, if that is what the signal says. Or NULL. */
 const struct hub_pad *hub_pad_of_fault(const struct task *task, const siginfo_t *info);
 
+/* Whether the process of a thread has pads. */
+bool hub_may_be_in_pad(const struct task *task);
+
 /* A thread has stopped. If it is in a pad it is brought to an address of the program, unless it is about to be told of
  * a hit. */
 void hub_pad_bring_out(const struct task *task);

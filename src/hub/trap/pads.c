@@ -1,6 +1,7 @@
 #include "hub/trap/pads.h"
 
 #include <errno.h>
+#include <sys/ptrace.h>
 
 #include "hub/engine.h"
 #include "hub/state.h"
@@ -86,7 +87,8 @@ void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used)
 
 static int leave(struct kymo_hub *hub, void *argument)
 {
-	struct hub_space *space = space_of(argument);
+	const struct pads_call *call = argument;
+	struct hub_space *space = space_of(call->engine);
 
 	for (size_t i = 0; space && i < space->pads.n; i++) {
 		struct hub_pad *pad = &space->pads.items[i];
@@ -95,14 +97,14 @@ static int leave(struct kymo_hub *hub, void *argument)
 		pad->is_used = false;
 		if (b)
 			hub_put_by(hub, space, b, false);
-		pad->is_leaving = true;
+		pad->is_leaving = call->is_used;
 	}
 	return 0;
 }
 
-void hub_pads_leave(struct kymo_engine *engine)
+void hub_pads_leave(struct kymo_engine *engine, bool is_leaving)
 {
-	hub_call(engine->hub, leave, engine);
+	hub_call(engine->hub, leave, &(struct pads_call){ .engine = engine, .is_used = is_leaving });
 }
 
 static int forget(struct kymo_hub *hub, void *argument)
@@ -119,7 +121,26 @@ void hub_pads_forget(struct kymo_engine *engine)
 	hub_call(engine->hub, forget, engine);
 }
 
-/* From before a signal that it does not get, as after a step, to where it can be frozen. */
+/* After a step it stands before a signal that it does not get; after others, on its way out of a system call. The maker
+ * of a vfork child cannot go on. */
+static bool can_go_on(const struct task *task)
+{
+	siginfo_t info;
+
+	switch (task->stop) {
+	case STOP_SIGNAL:
+		return !task->signal;
+	case STOP_EXIT:
+		return true;
+	case STOP_EVENT:
+		return !(hub_events(task) & KYMO_EVENTS_SYSCALL) && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) &&
+		       info.si_code >> 8 == PTRACE_EVENT_CLONE;
+	default:
+		return false;
+	}
+}
+
+/* On to where it can be frozen. */
 static bool can_freeze(struct kymo_hub *hub, struct task *task)
 {
 	int group_stop = 0;
@@ -127,7 +148,7 @@ static bool can_freeze(struct kymo_hub *hub, struct task *task)
 	if (task->state != TASK_STOPPED || task->stop == STOP_TRAP || task->stop == STOP_AWAY ||
 	    task->stop == STOP_ENDING)
 		return true;
-	if (task->stop != STOP_SIGNAL || task->signal)
+	if (!can_go_on(task))
 		return false;
 	if (!hub_swallow(hub, task, &group_stop))
 		return false;

@@ -34,8 +34,9 @@ int hub_pads_give(struct kymo_engine *engine, const struct hub_pad *pad);
  * another. */
 void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used);
 
-/* All jumps of the process are about to be taken out: breakpoints that are in become int3. They have been taken out. */
-void hub_pads_leave(struct kymo_engine *engine);
+/* All jumps of the process are about to be taken out: breakpoints that are in become int3. False: they stay after all,
+ * and no breakpoint is by them. They have been taken out. */
+void hub_pads_leave(struct kymo_engine *engine, bool is_leaving);
 void hub_pads_forget(struct kymo_engine *engine);
 
 /* Have threads that engines hold stand where a recorder can freeze them: after a step they stand before no signal.

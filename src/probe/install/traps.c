@@ -62,6 +62,7 @@ struct kymo_error *kymo_probes_resolve_traps(struct kymo_probes *probes)
 	if (error)
 		return error;
 	probes->faults.is_alone = true;
+	probes->attempt.is_lenient = true; /* what has no plan is left out, and no thread is waited for */
 	for (size_t i = 0; i < traps->n && !error; i++) {
 		const struct kymo_map *map = kymo_maps_at(&maps, traps->items[i].address);
 		size_t module = is_of_file(map) ? module_at(probes, map, traps->items[i].address) : SIZE_MAX;

@@ -259,8 +259,7 @@ struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 
 struct kymo_error *probes_check_refused(struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->wanted.n_specs && !probes->attempt.is_lenient && !probes->wanted.options.traps;
-	     i++) {
+	for (size_t i = 0; i < probes->wanted.n_specs && !probes->attempt.is_lenient; i++) {
 		struct probe_refused *refused = &probes->per_spec.refused[i];
 
 		if (refused->why || !((refused->now.n && refused->now.n == refused->tried) ||
@@ -300,8 +299,6 @@ static void tell_refused(const struct kymo_probes *probes, const struct kymo_spe
 
 void probes_tell_refused(struct kymo_probes *probes)
 {
-	if (probes->wanted.options.traps)
-		return;
 	for (size_t i = 0; i < probes->sites.n; i++)
 		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
 			probes->sites.items[i].was_watch = false;
