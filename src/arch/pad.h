@@ -199,7 +199,7 @@ struct kymo_pad_layout {
 	uint32_t inner;     /* and here from another recording's pad, with the frame in place */
 	uint32_t displaced; /* the way out: the frame is removed, then the displaced instructions follow */
 	uint32_t trap;      /* the breakpoint instruction of an event that has one; else 0, as these: */
-	uint32_t condition, condition_end, fault;
+	uint32_t save, condition, condition_end, fault;
 	uint32_t hop; /* with a chain: the jump to the address in `next`, which is in rax then; else 0 */
 	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]; /* of each displaced or copied instruction, with one more for the
 						      * jump back: where a thread that stood at that instruction goes */

@@ -18,6 +18,9 @@
 uint64_t kymo_trap_address(const struct user_regs_struct *registers);
 void kymo_trap_return(struct user_regs_struct *registers);
 
+/* Have it stand right after one at that address. */
+void kymo_trap_set(struct user_regs_struct *registers, uint64_t address);
+
 /* Whether two stops find a thread in the same state at the same address: it has executed nothing in between, or a whole
  * signal handler. */
 bool kymo_trap_is_same(const struct user_regs_struct *a, const struct user_regs_struct *b);

@@ -17,17 +17,18 @@
 #include "gdb/gdb.h"
 #include "procfs/info.h"
 
-enum { OPTION_PID = 1, OPTION_EXEC };
+enum { OPTION_PID = 1, OPTION_EXEC, OPTION_PADS };
 
 static const struct cli_option table[] = {
 	{ OPTION_PID, 'p', "pid", "PID" },
 	{ OPTION_EXEC, 0, "exec-gdb", NULL },
+	{ OPTION_PADS, 0, "pads", NULL },
 };
 
 struct words {
 	pid_t pid;
 	char **command;
-	bool executes;
+	bool executes, has_pads;
 };
 
 /* -1, or the exit status. */
@@ -42,6 +43,8 @@ static int read_words(int argc, char **argv, struct words *ret)
 	while ((option = cli_options_next(&options)) >= 0) {
 		if (option == OPTION_EXEC)
 			words.executes = true;
+		else if (option == OPTION_PADS)
+			words.has_pads = true;
 		else if (!cli_parse_pid(options.value, &words.pid))
 			return cli_usage("gdb", "'%s' is no process id", options.value);
 	}
@@ -61,7 +64,7 @@ static int read_words(int argc, char **argv, struct words *ret)
 
 static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb **ret)
 {
-	const struct kymo_gdb_options options = { .is_for_one = true };
+	const struct kymo_gdb_options options = { .is_for_one = true, .has_pads = words->has_pads };
 	struct kymo_gdb *gdb = NULL;
 	struct kymo_error *error = kymo_gdb_create(&options, &gdb);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "gdb/conditions.h"
+#include "gdb/pad_notes.h"
 #include "gdb/thread.h"
 #include "procfs/maps.h"
 
@@ -197,6 +198,7 @@ void gdb_forget_breakpoints(struct gdb_thread *thread)
 {
 	thread->process->breaks.n = 0;
 	gdb_forget_conditions(thread->process);
+	gdb_end_pads(thread->process);
 	thread->watches.n = 0;
 }
 
@@ -290,6 +292,7 @@ void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 		gdb_text_put(reply, "E01");
 		return;
 	}
+	gdb_pads_choose(gdb_memory_thread(gdb), &what);
 	if (find_break(process, &what)) {
 		gdb_text_put(reply, renew_in_all(gdb, process, &what) ? "E01" : "OK");
 		return;

@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "gdb/btrace_packets.h"
 #include "gdb/events.h"
+#include "gdb/pads.h"
 #include "gdb/stop.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
@@ -164,6 +165,7 @@ static void leave_and_wait(struct leave *it, int ms)
 
 void gdb_leave(struct kymo_gdb *gdb, pid_t pid)
 {
+	gdb_pads_remove(gdb, pid);
 	leave_and_wait(&(struct leave){ .gdb = gdb, .pid = pid }, 0);
 }
 
@@ -179,6 +181,7 @@ void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	it.pid = pid;
 	it.is_first = !pid;
 	gdb_end_btrace(gdb, pid);
+	gdb_pads_remove(gdb, pid);
 	leave_and_wait(&it, LEAVE_MS);
 	gdb_say(gdb, "Detaching from process %d", it.pid);
 	gdb_text_put(reply, it.n ? "OK" : "E01");

@@ -13,6 +13,7 @@
 #include "gdb/memory.h"
 #include "gdb/nonstop.h"
 #include "gdb/packet.h"
+#include "gdb/pads.h"
 #include "gdb/process.h"
 #include "gdb/registers.h"
 #include "gdb/resume.h"
@@ -114,12 +115,17 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 	} else if (!strcmp(command, "exit")) {
 		gdb->is_over = true;
 		gdb_text_put(reply, "OK");
+	} else if (!strcmp(command, "set pads 1") || !strcmp(command, "set pads 0")) {
+		gdb_pads_set(gdb, command[9] == '1');
+		put_hex(reply, gdb->has_pads ? "Conditions are evaluated in the threads, where that is possible.\n"
+					     : "Conditions are evaluated at a stop of each hit.\n");
 	} else if (find_setting(command)) {
 		put_hex(reply, find_setting(command));
 	} else if (!strncmp(command, path_of_libthread_db, n_path)) {
 		tell_path_of_libthread_db(command + n_path, reply);
 	} else if (!strcmp(command, "help")) {
 		put_hex(reply, "The following monitor commands are supported:\n  help\n    Print this text\n"
+			       "  set pads 0|1\n    Evaluate conditions of breakpoints in the threads themselves\n"
 			       "  exit\n    Quit the server; what is debugged runs on\n");
 	} else {
 		refuse_command(gdb, reply);
@@ -246,6 +252,7 @@ enum gdb_answer gdb_answer(struct kymo_gdb *gdb, const char *packet, size_t n, s
 
 	if (!call.packet)
 		return GDB_ANSWERED;
+	gdb_pads_look(gdb, packet, n);
 	if (call.packet->flags & ON_MAIN)
 		run(&call);
 	else

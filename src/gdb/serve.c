@@ -21,6 +21,7 @@
 #include "gdb/nonstop.h"
 #include "gdb/packet.h"
 #include "gdb/packets.h"
+#include "gdb/pads.h"
 #include "gdb/run.h"
 #include "gdb/session.h"
 #include "gdb/state.h"
@@ -50,6 +51,7 @@ struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struc
 	if (!gdb)
 		return &kymo_error_no_memory;
 	gdb->options = *options;
+	gdb->has_pads = options->has_pads;
 	gdb_init_files(gdb);
 	gdb->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = gdb->wake < 0 ? -errno : gdb_take_own_hub(gdb);
@@ -80,6 +82,7 @@ void kymo_gdb_destroy(struct kymo_gdb *gdb)
 		return;
 	gdb_leave(gdb, 0);
 	kymo_hub_destroy(gdb->hub);
+	gdb_pads_deinit(gdb);
 	gdb_free_state(gdb);
 	close(gdb->wake);
 	free(gdb);

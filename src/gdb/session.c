@@ -4,6 +4,7 @@
 #include "gdb/btrace_packets.h"
 #include "gdb/events.h"
 #include "gdb/nonstop.h"
+#include "gdb/pads.h"
 #include "gdb/run.h"
 #include "gdb/stop.h"
 #include "gdb/thread.h"
@@ -98,5 +99,6 @@ static void end_session(void *data)
 void gdb_end_session(struct kymo_gdb *gdb)
 {
 	gdb_end_btrace(gdb, 0);
+	gdb_pads_remove(gdb, 0);
 	kymo_hub_run(gdb->hub, end_session, gdb);
 }

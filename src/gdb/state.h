@@ -56,6 +56,21 @@ struct gdb_condition {
 	struct kymo_form *form; /* of the expression; or NULL: it has none */
 };
 
+/* A condition that was to be in a pad. */
+struct gdb_pad {
+	uint64_t address;
+	uint8_t *code; /* the expression */
+	size_t size;
+	bool is_in; /* else it was refused */
+};
+
+/* What a process has in pads: pads.c. */
+struct gdb_pads {
+	KYMO_VEC(struct gdb_pad) items;
+	unsigned int epoch; /* of the program: each exec ends one */
+	bool is_refused;    /* the process takes none, and is not asked again */
+};
+
 enum { GDB_SYMBOLS = 14 };
 
 struct gdb_process {
@@ -67,7 +82,8 @@ struct gdb_process {
 	int status;
 	KYMO_VEC(struct gdb_break) breaks;
 	KYMO_VEC(struct gdb_condition) conditions; /* of these; several of one: any may be true */
-	bool is_narrow;                            /* it executes a 32-bit program, in which nothing is inserted */
+	struct gdb_pads pads;
+	bool is_narrow; /* it executes a 32-bit program, in which nothing is inserted */
 	bool catches_calls, catches_all_calls;
 	KYMO_VEC(uint64_t) calls;
 	uint64_t symbols[GDB_SYMBOLS]; /* of its C library, as the client has told them: tls.c */
@@ -119,6 +135,8 @@ struct gdb_thread {
 	KYMO_VEC(struct gdb_watch) watches;
 };
 
+struct gdb_pad_set;
+
 enum gdb_state { GDB_STOPPED, GDB_RUNNING, GDB_STOPPING };
 
 /* What changes that: rows of the table in stop.c. */
@@ -145,9 +163,10 @@ struct gdb_end {
 
 struct kymo_gdb {
 	struct kymo_gdb_options options;
-	struct kymo_hub *hub;   /* its own, or a connection to that of another process */
-	bool has_joined;        /* it is a connection */
-	int wake;               /* an eventfd: the main thread has something to collect */
+	struct kymo_hub *hub;                    /* its own, or a connection to that of another process */
+	bool has_joined;                         /* it is a connection */
+	int wake;                                /* an eventfd: the main thread has something to collect */
+	KYMO_VEC(struct gdb_pad_set *) pad_sets; /* the main thread's: of each process that has pads */
 	int client, ends_waits; /* the main thread's: what the client writes to; can be read when the stub is to end */
 	enum gdb_state state;   /* of all-stop */
 	bool is_non_stop;       /* each thread is stopped and resumed for itself; the state is RUNNING */
@@ -170,6 +189,7 @@ struct kymo_gdb {
 	bool wants_threads; /* QThreadEvents */
 	bool is_extended, is_over, has_no_acks;
 	bool lets_randomize;
+	bool has_pads;        /* conditions are evaluated in pads, where that is possible */
 	uint64_t passed;      /* bit N - 1: signal N is for the program alone */
 	uint64_t for_program; /* … may be delivered, of QProgramSignals */
 	bool knows_for_program;

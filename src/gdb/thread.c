@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/states.h"
 #include "gdb/conditions.h"
+#include "gdb/pad_notes.h"
 
 enum { AUXV_MAX = 4096 };
 
@@ -67,6 +68,7 @@ void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process)
 			kymo_vec_push(&gdb->children, process->pid);
 		kymo_vec_deinit(&process->breaks);
 		gdb_forget_conditions(process);
+		gdb_end_pads(process);
 		kymo_vec_deinit(&process->conditions);
 		kymo_vec_deinit(&process->calls);
 		free(process);

@@ -12,7 +12,8 @@
 #include "hub/thread/tracee.h"
 #include "hub/trap/break.h"
 #include "hub/trap/breakpoint.h"
-#include "hub/trap/space.h"
+#include "hub/trap/break.h"
+#include "hub/trap/text.h"
 #include "kymo/engine.h"
 #include "procfs/memory.h"
 

@@ -24,6 +24,7 @@
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
 #include "hub/trap/breakpoint.h"
+#include "hub/trap/pad.h"
 #include "hub/trap/keeper.h"
 #include "hub/trap/space.h"
 #include "hub/trap/watch.h"
@@ -362,6 +363,19 @@ static bool took_trap(struct kymo_hub *hub, struct task *task, bool *is_step_don
 	return true;
 }
 
+/* The condition of a pad has faulted, which the program is not told. */
+static bool took_fault(struct kymo_hub *hub, struct task *task, int signal)
+{
+	int group_stop = 0;
+
+	if ((signal != SIGSEGV && signal != SIGBUS) || !hub_may_be_in_pad(task) || task->traps.passes_own ||
+	    !took_breakpoint(hub, task, &group_stop))
+		return false;
+	if (group_stop && task->state == TASK_STOPPED)
+		trapped(hub, task, group_stop);
+	return true;
+}
+
 static void stopped(struct kymo_hub *hub, struct task *task, int status)
 {
 	int event = status >> 16, signal = WSTOPSIG(status);
@@ -370,6 +384,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	begin_stop(hub, task, stop_of(event));
 	if (signal == SIGTRAP && hub_waits_for_step(task)) /* in a group stop it waits */
 		return;
+	hub_pad_bring_out(task);
 	switch (event) {
 	case PTRACE_EVENT_STOP:
 		trapped(hub, task, signal);
@@ -388,7 +403,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	case 0:
 		if (signal == CALL_STOP)
 			is_step_done = call_stopped(hub, task);
-		else if (signal != SIGTRAP || !took_trap(hub, task, &is_step_done))
+		else if (!(signal == SIGTRAP && took_trap(hub, task, &is_step_done)) && !took_fault(hub, task, signal))
 			hub_signal_stopped(hub, task, signal);
 		break;
 	}

@@ -7,7 +7,22 @@
 #include <stdint.h>
 
 struct kymo_events;
+struct kymo_form;
 struct kymo_offline;
+
+/* A pad that traps where a condition holds: install/traps.h. */
+struct kymo_probes_trap {
+	uint64_t address; /* of an instruction in the process */
+	const struct kymo_form *condition;
+};
+
+/* kymo_probes_create() gets as many specs, which are zero. */
+struct kymo_probes_traps {
+	const struct kymo_probes_trap *items;
+	size_t n;
+	const uint64_t *kept; /* addresses where breakpoints are: no jump changes these bytes, or relies on them */
+	size_t n_kept;
+};
 
 struct kymo_probes_options {
 	struct kymo_events *events; /* of the whole recording; must outlive the probes */
@@ -22,7 +37,9 @@ struct kymo_probes_options {
 	bool is_one_of_many;               /* of a tree, mostly short-lived: it gets less memory at first */
 	bool is_followed;       /* the recorder is told of new threads, and will call kymo_probes_tell_apart() */
 	bool displace_faulting; /* displace also what may fault, in a process that handles faults */
-	bool has_addresses;     /* addresses in specs are those of this process */
+	const struct kymo_probes_traps *traps; /* what is wanted are these, and specs have nothing else; or NULL. Must
+						  outlive the probes */
+	bool has_addresses;                    /* addresses in specs are those of this process */
 	void (*has_begun)(
 		void *data); /* called when pending sites were put in, while the process is still stopped; or NULL */
 	/* A file has not what spec number `spec` means, or nothing of it can have a probe, and the rest goes on without

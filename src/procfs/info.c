@@ -88,6 +88,7 @@ static void parse_status(pid_t pid, const char *status, struct kymo_process_info
 	ret->inner_pid = inner_pid(status, pid);
 	ret->caught = kymo_status_hex(status, "\nSigCgt:");
 	ret->ignored = kymo_status_hex(status, "\nSigIgn:");
+	ret->blocked = kymo_status_hex(status, "\nSigBlk:");
 	ret->locked = locked(status);
 }
 

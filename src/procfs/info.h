@@ -20,7 +20,8 @@ struct kymo_process_info {
 	uint64_t start_time;  /* field 22 of stat: pid and this identify a process uniquely */
 	uint64_t caught;      /* signals that have a handler: 1 << (number - 1) */
 	uint64_t ignored;
-	uint64_t locked; /* bytes of mappings that are locked; UINT64_MAX: that is not told */
+	uint64_t blocked; /* by this thread */
+	uint64_t locked;  /* bytes of mappings that are locked; UINT64_MAX: that is not told */
 	char state;
 };
 

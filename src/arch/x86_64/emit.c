@@ -57,6 +57,7 @@
 #include "arch/x86_64/form_float.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
+#include "arch/x86_64/low_stack.h"
 #include "arch/x86_64/reads.h"
 #include "arch/x86_64/sample.h"
 #include "wire/event.h"
@@ -243,91 +244,6 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, const str
 	bind(c, &done);
 }
 
-/* ---- the end of the stack -------------------------------------------------------------------- */
-
-/*
- * Before anything is stored, where the flags are dead: whether the stack pointer is near the end of the initial
- * thread's stack. No register is free, so it is compared with memory. Below that end lie other threads' stacks, which
- * are looked at where a word is free for a register: the program itself stores there before it does anything else with
- * the stack, so if that word faults the program's own store would fault, too.
- */
-struct stack_check {
-	struct label is_low;
-	size_t resume;
-};
-
-static void compare_rsp(struct code *c, uint64_t address)
-{
-	rip_to(c, "\x48\x3b\x25", 3, address, 0); /* cmp address(%rip),%rsp */
-}
-
-static void emit_stack_check(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
-			     struct stack_check *check)
-{
-	if (!plan->flags_are_dead)
-		return;
-	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_ENOUGH);
-	JB(c, &check->is_low);
-	check->resume = c->n;
-}
-
-/*
- * Another thread's stack: on to the displaced instructions, or back, with rax as it was. Only the thread pointer's own
- * words are read before the block has said that it is one of glibc's. With rax there is a way to a ring, so the loss is
- * counted where it outlives the process.
- */
-static void emit_thread_stack(struct code *c, const struct kymo_pad_env *env, int32_t scratch, size_t resume,
-			      size_t displaced)
-{
-	struct label is_enough = { .n = 0 }, done = { .n = 0 };
-
-	rip_to(c, "\x48\x83\x3d", 3, env->live + KYMO_PAD_LIVE_THREAD_STACK, 1); /* cmpq $0,stack(%rip) */
-	byte(c, 0);
-	branch_back(c, "\x0f\x84", 2, resume); /* je */
-	rsp_slot(c, 0x89, RAX, -scratch);
-	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0); /* mov %fs:16,%rax */
-	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0);    /* cmp %fs:0,%rax */
-	JNE(c, &is_enough);
-	rip_to(c, "\x48\x8b\x05", 3, env->live + KYMO_PAD_LIVE_THREAD_STACK, 0); /* mov stack(%rip),%rax */
-	EMIT(c, 0x64, 0x48, 0x8b, 0x00);                                         /* mov %fs:(%rax),%rax */
-	EMIT(c, 0x48, 0x39, 0xc4);                                               /* cmp %rax,%rsp */
-	JB(c, &is_enough);
-	rip_to(c, "\x48\x03\x05", 3, env->live + KYMO_PAD_LIVE_THREAD_LOW, 0); /* add low(%rip),%rax */
-	EMIT(c, 0x48, 0x39, 0xc4);
-	JAE(c, &is_enough);
-	compare_byte(c, env->live, 0); /* there may be no rings */
-	JE(c, &done);
-	movabs(c, RAX, env->rings + offsetof(struct kymo_wire_ring, lost));
-	EMIT(c, 0xf0, 0x48, 0xff, 0x00); /* lock incq (%rax) */
-	bind(c, &done);
-	rsp_slot(c, 0x8b, RAX, -scratch);
-	jump_back(c, displaced);
-	bind(c, &is_enough);
-	rsp_slot(c, 0x8b, RAX, -scratch);
-	jump_back(c, resume);
-}
-
-/* After the way out: `layout` tells where the displaced instructions are. */
-static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
-			   struct stack_check *check, const struct kymo_pad_layout *layout)
-{
-	struct label low = { .n = 0 };
-
-	if (!plan->flags_are_dead)
-		return;
-	bind(c, &check->is_low);
-	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_LOW);
-	if (plan->scratch) {
-		JAE(c, &low);
-		emit_thread_stack(c, env, plan->scratch, check->resume, layout->insn_at[0]);
-	} else {
-		branch_back(c, "\x0f\x82", 2, check->resume); /* jb: another thread's */
-	}
-	bind(c, &low);
-	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0); /* lock incq skipped(%rip) */
-	jump_back(c, layout->insn_at[0]);
-}
-
 /* The frame comes with no stamp in it. */
 static void clear_stamp(struct code *c)
 {
@@ -388,9 +304,9 @@ static void emit_after(struct code *c, const struct kymo_pad_event *event, struc
 /* What all pads with events start with. */
 static void emit_start(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
 		       const struct kymo_pad_event *events, size_t n, const struct kymo_pad_chain *chain,
-		       struct stack_check *check)
+		       struct x86_stack_check *check)
 {
-	emit_stack_check(c, env, plan, check);
+	x86_emit_stack_check(c, env, plan, check);
 	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
 	if (chain->next)
 		clear_stamp(c);
@@ -434,7 +350,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 {
 	struct x86_event_code parts[2][KYMO_PAD_MAX_EVENTS];
 	uint64_t descriptors[2][KYMO_PAD_MAX_EVENTS][3];
-	struct stack_check check = { .resume = 0 };
+	struct x86_stack_check check = { .resume = 0 };
 	size_t end;
 	int err;
 
@@ -449,7 +365,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	err = x86_emit_way_out(c, plan, site->address, layout);
 	if (err)
 		return err;
-	emit_stack_low(c, env, plan, &check, layout);
+	x86_emit_stack_low(c, env, plan, &check, layout);
 	layout->inner = (uint32_t)c->n;
 	emit_hot(c, env, events, n, site, 32 * n, true, chain->next != 0, parts[1], descriptors[1]);
 	jump_back(c, end);
@@ -463,7 +379,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 			    const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
 {
 	struct x86_event_code parts[KYMO_PAD_MAX_EVENTS];
-	struct stack_check check = { .resume = 0 };
+	struct x86_stack_check check = { .resume = 0 };
 	int err;
 
 	memset(parts, 0, sizeof(parts));
@@ -482,7 +398,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
 	if (!err)
-		emit_stack_low(c, env, plan, &check, layout);
+		x86_emit_stack_low(c, env, plan, &check, layout);
 	for (size_t i = 0; i < n && !err; i++) {
 		c->lowered = x86_reads_lowered(&events[i]);
 		x86_event_plain_states(c, env, &parts[i]);
@@ -518,10 +434,13 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 			    struct kymo_pad_layout *layout)
 {
 	struct label out = { .n = 0 }, is_true = { .n = 0 };
-	struct stack_check check = { .resume = 0 };
+	struct x86_stack_check check = { .resume = 0 };
+	struct kymo_plan plain = *plan;
 	int err;
 
-	emit_stack_check(c, env, plan, &check);
+	plain.scratch = 0; /* no register is changed outside of the frame: leave_pad.c */
+	x86_emit_stack_check(c, env, &plain, &check);
+	layout->save = (uint32_t)c->n;
 	x86_emit_save(c, false);
 	layout->inner = (uint32_t)c->n;
 	test_word(c, event);
@@ -536,10 +455,10 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 	}
 	layout->condition_end = (uint32_t)c->n;
 	bind(c, &out);
-	err = x86_emit_way_out(c, plan, site->address, layout);
+	err = x86_emit_way_out(c, &plain, site->address, layout);
 	if (err)
 		return err;
-	emit_stack_low(c, env, plan, &check, layout);
+	x86_emit_stack_low(c, env, &plain, &check, layout);
 	emit_trap(c, event, &is_true, layout);
 	return 0;
 }

@@ -17,6 +17,11 @@ void kymo_trap_return(struct user_regs_struct *registers)
 	registers->rip--;
 }
 
+void kymo_trap_set(struct user_regs_struct *registers, uint64_t address)
+{
+	registers->rip = address + 1;
+}
+
 bool kymo_trap_is_same(const struct user_regs_struct *a, const struct user_regs_struct *b)
 {
 	return a->rip == b->rip && a->rsp == b->rsp && a->rax == b->rax && a->rbx == b->rbx && a->rcx == b->rcx &&

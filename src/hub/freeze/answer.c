@@ -17,7 +17,8 @@
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
-#include "hub/trap/space.h"
+#include "hub/trap/break.h"
+#include "hub/trap/text.h"
 #include "procfs/info.h"
 #include "procfs/memory.h"
 

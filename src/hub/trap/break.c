@@ -5,6 +5,7 @@
 #include "base/search.h"
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"
+#include "hub/trap/pad.h"
 #include "procfs/info.h"
 #include "procfs/memory.h"
 
@@ -91,15 +92,37 @@ bool hub_break_is_there(const struct hub_memory *memory, const struct hub_break 
 	return !memcmp(&code, &b->code, sizeof(code));
 }
 
+static void arm_pad(const struct hub_space *space, const struct hub_break *b, bool is_armed)
+{
+	const struct hub_pad *pad = hub_pad_at(space, b->address);
+
+	if (pad)
+		hub_pad_arm(space, pad, is_armed);
+}
+
+/* A jump that is there says that its code is. */
+static bool is_pad_there(const struct hub_space *space, const struct hub_break *b)
+{
+	const struct hub_pad *pad = b->by_pad ? hub_pad_at(space, b->address) : NULL;
+
+	return pad && hub_pad_is_written(space, pad);
+}
+
 bool hub_space_lift(struct hub_space *space, struct hub_break *b, struct hub_mappings *mappings)
 {
-	b->is_void |= mappings && !hub_break_is_there(space->memory, b, mappings);
+	if (b->by_pad)
+		arm_pad(space, b, false);
+	b->is_void |= mappings && !is_pad_there(space, b) && !hub_break_is_there(space->memory, b, mappings);
+	if (b->by_pad)
+		return false;
 	return !b->is_void && hub_space_swap(space->memory, b->address, KYMO_TRAP_BYTE, b->original);
 }
 
 void hub_space_lower(struct hub_space *space, const struct hub_break *b)
 {
-	if (!b->is_in_jump && !b->is_void)
+	if (b->by_pad && !b->is_void)
+		arm_pad(space, b, true);
+	else if (!b->is_in_jump && !b->is_void)
 		hub_space_swap(space->memory, b->address, b->original, KYMO_TRAP_BYTE);
 }
 
@@ -119,4 +142,34 @@ struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address
 	size_t i = hub_space_index_of(space, address);
 
 	return i < space->breaks.n && space->breaks.items[i].address == address ? &space->breaks.items[i] : NULL;
+}
+
+struct hub_break *hub_space_first_from(const struct hub_space *space, uint64_t address)
+{
+	return space->breaks.items + hub_space_index_of(space, address);
+}
+
+bool hub_space_is_within(const struct hub_space *space, const struct hub_break *b, uint64_t address, size_t size)
+{
+	return b < space->breaks.items + space->breaks.n && b->address - address < size;
+}
+
+bool hub_break_is_inserted(const struct hub_space *space, const struct hub_break *b)
+{
+	if (b->by_pad)
+		return !b->is_void && is_pad_there(space, b);
+	return !b->is_void && (space->is_disarmed || b->is_in_jump || hub_space_has_trap(space, b->address));
+}
+
+int hub_space_read(const struct hub_space *space, uint64_t address, void *data, size_t size)
+{
+	int err = kymo_memory_read(&space->memory->opened, address, data, size);
+
+	for (const struct hub_break *b = hub_space_first_from(space, address);
+	     !err && hub_space_is_within(space, b, address, size); b++)
+		if (b->owners && !b->is_void && !b->by_pad)
+			((uint8_t *)data)[b->address - address] = b->original;
+	if (!err)
+		hub_pads_hide(space, address, data, size);
+	return err;
 }

@@ -3,6 +3,7 @@
 #define KYMO_HUB_TRAP_BREAK_H
 
 #include "base/vec.h"
+#include "hub/trap/pads.h"
 #include "kymo/engine.h"
 #include "procfs/maps.h"
 
@@ -23,6 +24,7 @@ struct hub_break {
 	int entry;           /* in the journal; -1: none is needed */
 	bool is_in_jump; /* of a recording, after its first byte, where there is no instruction: it is not written */
 	bool is_void;    /* its code was unmapped. What is mapped there now is not touched */
+	bool by_pad;     /* the trap of the pad at its address is in place of a byte, and `entry` is of its word */
 	struct hub_code code;
 	uint8_t next[HUB_BREAK_NEXT]; /* the bytes after it, as the program has them */
 	uint8_t n_next;
@@ -45,6 +47,7 @@ struct hub_space {
 	uint64_t left_ns;
 	struct hub_memory *memory;         /* a reference */
 	KYMO_VEC(struct hub_break) breaks; /* by address */
+	KYMO_VEC(struct hub_pad) pads;     /* of jumps in its text */
 	size_t n_in;
 	bool is_disarmed; /* no thread can run, and no byte is in */
 };
@@ -74,5 +77,16 @@ bool hub_space_has_trap(const struct hub_space *space, uint64_t address);
 size_t hub_space_index_of(const struct hub_space *space, uint64_t address);
 
 struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address);
+
+/* The first one from the address on, which is one beyond the last where there is none; whether it is within so many
+ * bytes. */
+struct hub_break *hub_space_first_from(const struct hub_space *space, uint64_t address);
+bool hub_space_is_within(const struct hub_space *space, const struct hub_break *b, uint64_t address, size_t size);
+
+/* Whether it is in memory, or will be when its process runs: stopped threads were compared when they stopped. */
+bool hub_break_is_inserted(const struct hub_space *space, const struct hub_break *b);
+
+/* What is there without breakpoints, and without the jumps to their pads. */
+int hub_space_read(const struct hub_space *space, uint64_t address, void *data, size_t size);
 
 #endif

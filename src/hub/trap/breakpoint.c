@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "arch/flags.h"
+#include "arch/leave_pad.h"
 #include "arch/remote.h"
 #include "arch/trap.h"
 #include "base/vec.h"
@@ -29,11 +30,13 @@
 #include "hub/trap/break.h"
 #include "hub/trap/breakpoint.h"
 #include "hub/trap/disarm.h"
+#include "hub/trap/pad.h"
 #include "hub/trap/space.h"
 #include "kymo/engine.h"
 #include "procfs/memory.h"
 
 #define STEP_NS 100000000ull
+#define PIECES_MAX 8 /* instructions that one is taken apart into, and some more */
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 
@@ -112,6 +115,29 @@ static bool is_left_over(const struct hub_space *space, const struct hub_break *
 	return b->original != KYMO_TRAP_BYTE && hub_break_is_written(space->memory, b);
 }
 
+static bool read_stack(void *data, uint64_t address, uint64_t *ret)
+{
+	const struct hub_space *space = data;
+
+	return !kymo_memory_read(&space->memory->opened, address, ret, sizeof(*ret));
+}
+
+/* A thread has come to the trap of a pad, or its condition has faulted. Either is a hit: the trap is a hint. The
+ * registers become those right after an int3 at the site. */
+static const struct hub_break *find_hit_in_pad(const struct task *task, const siginfo_t *info,
+					       struct user_regs_struct *registers)
+{
+	struct hub_space *space = task->process->space;
+	const bool is_trap = info->si_signo == SIGTRAP && info->si_code == SI_KERNEL;
+	const struct hub_pad *pad = is_trap ? hub_pad_with_trap(space, registers->rip) : hub_pad_of_fault(task, info);
+
+	if (!pad || (!is_trap && kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, read_stack, space,
+						registers) != KYMO_PAD_LEFT))
+		return NULL;
+	kymo_trap_set(registers, pad->site);
+	return hub_space_find(space, pad->site);
+}
+
 /* The breakpoint that a thread has executed; NULL: the int3 is the program's own. */
 static const struct hub_break *find_hit(const struct task *task, const siginfo_t *info,
 					struct user_regs_struct *registers)
@@ -119,8 +145,11 @@ static const struct hub_break *find_hit(const struct task *task, const siginfo_t
 	const struct hub_space *space = task->process->space;
 	const struct hub_break *b;
 
-	if (!space || info->si_signo != SIGTRAP || info->si_code != SI_KERNEL ||
-	    kymo_get_registers(task->tid, registers))
+	if (!space || kymo_get_registers(task->tid, registers))
+		return NULL;
+	if (space->pads.n && (b = find_hit_in_pad(task, info, registers)))
+		return b;
+	if (info->si_signo != SIGTRAP || info->si_code != SI_KERNEL)
 		return NULL;
 	b = hub_space_find(space, kymo_trap_address(registers));
 	if (!b || (b->owners && !b->is_void) || !hub_space_has_trap(space, b->address))
@@ -208,9 +237,9 @@ static struct hub_break *find_own(struct task *task)
 		task->traps.is_at_breakpoint = false;
 	else if (space)
 		b = hub_space_find(space, registers.rip);
-	if (task->traps.is_at_breakpoint && !(b && b->owners && !b->is_void))
-		hub_breakpoint_passed(
-			task); /* it was removed: the instruction is executed now, and the next hit is news */
+	if (task->traps.is_at_breakpoint && !(b && b->owners && !b->is_void && !b->by_pad))
+		hub_breakpoint_passed(task); /* it was removed: the instruction is executed now, and the next hit is
+						news. Of a pad, it stands in a system call that ends there */
 	return task->traps.is_at_breakpoint ? b : NULL;
 }
 
@@ -296,12 +325,89 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 	return !wants_step && !task->traps.had_watches;
 }
 
+/* ---- going on from the site of a pad --------------------------------------------------------- */
+
+/* A thread stands at the site of a pad, and in no system call: one that is made again goes back from here. */
+static const struct hub_pad *find_pad(const struct task *task, struct user_regs_struct *registers)
+{
+	const struct hub_space *space = task->process->space;
+	const struct hub_pad *pad;
+
+	if (!space || !space->pads.n || kymo_get_registers(task->tid, registers) || (int64_t)registers->orig_rax >= 0)
+		return NULL;
+	pad = hub_pad_at(space, registers->rip);
+	return pad && hub_pad_is_written(space, pad) ? pad : NULL;
+}
+
+/* Whether the thread has yet to execute the displaced instruction, or more of one that was taken apart. */
+static bool is_before(const struct task *task, const struct hub_pad *pad)
+{
+	struct user_regs_struct registers, out;
+
+	if (kymo_get_registers(task->tid, &registers))
+		return false;
+	out = registers;
+	return kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, NULL, NULL, &out) == KYMO_PAD_LEFT &&
+	       out.rip == pad->site && registers.rip != pad->at + pad->layout.insn_at[0];
+}
+
+/* What has stopped it last is to be told, also where that is no step. */
+static void step_in_pad(struct kymo_hub *hub, struct task *task, const struct hub_pad *pad)
+{
+	int status;
+
+	for (unsigned int i = 0; i < PIECES_MAX; i++) {
+		task->resumed.steps = true;
+		if (ptrace(PTRACE_SINGLESTEP, task->tid, 0, 0) || !hub_fetch(hub, task, STEP_NS, &status) ||
+		    !is_step(task->tid, status) || !is_before(task, pad))
+			return;
+		hub_forget_status(hub, task);
+	}
+}
+
+enum pad_way {
+	PAD_IS_NONE,    /* the thread goes on as it stands: it stands at no pad, or enters one by the jump */
+	PAD_IS_ENTERED, /* it stands elsewhere now, and goes on from there */
+	PAD_IS_STEPPED, /* it has made a step, which is told */
+};
+
+/* A thread that has been told goes on at the displaced instruction. One that steps onto a breakpoint comes to it at
+ * once: a step into the jump would lead back here. */
+static enum pad_way pass_pad(struct kymo_hub *hub, struct task *task, bool wants_step)
+{
+	struct user_regs_struct registers;
+	const struct hub_pad *pad = find_pad(task, &registers);
+	const struct hub_break *b = pad ? hub_space_find(task->process->space, pad->site) : NULL;
+	const bool is_in = b && b->owners && !b->is_void,
+		   was_told = task->traps.is_at_breakpoint && task->traps.told.rip == registers.rip;
+	bool is_at_trap;
+
+	if (!pad || (!was_told && !wants_step) || (!was_told && is_in && !b->by_pad))
+		return PAD_IS_NONE;
+	is_at_trap = !was_told && is_in;
+	registers.rip = pad->at + (is_at_trap ? pad->layout.trap : pad->layout.insn_at[0]);
+	if (kymo_set_registers(task->tid, &registers))
+		return PAD_IS_NONE;
+	if (is_at_trap)
+		return PAD_IS_ENTERED;
+	hub_breakpoint_passed(task);
+	if (!wants_step)
+		return PAD_IS_ENTERED;
+	step_in_pad(hub, task, pad);
+	return PAD_IS_STEPPED;
+}
+
+/* ---- stepping over a byte -------------------------------------------------------------------- */
+
 bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 {
 	struct hub_space *space = task->process->space;
-	struct hub_break *b = find_own(task);
+	const enum pad_way way = pass_pad(hub, task, wants_step);
+	struct hub_break *b = way == PAD_IS_NONE ? find_own(task) : NULL;
 	bool is_done, was_in;
 
+	if (way == PAD_IS_STEPPED)
+		return true;
 	if (!b)
 		return false;
 	hub_space_hold(hub, task->process, task);

@@ -31,7 +31,7 @@
 #define LOOK_SECONDS 1
 #define SEIZE_MS 2000
 
-enum { ENTRY_FREE, ENTRY_BYTE, ENTRY_WATCHES };
+enum { ENTRY_FREE, ENTRY_BYTE, ENTRY_WORD, ENTRY_WATCHES };
 
 struct entry {
 	atomic_int kind; /* last of all, when the rest is in; first of all, when it goes */
@@ -57,11 +57,22 @@ static void put_byte_back(const struct entry *entry)
 			;
 }
 
-static void put_bytes_back(const struct hub_journal *journal)
+static void clear_word(const struct entry *entry)
 {
-	for (unsigned int i = 0; i < journal->n_used; i++)
+	const uint32_t zero = 0;
+
+	while (pwrite(entry->where, &zero, sizeof(zero), (off_t)entry->address) < 0 && errno == EINTR)
+		;
+}
+
+static void put_all_back(const struct hub_journal *journal)
+{
+	for (unsigned int i = 0; i < journal->n_used; i++) {
+		if (journal->entries[i].kind == ENTRY_WORD)
+			clear_word(&journal->entries[i]);
 		if (journal->entries[i].kind == ENTRY_BYTE)
 			put_byte_back(&journal->entries[i]);
+	}
 }
 
 /* Whether it has stopped, and its registers are clear, or it never will. */
@@ -163,9 +174,10 @@ static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid
 	for (unsigned int i = 0; i < ENTRIES; i++)
 		(void)*(const volatile uint8_t *)&journal->entries[i]; /* no page of it is to be fetched later */
 	put_byte_back(&nothing);
+	clear_word(&nothing);
 	while (!is_left(pid, tid, pidfd))
 		;
-	put_bytes_back(journal);
+	put_all_back(journal);
 	clear_watches(journal);
 	_exit(0);
 }
@@ -242,7 +254,7 @@ static int note_break(struct kymo_hub *hub, int kind, int where, uint64_t addres
 
 	if (!journal)
 		return -EAGAIN;
-	if (journal->n == ENTRIES || (kind == ENTRY_BYTE && journal->n >= KYMO_BREAKPOINTS_MAX))
+	if (journal->n == ENTRIES || (kind != ENTRY_WATCHES && journal->n >= KYMO_BREAKPOINTS_MAX))
 		return -ENOSPC;
 	if (journal->n < journal->n_used)
 		while (journal->entries[i].kind != ENTRY_FREE)
@@ -262,6 +274,11 @@ static int note_break(struct kymo_hub *hub, int kind, int where, uint64_t addres
 int hub_note_byte(struct kymo_hub *hub, int fd, uint64_t address, uint8_t original)
 {
 	return note_break(hub, ENTRY_BYTE, fd, address, original);
+}
+
+int hub_note_word(struct kymo_hub *hub, int fd, uint64_t address)
+{
+	return note_break(hub, ENTRY_WORD, fd, address, 0);
 }
 
 int hub_note_watches(struct kymo_hub *hub, pid_t tid)

@@ -10,6 +10,10 @@
  * no keeper could be made. */
 int hub_note_byte(struct kymo_hub *hub, int fd, uint64_t address, uint8_t original);
 
+/* Note four bytes that are to be cleared: while they are not 0 a thread comes to a breakpoint instruction elsewhere.
+ * The same. */
+int hub_note_word(struct kymo_hub *hub, int fd, uint64_t address);
+
 /* Note a thread whose debug registers are to be cleared. The same. */
 int hub_note_watches(struct kymo_hub *hub, pid_t tid);
 

@@ -29,9 +29,11 @@
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
 #include "hub/trap/break.h"
-#include "hub/trap/keeper.h"
 #include "hub/trap/disarm.h"
+#include "hub/trap/pad.h"
+#include "hub/trap/put.h"
 #include "hub/trap/space.h"
+#include "hub/trap/text.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
 #include "procfs/memory.h"
@@ -132,24 +134,6 @@ static int get_space(struct kymo_hub *hub, struct hub_process *process, struct h
 
 /* ---- putting in and taking out --------------------------------------------------------------- */
 
-/* Whether the address is within a jump that leads to kymo's code, after its first byte. */
-static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, uint64_t address)
-{
-	uint8_t bytes[2 * KYMO_JUMP_SIZE];
-
-	for (uint64_t back = 1; back < KYMO_JUMP_SIZE; back++) {
-		const struct kymo_map *map;
-
-		if (hub_space_read(space, address - back, bytes,
-				   KYMO_JUMP_SIZE)) /* there may be a breakpoint on the jump itself */
-			continue;
-		map = kymo_maps_at(maps, kymo_jump_target(address - back, bytes));
-		if (map && kymo_wire_is_own_path(map->path))
-			return true;
-	}
-	return false;
-}
-
 static int check_address(struct hub_space *space, const struct hub_process *process, uint64_t address,
 			 struct hub_code *code_ret)
 {
@@ -164,81 +148,13 @@ static int check_address(struct hub_space *space, const struct hub_process *proc
 		err = -EIO;
 	else if (!map->executable || map->shared)
 		err = -EINVAL;
-	else if (is_in_jump(space, &maps, address) || hub_calls_at(process, address))
+	else if (hub_pads_cover(space, address, 1) || hub_is_in_jump(space, &maps, address) ||
+		 hub_calls_at(process, address))
 		err = -EBUSY;
 	else
 		*code_ret = hub_code_at(map, address);
 	kymo_error_destroy(error);
 	kymo_maps_deinit(&maps);
-	return err;
-}
-
-static struct hub_break *add_break(struct hub_space *space, uint64_t address)
-{
-	size_t i = hub_space_index_of(space, address);
-
-	if (!kymo_vec_reserve(&space->breaks, space->breaks.n + 1))
-		return NULL;
-	memmove(&space->breaks.items[i + 1], &space->breaks.items[i],
-		(space->breaks.n - i) * sizeof(space->breaks.items[0]));
-	space->breaks.n++;
-	space->breaks.items[i] = (struct hub_break){ .address = address, .entry = -1 };
-	return &space->breaks.items[i];
-}
-
-static void strike(struct kymo_hub *hub, struct hub_break *b)
-{
-	hub_strike(hub, b->entry);
-	b->entry = -1;
-}
-
-/* Up to the end of the page. */
-static void read_next(struct hub_space *space, struct hub_break *b)
-{
-	b->n_next = (uint8_t)(kymo_page_part(b->address, 1 + sizeof(b->next)) - 1);
-	if (hub_space_read(space, b->address + 1, b->next, b->n_next))
-		b->n_next = 0;
-}
-
-/* Note it, then write it. If no thread can run, it is disarmed at once; that it can be written is tried with the byte
- * that is there. */
-static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
-{
-	int err = kymo_memory_read(&space->memory->opened, b->address, &b->original, 1);
-
-	if (err)
-		return err;
-	read_next(space, b);
-	b->entry = hub_note_byte(hub, space->memory->opened.fd, b->address, b->original);
-	if (b->entry < 0)
-		return b->entry;
-	b->code = *code;
-	b->is_void = false;
-	if (b->original != KYMO_TRAP_BYTE)
-		err = kymo_memory_write(&space->memory->opened, b->address,
-					&(uint8_t){ space->is_disarmed ? b->original : KYMO_TRAP_BYTE }, 1);
-	if (err) {
-		strike(hub, b);
-		return err;
-	}
-	b->is_in_jump = false;
-	return 0;
-}
-
-/* Whether it is in memory, or will be when its process runs: stopped threads were compared when they stopped. */
-static bool is_inserted(const struct hub_space *space, const struct hub_break *b)
-{
-	return !b->is_void && (space->is_disarmed || b->is_in_jump || hub_space_has_trap(space, b->address));
-}
-
-/* Once more, where its code was unmapped and other code is there now. */
-static int put_in_again(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b, const struct hub_code *code)
-{
-	int err;
-
-	strike(hub, b);
-	err = put_in(hub, space, b, code);
-	b->is_void = err;
 	return err;
 }
 
@@ -257,23 +173,23 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	struct hub_break *b = err ? NULL : hub_space_find(space, address);
 	struct hub_code code;
 
-	if (b && b->owners && is_inserted(space, b)) {
+	if (b && b->owners && hub_break_is_inserted(space, b)) {
 		b->owners++;
 		return 0;
 	}
 	if (!err)
 		err = check_address(space, process, address, &code);
 	if (!err && b && b->owners) {
-		err = put_in_again(hub, space, b, &code);
+		err = hub_put_in_again(hub, space, b, &code);
 		b->owners += !err;
 		return err;
 	}
 	if (!err && !b)
-		b = add_break(space, address);
+		b = hub_put_break(space, address);
 	if (!err)
 		space->is_disarmed |= !hub_space_can_run(hub, space); /* the holder may be reading its text */
 	if (!err)
-		err = b ? put_in(hub, space, b, &code) : -ENOMEM;
+		err = b ? hub_put_in(hub, space, b, &code) : -ENOMEM;
 	if (!err) {
 		b->owners = 1;
 		space->n_in++;
@@ -293,10 +209,10 @@ int hub_space_renew(struct kymo_hub *hub, const struct hub_process *process, uin
 	struct hub_code code;
 	int err;
 
-	if (!b || is_inserted(space, b))
+	if (!b || hub_break_is_inserted(space, b))
 		return 0;
 	err = check_address(space, process, address, &code);
-	return err ? err : put_in_again(hub, space, b, &code);
+	return err ? err : hub_put_in_again(hub, space, b, &code);
 }
 
 static void take_out_break(struct kymo_hub *hub, struct hub_space *space, uint64_t address,
@@ -306,9 +222,10 @@ static void take_out_break(struct kymo_hub *hub, struct hub_space *space, uint64
 
 	if (!b || !b->owners || --b->owners)
 		return;
-	if (b->original != KYMO_TRAP_BYTE && !space->is_disarmed)
+	if (b->by_pad || (b->original != KYMO_TRAP_BYTE && !space->is_disarmed))
 		hub_space_lift(space, b, mappings);
-	strike(hub, b);
+	b->by_pad = false;
+	hub_put_strike(hub, b);
 	b->out_ns = kymo_now_ns();
 	if (!--space->n_in)
 		kick_space(hub, space);
@@ -381,6 +298,7 @@ void hub_space_leave(struct kymo_hub *hub, struct hub_process *process)
 	if (--space->n_processes)
 		return;
 	clear(hub, space);
+	space->pads.n = 0;
 	hub_memory_put(space->memory);
 	space->memory = NULL;
 	space->left_ns = kymo_now_ns();
@@ -395,9 +313,20 @@ static void clean(const struct hub_memory *memory, const struct hub_space *space
 	for (size_t i = 0; i < space->breaks.n; i++) {
 		const struct hub_break *b = &space->breaks.items[i];
 
-		if ((b->owners || now - b->out_ns < LATE_NS + LINGER_NS) && hub_break_is_there(memory, b, &mappings))
+		if (!b->by_pad && (b->owners || now - b->out_ns < LATE_NS + LINGER_NS) &&
+		    hub_break_is_there(memory, b, &mappings))
 			hub_space_swap(memory, b->address, KYMO_TRAP_BYTE, b->original);
 	}
+}
+
+/* It has the jumps and the pads, of which no word is set. They are the maker's: its breakpoints are by int3. */
+static void copy_pads(struct kymo_hub *hub, const struct hub_space *space, struct hub_process *child)
+{
+	struct hub_space *own = make_space(hub, child);
+
+	for (size_t i = 0; own && i < space->pads.n; i++)
+		if (kymo_vec_push(&own->pads, space->pads.items[i]))
+			own->pads.items[i].is_used = false;
 }
 
 void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_process *child, bool is_vfork)
@@ -415,6 +344,8 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 	memory = hub_memory_of(child);
 	if (memory)
 		clean(memory, maker->space, child->pid);
+	if (memory && maker->space->pads.n)
+		copy_pads(hub, maker->space, child);
 }
 
 void hub_space_clean_unclaimed(struct kymo_hub *hub, pid_t tid)
@@ -450,97 +381,8 @@ void hub_space_look_at_clock(struct kymo_hub *hub, uint64_t now)
 			continue;
 		}
 		*at = space->next;
+		kymo_vec_deinit(&space->pads);
 		kymo_vec_deinit(&space->breaks);
 		free(space);
 	}
-}
-
-/* ---- what engines read and write ------------------------------------------------------------- */
-
-static struct hub_break *first_from(const struct hub_space *space, uint64_t address)
-{
-	return space->breaks.items + hub_space_index_of(space, address);
-}
-
-static bool is_within(const struct hub_space *space, const struct hub_break *b, uint64_t address, size_t size)
-{
-	return b < space->breaks.items + space->breaks.n && b->address - address < size;
-}
-
-int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t size)
-{
-	int err = kymo_memory_read(&space->memory->opened, address, data, size);
-
-	for (const struct hub_break *b = first_from(space, address); !err && is_within(space, b, address, size); b++)
-		if (b->owners && !b->is_void)
-			((uint8_t *)data)[b->address - address] = b->original;
-	return err;
-}
-
-/* Exchange what is below breakpoints with what is in `data`, which then has what is to be in memory. */
-static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t address, uint8_t *data, size_t size,
-		     uint8_t *kept)
-{
-	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
-		uint64_t at = b->address - address;
-
-		if (!b->owners || !is_inserted(space, b))
-			continue;
-		kept[at] = b->original;
-		b->original = data[at];
-		hub_note_change(hub, b->entry, b->original);
-		data[at] = space->is_disarmed || b->is_in_jump ? b->original : KYMO_TRAP_BYTE;
-	}
-}
-
-int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t address, const void *data, size_t size)
-{
-	kymo_cleanup_free uint8_t *bytes = malloc(size + 1), *kept = malloc(size + 1);
-	int err;
-
-	if (!bytes || !kept)
-		return -ENOMEM;
-	memcpy(bytes, data, size);
-	exchange(hub, space, address, bytes, size, kept);
-	err = kymo_memory_write(&space->memory->opened, address, bytes, size);
-	if (err)
-		exchange(hub, space, address, kept, size, bytes);
-	return err;
-}
-
-/* A breakpoint within a jump would be a part of where it leads. */
-static void look_for_jumps(struct hub_space *space, const struct kymo_maps *maps, uint64_t address, size_t size)
-{
-	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
-		bool is = b->owners && is_in_jump(space, maps, b->address);
-
-		if (is && !space->is_disarmed)
-			hub_space_lift(space, b, NULL);
-		if (is == b->is_in_jump)
-			continue;
-		b->is_in_jump = is;
-		if (b->owners && !space->is_disarmed)
-			hub_space_lower(space, b);
-	}
-}
-
-int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data,
-			 size_t size)
-{
-	struct hub_space *space = process->space;
-	struct kymo_maps maps = { 0 };
-	struct kymo_error *error;
-	int err;
-
-	if (!is_within(space, first_from(space, address), address, size))
-		return hub_space_write(hub, space, address, data, size);
-	if (!space->is_disarmed)
-		return -EBUSY; /* a running thread would find a breakpoint in the middle of a jump */
-	error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
-	err = error ? -ESRCH : hub_space_write(hub, space, address, data, size);
-	if (!err)
-		look_for_jumps(space, &maps, address, size);
-	kymo_error_destroy(error);
-	kymo_maps_deinit(&maps);
-	return err;
 }

@@ -24,15 +24,6 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 /* One whose maker is not known is let go. */
 void hub_space_clean_unclaimed(struct kymo_hub *hub, pid_t tid);
 
-/* What engines read and write. */
-int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t size);
-int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t address, const void *data, size_t size);
-
-/* What a recorder writes, which may be jumps over breakpoints, or what was there before. The process has a space.
- * -EBUSY: a thread runs where there are breakpoints. */
-int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data,
-			 size_t size);
-
 /* Take out all there are. */
 void hub_space_clear_all(struct kymo_hub *hub);
 

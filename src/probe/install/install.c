@@ -166,7 +166,7 @@ static uint32_t first_event(const struct kymo_probes *probes, const struct probe
 	size_t n;
 
 	events = kymo_events_items(probes->wanted.options.events, &n);
-	for (size_t i = 0; i < site->requests.n; i++)
+	for (size_t i = 0; i < site->requests.n && !site->trap; i++)
 		if (!site->requests.items[i].is_refused)
 			return events[site->requests.items[i].event].id;
 	return 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "arch/guard.h"
+#include "arch/leave_pad.h"
 #include "arch/trap.h"
 #include "base/cleanup.h"
 #include "base/page.h"
@@ -22,6 +23,8 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
+#include "probe/options.h"
+#include "probe/plan/ask.h"
 #include "probe/plan/faults.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/pool.h"
@@ -33,93 +36,7 @@
 #include "probe/site/sites.h"
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
-#include "probe/threads/reading.h"
 #include "sym/module.h"
-
-#define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
-
-/* ---- what the planner asks ------------------------------------------------------------------- */
-
-static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
-{
-	const struct planning *planning = data;
-
-	probe_text_look(&planning->probes->text, planning->bias + vaddr, bytes, size);
-}
-
-static bool is_locked(void *data, uint64_t vaddr, size_t size)
-{
-	const struct planning *planning = data;
-
-	return probe_text_is(&planning->probes->text, TEXT_LOCKED, planning->bias + vaddr, size) ||
-	       probe_text_is(&planning->probes->text, TEXT_WANTED, planning->bias + vaddr, size);
-}
-
-static bool is_unsteady(void *data, uint64_t vaddr, size_t size)
-{
-	const struct planning *planning = data;
-
-	return probe_text_is(&planning->probes->text, TEXT_UNSTEADY, planning->bias + vaddr, size);
-}
-
-static uint64_t reserve(void *data, uint64_t low, uint64_t high, size_t size)
-{
-	struct planning *planning = data;
-	uint64_t found = probe_pool_reserve(&planning->pool, planning->bias + low, planning->bias + high, size);
-
-	return found ? found - planning->bias : 0;
-}
-
-static void release(void *data, uint64_t vaddr, size_t size)
-{
-	struct planning *planning = data;
-
-	probe_pool_release(&planning->pool, planning->bias + vaddr, size);
-}
-
-static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_site *site)
-{
-	uint32_t most = 0;
-
-	for (size_t i = 0; i < site->requests.n; i++) {
-		const uint32_t takes = probes_reads_stack(&probes->wanted.specs[site->requests.items[i].spec]);
-
-		most = takes > most ? takes : most;
-	}
-	return most;
-}
-
-static int ask_planner(struct planning *planning, const struct probe_site *site, struct kymo_code *code,
-		       struct kymo_plan plans[KYMO_PLANS_MAX], size_t *n_ret, char *reasons, size_t size)
-{
-	const struct kymo_plan_room room = {
-		.data = planning,
-		.look = look,
-		.is_locked = is_locked,
-		.is_unsteady = is_unsteady,
-		.reserve = reserve,
-		.release = release,
-		.watched_faults = probes_watched_faults(planning->probes, &code->code),
-		.possible_faults = probes_possible_faults(planning->probes),
-		.is_alone = planning->probes->faults.is_alone,
-		.shares_entries = planning->pool.pages.n < SHARED_PAGES_MAX,
-		.more_stack = more_stack(planning->probes, site),
-	};
-	struct kymo_refusal refusals[KYMO_N_TACTICS];
-	size_t n = 0, used = 0;
-	int err = kymo_plan(&code->code, code->map, &room, site->address - planning->bias, plans, n_ret, refusals, &n);
-
-	reasons[0] = '\0';
-	for (size_t i = 0; err && i < n && used < size; i++) {
-		const char *tactic = refusals[i].tactic == KYMO_TACTIC_NONE ? "" : kymo_tactic_name(refusals[i].tactic);
-		int wrote = snprintf(reasons + used, size - used, "%s%s%s%s", used ? "; " : "", tactic,
-				     *tactic ? ": " : "", refusals[i].reason);
-
-		if (wrote > 0)
-			used += (size_t)wrote;
-	}
-	return err;
-}
 
 /* ---- pads ------------------------------------------------------------------------------------ */
 
@@ -172,6 +89,16 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 		n++;
 	}
 	return n;
+}
+
+/* A word of the region, and the condition. */
+static void take_trap(struct planning *planning, struct probe_site *site, struct kymo_pad_event *event)
+{
+	const struct kymo_probes_traps *traps = planning->probes->wanted.options.traps;
+
+	site->trap = planning->region->live + KYMO_PAD_LIVE_TRAPS + sizeof(uint32_t) * planning->n_traps++;
+	*event = (struct kymo_pad_event){ .filter = traps->items[site->requests.items[0].spec].condition,
+					  .trap = site->trap };
 }
 
 /* Room for one more pad: -ENOSPC where the region is full, -ENOMEM. */
@@ -241,12 +168,18 @@ static int emit_pad(struct planning *planning, struct probe_site *site)
 								      : data + offsetof(struct kymo_wire_data, watch),
 					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
 	bool is_syscall = syscalls_of(planning->probes, site);
-	size_t n = site->is_guard || is_syscall ? 0 : gather_events(planning->probes, site, events, args);
+	const bool is_trap = planning->probes->wanted.options.traps;
+	size_t n = site->is_guard || is_syscall || is_trap ? 0 : gather_events(planning->probes, site, events, args);
 	size_t size = kymo_pad_size_max(n ? events : NULL, site->is_guard || is_syscall ? 1 : n);
 	struct probe_region *region = planning->region;
 	uint8_t *out;
 	int err;
 
+	if (is_trap && !site->plan.is_evicted) {
+		take_trap(planning, site, events);
+		n = 1;
+		size = kymo_pad_size_max(events, n);
+	}
 	err = grow_region(region, size);
 	if (err)
 		return err;
@@ -307,7 +240,7 @@ struct kymo_error *probes_allocate(struct planning *planning, struct probe_site 
 		return &kymo_error_no_memory;
 	if (syscalls_of(planning->probes, site))
 		probe_syscalls_use(planning->probes->wanted.options.events, syscalls_of(planning->probes, site));
-	for (size_t i = 0; i < site->requests.n && !syscalls_of(planning->probes, site); i++)
+	for (size_t i = 0; i < site->requests.n && !syscalls_of(planning->probes, site) && !site->trap; i++)
 		if (!site->requests.items[i].is_refused)
 			kymo_events_use(planning->probes->wanted.options.events, site->requests.items[i].event);
 	site->is_exchanged = planning->probes->attempt.is_lenient;
@@ -568,13 +501,13 @@ struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 	if (error)
 		return error;
 	probe_text_mark(&probes->text, TEXT_WANTED, address, 1, false);
-	if (head && syscalls_of(probes, site))
+	if (head && (syscalls_of(probes, site) || probes->wanted.options.traps))
 		return probes_refuse(probes, site, "another recording has a probe here");
 	if (head)
 		return join(planning, address, code, head);
 	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
 		return refuse_switch_site(probes, site);
-	if (ask_planner(planning, site, code, plans, &n, reasons, sizeof(reasons))) {
+	if (probes_ask_planner(planning, site, code, plans, &n, reasons, sizeof(reasons))) {
 		planning->is_contended |= probes_peers_are_busy_at(&planning->snapshot->peers, address);
 		if (probe_text_is(&probes->text, TEXT_MODIFIED, address, 1))
 			return probes_refuse(probes, site, probes_modified_reason(probes, address));
@@ -583,6 +516,9 @@ struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 	if (probe_text_is(&probes->text, TEXT_MODIFIED, address,
 			  plans[n - 1].window)) /* after the bytes that change: a copy would run without it */
 		return probes_refuse(probes, site, PROBE_IS_PATCHED);
+	if (probes->wanted.options.traps &&
+	    (n > 1 || planning->n_traps == KYMO_PAD_TRAPS || !kymo_pad_can_trap(&plans[0])))
+		return probes_refuse(probes, site, "no thread could be brought out of a pad with a trap");
 	for (size_t i = 0; i + 1 < n && !error; i++)
 		error = allocate_evicted(planning, site->module, &plans[i]);
 	if (error)

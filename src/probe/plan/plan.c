@@ -17,6 +17,7 @@
 #include "probe/coexist/text.h"
 #include "probe/memory/layout.h"
 #include "probe/memory/shared.h"
+#include "probe/options.h"
 #include "probe/plan/faults.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/region.h"
@@ -125,6 +126,8 @@ static struct kymo_error *plan_cluster(struct planning *planning, size_t first, 
 	uint64_t low = probes->sites.items[first].address, high = probes->sites.items[end - 1].address + 1;
 	struct kymo_error *error = probes_open_region(planning, first, end);
 
+	planning->n_traps = 0;
+
 	if (!error)
 		error = plan_between(planning, low, high);
 	if (error)
@@ -223,6 +226,18 @@ static struct kymo_error *mark_wanted(struct kymo_probes *probes)
 	return NULL;
 }
 
+/* Where breakpoints are that are no pads. */
+static struct kymo_error *mark_kept(struct kymo_probes *probes)
+{
+	const struct kymo_probes_traps *traps = probes->wanted.options.traps;
+
+	for (size_t i = 0; traps && i < traps->n_kept; i++)
+		if (!probe_text_mark(&probes->text, TEXT_LOCKED, traps->kept[i], 1, true) ||
+		    !probe_text_mark(&probes->text, TEXT_UNSTEADY, traps->kept[i], 1, true))
+			return &kymo_error_no_memory;
+	return NULL;
+}
+
 /* What a site keeps of the text, whose plan stays. False when memory is out. */
 static bool mark_planned(struct probe_text *text, const struct probe_site *site)
 {
@@ -314,6 +329,8 @@ static struct kymo_error *plan_once(struct kymo_probes *probes, const struct pro
 		error = check_number(probes);
 	if (!error)
 		error = mark_wanted(probes);
+	if (!error)
+		error = mark_kept(probes);
 	if (!error && !mark_text(&planning))
 		error = &kymo_error_no_memory;
 	if (!error && !probes_prepare_switches(probes, &snapshot->peers, &snapshot->maps))
@@ -324,7 +341,7 @@ static struct kymo_error *plan_once(struct kymo_probes *probes, const struct pro
 		error = probes_refuse_switches(probes, snapshot);
 	if (!error)
 		error = allocate_duty(&planning);
-	for (size_t i = 0; i < probes->sites.n && !error; i++)
+	for (size_t i = 0; i < probes->sites.n && !error && !probes->wanted.options.traps; i++)
 		if (is_to_plan(&probes->sites.items[i])) /* in the order of addresses, and so shown */
 			error = probes_make_events(probes, &probes->sites.items[i]);
 	if (!error)

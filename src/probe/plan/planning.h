@@ -21,6 +21,7 @@ struct planning {
 	struct probe_region *region;
 	struct kymo_pad_env env;
 	uint64_t bias;     /* of the module that is being planned in */
+	uint32_t n_traps;  /* words of the region that pads have */
 	uint32_t order;    /* of the next plan */
 	bool is_contended; /* a site was refused that another recording is working on */
 };

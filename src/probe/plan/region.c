@@ -14,6 +14,7 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
+#include "probe/options.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/pool.h"
 #include "probe/probes.h"
@@ -105,8 +106,13 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 /* The forms of a site's events, by their specs: what is refused has no event. */
 static size_t forms_of(const struct kymo_probes *probes, const struct probe_site *site)
 {
+	const struct kymo_probes_traps *traps = probes->wanted.options.traps;
 	size_t size = 0;
 
+	if (traps)
+		return site->requests.n ? kymo_pad_forms_size(&(struct kymo_pad_event){
+						  .filter = traps->items[site->requests.items[0].spec].condition })
+					: 0;
 	for (size_t i = 0; i < site->requests.n; i++) {
 		const struct kymo_spec *spec = &probes->wanted.specs[site->requests.items[i].spec];
 		struct kymo_probe_event event = { .spec = spec };

@@ -51,6 +51,7 @@ struct probe_site {
 	uint64_t behind;   /* the inner entry of another recording's pad at the same site, or 0 */
 	uint64_t leads_to; /* then: where the link leads until it leads to this pad */
 	bool wants_flags;
+	uint64_t trap; /* the word of a pad that traps, in the process; or 0 */
 	uint64_t pad;
 	struct kymo_pad_layout layout;
 };

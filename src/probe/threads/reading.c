@@ -36,7 +36,7 @@ static bool reads_memory(const struct kymo_spec *spec)
 
 static bool any_reads(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->wanted.n_specs; i++)
+	for (size_t i = 0; i < probes->wanted.n_specs && !probes->wanted.options.traps; i++)
 		if (reads_memory(&probes->wanted.specs[i]))
 			return true;
 	return false;

@@ -47,9 +47,9 @@ def build_work(tmp, optimize='-O0', rounds=len(CONDITIONS) + 2):
     run(program('gcc'), '-g', optimize, '-w', f'-DROUNDS={rounds}', '-o', 'app', 'app.c').ok()
 
 
-def hits(mode):
+def hits(mode, *first):
     """By condition, in a session that evaluates them there. A breakpoint with an ignore count counts and goes on."""
-    commands = [f'set breakpoint condition-evaluation {mode}', 'break round_ends', 'continue']
+    commands = [*first, f'set breakpoint condition-evaluation {mode}', 'break round_ends', 'continue']
     for number, condition in enumerate(CONDITIONS, 2):
         commands += [f'break work if {condition}', f'ignore {number} 1000000', 'continue', 'info breakpoints',
                      f'delete {number}', f'echo END {number}\\n']

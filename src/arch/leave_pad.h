@@ -1,0 +1,32 @@
+/* Threads in pads that trap: where they are to stand when they are looked at. Public header of the room, beside code.h.
+ */
+#ifndef KYMO_ARCH_LEAVE_PAD_H
+#define KYMO_ARCH_LEAVE_PAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+struct kymo_pad_layout;
+struct kymo_plan;
+
+/* Whether a pad that traps can be made of it, of which each thread can be brought out. */
+bool kymo_pad_can_trap(const struct kymo_plan *plan);
+
+enum kymo_pad_stand {
+	KYMO_PAD_STANDS_OUTSIDE, /* the program counter is not in the pad */
+	KYMO_PAD_LEFT,           /* it was, and the registers are those of an address of the program now */
+	KYMO_PAD_TRAPPED,        /* it has executed the breakpoint instruction, and its SIGTRAP is to come */
+};
+
+/*
+ * Bring a thread out of the pad of an event that traps. A thread that has not come to the displaced instruction goes
+ * back to the site, with the registers that it had there: the pad has no effect but these. One at or within the
+ * displaced instructions goes to the same instruction in the text, or to the one that it was about to execute. `read`
+ * gives 8 bytes of the thread's stack. -EIO where it cannot; nothing is changed then. Pure.
+ */
+int kymo_pad_leave(const struct kymo_plan *plan, const struct kymo_pad_layout *layout, uint64_t site, uint64_t pad,
+		   bool (*read)(void *data, uint64_t address, uint64_t *ret), void *data,
+		   struct user_regs_struct *registers);
+
+#endif

@@ -1,0 +1,24 @@
+/* Conditions of breakpoints in pads, in the threads themselves: docs/internals/gdb-pads.md. */
+#ifndef KYMO_GDB_PADS_H
+#define KYMO_GDB_PADS_H
+
+#include "gdb/state.h"
+
+/* ---- on the main thread ---------------------------------------------------------------------- */
+
+/* Before a packet is answered: put pads in where threads are about to go on, and take them out where a breakpoint is to
+ * be in their way. */
+void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n);
+
+/* Take out all that a process has (0: all processes), before the stub lets go of it. */
+void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid);
+
+/* Free what is left of processes that have ended. */
+void gdb_pads_deinit(struct kymo_gdb *gdb);
+
+/* ---- on the hub's thread --------------------------------------------------------------------- */
+
+/* monitor set pads. */
+void gdb_pads_set(struct kymo_gdb *gdb, bool has_pads);
+
+#endif
