@@ -75,7 +75,13 @@ static char *cut(const char *name, unsigned int columns, unsigned int sixths, bo
 														: text;
 }
 
-static char *write_so(const char *name, enum way way, unsigned int columns, bool unicode)
+/* Columns that a row of another one's is indented by, in every way. */
+static unsigned int indent_of(const char *name)
+{
+	return (unsigned int)strspn(name, " ");
+}
+
+static char *write_own(const char *name, enum way way, unsigned int columns, bool unicode)
 {
 	const char *function = without_file(name);
 
@@ -93,16 +99,27 @@ static char *write_so(const char *name, enum way way, unsigned int columns, bool
 	}
 }
 
+static char *write_so(const char *name, enum way way, unsigned int columns, bool unicode)
+{
+	const unsigned int indent = indent_of(name);
+	kymo_cleanup_free char *own = write_own(name + indent, way, columns > indent ? columns - indent : 0, unicode);
+	char *text;
+
+	return own && asprintf(&text, "%*s%s", (int)indent, "", own) >= 0 ? text : NULL;
+}
+
 /* To the next way that makes sense of this name. */
 static bool next_way(struct row_label *label, unsigned int columns, bool unicode)
 {
-	const char *function = without_file(label->name);
+	const unsigned int indent = indent_of(label->name);
+	const char *function = without_file(label->name + indent);
+	const bool fits = kymo_text_columns(function) + indent <= columns;
 
 	label->way++;
-	if (label->way == WAY_NO_FILE && (function == label->name || kymo_text_columns(function) > columns))
+	if (label->way == WAY_NO_FILE && (function == label->name + indent || !fits))
 		label->way++;
 	/* Nothing of a name that fits is cut: only its file may go. */
-	else if (label->way == WAY_CUT_EVENLY && kymo_text_columns(function) <= columns)
+	else if (label->way == WAY_CUT_EVENLY && fits)
 		label->way = WAY_LAST;
 	label->is_stuck = label->way == WAY_LAST;
 	free(label->text);
