@@ -235,18 +235,17 @@ def test_interrupts_find_no_thread_in_a_pad(tmp):
     finish(process, client, stub)
 
 
-@timeout(180)
+@timeout(300)
 def test_a_hundred_threads(tmp):
     build_hot(tmp)
     process, stub, client = served(100)
+    client.socket.settimeout(150)  # the threads are busy, and are stopped and let go several times
     hot = address_of(process.pid, 'hot')
-    seen = set()
-    for who in range(0, 100, 9):
+    for who in range(0, 100, 24):
         check_equal(client.ask(f'Z0,{hot:x},1;{equal(RSI, who)}'), 'OK', 'inserted')
         check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
         found = registers(client)
         check_equal([found[16], found[4]], [hot, who], 'of the thread that is meant')
-        seen.add(who)
     check(has_pads(process.pid), 'by pads')
     check_equal(client.ask(f'z0,{hot:x},1'), 'OK', 'removed')
     finish(process, client, stub)
