@@ -18,7 +18,7 @@ static bool is_of_name(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static bool has_member(const struct kymo_shape *shape, enum kymo_shape_role role, const char *name)
+bool kymo_shape_has(const struct kymo_shape *shape, enum kymo_shape_role role, const char *name)
 {
 	for (uint32_t i = 0; i < shape->n; i++)
 		if (shape->members[i].role == role && shape->members[i].name && !strcmp(shape->members[i].name, name))
@@ -37,7 +37,7 @@ static char *make_name(const struct kymo_shape *shape, enum kymo_shape_role role
 	for (size_t i = 0; i < size; i++)
 		if (!is_of_name(text[i]))
 			text[i] = '_';
-	for (unsigned int i = 2; has_member(shape, role, text); i++)
+	for (unsigned int i = 2; kymo_shape_has(shape, role, text); i++)
 		snprintf(text + size, sizeof(text) - size, "_%u", i);
 	return strdup(text);
 }

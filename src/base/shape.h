@@ -55,6 +55,9 @@ struct kymo_shape {
 /* One without members, or of an array without `of`. NULL when memory is out. */
 struct kymo_shape *kymo_shape_create(enum kymo_shape_kind kind, uint32_t size);
 
+/* Whether a member has that role and name. */
+bool kymo_shape_has(const struct kymo_shape *shape, enum kymo_shape_role role, const char *name);
+
 /* Append a member, whose shape it takes over, also where it fails. Characters that names do not have become "_"; a name
  * that another member has gets a number. False when memory is out. */
 bool kymo_shape_add(struct kymo_shape *shape, enum kymo_shape_role role, const char *name, size_t name_size,

@@ -111,9 +111,22 @@ static bool is_for_a_child(const char *program, const char *name, const char *pa
 	return !is_in_library_path(name) && strcmp(path, program) != 0 && !file_mentions(program, basename(path));
 }
 
+/* A word of the command has a path that ends so: ./split, and not the split of PATH. */
+static bool has_path_to(const struct kymo_record_options *options, const char *name)
+{
+	const size_t size = strlen(name);
+
+	for (char *const *word = options->command; *word; word++)
+		for (const char *at = strchr(*word, '/'); at; at = strchr(at + 1, '/'))
+			if (!strncmp(at + 1, name, size))
+				return true;
+	return false;
+}
+
 /* NOT_FOUND where the file is there, for a child, and has no such function. A file that cannot be read now may be
  * another one when it is mapped. */
-static struct kymo_error *check_function(const struct kymo_spec *spec, const char *program, const char *command)
+static struct kymo_error *check_function(const struct kymo_record_options *options, const char *program,
+					 const struct kymo_spec *spec)
 {
 	kymo_cleanup_free char *path = find_path(spec->file);
 	kymo_cleanup_free const struct kymo_symbol **symbols = NULL;
@@ -121,7 +134,8 @@ static struct kymo_error *check_function(const struct kymo_spec *spec, const cha
 	char near[512] = "";
 	size_t n = 1;
 
-	if (!path || !spec->symbol || !is_for_a_child(program, spec->file, path))
+	if (!path || !spec->symbol || !is_for_a_child(program, spec->file, path) ||
+	    (!strchr(spec->file, '/') && has_path_to(options, spec->file)))
 		return NULL;
 	kymo_error_destroy(kymo_module_open(path, &module));
 	if (!module)
@@ -134,7 +148,8 @@ static struct kymo_error *check_function(const struct kymo_spec *spec, const cha
 		 : kymo_error_create(KYMO_ERROR_NOT_FOUND,
 				     "%s has no function %s, and %s was not run%s%s. Write --late if another file of "
 				     "that name has it",
-				     path, spec->symbol, command, *near ? "; the nearest names are " : "", near);
+				     path, spec->symbol, options->command[0], *near ? "; the nearest names are " : "",
+				     near);
 }
 
 static struct kymo_error *no_such_file(const struct kymo_record_options *options, const char *program, const char *name)
@@ -161,14 +176,14 @@ static struct kymo_error *check_spec(const struct kymo_record_options *options, 
 		return NULL;
 	if (!may_be_met(options, program, spec->file))
 		return no_such_file(options, program, spec->file);
-	return check_function(spec, program, options->command[0]);
+	return check_function(options, program, spec);
 }
 
 /* Of a marker only what has a slash is a file for certain; the part before the colon may be a provider. */
 static struct kymo_error *check_marker(const struct kymo_record_options *options, const char *program,
 				       const char *marker)
 {
-	const char *colon = strrchr(marker, ':');
+	const char *colon = strchr(marker, '|') ? NULL : strrchr(marker, ':');
 	kymo_cleanup_free char *name = colon ? strndup(marker, (size_t)(colon - marker)) : NULL;
 
 	if (!name || !strchr(name, '/') || kymo_is_glob(name) || may_be_met(options, program, name))

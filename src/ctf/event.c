@@ -46,6 +46,8 @@ static size_t value_size(const struct kymo_ctf_field *field, const uint8_t *at, 
 	if (type != KYMO_TYPE_BYTES || left < sizeof(size))
 		return kymo_type_size(type);
 	memcpy(&size, at, sizeof(size));
+	if (field->shape && !field->is_list && size > 1) /* one structure, or none */
+		return left + 1;
 	return sizeof(size) + (size_t)size * kymo_ctf_element_size(field);
 }
 

@@ -198,6 +198,8 @@ static bool add_member(const struct parsing *parsing, struct reading *to, struct
 	} else {
 		return fail(parsing, "a member has a name that is not known");
 	}
+	if (kymo_shape_has(to->shape, role, name))
+		return fail(parsing, "a structure has two members of one name");
 	if (bit % 8 && !declared->n_bits)
 		return fail(parsing, "a member begins within a byte");
 	to->has_overlaid |= is_over;

@@ -87,7 +87,8 @@ static struct kymo_shape *make_array(struct making *making, const struct kymo_ct
 	making->nesting--;
 	if (!element)
 		return making->error ? NULL : make_bytes(making, type, false);
-	shape = create(making, KYMO_SHAPE_ARRAY, type->n * element->size);
+	/* Of nothing there is no array in a trace. */
+	shape = element->size ? create(making, KYMO_SHAPE_ARRAY, type->n * element->size) : NULL;
 	if (!shape) {
 		kymo_shape_release(element);
 		return NULL;

@@ -69,7 +69,7 @@ static void look_whether_free(void *data)
 {
 	struct reach *it = data;
 
-	it->busy = it->gdb->processes.n || it->gdb->children.n;
+	it->busy = it->gdb->processes.n || it->gdb->children.n || kymo_hub_clients(it->gdb->hub);
 }
 
 int gdb_reach(struct kymo_gdb *gdb, int (*attach)(void *data, pid_t *busy_ret), void *data, pid_t *busy_ret)

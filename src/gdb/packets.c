@@ -117,8 +117,11 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 		gdb_text_put(reply, "OK");
 	} else if (!strcmp(command, "set pads 1") || !strcmp(command, "set pads 0")) {
 		gdb_pads_set(gdb, command[9] == '1');
-		put_hex(reply, gdb->has_pads ? "Conditions are evaluated in the threads, where that is possible.\n"
-					     : "Conditions are evaluated at a stop of each hit.\n");
+		put_hex(reply,
+			gdb->has_joined
+				? "Conditions are evaluated at a stop of each hit: another process has the hub.\n"
+			: gdb->has_pads ? "Conditions are evaluated in the threads, where that is possible.\n"
+					: "Conditions are evaluated at a stop of each hit.\n");
 	} else if (find_setting(command)) {
 		put_hex(reply, find_setting(command));
 	} else if (!strncmp(command, path_of_libthread_db, n_path)) {

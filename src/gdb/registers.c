@@ -156,9 +156,11 @@ void gdb_leave_call(struct gdb_thread *thread)
 {
 	struct user_regs_struct general;
 	const uint64_t from = thread->moved_from;
+	const bool is_set = thread->has_set_call; /* as the client wants it: the call is to be started again, say */
 
 	thread->moved_from = 0;
-	if (!from || kymo_engine_get_registers(thread->engine, &general) || general.rip == from)
+	thread->has_set_call = false;
+	if (!from || is_set || kymo_engine_get_registers(thread->engine, &general) || general.rip == from)
 		return;
 	general.orig_rax = NO_CALL;
 	kymo_engine_set_registers(thread->engine, &general);
@@ -194,10 +196,13 @@ void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 	if (load(sets, KYMO_REGISTERS_GENERAL))
 		note_pc(sets->thread, &sets->general);
 	if (reg && gdb_take_char(words, '=') && gdb_take_hex(words, value, reg->shown) && gdb_words_are_over(words) &&
-	    write_one(sets, reg, value) && store_sets(sets))
+	    write_one(sets, reg, value) && store_sets(sets)) {
+		sets->thread->has_set_call |= reg->set == KYMO_REGISTERS_GENERAL &&
+					      reg->offset == offsetof(struct user_regs_struct, orig_rax);
 		gdb_text_put(reply, "OK");
-	else
+	} else {
 		gdb_text_put(reply, "E01");
+	}
 	free(sets);
 }
 

@@ -283,20 +283,31 @@ void gdb_tell_stop_of(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	thread->event = was;
 }
 
-/* A thread that has stopped for no other reason than ^C, the general one if it has. */
+/* It has stopped for no other reason than ^C: what it has to tell itself is not lost. */
+static bool is_interrupted(const struct gdb_thread *thread)
+{
+	return !thread->is_dead && !thread->is_untold && thread->is_asked && thread->is_stopped &&
+	       thread->telling != GDB_PENDING;
+}
+
+/* A thread that ^C has stopped: the general one, or one that the client has let go. Else one that stood. */
 static struct gdb_thread *find_interrupted(const struct kymo_gdb *gdb)
 {
-	struct gdb_thread *general = gdb_general_thread(gdb);
+	struct gdb_thread *general = gdb_general_thread(gdb), *stands = NULL;
 
-	if (general && general->is_asked && general->is_stopped)
+	if (general && is_interrupted(general) && general->is_let_go)
 		return general;
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!thread->is_dead && !thread->is_untold && thread->is_asked && thread->is_stopped)
+		if (is_interrupted(thread) && thread->is_let_go)
 			return thread;
+		if (!stands && !thread->is_dead && !thread->is_untold && thread->telling != GDB_PENDING)
+			stands = thread;
 	}
-	return general ? general : gdb_any_thread(gdb, 0);
+	if (general && general->telling != GDB_PENDING)
+		return general;
+	return stands ? stands : general ? general : gdb_any_thread(gdb, 0);
 }
 
 /* A step that ^C has come to is told as that. */

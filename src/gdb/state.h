@@ -130,6 +130,7 @@ struct gdb_thread {
 	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
 	uint64_t step_pc;                /* where it began */
 	uint64_t moved_from;             /* where it stopped, if the client has changed that since; or 0 */
+	bool has_set_call;               /* the client has written orig_rax since */
 	bool is_step_done;               /* without that the thread ran: it is told when all are resumed */
 	struct gdb_btrace *btrace;       /* NULL: its branches were never traced */
 	KYMO_VEC(struct gdb_watch) watches;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "arch/pad.h"
+#include "base/io.h"
 #include "probe/install/answer.h"
 #include "probe/memory/state.h"
 #include "probe/threads/watch.h"
@@ -20,6 +21,7 @@
 /* A producer that holds a packet is done within nanoseconds, unless it has lost its CPU to others. */
 #define FLUSH_PAUSE_NS 1000000
 #define FLUSH_TRIES 20
+#define GROW_NS 1000000 /* between two looks at all rings while packets are copied */
 
 /* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is
  * full. */
@@ -113,6 +115,7 @@ static bool grow_short_ones(struct recording *recording)
 {
 	bool have_grown = false;
 
+	recording->run.grown_ns = kymo_now_ns();
 	for (size_t i = 0; i < recording->run.sources.n; i++) {
 		struct record_source *source = recording->run.sources.items[i];
 
@@ -160,7 +163,7 @@ static struct kymo_error *drain_source(struct recording *recording, struct recor
 		if (n >= source->rings[0].n_subbuffers && kymo_ring_lost(&source->rings[i]))
 			note_full(recording, source);
 		*n_ret += n;
-		if (n && !ends) /* that took time */
+		if (n && !ends && kymo_now_ns() > recording->run.grown_ns + GROW_NS) /* that took time */
 			*n_ret += grow_short_ones(recording);
 	}
 	return recording->output.aggregating ? aggregate_settle(recording, source, ends) : NULL;

@@ -8,6 +8,7 @@
 
 /* Functions of a thread of which absent calls are remembered; beyond, their returns count as ones without an entry. */
 #define MAX_ABSENT 64
+#define UNOWNED_MAX 1024 /* returns in turn that no call of another thread was found for */
 
 struct kymo_error *kymo_calls_init(struct calls *calls, const struct kymo_ctf_reader *reader,
 				   const struct threads *threads)
@@ -348,8 +349,12 @@ static struct kymo_error *leave_call(struct calls *calls, size_t thread, struct 
 	uint64_t stack_pointer = kymo_ctf_stack_pointer(record);
 	uint32_t height;
 
-	if (stack_pointer && !kymo_stack_find(stack, step->function, stack_pointer)) {
-		thread = find_owner(calls, thread, step->function, stack_pointer);
+	if (stack_pointer && function->n_unowned < UNOWNED_MAX &&
+	    !kymo_stack_find(stack, step->function, stack_pointer)) {
+		const size_t owner = find_owner(calls, thread, step->function, stack_pointer);
+
+		function->n_unowned = owner == thread ? function->n_unowned + 1 : 0;
+		thread = owner;
 		stack = &calls->stacks.items[thread];
 	}
 	height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer)

@@ -36,6 +36,7 @@ struct function {
 	uint64_t open;               /* at the end of the recording */
 	uint64_t too_deep;           /* too many calls were nested in them */
 	uint64_t errors;             /* of system calls: they failed. Of those that have returned, over a loss or not */
+	uint32_t n_unowned;          /* returns in turn for which no thread has a call */
 	bool is_syscall;
 	bool is_hidden; /* by a filter: not counted */
 };

@@ -68,6 +68,8 @@ static int insert_break(struct kymo_hub *hub, void *argument)
 		return err;
 	if (!engine->may_break)
 		return -EPERM;
+	if (engine->guest && engine->task->process->space && hub_pad_at(engine->task->process->space, call->address))
+		return -EBUSY; /* hits that the pad's condition lets through are not all hits */
 	if (owns(engine, call->address)) {
 		err = hub_space_renew(hub, engine->task->process, call->address);
 		return err ? err : -EEXIST;

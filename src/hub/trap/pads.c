@@ -37,6 +37,20 @@ static struct hub_pad *keep(struct hub_space *space, const struct hub_pad *pad)
 	return item;
 }
 
+/* A client of the hub has a breakpoint there, which the pad's condition is not for. */
+static bool has_guests(const struct kymo_engine *engine, uint64_t address)
+{
+	for (const struct task *task = engine->task->process->tasks; task; task = task->in_process)
+		for (size_t i = 0; i < task->engines.n; i++) {
+			const struct kymo_engine *other = task->engines.items[i];
+
+			for (size_t k = 0; other->guest && k < other->breakpoints.n; k++)
+				if (other->breakpoints.items[k] == address)
+					return true;
+		}
+	return false;
+}
+
 static int give(struct kymo_hub *hub, void *argument)
 {
 	const struct pads_call *call = argument;
@@ -47,7 +61,7 @@ static int give(struct kymo_hub *hub, void *argument)
 
 	if (!space)
 		return -ESRCH;
-	if (!hub_pad_is_written(space, call->pad))
+	if (has_guests(call->engine, call->pad->site) || !hub_pad_is_written(space, call->pad))
 		return -EBUSY;
 	if (b && b->owners)
 		err = hub_put_by(hub, space, b, false); /* of the pad that was here before */

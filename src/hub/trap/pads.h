@@ -25,8 +25,8 @@ struct hub_pad {
 /*
  * The jump of a pad has been written in the process of `engine`. From now on breakpoints at its site are by its trap,
  * also those that are in; and engines read what the jump has replaced. A pad of that site that was told of before is
- * forgotten. -EBUSY: the jump is not there; -ENOTSUP: the hub is another process'; others as of
- * kymo_engine_insert_breakpoint(). Then all stays as it was.
+ * forgotten. -EBUSY: the jump is not there, or a client of the hub has a breakpoint there; -ENOTSUP: the hub is another
+ * process'; others as of kymo_engine_insert_breakpoint(). Then all stays as it was.
  */
 int hub_pads_give(struct kymo_engine *engine, const struct hub_pad *pad);
 

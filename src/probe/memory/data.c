@@ -97,16 +97,22 @@ static struct shape shape_of(const struct kymo_shared *shared, const struct kymo
 	return shape;
 }
 
+static uint64_t bytes_of(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
+{
+	const struct shape shape = shape_of(shared, options, i);
+
+	return shape.n_subbuffers * shape.subbuffer_size;
+}
+
+/* Rings of one kind have one size. */
 static uint64_t data_offset(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
 {
-	uint64_t at = KYMO_WIRE_RINGS_OFFSET + kymo_page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
+	const size_t of_cpus = i < shared->n_cpus ? i : shared->n_cpus, rest = i - of_cpus,
+		     beside = rest < shared->n_sequenced ? rest : shared->n_sequenced;
 
-	for (size_t k = 0; k < i; k++) {
-		struct shape shape = shape_of(shared, options, k);
-
-		at += shape.n_subbuffers * shape.subbuffer_size;
-	}
-	return at;
+	return KYMO_WIRE_RINGS_OFFSET + kymo_page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE) +
+	       of_cpus * bytes_of(shared, options, 0) + beside * bytes_of(shared, options, shared->n_cpus) +
+	       (rest - beside) * bytes_of(shared, options, shared->n_cpus + shared->n_sequenced);
 }
 
 uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_probes_options *options)

@@ -6,8 +6,8 @@ import re
 import signal
 from pathlib import Path
 
-from kymotest import (KYMO, check, check_equal, check_matches, check_untraced, eventually, kymo, record, run, start,
-                      timeout)
+from kymotest import (KYMO, check, check_equal, check_matches, check_untraced, eventually, kymo, need_32_bit_programs,
+                      record, run, start, timeout)
 
 
 def build(tmp, source, name, *options):
@@ -258,6 +258,7 @@ void _start(void)
 
 
 def test_32_bit_code_is_told_and_runs(tmp):
+    need_32_bit_programs()
     build(tmp, OF_32_BITS, 'narrow', '-m32', '-nostdlib', '-static', '-no-pie', '-fno-stack-protector')
     result = record('-b', 'all', '--', './narrow')
     check_equal((result.status, result.out), (6, '32 bits\n'), 'it does its work')
@@ -294,6 +295,9 @@ def test_a_function_that_a_command_does_not_have(tmp):
     check_equal((result.status, result.out), (1, ''), 'the command does not run')
     check_matches(result.err, r"--branch ./app:wrok: ./app has no such function; the nearest names are work", 'the sentence')
     result = record('-b', './app:work', '-b', 'libnothing:work', '--', './app')
+    check_equal((result.status, result.out), (1, ''), 'the command does not run')
+    check_matches(result.err, 'there is no file called libnothing, and ./app was not run', 'the sentence')
+    result = record('--late', '-b', './app:work', '-b', 'libnothing:work', '--', './app')
     check_equal((result.status, result.out), (0, 'runs\n'), 'what is not loaded yet may come')
     check_matches(result.err, r"--branch libnothing:work: process \d+ has no such function", 'the sentence')
 

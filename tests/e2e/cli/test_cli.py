@@ -131,7 +131,7 @@ def test_options_want_values_where_they_have_one():
 
 
 def test_numbers_are_taken_whole_or_refused():
-    for text in ('12x', '0', '-1', '', '4194305', '99999999999999999999', '0x10', ' 1'):
+    for text in ('12x', '0', '-1', '', '4194305', '99999999999999999999', '0x10', '+1'):
         check_says(['record', f'--pid={text}'], f"--pid '{text}' is no process id", 'record')
     for text in ('12x', '0', '-1', '', '.', '1e3', 'inf', 'nan', '0x10', '1.5.2', '99999999999999'):
         check_says(['record', f'--for={text}'], f"--for '{text}' is no number of seconds; write 5 or 0.5", 'record')

@@ -252,15 +252,14 @@ def test_redis_answers_all_with_two_debuggers_and_two_recordings_on_it(tmp):
     load = Load(tmp / 'redis.sock')
     stubs = [offer('--pid', server.pid) for _ in range(2)]
     calls = start(KYMO, 'syscalls', '-o', 'calls', '--for', '2', '--pid', server.pid)
-    recorder = start(KYMO, 'record', '-q', '-o', 'trace', '-p', 'redis-server:processCommand', '--for', '2', '--pid',
-                     server.pid)
+    recorder = start(KYMO, 'record', '-q', '-o', 'trace', '-p', 'redis-server:processCommand', '--pid', server.pid)
     gdbs = [start(program('gdb'), '-nx', '-batch', '-ex', 'set sysroot /', '-ex', f'target remote {path}', '-ex',
                   'break processCommand', '-ex', 'continue', '-ex', 'delete', '-ex', 'detach',
                   env={'DEBUGINFOD_URLS': ''}) for _, path in stubs]
     for each in gdbs:
         check_matches(each.end().ok().out, 'Breakpoint 1, .*processCommand')
     calls.end().ok()
-    recorder.end().ok()
+    recorder.end(signal.SIGTERM).ok()
     load.end()
     for stub, _ in stubs:
         stub.end().ok()

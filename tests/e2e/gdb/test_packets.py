@@ -4,7 +4,7 @@ import re
 import signal
 
 from debugging import Client, address_of, advances, build, loop, offer, send_to_thread, thread_of, threads_of
-from kymotest import check, check_equal, check_matches, need_root, skip, start, timeout
+from kymotest import check, check_equal, check_matches, need_root, program, run, skip, start, timeout
 
 RIP, MXCSR = 16 * 8, 532  # offsets in the reply to g
 
@@ -214,3 +214,34 @@ def test_a_monitor_command_that_is_unknown_is_an_error(tmp):
     client.close()
     stub.end().ok()
     advances(process)
+
+
+READER = r"""
+#include <stdio.h>
+#include <errno.h>
+#include <unistd.h>
+int main(void)
+{
+	char byte;
+	puts("ready");
+	fflush(stdout);
+	long n = read(0, &byte, 1);
+	printf("%ld %d\n", n, n < 0 ? errno : 0);
+	return 0;
+}
+"""
+
+
+def test_a_call_that_a_thread_slept_in_goes_on_after_a_function_was_called(tmp):
+    """gdb gives the number of the call back, register by register; it has the last word."""
+    (tmp / 'reader.c').write_text(READER)
+    run('gcc', '-g', '-o', tmp / 'reader', tmp / 'reader.c').ok()
+    process = start('./reader')
+    process.wait_for('^ready')
+    stub, path = offer('--pid', process.pid)
+    debugger = start(program('gdb'), '-nx', '-batch', '-ex', 'set sysroot /', '-ex', f'target remote {path}', '-ex',
+                     'print (int)getpid() > 1', '-ex', 'continue', './reader', env={'DEBUGINFOD_URLS': ''})
+    debugger.wait_for(r'^\$1 = 1$')
+    check_equal(process.end(input='x').ok().out, 'ready\n1 0\n', 'what the program has read')
+    check_matches(debugger.end().ok().out, 'exited normally')
+    stub.end().ok()
