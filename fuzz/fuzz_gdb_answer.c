@@ -25,6 +25,13 @@ enum { MEMORY_AT = 0x1000, MEMORY_SIZE = 200000, PACKETS_MAX = 64 };
 
 static uint8_t memory[MEMORY_SIZE];
 static struct user_regs_struct registers; /* of all threads */
+static struct {
+	uint8_t legacy[464];
+	uint64_t components; /* XCR0 */
+	uint8_t reserved[40];
+	uint64_t in_use;
+	uint8_t rest[56 + 256]; /* of the header, and AVX */
+} xstate = { .components = 7, .in_use = 7 };
 
 /* ---- the hub --------------------------------------------------------------------------------- */
 
@@ -47,6 +54,22 @@ static int get_registers(struct kymo_engine *engine, struct user_regs_struct *re
 static int set_registers(struct kymo_engine *engine, const struct user_regs_struct *to)
 {
 	registers = *to;
+	return 0;
+}
+
+static int get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret)
+{
+	check(size >= sizeof(xstate));
+	memcpy(ret, &xstate, sizeof(xstate));
+	*size_ret = sizeof(xstate);
+	return 0;
+}
+
+static int set_xstate(struct kymo_engine *engine, const void *image, size_t size)
+{
+	check(size == sizeof(xstate));
+	memcpy(&xstate, image, size);
+	xstate.components = 7;
 	return 0;
 }
 
@@ -74,6 +97,16 @@ static int write_memory(struct kymo_engine *engine, uint64_t address, const void
 		return -EIO;
 	memcpy(memory + (address - MEMORY_AT), data, size);
 	return 0;
+}
+
+static pid_t tid_of(const struct kymo_engine *engine)
+{
+	return ((const struct gdb_thread *)engine->data)->tid;
+}
+
+static pid_t pid_of(const struct kymo_engine *engine)
+{
+	return ((const struct gdb_thread *)engine->data)->process->pid;
 }
 
 /* SIGKILL ends a process at once. Its threads stay until the stub forgets them. */
@@ -130,12 +163,22 @@ static void run(struct kymo_hub *hub, void (*it)(void *data), void *data)
 	it(data);
 }
 
+static int try_barrier(struct kymo_engine *engine, uint64_t *event)
+{
+	return 0;
+}
+
 static const struct hub_ops hub_ops = {
 	.attach = attach,
+	.tid = tid_of,
+	.pid = pid_of,
 	.set_events = set_events,
 	.control = control,
+	.try_barrier = try_barrier,
 	.get_registers = get_registers,
 	.set_registers = set_registers,
+	.get_xstate = get_xstate,
+	.set_xstate = set_xstate,
 	.set_signal = set_signal,
 	.read = read_memory,
 	.write = write_memory,

@@ -162,6 +162,8 @@ static void check_branches(long i)
 	CHECK(corner_hot(-i - 1, 0, 0) == i + 2);
 }
 
+#define SPIN_US 2000 /* of CPU time that a thread goes round */
+
 static sigjmp_buf out_of_spin;
 
 static void on_spin(int number_of_signal)
@@ -181,6 +183,16 @@ static void *spin(void *arg)
 	return NULL;
 }
 
+/* CPU time of a thread, in microseconds: on a busy machine a thread that is ready need not run. */
+static long cpu_us(pthread_t thread)
+{
+	struct timespec time = { 0 };
+	clockid_t clock;
+
+	CHECK(pthread_getcpuclockid(thread, &clock) == 0 && clock_gettime(clock, &time) == 0);
+	return time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
 /* A thread goes round until it is sent a signal, the handler of which jumps out of it. */
 static void check_spin(long i)
 {
@@ -192,9 +204,8 @@ static void check_spin(long i)
 	spinning = 0;
 	sigaction(SIGUSR2, &action, NULL);
 	CHECK(pthread_create(&thread, NULL, spin, NULL) == 0);
-	while (!spinning)
+	while (!spinning || cpu_us(thread) < SPIN_US)
 		usleep(100);
-	usleep(2000);
 	CHECK(spinning == 1);
 	pthread_kill(thread, SIGUSR2);
 	CHECK(pthread_join(thread, NULL) == 0 && spinning == 2);

@@ -100,6 +100,16 @@ static int give_way(struct kymo_hub *hub, struct hub_space *space, uint64_t addr
 	return err;
 }
 
+/* Those that were removed are known for a while, and nothing of them is in the text. */
+static bool has_breakpoints(const struct hub_space *space, uint64_t address, size_t size)
+{
+	for (const struct hub_break *b = hub_space_first_from(space, address);
+	     hub_space_is_within(space, b, address, size); b++)
+		if (b->owners)
+			return true;
+	return false;
+}
+
 /* A breakpoint within a jump would be a part of where it leads. */
 static void look_for_jumps(struct hub_space *space, const struct kymo_maps *maps, uint64_t address, size_t size)
 {
@@ -127,7 +137,7 @@ int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process
 
 	if (err)
 		return err;
-	if (!hub_space_is_within(space, hub_space_first_from(space, address), address, size))
+	if (!has_breakpoints(space, address, size))
 		return write_below(hub, space, address, data, size, false);
 	if (!space->is_disarmed)
 		return -EBUSY; /* a running thread would find a breakpoint in the middle of a jump */

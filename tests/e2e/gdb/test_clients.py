@@ -204,6 +204,25 @@ def test_what_is_debugged_is_recorded(tmp):
     left(process, [stub])
 
 
+def test_what_had_a_breakpoint_is_recorded(tmp):
+    """The hub knows of a breakpoint for a while after it was removed."""
+    build(tmp)
+    process = loop(tmp)
+    work = address_of(process.pid, 'work')
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    check_equal(client.ask(f'Z0,{work:x},1'), 'OK', 'a breakpoint')
+    check_matches(client.ask('c'), '^T05.*swbreak:')
+    check_equal(client.ask(f'z0,{work:x},1'), 'OK', 'it is removed')
+    client.send(packet('c'))
+    run(KYMO, 'record', '-q', '-o', 'trace', '--for', '1', '-p', './app:work n=%di:s32', '--pid', process.pid).ok()
+    check_matches(run(KYMO_PLAIN, 'report', tmp / 'trace').ok().out, r'app:work')
+    check_equal(client.interrupt()[:3], 'T02', '^C')
+    client.close()
+    left(process, [stub])
+
+
 @timeout(300)
 def test_a_crowd_is_joined(tmp):
     process, stubs, (one, other) = joined(tmp, 'many')
