@@ -49,6 +49,28 @@ def test_no_such_file(tmp):
     check(not (tmp / 'ran').exists(), 'the command ran')
 
 
+SPLIT = """
+int parts(int n) { return n + 1; }
+int main(void) { return parts(1) - 2; }
+"""
+
+
+def test_a_file_of_the_command_is_not_taken_for_the_program_in_path(tmp):
+    """coreutils has a split, too, which has no function parts()."""
+    (tmp / 'split.c').write_text(SPLIT)
+    run(program('gcc'), '-O0', '-o', 'split', 'split.c').ok()
+    check_refused(['-p', 'split:parts', '--', 'touch', 'ran'],
+                  r'/\S+/split has no function parts, and touch was not run.*\. Write --late if another file of that name has it')
+    record('-p', 'split:parts', '--', 'sh', '-c', './split; true').ok()
+    check_equal(report_json()['events'], 1, 'calls of parts()')
+
+
+def test_globs_of_markers_are_no_files(tmp):
+    """The part before the last colon of several globs has a slash."""
+    said = record('-m', f'{target_path("marked")}:*|other:*', '--', 'true').err
+    check(not re.search('there is no file', said), 'no file is missed', said)
+
+
 def test_lines_of_source_are_no_files(tmp):
     (tmp / 'app.cc').write_text('int main() {}\n')
     run(program('g++'), '-o', 'app', 'app.cc').ok()
