@@ -257,6 +257,27 @@ def test_what_is_debugged_is_recorded(tmp):
     left(process, [stub])
 
 
+def test_registers_of_a_thread_that_makes_calls_for_a_recording_are_its_own(tmp):
+    """A recording that comes or goes has the first thread make system calls, while a client looks at it."""
+    build(tmp)
+    process = loop(tmp)
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    before = client.ask('g')
+    check('x' not in before, 'all registers are known', before)
+    for i in range(5):
+        recorder = start(KYMO, 'record', '-q', '-o', f'trace{i}', '-p', './app:work', '--for', '0.2', '--pid',
+                         process.pid)
+        while recorder.is_alive():
+            now = client.ask('g')
+            check(now == before, 'registers', now[:64])
+        recorder.end().ok()
+    check_equal(client.ask('G' + before), 'OK', 'they are written')
+    client.close()
+    left(process, [stub])
+
+
 def test_what_had_a_breakpoint_is_recorded(tmp):
     """The hub knows of a breakpoint for a while after it was removed."""
     build(tmp)
