@@ -49,6 +49,26 @@ def test_no_such_file(tmp):
     check(not (tmp / 'ran').exists(), 'the command ran')
 
 
+def test_what_was_meant_is_named(tmp):
+    check_refused(['-p', 'pyton3:main', '--', 'touch', 'ran'],
+                  r'there is no file called pyton3, and touch was not run\. Did you mean python3\? .*')
+    check_refused(['-p', '/usr/lib/x86_64-linux-gnu/libcc:malloc', '--', 'touch', 'ran'],
+                  r'there is no file called \S+, and touch was not run\. '
+                  r'Did you mean /usr/lib/x86_64-linux-gnu/libc\? .*')
+    (tmp / 'lines.sh').write_text('#!/bin/sh\ntouch ran\n')
+    (tmp / 'lines.sh').chmod(0o755)
+    check_refused(['-p', './lines.sh:main', '--', './lines.sh'],
+                  r"\./lines\.sh is a script, which an interpreter runs: probes are for the interpreter's functions, "
+                  'and its libraries')
+    check_refused(['-p', '4242', '--', 'touch', 'ran'],
+                  r'column 1: a process is given by --pid 4242; a probe is written libc:malloc\n  4242\n  \^', 2)
+    check_refused(['-p', 'libc:malloc', '--debug-file', './none', '--', 'touch', 'ran'],
+                  r'--debug-file \./none: No such file or directory', 2)
+    check_refused(['-p', 'libc:malloc', '--debug-file', '/bin/true', '--', 'touch', 'ran'],
+                  '--debug-file /bin/true: nothing here needs debug information; leave the option out', 2)
+    check(not (tmp / 'ran').exists(), 'the command ran')
+
+
 SPLIT = """
 int parts(int n) { return n + 1; }
 int main(void) { return parts(1) - 2; }
