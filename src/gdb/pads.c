@@ -40,6 +40,9 @@
 
 enum { PADS_MAX = 400, RING_SIZE = 16384 };
 
+/* Of taking pads out. */
+enum outcome { IS_OUT, IS_EARLY /* nothing was done */, IS_STILL_IN };
+
 /* A condition that is wanted in a pad. */
 struct wanted {
 	uint64_t address;
@@ -171,6 +174,8 @@ struct change {
 	struct kymo_gdb *gdb;
 	struct gdb_pad_set *set;
 	bool is_there;
+	bool is_let_go; /* the stub has the process no more: it has ended, or runs without a debugger */
+	bool is_early;  /* it cannot be frozen now */
 };
 
 static struct gdb_process *process_of(const struct change *it, struct gdb_thread **thread_ret)
@@ -185,9 +190,12 @@ static void begin_to_leave(void *data)
 {
 	struct change *it = data;
 	struct gdb_thread *thread;
+	const struct gdb_process *process = process_of(it, &thread);
 
-	it->is_there = process_of(it, &thread) != NULL;
-	if (it->is_there)
+	it->is_let_go = !gdb_find_process(it->gdb, it->set->pid);
+	it->is_there = process || it->is_let_go;
+	it->is_early = process && !can_be_frozen(it->gdb, process);
+	if (process && !it->is_early)
 		hub_pads_leave(thread->engine, true);
 }
 
@@ -200,7 +208,7 @@ static void have_left(void *data)
 	if (!process)
 		return;
 	if (it->set->is_failed) {
-		hub_pads_leave(thread->engine, false); /* they are tried once more at the end */
+		hub_pads_leave(thread->engine, false); /* no breakpoint is by them */
 		process->pads.is_refused = true;
 	} else {
 		hub_pads_forget(thread->engine);
@@ -208,22 +216,22 @@ static void have_left(void *data)
 	gdb_forget_pads(process);
 }
 
-/* The program that it was in may be gone, and its pads with it. False: they are still in. */
-static bool take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set)
+/* The program that it was in may be gone, and its pads with it. */
+static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 {
 	struct change it = { .gdb = gdb, .set = set };
 	struct kymo_detach_result result = { .note = NULL };
 	struct kymo_error *error;
 
 	kymo_hub_run(gdb->hub, begin_to_leave, &it);
-	if (!it.is_there)
-		return true;
+	if (!it.is_there || it.is_early)
+		return it.is_early ? IS_EARLY : IS_OUT;
 	error = kymo_remove(set->process, kymo_probes_inode(set->probes), &result);
 	set->is_failed = error != NULL;
 	kymo_error_destroy(error);
 	free(result.note);
 	kymo_hub_run(gdb->hub, have_left, &it);
-	return !set->is_failed;
+	return set->is_failed ? IS_STILL_IN : IS_OUT;
 }
 
 /* Of a process, or NULL; it is no more among the sets. */
@@ -242,12 +250,22 @@ static struct gdb_pad_set *take_set(struct kymo_gdb *gdb, pid_t pid)
 
 void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid)
 {
-	struct gdb_pad_set *set;
+	for (size_t i = gdb->pad_sets.n; i-- > 0;) {
+		struct gdb_pad_set *set = gdb->pad_sets.items[i];
 
-	while ((set = take_set(gdb, pid))) {
-		take_out(gdb, set);
+		if ((pid && set->pid != pid) || take_out(gdb, set) == IS_EARLY)
+			continue;
+		gdb->pad_sets.items[i] = gdb->pad_sets.items[--gdb->pad_sets.n];
 		free_set(set);
 	}
+}
+
+bool gdb_pads_are_in(const struct kymo_gdb *gdb, pid_t pid)
+{
+	for (size_t i = 0; i < gdb->pad_sets.n; i++)
+		if (!pid || gdb->pad_sets.items[i]->pid == pid)
+			return true;
+	return false;
 }
 
 void gdb_pads_deinit(struct kymo_gdb *gdb)
@@ -424,7 +442,7 @@ static void look_for_all(struct kymo_gdb *gdb, bool is_whole)
 	kymo_hub_run(gdb->hub, look_at_all, &it);
 	for (size_t i = 0; i < it.due.n; i++) {
 		struct gdb_pad_set *set = it.due.items[i], *before = take_set(gdb, set->pid);
-		const bool is_out = !before || take_out(gdb, before);
+		const bool is_out = !before || take_out(gdb, before) == IS_OUT;
 
 		if (is_out) {
 			free_set(before);
