@@ -64,7 +64,7 @@ static int read_words(int argc, char **argv, struct words *ret)
 
 static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb **ret)
 {
-	const struct kymo_gdb_options options = { .is_for_one = true, .has_pads = words->has_pads };
+	const struct kymo_gdb_options options = { .is_for_one = true, .has_pads = words->has_pads, .print = cli_gdb_print };
 	struct kymo_gdb *gdb = NULL;
 	struct kymo_error *error = kymo_gdb_create(&options, &gdb);
 

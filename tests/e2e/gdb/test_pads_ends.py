@@ -1,13 +1,12 @@
 """Pads of conditions, and what comes in between: other debuggers, other code at the same address, the end of all."""
 import os
-import re
 import signal
 import time
 
 from debugging import Client, address_of, offer, state_of
-from kymotest import (check, check_equal, check_matches, check_text_intact, eventually, kymo, program, run, start, timeout)
-from pads import (FALSE, RDI, RSI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, is_quiet, let_run,
-                  mappings, registers, served, symbol_of)
+from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
+from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, let_run, mappings,
+                  registers, served)
 
 
 @timeout(240)
