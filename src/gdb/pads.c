@@ -85,9 +85,9 @@ static void free_set(struct gdb_pad_set *set)
 
 /* ---- what is wanted, on the hub's thread ----------------------------------------------------- */
 
-void gdb_pads_set(struct kymo_gdb *gdb, bool has_pads)
+void gdb_pads_set(struct kymo_gdb *gdb, enum kymo_gdb_pads pads)
 {
-	gdb->has_pads = has_pads;
+	gdb->pads = pads;
 	for (size_t i = 0; i < gdb->processes.n; i++)
 		gdb->processes.items[i]->pads.is_refused = false;
 }
@@ -108,13 +108,13 @@ static bool want(struct gdb_pad_set *set, const struct gdb_condition *condition)
 }
 
 /* All that is wanted now; whether some of it was not tried, or something is in that is not wanted. */
-static bool collect(const struct gdb_process *process, bool has_pads, bool is_whole, struct gdb_pad_set *set)
+static bool collect(const struct gdb_process *process, enum kymo_gdb_pads pads, bool is_whole, struct gdb_pad_set *set)
 {
 	size_t n_in = 0;
 
-	for (size_t i = 0; i < process->breaks.n && has_pads; i++) {
+	for (size_t i = 0; i < process->breaks.n && pads != KYMO_GDB_PADS_NONE; i++) {
 		const struct gdb_break *what = &process->breaks.items[i];
-		const struct gdb_condition *condition = gdb_pad_condition(process, what);
+		const struct gdb_condition *condition = gdb_pad_condition(process, what, pads);
 		const struct gdb_pad *pad = gdb_find_pad(process, what->address);
 
 		if (!condition || set->wanted.n == PADS_MAX || !want(set, condition)) {
@@ -152,13 +152,13 @@ static void look_at_all(void *data)
 
 	for (size_t i = 0; i < it->gdb->processes.n; i++) {
 		const struct gdb_process *process = it->gdb->processes.items[i];
-		const bool takes = it->gdb->has_pads && !process->pads.is_refused;
+		const enum kymo_gdb_pads pads = process->pads.is_refused ? KYMO_GDB_PADS_NONE : it->gdb->pads;
 		struct gdb_pad_set *set;
 
-		if (process->has_ended || process->is_narrow || (!takes && !process->pads.items.n))
+		if (process->has_ended || process->is_narrow || (pads == KYMO_GDB_PADS_NONE && !process->pads.items.n))
 			continue;
 		set = calloc(1, sizeof(*set));
-		if (set && collect(process, takes, it->is_whole, set) && can_be_frozen(it->gdb, process) &&
+		if (set && collect(process, pads, it->is_whole, set) && can_be_frozen(it->gdb, process) &&
 		    kymo_vec_push(&it->due, set)) {
 			set->pid = process->pid;
 			set->epoch = process->pads.epoch;
@@ -279,11 +279,6 @@ void gdb_pads_deinit(struct kymo_gdb *gdb)
 
 /* ---- putting in ------------------------------------------------------------------------------ */
 
-static bool loads(const struct kymo_form *form)
-{
-	return kymo_form_has(form, KYMO_FORM_LOAD, NULL);
-}
-
 /* The kernel resets the action of such a signal before its tracer sees it. */
 static bool loses_faults(pid_t pid)
 {
@@ -313,7 +308,7 @@ static bool make_traps(struct gdb_pad_set *set)
 		return false;
 	set->traps = (struct kymo_probes_traps){ .items = set->items };
 	for (size_t i = 0; i < set->wanted.n; i++)
-		if (has_no_loads && loads(&set->wanted.items[i].form))
+		if (has_no_loads && kymo_form_has(&set->wanted.items[i].form, KYMO_FORM_LOAD, NULL))
 			kymo_vec_push(&set->kept, set->wanted.items[i].address);
 		else
 			set->items[set->traps.n++] =
@@ -340,8 +335,12 @@ static struct kymo_error *install(struct gdb_pad_set *set)
 	};
 	struct kymo_probes_options own = options;
 	uint64_t stopped_ns = 0;
+	struct kymo_detach_result dead = { .note = NULL };
 	struct kymo_error *error = kymo_process_open(set->pid, &set->process);
 
+	if (!error)
+		error = kymo_remove(set->process, 0, &dead); /* what a stub that was killed has left at the sites */
+	free(dead.note);
 	if (!error)
 		error = kymo_events_create(&set->events);
 	own.events = set->events;
@@ -488,7 +487,7 @@ void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n)
 {
 	if (gdb->has_joined)
 		return; /* the pads are the hub's, which another process has */
-	if ((gdb->has_pads || gdb->pad_sets.n) && goes_on(packet, n))
+	if ((gdb->pads != KYMO_GDB_PADS_NONE || gdb->pad_sets.n) && goes_on(packet, n))
 		look_for_all(gdb, is_for_all(packet, n));
 	else if (gdb->pad_sets.n && n && *packet == 'Z')
 		make_way(gdb, packet, n);

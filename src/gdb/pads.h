@@ -23,6 +23,6 @@ void gdb_pads_deinit(struct kymo_gdb *gdb);
 /* ---- on the hub's thread --------------------------------------------------------------------- */
 
 /* monitor set pads. */
-void gdb_pads_set(struct kymo_gdb *gdb, bool has_pads);
+void gdb_pads_set(struct kymo_gdb *gdb, enum kymo_gdb_pads pads);
 
 #endif

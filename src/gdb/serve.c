@@ -52,7 +52,7 @@ struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struc
 	if (!gdb)
 		return &kymo_error_no_memory;
 	gdb->options = *options;
-	gdb->has_pads = options->has_pads;
+	gdb->pads = options->pads;
 	gdb_init_files(gdb);
 	gdb->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = gdb->wake < 0 ? -errno : gdb_take_own_hub(gdb);

@@ -197,7 +197,7 @@ struct kymo_gdb {
 	bool wants_threads; /* QThreadEvents */
 	bool is_extended, is_over, has_no_acks;
 	bool lets_randomize;
-	bool has_pads;        /* conditions are evaluated in pads, where that is possible */
+	enum kymo_gdb_pads pads;
 	uint64_t passed;      /* bit N - 1: signal N is for the program alone */
 	uint64_t for_program; /* … may be delivered, of QProgramSignals */
 	bool knows_for_program;

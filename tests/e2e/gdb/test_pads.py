@@ -1,4 +1,4 @@
-"""Conditions of breakpoints that are evaluated in pads, in the threads themselves: `monitor set pads 1`."""
+"""Conditions of breakpoints that are evaluated in pads, in the threads themselves."""
 import os
 import re
 import signal
@@ -450,18 +450,32 @@ def test_children_run_on(tmp):
     finish(process, client, stub)
 
 
-def test_by_the_command_line(tmp):
+def test_which_ones_are_in_pads(tmp):
+    """By the command line, and by the client."""
     build_hot(tmp)
     process = start('./app', 2)
     process.wait_for('^ready')
-    stub, path = offer('--pads', '--pid', process.pid)
-    client = Client(path)
-    client.begin()
-    client.ask(f'Z0,{address_of(process.pid, "hot"):x},1;{FALSE}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
-    client.close()
-    stub.end().ok()
+    hot = address_of(process.pid, 'hot')
+    reads = condition_at(address_of(process.pid, 'where'))
+    for options, setting, expected in (((), None, [True, False]), (['--pads'], None, [True, True]),
+                                       (['--no-pads'], None, [False, False]), (['--pads'], 'auto', [True, False]),
+                                       (['--no-pads'], '1', [True, True]), ((), '0', [False, False])):
+        stub, path = offer(*options, '--pid', process.pid)
+        client = Client(path)
+        client.begin()
+        if setting:
+            reply = client.ask('qRcmd,' + f'set pads {setting}'.encode().hex())
+            check_matches(bytes.fromhex(reply).decode(), '^Conditions .*evaluated')
+        found = []
+        for condition in FALSE, reads:
+            client.ask(f'Z0,{hot:x},1;{condition}')
+            check(is_quiet(client), 'it is false')
+            found.append(has_pads(process.pid))
+        check_equal(found, expected, f'pads of a constant, and of a read, with {options} and {setting}')
+        client.ask('D')
+        client.close()
+        stub.end().ok()
+    check_equal(has_pads(process.pid), False, 'nothing is left')
     process.kill()
 
 

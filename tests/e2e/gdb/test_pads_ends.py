@@ -5,7 +5,7 @@ import time
 
 from debugging import Client, address_of, offer, state_of
 from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
-from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, let_run, mappings,
+from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, let_run, mappings, maps_of,
                   registers, served)
 
 
@@ -122,6 +122,33 @@ int main(void)
 	return 0;
 }
 '''
+
+def memories(pid):
+    return {line.split()[4] for line in maps_of(pid).splitlines() if 'memfd:kymo' in line}
+
+
+def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
+    stub.kill()
+    client.close()
+    left = memories(process.pid)
+    check(left, 'something is left')
+    stub, path = offer('--pads', '--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    let_run(client)
+    eventually(lambda: not memories(process.pid) & left, 'it is gone')
+    eventually(lambda: has_pads(process.pid), 'there are pads')
+    check_equal(client.interrupt()[:3], 'T02', 'stopped')
+    client.ask(f'z0,{hot:x},1')
+    finish(process, client, stub)
+
 
 # It unloads the library that has `hot`, and loads another one at the same address.
 CLOSING = r"""
