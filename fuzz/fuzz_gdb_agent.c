@@ -1,9 +1,10 @@
-/* Any bytes as an agent expression: it ends, reads what it names and nothing else, and leaves the result alone where it
- * has none. If it has a form, that has the same value. */
+/* Any bytes as an agent expression, and as commands that print: it ends, reads what it names and nothing else, and
+ * leaves the result alone where it has none. If it has a form, that has the same value. */
 #include "arch/fetch.h"
 #include "fuzz.h"
 #include "gdb/agent.h"
 #include "gdb/agent_form.h"
+#include "gdb/agent_print.h"
 
 #define PC 0x401136
 
@@ -26,6 +27,17 @@ static bool load(void *data, uint64_t address, unsigned int size, uint64_t *ret)
 	return read_memory(data, address, ret, size);
 }
 
+static bool print(void *data, const char *format, size_t size, const uint64_t *args, size_t n)
+{
+	const struct gdb_agent_target memory = { NULL, read_memory, NULL, NULL };
+	struct gdb_text text = { 0 };
+	const bool is_good = gdb_agent_print(format, size, args, n, &memory, &text);
+
+	check(is_good || !text.n);
+	gdb_text_deinit(&text);
+	return is_good;
+}
+
 static void compare(const uint8_t *data, size_t size, bool is_there, uint64_t value)
 {
 	uint64_t registers[KYMO_FETCH_REGISTERS], of_form;
@@ -43,7 +55,7 @@ static void compare(const uint8_t *data, size_t size, bool is_there, uint64_t va
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct gdb_agent_target target = { read_register, read_memory, NULL };
+	const struct gdb_agent_target target = { read_register, read_memory, NULL, NULL };
 	unsigned int left = GDB_AGENT_STEPS;
 	uint64_t value = 0x6b796d6f;
 	bool is_there;
@@ -51,5 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	is_there = gdb_agent_evaluate(data, size, &target, &left, &value);
 	check(is_there || value == 0x6b796d6f);
 	compare(data, size, is_there, value);
+	left = GDB_AGENT_STEPS;
+	gdb_agent_execute(data, size, &(struct gdb_agent_target){ read_register, read_memory, NULL, print }, &left);
 	return 0;
 }

@@ -17,18 +17,20 @@
 #include "gdb/gdb.h"
 #include "procfs/info.h"
 
-enum { OPTION_PID = 1, OPTION_EXEC, OPTION_PADS };
+enum { OPTION_PID = 1, OPTION_EXEC, OPTION_PADS, OPTION_NO_PADS };
 
 static const struct cli_option table[] = {
 	{ OPTION_PID, 'p', "pid", "PID" },
 	{ OPTION_EXEC, 0, "exec-gdb", NULL },
 	{ OPTION_PADS, 0, "pads", NULL },
+	{ OPTION_NO_PADS, 0, "no-pads", NULL },
 };
 
 struct words {
 	pid_t pid;
 	char **command;
-	bool executes, has_pads;
+	enum kymo_gdb_pads pads;
+	bool executes;
 };
 
 /* -1, or the exit status. */
@@ -43,8 +45,8 @@ static int read_words(int argc, char **argv, struct words *ret)
 	while ((option = cli_options_next(&options)) >= 0) {
 		if (option == OPTION_EXEC)
 			words.executes = true;
-		else if (option == OPTION_PADS)
-			words.has_pads = true;
+		else if (option == OPTION_PADS || option == OPTION_NO_PADS)
+			words.pads = option == OPTION_PADS ? KYMO_GDB_PADS_ALL : KYMO_GDB_PADS_NONE;
 		else if (!cli_parse_pid(options.value, &words.pid))
 			return cli_usage("gdb", "'%s' is no process id", options.value);
 	}
@@ -64,7 +66,7 @@ static int read_words(int argc, char **argv, struct words *ret)
 
 static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb **ret)
 {
-	const struct kymo_gdb_options options = { .is_for_one = true, .has_pads = words->has_pads };
+	const struct kymo_gdb_options options = { .is_for_one = true, .pads = words->pads, .print = cli_gdb_print };
 	struct kymo_gdb *gdb = NULL;
 	struct kymo_error *error = kymo_gdb_create(&options, &gdb);
 

@@ -213,6 +213,12 @@ static void say(void *data, const char *sentence)
 	fprintf(stderr, "%s\n", sentence);
 }
 
+void cli_gdb_print(void *data, const char *text, size_t n)
+{
+	fwrite(text, 1, n, stdout);
+	fflush(stdout);
+}
+
 static void log_packet(void *data, char direction, const char *bytes, size_t n)
 {
 	const struct words *words = data;
@@ -328,6 +334,7 @@ static int serve_client(struct words *words)
 		return cli_fail(NULL, kymo_error_errno(errno, "cannot use the standard streams"));
 	wake = cli_gdb_catch_signals();
 	words->options.say = say;
+	words->options.print = cli_gdb_print;
 	words->options.debug = words->is_debug ? log_packet : NULL;
 	words->options.data = words;
 	if (!error)

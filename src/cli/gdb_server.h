@@ -2,6 +2,8 @@
 #ifndef KYMO_CLI_GDB_SERVER_H
 #define KYMO_CLI_GDB_SERVER_H
 
+#include <stddef.h>
+
 /* The signals that end a stub end its waits: the descriptor can be read then. It can't be made: -1. */
 int cli_gdb_catch_signals(void);
 
@@ -14,6 +16,9 @@ struct kymo_error *cli_gdb_cut(void);
 /* Destroy a stub (NULL is allowed) after its last client. If other tracers have joined it, wait until they have left,
  * or for a signal: `wake` is what cli_gdb_catch_signals() has made. */
 void cli_gdb_leave(struct kymo_gdb *gdb, int wake);
+
+/* Standard output, as gdbserver has it: struct kymo_gdb_options.print. */
+void cli_gdb_print(void *data, const char *text, size_t n);
 
 /* The command line of gdbserver. Returns the exit status. */
 int cli_gdb_server(int argc, char **argv);

@@ -209,6 +209,23 @@ static bool get_register(struct machine *machine)
 	       push(machine, value);
 }
 
+/* A function and a channel are for styles of printing that gdb does not use here. */
+static bool print(struct machine *machine)
+{
+	uint64_t n, size, ignored, args[DEPTH];
+	const char *format;
+
+	if (!machine->target->print || !fetch(machine, 1, &n) || !fetch(machine, 2, &size) || !size ||
+	    machine->size - machine->at < size || n > DEPTH || !pop(machine, &ignored) || !pop(machine, &ignored))
+		return false;
+	format = (const char *)machine->code + machine->at;
+	machine->at += size;
+	for (size_t i = 0; i < n; i++)
+		if (!pop(machine, &args[i]))
+			return false;
+	return !format[size - 1] && machine->target->print(machine->target->data, format, size - 1, args, n);
+}
+
 static bool execute(struct machine *machine, enum gdb_agent_op op)
 {
 	uint64_t ignored;
@@ -244,23 +261,37 @@ static bool execute(struct machine *machine, enum gdb_agent_op op)
 		return pick_value(machine);
 	case AGENT_ROT:
 		return rotate(machine, 3);
+	case AGENT_PRINTF:
+		return print(machine);
 	default:
 		return two_operands(machine, op);
 	}
+}
+
+/* Up to its end. */
+static bool run(struct machine *machine)
+{
+	uint64_t op;
+
+	while (*machine->left && fetch(machine, 1, &op)) {
+		--*machine->left;
+		if (op == AGENT_END)
+			return true;
+		if (!execute(machine, (enum gdb_agent_op)op))
+			return false;
+	}
+	return false;
 }
 
 bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left,
 			uint64_t *ret)
 {
 	struct machine machine = { .code = code, .size = size, .target = target, .left = left };
-	uint64_t op;
 
-	while (*left && fetch(&machine, 1, &op)) {
-		--*left;
-		if (op == AGENT_END)
-			return pop(&machine, ret);
-		if (!execute(&machine, (enum gdb_agent_op)op))
-			return false;
-	}
-	return false;
+	return run(&machine) && pop(&machine, ret);
+}
+
+bool gdb_agent_execute(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left)
+{
+	return run(&(struct machine){ .code = code, .size = size, .target = target, .left = left });
 }

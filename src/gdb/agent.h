@@ -15,6 +15,8 @@ struct gdb_agent_target {
 	bool (*read_register)(void *data, unsigned int number, uint64_t *ret); /* numbers of `p` packets */
 	bool (*read_memory)(void *data, uint64_t address, void *ret, size_t size);
 	void *data;
+	/* Of commands: `format` is as the user has written it, between the quotes. NULL: there are none. */
+	bool (*print)(void *data, const char *format, size_t size, const uint64_t *args, size_t n);
 };
 
 #define GDB_AGENT_STEPS 100000u
@@ -28,5 +30,8 @@ struct gdb_agent_target {
  */
 bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left,
 			uint64_t *ret);
+
+/* Commands of a breakpoint, which have no value: they print. False: as above; what was printed before stays. */
+bool gdb_agent_execute(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left);
 
 #endif

@@ -41,6 +41,7 @@ enum gdb_agent_op {
 	AGENT_SWAP,
 	AGENT_PICK = 0x32,
 	AGENT_ROT,
+	AGENT_PRINTF,
 };
 
 #endif

@@ -248,7 +248,7 @@ void gdb_remove_all(struct kymo_gdb *gdb)
 	}
 }
 
-/* "type,address,kind", up to conditions. Commands stay with the client. */
+/* "type,address,kind", up to conditions and commands. */
 static bool take_break(struct gdb_words *words, struct gdb_break *ret)
 {
 	uint64_t size;

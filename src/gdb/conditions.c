@@ -55,9 +55,10 @@ static struct kymo_form *compile_condition(const struct gdb_condition *condition
 	return copy;
 }
 
-static bool take_one(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what)
+static bool take_one(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what,
+		     bool is_command)
 {
-	struct gdb_condition condition = { .type = what->type, .address = what->address };
+	struct gdb_condition condition = { .type = what->type, .address = what->address, .is_command = is_command };
 	uint64_t size;
 
 	if (!gdb_take_char(words, 'X') || !gdb_take_number(words, &size) || !gdb_take_char(words, ',') || !size ||
@@ -66,7 +67,7 @@ static bool take_one(struct gdb_words *words, struct gdb_process *process, const
 	condition.size = (size_t)size;
 	condition.code = malloc(condition.size);
 	if (condition.code && gdb_take_hex(words, condition.code, condition.size)) {
-		condition.form = compile_condition(&condition);
+		condition.form = is_command ? NULL : compile_condition(&condition);
 		if (kymo_vec_push(&process->conditions, condition))
 			return true;
 	}
@@ -74,14 +75,32 @@ static bool take_one(struct gdb_words *words, struct gdb_process *process, const
 	return false;
 }
 
+/* Whether commands should go on without a client, which is not offered: they go with it. */
+static bool take_persistence(struct gdb_words *words)
+{
+	uint64_t ignored;
+
+	return gdb_take_number(words, &ignored) && gdb_take_char(words, ',');
+}
+
 bool gdb_take_conditions(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what)
 {
 	const size_t before = process->conditions.n;
+	bool are_commands = false;
 
 	while (!gdb_words_are_over(words)) {
+		bool is_good = true;
+
 		gdb_take_char(words, ';');
-		if (take_one(words, process, what))
+		if (gdb_take_text(words, "cmds:")) {
+			is_good = !are_commands && take_persistence(words);
+			are_commands = true;
+		}
+		if (is_good && take_one(words, process, what, are_commands)) {
+			if (are_commands)
+				gdb_take_char(words, ',');
 			continue;
+		}
 		while (process->conditions.n > before)
 			free_condition(&process->conditions.items[--process->conditions.n]);
 		return false;

@@ -103,13 +103,15 @@ static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_
 {
 	const bool is_break = report->trap == KYMO_TRAP_BREAKPOINT;
 	struct gdb_event event = { .signal = SIGTRAP, .address = report->address };
+	int type;
 
 	if (!thread->gdb->is_client)
 		return gdb_btrace_action(thread);
 	event.kind = is_break ? GDB_EVENT_BREAK : GDB_EVENT_WATCH;
 	if (event.kind == GDB_EVENT_WATCH)
 		event.watch = gdb_watch_kind(thread, report->slot);
-	if (!gdb_condition_holds(thread, is_break ? GDB_BREAK_SOFTWARE : event.watch, report->address))
+	type = is_break ? GDB_BREAK_SOFTWARE : event.watch;
+	if (!gdb_condition_holds(thread, type, report->address) || gdb_run_commands(thread, type, report->address))
 		return go_on(thread);
 	thread->info = report->info;
 	gdb_note(thread, &event);

@@ -2,8 +2,12 @@
 
 #include "arch/fetch.h"
 #include "gdb/agent.h"
+#include "gdb/agent_print.h"
 #include "gdb/conditions.h"
 #include "gdb/registers.h"
+#include "gdb/stop.h"
+
+enum { PRINTED_MAX = 1 << 20 }; /* bytes that wait for the main thread */
 
 struct view {
 	struct gdb_thread *thread;
@@ -58,7 +62,7 @@ static bool run_form(struct view *view, const struct kymo_form *form, uint64_t *
 static bool evaluate_condition(struct view *view, const struct gdb_condition *condition, unsigned int *left,
 			       uint64_t *ret)
 {
-	const struct gdb_agent_target target = { read_register, read_hit_memory, view };
+	const struct gdb_agent_target target = { read_register, read_hit_memory, view, NULL };
 
 	if (condition->form)
 		return take_steps(condition->form, left) && run_form(view, condition->form, ret);
@@ -77,7 +81,7 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 		const struct gdb_condition *condition = &process->conditions.items[i];
 		uint64_t value;
 
-		if (!gdb_condition_is_at(condition, type, address))
+		if (condition->is_command || !gdb_condition_is_at(condition, type, address))
 			continue;
 		is_any = true;
 		if (!has_registers && kymo_engine_get_registers(thread->engine, &view.registers))
@@ -87,4 +91,49 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address)
 			return true;
 	}
 	return !is_any;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+static bool print_for_hit(void *data, const char *format, size_t size, const uint64_t *args, size_t n)
+{
+	struct view *view = data;
+	struct gdb_printed *printed = &view->thread->gdb->printed;
+	const struct gdb_agent_target memory = { .read_memory = read_hit_memory, .data = view };
+
+	if (printed->text.n < PRINTED_MAX)
+		return gdb_agent_print(format, size, args, n, &memory, &printed->text);
+	printed->n_lost++;
+	return true;
+}
+
+static void run_command(struct view *view, const struct gdb_condition *command, unsigned int *left)
+{
+	const struct gdb_agent_target target = { read_register, read_hit_memory, view, print_for_hit };
+	struct gdb_printed *printed = &view->thread->gdb->printed;
+
+	if (!gdb_agent_execute(command->code, command->size, &target, left) && printed->text.n < PRINTED_MAX)
+		gdb_text_format(&printed->text, "(fault) of a command at 0x%lx\n", (unsigned long)command->address);
+}
+
+bool gdb_run_commands(struct gdb_thread *thread, int type, uint64_t address)
+{
+	const struct gdb_process *process = thread->process;
+	struct view view = { .thread = thread };
+	unsigned int left = GDB_AGENT_STEPS; /* for all commands of a hit */
+	bool is_any = false;
+
+	for (size_t i = 0; i < process->conditions.n; i++) {
+		const struct gdb_condition *command = &process->conditions.items[i];
+
+		if (!command->is_command || !gdb_condition_is_at(command, type, address))
+			continue;
+		if (!is_any && kymo_engine_get_registers(thread->engine, &view.registers))
+			return false;
+		is_any = true;
+		run_command(&view, command, &left);
+	}
+	if (is_any)
+		gdb_wake(thread->gdb);
+	return is_any;
 }

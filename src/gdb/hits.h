@@ -8,4 +8,8 @@
  * there: some condition is true, cannot be evaluated, or there is none. */
 bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address);
 
+/* Such a thread is to stop. If the breakpoint has commands they are run, and print to `printed`. False: it has none, or
+ * they cannot be run; the thread stops. */
+bool gdb_run_commands(struct gdb_thread *thread, int type, uint64_t address);
+
 #endif

@@ -103,6 +103,21 @@ static void refuse_command(struct kymo_gdb *gdb, struct gdb_text *reply)
 	gdb_text_put(reply, "E01");
 }
 
+static void set_pads(struct kymo_gdb *gdb, enum kymo_gdb_pads pads, struct gdb_text *reply)
+{
+	static const char *const sentences[] = {
+		[KYMO_GDB_PADS_WITHOUT_LOADS] = "Conditions that read no memory are evaluated in the threads, where "
+						"that is possible.\n",
+		[KYMO_GDB_PADS_ALL] = "Conditions are evaluated in the threads, where that is possible.\n",
+		[KYMO_GDB_PADS_NONE] = "Conditions are evaluated at a stop of each hit.\n",
+	};
+
+	gdb_pads_set(gdb, pads);
+	put_hex(reply, gdb->has_joined
+			       ? "Conditions are evaluated at a stop of each hit: another process has the hub.\n"
+			       : sentences[pads]);
+}
+
 /* monitor. */
 static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
@@ -116,19 +131,18 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 		gdb->is_over = true;
 		gdb_text_put(reply, "OK");
 	} else if (!strcmp(command, "set pads 1") || !strcmp(command, "set pads 0")) {
-		gdb_pads_set(gdb, command[9] == '1');
-		put_hex(reply,
-			gdb->has_joined
-				? "Conditions are evaluated at a stop of each hit: another process has the hub.\n"
-			: gdb->has_pads ? "Conditions are evaluated in the threads, where that is possible.\n"
-					: "Conditions are evaluated at a stop of each hit.\n");
+		set_pads(gdb, command[9] == '1' ? KYMO_GDB_PADS_ALL : KYMO_GDB_PADS_NONE, reply);
+	} else if (!strcmp(command, "set pads auto")) {
+		set_pads(gdb, KYMO_GDB_PADS_WITHOUT_LOADS, reply);
 	} else if (find_setting(command)) {
 		put_hex(reply, find_setting(command));
 	} else if (!strncmp(command, path_of_libthread_db, n_path)) {
 		tell_path_of_libthread_db(command + n_path, reply);
 	} else if (!strcmp(command, "help")) {
 		put_hex(reply, "The following monitor commands are supported:\n  help\n    Print this text\n"
-			       "  set pads 0|1\n    Evaluate conditions of breakpoints in the threads themselves\n"
+			       "  set pads 0|1|auto\n    Evaluate no conditions of breakpoints in the threads "
+			       "themselves, all, or\n"
+			       "    those that read no memory\n"
 			       "  exit\n    Quit the server; what is debugged runs on\n");
 	} else {
 		refuse_command(gdb, reply);

@@ -8,22 +8,28 @@
 #include "hub/trap/pads.h"
 #include "probe/install/traps.h"
 
-/* The only condition of a breakpoint that can be in a pad; or NULL. */
-const struct gdb_condition *gdb_pad_condition(const struct gdb_process *process, const struct gdb_break *what)
+static bool is_wanted(const struct kymo_form *form, enum kymo_gdb_pads pads)
+{
+	return kymo_probes_can_trap(form) &&
+	       (pads == KYMO_GDB_PADS_ALL ||
+		(pads == KYMO_GDB_PADS_WITHOUT_LOADS && !kymo_form_has(form, KYMO_FORM_LOAD, NULL)));
+}
+
+const struct gdb_condition *gdb_pad_condition(const struct gdb_process *process, const struct gdb_break *what,
+					      enum kymo_gdb_pads pads)
 {
 	const struct gdb_condition *found = NULL;
 
 	for (size_t i = 0; i < process->conditions.n; i++) {
 		const struct gdb_condition *condition = &process->conditions.items[i];
 
-		if (!gdb_condition_is_at(condition, what->type, what->address))
+		if (condition->is_command || !gdb_condition_is_at(condition, what->type, what->address))
 			continue;
 		if (found)
 			return NULL;
 		found = condition;
 	}
-	return found && what->type == GDB_BREAK_SOFTWARE && found->form && kymo_probes_can_trap(found->form) ? found
-													     : NULL;
+	return found && what->type == GDB_BREAK_SOFTWARE && found->form && is_wanted(found->form, pads) ? found : NULL;
 }
 
 const struct gdb_pad *gdb_find_pad(const struct gdb_process *process, uint64_t address)
@@ -44,7 +50,8 @@ void gdb_pads_choose(struct gdb_thread *thread, const struct gdb_break *what)
 	const struct gdb_pad *pad = gdb_find_pad(thread->process, what->address);
 
 	if (pad && pad->is_in && what->type == GDB_BREAK_SOFTWARE)
-		hub_pads_use(thread->engine, what->address, gdb_pad_has(pad, gdb_pad_condition(thread->process, what)));
+		hub_pads_use(thread->engine, what->address,
+			     gdb_pad_has(pad, gdb_pad_condition(thread->process, what, thread->gdb->pads)));
 }
 
 void gdb_forget_pads(struct gdb_process *process)

@@ -4,8 +4,10 @@
 
 #include "gdb/state.h"
 
-/* The condition of a breakpoint that could be in a pad: it is the only one there. NULL: there is none. */
-const struct gdb_condition *gdb_pad_condition(const struct gdb_process *process, const struct gdb_break *what);
+/* The condition of a breakpoint that could be in a pad: it is the only one there, and of a kind that the user wants
+ * there. NULL: there is none. */
+const struct gdb_condition *gdb_pad_condition(const struct gdb_process *process, const struct gdb_break *what,
+					      enum kymo_gdb_pads pads);
 
 /* What is known of an address, or NULL; whether it is that condition that is in there, or was refused. */
 const struct gdb_pad *gdb_find_pad(const struct gdb_process *process, uint64_t address);

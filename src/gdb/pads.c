@@ -40,6 +40,9 @@
 
 enum { PADS_MAX = 400, RING_SIZE = 16384 };
 
+/* Of taking pads out. */
+enum outcome { IS_OUT, IS_EARLY /* nothing was done */, IS_STILL_IN };
+
 /* A condition that is wanted in a pad. */
 struct wanted {
 	uint64_t address;
@@ -82,9 +85,9 @@ static void free_set(struct gdb_pad_set *set)
 
 /* ---- what is wanted, on the hub's thread ----------------------------------------------------- */
 
-void gdb_pads_set(struct kymo_gdb *gdb, bool has_pads)
+void gdb_pads_set(struct kymo_gdb *gdb, enum kymo_gdb_pads pads)
 {
-	gdb->has_pads = has_pads;
+	gdb->pads = pads;
 	for (size_t i = 0; i < gdb->processes.n; i++)
 		gdb->processes.items[i]->pads.is_refused = false;
 }
@@ -105,13 +108,13 @@ static bool want(struct gdb_pad_set *set, const struct gdb_condition *condition)
 }
 
 /* All that is wanted now; whether some of it was not tried, or something is in that is not wanted. */
-static bool collect(const struct gdb_process *process, bool has_pads, bool is_whole, struct gdb_pad_set *set)
+static bool collect(const struct gdb_process *process, enum kymo_gdb_pads pads, bool is_whole, struct gdb_pad_set *set)
 {
 	size_t n_in = 0;
 
-	for (size_t i = 0; i < process->breaks.n && has_pads; i++) {
+	for (size_t i = 0; i < process->breaks.n && pads != KYMO_GDB_PADS_NONE; i++) {
 		const struct gdb_break *what = &process->breaks.items[i];
-		const struct gdb_condition *condition = gdb_pad_condition(process, what);
+		const struct gdb_condition *condition = gdb_pad_condition(process, what, pads);
 		const struct gdb_pad *pad = gdb_find_pad(process, what->address);
 
 		if (!condition || set->wanted.n == PADS_MAX || !want(set, condition)) {
@@ -149,13 +152,13 @@ static void look_at_all(void *data)
 
 	for (size_t i = 0; i < it->gdb->processes.n; i++) {
 		const struct gdb_process *process = it->gdb->processes.items[i];
-		const bool takes = it->gdb->has_pads && !process->pads.is_refused;
+		const enum kymo_gdb_pads pads = process->pads.is_refused ? KYMO_GDB_PADS_NONE : it->gdb->pads;
 		struct gdb_pad_set *set;
 
-		if (process->has_ended || process->is_narrow || (!takes && !process->pads.items.n))
+		if (process->has_ended || process->is_narrow || (pads == KYMO_GDB_PADS_NONE && !process->pads.items.n))
 			continue;
 		set = calloc(1, sizeof(*set));
-		if (set && collect(process, takes, it->is_whole, set) && can_be_frozen(it->gdb, process) &&
+		if (set && collect(process, pads, it->is_whole, set) && can_be_frozen(it->gdb, process) &&
 		    kymo_vec_push(&it->due, set)) {
 			set->pid = process->pid;
 			set->epoch = process->pads.epoch;
@@ -171,6 +174,8 @@ struct change {
 	struct kymo_gdb *gdb;
 	struct gdb_pad_set *set;
 	bool is_there;
+	bool is_let_go; /* the stub has the process no more: it has ended, or runs without a debugger */
+	bool is_early;  /* it cannot be frozen now */
 };
 
 static struct gdb_process *process_of(const struct change *it, struct gdb_thread **thread_ret)
@@ -185,9 +190,12 @@ static void begin_to_leave(void *data)
 {
 	struct change *it = data;
 	struct gdb_thread *thread;
+	const struct gdb_process *process = process_of(it, &thread);
 
-	it->is_there = process_of(it, &thread) != NULL;
-	if (it->is_there)
+	it->is_let_go = !gdb_find_process(it->gdb, it->set->pid);
+	it->is_there = process || it->is_let_go;
+	it->is_early = process && !can_be_frozen(it->gdb, process);
+	if (process && !it->is_early)
 		hub_pads_leave(thread->engine, true);
 }
 
@@ -200,7 +208,7 @@ static void have_left(void *data)
 	if (!process)
 		return;
 	if (it->set->is_failed) {
-		hub_pads_leave(thread->engine, false); /* they are tried once more at the end */
+		hub_pads_leave(thread->engine, false); /* no breakpoint is by them */
 		process->pads.is_refused = true;
 	} else {
 		hub_pads_forget(thread->engine);
@@ -208,22 +216,22 @@ static void have_left(void *data)
 	gdb_forget_pads(process);
 }
 
-/* The program that it was in may be gone, and its pads with it. False: they are still in. */
-static bool take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set)
+/* The program that it was in may be gone, and its pads with it. */
+static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 {
 	struct change it = { .gdb = gdb, .set = set };
 	struct kymo_detach_result result = { .note = NULL };
 	struct kymo_error *error;
 
 	kymo_hub_run(gdb->hub, begin_to_leave, &it);
-	if (!it.is_there)
-		return true;
+	if (!it.is_there || it.is_early)
+		return it.is_early ? IS_EARLY : IS_OUT;
 	error = kymo_remove(set->process, kymo_probes_inode(set->probes), &result);
 	set->is_failed = error != NULL;
 	kymo_error_destroy(error);
 	free(result.note);
 	kymo_hub_run(gdb->hub, have_left, &it);
-	return !set->is_failed;
+	return set->is_failed ? IS_STILL_IN : IS_OUT;
 }
 
 /* Of a process, or NULL; it is no more among the sets. */
@@ -242,12 +250,22 @@ static struct gdb_pad_set *take_set(struct kymo_gdb *gdb, pid_t pid)
 
 void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid)
 {
-	struct gdb_pad_set *set;
+	for (size_t i = gdb->pad_sets.n; i-- > 0;) {
+		struct gdb_pad_set *set = gdb->pad_sets.items[i];
 
-	while ((set = take_set(gdb, pid))) {
-		take_out(gdb, set);
+		if ((pid && set->pid != pid) || take_out(gdb, set) == IS_EARLY)
+			continue;
+		gdb->pad_sets.items[i] = gdb->pad_sets.items[--gdb->pad_sets.n];
 		free_set(set);
 	}
+}
+
+bool gdb_pads_are_in(const struct kymo_gdb *gdb, pid_t pid)
+{
+	for (size_t i = 0; i < gdb->pad_sets.n; i++)
+		if (!pid || gdb->pad_sets.items[i]->pid == pid)
+			return true;
+	return false;
 }
 
 void gdb_pads_deinit(struct kymo_gdb *gdb)
@@ -260,11 +278,6 @@ void gdb_pads_deinit(struct kymo_gdb *gdb)
 }
 
 /* ---- putting in ------------------------------------------------------------------------------ */
-
-static bool loads(const struct kymo_form *form)
-{
-	return kymo_form_has(form, KYMO_FORM_LOAD, NULL);
-}
 
 /* The kernel resets the action of such a signal before its tracer sees it. */
 static bool loses_faults(pid_t pid)
@@ -295,7 +308,7 @@ static bool make_traps(struct gdb_pad_set *set)
 		return false;
 	set->traps = (struct kymo_probes_traps){ .items = set->items };
 	for (size_t i = 0; i < set->wanted.n; i++)
-		if (has_no_loads && loads(&set->wanted.items[i].form))
+		if (has_no_loads && kymo_form_has(&set->wanted.items[i].form, KYMO_FORM_LOAD, NULL))
 			kymo_vec_push(&set->kept, set->wanted.items[i].address);
 		else
 			set->items[set->traps.n++] =
@@ -322,8 +335,12 @@ static struct kymo_error *install(struct gdb_pad_set *set)
 	};
 	struct kymo_probes_options own = options;
 	uint64_t stopped_ns = 0;
+	struct kymo_detach_result dead = { .note = NULL };
 	struct kymo_error *error = kymo_process_open(set->pid, &set->process);
 
+	if (!error)
+		error = kymo_remove(set->process, 0, &dead); /* what a stub that was killed has left at the sites */
+	free(dead.note);
 	if (!error)
 		error = kymo_events_create(&set->events);
 	own.events = set->events;
@@ -424,7 +441,7 @@ static void look_for_all(struct kymo_gdb *gdb, bool is_whole)
 	kymo_hub_run(gdb->hub, look_at_all, &it);
 	for (size_t i = 0; i < it.due.n; i++) {
 		struct gdb_pad_set *set = it.due.items[i], *before = take_set(gdb, set->pid);
-		const bool is_out = !before || take_out(gdb, before);
+		const bool is_out = !before || take_out(gdb, before) == IS_OUT;
 
 		if (is_out) {
 			free_set(before);
@@ -470,7 +487,7 @@ void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n)
 {
 	if (gdb->has_joined)
 		return; /* the pads are the hub's, which another process has */
-	if ((gdb->has_pads || gdb->pad_sets.n) && goes_on(packet, n))
+	if ((gdb->pads != KYMO_GDB_PADS_NONE || gdb->pad_sets.n) && goes_on(packet, n))
 		look_for_all(gdb, is_for_all(packet, n));
 	else if (gdb->pad_sets.n && n && *packet == 'Z')
 		make_way(gdb, packet, n);

@@ -10,8 +10,12 @@
  * be in their way. */
 void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n);
 
-/* Take out all that a process has (0: all processes), before the stub lets go of it. */
+/* Take out all that a process has (0: all processes), before the stub lets go of it. Where the process cannot be frozen
+ * yet, its pads stay: call it once more when the stub has let go, or lets it run. */
 void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid);
+
+/* Whether some have yet to be taken out. */
+bool gdb_pads_are_in(const struct kymo_gdb *gdb, pid_t pid);
 
 /* Free what is left of processes that have ended. */
 void gdb_pads_deinit(struct kymo_gdb *gdb);
@@ -19,6 +23,6 @@ void gdb_pads_deinit(struct kymo_gdb *gdb);
 /* ---- on the hub's thread --------------------------------------------------------------------- */
 
 /* monitor set pads. */
-void gdb_pads_set(struct kymo_gdb *gdb, bool has_pads);
+void gdb_pads_set(struct kymo_gdb *gdb, enum kymo_gdb_pads pads);
 
 #endif

@@ -5,6 +5,7 @@
 #include "gdb/serve.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@
 #include "hub/hub.h"
 #include "proc/reach.h"
 
-enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000, LOOK_MS = 1000 };
+enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000, LOOK_MS = 1000, PRINT_SIZE = 8192 };
 
 struct connection {
 	struct kymo_gdb *gdb;
@@ -51,7 +52,7 @@ struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struc
 	if (!gdb)
 		return &kymo_error_no_memory;
 	gdb->options = *options;
-	gdb->has_pads = options->has_pads;
+	gdb->pads = options->pads;
 	gdb_init_files(gdb);
 	gdb->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = gdb->wake < 0 ? -errno : gdb_take_own_hub(gdb);
@@ -242,6 +243,13 @@ static void take_bytes(struct connection *connection, const char *bytes, size_t 
 	}
 }
 
+static bool is_woken(int wake)
+{
+	struct pollfd fd = { .fd = wake, .events = POLLIN };
+
+	return wake >= 0 && poll(&fd, 1, 0) > 0;
+}
+
 static void read_some(struct connection *connection)
 {
 	char bytes[READ_SIZE];
@@ -257,14 +265,46 @@ static void read_some(struct connection *connection)
 
 struct collect {
 	struct connection *connection;
+	struct gdb_printed printed; /* before what is told */
 	bool is_told;
 };
+
+static void take_printed(struct collect *it)
+{
+	it->printed = it->connection->gdb->printed;
+	it->connection->gdb->printed = (struct gdb_printed){ .n_lost = 0 };
+}
+
+/* The client shows it while it waits for threads that run. In non-stop the protocol has nothing for that. */
+static void show_printed(struct collect *it)
+{
+	const struct kymo_gdb *gdb = it->connection->gdb;
+	const bool is_shown = it->connection->is_running && !gdb->is_non_stop && !it->connection->is_lost;
+	struct gdb_text *text = &it->printed.text, packet = { 0 };
+
+	if (it->printed.n_lost)
+		gdb_text_format(text, "(%" PRIu64 " hits printed faster than their text was read, and are not shown)\n",
+				it->printed.n_lost);
+	for (size_t at = 0; is_shown && at < text->n; at += PRINT_SIZE) {
+		gdb_text_clear(&packet);
+		gdb_text_put(&packet, "O");
+		gdb_text_hex(&packet, text->items + at, text->n - at < PRINT_SIZE ? text->n - at : PRINT_SIZE);
+		send_text(it->connection, '$', &packet);
+		if (is_woken(it->connection->in))
+			read_some(it->connection); /* acknowledgements, for which there is not room without end */
+	}
+	if (!is_shown && text->n && gdb->options.print)
+		gdb->options.print(gdb->options.data, text->items, text->n);
+	gdb_text_deinit(&packet);
+	gdb_text_deinit(text);
+}
 
 static void collect(void *data)
 {
 	struct collect *it = data;
 	struct kymo_gdb *gdb = it->connection->gdb;
 
+	take_printed(it);
 	gdb_text_clear(&it->connection->reply);
 	it->is_told = gdb_collect(gdb, &it->connection->reply);
 	if (it->is_told && !gdb->processes.n && !gdb->is_extended)
@@ -275,6 +315,7 @@ static void find_notification(void *data)
 {
 	struct collect *it = data;
 
+	take_printed(it);
 	it->is_told = gdb_notify(it->connection->gdb, &it->connection->reply);
 }
 
@@ -284,6 +325,7 @@ static void notify(struct connection *connection)
 
 	gdb_text_clear(&connection->reply);
 	kymo_hub_run(connection->gdb->hub, find_notification, &it);
+	show_printed(&it);
 	if (it.is_told)
 		send_text(connection, '%', &connection->reply);
 }
@@ -300,6 +342,7 @@ static void look_at_bytes(struct connection *connection)
 	if (!connection->is_running)
 		return;
 	kymo_hub_run(connection->gdb->hub, collect, &it);
+	show_printed(&it);
 	if (!it.is_told)
 		return;
 	connection->is_running = false;
@@ -319,13 +362,6 @@ static void linger(const struct connection *connection)
 	while (kymo_now_ns() < until && poll(&fd, 1, 100) >= 0)
 		if (fd.revents && read(connection->in, bytes, sizeof(bytes)) <= 0)
 			return;
-}
-
-static bool is_woken(int wake)
-{
-	struct pollfd fd = { .fd = wake, .events = POLLIN };
-
-	return wake >= 0 && poll(&fd, 1, 0) > 0;
 }
 
 static void serve(struct connection *connection)
@@ -358,6 +394,21 @@ static void serve(struct connection *connection)
 		linger(connection);
 }
 
+static void take_last(void *data)
+{
+	take_printed(data);
+}
+
+static void end_session(struct connection *connection)
+{
+	struct collect it = { .connection = connection };
+
+	gdb_end_session(connection->gdb);
+	kymo_hub_run(connection->gdb->hub, take_last, &it);
+	connection->is_running = false;
+	show_printed(&it);
+}
+
 enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake)
 {
 	struct connection connection = { .gdb = gdb, .in = in, .out = out, .wake = wake };
@@ -366,7 +417,7 @@ enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake
 	gdb->ends_waits = wake;
 	serve(&connection);
 	if (connection.has_begun)
-		gdb_end_session(gdb);
+		end_session(&connection);
 	gdb_wait_for_ended(gdb);
 	gdb_close_files(gdb);
 	gdb_reader_deinit(&connection.reader);

@@ -9,15 +9,24 @@
 
 struct kymo_gdb;
 
+/* Which conditions of breakpoints are evaluated in pads, in the threads, where that is possible. */
+enum kymo_gdb_pads {
+	KYMO_GDB_PADS_WITHOUT_LOADS, /* those that read no memory, and so cannot fault */
+	KYMO_GDB_PADS_ALL,
+	KYMO_GDB_PADS_NONE,
+};
+
 struct kymo_gdb_options {
-	bool is_extended;      /* the connection outlives the process: vAttach, vRun */
-	bool is_for_one;       /* the process that it begins with is all that a client gets: no vAttach, no vRun */
-	bool has_pads;         /* conditions of breakpoints are evaluated in pads, where that is possible */
+	bool is_extended; /* the connection outlives the process: vAttach, vRun */
+	bool is_for_one;  /* the process that it begins with is all that a client gets: no vAttach, no vRun */
+	enum kymo_gdb_pads pads;
 	bool lets_randomize;   /* do not turn address space randomization off for what is launched */
 	char *const *wrapper;  /* words before those of a program that is launched, which executes it; or NULL */
 	const char *no_packet; /* "NAME,NAME": packets that are not used, by gdbserver's names; or NULL */
 	/* What happens, for the user: "Process ./app created; pid = 7". May be NULL. */
 	void (*say)(void *data, const char *sentence);
+	/* Text of commands of breakpoints, where the client cannot show it. May be NULL: it is dropped. */
+	void (*print)(void *data, const char *text, size_t n);
 	void (*debug)(void *data, char direction, const char *bytes, size_t n); /* packets, '<' and '>'; or NULL */
 	void *data;
 };

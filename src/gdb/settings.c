@@ -228,7 +228,9 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 			*features[i].has |= is_word(&word, features[i].name);
 	}
 	gdb_text_format(reply,
-			"PacketSize=%x;QStartNoAckMode+;multiprocess+;vContSupported+;ConditionalBreakpoints+;swbreak+;"
+			"PacketSize=%x;QStartNoAckMode+;multiprocess+;vContSupported+;ConditionalBreakpoints+;"
+			"BreakpointCommands+;"
+			"swbreak+;"
 			"hwbreak+;"
 			"fork-events+;vfork-events+;exec-events+;no-resumed+;QNonStop+;QThreadEvents+;QCatchSyscalls+;"
 			"QPassSignals+;QProgramSignals+;QDisableRandomization+;QStartupWithShell+;"

@@ -19,6 +19,7 @@ void gdb_free_state(struct kymo_gdb *gdb)
 	gdb_free_argv(gdb);
 	gdb_close_files(gdb);
 	gdb_text_deinit(&gdb->console);
+	gdb_text_deinit(&gdb->printed.text);
 	gdb_text_deinit(&gdb->document);
 	free(gdb->registers);
 }

@@ -50,6 +50,7 @@ struct gdb_break {
 /* Of a breakpoint: gdb's agent expression. */
 struct gdb_condition {
 	int type;
+	bool is_command; /* it prints, and has no value */
 	uint64_t address;
 	uint8_t *code;
 	size_t size;
@@ -69,6 +70,12 @@ struct gdb_pads {
 	KYMO_VEC(struct gdb_pad) items;
 	unsigned int epoch; /* of the program: each exec ends one */
 	bool is_refused;    /* the process takes none, and is not asked again */
+};
+
+/* By commands of breakpoints, and not shown yet. */
+struct gdb_printed {
+	struct gdb_text text;
+	uint64_t n_lost; /* hits whose text had no place there */
 };
 
 enum { GDB_SYMBOLS = 14 };
@@ -190,7 +197,7 @@ struct kymo_gdb {
 	bool wants_threads; /* QThreadEvents */
 	bool is_extended, is_over, has_no_acks;
 	bool lets_randomize;
-	bool has_pads;        /* conditions are evaluated in pads, where that is possible */
+	enum kymo_gdb_pads pads;
 	uint64_t passed;      /* bit N - 1: signal N is for the program alone */
 	uint64_t for_program; /* … may be delivered, of QProgramSignals */
 	bool knows_for_program;
@@ -204,6 +211,7 @@ struct kymo_gdb {
 
 	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */
 	size_t n_registers;
+	struct gdb_printed printed;
 	struct gdb_text console;  /* a packet that is sent before the reply: text for the user; or empty */
 	size_t btrace_size;       /* bytes, for threads whose trace begins; 0: not said */
 	struct gdb_text document; /* qXfer: what is being read, and of which object */

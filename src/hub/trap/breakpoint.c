@@ -31,6 +31,7 @@
 #include "hub/trap/breakpoint.h"
 #include "hub/trap/disarm.h"
 #include "hub/trap/pad.h"
+#include "hub/trap/pads.h"
 #include "hub/trap/space.h"
 #include "kymo/engine.h"
 #include "procfs/memory.h"
@@ -68,8 +69,10 @@ static int insert_break(struct kymo_hub *hub, void *argument)
 		return err;
 	if (!engine->may_break)
 		return -EPERM;
-	if (engine->guest && engine->task->process->space && hub_pad_at(engine->task->process->space, call->address))
-		return -EBUSY; /* hits that the pad's condition lets through are not all hits */
+	if (engine->guest)
+		err = hub_pads_yield(hub, engine->task->process->space, call->address);
+	if (err)
+		return err;
 	if (owns(engine, call->address)) {
 		err = hub_space_renew(hub, engine->task->process, call->address);
 		return err ? err : -EEXIST;

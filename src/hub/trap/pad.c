@@ -29,15 +29,23 @@ const struct hub_pad *hub_pad_with_trap(const struct hub_space *space, uint64_t 
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* Where its jump is direct, the rest of it may be another's: of a recording that has joined. */
+static bool has_patch(const struct hub_space *space, const struct hub_pad *pad, bool may_be_joined)
+{
+	uint8_t now[KYMO_PATCH_MAX];
+
+	return !kymo_memory_read(&space->memory->opened, pad->site, now, pad->plan.patch_size) &&
+	       (now[0] == pad->patch[0] || now[0] == KYMO_TRAP_BYTE) &&
+	       ((may_be_joined && pad->link == pad->site) ||
+		!memcmp(now + 1, pad->patch + 1, pad->plan.patch_size - 1u));
+}
+
 bool hub_pad_is_written(const struct hub_space *space, const struct hub_pad *pad)
 {
-	const struct kymo_memory *memory = &space->memory->opened;
-	uint8_t now[KYMO_PATCH_MAX], jump[KYMO_JUMP_SIZE];
+	uint8_t jump[KYMO_JUMP_SIZE];
 
-	return !pad->is_leaving && !kymo_memory_read(memory, pad->site, now, pad->plan.patch_size) &&
-	       !memcmp(now + 1, pad->patch + 1, pad->plan.patch_size - 1u) &&
-	       (now[0] == pad->patch[0] || now[0] == KYMO_TRAP_BYTE) &&
-	       (pad->link == pad->site || (!kymo_memory_read(memory, pad->link, jump, sizeof(jump)) &&
+	return !pad->is_leaving && has_patch(space, pad, false) &&
+	       (pad->link == pad->site || (!kymo_memory_read(&space->memory->opened, pad->link, jump, sizeof(jump)) &&
 					   kymo_jump_target(pad->link, jump) == pad->at + pad->layout.entry));
 }
 
@@ -59,10 +67,15 @@ bool hub_pads_cover(const struct hub_space *space, uint64_t address, size_t size
 		const struct hub_pad *pad = &space->pads.items[i];
 
 		if (!pad->is_leaving && pad->plan.lock_size > 1 &&
-		    overlaps(address, size, pad->site + 1, pad->plan.lock_size - 1u))
+		    overlaps(address, size, pad->site + 1, pad->plan.lock_size - 1u) && has_patch(space, pad, true))
 			return true;
 	}
 	return false;
+}
+
+bool hub_pad_is_there(const struct hub_space *space, const struct hub_pad *pad)
+{
+	return has_patch(space, pad, true);
 }
 
 bool hub_pad_has(const struct hub_pad *pad, uint64_t address, size_t size)
@@ -76,8 +89,11 @@ void hub_pads_hide(const struct hub_space *space, uint64_t address, void *data, 
 	for (size_t i = 0; i < space->pads.n; i++) {
 		const struct hub_pad *pad = &space->pads.items[i];
 
+		if (pad->is_leaving || !overlaps(address, size, pad->site, pad->plan.patch_size) ||
+		    !has_patch(space, pad, true))
+			continue;
 		for (unsigned int k = 0; k < pad->plan.patch_size; k++)
-			if (pad->site + k - address < size && !pad->is_leaving)
+			if (pad->site + k - address < size)
 				((uint8_t *)data)[pad->site + k - address] = pad->plan.original[k];
 	}
 }

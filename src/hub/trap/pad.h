@@ -17,16 +17,19 @@ const struct hub_pad *hub_pad_with_trap(const struct hub_space *space, uint64_t 
 /* Whether the jump at its site is there and leads to it. */
 bool hub_pad_is_written(const struct hub_space *space, const struct hub_pad *pad);
 
+/* Whether its code has a jump at the site still: it, or that of a recording that has joined. */
+bool hub_pad_is_there(const struct hub_space *space, const struct hub_pad *pad);
+
 /* Set or clear its word. */
 void hub_pad_arm(const struct hub_space *space, const struct hub_pad *pad, bool is_armed);
 
-/* Whether any of the bytes is part of a jump, or of what a jump relies on behind its first byte. */
+/* Whether any of the bytes is part of a jump that is there, or of what a jump relies on behind its first byte. */
 bool hub_pads_cover(const struct hub_space *space, uint64_t address, size_t size);
 
 /* Whether the bytes are part of the jump at the site, or of the link. */
 bool hub_pad_has(const struct hub_pad *pad, uint64_t address, size_t size);
 
-/* Bytes that were read, as they are without jumps. */
+/* Bytes that were read, as they are without the jumps that are there. */
 void hub_pads_hide(const struct hub_space *space, uint64_t address, void *data, size_t size);
 
 /* The pad in whose condition the thread has faulted, if that is what the signal says. Or NULL. */

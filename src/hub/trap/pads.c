@@ -61,7 +61,7 @@ static int give(struct kymo_hub *hub, void *argument)
 
 	if (!space)
 		return -ESRCH;
-	if (has_guests(call->engine, call->pad->site) || !hub_pad_is_written(space, call->pad))
+	if (!hub_pad_is_written(space, call->pad))
 		return -EBUSY;
 	if (b && b->owners)
 		err = hub_put_by(hub, space, b, false); /* of the pad that was here before */
@@ -71,6 +71,8 @@ static int give(struct kymo_hub *hub, void *argument)
 	if (!err && !pad)
 		err = -ENOMEM;
 	b = err ? NULL : hub_space_find(space, pad->site);
+	if (b)
+		pad->is_used &= !has_guests(call->engine, pad->site);
 	return b ? hub_put_by(hub, space, b, pad->is_used) : err;
 }
 
@@ -90,6 +92,8 @@ static int use(struct kymo_hub *hub, void *argument)
 
 	if (!pad || pad->is_used == call->is_used)
 		return 0;
+	if (call->is_used && has_guests(call->engine, call->site))
+		return 0; /* it becomes the pad's when they have left, and it is put in again */
 	pad->is_used = call->is_used;
 	return b ? hub_put_by(hub, space, b, call->is_used) : 0;
 }
@@ -97,6 +101,17 @@ static int use(struct kymo_hub *hub, void *argument)
 void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used)
 {
 	hub_call(engine->hub, use, &(struct pads_call){ .engine = engine, .site = site, .is_used = is_used });
+}
+
+int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t address)
+{
+	struct hub_pad *pad = space ? hub_pad_at(space, address) : NULL;
+	struct hub_break *b = pad ? hub_space_find(space, address) : NULL;
+
+	if (!pad)
+		return 0;
+	pad->is_used = false;
+	return b ? hub_put_by(hub, space, b, false) : 0;
 }
 
 static int leave(struct kymo_hub *hub, void *argument)

@@ -10,6 +10,9 @@
 #include "arch/plan.h"
 #include "kymo/engine.h"
 
+struct hub_space;
+struct kymo_hub;
+
 struct hub_pad {
 	uint64_t site;                 /* where the jump is: the address of breakpoints */
 	uint64_t at;                   /* of the pad */
@@ -25,14 +28,18 @@ struct hub_pad {
 /*
  * The jump of a pad has been written in the process of `engine`. From now on breakpoints at its site are by its trap,
  * also those that are in; and engines read what the jump has replaced. A pad of that site that was told of before is
- * forgotten. -EBUSY: the jump is not there, or a client of the hub has a breakpoint there; -ENOTSUP: the hub is another
- * process'; others as of kymo_engine_insert_breakpoint(). Then all stays as it was.
+ * forgotten. Where a client of the hub has a breakpoint, they stay int3. -EBUSY: the jump is not there; -ENOTSUP: the
+ * hub is another process'; others as of kymo_engine_insert_breakpoint(). Then all stays as it was.
  */
 int hub_pads_give(struct kymo_engine *engine, const struct hub_pad *pad);
 
 /* Whether breakpoints at the site are by the pad from now on, also those that are in. Its condition may have become
- * another. */
+ * another. Where a client of the hub has a breakpoint, they stay int3. */
 void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used);
+
+/* A client of the hub is to have a breakpoint at the address: one that is there becomes an int3, of which all hits are
+ * told. On the hub's thread. */
+int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t address);
 
 /* All jumps of the process are about to be taken out: breakpoints that are in become int3. False: they stay after all,
  * and no breakpoint is by them. They have been taken out. */

@@ -57,7 +57,8 @@ static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 static bool has_pad(const struct hub_space *space, uint64_t address, size_t size)
 {
 	for (size_t i = 0; i < space->pads.n; i++)
-		if (!space->pads.items[i].is_leaving && hub_pad_has(&space->pads.items[i], address, size))
+		if (!space->pads.items[i].is_leaving && hub_pad_has(&space->pads.items[i], address, size) &&
+		    hub_pad_is_there(space, &space->pads.items[i]))
 			return true;
 	return false;
 }

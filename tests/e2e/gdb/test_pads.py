@@ -1,157 +1,16 @@
-"""Conditions of breakpoints that are evaluated in pads, in the threads themselves: `monitor set pads 1`."""
+"""Conditions of breakpoints that are evaluated in pads, in the threads themselves."""
 import os
 import re
 import signal
 import time
-from pathlib import Path
 
 import test_conditions as conditions
-from debugging import SERVER, Client, address_of, by_stdio, gdb, offer, packet, state_of
-from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, program, run, start,
-                      timeout)
+from debugging import SERVER, Client, address_of, by_stdio, gdb, offer, state_of
+from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, run, start, timeout
+from pads import (FALSE, ON, RDI, RSI, SOURCE, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads,
+                  is_quiet, let_run, mappings, registers, served, symbol_of)
 
-ON = 'monitor set pads 1'
 KILLS = int(os.environ.get('KYMO_KILLS', 10))
-
-# Threads call `hot`, and look whether all is as it should be.
-SOURCE = r'''
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-volatile long go = 1, wrong, rounds[128], faults, none;
-volatile long *volatile where = &none;
-static void on_fault(int number) { __sync_fetch_and_add(&faults, 1); _exit(9); }
-__attribute__((noipa)) long hot(long n, long who) { return n * 3 + who; }
-__attribute__((noipa)) void over(void) { go = 0; }
-__attribute__((noipa)) void poke(void) { wrong += 0; }
-static void *run(void *data)
-{
-	long who = (long)data, a = who, b = ~who;
-	for (long n = 0; go; n++) {
-		register long c __asm__("r12") = a ^ n;
-		register long d __asm__("r10") = b + n;
-		__asm__ volatile("" : "+r"(c), "+r"(d));
-		if (hot(n, who) != n * 3 + who || c != (a ^ n))
-			wrong++;
-		rounds[who]++;
-		if (who == 0 && n % 64 == 0)
-			poke();
-	}
-	return NULL;
-}
-int main(int argc, char **argv)
-{
-	int n = argc > 1 ? atoi(argv[1]) : 1;
-	pthread_t threads[128];
-	if (argc > 2 && argv[2][0] == 'h')
-		signal(SIGSEGV, on_fault);
-	if (argc > 2 && argv[2][0] == 'i')
-		signal(SIGSEGV, SIG_IGN);
-	for (long i = 1; i < n; i++)
-		pthread_create(&threads[i], NULL, run, (void *)i);
-	puts("ready");
-	fflush(stdout);
-	run(NULL);
-	for (long i = 1; i < n; i++)
-		pthread_join(threads[i], NULL);
-	printf("wrong %ld\n", wrong);
-	return wrong != 0;
-}
-'''
-
-
-def build_hot(tmp, optimize='-O1', source=SOURCE):
-    (tmp / 'app.c').write_text(source)
-    run(program('gcc'), '-g', optimize, '-w', '-pthread', '-o', 'app', 'app.c').ok()
-
-
-def maps_of(pid):
-    """Also where the first thread has ended before the others."""
-    for thread in os.listdir(f'/proc/{pid}/task'):
-        try:
-            if text := Path(f'/proc/{pid}/task/{thread}/maps').read_text():
-                return text
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return ''
-
-
-def has_pads(pid):
-    return 'memfd:kymo' in maps_of(pid)
-
-
-def served(*words):
-    """A program, what serves it, and a client that has pads on."""
-    process = start('./app', *words)
-    process.wait_for('^ready')
-    stub, path = offer('--pid', process.pid)
-    client = Client(path)
-    client.begin()
-    client.ask('qRcmd,' + 'set pads 1'.encode().hex())
-    return process, stub, client
-
-
-def equal(register, value):
-    """$register == value, as gdb writes it."""
-    return f'Xa,26{register:04x}24{value & 0xffffffff:08x}1327'
-
-
-RDI, RSI = 5, 4
-FALSE = 'X3,220027'
-TRUE = 'X3,220127'
-
-
-def let_run(client):
-    client.send(packet('vCont;c'))
-
-
-def is_quiet(client):
-    let_run(client)
-    time.sleep(0.1)
-    return client.interrupt()[:3] == 'T02'
-
-
-def mappings(pid):
-    """Where pads are."""
-    found = []
-    for line in maps_of(pid).splitlines():
-        if 'memfd:kymo' in line and 'x' in line.split()[1]:
-            found.append([int(part, 16) for part in line.split()[0].split('-')])
-    return found
-
-
-def registers(client, thread=None):
-    """As 64-bit words: rax, rbx, …, rip."""
-    if thread:
-        client.ask(f'Hg{thread}')
-    data = bytes.fromhex(client.ask('g').replace('x', '0')[:17 * 16])
-    return [int.from_bytes(data[i * 8:i * 8 + 8], 'little') for i in range(17)]
-
-
-def all_threads(client):
-    reply, found = client.ask('qfThreadInfo'), []
-    while reply.startswith('m'):
-        found += reply[1:].split(',')
-        reply = client.ask('qsThreadInfo')
-    return found
-
-
-def symbol_of(pid, name):
-    offset = next(line.split()[0] for line in run('nm', './app').ok().out.splitlines() if line.split()[-1] == name)
-    base = next(line.split('-')[0] for line in maps_of(pid).splitlines() if line.endswith('/app'))
-    return int(base, 16) + int(offset, 16)
-
-
-def finish(process, client, stub):
-    """The program ends well when its debugger has gone."""
-    over = symbol_of(process.pid, 'go')
-    client.ask(f'M{over:x},8:' + '00' * 8)
-    client.ask('D')
-    client.close()
-    stub.end().ok()
-    check_matches(process.end().ok().out, '^wrong 0$')
 
 
 def test_a_false_one_stops_nobody_and_a_true_one_does(tmp):
@@ -481,12 +340,6 @@ def test_what_shares_its_memory_is_not_waited_for_again(tmp):
     stub.end().ok()
 
 
-def condition_at(address):
-    """**(long **)address, as gdb writes it."""
-    code = f'25{address:016x}1a1a27'
-    return f'X{len(code) // 2:x},{code}'
-
-
 def test_a_fault_of_a_condition_is_no_signal_of_the_program(tmp):
     for how in 'handles', 'by default', 'ignores':
         build_hot(tmp)
@@ -597,18 +450,32 @@ def test_children_run_on(tmp):
     finish(process, client, stub)
 
 
-def test_by_the_command_line(tmp):
+def test_which_ones_are_in_pads(tmp):
+    """By the command line, and by the client."""
     build_hot(tmp)
     process = start('./app', 2)
     process.wait_for('^ready')
-    stub, path = offer('--pads', '--pid', process.pid)
-    client = Client(path)
-    client.begin()
-    client.ask(f'Z0,{address_of(process.pid, "hot"):x},1;{FALSE}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
-    client.close()
-    stub.end().ok()
+    hot = address_of(process.pid, 'hot')
+    reads = condition_at(address_of(process.pid, 'where'))
+    for options, setting, expected in (((), None, [True, False]), (['--pads'], None, [True, True]),
+                                       (['--no-pads'], None, [False, False]), (['--pads'], 'auto', [True, False]),
+                                       (['--no-pads'], '1', [True, True]), ((), '0', [False, False])):
+        stub, path = offer(*options, '--pid', process.pid)
+        client = Client(path)
+        client.begin()
+        if setting:
+            reply = client.ask('qRcmd,' + f'set pads {setting}'.encode().hex())
+            check_matches(bytes.fromhex(reply).decode(), '^Conditions .*evaluated')
+        found = []
+        for condition in FALSE, reads:
+            client.ask(f'Z0,{hot:x},1;{condition}')
+            check(is_quiet(client), 'it is false')
+            found.append(has_pads(process.pid))
+        check_equal(found, expected, f'pads of a constant, and of a read, with {options} and {setting}')
+        client.ask('D')
+        client.close()
+        stub.end().ok()
+    check_equal(has_pads(process.pid), False, 'nothing is left')
     process.kill()
 
 

@@ -31,7 +31,7 @@ static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
 	return true;
 }
 
-static const struct gdb_agent_target target = { read_register, read_memory, NULL };
+static const struct gdb_agent_target target = { read_register, read_memory, NULL, NULL };
 
 static size_t bytes_of(const char *text, uint8_t *ret)
 {
@@ -200,11 +200,62 @@ static void what_has_no_value(void **state)
 	}
 }
 
+struct printed {
+	char text[64];
+	size_t n;
+};
+
+static bool print(void *data, const char *format, size_t size, const uint64_t *args, size_t n)
+{
+	struct printed *printed = data;
+
+	assert_int_equal(strlen(format), size);
+	printed->n += (size_t)snprintf(printed->text + printed->n, sizeof(printed->text) - printed->n, "%s:", format);
+	for (size_t i = 0; i < n; i++)
+		printed->n += (size_t)snprintf(printed->text + printed->n, sizeof(printed->text) - printed->n, "%lu,",
+					       (unsigned long)args[i]);
+	return true;
+}
+
+/* A function and a channel are above the arguments, of which the first is above the others. */
+static void commands(void **state)
+{
+	static const struct {
+		const char *code, *text;
+		bool is_good;
+	} rows[] = {
+		{ "22 07 22 05 22 00 22 00 34 02 00 02 61 00 27", "a:5,7,", true },
+		{ "22 00 22 00 34 00 00 01 00 22 09 22 00 22 00 34 01 00 02 62 00 27", ":b:9,", true },
+		{ "27", "", true },
+		{ "22 00 34 00 00 02 61 00 27", "", false },       /* no channel */
+		{ "22 00 22 00 34 01 00 02 61 00 27", "", false }, /* no argument */
+		{ "22 00 22 00 34 00 00 02 61 62 27", "", false }, /* no end of the text */
+		{ "22 00 22 00 34 00 00 00 27", "", false },
+		{ "22 00 22 00 34 00 00 09 61 00 27", "", false }, /* longer than all */
+		{ "22 00 22 00 34 00 00 02 61 00", "a:", false },
+	};
+
+	for (size_t i = 0; i < kymo_countof(rows); i++) {
+		struct printed printed = { .n = 0 };
+		const struct gdb_agent_target printer = { read_register, read_memory, &printed, print };
+		unsigned int left = GDB_AGENT_STEPS;
+		uint64_t value;
+		uint8_t code[64];
+		const size_t size = bytes_of(rows[i].code, code);
+
+		print_message("%s\n", rows[i].code);
+		assert_int_equal(gdb_agent_execute(code, size, &printer, &left), rows[i].is_good);
+		assert_string_equal(printed.text, rows[i].text);
+		assert_false(gdb_agent_evaluate(code, size, &target, &left, &value)); /* a condition prints nothing */
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values),
 		cmocka_unit_test(what_has_no_value),
+		cmocka_unit_test(commands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
