@@ -289,6 +289,7 @@ static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo
 				     "piece, such as buf(p, %d)",
 				     bytes, most, KYMO_FETCH_LIMIT_MAX);
 	reader->out.limit = (uint16_t)bytes;
+	reader->out.ends_at_null = type.ends_at_null;
 	return choose_elements(reader, type);
 }
 
