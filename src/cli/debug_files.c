@@ -1,6 +1,8 @@
 #include "cli/debug_files.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/vec.h"
 #include "sym/debug.h"
@@ -19,6 +21,8 @@ struct kymo_error *cli_debug_files_add(const char *path)
 	for (size_t i = 0; i < files.n; i++)
 		if (!strcmp(files.items[i].path, path))
 			return NULL;
+	if (access(path, R_OK))
+		return kymo_error_create(KYMO_ERROR_USAGE, "--debug-file %s: %s", path, strerror(errno));
 	return kymo_vec_push(&files, (struct file){ .path = path }) ? NULL : &kymo_error_no_memory;
 }
 
@@ -86,7 +90,15 @@ struct kymo_error *cli_debug_open(const struct kymo_module *module, struct kymo_
 
 struct kymo_error *cli_debug_files_check(void)
 {
-	return take_refusal();
+	struct kymo_error *refusal = take_refusal();
+
+	for (size_t i = 0; i < files.n && !refusal; i++)
+		if (!files.items[i].is_used)
+			refusal = kymo_error_create(KYMO_ERROR_USAGE,
+						    "--debug-file %s: nothing here needs debug information; leave the "
+						    "option out",
+						    files.items[i].path);
+	return refusal;
 }
 
 void cli_debug_files_deinit(void)

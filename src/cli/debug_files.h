@@ -16,7 +16,8 @@ struct kymo_error *cli_debug_files_add(const char *path);
  */
 struct kymo_error *cli_debug_open(const struct kymo_module *module, struct kymo_debug **ret);
 
-/* Refuse, after all are open, a named file that is of the build of none: USAGE, with both build-ids. */
+/* Refuse, after all are open, a named file that is of the build of none, with both build-ids, or that nothing needs:
+ * USAGE. */
 struct kymo_error *cli_debug_files_check(void);
 
 void cli_debug_files_deinit(void);

@@ -123,6 +123,14 @@ static bool has_path_to(const struct kymo_record_options *options, const char *n
 	return false;
 }
 
+static bool is_script(const char *path)
+{
+	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char bytes[2];
+
+	return fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) && !memcmp(bytes, "#!", sizeof(bytes));
+}
+
 /* NOT_FOUND where the file is there, for a child, and has no such function. A file that cannot be read now may be
  * another one when it is mapped. */
 static struct kymo_error *check_function(const struct kymo_record_options *options, const char *program,
@@ -134,6 +142,11 @@ static struct kymo_error *check_function(const struct kymo_record_options *optio
 	char near[512] = "";
 	size_t n = 1;
 
+	if (path && is_script(path))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					 "%s is a script, which an interpreter runs: probes are for the interpreter's "
+					 "functions, and its libraries",
+					 path);
 	if (!path || !spec->symbol || !is_for_a_child(program, spec->file, path) ||
 	    (!strchr(spec->file, '/') && has_path_to(options, spec->file)))
 		return NULL;
@@ -154,10 +167,9 @@ static struct kymo_error *check_function(const struct kymo_record_options *optio
 
 static struct kymo_error *no_such_file(const struct kymo_record_options *options, const char *program, const char *name)
 {
-	char nearest[64] = "";
+	char nearest[PATH_MAX] = "";
 
-	if (!strchr(name, '/'))
-		kymo_nearest_file(name, program, nearest, sizeof(nearest));
+	kymo_nearest_file(name, program, nearest, sizeof(nearest));
 	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 				 "there is no file called %s, and %s was not run.%s%s%s"
 				 " Write --late if the file is created, or loaded from elsewhere, later",

@@ -82,7 +82,7 @@ int cli_syscall_words_check(words_t *words)
 	if (words->all && (words->command || has_pids))
 		return cli_usage(COMMAND, "--all has the calls of every process: leave the command or --pid out");
 	if (!words->command && !has_pids && !words->all)
-		return cli_usage(COMMAND, "nothing to trace: give a command, --pid PID, or --all");
+		return cli_usage(COMMAND, "nothing to trace: give a command, --pid PID, --name NAME, or --all");
 	if (words->command && has_pids)
 		return cli_usage(COMMAND, "a command or --pid, not both: '%s' is too much", words->command[0]);
 	if (request->which.hides_good && request->which.hides_failed && request->which.hides_unfinished)

@@ -427,6 +427,11 @@ static int refuse_daemon(words_t *words, const char *value)
 				  "with --pid in the background instead");
 }
 
+static int refuse_version(words_t *words, const char *value)
+{
+	return cli_usage(COMMAND, "-V is strace's; 'kymo --version' shows the version");
+}
+
 static int refuse_signals(words_t *words, const char *value)
 {
 	return cli_usage(COMMAND, "-I is strace's: kymo can be interrupted at any time, and the command has the "
@@ -503,7 +508,7 @@ static const struct word table[] = {
 	{ 0, "attach", "PID", add_pids },
 	{ 0, "decode-fds", "=WHAT", show_fds_long },
 	{ 0, "failed-only", NULL, hide_good },
-	{ 0, "follow-forks", NULL, follow_long },
+	{ 'F', "follow-forks", NULL, follow_long },
 	{ 0, "output-separately", NULL, write_separately },
 	{ 0, "silent", "=WHAT", be_quiet_long },
 	{ 0, "silence", "=WHAT", be_quiet_long },
@@ -517,6 +522,7 @@ static const struct word table[] = {
 
 	{ 'D', "daemonize", "=HOW", refuse_daemon },
 	{ 'd', "debug", NULL, refuse_debug },
+	{ 'V', "version", NULL, refuse_version },
 	{ 'I', "interruptible", "WHEN", refuse_signals },
 	{ 'O', "summary-syscall-overhead", "TIME", refuse_overhead },
 	{ 0, "secontext", "=WHAT", refuse_context },

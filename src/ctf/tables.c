@@ -223,6 +223,18 @@ void kymo_ctf_trace_end_process(struct kymo_ctf_trace *trace, int32_t pid, uint6
 		trace->processes[behind - 1].end = end;
 }
 
+void kymo_ctf_trace_drop_process(struct kymo_ctf_trace *trace, int32_t pid)
+{
+	size_t behind = process_place(trace, pid, 0) + kymo_ctf_trace_n_processes_of(trace, pid);
+
+	if (!behind || trace->processes[behind - 1].pid != pid)
+		return;
+	free(trace->processes[behind - 1].command);
+	memmove(&trace->processes[behind - 1], &trace->processes[behind],
+		(trace->n_processes - behind) * sizeof(*trace->processes));
+	trace->n_processes--;
+}
+
 /* ---- from the metadata ----------------------------------------------------------------------- */
 
 static void drop_equal_threads(struct kymo_ctf_trace *trace)

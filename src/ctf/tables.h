@@ -53,6 +53,9 @@ struct kymo_error *kymo_ctf_trace_add_process(struct kymo_ctf_trace *trace, int3
 /* The latest process of that pid has ended, or has become another by exec. Nothing happens where there is none. */
 void kymo_ctf_trace_end_process(struct kymo_ctf_trace *trace, int32_t pid, uint64_t end);
 
+/* The latest process of that pid was not recorded after all. Nothing happens where there is none. */
+void kymo_ctf_trace_drop_process(struct kymo_ctf_trace *trace, int32_t pid);
+
 /*
  * The owner of the id at `tsc`: the last that had begun by then, or the first of all, as a beginning may be noticed
  * late. NULL if the table has no such id.

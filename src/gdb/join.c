@@ -5,25 +5,22 @@
 #include "hub/hub.h"
 #include "proc/reach.h"
 
-static void close_hub(struct kymo_gdb *gdb)
-{
-	kymo_hub_destroy(gdb->hub);
-	gdb->hub = NULL;
-}
-
+/* The new one is made first: a stub has a hub at any time. */
 int gdb_take_own_hub(struct kymo_gdb *gdb)
 {
+	struct kymo_hub *own;
 	int err;
 
 	if (gdb->hub && !gdb->has_joined)
 		return 0;
-	close_hub(gdb);
+	err = kymo_hub_create(&own);
+	if (err)
+		return err;
+	kymo_hub_serve(own); /* if that is not possible, later tracers are told that the process is traced */
+	kymo_hub_destroy(gdb->hub);
+	gdb->hub = own;
 	gdb->has_joined = false;
-	err = kymo_hub_create(&gdb->hub);
-	if (!err)
-		kymo_hub_serve(
-			gdb->hub); /* if that is not possible, later tracers are told that the process is traced */
-	return err;
+	return 0;
 }
 
 /* ---- reaching a process ---------------------------------------------------------------------- */
@@ -32,14 +29,26 @@ struct reach {
 	struct kymo_gdb *gdb;
 	int (*attach)(void *data, pid_t *busy_ret);
 	void *data;
+	struct kymo_hub *own; /* the stub's, while it may join another one; or NULL */
 	pid_t busy;
 };
 
+static void take_back(struct reach *it)
+{
+	kymo_hub_destroy(it->gdb->hub);
+	it->gdb->hub = it->own;
+	it->gdb->has_joined = false;
+	it->own = NULL;
+}
+
 static int open_for(void *data)
 {
-	const struct reach *it = data;
+	struct reach *it = data;
 
-	return gdb_take_own_hub(it->gdb);
+	if (!it->own)
+		return gdb_take_own_hub(it->gdb);
+	take_back(it);
+	return 0;
 }
 
 static int attach_for(void *data, pid_t *busy_ret)
@@ -54,9 +63,13 @@ static int attach_for(void *data, pid_t *busy_ret)
 /* What comes next is a connection, or the stub's own hub again. */
 static void close_for(void *data)
 {
-	const struct reach *it = data;
+	struct reach *it = data;
 
-	close_hub(it->gdb);
+	if (it->own)
+		kymo_hub_destroy(it->gdb->hub);
+	else
+		it->own = it->gdb->hub;
+	it->gdb->hub = NULL;
 	it->gdb->has_joined = true;
 }
 
@@ -81,16 +94,17 @@ int gdb_reach(struct kymo_gdb *gdb, int (*attach)(void *data, pid_t *busy_ret), 
 					  .attach = attach_for,
 					  .close = close_for,
 					  .is_given_up = is_given_up };
-	int err, again = 0;
+	int err;
 
 	kymo_hub_run(gdb->hub, look_whether_free, &it);
 	if (it.busy)
 		return attach(data, busy_ret);
 	err = kymo_hub_reach(&reach);
 	*busy_ret = it.busy;
-	if (err)
-		again = gdb_take_own_hub(gdb);
-	return again ? again : err;
+	if (err && it.own)
+		take_back(&it);
+	kymo_hub_destroy(it.own);
+	return err;
 }
 
 /* ---- other tracers --------------------------------------------------------------------------- */

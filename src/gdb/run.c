@@ -283,31 +283,25 @@ void gdb_tell_stop_of(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	thread->event = was;
 }
 
-/* It has stopped for no other reason than ^C: what it has to tell itself is not lost. */
-static bool is_interrupted(const struct gdb_thread *thread)
+/* How well a thread stands for ^C. What it has to tell itself is not lost by that. */
+static unsigned int fitness(const struct gdb_thread *thread)
 {
-	return !thread->is_dead && !thread->is_untold && thread->is_asked && thread->is_stopped &&
-	       thread->telling != GDB_PENDING;
+	if (thread->is_dead || thread->is_untold || thread->telling == GDB_PENDING)
+		return 0;
+	return thread->is_let_go && thread->is_asked && thread->is_stopped ? 2 : 1; /* ^C has stopped it, or it stood */
 }
 
-/* A thread that ^C has stopped: the general one, or one that the client has let go. Else one that stood. */
+/* The general thread, unless another one fits better. */
 static struct gdb_thread *find_interrupted(const struct kymo_gdb *gdb)
 {
-	struct gdb_thread *general = gdb_general_thread(gdb), *stands = NULL;
+	struct gdb_thread *best = gdb_general_thread(gdb);
 
-	if (general && is_interrupted(general) && general->is_let_go)
-		return general;
-	for (size_t i = 0; i < gdb->threads.n; i++) {
-		struct gdb_thread *thread = gdb->threads.items[i];
-
-		if (is_interrupted(thread) && thread->is_let_go)
-			return thread;
-		if (!stands && !thread->is_dead && !thread->is_untold && thread->telling != GDB_PENDING)
-			stands = thread;
-	}
-	if (general && general->telling != GDB_PENDING)
-		return general;
-	return stands ? stands : general ? general : gdb_any_thread(gdb, 0);
+	if (!best)
+		best = gdb_any_thread(gdb, 0);
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (best && fitness(gdb->threads.items[i]) > fitness(best))
+			best = gdb->threads.items[i];
+	return best;
 }
 
 /* A step that ^C has come to is told as that. */

@@ -6,6 +6,7 @@
 #include "hub/engine.h"
 #include "hub/look.h"
 #include "hub/state.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/request.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
@@ -101,11 +102,22 @@ static int check_stopped(const struct kymo_engine *engine)
 	return engine->task->state == TASK_STOPPED && !engine->task->remote_call ? 0 : -EAGAIN;
 }
 
+/* Of a thread that makes remote calls for a recording: what it gets back then. */
+static struct user_regs_struct *saved_of(const struct kymo_engine *engine)
+{
+	return !engine->is_detached && engine->task ? hub_own_registers(engine->task) : NULL;
+}
+
 static int get_registers(struct kymo_hub *hub, void *argument)
 {
 	struct access *access = argument;
-	int err = check_stopped(access->engine);
+	const struct user_regs_struct *saved = saved_of(access->engine);
+	int err = saved ? 0 : check_stopped(access->engine);
 
+	if (saved) {
+		*access->registers = *saved;
+		return 0;
+	}
 	return err ? err : kymo_get_registers(access->engine->task->tid, access->registers);
 }
 
@@ -119,10 +131,15 @@ int hub_local_get_registers(struct kymo_engine *engine, struct user_regs_struct 
 static int set_registers(struct kymo_hub *hub, void *argument)
 {
 	struct access *access = argument;
-	int err = check_stopped(access->engine);
+	struct user_regs_struct *saved = saved_of(access->engine);
+	int err = saved ? 0 : check_stopped(access->engine);
 
 	if (!err && access->registers->rip != access->engine->task->traps.told.rip)
 		hub_breakpoint_passed(access->engine->task);
+	if (saved) {
+		*saved = *access->registers;
+		return 0;
+	}
 	return err ? err : kymo_set_registers(access->engine->task->tid, access->registers);
 }
 

@@ -1,22 +1,40 @@
 /* Register sets that debuggers want beside the general one. */
 #include "hub/regset.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <sys/ptrace.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "hub/engine.h"
 #include "hub/ops.h"
 #include "hub/state.h"
+#include "hub/thread/frozen.h"
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
+#include "hub/thread/tracee.h"
 
 struct access {
 	const struct kymo_engine *engine;
 	struct iovec image;
 	bool is_write;
 };
+
+/* Of a thread that makes remote calls for a recording: what it gets back then. */
+static int access_saved(struct access *access, struct hub_remote_call *call)
+{
+	struct iovec *image = &access->image;
+
+	if (access->is_write && image->iov_len != call->xstate_size)
+		return -EINVAL;
+	if (access->is_write) {
+		memcpy(call->xstate, image->iov_base, call->xstate_size);
+		call->has_new_xstate = true;
+		return 0;
+	}
+	image->iov_len = image->iov_len < call->xstate_size ? image->iov_len : call->xstate_size;
+	memcpy(image->iov_base, call->xstate, image->iov_len);
+	return 0;
+}
 
 static int make_call(struct kymo_hub *hub, void *argument)
 {
@@ -25,12 +43,13 @@ static int make_call(struct kymo_hub *hub, void *argument)
 
 	if (access->engine->is_detached || !task || task->state == TASK_ENDING)
 		return -ESRCH;
+	if (task->remote_call && task->remote_call->has_own && task->remote_call->xstate)
+		return access_saved(access, task->remote_call);
 	if (task->state != TASK_STOPPED || task->remote_call)
 		return -EAGAIN;
-	return ptrace(access->is_write ? PTRACE_SETREGSET : PTRACE_GETREGSET, task->tid, NT_X86_XSTATE,
-		      &access->image) < 0
-		       ? -errno
-		       : 0;
+	return access->is_write ? kymo_set_xstate(task->tid, access->image.iov_base, access->image.iov_len)
+				: kymo_get_xstate(task->tid, access->image.iov_base, access->image.iov_len,
+						  &access->image.iov_len);
 }
 
 int hub_local_get_xstate(struct kymo_engine *engine, void *ret, size_t size, size_t *size_ret)

@@ -297,6 +297,11 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 	return NULL;
 }
 
+const char *kymo_kernel_cost_of_sites(void)
+{
+	return kernel_has_multi() ? "about 1 ms each" : "some 50 ms each";
+}
+
 void kymo_kernel_destroy(struct kymo_kernel *kernel)
 {
 	if (kernel)

@@ -40,6 +40,9 @@ struct kymo_kernel_options {
  */
 struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options, struct kymo_kernel **ret);
 
+/* How long this kernel takes for each of many sites, in words: "about 1 ms each". */
+const char *kymo_kernel_cost_of_sites(void);
+
 /* Take all probes out and free. NULL is allowed. */
 void kymo_kernel_destroy(struct kymo_kernel *kernel);
 

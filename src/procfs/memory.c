@@ -53,10 +53,11 @@ static struct kymo_error *open_memory(struct kymo_memory *memory, pid_t pid, pid
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "process %d has no memory: it is a kernel thread, or it is ending", pid);
 	if (err == EACCES || err == EPERM)
-		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "process %d does not let you trace it: it runs as another user, with more "
-					 "rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
-					 pid);
+		return kymo_error_create(
+			KYMO_ERROR_PERMISSION,
+			"process %d does not let you trace it: it runs as another user, with more "
+			"rights than you, or protects itself (PR_SET_DUMPABLE)%s",
+			pid, geteuid() ? "; try as root" : ". Root lacks CAP_SYS_PTRACE here, as in most containers");
 	return kymo_error_errno(err, "cannot open the memory of process %d", pid);
 }
 

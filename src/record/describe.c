@@ -228,6 +228,12 @@ void recording_note_begin(struct recording *recording, const struct target *targ
 						      command ? command : ""));
 }
 
+void recording_note_refused(struct recording *recording, const struct target *target)
+{
+	if (recording->output.exists)
+		kymo_ctf_trace_drop_process(&recording->output.files.trace, target->inner_pid);
+}
+
 void recording_note_end(struct recording *recording, const struct target *target)
 {
 	kymo_ctf_trace_end_process(&recording->output.files.trace, target->inner_pid, kymo_clock_tsc());

@@ -17,6 +17,9 @@ struct kymo_error *recording_describe_target(struct recording *recording);
 /* The table of processes: `target` has begun to be what it is, the same program as its `maker`'s (NULL: another), or is
  * no more. */
 void recording_note_begin(struct recording *recording, const struct target *target, const struct target *maker);
+
+/* It is not recorded after all: what recording_note_begin() has noted goes. */
+void recording_note_refused(struct recording *recording, const struct target *target);
 void recording_note_end(struct recording *recording, const struct target *target);
 
 /* The table of threads: `tid` is new, or is about to be gone, and called so; "" is nothing. */

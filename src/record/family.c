@@ -368,10 +368,9 @@ struct kymo_error *recording_follow(struct recording *recording)
 static void warn_not_loaded(struct recording *recording, const struct kymo_spec *spec)
 {
 	const char *command = recording->wanted.options->command ? recording->wanted.options->command[0] : "";
-	char nearest[64] = "";
+	char nearest[PATH_MAX] = "";
 
-	if (!strchr(spec->file, '/'))
-		kymo_nearest_file(spec->file, command, nearest, sizeof(nearest));
+	kymo_nearest_file(spec->file, command, nearest, sizeof(nearest));
 	if (!strcmp(nearest, spec->file))
 		nearest[0] = '\0';
 	recording_warn(recording, "no process loaded a file called %s ('%s').%s%s%s", spec->file, spec->text,

@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "hub/launch.h"
+#include "kernel/kernel.h"
 #include "proc/launch.h"
 #include "proc/linker.h"
 #include "proc/process.h"
@@ -101,9 +102,9 @@ static void tell_many(size_t n, void *data)
 		recording_tell_reasons(recording, recording->wanted.refusal);
 	recording->wanted.has_told_refusal = true;
 	recording_warn(recording,
-		       "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; "
+		       "the kernel sets breakpoints at %zu locations, %s, before anything is recorded; "
 		       "ask for fewer, or wait",
-		       n);
+		       n, kymo_kernel_cost_of_sites());
 }
 
 static struct kymo_error *open_source(struct recording *recording)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "kernel/kernel.h"
 #include "probe/install/install.h"
 #include "probe/resolve/syscalls.h"
 #include "record/kernel.h"
@@ -78,9 +79,9 @@ static void warn(const char *sentence, void *data)
 static void tell_many(size_t n, void *data)
 {
 	recording_warn(data,
-		       "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; "
+		       "the kernel sets breakpoints at %zu locations, %s, before anything is recorded; "
 		       "ask for fewer, or wait",
-		       n);
+		       n, kymo_kernel_cost_of_sites());
 }
 
 struct kymo_error *recording_open_mix(struct recording *recording)

@@ -49,7 +49,10 @@ static struct kymo_error *put_in(struct recording *recording, struct target *tar
 	if (error)
 		return error;
 	recording_note_begin(recording, target, NULL);
-	return recording_probe_running(recording, target);
+	error = recording_probe_running(recording, target);
+	if (error)
+		recording_note_refused(recording, target);
+	return error;
 }
 
 /* `is_named`: it was asked for; else it is a child that exists, of `parent`, which is NULL where that is not recorded.

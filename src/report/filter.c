@@ -187,6 +187,15 @@ bool kymo_filter_is_one_thread(const struct filter *filter)
 	return filter->words->n_threads == 1 && is_id(filter->words->threads[0], &id);
 }
 
+struct kymo_error *kymo_filter_check(const struct filter *filter)
+{
+	if (!filter->words->n_threads || filter->has_met_thread)
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "this recording has no record of thread %s: 'kymo report --by-thread --all' shows all",
+				 filter->words->threads[0]);
+}
+
 bool kymo_filter_takes(struct filter *filter, const struct kymo_ctf_record *record)
 {
 	const struct kymo_report_filter *words = filter->words;
@@ -199,6 +208,7 @@ bool kymo_filter_takes(struct filter *filter, const struct kymo_ctf_record *reco
 		thread = kymo_ctf_trace_thread(filter->trace, record->tid, record->tsc);
 		if (!has_who(words->threads, words->n_threads, record->tid, thread ? thread->comm : NULL))
 			return false;
+		filter->has_met_thread = true;
 	}
 	if (!words->n_processes)
 		return true;

@@ -20,8 +20,9 @@ struct filter {
 	const struct kymo_ctf_trace *trace;
 	bool *is_selected; /* as trace->events; NULL: all are */
 	bool has_origin;
-	uint64_t origin;   /* TSC of the trace's first record */
-	uint64_t from, to; /* of what is shown, both inclusive */
+	bool has_met_thread; /* a record of a selected thread has come */
+	uint64_t origin;     /* TSC of the trace's first record */
+	uint64_t from, to;   /* of what is shown, both inclusive */
 };
 
 /* `words`, `trace` and `names` must outlive the filter. NOT_FOUND where the trace has no thread, process or
@@ -32,6 +33,9 @@ void kymo_filter_deinit(struct filter *filter);
 
 /* Each record, in the order of time: false where its thread or process is not selected. */
 bool kymo_filter_takes(struct filter *filter, const struct kymo_ctf_record *record);
+
+/* The trace was read: NOT_FOUND where it has no record of the threads that are selected. */
+struct kymo_error *kymo_filter_check(const struct filter *filter);
 
 /* Does the glob match the event, by its name, its function, or both as they are shown? `pattern` is the glob's, for C++
  * and Rust, or NULL. */

@@ -167,7 +167,9 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 
 	if (!error)
 		error = report(&source, dir, options, &page);
-	return error ? error : kymo_page_flush(out);
+	if (!error)
+		error = kymo_page_flush(out);
+	return error ? error : kymo_error_prefix(kymo_filter_check(&source.filter), "%s", dir);
 }
 
 struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size_t n,

@@ -1,7 +1,9 @@
 /* What a user may have meant: another library, or a line of source. */
 #include "sym/nearest.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -15,34 +17,93 @@ struct nearest {
 	char best[64];
 };
 
-/* Up to its ".so" or version, as users write it. */
-static bool compare_name(void *data, const char *file, const char *path)
+static void compare(struct nearest *nearest, const char *file, size_t length)
 {
-	struct nearest *nearest = data;
-	const char *end = strstr(file, ".so");
-	size_t length = end ? (size_t)(end - file) : strlen(file);
 	unsigned int d;
 
 	if (!length || length >= sizeof(nearest->best))
-		return true;
+		return;
 	d = 2 * sym_nearness(nearest->name, nearest->length, file, length, nearest->distance / 2);
 	d -= d && length < nearest->length &&
 	     !strncmp(nearest->name, file, length); /* a letter too many is likelier than a wrong one */
 	if (d >= nearest->distance)
-		return true;
+		return;
 	nearest->distance = d;
 	snprintf(nearest->best, sizeof(nearest->best), "%.*s", (int)length, file);
+}
+
+/* Up to its ".so" or version, as users write it. */
+static bool compare_library(void *data, const char *file, const char *path)
+{
+	const char *end = strstr(file, ".so");
+
+	compare(data, file, end ? (size_t)(end - file) : strlen(file));
 	return true;
 }
 
-void kymo_nearest_file(const char *name, const char *program, char *out, size_t size)
+/* Programs and libraries, by their whole names; `suffixes`: also up to ".so". */
+static void compare_directory(struct nearest *nearest, const char *path, bool suffixes)
+{
+	kymo_cleanup_closedir DIR *directory = opendir(path);
+	struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		compare(nearest, entry->d_name, strlen(entry->d_name));
+		if (suffixes && strstr(entry->d_name, ".so"))
+			compare_library(nearest, entry->d_name, NULL);
+	}
+}
+
+static void compare_programs(struct nearest *nearest)
+{
+	const char *at = getenv("PATH");
+
+	while (at && *at) {
+		const size_t length = strcspn(at, ":");
+		kymo_cleanup_free char *path = strndup(at, length);
+
+		if (path && *path)
+			compare_directory(nearest, path, false);
+		at += length + (at[length] == ':');
+	}
+}
+
+static struct nearest begin(const char *name)
 {
 	struct nearest nearest = { .name = name, .length = strlen(name) };
 
 	nearest.distance = nearest.length < 6 ? 5 : (unsigned int)nearest.length + 1;
-	if (nearest.length && nearest.length < sizeof(nearest.best)) {
-		compare_name(&nearest, basename(program), program);
-		sym_each_library(compare_name, &nearest);
+	if (nearest.length >= sizeof(nearest.best))
+		nearest.length = 0;
+	return nearest;
+}
+
+/* A file of the directory that the path names. */
+static void find_near_path(const char *path, char *out, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+	struct nearest nearest = begin(slash + 1);
+	kymo_cleanup_free char *directory = strndup(path, (size_t)(slash - path) + 1);
+
+	if (nearest.length && directory)
+		compare_directory(&nearest, directory, true);
+	snprintf(out, size, "%s%s", nearest.best[0] && directory ? directory : "", nearest.best);
+}
+
+void kymo_nearest_file(const char *name, const char *program, char *out, size_t size)
+{
+	struct nearest nearest = begin(name);
+
+	if (strchr(name, '/')) {
+		find_near_path(name, out, size);
+		return;
+	}
+	if (nearest.length) {
+		compare_library(&nearest, basename(program), program);
+		sym_each_library(compare_library, &nearest);
+		compare_programs(&nearest);
 	}
 	snprintf(out, size, "%s", nearest.best);
 }

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The name nearest to `name`, without ".so" and version, among the libraries of the dynamic linker's cache and
- * `program`, into `out`; "" where nothing is near. */
+/* The name nearest to `name` into `out`: among `program`, the libraries of the dynamic linker's cache, without ".so"
+ * and version, and the programs of PATH. Of a path it is one of the same directory. "" where nothing is near. */
 void kymo_nearest_file(const char *name, const char *program, char *out, size_t size);
 
 /*

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
+#include "arch/registers.h"
 #include "hub/freeze/remote_call.h"
 #include "hub/freeze/freeze.h"
 #include "hub/remote/message.h"
@@ -30,6 +31,16 @@ static struct hub_remote_call *create_call(struct kymo_hub *hub, struct task *ta
 		task->stop_serial = ++hub->counts.stops; /* the next look at the thread finds that it was away */
 	}
 	return task->remote_call;
+}
+
+/* Calls leave them as they are. But they cannot be read while the thread makes one. */
+static void take_xstate(const struct task *task, struct hub_remote_call *call)
+{
+	call->xstate = task->engines.n ? malloc(KYMO_XSTATE_MAX) : NULL;
+	if (!call->xstate || !kymo_get_xstate(task->tid, call->xstate, KYMO_XSTATE_MAX, &call->xstate_size))
+		return;
+	free(call->xstate);
+	call->xstate = NULL;
 }
 
 static int take_registers(pid_t tid, struct hub_remote_call *call)
@@ -56,6 +67,7 @@ static int begin_calls(struct kymo_hub *hub, void *argument)
 	call = create_call(hub, task);
 	if (!call)
 		return -ENOMEM;
+	take_xstate(task, call);
 	err = take_registers(task->tid, call);
 	if (!err)
 		err = kymo_set_registers(task->tid, &job->message->registers);

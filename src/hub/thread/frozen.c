@@ -35,8 +35,15 @@ struct hub_process *hub_frozen_process(struct kymo_hub *hub, const struct hub_ow
 
 void hub_forget_remote_call(struct task *task)
 {
+	if (task->remote_call)
+		free(task->remote_call->xstate);
 	free(task->remote_call);
 	task->remote_call = NULL;
+}
+
+struct user_regs_struct *hub_own_registers(const struct task *task)
+{
+	return task->remote_call && task->remote_call->has_own ? &task->remote_call->own : NULL;
 }
 
 int hub_give_back(struct task *task)
@@ -46,6 +53,8 @@ int hub_give_back(struct task *task)
 
 	if (!err && call->has_own)
 		err = kymo_set_registers(task->tid, &call->own);
+	if (!err && call->has_new_xstate)
+		err = kymo_set_xstate(task->tid, call->xstate, call->xstate_size);
 	task->traps.knows_registers = false;
 	hub_forget_remote_call(task);
 	return err;

@@ -23,11 +23,14 @@ struct hub_owner {
 	int proof;               /* a client's, as long as it asks for a freeze (remote/proof.h) */
 };
 
-/* What is saved of a thread that makes remote calls for the owner of its process. */
+/* What is saved of a thread that makes remote calls for the owner of its process. Its engines read and write that. */
 struct hub_remote_call {
 	bool has_own; /* what follows is to be given back; else it is only run through a call */
 	struct user_regs_struct own;
 	uint64_t mask;
+	uint8_t *xstate; /* NULL: it has no engines, or memory was out */
+	size_t xstate_size;
+	bool has_new_xstate;
 	uint64_t call_at;     /* where its call is made */
 	unsigned int n_stops; /* at system calls, which are to come before its call is made; 0: it is stopped */
 	bool is_left;         /* the owner is gone */
@@ -55,6 +58,9 @@ void hub_freeze_end(struct kymo_hub *hub, struct hub_owner *owner);
 
 /* It is ending, or is another program now: nothing is given back. */
 void hub_forget_remote_call(struct task *task);
+
+/* Its own registers, which its engines may change; NULL: it makes no remote call, or has those. */
+struct user_regs_struct *hub_own_registers(const struct task *task);
 
 /* Give what was saved back to a thread that made remote calls. A negative errno. */
 int hub_give_back(struct task *task);

@@ -61,6 +61,13 @@ int kymo_get_xstate(pid_t tid, void *ret, size_t size, size_t *size_ret)
 	return 0;
 }
 
+int kymo_set_xstate(pid_t tid, const void *image, size_t size)
+{
+	struct iovec part = { (void *)(uintptr_t)image, size };
+
+	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_X86_XSTATE, &part) ? -errno : 0;
+}
+
 int kymo_set_mask(pid_t tid, uint64_t mask)
 {
 	return ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(mask), &mask) ? -errno : 0;

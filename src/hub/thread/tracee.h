@@ -32,6 +32,7 @@ int kymo_get_registers(pid_t tid, struct user_regs_struct *ret);
 int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers);
 int kymo_get_facts(pid_t tid, unsigned int which, struct kymo_tracee_facts *ret); /* 0 for the others */
 int kymo_get_xstate(pid_t tid, void *ret, size_t size, size_t *size_ret);
+int kymo_set_xstate(pid_t tid, const void *image, size_t size);
 int kymo_set_mask(pid_t tid, uint64_t mask);
 
 #endif

@@ -313,6 +313,10 @@ static struct kymo_error *parse_location(const char *text, struct kymo_spec_piec
 		return kymo_error_at(
 			text, piece.start,
 			"expected the file before the function, such as ./app:shop::Cart::add; '::' is part of a name");
+	if (!colon && (size_t)(piece.end - piece.start) == strspn(piece.start, "0123456789"))
+		return kymo_error_at(text, piece.start,
+				     "a process is given by --pid %.*s; a probe is written libc:malloc",
+				     (int)(piece.end - piece.start), piece.start);
 	if (!colon)
 		return kymo_error_at(text, piece.end,
 				     "expected ':' and a function after the file, such as libc:malloc");

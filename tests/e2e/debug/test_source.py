@@ -256,7 +256,7 @@ def test_debug_files_are_those_of_their_build(tmp):
     check_equal(event_counts(), {f'app:app.c:{step}': 4}, 'by a file of options')
     check_matches(
         record('--debug-file', 'nowhere', *words, '--', './app').err,
-        r'^kymo: (column 1[0-9]: )?nowhere: No such file or directory', 'a file that is not there')
+        r'^kymo: (--debug-file )?nowhere: No such file or directory', 'a file that is not there')
     check_matches(
         kymo('explain', '-e', 'count + 1', './app', 'work', '--debug-file', 'app.dbg').ok().out, 'count', 'explain')
     check_matches(

@@ -159,6 +159,59 @@ def test_programs_can_be_started_after_a_session_on_another_hub(tmp):
     left(process, [first])
 
 
+def attach(client, pid):
+    return client.ask(f'vAttach;{pid:x}')
+
+
+def test_a_stub_keeps_its_hub_while_others_trace_by_it(tmp):
+    build(tmp)
+    process, second = loop(tmp), loop(tmp)
+    owner, _ = offer('--pid', second.pid)
+    server, port = listen('127.0.0.1:0', options=('--multi', ))
+    client = Client(port)
+    client.ask('qSupported:multiprocess+;swbreak+')
+    client.ask('!')
+    check_matches(attach(client, process.pid), '^T')
+    client.send(packet('vCont;c'))
+    tracer = start(KYMO, 'syscalls', '-o', 'calls', '--pid', process.pid)
+    eventually(lambda: (tmp / 'calls').exists() and (tmp / 'calls').read_text().count('\n') > 0, 'it has joined')
+    check_matches(client.interrupt(), '^T02')
+    check_equal(client.ask(f'D;{process.pid:x}'), 'OK', 'detach')
+    check_matches(attach(client, second.pid), '^E')
+    for each in process, second:
+        advances(each)
+    before = (tmp / 'calls').read_text().count('\n')
+    eventually(lambda: (tmp / 'calls').read_text().count('\n') > before + 5, 'calls are still shown')
+    tracer.end(signal.SIGTERM)
+    eventually(lambda: attach(client, second.pid)[:1] == 'T', 'it joins when nothing traces by it')
+    check_equal(client.ask(f'D;{second.pid:x}'), 'OK', 'detach')
+    client.close()
+    server.end(signal.SIGTERM)
+    end(second)
+    owner.end(signal.SIGTERM)
+
+
+def test_a_stub_that_cannot_join_keeps_its_own_hub(tmp):
+    build(tmp)
+    process, traced = loop(tmp), loop(tmp)
+    tracer = start(program('strace'), '-o', 'calls', '-p', traced.pid)
+    eventually(lambda: (tmp / 'calls').exists() and (tmp / 'calls').read_text(), 'strace traces it')
+    server, port = listen('127.0.0.1:0', options=('--multi', ))
+    client = Client(port)
+    client.ask('qSupported:multiprocess+;swbreak+')
+    client.ask('!')
+    for _ in range(3):
+        check_matches(attach(client, traced.pid), '^E')
+        check_matches(attach(client, process.pid), '^T')
+        check_equal(client.ask(f'D;{process.pid:x}'), 'OK', 'detach')
+    client.close()
+    server.end(signal.SIGTERM)
+    tracer.end(signal.SIGTERM)
+    check_untraced(process.pid)
+    for each in process, traced:
+        advances(each)
+
+
 def test_a_debugger_joins_who_traces_system_calls(tmp):
     build(tmp)
     process = loop(tmp)
@@ -200,6 +253,27 @@ def test_what_is_debugged_is_recorded(tmp):
     record_some(tmp / 'trace', process.pid, '-p', './app:work n=%di:s32')
     check_matches(run(KYMO_PLAIN, 'report', tmp / 'trace').ok().out, r'app:work')
     check_equal(client.interrupt()[:3], 'T02', '^C')
+    client.close()
+    left(process, [stub])
+
+
+def test_registers_of_a_thread_that_makes_calls_for_a_recording_are_its_own(tmp):
+    """A recording that comes or goes has the first thread make system calls, while a client looks at it."""
+    build(tmp)
+    process = loop(tmp)
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    before = client.ask('g')
+    check('x' not in before, 'all registers are known', before)
+    for i in range(5):
+        recorder = start(KYMO, 'record', '-q', '-o', f'trace{i}', '-p', './app:work', '--for', '0.2', '--pid',
+                         process.pid)
+        while recorder.is_alive():
+            now = client.ask('g')
+            check(now == before, 'registers', now[:64])
+        recorder.end().ok()
+    check_equal(client.ask('G' + before), 'OK', 'they are written')
     client.close()
     left(process, [stub])
 

@@ -3,7 +3,8 @@ import os
 import re
 import signal
 
-from debugging import Client, address_of, advances, build, loop, offer, send_to_thread, thread_of, threads_of
+from debugging import (Client, address_of, advances, build, loop, offer, packet, send_to_thread, thread_of,
+                       threads_of)
 from kymotest import check, check_equal, check_matches, need_root, program, run, skip, start, timeout
 
 RIP, MXCSR = 16 * 8, 532  # offsets in the reply to g
@@ -244,4 +245,58 @@ def test_a_call_that_a_thread_slept_in_goes_on_after_a_function_was_called(tmp):
     debugger.wait_for(r'^\$1 = 1$')
     check_equal(process.end(input='x').ok().out, 'ready\n1 0\n', 'what the program has read')
     check_matches(debugger.end().ok().out, 'exited normally')
+    stub.end().ok()
+
+
+# Two threads that hit a breakpoint at once, and a first one that never does.
+HITTING = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+volatile long counts[2];
+__attribute__((noinline)) void hit(long i) { counts[i]++; }
+static void *go_on(void *data)
+{
+	for (;;)
+		hit((long)data);
+}
+int main(void)
+{
+	pthread_t threads[2];
+	for (long i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, go_on, (void *)i);
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+"""
+
+
+def test_an_interrupt_takes_the_place_of_no_event_that_waits(tmp):
+    """The thread that packets are about has an event which the client was not told yet, and did not go on."""
+    (tmp / 'app.c').write_text(HITTING)
+    run('gcc', '-g', '-pthread', '-o', tmp / 'app', tmp / 'app.c').ok()
+    process = start('./app')
+    process.wait_for('^ready')
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    hit, counts = (address_of(process.pid, name) for name in ('hit', 'counts'))
+    check_equal(client.ask(f'Z0,{hit:x},1'), 'OK', 'a breakpoint')
+    threads = threads_of(process.pid)
+    first = [client.word(counts + 8 * i) for i in range(2)]
+    told = {thread: 0 for thread in threads}
+    for _ in range(20):
+        at = thread_of(client.ask('vCont;c'))
+        told[at] += 1
+        other = next(thread for thread in threads if thread != at)
+        check_equal(client.ask(f'Hgp{process.pid:x}.{other:x}'), 'OK', 'the other thread')
+        client.send(packet(f'vCont;c:p{process.pid:x}.{process.pid:x}'))
+        reply = client.interrupt()
+        check_equal((reply[:3], thread_of(reply)), ('T02', process.pid), 'what ^C has stopped')
+    for i, thread in enumerate(threads):
+        made = client.word(counts + 8 * i) - first[i]
+        check(made <= told[thread] + 1, f'thread {i}: each call was told, but for one that had begun', made, told)
+    client.close()
     stub.end().ok()

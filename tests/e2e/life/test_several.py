@@ -261,6 +261,7 @@ def test_a_process_without_the_file_gets_nothing_and_is_told_of(tmp):
         hit(target, n)
         check_equal(recorder.end(signal.SIGINT).status, 0, 'exit status')
         check_equal(probe_counts(), {'counted:hit': n}, 'counts')
+        check_equal([who['pid'] for who in report_json()['processes']], [target.pid], 'processes of the report')
     check_clean(target, other)
 
 

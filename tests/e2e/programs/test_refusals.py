@@ -49,6 +49,48 @@ def test_no_such_file(tmp):
     check(not (tmp / 'ran').exists(), 'the command ran')
 
 
+def test_what_was_meant_is_named(tmp):
+    check_refused(['-p', 'pyton3:main', '--', 'touch', 'ran'],
+                  r'there is no file called pyton3, and touch was not run\. Did you mean python3\? .*')
+    check_refused(['-p', '/usr/lib/x86_64-linux-gnu/libcc:malloc', '--', 'touch', 'ran'],
+                  r'there is no file called \S+, and touch was not run\. '
+                  r'Did you mean /usr/lib/x86_64-linux-gnu/libc\? .*')
+    (tmp / 'lines.sh').write_text('#!/bin/sh\ntouch ran\n')
+    (tmp / 'lines.sh').chmod(0o755)
+    check_refused(['-p', './lines.sh:main', '--', './lines.sh'],
+                  r"\./lines\.sh is a script, which an interpreter runs: probes are for the interpreter's functions, "
+                  'and its libraries')
+    check_refused(['-p', '4242', '--', 'touch', 'ran'],
+                  r'column 1: a process is given by --pid 4242; a probe is written libc:malloc\n  4242\n  \^', 2)
+    check_refused(['-p', 'libc:malloc', '--debug-file', './none', '--', 'touch', 'ran'],
+                  r'--debug-file \./none: No such file or directory', 2)
+    check_refused(['-p', 'libc:malloc', '--debug-file', '/bin/true', '--', 'touch', 'ran'],
+                  '--debug-file /bin/true: nothing here needs debug information; leave the option out', 2)
+    check(not (tmp / 'ran').exists(), 'the command ran')
+
+
+SPLIT = """
+int parts(int n) { return n + 1; }
+int main(void) { return parts(1) - 2; }
+"""
+
+
+def test_a_file_of_the_command_is_not_taken_for_the_program_in_path(tmp):
+    """coreutils has a split, too, which has no function parts()."""
+    (tmp / 'split.c').write_text(SPLIT)
+    run(program('gcc'), '-O0', '-o', 'split', 'split.c').ok()
+    check_refused(['-p', 'split:parts', '--', 'touch', 'ran'],
+                  r'/\S+/split has no function parts, and touch was not run.*\. Write --late if another file of that name has it')
+    record('-p', 'split:parts', '--', 'sh', '-c', './split; true').ok()
+    check_equal(report_json()['events'], 1, 'calls of parts()')
+
+
+def test_globs_of_markers_are_no_files(tmp):
+    """The part before the last colon of several globs has a slash."""
+    said = record('-m', f'{target_path("marked")}:*|other:*', '--', 'true').err
+    check(not re.search('there is no file', said), 'no file is missed', said)
+
+
 def test_lines_of_source_are_no_files(tmp):
     (tmp / 'app.cc').write_text('int main() {}\n')
     run(program('g++'), '-o', 'app', 'app.cc').ok()

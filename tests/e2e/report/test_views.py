@@ -190,6 +190,8 @@ def test_a_part_that_cannot_be_is_refused(tmp):
         (1, "kymo: kymo.data: no probe of this recording matches 'nothing': 'kymo report --all' names them all\n"),
         ('--thread', 'nob*dy'):
         (1, "kymo: kymo.data: no thread of this recording has the name 'nob*dy': 'kymo report --all' shows all\n"),
+        ('--events', '--thread', '1'): (1, "kymo: kymo.data: this recording has no record of thread 1: 'kymo report "
+                                        "--by-thread --all' shows all\n"),
         ('--process', '1'):
         (1,
          "kymo: kymo.data: no process of this recording has the id or the program '1': 'kymo report --all' shows all\n"

@@ -166,7 +166,7 @@ def test_lines_of_a_process_with_one_thread_have_no_numbers_in_a_file(tmp):
 
 
 def test_wrong_words_are_answered_with_a_sentence(tmp):
-    kymo('syscalls').refused('nothing to trace: give a command, --pid PID, or --all', 2)
+    kymo('syscalls').refused('nothing to trace: give a command, --pid PID, --name NAME, or --all', 2)
     kymo('syscalls', '--pid', 1, 'true').refused(r"a command or --pid, not both: 'true' is too much", 2)
     kymo('syscalls', '-e', 'opnat', 'true').refused(r"there is no system call 'opnat'; near are openat", 2)
     kymo('syscalls', '-z', '-Z', 'true').refused(r'together they show none', 2)

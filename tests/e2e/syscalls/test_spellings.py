@@ -343,7 +343,8 @@ def test_what_kymo_has_not_is_refused_with_what_to_write(tmp):
             '-u', 'nobody-at-all'
     ], "there is no user 'nobody-at-all'"), (['-I', '2'], 'can be interrupted at any time'), ([
             '-O', '1'
-    ], 'the times of -c'), (['-d'], "kymo threads PID"), (['--secontext'], 'SELinux'), (['-e', 'read=3'], '-s SIZE'), ([
+    ], 'the times of -c'), (['-d'], "kymo threads PID"), (['-V'], "'kymo --version'"), (['--secontext'], 'SELinux'),
+                            (['-e', 'read=3'], '-s SIZE'), ([
             '-e', 'verbose=all'
     ], '-s SIZE'), (['-X', 'odd'], 'raw, abbrev or verbose'), (['-S', 'odd'], '-S takes time'), ([
             '-U', 'calls,calls'

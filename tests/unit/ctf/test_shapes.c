@@ -93,81 +93,17 @@ static struct kymo_shape *everything(void)
 #define STATES_OF_FEW "{ \"GONE\" = -1, \"IDLE\" = 0 }"
 #define BITS(size, is_signed) \
 	"integer { size = " #size "; align = 1; signed = " is_signed "; byte_order = le; base = 10; }"
-static const char expected[] = "struct { struct { } base_shop__Base_int_; s32 _fd; " BITS(3, "false") " _flags; " BITS(
-	2,
-	"false") " padding1; " BITS(5,
-				    "true") " _delta; enum : " BITS(4,
-								    "true") " " STATES_OF_FEW
-									    " _few; " BITS(
-										    2,
-										    "false") " padding2; u8 "
-											     "padding3[2]; x64 _peer; "
-											     "struct { s32 _i; u8 "
-											     "padding1[4]; " BITS(
-												     3,
-												     "false") " _low[0]"
-													      "; u16 "
-													      "_halves["
-													      "0][4]; "
-													      "struct "
-													      "{ } "
-													      "union; "
-													      "} "
-													      "anonymou"
-													      "s7; "
-													      "f64 "
-													      "_load; "
-													      "enum : "
-													      "s32 { "
-													      "\"GONE\""
-													      " = -1, "
-													      "\"IDLE\""
-													      " = 0, "
-													      "\"FAR\" "
-													      "= 9 } "
-													      "_state; "
-													      "integer "
-													      "{ size "
-													      "= 8; "
-													      "align = "
-													      "8; "
-													      "signed "
-													      "= true; "
-													      "byte_"
-													      "order = "
-													      "le; "
-													      "encoding"
-													      " = "
-													      "UTF8; "
-													      "base = "
-													      "10; } "
-													      "_name[4]"
-													      "; "
-													      "x8 "
-													      "_raw[3];"
-													      " u8 "
-													      "_table["
-													      "2][3]; "
-													      "u8 "
-													      "padding4"
-													      "[1]; "
-													      "struct "
-													      "{ u8 "
-													      "cut[6]; "
-													      "} "
-													      "_deep; "
-													      "struct "
-													      "{ u8 "
-													      "cut[3]; "
-													      "} "
-													      "_list[2]"
-													      "; "
-													      "u8 "
-													      "padding5"
-													      "[2]; "
-													      "struct "
-													      "{ } "
-													      "cut; }";
+/* clang-format off */
+static const char expected[] =
+	"struct { struct { } base_shop__Base_int_; s32 _fd; " BITS(3, "false") " _flags; " BITS(2, "false")
+	" padding1; " BITS(5, "true") " _delta; enum : " BITS(4, "true") " " STATES_OF_FEW " _few; "
+	BITS(2, "false") " padding2; u8 padding3[2]; x64 _peer; struct { s32 _i; u8 padding1[4]; "
+	BITS(3, "false") " _low[0]; u16 _halves[0][4]; struct { } union; } anonymous7; f64 _load; "
+	"enum : s32 { \"GONE\" = -1, \"IDLE\" = 0, \"FAR\" = 9 } _state; integer { size = 8; align = 8; "
+	"signed = true; byte_order = le; encoding = UTF8; base = 10; } _name[4]; x8 _raw[3]; "
+	"u8 _table[2][3]; u8 padding4[1]; struct { u8 cut[6]; } _deep; struct { u8 cut[3]; } _list[2]; "
+	"u8 padding5[2]; struct { } cut; }";
+/* clang-format on */
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -254,6 +190,8 @@ static void what_is_no_structure_is_refused(void **test)
 		{ BITS(3, "false") " _flags;", BITS(3, "false") " _flags[2];" },
 		{ "struct { u8 cut[6]; }", "struct { u8 _x; u8 cut[6]; }" },
 		{ "struct { } union;", "" },
+		{ "s32 _fd;", "s32 _delta;" }, /* two members of one name */
+		{ "_flags;", "_fd;" },
 		{ "struct { } cut; }", "struct { } cut; " },
 		{ "f64 _load;", "variant <_x> { f64 _load; } _y;" },
 	};
@@ -317,6 +255,8 @@ static void records_of_structures_end_after_them(void **test)
 	assert_true(kymo_ctf_body_size(&event, body, sizeof(body), &size));
 	assert_int_equal(size, sizeof(body));
 	assert_false(kymo_ctf_body_size(&event, body, sizeof(body) - 1, &size));
+	body[1] = 2; /* one structure or none */
+	assert_false(kymo_ctf_body_size(&event, body, sizeof(body), &size));
 	body[1] = 0; /* absent: what follows is another number */
 	body[3] = body[4] = 0;
 	assert_true(kymo_ctf_body_size(&event, body, sizeof(body), &size));
