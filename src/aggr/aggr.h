@@ -34,7 +34,9 @@ enum kymo_aggr_kind {
 	KYMO_AGGR_LHIST, /* by steps of one size */
 	KYMO_AGGR_TOP,   /* as SUM; the first ten are shown */
 	KYMO_AGGR_N_KINDS,
-	KYMO_AGGR_UNTIL = KYMO_AGGR_N_KINDS, /* no table: a hit ends the recording, or takes a snapshot */
+	/* without a table */
+	KYMO_AGGR_UNTIL = KYMO_AGGR_N_KINDS, /* a hit ends the recording, or takes a snapshot */
+	KYMO_AGGR_CALLS,                     /* the record of a call's return is written once its duration is known */
 };
 
 enum kymo_aggr_what {

@@ -12,12 +12,20 @@ struct call_thread {
 	struct stack stack;
 };
 
+/* A record that waits is a copy. */
+static void free_record(const struct kymo_call_hit *hit)
+{
+	free((void *)(uintptr_t)hit->record);
+}
+
 void kymo_open_calls_deinit(struct kymo_open_calls *calls)
 {
 	for (size_t i = 0; i < calls->size; i++)
 		if (calls->threads[i].is_used)
 			kymo_stack_deinit(&calls->threads[i].stack);
 	free(calls->threads);
+	for (size_t i = 0; i < calls->waiting.n; i++)
+		free_record(&calls->waiting.items[i]);
 	kymo_vec_deinit(&calls->waiting);
 	*calls = (struct kymo_open_calls){ .size = 0 };
 }
@@ -156,9 +164,18 @@ static struct kymo_error *take_call(struct kymo_open_calls *calls, const struct 
 struct kymo_error *kymo_open_calls_add(struct kymo_open_calls *calls, const struct kymo_call_hit *hit)
 {
 	struct kymo_call_hit copy = *hit;
+	uint8_t *record = hit->record ? malloc(hit->record_size) : NULL;
 
+	if (hit->record && !record)
+		return &kymo_error_no_memory;
+	if (record)
+		memcpy(record, hit->record, hit->record_size);
+	copy.record = record;
 	copy.order = calls->order++;
-	return kymo_vec_push(&calls->waiting, copy) ? NULL : &kymo_error_no_memory;
+	if (kymo_vec_push(&calls->waiting, copy))
+		return NULL;
+	free(record);
+	return &kymo_error_no_memory;
 }
 
 static int compare_hits(const void *a, const void *b)
@@ -179,8 +196,10 @@ struct kymo_error *kymo_open_calls_settle(struct kymo_open_calls *calls, uint64_
 	if (calls->waiting.n)
 		qsort(calls->waiting.items, calls->waiting.n, sizeof(calls->waiting.items[0]), compare_hits);
 	while (!error && n < calls->waiting.n &&
-	       (calls->waiting.items[n].tsc < tsc || calls->waiting.n - n > KYMO_CALLS_WAITING_MAX))
-		error = take_call(calls, &calls->waiting.items[n++], ended, data);
+	       (calls->waiting.items[n].tsc < tsc || calls->waiting.n - n > KYMO_CALLS_WAITING_MAX)) {
+		error = take_call(calls, &calls->waiting.items[n], ended, data);
+		free_record(&calls->waiting.items[n++]);
+	}
 	calls->waiting.n -= n;
 	if (n)
 		memmove(calls->waiting.items, calls->waiting.items + n,

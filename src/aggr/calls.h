@@ -28,6 +28,10 @@ struct kymo_call_hit {
 	bool is_span; /* of markers: it has no stack pointer */
 	uint8_t faults;
 	uint64_t values[KYMO_EVENT_MAX_ARGS];
+	/* The bytes of the record, where its call's end needs them; or NULL. kymo_open_calls_add() copies them. */
+	const uint8_t *record;
+	uint32_t record_size;
+	uint32_t ring; /* that it was in */
 };
 
 enum kymo_call_end {

@@ -162,7 +162,8 @@ static struct kymo_error *take_limit(const char *text, struct kymo_aggr_piece te
 	int64_t number;
 	struct kymo_error *error;
 
-	if (strncmp(term.start, "duration", strlen("duration")) || (sign != '<' && sign != '>'))
+	if (strncmp(term.start, "duration", strlen("duration")) || (sign != '<' && sign != '>') ||
+	    memmem(term.start, (size_t)(term.end - term.start), "||", 2))
 		return kymo_error_at(text, term.start,
 				     "the duration of a call is compared with a number, and that is joined to the rest "
 				     "by '&&': /arg0 > 4K && duration > 5ms/");
@@ -437,6 +438,24 @@ struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, s
 	if (!error)
 		*ret = pieces;
 	return error;
+}
+
+struct kymo_error *kymo_aggr_find_limits(const char *text, struct kymo_aggr_pieces *ret)
+{
+	struct kymo_aggr_pieces pieces = { .duration_max = UINT64_MAX };
+	const char *end = text + strlen(text), *at, *condition;
+	struct kymo_error *error = take_probe(text, &pieces, &at);
+
+	condition = error ? end : find_word(at, "if");
+	if (*condition && !pieces.filter.start) {
+		pieces.filter = (struct kymo_aggr_piece){ condition, end };
+		error = take_limits(text, (struct kymo_aggr_piece){ condition + 2, end }, &pieces);
+	}
+	if (error)
+		return error;
+	pieces.probe = (struct kymo_aggr_piece){ text, end };
+	*ret = pieces;
+	return NULL;
 }
 
 enum kymo_aggr_what kymo_aggr_what_of(struct kymo_aggr_piece piece)

@@ -40,6 +40,12 @@ struct kymo_aggr_pieces {
 /* Take it to pieces. USAGE with a caret. */
 struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, struct kymo_aggr_pieces *ret);
 
+/*
+ * The limits of the duration in the filter of a SPEC of a return probe (probe/spec/spec.h): the filter comes after
+ * where the probe is put, or as "if" at the end. `probe` of what is returned is all of the text. USAGE with a caret.
+ */
+struct kymo_error *kymo_aggr_find_limits(const char *text, struct kymo_aggr_pieces *ret);
+
 /* The text of the probe without limits of the duration, which no probe knows: blanks are in their place, so that
  * columns stay the same. The caller frees it; NULL where memory is out. */
 char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces);

@@ -41,6 +41,7 @@ struct kymo_fetch {
 	const struct kymo_form *form; /* of FORM, for general registers; belongs to the caller */
 	uint16_t limit; /* of FORM with STRING: the most bytes of it, without its NUL; with BYTES: as many. Of COPY: the
 			   most bytes of the stack */
+	bool ends_at_null;     /* of FORM with BYTES: those before the first 8 that are 0, which are an element */
 	uint8_t array_of;      /* of FORM with BYTES: KYMO_ARRAY_OF() what they are elements of, or 0 */
 	uint16_t element_size; /* of FORM with BYTES: they are elements of so many bytes; 0: as `array_of` says */
 };

@@ -168,6 +168,11 @@ static struct kymo_error *find_probe(struct reader *reader)
 		if (reader->aggregations->n_last != 1)
 			return several_locations_error(reader, reader->aggregations->n_last);
 		reader->spec = reader->aggregations->last_spec - 1;
+		if (reader->specs->items[reader->spec].waits)
+			return kymo_error_at(
+				reader->text, reader->text,
+				"the probe before it records the duration of its calls, or has it in its "
+				"filter: name the function here, as in 'libc:read /duration > 5ms/ by tid'");
 	} else if (reader->pieces.marker.start) {
 		error = add_marker(reader);
 		if (error)
@@ -363,4 +368,51 @@ struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, e
 	if (error)
 		kymo_aggr_deinit(&reader.aggr);
 	return error;
+}
+
+/* ---- durations of the calls of a probe that is recorded --------------------------------------- */
+
+static struct kymo_error *check_room(const struct kymo_spec *spec)
+{
+	if (spec->n_args < KYMO_EVENT_MAX_ARGS)
+		return NULL;
+	return kymo_error_at(spec->text, spec->text,
+			     "for the duration of its calls a probe has room for %d arguments: leave one out",
+			     KYMO_EVENT_MAX_ARGS - 1);
+}
+
+struct kymo_error *cli_aggregations_add_calls(struct cli_aggregations *aggregations,
+					      const struct kymo_aggr_pieces *limits, struct cli_probes *specs)
+{
+	struct reader reader = {
+		.aggregations = aggregations,
+		.specs = specs,
+		.spec = aggregations->last_spec - 1,
+		.aggr = { .kind = KYMO_AGGR_CALLS,
+			  .has_limits = limits->n_limits,
+			  .duration_min = limits->duration_min,
+			  .duration_max = limits->duration_max },
+	};
+	struct kymo_spec *spec = &specs->items[reader.spec];
+	struct kymo_error *error;
+
+	if (!limits->n_limits && !spec->duration)
+		return NULL;
+	error = check_room(spec);
+	if (error)
+		return error;
+	spec->waits = true;
+	spec->is_limited = limits->n_limits;
+	reader.aggr.leave = number(aggregations, spec);
+	error = find_entry(&reader); /* which moves the specs */
+	if (!error)
+		error = cli_spec_find_names(&specs->items[reader.entry]);
+	if (error)
+		return error;
+	reader.aggr.entry = specs->items[reader.entry].aggregated;
+	reader.aggr.probe = strdup(specs->items[reader.spec].text);
+	if (reader.aggr.probe && kymo_vec_push(&aggregations->items, reader.aggr))
+		return NULL;
+	free(reader.aggr.probe);
+	return &kymo_error_no_memory;
 }

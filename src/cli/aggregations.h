@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 
+struct kymo_aggr_pieces;
 struct kymo_spec;
 
 struct cli_probes {
@@ -30,6 +31,14 @@ struct cli_aggregations {
  */
 struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, enum kymo_aggr_kind kind,
 					const char *text, struct cli_probes *specs);
+
+/*
+ * The probe that the user has named last is of a function's returns, and its records or its filter have the duration of
+ * the call: `limits` are those of kymo_aggr_find_limits(). A probe at the entry is added to `specs`. Nothing happens
+ * where the duration is not asked for. USAGE, NOT_FOUND, NO_MEMORY.
+ */
+struct kymo_error *cli_aggregations_add_calls(struct cli_aggregations *aggregations,
+					      const struct kymo_aggr_pieces *limits, struct cli_probes *specs);
 
 /* The user has named a probe: the last `n` of `specs`. */
 void cli_aggregations_note_probe(struct cli_aggregations *aggregations, const struct cli_probes *specs, size_t n);

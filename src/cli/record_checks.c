@@ -7,10 +7,19 @@
 #define STACK_SIZE_DEFAULT 8192u
 #define STACKS_A_BUFFER 64u /* the smallest part of a buffer that a record lies in has room for two */
 
+bool cli_record_has_conditions(const struct cli_recording *recording)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < recording->options.n_aggregations; i++)
+		has |= recording->options.aggregations[i].kind == KYMO_AGGR_UNTIL;
+	return has;
+}
+
 int cli_record_check_flight_recorder(struct cli_recording *recording)
 {
 	struct kymo_record_options *options = &recording->options;
-	const bool has_conditions = options->n_aggregations > recording->n_tables;
+	const bool has_conditions = cli_record_has_conditions(recording);
 	const uint64_t most = options->keep / 2;
 
 	if (options->keep && options->overwrite)
@@ -19,6 +28,10 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 	if (has_conditions && options->overwrite)
 		return cli_usage(recording->name, "with --overwrite kymo does not read the records before the end, and "
 						  "--until has to: write --keep SIZE in place of --overwrite");
+	if (options->overwrite && options->n_aggregations > recording->n_tables)
+		return cli_usage(recording->name, "with --overwrite kymo does not read the records before the end, and "
+						  "durations of calls are known to the recorder alone: write --keep "
+						  "SIZE in place of --overwrite");
 	if (has_conditions && !recording->has_written && !recording->n_tables)
 		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "
 						  "-p, -r, -m or -s");
@@ -125,7 +138,7 @@ int cli_record_check_stacks(struct cli_recording *recording)
 				recording->name, "--stack is for probes: leave %s out%s",
 				spec->marker ? "--marker" : "--syscall",
 				spec->marker ? "" : "; 'kymo syscalls --stack-traces' shows stacks of system calls");
-		if (spec->aggregated && !is_by_stack(&recording->options, spec))
+		if (spec->aggregated && !spec->waits && !is_by_stack(&recording->options, spec))
 			continue;
 		status = check_room(recording, spec);
 		if (status >= 0)

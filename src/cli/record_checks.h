@@ -4,6 +4,9 @@
 
 #include "cli/record_options.h"
 
+/* Whether something ends the recording, or takes snapshots: --until. */
+bool cli_record_has_conditions(const struct cli_recording *recording);
+
 /* Of --keep, --until and what belongs to them. -1: go on; else the exit status, and a sentence was printed. */
 int cli_record_check_flight_recorder(struct cli_recording *recording);
 

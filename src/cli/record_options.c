@@ -2,10 +2,12 @@
 
 #include <string.h>
 
+#include "aggr/words.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/branch_options.h"
 #include "cli/debug_files.h"
+#include "cli/durations.h"
 #include "cli/late.h"
 #include "cli/numbers.h"
 #include "cli/options.h"
@@ -130,19 +132,17 @@ static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_
 static int take_probe(struct cli_recording *recording, const char *text, int id)
 {
 	kymo_cleanup(cli_specs_deinit) struct cli_specs specs = { 0 };
-	struct kymo_error *error;
+	struct kymo_aggr_pieces limits = { .n_limits = 0 };
+	struct kymo_error *error = id == MARKER ? cli_specs_parse(text, kymo_spec_parse_marker, &specs)
+						: cli_durations_parse(text, id == RETURN, &specs, &limits);
 
-	error = cli_specs_parse(text,
-				id == RETURN   ? kymo_spec_parse_return
-				: id == MARKER ? kymo_spec_parse_marker
-					       : kymo_spec_parse,
-				&specs);
 	for (size_t i = 0; !error && i < specs.items.n; i++)
 		error = add_spec(recording, &specs.items.items[i]);
-	if (error)
-		return cli_fail(recording->name, error);
-	cli_aggregations_note_probe(&recording->aggregations, &recording->specs, specs.items.n);
-	return 0;
+	if (!error) {
+		cli_aggregations_note_probe(&recording->aggregations, &recording->specs, specs.items.n);
+		error = cli_aggregations_add_calls(&recording->aggregations, &limits, &recording->specs);
+	}
+	return error ? cli_fail(recording->name, error) : 0;
 }
 
 static int take_aggregation(struct cli_recording *recording, const char *text, enum kymo_aggr_kind kind)
@@ -411,9 +411,9 @@ static int check_aggregations(struct cli_recording *recording)
 	options->aggregations = recording->aggregations.items.items;
 	options->n_aggregations = recording->aggregations.items.n;
 	for (size_t i = 0; i < options->n_aggregations; i++)
-		recording->n_tables += options->aggregations[i].kind != KYMO_AGGR_UNTIL;
+		recording->n_tables += options->aggregations[i].kind < KYMO_AGGR_N_KINDS;
 	for (size_t i = 0; i < recording->specs.n; i++)
-		recording->has_written |= !recording->specs.items[i].aggregated;
+		recording->has_written |= !recording->specs.items[i].aggregated || recording->specs.items[i].waits;
 	if (recording->view && !recording->n_tables)
 		return cli_usage(recording->name, "nothing to show: say what, such as --count 'libc:malloc by tid'");
 	if (recording->view && recording->has_written)
@@ -424,7 +424,9 @@ static int check_aggregations(struct cli_recording *recording)
 				 options->rows_max ? "--rows" : "--interval");
 	if (options->n_aggregations && is_outside)
 		return cli_usage(recording->name, "%s of probes in the process itself: leave %s out",
-				 recording->n_tables ? "aggregations are" : "the condition of --until is",
+				 recording->n_tables                    ? "aggregations are"
+				 : cli_record_has_conditions(recording) ? "the condition of --until is"
+									: "durations of calls are",
 				 options->all ? "--all" : "--backend");
 	if (recording->n_tables && (options->overwrite || options->keep))
 		return cli_usage(recording->name,

@@ -141,7 +141,9 @@ struct kymo_ctf_event {
 	char *sample;     /* "1/100", "50/s", "first 10": it has no record of other hits; NULL: of all */
 	bool is_filtered; /* it has no record of hits that a filter has left out */
 	enum kymo_ctf_kind kind;
-	uint32_t aggregated; /* while a trace is written: not 0: no record of it is, and the metadata lack it */
+	uint32_t aggregated; /* while a trace is written: not 0: no record of it is, and the metadata lack it … */
+	bool waits;          /* … but for these, which are written when the duration of their call is known */
+	uint8_t duration;    /* the same: 1 + the field that is the duration; 0: none is */
 	/* Of ENTRY and RETURN: of the function's entry in the file; `path`, `build_id` and this name the function. */
 	uint64_t function_offset;
 };

@@ -41,7 +41,8 @@ static void dump_head(const struct expr_node *node, FILE *out)
 		fprintf(out, "%s%.*s", node->sign, node->size, node->name);
 		break;
 	case EXPR_PIECE:
-		fprintf(out, "[%" PRId64 "..%" PRId64 "]", node->value, node->last);
+		fprintf(out, "[%" PRId64 "..%" PRId64 "%s]", node->value, node->last,
+			node->ends_at_null ? " or NULL" : "");
 		break;
 	default:
 		fputs(node->sign, out);

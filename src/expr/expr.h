@@ -6,6 +6,7 @@
  *		   sizeof(TYPE | EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
  *	VALUE	:= NUMBER [u|l|ul|K|M|G|T|ns|us|ms|s] | 'C' | NAME | "%" REGISTER | "$" NAME | "(" EXPR ")"
  *		 | EXPR "[" NUMBER ".." NUMBER "]"			a piece of an array, recorded as a whole
+ *		 | EXPR "[" [NUMBER] ".." "]" | EXPR "[" ".." NUMBER "]"	the same up to a NULL: of pointers
  *		 | "str(" EXPR ["," NUMBER] ")"				the text at an address; == and != compare it
  *		 | "buf(" EXPR "," NUMBER ")"				so many bytes at an address
  *	TYPE	:= char short int long, signed and unsigned; bool void; u8 … s64; int8_t … uint64_t, size_t, ssize_t …;

@@ -280,7 +280,11 @@ static struct kymo_error *check_piece(struct expr_tree *tree, struct expr_node *
 	if (node->value < 0 || node->last < node->value || node->last - node->value >= UINT32_MAX)
 		return refuse(tree, node->at, "expected the first element and the last, as in [0..7]");
 	node->offset = (uint64_t)node->value * kymo_expr_type_bytes(node->type);
+	if (node->ends_at_null && kymo_expr_class_of(node->type) != KYMO_EXPR_POINTER)
+		return refuse(tree, node->at,
+			      "a NULL ends an array of pointers, and no other: write both numbers, as in [0..7]");
 	node->type = expr_type_piece(node->type, (uint32_t)(node->last - node->value + 1));
+	node->type.ends_at_null = node->ends_at_null;
 	return NULL;
 }
 
@@ -304,7 +308,8 @@ static struct kymo_error *check_text(struct expr_tree *tree, struct expr_node *n
 static struct kymo_error *check_sizeof(struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a);
-	const uint64_t bytes = a->bit_size && a->is_lvalue ? 0 : kymo_expr_type_bytes(a->type);
+	const bool is_unknown = (a->bit_size && a->is_lvalue) || a->type.ends_at_null;
+	const uint64_t bytes = is_unknown ? 0 : kymo_expr_type_bytes(a->type);
 
 	if (!bytes)
 		return refuse(tree, node->at, "the size of this is not known");

@@ -216,30 +216,40 @@ static uint8_t read_member(struct expr_reader *reader, uint8_t of, const char *s
 	return add_node(reader, node);
 }
 
-/* After "a[": "b]", or "from..to]". */
+/* After "a[" or "a[from": "..to]", "..]". A piece with one end, or without any, goes up to a NULL. */
+static bool read_piece(struct expr_reader *reader, bool has_from, struct expr_node *node)
+{
+	const struct expr_node *from = &reader->tree->nodes[node->b];
+
+	node->kind = EXPR_PIECE;
+	node->sign = "[..]";
+	if (has_from && from->kind != EXPR_CONSTANT) {
+		expr_fail(reader, from->at, "expected a number, such as 0: the size of a record is fixed");
+		return false;
+	}
+	node->value = has_from ? from->value : 0;
+	node->b = 0;
+	reader->at += strlen("..");
+	node->ends_at_null = !has_from || expr_next_is(reader, "]");
+	if (!expr_next_is(reader, "]"))
+		return read_count(reader, &node->last);
+	if (__builtin_add_overflow(node->value, EXPR_UP_TO_NULL - 1, &node->last))
+		node->last = node->value;
+	return true;
+}
+
+/* After "a[": "b]", or a piece. */
 static uint8_t read_index(struct expr_reader *reader, uint8_t of)
 {
 	struct expr_node node = { .kind = EXPR_INDEX, .a = of, .at = reader->at, .sign = "[]" };
-	const struct expr_node *from;
+	bool has_from;
 
 	reader->at++;
-	if (expr_next_is(reader, ".."))
-		return expr_fail(reader, reader->at, "expected the number of the first element, as in [0..7]");
-	node.b = read_from(reader, BINDS_ALL);
-	if (reader->error)
+	has_from = !expr_next_is(reader, "..");
+	if (has_from)
+		node.b = read_from(reader, BINDS_ALL);
+	if (reader->error || (expr_next_is(reader, "..") && !read_piece(reader, has_from, &node)))
 		return 0;
-	if (expr_next_is(reader, "..")) {
-		from = &reader->tree->nodes[node.b];
-		if (from->kind != EXPR_CONSTANT)
-			return expr_fail(reader, from->at,
-					 "expected a number, such as 0: the size of a record is fixed");
-		node.kind = EXPR_PIECE;
-		node.sign = "[..]";
-		node.value = from->value;
-		reader->at += strlen("..");
-		if (!read_count(reader, &node.last))
-			return 0;
-	}
 	if (!expr_next_is(reader, "]"))
 		return expr_fail(reader, reader->at, "expected ']' or an operator");
 	reader->at++;

@@ -40,11 +40,14 @@ static inline unsigned int expr_n_children(enum expr_kind kind)
 	return (kind >= EXPR_CAST) + (kind >= EXPR_BINARY) + (kind >= EXPR_CHOICE);
 }
 
+#define EXPR_UP_TO_NULL 32 /* elements that a piece without an end has at the most */
+
 /* Children are numbers of nodes; they come before their parents. */
 struct expr_node {
 	enum expr_kind kind;
 	enum kymo_form_code code;
 	bool swaps, is_arrow;
+	bool ends_at_null; /* of PIECE */
 	uint8_t a, b, c;
 	struct kymo_expr_type type;  /* of its value; of operators known after check.c */
 	bool is_lvalue;              /* its form pushes an address: the value is there */

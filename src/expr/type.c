@@ -156,6 +156,7 @@ struct kymo_expr_type expr_type_target(struct kymo_expr_type type)
 {
 	if (type.n) {
 		type.n = 0;
+		type.ends_at_null = false;
 		return type.pointers ? type : kymo_expr_type_of(type.of);
 	}
 	if (type.pointers > 1) {

@@ -18,6 +18,7 @@ struct kymo_expr_type {
 	bool is_signed;
 	bool is_string;              /* the text at an address, of at most `n` bytes; 0: as many as records have */
 	uint8_t pointers;            /* "int **" has two */
+	bool ends_at_null;           /* a piece of an array: it has the elements before the first NULL alone */
 	uint32_t n;                  /* a piece of an array: so many of what the rest says; 0: it is none */
 	const struct kymo_ctype *of; /* NULL: an integer, as `size` and `is_signed` say */
 };

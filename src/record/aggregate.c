@@ -8,9 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "record/aggregate_fields.h"
 #include "record/aggregate_hit.h"
 #include "record/aggregate_rows.h"
 #include "record/describe.h"
+#include "record/kept_calls.h"
 #include "record/stacks.h"
 #include "record/warnings.h"
 
@@ -82,7 +84,7 @@ struct kymo_error *aggregate_begin(struct recording *recording)
 			set_type(recording, &aggregation->aggr, &aggregation->aggr.value);
 		kymo_aggr_table_init(&aggregation->table, &aggregation->aggr, rows_max);
 		aggregating->has_calls |= aggregation->aggr.entry != 0;
-		aggregating->has_conditions |= !aggregation_has_table(aggregation);
+		aggregating->has_conditions |= aggregation->aggr.kind == KYMO_AGGR_UNTIL;
 		aggregating->n++;
 		if (aggregation_has_table(aggregation))
 			error = aggregate_rows_describe(recording, aggregation, i);
@@ -127,13 +129,14 @@ static struct kymo_error *make_hits(const struct recording *recording, struct re
 	hits->known = calloc(source->n_rings + 1, sizeof(*hits->known));
 	hits->lost = calloc(source->n_rings + 1, sizeof(*hits->lost));
 	hits->n_rings = source->n_rings;
-	if (!hits->calls || !hits->known || !hits->lost)
+	hits->kept = calloc(source->n_rings + 1, sizeof(*hits->kept));
+	if (!hits->calls || !hits->known || !hits->lost || !hits->kept)
 		return &kymo_error_no_memory;
 	hits->n_calls = recording->output.aggregating->n;
 	return NULL;
 }
 
-void aggregate_forget(struct record_source *source)
+void aggregate_forget(struct recording *recording, struct record_source *source)
 {
 	struct source_hits *hits = source->hits;
 
@@ -144,6 +147,7 @@ void aggregate_forget(struct record_source *source)
 	free(hits->calls);
 	free(hits->known);
 	free(hits->lost);
+	kept_calls_forget(recording, source);
 	free(hits);
 	source->hits = NULL;
 }
@@ -251,19 +255,6 @@ static uint64_t whole_stamp(uint64_t low, uint64_t base)
 	return base + (uint64_t)((int64_t)((low - base) << unused) >> unused);
 }
 
-/* Bytes of the field at `at`, which is in a record that is whole. */
-static size_t size_of_field(const struct kymo_ctf_field *field, const uint8_t *at)
-{
-	uint16_t n;
-
-	if (field->type == KYMO_TYPE_STRING)
-		return strlen((const char *)at) + 1;
-	if (field->type != KYMO_TYPE_BYTES)
-		return kymo_type_size(field->type);
-	memcpy(&n, at, sizeof(n));
-	return sizeof(n) + (size_t)n * kymo_ctf_element_size(field);
-}
-
 /* The number of a text, which ends at a NUL or with its field. 0: there is no room for another one. */
 static uint64_t read_text(struct aggregating *aggregating, const struct kymo_ctf_field *field, const uint8_t *at)
 {
@@ -301,7 +292,7 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 			ret->values[i] = read_text(recording->output.aggregating, &event->fields[i], at);
 		else if (kymo_type_is_integer(event->fields[i].type))
 			ret->values[i] = read_value(at, event->fields[i].type);
-		at += size_of_field(&event->fields[i], at);
+		at += aggregate_field_size(&event->fields[i], at);
 	}
 	if (event->has_stack)
 		memcpy(&ret->stack, at, sizeof(ret->stack));
@@ -322,11 +313,20 @@ static struct kymo_error *add_call(struct recording *recording, struct record_so
 		call.is_entry = layout->aggregated == aggregation->aggr.entry;
 		call.is_span = true;
 	}
+	if (aggregation->aggr.kind != KYMO_AGGR_CALLS || call.is_entry)
+		call.record = NULL;
 	return kymo_open_calls_add(&source->hits->calls[i], &call);
 }
 
+/* A record as a packet has it. */
+struct raw_record {
+	const uint8_t *bytes;
+	uint32_t size, ring;
+	uint64_t base; /* a stamp near its own */
+};
+
 static struct kymo_error *take_hit(struct recording *recording, struct record_source *source, uint32_t place,
-				   const uint8_t *bytes, uint64_t base)
+				   const struct raw_record *raw)
 {
 	struct aggregating *aggregating = recording->output.aggregating;
 	const uint32_t number = aggregating->layouts.items[place].aggregated;
@@ -334,7 +334,10 @@ static struct kymo_error *take_hit(struct recording *recording, struct record_so
 	struct kymo_call_hit hit;
 	bool is_counted = false;
 
-	read_hit(recording, place, bytes, base, &hit);
+	read_hit(recording, place, raw->bytes, raw->base, &hit);
+	hit.record = raw->bytes;
+	hit.record_size = raw->size;
+	hit.ring = raw->ring;
 	for (size_t i = 0; i < aggregating->n && !error; i++) {
 		struct aggregation *aggregation = &aggregating->items[i];
 
@@ -358,8 +361,8 @@ static struct kymo_error *take_hit(struct recording *recording, struct record_so
 }
 
 /* Take what is aggregated out of a packet, which is this process's own copy. */
-static struct kymo_error *take_hits(struct recording *recording, struct record_source *source, uint8_t *records,
-				    struct kymo_ring_packet *packet)
+static struct kymo_error *take_hits(struct recording *recording, struct record_source *source, size_t i,
+				    uint8_t *records, struct kymo_ring_packet *packet)
 {
 	struct kymo_error *error = NULL;
 	uint64_t at = 0, kept = 0;
@@ -372,7 +375,7 @@ static struct kymo_error *take_hits(struct recording *recording, struct record_s
 			break;
 		if (event->aggregated)
 			error = take_hit(recording, source, (uint32_t)(event - recording->output.files.trace.events),
-					 records + at, packet->tsc_begin);
+					 &(struct raw_record){ records + at, size, (uint32_t)i, packet->tsc_begin });
 		else {
 			memmove(records + kept, records + at, size);
 			kept += size;
@@ -414,7 +417,7 @@ static struct kymo_error *take_packet(struct recording *recording, struct record
 	if (!error && packet->size && recording->output.stacking)
 		error = stacks_replace(recording, source, records, packet);
 	if (!error && packet->size)
-		error = take_hits(recording, source, records, packet);
+		error = take_hits(recording, source, i, records, packet);
 	if (packet->tsc_end > hits->known[i])
 		hits->known[i] = packet->tsc_end;
 	hits->lost[i] = packet->lost;
@@ -501,7 +504,10 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct record_s
 
 		if (calls->waiting.n && (ends || mark >= hits->next_mark || calls->waiting.n > WAITING_SOON))
 			error = kymo_open_calls_settle(calls, mark, aggregate_end_call, &hit);
+		error = kymo_error_first(error, hit.error);
 	}
+	if (!error)
+		error = kept_calls_write(recording, source);
 	if (!ends && mark >= hits->next_mark)
 		hits->next_mark = mark + recording->output.files.trace.clock_frequency / (SECOND_NS / SETTLE_NS);
 	return error;
@@ -569,6 +575,7 @@ struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
 	if (!is_last || error)
 		return error;
 	show_tables(recording);
+	kept_calls_tell(recording);
 	for (size_t i = 0; i < recording->output.aggregating->n; i++) {
 		const struct kymo_aggr_table *table = &recording->output.aggregating->items[i].table;
 

@@ -43,14 +43,33 @@ struct aggregating {
 	uint64_t next_table_ns, next_rows_ns, next_flush_ns;
 };
 
+/* A record that waited for the duration of its call. */
+struct kept_record {
+	uint64_t tsc;
+	size_t at; /* in the bytes */
+	uint32_t size;
+};
+
+/* Of a ring: records that waited for the durations of their calls, and are to be written. */
+struct kept_calls {
+	struct kymo_trace_position position;
+	KYMO_VEC(uint8_t) bytes;
+	KYMO_VEC(struct kept_record) records;
+	KYMO_VEC(uint8_t) packet;
+	uint64_t tsc_end; /* of the last packet */
+	uint64_t n_packets;
+	uint64_t lost, lost_written; /* of those that came too late; what the last packet said */
+};
+
 /* Of a source: calls that are open, and up to where its rings are known. */
 struct source_hits {
 	struct kymo_open_calls *calls; /* as the aggregations */
 	size_t n_calls;
 	uint64_t *known, *lost; /* a ring: no older record will come; what was lost up to then */
 	size_t n_rings;
-	uint64_t next_mark; /* stamp up to which rings are known when waiting records are looked at next */
-	int32_t tid;        /* whose name and process these are */
+	struct kept_calls *kept; /* a ring */
+	uint64_t next_mark;      /* stamp up to which rings are known when waiting records are looked at next */
+	int32_t tid;             /* whose name and process these are */
 	bool has_comm;
 	char comm[32];
 	int32_t pid;
@@ -67,17 +86,17 @@ struct kymo_error *aggregate_drain(struct recording *recording, struct record_so
 /* The same of a ring of which nothing may be read yet: calls of the other rings are paired meanwhile, if it is idle. */
 struct kymo_error *aggregate_pass_over(struct recording *recording, struct record_source *source, size_t i);
 
-/* Whether it has a table, and is no condition. */
+/* Whether it has a table: it is no condition, and its records are not written. */
 static inline bool aggregation_has_table(const struct aggregation *aggregation)
 {
-	return aggregation->aggr.kind != KYMO_AGGR_UNTIL;
+	return aggregation->aggr.kind < KYMO_AGGR_N_KINDS;
 }
 
 /* After a round over all rings of a source: what no older record can come before is taken. `ends`: none will come. */
 struct kymo_error *aggregate_settle(struct recording *recording, struct record_source *source, bool ends);
 
 /* The source is about to be freed. */
-void aggregate_forget(struct record_source *source);
+void aggregate_forget(struct recording *recording, struct record_source *source);
 
 /* Whether it is time to close packets, so that calls can be paired. */
 bool aggregate_wants_flush(struct recording *recording);

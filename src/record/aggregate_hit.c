@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "probe/code/events.h"
 #include "record/describe.h"
+#include "record/kept_calls.h"
 
 /* ---- whose it is ----------------------------------------------------------------------------- */
 
@@ -178,12 +179,30 @@ static bool is_within(const struct hit *hit)
 	return ns >= aggr->duration_min && ns <= aggr->duration_max;
 }
 
+static uint64_t ticks_of(const struct frame *entry, const struct kymo_call_hit *leave)
+{
+	return leave->tsc > entry->begin ? leave->tsc - entry->begin : 0;
+}
+
+static void keep_call(struct hit *hit, enum kymo_call_end end, const struct frame *entry,
+		      const struct kymo_call_hit *leave)
+{
+	const bool is_known = end == KYMO_CALL_RETURNED;
+	const uint64_t ns =
+		is_known ? kymo_ctf_duration_ns(&hit->recording->output.files.trace, ticks_of(entry, leave)) : 0;
+
+	if (!hit->error)
+		hit->error = kept_calls_add(hit->recording, hit->source, hit->aggregation, leave, is_known, ns);
+}
+
 void aggregate_end_call(void *data, enum kymo_call_end end, const struct frame *entry,
 			const struct kymo_call_hit *leave)
 {
 	struct hit *hit = data;
 	struct kymo_aggr_table *table = &hit->aggregation->table;
 
+	if (hit->aggregation->aggr.kind == KYMO_AGGR_CALLS)
+		keep_call(hit, end, entry, leave);
 	if (end != KYMO_CALL_RETURNED) {
 		table->calls_over_losses += end == KYMO_CALL_OVER_LOSS;
 		table->calls_without_entry += end == KYMO_CALL_WITHOUT_ENTRY;
@@ -194,10 +213,10 @@ void aggregate_end_call(void *data, enum kymo_call_end end, const struct frame *
 	hit->stack = entry->kept_stack;
 	hit->return_values = leave->values;
 	hit->return_faults = leave->faults;
-	hit->ticks = leave->tsc > entry->begin ? leave->tsc - entry->begin : 0;
+	hit->ticks = ticks_of(entry, leave);
 	hit->tid = leave->tid;
 	hit->tsc = leave->tsc;
 	hit->event = leave->event;
-	if (is_within(hit))
+	if (hit->aggregation->aggr.kind != KYMO_AGGR_CALLS && is_within(hit))
 		aggregate_add_hit(hit);
 }

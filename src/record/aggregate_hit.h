@@ -17,6 +17,7 @@ struct hit {
 	int32_t tid;
 	uint64_t tsc;
 	uint32_t event;
+	struct kymo_error *error; /* the first of aggregate_end_call() */
 };
 
 /* Add it to the table of its aggregation; or, of a condition, note that it holds. */

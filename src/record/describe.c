@@ -64,10 +64,12 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		.build_id = strdup(event->build_id),
 		.kind = kind_of(event),
 		.aggregated = event->spec ? event->spec->aggregated : 0,
+		.waits = event->spec && event->spec->waits,
+		.duration = event->spec ? event->spec->duration : 0,
 		.source = event->source ? strdup(event->source) : NULL,
 		.format = event->format ? strdup(event->format) : NULL,
 		.sample = event->spec ? kymo_spec_sample_text(event->spec) : NULL,
-		.is_filtered = event->spec && event->spec->filter,
+		.is_filtered = event->spec && (event->spec->filter || event->spec->is_limited),
 		.function_offset = event->function_offset,
 	};
 	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id ||

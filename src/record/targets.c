@@ -175,10 +175,10 @@ static struct kymo_error *end_source(struct recording *recording, struct record_
 		kymo_probes_destroy(source->probes);
 		kymo_process_destroy(source->process);
 	}
+	aggregate_forget(recording, source);
 	free(source->rings);
 	free(source->shared);
 	free(source->positions);
-	aggregate_forget(source);
 	stacks_forget(recording, source);
 	free(source);
 	last = lender ? leave_source(recording, lender) : NULL;

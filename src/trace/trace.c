@@ -166,6 +166,10 @@ static struct kymo_error *make_file(const struct kymo_trace *output, const struc
 		snprintf(name, sizeof(name), "stream_rows");
 	else if (stream->ring == KYMO_TRACE_FRAMES)
 		snprintf(name, sizeof(name), "stream_frames");
+	else if (stream->ring == KYMO_TRACE_CALLS && stream->number)
+		snprintf(name, sizeof(name), "stream_calls_%zu", stream->number);
+	else if (stream->ring == KYMO_TRACE_CALLS)
+		snprintf(name, sizeof(name), "stream_calls");
 	else if (stream->number)
 		snprintf(name, sizeof(name), "stream_%zu_%zu", stream->ring, stream->number);
 	else
@@ -332,6 +336,14 @@ struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_
 	return error;
 }
 
+void kymo_trace_leave(struct kymo_trace *output, struct kymo_trace_position *position)
+{
+	if (position->stream)
+		output->streams.items[position->stream - 1].is_taken = false;
+	position->stream = 0;
+	position->skipped = 0;
+}
+
 struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_position *position,
 				     const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc)
 {
@@ -346,10 +358,7 @@ struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trac
 	};
 	struct kymo_error *error = packet.lost > written ? append_packet(output, position, cpu, &packet) : NULL;
 
-	if (position->stream)
-		output->streams.items[position->stream - 1].is_taken = false;
-	position->stream = 0;
-	position->skipped = 0;
+	kymo_trace_leave(output, position);
 	return error;
 }
 

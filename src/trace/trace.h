@@ -39,6 +39,7 @@ struct kymo_trace_position {
 #define KYMO_TRACE_VFORKS SIZE_MAX     /* in place of a ring: losses in vfork children, which belong to no CPU */
 #define KYMO_TRACE_ROWS (SIZE_MAX - 1) /* likewise: rows of aggregations */
 #define KYMO_TRACE_FRAMES (SIZE_MAX - 2)
+#define KYMO_TRACE_CALLS (SIZE_MAX - 3) /* records that waited for the duration of their calls */
 
 struct kymo_trace {
 	int dirfd;
@@ -102,6 +103,9 @@ struct kymo_error *kymo_trace_copy(struct kymo_trace *output, struct kymo_trace_
  * also on an error. */
 struct kymo_error *kymo_trace_finish(struct kymo_trace *output, struct kymo_trace_position *position,
 				     const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc);
+
+/* After the last packet of what is no ring: the stream is free. */
+void kymo_trace_leave(struct kymo_trace *output, struct kymo_trace_position *position);
 
 /*
  * Hits of vfork children, of which `lost` is the running total: a packet without records tells readers how many more

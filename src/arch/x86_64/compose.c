@@ -91,7 +91,11 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 	bind(c, &call);
 	rsp_slot(c, 0x8d, R10, to->begin + (int32_t)to->at);
 	rsp_slot(c, 0x03, R10, BELOW_COMPOSED_SIZE); /* add size(%rsp),%r10 */
-	x86_call_reader(c, to->env, is_string ? guest.string : guest.block, x86_limit_of(fetch));
+	x86_call_reader(c, to->env,
+			is_string             ? guest.string
+			: fetch->ends_at_null ? guest.list
+					      : guest.block,
+			x86_limit_of(fetch));
 	EMIT(c, 0x48, 0x85, 0xc0);       /* test %rax,%rax */
 	branch(c, &call, "\x0f\x89", 2); /* jns */
 	EMIT(c, 0x48, 0xf7, 0xd0);       /* not %rax */

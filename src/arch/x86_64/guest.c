@@ -29,6 +29,7 @@ uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks);
 int64_t kymo_guest_read(char *to, uint64_t process, uint64_t size, uint64_t address);
 int64_t kymo_guest_string(char *to, uint64_t process, uint64_t limit, uint64_t address);
 int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64_t address);
+int64_t kymo_guest_list(char *to, uint64_t process, uint64_t size, uint64_t address);
 int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64_t first);
 
 static inline __attribute__((always_inline)) uint64_t stamp(void)
@@ -307,6 +308,26 @@ GUEST int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64
 	return n == (int64_t)size ? n : -1 - n;
 }
 
+typedef uint64_t __attribute__((aligned(1), may_alias)) element;
+
+/* The same of pointers that a NULL may end, in `size` bytes or less: what is after it is not looked at, and may be no
+ * memory. */
+GUEST int64_t kymo_guest_list(char *to, uint64_t process, uint64_t size, uint64_t address)
+{
+	int64_t n = process == CERTAIN ? copy(to + 2, size, address, 0) : read_memory(to + 2, process, size, address);
+
+	for (int64_t i = 0; i + 8 <= n; i += 8)
+		if (!*(const volatile element *)(to + 2 + i)) {
+			n = i;
+			size = (uint64_t)i;
+		}
+	if (n < 0)
+		n = 0;
+	to[0] = (char)n;
+	to[1] = (char)(n >> 8);
+	return n == (int64_t)size ? n : -1 - n;
+}
+
 /* A system call about the thread itself, which waits for nothing: of `first`, and the address of what it answers. 0:
  * it is there. Where memory may not be read by a call, none is made. */
 GUEST int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64_t first)
@@ -322,12 +343,12 @@ GUEST int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64
  *	kymo_guest_switch_entry	r10: ring, rdx: struct kymo_pad_rings
  *	kymo_guest_change_entry	r10: ring, r11: struct rseq of the thread, rdx: as above; KYMO_GUEST_… comes back
  *	kymo_guest_vfork_entry	r10: struct kymo_wire_vforks; not 0 comes back in a vfork child
- *	kymo_guest_read_entry, …_string_entry, …_block_entry
+ *	kymo_guest_read_entry, …_string_entry, …_block_entry, …_list_entry
  *				r10: where to, r11: the process, rdx: bytes, rax: address; what C gives comes back
  *	kymo_guest_ask_entry	r10: where to, r11: the process, rdx: number of the call, rax: its first argument
  */
 __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
-	".irp entry, take,switch,change,vfork,read,string,block,ask\n"
+	".irp entry, take,switch,change,vfork,read,string,block,list,ask\n"
 	".globl kymo_guest_\\entry\\()_entry\n	.hidden kymo_guest_\\entry\\()_entry\n"
 	".endr\n"
 	".macro kymo_enter function\n"
@@ -354,6 +375,8 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	".balign 16\n"
 	"kymo_guest_block_entry: kymo_enter kymo_guest_block\n"
 	".balign 16\n"
+	"kymo_guest_list_entry: kymo_enter kymo_guest_list\n"
+	".balign 16\n"
 	"kymo_guest_ask_entry: kymo_enter kymo_guest_ask\n"
 	/* Only a thread that makes a remote call comes here, if each other system call has a probe (proc/call.c). */
 	".balign 16\n"
@@ -363,7 +386,7 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 extern const uint8_t __start_kymo_guest[], __stop_kymo_guest[];
 extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[], kymo_guest_change_entry[],
 	kymo_guest_vfork_entry[], kymo_guest_read_entry[], kymo_guest_string_entry[], kymo_guest_block_entry[],
-	kymo_guest_ask_entry[];
+	kymo_guest_list_entry[], kymo_guest_ask_entry[];
 
 void kymo_guest_image(struct kymo_guest_image *ret)
 {
@@ -376,6 +399,7 @@ void kymo_guest_image(struct kymo_guest_image *ret)
 	ret->read = (uint32_t)(kymo_guest_read_entry - __start_kymo_guest);
 	ret->string = (uint32_t)(kymo_guest_string_entry - __start_kymo_guest);
 	ret->block = (uint32_t)(kymo_guest_block_entry - __start_kymo_guest);
+	ret->list = (uint32_t)(kymo_guest_list_entry - __start_kymo_guest);
 	ret->ask = (uint32_t)(kymo_guest_ask_entry - __start_kymo_guest);
 }
 

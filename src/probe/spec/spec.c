@@ -413,6 +413,8 @@ static struct kymo_error *add_values(const struct kymo_spec *spec, const struct 
 	named->is_paired = spec->is_paired;
 	named->shares_sample = spec->shares_sample;
 	named->aggregated = spec->aggregated;
+	named->waits = spec->waits;
+	named->is_limited = spec->is_limited;
 	return error;
 }
 

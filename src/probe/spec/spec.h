@@ -95,6 +95,10 @@ struct kymo_spec {
 	size_t n_values;
 	uint32_t aggregated; /* its number among those whose hits are aggregated in place of being written (struct
 				kymo_aggr); 0: it is none of them */
+	bool waits;          /* … in place of being written by its pads: the recorder writes it, once the duration of
+				its call is known */
+	bool is_limited;     /* … those of some durations alone */
+	uint8_t duration;    /* 1 + the argument that is the duration of its call; 0: none is */
 	uint16_t stack_size; /* records have a copy of so many bytes of the stack at most; 0: none */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };

@@ -289,6 +289,7 @@ static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo
 				     "piece, such as buf(p, %d)",
 				     bytes, most, KYMO_FETCH_LIMIT_MAX);
 	reader->out.limit = (uint16_t)bytes;
+	reader->out.ends_at_null = type.ends_at_null;
 	return choose_elements(reader, type);
 }
 
@@ -330,11 +331,40 @@ static struct kymo_error *check_form(const struct kymo_spec_reader *reader)
 			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
 }
 
+/* Whether it is the duration of the call that a return ends. */
+static bool is_duration(const struct kymo_spec_reader *reader)
+{
+	return reader->spec->is_return && kymo_spec_piece_is(reader->fetch, "duration");
+}
+
+/* The duration of a call: pads do not know it, and record a fault in its place. */
+static struct kymo_error *take_duration(struct kymo_spec_reader *reader, struct kymo_form **form_ret)
+{
+	struct kymo_form *form = malloc(sizeof(*form));
+
+	if (!form)
+		return &kymo_error_no_memory;
+	*form = (struct kymo_form){
+		.n = 3,
+		.ops = { { .code = KYMO_FORM_VALUE }, { .code = KYMO_FORM_VALUE }, { .code = KYMO_FORM_DIVIDE } },
+	};
+	reader->out.kind = KYMO_FETCH_FORM;
+	reader->out.form = form;
+	reader->out.type = KYMO_TYPE_U64;
+	*form_ret = form;
+	return NULL;
+}
+
 static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_type, bool is_computed,
 				     struct kymo_form **form)
 {
-	struct kymo_error *error = is_computed ? compute(reader, form) : kymo_spec_fetch_read(reader);
+	struct kymo_error *error;
 
+	if (is_duration(reader))
+		return has_type ? kymo_error_at(reader->text, reader->type.start,
+						"the duration is a whole number of nanoseconds; leave the type out")
+				: take_duration(reader, form);
+	error = is_computed ? compute(reader, form) : kymo_spec_fetch_read(reader);
 	if (!error && has_type && is_computed)
 		error = refuse_memory_type(reader);
 	if (!error && has_type) { /* a type of the user's own is that of a number */
@@ -418,6 +448,8 @@ static void add_argument(const struct kymo_spec_reader *reader, char *name, stru
 {
 	struct kymo_spec *spec = reader->spec;
 
+	if (is_duration(reader))
+		spec->duration = (uint8_t)(spec->n_args + 1);
 	spec->args[spec->n_args++] = (struct kymo_spec_arg){
 		.name = name,
 		.fetch = reader->out,
@@ -450,6 +482,8 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 		return kymo_error_at(text, piece.start, "a probe records at most %d arguments", KYMO_EVENT_MAX_ARGS);
 	if (equals)
 		reader.fetch.start = equals + 1;
+	if (is_duration(&reader) && spec->duration)
+		return kymo_error_at(text, reader.fetch.start, "the duration of a call is recorded once");
 	is_computed = is_expression(reader.fetch) || (spec->marker && kymo_spec_piece_starts(reader.fetch, "$arg"));
 	colon = is_computed ? find_type(reader.fetch)
 			    : memchr(reader.fetch.start, ':', kymo_spec_piece_size(reader.fetch));

@@ -149,6 +149,18 @@ static bool find_context(const struct name *name)
 	return false;
 }
 
+/* The duration of a call, where the source has nothing of that name. */
+static struct kymo_error *refuse_duration(const struct name *name)
+{
+	if (name->spec->is_return)
+		return kymo_error_at(name->text, name->start,
+				     "a pad does not know the duration of its call: record it alone, as in 'libc:read "
+				     "duration', or compare it in the filter after the function, as in /duration > "
+				     "5ms/");
+	return kymo_error_at(name->text, name->start,
+			     "'duration' is known where the function returns; write -r in place of -p");
+}
+
 /* A name of the source: what it is is known when the file is. */
 static struct kymo_error *find_variable(const struct name *name)
 {
@@ -168,6 +180,10 @@ static struct kymo_error *find_variable(const struct name *name)
 			kymo_error_destroy(error);
 			return NULL;
 		}
+		if (is_name(name, "duration") && !spec->marker) {
+			kymo_error_destroy(error);
+			return refuse_duration(name);
+		}
 	} else if (find_context(name)) {
 		spec->wants_names |= kymo_spec_has_scope(spec);
 		return NULL;
@@ -178,6 +194,8 @@ static struct kymo_error *find_variable(const struct name *name)
 	}
 	if (error)
 		return error;
+	if (is_name(name, "duration") && !spec->marker)
+		return refuse_duration(name);
 	if (spec->marker)
 		return kymo_error_at(name->text, name->start,
 				     "variables by name ('%.*s') are not known at markers; write arg0 for the first "
@@ -211,6 +229,8 @@ static struct kymo_error *find_name(void *data, const char *text, const char *st
 		mean(&name, KYMO_FORM_STACK, n, wide);
 		return NULL;
 	}
+	if (is_name(&name, "duration") && name.spec->is_return)
+		return refuse_duration(&name);
 	return find_variable(&name);
 }
 

@@ -152,8 +152,7 @@ static void test_bad_limits(void **state)
 	assert_string_equal(limits("libc:read /5ms < duration/"), joined);
 	assert_string_equal(limits("libc:read /(duration > 5ms)/"), joined);
 	assert_string_equal(limits("libc:read /duration > /"), "expected a number, such as 4096, 4K or 10ms");
-	assert_string_equal(limits("libc:read /duration > 5ms || arg0/"),
-			    "'5ms || arg0' is no number; write 4096, 4K or 10ms");
+	assert_string_equal(limits("libc:read /duration > 5ms || arg0/"), joined);
 	assert_string_equal(limits("libc:read /duration < 0/"), "no call has such a duration");
 	assert_string_equal(limits("libc:read /duration > -1/"), "no call has such a duration");
 	assert_string_equal(

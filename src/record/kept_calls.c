@@ -1,0 +1,170 @@
+#include "record/kept_calls.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/aggregate_fields.h"
+#include "record/warnings.h"
+
+#define PACKET_SIZE (256u << 10) /* the last record may go a little beyond it */
+
+/* Set the field of the duration, which pads have marked as not available. */
+static void set_duration(const struct kymo_ctf_event *event, uint8_t *record, uint64_t ns)
+{
+	const uint32_t field = event->duration - 1u;
+	uint8_t *at = record + KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+
+	for (uint32_t i = 0; i < field; i++)
+		at += aggregate_field_size(&event->fields[i], at);
+	memcpy(at, &ns, sizeof(ns));
+	record[KYMO_EVENT_ARGS_OFFSET] &= (uint8_t) ~(1u << field);
+}
+
+static bool is_within(const struct kymo_aggr *aggr, bool is_known, uint64_t ns)
+{
+	if (!aggr->has_limits)
+		return true;
+	return is_known && ns >= aggr->duration_min && ns <= aggr->duration_max;
+}
+
+struct kymo_error *kept_calls_add(struct recording *recording, struct record_source *source,
+				  struct aggregation *aggregation, const struct kymo_call_hit *leave, bool is_known,
+				  uint64_t ns)
+{
+	const struct kymo_ctf_event *event = &recording->output.files.trace.events[leave->event];
+	struct kept_calls *kept = &source->hits->kept[leave->ring];
+	const struct kept_record record = { leave->tsc, kept->bytes.n, leave->record_size };
+	uint8_t *bytes;
+
+	if (!is_within(&aggregation->aggr, is_known, ns))
+		return NULL;
+	if (!kymo_vec_reserve(&kept->bytes, kept->bytes.n + leave->record_size) ||
+	    !kymo_vec_push(&kept->records, record))
+		return &kymo_error_no_memory;
+	bytes = kept->bytes.items + record.at;
+	memcpy(bytes, leave->record, leave->record_size);
+	if (event->duration && is_known)
+		set_duration(event, bytes, ns);
+	kept->bytes.n += leave->record_size;
+	return NULL;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static struct kymo_error *write_packet(struct recording *recording, struct kept_calls *kept, uint32_t cpu,
+				       uint64_t tsc_begin)
+{
+	const struct kymo_ring_packet packet = {
+		.records = kept->packet.items,
+		.size = kept->packet.n,
+		.tsc_begin = tsc_begin,
+		.tsc_end = kept->tsc_end,
+		.lost = kept->lost,
+		.sequence = kept->n_packets,
+		.is_plain = true,
+	};
+	struct kymo_error *error;
+
+	if (!packet.size && kept->lost == kept->lost_written)
+		return NULL;
+	kept->position.ring = KYMO_TRACE_CALLS;
+	error = kymo_trace_append(&recording->output.files, &kept->position, cpu, &packet, true);
+	if (error)
+		return error;
+	kept->n_packets++;
+	kept->lost_written = kept->lost;
+	kept->packet.n = 0;
+	return NULL;
+}
+
+static int compare_records(const void *a, const void *b)
+{
+	const struct kept_record *x = a, *y = b;
+
+	if (x->tsc != y->tsc)
+		return x->tsc < y->tsc ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* In the order of time, whichever probe they are of. */
+static struct kymo_error *write_ring(struct recording *recording, struct kept_calls *kept, uint32_t cpu)
+{
+	struct kymo_error *error = NULL;
+	uint64_t tsc_begin = kept->tsc_end;
+
+	if (kept->records.n)
+		qsort(kept->records.items, kept->records.n, sizeof(kept->records.items[0]), compare_records);
+	for (size_t i = 0; i < kept->records.n && !error; i++) {
+		const struct kept_record *record = &kept->records.items[i];
+
+		if (record->tsc < kept->tsc_end) { /* it waited for too long, or a lying target has written it */
+			kept->lost++;
+			continue;
+		}
+		if (kept->packet.n >= PACKET_SIZE)
+			error = write_packet(recording, kept, cpu, tsc_begin);
+		if (!error && !kymo_vec_reserve(&kept->packet, kept->packet.n + record->size))
+			error = &kymo_error_no_memory;
+		if (error)
+			break;
+		if (!kept->packet.n)
+			tsc_begin = record->tsc;
+		memcpy(kept->packet.items + kept->packet.n, kept->bytes.items + record->at, record->size);
+		kept->packet.n += record->size;
+		kept->tsc_end = record->tsc;
+	}
+	kept->records.n = kept->bytes.n = 0;
+	return error ? error : write_packet(recording, kept, cpu, tsc_begin);
+}
+
+struct kymo_error *kept_calls_write(struct recording *recording, struct record_source *source)
+{
+	struct kymo_error *error = NULL;
+
+	for (uint32_t i = 0; i < source->hits->n_rings && !error; i++)
+		error = write_ring(recording, &source->hits->kept[i], source->shared[i].cpu);
+	return error;
+}
+
+void kept_calls_forget(struct recording *recording, struct record_source *source)
+{
+	struct source_hits *hits = source->hits;
+
+	for (size_t i = 0; i < hits->n_rings && hits->kept; i++) {
+		kymo_trace_leave(&recording->output.files, &hits->kept[i].position);
+		kymo_vec_deinit(&hits->kept[i].bytes);
+		kymo_vec_deinit(&hits->kept[i].records);
+		kymo_vec_deinit(&hits->kept[i].packet);
+	}
+	free(hits->kept);
+	hits->kept = NULL;
+}
+
+/* ---- what could not be decided --------------------------------------------------------------- */
+
+void kept_calls_tell(struct recording *recording)
+{
+	const struct aggregating *aggregating = recording->output.aggregating;
+
+	for (size_t i = 0; i < aggregating->n; i++) {
+		const struct kymo_aggr *aggr = &aggregating->items[i].aggr;
+		const uint64_t without_entry = aggregating->items[i].table.calls_without_entry,
+			       over_losses = aggregating->items[i].table.calls_over_losses;
+
+		if (aggr->kind != KYMO_AGGR_CALLS || !aggr->has_limits)
+			continue;
+		if (without_entry)
+			recording_warn(recording,
+				       "'%s': %" PRIu64
+				       " %s had begun before the recording; the duration is not known, and the filter "
+				       "has left the return out",
+				       aggr->probe, without_entry, without_entry == 1 ? "call" : "calls");
+		if (over_losses)
+			recording_warn(recording,
+				       "'%s': records were lost during %" PRIu64
+				       " %s; the duration is not known, and the filter has left the return out; a "
+				       "larger --buffer has room for more records",
+				       aggr->probe, over_losses, over_losses == 1 ? "call" : "calls");
+	}
+}

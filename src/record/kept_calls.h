@@ -1,0 +1,25 @@
+/* Records of returns that are written once the duration of their calls is known (KYMO_AGGR_CALLS). Private to the room.
+ */
+#ifndef KYMO_RECORD_KEPT_CALLS_H
+#define KYMO_RECORD_KEPT_CALLS_H
+
+#include "record/aggregate.h"
+
+/*
+ * A call has ended whose return's record waited: with `is_known`, after `ns` nanoseconds. The record is written if the
+ * filter lets that duration through, or has nothing on durations. It goes with others of its ring into the next packet.
+ */
+struct kymo_error *kept_calls_add(struct recording *recording, struct record_source *source,
+				  struct aggregation *aggregation, const struct kymo_call_hit *leave, bool is_known,
+				  uint64_t ns);
+
+/* Write the packets of what has come since the last ones. */
+struct kymo_error *kept_calls_write(struct recording *recording, struct record_source *source);
+
+/* The source will have no more of them; free what was kept for it. */
+void kept_calls_forget(struct recording *recording, struct record_source *source);
+
+/* At the end: tell what a filter of durations could not decide. */
+void kept_calls_tell(struct recording *recording);
+
+#endif
