@@ -10,6 +10,7 @@
 #include "hub/thread/frozen.h"
 #include "hub/thread/states.h"
 #include "hub/thread/task.h"
+#include "hub/thread/tracee.h"
 
 #define CALL_STOP (SIGTRAP | 0x80)
 
@@ -27,20 +28,47 @@ static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 	return task->signal;
 }
 
+/* A batch that has got no signal at its end, as something refuses that: the thread is home, and has its registers. */
+static bool has_gone_home(const struct task *task)
+{
+	const struct hub_remote_call *call = task->remote_call;
+	struct user_regs_struct registers;
+
+	return call->signal && !kymo_get_registers(task->tid, &registers) &&
+	       (registers.rip < call->call_at || registers.rip > call->call_end);
+}
+
+/* Its last call was made: the second stop at one, or the signal at the end of a batch. Another signal of that number
+ * comes at another instruction. */
+static bool is_over(struct task *task, int status)
+{
+	struct hub_remote_call *call = task->remote_call;
+	struct user_regs_struct registers;
+
+	if (status >> 16)
+		return false;
+	if (!call->signal)
+		return WSTOPSIG(status) == CALL_STOP && !--call->n_stops;
+	if (WSTOPSIG(status) != call->signal || kymo_get_registers(task->tid, &registers) ||
+	    registers.rip != call->call_end)
+		return false;
+	call->n_stops = 0;
+	return true;
+}
+
 bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 {
-	bool is_at_call = !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
 	int signal;
 
 	if (!task->remote_call)
 		return false;
-	if (status >> 16 == PTRACE_EVENT_EXIT || !task->remote_call->n_stops) {
+	if (status >> 16 == PTRACE_EVENT_EXIT || !task->remote_call->n_stops || has_gone_home(task)) {
 		hub_forget_remote_call(task);
 		return false;
 	}
 	hub_set_stop(task, STOP_AWAY);
 	task->resumed.was_interrupted = false;
-	if (is_at_call && !--task->remote_call->n_stops) {
+	if (is_over(task, status)) {
 		if (!task->remote_call->is_left)
 			return true;
 		hub_give_back(task); /* another owner may have it by now */
@@ -49,6 +77,6 @@ bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 	}
 	signal = signal_for(hub, task, status);
 	hub_set_state(task, TASK_RUNNING);
-	ptrace(PTRACE_SYSCALL, task->tid, 0, signal);
+	ptrace(task->remote_call->signal ? PTRACE_CONT : PTRACE_SYSCALL, task->tid, 0, signal);
 	return true;
 }

@@ -37,7 +37,6 @@
 #include "procfs/maps.h"
 
 #define XSTATE_MAX (64u << 10)
-#define SCRATCH 1024 /* below the frame, for path names and such */
 #define GADGET_MAX 16
 #define TEXT_MAX (64u << 20)
 #define RED_ZONE 128
@@ -228,12 +227,12 @@ static uint64_t room_in_own_stack(const struct kymo_thread *thread, const struct
 /* Write frame and scratch, with what was there kept for later; sp as kymo_remote_frame() gave it. */
 static int write_call_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)
 {
-	uint8_t *kept = malloc(SCRATCH + size);
+	uint8_t *kept = malloc(KYMO_REMOTE_SCRATCH + size);
 	int err;
 
 	if (!kept)
 		return -ENOMEM;
-	err = kymo_process_read(process, sp - SCRATCH, kept, SCRATCH + size);
+	err = kymo_process_read(process, sp - KYMO_REMOTE_SCRATCH, kept, KYMO_REMOTE_SCRATCH + size);
 	if (!err)
 		err = kymo_process_write(process, sp, frame, size);
 	if (err) {
@@ -241,7 +240,7 @@ static int write_call_frame(struct kymo_process *process, uint64_t sp, const uin
 		return err;
 	}
 	process->remote.kept = kept;
-	process->remote.n_kept = SCRATCH + size;
+	process->remote.n_kept = KYMO_REMOTE_SCRATCH + size;
 	return 0;
 }
 
@@ -278,7 +277,7 @@ static int begin_by(struct kymo_process *process, size_t index, const struct kym
 		err = kymo_joined_facts(process->joined, thread->tid, KYMO_FACT_MASK, &facts);
 	if (err)
 		return err;
-	room = SCRATCH + xstate_size + KYMO_REMOTE_FRAME_MAX;
+	room = KYMO_REMOTE_SCRATCH + xstate_size + KYMO_REMOTE_FRAME_MAX;
 	top = room_in_initial_stack(process, maps, room);
 	if (!top)
 		top = room_in_own_stack(thread, maps, room);
@@ -300,6 +299,7 @@ static int begin_by(struct kymo_process *process, size_t index, const struct kym
 	}
 	process->remote.active = true;
 	process->remote.thread = index;
+	process->remote.mask = facts.mask;
 	process->remote.registers = thread->registers;
 	process->remote.sp = sp;
 	return 0;
@@ -437,7 +437,7 @@ struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number
 
 uint64_t kymo_remote_scratch(const struct kymo_process *process)
 {
-	return process->remote.sp - SCRATCH;
+	return process->remote.sp - KYMO_REMOTE_SCRATCH;
 }
 
 struct kymo_error *kymo_remote_end(struct kymo_process *process)
@@ -455,6 +455,6 @@ struct kymo_error *kymo_remote_end(struct kymo_process *process)
 	process->remote.active = false;
 	error = kymo_joined_give_back(process, process->threads.items[process->remote.thread].tid);
 	if (!error)
-		kymo_process_write(process, process->remote.sp - SCRATCH, kept, process->remote.n_kept);
+		kymo_process_write(process, process->remote.sp - KYMO_REMOTE_SCRATCH, kept, process->remote.n_kept);
 	return error;
 }

@@ -22,7 +22,10 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process);
 struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number, const uint64_t args[6],
 				       int64_t *result_ret);
 
-/* Address of at least 256 bytes of scratch memory of that thread (its stack, below the frame). */
+/* Bytes of scratch memory below the frame: the first 256 are for callers, then comes the table of a batch. */
+#define KYMO_REMOTE_SCRATCH 1024
+
+/* Address of that memory of the thread, on its stack. */
 uint64_t kymo_remote_scratch(const struct kymo_process *process);
 
 /* Look for the instructions that calls are made with, while the process runs: kymo_remote_begin() has to look at them

@@ -192,6 +192,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 		kymo_tree_tell(tree, &event);
 		return KYMO_ACTION_DETACH;
 	}
+	event.process->startup.is_fresh = true;
 	event.process->child = before->child;
 	before->child = PROCESS_IS_NOT_OURS;
 	if (!event.refusal)
@@ -320,6 +321,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	struct kymo_process *process = event ? NULL : starting(data, engine);
 
 	if (process && hub_own_signal_has_come(engine)) {
+		process->startup.has_come = true;
 		tell_startup(process, engine, KYMO_STARTUP_MAPPED);
 	} else if (process && kymo_startup_looks_done(process)) {
 		/* No call was seen meanwhile, so MAPPED is all that is certain. */

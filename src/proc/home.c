@@ -8,6 +8,7 @@
  * A recorder that stops the process meanwhile would see memory from before that call, and write its own frame over the
  * thread's. So such a thread is brought home first.
  */
+#include "arch/batch.h"
 #include "arch/remote.h"
 #include "base/error.h"
 #include "proc/home.h"
@@ -16,7 +17,7 @@
 #include "proc/state.h"
 #include "proc/thread.h"
 
-#define TRIES 4 /* two are enough: its call, and rt_sigreturn */
+#define TRIES (KYMO_BATCH_MAX + 5) /* its call, or those of a batch and the two of its end; and rt_sigreturn */
 
 static bool is_away(struct kymo_process *process, const struct kymo_thread *thread)
 {

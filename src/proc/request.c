@@ -124,6 +124,20 @@ struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, con
 	return NULL;
 }
 
+struct kymo_error *kymo_joined_batch(struct kymo_process *process, pid_t tid, const struct user_regs_struct *begin,
+				     uint64_t end, int signal)
+{
+	struct hub_message message = { .type = HUB_FREEZE_CALL,
+				       .tid = tid,
+				       .flags = HUB_CALL_BATCH,
+				       .event = (uint32_t)signal,
+				       .word = end,
+				       .registers = *begin };
+	int err = kymo_request(process->joined, &message, NULL);
+
+	return err ? call_failed(process, tid, err) : NULL;
+}
+
 bool kymo_joined_writes(const struct kymo_joined *joined)
 {
 	return !joined->owner || !hub_freeze_is_plain(joined->owner);

@@ -44,6 +44,11 @@ struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid
 struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call,
 				    struct user_regs_struct *ret);
 
+/* Run it from `begin` until it is at `end` before `signal`, which is let in for that. The same errors. By the hub of
+ * this process alone. */
+struct kymo_error *kymo_joined_batch(struct kymo_process *process, pid_t tid, const struct user_regs_struct *begin,
+				     uint64_t end, int signal);
+
 /* Whether memory is to be written by the next one; else as that of any process. */
 bool kymo_joined_writes(const struct kymo_joined *joined);
 

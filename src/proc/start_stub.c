@@ -1,12 +1,11 @@
 #include "proc/start_stub.h"
 
-#include <signal.h>
-
 #include "arch/selectors.h"
 #include "arch/start_stub.h"
 #include "hub/own_signal.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
+#include "proc/batch.h"
 #include "proc/members.h"
 #include "proc/memory.h"
 #include "proc/request.h"
@@ -31,15 +30,11 @@ static struct task *task_without_others(const struct kymo_process *process)
 /* A signal that is ignored by default, and comes at once. Nothing of the program has run, so it has no handler. */
 static int choose_signal(struct kymo_process *process)
 {
-	static const int signals[] = { SIGURG, SIGWINCH };
 	struct kymo_tracee_facts facts;
 
 	if (kymo_joined_facts(process->joined, process->pid, KYMO_FACT_MASK, &facts))
 		return 0;
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		if (!(facts.mask >> (signals[i] - 1) & 1))
-			return signals[i];
-	return 0;
+	return kymo_harmless_signal(facts.mask);
 }
 
 /* A seccomp filter might end it for the signal. A security module might refuse the signal, and calls would be missed.
@@ -92,6 +87,7 @@ void kymo_start_stub_put(struct kymo_process *process)
 	if (text && kymo_start_find(process, text, &site, &at) && write_both(process, site, at, signal)) {
 		process->startup.stub = STUB_IS_AWAITED;
 		process->startup.stub_at = at;
+		process->startup.stub_signal = signal;
 		process->startup.stub_site = site;
 		hub_own_signal_expect(task->engines.items[0], signal, kymo_start_told_at(at));
 	}
@@ -106,6 +102,9 @@ void kymo_start_stub_take(struct kymo_process *process)
 	if (!process->threads.n)
 		return;
 	is_told = process->threads.items[0].registers.rip == kymo_start_told_at(at);
+	if (is_told && process->startup.has_come && process->threads.n == 1)
+		process->startup.harmless = process->startup.stub_signal;
+	process->startup.has_come = false;
 	process->startup.stub = kymo_start_take_out(process, at, site, &has_called) ? STUB_IS_OUT : STUB_IS_IN;
 	process->startup.owes_tls |= has_called && process->threads.items[0].registers.fs_base != 0;
 	/* A stop of another kind may have come before that of the signal. */

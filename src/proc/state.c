@@ -150,6 +150,7 @@ void kymo_process_forget(struct kymo_process *process)
 {
 	kymo_process_forget_maps(process);
 	process->known.has_info = false;
+	process->startup.harmless = 0;
 }
 
 struct kymo_thread *kymo_find_thread(const struct kymo_process *process, pid_t tid)

@@ -52,8 +52,8 @@ struct process_remote {
 	unsigned int n_nested; /* times that calls were begun while they were */
 	size_t thread;
 	struct user_regs_struct registers; /* the thread's own */
-	uint64_t sp;
-	uint8_t *kept; /* what lay where scratch and frame are */
+	uint64_t sp, mask;                 /* mask: of blocked signals, its own */
+	uint8_t *kept;                     /* what lay where scratch and frame are */
 	size_t n_kept;
 };
 
@@ -74,6 +74,10 @@ struct process_startup {
 	bool wants_no_stub;
 	enum startup_stub stub;
 	uint64_t stub_at, stub_site;
+	int stub_signal;    /* that it sends */
+	bool has_come;      /* … and has got */
+	bool is_fresh;      /* nothing of its program has run, and no harmless signal was looked for */
+	int harmless;       /* while it is frozen: a signal by which batches end; 0: none is known to come */
 	uint64_t moment_ns; /* when it is looked at although nothing has happened */
 	uint64_t linker;    /* where the dynamic linker was loaded; 0: it has none */
 	uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "arch/batch.h"
+
 #define REX 0x40
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
@@ -275,7 +277,7 @@ bool kymo_remote_has_frame(const uint8_t *bytes, size_t size)
 	return false;
 }
 
-/* Whether it is an instruction that leads home, or the `syscall` that the call is made with. */
+/* Whether it is an instruction that leads home, the `syscall` that the call is made with, or one of a batch. */
 static bool is_gadget(const uint8_t *code)
 {
 	static const uint8_t pop[] = { 0x58, 0xc3 }, call[] = { 0x0f, 0x05 };
@@ -283,7 +285,7 @@ static bool is_gadget(const uint8_t *code)
 
 	kymo_gadgets_scan(code, KYMO_REMOTE_CODE, 1, &found);
 	return found.sigreturn == 1 || code[0] == 0xc3 || !memcmp(code, pop, sizeof(pop)) ||
-	       !memcmp(code, call, sizeof(call));
+	       !memcmp(code, call, sizeof(call)) || kymo_batch_is_code(code);
 }
 
 /*

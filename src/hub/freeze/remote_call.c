@@ -21,6 +21,8 @@
 #define CALL_NS 5000000000ull
 #define CALL_STOP (SIGTRAP | 0x80)
 #define STOPS_A_CALL 2
+#define STOPS_A_BATCH 1
+#define N_SIGNALS 64
 
 static struct hub_remote_call *create_call(struct kymo_hub *hub, struct task *task)
 {
@@ -108,13 +110,40 @@ static bool is_at_breakpoint(const struct hub_process *process, uint64_t address
 	return b && b->owners;
 }
 
+/* A batch ends with a signal, which is let in for that alone. */
+static int prepare(struct task *task, const struct hub_message *message, uint64_t at)
+{
+	struct hub_remote_call *call = task->remote_call;
+	const int signal = message->flags & HUB_CALL_BATCH ? (int)message->event : 0;
+	int err = 0;
+
+	if (signal != call->signal)
+		err = kymo_set_mask(task->tid, signal ? ~(1ull << (signal - 1)) : ~0ull);
+	call->call_at = at;
+	call->call_end = message->word;
+	call->signal = signal;
+	call->n_stops = signal ? STOPS_A_BATCH : STOPS_A_CALL;
+	return err;
+}
+
+static bool is_fit(const struct freeze_job *job)
+{
+	const struct hub_message *message = job->message;
+
+	return !(message->flags & HUB_CALL_BATCH) || (!(message->flags & HUB_CALL_AS_IS) && job->owner->requests < 0 &&
+						      message->event && message->event <= N_SIGNALS);
+}
+
 static int start_call(struct kymo_hub *hub, void *argument)
 {
 	const struct freeze_job *job = argument;
 	struct task *task = hub_frozen_task(hub, job);
 	bool is_as_is = job->message->flags & HUB_CALL_AS_IS;
 	struct user_regs_struct registers = job->message->registers;
+	int err;
 
+	if (!is_fit(job))
+		return -EINVAL;
 	if (!task || (!is_as_is && !task->remote_call))
 		return -ESRCH;
 	if (is_as_is && kymo_get_registers(task->tid, &registers))
@@ -123,10 +152,13 @@ static int start_call(struct kymo_hub *hub, void *argument)
 		return -EBUSY;
 	if (!task->remote_call && !create_call(hub, task))
 		return -ENOMEM;
-	if ((!is_as_is && kymo_set_registers(task->tid, &registers)) || ptrace(PTRACE_SYSCALL, task->tid, 0, 0))
+	err = is_as_is ? 0 : kymo_set_registers(task->tid, &registers);
+	if (!err)
+		err = prepare(task, job->message, registers.rip);
+	if (err || ptrace(task->remote_call->signal ? PTRACE_CONT : PTRACE_SYSCALL, task->tid, 0, 0)) {
+		task->remote_call->n_stops = 0;
 		return -ESRCH;
-	task->remote_call->call_at = registers.rip;
-	task->remote_call->n_stops = STOPS_A_CALL;
+	}
 	hub_set_state(task, TASK_RUNNING);
 	return 0;
 }

@@ -80,6 +80,9 @@ enum hub_message_type {
 #define HUB_FREEZE_FIRST \
 	1u /* HOLD: the first thread, and thread `word` of the process, which may be the same or 0; no others */
 #define HUB_CALL_AS_IS 1u /* HOLD_CALL: from where it is, with the registers that it has */
+#define HUB_CALL_BATCH \
+	2u /* HOLD_CALL: several calls, until it is at `word` before signal `event`, which is not blocked meanwhile; \
+	      for the hub's own process alone */
 
 /* A stopped thread. */
 struct hub_held {
@@ -101,12 +104,13 @@ struct hub_message {
 	int64_t result;         /* of a reply: a negative errno, or what the call gives */
 	int32_t tid, pid;       /* of a thread: what is told is about, WHERE's reply; what ATTACH is asked for */
 	uint32_t action;        /* enum kymo_action: so far, of a callback; CONTROL; WATCH: enum kymo_watch */
-	uint32_t event;         /* of QUIESCE */
+	uint32_t event;         /* of QUIESCE; HOLD_CALL: a signal */
 	uint32_t flags, events; /* ATTACH, ATTACH_PROCESS, SET_EVENTS, HOLD, HOLD_CALL; WATCH: flags is how many bytes;
 				   of what the hub asks: 1, there are breakpoints in the memory */
 	uint64_t ops, data;     /* what these match: numbers that mean something to the client alone */
-	uint64_t word; /* HOLD: a thread; PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE, INSERT,
-			  REMOVE, WATCH: the address; UNWATCH, WATCH's reply: the slot */
+	uint64_t word; /* HOLD: a thread; HOLD_CALL: where a batch ends; PREPARE, FINISH: the stop; SET_RESULT: that;
+			  READ, WRITE, HOLD_WRITE, INSERT, REMOVE, WATCH: the address; UNWATCH, WATCH's reply: the slot
+			*/
 	uint64_t size; /* of the memory that is asked for, or follows */
 	union {
 		struct user_regs_struct registers;

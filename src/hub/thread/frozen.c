@@ -72,7 +72,8 @@ void hub_remote_call_leave(struct task *task)
 bool hub_calls_at(const struct hub_process *process, uint64_t address)
 {
 	for (const struct task *task = process->tasks; task; task = task->in_process)
-		if (task->remote_call && task->remote_call->n_stops && task->remote_call->call_at == address)
+		if (task->remote_call && task->remote_call->n_stops && task->remote_call->call_at <= address &&
+		    address <= (task->remote_call->signal ? task->remote_call->call_end : task->remote_call->call_at))
 			return true;
 	return false;
 }

@@ -31,8 +31,10 @@ struct hub_remote_call {
 	uint8_t *xstate; /* NULL: it has no engines, or memory was out */
 	size_t xstate_size;
 	bool has_new_xstate;
-	uint64_t call_at;     /* where its call is made */
-	unsigned int n_stops; /* at system calls, which are to come before its call is made; 0: it is stopped */
+	uint64_t call_at;     /* where its call is made, or its batch begins */
+	uint64_t call_end;    /* where it is after its batch */
+	int signal;           /* which it gets there; 0: it makes one call */
+	unsigned int n_stops; /* which are to come before its call, or its batch, is made; 0: it is stopped */
 	bool is_left;         /* the owner is gone */
 };
 

@@ -22,6 +22,7 @@
 #include "probe/options.h"
 #include "probe/probes.h"
 #include "probe/spec/spec.h"
+#include "proc/batch.h"
 #include "proc/call.h"
 #include "proc/process.h"
 
@@ -182,22 +183,24 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 	return NULL;
 }
 
-struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote,
-				 struct kymo_remote_mapping *made_ret)
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, uint64_t code,
+				 int64_t remote, struct kymo_remote_mapping *made_ret)
 {
 	const struct kymo_remote_mapping mapping = {
 		shared->data_address, shared->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, remote, 0
 	};
-	uint64_t advise[6] = { shared->data_address, shared->data_size, MADV_DONTFORK };
-	struct kymo_error *error = kymo_remote_map(process, &mapping);
-	int64_t result;
+	struct kymo_batch_call calls[] = { kymo_remote_map_call(&mapping),
+					   { .number = SYS_madvise,
+					     .args = { mapping.address, mapping.size, MADV_DONTFORK } } };
+	struct kymo_error *error = kymo_remote_calls(process, code, calls, kymo_countof(calls));
 
 	if (!error)
-		*made_ret = mapping;
+		error = kymo_remote_check_map(process, &mapping, calls[0].result);
 	if (!error)
-		error = kymo_remote_syscall(process, SYS_madvise, advise, &result);
-	if (!error && result)
-		error = kymo_error_errno((int)result, "the process could not keep the rings from its forked children");
+		*made_ret = mapping;
+	if (!error && calls[1].result)
+		error = kymo_error_errno((int)calls[1].result,
+					 "the process could not keep the rings from its children");
 	return error;
 }
 
@@ -477,7 +480,7 @@ static struct kymo_error *map_data(const struct kymo_probes *probes, struct kymo
 	if (!error)
 		error = kymo_data_open(&probes->shared, child, data);
 	if (!error)
-		error = kymo_data_map(&probes->shared, child, remote, &made);
+		error = kymo_data_map(&probes->shared, child, 0, remote, &made);
 	if (!error)
 		error = kymo_give_size(data->fd, data->size);
 	if (error && made.size)

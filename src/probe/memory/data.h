@@ -92,9 +92,9 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 				  struct kymo_data *data);
 
 /* Map descriptor `remote` of the stopped process there, within a remote call, so that forked children do not get it.
- * `made_ret` has a size once it is mapped, also on an error. */
-struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote,
-				 struct kymo_remote_mapping *made_ret);
+ * `made_ret` has a size once it is mapped, also on an error; `code` is as for kymo_remote_calls(). */
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, uint64_t code,
+				 int64_t remote, struct kymo_remote_mapping *made_ret);
 
 /* Lay the rings out. They have no memory yet. */
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "proc/batch.h"
 #include "proc/call.h"
 #include "proc/memory.h"
 #include "proc/process.h"
@@ -113,20 +114,25 @@ struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *nam
 	return NULL;
 }
 
+struct kymo_batch_call kymo_remote_map_call(const struct kymo_remote_mapping *mapping)
+{
+	return (struct kymo_batch_call){ .number = SYS_mmap,
+					 .args = { mapping->address, mapping->size, (uint64_t)mapping->protection,
+						   (uint64_t)mapping->kind | MAP_FIXED_NOREPLACE, (uint64_t)mapping->fd,
+						   mapping->offset } };
+}
+
 struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping)
 {
-	uint64_t args[6] = { mapping->address,
-			     mapping->size,
-			     (uint64_t)mapping->protection,
-			     (uint64_t)mapping->kind | MAP_FIXED_NOREPLACE,
-			     (uint64_t)mapping->fd,
-			     mapping->offset };
-	struct kymo_error *error;
-	int64_t result;
+	struct kymo_batch_call call = kymo_remote_map_call(mapping);
+	struct kymo_error *error = kymo_remote_calls(process, 0, &call, 1);
 
-	error = kymo_remote_syscall(process, SYS_mmap, args, &result);
-	if (error)
-		return error;
+	return error ? error : kymo_remote_check_map(process, mapping, call.result);
+}
+
+struct kymo_error *kymo_remote_check_map(const struct kymo_process *process, const struct kymo_remote_mapping *mapping,
+					 int64_t result)
+{
 	if (result == -EACCES || result == -EPERM)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
 					 "a policy forbids mapping executable memory in the process (a security "
@@ -154,12 +160,21 @@ void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_ma
 
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error)
 {
-	struct kymo_error *closing;
-	int64_t result;
+	return kymo_remote_close_both(process, 0, remote, -1, error);
+}
 
-	if (remote < 0)
-		return error;
-	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)remote }, &result);
+struct kymo_error *kymo_remote_close_both(struct kymo_process *process, uint64_t code, int64_t one, int64_t other,
+					  struct kymo_error *error)
+{
+	struct kymo_batch_call calls[2];
+	struct kymo_error *closing;
+	size_t n = 0;
+
+	if (one >= 0)
+		calls[n++] = (struct kymo_batch_call){ .number = SYS_close, .args = { (uint64_t)one } };
+	if (other >= 0)
+		calls[n++] = (struct kymo_batch_call){ .number = SYS_close, .args = { (uint64_t)other } };
+	closing = kymo_remote_calls(process, code, calls, n);
 	if (!error)
 		return closing;
 	kymo_error_destroy(closing);

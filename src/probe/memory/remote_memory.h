@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "arch/batch.h"
 #include "base/error.h"
 
 struct kymo_process;
@@ -26,11 +27,20 @@ struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *nam
 /* Map it at that very address, where nothing may be. */
 struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
 
+/* The same in two parts, for a call that is made with others (kymo_remote_calls()). */
+struct kymo_batch_call kymo_remote_map_call(const struct kymo_remote_mapping *mapping);
+struct kymo_error *kymo_remote_check_map(const struct kymo_process *process, const struct kymo_remote_mapping *mapping,
+					 int64_t result);
+
 /* Take it away again. Errors go unsaid: this is what comes after one. */
 void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
 
 /* Close a descriptor there, unless it is negative, after `error`, which is returned if there is one. */
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error);
+
+/* The same of two; `code` is as for kymo_remote_calls(). */
+struct kymo_error *kymo_remote_close_both(struct kymo_process *process, uint64_t code, int64_t one, int64_t other,
+					  struct kymo_error *error);
 
 /* Allocate a range of a memfd (errno); give it its final size. */
 int kymo_allocate(int fd, uint64_t offset, uint64_t size);

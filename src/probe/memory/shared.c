@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/options.h"
+#include "proc/batch.h"
 #include "proc/call.h"
 #include "proc/memory.h"
 #include "proc/process.h"
@@ -174,8 +176,8 @@ struct made {
 	size_t n;
 };
 
-static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_process *process, int64_t code,
-				  int64_t data, struct made *made)
+static struct kymo_error *map_all(struct kymo_shared *shared, struct kymo_process *process, int64_t code, int64_t data,
+				  struct made *made)
 {
 	const struct kymo_remote_mapping mappings[] = {
 		{ shared->address, shared->size, PROT_READ, MAP_SHARED, code, 0 },
@@ -191,7 +193,8 @@ static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_
 			made->items[made->n++] = mappings[i];
 	}
 	if (!error)
-		error = kymo_data_map(shared, process, data, &made->items[made->n]);
+		error = kymo_data_map(shared, process, kymo_shared_batches(shared, process), data,
+				      &made->items[made->n]);
 	if (made->items[made->n].size)
 		made->n++;
 	return error;
@@ -298,14 +301,15 @@ static struct kymo_error *map_shared(struct kymo_shared *shared, struct kymo_pro
 		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, data, &shared->data.fd, &shared->data.inode);
 	if (!error)
 		error = fill_and_map(shared, process, options, code, data);
-	error = kymo_remote_close(process, data, error);
-	return kymo_remote_close(process, code, error);
+	return kymo_remote_close_both(process, shared->has_batches ? shared->window : 0, data, code, error);
 }
 
 struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct kymo_probes_options *options,
 				      struct kymo_shared *ret)
 {
-	struct kymo_shared shared = { .fd = -1, .data = { .fd = -1 }, .is_sequenced = ret->is_sequenced };
+	struct kymo_shared shared = {
+		.fd = -1, .data = { .fd = -1 }, .is_sequenced = ret->is_sequenced, .pads_used = KYMO_PAGE_SIZE
+	};
 	static _Thread_local long n_cpus; /* which are those of this boot */
 	struct kymo_error *error;
 
@@ -343,18 +347,44 @@ void kymo_shared_deinit(struct kymo_shared *shared)
 	*shared = (struct kymo_shared){ .fd = -1, .data = { .fd = -1 } };
 }
 
+/* The kernel gets the pages and copies, without a fault for each of them. The file itself can't be written
+ * (F_SEAL_FUTURE_WRITE). False: it has not done all of it, and does not say why. */
+static bool copy_by_kernel(void *to, const void *bytes, size_t size)
+{
+	const struct iovec local = { (void *)(uintptr_t)bytes, size }, own = { to, size };
+
+	return process_vm_writev(getpid(), &local, 1, &own, 1, 0) == (ssize_t)size;
+}
+
 int kymo_shared_store(struct kymo_shared *shared, uint64_t offset, const void *bytes, size_t size)
 {
-	int err = size ? kymo_allocate(shared->fd, offset, size) : 0;
+	uint8_t *to = (uint8_t *)shared->header + offset;
+	int err;
 
-	if (!err && size)
-		memcpy((uint8_t *)shared->header + offset, bytes, size);
+	if (!size || (size > KYMO_PAGE_SIZE && copy_by_kernel(to, bytes, size)))
+		return 0;
+	err = kymo_allocate(shared->fd, offset, size);
+	if (!err)
+		memcpy(to, bytes, size);
 	return err;
 }
 
 int kymo_shared_store_pads(struct kymo_shared *shared, uint64_t at, const void *bytes, size_t size)
 {
 	return kymo_shared_store(shared, pads_offset(shared) + at, bytes, size);
+}
+
+uint64_t kymo_shared_batches(struct kymo_shared *shared, struct kymo_process *process)
+{
+	size_t size;
+	const uint8_t *code = kymo_batch_code(&size);
+
+	if (!kymo_remote_may_batch(process))
+		return 0;
+	if (!shared->has_batches && kymo_shared_store_pads(shared, 0, code, size))
+		return 0;
+	shared->has_batches = true;
+	return shared->window;
 }
 
 /* ---- journal and regions --------------------------------------------------------------------- */
@@ -419,38 +449,33 @@ void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n)
 	__atomic_store_n(&shared->header->n_sites, n, __ATOMIC_RELEASE);
 }
 
-/* A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it. So no
- * descriptor has to stay open in the target for later regions. */
-static struct kymo_error *duplicate(struct kymo_shared *shared, struct kymo_process *process, uint64_t address,
-				    uint64_t size, uint64_t at)
+/*
+ * A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it. So no
+ * descriptor has to stay open in the target for later regions. Its live page lies in it.
+ */
+static struct kymo_error *map_view(struct kymo_shared *shared, struct kymo_process *process,
+				   const struct probe_region *region)
 {
-	uint64_t args[6] = { shared->window + at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, address };
-	struct kymo_error *error;
-	int64_t result;
-
-	error = kymo_remote_syscall(process, SYS_mremap, args, &result);
-	if (!error && (uint64_t)result != address)
-		error = kymo_remote_failed("map a pad region", result);
-	return error;
-}
-
-static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t live)
-{
-	uint64_t map[6] = {
-		live, KYMO_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0
+	struct kymo_batch_call calls[] = {
+		{ .number = SYS_mremap,
+		  .args = { shared->window + region->at, 0, region->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+			    region->address } },
+		{ .number = SYS_mmap,
+		  .args = { region->live, KYMO_PAGE_SIZE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0 } },
+		{ .number = SYS_madvise, .args = { region->live, KYMO_PAGE_SIZE, MADV_WIPEONFORK } },
 	};
-	uint64_t advise[6] = { live, KYMO_PAGE_SIZE, MADV_WIPEONFORK };
-	struct kymo_error *error;
-	int64_t result;
+	struct kymo_error *error =
+		kymo_remote_calls(process, kymo_shared_batches(shared, process), calls, kymo_countof(calls));
 
-	error = kymo_remote_syscall(process, SYS_mmap, map, &result);
-	if (!error && (uint64_t)result != live)
-		error = kymo_remote_failed("map the live page", result);
-	if (!error)
-		error = kymo_remote_syscall(process, SYS_madvise, advise, &result);
-	if (!error && result)
-		error = kymo_remote_failed("mark a page to be wiped in forked children", result);
-	return error;
+	if (error)
+		return error;
+	if ((uint64_t)calls[0].result != region->address)
+		return kymo_remote_failed("map a pad region", calls[0].result);
+	if ((uint64_t)calls[1].result != region->live)
+		return kymo_remote_failed("map the live page", calls[1].result);
+	return calls[2].result ? kymo_remote_failed("mark a page to be wiped in forked children", calls[2].result)
+			       : NULL;
 }
 
 /* In the process's own words: a forked child has its own number. */
@@ -478,8 +503,6 @@ struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kym
 	shared->live[shared->n_regions] = entry.live;
 	shared->header->regions[shared->n_regions++] = entry;
 	__atomic_store_n(&shared->header->n_regions, shared->n_regions, __ATOMIC_RELEASE);
-	error = duplicate(shared, process, region->address, region->size, region->at);
-	if (!error)
-		error = make_live_page(process, region->live);
+	error = map_view(shared, process, region);
 	return error ? error : note_region(shared, process);
 }

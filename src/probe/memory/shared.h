@@ -31,7 +31,8 @@ struct kymo_shared {
 	bool is_sequenced; /* the first n_cpus rings are driven by restartable sequences; set before
 			      kymo_shared_create() */
 	uint32_t n_cpus, n_sequenced, n_rings;
-	uint64_t pads_used; /* bytes of the window */
+	uint64_t pads_used; /* bytes of the window, the first page of which is for the code of batches */
+	bool has_batches;   /* that code is there */
 };
 
 /* Make both memfds in the process, of which all threads are stopped, and map them; no pads and rings are allocated yet.
@@ -44,6 +45,9 @@ void kymo_shared_deinit(struct kymo_shared *shared);
  * counts from where pads begin. */
 int kymo_shared_store(struct kymo_shared *shared, uint64_t offset, const void *bytes, size_t size);
 int kymo_shared_store_pads(struct kymo_shared *shared, uint64_t at, const void *bytes, size_t size);
+
+/* Where the stopped process has the code for batches (proc/batch.h); 0: it may make none. */
+uint64_t kymo_shared_batches(struct kymo_shared *shared, struct kymo_process *process);
 
 /* In the target: the words, and that of a journal entry. */
 uint64_t kymo_shared_words_address(const struct kymo_shared *shared);

@@ -25,7 +25,7 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/memory/shared.h"
-#include "proc/call.h"
+#include "proc/batch.h"
 #include "proc/memory.h"
 #include "proc/process.h"
 #include "procfs/maps.h"
@@ -195,21 +195,35 @@ static struct kymo_error *check_filled(int fd, const struct probe_layout *layout
 					   layout->stretches.items[0].address);
 }
 
-static struct kymo_error *map_stretch(struct kymo_process *process, const struct probe_stretch *stretch, int64_t fd,
-				      bool *taken_ret)
+static struct kymo_batch_call call_for(const struct probe_stretch *stretch, int64_t fd)
 {
-	uint64_t args[6] = { stretch->address, stretch->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
-			     (uint64_t)fd,     stretch->at };
-	int64_t result;
-	struct kymo_error *error = kymo_remote_syscall(process, SYS_mmap, args, &result);
+	return (struct kymo_batch_call){ .number = SYS_mmap,
+					 .args = { stretch->address, stretch->size, PROT_READ | PROT_EXEC,
+						   MAP_PRIVATE | MAP_FIXED_NOREPLACE, (uint64_t)fd, stretch->at } };
+}
 
-	if (error || (uint64_t)result == stretch->address)
+/* How many are mapped: `n_ret`, also after an error. */
+static struct kymo_error *map_stretches(struct kymo_shared *shared, struct kymo_process *process,
+					const struct probe_layout *layout, int64_t fd, size_t *n_ret, bool *taken_ret)
+{
+	const size_t n = layout->stretches.n;
+	kymo_cleanup_free struct kymo_batch_call *calls = calloc(n, sizeof(*calls));
+	struct kymo_error *error;
+	size_t made = 0;
+
+	if (!calls)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++)
+		calls[i] = call_for(&layout->stretches.items[i], fd);
+	error = kymo_remote_calls(process, kymo_shared_batches(shared, process), calls, n);
+	while (made < n && (uint64_t)calls[made].result == layout->stretches.items[made].address)
+		made++;
+	*n_ret = made;
+	*taken_ret = !error && made < n && calls[made].result == -EEXIST;
+	if (error || made == n || *taken_ret)
 		return error;
-	if (result == -EEXIST) {
-		*taken_ret = true;
-		return NULL;
-	}
-	return kymo_error_errno((int)result, "process %d could not map memory for jumps", kymo_process_pid(process));
+	return kymo_error_errno((int)calls[made].result, "process %d could not map memory for jumps",
+				kymo_process_pid(process));
 }
 
 /* Whether all that was mapped is of the file: a process that shares the table of descriptors may have put another one
@@ -236,8 +250,8 @@ static struct kymo_error *check_mapped(struct kymo_process *process, const struc
 					kymo_process_pid(process));
 }
 
-static struct kymo_error *map_all(struct kymo_process *process, const struct probe_layout *layout, int64_t remote,
-				  int *fd_ret, bool *taken_ret)
+static struct kymo_error *map_all(struct kymo_shared *shared, struct kymo_process *process,
+				  const struct probe_layout *layout, int64_t remote, int *fd_ret, bool *taken_ret)
 {
 	kymo_cleanup_close int fd = -1;
 	uint64_t inode = 0;
@@ -246,8 +260,8 @@ static struct kymo_error *map_all(struct kymo_process *process, const struct pro
 
 	if (!error && ftruncate(fd, (off_t)size_of(layout)))
 		error = kymo_error_errno(errno, "cannot size the memory for jumps");
-	for (; n < layout->stretches.n && !error && !*taken_ret; n += !error && !*taken_ret)
-		error = map_stretch(process, &layout->stretches.items[n], remote, taken_ret);
+	if (!error)
+		error = map_stretches(shared, process, layout, remote, &n, taken_ret);
 	if (!error && !*taken_ret)
 		error = check_mapped(process, layout, inode);
 	for (size_t i = 0; i < n && error; i++)
@@ -274,7 +288,7 @@ struct kymo_error *kymo_shared_map_trampolines(struct kymo_shared *shared, struc
 	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &remote);
 	if (error)
 		return error;
-	error = kymo_remote_close(process, remote, map_all(process, layout, remote, &fd, taken_ret));
+	error = kymo_remote_close(process, remote, map_all(shared, process, layout, remote, &fd, taken_ret));
 	if (error && fd >= 0)
 		close(fd);
 	else if (!error)

@@ -5,8 +5,8 @@ import time
 
 from debugging import Client, address_of, offer, state_of
 from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
-from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, let_run, mappings, maps_of,
-                  registers, served)
+from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, let_run, mappings,
+                  maps_of, registers, served)
 
 
 @timeout(240)

@@ -1,13 +1,19 @@
-/* Frames on which a borrowed thread finds home, and how a thread on such a frame is known. */
+/* Frames on which a thread that makes remote calls finds home, how a thread on such a frame is known, and batches. */
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "arch/batch.h"
 #include "arch/remote.h"
 
 #define XSTATE 2696
@@ -167,6 +173,92 @@ static void a_restarted_call_is_named_by_the_instruction_before_it(void **state)
 	}
 }
 
+/* ---- batches --------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t n_signals;
+
+static void count(int signal)
+{
+	n_signals = n_signals + 1;
+}
+
+/* This thread makes the calls. It is the first one of its process. */
+static void make(struct kymo_batch_call *calls, size_t n)
+{
+	size_t size;
+	const uint8_t *code = kymo_batch_code(&size);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct user_regs_struct registers = { .eflags = 0x202 };
+	uint64_t values[3], *words = values;
+	void *code_at = at;
+
+	assert_true(at != MAP_FAILED && size <= KYMO_BATCH_CODE_MAX);
+	memcpy(at, code, size);
+	kymo_batch_begin(&registers, (uintptr_t)at, 0, (uintptr_t)calls, n, SIGURG, &registers);
+	assert_true(registers.rip == (uintptr_t)at);
+	assert_true(kymo_batch_end(registers.rip) == (uintptr_t)at + size - 1);
+	memcpy(values, (uint64_t[]){ registers.r12, registers.r13, registers.rbx }, sizeof(values));
+	__asm__ volatile("sub $128,%%rsp\n\t"
+			 "mov 0(%%rax),%%r12\n\t"
+			 "mov 8(%%rax),%%r13\n\t"
+			 "mov 16(%%rax),%%rbx\n\t"
+			 "call *%%rdx\n\t"
+			 "add $128,%%rsp"
+			 : "+a"(words), "+d"(code_at)
+			 :
+			 : "rbx", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",
+			   "cc");
+	munmap(at, size);
+}
+
+static void a_batch_ends_with_one_signal(void **state)
+{
+	struct kymo_batch_call calls[3] = { { .number = SYS_getppid, .result = -ECANCELED },
+					    { .number = SYS_mmap,
+					      .args = { 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1,
+							0 },
+					      .result = -ECANCELED },
+					    { .number = SYS_gettid, .result = -ECANCELED } };
+
+	n_signals = 0;
+	make(calls, 3);
+	assert_int_equal(n_signals, 1);
+	assert_int_equal(calls[0].result, getppid());
+	assert_int_equal(calls[2].result, gettid());
+	assert_int_equal(munmap((void *)(uintptr_t)calls[1].result, 4096), 0);
+}
+
+static void a_batch_ends_at_the_first_call_that_fails(void **state)
+{
+	struct kymo_batch_call calls[3] = { { .number = SYS_getpid, .result = -ECANCELED },
+					    { .number = SYS_close, .args = { (uint64_t)-1 }, .result = -ECANCELED },
+					    { .number = SYS_getpid, .result = -ECANCELED } };
+
+	n_signals = 0;
+	make(calls, 3);
+	assert_int_equal(n_signals, 1);
+	assert_int_equal(calls[0].result, getpid());
+	assert_int_equal(calls[1].result, -EBADF);
+	assert_int_equal(calls[2].result, -ECANCELED);
+}
+
+/* At each of its instructions: other code is as long. */
+static void a_thread_in_a_batch_is_away(void **state)
+{
+	static const unsigned int starts[] = { 0, 4, 9, 34, 36, 41, 51, 56, 58, 63, 65, 71, 76, 78 };
+	uint8_t code[KYMO_BATCH_CODE_MAX + KYMO_REMOTE_CODE] = { 0 };
+	struct stack stack;
+	size_t size;
+	const uint8_t *whole = kymo_batch_code(&size);
+
+	memcpy(code, whole, size);
+	put_frame(&stack, &(struct kymo_gadgets){ .syscall = 0x7000, .sigreturn = 0x8000 });
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		assert_true(is_away(&stack, 0, code + starts[i]));
+	assert_false(is_away(&stack, 0, code + 2));
+	assert_false(is_away(&stack, 512, code));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,7 +269,11 @@ int main(void)
 		cmocka_unit_test(a_thread_that_waits_in_a_call_of_its_own_is_not_away),
 		cmocka_unit_test(what_becomes_of_a_sleep_is_told_by_its_call),
 		cmocka_unit_test(a_restarted_call_is_named_by_the_instruction_before_it),
+		cmocka_unit_test(a_batch_ends_with_one_signal),
+		cmocka_unit_test(a_batch_ends_at_the_first_call_that_fails),
+		cmocka_unit_test(a_thread_in_a_batch_is_away),
 	};
 
+	signal(SIGURG, count);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
