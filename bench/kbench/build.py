@@ -47,6 +47,9 @@ class Builder:
     def calls(self):
         return self._program("calls", ["calls.c"])
 
+    def conditions(self):
+        return self._program("conditions", ["conditions.c"])
+
     def sites(self):
         return self._program("sites", ["sites.c", "harness.c"])
 

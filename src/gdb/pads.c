@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "gdb/breakpoints.h"
+#include "gdb/btrace.h"
 #include "gdb/pad_notes.h"
 #include "gdb/thread.h"
 #include "gdb/words.h"
@@ -133,6 +134,15 @@ struct look {
 	KYMO_VEC(struct gdb_pad_set *) due;
 };
 
+/* A thread that is stepped through everything does not come into a pad. */
+static bool is_traced(const struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process == process && gdb_is_traced(gdb->threads.items[i]))
+			return true;
+	return false;
+}
+
 /* A thread that waits in the kernel cannot be frozen, and one before a signal, which it has yet to get. */
 static bool can_be_frozen(const struct kymo_gdb *gdb, const struct gdb_process *process)
 {
@@ -152,7 +162,8 @@ static void look_at_all(void *data)
 
 	for (size_t i = 0; i < it->gdb->processes.n; i++) {
 		const struct gdb_process *process = it->gdb->processes.items[i];
-		const enum kymo_gdb_pads pads = process->pads.is_refused ? KYMO_GDB_PADS_NONE : it->gdb->pads;
+		const bool takes = !process->pads.is_refused && !is_traced(it->gdb, process);
+		const enum kymo_gdb_pads pads = takes ? it->gdb->pads : KYMO_GDB_PADS_NONE;
 		struct gdb_pad_set *set;
 
 		if (process->has_ended || process->is_narrow || (pads == KYMO_GDB_PADS_NONE && !process->pads.items.n))
@@ -491,4 +502,6 @@ void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n)
 		look_for_all(gdb, is_for_all(packet, n));
 	else if (gdb->pad_sets.n && n && *packet == 'Z')
 		make_way(gdb, packet, n);
+	else if (gdb->pad_sets.n && n > 8 && !memcmp(packet, "Qbtrace:", 8))
+		gdb_pads_remove(gdb, 0); /* they come back when no thread is traced any more */
 }

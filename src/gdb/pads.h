@@ -6,8 +6,8 @@
 
 /* ---- on the main thread ---------------------------------------------------------------------- */
 
-/* Before a packet is answered: put pads in where threads are about to go on, and take them out where a breakpoint is to
- * be in their way. */
+/* Before a packet is answered. Pads are put in where threads are about to go on. They are taken out where a breakpoint
+ * is to be in their way, or branches are to be traced. */
 void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n);
 
 /* Take out all that a process has (0: all processes), before the stub lets go of it. Where the process cannot be frozen

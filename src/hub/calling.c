@@ -39,7 +39,8 @@ static bool has_gone_home(const struct task *task)
 }
 
 /* Its last call was made: the second stop at one, or the signal at the end of a batch. Another signal of that number
- * comes at another instruction. */
+ * comes at another instruction. It would do nothing, so it is dropped, and no engine is asked: one that would have it
+ * sent again would keep the thread there. */
 static bool is_over(struct task *task, int status)
 {
 	struct hub_remote_call *call = task->remote_call;
@@ -58,6 +59,7 @@ static bool is_over(struct task *task, int status)
 
 bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 {
+	bool is_batch;
 	int signal;
 
 	if (!task->remote_call)
@@ -75,8 +77,11 @@ bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 		hub_attend(hub, task);
 		return true;
 	}
-	signal = signal_for(hub, task, status);
+	is_batch = task->remote_call->signal;
+	signal = is_batch && !(status >> 16) && WSTOPSIG(status) == task->remote_call->signal
+			 ? 0
+			 : signal_for(hub, task, status);
 	hub_set_state(task, TASK_RUNNING);
-	ptrace(task->remote_call->signal ? PTRACE_CONT : PTRACE_SYSCALL, task->tid, 0, signal);
+	ptrace(is_batch ? PTRACE_CONT : PTRACE_SYSCALL, task->tid, 0, signal);
 	return true;
 }

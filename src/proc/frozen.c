@@ -134,6 +134,7 @@ struct kymo_error *kymo_frozen_stop(struct kymo_process *process)
 
 void kymo_frozen_run(struct kymo_process *process)
 {
+	process->startup.is_fresh = false;
 	if (process->joined)
 		kymo_joined_resume(process);
 	else

@@ -282,7 +282,6 @@ void kymo_joined_resume(struct kymo_process *process)
 
 	kymo_process_forget(process);
 	process->joined = NULL;
-	process->startup.is_fresh = false;
 	process->threads.n = 0;
 	kymo_process_set_running(process);
 	destroy_joined(joined);

@@ -60,13 +60,15 @@ int hub_give_back(struct task *task)
 	return err;
 }
 
-void hub_remote_call_leave(struct task *task)
+void hub_remote_call_leave(struct kymo_hub *hub, struct task *task)
 {
 	if (!task->remote_call)
 		return;
 	task->remote_call->is_left = true;
 	if (!task->remote_call->n_stops)
 		hub_give_back(task);
+	else if (task->remote_call->signal && task->state == TASK_RUNNING)
+		hub_interrupt(hub, task); /* its signal may have been refused, and the thread be home */
 }
 
 bool hub_calls_at(const struct hub_process *process, uint64_t address)
@@ -109,7 +111,7 @@ void hub_freeze_end(struct kymo_hub *hub, struct hub_owner *owner)
 		return;
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		task->must_freeze = process->is_owed;
-		hub_remote_call_leave(task);
+		hub_remote_call_leave(hub, task);
 		hub_kick(hub, task);
 	}
 	process->owner = NULL;

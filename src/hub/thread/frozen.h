@@ -68,7 +68,7 @@ struct user_regs_struct *hub_own_registers(const struct task *task);
 int hub_give_back(struct task *task);
 
 /* The freeze has ended: the thread gets its registers back, now or after its call. On the hub's thread, lock held. */
-void hub_remote_call_leave(struct task *task);
+void hub_remote_call_leave(struct kymo_hub *hub, struct task *task);
 
 /* Whether a thread makes a remote call by the instruction there. */
 bool hub_calls_at(const struct hub_process *process, uint64_t address);

@@ -175,6 +175,8 @@ struct kymo_error *kymo_remote_close_both(struct kymo_process *process, uint64_t
 	if (other >= 0)
 		calls[n++] = (struct kymo_batch_call){ .number = SYS_close, .args = { (uint64_t)other } };
 	closing = kymo_remote_calls(process, code, calls, n);
+	if (!closing && n == 2 && calls[1].result == -ECANCELED) /* the first one failed: it was closed already */
+		closing = kymo_remote_syscall(process, SYS_close, calls[1].args, &calls[1].result);
 	if (!error)
 		return closing;
 	kymo_error_destroy(closing);

@@ -118,8 +118,8 @@ def test_one_of_several_is_enough_and_a_new_list_replaces_the_old(tmp):
     check_equal(stop(), (work, 12), 'it stops')
     check_equal(client.ask(f'Z0,{work:x},1'), 'OK', 'none')
     check_equal(stop(), (work, 13), 'each is a stop')
-    for wrong in (';X', ';X3', ';X3,', ';X3,2200', ';X0,', ';X3,22zz27', ';Y3,220027', ';X3,220027;cmds:0,X1,27',
-                  'X3,220027'):
+    for wrong in (';X', ';X3', ';X3,', ';X3,2200', ';X0,', ';X3,22zz27', ';Y3,220027', ';X3,220027;cmds:0,X1',
+                  ';X3,220027;cmds:,X1,27', ';cmds:0,X1,27;cmds:0,X1,27', 'X3,220027'):
         check_equal(client.ask(f'Z0,{work:x},1{wrong}'), 'E01', f'wrong: {wrong}')
     check_equal(stop(), (work, 14), 'what was there stays')
     check_equal(client.ask(f'Z2,{work:x},1;X3,220027'), 'E01', 'watched memory has no conditions here')

@@ -117,8 +117,8 @@ def test_a_condition_in_a_pad(tmp):
     process, stub, client = served(3)
     hot = address_of(process.pid, 'hot')
     for condition, n in (equal(RDI, 1 << 30), 0), (equal(RSI, 2), 50):
-        words = commands(printing(r'%d\n', RSI), condition=condition)
-        check_equal(client.ask(f'Z0,{hot:x},1{words}'), 'OK', 'inserted')
+        both = commands(printing(r'%d\n', RSI), condition=condition)
+        check_equal(client.ask(f'Z0,{hot:x},1{both}'), 'OK', 'inserted')
         let_run(client)
         eventually(lambda: has_pads(process.pid), 'there are pads')
         check_equal(set(texts(client, n, '\n').split()), {'2'} if n else set(), 'what is printed')

@@ -5,15 +5,15 @@ import time
 
 from debugging import Client, address_of, offer, state_of
 from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
-from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, let_run, mappings,
-                  maps_of, registers, served)
+from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, is_quiet, let_run,
+                  mappings, maps_of, registers, served)
 
 
 @timeout(240)
 def test_a_detach_while_all_threads_hit(tmp):
     """Some have come to the trap, and their signals are on the way."""
     build_hot(tmp)
-    for i in range(25):
+    for i in range(8):
         process, stub, client = served(6)
         hot, poke = address_of(process.pid, 'hot'), address_of(process.pid, 'poke')
         client.ask(f'Z0,{hot:x},1;{TRUE}')
@@ -146,6 +146,28 @@ def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
     eventually(lambda: not memories(process.pid) & left, 'it is gone')
     eventually(lambda: has_pads(process.pid), 'there are pads')
     check_equal(client.interrupt()[:3], 'T02', 'stopped')
+    client.ask(f'z0,{hot:x},1')
+    finish(process, client, stub)
+
+
+def test_branches_are_traced(tmp):
+    """A thread that is stepped does not go through pads, which make room for that."""
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{equal(RDI, 1 << 30)}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
+    client.interrupt()
+    check_equal(client.ask('Qbtrace:bts'), 'OK', 'begun')
+    check(not has_pads(process.pid), 'pads are out')
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    let_run(client)
+    time.sleep(0.2)
+    check_equal(client.interrupt()[:3], 'T02', 'it is false')
+    check(not has_pads(process.pid), 'they stay out')
+    check_equal(client.ask('Qbtrace:off'), 'OK', 'ended')
+    eventually(lambda: is_quiet(client) and has_pads(process.pid), 'they are in again')
     client.ask(f'z0,{hot:x},1')
     finish(process, client, stub)
 
