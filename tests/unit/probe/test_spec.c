@@ -445,9 +445,9 @@ static void what_is_no_address_is_told_so(void **state)
 		"record the instructions by which it is left with -p\n"
 		"  r 0x7f3c\n"
 		"    ^");
-	refused("1234", "column 5: expected ':' and a function after the file, such as libc:malloc\n"
+	refused("1234", "column 1: a process is given by --pid 1234; a probe is written libc:malloc\n"
 			"  1234\n"
-			"      ^");
+			"  ^");
 }
 
 static void a_text_without_end_is_refused(void **state)
