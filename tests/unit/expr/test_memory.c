@@ -495,7 +495,11 @@ static void what_is_wrong_is_marked(void **state)
 	refused("s[1", "column 4: expected ']' or an operator\n  s[1\n     ^");
 	refused("s[i..3]", "column 3: expected a number, such as 0: the size of a record is fixed\n  s[i..3]\n    ^");
 	refused("s[3..1]", "column 2: expected the first element and the last, as in [0..7]\n  s[3..1]\n   ^");
-	refused("s[1..]", "column 6: expected a number, such as 8\n  s[1..]\n       ^");
+	refused("s[1..x]", "column 6: expected a number, such as 8\n  s[1..x]\n       ^");
+	refused("s[1..]", "column 2: a NULL ends an array of pointers, and no other: write both numbers, as in [0..7]\n"
+			  "  s[1..]\n   ^");
+	refused("s[..7]", "column 2: a NULL ends an array of pointers, and no other: write both numbers, as in [0..7]\n"
+			  "  s[..7]\n   ^");
 	refused("str(s", "column 6: expected ')' or an operator\n  str(s\n       ^");
 	refused("buf(s)", "column 6: expected ',' and a number of bytes, as in buf(arg0, 64)\n  buf(s)\n       ^");
 	refused("str(s) + 1", "column 1: a text is recorded, or compared with another: str(arg0) == \"text\"\n"
