@@ -4,6 +4,7 @@
 #include "hub/engine.h"
 #include "hub/state.h"
 #include "hub/thread/frozen.h"
+#include "hub/thread/interrupt.h"
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
