@@ -171,9 +171,12 @@ struct kymo_error *kymo_open_calls_add(struct kymo_open_calls *calls, const stru
 	if (record)
 		memcpy(record, hit->record, hit->record_size);
 	copy.record = record;
+	copy.record_size = record ? hit->record_size : 0;
+	calls->n_bytes += copy.record_size;
 	copy.order = calls->order++;
 	if (kymo_vec_push(&calls->waiting, copy))
 		return NULL;
+	calls->n_bytes -= copy.record_size;
 	free(record);
 	return &kymo_error_no_memory;
 }
@@ -196,8 +199,10 @@ struct kymo_error *kymo_open_calls_settle(struct kymo_open_calls *calls, uint64_
 	if (calls->waiting.n)
 		qsort(calls->waiting.items, calls->waiting.n, sizeof(calls->waiting.items[0]), compare_hits);
 	while (!error && n < calls->waiting.n &&
-	       (calls->waiting.items[n].tsc < tsc || calls->waiting.n - n > KYMO_CALLS_WAITING_MAX)) {
+	       (calls->waiting.items[n].tsc < tsc || calls->waiting.n - n > KYMO_CALLS_WAITING_MAX ||
+		calls->n_bytes > KYMO_CALLS_BYTES_MAX)) {
 		error = take_call(calls, &calls->waiting.items[n], ended, data);
+		calls->n_bytes -= calls->waiting.items[n].record_size;
 		free_record(&calls->waiting.items[n++]);
 	}
 	calls->waiting.n -= n;

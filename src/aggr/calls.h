@@ -15,6 +15,7 @@
 #include "base/error.h"
 
 #define KYMO_CALLS_WAITING_MAX (1u << 20)
+#define KYMO_CALLS_BYTES_MAX (64u << 20) /* of the bytes of records that wait */
 
 /* A record of an entry or a return, or a loss. */
 struct kymo_call_hit {
@@ -43,6 +44,7 @@ enum kymo_call_end {
 struct kymo_open_calls {
 	KYMO_VEC(struct kymo_call_hit) waiting;
 	uint64_t order;
+	uint64_t n_bytes;            /* of records that wait */
 	struct call_thread *threads; /* hash by thread id, and by function where that has a stack of its own */
 	size_t n_threads, size;
 	uint64_t loss_end; /* of those that have begun, the latest; 0: none has */

@@ -154,6 +154,27 @@ static const char *find_and(const char *at, const char *end)
 	return end;
 }
 
+/* Whether a term has "||" or "?" outside of brackets: these bind less than the "&&" by which it is joined. */
+static bool is_alternative(struct kymo_aggr_piece term)
+{
+	int depth = 0;
+
+	for (const char *at = term.start; at < term.end; at = next_word(at)) {
+		depth += deeper(*at);
+		if (!depth && (*at == '?' || (*at == '|' && at + 1 < term.end && at[1] == '|')))
+			return true;
+	}
+	return false;
+}
+
+static struct kymo_error *limit_error(const char *text, const char *at)
+{
+	return kymo_error_at(
+		text, at,
+		"the duration of a call is compared with a number, and that is joined to the rest by '&&': "
+		"/arg0 > 4K && duration > 5ms/");
+}
+
 /* "duration > 5ms", and the like. */
 static struct kymo_error *take_limit(const char *text, struct kymo_aggr_piece term, struct kymo_aggr_pieces *pieces)
 {
@@ -162,11 +183,8 @@ static struct kymo_error *take_limit(const char *text, struct kymo_aggr_piece te
 	int64_t number;
 	struct kymo_error *error;
 
-	if (strncmp(term.start, "duration", strlen("duration")) || (sign != '<' && sign != '>') ||
-	    memmem(term.start, (size_t)(term.end - term.start), "||", 2))
-		return kymo_error_at(text, term.start,
-				     "the duration of a call is compared with a number, and that is joined to the rest "
-				     "by '&&': /arg0 > 4K && duration > 5ms/");
+	if (strncmp(term.start, "duration", strlen("duration")) || (sign != '<' && sign != '>'))
+		return limit_error(text, term.start);
 	error = parse_number(text, trim(at + 1 + is_equal, term.end), &number);
 	if (error)
 		return error;
@@ -186,16 +204,21 @@ static struct kymo_error *take_limit(const char *text, struct kymo_aggr_piece te
 /* `filter` is what is between the slashes. */
 static struct kymo_error *take_limits(const char *text, struct kymo_aggr_piece filter, struct kymo_aggr_pieces *pieces)
 {
+	const char *alternative = NULL;
+
 	for (const char *at = filter.start; at < filter.end; pieces->n_terms++) {
 		const char *and = find_and(at, filter.end);
 		const struct kymo_aggr_piece term = trim(at, and);
-		struct kymo_error *error = kymo_aggr_has_name(term, "duration") ? take_limit(text, term, pieces) : NULL;
+		struct kymo_error *error = NULL;
 
+		alternative = is_alternative(term) ? term.start : alternative;
+		if (kymo_aggr_has_name(term, "duration"))
+			error = alternative ? limit_error(text, alternative) : take_limit(text, term, pieces);
 		if (error)
 			return error;
 		at = and < filter.end ? and+2 : and;
 	}
-	return NULL;
+	return pieces->n_limits && alternative ? limit_error(text, alternative) : NULL;
 }
 
 char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces)
@@ -477,13 +500,22 @@ bool kymo_aggr_has_name(struct kymo_aggr_piece piece, const char *name)
 {
 	const size_t n = strlen(name);
 
+	char before = ' '; /* the name: not a blank */
+	bool is_quoted = false;
+
 	for (const char *c = piece.start; c < piece.end; c++) {
 		const char *start = c;
 
 		while (c < piece.end && is_of_name(*c))
 			c++;
-		if ((size_t)(c - start) == n && !memcmp(start, name, n))
+		if ((size_t)(c - start) == n && !memcmp(start, name, n) && !is_quoted && before != '.' && before != '>')
 			return true;
+		if (c > start)
+			before = ' ';
+		if (c < piece.end && *c == '"')
+			is_quoted = !is_quoted;
+		if (c < piece.end && !is_blank(*c)) /* '>' counts as a part of "->" alone */
+			before = *c == '>' && (c == piece.start || c[-1] != '-') ? ' ' : *c;
 	}
 	return false;
 }

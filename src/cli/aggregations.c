@@ -410,7 +410,7 @@ struct kymo_error *cli_aggregations_add_calls(struct cli_aggregations *aggregati
 	if (error)
 		return error;
 	reader.aggr.entry = specs->items[reader.entry].aggregated;
-	reader.aggr.probe = strdup(specs->items[reader.spec].text);
+	reader.aggr.probe = strndup(limits->probe.start, (size_t)(limits->probe.end - limits->probe.start));
 	if (reader.aggr.probe && kymo_vec_push(&aggregations->items, reader.aggr))
 		return NULL;
 	free(reader.aggr.probe);

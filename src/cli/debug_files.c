@@ -94,10 +94,11 @@ struct kymo_error *cli_debug_files_check(void)
 
 	for (size_t i = 0; i < files.n && !refusal; i++)
 		if (!files.items[i].is_used)
-			refusal = kymo_error_create(KYMO_ERROR_USAGE,
-						    "--debug-file %s: nothing here needs debug information; leave the "
-						    "option out",
-						    files.items[i].path);
+			refusal = kymo_error_create(
+				KYMO_ERROR_USAGE,
+				"--debug-file %s: nothing after it needs debug information; leave the "
+				"option out, or write it before the probe",
+				files.items[i].path);
 	return refusal;
 }
 

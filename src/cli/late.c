@@ -142,7 +142,7 @@ static struct kymo_error *check_function(const struct kymo_record_options *optio
 	char near[512] = "";
 	size_t n = 1;
 
-	if (path && is_script(path))
+	if (path && strchr(spec->file, '/') && is_script(path))
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 					 "%s is a script, which an interpreter runs: probes are for the interpreter's "
 					 "functions, and its libraries",

@@ -140,6 +140,9 @@ int cli_record_check_stacks(struct cli_recording *recording)
 				spec->marker ? "" : "; 'kymo syscalls --stack-traces' shows stacks of system calls");
 		if (spec->aggregated && !spec->waits && !is_by_stack(&recording->options, spec))
 			continue;
+		if (spec->waits && recording->options.keep) /* frames are numbered anew while its records wait */
+			return cli_usage(recording->name, "with --keep a probe has --stack or the duration of its "
+							  "calls: leave one of them out");
 		status = check_room(recording, spec);
 		if (status >= 0)
 			return status;

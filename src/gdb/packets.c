@@ -106,8 +106,8 @@ static void refuse_command(struct kymo_gdb *gdb, struct gdb_text *reply)
 static void set_pads(struct kymo_gdb *gdb, enum kymo_gdb_pads pads, struct gdb_text *reply)
 {
 	static const char *const sentences[] = {
-		[KYMO_GDB_PADS_WITHOUT_LOADS] = "Conditions that read no memory are evaluated in the threads, where "
-						"that is possible.\n",
+		[KYMO_GDB_PADS_WITHOUT_LOADS] = ("Conditions that read no memory are evaluated in the threads, where "
+						 "that is possible.\n"),
 		[KYMO_GDB_PADS_ALL] = "Conditions are evaluated in the threads, where that is possible.\n",
 		[KYMO_GDB_PADS_NONE] = "Conditions are evaluated at a stop of each hit.\n",
 	};

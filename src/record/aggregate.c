@@ -120,7 +120,7 @@ static struct kymo_error *make_hits(const struct recording *recording, struct re
 	struct source_hits *hits;
 
 	if (source->hits)
-		return NULL;
+		return source->hits->n_calls ? NULL : &kymo_error_no_memory; /* it failed before */
 	hits = calloc(1, sizeof(*hits));
 	source->hits = hits;
 	if (!hits)
@@ -238,23 +238,6 @@ static struct kymo_error *read_layouts(struct recording *recording)
 	return NULL;
 }
 
-static uint64_t read_value(const uint8_t *at, enum kymo_type type)
-{
-	const unsigned int size = kymo_type_size(type), unused = 64 - 8 * size;
-	uint64_t value = 0;
-
-	memcpy(&value, at, size);
-	return kymo_type_is_signed(type) ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
-}
-
-/* A stamp of which `low` has 44 bits, near `base`. */
-static uint64_t whole_stamp(uint64_t low, uint64_t base)
-{
-	const int unused = 64 - KYMO_EVENT_TIME_BITS;
-
-	return base + (uint64_t)((int64_t)((low - base) << unused) >> unused);
-}
-
 /* The number of a text, which ends at a NUL or with its field. 0: there is no room for another one. */
 static uint64_t read_text(struct aggregating *aggregating, const struct kymo_ctf_field *field, const uint8_t *at)
 {
@@ -278,7 +261,7 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 
 	memcpy(&header, bytes, sizeof(header));
 	*ret = (struct kymo_call_hit){
-		.tsc = whole_stamp(header >> KYMO_EVENT_ID_BITS, base),
+		.tsc = aggregate_whole_stamp(header >> KYMO_EVENT_ID_BITS, base),
 		.event = place,
 		.function = layout->function,
 		.is_entry = event->kind != KYMO_CTF_RETURN,
@@ -291,7 +274,7 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 		if (layout->texts & 1u << i)
 			ret->values[i] = read_text(recording->output.aggregating, &event->fields[i], at);
 		else if (kymo_type_is_integer(event->fields[i].type))
-			ret->values[i] = read_value(at, event->fields[i].type);
+			ret->values[i] = aggregate_field_value(at, event->fields[i].type);
 		at += aggregate_field_size(&event->fields[i], at);
 	}
 	if (event->has_stack)
@@ -485,24 +468,36 @@ static struct kymo_error *note_last_losses(struct recording *recording, struct r
 	return error;
 }
 
+static bool are_many_waiting(const struct source_hits *hits)
+{
+	for (size_t i = 0; i < hits->n_calls; i++)
+		if (hits->calls[i].waiting.n > WAITING_SOON || hits->calls[i].n_bytes > KYMO_CALLS_BYTES_MAX)
+			return true;
+	return false;
+}
+
+/* All aggregations up to the same stamp: a ring has the records of all, in the order of time. */
 struct kymo_error *aggregate_settle(struct recording *recording, struct record_source *source, bool ends)
 {
 	struct aggregating *aggregating = recording->output.aggregating;
 	struct source_hits *hits = source->hits;
 	uint64_t mark = UINT64_MAX;
 	struct kymo_error *error;
+	bool is_time;
 
 	if (!hits || !aggregating->has_calls)
 		return NULL;
+	is_time = ends || are_many_waiting(hits);
 	error = ends ? note_last_losses(recording, source) : NULL;
 	for (size_t i = 0; i < hits->n_rings && !ends; i++)
 		if (hits->known[i] < mark)
 			mark = hits->known[i];
+	is_time |= mark >= hits->next_mark;
 	for (size_t i = 0; i < hits->n_calls && !error; i++) {
 		struct hit hit = { .recording = recording, .source = source, .aggregation = &aggregating->items[i] };
 		struct kymo_open_calls *calls = &hits->calls[i];
 
-		if (calls->waiting.n && (ends || mark >= hits->next_mark || calls->waiting.n > WAITING_SOON))
+		if (calls->waiting.n && is_time)
 			error = kymo_open_calls_settle(calls, mark, aggregate_end_call, &hit);
 		error = kymo_error_first(error, hit.error);
 	}
@@ -511,6 +506,13 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct record_s
 	if (!ends && mark >= hits->next_mark)
 		hits->next_mark = mark + recording->output.files.trace.clock_frequency / (SECOND_NS / SETTLE_NS);
 	return error;
+}
+
+void aggregate_hurry(const struct recording *recording)
+{
+	for (size_t i = 0; i < recording->run.sources.n; i++)
+		if (recording->run.sources.items[i]->hits)
+			recording->run.sources.items[i]->hits->next_mark = 0;
 }
 
 /* ---- now and then ---------------------------------------------------------------------------- */

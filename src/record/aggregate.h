@@ -56,7 +56,8 @@ struct kept_calls {
 	KYMO_VEC(uint8_t) bytes;
 	KYMO_VEC(struct kept_record) records;
 	KYMO_VEC(uint8_t) packet;
-	uint64_t tsc_end; /* of the last packet */
+	uint64_t tsc_begin; /* of the packet */
+	uint64_t tsc_end;   /* of the last record */
 	uint64_t n_packets;
 	uint64_t lost, lost_written; /* of those that came too late; what the last packet said */
 };
@@ -94,6 +95,9 @@ static inline bool aggregation_has_table(const struct aggregation *aggregation)
 
 /* After a round over all rings of a source: what no older record can come before is taken. `ends`: none will come. */
 struct kymo_error *aggregate_settle(struct recording *recording, struct record_source *source, bool ends);
+
+/* The next round settles all that it can, also soon after the last one that did. */
+void aggregate_hurry(const struct recording *recording);
 
 /* The source is about to be freed. */
 void aggregate_forget(struct recording *recording, struct record_source *source);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "wire/event.h"
+
 size_t aggregate_field_size(const struct kymo_ctf_field *field, const uint8_t *at)
 {
 	uint16_t n;
@@ -12,4 +14,20 @@ size_t aggregate_field_size(const struct kymo_ctf_field *field, const uint8_t *a
 		return kymo_type_size(field->type);
 	memcpy(&n, at, sizeof(n));
 	return sizeof(n) + (size_t)n * kymo_ctf_element_size(field);
+}
+
+uint64_t aggregate_field_value(const uint8_t *at, enum kymo_type type)
+{
+	const unsigned int size = kymo_type_size(type), unused = 64 - 8 * size;
+	uint64_t value = 0;
+
+	memcpy(&value, at, size);
+	return kymo_type_is_signed(type) ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
+}
+
+uint64_t aggregate_whole_stamp(uint64_t low, uint64_t base)
+{
+	const int unused = 64 - KYMO_EVENT_TIME_BITS;
+
+	return base + (uint64_t)((int64_t)((low - base) << unused) >> unused);
 }

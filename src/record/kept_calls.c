@@ -52,13 +52,12 @@ struct kymo_error *kept_calls_add(struct recording *recording, struct record_sou
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static struct kymo_error *write_packet(struct recording *recording, struct kept_calls *kept, uint32_t cpu,
-				       uint64_t tsc_begin)
+static struct kymo_error *write_packet(struct recording *recording, struct kept_calls *kept, uint32_t cpu)
 {
 	const struct kymo_ring_packet packet = {
 		.records = kept->packet.items,
 		.size = kept->packet.n,
-		.tsc_begin = tsc_begin,
+		.tsc_begin = kept->packet.n ? kept->tsc_begin : kept->tsc_end,
 		.tsc_end = kept->tsc_end,
 		.lost = kept->lost,
 		.sequence = kept->n_packets,
@@ -91,7 +90,6 @@ static int compare_records(const void *a, const void *b)
 static struct kymo_error *write_ring(struct recording *recording, struct kept_calls *kept, uint32_t cpu)
 {
 	struct kymo_error *error = NULL;
-	uint64_t tsc_begin = kept->tsc_end;
 
 	if (kept->records.n)
 		qsort(kept->records.items, kept->records.n, sizeof(kept->records.items[0]), compare_records);
@@ -103,19 +101,21 @@ static struct kymo_error *write_ring(struct recording *recording, struct kept_ca
 			continue;
 		}
 		if (kept->packet.n >= PACKET_SIZE)
-			error = write_packet(recording, kept, cpu, tsc_begin);
+			error = write_packet(recording, kept, cpu);
 		if (!error && !kymo_vec_reserve(&kept->packet, kept->packet.n + record->size))
 			error = &kymo_error_no_memory;
-		if (error)
+		if (error) {
+			kept->lost += kept->records.n - i;
 			break;
+		}
 		if (!kept->packet.n)
-			tsc_begin = record->tsc;
+			kept->tsc_begin = record->tsc;
 		memcpy(kept->packet.items + kept->packet.n, kept->bytes.items + record->at, record->size);
 		kept->packet.n += record->size;
 		kept->tsc_end = record->tsc;
 	}
 	kept->records.n = kept->bytes.n = 0;
-	return error ? error : write_packet(recording, kept, cpu, tsc_begin);
+	return error ? error : write_packet(recording, kept, cpu);
 }
 
 struct kymo_error *kept_calls_write(struct recording *recording, struct record_source *source)
@@ -125,6 +125,15 @@ struct kymo_error *kept_calls_write(struct recording *recording, struct record_s
 	for (uint32_t i = 0; i < source->hits->n_rings && !error; i++)
 		error = write_ring(recording, &source->hits->kept[i], source->shared[i].cpu);
 	return error;
+}
+
+uint64_t kept_calls_lost(const struct record_source *source)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; source->hits && source->hits->kept && i < source->hits->n_rings; i++)
+		lost += source->hits->kept[i].lost;
+	return lost;
 }
 
 void kept_calls_forget(struct recording *recording, struct record_source *source)
@@ -157,7 +166,7 @@ void kept_calls_tell(struct recording *recording)
 		if (without_entry)
 			recording_warn(recording,
 				       "'%s': %" PRIu64
-				       " %s had begun before the recording; the duration is not known, and the filter "
+				       " %s had no entry in the recording; the duration is not known, and the filter "
 				       "has left the return out",
 				       aggr->probe, without_entry, without_entry == 1 ? "call" : "calls");
 		if (over_losses)

@@ -19,6 +19,9 @@ struct kymo_error *kept_calls_write(struct recording *recording, struct record_s
 /* The source will have no more of them; free what was kept for it. */
 void kept_calls_forget(struct recording *recording, struct record_source *source);
 
+/* How many of a source were lost, as they came too late or could not be written. */
+uint64_t kept_calls_lost(const struct record_source *source);
+
 /* At the end: tell what a filter of durations could not decide. */
 void kept_calls_tell(struct recording *recording);
 

@@ -12,6 +12,7 @@
 #include "probe/threads/watch.h"
 #include "proc/process.h"
 #include "record/aggregate.h"
+#include "record/kept_calls.h"
 #include "record/kernel.h"
 #include "record/recording.h"
 #include "record/stacks.h"
@@ -211,7 +212,7 @@ static uint64_t lost_of(const struct record_source *source)
 
 	for (size_t i = 0; i < source->n_rings; i++)
 		lost += kymo_ring_lost(&source->rings[i]);
-	return lost;
+	return lost + kept_calls_lost(source);
 }
 
 uint64_t recording_lost(const struct recording *recording)

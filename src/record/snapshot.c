@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "record/aggregate.h"
 #include "record/describe.h"
 #include "record/kernel.h"
 #include "record/packets.h"
@@ -140,6 +141,7 @@ static struct kymo_error *keep_newest(struct recording *recording)
 		recording_warn(recording, "a snapshot may lack the newest records of some CPU; they will come later");
 	if (!recording->output.files.kept)
 		return NULL;
+	aggregate_hurry(recording);
 	error = recording_drain(recording, &n);
 	stacks_prune(recording);
 	return error;

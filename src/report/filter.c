@@ -189,7 +189,7 @@ bool kymo_filter_is_one_thread(const struct filter *filter)
 
 struct kymo_error *kymo_filter_check(const struct filter *filter)
 {
-	if (!filter->words->n_threads || filter->has_met_thread)
+	if (!filter->words->n_threads || filter->has_met_thread || !filter->has_origin)
 		return NULL;
 	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 				 "this recording has no record of thread %s: 'kymo report --by-thread --all' shows all",

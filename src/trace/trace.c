@@ -73,7 +73,8 @@ static uint32_t only_size(const struct kymo_ctf_trace *trace)
 		const struct kymo_ctf_event *event = &trace->events[i];
 		const uint32_t own = kymo_ctf_record_size(event, zeros, sizeof(zeros));
 
-		if (event->aggregated || event->kind == KYMO_CTF_AGGREGATION || event->kind == KYMO_CTF_FRAME)
+		if ((event->aggregated && !event->waits) || event->kind == KYMO_CTF_AGGREGATION ||
+		    event->kind == KYMO_CTF_FRAME)
 			continue;
 		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
 			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)

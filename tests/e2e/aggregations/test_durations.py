@@ -80,6 +80,21 @@ def test_a_filter_of_durations_keeps_those_calls_alone():
                 {name: len(found) for name, found in of.items()}, 'the report')
 
 
+def test_limits_are_not_joined_to_alternatives():
+    """'||' binds less than '&&', so a limit is not the other side of all of it."""
+    for spec in ('libc:read /retval < 0 || retval > 100 && duration > 5ms/', 'libc:read /duration > 5ms || retval < 0/',
+                 'libc:read /retval ? retval > 5 : 0 && duration > 5ms/'):
+        result = kymo('record', '-r', spec, '--', 'true').ended(2)
+        check('the duration of a call is compared with a number, and that is joined to the rest by' in result.err, spec,
+              result.err)
+    record('-r', 'libc:read /(retval < 0 || retval > 100) && duration >= 0/', '--', 'true').ok()
+
+
+def test_a_flight_recorder_has_stacks_or_durations():
+    result = kymo('record', '--keep', '8M', '--stack', '-r', 'libc:read duration', '--', 'true').ended(2)
+    check('with --keep a probe has --stack or the duration of its calls' in result.err, 'refused', result.err)
+
+
 def test_records_have_their_thread_cpu_and_stack():
     script = 'import threading\nfor i in range(4): threading.Thread(target=len, args=("",)).start()'
     record('--stack', '-r', 'libc:malloc /duration >= 0/ duration retval', '-p', 'libc:free', '--', PYTHON, '-c',
@@ -104,7 +119,7 @@ def test_what_began_before_is_not_guessed():
         result = recorder.end().ok()
         mine = {event['retval']: event for event in events() if event['retval'] in (5, 6)}
         check_equal(set(mine), {5, 6} if is_kept else {6}, words)
-        check_equal('1 call had begun before the recording' in result.err, not is_kept, result.err)
+        check_equal('1 call had no entry in the recording' in result.err, not is_kept, result.err)
         if is_kept:
             check_equal([is_known(mine[5]), is_known(mine[6])], [False, True], words)
             check('duration=(unknown) retval=5' in kymo('report', '--events').ok().out, 'the report')

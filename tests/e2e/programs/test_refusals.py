@@ -65,7 +65,8 @@ def test_what_was_meant_is_named(tmp):
     check_refused(['-p', 'libc:malloc', '--debug-file', './none', '--', 'touch', 'ran'],
                   r'--debug-file \./none: No such file or directory', 2)
     check_refused(['-p', 'libc:malloc', '--debug-file', '/bin/true', '--', 'touch', 'ran'],
-                  '--debug-file /bin/true: nothing here needs debug information; leave the option out', 2)
+                  '--debug-file /bin/true: nothing after it needs debug information; leave the option out, or '
+                  'write it before the probe', 2)
     check(not (tmp / 'ran').exists(), 'the command ran')
 
 
