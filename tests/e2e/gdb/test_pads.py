@@ -457,9 +457,10 @@ def test_which_ones_are_in_pads(tmp):
     process.wait_for('^ready')
     hot = address_of(process.pid, 'hot')
     reads = condition_at(address_of(process.pid, 'where'))
-    for options, setting, expected in (((), None, [False, False]), ((), 'auto', [True, False]),
-                                       (['--pads'], None, [True, True]), (['--no-pads'], None, [False, False]), (['--pads'], 'auto', [True, False]),
-                                       (['--no-pads'], '1', [True, True]), ((), '0', [False, False])):
+    none, auto, both = [False, False], [True, False], [True, True]
+    for options, setting, expected in (((), None, none), ((), 'auto', auto), (['--pads'], None, both),
+                                       (['--no-pads'], None, none), (['--pads'], 'auto', auto),
+                                       (['--no-pads'], '1', both), ((), '0', none)):
         stub, path = offer(*options, '--pid', process.pid)
         client = Client(path)
         client.begin()
