@@ -477,14 +477,17 @@ static int check_options(struct cli_recording *recording)
 {
 	struct kymo_record_options *options = &recording->options;
 	const bool has_targets = !cli_targets_is_empty(&recording->targets);
-	struct kymo_error *error = cli_debug_files_check();
-	int status = error ? cli_fail(recording->name, error) : cli_record_add_syscalls(recording);
+	int status = cli_record_add_syscalls(recording);
+	struct kymo_error *error;
 
 	if (status)
 		return status;
 	status = cli_branches_check(recording);
 	if (status >= 0)
 		return status;
+	error = cli_debug_files_check();
+	if (error)
+		return cli_fail(recording->name, error);
 	if (!recording->specs.n && !recording->branches.n)
 		return cli_usage(recording->name,
 				 "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a "
