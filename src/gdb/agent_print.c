@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/page.h"
+
 enum {
 	WIDTH_MAX = 1000,
 	STRING_MAX = 4096,
-	DIGITS_MAX = 24, /* of 64 bits, in octal */
+	STRING_PART = 256, /* that is read at once */
+	DIGITS_MAX = 24,   /* of 64 bits, in octal */
 };
 
 /* A conversion: "%-08.3lx". */
@@ -190,12 +193,19 @@ static void put_string(struct gdb_text *out, const struct conversion *conversion
 		put_padded(out, conversion, "(null)", 6);
 		return;
 	}
-	while (n < most && memory->read_memory(memory->data, address + n, &bytes[n], 1)) {
-		if (!bytes[n]) {
-			put_padded(out, conversion, bytes, n);
+	while (n < most) {
+		const size_t wanted = most - n < STRING_PART ? most - n : STRING_PART,
+			     part = kymo_page_part(address + n, wanted);
+		const char *end;
+
+		if (!memory->read_memory(memory->data, address + n, &bytes[n], part))
+			break;
+		end = memchr(&bytes[n], 0, part);
+		if (end) {
+			put_padded(out, conversion, bytes, (size_t)(end - bytes));
 			return;
 		}
-		n++;
+		n += part;
 	}
 	if (n == most)
 		put_padded(out, conversion, bytes, n);

@@ -226,7 +226,7 @@ static void take_bytes(struct connection *connection, const char *bytes, size_t 
 				send_bytes(connection, "-", 1);
 			break;
 		case GDB_INPUT_NAK:
-			if (!connection->gdb->has_no_acks)
+			if (!connection->gdb->has_no_acks && !connection->is_running) /* else it is of a text */
 				send_bytes(connection, connection->last.items, connection->last.n);
 			break;
 		case GDB_INPUT_INTERRUPT:
