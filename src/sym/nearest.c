@@ -56,10 +56,14 @@ static void compare_directory(struct nearest *nearest, const char *path, bool su
 	}
 }
 
+/* There are thousands, so that some name is always a little like it: one letter in four may differ. */
 static void compare_programs(struct nearest *nearest)
 {
+	const unsigned int most = 2 * (nearest->length < 8 ? 1 : (unsigned int)nearest->length / 4) + 1;
 	const char *at = getenv("PATH");
 
+	if (nearest->distance > most)
+		nearest->distance = most;
 	while (at && *at) {
 		const size_t length = strcspn(at, ":");
 		kymo_cleanup_free char *path = strndup(at, length);
