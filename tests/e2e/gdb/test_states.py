@@ -257,7 +257,7 @@ def test_descriptors_do_not_grow_with_runs(tmp):
         check_equal(client.ask('vRun;' + b'/bin/true'.hex())[0], 'T', 'a run')
         check_equal(client.ask('vCont;c')[:3], 'W00', 'its end')
         counts.append(len(os.listdir(f'/proc/{server.pid}/fd')))
-    # The connection of a visitor, such as another test's kymo that looks at all hubs, is closed when the next one comes.
+    # The connection of a visitor, such as another test's kymo, is closed when the next one comes.
     check(counts[-1] <= counts[4] + 1, f'descriptors: {counts}')
     server.end(signal.SIGTERM)
 

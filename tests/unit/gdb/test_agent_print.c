@@ -13,11 +13,11 @@
 
 #define MEMORY_AT 0x1000u
 
-static const char memory[] = "a name";
+static const char memory[256] = "a name"; /* as much as is read at once */
 
 static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
 {
-	if (address < MEMORY_AT || address - MEMORY_AT > sizeof(memory) - size)
+	if (address < MEMORY_AT || size > sizeof(memory) || address - MEMORY_AT > sizeof(memory) - size)
 		return false;
 	memcpy(ret, memory + (address - MEMORY_AT), size);
 	return true;
