@@ -12,7 +12,7 @@ struct kymo_gdb;
 /* Which conditions of breakpoints are evaluated in pads, in the threads, where that is possible. */
 enum kymo_gdb_pads {
 	KYMO_GDB_PADS_NONE,
-	KYMO_GDB_PADS_WITHOUT_LOADS, /* those that read no memory, and so cannot fault */
+	KYMO_GDB_PADS_WITHOUT_LOADS, /* conditions that read no memory, and so cannot fault */
 	KYMO_GDB_PADS_ALL,
 };
 

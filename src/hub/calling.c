@@ -15,12 +15,15 @@
 #define CALL_STOP (SIGTRAP | 0x80)
 
 /*
+ * A signal of the number that ends a batch comes from outside where the batch is not over. It would do nothing, so it
+ * is dropped, and no engine is asked: one that would have it sent again would keep the thread there.
+ *
  * Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. So does one with a
  * filter of its own that wants it traced, but recorders make no calls by a thread that has a filter.
  */
 static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 {
-	if (status >> 16 || WSTOPSIG(status) == CALL_STOP)
+	if (status >> 16 || WSTOPSIG(status) == CALL_STOP || WSTOPSIG(status) == task->remote_call->signal)
 		return 0;
 	hub_change_stop(task, STOP_SIGNAL);
 	hub_signal_stopped(hub, task, WSTOPSIG(status));
@@ -39,8 +42,7 @@ static bool has_gone_home(const struct task *task)
 }
 
 /* Its last call was made: the second stop at one, or the signal at the end of a batch. Another signal of that number
- * comes at another instruction. It would do nothing, so it is dropped, and no engine is asked: one that would have it
- * sent again would keep the thread there. */
+ * comes at another instruction. */
 static bool is_over(struct task *task, int status)
 {
 	struct hub_remote_call *call = task->remote_call;
@@ -78,9 +80,7 @@ bool hub_calling_stopped(struct kymo_hub *hub, struct task *task, int status)
 		return true;
 	}
 	is_batch = task->remote_call->signal;
-	signal = is_batch && !(status >> 16) && WSTOPSIG(status) == task->remote_call->signal
-			 ? 0
-			 : signal_for(hub, task, status);
+	signal = signal_for(hub, task, status);
 	hub_set_state(task, TASK_RUNNING);
 	ptrace(is_batch ? PTRACE_CONT : PTRACE_SYSCALL, task->tid, 0, signal);
 	return true;

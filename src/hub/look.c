@@ -112,12 +112,13 @@ static int get_registers(struct kymo_hub *hub, void *argument)
 {
 	struct access *access = argument;
 	const struct user_regs_struct *saved = saved_of(access->engine);
-	int err = saved ? 0 : check_stopped(access->engine);
+	int err;
 
 	if (saved) {
 		*access->registers = *saved;
 		return 0;
 	}
+	err = check_stopped(access->engine);
 	return err ? err : kymo_get_registers(access->engine->task->tid, access->registers);
 }
 

@@ -487,12 +487,11 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct record_s
 
 	if (!hits || !aggregating->has_calls)
 		return NULL;
-	is_time = ends || are_many_waiting(hits);
 	error = ends ? note_last_losses(recording, source) : NULL;
 	for (size_t i = 0; i < hits->n_rings && !ends; i++)
 		if (hits->known[i] < mark)
 			mark = hits->known[i];
-	is_time |= mark >= hits->next_mark;
+	is_time = ends || mark >= hits->next_mark || are_many_waiting(hits);
 	for (size_t i = 0; i < hits->n_calls && !error; i++) {
 		struct hit hit = { .recording = recording, .source = source, .aggregation = &aggregating->items[i] };
 		struct kymo_open_calls *calls = &hits->calls[i];

@@ -59,7 +59,7 @@ struct kept_calls {
 	uint64_t tsc_begin; /* of the packet */
 	uint64_t tsc_end;   /* of the last record */
 	uint64_t n_packets;
-	uint64_t lost, lost_written; /* of those that came too late; what the last packet said */
+	uint64_t lost, lost_written; /* records that came too late; what the last packet said */
 };
 
 /* Of a source: calls that are open, and up to where its rings are known. */
