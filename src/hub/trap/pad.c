@@ -116,8 +116,7 @@ static const struct hub_pad *with_condition(const struct hub_space *space, uint6
 	for (size_t i = 0; i < space->pads.n; i++) {
 		const struct hub_pad *pad = &space->pads.items[i];
 
-		if (is_within(pad, pc) && pc - pad->at >= pad->layout.condition &&
-		    pc - pad->at < pad->layout.condition_end)
+		if (is_within(pad, pc) && pc - pad->at >= pad->layout.condition && pc - pad->at < pad->layout.displaced)
 			return pad;
 	}
 	return NULL;
