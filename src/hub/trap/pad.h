@@ -14,6 +14,9 @@ struct task;
 struct hub_pad *hub_pad_at(const struct hub_space *space, uint64_t site);
 const struct hub_pad *hub_pad_with_trap(const struct hub_space *space, uint64_t pc);
 
+/* Whether its code is there. Of a forked child others may have taken it out. */
+bool hub_pad_is_mapped(const struct hub_space *space, const struct hub_pad *pad);
+
 /* Whether the jump at its site is there and leads to it. */
 bool hub_pad_is_written(const struct hub_space *space, const struct hub_pad *pad);
 

@@ -46,6 +46,9 @@ int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t addre
 void hub_pads_leave(struct kymo_engine *engine, bool is_leaving);
 void hub_pads_forget(struct kymo_engine *engine);
 
+/* Pads whose code is not there any more are forgotten: a child was forked with them, and others have taken them out. */
+void hub_pads_forget_gone(struct kymo_engine *engine);
+
 /* Have threads that engines hold stand where a recorder can freeze them: after a step they stand before no signal.
  * False: one stands at a system call or before a signal, and cannot be frozen now. */
 bool hub_pads_can_freeze(struct kymo_engine *engine);
