@@ -186,7 +186,7 @@ struct change {
 	struct gdb_pad_set *set;
 	bool is_there;
 	bool is_let_go; /* the stub has the process no more: it has ended, or runs without a debugger */
-	bool is_early;  /* it cannot be frozen now */
+	bool is_early;  /* it cannot be frozen now, or a breakpoint cannot do without its pad */
 };
 
 static struct gdb_process *process_of(const struct change *it, struct gdb_thread **thread_ret)
@@ -206,8 +206,10 @@ static void begin_to_leave(void *data)
 	it->is_let_go = !gdb_find_process(it->gdb, it->set->pid);
 	it->is_there = process || it->is_let_go;
 	it->is_early = process && !can_be_frozen(it->gdb, process);
-	if (process && !it->is_early)
-		hub_pads_leave(thread->engine, true);
+	if (!process || it->is_early || !hub_pads_leave(thread->engine, true))
+		return;
+	hub_pads_leave(thread->engine, false);
+	it->is_early = true; /* a breakpoint is by its pad still, and holds so */
 }
 
 static void have_left(void *data)

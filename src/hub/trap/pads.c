@@ -116,9 +116,9 @@ static int use(struct kymo_hub *hub, void *argument)
 	return b ? hub_put_by(hub, space, b, call->is_used) : 0;
 }
 
-void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used)
+int hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used)
 {
-	hub_call(engine->hub, use, &(struct pads_call){ .engine = engine, .site = site, .is_used = is_used });
+	return hub_call(engine->hub, use, &(struct pads_call){ .engine = engine, .site = site, .is_used = is_used });
 }
 
 int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t address)
@@ -136,22 +136,24 @@ static int leave(struct kymo_hub *hub, void *argument)
 {
 	const struct pads_call *call = argument;
 	struct hub_space *space = space_of(call->engine);
+	int first = 0;
 
 	for (size_t i = 0; space && i < space->pads.n; i++) {
 		struct hub_pad *pad = &space->pads.items[i];
 		struct hub_break *b = hub_space_find(space, pad->site);
+		int err;
 
 		pad->is_used = false;
-		if (b)
-			hub_put_by(hub, space, b, false);
+		err = b ? hub_put_by(hub, space, b, false) : 0;
+		first = first ? first : err;
 		pad->is_leaving = call->is_used;
 	}
-	return 0;
+	return first;
 }
 
-void hub_pads_leave(struct kymo_engine *engine, bool is_leaving)
+int hub_pads_leave(struct kymo_engine *engine, bool is_leaving)
 {
-	hub_call(engine->hub, leave, &(struct pads_call){ .engine = engine, .is_used = is_leaving });
+	return hub_call(engine->hub, leave, &(struct pads_call){ .engine = engine, .is_used = is_leaving });
 }
 
 static int forget(struct kymo_hub *hub, void *argument)

@@ -1,4 +1,5 @@
-/* Pads of breakpoints: threads in them are brought out, but where their code is gone they stand where they are. */
+/* Pads of breakpoints: threads in them are brought out, but where their code is gone they stand where they are. What
+ * cannot be changed is told. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -123,11 +124,65 @@ static void a_pad_where_another_one_was_takes_its_place(void **state)
 	end(&f);
 }
 
+#define SITE_AT 64
+#define WORD_AT 128
+
+/* It has a copy of the pad at `place`, and unmaps it when it is told to. */
+static uint8_t *place;
+
+static int unmapping(struct shared *shared)
+{
+	uint8_t *site = place + SITE_AT;
+	const int32_t distance = -(SITE_AT + 5);
+
+	memcpy(place, pad_code, PAD_SIZE);
+	*site = 0xe9;
+	memcpy(site + 1, &distance, sizeof(distance));
+	shared->ready = 1;
+	while (!shared->go)
+		sched_yield();
+	munmap(place, 4096);
+	shared->count = 1;
+	while (!shared->is_over)
+		sched_yield();
+	return 0;
+}
+
+/* As the owner of the breakpoint has to know it. */
+static void one_that_cannot_become_an_int3_is_told(void **state)
+{
+	struct hub_pad pad = pad_of(padded);
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	place = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(place, MAP_FAILED);
+	pad.at = at(place);
+	pad.site = pad.link = at(place) + SITE_AT;
+	pad.word = at(place) + WORD_AT;
+	memcpy(pad.patch + 1, &(int32_t){ -(SITE_AT + 5) }, sizeof(int32_t));
+	pad.is_used = true;
+	begin(&f, unmapping);
+	engine = breaker(f.hub, f.pid, &f.book);
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, pad.site), 0);
+	assert_int_equal(hub_pads_give(engine, &pad), 0);
+	assert_int_equal(hub_pads_use(engine, pad.site, false), 0);
+	assert_int_equal(hub_pads_use(engine, pad.site, true), 0);
+	f.shared->go = 1;
+	eventually(f.shared->count == 1);
+	assert_true(hub_pads_use(engine, pad.site, false) < 0);
+	assert_true(hub_pads_leave(engine, true) < 0);
+	kymo_engine_put(engine);
+	end(&f);
+	munmap(place, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(code_that_is_gone_is_no_pad),
 		cmocka_unit_test(a_pad_where_another_one_was_takes_its_place),
+		cmocka_unit_test(one_that_cannot_become_an_int3_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
