@@ -384,9 +384,10 @@ static void write_gaps(FILE *out, const struct kymo_ctf_trace *trace)
 		fprintf(out, "%s{\"pid\": %" PRId32 ", \"cause\": \"%s\", \"probes\": %" PRIu64 ", \"first\": ", before,
 			gap.pid, gap.word, gap.n);
 		kymo_json_string(out, gap.name);
-		fprintf(out, ", \"begin_ns\": %" PRIu64 ", \"end_ns\": ",
-			gap.begin ? kymo_ctf_wall_ns(trace, gap.begin) : 0);
-		fprintf(out, gap.end ? "%" PRIu64 "}" : "null}", kymo_ctf_wall_ns(trace, gap.end));
+		fprintf(out, gap.begin ? ", \"begin_ns\": %" PRIu64 : ", \"begin_ns\": null",
+			kymo_ctf_wall_ns(trace, gap.begin));
+		fprintf(out, gap.end ? ", \"end_ns\": %" PRIu64 "}" : ", \"end_ns\": null}",
+			kymo_ctf_wall_ns(trace, gap.end));
 		before = ",\n  ";
 	}
 	fputs("],\n", out);

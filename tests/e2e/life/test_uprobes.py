@@ -9,8 +9,8 @@ import time
 
 import processes
 from killing import NO_LEAKS
-from kymotest import (KYMO, check, check_equal, check_text_intact, eventually, kymo, need_uprobes, program, report_json,
-                      run, skip, start, start_record, target_path, timeout)
+from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, need_uprobes,
+                      program, report_json, run, skip, start, start_record, target_path, timeout)
 from uprobers import BREAKPOINT, Bpftrace, Perf, address_of, build, text_at
 
 # The entries are bytes that jumps of each kind are put on: a pun of one byte, a jump over one instruction.
@@ -249,9 +249,23 @@ def test_a_page_of_code_that_the_program_drops(tmp):
     check("the file's own bytes are there" in result.err, 'it is told', result)
     found = gaps(cause='dropped', pid=called.pid)
     check(found and sum(gap['probes'] for gap in found) >= 2, 'gaps', found)
-    check(all((gap['end_ns'] or gap['begin_ns'] + 1) > gap['begin_ns'] > 0 for gap in found), 'they have times', found)
+    # the first has no begin where a busy machine drops the page before the recorder has looked at it
+    known = [gap for gap in found if gap['begin_ns']]
+    check(known, 'gaps that begin after a look', found)
+    check(all(gap['begin_ns'] < (gap['end_ns'] or gap['begin_ns'] + 1) for gap in known), 'times', found)
     check_equal(probes(), {'first': 2100, 'whole': 2100}, 'calls')
     called.end()
+
+
+def test_a_gap_without_a_begin_has_none_in_reports(tmp):
+    """It began before the first look at its process."""
+    kymo('record', '-q', '-o', 'begun', '-p', 'libc:getpid', '-p', 'libc:malloc', '--', 'ls').ok()
+    metadata = tmp / 'begun/metadata'
+    metadata.write_text(re.sub(r'^env \{$', r'env {\n\tgap_42_17_0 = "dropped 2 0 0 first";', metadata.read_text(),
+                               count=1, flags=re.M))
+    check_equal(gaps('begun'), [{'pid': 42, 'cause': 'dropped', 'probes': 2, 'first': 'first', 'begin_ns': None,
+                                 'end_ns': None}], 'gaps')
+    check_matches(kymo('report', 'begun').ok().out, '^not recorded: 2 probes of process 42 .first …., 0 s to the end: ')
 
 
 def test_a_forked_child_bears_a_breakpoint(tmp):
