@@ -105,7 +105,7 @@ struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 		probes->threads.has_begun_samples = !error;
 	}
 	if (!error)
-		kymo_probes_renew_writes(probes, probes->process);
+		probes_begin_writes(probes, probes->process);
 	return error ? error : write_pages(probes, probes->process, state);
 }
 
@@ -150,7 +150,7 @@ struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_pro
 	if (probes->shared.n_regions)
 		error = probes_begin_samples(probes, child);
 	if (!error) {
-		kymo_probes_renew_writes(probes, child);
+		probes_begin_writes(probes, child);
 		error = write_pages(probes, child, state);
 	}
 	if (error) {

@@ -9,8 +9,12 @@ struct kymo_process;
 
 /*
  * Pads of `process`, which has these probes or was forked from the process that has them, write for so long from now
- * on. Nothing is done where no spec writes. A process that has ended is no error.
+ * on. The live pages are there. Nothing is done where no spec writes. A process that has ended is no error.
  */
+void probes_begin_writes(const struct kymo_probes *probes, struct kymo_process *process);
+
+/* The same again, where the page still looks as a live page with a lease does. A process may have unmapped it, and
+ * have something else there. */
 void kymo_probes_renew_writes(const struct kymo_probes *probes, struct kymo_process *process);
 
 /* They write nothing any more: the recording ends. */

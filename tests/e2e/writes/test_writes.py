@@ -195,6 +195,7 @@ def test_a_forked_child_is_changed_if_it_is_followed(tmp):
         asked = Asked()
         recorder = start_recorder(asked.pid, *words, *SEVEN)
         check_equal(asked.answer('f5'), wanted, str(words))
+        check_equal(asked.answer('f6'), wanted.replace('10', '12'), str(words))
         check_equal(asked.answer(5), '7')
         recorder.end(signal.SIGINT).ok()
         asked.process.end().ok()
@@ -260,9 +261,29 @@ def test_words_that_are_refused(tmp):
 
 def test_locations_that_are_refused(tmp):
     build(tmp)
-    record(ALLOW, '-p', './asks:_start return 1', '--', './asks').refused('it is not called, so it cannot return')
+    record(ALLOW, '-p', './asks:_start return 1', '--', './asks').refused('it is not entered by a call')
+    record(ALLOW, '-p', 'libc:__restore_rt return 1', '--', './asks').refused('no probe can be put')
+    (tmp / 'bare.S').write_text('.globl bare\n.type bare, @function\nbare: lea 1(%rdi), %rax\nnop\nret\n'
+                                '.size bare, .-bare\n.section .note.GNU-stack,"",@progbits\n')
+    (tmp / 'main.c').write_text('long bare(long n);\nint main(void) { return (int)bare(4) - 5; }\n')
+    run('gcc', '-O1', '-o', 'bare', 'bare.S', 'main.c').ok()
+    record(ALLOW, '-p', './bare:bare return 1', '--', './bare').refused('no call frame information')
+    record(ALLOW, '-p', './bare:bare set %di = 6', '--', './bare').ended(2)
     record(ALLOW, '-p', './asks:answer return 1', '-p', './asks:answer set %di = 1', '--',
            './asks').refused('another probe writes registers here')
+
+
+def test_variables_in_registers_are_values(tmp):
+    build(tmp)
+    (tmp / 'sums.c').write_text('struct pair { long a; };\n'
+                                '__attribute__((noipa)) long f(int n, struct pair *pair) { return n + pair->a; }\n'
+                                'int main(void) { struct pair pair = { 2 }; return (int)f(3, &pair); }\n')
+    run('gcc', '-g', '-O1', '-o', 'sums', 'sums.c').ok()
+    record(ALLOW, '-p', './sums:f n return (n * 4)', '--', './sums').ended(12)
+    check_equal([(event['n'], event['returned']) for event in events()], [(3, 12)])
+    record(ALLOW, '-p', './sums:f set %di = (n << 2)', '--', './sums').ended(14)
+    record(ALLOW, '-p', './sums:f return pair->a', '--', './sums').refused('no memory, no stack', 2)
+    record(ALLOW, '-p', './sums:f return nn', '--', './sums').refused("'nn'", 2)
 
 
 def test_a_variable_may_be_called_set(tmp):
