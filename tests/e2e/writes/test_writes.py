@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, events, eventually, kymo, program,
-                      record, run, skip, start, start_record, timeout)
+                      record, report_json, run, skip, start, start_record, timeout)
 
 ASKS = r"""
 #include <stdio.h>
@@ -126,6 +126,7 @@ def test_reports_say_that_the_program_was_changed(tmp):
     for words in ((), ('--events', )):
         check_equal(re.findall('^written: .*', kymo('report', *words).ok().out, re.M),
                     ['written: asks:answer: this recording has changed what the program does (return)'])
+    check_equal([probe.get('writes') for probe in report_json()['probes']], ['return', None])
     lines = [json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()]
     check_equal([line for line in lines if line.get('event') == 'written'],
                 [{'event': 'written', 'name': 'asks:answer', 'what': 'return'}])
@@ -146,6 +147,53 @@ def test_real_programs_meet_failures(tmp):
     result = record(ALLOW, '-p', 'libc:malloc /arg0 > 1M/ return 0', '--', '/usr/bin/sqlite3', ':memory:',
                     'select length(randomblob(3000000));')
     check_matches(result.err, 'out of memory')
+
+
+# Threads that check each result: of a call that is run, or of one that returns at once.
+MANY = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noipa)) long answer(long n, long m) { return 2 * n + m; }
+static void *go(void *data)
+{
+	long returned = 0;
+
+	for (long i = 0; i < (long)data; i++) {
+		long got = answer(i, 5);
+
+		if (got != 2 * i + 5 && got != -7)
+			abort();
+		returned += got == -7;
+	}
+	return (void *)returned;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[4];
+	long returned = 0;
+	void *more;
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, go, (void *)atol(argv[1]));
+	for (int i = 0; i < 4; i++, returned += (long)more)
+		pthread_join(threads[i], &more);
+	printf("%ld\n", returned);
+	return 0;
+}
+"""
+
+
+@timeout(180)
+def test_what_is_lost_is_not_written(tmp):
+    (tmp / 'many.c').write_text(MANY)
+    run('gcc', '-O1', '-pthread', '-o', 'many', 'many.c').ok()
+    for words in ((), ('--no-rseq', )):
+        result = record(ALLOW, *words, '--buffer', '64K', '-p', './many:answer /arg0 & 1/ return -7', '--', './many',
+                        200000).ok()
+        report = report_json()
+        check_equal(report['events'] + report['lost_events'], 400000, 'hits')
+        check_equal(int(result.out), report['events'], f'as many calls returned at once as there are records {words}')
 
 
 # ---- recorders that die or stop, and others beside them ------------------------------------------
