@@ -375,6 +375,7 @@ static struct kymo_error *run_sources(struct recording *recording)
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	recording_note_threads(recording, true);
 	recording_begin_together(recording); /* where there was nothing to put in yet */
+	renew_writes(recording);
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
 	if (!error && recording->run.targets.n)
