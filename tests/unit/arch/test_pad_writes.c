@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "arch/writes.h"
+#include "breakpoints.h"
 #include "pad_checks.h"
 
 #define LEASE_TICKS ((uint64_t)1 << 31)
@@ -83,16 +84,17 @@ static void each_register_gets_its_value(void **state)
 }
 
 /* Values are of what was there before any of the writes. */
+static const uint8_t turn_from[] = { 0, 2, 10, 3 }, turn_to[] = { 2, 10, 3, 0 };
+
 static void four_registers_change_places(void **state)
 {
-	static const uint8_t from[] = { 0, 2, 10, 3 }, to[] = { 2, 10, 3, 0 };
 	uint8_t *stack = stack_create();
 	struct kymo_form forms[4];
 	struct kymo_fetch args[4];
 
 	for (size_t i = 0; i < 4; i++) {
-		forms[i] = of_register(from[i]);
-		args[i] = write_to(KYMO_WRITE_OF(to[i]), &forms[i]);
+		forms[i] = of_register(turn_from[i]);
+		args[i] = write_to(KYMO_WRITE_OF(turn_to[i]), &forms[i]);
 	}
 	for_each_kind(kind)
 	{
@@ -107,8 +109,8 @@ static void four_registers_change_places(void **state)
 		randomise(&in, 7, stack);
 		enter(&site, &in, &out);
 		for (size_t i = 0; i < 4; i++) {
-			assert_int_equal(out.r[to[i]], in.r[from[i]]);
-			out.r[to[i]] = in.r[to[i]];
+			assert_int_equal(out.r[turn_to[i]], in.r[turn_from[i]]);
+			out.r[turn_to[i]] = in.r[turn_to[i]];
 		}
 		check_unchanged(&in, &out);
 		world_deinit(&world);
@@ -267,6 +269,87 @@ static void a_filter_decides_which_calls_return(void **state)
 	}
 }
 
+/* ---- signal handlers ------------------------------------------------------------------------- */
+
+static unsigned int n_turned, n_kept;
+static bool was_turned;
+
+/* Four registers change places, or all is as it was. */
+static void enter_turning(struct breakpoints *breakpoints, uint64_t at)
+{
+	struct registers in, out;
+
+	lease(breakpoints->world);
+	randomise(&in, at, breakpoints->data);
+	in.flags = flags_of(at % 128);
+	enter(breakpoints->site, &in, &out);
+	was_turned = out.r[0] == in.r[3];
+	for (size_t i = 0; i < 4 && was_turned; i++) {
+		assert_int_equal(out.r[turn_to[i]], in.r[turn_from[i]]);
+		out.r[turn_to[i]] = in.r[turn_to[i]];
+	}
+	check_unchanged(&in, &out);
+	n_turned += was_turned;
+	n_kept += !was_turned;
+}
+
+/* The handler's own call returns at once. Then the lease ends: what has been decided holds. */
+static bool end_lease(const struct breakpoints *breakpoints)
+{
+	uint32_t got;
+
+	lease(breakpoints->world);
+	got = call_in_thread(breakpoints->in_handler, 1000);
+	*lease_of(breakpoints->world) = 0;
+	return got == 3000;
+}
+
+static void check_turned(struct breakpoints *breakpoints, uint64_t at, unsigned int hits)
+{
+	const struct world *world = breakpoints->world;
+
+	assert_int_equal(world->records.n, 1 + hits);
+	for (size_t i = 0; i < world->records.n; i++)
+		if (world->records.items[i].id == 1)
+			assert_int_equal(value(&world->records.items[i], 0, 1), was_turned ? 0 : 0xf);
+		else
+			assert_int_equal(value(&world->records.items[i], 0, 1), 0);
+}
+
+static void a_lease_that_ends_between_any_two_instructions_decides_once(void **state)
+{
+	static const struct breakpoint_ops ops = { .enter = enter_turning, .handle = end_lease, .check = check_turned };
+	const struct kymo_form thrice = { .n = 3,
+					  .ops = { { .code = KYMO_FORM_REGISTER, .value = 7 },
+						   { .code = KYMO_FORM_VALUE, .value = 3 },
+						   { .code = KYMO_FORM_MULTIPLY } } };
+	const struct kymo_fetch back = write_to(KYMO_WRITE_RETURN, &thrice);
+	const struct kymo_pad_event returning = { .id = 2, .args = &back, .n_args = 1 };
+	uint8_t *stack = stack_create();
+	struct kymo_form forms[4];
+	struct kymo_fetch args[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		forms[i] = of_register(turn_from[i]);
+		args[i] = write_to(KYMO_WRITE_OF(turn_to[i]), &forms[i]);
+	}
+	for_each_kind(kind)
+	{
+		const struct kymo_pad_event turning = { .id = 1, .args = args, .n_args = 4 };
+		struct site site, in_handler;
+		struct world world;
+
+		n_turned = n_kept = 0;
+		world_init(&world, kind, roomy);
+		world_landing(&world, &turning, 1, &site);
+		world_function(&world, &returning, 1, &in_handler);
+		break_everywhere(&world, &site, &in_handler, &ops, stack);
+		assert_true(n_turned > 50 && n_kept > 5);
+		world_deinit(&world);
+	}
+	stack_destroy(stack);
+}
+
 /* ---- bad ones -------------------------------------------------------------------------------- */
 
 static int emit(const struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n,
@@ -334,6 +417,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_recorded_is_not_written),
 		cmocka_unit_test(a_forked_child_is_not_written),
 		cmocka_unit_test(a_filter_decides_which_calls_return),
+		cmocka_unit_test(a_lease_that_ends_between_any_two_instructions_decides_once),
 		cmocka_unit_test(bad_writes_are_refused),
 	};
 
