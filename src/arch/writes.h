@@ -16,7 +16,7 @@ struct kymo_pad_event;
 /*
  * In the live page, a u64; that of the first region counts. Until this stamp (TSC) pads write registers. The recorder
  * renews it. A pad takes a stamp before the record, and writes if this one is less than 1 << KYMO_PAD_LEASE_BITS ticks
- * ahead: a clock that was set back ends it, too. 0: nothing is written.
+ * ahead: a clock that was set back ends it, too. A pad that finds it ended makes it 0: nothing is written.
  */
 #define KYMO_PAD_LIVE_LEASE 224
 #define KYMO_PAD_LEASE_BITS 33

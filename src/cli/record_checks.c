@@ -1,5 +1,8 @@
 #include "cli/record_checks.h"
 
+#include <fnmatch.h>
+#include <string.h>
+
 #include "aggr/aggr.h"
 #include "cli/output.h"
 #include "probe/spec/spec_sample.h"
@@ -157,6 +160,27 @@ int cli_record_check_stacks(struct cli_recording *recording)
 	return -1;
 }
 
+/* A function that is left at once has no return of its own: its calls would be told to be open. */
+static int check_returns_of_left(const struct cli_recording *recording)
+{
+	for (size_t i = 0; i < recording->specs.n; i++) {
+		const struct kymo_spec *spec = &recording->specs.items[i];
+
+		for (size_t k = 0; spec->leaves_function && k < recording->specs.n; k++) {
+			const struct kymo_spec *other = &recording->specs.items[k];
+
+			if (other->is_return && other->symbol && other->file && !strcmp(other->file, spec->file) &&
+			    !fnmatch(other->symbol, spec->symbol, 0))
+				return cli_usage(
+					recording->name,
+					"'%s' and -r '%s' are of one function: a call that 'return' ends has no "
+					"return; leave -r out",
+					spec->text, other->text);
+		}
+	}
+	return -1;
+}
+
 int cli_record_check_writes(const struct cli_recording *recording)
 {
 	const struct kymo_record_options *options = &recording->options;
@@ -176,5 +200,5 @@ int cli_record_check_writes(const struct cli_recording *recording)
 					 "drop: leave it out",
 					 spec->text, options->keep ? "keep" : "overwrite");
 	}
-	return -1;
+	return check_returns_of_left(recording);
 }

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
+#include "cli/forced_returns.h"
 #include "cli/output.h"
 #include "cli/scope.h"
 #include "sym/debug.h"
@@ -146,7 +147,9 @@ static struct kymo_error *check_returns(const struct kymo_spec *spec)
 		kymo_error_destroy(error); /* nothing is known of them */
 		error = NULL;
 	}
-	if (!error && debug)
+	if (!error && spec->leaves_function)
+		error = cli_check_forced_return(spec, debug, found, n);
+	if (!error && debug && spec->has_raw_retval)
 		error = check_functions(spec, debug, found, n);
 	if (debug)
 		kymo_debug_close(debug);
@@ -161,5 +164,5 @@ struct kymo_error *cli_spec_find_names(struct kymo_spec *spec)
 {
 	struct kymo_error *error = spec->needs_names || spec->wants_names ? find_names(spec) : NULL;
 
-	return !error && spec->has_raw_retval && spec->symbol ? check_returns(spec) : error;
+	return !error && (spec->has_raw_retval || spec->leaves_function) && spec->symbol ? check_returns(spec) : error;
 }

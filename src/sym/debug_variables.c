@@ -167,7 +167,20 @@ struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vad
 	type = sym_type_of(debug, &scopes.dies[0]);
 	*returned_ret = sym_returned(debug, &scopes.dies[0], sym_unit_is_c_like(scopes.unit));
 	*ret = type->kind == KYMO_CTYPE_VOID ? NULL : type;
+	if (!*ret)
+		*returned_ret = KYMO_RETURNED_NOTHING;
 	return sym_debug_end(debug);
+}
+
+bool kymo_debug_never_returns(struct kymo_debug *debug, uint64_t vaddr)
+{
+	struct sym_scopes scopes;
+	Dwarf_Attribute attribute;
+	bool is_set = false;
+
+	return sym_scopes_find(debug, vaddr, &scopes) &&
+	       dwarf_attr_integrate(&scopes.dies[0], DW_AT_noreturn, &attribute) &&
+	       !dwarf_formflag(&attribute, &is_set) && is_set;
 }
 
 const char *kymo_debug_missing_file(struct kymo_debug *debug, uint64_t vaddr)

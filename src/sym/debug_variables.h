@@ -57,12 +57,16 @@ enum kymo_returned {
 	KYMO_RETURNED_VECTOR,  /* the first vector register */
 	KYMO_RETURNED_MEMORY,  /* memory: the register of pointers has its address */
 	KYMO_RETURNED_UNKNOWN, /* several registers, or it is not certain */
+	KYMO_RETURNED_NOTHING, /* the function is void */
 };
 
 /* The type of what the function at `vaddr` (its entry) returns, and what returns it; NULL: nothing, or the type is left
  * open. */
 struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret,
 					  enum kymo_returned *returned_ret);
+
+/* Whether the function at `vaddr` (its entry) is said never to return (_Noreturn). */
+bool kymo_debug_never_returns(struct kymo_debug *debug, uint64_t vaddr);
 
 /*
  * The name of the file (.dwo) that has what the compiler has split off from the unit of that address (-gsplit-dwarf),

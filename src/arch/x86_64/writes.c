@@ -111,7 +111,7 @@ void x86_begin_writes(struct code *c, const struct kymo_pad_event *event)
 
 void x86_decide_writes(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event)
 {
-	struct label none = { .n = 0 };
+	struct label none = { .n = 0 }, over = { .n = 0 };
 
 	if (!kymo_pad_writes(event))
 		return;
@@ -123,8 +123,15 @@ void x86_decide_writes(struct code *c, const struct kymo_pad_env *env, const str
 	EMIT(c, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0); /* shl $32,%rdx; or %rdx,%rax */
 	EMIT(c, 0x49, 0x29, 0xc2);                         /* sub %rax,%r10 */
 	EMIT(c, 0x49, 0xc1, 0xea, KYMO_PAD_LEASE_BITS);    /* shr $bits,%r10 */
-	JNE(c, &none);
+	JNE(c, &over);
 	set_byte(c, X86_WRITES);
+	JMP(c, &none);
+	/* A clock that goes back later must not bring it to life again. */
+	bind(c, &over);
+	movabs(c, R10, env->lease);
+	EMIT(c, 0x49, 0x83, 0x3a, 0); /* cmpq $0,(%r10) */
+	JE(c, &none);
+	EMIT(c, 0x49, 0xc7, 0x02, 0, 0, 0, 0); /* movq $0,(%r10) */
 	bind(c, &none);
 }
 

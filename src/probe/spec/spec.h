@@ -79,6 +79,8 @@ struct kymo_spec {
 	bool wants_names;          /* the same would tell its types better, but is not needed */
 	bool has_raw_retval;       /* it takes the register of integers for what its functions return */
 	bool computes_raw_retval;  /* … in an expression */
+	bool leaves_function;      /* it has 'return': its function is not run */
+	bool returns_as_is;        /* … without a value: no register is changed */
 	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
 	struct kymo_form *filter;  /* records are made if its value is available and not 0; NULL: always */
 	enum kymo_spec_sampling sampling;

@@ -199,6 +199,15 @@ struct kymo_error *kymo_spec_write_add(const char *text, struct kymo_spec_piece 
 
 	if (error)
 		return error;
+	spec->leaves_function |= target->writes == KYMO_WRITE_RETURN;
+	if (piece.start == piece.end && target->writes == KYMO_WRITE_RETURN) {
+		/* The register gets what it has. */
+		static const char itself[] = "%ax";
+
+		text = itself;
+		piece = (struct kymo_spec_piece){ itself, itself + strlen(itself) };
+		spec->returns_as_is = true;
+	}
 	if (piece.start == piece.end)
 		return kymo_error_at(text, piece.start, "expected the value, such as -1 or (arg0 + 1)");
 	error = kymo_spec_value_compile(text, piece, spec, NULL, &form, &type);

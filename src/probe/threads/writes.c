@@ -7,6 +7,7 @@
 #include "probe/probes.h"
 #include "probe/spec/spec_write.h"
 #include "proc/memory.h"
+#include "proc/process.h"
 
 static bool any_writes(const struct kymo_probes *probes)
 {
@@ -21,14 +22,14 @@ static bool is_live(uint8_t state)
 	return state == KYMO_PAD_EARLY || state == KYMO_PAD_LIVE || state == KYMO_PAD_RSEQ;
 }
 
-/* Whether there is a live page with a lease. */
-static bool has_lease(const struct kymo_probes *probes, struct kymo_process *process)
+/* Whether the process has its live page still, and it says that it records. */
+static bool has_live_page(const struct kymo_probes *probes, struct kymo_process *process)
 {
-	uint64_t page[KYMO_PAD_LIVE_LEASE / 8 + 1];
+	uint64_t page[KYMO_PAD_LIVE_LEASE / 8];
 
 	return probes->has_shared && probes->shared.n_regions &&
 	       !kymo_process_read(process, probes->shared.live[0], page, sizeof(page)) && is_live((uint8_t)page[0]) &&
-	       page[KYMO_PAD_LIVE_LEASE / 8];
+	       (pid_t)page[KYMO_PAD_LIVE_INNER_PID / 8] == kymo_process_inner_pid(process);
 }
 
 static void set_lease(const struct kymo_probes *probes, struct kymo_process *process, uint64_t until)
@@ -49,12 +50,12 @@ void probes_begin_writes(const struct kymo_probes *probes, struct kymo_process *
 
 void kymo_probes_renew_writes(const struct kymo_probes *probes, struct kymo_process *process)
 {
-	if (any_writes(probes) && has_lease(probes, process))
+	if (any_writes(probes) && has_live_page(probes, process))
 		probes_begin_writes(probes, process);
 }
 
 void kymo_probes_end_writes(const struct kymo_probes *probes, struct kymo_process *process)
 {
-	if (any_writes(probes) && has_lease(probes, process))
+	if (any_writes(probes) && has_live_page(probes, process))
 		set_lease(probes, process, 0);
 }

@@ -290,7 +290,7 @@ def test_options_that_may_drop_the_record(tmp):
 def test_words_that_are_refused(tmp):
     build(tmp)
     for words, sentence in (
-        ('answer return', 'expected the value'), ('answer+4 return 1', 'at|entry of a function'),
+        ('answer set %di =', 'expected the value'), ('answer+4 return 1', 'at|entry of a function'),
         ('answer:* return 1', 'entry of a function'), ('a* return 1', 'one function, not for a glob'),
         ('answer%return set %ax = 1', 'a return probe writes nothing'),
         ('answer set %sp = 1', 'without the stack pointer'),
@@ -340,3 +340,67 @@ def test_a_variable_may_be_called_set(tmp):
     run('gcc', '-g', '-O1', '-o', 'set', 'set.c').ok()
     record('-p', './set:f set %di set==3', '--', './set').ok()
     check_equal([event['set'] for event in events()], [3])
+
+
+RESULTS = r"""
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+struct big { long a[8]; };
+static int calls;
+extern "C" __attribute__((noipa)) void poke() { calls++; }
+extern "C" int triple(int n);
+/* As compilers do where they know what registers a function changes (-fipa-ra). */
+asm(".type triple, @function\ntriple: lea (%rdi,%rdi,2), %eax\ncall poke\nret\n.size triple, .-triple\n");
+__attribute__((noipa)) double half(double n) { return n / 2; }
+__attribute__((noipa)) big many(long n) { return {{n}}; }
+__attribute__((noipa)) int twice(int n) { return n * 2; }
+__attribute__((noipa)) int twice(long n) { return n * 2; }
+__attribute__((noipa, noreturn)) void leave(int n) { exit(n); }
+int main()
+{
+	printf("%d %g %ld %d\n", triple(4), half(3), many(5).a[0], twice(6) + twice(7L));
+	if (calls > 100)
+		leave(3);
+}
+"""
+
+
+def build_results(tmp, *options):
+    (tmp / 'results.cc').write_text(RESULTS)
+    run(program('g++'), '-O2', '-o', 'results', 'results.cc', *options, seconds=60).ok()
+
+
+def test_a_return_without_a_value_changes_no_register(tmp):
+    """The caller of a void function may keep a value in %ax: it does here."""
+    for options in (), ('-g', ):
+        build_results(tmp, *options)
+        result = record(ALLOW, '-p', './results:poke return', '--', './results').ok()
+        check_equal(result.out, '12 1.5 5 26\n', 'what it says')
+        check_equal([event['returned'] for event in events()], [12], 'what was in %ax')
+
+
+def test_what_callers_cannot_go_on_with_is_refused(tmp):
+    build_results(tmp, '-g')
+    for spec, sentence in (('poke return 0', 'returns nothing, and its caller may rely on %ax: '
+                            "write 'return' without a value"), ('half return 1', 'returns its result in a vector register, '
+                                                               'which kymo does not write'),
+                           ('many return 0', 'returns its result in memory, which kymo does not write'),
+                           ('leave return', 'never returns, so its callers have no code to go on with; '
+                            'let its caller return')):
+        result = record(ALLOW, '-p', f'./results:{spec}', '--', './results')
+        check_equal((result.status, result.out), (2, ''), spec)
+        check_matches(result.err, rf"^kymo: './results:{spec}': '[^']*' {re.escape(sentence)}$")
+    check_matches(
+        record(ALLOW, '-p', './results:twice return 1', '--', './results').err,
+        r"^kymo: './results:twice return 1' means 2 functions, and 'return' is for one: write its parameters")
+    result = record(ALLOW, '-p', './results:twice(int) return 1', '--', './results').ok()
+    check_equal(result.out, '12 1.5 5 15\n', 'one of them')
+    for name in 'abort', 'exit', '__assert_fail', '__stack_chk_fail', 'pthread_exit':
+        check_matches(
+            record(ALLOW, '-p', f'libc:{name} return 0', '--', './results').err,
+            rf"^kymo: 'libc:{name} return 0': '{name}' never returns, ")
+    check_matches(
+        record(ALLOW, '-p', './results:half return', '-r', './results:half', '--', './results').err,
+        r"^kymo: './results:half return' and -r './results:half' are of one function: a call that 'return' "
+        r'ends has no return; leave -r out$')
