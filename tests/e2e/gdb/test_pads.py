@@ -211,7 +211,8 @@ volatile long go = 1, wrong, rounds;
 static void on_signal(int number) { }
 /* %r12 is -1 until the call has returned: the condition is of what it has returned. */
 __asm__(".globl sleeping, behind\n.type sleeping, @function\nsleeping: mov %rdi, %r8\nmov $35, %eax\nmov %r8, %rdi\n"
-	"xor %esi, %esi\nsyscall\nbehind: movabs $0x123456789, %rcx\nret\n.size sleeping, . - sleeping\n");
+	"xor %esi, %esi\nsyscall\nbehind: movabs $0x123456789, %rcx\n"
+	"test %ecx, %ecx\nret\n.size sleeping, . - sleeping\n");
 long sleeping(const struct timespec *time);
 static void *run(void *data)
 {

@@ -1,12 +1,13 @@
 """Pads of conditions, and what comes in between: other debuggers, other code at the same address, the end of all."""
 import os
+import re
 import signal
 import time
 
 from debugging import Client, address_of, offer, state_of
-from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
+from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, start, timeout
 from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, is_quiet, let_run,
-                  mappings, maps_of, registers, served)
+                  mappings, maps_of, registers, served, symbol_of)
 
 
 @timeout(240)
@@ -261,3 +262,69 @@ def test_a_fault_when_all_are_stopped(tmp):
             pc = registers(client, thread)[16]
             check(not any(low <= pc < high for low, high in pads), 'no thread is in a pad', hex(pc))
     finish(process, client, stub)
+
+
+# Many functions, of 64 bytes each. When it is told to, it forks, and goes on as its child.
+N_SITES = 12
+FORKED = r"""
+#include <stdio.h>
+#include <unistd.h>
+volatile long forks, wrong, rounds;
+extern char hot[];
+__asm__(".text\n.balign 64\nhot:\nFUNCTIONS");
+int main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	for (long n = 0;; n++) {
+		for (long i = 0; i < COUNT; i++)
+			wrong += ((long (*)(long, long))(hot + 64 * i))(n, i) != n * 3 + i + i;
+		rounds++;
+		if (forks) {
+			forks = 0;
+			fork();
+		}
+	}
+}
+"""
+FUNCTION = (r'.type f{0}, @function\nf{0}: lea (%rdi,%rdi,2), %rax\nadd %rsi, %rax\nadd ${0}, %rax\nret\n'
+            r'.size f{0}, . - f{0}\n.balign 64\n')
+
+
+@timeout(180)
+def test_a_child_with_pads_of_its_own(tmp):
+    """It has its maker's pads, which are taken out first. Its own ones are where others of its maker's were."""
+    functions = ''.join(FUNCTION.format(i) for i in range(N_SITES))
+    build_hot(tmp, source=FORKED.replace('FUNCTIONS', functions).replace('COUNT', str(N_SITES)))
+    process = start('./app')
+    process.wait_for('^ready')
+    stub, path = offer('--pads', '--pid', process.pid)
+    client = Client(path)
+    client.begin('multiprocess+;fork-events+;swbreak+')
+    sites = [symbol_of(process.pid, 'hot') + 64 * i for i in range(N_SITES)]
+    for site in sites:
+        check_equal(client.ask(f'Z0,{site:x},1;{FALSE}'), 'OK', 'inserted')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
+    client.interrupt()
+    client.ask(f'M{symbol_of(process.pid, "forks"):x},8:0100000000000000')
+    child = int(re.search(r'fork:p([0-9a-f]+)\.', client.ask('vCont;c')).group(1), 16)
+    for site in sites:
+        client.ask(f'z0,{site:x},1')
+    client.ask(f'D;{process.pid:x}')
+    process.kill()
+    thread = f'p{child:x}.{child:x}'
+    client.ask(f'Hg{thread}')
+    for site in sites[::2]:
+        check_equal(client.ask(f'Z0,{site:x},1;{FALSE}'), 'OK', 'inserted')
+    for _ in range(20):
+        let_run(client)
+        time.sleep(0.005)
+        client.interrupt()
+        pc = registers(client, thread)[16]
+        check(not any(low <= pc < high for low, high in mappings(child)), 'it is in no pad', hex(pc))
+        check_equal(client.word(symbol_of(child, 'wrong')), 0, 'what has gone wrong')
+    check(has_pads(child), 'by pads')
+    check_equal(client.ask(f'vKill;{child:x}'), 'OK', 'it is ended')
+    client.close()
+    stub.end()
