@@ -2,6 +2,7 @@
  * Any bytes as a SPEC. What is accepted keeps the promises of probe/spec/spec.h; what is refused is a USAGE error whose
  * caret line stands below the text.
  */
+#include "arch/writes.h"
 #include "fuzz.h"
 #include "probe/spec/spec_marker.h"
 
@@ -37,6 +38,8 @@ static void check_arg(const struct kymo_spec *spec, size_t i)
 	}
 	if (arg->fetch.kind == KYMO_FETCH_RETVAL)
 		check(spec->is_return && !arg->fetch.value);
+	if (arg->fetch.writes)
+		check(!spec->is_return && !spec->marker && (spec->needs_names || kymo_form_can_be_written(arg->form)));
 	for (size_t other = 0; other < i; other++)
 		check(strcmp(spec->args[other].name, arg->name));
 }

@@ -70,6 +70,7 @@ struct stack {
 	struct over *over;              /* a ring of MAX_OVER, or NULL */
 	uint64_t n_over;                /* that were put there */
 	uint64_t moment;
+	uint32_t n_first; /* entries that were seen, up to a number of the caller's */
 	const struct kymo_ctf_process *process;
 	KYMO_VEC(struct absent) absent;
 };

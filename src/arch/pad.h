@@ -97,6 +97,7 @@ struct kymo_pad_env {
 	uint64_t words;       /* struct kymo_wire_words */
 	uint64_t data;        /* struct kymo_wire_data */
 	uint64_t samples;     /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES] */
+	uint64_t lease;       /* KYMO_PAD_LIVE_LEASE (arch/writes.h) of the first live page */
 	uint32_t n_cpus;
 	uint64_t stack_low,
 		stack_high; /* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
@@ -118,7 +119,7 @@ struct kymo_pad_sample {
 	uint64_t n, burst;
 };
 
-/* One record that a pad makes. */
+/* One record that a pad makes. If its arguments write (struct kymo_fetch), arch/writes.h has more rules. */
 struct kymo_pad_event {
 	uint32_t id; /* 1 to KYMO_EVENT_ID_MAX */
 	const struct kymo_fetch *args;

@@ -3,6 +3,7 @@
 #include "aggr/aggr.h"
 #include "cli/output.h"
 #include "probe/spec/spec_sample.h"
+#include "probe/spec/spec_write.h"
 
 #define STACK_SIZE_DEFAULT 8192u
 #define STACKS_A_BUFFER 64u /* the smallest part of a buffer that a record lies in has room for two */
@@ -153,5 +154,27 @@ int cli_record_check_stacks(struct cli_recording *recording)
 		return cli_usage(recording->name, "--stack is for records, and aggregations write none: write 'by "
 						  "stack', or add a probe with -p");
 	warn_of_pairs(recording);
+	return -1;
+}
+
+int cli_record_check_writes(const struct cli_recording *recording)
+{
+	const struct kymo_record_options *options = &recording->options;
+
+	for (size_t i = 0; i < recording->specs.n; i++) {
+		const struct kymo_spec *spec = &recording->specs.items[i];
+
+		if (!kymo_spec_writes(spec))
+			continue;
+		if (!options->allow_write)
+			return cli_usage(recording->name,
+					 "'%s' changes what the program does: add --allow-write if that is meant",
+					 spec->text);
+		if (options->overwrite || options->keep)
+			return cli_usage(recording->name,
+					 "'%s' writes registers, and each write is told by a record, which --%s may "
+					 "drop: leave it out",
+					 spec->text, options->keep ? "keep" : "overwrite");
+	}
 	return -1;
 }

@@ -16,4 +16,7 @@ int cli_record_check_stacks(struct cli_recording *recording);
 /* -1: go on; else the exit status: of probes of which not all hits are recorded. */
 int cli_record_check_samples(const struct cli_recording *recording);
 
+/* The same of probes that write registers. */
+int cli_record_check_writes(const struct cli_recording *recording);
+
 #endif

@@ -68,6 +68,7 @@ enum {
 	STRUCT_DEPTH,
 	STRUCT_SIZE,
 	TYPES,
+	ALLOW_WRITE,
 	AGGREGATE, /* + enum kymo_aggr_kind */
 };
 
@@ -116,6 +117,7 @@ static const struct cli_option table[] = {
 	{ STRUCT_DEPTH, 0, "struct-depth", "NUMBER" },
 	{ STRUCT_SIZE, 0, "struct-size", "SIZE" },
 	{ TYPES, 0, "types", "FILE" },
+	{ ALLOW_WRITE, 0, "allow-write", NULL },
 };
 
 static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_spec *spec)
@@ -284,6 +286,9 @@ static bool take_flag(struct cli_recording *recording, int id)
 		return true;
 	case NO_RSEQ:
 		options->no_rseq = true;
+		return true;
+	case ALLOW_WRITE:
+		options->allow_write = true;
 		return true;
 	case DISPLACE_FAULTING:
 		options->displace_faulting = true;
@@ -516,6 +521,9 @@ static int check_options(struct cli_recording *recording)
 	if (status >= 0)
 		return status;
 	status = cli_record_check_samples(recording);
+	if (status >= 0)
+		return status;
+	status = cli_record_check_writes(recording);
 	if (status >= 0)
 		return status;
 	status = has_targets ? find_targets(recording) : 0;

@@ -96,4 +96,5 @@ void kymo_ctf_event_deinit(struct kymo_ctf_event *event)
 	free(event->source);
 	free(event->format);
 	free(event->sample);
+	free(event->writes);
 }

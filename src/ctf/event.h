@@ -139,6 +139,7 @@ struct kymo_ctf_event {
 	char *source;     /* "server.c:120" */
 	char *format;     /* a marker's: "fd=%d path=%s" */
 	char *sample;     /* "1/100", "50/s", "first 10": it has no record of other hits; NULL: of all */
+	char *writes;     /* "return", "set %ax": what its hits have changed in the program; NULL: nothing */
 	bool is_filtered; /* it has no record of hits that a filter has left out */
 	enum kymo_ctf_kind kind;
 	uint32_t aggregated; /* while a trace is written: not 0: no record of it is, and the metadata lack it … */

@@ -33,7 +33,7 @@ const char *kymo_ctf_kind_name(enum kymo_ctf_kind kind)
 bool kymo_ctf_has_site(const struct kymo_ctf_event *event)
 {
 	return event->path || event->offset || event->symbol || event->build_id || event->source || event->format ||
-	       event->sample || event->is_filtered || event->kind != KYMO_CTF_PLACE;
+	       event->sample || event->writes || event->is_filtered || event->kind != KYMO_CTF_PLACE;
 }
 
 static void write_encoded(FILE *out, const char *text)
@@ -75,6 +75,7 @@ void kymo_ctf_write_site(FILE *out, const struct kymo_ctf_event *event)
 	write_part(out, &separator, "source", event->source);
 	write_part(out, &separator, "format", event->format);
 	write_part(out, &separator, "sample", event->sample);
+	write_part(out, &separator, "writes", event->writes);
 	write_part(out, &separator, "filtered", event->is_filtered ? "yes" : NULL);
 }
 
@@ -165,6 +166,8 @@ static int parse_part(const char *part, size_t size, struct kymo_ctf_event *even
 		slot = &event->format;
 	else if (is_key(part, length, "sample"))
 		slot = &event->sample;
+	else if (is_key(part, length, "writes"))
+		slot = &event->writes;
 	if (!slot || *slot) {
 		free(value);
 		return slot ? -EINVAL : err;

@@ -30,7 +30,7 @@ struct kymo_probes_options {
 	uint64_t buffer_size;       /* bytes a CPU */
 	bool overwrite;
 	bool is_tight;      /* one of many processes that share a limit: no ring is larger than the CPUs' own */
-	uint64_t frequency; /* TSC ticks a second, if a spec has a rate of samples */
+	uint64_t frequency; /* TSC ticks a second, if a spec has a rate of samples, or writes */
 	bool no_rseq;       /* never use restartable sequences */
 	const struct kymo_offline *kernel; /* sites with the kernel's breakpoints of the same recording, or NULL; must
 					      outlive the probes */

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "probe/code/events.h"
 #include "probe/spec/spec_sample.h"
+#include "probe/spec/spec_write.h"
 #include "probe/threads/threads.h"
 #include "proc/process.h"
 #include "procfs/info.h"
@@ -69,12 +70,14 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		.source = event->source ? strdup(event->source) : NULL,
 		.format = event->format ? strdup(event->format) : NULL,
 		.sample = event->spec ? kymo_spec_sample_text(event->spec) : NULL,
+		.writes = event->spec ? kymo_spec_write_text(event->spec) : NULL,
 		.is_filtered = event->spec && (event->spec->filter || event->spec->is_limited),
 		.function_offset = event->function_offset,
 	};
 	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id ||
 	    !event->source != !ret->source || !event->format != !ret->format ||
-	    (event->spec && event->spec->sampling && !ret->sample))
+	    (event->spec && event->spec->sampling && !ret->sample) ||
+	    (event->spec && kymo_spec_writes(event->spec) && !ret->writes))
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
 		ret->fields[i].name = strdup(event->fields[i].name);

@@ -16,6 +16,7 @@
 #include "probe/probe.h"
 #include "probe/site/sites.h"
 #include "probe/threads/watch.h"
+#include "probe/threads/writes.h"
 #include "proc/process.h"
 #include "proc/stop.h"
 #include "proc/tree.h"
@@ -47,6 +48,7 @@
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
+#define LEASE_NS (SECOND_NS / 20)     /* pads that write registers are told that a recorder lives */
 #define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
@@ -91,6 +93,22 @@ static struct kymo_error *look_after_targets(struct recording *recording)
 			error = recording_kernel_flush(recording->run.kernel, &recording->output.files);
 	}
 	return error;
+}
+
+/* Pads write registers only while this goes on. */
+static void renew_writes(struct recording *recording)
+{
+	const uint64_t now = kymo_now_ns();
+
+	if (now < recording->run.next_lease_ns)
+		return;
+	recording->run.next_lease_ns = now + LEASE_NS;
+	for (size_t i = 0; i < recording->run.targets.n; i++) {
+		const struct target *target = recording->run.targets.items[i];
+
+		if (target->source && !target->is_sharing && !target->is_clean)
+			kymo_probes_renew_writes(target->source->probes, target->process);
+	}
 }
 
 /* A producer that never pauses fills half of what its buffer begins with, a quarter, in this time. */
@@ -206,6 +224,7 @@ static struct kymo_error *record_targets(struct recording *recording, bool *aliv
 						 : kymo_process_pidfd(recording->run.targets.items[0]->process);
 		poll(&changed, 1,
 		     n ? 0 : poll_ms(recording)); /* where there was something to write, more has come meanwhile */
+		renew_writes(recording);
 		/* Producers that overwrite do not wait: what they may be writing is not read before they are gone.
 		 */
 		if (!recording->wanted.options->overwrite)
@@ -248,6 +267,8 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 
 	recording_end_look(recording, target);
 	target->is_clean = true;
+	if (target->source && !target->is_sharing)
+		kymo_probes_end_writes(target->source->probes, target->process);
 	if (target->source)
 		inode = kymo_probes_inode(target->source->probes);
 	if (target->source && !inode) {
@@ -354,6 +375,7 @@ static struct kymo_error *run_sources(struct recording *recording)
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	recording_note_threads(recording, true);
 	recording_begin_together(recording); /* where there was nothing to put in yet */
+	renew_writes(recording);
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
 	if (!error && recording->run.targets.n)

@@ -81,10 +81,10 @@ struct recording_run {
 	struct recording_kernel *kernel; /* NULL: the kernel is no source of events */
 	struct kymo_kernel_pool *pool;   /* of `keep`, what `kernel` and `calls` have of it; or NULL */
 	struct kymo_call_source *calls;  /* system calls that are seen from outside; NULL: none are */
-	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns, next_heed_ns;
-	size_t next_noted;            /* of `sources`: which one's mappings are looked at next */
-	uint64_t frequency;           /* of the TSC, where a rate of samples is asked for; 0: not measured yet */
-	size_t n_sites;               /* the most that a process has had */
+	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns, next_heed_ns, next_lease_ns;
+	size_t next_noted;  /* of `sources`: which one's mappings are looked at next */
+	uint64_t frequency; /* of the TSC, where a rate of samples or a write is asked for; 0: not measured yet */
+	size_t n_sites;     /* the most that a process has had */
 	enum kymo_record_phase phase; /* that was told last */
 	int snapshots;                /* that were asked for, of `control->snapshots` */
 	struct {

@@ -13,6 +13,7 @@
 #include "probe/options.h"
 #include "probe/probe.h"
 #include "probe/site/sites.h"
+#include "probe/spec/spec_write.h"
 #include "proc/process.h"
 #include "proc/stop.h"
 #include "record/aggregate.h"
@@ -86,14 +87,14 @@ static uint64_t buffer_of(const struct recording *recording, const struct target
 	return target->is_named || size < most ? size : most;
 }
 
-/* Of the TSC, where a rate of samples is asked for. Measured once: when the machine has slept, the clock that it is
- * measured against has stood still. */
+/* Of the TSC, where a rate of samples or a write is asked for. Measured once: when the machine has slept, the clock
+ * that it is measured against has stood still. */
 static uint64_t frequency_for(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->wanted.options;
 
 	for (size_t i = 0; i < options->n_specs && !recording->run.frequency; i++)
-		if (options->specs[i].sampling == KYMO_SPEC_SAMPLE_RATE)
+		if (options->specs[i].sampling == KYMO_SPEC_SAMPLE_RATE || kymo_spec_writes(&options->specs[i]))
 			recording->run.frequency = kymo_clock_frequency(&recording->output.begin);
 	return recording->run.frequency;
 }

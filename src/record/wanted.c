@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "probe/install/mapped.h"
+#include "probe/spec/spec_write.h"
 #include "record/recording.h"
 
 #define OUTSIDE_MIN (UINT64_C(64) << 10)
@@ -100,6 +101,12 @@ static struct kymo_error *check_outside(const struct recording *recording)
 		return kymo_error_create(
 			KYMO_ERROR_USAGE,
 			"hits are sampled in the process itself: leave %s out, or 'sample' and 'first'", way);
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (kymo_spec_writes(&options->specs[i]))
+			return kymo_error_create(
+				KYMO_ERROR_USAGE,
+				"registers are written in the process itself: leave %s out, or 'set' and 'return'",
+				way);
 	if (recording_computes(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "filters and expressions are computed in the process itself: leave %s out, or "
@@ -112,6 +119,10 @@ struct kymo_error *recording_check_options(const struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->wanted.options;
 
+	for (size_t i = 0; i < options->n_specs && !options->allow_write; i++)
+		if (kymo_spec_writes(&options->specs[i]))
+			return kymo_error_create(KYMO_ERROR_USAGE, "'%s' writes, and nothing allows that",
+						 options->specs[i].text);
 	if (recording->wanted.backend != KYMO_RECORD_INPROC)
 		return check_outside(recording);
 	if (recording_has_addresses(options) && options->command)

@@ -8,6 +8,7 @@
 
 /* Functions of a thread of which absent calls are remembered; beyond, their returns count as ones without an entry. */
 #define MAX_ABSENT 64
+#define FIRST_MAX 16     /* entries of a thread that may show that another one has ended */
 #define UNOWNED_MAX 1024 /* returns in turn that no call of another thread was found for */
 
 struct kymo_error *kymo_calls_init(struct calls *calls, const struct kymo_ctf_reader *reader,
@@ -166,6 +167,45 @@ static void drop_all(struct calls *calls, size_t thread, struct stack *stack)
 		if (!stack->others.n)
 			return;
 		kymo_stack_wake(stack, stack->others.n - 1);
+	}
+}
+
+static bool has_entered_at(const struct frames *frames, uint64_t stack_pointer)
+{
+	if (stack_pointer < frames->low || stack_pointer > frames->high)
+		return false;
+	for (uint32_t i = 0; i < frames->n; i++)
+		if (kymo_frames_at(frames, i)->stack_pointer == stack_pointer)
+			return true;
+	return false;
+}
+
+/*
+ * A new thread may get the stack of one that has ended. Where it enters a function with a stack pointer that another
+ * thread's call has, that call is over, and those within it: the thread has left them, by pthread_exit() or because it
+ * was canceled. Only the first entries of a thread are compared with all others' calls.
+ */
+static void end_calls_of_ended(struct calls *calls, size_t thread, uint64_t stack_pointer)
+{
+	struct stack *own = &calls->stacks.items[thread];
+
+	if (own->n_first == FIRST_MAX)
+		return;
+	own->n_first++;
+	for (size_t i = 0; i < calls->stacks.n; i++) {
+		struct stack *stack = &calls->stacks.items[i];
+		size_t other = 0;
+
+		if (i == thread || !stack->process || stack->process != own->process)
+			continue;
+		if (!has_entered_at(&stack->now, stack_pointer)) {
+			while (other < stack->others.n && !has_entered_at(&stack->others.items[other], stack_pointer))
+				other++;
+			if (other == stack->others.n)
+				continue;
+			kymo_stack_wake(stack, other);
+		}
+		unwind(calls, i, stack, stack_pointer, true);
 	}
 }
 
@@ -485,6 +525,7 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 		if (!kymo_stack_select(stack, kymo_ctf_stack_pointer(record)))
 			return &kymo_error_no_memory;
 		unwind(calls, thread, stack, kymo_ctf_stack_pointer(record), true);
+		end_calls_of_ended(calls, thread, kymo_ctf_stack_pointer(record));
 	}
 	if (role->function == NO_FUNCTION)
 		return NULL;

@@ -185,6 +185,10 @@ static void write_probe(FILE *out, const struct model *model, const struct names
 		fputs(", ", out);
 		write_member(out, "sample", event->sample);
 	}
+	if (event->writes) {
+		fputs(", ", out);
+		write_member(out, "writes", event->writes);
+	}
 	fprintf(out, ", \"count\": %" PRIu64, probe ? probe->count : 0);
 	if (model->since > model->first)
 		fprintf(out, ", \"count_since\": %" PRIu64, probe ? probe->recent : 0);

@@ -89,13 +89,39 @@ static struct kymo_error *write_partial(const struct page *page, const struct ky
 	return NULL;
 }
 
+/* Of several locations of one function that stand side by side the first. */
+static bool is_told(const struct kymo_ctf_trace *trace, size_t i)
+{
+	return i && trace->events[i - 1].writes && !strcmp(trace->events[i - 1].writes, trace->events[i].writes) &&
+	       !strcmp(trace->events[i - 1].name, trace->events[i].name);
+}
+
+static struct kymo_error *write_writes(const struct page *page, const struct kymo_ctf_trace *trace)
+{
+	for (size_t i = 0; i < trace->n_events; i++) {
+		kymo_cleanup_free char *shown = NULL, *name = NULL, *what = NULL;
+
+		if (!trace->events[i].writes || is_told(trace, i))
+			continue;
+		shown = kymo_shown(trace->events[i].name);
+		name = shown ? kymo_text_escape(shown, page->unicode) : NULL;
+		what = kymo_text_escape(trace->events[i].writes, page->unicode);
+		if (!name || !what)
+			return &kymo_error_no_memory;
+		kymo_page_printf(page, INK_ALARM,
+				 "written: %s: this recording has changed what the program does (%s)\n", name, what);
+	}
+	return NULL;
+}
+
 struct kymo_error *kymo_samples_write(const struct page *page, const struct kymo_ctf_trace *trace)
 {
 	size_t n;
 	kymo_cleanup_free const struct kymo_ctf_event **events = sampled_events(trace, &n);
+	struct kymo_error *error = events ? write_writes(page, trace) : &kymo_error_no_memory;
 
-	if (!events)
-		return &kymo_error_no_memory;
+	if (error)
+		return error;
 	for (size_t i = 0; i < n && i < SHOWN_MAX; i++) {
 		kymo_cleanup_free char *shown = kymo_shown(events[i]->name), *name = NULL, *sentence = NULL;
 
@@ -115,6 +141,20 @@ void kymo_samples_write_json(FILE *out, const struct kymo_ctf_trace *trace)
 	size_t n;
 	kymo_cleanup_free const struct kymo_ctf_event **events = sampled_events(trace, &n);
 
+	for (size_t i = 0; i < trace->n_events; i++) {
+		kymo_cleanup_free char *shown = NULL;
+
+		if (!trace->events[i].writes || is_told(trace, i))
+			continue;
+		shown = kymo_shown(trace->events[i].name);
+		if (!shown)
+			continue;
+		fputs("{\"event\": \"written\", \"name\": ", out);
+		kymo_json_string(out, shown);
+		fputs(", \"what\": ", out);
+		kymo_json_string(out, trace->events[i].writes);
+		fputs("}\n", out);
+	}
 	for (size_t i = 0; events && i < n; i++) {
 		kymo_cleanup_free char *shown = kymo_shown(events[i]->name);
 

@@ -1,4 +1,5 @@
-/* Probes of which not all hits are recorded, told so that no count is taken for that of all. Private to the room. */
+/* What probes have left out or changed: those of which not all hits are recorded, so that no count is taken for that of
+ * all, and those that wrote the program's registers. Private to the room. */
 #ifndef KYMO_REPORT_SAMPLES_H
 #define KYMO_REPORT_SAMPLES_H
 
@@ -6,7 +7,8 @@
 #include "ctf/ctf.h"
 #include "report/page.h"
 
-/* A line each: "sampled: libc:malloc: one in 100 hits is recorded"; of many the first few. */
+/* A line each: "sampled: libc:malloc: one in 100 hits is recorded"; of many the first few. Before them "written:
+ * libc:malloc: return": what the recording has changed. */
 struct kymo_error *kymo_samples_write(const struct page *page, const struct kymo_ctf_trace *trace);
 
 /* The same as objects, a line each. */

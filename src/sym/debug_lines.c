@@ -215,8 +215,7 @@ struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t 
 	size_t n;
 
 	if (!sym_scopes_find(debug, vaddr, &gathering.scopes))
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "the debug information of %s has no function at 0x%llx",
-					 kymo_module_path(debug->module), LLX(vaddr));
+		return sym_no_function(debug, vaddr);
 	die = gathering.scopes.unit->skeleton;
 	if (!dwarf_getsrclines(&die, &lines, &n))
 		gather_function(&gathering, lines, n);

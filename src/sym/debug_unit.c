@@ -1,8 +1,10 @@
 #include "sym/debug_unit.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "sym/debug_die.h"
+#include "sym/module.h"
 
 /* A range takes 24 bytes of memory and at least 4 of the file; many units may name the same ones. */
 #define RANGES_MAX (4u << 20)
@@ -235,6 +237,35 @@ bool sym_scopes_find(struct kymo_debug *debug, uint64_t vaddr, struct sym_scopes
 		if (!debug->units.items[i].is_partial && find_in_unit(debug, i, vaddr, ret))
 			return true;
 	return false;
+}
+
+/* ---- what is missing --------------------------------------------------------------------------------- */
+
+const char *sym_missing_file(struct kymo_debug *debug, uint64_t vaddr)
+{
+	const ptrdiff_t at = sym_unit_at(debug, vaddr);
+	struct sym_unit *unit = at < 0 ? NULL : &debug->units.items[at];
+	Dwarf_Attribute name;
+
+	/* libdw has found no other file, so the unit has what is in the program's alone. */
+	if (!unit || unit->die.addr != unit->skeleton.addr)
+		return NULL;
+	if (!dwarf_attr(&unit->skeleton, DW_AT_dwo_name, &name) &&
+	    !dwarf_attr(&unit->skeleton, DW_AT_GNU_dwo_name, &name))
+		return NULL;
+	return dwarf_formstring(&name);
+}
+
+struct kymo_error *sym_no_function(struct kymo_debug *debug, uint64_t vaddr)
+{
+	const char *missing = sym_missing_file(debug, vaddr), *path = kymo_module_path(debug->module);
+
+	return missing ? kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					   "the debug information of %s is split, and %s, which has that of 0x%" PRIx64
+					   ", is missing (kymo reads no .dwp)",
+					   path, missing, vaddr)
+		       : kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					   "the debug information of %s has no function at 0x%" PRIx64, path, vaddr);
 }
 
 const char *sym_scope_name(struct kymo_debug *debug, struct sym_scopes *scopes, size_t i)

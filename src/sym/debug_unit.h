@@ -37,6 +37,15 @@ bool sym_die_entry(Dwarf_Die *die, uint64_t *ret);
 /* The number of a unit that says to have the address, or -1. */
 ptrdiff_t sym_unit_at(const struct kymo_debug *debug, uint64_t vaddr);
 
+/* The file that has what the compiler has split off from the unit of that address, and is missing; or NULL. */
+const char *sym_missing_file(struct kymo_debug *debug, uint64_t vaddr);
+
+/*
+ * NOT_FOUND: no function is described at `vaddr`. Says which file is missing where the unit of that address was split
+ * (-gsplit-dwarf).
+ */
+struct kymo_error *sym_no_function(struct kymo_debug *debug, uint64_t vaddr);
+
 /* The name of the function of scope `i`, which is a function or an inlined one; NULL. */
 const char *sym_scope_name(struct kymo_debug *debug, struct sym_scopes *scopes, size_t i);
 

@@ -83,12 +83,6 @@ static const char *inlined_at(struct gathering *gathering, size_t i)
 	return i && !name ? "an inlined function" : name;
 }
 
-static struct kymo_error *no_function(const struct kymo_debug *debug, uint64_t vaddr)
-{
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "the debug information of %s has no function at 0x%llx",
-				 kymo_module_path(debug->module), LLX(vaddr));
-}
-
 struct kymo_error *kymo_debug_variables(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_variable **ret,
 					size_t *n_ret)
 {
@@ -96,7 +90,7 @@ struct kymo_error *kymo_debug_variables(struct kymo_debug *debug, uint64_t vaddr
 	struct kymo_error *error;
 
 	if (!sym_scopes_find(debug, vaddr, &gathering.scopes))
-		return no_function(debug, vaddr);
+		return sym_no_function(debug, vaddr);
 	gathering.context = (struct sym_context){
 		.debug = debug,
 		.vaddr = vaddr,
@@ -164,7 +158,7 @@ struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vad
 	Dwarf_Die die;
 
 	if (!sym_scopes_find(debug, vaddr, &scopes))
-		return no_function(debug, vaddr);
+		return sym_no_function(debug, vaddr);
 	if (sym_die_reference(&scopes.dies[0], DW_AT_type, &die) && dwarf_tag(&die) == DW_TAG_unspecified_type) {
 		*returned_ret = KYMO_RETURNED_INTEGER; /* assemblers describe functions so */
 		*ret = NULL;
@@ -174,4 +168,9 @@ struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vad
 	*returned_ret = sym_returned(debug, &scopes.dies[0], sym_unit_is_c_like(scopes.unit));
 	*ret = type->kind == KYMO_CTYPE_VOID ? NULL : type;
 	return sym_debug_end(debug);
+}
+
+const char *kymo_debug_missing_file(struct kymo_debug *debug, uint64_t vaddr)
+{
+	return sym_missing_file(debug, vaddr);
 }

@@ -64,4 +64,10 @@ enum kymo_returned {
 struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret,
 					  enum kymo_returned *returned_ret);
 
+/*
+ * The name of the file (.dwo) that has what the compiler has split off from the unit of that address (-gsplit-dwarf),
+ * if it is missing; or NULL. It belongs to `debug`.
+ */
+const char *kymo_debug_missing_file(struct kymo_debug *debug, uint64_t vaddr);
+
 #endif

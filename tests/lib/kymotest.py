@@ -28,7 +28,7 @@ from pathlib import Path
 import processes
 
 SOURCE = Path(os.environ.get('KYMO_SOURCE') or Path(__file__).resolve().parents[2])
-KYMO = os.environ.get('KYMO') or str(SOURCE / 'build/kymo')  # with sanitizers, where tests/run finds that build
+KYMO = os.environ.get('KYMO') or str(SOURCE / 'build/kymo')  # half of the tests have one with sanitizers
 KYMO_PLAIN = os.environ.get('KYMO_PLAIN') or str(SOURCE / 'build/kymo')  # for what is measured in memory or time
 TARGETS = Path(os.environ.get('KYMO_TARGETS') or SOURCE / 'build/tests/targets')
 TORTURE_SECONDS = int(os.environ.get('KYMO_TORTURE_SECONDS') or 60)

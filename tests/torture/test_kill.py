@@ -14,7 +14,7 @@ from seeds import seed
 from sleeping import WITH_BLOCK, WOKEN, Sleepers
 
 IS_SHORT = TORTURE_SECONDS <= 10
-KILLS = int(os.environ.get('KILLS') or (8 if IS_SHORT else 500))
+KILLS = int(os.environ.get('KILLS') or (5 if IS_SHORT else 500))
 
 
 @timeout(7200)

@@ -13,6 +13,7 @@
 #include "arch/x86_64/form.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/reads.h"
+#include "arch/x86_64/writes.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 
@@ -90,7 +91,7 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 	case KYMO_FETCH_MEMORY:
 		return is_operand(&f);
 	case KYMO_FETCH_FORM:
-		return f.form && x86_form_is_valid(f.form);
+		return f.form && x86_form_is_valid(f.form) && x86_write_is_valid(&f);
 	default:
 		return false;
 	}
@@ -103,7 +104,7 @@ bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
 		if (resolve_fetch(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
 		    args[i].kind == KYMO_FETCH_COPY || args[i].kind == KYMO_FETCH_MEMORY ||
 		    (args[i].kind == KYMO_FETCH_FORM &&
-		     (kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form) ||
+		     (args[i].writes || kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form) ||
 		      kymo_form_has_floats(args[i].form))))
 			return true;
 	return false;
@@ -234,6 +235,8 @@ unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, c
 		x86_load_bytes(c, size);
 		break;
 	case KYMO_FETCH_FORM:
+		if (f.writes)
+			x86_check_writes(c, fault);
 		x86_emit_form(c, env, site, f.form, !f.value, fault);
 		break;
 	case KYMO_FETCH_COPY:     /* of events that are composed, in a way of its own */

@@ -49,6 +49,7 @@
 
 #include "arch/pad.h"
 #include "arch/trap.h"
+#include "arch/writes.h"
 #include "arch/x86_64/arguments.h"
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/compose.h"
@@ -60,6 +61,7 @@
 #include "arch/x86_64/low_stack.h"
 #include "arch/x86_64/reads.h"
 #include "arch/x86_64/sample.h"
+#include "arch/x86_64/writes.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 
@@ -119,7 +121,8 @@ size_t kymo_pad_forms_size(const struct kymo_pad_event *event)
 
 	for (size_t i = 0; i < event->n_args; i++)
 		if (event->args[i].kind == KYMO_FETCH_FORM)
-			size += form_size(event->args[i].form);
+			size += form_size(event->args[i].form) * (event->args[i].writes ? 2 : 1) +
+				(event->args[i].writes ? X86_WRITE_SIZE_MAX : 0);
 	if (x86_is_composed(event))
 		size += event->n_args * COMPOSE_SIZE_MAX;
 	return 4 * size; /* for threads from the text and for others, in line and under a lock */
@@ -156,7 +159,8 @@ static bool are_valid(const struct kymo_pad_event *events, size_t n)
 		if ((events[i].trap ? i || !may_trap(&events[i]) : !events[i].id) ||
 		    !x86_sample_is_valid(&events[i].sample) || events[i].id > KYMO_EVENT_ID_MAX ||
 		    events[i].n_args > KYMO_EVENT_MAX_ARGS ||
-		    (events[i].filter && !x86_form_is_valid(events[i].filter)))
+		    (events[i].filter && !x86_form_is_valid(events[i].filter)) || !x86_writes_are_valid(&events[i]) ||
+		    (i + 1 < n && kymo_pad_writes(&events[i])))
 			return false;
 		for (size_t k = 0; k < events[i].n_args; k++)
 			if (!x86_fetch_is_valid(&events[i].args[k]) ||
@@ -285,12 +289,25 @@ static void emit_filter(struct code *c, const struct kymo_pad_env *env, const st
 static void emit_before(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 			const struct x86_pad_site *site, struct label *skip, struct label *no_room)
 {
+	x86_begin_writes(c, event);
 	if (kymo_pad_reads(event))
 		x86_begin_reads(c, env, event, no_room);
 	emit_filter(c, env, event, site, skip);
 	x86_emit_sample(c, env, &event->sample, skip);
+	x86_decide_writes(c, env, event);
 	if (x86_is_composed(event))
 		x86_compose(c, env, event, site);
+}
+
+/* The function is not run: the frame is removed, and the stack pointer is as at the entry. */
+static void emit_return(struct code *c)
+{
+	struct label runs = { .n = 0 };
+
+	x86_check_return(c, &runs);
+	x86_emit_restore(c);
+	EMIT(c, 0xc3); /* ret */
+	bind(c, &runs);
 }
 
 static void emit_after(struct code *c, const struct kymo_pad_event *event, struct label *skip, struct label *no_room)
@@ -299,6 +316,8 @@ static void emit_after(struct code *c, const struct kymo_pad_event *event, struc
 	if (kymo_pad_reads(event))
 		x86_end_reads(c);
 	bind(c, no_room);
+	if (x86_may_return(event))
+		emit_return(c);
 }
 
 /* What all pads with events start with. */
@@ -483,7 +502,8 @@ static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	int err;
 
 	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32) ||
-	    (has_trap && (n_events > 1 || chain->next || chain->watch || !plan->flags_are_dead)))
+	    (has_trap && (n_events > 1 || chain->next || chain->watch || !plan->flags_are_dead)) ||
+	    (n_events && kymo_pad_writes(&events[n_events - 1]) && (chain->next || chain->watch)))
 		return -EINVAL;
 	if (size < table + FIXED_SIZE_MAX)
 		return -ENOSPC;

@@ -4,11 +4,13 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "arch/writes.h"
 #include "arch/x86_64/arguments.h"
 #include "arch/x86_64/context.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
 #include "arch/x86_64/reads.h"
+#include "arch/x86_64/writes.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 
@@ -261,6 +263,11 @@ static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t 
 
 /* ---- by a lock ------------------------------------------------------------------------------- */
 
+static void emit_unlock(struct code *c)
+{
+	EMIT(c, 0x41, 0xc7, 0x02, 0, 0, 0, 0); /* movl $0,lock(%r10) */
+}
+
 /*
  * The tid is in its slot. Emitted in line where no thread has restartable sequences, else behind. Ends with a fall
  * through or a jump to `end`.
@@ -291,7 +298,8 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	store_header(c, env, event, true);
 	store_rest(c, env, event, site);
 	unlock = c->n;
-	EMIT(c, 0x41, 0xc7, 0x02, 0, 0, 0, 0); /* movl $0,lock(%r10) */
+	emit_unlock(c);
+	x86_commit_writes(c, env, event, site);
 	JMP(c, &done);
 	bind(c, &take);
 	movabs(c, R10, env->rings);
@@ -313,7 +321,10 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	jump_back(c, room);
 	bind(c, &large);
 	count_loss(c);
-	jump_back(c, unlock);
+	if (kymo_pad_writes(event))
+		emit_unlock(c); /* nothing was committed, and nothing is written */
+	else
+		jump_back(c, unlock);
 	bind(c, &lost);
 	bind(c, &done);
 }
@@ -377,6 +388,7 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	store_rest(c, env, event, site);
 	descriptor[1] = c->n;
 	clear_rseq(c, env);
+	x86_commit_writes(c, env, event, site);
 	parts->end = c->n;
 }
 

@@ -11,7 +11,8 @@ enum {
 	SLOT_RAX = 8,
 	SLOT_R10 = 16,
 	SLOT_R11 = 24,
-	SLOT_FLAGS = 32, /* ax as lahf and seto left it */
+	SLOT_FLAGS = 32,  /* ax as lahf and seto left it */
+	SLOT_WRITES = 34, /* a byte, in what seto left: enum x86_writes; of an event that writes */
 	SLOT_TID = 36,
 	SLOT_RFLAGS = 40, /* whole, only where an argument wants them */
 	SLOT_TSC = 48,    /* the stamp of the record before this one, of this pad or of the one that it comes behind; 0:

@@ -12,6 +12,7 @@
 #include "arch/guard.h"
 #include "arch/leave_pad.h"
 #include "arch/trap.h"
+#include "arch/writes.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "probe/code/code.h"
@@ -28,6 +29,7 @@
 #include "probe/plan/faults.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/pool.h"
+#include "probe/plan/writes.h"
 #include "probe/threads/sample.h"
 #include "probe/probes.h"
 #include "probe/resolve/markers.h"
@@ -88,6 +90,14 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 						     .sample = probes_sample(probes, request->spec) };
 		n++;
 	}
+	for (size_t i = 0; i + 1 < n; i++) /* the one that writes, if any does, comes last: others see what was there */
+		if (kymo_pad_writes(&events[i])) {
+			const struct kymo_pad_event writer = events[i];
+
+			events[i] = events[n - 1];
+			events[n - 1] = writer;
+			break;
+		}
 	return n;
 }
 
@@ -501,6 +511,9 @@ struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 	if (error)
 		return error;
 	probe_text_mark(&probes->text, TEXT_WANTED, address, 1, false);
+	error = probes_refuse_writes(probes, site, head);
+	if (error || !probes_is_wanted(site))
+		return error;
 	if (head && (syscalls_of(probes, site) || probes->wanted.options.traps))
 		return probes_refuse(probes, site, "another recording has a probe here");
 	if (head)

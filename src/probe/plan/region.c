@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arch/trap.h"
+#include "arch/writes.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "probe/code/events.h"
@@ -97,6 +98,7 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 		.words = kymo_shared_words_address(&probes->shared),
 		.data = probes->shared.data_address,
 		.samples = first_live + KYMO_PAD_LIVE_SAMPLES,
+		.lease = first_live + KYMO_PAD_LIVE_LEASE,
 		.n_cpus = probes->shared.n_cpus,
 		.stack_low = probes->stacks.low,
 		.stack_high = probes->stacks.high,

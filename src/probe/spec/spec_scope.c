@@ -122,9 +122,15 @@ static struct kymo_error *find_in_this(const struct query *query, const struct k
 
 static struct kymo_error *refuse_unknown(const struct query *query, const struct kymo_variable *variables, size_t n)
 {
+	const char *missing = kymo_debug_missing_file(query->scope->debug, query->scope->vaddr);
 	const char *names[LISTED_MAX];
 	char list[KYMO_NEAREST_MAX];
 
+	if (missing)
+		return refuse(query,
+			      "'%.*s' is not known: %s, which has the debug information of this code, is missing (kymo "
+			      "reads no .dwp)",
+			      (int)query->size, query->name, missing);
 	n = n < LISTED_MAX ? n : LISTED_MAX;
 	for (size_t i = 0; i < n; i++)
 		names[i] = variables[i].name;

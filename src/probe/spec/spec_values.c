@@ -5,6 +5,7 @@
 #include "probe/spec/spec_piece.h"
 #include "probe/spec/spec_sample.h"
 #include "probe/spec/spec_value.h"
+#include "probe/spec/spec_write.h"
 
 /* The next run of bytes without white space outside of brackets; empty at the end of the text. Moves `at` after it. */
 static struct kymo_spec_piece next_value(const char **at)
@@ -43,6 +44,14 @@ static struct kymo_error *parse_filter(const char *text, struct kymo_spec_piece 
 	return NULL;
 }
 
+static struct kymo_error *parse_write(const char *text, const char **at, struct kymo_spec *spec)
+{
+	struct kymo_spec_target target;
+	struct kymo_error *error = kymo_spec_write_parse(text, at, spec, &target);
+
+	return error ? error : kymo_spec_write_add(text, next_value(at), &target, spec);
+}
+
 struct kymo_error *kymo_spec_values_parse(const char *text, const char *at, struct kymo_spec *spec)
 {
 	for (;;) {
@@ -58,6 +67,8 @@ struct kymo_error *kymo_spec_values_parse(const char *text, const char *at, stru
 					      at + strspn(at, " \t"));
 		} else if (!error && kymo_spec_is_sample(at)) {
 			error = kymo_spec_sample_parse(text, &at, spec);
+		} else if (!error && kymo_spec_is_write(at)) {
+			error = parse_write(text, &at, spec);
 		} else if (!error) {
 			piece = next_value(&at);
 			if (piece.start == piece.end)

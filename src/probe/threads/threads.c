@@ -24,6 +24,7 @@
 #include "probe/threads/thread_stacks.h"
 #include "probe/threads/tids.h"
 #include "probe/threads/watch.h"
+#include "probe/threads/writes.h"
 #include "proc/call.h"
 #include "proc/memory.h"
 #include "proc/process.h"
@@ -103,6 +104,8 @@ struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 		error = probes_begin_samples(probes, probes->process);
 		probes->threads.has_begun_samples = !error;
 	}
+	if (!error)
+		probes_begin_writes(probes, probes->process);
 	return error ? error : write_pages(probes, probes->process, state);
 }
 
@@ -146,8 +149,10 @@ struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_pro
 		state = KYMO_PAD_EARLY;
 	if (probes->shared.n_regions)
 		error = probes_begin_samples(probes, child);
-	if (!error)
+	if (!error) {
+		probes_begin_writes(probes, child);
 		error = write_pages(probes, child, state);
+	}
 	if (error) {
 		kymo_adopted_destroy(adopted);
 		return error;

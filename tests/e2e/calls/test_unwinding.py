@@ -5,8 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
-from kymotest import (NOBODY, babeltrace, check, check_equal, check_same, events, kymo, need_uprobes, record,
-                      report_json, run)
+from kymotest import (NOBODY, babeltrace, check, check_equal, check_matches, check_same, events, kymo, need_uprobes,
+                      record, report_json, run)
 
 HERE = Path(__file__).parent
 
@@ -185,6 +185,47 @@ def test_handlers_on_a_stack_for_signals(tmp):
 
 def test_threads_that_end_in_calls(tmp):
     show(tmp, 'threads', 8, ends_open=True)
+
+
+ONE_AFTER_THE_OTHER = r"""
+#include <pthread.h>
+#include <unistd.h>
+
+static volatile int go = 1;
+__attribute__((noinline)) void leaf(long i) { usleep(100 + !i); }
+__attribute__((noinline)) void ends(long i) { leaf(i); if (i % 2) pthread_exit(0); leaf(i); }
+__attribute__((noinline)) void waits(long i) { leaf(i); while (go) pause(); }
+static void *one(void *i) { ends((long)i); return 0; }
+static void *two(void *i) { waits((long)i); return 0; }
+
+int main(void)
+{
+	pthread_t thread;
+
+	for (long i = 0; i < 50; i++) {
+		pthread_create(&thread, 0, one, (void *)i);
+		pthread_join(thread, 0);
+	}
+	for (long i = 0; i < 10; i++) {
+		pthread_create(&thread, 0, two, (void *)i);
+		usleep(1000);
+		pthread_cancel(thread);
+		pthread_join(thread, 0);
+	}
+	return 0;
+}
+"""
+
+
+def test_a_thread_that_gets_the_stack_of_one_that_has_ended_shows_its_calls_over(tmp):
+    """Nothing tells whether the call of the last one goes on."""
+    (tmp / 'ended.c').write_text(ONE_AFTER_THE_OTHER)
+    run('gcc', '-O1', '-o', tmp / 'ended', 'ended.c', '-pthread').ok()
+    specs = [word for name in ('ends', 'waits') for way in ('-p', '-r') for word in (way, f'./ended:{name}')]
+    record(*specs, '--', './ended').ok()
+    calls = {item['symbol']: (item['count'], item['unwound'], item['open']) for item in report_json()['calls']}
+    check_equal(calls, {'ends': (25, 25, 0), 'waits': (0, 9, 1)}, 'calls that returned, were left, are open')
+    check_matches(kymo('report').out, r'^34 calls were left by ')
 
 
 def test_through_the_kernel(tmp):

@@ -228,6 +228,23 @@ def test_what_is_not_there_is_told(tmp):
         r'\Akymo: a return probe is for a whole function; record a line of source with -p')
 
 
+@timeout(60)
+def test_a_file_of_split_debug_information_that_is_missing_is_named(tmp):
+    for standard in '4', '5':
+        build(tmp, 'gcc', '-O1', '-g', f'-gdwarf-{standard}', '-gsplit-dwarf')
+        part, = tmp.glob('*.dwo')
+        work = ('-p', './app:work count', '--', './app')
+        record(*work).ok()
+        part.unlink()
+        check_matches(
+            record(*work).err, rf"\Akymo: column 12: 'count' is not known: {re.escape(part.name)}, which has the debug "
+            r'information of this code, is missing \(kymo reads no \.dwp\)$')
+        check_matches(
+            kymo('list', '--vars', './app:work').err, r'\Akymo: the debug information of \./app is split, and '
+            rf'{re.escape(part.name)}, which has that of 0x[0-9a-f]+, is missing \(kymo reads no \.dwp\)$')
+        record('-p', './app:work arg0', '--', './app').ok()
+
+
 @timeout(120)
 def test_debug_files_are_those_of_their_build(tmp):
     build(tmp, 'gcc', '-O0', '-g')

@@ -47,7 +47,7 @@ def test_an_exec_of_a_process_is_told():
     check(report_json()['events'] == N, 'records', result)
 
 
-EXECS = 1500
+EXECS = 500
 
 
 def check_executing(attach):

@@ -9,7 +9,7 @@ import signal
 import killing
 import processes
 import remains
-from kymotest import KYMO, check, kymo, program, run, sampled, share, target, timeout
+from kymotest import KYMO_PLAIN, check, kymo, program, run, sampled, share, target, timeout
 from seeds import seed
 
 PROBES = ['-p', 'selfcheck:work_a', '-p', 'selfcheck:work_b:*', '-p', 'libc:nanosleep']
@@ -17,14 +17,14 @@ PROBES = ['-p', 'selfcheck:work_a', '-p', 'selfcheck:work_b:*', '-p', 'libc:nano
 
 def calls(tmp, pid):
     """How many ptrace calls a recording makes."""
-    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=ptrace', '-e', 'signal=none', KYMO, 'record', '-q',
-        '-o', 'data', *PROBES, '--for', '0.01', '--pid', pid, env=killing.NO_LEAKS).ok()
+    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=ptrace', '-e', 'signal=none', KYMO_PLAIN, 'record',
+        '-q', '-o', 'data', *PROBES, '--for', '0.01', '--pid', pid, env=killing.NO_LEAKS).ok()
     return (tmp / 'calls').read_text().count('ptrace(')
 
 
 def kill_at(number, pid):
     run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=ptrace', '-e', 'signal=none', '-e',
-        f'inject=ptrace:signal=KILL:when={number}', KYMO, 'record', '-q', '-o', 'data', '--overwrite', *PROBES, '--for',
+        f'inject=ptrace:signal=KILL:when={number}', KYMO_PLAIN, 'record', '-q', '-o', 'data', '--overwrite', *PROBES, '--for',
         '0.01', '--pid', pid, env=killing.NO_LEAKS)
 
 

@@ -4,6 +4,7 @@
 #include <cmocka.h>
 
 #include "arch/guard.h"
+#include "arch/writes.h"
 #include "pads.h"
 
 #include <dlfcn.h>
@@ -195,6 +196,7 @@ void world_init_within(struct world *world, enum kind kind, struct shape shape, 
 	world->env.vforks = (uint64_t)world->vforks;
 	world->samples = (void *)(world->live + KYMO_PAD_LIVE_SAMPLES);
 	world->env.samples = (uint64_t)world->samples;
+	world->env.lease = (uint64_t)world->live + KYMO_PAD_LIVE_LEASE;
 	memcpy(world->live + KYMO_PAD_LIVE_VFORKS, &world->env.vforks, 8);
 	memcpy(world->live + KYMO_PAD_LIVE_PID, &pid, sizeof(pid));
 	memcpy(world->live + KYMO_PAD_LIVE_INNER_PID, &pid, sizeof(pid));

@@ -1,0 +1,31 @@
+/* What a SPEC writes: "set %ax = EXPR", "return EXPR". */
+#ifndef KYMO_PROBE_SPEC_SPEC_WRITE_H
+#define KYMO_PROBE_SPEC_SPEC_WRITE_H
+
+#include "probe/spec/spec_piece.h"
+
+/* What gets a value. */
+struct kymo_spec_target {
+	const char *at; /* its words in the text */
+	uint8_t writes; /* of struct kymo_fetch */
+	bool is_half;   /* the lower half of the register, and zeros in the upper one */
+};
+
+/* Whether such words begin at `at`, or after blanks there. A variable may be called "set". */
+bool kymo_spec_is_write(const char *at);
+
+/* Parse what is before the value; `at` is where the value begins then. */
+struct kymo_error *kymo_spec_write_parse(const char *text, const char **at, const struct kymo_spec *spec,
+					 struct kymo_spec_target *ret);
+
+/* The value: an argument of its own, "returned" or "set_ax". */
+struct kymo_error *kymo_spec_write_add(const char *text, struct kymo_spec_piece piece,
+				       const struct kymo_spec_target *target, struct kymo_spec *spec);
+
+/* Whether the spec's hits change what the program does. */
+bool kymo_spec_writes(const struct kymo_spec *spec);
+
+/* "set %ax, return": what it writes; a fresh string, NULL where it writes nothing, or memory is out. */
+char *kymo_spec_write_text(const struct kymo_spec *spec);
+
+#endif
