@@ -8,18 +8,13 @@ import test_conditions as conditions
 from debugging import SERVER, Client, address_of, by_stdio, gdb, offer, state_of
 from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, run, start, timeout
 from pads import (FALSE, ON, RDI, RSI, SOURCE, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads,
-                  is_quiet, let_run, mappings, registers, served, symbol_of)
+                  is_quiet, let_run, mappings, registers, run_with_pad, served, symbol_of)
 
 KILLS = int(os.environ.get('KYMO_KILLS', 10))
 
 
 def test_a_false_one_stops_nobody_and_a_true_one_does(tmp):
-    build_hot(tmp)
-    process, stub, client = served(2)
-    hot = address_of(process.pid, 'hot')
-    check_equal(client.ask(f'Z0,{hot:x},1;{FALSE}'), 'OK', 'inserted')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
+    process, stub, client, hot = run_with_pad(tmp, FALSE, 2)
     time.sleep(0.2)
     check_equal(client.interrupt()[:3], 'T02', 'nothing but ^C stops it')
     before = client.word(address_of(process.pid, 'rounds'))
@@ -143,12 +138,7 @@ def test_the_text_is_the_files_afterward(tmp):
 
 
 def test_the_user_may_want_none(tmp):
-    build_hot(tmp)
-    process, stub, client = served(2)
-    hot = address_of(process.pid, 'hot')
-    client.ask(f'Z0,{hot:x},1;{FALSE}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
+    process, stub, client, hot = run_with_pad(tmp, FALSE, 2)
     client.interrupt()
     check_matches(bytes.fromhex(client.ask('qRcmd,' + 'set pads 0'.encode().hex())).decode(), '^Conditions')
     let_run(client)
@@ -459,7 +449,7 @@ def test_which_ones_are_in_pads(tmp):
     hot = address_of(process.pid, 'hot')
     reads = condition_at(address_of(process.pid, 'where'))
     none, auto, both = [False, False], [True, False], [True, True]
-    for options, setting, expected in (((), None, none), ((), 'auto', auto), (['--pads'], None, both),
+    for options, setting, expected in (((), None, auto), ((), 'auto', auto), (['--pads'], None, both),
                                        (['--no-pads'], None, none), (['--pads'], 'auto', auto),
                                        (['--no-pads'], '1', both), ((), '0', none)):
         stub, path = offer(*options, '--pid', process.pid)
@@ -479,6 +469,16 @@ def test_which_ones_are_in_pads(tmp):
         stub.end().ok()
     check_equal(has_pads(process.pid), False, 'nothing is left')
     process.kill()
+
+
+def test_the_server_has_conditions_of_registers_in_pads(tmp):
+    """By itself, as kymo gdb."""
+    build_hot(tmp)
+    for condition, expected in ('$rdi == 5000', True), ('go == 2 || n == 5000', False):
+        result = gdb(f'target remote | {SERVER} --once stdio ./app', f'break hot if {condition}', 'break over',
+                     'continue', 'info proc mappings', 'kill', seconds=60)
+        check_matches(result.out, r'Breakpoint 1, hot \(n=(n@entry=)?5000')
+        check_equal('memfd:kymo' in result.out, expected, f'pads of {condition}')
 
 
 def test_in_non_stop(tmp):

@@ -7,7 +7,7 @@ import time
 from debugging import Client, address_of, offer, state_of
 from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, start, timeout
 from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, is_quiet, let_run,
-                  mappings, maps_of, registers, served, symbol_of)
+                  mappings, maps_of, registers, run_with_pad, served, symbol_of)
 
 
 @timeout(240)
@@ -34,12 +34,7 @@ def test_a_detach_while_all_threads_hit(tmp):
 
 
 def test_a_detach_at_a_signal(tmp):
-    build_hot(tmp, source=SIGNALS)
-    process, stub, client = served(3)
-    hot = address_of(process.pid, 'hot')
-    client.ask(f'Z0,{hot:x},1;{FALSE}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
+    process, stub, client, _ = run_with_pad(tmp, FALSE, 3, source=SIGNALS)
     os.kill(process.pid, signal.SIGUSR1)
     check_equal(client.reply()[:3], 'T1e', 'the signal')
     began = time.monotonic()
@@ -54,12 +49,7 @@ def test_a_detach_at_a_signal(tmp):
 
 
 def test_another_debugger_has_a_breakpoint_there(tmp):
-    build_hot(tmp)
-    process, stub, client = served(2)
-    hot = address_of(process.pid, 'hot')
-    client.ask(f'Z0,{hot:x},1;{equal(RDI, 1 << 30)}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
+    process, stub, client, hot = run_with_pad(tmp, equal(RDI, 1 << 30), 2)
     second, path = offer('--pid', process.pid)
     other = Client(path)
     other.begin()
@@ -85,12 +75,7 @@ def test_another_debugger_has_a_breakpoint_there(tmp):
 
 def test_kymo_detach_ends_the_stub(tmp):
     """As it ends a recorder."""
-    build_hot(tmp)
-    process, stub, client = served(2)
-    hot = address_of(process.pid, 'hot')
-    client.ask(f'Z0,{hot:x},1;{FALSE}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
+    process, stub, client, _ = run_with_pad(tmp, FALSE, 2)
     kymo('detach', process.pid).ok()
     check(not has_pads(process.pid), 'nothing is left')
     check_text_intact(process.pid)
@@ -129,12 +114,7 @@ def memories(pid):
 
 
 def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
-    build_hot(tmp)
-    process, stub, client = served(2)
-    hot = address_of(process.pid, 'hot')
-    client.ask(f'Z0,{hot:x},1;{FALSE}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
+    process, stub, client, hot = run_with_pad(tmp, FALSE, 2)
     stub.kill()
     client.close()
     left = memories(process.pid)
@@ -153,12 +133,7 @@ def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
 
 def test_branches_are_traced(tmp):
     """A thread that is stepped does not go through pads, which make room for that."""
-    build_hot(tmp)
-    process, stub, client = served(2)
-    hot = address_of(process.pid, 'hot')
-    client.ask(f'Z0,{hot:x},1;{equal(RDI, 1 << 30)}')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
+    process, stub, client, hot = run_with_pad(tmp, equal(RDI, 1 << 30), 2)
     client.interrupt()
     check_equal(client.ask('Qbtrace:bts'), 'OK', 'begun')
     check(not has_pads(process.pid), 'pads are out')
