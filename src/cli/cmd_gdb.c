@@ -39,7 +39,7 @@ static int read_words(int argc, char **argv, struct words *ret)
 	struct cli_options options = {
 		.command = "gdb", .table = table, .n = kymo_countof(table), .argc = argc, .argv = argv, .at = 1
 	};
-	struct words words = { .pads = KYMO_GDB_PADS_WITHOUT_LOADS };
+	struct words words = { 0 };
 	int option;
 
 	while ((option = cli_options_next(&options)) >= 0) {

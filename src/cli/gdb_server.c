@@ -353,7 +353,7 @@ static int serve_client(struct words *words)
 
 int cli_gdb_server(int argc, char **argv)
 {
-	struct words words = { .options.pads = KYMO_GDB_PADS_WITHOUT_LOADS };
+	struct words words = { 0 };
 	int status = read_words(argc, argv, &words);
 
 	if (status < 0) {
