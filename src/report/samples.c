@@ -98,19 +98,25 @@ static bool is_told(const struct kymo_ctf_trace *trace, size_t i)
 
 static struct kymo_error *write_writes(const struct page *page, const struct kymo_ctf_trace *trace)
 {
+	size_t n = 0;
+
 	for (size_t i = 0; i < trace->n_events; i++) {
 		kymo_cleanup_free char *shown = NULL, *name = NULL, *what = NULL;
 
-		if (!trace->events[i].writes || is_told(trace, i))
+		if (!trace->events[i].writes || is_told(trace, i) || n++ >= SHOWN_MAX)
 			continue;
 		shown = kymo_shown(trace->events[i].name);
 		name = shown ? kymo_text_escape(shown, page->unicode) : NULL;
 		what = kymo_text_escape(trace->events[i].writes, page->unicode);
 		if (!name || !what)
 			return &kymo_error_no_memory;
-		kymo_page_printf(page, INK_ALARM,
-				 "written: %s: this recording has changed what the program does (%s)\n", name, what);
+		kymo_page_printf(
+			page, INK_ALARM,
+			"written: %s: hits have changed what the program does (%s), but not those with (fault)\n", name,
+			what);
 	}
+	if (n > SHOWN_MAX)
+		kymo_page_printf(page, INK_ALARM, "written: %zu more functions; --json has all\n", n - SHOWN_MAX);
 	return NULL;
 }
 

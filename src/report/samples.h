@@ -7,8 +7,8 @@
 #include "ctf/ctf.h"
 #include "report/page.h"
 
-/* A line each: "sampled: libc:malloc: one in 100 hits is recorded"; of many the first few. Before them "written:
- * libc:malloc: return": what the recording has changed. */
+/* A line each: "sampled: libc:malloc: one in 100 hits is recorded"; of many the first few. Before them those of what
+ * the recording has changed: "written: libc:malloc: hits have changed ...". */
 struct kymo_error *kymo_samples_write(const struct page *page, const struct kymo_ctf_trace *trace);
 
 /* The same as objects, a line each. */
