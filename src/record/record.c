@@ -48,7 +48,7 @@
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
-#define LEASE_NS (SECOND_NS / 20)     /* pads that write registers are told that a recorder lives */
+#define LEASE_NS (SECOND_NS / 4)      /* pads that write registers are told that a recorder lives */
 #define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
