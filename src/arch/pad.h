@@ -130,17 +130,15 @@ struct kymo_pad_event {
 	struct kymo_pad_sample sample;
 	/*
 	 * In the target: a u32 of the live page, so that it is 0 in a forked child. Not 0: no record is made, and `id`
-	 * means nothing. While the word there is 0 the pad does the displaced instructions alone, and uses no stack.
-	 * Else it computes the filter. If its value is a fault or not 0, or little is left of the stack, the thread
-	 * comes to the breakpoint instruction at `layout.trap`. Its registers are those of the site except the program
-	 * counter and flags that are dead: the plan must say so. It is to go on at insn_at[0]. The word is tested once
-	 * more right before.
+	 * means nothing. While the word there is 0 the pad does the displaced instructions alone. Else it computes the
+	 * filter. If its value is a fault or not 0, the thread comes to the breakpoint instruction at `layout.trap`.
+	 * Its registers are those of the site except the program counter. It is to go on at insn_at[0]. The word is
+	 * tested once more right before.
 	 *
-	 * A filter reads memory by plain loads, and the pad stores to the stack. So only a tracer of all threads sets
-	 * the word. It takes each SIGSEGV and SIGBUS from a thread whose program counter is in front of insn_at[0], or
-	 * at `layout.low` or behind that. One in [condition, displaced) may go on at `layout.fault`. Such an event is
-	 * alone at its site, has neither arguments nor samples, asks the kernel nothing, has no floating-point numbers,
-	 * and ends its chain.
+	 * A filter reads memory by plain loads. So only a tracer of all threads sets the word. It takes each SIGSEGV
+	 * and SIGBUS from a thread whose program counter is in [condition, condition_end): it is to go on at
+	 * `layout.fault`. Such an event is alone at its site, has neither arguments nor samples, asks the kernel
+	 * nothing, has no floating-point numbers, and ends its chain.
 	 */
 	uint64_t trap;
 };
@@ -202,9 +200,8 @@ struct kymo_pad_layout {
 	uint32_t inner;     /* and here from another recording's pad, with the frame in place */
 	uint32_t displaced; /* the way out: the frame is removed, then the displaced instructions follow */
 	uint32_t trap;      /* the breakpoint instruction of an event that has one; else 0, as these: */
-	uint32_t save, condition, low, fault;
-	uint32_t look, look_end; /* in between rax is in the plan's scratch word, if its pad has such a look at all */
-	uint32_t hop;            /* with a chain: the jump to the address in `next`, which is in rax then; else 0 */
+	uint32_t save, condition, condition_end, fault;
+	uint32_t hop; /* with a chain: the jump to the address in `next`, which is in rax then; else 0 */
 	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]; /* of each displaced or copied instruction, with one more for the
 						      * jump back: where a thread that stood at that instruction goes */
 };

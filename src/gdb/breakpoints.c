@@ -288,10 +288,11 @@ void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 
 	if (!process)
 		return;
-	if (!gdb_take_conditions(words, process, &what) || gdb_pads_choose(gdb_memory_thread(gdb), &what)) {
+	if (!gdb_take_conditions(words, process, &what)) {
 		gdb_text_put(reply, "E01");
 		return;
 	}
+	gdb_pads_choose(gdb_memory_thread(gdb), &what);
 	if (find_break(process, &what)) {
 		gdb_text_put(reply, renew_in_all(gdb, process, &what) ? "E01" : "OK");
 		return;

@@ -45,14 +45,13 @@ bool gdb_pad_has(const struct gdb_pad *pad, const struct gdb_condition *conditio
 	return pad && condition && pad->size == condition->size && !memcmp(pad->code, condition->code, pad->size);
 }
 
-int gdb_pads_choose(struct gdb_thread *thread, const struct gdb_break *what)
+void gdb_pads_choose(struct gdb_thread *thread, const struct gdb_break *what)
 {
 	const struct gdb_pad *pad = gdb_find_pad(thread->process, what->address);
 
-	if (!pad || !pad->is_in || what->type != GDB_BREAK_SOFTWARE)
-		return 0;
-	return hub_pads_use(thread->engine, what->address,
-			    gdb_pad_has(pad, gdb_pad_condition(thread->process, what, thread->gdb->pads)));
+	if (pad && pad->is_in && what->type == GDB_BREAK_SOFTWARE)
+		hub_pads_use(thread->engine, what->address,
+			     gdb_pad_has(pad, gdb_pad_condition(thread->process, what, thread->gdb->pads)));
 }
 
 void gdb_forget_pads(struct gdb_process *process)

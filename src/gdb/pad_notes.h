@@ -14,8 +14,8 @@ const struct gdb_pad *gdb_find_pad(const struct gdb_process *process, uint64_t a
 bool gdb_pad_has(const struct gdb_pad *pad, const struct gdb_condition *condition);
 
 /* A breakpoint is about to be put in, or its conditions have changed: it is by its pad only if that has its condition.
- * A negative errno: it is by a pad that has another one. */
-int gdb_pads_choose(struct gdb_thread *thread, const struct gdb_break *what);
+ */
+void gdb_pads_choose(struct gdb_thread *thread, const struct gdb_break *what);
 
 /* Nothing is in any more. The same after an exec, or where the process is to be forgotten. */
 void gdb_forget_pads(struct gdb_process *process);

@@ -186,7 +186,7 @@ struct change {
 	struct gdb_pad_set *set;
 	bool is_there;
 	bool is_let_go; /* the stub has the process no more: it has ended, or runs without a debugger */
-	bool is_early;  /* it cannot be frozen now, or a breakpoint cannot do without its pad */
+	bool is_early;  /* it cannot be frozen now */
 };
 
 static struct gdb_process *process_of(const struct change *it, struct gdb_thread **thread_ret)
@@ -206,10 +206,8 @@ static void begin_to_leave(void *data)
 	it->is_let_go = !gdb_find_process(it->gdb, it->set->pid);
 	it->is_there = process || it->is_let_go;
 	it->is_early = process && !can_be_frozen(it->gdb, process);
-	if (!process || it->is_early || !hub_pads_leave(thread->engine, true))
-		return;
-	hub_pads_leave(thread->engine, false);
-	it->is_early = true; /* a breakpoint is by its pad still, and holds so */
+	if (process && !it->is_early)
+		hub_pads_leave(thread->engine, true);
 }
 
 static void have_left(void *data)
@@ -335,33 +333,7 @@ static void say_nothing(const char *sentence, void *data)
 {
 }
 
-static void forget_gone(void *data)
-{
-	const struct change *it = data;
-	struct gdb_thread *thread;
-
-	if (process_of(it, &thread))
-		hub_pads_forget_gone(thread->engine);
-}
-
-/*
- * What a stub that was killed has left at the sites is taken out, and what a child has of its maker's: all recordings
- * whose recorder is gone, as each recorder does that comes.
- */
-static struct kymo_error *take_out_dead(struct kymo_gdb *gdb, struct gdb_pad_set *set)
-{
-	struct change it = { .gdb = gdb, .set = set };
-	struct kymo_detach_result dead = { .note = NULL };
-	struct kymo_error *error = kymo_remove(set->process, 0, &dead);
-
-	free(dead.note);
-	kymo_hub_run(gdb->hub, forget_gone, &it);
-	if (!error && dead.pads_left)
-		error = kymo_error_create(KYMO_ERROR_BUSY, "pads of process %d cannot be taken out", set->pid);
-	return error;
-}
-
-static struct kymo_error *install(struct kymo_gdb *gdb, struct gdb_pad_set *set)
+static struct kymo_error *install(struct gdb_pad_set *set)
 {
 	const struct kymo_probes_options options = {
 		.directory = "(breakpoints)",
@@ -374,10 +346,12 @@ static struct kymo_error *install(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 	};
 	struct kymo_probes_options own = options;
 	uint64_t stopped_ns = 0;
+	struct kymo_detach_result dead = { .note = NULL };
 	struct kymo_error *error = kymo_process_open(set->pid, &set->process);
 
 	if (!error)
-		error = take_out_dead(gdb, set);
+		error = kymo_remove(set->process, 0, &dead); /* what a stub that was killed has left at the sites */
+	free(dead.note);
 	if (!error)
 		error = kymo_events_create(&set->events);
 	own.events = set->events;
@@ -444,7 +418,7 @@ static void put_in(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 
 	set->is_failed = (err && err != -EALREADY) || !make_traps(set);
 	if (!set->is_failed)
-		error = install(gdb, set);
+		error = install(set);
 	set->is_failed |= error != NULL;
 	kymo_error_destroy(error);
 	if (set->wanted.n)

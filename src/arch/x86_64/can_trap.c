@@ -29,7 +29,7 @@ bool kymo_pad_can_trap(const struct kymo_plan *plan)
 	const unsigned int n = plan->n_insns + plan->n_copied;
 	ZydisDecoder decoder;
 
-	if (!plan->flags_are_dead || plan->n_insns != 1 || n > KYMO_WINDOW_MAX_INSNS)
+	if (plan->n_insns != 1 || n > KYMO_WINDOW_MAX_INSNS)
 		return false;
 	x86_decoder_init(&decoder);
 	for (unsigned int i = 0; i < n; i++) {

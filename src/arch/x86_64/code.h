@@ -95,20 +95,15 @@ static inline void branch(struct code *c, struct label *label, const char *opcod
 #define JE(c, l) branch(c, l, "\x0f\x84", 2)
 #define JNE(c, l) branch(c, l, "\x0f\x85", 2)
 
-static inline void bind_at(struct code *c, struct label *label, size_t to)
+static inline void bind(struct code *c, struct label *label)
 {
 	for (unsigned int i = 0; i < label->n; i++) {
-		int32_t distance = (int32_t)(to - (label->at[i] + 4));
+		int32_t distance = (int32_t)(c->n - (label->at[i] + 4));
 
 		if (label->at[i] + 4 <= c->size)
 			memcpy(c->out + label->at[i], &distance, 4);
 	}
 	label->n = 0;
-}
-
-static inline void bind(struct code *c, struct label *label)
-{
-	bind_at(c, label, c->n);
 }
 
 static inline void jump_back(struct code *c, size_t to)

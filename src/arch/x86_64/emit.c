@@ -434,7 +434,7 @@ static void test_word(struct code *c, const struct kymo_pad_event *event)
 }
 
 /* What leads to the breakpoint instruction, after the way out. */
-static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_true, struct label *is_near,
+static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_true,
 		      struct kymo_pad_layout *layout)
 {
 	bind(c, is_true);
@@ -442,29 +442,28 @@ static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct
 	test_word(c, event);
 	branch_back(c, "\x0f\x84", 2, layout->displaced); /* je */
 	x86_emit_restore(c);
-	bind(c, is_near);
 	layout->trap = (uint32_t)c->n;
 	byte(c, KYMO_TRAP_BYTE);
 	jump_back(c, layout->insn_at[0]);
 }
 
-/*
- * No record: a condition, and where it holds a trap. The stack is not used where the word is 0, so never without a
- * tracer. A store that faults is the tracer's, as a load. Threads from another recording's pad come with a frame.
- */
+/* No record: a condition, and where it holds a trap. */
 static int emit_conditional(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
 			    const struct x86_pad_site *site, const struct kymo_pad_event *event,
 			    struct kymo_pad_layout *layout)
 {
-	struct label not_wanted = { .n = 0 }, is_true = { .n = 0 }, is_near = { .n = 0 };
+	struct label out = { .n = 0 }, is_true = { .n = 0 };
 	struct x86_stack_check check = { .resume = 0 };
+	struct kymo_plan plain = *plan;
 	int err;
 
-	test_word(c, event);
-	JE(c, &not_wanted);
-	x86_emit_stack_check(c, env, plan, &check);
+	plain.scratch = 0; /* no register is changed outside of the frame: leave_pad.c */
+	x86_emit_stack_check(c, env, &plain, &check);
 	layout->save = (uint32_t)c->n;
 	x86_emit_save(c, false);
+	layout->inner = (uint32_t)c->n;
+	test_word(c, event);
+	JE(c, &out);
 	layout->condition = (uint32_t)c->n;
 	if (event->filter) {
 		x86_emit_form(c, env, site, event->filter, !event->retval_is_unknown, &is_true);
@@ -473,17 +472,13 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 	} else {
 		JMP(c, &is_true);
 	}
-	err = x86_emit_way_out(c, plan, site->address, layout);
+	layout->condition_end = (uint32_t)c->n;
+	bind(c, &out);
+	err = x86_emit_way_out(c, &plain, site->address, layout);
 	if (err)
 		return err;
-	layout->low = (uint32_t)c->n;
-	bind_at(c, &not_wanted, layout->insn_at[0]);
-	x86_emit_stack_near(c, env, plan, &check, &is_near, layout);
-	layout->inner = (uint32_t)c->n;
-	test_word(c, event);
-	branch_back(c, "\x0f\x84", 2, layout->displaced); /* je */
-	jump_back(c, layout->condition);
-	emit_trap(c, event, &is_true, &is_near, layout);
+	x86_emit_stack_low(c, env, &plain, &check, layout);
+	emit_trap(c, event, &is_true, layout);
 	return 0;
 }
 
@@ -502,7 +497,7 @@ static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	int err;
 
 	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32) ||
-	    (has_trap && (n_events > 1 || chain->next || chain->watch || !plan->flags_are_dead)) ||
+	    (has_trap && (n_events > 1 || chain->next || chain->watch)) ||
 	    (n_events && kymo_pad_writes(&events[n_events - 1]) && (chain->next || chain->watch)))
 		return -EINVAL;
 	if (size < table + FIXED_SIZE_MAX)

@@ -4,12 +4,12 @@
  * Before its displaced instructions such a pad changes rax, rdx, r10, r11 and the flags, which its frame keeps. It
  * changes nothing else but that frame, below the red zone. So a thread can go back to the site from each instruction:
  *
- *	entry … save	the word is tested, and the end of the stack is looked at: only flags that are dead were changed
+ *	entry … save	the end of the stack is looked at, where flags are dead: nothing was changed
  *	save …		the frame is made: rsp is lower; rax is stored, and may be changed from then on
  *	… displaced	the condition, and the way out: the frame has all, until its last instruction has removed it
  *	insn_at[]	as in the text; a call that was taken apart has pushed its return address
- *	… inner		near the end of the stack: rax may be in the scratch word
- *	inner … trap	as the condition
+ *	… fault		near the end of the stack: nothing was changed
+ *	fault … trap	as the condition
  */
 #include "arch/leave_pad.h"
 
@@ -97,21 +97,13 @@ static bool is_displaced(const struct kymo_plan *plan, const struct kymo_pad_lay
 static int bring_back(const struct kymo_pad_layout *layout, const struct frame *frame, uint32_t offset,
 		      struct user_regs_struct *registers)
 {
-	if (offset >= layout->condition && offset < layout->insn_at[0])
+	if (offset >= layout->inner && offset < layout->insn_at[0])
 		return restore(frame, registers);
-	if (offset >= layout->inner && offset < layout->trap)
+	if (offset >= layout->fault && offset < layout->trap)
 		return restore(frame, registers);
-	if (offset > layout->save && offset < layout->condition)
+	if (offset > layout->save && offset < layout->inner)
 		return undo_save(frame, offset - layout->save, registers);
 	return 0;
-}
-
-/* While another thread's stack is looked at. */
-static int undo_look(const struct kymo_plan *plan, const struct frame *frame, struct user_regs_struct *registers)
-{
-	const struct frame own = { .read = frame->read, .data = frame->data, .at = frame->at - plan->scratch };
-
-	return read_slot(&own, 0, &registers->rax) ? 0 : -EIO;
 }
 
 int kymo_pad_leave(const struct kymo_plan *plan, const struct kymo_pad_layout *layout, uint64_t site, uint64_t pad,
@@ -134,9 +126,7 @@ int kymo_pad_leave(const struct kymo_plan *plan, const struct kymo_pad_layout *l
 		registers->rip = site + plan->insn_offset[i];
 		return KYMO_PAD_LEFT;
 	}
-	err = offset >= layout->look && offset < layout->look_end
-		      ? undo_look(plan, &frame, registers)
-		      : bring_back(layout, &frame, (uint32_t)offset, registers);
+	err = bring_back(layout, &frame, (uint32_t)offset, registers);
 	if (err)
 		return err;
 	registers->rip = site;

@@ -20,10 +20,6 @@ void x86_emit_stack_check(struct code *c, const struct kymo_pad_env *env, const 
 
 /* After the way out, of which `layout` tells where the displaced instructions are: what is done near that end. */
 void x86_emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
-			struct x86_stack_check *check, struct kymo_pad_layout *layout);
-
-/* In place of that for a pad that traps: near that end a jump to `is_near`, with all registers as they were. */
-void x86_emit_stack_near(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
-			 struct x86_stack_check *check, struct label *is_near, struct kymo_pad_layout *layout);
+			struct x86_stack_check *check, const struct kymo_pad_layout *layout);
 
 #endif

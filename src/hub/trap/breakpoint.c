@@ -127,7 +127,7 @@ static bool read_stack(void *data, uint64_t address, uint64_t *ret)
 	return !kymo_memory_read(&space->memory->opened, address, ret, sizeof(*ret));
 }
 
-/* A thread has come to the trap of a pad, or the pad has faulted. Either is a hit: the trap is a hint. The
+/* A thread has come to the trap of a pad, or its condition has faulted. Either is a hit: the trap is a hint. The
  * registers become those right after an int3 at the site. */
 static const struct hub_break *find_hit_in_pad(const struct task *task, const siginfo_t *info,
 					       struct user_regs_struct *registers)

@@ -19,34 +19,12 @@ struct hub_pad *hub_pad_at(const struct hub_space *space, uint64_t site)
 	return NULL;
 }
 
-bool hub_pad_is_mapped(const struct hub_space *space, const struct hub_pad *pad)
-{
-	const uint64_t trap = pad->at + pad->layout.trap;
-	uint8_t code[1 + KYMO_JUMP_SIZE];
-
-	return !kymo_memory_read(&space->memory->opened, trap, code, sizeof(code)) && code[0] == KYMO_TRAP_BYTE &&
-	       kymo_jump_target(trap + 1, code + 1) == pad->at + pad->layout.insn_at[0];
-}
-
-static bool is_within(const struct hub_pad *pad, uint64_t pc)
-{
-	return pc - pad->at < pad->layout.size;
-}
-
-/* The pad that has this address. */
-static const struct hub_pad *pad_around(const struct hub_space *space, uint64_t pc)
-{
-	for (size_t i = 0; i < space->pads.n; i++)
-		if (is_within(&space->pads.items[i], pc) && hub_pad_is_mapped(space, &space->pads.items[i]))
-			return &space->pads.items[i];
-	return NULL;
-}
-
 const struct hub_pad *hub_pad_with_trap(const struct hub_space *space, uint64_t pc)
 {
-	const struct hub_pad *pad = pad_around(space, pc);
-
-	return pad && pc == pad->at + pad->layout.trap + 1 ? pad : NULL;
+	for (size_t i = 0; i < space->pads.n; i++)
+		if (space->pads.items[i].at + space->pads.items[i].layout.trap + 1 == pc)
+			return &space->pads.items[i];
+	return NULL;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -122,19 +100,27 @@ void hub_pads_hide(const struct hub_space *space, uint64_t address, void *data, 
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
+static bool is_within(const struct hub_pad *pad, uint64_t pc)
+{
+	return pc - pad->at < pad->layout.size;
+}
+
 /* Sent by no program. */
 static bool is_fault(const siginfo_t *info)
 {
 	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && info->si_code > 0;
 }
 
-/* The pad whose own code is there, not an instruction of the program's: its loads of the condition may fault, and its
- * stores to a stack that has no room for them. */
-static const struct hub_pad *with_own_code(const struct hub_space *space, uint64_t pc)
+static const struct hub_pad *with_condition(const struct hub_space *space, uint64_t pc)
 {
-	const struct hub_pad *pad = pad_around(space, pc);
+	for (size_t i = 0; i < space->pads.n; i++) {
+		const struct hub_pad *pad = &space->pads.items[i];
 
-	return pad && (pc - pad->at < pad->layout.insn_at[0] || pc - pad->at >= pad->layout.low) ? pad : NULL;
+		if (is_within(pad, pc) && pc - pad->at >= pad->layout.condition &&
+		    pc - pad->at < pad->layout.condition_end)
+			return pad;
+	}
+	return NULL;
 }
 
 const struct hub_pad *hub_pad_of_fault(const struct task *task, const siginfo_t *info)
@@ -143,7 +129,7 @@ const struct hub_pad *hub_pad_of_fault(const struct task *task, const siginfo_t 
 	struct user_regs_struct registers;
 
 	return space && space->pads.n && is_fault(info) && !kymo_get_registers(task->tid, &registers)
-		       ? with_own_code(space, registers.rip)
+		       ? with_condition(space, registers.rip)
 		       : NULL;
 }
 
@@ -172,18 +158,19 @@ static bool read_stack(void *data, uint64_t address, uint64_t *ret)
 
 static bool find_way_out(const struct task *task, struct hub_space *space, struct user_regs_struct *registers)
 {
-	const struct hub_pad *pad = pad_around(space, registers->rip);
-
-	if (pad)
-		return !(with_own_code(space, registers->rip) && is_faulting(task)) &&
-		       kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, read_stack, space, registers) ==
-			       KYMO_PAD_LEFT;
 	for (size_t i = 0; i < space->pads.n; i++) {
-		pad = &space->pads.items[i];
-		if (pad->link == pad->site || registers->rip != pad->link || !hub_pad_is_mapped(space, pad))
+		const struct hub_pad *pad = &space->pads.items[i];
+
+		if (pad->link != pad->site && registers->rip == pad->link) {
+			registers->rip = pad->site;
+			return true;
+		}
+		if (!is_within(pad, registers->rip))
 			continue;
-		registers->rip = pad->site;
-		return true;
+		if (with_condition(space, registers->rip) && is_faulting(task))
+			return false;
+		return kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, read_stack, space, registers) ==
+		       KYMO_PAD_LEFT;
 	}
 	return false;
 }

@@ -14,9 +14,6 @@ struct task;
 struct hub_pad *hub_pad_at(const struct hub_space *space, uint64_t site);
 const struct hub_pad *hub_pad_with_trap(const struct hub_space *space, uint64_t pc);
 
-/* Whether its code is there. Of a forked child others may have taken it out. */
-bool hub_pad_is_mapped(const struct hub_space *space, const struct hub_pad *pad);
-
 /* Whether the jump at its site is there and leads to it. */
 bool hub_pad_is_written(const struct hub_space *space, const struct hub_pad *pad);
 
@@ -35,7 +32,7 @@ bool hub_pad_has(const struct hub_pad *pad, uint64_t address, size_t size);
 /* Bytes that were read, as they are without the jumps that are there. */
 void hub_pads_hide(const struct hub_space *space, uint64_t address, void *data, size_t size);
 
-/* The pad in whose own code the thread has faulted, if that is what the signal says. Or NULL. */
+/* The pad in whose condition the thread has faulted, if that is what the signal says. Or NULL. */
 const struct hub_pad *hub_pad_of_fault(const struct task *task, const siginfo_t *info);
 
 /* Whether the process of a thread has pads. */

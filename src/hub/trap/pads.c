@@ -25,28 +25,10 @@ static struct hub_space *space_of(const struct kymo_engine *engine)
 	return engine->is_detached || !engine->task ? NULL : engine->task->process->space;
 }
 
-/* What was where its code is now is gone. */
-static void forget_below(struct hub_space *space, const struct hub_pad *pad)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < space->pads.n; i++) {
-		const struct hub_pad *item = &space->pads.items[i];
-
-		if (item->site == pad->site || item->at >= pad->at + pad->layout.size ||
-		    pad->at >= item->at + item->layout.size)
-			space->pads.items[n++] = *item;
-	}
-	space->pads.n = n;
-}
-
 /* One that was at the same site before is replaced. */
 static struct hub_pad *keep(struct hub_space *space, const struct hub_pad *pad)
 {
-	struct hub_pad *item;
-
-	forget_below(space, pad);
-	item = hub_pad_at(space, pad->site);
+	struct hub_pad *item = hub_pad_at(space, pad->site);
 
 	if (!item && kymo_vec_push(&space->pads, *pad))
 		return &space->pads.items[space->pads.n - 1];
@@ -116,9 +98,9 @@ static int use(struct kymo_hub *hub, void *argument)
 	return b ? hub_put_by(hub, space, b, call->is_used) : 0;
 }
 
-int hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used)
+void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used)
 {
-	return hub_call(engine->hub, use, &(struct pads_call){ .engine = engine, .site = site, .is_used = is_used });
+	hub_call(engine->hub, use, &(struct pads_call){ .engine = engine, .site = site, .is_used = is_used });
 }
 
 int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t address)
@@ -136,24 +118,22 @@ static int leave(struct kymo_hub *hub, void *argument)
 {
 	const struct pads_call *call = argument;
 	struct hub_space *space = space_of(call->engine);
-	int first = 0;
 
 	for (size_t i = 0; space && i < space->pads.n; i++) {
 		struct hub_pad *pad = &space->pads.items[i];
 		struct hub_break *b = hub_space_find(space, pad->site);
-		int err;
 
 		pad->is_used = false;
-		err = b ? hub_put_by(hub, space, b, false) : 0;
-		first = first ? first : err;
+		if (b)
+			hub_put_by(hub, space, b, false);
 		pad->is_leaving = call->is_used;
 	}
-	return first;
+	return 0;
 }
 
-int hub_pads_leave(struct kymo_engine *engine, bool is_leaving)
+void hub_pads_leave(struct kymo_engine *engine, bool is_leaving)
 {
-	return hub_call(engine->hub, leave, &(struct pads_call){ .engine = engine, .is_used = is_leaving });
+	hub_call(engine->hub, leave, &(struct pads_call){ .engine = engine, .is_used = is_leaving });
 }
 
 static int forget(struct kymo_hub *hub, void *argument)
@@ -168,24 +148,6 @@ static int forget(struct kymo_hub *hub, void *argument)
 void hub_pads_forget(struct kymo_engine *engine)
 {
 	hub_call(engine->hub, forget, engine);
-}
-
-static int forget_gone(struct kymo_hub *hub, void *argument)
-{
-	struct hub_space *space = space_of(argument);
-	size_t n = 0;
-
-	for (size_t i = 0; space && i < space->pads.n; i++)
-		if (hub_pad_is_mapped(space, &space->pads.items[i]))
-			space->pads.items[n++] = space->pads.items[i];
-	if (space)
-		space->pads.n = n;
-	return 0;
-}
-
-void hub_pads_forget_gone(struct kymo_engine *engine)
-{
-	hub_call(engine->hub, forget_gone, engine);
 }
 
 /* After a step it stands before a signal that it does not get; after others, on its way out of a system call. The maker

@@ -34,22 +34,17 @@ struct hub_pad {
 int hub_pads_give(struct kymo_engine *engine, const struct hub_pad *pad);
 
 /* Whether breakpoints at the site are by the pad from now on, also those that are in. Its condition may have become
- * another. Where a client of the hub has a breakpoint, they stay int3. A negative errno: one that is in stays by its
- * pad, and the next time it is put in it becomes what was asked for. */
-int hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used);
+ * another. Where a client of the hub has a breakpoint, they stay int3. */
+void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used);
 
 /* A client of the hub is to have a breakpoint at the address: one that is there becomes an int3, of which all hits are
  * told. On the hub's thread. */
 int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t address);
 
-/* All jumps of the process are about to be taken out: breakpoints that are in become int3. A negative errno: some are
- * by their pads still, so no jump may be taken out. False: they stay after all, and breakpoints are not by them where
- * that is possible. They have been taken out. */
-int hub_pads_leave(struct kymo_engine *engine, bool is_leaving);
+/* All jumps of the process are about to be taken out: breakpoints that are in become int3. False: they stay after all,
+ * and no breakpoint is by them. They have been taken out. */
+void hub_pads_leave(struct kymo_engine *engine, bool is_leaving);
 void hub_pads_forget(struct kymo_engine *engine);
-
-/* Pads whose code is not there any more are forgotten: a child was forked with them, and others have taken them out. */
-void hub_pads_forget_gone(struct kymo_engine *engine);
 
 /* Have threads that engines hold stand where a recorder can freeze them: after a step they stand before no signal.
  * False: one stands at a system call or before a signal, and cannot be frozen now. */

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from debugging import Client, address_of, offer, packet
-from kymotest import check_equal, check_matches, eventually, program, run, start
+from kymotest import check_matches, eventually, program, run, start
 
 ON = 'monitor set pads 1'
 
@@ -112,17 +112,6 @@ def is_quiet(client):
     let_run(client)
     time.sleep(0.1)
     return client.interrupt()[:3] == 'T02'
-
-
-def run_with_pad(tmp, condition, *words, source=SOURCE):
-    """A program whose `hot` has the condition in a pad, and runs."""
-    build_hot(tmp, source=source)
-    process, stub, client = served(*words)
-    hot = address_of(process.pid, 'hot')
-    check_equal(client.ask(f'Z0,{hot:x},1;{condition}'), 'OK', 'inserted')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
-    return process, stub, client, hot
 
 
 def mappings(pid):

@@ -8,13 +8,18 @@ import test_conditions as conditions
 from debugging import SERVER, Client, address_of, by_stdio, gdb, offer, state_of
 from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, run, start, timeout
 from pads import (FALSE, ON, RDI, RSI, SOURCE, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads,
-                  is_quiet, let_run, mappings, registers, run_with_pad, served, symbol_of)
+                  is_quiet, let_run, mappings, registers, served, symbol_of)
 
 KILLS = int(os.environ.get('KYMO_KILLS', 10))
 
 
 def test_a_false_one_stops_nobody_and_a_true_one_does(tmp):
-    process, stub, client, hot = run_with_pad(tmp, FALSE, 2)
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    check_equal(client.ask(f'Z0,{hot:x},1;{FALSE}'), 'OK', 'inserted')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
     time.sleep(0.2)
     check_equal(client.interrupt()[:3], 'T02', 'nothing but ^C stops it')
     before = client.word(address_of(process.pid, 'rounds'))
@@ -138,7 +143,12 @@ def test_the_text_is_the_files_afterward(tmp):
 
 
 def test_the_user_may_want_none(tmp):
-    process, stub, client, hot = run_with_pad(tmp, FALSE, 2)
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
     client.interrupt()
     check_matches(bytes.fromhex(client.ask('qRcmd,' + 'set pads 0'.encode().hex())).decode(), '^Conditions')
     let_run(client)
@@ -201,8 +211,7 @@ volatile long go = 1, wrong, rounds;
 static void on_signal(int number) { }
 /* %r12 is -1 until the call has returned: the condition is of what it has returned. */
 __asm__(".globl sleeping, behind\n.type sleeping, @function\nsleeping: mov %rdi, %r8\nmov $35, %eax\nmov %r8, %rdi\n"
-	"xor %esi, %esi\nsyscall\nbehind: movabs $0x123456789, %rcx\n"
-	"test %ecx, %ecx\nret\n.size sleeping, . - sleeping\n");
+	"xor %esi, %esi\nsyscall\nbehind: movabs $0x123456789, %rcx\nret\n.size sleeping, . - sleeping\n");
 long sleeping(const struct timespec *time);
 static void *run(void *data)
 {

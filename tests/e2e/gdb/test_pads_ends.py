@@ -1,13 +1,12 @@
 """Pads of conditions, and what comes in between: other debuggers, other code at the same address, the end of all."""
 import os
-import re
 import signal
 import time
 
 from debugging import Client, address_of, offer, state_of
-from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, start, timeout
+from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
 from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, is_quiet, let_run,
-                  mappings, maps_of, registers, run_with_pad, served, symbol_of)
+                  mappings, maps_of, registers, served)
 
 
 @timeout(240)
@@ -34,7 +33,12 @@ def test_a_detach_while_all_threads_hit(tmp):
 
 
 def test_a_detach_at_a_signal(tmp):
-    process, stub, client, _ = run_with_pad(tmp, FALSE, 3, source=SIGNALS)
+    build_hot(tmp, source=SIGNALS)
+    process, stub, client = served(3)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
     os.kill(process.pid, signal.SIGUSR1)
     check_equal(client.reply()[:3], 'T1e', 'the signal')
     began = time.monotonic()
@@ -49,7 +53,12 @@ def test_a_detach_at_a_signal(tmp):
 
 
 def test_another_debugger_has_a_breakpoint_there(tmp):
-    process, stub, client, hot = run_with_pad(tmp, equal(RDI, 1 << 30), 2)
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{equal(RDI, 1 << 30)}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
     second, path = offer('--pid', process.pid)
     other = Client(path)
     other.begin()
@@ -75,7 +84,12 @@ def test_another_debugger_has_a_breakpoint_there(tmp):
 
 def test_kymo_detach_ends_the_stub(tmp):
     """As it ends a recorder."""
-    process, stub, client, _ = run_with_pad(tmp, FALSE, 2)
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
     kymo('detach', process.pid).ok()
     check(not has_pads(process.pid), 'nothing is left')
     check_text_intact(process.pid)
@@ -114,7 +128,12 @@ def memories(pid):
 
 
 def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
-    process, stub, client, hot = run_with_pad(tmp, FALSE, 2)
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
     stub.kill()
     client.close()
     left = memories(process.pid)
@@ -124,14 +143,7 @@ def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
     client.begin()
     client.ask(f'Z0,{hot:x},1;{FALSE}')
     let_run(client)
-
-    def is_gone():
-        if memories(process.pid) & left:  # a vCont at which the process could not be frozen: the next one tries again
-            client.interrupt()
-            let_run(client)
-        return not memories(process.pid) & left
-
-    eventually(is_gone, 'it is gone')
+    eventually(lambda: not memories(process.pid) & left, 'it is gone')
     eventually(lambda: has_pads(process.pid), 'there are pads')
     check_equal(client.interrupt()[:3], 'T02', 'stopped')
     client.ask(f'z0,{hot:x},1')
@@ -140,7 +152,12 @@ def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
 
 def test_branches_are_traced(tmp):
     """A thread that is stepped does not go through pads, which make room for that."""
-    process, stub, client, hot = run_with_pad(tmp, equal(RDI, 1 << 30), 2)
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    client.ask(f'Z0,{hot:x},1;{equal(RDI, 1 << 30)}')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
     client.interrupt()
     check_equal(client.ask('Qbtrace:bts'), 'OK', 'begun')
     check(not has_pads(process.pid), 'pads are out')
@@ -244,69 +261,3 @@ def test_a_fault_when_all_are_stopped(tmp):
             pc = registers(client, thread)[16]
             check(not any(low <= pc < high for low, high in pads), 'no thread is in a pad', hex(pc))
     finish(process, client, stub)
-
-
-# Many functions, of 64 bytes each. When it is told to, it forks, and goes on as its child.
-N_SITES = 12
-FORKED = r"""
-#include <stdio.h>
-#include <unistd.h>
-volatile long forks, wrong, rounds;
-extern char hot[];
-__asm__(".text\n.balign 64\nhot:\nFUNCTIONS");
-int main(void)
-{
-	puts("ready");
-	fflush(stdout);
-	for (long n = 0;; n++) {
-		for (long i = 0; i < COUNT; i++)
-			wrong += ((long (*)(long, long))(hot + 64 * i))(n, i) != n * 3 + i + i;
-		rounds++;
-		if (forks) {
-			forks = 0;
-			fork();
-		}
-	}
-}
-"""
-FUNCTION = (r'.type f{0}, @function\nf{0}: lea (%rdi,%rdi,2), %rax\nadd %rsi, %rax\nadd ${0}, %rax\nret\n'
-            r'.size f{0}, . - f{0}\n.balign 64\n')
-
-
-@timeout(180)
-def test_a_child_with_pads_of_its_own(tmp):
-    """It has its maker's pads, which are taken out first. Its own ones are where others of its maker's were."""
-    functions = ''.join(FUNCTION.format(i) for i in range(N_SITES))
-    build_hot(tmp, source=FORKED.replace('FUNCTIONS', functions).replace('COUNT', str(N_SITES)))
-    process = start('./app')
-    process.wait_for('^ready')
-    stub, path = offer('--pads', '--pid', process.pid)
-    client = Client(path)
-    client.begin('multiprocess+;fork-events+;swbreak+')
-    sites = [symbol_of(process.pid, 'hot') + 64 * i for i in range(N_SITES)]
-    for site in sites:
-        check_equal(client.ask(f'Z0,{site:x},1;{FALSE}'), 'OK', 'inserted')
-    let_run(client)
-    eventually(lambda: has_pads(process.pid), 'there are pads')
-    client.interrupt()
-    client.ask(f'M{symbol_of(process.pid, "forks"):x},8:0100000000000000')
-    child = int(re.search(r'fork:p([0-9a-f]+)\.', client.ask('vCont;c')).group(1), 16)
-    for site in sites:
-        client.ask(f'z0,{site:x},1')
-    client.ask(f'D;{process.pid:x}')
-    process.kill()
-    thread = f'p{child:x}.{child:x}'
-    client.ask(f'Hg{thread}')
-    for site in sites[::2]:
-        check_equal(client.ask(f'Z0,{site:x},1;{FALSE}'), 'OK', 'inserted')
-    for _ in range(20):
-        let_run(client)
-        time.sleep(0.005)
-        client.interrupt()
-        pc = registers(client, thread)[16]
-        check(not any(low <= pc < high for low, high in mappings(child)), 'it is in no pad', hex(pc))
-        check_equal(client.word(symbol_of(child, 'wrong')), 0, 'what has gone wrong')
-    check(has_pads(child), 'by pads')
-    check_equal(client.ask(f'vKill;{child:x}'), 'OK', 'it is ended')
-    client.close()
-    stub.end()

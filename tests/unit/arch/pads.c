@@ -296,9 +296,7 @@ static void put_planned(struct world *world, const uint8_t *bytes, size_t size, 
 static void put_site(struct world *world, const uint8_t *bytes, size_t size, uint8_t window,
 		     const struct kymo_pad_event *events, size_t n, struct site *ret)
 {
-	const struct kymo_plan plan = {
-		.window = window, .n_insns = 1, .insn_offset = { 0, window }, .flags_are_dead = n && events->trap
-	};
+	const struct kymo_plan plan = { .window = window, .n_insns = 1, .insn_offset = { 0, window } };
 
 	put_planned(world, bytes, size, &plan, events, n, ret);
 }

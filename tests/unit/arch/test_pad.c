@@ -345,6 +345,19 @@ static void records_of_both_kinds_of_exit_are_laid_out_alike(void **state)
 	assert_int_equal(kymo_pad_body_size(&known, 0), 0);
 }
 
+static __thread uint64_t stack_begin;
+
+/* This stack is another thread's, which begins at `begin`; `low` bytes of it are not enough. */
+static void set_stack(struct world *world, uint64_t begin, uint64_t low)
+{
+	const uint64_t all[2] = { UINT64_MAX, UINT64_MAX };
+	const uint64_t words[2] = { (uint64_t)&stack_begin - (uint64_t)__builtin_thread_pointer(), low };
+
+	memcpy(world->live + KYMO_PAD_LIVE_STACK_ENOUGH, all, sizeof(all));
+	memcpy(world->live + KYMO_PAD_LIVE_THREAD_STACK, words, sizeof(words));
+	stack_begin = begin;
+}
+
 /* All but the flags, which are dead; the word that is pushed has been there before. */
 static void pass(const struct site *site, struct registers *in)
 {

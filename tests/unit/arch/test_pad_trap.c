@@ -17,7 +17,6 @@
 #define RSI 6
 #define N 300
 #define TRAP_FLAG 0x100
-#define BELOW 400    /* bytes that a pad may use, below the stack pointer */
 #define STEPS_MAX 64 /* of a false condition on a register, with the call and the return */
 
 static const struct site *trapping;
@@ -51,7 +50,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 	const uint64_t at = (uint64_t)registers[REG_RIP] - trapping->pad;
 
-	if (at < trapping->layout.condition || at >= trapping->layout.displaced)
+	if (at < trapping->layout.condition || at >= trapping->layout.condition_end)
 		abort();
 	n_faults++;
 	registers[REG_RIP] = (greg_t)(trapping->pad + trapping->layout.fault);
@@ -59,10 +58,9 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
 
 static int take_signals(void **state)
 {
-	const struct sigaction trap = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK },
+	const struct sigaction trap = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO },
 			       fault = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
 
-	seen_flags = DF; /* pads with traps are where others are dead */
 	return sigaction(SIGTRAP, &trap, NULL) || sigaction(SIGSEGV, &fault, NULL) || sigaction(SIGBUS, &fault, NULL);
 }
 
@@ -185,84 +183,6 @@ static void memory_that_is_not_there_traps(void **state)
 	stack_destroy(stack);
 }
 
-/* Whatever the condition is, and nothing is stored below. */
-static void enter_near(const struct site *site, struct registers *in, bool traps)
-{
-	const unsigned int before = n_traps;
-	uint8_t *below = (uint8_t *)in->r[RSP] - BELOW;
-	uint8_t kept[BELOW - 8];
-
-	fill(below, BELOW, 1);
-	memcpy(kept, below, sizeof(kept));
-	memcpy(below + BELOW - 8, &in->r[3], 8); /* as it is pushed */
-	trapping = site;
-	enter_unseen(site, in);
-	assert_int_equal(n_traps - before, traps);
-	assert_int_equal(!memcmp(kept, below, sizeof(kept)), traps);
-	if (traps)
-		check_unchanged(in, &at_trap);
-}
-
-static void near_the_end_of_a_stack_it_traps(void **state)
-{
-	const stack_t own = { .ss_sp = stack_create(), .ss_size = STACK_SIZE }, none = { .ss_flags = SS_DISABLE };
-	uint8_t *stack = stack_create();
-	struct kymo_pad_event event;
-	struct site pushing, plain;
-	struct registers in;
-	struct world world;
-	uint64_t words[2];
-
-	world_init(&world, LOCKS, roomy);
-	event = event_of(&world, &is_seven);
-	assert_int_equal(sigaltstack(&own, NULL), 0); /* the handler stores below, too */
-	world_pushing(&world, &event, 1, 8, &pushing);
-	world_landing(&world, &event, 1, &plain);
-	for (uint64_t i = 0; i < N; i++) {
-		const bool is_near = i % 2;
-
-		randomise(&in, i, stack);
-		in.r[RDI] = 8;
-		arm(&world, 1);
-		set_stack(&world, in.r[RSP] - (is_near ? 599 : 600), 600);
-		enter_near(&pushing, &in, is_near);
-		enter_near(&plain, &in, false); /* where no word is free another thread's stack is not looked at */
-		words[0] = in.r[RSP] + is_near;
-		words[1] = in.r[RSP] - 511;
-		memcpy(world.live + KYMO_PAD_LIVE_STACK_ENOUGH, words, sizeof(words));
-		enter_near(&pushing, &in, is_near);
-		enter_near(&plain, &in, is_near);
-	}
-	assert_int_equal(world_lost(&world), 0);
-	world_deinit(&world);
-	assert_int_equal(sigaltstack(&none, NULL), 0);
-	stack_destroy(own.ss_sp);
-	stack_destroy(stack);
-}
-
-/* It is the tracer that takes the faults of its stores. */
-static void without_a_tracer_it_uses_no_stack(void **state)
-{
-	uint8_t *stack = stack_create();
-	struct kymo_pad_event event;
-	struct registers in;
-	struct world world;
-	struct site site;
-	uint8_t kept[BELOW];
-
-	world_init(&world, LOCKS, roomy);
-	event = event_of(&world, &is_seven);
-	world_landing(&world, &event, 1, &site);
-	arm(&world, 0);
-	randomise(&in, 1, stack);
-	fill((uint8_t *)in.r[RSP] - BELOW, BELOW, 1);
-	memcpy(kept, (uint8_t *)in.r[RSP] - BELOW, BELOW);
-	enter_with(&site, &in, false);
-	assert_memory_equal(kept, (uint8_t *)in.r[RSP] - BELOW, BELOW);
-	world_deinit(&world);
-	stack_destroy(stack);
-}
-
 static void enter_in_child(const struct site *site, uint8_t *stack)
 {
 	struct registers in;
@@ -358,8 +278,6 @@ static void what_else_a_site_has_is_refused(void **state)
 	assert_int_equal(EMIT_WITH(((const struct kymo_pad_event[]){ trap, one_event }), 2, &alone), -EINVAL);
 	assert_int_equal(EMIT_WITH(((const struct kymo_pad_event[]){ one_event, trap }), 2, &alone), -EINVAL);
 	assert_int_equal(EMIT_WITH(&one_event, 1, &alone), 0);
-	site.plan.flags_are_dead = false;
-	assert_int_equal(EMIT_WITH(&trap, 1, &alone), -EINVAL);
 	assert_int_equal(layout.trap, 0);
 	world_deinit(&world);
 }
@@ -391,8 +309,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_traps_where_the_condition_holds),
 		cmocka_unit_test(memory_that_is_not_there_traps),
-		cmocka_unit_test(near_the_end_of_a_stack_it_traps),
-		cmocka_unit_test(without_a_tracer_it_uses_no_stack),
 		cmocka_unit_test(nothing_traps_in_a_forked_child),
 		cmocka_unit_test(it_ends_a_chain),
 		cmocka_unit_test(what_else_a_site_has_is_refused),
