@@ -21,8 +21,6 @@ struct kymo_pad_event;
 #define KYMO_PAD_LIVE_LEASE 224
 #define KYMO_PAD_LEASE_BITS 33
 
-#define KYMO_WRITES_MAX 4 /* of an event */
-
 /* Whether a form may be written: it is computed of registers and constants alone, and always has a value. */
 bool kymo_form_can_be_written(const struct kymo_form *form);
 

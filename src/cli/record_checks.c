@@ -184,21 +184,18 @@ static int check_returns_of_left(const struct cli_recording *recording)
 int cli_record_check_writes(const struct cli_recording *recording)
 {
 	const struct kymo_record_options *options = &recording->options;
+	const struct kymo_spec *writer = kymo_spec_that_writes(recording->specs.items, recording->specs.n);
 
-	for (size_t i = 0; i < recording->specs.n; i++) {
-		const struct kymo_spec *spec = &recording->specs.items[i];
-
-		if (!kymo_spec_writes(spec))
-			continue;
-		if (!options->allow_write)
-			return cli_usage(recording->name,
-					 "'%s' changes what the program does: add --allow-write if that is meant",
-					 spec->text);
-		if (options->overwrite || options->keep)
-			return cli_usage(recording->name,
-					 "'%s' writes registers, and each write is told by a record, which --%s may "
-					 "drop: leave it out",
-					 spec->text, options->keep ? "keep" : "overwrite");
-	}
+	if (!writer)
+		return -1;
+	if (!options->allow_write)
+		return cli_usage(recording->name,
+				 "'%s' changes what the program does: add --allow-write if that is meant",
+				 writer->text);
+	if (options->overwrite || options->keep)
+		return cli_usage(recording->name,
+				 "'%s' writes registers, and each write is told by a record, which --%s may "
+				 "drop: leave it out",
+				 writer->text, options->keep ? "keep" : "overwrite");
 	return check_returns_of_left(recording);
 }

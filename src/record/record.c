@@ -98,9 +98,9 @@ static struct kymo_error *look_after_targets(struct recording *recording)
 /* Pads write registers only while this goes on. */
 static void renew_writes(struct recording *recording)
 {
-	const uint64_t now = kymo_now_ns();
+	const uint64_t now = recording->wanted.options->allow_write ? kymo_now_ns() : 0;
 
-	if (now < recording->run.next_lease_ns)
+	if (!now || now < recording->run.next_lease_ns)
 		return;
 	recording->run.next_lease_ns = now + LEASE_NS;
 	for (size_t i = 0; i < recording->run.targets.n; i++) {

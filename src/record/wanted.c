@@ -101,12 +101,10 @@ static struct kymo_error *check_outside(const struct recording *recording)
 		return kymo_error_create(
 			KYMO_ERROR_USAGE,
 			"hits are sampled in the process itself: leave %s out, or 'sample' and 'first'", way);
-	for (size_t i = 0; i < options->n_specs; i++)
-		if (kymo_spec_writes(&options->specs[i]))
-			return kymo_error_create(
-				KYMO_ERROR_USAGE,
-				"registers are written in the process itself: leave %s out, or 'set' and 'return'",
-				way);
+	if (kymo_spec_that_writes(options->specs, options->n_specs))
+		return kymo_error_create(
+			KYMO_ERROR_USAGE,
+			"registers are written in the process itself: leave %s out, or 'set' and 'return'", way);
 	if (recording_computes(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "filters and expressions are computed in the process itself: leave %s out, or "
@@ -118,11 +116,10 @@ static struct kymo_error *check_outside(const struct recording *recording)
 struct kymo_error *recording_check_options(const struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->wanted.options;
+	const struct kymo_spec *writer = kymo_spec_that_writes(options->specs, options->n_specs);
 
-	for (size_t i = 0; i < options->n_specs && !options->allow_write; i++)
-		if (kymo_spec_writes(&options->specs[i]))
-			return kymo_error_create(KYMO_ERROR_USAGE, "'%s' writes, and nothing allows that",
-						 options->specs[i].text);
+	if (writer && !options->allow_write)
+		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' writes, and nothing allows that", writer->text);
 	if (recording->wanted.backend != KYMO_RECORD_INPROC)
 		return check_outside(recording);
 	if (recording_has_addresses(options) && options->command)

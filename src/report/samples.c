@@ -89,11 +89,13 @@ static struct kymo_error *write_partial(const struct page *page, const struct ky
 	return NULL;
 }
 
-/* Of several locations of one function that stand side by side the first. */
-static bool is_told(const struct kymo_ctf_trace *trace, size_t i)
+/* Whether the event writes, and is the first of several locations of one function that stand side by side. */
+static bool is_told_to_write(const struct kymo_ctf_trace *trace, size_t i)
 {
-	return i && trace->events[i - 1].writes && !strcmp(trace->events[i - 1].writes, trace->events[i].writes) &&
-	       !strcmp(trace->events[i - 1].name, trace->events[i].name);
+	const struct kymo_ctf_event *event = &trace->events[i], *before = i ? event - 1 : NULL;
+
+	return event->writes && !(before && before->writes && !strcmp(before->writes, event->writes) &&
+				  !strcmp(before->name, event->name));
 }
 
 static struct kymo_error *write_writes(const struct page *page, const struct kymo_ctf_trace *trace)
@@ -103,7 +105,7 @@ static struct kymo_error *write_writes(const struct page *page, const struct kym
 	for (size_t i = 0; i < trace->n_events; i++) {
 		kymo_cleanup_free char *shown = NULL, *name = NULL, *what = NULL;
 
-		if (!trace->events[i].writes || is_told(trace, i) || n++ >= SHOWN_MAX)
+		if (!is_told_to_write(trace, i) || n++ >= SHOWN_MAX)
 			continue;
 		shown = kymo_shown(trace->events[i].name);
 		name = shown ? kymo_text_escape(shown, page->unicode) : NULL;
@@ -150,7 +152,7 @@ void kymo_samples_write_json(FILE *out, const struct kymo_ctf_trace *trace)
 	for (size_t i = 0; i < trace->n_events; i++) {
 		kymo_cleanup_free char *shown = NULL;
 
-		if (!trace->events[i].writes || is_told(trace, i))
+		if (!is_told_to_write(trace, i))
 			continue;
 		shown = kymo_shown(trace->events[i].name);
 		if (!shown)

@@ -239,6 +239,11 @@ bool sym_scopes_find(struct kymo_debug *debug, uint64_t vaddr, struct sym_scopes
 	return false;
 }
 
+const char *sym_scope_name(struct kymo_debug *debug, struct sym_scopes *scopes, size_t i)
+{
+	return sym_die_name(debug, &scopes->dies[i]);
+}
+
 /* ---- what is missing --------------------------------------------------------------------------------- */
 
 const char *sym_missing_file(struct kymo_debug *debug, uint64_t vaddr)
@@ -266,9 +271,4 @@ struct kymo_error *sym_no_function(struct kymo_debug *debug, uint64_t vaddr)
 					   path, missing, vaddr)
 		       : kymo_error_create(KYMO_ERROR_NOT_FOUND,
 					   "the debug information of %s has no function at 0x%" PRIx64, path, vaddr);
-}
-
-const char *sym_scope_name(struct kymo_debug *debug, struct sym_scopes *scopes, size_t i)
-{
-	return sym_die_name(debug, &scopes->dies[i]);
 }

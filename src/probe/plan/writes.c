@@ -11,14 +11,6 @@
 #include "probe/spec/spec_write.h"
 #include "sym/unwind.h"
 
-static bool returns(const struct kymo_spec *spec)
-{
-	for (size_t i = 0; i < spec->n_args; i++)
-		if (spec->args[i].fetch.writes == KYMO_WRITE_RETURN)
-			return true;
-	return false;
-}
-
 #define STACK 0x7000 /* an address that the frame below takes for its stack */
 #define CALLER 0x4000
 
@@ -62,7 +54,7 @@ static const char *why_not(const struct kymo_probes *probes, const struct probe_
 		return "kymo itself has a probe here, and one that writes registers has to be alone";
 	if (has_writer)
 		return "another probe writes registers here";
-	if (returns(&probes->wanted.specs[request->spec]))
+	if (probes->wanted.specs[request->spec].leaves_function)
 		return cannot_return(probes->modules.items[site->module].module, request->vaddr);
 	return NULL;
 }

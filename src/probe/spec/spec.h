@@ -5,7 +5,7 @@
  *		   { SPACE (FILTER | SAMPLE | WRITE | ARG) } [ SPACE "if" EXPR ]
  *	FILTER	:= "/" EXPR "/"			expr/expr.h; one, in either way
  *	SAMPLE	:= "sample" SPACE ("1/" NUMBER | NUMBER "/s") | "first" SPACE NUMBER	one
- *	WRITE	:= "set" SPACE "%" REGISTER "=" EXPR | "return" SPACE EXPR	blanks may be around the "="
+ *	WRITE	:= "set" SPACE "%" REGISTER "=" EXPR | "return" [SPACE EXPR]	blanks may be around the "="
  *	WHERE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
  *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
  *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is

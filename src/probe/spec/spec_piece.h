@@ -26,6 +26,22 @@ static inline bool kymo_spec_is_space(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+static inline const char *kymo_spec_skip_blanks(const char *at)
+{
+	while (kymo_spec_is_space(*at))
+		at++;
+	return at;
+}
+
+/* The byte after the word, which may have blanks before it; NULL where another word is there. */
+static inline const char *kymo_spec_skip_word(const char *at, const char *word)
+{
+	const size_t n = strlen(word);
+
+	at = kymo_spec_skip_blanks(at);
+	return !strncmp(at, word, n) && (!at[n] || kymo_spec_is_space(at[n])) ? at + n : NULL;
+}
+
 static inline bool kymo_spec_is_digit(char c)
 {
 	return c >= '0' && c <= '9';

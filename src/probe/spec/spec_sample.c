@@ -6,25 +6,17 @@
 
 #define SAMPLE_MAX 1000000000u
 
-static const char *skip_blanks(const char *at)
+/* What follows the word and the blanks after it; NULL where another word is there. */
+static const char *behind_word(const char *at, const char *word)
 {
-	while (kymo_spec_is_space(*at))
-		at++;
-	return at;
-}
+	const char *end = kymo_spec_skip_word(at, word);
 
-/* After the word, and the blanks after it; NULL where another one is there. */
-static const char *skip_word(const char *at, const char *word)
-{
-	const size_t n = strlen(word);
-
-	at = skip_blanks(at);
-	return !strncmp(at, word, n) && kymo_spec_is_space(at[n]) ? skip_blanks(at + n) : NULL;
+	return end ? kymo_spec_skip_blanks(end) : NULL;
 }
 
 bool kymo_spec_is_sample(const char *at)
 {
-	const char *sample = skip_word(at, "sample"), *first = skip_word(at, "first");
+	const char *sample = behind_word(at, "sample"), *first = behind_word(at, "first");
 
 	return (sample && kymo_spec_is_digit(*sample)) || (first && kymo_spec_is_digit(*first));
 }
@@ -47,8 +39,8 @@ static bool is_end(const char *at)
 
 struct kymo_error *kymo_spec_sample_parse(const char *text, const char **at, struct kymo_spec *spec)
 {
-	const char *begin = skip_blanks(*at), *first = skip_word(begin, "first");
-	const char *word = first ? first : skip_word(begin, "sample"), *behind = word;
+	const char *begin = kymo_spec_skip_blanks(*at), *first = behind_word(begin, "first");
+	const char *word = first ? first : behind_word(begin, "sample"), *behind = word;
 	enum kymo_spec_sampling sampling = KYMO_SPEC_SAMPLE_FIRST;
 	uint64_t n;
 	bool is;

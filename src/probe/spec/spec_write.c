@@ -11,27 +11,11 @@
 
 #define MEMORY_IS_NOT_WRITTEN "kymo writes registers, as in 'set %%ax = 0', and no memory"
 
-static const char *skip_blanks(const char *at)
-{
-	while (kymo_spec_is_space(*at))
-		at++;
-	return at;
-}
-
-/* After the word and a blank, or the end; NULL where another one is there. */
-static const char *skip_word(const char *at, const char *word)
-{
-	const size_t n = strlen(word);
-
-	at = skip_blanks(at);
-	return !strncmp(at, word, n) && (!at[n] || kymo_spec_is_space(at[n])) ? at + n : NULL;
-}
-
 /* The end of what stands before a "=" that is no comparison; NULL where there is none. With a blank before it anything
  * may stand there: that is no argument with a name. */
 static const char *end_of_target(const char *at)
 {
-	const char *end = at + strcspn(at, " \t\n\v\f\r="), *equals = skip_blanks(end);
+	const char *end = at + strcspn(at, " \t\n\v\f\r="), *equals = kymo_spec_skip_blanks(end);
 
 	if (*equals != '=' || equals[1] == '=' || end == at || (equals == end && *at != '%'))
 		return NULL;
@@ -40,9 +24,9 @@ static const char *end_of_target(const char *at)
 
 bool kymo_spec_is_write(const char *at)
 {
-	const char *set = skip_word(at, "set");
+	const char *set = kymo_spec_skip_word(at, "set");
 
-	return skip_word(at, "return") || (set && end_of_target(skip_blanks(set)));
+	return kymo_spec_skip_word(at, "return") || (set && end_of_target(kymo_spec_skip_blanks(set)));
 }
 
 static struct kymo_error *check_return(const char *text, const char *at, const struct kymo_spec *spec)
@@ -97,8 +81,8 @@ static struct kymo_error *read_register(const char *text, struct kymo_spec_piece
 struct kymo_error *kymo_spec_write_parse(const char *text, const char **at, const struct kymo_spec *spec,
 					 struct kymo_spec_target *ret)
 {
-	struct kymo_spec_target target = { .at = skip_blanks(*at), .writes = KYMO_WRITE_RETURN };
-	const char *behind = skip_word(target.at, "return");
+	struct kymo_spec_target target = { .at = kymo_spec_skip_blanks(*at), .writes = KYMO_WRITE_RETURN };
+	const char *behind = kymo_spec_skip_word(target.at, "return");
 	struct kymo_error *error = check_probe(text, target.at, spec);
 
 	if (error)
@@ -108,10 +92,10 @@ struct kymo_error *kymo_spec_write_parse(const char *text, const char **at, cons
 	} else {
 		struct kymo_spec_piece name;
 
-		name.start = skip_blanks(skip_word(target.at, "set"));
+		name.start = kymo_spec_skip_blanks(kymo_spec_skip_word(target.at, "set"));
 		name.end = end_of_target(name.start);
 		error = read_register(text, name, &target);
-		behind = skip_blanks(name.end) + 1;
+		behind = kymo_spec_skip_blanks(name.end) + 1;
 	}
 	if (error)
 		return error;
@@ -120,7 +104,7 @@ struct kymo_error *kymo_spec_write_parse(const char *text, const char **at, cons
 	return NULL;
 }
 
-/* The register that one of the writes changes. */
+/* The number of the register that a write changes. */
 static int register_of(uint8_t writes)
 {
 	return writes == KYMO_WRITE_RETURN ? 0 : writes - 1;
@@ -177,8 +161,8 @@ static struct kymo_error *make_name(const char *text, const struct kymo_spec_tar
 	for (size_t i = 0; i < spec->n_args; i++)
 		if (!strcmp(spec->args[i].name, name))
 			return kymo_error_at(text, target->at,
-					     "what is written is recorded as '%s', as another argument is called; name "
-					     "that one: NAME=...",
+					     "what is written is recorded as '%s', as another argument is called; give "
+					     "that argument another name: NAME=...",
 					     name);
 	*ret = kymo_take(name);
 	return NULL;
@@ -229,6 +213,14 @@ bool kymo_spec_writes(const struct kymo_spec *spec)
 		if (spec->args[i].fetch.writes)
 			return true;
 	return false;
+}
+
+const struct kymo_spec *kymo_spec_that_writes(const struct kymo_spec *specs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (kymo_spec_writes(&specs[i]))
+			return &specs[i];
+	return NULL;
 }
 
 char *kymo_spec_write_text(const struct kymo_spec *spec)

@@ -1,4 +1,4 @@
-/* What a SPEC writes: "set %ax = EXPR", "return EXPR". */
+/* What a SPEC writes: "set %ax = EXPR", "return EXPR", "return". */
 #ifndef KYMO_PROBE_SPEC_SPEC_WRITE_H
 #define KYMO_PROBE_SPEC_SPEC_WRITE_H
 
@@ -18,12 +18,15 @@ bool kymo_spec_is_write(const char *at);
 struct kymo_error *kymo_spec_write_parse(const char *text, const char **at, const struct kymo_spec *spec,
 					 struct kymo_spec_target *ret);
 
-/* The value: an argument of its own, "returned" or "set_ax". */
+/* The value, which may be left out after "return": an argument of its own, "returned" or "set_ax". */
 struct kymo_error *kymo_spec_write_add(const char *text, struct kymo_spec_piece piece,
 				       const struct kymo_spec_target *target, struct kymo_spec *spec);
 
 /* Whether the spec's hits change what the program does. */
 bool kymo_spec_writes(const struct kymo_spec *spec);
+
+/* The first of `n` specs of which that is so, or NULL. */
+const struct kymo_spec *kymo_spec_that_writes(const struct kymo_spec *specs, size_t n);
 
 /* "set %ax, return": what it writes; a fresh string, NULL where it writes nothing, or memory is out. */
 char *kymo_spec_write_text(const struct kymo_spec *spec);

@@ -11,10 +11,7 @@
 
 static bool any_writes(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->wanted.n_specs; i++)
-		if (kymo_spec_writes(&probes->wanted.specs[i]))
-			return true;
-	return false;
+	return kymo_spec_that_writes(probes->wanted.specs, probes->wanted.n_specs) != NULL;
 }
 
 static bool is_live(uint8_t state)

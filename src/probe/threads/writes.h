@@ -13,8 +13,8 @@ struct kymo_process;
  */
 void probes_begin_writes(const struct kymo_probes *probes, struct kymo_process *process);
 
-/* The same again, where the page still looks as a live page with a lease does. A process may have unmapped it, and
- * have something else there. */
+/* The same again, where the live page is still there and says that the process is recorded. A process may have
+ * unmapped the page, and have something else there. */
 void kymo_probes_renew_writes(const struct kymo_probes *probes, struct kymo_process *process);
 
 /* They write nothing any more: the recording ends. */

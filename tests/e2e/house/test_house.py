@@ -103,8 +103,8 @@ def test_a_broken_layer_is_seen(tmp):
               'threads and children are waited for by src/hub only'),
              ('hub', '#include "proc/process.h"', 'hub may not use proc ("proc/process.h")'),
              ('hub/trap', '#include "proc/process.h"', 'hub may not use proc ("proc/process.h")'),
-             ('sym', '#include <Zydis/Zydis.h>', 'Zydis is used in src/arch only'), ('proc', '#include <libelf.h>',
-                                                                                             'libdw or libelf is used in src/sym only'))
+             ('sym', '#include <Zydis/Zydis.h>', 'Zydis is used in src/arch only'),
+             ('proc', '#include <libelf.h>', 'libdw or libelf is used in src/sym only'))
     names = [f'src/{room}/wrong{i}.c' for i, (room, _, _) in enumerate(cases)]
     files = {name: f'/* ptrace(), in a comment */\n{line}\n' for name, (_, line, _) in zip(names, cases)}
     files['src/attic/wrong.c'] = '\n'
@@ -151,7 +151,8 @@ def test_a_use_of_a_later_directory_is_seen(tmp):
                 'src/hub/trap/wrong.c': 'int f(void *x)\n{\n\treturn hub_freeze_hurry(x);\n}\n',
                 'src/hub/attic/wrong.c': '\n',
             }), [
-                'src/hub/attic/wrong.c: ARCHITECTURE.md does not say where attic/ is in the order of directories of hub',
+                'src/hub/attic/wrong.c: ARCHITECTURE.md does not say where attic/ is in the order of directories of '
+                'hub',
                 f'src/hub/trap/wrong.c: calls hub_freeze_hurry() of src/hub/freeze/owner.c, {where}',
                 'src/hub: a circle: src/hub uses hub_breakpoints_drop of space.c of src/hub/trap, src/hub/trap uses '
                 'hub_freeze_hurry of owner.c of src/hub/freeze, src/hub/freeze uses hub_flush of hub.c of src/hub',

@@ -24,8 +24,8 @@ def calls(tmp, pid):
 
 def kill_at(number, pid):
     run(program('strace'), '-qq', '-o', '/dev/null', '-e', 'trace=ptrace', '-e', 'signal=none', '-e',
-        f'inject=ptrace:signal=KILL:when={number}', KYMO_PLAIN, 'record', '-q', '-o', 'data', '--overwrite', *PROBES, '--for',
-        '0.01', '--pid', pid, env=killing.NO_LEAKS)
+        f'inject=ptrace:signal=KILL:when={number}', KYMO_PLAIN, 'record', '-q', '-o', 'data', '--overwrite', *PROBES,
+        '--for', '0.01', '--pid', pid, env=killing.NO_LEAKS)
 
 
 @sampled

@@ -383,12 +383,13 @@ def test_a_return_without_a_value_changes_no_register(tmp):
 
 def test_what_callers_cannot_go_on_with_is_refused(tmp):
     build_results(tmp, '-g')
-    for spec, sentence in (('poke return 0', 'returns nothing, and its caller may rely on %ax: '
-                            "write 'return' without a value"), ('half return 1', 'returns its result in a vector register, '
-                                                               'which kymo does not write'),
-                           ('many return 0', 'returns its result in memory, which kymo does not write'),
-                           ('leave return', 'never returns, so its callers have no code to go on with; '
-                            'let its caller return')):
+    refused = {
+        'poke return 0': "returns nothing, and its caller may rely on %ax: write 'return' without a value",
+        'half return 1': 'returns its result in a vector register, which kymo does not write',
+        'many return 0': 'returns its result in memory, which kymo does not write',
+        'leave return': 'never returns, so its callers have no code to go on with; let its caller return',
+    }
+    for spec, sentence in refused.items():
         result = record(ALLOW, '-p', f'./results:{spec}', '--', './results')
         check_equal((result.status, result.out), (2, ''), spec)
         check_matches(result.err, rf"^kymo: './results:{spec}': '[^']*' {re.escape(sentence)}$")

@@ -147,7 +147,7 @@ static void without_a_lease_the_program_sees_nothing(void **state)
 	stack_destroy(stack);
 }
 
-/* Of so many calls those that have returned at once, by the value. */
+/* How many of `n` calls have returned at once, by the value. */
 static size_t calls_that_return(const struct world *world, const struct site *site, size_t n)
 {
 	size_t returned = 0;
