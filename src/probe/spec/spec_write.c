@@ -173,6 +173,7 @@ struct kymo_error *kymo_spec_write_add(const char *text, struct kymo_spec_piece 
 {
 	kymo_cleanup_free struct kymo_form *form = NULL;
 	kymo_cleanup_free char *name = NULL;
+	const char *value_text = text;
 	struct kymo_fetch fetch = { .kind = KYMO_FETCH_FORM,
 				    .type = target->is_half                       ? KYMO_TYPE_X32
 					    : target->writes == KYMO_WRITE_RETURN ? KYMO_TYPE_S64
@@ -186,17 +187,15 @@ struct kymo_error *kymo_spec_write_add(const char *text, struct kymo_spec_piece 
 	spec->leaves_function |= target->writes == KYMO_WRITE_RETURN;
 	if (piece.start == piece.end && target->writes == KYMO_WRITE_RETURN) {
 		/* The register gets what it has. */
-		static const char itself[] = "%ax";
-
-		text = itself;
-		piece = (struct kymo_spec_piece){ itself, itself + strlen(itself) };
+		value_text = "%ax";
+		piece = (struct kymo_spec_piece){ value_text, value_text + strlen(value_text) };
 		spec->returns_as_is = true;
 	}
 	if (piece.start == piece.end)
 		return kymo_error_at(text, piece.start, "expected the value, such as -1 or (arg0 + 1)");
-	error = kymo_spec_value_compile(text, piece, spec, NULL, &form, &type);
+	error = kymo_spec_value_compile(value_text, piece, spec, NULL, &form, &type);
 	if (!error && type.of != &kymo_expr_later)
-		error = check_value(text, piece, form, type);
+		error = check_value(value_text, piece, form, type);
 	if (!error)
 		error = make_name(text, target, spec, &name);
 	if (error)

@@ -302,6 +302,7 @@ def test_words_that_are_refused(tmp):
         ('answer return tid', 'constants and registers'), ('answer return str(arg0)', 'a register gets a number'),
         ('answer return 1 set %ax = 2', 'writes a register once'), ('answer set %di = 1 set %edi = 2', 'register once'),
         ('answer set_di=arg0 set %di = 1', "recorded as 'set_di'"),
+        ('answer returned=arg0 return', "column 29: what is written is recorded as 'returned'"),
         ('answer set %r8 = 1 set %r9 = 1 set %di = 1 set %si = 1 set %dx = 1', 'at most 4 registers'),
     ):
         record(ALLOW, '-p', f'./asks:{words}', '--', './asks').refused(sentence, 2)
