@@ -199,6 +199,8 @@ def build(tmp):
 # Of each gdb. On a busy machine a stub may need more than gdb's two seconds for its first answer.
 SETTINGS = ['set confirm off', 'set pagination off', 'set width 0', 'set sysroot /', 'set remotetimeout 60']
 
+PATIENTLY = ['-ex', 'set sysroot /', '-ex', 'set remotetimeout 60']
+
 
 def words_of(commands):
     return [word for command in (*SETTINGS, *commands) for word in ('-ex', command)]

@@ -1,6 +1,9 @@
 /*
  * The socket of a hub, and its clients.
  *
+ * What has connected is a client when it has greeted the hub. Another hub that begins connects to each socket, to see
+ * whether its hub is there, and says nothing.
+ *
  * Closing. After `is_closed` is set, no client is let in. The flag is set under the lock that guards the number of
  * threads inside of the hub. So either all clients have left the hub, or it is not closed. The socket stays until the
  * hub's threads are detached. A client that connects meanwhile is disconnected, and so learns that the hub ends.
@@ -38,8 +41,8 @@ struct hub_door {
 	atomic_bool is_ending;
 	pthread_mutex_t lock; /* of what follows */
 	bool is_closed;
-	unsigned int n_inside; /* guests whose engines are not all detached */
-	unsigned int n_guests; /* the same, and those that are yet to be seen off */
+	unsigned int n_inside; /* clients: guests that have greeted, and whose engines are not all detached */
+	unsigned int n_guests; /* the same, those that only look whether a hub is there, and those to be seen off */
 	struct hub_guest *guests;
 	int left; /* an eventfd: one is not inside any more */
 };
@@ -64,7 +67,18 @@ static unsigned int see_off(struct hub_guest **at, bool all)
 	return n;
 }
 
-static void tell_left(struct hub_door *door)
+static bool enter(struct hub_door *door)
+{
+	bool is_closed;
+
+	pthread_mutex_lock(&door->lock);
+	is_closed = door->is_closed;
+	door->n_inside += !is_closed;
+	pthread_mutex_unlock(&door->lock);
+	return !is_closed;
+}
+
+static void leave(struct hub_door *door)
 {
 	const uint64_t one = 1;
 
@@ -74,7 +88,9 @@ static void tell_left(struct hub_door *door)
 	kymo_write_all(door->left, &one, sizeof(one));
 }
 
-/* With the lock, which guests take when they leave. */
+static const struct hub_threshold threshold = { .enter = enter, .leave = leave };
+
+/* With the lock, which guests take when they enter or leave. */
 static struct hub_guest *receive(struct hub_door *door, int socket)
 {
 	struct hub_guest *guest = NULL;
@@ -84,7 +100,7 @@ static struct hub_guest *receive(struct hub_door *door, int socket)
 	if (door->is_closed || door->n_guests >= GUESTS_MAX)
 		close(socket);
 	else
-		guest = hub_guest_create(door->hub, door, tell_left, socket);
+		guest = hub_guest_create(door->hub, door, &threshold, socket);
 	return guest;
 }
 
@@ -98,7 +114,6 @@ static void let_in(struct hub_door *door, int socket)
 		guest->next = door->guests;
 		door->guests = guest;
 		door->n_guests++;
-		door->n_inside++;
 	}
 	pthread_mutex_unlock(&door->lock);
 }
@@ -248,7 +263,8 @@ pid_t hub_visitor(const struct kymo_hub *hub)
 
 	pthread_mutex_lock(&hub->door->lock);
 	for (const struct hub_guest *guest = hub->door->guests; guest && !peer.pid; guest = guest->next)
-		if (!guest->has_ended && getsockopt(guest->requests, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+		if (guest->is_inside && !guest->has_ended &&
+		    getsockopt(guest->requests, SOL_SOCKET, SO_PEERCRED, &peer, &size))
 			peer.pid = 0;
 	pthread_mutex_unlock(&hub->door->lock);
 	return peer.pid;

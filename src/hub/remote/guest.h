@@ -24,14 +24,21 @@ struct hub_guest_hooks {
 	bool (*proves)(struct hub_guest *guest, pid_t tid);
 };
 
+/* What a guest's thread tells the door. */
+struct hub_threshold {
+	bool (*enter)(struct hub_door *door); /* it has said that it is a client; false: no client is let in any more */
+	void (*leave)(struct hub_door *door); /* one that has entered has no engine any more */
+};
+
 struct hub_guest {
 	const struct hub_guest_hooks *hooks;
 	struct kymo_hub *hub;
-	struct hub_door *door;               /* is there as long as its thread */
-	void (*left)(struct hub_door *door); /* by its thread, when none of its engines is left */
-	atomic_uint refs;                    /* its thread's, and one of each engine */
-	int requests;                        /* sockets */
-	atomic_int events;                   /* for the hub's thread alone */
+	const struct hub_threshold *threshold;
+	struct hub_door *door; /* is there as long as its thread */
+	atomic_bool is_inside; /* its thread's to change */
+	atomic_uint refs;      /* its thread's, and one of each engine */
+	int requests;          /* sockets */
+	atomic_int events;     /* for the hub's thread alone */
 	atomic_bool is_lost, has_ended;
 	pthread_t thread;
 	uint32_t serial; /* of what the hub's thread asks */

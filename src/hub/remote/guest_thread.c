@@ -31,9 +31,10 @@ static bool greet(struct hub_guest *guest)
 	    hello.type != HUB_HELLO || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return false;
 	guest->events = pair[0];
+	guest->is_inside = guest->threshold->enter(guest->door);
 	hello.is_reply = 1;
 	hello.result = 0;
-	err = guest->is_lost ? -EPIPE : hub_send_fd(guest->requests, &hello, pair[1]);
+	err = !guest->is_inside || guest->is_lost ? -EPIPE : hub_send_fd(guest->requests, &hello, pair[1]);
 	close(pair[1]);
 	return !err;
 }
@@ -61,7 +62,8 @@ static void *be_guest(void *data)
 	hub_guest_lose(guest);
 	hub_freeze_drop(&guest->owner);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
-	guest->left(guest->door);
+	if (guest->is_inside)
+		guest->threshold->leave(guest->door);
 	guest->has_ended = true;
 	return NULL;
 }
@@ -76,7 +78,7 @@ static const struct hub_guest_hooks hooks = {
 	.proves = hub_guest_proves,
 };
 
-struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, void (*left)(struct hub_door *door),
+struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, const struct hub_threshold *threshold,
 				   int socket)
 {
 	struct hub_guest *guest = calloc(1, sizeof(*guest));
@@ -90,7 +92,7 @@ struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, 
 	guest->hub = hub;
 	guest->hooks = &hooks;
 	guest->door = door;
-	guest->left = left;
+	guest->threshold = threshold;
 	guest->requests = socket;
 	guest->owner = (struct hub_owner){ .hub = hub, .requests = socket, .guest = guest, .proof = -1 };
 	guest->events = -1;

@@ -6,9 +6,10 @@
 
 struct hub_door;
 struct hub_guest;
+struct hub_threshold;
 
-/* Serve a client that has connected. Its thread calls `left` when none of its engines is left. */
-struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, void (*left)(struct hub_door *door),
+/* Serve what has connected. It is a client when it has greeted the hub. */
+struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, const struct hub_threshold *threshold,
 				   int socket);
 
 #endif

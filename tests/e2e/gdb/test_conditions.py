@@ -206,7 +206,7 @@ def test_in_real_programs(tmp):
     bash = program('bash')
     script = 'for i in 1 2 3; do echo $i; done; pwd >/dev/null; echo $((6*6))'
     out = run(program('gdb'), '-nx', '-batch', '-ex', 'set confirm off', '-ex', 'set sysroot /', '-ex',
-              'set breakpoint pending on', '-ex',
+              'set remotetimeout 60', '-ex', 'set breakpoint pending on', '-ex',
               f"target remote | {SERVER} --once stdio {bash} -c '{script}'",
               '-ex', 'break malloc if $rdi == 424242', '-ex', 'break write if $rdi == 1 && *(char *)$rsi == 51', '-ex',
               'continue', '-ex', 'print (char)*(char *)$rsi', '-ex', 'delete', '-ex', 'continue', bash,

@@ -3,7 +3,7 @@ import os
 import re
 import signal
 
-from debugging import (Client, address_of, advances, build, loop, offer, packet, send_to_thread, thread_of,
+from debugging import (PATIENTLY, Client, address_of, advances, build, loop, offer, packet, send_to_thread, thread_of,
                        threads_of)
 from kymotest import check, check_equal, check_matches, need_root, program, run, skip, start, timeout
 
@@ -240,7 +240,7 @@ def test_a_call_that_a_thread_slept_in_goes_on_after_a_function_was_called(tmp):
     process = start('./reader')
     process.wait_for('^ready')
     stub, path = offer('--pid', process.pid)
-    debugger = start(program('gdb'), '-nx', '-batch', '-ex', 'set sysroot /', '-ex', f'target remote {path}', '-ex',
+    debugger = start(program('gdb'), '-nx', '-batch', *PATIENTLY, '-ex', f'target remote {path}', '-ex',
                      'print (int)getpid() > 1', '-ex', 'continue', './reader', env={'DEBUGINFOD_URLS': ''})
     debugger.wait_for(r'^\$1 = 1$')
     check_equal(process.end(input='x').ok().out, 'ready\n1 0\n', 'what the program has read')

@@ -9,6 +9,7 @@
 #include "engines.h"
 #include "hub/engine.h"
 #include "hub/remote/client_calls.h"
+#include "hub/remote/door.h"
 #include "hub/remote/message.h"
 #include "hub/remote/socket.h"
 #include "hub/state.h"
@@ -116,7 +117,7 @@ static void a_hub_that_waits_for_its_clients_lets_no_other_in(void **state)
 	engine = engine_of(hub, f.pid, &book, KYMO_EVENTS_SYSCALL);
 	assert_int_equal(kymo_hub_hand_over(hub, -1, -1), -EOPNOTSUPP);
 	assert_int_equal(kymo_hub_clients(hub), 0);
-	eventually(kymo_hub_clients(f.hub) == 1); /* another hub that begins looks whether this one is there */
+	assert_int_equal(kymo_hub_clients(f.hub), 1);
 	assert_int_equal(kymo_hub_hand_over(f.hub, -1, 0), -EAGAIN);
 	assert_int_equal(kymo_engine_tid(f.engine), 0); /* this process' own are detached */
 	assert_int_equal(kymo_engine_tid(engine), f.pid);
@@ -270,6 +271,22 @@ static int dial(const struct fixture *f)
 
 	assert_int_equal(hub_socket_dial(f->hub->tid, &fd), 0);
 	return fd;
+}
+
+static void what_only_looks_whether_a_hub_is_there_is_no_client(void **state)
+{
+	struct fixture f;
+	int fd;
+
+	begin(&f);
+	fd = dial(&f);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(kymo_hub_clients(f.hub), 0);
+		nanosleep(&(struct timespec){ 0, 5000000 }, NULL);
+	}
+	assert_int_equal(kymo_hub_visitor(f.hub), 0);
+	close(fd);
+	end(&f);
 }
 
 /* The hub ends this connection. */
@@ -570,6 +587,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_is_somebody_else_is_refused),
 		cmocka_unit_test(a_user_may_connect_to_what_is_its_own),
 		cmocka_unit_test(a_directory_that_others_may_enter_is_not_used_and_what_is_left_over_is_removed),
+		cmocka_unit_test(what_only_looks_whether_a_hub_is_there_is_no_client),
 		cmocka_unit_test(another_version_is_refused),
 		cmocka_unit_test(truncated_and_random_messages_end_the_connection_and_nothing_else),
 		cmocka_unit_test(a_client_that_never_answers_loses_its_engines_and_nothing_else),
