@@ -66,6 +66,7 @@ struct gdb_pad_set {
 	KYMO_VEC(struct wanted) wanted;
 	KYMO_VEC(uint64_t) kept;
 	bool is_due, is_failed;
+	bool leaves_dead; /* threads were in pads of a killed stub, which are still there */
 };
 
 static void free_set(struct gdb_pad_set *set)
@@ -350,8 +351,9 @@ static struct kymo_error *install(struct gdb_pad_set *set)
 	struct kymo_error *error = kymo_process_open(set->pid, &set->process);
 
 	if (!error)
-		error = kymo_remove(set->process, 0, &dead); /* what a stub that was killed has left at the sites */
+		error = kymo_remove_at_once(set->process, 0, &dead); /* what a killed stub has left at the sites */
 	free(dead.note);
+	set->leaves_dead = !error && dead.pads_left;
 	if (!error)
 		error = kymo_events_create(&set->events);
 	own.events = set->events;
@@ -430,6 +432,37 @@ static void put_in(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 	}
 }
 
+/* ---- what a killed stub has left ------------------------------------------------------------- */
+
+static void look_whether_early(void *data)
+{
+	struct change *it = data;
+	struct gdb_thread *thread;
+	const struct gdb_process *process = process_of(it, &thread);
+
+	it->is_early = !process || !can_be_frozen(it->gdb, process);
+}
+
+/* Threads stood in these pads when the process was stopped for this stub, and have run since. */
+static void remove_left(struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->pad_sets.n; i++) {
+		struct gdb_pad_set *set = gdb->pad_sets.items[i];
+		struct change it = { .gdb = gdb, .set = set };
+		struct kymo_detach_result dead = { .note = NULL };
+		struct kymo_error *error;
+
+		if (set->leaves_dead)
+			kymo_hub_run(gdb->hub, look_whether_early, &it);
+		if (!set->leaves_dead || it.is_early)
+			continue;
+		error = kymo_remove_at_once(set->process, 0, &dead);
+		set->leaves_dead = error || dead.pads_left;
+		kymo_error_destroy(error);
+		free(dead.note);
+	}
+}
+
 /* ---- when ------------------------------------------------------------------------------------ */
 
 /* "vCont;c" with no thread: all that is not named before. */
@@ -449,6 +482,7 @@ static void look_for_all(struct kymo_gdb *gdb, bool is_whole)
 {
 	struct look it = { .gdb = gdb, .is_whole = is_whole };
 
+	remove_left(gdb);
 	kymo_hub_run(gdb->hub, look_at_all, &it);
 	for (size_t i = 0; i < it.due.n; i++) {
 		struct gdb_pad_set *set = it.due.items[i], *before = take_set(gdb, set->pid);

@@ -70,7 +70,7 @@ def test_a_killed_recorder_of_markers_beside_another_one(tmp):
 def test_a_killed_detach_of_markers_can_be_repeated(tmp):
     seed()
     victim = Victim(tmp, threads=4, args=('-p', '100'), probes='markers', name='marked')
-    for number in range(1, 200, 23 if IS_SHORT else 1):
+    for number in range(1, 200, 45 if IS_SHORT else 1):
         victim.kill_detach_at('pwrite64', number)
     victim.end()
 
@@ -79,7 +79,7 @@ def test_a_killed_detach_of_markers_can_be_repeated(tmp):
 def test_a_killed_detach_can_be_repeated(tmp):
     seed()
     victim = Victim(tmp, threads=4 if IS_SHORT else 16)
-    for number in range(1, 60 if IS_SHORT else 300, 7 if IS_SHORT else 3):
+    for number in range(1, 60 if IS_SHORT else 300, 14 if IS_SHORT else 3):
         victim.kill_detach_at('ptrace', number)
     for number in range(1, 12 if IS_SHORT else 30, 3 if IS_SHORT else 1):
         victim.kill_detach_at('pwrite64', number)

@@ -415,7 +415,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	return error;
 }
 
-static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inode, bool *found_ret,
+static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inode, int n_tries, bool *found_ret,
 				     struct kymo_detach_result *result)
 {
 	struct kymo_error *error = NULL;
@@ -423,7 +423,7 @@ static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inod
 	bool done = false, found = false;
 
 	*found_ret = false;
-	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
+	for (int i = 0; i < n_tries && !done && !error; i++) {
 		if (i) {
 			kymo_process_nap(process, pause_ns);
 			pause_ns = pause_ns * 3 / 2;
@@ -438,7 +438,8 @@ static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inod
 	return error;
 }
 
-struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret)
+static struct kymo_error *remove_in(struct kymo_process *process, uint64_t inode, int n_tries,
+				    struct kymo_detach_result *ret)
 {
 	struct kymo_detach_result result = { .sites_restored = 0 };
 	struct removal removal = { .process = process };
@@ -452,11 +453,21 @@ struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, str
 	if (found)
 		error = kymo_process_check_alone(process);
 	for (int i = 0; i < MAX_LEFT && found && !error && !result.pads_left; i++)
-		error = remove_one(process, inode, &found, &result);
+		error = remove_one(process, inode, n_tries, &found, &result);
 	if (error) {
 		free(result.note);
 		return error;
 	}
 	*ret = result;
 	return NULL;
+}
+
+struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret)
+{
+	return remove_in(process, inode, DRAIN_TRIES, ret);
+}
+
+struct kymo_error *kymo_remove_at_once(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret)
+{
+	return remove_in(process, inode, 1, ret);
 }

@@ -20,4 +20,7 @@ struct kymo_process;
  */
 struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret);
 
+/* The same without waiting for threads to leave pads: for a process whose threads a debugger holds. */
+struct kymo_error *kymo_remove_at_once(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret);
+
 #endif

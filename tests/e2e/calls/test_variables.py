@@ -4,7 +4,8 @@ import json
 import random
 import re
 
-from kymotest import check, check_equal, check_same, events, kymo, program, record, run, timeout
+from kymotest import check, check_equal, check_same, events, kymo, program, record, run, sampled, share, timeout
+from seeds import seed
 
 # ---- programs ------------------------------------------------------------------------------------
 
@@ -233,13 +234,18 @@ def build(tmp, corpus, *command):
     run(program(command[0]), *command[1:], '-w', '-o', 'app', 'app.c', seconds=120).ok()
 
 
+BUILDS = (('gcc', '-O0', '-gdwarf-5'), ('gcc', '-O2', '-gdwarf-5'), ('gcc', '-O0', '-gdwarf-4'),
+          ('clang', '-O0', '-gdwarf-5'), ('clang', '-O2', '-gdwarf-4'))
+
+
+@sampled
 @timeout(600)
 def test_variables_have_the_values_that_gdb_prints(tmp):
     n, unknown = 0, []
-    for seed, command in enumerate(
-        (('gcc', '-O0', '-gdwarf-5'), ('gcc', '-O2', '-gdwarf-5'), ('gcc', '-O0', '-gdwarf-4'),
-         ('clang', '-O0', '-gdwarf-5'), ('clang', '-O2', '-gdwarf-4'))):
-        corpus = Corpus(seed)
+    seed()
+    builds = share(enumerate(BUILDS), 2)
+    for number, command in builds:
+        corpus = Corpus(number)
         build(tmp, corpus, *command)
         here = locations(corpus, tmp)
         probes = []
@@ -256,7 +262,7 @@ def test_variables_have_the_values_that_gdb_prints(tmp):
         row for row in unknown if not row[3].endswith('is told only by what was passed when the function was entered')
     ]
     check(not others, 'what gdb alone knows', others)
-    check(n >= 1500, f'{n} values are compared')
+    check(n >= 300 * len(builds), f'{n} values are compared')
 
 
 # ---- C++, texts, wholes, returns -----------------------------------------------------------------

@@ -4,7 +4,6 @@ import re
 import signal
 import time
 
-import test_conditions as conditions
 from debugging import SERVER, Client, address_of, by_stdio, gdb, offer, state_of
 from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, run, start, timeout
 from pads import (FALSE, ON, RDI, RSI, SOURCE, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads,
@@ -57,14 +56,6 @@ def test_a_stop_is_as_with_int3(tmp):
                                     'continue', 'step', 'step', 'step', 'info registers', 'continue', 'tbreak poke',
                                     'continue', *LOOK, 'kill')
         check_equal(with_pads, with_int3, f'what follows with {optimize}')
-
-
-@timeout(240)
-def test_they_hold_as_in_gdb(tmp):
-    for optimize in '-O0', '-O2':
-        conditions.build_work(tmp, optimize)
-        by_gdb, by_pads = conditions.hits('host'), conditions.hits('target', ON)
-        check_equal(by_pads, by_gdb, f'hits with {optimize}')
 
 
 @timeout(180)

@@ -14,7 +14,9 @@ from kernelcount import TracefsCounter, function_offset, library
 from killing import NO_LEAKS, spread
 from kymotest import (KYMO, KYMO_PLAIN, NOBODY, SYS_CLOCK_NANOSLEEP, alone, check, check_equal, check_matches,
                       check_undisturbed, check_untraced, event_counts, events, eventually, kymo, need_32_bit_programs,
-                      program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
+                      program, record, report_json, run, sampled, share, skip, start, start_record, target, target_path,
+                      timeout)
+from seeds import seed
 from test_children import check_vforks
 
 N = 500
@@ -535,6 +537,7 @@ def test_a_program_of_a_tree_takes_few_calls_of_the_recorder(tmp):
 CALLS = 'ptrace,pwrite64,wait4,waitid,poll,pidfd_open,pidfd_getfd,mmap,munmap,rename'
 
 
+@sampled
 @timeout(400)
 def test_a_recorder_killed_at_each_step_leaves_a_whole_tree_that_runs_on(tmp):
     forker = target_path('forker')
@@ -546,7 +549,8 @@ def test_a_recorder_killed_at_each_step_leaves_a_whole_tree_that_runs_on(tmp):
     expected = Path('out').read_text()
     before = collections.Counter(calls[:calls.index('ptrace')])  # there is no command yet
     points = [(call, number) for call, number in spread(calls, 40) if number > before[call]]
-    for call, number in points:
+    seed()
+    for call, number in share(points, 2):
         for name in ('out', 'status'):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)

@@ -162,7 +162,7 @@ def kill_at(tmp, call, number):
 def test_a_recorder_that_is_killed_at_any_of_its_calls_leaves_what_detach_takes_out(tmp):
     needs_stub()
     points = [('pwrite64', n) for n in range(1, 40)] + [('ptrace', n) for n in range(10, 120, 2)]
-    chosen = share(points, 4)
+    chosen = share(points, 8)
     was_left = [kill_at(tmp, *point) for point in chosen]
     others = (point for point in points if point not in chosen)
     check(any(was_left) or any(kill_at(tmp, *point) for point in others), 'some were killed when the stub was in')

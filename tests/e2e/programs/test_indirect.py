@@ -1,11 +1,13 @@
 """IFUNCs: a name stands for all functions that its resolver chooses from, and each record says which one it was."""
+import itertools
 import re
 import shutil
 import signal
 
 from comparing import compare, functions
 from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, event_counts, events, kymo,
-                      need_uprobes, probe_counts, program, record, report_json, run, start)
+                      need_uprobes, probe_counts, program, record, report_json, run, sampled, share, start)
+from seeds import seed
 
 LIBRARY = r'''
 static volatile int choice = CHOICE;
@@ -99,14 +101,16 @@ def own_counts(counts):
 # ---- which one it was ----------------------------------------------------------------------------
 
 
+@sampled
 def test_the_function_that_was_chosen_is_counted_under_its_name(tmp):
     """Optimized or not, with functions that others may replace (by way of the GOT) or not, by both compilers."""
-    for compiler in filter(shutil.which, ('gcc', 'clang')):
-        for flags in (['-O0'], ['-O1'], ['-O2', '-fcf-protection'], ['-Os']):
-            for kind in ('', '__attribute__((noinline,visibility("hidden")))'):
-                build(tmp, compiler, flags, kind=kind)
-                record('-p', './libchoice.so:chosen', '--', './program').ok()
-                check_equal(own_counts(event_counts()), {'chosen=by_three': 6}, f'{compiler} {flags} {kind}')
+    seed()
+    levels = (['-O0'], ['-O1'], ['-O2', '-fcf-protection'], ['-Os'])
+    kinds = ('', '__attribute__((noinline,visibility("hidden")))')
+    for compiler, flags, kind in share(itertools.product(filter(shutil.which, ('gcc', 'clang')), levels, kinds), 3):
+        build(tmp, compiler, flags, kind=kind)
+        record('-p', './libchoice.so:chosen', '--', './program').ok()
+        check_equal(own_counts(event_counts()), {'chosen=by_three': 6}, f'{compiler} {flags} {kind}')
     build(tmp, choice=2)
     record('-p', './libchoice.so:chosen', '--', './program').ok()
     check_equal(own_counts(event_counts()), {'chosen=by_two': 6}, 'of the other choice')
