@@ -220,7 +220,8 @@ struct kymo_error *kymo_branches_check_met(const struct kymo_branches *branches)
 const char *kymo_branches_warning(struct kymo_branches *branches)
 {
 	static const char *const sentences[BRANCH_WARNINGS] = {
-		[BRANCH_WARNING_THREAD] = "a thread could not be attached to: its branches are not recorded",
+		[BRANCH_WARNING_THREAD] = "a thread or child process could not be attached to: its branches "
+					  "are not recorded",
 		[BRANCH_WARNING_BREAKPOINTS] = "some of the chosen functions could not get a breakpoint: what enters "
 					       "them from other code is not recorded",
 		[BRANCH_WARNING_MEMORY] = "memory was out: some branches are not recorded",

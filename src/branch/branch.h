@@ -38,6 +38,7 @@ struct kymo_branches_options {
 	const struct kymo_branch_spec *specs; /* outlive the recording, as all here; one of "all": no other counts */
 	size_t n_specs;
 	size_t tail;             /* branches that are kept a thread */
+	bool follow;             /* child processes that are made from now on, too, and theirs */
 	uint64_t (*stamp)(void); /* of now, in the caller's clock */
 	char *const *command;    /* to launch; or NULL */
 	pid_t pid;               /* else this process, or that of this thread */

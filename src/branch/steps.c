@@ -297,6 +297,8 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 
 	if (report->kind == KYMO_CLONE_THREAD)
 		err = branch_steps_attach(branches, report->child);
+	else if (branches->options.follow)
+		err = branch_steps_attach_child(branches, thread, report->child);
 	if (err && err != -ESRCH && err != -EEXIST)
 		branches_warn(branches, BRANCH_WARNING_THREAD);
 	return thread ? action_of(branches, thread) : KYMO_ACTION_DETACH;
@@ -316,6 +318,8 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	thread->breaks.n = 0;
 	thread->process->is_changed = true;
 	renew(branches, thread, &nothing);
+	if (!branches->is_all)
+		insert_entries(branches, thread); /* it may have mapped the same code as before */
 	see(branches, thread, false);
 	if (branches->is_all && thread->now.is_known)
 		branch_thread_note(branches, thread, KYMO_BRANCH_EXEC);
@@ -354,8 +358,8 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 		thread->engine = NULL; /* another one may be where it was */
 	branches->last = NULL;
 	branches->n_threads--;
-	if (report->superseded_by || tid != branches->pid)
-		return;
+	if (report->superseded_by || tid != branches->pid || branches->has_ended)
+		return; /* a child may get the id of a command that has ended */
 	branches->status = report->status;
 	branches->has_ended = true;
 }
@@ -387,7 +391,17 @@ static unsigned int flags_of(const struct kymo_branches *branches)
 	return OURS | (branches->is_all ? 0 : KYMO_ATTACH_BREAKPOINTS);
 }
 
-int branch_steps_attach(struct kymo_branches *branches, pid_t tid)
+/* The child has no breakpoints of its maker's, and its stack. */
+static void inherit(struct kymo_branches *branches, const struct branch_thread *maker, struct kymo_engine *engine)
+{
+	struct branch_thread *child = branch_thread_of(branches, engine);
+
+	for (size_t i = 0; child && i < maker->breaks.n; i++)
+		insert(branches, child, maker->breaks.items[i]);
+}
+
+/* `maker`: NULL where it is no child. */
+static int attach(struct kymo_branches *branches, pid_t tid, const struct branch_thread *maker)
 {
 	struct kymo_engine *engine;
 	int err = kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_CREATE | flags_of(branches), &engine_ops, branches,
@@ -402,9 +416,21 @@ int branch_steps_attach(struct kymo_branches *branches, pid_t tid)
 	if (err) {
 		branches->n_threads--;
 		kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	} else if (maker) {
+		inherit(branches, maker, engine);
 	}
 	kymo_engine_put(engine);
 	return err == -EALREADY ? -ESRCH : err;
+}
+
+int branch_steps_attach(struct kymo_branches *branches, pid_t tid)
+{
+	return attach(branches, tid, NULL);
+}
+
+int branch_steps_attach_child(struct kymo_branches *branches, const struct branch_thread *maker, pid_t pid)
+{
+	return attach(branches, pid, maker);
 }
 
 /* Threads that are made meanwhile are told of. */

@@ -19,13 +19,26 @@ void branches_warn(struct kymo_branches *branches, enum branch_warning warning)
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
+static bool has_threads(const struct kymo_branches *branches, const struct branch_process *process)
+{
+	for (size_t i = branches->threads.n; i-- > 0;)
+		if (branches->threads.items[i]->process == process && !branches->threads.items[i]->has_ended)
+			return true;
+	return false;
+}
+
+/* An id whose threads have all ended may be that of another process now, which has mapped other code. */
 static struct branch_process *process_of(struct kymo_branches *branches, pid_t pid)
 {
 	struct branch_process *process;
 
-	for (size_t i = 0; i < branches->processes.n; i++)
-		if (branches->processes.items[i]->pid == pid)
-			return branches->processes.items[i];
+	for (size_t i = 0; i < branches->processes.n; i++) {
+		process = branches->processes.items[i];
+		if (process->pid != pid)
+			continue;
+		process->is_changed |= !has_threads(branches, process);
+		return process;
+	}
 	process = calloc(1, sizeof(*process));
 	if (!process || !kymo_vec_push(&branches->processes, process)) {
 		free(process);

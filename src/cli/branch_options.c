@@ -35,20 +35,19 @@ static const char *other_request(const struct cli_recording *recording)
 {
 	const struct kymo_record_options *options = &recording->options;
 
-	return recording->syscalls_text                    ? "-s"
-	       : recording->aggregations.items.n           ? "--count, --until and the like"
-	       : recording->specs.n                        ? "-p, -r and -m"
-	       : options->all                              ? "--all"
-	       : options->backend                          ? "--backend"
-	       : options->keep                             ? "--keep"
-	       : options->overwrite                        ? "--overwrite"
-	       : options->complete                         ? "--complete"
-	       : recording->has_stacks                     ? "--stack"
-	       : recording->says_buffer                    ? "--buffer"
-	       : recording->says_debug_file                ? "--debug-file"
-	       : recording->stack_size                     ? "--stack-size"
-	       : recording->says_follow && options->follow ? "--follow"
-							   : NULL;
+	return recording->syscalls_text          ? "-s"
+	       : recording->aggregations.items.n ? "--count, --until and the like"
+	       : recording->specs.n              ? "-p, -r and -m"
+	       : options->all                    ? "--all"
+	       : options->backend                ? "--backend"
+	       : options->keep                   ? "--keep"
+	       : options->overwrite              ? "--overwrite"
+	       : options->complete               ? "--complete"
+	       : recording->has_stacks           ? "--stack"
+	       : recording->says_buffer          ? "--buffer"
+	       : recording->says_debug_file      ? "--debug-file"
+	       : recording->stack_size           ? "--stack-size"
+						 : NULL;
 }
 
 int cli_branches_check(struct cli_recording *recording)
@@ -63,9 +62,12 @@ int cli_branches_check(struct cli_recording *recording)
 	other = other_request(recording);
 	if (other)
 		return cli_usage(recording->name,
-				 "branches (-b) are recorded by themselves, of one process, without its children: "
-				 "leave %s out",
+				 "branches (-b) are recorded by themselves, of one process and, by --follow, its "
+				 "children: leave %s out",
 				 other);
+	if (!options->command && recording->says_follow && options->follow && options->existing)
+		return cli_usage(recording->name, "-b records no children that a process has already, but those that "
+						  "it makes from now on: add --no-existing to --follow");
 	options->branches = recording->branches.items;
 	options->n_branches = recording->branches.n;
 	if (!options->tail)

@@ -222,7 +222,7 @@ static void summarize_branches(const struct cli_recording *recording, const stru
 {
 	const char *directory = recording->options.directory;
 	const bool is_elsewhere = strcmp(directory, "kymo.data") != 0;
-	const bool has_crashed = result->command_ended && WIFSIGNALED(result->command_status);
+	const bool has_crashed = result->has_crash || (result->command_ended && WIFSIGNALED(result->command_status));
 	char taken[32], kept[32];
 
 	if (result->events < result->branches)

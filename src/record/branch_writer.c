@@ -236,6 +236,14 @@ static struct kymo_error *write_codes(struct writer *writer, uint64_t stamp)
 
 /* ---- threads and branches -------------------------------------------------------------------- */
 
+/* A child; what was launched or attached to is in the trace already. */
+static struct kymo_error *add_process(struct writer *writer, const struct kymo_branch_thread *thread)
+{
+	if (thread->tid != thread->pid || thread->pid == writer->recording->run.pid)
+		return NULL;
+	return kymo_ctf_trace_add_process(&writer->recording->output.files.trace, thread->pid, 0, 0, thread->name);
+}
+
 static struct kymo_error *write_thread(struct writer *writer, size_t at, uint64_t stamp)
 {
 	struct kymo_branch_thread thread;
@@ -244,8 +252,10 @@ static struct kymo_error *write_thread(struct writer *writer, size_t at, uint64_
 
 	kymo_branches_thread(writer->branches, at, &thread);
 	status = thread.has_ended ? thread.status : -1;
-	error = kymo_ctf_trace_add_thread(&writer->recording->output.files.trace, thread.tid, thread.pid, 0,
-					  thread.name);
+	error = add_process(writer, &thread);
+	if (!error)
+		error = kymo_ctf_trace_add_thread(&writer->recording->output.files.trace, thread.tid, thread.pid, 0,
+						  thread.name);
 	begin_record(writer, THREAD, thread.tid);
 	put_bytes(writer, &(int32_t){ thread.pid }, sizeof(int32_t));
 	put_text(writer, thread.name);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -58,7 +59,9 @@ static struct kymo_error *describe(struct recording *recording)
 	if (!error)
 		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_CHOSEN, chosen);
 	if (!error)
-		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_UNSEEN, "the kernel, child processes");
+		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_UNSEEN,
+					       recording->wanted.options->follow ? "the kernel"
+										 : "the kernel, child processes");
 	if (error)
 		return error;
 	command = kymo_ctf_trace_env(trace, "command");
@@ -85,6 +88,7 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 		.specs = options->branches,
 		.n_specs = options->n_branches,
 		.tail = options->tail,
+		.follow = options->follow,
 		.stamp = kymo_clock_tsc,
 		.command = options->command,
 		.pid = options->pid,
@@ -137,6 +141,20 @@ static void record_branches(struct recording *recording, struct kymo_branches *b
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* A thread's own signal has ended its process: the tail of that thread shows why. */
+static bool has_crash(const struct kymo_branches *branches)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < kymo_branches_threads(branches); i++) {
+		struct kymo_branch_thread thread;
+
+		kymo_branches_thread(branches, i, &thread);
+		has |= thread.has_ended && thread.signal && WIFSIGNALED(thread.status);
+	}
+	return has;
+}
+
 static void end_branches(struct recording *recording, struct kymo_branches *branches)
 {
 	struct kymo_record_result *result = &recording->result;
@@ -150,6 +168,7 @@ static void end_branches(struct recording *recording, struct kymo_branches *bran
 	if (error)
 		recording_warn(recording, "%s", error->message);
 	kymo_error_destroy(error);
+	result->has_crash = has_crash(branches);
 	result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
 	recording->output.files.events = 0;
 }

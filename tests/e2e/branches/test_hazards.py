@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from kymotest import (KYMO, check, check_equal, check_matches, check_untraced, eventually, kymo, need_32_bit_programs,
-                      record, run, start, timeout)
+                      record, run, skip, start, timeout)
 
 
 def build(tmp, source, name, *options):
@@ -214,6 +214,29 @@ def test_flags_that_are_pushed_at_the_end(tmp):
     check_untraced(target.pid)
     (tmp / 'done').touch()
     check_equal(target.end().status, 0, 'no flag of ours has come back')
+
+
+AGAIN = r"""
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int work(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+int main(int argc, char **argv)
+{
+	if (work(argc) == 2) execl(argv[0], argv[0], "again", NULL);
+	puts("done");
+	return 0;
+}
+"""
+
+
+def test_a_program_that_executes_itself_at_the_same_addresses(tmp):
+    build(tmp, AGAIN, 'again', '-static', '-no-pie')
+    if run('setarch', '-R', './again').status:
+        skip('needs setarch -R')
+    result = run('setarch', '-R', KYMO, 'record', '-q', '-b', './again:work', '--', './again', seconds=200).ok()
+    check_equal(result.out, 'done\n', 'the output')
+    thread, = threads()
+    check_equal([branch['kind'] for branch in thread['branches']], ['enter', 'return'] * 2, 'before and after')
 
 
 # ---- threads -------------------------------------------------------------------------------------
