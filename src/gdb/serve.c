@@ -387,7 +387,7 @@ static void serve(struct connection *connection)
 			continue;
 		if (fds[1].revents)
 			look_at_bytes(connection);
-		if (fds[0].revents && !gdb->is_over)
+		if (fds[0].revents && !gdb->is_over && is_woken(connection->in)) /* show_printed() may have read it */
 			read_some(connection);
 	}
 	if (gdb->is_over && !connection->is_lost)
