@@ -67,15 +67,14 @@ static unsigned int see_off(struct hub_guest **at, bool all)
 	return n;
 }
 
-static bool enter(struct hub_door *door)
+static void enter(struct hub_guest *guest)
 {
-	bool is_closed;
+	struct hub_door *door = guest->door;
 
 	pthread_mutex_lock(&door->lock);
-	is_closed = door->is_closed;
-	door->n_inside += !is_closed;
+	guest->is_inside = !door->is_closed;
+	door->n_inside += guest->is_inside;
 	pthread_mutex_unlock(&door->lock);
-	return !is_closed;
 }
 
 static void leave(struct hub_door *door)

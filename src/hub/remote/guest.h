@@ -10,7 +10,7 @@
 #include "hub/remote/table.h"
 
 struct hub_door;
-
+struct hub_guest;
 struct hub_process;
 
 /* What the hub asks of a guest. */
@@ -26,8 +26,8 @@ struct hub_guest_hooks {
 
 /* What a guest's thread tells the door. */
 struct hub_threshold {
-	bool (*enter)(struct hub_door *door); /* it has said that it is a client; false: no client is let in any more */
-	void (*leave)(struct hub_door *door); /* one that has entered has no engine any more */
+	void (*enter)(struct hub_guest *guest); /* it has said that it is a client; is it let in, it is inside */
+	void (*leave)(struct hub_door *door);   /* one that was inside has no engine any more */
 };
 
 struct hub_guest {
@@ -35,7 +35,7 @@ struct hub_guest {
 	struct kymo_hub *hub;
 	const struct hub_threshold *threshold;
 	struct hub_door *door; /* is there as long as its thread */
-	atomic_bool is_inside; /* its thread's to change */
+	atomic_bool is_inside; /* changed with the door's lock */
 	atomic_uint refs;      /* its thread's, and one of each engine */
 	int requests;          /* sockets */
 	atomic_int events;     /* for the hub's thread alone */

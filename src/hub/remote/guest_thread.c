@@ -31,7 +31,7 @@ static bool greet(struct hub_guest *guest)
 	    hello.type != HUB_HELLO || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return false;
 	guest->events = pair[0];
-	guest->is_inside = guest->threshold->enter(guest->door);
+	guest->threshold->enter(guest);
 	hello.is_reply = 1;
 	hello.result = 0;
 	err = !guest->is_inside || guest->is_lost ? -EPIPE : hub_send_fd(guest->requests, &hello, pair[1]);
