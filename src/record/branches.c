@@ -1,6 +1,7 @@
 #include "record/branches.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +142,17 @@ static void record_branches(struct recording *recording, struct kymo_branches *b
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* A thread's own signal has ended its process: the tail of that thread shows why. */
+static bool is_of_a_crash(int signal)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS };
+
+	for (size_t i = 0; i < kymo_countof(signals); i++)
+		if (signals[i] == signal)
+			return true;
+	return false;
+}
+
+/* Children that end by SIGTERM or SIGPIPE are none: those are part of what shells do. */
 static bool has_crash(const struct kymo_branches *branches)
 {
 	bool has = false;
@@ -150,7 +161,8 @@ static bool has_crash(const struct kymo_branches *branches)
 		struct kymo_branch_thread thread;
 
 		kymo_branches_thread(branches, i, &thread);
-		has |= thread.has_ended && thread.signal && WIFSIGNALED(thread.status);
+		has |= thread.has_ended && thread.signal && WIFSIGNALED(thread.status) &&
+		       is_of_a_crash(WTERMSIG(thread.status));
 	}
 	return has;
 }

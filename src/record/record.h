@@ -111,7 +111,7 @@ struct kymo_record_result {
 	uint64_t aggregated;     /* hits that are in aggregations, and no records */
 	uint64_t events;
 	uint64_t branches; /* branches that were taken; `events` is how many are in the trace */
-	bool has_crash;    /* with branches: a signal of its own has ended a thread */
+	bool has_crash;    /* with branches: a signal like SIGSEGV or SIGABRT has ended a process */
 	bool is_estimate;  /* `events` is about right, as in the progress */
 	size_t n_sites;
 	bool were_full;      /* events were lost as buffers of `buffer_size` were full */
