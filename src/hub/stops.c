@@ -384,6 +384,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	begin_stop(hub, task, stop_of(event));
 	if (signal == SIGTRAP && hub_waits_for_step(task)) /* in a group stop it waits */
 		return;
+	hub_breakpoint_look(task);
 	hub_pad_bring_out(task);
 	switch (event) {
 	case PTRACE_EVENT_STOP:

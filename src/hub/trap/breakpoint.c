@@ -226,7 +226,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 
 void hub_breakpoint_passed(struct task *task)
 {
-	task->traps.has_told = task->traps.is_at_breakpoint = false;
+	task->traps.has_told = task->traps.is_at_breakpoint = task->traps.is_passing = false;
 }
 
 /* The one at which it stands and has been told of; else it stands at none. */
@@ -370,6 +370,31 @@ static void step_in_pad(struct kymo_hub *hub, struct task *task, const struct hu
 	}
 }
 
+static void note_pass(struct task *task, const struct hub_pad *pad, const struct user_regs_struct *registers)
+{
+	task->traps.told = *registers;
+	task->traps.told.rip = pad->site;
+	task->traps.is_passing = true;
+}
+
+void hub_breakpoint_look(struct task *task)
+{
+	const struct hub_space *space = task->process->space;
+	struct user_regs_struct registers;
+	const struct hub_pad *pad;
+
+	if (!task->traps.is_passing)
+		return;
+	pad = space ? hub_pad_at(space, task->traps.told.rip) : NULL;
+	task->traps.is_passing = false;
+	if (pad && !kymo_get_registers(task->tid, &registers) && registers.rip == pad->at + pad->layout.insn_at[0]) {
+		registers.rip = pad->site;
+		if (kymo_trap_is_same(&task->traps.told, &registers))
+			return; /* before a signal, or it was interrupted */
+	}
+	hub_breakpoint_passed(task);
+}
+
 enum pad_way {
 	PAD_IS_NONE,    /* the thread goes on as it stands: it stands at no pad, or enters one by the jump */
 	PAD_IS_ENTERED, /* it stands elsewhere now, and goes on from there */
@@ -395,7 +420,10 @@ static enum pad_way pass_pad(struct kymo_hub *hub, struct task *task, bool wants
 		return PAD_IS_NONE;
 	if (is_at_trap)
 		return PAD_IS_ENTERED;
-	hub_breakpoint_passed(task);
+	if (was_told)
+		note_pass(task, pad, &registers);
+	else
+		hub_breakpoint_passed(task);
 	if (!wants_step)
 		return PAD_IS_ENTERED;
 	step_in_pad(hub, task, pad);
