@@ -363,7 +363,7 @@ static bool took_trap(struct kymo_hub *hub, struct task *task, bool *is_step_don
 	return true;
 }
 
-/* The condition of a pad has faulted, which the program is not told. */
+/* The code of a pad has faulted, which the program is not told. */
 static bool took_fault(struct kymo_hub *hub, struct task *task, int signal)
 {
 	int group_stop = 0;

@@ -127,7 +127,7 @@ static bool read_stack(void *data, uint64_t address, uint64_t *ret)
 	return !kymo_memory_read(&space->memory->opened, address, ret, sizeof(*ret));
 }
 
-/* A thread has come to the trap of a pad, or its condition has faulted. Either is a hit: the trap is a hint. The
+/* A thread has come to the trap of a pad, or the pad has faulted. Either is a hit: the trap is a hint. The
  * registers become those right after an int3 at the site. */
 static const struct hub_break *find_hit_in_pad(const struct task *task, const siginfo_t *info,
 					       struct user_regs_struct *registers)
@@ -401,7 +401,8 @@ enum pad_way {
 	PAD_IS_STEPPED, /* it has made a step, which is told */
 };
 
-/* A thread that has been told goes on at the displaced instruction. One that steps onto a breakpoint comes to it at
+/* A thread that has been told goes on at the displaced instruction, and so does each one where no breakpoint is in: it
+ * may stand here as the pad's stores do not fit on its stack. One that steps onto a breakpoint comes to it at
  * once: a step into the jump would lead back here. */
 static enum pad_way pass_pad(struct kymo_hub *hub, struct task *task, bool wants_step)
 {
@@ -412,7 +413,7 @@ static enum pad_way pass_pad(struct kymo_hub *hub, struct task *task, bool wants
 		   was_told = task->traps.is_at_breakpoint && task->traps.told.rip == registers.rip;
 	bool is_at_trap;
 
-	if (!pad || (!was_told && !wants_step) || (!was_told && is_in && !b->by_pad))
+	if (!pad || (!was_told && is_in && (!wants_step || !b->by_pad)))
 		return PAD_IS_NONE;
 	is_at_trap = !was_told && is_in;
 	registers.rip = pad->at + (is_at_trap ? pad->layout.trap : pad->layout.insn_at[0]);
