@@ -131,10 +131,10 @@ struct kymo_pad_event {
 	/*
 	 * In the target: a u32 of the live page, so that it is 0 in a forked child. Not 0: no record is made, and `id`
 	 * means nothing. While the word there is 0 the pad does the displaced instructions alone, and where flags are
-	 * dead it uses no stack. Else it computes the filter. If its value is a fault or not 0, or, where flags are
-	 * dead, the initial thread's stack ends here, the thread comes to the breakpoint instruction at `layout.trap`.
-	 * Its registers are those of the site except the program counter and dead flags. It is to go on at insn_at[0].
-	 * The word is tested once more right before.
+	 * dead it uses no stack. Else it computes the filter. If its value is a fault or not 0, the thread comes to
+	 * the breakpoint instruction at `layout.trap`. So it does where flags are dead and the initial thread's stack
+	 * ends here. Its registers are those of the site except the program counter and dead flags. It is to go on at
+	 * insn_at[0]. The word is tested once more right before.
 	 *
 	 * A filter reads memory by plain loads, and the pad stores to the stack. So only a tracer of all threads sets
 	 * the word. It takes each SIGSEGV and SIGBUS of the pad's own code from a thread: its program counter is in
