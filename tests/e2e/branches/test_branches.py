@@ -317,16 +317,16 @@ def test_the_target_runs_on_when_the_recorder_is_killed(tmp):
     build(tmp, SPIN, 'spin')
     with open(tmp / 'dots', 'wb') as dots:
         target = start('./spin', stdout=dots)
-    for i in range(10):
+    for i in range(20):
         recorder = start(KYMO, 'record', '-q', '-o', tmp / f'd{i}', '-b', 'all', '--pid', str(target.pid))
         eventually(lambda: is_traced(target.pid), 'it is traced')
-        time.sleep(0.006 * i)
+        time.sleep(0.003 * i)
         recorder.end(signal.SIGKILL)
         eventually(lambda: not is_traced(target.pid), 'it is let go of')
         check(target.is_alive(), f'it runs on, after {i + 1} kills')
     size = os.path.getsize(tmp / 'dots')
     eventually(lambda: os.path.getsize(tmp / 'dots') > size, 'it goes on with its work')
-    eventually(lambda: 'threads' in kymo('branches', '--json', tmp / 'd9').out, 'what was seen is written')
+    eventually(lambda: 'threads' in kymo('branches', '--json', tmp / 'd19').out, 'what was seen is written')
     target.kill()
 
 

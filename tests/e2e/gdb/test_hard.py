@@ -80,7 +80,7 @@ def test_a_gdb_that_is_killed_at_any_moment(tmp):
     build(tmp)
     process = loop(tmp)
     generator = random.Random(seeds.seed())
-    for _ in range(3):
+    for _ in range(6):
         stub, path = offer('--pid', process.pid)
         client = start_gdb(f'target remote {path}', 'break work', *['continue', 'next', 'stepi'] * 60)
         client.wait_for('^Remote debugging using')

@@ -56,7 +56,7 @@ def test_without_sequences_the_accounts_are_exact_too():
 
 def test_threads_on_all_processors_lose_and_record_all_that_there_was():
     said = record('--buffer', '64K', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-p', '0', '-n',
-                  '1000').ok().json()
+                  '3000').ok().json()
     check_accounts(sum(calls for name, calls in said.items() if name.startswith('work_')))
 
 

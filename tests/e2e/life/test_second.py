@@ -239,7 +239,7 @@ def test_recorders_come_and_go_while_a_followed_process_executes_one_program_aft
 def test_children_run_on_when_their_maker_is_gone_and_the_one_who_followed_leaves(tmp):
     """The pads of recorders of their maker alone are in them, too, and go on to those that are taken out."""
     path = compiled(tmp, HOT, 'hot')
-    for _ in range(2):
+    for _ in range(4):
         follower, pid = follow(path, probes=['--overwrite', '-p', 'hot:work x=%di'])
         other = start_recorder(pid, '--overwrite', '-p', 'hot:work', where='second')
         follower.send('x')

@@ -26,7 +26,7 @@ def check_exact(program, said, directory='kymo.data'):
 
 def test_threads_that_come_and_go_are_recorded_from_their_first_call():
     result = record('--buffer', '64M', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-t', '16', '-n',
-                    '100').ok()
+                    '300').ok()
     said = result.json()
     check_exact('selfcheck', said)
     tids = {event['tid'] for event in events() if event.name == 'selfcheck:work_a'}
@@ -77,7 +77,7 @@ def test_handlers_are_recorded_in_the_thread_in_which_they_run():
     before = {tid: switches(tid) for tid in processes.threads(process.pid)}
     # without those that have ended since they were listed
     before = {tid: n for tid, n in before.items() if n < float('inf')}
-    eventually(lambda: all(switches(tid) > n + 20 for tid, n in before.items()),
+    eventually(lambda: all(switches(tid) > n + 50 for tid, n in before.items()),
                'signals are sent, and each thread that stays has gone around', 60)
     wait_for_records()
     recorder.end(signal.SIGTERM).ok()

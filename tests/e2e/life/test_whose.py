@@ -13,7 +13,7 @@ from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, eventuall
 
 GETPPID = ('-p', 'libc:getppid')
 LIVE = 0x4c  # KYMO_PAD_LIVE of arch/pad.h
-INODES = 800000  # so many files are made and removed in some ten seconds
+INODES = 3000000  # so many files are made and removed in some ten seconds
 
 # ---- a number that means another process ---------------------------------------------------------
 

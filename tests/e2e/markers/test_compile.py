@@ -243,7 +243,7 @@ def marker(name, *arguments):
 
 
 def test_nine_arguments_are_refused_in_words(tmp):
-    for n in (1, 8, 9, 16):
+    for n in range(1, 17):
         source(marker('many', '"' + '%d' * n + '"', *['a'] * n))
         for compiler in 'gcc', 'g++ -x c++', 'clang', 'clang++ -x c++':
             for options in [], ['-DKYMO_NO_MARKERS']:
