@@ -199,8 +199,6 @@ def build(tmp):
 # Of each gdb. On a busy machine a stub may need more than gdb's two seconds for its first answer.
 SETTINGS = ['set confirm off', 'set pagination off', 'set width 0', 'set sysroot /', 'set remotetimeout 60']
 
-PATIENTLY = ['-ex', 'set sysroot /', '-ex', 'set remotetimeout 60']
-
 
 def words_of(commands):
     return [word for command in (*SETTINGS, *commands) for word in ('-ex', command)]
@@ -213,6 +211,11 @@ def gdb(*commands, seconds=90):
 
 def by_stdio(app, *commands, options='--once', seconds=90):
     return gdb(f'target remote | {SERVER} {options} stdio {app}', *commands, seconds=seconds)
+
+
+def start_batch(commands, *app):
+    """As gdb(), which is waited for later; perhaps without a program's file."""
+    return start(program('gdb'), '-nx', '-batch', *words_of(commands), *app, env=ENVIRONMENT)
 
 
 def start_gdb(*commands):

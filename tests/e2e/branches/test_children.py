@@ -161,7 +161,8 @@ def test_sentences(tmp):
     for args, pattern in [
         (['-b', 'all', '--follow', '--pid', str(os.getpid())],
          r'-b records no children that a process has already.*add --no-existing to --follow'),
-        (['-b', 'all', '--follow', '-p', 'libc:malloc', '--', 'true'], r'of one process and, by --follow, its children'),
+        (['-b', 'all', '--follow', '-p', 'libc:malloc', '--', 'true'],
+         r'of one process and, by --follow, its children'),
         (['-b', 'all', '--no-existing', '--', 'true'], r'--no-existing leaves out the children')
     ]:
         result = record(*args)

@@ -6,8 +6,8 @@ import signal
 import socket
 import threading
 
-from debugging import (PATIENTLY, Client, address_of, advances, build, end, gdb, listen, loop, offer, packet, thread_of,
-                       threads_of)
+from debugging import (Client, address_of, advances, build, end, gdb, listen, loop, offer, packet, start_batch,
+                       thread_of, threads_of)
 from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, check_text_intact, check_untraced,
                       eventually, program, record_some, run, start, timeout)
 
@@ -132,9 +132,7 @@ def test_two_gdbs_do_their_work_beside_each_other(tmp):
     stubs = [offer('--pid', process.pid) for _ in range(2)]
     commands = ('break special', 'continue', 'continue', 'backtrace 1', 'print counts[2] > 0', 'step', 'finish',
                 'info threads', 'detach')
-    gdbs = [start(program('gdb'), '-nx', '-batch', *PATIENTLY, '-ex', f'target remote {path}',
-                  *(word for command in commands for word in ('-ex', command)), './app',
-                  env={'DEBUGINFOD_URLS': ''}) for _, path in stubs]
+    gdbs = [start_batch((f'target remote {path}', *commands), './app') for _, path in stubs]
     for each in gdbs:
         out = each.end().ok().out
         check_equal(len(re.findall(r'hit Breakpoint 1(?:\.1)?, special', out)) >= 2, True, f'hits in {out}')
@@ -346,9 +344,8 @@ def test_redis_answers_all_with_two_debuggers_and_two_recordings_on_it(tmp):
     stubs = [offer('--pid', server.pid) for _ in range(2)]
     calls = start(KYMO, 'syscalls', '-o', 'calls', '--for', '2', '--pid', server.pid)
     recorder = start(KYMO, 'record', '-q', '-o', 'trace', '-p', 'redis-server:processCommand', '--pid', server.pid)
-    gdbs = [start(program('gdb'), '-nx', '-batch', *PATIENTLY, '-ex', f'target remote {path}', '-ex',
-                  'break processCommand', '-ex', 'continue', '-ex', 'delete', '-ex', 'detach',
-                  env={'DEBUGINFOD_URLS': ''}) for _, path in stubs]
+    gdbs = [start_batch((f'target remote {path}', 'break processCommand', 'continue', 'delete', 'detach'))
+            for _, path in stubs]
     for each in gdbs:
         check_matches(each.end().ok().out, 'Breakpoint 1, .*processCommand')
     calls.end().ok()

@@ -1,7 +1,7 @@
 """Conditions of breakpoints are evaluated by the stub: as gdb itself does, without a stop that the client sees."""
 import re
 
-from debugging import SERVER, Client, address_of, advances, build, by_stdio, gdb, listen, offer
+from debugging import SERVER, Client, address_of, advances, build, by_stdio, gdb, listen, offer, words_of
 from kymotest import check, check_equal, check_matches, eventually, program, run, skip, start, timeout
 from pads import ON as PADS_ON
 import debug_registers
@@ -205,12 +205,10 @@ def test_of_many_threads_none_misses_it(tmp):
 def test_in_real_programs(tmp):
     bash = program('bash')
     script = 'for i in 1 2 3; do echo $i; done; pwd >/dev/null; echo $((6*6))'
-    out = run(program('gdb'), '-nx', '-batch', '-ex', 'set confirm off', '-ex', 'set sysroot /', '-ex',
-              'set remotetimeout 60', '-ex', 'set breakpoint pending on', '-ex',
-              f"target remote | {SERVER} --once stdio {bash} -c '{script}'",
-              '-ex', 'break malloc if $rdi == 424242', '-ex', 'break write if $rdi == 1 && *(char *)$rsi == 51', '-ex',
-              'continue', '-ex', 'print (char)*(char *)$rsi', '-ex', 'delete', '-ex', 'continue', bash,
-              seconds=150).ok()
+    commands = ('set breakpoint pending on', f"target remote | {SERVER} --once stdio {bash} -c '{script}'",
+                'break malloc if $rdi == 424242', 'break write if $rdi == 1 && *(char *)$rsi == 51', 'continue',
+                'print (char)*(char *)$rsi', 'delete', 'continue')
+    out = run(program('gdb'), '-nx', '-batch', *words_of(commands), bash, seconds=150).ok()
     check_matches(out.out, r"^\$1 = 51 '3'$")
     check_matches(out.out + out.err, r'^36$')
 

@@ -3,9 +3,9 @@ import os
 import re
 import signal
 
-from debugging import (PATIENTLY, Client, address_of, advances, build, loop, offer, packet, send_to_thread, thread_of,
-                       threads_of)
-from kymotest import check, check_equal, check_matches, need_root, program, run, skip, start, timeout
+from debugging import (Client, address_of, advances, build, loop, offer, packet, send_to_thread, start_batch,
+                       thread_of, threads_of)
+from kymotest import check, check_equal, check_matches, need_root, run, skip, start, timeout
 
 RIP, MXCSR = 16 * 8, 532  # offsets in the reply to g
 
@@ -240,8 +240,7 @@ def test_a_call_that_a_thread_slept_in_goes_on_after_a_function_was_called(tmp):
     process = start('./reader')
     process.wait_for('^ready')
     stub, path = offer('--pid', process.pid)
-    debugger = start(program('gdb'), '-nx', '-batch', *PATIENTLY, '-ex', f'target remote {path}', '-ex',
-                     'print (int)getpid() > 1', '-ex', 'continue', './reader', env={'DEBUGINFOD_URLS': ''})
+    debugger = start_batch((f'target remote {path}', 'print (int)getpid() > 1', 'continue'), './reader')
     debugger.wait_for(r'^\$1 = 1$')
     check_equal(process.end(input='x').ok().out, 'ready\n1 0\n', 'what the program has read')
     check_matches(debugger.end().ok().out, 'exited normally')

@@ -1,7 +1,7 @@
 """Variables of threads: each thread shows its own."""
 import re
 
-from debugging import PATIENTLY, Client, by_stdio, offer
+from debugging import Client, by_stdio, gdb, offer
 from kymotest import check, check_equal, check_matches, program, run, start
 
 SOURCE = r'''
@@ -103,8 +103,7 @@ def test_a_running_process(tmp):
     process = start('./app')
     process.wait_for('^ready$')
     stub, path = offer('--pid', process.pid)
-    out = run(program('gdb'), '-nx', '-batch', *PATIENTLY, '-ex', f'target remote {path}', '-ex',
-              'thread apply all print number', './app', env={'DEBUGINFOD_URLS': ''}).ok().out
+    out = gdb(f'target remote {path}', 'thread apply all print number').ok().out
     check_equal(values(out), ['102', '101', '100'], 'values')
     stub.end().ok()
 
