@@ -42,7 +42,7 @@ struct hub_door {
 	pthread_mutex_t lock; /* of what follows */
 	bool is_closed;
 	unsigned int n_inside; /* clients: guests that have greeted, and whose engines are not all detached */
-	unsigned int n_guests; /* the same, those that only look whether a hub is there, and those to be seen off */
+	unsigned int n_guests; /* connections: clients, hubs that look for this one, and what is yet to be seen off */
 	struct hub_guest *guests;
 	int left; /* an eventfd: one is not inside any more */
 };
@@ -77,8 +77,9 @@ static void enter(struct hub_guest *guest)
 	pthread_mutex_unlock(&door->lock);
 }
 
-static void leave(struct hub_door *door)
+static void leave(struct hub_guest *guest)
 {
+	struct hub_door *door = guest->door;
 	const uint64_t one = 1;
 
 	pthread_mutex_lock(&door->lock);

@@ -26,8 +26,9 @@ struct hub_guest_hooks {
 
 /* What a guest's thread tells the door. */
 struct hub_threshold {
-	void (*enter)(struct hub_guest *guest); /* it has said that it is a client; is it let in, it is inside */
-	void (*leave)(struct hub_door *door);   /* one that was inside has no engine any more */
+	void (*enter)(
+		struct hub_guest *guest); /* it has said that it is a client; it is inside unless the door is closed */
+	void (*leave)(struct hub_guest *guest); /* it was inside, and has no engine any more */
 };
 
 struct hub_guest {

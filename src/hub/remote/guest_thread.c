@@ -63,7 +63,7 @@ static void *be_guest(void *data)
 	hub_freeze_drop(&guest->owner);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	if (guest->is_inside)
-		guest->threshold->leave(guest->door);
+		guest->threshold->leave(guest);
 	guest->has_ended = true;
 	return NULL;
 }
