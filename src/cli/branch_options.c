@@ -66,8 +66,8 @@ int cli_branches_check(struct cli_recording *recording)
 				 "children: leave %s out",
 				 other);
 	if (!options->command && recording->says_follow && options->follow && options->existing)
-		return cli_usage(recording->name, "-b records no children that a process has already, but those that "
-						  "it makes from now on: add --no-existing to --follow");
+		return cli_usage(recording->name, "-b records no children that a process has already: to record those "
+						  "that it makes from now on, add --no-existing to --follow");
 	options->branches = recording->branches.items;
 	options->n_branches = recording->branches.n;
 	if (!options->tail)
