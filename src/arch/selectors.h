@@ -14,6 +14,9 @@
 /* A program counter in struct sigcontext, the flags, and the selectors. The word before it is the stack pointer. */
 #define KYMO_SAVED_WORDS 3
 
+/* The general registers in struct sigcontext: as many words lie right before that program counter. */
+#define KYMO_SAVED_REGISTERS 16
+
 /* Whether words may be these, by the selector of the code. */
 static inline bool kymo_may_be_saved(const uint64_t words[KYMO_SAVED_WORDS])
 {

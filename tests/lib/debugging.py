@@ -2,11 +2,12 @@
 import ctypes
 import os
 import re
+import shutil
 import signal
 import socket
 from pathlib import Path
 
-from kymotest import KYMO, check, check_equal, eventually, program, run, start
+from kymotest import KYMO, at_end, check, check_equal, eventually, program, run, start
 
 SERVER = str(Path(KYMO).with_name('kymo-gdbserver'))
 ENVIRONMENT = {'DEBUGINFOD_URLS': ''}
@@ -237,7 +238,9 @@ def loop(tmp, mode='loop'):
 def offer(*words, env=None):
     """kymo gdb; the process, and the path of its socket."""
     stub = start(KYMO, 'gdb', *words, env=env)
-    return stub, stub.wait_for(r'^  target remote (\S+)$').group(1)
+    path = stub.wait_for(r'^  target remote (\S+)$').group(1)
+    at_end(shutil.rmtree, os.path.dirname(path), True)  # a killed stub leaves it
+    return stub, path
 
 
 def advances(process):

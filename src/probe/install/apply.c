@@ -45,7 +45,7 @@
  * saved before its program counter.
  */
 static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low, uint64_t *left_ret,
-			   bool (*is_hot)(uint64_t pc, void *data), void *data)
+			   probes_is_hot *is_hot, void *data)
 {
 	const struct kymo_map *map = kymo_maps_at(maps, low);
 	kymo_cleanup_free uint64_t *words = NULL;
@@ -60,8 +60,11 @@ static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps 
 		return low;
 	for (size_t i = 0; i + KYMO_SAVED_WORDS <= size / 8; i++) {
 		const struct kymo_map *left = i && kymo_is_saved(&words[i]) ? kymo_maps_at(maps, words[i - 1]) : NULL;
+		const struct probes_pc pc = { words[i],
+					      i < KYMO_SAVED_REGISTERS ? NULL : &words[i - KYMO_SAVED_REGISTERS],
+					      KYMO_SAVED_REGISTERS };
 
-		if (kymo_may_be_saved(&words[i]) && is_hot(words[i], data))
+		if (kymo_may_be_saved(&words[i]) && is_hot(&pc, data))
 			return words[i];
 		if (left && left != map && left->writable && !*left_ret)
 			*left_ret = words[i - 1] & ~(uint64_t)7;
@@ -79,8 +82,8 @@ static uint64_t left_stack(const struct kymo_thread *thread, pid_t pid, const st
 	return 0;
 }
 
-uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps,
-			      bool (*is_hot)(uint64_t pc, void *data), void *data, pid_t *tid_ret)
+uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps, probes_is_hot *is_hot,
+			      void *data, pid_t *tid_ret)
 {
 	const struct kymo_thread *threads;
 	uint64_t found = 0;
@@ -124,9 +127,9 @@ static const struct probe_site *site_around(const struct kymo_probes *probes, ui
 	return NULL;
 }
 
-static bool is_in_a_window(uint64_t pc, void *data)
+static bool is_in_a_window(const struct probes_pc *pc, void *data)
 {
-	return site_around(data, pc) != NULL;
+	return site_around(data, pc->address) != NULL;
 }
 
 /* Where a thread at `pc` inside of the window of `site` goes; 0 when `pc` is between instructions, or the thread must

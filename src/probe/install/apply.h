@@ -29,11 +29,20 @@ enum probes_outcome {
  */
 struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_outcome *outcome_ret);
 
+/* Where a thread is, or where it returns to from a signal handler. */
+struct probes_pc {
+	uint64_t address;
+	const uint64_t *registers; /* the general ones, and perhaps others; NULL: they are not known */
+	size_t n_registers;
+};
+
+typedef bool probes_is_hot(const struct probes_pc *pc, void *data);
+
 /*
  * Words on the stopped threads' stacks that look like the program counter of a saved signal frame (a code selector
  * follows two words later). Those count for which `is_hot` says yes: the first is returned, with its thread, or 0.
  */
-uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps,
-			      bool (*is_hot)(uint64_t pc, void *data), void *data, pid_t *tid_ret);
+uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps, probes_is_hot *is_hot,
+			      void *data, pid_t *tid_ret);
 
 #endif

@@ -2,7 +2,7 @@
  * Order: text first, then wait, then memory. After the text is restored no thread enters a pad; those that are inside
  * leave by themselves within nanoseconds, unless a signal handler runs on top of them. Pads stay mapped until every
  * program counter, and every saved one on a stack, is elsewhere. Nor may a thread be about to enter them from another
- * recording's pad.
+ * recording's pad, or be about to look at this recording's list of vforks there.
  */
 #include "probe/install/remove.h"
 
@@ -157,9 +157,8 @@ static bool is_own_jumps(const struct removal *removal, const struct kymo_map *m
 
 /* ---- threads that are still there ---------------------------------------------------------------------- */
 
-static bool is_in_pads(uint64_t pc, void *data)
+static bool is_in_pads(uint64_t pc, const struct removal *removal)
 {
-	const struct removal *removal = data;
 	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc);
 
 	return map && map->executable && (is_own_shared(removal, map) || is_own_jumps(removal, map));
@@ -195,12 +194,26 @@ static bool is_hopping(const struct removal *removal, const struct kymo_session 
 	return does_any_lead_to_us(removal, other); /* code that its pads share */
 }
 
+/*
+ * Another recording's pad loads where the list of vforks is, and looks at the list an instruction later. Leaving has
+ * changed what it loads, but not what it has loaded.
+ */
+static bool has_our_list(const struct removal *removal, const struct probes_pc *pc)
+{
+	const uint64_t list = removal->own->header.vforks;
+
+	for (size_t i = 0; list && pc->registers && i < pc->n_registers; i++)
+		if (pc->registers[i] - list < sizeof(struct kymo_wire_vforks))
+			return true;
+	return list && !pc->registers;
+}
+
 /* Whether the program counter lies in executable memory of any recording: few do, so the search for hops is rare. */
-static bool is_hot(uint64_t pc, void *data)
+static bool is_hot(const struct probes_pc *pc, void *data)
 {
 	const struct removal *removal = data;
-	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc);
-	bool found = is_in_pads(pc, data), is_jump = map && map->executable && kymo_is_jumps_map(map);
+	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc->address);
+	bool found = is_in_pads(pc->address, removal), is_jump = map && map->executable && kymo_is_jumps_map(map);
 
 	for (size_t i = 0; removal->own && map && map->executable && i < removal->list.n && !found; i++) {
 		const struct kymo_session *other = &removal->list.items[i];
@@ -208,7 +221,8 @@ static bool is_hot(uint64_t pc, void *data)
 		if (other == removal->own)
 			continue;
 		found = (is_jump && does_any_lead_to_us(removal, other)) ||
-			(kymo_is_shared_map(map) && map->inode == other->inode && is_hopping(removal, other, pc));
+			(kymo_is_shared_map(map) && map->inode == other->inode &&
+			 (is_hopping(removal, other, pc->address) || has_our_list(removal, pc)));
 	}
 	return found;
 }
@@ -275,9 +289,14 @@ static bool has_thread_in_pads(struct removal *removal)
 	size_t n;
 
 	threads = kymo_process_threads(removal->process, &n);
-	for (size_t i = 0; i < n; i++)
-		if (is_hot(threads[i].registers.rip, removal))
+	for (size_t i = 0; i < n; i++) {
+		const struct user_regs_struct *registers = &threads[i].registers;
+		uint64_t words[sizeof(*registers) / 8];
+
+		memcpy(words, registers, sizeof(words));
+		if (is_hot(&(struct probes_pc){ registers->rip, words, kymo_countof(words) }, removal))
 			return true;
+	}
 	return probes_find_saved_pc(removal->process, &removal->maps, is_hot, removal, &tid) != 0;
 }
 

@@ -7,6 +7,7 @@ import random
 import re
 import signal
 
+import debugging
 import remains
 from kymotest import (NOBODY, check, check_equal, check_text_intact, event_counts, events, eventually, kymo, start,
                       target, target_path)
@@ -186,3 +187,43 @@ def test_jumps_by_an_evicted_neighbor_go_while_another_recording_stays():
     stays.end(signal.SIGINT).ok()
     check_text_intact(process.pid)
     process.end().ok()
+
+
+# gdb: step to the instruction of a pad that looks at the list of vforks, by the address in r10, which it has loaded.
+STEP_TO_THE_LOOK = r"""
+process = gdb.selected_inferior()
+for _ in range(1000):
+    gdb.execute('stepi', to_string=True)
+    if bytes(process.read_memory(gdb.selected_frame().pc(), 4)) == b'\x41\x83\x3a\x00': # cmpl $0,(%r10)
+        print('it is there')
+        break
+"""
+
+
+def look_at_a_list_that_goes(tmp, *at_the_look):
+    """The list is that of the recording that came first, and the pad is the other one's."""
+    debugging.build(tmp)
+    process = debugging.loop(tmp)
+    before = remains.lasting_mappings(process.pid)
+    first = recorder(process.pid, 'first', '-p', 'libc:write')
+    second = recorder(process.pid, 'second', '-p', 'libc:usleep')
+    (tmp / 'look.py').write_text(STEP_TO_THE_LOOK)
+    result = debugging.gdb(f'attach {process.pid}', 'break work', 'continue', 'delete', 'source look.py', *at_the_look,
+                           f'shell kill -STOP {process.pid}', 'detach')
+    check('it is there' in result.out, 'the thread comes to the look', result)
+    first.end(signal.SIGINT)
+    os.kill(process.pid, signal.SIGCONT)
+    debugging.advances(process)
+    second.end(signal.SIGINT).ok()
+    kymo('detach', process.pid)
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    check_text_intact(process.pid)
+    process.kill()
+
+
+def test_a_list_of_vforks_that_a_thread_is_about_to_look_at_stays(tmp):
+    look_at_a_list_that_goes(tmp)
+
+
+def test_a_list_of_vforks_that_a_thread_looks_at_after_its_signal_handler_stays(tmp):
+    look_at_a_list_that_goes(tmp, 'handle SIGUSR1 nostop', 'break on_signal', 'signal SIGUSR1', 'delete')
