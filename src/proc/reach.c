@@ -26,7 +26,7 @@ static int attach_reached(const struct kymo_reach *reach, pid_t *busy_ret)
 int kymo_hub_reach(const struct kymo_reach *reach)
 {
 	pid_t busy;
-	int err, why;
+	int err, why, n_refusals = 0;
 	bool is_in;
 
 	for (int i = 1;; i++) {
@@ -44,12 +44,12 @@ int kymo_hub_reach(const struct kymo_reach *reach)
 			return 0;
 		/* The hub asks for what the kernel would ask for. It also refuses where it lets the process go just
 		 * then. */
-		if (is_in && why == -EPERM && i >= RIGHTS_TRIES)
+		if (is_in && why == -EPERM && ++n_refusals == RIGHTS_TRIES)
 			return why;
 		reach->close(reach->data);
 		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || reach->is_given_up(reach->data) ||
 		    (!is_in && why == -EPERM) || why == -EPROTO || why == -ETIMEDOUT)
-			return err;
+			return is_in && why == -EPERM ? why : err;
 		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
 	}
 }

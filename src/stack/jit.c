@@ -29,48 +29,47 @@ bool stack_is_jit(const struct stack_region *region)
 	return (!*map->path || !strncmp(map->path, "[anon", 5) || map->deleted) && !stack_is_pad(region);
 }
 
-static bool is_due(const struct stack_jit *jit, uint64_t after_ns)
-{
-	const uint64_t age = kymo_now_ns() - jit->looked_at_ns;
-
-	return !jit->looked_at_ns || (age > after_ns && age > SHARE * jit->cost_ns);
-}
-
 void stack_jit_open(struct stack_jit *jit, pid_t tid)
 {
-	const uint64_t begin = kymo_now_ns();
+	const uint64_t now = kymo_now_ns();
 	int fd;
 
-	if (jit->table)
+	if (jit->table || (jit->opened_at_ns && now - jit->opened_at_ns < BELIEVED_NS))
 		return;
+	jit->opened_at_ns = now;
 	fd = kymo_open_perf_map(tid);
 	if (fd >= 0)
 		jit->table = kymo_perf_table_create(fd);
-	jit->looked_at_ns = begin;
-	jit->cost_ns = kymo_now_ns() - begin;
 }
 
-static void read_map(struct stack_jit *jit, pid_t tid)
+static void read_map(struct stack_jit *jit, bool *may_read)
 {
 	const uint64_t begin = kymo_now_ns();
 
-	stack_jit_open(jit, tid);
-	if (jit->table)
-		kymo_perf_table_read(jit->table);
-	jit->looked_at_ns = begin;
-	jit->cost_ns = kymo_now_ns() - begin;
+	kymo_perf_table_read(jit->table);
+	jit->read_at_ns = kymo_now_ns();
+	jit->cost_ns = jit->read_at_ns - begin;
+	*may_read = false;
 }
 
-const char *stack_jit_name(struct stack_jit *jit, pid_t tid, uint64_t address, uint64_t *start_ret)
+static bool is_due(const struct stack_jit *jit, uint64_t after_ns)
+{
+	const uint64_t age = kymo_now_ns() - jit->read_at_ns;
+
+	return !jit->read_at_ns || (age > after_ns && age > SHARE * jit->cost_ns);
+}
+
+const char *stack_jit_name(struct stack_jit *jit, uint64_t address, bool *may_read, uint64_t *start_ret)
 {
 	const char *name;
 
-	if (is_due(jit, BELIEVED_NS))
-		read_map(jit, tid);
-	name = jit->table ? kymo_perf_table_at(jit->table, address, start_ret) : NULL;
-	if (!name && is_due(jit, 0)) {
-		read_map(jit, tid);
-		name = jit->table ? kymo_perf_table_at(jit->table, address, start_ret) : NULL;
-	}
-	return name;
+	if (!jit->table)
+		return NULL;
+	if (*may_read && is_due(jit, BELIEVED_NS))
+		read_map(jit, may_read);
+	name = kymo_perf_table_at(jit->table, address, start_ret);
+	if (name || !*may_read || !is_due(jit, 0))
+		return name;
+	read_map(jit, may_read);
+	return kymo_perf_table_at(jit->table, address, start_ret);
 }

@@ -97,11 +97,8 @@ static void open_files(struct kymo_stacks *stacks, struct stack_space *space, pi
 	struct kymo_error *error;
 	bool is_due = false;
 
-	for (size_t i = 0; i < space->regions.n; i++) {
+	for (size_t i = 0; i < space->regions.n; i++)
 		is_due |= !space->regions.items[i].is_looked_for;
-		if (stack_is_jit(&space->regions.items[i]))
-			stack_jit_open(&space->jit, tid);
-	}
 	if (!is_due)
 		return;
 	error = kymo_memory_init(tid, &memory); /* for the vdso alone */
@@ -138,14 +135,26 @@ static void replace_maps(struct kymo_stacks *stacks, struct stack_space *space, 
 	drop_regions(stacks, &before);
 }
 
+static bool has_jit(const struct stack_space *space)
+{
+	size_t i = 0;
+
+	while (i < space->regions.n && !stack_is_jit(&space->regions.items[i]))
+		i++;
+	return i < space->regions.n;
+}
+
 static void read_space(struct kymo_stacks *stacks, struct stack_space *space, pid_t tid)
 {
 	const uint64_t begin = kymo_now_ns();
 	struct kymo_maps maps = { 0 };
 	struct kymo_error *error = kymo_maps_read(tid, &maps);
 
-	if (!space->is_recorded || are_its(space, &maps))
+	if (!space->is_recorded || are_its(space, &maps)) {
 		replace_maps(stacks, space, &maps);
+		if (has_jit(space))
+			stack_jit_open(&space->jit, tid);
+	}
 	if (!error)
 		kymo_maps_deinit(&maps);
 	kymo_error_destroy(error);

@@ -30,6 +30,7 @@ struct walk {
 	const struct kymo_stack_thread *thread;
 	struct kymo_frame frame;
 	bool is_lost;          /* a frame was in no code that is known */
+	bool may_read_names;   /* the perf map: once, before the first name */
 	uint64_t pages[PAGES]; /* their addresses, where they are not 0 */
 	uint8_t bytes[PAGES][KYMO_PAGE_SIZE];
 };
@@ -126,7 +127,7 @@ static void name_jit(struct walk *walk, struct kymo_stack_frame *frame)
 	uint64_t start;
 
 	frame->function =
-		stack_jit_name(&walk->space->jit, walk->thread->tid, kymo_frame_location(&walk->frame), &start);
+		stack_jit_name(&walk->space->jit, kymo_frame_location(&walk->frame), &walk->may_read_names, &start);
 	if (!frame->function)
 		return;
 	frame->address = pc;
@@ -177,7 +178,7 @@ static bool step_to_caller(struct walk *walk, const struct stack_region *region,
 		return true;
 	if (stack_is_pad(region) || kymo_frame_unwind_by_pointer(&walk->frame, read_word, walk))
 		return false;
-	return find_region(walk);
+	return stack_region_at(walk->space, kymo_frame_location(&walk->frame));
 }
 
 /* All frames. A file or function that one names is there until the space is read again. */
@@ -222,6 +223,7 @@ size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thre
 	}
 	memset(walk.pages, 0, sizeof(walk.pages));
 	walk.is_lost = false;
+	walk.may_read_names = true;
 	n = walk_all(&walk, frames);
 	if (walk.is_lost && stack_space_renew(stacks, walk.space, thread))
 		n = walk_all(&walk, frames);

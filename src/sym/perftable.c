@@ -1,11 +1,10 @@
 /*
- * Functions are sorted by their start, and those of one start by their lines. Functions may overlap, as the map never
- * says that code is gone. So a search goes back from the last one that begins at or before the address. It stops where
- * no function is long enough to have the address, and after LOOKS_MAX in any case.
+ * Functions are ranges that do not overlap, sorted. A line takes what it needs of earlier ones: a program may put new
+ * code where it had other code, and the map never says that code is gone. So what is kept is code that may still be
+ * there, however long the program runs.
  */
 #include "sym/perftable.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,24 +15,206 @@
 #include "base/vec.h"
 #include "sym/perfmap.h"
 
-#define BYTES_MAX ((off_t)64 << 20)
 #define CHUNK ((size_t)256 << 10)
-#define FUNCTIONS_MAX 262144u
-#define LOOKS_MAX 256u
+#define CHUNKS_MAX 4 /* of one reading */
+#define FUNCTIONS_MAX 131072u
 
-struct function {
-	uint64_t start, size;
-	uint32_t line; /* the number of its line */
-	char *name;
+/* Parts of one function share it. */
+struct name {
+	uint32_t refs;
+	char text[];
+};
+
+struct range {
+	uint64_t start, end;
+	uint64_t function; /* where that begins */
+	struct name *name;
+};
+
+struct ranges {
+	KYMO_VEC(struct range) all;
 };
 
 struct kymo_perf_table {
 	int fd;
-	off_t at;         /* what was read */
-	uint32_t n_lines; /* of functions */
-	uint64_t longest; /* of all sizes */
-	KYMO_VEC(struct function) functions;
+	off_t at; /* what was read */
+	struct ranges ranges;
+	KYMO_VEC(struct name *) dropped; /* in the last reading */
 };
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Where memory is out the name stays for good. */
+static void drop_name(struct kymo_perf_table *table, struct name *name)
+{
+	if (!--name->refs)
+		(void)!kymo_vec_push(&table->dropped, name);
+}
+
+static void free_dropped(struct kymo_perf_table *table)
+{
+	for (size_t i = 0; i < table->dropped.n; i++)
+		free(table->dropped.items[i]);
+	table->dropped.n = 0;
+}
+
+static void drop_all(struct kymo_perf_table *table, struct ranges *ranges)
+{
+	for (size_t i = 0; i < ranges->all.n; i++)
+		drop_name(table, ranges->all.items[i].name);
+	ranges->all.n = 0;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* A part of a range, after those that are in `to`. */
+static bool add_part(struct ranges *to, const struct range *range, uint64_t start, uint64_t end)
+{
+	if (start >= end)
+		return true;
+	if (!kymo_vec_push(&to->all, ((struct range){ start, end, range->function, range->name })))
+		return false;
+	range->name->refs++;
+	return true;
+}
+
+/* What is left of `range` beside newer ones, from `*next` on; those that end within it, or before it, come along. */
+static bool add_around(struct ranges *to, const struct range *range, const struct ranges *newer, size_t *next)
+{
+	uint64_t start = range->start;
+
+	for (; *next < newer->all.n && newer->all.items[*next].start < range->end; ++*next) {
+		const struct range *other = &newer->all.items[*next];
+
+		if (!add_part(to, range, start, other->start < start ? start : other->start))
+			return false;
+		if (other->end > start)
+			start = other->end;
+		if (other->end > range->end)
+			return true; /* it may cover the next one as well */
+		if (!add_part(to, other, other->start, other->end))
+			return false;
+	}
+	return add_part(to, range, start, range->end);
+}
+
+/* Both as one: where they overlap, `newer` counts. False when memory is out: nothing has changed. */
+static bool overlay(struct kymo_perf_table *table, struct ranges *older, const struct ranges *newer)
+{
+	struct ranges both = { .all = { .n = 0 } };
+	size_t next = 0;
+	bool ok = true;
+
+	for (size_t i = 0; i < older->all.n && ok; i++)
+		ok = add_around(&both, &older->all.items[i], newer, &next);
+	for (; next < newer->all.n && ok; next++)
+		ok = add_part(&both, &newer->all.items[next], newer->all.items[next].start, newer->all.items[next].end);
+	drop_all(table, ok ? older : &both);
+	kymo_vec_deinit(ok ? &older->all : &both.all);
+	if (ok)
+		*older = both;
+	return ok;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Of lines in their order: each over those before it. False when memory is out. */
+static bool build(struct kymo_perf_table *table, const struct range *lines, size_t n, struct ranges *ret)
+{
+	struct ranges newer = { .all = { .n = 0 } };
+	bool ok;
+
+	*ret = (struct ranges){ .all = { .n = 0 } };
+	if (n < 2)
+		return !n || add_part(ret, lines, lines->start, lines->end);
+	ok = build(table, lines, n / 2, ret) && build(table, lines + n / 2, n - n / 2, &newer) &&
+	     overlay(table, ret, &newer);
+	drop_all(table, &newer);
+	kymo_vec_deinit(&newer.all);
+	return ok;
+}
+
+/* The function of a line, without a part of it. */
+static bool read_line(const char *line, size_t length, struct range *ret)
+{
+	struct kymo_perf_function found;
+	size_t size;
+
+	if (!kymo_perf_map_parse(line, length, &found))
+		return false;
+	size = strlen(found.name) + 1;
+	*ret = (struct range){ found.start, found.start + found.size, found.start, malloc(sizeof(*ret->name) + size) };
+	if (!ret->name)
+		return false;
+	ret->name->refs = 1; /* the line's */
+	memcpy(ret->name->text, found.name, size);
+	return true;
+}
+
+/* The whole lines of `text`; how many bytes those are. Lines for which there is no memory are left out. */
+static size_t add_lines(struct kymo_perf_table *table, const char *text, size_t size)
+{
+	struct ranges lines = { .all = { .n = 0 } }, fresh;
+	struct range range;
+	size_t done = 0;
+
+	for (const char *end; (end = memchr(text + done, '\n', size - done)); done = (size_t)(end - text) + 1) {
+		if (!read_line(text + done, (size_t)(end - text) - done, &range))
+			continue;
+		if (table->ranges.all.n + lines.all.n >= FUNCTIONS_MAX || !kymo_vec_push(&lines.all, range))
+			free(range.name);
+	}
+	if (build(table, lines.all.items, lines.all.n, &fresh))
+		overlay(table, &table->ranges, &fresh);
+	drop_all(table, &fresh);
+	drop_all(table, &lines);
+	kymo_vec_deinit(&fresh.all);
+	kymo_vec_deinit(&lines.all);
+	return done;
+}
+
+bool kymo_perf_table_read(struct kymo_perf_table *table)
+{
+	const off_t before = table->at;
+	kymo_cleanup_free char *text = NULL;
+	struct stat st;
+
+	free_dropped(table);
+	if (fstat(table->fd, &st) || st.st_size == table->at)
+		return false;
+	if (st.st_size < table->at) { /* it was written anew */
+		drop_all(table, &table->ranges);
+		table->at = 0;
+	}
+	text = malloc(CHUNK);
+	for (int i = 0; text && i < CHUNKS_MAX; i++) {
+		ssize_t n = pread(table->fd, text, CHUNK, table->at);
+		size_t done;
+
+		if (n <= 0) /* the next reading tries again */
+			break;
+		done = add_lines(table, text, (size_t)n);
+		if (!done && (size_t)n < CHUNK)
+			break; /* a line that is being written */
+		table->at += (off_t)(done ? done : (size_t)n);
+	}
+	return table->at != before;
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+const char *kymo_perf_table_at(const struct kymo_perf_table *table, uint64_t address, uint64_t *start_ret)
+{
+	const struct range *ranges = table->ranges.all.items;
+	const size_t at = kymo_partition_point(i, table->ranges.all.n, ranges[i].start <= address);
+
+	if (!at || address >= ranges[at - 1].end)
+		return NULL;
+	*start_ret = ranges[at - 1].function;
+	return ranges[at - 1].name->text;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct kymo_perf_table *kymo_perf_table_create(int fd)
 {
@@ -50,91 +231,10 @@ void kymo_perf_table_destroy(struct kymo_perf_table *table)
 {
 	if (!table)
 		return;
-	for (size_t i = 0; i < table->functions.n; i++)
-		free(table->functions.items[i].name);
-	kymo_vec_deinit(&table->functions);
+	drop_all(table, &table->ranges);
+	free_dropped(table);
+	kymo_vec_deinit(&table->ranges.all);
+	kymo_vec_deinit(&table->dropped);
 	close(table->fd);
 	free(table);
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static int by_start(const void *a, const void *b)
-{
-	const struct function *x = a, *y = b;
-
-	return x->start != y->start ? (x->start > y->start) - (x->start < y->start)
-				    : (x->line > y->line) - (x->line < y->line);
-}
-
-static void add_line(struct kymo_perf_table *table, const char *line, size_t length)
-{
-	struct kymo_perf_function found;
-	struct function function;
-
-	if (table->functions.n == FUNCTIONS_MAX || !kymo_perf_map_parse(line, length, &found))
-		return;
-	function = (struct function){ found.start, found.size, table->n_lines++, strdup(found.name) };
-	if (!function.name || !kymo_vec_push(&table->functions, function)) {
-		free(function.name);
-		return;
-	}
-	if (function.size > table->longest)
-		table->longest = function.size;
-}
-
-/* The whole lines of `text`; how many bytes those are. */
-static size_t add_lines(struct kymo_perf_table *table, const char *text, size_t size)
-{
-	size_t done = 0;
-
-	for (const char *end; (end = memchr(text + done, '\n', size - done)); done = (size_t)(end - text) + 1)
-		add_line(table, text + done, (size_t)(end - text) - done);
-	return done;
-}
-
-bool kymo_perf_table_read(struct kymo_perf_table *table)
-{
-	const size_t before = table->functions.n;
-	kymo_cleanup_free char *text = NULL;
-	struct stat st;
-
-	if (fstat(table->fd, &st) || st.st_size <= table->at)
-		return false;
-	text = malloc(CHUNK);
-	while (text && table->at < BYTES_MAX) {
-		ssize_t n = pread(table->fd, text, CHUNK, table->at);
-		size_t done;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		done = add_lines(table, text, (size_t)n);
-		if (!done && (size_t)n < CHUNK)
-			break; /* a line that is being written */
-		table->at += (off_t)(done ? done : (size_t)n);
-	}
-	if (table->functions.n == before)
-		return false;
-	qsort(table->functions.items, table->functions.n, sizeof(*table->functions.items), by_start);
-	return true;
-}
-
-/* ---- finding --------------------------------------------------------------------------------- */
-
-const char *kymo_perf_table_at(const struct kymo_perf_table *table, uint64_t address, uint64_t *start_ret)
-{
-	const struct function *functions = table->functions.items, *found = NULL;
-	size_t at = kymo_partition_point(i, table->functions.n, functions[i].start <= address);
-
-	for (size_t i = 0; i < LOOKS_MAX && at && address - functions[at - 1].start < table->longest; i++) {
-		const struct function *function = &functions[--at];
-
-		if (address - function->start < function->size && (!found || function->line > found->line))
-			found = function;
-	}
-	if (found)
-		*start_ret = found->start;
-	return found ? found->name : NULL;
 }

@@ -13,15 +13,15 @@ struct kymo_perf_table *kymo_perf_table_create(int fd);
 void kymo_perf_table_destroy(struct kymo_perf_table *table); /* NULL is allowed */
 
 /*
- * Read the lines that the map has got since the last time. Whether there were any. Nothing in the map is trusted: lines
- * that are none are left out, and so is all beyond 64 MiB or 262,144 functions. The same where memory is out.
+ * Read the lines that the map has got since the last time, up to 1 MiB of them. Whether there were any; where the map
+ * has become shorter it is another one, and read from its beginning. Nothing in the map is trusted: lines that are none
+ * are left out, and so are those of more than 131,072 functions at a time. Names that were returned before the last
+ * reading are not valid any more.
  */
 bool kymo_perf_table_read(struct kymo_perf_table *table);
 
-/*
- * The function that has `address`: of several the one whose line came last, since a program may put new code where it
- * had other code. Its name, which is the table's and stays as long as the table; NULL where there is none.
- */
+/* The function that has `address`: of several the one whose line came last. Its name, which is the table's; NULL where
+ * there is none. */
 const char *kymo_perf_table_at(const struct kymo_perf_table *table, uint64_t address, uint64_t *start_ret);
 
 #endif

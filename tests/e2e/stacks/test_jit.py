@@ -29,9 +29,10 @@ int main(int argc, char **argv)
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		if (!strcmp(line, "name\n"))
+		if (!strcmp(line, "name\n")) {
 			fprintf(map, "%lx 8 %s\nno line\n", (long)made + 64, "new; one");
-		fflush(map);
+			fflush(map);
+		}
 		((void (*)(void (*)(void)))(made + 64))(leaf);
 		printf("done\n");
 		fflush(stdout);
@@ -82,17 +83,25 @@ def test_frames_of_system_calls_have_the_name_too(tmp):
                   r' > \(old one\+0xa\) \[0x[0-9a-f]+\]\n > \S*/made\(main\+')
 
 
-def test_a_map_of_another_user_is_not_believed(tmp):
-    need_root()
+def unnamed(tmp, change):
     build(tmp)
     process = start('./made')
     at_end(remove_map, process)
     process.wait_for('ready')
-    os.chown(f'/tmp/perf-{process.pid}.map', NOBODY, -1)
+    change(f'/tmp/perf-{process.pid}.map')
     recorder = start_record(process.pid, '--stack', '-p', './made:leaf')
     process.end(input='call\n').ok()
     recorder.end().ok()
     check_equal([frame.get('function') for frame in stacks()[0][:3]], ['leaf', None, 'main'], 'the innermost frames')
+
+
+def test_a_map_of_another_user_is_not_believed(tmp):
+    need_root()
+    unnamed(tmp, lambda name: os.chown(name, NOBODY, -1))
+
+
+def test_a_map_of_an_earlier_process_is_not_believed(tmp):
+    unnamed(tmp, lambda name: os.utime(name, (1, 1)))
 
 
 def test_functions_of_node_have_names(tmp):
