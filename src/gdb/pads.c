@@ -44,7 +44,7 @@ enum { PADS_MAX = 400, RING_SIZE = 16384 };
 /* Of taking pads out. */
 enum outcome {
 	IS_OUT,
-	IS_EARLY, /* nothing was done */
+	IS_EARLY, /* nothing was done, or jumps may be there still */
 	IS_STILL_IN,
 	IS_LEAVING, /* jumps are out, and a thread may return into a pad */
 };
@@ -193,7 +193,7 @@ struct change {
 	struct gdb_pad_set *set;
 	bool is_there;
 	bool is_let_go; /* the stub has the process no more: it has ended, or runs without a debugger */
-	bool is_early;  /* it cannot be frozen now */
+	bool is_early;  /* it cannot be frozen now, or its text cannot be changed */
 };
 
 static struct gdb_process *process_of(const struct change *it, struct gdb_thread **thread_ret)
@@ -225,6 +225,10 @@ static void have_left(void *data)
 
 	if (!process)
 		return;
+	if (it->is_early) {
+		hub_pads_leave(thread->engine, false); /* breakpoints are by int3 until it is tried again */
+		return;
+	}
 	if (it->set->is_failed) {
 		hub_pads_leave(thread->engine, false); /* no breakpoint is by them */
 		process->pads.is_refused = true;
@@ -235,7 +239,8 @@ static void have_left(void *data)
 }
 
 /* The program that it was in may be gone, and its pads with it. A thread that is in a signal handler may return into a
- * pad: the hub knows those pads until they are gone. `is_waited_for`: threads run, and may leave pads. */
+ * pad: the hub knows those pads until they are gone, also where a later attempt fails. `is_waited_for`: threads run,
+ * and may leave pads. */
 static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set, bool is_waited_for)
 {
 	struct change it = { .gdb = gdb, .set = set };
@@ -247,11 +252,14 @@ static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set, bool
 		return it.is_early ? IS_EARLY : IS_OUT;
 	error = (is_waited_for ? kymo_remove : kymo_remove_at_once)(set->process, kymo_probes_inode(set->probes),
 								    &result);
-	set->is_failed = error != NULL;
-	set->is_leaving = !error && result.pads_left && !it.is_let_go;
+	it.is_early = !error && result.text_left && !it.is_let_go && !set->is_leaving;
+	set->is_leaving = !it.is_let_go && (error ? set->is_leaving : result.pads_left && !it.is_early);
+	set->is_failed = error && !set->is_leaving;
 	kymo_error_destroy(error);
 	free(result.note);
 	kymo_hub_run(gdb->hub, have_left, &it);
+	if (it.is_early)
+		return IS_EARLY;
 	return set->is_failed ? IS_STILL_IN : set->is_leaving ? IS_LEAVING : IS_OUT;
 }
 

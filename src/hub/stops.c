@@ -386,6 +386,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 		return;
 	hub_breakpoint_look(task);
 	hub_pad_bring_out(task);
+	hub_breakpoint_look_again(task);
 	switch (event) {
 	case PTRACE_EVENT_STOP:
 		trapped(hub, task, signal);

@@ -377,22 +377,35 @@ static void note_pass(struct task *task, const struct hub_pad *pad, const struct
 	task->traps.is_passing = true;
 }
 
+/* The pad at whose site it has been told of a hit last, or NULL. */
+static const struct hub_pad *told_pad(const struct task *task)
+{
+	return hub_may_be_in_pad(task) ? hub_pad_at(task->process->space, task->traps.told.rip) : NULL;
+}
+
 void hub_breakpoint_look(struct task *task)
 {
-	const struct hub_space *space = task->process->space;
+	const struct hub_pad *pad = told_pad(task);
 	struct user_regs_struct registers;
-	const struct hub_pad *pad;
 
 	if (!task->traps.is_passing)
 		return;
-	pad = space ? hub_pad_at(space, task->traps.told.rip) : NULL;
 	task->traps.is_passing = false;
-	if (pad && !kymo_get_registers(task->tid, &registers) && registers.rip == pad->at + pad->layout.insn_at[0]) {
-		registers.rip = pad->site;
-		if (kymo_trap_is_same(&task->traps.told, &registers))
-			return; /* before a signal, or it was interrupted */
-	}
-	hub_breakpoint_passed(task);
+	/* Before a signal, or it was interrupted. A call that was taken apart may have pushed its return address. */
+	if (!pad || kymo_get_registers(task->tid, &registers) || registers.rip < pad->at + pad->layout.insn_at[0] ||
+	    registers.rip >= pad->at + pad->layout.insn_at[1] ||
+	    kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, NULL, NULL, &registers) != KYMO_PAD_LEFT ||
+	    !kymo_trap_is_same(&task->traps.told, &registers))
+		hub_breakpoint_passed(task);
+}
+
+void hub_breakpoint_look_again(struct task *task)
+{
+	struct user_regs_struct registers;
+
+	if (task->traps.is_at_breakpoint && told_pad(task) &&
+	    (kymo_get_registers(task->tid, &registers) || !kymo_trap_is_same(&task->traps.told, &registers)))
+		task->traps.is_at_breakpoint = false; /* a handler may return there: it has been told */
 }
 
 enum pad_way {

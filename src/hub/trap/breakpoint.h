@@ -35,6 +35,9 @@ bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step);
  */
 void hub_breakpoint_look(struct task *task);
 
+/* It has been brought out. With other registers it is at a pad once more, for another hit: in a signal handler. */
+void hub_breakpoint_look_again(struct task *task);
+
 /* It has executed the instruction at which it was told of. */
 void hub_breakpoint_passed(struct task *task);
 

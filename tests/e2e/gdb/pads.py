@@ -77,13 +77,13 @@ def has_pads(pid):
     return 'memfd:kymo' in maps_of(pid)
 
 
-def served(*words):
+def served(*words, **features):
     """A program, what serves it, and a client that has pads on."""
     process = start('./app', *words)
     process.wait_for('^ready')
     stub, path = offer('--pid', process.pid)
     client = Client(path)
-    client.begin()
+    client.begin(**features)
     client.ask('qRcmd,' + 'set pads 1'.encode().hex())
     return process, stub, client
 

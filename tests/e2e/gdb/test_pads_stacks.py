@@ -30,6 +30,18 @@ __asm__(".globl hot, pushing, carrying\n.balign 64\nhot: lea (%rdi,%rdi,2), %rax
 	"pop %rbx\nret\n.type hot, @function\n.size hot, 8\n.type pushing, @function\n.size pushing, 9\n"
 	".type carrying, @function\n.size carrying, 11\n");
 static void on_fault(int number) { _exit(9); }
+/* As far down as the loader has it for a limit of 8 MiB. */
+static void limit_stack(char **argv)
+{
+	struct rlimit limit;
+	getrlimit(RLIMIT_STACK, &limit);
+	if (limit.rlim_cur == 8 << 20)
+		return;
+	limit.rlim_cur = 8 << 20;
+	if (!setrlimit(RLIMIT_STACK, &limit))
+		execv("/proc/self/exe", argv);
+	_exit(8);
+}
 /* The kernel has it as far down as its limit says; what is not there yet comes by itself. */
 static char *first_end(void)
 {
@@ -62,12 +74,12 @@ static void sweep(char *end, int is_child)
 			wrong += at(end + left, left, 77, carrying) != left + 77;
 	}
 }
-static void sweep_in_child(char *end)
+static void sweep_in_child(char *end, int is_followed)
 {
 	int status;
 	pid_t child = fork();
 	if (!child) {
-		sweep(end, 1);
+		sweep(end, !is_followed);
 		_exit(wrong != 0);
 	}
 	waitpid(child, &status, 0);
@@ -80,9 +92,10 @@ static void look(long who)
 		sweep(ends[who], 0);
 		what = 10;
 	}
-	if (what == who + 5) {
+	if (what == who + 5 || what == who + 12) {
+		int is_followed = what >= 12;
 		what = 0;
-		sweep_in_child(ends[who]);
+		sweep_in_child(ends[who], is_followed);
 		what = 10;
 	}
 	wrong += hot(rounds++, who) < 0;
@@ -101,12 +114,12 @@ static void *run(void *data)
 	}
 	return NULL;
 }
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t thread;
-	struct rlimit limit;
 	stack_t other = { .ss_sp = malloc(65536), .ss_size = 65536 };
 	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK };
+	limit_stack(argv);
 	sigaltstack(&other, NULL);
 	sigaction(SIGSEGV, &action, NULL);
 	ends[0] = first_end();
@@ -124,8 +137,8 @@ int main(void)
 '''.replace('FROM', str(FROM)).replace('TO', str(TO)).replace('STEP', str(STEP))
 
 
-def begin():
-    process, stub, client = served()
+def begin(**features):
+    process, stub, client = served(**features)
     sites = [address_of(process.pid, name) for name in ('hot', 'pushing', 'carrying')]
     for site in sites:
         check_equal(client.ask(f'Z0,{site:x},1;{FALSE}'), 'OK', 'inserted')
@@ -179,6 +192,26 @@ def test_a_false_condition_and_children(tmp):
         ask_for(client, process, what)
         eventually(lambda: is_done(client, process), f'sweep {what} is done')
         check(has_pads(process.pid), 'by pads')
+    for site in sites:
+        client.ask(f'z0,{site:x},1')
+    finish(process, client, stub)
+
+
+@timeout(240)
+def test_a_child_that_is_followed(tmp):
+    """Its pads do nothing, but those that keep flags first use its stack. It gets no signal of that."""
+    build_hot(tmp, source=SOURCE)
+    process, stub, client, sites = begin(features='multiprocess+;swbreak+;fork-events+')
+    client.ask('QPassSignals:14')  # SIGCHLD
+    for who in range(3):
+        ask_for(client, process, who + 12)
+        reply = client.ask('vCont;c')
+        check('fork:' in reply, 'a child is told', reply)
+        check_equal(client.ask('vCont;c')[:3], 'W00', 'it ends well')
+        client.ask(f'Hgp{process.pid:x}.{process.pid:x}')
+        let_run(client)
+        eventually(lambda: word_of(process.pid, address_of(process.pid, 'what')) == 10, f'sweep {who} is done')
+        check_equal(client.interrupt()[:3], 'T02', 'nothing but ^C stops it')
     for site in sites:
         client.ask(f'z0,{site:x},1')
     finish(process, client, stub)
