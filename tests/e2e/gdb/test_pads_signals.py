@@ -7,8 +7,8 @@ from kymotest import check, check_equal, eventually, timeout
 from pads import (FALSE, TRUE, build_hot, code_of, finish, has_pads, is_quiet, let_run, memories, put, registers,
                   served, trap_of, word_of)
 
-# `hot` has another argument at each call; `same` is called with the same registers. The handler can stay for a while, as
-# if it had interrupted a pad, or to call `hot`.
+# `hot` has another argument at each call; `same` is called with the same registers. The handler can stay for a while:
+# as if it had interrupted a pad, or to call `hot`.
 SOURCE = r'''
 #define _GNU_SOURCE
 #include <fcntl.h>
