@@ -130,13 +130,15 @@ struct kymo_pad_event {
 	struct kymo_pad_sample sample;
 	/*
 	 * In the target: a u32 of the live page, so that it is 0 in a forked child. Not 0: no record is made, and `id`
-	 * means nothing. While the word there is 0 the pad does the displaced instructions alone. Else it computes the
-	 * filter. If its value is a fault or not 0, the thread comes to the breakpoint instruction at `layout.trap`.
-	 * Its registers are those of the site except the program counter. It is to go on at insn_at[0]. The word is
-	 * tested once more right before.
+	 * means nothing. While the word there is 0 the pad does the displaced instructions alone, and where flags are
+	 * dead it uses no stack. Else it computes the filter. If its value is a fault or not 0, the thread comes to
+	 * the breakpoint instruction at `layout.trap`. So it does where flags are dead and the initial thread's stack
+	 * ends here. Its registers are those of the site except the program counter and dead flags. It is to go on at
+	 * insn_at[0]. The word is tested once more right before.
 	 *
-	 * A filter reads memory by plain loads. So only a tracer of all threads sets the word. It takes each SIGSEGV
-	 * and SIGBUS from a thread whose program counter is in [condition, condition_end): it is to go on at
+	 * A filter reads memory by plain loads, and the pad stores to the stack. So only a tracer of all threads sets
+	 * the word. It takes each SIGSEGV and SIGBUS of the pad's own code from a thread: its program counter is in
+	 * front of insn_at[0], or at `layout.fault` or behind that. One in [condition, condition_end) may go on at
 	 * `layout.fault`. Such an event is alone at its site, has neither arguments nor samples, asks the kernel
 	 * nothing, has no floating-point numbers, and ends its chain.
 	 */

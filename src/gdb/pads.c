@@ -42,7 +42,12 @@
 enum { PADS_MAX = 400, RING_SIZE = 16384 };
 
 /* Of taking pads out. */
-enum outcome { IS_OUT, IS_EARLY /* nothing was done */, IS_STILL_IN };
+enum outcome {
+	IS_OUT,
+	IS_EARLY, /* nothing was done, or jumps may be there still */
+	IS_STILL_IN,
+	IS_LEAVING, /* jumps are out, and a thread may return into a pad */
+};
 
 /* A condition that is wanted in a pad. */
 struct wanted {
@@ -66,6 +71,7 @@ struct gdb_pad_set {
 	KYMO_VEC(struct wanted) wanted;
 	KYMO_VEC(uint64_t) kept;
 	bool is_due, is_failed;
+	bool is_leaving;  /* its jumps are out, and a thread may return into its pads */
 	bool leaves_dead; /* threads were in pads of a killed stub, which are still there */
 };
 
@@ -187,7 +193,7 @@ struct change {
 	struct gdb_pad_set *set;
 	bool is_there;
 	bool is_let_go; /* the stub has the process no more: it has ended, or runs without a debugger */
-	bool is_early;  /* it cannot be frozen now */
+	bool is_early;  /* it cannot be frozen now, or its text cannot be changed */
 };
 
 static struct gdb_process *process_of(const struct change *it, struct gdb_thread **thread_ret)
@@ -219,17 +225,23 @@ static void have_left(void *data)
 
 	if (!process)
 		return;
+	if (it->is_early) {
+		hub_pads_leave(thread->engine, false); /* breakpoints are by int3 until it is tried again */
+		return;
+	}
 	if (it->set->is_failed) {
 		hub_pads_leave(thread->engine, false); /* no breakpoint is by them */
 		process->pads.is_refused = true;
-	} else {
+	} else if (!it->set->is_leaving) {
 		hub_pads_forget(thread->engine);
 	}
 	gdb_forget_pads(process);
 }
 
-/* The program that it was in may be gone, and its pads with it. */
-static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set)
+/* The program that it was in may be gone, and its pads with it. A thread that is in a signal handler may return into a
+ * pad: the hub knows those pads until they are gone, also where a later attempt fails. `is_waited_for`: threads run,
+ * and may leave pads. */
+static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set, bool is_waited_for)
 {
 	struct change it = { .gdb = gdb, .set = set };
 	struct kymo_detach_result result = { .note = NULL };
@@ -238,12 +250,17 @@ static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 	kymo_hub_run(gdb->hub, begin_to_leave, &it);
 	if (!it.is_there || it.is_early)
 		return it.is_early ? IS_EARLY : IS_OUT;
-	error = kymo_remove(set->process, kymo_probes_inode(set->probes), &result);
-	set->is_failed = error != NULL;
+	error = (is_waited_for ? kymo_remove : kymo_remove_at_once)(set->process, kymo_probes_inode(set->probes),
+								    &result);
+	it.is_early = !error && result.text_left && !it.is_let_go && !set->is_leaving;
+	set->is_leaving = !it.is_let_go && (error ? set->is_leaving : result.pads_left && !it.is_early);
+	set->is_failed = error && !set->is_leaving;
 	kymo_error_destroy(error);
 	free(result.note);
 	kymo_hub_run(gdb->hub, have_left, &it);
-	return set->is_failed ? IS_STILL_IN : IS_OUT;
+	if (it.is_early)
+		return IS_EARLY;
+	return set->is_failed ? IS_STILL_IN : set->is_leaving ? IS_LEAVING : IS_OUT;
 }
 
 /* Of a process, or NULL; it is no more among the sets. */
@@ -260,12 +277,14 @@ static struct gdb_pad_set *take_set(struct kymo_gdb *gdb, pid_t pid)
 	return NULL;
 }
 
-void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid)
+void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid, bool is_waited_for)
 {
 	for (size_t i = gdb->pad_sets.n; i-- > 0;) {
 		struct gdb_pad_set *set = gdb->pad_sets.items[i];
+		const bool is_meant = !pid || set->pid == pid;
+		const enum outcome outcome = is_meant ? take_out(gdb, set, is_waited_for) : IS_EARLY;
 
-		if ((pid && set->pid != pid) || take_out(gdb, set) == IS_EARLY)
+		if (outcome == IS_EARLY || outcome == IS_LEAVING)
 			continue;
 		gdb->pad_sets.items[i] = gdb->pad_sets.items[--gdb->pad_sets.n];
 		free_set(set);
@@ -427,12 +446,12 @@ static void put_in(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 		kymo_hub_run(gdb->hub, give_all, &it);
 	if (set->is_failed || !kymo_vec_push(&gdb->pad_sets, set)) {
 		if (set->probes && kymo_probes_inode(set->probes))
-			take_out(gdb, set);
+			take_out(gdb, set, false);
 		free_set(set);
 	}
 }
 
-/* ---- what a killed stub has left ------------------------------------------------------------- */
+/* ---- what threads were in -------------------------------------------------------------------- */
 
 static void look_whether_early(void *data)
 {
@@ -443,9 +462,13 @@ static void look_whether_early(void *data)
 	it->is_early = !process || !can_be_frozen(it->gdb, process);
 }
 
-/* Threads stood in these pads when the process was stopped for this stub, and have run since. */
+/* Threads that were in these pads have run since: of this stub; of one that was killed, when the process was stopped.
+ */
 static void remove_left(struct kymo_gdb *gdb)
 {
+	for (size_t i = gdb->pad_sets.n; i-- > 0;)
+		if (gdb->pad_sets.items[i]->is_leaving && take_out(gdb, gdb->pad_sets.items[i], false) == IS_OUT)
+			free_set(take_set(gdb, gdb->pad_sets.items[i]->pid));
 	for (size_t i = 0; i < gdb->pad_sets.n; i++) {
 		struct gdb_pad_set *set = gdb->pad_sets.items[i];
 		struct change it = { .gdb = gdb, .set = set };
@@ -486,7 +509,7 @@ static void look_for_all(struct kymo_gdb *gdb, bool is_whole)
 	kymo_hub_run(gdb->hub, look_at_all, &it);
 	for (size_t i = 0; i < it.due.n; i++) {
 		struct gdb_pad_set *set = it.due.items[i], *before = take_set(gdb, set->pid);
-		const bool is_out = !before || take_out(gdb, before) == IS_OUT;
+		const bool is_out = !before || (!before->is_leaving && take_out(gdb, before, false) == IS_OUT);
 
 		if (is_out) {
 			free_set(before);
@@ -523,7 +546,7 @@ static void make_way(struct kymo_gdb *gdb, const char *packet, size_t n)
 		return;
 	for (size_t i = 0; i < gdb->pad_sets.n; i++)
 		if (is_in_the_way(gdb->pad_sets.items[i], address)) {
-			gdb_pads_remove(gdb, gdb->pad_sets.items[i]->pid);
+			gdb_pads_remove(gdb, gdb->pad_sets.items[i]->pid, false);
 			return;
 		}
 }
@@ -537,5 +560,5 @@ void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n)
 	else if (gdb->pad_sets.n && n && *packet == 'Z')
 		make_way(gdb, packet, n);
 	else if (gdb->pad_sets.n && n > 8 && !memcmp(packet, "Qbtrace:", 8))
-		gdb_pads_remove(gdb, 0); /* they come back when no thread is traced any more */
+		gdb_pads_remove(gdb, 0, false); /* they come back when no thread is traced any more */
 }

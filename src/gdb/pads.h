@@ -11,8 +11,9 @@
 void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n);
 
 /* Take out all that a process has (0: all processes), before the stub lets go of it. Where the process cannot be frozen
- * yet, its pads stay: call it once more when the stub has let go, or lets it run. */
-void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid);
+ * yet, or a thread may return into a pad, they stay: call it once more when the stub has let go, or lets it run, and
+ * wait then for threads to leave pads. */
+void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid, bool is_waited_for);
 
 /* Whether some have yet to be taken out. */
 bool gdb_pads_are_in(const struct kymo_gdb *gdb, pid_t pid);

@@ -99,7 +99,7 @@ static void end_session(void *data)
 void gdb_end_session(struct kymo_gdb *gdb)
 {
 	gdb_end_btrace(gdb, 0);
-	gdb_pads_remove(gdb, 0);
+	gdb_pads_remove(gdb, 0, false);
 	kymo_hub_run(gdb->hub, end_session, gdb);
-	gdb_pads_remove(gdb, 0); /* also of a process that stood at a signal, and runs now */
+	gdb_pads_remove(gdb, 0, true); /* also of a process that stood at a signal, and runs now */
 }

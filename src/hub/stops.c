@@ -363,7 +363,7 @@ static bool took_trap(struct kymo_hub *hub, struct task *task, bool *is_step_don
 	return true;
 }
 
-/* The condition of a pad has faulted, which the program is not told. */
+/* The code of a pad has faulted, which the program is not told. */
 static bool took_fault(struct kymo_hub *hub, struct task *task, int signal)
 {
 	int group_stop = 0;
@@ -384,7 +384,9 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	begin_stop(hub, task, stop_of(event));
 	if (signal == SIGTRAP && hub_waits_for_step(task)) /* in a group stop it waits */
 		return;
+	hub_breakpoint_look(task);
 	hub_pad_bring_out(task);
+	hub_breakpoint_look_again(task);
 	switch (event) {
 	case PTRACE_EVENT_STOP:
 		trapped(hub, task, signal);

@@ -21,6 +21,7 @@ struct kymo_detach_result {
 	size_t mappings_removed;
 	size_t pages_verified; /* text pages that were compared with the file afterward */
 	bool pads_left;        /* a thread is still in a pad, or may return to one: pads stay mapped */
+	bool text_left;        /* … and changes may be in the text: they cannot be taken back yet */
 	char *note;            /* a sentence for the user, or NULL; caller frees */
 	pid_t *recorders; /* recorders that have ended their recordings and removed their own probes; caller frees */
 	size_t n_recorders;

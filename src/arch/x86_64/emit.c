@@ -433,31 +433,47 @@ static void test_word(struct code *c, const struct kymo_pad_event *event)
 	byte(c, 0);
 }
 
-/* What leads to the breakpoint instruction, after the way out. */
-static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_true,
+/* What leads to the breakpoint instruction, after the way out. Near the end of a stack there is no frame. */
+static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_near, struct label *is_true,
 		      struct kymo_pad_layout *layout)
 {
+	struct label trap = { .n = 0 };
+
+	if (is_near->n) {
+		bind(c, is_near);
+		test_word(c, event);
+		branch_back(c, "\x0f\x84", 2, layout->insn_at[0]); /* je */
+		JMP(c, &trap);
+	}
 	bind(c, is_true);
 	layout->fault = (uint32_t)c->n;
 	test_word(c, event);
 	branch_back(c, "\x0f\x84", 2, layout->displaced); /* je */
 	x86_emit_restore(c);
+	bind(c, &trap);
 	layout->trap = (uint32_t)c->n;
 	byte(c, KYMO_TRAP_BYTE);
 	jump_back(c, layout->insn_at[0]);
 }
 
-/* No record: a condition, and where it holds a trap. */
+/*
+ * No record: a condition, and where it holds a trap. Where flags are dead the word is tested in front of all else: the
+ * stack is not used where it is 0, so never without a tracer. Else flags have to be kept first.
+ */
 static int emit_conditional(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
 			    const struct x86_pad_site *site, const struct kymo_pad_event *event,
 			    struct kymo_pad_layout *layout)
 {
-	struct label out = { .n = 0 }, is_true = { .n = 0 };
+	struct label not_wanted = { .n = 0 }, out = { .n = 0 }, is_near = { .n = 0 }, is_true = { .n = 0 };
 	struct x86_stack_check check = { .resume = 0 };
 	struct kymo_plan plain = *plan;
 	int err;
 
 	plain.scratch = 0; /* no register is changed outside of the frame: leave_pad.c */
+	if (plain.flags_are_dead) {
+		test_word(c, event);
+		JE(c, &not_wanted);
+	}
 	x86_emit_stack_check(c, env, &plain, &check);
 	layout->save = (uint32_t)c->n;
 	x86_emit_save(c, false);
@@ -477,8 +493,12 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 	err = x86_emit_way_out(c, &plain, site->address, layout);
 	if (err)
 		return err;
-	x86_emit_stack_low(c, env, &plain, &check, layout);
-	emit_trap(c, event, &is_true, layout);
+	if (not_wanted.n) {
+		bind(c, &not_wanted);
+		jump_back(c, layout->insn_at[0]);
+	}
+	x86_emit_stack_near(c, env, &plain, &check, &is_near);
+	emit_trap(c, event, &is_near, &is_true, layout);
 	return 0;
 }
 

@@ -82,3 +82,14 @@ void x86_emit_stack_low(struct code *c, const struct kymo_pad_env *env, const st
 	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0); /* lock incq skipped(%rip) */
 	jump_back(c, layout->insn_at[0]);
 }
+
+void x86_emit_stack_near(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+			 struct x86_stack_check *check, struct label *is_near)
+{
+	if (!plan->flags_are_dead)
+		return;
+	bind(c, &check->is_low);
+	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_LOW);
+	JAE(c, is_near);
+	jump_back(c, check->resume); /* another thread's */
+}

@@ -22,4 +22,8 @@ void x86_emit_stack_check(struct code *c, const struct kymo_pad_env *env, const 
 void x86_emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
 			struct x86_stack_check *check, const struct kymo_pad_layout *layout);
 
+/* In place of that for a pad that traps: near the end of the initial thread's stack a jump to `is_near`. */
+void x86_emit_stack_near(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+			 struct x86_stack_check *check, struct label *is_near);
+
 #endif

@@ -103,6 +103,7 @@ struct hub_own_signal {
 struct hub_traps {
 	bool is_at_breakpoint;             /* of which has been told, and which has yet to be stepped over */
 	bool has_told;                     /* of the breakpoint that it came to with the registers `told` */
+	bool is_passing;                   /* it has gone on to what the pad there has displaced */
 	bool passes_own;                   /* the next SIGTRAP is of an int3 of the program's */
 	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
 	struct user_regs_struct told;

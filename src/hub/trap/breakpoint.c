@@ -127,7 +127,7 @@ static bool read_stack(void *data, uint64_t address, uint64_t *ret)
 	return !kymo_memory_read(&space->memory->opened, address, ret, sizeof(*ret));
 }
 
-/* A thread has come to the trap of a pad, or its condition has faulted. Either is a hit: the trap is a hint. The
+/* A thread has come to the trap of a pad, or the pad has faulted. Either is a hit: the trap is a hint. The
  * registers become those right after an int3 at the site. */
 static const struct hub_break *find_hit_in_pad(const struct task *task, const siginfo_t *info,
 					       struct user_regs_struct *registers)
@@ -226,7 +226,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 
 void hub_breakpoint_passed(struct task *task)
 {
-	task->traps.has_told = task->traps.is_at_breakpoint = false;
+	task->traps.has_told = task->traps.is_at_breakpoint = task->traps.is_passing = false;
 }
 
 /* The one at which it stands and has been told of; else it stands at none. */
@@ -370,13 +370,52 @@ static void step_in_pad(struct kymo_hub *hub, struct task *task, const struct hu
 	}
 }
 
+static void note_pass(struct task *task, const struct hub_pad *pad, const struct user_regs_struct *registers)
+{
+	task->traps.told = *registers;
+	task->traps.told.rip = pad->site;
+	task->traps.is_passing = true;
+}
+
+/* The pad at whose site it has been told of a hit last, or NULL. */
+static const struct hub_pad *told_pad(const struct task *task)
+{
+	return hub_may_be_in_pad(task) ? hub_pad_at(task->process->space, task->traps.told.rip) : NULL;
+}
+
+void hub_breakpoint_look(struct task *task)
+{
+	const struct hub_pad *pad = told_pad(task);
+	struct user_regs_struct registers;
+
+	if (!task->traps.is_passing)
+		return;
+	task->traps.is_passing = false;
+	/* Before a signal, or it was interrupted. A call that was taken apart may have pushed its return address. */
+	if (!pad || kymo_get_registers(task->tid, &registers) || registers.rip < pad->at + pad->layout.insn_at[0] ||
+	    registers.rip >= pad->at + pad->layout.insn_at[1] ||
+	    kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, NULL, NULL, &registers) != KYMO_PAD_LEFT ||
+	    !kymo_trap_is_same(&task->traps.told, &registers))
+		hub_breakpoint_passed(task);
+}
+
+void hub_breakpoint_look_again(struct task *task)
+{
+	struct user_regs_struct registers;
+
+	if (task->traps.is_at_breakpoint && told_pad(task) &&
+	    (kymo_get_registers(task->tid, &registers) || !kymo_trap_is_same(&task->traps.told, &registers)))
+		task->traps.is_at_breakpoint = false; /* a handler may return there: it has been told */
+}
+
 enum pad_way {
 	PAD_IS_NONE,    /* the thread goes on as it stands: it stands at no pad, or enters one by the jump */
 	PAD_IS_ENTERED, /* it stands elsewhere now, and goes on from there */
 	PAD_IS_STEPPED, /* it has made a step, which is told */
 };
 
-/* A thread that has been told goes on at the displaced instruction. One that steps onto a breakpoint comes to it at
+/* A thread that has been told goes on at the displaced instruction, and so does each one where no breakpoint is in: it
+ * may stand here as the pad's stores do not fit on its stack. One that steps onto a breakpoint comes to it at
  * once: a step into the jump would lead back here. */
 static enum pad_way pass_pad(struct kymo_hub *hub, struct task *task, bool wants_step)
 {
@@ -387,7 +426,7 @@ static enum pad_way pass_pad(struct kymo_hub *hub, struct task *task, bool wants
 		   was_told = task->traps.is_at_breakpoint && task->traps.told.rip == registers.rip;
 	bool is_at_trap;
 
-	if (!pad || (!was_told && !wants_step) || (!was_told && is_in && !b->by_pad))
+	if (!pad || (!was_told && is_in && (!wants_step || !b->by_pad)))
 		return PAD_IS_NONE;
 	is_at_trap = !was_told && is_in;
 	registers.rip = pad->at + (is_at_trap ? pad->layout.trap : pad->layout.insn_at[0]);
@@ -395,7 +434,10 @@ static enum pad_way pass_pad(struct kymo_hub *hub, struct task *task, bool wants
 		return PAD_IS_NONE;
 	if (is_at_trap)
 		return PAD_IS_ENTERED;
-	hub_breakpoint_passed(task);
+	if (was_told)
+		note_pass(task, pad, &registers);
+	else
+		hub_breakpoint_passed(task);
 	if (!wants_step)
 		return PAD_IS_ENTERED;
 	step_in_pad(hub, task, pad);

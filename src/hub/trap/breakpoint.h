@@ -31,6 +31,13 @@ bool hub_is_trap_of_ours(const struct task *task, const siginfo_t *info);
  */
 bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step);
 
+/* It has stopped, and may have executed the instruction of the pad at which it was told of. Before it is brought out.
+ */
+void hub_breakpoint_look(struct task *task);
+
+/* It has been brought out. With other registers it is at a pad once more, for another hit: in a signal handler. */
+void hub_breakpoint_look_again(struct task *task);
+
 /* It has executed the instruction at which it was told of. */
 void hub_breakpoint_passed(struct task *task);
 

@@ -105,19 +105,21 @@ static bool is_within(const struct hub_pad *pad, uint64_t pc)
 	return pc - pad->at < pad->layout.size;
 }
 
-/* Sent by no program. */
+/* Sent by no program, and of what the thread has done. */
 static bool is_fault(const siginfo_t *info)
 {
-	return (info->si_signo == SIGSEGV || info->si_signo == SIGBUS) && info->si_code > 0;
+	return info->si_code > 0 &&
+	       (info->si_signo == SIGSEGV || (info->si_signo == SIGBUS && info->si_code != BUS_MCEERR_AO));
 }
 
-static const struct hub_pad *with_condition(const struct hub_space *space, uint64_t pc)
+/* The pad whose own code is there, not an instruction of the program's: its condition may fault, and its stores to a
+ * stack that has no room for them. */
+static const struct hub_pad *with_own_code(const struct hub_space *space, uint64_t pc)
 {
 	for (size_t i = 0; i < space->pads.n; i++) {
 		const struct hub_pad *pad = &space->pads.items[i];
 
-		if (is_within(pad, pc) && pc - pad->at >= pad->layout.condition &&
-		    pc - pad->at < pad->layout.condition_end)
+		if (is_within(pad, pc) && (pc - pad->at < pad->layout.insn_at[0] || pc - pad->at >= pad->layout.fault))
 			return pad;
 	}
 	return NULL;
@@ -129,7 +131,7 @@ const struct hub_pad *hub_pad_of_fault(const struct task *task, const siginfo_t 
 	struct user_regs_struct registers;
 
 	return space && space->pads.n && is_fault(info) && !kymo_get_registers(task->tid, &registers)
-		       ? with_condition(space, registers.rip)
+		       ? with_own_code(space, registers.rip)
 		       : NULL;
 }
 
@@ -167,7 +169,7 @@ static bool find_way_out(const struct task *task, struct hub_space *space, struc
 		}
 		if (!is_within(pad, registers->rip))
 			continue;
-		if (with_condition(space, registers->rip) && is_faulting(task))
+		if (with_own_code(space, registers->rip) && is_faulting(task))
 			return false;
 		return kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, read_stack, space, registers) ==
 		       KYMO_PAD_LEFT;

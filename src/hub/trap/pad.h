@@ -32,7 +32,7 @@ bool hub_pad_has(const struct hub_pad *pad, uint64_t address, size_t size);
 /* Bytes that were read, as they are without the jumps that are there. */
 void hub_pads_hide(const struct hub_space *space, uint64_t address, void *data, size_t size);
 
-/* The pad in whose condition the thread has faulted, if that is what the signal says. Or NULL. */
+/* The pad in whose own code the thread has faulted, if that is what the signal says. Or NULL. */
 const struct hub_pad *hub_pad_of_fault(const struct task *task, const siginfo_t *info);
 
 /* Whether the process of a thread has pads. */

@@ -138,6 +138,6 @@ struct hub_break *hub_put_break(struct hub_space *space, uint64_t address)
 	memmove(&space->breaks.items[i + 1], &space->breaks.items[i],
 		(space->breaks.n - i) * sizeof(space->breaks.items[0]));
 	space->breaks.n++;
-	space->breaks.items[i] = (struct hub_break){ .address = address, .entry = -1 };
+	space->breaks.items[i] = (struct hub_break){ .address = address, .original = KYMO_TRAP_BYTE, .entry = -1 };
 	return &space->breaks.items[i];
 }

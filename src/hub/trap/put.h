@@ -8,7 +8,8 @@ struct hub_break;
 struct hub_code;
 struct hub_space;
 
-/* A breakpoint at an address that has none: nothing is written, and it has no owner. NULL: memory is out. */
+/* A breakpoint at an address that has none: nothing is written, and it has no owner. An int3 that is there is the
+ * program's own until hub_put_in(). NULL: memory is out. */
 struct hub_break *hub_put_break(struct hub_space *space, uint64_t address);
 
 /* Put it in, by the pad of its address or by a byte; once more, where its code was unmapped and other code is there

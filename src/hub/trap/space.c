@@ -319,14 +319,15 @@ static void clean(const struct hub_memory *memory, const struct hub_space *space
 	}
 }
 
-/* It has the jumps and the pads, of which no word is set. They are the maker's: its breakpoints are by int3. */
+/* It has the jumps and the pads, of which no word is set. They are the maker's: its breakpoints are by int3. A pad that
+ * faults is a hit, for which a breakpoint is found. */
 static void copy_pads(struct kymo_hub *hub, const struct hub_space *space, struct hub_process *child)
 {
 	struct hub_space *own = make_space(hub, child);
 
 	for (size_t i = 0; own && i < space->pads.n; i++)
-		if (kymo_vec_push(&own->pads, space->pads.items[i]))
-			own->pads.items[i].is_used = false;
+		if (hub_put_break(own, space->pads.items[i].site) && kymo_vec_push(&own->pads, space->pads.items[i]))
+			own->pads.items[own->pads.n - 1].is_used = false;
 }
 
 void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_process *child, bool is_vfork)

@@ -418,6 +418,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	if (removal.own)
 		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1,
 					 &stays, result);
+	result->text_left = stays;
 	if (try > 0)
 		result->sites_clean = clean; /* counted before */
 	read_next_words(&removal);

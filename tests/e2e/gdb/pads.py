@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from debugging import Client, address_of, offer, packet
-from kymotest import check_matches, eventually, program, run, start
+from kymotest import check, check_equal, check_matches, eventually, program, run, start
 
 ON = 'monitor set pads 1'
 
@@ -77,13 +77,13 @@ def has_pads(pid):
     return 'memfd:kymo' in maps_of(pid)
 
 
-def served(*words):
+def served(*words, **features):
     """A program, what serves it, and a client that has pads on."""
     process = start('./app', *words)
     process.wait_for('^ready')
     stub, path = offer('--pid', process.pid)
     client = Client(path)
-    client.begin()
+    client.begin(**features)
     client.ask('qRcmd,' + 'set pads 1'.encode().hex())
     return process, stub, client
 
@@ -121,6 +121,35 @@ def mappings(pid):
         if 'memfd:kymo' in line and 'x' in line.split()[1]:
             found.append([int(part, 16) for part in line.split()[0].split('-')])
     return found
+
+
+def memories(pid):
+    """The inodes of what pads are in."""
+    return {line.split()[4] for line in maps_of(pid).splitlines() if 'memfd:kymo' in line}
+
+
+def code_of(pid, address, size):
+    """What is in memory, which no client sees."""
+    with open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
+        memory.seek(address)
+        return memory.read(size)
+
+
+def word_of(pid, address):
+    return int.from_bytes(code_of(pid, address, 8), 'little')
+
+
+def put(client, address, value):
+    check_equal(client.ask(f'M{address:x},8:{value.to_bytes(8, "little").hex()}'), 'OK', 'written')
+
+
+def trap_of(pid, site):
+    """The address of the trap in the pad that the jump at the site leads to: an int3 before a jump."""
+    at = site
+    while (jump := code_of(pid, at, 5))[0] == 0xe9:
+        at += 5 + int.from_bytes(jump[1:], 'little', signed=True)
+    check(at != site, 'a jump is at the site')
+    return at + code_of(pid, at, 400).index(b'\xcc\xe9')
 
 
 def registers(client, thread=None):

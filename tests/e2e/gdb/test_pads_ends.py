@@ -6,7 +6,7 @@ import time
 from debugging import Client, address_of, offer, state_of
 from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
 from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, is_quiet, let_run,
-                  mappings, maps_of, registers, served)
+                  mappings, memories, registers, served)
 
 
 @timeout(240)
@@ -122,10 +122,6 @@ int main(void)
 	return 0;
 }
 '''
-
-def memories(pid):
-    return {line.split()[4] for line in maps_of(pid).splitlines() if 'memfd:kymo' in line}
-
 
 def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
     """At once, or where threads stood in those pads, when they have run and are let run again."""

@@ -17,6 +17,7 @@
 #define RSI 6
 #define N 300
 #define TRAP_FLAG 0x100
+#define BELOW 400    /* bytes that a pad may use, below the stack pointer */
 #define STEPS_MAX 64 /* of a false condition on a register, with the call and the return */
 
 static const struct site *trapping;
@@ -58,7 +59,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
 
 static int take_signals(void **state)
 {
-	const struct sigaction trap = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO },
+	const struct sigaction trap = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK },
 			       fault = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
 
 	return sigaction(SIGTRAP, &trap, NULL) || sigaction(SIGSEGV, &fault, NULL) || sigaction(SIGBUS, &fault, NULL);
@@ -180,6 +181,67 @@ static void memory_that_is_not_there_traps(void **state)
 		world_deinit(&world);
 	}
 	munmap(pages, 2 * PAGE);
+	stack_destroy(stack);
+}
+
+/* Where flags are dead. Whether it traps, and whether anything is stored below. */
+static void enter_near(const struct site *site, const struct registers *in, bool traps, bool stores)
+{
+	const unsigned int before = n_traps;
+	uint8_t *below = (uint8_t *)in->r[RSP] - BELOW;
+	uint8_t kept[BELOW - 8];
+	struct registers out;
+
+	fill(below, BELOW, 1);
+	memcpy(kept, below, sizeof(kept));
+	trapping = site;
+	enter(site, in, &out);
+	assert_memory_equal(out.r, in->r, sizeof(out.r));
+	assert_int_equal(n_traps - before, traps);
+	assert_int_equal(memcmp(kept, below, sizeof(kept)) != 0, stores);
+	if (traps)
+		assert_memory_equal(at_trap.r, in->r, sizeof(at_trap.r));
+}
+
+/* Whatever its condition is. Without a tracer it never uses the stack. */
+static void near_the_end_of_a_stack_it_traps(void **state)
+{
+	const stack_t own = { .ss_sp = stack_create(), .ss_size = STACK_SIZE }, none = { .ss_flags = SS_DISABLE };
+	uint8_t *stack = stack_create();
+
+	assert_int_equal(sigaltstack(&own, NULL), 0); /* the handler stores below, too */
+	for_each_kind(kind)
+	{
+		struct kymo_pad_event event;
+		struct registers in;
+		struct world world;
+		struct site site;
+
+		world_init(&world, kind, roomy);
+		event = event_of(&world, &is_seven);
+		world_pushing(&world, &event, 1, 8, &site);
+		for (uint64_t i = 0; i < N; i++) {
+			const bool is_near = i % 2, is_true = i % 3 == 0;
+			uint64_t words[2];
+
+			randomise(&in, i, stack);
+			in.r[RDI] = is_true ? 7 : 8;
+			words[0] = in.r[RSP] + is_near;
+			words[1] = in.r[RSP] - 511;
+			memcpy(world.live + KYMO_PAD_LIVE_STACK_ENOUGH, words, sizeof(words));
+			arm(&world, 1);
+			enter_near(&site, &in, is_near || is_true, !is_near);
+			words[1] = in.r[RSP] + 1; /* below that lie other threads' stacks */
+			memcpy(world.live + KYMO_PAD_LIVE_STACK_ENOUGH, words, sizeof(words));
+			enter_near(&site, &in, is_true, true);
+			arm(&world, 0);
+			enter_near(&site, &in, false, false);
+		}
+		assert_int_equal(world_lost(&world), 0);
+		world_deinit(&world);
+	}
+	assert_int_equal(sigaltstack(&none, NULL), 0);
+	stack_destroy(own.ss_sp);
 	stack_destroy(stack);
 }
 
@@ -309,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_traps_where_the_condition_holds),
 		cmocka_unit_test(memory_that_is_not_there_traps),
+		cmocka_unit_test(near_the_end_of_a_stack_it_traps),
 		cmocka_unit_test(nothing_traps_in_a_forked_child),
 		cmocka_unit_test(it_ends_a_chain),
 		cmocka_unit_test(what_else_a_site_has_is_refused),
