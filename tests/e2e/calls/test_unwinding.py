@@ -98,8 +98,16 @@ def test_coroutines(tmp):
 
 
 def test_coroutines_that_go_on_to_each_other(tmp):
-    # What is called within what is not known of stacks side by side before one has come back; how long it took is.
-    show(tmp, 'ring', 6, trees=False)
+    show(tmp, 'ring', 6)
+
+
+def test_coroutines_on_stacks_in_a_frame(tmp):
+    """As the example of makecontext(3) has them."""
+    show(tmp, 'coroutines-in-frame', 6)
+
+
+def test_coroutines_in_a_frame_that_go_on_to_each_other(tmp):
+    show(tmp, 'ring-in-frame', 6)
 
 
 HANDED_ON = r"""
@@ -181,6 +189,7 @@ def test_a_coroutine_that_goes_on_in_another_thread(tmp):
 
 def test_handlers_on_a_stack_for_signals(tmp):
     show(tmp, 'signals', 40)
+    show(tmp, 'signals-in-frame', 40)
 
 
 def test_threads_that_end_in_calls(tmp):
