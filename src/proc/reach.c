@@ -9,7 +9,7 @@
 #include "proc/reach.h"
 #include "procfs/info.h"
 
-enum { AGAIN_TRIES = 100, JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, NAP_NS = 20000000 };
+enum { AGAIN_TRIES = 100, JOIN_TRIES = 10, RIGHTS_TRIES = 3, HUB_TRIES = 200 /* while it ends */, NAP_NS = 20000000 };
 
 /* Again, where the process has become another program meanwhile. */
 static int attach_reached(const struct kymo_reach *reach, pid_t *busy_ret)
@@ -42,11 +42,13 @@ int kymo_hub_reach(const struct kymo_reach *reach)
 			why = attach_reached(reach, &busy);
 		if (!why)
 			return 0;
-		if (is_in && why == -EPERM) /* the hub asks for what the kernel would ask for */
+		/* The hub asks for what the kernel would ask for. It also refuses where it lets the process go just
+		 * then. */
+		if (is_in && why == -EPERM && i >= RIGHTS_TRIES)
 			return why;
 		reach->close(reach->data);
-		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || reach->is_given_up(reach->data) || why == -EPERM ||
-		    why == -EPROTO || why == -ETIMEDOUT)
+		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || reach->is_given_up(reach->data) ||
+		    (!is_in && why == -EPERM) || why == -EPROTO || why == -ETIMEDOUT)
 			return err;
 		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
 	}

@@ -115,10 +115,8 @@ struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 	unsigned char ident[20];
 	kymo_cleanup_close int fd = open_program(process->pid);
 
-	if (fd < 0 && errno == ENOENT)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA,
-					 "process %d has no program: it is a kernel thread, or it is ending",
-					 process->pid);
+	if (fd < 0 && errno == ENOENT) /* threads of the kernel, which have none either, were refused before */
+		return kymo_error_create(KYMO_ERROR_GONE, "process %d is ending", process->pid);
 	if (fd < 0)
 		return kymo_error_errno(errno, "cannot read the program of process %d", process->pid);
 	if (kymo_pread_all(fd, ident, sizeof(ident), 0) || memcmp(ident, "\177ELF", 4))

@@ -36,6 +36,7 @@ static bool has_ended(const struct kymo_memory *memory)
 
 static struct kymo_error *open_memory(struct kymo_memory *memory, pid_t pid, pid_t thread)
 {
+	struct kymo_process_info info;
 	char name[64];
 	int err;
 
@@ -49,9 +50,12 @@ static struct kymo_error *open_memory(struct kymo_memory *memory, pid_t pid, pid
 		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", pid);
 	}
 	err = errno;
-	if (err == ESRCH)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA,
-					 "process %d has no memory: it is a kernel thread, or it is ending", pid);
+	if (err == ESRCH) /* it has no memory */
+		return kymo_process_peek(pid, &info) && info.is_kernels
+			       ? kymo_error_create(KYMO_ERROR_BAD_DATA,
+						   "process %d (%s) is a kernel thread, which has no memory", pid,
+						   info.comm)
+			       : kymo_error_create(KYMO_ERROR_GONE, "process %d is ending", pid);
 	if (err == EACCES || err == EPERM)
 		return kymo_error_create(
 			KYMO_ERROR_PERMISSION,

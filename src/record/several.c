@@ -62,6 +62,7 @@ static void attach_one(struct recording *recording, pid_t pid, const struct targ
 	struct kymo_process *process;
 	struct target *target = NULL;
 	struct kymo_error *error = kymo_process_open(pid, &process);
+	bool has_ended;
 
 	if (!error) {
 		target = recording_add_target(recording, process, parent);
@@ -77,7 +78,8 @@ static void attach_one(struct recording *recording, pid_t pid, const struct targ
 		kymo_process_resume(target->process);
 		return;
 	}
-	if (is_named || !target || !recording_is_dead(target, error))
+	has_ended = target ? recording_is_dead(target, error) : error->code == KYMO_ERROR_GONE;
+	if (is_named || !has_ended)
 		recording_tell_refused(recording, pid, error);
 	else
 		kymo_error_destroy(error);

@@ -37,6 +37,7 @@ static void drop_space(struct kymo_stacks *stacks, size_t i)
 	struct stack_space *space = stacks->spaces.items[i];
 
 	drop_regions(stacks, space);
+	stack_jit_deinit(&space->jit);
 	free(space);
 	stacks->spaces.items[i] = stacks->spaces.items[--stacks->spaces.n];
 }
@@ -96,8 +97,11 @@ static void open_files(struct kymo_stacks *stacks, struct stack_space *space, pi
 	struct kymo_error *error;
 	bool is_due = false;
 
-	for (size_t i = 0; i < space->regions.n; i++)
+	for (size_t i = 0; i < space->regions.n; i++) {
 		is_due |= !space->regions.items[i].is_looked_for;
+		if (stack_is_jit(&space->regions.items[i]))
+			stack_jit_open(&space->jit, tid);
+	}
 	if (!is_due)
 		return;
 	error = kymo_memory_init(tid, &memory); /* for the vdso alone */
@@ -124,7 +128,9 @@ static void replace_maps(struct kymo_stacks *stacks, struct stack_space *space, 
 	struct stack_space before = *space;
 	bool ok = true;
 
-	*space = (struct stack_space){ .pid = before.pid, .used = before.used, .is_recorded = before.is_recorded };
+	*space = (struct stack_space){
+		.pid = before.pid, .used = before.used, .is_recorded = before.is_recorded, .jit = before.jit
+	};
 	for (size_t i = 0; i < maps->n && ok; i++) {
 		note_journal(space, &maps->items[i]);
 		ok = !maps->items[i].executable || add_region(space, &before, &maps->items[i]);
@@ -144,10 +150,10 @@ static void read_space(struct kymo_stacks *stacks, struct stack_space *space, pi
 		kymo_maps_deinit(&maps);
 	kymo_error_destroy(error);
 	space->is_changed = false;
+	space->cost_ns = kymo_now_ns() - begin; /* each file is opened once, however long that takes */
 	if (space->is_recorded)
 		open_files(stacks, space, tid);
 	space->read_at_ns = kymo_now_ns();
-	space->cost_ns = space->read_at_ns - begin;
 }
 
 static bool is_due(const struct stack_space *space, uint64_t after_ns)

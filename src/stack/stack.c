@@ -11,6 +11,7 @@
 #include "base/page.h"
 #include "base/search.h"
 #include "stack/files.h"
+#include "stack/jit.h"
 #include "stack/pads.h"
 #include "stack/space.h"
 #include "stack/state.h"
@@ -118,6 +119,20 @@ static void name_frame(struct kymo_stack_frame *frame, struct kymo_module *modul
 		frame->offset = frame->address - (function ? function->start : symbol->vaddr);
 }
 
+/* Code that the program has made is told by its address in the process. */
+static void name_jit(struct walk *walk, struct kymo_stack_frame *frame)
+{
+	const uint64_t pc = walk->frame.registers[KYMO_FRAME_PC];
+	uint64_t start;
+
+	frame->function =
+		stack_jit_name(&walk->space->jit, walk->thread->tid, kymo_frame_location(&walk->frame), &start);
+	if (!frame->function)
+		return;
+	frame->address = pc;
+	frame->offset = pc - start;
+}
+
 static struct kymo_stack_frame describe_region(struct walk *walk, const struct stack_region *region,
 					       struct kymo_module *module, uint64_t vaddr)
 {
@@ -126,6 +141,8 @@ static struct kymo_stack_frame describe_region(struct walk *walk, const struct s
 
 	if (frame.file)
 		frame.address = pc - region->map.start + region->map.offset;
+	if (!module && stack_is_jit(region))
+		name_jit(walk, &frame);
 	if (!module)
 		return frame;
 	frame.address = vaddr + behind;
@@ -160,7 +177,7 @@ static bool step_to_caller(struct walk *walk, const struct stack_region *region,
 		return true;
 	if (stack_is_pad(region) || kymo_frame_unwind_by_pointer(&walk->frame, read_word, walk))
 		return false;
-	return stack_region_at(walk->space, kymo_frame_location(&walk->frame));
+	return find_region(walk);
 }
 
 /* All frames. A file or function that one names is there until the space is read again. */

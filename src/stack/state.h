@@ -10,6 +10,7 @@
 
 #include "base/vec.h"
 #include "procfs/maps.h"
+#include "stack/jit.h"
 
 struct kymo_module;
 
@@ -44,6 +45,7 @@ struct stack_space {
 	struct {
 		uint64_t pc, home;
 	} homes[STACK_HOMES]; /* of pads.c */
+	struct stack_jit jit;
 };
 
 struct kymo_stacks {

@@ -26,8 +26,8 @@ static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
 	fputs(" > ", out);
 	if (frame->is_lost)
 		fputs("unexpected_backtracing_error ", out);
-	if (frame->file) {
-		kymo_utf8_print(out, frame->file);
+	if (frame->file || frame->function) {
+		kymo_utf8_print(out, frame->file ? frame->file : "");
 		fputs("(", out);
 		if (frame->function)
 			kymo_print_shown(out, frame->function);

@@ -1,11 +1,9 @@
 #include "probe/code/jit.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/page.h"
@@ -14,6 +12,7 @@
 #include "proc/process.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
+#include "procfs/perfmap.h"
 #include "sym/perfmap.h"
 
 #define INSN_MAX 15
@@ -145,27 +144,9 @@ static struct kymo_error *read_code(struct kymo_process *process, uint64_t low, 
 
 /* ---- what it is called ----------------------------------------------------------------------- */
 
-/* Its perf map, as it names itself; only one that belongs to its user. -1: there is none. */
-static int open_perf_map(pid_t pid)
-{
-	kymo_cleanup_close int fd = -1;
-	struct kymo_process_info info;
-	struct stat process, map;
-	char name[80];
-
-	if (!kymo_process_peek(pid, &info))
-		return -1;
-	snprintf(name, sizeof(name), "/proc/%d/root/tmp/perf-%d.map", pid, info.inner_pid);
-	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	snprintf(name, sizeof(name), "/proc/%d", pid);
-	if (fd < 0 || fstat(fd, &map) || stat(name, &process) || !S_ISREG(map.st_mode) || map.st_uid != process.st_uid)
-		return -1;
-	return kymo_take_fd(fd);
-}
-
 static bool name_place(struct kymo_jit *jit, pid_t pid)
 {
-	kymo_cleanup_close int fd = open_perf_map(pid);
+	kymo_cleanup_close int fd = kymo_open_perf_map(pid);
 	struct kymo_perf_function function;
 	int n;
 

@@ -186,7 +186,7 @@ def test_a_process_that_has_ended_and_a_kernel_thread():
     os.waitpid(child, 0)
     if processes.status(2).get('Name') == 'kthreadd' and not os.getuid():
         check_refused(['-p', 'libc:malloc', '--pid', 2],
-                      'process 2 has no memory: it is a kernel thread, or it is ending')
+                      r'process 2 \(kthreadd\) is a kernel thread, which has no memory')
         for command in (['syscalls'], ['record', '-s', 'all', '--backend', 'ptrace']):
             kymo(*command, '--pid', 2).refused(
                 r'cannot trace process 2: process 2 \(kthreadd\) is a thread of the kernel, which cannot be traced')

@@ -8,7 +8,7 @@ import difflib
 import re
 
 from kymotest import KYMO, check, check_equal, fail, program, run
-from straced import CHANGES, WITH_PIDS, check_compared, whole_lines
+from straced import CHANGES, WITH_PIDS, check_compared, ended, whole_lines
 
 PREFIX = re.compile(r'^ *(?:-?\d+\.\d{9} \[\d{3}\]|\[---\]) +(?:\d+/)?(\d+) +\S+ (.*)$')
 DURATION = re.compile(r' <\d+\.\d{9}>$')
@@ -152,7 +152,7 @@ def check_lines(tmp, *command, different=(), at_least=1, options=(), swapped='$^
     result = run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', 'all', *options, '-o', tmp / 'traces/kymo', '--',
                  *command, **how).ok()
     strace = [[line for line in lines if not NO_CALL.match(line)]
-              for lines in comparable((tmp / 'traces/strace').read_text(errors='backslashreplace'))]
+              for lines in comparable(ended((tmp / 'traces/strace').read_text(errors='backslashreplace')))]
     kymo = comparable(shown(directory=tmp / 'traces/kymo'))
     met, others, n = set(), [], sum(len(lines) for lines in kymo)
     for lines in pair(strace, kymo):

@@ -17,7 +17,7 @@ from pathlib import Path
 import processes
 from kymotest import KYMO, check, check_equal, check_same, eventually, need_root, program, run, start, timeout
 from recorded_lines import calls_of, shown
-from straced import CHILDREN, PYTHON_ENV, Chance, Difference, build, check_compared
+from straced import CHILDREN, PYTHON_ENV, Chance, Difference, build, check_compared, whole_lines
 
 HERE = Path(__file__).parent
 SH = program('sh')
@@ -469,6 +469,17 @@ def test_threads_by_the_kernel(tmp):
 
 def test_threads_recorded_by_tracing(tmp):
     check_way('recorded', tmp, [build(tmp, 'threads', '-pthread')], ['end of all'], at_least=40)
+
+
+def test_calls_of_threads_that_end_the_process_at_once_are_taken_up(tmp):
+    """The kernel does not stop a thread at its end while another one ends the process, and strace leaves it out."""
+    command = [build(tmp, 'together', '-pthread')]
+    for way in ('hub', 'recorded'):
+        for _ in range(10):
+            process, output = write_traced(tmp, way, WAYS[way](), command)
+            process.end().ok()
+            lines = whole_lines(lines_of(way, WAYS[way], output)).values()
+            check(any('exit_group(0) = ?' in re.sub(' +', ' ', line) for line in sum(lines, [])), 'the end', lines)
 
 
 def test_children_by_the_tracer(tmp):

@@ -1,5 +1,6 @@
 #include "testing.h"
 #include "sym/perfmap.h"
+#include "sym/perftable.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -108,6 +109,49 @@ static void long_maps_and_lines_are_read_to_their_end(void **state)
 	free(text);
 }
 
+/* ---- a table of all lines ------------------------------------------------------------------ */
+
+static const char *name_at(const struct kymo_perf_table *table, uint64_t address, uint64_t start)
+{
+	uint64_t found = 0;
+	const char *name = kymo_perf_table_at(table, address, &found);
+
+	assert_true(!name || found == start);
+	return name ? name : "none";
+}
+
+static void a_table_follows_a_map_that_grows(void **state)
+{
+	static const char first[] = "1000 100 a\n2000 10 b\n3000 20 c",
+			  rest[] = "c\nno line\n1010 10 new\n2000 8 short\n";
+	const int fd = map_of(first, strlen(first));
+	struct kymo_perf_table *table = kymo_perf_table_create(dup(fd));
+	const char *name;
+	uint64_t start;
+
+	assert_non_null(table);
+	assert_null(kymo_perf_table_at(table, 0x1000, &start));
+	assert_true(kymo_perf_table_read(table));
+	assert_false(kymo_perf_table_read(table));
+	name = kymo_perf_table_at(table, 0x10ff, &start);
+	assert_string_equal(name, "a");
+	assert_string_equal(name_at(table, 0x1100, 0), "none");
+	assert_string_equal(name_at(table, 0x3000, 0), "none"); /* that line has no end yet */
+	assert_int_equal(write(fd, rest, strlen(rest)), strlen(rest));
+	assert_true(kymo_perf_table_read(table));
+	assert_string_equal(name, "a"); /* names stay where they are */
+	assert_string_equal(name_at(table, 0x3000, 0x3000), "cc");
+	assert_string_equal(name_at(table, 0x100f, 0x1000), "a");
+	assert_string_equal(name_at(table, 0x1010, 0x1010), "new");
+	assert_string_equal(name_at(table, 0x1020, 0x1000), "a");
+	assert_string_equal(name_at(table, 0x2007, 0x2000), "short");
+	assert_string_equal(name_at(table, 0x2008, 0x2000), "b");
+	assert_string_equal(name_at(table, 0, 0), "none");
+	assert_string_equal(name_at(table, UINT64_MAX, 0), "none");
+	kymo_perf_table_destroy(table);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +160,7 @@ int main(void)
 		cmocka_unit_test(names_are_made_printable_and_cut_between_characters),
 		cmocka_unit_test(the_last_line_that_has_the_address_counts),
 		cmocka_unit_test(long_maps_and_lines_are_read_to_their_end),
+		cmocka_unit_test(a_table_follows_a_map_that_grows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
