@@ -143,7 +143,8 @@ static struct kymo_error *report(struct report_input *source, const char *dir,
 	case KYMO_REPORT_EVENTS:
 		return kymo_events_write(source->reader, &source->names, &source->filter, options, page);
 	case KYMO_REPORT_GRAPH:
-		return kymo_graph_write(source->reader, &source->names, &source->filter, options->function, page);
+		return kymo_graph_write(source->reader, &source->names, &source->filter, fates, options->function,
+					page);
 	case KYMO_REPORT_TREE:
 		return kymo_tree_write(source->reader, &source->names, &source->filter, fates, options->all, page);
 	case KYMO_REPORT_FOLDED:
