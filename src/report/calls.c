@@ -324,7 +324,7 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	uint32_t height = kymo_stack_find(stack, function, stack_pointer), n = 0;
 	uint32_t revived = height ? 0 : kymo_stack_revive(stack, function, stack_pointer, &n);
 
-	if (revived && calls->fates)
+	if (revived && calls->fates && !is_over_loss(calls, kymo_stack_at(stack, revived - 1)))
 		calls->fates->is_needed = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct function *of = &calls->functions.items[kymo_stack_at(stack, i)->function];

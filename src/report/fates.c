@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "report/frames.h"
+#include "report/losses.h"
 #include "report/threads.h"
 
 /* A function at a stack pointer. */
@@ -12,7 +13,8 @@ struct place {
 	uintptr_t process;
 	uint64_t stack_pointer;
 	uint32_t function;
-	uint32_t open; /* the last entry there that has not returned, as an index in `leaves`, plus 1; or 0 */
+	uint32_t open;  /* the last entry there that has not returned, as an index in `leaves`, plus 1; or 0 */
+	uint64_t begin; /* its TSC */
 };
 
 /* The last record of a thread, if it is an entry. */
@@ -30,6 +32,8 @@ struct gathering {
 	struct kymo_index index;
 	KYMO_VEC(struct last_entry) last; /* as threads.items */
 	uint32_t number;
+	size_t n_losses; /* that have begun */
+	uint64_t loss_end;
 };
 
 enum fate_part kymo_fates_part(const struct role *role, const struct kymo_ctf_record *record)
@@ -70,9 +74,22 @@ static bool find_place(struct gathering *g, const struct place *place, bool is_m
 	return true;
 }
 
+static void take_losses(struct gathering *g, uint64_t tsc)
+{
+	size_t n;
+	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(g->reader, &n);
+
+	for (; g->n_losses < n && losses[g->n_losses].begin <= tsc; g->n_losses++)
+		if (!kymo_loss_is_in_vforks(&losses[g->n_losses]) && losses[g->n_losses].end > g->loss_end)
+			g->loss_end = losses[g->n_losses].end;
+	if (tsc > kymo_ctf_reader_damaged_since(g->reader))
+		g->loss_end = UINT64_MAX;
+}
+
+/* Over a loss it may be the return of a later call. */
 static void add_return(struct gathering *g, struct place *place)
 {
-	if (place->open)
+	if (place->open && place->begin > g->loss_end)
 		g->fates->leaves.items[place->open - 1] = g->number;
 	place->open = 0;
 }
@@ -81,10 +98,13 @@ static void add_return(struct gathering *g, struct place *place)
  * While it is not known when a call returns, its fate is the entry that came next in its thread, below it: what the
  * call has called first. It will not end before that does.
  */
-static bool add_entry(struct gathering *g, struct place *place, struct last_entry *last, uint64_t stack_pointer)
+static bool add_entry(struct gathering *g, struct place *place, struct last_entry *last, uint64_t stack_pointer,
+		      uint64_t tsc)
 {
 	const size_t n = g->fates->leaves.n;
 
+	if (place)
+		place->open = 0;
 	if (n == FATES_MAX)
 		return true;
 	if (!kymo_vec_push(&g->fates->leaves, place ? LEAVES_NEVER : 0))
@@ -93,8 +113,10 @@ static bool add_entry(struct gathering *g, struct place *place, struct last_entr
 	    g->fates->leaves.items[last->entry - 1] == LEAVES_NEVER)
 		g->fates->leaves.items[last->entry - 1] = LEAVES_NEVER | (uint32_t)n;
 	*last = (struct last_entry){ stack_pointer, n + 1 };
-	if (place)
+	if (place) {
 		place->open = (uint32_t)n + 1;
+		place->begin = tsc;
+	}
 	return true;
 }
 
@@ -112,11 +134,12 @@ static bool add_record(struct gathering *g, const struct kymo_ctf_record *record
 			return false;
 	place.process = (uintptr_t)g->threads.items.items[thread].process;
 	g->number++;
+	take_losses(g, record->tsc);
 	if (!find_place(g, &place, part == FATE_ENTRY, &number))
 		return false;
 	if (part == FATE_ENTRY)
 		return add_entry(g, number ? &g->places.items[number - 1] : NULL, &g->last.items[thread],
-				 place.stack_pointer);
+				 place.stack_pointer, record->tsc);
 	g->last.items[thread].entry = 0;
 	if (number)
 		add_return(g, &g->places.items[number - 1]);

@@ -256,11 +256,41 @@ static void few_are_wrong_where_it_can_not_be_known(void **state)
 	}
 }
 
+/* The return of a later call, whose entry was lost, would be taken for the first one's. */
+static void returns_over_a_loss_are_not_believed(void **state)
+{
+	static const struct moment of_cpu_0[] = {
+		{ 100, 1, PARSE, 0x8000 },        { 110, 1, EVAL, 0x7000 },        { 400, 1, PARSE, 0x7800 },
+		{ 410, 1, PARSE_RETURN, 0x7800 }, { 420, 1, EVAL_RETURN, 0x7000 }, { 500, 1, PARSE_RETURN, 0x8000 },
+	};
+	static const struct moment of_cpu_1[] = {
+		{ 200, 2, LINE, 0 }, { 200, 0, LOSS, 3 }, { 300, 2, LINE, 0 }, { 300, 0, LOSS, 0 }
+	};
+	static const struct kymo_report_filter words = { .n_threads = 0 };
+	struct kymo_ctf_trace trace = trace_of_stack_pointers();
+	struct filter filter = { .words = &words, .trace = &trace };
+	struct fates fates = { .is_needed = false };
+	struct scratch scratch;
+
+	enter(&scratch);
+	must(kymo_ctf_write_metadata(scratch.fd, &trace));
+	write_stream(scratch.fd, &trace, "stream_0", 0, of_cpu_0, kymo_countof(of_cpu_0));
+	write_stream(scratch.fd, &trace, "stream_1", 1, of_cpu_1, kymo_countof(of_cpu_1));
+	must(kymo_fates_gather(&fates, ".", &filter));
+	assert_int_equal(fates.leaves.n, 3);
+	assert_int_equal(fates.leaves.items[0] & LEAVES_NEVER, LEAVES_NEVER);
+	assert_int_equal(fates.leaves.items[1], LEAVES_NEVER);
+	assert_int_equal(fates.leaves.items[2], 4);
+	kymo_fates_deinit(&fates);
+	leave(&scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(coroutines_that_go_back_to_main_are_right),
 		cmocka_unit_test(stacks_elsewhere_are_right),
+		cmocka_unit_test(returns_over_a_loss_are_not_believed),
 		cmocka_unit_test(few_are_wrong_where_it_can_not_be_known),
 	};
 
