@@ -76,7 +76,8 @@ void kymo_stack_wake(struct stack *stack, size_t other)
 {
 	struct frames woken = stack->others.items[other];
 
-	if (stack->now.n) {
+	stack->clear = (struct piece){ 1, 0 };
+	if (stack->now.n || (stack->is_foreseen && stack->now.n_pieces)) {
 		stack->others.items[other] = stack->now;
 	} else {
 		free(stack->now.items);
@@ -89,8 +90,10 @@ void kymo_stack_wake(struct stack *stack, size_t other)
  * */
 static bool begin_stack(struct stack *stack)
 {
+	stack->clear = (struct piece){ 1, 0 };
 	if (!stack->now.n) {
 		stack->now.low = stack->now.high = 0;
+		stack->now.n_pieces = 0;
 		return true;
 	}
 	if (stack->others.n == MAX_STACKS)

@@ -14,6 +14,9 @@
  *	   one returns after all, by rule 1, it gets a stack of its own, with those around it that were taken for over.
  *
  * So rule 2 decides within what a call is shown, and never how long it took.
+ *
+ * Where a trace was read before, it is known when each call returns (report/fates.h). Then rule 4 takes the place of
+ * rules 2 and 3: kymo_stack_choose() of aggr/choice.h.
  */
 #ifndef KYMO_AGGR_STACKS_H
 #define KYMO_AGGR_STACKS_H
@@ -26,8 +29,14 @@
 
 #define STACK_REACH (1u << 20) /* bytes */
 #define STACK_NEAR (1u << 14)
-#define MAX_STACKS 1024u /* of a thread, besides the present one */
-#define MAX_OVER 256u    /* calls of a thread that are remembered; a power of two */
+#define STACK_CLOSE (1u << 13) /* half of what the smallest stacks have */
+#define MAX_STACKS 1024u       /* of a thread, besides the present one */
+#define MAX_OVER 256u          /* calls of a thread that are remembered; a power of two */
+#define STACK_PIECES 4u
+#define STACK_GAP 2048u /* bytes between two pieces, at least, while there are no more than STACK_PIECES */
+/* Of a call that does not return. The bits below it are the number of a return that is known to come before its end, or
+ * 0. */
+#define LEAVES_NEVER (UINT32_C(1) << 31)
 
 /* A call that is open. */
 struct frame {
@@ -35,6 +44,8 @@ struct frame {
 	uint64_t stack_pointer; /* at its entry; 0: not known */
 	uint64_t children_ns;   /* of calls within it */
 	uint32_t function;
+	uint32_t leaves; /* the number of its return (struct stack), or with LEAVES_NEVER; 0: not known */
+	uint32_t until;  /* the number of the first return that is known to come of it and those around it; or 0 */
 	/* Whatever the caller keeps with it: */
 	bool is_shown;
 	uint32_t level;
@@ -44,11 +55,19 @@ struct frame {
 	uint32_t kept_stack;
 };
 
+/* Stack pointers, both inclusive. */
+struct piece {
+	uint64_t low, high;
+};
+
 /* Calls on one stack, each within the one before it: their stack pointers never go up. */
 struct frames {
 	struct frame *items; /* a ring of `size`, a power of two or 0 */
 	uint32_t first, n, size;
 	uint64_t low, high; /* stack pointers that were seen on it; 0: none */
+	/* The same by rule 4. Other stacks may lie between the pieces: in a frame of this one. */
+	struct piece pieces[STACK_PIECES];
+	uint32_t n_pieces;
 };
 
 /* A call that was taken for over. */
@@ -66,7 +85,10 @@ struct absent {
 
 struct stack {
 	struct frames now;              /* the thread runs on it */
-	KYMO_VEC(struct frames) others; /* which have calls that are open */
+	KYMO_VEC(struct frames) others; /* which have calls that are open, or pieces and `is_foreseen` */
+	bool is_foreseen;               /* rule 4 is in force */
+	uint32_t number;                /* of the record that is taken now: entries and returns, from 1 on */
+	struct piece clear;             /* no other stack has a piece that reaches into it */
 	struct over *over;              /* a ring of MAX_OVER, or NULL */
 	uint64_t n_over;                /* that were put there */
 	uint64_t moment;
@@ -90,6 +112,12 @@ void kymo_stack_wake(struct stack *stack, size_t other);
 
 /* Rule 2. False when memory is out. */
 bool kymo_stack_select(struct stack *stack, uint64_t stack_pointer);
+
+/* Whether it is known that the call returns. */
+static inline bool kymo_frame_returns(const struct stack *stack, const struct frame *frame)
+{
+	return frame->leaves > stack->number && frame->leaves < LEAVES_NEVER;
+}
 
 /* Rule 1: as kymo_frames_find() on the stack that the call is on, which is the present one from then on. */
 uint32_t kymo_stack_find(struct stack *stack, uint32_t function, uint64_t stack_pointer);

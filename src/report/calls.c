@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggr/choice.h"
 #include "report/losses.h"
-#include "syscall/call.h"
+#include "report/sysrets.h"
 
 /* Functions of a thread of which absent calls are remembered; beyond, their returns count as ones without an entry. */
 #define MAX_ABSENT 64
@@ -30,6 +31,12 @@ void kymo_calls_deinit(struct calls *calls)
 	kymo_spans_deinit(&calls->spans);
 	kymo_functions_deinit(&calls->functions);
 	*calls = (struct calls){ 0 };
+}
+
+void kymo_calls_foresee(struct calls *calls, struct fates *fates)
+{
+	calls->fates = fates;
+	calls->foresees = fates && fates->is_known;
 }
 
 void kymo_calls_filter(struct calls *calls, const struct filter *filter)
@@ -149,7 +156,8 @@ static void unwind(struct calls *calls, size_t thread, struct stack *stack, uint
 	for (uint32_t height = stack->now.n; height; height--) {
 		uint64_t at = kymo_stack_at(stack, height - 1)->stack_pointer;
 
-		if (at > stack_pointer || (at == stack_pointer && !inclusive))
+		if (at > stack_pointer || (at == stack_pointer && !inclusive) ||
+		    kymo_frame_returns(stack, kymo_stack_at(stack, height - 1)))
 			break;
 		if (at)
 			keep = height - 1;
@@ -161,6 +169,7 @@ static void unwind(struct calls *calls, size_t thread, struct stack *stack, uint
 
 static void drop_all(struct calls *calls, size_t thread, struct stack *stack)
 {
+	stack->is_foreseen = false; /* stacks without calls are not kept */
 	for (;;) {
 		while (stack->now.n)
 			drop_call(calls, thread, stack);
@@ -223,6 +232,7 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 	if (stack->process != process)
 		drop_all(calls, thread, stack);
 	stack->process = process;
+	stack->is_foreseen = calls->foresees;
 	while (stack->now.n && kymo_stack_at(stack, 0)->begin < calls->stale_before)
 		shift_stack(calls, thread, stack);
 	return stack;
@@ -230,8 +240,34 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+/* The fate of the record's call if it is an entry, and they are known, or 0. */
+static uint32_t next_fate(struct calls *calls, struct stack *stack, const struct role *role,
+			  const struct kymo_ctf_record *record)
+{
+	const enum fate_part part = kymo_fates_part(role, record);
+	size_t entry;
+
+	calls->number += part != FATE_NONE;
+	stack->number = calls->number;
+	if (part != FATE_ENTRY)
+		return 0;
+	entry = calls->n_entries++;
+	return entry < calls->fates->leaves.n ? calls->fates->leaves.items[entry] : 0;
+}
+
+/* The thread is at an entry: go to the stack that it is on, and end what is over there. False when memory is out. */
+static bool arrive(struct calls *calls, size_t thread, struct stack *stack, uint64_t stack_pointer, uint32_t leaves)
+{
+	if (!(stack->is_foreseen ? kymo_stack_choose(stack, stack_pointer, leaves)
+				 : kymo_stack_select(stack, stack_pointer)))
+		return false;
+	unwind(calls, thread, stack, stack_pointer, true);
+	end_calls_of_ended(calls, thread, stack_pointer);
+	return true;
+}
+
 static struct kymo_error *enter_call(struct calls *calls, size_t thread, struct stack *stack,
-				     const struct kymo_ctf_record *record, struct step *step)
+				     const struct kymo_ctf_record *record, uint32_t leaves, struct step *step)
 {
 	if (stack->now.n == MAX_DEPTH)
 		shift_stack(calls, thread, stack);
@@ -244,7 +280,14 @@ static struct kymo_error *enter_call(struct calls *calls, size_t thread, struct 
 		.begin = record->tsc,
 		.stack_pointer = kymo_ctf_stack_pointer(record),
 		.function = step->function,
+		.leaves = leaves,
 	};
+	if (!leaves)
+		return NULL;
+	if (kymo_frame_returns(stack, step->entered))
+		step->entered->until = leaves;
+	else if (stack->now.n > 1)
+		step->entered->until = kymo_stack_at(stack, stack->now.n - 2)->until;
 	return NULL;
 }
 
@@ -265,69 +308,6 @@ static void leave_absent(struct stack *stack, struct function *function, bool is
 	function->without_entry += is_counted;
 }
 
-static bool has_failed(const struct kymo_ctf_record *record)
-{
-	return record->event->n_fields && !(record->faults & 1) && record->values[0] > (uint64_t)-4096;
-}
-
-/*
- * The innermost system call that is open, and can have come back so; false where none is. A child of vfork that is not
- * glibc's makes calls in the name of its parent's thread, and its last one never returns: what does is the parent's,
- * below it.
- */
-static bool find_syscall(const struct calls *calls, const struct frames *frames, const struct kymo_ctf_record *record,
-			 uint32_t *function_ret)
-{
-	for (uint32_t i = frames->n; i-- > 0;) {
-		const uint32_t function = kymo_frames_at(frames, i)->function;
-		const struct function *found = &calls->functions.items[function];
-
-		if (found->is_syscall && kymo_syscall_can_return(found->entry->offset, has_failed(record))) {
-			*function_ret = function;
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * The same where the record has the call's number, as the kernel has it: of one that has none any more (a signal
- * handler's return) that is -1. There, a thread is in one call at a time.
- */
-static bool find_numbered(const struct calls *calls, const struct frames *frames, uint64_t number,
-			  uint32_t *function_ret)
-{
-	for (uint32_t i = frames->n; i-- > 0;) {
-		const uint32_t function = kymo_frames_at(frames, i)->function;
-		const struct function *found = &calls->functions.items[function];
-
-		if (!found->is_syscall)
-			continue;
-		*function_ret = function;
-		return number == UINT64_MAX || number == found->entry->offset;
-	}
-	return false;
-}
-
-/* The system call that has come back, on the stack that it was made on, which is the present one from then on. */
-static bool find_any_syscall(const struct calls *calls, struct stack *stack, const struct role *role,
-			     const struct kymo_ctf_record *record, uint32_t *function_ret)
-{
-	const struct frames *frames = &stack->now;
-
-	for (size_t i = 0;; i++) {
-		if (role->knows_number ? find_numbered(calls, frames, record->values[1], function_ret)
-				       : find_syscall(calls, frames, record, function_ret)) {
-			if (i)
-				kymo_stack_wake(stack, i - 1);
-			return true;
-		}
-		if (i == stack->others.n)
-			return false;
-		frames = &stack->others.items[i];
-	}
-}
-
 /* The innermost call of the function on the present stack. */
 static uint32_t find_innermost(const struct stack *stack, uint32_t function)
 {
@@ -344,6 +324,8 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	uint32_t height = kymo_stack_find(stack, function, stack_pointer), n = 0;
 	uint32_t revived = height ? 0 : kymo_stack_revive(stack, function, stack_pointer, &n);
 
+	if (revived && calls->fates && !is_over_loss(calls, kymo_stack_at(stack, revived - 1)))
+		calls->fates->is_needed = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct function *of = &calls->functions.items[kymo_stack_at(stack, i)->function];
 
@@ -505,6 +487,7 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 {
 	const struct role *role = &calls->functions.roles[record->event - calls->trace->events];
 	struct stack *stack;
+	uint32_t leaves;
 
 	ret->kind = STEP_NONE;
 	ret->has_frame = false;
@@ -521,22 +504,20 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	ret->function = role->function;
 	if (role->is_span)
 		return add_span(calls, thread, role, record);
-	if (record->event->kind == KYMO_CTF_ENTRY && !role->is_second && kymo_ctf_stack_pointer(record)) {
-		if (!kymo_stack_select(stack, kymo_ctf_stack_pointer(record)))
-			return &kymo_error_no_memory;
-		unwind(calls, thread, stack, kymo_ctf_stack_pointer(record), true);
-		end_calls_of_ended(calls, thread, kymo_ctf_stack_pointer(record));
-	}
+	leaves = calls->foresees ? next_fate(calls, stack, role, record) : 0;
+	if (record->event->kind == KYMO_CTF_ENTRY && !role->is_second && kymo_ctf_stack_pointer(record) &&
+	    !arrive(calls, thread, stack, kymo_ctf_stack_pointer(record), leaves))
+		return &kymo_error_no_memory;
 	if (role->function == NO_FUNCTION)
 		return NULL;
 	if (role->is_sysret) { /* without an entry, that was lost: of an unknown call */
-		if (!find_any_syscall(calls, stack, role, record, &ret->function))
+		if (!kymo_sysret_find(&calls->functions, stack, role, record, &ret->function))
 			return NULL;
 		calls->functions.items[ret->function].errors +=
-			has_failed(record) &&
+			kymo_sysret_has_failed(record) &&
 			kymo_calls_count(calls, &calls->functions.items[ret->function], record->tsc);
 	}
-	return role->is_entry ? enter_call(calls, thread, stack, record, ret)
+	return role->is_entry ? enter_call(calls, thread, stack, record, leaves, ret)
 			      : leave_call(calls, thread, stack, record, ret);
 }
 
@@ -574,6 +555,7 @@ void kymo_calls_finish(struct calls *calls)
 		struct stack *stack = &calls->stacks.items[i];
 		bool has_ended = has_successor(calls, &calls->threads->items.items[i]);
 
+		stack->is_foreseen = false;
 		finish_stack(calls, i, stack, has_ended);
 		while (stack->others.n) {
 			kymo_stack_wake(stack, stack->others.n - 1);

@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
+#include "report/fates.h"
 #include "report/filter.h"
 #include "report/functions.h"
 #include "report/spans.h"
@@ -64,6 +65,10 @@ struct calls {
 	bool has_loss;
 	uint64_t loss_end;      /* the latest of them */
 	uint64_t stale_before;  /* calls that began before are not kept on stacks */
+	struct fates *fates;    /* or NULL */
+	bool foresees;          /* the fates are known */
+	size_t n_entries;       /* that have a fate */
+	uint32_t number;        /* of records that have a part in one */
 	uint64_t other_threads; /* records of threads that are not told apart */
 	/* Called for a call that was left without a return, innermost first. May be NULL. */
 	void (*left)(void *data, size_t thread, const struct frame *frame);
@@ -78,6 +83,16 @@ struct calls {
 struct kymo_error *kymo_calls_init(struct calls *calls, const struct kymo_ctf_reader *reader,
 				   const struct threads *threads);
 void kymo_calls_deinit(struct calls *calls);
+
+/* Which calls are within which is right where `fates` are known; where they would be of use, that is noted there, and
+ * the caller may begin anew with them. They must outlive the calls. */
+void kymo_calls_foresee(struct calls *calls, struct fates *fates);
+
+/* Whether it is no use to go on without fates. */
+static inline bool kymo_calls_need_fates(const struct calls *calls)
+{
+	return calls->fates && calls->fates->is_needed && !calls->foresees;
+}
 
 /* Count only calls that the filter shows: of its probes, and that begin in its time. It must outlive the calls. */
 void kymo_calls_filter(struct calls *calls, const struct filter *filter);

@@ -18,6 +18,7 @@
 
 #define MAX_LINES 4096u /* a power of two */
 #define MAX_INDENT 64u  /* levels */
+#define HELD_MAX (1u << 17)
 #define THREAD_COLUMNS 24
 #define PROCESS_COLUMNS 32
 
@@ -48,6 +49,12 @@ struct line {
 
 struct graph {
 	const struct page *page;
+	/* What is written of the first HELD_MAX records is held back, as they may have to be read anew with fates. */
+	const struct page *shown;
+	struct page held; /* of `held_text`; without `out` where nothing is held */
+	char *held_text;
+	size_t held_size;
+	uint32_t n_held; /* records */
 	const struct kymo_ctf_trace *trace;
 	const struct kymo_ctf_reader *reader;
 	const struct names *names;
@@ -457,6 +464,40 @@ static struct kymo_error *finish_graph(struct graph *g)
 	return kymo_lines_finish(g->page, g->reader, &g->written);
 }
 
+/* Without memory nothing is held. */
+static void hold(struct graph *g, struct fates *fates)
+{
+	g->shown = g->page;
+	g->held = *g->page;
+	g->held.out = fates->is_known ? NULL : open_memstream(&g->held_text, &g->held_size);
+	if (g->held.out)
+		g->page = &g->held;
+	kymo_calls_foresee(&g->calls, g->held.out || fates->is_known ? fates : NULL);
+}
+
+static void drop_held(struct graph *g)
+{
+	if (g->held.out)
+		(void)fclose(g->held.out);
+	free(g->held_text);
+	g->held.out = NULL;
+	g->held_text = NULL;
+	g->page = g->shown;
+}
+
+/* Write what is held. From now on it is too late for fates. */
+static struct kymo_error *release(struct graph *g)
+{
+	if (!g->held.out)
+		return NULL;
+	if (fflush(g->held.out))
+		return &kymo_error_no_memory;
+	fwrite(g->held_text, 1, g->held_size, g->shown->out);
+	drop_held(g);
+	kymo_calls_foresee(&g->calls, NULL);
+	return NULL;
+}
+
 static struct kymo_error *write_calls(struct graph *g, struct kymo_ctf_reader *reader)
 {
 	struct kymo_ctf_record record;
@@ -468,7 +509,13 @@ static struct kymo_error *write_calls(struct graph *g, struct kymo_ctf_reader *r
 			error = add_record(g, &record);
 		if (error)
 			return error;
+		if (kymo_calls_need_fates(&g->calls))
+			return NULL;
 		flush_lines(g);
+		if (g->held.out && ++g->n_held == HELD_MAX)
+			error = release(g);
+		if (error)
+			return error;
 		/* A reader that has gone away (a pipe to head) is found out by the caller. */
 		if (ferror_unlocked(g->page->out))
 			return NULL;
@@ -503,6 +550,7 @@ static struct kymo_error *init_graph(struct graph *g, const char *function)
 
 static void deinit_graph(struct graph *g)
 {
+	drop_held(g);
 	for (; g->first < g->next; g->first++)
 		free_strings(line_at(g, g->first));
 	free(g->lines);
@@ -516,10 +564,11 @@ static void deinit_graph(struct graph *g)
 }
 
 struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
-				    const char *function, const struct page *page)
+				    struct fates *fates, const char *function, const struct page *page)
 {
 	struct graph g = {
 		.page = page,
+		.shown = page,
 		.reader = reader,
 		.trace = kymo_ctf_reader_trace(reader),
 		.names = names,
@@ -531,8 +580,14 @@ struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct
 
 	g.has_threads = !kymo_filter_is_one_thread(filter) && g.trace->n_threads != 1;
 	error = init_graph(&g, function);
+	hold(&g, fates);
 	if (!error)
 		error = write_calls(&g, reader);
+	if (!kymo_calls_need_fates(&g.calls)) {
+		struct kymo_error *last = release(&g);
+
+		error = error ? error : last;
+	}
 	deinit_graph(&g);
 	return error;
 }

@@ -8,6 +8,7 @@
 #include "report/calls.h"
 #include "report/diff.h"
 #include "report/events.h"
+#include "report/fates.h"
 #include "report/filter.h"
 #include "report/frames.h"
 #include "report/graph.h"
@@ -60,11 +61,12 @@ static struct kymo_error *gather_model(struct kymo_ctf_reader *reader, struct fi
 				       struct calls *calls, struct aggregations *aggregations)
 {
 	struct kymo_ctf_record record;
-	struct kymo_error *error;
+	struct kymo_error *error = NULL;
 	struct step step;
 	size_t thread;
 
-	while (kymo_next_record(reader, aggregations->has_stacks ? &aggregations->frames : NULL, &record, &error)) {
+	while (!kymo_calls_need_fates(calls) &&
+	       kymo_next_record(reader, aggregations->has_stacks ? &aggregations->frames : NULL, &record, &error)) {
 		if (record.event->kind == KYMO_CTF_AGGREGATION) {
 			kymo_aggregations_take(aggregations, &record);
 			continue;
@@ -85,9 +87,9 @@ static struct kymo_error *gather_model(struct kymo_ctf_reader *reader, struct fi
 	return error;
 }
 
-/* Read all of it for source->summary. */
+/* Read all of it for source->summary. If `fates` are needed and not known, it is not read to its end. */
 static struct kymo_error *source_gather(struct report_input *source, const char *dir,
-					const struct kymo_report_options *options)
+					const struct kymo_report_options *options, struct fates *fates)
 {
 	const struct kymo_ctf_trace *trace = kymo_ctf_reader_trace(source->reader);
 	struct kymo_error *error = kymo_model_init(&source->model, trace);
@@ -98,6 +100,7 @@ static struct kymo_error *source_gather(struct report_input *source, const char 
 		error = kymo_aggregations_init(&source->aggregations, trace);
 	if (error)
 		return error;
+	kymo_calls_foresee(&source->calls, fates);
 	kymo_model_filter(&source->model, &source->filter, options->by_thread);
 	kymo_calls_filter(&source->calls, &source->filter);
 	source->summary = (struct summary){
@@ -129,8 +132,10 @@ static struct page page_of(const struct kymo_report_options *options, FILE *out)
 	};
 }
 
+/* Nothing is written where `fates` are needed and not known. */
 static struct kymo_error *report(struct report_input *source, const char *dir,
-				 const struct kymo_report_options *options, const struct page *page)
+				 const struct kymo_report_options *options, struct fates *fates,
+				 const struct page *page)
 {
 	struct kymo_error *error;
 
@@ -138,35 +143,54 @@ static struct kymo_error *report(struct report_input *source, const char *dir,
 	case KYMO_REPORT_EVENTS:
 		return kymo_events_write(source->reader, &source->names, &source->filter, options, page);
 	case KYMO_REPORT_GRAPH:
-		return kymo_graph_write(source->reader, &source->names, &source->filter, options->function, page);
+		return kymo_graph_write(source->reader, &source->names, &source->filter, fates, options->function,
+					page);
 	case KYMO_REPORT_TREE:
-		return kymo_tree_write(source->reader, &source->names, &source->filter, options->all, page);
+		return kymo_tree_write(source->reader, &source->names, &source->filter, fates, options->all, page);
 	case KYMO_REPORT_FOLDED:
 	case KYMO_REPORT_FLAME:
 	case KYMO_REPORT_CALLERS:
 	case KYMO_REPORT_CALLEES:
 		return kymo_stacks_write(source->reader, dir, &source->filter, options, page);
 	case KYMO_REPORT_TABLES:
-		error = source_gather(source, dir, options);
+		error = source_gather(source, dir, options, NULL);
 		return error ? error : kymo_aggregations_write(&source->aggregations, page, options->all);
 	case KYMO_REPORT_JSON:
-		error = source_gather(source, dir, options);
-		return error ? error : kymo_json_write(&source->summary, page->out);
+		error = source_gather(source, dir, options, fates);
+		return error || kymo_calls_need_fates(&source->calls) ? error
+								      : kymo_json_write(&source->summary, page->out);
 	case KYMO_REPORT_SUMMARY:
 		break;
 	}
-	error = source_gather(source, dir, options);
-	return error ? error : kymo_summary_write(&source->summary, page);
+	error = source_gather(source, dir, options, fates);
+	return error || kymo_calls_need_fates(&source->calls) ? error : kymo_summary_write(&source->summary, page);
+}
+
+/* Read the trace from its beginning, with all that is known of how its calls end. */
+static struct kymo_error *report_again(struct report_input *source, const char *dir,
+				       const struct kymo_report_options *options, struct fates *fates,
+				       const struct page *page)
+{
+	struct kymo_error *error = kymo_fates_gather(fates, dir, &source->filter);
+
+	source_deinit(source);
+	*source = (struct report_input){ 0 };
+	if (!error)
+		error = source_open(source, dir, options);
+	return error ? error : report(source, dir, options, fates, page);
 }
 
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out)
 {
 	kymo_cleanup(source_deinit) struct report_input source = { 0 };
+	kymo_cleanup(kymo_fates_deinit) struct fates fates = { .is_needed = false };
 	struct page page = page_of(options, out);
 	struct kymo_error *error = source_open(&source, dir, options);
 
 	if (!error)
-		error = report(&source, dir, options, &page);
+		error = report(&source, dir, options, &fates, &page);
+	if (!error && fates.is_needed)
+		error = report_again(&source, dir, options, &fates, &page);
 	if (!error)
 		error = kymo_page_flush(out);
 	return error ? error : kymo_error_prefix(kymo_filter_check(&source.filter), "%s", dir);
@@ -192,9 +216,9 @@ struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct k
 	if (!error)
 		error = source_open(&second, b, options);
 	if (!error)
-		error = source_gather(&first, a, options);
+		error = source_gather(&first, a, options, NULL);
 	if (!error)
-		error = source_gather(&second, b, options);
+		error = source_gather(&second, b, options, NULL);
 	if (!error && options->mode == KYMO_REPORT_JSON)
 		error = kymo_diff_write_json(&first.summary, &second.summary, out);
 	else if (!error)

@@ -103,11 +103,11 @@ static bool take_step(struct tree *t, size_t thread, const struct step *step)
 static struct kymo_error *gather_tree(struct tree *t, struct kymo_ctf_reader *reader, struct filter *filter)
 {
 	struct kymo_ctf_record record;
-	struct kymo_error *error;
+	struct kymo_error *error = NULL;
 	struct step step;
 	size_t thread;
 
-	while (kymo_next_record(reader, NULL, &record, &error)) {
+	while (!kymo_calls_need_fates(&t->calls) && kymo_next_record(reader, NULL, &record, &error)) {
 		if (!kymo_filter_takes(filter, &record))
 			continue;
 		error = kymo_threads_find(&t->threads, &record, &thread);
@@ -277,14 +277,15 @@ static void deinit_tree(struct tree *t)
 }
 
 struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
-				   bool all, const struct page *page)
+				   struct fates *fates, bool all, const struct page *page)
 {
 	struct tree t = { .page = page, .reader = reader, .names = names, .trace = kymo_ctf_reader_trace(reader) };
 	struct kymo_error *error = init_tree(&t, filter);
 
+	kymo_calls_foresee(&t.calls, fates);
 	if (!error)
 		error = gather_tree(&t, reader, filter);
-	if (!error)
+	if (!error && !kymo_calls_need_fates(&t.calls))
 		error = write_tree(&t, all);
 	deinit_tree(&t);
 	return error;

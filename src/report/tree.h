@@ -5,13 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "report/fates.h"
 #include "report/filter.h"
 #include "report/names.h"
 #include "report/page.h"
 
 /* Read `reader` to its end and write the tree. Without `all`, paths
- * that took less than half a percent of the time are left out, and said. */
+ * that took less than half a percent of the time are left out, and said. Nothing is written where `fates` are needed
+ * and not known: the trace is to be read anew with them. */
 struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
-				   bool all, const struct page *page);
+				   struct fates *fates, bool all, const struct page *page);
 
 #endif

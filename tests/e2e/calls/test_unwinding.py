@@ -3,6 +3,7 @@ and trees are those that the program itself measures."""
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 from kymotest import (NOBODY, babeltrace, check, check_equal, check_matches, check_same, events, kymo, need_uprobes,
@@ -67,13 +68,25 @@ def compare_tree(truth):
                '\n'.join(f'{path} {numbers[0]}' for path, numbers in sorted(truth.items())), 'tree')
 
 
-def show(tmp, way, n, *options, trees=True, ends_open=False):
+def compare_graph(truth):
+    """Calls by their level, whether they returned or not: threads of lines that take turns have no path."""
+    expected, shown = Counter(), Counter()
+    for path, (count, unwound, *_) in truth.items():
+        expected[path.count('>'), path.split('>')[-1]] += count + unwound
+    for line in kymo('report', '--graph').out.splitlines():
+        match = re.search(r'│ ( *)(w_\w+)\(', line)
+        if match:
+            shown[len(match[1]) // 2, match[2]] += 1
+    check_equal(sorted(shown.items()), sorted(expected.items()), 'calls by level')
+
+
+def show(tmp, way, n, *options, ends_open=False):
     truth = truth_of(
         record('-p', './unwinding:w_*', '-r', './unwinding:w_*', *options, '--', compile_it(tmp), way, n).out)
     check(truth, 'the program said nothing')
     compare(truth, ends_open)
-    if trees:
-        compare_tree(truth)
+    compare_tree(truth)
+    return truth
 
 
 def test_exceptions(tmp):
@@ -98,8 +111,16 @@ def test_coroutines(tmp):
 
 
 def test_coroutines_that_go_on_to_each_other(tmp):
-    # What is called within what is not known of stacks side by side before one has come back; how long it took is.
-    show(tmp, 'ring', 6, trees=False)
+    show(tmp, 'ring', 6)
+
+
+def test_coroutines_on_stacks_in_a_frame(tmp):
+    """As the example of makecontext(3) has them."""
+    compare_graph(show(tmp, 'coroutines-in-frame', 6))
+
+
+def test_coroutines_in_a_frame_that_go_on_to_each_other(tmp):
+    compare_graph(show(tmp, 'ring-in-frame', 6))
 
 
 HANDED_ON = r"""
@@ -181,6 +202,7 @@ def test_a_coroutine_that_goes_on_in_another_thread(tmp):
 
 def test_handlers_on_a_stack_for_signals(tmp):
     show(tmp, 'signals', 40)
+    compare_graph(show(tmp, 'signals-in-frame', 40))
 
 
 def test_threads_that_end_in_calls(tmp):

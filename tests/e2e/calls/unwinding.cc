@@ -231,6 +231,7 @@ API long w_setter(long n, bool far)
 
 #define N_COROUTINES 6
 #define STACK (256 << 10)
+#define SMALL_STACK (64 << 10)
 
 struct Coroutine {
 	ucontext_t context;
@@ -309,17 +310,16 @@ API long w_resume(int which)
 	return which;
 }
 
-static void coroutine_round()
+static void coroutine_round(char *stacks, size_t size)
 {
-	char *stacks = (char *)mmap(NULL, N_COROUTINES * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bool any = true;
 
 	for (int i = 0; i < N_COROUTINES; i++) {
 		Coroutine *c = &coroutines[i];
 
 		getcontext(&c->context);
-		c->context.uc_stack.ss_sp = stacks + i * STACK;
-		c->context.uc_stack.ss_size = STACK;
+		c->context.uc_stack.ss_sp = stacks + i * size;
+		c->context.uc_stack.ss_size = size;
 		c->context.uc_link = NULL;
 		c->is_done = false;
 		c->calls.clear();
@@ -335,7 +335,21 @@ static void coroutine_round()
 			CALL(w_resume, i);
 		}
 	}
+}
+
+static void round_on_stacks_elsewhere()
+{
+	char *stacks = (char *)mmap(NULL, N_COROUTINES * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	coroutine_round(stacks, STACK);
 	munmap(stacks, N_COROUTINES * STACK);
+}
+
+static __attribute__((noinline)) void round_on_stacks_in_a_frame()
+{
+	char stacks[N_COROUTINES * SMALL_STACK];
+
+	coroutine_round(stacks, SMALL_STACK);
 }
 
 // ---- signals on a stack of their own, threads ------------------------------------------------------------------------
@@ -399,19 +413,26 @@ static void threads(long n)
 	}
 }
 
-static void signals(long n)
+static void signals(long n, void *memory, size_t size)
 {
 	stack_t stack = {};
 	struct sigaction action = {};
 
-	stack.ss_sp = malloc(STACK);
-	stack.ss_size = STACK;
+	stack.ss_sp = memory;
+	stack.ss_size = size;
 	sigaltstack(&stack, NULL);
 	action.sa_handler = handle;
 	action.sa_flags = SA_ONSTACK;
 	sigaction(SIGUSR1, &action, NULL);
 	for (long i = 0; i < n; i++)
 		CALL(w_raiser, i);
+}
+
+static __attribute__((noinline)) void signals_on_a_stack_in_a_frame(long n)
+{
+	char stack[SMALL_STACK];
+
+	signals(n, stack, sizeof(stack));
 }
 
 int main(int argc, char **argv)
@@ -425,7 +446,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(way, "threads"))
 		threads(n);
 	else if (!strcmp(way, "signals"))
-		signals(n);
+		signals(n, malloc(STACK), STACK);
+	else if (!strcmp(way, "signals-in-frame"))
+		signals_on_a_stack_in_a_frame(n);
 	for (long i = 0; i < n; i++) {
 		if (!strcmp(way, "throw"))
 			CALL(w_catcher, i);
@@ -436,9 +459,11 @@ int main(int argc, char **argv)
 		else if (!strcmp(way, "setcontext"))
 			CALL(w_setter, i, true);
 		throws = i % 2;
-		is_ring = !strcmp(way, "ring");
-		if (is_ring || !strcmp(way, "coroutines"))
-			coroutine_round();
+		is_ring = !strncmp(way, "ring", 4);
+		if (!strcmp(way, "ring") || !strcmp(way, "coroutines"))
+			round_on_stacks_elsewhere();
+		else if (!strcmp(way, "ring-in-frame") || !strcmp(way, "coroutines-in-frame"))
+			round_on_stacks_in_a_frame();
 	}
 	for (const auto &sum : sums)
 		printf("%s %ld %ld %ld %ld\n", sum.first.c_str(), sum.second.count, sum.second.unwound, sum.second.inner, sum.second.outer);

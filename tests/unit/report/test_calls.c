@@ -118,25 +118,6 @@ static void what_an_exception_leaves_is_dropped_and_its_calls_are_the_callers(vo
 	assert_tally(&tallies[MALLOC], (struct tally){ .count = 1, .total = 5, .self = 5 });
 }
 
-/* Of parse and eval, with the stack pointer alone. */
-static struct kymo_ctf_trace trace_of_stack_pointers(void)
-{
-	static struct kymo_ctf_field fields[] = { { (char *)"_sp", KYMO_TYPE_X64, NULL, 0, NULL, false } };
-	static struct kymo_ctf_event events[N_EVENTS];
-	struct kymo_ctf_trace trace = timeline_trace();
-
-	memcpy(events, trace.events, sizeof(events));
-	trace.events = events;
-	for (int i = PARSE; i <= EVAL_RETURN; i++) {
-		trace.events[i].fields = fields;
-		trace.events[i].n_fields = 0;
-		trace.events[i].has_faults = false;
-		trace.events[i].has_stack_pointer = true;
-		trace.events[i].size = 20;
-	}
-	return trace;
-}
-
 static void a_call_is_over_when_its_thread_is_seen_above_it(void **state)
 {
 	static const struct moment moments[] = {

@@ -113,6 +113,25 @@ static inline struct kymo_ctf_trace timeline_trace(void)
 	return trace;
 }
 
+/* Of parse and eval, with the stack pointer alone. */
+static inline struct kymo_ctf_trace trace_of_stack_pointers(void)
+{
+	static struct kymo_ctf_field fields[] = { { (char *)"_sp", KYMO_TYPE_X64, NULL, 0, NULL, false } };
+	static struct kymo_ctf_event events[N_EVENTS];
+	struct kymo_ctf_trace trace = timeline_trace();
+
+	memcpy(events, trace.events, sizeof(events));
+	trace.events = events;
+	for (int i = PARSE; i <= EVAL_RETURN; i++) {
+		trace.events[i].fields = fields;
+		trace.events[i].n_fields = 0;
+		trace.events[i].has_faults = false;
+		trace.events[i].has_stack_pointer = true;
+		trace.events[i].size = 20;
+	}
+	return trace;
+}
+
 /* Append the moments to a stream of its own, a packet for each run without a loss. */
 static inline void write_stream(int dirfd, const struct kymo_ctf_trace *trace, const char *name, uint32_t cpu,
 				const struct moment *moments, size_t n)
