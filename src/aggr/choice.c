@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-#define DEAD_MAX 256u /* calls of a stack that waits, and do not return, are passed over in search of one that does */
+/* Calls of stacks that wait, and do not return, are passed over in search of one that does: so many for an entry. */
+#define DEAD_MAX 4096u
 #define NOW SIZE_MAX
 
 /* How well a stack fits a stack pointer. */
@@ -53,7 +54,8 @@ static void see_piece(struct frames *frames, uint64_t stack_pointer)
 /* ---- which one ------------------------------------------------------------------------------- */
 
 /* False: the call is not on that stack. */
-static bool fit_stack(const struct stack *stack, size_t which, uint64_t stack_pointer, uint32_t leaves, struct fit *ret)
+static bool fit_stack(const struct stack *stack, size_t which, uint64_t stack_pointer, uint32_t leaves, uint32_t *left,
+		      struct fit *ret)
 {
 	struct frames *frames = (struct frames *)(uintptr_t)(which == NOW ? &stack->now : &stack->others.items[which]);
 	const struct piece *nearest = nearest_piece(frames, stack_pointer);
@@ -75,8 +77,9 @@ static bool fit_stack(const struct stack *stack, size_t which, uint64_t stack_po
 			ret->is_known |= ret->distance < STACK_GAP;
 			return frame->until <= stack->number || frame->until > (leaves & ~LEAVES_NEVER);
 		}
-		if (kymo_frame_returns(stack, frame) || (which != NOW && frames->n - height == DEAD_MAX))
+		if (kymo_frame_returns(stack, frame) || (which != NOW && !*left))
 			return false;
+		*left -= which != NOW;
 	}
 	return true;
 }
@@ -138,9 +141,10 @@ static bool begin_another(struct stack *stack)
 
 bool kymo_stack_choose(struct stack *stack, uint64_t stack_pointer, uint32_t leaves)
 {
+	uint32_t left = DEAD_MAX;
 	struct fit fit, best;
-	bool has_best =
-		fit_stack(stack, NOW, stack_pointer, leaves, &best) && (best.is_known || best.distance < STACK_REACH);
+	bool has_best = fit_stack(stack, NOW, stack_pointer, leaves, &left, &best) &&
+			(best.is_known || best.distance < STACK_REACH);
 
 	if (has_best && is_clear(stack, stack_pointer) &&
 	    (best.is_known || is_clear(stack, stack_pointer + best.distance))) {
@@ -148,7 +152,7 @@ bool kymo_stack_choose(struct stack *stack, uint64_t stack_pointer, uint32_t lea
 		return true;
 	}
 	for (size_t i = 0; i < stack->others.n; i++) {
-		if (!fit_stack(stack, i, stack_pointer, leaves, &fit) ||
+		if (!fit_stack(stack, i, stack_pointer, leaves, &left, &fit) ||
 		    (!fit.is_known && fit.distance >= STACK_CLOSE) || (has_best && !is_better(&fit, &best)))
 			continue;
 		best = fit;

@@ -77,7 +77,7 @@ void kymo_stack_wake(struct stack *stack, size_t other)
 	struct frames woken = stack->others.items[other];
 
 	stack->clear = (struct piece){ 1, 0 };
-	if (stack->now.n || (stack->is_foreseen && stack->now.n_pieces)) {
+	if (stack->now.n || (stack->is_foreseen && stack->now.n_pieces && stack->others.n <= EMPTY_MAX)) {
 		stack->others.items[other] = stack->now;
 	} else {
 		free(stack->now.items);

@@ -31,6 +31,7 @@
 #define STACK_NEAR (1u << 14)
 #define STACK_CLOSE (1u << 13) /* half of what the smallest stacks have */
 #define MAX_STACKS 1024u       /* of a thread, besides the present one */
+#define EMPTY_MAX 64u          /* … among which those may be that have no calls */
 #define MAX_OVER 256u          /* calls of a thread that are remembered; a power of two */
 #define STACK_PIECES 4u
 #define STACK_GAP 2048u /* bytes between two pieces, at least, while there are no more than STACK_PIECES */

@@ -194,6 +194,7 @@ struct change {
 	bool is_there;
 	bool is_let_go; /* the stub has the process no more: it has ended, or runs without a debugger */
 	bool is_early;  /* it cannot be frozen now, or its text cannot be changed */
+	bool is_gone;   /* nothing is left in its memory */
 };
 
 static struct gdb_process *process_of(const struct change *it, struct gdb_thread **thread_ret)
@@ -223,6 +224,8 @@ static void have_left(void *data)
 	struct gdb_thread *thread;
 	struct gdb_process *process = process_of(it, &thread);
 
+	if (!process && it->is_let_go && it->is_gone)
+		hub_pads_forget_of(it->gdb->hub, it->set->pid);
 	if (!process)
 		return;
 	if (it->is_early) {
@@ -252,6 +255,7 @@ static enum outcome take_out(struct kymo_gdb *gdb, struct gdb_pad_set *set, bool
 		return it.is_early ? IS_EARLY : IS_OUT;
 	error = (is_waited_for ? kymo_remove : kymo_remove_at_once)(set->process, kymo_probes_inode(set->probes),
 								    &result);
+	it.is_gone = !error && !result.text_left && !result.pads_left;
 	it.is_early = !error && result.text_left && !it.is_let_go && !set->is_leaving;
 	set->is_leaving = !it.is_let_go && (error ? set->is_leaving : result.pads_left && !it.is_early);
 	set->is_failed = error && !set->is_leaving;

@@ -247,7 +247,7 @@ static uint32_t next_fate(struct calls *calls, struct stack *stack, const struct
 	const enum fate_part part = kymo_fates_part(role, record);
 	size_t entry;
 
-	calls->number += part != FATE_NONE;
+	calls->number += part != FATE_NONE && calls->number < UINT32_MAX;
 	stack->number = calls->number;
 	if (part != FATE_ENTRY)
 		return 0;
@@ -324,7 +324,8 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	uint32_t height = kymo_stack_find(stack, function, stack_pointer), n = 0;
 	uint32_t revived = height ? 0 : kymo_stack_revive(stack, function, stack_pointer, &n);
 
-	if (revived && calls->fates && !is_over_loss(calls, kymo_stack_at(stack, revived - 1)))
+	if (revived && calls->fates && !calls->fates->is_of_no_use && !calls->functions.items[function].is_partial &&
+	    !is_over_loss(calls, kymo_stack_at(stack, revived - 1)))
 		calls->fates->is_needed = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct function *of = &calls->functions.items[kymo_stack_at(stack, i)->function];

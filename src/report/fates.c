@@ -38,7 +38,8 @@ struct gathering {
 
 enum fate_part kymo_fates_part(const struct role *role, const struct kymo_ctf_record *record)
 {
-	if (role->function == NO_FUNCTION || role->is_span || role->is_sysret || !kymo_ctf_stack_pointer(record))
+	if (role->function == NO_FUNCTION || role->is_span || role->is_sysret || role->is_partial ||
+	    !kymo_ctf_stack_pointer(record))
 		return FATE_NONE;
 	return role->is_entry ? FATE_ENTRY : FATE_RETURN;
 }
@@ -125,6 +126,7 @@ static bool add_record(struct gathering *g, const struct kymo_ctf_record *record
 	const struct role *role = &g->functions.roles[record->event - kymo_ctf_reader_trace(g->reader)->events];
 	const enum fate_part part = kymo_fates_part(role, record);
 	struct place place = { .stack_pointer = kymo_ctf_stack_pointer(record), .function = role->function };
+	const struct kymo_ctf_process *process;
 	uint32_t number;
 
 	if (part == FATE_NONE)
@@ -132,7 +134,9 @@ static bool add_record(struct gathering *g, const struct kymo_ctf_record *record
 	while (g->last.n <= thread)
 		if (!kymo_vec_push(&g->last, (struct last_entry){ .entry = 0 }))
 			return false;
-	place.process = (uintptr_t)g->threads.items.items[thread].process;
+	/* Processes that the trace does not know may have the same stack pointers. */
+	process = g->threads.items.items[thread].process;
+	place.process = process ? (uintptr_t)process : (uintptr_t)thread << 1 | 1;
 	g->number++;
 	take_losses(g, record->tsc);
 	if (!find_place(g, &place, part == FATE_ENTRY, &number))

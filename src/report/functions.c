@@ -65,6 +65,7 @@ static void add_function(struct functions *functions, const struct kymo_ctf_trac
 			 const struct kymo_ctf_event *const *events, size_t n)
 {
 	const struct kymo_ctf_event *entry = NULL, *leave = NULL;
+	bool is_one_partial;
 
 	for (size_t i = 0; i < n; i++)
 		choose_event(events[i], events[i]->kind == KYMO_CTF_RETURN ? &leave : &entry);
@@ -76,9 +77,13 @@ static void add_function(struct functions *functions, const struct kymo_ctf_trac
 	}
 	for (size_t i = 0; i < n; i++)
 		functions->roles[events[i] - trace->events].is_second = events[i] != entry && events[i] != leave;
-	functions->roles[leave - trace->events] = (struct role){ .function = (uint32_t)functions->n };
-	functions->roles[entry - trace->events] = (struct role){ .function = (uint32_t)functions->n, .is_entry = true };
-	functions->items[functions->n++] = (struct function){ .entry = entry, .leave = leave };
+	is_one_partial = is_partial(entry) || is_partial(leave);
+	functions->roles[leave - trace->events] =
+		(struct role){ .function = (uint32_t)functions->n, .is_partial = is_one_partial };
+	functions->roles[entry - trace->events] =
+		(struct role){ .function = (uint32_t)functions->n, .is_entry = true, .is_partial = is_one_partial };
+	functions->items[functions->n++] =
+		(struct function){ .entry = entry, .leave = leave, .is_partial = is_one_partial };
 }
 
 /* As one that the kernel has seen: result, number, memory. */

@@ -38,7 +38,8 @@ struct function {
 	uint64_t errors;             /* of system calls: they failed. Of those that have returned, over a loss or not */
 	uint32_t n_unowned;          /* returns in turn for which no thread has a call */
 	bool is_syscall;
-	bool is_hidden; /* by a filter: not counted */
+	bool is_partial; /* not all entries, or not all returns, have records: a return may be that of another call */
+	bool is_hidden;  /* by a filter: not counted */
 };
 
 /* What an event is to the calls. */
@@ -49,6 +50,7 @@ struct role {
 	bool knows_number; /* or tells which: its second value */
 	bool is_span;      /* a marker that begins or ends something (report/spans.h) */
 	bool is_second;    /* of a function in `items` where another event has the role */
+	bool is_partial;   /* of a function that is */
 };
 
 struct functions {

@@ -19,6 +19,7 @@
 #define MAX_LINES 4096u /* a power of two */
 #define MAX_INDENT 64u  /* levels */
 #define HELD_MAX (1u << 17)
+#define HELD_BYTES_MAX ((off_t)16 << 20)
 #define THREAD_COLUMNS 24
 #define PROCESS_COLUMNS 32
 
@@ -490,7 +491,7 @@ static struct kymo_error *release(struct graph *g)
 {
 	if (!g->held.out)
 		return NULL;
-	if (fflush(g->held.out))
+	if (fflush(g->held.out) || ferror(g->held.out))
 		return &kymo_error_no_memory;
 	fwrite(g->held_text, 1, g->held_size, g->shown->out);
 	drop_held(g);
@@ -512,13 +513,13 @@ static struct kymo_error *write_calls(struct graph *g, struct kymo_ctf_reader *r
 		if (kymo_calls_need_fates(&g->calls))
 			return NULL;
 		flush_lines(g);
-		if (g->held.out && ++g->n_held == HELD_MAX)
+		if (g->held.out && (++g->n_held == HELD_MAX || ftello(g->held.out) > HELD_BYTES_MAX))
 			error = release(g);
 		if (error)
 			return error;
 		/* A reader that has gone away (a pipe to head) is found out by the caller. */
 		if (ferror_unlocked(g->page->out))
-			return NULL;
+			return g->held.out ? &kymo_error_no_memory : NULL;
 	}
 	return error ? error : finish_graph(g);
 }

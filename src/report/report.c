@@ -7,6 +7,7 @@
 #include "report/aggregations.h"
 #include "report/calls.h"
 #include "report/diff.h"
+#include "report/ended.h"
 #include "report/events.h"
 #include "report/fates.h"
 #include "report/filter.h"
@@ -187,6 +188,8 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 	struct page page = page_of(options, out);
 	struct kymo_error *error = source_open(&source, dir, options);
 
+	if (!error) /* what a recorder still writes is not the same when it is read again */
+		fates.is_of_no_use = kymo_unended(kymo_ctf_reader_trace(source.reader)) != NULL;
 	if (!error)
 		error = report(&source, dir, options, &fates, &page);
 	if (!error && fates.is_needed)

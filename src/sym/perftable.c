@@ -18,6 +18,7 @@
 #define CHUNK ((size_t)256 << 10)
 #define CHUNKS_MAX 4 /* of one reading */
 #define FUNCTIONS_MAX 131072u
+#define SEEN_MAX 64u /* bytes */
 
 /* Parts of one function share it. */
 struct name {
@@ -37,7 +38,9 @@ struct ranges {
 
 struct kymo_perf_table {
 	int fd;
-	off_t at; /* what was read */
+	off_t at;            /* what was read */
+	char seen[SEEN_MAX]; /* the last bytes of that, */
+	size_t n_seen;       /* and how many they are */
 	struct ranges ranges;
 	KYMO_VEC(struct name *) dropped; /* in the last reading */
 };
@@ -134,14 +137,16 @@ static bool build(struct kymo_perf_table *table, const struct range *lines, size
 	return ok;
 }
 
-/* The function of a line, without a part of it. */
-static bool read_line(const char *line, size_t length, struct range *ret)
+/* The function of a line, without a part of it. `is_full`: it has no name, and takes that of what was there. */
+static bool read_line(const char *line, size_t length, bool is_full, struct range *ret)
 {
 	struct kymo_perf_function found;
 	size_t size;
 
 	if (!kymo_perf_map_parse(line, length, &found))
 		return false;
+	if (is_full)
+		*found.name = '\0';
 	size = strlen(found.name) + 1;
 	*ret = (struct range){ found.start, found.start + found.size, found.start, malloc(sizeof(*ret->name) + size) };
 	if (!ret->name)
@@ -159,18 +164,36 @@ static size_t add_lines(struct kymo_perf_table *table, const char *text, size_t 
 	size_t done = 0;
 
 	for (const char *end; (end = memchr(text + done, '\n', size - done)); done = (size_t)(end - text) + 1) {
-		if (!read_line(text + done, (size_t)(end - text) - done, &range))
-			continue;
-		if (table->ranges.all.n + lines.all.n >= FUNCTIONS_MAX || !kymo_vec_push(&lines.all, range))
+		const bool is_full = table->ranges.all.n + lines.all.n >= FUNCTIONS_MAX;
+
+		if (read_line(text + done, (size_t)(end - text) - done, is_full, &range) &&
+		    !kymo_vec_push(&lines.all, range))
 			free(range.name);
 	}
-	if (build(table, lines.all.items, lines.all.n, &fresh))
+	if (build(table, lines.all.items, lines.all.n, &fresh) && fresh.all.n)
 		overlay(table, &table->ranges, &fresh);
 	drop_all(table, &fresh);
 	drop_all(table, &lines);
 	kymo_vec_deinit(&fresh.all);
 	kymo_vec_deinit(&lines.all);
 	return done;
+}
+
+static bool is_as_seen(const struct kymo_perf_table *table)
+{
+	char now[SEEN_MAX];
+
+	return !table->n_seen ||
+	       (pread(table->fd, now, table->n_seen, table->at - (off_t)table->n_seen) == (ssize_t)table->n_seen &&
+		!memcmp(now, table->seen, table->n_seen));
+}
+
+/* So many bytes of `text` have been read. */
+static void note_seen(struct kymo_perf_table *table, const char *text, size_t size)
+{
+	table->n_seen = size < SEEN_MAX ? size : SEEN_MAX;
+	memcpy(table->seen, text + size - table->n_seen, table->n_seen);
+	table->at += (off_t)size;
 }
 
 bool kymo_perf_table_read(struct kymo_perf_table *table)
@@ -180,11 +203,12 @@ bool kymo_perf_table_read(struct kymo_perf_table *table)
 	struct stat st;
 
 	free_dropped(table);
-	if (fstat(table->fd, &st) || st.st_size == table->at)
+	if (fstat(table->fd, &st) || (st.st_size == table->at && is_as_seen(table)))
 		return false;
-	if (st.st_size < table->at) { /* it was written anew */
+	if (st.st_size < table->at || !is_as_seen(table)) { /* it was written anew */
 		drop_all(table, &table->ranges);
 		table->at = 0;
+		table->n_seen = 0;
 	}
 	text = malloc(CHUNK);
 	for (int i = 0; text && i < CHUNKS_MAX; i++) {
@@ -196,7 +220,7 @@ bool kymo_perf_table_read(struct kymo_perf_table *table)
 		done = add_lines(table, text, (size_t)n);
 		if (!done && (size_t)n < CHUNK)
 			break; /* a line that is being written */
-		table->at += (off_t)(done ? done : (size_t)n);
+		note_seen(table, text, done ? done : (size_t)n);
 	}
 	return table->at != before;
 }
@@ -211,7 +235,7 @@ const char *kymo_perf_table_at(const struct kymo_perf_table *table, uint64_t add
 	if (!at || address >= ranges[at - 1].end)
 		return NULL;
 	*start_ret = ranges[at - 1].function;
-	return ranges[at - 1].name->text;
+	return *ranges[at - 1].name->text ? ranges[at - 1].name->text : NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

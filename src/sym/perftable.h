@@ -14,8 +14,8 @@ void kymo_perf_table_destroy(struct kymo_perf_table *table); /* NULL is allowed 
 
 /*
  * Read the lines that the map has got since the last time, up to 1 MiB of them. Whether there were any; where the map
- * has become shorter it is another one, and read from its beginning. Nothing in the map is trusted: lines that are none
- * are left out, and so are those of more than 131,072 functions at a time. Names that were returned before the last
+ * was written anew it is read from its beginning. Nothing in the map is trusted: lines that are none are left out, and
+ * functions beyond 131,072 at a time have no names. Names that were returned before the last
  * reading are not valid any more.
  */
 bool kymo_perf_table_read(struct kymo_perf_table *table);

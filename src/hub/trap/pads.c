@@ -150,6 +150,20 @@ void hub_pads_forget(struct kymo_engine *engine)
 	hub_call(engine->hub, forget, engine);
 }
 
+static int forget_of(struct kymo_hub *hub, void *argument)
+{
+	const struct hub_process *process = hub_find_process(hub, *(const pid_t *)argument);
+
+	if (process && process->space)
+		process->space->pads.n = 0;
+	return 0;
+}
+
+void hub_pads_forget_of(struct kymo_hub *hub, pid_t pid)
+{
+	hub_call(hub, forget_of, &pid);
+}
+
 /* After a step it stands before a signal that it does not get; after others, on its way out of a system call. The maker
  * of a vfork child cannot go on. */
 static bool can_go_on(const struct task *task)

@@ -46,6 +46,9 @@ int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t addre
 void hub_pads_leave(struct kymo_engine *engine, bool is_leaving);
 void hub_pads_forget(struct kymo_engine *engine);
 
+/* The same by its process, which other tracers may have still: its memory may hold something else where pads were. */
+void hub_pads_forget_of(struct kymo_hub *hub, pid_t pid);
+
 /* Have threads that engines hold stand where a recorder can freeze them: after a step they stand before no signal.
  * False: one stands at a system call or before a signal, and cannot be frozen now. */
 bool hub_pads_can_freeze(struct kymo_engine *engine);

@@ -327,7 +327,7 @@ static void copy_pads(struct kymo_hub *hub, const struct hub_space *space, struc
 
 	for (size_t i = 0; own && i < space->pads.n; i++)
 		if (hub_put_break(own, space->pads.items[i].site) && kymo_vec_push(&own->pads, space->pads.items[i]))
-			own->pads.items[own->pads.n - 1].is_used = false;
+			own->pads.items[own->pads.n - 1].is_used = own->pads.items[own->pads.n - 1].is_leaving = false;
 }
 
 void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_process *child, bool is_vfork)

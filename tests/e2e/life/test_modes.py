@@ -7,7 +7,7 @@ import struct
 
 import markers
 from kymotest import (KYMO, KYMO_PLAIN, Event, check, check_equal, check_same, event_lines, events, program, record,
-                      report_json, run, start, start_record, target, target_path)
+                      report_json, run, start, start_record, target, target_path, timeout)
 
 N = 1_000_000
 LATE = 150_000
@@ -16,7 +16,7 @@ PROBE = ['-p', 'callmany:work_a n=%edi:s32 x=%si']
 
 def lines_with_losses():
     """Lines of babeltrace2, with what it says about losses: [(number, 'event' or 'packet')]."""
-    done = run(program('babeltrace2'), 'kymo.data').ok()
+    done = run(program('babeltrace2'), 'kymo.data', seconds=300).ok()
     said = [re.match(r'WARNING: Tracer discarded (\d+) (\w+?)s? between ', line) for line in done.err.splitlines()]
     check(all(said), 'babeltrace2 warns of losses only', done.err)
     return event_lines(done.out), [(int(match[1]), match[2]) for match in said]
@@ -54,9 +54,10 @@ def test_without_sequences_the_accounts_are_exact_too():
     check_accounts(N)
 
 
+@timeout(600)
 def test_threads_on_all_processors_lose_and_record_all_that_there_was():
     said = record('--buffer', '64K', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-p', '0', '-n',
-                  '3000').ok().json()
+                  '1500').ok().json()
     check_accounts(sum(calls for name, calls in said.items() if name.startswith('work_')))
 
 

@@ -150,6 +150,10 @@ static void a_table_follows_a_map_that_grows(void **state)
 	assert_true(kymo_perf_table_read(table));
 	assert_string_equal(name_at(table, 0x2000, 0x2000), "anew");
 	assert_string_equal(name_at(table, 0x1000, 0), "none");
+	assert_int_equal(pwrite(fd, "2000 10 same\n3000 10 more\n", 26, 0), 26);
+	assert_true(kymo_perf_table_read(table));
+	assert_string_equal(name_at(table, 0x2000, 0x2000), "same");
+	assert_string_equal(name_at(table, 0x3000, 0x3000), "more");
 	kymo_perf_table_destroy(table);
 	close(fd);
 }
