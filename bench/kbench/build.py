@@ -47,6 +47,9 @@ class Builder:
     def calls(self):
         return self._program("calls", ["calls.c"])
 
+    def late(self):
+        return self._program("late", ["late.c"])
+
     def conditions(self):
         return self._program("conditions", ["conditions.c"])
 

@@ -1,5 +1,6 @@
-"""Case `start`: time until a small program has run and is recorded, and what one more program costs in a tree that is
-followed."""
+"""Case `start`: time until a small program has run and is recorded.
+
+And what one more program costs in a tree that is followed, and how long a library takes to load."""
 import os
 import shutil
 import signal
@@ -11,6 +12,8 @@ from .results import Figure, Goal, Row
 N_PROGRAMS = 100
 SCRIPT = f"i=0; while [ $i -lt {N_PROGRAMS} ]; do /bin/true; i=$((i+1)); done"
 GOAL_WARM_MS, GOAL_COLD_MS = 10, 40
+LIBRARY, GOAL_LIBRARY_MS = "libz.so.1", 2
+IN_LIBRARY = "kymo record -p, in it"
 GOAL_EACH_MS = {"-p": 1.5, "-s": 2, "syscalls -f": 1.1}
 
 
@@ -19,21 +22,30 @@ class Starter:
     def __init__(self, name, *argv, env=None, missing=None):
         self.name, self.argv, self.env, self.missing = name, argv, env, missing
 
-    def seconds(self, command, bench):
+    def run(self, command, bench, stdout=procs.subprocess.DEVNULL):
+        """How long it takes, in seconds, and what it writes."""
         with procs.temporary_directory(bench.output_dir, "start") as directory:
             argv = [word.replace("DIR", directory) for word in self.argv] + command
             env = {**os.environ, **{key: value.replace("DIR", directory) for key, value in (self.env or {}).items()}}
             begin = time.monotonic()
-            process = procs.spawn(argv, signal.SIGKILL, stdin=procs.subprocess.DEVNULL, stdout=procs.subprocess.DEVNULL,
+            process = procs.spawn(argv, signal.SIGKILL, stdin=procs.subprocess.DEVNULL, stdout=stdout,
                                   stderr=procs.subprocess.DEVNULL, env=env)
             try:
+                output = process.stdout.read() if process.stdout else b""
                 status = procs.wait_to_the_moment(process, 120)
                 taken = time.monotonic() - begin
             finally:
                 procs.end(process)
         if status:
             raise procs.BenchError(f"{' '.join(argv[:4])} ended with status {status}")
-        return taken
+        return taken, output
+
+    def seconds(self, command, bench):
+        return self.run(command, bench)[0]
+
+    def told_ms(self, command, bench):
+        """What the command says of itself."""
+        return float(self.run(command, bench, procs.subprocess.PIPE)[1])
 
 
 def tracers_of(bench):
@@ -47,6 +59,7 @@ def tracers_of(bench):
         Starter("kymo record -s", *record, "-s", "%file", "--", env=warm),
         Starter("kymo syscalls -f", bench.kymo, "syscalls", "-f", "-o", "DIR/lines", "--", env=warm),
         Starter("strace -f", "strace", "-f", "-o", "DIR/lines"),
+        Starter(IN_LIBRARY, *record, "--late", "-p", "libz:crc32", "--", env=warm),
         Starter("uftrace", "uftrace", "record", "--force", "-d", "DIR/trace"),
         Starter("perf trace", "perf", "trace", "-o", "DIR/lines"),
     ]
@@ -63,9 +76,14 @@ def tracers_of(bench):
 
 
 def run(bench):
-    one, many = {}, {}
+    one, many, late = {}, {}, {}
+    program = bench.builder.late()
 
     def trial(tracer):
+        if not tracer.name.endswith("cold"):
+            late.setdefault(tracer.name, []).append(tracer.told_ms([program, LIBRARY], bench) / 1000)
+        if tracer.name == IN_LIBRARY:
+            return
         seconds = tracer.seconds(["/bin/ls"], bench)
         one.setdefault(tracer.name, []).append(seconds)
         if not tracer.name.endswith("cold"):
@@ -75,14 +93,17 @@ def run(bench):
     tracers = tracers_of(bench)
     for tracer in tracers:
         if tracer.env and "DIR" not in tracer.env["KYMO_CACHE"]:
-            tracer.seconds(["/bin/ls"], bench)  # what is kept is there
+            for command in ["/bin/ls"], [program, LIBRARY]:
+                tracer.seconds(command, bench)  # what is kept is there
     bench.round_robin("start", tracers, trial)
-    bench.raw["start"] = {"ls": one, "programs": many}
+    bench.raw["start"] = {"ls": one, "programs": many, "library": late}
     shutil.rmtree(os.path.join(bench.output_dir, "cache"), ignore_errors=True)
-    return rows_of("a program, ls", one, 1) + rows_of(f"one more program of {N_PROGRAMS}, above none", many, N_PROGRAMS)
+    return (rows_of("a program, ls", one, 1) +
+            rows_of(f"one more program of {N_PROGRAMS}, above none", many, N_PROGRAMS) +
+            rows_of(f"{LIBRARY}, loaded later", late, 1, {IN_LIBRARY: GOAL_LIBRARY_MS}))
 
 
-def rows_of(what, trials, n):
+def rows_of(what, trials, n, limits=None):
     rows = []
     own = trials.get("kymo record -p")
     bare = Figure(trials["none"], "s").median if n > 1 and "none" in trials else 0
@@ -91,12 +112,14 @@ def rows_of(what, trials, n):
         if n > 1 and name == "none":
             continue
         ratio = figure.median / figures["kymo record -p"].median if own else None
-        rows.append(Row(what, name, figure, ratio, goals_of(name, figure, n)))
+        rows.append(Row(what, name, figure, ratio, goals_of(name, figure, n, limits)))
     return rows
 
 
-def goals_of(name, figure, n):
-    if n == 1:
+def goals_of(name, figure, n, limits):
+    if limits is not None:
+        limit = limits.get(name)
+    elif n == 1:
         limit = {"kymo record -p": GOAL_WARM_MS, "kymo record -p, cold": GOAL_COLD_MS}.get(name)
     else:
         limit = next(
