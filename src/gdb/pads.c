@@ -224,8 +224,8 @@ static void have_left(void *data)
 	struct gdb_thread *thread;
 	struct gdb_process *process = process_of(it, &thread);
 
-	if (!process && it->is_let_go && it->is_gone)
-		hub_pads_forget_of(it->gdb->hub, it->set->pid);
+	if (it->is_gone)
+		hub_pads_forget(it->gdb->hub, it->set->pid);
 	if (!process)
 		return;
 	if (it->is_early) {
@@ -235,8 +235,6 @@ static void have_left(void *data)
 	if (it->set->is_failed) {
 		hub_pads_leave(thread->engine, false); /* no breakpoint is by them */
 		process->pads.is_refused = true;
-	} else if (!it->set->is_leaving) {
-		hub_pads_forget(thread->engine);
 	}
 	gdb_forget_pads(process);
 }
@@ -466,8 +464,7 @@ static void look_whether_early(void *data)
 	it->is_early = !process || !can_be_frozen(it->gdb, process);
 }
 
-/* Threads that were in these pads have run since: of this stub; of one that was killed, when the process was stopped.
- */
+/* Try again to take out pads that threads were in: those of this stub, and those that a killed stub has left. */
 static void remove_left(struct kymo_gdb *gdb)
 {
 	for (size_t i = gdb->pad_sets.n; i-- > 0;)

@@ -70,7 +70,7 @@ static void drop_all(struct kymo_perf_table *table, struct ranges *ranges)
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* A part of a range, after those that are in `to`. */
+/* Append the part [start, end) of a range to `to`. */
 static bool add_part(struct ranges *to, const struct range *range, uint64_t start, uint64_t end)
 {
 	if (start >= end)
@@ -81,7 +81,8 @@ static bool add_part(struct ranges *to, const struct range *range, uint64_t star
 	return true;
 }
 
-/* What is left of `range` beside newer ones, from `*next` on; those that end within it, or before it, come along. */
+/* Append what newer ranges, from `*next` on, leave of `range`. Each newer range that ends within `range`, or before it,
+ * is appended at its place. */
 static bool add_around(struct ranges *to, const struct range *range, const struct ranges *newer, size_t *next)
 {
 	uint64_t start = range->start;
@@ -201,11 +202,15 @@ bool kymo_perf_table_read(struct kymo_perf_table *table)
 	const off_t before = table->at;
 	kymo_cleanup_free char *text = NULL;
 	struct stat st;
+	bool is_same;
 
 	free_dropped(table);
-	if (fstat(table->fd, &st) || (st.st_size == table->at && is_as_seen(table)))
+	if (fstat(table->fd, &st))
 		return false;
-	if (st.st_size < table->at || !is_as_seen(table)) { /* it was written anew */
+	is_same = st.st_size >= table->at && is_as_seen(table);
+	if (is_same && st.st_size == table->at)
+		return false;
+	if (!is_same) { /* it was written anew */
 		drop_all(table, &table->ranges);
 		table->at = 0;
 		table->n_seen = 0;

@@ -138,20 +138,6 @@ void hub_pads_leave(struct kymo_engine *engine, bool is_leaving)
 
 static int forget(struct kymo_hub *hub, void *argument)
 {
-	struct hub_space *space = space_of(argument);
-
-	if (space)
-		space->pads.n = 0;
-	return 0;
-}
-
-void hub_pads_forget(struct kymo_engine *engine)
-{
-	hub_call(engine->hub, forget, engine);
-}
-
-static int forget_of(struct kymo_hub *hub, void *argument)
-{
 	const struct hub_process *process = hub_find_process(hub, *(const pid_t *)argument);
 
 	if (process && process->space)
@@ -159,9 +145,9 @@ static int forget_of(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-void hub_pads_forget_of(struct kymo_hub *hub, pid_t pid)
+void hub_pads_forget(struct kymo_hub *hub, pid_t pid)
 {
-	hub_call(hub, forget_of, &pid);
+	hub_call(hub, forget, &pid);
 }
 
 /* After a step it stands before a signal that it does not get; after others, on its way out of a system call. The maker

@@ -42,12 +42,12 @@ void hub_pads_use(struct kymo_engine *engine, uint64_t site, bool is_used);
 int hub_pads_yield(struct kymo_hub *hub, struct hub_space *space, uint64_t address);
 
 /* All jumps of the process are about to be taken out: breakpoints that are in become int3. False: they stay after all,
- * and no breakpoint is by them. They have been taken out. */
+ * and no breakpoint is by them. */
 void hub_pads_leave(struct kymo_engine *engine, bool is_leaving);
-void hub_pads_forget(struct kymo_engine *engine);
 
-/* The same by its process, which other tracers may have still: its memory may hold something else where pads were. */
-void hub_pads_forget_of(struct kymo_hub *hub, pid_t pid);
+/* The pads of the process have been taken out: its memory may hold something else where they were. The caller may have
+ * let go of the process, and other tracers may have it still. */
+void hub_pads_forget(struct kymo_hub *hub, pid_t pid);
 
 /* Have threads that engines hold stand where a recorder can freeze them: after a step they stand before no signal.
  * False: one stands at a system call or before a signal, and cannot be frozen now. */

@@ -1,5 +1,6 @@
 """What the tests of conditions in pads share."""
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -166,6 +167,22 @@ def all_threads(client):
         found += reply[1:].split(',')
         reply = client.ask('qsThreadInfo')
     return found
+
+
+def come_to_a_handler_that_stays(process, client):
+    """Two hits at `hot`, and the signal whose handler waits while `hold` is set; `fake` is the trap to which it seems to
+    return. Where the pads are."""
+    hot, hold, fake = (address_of(process.pid, name) for name in ('hot', 'hold', 'fake'))
+    client.ask(f'Z0,{hot:x},1;{TRUE}')
+    for _ in range(2):
+        check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
+    old = memories(process.pid)
+    check(old, 'by pads')
+    put(client, fake, trap_of(process.pid, hot))
+    put(client, hold, 1)
+    os.kill(process.pid, signal.SIGUSR1)
+    check_equal(client.ask('vCont;c')[:3], 'T1e', 'the signal')
+    return old
 
 
 def symbol_of(pid, name):

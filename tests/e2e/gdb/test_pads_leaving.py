@@ -1,11 +1,10 @@
 """Pads that cannot be taken out at once: code that cannot be written, and attempts that fail."""
-import os
 import signal
 
 from debugging import address_of, packet
 from kymotest import check, check_equal, eventually, timeout
-from pads import (FALSE, TRUE, build_hot, code_of, finish, has_pads, is_quiet, let_run, memories, put, served, trap_of,
-                  word_of)
+from pads import (FALSE, build_hot, code_of, come_to_a_handler_that_stays, finish, has_pads, is_quiet, let_run,
+                  memories, put, served, word_of)
 
 SIZE = 5  # of a jump
 
@@ -99,15 +98,7 @@ def test_an_attempt_that_fails(tmp):
     process, stub, client = served()
     hot, hold, holds = (address_of(process.pid, name) for name in ('hot', 'hold', 'holds'))
     code = bytes.fromhex(client.ask(f'm{hot:x},{SIZE:x}'))
-    client.ask(f'Z0,{hot:x},1;{TRUE}')
-    for _ in range(2):
-        check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
-    old = memories(process.pid)
-    check(old, 'by pads')
-    put(client, address_of(process.pid, 'fake'), trap_of(process.pid, hot))
-    put(client, hold, 1)
-    os.kill(process.pid, signal.SIGUSR1)
-    check_equal(client.ask('vCont;c')[:3], 'T1e', 'the signal')
+    old = come_to_a_handler_that_stays(process, client)
     client.ask(f'z0,{hot:x},1')
     client.send(packet('vCont;C1e'))
     eventually(lambda: word_of(process.pid, holds) == 1, 'the handler runs')

@@ -4,8 +4,8 @@ import signal
 
 from debugging import address_of, packet
 from kymotest import check, check_equal, eventually, timeout
-from pads import (FALSE, TRUE, build_hot, code_of, finish, has_pads, is_quiet, let_run, memories, put, registers,
-                  served, trap_of, word_of)
+from pads import (FALSE, TRUE, build_hot, code_of, come_to_a_handler_that_stays, finish, has_pads, is_quiet, let_run,
+                  memories, put, registers, served, word_of)
 
 # `hot` has another argument at each call; `same` is called with the same registers. The handler can stay for a while:
 # as if it had interrupted a pad, or to call `hot`.
@@ -116,15 +116,7 @@ def test_a_handler_that_returns_into_a_pad(tmp):
     build_hot(tmp, source=SOURCE)
     process, stub, client = served('hot')
     hot, hold, holds = (address_of(process.pid, name) for name in ('hot', 'hold', 'holds'))
-    client.ask(f'Z0,{hot:x},1;{TRUE}')
-    for _ in range(2):
-        check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
-    old = memories(process.pid)
-    check(old, 'by pads')
-    put(client, address_of(process.pid, 'fake'), trap_of(process.pid, hot))
-    put(client, hold, 1)
-    os.kill(process.pid, signal.SIGUSR1)
-    check_equal(client.ask('vCont;c')[:3], 'T1e', 'the signal')
+    old = come_to_a_handler_that_stays(process, client)
     client.ask(f'z0,{hot:x},1')
     check_equal(client.ask(f'Z0,{hot:x},1;{FALSE}'), 'OK', 'another condition')
     client.send(packet('vCont;C1e'))

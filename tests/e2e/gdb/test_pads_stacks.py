@@ -22,11 +22,13 @@ SOURCE = r'''
 #include <unistd.h>
 volatile long go = 1, wrong, rounds, what;
 static char *ends[3];
-long hot(long n, long who), pushing(long n, long who), carrying(long n, long who), at(char *sp, long n, long who, long (*f)(long, long));
+long hot(long n, long who), pushing(long n, long who), carrying(long n, long who);
+long at(char *sp, long n, long who, long (*f)(long, long));
 __asm__(".globl hot, pushing, carrying\n.balign 64\nhot: lea (%rdi,%rdi,2), %rax\nadd %rsi, %rax\nret\n.balign 64\n"
 	"pushing: push %rbx\nlea (%rdi,%rdi,2), %rax\nadd %rsi, %rax\npop %rbx\nret\n.balign 64\n"
 	"carrying: .byte 0x48, 0x8d, 0x87, 0, 0, 0, 0\nadc %rsi, %rax\nret\n.balign 64\n" /* lea 0(%rdi), %rax */
-	"at: push %rbx\nmov %rsp, %rbx\nmov %rdi, %rsp\nmov %rsi, %rdi\nmov %rdx, %rsi\ntest %rcx, %rcx\ncall *%rcx\nmov %rbx, %rsp\n"
+	"at: push %rbx\nmov %rsp, %rbx\nmov %rdi, %rsp\nmov %rsi, %rdi\nmov %rdx, %rsi\n"
+	"test %rcx, %rcx\ncall *%rcx\nmov %rbx, %rsp\n"
 	"pop %rbx\nret\n.type hot, @function\n.size hot, 8\n.type pushing, @function\n.size pushing, 9\n"
 	".type carrying, @function\n.size carrying, 11\n");
 static void on_fault(int number) { _exit(9); }
@@ -158,6 +160,12 @@ def is_done(client, process):
     return is_quiet(client) and client.word(address_of(process.pid, 'what')) == 10
 
 
+def finish_without(sites, process, client, stub):
+    for site in sites:
+        client.ask(f'z0,{site:x},1')
+    finish(process, client, stub)
+
+
 @timeout(240)
 def test_each_hit_is_told(tmp):
     """On the first thread, on another one, and on a stack whose end the pad does not know."""
@@ -178,9 +186,7 @@ def test_each_hit_is_told(tmp):
             found.append((now[16], now[5]))
         check_equal(found, expected, f'hits on stack {who}')
         eventually(lambda: is_done(client, process), 'all have been')
-    for site in sites:
-        client.ask(f'z0,{site:x},1')
-    finish(process, client, stub)
+    finish_without(sites, process, client, stub)
 
 
 @timeout(240)
@@ -192,9 +198,7 @@ def test_a_false_condition_and_children(tmp):
         ask_for(client, process, what)
         eventually(lambda: is_done(client, process), f'sweep {what} is done')
         check(has_pads(process.pid), 'by pads')
-    for site in sites:
-        client.ask(f'z0,{site:x},1')
-    finish(process, client, stub)
+    finish_without(sites, process, client, stub)
 
 
 @timeout(240)
@@ -212,9 +216,7 @@ def test_a_child_that_is_followed(tmp):
         let_run(client)
         eventually(lambda: word_of(process.pid, address_of(process.pid, 'what')) == 10, f'sweep {who} is done')
         check_equal(client.interrupt()[:3], 'T02', 'nothing but ^C stops it')
-    for site in sites:
-        client.ask(f'z0,{site:x},1')
-    finish(process, client, stub)
+    finish_without(sites, process, client, stub)
 
 
 @timeout(240)

@@ -24,7 +24,7 @@ static const struct site *stepped;
 static const struct registers *came_with;
 static unsigned int n_before, n_after, n_trapped;
 static bool is_inside;
-static uint64_t seen_flags = ARITHMETIC | DF; /* without those that are dead */
+static uint64_t seen_flags = ARITHMETIC | DF; /* those that the code at the site may read */
 
 static bool read_stack(void *data, uint64_t address, uint64_t *ret)
 {

@@ -19,7 +19,7 @@ struct program {
 	bool throws, has_main, has_handlers;
 	bool is_star; /* coroutines go on to main() alone */
 	uint64_t size;
-	/* What the trace says, and within which call each is: the time of that one's entry, or 0. */
+	/* The trace, and for each call the time at which the call around it began; 0: there is none. */
 	struct moment moments[RECORDS];
 	uint64_t parents[RECORDS];
 	size_t n;
