@@ -324,7 +324,7 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	uint32_t height = kymo_stack_find(stack, function, stack_pointer), n = 0;
 	uint32_t revived = height ? 0 : kymo_stack_revive(stack, function, stack_pointer, &n);
 
-	if (revived && calls->fates && !calls->fates->is_of_no_use && !calls->functions.items[function].is_partial &&
+	if (revived && calls->fates && !calls->functions.items[function].is_partial &&
 	    !is_over_loss(calls, kymo_stack_at(stack, revived - 1)))
 		calls->fates->is_needed = true;
 	for (uint32_t i = 0; i < n; i++) {

@@ -25,7 +25,6 @@
 
 struct fates {
 	KYMO_VEC(uint32_t) leaves; /* by entry, as struct frame has it */
-	bool is_of_no_use;         /* the trace may be another one when it is read again: nothing is needed */
 	bool is_needed;
 	bool is_known;
 };

@@ -470,10 +470,10 @@ static void hold(struct graph *g, struct fates *fates)
 {
 	g->shown = g->page;
 	g->held = *g->page;
-	g->held.out = fates->is_known ? NULL : open_memstream(&g->held_text, &g->held_size);
+	g->held.out = !fates || fates->is_known ? NULL : open_memstream(&g->held_text, &g->held_size);
 	if (g->held.out)
 		g->page = &g->held;
-	kymo_calls_foresee(&g->calls, g->held.out || fates->is_known ? fates : NULL);
+	kymo_calls_foresee(&g->calls, g->held.out || (fates && fates->is_known) ? fates : NULL);
 }
 
 static void drop_held(struct graph *g)
@@ -584,11 +584,8 @@ struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct
 	hold(&g, fates);
 	if (!error)
 		error = write_calls(&g, reader);
-	if (!kymo_calls_need_fates(&g.calls)) {
-		struct kymo_error *last = release(&g);
-
-		error = error ? error : last;
-	}
+	if (!kymo_calls_need_fates(&g.calls))
+		error = kymo_error_first(error, release(&g));
 	deinit_graph(&g);
 	return error;
 }

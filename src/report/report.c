@@ -188,10 +188,10 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 	struct page page = page_of(options, out);
 	struct kymo_error *error = source_open(&source, dir, options);
 
-	if (!error) /* what a recorder still writes is not the same when it is read again */
-		fates.is_of_no_use = kymo_unended(kymo_ctf_reader_trace(source.reader)) != NULL;
+	/* What a recorder still writes is not the same when it is read again. */
 	if (!error)
-		error = report(&source, dir, options, &fates, &page);
+		error = report(&source, dir, options,
+			       kymo_unended(kymo_ctf_reader_trace(source.reader)) ? NULL : &fates, &page);
 	if (!error && fates.is_needed)
 		error = report_again(&source, dir, options, &fates, &page);
 	if (!error)
