@@ -29,13 +29,34 @@ static bool load(void *data, uint64_t address, unsigned int size, uint64_t *ret)
 
 static bool print(void *data, const char *format, size_t size, const uint64_t *args, size_t n)
 {
-	const struct gdb_agent_target memory = { NULL, read_memory, NULL, NULL };
+	const struct gdb_agent_target memory = { .read_memory = read_memory };
 	struct gdb_text text = { 0 };
 	const bool is_good = gdb_agent_print(format, size, args, n, &memory, &text);
 
 	check(is_good || !text.n);
 	gdb_text_deinit(&text);
 	return is_good;
+}
+
+static bool trace(void *data, uint64_t address, uint64_t size)
+{
+	return size % 11;
+}
+
+static bool get_variable(void *data, unsigned int number, uint64_t *ret)
+{
+	*ret = number;
+	return number % 5;
+}
+
+static bool set_variable(void *data, unsigned int number, uint64_t value)
+{
+	return number % 5;
+}
+
+static bool trace_variable(void *data, unsigned int number)
+{
+	return number % 5;
 }
 
 static void compare(const uint8_t *data, size_t size, bool is_there, uint64_t value)
@@ -55,7 +76,14 @@ static void compare(const uint8_t *data, size_t size, bool is_there, uint64_t va
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct gdb_agent_target target = { read_register, read_memory, NULL, NULL };
+	const struct gdb_agent_target target = { .read_register = read_register, .read_memory = read_memory };
+	const struct gdb_agent_target commands = { .read_register = read_register,
+						   .read_memory = read_memory,
+						   .print = print,
+						   .trace = trace,
+						   .get_variable = get_variable,
+						   .set_variable = set_variable,
+						   .trace_variable = trace_variable };
 	unsigned int left = GDB_AGENT_STEPS;
 	uint64_t value = 0x6b796d6f;
 	bool is_there;
@@ -64,6 +92,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(is_there || value == 0x6b796d6f);
 	compare(data, size, is_there, value);
 	left = GDB_AGENT_STEPS;
-	gdb_agent_execute(data, size, &(struct gdb_agent_target){ read_register, read_memory, NULL, print }, &left);
+	gdb_agent_execute(data, size, &commands, &left);
 	return 0;
 }

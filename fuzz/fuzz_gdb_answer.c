@@ -17,11 +17,12 @@
 #include "gdb/run.h"
 #include "gdb/stop.h"
 #include "gdb/thread.h"
+#include "gdb/trace_hits.h"
 #include "hub/engine.h"
 #include "hub/ops.h"
 #include "hub/state.h"
 
-enum { MEMORY_AT = 0x1000, MEMORY_SIZE = 200000, PACKETS_MAX = 64 };
+enum { MEMORY_AT = 0x1000, MEMORY_SIZE = 200000, PACKETS_MAX = 64, TRACEPOINTS_MAX = 8 };
 
 static uint8_t memory[MEMORY_SIZE];
 static struct user_regs_struct registers; /* of all threads */
@@ -196,6 +197,7 @@ static void release(void *data)
 	struct gdb_thread *thread = data;
 
 	kymo_vec_deinit(&thread->watches);
+	kymo_vec_deinit(&thread->trace_steps);
 	gdb_btrace_destroy(thread->btrace);
 	free(thread);
 }
@@ -253,13 +255,26 @@ static void make_steps(struct kymo_gdb *gdb, size_t n)
 		struct gdb_thread *thread = gdb->threads.items[i % gdb->threads.n];
 
 		registers.rip += i % 7 ? 2 : 16;
+		gdb_trace_stepped(thread);
 		gdb_btrace_see(thread, i % 11 ? 0 : KYMO_EVENT_SYSCALL_EXIT);
+	}
+}
+
+/* Threads come to all tracepoints. */
+static void hit_tracepoints(struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->tracing.points.n && i < TRACEPOINTS_MAX; i++) {
+		const uint64_t address = gdb->tracing.points.items[i]->address;
+
+		for (size_t j = 0; j < gdb->threads.n; j++)
+			gdb_trace_hit(gdb->threads.items[j], address);
 	}
 }
 
 /* They stop, by ^C. */
 static void stop(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
+	hit_tracepoints(gdb);
 	make_steps(gdb, 40);
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		gdb->threads.items[i]->is_stopped = true;

@@ -80,18 +80,21 @@ static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb 
 	return error;
 }
 
-/* One client, if there comes one before `ends_wait` can be read. */
+/* One client, if there comes one before `ends_wait` can be read. Where it leaves a trace run behind, another one. */
 static struct kymo_error *serve_clients(struct kymo_gdb *gdb, const struct kymo_gdb_socket *socket, int wake,
 					int ends_wait)
 {
 	enum kymo_gdb_end end;
-	int client = -1;
-	struct kymo_error *error = kymo_gdb_accept(socket, ends_wait, &client, NULL, 0);
 
-	if (error || client < 0)
-		return error;
-	end = kymo_gdb_serve(gdb, client, client, wake);
-	close(client);
+	do {
+		int client = -1;
+		struct kymo_error *error = kymo_gdb_accept(socket, ends_wait, &client, NULL, 0);
+
+		if (error || client < 0)
+			return error;
+		end = kymo_gdb_serve(gdb, client, client, wake);
+		close(client);
+	} while (end == KYMO_GDB_TRACES);
 	return end == KYMO_GDB_CUT ? cli_gdb_cut() : NULL;
 }
 

@@ -246,12 +246,12 @@ static struct kymo_error *serve_stdio(struct kymo_gdb *gdb, const int streams[2]
 static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *words,
 				    const struct kymo_gdb_socket *socket, int wake)
 {
-	enum kymo_gdb_end end = KYMO_GDB_LEFT;
 	struct kymo_error *error = NULL;
+	enum kymo_gdb_end end;
 	char peer[256];
 
 	fprintf(stderr, "Listening on port %d\n", socket->port);
-	while (!error && end == KYMO_GDB_LEFT) {
+	while (!error) {
 		int client = -1;
 
 		error = kymo_gdb_accept(socket, wake, &client, peer, sizeof(peer));
@@ -262,7 +262,7 @@ static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *wo
 		close(client);
 		if (end == KYMO_GDB_CUT)
 			return cli_gdb_cut();
-		if (end != KYMO_GDB_LEFT || words->is_once)
+		if (end != KYMO_GDB_TRACES && (end != KYMO_GDB_LEFT || words->is_once))
 			break;
 		fputs("Remote side has terminated connection.  GDBserver will reopen the connection.\n", stderr);
 		fprintf(stderr, "Listening on port %d\n", socket->port);

@@ -226,6 +226,91 @@ static bool print(struct machine *machine)
 	return !format[size - 1] && machine->target->print(machine->target->data, format, size - 1, args, n);
 }
 
+/* ---- tracepoints ----------------------------------------------------------------------------- */
+
+static void take_steps(struct machine *machine, uint64_t n)
+{
+	*machine->left -= *machine->left < n ? *machine->left : (unsigned int)n;
+}
+
+static bool trace(struct machine *machine, uint64_t address, uint64_t size)
+{
+	take_steps(machine, GDB_AGENT_READ_STEPS + size / GDB_AGENT_STEP_BYTES);
+	return machine->target->trace && *machine->left && machine->target->trace(machine->target->data, address, size);
+}
+
+/* The address stays on the stack. */
+static bool trace_at_top(struct machine *machine, size_t operand)
+{
+	uint64_t size;
+
+	return fetch(machine, operand, &size) && machine->n && trace(machine, machine->stack[machine->n - 1], size);
+}
+
+static bool trace_popped(struct machine *machine)
+{
+	uint64_t address, size;
+
+	return pop(machine, &size) && pop(machine, &address) && trace(machine, address, size);
+}
+
+/* Up to a zero, which is collected too. What cannot be read ends it. */
+static bool trace_string(struct machine *machine)
+{
+	uint64_t address, limit, n = 0;
+	uint8_t byte = 1;
+
+	if (!pop(machine, &limit) || !pop(machine, &address))
+		return false;
+	while (n < limit && byte && *machine->left &&
+	       machine->target->read_memory(machine->target->data, address + n, &byte, 1)) {
+		take_steps(machine, 1);
+		n++;
+	}
+	return trace(machine, address, n);
+}
+
+static bool use_variable(struct machine *machine, enum gdb_agent_op op)
+{
+	const struct gdb_agent_target *target = machine->target;
+	uint64_t number, value;
+
+	if (!fetch(machine, 2, &number))
+		return false;
+	switch (op) {
+	case AGENT_GET_VARIABLE:
+		return target->get_variable && target->get_variable(target->data, (unsigned int)number, &value) &&
+		       push(machine, value);
+	case AGENT_SET_VARIABLE: /* the value stays on the stack */
+		return target->set_variable && machine->n &&
+		       target->set_variable(target->data, (unsigned int)number, machine->stack[machine->n - 1]);
+	default:
+		return target->trace_variable && target->trace_variable(target->data, (unsigned int)number);
+	}
+}
+
+static bool execute_for_trace(struct machine *machine, enum gdb_agent_op op)
+{
+	switch (op) {
+	case AGENT_TRACE:
+		return trace_popped(machine);
+	case AGENT_TRACE_QUICK:
+		return trace_at_top(machine, 1);
+	case AGENT_TRACE16:
+		return trace_at_top(machine, 2);
+	case AGENT_TRACE_STRING:
+		return trace_string(machine);
+	case AGENT_GET_VARIABLE:
+	case AGENT_SET_VARIABLE:
+	case AGENT_TRACE_VARIABLE:
+		return use_variable(machine, op);
+	default:
+		return two_operands(machine, op);
+	}
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
 static bool execute(struct machine *machine, enum gdb_agent_op op)
 {
 	uint64_t ignored;
@@ -264,7 +349,7 @@ static bool execute(struct machine *machine, enum gdb_agent_op op)
 	case AGENT_PRINTF:
 		return print(machine);
 	default:
-		return two_operands(machine, op);
+		return execute_for_trace(machine, op);
 	}
 }
 

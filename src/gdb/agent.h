@@ -17,21 +17,28 @@ struct gdb_agent_target {
 	void *data;
 	/* Of commands: `format` is as the user has written it, between the quotes. NULL: there are none. */
 	bool (*print)(void *data, const char *format, size_t size, const uint64_t *args, size_t n);
+	/* Of tracepoints: collect memory; trace state variables. NULL: there are none. */
+	bool (*trace)(void *data, uint64_t address, uint64_t size);
+	bool (*get_variable)(void *data, unsigned int number, uint64_t *ret);
+	bool (*set_variable)(void *data, unsigned int number, uint64_t value);
+	bool (*trace_variable)(void *data, unsigned int number);
 };
 
 #define GDB_AGENT_STEPS 100000u
 #define GDB_AGENT_READ_STEPS 50u /* of a read of memory */
+#define GDB_AGENT_STEP_BYTES 64u /* that are collected in the time of one step */
 
 /*
  * The value of an expression. False where it has none: it divides by zero, reads unmapped memory, uses the stack
  * wrongly, or ends in the middle of an instruction; it executes more than `left` (a read of memory counts as
- * GDB_AGENT_READ_STEPS), or has instructions that are not known here: those of floating point, tracepoints and trace
- * state variables. What it executes is taken from `left`.
+ * GDB_AGENT_READ_STEPS), or has instructions that are not known here: those of floating point, and what the target does
+ * not have. What it executes is taken from `left`.
  */
 bool gdb_agent_evaluate(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left,
 			uint64_t *ret);
 
-/* Commands of a breakpoint, which have no value: they print. False: as above; what was printed before stays. */
+/* Commands of a breakpoint, which print, and actions of a tracepoint, which collect: they have no value. False: as
+ * above; what was printed before stays. */
 bool gdb_agent_execute(const uint8_t *code, size_t size, const struct gdb_agent_target *target, unsigned int *left);
 
 #endif

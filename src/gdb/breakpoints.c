@@ -136,6 +136,16 @@ static bool is_no_code(const struct gdb_process *process, uint64_t address)
 	return is_data;
 }
 
+int gdb_insert_at(struct gdb_thread *thread, uint64_t address)
+{
+	int err;
+
+	if (thread->process->is_narrow)
+		return -ENOTSUP;
+	err = kymo_engine_insert_breakpoint(thread->engine, address);
+	return err == -EEXIST || err == -ESRCH ? 0 : err;
+}
+
 static int insert_one(struct gdb_thread *thread, const struct gdb_break *what)
 {
 	int err;
@@ -144,18 +154,32 @@ static int insert_one(struct gdb_thread *thread, const struct gdb_break *what)
 		return -ENOTSUP;
 	if (what->type != GDB_BREAK_SOFTWARE)
 		return thread->gdb->is_non_stop && !thread->is_stopped ? watch_soon(thread, what) : watch(thread, what);
-	err = kymo_engine_insert_breakpoint(thread->engine, what->address);
-	if (err == -EINVAL && is_no_code(thread->process, what->address))
-		return 0;
-	return err == -EEXIST || err == -ESRCH ? 0 : err;
+	err = gdb_insert_at(thread, what->address);
+	return err == -EINVAL && is_no_code(thread->process, what->address) ? 0 : err;
 }
 
+/* A tracepoint may be there, too. */
 static void remove_one(struct gdb_thread *thread, const struct gdb_break *what)
 {
-	if (what->type == GDB_BREAK_SOFTWARE)
-		kymo_engine_remove_breakpoint(thread->engine, what->address);
-	else
+	if (what->type != GDB_BREAK_SOFTWARE)
 		unwatch(thread, what);
+	else if (!gdb_traces_at(&thread->gdb->tracing, thread->process->pid, what->address))
+		kymo_engine_remove_breakpoint(thread->engine, what->address);
+}
+
+void gdb_remove_at(struct gdb_thread *thread, uint64_t address)
+{
+	if (!gdb_has_breakpoint(thread->process, address))
+		kymo_engine_remove_breakpoint(thread->engine, address);
+}
+
+static void insert_tracepoints(struct gdb_thread *thread)
+{
+	const struct gdb_tracing *tracing = &thread->gdb->tracing;
+
+	for (size_t i = 0; i < tracing->points.n && gdb_traces(tracing, thread->process->pid); i++)
+		if (tracing->points.items[i]->is_in)
+			gdb_insert_at(thread, tracing->points.items[i]->address);
 }
 
 void gdb_insert_for(struct gdb_thread *thread)
@@ -165,6 +189,7 @@ void gdb_insert_for(struct gdb_thread *thread)
 	for (size_t i = 0; i < process->breaks.n; i++)
 		if (process->breaks.items[i].type == GDB_BREAK_SOFTWARE)
 			insert_one(thread, &process->breaks.items[i]);
+	insert_tracepoints(thread);
 }
 
 static bool has_watch(const struct gdb_thread *thread, const struct gdb_break *what)
@@ -199,7 +224,8 @@ void gdb_forget_breakpoints(struct gdb_thread *thread)
 	thread->process->breaks.n = 0;
 	gdb_forget_conditions(thread->process);
 	gdb_end_pads(thread->process);
-	thread->watches.n = 0;
+	gdb_trace_lose(&thread->gdb->tracing, thread->process->pid, "the process has executed another program");
+	thread->watches.n = thread->trace_steps.n = 0;
 }
 
 /* ---- a process ------------------------------------------------------------------------------- */

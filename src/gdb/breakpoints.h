@@ -15,6 +15,10 @@ void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 bool gdb_has_breakpoint(const struct gdb_process *process, uint64_t address);
 bool gdb_has_watches(const struct gdb_process *process);
 
+/* A tracepoint's breakpoint in one thread, beside those of the client. A negative errno. */
+int gdb_insert_at(struct gdb_thread *thread, uint64_t address);
+void gdb_remove_at(struct gdb_thread *thread, uint64_t address);
+
 /* The breakpoints of its process, for a thread that is new. */
 void gdb_insert_for(struct gdb_thread *thread);
 

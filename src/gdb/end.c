@@ -170,6 +170,30 @@ void gdb_leave(struct kymo_gdb *gdb, pid_t pid)
 	gdb_pads_remove(gdb, pid, true);
 }
 
+struct going {
+	struct kymo_gdb *gdb;
+	pid_t pid; /* of a packet; 0: any */
+	bool is_to_go_on;
+};
+
+static void look_at_run(void *data)
+{
+	struct going *it = data;
+	const struct gdb_tracing *tracing = &it->gdb->tracing;
+
+	it->is_to_go_on = tracing->is_running && tracing->is_disconnected && !it->gdb->is_extended &&
+			  (!it->pid || it->pid == tracing->pid);
+}
+
+/* A client that detaches closes the connection next. Its threads run from then on. */
+static bool is_to_go_on(struct kymo_gdb *gdb, pid_t pid)
+{
+	struct going it = { .gdb = gdb, .pid = pid };
+
+	kymo_hub_run(gdb->hub, look_at_run, &it);
+	return it.is_to_go_on;
+}
+
 void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	struct leave it = { .gdb = gdb };
@@ -177,6 +201,11 @@ void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 
 	if ((gdb_take_char(words, ';') && !gdb_take_int(words, &pid)) || !gdb_words_are_over(words)) {
 		gdb_text_put(reply, "E01");
+		return;
+	}
+	if (is_to_go_on(gdb, pid)) {
+		gdb_say(gdb, "A trace run goes on without a client: process %d stays traced", gdb->tracing.pid);
+		gdb_text_put(reply, "OK");
 		return;
 	}
 	it.pid = pid;

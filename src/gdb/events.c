@@ -17,6 +17,7 @@
 #include "gdb/run.h"
 #include "gdb/stop.h"
 #include "gdb/thread.h"
+#include "gdb/trace_hits.h"
 #include "procfs/info.h"
 
 #define SEEN \
@@ -65,6 +66,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	gdb_btrace_see(thread, event);
 	if (event)
 		return KYMO_ACTION_RESUME;
+	gdb_trace_stepped(thread);
 	if (thread->needs_watches)
 		gdb_watch_missing(thread);
 	if (thread->is_settling) {
@@ -72,7 +74,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 
 		thread->is_settling = false;
 		if (!thread->gdb->is_client && was.kind != GDB_EVENT_INTERRUPT)
-			return gdb_btrace_action(thread);
+			return gdb_trace_action(thread);
 		gdb_note(thread, &was);
 		return KYMO_ACTION_STOP;
 	}
@@ -81,7 +83,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	if (thread->is_stepping)
 		return stepped(thread);
 	if (!thread->is_asked)
-		return gdb_btrace_action(thread);
+		return gdb_trace_action(thread);
 	gdb_stand(thread);
 	return KYMO_ACTION_STOP;
 }
@@ -96,17 +98,20 @@ static bool is_for_program(const struct gdb_thread *thread, int signal)
 /* A step of the client's goes on, too. */
 static enum kymo_action go_on(struct gdb_thread *thread)
 {
-	return thread->is_stepping ? KYMO_ACTION_SINGLESTEP : gdb_btrace_action(thread);
+	return thread->is_stepping ? KYMO_ACTION_SINGLESTEP : gdb_trace_action(thread);
 }
 
 static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_report *report)
 {
 	const bool is_break = report->trap == KYMO_TRAP_BREAKPOINT;
+	const bool is_traced = is_break && gdb_trace_hit(thread, report->address);
 	struct gdb_event event = { .signal = SIGTRAP, .address = report->address };
 	int type;
 
+	if (is_traced && !gdb_has_breakpoint(thread->process, report->address))
+		return go_on(thread);
 	if (!thread->gdb->is_client)
-		return gdb_btrace_action(thread);
+		return gdb_trace_action(thread);
 	event.kind = is_break ? GDB_EVENT_BREAK : GDB_EVENT_WATCH;
 	if (event.kind == GDB_EVENT_WATCH)
 		event.watch = gdb_watch_kind(thread, report->slot);
@@ -387,6 +392,7 @@ static void on_release(void *data)
 	struct gdb_thread *thread = data;
 
 	kymo_vec_deinit(&thread->watches);
+	kymo_vec_deinit(&thread->trace_steps);
 	gdb_btrace_destroy(thread->btrace);
 	free(thread);
 }

@@ -62,7 +62,9 @@ static bool run_form(struct view *view, const struct kymo_form *form, uint64_t *
 static bool evaluate_condition(struct view *view, const struct gdb_condition *condition, unsigned int *left,
 			       uint64_t *ret)
 {
-	const struct gdb_agent_target target = { read_register, read_hit_memory, view, NULL };
+	const struct gdb_agent_target target = { .read_register = read_register,
+						 .read_memory = read_hit_memory,
+						 .data = view };
 
 	if (condition->form)
 		return take_steps(condition->form, left) && run_form(view, condition->form, ret);
@@ -109,7 +111,9 @@ static bool print_for_hit(void *data, const char *format, size_t size, const uin
 
 static void run_command(struct view *view, const struct gdb_condition *command, unsigned int *left)
 {
-	const struct gdb_agent_target target = { read_register, read_hit_memory, view, print_for_hit };
+	const struct gdb_agent_target target = {
+		.read_register = read_register, .read_memory = read_hit_memory, .data = view, .print = print_for_hit
+	};
 	struct gdb_printed *printed = &view->thread->gdb->printed;
 
 	if (!gdb_agent_execute(command->code, command->size, &target, left) && printed->text.n < PRINTED_MAX)

@@ -7,8 +7,10 @@
 #include "base/page.h"
 #include "gdb/packet.h"
 #include "gdb/thread.h"
+#include "gdb/trace_frames.h"
 #include "gdb/wait.h"
 #include "hub/hub.h"
+#include "procfs/maps.h"
 
 enum {
 	READ_MAX = GDB_PACKET_MAX / 2 - 16, /* bytes, two digits each */
@@ -33,6 +35,37 @@ static size_t read_part(struct gdb_thread *thread, uint64_t address, uint8_t *re
 	return n;
 }
 
+/* Bytes from an address on that are in one mapping of a file, which the program cannot write: code and constants. What
+ * gdb says of them (QTro) is not right where the program is loaded elsewhere than its file has it. */
+static size_t count_constant(const struct gdb_thread *thread, uint64_t address, size_t size)
+{
+	struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_maps_read(thread->process->pid, &maps);
+	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, address);
+	size_t n = 0;
+
+	if (map && !map->writable && map->inode)
+		n = size < map->end - address ? size : (size_t)(map->end - address);
+	kymo_error_destroy(error);
+	kymo_maps_deinit(&maps);
+	return n;
+}
+
+/* Of a frame of a trace run: what was collected, and what the program does not change. */
+static size_t read_selected(struct gdb_thread *thread, uint64_t address, uint8_t *ret, size_t size)
+{
+	const struct gdb_tracing *tracing = &thread->gdb->tracing;
+	size_t n;
+
+	if (!tracing->has_selected)
+		return read_part(thread, address, ret, size);
+	n = gdb_frame_memory(tracing, address, ret, size);
+	if (n)
+		return n;
+	n = gdb_is_constant(tracing, address, size) ? size : count_constant(thread, address, size);
+	return read_part(thread, address, ret, n);
+}
+
 static bool take_area(struct gdb_words *words, uint64_t *address, uint64_t *size)
 {
 	return gdb_take_number(words, address) && gdb_take_char(words, ',') && gdb_take_number(words, size);
@@ -52,7 +85,7 @@ void gdb_read_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 	if (size > READ_MAX)
 		size = READ_MAX;
 	bytes = malloc(size + 1);
-	n = bytes ? read_part(thread, address, bytes, size) : 0;
+	n = bytes ? read_selected(thread, address, bytes, size) : 0;
 	if (size && !n)
 		gdb_text_put(reply, "E01");
 	else
@@ -62,7 +95,10 @@ void gdb_read_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_t
 static void write_memory(const struct gdb_thread *thread, uint64_t address, const void *bytes, size_t size,
 			 struct gdb_text *reply)
 {
-	gdb_text_put(reply, !size || !kymo_engine_write(thread->engine, address, bytes, size) ? "OK" : "E01");
+	const bool is_past = thread->gdb->tracing.has_selected; /* a frame of a trace run does not change */
+
+	gdb_text_put(reply,
+		     !size || (!is_past && !kymo_engine_write(thread->engine, address, bytes, size)) ? "OK" : "E01");
 }
 
 void gdb_write_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)

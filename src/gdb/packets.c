@@ -22,6 +22,10 @@
 #include "gdb/tell.h"
 #include "gdb/thread.h"
 #include "gdb/tls.h"
+#include "gdb/trace_frames.h"
+#include "gdb/trace_run.h"
+#include "gdb/trace_variables.h"
+#include "gdb/tracepoints.h"
 #include "gdb/xfer.h"
 #include "hub/hub.h"
 
@@ -174,6 +178,29 @@ static const struct packet {
 	{ "QThreadEvents:", gdb_tell_threads, ON_HUB },
 	{ "Qbtrace-conf:", gdb_configure_branches, ON_HUB },
 	{ "Qbtrace:", gdb_trace_branches, ON_HUB },
+	{ "QTinit", gdb_forget_tracing, IS_WHOLE },
+	{ "QTDP:", gdb_define_tracepoint, ON_HUB },
+	{ "QTDPsrc:", gdb_define_source, ON_HUB },
+	{ "QTDV:", gdb_define_variable, ON_HUB },
+	{ "QTStart", gdb_start_tracing, IS_WHOLE },
+	{ "QTStop", gdb_stop_tracing, IS_WHOLE },
+	{ "QTFrame:", gdb_select_frame, ON_HUB },
+	{ "QTEnable:", gdb_enable_tracepoint, ON_HUB },
+	{ "QTDisable:", gdb_disable_tracepoint, ON_HUB },
+	{ "QTBuffer:circular:", gdb_set_circular, ON_HUB },
+	{ "QTBuffer:size:", gdb_set_buffer_size, ON_HUB },
+	{ "QTDisconnected:", gdb_set_disconnected, ON_HUB },
+	{ "QTNotes:", gdb_take_notes, ON_HUB },
+	{ "QTro", gdb_take_regions, ON_HUB },
+	{ "qTStatus", gdb_tell_tracing, IS_WHOLE },
+	{ "qTBuffer:", gdb_upload_frames, ON_HUB },
+	{ "qTMinFTPILen", gdb_tell_smallest, IS_WHOLE },
+	{ "qTP:", gdb_tell_tracepoint, ON_HUB },
+	{ "qTV:", gdb_tell_variable, ON_HUB },
+	{ "qTfP", gdb_first_piece, IS_WHOLE },
+	{ "qTsP", gdb_next_piece, IS_WHOLE },
+	{ "qTfV", gdb_first_variable, IS_WHOLE },
+	{ "qTsV", gdb_next_variable, IS_WHOLE },
 	{ "QDisableRandomization:", gdb_disable_randomization, ON_HUB },
 	{ "QStartupWithShell:", gdb_with_shell, ON_HUB },
 	{ "QEnvironmentHexEncoded:", gdb_set_variable, ON_HUB },

@@ -147,7 +147,7 @@ static bool is_traced(const struct kymo_gdb *gdb, const struct gdb_process *proc
 	for (size_t i = 0; i < gdb->threads.n; i++)
 		if (gdb->threads.items[i]->process == process && gdb_is_traced(gdb->threads.items[i]))
 			return true;
-	return false;
+	return gdb_traces(&gdb->tracing, process->pid); /* a tracepoint is no pad, and may be at the same address */
 }
 
 /* A thread that waits in the kernel cannot be frozen, and one before a signal, which it has yet to get. */
@@ -552,6 +552,11 @@ static void make_way(struct kymo_gdb *gdb, const char *packet, size_t n)
 		}
 }
 
+static bool begins_with(const char *packet, size_t n, const char *name)
+{
+	return n >= strlen(name) && !memcmp(packet, name, strlen(name));
+}
+
 void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n)
 {
 	if (gdb->has_joined)
@@ -560,6 +565,6 @@ void gdb_pads_look(struct kymo_gdb *gdb, const char *packet, size_t n)
 		look_for_all(gdb, is_for_all(packet, n));
 	else if (gdb->pad_sets.n && n && *packet == 'Z')
 		make_way(gdb, packet, n);
-	else if (gdb->pad_sets.n && n > 8 && !memcmp(packet, "Qbtrace:", 8))
+	else if (gdb->pad_sets.n && (begins_with(packet, n, "Qbtrace:") || begins_with(packet, n, "QTStart")))
 		gdb_pads_remove(gdb, 0, false); /* they come back when no thread is traced any more */
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gdb/thread.h"
+#include "gdb/trace_frames.h"
 #include "hub/regset.h"
 
 #define NO_CALL (-1ull) /* as orig_rax */
@@ -91,7 +92,7 @@ static bool need_list(struct kymo_gdb *gdb)
 static struct sets *begin_sets(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);
-	const bool runs = thread && gdb->is_non_stop && !thread->is_stopped;
+	const bool runs = gdb->tracing.has_selected || (thread && gdb->is_non_stop && !thread->is_stopped);
 	struct sets *sets = thread && !runs && need_list(gdb) ? calloc(1, sizeof(*sets)) : NULL;
 
 	if (sets)
@@ -112,9 +113,73 @@ static void put_one(struct sets *sets, const struct kymo_register *reg, struct g
 			gdb_text_put(reply, "xx");
 }
 
+/* ---- of frames of a trace run ---------------------------------------------------------------- */
+
+size_t gdb_register_block_size(struct kymo_gdb *gdb)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; need_list(gdb) && i < gdb->n_registers; i++)
+		size += gdb->registers[i].shown;
+	return size;
+}
+
+void gdb_put_register_block(struct gdb_thread *thread, struct gdb_text *ret)
+{
+	struct sets *sets = need_list(thread->gdb) ? calloc(1, sizeof(*sets)) : NULL;
+	uint8_t value[64];
+
+	if (!sets) {
+		ret->has_failed = true;
+		return;
+	}
+	sets->thread = thread;
+	for (size_t i = 0; i < thread->gdb->n_registers; i++) {
+		const struct kymo_register *reg = &thread->gdb->registers[i];
+
+		if (!read_one(sets, reg, value))
+			memset(value, 0, sizeof(value));
+		gdb_text_bytes(ret, value, reg->shown);
+	}
+	free(sets);
+}
+
+/* The selected frame's registers from `first` to before `end`. Without them, only the program counter is known. */
+static void put_of_frame(struct kymo_gdb *gdb, size_t first, size_t end, struct gdb_text *reply)
+{
+	const size_t size = gdb_register_block_size(gdb);
+	uint8_t *block = malloc(size + 1);
+	const bool has_block =
+		block && size == gdb->tracing.buffer.registers_size && gdb_frame_registers(&gdb->tracing, block);
+	const uint64_t pc = gdb_frame_pc(&gdb->tracing);
+	size_t at = 0;
+
+	for (size_t i = 0; i < end && i < gdb->n_registers; i++) {
+		const struct kymo_register *reg = &gdb->registers[i];
+
+		if (i >= first && has_block)
+			gdb_text_hex(reply, block + at, reg->shown);
+		else if (i >= first && i == KYMO_REGISTER_PC)
+			gdb_text_hex(reply, &pc, sizeof(pc));
+		else
+			for (unsigned int j = 0; i >= first && j < reg->shown; j++)
+				gdb_text_put(reply, "xx");
+		at += reg->shown;
+	}
+	free(block);
+}
+
+/* ---- of threads ------------------------------------------------------------------------------ */
+
 void gdb_read_registers(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct sets *sets = begin_sets(gdb, reply);
+	struct sets *sets;
+
+	if (gdb->tracing.has_selected) {
+		put_of_frame(gdb, 0, SIZE_MAX, reply);
+		return;
+	}
+	sets = begin_sets(gdb, reply);
 
 	for (size_t i = 0; sets && i < gdb->n_registers; i++)
 		put_one(sets, &gdb->registers[i], reply);
@@ -175,9 +240,19 @@ static const struct kymo_register *take_register(struct kymo_gdb *gdb, struct gd
 
 void gdb_read_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	struct sets *sets = begin_sets(gdb, reply);
-	const struct kymo_register *reg = sets ? take_register(gdb, words) : NULL;
+	struct sets *sets;
+	const struct kymo_register *reg;
 
+	if (gdb->tracing.has_selected) {
+		reg = take_register(gdb, words);
+		if (reg && gdb_words_are_over(words))
+			put_of_frame(gdb, (size_t)(reg - gdb->registers), (size_t)(reg - gdb->registers) + 1, reply);
+		else
+			gdb_text_put(reply, "E01");
+		return;
+	}
+	sets = begin_sets(gdb, reply);
+	reg = sets ? take_register(gdb, words) : NULL;
 	if (reg && gdb_words_are_over(words))
 		put_one(sets, reg, reply);
 	else if (sets)
@@ -259,6 +334,18 @@ int gdb_set_pc(struct gdb_thread *thread, uint64_t pc)
 	return kymo_engine_set_registers(thread->engine, &general);
 }
 
+/* An element a line: gdb reads no line of 1,000 bytes back from its trace files. */
+static void put_types(struct gdb_text *text, const char *types)
+{
+	while (*types) {
+		const size_t n = strcspn(types, ">") + 1;
+
+		gdb_text_bytes(text, types, strnlen(types, n));
+		gdb_text_put(text, "\n");
+		types += strnlen(types, n);
+	}
+}
+
 void gdb_describe_target(struct kymo_gdb *gdb, struct gdb_text *text)
 {
 	const char *feature = "";
@@ -267,21 +354,21 @@ void gdb_describe_target(struct kymo_gdb *gdb, struct gdb_text *text)
 		return;
 	gdb_text_format(text,
 			"<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target><architecture>%s"
-			"</architecture><osabi>GNU/Linux</osabi>",
+			"</architecture><osabi>GNU/Linux</osabi>\n",
 			kymo_registers_architecture());
 	for (size_t i = 0; i < gdb->n_registers; i++) {
 		const struct kymo_register *reg = &gdb->registers[i];
 
 		if (strcmp(feature, reg->feature)) {
-			gdb_text_format(text, "%s<feature name=\"%s\">%s", *feature ? "</feature>" : "", reg->feature,
-					kymo_registers_types(reg->feature));
+			gdb_text_format(text, "%s<feature name=\"%s\">\n", *feature ? "</feature>" : "", reg->feature);
+			put_types(text, kymo_registers_types(reg->feature));
 			feature = reg->feature;
 		}
 		gdb_text_format(text, "<reg name=\"%s\" bitsize=\"%u\" type=\"%s\" regnum=\"%zu\"", reg->name,
 				8u * reg->shown, reg->type, i);
 		if (reg->group)
 			gdb_text_format(text, " group=\"%s\"", reg->group);
-		gdb_text_put(text, "/>");
+		gdb_text_put(text, "/>\n");
 	}
-	gdb_text_put(text, "</feature></target>");
+	gdb_text_put(text, "</feature></target>\n");
 }

@@ -13,6 +13,10 @@ void gdb_write_register(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 /* Frame and stack pointer and program counter, as stop replies have them. */
 void gdb_put_expedited(struct gdb_thread *thread, struct gdb_text *reply);
 
+/* All registers of a stopped thread, as bytes: what is not there is 0. And how many bytes these are; 0: not known. */
+void gdb_put_register_block(struct gdb_thread *thread, struct gdb_text *ret);
+size_t gdb_register_block_size(struct kymo_gdb *gdb);
+
 /* A general register, by its number in the target description, where these are its thread's. */
 bool gdb_register_of(struct gdb_thread *thread, const struct user_regs_struct *general, unsigned int number,
 		     uint64_t *ret);

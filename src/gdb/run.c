@@ -10,6 +10,7 @@
 #include "gdb/stop.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
+#include "gdb/trace_hits.h"
 
 /* ---- going on -------------------------------------------------------------------------------- */
 
@@ -78,7 +79,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 		thread->is_stopped = thread->is_step_done = true;
 		return;
 	}
-	if (kymo_engine_control(thread->engine, how->is_step ? KYMO_ACTION_SINGLESTEP : gdb_btrace_action(thread)) ==
+	if (kymo_engine_control(thread->engine, how->is_step ? KYMO_ACTION_SINGLESTEP : gdb_trace_action(thread)) ==
 	    -ESRCH)
 		thread->is_dead = true; /* its end is about to be told */
 }
@@ -144,7 +145,7 @@ static void let_run(struct gdb_thread *thread)
 {
 	gdb_settle_for_good(thread);
 	thread->is_stopped = thread->is_asked = thread->is_stuck = false;
-	kymo_engine_control(thread->engine, KYMO_ACTION_RESUME);
+	kymo_engine_control(thread->engine, thread->trace_steps.n ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME);
 }
 
 void gdb_let_run(struct kymo_gdb *gdb, const struct gdb_process *process)

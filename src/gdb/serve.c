@@ -409,6 +409,27 @@ static void end_session(struct connection *connection)
 	show_printed(&it);
 }
 
+struct run_look {
+	struct kymo_gdb *gdb;
+	bool is_running;
+};
+
+static void look_at_run(void *data)
+{
+	struct run_look *look = data;
+
+	look->is_running = look->gdb->tracing.is_running;
+}
+
+/* A trace run that goes on without a client. */
+static bool has_run(struct kymo_gdb *gdb)
+{
+	struct run_look look = { .gdb = gdb };
+
+	kymo_hub_run(gdb->hub, look_at_run, &look);
+	return look.is_running;
+}
+
 enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake)
 {
 	struct connection connection = { .gdb = gdb, .in = in, .out = out, .wake = wake };
@@ -429,5 +450,7 @@ enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake
 		return KYMO_GDB_CUT;
 	if (!connection.has_begun)
 		return KYMO_GDB_LEFT;
-	return gdb->is_over || (!gdb->processes.n && !gdb->is_extended) ? KYMO_GDB_OVER : KYMO_GDB_LEFT;
+	if (gdb->is_over || (!gdb->processes.n && !gdb->is_extended))
+		return KYMO_GDB_OVER;
+	return has_run(gdb) ? KYMO_GDB_TRACES : KYMO_GDB_LEFT;
 }

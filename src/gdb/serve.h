@@ -38,8 +38,9 @@ struct kymo_error *kymo_gdb_create(const struct kymo_gdb_options *options, struc
 void kymo_gdb_destroy(struct kymo_gdb *gdb);
 
 enum kymo_gdb_end {
-	KYMO_GDB_LEFT, /* the client has gone, the stub can serve another one */
-	KYMO_GDB_OVER, /* there is nothing left to debug, or the client has said that this is all */
+	KYMO_GDB_LEFT,   /* the client has gone, the stub can serve another one */
+	KYMO_GDB_TRACES, /* … and a trace run goes on, which the next client is to look at */
+	KYMO_GDB_OVER,   /* there is nothing left to debug, or the client has said that this is all */
 	KYMO_GDB_WOKEN,
 	KYMO_GDB_CUT, /* the process by whose hub the stub has traced is gone, or has ended the connection */
 };

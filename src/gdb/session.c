@@ -8,6 +8,7 @@
 #include "gdb/run.h"
 #include "gdb/stop.h"
 #include "gdb/thread.h"
+#include "gdb/trace_run.h"
 #include "gdb/wait.h"
 #include "hub/hub.h"
 
@@ -82,13 +83,15 @@ static void end_session(void *data)
 
 	if (gdb->is_non_stop)
 		gdb_end_non_stop(gdb);
+	gdb_trace_lose_client(gdb);
 	gdb_remove_all(gdb);
 	gdb->is_client = false;
 	forget_ended(gdb);
 	if (!gdb->processes.n || stands)
 		gdb_change_state(gdb, GDB_LOST_CLIENT);
 	for (size_t i = 0; i < gdb->processes.n; i++) {
-		if (stands && gdb->processes.items[i]->is_launched)
+		if (stands && gdb->processes.items[i]->is_launched &&
+		    !gdb_traces(&gdb->tracing, gdb->processes.items[i]->pid))
 			continue;
 		gdb_let_run(gdb, gdb->processes.items[i]);
 		gdb_change_state(gdb, GDB_LETS_RUN);

@@ -237,6 +237,9 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 			"QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
 			"qXfer:features:read+;qXfer:auxv:read+;qXfer:libraries-svr4:read+;qXfer:exec-file:read+;"
 			"qXfer:threads:read+;qXfer:siginfo:read+;qXfer:siginfo:write+;qXfer:osdata:read+;"
-			"qXfer:btrace:read+;qXfer:btrace-conf:read+;Qbtrace:bts+;Qbtrace:off+;Qbtrace-conf:bts:size+",
+			"qXfer:btrace:read+;qXfer:btrace-conf:read+;Qbtrace:bts+;Qbtrace:off+;Qbtrace-conf:bts:size+;"
+			"ConditionalTracepoints+;TraceStateVariables+;TracepointSource+;EnableDisableTracepoints+;"
+			"InstallInTrace+;FastTracepoints+;DisconnectedTracing+;QTBuffer:size+;tracenz+;"
+			"qXfer:traceframe-info:read+",
 			GDB_PACKET_MAX - 1);
 }

@@ -22,4 +22,5 @@ void gdb_free_state(struct kymo_gdb *gdb)
 	gdb_text_deinit(&gdb->printed.text);
 	gdb_text_deinit(&gdb->document);
 	free(gdb->registers);
+	gdb_trace_deinit(&gdb->tracing);
 }

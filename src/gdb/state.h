@@ -12,6 +12,7 @@
 #include "gdb/btrace.h"
 #include "gdb/serve.h"
 #include "gdb/text.h"
+#include "gdb/trace.h"
 #include "gdb/words.h"
 #include "kymo/engine.h"
 
@@ -141,6 +142,8 @@ struct gdb_thread {
 	bool is_step_done;               /* without that the thread ran: it is told when all are resumed */
 	struct gdb_btrace *btrace;       /* NULL: its branches were never traced */
 	KYMO_VEC(struct gdb_watch) watches;
+	KYMO_VEC(struct gdb_trace_step) trace_steps; /* it steps, for tracepoints that it has hit */
+	uint64_t trace_pc;                           /* where its last step of these has begun */
 };
 
 struct gdb_pad_set;
@@ -216,6 +219,7 @@ struct kymo_gdb {
 	size_t btrace_size;       /* bytes, for threads whose trace begins; 0: not said */
 	struct gdb_text document; /* qXfer: what is being read, and of which object */
 	char document_name[64];
+	struct gdb_tracing tracing;
 };
 
 /* Free what the struct has, but not itself, its hub and its eventfd. Its threads have been forgotten before. */

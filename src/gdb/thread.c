@@ -64,6 +64,7 @@ void gdb_drop_process(struct kymo_gdb *gdb, struct gdb_process *process)
 		if (gdb->processes.items[i] != process)
 			continue;
 		gdb->processes.items[i] = gdb->processes.items[--gdb->processes.n];
+		gdb_trace_lose(&gdb->tracing, process->pid, "the process is gone");
 		if (process->is_child)
 			kymo_vec_push(&gdb->children, process->pid);
 		kymo_vec_deinit(&process->breaks);

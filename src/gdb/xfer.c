@@ -13,6 +13,7 @@
 #include "gdb/packet.h"
 #include "gdb/registers.h"
 #include "gdb/thread.h"
+#include "gdb/trace_frames.h"
 #include "gdb/wait.h"
 #include "procfs/info.h"
 
@@ -118,10 +119,15 @@ static const struct {
 	const char *name;
 	make_t make;
 } objects[] = {
-	{ "features", make_features },        { "auxv", make_auxv },
-	{ "exec-file", make_exec_file },      { "threads", make_threads },
-	{ "libraries-svr4", make_libraries }, { "siginfo", make_siginfo },
-	{ "btrace", gdb_make_btrace },        { "btrace-conf", gdb_make_btrace_conf },
+	{ "features", make_features },
+	{ "auxv", make_auxv },
+	{ "exec-file", make_exec_file },
+	{ "threads", make_threads },
+	{ "libraries-svr4", make_libraries },
+	{ "siginfo", make_siginfo },
+	{ "btrace", gdb_make_btrace },
+	{ "btrace-conf", gdb_make_btrace_conf },
+	{ "traceframe-info", gdb_make_frame_info },
 };
 
 static make_t find_maker(const struct gdb_words *name)

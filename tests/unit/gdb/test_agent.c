@@ -31,7 +31,7 @@ static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
 	return true;
 }
 
-static const struct gdb_agent_target target = { read_register, read_memory, NULL, NULL };
+static const struct gdb_agent_target target = { .read_register = read_register, .read_memory = read_memory };
 
 static size_t bytes_of(const char *text, uint8_t *ret)
 {
@@ -237,7 +237,9 @@ static void commands(void **state)
 
 	for (size_t i = 0; i < kymo_countof(rows); i++) {
 		struct printed printed = { .n = 0 };
-		const struct gdb_agent_target printer = { read_register, read_memory, &printed, print };
+		const struct gdb_agent_target printer = {
+			.read_register = read_register, .read_memory = read_memory, .data = &printed, .print = print
+		};
 		unsigned int left = GDB_AGENT_STEPS;
 		uint64_t value;
 		uint8_t code[64];
@@ -250,12 +252,93 @@ static void commands(void **state)
 	}
 }
 
+/* ---- tracepoints ----------------------------------------------------------------------------- */
+
+struct seen {
+	struct {
+		uint64_t address, size;
+	} areas[4];
+	size_t n, n_variables;
+	uint64_t variable;
+};
+
+static bool trace(void *data, uint64_t address, uint64_t size)
+{
+	struct seen *seen = data;
+
+	seen->areas[seen->n].address = address;
+	seen->areas[seen->n++].size = size;
+	return true;
+}
+
+static bool get_variable(void *data, unsigned int number, uint64_t *ret)
+{
+	*ret = ((struct seen *)data)->variable;
+	return number == 2;
+}
+
+static bool set_variable(void *data, unsigned int number, uint64_t value)
+{
+	((struct seen *)data)->variable = value;
+	return number == 2;
+}
+
+static bool trace_variable(void *data, unsigned int number)
+{
+	((struct seen *)data)->n_variables++;
+	return number == 2;
+}
+
+static void what_tracepoints_collect(void **state)
+{
+	static const struct {
+		const char *code;
+		bool is_good;
+		uint64_t address, size, variable;
+	} rows[] = {
+		{ "23 10 00 22 08 0c 27", true, 0x1000, 8, 5 },        /* trace */
+		{ "23 10 02 0d 04 29 27", true, 0x1002, 4, 5 },        /* trace_quick: the address stays */
+		{ "23 10 02 30 01 02 29 27", true, 0x1002, 0x102, 5 }, /* trace16 */
+		{ "23 10 00 22 03 2f 27", true, 0x1000, 3, 5 },        /* tracenz: no zero before the limit */
+		{ "23 10 00 22 ff 2f 27", true, 0x1000, 16, 5 },       /* … before memory that is not there */
+		{ "2c 00 02 22 01 02 2d 00 02 2e 00 02 29 27", true, 0, 0, 6 }, /* $v += 1 */
+		{ "2c 00 03 27", false, 0, 0, 5 },
+		{ "22 01 0c 27", false, 0, 0, 5 },
+		{ "0d 04 27", false, 0, 0, 5 },
+		{ "2d 00 02 27", false, 0, 0, 5 },
+		{ "2e 00", false, 0, 0, 5 },
+	};
+
+	for (size_t i = 0; i < kymo_countof(rows); i++) {
+		struct seen seen = { .variable = 5 };
+		const struct gdb_agent_target tracing = { .read_register = read_register,
+							  .read_memory = read_memory,
+							  .data = &seen,
+							  .trace = trace,
+							  .get_variable = get_variable,
+							  .set_variable = set_variable,
+							  .trace_variable = trace_variable };
+		unsigned int left = GDB_AGENT_STEPS;
+		uint8_t code[64];
+		const size_t size = bytes_of(rows[i].code, code);
+
+		assert_int_equal(gdb_agent_execute(code, size, &tracing, &left), rows[i].is_good);
+		assert_int_equal(seen.n, rows[i].size > 0);
+		assert_int_equal(seen.areas[0].address, rows[i].address);
+		assert_int_equal(seen.areas[0].size, rows[i].size);
+		assert_int_equal(seen.variable, rows[i].variable);
+		left = GDB_AGENT_STEPS;
+		assert_false(gdb_agent_execute(code, size, &target, &left)); /* a condition has none of these */
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values),
 		cmocka_unit_test(what_has_no_value),
 		cmocka_unit_test(commands),
+		cmocka_unit_test(what_tracepoints_collect),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

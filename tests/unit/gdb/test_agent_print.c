@@ -23,7 +23,7 @@ static bool read_memory(void *data, uint64_t address, void *ret, size_t size)
 	return true;
 }
 
-static const struct gdb_agent_target target = { NULL, read_memory, NULL, NULL };
+static const struct gdb_agent_target target = { .read_memory = read_memory };
 
 static bool print(const char *format, const uint64_t *args, size_t n, struct gdb_text *out)
 {

@@ -1,0 +1,279 @@
+#include "gdb/trace_hits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/page.h"
+#include "gdb/agent.h"
+#include "gdb/btrace.h"
+#include "gdb/registers.h"
+#include "gdb/trace_run.h"
+#include "gdb/trace_variables.h"
+
+enum { PIECE = 32768 }; /* bytes of memory that are read at a time */
+
+/* One hit of a tracepoint, or one step for it. */
+struct collector {
+	struct gdb_thread *thread;
+	struct gdb_tracing *tracing;
+	struct user_regs_struct registers;
+	unsigned int left; /* instructions of agent expressions */
+	bool is_full;
+};
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static bool put_bytes(struct collector *it, const void *bytes, size_t n)
+{
+	struct gdb_text *draft = &it->tracing->draft;
+
+	if (draft->n + n > it->tracing->buffer.size || draft->has_failed)
+		it->is_full = true;
+	else
+		gdb_text_bytes(draft, bytes, n);
+	return !it->is_full;
+}
+
+static bool put_head(struct collector *it, char kind, uint64_t number, size_t size)
+{
+	uint8_t head[9] = { (uint8_t)kind };
+
+	for (size_t i = 0; i < size; i++)
+		head[1 + i] = (uint8_t)(number >> (8 * i));
+	return put_bytes(it, head, 1 + size);
+}
+
+/* What is not mapped is not collected. */
+static void collect_memory(struct collector *it, uint64_t address, uint64_t size)
+{
+	uint8_t bytes[PIECE];
+
+	while (size && !it->is_full) {
+		size_t n = size < PIECE ? (size_t)size : PIECE;
+		uint8_t length[2];
+
+		if (kymo_engine_read(it->thread->engine, address, bytes, n)) {
+			n = kymo_page_part(address, n);
+			if (kymo_engine_read(it->thread->engine, address, bytes, n)) {
+				address += n;
+				size -= n;
+				continue;
+			}
+		}
+		length[0] = (uint8_t)n;
+		length[1] = (uint8_t)(n >> 8);
+		(void)(put_head(it, 'M', address, 8) && put_bytes(it, length, 2) && put_bytes(it, bytes, n));
+		address += n;
+		size -= n;
+	}
+}
+
+static void collect_registers(struct collector *it)
+{
+	struct gdb_text block = { 0 };
+
+	gdb_put_register_block(it->thread, &block);
+	it->is_full |= block.has_failed;
+	if (block.n == it->tracing->buffer.registers_size)
+		(void)(put_bytes(it, "R", 1) && put_bytes(it, block.items, block.n));
+	gdb_text_deinit(&block);
+}
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
+static bool read_register(void *data, unsigned int number, uint64_t *ret)
+{
+	const struct collector *it = data;
+
+	return gdb_register_of(it->thread, &it->registers, number, ret);
+}
+
+static bool read_traced_memory(void *data, uint64_t address, void *ret, size_t size)
+{
+	const struct collector *it = data;
+
+	return !kymo_engine_read(it->thread->engine, address, ret, size);
+}
+
+static bool trace_memory(void *data, uint64_t address, uint64_t size)
+{
+	collect_memory(data, address, size);
+	return true;
+}
+
+static bool get_variable(void *data, unsigned int number, uint64_t *ret)
+{
+	const struct collector *it = data;
+	int64_t value;
+
+	if (!gdb_get_variable(it->tracing, number, &value))
+		return false;
+	*ret = (uint64_t)value;
+	return true;
+}
+
+static bool set_variable(void *data, unsigned int number, uint64_t value)
+{
+	const struct collector *it = data;
+
+	return gdb_set_variable_to(it->tracing, number, (int64_t)value);
+}
+
+static bool trace_variable(void *data, unsigned int number)
+{
+	struct collector *it = data;
+	uint64_t value;
+
+	if (!get_variable(data, number, &value))
+		return false;
+	(void)(put_head(it, 'V', number, 4) && put_bytes(it, &value, sizeof(value)));
+	return true;
+}
+
+static struct gdb_agent_target target_of(struct collector *it)
+{
+	return (struct gdb_agent_target){ .read_register = read_register,
+					  .read_memory = read_traced_memory,
+					  .data = it,
+					  .trace = trace_memory,
+					  .get_variable = get_variable,
+					  .set_variable = set_variable,
+					  .trace_variable = trace_variable };
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+/* False: an expression cannot be evaluated. */
+static bool do_action(struct collector *it, const struct gdb_trace_action *action)
+{
+	const struct gdb_agent_target target = target_of(it);
+	uint64_t base = 0;
+
+	switch (action->what) {
+	case GDB_COLLECTS_REGISTERS:
+		collect_registers(it);
+		return true;
+	case GDB_COLLECTS_MEMORY:
+		if (action->base >= 0 && !read_register(it, (unsigned int)action->base, &base))
+			return false;
+		collect_memory(it, base + action->address, action->size);
+		return true;
+	case GDB_COLLECTS_EXPRESSION:
+		return gdb_agent_execute(action->code, action->size, &target, &it->left);
+	}
+	return true;
+}
+
+/* A frame, of the hit or of a step. False: the run has ended. */
+static bool make_frame(struct collector *it, struct gdb_tracepoint *point, bool is_of_step)
+{
+	struct gdb_tracing *tracing = it->tracing;
+	struct kymo_gdb *gdb = it->thread->gdb;
+	bool is_good = true;
+
+	gdb_text_clear(&tracing->draft);
+	for (size_t i = 0; i < point->actions.n && is_good && !it->is_full; i++)
+		if (point->actions.items[i].is_of_step == is_of_step)
+			is_good = do_action(it, &point->actions.items[i]);
+	if (it->is_full || !gdb_trace_buffer_add(&tracing->buffer, point->number, it->registers.rip,
+						 tracing->draft.items, tracing->draft.n)) {
+		gdb_trace_end_run(gdb, GDB_TRACE_FULL, 0, NULL);
+		return false;
+	}
+	point->n_bytes += GDB_TRACE_FRAME_HEAD + tracing->draft.n;
+	if (!is_good)
+		gdb_trace_end_run(gdb, GDB_TRACE_FAILED, point->number, "an action cannot be evaluated");
+	return is_good;
+}
+
+/* ---- hits ------------------------------------------------------------------------------------ */
+
+static bool begin_collecting(struct gdb_thread *thread, struct collector *it)
+{
+	it->thread = thread;
+	it->tracing = &thread->gdb->tracing;
+	it->left = GDB_AGENT_STEPS; /* for all tracepoints at an address */
+	return !kymo_engine_get_registers(thread->engine, &it->registers);
+}
+
+/* A condition that cannot be evaluated ends the run, as the protocol has it. */
+static bool holds(struct collector *it, const struct gdb_tracepoint *point)
+{
+	const struct gdb_agent_target target = target_of(it);
+	uint64_t value;
+
+	if (!point->condition)
+		return true;
+	gdb_text_clear(&it->tracing->draft);
+	if (gdb_agent_evaluate(point->condition, point->condition_size, &target, &it->left, &value))
+		return value;
+	gdb_trace_end_run(it->thread->gdb, GDB_TRACE_FAILED, point->number, "the condition cannot be evaluated");
+	return false;
+}
+
+static void hit(struct collector *it, struct gdb_tracepoint *point)
+{
+	struct gdb_thread *thread = it->thread;
+	const struct gdb_trace_step step = { .point = point };
+
+	if (!holds(it, point))
+		return;
+	point->n_hits++;
+	if (!make_frame(it, point, false))
+		return;
+	if (point->n_passes && point->n_hits >= point->n_passes)
+		gdb_trace_end_run(thread->gdb, GDB_TRACE_PASSED, point->number, NULL);
+	else if (point->n_steps && thread->trace_steps.n < GDB_TRACE_STEPS_MAX)
+		(void)kymo_vec_push(&thread->trace_steps, step);
+}
+
+bool gdb_trace_hit(struct gdb_thread *thread, uint64_t address)
+{
+	struct gdb_tracing *tracing = &thread->gdb->tracing;
+	struct collector it = { 0 };
+
+	if (!gdb_traces_at(tracing, thread->process->pid, address))
+		return false;
+	if (!begin_collecting(thread, &it))
+		return true;
+	for (size_t i = 0; i < tracing->points.n && tracing->is_running; i++)
+		if (tracing->points.items[i]->is_in && tracing->points.items[i]->address == address)
+			hit(&it, tracing->points.items[i]);
+	thread->trace_pc = it.registers.rip;
+	return true;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* A thread that was only stopped has not moved. */
+static bool has_stepped(const struct gdb_thread *thread, uint64_t pc)
+{
+	return pc != thread->trace_pc || (!thread->is_asked && !thread->needs_watches);
+}
+
+void gdb_trace_stepped(struct gdb_thread *thread)
+{
+	struct collector it = { 0 };
+	size_t n = 0;
+
+	if (!thread->trace_steps.n || !begin_collecting(thread, &it) || !has_stepped(thread, it.registers.rip))
+		return;
+	thread->trace_pc = it.registers.rip;
+	for (size_t i = 0; i < thread->trace_steps.n; i++) {
+		struct gdb_trace_step step = thread->trace_steps.items[i];
+
+		if (!make_frame(&it, step.point, true))
+			return; /* the run has ended, and no thread has steps to make */
+		if (++step.n_done < step.point->n_steps)
+			thread->trace_steps.items[n++] = step;
+	}
+	thread->trace_steps.n = n;
+}
+
+enum kymo_action gdb_trace_action(struct gdb_thread *thread)
+{
+	const enum kymo_action action = gdb_btrace_action(thread);
+
+	return thread->trace_steps.n ? KYMO_ACTION_SINGLESTEP : action;
+}

@@ -1,0 +1,207 @@
+"""Tracepoints: the stub collects where threads come by, and no client is told. As gdb drives them."""
+import os
+import re
+import signal
+
+from debugging import SERVER, Client, address_of, gdb, offer
+from kymotest import check, check_equal, check_matches, eventually, start
+from pads import build_hot, code_of, let_run, served
+from tracing import RUN, SOURCE, actions, status
+
+
+def traced(tmp, *commands, optimize='-O0'):
+    build_hot(tmp, optimize, SOURCE)
+    return gdb(f'target remote | {SERVER} --once stdio ./app', 'break main', 'continue', *commands).ok()
+
+
+def test_what_is_collected(tmp):
+    """Arguments, locals, memory and registers of each hit; what was not collected is not available."""
+    result = traced(tmp, *actions(tmp, 'work if i > 3', 'collect i, total', 'collect *thing', 'collect $regs'),
+                    *actions(tmp, 'leave', 'collect total'), 'break done', *RUN, 'tstop', 'tstatus', 'tfind start',
+                    'print i', 'print total', 'print *thing', 'print thing->next->n', 'print $sp != 0', 'print $rip',
+                    'print other', 'info registers rip', 'tfind', 'print i', 'tfind tracepoint 3', 'print total',
+                    'print $sp', 'tfind 99', 'tfind none', 'print total', 'kill')
+    check_matches(result.out, 'Collected 7 trace frames')
+    check_matches(
+        result.out, r'(?s)\$1 = 4\n\$2 = 12\n\$3 = \{n = 12, next = 0x[0-9a-f]+ <second>, name = "first\\000\\000"\}\n'
+        r'Cannot access memory|\$4 = <unavailable>')
+    check_matches(result.out, r'(?m)^\$5 = 1\n\$6 = .*<work\+\d+>')
+    check_matches(result.out, r'(?m)^\$7 = <unavailable>')
+    check_matches(result.out, r'(?m)^\$8 = 5')
+    check_matches(result.out, r'(?m)^\$9 = 90\n\$10 = <unavailable>')
+    check_matches(result.out, 'No trace frame found')
+
+
+def test_steps_are_collected(tmp):
+    """`while-stepping`: a frame after each step, of which each has its own registers."""
+    result = traced(tmp, *actions(tmp, 'leave', 'collect $regs', 'while-stepping 5', 'collect $regs', 'end'),
+                    'break done', *RUN, 'tstop', 'tstatus', 'tfind start', 'output/x $rip', 'tfind', 'output/x $rip',
+                    'tfind', 'output/x $rip', 'kill')
+    check_matches(result.out, 'Collected 6 trace frames')
+    found = re.findall(r'(?m)^0x[0-9a-f]+', result.out)
+    check_equal(len(set(re.findall(r'0x5[0-9a-f]{11}', ' '.join(found)))) >= 3, True, 'each frame has its own place')
+
+
+def test_variables(tmp):
+    """Trace state variables count in the target, and are in frames."""
+    result = traced(tmp, 'tvariable $hits = 40', *actions(tmp, 'work if i % 2', 'collect $hits += 1'), 'break done',
+                    *RUN, 'tstop', 'print $hits', 'tfind start', 'print $hits', 'tfind', 'print $hits',
+                    'tfind none', 'info tvariables', 'kill')
+    check_matches(result.out, r'(?s)\$1 = 45\n.*\$2 = 41\n.*\$3 = 42\n')
+    check_matches(result.out, r'(?m)^\$hits +40 +45 *$')
+
+
+def test_strings(tmp):
+    result = traced(tmp, *actions(tmp, 'leave', 'collect/s *(&unused ? &text : &text)'), 'break done', *RUN, 'tstop', 'tfind start',
+                    'print text', 'print text[4]', 'print text[12]', 'kill')
+    check_matches(result.out, r'\$1 = 0x[0-9a-f]+ <buffer> "a text"')
+    check_matches(result.out + result.err, r"\$2 = 120 'x'")
+    check_matches(result.out + result.err, r'\$3 = <unavailable>|Cannot access')
+
+
+def test_passes_end_the_run(tmp):
+    result = traced(tmp, *actions(tmp, 'work', 'collect i'), 'passcount 3', 'break done', *RUN, 'tstatus',
+                    'info tracepoints', 'tfind 2', 'print i', 'tfind', 'kill')
+    check_matches(result.out, 'Trace stopped by tracepoint 2')
+    check_matches(result.out, 'already hit 3 times')
+    check_matches(result.out, r'(?s)\$1 = 2\n')
+
+
+def test_a_full_buffer(tmp):
+    """It ends the run, or the oldest frames go."""
+    build_hot(tmp, '-O0', SOURCE)
+    for kind, words, first in (('off', 'because the buffer was full', 0), ('on', 'Trace buffer is circular', 7)):
+        result = gdb(f'target remote | {SERVER} --once stdio ./app', 'break main', 'continue',
+                     f'set circular-trace-buffer {kind}', 'set trace-buffer-size 64',
+                     *actions(tmp, 'work', 'collect total'), 'break done', *RUN, 'tstop', 'tstatus', 'tfind start',
+                     'print total', 'kill')
+        check_matches(result.out, words)
+        check_matches(result.out, 'Collected 3 trace frames|contains 3 trace frames')
+        check_matches(result.out, rf'\$1 = {sum(2 * i for i in range(first))}\n' if first else r'\$1 = 0\n')
+
+
+def test_an_expression_that_fails_ends_the_run(tmp):
+    result = traced(tmp, *actions(tmp, 'work if 7 / i', 'collect i'), 'break done', *RUN, 'tstatus', 'kill')
+    check_matches(result.out, r'Trace stopped by an error \(the condition cannot be evaluated, tracepoint 2\)')
+
+
+def test_a_trace_file(tmp):
+    """What `tsave` writes, gdb reads without the program."""
+    traced(tmp, *actions(tmp, 'work', 'collect i, total', 'collect $regs'), 'break done', *RUN, 'tstop',
+           'tsave trace.tf', 'kill', optimize='-no-pie')
+    result = gdb('target tfile trace.tf', 'tfind 4', 'print i', 'print total', 'tstatus', 'backtrace 1').ok()
+    check_matches(result.out, r'(?s)\$1 = 4\n\$2 = 12\n')
+    check_matches(result.out, 'Collected 10 trace frames')
+
+
+def test_enabled_and_disabled_in_a_run(tmp):
+    result = traced(tmp, *actions(tmp, 'work', 'collect i'), 'break leave', 'disable 2', 'enable 2', 'tstart',
+                    'disable 2', 'continue', 'tstatus', 'enable 2', 'break done', 'continue', 'tstop', 'tstatus', 'kill')
+    check_matches(result.out, r'(?s)Collected 0 trace frames.*Collected 0 trace frames')
+
+
+def test_beside_a_breakpoint(tmp):
+    """A breakpoint at the same address is told, and each hit is collected once."""
+    result = traced(tmp, *actions(tmp, 'work', 'collect i'), 'tstart', 'break work if i == 6', 'continue', 'print i',
+                    'stepi', 'delete 3', 'break done', 'continue', 'tstop', 'tstatus', 'kill')
+    check_matches(result.out, r'\$1 = 6\n')
+    check_matches(result.out, 'Collected 10 trace frames')
+
+
+def test_all_threads_and_none_is_told(tmp):
+    """Threads of a process that was attached to come by for a while; when the run ends, its text is as it was."""
+    build_hot(tmp)
+    process, stub, client = served(4)
+    hot = address_of(process.pid, 'hot')
+    before = code_of(process.pid, hot, 16)
+    check_equal(client.ask('QTinit'), 'OK', 'no tracepoints')
+    check_equal(client.ask('QTBuffer:circular:1'), 'OK', 'a circular buffer')
+    check_equal(client.ask('QTBuffer:size:1000'), 'OK', 'its size')
+    check_equal(client.ask(f'QTDP:1:{hot:x}:E:0:0-'), 'OK', 'a tracepoint')
+    check_equal(client.ask(f'QTDP:-2:{hot:x}:M4,0,8'), 'E01', 'another one')
+    check_equal(client.ask(f'QTDP:-1:{hot:x}:M7,0,8'), 'OK', 'its action')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    let_run(client)
+    eventually(lambda: code_of(process.pid, hot, 16) != before, 'it is in')
+    check_equal(client.interrupt()[:3], 'T02', 'no other stop')
+    check_equal(client.ask('QTStop'), 'OK', 'stopped')
+    eventually(lambda: code_of(process.pid, hot, 16) == before, 'it is out')
+    check(int(re.search('tcreated:([0-9a-f]+)', status(client)).group(1), 16) > 0, 'there were hits')
+    client.close()
+    stub.end().ok()
+    check(process.is_alive(), 'the program runs on')
+    process.kill()
+
+
+def test_a_client_that_leaves_ends_the_run(tmp):
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    before = code_of(process.pid, hot, 16)
+    client.ask(f'QTDP:1:{hot:x}:E:0:0')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    client.close()
+    stub.end().ok()
+    check_equal(code_of(process.pid, hot, 16), before, 'its text')
+    check(process.is_alive(), 'the program runs on')
+    process.kill()
+
+
+def loop_hot():
+    process = start('./app', 2)
+    process.wait_for('^ready')
+    return process
+
+
+def test_a_run_without_a_client(tmp):
+    """With QTDisconnected it goes on, and the next client finds it."""
+    build_hot(tmp)
+    process = loop_hot()
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    hot = address_of(process.pid, 'hot')
+    before = code_of(process.pid, hot, 16)
+    client.ask('QTBuffer:circular:1')
+    client.ask(f'QTDP:5:{hot:x}:E:0:0')
+    check_equal(client.ask('QTDisconnected:1'), 'OK', 'it is to go on')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    check_equal(client.ask('D'), 'OK', 'detached')
+    client.close()
+    counts = []
+
+    def is_traced():
+        other = Client(path)
+        other.begin()
+        counts.append(int(re.search('tcreated:([0-9a-f]+)', status(other, 'T1')).group(1), 16))
+        check_equal(other.ask('qTfP'), f'T5:{hot:x}:E:0:0', 'the definition')
+        check_equal(other.ask('qTsP'), 'l', 'and no more')
+        if counts[-1] < 10:
+            other.close()
+            return False
+        check_equal(other.ask('QTStop'), 'OK', 'stopped')
+        other.ask('QTDisconnected:0')
+        other.close()
+        return True
+
+    eventually(is_traced, 'hits are counted')
+    stub.end().ok()
+    check_equal(code_of(process.pid, hot, 16), before, 'its text')
+    check(process.is_alive(), 'the program runs on')
+    process.kill()
+
+
+def test_a_killed_stub(tmp):
+    """The keeper takes tracepoints out as it does breakpoints."""
+    build_hot(tmp)
+    process, stub, client = served(2)
+    poke = address_of(process.pid, 'over')
+    before = code_of(process.pid, poke, 16)
+    client.ask(f'QTDP:1:{poke:x}:E:0:0')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    let_run(client)
+    eventually(lambda: code_of(process.pid, poke, 16) != before, 'it is in')
+    os.kill(stub.pid, signal.SIGKILL)
+    eventually(lambda: code_of(process.pid, poke, 16) == before, 'its text')
+    check(process.is_alive(), 'the program runs on')
+    process.kill()
