@@ -52,8 +52,8 @@ def test_variables(tmp):
 
 
 def test_strings(tmp):
-    result = traced(tmp, *actions(tmp, 'leave', 'collect/s *(&unused ? &text : &text)'), 'break done', *RUN, 'tstop', 'tfind start',
-                    'print text', 'print text[4]', 'print text[12]', 'kill')
+    result = traced(tmp, *actions(tmp, 'leave', 'collect/s *(&unused ? &text : &text)'), 'break done', *RUN, 'tstop',
+                    'tfind start', 'print text', 'print text[4]', 'print text[12]', 'kill')
     check_matches(result.out, r'\$1 = 0x[0-9a-f]+ <buffer> "a text"')
     check_matches(result.out + result.err, r"\$2 = 120 'x'")
     check_matches(result.out + result.err, r'\$3 = <unavailable>|Cannot access')
@@ -95,9 +95,11 @@ def test_a_trace_file(tmp):
 
 
 def test_enabled_and_disabled_in_a_run(tmp):
-    result = traced(tmp, *actions(tmp, 'work', 'collect i'), 'break leave', 'disable 2', 'enable 2', 'tstart',
-                    'disable 2', 'continue', 'tstatus', 'enable 2', 'break done', 'continue', 'tstop', 'tstatus', 'kill')
-    check_matches(result.out, r'(?s)Collected 0 trace frames.*Collected 0 trace frames')
+    result = traced(tmp, *actions(tmp, 'work', 'collect i'), 'tstart', 'break work if i == 3', 'continue', 'disable 2',
+                    'delete 3', 'break work if i == 6', 'continue', 'tstatus', 'enable 2', 'delete 4', 'break done',
+                    'continue', 'tstop', 'tstatus', 'tfind 3', 'print i', 'tfind', 'print i', 'kill')
+    check_matches(result.out, r'(?s)Collected 4 trace frames.*Collected 7 trace frames')
+    check_matches(result.out, r'(?s)\$1 = 3\n.*\$2 = 7\n')
 
 
 def test_beside_a_breakpoint(tmp):
