@@ -1,4 +1,5 @@
 """Compiles the benchmark's programs into the build folder."""
+import functools
 import os
 import shlex
 import shutil
@@ -46,6 +47,10 @@ class Builder:
 
     def calls(self):
         return self._program("calls", ["calls.c"])
+
+    @functools.cached_property
+    def took(self):
+        return self._program("took", ["took.c"])
 
     def late(self):
         return self._program("late", ["late.c"])

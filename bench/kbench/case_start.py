@@ -23,24 +23,24 @@ class Starter:
         self.name, self.argv, self.env, self.missing = name, argv, env, missing
 
     def run(self, command, bench, stdout=procs.subprocess.DEVNULL):
-        """How long it takes, in seconds, and what it writes."""
+        """How many milliseconds it takes, and what it writes."""
         with procs.temporary_directory(bench.output_dir, "start") as directory:
             argv = [word.replace("DIR", directory) for word in self.argv] + command
             env = {**os.environ, **{key: value.replace("DIR", directory) for key, value in (self.env or {}).items()}}
-            begin = time.monotonic()
-            process = procs.spawn(argv, signal.SIGKILL, stdin=procs.subprocess.DEVNULL, stdout=stdout,
-                                  stderr=procs.subprocess.DEVNULL, env=env)
+            told = os.path.join(directory, "took")
+            process = procs.spawn([bench.builder.took, told, *argv], signal.SIGKILL, stdin=procs.subprocess.DEVNULL,
+                                  stdout=stdout, stderr=procs.subprocess.DEVNULL, env=env)
             try:
                 output = process.stdout.read() if process.stdout else b""
                 status = procs.wait_to_the_moment(process, 120)
-                taken = time.monotonic() - begin
             finally:
                 procs.end(process)
-        if status:
-            raise procs.BenchError(f"{' '.join(argv[:4])} ended with status {status}")
-        return taken, output
+            if status:
+                raise procs.BenchError(f"{' '.join(argv[:4])} ended with status {status}")
+            with open(told, encoding="ascii") as file:
+                return float(file.read()), output
 
-    def seconds(self, command, bench):
+    def milliseconds(self, command, bench):
         return self.run(command, bench)[0]
 
     def told_ms(self, command, bench):
@@ -81,20 +81,18 @@ def run(bench):
 
     def trial(tracer):
         if not tracer.name.endswith("cold"):
-            late.setdefault(tracer.name, []).append(tracer.told_ms([program, LIBRARY], bench) / 1000)
+            late.setdefault(tracer.name, []).append(tracer.told_ms([program, LIBRARY], bench))
         if tracer.name == IN_LIBRARY:
             return
-        seconds = tracer.seconds(["/bin/ls"], bench)
-        one.setdefault(tracer.name, []).append(seconds)
+        one.setdefault(tracer.name, []).append(tracer.milliseconds(["/bin/ls"], bench))
         if not tracer.name.endswith("cold"):
-            seconds = tracer.seconds(["/bin/sh", "-c", SCRIPT], bench)
-            many.setdefault(tracer.name, []).append(seconds)
+            many.setdefault(tracer.name, []).append(tracer.milliseconds(["/bin/sh", "-c", SCRIPT], bench))
 
     tracers = tracers_of(bench)
     for tracer in tracers:
         if tracer.env and "DIR" not in tracer.env["KYMO_CACHE"]:
             for command in ["/bin/ls"], [program, LIBRARY]:
-                tracer.seconds(command, bench)  # what is kept is there
+                tracer.milliseconds(command, bench)  # what is kept is there
     bench.round_robin("start", tracers, trial)
     bench.raw["start"] = {"ls": one, "programs": many, "library": late}
     shutil.rmtree(os.path.join(bench.output_dir, "cache"), ignore_errors=True)
@@ -106,8 +104,8 @@ def run(bench):
 def rows_of(what, trials, n, limits=None):
     rows = []
     own = trials.get("kymo record -p")
-    bare = Figure(trials["none"], "s").median if n > 1 and "none" in trials else 0
-    figures = {name: Figure([1000 * (value - bare) / n for value in values], "ms") for name, values in trials.items()}
+    bare = Figure(trials["none"], "ms").median if n > 1 and "none" in trials else 0
+    figures = {name: Figure([(value - bare) / n for value in values], "ms") for name, values in trials.items()}
     for name, figure in figures.items():
         if n > 1 and name == "none":
             continue

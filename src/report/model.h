@@ -104,6 +104,12 @@ uint64_t kymo_model_rated_ns(const struct model *model);
 /* A second, of `recent` records in that time; 0 where it has none. */
 double kymo_model_rate(const struct model *model, uint64_t recent);
 
+/* Records that probes' counts add up to: a system call that returned has two records, and counts once. */
+static inline uint64_t kymo_model_of_probes(const struct model *model)
+{
+	return model->count - model->n_returns;
+}
+
 /* The probes that were hit, most often first, and the threads likewise. Fresh arrays; NULL when memory is out. */
 struct probe **kymo_model_sorted_probes(const struct model *model);
 struct thread **kymo_model_sorted_threads(const struct model *model);

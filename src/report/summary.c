@@ -21,7 +21,8 @@
 static void write_probe_row(const struct summary *summary, const struct page *page, const struct columns *c,
 			    const char *name, const struct probe *probe)
 {
-	unsigned int owed = kymo_table_counts(summary, page, c, name, probe->count, probe->recent);
+	unsigned int owed = kymo_table_counts(summary, page, c, name, probe->count, probe->recent,
+					      kymo_model_of_probes(summary->model));
 	char number[TEXT_NUMBER];
 
 	if (c->threads || c->time)
@@ -67,7 +68,7 @@ static struct kymo_error *write_probes(const struct summary *summary, const stru
 	size_t shown = summary->all || model->n_hit <= TOP_PROBES ? model->n_hit : TOP_PROBES;
 	struct kymo_error *error = write_rows(summary, page, probes, shown);
 	char number[TEXT_NUMBER];
-	uint64_t rest = model->count - model->n_returns;
+	uint64_t rest = kymo_model_of_probes(model);
 
 	if (error)
 		return error;

@@ -80,7 +80,7 @@ void kymo_table_heading(const struct page *page, const struct columns *c, const 
 }
 
 unsigned int kymo_table_counts(const struct summary *summary, const struct page *page, const struct columns *c,
-			       const char *name, uint64_t count, uint64_t recent)
+			       const char *name, uint64_t count, uint64_t recent, uint64_t all)
 {
 	const struct model *model = summary->model;
 	char number[TEXT_NUMBER];
@@ -93,10 +93,10 @@ unsigned int kymo_table_counts(const struct summary *summary, const struct page 
 	kymo_table_right(page, INK_PLAIN,
 			 kymo_model_rated_ns(model) ? kymo_text_short(number, kymo_model_rate(model, recent)) : "-",
 			 RATE_COLUMNS);
-	snprintf(number, sizeof(number), "%.1f%%", (double)count * 100 / (double)model->count);
+	snprintf(number, sizeof(number), "%.1f%%", (double)count * 100 / (double)all);
 	kymo_table_right(page, INK_PLAIN, number, SHARE_COLUMNS);
 	kymo_page_spaces(page, 1);
-	return c->bar - kymo_page_bar(page, count, model->count, c->bar);
+	return c->bar - kymo_page_bar(page, count, all, c->bar);
 }
 
 void kymo_table_times(const struct summary *summary, const struct page *page, const struct columns *c, uint64_t first,

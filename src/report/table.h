@@ -19,10 +19,10 @@ struct kymo_error *kymo_table_plan(const struct summary *summary, const struct p
 /* The first line; `name` heads the first column. */
 void kymo_table_heading(const struct page *page, const struct columns *c, const char *name);
 
-/* A row up to its bar; `recent` of `count` are since model->since. Returns what is left to fill up before the next
- * column. */
+/* A row up to its bar; `recent` of `count` are since model->since, and its share is of `all`, not 0. Returns what is
+ * left to fill up before the next column. */
 unsigned int kymo_table_counts(const struct summary *summary, const struct page *page, const struct columns *c,
-			       const char *name, uint64_t count, uint64_t recent);
+			       const char *name, uint64_t count, uint64_t recent, uint64_t all);
 
 /* The last two columns, if they are shown. */
 void kymo_table_times(const struct summary *summary, const struct page *page, const struct columns *c, uint64_t first,

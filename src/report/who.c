@@ -45,7 +45,7 @@ struct who_row {
 static void write_who_row(const struct summary *summary, const struct page *page, const struct columns *c,
 			  const char *label, const struct who_row *row)
 {
-	unsigned int owed = kymo_table_counts(summary, page, c, label, row->count, row->recent);
+	unsigned int owed = kymo_table_counts(summary, page, c, label, row->count, row->recent, summary->model->count);
 
 	if (c->time) {
 		kymo_page_spaces(page, owed + (c->threads ? 2 + c->threads : 0));
@@ -98,7 +98,8 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 			write_who_row(summary, page, &c, labels[i], row);
 			continue;
 		}
-		kymo_table_counts(summary, page, &c, labels[i], row->count, row->recent);
+		kymo_table_counts(summary, page, &c, labels[i], row->count, row->recent,
+				  kymo_model_of_probes(summary->model));
 		putc('\n', page->out);
 	}
 	kymo_labels_destroy(labels, n);

@@ -348,3 +348,15 @@ def test_rates_of_a_flight_recorder_leave_out_what_only_an_idle_cpu_still_has(tm
     later = numbers('--from', '0.5')
     check_equal(later['events'], len(times) - 1, 'of a part')
     run(KYMO, 'report', '--diff', 'kymo.data', 'kymo.data').ok()
+
+
+def test_shares_add_up_where_system_calls_have_two_records(tmp):
+    """A call that returned is one row, and one of the counts that shares are of."""
+    record('-p', 'libc:malloc', '-s', 'openat,close', '--', 'ls', tmp).ok()
+    out = run(KYMO, 'report', '--by-thread').ok().out
+    for heading, rows in ('PROBE', r'\S+'), ('THREAD, PROBE', r'  \S+'):
+        after = out[out.index(f'\n{heading} '):].split('\n\n')[0]
+        found = re.findall(rf'^{rows} +([\d,]+) .*? ([\d.]+)%', after, re.MULTILINE)
+        counts = [int(count.replace(',', '')) for count, _ in found]
+        check_equal(len(found), 3, f'rows below {heading}: {after}')
+        check_equal([share for _, share in found], [f'{count * 100 / sum(counts):.1f}' for count in counts], 'shares')
