@@ -94,7 +94,7 @@ static struct kymo_error *serve_clients(struct kymo_gdb *gdb, const struct kymo_
 			return error;
 		end = kymo_gdb_serve(gdb, client, client, wake);
 		close(client);
-	} while (end == KYMO_GDB_TRACES);
+	} while (end == KYMO_GDB_TRACES && kymo_gdb_wait_for_next(gdb, socket->fd, ends_wait));
 	return end == KYMO_GDB_CUT ? cli_gdb_cut() : NULL;
 }
 

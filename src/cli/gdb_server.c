@@ -262,7 +262,8 @@ static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *wo
 		close(client);
 		if (end == KYMO_GDB_CUT)
 			return cli_gdb_cut();
-		if (end != KYMO_GDB_TRACES && (end != KYMO_GDB_LEFT || words->is_once))
+		if (end == KYMO_GDB_TRACES ? !kymo_gdb_wait_for_next(gdb, socket->fd, wake)
+					   : end != KYMO_GDB_LEFT || words->is_once)
 			break;
 		fputs("Remote side has terminated connection.  GDBserver will reopen the connection.\n", stderr);
 		fprintf(stderr, "Listening on port %d\n", socket->port);

@@ -409,9 +409,11 @@ static void end_session(struct connection *connection)
 	show_printed(&it);
 }
 
+/* ---- a trace run that goes on without a client ----------------------------------------------- */
+
 struct run_look {
 	struct kymo_gdb *gdb;
-	bool is_running;
+	bool is_running, has_process;
 };
 
 static void look_at_run(void *data)
@@ -419,9 +421,10 @@ static void look_at_run(void *data)
 	struct run_look *look = data;
 
 	look->is_running = look->gdb->tracing.is_running;
+	for (size_t i = 0; i < look->gdb->processes.n; i++)
+		look->has_process |= !look->gdb->processes.items[i]->has_ended;
 }
 
-/* A trace run that goes on without a client. */
 static bool has_run(struct kymo_gdb *gdb)
 {
 	struct run_look look = { .gdb = gdb };
@@ -429,6 +432,34 @@ static bool has_run(struct kymo_gdb *gdb)
 	kymo_hub_run(gdb->hub, look_at_run, &look);
 	return look.is_running;
 }
+
+static bool has_process(struct kymo_gdb *gdb)
+{
+	struct run_look look = { .gdb = gdb };
+
+	kymo_hub_run(gdb->hub, look_at_run, &look);
+	return look.has_process;
+}
+
+bool kymo_gdb_wait_for_next(struct kymo_gdb *gdb, int socket, int wake)
+{
+	struct pollfd fds[] = { { .fd = socket, .events = POLLIN },
+				{ .fd = gdb->wake, .events = POLLIN },
+				{ .fd = wake, .events = POLLIN } };
+	uint64_t count;
+
+	while (!gdb_is_cut_off(gdb) && has_process(gdb)) {
+		if (poll(fds, kymo_countof(fds), gdb->has_joined ? LOOK_MS : -1) <= 0)
+			continue;
+		if (fds[0].revents || fds[2].revents)
+			return fds[0].revents;
+		while (read(gdb->wake, &count, sizeof(count)) == sizeof(count))
+			;
+	}
+	return false;
+}
+
+/* ---- a client -------------------------------------------------------------------------------- */
 
 enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake)
 {

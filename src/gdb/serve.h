@@ -52,6 +52,10 @@ bool kymo_gdb_is_shared(struct kymo_gdb *gdb);
 /* Wait until the last of them has left, or `wake` can be read. */
 void kymo_gdb_serve_others(struct kymo_gdb *gdb, int wake);
 
+/* After KYMO_GDB_TRACES: wait for the next client, which connects to this socket. False: `wake` can be read, or the
+ * last process has ended. */
+bool kymo_gdb_wait_for_next(struct kymo_gdb *gdb, int socket, int wake);
+
 /*
  * Serve one client, which writes to `in` and reads from `out`, until it is gone; or until `wake` can be read. Its first
  * packet stops all threads. A peer that sends anything else before is no client. Breakpoints are out then, and threads

@@ -11,14 +11,18 @@
 #include "gdb/trace_run.h"
 #include "gdb/trace_variables.h"
 
-enum { PIECE = 32768 }; /* bytes of memory that are read at a time */
+enum {
+	PIECE = 32768,     /* bytes of memory that are read at a time */
+	MISSING_MAX = 256, /* pages of a hit that are not mapped; what comes after them is not collected */
+};
 
 /* One hit of a tracepoint, or one step for it. */
 struct collector {
 	struct gdb_thread *thread;
 	struct gdb_tracing *tracing;
 	struct user_regs_struct registers;
-	unsigned int left; /* instructions of agent expressions */
+	unsigned int left;      /* instructions of agent expressions */
+	unsigned int n_missing; /* pages that were not mapped */
 	bool is_full;
 };
 
@@ -49,13 +53,14 @@ static void collect_memory(struct collector *it, uint64_t address, uint64_t size
 {
 	uint8_t bytes[PIECE];
 
-	while (size && !it->is_full) {
+	while (size && !it->is_full && it->n_missing < MISSING_MAX) {
 		size_t n = size < PIECE ? (size_t)size : PIECE;
 		uint8_t length[2];
 
 		if (kymo_engine_read(it->thread->engine, address, bytes, n)) {
 			n = kymo_page_part(address, n);
 			if (kymo_engine_read(it->thread->engine, address, bytes, n)) {
+				it->n_missing++;
 				address += n;
 				size -= n;
 				continue;
@@ -257,7 +262,13 @@ void gdb_trace_stepped(struct gdb_thread *thread)
 	struct collector it = { 0 };
 	size_t n = 0;
 
-	if (!thread->trace_steps.n || !begin_collecting(thread, &it) || !has_stepped(thread, it.registers.rip))
+	if (!thread->trace_steps.n || thread->is_stopped)
+		return;
+	if (!gdb_traces(&thread->gdb->tracing, thread->process->pid)) {
+		thread->trace_steps.n = 0;
+		return;
+	}
+	if (!begin_collecting(thread, &it) || !has_stepped(thread, it.registers.rip))
 		return;
 	thread->trace_pc = it.registers.rip;
 	for (size_t i = 0; i < thread->trace_steps.n; i++) {

@@ -7,7 +7,7 @@
 
 #include "gdb/trace_run.h"
 
-enum { NUMBER_MAX = 0xffff, MEMORY_MAX = 1 << 30, STEPS_MAX = 1 << 30 };
+enum { NUMBER_MAX = 0xffff, MEMORY_MAX = 1 << 30, STEPS_MAX = 1 << 30, ACTIONS_MAX = 4096 };
 
 /* ---- which one ------------------------------------------------------------------------------- */
 
@@ -128,7 +128,7 @@ static bool take_action(struct gdb_words *words, struct gdb_tracepoint *point)
 		is_good = take_code(words, &action.code, &size);
 		action.size = size;
 	}
-	if (is_good && kymo_vec_push(&point->actions, action))
+	if (is_good && point->actions.n < ACTIONS_MAX && kymo_vec_push(&point->actions, action))
 		return true;
 	free(action.code);
 	return false;
@@ -149,8 +149,10 @@ static bool take_actions(struct kymo_gdb *gdb, struct gdb_words *words)
 		point->has_step_part = true;
 	text = *words;
 	while (!gdb_words_are_over(words))
-		if (!take_action(words, point))
+		if (!take_action(words, point)) {
+			point->is_enabled = false; /* it would collect what is not wanted */
 			return false;
+		}
 	return keep_piece(point, point->has_step_part ? 'S' : 'A', &text) &&
 	       (!point->is_whole || gdb_trace_begin_point(gdb, point));
 }

@@ -3,7 +3,7 @@ import os
 import re
 import signal
 
-from debugging import SERVER, Client, address_of, gdb, offer
+from debugging import SERVER, Client, address_of, gdb, listen, offer
 from kymotest import check, check_equal, check_matches, eventually, start
 from pads import build_hot, code_of, let_run, served
 from tracing import RUN, SOURCE, actions, status
@@ -207,3 +207,27 @@ def test_a_killed_stub(tmp):
     eventually(lambda: code_of(process.pid, poke, 16) == before, 'its text')
     check(process.is_alive(), 'the program runs on')
     process.kill()
+
+
+def test_a_stub_ends_with_what_it_traces(tmp):
+    """A run goes on without a client, with --once too. When the process ends, nobody need come."""
+    build_hot(tmp)
+    server, port = listen(':0', './app')
+    client = Client(port)
+    client.begin()
+    pid = int(re.search(r'pid = (\d+)', server.wait_for(r'^.*created; pid = \d+', 1).group(0)).group(1))
+    over = address_of(pid, 'over')
+    client.ask('QTDisconnected:1')
+    check_equal(client.ask(f'QTDP:1:{over:x}:E:0:0'), 'OK', 'a tracepoint')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    client.close()
+    server.wait_for('^ready')
+    other = Client(port)
+    other.begin()
+    status(other, 'T1;tframes:0;')
+    other.close()
+    go = address_of(pid, 'go')
+    with open(f'/proc/{pid}/mem', 'r+b', buffering=0) as memory:
+        memory.seek(go)
+        memory.write(bytes(8))
+    server.end().ok()
