@@ -40,6 +40,8 @@ static void append(struct gdb_trace_buffer *buffer, const void *bytes, size_t n)
 {
 	const size_t at = (size_t)(buffer->tail % buffer->size), rest = buffer->size - at, part = n < rest ? n : rest;
 
+	if (!n)
+		return; /* `bytes` may be NULL */
 	memcpy(buffer->bytes + at, bytes, part);
 	memcpy(buffer->bytes, (const uint8_t *)bytes + part, n - part);
 	buffer->tail += n;

@@ -68,7 +68,7 @@ static void test_a_full_one_keeps_what_it_has(void **state)
 	assert_false(add(&buffer, 3, 10));
 	assert_int_equal(gdb_trace_buffer_used(&buffer), 80);
 	assert_int_equal(gdb_trace_buffer_count(&buffer), 2);
-	assert_true(gdb_trace_buffer_add(&buffer, 4, 0, "", 0)); /* a frame without blocks */
+	assert_true(gdb_trace_buffer_add(&buffer, 4, 0, NULL, 0)); /* a frame without blocks */
 	assert_int_equal(buffer.n_created, 3);
 	check_frame(&buffer, 0, 1, 1);
 	check_frame(&buffer, 1, 2, 2);
