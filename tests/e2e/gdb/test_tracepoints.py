@@ -210,7 +210,7 @@ def test_a_killed_stub(tmp):
 
 
 def test_a_stub_ends_with_what_it_traces(tmp):
-    """A run goes on without a client, with --once too. When the process ends, nobody need come."""
+    """A run goes on without a client, with --once too. The stub ends with the process, and waits for no client then."""
     build_hot(tmp)
     server, port = listen(':0', './app')
     client = Client(port)
