@@ -289,6 +289,8 @@ static int drop(struct room *room, size_t index)
 	for (int i = 0; i < n; i++)
 		use(room, clone->insns.items[run[i]].vaddr, clone->insns.items[run[i]].length, USE_IN_PLACE);
 	room->dropped[index] = true;
+	if (n && !x86_flow_ends((enum x86_flow)clone->insns.items[run[n - 1]].flow))
+		clone->is_blurred = true;
 	clone->n_uncaught += clone->insns.items[x86_clone_find(clone, catch->vaddr)].flow != X86_FLOW_STOP;
 	return 0;
 }
