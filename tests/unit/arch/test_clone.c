@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -317,12 +318,60 @@ static void test_what_gates_call(void **state)
 		       "207a ~0 ret\n");
 }
 
+/* push %rbx; call f; 1: mov %eax,%ebx; add $1,%ebx; pop %rbx; ret. Wherever it lies, what is written at once is within
+ * one page: a write may be cut short between two. */
+static void test_what_is_written_lies_in_one_page(void **state)
+{
+	static const uint8_t bytes[] = { 0x53, 0xe8, 0xfa, 0x1f, 0x00, 0x00, 0x89, 0xc3, 0x83, 0xc3, 0x01, 0x5b, 0xc3,
+					 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+	size_t n_islands = 0, n_uncaught = 0;
+
+	for (uint64_t start = 0x1fe0; start < 0x2001; start++) {
+		const struct kymo_catch *catches;
+		struct kymo_refusal refusal = { .reason = "" };
+		struct kymo_entry_map *map;
+		struct kymo_clone *clone;
+		struct alone alone;
+		size_t n;
+		int err;
+
+		alone_init(&alone, start, bytes, sizeof(bytes), (struct kymo_extent){ start, start + sizeof(bytes) },
+			   start);
+		assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+		err = kymo_clone_create(&alone.code, map, start, &clone, &refusal);
+		/* A function can't do without what is written at its start. */
+		assert_int_equal(err, start == 0x1fff ? -EPERM : 0);
+		if (err) {
+			kymo_entry_map_destroy(map);
+			assert_string_equal(refusal.reason,
+					    "no room for a jump at 0x1fff, where the function is entered");
+			continue;
+		}
+		catches = kymo_clone_catches(clone, &n);
+		for (size_t i = 0; i < n; i++) {
+			uint64_t jump = catches[i].island ? catches[i].island : catches[i].vaddr;
+
+			assert_int_equal(jump / 4096, (jump + KYMO_JUMP_SIZE - 1) / 4096);
+			assert_int_equal(catches[i].vaddr / 4096, (catches[i].vaddr + 1) / 4096);
+			n_islands += catches[i].island != 0;
+		}
+		n_uncaught += kymo_clone_n_uncaught(clone);
+		kymo_clone_destroy(clone);
+		kymo_entry_map_destroy(map);
+	}
+	assert_int_equal(n_uncaught, 1);
+	assert_true(n_islands >= 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_loop_holds_the_position), cmocka_unit_test(test_calls_are_executed_in_place),
-		cmocka_unit_test(test_calls_are_taken_apart),     cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_a_loop_holds_the_position),
+		cmocka_unit_test(test_calls_are_executed_in_place),
+		cmocka_unit_test(test_calls_are_taken_apart),
+		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_what_gates_call),
+		cmocka_unit_test(test_what_is_written_lies_in_one_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
