@@ -153,127 +153,59 @@ static void reserve_code(struct clones *clones, size_t size)
 	CHECK(!"room for clones");
 }
 
-static void note_sites(struct clones *clones, const struct kymo_clone *clone)
+static void note_function(struct clones *clones, size_t index)
 {
+	struct branch_function *function = &clones->functions[index];
+	const uint64_t *sites;
 	size_t n;
-	const uint64_t *sites = kymo_clone_sites(clone, &n);
 
-	clones->sites = realloc(clones->sites, (clones->n_sites + n) * sizeof(*sites));
-	CHECK(clones->sites);
+	function->clone = kymo_clones_at(clones->all, index, &function->first_site);
+	function->bias = clones->bias;
+	CHECK(++function->first_site == clones->n_sites);
+	sites = kymo_clone_sites(function->clone, &n);
 	for (size_t i = 0; i < n; i++)
 		clones->sites[clones->n_sites++] = sites[i] + clones->bias;
 }
 
-static size_t note_function(struct clones *clones, struct kymo_clone *clone, uint64_t code_at)
+static void note_functions(struct clones *clones)
 {
-	size_t n = clones->n_cloned;
+	clones->n_cloned = kymo_clones_n(clones->all);
+	clones->functions = calloc(clones->n_cloned + 1, sizeof(*clones->functions));
+	clones->sites = calloc(1 + (size_t)kymo_clones_n_sites(clones->all), sizeof(*clones->sites));
+	CHECK(clones->functions && clones->sites);
+	clones->n_sites = 1;
+	for (size_t i = 0; i < clones->n_cloned; i++)
+		note_function(clones, i);
+}
 
-	clones->functions = realloc(clones->functions, (n + 1) * sizeof(*clones->functions));
-	clones->maps = realloc(clones->maps, (n + 1) * sizeof(*clones->maps));
-	clones->code_at = realloc(clones->code_at, (n + 1) * sizeof(*clones->code_at));
-	CHECK(clones->functions && clones->maps && clones->code_at);
-	clones->functions[n] = (struct branch_function){ clone, clones->bias, (uint32_t)clones->n_sites };
-	clones->maps[n] = (struct kymo_clone_map){ 0 };
-	clones->code_at[n] = code_at;
-	return clones->n_cloned++;
+static bool is_any(const struct kymo_extent *function, void *data)
+{
+	return true;
 }
 
 /* The patched text is made in `original`, and exchanged with the text when clones are put in. */
-static struct kymo_clone_env env_of(const struct clones *clones, enum clones_way way)
-{
-	if (way == CLONES_GATED)
-		(void)clones_arena_begin(0);
-	return (struct kymo_clone_env){ .bias = clones->bias,
-					.position = position_from_fs(),
-					.first_site = (uint32_t)clones->n_sites,
-					.calls_apart = way == CLONES_APART,
-					.never_holds = way == CLONES_GATED,
-					.arena = way == CLONES_GATED ? (uint64_t)arena : 0,
-					.slow = (uint64_t)clones->code_out };
-}
-
-static size_t emit(struct clones *clones, struct kymo_clone *clone, enum clones_way way, size_t used)
-{
-	struct kymo_clone_env env = env_of(clones, way);
-	uint64_t to = (uint64_t)clones->code_out + used;
-	size_t n;
-	const struct kymo_catch *catches = kymo_clone_catches(clone, &n);
-	uint32_t *at = malloc(n * sizeof(*at));
-	size_t index = note_function(clones, clone, to);
-	int size = kymo_clone_emit(clone, &env, to, (uint8_t *)to, clones->code_size - used, at, &clones->maps[index]);
-
-	CHECK(size > 0);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t from = catches[i].vaddr + clones->bias, text = (uint64_t)clones->text;
-		uint64_t jump = catches[i].island ? catches[i].island + clones->bias : from;
-
-		CHECK(!kymo_encode_jump(jump, to + at[i], clones->original + (jump - text)));
-		if (catches[i].island) {
-			CHECK((int64_t)(jump - from - 2) == (int8_t)(jump - from - 2));
-			clones->original[from - text] = 0xeb;
-			clones->original[from - text + 1] = (uint8_t)(jump - from - 2);
-		}
-	}
-	free(at);
-	note_sites(clones, clone);
-	return used + ((size_t)size + 63) / 64 * 64;
-}
-
-static bool is_taken(const struct clones *clones, const bool *taken, const struct kymo_clone *clone)
-{
-	const struct kymo_module_code *code = &clones->code->code;
-	size_t n;
-	const struct kymo_extent *parts = kymo_clone_parts(clone, &n);
-
-	for (size_t k = 0; k < code->n_functions; k++)
-		for (size_t i = 0; i < n; i++)
-			if (taken[k] && code->functions[k].start >= parts[i].start &&
-			    code->functions[k].start < parts[i].end)
-				return true;
-	return false;
-}
-
-static void take(const struct clones *clones, bool *taken, const struct kymo_clone *clone)
-{
-	const struct kymo_module_code *code = &clones->code->code;
-	size_t n;
-	const struct kymo_extent *parts = kymo_clone_parts(clone, &n);
-
-	for (size_t k = 0; k < code->n_functions; k++)
-		for (size_t i = 0; i < n; i++)
-			taken[k] |=
-				code->functions[k].start >= parts[i].start && code->functions[k].start < parts[i].end;
-}
-
 static void clone_all(struct clones *clones, enum clones_way way)
 {
-	const struct kymo_module_code *code = &clones->code->code;
-	bool *taken = calloc(code->n_functions + 1, 1);
-	const struct kymo_clone_env env = env_of(clones, way);
+	struct kymo_clone_env env = { .bias = clones->bias,
+				      .position = position_from_fs(),
+				      .first_site = 1,
+				      .calls_apart = way == CLONES_APART,
+				      .never_holds = way == CLONES_GATED };
+	const struct kymo_clones_write *writes;
+	size_t n;
+
+	CHECK(!kymo_clones_create(&clones->code->code, clones->code->map, is_any, NULL, &clones->all));
+	note_functions(clones);
+	if (way == CLONES_GATED)
+		env.arena = (uint64_t)clones_arena_begin(0);
+	reserve_code(clones, kymo_clones_size(clones->all));
 	/* glibc's place for a thread's id, which the table of the arena shows. */
-	size_t used = (size_t)kymo_clone_emit_slow(&env, 0x2d0, clones->code_out, clones->code_size);
-
-	/* Those with parts come first, for a part is none by itself. */
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < code->n_functions; i++) {
-			struct kymo_clone *clone;
-			size_t n;
-
-			if (kymo_clone_create(code, clones->code->map, code->functions[i].start, &clone, NULL)) {
-				clones->n_refused += (size_t)pass;
-				continue;
-			}
-			(void)kymo_clone_parts(clone, &n);
-			if ((n > 1) == !pass && !is_taken(clones, taken, clone)) {
-				take(clones, taken, clone);
-				used = emit(clones, clone, way, used);
-				clones->n_uncaught += kymo_clone_n_uncaught(clone);
-			} else {
-				kymo_clone_destroy(clone);
-			}
-		}
-	}
-	free(taken);
+	CHECK(kymo_clones_emit(clones->all, &env, 0x2d0, (uint64_t)clones->code_out, clones->code_out,
+			       clones->code_size) > 0);
+	writes = kymo_clones_writes(clones->all, &n);
+	for (size_t i = 0; i < n; i++)
+		memcpy(clones->original + (writes[i].vaddr + clones->bias - (uint64_t)clones->text), writes[i].bytes,
+		       writes[i].size);
 }
 
 bool clones_open(const char *path, bool is_private, enum clones_way way, struct clones *ret)
@@ -289,10 +221,7 @@ bool clones_open(const char *path, bool is_private, enum clones_way way, struct 
 	real = realpath(map_of(ret->handle)->l_name, NULL);
 	CHECK(real && !kymo_module_open(real, &ret->module) && !kymo_code_create(ret->module, NULL, &ret->code));
 	free(real);
-	ret->sites = calloc(1, sizeof(*ret->sites));
-	ret->n_sites = 1;
 	find_text(ret);
-	reserve_code(ret, ret->text_size * 16 + (1 << 20));
 	clone_all(ret, way);
 	return true;
 }
@@ -320,13 +249,8 @@ void clones_close(struct clones *clones)
 	if (!clones->handle)
 		return;
 	munmap(clones->code_out, clones->code_size);
-	for (size_t i = 0; i < clones->n_cloned; i++) {
-		kymo_clone_destroy((struct kymo_clone *)(uintptr_t)clones->functions[i].clone);
-		kymo_clone_map_deinit(&clones->maps[i]);
-	}
+	kymo_clones_destroy(clones->all);
 	free(clones->functions);
-	free(clones->maps);
-	free(clones->code_at);
 	free(clones->original);
 	free(clones->sites);
 	kymo_code_destroy(clones->code);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arch/clone.h"
+#include "arch/clones.h"
 
 struct branch_function;
 struct kymo_code;
@@ -28,10 +28,9 @@ struct clones {
 	size_t text_size;
 	uint8_t *code_out; /* of all clones */
 	size_t code_size;
-	size_t n_cloned, n_refused, n_uncaught;
+	struct kymo_clones *all;
 	struct branch_function *functions; /* that are cloned, by number */
-	struct kymo_clone_map *maps;       /* by function; from the beginning of its code */
-	uint64_t *code_at;                 /* by function */
+	size_t n_cloned;
 };
 
 /* The thread's position in its ring, and the ring. */

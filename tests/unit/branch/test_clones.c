@@ -17,9 +17,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "base/search.h"
 #include "branch/blocks.h"
 #include "clones.h"
+#include "probe/code/code.h"
 #include "wire/clones.h"
 
 static const struct {
@@ -256,35 +256,105 @@ static void test_the_word_of_another_arena_is_replaced(void **state)
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/* Each address of the function itself is found in its clone, and points ascend. */
-static void test_a_clone_knows_what_its_code_is_code_of(void **state)
+static size_t first_point_of(const struct kymo_clone_map *map, uint64_t vaddr)
 {
+	for (size_t i = 0; i < map->points.n; i++)
+		if (map->points.items[i].vaddr == vaddr)
+			return i;
+	return map->points.n;
+}
+
+/* Each site of a function is found in its clone, and points ascend. */
+static void test_clones_know_what_their_code_is_code_of(void **state)
+{
+	const struct kymo_clone_map *map;
 	struct clones clones;
 
 	if (!open_kernels(CLONES_GATED, &clones))
 		skip();
-	for (size_t i = 0; i < clones.n_cloned; i++) {
-		const struct kymo_clone_map *map = &clones.maps[i];
-		size_t n_sites, n_found = 0;
-		const uint64_t *sites = kymo_clone_sites(clones.functions[i].clone, &n_sites);
+	map = kymo_clones_map(clones.all);
+	assert_true(map->points.n > clones.n_sites);
+	for (size_t i = 1; i < clones.n_sites; i++) {
+		size_t at = first_point_of(map, clones.sites[i] - clones.bias);
 		uint64_t vaddr;
 
-		assert_true(map->points.n > n_sites);
-		for (size_t k = 0; k < n_sites; k++) {
-			bool is_there = false;
-
-			for (size_t p = 0; p < map->points.n; p++)
-				is_there |= map->points.items[p].vaddr == sites[k];
-			n_found += is_there;
-		}
-		assert_int_equal(n_found, n_sites);
-		for (size_t p = 1; p < map->points.n; p++)
-			assert_true(map->points.items[p].at >= map->points.items[p - 1].at);
-		assert_true(kymo_clone_origin(map, map->points.items[0].at, &vaddr));
-		assert_int_equal(map->points.items[0].at, 0);
+		assert_true(at < map->points.n);
+		(void)kymo_clone_origin(map, map->points.items[at].at + 1, &vaddr);
+		assert_int_equal(vaddr, map->points.items[at].vaddr);
 	}
+	for (size_t i = 1; i < map->points.n; i++)
+		assert_true(map->points.items[i].at >= map->points.items[i - 1].at);
 	clones_close(&clones);
 }
+
+/* ---- what is written ------------------------------------------------------------------------- */
+
+/* Each write is of bytes that are there, within a page, and of none of another write; an island comes before what leads
+ * to it. */
+static void test_writes_are_apart_and_in_order(void **state)
+{
+	const struct kymo_clones_write *writes;
+	struct clones clones;
+	bool *is_written;
+	size_t n, n_short = 0;
+
+	if (!clones_open("libc.so.6", true, CLONES_GATED, &clones))
+		skip();
+	is_written = calloc(clones.text_size, sizeof(bool));
+	assert_non_null(is_written);
+	writes = kymo_clones_writes(clones.all, &n);
+	assert_true(n > clones.n_cloned);
+	for (size_t i = 0; i < n; i++) {
+		size_t at = writes[i].vaddr + clones.bias - (uint64_t)clones.text;
+
+		assert_int_equal(writes[i].vaddr / 4096, (writes[i].vaddr + writes[i].size - 1) / 4096);
+		assert_memory_equal(clones.text + at, writes[i].original, writes[i].size);
+		for (size_t k = at; k < at + writes[i].size; k++) {
+			assert_false(is_written[k]);
+			is_written[k] = true;
+		}
+		if (writes[i].size == KYMO_JUMP_SIZE) {
+			assert_int_equal(writes[i].link, writes[i].vaddr);
+			continue;
+		}
+		n_short++;
+		assert_true(i > 0);
+		assert_int_equal(writes[i - 1].vaddr, writes[i].link);
+		assert_int_equal(writes[i - 1].to, writes[i].to);
+		assert_int_equal(kymo_short_jump_target(writes[i].vaddr, writes[i].bytes), writes[i].link);
+	}
+	assert_true(n_short > 0);
+	free(is_written);
+	clones_close(&clones);
+}
+
+static bool is_fib(const struct kymo_extent *function, void *data)
+{
+	return function->start == *(const uint64_t *)data;
+}
+
+static void test_a_function_is_cloned_alone(void **state)
+{
+	struct clones clones;
+	struct kymo_clones *all;
+	uint32_t first;
+	uint64_t fib;
+	size_t n;
+
+	if (!open_kernels(CLONES_GATED, &clones))
+		skip();
+	fib = (uint64_t)dlsym(clones.handle, "kernel_fib") - clones.bias;
+	assert_int_equal(kymo_clones_create(&clones.code->code, clones.code->map, is_fib, &fib, &all), 0);
+	assert_int_equal(kymo_clones_n(all), 1);
+	assert_int_equal(kymo_clone_parts(kymo_clones_at(all, 0, &first), &n)[0].start, fib);
+	assert_int_equal(first, 0);
+	(void)kymo_clones_refused(all, &n);
+	assert_int_equal(n, 0);
+	kymo_clones_destroy(all);
+	clones_close(&clones);
+}
+
+/* ---- moving ---------------------------------------------------------------------------------- */
 
 /* A thread that stands anywhere in a clone where it may go on in the function itself does so, and gives the same
  * result: each point is tried, with the steps of a child. */
@@ -295,13 +365,11 @@ static struct move {
 
 static bool find_origin(const struct clones *clones, uint64_t pc, uint64_t *ret)
 {
-	size_t after = kymo_partition_point(i, clones->n_cloned, clones->code_at[i] <= pc);
-	uint64_t vaddr;
+	const uint64_t at = pc - (uint64_t)clones->code_out;
 
-	if (!after || pc >= (uint64_t)clones->code_out + clones->code_size ||
-	    !kymo_clone_origin(&clones->maps[after - 1], (uint32_t)(pc - clones->code_at[after - 1]), &vaddr))
+	if (at >= clones->code_size || !kymo_clone_origin(kymo_clones_map(clones->all), (uint32_t)at, ret))
 		return false;
-	*ret = vaddr + clones->bias;
+	*ret += clones->bias;
 	return true;
 }
 
@@ -372,7 +440,9 @@ int main(void)
 		cmocka_unit_test(test_exceptions),
 		cmocka_unit_test(test_a_thread_gets_a_ring_of_its_own),
 		cmocka_unit_test(test_the_word_of_another_arena_is_replaced),
-		cmocka_unit_test(test_a_clone_knows_what_its_code_is_code_of),
+		cmocka_unit_test(test_clones_know_what_their_code_is_code_of),
+		cmocka_unit_test(test_writes_are_apart_and_in_order),
+		cmocka_unit_test(test_a_function_is_cloned_alone),
 		cmocka_unit_test(test_a_thread_may_go_on_in_the_function_itself),
 	};
 
