@@ -12,6 +12,7 @@
 
 #include "arch/code.h"
 #include "arch/plan.h"
+#include "base/vec.h"
 
 /* What is known of a function that can be cloned. */
 struct kymo_clone;
@@ -65,26 +66,82 @@ struct kymo_clone_costs {
 };
 void kymo_clone_costs(const struct kymo_clone *clone, struct kymo_clone_costs *ret);
 
-/* A ring has 16,384 entries of four bytes, and is aligned to its size. */
-#define KYMO_CLONE_RING_SIZE 65536u
-
+/* How sites are recorded is in wire/clones.h. */
 struct kymo_clone_env {
 	uint64_t bias;       /* runtime address of the function less its vaddr */
 	int32_t position;    /* where a thread's word with the address of its ring's next entry is, from its FS base.
-				It always points into a ring, whose thread may be the only one that uses it */
-	uint32_t first_site; /* the number of the first site, not 0 */
-	bool calls_apart; /* replace calls by a push of the original return address and a jump, as if a call cannot be
-			     executed in the function's own text */
+				Without gates it always points into a ring, whose thread may be the only one that uses
+				it */
+	uint32_t first_site; /* the number of the first site, not 0, and below 2 GiB */
+	bool calls_apart;    /* replace calls by a push of the original return address and a jump, as if a call cannot
+				be executed in the function's own text */
+	bool never_holds;    /* no register has the position from one site to the next, as a handler of signals may
+				record in between */
+	uint64_t arena;      /* where it is; 0: no gates */
+	uint64_t slow;       /* where the code of kymo_clone_emit_slow() is, which gates call */
 };
 
 /* Bytes that kymo_clone_emit() makes at the most. */
 size_t kymo_clone_size(const struct kymo_clone *clone);
 
 /*
+ * Where a clone's code is what code of the function. A thread that is exactly at `at` is in the state that the function
+ * has before its instruction `vaddr`: it may go on in either. Between one and the next it is not, and what it executes
+ * is a part of `vaddr` of the point before.
+ */
+struct kymo_clone_point {
+	uint64_t vaddr;
+	uint32_t at; /* offset in the code; they ascend */
+};
+
+struct kymo_clone_map {
+	KYMO_VEC(struct kymo_clone_point) points;
+};
+
+void kymo_clone_map_deinit(struct kymo_clone_map *map);
+
+/* Whether a thread at offset `at` may go on at `vaddr_ret`; where not, it is within that instruction. 0: before all. */
+bool kymo_clone_origin(const struct kymo_clone_map *map, uint32_t at, uint64_t *vaddr_ret);
+
+/*
  * Write the clone for runtime address `to` into `out`. `catch_at[i]` is the offset of what catch i has to lead to;
- * there is room for all. Returns the size; -ERANGE where something is out of reach from `to`, -ENOSPC, -ENOMEM.
+ * there is room for all. Points are added to `map`, which may be NULL. Returns the size; -ERANGE where something is out
+ * of reach from `to`, -ENOSPC, -ENOMEM.
  */
 int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env *env, uint64_t to, uint8_t *out,
-		    size_t size, uint32_t *catch_at);
+		    size_t size, uint32_t *catch_at, struct kymo_clone_map *map);
+
+/* What gates call for a thread whose word does not point into the arena: it gives the thread a ring, or the sink. `tid`
+ * is where a thread has its id, from its FS base. Returns the size, or -ENOSPC. */
+#define KYMO_CLONE_SLOW_SIZE 160u
+int kymo_clone_emit_slow(const struct kymo_clone_env *env, int32_t tid, uint8_t *out, size_t size);
+
+/* ---- what entries say ------------------------------------------------------------------------ */
+
+enum kymo_clone_way_kind {
+	KYMO_CLONE_FALLS, /* no branch was taken */
+	KYMO_CLONE_JUMPS,
+	KYMO_CLONE_CALLS,
+	KYMO_CLONE_RETURNS,
+	KYMO_CLONE_LEAVES, /* jumps out */
+	KYMO_CLONE_LOST,   /* another site of the function has to come first, or nothing can */
+};
+
+struct kymo_clone_way {
+	enum kymo_clone_way_kind kind;
+	uint64_t from, to; /* vaddrs, of the branch; `to` is 0 where the function does not tell */
+	uint64_t site;     /* that `to` is, if it is one: the instruction after its endbr64 */
+	uint64_t back;     /* where a call returns to */
+};
+
+/*
+ * What the function does from site `from` on, if `next` is the site of it that the thread records then. True: it goes
+ * there by the only way on which it records nothing in between. False: it does not without leaving; the way is how it
+ * leaves.
+ */
+bool kymo_clone_way(const struct kymo_clone *clone, uint64_t from, uint64_t next, struct kymo_clone_way *ret);
+
+/* Whether control may come to site `vaddr` from outside of the function, and how. */
+bool kymo_clone_is_catch(const struct kymo_clone *clone, uint64_t vaddr, enum kymo_catch_kind *kind_ret);
 
 #endif

@@ -57,3 +57,29 @@ size_t kymo_clone_n_uncaught(const struct kymo_clone *clone)
 {
 	return clone->n_uncaught;
 }
+
+bool kymo_clone_is_catch(const struct kymo_clone *clone, uint64_t vaddr, enum kymo_catch_kind *kind_ret)
+{
+	const struct kymo_catch *items = clone->catches.items;
+	size_t at = kymo_partition_point(i, clone->catches.n, items[i].vaddr < vaddr);
+
+	if (at == clone->catches.n || items[at].vaddr != vaddr)
+		return false;
+	*kind_ret = items[at].kind;
+	return true;
+}
+
+/* ---- the map --------------------------------------------------------------------------------- */
+
+void kymo_clone_map_deinit(struct kymo_clone_map *map)
+{
+	kymo_vec_deinit(&map->points);
+}
+
+bool kymo_clone_origin(const struct kymo_clone_map *map, uint32_t at, uint64_t *vaddr_ret)
+{
+	size_t after = kymo_partition_point(i, map->points.n, map->points.items[i].at <= at);
+
+	*vaddr_ret = after ? map->points.items[after - 1].vaddr : 0;
+	return after && map->points.items[after - 1].at == at;
+}

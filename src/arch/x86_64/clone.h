@@ -17,10 +17,11 @@ struct x86_clone_insn {
 	uint64_t vaddr, target; /* of a direct branch, or 0 */
 	int32_t next, to;       /* indexes of the next one and of the target; -1: not in the function */
 	uint16_t reads;
-	uint16_t writes;   /* whole */
-	uint16_t clobbers; /* in part, or perhaps */
-	uint16_t named;    /* of these, by an operand that is written out */
-	uint16_t live;     /* before it: may be read */
+	uint16_t writes;                                /* whole */
+	uint16_t clobbers;                              /* in part, or perhaps */
+	uint16_t named;                                 /* of these, by an operand that is written out */
+	uint16_t live;                                  /* before it: may be read */
+	uint16_t flags_read, flags_written, flags_live; /* in masks of eflags; live: before it */
 	uint8_t length;
 	uint8_t flow;     /* enum x86_flow */
 	uint8_t weight;   /* how often it runs, as loops tell */
@@ -40,7 +41,8 @@ struct kymo_clone {
 	KYMO_VEC(uint64_t) sites;
 	KYMO_VEC(struct kymo_catch) catches;
 	size_t n_uncaught;
-	int held; /* the register that has the position where it is free, or X86_NO_REGISTER */
+	bool is_blurred; /* what runs in place after one that was left out reaches another catch */
+	int held;        /* the register that has the position where it is free, or X86_NO_REGISTER */
 };
 
 /* Index of the instruction at `vaddr`, or -1. */

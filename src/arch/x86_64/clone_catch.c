@@ -5,7 +5,8 @@
  * jumps lead to; at landing pads, and wherever else data has an address of it. Each of these gets a jump of five bytes,
  * or, where it has less room, a short one to an island near by. What these bytes were is not executed otherwise, as
  * each branch to them is in the clone: so they need not be whole instructions, and branches to between them do not
- * matter. They may not reach the next catch, or text that is read, or text that is executed in place.
+ * matter. They may not reach the next catch, or text that is read, or text that is executed in place, and lie in one
+ * page.
  *
  * A catch without that much room is left out if a few instructions without a branch follow it in the function's own
  * text. They must lead to another catch, or out of the function. These run in place then.
@@ -23,6 +24,7 @@
 #include "arch/x86_64/marks.h"
 #include "arch/x86_64/relocate.h"
 #include "arch/x86_64/site.h"
+#include "base/page.h"
 #include "base/search.h"
 
 #define RUN_MAX 24 /* instructions that run in place after a catch that was left out */
@@ -162,9 +164,12 @@ static void use(struct room *room, uint64_t vaddr, uint64_t size, enum use what)
 	}
 }
 
-/* Whether all bytes are free, or at the most of calls. */
+/* Whether all bytes are free, or at the most of calls, and lie in one page: a longer write may be cut short between
+ * two. */
 static bool is_free(const struct room *room, uint64_t vaddr, uint64_t size, enum use most)
 {
+	if (!kymo_page_has(vaddr, size))
+		return false;
 	for (uint64_t i = 0; i < size; i++) {
 		const uint8_t *at = use_at(room, vaddr + i);
 
@@ -289,6 +294,8 @@ static int drop(struct room *room, size_t index)
 	for (int i = 0; i < n; i++)
 		use(room, clone->insns.items[run[i]].vaddr, clone->insns.items[run[i]].length, USE_IN_PLACE);
 	room->dropped[index] = true;
+	if (n && !x86_flow_ends((enum x86_flow)clone->insns.items[run[n - 1]].flow))
+		clone->is_blurred = true;
 	clone->n_uncaught += clone->insns.items[x86_clone_find(clone, catch->vaddr)].flow != X86_FLOW_STOP;
 	return 0;
 }
@@ -339,7 +346,8 @@ static int give_island(struct room *room, size_t index)
 		use(room, catch->island, KYMO_JUMP_SIZE, USE_CATCH);
 		return 0;
 	}
-	if (is_free(room, catch->vaddr + KYMO_SHORT_JUMP_SIZE, KYMO_JUMP_SIZE - KYMO_SHORT_JUMP_SIZE, USE_CALL)) {
+	if (kymo_page_has(catch->vaddr, KYMO_JUMP_SIZE) &&
+	    is_free(room, catch->vaddr + KYMO_SHORT_JUMP_SIZE, KYMO_JUMP_SIZE - KYMO_SHORT_JUMP_SIZE, USE_CALL)) {
 		use(room, catch->vaddr, KYMO_JUMP_SIZE, USE_CATCH);
 		return 0;
 	}

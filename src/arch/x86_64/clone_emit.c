@@ -4,12 +4,13 @@
  * What is recorded for a site:
  *
  *	mov %fs:position,%reg	cold: not where the register has it already
- *	movl $site,(%reg)	hot
+ *	movq $site,(%reg)	hot; the entry after it becomes 0
  *	lea 4(%reg),%reg16	the next entry, at the ring's end its first: its address ends in 16 zeros
  *	mov %reg,%fs:position
  *
  * None of these touches the flags. The position is stored after the entry it counts, so the ring is whole whenever the
- * thread dies; it is in memory at each instant, so what interrupts the thread finds it. What costs time is not the
+ * thread dies; it is in memory at each instant, so what interrupts the thread finds it. The 0 tells where the ring ends
+ * when the thread's memory is gone. What costs time is not the
  * store but loading what was stored just before: so where one register is free from one site to the next, it holds the
  * position, and branches lead after the load. Where no register is free one is pushed, below the red zone.
  *
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 
 #include "arch/x86_64/clone.h"
+#include "arch/x86_64/clone_gate.h"
 #include "arch/x86_64/clone_live.h"
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/decode.h"
@@ -36,8 +38,23 @@ struct emitter {
 	bool has_offsets;     /* they are known, from the first pass */
 	uint32_t site;        /* number of the next one */
 	bool is_held;         /* the position is, where the code is emitted */
+	bool is_lowered;      /* the stack pointer is not where the function has it */
+	uint64_t vaddr;       /* of the instruction whose code is emitted */
+	struct kymo_clone_map *map;
 	int err;
 };
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
+/* Here the thread is in the state before instruction `vaddr`. */
+static void note_point(struct emitter *emitter, uint64_t vaddr)
+{
+	const struct kymo_clone_point point = { .vaddr = vaddr, .at = (uint32_t)emitter->code.n };
+
+	if (emitter->has_offsets && emitter->map && !emitter->is_lowered &&
+	    !kymo_vec_push(&emitter->map->points, point))
+		emitter->err = -ENOMEM;
+}
 
 /* ---- sites ----------------------------------------------------------------------------------- */
 
@@ -46,6 +63,7 @@ static void move_position(struct emitter *emitter, unsigned int opcode, int reg)
 {
 	struct code *c = &emitter->code;
 
+	note_point(emitter, emitter->vaddr);
 	byte(c, 0x64);
 	byte(c, 0x48u | (unsigned int)reg >> 3 << 2);
 	byte(c, opcode);
@@ -54,17 +72,18 @@ static void move_position(struct emitter *emitter, unsigned int opcode, int reg)
 	imm32(c, emitter->env->position);
 }
 
-/* movl $site,(%reg); lea 4(%reg),%reg16; store the position. */
+/* movq $site,(%reg); lea 4(%reg),%reg16; store the position. */
 static void put_entry(struct emitter *emitter, int reg)
 {
 	unsigned int low = (unsigned int)reg & 7;
 	struct code *c = &emitter->code;
 
-	if (reg >= R8)
-		byte(c, 0x41);
+	note_point(emitter, emitter->vaddr);
+	byte(c, reg >= R8 ? 0x49 : 0x48);
 	byte(c, 0xc7);
 	byte(c, low);
 	imm32(c, emitter->site);
+	note_point(emitter, emitter->vaddr);
 	byte(c, 0x66);
 	if (reg >= R8)
 		byte(c, 0x45);
@@ -78,12 +97,15 @@ static void record_spilled(struct emitter *emitter)
 {
 	struct code *c = &emitter->code;
 
+	note_point(emitter, emitter->vaddr);
+	emitter->is_lowered = true;
 	EMIT(c, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea -128(%rsp),%rsp */
 	EMIT(c, 0x50);                         /* push %rax */
 	move_position(emitter, 0x8b, RAX);
 	put_entry(emitter, RAX);
 	EMIT(c, 0x58);                                           /* pop %rax */
 	EMIT(c, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00, 0x00, 0x00); /* lea 128(%rsp),%rsp */
+	emitter->is_lowered = false;
 }
 
 static bool holds(const struct kymo_clone *clone, const struct x86_clone_insn *insn)
@@ -98,6 +120,7 @@ static void record(struct emitter *emitter, size_t index, bool falls)
 	int reg = x86_clone_free_register(emitter->clone, insn);
 	bool is_held = falls && emitter->is_held;
 
+	emitter->vaddr = insn->vaddr;
 	emitter->hot[index] = (uint32_t)emitter->code.n;
 	if (!holds(emitter->clone, insn) || !is_held)
 		emitter->cold[index] = (uint32_t)emitter->code.n;
@@ -112,7 +135,7 @@ static void record(struct emitter *emitter, size_t index, bool falls)
 			move_position(emitter, 0x8b, reg);
 		emitter->hot[index] = (uint32_t)emitter->code.n;
 		put_entry(emitter, reg);
-		emitter->is_held = true;
+		emitter->is_held = !emitter->env->never_holds;
 	}
 	emitter->site++;
 }
@@ -174,6 +197,7 @@ static bool emit_insn(struct emitter *emitter, size_t index)
 	const struct x86_clone_insn *insn = &clone->insns.items[index];
 	enum x86_flow flow = (enum x86_flow)insn->flow;
 
+	note_point(emitter, insn->vaddr);
 	if (!is_apart(emitter, insn)) {
 		put_jump(emitter, insn->vaddr + emitter->env->bias);
 		return false;
@@ -187,6 +211,7 @@ static bool emit_insn(struct emitter *emitter, size_t index)
 		emitter->is_held = false;
 	if (insn->next == (int32_t)index + 1)
 		return true;
+	note_point(emitter, insn->vaddr + insn->length);
 	put_jump(emitter, address_of(emitter, insn->next, insn->vaddr + insn->length));
 	return false;
 }
@@ -201,7 +226,9 @@ static void emit_loads(struct emitter *emitter)
 		if (emitter->cold[i] < begin)
 			continue;
 		emitter->cold[i] = (uint32_t)emitter->code.n;
+		emitter->vaddr = clone->insns.items[i].vaddr;
 		move_position(emitter, 0x8b, clone->held);
+		note_point(emitter, emitter->vaddr);
 		put_jump(emitter, emitter->code.address + emitter->hot[i]);
 	}
 }
@@ -226,17 +253,39 @@ static int emit_all(struct emitter *emitter)
 		falls = emit_insn(emitter, i);
 	}
 	emit_loads(emitter);
-	if (!emitter->err && emitter->code.full)
-		emitter->err = -ENOSPC;
-	if (!emitter->err && emitter->code.far)
-		emitter->err = -ERANGE;
+	if (!emitter->err)
+		emitter->err = code_error(&emitter->code);
 	return emitter->err;
 }
 
-int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env *env, uint64_t to, uint8_t *out,
-		    size_t size, uint32_t *catch_at)
+/* What catches lead to: gates, which lead to where they would otherwise. */
+static void emit_gates(struct emitter *emitter, uint32_t *catch_at)
 {
-	struct emitter emitter = { .clone = clone, .env = env, .code = { .out = out, .size = size, .address = to } };
+	const struct kymo_clone *clone = emitter->clone;
+
+	for (size_t i = 0; i < clone->catches.n; i++) {
+		const struct x86_clone_insn *insn =
+			&clone->insns.items[x86_clone_find(clone, clone->catches.items[i].vaddr)];
+		const uint64_t copy = emitter->code.address + catch_at[i];
+
+		if (!emitter->env->arena)
+			return;
+		catch_at[i] = (uint32_t)emitter->code.n;
+		note_point(emitter, insn->vaddr);
+		x86_clone_emit_gate(&emitter->code, emitter->env, insn->flags_live, copy);
+		note_point(emitter, insn->vaddr);
+		put_jump(emitter, copy);
+	}
+	if (!emitter->err)
+		emitter->err = code_error(&emitter->code);
+}
+
+int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env *env, uint64_t to, uint8_t *out,
+		    size_t size, uint32_t *catch_at, struct kymo_clone_map *map)
+{
+	struct emitter emitter = {
+		.clone = clone, .env = env, .map = map, .code = { .out = out, .size = size, .address = to }
+	};
 	int err;
 
 	emitter.hot = malloc((clone->insns.n + 1) * sizeof(*emitter.hot));
@@ -247,6 +296,10 @@ int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env 
 		err = emit_all(&emitter);
 	for (size_t i = 0; !err && i < clone->catches.n; i++)
 		catch_at[i] = emitter.cold[x86_clone_find(clone, clone->catches.items[i].vaddr)];
+	if (!err) {
+		emit_gates(&emitter, catch_at);
+		err = emitter.err;
+	}
 	free(emitter.hot);
 	free(emitter.cold);
 	return err ? err : (int)emitter.code.n;
@@ -254,7 +307,7 @@ int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env 
 
 size_t kymo_clone_size(const struct kymo_clone *clone)
 {
-	return clone->insns.n * INSN_SIZE_MAX + clone->sites.n * SITE_SIZE_MAX;
+	return clone->insns.n * INSN_SIZE_MAX + clone->sites.n * SITE_SIZE_MAX + clone->catches.n * X86_GATE_SIZE_MAX;
 }
 
 /* ---- costs ----------------------------------------------------------------------------------- */

@@ -24,6 +24,9 @@
 #define VOLATILE (BIT(RAX) | BIT(RCX) | BIT(RDX) | BIT(RSI) | BIT(RDI) | BIT(R8) | BIT(R9) | BIT(R10) | BIT(R11))
 #define RESULTS (BIT(RAX) | BIT(RDX))
 
+/* Those that comparisons change. */
+#define X86_FLAGS 0x8d5u
+
 static uint16_t bit_of(ZydisRegister reg)
 {
 	int number = reg == ZYDIS_REGISTER_NONE ? -1 : x86_gpr(reg);
@@ -48,8 +51,31 @@ static void note_register(struct x86_clone_insn *ret, const ZydisDecodedOperand 
 		ret->reads |= bit;
 }
 
+/* A count of 0 leaves the flags of shifts and repeated instructions alone. */
+static bool may_keep_flags(const struct x86_insn *insn)
+{
+	return insn->z.meta.category == ZYDIS_CATEGORY_SHIFT || insn->z.meta.category == ZYDIS_CATEGORY_ROTATE ||
+	       insn->z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
+}
+
+static void note_flags(struct x86_clone_insn *ret, const struct x86_insn *insn)
+{
+	const ZydisAccessedFlags *flags = insn->z.cpu_flags;
+
+	if (!flags)
+		return;
+	ret->flags_read = (uint16_t)(flags->tested & X86_FLAGS);
+	if (may_keep_flags(insn))
+		return;
+	ret->flags_written = (uint16_t)((flags->modified | flags->set_0 | flags->set_1) & X86_FLAGS);
+	/* Processors do give these a value, by these instructions alone. */
+	if (insn->z.meta.category == ZYDIS_CATEGORY_LOGICAL)
+		ret->flags_written |= (uint16_t)(flags->undefined & X86_FLAGS);
+}
+
 void x86_clone_note_registers(struct x86_clone_insn *ret, const struct x86_insn *insn)
 {
+	note_flags(ret, insn);
 	for (int i = 0; i < insn->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &insn->op[i];
 
@@ -62,6 +88,7 @@ void x86_clone_note_registers(struct x86_clone_insn *ret, const struct x86_insn 
 	    insn->z.meta.category == ZYDIS_CATEGORY_SYSCALL || insn->z.meta.category == ZYDIS_CATEGORY_INTERRUPT) {
 		ret->reads = X86_ALL_REGISTERS;
 		ret->writes = 0;
+		ret->flags_read = X86_FLAGS;
 	}
 }
 
@@ -70,6 +97,43 @@ void x86_clone_note_registers(struct x86_clone_insn *ret, const struct x86_insn 
 static uint16_t live_at(const struct kymo_clone *clone, int32_t index)
 {
 	return index < 0 ? X86_ALL_REGISTERS : clone->insns.items[index].live;
+}
+
+/* Code by hand may hand flags over where it is left. */
+static uint16_t flags_at(const struct kymo_clone *clone, int32_t index)
+{
+	return index < 0 ? X86_FLAGS : clone->insns.items[index].flags_live;
+}
+
+static uint16_t flags_after(const struct kymo_clone *clone, const struct x86_clone_insn *insn)
+{
+	switch ((enum x86_flow)insn->flow) {
+	case X86_FLOW_NEXT:
+		return flags_at(clone, insn->next);
+	case X86_FLOW_BRANCH:
+		return flags_at(clone, insn->next) | flags_at(clone, insn->to);
+	case X86_FLOW_JUMP:
+		return flags_at(clone, insn->to);
+	default:
+		return X86_FLAGS;
+	}
+}
+
+static void propagate_flags(struct kymo_clone *clone)
+{
+	bool changed;
+
+	do {
+		changed = false;
+		for (size_t i = clone->insns.n; i-- > 0;) {
+			struct x86_clone_insn *insn = &clone->insns.items[i];
+			uint16_t live =
+				(uint16_t)(insn->flags_read | (flags_after(clone, insn) & ~insn->flags_written));
+
+			changed |= live != insn->flags_live;
+			insn->flags_live = live;
+		}
+	} while (changed);
 }
 
 static uint16_t live_after(const struct kymo_clone *clone, const struct x86_clone_insn *insn, uint16_t at_return,
@@ -179,6 +243,7 @@ void x86_clone_live(struct kymo_clone *clone)
 		more = written_for_nobody(clone, at_return) & (uint16_t)~at_return;
 		at_return |= more;
 	} while (more);
+	propagate_flags(clone);
 	choose_held(clone);
 }
 

@@ -15,6 +15,7 @@
 
 #include "arch/x86_64/clone_catch.h"
 #include "arch/x86_64/clone_live.h"
+#include "arch/x86_64/clone_ways.h"
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/heights.h"
 #include "arch/x86_64/map.h"
@@ -246,6 +247,8 @@ static int analyze(struct kymo_clone *clone, struct x86_body *body, uint64_t sta
 		return err;
 	link_insns(clone);
 	err = x86_clone_catch(clone, body, body->refusal);
+	if (!err)
+		err = x86_clone_divide(clone);
 	if (!err)
 		err = number_sites(clone);
 	if (!err)

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,9 +16,36 @@
 
 #define TEXT 0x1000u
 
-static void write_clone(const uint8_t *bytes, size_t size, bool calls_apart, char *out, size_t out_size)
+static const struct kymo_clone_env in_place = { .position = -8, .first_site = 7 },
+				   apart = { .position = -8, .first_site = 7, .calls_apart = true },
+				   gated = { .position = 56,
+					     .first_site = 7,
+					     .never_holds = true,
+					     .arena = UINT64_C(0x4500000000),
+					     .slow = 0x3000 };
+
+/* After an instruction's address is that of the function that it is exactly (=) or a part of (~). */
+static void write_code(const uint8_t *code, int end, const struct kymo_clone_map *map, char *out, size_t out_size)
 {
-	const struct kymo_clone_env env = { .position = -8, .first_site = 7, .calls_apart = calls_apart };
+	size_t used = 0;
+
+	*out = '\0';
+	for (int at = 0; at < end;) {
+		char line[96];
+		uint64_t vaddr;
+		bool is_exact = kymo_clone_origin(map, (uint32_t)at, &vaddr);
+		int length = kymo_disassemble(code + at, (size_t)(end - at), 0x2000 + (uint64_t)at, line, sizeof(line));
+
+		assert_true(length > 0);
+		used += (size_t)snprintf(out + used, out_size - used, "%x %c%lx %s\n", 0x2000 + at,
+					 is_exact ? '=' : '~', vaddr, line);
+		at += length;
+	}
+}
+
+static void write_clone(const uint8_t *bytes, size_t size, const struct kymo_clone_env *env, char *out, size_t out_size)
+{
+	struct kymo_clone_map points = { 0 };
 	const struct kymo_catch *catches;
 	struct kymo_entry_map *map;
 	struct alone alone;
@@ -30,34 +58,34 @@ static void write_clone(const uint8_t *bytes, size_t size, bool calls_apart, cha
 	alone_init(&alone, TEXT, bytes, size, (struct kymo_extent){ TEXT, TEXT + size }, TEXT);
 	assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
 	assert_int_equal(kymo_clone_create(&alone.code, map, TEXT, &clone, NULL), 0);
-	end = kymo_clone_emit(clone, &env, 0x2000, code, sizeof(code), catch_at);
+	end = kymo_clone_emit(clone, env, 0x2000, code, sizeof(code), catch_at, &points);
 	assert_true(end > 0 && (size_t)end <= kymo_clone_size(clone));
-	for (int at = 0; at < end;) {
-		char line[96];
-		int length = kymo_disassemble(code + at, (size_t)(end - at), 0x2000 + (uint64_t)at, line, sizeof(line));
-
-		assert_true(length > 0);
-		used += (size_t)snprintf(out + used, out_size - used, "%x %s\n", 0x2000 + at, line);
-		at += length;
-	}
+	write_code(code, end, &points, out, out_size);
+	used = strlen(out);
 	catches = kymo_clone_catches(clone, &n);
 	for (size_t i = 0; i < n; i++)
 		used += (size_t)snprintf(out + used, out_size - used, "%lx %lx -> %x\n", catches[i].vaddr,
 					 catches[i].island, 0x2000 + catch_at[i]);
 	/* Less room is told. */
-	assert_int_equal(kymo_clone_emit(clone, &env, 0x2000, code, (size_t)end - 1, catch_at), -28);
+	assert_int_equal(kymo_clone_emit(clone, env, 0x2000, code, (size_t)end - 1, catch_at, NULL), -28);
+	kymo_clone_map_deinit(&points);
 	kymo_clone_destroy(clone);
 	kymo_entry_map_destroy(map);
 }
 
-static void check(const uint8_t *bytes, size_t size, bool calls_apart, const char *expected)
+static void compare(const char *found, const char *expected)
 {
-	char found[4096];
-
-	write_clone(bytes, size, calls_apart, found, sizeof(found));
 	if (strcmp(found, expected) != 0)
 		printf("%s", found);
 	assert_string_equal(found, expected);
+}
+
+static void check(const uint8_t *bytes, size_t size, const struct kymo_clone_env *env, const char *expected)
+{
+	char found[8192];
+
+	write_clone(bytes, size, env, found, sizeof(found));
+	compare(found, expected);
 }
 
 /* xor %eax,%eax; xor %ecx,%ecx; 1: add %ecx,%eax; dec %edi; jne 1b; mov %eax,%esi; mov %esi,(%rdx); ret, and what
@@ -67,24 +95,24 @@ static void test_a_loop_holds_the_position(void **state)
 	static const uint8_t bytes[] = { 0x31, 0xc0, 0x31, 0xc9, 0x01, 0xc8, 0xff, 0xcf, 0x75, 0xfa, 0x89, 0xc6,
 					 0x89, 0x32, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
 
-	check(bytes, sizeof(bytes), false,
-	      "2000 mov rsi, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2009 mov dword ptr [rsi], 0x07\n"
-	      "200f lea si, [rsi+0x04]\n"
-	      "2013 mov fs:[0xFFFFFFFFFFFFFFF8], rsi\n"
-	      "201c xor eax, eax\n"
-	      "201e xor ecx, ecx\n"
-	      "2020 mov dword ptr [rsi], 0x08\n"
-	      "2026 lea si, [rsi+0x04]\n"
-	      "202a mov fs:[0xFFFFFFFFFFFFFFF8], rsi\n"
-	      "2033 add eax, ecx\n"
-	      "2035 dec edi\n"
-	      "2037 jnz 0x0000000000002020\n"
-	      "203d mov esi, eax\n"
-	      "203f mov [rdx], esi\n"
-	      "2041 ret\n"
-	      "2042 mov rsi, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "204b jmp 0x0000000000002020\n"
+	check(bytes, sizeof(bytes), &in_place,
+	      "2000 =1000 mov rsi, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2009 =1000 mov qword ptr [rsi], 0x07\n"
+	      "2010 =1000 lea si, [rsi+0x04]\n"
+	      "2014 =1000 mov fs:[0xFFFFFFFFFFFFFFF8], rsi\n"
+	      "201d =1000 xor eax, eax\n"
+	      "201f =1002 xor ecx, ecx\n"
+	      "2021 =1004 mov qword ptr [rsi], 0x08\n"
+	      "2028 =1004 lea si, [rsi+0x04]\n"
+	      "202c =1004 mov fs:[0xFFFFFFFFFFFFFFF8], rsi\n"
+	      "2035 =1004 add eax, ecx\n"
+	      "2037 =1006 dec edi\n"
+	      "2039 =1008 jnz 0x0000000000002021\n"
+	      "203f =100a mov esi, eax\n"
+	      "2041 =100c mov [rdx], esi\n"
+	      "2043 =100e ret\n"
+	      "2044 =1004 mov rsi, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "204d =1004 jmp 0x0000000000002021\n"
 	      "1000 0 -> 2000\n");
 }
 
@@ -94,81 +122,245 @@ static const uint8_t calls[] = { 0x53, 0xe8, 0xfa, 0x1f, 0x00, 0x00, 0x89, 0xc3,
 
 static void test_calls_are_executed_in_place(void **state)
 {
-	check(calls, sizeof(calls), false,
-	      "2000 lea rsp, [rsp-0x80]\n"
-	      "2005 push rax\n"
-	      "2006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "200f mov dword ptr [rax], 0x07\n"
-	      "2015 lea ax, [rax+0x04]\n"
-	      "2019 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "2022 pop rax\n"
-	      "2023 lea rsp, [rsp+0x80]\n"
-	      "202b push rbx\n"
-	      "202c push 0x1006\n"
-	      "2031 jmp 0x0000000000003000\n"
-	      "2036 lea rsp, [rsp-0x80]\n"
-	      "203b push rax\n"
-	      "203c mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2045 mov dword ptr [rax], 0x08\n"
-	      "204b lea ax, [rax+0x04]\n"
-	      "204f mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "2058 pop rax\n"
-	      "2059 lea rsp, [rsp+0x80]\n"
-	      "2061 mov ebx, eax\n"
-	      "2063 jmp 0x0000000000001008\n"
-	      "2068 lea rsp, [rsp-0x80]\n"
-	      "206d push rax\n"
-	      "206e mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2077 mov dword ptr [rax], 0x09\n"
-	      "207d lea ax, [rax+0x04]\n"
-	      "2081 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "208a pop rax\n"
-	      "208b lea rsp, [rsp+0x80]\n"
-	      "2093 pop rbx\n"
-	      "2094 ret\n"
+	check(calls, sizeof(calls), &in_place,
+	      "2000 =1000 lea rsp, [rsp-0x80]\n"
+	      "2005 ~1000 push rax\n"
+	      "2006 ~1000 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "200f ~1000 mov qword ptr [rax], 0x07\n"
+	      "2016 ~1000 lea ax, [rax+0x04]\n"
+	      "201a ~1000 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "2023 ~1000 pop rax\n"
+	      "2024 ~1000 lea rsp, [rsp+0x80]\n"
+	      "202c =1000 push rbx\n"
+	      "202d =1001 push 0x1006\n"
+	      "2032 ~1001 jmp 0x0000000000003000\n"
+	      "2037 =1006 lea rsp, [rsp-0x80]\n"
+	      "203c ~1006 push rax\n"
+	      "203d ~1006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2046 ~1006 mov qword ptr [rax], 0x08\n"
+	      "204d ~1006 lea ax, [rax+0x04]\n"
+	      "2051 ~1006 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "205a ~1006 pop rax\n"
+	      "205b ~1006 lea rsp, [rsp+0x80]\n"
+	      "2063 =1006 mov ebx, eax\n"
+	      "2065 =1008 jmp 0x0000000000001008\n"
+	      "206a =100a lea rsp, [rsp-0x80]\n"
+	      "206f ~100a push rax\n"
+	      "2070 ~100a mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2079 ~100a mov qword ptr [rax], 0x09\n"
+	      "2080 ~100a lea ax, [rax+0x04]\n"
+	      "2084 ~100a mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "208d ~100a pop rax\n"
+	      "208e ~100a lea rsp, [rsp+0x80]\n"
+	      "2096 =100a pop rbx\n"
+	      "2097 =100b ret\n"
 	      "1000 0 -> 2000\n"
-	      "1006 100f -> 2036\n"
-	      "100a 0 -> 2068\n");
+	      "1006 100f -> 2037\n"
+	      "100a 0 -> 206a\n");
 }
 
 static void test_calls_are_taken_apart(void **state)
 {
-	check(calls, sizeof(calls), true,
-	      "2000 lea rsp, [rsp-0x80]\n"
-	      "2005 push rax\n"
-	      "2006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "200f mov dword ptr [rax], 0x07\n"
-	      "2015 lea ax, [rax+0x04]\n"
-	      "2019 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "2022 pop rax\n"
-	      "2023 lea rsp, [rsp+0x80]\n"
-	      "202b push rbx\n"
-	      "202c push 0x1006\n"
-	      "2031 jmp 0x0000000000003000\n"
-	      "2036 lea rsp, [rsp-0x80]\n"
-	      "203b push rax\n"
-	      "203c mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2045 mov dword ptr [rax], 0x08\n"
-	      "204b lea ax, [rax+0x04]\n"
-	      "204f mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "2058 pop rax\n"
-	      "2059 lea rsp, [rsp+0x80]\n"
-	      "2061 mov ebx, eax\n"
-	      "2063 push 0x100A\n"
-	      "2068 jmp rax\n"
-	      "206a lea rsp, [rsp-0x80]\n"
-	      "206f push rax\n"
-	      "2070 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2079 mov dword ptr [rax], 0x09\n"
-	      "207f lea ax, [rax+0x04]\n"
-	      "2083 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "208c pop rax\n"
-	      "208d lea rsp, [rsp+0x80]\n"
-	      "2095 pop rbx\n"
-	      "2096 ret\n"
+	check(calls, sizeof(calls), &apart,
+	      "2000 =1000 lea rsp, [rsp-0x80]\n"
+	      "2005 ~1000 push rax\n"
+	      "2006 ~1000 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "200f ~1000 mov qword ptr [rax], 0x07\n"
+	      "2016 ~1000 lea ax, [rax+0x04]\n"
+	      "201a ~1000 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "2023 ~1000 pop rax\n"
+	      "2024 ~1000 lea rsp, [rsp+0x80]\n"
+	      "202c =1000 push rbx\n"
+	      "202d =1001 push 0x1006\n"
+	      "2032 ~1001 jmp 0x0000000000003000\n"
+	      "2037 =1006 lea rsp, [rsp-0x80]\n"
+	      "203c ~1006 push rax\n"
+	      "203d ~1006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2046 ~1006 mov qword ptr [rax], 0x08\n"
+	      "204d ~1006 lea ax, [rax+0x04]\n"
+	      "2051 ~1006 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "205a ~1006 pop rax\n"
+	      "205b ~1006 lea rsp, [rsp+0x80]\n"
+	      "2063 =1006 mov ebx, eax\n"
+	      "2065 =1008 push 0x100A\n"
+	      "206a ~1008 jmp rax\n"
+	      "206c =100a lea rsp, [rsp-0x80]\n"
+	      "2071 ~100a push rax\n"
+	      "2072 ~100a mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "207b ~100a mov qword ptr [rax], 0x09\n"
+	      "2082 ~100a lea ax, [rax+0x04]\n"
+	      "2086 ~100a mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "208f ~100a pop rax\n"
+	      "2090 ~100a lea rsp, [rsp+0x80]\n"
+	      "2098 =100a pop rbx\n"
+	      "2099 =100b ret\n"
 	      "1000 0 -> 2000\n"
-	      "1006 100f -> 2036\n"
-	      "100a 0 -> 206a\n");
+	      "1006 100f -> 2037\n"
+	      "100a 0 -> 206c\n");
+}
+
+/* A gate keeps the flags where code of the function may read them: the call's return site. For a caller by hand may be
+ * given them. */
+static void test_gates(void **state)
+{
+	check(calls, sizeof(calls), &gated,
+	      "2000 =1000 lea rsp, [rsp-0x80]\n"
+	      "2005 ~1000 push rax\n"
+	      "2006 ~1000 mov rax, fs:[0x0000000000000038]\n"
+	      "200f ~1000 mov qword ptr [rax], 0x07\n"
+	      "2016 ~1000 lea ax, [rax+0x04]\n"
+	      "201a ~1000 mov fs:[0x0000000000000038], rax\n"
+	      "2023 ~1000 pop rax\n"
+	      "2024 ~1000 lea rsp, [rsp+0x80]\n"
+	      "202c =1000 push rbx\n"
+	      "202d =1001 push 0x1006\n"
+	      "2032 ~1001 jmp 0x0000000000003000\n"
+	      "2037 =1006 lea rsp, [rsp-0x80]\n"
+	      "203c ~1006 push rax\n"
+	      "203d ~1006 mov rax, fs:[0x0000000000000038]\n"
+	      "2046 ~1006 mov qword ptr [rax], 0x08\n"
+	      "204d ~1006 lea ax, [rax+0x04]\n"
+	      "2051 ~1006 mov fs:[0x0000000000000038], rax\n"
+	      "205a ~1006 pop rax\n"
+	      "205b ~1006 lea rsp, [rsp+0x80]\n"
+	      "2063 =1006 mov ebx, eax\n"
+	      "2065 =1008 jmp 0x0000000000001008\n"
+	      "206a =100a lea rsp, [rsp-0x80]\n"
+	      "206f ~100a push rax\n"
+	      "2070 ~100a mov rax, fs:[0x0000000000000038]\n"
+	      "2079 ~100a mov qword ptr [rax], 0x09\n"
+	      "2080 ~100a lea ax, [rax+0x04]\n"
+	      "2084 ~100a mov fs:[0x0000000000000038], rax\n"
+	      "208d ~100a pop rax\n"
+	      "208e ~100a lea rsp, [rsp+0x80]\n"
+	      "2096 =100a pop rbx\n"
+	      "2097 =100b ret\n"
+	      "2098 =1000 lea rsp, [rsp-0x80]\n"
+	      "209d ~1000 push rax\n"
+	      "209e ~1000 lahf\n"
+	      "209f ~1000 seto al\n"
+	      "20a2 ~1000 cmp dword ptr fs:[0x000000000000003C], 0x45\n"
+	      "20ae ~1000 jz 0x00000000000020B9\n"
+	      "20b4 ~1000 call 0x0000000000003000\n"
+	      "20b9 ~1000 add al, 0x7F\n"
+	      "20bb ~1000 sahf\n"
+	      "20bc ~1000 pop rax\n"
+	      "20bd ~1000 lea rsp, [rsp+0x80]\n"
+	      "20c5 =1000 jmp 0x0000000000002000\n"
+	      "20ca =1006 lea rsp, [rsp-0x80]\n"
+	      "20cf ~1006 push rax\n"
+	      "20d0 ~1006 lahf\n"
+	      "20d1 ~1006 seto al\n"
+	      "20d4 ~1006 cmp dword ptr fs:[0x000000000000003C], 0x45\n"
+	      "20e0 ~1006 jz 0x00000000000020EB\n"
+	      "20e6 ~1006 call 0x0000000000003000\n"
+	      "20eb ~1006 add al, 0x7F\n"
+	      "20ed ~1006 sahf\n"
+	      "20ee ~1006 pop rax\n"
+	      "20ef ~1006 lea rsp, [rsp+0x80]\n"
+	      "20f7 =1006 jmp 0x0000000000002037\n"
+	      "20fc =100a lea rsp, [rsp-0x80]\n"
+	      "2101 ~100a push rax\n"
+	      "2102 ~100a lahf\n"
+	      "2103 ~100a seto al\n"
+	      "2106 ~100a cmp dword ptr fs:[0x000000000000003C], 0x45\n"
+	      "2112 ~100a jz 0x000000000000211D\n"
+	      "2118 ~100a call 0x0000000000003000\n"
+	      "211d ~100a add al, 0x7F\n"
+	      "211f ~100a sahf\n"
+	      "2120 ~100a pop rax\n"
+	      "2121 ~100a lea rsp, [rsp+0x80]\n"
+	      "2129 =100a jmp 0x000000000000206A\n"
+	      "1000 0 -> 2098\n"
+	      "1006 100f -> 20ca\n"
+	      "100a 0 -> 20fc\n");
+}
+
+static void test_what_gates_call(void **state)
+{
+	const struct kymo_clone_map none = { 0 };
+	uint8_t code[KYMO_CLONE_SLOW_SIZE];
+	char found[4096];
+	int end = kymo_clone_emit_slow(&gated, 0x2d0, code, sizeof(code));
+
+	assert_true(end > 0);
+	assert_int_equal(kymo_clone_emit_slow(&gated, 0x2d0, code, (size_t)end - 1), -28);
+	(void)kymo_clone_emit_slow(&gated, 0x2d0, code, sizeof(code));
+	write_code(code, end, &none, found, sizeof(found));
+	compare(found, "2000 ~0 push rax\n"
+		       "2001 ~0 push rcx\n"
+		       "2002 ~0 push rdx\n"
+		       "2003 ~0 push rsi\n"
+		       "2004 ~0 mov rdx, 0x4500000000\n"
+		       "200e ~0 mov eax, [rdx]\n"
+		       "2010 ~0 cmp eax, [rdx+0x04]\n"
+		       "2013 ~0 jnb 0x0000000000002062\n"
+		       "2019 ~0 mov eax, 0x01\n"
+		       "201e ~0 lock xadd [rdx], eax\n"
+		       "2022 ~0 cmp eax, [rdx+0x04]\n"
+		       "2025 ~0 jnb 0x0000000000002062\n"
+		       "202b ~0 mov ecx, eax\n"
+		       "202d ~0 shl rcx, 0x04\n"
+		       "2031 ~0 mov rsi, fs:[0x0000000000000000]\n"
+		       "203a ~0 mov [rdx+rcx*1+0x1000], rsi\n"
+		       "2042 ~0 mov esi, fs:[0x00000000000002D0]\n"
+		       "204a ~0 mov [rdx+rcx*1+0x1008], esi\n"
+		       "2051 ~0 shl rax, 0x11\n"
+		       "2055 ~0 lea rax, [rdx+rax*1+0x60000]\n"
+		       "205d ~0 jmp 0x000000000000206D\n"
+		       "2062 ~0 lock inc [rdx+0x08]\n"
+		       "2066 ~0 lea rax, [rdx+0x40000]\n"
+		       "206d ~0 mov fs:[0x0000000000000038], rax\n"
+		       "2076 ~0 pop rsi\n"
+		       "2077 ~0 pop rdx\n"
+		       "2078 ~0 pop rcx\n"
+		       "2079 ~0 pop rax\n"
+		       "207a ~0 ret\n");
+}
+
+/* push %rbx; call f; 1: mov %eax,%ebx; add $1,%ebx; pop %rbx; ret. Wherever it lies, what is written at once is within
+ * one page: a write may be cut short between two. */
+static void test_what_is_written_lies_in_one_page(void **state)
+{
+	static const uint8_t bytes[] = { 0x53, 0xe8, 0xfa, 0x1f, 0x00, 0x00, 0x89, 0xc3, 0x83, 0xc3, 0x01, 0x5b, 0xc3,
+					 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+	size_t n_islands = 0, n_uncaught = 0;
+
+	for (uint64_t start = 0x1fe0; start < 0x2001; start++) {
+		const struct kymo_catch *catches;
+		struct kymo_refusal refusal = { .reason = "" };
+		struct kymo_entry_map *map;
+		struct kymo_clone *clone;
+		struct alone alone;
+		size_t n;
+		int err;
+
+		alone_init(&alone, start, bytes, sizeof(bytes), (struct kymo_extent){ start, start + sizeof(bytes) },
+			   start);
+		assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+		err = kymo_clone_create(&alone.code, map, start, &clone, &refusal);
+		/* A function can't do without what is written at its start. */
+		assert_int_equal(err, start == 0x1fff ? -EPERM : 0);
+		if (err) {
+			kymo_entry_map_destroy(map);
+			assert_string_equal(refusal.reason,
+					    "no room for a jump at 0x1fff, where the function is entered");
+			continue;
+		}
+		catches = kymo_clone_catches(clone, &n);
+		for (size_t i = 0; i < n; i++) {
+			uint64_t jump = catches[i].island ? catches[i].island : catches[i].vaddr;
+
+			assert_int_equal(jump / 4096, (jump + KYMO_JUMP_SIZE - 1) / 4096);
+			assert_int_equal(catches[i].vaddr / 4096, (catches[i].vaddr + 1) / 4096);
+			n_islands += catches[i].island != 0;
+		}
+		n_uncaught += kymo_clone_n_uncaught(clone);
+		kymo_clone_destroy(clone);
+		kymo_entry_map_destroy(map);
+	}
+	assert_int_equal(n_uncaught, 1);
+	assert_true(n_islands >= 6);
 }
 
 int main(void)
@@ -177,6 +369,9 @@ int main(void)
 		cmocka_unit_test(test_a_loop_holds_the_position),
 		cmocka_unit_test(test_calls_are_executed_in_place),
 		cmocka_unit_test(test_calls_are_taken_apart),
+		cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_what_gates_call),
+		cmocka_unit_test(test_what_is_written_lies_in_one_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

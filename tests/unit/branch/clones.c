@@ -12,9 +12,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "arch/step.h"
 #include "base/search.h"
+#include "branch/blocks.h"
 #include "probe/code/code.h"
 #include "sym/open.h"
+#include "wire/clones.h"
 
 #define CHECK(what) \
 	do { \
@@ -32,25 +35,67 @@ static __thread uint64_t ring;
 void clones_ring_begin(void)
 {
 	if (!ring) {
-		uint8_t *at = mmap(NULL, 2 * KYMO_CLONE_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				   -1, 0);
+		uint8_t *at = mmap(NULL, 2 * KYMO_WIRE_ARENA_RING_SIZE, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		CHECK(at != MAP_FAILED);
-		ring = ((uint64_t)at + KYMO_CLONE_RING_SIZE - 1) & ~(uint64_t)(KYMO_CLONE_RING_SIZE - 1);
+		ring = ((uint64_t)at + KYMO_WIRE_ARENA_RING_SIZE - 1) & ~(uint64_t)(KYMO_WIRE_ARENA_RING_SIZE - 1);
 	}
-	memset((void *)ring, 0, KYMO_CLONE_RING_SIZE);
+	memset((void *)ring, 0, KYMO_WIRE_ARENA_RING_SIZE);
 	clones_position = ring;
+}
+
+static size_t read_ring(const uint32_t *entries, uint32_t *ret)
+{
+	const size_t size = KYMO_WIRE_ARENA_RING_SIZE / 4;
+	const struct branch_ring_entries found = branch_find_entries(entries, size, -1);
+
+	for (size_t i = 0; i < found.n; i++)
+		ret[i] = entries[(found.end + size - found.n + i) % size];
+	return found.n;
 }
 
 size_t clones_ring_read(uint32_t *ret)
 {
-	const uint32_t *entries = (const uint32_t *)ring;
-	size_t at = (clones_position - ring) / 4, size = KYMO_CLONE_RING_SIZE / 4, n = 0;
+	return read_ring((const uint32_t *)ring, ret);
+}
 
-	for (size_t i = 0; i < size; i++)
-		if (entries[(at + i) % size])
-			ret[n++] = entries[(at + i) % size];
-	return n;
+/* ---- the arena ------------------------------------------------------------------------------- */
+
+static uint8_t *arena;
+
+static void make_arena(void)
+{
+	for (uint64_t at = KYMO_WIRE_ARENA_ALIGN; !arena && at < UINT64_C(1) << 46; at += KYMO_WIRE_ARENA_ALIGN) {
+		void *found = mmap((void *)at, KYMO_WIRE_ARENA_SIZE, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (found != MAP_FAILED && found != (void *)at)
+			munmap(found, KYMO_WIRE_ARENA_SIZE);
+		else if (found != MAP_FAILED)
+			arena = found;
+	}
+	CHECK(arena);
+}
+
+struct kymo_wire_arena *clones_arena_begin(uint32_t n_ready)
+{
+	struct kymo_wire_arena *head;
+
+	if (!arena)
+		make_arena();
+	head = (struct kymo_wire_arena *)arena;
+	memset(arena + KYMO_WIRE_ARENA_FIRST, 0, (head->next + 1) * (size_t)KYMO_WIRE_ARENA_STRIDE);
+	*head = (struct kymo_wire_arena){ .ready = n_ready };
+	clones_position = 0;
+	return head;
+}
+
+size_t clones_arena_read(const struct kymo_wire_arena *head, uint32_t number, uint32_t *ret)
+{
+	const uint8_t *at = (const uint8_t *)head + KYMO_WIRE_ARENA_FIRST + number * (size_t)KYMO_WIRE_ARENA_STRIDE;
+
+	return read_ring((const uint32_t *)at, ret);
 }
 
 static int32_t position_from_fs(void)
@@ -63,12 +108,12 @@ static int32_t position_from_fs(void)
 
 /* ---- putting them in ------------------------------------------------------------------------- */
 
-static uint64_t bias_of(void *handle)
+static const struct link_map *map_of(void *handle)
 {
 	struct link_map *map;
 
 	CHECK(!dlinfo(handle, RTLD_DI_LINKMAP, &map));
-	return map->l_addr;
+	return map;
 }
 
 static void find_text(struct clones *clones)
@@ -108,100 +153,59 @@ static void reserve_code(struct clones *clones, size_t size)
 	CHECK(!"room for clones");
 }
 
-static void note_sites(struct clones *clones, const struct kymo_clone *clone)
+static void note_function(struct clones *clones, size_t index)
 {
+	struct branch_function *function = &clones->functions[index];
+	const uint64_t *sites;
 	size_t n;
-	const uint64_t *sites = kymo_clone_sites(clone, &n);
 
-	clones->sites = realloc(clones->sites, (clones->n_sites + n) * sizeof(*sites));
-	CHECK(clones->sites);
+	function->clone = kymo_clones_at(clones->all, index, &function->first_site);
+	function->bias = clones->bias;
+	CHECK(++function->first_site == clones->n_sites);
+	sites = kymo_clone_sites(function->clone, &n);
 	for (size_t i = 0; i < n; i++)
 		clones->sites[clones->n_sites++] = sites[i] + clones->bias;
 }
 
+static void note_functions(struct clones *clones)
+{
+	clones->n_cloned = kymo_clones_n(clones->all);
+	clones->functions = calloc(clones->n_cloned + 1, sizeof(*clones->functions));
+	clones->sites = calloc(1 + (size_t)kymo_clones_n_sites(clones->all), sizeof(*clones->sites));
+	CHECK(clones->functions && clones->sites);
+	clones->n_sites = 1;
+	for (size_t i = 0; i < clones->n_cloned; i++)
+		note_function(clones, i);
+}
+
+static bool is_any(const struct kymo_extent *function, void *data)
+{
+	return true;
+}
+
 /* The patched text is made in `original`, and exchanged with the text when clones are put in. */
-static size_t emit(struct clones *clones, const struct kymo_clone *clone, enum clones_way way, size_t used)
+static void clone_all(struct clones *clones, enum clones_way way)
 {
 	struct kymo_clone_env env = { .bias = clones->bias,
 				      .position = position_from_fs(),
-				      .first_site = (uint32_t)clones->n_sites,
-				      .calls_apart = way == CLONES_APART };
-	uint64_t to = (uint64_t)clones->code_out + used;
+				      .first_site = 1,
+				      .calls_apart = way == CLONES_APART,
+				      .never_holds = way == CLONES_GATED };
+	const struct kymo_clones_write *writes;
 	size_t n;
-	const struct kymo_catch *catches = kymo_clone_catches(clone, &n);
-	uint32_t *at = malloc(n * sizeof(*at));
-	int size = kymo_clone_emit(clone, &env, to, (uint8_t *)to, clones->code_size - used, at);
 
-	CHECK(size > 0);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t from = catches[i].vaddr + clones->bias, text = (uint64_t)clones->text;
-		uint64_t jump = catches[i].island ? catches[i].island + clones->bias : from;
-
-		CHECK(!kymo_encode_jump(jump, to + at[i], clones->original + (jump - text)));
-		if (catches[i].island) {
-			CHECK((int64_t)(jump - from - 2) == (int8_t)(jump - from - 2));
-			clones->original[from - text] = 0xeb;
-			clones->original[from - text + 1] = (uint8_t)(jump - from - 2);
-		}
-	}
-	free(at);
-	note_sites(clones, clone);
-	return used + ((size_t)size + 63) / 64 * 64;
-}
-
-static bool is_taken(const struct clones *clones, const bool *taken, const struct kymo_clone *clone)
-{
-	const struct kymo_module_code *code = &clones->code->code;
-	size_t n;
-	const struct kymo_extent *parts = kymo_clone_parts(clone, &n);
-
-	for (size_t k = 0; k < code->n_functions; k++)
-		for (size_t i = 0; i < n; i++)
-			if (taken[k] && code->functions[k].start >= parts[i].start &&
-			    code->functions[k].start < parts[i].end)
-				return true;
-	return false;
-}
-
-static void take(const struct clones *clones, bool *taken, const struct kymo_clone *clone)
-{
-	const struct kymo_module_code *code = &clones->code->code;
-	size_t n;
-	const struct kymo_extent *parts = kymo_clone_parts(clone, &n);
-
-	for (size_t k = 0; k < code->n_functions; k++)
-		for (size_t i = 0; i < n; i++)
-			taken[k] |=
-				code->functions[k].start >= parts[i].start && code->functions[k].start < parts[i].end;
-}
-
-static void clone_all(struct clones *clones, enum clones_way way)
-{
-	const struct kymo_module_code *code = &clones->code->code;
-	bool *taken = calloc(code->n_functions + 1, 1);
-	size_t used = 0;
-
-	/* Those with parts come first, for a part is none by itself. */
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < code->n_functions; i++) {
-			struct kymo_clone *clone;
-			size_t n;
-
-			if (kymo_clone_create(code, clones->code->map, code->functions[i].start, &clone, NULL)) {
-				clones->n_refused += (size_t)pass;
-				continue;
-			}
-			(void)kymo_clone_parts(clone, &n);
-			if ((n > 1) == !pass && !is_taken(clones, taken, clone)) {
-				take(clones, taken, clone);
-				used = emit(clones, clone, way, used);
-				clones->n_cloned++;
-				clones->n_uncaught += kymo_clone_n_uncaught(clone);
-			}
-			kymo_clone_destroy(clone);
-		}
-	}
-	free(taken);
+	CHECK(!kymo_clones_create(&clones->code->code, clones->code->map, is_any, NULL, &clones->all));
+	note_functions(clones);
+	if (way == CLONES_GATED)
+		env.arena = (uint64_t)clones_arena_begin(0);
+	reserve_code(clones, kymo_clones_size(clones->all));
+	/* glibc's place for a thread's id, which the table of the arena shows. */
+	CHECK(kymo_clones_emit(clones->all, &env, 0x2d0, (uint64_t)clones->code_out, clones->code_out,
+			       clones->code_size) > 0);
+	writes = kymo_clones_writes(clones->all, &n);
+	for (size_t i = 0; i < n; i++)
+		memcpy(clones->original + (writes[i].vaddr + clones->bias - (uint64_t)clones->text), writes[i].bytes,
+		       writes[i].size);
 }
 
 bool clones_open(const char *path, bool is_private, enum clones_way way, struct clones *ret)
@@ -213,14 +217,11 @@ bool clones_open(const char *path, bool is_private, enum clones_way way, struct 
 		is_private ? dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!ret->handle)
 		return false;
-	ret->bias = bias_of(ret->handle);
-	real = realpath(path, NULL);
+	ret->bias = map_of(ret->handle)->l_addr;
+	real = realpath(map_of(ret->handle)->l_name, NULL);
 	CHECK(real && !kymo_module_open(real, &ret->module) && !kymo_code_create(ret->module, NULL, &ret->code));
 	free(real);
-	ret->sites = calloc(1, sizeof(*ret->sites));
-	ret->n_sites = 1;
 	find_text(ret);
-	reserve_code(ret, ret->text_size * 16 + (1 << 20));
 	clone_all(ret, way);
 	return true;
 }
@@ -248,6 +249,8 @@ void clones_close(struct clones *clones)
 	if (!clones->handle)
 		return;
 	munmap(clones->code_out, clones->code_size);
+	kymo_clones_destroy(clones->all);
+	free(clones->functions);
 	free(clones->original);
 	free(clones->sites);
 	kymo_code_destroy(clones->code);
@@ -289,21 +292,44 @@ static bool is_repeated(uint64_t pc, uint64_t before)
 
 /* What the child shares: it steps itself, by the trap flag, for two switches of processes a step take longer. */
 static struct steps {
-	const struct site *sites;
+	const struct site *sites; /* or NULL: branches are noted */
 	size_t n_sites, n, room;
 	uint64_t before;
 	long result;
-	uint32_t list[];
+	union {
+		uint32_t list[1];
+		struct clones_branch branches[1];
+	};
 } * steps;
 
-static void note_step(int number, siginfo_t *info, void *context)
+static void note_site(uint64_t pc)
 {
-	uint64_t pc = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	size_t at = kymo_partition_point(i, steps->n_sites, steps->sites[i].address < pc);
 
 	if (at < steps->n_sites && steps->sites[at].address == pc && !is_repeated(pc, steps->before) &&
 	    steps->n < steps->room)
 		steps->list[steps->n++] = steps->sites[at].number;
+}
+
+static void note_branch(uint64_t pc)
+{
+	const uint64_t before = steps->before;
+	struct kymo_step step;
+
+	if (!before || kymo_step_of((const uint8_t *)before, KYMO_STEP_BYTES, &step) ||
+	    !kymo_step_branches(&step, before, pc) || steps->n == steps->room)
+		return;
+	steps->branches[steps->n++] = (struct clones_branch){ before, pc };
+}
+
+static void note_step(int number, siginfo_t *info, void *context)
+{
+	uint64_t pc = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	if (steps->sites)
+		note_site(pc);
+	else
+		note_branch(pc);
 	steps->before = pc;
 }
 
@@ -318,31 +344,49 @@ static void step_in_child(long (*function)(long), long argument)
 	_exit(0);
 }
 
-uint32_t *clones_reference(const struct clones *clones, long (*function)(long), long argument, size_t *n_ret,
-			   long *result_ret)
+/* A copy of what was noted, of `item` bytes each. */
+static void *run_in_steps(const struct site *sites, size_t n_sites, long (*function)(long), long argument, size_t item,
+			  size_t *n_ret, long *result_ret)
 {
-	size_t size = 64 << 20;
-	struct site *sites = sorted_sites(clones);
-	uint32_t *list;
+	size_t size = 256 << 20;
 	pid_t child;
 	int status;
+	void *list;
 
-	steps = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	steps = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	CHECK(steps != MAP_FAILED);
 	steps->sites = sites;
-	steps->n_sites = clones->n_sites;
-	steps->room = (size - sizeof(*steps)) / sizeof(*list);
+	steps->n_sites = n_sites;
+	steps->room = (size - sizeof(*steps)) / item;
 	child = fork();
 	CHECK(child >= 0);
 	if (!child)
 		step_in_child(function, argument);
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
-	list = malloc(steps->n * sizeof(*list) + 1);
+	CHECK(steps->n < steps->room);
+	list = malloc(steps->n * item + 1);
 	CHECK(list);
-	memcpy(list, steps->list, steps->n * sizeof(*list));
+	memcpy(list, steps->list, steps->n * item);
 	*result_ret = steps->result;
 	*n_ret = steps->n;
 	munmap(steps, size);
+	return list;
+}
+
+uint32_t *clones_reference(const struct clones *clones, long (*function)(long), long argument, size_t *n_ret,
+			   long *result_ret)
+{
+	struct site *sites = sorted_sites(clones);
+	uint32_t *list = run_in_steps(sites, clones->n_sites, function, argument, sizeof(*list), n_ret, result_ret);
+
 	free(sites);
 	return list;
+}
+
+struct clones_branch *clones_reference_branches(const struct clones *clones, long (*function)(long), long argument,
+						size_t *n_ret)
+{
+	long result;
+
+	return run_in_steps(NULL, 0, function, argument, sizeof(struct clones_branch), n_ret, &result);
 }

@@ -9,10 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arch/clone.h"
+#include "arch/clones.h"
 
+struct branch_function;
 struct kymo_code;
 struct kymo_module;
+struct kymo_wire_arena;
 
 struct clones {
 	void *handle; /* of dlopen() */
@@ -26,19 +28,28 @@ struct clones {
 	size_t text_size;
 	uint8_t *code_out; /* of all clones */
 	size_t code_size;
-	size_t n_cloned, n_refused, n_uncaught;
+	struct kymo_clones *all;
+	struct branch_function *functions; /* that are cloned, by number */
+	size_t n_cloned;
 };
 
 /* The thread's position in its ring, and the ring. */
 extern __thread uint64_t clones_position;
 void clones_ring_begin(void); /* make it, where there is none, and begin at its start */
 
-/* The numbers in the ring, oldest first: into `ret`, which has room for a whole ring; how many. */
+/* The arena, and this thread without a ring: gates have to give it the first one. */
+struct kymo_wire_arena *clones_arena_begin(uint32_t n_ready);
+
+/* The numbers in the ring, oldest first: into `ret`, which has room for a whole ring; how many. By the entry of 0
+ * alone, as for a thread that is gone. */
 size_t clones_ring_read(uint32_t *ret);
+size_t clones_arena_read(const struct kymo_wire_arena *arena, uint32_t number, uint32_t *ret);
 
 enum clones_way {
 	CLONES_IN_PLACE,
 	CLONES_APART, /* all calls are taken apart */
+	CLONES_GATED, /* with gates, and no register that holds the position */
+	CLONES_WAYS,
 };
 
 /* False where there is no such library. A private copy where `is_private`. Clones are made, and not put in. */
@@ -51,5 +62,12 @@ void clones_close(struct clones *clones);
  * to be freed. `result_ret`: what the function returns. */
 uint32_t *clones_reference(const struct clones *clones, long (*function)(long), long argument, size_t *n_ret,
 			   long *result_ret);
+
+/* All branches that it and its callees take, in any code. An array to be freed. */
+struct clones_branch {
+	uint64_t from, to;
+};
+struct clones_branch *clones_reference_branches(const struct clones *clones, long (*function)(long), long argument,
+						size_t *n_ret);
 
 #endif

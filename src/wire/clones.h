@@ -1,0 +1,44 @@
+/*
+ * The arena of function clones: memory of a process with a ring for each of its threads, which a recorder has, too. A
+ * thread finds its ring by a word of its own, whose upper half tells the arena. The layout is in docs/design/clones.md.
+ */
+#ifndef KYMO_WIRE_CLONES_H
+#define KYMO_WIRE_CLONES_H
+
+#include <stdint.h>
+
+/* The arena's address is a multiple of this, and it is smaller. */
+#define KYMO_WIRE_ARENA_ALIGN (UINT64_C(1) << 32)
+
+/* A ring has 16,384 entries of four bytes, oldest and newest divided by an entry of 0, and is aligned to its size.
+ * What stores an entry stores that 0, too: so four bytes after the ring are written, and read by no party. */
+#define KYMO_WIRE_ARENA_RING_SIZE 65536u
+#define KYMO_WIRE_ARENA_STRIDE (2u * KYMO_WIRE_ARENA_RING_SIZE) /* from one ring to the next */
+#define KYMO_WIRE_ARENA_RINGS 8191u
+
+/* Offsets in the arena. No party reads the sink: threads that get no ring share it. */
+#define KYMO_WIRE_ARENA_TABLE 4096u
+#define KYMO_WIRE_ARENA_SINK (4u * KYMO_WIRE_ARENA_RING_SIZE)
+#define KYMO_WIRE_ARENA_FIRST (KYMO_WIRE_ARENA_SINK + KYMO_WIRE_ARENA_STRIDE)
+#define KYMO_WIRE_ARENA_SIZE (KYMO_WIRE_ARENA_FIRST + (uint64_t)KYMO_WIRE_ARENA_RINGS * KYMO_WIRE_ARENA_STRIDE)
+
+/* What the arena begins with. Threads count `next` and `sunk` up; only the recorder changes `ready`. */
+struct kymo_wire_arena {
+	uint32_t next;  /* ring to give to a thread */
+	uint32_t ready; /* rings that have memory: those from here on are not given */
+	uint32_t sunk;  /* threads that have got the sink */
+	uint32_t reserved[13];
+};
+
+/* One a ring, in the table. */
+struct kymo_wire_arena_thread {
+	uint64_t block; /* address of the thread's control block */
+	uint32_t tid;
+	uint32_t reserved;
+};
+
+_Static_assert(KYMO_WIRE_ARENA_TABLE + KYMO_WIRE_ARENA_RINGS * sizeof(struct kymo_wire_arena_thread) <=
+		       KYMO_WIRE_ARENA_SINK,
+	       "the table has room");
+
+#endif
