@@ -12,6 +12,7 @@
 #include "procfs/maps.h"
 #include "stack/jit.h"
 
+struct kymo_debug;
 struct kymo_module;
 
 /* A file that some process has mapped, opened once for all of them. */
@@ -22,6 +23,11 @@ struct stack_file {
 	struct timespec changed; /* its ctime, so that another file with this inode is another one */
 	uint64_t size, used;     /* when it was, to find the one that was used last */
 	int users;               /* regions */
+	uint32_t number;         /* from 1, of no other file */
+	bool is_named;           /* a stack of a record has it: its debug information may be wanted at the end */
+	int fd;                  /* of one with debug information, or -1 */
+	struct kymo_debug *debug;
+	bool is_debug_read;
 };
 
 struct stack_region {
@@ -52,6 +58,8 @@ struct kymo_stacks {
 	KYMO_VEC(struct stack_space *) spaces;
 	KYMO_VEC(struct stack_file *) files;
 	uint64_t clock; /* counts uses */
+	uint32_t last_file;
+	bool needs_debug;
 };
 
 #endif
