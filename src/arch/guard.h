@@ -8,7 +8,8 @@
  * block.
  *
  * One more guard sits on prctl: strict seccomp and PR_TSC_SIGSEGV make rdtsc fault. So the guard clears all live pages
- * before that, and the header says so.
+ * before that, and the header says so. Where a recording has no such guard in the text, the pad of a site at prctl's
+ * entry does the same (struct kymo_pad_chain).
  *
  * Public header of the room, beside pad.h.
  */
@@ -23,6 +24,9 @@
  */
 int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_plan *ret,
 		    size_t max);
+
+/* Whether a plan of kymo_guard_find() is that of a prctl. */
+bool kymo_guard_mutes(const struct kymo_plan *plan);
 
 /* Write the pad of a guard; as kymo_pad_emit(). A guard has a single entry. */
 int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,

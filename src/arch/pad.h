@@ -190,6 +190,7 @@ struct kymo_pad_chain {
 	uint64_t file;   /* for forms that have KYMO_FORM_FILE: the address of the site - its offset in the file */
 	uint32_t watched_signals; /* the site is sigaction's entry, and threads that set handlers of these (1 << signal)
 				     ask; 0: all do */
+	bool mutes;               /* the site is prctl's entry, and does what a guard there does (arch/guard.h) */
 };
 
 /* How long a thread waits for an answer at most: rounds of a loop with `pause`, 50 to 500 ms. */

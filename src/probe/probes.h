@@ -37,6 +37,7 @@ struct probe_watch {
 	bool has_guards, has_watch;
 	bool is_watched;        /* a recorder answers: kymo_probes_watch() */
 	bool has_handler_watch; /* threads that are about to set a handler of faults wait */
+	bool has_limits_watch;  /* pads at prctl's entry do what a guard would */
 	uint32_t n_answers;     /* requests that were dealt with */
 	uint32_t n_on_time;     /* … and no event was missed meanwhile, or the loss was told */
 	bool were_let_pass;     /* some of the others have not waited */

@@ -48,9 +48,10 @@
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
-#define LEASE_NS (SECOND_NS / 4)      /* pads that write registers are told that a recorder lives */
-#define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
-#define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
+#define FIRST_FLUSH_NS (PROGRESS_NS / 2) /* so the first lines that a user sees have events */
+#define LEASE_NS (SECOND_NS / 4)         /* pads that write registers are told that a recorder lives */
+#define SEAL_NS (1200ull * SECOND_NS)    /* stamps in a packet are told apart for an hour and more: wire/event.h */
+#define FASTEST_PRODUCER 800             /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
@@ -85,7 +86,7 @@ static struct kymo_error *look_after_targets(struct recording *recording)
 		if (recording->run.next_flush_ns &&
 		    (!recording->wanted.options->overwrite || now >= recording->run.next_seal_ns))
 			recording_flush(recording); /* at the second look: what is closed counts as used */
-		recording->run.next_flush_ns = now + FLUSH_NS;
+		recording->run.next_flush_ns = now + (recording->run.next_flush_ns ? FLUSH_NS : FIRST_FLUSH_NS);
 		if (now >= recording->run.next_seal_ns)
 			recording->run.next_seal_ns = now + SEAL_NS;
 		error = recording_note_vforks(recording);

@@ -59,6 +59,7 @@
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
 #include "arch/x86_64/low_stack.h"
+#include "arch/x86_64/mute.h"
 #include "arch/x86_64/reads.h"
 #include "arch/x86_64/sample.h"
 #include "arch/x86_64/writes.h"
@@ -74,7 +75,7 @@ _Static_assert(KYMO_PAD_LIVE_TRAPS + 4 * KYMO_PAD_TRAPS <= KYMO_PAD_LIVE_SAMPLES
 #define OP_SIZE_MAX 112u      /* of one operation of a form */
 #define LOAD_SIZE_MAX 192u    /* of one that reads memory */
 #define COMPOSE_SIZE_MAX 512u /* of an argument of an event that is composed, without its form */
-#define FIXED_SIZE_MAX 256u   /* around the events: frame, watch, hop */
+#define FIXED_SIZE_MAX 384u   /* around the events: frame, watch, hop */
 
 /* ---- the frame ------------------------------------------------------------------------------- */
 
@@ -248,6 +249,26 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, const str
 	bind(c, &done);
 }
 
+static bool has_more_than_events(const struct kymo_pad_chain *chain)
+{
+	return chain->watch || chain->mutes;
+}
+
+/* What threads do here beside making records. */
+static void emit_more(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_chain *chain)
+{
+	struct label done = { .n = 0 };
+
+	if (chain->watch)
+		emit_watch(c, env, chain);
+	if (chain->mutes) {
+		compare_byte(c, env->live, 0); /* a forked child has no such memory */
+		JE(c, &done);
+		x86_emit_mute(c, env, R10);
+		bind(c, &done);
+	}
+}
+
 /* The frame comes with no stamp in it. */
 static void clear_stamp(struct code *c)
 {
@@ -377,8 +398,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	emit_start(c, env, plan, events, n, chain, &check);
 	emit_hot(c, env, events, n, site, 0, false, chain->next != 0, parts[0], descriptors[0]);
 	end = c->n;
-	if (chain->watch)
-		emit_watch(c, env, chain);
+	emit_more(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
@@ -411,8 +431,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
 		emit_after(c, &events[i], &skip, &no_room);
 	}
-	if (chain->watch)
-		emit_watch(c, env, chain);
+	emit_more(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
@@ -517,12 +536,12 @@ static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	int err;
 
 	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32) ||
-	    (has_trap && (n_events > 1 || chain->next || chain->watch)) ||
-	    (n_events && kymo_pad_writes(&events[n_events - 1]) && (chain->next || chain->watch)))
+	    (has_trap && (n_events > 1 || chain->next || has_more_than_events(chain))) ||
+	    (n_events && kymo_pad_writes(&events[n_events - 1]) && (chain->next || has_more_than_events(chain))))
 		return -EINVAL;
 	if (size < table + FIXED_SIZE_MAX)
 		return -ENOSPC;
-	if (!n_events && !chain->watch)
+	if (!n_events && !has_more_than_events(chain))
 		err = emit_silent(&c, plan, site, chain, &layout);
 	else if (has_trap)
 		err = emit_conditional(&c, env, plan, &at, events, &layout);

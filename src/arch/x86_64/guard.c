@@ -11,9 +11,7 @@
  * guard needs no stack, which matters: the child may have another one, or share its parent's.
  */
 #include <errno.h>
-#include <linux/prctl.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -23,6 +21,7 @@
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
+#include "arch/x86_64/mute.h"
 #include "base/page.h"
 #include "wire/shared.h"
 
@@ -40,6 +39,11 @@ static uint32_t number_at(const uint8_t *bytes, size_t size)
 		return 0;
 	memcpy(&number, bytes + 1, sizeof(number));
 	return number == SYS_clone || number == SYS_clone3 || number == SYS_vfork || number == SYS_prctl ? number : 0;
+}
+
+bool kymo_guard_mutes(const struct kymo_plan *plan)
+{
+	return number_at(plan->original, plan->window) == SYS_prctl;
 }
 
 /* push %rdi (vfork keeps its return address there), or nothing; then an instruction that writes all flags. */
@@ -215,63 +219,6 @@ static void jump_to(struct code *c, uint64_t target)
 	rel32_to(c, target);
 }
 
-/* In each live page: no pad reads memory by a system call any more; nor records anything, if `mutes`. */
-static void change_pages(struct code *c, const struct kymo_pad_env *env, bool mutes)
-{
-	struct label done = { .n = 0 };
-	size_t again;
-
-	movabs(c, RCX, env->words + offsetof(struct kymo_wire_words, n_regions));
-	EMIT(c, 0x44, 0x8b, 0x19); /* mov (%rcx),%r11d */
-	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, regions));
-	again = c->n;
-	EMIT(c, 0x45, 0x85, 0xdb); /* test %r11d,%r11d */
-	JE(c, &done);
-	EMIT(c, 0x48, 0x8b, 0x41, offsetof(struct kymo_wire_region, live)); /* mov live(%rcx),%rax */
-	if (mutes)
-		EMIT(c, 0xc6, 0x00, 0x00); /* movb $0,(%rax) */
-	EMIT(c, 0x48, 0xc7, 0x80);         /* movq $0,READER(%rax) */
-	imm32(c, KYMO_PAD_LIVE_READER);
-	imm32(c, 0);
-	EMIT(c, 0x48, 0x83, 0xc1, sizeof(struct kymo_wire_region)); /* add $size,%rcx */
-	EMIT(c, 0x41, 0xff, 0xcb);                                  /* dec %r11d */
-	jump_back(c, again);
-	bind(c, &done);
-}
-
-/*
- * prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter after it.
- * Other filters of system calls may be about to come: that is told by PR_SET_NO_NEW_PRIVS, too, which comes before
- * seccomp(2) where the process has no privilege, and in libseccomp always. rax, rcx, r11 are free.
- */
-static void mute(struct code *c, const struct kymo_pad_env *env)
-{
-	struct label plain = { .n = 0 }, seccomp = { .n = 0 }, muted = { .n = 0 }, filters = { .n = 0 };
-
-	EMIT(c, 0x83, 0xff, PR_SET_SECCOMP); /* cmp $PR_SET_SECCOMP,%edi */
-	JE(c, &seccomp);
-	EMIT(c, 0x83, 0xff, PR_SET_NO_NEW_PRIVS);
-	JE(c, &filters);
-	EMIT(c, 0x83, 0xff, PR_SET_SYSCALL_USER_DISPATCH);
-	JE(c, &filters);
-	EMIT(c, 0x83, 0xff, PR_SET_TSC); /* cmp $PR_SET_TSC,%edi */
-	JNE(c, &plain);
-	EMIT(c, 0x83, 0xfe, PR_TSC_SIGSEGV); /* cmp $PR_TSC_SIGSEGV,%esi */
-	JNE(c, &plain);
-	JMP(c, &muted);
-	bind(c, &seccomp);
-	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT); /* cmp $SECCOMP_MODE_STRICT,%esi */
-	JNE(c, &filters);
-	bind(c, &muted);
-	movabs(c, RCX, env->data + offsetof(struct kymo_wire_data, is_muted));
-	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0); /* movq $1,(%rcx) */
-	change_pages(c, env, true);
-	JMP(c, &plain);
-	bind(c, &filters);
-	change_pages(c, env, false);
-	bind(c, &plain);
-}
-
 int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
 		    uint8_t *out, size_t size, struct kymo_pad_layout *ret)
 {
@@ -287,7 +234,7 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	compare_byte(&c, env->live, 0); /* a forked child's list would be its parent's */
 	JE(&c, &plain);
 	if (number == SYS_prctl) {
-		mute(&c, env);
+		x86_emit_mute(&c, env, RCX);
 		JMP(&c, &plain);
 	}
 	load_arguments(&c, number);

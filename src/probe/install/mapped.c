@@ -273,7 +273,9 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 		error = probes_add_watch(probes);
 	if (!error)
 		error = probes_add_handler_watch(probes);
-	return error ? error : probes_add_guards(probes);
+	if (!error)
+		error = probes_add_guards(probes);
+	return error ? error : probes_add_limits_watch(probes);
 }
 
 /* ---- what was not found ---------------------------------------------------------------------- */

@@ -164,19 +164,32 @@ static uint64_t file_of(const struct planning *planning, const struct probe_site
 	return site->address - offset;
 }
 
+static void set_watch(const struct kymo_probes *probes, enum probe_watched watches, struct kymo_pad_chain *chain)
+{
+	const uint64_t data = probes->shared.data_address;
+
+	switch (watches) {
+	case PROBE_WATCH_LIBRARIES:
+		chain->watch = data + offsetof(struct kymo_wire_data, watch);
+		break;
+	case PROBE_WATCH_HANDLERS:
+		chain->watch = data + offsetof(struct kymo_wire_data, handlers);
+		chain->watched_signals = PROBES_FAULT_SIGNALS;
+		break;
+	case PROBE_WATCH_LIMITS:
+		chain->mutes = true;
+		break;
+	}
+}
+
 static int emit_pad(struct planning *planning, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
-	const uint64_t data = planning->probes->shared.data_address;
 	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&planning->probes->shared, site->order)
 							     : 0,
 					.save_flags = site->wants_flags,
-					.file = file_of(planning, site),
-					.watch = !site->is_watch      ? 0
-						 : site->is_sigaction ? data + offsetof(struct kymo_wire_data, handlers)
-								      : data + offsetof(struct kymo_wire_data, watch),
-					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
+					.file = file_of(planning, site) };
 	bool is_syscall = syscalls_of(planning->probes, site);
 	const bool is_trap = planning->probes->wanted.options.traps;
 	size_t n = site->is_guard || is_syscall || is_trap ? 0 : gather_events(planning->probes, site, events, args);
@@ -185,6 +198,8 @@ static int emit_pad(struct planning *planning, struct probe_site *site)
 	uint8_t *out;
 	int err;
 
+	if (site->is_watch)
+		set_watch(planning->probes, site->watches, &chain);
 	if (is_trap && !site->plan.is_evicted) {
 		take_trap(planning, site, events);
 		n = 1;

@@ -32,6 +32,7 @@
 #include "probe/site/switches.h"
 #include "probe/snapshot/snapshot.h"
 #include "probe/threads/threads.h"
+#include "probe/threads/watch.h"
 #include "procfs/maps.h"
 
 #define SPREAD \
@@ -171,28 +172,30 @@ static struct kymo_error *plan_all(struct planning *planning)
 	return error;
 }
 
-/*
- * Guards of our own, unless another recording's are in the text: then ours are prepared only. Where another recording
- * has something else in the place of one there can be none, and no sequences.
- */
-static struct kymo_error *allocate_duty(struct planning *planning)
+/* Guards of our own, unless another recording's are in the text: then ours are prepared only. */
+static struct kymo_error *take_duty(struct kymo_probes *probes, const struct probe_snapshot *snapshot)
 {
-	struct kymo_probes *probes = planning->probes;
-	uint64_t duty = planning->snapshot->peers.duty;
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (probes->sites.items[i].is_guard && !probes->sites.items[i].is_installed)
+			probes->sites.items[i].is_standby = snapshot->peers.duty != 0;
+	probes->threads.vforks = snapshot->peers.duty;
+	return probes_add_limits_watch(probes);
+}
+
+/* Where another recording has something else in the place of a guard there can be none, and no sequences. */
+static struct kymo_error *allocate_duty(struct kymo_probes *probes)
+{
 	bool blocked = false;
 
 	for (size_t i = 0; i < probes->sites.n; i++) {
-		struct probe_site *site = &probes->sites.items[i];
+		const struct probe_site *site = &probes->sites.items[i];
 
-		if (!site->is_guard || site->is_installed)
-			continue;
-		site->is_standby = duty != 0;
-		blocked |= !duty && probe_text_is(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size);
+		blocked |= site->is_guard && !site->is_installed && !site->is_standby &&
+			   probe_text_is(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size);
 	}
-	probes->threads.vforks = duty;
 	if (blocked) {
 		probes_drop_guards(probes);
-		return NULL;
+		return probes_add_limits_watch(probes);
 	}
 	for (size_t i = 0; i < probes->sites.n; i++)
 		if (probes->sites.items[i].is_guard && !probes->sites.items[i].is_installed &&
@@ -326,6 +329,8 @@ static struct kymo_error *plan_once(struct kymo_probes *probes, const struct pro
 		error = probes_forget_plans(probes);
 	}
 	if (!error)
+		error = take_duty(probes, snapshot);
+	if (!error)
 		error = check_number(probes);
 	if (!error)
 		error = mark_wanted(probes);
@@ -340,7 +345,7 @@ static struct kymo_error *plan_once(struct kymo_probes *probes, const struct pro
 	if (!error)
 		error = probes_refuse_switches(probes, snapshot);
 	if (!error)
-		error = allocate_duty(&planning);
+		error = allocate_duty(probes);
 	for (size_t i = 0; i < probes->sites.n && !error && !probes->wanted.options.traps; i++)
 		if (is_to_plan(&probes->sites.items[i])) /* in the order of addresses, and so shown */
 			error = probes_make_events(probes, &probes->sites.items[i]);

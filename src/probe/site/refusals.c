@@ -317,19 +317,22 @@ static void tell_refused(const struct kymo_probes *probes, const struct kymo_spe
 
 void probes_tell_refused(struct kymo_probes *probes)
 {
+	static const char *const watches[] = {
+		[PROBE_WATCH_LIBRARIES] =
+			"libraries that process %d loads from now on are not noticed: its dynamic linker has no safe "
+			"location for a probe",
+		[PROBE_WATCH_HANDLERS] =
+			"handlers of faults that process %d sets from now on are noticed late: its sigaction has no "
+			"safe location for a probe",
+		[PROBE_WATCH_LIMITS] =
+			"process %d must not forbid itself to read the time stamp counter while it is recorded: it "
+			"would die of its next probe, as its prctl has no safe location for a probe",
+	};
+
 	for (size_t i = 0; i < probes->sites.n; i++)
 		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
 			probes->sites.items[i].was_watch = false;
-			if (probes->sites.items[i].is_sigaction)
-				probes_warn(probes,
-					    "handlers of faults that process %d sets from now on are noticed late: its "
-					    "sigaction has no safe location for a probe",
-					    kymo_process_pid(probes->process));
-			else
-				probes_warn(probes,
-					    "libraries that process %d loads from now on are not noticed: its dynamic "
-					    "linker has no safe location for a probe",
-					    kymo_process_pid(probes->process));
+			probes_warn(probes, watches[probes->sites.items[i].watches], kymo_process_pid(probes->process));
 		}
 	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
 		struct probe_refused refused = probes->per_spec.refused[i];

@@ -25,6 +25,13 @@ struct probe_request {
 	size_t event;     /* index, when the site is planned */
 };
 
+/* What threads do that pass a watch. */
+enum probe_watched {
+	PROBE_WATCH_LIBRARIES, /* load one, or unload it: the dynamic linker's function for debuggers */
+	PROBE_WATCH_HANDLERS,  /* set a handler of a signal: sigaction */
+	PROBE_WATCH_LIMITS,    /* limit what they may do: prctl */
+};
+
 /*
  * A site in the text of the process. Sites refer to others by index or address: the array grows. Those without
  * requests are guards, and instructions that were evicted for another site.
@@ -33,12 +40,12 @@ struct probe_site {
 	uint64_t address; /* of the plan's first byte, runtime */
 	size_t module;
 	KYMO_VEC(struct probe_request) requests;
-	bool is_exact;     /* a spec names it without a glob: leaving it out is an error */
-	bool is_guard;     /* a guard of kymo's own (arch/pad.h) */
-	bool is_watch;     /* threads that load libraries pass here */
-	bool is_sigaction; /* … threads that set handlers of faults do, if it is a watch */
-	bool was_watch;    /* and was refused */
-	bool is_retired;   /* planned, and its library is not mapped now */
+	bool is_exact;              /* a spec names it without a glob: leaving it out is an error */
+	bool is_guard;              /* a guard of kymo's own (arch/pad.h) */
+	bool is_watch;              /* threads pass here that do what kymo has to know of */
+	enum probe_watched watches; /* … then: what */
+	bool was_watch;             /* and was refused */
+	bool is_retired;            /* planned, and its library is not mapped now */
 	bool is_revived;   /* it was retired, and is mapped again at the same address: plan and pad are unchanged */
 	bool is_standby;   /* a guard that another recording's guard replaces for now */
 	bool is_exchanged; /* planned when handlers of faults came: its pad may be in the first process alone, not in

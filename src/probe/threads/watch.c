@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "arch/guard.h"
 #include "base/cleanup.h"
 #include "probe/code/cache.h"
 #include "probe/code/code.h"
@@ -25,8 +26,12 @@
 #include "sym/find.h"
 #include "sym/sym.h"
 
-#define DEBUG_FUNCTION "_dl_debug_state"
-#define SIGACTION "sigaction"
+/* The functions at whose entries watches are. */
+static const char *const functions[] = {
+	[PROBE_WATCH_LIBRARIES] = "_dl_debug_state",
+	[PROBE_WATCH_HANDLERS] = "sigaction",
+	[PROBE_WATCH_LIMITS] = "prctl",
+};
 
 bool probes_is_linker(const char *path)
 {
@@ -34,15 +39,13 @@ bool probes_is_linker(const char *path)
 	       kymo_name_matches_file("ld-musl-x86_64", path, NULL);
 }
 
-static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module_at, const char *function,
+static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module_at, enum probe_watched watches,
 				       bool *has_ret)
 {
 	struct probe_module *module = &probes->modules.items[module_at];
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
-	struct probe_site fresh = { .module = module_at,
-				    .is_watch = true,
-				    .is_sigaction = !strcmp(function, SIGACTION) },
-			  *site;
+	struct probe_site fresh = { .module = module_at, .is_watch = true, .watches = watches }, *site;
+	const char *function = functions[watches];
 	struct kymo_code *code;
 	struct kymo_error *error;
 	size_t n = 0;
@@ -60,7 +63,7 @@ static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module
 	if (!site)
 		return probes_insert_site(probes, &fresh, &site);
 	site->is_watch = !site->is_installed;
-	site->is_sigaction = fresh.is_sigaction;
+	site->watches = watches;
 	return NULL;
 }
 
@@ -70,7 +73,7 @@ struct kymo_error *probes_add_watch(struct kymo_probes *probes)
 
 	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_watch; i++)
 		if (!probes->modules.items[i].is_gone && probes_is_linker(probes->modules.items[i].path))
-			error = add_watch_in(probes, i, DEBUG_FUNCTION, &probes->watch.has_watch);
+			error = add_watch_in(probes, i, PROBE_WATCH_LIBRARIES, &probes->watch.has_watch);
 	return error;
 }
 
@@ -83,7 +86,34 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_handler_watch; i++)
 		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit &&
 		    kymo_name_matches_file("libc", probes->modules.items[i].path, NULL))
-			error = add_watch_in(probes, i, SIGACTION, &probes->watch.has_handler_watch);
+			error = add_watch_in(probes, i, PROBE_WATCH_HANDLERS, &probes->watch.has_handler_watch);
+	return error;
+}
+
+/* Whether one of the guards that will be in the text, or are in it, does what this watch would. */
+static bool has_guard_of_limits(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (probes->sites.items[i].is_guard && !probes->sites.items[i].is_standby &&
+		    !probes->sites.items[i].is_retired && kymo_guard_mutes(&probes->sites.items[i].plan))
+			return true;
+	return false;
+}
+
+struct kymo_error *probes_add_limits_watch(struct kymo_probes *probes)
+{
+	struct kymo_error *error = NULL;
+
+	if (probes->wanted.options.traps || probes->watch.has_limits_watch || has_guard_of_limits(probes))
+		return NULL;
+	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_limits_watch; i++) {
+		const struct probe_module *module = &probes->modules.items[i];
+
+		if (!module->is_gone && !module->jit &&
+		    (kymo_name_matches_file("libc", module->path, NULL) ||
+		     kymo_name_matches_file("ld-musl-x86_64", module->path, NULL)))
+			error = add_watch_in(probes, i, PROBE_WATCH_LIMITS, &probes->watch.has_limits_watch);
+	}
 	return error;
 }
 

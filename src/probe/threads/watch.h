@@ -22,6 +22,13 @@ void kymo_probes_watch(struct kymo_probes *probes);
  * anyway. */
 struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes);
 
+/*
+ * A thread is about to forbid itself to read the time stamp counter, or makes a filter of system calls possible: at the
+ * entry of the C library's prctl pads do what a guard on that call does (arch/guard.h). This is for recordings that
+ * have no such guard in the text: another recording has it, or there is none.
+ */
+struct kymo_error *probes_add_limits_watch(struct kymo_probes *probes);
+
 /* Threads have not waited, or some of them. While a program starts its system calls tell more, and no thread should
  * wait.
  */
