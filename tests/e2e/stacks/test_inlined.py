@@ -51,11 +51,11 @@ def of_kymo(stack, last):
     return found
 
 
-def of_gdb(app, at, last):
-    Path('gdb.json').write_text(json.dumps({'at': at, 'last': last, 'hits': HITS}))
+def of_gdb(app, asked, *args):
+    Path('gdb.json').write_text(json.dumps({**asked, 'hits': HITS}))
     out = run('gdb', '-nx', '-batch', '-ex', 'set confirm off', '-ex', 'set width 0', '-x', HERE / 'gdb_inlined.py',
-              '--args', app, env={**os.environ, 'DEBUGINFOD_URLS': ''}, seconds=150).out
-    lines = [json.loads(line.split(' ', 1)[1]) for line in out.splitlines() if line.startswith('STACK ')]
+              '--args', app, *args, env={**os.environ, 'DEBUGINFOD_URLS': ''}, seconds=150).out
+    lines = [json.loads(line) for line in re.findall('STACK (.*)', out)]
     check(lines, 'gdb has stacks', out)
     return [[[bare(name), *rest] for name, *rest in stack] for stack in lines]
 
@@ -93,7 +93,7 @@ def compare(app, last='main', at='*leaf'):
     whole = stacks()[:HITS]
     if ADDR2LINE:
         check_by_addr2line(app, whole)
-    found, expected = [of_kymo(stack, last) for stack in whole], of_gdb(app, at, last)
+    found, expected = [of_kymo(stack, last) for stack in whole], of_gdb(app, {'at': at, 'last': last})
     check_equal(len(found), len(expected), 'stacks')
     n, n_lines = 0, 0
     for i, pair in enumerate(zip(found, expected)):
@@ -162,7 +162,7 @@ def generate(seed, language):
                                         '\tasm volatile(".fill 8, 1, 0x90" :: "r"(n));\n}\n')
 
 
-def compare_generated(language, compilers, flags=('-O0', '-O2', '-O3'), seeds=2):
+def compare_generated(language, compilers, flags=('-O0', '-O2', '-O3'), seeds=1):
     n_inlined = 0
     for compiler in compilers:
         for level in flags:
@@ -173,7 +173,7 @@ def compare_generated(language, compilers, flags=('-O0', '-O2', '-O3'), seeds=2)
                         f'leaf.{language}', seconds=60).ok()
                     found = compare('./app')
                     n_inlined += sum(frame[3] for stack in found for frame in stack)
-    check(n_inlined > 100, 'functions were inlined', n_inlined)
+    check(n_inlined > 30, 'functions were inlined', n_inlined)
 
 
 @timeout(600)
@@ -246,6 +246,47 @@ def test_rust_as_gdb_has_it(tmp):
         found = compare('./app', 'work', 'leaf')
         check_equal(len(found), 2, 'calls')
         check(any(frame[0] == 'add' and frame[3] for frame in found[0]) or level == '0', 'it is inlined', found)
+
+
+# ---- programs of Debian --------------------------------------------------------------------------
+
+PROGRAMS = (('/usr/bin/git', 'config', '--list', '--show-origin'),
+            ('/usr/bin/sqlite3', ':memory:', 'create table t(x); insert into t values (1), (2); select sum(x) from t;'),
+            ('/usr/bin/python3', '-S', '-c', 'print(sorted([3, 1, 2]), open("/dev/null").read())'))
+
+
+@timeout(300)
+def test_libc_as_gdb_has_it(tmp):
+    """Frames of the C library, whose debug information is in libc6-dbg, in stacks of other programs."""
+    if not shutil.which('gdb'):
+        skip('needs gdb')
+    symbols = run(program('nm'), '-D', '/usr/lib/x86_64-linux-gnu/libc.so.6').ok().out
+    n, n_lines, n_inlined = 0, 0, 0
+    for command in PROGRAMS:
+        program(command[0])
+        for function in ('mmap', 'write', 'brk'):
+            status = record('--stack', '--stack-size', '16K', '--no-follow', '-p', f'libc:{function}', '--', *command)
+            whole = stacks()[:HITS] if not status.status else []
+            found = [of_kymo([frame for frame in stack if 'source' in frame], None) for stack in whole]
+            if not found:
+                continue  # it does not call that
+            if not any(found):
+                skip('needs libc6-dbg')
+            offset = int(re.search(rf'^([0-9a-f]+) . {function}@@', symbols, re.M).group(1), 16)
+            expected = of_gdb(command[0], {'offset': offset, 'last': None}, *command[1:])
+            # gdb begins where the program does: the library may have called it before
+            check(len(expected) <= len(found) < HITS, 'stacks', len(found), len(expected))
+            for stack, ours, theirs in zip(whole[::-1], found[::-1], expected[::-1]):
+                if 'cut_at' in stack[-1]:
+                    theirs = theirs[:len(ours)]
+                # gdb has other aliases of functions that are not inlined
+                check_equal([frame[0] if frame[3] else '' for frame in ours],
+                            [frame[0] if frame[3] else '' for frame in theirs], f'{function} of {command[0]}')
+                n += len(ours)
+                n_lines += sum(a[1:] != b[1:] for a, b in zip(ours, theirs))
+                n_inlined += sum(frame[3] for frame in ours)
+    check(n > 100 and n_inlined > 5, 'frames', n, n_inlined)
+    check(n_lines <= n // 8, 'lines are those of gdb but where an address has several', n_lines, n)
 
 
 # ---- what reports make of it ---------------------------------------------------------------------
