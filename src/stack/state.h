@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "procfs/maps.h"
 #include "stack/jit.h"
@@ -61,5 +62,17 @@ struct kymo_stacks {
 	uint32_t last_file;
 	bool needs_debug;
 };
+
+/* What was read is believed for so long; reading is given a twentieth of the time at most. */
+#define STACK_BELIEVED_NS 100000000ull
+#define STACK_SHARE 20
+
+/* Whether it is to be read again, which took `cost_ns` the last time, at `read_at_ns` (0: never): `after_ns` later. */
+static inline bool stack_is_due(uint64_t read_at_ns, uint64_t cost_ns, uint64_t after_ns)
+{
+	const uint64_t age = kymo_now_ns() - read_at_ns;
+
+	return age > after_ns && age > STACK_SHARE * cost_ns;
+}
 
 #endif
