@@ -10,10 +10,8 @@
 #include "arch/fetch.h"
 #include "arch/plan.h"
 
-/*
- * The live page. Its first byte is the state. With any other value, such as the zero in a forked child, pads record
- * nothing.
- */
+/* The live page. Its first byte is the state. */
+#define KYMO_PAD_OFF 0      /* as in a forked child, or any other value: pads record nothing */
 #define KYMO_PAD_EARLY 0x45 /* threads have no thread pointer yet, or their tid is not found: the pid is recorded */
 #define KYMO_PAD_LIVE 0x4c  /* each thread's tid is at its thread pointer + the offset below */
 #define KYMO_PAD_RSEQ 0x52  /* … and its restartable sequences are registered, at its thread pointer + the other */

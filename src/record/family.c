@@ -202,6 +202,15 @@ static struct kymo_error *adopt(struct recording *recording, struct target *targ
 	return source_open_rings(recording, source);
 }
 
+/* Whether its program has forbidden itself to read the time stamp counter, which forks and execs inherit. */
+static bool is_muted(const struct target *target)
+{
+	const struct record_source *source = target->source;
+
+	return target->is_muted || (source && (source->adopted ? kymo_adopted_is_muted(source->adopted)
+							       : kymo_probes_are_muted(source->probes)));
+}
+
 static struct kymo_error *forked(struct recording *recording, const struct kymo_tree_event *event)
 {
 	struct target *parent = find_target(recording, event->other);
@@ -212,6 +221,7 @@ static struct kymo_error *forked(struct recording *recording, const struct kymo_
 		return no_target(event);
 	if (parent)
 		recording_use_source(target, parent->source);
+	target->is_muted = parent && is_muted(parent);
 	target->is_sharing = event->kind == KYMO_TREE_SHARING;
 	recording_note_begin(recording, target, parent);
 	recording_note_thread(recording, target, target->pid, true, event->comm);
@@ -251,6 +261,7 @@ static struct kymo_error *execed(struct recording *recording, const struct kymo_
 		return no_target(event);
 	target->parent = before ? before->parent : 0;
 	target->is_named = before && before->is_named;
+	target->is_muted = before && is_muted(before);
 	if (recording->run.process == event->other)
 		recording->run.process = event->process;
 	if (before)
@@ -263,10 +274,12 @@ static struct kymo_error *execed(struct recording *recording, const struct kymo_
 	recording_note_begin(recording, target, NULL);
 	recording_note_thread(recording, target, target->pid, true, event->comm);
 	warn_of_lost_rights(recording, event);
-	if (!event->refusal)
+	if (!event->refusal && !target->is_muted)
 		return begin_program(recording, target);
 	target->is_clean = true;
-	recording_warn(recording, "%s is not recorded: %s", event->comm, event->refusal->message);
+	recording_warn(recording, "%s is not recorded: %s", event->comm,
+		       target->is_muted ? "reading the time stamp counter is a fault in it (PR_TSC_SIGSEGV)"
+					: event->refusal->message);
 	kymo_process_resume(target->process);
 	return NULL;
 }

@@ -49,10 +49,11 @@ struct target {
 	bool is_sharing;              /* runs in its parent's memory until its exec */
 	bool is_in_startup;           /* what the tree tells of its start-up is dealt with */
 	bool has_threads;
-	bool is_id_due;                    /* its thread stores its id after the call at which it was seen last */
-	bool is_named;                     /* was asked for by its id */
-	bool is_clean;                     /* has no probes in it, or none any more */
-	struct kymo_look *look;            /* or NULL: not yet, or nothing of it is recorded */
+	bool is_id_due;         /* its thread stores its id after the call at which it was seen last */
+	bool is_named;          /* was asked for by its id */
+	bool is_clean;          /* has no probes in it, or none any more */
+	bool is_muted;          /* may not read the time stamp counter, as what has made it, or was executed before */
+	struct kymo_look *look; /* or NULL: not yet, or nothing of it is recorded */
 	uint64_t next_look_ns, look_begin; /* the latter a stamp */
 	size_t n_gaps_told;                /* of the look's */
 };

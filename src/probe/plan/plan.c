@@ -172,6 +172,15 @@ static struct kymo_error *plan_all(struct planning *planning)
 	return error;
 }
 
+static struct kymo_error *mark_wanted(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (is_to_plan(&probes->sites.items[i]) && probes_is_wanted(&probes->sites.items[i]) &&
+		    !probe_text_mark(&probes->text, TEXT_WANTED, probes->sites.items[i].address, 1, true))
+			return &kymo_error_no_memory;
+	return NULL;
+}
+
 /* Guards of our own, unless another recording's are in the text: then ours are prepared only. */
 static struct kymo_error *take_duty(struct kymo_probes *probes, const struct probe_snapshot *snapshot)
 {
@@ -194,8 +203,11 @@ static struct kymo_error *allocate_duty(struct kymo_probes *probes)
 			   probe_text_is(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size);
 	}
 	if (blocked) {
+		struct kymo_error *error;
+
 		probes_drop_guards(probes);
-		return probes_add_limits_watch(probes);
+		error = probes_add_limits_watch(probes);
+		return error ? error : mark_wanted(probes);
 	}
 	for (size_t i = 0; i < probes->sites.n; i++)
 		if (probes->sites.items[i].is_guard && !probes->sites.items[i].is_installed &&
@@ -218,15 +230,6 @@ static struct kymo_error *check_number(const struct kymo_probes *probes)
 				 "a recording of one process can have %zu%s probes, and %zu are asked for; ask for "
 				 "fewer, by a glob that matches less",
 				 room, probes->shared.n_sites ? " more" : "", asked);
-}
-
-static struct kymo_error *mark_wanted(struct kymo_probes *probes)
-{
-	for (size_t i = 0; i < probes->sites.n; i++)
-		if (is_to_plan(&probes->sites.items[i]) && probes_is_wanted(&probes->sites.items[i]) &&
-		    !probe_text_mark(&probes->text, TEXT_WANTED, probes->sites.items[i].address, 1, true))
-			return &kymo_error_no_memory;
-	return NULL;
 }
 
 /* Where breakpoints are that are no pads. */
@@ -262,7 +265,7 @@ struct kymo_error *probes_forget_plans(struct kymo_probes *probes)
 		struct probe_site *site = &probes->sites.items[i];
 
 		if (!site->is_installed && !site->is_retired && !site->is_revived && !site->is_guard &&
-		    !site->is_watch && !site->requests.n) {
+		    !site->is_watch && !site->was_watch && !site->requests.n) {
 			probes_site_deinit(site);
 			continue;
 		}

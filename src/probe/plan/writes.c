@@ -70,6 +70,10 @@ struct kymo_error *probes_refuse_writes(struct kymo_probes *probes, struct probe
 
 		if (request->is_refused || !kymo_spec_writes(&probes->wanted.specs[request->spec]))
 			continue;
+		if (site->watches == PROBE_WATCH_LIMITS && site->is_watch) { /* what the user wants comes first */
+			site->is_watch = false;
+			site->was_watch = true;
+		}
 		why = why_not(probes, site, request, is_joined, has_writer);
 		if (why)
 			error = probes_refuse_request(probes, site, request, why);

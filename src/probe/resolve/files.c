@@ -74,7 +74,9 @@ bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_m
 {
 	if (is_named(probes, map) || probes_is_linker(map->path)) /* for the watch */
 		return true;
-	return !probes->wanted.options.no_rseq && kymo_name_matches_file("libc", map->path, NULL); /* for guards */
+	return !probes->wanted.options.traps &&
+	       kymo_name_matches_file("libc", map->path, NULL); /* for guards, and
+								   the watch at prctl */
 }
 
 /* "bash, libc.so.6, …": what the process has mapped executable, each file once. */

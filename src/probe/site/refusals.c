@@ -315,9 +315,9 @@ static void tell_refused(const struct kymo_probes *probes, const struct kymo_spe
 			    kind_of(spec, false), spec->text, first, refused->reasons, more);
 }
 
-void probes_tell_refused(struct kymo_probes *probes)
+void probes_tell_no_watch(struct kymo_probes *probes, enum probe_watched watches)
 {
-	static const char *const watches[] = {
+	static const char *const texts[] = {
 		[PROBE_WATCH_LIBRARIES] =
 			"libraries that process %d loads from now on are not noticed: its dynamic linker has no safe "
 			"location for a probe",
@@ -329,10 +329,15 @@ void probes_tell_refused(struct kymo_probes *probes)
 			"would die of its next probe, as its prctl has no safe location for a probe",
 	};
 
+	probes_warn(probes, texts[watches], kymo_process_pid(probes->process));
+}
+
+void probes_tell_refused(struct kymo_probes *probes)
+{
 	for (size_t i = 0; i < probes->sites.n; i++)
 		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
 			probes->sites.items[i].was_watch = false;
-			probes_warn(probes, watches[probes->sites.items[i].watches], kymo_process_pid(probes->process));
+			probes_tell_no_watch(probes, probes->sites.items[i].watches);
 		}
 	for (size_t i = 0; i < probes->wanted.n_specs; i++) {
 		struct probe_refused refused = probes->per_spec.refused[i];

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "probe/site/sites.h"
 
 struct kymo_probes;
 struct probe_site;
@@ -67,6 +68,9 @@ struct kymo_error *probes_check_refused(struct kymo_probes *probes);
 
 /* Forget the errors of an earlier installation. */
 void probes_forget_errors(struct kymo_probes *probes);
+
+/* A warning: a watch of this kind is not there. */
+void probes_tell_no_watch(struct kymo_probes *probes, enum probe_watched watches);
 
 /* Warnings for specs that are refused in part; then counting begins anew. */
 void probes_tell_refused(struct kymo_probes *probes);

@@ -139,7 +139,7 @@ struct kymo_error *probes_add_request(struct kymo_probes *probes, const struct p
 /* Not in, and wanted, if not as a watch for libraries. What was refused once stays out. */
 static bool is_pending_but_watch(const struct probe_site *site)
 {
-	bool wanted = site->is_guard || (site->is_watch && site->watches != PROBE_WATCH_LIBRARIES);
+	bool wanted = site->is_guard || (site->is_watch && site->watches == PROBE_WATCH_HANDLERS);
 
 	for (size_t i = 0; i < site->requests.n; i++)
 		wanted |= !site->requests.items[i].is_refused;

@@ -106,6 +106,8 @@ struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 	}
 	if (!error)
 		probes_begin_writes(probes, probes->process);
+	if (kymo_probes_are_muted(probes)) /* for good: the thread that did it may be stopped before it clears pages */
+		state = KYMO_PAD_OFF;
 	return error ? error : write_pages(probes, probes->process, state);
 }
 
@@ -495,7 +497,7 @@ void probes_drop_guards(struct kymo_probes *probes)
 		if (!probes->sites.items[i].is_guard || probes->sites.items[i].is_installed)
 			probes->sites.items[kept++] = probes->sites.items[i];
 	probes->sites.n = kept;
-	probes->watch.has_guards = false;
+	probes->watch.has_guards = probes->watch.has_limits_watch = false;
 	probes->wanted.options.no_rseq = true;
 }
 

@@ -19,6 +19,7 @@
 #include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/probes.h"
+#include "probe/site/refusals.h"
 #include "probe/site/sites.h"
 #include "probe/site/switches.h"
 #include "proc/linker.h"
@@ -62,6 +63,10 @@ static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module
 	*has_ret = true;
 	if (!site)
 		return probes_insert_site(probes, &fresh, &site);
+	if (site->is_guard) { /* the function is nothing but its call, and there the guard of another recording is */
+		probes_tell_no_watch(probes, watches);
+		return NULL;
+	}
 	site->is_watch = !site->is_installed;
 	site->watches = watches;
 	return NULL;

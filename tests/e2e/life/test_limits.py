@@ -4,17 +4,20 @@ import re
 import signal
 
 import remains
-from kymotest import check_equal, check_matches, check_text_intact, event_counts, events, program, run, start
+from kymotest import check_equal, check_matches, check_text_intact, event_counts, events, program, record, run, start
 from recorders import recorder
 
 PROGRAM = '''
-import ctypes, sys
+import ctypes, faulthandler, sys
 libc = ctypes.CDLL(None)
 print('ready', flush=True)
 for n, line in enumerate(sys.stdin):
     name, *arguments = line.split()
+    if name == 'handle':
+        faulthandler.enable()
+        name, *arguments = 'sleep', 1
     for _ in range(50 if name == 'atoi' else 1):
-        getattr(libc, name)(*(int(word) if name == 'prctl' else word.encode() for word in arguments))
+        getattr(libc, name)(*(word.encode() if name == 'atoi' else int(word) for word in arguments))
     print('did', n, flush=True)
 '''
 TSC_FAULTS = 'prctl 26 2 0 0 0'  # PR_SET_TSC, PR_TSC_SIGSEGV
@@ -36,9 +39,9 @@ def do(process, *lines):
         process.wait_for(f'^did {n}$')
 
 
-def check_muted(process, recorders, before):
+def check_muted(process, recorders, before, *then):
     """Each has the calls before, and none after."""
-    do(process, 'atoi 123', TSC_FAULTS, 'atoi 123')
+    do(process, 'atoi 123', TSC_FAULTS, *then, 'atoi 123')
     for name, each in recorders.items():
         check_matches(each.end(signal.SIGINT).ok().err, SAID)
         check_equal(event_counts(name).get('libc:atoi', 0), N_CALLS, f'calls in {name}')
@@ -68,6 +71,34 @@ def test_it_does_without_guards():
         check_muted(process, {'one': recorder(process.pid, 'one', '-p', 'libc:atoi', *words)}, before)
 
 
+def test_it_does_with_locks_and_no_probe_in_libc():
+    """Which is looked at for the sake of prctl alone."""
+    process, before = limited()
+    each = recorder(process.pid, 'one', '--no-rseq', '-p', 'python3:PyObject_Vectorcall')
+    do(process, 'atoi 123', TSC_FAULTS, 'atoi 123')
+    check_matches(each.end(signal.SIGINT).ok().err, SAID)
+    check_text_intact(process.pid)
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    process.end().ok()
+
+
+def test_it_does_after_probes_were_exchanged_for_a_handler():
+    """Once the counter is forbidden, the program gets a handler of SIGSEGV: kymo changes probes, and pads stay off."""
+    process, before = limited()
+    check_muted(process, {'one': recorder(process.pid, 'one', '-p', 'libc:atoi', '-p', 'libc:str*')}, before,
+                'handle')
+
+
+def test_what_such_a_program_executes_is_not_recorded():
+    """The kernel keeps the limit over fork and exec."""
+    script = (f'import ctypes, os, subprocess; ctypes.CDLL(None).{TSC_FAULTS.replace(" ", "(", 1).replace(" ", ",")}); '
+              'subprocess.run(["/bin/true"]); os.execv("/bin/echo", ["echo", "done"])')
+    result = record('-p', 'libc:atoi', '-p', 'libc:setlocale', '--', '/usr/bin/python3', '-c', script).ok()
+    check_equal(result.out, 'done\n', 'what it says')
+    for name in ('true', 'echo'):
+        check_matches(result.err, f'{name} is not recorded: reading the time stamp counter is a fault in it')
+
+
 def test_it_does_where_another_recordings_probe_is_in_the_place_of_a_guard():
     shown = run(program('objdump'), '-d', '--disassemble=prctl', '--no-show-raw-insn', LIBC).ok().out
     entry, call = (int(re.search(rf'^ *([0-9a-f]+){what}', shown, re.MULTILINE)[1], 16)
@@ -89,8 +120,21 @@ def test_no_recording_reads_memory_by_a_call_once_filters_may_come():
     do(process, 'atoi 123', NO_NEW_PRIVS, 'atoi 123')
     for name, each in recorders.items():
         each.end(signal.SIGINT).ok()
-        check_equal([event.fields['text'] for event in events(name)], ['"123"'] * N_CALLS + ['""'] * N_CALLS,
+        check_equal([event['faults'] for event in events(name)], [0] * N_CALLS + [1] * N_CALLS,
                     f'what {name} has read')
+    check_text_intact(process.pid)
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    process.end().ok()
+
+
+def test_a_probe_that_writes_at_prctl_comes_before_what_kymo_wants_there():
+    process, before = limited()
+    one = recorder(process.pid, 'one', '-p', 'libc:atoi')
+    two = recorder(process.pid, 'two', '--allow-write', '-p', 'libc:prctl return 0')
+    do(process, TSC_FAULTS)
+    check_matches(two.end(signal.SIGINT).ok().err, 'must not forbid itself to read the time stamp counter')
+    check_equal(event_counts('two'), {'libc:prctl': 1}, 'calls that were made to return at once')
+    one.end(signal.SIGINT).ok()
     check_text_intact(process.pid)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end().ok()
