@@ -98,6 +98,7 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 	enum kymo_returned returned;
 	struct kymo_error *error;
 	struct kymo_source_line line;
+	struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX];
 	size_t n, n_found;
 
 	error = kymo_debug_function_lines(debug, vaddr, &lines, &n);
@@ -111,6 +112,10 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 		check(labels[i].name);
 	kymo_error_destroy(error);
 	kymo_error_destroy(kymo_debug_return_type(debug, vaddr, &type, &returned));
+	n = kymo_debug_frames(debug, vaddr, frames);
+	check(n <= KYMO_SOURCE_FRAMES_MAX);
+	for (size_t i = 0; i < n; i++)
+		check(frames[i].is_inlined == (i + 1 < n) && !frames[i].file == !frames[i].line);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -54,10 +54,10 @@ static void see_piece(struct frames *frames, uint64_t stack_pointer)
 /* ---- which one ------------------------------------------------------------------------------- */
 
 /* False: the call is not on that stack. */
-static bool fit_stack(const struct stack *stack, size_t which, uint64_t stack_pointer, uint32_t leaves, uint32_t *left,
+static bool fit_stack(struct stack *stack, size_t which, uint64_t stack_pointer, uint32_t leaves, uint32_t *left,
 		      struct fit *ret)
 {
-	struct frames *frames = (struct frames *)(uintptr_t)(which == NOW ? &stack->now : &stack->others.items[which]);
+	struct frames *frames = which == NOW ? &stack->now : &stack->others.items[which];
 	const struct piece *nearest = nearest_piece(frames, stack_pointer);
 
 	*ret = (struct fit){ .which = which, .distance = UINT64_MAX };

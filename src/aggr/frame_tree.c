@@ -10,13 +10,13 @@ static uint64_t hash_frame(const struct kymo_frame_node *node)
 
 	hash = kymo_hash_number(hash, node->offset);
 	hash = kymo_hash_number(hash, (uint64_t)node->file << 32 | node->function);
-	return kymo_hash_number(hash, node->what);
+	return kymo_hash_number(hash, (uint64_t)node->place << 8 | node->what);
 }
 
 static bool are_same(const struct kymo_frame_node *a, const struct kymo_frame_node *b)
 {
 	return a->caller == b->caller && a->what == b->what && a->file == b->file && a->function == b->function &&
-	       a->offset == b->offset && a->address == b->address;
+	       a->place == b->place && a->offset == b->offset && a->address == b->address;
 }
 
 uint32_t kymo_frame_tree_number(struct kymo_frame_tree *tree, const struct kymo_frame_node *node)
@@ -81,4 +81,6 @@ void kymo_frame_tree_deinit(struct kymo_frame_tree *tree)
 	kymo_vec_deinit(&tree->nodes);
 	kymo_index_deinit(&tree->index);
 	kymo_strings_deinit(&tree->texts);
+	kymo_vec_deinit(&tree->sources);
+	kymo_vec_deinit(&tree->places);
 }

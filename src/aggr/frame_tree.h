@@ -17,7 +17,21 @@ struct kymo_frame_node {
 	uint32_t depth;  /* from 1, of the outermost; set by kymo_frame_tree_number() */
 	enum kymo_ctf_frame_kind what;
 	uint32_t file, function; /* in `texts`; 0: none */
+	uint32_t place;          /* of a trace: which sources it has, 0: none. Of a recording: record/sources.h */
 	uint64_t offset, address;
+};
+
+/* What debug information says of a place. */
+struct kymo_frame_source {
+	uint32_t function; /* in `texts`; 0: it has no name */
+	uint32_t file;     /* … of source; 0: the line is not known */
+	uint32_t line;
+	bool is_inlined; /* else it is the frame's own function, which goes by its symbol */
+};
+
+/* Those of a place, the innermost first. */
+struct kymo_frame_sources {
+	uint32_t first, n;
 };
 
 /* Zeroed: no frames yet. */
@@ -25,6 +39,8 @@ struct kymo_frame_tree {
 	KYMO_VEC(struct kymo_frame_node) nodes; /* of number i + 1 */
 	struct kymo_index index;                /* of `nodes` */
 	struct kymo_aggr_strings texts;
+	KYMO_VEC(struct kymo_frame_source) sources;
+	KYMO_VEC(struct kymo_frame_sources) places; /* of number i + 1 */
 };
 
 /* The number of a text in `texts`, 0 for NULL. False where memory is out, or there are KYMO_STRINGS_MAX of them. */
@@ -46,6 +62,14 @@ void kymo_frame_tree_deinit(struct kymo_frame_tree *tree);
 static inline const struct kymo_frame_node *kymo_frame_at(const struct kymo_frame_tree *tree, uint64_t number)
 {
 	return number && number <= tree->nodes.n ? &tree->nodes.items[number - 1] : NULL;
+}
+
+/* The sources of a frame; NULL: it has none. */
+static inline const struct kymo_frame_source *kymo_frame_sources(const struct kymo_frame_tree *tree,
+								 const struct kymo_frame_node *node, uint32_t *n_ret)
+{
+	*n_ret = node->place && node->place <= tree->places.n ? tree->places.items[node->place - 1].n : 0;
+	return *n_ret ? &tree->sources.items[tree->places.items[node->place - 1].first] : NULL;
 }
 
 #endif

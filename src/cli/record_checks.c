@@ -127,8 +127,10 @@ int cli_record_check_stacks(struct cli_recording *recording)
 	int status;
 
 	if (!recording->has_stacks && !has_keys)
-		return !recording->stack_size ? -1
-					      : cli_usage(recording->name, "--stack-size is for stacks: add --stack");
+		return !recording->stack_size && !recording->options.no_inline
+			       ? -1
+			       : cli_usage(recording->name, "%s is for stacks: add --stack",
+					   recording->stack_size ? "--stack-size" : "--no-inline");
 	if (recording->options.buffer_size < STACKS_A_BUFFER * size)
 		return cli_usage(recording->name, "stacks of %u bytes need a --buffer of %uK or more", size,
 				 STACKS_A_BUFFER * size >> 10);

@@ -63,6 +63,7 @@ enum {
 	ROWS,
 	STACK,
 	STACK_SIZE,
+	NO_INLINE,
 	CONFIG,
 	DEBUG_FILE,
 	STRUCT_DEPTH,
@@ -104,6 +105,7 @@ static const struct cli_option table[] = {
 	{ ROWS, 0, "rows", "NUMBER" },
 	{ STACK, 0, "stack", "=DEPTH" },
 	{ STACK_SIZE, 0, "stack-size", "SIZE" },
+	{ NO_INLINE, 0, "no-inline", NULL },
 	{ AGGREGATE + KYMO_AGGR_COUNT, 0, "count", "WHAT" },
 	{ AGGREGATE + KYMO_AGGR_SUM, 0, "sum", "WHAT" },
 	{ AGGREGATE + KYMO_AGGR_MIN, 0, "min", "WHAT" },
@@ -286,6 +288,9 @@ static bool take_flag(struct cli_recording *recording, int id)
 		return true;
 	case NO_RSEQ:
 		options->no_rseq = true;
+		return true;
+	case NO_INLINE:
+		options->no_inline = true;
 		return true;
 	case ALLOW_WRITE:
 		options->allow_write = true;

@@ -38,7 +38,8 @@ enum kymo_ctf_kind {
 	/* No probe: rows of an aggregation (enum kymo_ctf_rows): number and kind of the rows are in `offset`, its kind
 	 * in `format`, its probe in `symbol`, and the user's other words in `source`. */
 	KYMO_CTF_AGGREGATION,
-	KYMO_CTF_FRAME, /* no probe: frames of the stacks that other events have (enum kymo_ctf_frame_field) */
+	KYMO_CTF_FRAME,  /* no probe: frames of the stacks that other events have (enum kymo_ctf_frame_field) */
+	KYMO_CTF_SOURCE, /* no probe: what debug information says of frames (enum kymo_ctf_source_field) */
 	/* No probes: histories of branches, a record a branch, a location, a thread. */
 	KYMO_CTF_BRANCH,        /* enum kymo_ctf_branch_field */
 	KYMO_CTF_BRANCH_CODE,   /* enum kymo_ctf_branch_code_field */
@@ -99,7 +100,19 @@ enum kymo_ctf_frame_field {
 	KYMO_CTF_FRAME_FUNCTION, /* string, as the symbol table has it, or "git:0x23fc0"; "": not known */
 	KYMO_CTF_FRAME_OFFSET,   /* u64: of the instruction in the function */
 	KYMO_CTF_FRAME_ADDRESS,  /* x64: of the instruction, as linked; of memory of no file, in the process */
+	KYMO_CTF_FRAME_PLACE,    /* u32: a number that frames of one address share; 0: none. Older traces lack it */
 	KYMO_CTF_FRAME_FIELDS,
+};
+
+/* The fields of a source. Those of a place come one after the other, the innermost first; places in order; all after
+ * the frames, and before records that have a stack. */
+enum kymo_ctf_source_field {
+	KYMO_CTF_SOURCE_PLACE,      /* u32: of frames */
+	KYMO_CTF_SOURCE_IS_INLINED, /* u8: 1; 0: the frame's own function, the last one of the place */
+	KYMO_CTF_SOURCE_FUNCTION,   /* string, as the symbol table would have it; "": it has no name */
+	KYMO_CTF_SOURCE_FILE,       /* string, as the line table has it; "": the line is not known */
+	KYMO_CTF_SOURCE_LINE,       /* u32 */
+	KYMO_CTF_SOURCE_FIELDS,
 };
 
 enum kymo_ctf_frame_kind {
@@ -162,6 +175,12 @@ uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event);
 static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
 {
 	return event->kind == KYMO_CTF_ENTRY || event->kind == KYMO_CTF_RETURN;
+}
+
+/* Is it of what frames of stacks are? */
+static inline bool kymo_ctf_is_of_stacks(const struct kymo_ctf_event *event)
+{
+	return event->kind == KYMO_CTF_FRAME || event->kind == KYMO_CTF_SOURCE;
 }
 
 /* Is it part of a history of branches? */

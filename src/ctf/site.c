@@ -20,6 +20,7 @@ static const char *const kinds[] = {
 	[KYMO_CTF_SYSRET] = "sysret",
 	[KYMO_CTF_AGGREGATION] = "aggregation",
 	[KYMO_CTF_FRAME] = "frame",
+	[KYMO_CTF_SOURCE] = "source",
 	[KYMO_CTF_BRANCH] = "branch",
 	[KYMO_CTF_BRANCH_CODE] = "branch_code",
 	[KYMO_CTF_BRANCH_THREAD] = "branch_thread",

@@ -39,6 +39,8 @@ static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
 		return KYMO_CTF_AGGREGATION;
 	case KYMO_EVENT_FRAME:
 		return KYMO_CTF_FRAME;
+	case KYMO_EVENT_SOURCE:
+		return KYMO_CTF_SOURCE;
 	case KYMO_EVENT_BRANCH:
 		return KYMO_CTF_BRANCH;
 	case KYMO_EVENT_BRANCH_CODE:

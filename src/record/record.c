@@ -507,6 +507,8 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		error = kymo_error_first(error, aggregate_write(&recording, true));
 	if (recording.output.exists && recording.output.files.kept)
 		error = kymo_error_first(error, write_kept(&recording));
+	if (recording.output.exists)
+		error = kymo_error_first(error, stacks_write_sources(&recording));
 	stacks_tell(&recording);
 	if (recording.output.exists) {
 		if (!error)

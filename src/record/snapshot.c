@@ -63,6 +63,8 @@ static struct kymo_error *copy_all(struct recording *recording, struct kymo_trac
 		error = copy_source(recording, recording->run.sources.items[i], first_ring, copy);
 		first_ring += recording->run.sources.items[i]->n_rings;
 	}
+	if (!error)
+		error = stacks_write_sources(recording);
 	if (!error && recording->run.kernel)
 		error = recording_kernel_copy(recording->run.kernel, own, copy);
 	if (!error && recording->run.calls)

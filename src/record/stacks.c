@@ -10,11 +10,13 @@
 #include "arch/selectors.h"
 #include "probe/code/events.h"
 #include "record/packet_copy.h"
+#include "record/sources.h"
 #include "record/warnings.h"
 #include "stack/stack.h"
 #include "wire/packed.h"
 
 #define FRAME_NAME "kymo:frame"
+#define SOURCE_NAME "kymo:source"
 #define NOTED_AT_ONCE 256 /* sources */
 #define DROPPED_SHARE 8   /* one part in so many of what is kept has to be dropped before frames are looked for again */
 #define PRUNED_MIN (1u << 16) /* frames: fewer are not worth looking for those that nothing names any more */
@@ -25,7 +27,8 @@ struct stacking {
 	size_t prune_at;       /* frames: then those are looked for that no packet names any more */
 	uint64_t pruned_bytes; /* that had been dropped when that was done last */
 	uint32_t event;        /* id of theirs */
-	int last_number;       /* of a source */
+	struct sources sources;
+	int last_number; /* of a source */
 	struct stacks_written written;
 	struct packet_copy packet;
 	uint64_t n;         /* stacks */
@@ -35,12 +38,37 @@ struct stacking {
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
+struct field {
+	const char *name;
+	enum kymo_type type;
+};
+
+static struct kymo_error *describe(struct recording *recording, enum kymo_event_kind kind, const char *name,
+				   const struct field *fields, size_t n, uint32_t *id_ret)
+{
+	struct kymo_probe_event event = {
+		.kind = kind,
+		.name = (char *)(uintptr_t)name,
+		.path = (char[]){ "" },
+		.build_id = (char[]){ "" },
+		.symbol = (char[]){ "" },
+		.n_fields = (uint32_t)n,
+		.is_used = true,
+	};
+	struct kymo_error *error;
+	size_t index;
+
+	for (size_t i = 0; i < n; i++)
+		event.fields[i] =
+			(struct kymo_event_field){ .name = (char *)(uintptr_t)fields[i].name, .type = fields[i].type };
+	error = kymo_events_add(recording->run.events, &event, &index);
+	*id_ret = error ? 0 : (uint32_t)index + 1;
+	return error;
+}
+
 static struct kymo_error *describe_frames(struct recording *recording)
 {
-	static const struct {
-		const char *name;
-		enum kymo_type type;
-	} fields[] = {
+	static const struct field fields[KYMO_CTF_FRAME_FIELDS] = {
 		[KYMO_CTF_FRAME_ID] = { "id", KYMO_TYPE_U32 },
 		[KYMO_CTF_FRAME_CALLER] = { "caller", KYMO_TYPE_U32 },
 		[KYMO_CTF_FRAME_WHAT] = { "what", KYMO_TYPE_U8 },
@@ -48,25 +76,24 @@ static struct kymo_error *describe_frames(struct recording *recording)
 		[KYMO_CTF_FRAME_FUNCTION] = { "function", KYMO_TYPE_STRING },
 		[KYMO_CTF_FRAME_OFFSET] = { "offset", KYMO_TYPE_U64 },
 		[KYMO_CTF_FRAME_ADDRESS] = { "address", KYMO_TYPE_X64 },
+		[KYMO_CTF_FRAME_PLACE] = { "place", KYMO_TYPE_U32 },
 	};
-	struct kymo_probe_event event = {
-		.kind = KYMO_EVENT_FRAME,
-		.name = (char[]){ FRAME_NAME },
-		.path = (char[]){ "" },
-		.build_id = (char[]){ "" },
-		.symbol = (char[]){ "" },
-		.n_fields = KYMO_CTF_FRAME_FIELDS,
-		.is_used = true,
+	static const struct field source_fields[KYMO_CTF_SOURCE_FIELDS] = {
+		[KYMO_CTF_SOURCE_PLACE] = { "place", KYMO_TYPE_U32 },
+		[KYMO_CTF_SOURCE_IS_INLINED] = { "inlined", KYMO_TYPE_U8 },
+		[KYMO_CTF_SOURCE_FUNCTION] = { "function", KYMO_TYPE_STRING },
+		[KYMO_CTF_SOURCE_FILE] = { "file", KYMO_TYPE_STRING },
+		[KYMO_CTF_SOURCE_LINE] = { "line", KYMO_TYPE_U32 },
 	};
-	struct kymo_error *error;
-	size_t index;
+	struct stacking *stacking = recording->output.stacking;
+	struct kymo_error *error =
+		describe(recording, KYMO_EVENT_FRAME, FRAME_NAME, fields, KYMO_CTF_FRAME_FIELDS, &stacking->event);
 
-	for (size_t i = 0; i < KYMO_CTF_FRAME_FIELDS; i++)
-		event.fields[i] =
-			(struct kymo_event_field){ .name = (char *)(uintptr_t)fields[i].name, .type = fields[i].type };
-	error = kymo_events_add(recording->run.events, &event, &index);
-	recording->output.stacking->event = error ? 0 : (uint32_t)index + 1;
-	return error;
+	if (error || recording->wanted.options->no_inline)
+		return error;
+	kymo_stacks_need_sources(stacking->stacks);
+	return describe(recording, KYMO_EVENT_SOURCE, SOURCE_NAME, source_fields, KYMO_CTF_SOURCE_FIELDS,
+			&stacking->sources.event);
 }
 
 struct kymo_error *stacks_begin(struct recording *recording)
@@ -95,6 +122,7 @@ void stacks_end(struct recording *recording)
 		return;
 	kymo_stacks_destroy(stacking->stacks);
 	kymo_frame_tree_deinit(&stacking->frames);
+	sources_deinit(&stacking->sources);
 	packet_copy_deinit(&stacking->packet);
 	free(stacking);
 	recording->output.stacking = NULL;
@@ -147,19 +175,25 @@ void stacks_tell(struct recording *recording)
 			       " were not kept: the recording has room for %u different frames and %u names of theirs; "
 			       "a filter, or --stack=DEPTH, leaves fewer",
 			       stacking->n_without, stacking->n, KYMO_FRAMES_MAX, KYMO_STRINGS_MAX);
+	if (stacking->sources.n_late)
+		recording_warn(recording,
+			       "stacks lack the inlined functions and lines of %" PRIu64 " addresses of %zu: reading "
+			       "debug information took too long; --no-inline reads none",
+			       stacking->sources.n_late, stacking->sources.places.n);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static void write_frame(FILE *out, const struct recording *recording, uint32_t id)
+static void write_frame(FILE *out, struct recording *recording, uint32_t id)
 {
-	const struct stacking *stacking = recording->output.stacking;
+	struct stacking *stacking = recording->output.stacking;
 	const struct kymo_frame_node *node = &stacking->frames.nodes.items[id - 1];
 	const uint64_t header = stacking->event | recording->output.begin.tsc << KYMO_EVENT_ID_BITS;
 	const char *file = kymo_strings_text(&stacking->frames.texts, node->file);
 	const char *function = kymo_strings_text(&stacking->frames.texts, node->function);
 	const int32_t nobody = 0;
 	const uint8_t what = (uint8_t)node->what;
+	const uint32_t place = sources_place(&stacking->sources, node->place, node->address);
 
 	fwrite(&header, sizeof(header), 1, out);
 	fwrite(&nobody, sizeof(nobody), 1, out);
@@ -170,46 +204,75 @@ static void write_frame(FILE *out, const struct recording *recording, uint32_t i
 	fwrite(function, 1, strlen(function) + 1, out);
 	fwrite(&node->offset, sizeof(node->offset), 1, out);
 	fwrite(&node->address, sizeof(node->address), 1, out);
+	fwrite(&place, sizeof(place), 1, out);
 }
 
-/*
- * Frames that are new, before the records that have them: a recorder that is killed leaves none without. All have the
- * stamp at which the recording began, so that readers have them first. Where packets are kept in memory their frames
- * are, too, until both are written.
- */
+/* The records in `bytes`, which are freed. All have the stamp at which the recording began, so that readers have them
+ * first. */
+static struct kymo_error *append(struct recording *recording, char *bytes, size_t size)
+{
+	struct stacks_written *written = &recording->output.stacking->written;
+	const struct kymo_ring_packet packet = { .records = (const uint8_t *)bytes,
+						 .size = size,
+						 .tsc_begin = recording->output.begin.tsc,
+						 .tsc_end = recording->output.begin.tsc,
+						 .sequence = written->n_packets,
+						 .is_plain = true };
+	struct kymo_error *error;
+
+	written->position.ring = KYMO_TRACE_FRAMES;
+	error = kymo_trace_append(&recording->output.files, &written->position, KYMO_CTF_NO_CPU, &packet, false);
+	free(bytes);
+	written->n_packets++;
+	return error;
+}
+
+/* Frames that are new, before the records that have them: a recorder that is killed leaves none without. Where packets
+ * are kept in memory their frames are, too, until both are written. */
 static struct kymo_error *write_frames(struct recording *recording)
 {
 	struct stacking *stacking = recording->output.stacking;
-	struct stacks_written *written = &stacking->written;
-	struct kymo_ring_packet packet = { .tsc_begin = recording->output.begin.tsc,
-					   .tsc_end = recording->output.begin.tsc,
-					   .sequence = written->n_packets,
-					   .is_plain = true };
-	struct kymo_error *error;
+	size_t size, *written = &stacking->written.n;
 	char *bytes = NULL;
 	FILE *out;
 
-	if (recording->output.files.kept || written->n == stacking->frames.nodes.n)
+	if (recording->output.files.kept || *written == stacking->frames.nodes.n)
 		return NULL;
-	out = open_memstream(&bytes, &packet.size);
-	for (size_t i = written->n; out && i < stacking->frames.nodes.n; i++)
+	out = open_memstream(&bytes, &size);
+	for (size_t i = *written; out && i < stacking->frames.nodes.n; i++)
 		write_frame(out, recording, (uint32_t)i + 1);
 	if (!out || fclose(out)) {
 		free(bytes);
 		return &kymo_error_no_memory;
 	}
-	packet.records = (const uint8_t *)bytes;
-	written->position.ring = KYMO_TRACE_FRAMES;
-	error = kymo_trace_append(&recording->output.files, &written->position, KYMO_CTF_NO_CPU, &packet, false);
-	free(bytes);
-	written->n_packets++;
-	written->n = stacking->frames.nodes.n;
-	return error;
+	*written = stacking->frames.nodes.n;
+	return append(recording, bytes, size);
 }
 
 struct kymo_error *stacks_write(struct recording *recording)
 {
 	return recording->output.stacking ? write_frames(recording) : NULL;
+}
+
+struct kymo_error *stacks_write_sources(struct recording *recording)
+{
+	struct stacking *stacking = recording->output.stacking;
+	struct kymo_error *error = NULL;
+	char *bytes;
+	size_t size;
+
+	if (!stacking || recording->wanted.options->no_inline)
+		return NULL;
+	sources_begin(&stacking->sources, stacking->stacks, recording->output.begin.tsc);
+	while (!error && sources_next(&stacking->sources, &bytes, &size)) {
+		if (!bytes)
+			error = &kymo_error_no_memory;
+		else if (size)
+			error = append(recording, bytes, size);
+		else
+			free(bytes);
+	}
+	return error;
 }
 
 struct stacks_written stacks_begin_snapshot(struct recording *recording)
@@ -220,13 +283,16 @@ struct stacks_written stacks_begin_snapshot(struct recording *recording)
 		return before;
 	before = recording->output.stacking->written;
 	recording->output.stacking->written = (struct stacks_written){ .n = 0 };
+	sources_forget_named(&recording->output.stacking->sources);
 	return before;
 }
 
 void stacks_end_snapshot(struct recording *recording, struct stacks_written before)
 {
-	if (recording->output.stacking)
-		recording->output.stacking->written = before;
+	if (!recording->output.stacking)
+		return;
+	recording->output.stacking->written = before;
+	sources_forget_named(&recording->output.stacking->sources);
 }
 
 /* ---- one stack ------------------------------------------------------------------------------- */
@@ -276,6 +342,7 @@ static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const s
 	struct kymo_frame_node node = {
 		.caller = caller,
 		.what = frame->is_lost ? KYMO_CTF_FRAME_LOST : KYMO_CTF_FRAME_CODE,
+		.place = sources_origin(frame),
 		.offset = frame->offset,
 		.address = frame->address,
 	};

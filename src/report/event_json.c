@@ -119,10 +119,23 @@ static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
 		 (event->kind == KYMO_CTF_SYSCALL || event->kind == KYMO_CTF_SYSRET));
 }
 
-static void write_frame_json(FILE *out, const struct kymo_frame_tree *rows, const struct kymo_frame_node *row)
+/* What the source says of a frame. */
+static void write_source_json(FILE *out, const struct kymo_frame_tree *rows, const struct kymo_frame_source *source)
 {
-	kymo_cleanup_free char *function =
-		row->function ? kymo_shown(kymo_strings_text(&rows->texts, row->function)) : NULL;
+	if (!source->file)
+		return;
+	fputs("\"source\": ", out);
+	kymo_json_string(out, kymo_strings_text(&rows->texts, source->file));
+	fprintf(out, ", \"line\": %" PRIu32 ", ", source->line);
+}
+
+/* `source`: of an inlined function, or of the frame's own, or NULL. */
+static void write_frame_json(FILE *out, const struct kymo_frame_tree *rows, const struct kymo_frame_node *row,
+			     const struct kymo_frame_source *source)
+{
+	const bool is_inlined = source && source->is_inlined;
+	const uint32_t text = is_inlined ? source->function : row->function;
+	kymo_cleanup_free char *function = text ? kymo_shown(kymo_strings_text(&rows->texts, text)) : NULL;
 
 	if (row->what == KYMO_CTF_FRAME_CUT) {
 		fprintf(out, "{\"cut_at\": %" PRIu64 "}", row->offset);
@@ -132,8 +145,14 @@ static void write_frame_json(FILE *out, const struct kymo_frame_tree *rows, cons
 	if (function) {
 		fputs("\"function\": ", out);
 		kymo_json_string(out, function);
-		fprintf(out, ", \"offset\": %" PRIu64 ", ", row->offset);
+		fputs(", ", out);
+		if (!is_inlined)
+			fprintf(out, "\"offset\": %" PRIu64 ", ", row->offset);
 	}
+	if (is_inlined)
+		fputs("\"inlined\": true, ", out);
+	if (source)
+		write_source_json(out, rows, source);
 	if (row->file) {
 		fputs("\"file\": ", out);
 		kymo_json_string(out, kymo_strings_text(&rows->texts, row->file));
@@ -150,8 +169,16 @@ void kymo_stack_json(FILE *out, const struct kymo_frame_tree *rows, uint64_t num
 
 	putc('[', out);
 	for (; row; row = kymo_frame_at(rows, row->caller)) {
+		uint32_t n, i;
+		const struct kymo_frame_source *sources = kymo_frame_sources(rows, row, &n);
+
+		for (i = 0; i < n && sources[i].is_inlined; i++) {
+			fputs(separator, out);
+			write_frame_json(out, rows, row, &sources[i]);
+			separator = ", ";
+		}
 		fputs(separator, out);
-		write_frame_json(out, rows, row);
+		write_frame_json(out, rows, row, i < n ? &sources[i] : NULL);
 		separator = ", ";
 	}
 	putc(']', out);

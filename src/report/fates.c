@@ -1,5 +1,7 @@
 #include "report/fates.h"
 
+#include <sys/random.h>
+
 #include "aggr/stacks.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -30,6 +32,7 @@ struct gathering {
 	struct threads threads;
 	KYMO_VEC(struct place) places;
 	struct kymo_index index;
+	uint64_t seed; /* of its hashes: a hostile trace is not to choose stack pointers of one hash */
 	KYMO_VEC(struct last_entry) last; /* as threads.items */
 	uint32_t number;
 	size_t n_losses; /* that have begun */
@@ -49,9 +52,10 @@ void kymo_fates_deinit(struct fates *fates)
 	kymo_vec_deinit(&fates->leaves);
 }
 
-static uint64_t hash_place(const struct place *place)
+static uint64_t hash_place(const struct gathering *g, const struct place *place)
 {
-	return kymo_hash_number(kymo_hash_number(place->process, place->stack_pointer), place->function);
+	return kymo_hash_number(kymo_hash_number(kymo_hash_number(g->seed, place->process), place->stack_pointer),
+				place->function);
 }
 
 static bool is_same(const struct place *a, const struct place *b)
@@ -64,13 +68,13 @@ static bool find_place(struct gathering *g, const struct place *place, bool is_m
 {
 	const struct place *items = g->places.items;
 
-	*ret = kymo_index_find(&g->index, hash_place(place), i, is_same(&items[i - 1], place));
+	*ret = kymo_index_find(&g->index, hash_place(g, place), i, is_same(&items[i - 1], place));
 	if (*ret || !is_made || g->places.n == FATES_OPEN_MAX)
 		return true;
-	if (!kymo_index_reserve(&g->index, g->places.n, i, hash_place(&items[i - 1])) ||
+	if (!kymo_index_reserve(&g->index, g->places.n, i, hash_place(g, &items[i - 1])) ||
 	    !kymo_vec_push(&g->places, *place))
 		return false;
-	kymo_index_put(&g->index, hash_place(place), g->places.n);
+	kymo_index_put(&g->index, hash_place(g, place), g->places.n);
 	*ret = (uint32_t)g->places.n;
 	return true;
 }
@@ -181,6 +185,8 @@ struct kymo_error *kymo_fates_gather(struct fates *fates, const char *dir, struc
 	if (error)
 		return error;
 	fates->is_known = true;
+	if (getrandom(&g.seed, sizeof(g.seed), GRND_NONBLOCK) < 0)
+		g.seed = (uintptr_t)&g; /* that is random, too */
 	kymo_threads_init(&g.threads, kymo_ctf_reader_trace(g.reader));
 	error = kymo_functions_init(&g.functions, kymo_ctf_reader_trace(g.reader));
 	if (error)

@@ -11,7 +11,10 @@
 
 #define FRAMES_DEPTH_MAX 512u
 
-/* Take in a record of kind KYMO_CTF_FRAME. What makes no sense is left out. False when memory is out. */
+#define KYMO_INLINED " (inlined)"
+
+/* Take in a record of kind KYMO_CTF_FRAME or KYMO_CTF_SOURCE. What makes no sense is left out. False when memory is
+ * out. */
 bool kymo_frame_rows_take(struct kymo_frame_tree *tree, const struct kymo_ctf_record *record);
 
 /* The number of the innermost frame of a record's stack; 0: none is known. */
@@ -23,6 +26,9 @@ static inline uint32_t kymo_ctf_stack(const struct kymo_ctf_record *record)
 /* "malloc", "[libc.so.6]", "[stack cut at 4096 bytes]": what stacks are added up by, for a user, safe on a terminal. A
  * fresh string, or NULL when memory is out. */
 char *kymo_frame_name(const struct kymo_frame_tree *rows, const struct kymo_frame_node *row, bool unicode);
+
+/* "parse (inlined)", of an inlined function; likewise. */
+char *kymo_source_name(const struct kymo_frame_tree *rows, const struct kymo_frame_source *source, bool unicode);
 
 /* A stack by the number of its innermost frame: a line a frame, that one first, each indented by so many columns. */
 void kymo_stack_write(const struct page *page, const struct kymo_frame_tree *rows, uint64_t number,

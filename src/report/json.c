@@ -217,7 +217,7 @@ static void write_probes(FILE *out, const struct model *model, const struct name
 	fputs("\"probes\": [", out);
 	for (size_t i = 0; i < model->trace->n_events; i++) {
 		if (model->locations[i].first != i || model->trace->events[i].kind == KYMO_CTF_AGGREGATION ||
-		    model->trace->events[i].kind == KYMO_CTF_FRAME ||
+		    kymo_ctf_is_of_stacks(&model->trace->events[i]) ||
 		    kymo_ctf_is_of_branches(&model->trace->events[i]) ||
 		    (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))
 			continue;

@@ -9,7 +9,7 @@ bool kymo_model_is_probe(const struct model *model, size_t at)
 	const struct kymo_ctf_event *event = &model->trace->events[at];
 
 	return model->locations[at].first == at && event->kind != KYMO_CTF_SYSRET &&
-	       event->kind != KYMO_CTF_AGGREGATION && event->kind != KYMO_CTF_FRAME &&
+	       event->kind != KYMO_CTF_AGGREGATION && !kymo_ctf_is_of_stacks(event) &&
 	       !kymo_ctf_is_of_branches(event) && (!model->filter || kymo_filter_has_event(model->filter, event));
 }
 

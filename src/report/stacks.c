@@ -17,6 +17,10 @@
 
 #define NO_STACK "[stack not known]"
 
+/* Of a path with inlined functions: a hostile trace has 64 of them in each of its FRAMES_DEPTH_MAX frames. */
+#define INLINED_DEPTH_MAX 2048u
+#define PATH_FOLDS_MAX (INLINED_DEPTH_MAX + FRAMES_DEPTH_MAX + 1)
+
 struct stacks {
 	const struct page *page;
 	const struct kymo_ctf_reader *reader;
@@ -28,6 +32,24 @@ struct stacks {
 
 /* ---- gathering ------------------------------------------------------------------------------- */
 
+/* Below the fold of a frame, those of what was inlined there, the outermost first. The innermost one; 0: memory is out.
+ */
+static uint32_t fold_inlined(struct stacks *s, const struct kymo_frame_node *row, uint32_t at)
+{
+	uint32_t n = 0;
+	const struct kymo_frame_source *sources = kymo_frame_sources(&s->rows, row, &n);
+
+	while (at && n--) {
+		kymo_cleanup_free char *name = NULL;
+
+		if (!sources[n].is_inlined || s->folds.items.items[at].depth >= INLINED_DEPTH_MAX)
+			continue;
+		name = kymo_source_name(&s->rows, &sources[n], true);
+		at = name ? kymo_folds_find(&s->folds, at, name) : 0;
+	}
+	return at;
+}
+
 /* Places for the rows that are new. */
 static bool fold_rows(struct stacks *s)
 {
@@ -35,7 +57,8 @@ static bool fold_rows(struct stacks *s)
 		const struct kymo_frame_node *row = &s->rows.nodes.items[s->folded.n];
 		kymo_cleanup_free char *name = kymo_frame_name(&s->rows, row, true);
 		const uint32_t parent = row->caller ? s->folded.items[row->caller - 1] : 0;
-		const uint32_t at = name ? kymo_folds_find(&s->folds, parent, name) : 0;
+		const uint32_t own = name ? kymo_folds_find(&s->folds, parent, name) : 0;
+		const uint32_t at = own ? fold_inlined(s, row, own) : 0;
 
 		if (!at || !kymo_vec_push(&s->folded, at))
 			return false;
@@ -80,7 +103,7 @@ static void write_folded_name(const char *name, FILE *out)
 
 static void write_path(const struct folds *folds, uint32_t at, FILE *out)
 {
-	uint32_t path[FRAMES_DEPTH_MAX + 1], n = 0;
+	uint32_t path[PATH_FOLDS_MAX], n = 0;
 
 	for (; at; at = folds->items.items[at].parent)
 		path[n++] = at;
@@ -149,8 +172,13 @@ static struct kymo_error *search_init(struct search *search, const struct folds 
 	if (!search->pattern || !search->matches)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < folds->names.items.n; i++) {
-		const char *name = folds->names.items.items[i];
+		kymo_cleanup_free char *name = strdup(folds->names.items.items[i]);
+		char *mark = name ? strstr(name, KYMO_INLINED) : NULL;
 
+		if (!name)
+			return &kymo_error_no_memory;
+		if (mark && !mark[sizeof(KYMO_INLINED) - 1])
+			*mark = '\0';
 		search->matches[i + 1] = !fnmatch(word, name, 0) || kymo_pattern_matches(search->pattern, name);
 	}
 	return NULL;
@@ -162,7 +190,7 @@ static bool add_part(const struct folds *all, const struct search *search, uint3
 		     struct folds *part)
 {
 	const uint64_t self = all->items.items[at].self;
-	uint32_t path[FRAMES_DEPTH_MAX + 1], n = 0, first = UINT32_MAX, to = 0;
+	uint32_t path[PATH_FOLDS_MAX], n = 0, first = UINT32_MAX, to = 0;
 
 	for (uint32_t i = at; i; i = all->items.items[i].parent) {
 		if (search->matches[all->items.items[i].name] && (first == UINT32_MAX || !callers))

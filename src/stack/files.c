@@ -1,6 +1,7 @@
 /* Files that processes have mapped. One that several have is opened once; the last ones are kept for those to come. */
 #include "stack/files.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,12 +15,17 @@
 #include "stack/space.h"
 #include "stack/stack.h"
 #include "stack/state.h"
+#include "sym/debug.h"
+#include "sym/debuglink.h"
 #include "sym/open.h"
 
 enum { UNUSED_MAX = 32, VDSO_MAX = 1 << 16 };
 
 static void close_file(struct stack_file *file)
 {
+	kymo_debug_close(file->debug);
+	if (file->fd >= 0)
+		close(file->fd);
 	kymo_module_close(file->module);
 	free(file);
 }
@@ -30,7 +36,7 @@ static void drop_unused(struct kymo_stacks *stacks)
 	size_t n = 0, oldest = 0;
 
 	for (size_t i = 0; i < stacks->files.n; i++) {
-		if (stacks->files.items[i]->users)
+		if (stacks->files.items[i]->users || stacks->files.items[i]->is_named)
 			continue;
 		if (!n++ || stacks->files.items[i]->used < stacks->files.items[oldest]->used)
 			oldest = i;
@@ -84,10 +90,16 @@ static struct stack_file *open_mapped_file(struct kymo_stacks *stacks, int fd, c
 			free(file);
 			return NULL;
 		}
-		*file = (struct stack_file){
-			.dev = st.st_dev, .inode = st.st_ino, .changed = st.st_ctim, .size = (uint64_t)st.st_size
-		};
+		*file = (struct stack_file){ .dev = st.st_dev,
+					     .inode = st.st_ino,
+					     .changed = st.st_ctim,
+					     .size = (uint64_t)st.st_size,
+					     .number = ++stacks->last_file,
+					     .fd = -1 };
 		kymo_error_destroy(kymo_module_open_fd(fd, path, &file->module));
+		/* The process may have ended, or the file have another name here, when its lines are wanted. */
+		if (stacks->needs_debug && file->module && kymo_module_has_lines(file->module))
+			file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	}
 	file->users++;
 	return file;

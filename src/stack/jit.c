@@ -13,9 +13,6 @@
 #include "stack/state.h"
 #include "sym/perftable.h"
 
-#define BELIEVED_NS 100000000ull
-#define SHARE 20u
-
 void stack_jit_deinit(struct stack_jit *jit)
 {
 	kymo_perf_table_destroy(jit->table);
@@ -34,7 +31,7 @@ void stack_jit_open(struct stack_jit *jit, pid_t tid)
 	const uint64_t now = kymo_now_ns();
 	int fd;
 
-	if (jit->table || (jit->opened_at_ns && now - jit->opened_at_ns < BELIEVED_NS))
+	if (jit->table || (jit->opened_at_ns && now - jit->opened_at_ns < STACK_BELIEVED_NS))
 		return;
 	jit->opened_at_ns = now;
 	fd = kymo_open_perf_map(tid);
@@ -52,23 +49,16 @@ static void read_map(struct stack_jit *jit, bool *may_read)
 	*may_read = false;
 }
 
-static bool is_due(const struct stack_jit *jit, uint64_t after_ns)
-{
-	const uint64_t age = kymo_now_ns() - jit->read_at_ns;
-
-	return !jit->read_at_ns || (age > after_ns && age > SHARE * jit->cost_ns);
-}
-
 const char *stack_jit_name(struct stack_jit *jit, uint64_t address, bool *may_read, uint64_t *start_ret)
 {
 	const char *name;
 
 	if (!jit->table)
 		return NULL;
-	if (*may_read && is_due(jit, BELIEVED_NS))
+	if (*may_read && stack_is_due(jit->read_at_ns, jit->cost_ns, STACK_BELIEVED_NS))
 		read_map(jit, may_read);
 	name = kymo_perf_table_at(jit->table, address, start_ret);
-	if (name || !*may_read || !is_due(jit, 0))
+	if (name || !*may_read || !stack_is_due(jit->read_at_ns, jit->cost_ns, 0))
 		return name;
 	read_map(jit, may_read);
 	return kymo_perf_table_at(jit->table, address, start_ret);

@@ -18,9 +18,7 @@
 #include "stack/state.h"
 #include "wire/shared.h"
 
-#define BELIEVED_NS 100000000ull
-
-enum { SPACES_MAX = 256, SHARE = 20 };
+enum { SPACES_MAX = 256 };
 
 static void drop_regions(struct kymo_stacks *stacks, struct stack_space *space)
 {
@@ -165,13 +163,6 @@ static void read_space(struct kymo_stacks *stacks, struct stack_space *space, pi
 	space->read_at_ns = kymo_now_ns();
 }
 
-static bool is_due(const struct stack_space *space, uint64_t after_ns)
-{
-	const uint64_t age = kymo_now_ns() - space->read_at_ns;
-
-	return age > after_ns && age > SHARE * space->cost_ns;
-}
-
 /* ---- finding --------------------------------------------------------------------------------- */
 
 static size_t find_space(const struct kymo_stacks *stacks, pid_t pid)
@@ -223,14 +214,14 @@ struct stack_space *stack_space_of(struct kymo_stacks *stacks, const struct kymo
 	if (!space)
 		return NULL;
 	space->used = ++stacks->clock;
-	if (space->is_changed || is_due(space, BELIEVED_NS))
+	if (space->is_changed || stack_is_due(space->read_at_ns, space->cost_ns, STACK_BELIEVED_NS))
 		read_space(stacks, space, thread->tid);
 	return space;
 }
 
 bool stack_space_renew(struct kymo_stacks *stacks, struct stack_space *space, const struct kymo_stack_thread *thread)
 {
-	if (!is_due(space, 0))
+	if (!stack_is_due(space->read_at_ns, space->cost_ns, 0))
 		return false;
 	read_space(stacks, space, thread->tid);
 	return true;

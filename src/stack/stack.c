@@ -147,6 +147,9 @@ static struct kymo_stack_frame describe_region(struct walk *walk, const struct s
 	if (!module)
 		return frame;
 	frame.address = vaddr + behind;
+	frame.is_return = behind;
+	frame.file_number = region->file->number;
+	region->file->is_named |= walk->thread->is_copy;
 	name_frame(&frame, module, vaddr);
 	return frame;
 }

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include "stack/sources.h"
 #include "stack/space.h"
 
 #define KYMO_STACK_MAX 256
@@ -40,6 +41,8 @@ struct kymo_stack_frame {
 	uint64_t start;       /* of the function that nothing names, as linked; 0: named, or not known */
 	uint64_t offset;      /* of the location in the function */
 	uint64_t address;     /* of the location, as linked; of memory of no file, in the process */
+	uint32_t file_number; /* for kymo_stacks_sources(); 0: it is of no file that could be read */
+	bool is_return;       /* `address` is one that a call returns to */
 	bool is_lost;         /* the last one: `address`, and nothing is known of it */
 };
 

@@ -8,10 +8,12 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "procfs/maps.h"
 #include "stack/jit.h"
 
+struct kymo_debug;
 struct kymo_module;
 
 /* A file that some process has mapped, opened once for all of them. */
@@ -22,6 +24,11 @@ struct stack_file {
 	struct timespec changed; /* its ctime, so that another file with this inode is another one */
 	uint64_t size, used;     /* when it was, to find the one that was used last */
 	int users;               /* regions */
+	uint32_t number;         /* from 1, of no other file */
+	bool is_named;           /* a stack of a record has it: its debug information may be wanted at the end */
+	int fd;                  /* of one with debug information, or -1 */
+	struct kymo_debug *debug;
+	bool is_debug_read;
 };
 
 struct stack_region {
@@ -52,6 +59,20 @@ struct kymo_stacks {
 	KYMO_VEC(struct stack_space *) spaces;
 	KYMO_VEC(struct stack_file *) files;
 	uint64_t clock; /* counts uses */
+	uint32_t last_file;
+	bool needs_debug;
 };
+
+/* What was read is believed for so long; reading is given a twentieth of the time at most. */
+#define STACK_BELIEVED_NS 100000000ull
+#define STACK_SHARE 20
+
+/* Whether it is to be read again, which took `cost_ns` the last time, at `read_at_ns` (0: never): `after_ns` later. */
+static inline bool stack_is_due(uint64_t read_at_ns, uint64_t cost_ns, uint64_t after_ns)
+{
+	const uint64_t age = kymo_now_ns() - read_at_ns;
+
+	return age > after_ns && age > STACK_SHARE * cost_ns;
+}
 
 #endif

@@ -138,22 +138,12 @@ static struct kymo_error *none(const struct kymo_module *module)
 				 path, is_of_glibc(name) ? "libc6-dbg" : package);
 }
 
-/* Take the first that has debug information: the file that the user names; else the program's own, then a separate one.
- */
-static struct kymo_error *open_files(struct kymo_debug *debug, const char *debug_file)
+static struct kymo_error *open_separate(struct kymo_debug *debug)
 {
 	const struct kymo_module *module = debug->module;
 	kymo_cleanup_free char *separate = NULL;
-	struct kymo_error *error;
+	struct kymo_error *error = sym_debug_find(module, &separate);
 
-	error = read_image(debug_file ? debug_file : module->image.path, &debug->image);
-	if (!error && debug_file)
-		error = check_build(module, &debug->image);
-	if (error || begin_dwarf(&debug->image, &debug->dwarf))
-		return error;
-	if (debug_file)
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no debug information", debug_file);
-	error = sym_debug_find(module, &separate);
 	if (error || !separate)
 		return error ? error : none(module);
 	sym_image_deinit(&debug->image);
@@ -163,15 +153,33 @@ static struct kymo_error *open_files(struct kymo_debug *debug, const char *debug
 	return error;
 }
 
-struct kymo_error *kymo_debug_open(const struct kymo_module *module, const char *debug_file, struct kymo_debug **ret)
+/* Take the first that has debug information: the file that the user names; else the program's own, then a separate one.
+ */
+static struct kymo_error *open_named(struct kymo_debug *debug, const char *debug_file)
 {
-	struct kymo_debug *debug = calloc(1, sizeof(*debug));
+	struct kymo_error *error = read_image(debug_file ? debug_file : debug->module->image.path, &debug->image);
+
+	if (!error && debug_file)
+		error = check_build(debug->module, &debug->image);
+	if (error || begin_dwarf(&debug->image, &debug->dwarf))
+		return error;
+	return debug_file ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no debug information", debug_file)
+			  : open_separate(debug);
+}
+
+static struct kymo_error *open_mapped(struct kymo_debug *debug, int fd)
+{
 	struct kymo_error *error;
 
-	if (!debug)
-		return &kymo_error_no_memory;
-	debug->module = module;
-	error = open_files(debug, debug_file);
+	if (fd < 0)
+		return open_separate(debug);
+	error = sym_image_init(&debug->image, fd, debug->module->image.path, SYM_DWARF);
+	return error || begin_dwarf(&debug->image, &debug->dwarf) ? error : open_separate(debug);
+}
+
+/* `error` is from opening the files. */
+static struct kymo_error *finish(struct kymo_debug *debug, struct kymo_error *error, struct kymo_debug **ret)
+{
 	if (!error) {
 		find_alt(debug);
 		sym_units_read(debug);
@@ -183,6 +191,27 @@ struct kymo_error *kymo_debug_open(const struct kymo_module *module, const char 
 	}
 	*ret = debug;
 	return NULL;
+}
+
+struct kymo_error *kymo_debug_open(const struct kymo_module *module, const char *debug_file, struct kymo_debug **ret)
+{
+	struct kymo_debug *debug = calloc(1, sizeof(*debug));
+
+	if (!debug)
+		return &kymo_error_no_memory;
+	debug->module = module;
+	return finish(debug, open_named(debug, debug_file), ret);
+}
+
+struct kymo_error *kymo_debug_open_mapped(const struct kymo_module *module, int fd, struct kymo_debug **ret)
+{
+	struct kymo_debug *debug = calloc(1, sizeof(*debug));
+
+	if (!debug)
+		return &kymo_error_no_memory;
+	debug->module = module;
+	debug->ignores_splits = !kymo_module_is_protected(module);
+	return finish(debug, open_mapped(debug, fd), ret);
 }
 
 void kymo_debug_close(struct kymo_debug *debug)

@@ -7,6 +7,7 @@
 #ifndef KYMO_SYM_DEBUG_H
 #define KYMO_SYM_DEBUG_H
 
+#include "sym/debug_frames.h"
 #include "sym/debug_instances.h"
 #include "sym/debug_labels.h"
 #include "sym/debug_lines.h"
@@ -23,6 +24,13 @@ struct kymo_module;
  * with both told. NOT_FOUND: there is none, with what would bring it. BAD_DATA; NO_MEMORY. `module` must outlive it.
  */
 struct kymo_error *kymo_debug_open(const struct kymo_module *module, const char *debug_file, struct kymo_debug **ret);
+
+/*
+ * The same of a file that a process has mapped, and that may have another name here: it is open at `fd`, which stays
+ * the caller's. Only separate debug information is looked for where `fd` is -1. What the compiler has split off
+ * (-gsplit-dwarf) is read only if no other user can have written the file: it may name any, such as a FIFO.
+ */
+struct kymo_error *kymo_debug_open_mapped(const struct kymo_module *module, int fd, struct kymo_debug **ret);
 void kymo_debug_close(struct kymo_debug *debug);
 
 #endif

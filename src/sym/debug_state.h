@@ -19,12 +19,21 @@
 #define SYM_CHAIN_MAX 32 /* steps from entry to entry, as from typedef to typedef */
 #define SYM_DEPTH_MAX 64 /* of entries within entries */
 
+/* Code of a function: of one in several parts, a part. */
+struct sym_function_code {
+	uint64_t start, end;
+	Dwarf_Die die;
+};
+
 /* A unit: a source file and what it includes. */
 struct sym_unit {
 	Dwarf_Die die;      /* its entry; of a split unit, that in the other file */
 	Dwarf_Die skeleton; /* what the program's own file has of it: ranges and lines; else the same as `die` */
 	int language;       /* DW_LANG_…, or 0 */
 	bool is_partial;    /* of dwz: parts of others, without code */
+	const struct sym_function_code *functions; /* sorted by start; once functions_are_read */
+	size_t n_functions;
+	bool functions_are_read;
 };
 
 /* Addresses of a unit. */
@@ -80,6 +89,7 @@ struct kymo_debug {
 	Dwarf *dwarf, *alt;
 	Dwarf_CFI *frames, *debug_frames; /* of .eh_frame and .debug_frame; or NULL */
 	bool frames_are_sought;
+	bool ignores_splits; /* .dwo files */
 
 	struct sym_chunk *chunks;
 	unsigned int steps;    /* that a name may still take */

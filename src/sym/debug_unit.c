@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "sym/debug_die.h"
+#include "sym/debug_memory.h"
 #include "sym/module.h"
 
 /* A range takes 24 bytes of memory and at least 4 of the file; many units may name the same ones. */
@@ -54,7 +56,8 @@ static void read_units(struct kymo_debug *debug, Dwarf *dwarf)
 	for (;;) {
 		Dwarf_Die die = { 0 }, split = { 0 };
 
-		if (dwarf_get_units(dwarf, unit, &next, &version, &type, &die, &split) || debug->is_out_of_memory)
+		if (dwarf_get_units(dwarf, unit, &next, &version, &type, &die, debug->ignores_splits ? NULL : &split) ||
+		    debug->is_out_of_memory)
 			return;
 		if (die.addr && dwarf_tag(&die) != DW_TAG_invalid)
 			add_unit(debug, &die, &split, type);
@@ -161,23 +164,89 @@ bool sym_holds_functions(int tag)
 	}
 }
 
-/* The function within `parent` that has the address; those within it are looked for where it has none. */
-static bool find_function(Dwarf_Die *parent, uint64_t vaddr, unsigned int depth, Dwarf_Die *ret)
+/* ---- functions by their addresses ------------------------------------------------------------ */
+
+/* Overlapping code is a lie: so many functions are looked at for an address. */
+#define OVERLAPS_MAX 16
+
+/* A function takes 48 bytes of memory, and a few of the file. */
+#define FUNCTIONS_MAX (1u << 20)
+
+struct reading {
+	struct kymo_debug *debug;
+	KYMO_VEC(struct sym_function_code) codes;
+};
+
+/* What comes first in the unit comes last of what begins at one address: it is found first. */
+static int compare_codes(const void *a, const void *b)
+{
+	const struct sym_function_code *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->die.addr < y->die.addr ? 1 : x->die.addr > y->die.addr ? -1 : 0;
+}
+
+static void add_codes(struct reading *reading, Dwarf_Die *function)
+{
+	ptrdiff_t at = 0;
+	Dwarf_Addr base, start, end;
+
+	while ((at = dwarf_ranges(function, at, &base, &start, &end)) > 0 && reading->codes.n < FUNCTIONS_MAX)
+		if (start < end && !kymo_vec_push(&reading->codes, (struct sym_function_code){ start, end, *function }))
+			reading->debug->is_out_of_memory = true;
+}
+
+/* Those within `parent`, and within other functions. */
+static void read_codes(struct reading *reading, Dwarf_Die *parent, unsigned int depth)
 {
 	Dwarf_Die die;
 
-	for (bool is_there = sym_die_first(parent, &die); is_there; is_there = sym_die_next(&die)) {
+	for (bool is_there = sym_die_first(parent, &die); is_there && !reading->debug->is_out_of_memory;
+	     is_there = sym_die_next(&die)) {
 		const int tag = dwarf_tag(&die);
 
-		if (tag == DW_TAG_subprogram && sym_die_has(&die, vaddr)) {
-			*ret = die;
+		if (tag == DW_TAG_subprogram)
+			add_codes(reading, &die);
+		if (depth < SYM_DEPTH_MAX && sym_holds_functions(tag))
+			read_codes(reading, &die, depth + 1);
+	}
+}
+
+/* Once a unit: a walk through all of it. */
+static void read_functions(struct kymo_debug *debug, struct sym_unit *unit)
+{
+	struct reading reading = { .debug = debug };
+
+	if (unit->functions_are_read)
+		return;
+	unit->functions_are_read = true;
+	read_codes(&reading, &unit->die, 0);
+	if (reading.codes.n)
+		qsort(reading.codes.items, reading.codes.n, sizeof(*reading.codes.items), compare_codes);
+	unit->functions = sym_debug_copy(debug, reading.codes.items, reading.codes.n, sizeof(*unit->functions));
+	unit->n_functions = unit->functions ? reading.codes.n : 0;
+	kymo_vec_deinit(&reading.codes);
+}
+
+static bool find_function(struct kymo_debug *debug, struct sym_unit *unit, uint64_t vaddr, Dwarf_Die *ret)
+{
+	size_t at;
+
+	read_functions(debug, unit);
+	at = kymo_partition_point(i, unit->n_functions, unit->functions[i].start <= vaddr);
+	for (size_t k = 0; at && k < OVERLAPS_MAX; k++) {
+		const struct sym_function_code *code = &unit->functions[--at];
+
+		if (vaddr < code->end) {
+			*ret = code->die;
 			return true;
 		}
-		if (depth < SYM_DEPTH_MAX && sym_holds_functions(tag) && find_function(&die, vaddr, depth + 1, ret))
-			return true;
 	}
 	return false;
 }
+
+/* ---- scopes of an address -------------------------------------------------------------------- */
 
 bool sym_die_entry(Dwarf_Die *die, uint64_t *ret)
 {
@@ -192,7 +261,7 @@ bool sym_die_entry(Dwarf_Die *die, uint64_t *ret)
 static bool find_in_unit(struct kymo_debug *debug, size_t unit, uint64_t vaddr, struct sym_scopes *scopes)
 {
 	scopes->unit = &debug->units.items[unit];
-	if (!find_function(&debug->units.items[unit].die, vaddr, 0, &scopes->dies[0]))
+	if (!find_function(debug, &debug->units.items[unit], vaddr, &scopes->dies[0]))
 		return false;
 	scopes->n = 1;
 	scopes->entry = 0;

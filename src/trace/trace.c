@@ -74,7 +74,7 @@ static uint32_t only_size(const struct kymo_ctf_trace *trace)
 		const uint32_t own = kymo_ctf_record_size(event, zeros, sizeof(zeros));
 
 		if ((event->aggregated && !event->waits) || event->kind == KYMO_CTF_AGGREGATION ||
-		    event->kind == KYMO_CTF_FRAME)
+		    kymo_ctf_is_of_stacks(event))
 			continue;
 		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
 			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)

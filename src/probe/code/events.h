@@ -24,6 +24,7 @@ enum kymo_event_kind {
 	KYMO_EVENT_SYSRET,      /* any has come back */
 	KYMO_EVENT_AGGREGATION, /* nothing of the process: rows of an aggregation */
 	KYMO_EVENT_FRAME,       /* likewise: frames of stacks */
+	KYMO_EVENT_SOURCE,      /* likewise: their lines */
 	KYMO_EVENT_BRANCH,      /* likewise: histories of branches, with the next two */
 	KYMO_EVENT_BRANCH_CODE,
 	KYMO_EVENT_BRANCH_THREAD,

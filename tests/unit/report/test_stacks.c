@@ -18,16 +18,51 @@ static struct kymo_ctf_field fields[] = {
 	{ (char[]){ "function" }, KYMO_TYPE_STRING, NULL, 0, NULL, false },
 	{ (char[]){ "offset" }, KYMO_TYPE_U64, NULL, 0, NULL, false },
 	{ (char[]){ "address" }, KYMO_TYPE_X64, NULL, 0, NULL, false },
+	{ (char[]){ "place" }, KYMO_TYPE_U32, NULL, 0, NULL, false },
 };
 
+static struct kymo_ctf_field source_fields[] = {
+	{ (char[]){ "place" }, KYMO_TYPE_U32, NULL, 0, NULL, false },
+	{ (char[]){ "inlined" }, KYMO_TYPE_U8, NULL, 0, NULL, false },
+	{ (char[]){ "function" }, KYMO_TYPE_STRING, NULL, 0, NULL, false },
+	{ (char[]){ "file" }, KYMO_TYPE_STRING, NULL, 0, NULL, false },
+	{ (char[]){ "line" }, KYMO_TYPE_U32, NULL, 0, NULL, false },
+};
+
+/* As older traces have them. */
 static void take(struct kymo_frame_tree *rows, uint64_t id, uint64_t caller, uint64_t what, const char *file,
 		 const char *function)
 {
 	const struct kymo_ctf_event event = { .kind = KYMO_CTF_FRAME,
 					      .fields = fields,
-					      .n_fields = KYMO_CTF_FRAME_FIELDS };
+					      .n_fields = KYMO_CTF_FRAME_PLACE };
 	const struct kymo_ctf_record record = {
 		.event = &event, .values = { id, caller, what, (uintptr_t)file, (uintptr_t)function, 512 }
+	};
+
+	assert_true(kymo_frame_rows_take(rows, &record));
+}
+
+static void take_at(struct kymo_frame_tree *rows, uint64_t id, uint64_t caller, const char *function, uint64_t place)
+{
+	const struct kymo_ctf_event event = { .kind = KYMO_CTF_FRAME,
+					      .fields = fields,
+					      .n_fields = KYMO_CTF_FRAME_FIELDS };
+	const struct kymo_ctf_record record = {
+		.event = &event, .values = { id, caller, 0, (uintptr_t) "/srv/app", (uintptr_t)function, 0, 64, place }
+	};
+
+	assert_true(kymo_frame_rows_take(rows, &record));
+}
+
+static void take_source(struct kymo_frame_tree *rows, uint64_t place, bool is_inlined, const char *function,
+			const char *file, uint64_t line)
+{
+	const struct kymo_ctf_event event = { .kind = KYMO_CTF_SOURCE,
+					      .fields = source_fields,
+					      .n_fields = KYMO_CTF_SOURCE_FIELDS };
+	const struct kymo_ctf_record record = {
+		.event = &event, .values = { place, is_inlined, (uintptr_t)function, (uintptr_t)file, line }
 	};
 
 	assert_true(kymo_frame_rows_take(rows, &record));
@@ -85,6 +120,64 @@ static void hostile_frames_end(void **state)
 	}
 	assert_null(kymo_frame_at(&rows, 0));
 	assert_null(kymo_frame_at(&rows, 3000));
+	kymo_frame_tree_deinit(&rows);
+}
+
+static char *stack_of(const struct kymo_frame_tree *rows, uint64_t number)
+{
+	struct page page = { .unicode = true };
+	char *text = NULL;
+	size_t size;
+
+	page.out = open_memstream(&text, &size);
+	assert_non_null(page.out);
+	kymo_stack_write(&page, rows, number, 2);
+	fclose(page.out);
+	return text;
+}
+
+static void inlined_functions_are_frames(void **state)
+{
+	struct kymo_frame_tree rows = { 0 };
+	char *text;
+
+	take_at(&rows, 1, 0, "main", 1);
+	take_at(&rows, 2, 1, "work", 3);
+	take_at(&rows, 3, 2, "leaf", 0);
+	take_source(&rows, 1, false, "main", "/src/app.c", 7);
+	take_source(&rows, 3, true, "_ZN3box3putIiEEvPT_", "/src/box.h", 12);
+	take_source(&rows, 3, true, "", "", 0);
+	take_source(&rows, 3, false, "work", "\x1b[2J.c", 9);
+	text = stack_of(&rows, 3);
+	assert_string_equal(text, "  leaf (/srv/app)\n"
+				  "  box::put<int>(int*) (inlined) (/srv/app) at box.h:12\n"
+				  "  [no name] (inlined) (/srv/app)\n"
+				  "  work (/srv/app) at \\x1b[2J.c:9\n"
+				  "  main (/srv/app) at app.c:7\n");
+	free(text);
+	kymo_frame_tree_deinit(&rows);
+}
+
+/* Sources out of order, of no place, without end, and after the frame's own function. */
+static void hostile_sources_end(void **state)
+{
+	struct kymo_frame_tree rows = { 0 };
+	uint32_t n;
+
+	take_at(&rows, 1, 0, "main", 2);
+	take_at(&rows, 2, 1, "far", UINT32_MAX);
+	take_source(&rows, 0, true, "none", "", 0);
+	take_source(&rows, UINT32_MAX, true, "far", "", 0);
+	assert_int_equal(rows.places.n, 0);
+	for (int i = 0; i < 1000; i++)
+		take_source(&rows, 2, true, "deep", "a.c", 1);
+	take_source(&rows, 1, true, "late", "", 0);
+	assert_non_null(kymo_frame_sources(&rows, kymo_frame_at(&rows, 1), &n));
+	assert_int_equal(n, 64);
+	assert_null(kymo_frame_sources(&rows, kymo_frame_at(&rows, 2), &n));
+	take_source(&rows, 3, false, "own", "", 0);
+	take_source(&rows, 3, true, "after", "", 0);
+	assert_int_equal(rows.places.items[2].n, 1);
 	kymo_frame_tree_deinit(&rows);
 }
 
@@ -146,6 +239,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_have_names),
 		cmocka_unit_test(hostile_frames_end),
+		cmocka_unit_test(inlined_functions_are_frames),
+		cmocka_unit_test(hostile_sources_end),
 		cmocka_unit_test(names_are_escaped_in_pages),
 		cmocka_unit_test(a_page_without_records_is_whole),
 	};

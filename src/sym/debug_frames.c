@@ -1,0 +1,92 @@
+/*
+ * The innermost function is at the line that the line table has for the address. Each outer one is at the line of the
+ * call that was inlined, which the entry of the inlined function tells.
+ */
+#include "sym/debug_frames.h"
+
+#include "sym/debug_die.h"
+#include "sym/debug_unit.h"
+
+/* Where the source is. */
+struct spot {
+	const char *file;
+	unsigned int line;
+};
+
+static struct spot line_at(struct kymo_debug *debug, uint64_t vaddr)
+{
+	const ptrdiff_t unit = sym_unit_at(debug, vaddr);
+	struct spot spot = { .file = NULL };
+	Dwarf_Line *line;
+	Dwarf_Die die;
+	int number;
+
+	if (unit < 0)
+		return spot;
+	die = debug->units.items[unit].skeleton;
+	line = dwarf_getsrc_die(&die, vaddr);
+	if (line && !dwarf_lineno(line, &number) && number > 0)
+		spot = (struct spot){ dwarf_linesrc(line, NULL, NULL), (unsigned int)number };
+	return spot;
+}
+
+/* Of the entry alone: what it stands for is another place. */
+static bool read_own(Dwarf_Die *die, unsigned int name, uint64_t *ret)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+
+	if (!dwarf_attr(die, name, &attribute) || dwarf_formudata(&attribute, &value))
+		return false;
+	*ret = value;
+	return true;
+}
+
+static struct spot call_of(const struct sym_unit *unit, Dwarf_Die *inlined)
+{
+	Dwarf_Die die = unit->die;
+	Dwarf_Files *files;
+	uint64_t file, line;
+	size_t n;
+
+	if (!read_own(inlined, DW_AT_call_file, &file) || !read_own(inlined, DW_AT_call_line, &line) || !line ||
+	    line > INT32_MAX || dwarf_getsrcfiles(&die, &files, &n) || file >= n)
+		return (struct spot){ .file = NULL };
+	return (struct spot){ dwarf_filesrc(files, file, NULL, NULL), (unsigned int)line };
+}
+
+static const char *name_of(struct kymo_debug *debug, Dwarf_Die *die)
+{
+	const char *name = sym_die_string(debug, die, DW_AT_linkage_name);
+
+	if (!name)
+		name = sym_die_string(debug, die, DW_AT_MIPS_linkage_name);
+	return name ? name : sym_die_name(debug, die);
+}
+
+size_t kymo_debug_frames(struct kymo_debug *debug, uint64_t vaddr,
+			 struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX])
+{
+	struct spot spot = line_at(debug, vaddr);
+	struct sym_scopes scopes;
+	size_t n = 0;
+
+	_Static_assert(SYM_SCOPES_MAX <= KYMO_SOURCE_FRAMES_MAX, "each scope has a frame");
+	if (!sym_scopes_find(debug, vaddr, &scopes)) {
+		frames[0] = (struct kymo_source_frame){ .file = spot.file, .line = spot.line };
+		return spot.file ? 1 : 0;
+	}
+	for (size_t i = scopes.n; i-- > 0;) {
+		Dwarf_Die *die = &scopes.dies[i];
+
+		if (i && !sym_is_inlined(die))
+			continue;
+		frames[n++] = (struct kymo_source_frame){ .function = name_of(debug, die),
+							  .file = spot.file,
+							  .line = spot.file ? spot.line : 0,
+							  .is_inlined = i };
+		if (i)
+			spot = call_of(scopes.unit, die);
+	}
+	return n;
+}
