@@ -50,8 +50,9 @@
 #define FLUSH_NS SECOND_NS
 #define FIRST_FLUSH_NS (PROGRESS_NS / 2) /* so the first lines that a user sees have events */
 #define LEASE_NS (SECOND_NS / 4)         /* pads that write registers are told that a recorder lives */
-#define SEAL_NS (1200ull * SECOND_NS)    /* stamps in a packet are told apart for an hour and more: wire/event.h */
-#define FASTEST_PRODUCER 800             /* bytes a microsecond that one CPU can write */
+#define READING_NS (10ull * SECOND_NS)
+#define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
+#define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
@@ -495,6 +496,12 @@ static struct kymo_error *run_probes(struct recording *recording)
 							       : recording_run_kernel(recording);
 }
 
+/* How long debug information may be read. Tracers that are left go through this thread, which has to serve them. */
+static uint64_t reading_ns(const struct recording *recording)
+{
+	return recording->result.shared || recording->result.shared_hub ? 0 : READING_NS;
+}
+
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
 	struct recording recording;
@@ -507,15 +514,11 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		error = kymo_error_first(error, aggregate_write(&recording, true));
 	if (recording.output.exists && recording.output.files.kept)
 		error = kymo_error_first(error, write_kept(&recording));
-	if (recording.output.exists)
-		error = kymo_error_first(error, stacks_write_sources(&recording));
-	stacks_tell(&recording);
 	if (recording.output.exists) {
 		if (!error)
 			error = kymo_ctf_trace_set_env(&recording.output.files.trace, KYMO_ENV_STATE, KYMO_STATE_ENDED);
 		error = kymo_error_first(error, recording_write_metadata(&recording));
 	}
-	recording.result.bytes = recording.output.files.bytes;
 	recording.result.events = recording.output.files.events;
 	recording.result.aggregated = aggregate_hits(&recording);
 	recording.result.is_estimate = recording.output.files.is_estimate;
@@ -530,6 +533,11 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		note_command_end(&recording);
 	if (!error)
 		recording_share(&recording);
+	recording_end_run(&recording); /* no process waits for what comes now, which may take long */
+	if (recording.output.exists)
+		error = kymo_error_first(error, stacks_write_sources(&recording, reading_ns(&recording)));
+	stacks_tell(&recording);
+	recording.result.bytes = recording.output.files.bytes;
 	recording_deinit(&recording);
 	if (error)
 		return error;

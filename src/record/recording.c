@@ -27,7 +27,7 @@ struct kymo_error *recording_init(const struct kymo_record_options *options, str
 	return kymo_events_create(&ret->run.events);
 }
 
-static void end_run(struct recording *recording)
+void recording_end_run(struct recording *recording)
 {
 	struct recording_run *run = &recording->run;
 	struct kymo_process *process = run->process;
@@ -69,7 +69,7 @@ void recording_deinit(struct recording *recording)
 {
 	struct recording_wanted *wanted = &recording->wanted;
 
-	end_run(recording);
+	recording_end_run(recording);
 	end_output(recording);
 	if (recording->output.exists)
 		kymo_trace_deinit(&recording->output.files);
@@ -90,7 +90,7 @@ struct kymo_error *recording_begin_anew(struct recording *recording, enum kymo_r
 	recording_release_warnings(recording, false);
 	recording_end_command(recording);
 	output->exists = false; /* nothing is written of the attempt */
-	end_run(recording);
+	recording_end_run(recording);
 	end_output(recording);
 	end_warnings(recording);
 	*output = (struct recording_output){ .files = output->files, .exists = exists, .begin = output->begin };

@@ -20,6 +20,9 @@ struct recording {
 /* `ret` is to be destroyed in any case. NO_MEMORY. */
 struct kymo_error *recording_init(const struct kymo_record_options *options, struct recording *ret);
 
+/* Let go of all processes and of what they share with this one. Output stays, and the recording is to be destroyed. */
+void recording_end_run(struct recording *recording);
+
 /* All that is still held is let go. */
 void recording_deinit(struct recording *recording);
 

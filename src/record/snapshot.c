@@ -19,6 +19,8 @@
 #include "strace/recorded/source.h"
 #include "trace/directory.h"
 
+#define READING_NS 1000000000u /* of debug information: rings are not read meanwhile */
+
 /* DIRECTORY.1, or the first number that is free: nothing that is there is written over. */
 static char *free_name(const struct recording *recording)
 {
@@ -64,7 +66,7 @@ static struct kymo_error *copy_all(struct recording *recording, struct kymo_trac
 		first_ring += recording->run.sources.items[i]->n_rings;
 	}
 	if (!error)
-		error = stacks_write_sources(recording);
+		error = stacks_write_sources(recording, READING_NS);
 	if (!error && recording->run.kernel)
 		error = recording_kernel_copy(recording->run.kernel, own, copy);
 	if (!error && recording->run.calls)

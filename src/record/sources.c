@@ -10,9 +10,9 @@
 
 #define PLACES_MAX (1u << 20)
 #define RECORDS_MAX (1u << 20) /* in a trace */
+#define BYTES_MAX (64u << 20)  /* likewise: names of hostile files are long */
 #define PACKET_SIZE (1u << 20) /* about */
 #define TEXT_MAX 4096          /* bytes of a name: those of a hostile file have no end */
-#define READING_NS UINT64_C(10000000000)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -38,8 +38,10 @@ uint32_t sources_place(struct sources *sources, uint32_t origin, uint64_t addres
 	}
 	if (sources->places.n == PLACES_MAX ||
 	    !kymo_index_reserve(&sources->index, sources->places.n, i, hash_place(&items[i - 1])) ||
-	    !kymo_vec_push(&sources->places, place))
+	    !kymo_vec_push(&sources->places, place)) {
+		sources->n_without++;
 		return 0;
+	}
 	kymo_index_put(&sources->index, hash, sources->places.n);
 	return (uint32_t)sources->places.n;
 }
@@ -93,27 +95,31 @@ static void write_place(FILE *out, struct sources *sources, size_t i)
 {
 	const struct source_place *place = &sources->places.items[i];
 	struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX];
-	const bool is_late = thread_ns() > sources->end_ns;
+	const bool is_late = thread_ns() >= sources->end_ns;
 	size_t n;
 
 	sources->n_late += is_late;
 	if (is_late)
 		return;
 	n = kymo_stacks_sources(sources->stacks, place->origin >> 1, place->address - (place->origin & 1), frames);
-	if (sources->n_records + n > RECORDS_MAX || (n == 1 && !frames[0].file))
+	if (n == 1 && !frames[0].file)
 		return;
+	if (sources->n_records + n > RECORDS_MAX || (uint64_t)ftell(out) + sources->n_bytes > BYTES_MAX) {
+		sources->n_without++;
+		return;
+	}
 	for (size_t k = 0; k < n; k++)
 		write_source(out, sources, (uint32_t)i + 1, &frames[k]);
 	sources->n_records += n;
 }
 
-void sources_begin(struct sources *sources, struct kymo_stacks *stacks, uint64_t tsc)
+void sources_begin(struct sources *sources, struct kymo_stacks *stacks, uint64_t tsc, uint64_t reading_ns)
 {
 	sources->stacks = stacks;
 	sources->header = sources->event | tsc << KYMO_EVENT_ID_BITS;
-	sources->end_ns = thread_ns() + READING_NS;
+	sources->end_ns = thread_ns() + reading_ns;
 	sources->next = 0;
-	sources->n_records = sources->n_late = 0;
+	sources->n_records = sources->n_late = sources->n_bytes = 0;
 }
 
 bool sources_next(struct sources *sources, char **bytes_ret, size_t *size_ret)
@@ -129,6 +135,8 @@ bool sources_next(struct sources *sources, char **bytes_ret, size_t *size_ret)
 			write_place(out, sources, sources->next);
 		sources->next++;
 	}
+	if (out)
+		sources->n_bytes += (uint64_t)ftell(out);
 	if (!out || fclose(out)) {
 		free(*bytes_ret);
 		*bytes_ret = NULL;

@@ -30,7 +30,7 @@ struct sources {
 	uint64_t header; /* of a record */
 	uint64_t end_ns; /* of the thread's time: no debug information is read after it */
 	size_t next;     /* of `places` */
-	uint64_t n_records, n_late;
+	uint64_t n_records, n_bytes, n_late, n_without; /* … without: there was no room */
 };
 
 /* What frames of one address may differ in, in a number that is not 0, for `place` of struct kymo_frame_node; 0: it has
@@ -51,7 +51,7 @@ void sources_forget_named(struct sources *sources);
  * The records of all places that are named. To be begun; then each call gives some, in fresh memory, NULL when memory
  * is out. False: that was all.
  */
-void sources_begin(struct sources *sources, struct kymo_stacks *stacks, uint64_t tsc);
+void sources_begin(struct sources *sources, struct kymo_stacks *stacks, uint64_t tsc, uint64_t reading_ns);
 bool sources_next(struct sources *sources, char **bytes_ret, size_t *size_ret);
 
 void sources_deinit(struct sources *sources);

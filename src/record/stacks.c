@@ -180,6 +180,11 @@ void stacks_tell(struct recording *recording)
 			       "stacks lack the inlined functions and lines of %" PRIu64 " addresses of %zu: reading "
 			       "debug information took too long; --no-inline reads none",
 			       stacking->sources.n_late, stacking->sources.places.n);
+	if (stacking->sources.n_without)
+		recording_warn(recording,
+			       "stacks lack the inlined functions and lines of %" PRIu64
+			       " addresses: there is no room for more",
+			       stacking->sources.n_without);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -254,7 +259,7 @@ struct kymo_error *stacks_write(struct recording *recording)
 	return recording->output.stacking ? write_frames(recording) : NULL;
 }
 
-struct kymo_error *stacks_write_sources(struct recording *recording)
+struct kymo_error *stacks_write_sources(struct recording *recording, uint64_t reading_ns)
 {
 	struct stacking *stacking = recording->output.stacking;
 	struct kymo_error *error = NULL;
@@ -263,7 +268,7 @@ struct kymo_error *stacks_write_sources(struct recording *recording)
 
 	if (!stacking || recording->wanted.options->no_inline)
 		return NULL;
-	sources_begin(&stacking->sources, stacking->stacks, recording->output.begin.tsc);
+	sources_begin(&stacking->sources, stacking->stacks, recording->output.begin.tsc, reading_ns);
 	while (!error && sources_next(&stacking->sources, &bytes, &size)) {
 		if (!bytes)
 			error = &kymo_error_no_memory;

@@ -41,8 +41,9 @@ void stacks_prune(struct recording *recording);
 /* Write the frames that are not written yet: of packets that were kept in memory, when they are written. */
 struct kymo_error *stacks_write(struct recording *recording);
 
-/* Write what debug information says of the frames that are written: when all are. Takes as long as reading it does. */
-struct kymo_error *stacks_write_sources(struct recording *recording);
+/* Write what debug information says of the frames that are written: when all are. No file is begun after `reading_ns`
+ * of this thread's time. */
+struct kymo_error *stacks_write_sources(struct recording *recording, uint64_t reading_ns);
 
 /* A snapshot has all frames, in files of its own. What is given back is for stacks_end_snapshot(). */
 struct stacks_written stacks_begin_snapshot(struct recording *recording);

@@ -47,6 +47,14 @@ static void drop_unused(struct kymo_stacks *stacks)
 	stacks->files.items[oldest] = stacks->files.items[--stacks->files.n];
 }
 
+void stack_file_name(struct kymo_stacks *stacks, struct stack_file *file)
+{
+	if (file->is_named || !stacks->needs_debug || stacks->n_named == STACK_NAMED_MAX)
+		return;
+	file->is_named = true;
+	stacks->n_named++;
+}
+
 void stack_file_put(struct kymo_stacks *stacks, struct stack_file *file)
 {
 	if (!file)
@@ -98,7 +106,7 @@ static struct stack_file *open_mapped_file(struct kymo_stacks *stacks, int fd, c
 					     .fd = -1 };
 		kymo_error_destroy(kymo_module_open_fd(fd, path, &file->module));
 		/* The process may have ended, or the file have another name here, when its lines are wanted. */
-		if (stacks->needs_debug && file->module && kymo_module_has_lines(file->module))
+		if (stacks->needs_debug && fd < STACK_NAMED_MAX && file->module && kymo_module_has_lines(file->module))
 			file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	}
 	file->users++;

@@ -149,7 +149,8 @@ static struct kymo_stack_frame describe_region(struct walk *walk, const struct s
 	frame.address = vaddr + behind;
 	frame.is_return = behind;
 	frame.file_number = region->file->number;
-	region->file->is_named |= walk->thread->is_copy;
+	if (walk->thread->is_copy)
+		stack_file_name(walk->stacks, region->file);
 	name_frame(&frame, module, vaddr);
 	return frame;
 }

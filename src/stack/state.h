@@ -38,7 +38,7 @@ struct stack_region {
 	bool is_looked_for;
 };
 
-enum { STACK_HOMES = 64 };
+enum { STACK_HOMES = 64, STACK_NAMED_MAX = 512 };
 
 struct stack_space {
 	pid_t pid;
@@ -61,6 +61,7 @@ struct kymo_stacks {
 	uint64_t clock; /* counts uses */
 	uint32_t last_file;
 	bool needs_debug;
+	size_t n_named; /* files */
 };
 
 /* What was read is believed for so long; reading is given a twentieth of the time at most. */
