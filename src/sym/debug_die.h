@@ -8,6 +8,19 @@
 bool sym_die_first(Dwarf_Die *parent, Dwarf_Die *ret);
 bool sym_die_next(Dwarf_Die *die);
 
+/*
+ * A walk through all entries within one comes to the next, and `last` is where it has come before. False: the entry
+ * does not lie after all of them, as where the sibling of an entry is its own child. Such a row ends there; else a walk
+ * through a few entries could take years.
+ */
+static inline bool sym_die_pass(const void **last, const Dwarf_Die *die)
+{
+	if ((uintptr_t)die->addr <= (uintptr_t)*last)
+		return false;
+	*last = die->addr;
+	return true;
+}
+
 /* A string attribute, of the entry itself or of what it stands for. NULL: none, or none with an end. */
 const char *sym_die_string(struct kymo_debug *debug, Dwarf_Die *die, unsigned int name);
 const char *sym_die_name(struct kymo_debug *debug, Dwarf_Die *die);

@@ -3,7 +3,8 @@
  *
  * libdw bounds what it reads to the sections, and reads these from memory that kymo has filled: never by mmap, since a
  * file's owner may cut it short. What may still lie are the references between entries. So chains are followed for a
- * number of steps, trees to a depth, siblings only while their addresses grow.
+ * number of steps, trees to a depth, siblings only while their addresses grow. Walks through trees come to each entry
+ * once.
  */
 #ifndef KYMO_SYM_DEBUG_STATE_H
 #define KYMO_SYM_DEBUG_STATE_H

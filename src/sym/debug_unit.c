@@ -174,6 +174,7 @@ bool sym_holds_functions(int tag)
 
 struct reading {
 	struct kymo_debug *debug;
+	const void *last; /* entry that the walk has come to */
 	KYMO_VEC(struct sym_function_code) codes;
 };
 
@@ -202,7 +203,8 @@ static void read_codes(struct reading *reading, Dwarf_Die *parent, unsigned int 
 {
 	Dwarf_Die die;
 
-	for (bool is_there = sym_die_first(parent, &die); is_there && !reading->debug->is_out_of_memory;
+	for (bool is_there = sym_die_first(parent, &die);
+	     is_there && !reading->debug->is_out_of_memory && sym_die_pass(&reading->last, &die);
 	     is_there = sym_die_next(&die)) {
 		const int tag = dwarf_tag(&die);
 

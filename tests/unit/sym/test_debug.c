@@ -320,12 +320,41 @@ static void test_types_in_a_circle(void **state)
 	kymo_module_close(module);
 }
 
+/* Each block's sibling is its own first child: a walk that believes it takes 2 to the power of their number of steps.
+ */
+static void test_siblings_within(void **state)
+{
+	const struct kymo_instance *instances;
+	struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX];
+	struct built built;
+	size_t n;
+
+	run("python3 - > lie.s <<'END'\n"
+	    "print('.text\\n.globl work, main\\n.type work, @function\\nwork: nop\\nmain: ret\\n.Lend: .section "
+	    ".debug_abbrev')\n"
+	    "print('.byte 1,0x11,1,0x11,1,0x12,7,0,0, 2,0xb,1,1,0x13,0,0, 3,0x2e,0,3,8,0x11,1,0x12,7,0,0, 0')\n"
+	    "print('.section .debug_info\\n.Lstart: .long .Ldone-.Lversion\\n.Lversion: .value 4\\n.long 0\\n.byte "
+	    "8')\n"
+	    "print('.byte 1\\n.quad work, .Lend-work')\n"
+	    "for i in range(50): print(f'.byte 2\\n.long .Lchild{i}-.Lstart\\n.Lchild{i}:')\n"
+	    "print('.byte 3\\n.string \"work\"\\n.quad work, main-work')\n"
+	    "print('.fill 51, 1, 0\\n.Ldone:')\n"
+	    "END\n"
+	    "gcc -z noexecstack -o lie lie.s");
+	open_built(&built, "lie");
+	assert_int_equal(kymo_debug_frames(built.debug, built.work, frames), 1);
+	assert_string_equal(frames[0].function, "work");
+	take(kymo_debug_instances(built.debug, "work", 4, &instances, &n));
+	close_built(&built);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_compilers_agree, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_separate_files, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_types_in_a_circle, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(test_siblings_within, make_directory, remove_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
