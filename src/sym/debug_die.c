@@ -25,6 +25,13 @@ static void add_spans(struct kymo_debug *debug, Dwarf *dwarf)
 	Elf *elf = dwarf_getelf(dwarf);
 	Elf_Scn *section = NULL;
 
+	for (size_t i = 0; i < debug->spanned.n; i++)
+		if (debug->spanned.items[i] == dwarf)
+			return;
+	if (!kymo_vec_push(&debug->spanned, dwarf)) {
+		debug->is_out_of_memory = true;
+		return;
+	}
 	while (elf && (section = elf_nextscn(elf, section))) {
 		Elf64_Shdr *header = elf64_getshdr(section);
 		Elf_Data *data;

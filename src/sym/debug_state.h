@@ -102,6 +102,7 @@ struct kymo_debug {
 	bool is_out_of_memory; /* sym_debug_end() tells */
 
 	KYMO_VEC(struct sym_span) spans;
+	KYMO_VEC(Dwarf *) spanned; /* whose sections are among `spans` */
 	KYMO_VEC(struct sym_unit) units;
 	KYMO_VEC(struct sym_unit_range) ranges; /* sorted by start */
 	KYMO_VEC(struct sym_type *) types;
