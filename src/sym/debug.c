@@ -3,7 +3,6 @@
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -49,8 +48,10 @@ static struct kymo_error *check_build(const struct kymo_module *module, const st
 
 static struct kymo_error *read_image(const char *path, struct sym_image *ret)
 {
-	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	kymo_cleanup_close int fd = sym_image_open(path);
 
+	if (fd < 0 && errno == EINVAL)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s is not a regular file", path);
 	if (fd < 0)
 		return kymo_error_errno(errno, "%s", path);
 	return sym_image_init(ret, fd, path, SYM_DWARF);
@@ -100,7 +101,9 @@ static void find_alt(struct kymo_debug *debug)
 
 	if (size < 2 || size > KYMO_BUILD_ID_MAX)
 		return;
-	real = realpath(debug->image.path, NULL);
+	/* Another user's file may name any. */
+	if (debug->image.is_protected)
+		real = realpath(debug->image.path, NULL);
 	if (real && asprintf(&path, "%s%s%s", *name == '/' ? "" : dirname(real), *name == '/' ? "" : "/", name) < 0)
 		path = NULL;
 	if (path && try_alt(debug, path, id, (size_t)size))
@@ -225,6 +228,7 @@ void kymo_debug_close(struct kymo_debug *debug)
 	sym_image_deinit(&debug->image);
 	sym_image_deinit(&debug->alt_image);
 	kymo_vec_deinit(&debug->spans);
+	kymo_vec_deinit(&debug->spanned);
 	kymo_vec_deinit(&debug->units);
 	kymo_vec_deinit(&debug->ranges);
 	kymo_vec_deinit(&debug->types);

@@ -22,6 +22,7 @@ struct kymo_module;
  * The debug information of the module: its own, or that of a separate file (build-id folders, .gnu_debuglink, with a
  * .gnu_debugaltlink supplement). `debug_file` names one instead, or is NULL; one whose build-id is another is refused
  * with both told. NOT_FOUND: there is none, with what would bring it. BAD_DATA; NO_MEMORY. `module` must outlive it.
+ * Regular files alone are opened; what .gnu_debugaltlink names, only if no other user can have written that link.
  */
 struct kymo_error *kymo_debug_open(const struct kymo_module *module, const char *debug_file, struct kymo_debug **ret);
 

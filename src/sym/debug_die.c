@@ -25,6 +25,13 @@ static void add_spans(struct kymo_debug *debug, Dwarf *dwarf)
 	Elf *elf = dwarf_getelf(dwarf);
 	Elf_Scn *section = NULL;
 
+	for (size_t i = 0; i < debug->spanned.n; i++)
+		if (debug->spanned.items[i] == dwarf)
+			return;
+	if (!kymo_vec_push(&debug->spanned, dwarf)) {
+		debug->is_out_of_memory = true;
+		return;
+	}
 	while (elf && (section = elf_nextscn(elf, section))) {
 		Elf64_Shdr *header = elf64_getshdr(section);
 		Elf_Data *data;
@@ -171,7 +178,28 @@ bool sym_die_peel(Dwarf_Die *die, Dwarf_Die *ret, Dwarf_Die *alias_ret, bool *ha
 	return false;
 }
 
-bool sym_die_has(Dwarf_Die *die, uint64_t vaddr)
+bool sym_die_range(struct kymo_debug *debug, Dwarf_Die *die, struct sym_ranges *ranges, uint64_t *start_ret,
+		   uint64_t *end_ret)
 {
-	return dwarf_haspc(die, vaddr) > 0;
+	Dwarf_Addr start, end;
+
+	while (sym_debug_spend(debug, 1) &&
+	       (ranges->at = dwarf_ranges(die, ranges->at, &ranges->base, &start, &end)) > 0)
+		if (start < end && start >= debug->first_code) {
+			*start_ret = start;
+			*end_ret = end;
+			return true;
+		}
+	return false;
+}
+
+bool sym_die_has(struct kymo_debug *debug, Dwarf_Die *die, uint64_t vaddr)
+{
+	struct sym_ranges ranges = { 0 };
+	uint64_t start, end;
+
+	while (sym_die_range(debug, die, &ranges, &start, &end))
+		if (vaddr >= start && vaddr < end)
+			return true;
+	return false;
 }

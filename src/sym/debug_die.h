@@ -8,6 +8,19 @@
 bool sym_die_first(Dwarf_Die *parent, Dwarf_Die *ret);
 bool sym_die_next(Dwarf_Die *die);
 
+/*
+ * A walk through all entries within one comes to the next, and `last` is where it has come before. False: the entry
+ * does not lie after all of them, as where the sibling of an entry is its own child. Such a row ends there; else a walk
+ * through a few entries could take years.
+ */
+static inline bool sym_die_pass(const void **last, const Dwarf_Die *die)
+{
+	if ((uintptr_t)die->addr <= (uintptr_t)*last)
+		return false;
+	*last = die->addr;
+	return true;
+}
+
 /* A string attribute, of the entry itself or of what it stands for. NULL: none, or none with an end. */
 const char *sym_die_string(struct kymo_debug *debug, Dwarf_Die *die, unsigned int name);
 const char *sym_die_name(struct kymo_debug *debug, Dwarf_Die *die);
@@ -27,8 +40,21 @@ void sym_die_origin(Dwarf_Die *die, Dwarf_Die *ret);
  * that was passed, if it is not NULL, and *has_alias whether there was one. */
 bool sym_die_peel(Dwarf_Die *die, Dwarf_Die *ret, Dwarf_Die *alias_ret, bool *has_alias_ret);
 
-/* Whether the entry's code has `vaddr`. */
-bool sym_die_has(Dwarf_Die *die, uint64_t vaddr);
+/* Whether the entry's code has `vaddr`. False, too, once too much was looked at. */
+bool sym_die_has(struct kymo_debug *debug, Dwarf_Die *die, uint64_t vaddr);
+
+/* Where a walk through the ranges of an entry is; all zeros at first. */
+struct sym_ranges {
+	ptrdiff_t at;
+	Dwarf_Addr base;
+};
+
+/*
+ * The next range of the entry's code. False: there is none, or too much was looked at. Those
+ * before the program's code are left out: linkers leave 0 where they have dropped a function.
+ */
+bool sym_die_range(struct kymo_debug *debug, Dwarf_Die *die, struct sym_ranges *ranges, uint64_t *start_ret,
+		   uint64_t *end_ret);
 
 static inline bool sym_die_is(Dwarf_Die *a, Dwarf_Die *b)
 {

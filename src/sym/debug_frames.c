@@ -5,6 +5,7 @@
 #include "sym/debug_frames.h"
 
 #include "sym/debug_die.h"
+#include "sym/debug_typename.h"
 #include "sym/debug_unit.h"
 
 /* Where the source is. */
@@ -13,17 +14,13 @@ struct spot {
 	unsigned int line;
 };
 
-static struct spot line_at(struct kymo_debug *debug, uint64_t vaddr)
+static struct spot line_in(const struct sym_unit *unit, uint64_t vaddr)
 {
-	const ptrdiff_t unit = sym_unit_at(debug, vaddr);
 	struct spot spot = { .file = NULL };
+	Dwarf_Die die = unit->skeleton;
 	Dwarf_Line *line;
-	Dwarf_Die die;
 	int number;
 
-	if (unit < 0)
-		return spot;
-	die = debug->units.items[unit].skeleton;
 	line = dwarf_getsrc_die(&die, vaddr);
 	if (line && !dwarf_lineno(line, &number) && number > 0)
 		spot = (struct spot){ dwarf_linesrc(line, NULL, NULL), (unsigned int)number };
@@ -61,32 +58,56 @@ static const char *name_of(struct kymo_debug *debug, Dwarf_Die *die)
 
 	if (!name)
 		name = sym_die_string(debug, die, DW_AT_MIPS_linkage_name);
-	return name ? name : sym_die_name(debug, die);
+	return name ? name : sym_qualified_name(debug, die);
 }
 
-size_t kymo_debug_frames(struct kymo_debug *debug, uint64_t vaddr,
-			 struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX])
+/* No function is described there, but there may be a line. */
+static size_t line_alone(struct kymo_debug *debug, uint64_t vaddr, struct kymo_source_frame *frame)
 {
-	struct spot spot = line_at(debug, vaddr);
+	const ptrdiff_t unit = sym_unit_at(debug, vaddr);
+	struct spot spot = { .file = NULL };
+
+	if (unit >= 0)
+		spot = line_in(&debug->units.items[unit], vaddr);
+	*frame = (struct kymo_source_frame){ .file = spot.file, .line = spot.line };
+	return spot.file ? 1 : 0;
+}
+
+static size_t find_frames(struct kymo_debug *debug, uint64_t vaddr,
+			  struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX])
+{
 	struct sym_scopes scopes;
+	struct spot spot;
+	bool is_entry;
 	size_t n = 0;
 
 	_Static_assert(SYM_SCOPES_MAX <= KYMO_SOURCE_FRAMES_MAX, "each scope has a frame");
-	if (!sym_scopes_find(debug, vaddr, &scopes)) {
-		frames[0] = (struct kymo_source_frame){ .file = spot.file, .line = spot.line };
-		return spot.file ? 1 : 0;
-	}
+	if (!sym_scopes_find(debug, vaddr, &scopes))
+		return line_alone(debug, vaddr, frames);
+	is_entry = scopes.has_entry && scopes.entry == vaddr;
+	spot = line_in(scopes.unit, vaddr);
 	for (size_t i = scopes.n; i-- > 0;) {
 		Dwarf_Die *die = &scopes.dies[i];
 
 		if (i && !sym_is_inlined(die))
 			continue;
-		frames[n++] = (struct kymo_source_frame){ .function = name_of(debug, die),
-							  .file = spot.file,
-							  .line = spot.file ? spot.line : 0,
-							  .is_inlined = i };
+		if (!i || !is_entry)
+			frames[n++] = (struct kymo_source_frame){ .function = name_of(debug, die),
+								  .file = spot.file,
+								  .line = spot.file ? spot.line : 0,
+								  .is_inlined = i };
 		if (i)
 			spot = call_of(scopes.unit, die);
 	}
 	return n;
+}
+
+size_t kymo_debug_frames(struct kymo_debug *debug, uint64_t vaddr,
+			 struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX])
+{
+	const size_t n = find_frames(debug, vaddr, frames);
+	const bool is_whole = !debug->is_out_of_memory && debug->budget;
+
+	kymo_error_destroy(sym_debug_end(debug));
+	return is_whole ? n : 0;
 }

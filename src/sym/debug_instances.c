@@ -16,6 +16,7 @@ struct search {
 	KYMO_VEC(const void *) origins; /* of the functions that are called so; sorted */
 	KYMO_VEC(struct kymo_instance) instances;
 	const char *function; /* that is walked through */
+	const void *last;     /* entry that the walk has come to */
 };
 
 static int by_value(const void *a, const void *b)
@@ -75,7 +76,8 @@ static void walk_dies(struct search *search, Dwarf_Die *parent, unsigned int dep
 {
 	Dwarf_Die die;
 
-	for (bool is_there = sym_die_first(parent, &die); is_there && !search->debug->is_out_of_memory;
+	for (bool is_there = sym_die_first(parent, &die);
+	     is_there && !search->debug->is_out_of_memory && sym_die_pass(&search->last, &die);
 	     is_there = sym_die_next(&die)) {
 		const int tag = dwarf_tag(&die);
 		const bool is_function = tag == DW_TAG_subprogram;
@@ -110,8 +112,10 @@ struct kymo_error *kymo_debug_instances(struct kymo_debug *debug, const char *na
 
 	find_origins(&search, name, length);
 	for (size_t i = 0; i < debug->units.n && search.origins.n; i++)
-		if (!debug->units.items[i].is_partial)
+		if (!debug->units.items[i].is_partial) {
+			search.last = NULL;
 			walk_dies(&search, &debug->units.items[i].die, 0);
+		}
 	if (search.instances.n)
 		qsort(search.instances.items, search.instances.n, sizeof(*search.instances.items), compare_instances);
 	*n_ret = drop_doubles(search.instances.items, search.instances.n);

@@ -11,6 +11,7 @@
 
 struct search {
 	struct kymo_debug *debug;
+	const void *last; /* entry that the walk has come to */
 	KYMO_VEC(struct kymo_label) labels;
 };
 
@@ -18,7 +19,8 @@ static void walk_dies(struct search *search, Dwarf_Die *parent, unsigned int dep
 {
 	Dwarf_Die die;
 
-	for (bool is_there = sym_die_first(parent, &die); is_there && !search->debug->is_out_of_memory;
+	for (bool is_there = sym_die_first(parent, &die);
+	     is_there && !search->debug->is_out_of_memory && sym_die_pass(&search->last, &die);
 	     is_there = sym_die_next(&die)) {
 		const int tag = dwarf_tag(&die);
 

@@ -15,7 +15,8 @@
 struct walk {
 	struct kymo_debug *debug;
 	uint32_t unit;
-	bool has_tags; /* structures have names of their own, as in C: "struct conn" */
+	const void *last; /* entry that the walk has come to */
+	bool has_tags;    /* structures have names of their own, as in C: "struct conn" */
 };
 
 static void add_name(struct walk *walk, Dwarf_Die *die, enum sym_name_kind kind, const char *name)
@@ -78,7 +79,8 @@ static void walk_in(struct walk *walk, Dwarf_Die *parent, const char *prefix, un
 {
 	Dwarf_Die die;
 
-	for (bool is_there = sym_die_first(parent, &die); is_there && !walk->debug->is_out_of_memory;
+	for (bool is_there = sym_die_first(parent, &die);
+	     is_there && !walk->debug->is_out_of_memory && sym_die_pass(&walk->last, &die);
 	     is_there = sym_die_next(&die)) {
 		const int tag = dwarf_tag(&die);
 		const char *name = NULL;
@@ -124,7 +126,9 @@ void sym_names_read(struct kymo_debug *debug)
 		return;
 	debug->names_are_read = true;
 	for (size_t i = 0; i < debug->units.n; i++) {
-		struct walk walk = { debug, (uint32_t)i, sym_language_has_tags(debug->units.items[i].language) };
+		struct walk walk = { .debug = debug,
+				     .unit = (uint32_t)i,
+				     .has_tags = sym_language_has_tags(debug->units.items[i].language) };
 
 		walk_in(&walk, &debug->units.items[i].die, "", 0);
 	}

@@ -3,7 +3,8 @@
  *
  * libdw bounds what it reads to the sections, and reads these from memory that kymo has filled: never by mmap, since a
  * file's owner may cut it short. What may still lie are the references between entries. So chains are followed for a
- * number of steps, trees to a depth, siblings only while their addresses grow.
+ * number of steps, trees to a depth, siblings only while their addresses grow. Walks through trees come to each entry
+ * once.
  */
 #ifndef KYMO_SYM_DEBUG_STATE_H
 #define KYMO_SYM_DEBUG_STATE_H
@@ -34,11 +35,13 @@ struct sym_unit {
 	const struct sym_function_code *functions; /* sorted by start; once functions_are_read */
 	size_t n_functions;
 	bool functions_are_read;
+	bool is_unplaced; /* it does not say where its code is */
 };
 
 /* Addresses of a unit. */
 struct sym_unit_range {
 	uint64_t start, end;
+	uint64_t end_so_far; /* the greatest of this and those before */
 	uint32_t unit;
 };
 
@@ -93,9 +96,13 @@ struct kymo_debug {
 
 	struct sym_chunk *chunks;
 	unsigned int steps;    /* that a name may still take */
+	uint64_t budget;       /* ranges and scopes that may still be looked at, see sym_debug_spend() */
+	uint64_t first_code;   /* where the first executable segment begins; 0: none does */
+	size_t n_functions;    /* of all units that were read */
 	bool is_out_of_memory; /* sym_debug_end() tells */
 
 	KYMO_VEC(struct sym_span) spans;
+	KYMO_VEC(Dwarf *) spanned; /* whose sections are among `spans` */
 	KYMO_VEC(struct sym_unit) units;
 	KYMO_VEC(struct sym_unit_range) ranges; /* sorted by start */
 	KYMO_VEC(struct sym_type *) types;
@@ -107,6 +114,18 @@ struct kymo_debug {
 	uint32_t *name_buckets;
 	size_t n_name_buckets;
 };
+
+/*
+ * Account for `n` ranges of addresses or entries that are looked at. Entries may share a list of ranges, so that a
+ * small file could keep a search busy for years: false once far more was asked for than the file holds.
+ */
+static inline bool sym_debug_spend(struct kymo_debug *debug, uint64_t n)
+{
+	const bool has = debug->budget >= n;
+
+	debug->budget = has ? debug->budget - n : 0;
+	return has;
+}
 
 /* Whether memory has run out since the call began. */
 static inline struct kymo_error *sym_debug_end(struct kymo_debug *debug)

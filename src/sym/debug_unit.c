@@ -7,25 +7,35 @@
 #include "sym/debug_die.h"
 #include "sym/debug_memory.h"
 #include "sym/module.h"
+#include "sym/sym.h"
 
-/* A range takes 24 bytes of memory and at least 4 of the file; many units may name the same ones. */
+/* A range takes 32 bytes of memory and at least 4 of the file; many units may name the same ones. */
 #define RANGES_MAX (4u << 20)
 
+/* How often the ranges and scopes of a file may be looked at: enough for many addresses of a small one. */
+#define BUDGET_BASE (1u << 26)
+#define BUDGET_OF_BYTE 32
+
+/* Of several that begin at one address the first unit comes last: it is found first. */
 static int by_start(const void *a, const void *b)
 {
 	const struct sym_unit_range *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->unit < y->unit ? 1 : x->unit > y->unit ? -1 : 0;
 }
 
 static void add_ranges(struct kymo_debug *debug, Dwarf_Die *skeleton, uint32_t unit)
 {
-	ptrdiff_t at = 0;
-	Dwarf_Addr base, start, end;
+	struct sym_unit_range range = { .unit = unit };
+	struct sym_ranges ranges = { 0 };
 
-	while ((at = dwarf_ranges(skeleton, at, &base, &start, &end)) > 0 && debug->ranges.n < RANGES_MAX)
-		if (start < end && !kymo_vec_push(&debug->ranges, (struct sym_unit_range){ start, end, unit }))
+	while (debug->ranges.n < RANGES_MAX && sym_die_range(debug, skeleton, &ranges, &range.start, &range.end))
+		if (!kymo_vec_push(&debug->ranges, range)) {
 			debug->is_out_of_memory = true;
+			return;
+		}
 }
 
 static void add_unit(struct kymo_debug *debug, Dwarf_Die *die, Dwarf_Die *split, uint8_t type)
@@ -39,6 +49,7 @@ static void add_unit(struct kymo_debug *debug, Dwarf_Die *die, Dwarf_Die *split,
 	if (unit.language < 0)
 		unit.language = 0;
 	unit.is_partial = dwarf_tag(&unit.die) == DW_TAG_partial_unit;
+	unit.is_unplaced = !unit.is_partial && !dwarf_hasattr(die, DW_AT_ranges) && !dwarf_hasattr(die, DW_AT_high_pc);
 	if (!kymo_vec_push(&debug->units, unit)) {
 		debug->is_out_of_memory = true;
 		return;
@@ -65,13 +76,41 @@ static void read_units(struct kymo_debug *debug, Dwarf *dwarf)
 	}
 }
 
+static uint64_t first_code(const struct kymo_module *module)
+{
+	const struct kymo_segment *segments;
+	size_t n;
+
+	segments = kymo_module_segments(module, &n);
+	for (size_t i = 0; i < n; i++)
+		if (segments[i].executable)
+			return segments[i].vaddr;
+	return 0;
+}
+
+static void sort_ranges(struct kymo_debug *debug)
+{
+	uint64_t end = 0;
+
+	if (!debug->ranges.n)
+		return;
+	qsort(debug->ranges.items, debug->ranges.n, sizeof(*debug->ranges.items), by_start);
+	for (size_t i = 0; i < debug->ranges.n; i++) {
+		struct sym_unit_range *range = &debug->ranges.items[i];
+
+		end = range->end > end ? range->end : end;
+		range->end_so_far = end;
+	}
+}
+
 void sym_units_read(struct kymo_debug *debug)
 {
+	debug->budget = BUDGET_BASE + BUDGET_OF_BYTE * (debug->image.size + debug->alt_image.size);
+	debug->first_code = first_code(debug->module);
 	read_units(debug, debug->dwarf);
 	if (debug->alt)
 		read_units(debug, debug->alt);
-	if (debug->ranges.n)
-		qsort(debug->ranges.items, debug->ranges.n, sizeof(*debug->ranges.items), by_start);
+	sort_ranges(debug);
 }
 
 /* ---- languages ------------------------------------------------------------------------------- */
@@ -113,12 +152,28 @@ int sym_die_language(Dwarf_Die *die)
 
 /* ---- scopes ---------------------------------------------------------------------------------- */
 
-ptrdiff_t sym_unit_at(const struct kymo_debug *debug, uint64_t vaddr)
+/* Of the ranges before number `n`, the last that has the address: its number and one; 0: none. */
+static size_t range_before(struct kymo_debug *debug, size_t n, uint64_t vaddr)
 {
-	for (size_t i = 0; i < debug->ranges.n && debug->ranges.items[i].start <= vaddr; i++)
-		if (vaddr < debug->ranges.items[i].end)
-			return debug->ranges.items[i].unit;
-	return -1;
+	const struct sym_unit_range *ranges = debug->ranges.items;
+
+	for (; n && ranges[n - 1].end_so_far > vaddr && sym_debug_spend(debug, 1); n--)
+		if (vaddr < ranges[n - 1].end)
+			return n;
+	return 0;
+}
+
+/* The number of ranges that do not begin after the address. */
+static size_t ranges_up_to(const struct kymo_debug *debug, uint64_t vaddr)
+{
+	return kymo_partition_point(i, debug->ranges.n, debug->ranges.items[i].start <= vaddr);
+}
+
+ptrdiff_t sym_unit_at(struct kymo_debug *debug, uint64_t vaddr)
+{
+	const size_t at = range_before(debug, ranges_up_to(debug, vaddr), vaddr);
+
+	return at ? (ptrdiff_t)debug->ranges.items[at - 1].unit : -1;
 }
 
 bool sym_is_inlined(Dwarf_Die *die)
@@ -133,15 +188,15 @@ static void go_down(struct sym_scopes *scopes, uint64_t vaddr)
 		Dwarf_Die die;
 		bool is_there = sym_die_first(&scopes->dies[scopes->n - 1], &die);
 
-		for (; is_there; is_there = sym_die_next(&die)) {
+		for (; is_there && sym_debug_spend(scopes->debug, 1); is_there = sym_die_next(&die)) {
 			const int tag = dwarf_tag(&die);
 
 			if ((tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine ||
 			     tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
-			    sym_die_has(&die, vaddr))
+			    sym_die_has(scopes->debug, &die, vaddr))
 				break;
 		}
-		if (!is_there)
+		if (!is_there || !scopes->debug->budget)
 			return;
 		scopes->dies[scopes->n++] = die;
 	}
@@ -169,11 +224,12 @@ bool sym_holds_functions(int tag)
 /* Overlapping code is a lie: so many functions are looked at for an address. */
 #define OVERLAPS_MAX 16
 
-/* A function takes 48 bytes of memory, and a few of the file. */
+/* Of all units: a function takes 48 bytes of memory, and a few of the file. */
 #define FUNCTIONS_MAX (1u << 20)
 
 struct reading {
 	struct kymo_debug *debug;
+	const void *last; /* entry that the walk has come to */
 	KYMO_VEC(struct sym_function_code) codes;
 };
 
@@ -189,12 +245,15 @@ static int compare_codes(const void *a, const void *b)
 
 static void add_codes(struct reading *reading, Dwarf_Die *function)
 {
-	ptrdiff_t at = 0;
-	Dwarf_Addr base, start, end;
+	struct sym_function_code code = { .die = *function };
+	struct sym_ranges ranges = { 0 };
 
-	while ((at = dwarf_ranges(function, at, &base, &start, &end)) > 0 && reading->codes.n < FUNCTIONS_MAX)
-		if (start < end && !kymo_vec_push(&reading->codes, (struct sym_function_code){ start, end, *function }))
+	while (reading->debug->n_functions + reading->codes.n < FUNCTIONS_MAX &&
+	       sym_die_range(reading->debug, function, &ranges, &code.start, &code.end))
+		if (!kymo_vec_push(&reading->codes, code)) {
 			reading->debug->is_out_of_memory = true;
+			return;
+		}
 }
 
 /* Those within `parent`, and within other functions. */
@@ -202,7 +261,8 @@ static void read_codes(struct reading *reading, Dwarf_Die *parent, unsigned int 
 {
 	Dwarf_Die die;
 
-	for (bool is_there = sym_die_first(parent, &die); is_there && !reading->debug->is_out_of_memory;
+	for (bool is_there = sym_die_first(parent, &die);
+	     is_there && !reading->debug->is_out_of_memory && sym_die_pass(&reading->last, &die);
 	     is_there = sym_die_next(&die)) {
 		const int tag = dwarf_tag(&die);
 
@@ -220,12 +280,13 @@ static void read_functions(struct kymo_debug *debug, struct sym_unit *unit)
 
 	if (unit->functions_are_read)
 		return;
-	unit->functions_are_read = true;
 	read_codes(&reading, &unit->die, 0);
 	if (reading.codes.n)
 		qsort(reading.codes.items, reading.codes.n, sizeof(*reading.codes.items), compare_codes);
 	unit->functions = sym_debug_copy(debug, reading.codes.items, reading.codes.n, sizeof(*unit->functions));
 	unit->n_functions = unit->functions ? reading.codes.n : 0;
+	debug->n_functions += unit->n_functions;
+	unit->functions_are_read = !debug->is_out_of_memory;
 	kymo_vec_deinit(&reading.codes);
 }
 
@@ -260,6 +321,7 @@ bool sym_die_entry(Dwarf_Die *die, uint64_t *ret)
 
 static bool find_in_unit(struct kymo_debug *debug, size_t unit, uint64_t vaddr, struct sym_scopes *scopes)
 {
+	scopes->debug = debug;
 	scopes->unit = &debug->units.items[unit];
 	if (!find_function(debug, &debug->units.items[unit], vaddr, &scopes->dies[0]))
 		return false;
@@ -272,7 +334,7 @@ static bool find_in_unit(struct kymo_debug *debug, size_t unit, uint64_t vaddr, 
 
 bool sym_scopes_move(struct sym_scopes *scopes, uint64_t vaddr)
 {
-	if (!sym_die_has(&scopes->dies[0], vaddr))
+	if (!sym_die_has(scopes->debug, &scopes->dies[0], vaddr))
 		return false;
 	scopes->n = 1;
 	go_down(scopes, vaddr);
@@ -290,20 +352,15 @@ size_t sym_scopes_inlined(struct sym_scopes *scopes)
 
 bool sym_scopes_find(struct kymo_debug *debug, uint64_t vaddr, struct sym_scopes *ret)
 {
-	bool is_told = false;
+	size_t at = range_before(debug, ranges_up_to(debug, vaddr), vaddr);
+	const bool is_told = at;
 
-	for (size_t i = 0; i < debug->ranges.n && debug->ranges.items[i].start <= vaddr; i++) {
-		const struct sym_unit_range *range = &debug->ranges.items[i];
-
-		if (vaddr >= range->end)
-			continue;
-		is_told = true;
-		if (find_in_unit(debug, range->unit, vaddr, ret))
+	for (; at; at = range_before(debug, at - 1, vaddr))
+		if (find_in_unit(debug, debug->ranges.items[at - 1].unit, vaddr, ret))
 			return true;
-	}
 	/* Some assemblers and linkers leave the ranges of units out. */
-	for (size_t i = 0; !is_told && i < debug->units.n; i++)
-		if (!debug->units.items[i].is_partial && find_in_unit(debug, i, vaddr, ret))
+	for (size_t i = 0; !is_told && i < debug->units.n && sym_debug_spend(debug, 1); i++)
+		if (debug->units.items[i].is_unplaced && find_in_unit(debug, i, vaddr, ret))
 			return true;
 	return false;
 }

@@ -18,6 +18,7 @@ int sym_die_language(Dwarf_Die *die);
 
 /* The function that holds an address, and what of it does: blocks and inlined functions, the innermost last. */
 struct sym_scopes {
+	struct kymo_debug *debug;
 	const struct sym_unit *unit;
 	Dwarf_Die dies[SYM_SCOPES_MAX];
 	size_t n;
@@ -34,8 +35,8 @@ bool sym_scopes_move(struct sym_scopes *scopes, uint64_t vaddr);
 /* The first address of a function or an inlined one. */
 bool sym_die_entry(Dwarf_Die *die, uint64_t *ret);
 
-/* The number of a unit that says to have the address, or -1. */
-ptrdiff_t sym_unit_at(const struct kymo_debug *debug, uint64_t vaddr);
+/* The number of a unit that says to have the address, or -1. Of several that whose range begins last. */
+ptrdiff_t sym_unit_at(struct kymo_debug *debug, uint64_t vaddr);
 
 /* The file that has what the compiler has split off from the unit of that address, and is missing; or NULL. */
 const char *sym_missing_file(struct kymo_debug *debug, uint64_t vaddr);

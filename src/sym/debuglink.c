@@ -6,7 +6,6 @@
 #include "sym/debuglink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -85,7 +84,7 @@ size_t sym_debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_I
 static struct kymo_error *try_file(const struct kymo_module *module, const char *path, const uint32_t *crc,
 				   struct sym_image *ret, bool *found_ret)
 {
-	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	kymo_cleanup_close int fd = sym_image_open(path);
 	uint8_t id[KYMO_BUILD_ID_MAX];
 	struct kymo_error *error;
 	struct sym_image image;

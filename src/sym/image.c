@@ -1,6 +1,7 @@
 #include "sym/image.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <gelf.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -314,6 +315,22 @@ static struct kymo_error *read_sections(struct reader *reader, enum sym_image_ki
 			return error;
 	}
 	return NULL;
+}
+
+int sym_image_open(const char *path)
+{
+	kymo_cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
+	char link[sizeof("/proc/self/fd/") + 16];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -1;
+	if (!S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+		return -1;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
 /* What a file system in user space says of a file is that user's word. */

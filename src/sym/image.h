@@ -43,6 +43,12 @@ struct sym_image {
 struct kymo_error *sym_image_init(struct sym_image *image, int fd, const char *path, enum sym_image_kind kind);
 void sym_image_deinit(struct sym_image *image);
 
+/*
+ * Open a regular file to read, or return -1 with errno set. Nothing else is opened, even for a moment: a target may
+ * name a device, and opening one may do something.
+ */
+int sym_image_open(const char *path);
+
 /* BAD_DATA: "PATH: FORMAT...". */
 struct kymo_error *sym_image_bad(const struct sym_image *image, const char *format, ...)
 	__attribute__((format(printf, 2, 3), returns_nonnull));

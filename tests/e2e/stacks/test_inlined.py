@@ -202,6 +202,7 @@ RUST = """
 #[inline(never)]
 #[no_mangle]
 pub extern "C" fn leaf(n: i32) -> i32 {
+    unsafe { std::arch::asm!("nop") };
     std::hint::black_box(n)
 }
 
@@ -277,6 +278,8 @@ def test_libc_as_gdb_has_it(tmp):
             # gdb begins where the program does: the library may have called it before
             check(len(expected) <= len(found) < HITS, 'stacks', len(found), len(expected))
             for stack, ours, theirs in zip(whole[::-1], found[::-1], expected[::-1]):
+                # nothing that is inlined there is called yet at the first address of a function
+                theirs = theirs[next(k for k, frame in enumerate(theirs) if not frame[3]):]
                 if 'cut_at' in stack[-1]:
                     theirs = theirs[:len(ours)]
                 # gdb has other aliases of functions that are not inlined

@@ -320,12 +320,91 @@ static void test_types_in_a_circle(void **state)
 	kymo_module_close(module);
 }
 
+/* Each block's sibling is its own first child: a walk that believes it takes 2 to the power of their number of steps.
+ */
+static void test_siblings_within(void **state)
+{
+	const struct kymo_instance *instances;
+	struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX];
+	struct built built;
+	size_t n;
+
+	run("python3 - > lie.s <<'END'\n"
+	    "print('.text\\n.globl work, main\\n.type work, @function\\nwork: nop\\nmain: ret\\n.Lend: .section "
+	    ".debug_abbrev')\n"
+	    "print('.byte 1,0x11,1,0x11,1,0x12,7,0,0, 2,0xb,1,1,0x13,0,0, 3,0x2e,0,3,8,0x11,1,0x12,7,0,0, 0')\n"
+	    "print('.section .debug_info\\n.Lstart: .long .Ldone-.Lversion\\n.Lversion: .value 4\\n.long 0\\n.byte "
+	    "8')\n"
+	    "print('.byte 1\\n.quad work, .Lend-work')\n"
+	    "for i in range(50): print(f'.byte 2\\n.long .Lchild{i}-.Lstart\\n.Lchild{i}:')\n"
+	    "print('.byte 3\\n.string \"work\"\\n.quad work, main-work')\n"
+	    "print('.fill 51, 1, 0\\n.Ldone:')\n"
+	    "END\n"
+	    "gcc -z noexecstack -o lie lie.s");
+	open_built(&built, "lie");
+	assert_int_equal(kymo_debug_frames(built.debug, built.work, frames), 1);
+	assert_string_equal(frames[0].function, "work");
+	take(kymo_debug_instances(built.debug, "work", 4, &instances, &n));
+	close_built(&built);
+}
+
+/*
+ * A linker leaves 0 where it has dropped a function, which is no code of the program. A unit that does not say where
+ * its code is has the address if no other does.
+ */
+static void test_dropped_functions(void **state)
+{
+	struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX];
+	struct built built;
+
+	run("python3 - > dropped.s <<'END'\n"
+	    "print('.text\\n.globl work, main\\n.type work, @function\\nwork: nop\\nnop\\nmain: ret')\n"
+	    "print('.section .debug_abbrev\\n.byte 1,0x11,1,0x11,1,0x12,7,0,0, 2,0x2e,0,3,8,0x11,1,0x12,7,0,0')\n"
+	    "print('.byte 3,0x11,1,0,0, 0\\n.section .debug_info')\n"
+	    "for name, at, size, places in ('dropped', 0, 1 << 40, 1), ('work', 'work', 1, 1), ('late', 'work + 1', 1, "
+	    "0):\n"
+	    "    print('.long 2f-1f\\n1: .value 4\\n.long 0\\n.byte 8')\n"
+	    "    print(f'.byte 1\\n.quad {at}, {size}' if places else '.byte 3')\n"
+	    "    print(f'.byte 2\\n.string \"{name}\"\\n.quad {at}, {size}\\n.byte 0\\n2:')\n"
+	    "END\n"
+	    "gcc -z noexecstack -o dropped dropped.s");
+	open_built(&built, "dropped");
+	assert_int_equal(kymo_debug_frames(built.debug, built.work, frames), 1);
+	assert_string_equal(frames[0].function, "work");
+	assert_int_equal(kymo_debug_frames(built.debug, built.work + 1, frames), 1);
+	assert_string_equal(frames[0].function, "late");
+	assert_int_equal(kymo_debug_frames(built.debug, 16, frames), 0);
+	close_built(&built);
+}
+
+/* At the first address of a function nothing that is inlined there is called yet. */
+static void test_frames_at_an_entry(void **state)
+{
+	struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX];
+	struct built built;
+
+	run("printf 'int count;\nnamespace shop {\nstatic inline __attribute__((always_inline)) void add()\n"
+	    "{ asm volatile(\"nop\\\\n nop\"); }\n}\nextern \"C\" void work()\n{\n\tshop::add();\n}\n"
+	    "int main() { work(); }\n' > entry.cc && g++ -O2 -g -fcf-protection=none -o entry entry.cc");
+	open_built(&built, "entry");
+	assert_int_equal(kymo_debug_frames(built.debug, built.work, frames), 1);
+	assert_string_equal(frames[0].function, "work");
+	assert_int_equal(kymo_debug_frames(built.debug, built.work + 1, frames), 2);
+	assert_true(frames[0].is_inlined);
+	assert_true(strstr(frames[0].function, "shop"));
+	assert_int_equal(frames[1].line, 8);
+	close_built(&built);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_compilers_agree, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_separate_files, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_types_in_a_circle, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(test_siblings_within, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(test_dropped_functions, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(test_frames_at_an_entry, make_directory, remove_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
