@@ -165,6 +165,7 @@ static void leave_and_wait(struct leave *it, int ms)
 
 void gdb_leave(struct kymo_gdb *gdb, pid_t pid)
 {
+	gdb_end_steps(gdb, pid);
 	gdb_pads_remove(gdb, pid, false);
 	leave_and_wait(&(struct leave){ .gdb = gdb, .pid = pid }, gdb_pads_are_in(gdb, pid) ? LEAVE_MS : 0);
 	gdb_pads_remove(gdb, pid, true);
@@ -210,7 +211,7 @@ void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	}
 	it.pid = pid;
 	it.is_first = !pid;
-	gdb_end_btrace(gdb, pid);
+	gdb_end_steps(gdb, pid);
 	gdb_pads_remove(gdb, pid, false);
 	leave_and_wait(&it, LEAVE_MS);
 	gdb_pads_remove(gdb, pid, true);

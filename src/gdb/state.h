@@ -144,6 +144,7 @@ struct gdb_thread {
 	KYMO_VEC(struct gdb_watch) watches;
 	KYMO_VEC(struct gdb_trace_step) trace_steps; /* it steps, for tracepoints that it has hit */
 	uint64_t trace_pc;                           /* where its last step of these has begun */
+	bool is_trace_at_call_end;                   /* … which was the end of a system call: it may be told again */
 };
 
 struct gdb_pad_set;
