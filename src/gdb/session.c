@@ -83,6 +83,7 @@ static void end_session(void *data)
 
 	if (gdb->is_non_stop)
 		gdb_end_non_stop(gdb);
+	gdb->has_left_run = gdb->tracing.is_running;
 	gdb_remove_all(gdb);
 	gdb->is_client = false;
 	forget_ended(gdb);

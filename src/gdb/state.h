@@ -221,6 +221,7 @@ struct kymo_gdb {
 	struct gdb_text document; /* qXfer: what is being read, and of which object */
 	char document_name[64];
 	struct gdb_tracing tracing;
+	bool has_left_run; /* the last client has left a trace run behind, which may have ended since */
 };
 
 /* Free what the struct has, but not itself, its hub and its eventfd. Its threads have been forgotten before. */

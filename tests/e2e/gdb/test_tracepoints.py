@@ -193,6 +193,28 @@ def test_a_run_without_a_client(tmp):
     process.kill()
 
 
+def test_a_peer_that_sends_nothing(tmp):
+    """It ends no stub that keeps a run, also where that has ended since: its frames are for the next client."""
+    build_hot(tmp)
+    process = loop_hot()
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    client.ask(f'QTDP:5:{address_of(process.pid, "hot"):x}:E:0:3')
+    client.ask('QTDisconnected:1')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    client.close()
+    for _ in range(3):
+        Client(path).close()
+    other = Client(path)
+    other.begin()
+    check_matches(status(other), '^T0;tpasscount:5;tframes:3;')
+    other.close()
+    stub.end().ok()
+    check(process.is_alive(), 'the program runs on')
+    process.kill()
+
+
 def test_a_killed_stub(tmp):
     """The keeper takes tracepoints out as it does breakpoints."""
     build_hot(tmp)
