@@ -183,10 +183,10 @@ static void look_at_run(void *data)
 	const struct gdb_tracing *tracing = &it->gdb->tracing;
 
 	it->is_to_go_on = tracing->is_running && tracing->is_disconnected && !it->gdb->is_extended &&
-			  (!it->pid || it->pid == tracing->pid);
+			  (!it->pid || it->pid == tracing->pid) && it->gdb->processes.n == 1;
 }
 
-/* A client that detaches closes the connection next. Its threads run from then on. */
+/* A client that detaches from its only process closes the connection next. Its threads run from then on. */
 static bool is_to_go_on(struct kymo_gdb *gdb, pid_t pid)
 {
 	struct going it = { .gdb = gdb, .pid = pid };

@@ -38,6 +38,7 @@ static bool put_bytes(struct collector *it, const void *bytes, size_t n)
 		it->is_full = true;
 	else
 		gdb_text_bytes(draft, bytes, n);
+	it->is_full |= draft->has_failed;
 	return !it->is_full;
 }
 
