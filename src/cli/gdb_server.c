@@ -243,6 +243,15 @@ static struct kymo_error *serve_stdio(struct kymo_gdb *gdb, const int streams[2]
 	return kymo_gdb_serve(gdb, streams[0], streams[1], wake) == KYMO_GDB_CUT ? cli_gdb_cut() : NULL;
 }
 
+/* A run that has no client keeps the server until its process ends, with --once, too; --multi keeps it then. */
+static bool serves_next(struct kymo_gdb *gdb, const struct words *words, enum kymo_gdb_end end,
+			const struct kymo_gdb_socket *socket, int wake)
+{
+	if (end == KYMO_GDB_TRACES)
+		return kymo_gdb_wait_for_next(gdb, socket->fd, wake) || (words->options.is_extended && !words->is_once);
+	return end == KYMO_GDB_LEFT && !words->is_once;
+}
+
 static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *words,
 				    const struct kymo_gdb_socket *socket, int wake)
 {
@@ -262,8 +271,7 @@ static struct kymo_error *serve_tcp(struct kymo_gdb *gdb, const struct words *wo
 		close(client);
 		if (end == KYMO_GDB_CUT)
 			return cli_gdb_cut();
-		if (end == KYMO_GDB_TRACES ? !kymo_gdb_wait_for_next(gdb, socket->fd, wake)
-					   : end != KYMO_GDB_LEFT || words->is_once)
+		if (!serves_next(gdb, words, end, socket, wake))
 			break;
 		fputs("Remote side has terminated connection.  GDBserver will reopen the connection.\n", stderr);
 		fprintf(stderr, "Listening on port %d\n", socket->port);

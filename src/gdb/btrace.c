@@ -6,6 +6,8 @@
 #include "gdb/breakpoints.h"
 #include "gdb/state.h"
 #include "procfs/disposition.h"
+#include "procfs/maps.h"
+#include "wire/shared.h"
 
 enum { EXECUTED_MAX = 64 };
 
@@ -48,6 +50,40 @@ void gdb_btrace_destroy(struct gdb_btrace *btrace)
 bool gdb_is_traced(const struct gdb_thread *thread)
 {
 	return thread->btrace && thread->btrace->is_on;
+}
+
+bool gdb_btrace_walk(struct gdb_thread *thread)
+{
+	struct gdb_btrace *btrace = thread->btrace ? thread->btrace : calloc(1, sizeof(*btrace));
+
+	thread->btrace = btrace;
+	if (!btrace)
+		return false;
+	if (!btrace->is_on && !btrace->is_walked) {
+		btrace->expects_handler = btrace->is_at_call_end = false;
+		(void)kymo_walk_look(thread->engine, &btrace->now);
+	}
+	btrace->is_walked = true;
+	return true;
+}
+
+bool gdb_has_recording(pid_t pid)
+{
+	struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_maps_read(pid, &maps);
+	bool has = false;
+
+	for (size_t i = 0; i < maps.n; i++)
+		has |= kymo_wire_is_own_path(maps.items[i].path);
+	kymo_error_destroy(error);
+	kymo_maps_deinit(&maps);
+	return has;
+}
+
+/* Its steps are the stub's: they do not show in the program. */
+static bool hides_steps(const struct gdb_thread *thread)
+{
+	return gdb_is_traced(thread) || (thread->btrace && thread->trace_steps.n);
 }
 
 bool gdb_btrace_is_pushing(const struct gdb_thread *thread)
@@ -99,6 +135,8 @@ void gdb_btrace_see(struct gdb_thread *thread, unsigned int event)
 	}
 	if (btrace->is_on)
 		note(btrace, &now, !event && !btrace->is_at_call_end);
+	else if (now.pc != btrace->now.pc)
+		btrace->expects_handler = false;
 	if (btrace->now.is_known && now.pc != btrace->now.pc)
 		kymo_walk_clean(thread->engine, &btrace->now, &now);
 	btrace->is_at_call_end = event == KYMO_EVENT_SYSCALL_EXIT;
@@ -109,7 +147,8 @@ void gdb_btrace_look_again(struct gdb_thread *thread)
 {
 	struct gdb_btrace *btrace = thread->btrace;
 
-	if (!gdb_is_traced(thread) || kymo_walk_look(thread->engine, &btrace->now) || !btrace->blocks.has_begun)
+	if (!hides_steps(thread) || kymo_walk_look(thread->engine, &btrace->now) || !btrace->is_on ||
+	    !btrace->blocks.has_begun)
 		return;
 	if (btrace->now.pc != btrace->blocks.pc)
 		gdb_blocks_move(&btrace->blocks, btrace->now.pc);
@@ -117,7 +156,7 @@ void gdb_btrace_look_again(struct gdb_thread *thread)
 
 void gdb_btrace_expect_signal(struct gdb_thread *thread, int signal)
 {
-	if (gdb_is_traced(thread))
+	if (hides_steps(thread))
 		thread->btrace->expects_handler |=
 			kymo_signal_disposition(thread->tid, signal) == KYMO_DISPOSITION_CAUGHT;
 }
@@ -140,13 +179,15 @@ bool gdb_btrace_pop(struct gdb_thread *thread)
 	struct gdb_btrace *btrace = thread->btrace;
 	struct kymo_walk now;
 
-	if (!gdb_is_traced(thread) || btrace->expects_handler || !btrace->now.is_known ||
-	    !btrace->now.step.flags.popped || gdb_has_breakpoint(thread->process, btrace->now.pc))
+	if (!hides_steps(thread) || btrace->expects_handler || !btrace->now.is_known ||
+	    !btrace->now.step.flags.popped || gdb_has_breakpoint(thread->process, btrace->now.pc) ||
+	    gdb_traces_at(&thread->gdb->tracing, thread->process->pid, btrace->now.pc))
 		return false;
 	now = btrace->now;
 	if (!kymo_walk_pop(thread->engine, &now))
 		return false;
-	note(btrace, &now, false);
+	if (btrace->is_on)
+		note(btrace, &now, false);
 	btrace->now = now;
 	return true;
 }

@@ -3,6 +3,7 @@
 #define KYMO_GDB_BTRACE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "branch/walk.h"
 #include "gdb/blocks.h"
@@ -11,8 +12,9 @@
 struct gdb_thread;
 
 struct gdb_btrace {
-	bool is_on;  /* else it was, and the thread may still be in its last step */
-	size_t size; /* bytes, as the client is told */
+	bool is_on;     /* else it was, and the thread may still be in its last step */
+	bool is_walked; /* it steps for tracepoints, or did so until now */
+	size_t size;    /* bytes, as the client is told */
 	struct kymo_walk now;
 	bool is_at_call_end;  /* that stop was the end of a system call: a step's end may be told of the same */
 	bool expects_handler; /* a signal that has a handler was delivered since */
@@ -27,6 +29,13 @@ bool gdb_btrace_end(struct gdb_thread *thread);
 void gdb_btrace_destroy(struct gdb_btrace *btrace); /* NULL is allowed */
 
 bool gdb_is_traced(const struct gdb_thread *thread);
+
+/* The thread stands where it begins to make steps for tracepoints. False: no memory. */
+bool gdb_btrace_walk(struct gdb_thread *thread);
+
+/* Whether a recording has its rings in a process. A thread writes into them by a restartable sequence, which it never
+ * gets through by steps. */
+bool gdb_has_recording(pid_t pid);
 
 /* Whether an instruction that pushes flags may be in its step: its end has to be seen. */
 bool gdb_btrace_is_pushing(const struct gdb_thread *thread);

@@ -7,28 +7,13 @@
 #include "gdb/btrace.h"
 #include "gdb/events.h"
 #include "gdb/thread.h"
+#include "gdb/trace_run.h"
 #include "gdb/wait.h"
 #include "hub/hub.h"
-#include "procfs/maps.h"
-#include "wire/shared.h"
 
 #define END_NS 2000000000u
 
 /* ---- Qbtrace --------------------------------------------------------------------------------- */
-
-/* A thread writes into the rings of a recording by a restartable sequence, which it never gets through by steps. */
-static bool has_pads(pid_t pid)
-{
-	struct kymo_maps maps = { 0 };
-	struct kymo_error *error = kymo_maps_read(pid, &maps);
-	bool has = false;
-
-	for (size_t i = 0; i < maps.n; i++)
-		has |= kymo_wire_is_own_path(maps.items[i].path);
-	kymo_error_destroy(error);
-	kymo_maps_deinit(&maps);
-	return has;
-}
 
 /* Why it is not possible; NULL: it has begun. */
 static const char *begin(struct gdb_thread *thread)
@@ -38,7 +23,7 @@ static const char *begin(struct gdb_thread *thread)
 
 	if (thread->process->is_narrow)
 		return "32-bit programs are not stepped";
-	if (!gdb_is_traced(thread) && has_pads(thread->process->pid))
+	if (!gdb_is_traced(thread) && gdb_has_recording(thread->process->pid))
 		return "the process has probes of a recording in it, whose code cannot be stepped through: end that "
 		       "recording ('kymo status' shows it), or take them out by 'kymo detach'";
 	err = gdb_btrace_begin(thread, gdb->btrace_size ? gdb->btrace_size : GDB_BLOCKS_SIZE);
@@ -144,9 +129,20 @@ static void end_all(void *data)
 	for (size_t i = 0; i < look->gdb->threads.n; i++) {
 		struct gdb_thread *thread = look->gdb->threads.items[i];
 
-		if ((!look->pid || thread->process->pid == look->pid) && gdb_btrace_end(thread) && !thread->is_dead)
+		if (look->pid && thread->process->pid != look->pid)
+			continue;
+		if (gdb_btrace_end(thread) && !thread->is_dead)
 			gdb_set_mask(thread);
 	}
+}
+
+/* No thread begins steps after that. */
+static void end_run(void *data)
+{
+	const struct gdb_look *look = data;
+
+	if (!look->pid || look->gdb->tracing.pid == look->pid)
+		gdb_trace_end_run(look->gdb, GDB_TRACE_FAILED, 0, "the process is gone");
 }
 
 static void look_whether_seen(void *data)
@@ -156,6 +152,14 @@ static void look_whether_seen(void *data)
 	look->is_true = true;
 	for (size_t i = 0; i < look->gdb->threads.n; i++)
 		look->is_true &= !gdb_btrace_is_pushing(look->gdb->threads.items[i]);
+}
+
+void gdb_end_steps(struct kymo_gdb *gdb, pid_t pid)
+{
+	struct gdb_look look = { .gdb = gdb, .pid = pid };
+
+	kymo_hub_run(gdb->hub, end_run, &look);
+	gdb_end_btrace(gdb, pid);
 }
 
 void gdb_end_btrace(struct kymo_gdb *gdb, pid_t pid)

@@ -18,4 +18,7 @@ bool gdb_make_btrace_conf(struct kymo_gdb *gdb, struct gdb_words *annex, struct 
  * has to be seen, for two seconds at most. */
 void gdb_end_btrace(struct kymo_gdb *gdb, pid_t pid);
 
+/* … and no tracepoint has steps made: its run ends. Before the process is let go of. */
+void gdb_end_steps(struct kymo_gdb *gdb, pid_t pid);
+
 #endif

@@ -165,6 +165,7 @@ static void leave_and_wait(struct leave *it, int ms)
 
 void gdb_leave(struct kymo_gdb *gdb, pid_t pid)
 {
+	gdb_end_steps(gdb, pid);
 	gdb_pads_remove(gdb, pid, false);
 	leave_and_wait(&(struct leave){ .gdb = gdb, .pid = pid }, gdb_pads_are_in(gdb, pid) ? LEAVE_MS : 0);
 	gdb_pads_remove(gdb, pid, true);
@@ -182,10 +183,10 @@ static void look_at_run(void *data)
 	const struct gdb_tracing *tracing = &it->gdb->tracing;
 
 	it->is_to_go_on = tracing->is_running && tracing->is_disconnected && !it->gdb->is_extended &&
-			  (!it->pid || it->pid == tracing->pid);
+			  (!it->pid || it->pid == tracing->pid) && it->gdb->processes.n == 1;
 }
 
-/* A client that detaches closes the connection next. Its threads run from then on. */
+/* A client that detaches from its only process closes the connection next. Its threads run from then on. */
 static bool is_to_go_on(struct kymo_gdb *gdb, pid_t pid)
 {
 	struct going it = { .gdb = gdb, .pid = pid };
@@ -210,7 +211,7 @@ void gdb_detach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	}
 	it.pid = pid;
 	it.is_first = !pid;
-	gdb_end_btrace(gdb, pid);
+	gdb_end_steps(gdb, pid);
 	gdb_pads_remove(gdb, pid, false);
 	leave_and_wait(&it, LEAVE_MS);
 	gdb_pads_remove(gdb, pid, true);

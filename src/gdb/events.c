@@ -20,10 +20,6 @@
 #include "gdb/trace_hits.h"
 #include "procfs/info.h"
 
-#define SEEN \
-	(KYMO_EVENT_QUIESCE | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | \
-	 KYMO_EVENT_REAP)
-
 enum { IDLE_LISTS = 100 };
 
 /* ---- stops ----------------------------------------------------------------------------------- */
@@ -64,9 +60,9 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	if (thread->is_dead)
 		return KYMO_ACTION_RESUME;
 	gdb_btrace_see(thread, event);
+	gdb_trace_stepped(thread, event);
 	if (event)
 		return KYMO_ACTION_RESUME;
-	gdb_trace_stepped(thread);
 	if (thread->needs_watches)
 		gdb_watch_missing(thread);
 	if (thread->is_settling) {
@@ -411,17 +407,6 @@ static const struct kymo_engine_ops ops = {
 };
 
 /* ---- having engines -------------------------------------------------------------------------- */
-
-void gdb_set_mask(struct gdb_thread *thread)
-{
-	unsigned int mask = SEEN;
-
-	if (thread->process->catches_calls)
-		mask |= KYMO_EVENTS_SYSCALL;
-	if (thread->is_vforking || gdb_is_traced(thread)) /* a step of a system call would leave the trap flag in R11 */
-		mask |= KYMO_EVENT_SYSCALL_EXIT;
-	kymo_engine_set_events(thread->engine, mask);
-}
 
 int gdb_follow(struct kymo_gdb *gdb, struct gdb_process *process, pid_t tid, struct gdb_thread **ret)
 {

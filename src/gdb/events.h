@@ -10,9 +10,6 @@ int gdb_follow(struct kymo_gdb *gdb, struct gdb_process *process, pid_t tid, str
 /* … on all threads of a process that has none yet. `busy_ret`: the thread that an error is of. */
 int gdb_follow_process(struct kymo_gdb *gdb, struct gdb_process *process, pid_t *busy_ret);
 
-/* Have the engine told what its process' settings want. */
-void gdb_set_mask(struct gdb_thread *thread);
-
 /* Let go of a process, and of forked children that the client was not told of: breakpoints go with the engines. The
  * references of the engines go to the caller. It puts them, and may wait by them before. There are none where memory is
  * out. */

@@ -143,9 +143,15 @@ void gdb_settle_for_good(struct gdb_thread *thread)
 
 static void let_run(struct gdb_thread *thread)
 {
+	const bool stands = thread->is_stopped;
+
+	if (stands)
+		gdb_btrace_look_again(thread);
 	gdb_settle_for_good(thread);
 	thread->is_stopped = thread->is_asked = thread->is_stuck = false;
-	kymo_engine_control(thread->engine, thread->trace_steps.n ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME);
+	kymo_engine_control(thread->engine, stands                  ? gdb_trace_action(thread)
+					    : thread->trace_steps.n ? KYMO_ACTION_SINGLESTEP
+								    : KYMO_ACTION_RESUME);
 }
 
 void gdb_let_run(struct kymo_gdb *gdb, const struct gdb_process *process)

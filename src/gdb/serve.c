@@ -413,24 +413,25 @@ static void end_session(struct connection *connection)
 
 struct run_look {
 	struct kymo_gdb *gdb;
-	bool is_running, has_process;
+	bool has_left_run, has_process;
 };
 
 static void look_at_run(void *data)
 {
 	struct run_look *look = data;
 
-	look->is_running = look->gdb->tracing.is_running;
+	look->has_left_run = look->gdb->has_left_run;
 	for (size_t i = 0; i < look->gdb->processes.n; i++)
 		look->has_process |= !look->gdb->processes.items[i]->has_ended;
 }
 
-static bool has_run(struct kymo_gdb *gdb)
+/* Its frames are for the next client, also where it has ended by now. */
+static bool has_left_run(struct kymo_gdb *gdb)
 {
 	struct run_look look = { .gdb = gdb };
 
 	kymo_hub_run(gdb->hub, look_at_run, &look);
-	return look.is_running;
+	return look.has_left_run;
 }
 
 static bool has_process(struct kymo_gdb *gdb)
@@ -479,9 +480,7 @@ enum kymo_gdb_end kymo_gdb_serve(struct kymo_gdb *gdb, int in, int out, int wake
 		return KYMO_GDB_WOKEN;
 	if (gdb_is_cut_off(gdb) && !gdb->is_over)
 		return KYMO_GDB_CUT;
-	if (!connection.has_begun)
-		return KYMO_GDB_LEFT;
-	if (gdb->is_over || (!gdb->processes.n && !gdb->is_extended))
+	if (connection.has_begun && (gdb->is_over || (!gdb->processes.n && !gdb->is_extended)))
 		return KYMO_GDB_OVER;
-	return has_run(gdb) ? KYMO_GDB_TRACES : KYMO_GDB_LEFT;
+	return has_left_run(gdb) ? KYMO_GDB_TRACES : KYMO_GDB_LEFT;
 }

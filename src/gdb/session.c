@@ -83,7 +83,7 @@ static void end_session(void *data)
 
 	if (gdb->is_non_stop)
 		gdb_end_non_stop(gdb);
-	gdb_trace_lose_client(gdb);
+	gdb->has_left_run = gdb->tracing.is_running;
 	gdb_remove_all(gdb);
 	gdb->is_client = false;
 	forget_ended(gdb);
@@ -99,8 +99,14 @@ static void end_session(void *data)
 	forget_settings(gdb);
 }
 
+static void lose_run(void *data)
+{
+	gdb_trace_lose_client(data);
+}
+
 void gdb_end_session(struct kymo_gdb *gdb)
 {
+	kymo_hub_run(gdb->hub, lose_run, gdb); /* first, so that the ends of its steps are seen */
 	gdb_end_btrace(gdb, 0);
 	gdb_pads_remove(gdb, 0, false);
 	kymo_hub_run(gdb->hub, end_session, gdb);

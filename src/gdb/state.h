@@ -144,6 +144,7 @@ struct gdb_thread {
 	KYMO_VEC(struct gdb_watch) watches;
 	KYMO_VEC(struct gdb_trace_step) trace_steps; /* it steps, for tracepoints that it has hit */
 	uint64_t trace_pc;                           /* where its last step of these has begun */
+	bool is_trace_at_call_end;                   /* … which was the end of a system call: it may be told again */
 };
 
 struct gdb_pad_set;
@@ -220,6 +221,7 @@ struct kymo_gdb {
 	struct gdb_text document; /* qXfer: what is being read, and of which object */
 	char document_name[64];
 	struct gdb_tracing tracing;
+	bool has_left_run; /* the last client has left a trace run behind, which may have ended since */
 };
 
 /* Free what the struct has, but not itself, its hub and its eventfd. Its threads have been forgotten before. */

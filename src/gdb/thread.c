@@ -12,6 +12,10 @@
 #include "gdb/conditions.h"
 #include "gdb/pad_notes.h"
 
+#define SEEN \
+	(KYMO_EVENT_QUIESCE | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | \
+	 KYMO_EVENT_REAP)
+
 enum { AUXV_MAX = 4096 };
 
 #define NOTHING KYMO_STATE(GDB_NOTHING_TO_TELL)
@@ -36,6 +40,18 @@ void gdb_set_telling(struct gdb_thread *thread, enum gdb_telling telling)
 bool gdb_was_told(const struct gdb_thread *thread)
 {
 	return thread->telling == GDB_SENT || thread->telling == GDB_TOLD;
+}
+
+void gdb_set_mask(struct gdb_thread *thread)
+{
+	const bool is_traced = thread->btrace && thread->btrace->is_on;
+	unsigned int mask = SEEN;
+
+	if (thread->process->catches_calls)
+		mask |= KYMO_EVENTS_SYSCALL;
+	if (thread->is_vforking || is_traced || thread->trace_steps.n) /* else a step leaves the trap flag in R11 */
+		mask |= KYMO_EVENT_SYSCALL_EXIT;
+	kymo_engine_set_events(thread->engine, mask);
 }
 
 struct gdb_process *gdb_find_process(const struct kymo_gdb *gdb, pid_t pid)

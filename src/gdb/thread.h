@@ -41,6 +41,9 @@ void gdb_set_telling(struct gdb_thread *thread, enum gdb_telling telling);
 /* Whether the client was told of the thread's event. */
 bool gdb_was_told(const struct gdb_thread *thread);
 
+/* Have the engine told what its process' settings and its own steps want. */
+void gdb_set_mask(struct gdb_thread *thread);
+
 /* It is no thread of the stub any more. Its struct goes with the engine. */
 void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread);
 

@@ -143,6 +143,8 @@ bool gdb_trace_buffer_next(const struct gdb_trace_buffer *buffer, size_t frame, 
 	if (position >= end)
 		return false;
 	gdb_trace_buffer_read(buffer, position, &block.kind, 1);
+	if (block.kind != 'R' && end - position < GDB_TRACE_MEMORY_HEAD)
+		return false; /* shorter than any other block */
 	if (block.kind == 'R') {
 		block.size = buffer->registers_size;
 	} else if (block.kind == 'V') {
@@ -154,6 +156,8 @@ bool gdb_trace_buffer_next(const struct gdb_trace_buffer *buffer, size_t frame, 
 		head = GDB_TRACE_MEMORY_HEAD;
 		block.size = (size_t)read_number(buffer, position + 9, 2);
 	}
+	if (head + block.size > end - position)
+		return false;
 	block.at = position + head;
 	*at += head + block.size;
 	*ret = block;

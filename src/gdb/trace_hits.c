@@ -8,11 +8,13 @@
 #include "gdb/agent.h"
 #include "gdb/btrace.h"
 #include "gdb/registers.h"
+#include "gdb/thread.h"
 #include "gdb/trace_run.h"
 #include "gdb/trace_variables.h"
 
 enum {
 	PIECE = 32768,     /* bytes of memory that are read at a time */
+	POPPED_MAX = 64,   /* instructions that are executed in place of steps, one after the other */
 	MISSING_MAX = 256, /* pages of a hit that are not mapped; what comes after them is not collected */
 };
 
@@ -36,6 +38,7 @@ static bool put_bytes(struct collector *it, const void *bytes, size_t n)
 		it->is_full = true;
 	else
 		gdb_text_bytes(draft, bytes, n);
+	it->is_full |= draft->has_failed;
 	return !it->is_full;
 }
 
@@ -217,10 +220,19 @@ static bool holds(struct collector *it, const struct gdb_tracepoint *point)
 	return false;
 }
 
+static void begin_steps(struct gdb_thread *thread, struct gdb_tracepoint *point)
+{
+	const struct gdb_trace_step step = { .point = point };
+
+	if (thread->trace_steps.n == GDB_TRACE_STEPS_MAX || !gdb_btrace_walk(thread) ||
+	    !kymo_vec_push(&thread->trace_steps, step))
+		return;
+	gdb_set_mask(thread);
+}
+
 static void hit(struct collector *it, struct gdb_tracepoint *point)
 {
 	struct gdb_thread *thread = it->thread;
-	const struct gdb_trace_step step = { .point = point };
 
 	if (!holds(it, point))
 		return;
@@ -229,8 +241,8 @@ static void hit(struct collector *it, struct gdb_tracepoint *point)
 		return;
 	if (point->n_passes && point->n_hits >= point->n_passes)
 		gdb_trace_end_run(thread->gdb, GDB_TRACE_PASSED, point->number, NULL);
-	else if (point->n_steps && thread->trace_steps.n < GDB_TRACE_STEPS_MAX)
-		(void)kymo_vec_push(&thread->trace_steps, step);
+	else if (point->n_steps)
+		begin_steps(thread, point);
 }
 
 bool gdb_trace_hit(struct gdb_thread *thread, uint64_t address)
@@ -254,27 +266,20 @@ bool gdb_trace_hit(struct gdb_thread *thread, uint64_t address)
 /* A thread that was only stopped has not moved. */
 static bool has_stepped(const struct gdb_thread *thread, uint64_t pc)
 {
-	return pc != thread->trace_pc || (!thread->is_asked && !thread->needs_watches);
+	return pc != thread->trace_pc || (!thread->is_asked && !thread->needs_watches && !thread->is_trace_at_call_end);
 }
 
-void gdb_trace_stepped(struct gdb_thread *thread)
+/* Frames of the tracepoints that have it step. */
+static void note_step(struct collector *it)
 {
-	struct collector it = { 0 };
+	struct gdb_thread *thread = it->thread;
 	size_t n = 0;
 
-	if (!thread->trace_steps.n || thread->is_stopped)
-		return;
-	if (!gdb_traces(&thread->gdb->tracing, thread->process->pid)) {
-		thread->trace_steps.n = 0;
-		return;
-	}
-	if (!begin_collecting(thread, &it) || !has_stepped(thread, it.registers.rip))
-		return;
-	thread->trace_pc = it.registers.rip;
+	thread->trace_pc = it->registers.rip;
 	for (size_t i = 0; i < thread->trace_steps.n; i++) {
 		struct gdb_trace_step step = thread->trace_steps.items[i];
 
-		if (!make_frame(&it, step.point, true))
+		if (!make_frame(it, step.point, true))
 			return; /* the run has ended, and no thread has steps to make */
 		if (++step.n_done < step.point->n_steps)
 			thread->trace_steps.items[n++] = step;
@@ -282,9 +287,44 @@ void gdb_trace_stepped(struct gdb_thread *thread)
 	thread->trace_steps.n = n;
 }
 
+void gdb_trace_stepped(struct gdb_thread *thread, unsigned int event)
+{
+	struct collector it = { 0 };
+
+	if (!thread->trace_steps.n || thread->is_stopped || (event && event != KYMO_EVENT_SYSCALL_EXIT))
+		return;
+	if (!gdb_traces(&thread->gdb->tracing, thread->process->pid)) {
+		thread->trace_steps.n = 0;
+		return;
+	}
+	if (!begin_collecting(thread, &it) || !has_stepped(thread, it.registers.rip))
+		return;
+	thread->is_trace_at_call_end = event;
+	note_step(&it);
+}
+
+/* An instruction that pops flags is not left to a step: it is executed here, as one. */
+static bool pop(struct gdb_thread *thread)
+{
+	struct collector it = { 0 };
+
+	if (!thread->trace_steps.n || !gdb_btrace_pop(thread))
+		return false;
+	thread->is_trace_at_call_end = false;
+	if (gdb_traces(&thread->gdb->tracing, thread->process->pid) && begin_collecting(thread, &it))
+		note_step(&it);
+	return true;
+}
+
 enum kymo_action gdb_trace_action(struct gdb_thread *thread)
 {
-	const enum kymo_action action = gdb_btrace_action(thread);
-
-	return thread->trace_steps.n ? KYMO_ACTION_SINGLESTEP : action;
+	for (int i = 0; i < POPPED_MAX && pop(thread); i++)
+		;
+	if (thread->trace_steps.n)
+		return KYMO_ACTION_SINGLESTEP;
+	if (thread->btrace && thread->btrace->is_walked) {
+		thread->btrace->is_walked = false;
+		gdb_set_mask(thread);
+	}
+	return gdb_btrace_action(thread);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gdb/breakpoints.h"
+#include "gdb/btrace.h"
 #include "gdb/registers.h"
 #include "gdb/thread.h"
 #include "gdb/trace_variables.h"
@@ -32,6 +33,8 @@ bool gdb_trace_begin_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 
 	if (!tracing->is_running || !point->is_enabled || point->is_in)
 		return true;
+	if (point->n_steps && gdb_has_recording(tracing->pid))
+		return false;
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		if (!is_of_run(tracing, gdb->threads.items[i]) || !gdb_insert_at(gdb->threads.items[i], point->address))
 			continue;

@@ -7,7 +7,12 @@
 
 #include "gdb/trace_run.h"
 
-enum { NUMBER_MAX = 0xffff, MEMORY_MAX = 1 << 30, STEPS_MAX = 1 << 30, ACTIONS_MAX = 4096 };
+enum {
+	NUMBER_MAX = 0xffff,
+	MEMORY_MAX = 1 << 30,
+	STEPS_MAX = 0, /* `while-stepping` is refused: docs/internals/gdb.md says why */
+	ACTIONS_MAX = 4096,
+};
 
 /* ---- which one ------------------------------------------------------------------------------- */
 

@@ -32,14 +32,16 @@ def test_what_is_collected(tmp):
     check_matches(result.out, 'No trace frame found')
 
 
-def test_steps_are_collected(tmp):
-    """`while-stepping`: a frame after each step, of which each has its own registers."""
-    result = traced(tmp, *actions(tmp, 'leave', 'collect $regs', 'while-stepping 5', 'collect $regs', 'end'),
-                    'break done', *RUN, 'tstop', 'tstatus', 'tfind start', 'output/x $rip', 'tfind', 'output/x $rip',
-                    'tfind', 'output/x $rip', 'kill')
-    check_matches(result.out, 'Collected 6 trace frames')
-    found = re.findall(r'(?m)^0x[0-9a-f]+', result.out)
-    check_equal(len(set(re.findall(r'0x5[0-9a-f]{11}', ' '.join(found)))) >= 3, True, 'each frame has its own place')
+def test_steps_are_refused(tmp):
+    """`while-stepping`: a tracepoint with steps is not defined."""
+    build_hot(tmp)
+    process, stub, client = served(1)
+    hot = address_of(process.pid, 'hot')
+    check_equal(client.ask(f'QTDP:1:{hot:x}:E:5:0'), 'E01', 'with steps')
+    check_equal(client.ask(f'QTDP:1:{hot:x}:E:0:0'), 'OK', 'without')
+    client.close()
+    stub.end().ok()
+    process.kill()
 
 
 def test_variables(tmp):
@@ -189,6 +191,28 @@ def test_a_run_without_a_client(tmp):
     eventually(is_traced, 'hits are counted')
     stub.end().ok()
     check_equal(code_of(process.pid, hot, 16), before, 'its text')
+    check(process.is_alive(), 'the program runs on')
+    process.kill()
+
+
+def test_a_peer_that_sends_nothing(tmp):
+    """It ends no stub that keeps a run, also where that has ended since: its frames are for the next client."""
+    build_hot(tmp)
+    process = loop_hot()
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    client.ask(f'QTDP:5:{address_of(process.pid, "hot"):x}:E:0:3')
+    client.ask('QTDisconnected:1')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    client.close()
+    for _ in range(3):
+        Client(path).close()
+    other = Client(path)
+    other.begin()
+    check_matches(status(other), '^T0;tpasscount:5;tframes:3;')
+    other.close()
+    stub.end().ok()
     check(process.is_alive(), 'the program runs on')
     process.kill()
 
