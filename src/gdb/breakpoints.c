@@ -224,6 +224,7 @@ void gdb_forget_breakpoints(struct gdb_thread *thread)
 	thread->process->breaks.n = 0;
 	gdb_forget_conditions(thread->process);
 	gdb_end_pads(thread->process);
+	thread->gdb->tracing.has_executed |= thread->process->pid == thread->gdb->tracing.pid;
 	gdb_trace_lose(&thread->gdb->tracing, thread->process->pid, "the process has executed another program");
 	thread->watches.n = thread->trace_steps.n = 0;
 }

@@ -35,8 +35,8 @@ static size_t read_part(struct gdb_thread *thread, uint64_t address, uint8_t *re
 	return n;
 }
 
-/* Bytes from an address on that are in one mapping of a file, which the program cannot write: code and constants. What
- * gdb says of them (QTro) is not right where the program is loaded elsewhere than its file has it. */
+/* Bytes from an address on that are in one private mapping of a file, which the program cannot write: code, constants.
+ * What gdb says of them (QTro) is not right where the program is loaded elsewhere than its file has it. */
 static size_t count_constant(const struct gdb_thread *thread, uint64_t address, size_t size)
 {
 	struct kymo_maps maps = { 0 };
@@ -44,7 +44,7 @@ static size_t count_constant(const struct gdb_thread *thread, uint64_t address, 
 	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, address);
 	size_t n = 0;
 
-	if (map && !map->writable && map->inode)
+	if (map && !map->writable && !map->shared && map->inode)
 		n = size < map->end - address ? size : (size_t)(map->end - address);
 	kymo_error_destroy(error);
 	kymo_maps_deinit(&maps);
@@ -62,6 +62,8 @@ static size_t read_selected(struct gdb_thread *thread, uint64_t address, uint8_t
 	n = gdb_frame_memory(tracing, address, ret, size);
 	if (n)
 		return n;
+	if (tracing->has_executed || thread->process->pid != tracing->pid)
+		return 0;
 	n = gdb_is_constant(tracing, address, size) ? size : count_constant(thread, address, size);
 	return read_part(thread, address, ret, n);
 }

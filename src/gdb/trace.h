@@ -94,6 +94,7 @@ struct gdb_tracing {
 	bool is_circular, is_disconnected;
 	bool is_running;
 	pid_t pid;         /* of the run */
+	bool has_executed; /* … has executed another program since */
 	bool has_selected; /* registers and memory are those of a frame */
 	size_t selected;
 	enum gdb_trace_end end;

@@ -129,6 +129,7 @@ static bool start(struct kymo_gdb *gdb)
 		return false;
 	begin_points(tracing);
 	tracing->pid = thread->process->pid;
+	tracing->has_executed = false;
 	tracing->is_running = true;
 	tracing->start_us = gdb_trace_now_us();
 	tracing->stop_us = 0;
