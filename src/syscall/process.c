@@ -390,12 +390,32 @@ PRINT(print_seccomp_flags)
 
 PRINT(print_seccomp_args)
 {
-	if (d->call->args[0] == SECCOMP_SET_MODE_FILTER)
+	const unsigned int operation = (unsigned int)d->call->args[0];
+
+	if (operation == SECCOMP_GET_NOTIF_SIZES)
+		return;
+	puts_(d, ", ");
+	if (operation == SECCOMP_SET_MODE_FILTER)
 		put_seccomp_program_at(d, ARG);
-	else if (d->call->args[0] == SECCOMP_GET_ACTION_AVAIL)
+	else if (operation == SECCOMP_GET_ACTION_AVAIL)
 		put_seccomp_action_at(d, ARG);
 	else
 		put_address(d, ARG);
+	d->call->is_stopped = true;
+}
+
+/* What the kernel has written, which has no other operation. */
+PRINT(print_seccomp_sizes)
+{
+	const uint64_t address = d->call->args[2];
+	struct seccomp_notif_sizes sizes;
+
+	puts_(d, ", ");
+	if (call_failed(d) || !fetch(d, address, &sizes, sizeof(sizes)))
+		put_address(d, address);
+	else
+		kymo_line_printf(d->text, "{seccomp_notif=%u, seccomp_notif_resp=%u, seccomp_data=%u}",
+				 sizes.seccomp_notif, sizes.seccomp_notif_resp, sizes.seccomp_data);
 }
 
 PRINT(print_priority_who)
@@ -445,7 +465,8 @@ const struct kind k_affinity_in[1] = { { print_cpus, NULL, 0 } };
 const struct kind k_affinity_out[1] = { { print_cpus_out, NULL, AT_EXIT } };
 const struct kind k_scheduler[1] = { { print_name, &schedulers, 0 } };
 const struct kind k_seccomp_flags[1] = { { print_seccomp_flags, NULL, 0 } };
-const struct kind k_seccomp_args[1] = { { print_seccomp_args, NULL, 0 } };
+const struct kind k_seccomp_args[1] = { { print_seccomp_args, NULL, OWN_COMMA } };
+const struct kind k_seccomp_sizes[1] = { { print_seccomp_sizes, NULL, AT_EXIT | OWN_COMMA } };
 const struct kind k_priority_who[1] = { { print_priority_who, NULL, 0 } };
 const struct kind k_wait_id[1] = { { print_wait_id, NULL, 0 } };
 const struct kind k_priority_which[1] = { { print_name, &priority_whiches, 0 } };

@@ -19,6 +19,6 @@ extern const struct kind k_unshare_flags[1], k_setns_type[1], k_wait_status[1], 
 extern const struct kind k_rusage_out[1], k_futex_op[1], k_futex_args[1], k_affinity_in[1], k_affinity_out[1],
 	k_scheduler[1];
 extern const struct kind k_priority_which[1], k_priority_who[1], k_wait_id[1], k_seccomp_op[1], k_seccomp_flags[1],
-	k_seccomp_args[1], k_membarrier[1], k_robust_out[1], k_robust_size_out[1];
+	k_seccomp_args[1], k_seccomp_sizes[1], k_membarrier[1], k_robust_out[1], k_robust_size_out[1];
 
 #endif

@@ -38,6 +38,7 @@ static void attach(int fd, const void *filter, unsigned short n)
 
 int main(void)
 {
+	struct seccomp_notif_sizes sizes;
 	static const uint32_t actions[] = { SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD, SECCOMP_RET_TRAP,
 					    SECCOMP_RET_ERRNO | 22,   SECCOMP_RET_USER_NOTIF,  SECCOMP_RET_TRACE | 7,
 					    SECCOMP_RET_LOG,          SECCOMP_RET_ALLOW,       0x12340000 };
@@ -74,6 +75,10 @@ int main(void)
 	attach(-1, verdicts, sizeof(actions) / sizeof(*actions) + 1); /* the last is no return, so none is taken */
 	attach(-1, NULL, 3);
 	syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 1, NULL);
+	/* Of the operation the kernel looks at 32 bits. */
+	syscall(SYS_seccomp, 1ul << 32 | SECCOMP_GET_ACTION_AVAIL, 0, &actions[0]);
+	syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes);
+	syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 1, &sizes);
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL);
 	return 0;
 }
