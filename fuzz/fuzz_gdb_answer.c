@@ -253,10 +253,11 @@ static void make_steps(struct kymo_gdb *gdb, size_t n)
 {
 	for (size_t i = 0; i < n * gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i % gdb->threads.n];
+		const unsigned int event = i % 11 ? 0 : KYMO_EVENT_SYSCALL_EXIT;
 
 		registers.rip += i % 7 ? 2 : 16;
-		gdb_trace_stepped(thread);
-		gdb_btrace_see(thread, i % 11 ? 0 : KYMO_EVENT_SYSCALL_EXIT);
+		gdb_trace_stepped(thread, event);
+		gdb_btrace_see(thread, event);
 	}
 }
 
