@@ -49,7 +49,7 @@ def test_nonsense_is_answered_and_hurts_nothing(tmp):
     stub, path = offer('--pid', process.pid)
     client = Client(path)
     check_equal(client.ask('?')[:3], 'T05', 'why it stands')
-    for text in ('vMustReplyEmpty', 'QAgent:1', 'qTStatus', 'Z9,0,1', 'nonsense'):
+    for text in ('vMustReplyEmpty', 'QAgent:1', 'qTNothing', 'Z9,0,1', 'nonsense'):
         check_equal(client.ask(text), '', f'answer to {text}')
     for text in ('m', 'mzz,1', 'm0,ffffffffffffffff', 'M0,8:00', 'Xffffffffffffffff,4:abcd', 'G00', 'P999=00', 'p-1',
                  'Hg', 'Hgp1.1', 'T0', 'Z0,0,1', 'Z2,0,0', 'Z2,1,ffff', 'vCont;x', 'vCont;c:p1', 'vCont;',
