@@ -152,7 +152,9 @@ static long sleep_futex(struct sleeper *s)
 
 	/* A wait that a signal interrupts begins anew, and is not in the queue meanwhile: then the word says that it is
 	 * over. */
-	return result == -1 && errno == EAGAIN && s->way->wake ? 0 : result;
+	if (result == -1 && errno == EAGAIN && s->way->wake)
+		result = errno = 0;
+	return result;
 }
 
 static void wake_futex(struct sleeper *s)
