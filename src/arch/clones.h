@@ -17,8 +17,8 @@ struct kymo_clones;
 typedef bool kymo_clones_is_chosen(const struct kymo_extent *function, void *data);
 
 /*
- * Analyze all functions, and keep those that are chosen and can be cloned. What the compiler has split off belongs to
- * the function that it was split off from. 0 and `ret`, which the caller destroys and which must not outlive `code` and
+ * Analyze all functions, and keep those that are chosen and can be cloned. A part that the compiler has split
+ * off belongs to its function. 0 and `ret`, which the caller destroys and which must not outlive `code` and
  * `map`; -ENOMEM.
  */
 int kymo_clones_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,

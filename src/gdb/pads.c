@@ -464,7 +464,7 @@ static void look_whether_early(void *data)
 	it->is_early = !process || !can_be_frozen(it->gdb, process);
 }
 
-/* Try again to take out pads that threads were in: those of this stub, and those that a killed stub has left. */
+/* Try again to take out pads in which threads were: this stub's own pads, and the pads that a killed stub has left. */
 static void remove_left(struct kymo_gdb *gdb)
 {
 	for (size_t i = gdb->pad_sets.n; i-- > 0;)

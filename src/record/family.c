@@ -205,10 +205,7 @@ static struct kymo_error *adopt(struct recording *recording, struct target *targ
 /* Whether its program has forbidden itself to read the time stamp counter, which forks and execs inherit. */
 static bool is_muted(const struct target *target)
 {
-	const struct record_source *source = target->source;
-
-	return target->is_muted || (source && (source->adopted ? kymo_adopted_is_muted(source->adopted)
-							       : kymo_probes_are_muted(source->probes)));
+	return target->is_muted || (target->source && source_is_muted(target->source));
 }
 
 static struct kymo_error *forked(struct recording *recording, const struct kymo_tree_event *event)

@@ -240,13 +240,17 @@ void recording_tell_late(struct recording *recording, const struct record_source
 		       kymo_process_pid(source->process));
 }
 
+bool source_is_muted(const struct record_source *source)
+{
+	return source->adopted ? kymo_adopted_is_muted(source->adopted) : kymo_probes_are_muted(source->probes);
+}
+
 struct kymo_error *source_finish_rings(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = NULL;
 	size_t n = 1;
 
-	if (source->n_rings &&
-	    (source->adopted ? kymo_adopted_is_muted(source->adopted) : kymo_probes_are_muted(source->probes)))
+	if (source->n_rings && source_is_muted(source))
 		recording_warn(recording,
 			       "process %d has made reading the time stamp counter a fault (strict seccomp, "
 			       "PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",

@@ -17,6 +17,9 @@ struct kymo_error *source_open_rings(struct recording *recording, struct record_
 /* Warn that calls of a library may be missing: its process has not waited for the probes. */
 void recording_tell_late(struct recording *recording, const struct record_source *source);
 
+/* Whether its program has forbidden itself to read the time stamp counter: nothing is recorded of it from then on. */
+bool source_is_muted(const struct record_source *source);
+
 /* No producer is left: what lies in open packets, and losses after the last one. Its streams are free for others then.
  */
 struct kymo_error *source_finish_rings(struct recording *recording, struct record_source *source);

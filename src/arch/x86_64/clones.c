@@ -83,7 +83,8 @@ static int keep(struct kymo_clones *clones, struct kymo_clone *clone)
 	return 0;
 }
 
-/* `with_parts`: those that have more than one extent; else the others, and what is refused is noted. */
+/* Clone a function that has more than one extent, if `with_parts`, or else one that has a single extent. Without
+ * `with_parts` a function that is refused is noted. */
 static int add(struct kymo_clones *clones, bool *taken, size_t index, bool with_parts)
 {
 	struct kymo_clones_refused refused = { .start = clones->code->functions[index].start };

@@ -137,13 +137,19 @@ def test_all_threads_and_none_is_told(tmp):
     process.kill()
 
 
-def test_a_client_that_leaves_ends_the_run(tmp):
+def with_tracepoint(tmp, function):
+    """A run of a program with one tracepoint at the function: also where that is, and its code before."""
     build_hot(tmp)
     process, stub, client = served(2)
-    hot = address_of(process.pid, 'hot')
-    before = code_of(process.pid, hot, 16)
-    client.ask(f'QTDP:1:{hot:x}:E:0:0')
+    address = address_of(process.pid, function)
+    before = code_of(process.pid, address, 16)
+    client.ask(f'QTDP:1:{address:x}:E:0:0')
     check_equal(client.ask('QTStart'), 'OK', 'started')
+    return process, stub, client, address, before
+
+
+def test_a_client_that_leaves_ends_the_run(tmp):
+    process, stub, client, hot, before = with_tracepoint(tmp, 'hot')
     client.close()
     stub.end().ok()
     check_equal(code_of(process.pid, hot, 16), before, 'its text')
@@ -219,16 +225,11 @@ def test_a_peer_that_sends_nothing(tmp):
 
 def test_a_killed_stub(tmp):
     """The keeper takes tracepoints out as it does breakpoints."""
-    build_hot(tmp)
-    process, stub, client = served(2)
-    poke = address_of(process.pid, 'over')
-    before = code_of(process.pid, poke, 16)
-    client.ask(f'QTDP:1:{poke:x}:E:0:0')
-    check_equal(client.ask('QTStart'), 'OK', 'started')
+    process, stub, client, over, before = with_tracepoint(tmp, 'over')
     let_run(client)
-    eventually(lambda: code_of(process.pid, poke, 16) != before, 'it is in')
+    eventually(lambda: code_of(process.pid, over, 16) != before, 'it is in')
     os.kill(stub.pid, signal.SIGKILL)
-    eventually(lambda: code_of(process.pid, poke, 16) == before, 'its text')
+    eventually(lambda: code_of(process.pid, over, 16) == before, 'its text')
     check(process.is_alive(), 'the program runs on')
     process.kill()
 
