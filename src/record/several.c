@@ -203,8 +203,8 @@ void recording_tell_left_out(struct recording *recording)
 
 	if (options->pid && options->follow && options->existing && has_children(options->pid))
 		recording_warn(recording,
-			       "the children that process %d has are not recorded, but those that it makes from now "
-			       "on: only code in the process records both",
+			       "the children that process %d has already are not recorded; those that it makes from "
+			       "now on are: only code in the process records both",
 			       options->pid);
 }
 

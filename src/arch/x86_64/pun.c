@@ -56,14 +56,19 @@ const uint8_t x86_prefixes[X86_N_PREFIXES] = {
 
 void x86_layout_init(struct x86_layout *layout, const struct x86_site *site, uint64_t base, unsigned int size)
 {
-	size_t available = 0;
-	const uint8_t *bytes = x86_text_at(site->map, base, &available);
+	*layout = (struct x86_layout){ .base = base };
+	while (layout->size < size) { /* a section may begin where another one ends, as .fini does after .text */
+		size_t available = 0;
+		const uint8_t *bytes = x86_text_at(site->map, base + layout->size, &available);
+		size_t left = size - layout->size, n = available < left ? available : left;
 
-	*layout = (struct x86_layout){ .base = base, .size = available < size ? (unsigned int)available : size };
-	if (!layout->size)
-		return;
-	memcpy(layout->bytes, bytes, layout->size);
-	site->room->look(site->room->data, base, layout->bytes, layout->size);
+		if (!n)
+			break;
+		memcpy(layout->bytes + layout->size, bytes, n);
+		layout->size += (unsigned int)n;
+	}
+	if (layout->size)
+		site->room->look(site->room->data, base, layout->bytes, layout->size);
 }
 
 void x86_layout_open(struct x86_layout *layout, unsigned int at, unsigned int n)

@@ -196,16 +196,25 @@ void kymo_code_destroy(struct kymo_code *code)
 	free(code);
 }
 
+static const struct kymo_span *span_at(const struct kymo_code *code, uint64_t vaddr)
+{
+	for (size_t i = 0; i < code->code.n_text; i++)
+		if (vaddr - code->code.text[i].vaddr < code->code.text[i].size)
+			return &code->code.text[i];
+	return NULL;
+}
+
 bool kymo_code_bytes(const struct kymo_code *code, uint64_t vaddr, uint8_t *ret, size_t size)
 {
-	for (size_t i = 0; i < code->code.n_text; i++) {
-		const struct kymo_span *span = &code->code.text[i];
+	for (size_t done = 0; done < size;) {
+		const struct kymo_span *span = span_at(code, vaddr + done);
+		size_t at = span ? (size_t)(vaddr + done - span->vaddr) : 0, n;
 
-		if (vaddr < span->vaddr || vaddr - span->vaddr > span->size ||
-		    span->size - (vaddr - span->vaddr) < size)
-			continue;
-		memcpy(ret, span->bytes + (vaddr - span->vaddr), size);
-		return true;
+		if (!span)
+			return false;
+		n = span->size - at < size - done ? span->size - at : size - done;
+		memcpy(ret + done, span->bytes + at, n);
+		done += n;
 	}
-	return false;
+	return true;
 }

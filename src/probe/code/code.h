@@ -34,7 +34,8 @@ struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kym
 struct kymo_error *kymo_code_create_jit(const struct kymo_span *text, const struct kymo_extent *function,
 					uint64_t entry, struct kymo_code **ret);
 
-/* The `size` bytes of text at `vaddr` as the file has them. False where there are none. */
+/* The `size` bytes of text at `vaddr` as the file has them. False where some are not text; `ret` may be changed then.
+ */
 bool kymo_code_bytes(const struct kymo_code *code, uint64_t vaddr, uint8_t *ret, size_t size);
 
 void kymo_code_destroy(struct kymo_code *code);

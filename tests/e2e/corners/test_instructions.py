@@ -6,11 +6,13 @@ the other.
 """
 import json
 import os
+import re
+import signal
 
 import comparing
 import places
-from kymotest import (KYMO_PLAIN, check, check_equal, check_same, record, report_json, run, sampled, share, skip,
-                      target_path, timeout)
+from kymotest import (KYMO_PLAIN, check, check_equal, check_same, check_text_intact, events, record, report_json, run,
+                      sampled, share, skip, start, start_record, target_path, timeout)
 from seeds import seed
 
 ROUNDS = '20'
@@ -250,3 +252,44 @@ def test_a_glob_of_instructions_is_each_instruction():
         record('-p', f'{path}:{function}:*', '--', path, '-n', '1', 'short').ok()
         named = sorted(probe['offset'] for probe in report_json()['probes'])
         check_equal(named, sorted(places.instructions_of(path, function)), f'instructions of {function}')
+
+
+LAST = """
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) int last(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+int main(int argc, char **argv)
+{
+	int sum = 0;
+
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	for (int i = 0; i < atoi(argv[1]); i++)
+		sum = last(sum);
+	printf("%d\\n", sum);
+	fflush(stdout);
+	getchar();
+	return argc - 2;
+}
+"""
+
+
+def test_a_last_function_that_is_shorter_than_a_jump(tmp):
+    """Small programs end in one: the jump's last byte is the first of the section that follows, which stays."""
+    (tmp / 'last.c').write_text(LAST)
+    run('gcc', '-O2', '-o', 'last', 'last.c').ok()
+    function = re.search(r'^0*([0-9a-f]+) 0*4 . last$', run('nm', '-S', 'last').ok().out, re.M)
+    text = re.search(r' \.text +PROGBITS +0*([0-9a-f]+) [0-9a-f]+ 0*([0-9a-f]+)', run('readelf', '-SW', 'last').ok().out)
+    check(function and text, 'last() has four bytes')
+    check_equal(int(function[1], 16) + 4, int(text[1], 16) + int(text[2], 16), 'its end is that of .text')
+    process = start('./last', 300)
+    process.wait_for('^ready$')
+    recorder = start_record(process.pid, '--backend', 'inproc', '-p', './last:last n=%edi:s32', '-r', './last:last')
+    process.send('\n')
+    process.wait_for('^300$')
+    recorder.end(signal.SIGINT).ok()
+    check_equal([event['n'] for event in events() if not event.name.endswith('%return')], list(range(300)), 'arguments')
+    check_equal(report_json()['calls'][0]['count'], 300, 'calls with a duration')
+    check_text_intact(process.pid)
+    process.end(input='\n').ok()

@@ -54,7 +54,8 @@ NOINLINE long outer(long n, struct crowd *crowd)
 	return result + 7;
 }
 
-/* Without a lock of the library, which a thread may have had when a child was made: in the child no thread releases it. */
+/* Without a lock of the library, which a thread may have had when a child was made: in the child no thread releases it.
+ */
 static void say(long index)
 {
 	char line[64];
