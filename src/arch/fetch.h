@@ -59,10 +59,6 @@ struct kymo_fetch {
 #define KYMO_FETCH_COPY_MAX (32u << 10)
 #define KYMO_FETCH_LIMIT 128 /* of strings, by default */
 
-/* What a string that is longer than its limit ends with in a record, after the limit's bytes: U+2026 in UTF-8. So a
- * string of more bytes than its limit is one that was cut. */
-#define KYMO_STRING_CUT "\xe2\x80\xa6"
-
 /* Whether a FORM's value is the address of what is recorded. */
 static inline bool kymo_fetch_is_of_memory(const struct kymo_fetch *fetch)
 {

@@ -95,10 +95,16 @@ static struct kymo_error *load_program(struct kymo_kernel *kernel, const struct 
 		.names = kernel->options.names,
 		.args = probe->args,
 		.n_args = probe->n_args,
+		.filter = probe->filter,
 	};
-	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
-	int n = kernel_program_make(&program, insns), fd;
+	kymo_cleanup_free struct bpf_insn *insns = calloc(KERNEL_PROGRAM_MAX, sizeof(*insns));
+	int n = insns ? kernel_program_make(&program, insns) : -ENOMEM, fd;
 
+	if (n == -E2BIG)
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "its strings take more than the %d bytes that the kernel's programs have for "
+					 "them: write str(x, 64) for shorter ones",
+					 KYMO_KERNEL_STRINGS_MAX);
 	if (n < 0)
 		return kymo_error_errno(n, "cannot make a BPF program of these arguments");
 	if (kernel->has_multi)
@@ -116,8 +122,10 @@ static struct kymo_error *add_shape(struct kymo_kernel *kernel, const struct kym
 {
 	struct kernel_shape shape = { .n_args = (uint8_t)probe->n_args, .has_faults = probe->has_faults };
 
-	for (size_t i = 0; i < probe->n_args; i++)
+	for (size_t i = 0; i < probe->n_args; i++) {
 		shape.types[i] = probe->args[i].type;
+		shape.limits[i] = probe->args[i].limit;
+	}
 	if (!kymo_vec_push(&kernel->shapes, shape))
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {

@@ -7,31 +7,32 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "kernel/form.h"
 #include "wire/types.h"
 
 struct kymo_kernel;
 
-enum kymo_kernel_source {
-	KYMO_KERNEL_REGISTER,  /* value of the register at `at` in struct pt_regs, plus `value` */
-	KYMO_KERNEL_MEMORY,    /* the 8 bytes at that address */
-	KYMO_KERNEL_IMMEDIATE, /* `value` */
-	KYMO_KERNEL_UNKNOWN,   /* always a fault */
-};
-
 struct kymo_kernel_arg {
 	enum kymo_kernel_source source;
-	enum kymo_type type; /* the low bytes are recorded */
-	uint16_t at;         /* a multiple of 8 */
+	/* the low bytes are recorded; of STRING, which a form has, those from its value on, up to a NUL or `limit` */
+	enum kymo_type type;
+	uint16_t at; /* a multiple of 8 */
 	int64_t value;
+	const struct kymo_kernel_form *form;
+	uint16_t limit;
 };
+
+/* Bytes that strings may take in one event, each with two more than its limit; a program's stack has no more room. */
+#define KYMO_KERNEL_STRINGS_MAX 272
 
 /* What is recorded at some sites of one file. */
 struct kymo_kernel_probe {
 	int file;       /* open; need not stay so */
 	bool is_return; /* sites are functions: record when they return to their callers */
 	const struct kymo_kernel_arg *args;
-	size_t n_args;   /* <= KYMO_EVENT_MAX_ARGS */
-	bool has_faults; /* records carry the faults byte (wire/event.h) */
+	size_t n_args;                         /* <= KYMO_EVENT_MAX_ARGS */
+	bool has_faults;                       /* records carry the faults byte (wire/event.h) */
+	const struct kymo_kernel_form *filter; /* records are made if it has a value, and that is not 0; NULL: always */
 };
 
 struct kymo_kernel_site {

@@ -140,9 +140,35 @@ void kymo_kernel_shut(struct kymo_kernel *kernel)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
+/* A string of the `size` bytes at `slot`, which has a NUL, as records have it. Returns its size. */
+static size_t pack_string(const uint8_t *slot, size_t size, uint16_t limit, uint8_t *out)
+{
+	const size_t length = strnlen((const char *)slot, size);
+
+	if (length <= limit) {
+		memcpy(out, slot, length);
+		out[length] = 0;
+		return length + 1;
+	}
+	memcpy(out, slot, limit);
+	memcpy(out + limit, KYMO_STRING_CUT, sizeof(KYMO_STRING_CUT));
+	return limit + sizeof(KYMO_STRING_CUT);
+}
+
+/* Bytes of the arguments in a sample. */
+static size_t size_of_values(const struct kernel_shape *shape)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < shape->n_args; i++)
+		size += kernel_slot_size(shape->types[i], shape->limits[i]);
+	return size;
+}
+
 /* Pack the values as wire/event.h wants them. Returns the size. */
 static size_t pack(const struct kernel_shape *shape, const struct kernel_sample *sample, uint8_t *out)
 {
+	const uint8_t *slot = sample->values;
 	uint64_t header = sample->id;
 	size_t at = KYMO_EVENT_ARGS_OFFSET;
 
@@ -151,11 +177,15 @@ static size_t pack(const struct kernel_shape *shape, const struct kernel_sample 
 	if (shape->has_faults)
 		out[at++] = (uint8_t)sample->faults;
 	for (size_t i = 0; i < shape->n_args; i++) {
-		uint64_t value;
+		const size_t size = kernel_slot_size(shape->types[i], shape->limits[i]);
 
-		memcpy(&value, &sample->values[i], sizeof(value));
-		memcpy(out + at, &value, kymo_type_size(shape->types[i]));
-		at += kymo_type_size(shape->types[i]);
+		if (shape->types[i] == KYMO_TYPE_STRING) {
+			at += pack_string(slot, size, shape->limits[i], out + at);
+		} else {
+			memcpy(out + at, slot, kymo_type_size(shape->types[i]));
+			at += kymo_type_size(shape->types[i]);
+		}
+		slot += size;
 	}
 	return at;
 }
@@ -166,17 +196,17 @@ static int on_sample(void *data, void *bytes, size_t size)
 	struct kymo_kernel *kernel = ring->kernel;
 	const struct kernel_sample *sample = bytes;
 	const struct kernel_shape *shape;
-	uint8_t record[KYMO_EVENT_MAX_SIZE];
+	uint8_t record[KYMO_KERNEL_RECORD_MAX];
 	char name[KERNEL_NAME_SIZE] = "";
 	struct kymo_kernel_sample seen;
 
 	if (size < sizeof(*sample) || sample->id >= kernel->shape_of.n || !kernel->shape_of.items[sample->id])
 		return 0;
 	shape = &kernel->shapes.items[kernel->shape_of.items[sample->id] - 1];
-	if (size < kernel_sample_size(shape->n_args, kernel->options.names))
+	if (size < kernel_sample_size(kernel->options.names) + size_of_values(shape))
 		return 0;
 	if (kernel->options.names)
-		memcpy(name, &sample->values[shape->n_args], sizeof(name) - 1);
+		memcpy(name, sample->values + size_of_values(shape), sizeof(name) - 1);
 	seen = (struct kymo_kernel_sample){
 		.ring = ring->index,
 		.ns = sample->ns,

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "kernel/attach.h"
+#include "wire/event.h"
 
 struct kymo_kernel;
 
@@ -53,6 +54,10 @@ void kymo_kernel_let_in(struct kymo_kernel *kernel);
 void kymo_kernel_shut(struct kymo_kernel *kernel);
 
 /* ---- samples --------------------------------------------------------------------------------- */
+
+/* Bytes of a record: each string may be cut, and end with the mark of that. */
+#define KYMO_KERNEL_RECORD_MAX \
+	(KYMO_EVENT_MAX_SIZE + KYMO_KERNEL_STRINGS_MAX + KYMO_EVENT_MAX_ARGS * sizeof(KYMO_STRING_CUT))
 
 struct kymo_kernel_sample {
 	size_t ring;

@@ -3,6 +3,7 @@
  *
  *	is the gate open?					one word for all probes
  *	is the process one of those that are recorded?		its bit, where they are told apart
+ *	does the filter let it through?				its values lie below the sample
  *	the CPU's ring and its state				ring and count are found by the same key
  *	ids, arguments, cookie, losses, name			into a sample on the stack
  *	the time						last, so that samples are nearly in order
@@ -20,13 +21,28 @@
 
 #include "kernel/attach.h"
 #include "kernel/code.h"
+#include "kernel/form.h"
 #include "wire/event.h"
 
 /* ---- a probe --------------------------------------------------------------------------------- */
 
-size_t kernel_sample_size(size_t n_args, bool names)
+size_t kernel_slot_size(enum kymo_type type, uint16_t limit)
 {
-	return sizeof(struct kernel_sample) + 8 * n_args + (names ? KERNEL_NAME_SIZE : 0);
+	return type == KYMO_TYPE_STRING ? ((size_t)limit + 2 + 7) / 8 * 8 : 8;
+}
+
+size_t kernel_sample_size(bool names)
+{
+	return sizeof(struct kernel_sample) + (names ? KERNEL_NAME_SIZE : 0);
+}
+
+static size_t size_of_sample(const struct kernel_program *program)
+{
+	size_t size = kernel_sample_size(program->names);
+
+	for (size_t i = 0; i < program->n_args; i++)
+		size += kernel_slot_size(program->args[i].type, program->args[i].limit);
+	return size;
 }
 
 /* Leave unless the process is wanted. */
@@ -57,16 +73,62 @@ static void find_ring(struct kernel_code *c, const struct kernel_program *progra
 	emit(c, BPF_MOV64_REG(R7, R0));
 }
 
+/* Where the sample and what is below it lie, relative to the frame pointer. */
+struct frame {
+	int sample, ids, stack;
+};
+
+static void note_fault(struct kernel_code *c, size_t i)
+{
+	emit(c, BPF_ALU64_IMM(BPF_OR, R9, 1 << i));
+}
+
+/* The string at the address in r0, of which a byte more than its limit tells that it is longer. */
+static void fetch_string(struct kernel_code *c, const struct kymo_kernel_arg *arg, int at, struct kernel_label *fault)
+{
+	emit(c, BPF_MOV64_REG(R3, R0));
+	stack_address(c, R1, at);
+	emit(c, BPF_MOV64_IMM(R2, arg->limit + 2));
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user_str));
+	jump_if(c, BPF_JSLT, R0, 0, fault);
+}
+
+static void fetch_form(struct kernel_code *c, const struct kymo_kernel_arg *arg, size_t i, const struct frame *frame,
+		       int at)
+{
+	const size_t size = kernel_slot_size(arg->type, arg->limit);
+	struct kernel_label fault = { .n = 0 }, done = { .n = 0 };
+
+	/* What a string leaves of its slot is not to be what was on the kernel's stack. */
+	for (size_t k = 0; k < size; k += 8)
+		emit(c, BPF_ST_MEM(BPF_DW, FP, at + (int)k, 0));
+	kernel_form_emit(c, arg->form, frame->stack, frame->ids, &fault);
+	if (arg->type == KYMO_TYPE_STRING)
+		fetch_string(c, arg, at, &fault);
+	else
+		emit(c, BPF_STX_MEM(BPF_DW, FP, R0, at));
+	if (!fault.n)
+		return;
+	jump(c, &done);
+	here(c, &fault);
+	note_fault(c, i);
+	here(c, &done);
+}
+
 /* Argument `i` into its slot; r9 collects faults. */
-static void fetch(struct kernel_code *c, const struct kymo_kernel_arg *arg, size_t i, int at)
+static void fetch(struct kernel_code *c, const struct kymo_kernel_arg *arg, size_t i, const struct frame *frame, int at)
 {
 	struct kernel_label done = { .n = 0 };
 
+	if (arg->source == KYMO_KERNEL_FORM) {
+		fetch_form(c, arg, i, frame, at);
+		return;
+	}
 	if (arg->source == KYMO_KERNEL_IMMEDIATE || arg->source == KYMO_KERNEL_UNKNOWN) {
 		emit(c, BPF_LD_IMM64(R1, arg->source == KYMO_KERNEL_IMMEDIATE ? (uint64_t)arg->value : 0));
 		emit(c, BPF_STX_MEM(BPF_DW, FP, R1, at));
 		if (arg->source == KYMO_KERNEL_UNKNOWN)
-			emit(c, BPF_ALU64_IMM(BPF_OR, R9, 1 << i));
+			note_fault(c, i);
 		return;
 	}
 	emit(c, BPF_LDX_MEM(BPF_DW, R3, R6, arg->at));
@@ -80,29 +142,67 @@ static void fetch(struct kernel_code *c, const struct kymo_kernel_arg *arg, size
 	emit(c, BPF_MOV64_IMM(R2, 8));
 	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user)); /* where it fails it stores zeroes */
 	jump_if(c, BPF_JEQ, R0, 0, &done);
-	emit(c, BPF_ALU64_IMM(BPF_OR, R9, 1 << i));
+	note_fault(c, i);
 	here(c, &done);
+}
+
+static bool is_sound_place(enum kymo_kernel_source source, uint16_t at, int64_t value)
+{
+	return (unsigned int)source <= KYMO_KERNEL_UNKNOWN && !(at % 8) &&
+	       (source == KYMO_KERNEL_IMMEDIATE || (value >= INT32_MIN && value <= INT32_MAX));
+}
+
+static bool is_sound_form(const struct kymo_kernel_form *form)
+{
+	if (!kymo_form_check(form->form, UINT8_MAX, UINT8_MAX) || kymo_kernel_form_refusal(form->form))
+		return false;
+	for (uint32_t i = 0; i < form->form->n; i++)
+		if (!is_sound_place(form->places[i].source, form->places[i].at, form->places[i].value))
+			return false;
+	return true;
+}
+
+static bool is_sound_arg(const struct kymo_kernel_arg *arg)
+{
+	if (arg->source == KYMO_KERNEL_FORM)
+		return (arg->type == KYMO_TYPE_STRING || (unsigned int)arg->type < KYMO_N_TYPES) &&
+		       is_sound_form(arg->form);
+	return (unsigned int)arg->type < KYMO_N_TYPES && is_sound_place(arg->source, arg->at, arg->value);
 }
 
 static int check_program(const struct kernel_program *program)
 {
-	if (program->n_args > KYMO_EVENT_MAX_ARGS)
+	size_t strings = 0;
+
+	if (program->n_args > KYMO_EVENT_MAX_ARGS || (program->filter && !is_sound_form(program->filter)))
 		return -EINVAL;
 	for (size_t i = 0; i < program->n_args; i++) {
 		const struct kymo_kernel_arg *arg = &program->args[i];
 
-		if ((unsigned int)arg->type >= KYMO_N_TYPES || (unsigned int)arg->source > KYMO_KERNEL_UNKNOWN ||
-		    arg->at % 8)
+		if (!is_sound_arg(arg))
 			return -EINVAL;
-		if (arg->source != KYMO_KERNEL_IMMEDIATE && (arg->value < INT32_MIN || arg->value > INT32_MAX))
-			return -EINVAL;
+		if (arg->type == KYMO_TYPE_STRING)
+			strings += kernel_slot_size(arg->type, arg->limit);
 	}
-	return 0;
+	return strings <= KYMO_KERNEL_STRINGS_MAX ? 0 : -E2BIG;
+}
+
+/* Leave unless the filter has a value, and that is not 0. */
+static void ask_filter(struct kernel_code *c, const struct kernel_program *program, const struct frame *frame,
+		       struct kernel_label *out)
+{
+	if (!program->filter)
+		return;
+	kernel_form_emit(c, program->filter, frame->stack, frame->ids, out);
+	jump_if(c, BPF_JEQ, R0, 0, out);
 }
 
 int kernel_program_make(const struct kernel_program *program, struct bpf_insn out[KERNEL_PROGRAM_MAX])
 {
-	int size = (int)kernel_sample_size(program->n_args, program->names), sample = STACK_TOP - size;
+	const int size = (int)size_of_sample(program), sample = STACK_TOP - size;
+	const struct frame frame = { sample, sample + (int)offsetof(struct kernel_sample, tid),
+				     sample - KERNEL_FORM_STACK };
+	int at = sample + (int)sizeof(struct kernel_sample);
 	struct kernel_label leaving = { .n = 0 }, written = { .n = 0 };
 	struct kernel_code c = { .insns = out, .max = KERNEL_PROGRAM_MAX, .err = check_program(program) };
 
@@ -113,18 +213,21 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 	emit(&c, BPF_LDX_MEM(BPF_DW, R1, R1, 0));
 	jump_if(&c, BPF_JEQ, R1, 0, &leaving);
 	filter(&c, program, &leaving);
-	store_ids(&c, &program->ids, sample + (int)offsetof(struct kernel_sample, tid), &leaving);
+	store_ids(&c, &program->ids, frame.ids, &leaving);
+	ask_filter(&c, program, &frame, &leaving);
 	find_ring(&c, program, &leaving);
 	emit(&c, BPF_MOV64_IMM(R9, 0));
-	for (size_t i = 0; i < program->n_args; i++)
-		fetch(&c, &program->args[i], i, sample + (int)(sizeof(struct kernel_sample) + 8 * i));
+	for (size_t i = 0; i < program->n_args; i++) {
+		fetch(&c, &program->args[i], i, &frame, at);
+		at += (int)kernel_slot_size(program->args[i].type, program->args[i].limit);
+	}
 	emit(&c, BPF_MOV64_REG(R1, R6));
 	emit(&c, BPF_EMIT_CALL(BPF_FUNC_get_attach_cookie));
 	emit(&c, BPF_ALU64_IMM(BPF_LSH, R9, 32));
 	emit(&c, BPF_ALU64_REG(BPF_OR, R0, R9));
 	emit(&c, BPF_STX_MEM(BPF_DW, FP, R0, sample + (int)offsetof(struct kernel_sample, id)));
 	if (program->names) {
-		stack_address(&c, R1, sample + (int)(sizeof(struct kernel_sample) + 8 * program->n_args));
+		stack_address(&c, R1, at);
 		emit(&c, BPF_MOV64_IMM(R2, KERNEL_NAME_SIZE));
 		emit(&c, BPF_EMIT_CALL(BPF_FUNC_get_current_comm));
 	}

@@ -10,17 +10,17 @@
 #include "kernel/processes.h"
 
 #define KERNEL_LICENSE "Dual MIT/GPL" /* helpers that read memory or time want one that goes with the GPL */
-#define KERNEL_PROGRAM_MAX 256        /* instructions */
+#define KERNEL_PROGRAM_MAX 16384      /* instructions */
 #define KERNEL_NAME_SIZE 16           /* TASK_COMM_LEN */
 
-/* A sample as it lies in a ring: this, `n_args` values, then the thread's name where names are wanted. */
+/* A sample as it lies in a ring: this, the arguments in slots, then the thread's name where names are wanted. */
 struct kernel_sample {
 	uint64_t ns;
 	uint64_t lost;
 	uint32_t id;
 	uint32_t faults;
 	int32_t tid, pid;
-	uint64_t values[];
+	uint8_t values[];
 };
 
 /* An element of the state map, a cache line of its own. */
@@ -45,14 +45,18 @@ struct kernel_program {
 	bool names;
 	const struct kymo_kernel_arg *args;
 	size_t n_args;
+	const struct kymo_kernel_form *filter; /* or NULL */
 };
 
-/* Bytes of a sample in the ring. */
-size_t kernel_sample_size(size_t n_args, bool names);
+/* Bytes of an argument in a sample: 8, or of a string two more than its limit, rounded up. */
+size_t kernel_slot_size(enum kymo_type type, uint16_t limit);
+
+/* Bytes of a sample in the ring, without those of its arguments. */
+size_t kernel_sample_size(bool names);
 
 /*
  * The program that runs at a probe; the event's id is its link's cookie. Returns the number of instructions; -EINVAL,
- * -ENOSPC.
+ * -ENOSPC; -E2BIG: its strings are too long.
  */
 int kernel_program_make(const struct kernel_program *program, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
 

@@ -19,6 +19,7 @@ struct ring_buffer;
 /* How samples of an event become records. */
 struct kernel_shape {
 	enum kymo_type types[KYMO_EVENT_MAX_ARGS];
+	uint16_t limits[KYMO_EVENT_MAX_ARGS];
 	uint8_t n_args;
 	bool has_faults;
 };

@@ -145,10 +145,8 @@ static bool are_refused_for_kernel(const struct recording *recording, const char
 static bool may_go_elsewhere(const struct recording *recording, const struct kymo_error *refusal)
 {
 	return recording->wanted.options->backend == KYMO_RECORD_AUTO &&
-	       !recording_has_markers(recording->wanted.options) &&
-	       !recording_has_addresses(recording->wanted.options) && !recording_computes(recording->wanted.options) &&
-	       recording->wanted.options->n_pids <= 1 && refusal->code == KYMO_ERROR_UNSAFE && recording->run.process &&
-	       !recording->run.has_run;
+	       !recording_needs_process(recording->wanted.options) && recording->wanted.options->n_pids <= 1 &&
+	       refusal->code == KYMO_ERROR_UNSAFE && recording->run.process && !recording->run.has_run;
 }
 
 /*

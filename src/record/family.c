@@ -91,8 +91,10 @@ bool recording_is_dead(const struct target *target, const struct kymo_error *err
 static void give_up(struct recording *recording, struct target *target, struct kymo_error *error)
 {
 	target->is_in_startup = false;
-	if (error && !recording_is_dead(target, error))
+	if (error && !recording_is_dead(target, error)) {
 		recording_warn(recording, "process %d runs without probes: %s", target->pid, error->message);
+		recording->run.has_given_up = true;
+	}
 	kymo_error_destroy(error);
 	kymo_process_resume(target->process);
 }
@@ -383,7 +385,8 @@ static void warn_not_loaded(struct recording *recording, const struct kymo_spec 
 	kymo_nearest_file(spec->file, command, nearest, sizeof(nearest));
 	if (!strcmp(nearest, spec->file))
 		nearest[0] = '\0';
-	recording_warn(recording, "no process loaded a file called %s ('%s').%s%s%s", spec->file, spec->text,
+	recording_warn(recording, "no %sprocess loaded a file called %s ('%s').%s%s%s",
+		       recording->run.has_given_up ? "recorded " : "", spec->file, spec->text,
 		       *nearest ? " Did you mean " : "", nearest, *nearest ? "?" : "");
 }
 

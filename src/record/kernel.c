@@ -7,13 +7,13 @@
 #include <sys/utsname.h>
 
 #include "arch/pad.h"
-#include "arch/uprobe.h"
 #include "base/cleanup.h"
 #include "kernel/kernel.h"
 #include "probe/code/events.h"
 #include "probe/offline/offline.h"
 #include "probe/offline/offline_refusals.h"
 #include "procfs/info.h"
+#include "record/kernel_args.h"
 #include "trace/kernel_stream.h"
 #include "trace/kernel_threads.h"
 #include "trace/ktime.h"
@@ -133,33 +133,6 @@ void recording_kernel_destroy(struct recording_kernel *source)
 
 /* ---- probes in ------------------------------------------------------------------------------- */
 
-static enum kymo_kernel_source source_of(enum kymo_uprobe_source source)
-{
-	return source == KYMO_UPROBE_REGISTER ? KYMO_KERNEL_REGISTER
-	       : source == KYMO_UPROBE_MEMORY ? KYMO_KERNEL_MEMORY
-					      : KYMO_KERNEL_IMMEDIATE;
-}
-
-/* Where the values are at sites of this kind. */
-static struct kymo_error *translate(const struct kymo_probe_event *event, enum kymo_offline_kind kind,
-				    struct kymo_kernel_arg ret[KYMO_EVENT_MAX_ARGS])
-{
-	for (size_t i = 0; i < event->n_args; i++) {
-		struct kymo_uprobe_value value;
-		int err = kymo_uprobe_resolve(&event->args[i], kind == KYMO_OFFLINE_CALLER, &value);
-
-		if (err)
-			return kymo_error_create(KYMO_ERROR_USAGE,
-						 "argument %s of %s cannot be recorded through the kernel",
-						 event->fields[i].name, event->name);
-		ret[i] =
-			(struct kymo_kernel_arg){ source_of(value.source), event->args[i].type, value.at, value.value };
-		if (event->args[i].kind == KYMO_FETCH_RETVAL && kind == KYMO_OFFLINE_TAIL)
-			ret[i].source = KYMO_KERNEL_UNKNOWN;
-	}
-	return NULL;
-}
-
 static const char *refusal_of(int err)
 {
 	return err == -EOPNOTSUPP || err == -524 /* ENOTSUPP of the kernel */ || err == -EILSEQ || err == -ENOEXEC ||
@@ -176,14 +149,14 @@ static struct kymo_error *attach_kind(struct recording_kernel *source, size_t fi
 	const struct kymo_probe_event *events;
 	kymo_cleanup_free struct kymo_kernel_site *wanted = calloc(end - first, sizeof(*wanted));
 	kymo_cleanup_free size_t *which = calloc(end - first, sizeof(*which));
-	struct kymo_kernel_arg args[KYMO_EVENT_MAX_ARGS];
-	struct kymo_kernel_probe probe = { .is_return = kind == KYMO_OFFLINE_CALLER, .args = args };
+	kymo_cleanup_free struct recording_kernel_args *args = calloc(1, sizeof(*args));
+	struct kymo_kernel_probe probe = { .is_return = kind == KYMO_OFFLINE_CALLER };
 	const struct kymo_probe_event *event;
 	struct kymo_error *error;
 	size_t n_sites, n_events, n = 0;
 	const char *path;
 
-	if (!wanted || !which)
+	if (!wanted || !which || !args)
 		return &kymo_error_no_memory;
 	sites = kymo_offline_sites(source->offline, &n_sites);
 	events = kymo_events_items(source->options.events, &n_events);
@@ -197,7 +170,9 @@ static struct kymo_error *attach_kind(struct recording_kernel *source, size_t fi
 	probe.file = kymo_offline_file(source->offline, sites[first].file, &path);
 	probe.n_args = event->n_args;
 	probe.has_faults = kymo_pad_has_faults(event->args, event->n_args);
-	error = translate(event, kind, args);
+	error = recording_kernel_args_of(event, kind, args);
+	probe.args = args->args;
+	probe.filter = args->filter;
 	if (!error)
 		error = kymo_kernel_attach(source->kernel, &probe, wanted, n);
 	for (size_t i = 0; i < n && !error; i++) {
@@ -325,7 +300,7 @@ struct kymo_error *recording_kernel_tell_refused(struct recording_kernel *source
 static struct kymo_error *on_sample(const struct kymo_kernel_sample *sample, void *data)
 {
 	struct recording_kernel *source = data;
-	uint8_t changed[KYMO_EVENT_MAX_SIZE];
+	uint8_t changed[KYMO_KERNEL_RECORD_MAX];
 	const uint8_t *record = sample->record;
 	struct kymo_error *error;
 	int32_t tid;

@@ -93,11 +93,12 @@ struct recording_run {
 		size_t n_held;
 		bool is_over; /* recording ends */
 	} until;
-	bool has_begun; /* a launched command has run its first instruction of its own */
-	bool has_run;   /* the launched command may have run code of its own; it can't be started again */
-	bool is_ending; /* probes go out, and no process gets any */
-	bool *lacking;  /* per spec in the process: a file that it names has been met, and has not what it means; or
-			   NULL */
+	bool has_begun;    /* a launched command has run its first instruction of its own */
+	bool has_run;      /* the launched command may have run code of its own; it can't be started again */
+	bool is_ending;    /* probes go out, and no process gets any */
+	bool has_given_up; /* a process runs without probes, and has been told of */
+	bool *lacking;     /* per spec in the process: a file that it names has been met, and has not what it means; or
+			      NULL */
 	bool lacks_thread_ids; /* of some process: its records carry the process id */
 	struct recording_looks looks;
 	struct kymo_error *drain_error; /* of recording_drain_meanwhile() */

@@ -5,6 +5,7 @@
 
 #include "probe/install/mapped.h"
 #include "probe/spec/spec_write.h"
+#include "record/kernel_args.h"
 #include "record/recording.h"
 
 #define OUTSIDE_MIN (UINT64_C(64) << 10)
@@ -33,14 +34,6 @@ bool recording_has_addresses(const struct kymo_record_options *options)
 	return false;
 }
 
-bool recording_computes(const struct kymo_record_options *options)
-{
-	for (size_t i = 0; i < options->n_specs; i++)
-		if (kymo_spec_computes(&options->specs[i]))
-			return true;
-	return false;
-}
-
 static bool has_stacks(const struct kymo_record_options *options)
 {
 	for (size_t i = 0; i < options->n_specs; i++)
@@ -55,6 +48,36 @@ static bool samples(const struct kymo_record_options *options)
 		if (options->specs[i].sampling)
 			return true;
 	return false;
+}
+
+static bool aggregates(const struct kymo_record_options *options)
+{
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (options->specs[i].aggregated || options->specs[i].waits)
+			return true;
+	return false;
+}
+
+/* Whether the kernel can compute what the specs ask for. `way` is as recording_kernel_check_spec() has it. */
+static struct kymo_error *check_forms(const struct kymo_record_options *options, const char *way)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < options->n_specs && !error; i++)
+		error = recording_kernel_check_spec(&options->specs[i], way);
+	return error;
+}
+
+bool recording_needs_process(const struct kymo_record_options *options)
+{
+	struct kymo_error *error;
+
+	if (recording_has_markers(options) || recording_has_addresses(options) || has_stacks(options) ||
+	    samples(options) || aggregates(options) || kymo_spec_that_writes(options->specs, options->n_specs))
+		return true;
+	error = check_forms(options, "");
+	kymo_error_destroy(error);
+	return error;
 }
 
 bool recording_has_several(const struct recording *recording)
@@ -105,12 +128,11 @@ static struct kymo_error *check_outside(const struct recording *recording)
 		return kymo_error_create(
 			KYMO_ERROR_USAGE,
 			"registers are written in the process itself: leave %s out, or 'set' and 'return'", way);
-	if (recording_computes(options))
+	if (aggregates(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "filters and expressions are computed in the process itself: leave %s out, or "
-					 "write registers and $arguments alone",
+					 "hits are aggregated, and calls paired, in the process itself: leave %s out",
 					 way);
-	return NULL;
+	return check_forms(options, way);
 }
 
 struct kymo_error *recording_check_options(const struct recording *recording)

@@ -40,8 +40,8 @@ bool recording_has_syscalls(const struct kymo_record_options *options);
 /* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
 bool recording_has_addresses(const struct kymo_record_options *options);
 
-/* Whether a spec has a filter or an expression. */
-bool recording_computes(const struct kymo_record_options *options);
+/* Whether a spec asks for what only code in the process itself can do. */
+bool recording_needs_process(const struct kymo_record_options *options);
 
 /* Whether the oldest records go where there is no room for new ones; and how much of them a CPU has outside of the
  * process, in bytes. */

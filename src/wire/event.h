@@ -65,6 +65,10 @@ struct kymo_wire_stack {
 	uint64_t pc, sp, bp;
 };
 
+/* What a string that is longer than its limit ends with in a record, after the limit's bytes: U+2026 in UTF-8. So a
+ * string of more bytes than its limit is one that was cut. */
+#define KYMO_STRING_CUT "\xe2\x80\xa6"
+
 /* Of a record without strings. */
 #define KYMO_EVENT_MAX_SIZE (KYMO_EVENT_ARGS_OFFSET + 1 + 8 * KYMO_EVENT_MAX_ARGS)
 

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "probe/code/events.h"
 #include "sym/demangle.h"
+#include "wire/event.h"
 
 #define CUT_SIZE (sizeof(KYMO_STRING_CUT) - 1)
 

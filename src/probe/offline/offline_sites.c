@@ -120,7 +120,9 @@ static struct kymo_error *add_event(struct kymo_offline *offline, const struct p
 		return &kymo_error_no_memory;
 	probe_build_id(file->module, build_id);
 	probe_event_arguments(spec, &event);
-	error = kymo_events_add(offline->events, &event, ret);
+	error = probe_check_names(spec, build_id);
+	if (!error)
+		error = kymo_events_add(offline->events, &event, ret);
 	if (!error)
 		kymo_events_use(offline->events, *ret);
 	return error;

@@ -506,11 +506,3 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 		free(spec->values[i].text);
 	memset(spec, 0, sizeof(*spec));
 }
-
-bool kymo_spec_computes(const struct kymo_spec *spec)
-{
-	for (size_t i = 0; i < spec->n_args; i++)
-		if (spec->args[i].form)
-			return true;
-	return spec->filter || spec->aggregated || spec->stack_size || spec->sampling;
-}

@@ -142,9 +142,4 @@ void kymo_spec_deinit(struct kymo_spec *spec);
 /* The ":" of "FILE:WHERE", or NULL where no file is named: a "::" separates nothing. */
 const char *kymo_spec_file_end(const char *text);
 
-/* Whether it has a filter or an expression, which are computed by pads alone, or a stack, or samples, or its hits are
- * aggregated.
- */
-bool kymo_spec_computes(const struct kymo_spec *spec);
-
 #endif

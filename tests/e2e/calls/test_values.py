@@ -263,13 +263,6 @@ def test_names_of_another_build_are_refused(tmp):
 # ---- what is refused -----------------------------------------------------------------------------
 
 
-def test_filters_and_expressions_are_refused_where_pads_are_not(tmp):
-    sentence = r'filters and expressions are computed in the process itself: leave --backend kernel out, or write registers and \$arguments alone\n'
-    for spec in ('libc:malloc /arg0 > 5/', 'libc:malloc (arg0 + 1)'):
-        result = record('--backend', 'kernel', '-p', spec, '--', 'true')
-        check(result.status in (1, 2) and re.search(sentence, result.err), 'the sentence', result)
-
-
 def test_what_becomes_of_an_expression_is_shown():
     check_same(
         kymo('explain', '-e', '(int)arg0 > 4K || %al').ok().out, """Types:

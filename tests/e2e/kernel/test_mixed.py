@@ -231,6 +231,18 @@ def test_a_command_that_is_not_followed_is_recorded_both_ways():
     check_halves([3, 4])
 
 
+def test_filters_go_with_their_probes_through_the_kernel():
+    build()
+    probes = ['-p', './mix:awkward arg0 /arg0 % 3 == 0/', '-p', './mix:plain (arg0 * 2) /arg0 > 4/']
+    result = record('--no-follow', *probes, '--', './mix', CALLS).ok()
+    check_equal(len(result.warnings()), 1, 'warnings')
+    check_halves([1, 1])
+    check_equal([event['arg0'] for event in events() if event.name == 'mix:awkward'], list(range(0, CALLS, 3)),
+                'those of the kernel')
+    check_equal([event['value1'] for event in events() if event.name == 'mix:plain'],
+                [2 * n for n in range(5, CALLS)], 'those of the process')
+
+
 def test_a_command_that_is_followed_goes_through_the_kernel_as_a_whole():
     build()
     record(*REFUSED, *TAKEN, '--', './mix', CALLS).ok()

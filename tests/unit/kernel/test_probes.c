@@ -174,10 +174,10 @@ static int by_first(const void *a, const void *b)
 static void check_registers(bool no_multi)
 {
 	static const struct kymo_kernel_arg args[] = {
-		{ KYMO_KERNEL_REGISTER, KYMO_TYPE_U64, DI, 0 },
-		{ KYMO_KERNEL_REGISTER, KYMO_TYPE_S16, SI, 0 },
-		{ KYMO_KERNEL_IMMEDIATE, KYMO_TYPE_X64, 0, (int64_t)MARK },
-		{ KYMO_KERNEL_REGISTER, KYMO_TYPE_U8, DI, 7 },
+		{ .source = KYMO_KERNEL_REGISTER, .type = KYMO_TYPE_U64, .at = DI, .value = 0 },
+		{ .source = KYMO_KERNEL_REGISTER, .type = KYMO_TYPE_S16, .at = SI, .value = 0 },
+		{ .source = KYMO_KERNEL_IMMEDIATE, .type = KYMO_TYPE_X64, .at = 0, .value = (int64_t)MARK },
+		{ .source = KYMO_KERNEL_REGISTER, .type = KYMO_TYPE_U8, .at = DI, .value = 7 },
 	};
 	struct kymo_kernel *kernel =
 		open_kernel((struct kymo_kernel_options){ .pid = getpid(), .names = true, .no_multi = no_multi });
@@ -227,8 +227,8 @@ static void more_than_one_by_one_can_serve_are_refused_before_the_first(void **s
 static void memory_is_read_and_faults_are_told(void **state)
 {
 	static const struct kymo_kernel_arg args[] = {
-		{ KYMO_KERNEL_MEMORY, KYMO_TYPE_X64, DI, 8 },
-		{ KYMO_KERNEL_MEMORY, KYMO_TYPE_X32, SI, 0 },
+		{ .source = KYMO_KERNEL_MEMORY, .type = KYMO_TYPE_X64, .at = DI, .value = 8 },
+		{ .source = KYMO_KERNEL_MEMORY, .type = KYMO_TYPE_X32, .at = SI, .value = 0 },
 	};
 	struct kymo_kernel *kernel = open_kernel((struct kymo_kernel_options){ .pid = getpid() });
 	uint64_t words[2] = { 1, MARK };
@@ -242,7 +242,9 @@ static void memory_is_read_and_faults_are_told(void **state)
 
 static void returns_give_what_is_returned(void **state)
 {
-	static const struct kymo_kernel_arg args[] = { { KYMO_KERNEL_REGISTER, KYMO_TYPE_S64, AX, 0 } };
+	static const struct kymo_kernel_arg args[] = {
+		{ .source = KYMO_KERNEL_REGISTER, .type = KYMO_TYPE_S64, .at = AX, .value = 0 }
+	};
 	struct kymo_kernel *kernel = open_kernel((struct kymo_kernel_options){ .pid = getpid() });
 
 	attach(kernel, probed, 5, true, args, 1, false);

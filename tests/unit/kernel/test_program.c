@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "kernel/attach.h"
+#include "kernel/form.h"
 #include "kernel/program.h"
 #include "wire/event.h"
 
@@ -45,11 +47,13 @@ static void check_flow(const struct bpf_insn *insns, int n)
 static void the_largest_program_fits_and_flows_forward(void **state)
 {
 	struct kymo_kernel_arg args[KYMO_EVENT_MAX_ARGS];
-	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
+	static struct bpf_insn insns[KERNEL_PROGRAM_MAX];
 	struct kernel_program program = with(args, KYMO_EVENT_MAX_ARGS);
 
 	for (size_t i = 0; i < KYMO_EVENT_MAX_ARGS; i++)
-		args[i] = (struct kymo_kernel_arg){ KYMO_KERNEL_MEMORY, KYMO_TYPE_X64, 152, (int64_t)(8 * i) };
+		args[i] = (struct kymo_kernel_arg){
+			.source = KYMO_KERNEL_MEMORY, .type = KYMO_TYPE_X64, .at = 152, .value = (int64_t)(8 * i)
+		};
 	program.processes = 5;
 	program.ids.ns_dev = 4;
 	program.ids.ns_ino = 4026532000;
@@ -60,7 +64,7 @@ static void the_largest_program_fits_and_flows_forward(void **state)
 
 static void a_program_without_arguments_is_sound(void **state)
 {
-	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
+	static struct bpf_insn insns[KERNEL_PROGRAM_MAX];
 	struct kernel_program program = with(NULL, 0);
 
 	check_flow(insns, kernel_program_make(&program, insns));
@@ -69,13 +73,13 @@ static void a_program_without_arguments_is_sound(void **state)
 static void arguments_out_of_range_are_refused(void **state)
 {
 	static const struct kymo_kernel_arg bad[] = {
-		{ KYMO_KERNEL_REGISTER, KYMO_TYPE_X64, 3, 0 },
-		{ KYMO_KERNEL_REGISTER, KYMO_N_TYPES, 8, 0 },
-		{ (enum kymo_kernel_source)7, KYMO_TYPE_X64, 8, 0 },
-		{ KYMO_KERNEL_MEMORY, KYMO_TYPE_X64, 8, INT64_C(1) << 40 },
+		{ .source = KYMO_KERNEL_REGISTER, .type = KYMO_TYPE_X64, .at = 3, .value = 0 },
+		{ .source = KYMO_KERNEL_REGISTER, .type = KYMO_N_TYPES, .at = 8, .value = 0 },
+		{ .source = (enum kymo_kernel_source)7, .type = KYMO_TYPE_X64, .at = 8, .value = 0 },
+		{ .source = KYMO_KERNEL_MEMORY, .type = KYMO_TYPE_X64, .at = 8, .value = INT64_C(1) << 40 },
 	};
 	struct kymo_kernel_arg many[KYMO_EVENT_MAX_ARGS + 1];
-	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
+	static struct bpf_insn insns[KERNEL_PROGRAM_MAX];
 	struct kernel_program program;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -89,9 +93,15 @@ static void arguments_out_of_range_are_refused(void **state)
 
 static void a_sample_has_a_slot_for_each_value_and_the_name(void **state)
 {
-	assert_int_equal(kernel_sample_size(0, false), 32);
-	assert_int_equal(kernel_sample_size(8, true), 32 + 64 + 16);
-	assert_true(kernel_sample_size(KYMO_EVENT_MAX_ARGS, true) + 8 <= 512); /* the stack of a BPF program */
+	assert_int_equal(kernel_sample_size(false), 32);
+	assert_int_equal(kernel_sample_size(true), 32 + 16);
+	assert_int_equal(kernel_slot_size(KYMO_TYPE_U8, 0), 8);
+	assert_int_equal(kernel_slot_size(KYMO_TYPE_STRING, 6), 8);
+	assert_int_equal(kernel_slot_size(KYMO_TYPE_STRING, 128), 136);
+	/* the stack of a BPF program */
+	assert_true(8 + kernel_sample_size(true) + 8 * KYMO_EVENT_MAX_ARGS + KYMO_KERNEL_STRINGS_MAX +
+			    KERNEL_FORM_STACK <=
+		    512);
 }
 
 int main(void)

@@ -1,0 +1,80 @@
+"""Expressions and filters through the kernel: what programs of BPF compute is what pads compute."""
+from pathlib import Path
+
+from kymotest import check, check_equal, check_matches, events, kymo, need_uprobes, record, report_json, run
+
+HERE = Path(__file__).parent
+
+# Each is arguments of one probe at the entry of feed().
+ARGUMENTS = [
+    'n u c (-n) (~n) (!n) (n + 1)',
+    '(n - u) (n * u) (n & u) (n | u) (n ^ 7) (n << 3) (n >> 3)',
+    '(u >> 5) (u << 5) (n / 7) (n % 7) (n / -3) (n % -3) (u / 9)',
+    '(u % 9) (n / c) (n % c) (c / n) (n < 5) (n <= -1) (u > 100)',
+    '(n == 7) (n != 7) (n < 0 && u > 5) (n > 0 || u == 0) (n ? 1 : 2) (c < 0 ? -c : c) (char)n',
+    '(short)n (unsigned)n (unsigned char)u ((int)u * 2) arg0 arg1 %di',
+    'item->id item->kind item->flags item->big item->low item->high item->next',
+    'item->next->id item->next->kind item->next->big (item->id + item->next->id) item->next->next item->name',
+    'str(text) text[0] text[1] str(item->name, 8)',
+    'str(item->name) str(text, 3) str(item->next->name, 4)',
+    '(pid == tid) (pid > 1) $stack0:x64 %sp %si:s8 %dx:x16',
+    '(item->flags & 4 ? item->kind : item->id) *(int *)arg0 ((struct item *)arg0)->kind',
+]
+FILTERS = [
+    'n > 0', 'n == -7 || u == 0', 'item->id > 0', 'item->next->id & 1', 'n / c > 0', 'item->next', '!item',
+    'str(text) == "names"', 'str(text) != "names"', 'str(text, 2) == "na"', 'item->low == 3 && item->high > 20',
+    'n % 7 == 0', '(char)u < 0'
+]
+RETURNS = [('retval $retval retval*2', ''), ('retval', '/retval < 0/'), ('retval', '/(int)retval > 1000/')]
+
+
+def groups():
+    """The probes by recordings: one site has sixteen at most."""
+    return [[('-p', f'p:a{i} ./values:feed {arguments}') for i, arguments in enumerate(ARGUMENTS)],
+            [('-p', f'p:f{i} ./values:feed /{condition}/ n') for i, condition in enumerate(FILTERS)] +
+            [('-r', f'r:r{i} ./values:feed {condition} {arguments}')
+             for i, (arguments, condition) in enumerate(RETURNS)]]
+
+
+def seen(directory, backend, probes):
+    """{name: [fields of each event]} of a recording."""
+    words = [word for probe in probes for word in probe]
+    record('-o', directory, '--backend', backend, *words, '--', 'setarch', '-R', './values').ok()
+    check_equal(report_json(directory)['lost_events'], 0, f'lost in {directory}')
+    found = {}
+    for event in events(directory):
+        found.setdefault(event.name, []).append(
+            {name: value for name, value in event.fields.items() if name not in ('tid', 'cpu_id')})
+    return found
+
+
+def test_values_are_those_of_the_process(tmp):
+    """All arguments, filters and faults, in the kernel and in the process."""
+    need_uprobes()
+    run('gcc', '-g', '-O1', '-no-pie', '-fno-pie', '-o', 'values', HERE / 'values.c').ok()
+    for number, probes in enumerate(groups()):
+        inside = seen(f'inside{number}', 'inproc', probes)
+        kernel = seen(f'kernel{number}', 'kernel', probes)
+        check_equal(len(inside), len(probes), 'probes that were hit')
+        check_equal({name: len(hits) for name, hits in kernel.items()},
+                    {name: len(hits) for name, hits in inside.items()}, 'hits')
+        for name, hits in inside.items():
+            for at, (one, other) in enumerate(zip(hits, kernel[name])):
+                check_equal(other, one, f'fields of hit {at} of {name}')
+
+
+def test_what_the_kernel_cannot_compute_is_refused_by_name(tmp):
+    need_uprobes()
+    run('gcc', '-g', '-O1', '-o', 'values', HERE / 'values.c').ok()
+    for words, why in (('comm', 'the name of the thread'), ('(double)n', 'floating-point numbers'),
+                       ('*item', 'an array or a structure'), ('text[0..3]', 'an array or a structure'),
+                       ('func', 'func and probe'), ('/probe == "x"/ n', 'func and probe')):
+        result = kymo('record', '--backend', 'kernel', '-p', f'./values:feed {words}', '--', './values')
+        check_equal(result.status, 2, f'exit status for {words}')
+        check_matches(
+            result.err, f"has {why}, which only code in the process itself can compute: leave --backend kernel out",
+            f'what is said of {words}')
+        check(not Path('kymo.data').exists(), 'nothing was recorded')
+    result = kymo('record', '--backend', 'kernel', '-p', './values:feed str(text) str(text,100) str(text,100)', '--',
+                  './values')
+    check_matches(result.err, 'its strings take more than the 272 bytes', 'what is said of three strings')
