@@ -2,13 +2,15 @@
  * Programs to sites: by one link for many (BPF_TRACE_UPROBE_MULTI), or by one perf event for each where the kernel has
  * no such links.
  *
- * An event's id is the cookie of its site, so that one program serves all sites with the same arguments.
+ * An event's id and the address are the cookie of its site, so that one program serves all sites with the same
+ * arguments.
  */
 #include "kernel/attach.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -137,6 +139,11 @@ static struct kymo_error *add_shape(struct kymo_kernel *kernel, const struct kym
 	return NULL;
 }
 
+static uint64_t cookie_of(const struct kymo_kernel_site *site)
+{
+	return site->id | site->vaddr << KYMO_EVENT_ID_BITS;
+}
+
 static struct kymo_error *keep_link(struct kymo_kernel *kernel, int fd)
 {
 	if (kymo_vec_push(&kernel->fds, fd))
@@ -168,7 +175,7 @@ static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct 
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
 		offsets[i] = sites[i].offset;
-		offsets[n + i] = sites[i].id;
+		offsets[n + i] = cookie_of(&sites[i]);
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", probe->file);
 	attr = (struct multi_attr){
@@ -230,7 +237,7 @@ static int open_event(const struct kymo_kernel *kernel, const struct kymo_kernel
 static struct kymo_error *attach_event(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
 				       struct kymo_kernel_site *site, unsigned int type, unsigned int return_bit)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = site->id);
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = cookie_of(site));
 	int event = open_event(kernel, probe, site->offset, type, return_bit), link;
 	struct kymo_error *error;
 
@@ -279,6 +286,10 @@ struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct k
 			"this kernel sets uprobes one by one, some 50 ms each (Linux 6.10 sets many at once): %zu "
 			"would take %zu s; ask for %d at most, by a glob that matches less",
 			n, n / 20, KYMO_KERNEL_MAX_SINGLE);
+	for (size_t i = 0; i < n; i++)
+		if (sites[i].vaddr >= KYMO_KERNEL_VADDR_MAX)
+			return kymo_error_create(KYMO_ERROR_BAD_DATA, "no program is linked at 0x%" PRIx64,
+						 sites[i].vaddr);
 	error = load_program(kernel, probe, &program);
 	if (!error)
 		error = add_shape(kernel, probe, sites, n);

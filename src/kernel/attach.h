@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "kernel/form.h"
+#include "wire/event.h"
 #include "wire/types.h"
 
 struct kymo_kernel;
@@ -38,9 +39,13 @@ struct kymo_kernel_probe {
 struct kymo_kernel_site {
 	uint32_t id;     /* of the event; several sites of one have the same arguments' types */
 	uint64_t offset; /* in the file */
+	uint64_t vaddr;  /* as linked; below KYMO_KERNEL_VADDR_MAX */
 	/* set by kymo_kernel_attach(): 0, or a negative errno where the kernel refuses the site */
 	int err;
 };
+
+/* A site's cookie has the event's id, and above it the address as linked. */
+#define KYMO_KERNEL_VADDR_MAX (UINT64_C(1) << (64 - KYMO_EVENT_ID_BITS))
 
 /* Where the kernel sets uprobes one by one: a minute at most. */
 #define KYMO_KERNEL_MAX_SINGLE 1000

@@ -8,6 +8,7 @@
 #include "kernel/form.h"
 
 #include "kernel/code.h"
+#include "wire/event.h"
 
 struct machine {
 	const struct kymo_kernel_form *form;
@@ -29,9 +30,8 @@ static const char *op_refusal(const struct kymo_form_op *op)
 		return "vector registers";
 	case KYMO_FORM_RETVAL:
 		return op->value ? "vector registers" : NULL;
-	case KYMO_FORM_ADDRESS:
 	case KYMO_FORM_FILE:
-		return "data of a file";
+		return "data by its place in the file";
 	case KYMO_FORM_TEXT:
 		return "a text";
 	case KYMO_FORM_FUNC:
@@ -111,6 +111,19 @@ static void push_context(struct kernel_code *c, const struct machine *m, int64_t
 	put(c, m, R0, m->depth);
 }
 
+/* The file is loaded as far from where it is linked as the site is, which the cookie knows. */
+static void push_address(struct kernel_code *c, const struct machine *m, uint32_t i)
+{
+	emit(c, BPF_MOV64_REG(R1, R6));
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_get_attach_cookie));
+	emit(c, BPF_ALU64_IMM(BPF_RSH, R0, KYMO_EVENT_ID_BITS));
+	emit(c, BPF_LDX_MEM(BPF_DW, R1, R6, m->form->places[i].at));
+	emit(c, BPF_ALU64_REG(BPF_SUB, R1, R0));
+	emit(c, BPF_LD_IMM64(R2, m->form->form->ops[i].value));
+	emit(c, BPF_ALU64_REG(BPF_ADD, R1, R2));
+	put(c, m, R1, m->depth);
+}
+
 static void push(struct kernel_code *c, const struct machine *m, uint32_t i)
 {
 	const struct kymo_form_op *op = &m->form->form->ops[i];
@@ -119,6 +132,9 @@ static void push(struct kernel_code *c, const struct machine *m, uint32_t i)
 	case KYMO_FORM_VALUE:
 		emit(c, BPF_LD_IMM64(R1, op->value));
 		put(c, m, R1, m->depth);
+		break;
+	case KYMO_FORM_ADDRESS:
+		push_address(c, m, i);
 		break;
 	case KYMO_FORM_PICK:
 		get(c, m, R1, (unsigned int)op->value);

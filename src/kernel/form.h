@@ -26,7 +26,8 @@ struct kymo_kernel_place {
 
 struct kymo_kernel_form {
 	const struct kymo_form *form;                       /* the caller's, as is this */
-	struct kymo_kernel_place places[KYMO_FORM_OPS_MAX]; /* of its operations REGISTER, STACK and RETVAL */
+	struct kymo_kernel_place places[KYMO_FORM_OPS_MAX]; /* of its operations REGISTER, STACK and RETVAL;
+							       of ADDRESS the program counter */
 };
 
 /* Why programs of the kernel cannot compute a form, as what it has: "floating-point numbers". Static; NULL: they can.

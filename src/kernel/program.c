@@ -223,6 +223,7 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 	}
 	emit(&c, BPF_MOV64_REG(R1, R6));
 	emit(&c, BPF_EMIT_CALL(BPF_FUNC_get_attach_cookie));
+	emit(&c, BPF_ALU64_IMM(BPF_AND, R0, KYMO_EVENT_ID_MAX));
 	emit(&c, BPF_ALU64_IMM(BPF_LSH, R9, 32));
 	emit(&c, BPF_ALU64_REG(BPF_OR, R0, R9));
 	emit(&c, BPF_STX_MEM(BPF_DW, FP, R0, sample + (int)offsetof(struct kernel_sample, id)));

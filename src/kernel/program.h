@@ -55,8 +55,8 @@ size_t kernel_slot_size(enum kymo_type type, uint16_t limit);
 size_t kernel_sample_size(bool names);
 
 /*
- * The program that runs at a probe; the event's id is its link's cookie. Returns the number of instructions; -EINVAL,
- * -ENOSPC; -E2BIG: its strings are too long.
+ * The program that runs at a probe; its link's cookie is as attach.h tells. Returns the number of instructions;
+ * -EINVAL, -ENOSPC; -E2BIG: its strings are too long.
  */
 int kernel_program_make(const struct kernel_program *program, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
 

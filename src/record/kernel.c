@@ -164,8 +164,12 @@ static struct kymo_error *attach_kind(struct recording_kernel *source, size_t fi
 		if (sites[i].is_refused || sites[i].kind != kind)
 			continue;
 		which[n] = i;
-		wanted[n++] = (struct kymo_kernel_site){ events[sites[i].event].id, sites[i].offset, 0 };
+		wanted[n++] = (struct kymo_kernel_site){ .id = events[sites[i].event].id,
+							 .offset = sites[i].offset,
+							 .vaddr = sites[i].vaddr };
 	}
+	if (!n)
+		return NULL;
 	event = &events[sites[first].event];
 	probe.file = kymo_offline_file(source->offline, sites[first].file, &path);
 	probe.n_args = event->n_args;

@@ -27,6 +27,13 @@ static bool place_of(const struct kymo_fetch *fetch, enum kymo_offline_kind kind
 	return true;
 }
 
+static int program_counter(void)
+{
+	enum kymo_type unused;
+
+	return kymo_register_parse("ip", 2, &unused);
+}
+
 /* The places of a form's operations that read something of the machine. */
 static bool form_of(const struct kymo_form *form, enum kymo_offline_kind kind, struct kymo_kernel_form *ret)
 {
@@ -43,8 +50,13 @@ static bool form_of(const struct kymo_form *form, enum kymo_offline_kind kind, s
 			fetch.kind = KYMO_FETCH_STACK;
 		else if (form->ops[i].code == KYMO_FORM_RETVAL)
 			fetch.kind = KYMO_FETCH_RETVAL;
+		else if (form->ops[i].code == KYMO_FORM_ADDRESS)
+			fetch = (struct kymo_fetch){ .kind = KYMO_FETCH_REGISTER, .value = program_counter() };
 		else
 			continue;
+		/* There the thread is in its caller already. */
+		if (form->ops[i].code == KYMO_FORM_ADDRESS && kind == KYMO_OFFLINE_CALLER)
+			return false;
 		if (!place_of(&fetch, kind, &ret->places[i]))
 			return false;
 	}

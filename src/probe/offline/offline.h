@@ -32,6 +32,7 @@ struct kymo_offline_site {
 	size_t event;      /* index in the table of events */
 	size_t spec, file; /* indexes */
 	uint64_t offset;   /* in the file */
+	uint64_t vaddr;    /* as linked */
 	uint8_t length;    /* of the instruction */
 	enum kymo_offline_kind kind;
 	bool is_exact; /* named without a glob: leaving it out is an error */

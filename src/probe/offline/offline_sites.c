@@ -68,6 +68,7 @@ static struct kymo_error *check_site(struct kymo_module *module, uint64_t vaddr,
 	int length;
 
 	site->length = 0;
+	site->vaddr = vaddr;
 	error = kymo_module_rseq(module, &sequences, &n);
 	if (error)
 		return error;

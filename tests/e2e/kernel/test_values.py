@@ -1,7 +1,8 @@
 """Expressions and filters through the kernel: what programs of BPF compute is what pads compute."""
+import re
 from pathlib import Path
 
-from kymotest import check, check_equal, check_matches, events, kymo, need_uprobes, record, report_json, run
+from kymotest import check, check_equal, check_matches, kymo, need_uprobes, record, report_json, run
 
 HERE = Path(__file__).parent
 
@@ -15,6 +16,7 @@ ARGUMENTS = [
     '(short)n (unsigned)n (unsigned char)u ((int)u * 2) arg0 arg1 %di',
     'item->id item->kind item->flags item->big item->low item->high item->next',
     'item->next->id item->next->kind item->next->big (item->id + item->next->id) item->next->next item->name',
+    'total spare.id (spare.big - total) str(spare.name) (&spare == item)',
     'str(text) text[0] text[1] str(item->name, 8)',
     'str(item->name) str(text, 3) str(item->next->name, 4)',
     '(pid == tid) (pid > 1) $stack0:x64 %sp %si:s8 %dx:x16',
@@ -23,9 +25,9 @@ ARGUMENTS = [
 FILTERS = [
     'n > 0', 'n == -7 || u == 0', 'item->id > 0', 'item->next->id & 1', 'n / c > 0', 'item->next', '!item',
     'str(text) == "names"', 'str(text) != "names"', 'str(text, 2) == "na"', 'item->low == 3 && item->high > 20',
-    'n % 7 == 0', '(char)u < 0'
+    'n % 7 == 0', '(char)u < 0', 'total > 1000'
 ]
-RETURNS = [('retval $retval retval*2', ''), ('retval', '/retval < 0/'), ('retval', '/(int)retval > 1000/')]
+RETURNS = [('total', '/spare.id == 5/'), ('retval $retval retval*2', ''), ('retval', '/retval < 0/'), ('retval', '/(int)retval > 1000/')]
 
 
 def groups():
@@ -37,21 +39,22 @@ def groups():
 
 
 def seen(directory, backend, probes):
-    """{name: [fields of each event]} of a recording."""
+    """{name: [fields of each event, as kymo shows them]} of a recording."""
     words = [word for probe in probes for word in probe]
     record('-o', directory, '--backend', backend, *words, '--', 'setarch', '-R', './values').ok()
     check_equal(report_json(directory)['lost_events'], 0, f'lost in {directory}')
     found = {}
-    for event in events(directory):
-        found.setdefault(event.name, []).append(
-            {name: value for name, value in event.fields.items() if name not in ('tid', 'cpu_id')})
+    # babeltrace2 prints the last text once more in place of an empty one.
+    for line in kymo('report', '--events', directory).ok().out.splitlines():
+        name, _, fields = re.fullmatch(r' *[\d.]+ \[\d+\] +\d+ values (.*)', line)[1].partition(' ')
+        found.setdefault(name, []).append(fields)
     return found
 
 
 def test_values_are_those_of_the_process(tmp):
     """All arguments, filters and faults, in the kernel and in the process."""
     need_uprobes()
-    run('gcc', '-g', '-O1', '-no-pie', '-fno-pie', '-o', 'values', HERE / 'values.c').ok()
+    run('gcc', '-g', '-O1', '-o', 'values', HERE / 'values.c').ok()
     for number, probes in enumerate(groups()):
         inside = seen(f'inside{number}', 'inproc', probes)
         kernel = seen(f'kernel{number}', 'kernel', probes)

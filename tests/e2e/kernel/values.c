@@ -17,8 +17,12 @@ struct item {
 	unsigned int low : 3, high : 7;
 };
 
+long total;
+struct item spare = { .id = 5, .big = -9, .name = "spare" };
+
 __attribute__((noinline)) long feed(struct item *item, long n, unsigned int u, const char *text, signed char c)
 {
+	total += n & 0xff;
 	__asm__ volatile("" : : "r"(item), "r"(n), "r"(u), "r"(text), "r"(c) : "memory");
 	return n % 3 == 0 ? -n : (long)(n * u);
 }

@@ -130,7 +130,7 @@ static void attach(struct kymo_kernel *kernel, const void *function, uint32_t id
 	struct kymo_kernel_probe probe = {
 		.is_return = is_return, .args = args, .n_args = n_args, .has_faults = faults
 	};
-	struct kymo_kernel_site place = { id, offset_of(function), 1 };
+	struct kymo_kernel_site place = { .id = id, .offset = offset_of(function), .err = 1 };
 
 	probe.file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	assert_true(probe.file >= 0);
@@ -381,9 +381,9 @@ static void a_place_that_the_kernel_refuses_is_told_alone(void **state)
 	struct kymo_kernel *kernel = open_kernel((struct kymo_kernel_options){ .pid = getpid() });
 	struct kymo_kernel_probe probe = { .args = NULL };
 	struct kymo_kernel_site places[3] = {
-		{ 1, offset_of(probed), 0 },
-		{ 2, UINT64_C(1) << 50, 0 }, /* far beyond the end of the file */
-		{ 3, offset_of(other), 0 },
+		{ .id = 1, .offset = offset_of(probed) },
+		{ .id = 2, .offset = UINT64_C(1) << 50 }, /* far beyond the end of the file */
+		{ .id = 3, .offset = offset_of(other) },
 	};
 
 	probe.file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
