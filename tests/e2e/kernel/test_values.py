@@ -25,9 +25,11 @@ ARGUMENTS = [
 FILTERS = [
     'n > 0', 'n == -7 || u == 0', 'item->id > 0', 'item->next->id & 1', 'n / c > 0', 'item->next', '!item',
     'str(text) == "names"', 'str(text) != "names"', 'str(text, 2) == "na"', 'item->low == 3 && item->high > 20',
-    'n % 7 == 0', '(char)u < 0', 'total > 1000'
+    'n % 7 == 0', '(char)u < 0', 'total > 1000',
+    ' || '.join(f'n == {i}' for i in range(12))
 ]
-RETURNS = [('total', '/spare.id == 5/'), ('retval $retval retval*2', ''), ('retval', '/retval < 0/'), ('retval', '/(int)retval > 1000/')]
+RETURNS = [('total', '/spare.id == 5/'), ('retval $retval retval*2', ''), ('retval', '/retval < 0/'),
+           ('retval', '/(int)retval > 1000/')]
 
 
 def groups():
