@@ -27,17 +27,26 @@
 #include "sym/find.h"
 #include "sym/sym.h"
 
-/* The functions at whose entries watches are. */
-static const char *const functions[] = {
-	[PROBE_WATCH_LIBRARIES] = "_dl_debug_state",
-	[PROBE_WATCH_HANDLERS] = "sigaction",
-	[PROBE_WATCH_LIMITS] = "prctl",
+/* The functions at whose entries watches are, and the files that they are of. */
+static const struct {
+	const char *function, *files[2];
+} watched[] = {
+	[PROBE_WATCH_LIBRARIES] = { "_dl_debug_state", { "ld-linux-x86-64", "ld-musl-x86_64" } },
+	[PROBE_WATCH_HANDLERS] = { "sigaction", { "libc" } },
+	[PROBE_WATCH_LIMITS] = { "prctl", { "libc", "ld-musl-x86_64" } },
 };
+
+static bool has_watched(enum probe_watched watches, const char *path)
+{
+	for (size_t i = 0; i < kymo_countof(watched[watches].files); i++)
+		if (watched[watches].files[i] && kymo_name_matches_file(watched[watches].files[i], path, NULL))
+			return true;
+	return false;
+}
 
 bool probes_is_linker(const char *path)
 {
-	return kymo_name_matches_file("ld-linux-x86-64", path, NULL) ||
-	       kymo_name_matches_file("ld-musl-x86_64", path, NULL);
+	return has_watched(PROBE_WATCH_LIBRARIES, path);
 }
 
 static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module_at, enum probe_watched watches,
@@ -46,7 +55,7 @@ static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module
 	struct probe_module *module = &probes->modules.items[module_at];
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
 	struct probe_site fresh = { .module = module_at, .is_watch = true, .watches = watches }, *site;
-	const char *function = functions[watches];
+	const char *function = watched[watches].function;
 	struct kymo_code *code;
 	struct kymo_error *error;
 	size_t n = 0;
@@ -72,27 +81,30 @@ static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module
 	return NULL;
 }
 
-struct kymo_error *probes_add_watch(struct kymo_probes *probes)
+/* In the first file that has the function, unless `has` says that there is one. */
+static struct kymo_error *add_watch(struct kymo_probes *probes, enum probe_watched watches, bool *has)
 {
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_watch; i++)
-		if (!probes->modules.items[i].is_gone && probes_is_linker(probes->modules.items[i].path))
-			error = add_watch_in(probes, i, PROBE_WATCH_LIBRARIES, &probes->watch.has_watch);
+	for (size_t i = 0; i < probes->modules.n && !error && !*has; i++) {
+		const struct probe_module *module = &probes->modules.items[i];
+
+		if (!module->is_gone && !module->jit && has_watched(watches, module->path))
+			error = add_watch_in(probes, i, watches, has);
+	}
 	return error;
+}
+
+struct kymo_error *probes_add_watch(struct kymo_probes *probes)
+{
+	return add_watch(probes, PROBE_WATCH_LIBRARIES, &probes->watch.has_watch);
 }
 
 struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
 {
-	struct kymo_error *error = NULL;
-
 	if (probes->wanted.options.no_rseq || probes->wanted.options.displace_faulting)
 		return NULL;
-	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_handler_watch; i++)
-		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit &&
-		    kymo_name_matches_file("libc", probes->modules.items[i].path, NULL))
-			error = add_watch_in(probes, i, PROBE_WATCH_HANDLERS, &probes->watch.has_handler_watch);
-	return error;
+	return add_watch(probes, PROBE_WATCH_HANDLERS, &probes->watch.has_handler_watch);
 }
 
 /* Whether one of the guards that will be in the text, or are in it, does what this watch would. */
@@ -107,19 +119,9 @@ static bool has_guard_of_limits(const struct kymo_probes *probes)
 
 struct kymo_error *probes_add_limits_watch(struct kymo_probes *probes)
 {
-	struct kymo_error *error = NULL;
-
-	if (probes->wanted.options.traps || probes->watch.has_limits_watch || has_guard_of_limits(probes))
+	if (probes->wanted.options.traps || has_guard_of_limits(probes))
 		return NULL;
-	for (size_t i = 0; i < probes->modules.n && !error && !probes->watch.has_limits_watch; i++) {
-		const struct probe_module *module = &probes->modules.items[i];
-
-		if (!module->is_gone && !module->jit &&
-		    (kymo_name_matches_file("libc", module->path, NULL) ||
-		     kymo_name_matches_file("ld-musl-x86_64", module->path, NULL)))
-			error = add_watch_in(probes, i, PROBE_WATCH_LIMITS, &probes->watch.has_limits_watch);
-	}
-	return error;
+	return add_watch(probes, PROBE_WATCH_LIMITS, &probes->watch.has_limits_watch);
 }
 
 bool probes_have_let_pass(const struct kymo_probes *probes)
