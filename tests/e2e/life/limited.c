@@ -1,10 +1,11 @@
 /*
- * limited			does what each line of its input says, and answers each with "did N", N counted from 0
- * limited ONE OTHER		forbids itself to read the time stamp counter, runs ONE, and then becomes OTHER
+ * `limited` does what each line of its input says, and answers with "did N", N counted from 0:
  *
  *	atoi			50 calls of atoi()
  *	prctl A B C D E		the call
  *	handle			a handler of SIGSEGV, and a second in which a recorder may learn of it
+ *
+ * `limited ONE OTHER` forbids itself to read the time stamp counter, runs ONE, and then becomes OTHER.
  *
  * It reads no clock, which would be reading the counter: where processors keep the promise, that ends it.
  */
