@@ -249,10 +249,18 @@ static struct kymo_error *begin_kernel(struct recording *recording)
 	return error;
 }
 
-static struct kymo_error *let_go(struct recording *recording)
+/* What runs already is recorded from here on: before the recording is announced, as its user may act on that. */
+static struct kymo_error *let_in(struct recording *recording)
 {
 	if (recording->run.kernel)
 		recording_kernel_let_in(recording->run.kernel);
+	return recording->run.calls && !recording->wanted.options->command
+		       ? kymo_call_source_begin(recording->run.calls, &recording->output.files)
+		       : NULL;
+}
+
+static struct kymo_error *let_command_go(struct recording *recording)
+{
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
 	if (recording->run.child && kymo_write_all(recording->run.go, "", 1))
@@ -405,8 +413,10 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 		setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	recording->run.begin_ns = kymo_now_ns();
 	recording->run.next_flush_ns = recording->run.begin_ns + SECOND_NS;
+	error = let_in(recording);
 	recording_progress(recording, KYMO_RECORD_RUNNING);
-	error = let_go(recording);
+	if (!error && recording->wanted.options->command)
+		error = let_command_go(recording);
 	if (!error)
 		error = record_kernel(recording);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;

@@ -374,9 +374,9 @@ static struct kymo_error *run_sources(struct recording *recording)
 	error = recording_attach_others(recording);
 	recording->run.begin_ns = kymo_now_ns();
 	recording->run.next_seal_ns = recording->run.begin_ns + SEAL_NS;
+	recording_begin_together(recording); /* where there was nothing to put in yet */
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	recording_note_threads(recording, true);
-	recording_begin_together(recording); /* where there was nothing to put in yet */
 	renew_writes(recording);
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
