@@ -40,6 +40,7 @@
 #include "record/warnings.h"
 #include "strace/recorded/hub.h"
 #include "strace/recorded/kernel.h"
+#include "trace/kernel_stream.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
@@ -351,18 +352,16 @@ static struct kymo_error *flush_kernel(struct recording *recording)
 /* Both, whatever comes of the one. */
 static struct kymo_error *finish_kernel(struct recording *recording)
 {
-	struct kymo_error *error = NULL, *other = NULL;
+	struct kymo_trace *output = &recording->output.files;
+	struct kymo_error *error = NULL;
 
 	if (recording->run.kernel)
 		recording_kernel_shut(recording->run.kernel);
 	if (recording->run.kernel)
-		error = recording_kernel_finish(recording->run.kernel, &recording->output.files);
+		error = recording_kernel_finish(recording->run.kernel, output);
 	if (recording->run.calls)
-		other = kymo_call_source_finish(recording->run.calls, &recording->output.files);
-	if (!error)
-		return other;
-	kymo_error_destroy(other);
-	return error;
+		error = kymo_error_first(error, kymo_call_source_finish(recording->run.calls, output));
+	return kymo_error_first(error, kymo_kernel_pool_write(recording->run.pool, output));
 }
 
 static struct kymo_error *look_after_kernel(struct recording *recording)
