@@ -40,6 +40,7 @@
 #include "record/warnings.h"
 #include "strace/recorded/hub.h"
 #include "strace/recorded/kernel.h"
+#include "trace/kernel_stream.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
@@ -249,10 +250,18 @@ static struct kymo_error *begin_kernel(struct recording *recording)
 	return error;
 }
 
-static struct kymo_error *let_go(struct recording *recording)
+/* What runs already is recorded from here on: before the recording is announced, as its user may act on that. */
+static struct kymo_error *let_in(struct recording *recording)
 {
 	if (recording->run.kernel)
 		recording_kernel_let_in(recording->run.kernel);
+	return recording->run.calls && !recording->wanted.options->command
+		       ? kymo_call_source_begin(recording->run.calls, &recording->output.files)
+		       : NULL;
+}
+
+static struct kymo_error *let_command_go(struct recording *recording)
+{
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
 	if (recording->run.child && kymo_write_all(recording->run.go, "", 1))
@@ -343,18 +352,16 @@ static struct kymo_error *flush_kernel(struct recording *recording)
 /* Both, whatever comes of the one. */
 static struct kymo_error *finish_kernel(struct recording *recording)
 {
-	struct kymo_error *error = NULL, *other = NULL;
+	struct kymo_trace *output = &recording->output.files;
+	struct kymo_error *error = NULL;
 
 	if (recording->run.kernel)
 		recording_kernel_shut(recording->run.kernel);
 	if (recording->run.kernel)
-		error = recording_kernel_finish(recording->run.kernel, &recording->output.files);
+		error = recording_kernel_finish(recording->run.kernel, output);
 	if (recording->run.calls)
-		other = kymo_call_source_finish(recording->run.calls, &recording->output.files);
-	if (!error)
-		return other;
-	kymo_error_destroy(other);
-	return error;
+		error = kymo_error_first(error, kymo_call_source_finish(recording->run.calls, output));
+	return kymo_error_first(error, kymo_kernel_pool_write(recording->run.pool, output));
 }
 
 static struct kymo_error *look_after_kernel(struct recording *recording)
@@ -405,8 +412,10 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 		setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	recording->run.begin_ns = kymo_now_ns();
 	recording->run.next_flush_ns = recording->run.begin_ns + SECOND_NS;
+	error = let_in(recording);
 	recording_progress(recording, KYMO_RECORD_RUNNING);
-	error = let_go(recording);
+	if (!error && recording->wanted.options->command)
+		error = let_command_go(recording);
 	if (!error)
 		error = record_kernel(recording);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;

@@ -44,6 +44,7 @@
 #include "record/until.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
+#include "trace/kernel_stream.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
@@ -374,9 +375,9 @@ static struct kymo_error *run_sources(struct recording *recording)
 	error = recording_attach_others(recording);
 	recording->run.begin_ns = kymo_now_ns();
 	recording->run.next_seal_ns = recording->run.begin_ns + SEAL_NS;
+	recording_begin_together(recording); /* where there was nothing to put in yet */
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	recording_note_threads(recording, true);
-	recording_begin_together(recording); /* where there was nothing to put in yet */
 	renew_writes(recording);
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
@@ -388,6 +389,7 @@ static struct kymo_error *run_sources(struct recording *recording)
 	if (recording->run.kernel) { /* first: taking out the others checks that all text is the file's */
 		error = kymo_error_first(error,
 					 recording_kernel_finish(recording->run.kernel, &recording->output.files));
+		error = kymo_error_first(error, kymo_kernel_pool_write(recording->run.pool, &recording->output.files));
 		recording->result.were_full |= recording_kernel_lost(recording->run.kernel) > 0;
 	}
 	if (alive && is_anyone_left(recording)) {

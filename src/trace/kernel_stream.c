@@ -341,6 +341,15 @@ struct kymo_error *kymo_kernel_stream_add(struct kymo_kernel_stream *stream, str
 	return NULL;
 }
 
+static struct kymo_error *write_kept(struct kymo_kernel_stream *stream, struct kymo_trace *output)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = stream->n_dropped; i < stream->kept.n && !error; i++)
+		error = write_packet(stream, &stream->file, output, &stream->kept.items[i]);
+	return error;
+}
+
 struct kymo_error *kymo_kernel_stream_finish(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t tsc,
 					     uint64_t lost)
 {
@@ -352,7 +361,14 @@ struct kymo_error *kymo_kernel_stream_finish(struct kymo_kernel_stream *stream, 
 		stream->lost = lost;
 		error = close_packet(stream, output, stream->last_tsc ? stream->last_tsc : tsc, tsc);
 	}
-	for (size_t i = stream->n_dropped; i < stream->kept.n && !error; i++)
-		error = write_packet(stream, &stream->file, output, &stream->kept.items[i]);
+	return error || stream->pool ? error : write_kept(stream, output);
+}
+
+struct kymo_error *kymo_kernel_pool_write(const struct kymo_kernel_pool *pool, struct kymo_trace *output)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; pool && i < pool->streams.n && !error; i++)
+		error = write_kept(pool->streams.items[i], output);
 	return error;
 }

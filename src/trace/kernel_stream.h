@@ -37,8 +37,12 @@ struct kymo_error *kymo_kernel_stream_skip(struct kymo_kernel_stream *stream, st
 struct kymo_error *kymo_kernel_stream_copy(struct kymo_kernel_stream *stream, struct kymo_trace *output,
 					   struct kymo_trace *copy);
 
-/* Write what is kept, and losses after the last record. */
+/* Write what is kept, and losses after the last record. Of a stream in a pool kymo_kernel_pool_write() does. */
 struct kymo_error *kymo_kernel_stream_finish(struct kymo_kernel_stream *stream, struct kymo_trace *output, uint64_t tsc,
 					     uint64_t lost);
+
+/* Once all streams of the pool are finished, as the last records of one may still displace another's: write what is
+ * kept of all. `pool` may be NULL. */
+struct kymo_error *kymo_kernel_pool_write(const struct kymo_kernel_pool *pool, struct kymo_trace *output);
 
 #endif

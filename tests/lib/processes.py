@@ -8,6 +8,7 @@ from pathlib import Path
 
 PAGE = 4096
 PR_SET_CHILD_SUBREAPER = 36
+SYS_WRITE = '1'
 
 
 def adopt_orphans():
@@ -64,6 +65,15 @@ def call(tid):
     except OSError:
         return None
     return int(word) if word.isdigit() else None
+
+
+def writes_to(tid):
+    """The descriptor to which the thread sleeps in write(), or None."""
+    try:
+        words = Path(f'/proc/{tid}/syscall').read_text().split()
+    except OSError:
+        return None
+    return int(words[1], 16) if words[0] == SYS_WRITE else None
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 """Recorders of a process that a test goes on beside."""
+import contextlib
 import json
 import os
 import re
+import select
 import signal
 from pathlib import Path
 
@@ -40,6 +42,36 @@ def watching_recorder(pid, name, *args, **options):
     _started.append(started)
     started.wait_for(r'^kymo: recording process', which=1)
     return started
+
+
+@contextlib.contextmanager
+def announcing(*words):
+    """kymo record WORDS, which is about to say that it records: nothing reads what it writes to stderr meanwhile. Given
+    are the recorder and a function that reads on."""
+    reader, writer = os.pipe()
+    for end in (reader, writer):
+        os.set_blocking(end, False)
+    try:
+        while os.write(writer, bytes(select.PIPE_BUF)):
+            pass
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    recorder = start(KYMO, 'record', *words, stderr=writer)
+    os.close(writer)
+
+    def is_writing():
+        check(recorder.is_alive(), 'the recorder says that it records')
+        return any(processes.writes_to(pid) == 2 for pid in (recorder.pid, *processes.children(recorder.pid)))
+
+    def read_on():
+        text = b''
+        while b'kymo: recording' not in text:
+            select.select([reader], [], [])
+            text += os.read(reader, 1 << 20)
+
+    eventually(is_writing, 'the recorder waits until it may write')
+    yield recorder, read_on
+    os.close(reader)
 
 
 def next_line(process, pattern):

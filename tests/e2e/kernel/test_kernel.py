@@ -18,7 +18,7 @@ from confined import CONFINED
 from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact,
                       event_counts, events, eventually, need_uprobes, program, record, report_json, run, start, target,
                       target_path)
-from recorders import kill_between_writes
+from recorders import announcing, kill_between_writes
 
 M64 = (1 << 64) - 1
 
@@ -274,6 +274,21 @@ def test_a_filtered_process_is_recorded_and_not_killed():
     process.end(input='\n').ok()
     check_equal([int(event['n']) for event in fields('libc:labs')], [-i for i in range(25)], 'arguments')
     check_equal([int(event['ret']) for event in fields('libc:labs%return')], list(range(25)), 'return values')
+
+
+def test_a_recording_that_says_so_has_begun():
+    """Its user may go on before the recorder gets the CPU again."""
+    need_uprobes()
+    process = start(own_path('callmany'), '-w', 200)
+    process.wait_for('^ready$')
+    words = ('--backend', 'kernel', '-p', 'callmany:work_a', '-s', 'write', '--pid', process.pid)
+    with announcing(*words) as (recorder, read_on):
+        process.send('go\n')
+        process.wait_for('^work_a 200$')
+        read_on()
+        recorder.end(signal.SIGTERM)
+    check_equal(event_counts()['callmany:work_a'], 200, 'calls')
+    process.end(input='\n').ok()
 
 
 def test_exceptions_pass_through_functions_whose_return_is_recorded():

@@ -16,7 +16,7 @@ from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, chec
                       has_joined, kymo, program, record, record_some, report_json, run, start, target, timeout)
 from numbered import BRIEF, CHILD, CHILD_CALLS, THREAD, end, numbers_in
 from recorded_lines import check_with_memory, shown
-from recorders import kill_between_writes
+from recorders import announcing, kill_between_writes
 from straced import CHILDREN, Chance, build, git_log
 
 TRACED = ('--backend', 'ptrace')
@@ -389,6 +389,17 @@ def test_nothing_is_missing_of_a_running_process_and_its_children(tmp):
     check(
         sum(len(seen) < CHILD_CALLS for seen in brief) <= len(last),
         f'only those that were there before are not whole: {brief}')
+
+
+def test_a_recording_that_says_so_has_begun(tmp):
+    """Its user may go on before the recorder gets the CPU again."""
+    process = start(PYTHON, '-c', THREADS_OF_PYTHON)
+    process.wait_for('^ready$')
+    with announcing(*TRACED, '-s', 'getpgid', '-o', tmp / 'data', '--pid', process.pid) as (recorder, read_on):
+        process.end(input='\n').ok()
+        read_on()
+        recorder.end().ok()
+    check_equal(counts(tmp / 'data'), {'getpgid': (3, 0)}, 'calls')
 
 
 def test_it_is_joined_and_joins(tmp):

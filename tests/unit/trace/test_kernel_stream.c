@@ -213,6 +213,55 @@ static void the_flight_recorder_keeps_the_newest_packets(void **state)
 	free(bytes);
 }
 
+static uint64_t records_in(const struct test *test, const char *file)
+{
+	uint64_t records = 0;
+	size_t size, at = 0;
+	char *bytes;
+
+	assert_int_equal(kymo_read_file(test->output.dirfd, file, 1 << 24, &bytes, &size), 0);
+	while (at < size) {
+		const struct kymo_ctf_packet packet = packet_at(bytes, size, &at);
+
+		records += (packet.content_size / 8 - sizeof(packet)) / RECORD;
+	}
+	free(bytes);
+	unlinkat(test->output.dirfd, file, 0);
+	return records;
+}
+
+static void the_last_records_of_one_stream_displace_those_of_another_before_any_is_written(void **state)
+{
+	struct kymo_kernel_stream *first, *other;
+	struct kymo_kernel_pool *pool;
+	struct test test;
+	uint64_t records;
+
+	begin(&test, 0);
+	kymo_kernel_stream_destroy(test.stream);
+	check_none(kymo_kernel_pool_create(65536, &pool));
+	check_none(kymo_kernel_stream_create("kernel", 4, 2, 32768, pool, &other));
+	check_none(kymo_kernel_stream_create("kernel", 3, 1, 32768, pool, &test.stream));
+	for (uint64_t i = 0; i < 10000; i++)
+		add(&test, 1000 + i, i, 0);
+	check_none(kymo_kernel_stream_finish(test.stream, &test.output, 20000, 0));
+	first = test.stream;
+	test.stream = other;
+	for (uint64_t i = 0; i < 100; i++)
+		add(&test, 12000 + i, i, 0);
+	check_none(kymo_kernel_stream_finish(other, &test.output, 20000, 0));
+	check_none(kymo_kernel_pool_write(pool, &test.output));
+	records = records_in(&test, "kernel_3") + records_in(&test, "kernel_4");
+	assert_int_equal(records, test.output.events);
+	assert_int_equal(records * RECORD, test.output.bytes);
+	assert_true(records * RECORD <= 65536 && records * RECORD > 50000);
+	kymo_kernel_stream_destroy(first);
+	kymo_kernel_stream_destroy(other);
+	kymo_kernel_pool_destroy(pool);
+	close(test.output.dirfd);
+	rmdir(test.dir);
+}
+
 static void no_record_and_no_loss_make_no_file(void **state)
 {
 	struct test test;
@@ -231,6 +280,7 @@ int main(void)
 		cmocka_unit_test(a_loss_stands_between_the_records_around_it),
 		cmocka_unit_test(losses_before_the_first_record_are_told),
 		cmocka_unit_test(the_flight_recorder_keeps_the_newest_packets),
+		cmocka_unit_test(the_last_records_of_one_stream_displace_those_of_another_before_any_is_written),
 		cmocka_unit_test(no_record_and_no_loss_make_no_file),
 	};
 
