@@ -66,6 +66,11 @@ def alone(function):
     return function
 
 
+def waits(function):
+    """@waits: this test mostly waits, for seconds, and takes little of a processor: it runs beside those that do."""
+    return function
+
+
 def sampled(function):
     """@sampled: what this test takes of its cases is a share() of them, except with make torture, which runs it, too.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import markers
 from kymotest import (KYMO, SOURCE, check, check_equal, eventually, fail, kymo, need_root, program, record, report_json,
-                      run, skip, start, timeout)
+                      run, skip, start, timeout, waits)
 
 HERE = Path(__file__).parent
 SECONDS = 100  # bpftrace compiles for seconds of a processor, which a busy machine gives it in many
@@ -272,6 +272,7 @@ def compare(asked, result, tables, is_same_run=True):
 
 
 @timeout(170)
+@waits
 def test_bpftrace_and_kymo_give_the_same_answers(tmp):
     need_root()
     path = markers.compile(tmp / 'app', HERE / 'asked.c', '-O1', '-g', '-fno-omit-frame-pointer',
@@ -339,6 +340,7 @@ ASKED_OF_SQLITE = [
 
 
 @timeout(120)
+@waits
 def test_bpftrace_and_kymo_give_the_same_answers_about_sqlite(tmp):
     need_root()
     (tmp / 'script').write_text(SQL)

@@ -3,7 +3,7 @@ import collections
 import json
 
 from kymotest import (KYMO, check, check_equal, check_matches, events, eventually, is_recorded, kymo, program, record,
-                      report_json, run, skip, start, timeout)
+                      report_json, run, skip, start, timeout, waits)
 
 TEXTS = r'''
 #include <stdint.h>
@@ -178,6 +178,7 @@ def test_words_are_keys(tmp):
 
 
 @timeout(120)
+@waits
 def test_a_thread_is_counted_under_the_name_that_it_has_when_its_hits_are_read(tmp):
     build(tmp, 'words', WORDS, '-pthread', suffix='cc')
     program = start('./words', 'again')

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from debugging import (SERVER, SETTINGS, Client, address_of, advances, build, by_stdio, end, listen, loop, packet,
                        threads_of)
-from kymotest import (check, check_equal, check_matches, check_untraced, eventually, program, run, skip, start,
-                      timeout)
+from kymotest import (check, check_equal, check_matches, check_untraced, eventually, program, run, skip, start, timeout,
+                      waits)
 
 HERE = Path(__file__).parent
 STEPS = HERE.parent / 'branches' / 'steps.c'
@@ -243,6 +243,7 @@ def test_what_is_refused(tmp):
 
 
 @timeout(180)
+@waits
 def test_parts_that_are_read(tmp):
     client = Tracer(tmp)
     client.ask('?')
@@ -322,6 +323,7 @@ int main(void)
     return process
 
 
+@waits
 def test_flags_do_not_show_steps(tmp):
     """However the trace ends: at a stop, by a client that goes, or by the end of the stub."""
     process = flags_app(tmp)

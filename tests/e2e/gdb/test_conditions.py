@@ -2,8 +2,10 @@
 import re
 
 from debugging import SERVER, Client, address_of, advances, build, by_stdio, gdb, listen, offer, words_of
-from kymotest import check, check_equal, check_matches, eventually, program, run, skip, start, timeout
+from kymotest import (check, check_equal, check_matches, eventually, program, run, sampled, share, skip, start,
+                      timeout)
 from pads import ON as PADS_ON
+from seeds import seed
 import debug_registers
 
 # Each condition is true now and then while `work` is called with i from 0 to 63.
@@ -48,15 +50,15 @@ def build_work(tmp, optimize='-O0', rounds=len(CONDITIONS) + 2):
     run(program('gcc'), '-g', optimize, '-w', f'-DROUNDS={rounds}', '-o', 'app', 'app.c').ok()
 
 
-def hits(mode, *first):
+def hits(mode, conditions, *first):
     """By condition, in a session that evaluates them there. A breakpoint with an ignore count counts and goes on."""
     commands = [*first, f'set breakpoint condition-evaluation {mode}', 'break round_ends', 'continue']
-    for number, condition in enumerate(CONDITIONS, 2):
+    for number, condition in enumerate(conditions, 2):
         commands += [f'break work if {condition}', f'ignore {number} 1000000', 'continue', 'info breakpoints',
                      f'delete {number}', f'echo END {number}\\n']
     out = by_stdio('./app', *commands, 'kill').ok().out
     found, by_target = {}, []
-    for number, condition in enumerate(CONDITIONS, 2):
+    for number, condition in enumerate(conditions, 2):
         text = out.split(f'END {number}\n')[0].split(f'END {number - 1}\n')[-1]
         hit = re.search(
             rf'^{number} .*\n\tstop only if .*?(\((?:host|target) evals\))?\n'
@@ -64,18 +66,21 @@ def hits(mode, *first):
         check(hit, f'breakpoint {number} is listed', text)
         found[condition] = int(hit.group(2) or 0)
         by_target.append('target evals' in hit.group(0))
-    check(mode == 'host' or sum(by_target) > len(CONDITIONS) - 3, 'the stub evaluates them', out)
+    check(mode == 'host' or sum(by_target) > len(conditions) - 3, 'the stub evaluates them', out)
     return found
 
 
+@sampled
 @timeout(300)
 def test_they_hold_as_in_gdb(tmp):
+    seed()
     for optimize in '-O0', '-O2':
+        conditions = share(CONDITIONS, 2)
         build_work(tmp, optimize)
-        by_gdb = hits('host')
-        check_equal(hits('target'), by_gdb, f'hits with {optimize}')
-        check_equal(hits('target', PADS_ON), by_gdb, f'hits by pads with {optimize}')
-        check(sum(0 < n < 64 for n in by_gdb.values()) > len(CONDITIONS) * 3 / 4, 'most hold now and then', by_gdb)
+        by_gdb = hits('host', conditions)
+        check_equal(hits('target', conditions), by_gdb, f'hits with {optimize}')
+        check_equal(hits('target', conditions, PADS_ON), by_gdb, f'hits by pads with {optimize}')
+        check(sum(0 < n < 64 for n in by_gdb.values()) > len(conditions) * 3 / 4, 'most hold now and then', by_gdb)
 
 
 def served_app():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from debugging import (Client, address_of, advances, build, listen, loop, offer, packet, send_to_thread, state_of,
                        thread_of, threads_of)
-from kymotest import check, check_equal, check_text_intact, check_untraced, eventually, skip, timeout
+from kymotest import check, check_equal, check_text_intact, check_untraced, eventually, skip, timeout, waits
 import debug_registers
 import seeds
 
@@ -415,6 +415,7 @@ def test_a_launched_program_ends_and_so_does_the_server(tmp):
     server.end().ok()
 
 
+@waits
 def test_a_launched_program_waits_only_if_all_its_threads_stand(tmp):
     build(tmp)
     server, port = listen('localhost:0', './app', 'workers', options=())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from debugging import (Client, address_of, advances, build, gdb, listen, loop, offer, packet, send_to_thread, state_of,
                        thread_of, threads_of)
-from kymotest import check, check_equal, check_untraced, eventually, skip, timeout
+from kymotest import check, check_equal, check_untraced, eventually, skip, timeout, waits
 from held_files import HeldFile
 import debug_registers
 
@@ -218,6 +218,7 @@ def test_a_forked_child_is_hidden_until_it_is_told(tmp):
     check_equal(stopped, [], 'children that stand')
 
 
+@waits
 def test_a_parent_in_vfork_counts_as_standing(tmp):
     build(tmp)
     stub, path = offer('--', './app', 'slow vfork')
@@ -247,6 +248,7 @@ def test_a_stub_ends_although_a_thread_sleeps_in_the_kernel(tmp):
 
 
 @timeout(180)
+@waits
 def test_descriptors_do_not_grow_with_runs(tmp):
     server, port = listen(':0', options=('--multi', ))
     client = Client(port)

@@ -6,7 +6,7 @@ import shutil
 
 import processes
 from kymotest import (KYMO_PLAIN, SOURCE, alone, check, check_equal, check_matches, check_same, kymo, program, run,
-                      target, target_path)
+                      target, target_path, waits)
 
 COMMANDS = [
     'record', 'top', 'report', 'branches', 'syscalls', 'threads', 'gdb', 'list', 'explain', 'status', 'snapshot',
@@ -228,6 +228,7 @@ def test_skipped(): skip("no such thing here")
     check_equal(result.out.splitlines()[-1], '2 passed, 2 failed, 1 skipped')  # leftovers is the second
 
 
+@waits
 def test_the_runner_ends_what_hangs_and_what_is_left(tmp):
     result = run_runner(
         tmp, '''

@@ -10,7 +10,8 @@ import time
 import processes
 import remains
 from killing import NO_LEAKS
-from kymotest import KYMO, KYMO_PLAIN, check, check_equal, eventually, program, record, run, start, start_record, target
+from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, eventually, program, record, run, start, start_record,
+                      target, waits)
 from sleeping import WITH_BLOCK, Sleepers
 from sleeping import WOKEN as WOKEN_BY_KERNEL
 from test_joined import SLEEPING
@@ -61,11 +62,13 @@ def visit(process, times):
     return int((time.monotonic() - begin) * 1000) + 500
 
 
+@waits
 def test_sleeping_threads_are_not_disturbed():
     sleeping = Sleeping(*EXPECTED)
     sleeping.check_ways(visit(sleeping.process, 3))
 
 
+@waits
 def test_a_process_whose_only_thread_sleeps_is_not_disturbed():
     """System calls are made in that thread's name meanwhile."""
     visited = []

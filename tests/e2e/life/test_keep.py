@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from kymotest import (babeltrace, check, check_equal, check_matches, check_text_intact, events, is_recorded, kymo,
-                      need_uprobes, record, report_json, run, skip, start, start_record, target, target_path, timeout)
+                      need_uprobes, record, report_json, run, skip, start, start_record, target, target_path, timeout,
+                      waits)
 
 FLIGHT = target_path('flight')
 STEPS = ['-p', f'{FLIGHT}:step n=%di:s64']
@@ -111,6 +112,7 @@ def test_a_filter_that_holds_ends_the_recording(tmp):
 
 
 @timeout(300)
+@waits
 def test_a_call_that_takes_long_ends_the_recording(tmp):
     """Without --keep, too: then all is there up to it."""
     for keep in (['--keep', '8M'], []):
@@ -155,6 +157,7 @@ def compile_marked(tmp):
 
 
 @timeout(120)
+@waits
 def test_markers_are_conditions(tmp):
     compile_marked(tmp)
     result = record('-m', 'app:step', '--keep', '8M', '--until', 'm app:query__done /duration > 200ms/', '--',
@@ -227,6 +230,7 @@ def test_recording_goes_on_for_so_long_after_it(tmp):
 
 
 @timeout(300)
+@waits
 def test_each_time_that_it_holds_a_snapshot_is_taken(tmp):
     result = record(*STEPS, '--keep', '8M', '--snapshots', '3', '--until', f'{FLIGHT}:step /arg0 % 1000 == 999/', '--',
                     FLIGHT, 4000, 1000, 2000)
@@ -384,6 +388,7 @@ def test_a_snapshot_has_what_a_recorder_that_came_late_has_not_looked_at(tmp):
 
 
 @timeout(120)
+@waits
 def test_each_failure_of_a_snapshot_has_a_sentence(tmp):
     process = start(FLIGHT, 1000000, 1000, 100)
     kymo('snapshot',

@@ -10,7 +10,7 @@ from pathlib import Path
 import places
 import processes
 from kymotest import (check, check_equal, check_text_intact, event_counts, eventually, kymo, program, start, target,
-                      target_path)
+                      target_path, waits)
 from recorders import LATE, next_line, unless_late, watching_recorder
 
 CTOR_CALLS = 101  # of ctor_work, when the library is opened by reopener
@@ -290,6 +290,7 @@ def test_a_recorder_that_leaves_while_a_library_is_closed_leaves_those_of_others
                 'each of them, while it was there')
 
 
+@waits
 def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     """A recorder whose first writes take three seconds: it plans for a library that is closed meanwhile. Another
     version of it is recorded."""
@@ -344,6 +345,7 @@ def generation(pid):
     return check(False, 'a recording is mapped')
 
 
+@waits
 def test_others_are_told_when_the_places_of_a_library_are_in_its_code_again(tmp):
     """Entries were in the journal before. A recorder that reads it while the library is new, and its code the file's,
     does not take them for obstacles."""

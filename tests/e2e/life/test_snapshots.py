@@ -6,7 +6,7 @@ from pathlib import Path
 
 import remains
 from kymotest import (KYMO, check, check_equal, check_matches, eventually, kymo, need_root, record, start, start_record,
-                      target_path, timeout)
+                      target_path, timeout, waits)
 
 FLIGHT = target_path('flight')
 STEPS = ['-p', f'{FLIGHT}:step n=%di:s64']
@@ -29,6 +29,7 @@ def another(pid, *words):
 
 
 @timeout(120)
+@waits
 def test_of_two_recorders_each_is_asked_and_each_failure_is_told(tmp):
     process = flight()
     first, second = another(process.pid, '-o', 'first', '--keep', '8M'), another(process.pid, '-o', 'second', '--keep',
@@ -53,6 +54,7 @@ def test_of_two_recorders_each_is_asked_and_each_failure_is_told(tmp):
 
 
 @timeout(120)
+@waits
 def test_the_recording_is_found_by_its_descriptor(tmp):
     """What lies at its path here is another one, in another mount namespace or behind a descriptor that the recorder
     has from its maker."""

@@ -5,7 +5,7 @@ import time
 import processes
 import remains
 from kymotest import (check, check_equal, check_matches, check_untraced, eventually, kymo, program, report_json, run,
-                      start, start_record, target)
+                      start, start_record, target, waits)
 
 PROBES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep']
 
@@ -92,6 +92,7 @@ def switches(tid):
     return sum(int(processes.status(tid)[key]) for key in ('voluntary_ctxt_switches', 'nonvoluntary_ctxt_switches'))
 
 
+@waits
 def test_threads_beside_a_traced_one_are_stopped_once_at_most_however_often_it_is_tried(tmp):
     process = target('crowd', 'sleep', '-t', '8')
     *others, last = processes.threads(process.pid)

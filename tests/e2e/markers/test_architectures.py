@@ -50,12 +50,15 @@ def test_i386_by_clang(tmp):
     check_i386('clang', 'clang++')
 
 
+@sampled
 @timeout(300)
 def test_aarch64_under_qemu(tmp):
-    runner = [program('qemu-aarch64')]
+    runner, ways = [program('qemu-aarch64')], (['-O0'], ['-O2'], ['-O3', '-fPIC'], ['-O2', '-DKYMO_MARKER_PORTABLE'],
+                                               ['-O2', '-fno-pie'])
+    seed()
     for language, compiler in ('c', 'aarch64-linux-gnu-gcc'), ('cc', 'aarch64-linux-gnu-g++'):
         program(compiler)
-        for options in ['-O0'], ['-O2'], ['-O3', '-fPIC'], ['-O2', '-DKYMO_MARKER_PORTABLE'], ['-O2', '-fno-pie']:
+        for options in share(ways, 2):
             path = build_forms(language, compiler, *options, link=['-static'])
             check_forms(path, language, runner)
             marked = Marked(path).check(patched=False)
@@ -76,11 +79,13 @@ def check_library(compiler, *options, runner=()):
     check_equal(run(*runner, './library', 100).ok().out, '100 turns\n', f'{compiler} {" ".join(options)}')
 
 
+@sampled
 def test_the_library_on_i386(tmp):
     if not can_build(program('gcc'), *I386):
         skip('gcc makes no programs for i386: libc6-dev-i386, lib32gcc-12-dev')
     need_32_bit_programs()
-    for options in [], ['-fno-pie', '-no-pie'], ['-static'], ['-DKYMO_MARKER_PORTABLE']:
+    seed()
+    for options in share(([], ['-fno-pie', '-no-pie'], ['-static'], ['-DKYMO_MARKER_PORTABLE']), 2):
         check_library('gcc', '-m32', *options)
 
 

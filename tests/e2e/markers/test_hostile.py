@@ -7,7 +7,8 @@ import markers
 import processes
 import remains
 from killing import NO_LEAKS
-from kymotest import KYMO, check, check_equal, event_counts, eventually, kymo, program, record, run, start, timeout
+from kymotest import (KYMO, check, check_equal, event_counts, eventually, kymo, program, record, run, start, timeout,
+                      waits)
 
 ROUNDS = 2000  # of two threads
 
@@ -152,6 +153,7 @@ def test_a_gate_that_is_full_of_recordings_that_do_not_exist(tmp):
     Hostile(tmp, 'FULL').refused('its gate counts recordings that kymo does not know of')
 
 
+@waits
 def test_a_gate_that_says_for_ever_that_the_program_is_changing_the_site(tmp):
     Hostile(tmp, 'BUSY').refused('marker')
 

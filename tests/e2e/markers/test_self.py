@@ -6,8 +6,8 @@ import re
 import shutil
 import signal
 
-from kymotest import (NOBODY, TARGETS, Event, babeltrace, check, check_equal, check_matches, check_same, event_counts,
-                      events, eventually, kymo, record, record_some, report_json, run, skip, start, target_path)
+from kymotest import (Event, NOBODY, TARGETS, babeltrace, check, check_equal, check_matches, check_same, event_counts,
+                      events, eventually, kymo, record, record_some, report_json, run, skip, start, target_path, waits)
 from passed import BABELTRACE, EXACT, by_babeltrace, by_report, check_against_log, check_counts
 
 LIBRARY = TARGETS.parents[1] / 'lib/libkymo-marker.so.1'
@@ -222,6 +222,7 @@ def test_the_writer_does_not_keep_a_process_alive(tmp):
     check_equal(numbers(), [1, 2], 'records')
 
 
+@waits
 def test_dying_loses_a_second_at_most(tmp):
     for how, status in (('_exit', 0), ('kill', -signal.SIGKILL)):
         run_self(how, status=status)
@@ -229,6 +230,7 @@ def test_dying_loses_a_second_at_most(tmp):
         check_equal(numbers(name='self:self_text'), [1000], 'the string')
 
 
+@waits
 def test_exec_loses_a_second_at_most(tmp):
     run_self('exec')
     check_equal(numbers()[0], 1, 'the first record')

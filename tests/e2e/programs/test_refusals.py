@@ -10,7 +10,7 @@ import processes
 from comparing import babeltrace_with_losses
 from kymotest import (KYMO, KYMO_PLAIN, NOBODY, babeltrace, check, check_equal, check_matches, check_same,
                       check_text_intact, eventually, kymo, need_32_bit_programs, need_root, program, record,
-                      report_json, run, skip, sleeper, start, start_record, target, target_path, timeout)
+                      report_json, run, skip, sleeper, start, start_record, target, target_path, timeout, waits)
 
 
 def check_refused(args, sentence, status=1, **options):
@@ -272,6 +272,7 @@ def test_a_process_under_gdb():
     record('-p', 'libc:read', '--pid', process.pid, '--for', '0.1').ok()
 
 
+@waits
 def test_a_process_under_another_users_kymo_which_traces_by_a_thread(tmp):
     need_root()
     process = sleeper()
@@ -307,6 +308,7 @@ def check_fails(args, sentence):
     check(re.fullmatch(f'kymo: {sentence}\n', result.err), f'stderr is not /{sentence}/', result)
 
 
+@waits
 def test_processes_that_share_their_memory():
     """Not as threads: stopping one does not stop the others, whichever of them is asked for."""
     process = target('sharer', '-w', '2', '10')

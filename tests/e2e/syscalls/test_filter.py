@@ -5,12 +5,13 @@ import re
 import signal
 
 import processes
-from kymotest import (KYMO, NOBODY, SOURCE, SYS_CLOCK_NANOSLEEP, check, check_equal, check_matches, check_same,
-                      eventually, kymo, need_root, program, run, start)
+from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, eventually, kymo, need_root,
+                      program, run, start, waits)
 from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, command_of, git_log
 
 SH = program('sh')
 FILTER = ('--seccomp-bpf', )
+SYS_POLL, SYS_RESTART_SYSCALL = 7, 219
 
 
 def like_strace(tmp, chosen, *command, **how):
@@ -23,6 +24,7 @@ def test_lines_are_those_of_the_set(tmp):
     like_strace(tmp, 'openat,execve,rt_sigaction', *git_log(tmp), at_least=20)
 
 
+@waits
 def test_lines_of_threads_and_children_are_those_of_the_set(tmp):
     like_strace(tmp, 'clone3,clone,futex,exit', build(tmp, 'threads', '-pthread'), at_least=4)
     like_strace(tmp, '%process', SH, '-c', CHILDREN, at_least=10)
@@ -37,16 +39,17 @@ def test_odd_calls_look_as_in_strace(tmp):
 
 
 def test_an_interrupted_call_is_named_when_it_goes_on(tmp):
+    code = 'import select\nwaiting = select.poll()\nwaiting.register(0, select.POLLIN)\nwaiting.poll(1000000)'
     tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines',
-                   program('sleep'), '20')
+                   program('python3'), '-S', '-c', code)
     sleeper = command_of(tracer)
-    eventually(lambda: processes.call(sleeper) == SYS_CLOCK_NANOSLEEP, 'it sleeps', 30)
+    eventually(lambda: processes.call(sleeper) == SYS_POLL, 'it waits for its input', 30)
     os.kill(sleeper, signal.SIGSTOP)
     eventually(lambda: 'stopped by SIGSTOP' in (tmp / 'lines').read_text(), 'the stop', 30)
     os.kill(sleeper, signal.SIGCONT)
-    tracer.end().ok()
-    check_matches((tmp / 'lines').read_text(),
-                  r'restart_syscall\(<\.\.\. resuming interrupted clock_nanosleep \.\.\.>\) = 0')
+    eventually(lambda: processes.call(sleeper) == SYS_RESTART_SYSCALL, 'it goes on', 30)
+    tracer.end(input='\n').ok()
+    check_matches((tmp / 'lines').read_text(), r'restart_syscall\(<\.\.\. resuming interrupted poll \.\.\.>\) = 1')
 
 
 def switches(*options):

@@ -6,7 +6,7 @@ import time
 
 import processes
 from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, eventually, kymo, need_root, program, run,
-                      start, target)
+                      start, target, waits)
 
 SH = program('sh')
 SLEEPS = ['-e', 'clock_nanosleep,nanosleep']
@@ -33,6 +33,7 @@ def test_a_command_runs_on_through_the_kernel(tmp):
     check_command(tmp, '--backend', 'kernel')
 
 
+@waits
 def test_nothing_traces_the_command_any_more(tmp):
     tracer = start(KYMO, 'syscalls', '-f', *SLEEPS, '-o', tmp / 'lines', '--for', '0.2', program('sleep'), '3')
     eventually(lambda: 'detached' in (tmp / 'lines').read_text()
@@ -43,6 +44,7 @@ def test_nothing_traces_the_command_any_more(tmp):
     check_equal(tracer.end().ok().status, 0)
 
 
+@waits
 def test_counts_are_shown_when_time_is_up(tmp):
     tracer = start(KYMO, 'syscalls', '-c', '-o', tmp / 'table', '--for', '0.3', program('sleep'), '4')
     eventually(lambda: (tmp / 'table').exists() and '100.00' in (tmp / 'table').read_text(), 'the table')
@@ -59,6 +61,7 @@ def test_a_process_runs_on(tmp):
         process.end(signal.SIGTERM)
 
 
+@waits
 def test_a_signal_ends_the_wait_for_the_command(tmp):
     need_root()
     for way in ([], ['--backend', 'kernel']):
@@ -70,6 +73,7 @@ def test_a_signal_ends_the_wait_for_the_command(tmp):
         (tmp / 'table').unlink()
 
 
+@waits
 def test_another_client_goes_on_when_the_first_ones_time_is_up(tmp):
     first = start(KYMO, 'syscalls', '-f', *SLEEPS, '-o', tmp / 'first', '--for', '1.5', SH, '-c',
                   'echo $$; for i in 1 2 3; do sleep 1; done; exit 5')

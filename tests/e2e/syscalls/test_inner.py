@@ -7,7 +7,7 @@ from pathlib import Path
 
 import processes
 from kymotest import (KYMO, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, need_root,
-                      program, run, start)
+                      program, run, start, waits)
 
 HERE = Path(__file__).parent
 LEAK = '#include <stdlib.h>\nvoid *volatile p;\nint main(int argc, char **argv) { p = malloc(1234); if (argc > 1) free(p); p = 0; return 0; }\n'
@@ -79,6 +79,7 @@ def test_a_tracer_is_told_of_threads_and_their_ends(tmp):
     check_case(tmp, 'threads')
 
 
+@waits
 def test_waits_for_who_is_no_child_end_by_stops_signals_and_ends(tmp):
     check_case(tmp, 'wait')
 

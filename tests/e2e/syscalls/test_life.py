@@ -13,7 +13,7 @@ from pathlib import Path
 import processes
 from killing import NO_LEAKS
 from kymotest import (KYMO, at_end, check, check_equal, check_untraced, eventually, kymo, program, run, start, target,
-                      target_path)
+                      target_path, waits)
 from numbered import Client, end, hub_of, workers_left
 from straced import command_of
 
@@ -141,6 +141,7 @@ def test_a_hub_that_stays_holds_nothing_of_the_users(tmp):
     end(process)
 
 
+@waits
 def test_the_first_that_nobody_reads_is_left_behind(tmp):
     """Its pipe is full: the others go on after five seconds, and miss nothing. It says why, when there is a reader."""
     process = target('numbered', '-t', '8', '-p', '100')

@@ -15,7 +15,7 @@ import socket
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, check, check_equal, check_same, eventually, need_root, program, run, start, timeout
+from kymotest import KYMO, check, check_equal, check_same, eventually, need_root, program, run, start, timeout, waits
 from recorded_lines import calls_of, shown
 from straced import CHILDREN, PYTHON_ENV, Chance, Difference, build, check_compared, whole_lines
 
@@ -459,14 +459,17 @@ def test_make_recorded_by_tracing(tmp):
 SHELL_CHANCES = [Chance(r'^rt_sigreturn\(.*', '', 'the end of a child may come before its parent waits for it')]
 
 
+@waits
 def test_threads_by_the_tracer(tmp):
     check_way('hub', tmp, [build(tmp, 'threads', '-pthread')], ['end of all'], at_least=40)
 
 
+@waits
 def test_threads_by_the_kernel(tmp):
     check_way('kernel', tmp, [build(tmp, 'threads', '-pthread')], ['end of all'], at_least=40)
 
 
+@waits
 def test_threads_recorded_by_tracing(tmp):
     check_way('recorded', tmp, [build(tmp, 'threads', '-pthread')], ['end of all'], at_least=40)
 

@@ -6,7 +6,7 @@ import re
 import signal
 
 from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually,
-                      kymo, need_root, program, record, report_json, run, start, timeout)
+                      kymo, need_root, program, record, report_json, run, start, timeout, waits)
 from recorded_lines import check_with_memory, shown
 from recorders import kill_between_writes
 from straced import (CALLS32, CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, build, build32, git_log,
@@ -59,6 +59,7 @@ def test_python_looks_as_in_strace(tmp):
 
 
 @timeout(300)
+@waits
 def test_threads_and_children_look_as_in_strace(tmp):
     check_lines(tmp, build(tmp, 'threads', '-pthread'), chances=[RESTARTED], at_least=40)
     check_lines(tmp, SH, '-c', CHILDREN, chances=[HANDLED], at_least=100)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, has_joined, program, run, start
+from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, has_joined, program, run, start, waits
 
 HERE = Path(__file__).parent
 THREADS = 3
@@ -83,6 +83,7 @@ def test_who_leaves_takes_nothing_from_the_others(tmp):
     check_calls(first.end().ok(), getuid=500 * THREADS)
 
 
+@waits
 def test_who_can_not_write_its_lines_is_left_behind(tmp):
     """No process reads from the second one for five seconds."""
     process = counted(tmp)
