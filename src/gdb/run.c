@@ -79,7 +79,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 		thread->is_stopped = thread->is_step_done = true;
 		return;
 	}
-	if (kymo_engine_control(thread->engine, how->is_step ? KYMO_ACTION_SINGLESTEP : gdb_trace_action(thread)) ==
+	if (kymo_engine_control(thread->engine, how->is_step ? gdb_btrace_step(thread) : gdb_trace_action(thread)) ==
 	    -ESRCH)
 		thread->is_dead = true; /* its end is about to be told */
 }
@@ -150,7 +150,7 @@ static void let_run(struct gdb_thread *thread)
 	gdb_settle_for_good(thread);
 	thread->is_stopped = thread->is_asked = thread->is_stuck = false;
 	kymo_engine_control(thread->engine, stands                  ? gdb_trace_action(thread)
-					    : thread->trace_steps.n ? KYMO_ACTION_SINGLESTEP
+					    : thread->trace_steps.n ? gdb_btrace_step(thread)
 								    : KYMO_ACTION_RESUME);
 }
 

@@ -320,11 +320,5 @@ enum kymo_action gdb_trace_action(struct gdb_thread *thread)
 {
 	for (int i = 0; i < POPPED_MAX && pop(thread); i++)
 		;
-	if (thread->trace_steps.n)
-		return KYMO_ACTION_SINGLESTEP;
-	if (thread->btrace && thread->btrace->is_walked) {
-		thread->btrace->is_walked = false;
-		gdb_set_mask(thread);
-	}
-	return gdb_btrace_action(thread);
+	return thread->trace_steps.n ? gdb_btrace_step(thread) : gdb_btrace_action(thread);
 }

@@ -10,7 +10,7 @@
 enum {
 	NUMBER_MAX = 0xffff,
 	MEMORY_MAX = 1 << 30,
-	STEPS_MAX = 0, /* `while-stepping` is refused: docs/internals/gdb.md says why */
+	STEPS_MAX = 1 << 30,
 	ACTIONS_MAX = 4096,
 };
 

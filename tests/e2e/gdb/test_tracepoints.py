@@ -32,16 +32,14 @@ def test_what_is_collected(tmp):
     check_matches(result.out, 'No trace frame found')
 
 
-def test_steps_are_refused(tmp):
-    """`while-stepping`: a tracepoint with steps is not defined."""
-    build_hot(tmp)
-    process, stub, client = served(1)
-    hot = address_of(process.pid, 'hot')
-    check_equal(client.ask(f'QTDP:1:{hot:x}:E:5:0'), 'E01', 'with steps')
-    check_equal(client.ask(f'QTDP:1:{hot:x}:E:0:0'), 'OK', 'without')
-    client.close()
-    stub.end().ok()
-    process.kill()
+def test_steps_are_collected(tmp):
+    """`while-stepping`: a frame after each step, of which each has its own registers."""
+    result = traced(tmp, *actions(tmp, 'leave', 'collect $regs', 'while-stepping 5', 'collect $regs', 'end'),
+                    'break done', *RUN, 'tstop', 'tstatus', 'tfind start', 'output/x $rip', 'tfind', 'output/x $rip',
+                    'tfind', 'output/x $rip', 'kill')
+    check_matches(result.out, 'Collected 6 trace frames')
+    found = re.findall(r'0x5[0-9a-f]{11}', ' '.join(re.findall(r'(?m)^0x[0-9a-f]+', result.out)))
+    check(len(set(found)) >= 3, 'each frame has its own place')
 
 
 def test_variables(tmp):
