@@ -30,6 +30,7 @@ void gdb_trace_note_end(struct gdb_tracing *tracing, enum gdb_trace_end end, uns
 	tracing->end_point = number;
 	tracing->failure = failure;
 	tracing->stop_us = gdb_trace_now_us();
+	gdb_text_deinit(&tracing->draft);
 }
 
 void gdb_trace_lose(struct gdb_tracing *tracing, pid_t pid, const char *failure)

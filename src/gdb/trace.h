@@ -102,7 +102,9 @@ struct gdb_tracing {
 	unsigned int end_point; /* the number of the tracepoint that has ended the run */
 	uint64_t start_us, stop_us;
 	char *user, *notes, *stop_notes; /* in hexadecimal digits; or NULL */
-	struct gdb_text draft;           /* the blocks of the frame that is being made */
+	uint64_t n_lost;                 /* frames of hits and steps that there are not */
+	uint64_t n_cut;                  /* frames that have not all that their actions collect */
+	struct gdb_text draft;           /* the blocks of the frame that is being made, while a run goes on */
 };
 
 /* A thread makes steps for a tracepoint that it has hit. */
