@@ -300,3 +300,28 @@ def test_a_step_over_a_breakpoint_at_a_push(tmp):
     time.sleep(0.1)
     check(process.is_alive(), 'the program lives')
     end(process)
+
+
+def test_clients_that_leave_a_run_amid_steps(tmp):
+    """The run goes on, and each thread makes the steps that it has to make, and no other."""
+    process = flags_app(tmp, 32)
+    stub, path = offer('--pid', process.pid)
+    for i in range(40):
+        client = Client(path)
+        client.begin()
+        client.ask('QTDisconnected:1')
+        if i == 0:
+            define(client, (address_of(process.pid, 'first'), 1), (address_of(process.pid, 'pop'), 3))
+        let_run(client)
+        time.sleep(random.uniform(0, 0.02))
+        client.close()
+        time.sleep(random.uniform(0, 0.02))
+        check(process.is_alive(), 'the program lives')
+    client = Client(path)
+    client.begin()
+    check_equal(client.ask('QTStop'), 'OK', 'stopped')
+    client.close()
+    stub.end().ok()
+    time.sleep(0.1)
+    check(process.is_alive(), 'the program lives')
+    end(process)
