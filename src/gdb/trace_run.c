@@ -47,6 +47,41 @@ static const char *problem_of(int err)
 	}
 }
 
+/* ---- markers that are off -------------------------------------------------------------------- */
+
+/* Other tracers count, too. As with them, a change of another one at the same moment may be lost. */
+static bool count(struct kymo_gdb *gdb, uint64_t semaphore, int by)
+{
+	const struct gdb_thread *thread = gdb_any_thread(gdb, gdb->tracing.pid);
+	uint16_t value;
+
+	if (!thread || kymo_engine_read(thread->engine, semaphore, &value, sizeof(value)))
+		return false;
+	value = (uint16_t)(value + by);
+	return !kymo_engine_write(thread->engine, semaphore, &value, sizeof(value));
+}
+
+/* A static tracepoint whose marker is off unless a tracer counts its semaphore up. */
+static void turn_on(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
+{
+	const struct gdb_tracing *tracing = &gdb->tracing;
+	const struct gdb_marker *marker = point->kind == 'S' && tracing->markers.pid == tracing->pid
+						  ? gdb_marker_at(&tracing->markers, point->address)
+						  : NULL;
+
+	if (marker && marker->semaphore && count(gdb, marker->semaphore, 1))
+		point->semaphore = marker->semaphore;
+}
+
+static void turn_off(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
+{
+	if (point->semaphore)
+		count(gdb, point->semaphore, -1);
+	point->semaphore = 0;
+}
+
+/* ---- putting them in, and out ---------------------------------------------------------------- */
+
 static const char *insert(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 {
 	const struct gdb_tracing *tracing = &gdb->tracing;
@@ -65,6 +100,7 @@ static const char *insert(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 		return problem_of(err);
 	}
 	point->is_in = true;
+	turn_on(gdb, point);
 	return NULL;
 }
 
@@ -78,6 +114,7 @@ void gdb_trace_end_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 	if (!point->is_in)
 		return;
 	point->is_in = false;
+	turn_off(gdb, point);
 	take_out(gdb, point->address);
 }
 
