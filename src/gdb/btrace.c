@@ -5,6 +5,7 @@
 
 #include "gdb/breakpoints.h"
 #include "gdb/state.h"
+#include "gdb/thread.h"
 #include "procfs/disposition.h"
 #include "procfs/maps.h"
 #include "wire/shared.h"
@@ -20,7 +21,7 @@ int gdb_btrace_begin(struct gdb_thread *thread, size_t size)
 	thread->btrace = btrace;
 	if (!btrace || !(btrace->size = gdb_blocks_init(&btrace->blocks, size)))
 		return -ENOMEM;
-	btrace->is_on = true;
+	btrace->is_on = btrace->is_walked = true;
 	btrace->expects_handler = false;
 	if (!thread->is_stopped)
 		return 0;
@@ -59,7 +60,7 @@ bool gdb_btrace_walk(struct gdb_thread *thread)
 	thread->btrace = btrace;
 	if (!btrace)
 		return false;
-	if (!btrace->is_on && !btrace->is_walked) {
+	if (!btrace->is_walked) {
 		btrace->expects_handler = btrace->is_at_call_end = false;
 		(void)kymo_walk_look(thread->engine, &btrace->now);
 	}
@@ -80,10 +81,22 @@ bool gdb_has_recording(pid_t pid)
 	return has;
 }
 
-/* Its steps are the stub's: they do not show in the program. */
-static bool hides_steps(const struct gdb_thread *thread)
+bool gdb_btrace_is_walked(const struct gdb_thread *thread)
 {
-	return gdb_is_traced(thread) || (thread->btrace && thread->trace_steps.n);
+	return thread->btrace && thread->btrace->is_walked;
+}
+
+enum kymo_action gdb_btrace_step(struct gdb_thread *thread)
+{
+	if (gdb_btrace_is_walked(thread))
+		thread->btrace->owes_step = true;
+	return KYMO_ACTION_SINGLESTEP;
+}
+
+void gdb_btrace_note_told(struct gdb_thread *thread, uint64_t address)
+{
+	if (thread->btrace)
+		thread->btrace->was_told = thread->btrace->now.is_known && thread->btrace->now.pc == address;
 }
 
 bool gdb_btrace_is_pushing(const struct gdb_thread *thread)
@@ -127,8 +140,9 @@ void gdb_btrace_see(struct gdb_thread *thread, unsigned int event)
 	struct gdb_btrace *btrace = thread->btrace;
 	struct kymo_walk now = { .is_known = false };
 
-	if (!btrace)
+	if (!gdb_btrace_is_walked(thread))
 		return;
+	btrace->was_told = false;
 	if (event == KYMO_EVENT_DEATH || kymo_walk_look(thread->engine, &now)) {
 		btrace->now.is_known = false;
 		return;
@@ -137,8 +151,10 @@ void gdb_btrace_see(struct gdb_thread *thread, unsigned int event)
 		note(btrace, &now, !event && !btrace->is_at_call_end);
 	else if (now.pc != btrace->now.pc)
 		btrace->expects_handler = false;
-	if (btrace->now.is_known && now.pc != btrace->now.pc)
+	if (btrace->now.is_known && now.pc != btrace->now.pc) {
 		kymo_walk_clean(thread->engine, &btrace->now, &now);
+		btrace->owes_step = false;
+	}
 	btrace->is_at_call_end = event == KYMO_EVENT_SYSCALL_EXIT;
 	btrace->now = now;
 }
@@ -146,9 +162,15 @@ void gdb_btrace_see(struct gdb_thread *thread, unsigned int event)
 void gdb_btrace_look_again(struct gdb_thread *thread)
 {
 	struct gdb_btrace *btrace = thread->btrace;
+	uint64_t pc;
 
-	if (!hides_steps(thread) || kymo_walk_look(thread->engine, &btrace->now) || !btrace->is_on ||
-	    !btrace->blocks.has_begun)
+	if (!gdb_btrace_is_walked(thread))
+		return;
+	pc = btrace->now.pc;
+	if (kymo_walk_look(thread->engine, &btrace->now))
+		return;
+	btrace->was_told &= btrace->now.pc == pc;
+	if (!btrace->is_on || !btrace->blocks.has_begun)
 		return;
 	if (btrace->now.pc != btrace->blocks.pc)
 		gdb_blocks_move(&btrace->blocks, btrace->now.pc);
@@ -156,7 +178,7 @@ void gdb_btrace_look_again(struct gdb_thread *thread)
 
 void gdb_btrace_expect_signal(struct gdb_thread *thread, int signal)
 {
-	if (hides_steps(thread))
+	if (gdb_btrace_is_walked(thread))
 		thread->btrace->expects_handler |=
 			kymo_signal_disposition(thread->tid, signal) == KYMO_DISPOSITION_CAUGHT;
 }
@@ -167,21 +189,27 @@ void gdb_btrace_forget(struct gdb_thread *thread)
 
 	if (!btrace)
 		return;
-	btrace->now.is_known = btrace->is_at_call_end = btrace->expects_handler = btrace->blocks.has_begun = false;
+	btrace->now.is_known = btrace->is_at_call_end = btrace->expects_handler = btrace->blocks.has_begun =
+		btrace->was_told = false;
 	btrace->blocks.is_read = false;
 }
 
 /* ---- going on -------------------------------------------------------------------------------- */
 
-/* A breakpoint there is to be executed. */
+/* Whether a breakpoint is there which is yet to be executed. */
+static bool is_at_breakpoint(const struct gdb_thread *thread, uint64_t pc)
+{
+	return !thread->btrace->was_told && (gdb_has_breakpoint(thread->process, pc) ||
+					     gdb_traces_at(&thread->gdb->tracing, thread->process->pid, pc));
+}
+
 bool gdb_btrace_pop(struct gdb_thread *thread)
 {
 	struct gdb_btrace *btrace = thread->btrace;
 	struct kymo_walk now;
 
-	if (!hides_steps(thread) || btrace->expects_handler || !btrace->now.is_known ||
-	    !btrace->now.step.flags.popped || gdb_has_breakpoint(thread->process, btrace->now.pc) ||
-	    gdb_traces_at(&thread->gdb->tracing, thread->process->pid, btrace->now.pc))
+	if (!gdb_btrace_is_walked(thread) || btrace->expects_handler || !btrace->now.is_known ||
+	    !btrace->now.step.flags.popped || is_at_breakpoint(thread, btrace->now.pc))
 		return false;
 	now = btrace->now;
 	if (!kymo_walk_pop(thread->engine, &now))
@@ -189,19 +217,42 @@ bool gdb_btrace_pop(struct gdb_thread *thread)
 	if (btrace->is_on)
 		note(btrace, &now, false);
 	btrace->now = now;
+	btrace->was_told = false;
 	return true;
+}
+
+/* Whether a step over the instruction at which it stands shows in the program, unless the stub is told of its end. */
+static bool shows_step(const struct kymo_walk *now)
+{
+	return now->is_known &&
+	       (now->step.flags.pushed || now->step.flags.popped || now->step.kind == KYMO_STEP_SYSCALL);
+}
+
+/*
+ * The hub owes each step that was asked for until it is done. A thread that was stopped before the step makes it when
+ * it goes on, also where nothing asks for steps any more. That step is hidden as those before it: where it could show,
+ * the stub asks for it anew and sees its end.
+ */
+static bool steps_on(const struct gdb_thread *thread)
+{
+	const struct gdb_btrace *btrace = thread->btrace;
+
+	return btrace->is_on || (btrace->owes_step && shows_step(&btrace->now));
 }
 
 enum kymo_action gdb_btrace_action(struct gdb_thread *thread)
 {
 	struct gdb_btrace *btrace = thread->btrace;
 
-	if (!gdb_is_traced(thread)) {
-		if (btrace)
-			btrace->now.is_known = false;
+	if (!gdb_btrace_is_walked(thread))
 		return KYMO_ACTION_RESUME;
-	}
 	for (int i = 0; i < EXECUTED_MAX && gdb_btrace_pop(thread); i++)
 		;
-	return thread->process->is_narrow ? KYMO_ACTION_RESUME : KYMO_ACTION_SINGLESTEP;
+	if (!thread->process->is_narrow && steps_on(thread))
+		return gdb_btrace_step(thread);
+	if (!btrace->owes_step) {
+		btrace->is_walked = btrace->now.is_known = false;
+		gdb_set_mask(thread);
+	}
+	return KYMO_ACTION_RESUME;
 }

@@ -44,7 +44,7 @@ static unsigned int stepped(struct gdb_thread *thread)
 	while (!thread->is_asked && is_known && is_in_range(thread, registers.rip)) {
 		thread->step_pc = registers.rip;
 		if (!gdb_btrace_pop(thread) || kymo_engine_get_registers(thread->engine, &registers))
-			return KYMO_ACTION_SINGLESTEP;
+			return gdb_btrace_step(thread);
 	}
 	memset(&thread->info, 0, sizeof(thread->info));
 	thread->info.si_signo = SIGTRAP;
@@ -94,7 +94,7 @@ static bool is_for_program(const struct gdb_thread *thread, int signal)
 /* A step of the client's goes on, too. */
 static enum kymo_action go_on(struct gdb_thread *thread)
 {
-	return thread->is_stepping ? KYMO_ACTION_SINGLESTEP : gdb_trace_action(thread);
+	return thread->is_stepping ? gdb_btrace_step(thread) : gdb_trace_action(thread);
 }
 
 static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_report *report)
@@ -104,6 +104,8 @@ static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_
 	struct gdb_event event = { .signal = SIGTRAP, .address = report->address };
 	int type;
 
+	if (is_break)
+		gdb_btrace_note_told(thread, report->address);
 	if (is_traced && !gdb_has_breakpoint(thread->process, report->address))
 		return go_on(thread);
 	if (!thread->gdb->is_client)

@@ -19,6 +19,7 @@
 #include "gdb/resume.h"
 #include "gdb/run.h"
 #include "gdb/settings.h"
+#include "gdb/static_points.h"
 #include "gdb/tell.h"
 #include "gdb/thread.h"
 #include "gdb/tls.h"
@@ -199,6 +200,9 @@ static const struct packet {
 	{ "qTV:", gdb_tell_variable, ON_HUB },
 	{ "qTfP", gdb_first_piece, IS_WHOLE },
 	{ "qTsP", gdb_next_piece, IS_WHOLE },
+	{ "qTfSTM", gdb_first_markers, ON_MAIN | IS_WHOLE },
+	{ "qTsSTM", gdb_next_markers, ON_MAIN | IS_WHOLE },
+	{ "qTSTMat:", gdb_tell_marker, ON_MAIN },
 	{ "qTfV", gdb_first_variable, IS_WHOLE },
 	{ "qTsV", gdb_next_variable, IS_WHOLE },
 	{ "QDisableRandomization:", gdb_disable_randomization, ON_HUB },

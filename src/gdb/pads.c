@@ -301,6 +301,14 @@ bool gdb_pads_are_in(const struct kymo_gdb *gdb, pid_t pid)
 	return false;
 }
 
+bool gdb_pads_are_reached(const struct kymo_gdb *gdb, pid_t pid)
+{
+	for (size_t i = 0; i < gdb->pad_sets.n; i++)
+		if (gdb->pad_sets.items[i]->pid == pid && !gdb->pad_sets.items[i]->is_leaving)
+			return true;
+	return false;
+}
+
 void gdb_pads_deinit(struct kymo_gdb *gdb)
 {
 	struct gdb_pad_set *set;

@@ -79,7 +79,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 		thread->is_stopped = thread->is_step_done = true;
 		return;
 	}
-	if (kymo_engine_control(thread->engine, how->is_step ? KYMO_ACTION_SINGLESTEP : gdb_trace_action(thread)) ==
+	if (kymo_engine_control(thread->engine, how->is_step ? gdb_btrace_step(thread) : gdb_trace_action(thread)) ==
 	    -ESRCH)
 		thread->is_dead = true; /* its end is about to be told */
 }
@@ -141,17 +141,18 @@ void gdb_settle_for_good(struct gdb_thread *thread)
 	thread->is_at_signal = thread->is_stepping = thread->is_untold = thread->is_owed = false;
 }
 
+/* A thread that makes a step now is not asked for another one: its callback would not take that back. A stop that was
+ * asked for is undone, and is reported nevertheless: what the thread does next is said then. */
 static void let_run(struct gdb_thread *thread)
 {
-	const bool stands = thread->is_stopped;
+	const bool stands = thread->is_stopped, was_asked = thread->is_asked;
 
 	if (stands)
 		gdb_btrace_look_again(thread);
 	gdb_settle_for_good(thread);
 	thread->is_stopped = thread->is_asked = thread->is_stuck = false;
-	kymo_engine_control(thread->engine, stands                  ? gdb_trace_action(thread)
-					    : thread->trace_steps.n ? KYMO_ACTION_SINGLESTEP
-								    : KYMO_ACTION_RESUME);
+	if (stands || was_asked || !gdb_btrace_is_walked(thread))
+		kymo_engine_control(thread->engine, stands ? gdb_trace_action(thread) : KYMO_ACTION_RESUME);
 }
 
 void gdb_let_run(struct kymo_gdb *gdb, const struct gdb_process *process)

@@ -239,7 +239,7 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 			"qXfer:threads:read+;qXfer:siginfo:read+;qXfer:siginfo:write+;qXfer:osdata:read+;"
 			"qXfer:btrace:read+;qXfer:btrace-conf:read+;Qbtrace:bts+;Qbtrace:off+;Qbtrace-conf:bts:size+;"
 			"ConditionalTracepoints+;TraceStateVariables+;TracepointSource+;EnableDisableTracepoints+;"
-			"InstallInTrace+;FastTracepoints+;DisconnectedTracing+;QTBuffer:size+;tracenz+;"
-			"qXfer:traceframe-info:read+",
+			"InstallInTrace+;FastTracepoints+;StaticTracepoints+;DisconnectedTracing+;QTBuffer:size+;"
+			"tracenz+;qXfer:traceframe-info:read+",
 			GDB_PACKET_MAX - 1);
 }

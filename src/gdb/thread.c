@@ -44,12 +44,12 @@ bool gdb_was_told(const struct gdb_thread *thread)
 
 void gdb_set_mask(struct gdb_thread *thread)
 {
-	const bool is_traced = thread->btrace && thread->btrace->is_on;
+	const bool is_walked = thread->btrace && thread->btrace->is_walked;
 	unsigned int mask = SEEN;
 
 	if (thread->process->catches_calls)
 		mask |= KYMO_EVENTS_SYSCALL;
-	if (thread->is_vforking || is_traced || thread->trace_steps.n) /* else a step leaves the trap flag in R11 */
+	if (thread->is_vforking || is_walked) /* else a step leaves the trap flag in R11 */
 		mask |= KYMO_EVENT_SYSCALL_EXIT;
 	kymo_engine_set_events(thread->engine, mask);
 }

@@ -30,14 +30,17 @@ void gdb_trace_note_end(struct gdb_tracing *tracing, enum gdb_trace_end end, uns
 	tracing->end_point = number;
 	tracing->failure = failure;
 	tracing->stop_us = gdb_trace_now_us();
+	gdb_text_deinit(&tracing->draft);
 }
 
 void gdb_trace_lose(struct gdb_tracing *tracing, pid_t pid, const char *failure)
 {
 	if (!gdb_traces(tracing, pid))
 		return;
-	for (size_t i = 0; i < tracing->points.n; i++)
+	for (size_t i = 0; i < tracing->points.n; i++) {
 		tracing->points.items[i]->is_in = false;
+		tracing->points.items[i]->semaphore = 0;
+	}
 	gdb_trace_note_end(tracing, GDB_TRACE_FAILED, 0, failure);
 }
 
@@ -80,6 +83,7 @@ void gdb_trace_deinit(struct gdb_tracing *tracing)
 	gdb_trace_free_points(tracing);
 	gdb_trace_free_variables(tracing);
 	kymo_vec_deinit(&tracing->regions);
+	gdb_markers_deinit(&tracing->markers);
 	gdb_trace_buffer_deinit(&tracing->buffer);
 	gdb_text_deinit(&tracing->draft);
 	free(tracing->user);

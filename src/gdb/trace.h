@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "gdb/markers.h"
 #include "gdb/text.h"
 #include "gdb/trace_buffer.h"
 
@@ -57,7 +58,8 @@ struct gdb_tracepoint {
 	KYMO_VEC(struct gdb_trace_action) actions;
 	KYMO_VEC(char *) pieces; /* of its definition, as another client is told them */
 	uint64_t n_hits, n_bytes;
-	bool is_in; /* the threads have its breakpoint */
+	bool is_in;         /* the threads have its breakpoint */
+	uint64_t semaphore; /* of the marker there, which it has counted up; or 0 */
 };
 
 /* A trace state variable. */
@@ -89,6 +91,7 @@ struct gdb_tracing {
 	size_t n_text;                             /* bytes of definitions */
 	size_t next_point, next_piece;             /* of qTsP */
 	size_t next_variable;                      /* of qTsV */
+	struct gdb_markers markers; /* of the process that the client has asked for last; changed on the main thread */
 	struct gdb_trace_buffer buffer;
 	size_t buffer_size; /* of the next run; 0: the default one */
 	bool is_circular, is_disconnected;
@@ -102,7 +105,9 @@ struct gdb_tracing {
 	unsigned int end_point; /* the number of the tracepoint that has ended the run */
 	uint64_t start_us, stop_us;
 	char *user, *notes, *stop_notes; /* in hexadecimal digits; or NULL */
-	struct gdb_text draft;           /* the blocks of the frame that is being made */
+	uint64_t n_lost;                 /* frames of hits and steps that there are not */
+	uint64_t n_cut;                  /* frames that have not all that their actions collect */
+	struct gdb_text draft;           /* the blocks of the frame that is being made, while a run goes on */
 };
 
 /* A thread makes steps for a tracepoint that it has hit. */

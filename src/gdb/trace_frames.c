@@ -9,7 +9,8 @@ enum { UPLOAD_MAX = GDB_PACKET_MAX / 2 - 16 }; /* bytes, two digits each */
 
 /* ---- the selected one ------------------------------------------------------------------------ */
 
-size_t gdb_frame_memory(const struct gdb_tracing *tracing, uint64_t address, void *ret, size_t size)
+/* What the first block has that has something of it. */
+static size_t read_block(const struct gdb_tracing *tracing, uint64_t address, uint8_t *ret, size_t size)
 {
 	struct gdb_trace_block block;
 	size_t at = 0;
@@ -25,6 +26,15 @@ size_t gdb_frame_memory(const struct gdb_tracing *tracing, uint64_t address, voi
 		return size;
 	}
 	return 0;
+}
+
+size_t gdb_frame_memory(const struct gdb_tracing *tracing, uint64_t address, void *ret, size_t size)
+{
+	size_t n = 0, part;
+
+	while (n < size && (part = read_block(tracing, address + n, (uint8_t *)ret + n, size - n)))
+		n += part;
+	return n;
 }
 
 bool gdb_frame_registers(const struct gdb_tracing *tracing, uint8_t *ret)

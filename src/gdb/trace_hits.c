@@ -13,9 +13,10 @@
 #include "gdb/trace_variables.h"
 
 enum {
-	PIECE = 32768,     /* bytes of memory that are read at a time */
-	POPPED_MAX = 64,   /* instructions that are executed in place of steps, one after the other */
-	MISSING_MAX = 256, /* pages of a hit that are not mapped; what comes after them is not collected */
+	PIECE = 32768,      /* bytes of memory that are read at a time */
+	POPPED_MAX = 64,    /* instructions that are executed in place of steps, one after the other */
+	MISSING_MAX = 256,  /* pages of a hit that are not mapped; what comes after them is not collected */
+	HIT_MAX = 16 << 20, /* bytes of blocks that a hit has; what comes after them is not collected */
 };
 
 /* One hit of a tracepoint, or one step for it. */
@@ -25,41 +26,68 @@ struct collector {
 	struct user_regs_struct registers;
 	unsigned int left;      /* instructions of agent expressions */
 	unsigned int n_missing; /* pages that were not mapped */
+	size_t n_taken;         /* bytes of blocks, of all tracepoints at an address */
 	bool is_full;
+	bool is_cut; /* the frame has not all that it should have */
 };
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static bool put_bytes(struct collector *it, const void *bytes, size_t n)
+/* Whether a hit may have that much more. */
+static bool may_take(struct collector *it, size_t n)
 {
-	struct gdb_text *draft = &it->tracing->draft;
+	const bool may = n <= HIT_MAX - it->n_taken;
 
-	if (draft->n + n > it->tracing->buffer.size || draft->has_failed)
-		it->is_full = true;
-	else
-		gdb_text_bytes(draft, bytes, n);
-	it->is_full |= draft->has_failed;
+	it->is_cut |= !may;
+	return may;
+}
+
+/* Blocks are whole, or not there: the size of all of one is taken before its first byte. */
+static bool take(struct collector *it, size_t n)
+{
+	if (!may_take(it, n))
+		return false;
+	it->is_full |= it->tracing->draft.n + n > it->tracing->buffer.size;
+	it->n_taken += it->is_full ? 0 : n;
 	return !it->is_full;
 }
 
-static bool put_head(struct collector *it, char kind, uint64_t number, size_t size)
+static void put_bytes(struct collector *it, const void *bytes, size_t n)
+{
+	gdb_text_bytes(&it->tracing->draft, bytes, n);
+	it->is_full |= it->tracing->draft.has_failed;
+}
+
+static void put_head(struct collector *it, char kind, uint64_t number, size_t size)
 {
 	uint8_t head[9] = { (uint8_t)kind };
 
 	for (size_t i = 0; i < size; i++)
 		head[1 + i] = (uint8_t)(number >> (8 * i));
-	return put_bytes(it, head, 1 + size);
+	put_bytes(it, head, 1 + size);
 }
 
-/* What is not mapped is not collected. */
+static void put_memory(struct collector *it, uint64_t address, const uint8_t *bytes, size_t n)
+{
+	const uint8_t length[2] = { (uint8_t)n, (uint8_t)(n >> 8) };
+
+	if (!take(it, GDB_TRACE_MEMORY_HEAD + n))
+		return;
+	put_head(it, 'M', address, 8);
+	put_bytes(it, length, sizeof(length));
+	put_bytes(it, bytes, n);
+}
+
+/* Memory that is larger than a block has several. What is not mapped is not collected. */
 static void collect_memory(struct collector *it, uint64_t address, uint64_t size)
 {
 	uint8_t bytes[PIECE];
 
 	while (size && !it->is_full && it->n_missing < MISSING_MAX) {
 		size_t n = size < PIECE ? (size_t)size : PIECE;
-		uint8_t length[2];
 
+		if (!may_take(it, GDB_TRACE_MEMORY_HEAD + n))
+			return;
 		if (kymo_engine_read(it->thread->engine, address, bytes, n)) {
 			n = kymo_page_part(address, n);
 			if (kymo_engine_read(it->thread->engine, address, bytes, n)) {
@@ -69,12 +97,11 @@ static void collect_memory(struct collector *it, uint64_t address, uint64_t size
 				continue;
 			}
 		}
-		length[0] = (uint8_t)n;
-		length[1] = (uint8_t)(n >> 8);
-		(void)(put_head(it, 'M', address, 8) && put_bytes(it, length, 2) && put_bytes(it, bytes, n));
+		put_memory(it, address, bytes, n);
 		address += n;
 		size -= n;
 	}
+	it->is_cut |= size && !it->is_full;
 }
 
 static void collect_registers(struct collector *it)
@@ -83,8 +110,10 @@ static void collect_registers(struct collector *it)
 
 	gdb_put_register_block(it->thread, &block);
 	it->is_full |= block.has_failed;
-	if (block.n == it->tracing->buffer.registers_size)
-		(void)(put_bytes(it, "R", 1) && put_bytes(it, block.items, block.n));
+	if (block.n == it->tracing->buffer.registers_size && take(it, 1 + block.n)) {
+		put_bytes(it, "R", 1);
+		put_bytes(it, block.items, block.n);
+	}
 	gdb_text_deinit(&block);
 }
 
@@ -135,7 +164,10 @@ static bool trace_variable(void *data, unsigned int number)
 
 	if (!get_variable(data, number, &value))
 		return false;
-	(void)(put_head(it, 'V', number, 4) && put_bytes(it, &value, sizeof(value)));
+	if (take(it, GDB_TRACE_VARIABLE_SIZE)) {
+		put_head(it, 'V', number, 4);
+		put_bytes(it, &value, sizeof(value));
+	}
 	return true;
 }
 
@@ -181,15 +213,18 @@ static bool make_frame(struct collector *it, struct gdb_tracepoint *point, bool 
 	bool is_good = true;
 
 	gdb_text_clear(&tracing->draft);
+	it->is_cut = false;
 	for (size_t i = 0; i < point->actions.n && is_good && !it->is_full; i++)
 		if (point->actions.items[i].is_of_step == is_of_step)
 			is_good = do_action(it, &point->actions.items[i]);
 	if (it->is_full || !gdb_trace_buffer_add(&tracing->buffer, point->number, it->registers.rip,
 						 tracing->draft.items, tracing->draft.n)) {
+		tracing->n_lost++;
 		gdb_trace_end_run(gdb, GDB_TRACE_FULL, 0, NULL);
 		return false;
 	}
 	point->n_bytes += GDB_TRACE_FRAME_HEAD + tracing->draft.n;
+	tracing->n_cut += it->is_cut;
 	if (!is_good)
 		gdb_trace_end_run(gdb, GDB_TRACE_FAILED, point->number, "an action cannot be evaluated");
 	return is_good;
@@ -225,8 +260,10 @@ static void begin_steps(struct gdb_thread *thread, struct gdb_tracepoint *point)
 	const struct gdb_trace_step step = { .point = point };
 
 	if (thread->trace_steps.n == GDB_TRACE_STEPS_MAX || !gdb_btrace_walk(thread) ||
-	    !kymo_vec_push(&thread->trace_steps, step))
+	    !kymo_vec_push(&thread->trace_steps, step)) {
+		thread->gdb->tracing.n_lost += point->n_steps;
 		return;
+	}
 	gdb_set_mask(thread);
 }
 
@@ -252,8 +289,10 @@ bool gdb_trace_hit(struct gdb_thread *thread, uint64_t address)
 
 	if (!gdb_traces_at(tracing, thread->process->pid, address))
 		return false;
-	if (!begin_collecting(thread, &it))
+	if (!begin_collecting(thread, &it)) {
+		tracing->n_lost++;
 		return true;
+	}
 	for (size_t i = 0; i < tracing->points.n && tracing->is_running; i++)
 		if (tracing->points.items[i]->is_in && tracing->points.items[i]->address == address)
 			hit(&it, tracing->points.items[i]);
@@ -320,11 +359,5 @@ enum kymo_action gdb_trace_action(struct gdb_thread *thread)
 {
 	for (int i = 0; i < POPPED_MAX && pop(thread); i++)
 		;
-	if (thread->trace_steps.n)
-		return KYMO_ACTION_SINGLESTEP;
-	if (thread->btrace && thread->btrace->is_walked) {
-		thread->btrace->is_walked = false;
-		gdb_set_mask(thread);
-	}
-	return gdb_btrace_action(thread);
+	return thread->trace_steps.n ? gdb_btrace_step(thread) : gdb_btrace_action(thread);
 }

@@ -1,11 +1,13 @@
 #include "gdb/trace_run.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gdb/breakpoints.h"
 #include "gdb/btrace.h"
+#include "gdb/pads.h"
 #include "gdb/registers.h"
 #include "gdb/thread.h"
 #include "gdb/trace_variables.h"
@@ -27,22 +29,84 @@ static void take_out(struct kymo_gdb *gdb, uint64_t address)
 			gdb_remove_at(gdb->threads.items[i], address);
 }
 
-bool gdb_trace_begin_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
+static const char *problem_of(int err)
+{
+	switch (err) {
+	case -EIO:
+		return "nothing is mapped there";
+	case -EINVAL:
+		return "it is no code, or other processes share its memory";
+	case -EBUSY:
+		return "another tracer or a recording is in the way: try again later";
+	case -ENOSPC:
+		return "there are too many breakpoints";
+	case -ENOTSUP:
+		return "the program is a 32-bit one";
+	default:
+		return strerror(-err);
+	}
+}
+
+/* ---- markers that are off -------------------------------------------------------------------- */
+
+/* Other tracers count, too. As with them, a change of another one at the same moment may be lost. */
+static bool count(struct kymo_gdb *gdb, uint64_t semaphore, int by)
+{
+	const struct gdb_thread *thread = gdb_any_thread(gdb, gdb->tracing.pid);
+	uint16_t value;
+
+	if (!thread || kymo_engine_read(thread->engine, semaphore, &value, sizeof(value)))
+		return false;
+	value = (uint16_t)(value + by);
+	return !kymo_engine_write(thread->engine, semaphore, &value, sizeof(value));
+}
+
+/* A static tracepoint whose marker is off unless a tracer counts its semaphore up. */
+static void turn_on(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
+{
+	const struct gdb_tracing *tracing = &gdb->tracing;
+	const struct gdb_marker *marker = point->kind == 'S' && tracing->markers.pid == tracing->pid
+						  ? gdb_marker_at(&tracing->markers, point->address)
+						  : NULL;
+
+	if (marker && marker->semaphore && count(gdb, marker->semaphore, 1))
+		point->semaphore = marker->semaphore;
+}
+
+static void turn_off(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
+{
+	if (point->semaphore)
+		count(gdb, point->semaphore, -1);
+	point->semaphore = 0;
+}
+
+/* ---- putting them in, and out ---------------------------------------------------------------- */
+
+static const char *insert(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 {
 	const struct gdb_tracing *tracing = &gdb->tracing;
 
-	if (!tracing->is_running || !point->is_enabled || point->is_in)
-		return true;
 	if (point->n_steps && gdb_has_recording(tracing->pid))
-		return false;
+		return "it has steps, and the process has probes of a recording in it, whose code cannot be stepped "
+		       "through: end that recording ('kymo status' shows it), or take them out by 'kymo detach'";
 	for (size_t i = 0; i < gdb->threads.n; i++) {
-		if (!is_of_run(tracing, gdb->threads.items[i]) || !gdb_insert_at(gdb->threads.items[i], point->address))
+		const int err = is_of_run(tracing, gdb->threads.items[i])
+					? gdb_insert_at(gdb->threads.items[i], point->address)
+					: 0;
+
+		if (!err)
 			continue;
 		take_out(gdb, point->address);
-		return false;
+		return problem_of(err);
 	}
 	point->is_in = true;
-	return true;
+	turn_on(gdb, point);
+	return NULL;
+}
+
+const char *gdb_trace_begin_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
+{
+	return gdb->tracing.is_running && point->is_enabled && !point->is_in ? insert(gdb, point) : NULL;
 }
 
 void gdb_trace_end_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
@@ -50,6 +114,7 @@ void gdb_trace_end_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 	if (!point->is_in)
 		return;
 	point->is_in = false;
+	turn_off(gdb, point);
 	take_out(gdb, point->address);
 }
 
@@ -65,11 +130,25 @@ static void take_all_out(struct kymo_gdb *gdb)
 		gdb->threads.items[i]->trace_steps.n = 0;
 }
 
+/* The user is shown it when threads go on the next time, or at once if some do. */
+static void print_losses(struct kymo_gdb *gdb)
+{
+	const struct gdb_tracing *tracing = &gdb->tracing;
+
+	if (tracing->n_lost)
+		gdb_text_format(&gdb->printed.text, "(frames that the trace run has lost: %" PRIu64 ")\n",
+				tracing->n_lost);
+	if (tracing->n_cut)
+		gdb_text_format(&gdb->printed.text,
+				"(frames of the trace run without all of their memory: %" PRIu64 ")\n", tracing->n_cut);
+}
+
 void gdb_trace_end_run(struct kymo_gdb *gdb, enum gdb_trace_end end, unsigned int number, const char *failure)
 {
 	if (!gdb->tracing.is_running)
 		return;
 	take_all_out(gdb);
+	print_losses(gdb);
 	gdb_trace_note_end(&gdb->tracing, end, number, failure);
 }
 
@@ -95,16 +174,9 @@ void gdb_forget_tracing(struct kymo_gdb *gdb, struct gdb_words *words, struct gd
 	gdb_text_put(reply, "OK");
 }
 
-static bool insert_all(struct kymo_gdb *gdb)
+static void begin_counts(struct gdb_tracing *tracing)
 {
-	for (size_t i = 0; i < gdb->tracing.points.n; i++)
-		if (!gdb_trace_begin_point(gdb, gdb->tracing.points.items[i]))
-			return false;
-	return true;
-}
-
-static void begin_points(struct gdb_tracing *tracing)
-{
+	tracing->n_lost = tracing->n_cut = 0;
 	for (size_t i = 0; i < tracing->points.n; i++)
 		tracing->points.items[i]->n_hits = tracing->points.items[i]->n_bytes = 0;
 	for (size_t i = 0; i < tracing->variables.n; i++)
@@ -116,32 +188,78 @@ static size_t size_of_buffer(const struct gdb_tracing *tracing)
 	return tracing->buffer_size ? tracing->buffer_size : GDB_TRACE_BUFFER_DEFAULT;
 }
 
-/* All tracepoints are inserted, or none is. */
-static bool start(struct kymo_gdb *gdb)
+/* All tracepoints, or none of them. */
+static bool insert_all(struct kymo_gdb *gdb, struct gdb_text *problem)
+{
+	for (size_t i = 0; i < gdb->tracing.points.n; i++) {
+		struct gdb_tracepoint *point = gdb->tracing.points.items[i];
+		const char *reason = gdb_trace_begin_point(gdb, point);
+
+		if (!reason)
+			continue;
+		gdb_text_format(problem, "E.tracepoint %u at 0x%" PRIx64 " cannot be inserted: %s", point->number,
+				point->address, reason);
+		take_all_out(gdb);
+		return false;
+	}
+	return true;
+}
+
+/* Where a run cannot begin, what the last one has left stays as it is. */
+static bool begin_run(struct kymo_gdb *gdb, pid_t pid, struct gdb_text *problem)
+{
+	struct gdb_tracing *tracing = &gdb->tracing;
+	struct gdb_trace_buffer buffer = { .size = 0 };
+	const pid_t pid_before = tracing->pid;
+
+	if (!gdb_trace_buffer_begin(&buffer, size_of_buffer(tracing), gdb_register_block_size(gdb),
+				    tracing->is_circular)) {
+		gdb_text_format(problem, "E.there is not enough memory for a trace buffer of %zu bytes",
+				size_of_buffer(tracing));
+		return false;
+	}
+	tracing->pid = pid;
+	tracing->is_running = true;
+	if (!insert_all(gdb, problem)) {
+		tracing->is_running = false;
+		tracing->pid = pid_before;
+		gdb_trace_buffer_deinit(&buffer);
+		return false;
+	}
+	gdb_trace_buffer_deinit(&tracing->buffer);
+	tracing->buffer = buffer;
+	return true;
+}
+
+static bool start(struct kymo_gdb *gdb, struct gdb_text *problem)
 {
 	const struct gdb_thread *thread = gdb_memory_thread(gdb);
 	struct gdb_tracing *tracing = &gdb->tracing;
 
 	gdb_trace_end_run(gdb, GDB_TRACE_STOPPED, 0, NULL);
-	tracing->has_selected = false;
-	if (!thread || !gdb_trace_buffer_begin(&tracing->buffer, size_of_buffer(tracing), gdb_register_block_size(gdb),
-					       tracing->is_circular))
+	if (!thread) {
+		gdb_text_put(problem, "E.there is no process to trace");
 		return false;
-	begin_points(tracing);
-	tracing->pid = thread->process->pid;
-	tracing->has_executed = false;
-	tracing->is_running = true;
+	}
+	if (gdb_pads_are_reached(gdb, thread->process->pid)) {
+		gdb_text_put(problem,
+			     "E.conditions of breakpoints cannot be taken out of the threads yet, as a thread is "
+			     "before a signal or in a call: let the process go on, and try again");
+		return false;
+	}
+	if (!begin_run(gdb, thread->process->pid, problem))
+		return false;
+	begin_counts(tracing);
+	tracing->has_selected = tracing->has_executed = false;
 	tracing->start_us = gdb_trace_now_us();
 	tracing->stop_us = 0;
-	if (insert_all(gdb))
-		return true;
-	gdb_trace_end_run(gdb, GDB_TRACE_FAILED, 0, "a tracepoint cannot be inserted");
-	return false;
+	return true;
 }
 
 void gdb_start_tracing(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	gdb_text_put(reply, start(gdb) ? "OK" : "E01");
+	if (start(gdb, reply))
+		gdb_text_put(reply, "OK");
 }
 
 void gdb_stop_tracing(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
@@ -196,6 +314,7 @@ void gdb_tell_tracing(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 	gdb_text_format(reply, ";tframes:%zx;tcreated:%" PRIx64 ";tfree:%zx;tsize:%zx;circular:%x;disconn:%x",
 			gdb_trace_buffer_count(buffer), buffer->n_created, used < size ? size - used : 0, size,
 			tracing->is_circular, tracing->is_disconnected);
+	gdb_text_format(reply, ";lost:%" PRIx64 ";cut:%" PRIx64, tracing->n_lost, tracing->n_cut);
 	gdb_text_format(reply, ";starttime:%" PRIx64 ";stoptime:%" PRIx64 ";username:%s;notes:%s", tracing->start_us,
 			tracing->stop_us, tracing->user ? tracing->user : "", tracing->notes ? tracing->notes : "");
 }

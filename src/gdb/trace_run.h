@@ -22,8 +22,9 @@ void gdb_take_regions(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_
 /* qTMinFTPILen: the smallest instruction that has room for a fast tracepoint. */
 void gdb_tell_smallest(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 
-/* A tracepoint is enabled, or not any more: in a run its breakpoint goes in, or out. False: it cannot be inserted. */
-bool gdb_trace_begin_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point);
+/* A tracepoint is enabled, or not any more: in a run its breakpoint goes in, or out. NULL, or why it cannot
+ * be inserted. */
+const char *gdb_trace_begin_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point);
 void gdb_trace_end_point(struct kymo_gdb *gdb, struct gdb_tracepoint *point);
 
 /* The run is over, for this reason. Its breakpoints go out. May be called in a callback of an engine. */

@@ -10,7 +10,7 @@
 enum {
 	NUMBER_MAX = 0xffff,
 	MEMORY_MAX = 1 << 30,
-	STEPS_MAX = 0, /* `while-stepping` is refused: docs/internals/gdb.md says why */
+	STEPS_MAX = 1 << 30,
 	ACTIONS_MAX = 4096,
 };
 
@@ -159,7 +159,7 @@ static bool take_actions(struct kymo_gdb *gdb, struct gdb_words *words)
 			return false;
 		}
 	return keep_piece(point, point->has_step_part ? 'S' : 'A', &text) &&
-	       (!point->is_whole || gdb_trace_begin_point(gdb, point));
+	       (!point->is_whole || !gdb_trace_begin_point(gdb, point));
 }
 
 /* ---- tracepoints ----------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static bool take_new_point(struct kymo_gdb *gdb, struct gdb_words *words)
 	gdb_trace_end_point(gdb, point);
 	gdb_trace_clear_point(point);
 	if (take_definition(words, point))
-		return !point->is_whole || gdb_trace_begin_point(gdb, point);
+		return !point->is_whole || !gdb_trace_begin_point(gdb, point);
 	point->is_enabled = false;
 	return false;
 }
@@ -272,7 +272,7 @@ static void enable(struct kymo_gdb *gdb, struct gdb_words *words, bool is_enable
 	if (is_good) {
 		point->is_enabled = is_enabled;
 		if (is_enabled)
-			is_good = gdb_trace_begin_point(gdb, point);
+			is_good = !gdb_trace_begin_point(gdb, point);
 		else
 			gdb_trace_end_point(gdb, point);
 	}

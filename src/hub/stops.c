@@ -412,7 +412,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	if (task->state != TASK_STOPPED)
 		return; /* it was killed while its signal was taken from it, which is told next */
 	if (is_step_done)
-		hub_breakpoint_passed(task);
+		hub_breakpoint_stepped(task);
 	hub_forget_lost_signals(hub, task);
 	hub_report_owed(hub, task, is_step_done);
 	hub_settle(hub, task);

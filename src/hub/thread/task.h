@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "arch/flags.h"
 #include "arch/trap.h"
 #include "base/vec.h"
 #include "kymo/engine.h"
@@ -107,6 +108,7 @@ struct hub_traps {
 	bool passes_own;                   /* the next SIGTRAP is of an int3 of the program's */
 	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
 	struct user_regs_struct told;
+	struct kymo_flags_step pushes; /* of the hub's step over that breakpoint, which has the kernel's trap flag */
 	bool knows_registers; /* … which are those that it is stopped with: of a process without breakpoints, for the
 				 owner that takes it */
 	int watch_entry;      /* in the journal, or -1 */

@@ -216,6 +216,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 		return true;
 	is_again = task->traps.has_told && kymo_trap_is_same(&task->traps.told, &registers);
 	task->traps.told = registers;
+	task->traps.pushes = (struct kymo_flags_step){ .pushed = 0 };
 	task->traps.has_told = task->traps.is_at_breakpoint = true;
 	if (!is_again)
 		report(registers.rip, ret);
@@ -227,6 +228,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 void hub_breakpoint_passed(struct task *task)
 {
 	task->traps.has_told = task->traps.is_at_breakpoint = task->traps.is_passing = false;
+	task->traps.pushes = (struct kymo_flags_step){ .pushed = 0 };
 }
 
 /* The one at which it stands and has been told of; else it stands at none. */
@@ -285,16 +287,37 @@ static bool pop_flags(struct task *task, const struct kymo_flags_step *step)
 	       kymo_flags_pop(step, value, &registers) && !kymo_set_registers(task->tid, &registers);
 }
 
-/* What a step over `pushf` has pushed has the kernel's trap flag, of which the program would die when it pops it. */
-static void clean_flags(struct task *task, const struct kymo_flags_step *step, bool had_own)
+/* A step over `popf` that has not come about leaves the trap flag, which the kernel takes for the program's own. */
+static void take_flag_back(const struct task *task, const struct kymo_flags_step *step)
 {
-	const struct kymo_memory *memory = &task->process->space->memory->opened;
+	struct user_regs_struct registers;
+
+	if (!step->popped || kymo_flags_are_own(&task->traps.told) || kymo_get_registers(task->tid, &registers) ||
+	    registers.rip != task->traps.told.rip || !kymo_flags_are_own(&registers))
+		return;
+	registers.eflags = task->traps.told.eflags;
+	kymo_set_registers(task->tid, &registers);
+}
+
+/* What a step over `pushf` has pushed has the kernel's trap flag, of which the program would die when it pops it. */
+static void clean_flags(struct task *task)
+{
+	const struct kymo_flags_step *step = &task->traps.pushes;
+	const struct hub_memory *memory = step->pushed ? hub_memory_of(task->process) : NULL;
+	const struct user_regs_struct *told = &task->traps.told;
 	struct user_regs_struct registers;
 	uint16_t flags;
 
-	if (step->pushed && !had_own && !kymo_get_registers(task->tid, &registers) &&
-	    !kymo_memory_read(memory, registers.rsp, &flags, sizeof(flags)) && kymo_flags_clean(&flags))
-		kymo_memory_write(memory, registers.rsp, &flags, sizeof(flags));
+	if (memory && !kymo_get_registers(task->tid, &registers) && registers.rip == told->rip + step->length &&
+	    registers.rsp == told->rsp - step->pushed &&
+	    !kymo_memory_read(&memory->opened, registers.rsp, &flags, sizeof(flags)) && kymo_flags_clean(&flags))
+		kymo_memory_write(&memory->opened, registers.rsp, &flags, sizeof(flags));
+}
+
+void hub_breakpoint_stepped(struct task *task)
+{
+	clean_flags(task);
+	hub_breakpoint_passed(task);
 }
 
 /* The program's byte is in memory, and no other thread runs. */
@@ -309,6 +332,8 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 		return true;
 	}
 	task->resumed.steps = true; /* its SIGTRAP is the hub's, whenever it comes */
+	if (step.pushed && !kymo_flags_are_own(&task->traps.told))
+		task->traps.pushes = step;
 	if (ptrace(makes_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, task->tid, 0, 0) ||
 	    !hub_fetch(hub, task, STEP_NS, &status))
 		return false;
@@ -323,10 +348,11 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 		task->resumed.steps = false;
 		return false;
 	}
-	if (!is_step(task->tid, status))
+	if (!is_step(task->tid, status)) {
+		take_flag_back(task, &step);
 		return false;
-	clean_flags(task, &step, kymo_flags_are_own(&task->traps.told));
-	hub_breakpoint_passed(task);
+	}
+	hub_breakpoint_stepped(task);
 	return !wants_step && !task->traps.had_watches;
 }
 

@@ -41,4 +41,7 @@ void hub_breakpoint_look_again(struct task *task);
 /* It has executed the instruction at which it was told of. */
 void hub_breakpoint_passed(struct task *task);
 
+/* … by a step, which is done: if the hub has made it over the breakpoint, what it has pushed is made the program's. */
+void hub_breakpoint_stepped(struct task *task);
+
 #endif

@@ -2,10 +2,12 @@
 import os
 import re
 import signal
+from pathlib import Path
 
 from debugging import SERVER, Client, address_of, gdb, listen, offer
 from kymotest import check, check_equal, check_matches, eventually, start
-from pads import build_hot, code_of, let_run, served
+from pads import FALSE, build_hot, code_of, let_run, served
+from pads import SOURCE as HOT
 from tracing import RUN, SOURCE, actions, status
 
 
@@ -32,16 +34,14 @@ def test_what_is_collected(tmp):
     check_matches(result.out, 'No trace frame found')
 
 
-def test_steps_are_refused(tmp):
-    """`while-stepping`: a tracepoint with steps is not defined."""
-    build_hot(tmp)
-    process, stub, client = served(1)
-    hot = address_of(process.pid, 'hot')
-    check_equal(client.ask(f'QTDP:1:{hot:x}:E:5:0'), 'E01', 'with steps')
-    check_equal(client.ask(f'QTDP:1:{hot:x}:E:0:0'), 'OK', 'without')
-    client.close()
-    stub.end().ok()
-    process.kill()
+def test_steps_are_collected(tmp):
+    """`while-stepping`: a frame after each step, of which each has its own registers."""
+    result = traced(tmp, *actions(tmp, 'leave', 'collect $regs', 'while-stepping 5', 'collect $regs', 'end'),
+                    'break done', *RUN, 'tstop', 'tstatus', 'tfind start', 'output/x $rip', 'tfind', 'output/x $rip',
+                    'tfind', 'output/x $rip', 'kill')
+    check_matches(result.out, 'Collected 6 trace frames')
+    found = re.findall(r'0x5[0-9a-f]{11}', ' '.join(re.findall(r'(?m)^0x[0-9a-f]+', result.out)))
+    check(len(set(found)) >= 3, 'each frame has its own place')
 
 
 def test_variables(tmp):
@@ -80,6 +80,112 @@ def test_a_full_buffer(tmp):
         check_matches(result.out, words)
         check_matches(result.out, 'Collected 3 trace frames|contains 3 trace frames')
         check_matches(result.out, rf'\$1 = {sum(2 * i for i in range(first))}\n' if first else r'\$1 = 0\n')
+
+
+def test_a_large_hit(tmp):
+    """It has 16 MiB at most, in several blocks, and what fits after that. Frames that were cut, and lost, are counted."""
+    result = traced(tmp, 'set trace-buffer-size 60000000', *actions(tmp, 'work', 'collect big', 'collect i'),
+                    'break done', *RUN, 'tstatus', 'tfind 2', 'print big[16000000]', 'print big[17000000]', 'print i',
+                    'tfind none', 'kill')
+    check_matches(result.out, 'Collected 3 trace frames')
+    check_matches(result.out, r"(?s)\$1 = 0 '\\000'\n\$2 = <unavailable>\n\$3 = 2\n")
+    check_matches(result.out + result.err, r'(?m)^\(frames that the trace run has lost: 1\)$')
+    check_matches(result.out + result.err, r'(?m)^\(frames of the trace run without all of their memory: 3\)$')
+
+
+def memory_of(pid):
+    return int(re.search(r'^RssAnon:\s*(\d+) kB', Path(f'/proc/{pid}/status').read_text(), re.MULTILINE).group(1)) << 10
+
+
+def run_to_end(client):
+    """Of the trace run; what the stub has said meanwhile."""
+    said = []
+
+    def has_ended():
+        let_run(client)
+        reply = client.interrupt()
+        while reply.startswith('O'):
+            said.append(bytes.fromhex(reply[1:]).decode())
+            reply = client.reply()
+        check_equal(reply[:3], 'T02', 'no other stop')
+        return status(client).startswith('T0')
+
+    eventually(has_ended, 'the run ends')
+    return ''.join(said)
+
+
+def large_run(tmp):
+    """A program that has come to a tracepoint which collects 17 MiB, once; its stub, and where that memory is."""
+    os.environ['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=0'  # memory goes back at once
+    build_hot(tmp, '-O0', HOT.replace('volatile long go', 'char big[17 << 20];\nvolatile long go'))
+    process, stub, client = served(1)
+    hot, big = (address_of(process.pid, name) for name in ('hot', 'big'))
+    before = memory_of(stub.pid)
+    for text in ('QTBuffer:size:2000000', f'QTDP:1:{hot:x}:E:0:1-', f'QTDP:-1:{hot:x}:M-1,{big:x},1100000', 'QTStart'):
+        check_equal(client.ask(text), 'OK', text)
+    check_equal(run_to_end(client), '(frames of the trace run without all of their memory: 1)\n', 'what is said')
+    return process, stub, client, big, before
+
+
+def test_what_a_large_hit_leaves(tmp):
+    """No memory but the buffer's. A read goes on in the next block."""
+    process, stub, client, big, before = large_run(tmp)
+    check_matches(status(client), r'^T0;tpasscount:1;tframes:1;tcreated:1;.*;lost:0;cut:1;')
+    check(memory_of(stub.pid) < before + (24 << 20), 'the stub has the frame once')
+    check_equal(client.ask('QTFrame:0'), 'F0T1', 'a frame')
+    for offset in (32760, 65520):
+        check_equal(client.ask(f'm{big + offset:x},20'), '00' * 32, f'what two blocks have at {offset}')
+    check_equal(client.ask('QTinit'), 'OK', 'forgotten')
+    check(memory_of(stub.pid) < before + (8 << 20), 'the stub has nothing')
+    client.close()
+    stub.end().ok()
+    process.kill()
+
+
+def test_a_run_that_cannot_begin(tmp):
+    """The reply says why. No tracepoint is in, and what the last run has left is as it was."""
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot, go = (address_of(process.pid, name) for name in ('hot', 'go'))
+    before = code_of(process.pid, hot, 16)
+    check_equal(client.ask(f'QTDP:1:{hot:x}:E:0:1'), 'OK', 'a tracepoint')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    run_to_end(client)
+    was = status(client)
+    check_matches(was, '^T0;tpasscount:1;tframes:1;')
+    for where, why in ((go, 'it is no code, or other processes share its memory'), (0x1000, 'nothing is mapped there')):
+        check_equal(client.ask(f'QTDP:2:{where:x}:E:0:0'), 'OK', 'another one')
+        check_equal(client.ask('QTStart'), f'E.tracepoint 2 at {where:#x} cannot be inserted: {why}', 'why')
+        check_equal(status(client), was, 'the last run')
+        check_equal(code_of(process.pid, hot, 16), before, 'its text')
+        check_equal(client.ask(f'QTDisable:2:{where:x}'), 'OK', 'it is not wanted')
+    check_equal(client.ask('QTFrame:0'), 'F0T1', 'its frame')
+    check_equal(client.ask('QTStart'), 'OK', 'started without it')
+    client.close()
+    stub.end().ok()
+    process.kill()
+
+
+def test_a_run_while_conditions_stay_in_threads(tmp):
+    """They are not taken out while a thread is before a signal: a tracepoint there would miss hits."""
+    build_hot(tmp)
+    process, stub, client = served(2)
+    hot = address_of(process.pid, 'hot')
+    check_equal(client.ask(f'Z0,{hot:x},1;{FALSE}'), 'OK', 'a condition')
+    let_run(client)
+    eventually(lambda: code_of(process.pid, hot, 1) == b'\xe9', 'it is in the threads')
+    os.kill(process.pid, signal.SIGUSR1)
+    check_equal(client.reply()[:3], 'T1e', 'the signal')
+    check_equal(client.ask(f'QTDP:1:{hot:x}:E:0:1'), 'OK', 'a tracepoint')
+    check_matches(client.ask('QTStart'), r'^E\.conditions of breakpoints cannot be taken out of the threads yet')
+    let_run(client)  # without the signal
+    check_equal(client.interrupt()[:3], 'T02', 'no other stop')
+    check_equal(client.ask('QTStart'), 'OK', 'started')
+    run_to_end(client)
+    check_matches(status(client), '^T0;tpasscount:1;')
+    client.close()
+    stub.end().ok()
+    process.kill()
 
 
 def test_an_expression_that_fails_ends_the_run(tmp):

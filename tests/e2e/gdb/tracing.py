@@ -5,7 +5,7 @@ SOURCE = r'''
 #include <stdio.h>
 struct thing { int n; struct thing *next; char name[8]; } second = { 2, 0, "second" }, first = { 1, &second, "first" };
 int total, other = 9;
-char buffer[64] = "a text", *text = buffer, *unused;
+char big[40 << 20], buffer[64] = "a text", *text = buffer, *unused;
 __attribute__((noipa)) int work(int i, struct thing *thing)
 {
 	thing->n = total;
