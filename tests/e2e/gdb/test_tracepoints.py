@@ -116,7 +116,8 @@ def run_to_end(client):
 
 def large_run(tmp):
     """A program that has come to a tracepoint which collects 17 MiB, once; its stub, and where that memory is."""
-    os.environ['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=0'  # memory goes back at once
+    # Memory goes back at once.
+    os.environ['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=0'
     build_hot(tmp, '-O0', HOT.replace('volatile long go', 'char big[17 << 20];\nvolatile long go'))
     process, stub, client = served(1)
     hot, big = (address_of(process.pid, name) for name in ('hot', 'big'))
