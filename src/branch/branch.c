@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/clones.h"
 #include "base/cleanup.h"
 #include "branch/chosen.h"
+#include "branch/clones.h"
 #include "branch/state.h"
 #include "branch/steps.h"
 #include "branch/thread.h"
@@ -128,6 +130,41 @@ static struct kymo_error *join_hub(struct kymo_branches *branches)
 	return err ? kymo_trace_error(branches->pid, err) : NULL;
 }
 
+/* What is mapped does not change any more, as far as clones go. */
+static struct kymo_error *look_at_clones(struct kymo_branches *branches)
+{
+	branches->hub = branches->options.clones->hub;
+	return branches->is_all ? NULL : check_specs(branches);
+}
+
+bool kymo_branches_is_chosen(const struct kymo_branches *branches, uint64_t address)
+{
+	return branches->is_all || branch_is_chosen(branch_space_of(&branches->spaces, 1), address);
+}
+
+struct kymo_error *kymo_branches_add_clones(struct kymo_branches *branches, const struct kymo_clones *clones,
+					    uint64_t bias, uint32_t first_site)
+{
+	for (size_t i = 0; i < kymo_clones_n(clones); i++) {
+		uint32_t at;
+		const struct kymo_clone *clone = kymo_clones_at(clones, i, &at);
+
+		if (!kymo_vec_push(&branches->functions, (struct branch_function){ clone, bias, first_site + at }))
+			return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+bool kymo_branches_clones_are_to_go(const struct kymo_branches *branches)
+{
+	return branches->are_clones_to_go;
+}
+
+void kymo_branches_clones_have_gone(struct kymo_branches *branches)
+{
+	branches->are_clones_out = true;
+}
+
 struct kymo_error *kymo_branches_open(const struct kymo_branches_options *options, struct kymo_branches **ret)
 {
 	struct kymo_branches *branches = calloc(1, sizeof(*branches));
@@ -140,7 +177,10 @@ struct kymo_error *kymo_branches_open(const struct kymo_branches_options *option
 	for (size_t i = 0; i < options->n_specs; i++)
 		branches->is_all |= !options->specs[i].file;
 	branches->pid = options->command ? 0 : kymo_process_of(options->pid, NULL);
-	error = !branches->met ? &kymo_error_no_memory : options->command ? launch(branches) : join_hub(branches);
+	error = !branches->met     ? &kymo_error_no_memory
+		: options->clones  ? look_at_clones(branches)
+		: options->command ? launch(branches)
+				   : join_hub(branches);
 	if (error)
 		kymo_branches_destroy(branches);
 	else
@@ -150,7 +190,9 @@ struct kymo_error *kymo_branches_open(const struct kymo_branches_options *option
 
 struct kymo_error *kymo_branches_begin(struct kymo_branches *branches)
 {
-	const int err = branches->options.command ? kymo_hub_start(branches->hub, branches->pid) : 0;
+	const int err = branches->options.clones    ? branch_clones_attach(branches)
+			: branches->options.command ? kymo_hub_start(branches->hub, branches->pid)
+						    : 0;
 
 	branches->is_begun = true;
 	return err ? kymo_trace_error(branches->pid, err) : NULL;
@@ -164,6 +206,11 @@ void kymo_branches_end(struct kymo_branches *branches)
 
 	if (!branches->hub)
 		return;
+	if (branches->options.clones) {
+		branch_clones_detach(branches);
+		branches->hub = NULL;
+		return;
+	}
 	if (branches->options.command && branches->pid && !branches->is_begun)
 		kymo_hub_kill(branches->hub, branches->pid); /* let go, it would run unrecorded */
 	branch_steps_detach(branches);
@@ -183,6 +230,7 @@ void kymo_branches_destroy(struct kymo_branches *branches)
 	kymo_branches_end(branches);
 	branch_threads_deinit(branches);
 	branch_spaces_deinit(&branches->spaces);
+	kymo_vec_deinit(&branches->functions);
 	free(branches->met);
 	free(branches);
 }
@@ -240,6 +288,8 @@ const char *kymo_branches_warning(struct kymo_branches *branches)
 					  "have addresses and no names",
 		[BRANCH_WARNING_FILES] = "the program has mapped too many files: branches in some of them have no "
 					 "function names",
+		[BRANCH_WARNING_GAP] = "at some places of a history blocks are missing: what follows is shown as "
+				       "entered anew",
 	};
 
 	if (branches->hub && branches->n_threads > 0 && kymo_hub_failure(branches->hub))

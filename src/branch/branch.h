@@ -34,14 +34,35 @@ struct kymo_branch {
 	uint8_t kind;   /* enum kymo_branch_kind */
 };
 
+struct kymo_clones;
+struct kymo_hub;
+
+/* Function clones as the source, which the caller puts into the process. All functions are called on the thread of the
+ * hub. */
+struct kymo_branch_clones {
+	struct kymo_hub *hub; /* which has the process, and outlives the recording */
+	uint64_t word;        /* of a thread, from its FS base: cleared before the thread runs */
+	/* One more thread is about to run, and may take a ring. */
+	void (*is_born)(void *data);
+	/* What is in the ring of the thread with that FS base (wire/clones.h), once: `ring` has its size. False: it has
+	 * none. */
+	bool (*take_ring)(uint64_t block, uint32_t *ring, void *data);
+	bool (*is_in)(uint64_t pc, void *data); /* whether that is in a clone */
+	/* Where a thread at `pc` would stand without clones. False: it is in none, or within an instruction. */
+	bool (*origin)(uint64_t pc, uint64_t *ret, void *data);
+	void *data;
+};
+
 struct kymo_branches_options {
 	const struct kymo_branch_spec *specs; /* outlive the recording, as all here; one of "all": no other counts */
 	size_t n_specs;
-	size_t tail;             /* branches that are kept a thread */
-	bool follow;             /* child processes that are made from now on, too, and theirs */
-	uint64_t (*stamp)(void); /* of now, in the caller's clock */
-	char *const *command;    /* to launch; or NULL */
-	pid_t pid;               /* else this process, or that of this thread */
+	size_t tail;                             /* branches that are kept a thread */
+	bool follow;                             /* child processes that are made from now on, too, and theirs */
+	uint64_t (*stamp)(void);                 /* of now, in the caller's clock */
+	const struct kymo_branch_clones *clones; /* the source; NULL: single steps. `pid` is a process that is stopped
+						    and has run nothing of its program */
+	char *const *command;                    /* to launch; or NULL */
+	pid_t pid;                               /* else this process, or that of this thread */
 	bool (*is_given_up)(void *data);
 	void *data;
 };
@@ -52,6 +73,18 @@ struct kymo_branches;
  * NOT_FOUND, BUSY, PERMISSION, GONE. */
 struct kymo_error *kymo_branches_open(const struct kymo_branches_options *options, struct kymo_branches **ret);
 struct kymo_error *kymo_branches_begin(struct kymo_branches *branches);
+
+/* With clones, before they are made: whether the function at `address` is chosen. */
+bool kymo_branches_is_chosen(const struct kymo_branches *branches, uint64_t address);
+
+/* With clones, before kymo_branches_begin(), in the order of `first_site`: those of a file, which outlive the
+ * recording. NO_MEMORY. */
+struct kymo_error *kymo_branches_add_clones(struct kymo_branches *branches, const struct kymo_clones *clones,
+					    uint64_t bias, uint32_t first_site);
+
+/* With clones: whether a thread waits until they are out of the process, and that they are. */
+bool kymo_branches_clones_are_to_go(const struct kymo_branches *branches);
+void kymo_branches_clones_have_gone(struct kymo_branches *branches);
 
 /* Let go of all threads. A command that has not ended by then is the caller's to wait for. */
 void kymo_branches_end(struct kymo_branches *branches);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "branch/blocks.h"
 #include "branch/branch.h"
 #include "branch/ring.h"
 #include "branch/space.h"
@@ -40,6 +41,7 @@ struct branch_thread {
 	uint64_t called_from;      /* after the last call in chosen code */
 	bool is_in_pad;            /* of a recording: it has to run freely */
 	bool is_of_32_bits;        /* likewise: its code is not understood */
+	uint64_t block;            /* with clones: its FS base; 0: not known, or its ring was read */
 	bool may_push;             /* flags, by its next step */
 	KYMO_VEC(uint64_t) breaks; /* addresses of its breakpoints */
 	/* For kymo_branches_thread(). */
@@ -61,6 +63,7 @@ enum branch_warning {
 	BRANCH_WARNING_SHORT,     /* rings of threads that live */
 	BRANCH_WARNING_SPACES,    /* there were too many changes of what is mapped */
 	BRANCH_WARNING_FILES,
+	BRANCH_WARNING_GAP, /* a block can't follow the one before it */
 	BRANCH_WARNINGS,
 };
 
@@ -87,7 +90,10 @@ struct kymo_branches {
 	struct branch_thread *first_ended, *last_ended;
 	_Atomic bool is_ending;
 	_Atomic int n_pushing; /* threads that may push flags by their next step */
-	bool *met;             /* by spec: a function was found */
+	bool are_clones_to_go; /* a thread waits for that */
+	bool are_clones_out;
+	KYMO_VEC(struct branch_function) functions; /* that are cloned; sorted */
+	bool *met;                                  /* by spec: a function was found */
 	char source[256];
 };
 

@@ -172,7 +172,7 @@ bool branch_thread_renew(struct kymo_branches *branches, struct branch_thread *t
 
 /* ---- what it has executed -------------------------------------------------------------------- */
 
-static void add_branch(struct kymo_branches *branches, struct branch_thread *thread, uint64_t from, uint64_t to,
+void branch_thread_add(struct kymo_branches *branches, struct branch_thread *thread, uint64_t from, uint64_t to,
 		       enum kymo_branch_kind kind)
 {
 	const uint64_t now = branches->options.stamp();
@@ -230,8 +230,8 @@ static void compare(struct kymo_branches *branches, struct branch_thread *thread
 	if (thread->is_in_pad)
 		branches_warn(branches, BRANCH_WARNING_PAD);
 	else
-		add_branch(branches, thread, thread->now.pc, to,
-			   has_signal ? KYMO_BRANCH_SIGNAL : branch_kind(&thread->now.step));
+		branch_thread_add(branches, thread, thread->now.pc, to,
+				  has_signal ? KYMO_BRANCH_SIGNAL : branch_kind(&thread->now.step));
 }
 
 void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)
@@ -277,5 +277,5 @@ void branch_thread_leave(struct branch_thread *thread)
 void branch_thread_note(struct kymo_branches *branches, struct branch_thread *thread, enum kymo_branch_kind kind)
 {
 	branch_thread_renew(branches, thread);
-	add_branch(branches, thread, 0, thread->now.pc, kind);
+	branch_thread_add(branches, thread, 0, thread->now.pc, kind);
 }

@@ -33,6 +33,10 @@ void branch_thread_pushes(struct kymo_branches *branches, struct branch_thread *
 /* It runs freely from here on. */
 void branch_thread_leave(struct branch_thread *thread);
 
+/* Add a branch, as of now. */
+void branch_thread_add(struct kymo_branches *branches, struct branch_thread *thread, uint64_t from, uint64_t to,
+		       enum kymo_branch_kind kind);
+
 /* Add a branch without a source, to where the thread stands. */
 void branch_thread_note(struct kymo_branches *branches, struct branch_thread *thread, enum kymo_branch_kind kind);
 

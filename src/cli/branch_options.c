@@ -1,5 +1,7 @@
 #include "cli/branch_options.h"
 
+#include <string.h>
+
 #include "cli/numbers.h"
 #include "cli/output.h"
 
@@ -30,6 +32,14 @@ int cli_branches_take_tail(struct cli_recording *recording, const char *text)
 	return 0;
 }
 
+int cli_branches_take_source(struct cli_recording *recording, const char *text)
+{
+	if (strcmp(text, "steps") && strcmp(text, "clones"))
+		return cli_usage(recording->name, "--branch-source is steps or clones, not '%s'", text);
+	recording->options.by_clones = !strcmp(text, "clones");
+	return 0;
+}
+
 /* What else was asked for, as the user has written it; NULL: nothing. */
 static const char *other_request(const struct cli_recording *recording)
 {
@@ -56,9 +66,10 @@ int cli_branches_check(struct cli_recording *recording)
 	const char *other;
 
 	if (!recording->branches.n)
-		return !options->tail
+		return !options->tail && !options->by_clones
 			       ? -1
-			       : cli_usage(recording->name, "--tail is for branches: add -b SPEC, or leave it out");
+			       : cli_usage(recording->name, "%s is for branches: add -b SPEC, or leave it out",
+					   options->tail ? "--tail" : "--branch-source");
 	other = other_request(recording);
 	if (other)
 		return cli_usage(recording->name,
@@ -68,6 +79,11 @@ int cli_branches_check(struct cli_recording *recording)
 	if (!options->command && recording->says_follow && options->follow && options->existing)
 		return cli_usage(recording->name, "-b records no children that a process has already: to record those "
 						  "that it makes from now on, add --no-existing to --follow");
+	if (options->by_clones && !options->command)
+		return cli_usage(recording->name, "--branch-source clones is for a command that kymo launches: clones "
+						  "are put in before it runs");
+	if (options->by_clones && recording->says_follow && options->follow)
+		return cli_usage(recording->name, "--branch-source clones records no children: leave --follow out");
 	options->branches = recording->branches.items;
 	options->n_branches = recording->branches.n;
 	if (!options->tail)

@@ -6,6 +6,7 @@
 
 /* 0, or the exit status: what is wrong was said. */
 int cli_branches_add(struct cli_recording *recording, const char *text);
+int cli_branches_take_source(struct cli_recording *recording, const char *text);
 int cli_branches_take_tail(struct cli_recording *recording, const char *text);
 
 /* -1: go on; else the exit status. They are recorded by themselves. */

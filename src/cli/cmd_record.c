@@ -334,6 +334,8 @@ static int show_tables(const struct cli_recording *recording)
  * would die of it. */
 static int begin_branches(struct cli_recording *recording)
 {
+	if (recording->options.by_clones)
+		return -1;
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: branches are recorded by single steps, " CLI_STEPS_COST ": for short windows\n");
 	return cli_worker_begin(recording->options.command, &recording->worker);

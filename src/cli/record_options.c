@@ -39,6 +39,7 @@ enum {
 	SYSCALL,
 	BRANCH,
 	TAIL,
+	BRANCH_SOURCE,
 	PID,
 	NAME,
 	FOR,
@@ -81,6 +82,7 @@ static const struct cli_option table[] = {
 	{ SYSCALL, 's', "syscall", "SET" },
 	{ BRANCH, 'b', "branch", "SPEC" },
 	{ TAIL, 0, "tail", "NUMBER" },
+	{ BRANCH_SOURCE, 0, "branch-source", "NAME" },
 	{ PID, 0, "pid", "PID" },
 	{ NAME, 0, "name", "NAME" },
 	{ FOR, 0, "for", "SECONDS" },
@@ -383,7 +385,8 @@ static int take_option(void *data, int id, const char *value)
 	case BRANCH:
 		return cli_branches_add(recording, value);
 	case TAIL:
-		return cli_branches_take_tail(recording, value);
+	case BRANCH_SOURCE:
+		return (id == TAIL ? cli_branches_take_tail : cli_branches_take_source)(recording, value);
 	default:
 		return 0;
 	}

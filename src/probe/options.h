@@ -24,6 +24,12 @@ struct kymo_probes_traps {
 	size_t n_kept;
 };
 
+/* What kymo_probes_resolve_clones() is to clone. There are no specs then. */
+struct kymo_probes_clones {
+	bool (*is_chosen)(uint64_t address, void *data); /* of a function in the process */
+	void *data;
+};
+
 struct kymo_probes_options {
 	struct kymo_events *events; /* of the whole recording; must outlive the probes */
 	const char *directory;      /* for kymo status */
@@ -37,9 +43,11 @@ struct kymo_probes_options {
 	bool is_one_of_many;               /* of a tree, mostly short-lived: it gets less memory at first */
 	bool is_followed;       /* the recorder is told of new threads, and will call kymo_probes_tell_apart() */
 	bool displace_faulting; /* displace also what may fault, in a process that handles faults */
-	const struct kymo_probes_traps *traps; /* what is wanted are these, and specs have nothing else; or NULL. Must
-						  outlive the probes */
-	bool has_addresses;                    /* addresses in specs are those of this process */
+	const struct kymo_probes_traps *traps;   /* what is wanted are these, and specs have nothing else; or NULL. Must
+						    outlive the probes */
+	const struct kymo_probes_clones *clones; /* function clones are put in, and nothing else (install/clones.h); or
+						    NULL. Must outlive the probes */
+	bool has_addresses;                      /* addresses in specs are those of this process */
 	void (*has_begun)(
 		void *data); /* called when pending sites were put in, while the process is still stopped; or NULL */
 	/* A file has not what spec number `spec` means, or nothing of it can have a probe, and the rest goes on without

@@ -9,6 +9,7 @@
 #include "probe/options.h"
 
 struct kymo_spec;
+struct probe_clones;
 struct probe_file;
 struct probe_modified;
 struct probe_module;
@@ -92,6 +93,7 @@ struct kymo_probes {
 	KYMO_VEC(struct probe_switch) switches;
 	uint16_t gate_bit;                        /* this recording's, of the gates of its switches */
 	struct probe_text text;                   /* of the process, with all planned sites in */
+	KYMO_VEC(struct probe_clones) clones;     /* of modules */
 	KYMO_VEC(struct probe_modified) modified; /* found by the installation that goes on now */
 	struct probe_attempt attempt;
 	struct probe_watch watch;

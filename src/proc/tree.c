@@ -160,6 +160,11 @@ bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret)
 	return hub_launched_ended(tree->hub, pid, status_ret);
 }
 
+struct kymo_hub *kymo_tree_hub(const struct kymo_tree *tree)
+{
+	return tree->hub;
+}
+
 int kymo_tree_fd(const struct kymo_tree *tree)
 {
 	hub_dozes_end(tree->hub);

@@ -66,6 +66,11 @@ bool kymo_tree_hand_over(struct kymo_tree *tree, pid_t *who_ret);
  * kymo_tree_hand_over() was false, the answer is final: the caller waits for later ends. */
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
 
+struct kymo_hub;
+
+/* Its hub, for engines of the caller's. Their callbacks run in this thread, in waits of this room. It is the tree's. */
+struct kymo_hub *kymo_tree_hub(const struct kymo_tree *tree);
+
 /* Readable when there is something for kymo_tree_next(). The caller asks for it before each wait: the tree may have
  * taken the signal that makes it readable, and gives it back then. */
 int kymo_tree_fd(const struct kymo_tree *tree);

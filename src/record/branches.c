@@ -13,6 +13,7 @@
 #include "branch/branch.h"
 #include "probe/code/events.h"
 #include "record/branch_writer.h"
+#include "record/clones.h"
 #include "record/describe.h"
 #include "record/progress.h"
 #include "record/recorder.h"
@@ -47,22 +48,30 @@ static void join_specs(const struct kymo_record_options *options, char *text, si
 	}
 }
 
+static const char *unseen_by(const struct kymo_record_options *options)
+{
+	if (options->by_clones)
+		return "the kernel, child processes, the dynamic linker, libraries that are loaded later, functions "
+		       "that can't be cloned, when each branch was taken";
+	return options->follow ? "the kernel" : "the kernel, child processes";
+}
+
 static struct kymo_error *describe(struct recording *recording)
 {
+	const struct kymo_record_options *options = recording->wanted.options;
 	struct kymo_ctf_trace *trace = &recording->output.files.trace;
 	char chosen[TEXT_MAX] = "";
 	const char *command;
 	struct kymo_error *error = recording_describe_target(recording);
 
-	join_specs(recording->wanted.options, chosen, sizeof(chosen));
+	join_specs(options, chosen, sizeof(chosen));
 	if (!error)
-		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES, "single steps");
+		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES,
+					       options->by_clones ? "function clones" : "single steps");
 	if (!error)
 		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_CHOSEN, chosen);
 	if (!error)
-		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_UNSEEN,
-					       recording->wanted.options->follow ? "the kernel"
-										 : "the kernel, child processes");
+		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_UNSEEN, unseen_by(options));
 	if (error)
 		return error;
 	command = kymo_ctf_trace_env(trace, "command");
@@ -82,7 +91,8 @@ static struct kymo_error *make_output(struct recording *recording)
 	return error ? error : recording_write_metadata(recording);
 }
 
-static struct kymo_error *begin_branches(struct recording *recording, struct kymo_branches **ret)
+static struct kymo_error *begin_branches(struct recording *recording, struct record_clones *clones,
+					 struct kymo_branches **ret)
 {
 	const struct kymo_record_options *options = recording->wanted.options;
 	const struct kymo_branches_options branches = {
@@ -91,8 +101,9 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 		.tail = options->tail,
 		.follow = options->follow,
 		.stamp = kymo_clock_tsc,
-		.command = options->command,
-		.pid = options->pid,
+		.clones = clones ? clones_source(clones) : NULL,
+		.command = clones ? NULL : options->command,
+		.pid = clones ? recording->run.pid : options->pid,
 		.is_given_up = is_given_up,
 		.data = recording,
 	};
@@ -101,6 +112,8 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 	recording_progress(recording, KYMO_RECORD_PLANNING);
 	if (!error)
 		error = kymo_branches_open(&branches, ret);
+	if (!error && clones)
+		error = clones_put_in(clones, *ret);
 	if (error)
 		return error;
 	recorder_raise_limit(); /* a command has its own already */
@@ -108,7 +121,11 @@ static struct kymo_error *begin_branches(struct recording *recording, struct kym
 	error = make_output(recording);
 	recording->run.begin_ns = kymo_now_ns();
 	recording_progress(recording, KYMO_RECORD_RUNNING);
-	return error ? error : kymo_branches_begin(*ret);
+	if (!error)
+		error = kymo_branches_begin(*ret);
+	if (!error && clones)
+		clones_go(clones);
+	return error;
 }
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
@@ -132,10 +149,20 @@ static void look_after_branches(struct recording *recording, struct kymo_branche
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 }
 
-static void record_branches(struct recording *recording, struct kymo_branches *branches)
+/* A program that has executed another one has no threads with clones, and goes on. */
+static bool is_over(const struct recording *recording, const struct kymo_branches *branches)
 {
-	while (!recording_is_time_up(recording) && kymo_branches_has_threads(branches)) {
-		nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
+	return recording->wanted.options->by_clones ? recording->result.command_ended
+						    : !kymo_branches_has_threads(branches);
+}
+
+static void record_branches(struct recording *recording, struct record_clones *clones, struct kymo_branches *branches)
+{
+	while (!recording_is_time_up(recording) && !is_over(recording, branches)) {
+		if (clones)
+			clones_wait(clones);
+		else
+			nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
 		look_after_branches(recording, branches);
 	}
 }
@@ -167,13 +194,15 @@ static bool has_crash(const struct kymo_branches *branches)
 	return has;
 }
 
-static void end_branches(struct recording *recording, struct kymo_branches *branches)
+static struct kymo_error *end_branches(struct recording *recording, struct record_clones *clones,
+				       struct kymo_branches *branches)
 {
 	struct kymo_record_result *result = &recording->result;
-	struct kymo_error *error;
+	struct kymo_error *error, *ending;
 
 	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
+	ending = clones ? clones_end(clones) : NULL;
 	kymo_branches_end(branches);
 	tell_warnings(recording, branches);
 	error = kymo_branches_check_met(branches);
@@ -181,22 +210,28 @@ static void end_branches(struct recording *recording, struct kymo_branches *bran
 		recording_warn(recording, "%s", error->message);
 	kymo_error_destroy(error);
 	result->has_crash = has_crash(branches);
-	result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
+	if (!clones)
+		result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
 	recording->output.files.events = 0;
+	return ending;
 }
 
 struct kymo_error *recording_run_branches(struct recording *recording)
 {
 	struct kymo_branches *branches = NULL;
-	struct kymo_error *error = begin_branches(recording, &branches);
+	struct record_clones *clones = NULL;
+	struct kymo_error *error = recording->wanted.options->by_clones ? clones_launch(recording, &clones) : NULL;
 
+	if (!error)
+		error = begin_branches(recording, clones, &branches);
 	if (!error) {
 		recording->run.has_begun = true;
-		record_branches(recording, branches);
-		end_branches(recording, branches);
+		record_branches(recording, clones, branches);
+		error = end_branches(recording, clones, branches);
 		recording->result.branches = kymo_branches_taken(branches);
-		error = branch_writer_write(recording, branches);
+		error = kymo_error_first(error, branch_writer_write(recording, branches));
 	}
 	kymo_branches_destroy(branches);
+	clones_destroy(clones);
 	return error;
 }

@@ -76,6 +76,7 @@ struct kymo_record_options {
 	const struct kymo_branch_spec
 		*branches; /* histories of branches in this code, and nothing else; by single steps */
 	size_t n_branches;
+	bool by_clones;       /* … but by function clones, in `command` */
 	size_t tail;          /* branches that are kept for each thread */
 	double interval;      /* seconds between their rows in the trace; 0: at the end only */
 	double seconds;       /* stop after that long; 0: no limit */

@@ -37,6 +37,28 @@ struct kymo_wire_arena_thread {
 	uint32_t reserved;
 };
 
+/*
+ * What the clones of a module begin with, behind the live page of their region. Their code follows, and then points:
+ * where that code is what code of the program, so that a thread which loops in a clone can be sent there.
+ */
+struct kymo_wire_clones {
+	uint64_t magic;
+	uint32_t size; /* bytes of all that comes before the points; a multiple of their size */
+	uint32_t n_points;
+	uint64_t reserved[6];
+};
+
+#define KYMO_WIRE_CLONES_MAGIC UINT64_C(0x73656e6f6c636b) /* "kclones" */
+
+/* A thread that is exactly at `at` is in the state that the program has before its instruction at `address`. */
+struct kymo_wire_clone_point {
+	uint64_t address; /* in the process */
+	uint32_t at;      /* from struct kymo_wire_clones; they ascend */
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct kymo_wire_clones) == 64 && sizeof(struct kymo_wire_clone_point) == 16, "both sides agree");
+
 _Static_assert(KYMO_WIRE_ARENA_TABLE + KYMO_WIRE_ARENA_RINGS * sizeof(struct kymo_wire_arena_thread) <=
 		       KYMO_WIRE_ARENA_SINK,
 	       "the table has room");

@@ -45,7 +45,8 @@ enum kymo_wire_site_flags {
 	KYMO_WIRE_SWITCH = 16,     /* no pad: what turns a marker on (probe/site/switches.c) */
 	KYMO_WIRE_GATE =
 		32, /* a switch whose counter is the `outside` of a struct kymo_marker_gate: a bit for each recording */
-	KYMO_WIRE_JIT = 64, /* in memory of no file, which the program has put code into */
+	KYMO_WIRE_JIT = 64,    /* in memory of no file, which the program has put code into */
+	KYMO_WIRE_CATCH = 128, /* no probe: it leads into the clone of a function */
 };
 
 /* The state of a switch's counter. If a recorder dies between two of these, the next one compares the counter with its

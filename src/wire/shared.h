@@ -20,6 +20,8 @@
  *	KYMO_WIRE_RINGS_OFFSET	struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart
  *	(each ring's data_offset)	its sub-buffers
  *
+ * "kymo-arena", at header.arena_address, read-write, only where the regions have function clones: wire/clones.h.
+ *
  * Which side trusts which: generated code in the target relies on its own rings. The recorder relies on nothing here;
  * it keeps its own copy of the geometry and checks every value that it reads. `kymo detach` reads the journal of a
  * process whose recorder died, with its caller's privileges over that process. It checks the journal against the mapped
@@ -42,11 +44,13 @@
 #define KYMO_WIRE_MEMFD_NAME "kymo" /* shows as "/memfd:kymo (deleted)" in maps */
 #define KYMO_WIRE_DATA_NAME "kymo-data"
 #define KYMO_WIRE_JUMPS_NAME "kymo-jumps" /* what trampolines are mapped from */
+#define KYMO_WIRE_ARENA_NAME "kymo-arena" /* rings of function clones: wire/clones.h */
 #define KYMO_WIRE_MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
 #define KYMO_WIRE_DATA_PATH "/memfd:" KYMO_WIRE_DATA_NAME
 #define KYMO_WIRE_JUMPS_PATH "/memfd:" KYMO_WIRE_JUMPS_NAME
+#define KYMO_WIRE_ARENA_PATH "/memfd:" KYMO_WIRE_ARENA_NAME
 #define KYMO_WIRE_MAGIC 0x316f6d796bull /* "kymo1" */
-#define KYMO_WIRE_VERSION 7u
+#define KYMO_WIRE_VERSION 8u
 
 #define KYMO_WIRE_MAX_REGIONS 1024
 #define KYMO_WIRE_MAX_TRAMPOLINES 16384
@@ -105,6 +109,7 @@ struct kymo_wire_header {
 	uint64_t window; /* all pads once more, read-execute; regions are made of it by mremap */
 	uint64_t window_size;
 	uint64_t window_offset; /* in the memfd */
+	uint64_t arena_address; /* of the rings of function clones, which the regions have in place of pads; or 0 */
 	uint32_t n_rings;
 	uint32_t n_regions;
 	uint32_t target_pid;
@@ -173,7 +178,8 @@ static inline bool kymo_wire_is_data_path(const char *path)
 
 static inline bool kymo_wire_is_own_path(const char *path)
 {
-	return kymo_wire_is_shared_path(path) || kymo_wire_is_data_path(path) || !strcmp(path, KYMO_WIRE_JUMPS_PATH);
+	return kymo_wire_is_shared_path(path) || kymo_wire_is_data_path(path) || !strcmp(path, KYMO_WIRE_JUMPS_PATH) ||
+	       !strcmp(path, KYMO_WIRE_ARENA_PATH);
 }
 
 #endif

@@ -64,7 +64,7 @@ static int read_bytes(void *data, uint64_t address, void *ret, size_t size)
 static struct probe_peer_entry look_at_entry(struct reader *reader, const struct kymo_session *peer, size_t index)
 {
 	const struct kymo_wire_site *site = &peer->sites[index];
-	const bool is_probe = !(site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH)),
+	const bool is_probe = !(site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH | KYMO_WIRE_CATCH)),
 		   was_in = index < peer->header.n_installed && !(site->flags & KYMO_WIRE_STANDBY);
 	struct probe_peer_entry entry = { .owner = peer, .site = site };
 	uint8_t now[KYMO_WIRE_PATCH_MAX], hop[KYMO_SHORT_JUMP_SIZE];

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/clones.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/events.h"
@@ -23,6 +24,7 @@
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
 #include "probe/options.h"
+#include "probe/plan/clone_sites.h"
 #include "probe/plan/plan.h"
 #include "probe/probes.h"
 #include "probe/resolve/files.h"
@@ -60,7 +62,7 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 
 	if (!probes)
 		return &kymo_error_no_memory;
-	probes->shared.fd = probes->shared.data.fd = -1;
+	probes->shared.fd = probes->shared.data.fd = probes->shared.arena.fd = -1;
 	probes->process = process;
 	probes->pid = kymo_process_pid(process);
 	probes->wanted.specs = specs;
@@ -84,6 +86,9 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 {
 	if (!probes)
 		return;
+	for (size_t i = 0; i < probes->clones.n; i++)
+		kymo_clones_destroy(probes->clones.items[i].clones);
+	kymo_vec_deinit(&probes->clones);
 	probes_resolve_deinit(probes);
 	kymo_shared_deinit(&probes->shared);
 	probe_text_deinit(&probes->text);
@@ -193,10 +198,11 @@ static void journal_entry(const struct kymo_probes *probes, const struct probe_s
 	ret->window = site->plan.window;
 	ret->lock_size = site->plan.lock_size;
 	ret->tactic = (uint8_t)site->plan.tactic;
-	ret->flags = (uint8_t)((site->is_guard ? KYMO_WIRE_GUARD : 0) | (site->is_standby ? KYMO_WIRE_STANDBY : 0) |
-			       (probes->modules.items[site->module].jit ? KYMO_WIRE_JIT : 0) |
-			       (site->plan.is_evicted ? KYMO_WIRE_EVICTED : 0) |
-			       (site->wants_flags ? KYMO_WIRE_WANTS_FLAGS : 0));
+	ret->flags =
+		(uint8_t)((site->is_guard ? KYMO_WIRE_GUARD : 0) | (site->is_standby ? KYMO_WIRE_STANDBY : 0) |
+			  (probes->modules.items[site->module].jit ? KYMO_WIRE_JIT : 0) |
+			  (site->plan.is_evicted ? KYMO_WIRE_EVICTED : 0) |
+			  (site->wants_flags ? KYMO_WIRE_WANTS_FLAGS : 0) | (site->is_catch ? KYMO_WIRE_CATCH : 0));
 	ret->inode = probes->modules.items[site->module].inode;
 	snprintf(ret->name, sizeof(ret->name), "%s", probes_site_name(site));
 }

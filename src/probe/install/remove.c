@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "base/page.h"
 #include "probe/install/apply.h"
+#include "probe/install/clone_threads.h"
 #include "probe/install/leave.h"
 #include "probe/install/stop.h"
 #include "probe/memory/recorders.h"
@@ -33,6 +34,7 @@
 #include "proc/stop.h"
 #include "proc/thread.h"
 #include "procfs/maps.h"
+#include "wire/clones.h"
 
 #define DRAIN_TRIES 12 /* about two seconds, with pauses that grow by half */
 #define MAX_LEFT 64
@@ -153,6 +155,13 @@ static bool is_own_jumps(const struct removal *removal, const struct kymo_map *m
 		if (&removal->list.items[i] != removal->own && has_run(&removal->list.items[i], map))
 			return false;
 	return !removal->own || has_run(removal->own, map);
+}
+
+/* A forked child's own memory in the arena's place may be one mapping with what lies around it. */
+static bool has_arena(const struct removal *removal, const struct kymo_map *map)
+{
+	return removal->own && removal->own->arena && map->start <= removal->own->arena &&
+	       map->end > removal->own->arena;
 }
 
 /* ---- threads that are still there ---------------------------------------------------------------------- */
@@ -306,7 +315,13 @@ static struct kymo_error *unmap(struct removal *removal, const struct kymo_map *
 {
 	uint64_t args[6] = { map->start, map->end - map->start };
 	int64_t unmapped;
-	struct kymo_error *error = kymo_remote_syscall(removal->process, SYS_munmap, args, &unmapped);
+	struct kymo_error *error;
+
+	if (has_arena(removal, map)) {
+		args[0] = removal->own->arena;
+		args[1] = kymo_page_up(KYMO_WIRE_ARENA_SIZE);
+	}
+	error = kymo_remote_syscall(removal->process, SYS_munmap, args, &unmapped);
 
 	if (!error && unmapped)
 		error = kymo_error_errno((int)unmapped, "process %d could not unmap kymo's memory",
@@ -325,7 +340,7 @@ static bool is_live_page(const struct removal *removal, size_t i)
 }
 
 /* Live pages are known by their neighbors, all else by the journal: so in this order, for a death in between. */
-enum remove_order { LIVE_PAGES, JUMPS, PADS, DATA, WORDS, JOURNAL, N_ORDER, NOT_OURS };
+enum remove_order { LIVE_PAGES, JUMPS, PADS, ARENA, DATA, WORDS, JOURNAL, N_ORDER, NOT_OURS };
 
 static enum remove_order order_of(const struct removal *removal, size_t i)
 {
@@ -335,6 +350,8 @@ static enum remove_order order_of(const struct removal *removal, size_t i)
 		return LIVE_PAGES;
 	if (is_own_jumps(removal, map))
 		return JUMPS;
+	if (has_arena(removal, map))
+		return ARENA;
 	if (is_own_data(removal, map))
 		return DATA;
 	if (!is_own_shared(removal, map))
@@ -424,9 +441,13 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	read_next_words(&removal);
 	if (!error && !stays)
 		send_home(&removal);
+	if (!error && !stays && removal.own)
+		probe_send_clones_home(process, removal.own);
 	if (!error && !stays && !has_thread_in_pads(&removal)) {
 		if (removal.own)
 			verify_text(&removal);
+		if (removal.own)
+			probe_clear_clone_words(process, removal.own);
 		error = unmap_and_close(&removal);
 		*done_ret = true;
 	}

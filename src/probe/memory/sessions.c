@@ -20,6 +20,7 @@
 #include "proc/process.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
+#include "wire/clones.h"
 
 #define MAX_RECORDINGS 64
 #define LOWEST 4096u
@@ -40,6 +41,11 @@ bool kymo_is_jumps_map(const struct kymo_map *map)
 	return !strcmp(map->path, KYMO_WIRE_JUMPS_PATH) && kymo_is_memfd(map);
 }
 
+bool kymo_is_arena_map(const struct kymo_map *map)
+{
+	return !strcmp(map->path, KYMO_WIRE_ARENA_PATH) && kymo_is_memfd(map);
+}
+
 static bool is_pads(const struct kymo_map *map, uint64_t inode)
 {
 	return kymo_is_shared_map(map) && map->inode == inode && map->executable;
@@ -57,7 +63,7 @@ bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode)
 static bool is_ours(const char *link, size_t size)
 {
 	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_DATA_PATH " (deleted)",
-					     KYMO_WIRE_JUMPS_PATH " (deleted)" };
+					     KYMO_WIRE_JUMPS_PATH " (deleted)", KYMO_WIRE_ARENA_PATH " (deleted)" };
 
 	for (size_t i = 0; i < kymo_countof(names); i++)
 		if (size == strlen(names[i]) && !memcmp(link, names[i], size))
@@ -196,6 +202,17 @@ static void find_data(const struct kymo_maps *maps, struct kymo_session *session
 	session->data_inode = map->inode;
 }
 
+/* Of the recorder's process; a forked child has memory of its own there. */
+static void find_arena(const struct kymo_maps *maps, struct kymo_session *session)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, session->header.arena_address);
+
+	if (session->header.arena_address % KYMO_WIRE_ARENA_ALIGN || !map || map->executable || !map->writable ||
+	    (*map->path && !kymo_is_arena_map(map)))
+		return;
+	session->arena = session->header.arena_address;
+}
+
 /* Addresses that are written to are those of kymo's mappings, or 0. */
 static void find_memory(struct kymo_process *process, const struct kymo_maps *maps, struct kymo_session *session)
 {
@@ -204,6 +221,7 @@ static void find_memory(struct kymo_process *process, const struct kymo_maps *ma
 
 	session->words = find_words(maps, session);
 	find_data(maps, session);
+	find_arena(maps, session);
 	for (uint32_t i = 0; i < header->n_regions; i++) {
 		const struct kymo_map *map = kymo_maps_at(maps, header->regions[i].live);
 

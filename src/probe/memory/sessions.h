@@ -22,6 +22,7 @@ struct kymo_session {
 	uint64_t words,
 		data; /* addresses of the words, of what pads write; 0: not mapped, as the data in a forked child */
 	uint64_t data_inode; /* of the memfd that the data are in */
+	uint64_t arena;      /* address of the rings of its function clones; 0: there are none */
 	bool is_leaving;     /* nothing is handed over to it */
 	bool is_adopted;     /* in a forked child: its recorder records it too */
 };
@@ -43,6 +44,9 @@ bool kymo_is_data_map(const struct kymo_map *map);
 
 /* Whether mapping `i` is a live page of the recording of that inode: anonymous, and known by its neighbors. */
 bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode);
+
+/* Rings of function clones. */
+bool kymo_is_arena_map(const struct kymo_map *map);
 
 /* Trampolines. */
 bool kymo_is_jumps_map(const struct kymo_map *map);

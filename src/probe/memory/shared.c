@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
+#include "probe/memory/arena.h"
 #include "probe/memory/layout.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/options.h"
@@ -114,6 +115,7 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->window = shared->window;
 	header->window_size = KYMO_WINDOW_SIZE;
 	header->window_offset = pads_offset(shared);
+	header->arena_address = shared->arena.address;
 	header->n_rings = shared->n_rings;
 	header->target_pid = (uint32_t)kymo_process_pid(process);
 	header->overwrite = options->overwrite;
@@ -149,36 +151,45 @@ static struct kymo_error *close_to_writers(struct kymo_shared *shared)
 }
 
 /* A page lies between header and words, data, and window, so that none is taken for a part of another. */
-static struct kymo_error *choose_addresses(struct kymo_shared *shared, struct kymo_process *process)
+static struct kymo_error *choose_addresses(struct kymo_shared *shared, struct kymo_process *process, bool has_clones)
 {
 	uint64_t code = pads_offset(shared), all = code + shared->data_size + KYMO_WINDOW_SIZE + 2 * KYMO_PAGE_SIZE,
 		 hole;
+	const uint64_t arena = has_clones ? KYMO_PAGE_SIZE + KYMO_WIRE_ARENA_ALIGN + KYMO_WIRE_ARENA_SIZE : 0;
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_process_maps(process, &maps);
 
 	if (error)
 		return error;
-	hole = kymo_maps_hole_anywhere(&maps, all);
+	hole = kymo_maps_hole_anywhere(&maps, all + arena);
 	kymo_maps_deinit(&maps);
 	if (!hole)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "process %d has no room for %" PRIu64 " MiB of address space",
-					 kymo_process_pid(process), all >> 20);
+					 kymo_process_pid(process), (all + arena) >> 20);
 	shared->address = hole;
 	shared->data_address = hole + code + KYMO_PAGE_SIZE;
 	shared->window = shared->data_address + shared->data_size + KYMO_PAGE_SIZE;
+	if (has_clones)
+		shared->arena.address = (hole + all + KYMO_WIRE_ARENA_ALIGN) & ~(KYMO_WIRE_ARENA_ALIGN - 1);
 	return NULL;
 }
 
 /* What the process has mapped so far. */
 struct made {
-	struct kymo_remote_mapping items[4];
+	struct kymo_remote_mapping items[5];
 	size_t n;
 };
 
-static struct kymo_error *map_all(struct kymo_shared *shared, struct kymo_process *process, int64_t code, int64_t data,
-				  struct made *made)
+/* The memfds' descriptors in the process; -1: none. */
+struct remotes {
+	int64_t code, data, arena;
+};
+
+static struct kymo_error *map_all(struct kymo_shared *shared, struct kymo_process *process,
+				  const struct remotes *remotes, struct made *made)
 {
+	const int64_t code = remotes->code;
 	const struct kymo_remote_mapping mappings[] = {
 		{ shared->address, shared->size, PROT_READ, MAP_SHARED, code, 0 },
 		{ shared->address + shared->size, pads_offset(shared) - shared->size, PROT_READ, MAP_PRIVATE, code,
@@ -193,10 +204,12 @@ static struct kymo_error *map_all(struct kymo_shared *shared, struct kymo_proces
 			made->items[made->n++] = mappings[i];
 	}
 	if (!error)
-		error = kymo_data_map(shared, process, kymo_shared_batches(shared, process), data,
+		error = kymo_data_map(shared, process, kymo_shared_batches(shared, process), remotes->data,
 				      &made->items[made->n]);
-	if (made->items[made->n].size)
-		made->n++;
+	made->n += made->items[made->n].size != 0;
+	if (!error && shared->arena.address)
+		error = kymo_arena_map(process, &shared->arena, remotes->arena, &made->items[made->n]);
+	made->n += made->items[made->n].size != 0;
 	return error;
 }
 
@@ -260,7 +273,7 @@ static struct kymo_error *check_mapped(const struct kymo_shared *shared, struct 
 }
 
 static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_process *process,
-				       const struct kymo_probes_options *options, int64_t code, int64_t data)
+				       const struct kymo_probes_options *options, const struct remotes *remotes)
 {
 	struct kymo_error *error = open_own_view(shared);
 	struct made made = { .n = 0 };
@@ -272,7 +285,7 @@ static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_p
 	if (!error)
 		error = kymo_data_open(shared, process, &shared->data);
 	if (!error)
-		error = map_all(shared, process, code, data, &made);
+		error = map_all(shared, process, remotes, &made);
 	if (!error)
 		error = unlock_all(process, &made);
 	if (!error)
@@ -290,26 +303,33 @@ static struct kymo_error *map_shared(struct kymo_shared *shared, struct kymo_pro
 				     const struct kymo_probes_options *options)
 {
 	struct kymo_error *error;
-	int64_t code = -1, data = -1;
+	struct remotes remotes = { -1, -1, -1 };
 
-	error = kymo_remote_memfd(process, KYMO_WIRE_MEMFD_NAME, &code);
+	error = kymo_remote_memfd(process, KYMO_WIRE_MEMFD_NAME, &remotes.code);
 	if (!error)
-		error = kymo_take_memfd(process, KYMO_WIRE_MEMFD_NAME, code, &shared->fd, &shared->inode);
+		error = kymo_take_memfd(process, KYMO_WIRE_MEMFD_NAME, remotes.code, &shared->fd, &shared->inode);
 	if (!error)
-		error = kymo_remote_memfd(process, KYMO_WIRE_DATA_NAME, &data);
+		error = kymo_remote_memfd(process, KYMO_WIRE_DATA_NAME, &remotes.data);
 	if (!error)
-		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, data, &shared->data.fd, &shared->data.inode);
+		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, remotes.data, &shared->data.fd,
+					&shared->data.inode);
+	if (!error && shared->arena.address)
+		error = kymo_arena_create(process, &shared->arena, &remotes.arena);
 	if (!error)
-		error = fill_and_map(shared, process, options, code, data);
-	return kymo_remote_close_both(process, shared->has_batches ? shared->window : 0, data, code, error);
+		error = fill_and_map(shared, process, options, &remotes);
+	error = kymo_remote_close(process, remotes.arena, error);
+	return kymo_remote_close_both(process, shared->has_batches ? shared->window : 0, remotes.data, remotes.code,
+				      error);
 }
 
 struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct kymo_probes_options *options,
 				      struct kymo_shared *ret)
 {
-	struct kymo_shared shared = {
-		.fd = -1, .data = { .fd = -1 }, .is_sequenced = ret->is_sequenced, .pads_used = KYMO_PAGE_SIZE
-	};
+	struct kymo_shared shared = { .fd = -1,
+				      .data = { .fd = -1 },
+				      .arena = { .fd = -1 },
+				      .is_sequenced = ret->is_sequenced,
+				      .pads_used = KYMO_PAGE_SIZE };
 	static _Thread_local long n_cpus; /* which are those of this boot */
 	struct kymo_error *error;
 
@@ -321,7 +341,7 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 	shared.size = kymo_shared_journal_offset() +
 		      kymo_page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
 	shared.data_size = kymo_data_size(&shared, options);
-	error = choose_addresses(&shared, process);
+	error = choose_addresses(&shared, process, options->clones);
 	if (error)
 		return error;
 	error = kymo_remote_begin(process);
@@ -344,7 +364,8 @@ void kymo_shared_deinit(struct kymo_shared *shared)
 	if (shared->fd >= 0)
 		close(shared->fd);
 	kymo_data_deinit(&shared->data);
-	*shared = (struct kymo_shared){ .fd = -1, .data = { .fd = -1 } };
+	kymo_arena_deinit(&shared->arena);
+	*shared = (struct kymo_shared){ .fd = -1, .data = { .fd = -1 }, .arena = { .fd = -1 } };
 }
 
 /* The kernel gets the pages and copies, without a fault for each of them. The file itself can't be written

@@ -5,6 +5,7 @@
 #define KYMO_PROBE_MEMORY_SHARED_H
 
 #include "base/error.h"
+#include "probe/memory/arena.h"
 #include "probe/memory/data.h"
 #include "wire/shared.h"
 
@@ -27,9 +28,10 @@ struct kymo_shared {
 	uint64_t address;                     /* of the header in the target; words are behind the journal */
 	uint64_t data_address, data_size;     /* in the target */
 	struct kymo_data data;
-	uint64_t window;   /* all pads, in the target */
-	bool is_sequenced; /* the first n_cpus rings are driven by restartable sequences; set before
-			      kymo_shared_create() */
+	struct kymo_arena arena; /* of function clones */
+	uint64_t window;         /* all pads, in the target */
+	bool is_sequenced;       /* the first n_cpus rings are driven by restartable sequences; set before
+				    kymo_shared_create() */
 	uint32_t n_cpus, n_sequenced, n_rings;
 	uint64_t pads_used; /* bytes of the window, the first page of which is for the code of batches */
 	bool has_batches;   /* that code is there */

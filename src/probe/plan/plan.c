@@ -16,8 +16,10 @@
 #include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/memory/layout.h"
+#include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
 #include "probe/options.h"
+#include "probe/plan/clone_sites.h"
 #include "probe/plan/faults.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/region.h"
@@ -314,6 +316,25 @@ static bool mark_text(struct planning *planning)
 	       probes_mark_kernel(probes, &probes->text) && probes_mark_markers(probes, &probes->text);
 }
 
+/* Probes would be in text that no thread executes: each of the two refuses the other. */
+static struct kymo_error *check_clones(const struct kymo_probes *probes, const struct probe_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->peers.n; i++) {
+		if (snapshot->peers.items[i].header.arena_address)
+			return kymo_error_create(
+				KYMO_ERROR_BUSY,
+				"process %d runs clones of its functions, for a recording of branches: it can "
+				"have no probes until that has ended",
+				probes->pid);
+		if (probes->wanted.options.clones)
+			return kymo_error_create(KYMO_ERROR_BUSY,
+						 "process %d has probes of another recording: its functions can't be "
+						 "cloned; record by steps, or end that recording",
+						 probes->pid);
+	}
+	return NULL;
+}
+
 static struct kymo_error *plan_once(struct kymo_probes *probes, const struct probe_snapshot *snapshot,
 				    struct probe_layout *layout, bool *contended)
 {
@@ -331,6 +352,8 @@ static struct kymo_error *plan_once(struct kymo_probes *probes, const struct pro
 		plan_revived_anew(probes, &snapshot->peers);
 		error = probes_forget_plans(probes);
 	}
+	if (!error)
+		error = check_clones(probes, snapshot);
 	if (!error)
 		error = take_duty(probes, snapshot);
 	if (!error)
@@ -353,7 +376,7 @@ static struct kymo_error *plan_once(struct kymo_probes *probes, const struct pro
 		if (is_to_plan(&probes->sites.items[i])) /* in the order of addresses, and so shown */
 			error = probes_make_events(probes, &probes->sites.items[i]);
 	if (!error)
-		error = plan_all(&planning);
+		error = probes->wanted.options.clones ? probes_plan_clones(&planning) : plan_all(&planning);
 	if (!error)
 		error = probes_rest_switches(probes);
 	if (error)

@@ -223,17 +223,17 @@ static uint64_t find_hole(const struct kymo_maps *maps, uint64_t low, uint64_t h
 	return kymo_maps_hole(maps, low, high, size);
 }
 
-struct kymo_error *probes_open_region(struct planning *planning, size_t first, size_t end)
+/* Of `size` bytes at the most, near these modules, with room for `room` bytes of code to begin with. */
+static struct kymo_error *open_region(struct planning *planning, const struct probe_module *from,
+				      const struct probe_module *to, uint64_t size, uint64_t room)
 {
 	struct kymo_probes *probes = planning->probes;
-	const struct probe_module *from = &probes->modules.items[probes->sites.items[first].module];
-	const struct probe_module *to = &probes->modules.items[probes->sites.items[end - 1].module];
-	struct probe_region region = { .size = room_for(probes, first, end), .at = probes->shared.pads_used };
+	struct probe_region region = { .size = size, .at = probes->shared.pads_used };
 	uint64_t guest_size = guest_size_of(probes);
 
 	if (region.size > KYMO_WINDOW_SIZE - probes->shared.pads_used)
 		region.size = kymo_page_down(KYMO_WINDOW_SIZE - probes->shared.pads_used);
-	region.cap = kymo_page_up(guest_size) + 2 * KYMO_PAGE_SIZE;
+	region.cap = kymo_page_up(guest_size) + KYMO_PAGE_SIZE + kymo_page_up(room);
 	if (region.size < region.cap)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the pads of all probes would need more than %u MiB",
 					 (unsigned int)(KYMO_WINDOW_SIZE >> 20));
@@ -256,6 +256,23 @@ struct kymo_error *probes_open_region(struct planning *planning, size_t first, s
 	fill_env(probes, planning->region, &planning->env);
 	write_guest(probes, &planning->env, planning->region->bytes);
 	return NULL;
+}
+
+struct kymo_error *probes_open_region(struct planning *planning, size_t first, size_t end)
+{
+	const struct kymo_probes *probes = planning->probes;
+
+	return open_region(planning, &probes->modules.items[probes->sites.items[first].module],
+			   &probes->modules.items[probes->sites.items[end - 1].module], room_for(probes, first, end),
+			   KYMO_PAGE_SIZE);
+}
+
+struct kymo_error *probes_open_region_of(struct planning *planning, const struct probe_module *module, uint64_t size,
+					 uint64_t room)
+{
+	const uint64_t before = kymo_page_up(guest_size_of(planning->probes)) + KYMO_PAGE_SIZE;
+
+	return open_region(planning, module, module, before + kymo_page_up(size), room);
 }
 
 void probes_close_region(struct planning *planning)

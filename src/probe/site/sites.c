@@ -29,6 +29,7 @@ const char *probes_site_name(const struct probe_site *site)
 	return site->is_guard     ? "(guard)"
 	       : site->requests.n ? site->requests.items[0].name
 	       : site->is_watch   ? "(watch)"
+	       : site->is_catch   ? "(clone)"
 				  : "(evicted)";
 }
 
@@ -157,7 +158,7 @@ size_t kymo_probes_pending(const struct kymo_probes *probes)
 
 	for (size_t i = 0; i < probes->sites.n; i++)
 		n += is_pending(&probes->sites.items[i]);
-	return n + probes_pending_switches(probes);
+	return n + probes_pending_switches(probes) + (probes->clones.n && !probes->sites.n);
 }
 
 bool probes_pending_but_watches(const struct kymo_probes *probes)

@@ -1,0 +1,267 @@
+/*
+ * Engines of threads that run function clones (docs/design/clones.md). They are told what must not wait. A thread that
+ * begins may have the word of one that has ended in the same memory: it is cleared before the thread runs. A thread
+ * that gets a fault in a clone waits until the clones are out, if a handler is to see it. And a thread that ends leaves
+ * its ring, which is read at once.
+ */
+#include "branch/clones.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "branch/blocks.h"
+#include "branch/state.h"
+#include "branch/thread.h"
+#include "kymo/engine.h"
+#include "procfs/info.h"
+#include "wire/clones.h"
+
+#define EVENTS \
+	(KYMO_EVENT_QUIESCE | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | \
+	 KYMO_EVENT_REAP | KYMO_EVENTS_SIGNAL)
+#define ENTRIES (KYMO_WIRE_ARENA_RING_SIZE / sizeof(uint32_t))
+#define SIGCANCEL 32 /* of glibc: its handler unwinds from where the thread was */
+
+static const struct kymo_engine_ops clone_ops;
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+/* A thread whose ring is being followed. */
+struct reading {
+	struct kymo_branches *branches;
+	struct branch_thread *thread;
+};
+
+static void take_branch(const struct kymo_branch *branch, bool is_gap, void *data)
+{
+	const struct reading *reading = data;
+
+	if (is_gap)
+		branches_warn(reading->branches, BRANCH_WARNING_GAP);
+	branch_thread_add(reading->branches, reading->thread, branch->from, branch->to,
+			  (enum kymo_branch_kind)branch->kind);
+}
+
+static void read_ring(struct kymo_branches *branches, struct branch_thread *thread)
+{
+	struct reading reading = { branches, thread };
+	uint32_t ring[ENTRIES], entries[ENTRIES];
+	struct branch_ring_entries found;
+
+	if (!thread->block || !branches->options.clones->take_ring(thread->block, ring, branches->options.clones->data))
+		return;
+	found = branch_find_entries(ring, ENTRIES, -1);
+	for (size_t i = 0; i < found.n; i++)
+		entries[i] = ring[(found.end + ENTRIES - found.n + i) % ENTRIES];
+	if (branch_follow(branches->functions.items, branches->functions.n, entries, found.n, take_branch, &reading))
+		branches_warn(branches, BRANCH_WARNING_MEMORY);
+	thread->block = 0;
+}
+
+static void end_thread(struct kymo_branches *branches, struct branch_thread *thread, int status)
+{
+	if (!thread->has_ended)
+		read_ring(branches, thread);
+	branch_thread_ended(branches, thread, status);
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+static void begin_thread(struct kymo_branches *branches, struct kymo_engine *engine, struct branch_thread *thread)
+{
+	const uint64_t none = 0;
+	struct user_regs_struct registers;
+
+	if (thread->has_begun || kymo_engine_get_registers(engine, &registers))
+		return;
+	branch_thread_renew(branches, thread);
+	thread->has_begun = true;
+	thread->block = registers.fs_base;
+	if (thread->block)
+		kymo_engine_write(engine, thread->block + branches->options.clones->word, &none, sizeof(none));
+}
+
+static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event)
+{
+	struct branch_thread *thread = branch_thread_of(data, engine);
+
+	if (!thread)
+		return KYMO_ACTION_DETACH;
+	if (!(event & (KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | KYMO_EVENT_EXEC)))
+		begin_thread(data, engine, thread);
+	return KYMO_ACTION_RESUME;
+}
+
+/* By the instruction where the thread stands, which makes it once more. */
+static bool is_fault(const siginfo_t *info)
+{
+	return info->si_code > 0 && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS ||
+				     info->si_signo == SIGILL || info->si_signo == SIGFPE);
+}
+
+/* The end of the thread: where it stands, or would without clones. A dump of its memory has that, too. */
+static void note_end(struct kymo_branches *branches, struct kymo_engine *engine, struct branch_thread *thread,
+		     const struct kymo_signal_report *report)
+{
+	const struct kymo_branch_clones *clones = branches->options.clones;
+	const int number = report->info.si_signo;
+	struct user_regs_struct registers = { 0 };
+	uint64_t origin;
+
+	kymo_engine_get_registers(engine, &registers);
+	if (clones->origin(registers.rip, &origin, clones->data)) {
+		registers.rip = origin;
+		kymo_engine_set_registers(engine, &registers);
+	}
+	thread->signal = number;
+	thread->at = registers.rip;
+	thread->at_space = thread->process->space;
+	thread->address = report->info.si_code > 0 && (number == SIGSEGV || number == SIGBUS)
+				  ? (uint64_t)(uintptr_t)report->info.si_addr
+				  : 0;
+}
+
+static bool is_in_clone(const struct kymo_branches *branches, struct kymo_engine *engine)
+{
+	const struct kymo_branch_clones *clones = branches->options.clones;
+	struct user_regs_struct registers;
+
+	return !branches->are_clones_out && !kymo_engine_get_registers(engine, &registers) &&
+	       clones->is_in(registers.rip, clones->data);
+}
+
+/*
+ * A handler may look where the fault was, or unwind from there, and it may return. The program's own address is no
+ * place to return to while catches are in the text around it. So the clones go first. Until then the thread gets the
+ * fault again and again, or the signal is sent anew; at last that is in the program's own code.
+ */
+static unsigned int put_off(struct kymo_branches *branches, const siginfo_t *info)
+{
+	branches->are_clones_to_go = true;
+	return is_fault(info) ? KYMO_SIGNAL_IGN : KYMO_SIGNAL_REQUEUE;
+}
+
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (!thread || report->trap != KYMO_TRAP_NONE)
+		return KYMO_ACTION_RESUME | report->verdict;
+	if (report->kind & (KYMO_EVENT_SIGNAL_TERM | KYMO_EVENT_SIGNAL_CORE)) {
+		note_end(branches, engine, thread, report);
+	} else if (report->kind == KYMO_EVENT_SIGNAL &&
+		   (is_fault(&report->info) || report->info.si_signo == SIGCANCEL) && is_in_clone(branches, engine)) {
+		return KYMO_ACTION_RESUME | put_off(branches, &report->info);
+	}
+	return KYMO_ACTION_RESUME | report->verdict;
+}
+
+static int attach(struct kymo_branches *branches, pid_t tid)
+{
+	struct kymo_engine *engine;
+	int err = kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_CREATE, &clone_ops, branches, &engine);
+
+	if (err)
+		return err;
+	branches->n_threads++;
+	err = kymo_engine_set_events(engine, EVENTS);
+	if (!err)
+		err = kymo_engine_control(engine, KYMO_ACTION_REPORT);
+	if (err && err != -EINPROGRESS) {
+		branches->n_threads--;
+		kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	}
+	kymo_engine_put(engine);
+	return err == -EINPROGRESS ? 0 : err;
+}
+
+/* Children have what they need from elsewhere. */
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_clone_report *report)
+{
+	struct kymo_branches *branches = data;
+
+	if (report->kind != KYMO_CLONE_THREAD)
+		return KYMO_ACTION_RESUME;
+	branches->options.clones->is_born(branches->options.clones->data);
+	if (attach(branches, report->child))
+		branches_warn(branches, BRANCH_WARNING_THREAD);
+	return KYMO_ACTION_RESUME;
+}
+
+/* All that was cloned has gone. */
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (thread) {
+		read_ring(branches, thread);
+		thread->engine = NULL;
+		branches->last = NULL;
+	}
+	branches->n_threads--;
+	return KYMO_ACTION_DETACH;
+}
+
+static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum kymo_action action,
+				  const struct kymo_exit_report *report)
+{
+	struct branch_thread *thread = branch_thread_of(data, engine);
+
+	if (thread)
+		kymo_read_comm(thread->tid, thread->name);
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
+{
+	struct branch_thread *thread = branch_thread_of(data, engine);
+
+	if (thread)
+		end_thread(data, thread, report->status);
+	return KYMO_ACTION_RESUME;
+}
+
+static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
+{
+	struct kymo_branches *branches = data;
+	struct branch_thread *thread = branch_thread_of(branches, engine);
+
+	if (thread) {
+		end_thread(branches, thread, report->status);
+		thread->engine = NULL; /* another one may be where it was */
+	}
+	branches->last = NULL;
+	branches->n_threads--;
+}
+
+static const struct kymo_engine_ops clone_ops = {
+	.size = sizeof(clone_ops),
+	.quiesce = on_quiesce,
+	.signal = on_signal,
+	.clone = on_clone,
+	.exec = on_exec,
+	.exit = on_exit_event,
+	.death = on_death,
+	.reap = on_reap,
+};
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+int branch_clones_attach(struct kymo_branches *branches)
+{
+	branches->options.clones->is_born(branches->options.clones->data);
+	return attach(branches, branches->pid);
+}
+
+void branch_clones_detach(struct kymo_branches *branches)
+{
+	kymo_engine_detach_all(branches->hub, &clone_ops, branches);
+	for (size_t i = 0; i < branches->threads.n; i++)
+		if (!branches->threads.items[i]->has_ended)
+			read_ring(branches, branches->threads.items[i]);
+}

@@ -1,0 +1,90 @@
+#include "probe/install/clone_threads.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/page.h"
+#include "base/search.h"
+#include "probe/memory/sessions.h"
+#include "probe/plan/clone_sites.h"
+#include "proc/memory.h"
+#include "proc/thread.h"
+#include "wire/clones.h"
+
+/* The clones of one region. All is read from the process. */
+struct read_clones {
+	uint64_t address;
+	struct kymo_wire_clones head;
+	struct kymo_wire_clone_point *points; /* or NULL: not read yet */
+};
+
+static bool read_head(struct kymo_process *process, const struct kymo_wire_region *region, struct read_clones *ret)
+{
+	uint64_t room;
+
+	*ret = (struct read_clones){ .address = region->live + KYMO_PAGE_SIZE };
+	if (!region->live || ret->address - region->address >= region->size ||
+	    kymo_process_read(process, ret->address, &ret->head, sizeof(ret->head)))
+		return false;
+	room = region->address + region->size - ret->address;
+	return ret->head.magic == KYMO_WIRE_CLONES_MAGIC && ret->head.size <= room &&
+	       ret->head.n_points <= (room - ret->head.size) / sizeof(*ret->points);
+}
+
+static bool read_points(struct kymo_process *process, struct read_clones *clones)
+{
+	const size_t n = clones->head.n_points;
+
+	if (clones->points)
+		return true;
+	clones->points = calloc(n ? n : 1, sizeof(*clones->points));
+	return clones->points && !kymo_process_read(process, clones->address + clones->head.size, clones->points,
+						    n * sizeof(*clones->points));
+}
+
+static void send_home(struct kymo_process *process, size_t index, uint64_t pc, struct read_clones *clones)
+{
+	const uint64_t at = pc - clones->address;
+	size_t i;
+
+	if (at >= clones->head.size || !read_points(process, clones))
+		return;
+	i = kymo_partition_point(k, clones->head.n_points, clones->points[k].at < at);
+	if (i < clones->head.n_points && clones->points[i].at == at)
+		kymo_thread_set_pc(process, index, clones->points[i].address);
+}
+
+void probe_send_clones_home(struct kymo_process *process, const struct kymo_session *session)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(process, &n);
+	for (uint32_t i = 0; session->header.arena_address && i < session->header.n_regions; i++) {
+		struct read_clones clones;
+
+		if (!read_head(process, &session->header.regions[i], &clones))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			send_home(process, k, threads[k].registers.rip, &clones);
+		free(clones.points);
+	}
+}
+
+void probe_clear_clone_words(struct kymo_process *process, const struct kymo_session *session)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(process, &n);
+	for (size_t i = 0; session->arena && i < n; i++) {
+		const uint64_t at = threads[i].registers.fs_base + PROBE_CLONES_WORD;
+		uint64_t word;
+
+		if (threads[i].registers.fs_base && !kymo_process_read(process, at, &word, sizeof(word)) &&
+		    word - session->arena < KYMO_WIRE_ARENA_SIZE)
+			kymo_process_write(process, at, &(uint64_t){ 0 }, sizeof(word));
+	}
+}

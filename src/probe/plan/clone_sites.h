@@ -1,0 +1,30 @@
+/* Sites whose plans are given: the catches of function clones. Private to the room. */
+#ifndef KYMO_PROBE_PLAN_CLONE_SITES_H
+#define KYMO_PROBE_PLAN_CLONE_SITES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct kymo_clones;
+struct planning;
+
+/* Of a thread's word, and of its id, from its FS base: docs/design/clones.md. Of glibc's threads on x86-64. */
+#define PROBE_CLONES_WORD 56
+#define PROBE_CLONES_TID 720
+
+/* The clones of one module. */
+struct probe_clones {
+	size_t module;
+	struct kymo_clones *clones;
+	uint32_t first_site;
+	size_t n_left_out;   /* chosen functions that are not cloned, whatever their code is like */
+	uint64_t code, size; /* where their code is in the process, once it was emitted */
+};
+
+/* Emit all of them, each module's into a region of its own, with the map behind it; their catches become sites. Those
+ * have plans, and no requests. */
+struct kymo_error *probes_plan_clones(struct planning *planning);
+
+#endif

@@ -1,0 +1,411 @@
+/*
+ * The program is followed while it is recorded. Its tracer clears the word of each new thread, and puts faults off
+ * until they are where the program has them. Each forked child gets memory of its own in the arena's place. So the text
+ * needs no guards. Children are let go at once, and what the program executes is not recorded.
+ */
+#include "record/clones.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/clones.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "branch/branch.h"
+#include "probe/install/clones.h"
+#include "probe/install/install.h"
+#include "probe/install/remove.h"
+#include "probe/memory/arena.h"
+#include "probe/memory/state.h"
+#include "probe/options.h"
+#include "probe/plan/faults.h"
+#include "probe/probe.h"
+#include "probe/snapshot/status.h"
+#include "proc/launch.h"
+#include "proc/linker.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "proc/startup.h"
+#include "proc/stop.h"
+#include "proc/tree.h"
+#include "procfs/maps.h"
+#include "record/recording.h"
+#include "record/warnings.h"
+
+#define POLL_MS 20
+#define BUFFER_SIZE 16384u /* no pads write there */
+#define SPARE_RINGS 4u     /* that have memory before a thread is seen that may take them */
+#define LINKER "ld-linux-x86-64.so.2"
+
+struct record_clones {
+	struct recording *recording;
+	struct kymo_probes *probes;
+	struct kymo_branches *branches;
+	struct kymo_probes_clones wanted;
+	struct kymo_branch_clones source;
+	uint32_t n_born;
+	bool is_taken[KYMO_WIRE_ARENA_RINGS];
+	bool is_alive; /* the program that has the clones */
+};
+
+/* ---- what branches ask ----------------------------------------------------------------------- */
+
+static void is_born(void *data)
+{
+	struct record_clones *clones = data;
+
+	clones->n_born++;
+	kymo_arena_grow(kymo_probes_arena(clones->probes), clones->n_born + SPARE_RINGS); /* else it gets the sink */
+}
+
+/* The newest of that memory: an earlier thread's was taken when that has ended. */
+static bool take_ring(uint64_t block, uint32_t *ring, void *data)
+{
+	struct record_clones *clones = data;
+	const struct kymo_arena *arena = kymo_probes_arena(clones->probes);
+	uint32_t sunk, n = kymo_arena_used(arena, &sunk);
+
+	while (n-- > 0) {
+		struct kymo_wire_arena_thread thread;
+
+		if (clones->is_taken[n] || !kymo_arena_thread(arena, n, &thread) || thread.block != block)
+			continue;
+		clones->is_taken[n] = true;
+		return kymo_arena_ring(arena, n, ring);
+	}
+	return false;
+}
+
+static bool is_in(uint64_t pc, void *data)
+{
+	const struct record_clones *clones = data;
+
+	return kymo_probes_is_in_clone(clones->probes, pc);
+}
+
+static bool origin(uint64_t pc, uint64_t *ret, void *data)
+{
+	const struct record_clones *clones = data;
+
+	return kymo_probes_clone_origin(clones->probes, pc, ret);
+}
+
+static bool is_chosen(uint64_t address, void *data)
+{
+	const struct record_clones *clones = data;
+
+	return kymo_branches_is_chosen(clones->branches, address);
+}
+
+/* ---- launching ------------------------------------------------------------------------------- */
+
+static bool is_file(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && !strcmp(slash + 1, name);
+}
+
+/* Threads are those of glibc if its linker sets them up. Nothing of the program has run. */
+static struct kymo_error *check_linker(struct kymo_process *process)
+{
+	const uint64_t linker = kymo_linker_of(kymo_process_pid(process));
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_process_maps(process, &maps);
+	const struct kymo_map *map;
+	bool is_glibcs;
+
+	if (error)
+		return error;
+	map = linker ? kymo_maps_at(&maps, linker) : NULL;
+	is_glibcs = map && is_file(map->path, LINKER);
+	kymo_maps_deinit(&maps);
+	return is_glibcs ? NULL
+			 : kymo_error_create(KYMO_ERROR_UNSAFE,
+					     "functions are cloned in programs that the dynamic linker of glibc loads "
+					     "(" LINKER "), and this is none: record it by steps");
+}
+
+static struct kymo_error *start_up(struct kymo_process *process)
+{
+	enum kymo_startup_event event = KYMO_STARTUP_MAPPED;
+	struct kymo_error *error = check_linker(process);
+
+	while (!error && event != KYMO_STARTUP_LOADED && event != KYMO_STARTUP_ENDED)
+		error = kymo_process_startup(process, &event);
+	if (!error && event == KYMO_STARTUP_ENDED)
+		error = kymo_error_create(KYMO_ERROR_GONE, "the command has ended before its files were linked");
+	return error;
+}
+
+struct kymo_error *clones_launch(struct recording *recording, struct record_clones **ret)
+{
+	struct recording_run *run = &recording->run;
+	struct record_clones *clones = calloc(1, sizeof(*clones));
+	struct kymo_error *error;
+
+	if (!clones)
+		return &kymo_error_no_memory;
+	*ret = clones;
+	clones->recording = recording;
+	error = kymo_process_launch(recording->wanted.options->command, &run->process);
+	if (!error)
+		error = kymo_tree_create(&run->tree);
+	if (!error)
+		error = kymo_tree_take(run->tree, run->process);
+	if (!error)
+		error = start_up(run->process);
+	if (error)
+		return error;
+	run->pid = kymo_process_pid(run->process);
+	clones->wanted = (struct kymo_probes_clones){ is_chosen, clones };
+	clones->source = (struct kymo_branch_clones){ .hub = kymo_tree_hub(run->tree),
+						      .word = kymo_probes_clones_word(0),
+						      .is_born = is_born,
+						      .take_ring = take_ring,
+						      .is_in = is_in,
+						      .origin = origin,
+						      .data = clones };
+	return NULL;
+}
+
+const struct kymo_branch_clones *clones_source(const struct record_clones *clones)
+{
+	return &clones->source;
+}
+
+/* ---- putting in ------------------------------------------------------------------------------ */
+
+static struct kymo_error *add_clones(const struct record_clones *clones)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < kymo_probes_n_cloned(clones->probes) && !error; i++) {
+		const struct kymo_probes_cloned cloned = kymo_probes_cloned(clones->probes, i);
+
+		error = kymo_branches_add_clones(clones->branches, cloned.clones, cloned.bias, cloned.first_site);
+	}
+	return error;
+}
+
+/* What is not cloned is not recorded. */
+static void tell_refused(const struct record_clones *clones)
+{
+	size_t n_refused = 0, n_cloned = 0;
+
+	for (size_t i = 0; i < kymo_probes_n_cloned(clones->probes); i++) {
+		const struct kymo_probes_cloned cloned = kymo_probes_cloned(clones->probes, i);
+		size_t n;
+
+		(void)kymo_clones_refused(cloned.clones, &n);
+		n_refused += n + cloned.n_left_out;
+		n_cloned += kymo_clones_n(cloned.clones);
+	}
+	if (n_refused)
+		recording_warn(clones->recording,
+			       "%zu of the %zu chosen functions can't be cloned, and are not recorded: 'kymo explain "
+			       "--branch' says why",
+			       n_refused, n_refused + n_cloned);
+}
+
+struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branches *branches)
+{
+	struct recording *recording = clones->recording;
+	const struct kymo_probes_options options = {
+		.events = recording->run.events,
+		.directory = recording->wanted.options->directory,
+		.buffer_size = BUFFER_SIZE,
+		.is_tight = true,
+		.no_rseq = true,
+		.clones = &clones->wanted,
+		.warn = recording_tell,
+		.data = recording,
+	};
+	struct kymo_error *error;
+
+	clones->branches = branches;
+	error = kymo_probes_create(recording->run.process, NULL, 0, &options, &clones->probes);
+	if (!error)
+		error = kymo_probes_resolve_clones(clones->probes);
+	if (!error)
+		error = kymo_probes_install(clones->probes, &recording->result.stopped_ns);
+	if (!error)
+		error = add_clones(clones);
+	if (error)
+		return error;
+	clones->is_alive = true;
+	tell_refused(clones);
+	return NULL;
+}
+
+void clones_go(struct record_clones *clones)
+{
+	kymo_process_resume(clones->recording->run.process);
+}
+
+/* ---- while it goes on ------------------------------------------------------------------------ */
+
+/* A child shares the arena with its parent until it has memory of its own there. One that runs in its parent's memory
+ * (vfork) has its parent's thread, too, and is told of again. */
+static void part(struct record_clones *clones, const struct kymo_tree_event *event)
+{
+	struct kymo_error *error = event->refusal ? kymo_error_create(KYMO_ERROR_FAILED, "%s", event->refusal->message)
+						  : kymo_arena_part(event->process, kymo_probes_arena(clones->probes));
+
+	if (error && !kymo_process_is_past(event->process))
+		recording_warn(clones->recording,
+			       "process %d, a forked child, may write into the history of the thread that made it: %s",
+			       event->tid, error->message);
+	kymo_error_destroy(error);
+	kymo_process_destroy(event->process);
+}
+
+static void note_exec(struct record_clones *clones, const struct kymo_tree_event *event)
+{
+	struct recording_run *run = &clones->recording->run;
+
+	if (event->other != run->process) {
+		kymo_process_destroy(event->other);
+		kymo_process_destroy(event->process);
+		return;
+	}
+	recording_warn(clones->recording,
+		       "process %d has executed another program (%s), which is not recorded; what it did before is",
+		       run->pid, event->comm);
+	clones->is_alive = false;
+	kymo_process_destroy(run->process);
+	run->process = event->process;
+	kymo_process_resume(run->process);
+}
+
+static void note_end(struct record_clones *clones, const struct kymo_tree_event *event)
+{
+	struct recording *recording = clones->recording;
+
+	if (event->process == recording->run.process) {
+		clones->is_alive = false;
+		recording->run.process = NULL;
+		recording->result.command_ended = true;
+		recording->result.command_status = event->status;
+	}
+	kymo_process_destroy(event->process);
+}
+
+static void dispatch(struct record_clones *clones, const struct kymo_tree_event *event)
+{
+	switch (event->kind) {
+	case KYMO_TREE_FORKED:
+		part(clones, event);
+		break;
+	case KYMO_TREE_EXECED:
+		note_exec(clones, event);
+		break;
+	case KYMO_TREE_ENDED:
+		note_end(clones, event);
+		break;
+	case KYMO_TREE_STARTUP:
+		kymo_process_resume(event->process);
+		break;
+	case KYMO_TREE_SHARING:
+	case KYMO_TREE_REFUSED:
+	case KYMO_TREE_THREAD:
+	case KYMO_TREE_THREAD_ENDED:
+		break;
+	}
+}
+
+static void follow(struct record_clones *clones)
+{
+	struct kymo_tree_event event;
+
+	while (kymo_tree_next(clones->recording->run.tree, &event)) {
+		dispatch(clones, &event);
+		kymo_error_destroy(event.refusal);
+	}
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static struct kymo_error *take_out(struct record_clones *clones)
+{
+	struct recording *recording = clones->recording;
+	struct kymo_detach_result result = { .note = NULL };
+	struct kymo_error *error;
+	int status;
+
+	error = kymo_remove(recording->run.process, kymo_probes_inode(clones->probes), &result);
+	if (error && kymo_process_ended(recording->run.process, &status)) {
+		kymo_error_destroy(error);
+		return NULL;
+	}
+	if (!error && result.pads_left)
+		recording_warn(
+			recording,
+			"a thread of process %d may still return into a clone: kymo's memory stays mapped; 'kymo "
+			"detach %d' removes it later",
+			recording->run.pid, recording->run.pid);
+	if (!error && result.note)
+		recording_warn(recording, "%s", result.note);
+	free(result.note);
+	return kymo_error_prefix(error, "some clones are still in process %d, and 'kymo detach %d' takes them out",
+				 recording->run.pid, recording->run.pid);
+}
+
+/*
+ * A handler of faults may look where it is, and finds a clone if this process has been killed. And a program that
+ * survives the end of its stack has less of it in clones. So such a program has none any more; nor has one that has got
+ * a fault, or cancels a thread, before that was seen.
+ */
+static void heed_handlers(struct record_clones *clones)
+{
+	const pid_t pid = clones->recording->run.pid;
+	const bool is_waited_for = kymo_branches_clones_are_to_go(clones->branches);
+	struct kymo_error *error;
+
+	if (!clones->is_alive || !(is_waited_for || kymo_faults_of(kymo_handled_signals(pid))))
+		return;
+	clones->is_alive = false;
+	error = take_out(clones);
+	kymo_branches_clones_have_gone(clones->branches);
+	recording_warn(clones->recording,
+		       "process %d %s, which may look where it is: its clones were taken out, and what comes now is "
+		       "not recorded%s%s",
+		       pid, is_waited_for ? "handles a fault or cancels a thread" : "has set a handler of faults",
+		       error ? "; but " : "", error ? error->message : "");
+	kymo_error_destroy(error);
+}
+
+void clones_wait(struct record_clones *clones)
+{
+	struct pollfd changed = { .fd = kymo_tree_fd(clones->recording->run.tree), .events = POLLIN };
+
+	poll(&changed, 1, POLL_MS);
+	follow(clones);
+	heed_handlers(clones);
+}
+
+struct kymo_error *clones_end(struct record_clones *clones)
+{
+	struct recording_run *run = &clones->recording->run;
+	struct kymo_error *error = clones->is_alive ? take_out(clones) : NULL;
+	uint32_t sunk;
+
+	kymo_process_destroy(run->process); /* before the tree lets all go */
+	run->process = NULL;
+	(void)kymo_arena_used(kymo_probes_arena(clones->probes), &sunk);
+	if (sunk)
+		recording_warn(clones->recording,
+			       "%u times a thread got no ring, as there was none with memory: its branches are not "
+			       "recorded",
+			       sunk);
+	return error;
+}
+
+void clones_destroy(struct record_clones *clones)
+{
+	if (!clones)
+		return;
+	kymo_probes_destroy(clones->probes);
+	free(clones);
+}
