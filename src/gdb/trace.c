@@ -41,6 +41,7 @@ void gdb_trace_lose(struct gdb_tracing *tracing, pid_t pid, const char *failure)
 		tracing->points.items[i]->is_in = false;
 		tracing->points.items[i]->semaphore = 0;
 	}
+	tracing->markers.pid = 0; /* those are of the program that it was */
 	gdb_trace_note_end(tracing, GDB_TRACE_FAILED, 0, failure);
 }
 

@@ -16,6 +16,7 @@
 #include "gdb/markers.h"
 #include "gdb/text.h"
 #include "gdb/trace_buffer.h"
+#include "procfs/maps.h"
 
 enum {
 	GDB_TRACEPOINTS_MAX = 1024,
@@ -58,8 +59,9 @@ struct gdb_tracepoint {
 	KYMO_VEC(struct gdb_trace_action) actions;
 	KYMO_VEC(char *) pieces; /* of its definition, as another client is told them */
 	uint64_t n_hits, n_bytes;
-	bool is_in;         /* the threads have its breakpoint */
-	uint64_t semaphore; /* of the marker there, which it has counted up; or 0 */
+	bool is_in;                          /* the threads have its breakpoint */
+	uint64_t semaphore;                  /* of the marker there, which it has counted up; or 0 */
+	struct kymo_map_part semaphore_part; /* what it lay in then */
 };
 
 /* A trace state variable. */

@@ -53,29 +53,61 @@ static const char *problem_of(int err)
 static bool count(struct kymo_gdb *gdb, uint64_t semaphore, int by)
 {
 	const struct gdb_thread *thread = gdb_any_thread(gdb, gdb->tracing.pid);
+	const uint16_t last = by > 0 ? UINT16_MAX : 0; /* it never goes on from there */
 	uint16_t value;
 
-	if (!thread || kymo_engine_read(thread->engine, semaphore, &value, sizeof(value)))
+	if (!thread || kymo_engine_read(thread->engine, semaphore, &value, sizeof(value)) || value == last)
 		return false;
 	value = (uint16_t)(value + by);
 	return !kymo_engine_write(thread->engine, semaphore, &value, sizeof(value));
 }
 
+/* What is mapped at `address` of the process; of no file: none. */
+static struct kymo_map_part part_at(pid_t pid, uint64_t address)
+{
+	struct kymo_map_part part = { .inode = 0 };
+	struct kymo_maps maps = { .n = 0 };
+	struct kymo_error *error = kymo_maps_read(pid, &maps);
+	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, address);
+
+	if (map)
+		part = kymo_map_part(map);
+	kymo_error_destroy(error);
+	kymo_maps_deinit(&maps);
+	return part;
+}
+
+static bool is_same_part(const struct kymo_map_part *a, const struct kymo_map_part *b)
+{
+	return a->inode && a->inode == b->inode && a->major == b->major && a->minor == b->minor &&
+	       a->offset == b->offset;
+}
+
 /* A static tracepoint whose marker is off unless a tracer counts its semaphore up. */
-static void turn_on(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
+static bool turn_on(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 {
 	const struct gdb_tracing *tracing = &gdb->tracing;
 	const struct gdb_marker *marker = point->kind == 'S' && tracing->markers.pid == tracing->pid
 						  ? gdb_marker_at(&tracing->markers, point->address)
 						  : NULL;
 
-	if (marker && marker->semaphore && count(gdb, marker->semaphore, 1))
-		point->semaphore = marker->semaphore;
+	if (!marker || !marker->semaphore)
+		return true;
+	point->semaphore_part = part_at(tracing->pid, marker->semaphore);
+	if (!point->semaphore_part.inode || !count(gdb, marker->semaphore, 1))
+		return false;
+	point->semaphore = marker->semaphore;
+	return true;
 }
 
+/* Where the file was unmapped meanwhile the semaphore is gone, and what lies there now is not. */
 static void turn_off(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 {
+	struct kymo_map_part now = { .inode = 0 };
+
 	if (point->semaphore)
+		now = part_at(gdb->tracing.pid, point->semaphore);
+	if (is_same_part(&now, &point->semaphore_part))
 		count(gdb, point->semaphore, -1);
 	point->semaphore = 0;
 }
@@ -99,8 +131,11 @@ static const char *insert(struct kymo_gdb *gdb, struct gdb_tracepoint *point)
 		take_out(gdb, point->address);
 		return problem_of(err);
 	}
+	if (!turn_on(gdb, point)) {
+		take_out(gdb, point->address);
+		return "its marker is off, and the semaphore that turns it on cannot be counted up";
+	}
 	point->is_in = true;
-	turn_on(gdb, point);
 	return NULL;
 }
 

@@ -109,6 +109,7 @@ struct hub_traps {
 	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
 	struct user_regs_struct told;
 	struct kymo_flags_step pushes; /* of the hub's step over that breakpoint, which has the kernel's trap flag */
+	uint64_t pushes_from; /* the stack pointer before that step: an engine may have changed it since the hit */
 	bool knows_registers; /* … which are those that it is stopped with: of a process without breakpoints, for the
 				 owner that takes it */
 	int watch_entry;      /* in the journal, or -1 */

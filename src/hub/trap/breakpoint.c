@@ -309,7 +309,7 @@ static void clean_flags(struct task *task)
 	uint16_t flags;
 
 	if (memory && !kymo_get_registers(task->tid, &registers) && registers.rip == told->rip + step->length &&
-	    registers.rsp == told->rsp - step->pushed &&
+	    registers.rsp == task->traps.pushes_from - step->pushed &&
 	    !kymo_memory_read(&memory->opened, registers.rsp, &flags, sizeof(flags)) && kymo_flags_clean(&flags))
 		kymo_memory_write(&memory->opened, registers.rsp, &flags, sizeof(flags));
 }
@@ -325,6 +325,7 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 {
 	bool makes_call = is_call(task->process->space, b), is_own_trap = b->original == KYMO_TRAP_BYTE;
 	const struct kymo_flags_step step = flags_at(b);
+	struct user_regs_struct registers;
 	int status;
 
 	if (!wants_step && !task->traps.had_watches && pop_flags(task, &step)) {
@@ -332,8 +333,10 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 		return true;
 	}
 	task->resumed.steps = true; /* its SIGTRAP is the hub's, whenever it comes */
-	if (step.pushed && !kymo_flags_are_own(&task->traps.told))
+	if (step.pushed && !kymo_get_registers(task->tid, &registers) && !kymo_flags_are_own(&registers)) {
 		task->traps.pushes = step;
+		task->traps.pushes_from = registers.rsp;
+	}
 	if (ptrace(makes_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, task->tid, 0, 0) ||
 	    !hub_fetch(hub, task, STEP_NS, &status))
 		return false;
