@@ -37,6 +37,10 @@ struct kymo_extent {
 struct kymo_module_code {
 	const struct kymo_span *text; /* executable sections */
 	size_t n_text;
+	/* What is mapped to be executed, and not to be written: sections side by side in one of these stay together.
+	 * May be NULL. */
+	const struct kymo_extent *fixed;
+	size_t n_fixed;
 	const struct kymo_span *data; /* initialized sections that are not executable: jump tables, pointers */
 	size_t n_data;
 	const struct kymo_extent *functions;

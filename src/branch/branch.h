@@ -44,9 +44,9 @@ struct kymo_branch_clones {
 	uint64_t word;        /* of a thread, from its FS base: cleared before the thread runs */
 	/* One more thread is about to run, and may take a ring. */
 	void (*is_born)(void *data);
-	/* What is in the ring of the thread with that FS base (wire/clones.h), once: `ring` has its size. False: it has
-	 * none. */
-	bool (*take_ring)(uint64_t block, uint32_t *ring, void *data);
+	/* What is in the ring of the thread with that id and FS base (wire/clones.h), once: `ring` has its size. False:
+	 * it has none. */
+	bool (*take_ring)(uint64_t block, pid_t tid, uint32_t *ring, void *data);
 	bool (*is_in)(uint64_t pc, void *data); /* whether that is in a clone */
 	/* Where a thread at `pc` would stand without clones. False: it is in none, or within an instruction. */
 	bool (*origin)(uint64_t pc, uint64_t *ret, void *data);

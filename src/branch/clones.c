@@ -48,7 +48,8 @@ static void read_ring(struct kymo_branches *branches, struct branch_thread *thre
 	uint32_t ring[ENTRIES], entries[ENTRIES];
 	struct branch_ring_entries found;
 
-	if (!thread->block || !branches->options.clones->take_ring(thread->block, ring, branches->options.clones->data))
+	if (!thread->block ||
+	    !branches->options.clones->take_ring(thread->block, thread->tid, ring, branches->options.clones->data))
 		return;
 	found = branch_find_entries(ring, ENTRIES, -1);
 	for (size_t i = 0; i < found.n; i++)
@@ -67,6 +68,19 @@ static void end_thread(struct kymo_branches *branches, struct branch_thread *thr
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
+/* A thread that was made without a block of its own has that of its maker, and the word in it. */
+static bool has_block_of_another(const struct kymo_branches *branches, const struct branch_thread *thread)
+{
+	for (size_t i = 0; i < branches->threads.n; i++) {
+		const struct branch_thread *other = branches->threads.items[i];
+
+		if (other != thread && !other->has_ended && other->process == thread->process &&
+		    other->block == thread->block)
+			return true;
+	}
+	return false;
+}
+
 static void begin_thread(struct kymo_branches *branches, struct kymo_engine *engine, struct branch_thread *thread)
 {
 	const uint64_t none = 0;
@@ -77,7 +91,7 @@ static void begin_thread(struct kymo_branches *branches, struct kymo_engine *eng
 	branch_thread_renew(branches, thread);
 	thread->has_begun = true;
 	thread->block = registers.fs_base;
-	if (thread->block)
+	if (thread->block && !has_block_of_another(branches, thread))
 		kymo_engine_write(engine, thread->block + branches->options.clones->word, &none, sizeof(none));
 }
 

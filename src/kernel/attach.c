@@ -112,6 +112,10 @@ static struct kymo_error *load_program(struct kymo_kernel *kernel, const struct 
 	if (kernel->has_multi)
 		options.expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI;
 	fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kymo_probe", KERNEL_LICENSE, insns, (size_t)n, &options);
+	if (fd < 0 && errno == E2BIG)
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "its expressions have more ways through them than the kernel's "
+					 "verifier follows: write simpler ones");
 	if (fd < 0)
 		return kernel_refused(errno, "load BPF programs");
 	*ret = fd;

@@ -39,7 +39,7 @@ struct kymo_kernel_probe {
 struct kymo_kernel_site {
 	uint32_t id;     /* of the event; several sites of one have the same arguments' types */
 	uint64_t offset; /* in the file */
-	uint64_t vaddr;  /* as linked; below KYMO_KERNEL_VADDR_MAX */
+	uint64_t vaddr;  /* as linked, for forms with ADDRESS; below KYMO_KERNEL_VADDR_MAX */
 	/* set by kymo_kernel_attach(): 0, or a negative errno where the kernel refuses the site */
 	int err;
 };

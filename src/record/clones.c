@@ -5,12 +5,15 @@
  */
 #include "record/clones.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "arch/clones.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/vec.h"
 #include "branch/branch.h"
 #include "probe/install/clones.h"
@@ -59,22 +62,26 @@ static void is_born(void *data)
 	kymo_arena_grow(kymo_probes_arena(clones->probes), clones->n_born + SPARE_RINGS); /* else it gets the sink */
 }
 
-/* The newest of that memory: an earlier thread's was taken when that has ended. */
-static bool take_ring(uint64_t block, uint32_t *ring, void *data)
+/* The thread's, or the newest of that memory: a program in a namespace has other ids. */
+static bool take_ring(uint64_t block, pid_t tid, uint32_t *ring, void *data)
 {
 	struct record_clones *clones = data;
 	const struct kymo_arena *arena = kymo_probes_arena(clones->probes);
-	uint32_t sunk, n = kymo_arena_used(arena, &sunk);
+	uint32_t sunk, n = kymo_arena_used(arena, &sunk), found = n;
+	bool is_own = false;
 
-	while (n-- > 0) {
+	for (uint32_t i = n; i-- > 0 && !is_own;) {
 		struct kymo_wire_arena_thread thread;
 
-		if (clones->is_taken[n] || !kymo_arena_thread(arena, n, &thread) || thread.block != block)
+		if (clones->is_taken[i] || !kymo_arena_thread(arena, i, &thread) || thread.block != block)
 			continue;
-		clones->is_taken[n] = true;
-		return kymo_arena_ring(arena, n, ring);
+		is_own = thread.tid == (uint32_t)tid;
+		found = is_own || found == n ? i : found;
 	}
-	return false;
+	if (found == n)
+		return false;
+	clones->is_taken[found] = true;
+	return kymo_arena_ring(arena, found, ring);
 }
 
 static bool is_in(uint64_t pc, void *data)
@@ -127,10 +134,31 @@ static struct kymo_error *check_linker(struct kymo_process *process)
 					     "(" LINKER "), and this is none: record it by steps");
 }
 
+/* The arena is a gibibyte of addresses, of which little has memory. */
+static struct kymo_error *check_limits(struct kymo_process *process)
+{
+	kymo_cleanup_free char *text = NULL;
+	struct rlimit limit;
+
+	if (prlimit(kymo_process_pid(process), RLIMIT_AS, NULL, &limit) || limit.rlim_cur != RLIM_INFINITY)
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "clones take a gibibyte of addresses, and those of this program are limited "
+					 "(ulimit -v): record it by steps");
+	if (!kymo_read_file(AT_FDCWD, "/proc/sys/vm/overcommit_memory", 64, &text, NULL) && *text == '2')
+		return kymo_error_create(
+			KYMO_ERROR_UNSAFE,
+			"clones take a gibibyte of addresses, and vm.overcommit_memory is 2: record it "
+			"by steps");
+	return NULL;
+}
+
 static struct kymo_error *start_up(struct kymo_process *process)
 {
 	enum kymo_startup_event event = KYMO_STARTUP_MAPPED;
-	struct kymo_error *error = check_linker(process);
+	struct kymo_error *error = check_limits(process);
+
+	if (!error)
+		error = check_linker(process);
 
 	while (!error && event != KYMO_STARTUP_LOADED && event != KYMO_STARTUP_ENDED)
 		error = kymo_process_startup(process, &event);

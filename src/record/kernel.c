@@ -141,6 +141,25 @@ static const char *refusal_of(int err)
 		       : strerror(-err);
 }
 
+/* What the kernel makes of the event at sites of this kind; the sites are refused where it cannot. */
+static struct kymo_error *find_args(struct recording_kernel *source, const struct kymo_probe_event *event,
+				    enum kymo_offline_kind kind, size_t first, size_t end,
+				    struct recording_kernel_args *ret)
+{
+	struct kymo_error *error = recording_kernel_args_of(event, kind, ret), *refusal = NULL;
+	const struct kymo_offline_site *sites;
+	size_t n;
+
+	if (!error || error->code != KYMO_ERROR_USAGE || kind != KYMO_OFFLINE_CALLER)
+		return error;
+	sites = kymo_offline_sites(source->offline, &n);
+	for (size_t i = first; i < end && !refusal; i++)
+		if (!sites[i].is_refused && sites[i].kind == kind)
+			refusal = kymo_offline_refuse(source->offline, i, error->message);
+	kymo_error_destroy(error);
+	return refusal;
+}
+
 /* Attach the sites of this kind in [first, end). They are of one spec in one file. */
 static struct kymo_error *attach_kind(struct recording_kernel *source, size_t first, size_t end,
 				      enum kymo_offline_kind kind)
@@ -160,25 +179,30 @@ static struct kymo_error *attach_kind(struct recording_kernel *source, size_t fi
 		return &kymo_error_no_memory;
 	sites = kymo_offline_sites(source->offline, &n_sites);
 	events = kymo_events_items(source->options.events, &n_events);
-	for (size_t i = first; i < end; i++) {
+	event = &events[sites[first].event];
+	error = find_args(source, event, kind, first, end, args);
+	for (size_t i = first; i < end && !error; i++) {
 		if (sites[i].is_refused || sites[i].kind != kind)
 			continue;
+		if (args->need_address && sites[i].vaddr >= KYMO_KERNEL_VADDR_MAX) {
+			error = kymo_offline_refuse(source->offline, i,
+						    "it is linked too far up for an expression with a variable of the "
+						    "file");
+			continue;
+		}
 		which[n] = i;
 		wanted[n++] = (struct kymo_kernel_site){ .id = events[sites[i].event].id,
 							 .offset = sites[i].offset,
-							 .vaddr = sites[i].vaddr };
+							 .vaddr = args->need_address ? sites[i].vaddr : 0 };
 	}
-	if (!n)
-		return NULL;
-	event = &events[sites[first].event];
+	if (error || !n)
+		return error;
 	probe.file = kymo_offline_file(source->offline, sites[first].file, &path);
 	probe.n_args = event->n_args;
 	probe.has_faults = kymo_pad_has_faults(event->args, event->n_args);
-	error = recording_kernel_args_of(event, kind, args);
 	probe.args = args->args;
 	probe.filter = args->filter;
-	if (!error)
-		error = kymo_kernel_attach(source->kernel, &probe, wanted, n);
+	error = kymo_kernel_attach(source->kernel, &probe, wanted, n);
 	for (size_t i = 0; i < n && !error; i++) {
 		if (wanted[i].err)
 			error = kymo_offline_refuse(source->offline, which[i], refusal_of(wanted[i].err));

@@ -96,6 +96,9 @@ struct kymo_error *recording_kernel_args_of(const struct kymo_probe_event *event
 	if (event->filter && !form_of(event->filter, kind, filter))
 		return kymo_error_create(KYMO_ERROR_USAGE, "the filter of %s cannot be computed in the kernel",
 					 event->name);
+	ret->need_address = ret->filter && kymo_form_has(event->filter, KYMO_FORM_ADDRESS, NULL);
+	for (size_t i = 0; i < event->n_args; i++)
+		ret->need_address |= event->args[i].form && kymo_form_has(event->args[i].form, KYMO_FORM_ADDRESS, NULL);
 	return NULL;
 }
 

@@ -2,6 +2,8 @@
 #ifndef KYMO_RECORD_KERNEL_ARGS_H
 #define KYMO_RECORD_KERNEL_ARGS_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "kernel/kernel.h"
 #include "probe/offline/offline.h"
@@ -13,6 +15,7 @@ struct kymo_spec;
 struct recording_kernel_args {
 	struct kymo_kernel_arg args[KYMO_EVENT_MAX_ARGS]; /* as many as the event has */
 	const struct kymo_kernel_form *filter;            /* one of `forms`, or NULL */
+	bool need_address;                                /* of the site, as linked */
 	struct kymo_kernel_form forms[KYMO_EVENT_MAX_ARGS + 1];
 };
 

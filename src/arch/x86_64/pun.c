@@ -54,6 +54,15 @@ const uint8_t x86_prefixes[X86_N_PREFIXES] = {
 
 /* ---- bytes under construction ---------------------------------------------------------------- */
 
+/* Whether the byte at `vaddr` is mapped with the one before it, and by that is not written. */
+static bool goes_on(const struct kymo_module_code *code, uint64_t vaddr)
+{
+	for (size_t i = 0; i < code->n_fixed; i++)
+		if (vaddr > code->fixed[i].start && vaddr < code->fixed[i].end)
+			return true;
+	return false;
+}
+
 void x86_layout_init(struct x86_layout *layout, const struct x86_site *site, uint64_t base, unsigned int size)
 {
 	*layout = (struct x86_layout){ .base = base };
@@ -62,7 +71,7 @@ void x86_layout_init(struct x86_layout *layout, const struct x86_site *site, uin
 		const uint8_t *bytes = x86_text_at(site->map, base + layout->size, &available);
 		size_t left = size - layout->size, n = available < left ? available : left;
 
-		if (!n)
+		if (!n || (layout->size && !goes_on(site->code, base + layout->size)))
 			break;
 		memcpy(layout->bytes + layout->size, bytes, n);
 		layout->size += (unsigned int)n;

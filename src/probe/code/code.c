@@ -21,6 +21,7 @@
 static void free_code(struct kymo_module_code *code)
 {
 	free((void *)code->text);
+	free((void *)code->fixed);
 	free((void *)code->data);
 	free((void *)code->functions);
 	free((void *)code->rseq);
@@ -45,6 +46,25 @@ static struct kymo_error *gather_spans(const struct kymo_module *module, bool ex
 				(struct kymo_span){ sections[i].vaddr, sections[i].bytes, (size_t)sections[i].size };
 	*ret = spans;
 	*n_ret = n;
+	return NULL;
+}
+
+/* The parts of the file that segments map to be executed, and not to be written. */
+static struct kymo_error *gather_fixed(const struct kymo_module *module, struct kymo_module_code *code)
+{
+	const struct kymo_segment *segments;
+	struct kymo_extent *fixed;
+	size_t n;
+
+	segments = kymo_module_segments(module, &n);
+	fixed = calloc(n + 1, sizeof(*fixed));
+	if (!fixed)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++)
+		if (segments[i].executable && !segments[i].writable)
+			fixed[code->n_fixed++] =
+				(struct kymo_extent){ segments[i].vaddr, segments[i].vaddr + segments[i].file_size };
+	code->fixed = fixed;
 	return NULL;
 }
 
@@ -106,6 +126,8 @@ static struct kymo_error *gather_code(struct kymo_module *module, const struct k
 	size_t n;
 
 	error = gather_spans(module, true, &code->text, &code->n_text);
+	if (!error)
+		error = gather_fixed(module, code);
 	if (!error)
 		error = gather_spans(module, false, &code->data, &code->n_data);
 	if (!error)

@@ -196,8 +196,10 @@ static struct kymo_error *check_text(struct kymo_probes *probes, const struct pr
 			    (site->link == site->address || !memcmp(now, site->plan.patch, site->plan.patch_size));
 		return NULL;
 	}
-	if (!kymo_code_bytes(module->code, site->address - module->bias, want, size))
-		memcpy(want, site->plan.original, site->plan.window); /* jumps may end after the section, in padding */
+	if (!kymo_code_bytes(module->code, site->address - module->bias, want, size)) {
+		memcpy(want, now, size); /* jumps may end after the section, in padding */
+		memcpy(want, site->plan.original, site->plan.window);
+	}
 	memcpy(want, site->plan.original, site->plan.patch_size);
 	memcpy(file, want, size);
 	probe_text_look(&probes->text, site->address, want, size);

@@ -2,6 +2,10 @@
 #ifndef KYMO_PROBE_INSTALL_CLONE_THREADS_H
 #define KYMO_PROBE_INSTALL_CLONE_THREADS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+struct kymo_maps;
 struct kymo_process;
 struct kymo_session;
 
@@ -11,6 +15,14 @@ struct kymo_session;
  * interrupted a clone, stays. A death right after it changes nothing.
  */
 void probe_send_clones_home(struct kymo_process *process, const struct kymo_session *session);
+
+/*
+ * With no thread in a clone: whether memory of the process has an address in one. A context that is suspended, as by
+ * swapcontext() in a handler, has its program counter there, and some thread will go on at it. True, too, where memory
+ * is too large, or cannot be read. `is_ours` tells of mappings in the order of `maps`.
+ */
+bool probe_clones_are_saved(struct kymo_process *process, const struct kymo_session *session,
+			    const struct kymo_maps *maps, bool (*is_ours)(size_t i, void *data), void *data);
 
 /* With no thread in a clone: no word points into the arena any more, which goes. */
 void probe_clear_clone_words(struct kymo_process *process, const struct kymo_session *session);

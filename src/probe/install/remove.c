@@ -359,6 +359,18 @@ static enum remove_order order_of(const struct removal *removal, size_t i)
 	return map->executable ? PADS : map->shared ? JOURNAL : WORDS;
 }
 
+static bool is_ours(size_t i, void *data)
+{
+	const struct removal *removal = data;
+
+	return order_of(removal, i) != NOT_OURS;
+}
+
+static bool has_context_in_clones(struct removal *removal)
+{
+	return removal->own && probe_clones_are_saved(removal->process, removal->own, &removal->maps, is_ours, removal);
+}
+
 static struct kymo_error *unmap_all(struct removal *removal)
 {
 	struct kymo_error *error = NULL;
@@ -443,7 +455,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 		send_home(&removal);
 	if (!error && !stays && removal.own)
 		probe_send_clones_home(process, removal.own);
-	if (!error && !stays && !has_thread_in_pads(&removal)) {
+	if (!error && !stays && !has_thread_in_pads(&removal) && !has_context_in_clones(&removal)) {
 		if (removal.own)
 			verify_text(&removal);
 		if (removal.own)

@@ -293,3 +293,47 @@ def test_a_last_function_that_is_shorter_than_a_jump(tmp):
     check_equal(report_json()['calls'][0]['count'], 300, 'calls with a duration')
     check_text_intact(process.pid)
     process.end(input='\n').ok()
+
+
+EDGE = r"""
+	.section .text, "ax", @progbits
+	.globl	_start
+_start:	mov	$50, %%ebx
+1:	%s
+	call	leaf
+	mov	$0x80000, %%ecx
+2:	dec	%%ecx
+	jnz	2b
+	dec	%%ebx
+	jnz	1b
+	mov	$60, %%eax
+	xor	%%edi, %%edi
+	syscall
+other:	syscall
+	ret
+	mov	$15, %%rax
+	syscall
+	.skip	4096 - 3 - (. - _start), 0xcc
+	.globl	leaf
+	.type	leaf, @function
+leaf:	xchg	%%ax, %%ax
+	ret
+	.size	leaf, . - leaf
+	.section .next, "%s", @progbits
+	.globl	next
+next:	.byte	0x00, 0x10, 0x00, 0x90, 0xc3
+	.fill	64, 1, 0x90
+"""
+
+
+def test_a_jump_does_not_end_in_what_is_not_executed_or_is_written(tmp):
+    """The section that follows is of a segment of its own, whatever its flags say."""
+    for name, instruction, flags, segment in (('data', 'nop', 'ax', 4), ('written', 'incb next(%rip)', 'awx', 7)):
+        (tmp / f'{name}.s').write_text(EDGE % (instruction, flags))
+        (tmp / f'{name}.ld').write_text(f'PHDRS {{ t PT_LOAD FLAGS(5); n PT_LOAD FLAGS({segment}); }}\n'
+                                        'SECTIONS { . = 0x401000; .text : { *(.text) } :t .next : { *(.next) } :n }\n')
+        run('as', '-o', f'{name}.o', f'{name}.s').ok()
+        run('ld', '-T', f'{name}.ld', '-o', name, f'{name}.o').ok()
+        run(f'./{name}').ok()
+        result = record('--backend', 'inproc', '-p', f'./{name}:leaf', '--', f'./{name}').ended(1)
+        check('the text ends at 0x402000' in result.err, 'the jump is refused', result)

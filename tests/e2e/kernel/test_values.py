@@ -83,3 +83,33 @@ def test_what_the_kernel_cannot_compute_is_refused_by_name(tmp):
     result = kymo('record', '--backend', 'kernel', '-p', './values:feed str(text) str(text,100) str(text,100)', '--',
                   './values')
     check_matches(result.err, 'its strings take more than the 272 bytes', 'what is said of three strings')
+
+
+HIGH = """
+	.data
+total:	.quad	7
+	.text
+	.globl	_start
+_start:	mov	$20, %ebx
+1:	mov	%rbx, %rdi
+	call	leaf
+	dec	%ebx
+	jnz	1b
+	mov	$60, %eax
+	xor	%edi, %edi
+	syscall
+	.globl	leaf
+	.type	leaf, @function
+leaf:	push	%rdi
+	pop	%rax
+	ret
+	.size	leaf, . - leaf
+"""
+
+
+def test_a_program_that_is_linked_far_up_is_recorded(tmp):
+    need_uprobes()
+    (tmp / 'high.s').write_text(HIGH)
+    run('gcc', '-nostdlib', '-static', '-no-pie', '-Wl,-Ttext=0x200000001000', '-o', 'high', 'high.s').ok()
+    record('--backend', 'kernel', '-p', './high:leaf (arg0 + 1) /arg0 > 5/', '--', './high').ok()
+    check_equal(report_json('kymo.data')['events'], 15, 'events')

@@ -11,6 +11,7 @@
 struct work {
 	KYMO_VEC(struct kymo_span) text;
 	KYMO_VEC(struct kymo_span) data;
+	KYMO_VEC(struct kymo_extent) fixed;
 	KYMO_VEC(struct kymo_extent) functions;
 	KYMO_VEC(struct kymo_extent) rseq;
 	KYMO_VEC(uint64_t) entries;
@@ -210,6 +211,19 @@ static void read_all(struct work *work, Elf *elf)
 	take_rseq(work);
 }
 
+static void take_segments(struct work *work, Elf *elf)
+{
+	GElf_Phdr phdr;
+	size_t n;
+
+	if (elf_getphdrnum(elf, &n))
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (gelf_getphdr(elf, (int)i, &phdr) && phdr.p_type == PT_LOAD && (phdr.p_flags & PF_X) &&
+		    !(phdr.p_flags & PF_W))
+			push(&work->fixed, (struct kymo_extent){ phdr.p_vaddr, phdr.p_vaddr + phdr.p_filesz });
+}
+
 bool load(const char *path, struct loaded *ret)
 {
 	struct work work = { 0 };
@@ -226,10 +240,12 @@ bool load(const char *path, struct loaded *ret)
 		return false;
 	}
 	read_all(&work, elf);
+	take_segments(&work, elf);
 	push(&work.entries, ehdr.e_entry);
 	*ret = (struct loaded){
 		.code = {
 			.text = work.text.items, .n_text = work.text.n,
+			.fixed = work.fixed.items, .n_fixed = work.fixed.n,
 			.data = work.data.items, .n_data = work.data.n,
 			.functions = work.functions.items, .n_functions = work.functions.n,
 			.entries = work.entries.items, .n_entries = work.entries.n,
@@ -247,6 +263,7 @@ bool load(const char *path, struct loaded *ret)
 void unload(struct loaded *loaded)
 {
 	free((void *)loaded->code.text);
+	free((void *)loaded->code.fixed);
 	free((void *)loaded->code.data);
 	free((void *)loaded->code.functions);
 	free((void *)loaded->code.entries);
