@@ -1,7 +1,8 @@
 /*
- * contexts switch	four contexts compute, and a handler of SIGVTALRM switches between them with swapcontext(): each
- *is suspended within a handler. It ends after some seconds.
- * contexts raw		computes while threads come and go that are made without the library, with its control block
+ * `contexts switch`: four contexts compute, and a handler of SIGVTALRM switches between them with swapcontext(). So
+ * each is suspended within a handler. It ends after some seconds.
+ *
+ * `contexts raw` computes while threads come and go that are made without the library, with its control block.
  */
 #define _GNU_SOURCE
 #include <sched.h>
