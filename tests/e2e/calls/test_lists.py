@@ -65,7 +65,8 @@ def test_lists_are_those_of_the_program_and_of_gdb(tmp):
     process.end(input='\n').ok()
     found = events()
     check_equal([lists_of(found[0], 'v'), lists_of(found[0], 'list')], [own, own], 'what the program prints')
-    check_equal(own + [0], [int(number, 16) for number in re.findall(r'[{ ](0x[0-9a-f]+)', theirs.partition('$1 = ')[2])], theirs)
+    numbers = re.findall(r'[{ ](0x[0-9a-f]+)', theirs.partition('$1 = ')[2])
+    check_equal(own + [0], [int(number, 16) for number in numbers], theirs)
     check_equal([lists_of(found[0], 'first'), lists_of(found[0], 'rest')], [own[:2], own[1:]], 'pieces')
     many = [own[0] + i for i in range(100)]
     check_equal([lists_of(found[1], name) for name in ('v', 'first', 'rest')], [many[:32], many[:2], many[1:33]],
