@@ -13,7 +13,6 @@
 #include "branch/state.h"
 #include "branch/thread.h"
 #include "kymo/engine.h"
-#include "procfs/info.h"
 #include "wire/clones.h"
 
 #define EVENTS \
@@ -221,16 +220,6 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	return KYMO_ACTION_DETACH;
 }
 
-static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum kymo_action action,
-				  const struct kymo_exit_report *report)
-{
-	struct branch_thread *thread = branch_thread_of(data, engine);
-
-	if (thread)
-		kymo_read_comm(thread->tid, thread->name);
-	return KYMO_ACTION_RESUME;
-}
-
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct branch_thread *thread = branch_thread_of(data, engine);
@@ -259,7 +248,7 @@ static const struct kymo_engine_ops clone_ops = {
 	.signal = on_signal,
 	.clone = on_clone,
 	.exec = on_exec,
-	.exit = on_exit_event,
+	.exit = branch_thread_exits,
 	.death = on_death,
 	.reap = on_reap,
 };

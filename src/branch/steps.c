@@ -20,7 +20,6 @@
 #include "branch/state.h"
 #include "branch/thread.h"
 #include "kymo/engine.h"
-#include "procfs/info.h"
 
 #define SEEN \
 	(KYMO_EVENT_QUIESCE | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | \
@@ -326,16 +325,6 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	return action_of(branches, thread);
 }
 
-static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum kymo_action action,
-				  const struct kymo_exit_report *report)
-{
-	struct branch_thread *thread = branch_thread_of(data, engine);
-
-	if (thread)
-		kymo_read_comm(thread->tid, thread->name);
-	return KYMO_ACTION_RESUME;
-}
-
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct kymo_branches *branches = data;
@@ -371,7 +360,7 @@ static const struct kymo_engine_ops engine_ops = {
 	.clone = on_clone,
 	.exec = on_exec,
 	.syscall_exit = on_call_end,
-	.exit = on_exit_event,
+	.exit = branch_thread_exits,
 	.death = on_death,
 	.reap = on_reap,
 };

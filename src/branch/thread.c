@@ -97,6 +97,16 @@ static void forget_some(struct kymo_branches *branches)
 	}
 }
 
+unsigned int branch_thread_exits(struct kymo_engine *engine, void *data, enum kymo_action action,
+				 const struct kymo_exit_report *report)
+{
+	struct branch_thread *thread = branch_thread_of(data, engine);
+
+	if (thread)
+		kymo_read_comm(thread->tid, thread->name);
+	return KYMO_ACTION_RESUME;
+}
+
 void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *thread, int status)
 {
 	if (thread->has_ended)

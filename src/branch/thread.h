@@ -3,12 +3,17 @@
 #define KYMO_BRANCH_THREAD_H
 
 #include "branch/state.h"
+#include "kymo/engine.h"
 
 /* The user will be told, once. */
 void branches_warn(struct kymo_branches *branches, enum branch_warning warning);
 
 /* The thread of an engine, which is made where it is new. NULL when memory is out. */
 struct branch_thread *branch_thread_of(struct kymo_branches *branches, struct kymo_engine *engine);
+
+/* The callback `exit` of an engine: notes the name of the thread, which is gone with it. */
+unsigned int branch_thread_exits(struct kymo_engine *engine, void *data, enum kymo_action action,
+				 const struct kymo_exit_report *report);
 
 /* It never runs again. */
 void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *thread, int status);
