@@ -14,6 +14,7 @@
 
 #include "arch/code.h"
 #include "arch/exits.h"
+#include "arch/x86_64/code.h"
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/gaps.h"
 #include "arch/x86_64/map.h"
@@ -61,35 +62,67 @@ static bool is_inside(const struct kymo_entry_map *map, ptrdiff_t function, uint
 	       !map->functions[function].bad && !x86_test(map, X86_STARTS, vaddr);
 }
 
-/* The number that the instruction right before loads, if nothing else leads to the call; and for a signal return, which
- * is known by its bytes. */
-static int32_t number_before(const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
+/* What the instruction leaves in eax: a number, or -1 where that is not known. `before` is what was there. */
+static int32_t number_after(const struct x86_insn *insn, int32_t before)
 {
-	static const uint8_t wide[] = { 0x48, 0xc7, 0xc0 }, zero[] = { 0x31, 0xc0 };
-	const struct x86_area *area = x86_area_at(map, vaddr);
-	uint64_t before = vaddr - area->span.vaddr;
-	const uint8_t *at = area->span.bytes + before;
-	bool is_wide = before >= 7 && !memcmp(at - 7, wide, sizeof(wide));
+	const ZydisDecodedOperand *to = &insn->op[0], *from = &insn->op[1];
 
-	if (is_wide && x86_read32(at - 4) == SYS_rt_sigreturn)
-		return SYS_rt_sigreturn;
-	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad ||
-	    map->functions[function].computed || kymo_entry_map_has(map, vaddr))
+	if (x86_flow_is_call(insn->flow) || insn->z.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
 		return -1;
-	if (is_wide && x86_test(map, X86_STARTS, vaddr - 7))
-		return x86_read32(at - 4);
-	if (before >= 5 && at[-5] == 0xb8 && x86_test(map, X86_STARTS, vaddr - 5)) /* mov $number,%eax */
-		return x86_read32(at - 4);
-	if (before >= 2 && !memcmp(at - 2, zero, sizeof(zero)) &&
-	    x86_test(map, X86_STARTS, vaddr - 2)) /* xor %eax,%eax */
+	if (!x86_writes(insn, RAX))
+		return before;
+	if (to->type != ZYDIS_OPERAND_TYPE_REGISTER || to->size < 32 || x86_gpr(to->reg.value) != RAX)
+		return -1;
+	if (insn->z.mnemonic == ZYDIS_MNEMONIC_MOV && from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return (int32_t)from->imm.value.u;
+	if (insn->z.mnemonic == ZYDIS_MNEMONIC_XOR && from->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	    from->reg.value == to->reg.value)
 		return 0;
 	return -1;
+}
+
+/* The number of the call at `vaddr` of the function, or -1: what is in eax on the only way that leads there. */
+static int32_t number_on_the_way(const struct kymo_entry_map *map, const struct kymo_extent *function, uint64_t vaddr)
+{
+	struct x86_insn insn = { .length = 1 };
+	ZydisDecoder decoder;
+	int32_t number = -1;
+
+	x86_decoder_init(&decoder);
+	for (uint64_t at = function->start; at < vaddr; at += insn.length) {
+		size_t size;
+		const uint8_t *bytes = x86_text_at(map, at, &size);
+
+		if (!bytes || x86_decode_full(&decoder, bytes, size, at, &insn))
+			return -1;
+		if (kymo_entry_map_has(map, at))
+			number = -1;
+		number = x86_flow_ends(insn.flow) ? -1 : number_after(&insn, number);
+	}
+	return kymo_entry_map_has(map, vaddr) ? -1 : number;
+}
+
+/* The number that is known to be in eax there; and that of a signal return, which is known by its bytes. */
+static int32_t number_before(const struct kymo_module_code *code, const struct kymo_entry_map *map, ptrdiff_t function,
+			     uint64_t vaddr)
+{
+	static const uint8_t signal_return[] = { 0x48, 0xc7, 0xc0, SYS_rt_sigreturn, 0, 0, 0 }; /* mov $15,%rax */
+	const struct x86_area *area = x86_area_at(map, vaddr);
+	const uint64_t before = vaddr - area->span.vaddr;
+
+	if (before >= sizeof(signal_return) && !memcmp(area->span.bytes + before - sizeof(signal_return), signal_return,
+						       sizeof(signal_return)))
+		return SYS_rt_sigreturn;
+	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad ||
+	    map->functions[function].computed)
+		return -1;
+	return number_on_the_way(map, &code->functions[function], vaddr);
 }
 
 static struct kymo_syscall_site look_at_call(const struct kymo_module_code *code, const struct kymo_entry_map *map,
 					     ptrdiff_t function, uint64_t vaddr)
 {
-	struct kymo_syscall_site site = { .vaddr = vaddr, .number = number_before(map, function, vaddr) };
+	struct kymo_syscall_site site = { .vaddr = vaddr, .number = number_before(code, map, function, vaddr) };
 
 	if (function >= 0 && map->functions[function].decodes && may_leave_stack(map, &code->functions[function]))
 		site.reason = "the thread ends there, and its stack may be gone";

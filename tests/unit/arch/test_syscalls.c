@@ -90,6 +90,34 @@ static void a_function_that_calls_others_has_its_stack(void **state)
 	assert_null(places[0].reason);
 }
 
+static void a_number_is_known_where_one_way_leads_there(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
+
+	/* mov $202,%eax; mov %rdx,%rsi; xor %r10d,%r10d; syscall; syscall; xor %eax,%eax; test %edi,%edi; je 1f;
+	 * mov %rsp,%rdi; syscall; 1: ret */
+	assert_int_equal(PLACES("\xb8\xca\0\0\0\x48\x89\xd6\x45\x31\xd2\x0f\x05\x0f\x05\x31\xc0\x85\xff\x74\x05"
+				"\x48\x89\xe7\x0f\x05\xc3"),
+			 3);
+	assert_int_equal(places[0].number, 202);
+	assert_int_equal(places[1].number, -1);
+	assert_int_equal(places[2].number, 0);
+}
+
+static void a_number_is_not_known_where_several_ways_lead_there(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
+
+	/* mov $1,%eax; 1: mov %rsp,%rdi; syscall; mov $2,%eax; test %edi,%edi; je 1b; mov $3,%al; syscall;
+	 * mov $4,%eax; call 2f; syscall; 2: ret */
+	assert_int_equal(PLACES("\xb8\x01\0\0\0\x48\x89\xe7\x0f\x05\xb8\x02\0\0\0\x85\xff\x74\xf2\xb0\x03\x0f\x05"
+				"\xb8\x04\0\0\0\xe8\x02\0\0\0\x0f\x05\xc3"),
+			 3);
+	assert_int_equal(places[0].number, -1);
+	assert_int_equal(places[1].number, -1);
+	assert_int_equal(places[2].number, -1);
+}
+
 static const struct kymo_pad_env env = {
 	.guest = 0x7f0000100000,
 	.geometry = 0x7f0000110000,
@@ -156,6 +184,8 @@ int main(void)
 		cmocka_unit_test(code_without_a_function_that_is_called_is_looked_at),
 		cmocka_unit_test(a_function_that_ends_its_thread_and_calls_nobody_is_left_alone),
 		cmocka_unit_test(a_function_that_calls_others_has_its_stack),
+		cmocka_unit_test(a_number_is_known_where_one_way_leads_there),
+		cmocka_unit_test(a_number_is_not_known_where_several_ways_lead_there),
 		cmocka_unit_test(a_pad_fits_into_what_is_kept_for_one_event),
 		cmocka_unit_test(what_is_no_system_call_and_ids_out_of_range_are_refused),
 	};
