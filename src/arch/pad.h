@@ -38,6 +38,7 @@
 #define KYMO_PAD_LIVE_THREAD_LOW 208   /* u64 */
 
 #define KYMO_PAD_LIVE_INNER_PID 216 /* s32: the process's id as it sees itself */
+#define KYMO_PAD_LIVE_READABLE 224  /* u64: the address of struct kymo_wire_readable; 0: there is none */
 /* u32 [KYMO_PAD_TRAPS]: words of events that trap */
 #define KYMO_PAD_LIVE_TRAPS 256
 #define KYMO_PAD_TRAPS 448u
@@ -223,9 +224,14 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 /* The events of system calls: at the entry an event with six x64, by its number; at the exit one with an s64. */
 struct kymo_pad_syscalls {
 	uint64_t wanted[KYMO_PAD_SYSCALLS / 64];
-	uint32_t first_id; /* of the entry of call 0; of call n, first_id + n */
+	uint32_t first_id; /* of the entry of call 0; of call n, first_id + n; 0: nothing is recorded */
 	uint32_t exit_id;
+	bool strikes; /* kymo_pad_strikes() are made by the shared code, which strikes what they take away */
 };
+
+/* Calls after which memory of the process may be gone (wire/readable.h). They wait for nothing, and may be made by
+ * other code in place of the program's. */
+void kymo_pad_strikes(uint64_t ret[KYMO_PAD_SYSCALLS / 64]);
 
 /* Whether the plan displaces a `syscall` and nothing else. */
 bool kymo_pad_is_syscall(const struct kymo_plan *plan);

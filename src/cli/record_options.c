@@ -52,6 +52,7 @@ enum {
 	BACKEND,
 	QUIET,
 	NO_RSEQ,
+	FAST_READS,
 	DISPLACE_FAULTING,
 	FOLLOW,
 	NO_FOLLOW,
@@ -95,6 +96,7 @@ static const struct cli_option table[] = {
 	{ BACKEND, 0, "backend", "NAME" },
 	{ QUIET, 'q', "quiet", NULL },
 	{ NO_RSEQ, 0, "no-rseq", NULL },
+	{ FAST_READS, 0, "fast-reads", NULL },
 	{ DISPLACE_FAULTING, 0, "displace-faulting", NULL },
 	{ FOLLOW, 0, "follow", NULL },
 	{ NO_FOLLOW, 0, "no-follow", NULL },
@@ -290,6 +292,9 @@ static bool take_flag(struct cli_recording *recording, int id)
 		return true;
 	case NO_RSEQ:
 		options->no_rseq = true;
+		return true;
+	case FAST_READS:
+		options->fast_reads = true;
 		return true;
 	case NO_INLINE:
 		options->no_inline = true;

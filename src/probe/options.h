@@ -47,6 +47,7 @@ struct kymo_probes_options {
 						    outlive the probes */
 	const struct kymo_probes_clones *clones; /* function clones are put in, and nothing else (install/clones.h); or
 						    NULL. Must outlive the probes */
+	bool fast_reads;                         /* memory is read by plain loads where that is proven to work */
 	bool has_addresses;                      /* addresses in specs are those of this process */
 	void (*has_begun)(
 		void *data); /* called when pending sites were put in, while the process is still stopped; or NULL */

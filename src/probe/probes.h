@@ -7,6 +7,7 @@
 #include "probe/coexist/text.h"
 #include "probe/memory/shared.h"
 #include "probe/options.h"
+#include "wire/readable.h"
 
 struct kymo_spec;
 struct probe_clones;
@@ -48,6 +49,15 @@ struct probe_watch {
 struct probe_reading {
 	bool is_used;
 	bool is_told; /* the user was warned of it */
+};
+
+/* The table of memory that pads read by plain loads (readable.c). */
+struct probe_readable {
+	bool is_registered;                   /* the kernel fences the process's sequences */
+	bool is_refused;                      /* for good */
+	bool is_told;                         /* the user was told why it is not open yet */
+	uint64_t again_ns;                    /* when to try again to open it */
+	uint64_t gib[KYMO_WIRE_READABLE_GIB]; /* which GiB each block is for: its number + 1, or 0 */
 };
 
 /* What the recording wants of this process. */
@@ -98,6 +108,7 @@ struct kymo_probes {
 	struct probe_attempt attempt;
 	struct probe_watch watch;
 	struct probe_reading reading;
+	struct probe_readable readable;
 	struct probe_stacks stacks;
 	struct probe_threads threads;
 	struct probe_faults faults;

@@ -89,6 +89,7 @@ struct kymo_record_options {
 	bool follow;        /* all descendants, too; of `pid`: those that are made from now on */
 	bool displace_faulting; /* displace also what may fault, in processes that handle faults */
 	bool allow_write;       /* probes may write registers of the program */
+	bool fast_reads;        /* pads read memory by plain loads where that is proven to work (experimental) */
 	bool no_rseq;           /* for measuring: never use restartable sequences */
 	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL.
 	 */

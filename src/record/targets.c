@@ -124,6 +124,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.is_tight = options->overwrite && (!target->is_named || options->n_pids > 1),
 		.frequency = frequency_for(recording),
 		.no_rseq = options->no_rseq,
+		.fast_reads = options->fast_reads,
 		.displace_faulting = options->displace_faulting,
 		.kernel = recording->run.kernel ? recording_kernel_sites(recording->run.kernel) : NULL,
 		.is_one_of_many = recording->run.tree && target->pid != recording->run.pid,

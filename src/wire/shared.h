@@ -19,6 +19,7 @@
  *	offset 0		struct kymo_wire_data
  *	KYMO_WIRE_RINGS_OFFSET	struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart
  *	(each ring's data_offset)	its sub-buffers
+ *	readable_address	struct kymo_wire_readable, where pads read by it: wire/readable.h
  *
  * "kymo-arena", at header.arena_address, read-write, only where the regions have function clones: wire/clones.h.
  *
@@ -50,7 +51,7 @@
 #define KYMO_WIRE_JUMPS_PATH "/memfd:" KYMO_WIRE_JUMPS_NAME
 #define KYMO_WIRE_ARENA_PATH "/memfd:" KYMO_WIRE_ARENA_NAME
 #define KYMO_WIRE_MAGIC 0x316f6d796bull /* "kymo1" */
-#define KYMO_WIRE_VERSION 8u
+#define KYMO_WIRE_VERSION 9u
 
 #define KYMO_WIRE_MAX_REGIONS 1024
 #define KYMO_WIRE_MAX_TRAMPOLINES 16384
@@ -108,8 +109,9 @@ struct kymo_wire_header {
 	uint64_t vforks; /* in the target: struct kymo_wire_vforks of this recording */
 	uint64_t window; /* all pads once more, read-execute; regions are made of it by mremap */
 	uint64_t window_size;
-	uint64_t window_offset; /* in the memfd */
-	uint64_t arena_address; /* of the rings of function clones, which the regions have in place of pads; or 0 */
+	uint64_t window_offset;    /* in the memfd */
+	uint64_t arena_address;    /* of the rings of function clones, which the regions have in place of pads; or 0 */
+	uint64_t readable_address; /* of struct kymo_wire_readable, in the data's mapping; or 0 */
 	uint32_t n_rings;
 	uint32_t n_regions;
 	uint32_t target_pid;

@@ -87,7 +87,7 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 	bind(c, &fault);
 	EMIT(c, 0x48, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%rax: where nothing is */
 	bind(c, &uncertain);
-	x86_load_reader(c, to->env);
+	x86_load_live_page(c, to->env);
 	bind(c, &call);
 	rsp_slot(c, 0x8d, R10, to->begin + (int32_t)to->at);
 	rsp_slot(c, 0x03, R10, BELOW_COMPOSED_SIZE); /* add size(%rsp),%r10 */

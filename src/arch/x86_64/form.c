@@ -97,7 +97,7 @@ static void ask(struct maker *m, uint32_t number, uint32_t first, int32_t at)
 
 	kymo_guest_image(&guest);
 	rsp_slot(c, 0x8d, R10, at);
-	x86_load_reader(c, m->env);
+	x86_load_live_page(c, m->env);
 	byte(c, 0xb8); /* mov $first,%eax */
 	imm32(c, first);
 	x86_call_reader(c, m->env, guest.ask, number);

@@ -7,8 +7,8 @@
  * convention is not the ABI's: arguments and results in r10 and rax, every other register preserved but rdx and r11,
  * the stack free below rsp.
  *
- * What reads memory that may not be there is here, too: a system call. It is never made within a sequence, nor with a
- * ring's lock held (docs/internals/reading.md).
+ * guest_read.c has what reads memory that may not be there, and guest_strike.c what makes calls that take memory away.
+ * Neither is done within a sequence of a record, nor with a ring's lock held.
  *
  * Time: a sub-buffer is changed once in some ten thousand records; nothing here is worth a trick.
  */
@@ -18,19 +18,12 @@
 #include <stdint.h>
 
 #include "arch/pad.h"
-#include "base/page.h"
+#include "arch/x86_64/guest_calls.h"
 #include "wire/shared.h"
 
 #define REORDER_TICKS 1000
 
-#define GUEST __attribute__((section("kymo_guest"), used, noinline, visibility("hidden")))
-
 uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks);
-int64_t kymo_guest_read(char *to, uint64_t process, uint64_t size, uint64_t address);
-int64_t kymo_guest_string(char *to, uint64_t process, uint64_t limit, uint64_t address);
-int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64_t address);
-int64_t kymo_guest_list(char *to, uint64_t process, uint64_t size, uint64_t address);
-int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64_t first);
 
 static inline __attribute__((always_inline)) uint64_t stamp(void)
 {
@@ -210,131 +203,6 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
 	return 0;
 }
 
-/* ---- memory that may not be there ------------------------------------------------------------ */
-
-#define CERTAIN UINT64_MAX /* in place of a process: it can be read for certain */
-
-struct stretch {
-	uint64_t address, size;
-};
-
-/* What takes 1 for its third argument, 2 and 0 for the last; or takes none. */
-static inline __attribute__((always_inline)) int64_t call(int64_t number, uint64_t a, uint64_t b, uint64_t c)
-{
-	register uint64_t r10 __asm__("r10") = c;
-	register uint64_t r8 __asm__("r8") = 2;
-	register uint64_t r9 __asm__("r9") = 0;
-	int64_t ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"(number), "D"(a), "S"(b), "d"(1L), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-#define PROCESS_VM_READV 310
-#define GETTID 186
-#define NO_SUCH_PROCESS (-3)
-
-/* Bytes that were read from `address` on: fewer than `size` where there is a hole, and none, or an errno, at one. What
- * crosses a page is asked for as two stretches: a stretch is read as a whole or not (process_vm_readv(2)). */
-static inline __attribute__((always_inline)) int64_t read_memory(char *to, uint64_t process, uint64_t size,
-								 uint64_t address)
-{
-	const uint64_t in_page = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE, first = in_page < size ? in_page : size;
-	const struct stretch from[2] = { { address, first }, { address + first, size - first } };
-	const struct stretch local = { (uint64_t)to, size };
-	int64_t n;
-
-	if (!process)
-		return 0;
-	n = call(PROCESS_VM_READV, process, (uint64_t)&local, (uint64_t)from);
-	if (n == NO_SUCH_PROCESS) /* the initial thread has ended, and has no memory any more: by this one's id */
-		n = call(PROCESS_VM_READV, (uint64_t)call(GETTID, 0, 0, 0), (uint64_t)&local, (uint64_t)from);
-	return n;
-}
-
-GUEST int64_t kymo_guest_read(char *to, uint64_t process, uint64_t size, uint64_t address)
-{
-	return read_memory(to, process, size, address);
-}
-
-/* The same where nothing can fault; up to a NUL, if `is_string`. */
-static inline __attribute__((always_inline)) int64_t copy(char *to, uint64_t size, uint64_t address, int is_string)
-{
-	const volatile char *from = (const volatile char *)address;
-	volatile char *at = to;
-
-	for (uint64_t i = 0; i < size; i++) {
-		char c = from[i];
-
-		at[i] = c;
-		if (is_string && !c)
-			return (int64_t)i + 1;
-	}
-	return (int64_t)size;
-}
-
-/*
- * A string at `to`, with its NUL; there is room for `limit` + 4 bytes. Its length comes back, or -1: it could not be
- * read up to its NUL or its limit, and is empty now.
- */
-GUEST int64_t kymo_guest_string(char *to, uint64_t process, uint64_t limit, uint64_t address)
-{
-	int64_t n = process == CERTAIN ? copy(to, limit + 1, address, 1) : read_memory(to, process, limit + 1, address);
-
-	for (int64_t i = 0; i < n; i++)
-		if (!to[i])
-			return i;
-	if (n != (int64_t)limit + 1) {
-		*to = 0;
-		return -1;
-	}
-	for (int i = 0; i < 4; i++)
-		((volatile char *)to)[limit + (uint64_t)i] = (char)(0xa680e2u >> 8 * i); /* KYMO_STRING_CUT, NUL */
-	return n + 2;
-}
-
-/* Bytes at `to`, after their number, a u16. That comes back, n, if it is `size`, else -1 - n. */
-GUEST int64_t kymo_guest_block(char *to, uint64_t process, uint64_t size, uint64_t address)
-{
-	int64_t n = process == CERTAIN ? copy(to + 2, size, address, 0) : read_memory(to + 2, process, size, address);
-
-	if (n < 0)
-		n = 0;
-	to[0] = (char)n;
-	to[1] = (char)(n >> 8);
-	return n == (int64_t)size ? n : -1 - n;
-}
-
-typedef uint64_t __attribute__((aligned(1), may_alias)) element;
-
-/* The same of pointers that a NULL may end, in `size` bytes or less: what is after it is not looked at, and may be no
- * memory. */
-GUEST int64_t kymo_guest_list(char *to, uint64_t process, uint64_t size, uint64_t address)
-{
-	int64_t n = process == CERTAIN ? copy(to + 2, size, address, 0) : read_memory(to + 2, process, size, address);
-
-	for (int64_t i = 0; i + 8 <= n; i += 8)
-		if (!*(const volatile element *)(to + 2 + i)) {
-			n = i;
-			size = (uint64_t)i;
-		}
-	if (n < 0)
-		n = 0;
-	to[0] = (char)n;
-	to[1] = (char)(n >> 8);
-	return n == (int64_t)size ? n : -1 - n;
-}
-
-/* A system call about the thread itself, which waits for nothing: of `first`, and the address of what it answers. 0:
- * it is there. Where memory may not be read by a call, none is made. */
-GUEST int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64_t first)
-{
-	return process ? call((int64_t)number, first, (uint64_t)to, 0) : -1;
-}
-
 /*
  * The entries. The stack is aligned by hand. The registers that C may change are saved, except rax, rdx and r11, which
  * a pad has saved already. r10 comes back as the ring (or 0), and rax too.
@@ -344,17 +212,18 @@ GUEST int64_t kymo_guest_ask(char *to, uint64_t process, uint64_t number, uint64
  *	kymo_guest_change_entry	r10: ring, r11: struct rseq of the thread, rdx: as above; KYMO_GUEST_… comes back
  *	kymo_guest_vfork_entry	r10: struct kymo_wire_vforks; not 0 comes back in a vfork child
  *	kymo_guest_read_entry, …_string_entry, …_block_entry, …_list_entry
- *				r10: where to, r11: the process, rdx: bytes, rax: address; what C gives comes back
- *	kymo_guest_ask_entry	r10: where to, r11: the process, rdx: number of the call, rax: its first argument
+ *				r10: where to, r11: the live page, rdx: bytes, rax: address; what C gives comes back
+ *	kymo_guest_ask_entry	r10: where to, r11: the live page, rdx: number of the call, rax: its first argument
+ *	kymo_guest_strike_entry	r10: the pad's frame, r11: the live page; the result of the program's call comes back
  */
 __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
-	".irp entry, take,switch,change,vfork,read,string,block,list,ask\n"
+	".irp entry, take,switch,change,vfork,read,string,block,list,ask,strike\n"
 	".globl kymo_guest_\\entry\\()_entry\n	.hidden kymo_guest_\\entry\\()_entry\n"
 	".endr\n"
-	".macro kymo_enter function\n"
+	".macro kymo_enter function, fourth=rax\n"
 	"	push %rbp\n	mov %rsp, %rbp\n	and $-16, %rsp\n"
 	"	push %rcx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n	push %r9\n"
-	"	mov %r10, %rdi\n	mov %r11, %rsi\n	mov %rax, %rcx\n"
+	"	mov %r10, %rdi\n	mov %r11, %rsi\n	mov %\\fourth, %rcx\n"
 	"	call \\function\n"
 	"	mov %rax, %r10\n"
 	"	pop %r9\n	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rcx\n"
@@ -378,6 +247,8 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	"kymo_guest_list_entry: kymo_enter kymo_guest_list\n"
 	".balign 16\n"
 	"kymo_guest_ask_entry: kymo_enter kymo_guest_ask\n"
+	".balign 16\n"
+	"kymo_guest_strike_entry: kymo_enter kymo_guest_strike, rsp\n"
 	/* Only a thread that makes a remote call comes here, if each other system call has a probe (proc/call.c). */
 	".balign 16\n"
 	"	syscall\n	ret\n"
@@ -386,7 +257,7 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 extern const uint8_t __start_kymo_guest[], __stop_kymo_guest[];
 extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[], kymo_guest_change_entry[],
 	kymo_guest_vfork_entry[], kymo_guest_read_entry[], kymo_guest_string_entry[], kymo_guest_block_entry[],
-	kymo_guest_list_entry[], kymo_guest_ask_entry[];
+	kymo_guest_list_entry[], kymo_guest_ask_entry[], kymo_guest_strike_entry[];
 
 void kymo_guest_image(struct kymo_guest_image *ret)
 {
@@ -401,6 +272,7 @@ void kymo_guest_image(struct kymo_guest_image *ret)
 	ret->block = (uint32_t)(kymo_guest_block_entry - __start_kymo_guest);
 	ret->list = (uint32_t)(kymo_guest_list_entry - __start_kymo_guest);
 	ret->ask = (uint32_t)(kymo_guest_ask_entry - __start_kymo_guest);
+	ret->strike = (uint32_t)(kymo_guest_strike_entry - __start_kymo_guest);
 }
 
 /* The recorder's own use of the same sequence; an image of this file is in it, too. */

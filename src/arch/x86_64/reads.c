@@ -175,9 +175,9 @@ void x86_call_reader(struct code *c, const struct kymo_pad_env *env, uint32_t en
 	rel32_to(c, env->guest + entry);
 }
 
-void x86_load_reader(struct code *c, const struct kymo_pad_env *env)
+void x86_load_live_page(struct code *c, const struct kymo_pad_env *env)
 {
-	rip_to(c, "\x4c\x8b\x1d", 3, env->live + KYMO_PAD_LIVE_READER, 0); /* mov reader(%rip),%r11 */
+	rip_to(c, "\x4c\x8d\x1d", 3, env->live, 0); /* lea live(%rip),%r11 */
 }
 
 void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int size, struct label *fault)
@@ -194,7 +194,7 @@ void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int 
 	rsp_operand(c, 0, BELOW_LOADED);
 	imm32(c, 0);
 	rsp_slot(c, 0x8d, R10, BELOW_LOADED);
-	x86_load_reader(c, env);
+	x86_load_live_page(c, env);
 	x86_call_reader(c, env, guest.read, size);
 	EMIT(c, 0x48, 0x83, 0xf8); /* cmp $size,%rax */
 	byte(c, size);

@@ -37,10 +37,12 @@ int32_t x86_reads_lowered(const struct kymo_pad_event *event);
 /* The most bytes of a string, or how many bytes. */
 uint32_t x86_limit_of(const struct kymo_fetch *fetch);
 
-/* r11 = the process that the shared code is to read, as it is called here; 0: none. */
-void x86_load_reader(struct code *c, const struct kymo_pad_env *env);
+/* r11 = the live page, which says how the shared code is to read. */
+void x86_load_live_page(struct code *c, const struct kymo_pad_env *env);
 
-/* Call what reads (guest.c): `size` bytes at rax, of the process r11, to r10. All four free registers are changed. */
+/* Call what reads (guest_read.c): `size` bytes at rax to r10; r11 is the live page. All four free registers are
+ * changed.
+ */
 void x86_call_reader(struct code *c, const struct kymo_pad_env *env, uint32_t entry, uint32_t size);
 
 /* rax = the `size` bytes at rax, whatever is there, with zeros before them; or a jump to `fault`. All four free

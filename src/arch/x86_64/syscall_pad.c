@@ -1,7 +1,8 @@
 /*
  * The pad of a system call: a record before it and one after it, if the call is to be recorded.
  *
- *	save; not wanted: restore, the call, back
+ *	save; takes memory away: a record, the call by the shared code, a record, restore, back
+ *	not wanted: restore, the call, back
  *	a record: the number is in the event's id, the six arguments
  *	restore, the call
  *	save, a record with the result, restore, back
@@ -15,7 +16,9 @@
  * two bytes back, to that copy, and the call is not recorded twice.
  * 3. If a call makes a thread or a process, the new one returns with 0. It goes on without a record, as its stack may
  * have no room for a pad. The test uses rcx (jrcxz), which `syscall` clobbers, as the program may read the flags.
- * 4. No pad comes after this one in a chain: the record of the result would come before the others'. Others may come
+ * 4. A call that takes memory away from readers is made by the shared code (guest_strike.c), with the frame in place.
+ * None of those changes stacks or copies them, and none sleeps.
+ * 5. No pad comes after this one in a chain: the record of the result would come before the others'. Others may come
  * before it.
  */
 #include <errno.h>
@@ -27,6 +30,7 @@
 #include "arch/x86_64/emit.h"
 #include "arch/x86_64/event.h"
 #include "arch/x86_64/frame.h"
+#include "arch/x86_64/guest.h"
 #include "wire/event.h"
 
 enum { ENTRY, EXIT, N_EVENTS };
@@ -50,18 +54,51 @@ struct pad {
 	uint64_t descriptors[N_EVENTS][3];
 };
 
-/* The frame is in place; what is called with is in it, but for rdi, rsi, r8 and r9. */
+void kymo_pad_strikes(uint64_t ret[KYMO_PAD_SYSCALLS / 64])
+{
+	static const uint16_t numbers[] = { SYS_mmap,           SYS_mprotect,      SYS_munmap,     SYS_brk,
+					    SYS_mremap,         SYS_madvise,       SYS_shmat,      SYS_userfaultfd,
+					    SYS_personality,    SYS_pkey_mprotect, SYS_pkey_alloc, SYS_io_uring_setup,
+					    SYS_process_madvise };
+
+	memset(ret, 0, KYMO_PAD_SYSCALLS / 8);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		ret[numbers[i] / 64] |= UINT64_C(1) << numbers[i] % 64;
+}
+
+/* To `plain` where the bit of number eax, which is in range, is 0. */
+static void emit_look_up(struct code *c, size_t numbers, struct label *plain)
+{
+	rip_to(c, "\x4c\x8d\x15", 3, c->address + numbers, 0); /* lea numbers(%rip),%r10 */
+	EMIT(c, 0x89, 0xc2, 0xc1, 0xea, 0x06);                 /* mov %eax,%edx; shr $6,%edx */
+	EMIT(c, 0x49, 0x8b, 0x14, 0xd2);                       /* mov (%r10,%rdx,8),%rdx */
+	EMIT(c, 0x48, 0x0f, 0xa3, 0xc2);                       /* bt %rax,%rdx */
+	JAE(c, plain);                                         /* the bit is 0 */
+}
+
+/* To `plain` where the call's number is not in the table at `wanted`. The frame is in place; what is called with is in
+ * it, but for rdi, rsi, r8 and r9. */
 static void emit_filter(struct code *c, size_t wanted, struct label *plain)
 {
 	_Static_assert(KYMO_PAD_SYSCALLS == 512, "the comparison");
 	rsp_slot(c, 0x8b, RAX, SLOT_RAX);
 	EMIT(c, 0x48, 0x3d, 0xff, 0x01, 0, 0); /* cmp $511,%rax */
 	JA(c, plain);
-	rip_to(c, "\x4c\x8d\x15", 3, c->address + wanted, 0); /* lea wanted(%rip),%r10 */
-	EMIT(c, 0x89, 0xc2, 0xc1, 0xea, 0x06);                /* mov %eax,%edx; shr $6,%edx */
-	EMIT(c, 0x49, 0x8b, 0x14, 0xd2);                      /* mov (%r10,%rdx,8),%rdx */
-	EMIT(c, 0x48, 0x0f, 0xa3, 0xc2);                      /* bt %rax,%rdx */
-	JAE(c, plain);                                        /* the bit is 0 */
+	emit_look_up(c, wanted, plain);
+}
+
+/* The same of calls that take memory away, if there is a table: by the number as the kernel takes it, which is eax
+ * without the bit for x32. */
+static void emit_strike_filter(struct code *c, const struct kymo_pad_env *env, size_t strikes, struct label *plain)
+{
+	rip_to(c, "\x48\x83\x3d", 3, env->live + KYMO_PAD_LIVE_READABLE, 1); /* cmpq $0,readable(%rip) */
+	byte(c, 0);
+	JE(c, plain);
+	rsp_slot(c, 0x8b, RAX, SLOT_RAX);
+	EMIT(c, 0x25, 0xff, 0xff, 0xff, 0xbf); /* and $~0x40000000,%eax */
+	EMIT(c, 0x3d, 0xff, 0x01, 0, 0);       /* cmp $511,%eax */
+	JA(c, plain);
+	emit_look_up(c, strikes, plain);
 }
 
 static void emit_event(struct pad *pad, int i)
@@ -113,23 +150,44 @@ static void emit_back(const struct pad *pad, const struct kymo_plan *plan)
 	rel32_to(pad->c, pad->sites[ENTRY].address + plan->window);
 }
 
-static int emit(struct pad *pad, const struct kymo_plan *plan, const uint64_t *wanted, struct kymo_pad_layout *layout)
+/* The frame is in place, and gets the result. */
+static void emit_strike(struct code *c, const struct kymo_pad_env *env)
 {
-	struct label plain = { .n = 0 }, birth = { .n = 0 };
-	size_t table = pad->c->n, exit;
-	struct code *c = pad->c;
-	int err;
+	struct kymo_guest_image guest;
 
-	bytes(c, wanted, KYMO_PAD_SYSCALLS / 8);
-	layout->entry = (uint32_t)c->n;
-	x86_emit_save(c, false);
-	layout->inner = (uint32_t)c->n;
-	emit_filter(c, table, &plain);
+	kymo_guest_image(&guest);
+	EMIT(c, 0x49, 0x89, 0xe2);                  /* mov %rsp,%r10 */
+	rip_to(c, "\x4c\x8d\x1d", 3, env->live, 0); /* lea live(%rip),%r11 */
+	byte(c, 0xe8);
+	rel32_to(c, env->guest + guest.strike);
+	rsp_slot(c, 0x89, RAX, SLOT_RAX);
+}
+
+/* Where the numbers of the calls are: that are recorded, and that take memory away; 0: the pad strikes nothing. */
+struct tables {
+	size_t wanted, strikes;
+};
+
+static void emit_recorded(struct pad *pad, const struct kymo_plan *plan, const struct tables *tables,
+			  struct label *plain)
+{
+	struct label birth = { .n = 0 }, keeps = { .n = 0 }, made = { .n = 0 };
+	struct code *c = pad->c;
+	size_t exit;
+
+	emit_filter(c, tables->wanted, plain);
 	emit_event(pad, ENTRY);
 	emit_is_birth(c, &birth);
+	if (tables->strikes) {
+		emit_strike_filter(c, pad->env, tables->strikes, &keeps);
+		emit_strike(c, pad->env);
+		JMP(c, &made);
+		bind(c, &keeps);
+	}
 	emit_call(c);
 	exit = c->n;
 	x86_emit_save(c, false);
+	bind(c, &made);
 	emit_event(pad, EXIT);
 	x86_emit_restore(c);
 	emit_back(pad, plan);
@@ -140,11 +198,39 @@ static int emit(struct pad *pad, const struct kymo_plan *plan, const uint64_t *w
 	EMIT(c, 0xe3, 0x05);       /* jrcxz 1f */
 	jump_back(c, exit);
 	emit_back(pad, plan); /* 1: */
+}
 
+static int emit(struct pad *pad, const struct kymo_plan *plan, const struct kymo_pad_syscalls *syscalls,
+		struct kymo_pad_layout *layout)
+{
+	const bool records = syscalls->first_id;
+	const size_t begin = pad->c->n;
+	const struct tables tables = { begin, syscalls->strikes ? begin + KYMO_PAD_SYSCALLS / 8 : 0 };
+	uint64_t strikes[KYMO_PAD_SYSCALLS / 64];
+	struct label unwanted = { .n = 0 }, plain = { .n = 0 };
+	struct code *c = pad->c;
+	int err;
+
+	bytes(c, syscalls->wanted, KYMO_PAD_SYSCALLS / 8);
+	kymo_pad_strikes(strikes);
+	if (tables.strikes)
+		bytes(c, strikes, sizeof(strikes));
+	layout->entry = (uint32_t)c->n;
+	x86_emit_save(c, false);
+	layout->inner = (uint32_t)c->n;
+	if (records)
+		emit_recorded(pad, plan, &tables, &unwanted);
+	bind(c, &unwanted);
+	if (tables.strikes) {
+		emit_strike_filter(c, pad->env, tables.strikes, &plain);
+		emit_strike(c, pad->env);
+		x86_emit_restore(c);
+		emit_back(pad, plan);
+	}
 	bind(c, &plain);
 	err = x86_emit_way_out(c, plan, pad->sites[ENTRY].address, layout);
-	emit_event_cold(pad, ENTRY);
-	emit_event_cold(pad, EXIT);
+	for (int i = ENTRY; records && i <= EXIT; i++)
+		emit_event_cold(pad, i);
 	return err;
 }
 
@@ -183,7 +269,7 @@ int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan
 		for (int i = 0; i < N_EVENTS; i++)
 			pad.descriptors[i][2] = 32u * (unsigned int)i;
 	c.n = env->rseq_rings ? 32 * N_EVENTS : 0;
-	err = emit(&pad, plan, syscalls->wanted, &layout);
+	err = emit(&pad, plan, syscalls, &layout);
 	err = err ? err : code_error(&c);
 	if (err)
 		return err;

@@ -110,8 +110,8 @@ static int32_t number_before(const struct kymo_module_code *code, const struct k
 	const struct x86_area *area = x86_area_at(map, vaddr);
 	const uint64_t before = vaddr - area->span.vaddr;
 
-	if (before >= sizeof(signal_return) && !memcmp(area->span.bytes + before - sizeof(signal_return), signal_return,
-						       sizeof(signal_return)))
+	if (before >= sizeof(signal_return) &&
+	    !memcmp(area->span.bytes + before - sizeof(signal_return), signal_return, sizeof(signal_return)))
 		return SYS_rt_sigreturn;
 	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad ||
 	    map->functions[function].computed)

@@ -28,7 +28,8 @@ struct probe_module {
 	struct kymo_code *code;
 	struct kymo_jit
 		*jit; /* else NULL; with it, there are no file, module and inode, and addresses are the process's own */
-	bool is_gone; /* not mapped any more */
+	bool has_strikes; /* its calls that may take memory away are sites (strikes.c) */
+	bool is_gone;     /* not mapped any more */
 	bool is_replaced; /* and there is another version of its file in its place */
 };
 

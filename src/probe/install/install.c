@@ -34,6 +34,7 @@
 #include "probe/site/switches.h"
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
+#include "probe/threads/readable.h"
 #include "probe/threads/threads.h"
 #include "proc/call.h"
 #include "proc/memory.h"
@@ -72,6 +73,7 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 	probes->wanted.directory = strdup(options->directory);
 	probes->wanted.options = *options;
 	probes->wanted.options.directory = probes->wanted.directory;
+	probes_choose_readable(probes);
 	error = probes->per_spec.met && probes->per_spec.refused && probes->wanted.directory ? probes_files_init(probes)
 											     : &kymo_error_no_memory;
 	if (error) {
@@ -153,13 +155,17 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	struct kymo_error *error;
 
 	probes->shared.is_sequenced = probes_may_use_sequences(probes);
+	if (!probes->shared.is_sequenced)
+		probes_forgo_readable(probes);
 	error = create_stopped(probes, was_stopped, stopped_ns_ret);
 	if (error)
 		return error;
 	probes->has_shared = true;
 	error = kymo_data_format(&probes->shared, &probes->wanted.options, &probes->shared.data);
-	if (!error)
+	if (!error) {
+		probes_prepare_readable(probes);
 		probes_prepare_rings_early(probes);
+	}
 	if (!error)
 		error = find_stack(probes);
 	return error;

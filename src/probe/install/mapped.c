@@ -24,6 +24,7 @@
 #include "probe/site/warning.h"
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
+#include "probe/threads/strikes.h"
 #include "probe/threads/threads.h"
 #include "probe/threads/watch.h"
 #include "proc/memory.h"
@@ -210,7 +211,8 @@ static bool has_marker_specs(const struct kymo_probes *probes)
 /* The files of new mappings, and what specs mean in each. */
 static struct kymo_error *resolve_files(struct kymo_probes *probes, const struct kymo_maps *maps)
 {
-	const bool has_syscalls = probes_has_syscalls(probes), has_all = has_syscalls || has_marker_specs(probes);
+	const bool has_syscalls = probes_has_syscalls(probes),
+		   has_all = has_syscalls || has_marker_specs(probes) || probes->wanted.options.fast_reads;
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < maps->n && !error; i++) {
@@ -275,6 +277,8 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 		error = probes_add_handler_watch(probes);
 	if (!error)
 		error = probes_add_guards(probes);
+	if (!error)
+		error = probes_add_strikes(probes);
 	return error ? error : probes_add_limits_watch(probes);
 }
 

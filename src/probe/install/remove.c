@@ -35,6 +35,7 @@
 #include "proc/thread.h"
 #include "procfs/maps.h"
 #include "wire/clones.h"
+#include "wire/readable.h"
 
 #define DRAIN_TRIES 12 /* about two seconds, with pauses that grow by half */
 #define MAX_LEFT 64
@@ -422,6 +423,20 @@ static bool choose_removals(struct removal *removal, uint64_t inode)
 }
 
 /* One try, the process stopped. `inode` becomes that of the recording that is on its way out. */
+/* Before the first pad of a call that takes memory away is out. No thread is in a load: all are stopped. */
+static void close_readable(const struct removal *removal)
+{
+	const uint64_t at = removal->own->header.readable_address, closed = 0, for_good = 1;
+	const struct kymo_map *map = at ? kymo_maps_at(&removal->maps, at) : NULL;
+
+	if (!map || !is_own_data(removal, map) || at % KYMO_PAGE_SIZE ||
+	    map->end - at < sizeof(struct kymo_wire_readable))
+		return;
+	kymo_process_write(removal->process, at + offsetof(struct kymo_wire_readable, is_closed_for_good), &for_good,
+			   sizeof(for_good));
+	kymo_process_write(removal->process, at + offsetof(struct kymo_wire_readable, state), &closed, sizeof(closed));
+}
+
 static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t *inode, int try, bool *found_ret,
 					 bool *done_ret, struct kymo_detach_result *result)
 {
@@ -442,6 +457,8 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 		return error;
 	}
 	*inode = removal.own ? removal.own->inode : 0;
+	if (removal.own)
+		close_readable(&removal);
 	/* Again each time: another recording that leaves meanwhile may have handed something over. */
 	clean = result->sites_clean;
 	if (removal.own)

@@ -12,6 +12,7 @@
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
+#include "probe/threads/readable.h"
 #include "probe/threads/reading.h"
 #include "probe/threads/thread_stacks.h"
 #include "proc/memory.h"
@@ -70,4 +71,5 @@ void kymo_probes_look_at_stack(struct kymo_probes *probes)
 	}
 	follow(probes);
 	probes_look_at_reader(probes);
+	probes_look_at_readable(probes);
 }

@@ -25,6 +25,7 @@
 #include "probe/probes.h"
 #include "probe/site/refusals.h"
 #include "probe/site/sites.h"
+#include "probe/threads/readable.h"
 #include "probe/threads/threads.h"
 #include "proc/memory.h"
 
@@ -265,7 +266,7 @@ static void lose_guards(struct kymo_look *look)
 static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
 {
 	size_t first_gap = look->gaps.n;
-	bool has_lost_guards = false;
+	bool has_lost_guards = false, has_lost_strikes = false;
 
 	for (size_t i = 0; i < look->probes->sites.n; i++) {
 		const struct probe_site *site = &look->probes->sites.items[i];
@@ -278,9 +279,12 @@ static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
 		if (known ? !note_site(look, known, site, text, tsc, first_gap) : false)
 			return &kymo_error_no_memory;
 		has_lost_guards |= site->is_guard && site->is_installed && known && known->is_out;
+		has_lost_strikes |= site->is_strike && site->is_installed && known && known->is_out;
 	}
 	if (has_lost_guards)
 		lose_guards(look);
+	if (has_lost_strikes && look->process == look->probes->process)
+		probes_close_readable(look->probes, "something has changed the code of its system calls");
 	return NULL;
 }
 

@@ -28,6 +28,7 @@
 #include "procfs/info.h"
 #include "procfs/maps.h"
 #include "procfs/pidns.h"
+#include "wire/readable.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -116,6 +117,7 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->window_size = KYMO_WINDOW_SIZE;
 	header->window_offset = pads_offset(shared);
 	header->arena_address = shared->arena.address;
+	header->readable_address = shared->readable_at ? shared->data_address + shared->readable_at : 0;
 	header->n_rings = shared->n_rings;
 	header->target_pid = (uint32_t)kymo_process_pid(process);
 	header->overwrite = options->overwrite;
@@ -341,6 +343,10 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 	shared.size = kymo_shared_journal_offset() +
 		      kymo_page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
 	shared.data_size = kymo_data_size(&shared, options);
+	if (options->fast_reads) {
+		shared.readable_at = shared.data_size;
+		shared.data_size += sizeof(struct kymo_wire_readable);
+	}
 	error = choose_addresses(&shared, process, options->clones);
 	if (error)
 		return error;

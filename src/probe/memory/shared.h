@@ -27,6 +27,7 @@ struct kymo_shared {
 	uint64_t size;                        /* of header, trampolines and journal */
 	uint64_t address;                     /* of the header in the target; words are behind the journal */
 	uint64_t data_address, data_size;     /* in the target */
+	uint64_t readable_at;                 /* of struct kymo_wire_readable in the data; 0: there is none */
 	struct kymo_data data;
 	struct kymo_arena arena; /* of function clones */
 	uint64_t window;         /* all pads, in the target */

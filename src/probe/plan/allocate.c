@@ -142,13 +142,20 @@ static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, con
 		       : NULL;
 }
 
+/* Its pad is that of a system call. */
+static bool is_call(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	return site->is_strike || syscalls_of(probes, site);
+}
+
 static int emit_syscall_pad(const struct planning *planning, struct probe_site *site, uint8_t *out, size_t size)
 {
 	const struct kymo_spec *spec = syscalls_of(planning->probes, site);
-	struct kymo_pad_syscalls syscalls;
+	struct kymo_pad_syscalls syscalls = { .first_id = 0 };
 
-	if (!probe_syscalls_fill(planning->probes->wanted.options.events, spec, &syscalls))
+	if (spec && !probe_syscalls_fill(planning->probes->wanted.options.events, spec, &syscalls))
 		return -EINVAL;
+	syscalls.strikes = site->is_strike;
 	return kymo_pad_emit_syscall(&planning->env, &site->plan, site->address, site->pad, &syscalls, out, size,
 				     &site->layout);
 }
@@ -190,7 +197,7 @@ static int emit_pad(struct planning *planning, struct probe_site *site)
 							     : 0,
 					.save_flags = site->wants_flags,
 					.file = file_of(planning, site) };
-	bool is_syscall = syscalls_of(planning->probes, site);
+	bool is_syscall = is_call(planning->probes, site);
 	const bool is_trap = planning->probes->wanted.options.traps;
 	size_t n = site->is_guard || is_syscall || is_trap ? 0 : gather_events(planning->probes, site, events, args);
 	size_t size = kymo_pad_size_max(n ? events : NULL, site->is_guard || is_syscall ? 1 : n);
@@ -487,7 +494,7 @@ bool probes_is_wanted(const struct probe_site *site)
 	for (size_t i = 0; i < site->requests.n; i++)
 		if (!site->requests.items[i].is_refused)
 			return true;
-	return site->is_watch;
+	return site->is_watch || site->is_strike;
 }
 
 /* The name is looked up for the user who has named the site; a glob may stand for each marker of a large program. */
@@ -529,7 +536,9 @@ struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 	error = probes_refuse_writes(probes, site, head);
 	if (error || !probes_is_wanted(site))
 		return error;
-	if (head && (syscalls_of(probes, site) || probes->wanted.options.traps))
+	if (site->requests.n && !syscalls_of(probes, site)) /* what the user wants comes first */
+		site->is_strike = false;
+	if (head && (is_call(probes, site) || probes->wanted.options.traps))
 		return probes_refuse(probes, site, "another recording has a probe here");
 	if (head)
 		return join(planning, address, code, head);
@@ -553,7 +562,7 @@ struct kymo_error *probes_plan_site(struct planning *planning, uint64_t address)
 		return error;
 	site = probes_site_at(probes, address);
 	site->plan = plans[n - 1];
-	if (syscalls_of(probes, site) && !kymo_pad_is_syscall(&site->plan))
+	if (is_call(probes, site) && !kymo_pad_is_syscall(&site->plan))
 		return probes_refuse(probes, site, "more than the system call would be displaced");
 	return probes_allocate(planning, site);
 }

@@ -267,7 +267,7 @@ struct kymo_error *probes_forget_plans(struct kymo_probes *probes)
 		struct probe_site *site = &probes->sites.items[i];
 
 		if (!site->is_installed && !site->is_retired && !site->is_revived && !site->is_guard &&
-		    !site->is_watch && !site->was_watch && !site->requests.n) {
+		    !site->is_watch && !site->was_watch && !site->is_strike && !site->was_strike && !site->requests.n) {
 			probes_site_deinit(site);
 			continue;
 		}

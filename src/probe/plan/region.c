@@ -142,7 +142,8 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 		if (!probes->sites.items[i].is_installed)
 			room += forms_of(probes, &probes->sites.items[i]) +
 				align_up(kymo_pad_size_max(NULL, probes->sites.items[i].requests.n +
-									 probes->sites.items[i].is_guard),
+									 probes->sites.items[i].is_guard +
+									 probes->sites.items[i].is_strike),
 					 PAD_ALIGN) +
 				2 * align_up(kymo_pad_size_max(NULL, 0), PAD_ALIGN);
 	room = kymo_page_up(room);

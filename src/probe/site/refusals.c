@@ -117,7 +117,8 @@ struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *
 	struct kymo_error *error = NULL;
 
 	site->was_watch |= site->is_watch;
-	site->is_watch = false;
+	site->was_strike |= site->is_strike;
+	site->is_watch = site->is_strike = false;
 	for (size_t i = 0; i < site->requests.n && !error; i++) {
 		struct probe_request *request = &site->requests.items[i];
 
@@ -190,6 +191,8 @@ void probes_forget_refusals(struct kymo_probes *probes)
 		struct probe_site *site = &probes->sites.items[i];
 
 		site->is_watch |= site->was_watch;
+		site->is_strike |= site->was_strike;
+		site->was_strike = false;
 		site->is_revived = false; /* another recording may have been there first: planned anew */
 		for (size_t k = 0; k < site->requests.n; k++)
 			site->requests.items[k].is_refused = site->requests.items[k].was_refused;

@@ -29,6 +29,7 @@ const char *probes_site_name(const struct probe_site *site)
 	return site->is_guard     ? "(guard)"
 	       : site->requests.n ? site->requests.items[0].name
 	       : site->is_watch   ? "(watch)"
+	       : site->is_strike  ? "(strike)"
 	       : site->is_catch   ? "(clone)"
 				  : "(evicted)";
 }
@@ -149,7 +150,8 @@ static bool is_pending_but_watch(const struct probe_site *site)
 
 static bool is_pending(const struct probe_site *site)
 {
-	return is_pending_but_watch(site) || (site->is_watch && !site->is_installed && !site->is_retired);
+	return is_pending_but_watch(site) ||
+	       ((site->is_watch || site->is_strike) && !site->is_installed && !site->is_retired);
 }
 
 size_t kymo_probes_pending(const struct kymo_probes *probes)

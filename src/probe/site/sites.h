@@ -45,6 +45,8 @@ struct probe_site {
 	bool is_watch;              /* threads pass here that do what kymo has to know of */
 	enum probe_watched watches; /* … then: what */
 	bool was_watch;             /* and was refused */
+	bool is_strike;             /* a system call that may take memory away from readers (threads/strikes.h) */
+	bool was_strike;            /* and was refused */
 	bool is_catch;              /* no probe: it leads into the clone of a function */
 	bool is_retired;            /* planned, and its library is not mapped now */
 	bool is_revived;   /* it was retired, and is mapped again at the same address: plan and pad are unchanged */

@@ -34,7 +34,7 @@ static bool reads_memory(const struct kymo_spec *spec)
 		&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
 }
 
-static bool any_reads(const struct kymo_probes *probes)
+bool probes_read_memory(const struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->wanted.n_specs && !probes->wanted.options.traps; i++)
 		if (reads_memory(&probes->wanted.specs[i]))
@@ -62,7 +62,7 @@ uint64_t probes_reader(const struct kymo_probes *probes, struct kymo_process *pr
 {
 	const pid_t pid = kymo_process_pid(process);
 
-	if (probes->reading.is_told || !any_reads(probes) || has_filter(pid))
+	if (probes->reading.is_told || !probes_read_memory(probes) || has_filter(pid))
 		return 0;
 	return (uint64_t)kymo_inner_tid(pid);
 }
@@ -104,7 +104,7 @@ void probes_note_reader(struct kymo_probes *probes)
 	if (is_taken_away(probes))
 		stop_reading(probes);
 	probes->reading.is_used = probes_reader(probes, probes->process) != 0;
-	if (probes->reading.is_used || could_read || probes->reading.is_told || !any_reads(probes))
+	if (probes->reading.is_used || could_read || probes->reading.is_told || !probes_read_memory(probes))
 		return;
 	probes->reading.is_told = true;
 	probes_warn(

@@ -2,6 +2,7 @@
 #ifndef KYMO_PROBE_THREADS_READING_H
 #define KYMO_PROBE_THREADS_READING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kymo_probes;
@@ -10,6 +11,8 @@ struct kymo_spec;
 
 /* What its pads take of the stack to read memory by a system call (kymo_pad_reads_stack()); 0: they read none. */
 uint32_t probes_reads_stack(const struct kymo_spec *spec);
+/* Whether some spec reads memory that may not be there. */
+bool probes_read_memory(const struct kymo_probes *probes);
 /* KYMO_PAD_LIVE_READER for a process with these probes: where specs read memory, and it may make the call. */
 uint64_t probes_reader(const struct kymo_probes *probes, struct kymo_process *process);
 /* Note whether the process that is recorded has one, and tell the user where specs need it. */

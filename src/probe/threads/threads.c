@@ -20,6 +20,7 @@
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"
+#include "probe/threads/readable.h"
 #include "probe/threads/reading.h"
 #include "probe/threads/thread_stacks.h"
 #include "probe/threads/tids.h"
@@ -63,11 +64,13 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 {
 	const struct probe_stack_words stacks = probes_stack_words(probes, state);
 	const uint64_t reader_on[] = { probes_reader(probes, process), stacks.of_threads[0], stacks.of_threads[1],
-				       (uint64_t)kymo_process_inner_pid(process) };
+				       (uint64_t)kymo_process_inner_pid(process),
+				       process == probes->process ? probes_readable_address(probes) : 0 };
 	int64_t page[7] = { 0 }; /* up to what pads count */
 
 	_Static_assert(KYMO_PAD_LIVE_THREAD_STACK == KYMO_PAD_LIVE_READER + 8 &&
-			       KYMO_PAD_LIVE_INNER_PID == KYMO_PAD_LIVE_READER + 24,
+			       KYMO_PAD_LIVE_INNER_PID == KYMO_PAD_LIVE_READER + 24 &&
+			       KYMO_PAD_LIVE_READABLE == KYMO_PAD_LIVE_READER + 32,
 		       "they are written at once");
 	memcpy(&page[KYMO_PAD_LIVE_STACK_ENOUGH / 8], stacks.initial, sizeof(stacks.initial));
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->threads.tid_offset;
@@ -381,6 +384,7 @@ struct kymo_error *probes_use_sequences(struct kymo_probes *probes)
 	for (size_t i = 0; i < n; i++)
 		if (!is_thread_fit(probes, i, &threads[i]))
 			return NULL;
+	probes_register_readable(probes);
 	return probes_write_state(probes, KYMO_PAD_RSEQ);
 }
 

@@ -1,0 +1,76 @@
+/*
+ * System calls that the code in targets makes for itself, and reading memory by one. To be included by the files of
+ * guest.c's section alone. Private to arch/x86_64.
+ */
+#ifndef KYMO_ARCH_X86_64_GUEST_CALLS_H
+#define KYMO_ARCH_X86_64_GUEST_CALLS_H
+
+#include <stdint.h>
+
+#include "arch/pad.h"
+#include "base/page.h"
+
+#define GUEST __attribute__((section("kymo_guest"), used, noinline, visibility("hidden")))
+#define GUEST_INLINE static inline __attribute__((always_inline))
+
+enum {
+	GUEST_BRK = 12,
+	GUEST_SIGPROCMASK = 14,
+	GUEST_NANOSLEEP = 35,
+	GUEST_GETTID = 186,
+	GUEST_PROCESS_VM_READV = 310,
+	GUEST_MEMBARRIER = 324,
+};
+
+GUEST_INLINE int64_t guest_call6(int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+	register uint64_t r10 __asm__("r10") = d;
+	register uint64_t r8 __asm__("r8") = e;
+	register uint64_t r9 __asm__("r9") = f;
+	int64_t ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* A word of the live page, which another process may change. */
+GUEST_INLINE uint64_t guest_live_word(const char *live, unsigned int at)
+{
+	return __atomic_load_n((const uint64_t *)(const void *)(live + at), __ATOMIC_RELAXED);
+}
+
+/* struct rseq_cs of a reader, and after it what it is known by: others' may be there as well. */
+struct guest_sequence {
+	uint64_t flags, start, size, abort;
+	uint64_t mark;
+};
+
+#define GUEST_SEQUENCE_MARK UINT64_C(0x6b796d6f52656164)
+
+struct guest_stretch {
+	uint64_t address, size;
+};
+
+/* Bytes that were read from `address` on: fewer than `size` where there is a hole, and none, or an errno, at one. What
+ * crosses a page is asked for as two stretches: a stretch is read as a whole or not (process_vm_readv(2)). */
+GUEST_INLINE int64_t guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address)
+{
+	const uint64_t in_page = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE, first = in_page < size ? in_page : size;
+	const struct guest_stretch from[2] = { { address, first }, { address + first, size - first } };
+	const struct guest_stretch local = { (uint64_t)to, size };
+	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
+	int64_t n;
+
+	if (!process)
+		return 0;
+	n = guest_call6(GUEST_PROCESS_VM_READV, process, (uint64_t)&local, 1, (uint64_t)from, 2, 0);
+	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
+		n = guest_call6(GUEST_PROCESS_VM_READV, (uint64_t)guest_call6(GUEST_GETTID, 0, 0, 0, 0, 0, 0),
+				(uint64_t)&local, 1, (uint64_t)from, 2, 0);
+	return n;
+}
+
+#endif

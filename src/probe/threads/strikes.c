@@ -1,0 +1,131 @@
+#include "probe/threads/strikes.h"
+
+#include <string.h>
+
+#include "arch/pad.h"
+#include "base/cleanup.h"
+#include "probe/code/cache.h"
+#include "probe/code/code.h"
+#include "probe/code/modules.h"
+#include "probe/memory/sessions.h"
+#include "probe/probes.h"
+#include "probe/site/sites.h"
+#include "procfs/maps.h"
+
+/* What is made at the site may take memory away. */
+static bool may_strike(const struct kymo_syscall_site *at)
+{
+	uint64_t numbers[KYMO_PAD_SYSCALLS / 64];
+
+	kymo_pad_strikes(numbers);
+	return at->number < 0 || (at->number < KYMO_PAD_SYSCALLS && (numbers[at->number / 64] >> at->number % 64 & 1));
+}
+
+static struct kymo_error *calls_of(struct kymo_probes *probes, size_t module_at,
+				   const struct kymo_syscall_site **sites_ret, size_t *n_ret)
+{
+	struct kymo_code *code;
+	struct kymo_error *error = probes_code(probes, module_at, &code);
+
+	return error ? error : probe_cached_syscalls(probes->modules.items[module_at].file, sites_ret, n_ret);
+}
+
+static struct kymo_error *add_strike(struct kymo_probes *probes, size_t module_at, uint64_t address)
+{
+	struct probe_site fresh = { .module = module_at, .address = address, .is_strike = true }, *site;
+
+	site = probes_site_at(probes, address);
+	if (!site)
+		return probes_insert_site(probes, &fresh, &site);
+	if (!site->is_installed && !site->was_strike && !site->is_guard &&
+	    (!site->requests.n || site->requests.items[0].kind == KYMO_EVENT_SYSCALL))
+		site->is_strike = true;
+	return NULL;
+}
+
+struct kymo_error *probes_add_strikes(struct kymo_probes *probes)
+{
+	struct kymo_error *error = NULL;
+
+	if (!probes->wanted.options.fast_reads || probes->readable.is_refused)
+		return NULL;
+	for (size_t i = 0; i < probes->modules.n && !error; i++) {
+		const struct probe_module *module = &probes->modules.items[i];
+		const struct kymo_syscall_site *sites = NULL;
+		size_t n = 0;
+
+		if (module->is_gone || module->jit || module->has_strikes)
+			continue;
+		error = calls_of(probes, i, &sites, &n);
+		for (size_t k = 0; k < n && !error; k++)
+			if (may_strike(&sites[k]) && !sites[k].reason)
+				error = add_strike(probes, i, module->bias + sites[k].vaddr);
+		probes->modules.items[i].has_strikes = !error;
+	}
+	return error;
+}
+
+void probes_drop_strikes(struct kymo_probes *probes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (site->is_strike && !site->requests.n)
+			continue;
+		site->is_strike = false;
+		probes->sites.items[kept++] = *site;
+	}
+	probes->sites.n = kept;
+}
+
+static bool is_module_struck(struct kymo_probes *probes, size_t module_at)
+{
+	const struct kymo_syscall_site *sites = NULL;
+	size_t n = 0;
+	struct kymo_error *error = calls_of(probes, module_at, &sites, &n);
+
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct probe_site *site;
+
+		if (!may_strike(&sites[i]))
+			continue;
+		site = probes_site_at(probes, probes->modules.items[module_at].bias + sites[i].vaddr);
+		if (!site || !site->is_strike || !site->is_installed || site->is_retired)
+			return false;
+	}
+	return true;
+}
+
+/* Code that kymo knows to make none of these calls, or to make them as it should. */
+static bool is_harmless(const struct kymo_map *map)
+{
+	return !strcmp(map->path, "[vdso]") || !strcmp(map->path, "[vsyscall]") || kymo_is_shared_map(map) ||
+	       kymo_is_jumps_map(map);
+}
+
+bool probes_are_struck(struct kymo_probes *probes, const struct kymo_maps *maps, const char **why_ret)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if (!map->executable || is_harmless(map))
+			continue;
+		*why_ret = "it has code in memory of no file";
+		if (map->path[0] != '/')
+			return false;
+		*why_ret = "one of its files can't be looked at";
+		if (!probes_is_known(probes, map))
+			return false;
+	}
+	*why_ret = "a system call that may unmap memory has no safe location for a probe";
+	for (size_t i = 0; i < probes->modules.n; i++)
+		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit && !is_module_struck(probes, i))
+			return false;
+	return true;
+}

@@ -1,0 +1,160 @@
+/* Does what lines of its input say, and answers each with "did N". `walk` calls visit() 500 times with nodes of the
+ * heap. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct node {
+	struct node *next;
+	long value;
+	char name[16];
+};
+
+static struct node *nodes, *lonely;
+
+__attribute__((noinline)) long visit(const struct node *node)
+{
+	__asm__ volatile("" ::"r"(node) : "memory");
+	return 1;
+}
+
+static void walk(void)
+{
+	const struct node *node = nodes;
+
+	for (int i = 0; i < 500; i++, node = node->next)
+		visit(node);
+}
+
+static void make_code(void)
+{
+	unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	code[0] = 0xc3;
+	mprotect(code, 4096, PROT_READ | PROT_EXEC);
+	((void (*)(void))code)();
+}
+
+static void load(const char *name)
+{
+	void *library = dlopen(name, RTLD_NOW);
+
+	if (library)
+		dlclose(library);
+}
+
+static void make_child(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		walk();
+		munmap(lonely, 4096);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
+/* A thread whose thread-local storage is not glibc's. */
+static int walk_alone(void *data)
+{
+	walk();
+	__atomic_store_n((int *)data, 1, __ATOMIC_RELEASE);
+	for (;;)
+		syscall(SYS_exit, 0);
+	return 0;
+}
+
+static void make_strange_thread(void)
+{
+	static long storage[64];
+	static int is_done;
+	char *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	storage[0] = (long)storage;
+	clone(walk_alone, stack + 65536,
+	      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS, &is_done,
+	      NULL, storage, NULL);
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+/* munmap by a number of which the kernel takes the lower half. */
+static void drop_widely(void)
+{
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(0x100000000 + SYS_munmap), "D"(lonely), "S"(4096)
+			 : "rcx", "r11", "memory");
+}
+
+/* A mapping that grows down is protected from its start, by its last page. */
+static void protect_from_below(void)
+{
+	char *memory =
+		mmap(NULL, 16 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+	struct node *node = (struct node *)memory;
+
+	*node = (struct node){ .next = node, .value = 7 };
+	for (int i = 0; i < 500; i++) {
+		visit(node);
+		usleep(1000);
+	}
+	mprotect(memory + 15 * 4096, 4096, PROT_NONE | PROT_GROWSDOWN);
+	visit(node);
+}
+
+int main(void)
+{
+	char line[64];
+
+	nodes = calloc(10, sizeof(*nodes));
+	for (int i = 0; i < 10; i++) {
+		nodes[i] = (struct node){ .next = &nodes[(i + 1) % 10], .value = 100 + i };
+		snprintf(nodes[i].name, sizeof(nodes[i].name), "node %d", i);
+	}
+	lonely = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*lonely = (struct node){ .next = lonely, .value = 7 };
+	puts("ready");
+	fflush(stdout);
+	for (int n = 0; fgets(line, sizeof(line), stdin); n++) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strcmp(line, "walk"))
+			walk();
+		else if (!strcmp(line, "lonely"))
+			for (int i = 0; i < 500; i++)
+				visit(lonely);
+		else if (!strcmp(line, "drop"))
+			munmap(lonely, 4096);
+		else if (!strcmp(line, "protect"))
+			mprotect(lonely, 4096, PROT_NONE);
+		else if (!strcmp(line, "back"))
+			mprotect(lonely, 4096, PROT_READ | PROT_WRITE);
+		else if (!strcmp(line, "code"))
+			make_code();
+		else if (!strcmp(line, "keys"))
+			syscall(SYS_pkey_alloc, 0, 0);
+		else if (!strcmp(line, "strange"))
+			make_strange_thread();
+		else if (!strcmp(line, "drop widely"))
+			drop_widely();
+		else if (!strcmp(line, "below"))
+			protect_from_below();
+		else if (!strcmp(line, "fork"))
+			make_child();
+		else if (!strncmp(line, "load ", 5))
+			load(line + 5);
+		printf("did %d\n", n);
+		fflush(stdout);
+	}
+	return 0;
+}
