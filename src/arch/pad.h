@@ -217,30 +217,6 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
 		  uint8_t *out, size_t size, struct kymo_pad_layout *ret);
 
-/* ---- system calls ---------------------------------------------------------------------------- */
-
-#define KYMO_PAD_SYSCALLS 512 /* call numbers are below this */
-
-/* The events of system calls: at the entry an event with six x64, by its number; at the exit one with an s64. */
-struct kymo_pad_syscalls {
-	uint64_t wanted[KYMO_PAD_SYSCALLS / 64];
-	uint32_t first_id; /* of the entry of call 0; of call n, first_id + n; 0: nothing is recorded */
-	uint32_t exit_id;
-	bool strikes; /* kymo_pad_strikes() are made by the shared code, which strikes what they take away */
-};
-
-/* Calls after which memory of the process may be gone (wire/readable.h). They wait for nothing, and may be made by
- * other code in place of the program's. */
-void kymo_pad_strikes(uint64_t ret[KYMO_PAD_SYSCALLS / 64]);
-
-/* Whether the plan displaces a `syscall` and nothing else. */
-bool kymo_pad_is_syscall(const struct kymo_plan *plan);
-
-/* Write the pad of a system call; as kymo_pad_emit(), with room for kymo_pad_size_max(1). It ends its chain. */
-int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
-			  const struct kymo_pad_syscalls *syscalls, uint8_t *out, size_t size,
-			  struct kymo_pad_layout *ret);
-
 /* ---- rings ----------------------------------------------------------------------------------- */
 
 /*

@@ -278,49 +278,37 @@ static int take_string_size(struct cli_recording *recording, const char *text)
 	return 0;
 }
 
-/* Options without a value. */
+/* Options without a value, and what they set in struct cli_recording. */
+#define OPTION(name) offsetof(struct cli_recording, options.name)
+static const struct {
+	int id;
+	size_t at;
+} flags[] = {
+	{ OVERWRITE, OPTION(overwrite) },
+	{ NO_RSEQ, OPTION(no_rseq) },
+	{ FAST_READS, OPTION(fast_reads) },
+	{ NO_INLINE, OPTION(no_inline) },
+	{ ALLOW_WRITE, OPTION(allow_write) },
+	{ DISPLACE_FAULTING, OPTION(displace_faulting) },
+	{ ALL, OPTION(all) },
+	{ COMPLETE, OPTION(complete) },
+	{ QUIET, offsetof(struct cli_recording, quiet) },
+	{ LATE, offsetof(struct cli_recording, late) },
+};
+
 static bool take_flag(struct cli_recording *recording, int id)
 {
-	struct kymo_record_options *options = &recording->options;
-
+	for (size_t i = 0; i < kymo_countof(flags); i++)
+		if (flags[i].id == id)
+			return *(bool *)((char *)recording + flags[i].at) = true;
 	switch (id) {
-	case OVERWRITE:
-		options->overwrite = true;
-		return true;
-	case QUIET:
-		recording->quiet = true;
-		return true;
-	case NO_RSEQ:
-		options->no_rseq = true;
-		return true;
-	case FAST_READS:
-		options->fast_reads = true;
-		return true;
-	case NO_INLINE:
-		options->no_inline = true;
-		return true;
-	case ALLOW_WRITE:
-		options->allow_write = true;
-		return true;
-	case DISPLACE_FAULTING:
-		options->displace_faulting = true;
-		return true;
-	case ALL:
-		options->all = true;
-		return true;
-	case COMPLETE:
-		options->complete = true;
-		return true;
-	case LATE:
-		recording->late = true;
-		return true;
 	case NO_EXISTING:
-		options->existing = false;
+		recording->options.existing = false;
 		return true;
 	case FOLLOW:
 	case NO_FOLLOW:
 		recording->says_follow = true;
-		options->follow = id == FOLLOW;
+		recording->options.follow = id == FOLLOW;
 		return true;
 	default:
 		return false;

@@ -1,5 +1,6 @@
 #include "cli/record_syscalls.h"
 
+#include "arch/syscall_pad.h"
 #include "base/vec.h"
 #include "cli/output.h"
 #include "cli/record_options.h"

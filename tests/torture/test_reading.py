@@ -81,6 +81,11 @@ def test_the_same_by_locks(tmp):
 
 
 @timeout(7200)
+def test_the_same_by_plain_loads(tmp):
+    attack(tmp, 'gcc', args=['--fast-reads'])
+
+
+@timeout(7200)
 def test_the_same_in_a_static_program(tmp):
     attack(tmp, 'gcc', '-static')
 

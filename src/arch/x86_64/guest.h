@@ -24,25 +24,6 @@ struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unus
 					 const struct kymo_pad_rings *geometry);
 uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area, const struct kymo_pad_rings *geometry);
 
-/* The program's registers, as a pad has saved them, and as the entry has. */
-struct kymo_guest_frame {
-	uint64_t rdx, rax, r10, r11;
-};
-
-struct kymo_guest_saved {
-	uint64_t r9, r9_again, r8, rdi, rsi, rcx;
-};
-
-/*
- * What pads call by the entries; as C functions for tests. `live` is a live page.
- *
- *	read	`size` bytes at `address` to `to`: fewer where there is a hole, and none, or a negative errno, at one
- *	strike	make the call, after what it takes away was struck from the table; its result
- */
-int64_t kymo_guest_read(char *to, const char *live, uint64_t size, uint64_t address);
-int64_t kymo_guest_strike(const struct kymo_guest_frame *frame, const char *live, uint64_t unused,
-			  const struct kymo_guest_saved *saved);
-
 struct kymo_guest_image {
 	const uint8_t *bytes;
 	uint32_t size;

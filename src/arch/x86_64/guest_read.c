@@ -5,9 +5,10 @@
  * Three ways, the cheapest first: a plain load from the thread's own stack; one within a restartable sequence where the
  * table of readable memory says so (docs/design/fast-reads.md); a system call (docs/internals/reading.md).
  */
+#include "arch/x86_64/guest_read.h"
+
 #include <stddef.h>
 
-#include "arch/x86_64/guest.h"
 #include "arch/x86_64/guest_calls.h"
 #include "wire/readable.h"
 

@@ -5,9 +5,10 @@
  * Signals are blocked from before the table is touched until the call is made. So no handler leaps out of here, makes
  * such a call itself, or forks a child that would go on here and has no table.
  */
+#include "arch/x86_64/guest_strike.h"
+
 #include <stddef.h>
 
-#include "arch/x86_64/guest.h"
 #include "arch/x86_64/guest_calls.h"
 #include "wire/readable.h"
 

@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 
 #include "arch/pad.h"
+#include "arch/syscall_pad.h"
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/emit.h"
 #include "arch/x86_64/event.h"

@@ -17,6 +17,7 @@
 
 #include "arch/remote.h"
 #include "arch/selectors.h"
+#include "arch/syscall_pad.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "base/search.h"

@@ -155,17 +155,16 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	struct kymo_error *error;
 
 	probes->shared.is_sequenced = probes_may_use_sequences(probes);
-	if (!probes->shared.is_sequenced)
-		probes_forgo_readable(probes);
+	probes_forgo_readable(probes);
 	error = create_stopped(probes, was_stopped, stopped_ns_ret);
 	if (error)
 		return error;
 	probes->has_shared = true;
 	error = kymo_data_format(&probes->shared, &probes->wanted.options, &probes->shared.data);
-	if (!error) {
+	if (!error)
 		probes_prepare_readable(probes);
+	if (!error)
 		probes_prepare_rings_early(probes);
-	}
 	if (!error)
 		error = find_stack(probes);
 	return error;

@@ -11,6 +11,7 @@
 
 #include "arch/guard.h"
 #include "arch/leave_pad.h"
+#include "arch/syscall_pad.h"
 #include "arch/trap.h"
 #include "arch/writes.h"
 #include "base/cleanup.h"

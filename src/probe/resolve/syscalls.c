@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "arch/syscall_pad.h"
 #include "base/cleanup.h"
 #include "probe/code/cache.h"
 #include "probe/code/code.h"

@@ -2,7 +2,7 @@
 #ifndef KYMO_PROBE_RESOLVE_SYSCALLS_H
 #define KYMO_PROBE_RESOLVE_SYSCALLS_H
 
-#include "arch/pad.h"
+#include "arch/syscall_pad.h"
 #include "base/error.h"
 
 struct kymo_events;

@@ -33,6 +33,7 @@
 
 #include "arch/fetch.h"
 #include "arch/pad.h"
+#include "arch/syscall_pad.h"
 #include "base/error.h"
 #include "base/naming.h"
 #include "base/shape.h"

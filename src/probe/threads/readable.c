@@ -52,7 +52,7 @@ void probes_choose_readable(struct kymo_probes *probes)
 
 void probes_forgo_readable(struct kymo_probes *probes)
 {
-	if (!probes->wanted.options.fast_reads)
+	if (!probes->wanted.options.fast_reads || probes->shared.is_sequenced)
 		return;
 	probes->wanted.options.fast_reads = false;
 	probes_drop_strikes(probes);

@@ -9,7 +9,7 @@ struct kymo_probes;
 /* Whether this recording uses one; to be called before the process has its memory. */
 void probes_choose_readable(struct kymo_probes *probes);
 
-/* Nor does this process: its threads have no sequences. */
+/* Nor does this process, if it is known that its threads have no sequences. */
 void probes_forgo_readable(struct kymo_probes *probes);
 
 /* The memory is there: its first pages are allocated. Where that fails no table is used. */

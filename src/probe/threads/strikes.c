@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "arch/pad.h"
+#include "arch/syscall_pad.h"
 #include "base/cleanup.h"
 #include "probe/code/cache.h"
 #include "probe/code/code.h"

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "pad_checks.h"
+#include "arch/syscall_pad.h"
 
 #define GAP (4 * (uint64_t)PAGE)
 #define RESERVE (UINT64_C(1) << 30)

@@ -13,6 +13,7 @@
 #include "arch/exits.h"
 #include "arch/plan.h"
 #include "arch/pad.h"
+#include "arch/syscall_pad.h"
 #include "base/cleanup.h"
 #include "wire/event.h"
 

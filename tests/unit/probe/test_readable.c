@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 #include "arch/pad.h"
-#include "arch/x86_64/guest.h"
+#include "arch/x86_64/guest_read.h"
+#include "arch/x86_64/guest_strike.h"
 #include "base/io.h"
 #include "probe/probes.h"
 #include "probe/threads/readable.h"

@@ -1,0 +1,11 @@
+/* What pads call to read memory; as a C function for tests. Private to arch/x86_64. */
+#ifndef KYMO_ARCH_X86_64_GUEST_READ_H
+#define KYMO_ARCH_X86_64_GUEST_READ_H
+
+#include <stdint.h>
+
+/* `size` bytes at `address` to `to`: fewer where there is a hole, and none, or a negative errno, at one. `live` is a
+ * live page. Signal handlers and other threads may do the same. */
+int64_t kymo_guest_read(char *to, const char *live, uint64_t size, uint64_t address);
+
+#endif
