@@ -23,6 +23,9 @@ struct kymo_pad_syscalls {
  * other code in place of the program's. */
 void kymo_pad_strikes(uint64_t ret[KYMO_PAD_SYSCALLS / 64]);
 
+/* The most bytes below the stack pointer that such a call takes: threads that run on small stacks make none. */
+#define KYMO_PAD_STRIKE_STACK_MAX 640
+
 /* Whether the plan displaces a `syscall` and nothing else. */
 bool kymo_pad_is_syscall(const struct kymo_plan *plan);
 

@@ -204,8 +204,9 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
 }
 
 /*
- * The entries. The stack is aligned by hand. The registers that C may change are saved, except rax, rdx and r11, which
- * a pad has saved already. r10 comes back as the ring (or 0), and rax too.
+ * The entries. The stack is not aligned: code without vector registers does not rely on that. The registers that C may
+ *change are saved, except rax, rdx and r11, which a pad has saved already. r10 comes back as the ring (or 0), and rax
+ *too.
  *
  *	kymo_guest_take_entry	r10: ring 0, r11d: number of rings
  *	kymo_guest_switch_entry	r10: ring, rdx: struct kymo_pad_rings
@@ -221,13 +222,12 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	".globl kymo_guest_\\entry\\()_entry\n	.hidden kymo_guest_\\entry\\()_entry\n"
 	".endr\n"
 	".macro kymo_enter function, fourth=rax\n"
-	"	push %rbp\n	mov %rsp, %rbp\n	and $-16, %rsp\n"
-	"	push %rcx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n	push %r9\n"
+	"	push %rcx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n"
 	"	mov %r10, %rdi\n	mov %r11, %rsi\n	mov %\\fourth, %rcx\n"
 	"	call \\function\n"
 	"	mov %rax, %r10\n"
-	"	pop %r9\n	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rcx\n"
-	"	mov %rbp, %rsp\n	pop %rbp\n	ret\n"
+	"	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rcx\n"
+	"	ret\n"
 	".endm\n"
 	".balign 16\n"
 	"kymo_guest_take_entry: kymo_enter kymo_guest_take\n"

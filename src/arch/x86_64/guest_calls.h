@@ -1,5 +1,5 @@
 /*
- * System calls that the code in targets makes for itself, and reading memory by one. To be included by the files of
+ * System calls that the code in targets makes for itself. To be included by the files of
  * guest.c's section alone. Private to arch/x86_64.
  */
 #ifndef KYMO_ARCH_X86_64_GUEST_CALLS_H
@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 #include "arch/pad.h"
-#include "base/page.h"
 
 #define GUEST __attribute__((section("kymo_guest"), used, noinline, visibility("hidden")))
+/* The same of what one file calls; in frames of their own, as the stack is the program's. */
+#define GUEST_OWN static __attribute__((section("kymo_guest"), noinline))
 #define GUEST_INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -48,29 +49,9 @@ struct guest_sequence {
 	uint64_t mark;
 };
 
-#define GUEST_SEQUENCE_MARK UINT64_C(0x6b796d6f52656164)
+#define GUEST_SEQUENCE_MARK UINT64_C(0x52656164)
 
-struct guest_stretch {
-	uint64_t address, size;
-};
-
-/* Bytes that were read from `address` on: fewer than `size` where there is a hole, and none, or an errno, at one. What
- * crosses a page is asked for as two stretches: a stretch is read as a whole or not (process_vm_readv(2)). */
-GUEST_INLINE int64_t guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address)
-{
-	const uint64_t in_page = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE, first = in_page < size ? in_page : size;
-	const struct guest_stretch from[2] = { { address, first }, { address + first, size - first } };
-	const struct guest_stretch local = { (uint64_t)to, size };
-	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
-	int64_t n;
-
-	if (!process)
-		return 0;
-	n = guest_call6(GUEST_PROCESS_VM_READV, process, (uint64_t)&local, 1, (uint64_t)from, 2, 0);
-	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
-		n = guest_call6(GUEST_PROCESS_VM_READV, (uint64_t)guest_call6(GUEST_GETTID, 0, 0, 0, 0, 0, 0),
-				(uint64_t)&local, 1, (uint64_t)from, 2, 0);
-	return n;
-}
+/* guest_read.c: bytes that were read by a system call, which may be fewer than `size`, or an errno. */
+int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address);
 
 #endif

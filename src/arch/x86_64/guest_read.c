@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "arch/x86_64/guest_calls.h"
+#include "base/page.h"
 #include "wire/readable.h"
 
 #define TRIES 4 /* a sequence is begun anew when the thread is preempted or gets a signal */
@@ -83,7 +84,7 @@ enum { OUTCOME_ELSE, OUTCOME_DONE, OUTCOME_AGAIN };
 
 GUEST_INLINE int read_in_sequence(char *to, const char *live, char *area, uint64_t size, uint64_t address)
 {
-	struct guest_sequence descriptor __attribute__((aligned(32)));
+	struct guest_sequence descriptor; /* the kernel does not ask for its alignment */
 	register const char *r8 __asm__("r8") = live;
 	register char *r9 __asm__("r9") = area;
 	register void *rbx __asm__("rbx") = &descriptor;
@@ -234,6 +235,29 @@ GUEST_INLINE int read_in_place(char *to, const char *live, uint64_t size, uint64
 	return outcome == OUTCOME_DONE;
 }
 
+struct stretch {
+	uint64_t address, size;
+};
+
+/* Bytes that were read from `address` on: fewer than `size` where there is a hole, and none, or an errno, at one. What
+ * crosses a page is asked for as two stretches: a stretch is read as a whole or not (process_vm_readv(2)). */
+GUEST int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address)
+{
+	const uint64_t in_page = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE, first = in_page < size ? in_page : size;
+	const struct stretch from[2] = { { address, first }, { address + first, size - first } };
+	const struct stretch local = { (uint64_t)to, size };
+	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
+	int64_t n;
+
+	if (!process)
+		return 0;
+	n = guest_call6(GUEST_PROCESS_VM_READV, process, (uint64_t)&local, 1, (uint64_t)from, 2, 0);
+	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
+		n = guest_call6(GUEST_PROCESS_VM_READV, (uint64_t)guest_call6(GUEST_GETTID, 0, 0, 0, 0, 0, 0),
+				(uint64_t)&local, 1, (uint64_t)from, 2, 0);
+	return n;
+}
+
 /* The same where nothing can fault; up to a NUL, if `is_string`. */
 GUEST_INLINE int64_t copy(char *to, uint64_t size, uint64_t address, int is_string)
 {
@@ -250,14 +274,14 @@ GUEST_INLINE int64_t copy(char *to, uint64_t size, uint64_t address, int is_stri
 	return (int64_t)size;
 }
 
-/* As guest_read_by_call(). */
-GUEST_INLINE int64_t read_memory(char *to, const char *live, uint64_t size, uint64_t address, int is_string)
+/* As kymo_guest_read_by_call(). */
+GUEST_OWN int64_t read_memory(char *to, const char *live, uint64_t size, uint64_t address, int is_string)
 {
 	if (is_certain(live) || is_on_stack(live, size, address))
 		return copy(to, size, address, is_string);
 	if (read_in_place(to, live, size, address))
 		return (int64_t)size;
-	return guest_read_by_call(to, live, size, address);
+	return kymo_guest_read_by_call(to, live, size, address);
 }
 
 GUEST int64_t kymo_guest_read(char *to, const char *live, uint64_t size, uint64_t address)

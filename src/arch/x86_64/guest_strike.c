@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "arch/x86_64/guest_calls.h"
+#include "base/page.h"
 #include "wire/readable.h"
 
 enum {
@@ -132,7 +133,7 @@ GUEST_INLINE int find_loss(const struct kymo_guest_frame *frame, const struct ky
 	return loss.closes || loss.high[0] || loss.high[1];
 }
 
-GUEST_INLINE int64_t make(const struct kymo_guest_frame *frame, const struct kymo_guest_saved *saved)
+GUEST_OWN int64_t make(const struct kymo_guest_frame *frame, const struct kymo_guest_saved *saved)
 {
 	return guest_call6((int64_t)frame->rax, saved->rdi, saved->rsi, frame->rdx, frame->r10, saved->r8, saved->r9);
 }
@@ -157,8 +158,7 @@ GUEST_INLINE int clear(uint8_t *pages, uint64_t from, uint64_t to)
 }
 
 /* Bytes of [low, high) become 0; whether one was not. */
-static __attribute__((section("kymo_guest"), noinline)) int clear_range(struct kymo_wire_readable *table, uint64_t low,
-									uint64_t high)
+GUEST_OWN int clear_range(struct kymo_wire_readable *table, uint64_t low, uint64_t high)
 {
 	int found = 0;
 
@@ -179,11 +179,11 @@ GUEST_INLINE int is_in_sequence(const char *live, uint64_t thread)
 {
 	const uint64_t at = thread + guest_live_word(live, KYMO_PAD_LIVE_RSEQ_OFFSET) + 8;
 	uint64_t sequence = 0, mark = 0;
-	int64_t n = guest_read_by_call((char *)&sequence, live, sizeof(sequence), at);
+	int64_t n = kymo_guest_read_by_call((char *)&sequence, live, sizeof(sequence), at);
 
 	if (n == sizeof(sequence) && sequence)
-		n = guest_read_by_call((char *)&mark, live, sizeof(mark),
-				       sequence + offsetof(struct guest_sequence, mark));
+		n = kymo_guest_read_by_call((char *)&mark, live, sizeof(mark),
+					    sequence + offsetof(struct guest_sequence, mark));
 	else if (n == sizeof(sequence))
 		return 0;
 	return n == sizeof(mark) ? mark == GUEST_SEQUENCE_MARK : n != GONE;
@@ -191,8 +191,7 @@ GUEST_INLINE int is_in_sequence(const char *live, uint64_t thread)
 
 /* No reader is in [low, high) any more that has seen the bytes before they were 0. Without the right to make calls (a
  * filter may punish them) what is seen of the slots has to do. */
-static __attribute__((section("kymo_guest"), noinline)) void
-wait_for_readers(const struct kymo_wire_readable *table, const char *live, uint64_t low, uint64_t high)
+GUEST_OWN void wait_for_readers(const struct kymo_wire_readable *table, const char *live, uint64_t low, uint64_t high)
 {
 	const uint64_t nap[2] = { 0, NAP_NS };
 

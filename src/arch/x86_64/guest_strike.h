@@ -10,7 +10,7 @@ struct kymo_guest_frame {
 };
 
 struct kymo_guest_saved {
-	uint64_t r9, r9_again, r8, rdi, rsi, rcx;
+	uint64_t r9, r8, rdi, rsi, rcx;
 };
 
 /* Make the call, after what it takes away was struck from the table of the live page; its result, as the kernel gives
