@@ -51,7 +51,4 @@ struct guest_sequence {
 
 #define GUEST_SEQUENCE_MARK UINT64_C(0x52656164)
 
-/* guest_read.c: bytes that were read by a system call, which may be fewer than `size`, or an errno. */
-int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address);
-
 #endif

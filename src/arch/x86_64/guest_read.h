@@ -8,4 +8,7 @@
  * live page. Signal handlers and other threads may do the same. */
 int64_t kymo_guest_read(char *to, const char *live, uint64_t size, uint64_t address);
 
+/* The same by a system call; 0: the process must make none. */
+int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address);
+
 #endif

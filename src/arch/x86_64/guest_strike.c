@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "arch/x86_64/guest_calls.h"
+#include "arch/x86_64/guest_read.h"
 #include "base/page.h"
 #include "wire/readable.h"
 
@@ -40,10 +41,9 @@ enum {
 #define READ_IS_EXEC 0x0400000 /* READ_IMPLIES_EXEC */
 #define HUGE (UINT64_C(2) << 20)
 #define HUGEST (UINT64_C(1) << 30)
-#define X32 UINT64_C(0x40000000)      /* in a call's number */
-#define GONE (-14)                    /* EFAULT */
-#define FENCE 128                     /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ */
-#define BRK_REACH (UINT64_C(1) << 40) /* what shrinks may have been as large */
+#define X32 UINT64_C(0x40000000) /* in a call's number */
+#define GONE (-14)               /* EFAULT */
+#define FENCE 128                /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ */
 
 #define READ_MAX 1024 /* bytes from a reader's address on */
 #define NAP_NS 100000
@@ -61,6 +61,15 @@ GUEST_INLINE uint64_t page_up(uint64_t address)
 {
 	return address > UINT64_MAX - KYMO_PAGE_SIZE ? UINT64_MAX
 						     : (address + KYMO_PAGE_SIZE - 1) & ~(uint64_t)(KYMO_PAGE_SIZE - 1);
+}
+
+/* More than a heap that shrinks has had. No word of the code is a 64-bit address, or looks like one. */
+GUEST_INLINE uint64_t tebibyte(void)
+{
+	uint64_t size = 1;
+
+	__asm__("" : "+r"(size));
+	return size << 40;
 }
 
 GUEST_INLINE void take(struct loss *loss, int i, uint64_t address, uint64_t size)
@@ -106,7 +115,7 @@ GUEST_INLINE int find_loss(const struct kymo_guest_frame *frame, const struct ky
 		break;
 	case GUEST_BRK:
 		if (a)
-			take(&loss, 0, a, BRK_REACH);
+			take(&loss, 0, a, tebibyte());
 		break;
 	case SYS_MADVISE:
 		if ((uint32_t)c >= ADVICE_HARMS)
