@@ -38,7 +38,8 @@
 #define KYMO_PAD_LIVE_THREAD_LOW 208   /* u64 */
 
 #define KYMO_PAD_LIVE_INNER_PID 216 /* s32: the process's id as it sees itself */
-#define KYMO_PAD_LIVE_READABLE 224  /* u64: the address of struct kymo_wire_readable; 0: there is none */
+/* 224: KYMO_PAD_LIVE_LEASE (writes.h) */
+#define KYMO_PAD_LIVE_READABLE 232 /* u64: the address of struct kymo_wire_readable; 0: there is none */
 /* u32 [KYMO_PAD_TRAPS]: words of events that trap */
 #define KYMO_PAD_LIVE_TRAPS 256
 #define KYMO_PAD_TRAPS 448u

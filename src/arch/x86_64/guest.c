@@ -205,8 +205,8 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
 
 /*
  * The entries. The stack is not aligned: code without vector registers does not rely on that. The registers that C may
- *change are saved, except rax, rdx and r11, which a pad has saved already. r10 comes back as the ring (or 0), and rax
- *too.
+ * change are saved, except rax, rdx and r11, which a pad has saved already. r10 comes back as the ring (or 0), and rax
+ * too.
  *
  *	kymo_guest_take_entry	r10: ring 0, r11d: number of rings
  *	kymo_guest_switch_entry	r10: ring, rdx: struct kymo_pad_rings

@@ -22,7 +22,9 @@
 static const int32_t value_at[KYMO_WRITES_MAX] = { SLOT_TSC, SLOT_RFLAGS, BELOW_LOADED, BELOW_COMPOSED_SIZE };
 
 _Static_assert(BELOW_COMPOSED_SIZE >= -128 && BELOW_LOADED < BELOW_DIVISOR, "in the red zone, below a form's values");
-_Static_assert(KYMO_PAD_LIVE_LEASE >= KYMO_PAD_LIVE_INNER_PID + 8 && KYMO_PAD_LIVE_LEASE + 8 <= KYMO_PAD_LIVE_TRAPS,
+_Static_assert(KYMO_PAD_LIVE_LEASE >= KYMO_PAD_LIVE_INNER_PID + 8 &&
+		       KYMO_PAD_LIVE_LEASE + 8 <= KYMO_PAD_LIVE_READABLE &&
+		       KYMO_PAD_LIVE_READABLE + 8 <= KYMO_PAD_LIVE_TRAPS,
 	       "a word of its own: the one before it is written as eight bytes");
 _Static_assert(SLOT_WRITES > SLOT_FLAGS + 1 && SLOT_WRITES < SLOT_TID, "between the flags and the thread");
 

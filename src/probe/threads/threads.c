@@ -64,13 +64,12 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 {
 	const struct probe_stack_words stacks = probes_stack_words(probes, state);
 	const uint64_t reader_on[] = { probes_reader(probes, process), stacks.of_threads[0], stacks.of_threads[1],
-				       (uint64_t)kymo_process_inner_pid(process),
-				       process == probes->process ? probes_readable_address(probes) : 0 };
+				       (uint64_t)kymo_process_inner_pid(process) };
+	const uint64_t readable = process == probes->process ? probes_readable_address(probes) : 0;
 	int64_t page[7] = { 0 }; /* up to what pads count */
 
 	_Static_assert(KYMO_PAD_LIVE_THREAD_STACK == KYMO_PAD_LIVE_READER + 8 &&
-			       KYMO_PAD_LIVE_INNER_PID == KYMO_PAD_LIVE_READER + 24 &&
-			       KYMO_PAD_LIVE_READABLE == KYMO_PAD_LIVE_READER + 32,
+			       KYMO_PAD_LIVE_INNER_PID == KYMO_PAD_LIVE_READER + 24,
 		       "they are written at once");
 	memcpy(&page[KYMO_PAD_LIVE_STACK_ENOUGH / 8], stacks.initial, sizeof(stacks.initial));
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->threads.tid_offset;
@@ -89,6 +88,9 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 		if (!err)
 			err = kymo_process_write(process, probes->shared.live[i] + KYMO_PAD_LIVE_READER, reader_on,
 						 sizeof(reader_on));
+		if (!err)
+			err = kymo_process_write(process, probes->shared.live[i] + KYMO_PAD_LIVE_READABLE, &readable,
+						 sizeof(readable));
 		if (!err)
 			err = kymo_process_write(process, probes->shared.live[i], &state, 1);
 		if (err)
