@@ -312,8 +312,16 @@ static bool find_function(struct kymo_debug *debug, struct sym_unit *unit, uint6
 bool sym_die_entry(Dwarf_Die *die, uint64_t *ret)
 {
 	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
 
-	if (dwarf_entrypc(die, &start) && (dwarf_ranges(die, 0, &base, &start, &end) <= 0 || start >= end))
+	if (!dwarf_entrypc(die, &start)) {
+		*ret = start;
+		return true;
+	}
+	do /* gcc writes empty ranges, too */
+		at = dwarf_ranges(die, at, &base, &start, &end);
+	while (at > 0 && start >= end);
+	if (at <= 0)
 		return false;
 	*ret = start;
 	return true;
