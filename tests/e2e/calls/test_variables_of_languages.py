@@ -28,10 +28,10 @@ static inline long folded(const struct point *point, unsigned char n)
 __attribute__((noinline)) long work(struct point *point, int count, unsigned long mask, signed char sign)
 {
 	long total = count * 2 + sign;
-	unsigned short half = (unsigned short)(mask >> 1);
+	unsigned short h1 = (unsigned short)(mask >> 1);
 	double ratio = total / 4.0;
-	sink(total + half + (long)ratio); /* here point->y *point sizeof(*point) mask&255 */
-	total += scaled(total, count) + folded(point, half & 15);
+	sink(total + h1 + (long)ratio); /* here point->y *point sizeof(*point) mask&255 */
+	total += scaled(total, count) + folded(point, h1 & 15);
 	sink(total); /* here */
 	if (count > 2) {
 		int inner = count * 5 + point->flags;
@@ -76,9 +76,9 @@ struct Item : Base {
 long Item::cost(int n) const
 {
 	long total = box.value * n;
-	short half = (short)(n / 2 + id);
+	short h2 = (short)(n / 2 + id);
 	const Item &self = *this;
-	sink(total + half); /* here box.value this->box.tag self.sold sold id self.box.value+1 label[1] */
+	sink(total + h2); /* here box.value this->box.tag self.sold sold id self.box.value+1 label[1] */
 	total += scaled(total, n) + twice(n) + self.box.tag;
 	sink(total); /* here */
 	return total;
@@ -118,13 +118,13 @@ pub struct Item { pub id: u32, pub price: i64, pub color: Color, pub sold: bool,
 }
 #[inline(never)] fn cost(item: &Item, n: u16) -> i64 {
     let total = item.price * n as i64;
-    let many = n > 3;
+    let m4 = n > 3;
     let letter = (n as u8) + b'a';
     let small = (item.id as i8).wrapping_neg();
     let color = item.color;
     let weight = item.weight * 2.0;
-    sink(total + letter as i64 + small as i64 + many as i64 + color as i64 + weight as i64); /* here */
-    let result = total + scaled(total, small as i32) + if many { 1 } else { 0 };
+    sink(total + letter as i64 + small as i64 + m4 as i64 + color as i64 + weight as i64); /* here */
+    let result = total + scaled(total, small as i32) + if m4 { 1 } else { 0 };
     sink(result); /* here */
     result
 }

@@ -61,7 +61,7 @@ static struct conn o = {
 static struct conn *p = &o, **pp = &p;
 static void *q = &o;
 static char *s = o.name;
-static int i = 2;
+static int i = 2, i2 = 3, x1y2 = 4;
 static struct point small = { 300, -7 };
 
 /* ---- what debug information would say of it -------------------------------------------------- */
@@ -140,6 +140,7 @@ static const struct {
 	{ "s", &t_char_p, &s, 0 },      { "i", &t_int, NULL, 1 },
 	{ "small", &t_point, NULL, 2 }, { "r", &t_conn_r, NULL, 0 },
 	{ "rr", &t_conn_r, &p, 0 },     { "hidden", &t_hidden_p, NULL, 0 },
+	{ "i2", &t_int, &i2, 0 },       { "x1y2", &t_int, &x1y2, 0 },
 };
 
 static struct kymo_error *find(void *data, const char *text, const char *name, size_t size,
@@ -282,6 +283,14 @@ static void members_are_read(void **state)
 	is("&rr", "struct conn *", (int64_t)p);
 	is("small.x", "short", 300);
 	is("small.y", "short", -7);
+}
+
+static void names_have_digits(void **state)
+{
+	same("int", i2);
+	same("int", x1y2 * i2 - i);
+	same("int", p->ports[i2] + i2);
+	refused("i3", "column 1: there is no i3\n  i3\n  ^");
 }
 
 static void bit_fields_are_read(void **state)
@@ -542,6 +551,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_are_read),
+		cmocka_unit_test(names_have_digits),
 		cmocka_unit_test(bit_fields_are_read),
 		cmocka_unit_test(elements_are_read),
 		cmocka_unit_test(pointers_are_computed_with),
