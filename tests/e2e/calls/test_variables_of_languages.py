@@ -8,6 +8,9 @@ from seeds import seed
 
 C = r'''
 struct point { short x, y; struct point *next; unsigned flags : 5; };
+enum limits { LEAST = -3, MOST = 8 };
+enum { HALF = 128 } unused;
+static enum limits limit = MOST;
 static int calls;
 __attribute__((noinline)) void sink(long value) { calls += 3; __asm__ volatile("" :: "r"(value) : "memory"); }
 static inline __attribute__((always_inline)) long scaled(long value, int by)
@@ -30,7 +33,7 @@ __attribute__((noinline)) long work(struct point *point, int count, unsigned lon
 	long total = count * 2 + sign;
 	unsigned short h1 = (unsigned short)(mask >> 1);
 	double ratio = total / 4.0;
-	sink(total + h1 + (long)ratio); /* here point->y *point sizeof(*point) mask&255 */
+	sink(total + h1 + (long)ratio); /* here point->y *point sizeof(*point) mask&255 limit==MOST point->y>LEAST mask&HALF MOST+HALF */
 	total += scaled(total, count) + folded(point, h1 & 15);
 	sink(total); /* here */
 	if (count > 2) {
@@ -54,6 +57,7 @@ namespace shop {
 long passed;
 __attribute__((noinline)) void sink(long value) { passed += 2; asm volatile("" :: "r"(value) : "memory"); }
 enum class Color : short { Red = 1, Blue = -7 };
+namespace deep { enum Level { Low = 2, High = 40 }; Level level = High; }
 template <typename T> struct Box { T value; unsigned char tag; };
 struct Base { int id = 11; virtual ~Base() {} virtual long cost(int n) const = 0; };
 static inline __attribute__((always_inline)) long scaled(long value, int by)
@@ -78,7 +82,7 @@ long Item::cost(int n) const
 	long total = box.value * n;
 	short h2 = (short)(n / 2 + id);
 	const Item &self = *this;
-	sink(total + h2); /* here box.value this->box.tag self.sold sold id self.box.value+1 label[1] */
+	sink(total + h2); /* here box.value this->box.tag self.sold sold id self.box.value+1 label[1] color==shop::Color::Blue self.color==shop::Color::Red n>shop::deep::Low shop::deep::Level::High+n shop::deep::level==shop::deep::High */
 	total += scaled(total, n) + twice(n) + self.box.tag;
 	sink(total); /* here */
 	return total;
@@ -123,7 +127,7 @@ pub struct Item { pub id: u32, pub price: i64, pub color: Color, pub sold: bool,
     let small = (item.id as i8).wrapping_neg();
     let color = item.color;
     let weight = item.weight * 2.0;
-    sink(total + letter as i64 + small as i64 + m4 as i64 + color as i64 + weight as i64); /* here */
+    sink(total + letter as i64 + small as i64 + m4 as i64 + color as i64 + weight as i64); /* here color==app::Color::Blue */
     let result = total + scaled(total, small as i32) + if m4 { 1 } else { 0 };
     sink(result); /* here */
     result

@@ -209,7 +209,25 @@ static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *
 	return NULL;
 }
 
-static const struct kymo_expr_names names = { find, find_type, find_members, NULL, find_enumerators, NULL };
+static struct kymo_error *find_enumerator(void *data, const char *text, const char *name, size_t size,
+					  const struct kymo_ctype **type_ret, int64_t *value_ret)
+{
+	if (size == 10 && !memcmp(name, "state::LOW", 10)) {
+		*type_ret = &t_state;
+		*value_ret = -7;
+	}
+	for (size_t k = 0; k < kymo_countof(states); k++)
+		if (strlen(states[k].name) == size && !memcmp(states[k].name, name, size)) {
+			*type_ret = &t_state;
+			*value_ret = states[k].value;
+		}
+	if (size == 4 && !memcmp(name, "BOTH", 4))
+		return kymo_error_at(text, name, "several have it");
+	return NULL;
+}
+
+static const struct kymo_expr_names names = { find, find_type, find_members, NULL, find_enumerators, find_enumerator,
+					      NULL };
 
 /* ---- what is made of it ---------------------------------------------------------------------- */
 
@@ -281,16 +299,10 @@ static void members_are_read(void **state)
 	is("r.fd", "int", 7);
 	is("rr.peer->fd", "int", 9);
 	is("&rr", "struct conn *", (int64_t)p);
+	same("int", x1y2 * i2 - i); /* a digit is the second character */
+	same("int", p->ports[i2] + i2);
 	is("small.x", "short", 300);
 	is("small.y", "short", -7);
-}
-
-static void names_have_digits(void **state)
-{
-	same("int", i2);
-	same("int", x1y2 * i2 - i);
-	same("int", p->ports[i2] + i2);
-	refused("i3", "column 1: there is no i3\n  i3\n  ^");
 }
 
 static void bit_fields_are_read(void **state)
@@ -363,8 +375,27 @@ static void enumerators_are_known_by_what_they_meet(void **state)
 	refused("p->state == BUSSY",
 		"column 13: there is no 'BUSSY', and enum state has none of that name; it has: BUSY, IDLE, "
 		"GONE\n  p->state == BUSSY\n              ^");
-	refused("i == BUSY", "column 6: there is no BUSY\n  i == BUSY\n       ^");
-	refused("BUSY", "column 1: there is no BUSY\n  BUSY\n  ^");
+	is("i == BUSY - 3", "int", 1);
+	is("i | BUSY", "int", 7);
+	is("BUSY", "enum state", 5);
+	is("-BUSY", "int", -5);
+	is("p->ports[IDLE + 1]", "short", 443);
+	is("i > 1 ? GONE : BUSY", "int", -1);
+	is("p->state == state::LOW", "int", 0);
+	is("state::LOW", "enum state", -7);
+	refused("i == BUSSY", "column 6: there is no BUSSY\n  i == BUSSY\n       ^");
+	refused("i == BOTH", "column 6: several have it\n  i == BOTH\n       ^");
+	refused("BUSSY", "column 1: there is no BUSSY\n  BUSSY\n  ^");
+	refused("BUSSY->fd", "column 1: there is no BUSSY\n  BUSSY->fd\n  ^");
+}
+
+static void words_of_languages_are_constants(void **state)
+{
+	is("p == NULL", "int", 0);
+	is("p->peer->peer == nullptr && q != nil", "int", 1);
+	is("p->is_open == true", "int", 1);
+	is("i > 1 ? true : false", "int", 1);
+	is("NULL", "void *", 0);
 }
 
 static void wholes_are_their_addresses(void **state)
@@ -551,11 +582,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_are_read),
-		cmocka_unit_test(names_have_digits),
 		cmocka_unit_test(bit_fields_are_read),
 		cmocka_unit_test(elements_are_read),
 		cmocka_unit_test(pointers_are_computed_with),
 		cmocka_unit_test(enumerators_are_known_by_what_they_meet),
+		cmocka_unit_test(words_of_languages_are_constants),
 		cmocka_unit_test(wholes_are_their_addresses),
 		cmocka_unit_test(texts_are_compared),
 		cmocka_unit_test(names_of_threads_are_compared),
