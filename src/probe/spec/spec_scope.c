@@ -212,7 +212,11 @@ struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, c
 	error = kymo_debug_return_type(scope->debug, scope->vaddr, &ctype, &returned);
 	if (error && error->code == KYMO_ERROR_NOT_FOUND)
 		return forgive(error);
-	if (error || !ctype) /* what returns nothing leaves something in the register */
+	if (!error && returned == KYMO_RETURNED_NOTHING)
+		return refuse(&query,
+			      "the function returns nothing (void); write %%ax for what it happens to leave in the "
+			      "register");
+	if (error || !ctype)
 		return error;
 	type = kymo_expr_type_of(ctype);
 	switch (kymo_expr_class_of(type)) {
