@@ -406,13 +406,13 @@ static struct kymo_error *add_values(const struct kymo_spec *spec, const struct 
 	size_t at;
 
 	named->scope = scope;
+	named->aggregated = spec->aggregated;
 	for (size_t i = 0; i < spec->n_values && !error; i++)
 		error = kymo_spec_add_value(named, spec->values[i].text, spec->values[i].text + spec->values[i].start,
 					    spec->values[i].text + spec->values[i].end, &at);
 	named->scope = NULL;
 	named->is_paired = spec->is_paired;
 	named->shares_sample = spec->shares_sample;
-	named->aggregated = spec->aggregated;
 	named->waits = spec->waits;
 	named->is_limited = spec->is_limited;
 	return error;

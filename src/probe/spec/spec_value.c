@@ -152,6 +152,11 @@ static bool find_context(const struct name *name)
 /* The duration of a call, where the source has nothing of that name. */
 static struct kymo_error *refuse_duration(const struct name *name)
 {
+	if (name->spec->aggregated)
+		return kymo_error_at(
+			name->text, name->start,
+			"the duration of calls is aggregated as it is, in nanoseconds: write it alone, as in "
+			"'libc:read duration'");
 	if (name->spec->is_return)
 		return kymo_error_at(name->text, name->start,
 				     "a pad does not know the duration of its call: record it alone, as in 'libc:read "
