@@ -318,3 +318,17 @@ def test_of_rust(tmp):
         tmp, 'app.rs', RUST,
         [('rustc', '-g', '-A', 'warnings', '-C', 'relocation-model=static', '-C', f'opt-level={level}')
          for level in (0, 2, 3)], 30, part=1)
+
+
+def test_parameters_of_rust_without_optimization_are_known_at_lines(tmp):
+    if not shutil.which('rustc'):
+        skip('rustc is not installed')
+    (tmp / 'app.rs').write_text(RUST)
+    run('rustc', '-g', '-A', 'warnings', '-C', 'opt-level=0', '-o', 'app', 'app.rs', seconds=120).ok()
+    record('-p', './app:app::cost item->id n', '--', './app').wrong_words(
+        "column 17: 'item' is in a frame that is not made yet here, and what passes it is not certain in its language; "
+        'name a line of the function, as in FILE:SOURCE:LINE')
+    line = 1 + next(i for i, text in enumerate(RUST.splitlines()) if 'let m4' in text)  # Rust handles SIGSEGV: no load
+    record('-p', f'./app:app.rs:{line} item->id n', '--', './app').ok()
+    check_equal([(event['id'], event['n']) for event in events()], [(200 if i % 2 else 7, i) for i in range(6)],
+                'at the first line')
