@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/caret.h"
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
 #include "cli/forced_returns.h"
@@ -31,7 +32,7 @@ static struct kymo_error *name(struct kymo_spec *spec, const struct cli_scope *s
 
 	if (scope->scope.debug)
 		print_build_id(scope->module, build_id);
-	return kymo_spec_name(spec, &scope->scope, build_id);
+	return kymo_error_retell(kymo_spec_name(spec, &scope->scope, build_id), spec->text, kymo_spec_typed(spec));
 }
 
 static struct kymo_error *find_names(struct kymo_spec *spec)
