@@ -43,6 +43,19 @@ static void see_shape(struct kymo_debug *debug, const struct kymo_ctype *type)
 	kymo_shape_release(shape);
 }
 
+static void see_enumerator(struct kymo_debug *debug, const char *name)
+{
+	struct kymo_ctype_enumerator found;
+	const struct kymo_ctype *type;
+	char qualified[64];
+	bool is_one;
+
+	kymo_error_destroy(kymo_debug_enumerator(debug, 0x1000, name, strlen(name), &type, &found, &is_one));
+	check(!type || (type->kind == KYMO_CTYPE_ENUM && found.name));
+	snprintf(qualified, sizeof(qualified), "a::%s", name);
+	kymo_error_destroy(kymo_debug_enumerator(debug, 0x1000, qualified, strlen(qualified), &type, &found, &is_one));
+}
+
 static void see_type(struct kymo_debug *debug, const struct kymo_ctype *type, int depth)
 {
 	const struct kymo_ctype_enumerator *enumerators;
@@ -61,8 +74,11 @@ static void see_type(struct kymo_debug *debug, const struct kymo_ctype *type, in
 		}
 		kymo_error_destroy(error);
 		error = kymo_debug_enumerators(debug, type, &enumerators, &n);
-		for (size_t k = 0; !error && k < n; k++)
+		for (size_t k = 0; !error && k < n; k++) {
 			check(enumerators[k].name);
+			if (k < MEMBERS)
+				see_enumerator(debug, enumerators[k].name);
+		}
 		kymo_error_destroy(error);
 		see_shape(debug, type);
 		type = type->of;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/caret.h"
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
 #include "cli/forced_returns.h"
@@ -31,7 +32,7 @@ static struct kymo_error *name(struct kymo_spec *spec, const struct cli_scope *s
 
 	if (scope->scope.debug)
 		print_build_id(scope->module, build_id);
-	return kymo_spec_name(spec, &scope->scope, build_id);
+	return kymo_error_retell(kymo_spec_name(spec, &scope->scope, build_id), spec->text, kymo_spec_typed(spec));
 }
 
 static struct kymo_error *find_names(struct kymo_spec *spec)
@@ -74,6 +75,17 @@ static struct kymo_error *refuse_return(const struct kymo_symbol *function, cons
 				 type->name, instead);
 }
 
+static struct kymo_error *refuse_nothing(const struct kymo_symbol *function)
+{
+	kymo_cleanup_free char *shown = kymo_shown(function->name);
+
+	return shown ? kymo_error_create(KYMO_ERROR_USAGE,
+					 "'%s' returns nothing (void); write %%ax for what it happens to leave in the "
+					 "register",
+					 shown)
+		     : &kymo_error_no_memory;
+}
+
 /* Of several functions the others are recorded all the same. */
 static void warn_of_returns(const char *text, size_t n_refused, size_t n, struct kymo_error *first)
 {
@@ -92,6 +104,8 @@ static struct kymo_error *check_function(struct kymo_debug *debug, const struct 
 
 	if (!error && type && returned != KYMO_RETURNED_INTEGER)
 		error = refuse_return(function, type, returned, is_alone);
+	else if (!error && returned == KYMO_RETURNED_NOTHING && is_alone)
+		error = refuse_nothing(function);
 	if (!error || error->code == KYMO_ERROR_USAGE || error->code == KYMO_ERROR_NO_MEMORY)
 		return error;
 	kymo_error_destroy(error);

@@ -1,9 +1,10 @@
-/* Enumerators by their names: a name has no type of its own here, so that of what it meets says which it is. */
+/* Enumerators by their names: the type of what a name meets says first which it is. */
 #include "expr/enumerator.h"
 
 #include <string.h>
 
 #include "base/caret.h"
+#include "base/cleanup.h"
 #include "base/nearest.h"
 
 #define LISTED_MAX 64
@@ -39,7 +40,62 @@ static struct kymo_error *refuse_enumerator(const struct expr_tree *tree, const 
 			     kymo_nearest_list(node->at, node->size, names, n, list));
 }
 
-static struct kymo_error *resolve(struct expr_tree *tree, struct expr_node *node, const struct expr_node *with)
+/* ---- constants of languages ------------------------------------------------------------------ */
+
+static const struct {
+	const char *name;
+	int64_t value;
+	struct kymo_expr_type type;
+} constants[] = {
+	{ "NULL", 0, { .size = 8, .pointers = 1, .of = &expr_void } },
+	{ "nullptr", 0, { .size = 8, .pointers = 1, .of = &expr_void } },
+	{ "nil", 0, { .size = 8, .pointers = 1, .of = &expr_void } },
+	{ "true", 1, { .size = 1, .of = &expr_boolean } },
+	{ "false", 0, { .size = 1, .of = &expr_boolean } },
+};
+
+static bool is_name(const struct expr_node *node, const char *name, size_t size)
+{
+	return size == node->size && !memcmp(name, node->at, size);
+}
+
+static void become(struct expr_node *node, int64_t value, struct kymo_expr_type type)
+{
+	node->kind = EXPR_CONSTANT;
+	node->value = value;
+	node->type = type;
+}
+
+static bool is_constant(struct expr_node *node)
+{
+	for (size_t i = 0; i < kymo_countof(constants); i++) {
+		if (!is_name(node, constants[i].name, strlen(constants[i].name)))
+			continue;
+		become(node, constants[i].value, constants[i].type);
+		return true;
+	}
+	return false;
+}
+
+/* ---- enumerators ----------------------------------------------------------------------------- */
+
+/* One of any enumeration; the node stays unknown where there is none. */
+static struct kymo_error *resolve_anywhere(struct expr_tree *tree, struct expr_node *node)
+{
+	const struct kymo_ctype *type = NULL;
+	struct kymo_error *error = NULL;
+	int64_t value = 0;
+
+	if (tree->names->enumerator)
+		error = tree->names->enumerator(tree->names->data, tree->source.text, node->at, node->size, &type,
+						&value);
+	if (!error && type)
+		become(node, value, kymo_expr_type_of(type));
+	return error;
+}
+
+/* One of the enumeration that it meets. */
+static struct kymo_error *resolve_by(struct expr_tree *tree, struct expr_node *node, const struct expr_node *with)
 {
 	const struct kymo_ctype_enumerator *all = NULL;
 	struct kymo_error *error;
@@ -49,42 +105,44 @@ static struct kymo_error *resolve(struct expr_tree *tree, struct expr_node *node
 	if (error)
 		return error;
 	for (size_t i = 0; i < n; i++) {
-		if (!all[i].name || strlen(all[i].name) != node->size || memcmp(all[i].name, node->at, node->size) != 0)
+		if (!all[i].name || !is_name(node, all[i].name, strlen(all[i].name)))
 			continue;
-		node->kind = EXPR_CONSTANT;
-		node->value = all[i].value;
-		node->type = with->type;
+		become(node, all[i].value, with->type);
 		return NULL;
 	}
-	return refuse_enumerator(tree, node, with->type.of, all, n);
+	error = resolve_anywhere(tree, node);
+	if (!error && node->kind == EXPR_UNKNOWN)
+		error = refuse_enumerator(tree, node, with->type.of, all, n);
+	return error;
 }
 
-/* The child, and what it meets, or NULL. */
-static struct kymo_error *find_met_child(struct expr_tree *tree, uint8_t i, const struct expr_node *with)
+/* `with`: what it is compared or computed with, or NULL. */
+static struct kymo_error *resolve(struct expr_tree *tree, struct expr_node *node, const struct expr_node *with)
 {
-	struct expr_node *node = &tree->nodes[i];
+	struct kymo_error *error;
 
 	if (node->kind != EXPR_UNKNOWN)
 		return NULL;
-	return with && is_enumeration(with) ? resolve(tree, node, with) : refuse(tree, node);
+	if (with && is_enumeration(with))
+		return resolve_by(tree, node, with);
+	error = resolve_anywhere(tree, node);
+	if (!error && node->kind == EXPR_UNKNOWN && !is_constant(node))
+		error = refuse(tree, node);
+	return error;
 }
 
 struct kymo_error *expr_resolve_enumerators(struct expr_tree *tree, struct expr_node *node, bool is_root)
 {
+	struct expr_node *const nodes = tree->nodes;
 	const unsigned int n = expr_n_children(node->kind);
 	const bool is_pair = node->kind == EXPR_BINARY;
-	struct kymo_error *error = NULL;
+	struct kymo_error *error = is_root ? resolve(tree, node, NULL) : NULL;
 
-	if (is_root && node->kind == EXPR_UNKNOWN)
-		return refuse(tree, node);
-	if (n > 0)
-		error = find_met_child(tree, node->a, is_pair ? &tree->nodes[node->b] : NULL);
+	if (!error && n > 0)
+		error = resolve(tree, &nodes[node->a], is_pair ? &nodes[node->b] : NULL);
 	if (!error && n > 1)
-		error = find_met_child(tree, node->b,
-				       is_pair ? &tree->nodes[node->a]
-				       : n > 2 ? &tree->nodes[node->c]
-					       : NULL);
+		error = resolve(tree, &nodes[node->b], is_pair ? &nodes[node->a] : n > 2 ? &nodes[node->c] : NULL);
 	if (!error && n > 2)
-		error = find_met_child(tree, node->c, &tree->nodes[node->b]);
+		error = resolve(tree, &nodes[node->c], &nodes[node->b]);
 	return error;
 }

@@ -58,6 +58,10 @@ struct kymo_expr_names {
 				    size_t *n_ret);
 	struct kymo_error *(*enumerators)(void *data, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
+	/* A constant of the source that is no variable, and the enumeration that it is of; NULL in `type_ret`: there is
+	 * none of that name. An error is about the name, as those of `find`. */
+	struct kymo_error *(*enumerator)(void *data, const char *text, const char *name, size_t size,
+					 const struct kymo_ctype **type_ret, int64_t *value_ret);
 	void *data;
 };
 

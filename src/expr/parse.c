@@ -97,7 +97,8 @@ static uint8_t read_identifier(struct expr_reader *reader)
 {
 	const struct kymo_expr_names *names = reader->tree->names;
 	struct expr_node node = { .kind = EXPR_NAME, .at = reader->at };
-	const char *end = expr_skip_name(reader->at + 1, reader->tree->source.end);
+	const size_t n_signs = !expr_is_letter(*reader->at); /* of "%di", "$retval" */
+	const char *end = expr_skip_name(reader->at + n_signs, reader->tree->source.end);
 	struct kymo_expr_meaning meaning = { .form.n = 0 };
 
 	node.size = (uint16_t)(end - reader->at);

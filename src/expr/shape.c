@@ -124,20 +124,42 @@ static int compare_parts(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-/* Where a structure's last member ends: C++ may put another one into what is behind. */
-static uint64_t content_end(const struct part *part)
+/* Bits up to where a structure's last member ends: C++ may put another one into what is behind. */
+static uint64_t content_bits(const struct kymo_shape *shape)
 {
-	const struct kymo_shape *shape = part->shape;
-	const struct kymo_shape_member *last;
+	const struct kymo_shape_member *last = shape->n ? &shape->members[shape->n - 1] : NULL;
 
 	if (shape->kind == KYMO_SHAPE_BYTES && shape->is_cut)
-		return part->begin;
+		return 0;
 	if (shape->kind != KYMO_SHAPE_STRUCT || shape->is_cut)
-		return part->end;
-	if (!shape->n)
-		return part->begin;
-	last = &shape->members[shape->n - 1];
-	return part->begin + last->bit + (last->n_bits ? last->n_bits : 8 * (uint64_t)last->shape->size);
+		return 8 * (uint64_t)shape->size;
+	if (!last)
+		return 0;
+	return last->bit + (last->n_bits ? last->n_bits : content_bits(last->shape));
+}
+
+/* An empty class has a byte that another member may be in: it has no size, nor have those in it. */
+static void empty(struct kymo_shape *shape)
+{
+	for (uint32_t i = 0; i < shape->n; i++)
+		if (shape->members[i].shape->size)
+			return;
+	for (uint32_t i = 0; i < shape->n; i++)
+		shape->members[i].bit = 0;
+	shape->size = 0;
+}
+
+/* It has that size, which its content has room in. */
+static void shrink(struct kymo_shape *shape, uint32_t size)
+{
+	const struct kymo_shape_member *last =
+		shape->kind == KYMO_SHAPE_STRUCT && shape->n ? &shape->members[shape->n - 1] : NULL;
+
+	shape->size = size;
+	if (!size)
+		shape->kind = KYMO_SHAPE_STRUCT;
+	if (last && !last->n_bits && last->bit / 8 + last->shape->size > size)
+		shrink(last->shape, size - last->bit / 8);
 }
 
 /* Whether there is room for the part after the one before it, which may have to become shorter. */
@@ -145,12 +167,10 @@ static bool has_room(struct part *before, const struct part *part)
 {
 	if (!before || before->end <= part->begin)
 		return true;
-	if (part->begin % 8 || content_end(before) > part->begin)
+	if (part->begin % 8 || before->begin + content_bits(before->shape) > part->begin)
 		return false;
 	before->end = part->begin;
-	before->shape->size = (uint32_t)((before->end - before->begin) / 8);
-	if (!before->shape->size)
-		before->shape->kind = KYMO_SHAPE_STRUCT;
+	shrink(before->shape, (uint32_t)((before->end - before->begin) / 8));
 	return true;
 }
 
@@ -191,6 +211,8 @@ static bool make_part(struct making *making, const struct kymo_shape *shape, con
 	ret->shape = ret->begin < limit || !member->type->size ? make(making, member->type, depth + 1) : NULL;
 	if (!ret->shape)
 		return false;
+	if (ret->shape->kind == KYMO_SHAPE_STRUCT && !ret->shape->is_cut)
+		empty(ret->shape);
 	ret->end = ret->begin + (member->bit_size ? member->bit_size : 8 * (uint64_t)ret->shape->size);
 	if (ret->end <= limit && (!member->bit_size || ret->shape->kind == KYMO_SHAPE_INTEGER))
 		return true;
@@ -214,7 +236,7 @@ static void place_parts(struct making *making, struct kymo_shape *shape, struct 
 	for (size_t i = 0; i < n; i++) {
 		const bool fits = shape->kind == KYMO_SHAPE_UNION ? !parts[i].begin : has_room(before, &parts[i]);
 
-		shape->is_cut |= !fits;
+		shape->is_cut |= !fits && parts[i].begin < parts[i].end;
 		if (!fits || making->error)
 			kymo_shape_release(parts[i].shape);
 		else if (add_part(making, shape, &parts[i]))

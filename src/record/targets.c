@@ -26,6 +26,7 @@
 #include "record/stacks.h"
 #include "record/warnings.h"
 #include "trace/directory.h"
+#include "trace/held.h"
 
 #define CHILD_BUFFER \
 	(UINT64_C(1) << 20) /* bytes a CPU, for processes of which a tree has many; less where --buffer is less */
@@ -109,7 +110,7 @@ static void note_lacking(size_t spec, const char *sentence, void *data)
 	if (recording->run.lacking)
 		recording->run.lacking[spec] = true;
 	recording_warn(recording, "'%s' is not recorded where a process of the tree has that file: %s",
-		       recording->wanted.specs[spec].text, sentence);
+		       kymo_spec_typed(&recording->wanted.specs[spec]), sentence);
 }
 
 struct kymo_error *recording_create_source(struct recording *recording, struct target *target)
@@ -265,6 +266,17 @@ struct kymo_error *recording_check_directory(struct recording *recording)
 	return error;
 }
 
+/* In place of an earlier recording, which is removed while this one has begun: processes may have probes. */
+static struct kymo_error *make_files(struct recording *recording)
+{
+	const char *directory = recording->wanted.options->directory;
+	struct kymo_held *held = kymo_held_open(directory);
+	struct kymo_error *error = kymo_trace_init(directory, &recording->output.files);
+
+	kymo_held_close(held);
+	return error;
+}
+
 struct kymo_error *recording_make_output(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
@@ -272,7 +284,7 @@ struct kymo_error *recording_make_output(struct recording *recording)
 	if (recording->output.is_described)
 		return NULL;
 	if (!recording->output.exists)
-		error = kymo_trace_init(recording->wanted.options->directory, &recording->output.files);
+		error = make_files(recording);
 	recording->output.exists |= !error;
 	recording->output.files.trace.is_packed = !error;
 	if (!error && recording->wanted.options->keep && !recording->output.files.kept)
@@ -286,16 +298,15 @@ struct kymo_error *recording_make_output(struct recording *recording)
 	return error ? error : recording_write_metadata(recording);
 }
 
-/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier
- * recording in place. */
+/* What is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in
+ * place. So does a process in which no probe can be put. */
 struct kymo_error *recording_install(struct recording *recording, struct record_source *source)
 {
 	struct kymo_error *error = kymo_probes_resolve(source->probes);
 	size_t n_sites;
 
 	if (!error && kymo_probes_pending(source->probes) && !recording->output.is_described)
-		error = recording->wanted.options->command ? recording_check_directory(recording)
-							   : recording_make_output(recording);
+		error = recording_check_directory(recording);
 	if (!error)
 		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);
 	n_sites = kymo_probes_n_sites(source->probes);

@@ -233,6 +233,7 @@ void kymo_debug_close(struct kymo_debug *debug)
 	kymo_vec_deinit(&debug->ranges);
 	kymo_vec_deinit(&debug->types);
 	kymo_vec_deinit(&debug->names);
+	kymo_vec_deinit(&debug->enumerations);
 	free(debug->type_buckets);
 	free(debug->name_buckets);
 	sym_debug_free(debug);

@@ -7,6 +7,7 @@
 #ifndef KYMO_SYM_DEBUG_H
 #define KYMO_SYM_DEBUG_H
 
+#include "sym/debug_enumerators.h"
 #include "sym/debug_frames.h"
 #include "sym/debug_instances.h"
 #include "sym/debug_labels.h"

@@ -74,6 +74,18 @@ static bool returns_simply(Dwarf_Die *function)
 	return entry_type(function, &type) && type_passed(&type) != UNKNOWN;
 }
 
+/* Why it is not known from the first parameter on what passes them; or NULL. */
+static const char *why_lost(Dwarf_Die *function, const struct sym_unit *unit)
+{
+	if (!sym_unit_is_c_like(unit))
+		return "is in a frame that is not made yet here, and what passes it is not certain in its language; "
+		       "name a "
+		       "line of the function, as in FILE:SOURCE:LINE";
+	return returns_simply(function)
+		       ? NULL
+		       : "may come after the address of what the function returns, which is not certain";
+}
+
 /* In C, by the function's definition: `float half(f) float f; { ... }`. */
 static bool lacks_prototype(Dwarf_Die *function, const struct sym_unit *unit)
 {
@@ -85,7 +97,7 @@ static bool lacks_prototype(Dwarf_Die *function, const struct sym_unit *unit)
 void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, const struct sym_unit *unit)
 {
 	*passing = (struct sym_passing){
-		.is_lost = !sym_unit_is_c_like(unit) || !returns_simply(function),
+		.why_lost = why_lost(function, unit),
 		.is_promoted = lacks_prototype(function, unit),
 	};
 }
@@ -116,11 +128,11 @@ static bool take_caller_frame(struct sym_location *where)
 
 static void take_register(const struct sym_passing *passing, enum passed passed, struct sym_location *where)
 {
-	if (passed == IN_MEMORY || passed == UNKNOWN)
+	if (passing->why_lost)
+		sym_location_nowhere(where, passing->why_lost);
+	else if (passed == IN_MEMORY || passed == UNKNOWN)
 		sym_location_nowhere(where, "is no integer and no pointer: its frame is not made yet here, and what "
 					    "passes it is not certain");
-	else if (passing->is_lost)
-		sym_location_nowhere(where, "comes after a structure that is passed by value");
 	else if (passed == IN_REGISTER && passing->n < kymo_countof(registers))
 		sym_location_register(where, registers[passing->n]);
 	else if (passed == IN_VECTOR && passing->n_vectors < VECTORS)
@@ -149,7 +161,8 @@ void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct 
 			      (passed == IN_VECTOR && passing->n_vectors >= VECTORS);
 	passing->n += passed == IN_REGISTER;
 	passing->n_vectors += passed == IN_VECTOR;
-	passing->is_lost |= passed == UNKNOWN;
+	if (passed == UNKNOWN && !passing->why_lost)
+		passing->why_lost = "comes after a structure that is passed by value";
 	passing->is_stack_lost |= passed == IN_MEMORY;
 }
 

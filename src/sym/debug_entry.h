@@ -6,11 +6,11 @@
 
 /* What passes parameters so far, while one goes through them in their order. */
 struct sym_passing {
-	size_t n, n_vectors; /* registers that are taken */
-	size_t n_stacked;    /* words of the stack that are taken */
-	bool is_lost;        /* it is not known how many */
-	bool is_stack_lost;  /* it is not known how many words */
-	bool is_promoted;    /* a float comes as a double: the function has no prototype (ISO C17, 6.5.2.2) */
+	size_t n, n_vectors;  /* registers that are taken */
+	size_t n_stacked;     /* words of the stack that are taken */
+	const char *why_lost; /* it is not known how many; or NULL */
+	bool is_stack_lost;   /* it is not known how many words */
+	bool is_promoted;     /* a float comes as a double: the function has no prototype (ISO C17, 6.5.2.2) */
 };
 
 /* Before the first parameter of `function`, which is in `unit`. */

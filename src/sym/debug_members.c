@@ -1,4 +1,4 @@
-/* Members and enumerators, read when they are asked for. */
+/* Members, read when they are asked for. */
 #include "sym/debug_members.h"
 
 #include <string.h>
@@ -189,56 +189,4 @@ struct kymo_error *kymo_debug_parts(struct kymo_debug *debug, const struct kymo_
 				    const struct kymo_ctype_member **ret, size_t *n_ret)
 {
 	return find_members(debug, type, true, ret, n_ret);
-}
-
-/* ---- enumerators ----------------------------------------------------------------------------- */
-
-static bool enumerator(struct kymo_debug *debug, Dwarf_Die *die, bool is_signed, struct kymo_ctype_enumerator *ret)
-{
-	uint64_t value;
-
-	ret->name = dwarf_tag(die) == DW_TAG_enumerator ? sym_die_name(debug, die) : NULL;
-	if (!ret->name)
-		return false;
-	if (is_signed)
-		return sym_die_signed(die, DW_AT_const_value, &ret->value);
-	if (!sym_die_number(die, DW_AT_const_value, &value))
-		return false;
-	ret->value = (int64_t)value;
-	return true;
-}
-
-struct kymo_error *kymo_debug_enumerators(struct kymo_debug *debug, const struct kymo_ctype *type,
-					  const struct kymo_ctype_enumerator **ret, size_t *n_ret)
-{
-	struct sym_type *known = sym_type_know(debug, type);
-	KYMO_VEC(struct kymo_ctype_enumerator) items = { 0 };
-	struct kymo_error *error;
-	Dwarf_Die *of, die;
-
-	*ret = NULL;
-	*n_ret = 0;
-	if (!known || !known->has_die || type->kind != KYMO_CTYPE_ENUM)
-		return NULL;
-	if (!known->has_enumerators) {
-		sym_type_complete(debug, known);
-		of = known->is_complete ? &known->complete : &known->die;
-		for (bool is_there = sym_die_first(of, &die); is_there && items.n < MEMBERS_MAX;
-		     is_there = sym_die_next(&die)) {
-			struct kymo_ctype_enumerator item;
-
-			if (enumerator(debug, &die, type->is_signed, &item) && !kymo_vec_push(&items, item))
-				debug->is_out_of_memory = true;
-		}
-		known->enumerators = sym_debug_copy(debug, items.items, items.n, sizeof(*items.items));
-		known->n_enumerators = items.n;
-		kymo_vec_deinit(&items);
-		error = sym_debug_end(debug);
-		if (error)
-			return error;
-		known->has_enumerators = true;
-	}
-	*ret = known->enumerators;
-	*n_ret = known->n_enumerators;
-	return NULL;
 }

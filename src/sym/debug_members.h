@@ -7,7 +7,6 @@
 #include "base/error.h"
 
 struct kymo_ctype;
-struct kymo_ctype_enumerator;
 struct kymo_ctype_member;
 struct kymo_debug;
 
@@ -19,8 +18,5 @@ struct kymo_error *kymo_debug_members(struct kymo_debug *debug, const struct kym
  * without a name. */
 struct kymo_error *kymo_debug_parts(struct kymo_debug *debug, const struct kymo_ctype *type,
 				    const struct kymo_ctype_member **ret, size_t *n_ret);
-
-struct kymo_error *kymo_debug_enumerators(struct kymo_debug *debug, const struct kymo_ctype *type,
-					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
 
 #endif

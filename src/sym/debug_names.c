@@ -29,6 +29,14 @@ static void add_name(struct walk *walk, Dwarf_Die *die, enum sym_name_kind kind,
 		walk->debug->is_out_of_memory = true;
 }
 
+static void add_enumeration(struct walk *walk, Dwarf_Die *die)
+{
+	const struct sym_enumeration enumeration = { walk->unit, *die };
+
+	if (walk->debug->enumerations.n < NAMES_MAX && !kymo_vec_push(&walk->debug->enumerations, enumeration))
+		walk->debug->is_out_of_memory = true;
+}
+
 static const char *qualify(struct walk *walk, const char *prefix, const char *name)
 {
 	return *prefix ? sym_debug_format(walk->debug, "%s%s", prefix, name) : name;
@@ -94,6 +102,8 @@ static void walk_in(struct walk *walk, Dwarf_Die *parent, const char *prefix, un
 			add_name(walk, &die, kind, sym_qualified_name(walk->debug, &die));
 		else if (is_named && name)
 			add_name(walk, &die, kind, qualify(walk, prefix, name));
+		if (tag == DW_TAG_enumeration_type)
+			add_enumeration(walk, &die);
 		if (sym_tag_is_scope(tag) && depth < SYM_DEPTH_MAX / 4)
 			walk_down(walk, &die, name, prefix, depth);
 	}

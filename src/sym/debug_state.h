@@ -79,6 +79,12 @@ struct sym_name {
 	Dwarf_Die die;
 };
 
+/* An enumeration outside of functions, also one without a name. */
+struct sym_enumeration {
+	uint32_t unit;
+	Dwarf_Die die;
+};
+
 struct sym_chunk;
 
 /* A section of debug information in memory, for strings that have no end. */
@@ -111,6 +117,7 @@ struct kymo_debug {
 
 	bool names_are_read;
 	KYMO_VEC(struct sym_name) names;
+	KYMO_VEC(struct sym_enumeration) enumerations; /* read with the names */
 	uint32_t *name_buckets;
 	size_t n_name_buckets;
 };

@@ -167,8 +167,8 @@ struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vad
 	type = sym_type_of(debug, &scopes.dies[0]);
 	*returned_ret = sym_returned(debug, &scopes.dies[0], sym_unit_is_c_like(scopes.unit));
 	*ret = type->kind == KYMO_CTYPE_VOID ? NULL : type;
-	if (!*ret)
-		*returned_ret = KYMO_RETURNED_NOTHING;
+	if (!*ret) /* Go describes results as parameters */
+		*returned_ret = scopes.unit->language == DW_LANG_Go ? KYMO_RETURNED_INTEGER : KYMO_RETURNED_NOTHING;
 	return sym_debug_end(debug);
 }
 

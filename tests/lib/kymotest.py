@@ -402,13 +402,13 @@ def is_recorded(pid):
 
 
 def start_record(pid, *args, **options):
-    """kymo record --pid PID …, once all probes are in and the process is no longer traced."""
+    """kymo record --pid PID …, once all probes are in, the process is no longer traced, and the trace has begun."""
     process = start(KYMO, 'record', *args, '--pid', pid, **options)
 
     def is_recording():
         if not process.is_alive():
             fail(f'the recorder ended before its probes were in\n{process.result()}')
-        return is_recorded(pid)
+        return is_recorded(pid) and processes.has_trace(process.pid)
 
     eventually(is_recording, f'{process.command} has put its probes in', 60)
     return process

@@ -145,6 +145,14 @@ def file_of_mapping(pid, mapping):
     return exact if os.access(exact, os.R_OK) else f'/proc/{pid}/root{mapping.path}'
 
 
+def has_trace(pid):
+    """Whether a recorder has made its directory, and described there what it records."""
+    try:
+        return any(os.path.exists(f'/proc/{pid}/fd/{fd}/metadata') for fd in os.listdir(f'/proc/{pid}/fd'))
+    except FileNotFoundError:
+        return False
+
+
 def changed_text(pid):
     """Compare each executable mapping of a file, byte for byte, with that file. Returns a line for each run of bytes
     that differs. Files that live in memory only (memfds) are not looked at."""

@@ -29,8 +29,8 @@ def recorder(pid, name, *args, **options):
         if not started.is_alive():
             fail(f'the recorder ended before its probes were in\n{started.result()}')
         # Asked again and again, so by the kymo that is quick.
-        return processes.tracer(pid) == 0 and any(each['recorder'] == started.pid and each['sites']
-                                                  for each in recordings(pid, KYMO_PLAIN))
+        return processes.tracer(pid) == 0 and processes.has_trace(started.pid) and any(
+            each['recorder'] == started.pid and each['sites'] for each in recordings(pid, KYMO_PLAIN))
 
     eventually(is_recording, f'{started.command} has put its probes in', 60)
     return started

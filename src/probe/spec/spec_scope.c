@@ -212,7 +212,11 @@ struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, c
 	error = kymo_debug_return_type(scope->debug, scope->vaddr, &ctype, &returned);
 	if (error && error->code == KYMO_ERROR_NOT_FOUND)
 		return forgive(error);
-	if (error || !ctype) /* what returns nothing leaves something in the register */
+	if (!error && returned == KYMO_RETURNED_NOTHING)
+		return refuse(&query,
+			      "the function returns nothing (void); write %%ax for what it happens to leave in the "
+			      "register");
+	if (error || !ctype)
 		return error;
 	type = kymo_expr_type_of(ctype);
 	switch (kymo_expr_class_of(type)) {
@@ -286,5 +290,25 @@ struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, c
 		error = forgive(kymo_debug_enumerators(scope->debug, type, ret, n_ret));
 	for (size_t i = 0; i < scope->n_types && !error && !*n_ret; i++)
 		error = forgive(kymo_debug_enumerators(scope->types[i], type, ret, n_ret));
+	return error;
+}
+
+struct kymo_error *kymo_scope_enumerator(const struct kymo_spec_scope *scope, const char *text, const char *name,
+					 size_t size, const struct kymo_ctype **type_ret, int64_t *value_ret)
+{
+	struct kymo_ctype_enumerator found = { .value = 0 };
+	struct kymo_error *error = NULL;
+	bool is_one = true;
+
+	*type_ret = NULL;
+	if (scope->debug)
+		error = kymo_debug_enumerator(scope->debug, scope->vaddr, name, size, type_ret, &found, &is_one);
+	for (size_t i = 0; i < scope->n_types && !error && !*type_ret; i++)
+		error = kymo_debug_enumerator(scope->types[i], scope->vaddr, name, size, type_ret, &found, &is_one);
+	*value_ret = found.value;
+	if (!error && !is_one)
+		error = kymo_error_at(
+			text, name, "several enumerations have '%.*s', with other values; write the number%s",
+			(int)size, name, memchr(name, ':', size) ? "" : ", or NAMESPACE::ENUMERATION::NAME");
 	return error;
 }

@@ -49,5 +49,7 @@ struct kymo_error *kymo_scope_parts(const struct kymo_spec_scope *scope, const s
 				    const struct kymo_ctype_member **ret, size_t *n_ret);
 struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
+struct kymo_error *kymo_scope_enumerator(const struct kymo_spec_scope *scope, const char *text, const char *name,
+					 size_t size, const struct kymo_ctype **type_ret, int64_t *value_ret);
 
 #endif

@@ -152,6 +152,11 @@ static bool find_context(const struct name *name)
 /* The duration of a call, where the source has nothing of that name. */
 static struct kymo_error *refuse_duration(const struct name *name)
 {
+	if (name->spec->aggregated)
+		return kymo_error_at(
+			name->text, name->start,
+			"the duration of calls is aggregated as it is, in nanoseconds: write it alone, as in "
+			"'libc:read duration'");
 	if (name->spec->is_return)
 		return kymo_error_at(name->text, name->start,
 				     "a pad does not know the duration of its call: record it alone, as in 'libc:read "
@@ -264,6 +269,15 @@ static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *
 	return spec->scope ? kymo_scope_enumerators(spec->scope, type, ret, n_ret) : NULL;
 }
 
+static struct kymo_error *find_enumerator(void *data, const char *text, const char *name, size_t size,
+					  const struct kymo_ctype **type_ret, int64_t *value_ret)
+{
+	const struct kymo_spec *spec = data;
+
+	*type_ret = NULL;
+	return spec->scope ? kymo_scope_enumerator(spec->scope, text, name, size, type_ret, value_ret) : NULL;
+}
+
 static struct kymo_error *find_parts(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
 				     size_t *n_ret)
 {
@@ -274,7 +288,8 @@ static struct kymo_error *find_parts(void *data, const struct kymo_ctype *type, 
 
 struct kymo_expr_names kymo_spec_value_names(struct kymo_spec *spec)
 {
-	return (struct kymo_expr_names){ find_name, find_type, find_members, find_parts, find_enumerators, spec };
+	return (struct kymo_expr_names){ find_name,        find_type,       find_members, find_parts,
+					 find_enumerators, find_enumerator, spec };
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

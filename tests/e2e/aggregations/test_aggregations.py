@@ -470,6 +470,8 @@ def test_bad_words_are_told_with_their_column():
         (('--sum', 'libc:malloc tid'), "column 13: 'tid' is a key"),
         (('--sum', 'libc:malloc arg0 +'), 'column 19: expected a value'),
         (('-p', 'libc:malloc', '--max', 'duration'), "column 1: 'duration' is known where the function returns"),
+        (('--avg', 'libc:read duration / 1000'), 'column 11: the duration of calls is aggregated as it is'),
+        (('-r', 'libc:read', '--avg', 'duration / 1000'), 'column 1: the duration of calls is aggregated as it is'),
         (('--sum', 'libc:read retval + arg0'), 'column 20: arguments are gone at the return'),
         (('--lhist', 'libc:malloc arg0'), 'column 17: expected a value, the least'),
         (('--lhist', 'libc:malloc arg0, 0, 9, 2'), 'column 19: .* whole number of steps'),

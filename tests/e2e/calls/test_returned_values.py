@@ -1,7 +1,7 @@
 """What functions return is taken from the register that has it, and from no other."""
 import json
 
-from kymotest import check_equal, check_matches, kymo, program, record, run, timeout
+from kymotest import check_equal, check_matches, check_same, kymo, program, record, run, timeout
 from shown import lines
 
 RETURNS = r'''
@@ -102,6 +102,10 @@ def test_a_return_value_that_is_no_integer_is_not_taken_from_the_register_of_int
                                                                 "values of type '__int128' are not supported"),
         ('two retval', 10,
          "the function returns a 'struct two' of more than 8 bytes, which one register does not have"),
+        ('nothing retval', 14,
+         'the function returns nothing (void); write %ax for what it happens to leave in the register'),
+        ('nothing /retval > 0/', 15,
+         'the function returns nothing (void); write %ax for what it happens to leave in the register'),
         ('pair retval', 11, "this 'struct pair' is in registers, and not recorded as a whole; write its members")):
         result = record('-r', f'./no:{spec}', '--', './no')
         check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: column {column}: {sentence}'),
@@ -109,7 +113,7 @@ def test_a_return_value_that_is_no_integer_is_not_taken_from_the_register_of_int
     record('-r', './no:real /retval > 1.5/ retval double=($retval * 2) whole=(int)retval', '--', './no').ok()
     check_equal(lines('no:real%return'), ['retval=2.25 double=4.5 whole=2', 'retval=3.25 double=6.5 whole=3'],
                 'a double is computed with')
-    record('-r', './no:integer /retval > 1/ retval', '-r', './no:nothing (retval & 0)', '-r', './no:pair retval.b',
+    record('-r', './no:integer /retval > 1/ retval', '-r', './no:nothing x=(%ax & 0)', '-r', './no:pair retval.b',
            '--', './no').ok()
     check_equal(lines('no:integer%return'), ['retval=2', 'retval=3'], 'integers')
     check_equal(lines('no:pair%return'), 3 * ['b=-1'], 'a member')
@@ -120,6 +124,9 @@ def test_a_register_of_integers_is_not_taken_for_what_it_does_not_have(tmp):
     (tmp / 'no.c').write_text(NO_INTEGERS)
     run(program('gcc'), '-O1', '-g', '-w', '-o', 'no', 'no.c', seconds=60).ok()
     sentence = "'{}' returns a '{}', which the register of integers does not have; {}"
+    check_same(record('-r', './no:nothing $retval', '--', './no').ended(2).err.splitlines()[0],
+               "kymo: 'nothing' returns nothing (void); write %ax for what it happens to leave in the register",
+               'a sentence about a function without a result')
     for spec, words in (('real $retval', ('real', 'double', 'write ($retval)')),
                         ('real x=$retval:s32',
                          ('real', 'double', 'write ($retval)')), ('extended $retval', ('extended', 'long double',
@@ -143,7 +150,7 @@ def test_a_register_of_integers_is_not_taken_for_what_it_does_not_have(tmp):
     check_equal((result.status, result.err.splitlines()[0]),
                 (2, f'kymo: {sentence.format("real", "double", "write ($retval)")}'), 'an aggregation')
     record('-r', './no:inte* retval', '-r', 'r:pair ./no:pair $retval:s32', '-r', './no:real %ax', '-r',
-           './no:noth* $retval', '--', './no').ok()
+           './no:[np][oa]*[gr] $retval', '--', './no').ok()
     check_equal(lines('no:integer%return'), ['retval=1', 'retval=2', 'retval=3'], 'integers of a glob')
     check_equal(lines('pair'), ['arg1=1', 'arg1=2', 'arg1=3'], 'half a structure')
     (tmp / 'stub.s').write_text(

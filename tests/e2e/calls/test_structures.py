@@ -74,13 +74,16 @@ struct Empty {};
 struct Base { long id; char tag; };
 template <typename T> struct Box { T value; bool full; };
 enum class Color : short { Red = 1, Blue = -7 };
-struct Item : Empty, Base {
-	short late; Color color; Box<int> box; const int &count; union { int i; unsigned u; }; static int sold;
+struct Nested : Empty {};
+struct Hider : Nested { const int *held; };
+struct Twice : Base {};
+struct Item : Empty, Twice {
+	short late; Color color; Box<int> box; const int &count; union { int i; unsigned u; }; Hider hider; Nested none; static int sold;
 };
 int Item::sold = 3;
 }
 static int count = 4;
-shop::Item item{ {}, { 5, 't' }, 6, shop::Color::Blue, { 7, true }, count, { 8 } };
+shop::Item item{ {}, { { 5, 't' } }, 6, shop::Color::Blue, { 7, true }, count, { 8 }, { {}, &count } };
 extern "C" __attribute__((noinline)) void look(shop::Item *item) { asm volatile("" ::: "memory"); }
 int main() { look(&item); }
 '''
@@ -128,11 +131,38 @@ def test_of_cpp_are_shown_as_gdb_prints_them(tmp):
         record('-p', './app:look v0=*item v1=item->box', '--', './app').ok()
         item, box = values(lines('app:look')[0], 2)
         told = gdb_prints('look', ['*item', 'item->box'])
-        # Names of base classes have letters and digits only, and a reference is its address.
-        expected = re.sub(r'<shop::(\w+)>', r'<shop__\1>', told[0].replace('@', ''))
+        # Names of base classes have letters and digits only, and a reference is its address. gdb says also of classes
+        # with a base that they have no members of their own.
+        expected = re.sub(r'<shop::(\w+)>', r'<shop__\1>', told[0].replace('@', '').replace(', <No data fields>', ''))
         check_same(item, expected.replace('shop::Blue', 'Blue').replace('shop::Color::', ''),
                    f'an object with {command}')
         check_same(box, told[1], f'a member with {command}')
+
+
+STRING = r'''
+#include <memory>
+#include <string>
+#include <vector>
+extern "C" __attribute__((noinline)) void look(const std::string &s, std::vector<int> &v, std::unique_ptr<int> &u) { asm volatile("" :: "r"(&s), "r"(&v), "r"(&u) : "memory"); }
+int main()
+{
+	std::string s("a text");
+	std::vector<int> v(3);
+	auto u = std::make_unique<int>(7);
+	look(s, v, u);
+}
+'''
+
+
+@timeout(120)
+def test_of_the_library_of_cpp_have_their_pointers(tmp):
+    build(tmp, 'app.cc', STRING, 'g++', '-std=c++17', '-O1')
+    record('-p', './app:look s v u', '--', './app').ok()
+    string, vector, unique = re.split(r' ?\b[svu]=', lines('app:look')[0])[1:]
+    check_matches(string, r'_M_p = 0x[0-9a-f]+\}, _M_string_length = 6, \{_M_local_buf = "a text"', 'a string')
+    check_matches(vector, r'_M_start = 0x[0-9a-f]+, _M_finish = 0x[0-9a-f]+, _M_end_of_storage = 0x', 'a vector')
+    check_matches(unique, r'_M_head_impl = 0x[0-9a-f]+\}', 'a pointer')
+    check(not any('...' in text for text in (string, vector)), 'nothing is left out', string, vector)
 
 
 def test_other_readers_have_structures(tmp):

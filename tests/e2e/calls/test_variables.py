@@ -77,34 +77,34 @@ class Corpus:
         self.leaves.append([leaf for _, leaves in members for leaf in leaves])
         self.text.append(
             f'struct s{k} {{ {" ".join(declaration for declaration, _ in members)} struct s{k} *next; int *counts; }};\n'
-            f'struct s{k} global{k}; static struct s{k} hidden{k}; static int counts{k}[4];')
+            f'struct s{k} global{k}; static struct s{k} h{k}; static int counts{k}[4];')
 
     def add_function(self, k):
         self.text.append(f'''
-__attribute__((noinline)) long f{k}(struct s{k} *p, int a, long b, enum color e, unsigned char c, short d)
+__attribute__((noinline)) long f{k}(struct s{k} *p, int a, long b2, enum color e, unsigned char c, short d3x)
 {{
 	static int calls;
 	struct s{k} local = *p;
-	long sum = b * 3 + a;
-	int table[4] = {{ a, c, d, e }};
+	long s1 = b2 * 3 + a;
+	int table[4] = {{ a, c, d3x, e }};
 	struct s{k} *other = p->next;
 	calls += 5;
-	sink(&local, table, &sum); /* here {k} */
+	sink(&local, table, &s1); /* here {k} */
 	sink(other, &calls, &global{k});
-	return sum + table[1] + (long)(size_t)other + e + c + d;
+	return s1 + table[1] + (long)(size_t)other + e + c + d3x;
 }}''')
 
     def add_main(self):
         set_ = []
         for k in range(N_STRUCTS):
-            for variable in (f'global{k}', f'hidden{k}'):
+            for variable in (f'global{k}', f'h{k}'):
                 set_ += [f'{variable}{leaf} = {self.value(bits)};' for leaf, bits in self.leaves[k] if bits]
                 set_.append(
-                    f'{variable}.next = &{"hidden" if variable[0] == "g" else "global"}{k}; {variable}.counts = counts{k};'
+                    f'{variable}.next = &{"h" if variable[0] == "g" else "global"}{k}; {variable}.counts = counts{k};'
                 )
             set_ += [f'counts{k}[{i}] = {self.value(31)};' for i in range(4)]
         calls = [
-            f'f{k}(&{self.rng.choice(["global", "hidden"])}{k}, {self.value(31)}, -{self.value(60)}, {self.rng.choice(["RED", "GREEN", "BLUE"])}, {self.value(8)}, {self.value(15)});'
+            f'f{k}(&{self.rng.choice(["global", "h"])}{k}, {self.value(31)}, -{self.value(60)}, {self.rng.choice(["RED", "GREEN", "BLUE"])}, {self.value(8)}, {self.value(15)});'
             for _ in range(N_CALLS) for k in range(N_STRUCTS)
         ]
         self.text.append('int main(void)\n{\n\t' + '\n\t'.join(set_) + '\n\t' + '\n\t'.join(calls) + '\n}\n')
@@ -113,12 +113,12 @@ __attribute__((noinline)) long f{k}(struct s{k} *p, int a, long b, enum color e,
         """What is asked for where function `k` is entered."""
         leaves = [leaf for leaf, _ in self.leaves[k]]
         words = [
-            'a', 'b', 'e', 'c', 'd', *(f'p->{leaf[1:]}' for leaf in leaves), *(f'p->next->{leaf[1:]}'
+            'a', 'b2', 'e', 'c', 'd3x', *(f'p->{leaf[1:]}' for leaf in leaves), *(f'p->next->{leaf[1:]}'
                                                                                for leaf in leaves[:3]),
-            *(f'global{k}{leaf}' for leaf in leaves[:3]), *(f'hidden{k}{leaf}' for leaf in leaves[3:6]),
+            *(f'global{k}{leaf}' for leaf in leaves[:3]), *(f'h{k}{leaf}' for leaf in leaves[3:6]),
             f'counts{k}[2]', 'p->counts[1]', '*p->counts', 'p->next->next == p', f'p == &global{k}', 'sizeof(*p)',
-            'a + b * 2', 'c > 7 && d < 5', f'&p->counts[3] - counts{k}', 'e == GREEN',
-            f'(long)p->next - (long)&hidden{k}', f'*(counts{k} + 3)', '(unsigned char)b', 'a < p->counts[0]'
+            'a + b2 * 2', 'c > 7 && d3x < 5', f'&p->counts[3] - counts{k}', 'e == GREEN',
+            f'(long)p->next - (long)&h{k}', f'*(counts{k} + 3)', '(unsigned char)b2', 'a < p->counts[0]'
         ]
         return words
 
@@ -126,8 +126,8 @@ __attribute__((noinline)) long f{k}(struct s{k} *p, int a, long b, enum color e,
         """The same behind the function's first lines."""
         leaves = [leaf for leaf, _ in self.leaves[k]]
         return [
-            *(f'local{leaf}' for leaf in leaves[:8]), 'sum', 'table[1]', 'table[3] - table[0]', 'calls',
-            'other == p->next', *(f'other->{leaf[1:]}' for leaf in leaves[:4]), f'global{k}{leaves[-1]}', 'a', 'b',
+            *(f'local{leaf}' for leaf in leaves[:8]), 's1', 'table[1]', 'table[3] - table[0]', 'calls',
+            'other == p->next', *(f'other->{leaf[1:]}' for leaf in leaves[:4]), f'global{k}{leaves[-1]}', 'a', 'b2',
             'sizeof(local)', 'local.next == other', '*local.counts', '&table[2] - table', 'local.counts[calls / 5]'
         ]
 

@@ -8,6 +8,9 @@ from seeds import seed
 
 C = r'''
 struct point { short x, y; struct point *next; unsigned flags : 5; };
+enum limits { LEAST = -3, MOST = 8 };
+enum { HALF = 128 } unused;
+static enum limits limit = MOST;
 static int calls;
 __attribute__((noinline)) void sink(long value) { calls += 3; __asm__ volatile("" :: "r"(value) : "memory"); }
 static inline __attribute__((always_inline)) long scaled(long value, int by)
@@ -28,10 +31,10 @@ static inline long folded(const struct point *point, unsigned char n)
 __attribute__((noinline)) long work(struct point *point, int count, unsigned long mask, signed char sign)
 {
 	long total = count * 2 + sign;
-	unsigned short half = (unsigned short)(mask >> 1);
+	unsigned short h1 = (unsigned short)(mask >> 1);
 	double ratio = total / 4.0;
-	sink(total + half + (long)ratio); /* here point->y *point sizeof(*point) mask&255 */
-	total += scaled(total, count) + folded(point, half & 15);
+	sink(total + h1 + (long)ratio); /* here point->y *point sizeof(*point) mask&255 limit==MOST point->y>LEAST mask&HALF MOST+HALF */
+	total += scaled(total, count) + folded(point, h1 & 15);
 	sink(total); /* here */
 	if (count > 2) {
 		int inner = count * 5 + point->flags;
@@ -54,6 +57,7 @@ namespace shop {
 long passed;
 __attribute__((noinline)) void sink(long value) { passed += 2; asm volatile("" :: "r"(value) : "memory"); }
 enum class Color : short { Red = 1, Blue = -7 };
+namespace deep { enum Level { Low = 2, High = 40 }; Level level = High; }
 template <typename T> struct Box { T value; unsigned char tag; };
 struct Base { int id = 11; virtual ~Base() {} virtual long cost(int n) const = 0; };
 static inline __attribute__((always_inline)) long scaled(long value, int by)
@@ -76,9 +80,9 @@ struct Item : Base {
 long Item::cost(int n) const
 {
 	long total = box.value * n;
-	short half = (short)(n / 2 + id);
+	short h2 = (short)(n / 2 + id);
 	const Item &self = *this;
-	sink(total + half); /* here box.value this->box.tag self.sold sold id self.box.value+1 label[1] */
+	sink(total + h2); /* here box.value this->box.tag self.sold sold id self.box.value+1 label[1] color==shop::Color::Blue self.color==shop::Color::Red n>shop::deep::Low shop::deep::Level::High+n shop::deep::level==shop::deep::High */
 	total += scaled(total, n) + twice(n) + self.box.tag;
 	sink(total); /* here */
 	return total;
@@ -118,13 +122,13 @@ pub struct Item { pub id: u32, pub price: i64, pub color: Color, pub sold: bool,
 }
 #[inline(never)] fn cost(item: &Item, n: u16) -> i64 {
     let total = item.price * n as i64;
-    let many = n > 3;
+    let m4 = n > 3;
     let letter = (n as u8) + b'a';
     let small = (item.id as i8).wrapping_neg();
     let color = item.color;
     let weight = item.weight * 2.0;
-    sink(total + letter as i64 + small as i64 + many as i64 + color as i64 + weight as i64); /* here */
-    let result = total + scaled(total, small as i32) + if many { 1 } else { 0 };
+    sink(total + letter as i64 + small as i64 + m4 as i64 + color as i64 + weight as i64); /* here color==app::Color::Blue item.price item.id+1 */
+    let result = total + scaled(total, small as i32) + if m4 { 1 } else { 0 };
     sink(result); /* here */
     result
 }
@@ -314,3 +318,17 @@ def test_of_rust(tmp):
         tmp, 'app.rs', RUST,
         [('rustc', '-g', '-A', 'warnings', '-C', 'relocation-model=static', '-C', f'opt-level={level}')
          for level in (0, 2, 3)], 30, part=1)
+
+
+def test_parameters_of_rust_without_optimization_are_known_at_lines(tmp):
+    if not shutil.which('rustc'):
+        skip('rustc is not installed')
+    (tmp / 'app.rs').write_text(RUST)
+    run('rustc', '-g', '-A', 'warnings', '-C', 'opt-level=0', '-o', 'app', 'app.rs', seconds=120).ok()
+    record('-p', './app:app::cost item->id n', '--', './app').wrong_words(
+        "column 17: 'item' is in a frame that is not made yet here, and what passes it is not certain in its language; "
+        'name a line of the function, as in FILE:SOURCE:LINE')
+    line = 1 + next(i for i, text in enumerate(RUST.splitlines()) if 'let m4' in text)  # Rust handles SIGSEGV: no load
+    record('-p', f'./app:app.rs:{line} item->id n', '--', './app').ok()
+    check_equal([(event['id'], event['n']) for event in events()], [(200 if i % 2 else 7, i) for i in range(6)],
+                'at the first line')

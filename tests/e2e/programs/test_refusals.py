@@ -487,6 +487,26 @@ def test_an_earlier_recording_is_kept_once(tmp):
     check_equal([report_json(name)['events'] for name in ('kymo.data', 'kymo.data.old')], [3, 2], 'events')
 
 
+# Its return is the last byte of the text, where no jump fits in.
+NO_RETURN = '''#include <unistd.h>
+__attribute__((noipa)) int step(int n) { usleep(1000 * n); __asm__ volatile("nop" ::: "memory"); return n; }
+int main(void) { for (;;) step(100); }
+'''
+
+
+def test_a_process_that_is_refused_leaves_the_earlier_recordings(tmp):
+    (tmp / 'stepping.c').write_text(NO_RETURN)
+    run(program('gcc'), '-O2', '-o', 'stepping', 'stepping.c', seconds=60).ok()
+    for i in range(2):
+        record('-p', 'callmany:work_a', '--', target_path('callmany'), i + 1).ok()
+    processes = [start('./stepping') for _ in range(2)]
+    for pids in (processes[0].pid, ','.join(str(process.pid) for process in processes)):
+        record('--backend', 'inproc', '-r', './stepping:step', '--for', 1, '--pid',
+               pids).refused(r'no probe can be put at step%return of .*stepping: jump: ')
+        check_equal(sorted(path.name for path in tmp.glob('kymo*')), ['kymo.data', 'kymo.data.old'], 'directories')
+        check_equal([report_json(name)['events'] for name in ('kymo.data', 'kymo.data.old')], [2, 1], 'events')
+
+
 def test_a_read_only_directory(tmp):
     need_root()
     (tmp / 'locked').mkdir(mode=0o555)

@@ -61,7 +61,7 @@ static struct conn o = {
 static struct conn *p = &o, **pp = &p;
 static void *q = &o;
 static char *s = o.name;
-static int i = 2;
+static int i = 2, i2 = 3, x1y2 = 4;
 static struct point small = { 300, -7 };
 
 /* ---- what debug information would say of it -------------------------------------------------- */
@@ -101,7 +101,8 @@ static const struct kymo_ctype t_char = { .kind = KYMO_CTYPE_CHARACTER, .name = 
 			       t_conn_pp = POINTER("struct conn **", &t_conn_p),
 			       t_hidden_p = POINTER("struct hidden *", &t_hidden), t_void_p = POINTER("void *", NULL),
 			       t_char_p = POINTER("char *", &t_char), t_int_p = POINTER("int *", &t_int),
-			       t_conn_r = POINTER("conn &", &t_conn);
+			       t_conn_r = POINTER("conn &", &t_conn), t_conn_rust = POINTER("&net::Conn", &t_conn),
+			       t_conn_box = POINTER("alloc::boxed::Box<net::Conn>", &t_conn);
 
 #define MEMBER(of, what, its_type) \
 	{ \
@@ -135,11 +136,13 @@ static const struct {
 	const void *address; /* NULL: in register `number` */
 	int number;
 } variables[] = {
-	{ "o", &t_conn, &o, 0 },        { "p", &t_conn_p, NULL, 0 },
-	{ "pp", &t_conn_pp, &pp, 0 },   { "q", &t_void_p, &q, 0 },
-	{ "s", &t_char_p, &s, 0 },      { "i", &t_int, NULL, 1 },
-	{ "small", &t_point, NULL, 2 }, { "r", &t_conn_r, NULL, 0 },
-	{ "rr", &t_conn_r, &p, 0 },     { "hidden", &t_hidden_p, NULL, 0 },
+	{ "o", &t_conn, &o, 0 },         { "p", &t_conn_p, NULL, 0 },
+	{ "pp", &t_conn_pp, &pp, 0 },    { "q", &t_void_p, &q, 0 },
+	{ "s", &t_char_p, &s, 0 },       { "i", &t_int, NULL, 1 },
+	{ "small", &t_point, NULL, 2 },  { "r", &t_conn_r, NULL, 0 },
+	{ "rr", &t_conn_r, &p, 0 },      { "hidden", &t_hidden_p, NULL, 0 },
+	{ "i2", &t_int, &i2, 0 },        { "x1y2", &t_int, &x1y2, 0 },
+	{ "rust", &t_conn_rust, &p, 0 }, { "box", &t_conn_box, NULL, 0 },
 };
 
 static struct kymo_error *find(void *data, const char *text, const char *name, size_t size,
@@ -208,7 +211,25 @@ static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *
 	return NULL;
 }
 
-static const struct kymo_expr_names names = { find, find_type, find_members, NULL, find_enumerators, NULL };
+static struct kymo_error *find_enumerator(void *data, const char *text, const char *name, size_t size,
+					  const struct kymo_ctype **type_ret, int64_t *value_ret)
+{
+	if (size == 10 && !memcmp(name, "state::LOW", 10)) {
+		*type_ret = &t_state;
+		*value_ret = -7;
+	}
+	for (size_t k = 0; k < kymo_countof(states); k++)
+		if (strlen(states[k].name) == size && !memcmp(states[k].name, name, size)) {
+			*type_ret = &t_state;
+			*value_ret = states[k].value;
+		}
+	if (size == 4 && !memcmp(name, "BOTH", 4))
+		return kymo_error_at(text, name, "several have it");
+	return NULL;
+}
+
+static const struct kymo_expr_names names = { find, find_type, find_members, NULL, find_enumerators, find_enumerator,
+					      NULL };
 
 /* ---- what is made of it ---------------------------------------------------------------------- */
 
@@ -280,6 +301,10 @@ static void members_are_read(void **state)
 	is("r.fd", "int", 7);
 	is("rr.peer->fd", "int", 9);
 	is("&rr", "struct conn *", (int64_t)p);
+	is("rust.fd + rust->fd", "int", 14);
+	is("box.peer->fd", "int", 9);
+	same("int", x1y2 * i2 - i); /* a digit is the second character */
+	same("int", p->ports[i2] + i2);
 	is("small.x", "short", 300);
 	is("small.y", "short", -7);
 }
@@ -354,8 +379,24 @@ static void enumerators_are_known_by_what_they_meet(void **state)
 	refused("p->state == BUSSY",
 		"column 13: there is no 'BUSSY', and enum state has none of that name; it has: BUSY, IDLE, "
 		"GONE\n  p->state == BUSSY\n              ^");
-	refused("i == BUSY", "column 6: there is no BUSY\n  i == BUSY\n       ^");
-	refused("BUSY", "column 1: there is no BUSY\n  BUSY\n  ^");
+	is("i == BUSY - 3", "int", 1);
+	is("BUSY", "enum state", 5);
+	is("p->ports[IDLE + 1]", "short", 443);
+	is("i > 1 ? GONE : BUSY", "int", -1);
+	is("p->state == state::LOW", "int", 0);
+	is("state::LOW", "enum state", -7);
+	refused("i == BUSSY", "column 6: there is no BUSSY\n  i == BUSSY\n       ^");
+	refused("i == BOTH", "column 6: several have it\n  i == BOTH\n       ^");
+	refused("BUSSY", "column 1: there is no BUSSY\n  BUSSY\n  ^");
+	refused("BUSSY->fd", "column 1: there is no BUSSY\n  BUSSY->fd\n  ^");
+}
+
+static void words_of_languages_are_constants(void **state)
+{
+	is("p == NULL", "int", 0);
+	is("p->peer->peer == nullptr && q != nil", "int", 1);
+	is("p->is_open == true && !false", "int", 1);
+	is("NULL", "void *", 0);
 }
 
 static void wholes_are_their_addresses(void **state)
@@ -546,6 +587,7 @@ int main(void)
 		cmocka_unit_test(elements_are_read),
 		cmocka_unit_test(pointers_are_computed_with),
 		cmocka_unit_test(enumerators_are_known_by_what_they_meet),
+		cmocka_unit_test(words_of_languages_are_constants),
 		cmocka_unit_test(wholes_are_their_addresses),
 		cmocka_unit_test(texts_are_compared),
 		cmocka_unit_test(names_of_threads_are_compared),

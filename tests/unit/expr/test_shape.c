@@ -42,6 +42,10 @@ static const struct kymo_ctype t_unknown = { .kind = KYMO_CTYPE_STRUCT, .name = 
 static const struct kymo_ctype t_liar = { .kind = KYMO_CTYPE_STRUCT, .name = "struct liar", .size = 8 };
 static const struct kymo_ctype t_large = { .kind = KYMO_CTYPE_STRUCT, .name = "struct large", .size = 4000 };
 static const struct kymo_ctype t_derived = { .kind = KYMO_CTYPE_STRUCT, .name = "Derived", .size = 16 };
+static const struct kymo_ctype t_nested = { .kind = KYMO_CTYPE_STRUCT, .name = "Nested", .size = 2 };
+static const struct kymo_ctype t_holder = { .kind = KYMO_CTYPE_STRUCT, .name = "Holder", .size = 8 };
+static const struct kymo_ctype t_twice = { .kind = KYMO_CTYPE_STRUCT, .name = "Twice", .size = 8 };
+static const struct kymo_ctype t_outer = { .kind = KYMO_CTYPE_STRUCT, .name = "Outer", .size = 24 };
 static const struct kymo_ctype t_hundred = {
 	.kind = KYMO_CTYPE_ARRAY, .name = "int[100]", .size = 400, .of = &t_int, .n = 100
 };
@@ -100,7 +104,30 @@ static const struct kymo_ctype_member *members_of(const struct kymo_ctype *type)
 		{ 0 },
 	};
 
+	static const struct kymo_ctype_member nested[] = { { .type = &t_empty, .is_base = true },
+							   { .name = "e", .type = &t_empty, .offset = 1 },
+							   { 0 } };
+	static const struct kymo_ctype_member holder[] = {
+		{ .type = &t_nested, .is_base = true },
+		{ .name = "p", .type = &t_pointer },
+		{ 0 },
+	};
+	static const struct kymo_ctype_member derived_twice[] = { { .type = &t_loose, .is_base = true }, { 0 } };
+	static const struct kymo_ctype_member outer[] = {
+		{ .name = "twice", .type = &t_twice },
+		{ .name = "in_padding", .type = &t_char, .offset = 5 },
+		{ .name = "hider", .type = &t_holder, .offset = 8 },
+		{ .name = "last", .type = &t_int, .offset = 16 },
+		{ .name = "none", .type = &t_nested, .offset = 16 }, /* it comes first */
+		{ .name = "within", .type = &t_empty, .offset = 17 },
+		{ 0 },
+	};
+
 	return type == &t_small     ? small
+	       : type == &t_nested  ? nested
+	       : type == &t_holder  ? holder
+	       : type == &t_twice   ? derived_twice
+	       : type == &t_outer   ? outer
 	       : type == &t_loose   ? loose
 	       : type == &t_union   ? in_union
 	       : type == &t_self    ? self
@@ -197,6 +224,16 @@ static void base_classes_are_as_large_as_what_they_hold(void **state)
 		"in_padding@40 signed int1 char, d@64 float8}");
 }
 
+static void what_is_empty_hides_nothing(void **state)
+{
+	becomes(&t_holder, LIMITS, "struct8 {base Nested@0 struct0 {base Empty@0 struct0, e@0 struct0}, p@0 hex int8}");
+	becomes(&t_outer, LIMITS,
+		"struct24 {twice@0 struct5 {base Loose@0 struct5 {c@0 signed int4, d@32 signed int1 char}}, "
+		"in_padding@40 signed int1 char, "
+		"hider@64 struct8 {base Nested@0 struct0 {base Empty@0 struct0, e@0 struct0}, p@0 hex int8}, "
+		"none@128 struct0 {base Empty@0 struct0, e@0 struct0}, last@128 signed int4}");
+}
+
 static void structures_within_the_depth_keep_their_members(void **state)
 {
 	const struct kymo_shape_limits one = { .depth = 1, .size = KYMO_SHAPE_SIZE_MAX };
@@ -270,6 +307,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_stand_as_memory_has_them),
 		cmocka_unit_test(base_classes_are_as_large_as_what_they_hold),
+		cmocka_unit_test(what_is_empty_hides_nothing),
 		cmocka_unit_test(structures_within_the_depth_keep_their_members),
 		cmocka_unit_test(members_that_end_after_the_limit_are_left_out),
 		cmocka_unit_test(types_that_contain_themselves_end),

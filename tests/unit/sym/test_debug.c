@@ -14,7 +14,7 @@ static const char source[] =
 	"name[16]; };\n"
 	"typedef struct conn { struct peer *peer; size_t n; const char *const *argv; int (*cb)(struct conn *, char); "
 	"struct conn *next; } conn_t;\n"
-	"enum color { RED, GREEN = 5, BLUE };\n"
+	"enum color { RED, GREEN = 5, BLUE }; enum { LEAST = -4, MOST = 4 } limit; const char word[3] = \"ab\";\n"
 	"typedef struct { short x, y; } point_t;\n"
 	"struct hidden;\n"
 	"static int counter = 7;\n"
@@ -171,9 +171,12 @@ static void check_types(struct built *built)
 static void check_globals(struct built *built)
 {
 	const struct kymo_ctype_enumerator *enumerators;
+	struct kymo_ctype_enumerator one;
 	const struct kymo_variable *found;
-	size_t n;
+	const struct kymo_ctype *type;
 	uint64_t vaddr, size;
+	bool is_one;
+	size_t n;
 
 	take(kymo_debug_global(built->debug, built->work, "shared", 6, &found));
 	assert_non_null(found);
@@ -183,11 +186,23 @@ static void check_globals(struct built *built)
 	assert_int_equal(kymo_module_find_object(built->module, "shared", &vaddr, &size), 0);
 	assert_int_equal(found->location.form.ops[0].code, KYMO_FORM_ADDRESS);
 	assert_int_equal(found->location.form.ops[0].value, vaddr);
+	take(kymo_debug_global(built->debug, built->work, "word", 4, &found));
+	assert_string_equal(found->declared_type, "const char [3]");
 	take(kymo_debug_global(built->debug, built->work, "color", 5, &found));
 	take(kymo_debug_enumerators(built->debug, found->type, &enumerators, &n));
 	assert_int_equal(n, 3);
 	assert_string_equal(enumerators[1].name, "GREEN");
 	assert_int_equal(enumerators[1].value, 5);
+	take(kymo_debug_enumerator(built->debug, built->work, "BLUE", 4, &type, &one, &is_one));
+	assert_ptr_equal(type, found->type);
+	assert_true(is_one);
+	assert_int_equal(one.value, 6);
+	take(kymo_debug_enumerator(built->debug, built->work, "LEAST", 5, &type, &one, &is_one));
+	assert_int_equal(one.value, -4);
+	take(kymo_debug_enumerator(built->debug, built->work, "color::BLUE", 11, &type, &one, &is_one));
+	assert_null(type); /* C has no such names */
+	take(kymo_debug_enumerator(built->debug, built->work, "BLU", 3, &type, &one, &is_one));
+	assert_null(type);
 	take(kymo_debug_global(built->debug, built->work, "nothing", 7, &found));
 	assert_null(found);
 }
