@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/record_checks.h"
+#include "cli/record_probes.h"
 #include "cli/record_syscalls.h"
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
@@ -126,30 +127,13 @@ static const struct cli_option table[] = {
 	{ ALLOW_WRITE, 0, "allow-write", NULL },
 };
 
-static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_spec *spec)
-{
-	struct kymo_error *error = cli_spec_find_names(spec);
-
-	if (!error && !kymo_vec_push(&recording->specs, *spec))
-		error = &kymo_error_no_memory;
-	if (!error)
-		memset(spec, 0, sizeof(*spec));
-	return error;
-}
-
 static int take_probe(struct cli_recording *recording, const char *text, int id)
 {
-	kymo_cleanup(cli_specs_deinit) struct cli_specs specs = { 0 };
-	struct kymo_aggr_pieces limits = { .n_limits = 0 };
-	struct kymo_error *error = id == MARKER ? cli_specs_parse(text, kymo_spec_parse_marker, &specs)
-						: cli_durations_parse(text, id == RETURN, &specs, &limits);
+	struct kymo_error *error = cli_add_probe(recording, text,
+						 id == MARKER   ? CLI_PROBE_MARKER
+						 : id == RETURN ? CLI_PROBE_RETURN
+								: CLI_PROBE_ENTRY);
 
-	for (size_t i = 0; !error && i < specs.items.n; i++)
-		error = add_spec(recording, &specs.items.items[i]);
-	if (!error) {
-		cli_aggregations_note_probe(&recording->aggregations, &recording->specs, specs.items.n);
-		error = cli_aggregations_add_calls(&recording->aggregations, &limits, &recording->specs);
-	}
 	return error ? cli_fail(recording->name, error) : 0;
 }
 

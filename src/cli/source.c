@@ -316,6 +316,48 @@ static struct kymo_error *find_place(const char *text, struct cli_source *source
 	return kymo_vec_push(&source->places, vaddr) ? NULL : &kymo_error_no_memory;
 }
 
+/* Only where a file has no such function is its debug information opened. */
+static struct kymo_error *find_inlined(struct cli_source *source, const char *file, const char *function)
+{
+	kymo_cleanup_free const struct kymo_symbol **found = NULL;
+	const struct kymo_instance *instances = NULL;
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(file, &path);
+	size_t n = 0;
+
+	if (!error)
+		error = kymo_module_open(path, &source->module);
+	if (!error)
+		error = kymo_module_find(source->module, function, &found, &n);
+	if (error || n)
+		return error;
+	error = cli_debug_open(source->module, &source->debug);
+	if (!error)
+		error = kymo_debug_instances(source->debug, function, strlen(function), &instances, &n);
+	for (size_t i = 0; !error && i < n; i++)
+		if (!kymo_vec_push(&source->places, instances[i].vaddr))
+			error = &kymo_error_no_memory;
+	if (!error && !(source->shown = strdup(function)))
+		error = &kymo_error_no_memory;
+	return error;
+}
+
+struct kymo_error *cli_source_find_inlined(const char *file, const char *function, struct cli_source *ret)
+{
+	struct cli_source source = { .module = NULL };
+	struct kymo_error *error = find_inlined(&source, file, function);
+
+	if (error) {
+		cli_source_deinit(&source);
+		if (error->code == KYMO_ERROR_NO_MEMORY)
+			return error;
+		kymo_error_destroy(error); /* it is told when the function is looked for */
+		source = (struct cli_source){ .module = NULL };
+	}
+	*ret = source;
+	return NULL;
+}
+
 struct kymo_error *cli_source_find(const char *text, struct cli_source *ret)
 {
 	struct cli_source source = { .module = NULL };

@@ -34,6 +34,10 @@ struct cli_source {
 bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret);
 void cli_source_line_deinit(struct cli_source_line *line);
 
+/* Where the function of a file that has no code of its own is inlined; no places where it has some, where nothing is
+ * known of it, or where the file is not there. */
+struct kymo_error *cli_source_find_inlined(const char *file, const char *function, struct cli_source *ret);
+
 /* Find the addresses of a location. USAGE, NOT_FOUND. */
 struct kymo_error *cli_source_find(const char *text, struct cli_source *ret);
 void cli_source_deinit(struct cli_source *source);

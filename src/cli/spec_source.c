@@ -14,6 +14,7 @@
 #include "cli/source.h"
 #include "cli/source_pattern.h"
 #include "probe/spec/spec_marker.h"
+#include "sym/glob.h"
 #include "sym/module.h"
 
 typedef struct kymo_error *parse_spec(const char *text, struct kymo_spec *ret);
@@ -91,6 +92,16 @@ static struct kymo_error *add_offset(const char *text, const char *location, siz
 	return add_spec(rewritten, text, parse, source, specs);
 }
 
+static struct kymo_error *add_places(const char *text, const char *location, size_t length, const char *file,
+				     parse_spec *parse, const struct cli_source *source, struct cli_specs *specs)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; !error && i < source->places.n; i++)
+		error = add_offset(text, location, length, file, source->places.items[i], parse, source, specs);
+	return error;
+}
+
 static struct kymo_error *parse_line(const char *text, const char *location, size_t length, const char *file,
 				     parse_spec *parse, struct cli_specs *specs)
 {
@@ -100,9 +111,32 @@ static struct kymo_error *parse_line(const char *text, const char *location, siz
 
 	if (!error && source.note)
 		cli_warn("%s", source.note);
-	for (size_t i = 0; !error && i < source.places.n; i++)
-		error = add_offset(text, location, length, file, source.places.items[i], parse, &source, specs);
-	return error;
+	return error ? error : add_places(text, location, length, file, parse, &source, specs);
+}
+
+/* Libraries are installed without debug information, and are often large: they are not opened for this. */
+static bool may_be_inlined(const struct kymo_spec *spec)
+{
+	return spec->file && spec->symbol && !spec->offset && !spec->marker && !spec->address &&
+	       !spec->every_instruction && !kymo_is_glob(spec->symbol) && !kymo_is_glob(spec->file) &&
+	       strncmp(spec->file, "lib", strlen("lib")) != 0;
+}
+
+/* A function without code of its own is where it is inlined; else it is what it was parsed to be. */
+static struct kymo_error *add_function(const char *text, const char *location, size_t length, parse_spec *parse,
+				       struct kymo_spec *spec, struct cli_specs *specs)
+{
+	kymo_cleanup(cli_source_deinit) struct cli_source source = { 0 };
+	struct kymo_error *error = NULL;
+
+	if (may_be_inlined(spec))
+		error = cli_source_find_inlined(spec->file, spec->symbol, &source);
+	if (!error && source.places.n)
+		error = add_places(text, location, length, spec->file, parse, &source, specs);
+	else if (!error && kymo_vec_push(&specs->items, *spec))
+		return NULL;
+	kymo_spec_deinit(spec);
+	return error || source.places.n ? error : &kymo_error_no_memory;
 }
 
 struct kymo_error *cli_specs_parse(const char *text, parse_spec *parse, struct cli_specs *ret)
@@ -120,10 +154,8 @@ struct kymo_error *cli_specs_parse(const char *text, parse_spec *parse, struct c
 		cli_source_line_deinit(&line);
 	} else {
 		error = parse(text, &spec);
-		if (!error && !kymo_vec_push(&specs.items, spec)) {
-			kymo_spec_deinit(&spec);
-			error = &kymo_error_no_memory;
-		}
+		if (!error)
+			error = add_function(text, location, length, parse, &spec, &specs);
 	}
 	if (error)
 		cli_specs_deinit(&specs);

@@ -297,3 +297,37 @@ def test_debug_files_are_those_of_their_build(tmp):
         result = kymo(*command, '--debug-file', 'other.dbg')
         check_equal(result.out, '', f'nothing is shown by {command}')
         check_matches(result.err, refused, f'sentence of {command}')
+
+
+INLINED = r'''
+static volatile int sink;
+static int helper(int a)
+{
+	int t = a * 3;
+	sink = t;
+	if (t > 10)
+		sink = t + a;
+	return t;
+}
+__attribute__((noipa)) int one(int x) { sink = 1; return helper(x) + 1; }
+__attribute__((noipa)) int two(int y) { sink = 2; return helper(y + 5) + 2; }
+int main(void) { one(1); two(2); return helper(9); }
+'''
+
+
+def test_a_function_that_is_inlined_everywhere_is_recorded_where_it_is(tmp):
+    """At each of its instances; those where its variables are not are left out, and told."""
+    (tmp / 'app.c').write_text(INLINED)
+    run(program('gcc'), '-O2', '-g', '-o', 'app', 'app.c').ok()
+    check_equal(record('-p', './app:helper', '--', './app').status, 27, 'exit status')
+    check_equal(event_counts(), {'app:helper': 3}, 'instances')
+    result = record('-p', './app:helper a', '--', './app').ended(27)
+    check_equal(result.warnings(), [
+        "kymo: warning: 1 of 3 locations of helper is left out: column 14: there is no variable 'a' here; "
+        'the function has none with a name'
+    ], 'warnings')
+    check_equal([event['a'] for event in events()], [1, 7], 'values')
+    line = INLINED.splitlines().index('\tint t = a * 3;') + 1
+    record('-p', f'./app:app.c:{line} a', '--', './app').ended(27)
+    check_equal([event['a'] for event in events()], [1, 7], 'values by line')
+    record('-p', './app:helper b', '--', './app').refused("there is no variable 'b' here", 2)
