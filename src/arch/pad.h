@@ -98,6 +98,7 @@ struct kymo_pad_env {
 	uint64_t data;        /* struct kymo_wire_data */
 	uint64_t samples;     /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES] */
 	uint64_t lease;       /* KYMO_PAD_LIVE_LEASE (arch/writes.h) of the first live page */
+	uint64_t readable;    /* struct kymo_wire_readable; 0: there is none */
 	uint32_t n_cpus;
 	uint64_t stack_low,
 		stack_high; /* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */

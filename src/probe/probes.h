@@ -51,12 +51,15 @@ struct probe_reading {
 	bool is_told; /* the user was warned of it */
 };
 
-/* The table of memory that pads read by plain loads (readable.c). */
+/* The table of memory that pads read by plain loads (threads/readable.h). */
 struct probe_readable {
 	bool is_registered;                   /* the kernel fences the process's sequences */
 	bool is_refused;                      /* for good */
-	bool is_told;                         /* the user was told why it is not open yet */
+	bool is_told;                         /* the user was told why it is not open */
+	bool has_left;                        /* no live page has its address any more */
+	uint64_t leave_ns;                    /* when that may be, or 0 */
 	uint64_t again_ns;                    /* when to try again to open it */
+	size_t n_failed;                      /* how often in a row it could not be opened */
 	uint64_t gib[KYMO_WIRE_READABLE_GIB]; /* which GiB each block is for: its number + 1, or 0 */
 };
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "wire/readable.h"
 #include "wire/shared.h"
 
 /* The mode of an operand. */
@@ -28,6 +29,14 @@ static void change_pages(struct code *c, const struct kymo_pad_env *env, bool mu
 	struct label done = { .n = 0 };
 	size_t again;
 
+	if (env->readable) {
+		movabs(c, base, env->readable + offsetof(struct kymo_wire_readable, is_closed_for_good));
+		operate(c, 0x48, 0xc7, AT, 0, base); /* movq $1,(base) */
+		imm32(c, 1);
+		movabs(c, base, env->readable + offsetof(struct kymo_wire_readable, state));
+		operate(c, 0x48, 0xc7, AT, 0, base); /* movq $0,(base) */
+		imm32(c, 0);
+	}
 	movabs(c, base, env->words + offsetof(struct kymo_wire_words, n_regions));
 	operate(c, 0x44, 0x8b, AT, R11 & 7, base); /* mov (base),%r11d */
 	movabs(c, base, env->header + offsetof(struct kymo_wire_header, regions));
@@ -40,6 +49,9 @@ static void change_pages(struct code *c, const struct kymo_pad_env *env, bool mu
 		EMIT(c, 0xc6, 0x00, 0x00); /* movb $0,(%rax) */
 	EMIT(c, 0x48, 0xc7, 0x80);         /* movq $0,READER(%rax) */
 	imm32(c, KYMO_PAD_LIVE_READER);
+	imm32(c, 0);
+	EMIT(c, 0x48, 0xc7, 0x80); /* movq $0,READABLE(%rax) */
+	imm32(c, KYMO_PAD_LIVE_READABLE);
 	imm32(c, 0);
 	operate(c, 0x48, 0x83, ITSELF, 0, base); /* add $size,base */
 	byte(c, sizeof(struct kymo_wire_region));

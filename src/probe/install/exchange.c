@@ -32,6 +32,7 @@
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"
 #include "probe/snapshot/status.h"
+#include "probe/threads/readable.h"
 #include "proc/memory.h"
 #include "proc/process.h"
 #include "proc/stop.h"
@@ -290,6 +291,7 @@ static struct kymo_error *take_out(struct outgoing *outgoing, size_t *n_ret)
 		if (outgoing->is_chosen[i])
 			sites[n++] = &probes->sites.items[i];
 	qsort(sites, n, sizeof(*sites), by_order_down);
+	probes_shut_readable(probes);
 	take_out_of_children(outgoing, sites, n, n_ret);
 	for (size_t i = 0; i < n && !outgoing->is_orphaned; i++) {
 		int err = kymo_process_write(probes->process, sites[i]->address, sites[i]->plan.original,

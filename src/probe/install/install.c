@@ -35,6 +35,7 @@
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
 #include "probe/threads/readable.h"
+#include "probe/threads/reading.h"
 #include "probe/threads/threads.h"
 #include "proc/call.h"
 #include "proc/memory.h"
@@ -73,7 +74,7 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 	probes->wanted.directory = strdup(options->directory);
 	probes->wanted.options = *options;
 	probes->wanted.options.directory = probes->wanted.directory;
-	probes_choose_readable(probes);
+	probes_choose_fast_reads(probes);
 	error = probes->per_spec.met && probes->per_spec.refused && probes->wanted.directory ? probes_files_init(probes)
 											     : &kymo_error_no_memory;
 	if (error) {
@@ -160,9 +161,8 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	if (error)
 		return error;
 	probes->has_shared = true;
+	probes_prepare_readable(probes);
 	error = kymo_data_format(&probes->shared, &probes->wanted.options, &probes->shared.data);
-	if (!error)
-		probes_prepare_readable(probes);
 	if (!error)
 		probes_prepare_rings_early(probes);
 	if (!error)

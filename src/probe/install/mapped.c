@@ -24,6 +24,7 @@
 #include "probe/site/warning.h"
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
+#include "probe/threads/readable.h"
 #include "probe/threads/strikes.h"
 #include "probe/threads/threads.h"
 #include "probe/threads/watch.h"
@@ -135,6 +136,7 @@ static struct kymo_error *retire(struct kymo_probes *probes, size_t module_at)
 		site->is_retired = true;
 	}
 	probes->changes++;
+	probes_shut_readable(probes);
 	probes_retire_switches(probes, module_at, true);
 	probes->modules.items[module_at].is_gone = true;
 	return NULL;

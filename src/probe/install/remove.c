@@ -61,7 +61,7 @@ static void verify_page(struct kymo_process *process, const struct kymo_maps *ma
 	struct kymo_error *error;
 	int fd;
 
-	if (!map || map->path[0] != '/')
+	if (!map || map->path[0] != '/' || !map->executable) /* a library is gone, and has left its place to data */
 		return;
 	error = kymo_open_mapped(kymo_process_pid(process), map, &fd);
 	if (error) {
@@ -422,7 +422,6 @@ static bool choose_removals(struct removal *removal, uint64_t inode)
 	return removal->own || (!inode && removal->list.has_strays);
 }
 
-/* One try, the process stopped. `inode` becomes that of the recording that is on its way out. */
 /* Before the first pad of a call that takes memory away is out. No thread is in a load: all are stopped. */
 static void close_readable(const struct removal *removal)
 {
@@ -437,6 +436,7 @@ static void close_readable(const struct removal *removal)
 	kymo_process_write(removal->process, at + offsetof(struct kymo_wire_readable, state), &closed, sizeof(closed));
 }
 
+/* One try, the process stopped. `inode` becomes that of the recording that is on its way out. */
 static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t *inode, int try, bool *found_ret,
 					 bool *done_ret, struct kymo_detach_result *result)
 {

@@ -9,10 +9,10 @@
 
 #include "arch/pad.h"
 #include "base/page.h"
+#include "probe/install/readable_pages.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
 #include "probe/probes.h"
-#include "probe/threads/readable.h"
 #include "probe/threads/reading.h"
 #include "probe/threads/thread_stacks.h"
 #include "proc/memory.h"

@@ -284,7 +284,7 @@ static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
 	if (has_lost_guards)
 		lose_guards(look);
 	if (has_lost_strikes && look->process == look->probes->process)
-		probes_close_readable(look->probes, "something has changed the code of its system calls");
+		probes_shut_readable(look->probes);
 	return NULL;
 }
 
@@ -377,6 +377,7 @@ static struct kymo_error *put_in_again(struct kymo_look *look, uint64_t *stopped
 		look->pause_ns = SECOND_NS;
 	look->again_ns = kymo_now_ns() + look->pause_ns;
 	look->pause_ns = look->pause_ns * 2 < PAUSE_MAX_NS ? look->pause_ns * 2 : PAUSE_MAX_NS;
+	probes_shut_readable(look->probes);
 	if (!revive(look))
 		return NULL;
 	look->probes->changes++;

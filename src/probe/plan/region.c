@@ -99,6 +99,7 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 		.data = probes->shared.data_address,
 		.samples = first_live + KYMO_PAD_LIVE_SAMPLES,
 		.lease = first_live + KYMO_PAD_LIVE_LEASE,
+		.readable = probes->shared.readable_at ? probes->shared.data_address + probes->shared.readable_at : 0,
 		.n_cpus = probes->shared.n_cpus,
 		.stack_low = probes->stacks.low,
 		.stack_high = probes->stacks.high,

@@ -5,11 +5,9 @@
 #include <stdint.h>
 
 struct kymo_probes;
+struct kymo_wire_readable;
 
-/* Whether this recording uses one; to be called before the process has its memory. */
-void probes_choose_readable(struct kymo_probes *probes);
-
-/* Nor does this process, if it is known that its threads have no sequences. */
+/* None is used where it is known that the process's threads have no sequences. */
 void probes_forgo_readable(struct kymo_probes *probes);
 
 /* The memory is there: its first pages are allocated. Where that fails no table is used. */
@@ -18,13 +16,20 @@ void probes_prepare_readable(struct kymo_probes *probes);
 /* KYMO_PAD_LIVE_READABLE of the process with these probes. */
 uint64_t probes_readable_address(const struct kymo_probes *probes);
 
-/* The process is stopped: the kernel may fence its sequences from now on. */
+/* The process is stopped, before its system calls have pads: the kernel may fence its sequences from now on. */
 void probes_register_readable(struct kymo_probes *probes);
 
-/* Now and then: open the table, and add what pads have asked for. */
-void probes_look_at_readable(struct kymo_probes *probes);
+/* The recorder's view of it. */
+struct kymo_wire_readable *probes_readable_table(const struct kymo_probes *probes);
 
-/* For good, and tell the user: `why` is the rest of a sentence. Memory is read by system calls from here on. */
+/* Until all pads are seen to be in again. To be called before one of a system call leaves the text, or may have. */
+void probes_shut_readable(struct kymo_probes *probes);
+
+/* For good: memory is read by system calls from here on. The user is told, unless `why`, the rest of a sentence, is
+ * NULL. */
 void probes_close_readable(struct kymo_probes *probes, const char *why);
+
+/* Tell the user, once, that it is not used. */
+void probes_tell_readable(struct kymo_probes *probes, const char *why);
 
 #endif

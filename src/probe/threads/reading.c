@@ -11,6 +11,7 @@
 #include "probe/probes.h"
 #include "probe/site/warning.h"
 #include "probe/spec/spec.h"
+#include "probe/threads/readable.h"
 #include "proc/memory.h"
 #include "proc/process.h"
 #include "procfs/info.h"
@@ -40,6 +41,14 @@ bool probes_read_memory(const struct kymo_probes *probes)
 		if (reads_memory(&probes->wanted.specs[i]))
 			return true;
 	return false;
+}
+
+void probes_choose_fast_reads(struct kymo_probes *probes)
+{
+	struct kymo_probes_options *options = &probes->wanted.options;
+
+	options->fast_reads &= !options->no_rseq && !options->traps && !options->clones && !options->is_one_of_many &&
+			       probes_read_memory(probes);
 }
 
 /* Or may have one. */
@@ -81,6 +90,7 @@ static void take_away(struct kymo_probes *probes)
 {
 	const uint64_t none = 0;
 
+	probes_close_readable(probes, NULL);
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++)
 		kymo_process_write(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_READER, &none, sizeof(none));
 }

@@ -1,20 +1,17 @@
 #include "probe/threads/strikes.h"
 
-#include <string.h>
-
 #include "arch/pad.h"
 #include "arch/syscall_pad.h"
 #include "base/cleanup.h"
 #include "probe/code/cache.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
-#include "probe/memory/sessions.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
-#include "procfs/maps.h"
 
-/* What is made at the site may take memory away. */
-static bool may_strike(const struct kymo_syscall_site *at)
+#define X32 0x40000000 /* in the number of a call */
+
+bool probes_may_strike(const struct kymo_syscall_site *at)
 {
 	uint64_t numbers[KYMO_PAD_SYSCALLS / 64];
 
@@ -22,7 +19,7 @@ static bool may_strike(const struct kymo_syscall_site *at)
 	return at->number < 0 || (at->number < KYMO_PAD_SYSCALLS && (numbers[at->number / 64] >> at->number % 64 & 1));
 }
 
-static struct kymo_error *calls_of(struct kymo_probes *probes, size_t module_at,
+struct kymo_error *probes_calls_of(struct kymo_probes *probes, size_t module_at,
 				   const struct kymo_syscall_site **sites_ret, size_t *n_ret)
 {
 	struct kymo_code *code;
@@ -57,9 +54,9 @@ struct kymo_error *probes_add_strikes(struct kymo_probes *probes)
 
 		if (module->is_gone || module->jit || module->has_strikes)
 			continue;
-		error = calls_of(probes, i, &sites, &n);
+		error = probes_calls_of(probes, i, &sites, &n);
 		for (size_t k = 0; k < n && !error; k++)
-			if (may_strike(&sites[k]) && !sites[k].reason)
+			if (probes_may_strike(&sites[k]) && !sites[k].reason)
 				error = add_strike(probes, i, module->bias + sites[k].vaddr);
 		probes->modules.items[i].has_strikes = !error;
 	}
@@ -79,54 +76,4 @@ void probes_drop_strikes(struct kymo_probes *probes)
 		probes->sites.items[kept++] = *site;
 	}
 	probes->sites.n = kept;
-}
-
-static bool is_module_struck(struct kymo_probes *probes, size_t module_at)
-{
-	const struct kymo_syscall_site *sites = NULL;
-	size_t n = 0;
-	struct kymo_error *error = calls_of(probes, module_at, &sites, &n);
-
-	if (error) {
-		kymo_error_destroy(error);
-		return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const struct probe_site *site;
-
-		if (!may_strike(&sites[i]))
-			continue;
-		site = probes_site_at(probes, probes->modules.items[module_at].bias + sites[i].vaddr);
-		if (!site || !site->is_strike || !site->is_installed || site->is_retired)
-			return false;
-	}
-	return true;
-}
-
-/* Code that kymo knows to make none of these calls, or to make them as it should. */
-static bool is_harmless(const struct kymo_map *map)
-{
-	return !strcmp(map->path, "[vdso]") || !strcmp(map->path, "[vsyscall]") || kymo_is_shared_map(map) ||
-	       kymo_is_jumps_map(map);
-}
-
-bool probes_are_struck(struct kymo_probes *probes, const struct kymo_maps *maps, const char **why_ret)
-{
-	for (size_t i = 0; i < maps->n; i++) {
-		const struct kymo_map *map = &maps->items[i];
-
-		if (!map->executable || is_harmless(map))
-			continue;
-		*why_ret = "it has code in memory of no file";
-		if (map->path[0] != '/')
-			return false;
-		*why_ret = "one of its files can't be looked at";
-		if (!probes_is_known(probes, map))
-			return false;
-	}
-	*why_ret = "a system call that may unmap memory has no safe location for a probe";
-	for (size_t i = 0; i < probes->modules.n; i++)
-		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit && !is_module_struck(probes, i))
-			return false;
-	return true;
 }

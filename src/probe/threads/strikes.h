@@ -3,11 +3,12 @@
 #define KYMO_PROBE_THREADS_STRIKES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
 
-struct kymo_maps;
 struct kymo_probes;
+struct kymo_syscall_site;
 
 /* Add those of all modules as pending sites, where the recording reads by a table. */
 struct kymo_error *probes_add_strikes(struct kymo_probes *probes);
@@ -15,8 +16,11 @@ struct kymo_error *probes_add_strikes(struct kymo_probes *probes);
 /* None of them is in yet: there will be none. */
 void probes_drop_strikes(struct kymo_probes *probes);
 
-/* Whether each such call in the code that is mapped has its pad in the text. Else `why_ret` is the rest of a sentence
- * that begins with what can't be; static. */
-bool probes_are_struck(struct kymo_probes *probes, const struct kymo_maps *maps, const char **why_ret);
+/* Whether what is made at the site may take memory away. */
+bool probes_may_strike(const struct kymo_syscall_site *at);
+
+/* All system calls of a module, which is no JIT code. */
+struct kymo_error *probes_calls_of(struct kymo_probes *probes, size_t module_at,
+				   const struct kymo_syscall_site **sites_ret, size_t *n_ret);
 
 #endif

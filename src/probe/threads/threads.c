@@ -104,6 +104,7 @@ struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 	struct kymo_error *error = NULL;
 
 	probes->threads.state = state;
+	probes_register_readable(probes);
 	probes_note_reader(probes);
 	if (probes->wanted.options.is_one_of_many && !probes->threads.has_begun_samples && probes->shared.n_regions) {
 		error = probes_begin_samples(probes, probes->process);
@@ -386,7 +387,6 @@ struct kymo_error *probes_use_sequences(struct kymo_probes *probes)
 	for (size_t i = 0; i < n; i++)
 		if (!is_thread_fit(probes, i, &threads[i]))
 			return NULL;
-	probes_register_readable(probes);
 	return probes_write_state(probes, KYMO_PAD_RSEQ);
 }
 

@@ -115,6 +115,38 @@ def test_threads_that_are_not_the_librarys_read_by_calls():
     target.end()
 
 
+def test_a_process_that_limits_its_calls_makes_none_of_kymos():
+    target = Target()
+    recorder = fast_record(target)
+    target.until_it_reads_in_place('lonely')
+    target.do('limit', 'protect', 'lonely', 'back', 'drop', 'lonely', 'walk')
+    recorder.end(signal.SIGINT).refused('a seccomp filter might kill it')
+    check_equal([event['faults'] & 1 for event in events()][-1000:], [1] * 1000, 'faults')
+    target.end()
+
+
+def test_text_that_is_mapped_afresh_has_no_pads_and_no_table():
+    """The jumps are gone, and the table was closed before. So are the guards, and it is not opened any more."""
+    target = Target()
+    recorder = fast_record(target)
+    target.until_it_reads_in_place('lonely')
+    target.do('text', 'protect', 'lonely', 'back')
+    eventually(lambda: target.calls('lonely') > 0, 'the kernel reads')
+    target.do('drop', 'lonely')
+    recorder.end(signal.SIGINT).ok()
+    check_equal([event['faults'] & 1 for event in events()][-500:], [1] * 500, 'faults')
+    target.end()
+
+
+def test_with_all_system_calls_recorded_memory_is_read_in_place_too():
+    target = Target()
+    recorder = fast_record(target, '-s', 'all')
+    target.until_it_reads_in_place()
+    result = recorder.end(signal.SIGINT).ok()
+    check_equal([line for line in result.warnings() if 'plain loads' in line], [], 'warnings')
+    target.end()
+
+
 def test_a_library_that_is_loaded_later_has_its_calls_watched_before():
     target = Target()
     recorder = fast_record(target)

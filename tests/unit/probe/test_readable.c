@@ -24,6 +24,7 @@
 #include "arch/x86_64/guest_read.h"
 #include "arch/x86_64/guest_strike.h"
 #include "base/io.h"
+#include "probe/install/readable_pages.h"
 #include "probe/probes.h"
 #include "probe/threads/readable.h"
 
@@ -71,6 +72,7 @@ static int set_up(void **state)
 	probes->wanted.options.fast_reads = true;
 	probes->threads.state = KYMO_PAD_RSEQ;
 	probes->readable.is_registered = true;
+	probes->reading.is_used = true;
 	probes_prepare_readable(probes);
 	table = (void *)((char *)probes->shared.data.head + PAGE);
 	table->state = KYMO_WIRE_READABLE_OPEN;

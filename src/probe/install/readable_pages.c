@@ -1,0 +1,390 @@
+/*
+ * The recorder's half of the table of readable memory: when it is open, and which pages are in it.
+ * docs/design/fast-reads.md says why its order is right. What the process has written into the table is only compared;
+ * indexes are the recorder's own.
+ */
+#include "probe/install/readable_pages.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arch/pad.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/page.h"
+#include "probe/code/cache.h"
+#include "probe/code/code.h"
+#include "probe/code/modules.h"
+#include "probe/coexist/link.h"
+#include "probe/memory/remote_memory.h"
+#include "probe/memory/sessions.h"
+#include "probe/plan/allocate.h"
+#include "probe/probes.h"
+#include "probe/site/sites.h"
+#include "probe/site/warning.h"
+#include "probe/threads/readable.h"
+#include "probe/threads/strikes.h"
+#include "proc/memory.h"
+#include "proc/process.h"
+#include "procfs/descriptors.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+#include "wire/readable.h"
+
+#define AROUND 512u                          /* pages that are added with one that was asked for */
+#define PAGES_MAX (UINT64_C(1) << (47 - 12)) /* of a program */
+#define GUARDED (UINT64_C(1) << 58)          /* in the page map: MADV_GUARD_INSTALL */
+#define PRESENT (UINT64_C(1) << 63)
+#define AGAIN_NS UINT64_C(500000000) /* after the table could not be opened */
+#define TOLD_AT 3                    /* such failures in a row: a library may be on its way */
+
+/* No call that may take memory away is under way. `begun_ret`: how many there have been. */
+static bool is_quiet(const struct kymo_wire_readable *table, uint64_t *begun_ret)
+{
+	const uint64_t ended = __atomic_load_n(&table->ended, __ATOMIC_SEQ_CST);
+
+	*begun_ret = __atomic_load_n(&table->begun, __ATOMIC_SEQ_CST); /* the latter: no other may end in between */
+	return ended == *begun_ret;
+}
+
+/* ---- whether all calls are seen ------------------------------------------------------------------ */
+
+/* Whether its jump is in the text, and leads to its pad. */
+static bool is_in_text(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	uint8_t patch[KYMO_PATCH_MAX], now[KYMO_PATCH_MAX];
+
+	return site->is_strike && site->is_installed && !site->is_retired && !site->behind &&
+	       !probes_patch_of(site, patch) &&
+	       !kymo_process_read(probes->process, site->address, now, site->plan.patch_size) &&
+	       !memcmp(now, patch, site->plan.patch_size) &&
+	       (!site->plan.trampoline || probe_jump_at(probes->process, site->link) == site->pad + site->layout.entry);
+}
+
+/* Each of its calls that may take memory away has its pad. */
+static bool is_module_struck(struct kymo_probes *probes, size_t module_at)
+{
+	const struct kymo_syscall_site *sites = NULL;
+	size_t n = 0;
+	struct kymo_error *error = probes_calls_of(probes, module_at, &sites, &n);
+
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct probe_site *site;
+
+		if (!probes_may_strike(&sites[i]))
+			continue;
+		site = probes_site_at(probes, probes->modules.items[module_at].bias + sites[i].vaddr);
+		if (!site || !is_in_text(probes, site))
+			return false;
+	}
+	return true;
+}
+
+/* Code that kymo knows to make none of these calls, or to make them as it should. */
+static bool is_harmless(const struct kymo_map *map)
+{
+	return !strcmp(map->path, "[vdso]") || !strcmp(map->path, "[vsyscall]") || kymo_is_shared_map(map) ||
+	       kymo_is_jumps_map(map);
+}
+
+/* Whether all calls that may take memory away come to pads. Else `why_ret` is the rest of a sentence; static. */
+static bool are_struck(struct kymo_probes *probes, const struct kymo_maps *maps, const char **why_ret)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if (!map->executable || is_harmless(map))
+			continue;
+		*why_ret = "it has code in memory of no file";
+		if (map->path[0] != '/')
+			return false;
+		*why_ret = "one of its files can't be looked at";
+		if (!probes_is_known(probes, map))
+			return false;
+	}
+	*why_ret = "a system call that may unmap memory has no probe of this recording";
+	for (size_t i = 0; i < probes->modules.n; i++)
+		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit && !is_module_struck(probes, i))
+			return false;
+	return true;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Memory with a protection key may be there, and not readable by every thread. */
+static bool has_keys(pid_t pid)
+{
+	kymo_cleanup_free char *line = NULL;
+	char path[64];
+	bool has = false;
+	size_t size = 0;
+	FILE *smaps;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
+	smaps = fopen(path, "re");
+	if (!smaps)
+		return true;
+	while (!has && getline(&line, &size, smaps) > 0) {
+		unsigned int key;
+
+		has = sscanf(line, "ProtectionKey: %u", &key) == 1 && key;
+	}
+	fclose(smaps);
+	return has;
+}
+
+/* What is in use already that a pad would close the table for. */
+static const char *what_is_in_use(pid_t pid)
+{
+	struct kymo_process_info info;
+
+	if (kymo_has_descriptor(pid, "anon_inode:[io_uring]"))
+		return "it uses io_uring, by which it may change its memory unseen";
+	if (kymo_has_descriptor(pid, "anon_inode:[userfaultfd]") || kymo_has_descriptor(pid, "/dev/userfaultfd"))
+		return "it handles its own page faults (userfaultfd)";
+	if (!kymo_process_peek_status(pid, &info) || info.shadow_stack)
+		return "it has shadow stacks, which the kernel unmaps by itself";
+	return has_keys(pid) ? "its memory has protection keys" : NULL;
+}
+
+static void clear_pages(struct kymo_probes *probes, struct kymo_wire_readable *table)
+{
+	for (uint32_t i = 0; i < KYMO_WIRE_READABLE_GIB; i++)
+		if (probes->readable.gib[i])
+			memset(table->pages[i], 0, KYMO_WIRE_GIB_PAGES);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* A thread has loaded a library, and waits for its probes. */
+static bool is_asked(const struct kymo_probes *probes)
+{
+	const struct kymo_wire_watch *watch = &probes->shared.data.head->watch;
+
+	return probes->watch.has_watch &&
+	       (__atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != probes->watch.n_answers ||
+		__atomic_load_n(&watch->given_up, __ATOMIC_RELAXED));
+}
+
+static void open_table(struct kymo_probes *probes, struct kymo_wire_readable *table)
+{
+	uint64_t state = __atomic_load_n(&table->state, __ATOMIC_SEQ_CST), begun;
+	struct kymo_error *error;
+	struct kymo_maps maps;
+	const char *why = NULL;
+	bool are_all;
+
+	if (kymo_now_ns() < probes->readable.again_ns || !is_quiet(table, &begun) || is_asked(probes) ||
+	    kymo_probes_pending(probes))
+		return;
+	probes->readable.again_ns = kymo_now_ns() + AGAIN_NS;
+	error = kymo_maps_read(probes->pid, &maps);
+	if (error) {
+		kymo_error_destroy(error);
+		return;
+	}
+	are_all = are_struck(probes, &maps, &why);
+	kymo_maps_deinit(&maps);
+	if (!are_all) {
+		if (++probes->readable.n_failed == TOLD_AT)
+			probes_tell_readable(probes, why);
+		return;
+	}
+	probes->readable.n_failed = 0;
+	why = what_is_in_use(probes->pid); /* all calls are seen from here on */
+	if (why) {
+		probes_close_readable(probes, why);
+		return;
+	}
+	clear_pages(probes, table);
+	__atomic_compare_exchange_n(&table->state, &state, state | KYMO_WIRE_READABLE_OPEN, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
+}
+
+/* ---- adding pages ---------------------------------------------------------------------------- */
+
+static bool is_kymos(const struct kymo_map *map)
+{
+	return kymo_is_shared_map(map) || kymo_is_data_map(map) || kymo_is_jumps_map(map);
+}
+
+/* Live pages and words of any recording, which goes without a call that is seen: they lie beside its files. */
+static bool is_beside_kymos(const struct kymo_maps *maps, const struct kymo_map *map)
+{
+	const size_t i = (size_t)(map - maps->items);
+
+	return (i > 0 && map[-1].end == map->start && is_kymos(&map[-1])) ||
+	       (i + 1 < maps->n && map[1].start == map->end && is_kymos(&map[1]));
+}
+
+/* Memory that only the process itself takes away: its own, and the data of the files that it runs. */
+static bool is_fit(const struct kymo_probes *probes, const struct kymo_map *map)
+{
+	if (!map->readable || map->shared)
+		return false;
+	return !map->inode ? map->path[0] != '[' || !strcmp(map->path, "[heap]") || !strncmp(map->path, "[anon:", 6)
+			   : !map->deleted && probes_is_known(probes, map);
+}
+
+/* The block for the page, which has memory; NULL: there is none for it. */
+static uint8_t *block_of(struct kymo_probes *probes, struct kymo_wire_readable *table, uint64_t page)
+{
+	const uint64_t gib = page / KYMO_WIRE_GIB_PAGES;
+	const uint32_t at = (uint32_t)(gib % KYMO_WIRE_READABLE_GIB);
+
+	if (!probes->readable.gib[at]) {
+		if (kymo_allocate(probes->shared.data.fd,
+				  probes->shared.readable_at + (uint64_t)((char *)table->pages[at] - (char *)table),
+				  sizeof(table->pages[at])))
+			return NULL;
+		probes->readable.gib[at] = gib + 1;
+		__atomic_store_n(&table->gib[at], gib + 1, __ATOMIC_RELEASE);
+	}
+	return probes->readable.gib[at] == gib + 1 ? table->pages[at] : NULL;
+}
+
+/* A run of pages of one mapping, within one block. */
+struct run {
+	uint64_t first, n;
+	uint8_t *pages;
+};
+
+/* What around `page` is to be added; n 0: nothing. */
+static struct run choose_run(struct kymo_probes *probes, struct kymo_wire_readable *table, const struct kymo_maps *maps,
+			     uint64_t page)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, page * KYMO_PAGE_SIZE);
+	struct run run = { .first = page & ~(uint64_t)(AROUND - 1) };
+	uint64_t end = run.first + AROUND;
+
+	if (!map || !is_fit(probes, map) || is_beside_kymos(maps, map))
+		return run;
+	if (run.first < map->start / KYMO_PAGE_SIZE)
+		run.first = map->start / KYMO_PAGE_SIZE;
+	if (end > map->end / KYMO_PAGE_SIZE)
+		end = map->end / KYMO_PAGE_SIZE;
+	run.pages = block_of(probes, table, page);
+	if (run.pages) {
+		run.pages += run.first % KYMO_WIRE_GIB_PAGES;
+		run.n = end - run.first;
+	}
+	return run;
+}
+
+/* Those of the run that are in memory become proposed. What is swapped out may be a guard, or poisoned: it comes with
+ * the first read by a call. */
+static void propose(const struct run *run, int pagemap)
+{
+	uint64_t entries[AROUND];
+	const ssize_t size = pread(pagemap, entries, run->n * sizeof(*entries), (off_t)(run->first * sizeof(*entries)));
+
+	for (ssize_t i = 0; i < size / (ssize_t)sizeof(*entries); i++)
+		if ((entries[i] & PRESENT) && !(entries[i] & GUARDED) &&
+		    !__atomic_load_n(&run->pages[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&run->pages[i], KYMO_WIRE_PAGE_PROPOSED, __ATOMIC_RELAXED);
+}
+
+static void settle(const struct run *run, uint8_t becomes)
+{
+	for (uint64_t i = 0; i < run->n; i++) {
+		uint8_t proposed = KYMO_WIRE_PAGE_PROPOSED;
+
+		__atomic_compare_exchange_n(&run->pages[i], &proposed, becomes, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED);
+	}
+}
+
+static size_t take_wanted(struct kymo_wire_readable *table, uint64_t wanted[KYMO_WIRE_WANTED])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < KYMO_WIRE_WANTED; i++) {
+		const uint64_t page = __atomic_load_n(&table->wanted[i], __ATOMIC_RELAXED);
+
+		if (!page)
+			continue;
+		__atomic_store_n(&table->wanted[i], 0, __ATOMIC_RELAXED);
+		if (page < PAGES_MAX)
+			wanted[n++] = page;
+	}
+	return n;
+}
+
+static void add_pages(struct kymo_probes *probes, struct kymo_wire_readable *table, const uint64_t *wanted, size_t n)
+{
+	struct run runs[KYMO_WIRE_WANTED];
+	kymo_cleanup_close int pagemap = -1;
+	struct kymo_error *error;
+	struct kymo_maps maps;
+	uint64_t begun, now;
+	char path[64];
+
+	if (!is_quiet(table, &begun))
+		return;
+	error = kymo_maps_read(probes->pid, &maps);
+	if (error) {
+		kymo_error_destroy(error);
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", probes->pid);
+	pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < n; i++) {
+		runs[i] = choose_run(probes, table, &maps, wanted[i]);
+		if (runs[i].n)
+			propose(&runs[i], pagemap);
+	}
+	kymo_maps_deinit(&maps);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	now = __atomic_load_n(&table->begun, __ATOMIC_SEQ_CST);
+	for (size_t i = 0; i < n; i++)
+		settle(&runs[i], now == begun ? KYMO_WIRE_PAGE_READABLE : 0);
+}
+
+/* It is closed for good, and no reader is left: calls need not be struck any more. */
+static void leave_table(struct kymo_probes *probes)
+{
+	const uint64_t none = 0;
+
+	if (!probes->readable.leave_ns || kymo_now_ns() < probes->readable.leave_ns)
+		return;
+	for (uint32_t i = 0; i < probes->shared.n_regions; i++)
+		kymo_process_write(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_READABLE, &none,
+				   sizeof(none));
+	probes->readable.leave_ns = 0;
+	probes->readable.has_left = true;
+}
+
+static bool is_closed_for_good(const struct kymo_wire_readable *table)
+{
+	return __atomic_load_n(&table->is_closed_for_good, __ATOMIC_RELAXED);
+}
+
+void probes_look_at_readable(struct kymo_probes *probes)
+{
+	uint64_t wanted[KYMO_WIRE_WANTED];
+	struct kymo_wire_readable *table;
+	size_t n;
+
+	leave_table(probes);
+	if (!probes->readable.is_registered || probes->readable.is_refused || probes->threads.state != KYMO_PAD_RSEQ)
+		return;
+	table = probes_readable_table(probes);
+	if (!probes->reading.is_used || is_closed_for_good(table)) {
+		probes_close_readable(probes, probes->reading.is_used ? "it uses protection keys, userfaultfd, "
+									"io_uring or the like"
+								      : NULL);
+		return;
+	}
+	if (!(__atomic_load_n(&table->state, __ATOMIC_RELAXED) & KYMO_WIRE_READABLE_OPEN)) {
+		open_table(probes, table);
+		return;
+	}
+	n = take_wanted(table, wanted);
+	if (n)
+		add_pages(probes, table, wanted, n);
+}
