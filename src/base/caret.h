@@ -15,4 +15,11 @@
 struct kymo_error *kymo_error_at(const char *text, const char *at, const char *format, ...)
 	__attribute__((format(printf, 3, 4), returns_nonnull));
 
+/*
+ * The same of `typed`, which the user has written and `text` was made of by replacing a part: an error about a place
+ * after that part is about the same place of `typed`, one about the part about its beginning. Errors that are about
+ * another text come back as they are. Consumes `error`; NULL for NULL.
+ */
+struct kymo_error *kymo_error_retell(struct kymo_error *error, const char *text, const char *typed);
+
 #endif

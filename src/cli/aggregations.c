@@ -277,7 +277,7 @@ static struct kymo_error *parse_key_word(struct reader *reader, struct kymo_aggr
 	if (word->what == KYMO_AGGR_STACK && spec->marker)
 		return kymo_error_at(reader->text, piece.start,
 				     "stacks are for probes, and '%s' is a marker; name the function that it is in",
-				     spec->text);
+				     kymo_spec_typed(spec));
 	if (word->what != KYMO_AGGR_VALUE)
 		return NULL;
 	word->is_of_return = spec->is_return && is_of_return(piece);
@@ -296,7 +296,7 @@ static struct kymo_error *take_words(struct reader *reader)
 
 	aggr->probe = pieces->probe.start
 			      ? strndup(pieces->probe.start, (size_t)(pieces->probe.end - pieces->probe.start))
-			      : strdup(reader->specs->items[reader->spec].text);
+			      : strdup(kymo_spec_typed(&reader->specs->items[reader->spec]));
 	if (!aggr->probe)
 		return &kymo_error_no_memory;
 	aggr->has_limits = pieces->n_limits;

@@ -59,7 +59,7 @@ static struct kymo_error *refuse(const struct kymo_spec *spec, const struct kymo
 {
 	kymo_cleanup_free char *shown = kymo_shown(function->name);
 
-	return shown ? kymo_error_create(KYMO_ERROR_USAGE, "'%s': '%s' %s", spec->text, shown, why)
+	return shown ? kymo_error_create(KYMO_ERROR_USAGE, "'%s': '%s' %s", kymo_spec_typed(spec), shown, why)
 		     : &kymo_error_no_memory;
 }
 
@@ -105,7 +105,7 @@ struct kymo_error *cli_check_forced_return(const struct kymo_spec *spec, struct 
 				KYMO_ERROR_USAGE,
 				"'%s' means %zu functions, and 'return' is for one: write its parameters, "
 				"or its name as 'kymo list --no-demangle' has it",
-				spec->text, n);
+				kymo_spec_typed(spec), n);
 	if (!n)
 		return NULL;
 	if (never_returns(debug, functions[0]))

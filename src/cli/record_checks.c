@@ -102,7 +102,8 @@ static int check_room(const struct cli_recording *recording, const struct kymo_s
 	if (spec->n_args + is_paired < KYMO_EVENT_MAX_ARGS)
 		return -1;
 	return cli_usage(recording->name, "'%s' has %zu arguments, and the stack is one more%s: leave one out",
-			 spec->text, spec->n_args, is_paired ? ", as is the stack pointer that its calls need" : "");
+			 kymo_spec_typed(spec), spec->n_args,
+			 is_paired ? ", as is the stack pointer that its calls need" : "");
 }
 
 /* Records of entries and returns have the stack pointer, if there is room for it besides the stack. */
@@ -177,7 +178,7 @@ static int check_returns_of_left(const struct cli_recording *recording)
 					recording->name,
 					"'%s' and -r '%s' are of one function: a call that 'return' ends has no "
 					"return; leave -r out",
-					spec->text, other->text);
+					kymo_spec_typed(spec), kymo_spec_typed(other));
 		}
 	}
 	return -1;

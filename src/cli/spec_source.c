@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/caret.h"
 #include "base/cleanup.h"
 #include "cli/output.h"
 #include "cli/source.h"
@@ -34,13 +35,14 @@ static const char *find_location(const char *text, size_t *length_ret)
 	return text;
 }
 
-static struct kymo_error *name_spec(const struct cli_source *source, struct kymo_spec *spec)
+static struct kymo_error *name_spec(const struct cli_source *source, const char *typed, struct kymo_spec *spec)
 {
 	const uint8_t *bytes;
 	size_t size;
 
 	spec->source = strdup(source->shown);
-	if (!spec->source)
+	spec->typed = strdup(typed);
+	if (!spec->source || !spec->typed)
 		return &kymo_error_no_memory;
 	bytes = kymo_module_build_id(source->module, &size);
 	for (size_t i = 0; i < size && 2 * i + 2 < sizeof(spec->build_id); i++)
@@ -48,21 +50,21 @@ static struct kymo_error *name_spec(const struct cli_source *source, struct kymo
 	return NULL;
 }
 
-static struct kymo_error *add_spec(const char *text, parse_spec *parse, const struct cli_source *source,
-				   struct cli_specs *specs)
+static struct kymo_error *add_spec(const char *text, const char *typed, parse_spec *parse,
+				   const struct cli_source *source, struct cli_specs *specs)
 {
 	struct kymo_error *error;
 	struct kymo_spec spec;
 
 	error = parse(text, &spec);
 	if (error)
-		return error;
+		return kymo_error_retell(error, text, typed);
 	if (spec.is_return)
 		error = kymo_error_create(KYMO_ERROR_USAGE,
 					  "a return probe is for a whole function; record a line of source with -p");
 	spec.shares_sample = specs->items.n;
 	if (!error)
-		error = name_spec(source, &spec);
+		error = name_spec(source, typed, &spec);
 	if (!error && kymo_vec_push(&specs->items, spec))
 		return NULL;
 	kymo_spec_deinit(&spec);
@@ -86,7 +88,7 @@ static struct kymo_error *add_offset(const char *text, const char *location, siz
 		rewritten = NULL;
 		return &kymo_error_no_memory;
 	}
-	return add_spec(rewritten, parse, source, specs);
+	return add_spec(rewritten, text, parse, source, specs);
 }
 
 static struct kymo_error *parse_line(const char *text, const char *location, size_t length, const char *file,

@@ -386,7 +386,7 @@ static void warn_not_loaded(struct recording *recording, const struct kymo_spec 
 	if (!strcmp(nearest, spec->file))
 		nearest[0] = '\0';
 	recording_warn(recording, "no %sprocess loaded a file called %s ('%s').%s%s%s",
-		       recording->run.has_given_up ? "recorded " : "", spec->file, spec->text,
+		       recording->run.has_given_up ? "recorded " : "", spec->file, kymo_spec_typed(spec),
 		       *nearest ? " Did you mean " : "", nearest, *nearest ? "?" : "");
 }
 
@@ -409,6 +409,6 @@ void recording_tell_unmet(struct recording *recording)
 		else if (spec->marker)
 			recording_warn(recording, "no process has a marker that matches '%s'", spec->marker);
 		else
-			recording_warn(recording, "no process has code for '%s'", spec->text);
+			recording_warn(recording, "no process has code for '%s'", kymo_spec_typed(spec));
 	}
 }

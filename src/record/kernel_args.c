@@ -117,6 +117,6 @@ struct kymo_error *recording_kernel_check_spec(const struct kymo_spec *spec, con
 		return NULL;
 	return kymo_error_create(
 		KYMO_ERROR_USAGE,
-		"'%s' has %s, which only code in the process itself can compute: leave %s out, or that", spec->text,
-		why, way);
+		"'%s' has %s, which only code in the process itself can compute: leave %s out, or that",
+		kymo_spec_typed(spec), why, way);
 }

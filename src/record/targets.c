@@ -110,7 +110,7 @@ static void note_lacking(size_t spec, const char *sentence, void *data)
 	if (recording->run.lacking)
 		recording->run.lacking[spec] = true;
 	recording_warn(recording, "'%s' is not recorded where a process of the tree has that file: %s",
-		       recording->wanted.specs[spec].text, sentence);
+		       kymo_spec_typed(&recording->wanted.specs[spec]), sentence);
 }
 
 struct kymo_error *recording_create_source(struct recording *recording, struct target *target)

@@ -79,8 +79,8 @@ struct kymo_error *probe_check_names(const struct kymo_spec *spec, const char *b
 		return NULL;
 	return kymo_error_create(
 		KYMO_ERROR_NOT_FOUND,
-		"the names in '%s' are of another build of %s than the process has (build-id %s, not %s)", spec->text,
-		spec->file, spec->build_id, build_id);
+		"the names in '%s' are of another build of %s than the process has (build-id %s, not %s)",
+		kymo_spec_typed(spec), spec->file, spec->build_id, build_id);
 }
 
 void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event *event)

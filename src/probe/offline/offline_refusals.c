@@ -68,11 +68,11 @@ struct kymo_error *kymo_offline_tell_refused(struct kymo_offline *offline)
 		if (state->n_refused && state->n_refused == state->n_tried)
 			return kymo_error_create(KYMO_ERROR_UNSAFE,
 						 "none of the %zu %s that match %s can be probed safely: %s",
-						 state->n_tried, what, spec->text, state->reasons);
+						 state->n_tried, what, kymo_spec_typed(spec), state->reasons);
 		if (state->n_refused)
 			offline_warn(offline,
 				     "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)",
-				     state->n_refused, state->n_tried, what, spec->text,
+				     state->n_refused, state->n_tried, what, kymo_spec_typed(spec),
 				     state->n_refused > 1 ? "first: " : "", state->reasons,
 				     state->n_refused > REASONS_SHOWN ? "; …" : "");
 		state->n_refused = state->n_tried = 0;

@@ -224,10 +224,10 @@ static char *none_left(const struct kymo_spec *spec, const struct probe_refused 
 
 	if (refused->tried == 1)
 		size = asprintf(&ret, "the only %s that matches %s cannot be probed safely: %s", kind_of(spec, true),
-				spec->text, refused->reasons);
+				kymo_spec_typed(spec), refused->reasons);
 	else
 		size = asprintf(&ret, "none of the %zu %s that match %s can be probed safely: %s", refused->tried,
-				kind_of(spec, false), spec->text, refused->reasons);
+				kind_of(spec, false), kymo_spec_typed(spec), refused->reasons);
 	return size < 0 ? NULL : ret;
 }
 
@@ -306,13 +306,13 @@ static void tell_refused(const struct kymo_probes *probes, const struct kymo_spe
 
 	if (n <= refused->tried)
 		probes_warn(probes, "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
-			    refused->tried, kind_of(spec, false), spec->text, first, refused->reasons, more);
+			    refused->tried, kind_of(spec, false), kymo_spec_typed(spec), first, refused->reasons, more);
 	else if (n == 1)
 		probes_warn(probes, "skipped 1 %s that matches %s and cannot be probed safely (%s%s)",
-			    kind_of(spec, true), spec->text, refused->reasons, more);
+			    kind_of(spec, true), kymo_spec_typed(spec), refused->reasons, more);
 	else
 		probes_warn(probes, "skipped %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
-			    kind_of(spec, false), spec->text, first, refused->reasons, more);
+			    kind_of(spec, false), kymo_spec_typed(spec), first, refused->reasons, more);
 }
 
 void probes_tell_no_watch(struct kymo_probes *probes, enum probe_watched watches)

@@ -435,7 +435,9 @@ struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec
 	named.needs_names = false;
 	snprintf(named.build_id, sizeof(named.build_id), "%s", build_id);
 	named.source = spec->source;
+	named.typed = spec->typed;
 	spec->source = NULL;
+	spec->typed = NULL;
 	kymo_spec_deinit(spec);
 	*spec = named;
 	return NULL;
@@ -487,6 +489,7 @@ struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *re
 void kymo_spec_deinit(struct kymo_spec *spec)
 {
 	free(spec->text);
+	free(spec->typed);
 	free(spec->group);
 	free(spec->event);
 	free(spec->marker);

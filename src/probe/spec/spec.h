@@ -59,7 +59,8 @@ enum kymo_spec_sampling {
 #define KYMO_SPEC_SAMPLES_MAX 32 /* of a recording: specs that sample, those that share it counted once */
 
 struct kymo_spec {
-	char *text; /* as the user wrote it */
+	char *text;  /* as the user wrote it, or with an offset in the place of a line of source */
+	char *typed; /* as the user wrote it, where `text` is not; or NULL */
 	bool is_return;
 	bool every_instruction; /* of the function or functions: `symbol` is given, `offset` is 0, and it is no return
 				   probe */
@@ -105,6 +106,12 @@ struct kymo_spec {
 	uint16_t stack_size; /* records have a copy of so many bytes of the stack at most; 0: none */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
+
+/* For sentences: what the user wrote. */
+static inline const char *kymo_spec_typed(const struct kymo_spec *spec)
+{
+	return spec->typed ? spec->typed : spec->text;
+}
 
 /*
  * Parse `text`. USAGE errors quote the text on a line of its own with a caret below the column, and say what was

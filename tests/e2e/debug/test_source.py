@@ -229,6 +229,19 @@ def test_what_is_not_there_is_told(tmp):
 
 
 @timeout(60)
+def test_mistakes_are_marked_in_what_was_typed(tmp):
+    build(tmp, 'gcc', '-O0', '-g')
+    step = line_of('total += step')
+    where = f'./app:app.c:{step}'
+    for spec, word in ((f'{where} total totl', 'totl'), (f'p:e {where} /totl > 1/', 'totl'), (f'{where} %foo', '%foo')):
+        check_matches(
+            record('-p', spec, '--', './app').err, rf'\Akymo: column {spec.index(word) + 1}: .*{word}.*\n'
+            rf'  {re.escape(spec)}\n {{{spec.index(word) + 2}}}\^\n', spec)
+    record('-p', where, '--sum', 'total', '--', './app').ok()
+    check_matches(kymo('report').ok().out, rf'(?m)^sum of total at {re.escape(where)} ', 'the name of a table')
+
+
+@timeout(60)
 def test_a_file_of_split_debug_information_that_is_missing_is_named(tmp):
     for standard in '4', '5':
         build(tmp, 'gcc', '-O1', '-g', f'-gdwarf-{standard}', '-gsplit-dwarf')

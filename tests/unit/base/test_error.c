@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/caret.h"
 #include "base/error.h"
 
 static void an_error_has_its_code_and_sentence(void **state)
@@ -62,12 +63,43 @@ static void success_and_lack_of_memory_pass_through(void **state)
 	assert_string_equal(kymo_error_no_memory.message, "out of memory");
 }
 
+static void retold(const char *text, size_t at, const char *typed, const char *expected)
+{
+	struct kymo_error *error = kymo_error_at(text, text + at, "no 'x'");
+
+	error = kymo_error_retell(error, text, typed);
+	assert_int_equal(error->code, KYMO_ERROR_USAGE);
+	assert_string_equal(error->message, expected);
+	kymo_error_destroy(error);
+}
+
+static void an_error_is_about_what_was_typed(void **state)
+{
+	struct kymo_error *other = kymo_error_at("other", "other", "bad");
+
+	retold("./a:0x1482 x", 11, "./a:a.c:33 x", "column 12: no 'x'\n  ./a:a.c:33 x\n             ^");
+	retold("./a:0x1482 x", 11, "./a:long.c:33 x", "column 15: no 'x'\n  ./a:long.c:33 x\n                ^");
+	retold("./a:0x1482 x", 6, "./a:long.c:33 x", "column 5: no 'x'\n  ./a:long.c:33 x\n      ^");
+	retold("\xc3\xa4:0x12 x", 8, "\xc3\xa4:b:7 x", "column 7: no 'x'\n  \xc3\xa4:b:7 x\n        ^");
+	retold("p:e f:0x1 x", 2, "p:e f:g:12 x", "column 3: no 'x'\n  p:e f:g:12 x\n    ^");
+	retold("f:0x1", 5, "f:g:12", "column 7: no 'x'\n  f:g:12\n        ^");
+	retold("same x", 5, "same x", "column 6: no 'x'\n  same x\n       ^");
+	other = kymo_error_retell(other, "f:0x1", "f:g:12");
+	assert_string_equal(other->message, "column 1: bad\n  other\n  ^");
+	kymo_error_destroy(other);
+	other = kymo_error_create(KYMO_ERROR_USAGE, "a sentence");
+	assert_ptr_equal(kymo_error_retell(other, "f:0x1", "f:g:12"), other);
+	kymo_error_destroy(other);
+	assert_null(kymo_error_retell(NULL, "f:0x1", "f:g:12"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_error_has_its_code_and_sentence),
 		cmocka_unit_test(errno_values_become_codes_of_either_sign),
 		cmocka_unit_test(a_prefix_keeps_the_code),
+		cmocka_unit_test(an_error_is_about_what_was_typed),
 		cmocka_unit_test(success_and_lack_of_memory_pass_through),
 	};
 
