@@ -21,7 +21,8 @@ void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thr
 		fprintf(out, "%" PRId32, thread->process->pid);
 	else
 		fputs("null", out);
-	fprintf(out, ", \"tid\": %" PRId32 ", \"time_ns\": %" PRIu64 ", ", thread->tid, wall_ns);
+	fprintf(out, thread->tid ? ", \"tid\": %" PRId32 : ", \"tid\": null", thread->tid);
+	fprintf(out, ", \"time_ns\": %" PRIu64 ", ", wall_ns);
 }
 
 static void write_bytes_json(FILE *out, const uint8_t *bytes, size_t size)
@@ -78,6 +79,13 @@ static void write_structures(FILE *out, const struct kymo_ctf_field *field, cons
 	fputs(field->is_list ? "]" : size ? "" : "null", out);
 }
 
+static void write_text(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
+{
+	kymo_cleanup_free char *name = kymo_naming_of_row(record, i);
+
+	kymo_json_string(out, name ? name : kymo_ctf_string(record, i));
+}
+
 static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
 {
 	const enum kymo_type type = record->event->fields[i].type;
@@ -86,7 +94,7 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 
 	switch (type) {
 	case KYMO_TYPE_STRING:
-		kymo_json_string(out, kymo_ctf_string(record, i));
+		write_text(out, record, i);
 		break;
 	case KYMO_TYPE_BYTES:
 		bytes = kymo_ctf_bytes(record, i, &size);
@@ -279,7 +287,8 @@ void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const
 	const struct kymo_ctf_event *event = record->event;
 
 	kymo_event_json_begin(out, "probe", thread, kymo_ctf_wall_ns(trace, record->tsc));
-	fprintf(out, "\"cpu\": %" PRIu32 ", \"name\": ", record->cpu);
+	fprintf(out, record->cpu == KYMO_CTF_NO_CPU ? "\"cpu\": null" : "\"cpu\": %" PRIu32, record->cpu);
+	fputs(", \"name\": ", out);
 	kymo_json_string(out, name);
 	fputs(", \"args\": {", out);
 	for (uint32_t i = 0; i < event->n_fields; i++) {

@@ -123,11 +123,17 @@ static void write_event_thread(struct writer *w, size_t at, int32_t tid)
 	putc_unlocked(' ', w->page->out);
 }
 
-/* A line of this thread, at the time of the record at hand. What is known only at the end has no time. */
+/* A line of this thread, at the time of the record at hand. What is known only at the end has no time, and a row of a
+ * table has no thread. */
 static void begin_line(struct writer *w, size_t thread, int32_t tid)
 {
 	end_line(w);
-	if (w->record) {
+	if (w->record && w->record->cpu == KYMO_CTF_NO_CPU) {
+		write_time(w, w->record->tsc);
+		fputs_unlocked(" [---] ", w->page->out);
+		if (w->record->event->kind == KYMO_CTF_AGGREGATION)
+			return;
+	} else if (w->record) {
 		write_time(w, w->record->tsc);
 		fprintf(w->page->out, " [%03" PRIu32 "] ", w->record->cpu);
 	} else {

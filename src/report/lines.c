@@ -284,6 +284,13 @@ static const char *why_missing(const struct kymo_ctf_record *record, uint32_t i)
 		       : "(fault)";
 }
 
+static void write_text(const struct page *page, const struct kymo_ctf_record *record, uint32_t i)
+{
+	kymo_cleanup_free char *name = kymo_naming_of_row(record, i);
+
+	kymo_text_quote(page->out, name ? name : kymo_ctf_string(record, i), page->unicode);
+}
+
 void kymo_value_write(const struct page *page, const struct kymo_ctf_record *record, uint32_t i)
 {
 	enum kymo_type type = record->event->fields[i].type;
@@ -292,7 +299,7 @@ void kymo_value_write(const struct page *page, const struct kymo_ctf_record *rec
 	if (is_missing(record, i))
 		kymo_page_text(page, INK_ALARM, why_missing(record, i));
 	else if (type == KYMO_TYPE_STRING)
-		kymo_text_quote(page->out, kymo_ctf_string(record, i), page->unicode);
+		write_text(page, record, i);
 	else if (type == KYMO_TYPE_BYTES && record->event->fields[i].shape)
 		write_structures(page, record, i);
 	else if (type == KYMO_TYPE_BYTES && record->event->fields[i].array_of)

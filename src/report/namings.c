@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "report/text.h"
+#include "sym/demangle.h"
 
 /* As C writes it. */
 static char *character_label(unsigned char c)
@@ -52,4 +53,14 @@ bool kymo_naming_write_json(FILE *out, const char *before, const struct kymo_nam
 	fputs(before, out);
 	kymo_json_string(out, text);
 	return true;
+}
+
+char *kymo_naming_of_row(const struct kymo_ctf_record *record, uint32_t i)
+{
+	const struct kymo_ctf_field *field = &record->event->fields[i];
+
+	if (record->event->kind != KYMO_CTF_AGGREGATION || field->type != KYMO_TYPE_STRING ||
+	    (strcmp(field->name, "func") != 0 && strcmp(field->name, "probe") != 0))
+		return NULL;
+	return kymo_shown(kymo_ctf_string(record, i));
 }

@@ -172,6 +172,12 @@ def test_words_are_keys(tmp):
                 (900, 2, 1), 'by CPU, process and thread')
     check_equal(by_comm, {(fd, 'first'): 300 for fd in range(3)}, 'by the name of the thread')
     check_matches(result.out, r'func +count\n +shop::step_one\(int\) +900', 'names in the table')
+    check_matches(
+        kymo('report', '--events').ok().out,
+        r'(?m)^ +[0-9.]+ \[---\] count:\./words:shop::step_\* func="shop::step_one\(int\)" count=900$', 'a row')
+    row = next(
+        json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines() if '"func"' in line)
+    check_equal((row['cpu'], row['tid'], row['args']['func'][:12]), (None, None, 'shop::step_o'), 'a row in JSON')
     check_equal(
         {tuple(row['keys']) for row in json.loads(kymo('report', '--json').ok().out)['aggregations'][0]['rows']},
         {('shop::step_one(int)', ), ('shop::step_two<int>(int)', )}, 'names in JSON')
