@@ -130,12 +130,23 @@ static struct kymo_error *refuse_member(const struct expr_tree *tree, const stru
 	return refuse(tree, node->name, "'%s' has no member '%.*s'; it has: %s", name, node->size, node->name, list);
 }
 
+/* Whether the language writes "." where C writes "->": pointers of C and C++ are spelled with a "*" at the end, those
+ * of Rust and Go are "&net::Conn", "*main.conn" or "alloc::boxed::Box<net::Conn>". */
+static bool is_followed_by_dots(struct kymo_expr_type type)
+{
+	const char *name = !type.pointers && !type.n && type.of ? type.of->name : NULL;
+
+	return name && *name && type.of->kind == KYMO_CTYPE_POINTER && name[strlen(name) - 1] != '*';
+}
+
 /* The structure or union that the member is of. */
-static struct kymo_error *find_whole(const struct expr_tree *tree, const struct expr_node *node,
-				     const struct expr_node *of, struct kymo_expr_type *ret)
+static struct kymo_error *find_whole(const struct expr_tree *tree, struct expr_node *node, const struct expr_node *of,
+				     struct kymo_expr_type *ret)
 {
 	const bool is_pointer = expr_is_pointer(of);
 	char name[KYMO_EXPR_TYPE_NAME_MAX];
+
+	node->is_arrow |= is_pointer && is_followed_by_dots(of->type);
 
 	*ret = is_pointer ? expr_type_target(expr_value_type(of)) : of->type;
 	kymo_expr_type_name(of->type, name);

