@@ -101,16 +101,19 @@ static void move_const(char *parameters)
 
 /* ---- patterns -------------------------------------------------------------------------------- */
 
-/* Words that names may have without their mangled forms having them. */
-static bool is_abbreviated(const char *word, size_t n)
+/* Words that names may have without their mangled forms having them. Of a glob it may be a part of such a word. */
+static bool is_abbreviated(const char *word, size_t n, bool is_part)
 {
 	static const char *const words[] = {
-		"std",      "allocator",     "basic_string",  "string",         "istream",     "ostream",
-		"iostream", "basic_istream", "basic_ostream", "basic_iostream", "char_traits", "const",
+		"std",           "allocator",     "basic_string",   "string",      "istream", "ostream",  "iostream",
+		"basic_istream", "basic_ostream", "basic_iostream", "char_traits", "const",   "volatile", "lambda",
+		"unnamed",       "type",          "operator",       "closure",     "shim",    "vtable",   "thunk",
+		"virtual",       "bool",          "char",           "short",       "int",     "long",     "unsigned",
+		"signed",        "float",         "double",         "void",        "wchar_t",
 	};
 
 	for (size_t i = 0; i < kymo_countof(words); i++)
-		if (strlen(words[i]) == n && !memcmp(words[i], word, n))
+		if ((is_part || strlen(words[i]) == n) && memmem(words[i], strlen(words[i]), word, n))
 			return true;
 	return false;
 }
@@ -119,6 +122,7 @@ static bool is_abbreviated(const char *word, size_t n)
 static void find_needle(struct kymo_pattern *pattern)
 {
 	const char *text = pattern->name, *end = text + strlen(text);
+	const bool is_glob = kymo_is_glob(text);
 	size_t best = 0;
 
 	for (const char *at = text; at < end;) {
@@ -134,7 +138,7 @@ static void find_needle(struct kymo_pattern *pattern)
 		for (; at < end && sym_is_name_char(*at) && kymo_name_skip(text, at, end) == at; at++)
 			is_ascii &= (unsigned char)*at < 0x80;
 		if (is_ascii && (size_t)(at - word) > best && at - word < NEEDLE_MAX &&
-		    !is_abbreviated(word, (size_t)(at - word))) {
+		    !is_abbreviated(word, (size_t)(at - word), is_glob)) {
 			best = (size_t)(at - word);
 			memcpy(pattern->needle, word, best);
 			pattern->needle[best] = '\0';

@@ -244,6 +244,32 @@ static void words_mean_functions_as_debuggers_have_it(void **state)
 	}
 }
 
+static void words_that_mangled_names_lack_are_found(void **state)
+{
+	static const struct {
+		const char *words, *name;
+		bool means;
+	} cases[] = {
+		{ "*lambda*", "_ZZ4mainENKUliE_clEi", true },
+		{ "*lamb*", "_ZZ4mainENKUliE_clEi", true },
+		{ "main::{lambda(int)#1}::operator()", "_ZZ4mainENKUliE_clEi", true },
+		{ "*unsigned*", "_ZNK1ScvmEv", true },
+		{ "S::operator unsigned long", "_ZNK1ScvmEv", true },
+		{ "*unnamed*", "_Z2idIZ4mainEUt_ET_S1_", true },
+		{ "*lambda*", "_ZNK1ScvmEv", false },
+		{ "lambda", "_Z6lambdai", true },
+		{ "*ambda*", "_Z6lambdai", true },
+	};
+
+	for (size_t i = 0; i < kymo_countof(cases); i++) {
+		struct kymo_pattern *pattern = kymo_pattern_create(cases[i].words);
+
+		if (kymo_pattern_means(pattern, cases[i].name) != cases[i].means)
+			fail_msg("'%s' and '%s'", cases[i].words, cases[i].name);
+		kymo_pattern_destroy(pattern);
+	}
+}
+
 static void what_is_a_glob_depends_on_where_it_stands(void **state)
 {
 	static const char *const names[] = { "f(char*)",           "f(char const*, int**)", "V::operator*",
@@ -269,6 +295,7 @@ int main(void)
 		cmocka_unit_test(a_short_name_is_not_made_a_long_one),
 		cmocka_unit_test(names_within_texts_are_shown_demangled),
 		cmocka_unit_test(words_mean_functions_as_debuggers_have_it),
+		cmocka_unit_test(words_that_mangled_names_lack_are_found),
 		cmocka_unit_test(what_is_a_glob_depends_on_where_it_stands),
 	};
 
