@@ -183,7 +183,10 @@ static void spell_qualified(struct kymo_debug *debug, Dwarf_Die *type, unsigned 
 		return;
 	}
 	spell_below(debug, type, depth, inner, part);
-	put_name(out, "%s %s", word, part);
+	if (!strncmp(part, word, strlen(word)) && part[strlen(word)] == ' ') /* an array is what its elements are */
+		put_name(out, "%s", part);
+	else
+		put_name(out, "%s %s", word, part);
 }
 
 bool sym_array_dimension(Dwarf_Die *array, unsigned int i, uint64_t *ret)

@@ -14,7 +14,7 @@ static const char source[] =
 	"name[16]; };\n"
 	"typedef struct conn { struct peer *peer; size_t n; const char *const *argv; int (*cb)(struct conn *, char); "
 	"struct conn *next; } conn_t;\n"
-	"enum color { RED, GREEN = 5, BLUE }; enum { LEAST = -4, MOST = 4 } limit;\n"
+	"enum color { RED, GREEN = 5, BLUE }; enum { LEAST = -4, MOST = 4 } limit; const char word[3] = \"ab\";\n"
 	"typedef struct { short x, y; } point_t;\n"
 	"struct hidden;\n"
 	"static int counter = 7;\n"
@@ -186,6 +186,8 @@ static void check_globals(struct built *built)
 	assert_int_equal(kymo_module_find_object(built->module, "shared", &vaddr, &size), 0);
 	assert_int_equal(found->location.form.ops[0].code, KYMO_FORM_ADDRESS);
 	assert_int_equal(found->location.form.ops[0].value, vaddr);
+	take(kymo_debug_global(built->debug, built->work, "word", 4, &found));
+	assert_string_equal(found->declared_type, "const char [3]");
 	take(kymo_debug_global(built->debug, built->work, "color", 5, &found));
 	take(kymo_debug_enumerators(built->debug, found->type, &enumerators, &n));
 	assert_int_equal(n, 3);
