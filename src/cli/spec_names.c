@@ -29,10 +29,12 @@ static void print_build_id(const struct kymo_module *module, char out[2 * KYMO_B
 static struct kymo_error *name(struct kymo_spec *spec, const struct cli_scope *scope)
 {
 	char build_id[2 * KYMO_BUILD_ID_MAX + 1] = "";
+	struct kymo_error *error;
 
 	if (scope->scope.debug)
 		print_build_id(scope->module, build_id);
-	return kymo_error_retell(kymo_spec_name(spec, &scope->scope, build_id), spec->text, kymo_spec_typed(spec));
+	error = kymo_spec_name(spec, &scope->scope, build_id);
+	return kymo_error_retell(error, spec->text, kymo_spec_typed(spec));
 }
 
 static struct kymo_error *find_names(struct kymo_spec *spec)

@@ -47,9 +47,9 @@
  * Structures, as memory has them. Members of the program's have "_" before their name; others are
  *
  *	padding1		bits or bytes that are of no member
- *	anonymous1		a structure or union without a name
- *	base_NAME		a base class
- *	struct { } union	this is a union: members but the first are empty arrays, "u32 _x[0]"
+ *	anonymous1		a structure or union without a name; an array, where it is the only member: the
+ *structure stands for it, as one of an array of arrays base_NAME		a base class struct { } union	this is
+ *a union: members but the first are empty arrays, "u32 _x[0]"
  *	struct { } cut		there are more members, which are not recorded
  *	u8 cut[8]		in place of all members: the structure is too deep
  *

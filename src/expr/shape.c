@@ -344,3 +344,42 @@ struct kymo_error *kymo_expr_shape(const struct kymo_expr_names *names, struct k
 		kymo_shape_release(shape);
 	return NULL;
 }
+
+/* Takes over the array. */
+static struct kymo_error *wrap(struct kymo_shape *array, struct kymo_shape **ret)
+{
+	struct kymo_shape *shape = kymo_shape_create(KYMO_SHAPE_STRUCT, array->size);
+
+	if (!shape) {
+		kymo_shape_release(array);
+		return &kymo_error_no_memory;
+	}
+	if (!kymo_shape_add(shape, KYMO_SHAPE_ANONYMOUS, "", 0, 0, 0, array)) {
+		kymo_shape_release(shape);
+		return &kymo_error_no_memory;
+	}
+	*ret = shape;
+	return NULL;
+}
+
+struct kymo_error *kymo_expr_row_shape(const struct kymo_expr_names *names, struct kymo_expr_type type,
+				       struct kymo_shape_limits limits, struct kymo_shape **ret)
+{
+	struct making making = { .names = names, .limits = limits };
+	struct kymo_expr_type row;
+	struct kymo_shape *array;
+
+	*ret = NULL;
+	if (kymo_expr_class_of(type) != KYMO_EXPR_ARRAY)
+		return NULL;
+	row = expr_type_target(type);
+	if (kymo_expr_class_of(row) != KYMO_EXPR_ARRAY || row.n || !row.of)
+		return NULL;
+	array = make(&making, row.of, 1);
+	if (making.error)
+		return making.error;
+	if (array && array->kind == KYMO_SHAPE_ARRAY)
+		return wrap(array, ret);
+	kymo_shape_release(array);
+	return NULL;
+}

@@ -24,4 +24,11 @@ struct kymo_shape_limits {
 struct kymo_error *kymo_expr_shape(const struct kymo_expr_names *names, struct kymo_expr_type type,
 				   struct kymo_shape_limits limits, struct kymo_shape **ret);
 
+/*
+ * The shape of what an array of several dimensions has, such as "int[3]" of "int[2][3]": a structure with one member,
+ * an array without a name, which stands for that array itself. NULL in `ret` for other types.
+ */
+struct kymo_error *kymo_expr_row_shape(const struct kymo_expr_names *names, struct kymo_expr_type type,
+				       struct kymo_shape_limits limits, struct kymo_shape **ret);
+
 #endif

@@ -27,6 +27,17 @@ static struct part member_of(const struct part *whole, const struct kymo_shape_m
 	return (struct part){ member->shape, whole->bytes, whole->size, whole->bit + member->bit, member->n_bits };
 }
 
+/* What it stands for where it is an array's: of an array of several dimensions the elements are so (expr/shape.h). */
+static struct part unwrap(const struct kymo_shape *shape, const uint8_t *bytes)
+{
+	const struct part part = { shape, bytes, shape->size, 0, 0 };
+
+	if (shape->kind == KYMO_SHAPE_STRUCT && shape->n == 1 && shape->members[0].role == KYMO_SHAPE_ANONYMOUS &&
+	    shape->members[0].shape->kind == KYMO_SHAPE_ARRAY)
+		return member_of(&part, &shape->members[0]);
+	return part;
+}
+
 static struct part element_of(const struct part *array, uint32_t i)
 {
 	const struct kymo_shape *of = array->shape->of;
@@ -206,7 +217,7 @@ static void write_part(FILE *out, const struct part *part, bool unicode)
 
 void kymo_structure_write(FILE *out, const struct kymo_shape *shape, const uint8_t *bytes, bool unicode)
 {
-	const struct part part = { shape, bytes, shape->size, 0, 0 };
+	const struct part part = unwrap(shape, bytes);
 
 	write_part(out, &part, unicode);
 }
@@ -296,7 +307,7 @@ static void write_json(FILE *out, const struct part *part)
 
 void kymo_structure_write_json(FILE *out, const struct kymo_shape *shape, const uint8_t *bytes)
 {
-	const struct part part = { shape, bytes, shape->size, 0, 0 };
+	const struct part part = unwrap(shape, bytes);
 
 	write_json(out, &part);
 }
@@ -357,7 +368,7 @@ static const char *write_names(FILE *out, const char *separator, const char *pat
 bool kymo_structure_write_names(FILE *out, const char *separator, const char *path, const struct kymo_shape *shape,
 				const uint8_t *bytes)
 {
-	const struct part part = { shape, bytes, shape->size, 0, 0 };
+	const struct part part = unwrap(shape, bytes);
 
 	return write_names(out, separator, path, &part) != separator;
 }

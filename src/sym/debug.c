@@ -27,17 +27,27 @@ static void print_id(const uint8_t *id, size_t size, char out[ID_TEXT])
 		snprintf(out + 2 * i, 3, "%02x", id[i]);
 }
 
-/* A file that the user names is of this build, as far as both say. */
-static struct kymo_error *check_build(const struct kymo_module *module, const struct sym_image *image)
+/* Both, of files that are of different builds. False: one has none, or they are equal. */
+static bool differ(const struct kymo_module *module, const struct sym_image *image, char ours[ID_TEXT],
+		   char theirs[ID_TEXT])
 {
-	char ours[ID_TEXT], theirs[ID_TEXT];
 	uint8_t id[KYMO_BUILD_ID_MAX];
 	const size_t size = sym_debug_build_id(image, id);
 
 	if (!size || !module->build_id_size || (size == module->build_id_size && !memcmp(id, module->build_id, size)))
-		return NULL;
+		return false;
 	print_id(module->build_id, module->build_id_size, ours);
 	print_id(id, size, theirs);
+	return true;
+}
+
+/* A file that the user names is of this build, as far as both say. */
+static struct kymo_error *check_build(const struct kymo_module *module, const struct sym_image *image)
+{
+	char ours[ID_TEXT], theirs[ID_TEXT];
+
+	if (!differ(module, image, ours, theirs))
+		return NULL;
 	return kymo_error_create(KYMO_ERROR_USAGE,
 				 "%s is of another build than %s: its build-id is %s, the program's is %s; give the "
 				 "debug information of that build",
@@ -141,14 +151,41 @@ static struct kymo_error *none(const struct kymo_module *module)
 				 path, is_of_glibc(name) ? "libc6-dbg" : package);
 }
 
+/* The file that .gnu_debuglink names is there. */
+static struct kymo_error *of_another_build(const struct kymo_module *module, const char *misfit)
+{
+	char ours[ID_TEXT], theirs[ID_TEXT];
+	struct sym_image image;
+	struct kymo_error *error = read_image(misfit, &image);
+	bool is_told;
+
+	if (error) {
+		kymo_error_destroy(error);
+		return none(module);
+	}
+	is_told = differ(module, &image, ours, theirs);
+	sym_image_deinit(&image);
+	if (!is_told)
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					 "%s has no debug information but %s, which is not the file that it was linked "
+					 "to: the checksum is another; name the right one with --debug-file",
+					 kymo_module_path(module), misfit);
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "%s has no debug information but %s, which is of another build: its build-id is %s, "
+				 "the program's is %s; name the right one with --debug-file",
+				 kymo_module_path(module), misfit, theirs, ours);
+}
+
 static struct kymo_error *open_separate(struct kymo_debug *debug)
 {
 	const struct kymo_module *module = debug->module;
-	kymo_cleanup_free char *separate = NULL;
-	struct kymo_error *error = sym_debug_find(module, &separate);
+	kymo_cleanup_free char *separate = NULL, *misfit = NULL;
+	struct kymo_error *error = sym_debug_find(module, &separate, &misfit);
 
-	if (error || !separate)
-		return error ? error : none(module);
+	if (error)
+		return error;
+	if (!separate)
+		return misfit ? of_another_build(module, misfit) : none(module);
 	sym_image_deinit(&debug->image);
 	error = read_image(separate, &debug->image);
 	if (!error && !begin_dwarf(&debug->image, &debug->dwarf))

@@ -77,12 +77,19 @@ size_t sym_debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_I
 	return 0;
 }
 
+/* What was found. */
+struct found {
+	struct sym_image *image;
+	bool is_there;
+	char *misfit; /* path of one that .gnu_debuglink names, and that is of another build; or NULL */
+};
+
 /*
  * Take the file at `path` as the module's debug information if it belongs to it: equal build-ids, or where one of the
  * two has none, the checksum of .gnu_debuglink (`crc`, NULL: build-id only).
  */
 static struct kymo_error *try_file(const struct kymo_module *module, const char *path, const uint32_t *crc,
-				   struct sym_image *ret, bool *found_ret)
+				   struct found *found)
 {
 	kymo_cleanup_close int fd = sym_image_open(path);
 	uint8_t id[KYMO_BUILD_ID_MAX];
@@ -107,14 +114,16 @@ static struct kymo_error *try_file(const struct kymo_module *module, const char 
 		fits = crc && has_checksum(fd, *crc);
 	if (!fits) {
 		sym_image_deinit(&image);
+		if (crc && !found->misfit)
+			found->misfit = strdup(path);
 		return NULL;
 	}
-	*ret = image;
-	*found_ret = true;
+	*found->image = image;
+	found->is_there = true;
 	return NULL;
 }
 
-static struct kymo_error *try_build_id(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
+static struct kymo_error *try_build_id(const struct kymo_module *module, struct found *found)
 {
 	char path[sizeof(DEBUG_ROOT) + 32 + 2 * KYMO_BUILD_ID_MAX];
 	int at;
@@ -125,7 +134,7 @@ static struct kymo_error *try_build_id(const struct kymo_module *module, struct 
 	for (size_t i = 1; i < module->build_id_size; i++)
 		at += snprintf(path + at, sizeof(path) - (size_t)at, "%02x", module->build_id[i]);
 	snprintf(path + at, sizeof(path) - (size_t)at, ".debug");
-	return try_file(module, path, NULL, ret, found_ret);
+	return try_file(module, path, NULL, found);
 }
 
 /* The name and checksum in .gnu_debuglink. A name with a slash would lead elsewhere and is not followed. */
@@ -154,7 +163,7 @@ static bool read_link(const struct sym_image *image, const char **name_ret, uint
 	return false;
 }
 
-static struct kymo_error *try_link(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
+static struct kymo_error *try_link(const struct kymo_module *module, struct found *found)
 {
 	static const char *const formats[] = { "%s/%s", "%s/.debug/%s", DEBUG_ROOT "%s/%s" };
 	kymo_cleanup_free char *real = NULL;
@@ -167,7 +176,7 @@ static struct kymo_error *try_link(const struct kymo_module *module, struct sym_
 	if (!real)
 		return NULL;
 	directory = dirname(real);
-	for (size_t i = 0; i < kymo_countof(formats) && !*found_ret; i++) {
+	for (size_t i = 0; i < kymo_countof(formats) && !found->is_there; i++) {
 		kymo_cleanup_free char *path = NULL;
 		struct kymo_error *error;
 
@@ -175,7 +184,7 @@ static struct kymo_error *try_link(const struct kymo_module *module, struct sym_
 			path = NULL;
 			return &kymo_error_no_memory;
 		}
-		error = try_file(module, path, &crc, ret, found_ret);
+		error = try_file(module, path, &crc, found);
 		if (error)
 			return error;
 	}
@@ -192,34 +201,39 @@ static bool has_full_table(const struct sym_image *image)
 	return false;
 }
 
-static struct kymo_error *find_link(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
+static struct kymo_error *find_link(const struct kymo_module *module, struct found *found)
 {
-	struct kymo_error *error = try_build_id(module, ret, found_ret);
+	struct kymo_error *error = try_build_id(module, found);
 
-	return error || *found_ret ? error : try_link(module, ret, found_ret);
+	return error || found->is_there ? error : try_link(module, found);
 }
 
 struct kymo_error *sym_debug_attach(struct kymo_module *module)
 {
-	bool found = false;
+	struct found found = { .image = &module->debug };
+	struct kymo_error *error;
 
 	if (has_full_table(&module->image))
 		return NULL;
-	return find_link(module, &module->debug, &found);
+	error = find_link(module, &found);
+	free(found.misfit);
+	return error;
 }
 
-struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret)
+struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret, char **misfit_ret)
 {
 	struct sym_image image = { 0 };
+	struct found found = { .image = &image };
 	struct kymo_error *error;
-	bool found = false;
 
+	*misfit_ret = NULL;
 	if (module->debug.path) {
 		*ret = strdup(module->debug.path);
 		return *ret ? NULL : &kymo_error_no_memory;
 	}
-	error = find_link(module, &image, &found);
-	*ret = found ? kymo_take(image.path) : NULL;
+	error = find_link(module, &found);
+	*ret = found.is_there ? kymo_take(image.path) : NULL;
+	*misfit_ret = found.misfit;
 	sym_image_deinit(&image);
 	return error;
 }

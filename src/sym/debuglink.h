@@ -22,8 +22,9 @@ bool kymo_module_has_lines(const struct kymo_module *module);
  */
 struct kymo_error *sym_debug_attach(struct kymo_module *module);
 
-/* The path of separate debug information, even where the file has all symbols; a fresh string, or NULL. */
-struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret);
+/* The path of separate debug information, even where the file has all symbols; a fresh string, or NULL. `misfit_ret`:
+ * that of a file in its place that is of another build; likewise. */
+struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret, char **misfit_ret);
 
 /* The build-id in the note sections of an image of debug information; 0: it has none. */
 size_t sym_debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_ID_MAX]);

@@ -236,8 +236,10 @@ static struct kymo_error *choose_elements(struct kymo_spec_reader *reader, struc
 		.depth = reader->spec->scope ? reader->spec->scope->limits.depth : KYMO_SHAPE_DEPTH_MAX,
 		.size = KYMO_SHAPE_SIZE_MAX,
 	};
+	const struct kymo_expr_names names = kymo_spec_value_names(reader->spec);
 	struct kymo_expr_type of;
 	enum kymo_expr_class class;
+	struct kymo_error *error;
 
 	if (type.is_string || !kymo_expr_element_type(type, &of))
 		return NULL;
@@ -251,6 +253,12 @@ static struct kymo_error *choose_elements(struct kymo_spec_reader *reader, struc
 		return NULL;
 	if (is_plain_byte(of))
 		return NULL;
+	error = kymo_expr_row_shape(&names, type, limits, &reader->shape);
+	reader->is_list = reader->shape;
+	if (reader->shape)
+		reader->out.element_size = (uint16_t)reader->shape->size;
+	if (error || reader->shape)
+		return error;
 	reader->out.array_of = KYMO_ARRAY_OF(kymo_expr_record_type(of));
 	return choose_naming(reader, of);
 }

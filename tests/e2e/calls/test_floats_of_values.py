@@ -102,9 +102,9 @@ def test_arrays_of_floating_point_numbers_are_shown_as_such(tmp):
     (tmp / 'arrays.c').write_text(ARRAYS)
     run(program('gcc'), '-O1', '-g', '-w', '-o', 'arrays', 'arrays.c', seconds=60).ok()
     record('-p', './arrays:take t->d t->f piece=p[1..1]', '--', './arrays').ok()
-    check_equal(lines('arrays:take'), 2 * ['d={1.5, -1e+300} f={0.1, 2, -0, inf} piece={-1e+300}'], 'events')
+    check_equal(lines('arrays:take'), 2 * ['d={1.5, -1e+300} f={{0.1, 2}, {-0, inf}} piece={-1e+300}'], 'events')
     rows = [json.loads(line)['args'] for line in kymo('report', '--events', '--json').ok().out.splitlines()]
-    check_equal(rows, 2 * [{'d': [1.5, -1e300], 'f': [0.1, 2, -0.0, 'inf'], 'piece': [-1e300]}], 'JSON')
+    check_equal(rows, 2 * [{'d': [1.5, -1e300], 'f': [[0.1, 2], [-0.0, 'inf']], 'piece': [-1e300]}], 'JSON')
     check('d = [ [0] = 1.5, [1] = -1e+300 ]' in events()[0].line, 'by babeltrace2', events()[0].line)
     kymo('report').ok()
 

@@ -143,7 +143,7 @@ def test_characters_texts_and_arrays_are_shown_as_such(tmp):
            'p:more ./things:paint t->colors t->bits t->names c2=c:u8', '--', './things').ok()
     shown = ["'a'", "'b'", r"'\n'", r"'\''", r"'\0'", r"'\xff'"]
     check_equal(lines('things:paint'), [
-        f'kind=\'k\' c={shown[i % 6]} name="thing" piece="hin" table={{1, -2, 3, 4}} s={{8, -9}} bytes=c8 01 00 numbers={{-1, 5}}'
+        f'kind=\'k\' c={shown[i % 6]} name="thing" piece="hin" table={{{{1, -2}}, {{3, 4}}}} s={{8, -9}} bytes=c8 01 00 numbers={{-1, 5}}'
         for i in range(10)
     ], 'events')
     check_equal(set(line.partition(' c2')[0] for line in lines('more')),
@@ -153,11 +153,11 @@ def test_characters_texts_and_arrays_are_shown_as_such(tmp):
     check('names' not in row, 'no names of characters and numbers', row)
     check_equal(
         row['args'], {
-            'kind': 107, 'c': 97, 'name': 'thing', 'piece': 'hin', 'table': [1, -2, 3, 4], 's': [8, -9], 'bytes':
+            'kind': 107, 'c': 97, 'name': 'thing', 'piece': 'hin', 'table': [[1, -2], [3, 4]], 's': [8, -9], 'bytes':
             'c80100', 'numbers': [-1, 5]
         }, 'JSON')
     first = events()[0].line
-    for words in ('name = "thing"', 'piece = "hin"', 'table = [ [0] = 1, [1] = -2, [2] = 3, [3] = 4 ]',
+    for words in ('name = "thing"', 'piece = "hin"', 'table = [ [0] = { anonymous1 = [ [0] = 1, [1] = -2 ] }, [1] =',
                   's = [ [0] = 8, [1] = -9 ]'):
         check(words in first, f'{words} by babeltrace2', first)
 

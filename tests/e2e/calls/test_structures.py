@@ -49,6 +49,7 @@ struct conn whole = {
 	.table = { { 1, 2, 3 }, { 4, 5, 6 } }, .zeros = { 1 }, .words = { "ab", "cd" }, .at = { 10, -20 },
 	.points = { { 1, 2 }, { 3, 4 } }, .deep = { .mid.in = { 5, { 6, 7 } }, .end = 8 },
 };
+enum mode cube[2][1][3] = { { { READ, 0, EXECUTE } }, { { WRITE, EXECUTE, READ } } };
 struct node nodes[3] = { { 0, 1 }, { &nodes[0], 2 }, { &nodes[1], 3 } };
 struct big big = { .a = { 1, 2 }, .p = { 3, 4 } };
 struct rest rest = { { 1, 2, 255 }, 2, 3, { 4, 5 } };
@@ -88,7 +89,8 @@ extern "C" __attribute__((noinline)) void look(shop::Item *item) { asm volatile(
 int main() { look(&item); }
 '''
 
-PRINTED = ('*c', 'c->at', 'c->u', 'c->points', 'c->deep.mid', '*c->peer', 'nodes', 'list[1]')
+PRINTED = ('*c', 'c->at', 'c->u', 'c->points', 'c->deep.mid', '*c->peer', 'nodes', 'list[1]', 'c->table', 'c->words',
+           'c->table[1]', 'cube')
 
 
 def build(tmp, text, source, *command):
@@ -198,6 +200,16 @@ def test_json_has_objects(tmp):
             'c.is_open': 'true',
             'c.is_shut': 'false'
         }, 'names of values within')
+
+
+def test_json_has_arrays_of_arrays(tmp):
+    build(tmp, 'app.c', C, 'gcc', '-O1')
+    record('-p', './app:serve c->table c->words cube cube[1]', '--', './app').ok()
+    row = json.loads(kymo('report', '--events', '--json').ok().out.splitlines()[0])
+    check_equal(list(row['args'].values())[:4],
+                [[[1, 2, 3], [4, 5, 6]], ['ab', 'cd'], [[[1, 0, 4]], [[2, 4, 1]]], [[2, 4, 1]]], 'arrays')
+    check_equal((row['names']['cube[0][0][0]'], row['names']['cube[1][0][1]']), ('READ', 'EXECUTE'), 'their names')
+    check_matches('\n'.join(babeltrace()), r'table_length = 2, table = \[ \[0\] = \{ anonymous1 = \[ \[0\] = 1, ', 'in CTF')
 
 
 def test_members_without_a_meaning_are_bytes(tmp):

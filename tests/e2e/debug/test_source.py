@@ -292,6 +292,14 @@ def test_debug_files_are_those_of_their_build(tmp):
     check_matches(
         kymo('explain', './app', f'app.c:{step}', '--debug-file', 'app.dbg').ok().out, r'\A\./app:work\+0x',
         'explain of a line')
+    # the file that the program names itself, of another build
+    run('objcopy', '--add-gnu-debuglink=app.dbg', 'app').ok()
+    record(*words, '--', './app').ok()
+    (tmp / 'app.dbg').write_bytes((tmp / 'other.dbg').read_bytes())
+    sentence = (r'\./app has no debug information but \S+/app\.dbg, which is of another build: its build-id is [0-9a-f]{40}, '
+                r"the program's is [0-9a-f]{40}; name the right one with --debug-file")
+    check_matches(record('-p', './app:work count', '--', './app').err, sentence, 'another build by its link')
+    check_matches(kymo('list', '--vars', './app:work').err, sentence, 'the same, listed')
     for command in (('explain', '-e', 'count + 1', './app', 'work'), ('explain', './app', f'app.c:{step}'),
                     ('list', '--vars', './app:work')):
         result = kymo(*command, '--debug-file', 'other.dbg')

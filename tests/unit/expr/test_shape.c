@@ -275,6 +275,27 @@ static void members_that_lie_elsewhere_are_left_out(void **state)
 	becomes(&t_liar, LIMITS, "struct8 {a@0 signed int4, b@32 signed int4}...");
 }
 
+static void rows_of_arrays_are_arrays(void **state)
+{
+	static const struct kymo_ctype
+		row = { .kind = KYMO_CTYPE_ARRAY, .name = "int[3]", .size = 12, .of = &t_int, .n = 3 },
+		table = { .kind = KYMO_CTYPE_ARRAY, .name = "int[2][3]", .size = 24, .of = &row, .n = 2 };
+	const struct kymo_ctype *const others[] = { &row, &t_int, &t_small, &t_pointer };
+	struct kymo_shape *shape;
+
+	assert_null(kymo_expr_row_shape(&names, kymo_expr_type_of(&table), LIMITS, &shape));
+	assert_int_equal(shape->size, 12);
+	assert_int_equal(shape->n, 1);
+	assert_int_equal(shape->members[0].role, KYMO_SHAPE_ANONYMOUS);
+	assert_int_equal(shape->members[0].shape->kind, KYMO_SHAPE_ARRAY);
+	assert_int_equal(shape->members[0].shape->n, 3);
+	kymo_shape_release(shape);
+	for (size_t i = 0; i < kymo_countof(others); i++) {
+		assert_null(kymo_expr_row_shape(&names, kymo_expr_type_of(others[i]), LIMITS, &shape));
+		assert_null(shape);
+	}
+}
+
 static void what_has_no_members_has_no_shape(void **state)
 {
 	becomes(&t_unknown, LIMITS, "");
@@ -312,6 +333,7 @@ int main(void)
 		cmocka_unit_test(members_that_end_after_the_limit_are_left_out),
 		cmocka_unit_test(types_that_contain_themselves_end),
 		cmocka_unit_test(members_that_lie_elsewhere_are_left_out),
+		cmocka_unit_test(rows_of_arrays_are_arrays),
 		cmocka_unit_test(what_has_no_members_has_no_shape),
 		cmocka_unit_test(errors_of_names_come_back),
 	};

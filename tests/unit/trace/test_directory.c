@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "trace/directory.h"
+#include "trace/held.h"
 
 #define RECORDERS 4
 #define ROUNDS 100
@@ -222,6 +223,30 @@ static void a_failed_recording_is_discarded_by_its_descriptor(void **state)
 	close(other);
 }
 
+/* Of an earlier recording: those of another user's directory, small ones and what is no file are not opened. */
+static void large_files_are_held_and_closed_aside(void **state)
+{
+	struct kymo_held *held;
+	int old;
+
+	assert_null(kymo_held_open("large"));
+	assert_int_equal(mkdir("large.old", 0700), 0);
+	old = open("large.old", O_RDONLY | O_DIRECTORY);
+	write_file(old, "stream_0");
+	assert_int_equal(mkfifoat(old, "stream_1", 0600), 0);
+	assert_null(kymo_held_open("large"));
+	write_file(old, "stream_2");
+	assert_int_equal(truncate("large.old/stream_2", 64 << 20), 0); /* sparse */
+	assert_int_equal(symlink("large.old", "linked.old"), 0);
+	assert_null(kymo_held_open("linked"));
+	held = kymo_held_open("large/");
+	assert_non_null(held);
+	kymo_held_close(held);
+	kymo_held_close(NULL);
+	assert_int_equal(faccessat(old, "stream_2", F_OK, 0), 0); /* it stays as it is */
+	close(old);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +255,7 @@ int main(void)
 		cmocka_unit_test(a_directory_that_is_recorded_into_is_refused),
 		cmocka_unit_test(a_recorder_waits_for_a_process_that_only_looks),
 		cmocka_unit_test(a_failed_recording_is_discarded_by_its_descriptor),
+		cmocka_unit_test(large_files_are_held_and_closed_aside),
 	};
 
 	return cmocka_run_group_tests(tests, enter_scratch, remove_scratch);
