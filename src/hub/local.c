@@ -141,6 +141,7 @@ static const struct hub_ops ops = {
 	.inject = hub_local_inject,
 	.insert_breakpoint = hub_local_insert_breakpoint,
 	.remove_breakpoint = hub_local_remove_breakpoint,
+	.hit_again = hub_local_hit_again,
 	.watch = hub_local_watch,
 	.unwatch = hub_local_unwatch,
 	.list = hub_local_list,

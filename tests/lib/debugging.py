@@ -349,6 +349,15 @@ class Client:
         self.socket.close()
 
 
+def go_past(client, site, condition=''):
+    """As gdb goes on from a hit: the thread of the last stop makes a step without the breakpoint. With it the thread would
+    have the hit again."""
+    check_equal(client.ask(f'z0,{site:x},1'), 'OK', 'removed')
+    reply = client.ask('vCont;s:' + client.ask('qC')[2:])
+    check_equal(client.ask(f'Z0,{site:x},1{condition}'), 'OK', 'inserted again')
+    return reply
+
+
 def thread_of(reply):
     """The id of a thread, of a stop reply with multiprocess."""
     return int(re.search(r'thread:p[0-9a-f]+\.([0-9a-f]+);', reply).group(1), 16)
@@ -375,5 +384,5 @@ def send_to_thread(pid, tid, number):
 def state_of(pid):
     try:
         return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 'gone'
