@@ -5,18 +5,21 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/numbers.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/worker.h"
 #include "gdb/gdb.h"
 #include "hub/thread/seize.h"
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static int wake_up = -1;
+static int wake_up = -1, woken = -1;
 
 static void on_signal(int number)
 {
@@ -28,7 +31,19 @@ static void on_pipe(int number)
 {
 }
 
-int cli_gdb_catch_signals(void)
+int cli_gdb_either(int a, int b)
+{
+	const int fds[] = { a, b };
+	const int ret = epoll_create1(EPOLL_CLOEXEC);
+
+	if (ret < 0)
+		return fcntl(a, F_DUPFD_CLOEXEC, 0);
+	for (size_t i = 0; i < kymo_countof(fds); i++)
+		epoll_ctl(ret, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){ .events = EPOLLIN });
+	return ret;
+}
+
+int cli_gdb_catch_signals(const struct cli_worker *worker)
 {
 	const struct sigaction action = { .sa_handler = on_pipe, .sa_flags = SA_RESTART };
 	struct sigaction before;
@@ -37,10 +52,22 @@ int cli_gdb_catch_signals(void)
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		return -1;
 	wake_up = ends[1];
+	woken = ends[0];
 	cli_catch_signals(false, SA_RESTART, on_signal);
 	if (!sigaction(SIGPIPE, NULL, &before) && before.sa_handler == SIG_DFL)
 		sigaction(SIGPIPE, &action, NULL);
-	return ends[0];
+	if (worker)
+		cli_worker_take_signals(worker);
+	return worker && worker->front >= 0 ? cli_gdb_either(woken, worker->front) : woken;
+}
+
+/* Those that have come have ended the stub alone. */
+static void forget_signals(void)
+{
+	char byte;
+
+	while (read(woken, &byte, 1) > 0)
+		;
 }
 
 /* ---- other tracers --------------------------------------------------------------------------- */
@@ -54,13 +81,10 @@ struct kymo_error *cli_gdb_cut(void)
 
 void cli_gdb_leave(struct kymo_gdb *gdb, int wake)
 {
-	char byte;
-
 	if (gdb && kymo_gdb_is_shared(gdb)) {
 		fputs("kymo: other tracers have joined this one; it ends with the last of them, or by Ctrl-C\n",
 		      stderr);
-		while (read(wake, &byte, 1) > 0)
-			; /* a signal that came before has ended the stub alone */
+		forget_signals();
 		kymo_gdb_serve_others(gdb, wake);
 	}
 	kymo_gdb_destroy(gdb);
@@ -329,9 +353,14 @@ static int fail_server(const struct words *words, struct kymo_error *error)
 	return 1;
 }
 
-static int serve_client(struct words *words)
+static bool is_by_stdio(const struct words *words)
 {
-	const bool is_stdio = !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
+	return !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
+}
+
+static int serve_client(struct words *words, const struct cli_worker *worker)
+{
+	const bool is_stdio = is_by_stdio(words);
 	int streams[2] = { -1, -1 }, wake;
 	kymo_cleanup(kymo_gdb_socket_deinit) struct kymo_gdb_socket socket = { .fd = -1 };
 	struct kymo_error *error = is_stdio ? NULL : kymo_gdb_listen_tcp(words->address, &socket);
@@ -341,7 +370,7 @@ static int serve_client(struct words *words)
 		fputs("stdin/stdout redirected\n", stderr);
 	if (is_stdio && !take_streams(streams))
 		return cli_fail(NULL, kymo_error_errno(errno, "cannot use the standard streams"));
-	wake = cli_gdb_catch_signals();
+	wake = cli_gdb_catch_signals(worker);
 	words->options.say = say;
 	words->options.print = cli_gdb_print;
 	words->options.debug = words->is_debug ? log_packet : NULL;
@@ -350,6 +379,8 @@ static int serve_client(struct words *words)
 		error = kymo_gdb_create(&words->options, &gdb);
 	if (!error)
 		error = begin_server(gdb, words);
+	if (words->command) /* what is started later may read the terminal */
+		cli_worker_leave_job();
 	if (!error && is_stdio)
 		error = serve_stdio(gdb, streams, wake);
 	else if (!error)
@@ -363,11 +394,14 @@ static int serve_client(struct words *words)
 int cli_gdb_server(int argc, char **argv)
 {
 	struct words words = { 0 };
+	struct cli_worker worker;
 	int status = read_words(argc, argv, &words);
 
+	if (status < 0)
+		status = cli_worker_begin(false, CLI_GDB_LOSS, &worker);
 	if (status < 0) {
 		kymo_take_seize_signal();
-		status = serve_client(&words);
+		status = serve_client(&words, &worker);
 	}
 	if (words.log)
 		fclose(words.log);
