@@ -32,11 +32,11 @@ static int visit(struct kymo_hub *hub, void *argument)
 {
 	const struct visit *visit = argument;
 
-	hub_seizing_begins(&hub->seizer); /* once for all threads that it attaches to */
+	hub_seizing_may_begin(&hub->seizer); /* the timer is set once for all threads that it attaches to */
 	pthread_mutex_unlock(&hub->lock);
 	visit->run(visit->data);
 	pthread_mutex_lock(&hub->lock);
-	hub_seizing_ends(&hub->seizer);
+	hub_seizing_is_over(&hub->seizer);
 	return 0;
 }
 
@@ -60,7 +60,7 @@ static void serve_hub(struct kymo_hub *hub)
 		if (!hub->requests.first)
 			hub->requests.last = NULL;
 		request->result = request->run(hub, request->argument);
-		request->is_done = true;
+		hub_request_done(request);
 		pthread_cond_broadcast(&hub->changed);
 	}
 	while (hub->tasks.kicked.n) {

@@ -30,7 +30,7 @@ struct hub_request {
 	int (*run)(struct kymo_hub *hub, void *argument);
 	void *argument;
 	int result;
-	bool is_done;
+	atomic_uint is_done; /* a futex; the request is gone as soon as it is 1 */
 	struct hub_request *next;
 };
 
