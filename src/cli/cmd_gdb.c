@@ -33,6 +33,13 @@ struct words {
 	bool executes;
 };
 
+/* A number is no command, unless it stands after "--". */
+static bool is_process(const struct cli_options *options, int option, struct words *words)
+{
+	return option == CLI_OPERAND && !options->only_operands && !words->pid &&
+	       cli_parse_pid(options->value, &words->pid);
+}
+
 /* -1, or the exit status. */
 static int read_words(int argc, char **argv, struct words *ret)
 {
@@ -42,7 +49,9 @@ static int read_words(int argc, char **argv, struct words *ret)
 	struct words words = { 0 };
 	int option;
 
-	while ((option = cli_options_next(&options)) >= 0) {
+	while ((option = cli_options_next(&options)) >= 0 || is_process(&options, option, &words)) {
+		if (option == CLI_OPERAND)
+			continue;
 		if (option == OPTION_EXEC)
 			words.executes = true;
 		else if (option == OPTION_PADS || option == OPTION_NO_PADS)
@@ -57,9 +66,9 @@ static int read_words(int argc, char **argv, struct words *ret)
 	if (option == CLI_OPERAND)
 		words.command = argv + options.at - 1;
 	if (words.pid && words.command)
-		return cli_usage("gdb", "either --pid or a command: '%s' is too much", words.command[0]);
+		return cli_usage("gdb", "either a process or a command: '%s' is too much", words.command[0]);
 	if (!words.pid && !words.command)
-		return cli_usage("gdb", "which process? give --pid PID or a command");
+		return cli_usage("gdb", "which process? give its id or a command");
 	*ret = words;
 	return -1;
 }

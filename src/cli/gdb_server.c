@@ -95,6 +95,8 @@ void cli_gdb_leave(struct kymo_gdb *gdb, int wake)
 struct words {
 	struct kymo_gdb_options options;
 	bool attaches, is_once, is_debug;
+	pid_t pid;       /* of --attach */
+	bool has_failed; /* … to attach */
 	const char *address;
 	char **command; /* of --attach: the process id */
 	FILE *log;
@@ -126,8 +128,20 @@ static const char usage[] =
 	"Debug options:\n"
 	"  --debug, --remote-debug  Write the packets to stderr.\n"
 	"  --debug-file=FILE        Write them to FILE.\n"
+	"  --debug-format=all|none|timestamp, --event-loop-debug\n"
+	"                           Accepted.\n"
 	"  --disable-packet=NAME[,NAME]\n"
-	"                           Answer these packets as if they were not known.\n";
+	"                           Answer these packets as if they were not known. Without names,\n"
+	"                           list them.\n";
+
+/* gdbserver's names and text. */
+static const char disableable[] = "Disableable packets:\n"
+				  "  vCont       \tAll vCont packets\n"
+				  "  qC          \tQuerying the current thread\n"
+				  "  qfThreadInfo\tThread listing\n"
+				  "  Tthread     \tPassing the thread specifier in the T stop reply packet\n"
+				  "  threads     \tAll of the above\n"
+				  "  T           \tAll 'T' packets\n";
 
 static const char *after(const char *word, const char *prefix)
 {
@@ -152,6 +166,42 @@ static int take_wrapper(struct words *words, char **argv, int at)
 	return end;
 }
 
+/* "NAME,NAME" is made of these names. Where one is not, it is told. */
+static bool check_names(const char *text, const char *const *names, size_t n, const char *refusal)
+{
+	while (*text) {
+		const size_t n_word = strcspn(text, ",");
+		size_t i = 0;
+
+		while (i < n && (strlen(names[i]) != n_word || strncmp(names[i], text, n_word)))
+			i++;
+		if (n_word && i == n) {
+			fprintf(stderr, refusal, (int)n_word, text);
+			return false;
+		}
+		text += n_word + (text[n_word] == ',');
+	}
+	return true;
+}
+
+static bool take_disabled(struct words *words, const char *text)
+{
+	static const char *const names[] = { "vCont", "qC", "qfThreadInfo", "Tthread", "threads", "T" };
+
+	words->options.no_packet = text;
+	if (check_names(text, names, kymo_countof(names), "Don't know how to disable \"%.*s\".\n\n"))
+		return true;
+	fputs(disableable, stderr);
+	return false;
+}
+
+static bool take_format(const char *text)
+{
+	static const char *const names[] = { "all", "none", "timestamp" };
+
+	return check_names(text, names, kymo_countof(names), "Unknown debug-format argument: \"%.*s\"\n");
+}
+
 static bool take_debug(struct words *words, const char *word)
 {
 	const char *file = after(word, "--debug-file=");
@@ -163,7 +213,7 @@ static bool take_debug(struct words *words, const char *word)
 	}
 	if (!strcmp(word, "--remote-debug") || !strcmp(word, "--debug") || after(word, "--debug="))
 		return words->is_debug = true;
-	return after(word, "--debug-format=");
+	return !strcmp(word, "--event-loop-debug");
 }
 
 /* One option. The index of its last word, or -1. */
@@ -184,7 +234,9 @@ static int take_server_option(struct words *words, char **argv, int at)
 	else if (!strcmp(word, "--disable-randomization"))
 		words->options.lets_randomize = false;
 	else if (after(word, "--disable-packet="))
-		words->options.no_packet = after(word, "--disable-packet=");
+		return take_disabled(words, after(word, "--disable-packet=")) ? at : -1;
+	else if (after(word, "--debug-format="))
+		return take_format(after(word, "--debug-format=")) ? at : -1;
 	else if (strcmp(word, "--startup-with-shell") && strcmp(word, "--no-startup-with-shell") &&
 		 !take_debug(words, word)) {
 		fprintf(stderr, "Unknown argument: %s\n", word);
@@ -207,6 +259,10 @@ static int read_words(int argc, char **argv, struct words *words)
 			fputs(usage, stdout);
 			return 0;
 		}
+		if (!strcmp(argv[at], "--disable-packet")) {
+			fputs(disableable, stdout);
+			return 0;
+		}
 		if (!strcmp(argv[at], "--selftest")) {
 			puts("Ran 0 unit tests, 0 failed");
 			return 0;
@@ -223,7 +279,8 @@ static int read_words(int argc, char **argv, struct words *words)
 	}
 	words->command = at < argc ? argv + at : NULL;
 	if (!words->address || (!words->command && !words->options.is_extended) ||
-	    (words->attaches && (!words->command || words->command[1]))) {
+	    (words->attaches &&
+	     (!words->command || words->command[1] || !cli_parse_pid(words->command[0], &words->pid)))) {
 		fputs(usage, stderr);
 		return 1;
 	}
@@ -316,17 +373,17 @@ static struct kymo_error *launch_program(struct kymo_gdb *gdb, char **command)
 	return error;
 }
 
-static struct kymo_error *begin_server(struct kymo_gdb *gdb, const struct words *words)
+static struct kymo_error *begin_server(struct kymo_gdb *gdb, struct words *words)
 {
-	pid_t pid;
+	struct kymo_error *error;
 
 	if (!words->command)
 		return NULL;
 	if (!words->attaches)
 		return launch_program(gdb, words->command);
-	if (!cli_parse_pid(words->command[0], &pid))
-		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no process id", words->command[0]);
-	return kymo_gdb_attach(gdb, pid, NULL);
+	error = kymo_gdb_attach(gdb, words->pid, NULL);
+	words->has_failed = error;
+	return error;
 }
 
 /* Ours, and others for the rest. */
@@ -340,12 +397,20 @@ static bool take_streams(int streams[2])
 	       dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
 }
 
-/* The last line is gdbserver's, of which scripts know that no program was started. */
+/* Lines that scripts know from gdbserver, and what kymo knows besides. The last one says that no program was started.
+ */
 static int fail_server(const struct words *words, struct kymo_error *error)
 {
 	const bool is_missing = error->code == KYMO_ERROR_NOT_FOUND && words->command && !words->attaches;
+	const bool is_gone = words->has_failed && kill(words->pid, 0) && errno == ESRCH;
+	const int why = is_gone ? ESRCH : EPERM;
 
-	cli_fail(NULL, error);
+	if (words->has_failed)
+		fprintf(stderr, "Cannot attach to process %d: %s (%d)\n", words->pid, strerror(why), why);
+	if (is_gone)
+		kymo_error_destroy(error);
+	else
+		cli_fail(NULL, error);
 	if (is_missing)
 		fprintf(stderr, "exec: %s: not found\nDuring startup program exited with code 127.\n",
 			words->command[0]);
@@ -375,6 +440,7 @@ static int serve_client(struct words *words, const struct cli_worker *worker)
 	words->options.print = cli_gdb_print;
 	words->options.debug = words->is_debug ? log_packet : NULL;
 	words->options.data = words;
+	words->options.says_no_ends = is_stdio;
 	if (!error)
 		error = kymo_gdb_create(&words->options, &gdb);
 	if (!error)
@@ -385,7 +451,7 @@ static int serve_client(struct words *words, const struct cli_worker *worker)
 		error = serve_stdio(gdb, streams, wake);
 	else if (!error)
 		error = serve_tcp(gdb, words, &socket, wake);
-	if (!error)
+	if (!error && !is_stdio)
 		fputs("GDBserver exiting\n", stderr);
 	cli_gdb_leave(gdb, wake);
 	return error ? fail_server(words, error) : 0;
