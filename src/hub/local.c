@@ -81,6 +81,7 @@ static void deinit_local(struct kymo_hub *hub)
 	kymo_vec_deinit(&hub->statuses.unclaimed);
 	kymo_vec_deinit(&hub->dropped);
 	pthread_cond_destroy(&hub->changed);
+	pthread_cond_destroy(&hub->sleep.asked);
 	pthread_mutex_destroy(&hub->lock);
 	free(hub);
 }
@@ -165,6 +166,7 @@ static struct kymo_hub *allocate(void)
 	hub->keeper.pidfd = -1;
 	pthread_mutex_init(&hub->lock, NULL);
 	pthread_cond_init(&hub->changed, NULL);
+	pthread_cond_init(&hub->sleep.asked, NULL);
 	return hub;
 }
 

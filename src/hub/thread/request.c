@@ -88,6 +88,10 @@ void hub_wake(struct kymo_hub *hub)
 		tgkill(getpid(), hub->tid, SIGCHLD);
 		return;
 	}
+	if (hub->sleep.is_resting) {
+		pthread_cond_signal(&hub->sleep.asked);
+		return;
+	}
 	if (!hub->sleep.is_asleep || hub->sleep.is_woken || !hub->sleep.waker)
 		return;
 	hub->sleep.is_woken = true;
@@ -100,11 +104,11 @@ bool hub_is_own_thread(const struct kymo_hub *hub)
 }
 
 /* To be told of each change of the hub would take a switch of threads or two each time. */
-void hub_request_done(struct hub_request *request)
+void hub_request_done(struct hub_request *request, bool is_all)
 {
 	atomic_uint *is_done = &request->is_done;
 
-	atomic_store(is_done, 1);
+	atomic_store(is_done, is_all ? 2 : 1);
 	syscall(SYS_futex, is_done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
 		0); /* at worst it wakes what waits in its place */
 }
@@ -113,8 +117,12 @@ void hub_request_done(struct hub_request *request)
  * lock. */
 static void wait_until_done(struct kymo_hub *hub, struct hub_request *request)
 {
-	while (!atomic_load(&request->is_done))
+	unsigned int is_done;
+
+	while (!(is_done = atomic_load(&request->is_done)))
 		syscall(SYS_futex, &request->is_done, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	if (is_done == 2)
+		return;
 	pthread_mutex_lock(&hub->lock);
 	pthread_mutex_unlock(&hub->lock);
 }
