@@ -142,6 +142,11 @@ static int watch(struct kymo_engine *engine, enum kymo_watch kind, uint64_t addr
 	return at(address, size);
 }
 
+static int hit_again(struct kymo_engine *engine)
+{
+	return 0;
+}
+
 static int unwatch(struct kymo_engine *engine, unsigned int slot)
 {
 	return 0;
@@ -186,6 +191,7 @@ static const struct hub_ops hub_ops = {
 	.inject = inject,
 	.insert_breakpoint = change_breakpoint,
 	.remove_breakpoint = change_breakpoint,
+	.hit_again = hit_again,
 	.watch = watch,
 	.unwatch = unwatch,
 	.launch = launch,

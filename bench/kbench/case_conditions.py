@@ -30,8 +30,8 @@ def tracers(bench):
     own_missing, gdb_missing = bench.kymo_missing or _missing("gdb"), _missing("gdb")
     return [
         Tracer("none", None, fast),
-        Tracer("kymo, in pads", begin, fast, server, own_missing),
-        Tracer("kymo, at stops", ["monitor set pads 0", *begin], slow, server, own_missing),
+        Tracer("kymo, in pads", ["monitor set pads 1", *begin], fast, server, own_missing),
+        Tracer("kymo, at stops", begin, slow, server, own_missing),
         Tracer("gdbserver", begin, slow, "gdbserver", gdb_missing or _missing("gdbserver")),
         Tracer("gdb", ["tbreak main", "run", BREAK, "continue"], slow, None, gdb_missing),
     ]

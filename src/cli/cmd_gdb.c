@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -14,6 +13,7 @@
 #include "cli/numbers.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/worker.h"
 #include "gdb/gdb.h"
 #include "procfs/info.h"
 
@@ -33,6 +33,13 @@ struct words {
 	bool executes;
 };
 
+/* A number is no command, unless it stands after "--". */
+static bool is_process(const struct cli_options *options, int option, struct words *words)
+{
+	return option == CLI_OPERAND && !options->only_operands && !words->pid &&
+	       cli_parse_pid(options->value, &words->pid);
+}
+
 /* -1, or the exit status. */
 static int read_words(int argc, char **argv, struct words *ret)
 {
@@ -42,7 +49,9 @@ static int read_words(int argc, char **argv, struct words *ret)
 	struct words words = { 0 };
 	int option;
 
-	while ((option = cli_options_next(&options)) >= 0) {
+	while ((option = cli_options_next(&options)) >= 0 || is_process(&options, option, &words)) {
+		if (option == CLI_OPERAND)
+			continue;
 		if (option == OPTION_EXEC)
 			words.executes = true;
 		else if (option == OPTION_PADS || option == OPTION_NO_PADS)
@@ -57,9 +66,9 @@ static int read_words(int argc, char **argv, struct words *ret)
 	if (option == CLI_OPERAND)
 		words.command = argv + options.at - 1;
 	if (words.pid && words.command)
-		return cli_usage("gdb", "either --pid or a command: '%s' is too much", words.command[0]);
+		return cli_usage("gdb", "either a process or a command: '%s' is too much", words.command[0]);
 	if (!words.pid && !words.command)
-		return cli_usage("gdb", "which process? give --pid PID or a command");
+		return cli_usage("gdb", "which process? give its id or a command");
 	*ret = words;
 	return -1;
 }
@@ -98,15 +107,21 @@ static struct kymo_error *serve_clients(struct kymo_gdb *gdb, const struct kymo_
 	return end == KYMO_GDB_CUT ? cli_gdb_cut() : NULL;
 }
 
-/* ---- in this process ------------------------------------------------------------------------- */
+/* ---- behind this process ----------------------------------------------------------------------- */
 
 static int serve_here(const struct words *words)
 {
 	struct kymo_gdb_socket socket = { .fd = -1 };
-	const int wake = cli_gdb_catch_signals();
 	struct kymo_gdb *gdb = NULL;
-	struct kymo_error *error = begin_stub(words, &gdb);
+	struct kymo_error *error;
+	struct cli_worker worker;
+	int wake, status = cli_worker_begin(false, CLI_GDB_LOSS, &worker);
 
+	if (status >= 0)
+		return status;
+	wake = cli_gdb_catch_signals(&worker);
+	error = begin_stub(words, &gdb);
+	cli_worker_leave_job();
 	if (!error)
 		error = kymo_gdb_listen_privately(&socket);
 	if (!error) {
@@ -131,19 +146,6 @@ static void leave_terminal(void)
 		dup2(null, STDIN_FILENO);
 }
 
-/* Can be read when either can, or has been hung up. */
-static int either(int a, int b)
-{
-	const int fds[] = { a, b };
-	const int ret = epoll_create1(EPOLL_CLOEXEC);
-
-	if (ret < 0)
-		return fcntl(a, F_DUPFD_CLOEXEC, 0);
-	for (size_t i = 0; i < kymo_countof(fds); i++)
-		epoll_ctl(ret, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){ .events = EPOLLIN });
-	return ret;
-}
-
 /* `gdb_is_there` is a pipe that hangs up when gdb has ended, or was never executed. Once it has connected, the end of
  * the connection tells that, after what it has said last. */
 static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, int report, int gdb_is_there)
@@ -154,7 +156,7 @@ static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, in
 	int wake;
 
 	leave_terminal();
-	wake = cli_gdb_catch_signals();
+	wake = cli_gdb_catch_signals(NULL);
 	error = begin_stub(words, &gdb);
 	if (error) {
 		kymo_write_all(report, error->message, strlen(error->message));
@@ -163,7 +165,7 @@ static int be_stub(const struct words *words, struct kymo_gdb_socket *socket, in
 	}
 	kymo_write_all(report, "", 1);
 	close(report);
-	ends_wait = either(wake, gdb_is_there);
+	ends_wait = cli_gdb_either(wake, gdb_is_there);
 	error = serve_clients(gdb, socket, wake, ends_wait);
 	kymo_error_destroy(error);
 	kymo_gdb_socket_deinit(socket);

@@ -338,7 +338,7 @@ static int begin_branches(struct cli_recording *recording)
 		return -1;
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: branches are recorded by single steps, " CLI_STEPS_COST ": for short windows\n");
-	return cli_worker_begin(recording->options.command, &recording->worker);
+	return cli_worker_begin(recording->options.command, CLI_WORKER_LOSS, &recording->worker);
 }
 
 static int run_recording(struct cli_recording *recording)

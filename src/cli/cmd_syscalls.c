@@ -182,7 +182,7 @@ static int open_and_begin(struct run *run, int *fd_ret)
 	int status = is_command ? -1 : open_output(run, fd_ret);
 
 	if (status < 0 && !run->words.in_kernel)
-		status = cli_worker_begin(run->words.command, &run->worker);
+		status = cli_worker_begin(run->words.command, CLI_WORKER_LOSS, &run->worker);
 	if (status < 0 && is_command)
 		status = open_output(run, fd_ret);
 	return status;

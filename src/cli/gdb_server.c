@@ -5,18 +5,21 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/numbers.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/worker.h"
 #include "gdb/gdb.h"
 #include "hub/thread/seize.h"
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static int wake_up = -1;
+static int wake_up = -1, woken = -1;
 
 static void on_signal(int number)
 {
@@ -28,7 +31,19 @@ static void on_pipe(int number)
 {
 }
 
-int cli_gdb_catch_signals(void)
+int cli_gdb_either(int a, int b)
+{
+	const int fds[] = { a, b };
+	const int ret = epoll_create1(EPOLL_CLOEXEC);
+
+	if (ret < 0)
+		return fcntl(a, F_DUPFD_CLOEXEC, 0);
+	for (size_t i = 0; i < kymo_countof(fds); i++)
+		epoll_ctl(ret, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){ .events = EPOLLIN });
+	return ret;
+}
+
+int cli_gdb_catch_signals(const struct cli_worker *worker)
 {
 	const struct sigaction action = { .sa_handler = on_pipe, .sa_flags = SA_RESTART };
 	struct sigaction before;
@@ -37,10 +52,22 @@ int cli_gdb_catch_signals(void)
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		return -1;
 	wake_up = ends[1];
+	woken = ends[0];
 	cli_catch_signals(false, SA_RESTART, on_signal);
 	if (!sigaction(SIGPIPE, NULL, &before) && before.sa_handler == SIG_DFL)
 		sigaction(SIGPIPE, &action, NULL);
-	return ends[0];
+	if (worker)
+		cli_worker_take_signals(worker);
+	return worker && worker->front >= 0 ? cli_gdb_either(woken, worker->front) : woken;
+}
+
+/* Those that have come have ended the stub alone. */
+static void forget_signals(void)
+{
+	char byte;
+
+	while (read(woken, &byte, 1) > 0)
+		;
 }
 
 /* ---- other tracers --------------------------------------------------------------------------- */
@@ -54,13 +81,10 @@ struct kymo_error *cli_gdb_cut(void)
 
 void cli_gdb_leave(struct kymo_gdb *gdb, int wake)
 {
-	char byte;
-
 	if (gdb && kymo_gdb_is_shared(gdb)) {
 		fputs("kymo: other tracers have joined this one; it ends with the last of them, or by Ctrl-C\n",
 		      stderr);
-		while (read(wake, &byte, 1) > 0)
-			; /* a signal that came before has ended the stub alone */
+		forget_signals();
 		kymo_gdb_serve_others(gdb, wake);
 	}
 	kymo_gdb_destroy(gdb);
@@ -71,6 +95,8 @@ void cli_gdb_leave(struct kymo_gdb *gdb, int wake)
 struct words {
 	struct kymo_gdb_options options;
 	bool attaches, is_once, is_debug;
+	pid_t pid;       /* of --attach */
+	bool has_failed; /* … to attach */
 	const char *address;
 	char **command; /* of --attach: the process id */
 	FILE *log;
@@ -102,8 +128,20 @@ static const char usage[] =
 	"Debug options:\n"
 	"  --debug, --remote-debug  Write the packets to stderr.\n"
 	"  --debug-file=FILE        Write them to FILE.\n"
+	"  --debug-format=all|none|timestamp, --event-loop-debug\n"
+	"                           Accepted.\n"
 	"  --disable-packet=NAME[,NAME]\n"
-	"                           Answer these packets as if they were not known.\n";
+	"                           Answer these packets as if they were not known. Without names,\n"
+	"                           list them.\n";
+
+/* gdbserver's names and text. */
+static const char disableable[] = "Disableable packets:\n"
+				  "  vCont       \tAll vCont packets\n"
+				  "  qC          \tQuerying the current thread\n"
+				  "  qfThreadInfo\tThread listing\n"
+				  "  Tthread     \tPassing the thread specifier in the T stop reply packet\n"
+				  "  threads     \tAll of the above\n"
+				  "  T           \tAll 'T' packets\n";
 
 static const char *after(const char *word, const char *prefix)
 {
@@ -128,6 +166,42 @@ static int take_wrapper(struct words *words, char **argv, int at)
 	return end;
 }
 
+/* "NAME,NAME" is made of these names. Where one is not, it is told. */
+static bool check_names(const char *text, const char *const *names, size_t n, const char *refusal)
+{
+	while (*text) {
+		const size_t n_word = strcspn(text, ",");
+		size_t i = 0;
+
+		while (i < n && (strlen(names[i]) != n_word || strncmp(names[i], text, n_word)))
+			i++;
+		if (n_word && i == n) {
+			fprintf(stderr, refusal, (int)n_word, text);
+			return false;
+		}
+		text += n_word + (text[n_word] == ',');
+	}
+	return true;
+}
+
+static bool take_disabled(struct words *words, const char *text)
+{
+	static const char *const names[] = { "vCont", "qC", "qfThreadInfo", "Tthread", "threads", "T" };
+
+	words->options.no_packet = text;
+	if (check_names(text, names, kymo_countof(names), "Don't know how to disable \"%.*s\".\n\n"))
+		return true;
+	fputs(disableable, stderr);
+	return false;
+}
+
+static bool take_format(const char *text)
+{
+	static const char *const names[] = { "all", "none", "timestamp" };
+
+	return check_names(text, names, kymo_countof(names), "Unknown debug-format argument: \"%.*s\"\n");
+}
+
 static bool take_debug(struct words *words, const char *word)
 {
 	const char *file = after(word, "--debug-file=");
@@ -139,7 +213,7 @@ static bool take_debug(struct words *words, const char *word)
 	}
 	if (!strcmp(word, "--remote-debug") || !strcmp(word, "--debug") || after(word, "--debug="))
 		return words->is_debug = true;
-	return after(word, "--debug-format=");
+	return !strcmp(word, "--event-loop-debug");
 }
 
 /* One option. The index of its last word, or -1. */
@@ -160,7 +234,9 @@ static int take_server_option(struct words *words, char **argv, int at)
 	else if (!strcmp(word, "--disable-randomization"))
 		words->options.lets_randomize = false;
 	else if (after(word, "--disable-packet="))
-		words->options.no_packet = after(word, "--disable-packet=");
+		return take_disabled(words, after(word, "--disable-packet=")) ? at : -1;
+	else if (after(word, "--debug-format="))
+		return take_format(after(word, "--debug-format=")) ? at : -1;
 	else if (strcmp(word, "--startup-with-shell") && strcmp(word, "--no-startup-with-shell") &&
 		 !take_debug(words, word)) {
 		fprintf(stderr, "Unknown argument: %s\n", word);
@@ -183,6 +259,10 @@ static int read_words(int argc, char **argv, struct words *words)
 			fputs(usage, stdout);
 			return 0;
 		}
+		if (!strcmp(argv[at], "--disable-packet")) {
+			fputs(disableable, stdout);
+			return 0;
+		}
 		if (!strcmp(argv[at], "--selftest")) {
 			puts("Ran 0 unit tests, 0 failed");
 			return 0;
@@ -199,7 +279,8 @@ static int read_words(int argc, char **argv, struct words *words)
 	}
 	words->command = at < argc ? argv + at : NULL;
 	if (!words->address || (!words->command && !words->options.is_extended) ||
-	    (words->attaches && (!words->command || words->command[1]))) {
+	    (words->attaches &&
+	     (!words->command || words->command[1] || !cli_parse_pid(words->command[0], &words->pid)))) {
 		fputs(usage, stderr);
 		return 1;
 	}
@@ -292,17 +373,17 @@ static struct kymo_error *launch_program(struct kymo_gdb *gdb, char **command)
 	return error;
 }
 
-static struct kymo_error *begin_server(struct kymo_gdb *gdb, const struct words *words)
+static struct kymo_error *begin_server(struct kymo_gdb *gdb, struct words *words)
 {
-	pid_t pid;
+	struct kymo_error *error;
 
 	if (!words->command)
 		return NULL;
 	if (!words->attaches)
 		return launch_program(gdb, words->command);
-	if (!cli_parse_pid(words->command[0], &pid))
-		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' is no process id", words->command[0]);
-	return kymo_gdb_attach(gdb, pid, NULL);
+	error = kymo_gdb_attach(gdb, words->pid, NULL);
+	words->has_failed = error;
+	return error;
 }
 
 /* Ours, and others for the rest. */
@@ -316,12 +397,20 @@ static bool take_streams(int streams[2])
 	       dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
 }
 
-/* The last line is gdbserver's, of which scripts know that no program was started. */
+/* Lines that scripts know from gdbserver, and what kymo knows besides. The last one says that no program was started.
+ */
 static int fail_server(const struct words *words, struct kymo_error *error)
 {
 	const bool is_missing = error->code == KYMO_ERROR_NOT_FOUND && words->command && !words->attaches;
+	const bool is_gone = words->has_failed && kill(words->pid, 0) && errno == ESRCH;
+	const int why = is_gone ? ESRCH : EPERM;
 
-	cli_fail(NULL, error);
+	if (words->has_failed)
+		fprintf(stderr, "Cannot attach to process %d: %s (%d)\n", words->pid, strerror(why), why);
+	if (is_gone)
+		kymo_error_destroy(error);
+	else
+		cli_fail(NULL, error);
 	if (is_missing)
 		fprintf(stderr, "exec: %s: not found\nDuring startup program exited with code 127.\n",
 			words->command[0]);
@@ -329,9 +418,14 @@ static int fail_server(const struct words *words, struct kymo_error *error)
 	return 1;
 }
 
-static int serve_client(struct words *words)
+static bool is_by_stdio(const struct words *words)
 {
-	const bool is_stdio = !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
+	return !strcmp(words->address, "-") || !strcmp(words->address, "stdio");
+}
+
+static int serve_client(struct words *words, const struct cli_worker *worker)
+{
+	const bool is_stdio = is_by_stdio(words);
 	int streams[2] = { -1, -1 }, wake;
 	kymo_cleanup(kymo_gdb_socket_deinit) struct kymo_gdb_socket socket = { .fd = -1 };
 	struct kymo_error *error = is_stdio ? NULL : kymo_gdb_listen_tcp(words->address, &socket);
@@ -341,20 +435,23 @@ static int serve_client(struct words *words)
 		fputs("stdin/stdout redirected\n", stderr);
 	if (is_stdio && !take_streams(streams))
 		return cli_fail(NULL, kymo_error_errno(errno, "cannot use the standard streams"));
-	wake = cli_gdb_catch_signals();
+	wake = cli_gdb_catch_signals(worker);
 	words->options.say = say;
 	words->options.print = cli_gdb_print;
 	words->options.debug = words->is_debug ? log_packet : NULL;
 	words->options.data = words;
+	words->options.says_no_ends = is_stdio;
 	if (!error)
 		error = kymo_gdb_create(&words->options, &gdb);
 	if (!error)
 		error = begin_server(gdb, words);
+	if (words->command) /* what is started later may read the terminal */
+		cli_worker_leave_job();
 	if (!error && is_stdio)
 		error = serve_stdio(gdb, streams, wake);
 	else if (!error)
 		error = serve_tcp(gdb, words, &socket, wake);
-	if (!error)
+	if (!error && !is_stdio)
 		fputs("GDBserver exiting\n", stderr);
 	cli_gdb_leave(gdb, wake);
 	return error ? fail_server(words, error) : 0;
@@ -363,11 +460,14 @@ static int serve_client(struct words *words)
 int cli_gdb_server(int argc, char **argv)
 {
 	struct words words = { 0 };
+	struct cli_worker worker;
 	int status = read_words(argc, argv, &words);
 
+	if (status < 0)
+		status = cli_worker_begin(false, CLI_GDB_LOSS, &worker);
 	if (status < 0) {
 		kymo_take_seize_signal();
-		status = serve_client(&words);
+		status = serve_client(&words, &worker);
 	}
 	if (words.log)
 		fclose(words.log);

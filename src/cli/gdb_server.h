@@ -4,11 +4,19 @@
 
 #include <stddef.h>
 
-/* The signals that end a stub end its waits: the descriptor can be read then. It can't be made: -1. */
-int cli_gdb_catch_signals(void);
-
+struct cli_worker;
 struct kymo_error;
 struct kymo_gdb;
+
+/* The signals that end a stub end its waits, and so does the end of a worker's front (NULL: this is no worker): the
+ * descriptor can be read then. It can't be made: -1. */
+int cli_gdb_catch_signals(const struct cli_worker *worker);
+
+/* What is lost when the process that traces is killed. */
+#define CLI_GDB_LOSS "gdb has no connection any more"
+
+/* Can be read when either can, or has been hung up. */
+int cli_gdb_either(int a, int b);
 
 /* The sentence for KYMO_GDB_CUT. */
 struct kymo_error *cli_gdb_cut(void);

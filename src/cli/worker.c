@@ -37,7 +37,7 @@ static void forward(int number)
 		kill(worker_pid, number);
 }
 
-static int end_of_worker(pid_t pid)
+static int end_of_worker(pid_t pid, const char *loss)
 {
 	int status;
 
@@ -50,9 +50,8 @@ static int end_of_worker(pid_t pid)
 	if (WTERMSIG(status) == SIGPIPE) /* the reader of its output has gone */
 		return 128 + SIGPIPE;
 	return cli_fail(NULL, kymo_error_create(KYMO_ERROR_FAILED,
-						"process %d, which did the tracing, was ended by signal %d (%s): what "
-						"happened from there on is not shown",
-						pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
+						"process %d, which did the tracing, was ended by signal %d (%s): %s",
+						pid, WTERMSIG(status), strsignal(WTERMSIG(status)), loss));
 }
 
 /* The first process of a PID namespace (a container's) gets the orphans of all others, and their parents may wait for
@@ -70,7 +69,7 @@ static void reap_orphans(int channel)
 	}
 }
 
-static int be_front(pid_t pid, int channel)
+static int be_front(pid_t pid, int channel, const char *loss)
 {
 	struct word word;
 	ssize_t n;
@@ -80,7 +79,7 @@ static int be_front(pid_t pid, int channel)
 		n = recv(channel, &word, sizeof(word), 0);
 	} while (n < 0 && errno == EINTR);
 	if (n != sizeof(word))
-		return end_of_worker(pid);
+		return end_of_worker(pid, loss);
 	if (*word.sentence)
 		fprintf(stderr, "kymo: %.*s\n", (int)sizeof(word.sentence), word.sentence);
 	return word.status;
@@ -96,7 +95,7 @@ static void block_signals(bool launches, sigset_t *mask_ret)
 	sigprocmask(SIG_BLOCK, &ours, mask_ret);
 }
 
-int cli_worker_begin(bool launches, struct cli_worker *ret)
+int cli_worker_begin(bool launches, const char *loss, struct cli_worker *ret)
 {
 	struct sigaction waits = { .sa_handler = SIG_DFL }, before;
 	struct cli_worker worker;
@@ -123,7 +122,8 @@ int cli_worker_begin(bool launches, struct cli_worker *ret)
 		cli_catch_signals(launches, SA_RESTART, forward);
 	}
 	sigprocmask(SIG_SETMASK, &worker.mask, NULL);
-	status = pid > 0 ? be_front(pid, pair[0]) : cli_fail(NULL, kymo_error_errno(status, "cannot begin to trace"));
+	status = pid > 0 ? be_front(pid, pair[0], loss)
+			 : cli_fail(NULL, kymo_error_errno(status, "cannot begin to trace"));
 	close(pair[0]);
 	return status;
 }

@@ -2,7 +2,7 @@
  * Work in a process of its own, the worker, which may outlive the one that the user has started, the front.
  * docs/internals/engines.md, "Whose process the hub is".
  *
- *     status = cli_worker_begin(&worker, launches);
+ *     status = cli_worker_begin(launches, loss, &worker);
  *     if (status >= 0)
  *             return status;                      the front, when it is over
  *     cli_catch_signals(…); cli_worker_take_signals(&worker);
@@ -23,8 +23,11 @@ struct cli_worker {
 };
 
 /* -1: this is the worker. Else this is the front, and it is over: an exit status; where that is its own, the user was
- * told why. `launches`: as of cli_catch_signals(). */
-int cli_worker_begin(bool launches, struct cli_worker *ret);
+ * told why. `launches`: as of cli_catch_signals(). `loss`: what the user is told where the worker was killed. */
+int cli_worker_begin(bool launches, const char *loss, struct cli_worker *ret);
+
+/* For `loss`, where all output is of what is traced. */
+#define CLI_WORKER_LOSS "what happened from there on is not shown"
 
 /* Signals are blocked from the beginning until this. */
 void cli_worker_take_signals(const struct cli_worker *worker);

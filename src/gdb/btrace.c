@@ -99,6 +99,12 @@ void gdb_btrace_note_told(struct gdb_thread *thread, uint64_t address)
 		thread->btrace->was_told = thread->btrace->now.is_known && thread->btrace->now.pc == address;
 }
 
+void gdb_btrace_forget_hit(struct gdb_thread *thread)
+{
+	if (thread->btrace)
+		thread->btrace->was_told = false;
+}
+
 bool gdb_btrace_is_pushing(const struct gdb_thread *thread)
 {
 	const struct gdb_btrace *btrace = thread->btrace;

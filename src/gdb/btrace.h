@@ -44,6 +44,9 @@ enum kymo_action gdb_btrace_step(struct gdb_thread *thread);
 /* It has been told of the breakpoint at which it stands: what it does next is the instruction there. */
 void gdb_btrace_note_told(struct gdb_thread *thread, uint64_t address);
 
+/* … and has that hit again when it goes on. */
+void gdb_btrace_forget_hit(struct gdb_thread *thread);
+
 /* Whether a recording has its rings in a process. A thread writes into them by a restartable sequence, which it never
  * gets through by steps. */
 bool gdb_has_recording(pid_t pid);

@@ -79,12 +79,9 @@ void gdb_kill(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *re
 {
 	int pid;
 
-	if (gdb_take_int(words, &pid) && gdb_words_are_over(words) && pid && kill_and_wait(gdb, pid)) {
-		gdb_say(gdb, "Killing process(es): %d", pid);
-		gdb_text_put(reply, "OK");
-	} else {
-		gdb_text_put(reply, "E01");
-	}
+	const bool is_gone = gdb_take_int(words, &pid) && gdb_words_are_over(words) && pid && kill_and_wait(gdb, pid);
+
+	gdb_text_put(reply, is_gone ? "OK" : "E01");
 }
 
 static void be_over(void *data)

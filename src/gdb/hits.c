@@ -3,9 +3,11 @@
 #include "arch/fetch.h"
 #include "gdb/agent.h"
 #include "gdb/agent_print.h"
+#include "gdb/breakpoints.h"
 #include "gdb/conditions.h"
 #include "gdb/registers.h"
 #include "gdb/stop.h"
+#include "hub/regset.h"
 
 enum { PRINTED_MAX = 1 << 20 }; /* bytes that wait for the main thread */
 
@@ -140,4 +142,27 @@ bool gdb_run_commands(struct gdb_thread *thread, int type, uint64_t address)
 	if (is_any)
 		gdb_wake(thread->gdb);
 	return is_any;
+}
+
+/* ---- going on from one ----------------------------------------------------------------------- */
+
+static bool has_commands(const struct gdb_process *process, int type, uint64_t address)
+{
+	for (size_t i = 0; i < process->conditions.n; i++)
+		if (process->conditions.items[i].is_command &&
+		    gdb_condition_is_at(&process->conditions.items[i], type, address))
+			return true;
+	return false;
+}
+
+void gdb_hit_again(struct gdb_thread *thread)
+{
+	const struct gdb_process *process = thread->process;
+	uint64_t pc;
+
+	if (!process->breaks.n || gdb_get_pc(thread, &pc) || !gdb_has_breakpoint(process, pc) ||
+	    has_commands(process, GDB_BREAK_SOFTWARE, pc) || !gdb_condition_holds(thread, GDB_BREAK_SOFTWARE, pc))
+		return;
+	if (!kymo_engine_hit_again(thread->engine))
+		gdb_btrace_forget_hit(thread);
 }

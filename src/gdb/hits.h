@@ -12,4 +12,8 @@ bool gdb_condition_holds(struct gdb_thread *thread, int type, uint64_t address);
  * they cannot be run; the thread stops. */
 bool gdb_run_commands(struct gdb_thread *thread, int type, uint64_t address);
 
+/* A client lets a thread go on that stands at a breakpoint of it, by software. If it is to stop there, that is a hit,
+ * also where the client was told of the same one: a client that wants the thread to go on takes the breakpoint out. */
+void gdb_hit_again(struct gdb_thread *thread);
+
 #endif

@@ -196,9 +196,14 @@ static bool is_welcome(int fd)
 
 static void name_peer(const struct sockaddr_storage *address, socklen_t size, char *ret, size_t max)
 {
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+
 	if ((address->ss_family != AF_INET && address->ss_family != AF_INET6) ||
-	    getnameinfo((const struct sockaddr *)address, size, ret, (socklen_t)max, NULL, 0, NI_NUMERICHOST))
+	    getnameinfo((const struct sockaddr *)address, size, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(ret, max, "a local client");
+	else
+		snprintf(ret, max, "%s, port %s", host, port);
 }
 
 /* A client whose machine is gone says nothing: the kernel asks, so that threads don't stand for ever. */

@@ -73,25 +73,45 @@ static bool take_area(struct gdb_words *words, uint64_t *address, uint64_t *size
 	return gdb_take_number(words, address) && gdb_take_char(words, ',') && gdb_take_number(words, size);
 }
 
-void gdb_read_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+/* What a packet asks for, `max` bytes at most; NULL: an error was appended. */
+static uint8_t *read_asked(struct kymo_gdb *gdb, struct gdb_words *words, size_t max, size_t *n_ret,
+			   struct gdb_text *reply)
 {
 	struct gdb_thread *thread = gdb_memory_thread(gdb);
-	kymo_cleanup_free uint8_t *bytes = NULL;
+	uint8_t *bytes = NULL;
 	uint64_t address, size;
-	size_t n;
 
-	if (!take_area(words, &address, &size) || !gdb_words_are_over(words) || !thread) {
-		gdb_text_put(reply, "E01");
-		return;
+	if (take_area(words, &address, &size) && gdb_words_are_over(words) && thread) {
+		size = size < max ? size : max;
+		bytes = malloc(size + 1);
+		*n_ret = bytes ? read_selected(thread, address, bytes, size) : 0;
+		if (bytes && (*n_ret || !size))
+			return bytes;
 	}
-	if (size > READ_MAX)
-		size = READ_MAX;
-	bytes = malloc(size + 1);
-	n = bytes ? read_selected(thread, address, bytes, size) : 0;
-	if (size && !n)
-		gdb_text_put(reply, "E01");
-	else
+	free(bytes);
+	gdb_text_put(reply, "E01");
+	return NULL;
+}
+
+void gdb_read_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	size_t n;
+	kymo_cleanup_free uint8_t *bytes = read_asked(gdb, words, READ_MAX, &n, reply);
+
+	if (bytes)
 		gdb_text_hex(reply, bytes, n);
+}
+
+/* As many as fit, escaped. The client asks for the rest. */
+void gdb_read_binary(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
+{
+	size_t n;
+	kymo_cleanup_free uint8_t *bytes = read_asked(gdb, words, GDB_PACKET_MAX, &n, reply);
+
+	if (!bytes)
+		return;
+	gdb_text_put(reply, "b");
+	gdb_packet_escape(reply, (const char *)bytes, gdb_packet_fitting((const char *)bytes, n, GDB_PACKET_MAX - 8));
 }
 
 static void write_memory(const struct gdb_thread *thread, uint64_t address, const void *bytes, size_t size,

@@ -6,6 +6,7 @@
 
 /* m, M, X; qSearch:memory and qCRC. */
 void gdb_read_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
+void gdb_read_binary(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 void gdb_write_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 void gdb_write_binary(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);
 void gdb_search_memory(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply);

@@ -148,6 +148,10 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 			       "  set pads 0|1|auto\n    Evaluate no conditions of breakpoints in the threads "
 			       "themselves, all, or\n"
 			       "    those that read no memory\n"
+			       "  set debug 0|1\n  set remote-debug 0|1\n  set debug-format all|none\n"
+			       "    Accepted, as of gdbserver; kymo-gdbserver --debug writes packets\n"
+			       "  set libthread-db-search-path PATH\n"
+			       "    Accepted; kymo does without libthread_db\n"
 			       "  exit\n    Quit the server; what is debugged runs on\n");
 	} else {
 		refuse_command(gdb, reply);
@@ -240,6 +244,7 @@ static const struct packet {
 	{ "p", gdb_read_register, ON_HUB },
 	{ "P", gdb_write_register, ON_HUB },
 	{ "m", gdb_read_memory, ON_HUB },
+	{ "x", gdb_read_binary, ON_HUB },
 	{ "M", gdb_write_memory, ON_HUB },
 	{ "X", gdb_write_binary, ON_HUB },
 	{ "H", gdb_set_thread, ON_HUB },

@@ -6,6 +6,7 @@
 
 #include "gdb/breakpoints.h"
 #include "gdb/btrace.h"
+#include "gdb/hits.h"
 #include "gdb/registers.h"
 #include "gdb/stop.h"
 #include "gdb/tell.h"
@@ -68,6 +69,7 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 	gdb_btrace_look_again(thread);
 	settle_signal(thread, how->signal);
 	gdb_leave_call(thread);
+	gdb_hit_again(thread);
 	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
 	thread->is_stopped = thread->is_asked = thread->is_stuck = thread->is_owed = false;
 	thread->is_stepping = how->is_step;

@@ -240,6 +240,6 @@ void gdb_support(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text 
 			"qXfer:btrace:read+;qXfer:btrace-conf:read+;Qbtrace:bts+;Qbtrace:off+;Qbtrace-conf:bts:size+;"
 			"ConditionalTracepoints+;TraceStateVariables+;TracepointSource+;EnableDisableTracepoints+;"
 			"InstallInTrace+;FastTracepoints+;StaticTracepoints+;DisconnectedTracing+;QTBuffer:size+;"
-			"tracenz+;qXfer:traceframe-info:read+",
+			"tracenz+;qXfer:traceframe-info:read+;binary-upload+",
 			GDB_PACKET_MAX - 1);
 }

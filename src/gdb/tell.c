@@ -141,7 +141,9 @@ void gdb_tell_end(const struct kymo_gdb *gdb, const struct gdb_end *end, struct 
 				(unsigned int)end->tid);
 		return;
 	}
-	if (is_signal)
+	if (gdb->options.says_no_ends)
+		; /* as gdbserver has it by stdio */
+	else if (is_signal)
 		gdb_say(gdb, "Child terminated with signal = 0x%x (%s)", code, strsignal(WTERMSIG(end->status)));
 	else
 		gdb_say(gdb, "Child exited with status %d", code);

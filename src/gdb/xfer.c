@@ -97,8 +97,8 @@ static bool make_siginfo(struct kymo_gdb *gdb, struct gdb_words *annex, struct g
 {
 	const struct gdb_thread *thread = gdb_general_thread(gdb);
 
-	if (!thread || !thread->info.si_signo)
-		return false;
+	if (!thread)
+		return false; /* without a signal all is 0 */
 	gdb_text_bytes(document, &thread->info, sizeof(thread->info));
 	return true;
 }

@@ -10,6 +10,7 @@
 #include "hub/thread/request.h"
 #include "hub/thread/status.h"
 #include "hub/thread/task.h"
+#include "hub/trap/break.h"
 #include "hub/trap/space.h"
 #include "hub/trap/watch.h"
 
@@ -30,6 +31,8 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 		hub_forget_stop(hub, task);
 	hub_end_hold(hub, task);
 	hub_take_out_task(hub, task);
+	if (task->process->space)
+		task->process->space->is_alone = false; /* if it lives, it may make a process that shares the memory */
 	if (!task->process->tasks)
 		hub_space_leave(hub, task->process);
 	hub_put_process(hub, task->process);

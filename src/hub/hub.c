@@ -32,11 +32,11 @@ static int visit(struct kymo_hub *hub, void *argument)
 {
 	const struct visit *visit = argument;
 
-	hub_seizing_begins(&hub->seizer); /* once for all threads that it attaches to */
+	hub_seizing_may_begin(&hub->seizer); /* the timer is set once for all threads that it attaches to */
 	pthread_mutex_unlock(&hub->lock);
 	visit->run(visit->data);
 	pthread_mutex_lock(&hub->lock);
-	hub_seizing_ends(&hub->seizer);
+	hub_seizing_is_over(&hub->seizer);
 	return 0;
 }
 
@@ -60,7 +60,8 @@ static void serve_hub(struct kymo_hub *hub)
 		if (!hub->requests.first)
 			hub->requests.last = NULL;
 		request->result = request->run(hub, request->argument);
-		request->is_done = true;
+		hub->sleep.was_asked = true;
+		hub_request_done(request, !hub->tasks.kicked.n && !hub->dropped.n);
 		pthread_cond_broadcast(&hub->changed);
 	}
 	while (hub->tasks.kicked.n) {
@@ -88,6 +89,8 @@ static void loop(struct kymo_hub *hub)
 			return;
 		hub_look_at_clock(hub, is_idle);
 		if (hub->tasks.kicked.n || hub->requests.first)
+			continue;
+		if (hub_rest(hub))
 			continue;
 		tid = hub_wait(hub, true, &status);
 		is_idle = tid <= 0;

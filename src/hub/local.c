@@ -81,6 +81,7 @@ static void deinit_local(struct kymo_hub *hub)
 	kymo_vec_deinit(&hub->statuses.unclaimed);
 	kymo_vec_deinit(&hub->dropped);
 	pthread_cond_destroy(&hub->changed);
+	pthread_cond_destroy(&hub->sleep.asked);
 	pthread_mutex_destroy(&hub->lock);
 	free(hub);
 }
@@ -141,6 +142,7 @@ static const struct hub_ops ops = {
 	.inject = hub_local_inject,
 	.insert_breakpoint = hub_local_insert_breakpoint,
 	.remove_breakpoint = hub_local_remove_breakpoint,
+	.hit_again = hub_local_hit_again,
 	.watch = hub_local_watch,
 	.unwatch = hub_local_unwatch,
 	.list = hub_local_list,
@@ -164,6 +166,7 @@ static struct kymo_hub *allocate(void)
 	hub->keeper.pidfd = -1;
 	pthread_mutex_init(&hub->lock, NULL);
 	pthread_cond_init(&hub->changed, NULL);
+	pthread_cond_init(&hub->sleep.asked, NULL);
 	return hub;
 }
 

@@ -46,6 +46,7 @@ struct hub_ops {
 	int (*inject)(struct kymo_engine *engine, const siginfo_t *info);
 	int (*insert_breakpoint)(struct kymo_engine *engine, uint64_t address);
 	int (*remove_breakpoint)(struct kymo_engine *engine, uint64_t address);
+	int (*hit_again)(struct kymo_engine *engine); /* regset.h */
 	int (*watch)(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
 		     unsigned int *slot_ret);
 	int (*unwatch)(struct kymo_engine *engine, unsigned int slot);

@@ -1,4 +1,4 @@
-/* Register sets that debuggers want beside the general one. */
+/* What debuggers want of stopped threads beside the calls of engines: register sets, and hits that they have again. */
 #include "hub/regset.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
 #include "hub/thread/tracee.h"
+#include "hub/trap/breakpoint.h"
 
 struct access {
 	const struct kymo_engine *engine;
@@ -77,4 +78,27 @@ int kymo_engine_get_xstate(struct kymo_engine *engine, void *ret, size_t size, s
 int kymo_engine_set_xstate(struct kymo_engine *engine, const void *image, size_t size)
 {
 	return engine->hub->ops->set_xstate(engine, image, size);
+}
+
+static int hit_again(struct kymo_hub *hub, void *argument)
+{
+	const struct kymo_engine *engine = argument;
+	struct task *task = engine->task;
+
+	if (engine->is_detached || !task || task->state == TASK_ENDING)
+		return -ESRCH;
+	if (task->state != TASK_STOPPED)
+		return -EAGAIN;
+	hub_breakpoint_passed(task);
+	return 0;
+}
+
+int hub_local_hit_again(struct kymo_engine *engine)
+{
+	return hub_call(engine->hub, hit_again, engine);
+}
+
+int kymo_engine_hit_again(struct kymo_engine *engine)
+{
+	return engine->hub->ops->hit_again(engine);
 }

@@ -30,7 +30,8 @@ struct hub_request {
 	int (*run)(struct kymo_hub *hub, void *argument);
 	void *argument;
 	int result;
-	bool is_done;
+	atomic_uint
+		is_done; /* a futex; the request is gone as soon as it is not 0. 1: more follows, with the lock held */
 	struct hub_request *next;
 };
 
@@ -59,6 +60,8 @@ struct hub_sleep {
 	pid_t waker; /* a child of it, which any signal makes stop: that ends a blocking wait */
 	bool is_asleep;
 	atomic_bool is_woken;
+	bool was_asked, is_resting; /* hub_rest() */
+	pthread_cond_t asked;
 	bool owes_signal; /* hub_doze() took a SIGCHLD, which may have told of more than its caller looked at */
 };
 

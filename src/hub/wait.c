@@ -38,6 +38,8 @@
 #define SCAN_NS 50 /* of a thread, in a wait for any */
 #define NEXT_EXPECTED 2
 #define MORE_EXPECTED 32
+#define REST_TASKS 64    /* more of them take longer to look at than a rest saves */
+#define REST_NS 2000000  /* for so long the end of a thread that stands is not seen */
 #define FOUND_BY_SCANS 8 /* then it is cheaper to ask for each by its id */
 #define CALL_STOP (SIGTRAP | 0x80)
 
@@ -297,6 +299,33 @@ static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 	pthread_mutex_lock(&hub->lock);
 	hub->sleep.is_asleep = false;
 	return got;
+}
+
+static bool do_all_stand(const struct kymo_hub *hub)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (const struct task *task = hub->tasks.buckets[i]; task; task = task->in_bucket)
+			if (task->state != TASK_STOPPED || task->remote_call)
+				return false;
+	return true;
+}
+
+bool hub_rest(struct kymo_hub *hub)
+{
+	struct timespec until;
+
+	if (!hub->sleep.was_asked || hub->is_ending || !hub->tasks.n || hub->tasks.n > REST_TASKS ||
+	    hub_needs_clock(hub) || !do_all_stand(hub))
+		return false;
+	hub->sleep.was_asked = false;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += REST_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	hub->sleep.is_resting = true;
+	pthread_cond_timedwait(&hub->sleep.asked, &hub->lock, &until);
+	hub->sleep.is_resting = false;
+	return true;
 }
 
 pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)

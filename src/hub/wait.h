@@ -19,4 +19,11 @@ void hub_deal(struct kymo_hub *hub, pid_t tid, int status);
 /* Both, without waiting: whether anything had come. */
 bool hub_deal_with_next(struct kymo_hub *hub);
 
+/*
+ * The hub's thread has nothing to do, and was asked for something a moment ago. If all of its threads stand, wait for
+ * what else is asked for, for a moment: a debugger asks for several things at each stop, and to wake a thread that
+ * waits for others takes two processes. False: it has not waited, and has to wait for threads.
+ */
+bool hub_rest(struct kymo_hub *hub);
+
 #endif

@@ -7,7 +7,8 @@ import signal
 import socket
 from pathlib import Path
 
-from kymotest import KYMO, at_end, check, check_equal, eventually, program, run, start
+from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, program, run, start
+from processes import children
 
 SERVER = str(Path(KYMO).with_name('kymo-gdbserver'))
 ENVIRONMENT = {'DEBUGINFOD_URLS': ''}
@@ -229,15 +230,35 @@ def listen(*words, options=('--once', ), server=SERVER):
     return server, int(server.wait_for(r'^Listening on port (\d+)$', 1).group(1))
 
 
+def hub_of(stub):
+    """The process that traces, behind the one that was started."""
+    return eventually(lambda: children(stub.pid), 'the stub has a hub')[0]
+
+
+def kill_hub(stub):
+    """What the keeper is for."""
+    os.kill(hub_of(stub), signal.SIGKILL)
+    check_matches(stub.end().ended(1).err, r'was ended by signal 9 \(Killed\): gdb has no connection any more$')
+
+
+def kill_front(stub, kills_group=False):
+    """What a user kills. The hub lets go of what it traces."""
+    hub = hub_of(stub)
+    if kills_group:
+        os.killpg(stub.pid, signal.SIGKILL)
+    stub.kill()
+    eventually(lambda: state_of(hub) in ('gone', 'Z'), 'the hub has let go')
+
+
 def loop(tmp, mode='loop'):
     process = start('./app', mode)
     process.wait_for('^ready')
     return process
 
 
-def offer(*words, env=None):
+def offer(*words, env=None, **options):
     """kymo gdb; the process, and the path of its socket."""
-    stub = start(KYMO, 'gdb', *words, env=env)
+    stub = start(KYMO, 'gdb', *words, env=env, **options)
     path = stub.wait_for(r'^  target remote (\S+)$').group(1)
     at_end(shutil.rmtree, os.path.dirname(path), True)  # a killed stub leaves it
     return stub, path
@@ -349,6 +370,15 @@ class Client:
         self.socket.close()
 
 
+def go_past(client, site, condition=''):
+    """As gdb goes on from a hit: the thread of the last stop makes a step without the breakpoint. With it the thread would
+    have the hit again."""
+    check_equal(client.ask(f'z0,{site:x},1'), 'OK', 'removed')
+    reply = client.ask('vCont;s:' + client.ask('qC')[2:])
+    check_equal(client.ask(f'Z0,{site:x},1{condition}'), 'OK', 'inserted again')
+    return reply
+
+
 def thread_of(reply):
     """The id of a thread, of a stop reply with multiprocess."""
     return int(re.search(r'thread:p[0-9a-f]+\.([0-9a-f]+);', reply).group(1), 16)
@@ -375,5 +405,5 @@ def send_to_thread(pid, tid, number):
 def state_of(pid):
     try:
         return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 'gone'

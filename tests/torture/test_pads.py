@@ -15,7 +15,7 @@ from kymotest import SOURCE, TORTURE_SECONDS, check, check_equal, check_text_int
 from seeds import seed
 
 sys.path.insert(0, str(SOURCE / 'tests/e2e/gdb'))
-from debugging import Client, address_of, offer, packet, state_of  # noqa: E402
+from debugging import Client, address_of, kill_hub, offer, packet, state_of  # noqa: E402
 from pads import FALSE, RDI, RSI, build_hot, equal, has_pads  # noqa: E402
 
 KILLS = int(os.environ.get('KILLS') or (6 if TORTURE_SECONDS <= 10 else 300))
@@ -77,7 +77,7 @@ def test_a_killed_stub(tmp):
         if random.random() < BEGINNING_S:
             eventually(lambda: has_pads(process.pid) or not worker.is_alive(), 'there are pads')
         time.sleep(random.uniform(0, LONGEST_S))
-        stub.kill()
+        kill_hub(stub)
         worker.join()
         client.close()
         check(process.is_alive(), f'it runs on after kill {i}', process.result() if not process.is_alive() else '')

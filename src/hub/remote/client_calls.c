@@ -303,6 +303,11 @@ static int client_remove_breakpoint(struct kymo_engine *engine, uint64_t address
 	return ask(engine, &(struct hub_message){ .type = HUB_REMOVE, .word = address }, NULL);
 }
 
+static int client_hit_again(struct kymo_engine *engine)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_HIT_AGAIN }, NULL);
+}
+
 static int client_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
 			unsigned int *slot_ret)
 {
@@ -425,6 +430,7 @@ static const struct hub_ops ops = {
 	.inject = client_inject,
 	.insert_breakpoint = client_insert_breakpoint,
 	.remove_breakpoint = client_remove_breakpoint,
+	.hit_again = client_hit_again,
 	.watch = client_watch,
 	.unwatch = client_unwatch,
 	.list = client_list,

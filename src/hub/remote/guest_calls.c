@@ -393,6 +393,11 @@ static int64_t remove_(struct kymo_engine *engine, struct hub_message *message, 
 	return kymo_engine_remove_breakpoint(engine, message->word);
 }
 
+static int64_t hit_again(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	return kymo_engine_hit_again(engine);
+}
+
 static int64_t set_watch(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
 {
 	unsigned int slot = 0;
@@ -435,6 +440,7 @@ static const struct {
 	[HUB_INJECT] = { NULL, inject_signal },
 	[HUB_INSERT] = { NULL, insert_break },
 	[HUB_REMOVE] = { NULL, remove_ },
+	[HUB_HIT_AGAIN] = { NULL, hit_again },
 	[HUB_WATCH] = { NULL, set_watch },
 	[HUB_UNWATCH] = { NULL, unwatch },
 	[HUB_SET_SIGNAL] = { NULL, set_signal },

@@ -15,7 +15,7 @@
 #include "kymo/engine.h"
 #include "hub/thread/tracee.h"
 
-#define HUB_VERSION 4
+#define HUB_VERSION 5
 #define HUB_DATA_MAX 32768u /* bytes of memory in a message */
 #define HUB_ANSWER_MS KYMO_ANSWER_MS
 
@@ -52,6 +52,7 @@ enum hub_message_type {
 	HUB_FREEZE_WRITE,       /* to `word` */
 	HUB_INSERT,
 	HUB_REMOVE,
+	HUB_HIT_AGAIN,
 	HUB_WATCH,
 	HUB_UNWATCH,
 	HUB_SET_SIGNAL, /* `word`, with `info` */

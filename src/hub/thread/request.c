@@ -8,9 +8,11 @@
  */
 #include <errno.h>
 #include <linux/close_range.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +88,10 @@ void hub_wake(struct kymo_hub *hub)
 		tgkill(getpid(), hub->tid, SIGCHLD);
 		return;
 	}
+	if (hub->sleep.is_resting) {
+		pthread_cond_signal(&hub->sleep.asked);
+		return;
+	}
 	if (!hub->sleep.is_asleep || hub->sleep.is_woken || !hub->sleep.waker)
 		return;
 	hub->sleep.is_woken = true;
@@ -97,6 +103,30 @@ bool hub_is_own_thread(const struct kymo_hub *hub)
 	return pthread_equal(pthread_self(), hub->thread);
 }
 
+/* To be told of each change of the hub would take a switch of threads or two each time. */
+void hub_request_done(struct hub_request *request, bool is_all)
+{
+	atomic_uint *is_done = &request->is_done;
+
+	atomic_store(is_done, is_all ? 2 : 1);
+	syscall(SYS_futex, is_done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
+		0); /* at worst it wakes what waits in its place */
+}
+
+/* And until threads that were kicked for it have been looked at, which the hub's thread does before it lets go of the
+ * lock. */
+static void wait_until_done(struct kymo_hub *hub, struct hub_request *request)
+{
+	unsigned int is_done;
+
+	while (!(is_done = atomic_load(&request->is_done)))
+		syscall(SYS_futex, &request->is_done, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	if (is_done == 2)
+		return;
+	pthread_mutex_lock(&hub->lock);
+	pthread_mutex_unlock(&hub->lock);
+}
+
 int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument)
 {
 	struct hub_request request = { .run = run, .argument = argument };
@@ -104,6 +134,7 @@ int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argume
 	pthread_mutex_lock(&hub->lock);
 	if (hub_is_own_thread(hub)) {
 		request.result = run(hub, argument);
+		pthread_mutex_unlock(&hub->lock);
 	} else {
 		if (hub->requests.last)
 			hub->requests.last->next = &request;
@@ -111,10 +142,9 @@ int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argume
 			hub->requests.first = &request;
 		hub->requests.last = &request;
 		hub_wake(hub);
-		while (!request.is_done)
-			pthread_cond_wait(&hub->changed, &hub->lock);
+		pthread_mutex_unlock(&hub->lock);
+		wait_until_done(hub, &request);
 	}
-	pthread_mutex_unlock(&hub->lock);
 	return request.result;
 }
 

@@ -4,6 +4,7 @@
 
 #include "kymo/engine.h"
 
+struct hub_request;
 struct task;
 
 bool hub_is_own_thread(const struct kymo_hub *hub);
@@ -11,6 +12,9 @@ bool hub_is_own_thread(const struct kymo_hub *hub);
 /* Have `run(hub, argument)` executed by the hub's thread with the lock held, and wait for it; from that thread itself:
  * now. What it returns. The lock is not held. */
 int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument);
+
+/* What was asked for is done, and `result` is set. `is_all`: nothing is to be done in consequence. */
+void hub_request_done(struct hub_request *request, bool is_all);
 
 /* Have the thread look at a task soon. Lock held. */
 void hub_kick(struct kymo_hub *hub, struct task *task);

@@ -2,8 +2,8 @@
  * Seizing, though a thread of the process may be executing something: PTRACE_SEIZE waits for that, and that for the end
  * of threads that are ours. Waiting for a stop that may not come.
  *
- * The signal of a timer breaks the wait off. It is let in between hub_seizing_begins() and hub_seizing_ends() alone, or
- * while a stop is waited for.
+ * The signal of a timer breaks the wait off. It is let in between hub_seizing_begins() and hub_seizing_ends() alone, up
+ * to hub_seizing_is_over() in a batch, or while a stop is waited for.
  *
  * Sleeps for stops come by the dozen, and to arm a timer and disarm it costs more than the rest of a short sleep. So
  * the timer stays armed from the first of them to hub_sleeps_end(). It is set again where it would not fire in time for
@@ -98,6 +98,7 @@ static bool set_blocked(int how)
 
 static void stop_timer(struct hub_seizer *seizer)
 {
+	seizer->is_armed = false;
 	set_timer(seizer, 0, 0);
 	set_blocked(SIG_UNBLOCK); /* a signal that is pending is delivered now */
 	if (seizer->was_blocked)
@@ -106,16 +107,28 @@ static void stop_timer(struct hub_seizer *seizer)
 
 void hub_seizing_begins(struct hub_seizer *seizer)
 {
-	if (!the_signal || seizer->depth++ || !get_timer(seizer))
+	if (!the_signal || seizer->depth++ || seizer->is_armed || !get_timer(seizer))
 		return;
 	hub_sleeps_end(seizer);
 	seizer->was_blocked = set_blocked(SIG_UNBLOCK);
+	seizer->is_armed = true;
 	set_timer(seizer, PERIOD_NS, PERIOD_NS);
 }
 
 void hub_seizing_ends(struct hub_seizer *seizer)
 {
-	if (seizer->depth && !--seizer->depth && seizer->has_timer)
+	if (seizer->depth && !--seizer->depth && !seizer->batches && seizer->is_armed)
+		stop_timer(seizer);
+}
+
+void hub_seizing_may_begin(struct hub_seizer *seizer)
+{
+	seizer->batches++;
+}
+
+void hub_seizing_is_over(struct hub_seizer *seizer)
+{
+	if (!--seizer->batches && !seizer->depth && seizer->is_armed)
 		stop_timer(seizer);
 }
 
@@ -171,7 +184,7 @@ int hub_sleep_for_stop(struct hub_seizer *seizer, pid_t tid, long most_ns)
 
 	if (!the_signal || (seizer->depth ? !seizer->has_timer : !get_timer(seizer)))
 		return -ENOTSUP;
-	if (seizer->depth) /* the timer runs, and its signal is let in */
+	if (seizer->is_armed) /* the timer runs, and its signal is let in */
 		return sleep_for_stop(tid);
 	begin_sleeps(seizer);
 	get_to_fire(seizer, (uint64_t)most_ns);

@@ -18,8 +18,8 @@
 
 /* A thread that seizes, and the timer that interrupts its waits. Zeroed, it has no timer. */
 struct hub_seizer {
-	unsigned int depth;
-	bool has_timer;
+	unsigned int depth, batches;
+	bool has_timer, is_armed;
 	timer_t timer;
 	bool was_blocked;  /* the signal, in the thread's own mask */
 	bool is_sleeping;  /* since the first sleep; then the signal is blocked between sleeps */
@@ -30,6 +30,10 @@ struct hub_seizer {
  * may end early. On the thread that seizes, which is always the same. */
 void hub_seizing_begins(struct hub_seizer *seizer);
 void hub_seizing_ends(struct hub_seizer *seizer);
+
+/* What is between these two may seize, or may not: the timer is set when it does first, and stays so until the end. */
+void hub_seizing_may_begin(struct hub_seizer *seizer);
+void hub_seizing_is_over(struct hub_seizer *seizer);
 void hub_seizer_deinit(struct hub_seizer *seizer);
 
 /*

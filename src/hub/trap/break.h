@@ -50,6 +50,7 @@ struct hub_space {
 	KYMO_VEC(struct hub_pad) pads;     /* of jumps in its text */
 	size_t n_in;
 	bool is_disarmed; /* no thread can run, and no byte is in */
+	bool is_alone;    /* no process of another hub or of none shared it, and all threads are the hub's since */
 };
 
 /* Whether the byte at the address was `from`, and is `to` now. */

@@ -40,9 +40,15 @@ struct entry {
 	uint8_t original;
 };
 
+/* Whether the hub uses the journal. A keeper that finds it unused for a while ends; from then on it puts nothing back.
+ */
+enum { JOURNAL_IS_UNUSED, JOURNAL_IS_USED, JOURNAL_IS_LEFT };
+
 struct hub_journal {
-	atomic_uint n_used; /* none is behind these */
-	unsigned int n;     /* how many are taken; the hub's */
+	atomic_int use;
+	atomic_uint n_noted; /* entries, since the beginning */
+	atomic_uint n_used;  /* none is behind these */
+	unsigned int n;      /* how many are taken; the hub's */
 	struct entry entries[ENTRIES];
 };
 
@@ -156,11 +162,24 @@ static bool is_left(pid_t pid, pid_t tid, int pidfd)
 	return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH;
 }
 
+/* Nothing was noted since the last look, and nothing is. A debugger notes and strikes at each stop, and to make a
+ * keeper takes longer than all the rest of that. */
+static bool leaves(struct hub_journal *journal, unsigned int *n_seen)
+{
+	const unsigned int n = journal->n_noted;
+	const bool is_quiet = n == *n_seen;
+	int unused = JOURNAL_IS_UNUSED;
+
+	*n_seen = n;
+	return is_quiet && atomic_compare_exchange_strong(&journal->use, &unused, JOURNAL_IS_LEFT);
+}
+
 static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid_t pid, pid_t tid, int pidfd)
 {
 	struct sigaction action = { .sa_sigaction = on_end, .sa_flags = SA_SIGINFO };
 	struct sched_param first = { .sched_priority = 1 };
 	static struct entry nothing = { .where = -1 };
+	unsigned int n_seen = journal->n_noted;
 	sigset_t signals;
 
 	sigaction(SIGRTMAX, &action, NULL);
@@ -176,7 +195,8 @@ static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid
 	put_byte_back(&nothing);
 	clear_word(&nothing);
 	while (!is_left(pid, tid, pidfd))
-		;
+		if (leaves(journal, &n_seen))
+			_exit(0);
 	put_all_back(journal);
 	clear_watches(journal);
 	_exit(0);
@@ -199,14 +219,19 @@ void hub_get_keeper(struct kymo_hub *hub)
 	hub->keeper.pid = child > 0 ? child : 0;
 }
 
-static void end_keeper(struct kymo_hub *hub)
+/* It has left the journal, or was killed. */
+static void forget_keeper(struct kymo_hub *hub)
 {
-	if (!hub->keeper.pid)
-		return;
-	kill(hub->keeper.pid, SIGKILL);
-	while (waitpid(hub->keeper.pid, NULL, __WALL) < 0 && errno == EINTR)
+	while (hub->keeper.pid && waitpid(hub->keeper.pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	hub->keeper.pid = 0;
+}
+
+static void end_keeper(struct kymo_hub *hub)
+{
+	if (hub->keeper.pid)
+		kill(hub->keeper.pid, SIGKILL);
+	forget_keeper(hub);
 }
 
 bool hub_lacks_keeper(const struct kymo_hub *hub)
@@ -242,8 +267,11 @@ static struct hub_journal *get_journal(struct kymo_hub *hub)
 			       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		hub->keeper.journal = journal == MAP_FAILED ? NULL : journal;
 	}
-	if (hub->keeper.journal)
+	if (hub->keeper.journal) {
+		if (atomic_exchange(&hub->keeper.journal->use, JOURNAL_IS_USED) == JOURNAL_IS_LEFT)
+			forget_keeper(hub);
 		hub_get_keeper(hub);
+	}
 	return hub->keeper.pid ? hub->keeper.journal : NULL;
 }
 
@@ -268,6 +296,7 @@ static int note_break(struct kymo_hub *hub, int kind, int where, uint64_t addres
 	if (i == journal->n_used)
 		journal->n_used++;
 	journal->n++;
+	journal->n_noted++;
 	return (int)i;
 }
 
@@ -300,5 +329,5 @@ void hub_strike(struct kymo_hub *hub, int entry)
 	if (--hub->keeper.journal->n)
 		return;
 	hub->keeper.journal->n_used = 0;
-	end_keeper(hub);
+	hub->keeper.journal->use = JOURNAL_IS_UNUSED;
 }

@@ -114,6 +114,7 @@ static int take_sharers(struct kymo_hub *hub, const struct hub_process *process,
 static int get_space(struct kymo_hub *hub, struct hub_process *process, struct hub_space **ret)
 {
 	struct hub_space *space = process->space;
+	const bool was_alone = space && space->is_alone && space->n_processes == 1;
 	int err;
 
 	if (space && space->n_in) {
@@ -125,8 +126,11 @@ static int get_space(struct kymo_hub *hub, struct hub_process *process, struct h
 		space = make_space(hub, process);
 	if (!err && !space)
 		err = -EPERM;
-	if (!err)
+	/* To look at all processes takes longer than all the rest, and clients insert a breakpoint at each hit. */
+	if (!err && !(was_alone && space->is_alone)) {
 		err = take_sharers(hub, process, space);
+		space->is_alone = !err;
+	}
 	if (!err)
 		*ret = space;
 	return err;
@@ -337,6 +341,7 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 
 	if (!maker->space || child->space)
 		return;
+	maker->space->is_alone = false;
 	differs = kymo_compare_memory(kymo_live_thread(maker->pid), child->pid);
 	if (differs == 0 || (differs < 0 && is_vfork)) {
 		join_space(child, maker->space);

@@ -4,7 +4,7 @@ import signal
 import time
 from pathlib import Path
 
-from debugging import Client, address_of, offer, packet
+from debugging import Client, address_of, go_past, offer, packet
 from kymotest import check, check_equal, check_matches, eventually, program, run, start
 
 ON = 'monitor set pads 1'
@@ -169,13 +169,19 @@ def all_threads(client):
     return found
 
 
+def come_twice(client, site):
+    """To a breakpoint that has the condition TRUE, the second time by a pad."""
+    check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
+    check_equal(go_past(client, site, f';{TRUE}')[:3], 'T05', 'a step')
+    check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
+
+
 def come_to_a_handler_that_stays(process, client):
     """Two hits at `hot`, and the signal whose handler waits while `hold` is set; `fake` is the trap to which it seems to
     return. Where the pads are."""
     hot, hold, fake = (address_of(process.pid, name) for name in ('hot', 'hold', 'fake'))
     client.ask(f'Z0,{hot:x},1;{TRUE}')
-    for _ in range(2):
-        check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
+    come_twice(client, hot)
     old = memories(process.pid)
     check(old, 'by pads')
     put(client, fake, trap_of(process.pid, hot))

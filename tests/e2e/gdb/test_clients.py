@@ -6,8 +6,8 @@ import signal
 import socket
 import threading
 
-from debugging import (Client, address_of, advances, build, end, gdb, listen, loop, offer, packet, start_batch,
-                       thread_of, threads_of)
+from debugging import (Client, address_of, advances, build, end, gdb, go_past, kill_front, kill_hub, listen, loop,
+                       offer, packet, start_batch, thread_of, threads_of)
 from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, check_text_intact, check_untraced,
                       eventually, program, record_some, run, start, timeout)
 
@@ -63,6 +63,26 @@ def test_each_is_told_of_its_own_breakpoints(tmp):
     left(process, stubs)
 
 
+def test_one_that_has_joined_has_a_hit_again_that_it_does_not_go_past(tmp):
+    process, stubs, (one, other) = joined(tmp)
+    work, counter = address_of(process.pid, 'work'), address_of(process.pid, 'counter')
+    check_equal(other.ask(f'Z0,{work:x},1'), 'OK', 'a breakpoint of the client that has joined')
+    one.send(packet('c'))
+    check_matches(other.ask('c'), '^T05.*swbreak:')
+    before = other.word(counter)
+    for _ in range(3):
+        check_matches(other.ask('c'), '^T05.*swbreak:')
+        check_equal(other.word(counter), before, 'calls')
+    check_equal(go_past(other, work)[:3], 'T05', 'a step')
+    check_matches(other.ask('c'), '^T05.*swbreak:')
+    check_equal(other.word(counter), before + 1, 'calls')
+    check_equal(other.ask(f'z0,{work:x},1'), 'OK', 'it is removed')
+    check_equal(one.interrupt()[:3], 'T02', 'the first client was not told of anything')
+    for client in (one, other):
+        client.close()
+    left(process, stubs)
+
+
 def test_the_first_stub_waits_for_those_that_have_joined(tmp):
     process, stubs, (one, other) = joined(tmp)
     work = address_of(process.pid, 'work')
@@ -75,27 +95,31 @@ def test_the_first_stub_waits_for_those_that_have_joined(tmp):
 
 
 def test_a_stub_whose_hub_is_killed_says_so_and_the_process_runs_on(tmp):
-    process, stubs, (one, other) = joined(tmp)
-    work = address_of(process.pid, 'work')
-    check_equal(other.ask(f'Z0,{work:x},1'), 'OK', 'a breakpoint')
-    stubs[0].end(signal.SIGKILL)
-    result = stubs[1].end().ended(1)
-    check_matches(result.err, '^kymo: the process that traced it for this stub has ended')
-    eventually(lambda: not re.search(r'TracerPid:\t[1-9]', open(f'/proc/{process.pid}/status').read()), 'untraced')
-    check_text_intact(process.pid)
-    advances(process)
+    for kill in kill_hub, kill_front:
+        process, stubs, (one, other) = joined(tmp)
+        work = address_of(process.pid, 'work')
+        check_equal(other.ask(f'Z0,{work:x},1'), 'OK', 'a breakpoint')
+        kill(stubs[0])
+        result = stubs[1].end().ended(1)
+        check_matches(result.err, '^kymo: the process that traced it for this stub has ended')
+        eventually(lambda: not re.search(r'TracerPid:\t[1-9]', open(f'/proc/{process.pid}/status').read()), 'untraced')
+        check_text_intact(process.pid)
+        advances(process)
+        process.kill()
 
 
 def test_a_stub_that_has_joined_may_be_killed(tmp):
-    process, stubs, (one, other) = joined(tmp)
-    work = address_of(process.pid, 'work')
-    check_equal(one.ask(f'Z0,{work:x},1'), 'OK', 'a breakpoint')
-    check_equal(other.ask(f'Z0,{work + 4:x},1'), 'OK', 'another one')
-    one.send(packet('c'))
-    stubs[1].end(signal.SIGKILL)
-    check_matches(one.reply(), '^T05.*swbreak:')
-    one.close()
-    left(process, stubs[:1])
+    for kill in kill_hub, kill_front:
+        process, stubs, (one, other) = joined(tmp)
+        work = address_of(process.pid, 'work')
+        check_equal(one.ask(f'Z0,{work:x},1'), 'OK', 'a breakpoint')
+        check_equal(other.ask(f'Z0,{work + 4:x},1'), 'OK', 'another one')
+        one.send(packet('c'))
+        kill(stubs[1])
+        check_matches(one.reply(), '^T05.*swbreak:')
+        one.close()
+        left(process, stubs[:1])
+        process.kill()
 
 
 def test_signals_go_to_one_that_has_joined_and_are_its_to_give(tmp):
@@ -108,6 +132,7 @@ def test_signals_go_to_one_that_has_joined_and_are_its_to_give(tmp):
         check_matches(other.reply(), '^T1e')
         before = other.word(counter)
         other.send(packet(reply))
+        advances(process)
         check_equal(other.interrupt()[:3], 'T02', '^C')
         check_equal((other.word(counter) - before) // 1000, gain // 1000, f'handlers that {reply} has run')
     other.close()

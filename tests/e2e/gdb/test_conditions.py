@@ -1,7 +1,8 @@
 """Conditions of breakpoints are evaluated by the stub: as gdb itself does, without a stop that the client sees."""
 import re
 
-from debugging import SERVER, Client, address_of, advances, build, by_stdio, gdb, listen, offer, words_of
+from debugging import (SERVER, Client, address_of, advances, build, by_stdio, gdb, go_past, listen, offer,
+                       words_of)
 from kymotest import (check, check_equal, check_matches, eventually, program, run, sampled, share, skip, start,
                       timeout)
 from pads import ON as PADS_ON
@@ -108,7 +109,13 @@ def test_one_of_several_is_enough_and_a_new_list_replaces_the_old(tmp):
     server, client, pid = served_app()
     work, ends = address_of(pid, 'work'), address_of(pid, 'round_ends')
 
-    def stop():
+    def insert(conditions, what):
+        check_equal(client.ask(f'Z0,{work:x},1{conditions}'), 'OK', what)
+        return conditions
+
+    def stop(conditions=None):
+        if conditions is not None:
+            check_equal(go_past(client, work, conditions)[:3], 'T05', 'a step')
         reply = client.ask('vCont;c')
         check_equal(reply[:3], 'T05', 'a stop')
         return int.from_bytes(bytes.fromhex(client.ask('p10')), 'little'), int.from_bytes(
@@ -117,18 +124,18 @@ def test_one_of_several_is_enough_and_a_new_list_replaces_the_old(tmp):
     def equal(n):  # $rdi == n
         return f'X9,26000522{n:02x}132a0127'
 
-    check_equal(client.ask(f'Z0,{work:x},1;{equal(3)}{equal(5)}'), 'OK', 'two')
-    check_equal([stop(), stop()], [(work, 3), (work, 5)], 'both hold')
-    check_equal(client.ask(f'Z0,{work:x},1;{equal(9)};{equal(11)}'), 'OK', 'two others')
-    check_equal([stop(), stop()], [(work, 9), (work, 11)], 'they have replaced them')
-    check_equal(client.ask(f'Z0,{work:x},1;X1,22'), 'OK', 'one that cannot be evaluated')
-    check_equal(stop(), (work, 12), 'it stops')
-    check_equal(client.ask(f'Z0,{work:x},1'), 'OK', 'none')
-    check_equal(stop(), (work, 13), 'each is a stop')
+    now = insert(f';{equal(3)}{equal(5)}', 'two')
+    check_equal([stop(), stop(now)], [(work, 3), (work, 5)], 'both hold')
+    now = insert(f';{equal(9)};{equal(11)}', 'two others')
+    check_equal([stop(now), stop(now)], [(work, 9), (work, 11)], 'they have replaced them')
+    now = insert(';X1,22', 'one that cannot be evaluated')
+    check_equal(stop(now), (work, 12), 'it stops')
+    now = insert('', 'none')
+    check_equal(stop(now), (work, 13), 'each is a stop')
     for wrong in (';X', ';X3', ';X3,', ';X3,2200', ';X0,', ';X3,22zz27', ';Y3,220027', ';X3,220027;cmds:0,X1',
                   ';X3,220027;cmds:,X1,27', ';cmds:0,X1,27;cmds:0,X1,27', 'X3,220027'):
         check_equal(client.ask(f'Z0,{work:x},1{wrong}'), 'E01', f'wrong: {wrong}')
-    check_equal(stop(), (work, 14), 'what was there stays')
+    check_equal(stop(now), (work, 14), 'what was there stays')
     check_equal(client.ask(f'Z2,{work:x},1;X3,220027'), 'E01', 'watched memory has no conditions here')
     check_equal(client.ask(f'z0,{work:x},1'), 'OK', 'removed')
     check_equal(client.ask(f'Z0,{ends:x},1'), 'OK', 'the end of a round')

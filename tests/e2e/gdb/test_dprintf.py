@@ -1,11 +1,30 @@
 """`dprintf` of gdb's style "agent": the stub prints, and no client is told of a hit."""
+import os
 import re
+import signal
 import time
 
 from debugging import SERVER, address_of, gdb, listen
 from kymotest import check, check_equal, check_matches, eventually, timeout
-from pads import RDI, RSI, build_hot, equal, finish, has_pads, let_run, registers, served
+from pads import RDI, RSI, TRUE, build_hot, equal, finish, has_pads, let_run, registers, served
 
+LONELY = r'''
+#include <signal.h>
+#include <stdio.h>
+volatile long go = 1, signals;
+static void on_signal(int number) { signals++; }
+__attribute__((noipa)) long hot(long n) { return n * 3; }
+int main(void)
+{
+	signal(SIGUSR1, on_signal);
+	puts("ready");
+	fflush(stdout);
+	for (long n = 0; go; n++)
+		hot(n);
+	printf("wrong 0\n");
+	return 0;
+}
+'''
 STYLE = 'set dprintf-style agent'
 SOURCE = r'''
 #include <stdio.h>
@@ -126,6 +145,31 @@ def test_a_condition_in_a_pad(tmp):
         while (reply := client.reply()).startswith('O'):
             pass
         check_equal(reply[:3], 'T02', 'stopped by ^C alone')
+    client.ask(f'z0,{hot:x},1')
+    finish(process, client, stub)
+
+
+@timeout(120)
+def test_signals_at_a_hit_in_a_pad(tmp):
+    """Each hit prints once: a thread that a signal stops at the instruction goes on from the hit that it has had."""
+    build_hot(tmp, source=LONELY)
+    process, stub, client = served()
+    hot, signals = address_of(process.pid, 'hot'), address_of(process.pid, 'signals')
+    both = commands(printing(r'%ld\n', RDI), condition=TRUE)
+    client.ask('QPassSignals:1e')
+    check_equal(client.ask(f'Z0,{hot:x},1{both}'), 'OK', 'inserted')
+    let_run(client)
+    eventually(lambda: has_pads(process.pid), 'there are pads')
+    lines = []
+    for _ in range(300):
+        os.kill(process.pid, signal.SIGUSR1)
+        lines += texts(client, 1, '\n').split()
+    client.send(b'\x03')
+    while (reply := client.reply()).startswith('O'):
+        lines += bytes.fromhex(reply[1:]).decode().split()
+    check_equal(reply[:3], 'T02', 'stopped by ^C alone')
+    check_equal(lines, [str(n) for n in range(int(lines[0]), int(lines[0]) + len(lines))], 'hits')
+    check(client.word(signals) > 10, 'its handler has run', client.word(signals))
     client.ask(f'z0,{hot:x},1')
     finish(process, client, stub)
 

@@ -3,13 +3,17 @@ file.
 """
 import os
 import random
+import re
 import signal
 import socket
 import time
 from pathlib import Path
 
-from debugging import Client, address_of, advances, build, listen, loop, offer, packet, start_gdb
-from kymotest import check, check_equal, check_text_intact, check_untraced, eventually, need_root, run, timeout
+from debugging import (SERVER, Client, address_of, advances, build, kill_front, kill_hub, listen, loop, offer, packet,
+                       start_gdb, state_of)
+from kymotest import (KYMO, check, check_equal, check_text_intact, check_untraced, eventually, need_root, run, start,
+                      timeout)
+from pads import FALSE, RSI, build_hot, equal, let_run
 import seeds
 
 
@@ -104,9 +108,73 @@ def test_a_stub_that_is_killed_at_any_moment_while_threads_stand(tmp):
         check_equal(client.ask(f'Z0,{work:x},1'), 'OK', 'a breakpoint')
         for _ in range(n_hits):
             client.ask('vCont;c')
-        stub.kill()
+        kill_hub(stub)
         client.close()
         is_left_alone(process)
+
+
+@timeout(180)
+def test_a_stub_that_is_killed_at_any_moment_while_threads_hit(tmp):
+    """What the user has started is not what traces: that lets go, with its breakpoints out, when the other is killed. All
+    threads come by the breakpoints all the time, and the hub evaluates their conditions."""
+    build_hot(tmp)
+    process = start('./app', 3)
+    process.wait_for('^ready')
+    sites = [address_of(process.pid, name) for name in ('hot', 'poke')]
+    for i in range(20):
+        if i % 3:
+            stub, where = offer('--pid', process.pid, env={'XDG_RUNTIME_DIR': str(tmp)}, start_new_session=True)
+        else:
+            stub, where = listen('--attach', ':0', process.pid)
+        client = Client(where)
+        client.begin()
+        for site in sites:
+            check_equal(client.ask(f'Z0,{site:x},1;{FALSE if i % 2 else equal(RSI, 7)}'), 'OK', 'a breakpoint')
+        let_run(client)
+        time.sleep(0.01 * (i % 7))
+        kill_front(stub, kills_group=i % 3 == 2)
+        client.close()
+        check(process.is_alive(), f'it runs on after kill {i}', process.result())
+        check_untraced(process.pid)
+        check_text_intact(process.pid)
+    process.kill()
+
+
+@timeout(60)
+def test_the_front_passes_on_what_ends_the_stub(tmp):
+    build(tmp)
+    process = loop(tmp)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        stub, path = offer('--pid', process.pid)
+        stub.end(number).ok()
+        check(not os.path.exists(path), 'the socket is gone')
+        is_left_alone(process)
+    stub, path = offer('--pid', process.pid, env={'XDG_RUNTIME_DIR': str(tmp)})
+    kill_hub(stub)
+    is_left_alone(process)
+    stub = run(SERVER, ':0', './nosuch', env={'LC_ALL': 'C'})
+    check_equal(stub.status, 1, 'status')
+
+
+@timeout(60)
+def test_what_was_launched_runs_on_when_the_stub_is_killed(tmp):
+    """It is in the group of the stub, as it may read the terminal."""
+    build(tmp)
+    for words in ([KYMO, 'gdb', '--', './app', 'loop'], [SERVER, ':0', './app', 'loop']):
+        stub = start(*words, start_new_session=True)
+        where = stub.wait_for(r'target remote (\S+)$|Listening on port (\d+)$', words[0] == SERVER)
+        client = Client(where.group(1) or int(where.group(2)))
+        client.begin()
+        pid = int(re.search(r'QCp([0-9a-f]+)\.', client.ask('qC')).group(1), 16)
+        check_equal(os.getpgid(pid), stub.pid, 'its group')
+        check_equal(client.ask(f'Z0,{address_of(pid, "main"):x},1'), 'OK', 'a breakpoint')
+        check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
+        kill_front(stub)
+        client.close()
+        eventually(lambda: state_of(pid) in 'RS', 'it runs on')
+        check_untraced(pid)
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: state_of(pid) in ('gone', 'Z'), 'it has ended')
 
 
 def test_a_client_that_comes_again(tmp):

@@ -38,6 +38,28 @@ def test_inferior_calls_return(tmp):
     check_matches(out, r'exited with code 05')
 
 
+def test_a_thread_that_begins_anew_at_a_breakpoint_has_a_hit(tmp):
+    """By a call or a jump to the address at which it stands. gdb does not write the program counter then, as it has that
+    value already."""
+    build(tmp)
+    for mode in 'off', 'on':
+        out = by_stdio('./app', f'set breakpoint always-inserted {mode}', 'break *work', 'continue',
+                       'print work(3, &here)', 'info breakpoints', 'print $rdi', 'print counter', 'jump *$pc',
+                       'info breakpoints', 'break *work+4', 'continue', 'jump *$pc', 'info breakpoints', 'kill').ok()
+        check_matches(out.err, r'^The program being debugged stopped while in a function called from GDB\.')
+        check_equal(re.findall(r'already hit (\d+) times?', out.out), ['2', '3', '3', '2'], f'hits in {out.out}')
+        check_matches(out.out, r'^\$1 = 3$')
+        check_matches(out.out, r'^\$2 = 0$')
+
+
+def test_a_false_condition_is_passed_where_a_thread_begins_anew(tmp):
+    build(tmp)
+    out = by_stdio('./app', 'break work if n == 5', 'continue', 'condition 1 n == 9', 'break main', 'jump *$pc',
+                   'info breakpoints').ok().out
+    check_matches(out, r'exited with code 05')
+    check_equal(re.findall(r'already hit (\d+) times?', out), ['1'], f'hits in {out}')
+
+
 def test_vector_registers_are_described(tmp):
     build(tmp)
     out = by_stdio('./app', 'tbreak work', 'continue', 'info registers xmm0 mxcsr fctrl ftag', 'set var $st0 = 1.5',

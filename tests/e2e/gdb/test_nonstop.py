@@ -6,8 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from debugging import (Client, address_of, advances, build, listen, loop, offer, packet, send_to_thread, state_of,
-                       thread_of, threads_of)
+from debugging import (Client, address_of, advances, build, kill_hub, listen, loop, offer, packet, send_to_thread,
+                       state_of, thread_of, threads_of)
 from kymotest import check, check_equal, check_text_intact, check_untraced, eventually, skip, timeout, waits
 import debug_registers
 import seeds
@@ -511,7 +511,7 @@ def test_a_stub_that_is_killed_while_some_threads_stand(tmp):
         if n % 2:
             client.ask(f'vCont;t:{client.id(1)}')
             client.stops()
-        stub.kill()
+        kill_hub(stub)
         client.close()
         eventually(lambda: 'TracerPid:\t0' in Path(f'/proc/{process.pid}/status').read_text(), 'nobody traces it')
         check_text_intact(process.pid)

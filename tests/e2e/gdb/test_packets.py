@@ -34,6 +34,45 @@ def test_registers_are_written_all_or_none(tmp):
     advances(process)
 
 
+def test_memory_is_read_in_binary(tmp):
+    process, stub, client = served(tmp)
+    check('binary-upload+' in client.ask('qSupported:multiprocess+').split(';'), 'it is offered')
+    work, sp = address_of(process.pid, 'work'), int.from_bytes(bytes.fromhex(client.ask('p7')), 'little')
+    for at, size in (work, 64), (work, 1), (sp, 4096), (sp & -4096, 65536):
+        data = client.ask(f'x{at:x},{size:x}').encode('latin-1')
+        check_equal(data[:1], b'b', 'binary')
+        data = re.sub(rb'}(.)', lambda found: bytes([found.group(1)[0] ^ 0x20]), data[1:], flags=re.DOTALL)
+        found = bytes.fromhex(client.ask(f'm{at:x},{len(data):x}'))
+        check(data and data.startswith(found), f'the same as in digits, of {size} bytes', (data[:64], found[:64]))
+        check(len(data) in (size, len(found)) or size > 4096, 'all of them', len(data))
+    check_equal(client.ask(f'x{work:x},0'), 'b', 'no bytes')
+    for wrong in ('x0,10', f'x{work:x}', f'x{work:x},', f'x{work:x},4;', 'x'):
+        check_equal(client.ask(wrong), 'E01', f'answer to {wrong}')
+    client.close()
+    stub.end().ok()
+
+
+def test_siginfo_without_a_signal_is_zero(tmp):
+    process, stub, client = served(tmp)
+    data = client.ask('qXfer:siginfo:read::0,200').encode('latin-1')
+    check_equal(data, b'l' + bytes(128), 'the record')
+    check_equal(client.ask('qXfer:siginfo:write::0:' + chr(5)), 'E01', 'there is none to change')
+    client.close()
+    stub.end().ok()
+
+
+def test_monitor_help_lists_what_there_is(tmp):
+    process, stub, client = served(tmp)
+    text = bytes.fromhex(client.ask('qRcmd,' + b'help'.hex())).decode()
+    for command in ('help', 'exit', 'set pads', 'set debug ', 'set remote-debug', 'set debug-format',
+                    'set libthread-db-search-path'):
+        check(f'\n  {command}' in text, f'{command} is listed', text)
+    for command in 'set debug 1', 'set remote-debug 0', 'set debug-format none', 'set libthread-db-search-path /x':
+        check(client.ask('qRcmd,' + command.encode().hex())[:1] not in 'EO', f'{command} is taken')
+    client.close()
+    stub.end().ok()
+
+
 def test_left_overs_are_refused(tmp):
     process, stub, client = served(tmp)
     tid = f'p{process.pid:x}.{process.pid:x}'

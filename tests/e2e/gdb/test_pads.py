@@ -4,7 +4,7 @@ import re
 import signal
 import time
 
-from debugging import SERVER, Client, address_of, by_stdio, gdb, offer, state_of
+from debugging import SERVER, Client, address_of, by_stdio, gdb, kill_hub, offer, state_of
 from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, run, start, timeout
 from pads import (FALSE, ON, RDI, RSI, SOURCE, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads,
                   is_quiet, let_run, mappings, registers, served, symbol_of)
@@ -160,7 +160,7 @@ def test_the_stub_is_killed_while_threads_hit(tmp):
         let_run(client)
         eventually(lambda: has_pads(process.pid), 'there are pads')
         time.sleep(0.01 * (i % 5))
-        stub.kill()
+        kill_hub(stub)
         client.close()
         time.sleep(0.05)
         check(process.is_alive(), f'it runs on after kill {i}')
@@ -179,7 +179,7 @@ def test_the_stub_is_killed_while_all_stand(tmp):
         for _ in range(3):
             check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
         check(has_pads(process.pid), 'by pads')
-        stub.kill()
+        kill_hub(stub)
         client.close()
         time.sleep(0.05)
         check(process.is_alive() and state_of(process.pid) in 'RS', 'it runs on')

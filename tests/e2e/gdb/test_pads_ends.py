@@ -3,7 +3,7 @@ import os
 import signal
 import time
 
-from debugging import Client, address_of, offer, state_of
+from debugging import Client, address_of, kill_hub, offer, state_of
 from kymotest import check, check_equal, check_text_intact, eventually, kymo, program, run, timeout
 from pads import (FALSE, RDI, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads, is_quiet, let_run,
                   mappings, memories, registers, served)
@@ -138,7 +138,7 @@ def test_the_next_stub_takes_out_what_a_killed_one_left(tmp):
     client.ask(f'Z0,{hot:x},1;{FALSE}')
     let_run(client)
     eventually(lambda: has_pads(process.pid), 'there are pads')
-    stub.kill()
+    kill_hub(stub)
     client.close()
     left = memories(process.pid)
     check(left, 'something is left')

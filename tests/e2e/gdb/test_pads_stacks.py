@@ -1,5 +1,5 @@
 """Conditions in pads where little is left of a stack: each hit is told, and the program sees no fault."""
-from debugging import address_of, packet
+from debugging import address_of, go_past, packet
 from kymotest import check, check_equal, eventually, timeout
 from pads import (FALSE, RSI, build_hot, code_of, equal, finish, has_pads, is_quiet, let_run, registers, served,
                   word_of)
@@ -184,6 +184,7 @@ def test_each_hit_is_told(tmp):
             check_equal(client.ask('vCont;c')[:3], 'T05', f'a hit after {found[-1:]} on stack {who}')
             now = registers(client)
             found.append((now[16], now[5]))
+            check_equal(go_past(client, now[16], f';{equal(RSI, NEAR)}')[:3], 'T05', 'a step')
         check_equal(found, expected, f'hits on stack {who}')
         eventually(lambda: is_done(client, process), 'all have been')
     finish_without(sites, process, client, stub)

@@ -1,5 +1,7 @@
 """kymo-gdbserver takes gdbserver's words and says its lines; kymo gdb prints what to type."""
 import os
+import re
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -78,6 +80,58 @@ def test_wrapper_and_version_and_wrong_words(tmp):
     check_matches(run(SERVER, '--version').ok().out, r'^GNU gdbserver compatible: kymo-gdbserver \d')
     check_equal(run(SERVER).status, 1, 'status without words')
     check_equal(run(SERVER, ':0', './nosuch').status, 1, 'status without a program')
+
+
+NAMES = '''Disableable packets:
+  vCont       \tAll vCont packets
+  qC          \tQuerying the current thread
+  qfThreadInfo\tThread listing
+  Tthread     \tPassing the thread specifier in the T stop reply packet
+  threads     \tAll of the above
+  T           \tAll 'T' packets
+'''
+
+
+def test_words_of_gdbserver_that_are_lists_or_wrong(tmp):
+    build(tmp)
+    check_equal(run(SERVER, '--disable-packet').ok().out, NAMES, 'packets that can be disabled')
+    result = run(SERVER, '--disable-packet=vCont,bogus', ':0', './app').ended(1)
+    check_equal(result.err, f'Don\'t know how to disable "bogus".\n\n{NAMES}', 'what is said')
+    result = run(SERVER, '--debug-format=all,bogus', ':0', './app').ended(1)
+    check_equal(result.err, 'Unknown debug-format argument: "bogus"\n', 'what is said')
+    result = run(SERVER, '--attach', ':0', '3999999').ended(1)
+    check_equal(result.err, 'Cannot attach to process 3999999: No such process (3)\nExiting\n', 'what is said')
+    check_matches(run(SERVER, '--attach', ':0', 'xyz').ended(1).err, '^Usage:')
+    server, port = listen(':0', './app', options=('--once', '--event-loop-debug', '--debug-format=all,timestamp',
+                                                  '--disable-packet=vCont,T'))
+    gdb(f'target remote :{port}', 'kill').ok()
+    check_matches(server.end().ok().err, r'^Remote debugging from host 127\.0\.0\.1, port \d+$')
+
+
+def test_by_stdio_it_says_what_gdbserver_says(tmp):
+    build(tmp)
+    for server in SERVER, shutil.which('gdbserver'):
+        for command, end in ('continue', 'result 45 counter 1\n'), ('kill', ''):
+            if not server:
+                continue
+            gdb(f'target remote | {server} --once stdio ./app 2>said', command).ok()
+            said = re.sub(r'pid = \d+', 'pid = N', (tmp / 'said').read_text())
+            check_equal(said, 'stdin/stdout redirected\nProcess ./app created; pid = N\n'
+                        f'Remote debugging using stdio\n{end}', f'what {server} says')
+
+
+def test_a_number_is_a_process(tmp):
+    build(tmp)
+    process = loop(tmp)
+    for words in [process.pid], ['--pads', process.pid], [process.pid, '--no-pads']:
+        stub, path = offer(*words)
+        gdb(f'target remote {path}', 'break work', 'continue', 'detach').ok()
+        stub.end().ok()
+        check_untraced(process.pid)
+    kymo('gdb', process.pid, '2').ended(2)
+    kymo('gdb', '--pid', process.pid, process.pid).ended(2)
+    check_matches(kymo('gdb', '--', process.pid).ended(1).err, f'cannot run {process.pid}')
+    check_text_intact(process.pid)
 
 
 def test_a_private_socket(tmp):

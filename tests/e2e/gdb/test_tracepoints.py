@@ -4,7 +4,7 @@ import re
 import signal
 from pathlib import Path
 
-from debugging import SERVER, Client, address_of, gdb, listen, offer
+from debugging import SERVER, Client, address_of, gdb, kill_hub, listen, offer
 from kymotest import check, check_equal, check_matches, eventually, start
 from pads import FALSE, build_hot, code_of, let_run, served
 from pads import SOURCE as HOT
@@ -341,7 +341,7 @@ def test_a_killed_stub(tmp):
     process, stub, client, over, before = with_tracepoint(tmp, 'over')
     let_run(client)
     eventually(lambda: code_of(process.pid, over, 16) != before, 'it is in')
-    os.kill(stub.pid, signal.SIGKILL)
+    kill_hub(stub)
     eventually(lambda: code_of(process.pid, over, 16) == before, 'its text')
     check(process.is_alive(), 'the program runs on')
     process.kill()

@@ -205,16 +205,23 @@ static void the_keeper_goes_with_the_last_breakpoint(void **state)
 {
 	struct kymo_engine *engine;
 	struct fixture f;
-	pid_t hub;
+	pid_t hub, keeper;
 
 	begin(&f, ticking);
 	engine = breaker(f.hub, f.pid, &f.book);
 	hub = hub_of(&f);
 	assert_int_equal(keeper_of_hub(hub), 0);
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(cold)), 0);
-	eventually(keeper_of_hub(hub));
+	eventually((keeper = keeper_of_hub(hub)));
+	for (int i = 0; i < 100; i++) { /* as a debugger does at each stop */
+		assert_int_equal(kymo_engine_remove_breakpoint(engine, at(cold)), 0);
+		assert_int_equal(kymo_engine_insert_breakpoint(engine, at(cold)), 0);
+	}
+	assert_int_equal(keeper_of_hub(hub), keeper);
 	assert_int_equal(kymo_engine_remove_breakpoint(engine, at(cold)), 0);
 	eventually(!keeper_of_hub(hub));
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(cold)), 0);
+	eventually(keeper_of_hub(hub));
 	kymo_engine_put(engine);
 	kymo_hub_destroy(f.hub);
 	finish(&f);
