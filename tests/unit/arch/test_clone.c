@@ -318,6 +318,39 @@ static void test_what_gates_call(void **state)
 		       "207a ~0 ret\n");
 }
 
+/* call f; the instruction; mov %rax,(%rdi); ret. What may leave rax alone leaves it what f has returned. */
+static void test_registers_that_may_keep_their_value(void **state)
+{
+	static const struct {
+		uint8_t bytes[5];
+		size_t size;
+		bool is_free;
+	} insns[] = {
+		{ { 0x48, 0x89, 0xc8 }, 3, true },              /* mov %rcx,%rax */
+		{ { 0x0f, 0xbc, 0xc1 }, 3, false },             /* bsf %ecx,%eax */
+		{ { 0x48, 0x0f, 0xbd, 0xc1 }, 4, false },       /* bsr %rcx,%rax */
+		{ { 0xf3, 0x48, 0x0f, 0xbc, 0xc1 }, 5, false }, /* tzcnt %rcx,%rax */
+		{ { 0xf3, 0x0f, 0xbd, 0xc1 }, 4, false },       /* lzcnt %ecx,%eax */
+		{ { 0xf3, 0x48, 0x0f, 0x1e, 0xc8 }, 5, false }, /* rdsspq %rax */
+		{ { 0xf3, 0x0f, 0x1e, 0xc8 }, 4, false },       /* rdsspd %eax */
+		{ { 0x48, 0x0f, 0x44, 0xc1 }, 4, false },       /* cmove %rcx,%rax */
+		{ { 0xf3, 0x48, 0xad }, 3, false },             /* rep lods (%rsi),%rax */
+		{ { 0x0f, 0xb1, 0x0f }, 3, false },             /* cmpxchg %ecx,(%rdi) */
+	};
+
+	for (size_t i = 0; i < sizeof(insns) / sizeof(insns[0]); i++) {
+		uint8_t bytes[32] = { 0xe8, 0xfb, 0x1f, 0x00, 0x00 };
+		static const uint8_t end[] = { 0x48, 0x89, 0x07, 0xc3 };
+		char found[8192];
+
+		memcpy(bytes + 5, insns[i].bytes, insns[i].size);
+		memcpy(bytes + 5 + insns[i].size, end, sizeof(end));
+		memset(bytes + 5 + insns[i].size + sizeof(end), 0x90, sizeof(bytes) - 5 - insns[i].size - sizeof(end));
+		write_clone(bytes, sizeof(bytes), &gated, found, sizeof(found));
+		assert_int_equal(strstr(found, "=1005 mov rax, fs:") != NULL, insns[i].is_free);
+	}
+}
+
 /* push %rbx; call f; 1: mov %eax,%ebx; add $1,%ebx; pop %rbx; ret. Wherever it lies, what is written at once is within
  * one page: a write may be cut short between two. */
 static void test_what_is_written_lies_in_one_page(void **state)
@@ -371,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_calls_are_taken_apart),
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_what_gates_call),
+		cmocka_unit_test(test_registers_that_may_keep_their_value),
 		cmocka_unit_test(test_what_is_written_lies_in_one_page),
 	};
 
