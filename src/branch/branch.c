@@ -252,6 +252,11 @@ uint64_t kymo_branches_taken(const struct kymo_branches *branches)
 	return branches->n_taken;
 }
 
+bool kymo_branches_are_overwritten(const struct kymo_branches *branches)
+{
+	return branches->is_overwritten;
+}
+
 bool kymo_branches_command_ended(const struct kymo_branches *branches, int *status_ret)
 {
 	if (!branches->options.command || !branches->has_ended)
@@ -318,6 +323,7 @@ void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct
 		.tid = thread->tid,
 		.pid = thread->process->pid,
 		.taken = thread->ring.n,
+		.is_overwritten = thread->is_overwritten,
 		.kept = branch_ring_kept(&thread->ring),
 		.has_ended = thread->has_ended,
 		.status = thread->status,

@@ -39,6 +39,7 @@
 #define POLL_MS 20
 #define BUFFER_SIZE 16384u /* no pads write there */
 #define SPARE_RINGS 4u     /* that have memory before a thread is seen that may take them */
+#define TAIL_MAX (KYMO_WIRE_ARENA_RING_SIZE / sizeof(uint32_t) - 1)
 #define LINKER "ld-linux-x86-64.so.2"
 
 struct record_clones {
@@ -253,6 +254,9 @@ struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branc
 	struct kymo_error *error;
 
 	clones->branches = branches;
+	if (recording->wanted.options->tail > TAIL_MAX)
+		recording_warn(recording, "--tail %zu is more than clones keep: the newest %zu blocks of a thread",
+			       recording->wanted.options->tail, TAIL_MAX);
 	error = kymo_probes_create(recording->run.process, NULL, 0, &options, &clones->probes);
 	if (!error)
 		error = kymo_probes_resolve_clones(clones->probes);
