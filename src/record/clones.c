@@ -228,7 +228,7 @@ static void tell_refused(const struct record_clones *clones)
 		size_t n;
 
 		(void)kymo_clones_refused(cloned.clones, &n);
-		n_refused += n + cloned.n_left_out;
+		n_refused += n;
 		n_cloned += kymo_clones_n(cloned.clones);
 	}
 	if (n_refused)

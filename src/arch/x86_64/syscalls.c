@@ -7,6 +7,8 @@
  * (musl's __unmapself), or tells that it is done with it (Go's exitThread), ends itself by a literal exit(2). It does
  * so in a function that calls no other.
  */
+#include "arch/x86_64/syscalls.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,13 +112,18 @@ static int32_t number_before(const struct kymo_module_code *code, const struct k
 	const struct x86_area *area = x86_area_at(map, vaddr);
 	const uint64_t before = vaddr - area->span.vaddr;
 
-	if (before >= sizeof(signal_return) && !memcmp(area->span.bytes + before - sizeof(signal_return), signal_return,
-						       sizeof(signal_return)))
+	if (before >= sizeof(signal_return) &&
+	    !memcmp(area->span.bytes + before - sizeof(signal_return), signal_return, sizeof(signal_return)))
 		return SYS_rt_sigreturn;
 	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad ||
 	    map->functions[function].computed)
 		return -1;
 	return number_on_the_way(map, &code->functions[function], vaddr);
+}
+
+int32_t x86_syscall_number(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	return number_before(code, map, x86_function_at(code, vaddr), vaddr);
 }
 
 static struct kymo_syscall_site look_at_call(const struct kymo_module_code *code, const struct kymo_entry_map *map,

@@ -1,12 +1,6 @@
 #include "probe/install/clones.h"
 
-#include <errno.h>
-#include <sys/syscall.h>
-
 #include "arch/clones.h"
-#include "arch/exits.h"
-#include "base/cleanup.h"
-#include "base/search.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
 #include "probe/memory/sessions.h"
@@ -66,96 +60,21 @@ static struct kymo_error *check_thread(struct kymo_process *process, const struc
 struct choice {
 	const struct kymo_probes_clones *wanted;
 	uint64_t bias;
-	KYMO_VEC(uint64_t) births; /* system calls that may make a thread; sorted */
-	KYMO_VEC(uint64_t) banned; /* functions that have one in another part */
-	size_t n_left_out;         /* chosen ones that have one */
 };
 
-static bool is_wanted(const struct kymo_extent *function, const struct choice *choice)
+static bool is_chosen(const struct kymo_extent *function, void *data)
 {
+	const struct choice *choice = data;
+
 	return choice->wanted->is_chosen(function->start + choice->bias, choice->wanted->data);
 }
 
-static bool has_birth(const struct choice *choice, const struct kymo_extent *extent)
-{
-	const size_t i = kymo_partition_point(k, choice->births.n, choice->births.items[k] < extent->start);
-
-	return i < choice->births.n && choice->births.items[i] < extent->end;
-}
-
-/*
- * A new thread would go on in the clone, behind the gate, with no ring: its word is 0, or what another thread has left.
- * So a function that may make one is not cloned.
- */
-static bool is_chosen(const struct kymo_extent *function, void *data)
-{
-	struct choice *choice = data;
-	bool is_out = has_birth(choice, function);
-
-	if (!is_wanted(function, choice))
-		return false;
-	for (size_t i = 0; i < choice->banned.n; i++)
-		is_out |= choice->banned.items[i] == function->start;
-	choice->n_left_out += is_out;
-	return !is_out;
-}
-
-static bool has_any(const struct kymo_code *code, const struct choice *choice)
+static bool has_any(const struct kymo_code *code, struct choice *choice)
 {
 	for (size_t i = 0; i < code->code.n_functions; i++)
-		if (is_wanted(&code->code.functions[i], choice))
+		if (is_chosen(&code->code.functions[i], choice))
 			return true;
 	return false;
-}
-
-/* A call whose number is not known may be any. */
-static struct kymo_error *find_births(const struct kymo_code *code, struct choice *choice)
-{
-	kymo_cleanup_free struct kymo_syscall_site *sites = NULL;
-	size_t n = 0;
-	int err = kymo_syscall_sites_create(&code->code, code->map, &sites, &n);
-
-	for (size_t i = 0; i < n && !err; i++)
-		if ((sites[i].number < 0 || sites[i].number == SYS_clone || sites[i].number == SYS_clone3) &&
-		    !kymo_vec_push(&choice->births, sites[i].vaddr))
-			err = -ENOMEM;
-	return err ? &kymo_error_no_memory : NULL;
-}
-
-/* Ban the functions that have such a call in another part than the first. `found_ret`: there is one. */
-static struct kymo_error *ban(struct choice *choice, const struct kymo_clones *clones, bool *found_ret)
-{
-	*found_ret = false;
-	for (size_t i = 0; i < kymo_clones_n(clones); i++) {
-		const struct kymo_extent *parts;
-		uint32_t first;
-		size_t n;
-		bool is_out = false;
-
-		parts = kymo_clone_parts(kymo_clones_at(clones, i, &first), &n);
-		for (size_t k = 0; k < n; k++)
-			is_out |= has_birth(choice, &parts[k]);
-		*found_ret |= is_out;
-		if (is_out && !kymo_vec_push(&choice->banned, parts[0].start))
-			return &kymo_error_no_memory;
-	}
-	return NULL;
-}
-
-static struct kymo_error *create(const struct kymo_code *code, struct choice *choice, struct kymo_clones **ret)
-{
-	struct kymo_error *error = find_births(code, choice);
-	bool is_again = true;
-
-	while (!error && is_again) {
-		kymo_clones_destroy(*ret);
-		*ret = NULL;
-		choice->n_left_out = 0;
-		if (kymo_clones_create(&code->code, code->map, is_chosen, choice, ret))
-			return &kymo_error_no_memory;
-		error = ban(choice, *ret, &is_again);
-	}
-	return error;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -170,15 +89,11 @@ static struct kymo_error *clone_module(struct kymo_probes *probes, size_t i, uin
 
 	if (error || !has_any(code, &choice))
 		return error;
-	error = create(code, &choice, &own.clones);
-	own.n_left_out = choice.n_left_out;
-	kymo_vec_deinit(&choice.births);
-	kymo_vec_deinit(&choice.banned);
-	if (!error && !kymo_vec_push(&probes->clones, own))
-		error = &kymo_error_no_memory;
-	if (error) {
+	if (kymo_clones_create(&code->code, code->map, is_chosen, &choice, &own.clones))
+		return &kymo_error_no_memory;
+	if (!kymo_vec_push(&probes->clones, own)) {
 		kymo_clones_destroy(own.clones);
-		return error;
+		return &kymo_error_no_memory;
 	}
 	*next_site += kymo_clones_n_sites(own.clones);
 	return NULL;
@@ -247,7 +162,7 @@ struct kymo_probes_cloned kymo_probes_cloned(const struct kymo_probes *probes, s
 	const struct probe_clones *own = &probes->clones.items[i];
 	const struct probe_module *module = &probes->modules.items[own->module];
 
-	return (struct kymo_probes_cloned){ own->clones, module->bias, own->first_site, own->n_left_out };
+	return (struct kymo_probes_cloned){ own->clones, module->bias, own->first_site };
 }
 
 struct kymo_arena *kymo_probes_arena(struct kymo_probes *probes)

@@ -28,7 +28,6 @@ struct kymo_probes_cloned {
 	const struct kymo_clones *clones;
 	uint64_t bias;
 	uint32_t first_site; /* the number of its first block */
-	size_t n_left_out;   /* chosen functions that may make a thread, which would go on in a clone without a ring */
 };
 
 /* How many files have some, and one of them. */

@@ -19,7 +19,6 @@ struct probe_clones {
 	size_t module;
 	struct kymo_clones *clones;
 	uint32_t first_site;
-	size_t n_left_out;   /* chosen functions that are not cloned, whatever their code is like */
 	uint64_t code, size; /* where their code is in the process, once it was emitted */
 };
 

@@ -27,6 +27,18 @@ def test_one_function(tmp):
                 'a name that is not there')
 
 
+def test_what_makes_a_thread_could_not(tmp):
+    """As `kymo record` refuses it."""
+    result = kymo('explain', '--branch', 'libc', 'syscall')
+    check_matches(result.out, r'clone      none: the system call at 0x[0-9a-f]+ may make a thread, which would go on')
+    check_equal(result.status, 1, 'the only one is refused')
+
+
+def test_an_indirect_function_is_all_that_it_may_be(tmp):
+    n, _, out = totals('libc', 'strlen')
+    check(n > 1 and '__strlen_avx2 ' in out, 'what its resolver chooses from', out)
+
+
 CODE = r"""
 	.text
 	.globl computed, entered, jumper, data, plain, tiny, caller

@@ -351,6 +351,42 @@ static void test_registers_that_may_keep_their_value(void **state)
 	}
 }
 
+/* mov $number,%eax; syscall; ret. The last one has no number. */
+static void test_what_makes_a_thread_is_refused(void **state)
+{
+	static const struct {
+		uint8_t bytes[5];
+		const char *reason; /* or NULL */
+	} calls_of[] = {
+		{ { 0xb8, 39, 0, 0, 0 }, NULL }, /* getpid */
+		{ { 0xb8, 56, 0, 0, 0 },
+		  "the system call at 0x1005 makes a thread, which would go on in the clone without a ring" },
+		{ { 0xb8, 0xb3, 1, 0, 0 }, /* clone3 */
+		  "the system call at 0x1005 makes a thread, which would go on in the clone without a ring" },
+		{ { 0x48, 0x89, 0xf8, 0x66, 0x90 }, /* mov %rdi,%rax; xchg %ax,%ax */
+		  "the system call at 0x1005 may make a thread, which would go on in the clone without a ring" },
+	};
+
+	for (size_t i = 0; i < sizeof(calls_of) / sizeof(calls_of[0]); i++) {
+		uint8_t bytes[16] = { [5] = 0x0f, 0x05, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+		struct kymo_refusal refusal = { .reason = "" };
+		struct kymo_clone *clone = NULL;
+		struct kymo_entry_map *map;
+		struct alone alone;
+
+		memcpy(bytes, calls_of[i].bytes, sizeof(calls_of[i].bytes));
+		alone_init(&alone, TEXT, bytes, sizeof(bytes), (struct kymo_extent){ TEXT, TEXT + sizeof(bytes) },
+			   TEXT);
+		assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+		assert_int_equal(kymo_clone_create(&alone.code, map, TEXT, &clone, &refusal),
+				 calls_of[i].reason ? -EPERM : 0);
+		if (calls_of[i].reason)
+			assert_string_equal(refusal.reason, calls_of[i].reason);
+		kymo_clone_destroy(clone);
+		kymo_entry_map_destroy(map);
+	}
+}
+
 /* push %rbx; call f; 1: mov %eax,%ebx; add $1,%ebx; pop %rbx; ret. Wherever it lies, what is written at once is within
  * one page: a write may be cut short between two. */
 static void test_what_is_written_lies_in_one_page(void **state)
@@ -405,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_what_gates_call),
 		cmocka_unit_test(test_registers_that_may_keep_their_value),
+		cmocka_unit_test(test_what_makes_a_thread_is_refused),
 		cmocka_unit_test(test_what_is_written_lies_in_one_page),
 	};
 
