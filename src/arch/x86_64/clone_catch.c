@@ -86,6 +86,17 @@ static int compare_catches(const void *a, const void *b)
 	return (int)left->kind - (int)right->kind;
 }
 
+static void find_entries(struct finder *finder, const struct kymo_extent *part)
+{
+	const struct kymo_clone *clone = finder->clone;
+	const uint64_t *entries;
+	const size_t n = x86_entries_in(clone->code, part->start, part->end, &entries);
+
+	for (size_t i = 0; i < n; i++)
+		if (entries[i] != clone->parts[0].start)
+			add_catch(finder, entries[i], KYMO_CATCH_LANDING);
+}
+
 static int find_catches(struct kymo_clone *clone, struct x86_body *body)
 {
 	struct finder finder = { .clone = clone };
@@ -95,12 +106,8 @@ static int find_catches(struct kymo_clone *clone, struct x86_body *body)
 	find_by_flow(&finder, body);
 	if (finder.is_loose)
 		find_loose(&finder);
-	for (size_t i = 0; i < clone->code->n_entries; i++) {
-		uint64_t entry = clone->code->entries[i];
-
-		if (entry != clone->parts[0].start && x86_body_part(body, entry))
-			add_catch(&finder, entry, KYMO_CATCH_LANDING);
-	}
+	for (size_t i = 0; i < clone->n_parts; i++)
+		find_entries(&finder, &clone->parts[i]);
 	if (finder.err)
 		return finder.err;
 	qsort(clone->catches.items, clone->catches.n, sizeof(struct kymo_catch), compare_catches);

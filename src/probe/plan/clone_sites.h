@@ -22,8 +22,11 @@ struct probe_clones {
 	uint64_t code, size; /* where their code is in the process, once it was emitted */
 };
 
+/* The recording is over before it has begun. */
+struct kymo_error *probes_clones_given_up(void);
+
 /* Emit all of them, each module's into a region of its own, with the map behind it; their catches become sites. Those
- * have plans, and no requests. */
+ * have plans, and no requests. What does not fit is left out by modules. FAILED: it is given up. */
 struct kymo_error *probes_plan_clones(struct planning *planning);
 
 #endif
