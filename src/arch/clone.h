@@ -23,6 +23,7 @@ enum kymo_catch_kind {
 	KYMO_CATCH_RETURN,  /* what a callee returns to */
 	KYMO_CATCH_TARGET,  /* of a jump table, a label whose address is taken */
 	KYMO_CATCH_LANDING, /* a landing pad of exceptions, or another address that data has */
+	KYMO_CATCH_JUMP,    /* what other functions jump to */
 };
 
 /*

@@ -5,7 +5,8 @@
  * others is taken for more than it is:
  *
  *	calls, jumps out, system calls	read every register, and write none
- *	returns				all but those of rcx, rsi, rdi and r8 to r11 which this function writes
+ *	returns				all but those of rcx, rsi, rdi and r8 to r11 which this function writes; all
+ *					where other functions jump into the middle of this one
  *
  * A register that the function never writes is not free: with -fipa-ra the caller may know that, and keep a value in
  * it. One whose last value before the return is not used is not free either: code by hand has conventions of its own,
@@ -259,7 +260,9 @@ void x86_clone_live(struct kymo_clone *clone)
 
 	for (size_t i = 0; i < clone->insns.n; i++)
 		clobbered |= clone->insns.items[i].clobbers;
-	at_return = (uint16_t)(X86_ALL_REGISTERS & ~(clobbered & VOLATILE & ~RESULTS));
+	/* What another function has jumped into need not have written all of these on its way to the return. */
+	at_return = clone->is_shared ? X86_ALL_REGISTERS
+				     : (uint16_t)(X86_ALL_REGISTERS & ~(clobbered & VOLATILE & ~RESULTS));
 	do {
 		propagate(clone, at_return);
 		more = written_for_nobody(clone, at_return) & (uint16_t)~at_return;

@@ -254,11 +254,12 @@ static int analyze(struct kymo_clone *clone, struct x86_body *body, uint64_t sta
 	if (!err)
 		err = x86_find_parts(body);
 	if (!err)
-		err = x86_check_sources(body);
+		err = x86_check_starts(body);
 	if (err)
 		return err;
 	for (size_t i = 0; i < body->n_parts; i++)
 		clone->parts[clone->n_parts++] = (struct kymo_extent){ body->parts[i].start, body->parts[i].end };
+	clone->is_shared = x86_is_entered_from_outside(body);
 	err = check_rseq(clone, body->refusal);
 	if (!err)
 		err = check_computed(clone, body->refusal);

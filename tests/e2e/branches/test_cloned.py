@@ -138,6 +138,49 @@ def test_the_jumps_of_a_real_program(tmp):
     check_equal(found, jumps(threads('steps')[0], file, cloned)[-len(found):], 'the newest jumps')
 
 
+COPIES = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+static char a[4000], b[4000];
+int main(void)
+{
+	char *(*volatile copy_on)(void *, const void *, size_t) = (void *)mempcpy;
+	void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+	void *(*volatile move)(void *, const void *, size_t) = memmove;
+	void *(*volatile set)(void *, int, size_t) = memset;
+	long sum = 0;
+
+	for (int i = 0; i < 3000; i += 13) {
+		set(b, i, i);
+		sum += copy_on(a, b, i) - a;
+		copy(b, a, i);
+		move(b + i % 100, b, i);
+		for (int k = 0; k < i; k++) sum = sum * 3 + b[k];
+	}
+	printf("%ld\\n", sum);
+}
+"""
+
+
+@timeout(240)
+def test_functions_that_others_jump_into(tmp):
+    """mempcpy jumps into the middle of memcpy: that is where threads come back into its clone, too."""
+    (tmp / 'copies.c').write_text(COPIES)
+    run('gcc', '-O1', '-fno-builtin', '-o', 'copies', 'copies.c').ok()
+    bare = run(*STEADY, './copies').ok()
+    found = {}
+    for source in 'steps', 'clones':
+        result = run(*STEADY, KYMO, 'record', '-b', 'libc:mem*cpy', '-b', 'libc:memmove', '-b', 'libc:memset',
+                     '--branch-source', source, '--tail', '16000', '-o', source, '--', './copies', seconds=200).ok()
+        check_equal(result.out, bare.out, source)
+        found[source] = [(branch['from']['linked'], branch['to']['linked'])
+                         for branch in threads(source)[0]['branches'] if branch['kind'] == 'jump'
+                         and all(branch[end].get('function', '').startswith('__mem') for end in ('from', 'to'))]
+    check(len(found['clones']) > 1000, 'there are some', len(found['clones']))
+    check_equal(found['clones'], found['steps'][-len(found['clones']):], 'all jumps')
+
+
 # ---- threads and children ------------------------------------------------------------------------
 
 
