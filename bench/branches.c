@@ -18,8 +18,9 @@ static const struct {
 	long (*run)(long);
 	long much;
 } kernels[] = {
-	{ "quick sort", kernel_qsort, 20 },  { "insertion sort", kernel_sort, 20 }, { "interpreter", kernel_interpret, 200 },
-	{ "tokenizer", kernel_tokenize, 20 }, { "recursive fib", kernel_fib, 18 },   { "lz", kernel_lz, 20 },
+	{ "quick sort", kernel_qsort, 20 },       { "insertion sort", kernel_sort, 20 },
+	{ "interpreter", kernel_interpret, 200 }, { "tokenizer", kernel_tokenize, 20 },
+	{ "recursive fib", kernel_fib, 18 },      { "lz", kernel_lz, 20 },
 };
 
 #ifdef BENCH_TRACE_PC

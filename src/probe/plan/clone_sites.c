@@ -75,7 +75,7 @@ static struct kymo_error *emit(struct planning *planning, struct probe_clones *o
 	const struct kymo_clone_env env = { .bias = module->bias,
 					    .position = PROBE_CLONES_WORD,
 					    .first_site = own->first_site,
-					    .never_holds = true,
+					    .checks_held = true,
 					    .arena = planning->probes->shared.arena.address };
 	const int size = kymo_clones_emit(own->clones, &env, PROBE_CLONES_TID, region->address + at, region->bytes + at,
 					  region->cap - at);

@@ -105,6 +105,19 @@ def test_what_was_overwritten_is_told(tmp):
     check(thread['taken'] > 20 and 'overwritten' not in thread, 'all are counted', thread['taken'])
 
 
+@timeout(120)
+def test_handlers_leave_their_branches(tmp):
+    """Where a loop holds the position in a register, it sees that a handler has moved it. A handler that comes within
+    the four instructions of a store may lose its own."""
+    build(tmp)
+    for _ in range(20):
+        record('-b', 'cloned', *CLONES, '--', './cloned', 'alarm').ended(7)
+        found = functions(threads()[0])
+        if found['on_alarm'] > 45 and found['choose'] > 45:
+            return
+    check(False, 'the branches of the handler', found)
+
+
 # ---- beside single steps -------------------------------------------------------------------------
 
 CHOSEN = ('collatz', 'fib', 'choose', 'compare', 'leap', 'work')

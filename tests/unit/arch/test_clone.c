@@ -20,7 +20,7 @@ static const struct kymo_clone_env in_place = { .position = -8, .first_site = 7 
 				   apart = { .position = -8, .first_site = 7, .calls_apart = true },
 				   gated = { .position = 56,
 					     .first_site = 7,
-					     .never_holds = true,
+					     .checks_held = true,
 					     .arena = UINT64_C(0x4500000000),
 					     .slow = 0x3000 };
 
@@ -114,6 +114,42 @@ static void test_a_loop_holds_the_position(void **state)
 	      "2044 =1004 mov rsi, fs:[0xFFFFFFFFFFFFFFF8]\n"
 	      "204d =1004 jmp 0x0000000000002021\n"
 	      "1000 0 -> 2000\n");
+}
+
+/* The same. In a process what has interrupted the loop may have recorded: the position is compared there, where the
+ * flags are free, and loaded where it differs. */
+static void test_a_loop_checks_the_position(void **state)
+{
+	static const uint8_t bytes[] = { 0x31, 0xc0, 0x31, 0xc9, 0x01, 0xc8, 0xff, 0xcf, 0x75, 0xfa, 0x89, 0xc6,
+					 0x89, 0x32, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+
+	check(bytes, sizeof(bytes), &gated,
+	      "2000 =1000 mov rsi, fs:[0x0000000000000038]\n"
+	      "2009 =1000 mov qword ptr [rsi], 0x07\n"
+	      "2010 =1000 lea si, [rsi+0x04]\n"
+	      "2014 =1000 mov fs:[0x0000000000000038], rsi\n"
+	      "201d =1000 xor eax, eax\n"
+	      "201f =1002 xor ecx, ecx\n"
+	      "2021 =1004 cmp fs:[0x0000000000000038], rsi\n"
+	      "202a ~1004 jnz 0x0000000000002053\n"
+	      "2030 =1004 mov qword ptr [rsi], 0x08\n"
+	      "2037 =1004 lea si, [rsi+0x04]\n"
+	      "203b =1004 mov fs:[0x0000000000000038], rsi\n"
+	      "2044 =1004 add eax, ecx\n"
+	      "2046 =1006 dec edi\n"
+	      "2048 =1008 jnz 0x0000000000002021\n"
+	      "204e =100a mov esi, eax\n"
+	      "2050 =100c mov [rdx], esi\n"
+	      "2052 =100e ret\n"
+	      "2053 =1004 mov rsi, fs:[0x0000000000000038]\n"
+	      "205c =1004 jmp 0x0000000000002030\n"
+	      "2061 =1000 cmp dword ptr fs:[0x000000000000003C], 0x45\n"
+	      "206d ~1000 jz 0x0000000000002000\n"
+	      "2073 ~1000 lea rsp, [rsp-0x80]\n"
+	      "2078 ~1000 call 0x0000000000003000\n"
+	      "207d ~1000 lea rsp, [rsp+0x80]\n"
+	      "2085 =1000 jmp 0x0000000000002000\n"
+	      "1000 0 -> 2061\n");
 }
 
 /* push %rbx; call f; 1: mov %eax,%ebx; call *%rax; 2: pop %rbx; ret */
@@ -436,6 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_loop_holds_the_position),
+		cmocka_unit_test(test_a_loop_checks_the_position),
 		cmocka_unit_test(test_calls_are_executed_in_place),
 		cmocka_unit_test(test_calls_are_taken_apart),
 		cmocka_unit_test(test_gates),

@@ -190,7 +190,7 @@ static void clone_all(struct clones *clones, enum clones_way way)
 				      .position = position_from_fs(),
 				      .first_site = 1,
 				      .calls_apart = way == CLONES_APART,
-				      .never_holds = way == CLONES_GATED };
+				      .checks_held = way == CLONES_GATED };
 	const struct kymo_clones_write *writes;
 	size_t n;
 
