@@ -17,10 +17,10 @@
  * flags, so where code of the function may read these the position is loaded again.
  *
  * None of the others touches the flags. The position is stored after the entry it counts, so the ring is whole whenever
- *the thread dies; it is in memory at each instant, so what interrupts the thread finds it. The 0 tells where the ring
- *ends when the thread's memory is gone. What costs time is not the store but loading what was stored just before: so
- *where one register is free from one site to the next, it holds the position, and branches lead after the load. Where
- *no register is free one is pushed, below the red zone.
+ * the thread dies; it is in memory at each instant, so what interrupts the thread finds it. The 0 tells where the ring
+ * ends when the thread's memory is gone. What costs time is not the store but loading what was stored just before: so
+ * where one register is free from one site to the next, it holds the position, and branches lead after the load. Where
+ * no register is free one is pushed, below the red zone.
  *
  * Calls are executed where they are: the clone jumps to the function's own call. So the processor predicts the return,
  * and shadow stacks hold. Calls some bytes of which are a catch are taken apart.
