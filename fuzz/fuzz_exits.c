@@ -94,6 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	code.position_independent = data[0] & 1;
 	entries[0] = TEXT + data[1];
 	entries[1] = TEXT + data[2] * 4u;
+	if (entries[0] > entries[1])
+		entries[1] = entries[0];
 	for (unsigned int i = 0; i < FUNCTIONS_MAX; i++) {
 		if (!data[5 + i])
 			continue;

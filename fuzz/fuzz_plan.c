@@ -330,6 +330,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	code.position_independent = data[0] & 1;
 	entries[0] = TEXT + data[1];
 	entries[1] = TEXT + data[2] * 4u;
+	if (entries[0] > entries[1])
+		entries[1] = entries[0];
 	rseq = (struct kymo_extent){ TEXT + data[3] * 16u, TEXT + data[3] * 16u + (data[4] & 15) };
 	/* Extents of eight lengths, the last one shorter than what is left or much longer. */
 	for (unsigned int i = 0; i < FUNCTIONS_MAX; i++) {

@@ -58,6 +58,15 @@ class Builder:
     def conditions(self):
         return self._program("conditions", ["conditions.c"])
 
+    def branches(self):
+        """The kernels as they are, and calling what records each block."""
+        kernels = os.path.join(os.path.dirname(self.source), "tests", "targets", "kernels.c")
+        object_file = os.path.join(self.output, "kernels_trace_pc.o")
+        flags = [*FLAGS, *ALIGNED]
+        procs.run([*self.compiler, *flags, "-fsanitize-coverage=trace-pc", "-c", "-o", object_file, kernels])
+        return (self._program("branches", ["branches.c", kernels], ALIGNED),
+                self._program("branches_trace_pc", ["branches.c", object_file], ["-DBENCH_TRACE_PC"]))
+
     def sites(self):
         return self._program("sites", ["sites.c", "harness.c"])
 

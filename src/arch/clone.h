@@ -23,6 +23,7 @@ enum kymo_catch_kind {
 	KYMO_CATCH_RETURN,  /* what a callee returns to */
 	KYMO_CATCH_TARGET,  /* of a jump table, a label whose address is taken */
 	KYMO_CATCH_LANDING, /* a landing pad of exceptions, or another address that data has */
+	KYMO_CATCH_JUMP,    /* what other functions jump to */
 };
 
 /*
@@ -75,8 +76,8 @@ struct kymo_clone_env {
 	uint32_t first_site; /* the number of the first site, not 0, and below 2 GiB */
 	bool calls_apart;    /* replace calls by a push of the original return address and a jump, as if a call cannot
 				be executed in the function's own text */
-	bool never_holds;    /* no register has the position from one site to the next, as a handler of signals may
-				record in between */
+	bool checks_held;    /* a register that has the position from one site to the next is compared with the word
+				before it is used, as a handler of signals may record in between */
 	uint64_t arena;      /* where it is; 0: no gates */
 	uint64_t slow;       /* where the code of kymo_clone_emit_slow() is, which gates call */
 };

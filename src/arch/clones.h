@@ -16,13 +16,21 @@ struct kymo_clones;
 /* Whether a function is to be cloned. */
 typedef bool kymo_clones_is_chosen(const struct kymo_extent *function, void *data);
 
+/* What ends an analysis before all functions were seen. */
+struct kymo_clones_bounds {
+	size_t n_writes;                 /* to the text, at the most */
+	bool (*is_given_up)(void *data); /* asked for each function; or NULL */
+	void *data;
+};
+
 /*
  * Analyze all functions, and keep those that are chosen and can be cloned. A part that the compiler has split
  * off belongs to its function. 0 and `ret`, which the caller destroys and which must not outlive `code` and
- * `map`; -ENOMEM.
+ * `map`; -E2BIG or -ECANCELED by `bounds`, which may be NULL; -ENOMEM.
  */
 int kymo_clones_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-		       kymo_clones_is_chosen *is_chosen, void *data, struct kymo_clones **ret);
+		       kymo_clones_is_chosen *is_chosen, void *data, const struct kymo_clones_bounds *bounds,
+		       struct kymo_clones **ret);
 void kymo_clones_destroy(struct kymo_clones *clones);
 
 /* A chosen function that can't be cloned, and why. */
@@ -36,6 +44,9 @@ const struct kymo_clones_refused *kymo_clones_refused(const struct kymo_clones *
 /* How many have a clone; one of these, and the number of its first site less that of the first clone. */
 size_t kymo_clones_n(const struct kymo_clones *clones);
 const struct kymo_clone *kymo_clones_at(const struct kymo_clones *clones, size_t i, uint32_t *first_site_ret);
+
+/* How many writes to the text they take. */
+size_t kymo_clones_n_writes(const struct kymo_clones *clones);
 
 /* Numbers that all of their sites take. */
 uint32_t kymo_clones_n_sites(const struct kymo_clones *clones);

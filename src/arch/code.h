@@ -45,7 +45,7 @@ struct kymo_module_code {
 	size_t n_data;
 	const struct kymo_extent *functions;
 	size_t n_functions;
-	const uint64_t *entries; /* known ones: symbols, landing pads, relocation addends, the ELF entry */
+	const uint64_t *entries; /* known ones: symbols, landing pads, relocation addends, the ELF entry; sorted */
 	size_t n_entries;
 	const struct kymo_extent *rseq; /* restartable sequences of the module itself; nothing is put there */
 	size_t n_rseq;

@@ -52,6 +52,9 @@
  * and what the shared code takes when a ring has to be changed. */
 #define KYMO_PAD_STACK_MAX 384
 
+/* What the shared code takes beyond that to read memory. */
+#define KYMO_PAD_READER_STACK 64
+
 /* If less is left of the thread's stack, pads whose plan says that flags are dead record nothing and do not use the
  * stack. The program is about to overflow it, and its handler then finds the program counter in the program's own text.
  * */

@@ -42,16 +42,21 @@ static struct branch_ring_entries longest_stretch(const uint32_t *ring, size_t s
 
 struct branch_ring_entries branch_find_entries(const uint32_t *ring, size_t size, ptrdiff_t position)
 {
-	size_t end = 0;
+	const bool is_full = ring[size - 1] || ring[size - 2];
+	struct branch_ring_entries ret = { .is_full = is_full };
 
-	if (position >= 0)
-		return (struct branch_ring_entries){ .end = (size_t)position % size,
-						     .n = stretch_before(ring, size, (size_t)position % size) };
-	if (ring[size - 1] || ring[size - 2])
-		return longest_stretch(ring, size);
-	while (ring[end])
-		end++;
-	return (struct branch_ring_entries){ .end = end, .n = end };
+	if (position >= 0) {
+		ret.end = (size_t)position % size;
+		ret.n = stretch_before(ring, size, ret.end);
+	} else if (is_full) {
+		ret = longest_stretch(ring, size);
+	} else {
+		while (ring[ret.end])
+			ret.end++;
+		ret.n = ret.end;
+	}
+	ret.is_full = is_full;
+	return ret;
 }
 
 /* ---- one thread ------------------------------------------------------------------------------ */

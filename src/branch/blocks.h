@@ -35,6 +35,7 @@ int branch_follow(const struct branch_function *functions, size_t n, const uint3
  * memory is gone: then entries of 0 tell. */
 struct branch_ring_entries {
 	size_t end, n;
+	bool is_full; /* all of the ring was written: what came before was overwritten */
 };
 
 struct branch_ring_entries branch_find_entries(const uint32_t *ring, size_t size, ptrdiff_t position);

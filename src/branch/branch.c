@@ -174,13 +174,14 @@ struct kymo_error *kymo_branches_open(const struct kymo_branches_options *option
 		return &kymo_error_no_memory;
 	branches->options = *options;
 	branches->met = calloc(options->n_specs + 1, sizeof(*branches->met));
+	branches->named = branch_name_files(options->specs, options->n_specs);
 	for (size_t i = 0; i < options->n_specs; i++)
 		branches->is_all |= !options->specs[i].file;
 	branches->pid = options->command ? 0 : kymo_process_of(options->pid, NULL);
-	error = !branches->met     ? &kymo_error_no_memory
-		: options->clones  ? look_at_clones(branches)
-		: options->command ? launch(branches)
-				   : join_hub(branches);
+	error = !branches->met || !branches->named ? &kymo_error_no_memory
+		: options->clones                  ? look_at_clones(branches)
+		: options->command                 ? launch(branches)
+						   : join_hub(branches);
 	if (error)
 		kymo_branches_destroy(branches);
 	else
@@ -232,6 +233,7 @@ void kymo_branches_destroy(struct kymo_branches *branches)
 	branch_spaces_deinit(&branches->spaces);
 	kymo_vec_deinit(&branches->functions);
 	free(branches->met);
+	free(branches->named);
 	free(branches);
 }
 
@@ -250,6 +252,11 @@ bool kymo_branches_has_threads(const struct kymo_branches *branches)
 uint64_t kymo_branches_taken(const struct kymo_branches *branches)
 {
 	return branches->n_taken;
+}
+
+bool kymo_branches_are_overwritten(const struct kymo_branches *branches)
+{
+	return branches->is_overwritten;
 }
 
 bool kymo_branches_command_ended(const struct kymo_branches *branches, int *status_ret)
@@ -318,6 +325,7 @@ void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct
 		.tid = thread->tid,
 		.pid = thread->process->pid,
 		.taken = thread->ring.n,
+		.is_overwritten = thread->is_overwritten,
 		.kept = branch_ring_kept(&thread->ring),
 		.has_ended = thread->has_ended,
 		.status = thread->status,

@@ -98,6 +98,9 @@ pid_t kymo_branches_pid(const struct kymo_branches *branches);
 bool kymo_branches_has_threads(const struct kymo_branches *branches);
 uint64_t kymo_branches_taken(const struct kymo_branches *branches);
 
+/* After kymo_branches_end(): whether more were taken, which the source did not keep. */
+bool kymo_branches_are_overwritten(const struct kymo_branches *branches);
+
 /* Whether the command has ended; its status as waitpid() gives it. */
 bool kymo_branches_command_ended(const struct kymo_branches *branches, int *status_ret);
 
@@ -113,8 +116,9 @@ struct kymo_branch_thread {
 	pid_t tid, pid;
 	char name[16];
 	uint64_t taken;
-	size_t kept;    /* of them, the newest */
-	bool has_ended; /* `status` is as waitpid() gives it, of the thread */
+	bool is_overwritten; /* more than `taken` were: it counts what the source had kept */
+	size_t kept;         /* of them, the newest */
+	bool has_ended;      /* `status` is as waitpid() gives it, of the thread */
 	int status;
 	int signal;  /* the last one that would have ended it; 0: none */
 	uint64_t at; /* where it stood then */

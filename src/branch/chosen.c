@@ -2,11 +2,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "branch/space.h"
 #include "branch/state.h"
+#include "probe/code/code.h"
+#include "probe/code/indirect.h"
 #include "sym/files.h"
 #include "sym/find.h"
 #include "sym/functions.h"
@@ -97,7 +101,47 @@ static bool take_parts(struct choosing *choosing, const char *name)
 	return true;
 }
 
-/* What is chosen at run time (IFUNC) has no code here. */
+/* By its address and name. True unless memory is out. */
+static bool take_at(struct choosing *choosing, uint64_t vaddr, const char *name, bool *is_met)
+{
+	const struct kymo_function *function = kymo_module_function_at(choosing->module, vaddr);
+
+	if (!function)
+		return true;
+	*is_met = true;
+	return take_function(choosing, function, true) && (!name || take_parts(choosing, name));
+}
+
+/* NULL where the file's code is not understood, or memory is out. */
+static struct kymo_code *code_of(struct choosing *choosing)
+{
+	struct branch_file *file = choosing->region->file;
+
+	if (!file->code)
+		kymo_error_destroy(kymo_code_create(choosing->module, NULL, &file->code));
+	return file->code;
+}
+
+/* An IFUNC: all that its resolver may choose, as the resolver is no code of its own. */
+static bool take_indirect(struct choosing *choosing, uint64_t vaddr, bool *is_met)
+{
+	const struct kymo_indirect *all = NULL, *indirect;
+	struct kymo_code *code = code_of(choosing);
+	bool is_done = true;
+	size_t n = 0;
+
+	if (code)
+		kymo_error_destroy(kymo_indirects(code, choosing->module, &all, &n));
+	indirect = kymo_indirect_at(all, n, vaddr);
+	for (size_t i = 0; indirect && i < indirect->n && is_done; i++) {
+		const struct kymo_function *function =
+			kymo_module_function_at(choosing->module, indirect->functions[i]);
+
+		is_done = !function || take_at(choosing, indirect->functions[i], function->name, is_met);
+	}
+	return is_done;
+}
+
 static bool take_some(struct choosing *choosing, const char *pattern, bool *is_met)
 {
 	const struct kymo_symbol **symbols;
@@ -110,15 +154,9 @@ static bool take_some(struct choosing *choosing, const char *pattern, bool *is_m
 		kymo_error_destroy(error);
 		return true;
 	}
-	for (size_t i = 0; i < n && is_done; i++) {
-		const struct kymo_function *function =
-			symbols[i]->is_ifunc ? NULL : kymo_module_function_at(choosing->module, symbols[i]->vaddr);
-
-		if (!function)
-			continue;
-		*is_met = true;
-		is_done = take_function(choosing, function, true) && take_parts(choosing, symbols[i]->name);
-	}
+	for (size_t i = 0; i < n && is_done; i++)
+		is_done = symbols[i]->is_ifunc ? take_indirect(choosing, symbols[i]->vaddr, is_met)
+					       : take_at(choosing, symbols[i]->vaddr, symbols[i]->name, is_met);
 	free(symbols);
 	return is_done;
 }
@@ -162,10 +200,41 @@ static void sort_entries(struct branch_space *space)
 	space->entries.n = n;
 }
 
-/* What a spec chooses of a region's file; its module is opened then. False where it has none. */
-static bool matches(struct choosing *choosing, const struct kymo_branch_spec *spec)
+/* A name may be a link to the file that is mapped. */
+static void identify(const char *name, struct branch_named *ret)
 {
-	if (!choosing->region->file || !kymo_name_matches_file(spec->file, choosing->region->name, NULL))
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(name, &path);
+	struct stat st;
+
+	if (!error && !stat(path, &st) && S_ISREG(st.st_mode))
+		*ret = (struct branch_named){ major(st.st_dev), minor(st.st_dev), st.st_ino };
+	kymo_error_destroy(error);
+}
+
+struct branch_named *branch_name_files(const struct kymo_branch_spec *specs, size_t n)
+{
+	struct branch_named *named = calloc(n + 1, sizeof(*named));
+
+	for (size_t i = 0; i < n && named; i++)
+		if (specs[i].file)
+			identify(specs[i].file, &named[i]);
+	return named;
+}
+
+static bool is_named(const struct branch_region *region, const struct branch_named *named)
+{
+	const struct branch_file *file = region->file;
+
+	return named->inode && file->inode == named->inode && file->major == named->major &&
+	       file->minor == named->minor;
+}
+
+/* What a spec chooses of a region's file; its module is opened then. False where it has none. */
+static bool matches(struct choosing *choosing, const struct kymo_branch_spec *spec, const struct branch_named *named)
+{
+	if (!choosing->region->file ||
+	    !(kymo_name_matches_file(spec->file, choosing->region->name, NULL) || is_named(choosing->region, named)))
 		return false;
 	choosing->module = branch_module(choosing->region);
 	return choosing->module && !kymo_module_bias(choosing->module, choosing->region->range.start,
@@ -182,7 +251,7 @@ bool branch_choose(struct kymo_branches *branches, struct branch_space *space)
 		for (size_t k = 0; k < branches->options.n_specs; k++) {
 			const struct kymo_branch_spec *spec = &branches->options.specs[k];
 
-			if (!matches(&choosing, spec))
+			if (!matches(&choosing, spec, &branches->named[k]))
 				continue;
 			is_any = true;
 			if (spec->functions ? !take_some(&choosing, spec->functions, &branches->met[k])

@@ -51,6 +51,8 @@ static void read_ring(struct kymo_branches *branches, struct branch_thread *thre
 	    !branches->options.clones->take_ring(thread->block, thread->tid, ring, branches->options.clones->data))
 		return;
 	found = branch_find_entries(ring, ENTRIES, -1);
+	thread->is_overwritten = found.is_full;
+	branches->is_overwritten |= found.is_full;
 	for (size_t i = 0; i < found.n; i++)
 		entries[i] = ring[(found.end + ENTRIES - found.n + i) % ENTRIES];
 	if (branch_follow(branches->functions.items, branches->functions.n, entries, found.n, take_branch, &reading))

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "probe/code/code.h"
 #include "procfs/maps.h"
 #include "sym/debug.h"
 #include "sym/open.h"
@@ -35,6 +36,7 @@ static void close_file(struct branch_file *file)
 {
 	if (!file)
 		return;
+	kymo_code_destroy(file->code);
 	if (file->debug)
 		kymo_debug_close(file->debug);
 	if (file->module)

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "branch/branch.h"
 
+struct kymo_code;
 struct kymo_debug;
 struct kymo_module;
 
@@ -25,6 +26,13 @@ struct branch_file {
 	bool was_read, was_debug_read;
 	struct kymo_module *module; /* or NULL */
 	struct kymo_debug *debug;   /* or NULL */
+	struct kymo_code *code;     /* where IFUNCs are chosen; or NULL */
+};
+
+/* The file that a name means outside of all processes; `inode` is 0 where it means none. */
+struct branch_named {
+	uint32_t major, minor;
+	uint64_t inode;
 };
 
 struct branch_range {

@@ -42,6 +42,7 @@ struct branch_thread {
 	bool is_in_pad;            /* of a recording: it has to run freely */
 	bool is_of_32_bits;        /* likewise: its code is not understood */
 	uint64_t block;            /* with clones: its FS base; 0: not known, or its ring was read */
+	bool is_overwritten;       /* with clones: its history had more than its ring holds */
 	bool may_push;             /* flags, by its next step */
 	KYMO_VEC(uint64_t) breaks; /* addresses of its breakpoints */
 	/* For kymo_branches_thread(). */
@@ -92,8 +93,10 @@ struct kymo_branches {
 	_Atomic int n_pushing; /* threads that may push flags by their next step */
 	bool are_clones_to_go; /* a thread waits for that */
 	bool are_clones_out;
+	bool is_overwritten;                        /* the history of a thread */
 	KYMO_VEC(struct branch_function) functions; /* that are cloned; sorted */
 	bool *met;                                  /* by spec: a function was found */
+	struct branch_named *named;                 /* by spec: what its name means */
 	char source[256];
 };
 

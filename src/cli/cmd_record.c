@@ -225,7 +225,10 @@ static void summarize_branches(const struct cli_recording *recording, const stru
 	const bool has_crashed = result->has_crash || (result->command_ended && WIFSIGNALED(result->command_status));
 	char taken[32], kept[32];
 
-	if (result->events < result->branches)
+	if (result->are_overwritten)
+		fprintf(stderr, "kymo: the newest %s %s (earlier ones were overwritten)",
+			cli_format_count(result->events, kept), result->events == 1 ? "branch" : "branches");
+	else if (result->events < result->branches)
 		fprintf(stderr, "kymo: %s branches, the last %s of them", cli_format_count(result->branches, taken),
 			cli_format_count(result->events, kept));
 	else

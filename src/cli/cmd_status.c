@@ -25,8 +25,10 @@ static void print_json(const struct kymo_status *status, bool first)
 	printf(", \"recorder\": %d, \"started_ns\": %" PRIu64 ", \"directory\": ", status->recorder,
 	       status->started_wall_ns);
 	kymo_json_string(stdout, status->directory);
-	printf(", \"bytes\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"sites\": [", status->recorded_bytes,
-	       status->lost_events);
+	printf(", \"bytes\": %" PRIu64 ", \"lost\": %" PRIu64, status->recorded_bytes, status->lost_events);
+	if (status->n_catches)
+		printf(", \"catches\": %zu, \"ring_bytes\": %" PRIu64, status->n_catches, status->ring_bytes);
+	fputs(", \"sites\": [", stdout);
 	for (size_t i = 0; i < status->n_sites; i++) {
 		const struct kymo_status_site *site = &status->sites[i];
 
@@ -57,8 +59,12 @@ static void print_line(const struct kymo_status *status, bool first)
 
 	printf("%7d  ", status->pid);
 	kymo_utf8_print(stdout, status->comm);
-	printf(": %zu site%s, %s, %s lost, in ", status->n_sites, status->n_sites == 1 ? "" : "s",
-	       cli_format_bytes(status->recorded_bytes, bytes), cli_format_count(status->lost_events, lost));
+	if (status->n_catches)
+		printf(": function clones, %s catches, %s of rings, in ", cli_format_count(status->n_catches, lost),
+		       cli_format_bytes(status->ring_bytes, bytes));
+	else
+		printf(": %zu site%s, %s, %s lost, in ", status->n_sites, status->n_sites == 1 ? "" : "s",
+		       cli_format_bytes(status->recorded_bytes, bytes), cli_format_count(status->lost_events, lost));
 	kymo_utf8_print(stdout, status->directory);
 	fputs("; recorded", stdout);
 	print_time(status->started_wall_ns);

@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/target.h"
 #include "probe/code/code.h"
+#include "probe/code/indirect.h"
 #include "sym/demangle.h"
 #include "sym/find.h"
 #include "sym/functions.h"
@@ -116,6 +117,28 @@ static struct kymo_error *explain_one(struct branch_explainer *explainer, size_t
 	return NULL;
 }
 
+static void choose_at(struct branch_explainer *explainer, struct kymo_module *module, uint64_t vaddr)
+{
+	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
+
+	if (function && function->start == vaddr)
+		explainer->is_chosen[function - explainer->functions] = true;
+}
+
+/* An IFUNC is all that its resolver may choose. */
+static struct kymo_error *choose_indirect(struct branch_explainer *explainer, struct kymo_module *module,
+					  uint64_t resolver)
+{
+	const struct kymo_indirect *all = NULL, *indirect;
+	size_t n = 0;
+	struct kymo_error *error = kymo_indirects(explainer->code, module, &all, &n);
+
+	indirect = error ? NULL : kymo_indirect_at(all, n, resolver);
+	for (size_t i = 0; indirect && i < indirect->n; i++)
+		choose_at(explainer, module, indirect->functions[i]);
+	return error;
+}
+
 /* Aliases and versions, too, lead to a function. */
 static struct kymo_error *choose(struct branch_explainer *explainer, struct kymo_module *module)
 {
@@ -127,10 +150,10 @@ static struct kymo_error *choose(struct branch_explainer *explainer, struct kymo
 		return NULL;
 	error = kymo_module_find(module, explainer->pattern, &symbols, &n);
 	for (size_t i = 0; !error && i < n; i++) {
-		const struct kymo_function *function = kymo_module_function_at(module, symbols[i]->vaddr);
-
-		if (function && function->start == symbols[i]->vaddr)
-			explainer->is_chosen[function - explainer->functions] = true;
+		if (symbols[i]->is_ifunc)
+			error = choose_indirect(explainer, module, symbols[i]->vaddr);
+		else
+			choose_at(explainer, module, symbols[i]->vaddr);
 	}
 	return error;
 }

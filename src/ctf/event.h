@@ -78,11 +78,14 @@ enum kymo_ctf_branch_code_field {
 	KYMO_CTF_BRANCH_CODE_FIELDS,
 };
 
+/* More were taken than were kept, and how many is not known. */
+#define KYMO_CTF_BRANCHES_OVERWRITTEN UINT64_MAX
+
 /* The fields of a thread, which is that of the record. They come after the locations and before the branches. */
 enum kymo_ctf_branch_thread_field {
 	KYMO_CTF_BRANCH_THREAD_PID,     /* s32 */
 	KYMO_CTF_BRANCH_THREAD_NAME,    /* string */
-	KYMO_CTF_BRANCH_THREAD_TAKEN,   /* u64: branches */
+	KYMO_CTF_BRANCH_THREAD_TAKEN,   /* u64: branches, or KYMO_CTF_BRANCHES_OVERWRITTEN */
 	KYMO_CTF_BRANCH_THREAD_KEPT,    /* u64: of them, the newest, which are in the trace */
 	KYMO_CTF_BRANCH_THREAD_STATUS,  /* s32: as waitpid() gives it; -1: it had not ended */
 	KYMO_CTF_BRANCH_THREAD_SIGNAL,  /* u32: the last one that would have ended it; 0: none */

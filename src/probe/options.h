@@ -27,6 +27,7 @@ struct kymo_probes_traps {
 /* What kymo_probes_resolve_clones() is to clone. There are no specs then. */
 struct kymo_probes_clones {
 	bool (*is_chosen)(uint64_t address, void *data); /* of a function in the process */
+	bool (*is_given_up)(void *data);                 /* it is over before it has begun: FAILED */
 	void *data;
 };
 

@@ -19,10 +19,12 @@
 #include "probe/memory/recorders.h"
 #include "probe/memory/sessions.h"
 #include "proc/left_stub.h"
+#include "proc/memory.h"
 #include "proc/process.h"
 #include "proc/stop.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
+#include "wire/clones.h"
 
 #define RECORDER_PATIENCE 500 /* times 10 ms */
 
@@ -136,7 +138,20 @@ static void copy_site(const struct kymo_wire_site *from, struct kymo_status_site
 		 from->tactic < KYMO_N_TACTICS ? kymo_tactic_name((enum kymo_tactic)from->tactic) : "?");
 }
 
-static struct kymo_error *fill_status(pid_t pid, const struct kymo_session *session, struct kymo_status *ret)
+/* What the recorder lets threads have. It is the target's word. */
+static uint64_t ring_bytes(struct kymo_process *process, const struct kymo_session *session)
+{
+	struct kymo_wire_arena arena;
+	const uint64_t address = session->header.arena_address;
+
+	if (!address || kymo_process_read(process, address, &arena, sizeof(arena)))
+		return 0;
+	return (uint64_t)(arena.ready < KYMO_WIRE_ARENA_RINGS ? arena.ready : KYMO_WIRE_ARENA_RINGS) *
+	       KYMO_WIRE_ARENA_RING_SIZE;
+}
+
+static struct kymo_error *fill_status(pid_t pid, struct kymo_process *process, const struct kymo_session *session,
+				      struct kymo_status *ret)
 {
 	struct kymo_status status = { .pid = pid };
 	struct kymo_process_info info;
@@ -154,9 +169,12 @@ static struct kymo_error *fill_status(pid_t pid, const struct kymo_session *sess
 	if (!status.sites)
 		return &kymo_error_no_memory;
 	/* Those behind are in the journal already, and not in the text yet. */
-	for (size_t i = 0; i < session->n_sites && i < session->header.n_installed; i++)
-		if (session->sites[i].event_id) /* guards and evicted instructions have none */
+	for (size_t i = 0; i < session->n_sites && i < session->header.n_installed; i++) {
+		status.n_catches += (session->sites[i].flags & KYMO_WIRE_CATCH) != 0;
+		if (session->sites[i].event_id) /* guards, evicted instructions and catches have none */
 			copy_site(&session->sites[i], &status.sites[status.n_sites++]);
+	}
+	status.ring_bytes = ring_bytes(process, session);
 	*ret = status;
 	return NULL;
 }
@@ -179,7 +197,7 @@ struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_re
 	if (!error && !all)
 		error = &kymo_error_no_memory;
 	for (size_t i = 0; i < list.n && !error; i++)
-		error = fill_status(pid, &list.items[i], &all[i]);
+		error = fill_status(pid, process, &list.items[i], &all[i]);
 	if (error) {
 		for (size_t i = 0; all && i < list.n; i++)
 			kymo_status_deinit(&all[i]);

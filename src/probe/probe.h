@@ -53,6 +53,8 @@ struct kymo_status {
 	uint64_t recorded_bytes, lost_events;
 	struct kymo_status_site *sites;
 	size_t n_sites;
+	size_t n_catches;    /* jumps to function clones; 0: it has no clones */
+	uint64_t ring_bytes; /* memory of the rings of its threads' branches */
 };
 
 /* The recordings of process `pid`, in a fresh array. NOT_FOUND: it has no probes of kymo's. */

@@ -107,6 +107,7 @@ struct kymo_probes {
 	uint16_t gate_bit;                        /* this recording's, of the gates of its switches */
 	struct probe_text text;                   /* of the process, with all planned sites in */
 	KYMO_VEC(struct probe_clones) clones;     /* of modules */
+	KYMO_VEC(size_t) unclonable;              /* modules whose clones would take too much */
 	KYMO_VEC(struct probe_modified) modified; /* found by the installation that goes on now */
 	struct probe_attempt attempt;
 	struct probe_watch watch;

@@ -259,7 +259,7 @@ static struct kymo_error *write_thread(struct writer *writer, size_t at, uint64_
 	begin_record(writer, THREAD, thread.tid);
 	put_bytes(writer, &(int32_t){ thread.pid }, sizeof(int32_t));
 	put_text(writer, thread.name);
-	put_u64(writer, thread.taken);
+	put_u64(writer, thread.is_overwritten ? KYMO_CTF_BRANCHES_OVERWRITTEN : thread.taken);
 	put_u64(writer, thread.kept);
 	put_bytes(writer, &status, sizeof(status));
 	put_u32(writer, (uint32_t)thread.signal);

@@ -229,6 +229,7 @@ struct kymo_error *recording_run_branches(struct recording *recording)
 		record_branches(recording, clones, branches);
 		error = end_branches(recording, clones, branches);
 		recording->result.branches = kymo_branches_taken(branches);
+		recording->result.are_overwritten = kymo_branches_are_overwritten(branches);
 		error = kymo_error_first(error, branch_writer_write(recording, branches));
 	}
 	kymo_branches_destroy(branches);

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -33,12 +34,16 @@
 #include "proc/stop.h"
 #include "proc/tree.h"
 #include "procfs/maps.h"
+#include "record/progress.h"
 #include "record/recording.h"
 #include "record/warnings.h"
 
 #define POLL_MS 20
 #define BUFFER_SIZE 16384u /* no pads write there */
 #define SPARE_RINGS 4u     /* that have memory before a thread is seen that may take them */
+#define TAIL_MAX (KYMO_WIRE_ARENA_RING_SIZE / sizeof(uint32_t) - 1)
+#define NAMES_MAX 512 /* bytes of files' names in a sentence */
+#define NAMES_SHOWN 4
 #define LINKER "ld-linux-x86-64.so.2"
 
 struct record_clones {
@@ -96,6 +101,13 @@ static bool origin(uint64_t pc, uint64_t *ret, void *data)
 	const struct record_clones *clones = data;
 
 	return kymo_probes_clone_origin(clones->probes, pc, ret);
+}
+
+static bool is_given_up(void *data)
+{
+	const struct record_clones *clones = data;
+
+	return recording_is_stopped(clones->recording);
 }
 
 static bool is_chosen(uint64_t address, void *data)
@@ -187,7 +199,8 @@ struct kymo_error *clones_launch(struct recording *recording, struct record_clon
 	if (error)
 		return error;
 	run->pid = kymo_process_pid(run->process);
-	clones->wanted = (struct kymo_probes_clones){ is_chosen, clones };
+	clones->wanted =
+		(struct kymo_probes_clones){ .is_chosen = is_chosen, .is_given_up = is_given_up, .data = clones };
 	clones->source = (struct kymo_branch_clones){ .hub = kymo_tree_hub(run->tree),
 						      .word = kymo_probes_clones_word(0),
 						      .is_born = is_born,
@@ -227,7 +240,7 @@ static void tell_refused(const struct record_clones *clones)
 		size_t n;
 
 		(void)kymo_clones_refused(cloned.clones, &n);
-		n_refused += n + cloned.n_left_out;
+		n_refused += n;
 		n_cloned += kymo_clones_n(cloned.clones);
 	}
 	if (n_refused)
@@ -235,6 +248,29 @@ static void tell_refused(const struct record_clones *clones)
 			       "%zu of the %zu chosen functions can't be cloned, and are not recorded: 'kymo explain "
 			       "--branch' says why",
 			       n_refused, n_refused + n_cloned);
+}
+
+/* "libcrypto.so.3, libc.so.6 and 3 more files". */
+static void tell_large(const struct record_clones *clones)
+{
+	const size_t n = kymo_probes_n_unclonable(clones->probes);
+	char names[NAMES_MAX] = "", more[64] = "";
+	size_t used = 0, shown = 0;
+
+	for (; shown < n && shown < NAMES_SHOWN && used < sizeof(names); shown++) {
+		const char *path = kymo_probes_unclonable(clones->probes, shown);
+		const char *slash = strrchr(path, '/');
+
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", shown ? ", " : "",
+					 slash ? slash + 1 : path);
+	}
+	if (shown < n)
+		snprintf(more, sizeof(more), " and %zu more file%s", n - shown, n - shown == 1 ? "" : "s");
+	if (n)
+		recording_warn(clones->recording,
+			       "the functions of %s%s are not recorded: all clones of a program take %u jumps and %u "
+			       "MiB at the most; choose fewer functions (-b FILE:GLOB)",
+			       names, more, KYMO_PROBES_CLONES_JUMPS, KYMO_PROBES_CLONES_MIB);
 }
 
 struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branches *branches)
@@ -253,6 +289,9 @@ struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branc
 	struct kymo_error *error;
 
 	clones->branches = branches;
+	if (recording->wanted.options->tail > TAIL_MAX)
+		recording_warn(recording, "--tail %zu is more than clones keep: the newest %zu blocks of a thread",
+			       recording->wanted.options->tail, TAIL_MAX);
 	error = kymo_probes_create(recording->run.process, NULL, 0, &options, &clones->probes);
 	if (!error)
 		error = kymo_probes_resolve_clones(clones->probes);
@@ -263,6 +302,7 @@ struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branc
 	if (error)
 		return error;
 	clones->is_alive = true;
+	tell_large(clones);
 	tell_refused(clones);
 	return NULL;
 }

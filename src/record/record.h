@@ -113,9 +113,10 @@ struct kymo_record_result {
 	uint64_t lost_in_vforks; /* of those, hits of vfork children before their exec */
 	uint64_t aggregated;     /* hits that are in aggregations, and no records */
 	uint64_t events;
-	uint64_t branches; /* branches that were taken; `events` is how many are in the trace */
-	bool has_crash;    /* with branches: a signal like SIGSEGV or SIGABRT has ended a process */
-	bool is_estimate;  /* `events` is about right, as in the progress */
+	uint64_t branches;    /* branches that were taken; `events` is how many are in the trace */
+	bool are_overwritten; /* more than `branches` were taken */
+	bool has_crash;       /* with branches: a signal like SIGSEGV or SIGABRT has ended a process */
+	bool is_estimate;     /* `events` is about right, as in the progress */
 	size_t n_sites;
 	bool were_full;      /* events were lost as buffers of `buffer_size` were full */
 	bool were_small_yet; /* events were lost in buffers that had not got all of their memory, which comes with use

@@ -207,7 +207,7 @@ static struct kymo_error *write_calls(const struct view *view, const struct hist
 	}
 	if (n < open->items.n)
 		kymo_page_printf(&view->page, INK_DIM, "       and %zu more\n", open->items.n - n);
-	else if (thread->branches.n < thread->taken || !chosen || strcmp(chosen, "all") != 0)
+	else if (thread->is_overwritten || thread->branches.n < thread->taken || !chosen || strcmp(chosen, "all") != 0)
 		kymo_page_printf(&view->page, INK_DIM, "       and calls that are not in the history\n");
 	return NULL;
 }
@@ -240,7 +240,10 @@ static struct kymo_error *write_history_thread(const struct view *view, const st
 	char shown[TEXT_NUMBER], taken[TEXT_NUMBER];
 
 	kymo_page_printf(&view->page, INK_HEAD, "thread %d %s", thread->tid, thread->name);
-	if (n < thread->taken)
+	if (thread->is_overwritten)
+		kymo_page_printf(&view->page, INK_PLAIN, ": the last %s %s; earlier ones were overwritten",
+				 kymo_text_count(shown, n), n == 1 ? "branch" : "branches");
+	else if (n < thread->taken)
 		kymo_page_printf(&view->page, INK_PLAIN, ": the last %s of %s branches", kymo_text_count(shown, n),
 				 kymo_text_count(taken, thread->taken));
 	else
@@ -478,13 +481,18 @@ static struct kymo_error *write_parting(const struct view *view, const struct pa
 	return error;
 }
 
+static bool is_whole(const struct history_thread *thread)
+{
+	return thread->branches.n == thread->taken && !thread->is_overwritten;
+}
+
 static struct kymo_error *diff_threads(const struct view *view, const struct names *names, const struct pair *pair,
 				       bool *differ)
 {
 	const struct history_thread *a = pair->thread[0], *b = pair->thread[1];
 	kymo_cleanup_free uint64_t *x = symbols_of(names, pair->history[0], a);
 	kymo_cleanup_free uint64_t *y = symbols_of(names, pair->history[1], b);
-	const bool are_whole = a->branches.n == a->taken && b->branches.n == b->taken;
+	const bool are_whole = is_whole(a) && is_whole(b);
 	char count[TEXT_NUMBER];
 	struct parting parting;
 

@@ -59,7 +59,11 @@ static void write_thread_json(FILE *out, const struct history *history, const st
 
 	fprintf(out, "{\"tid\": %d, \"pid\": %d, \"name\": ", thread->tid, thread->pid);
 	kymo_json_string(out, thread->name);
-	fprintf(out, ", \"taken\": %" PRIu64 ", \"kept\": %" PRIu64, thread->taken, thread->kept);
+	if (thread->is_overwritten)
+		fputs(", \"taken\": null, \"overwritten\": true", out);
+	else
+		fprintf(out, ", \"taken\": %" PRIu64, thread->taken);
+	fprintf(out, ", \"kept\": %" PRIu64, thread->kept);
 	write_end(out, history, thread);
 	fputs(", \"branches\": [", out);
 	for (size_t i = from; i < n; i++) {

@@ -106,6 +106,7 @@ static struct kymo_error *take_thread(struct history *history, const struct kymo
 		.signal = (uint32_t)record->values[KYMO_CTF_BRANCH_THREAD_SIGNAL],
 		.at = (uint32_t)record->values[KYMO_CTF_BRANCH_THREAD_AT],
 		.address = record->values[KYMO_CTF_BRANCH_THREAD_ADDRESS],
+		.is_overwritten = record->values[KYMO_CTF_BRANCH_THREAD_TAKEN] == KYMO_CTF_BRANCHES_OVERWRITTEN,
 	};
 
 	if (history->threads.n >= THREADS_MAX) {

@@ -34,6 +34,7 @@ struct history_thread {
 	int32_t tid, pid, status;
 	char *name;
 	uint64_t taken, kept, address;
+	bool is_overwritten; /* it has no beginning, and `taken` is not known */
 	uint32_t signal, at;
 	KYMO_VEC(struct history_branch) branches;
 };

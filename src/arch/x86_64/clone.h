@@ -41,6 +41,7 @@ struct kymo_clone {
 	KYMO_VEC(uint64_t) sites;
 	KYMO_VEC(struct kymo_catch) catches;
 	size_t n_uncaught;
+	bool is_shared;  /* other functions jump into its middle */
 	bool is_blurred; /* what runs in place after one that was left out reaches another catch */
 	int held;        /* the register that has the position where it is free, or X86_NO_REGISTER */
 };

@@ -2,7 +2,8 @@
  * Where threads come back into a clone from the function's own text.
  *
  * Control enters the function, other than by what is copied: at its start; where calls return to; at what its indirect
- * jumps lead to; at landing pads, and wherever else data has an address of it. Each of these gets a jump of five bytes,
+ * jumps lead to; at landing pads, and wherever else data has an address of it; and at what other functions jump to: the
+ * entry map knows each direct branch of the module. Each of these gets a jump of five bytes,
  * or, where it has less room, a short one to an island near by. What these bytes were is not executed otherwise, as
  * each branch to them is in the clone: so they need not be whole instructions, and branches to between them do not
  * matter. They may not reach the next catch, or text that is read, or text that is executed in place, and lie in one
@@ -86,6 +87,36 @@ static int compare_catches(const void *a, const void *b)
 	return (int)left->kind - (int)right->kind;
 }
 
+static void find_entries(struct finder *finder, const struct kymo_extent *part)
+{
+	const struct kymo_clone *clone = finder->clone;
+	const uint64_t *entries;
+	const size_t n = x86_entries_in(clone->code, part->start, part->end, &entries);
+
+	for (size_t i = 0; i < n; i++)
+		if (entries[i] != clone->parts[0].start)
+			add_catch(finder, entries[i], KYMO_CATCH_LANDING);
+}
+
+/* Each has to be an instruction that is copied. */
+static int find_shared(struct finder *finder, struct x86_body *body)
+{
+	const struct kymo_clone *clone = finder->clone;
+
+	for (size_t i = 0; i < clone->n_parts; i++)
+		for (uint64_t at = clone->parts[i].start; at < clone->parts[i].end; at++) {
+			if (!x86_test(clone->map, X86_ENTERED, at))
+				continue;
+			if (x86_clone_find(clone, kymo_site_of(clone->map, at)) < 0)
+				return x86_refuse(body->refusal, at,
+						  "another function jumps to 0x%" PRIx64
+						  ", which is no instruction that this one is known to execute",
+						  at);
+			add_catch(finder, at, KYMO_CATCH_JUMP);
+		}
+	return 0;
+}
+
 static int find_catches(struct kymo_clone *clone, struct x86_body *body)
 {
 	struct finder finder = { .clone = clone };
@@ -95,12 +126,10 @@ static int find_catches(struct kymo_clone *clone, struct x86_body *body)
 	find_by_flow(&finder, body);
 	if (finder.is_loose)
 		find_loose(&finder);
-	for (size_t i = 0; i < clone->code->n_entries; i++) {
-		uint64_t entry = clone->code->entries[i];
-
-		if (entry != clone->parts[0].start && x86_body_part(body, entry))
-			add_catch(&finder, entry, KYMO_CATCH_LANDING);
-	}
+	for (size_t i = 0; i < clone->n_parts; i++)
+		find_entries(&finder, &clone->parts[i]);
+	if (clone->is_shared && !finder.err)
+		finder.err = find_shared(&finder, body);
 	if (finder.err)
 		return finder.err;
 	qsort(clone->catches.items, clone->catches.n, sizeof(struct kymo_catch), compare_catches);
@@ -275,10 +304,9 @@ static int run_of(const struct room *room, uint64_t vaddr, int32_t run[RUN_MAX])
 }
 
 static const char *const comers[] = {
-	[KYMO_CATCH_ENTRY] = "where the function is entered",
-	[KYMO_CATCH_RETURN] = "where a call returns to",
-	[KYMO_CATCH_TARGET] = "where an indirect jump leads to",
-	[KYMO_CATCH_LANDING] = "a landing pad or label",
+	[KYMO_CATCH_ENTRY] = "where the function is entered",    [KYMO_CATCH_RETURN] = "where a call returns to",
+	[KYMO_CATCH_TARGET] = "where an indirect jump leads to", [KYMO_CATCH_LANDING] = "a landing pad or label",
+	[KYMO_CATCH_JUMP] = "where another function jumps to",
 };
 
 static int drop(struct room *room, size_t index)

@@ -8,11 +8,19 @@
  *	lea 4(%reg),%reg16	the next entry, at the ring's end its first: its address ends in 16 zeros
  *	mov %reg,%fs:position
  *
- * None of these touches the flags. The position is stored after the entry it counts, so the ring is whole whenever the
- * thread dies; it is in memory at each instant, so what interrupts the thread finds it. The 0 tells where the ring ends
- * when the thread's memory is gone. What costs time is not the
- * store but loading what was stored just before: so where one register is free from one site to the next, it holds the
- * position, and branches lead after the load. Where no register is free one is pushed, below the red zone.
+ * Where a handler of signals may record in between (`checks_held`), the register is compared before it is used:
+ *
+ *	cmp %reg,%fs:position	hot
+ *	jne cold
+ *
+ * A processor goes on as if they were the same, and does not wait for what was stored just before. That changes the
+ * flags, so where code of the function may read these the position is loaded again.
+ *
+ * None of the others touches the flags. The position is stored after the entry it counts, so the ring is whole whenever
+ * the thread dies; it is in memory at each instant, so what interrupts the thread finds it. The 0 tells where the ring
+ * ends when the thread's memory is gone. What costs time is not the store but loading what was stored just before: so
+ * where one register is free from one site to the next, it holds the position, and branches lead after the load. Where
+ * no register is free one is pushed, below the red zone.
  *
  * Calls are executed where they are: the clone jumps to the function's own call. So the processor predicts the return,
  * and shadow stacks hold. Calls some bytes of which are a catch are taken apart.
@@ -35,6 +43,8 @@ struct emitter {
 	const struct kymo_clone_env *env;
 	struct code code;
 	uint32_t *hot, *cold; /* offsets of each instruction's code, with and without the position held */
+	uint32_t *warm;       /* … where the register has the position for certain */
+	bool *is_hot;         /* a branch leads to the hot one, as a pass before the others has found */
 	bool has_offsets;     /* they are known, from the first pass */
 	uint32_t site;        /* number of the next one */
 	bool is_held;         /* the position is, where the code is emitted */
@@ -108,12 +118,52 @@ static void record_spilled(struct emitter *emitter)
 	emitter->is_lowered = false;
 }
 
+/* cmp %reg,%fs:position; jne to where the position is loaded. A handler of signals has recorded in between, or the
+ * thread is another one. */
+static void check_position(struct emitter *emitter, int reg, size_t index)
+{
+	struct code *c = &emitter->code;
+
+	move_position(emitter, 0x39, reg);
+	EMIT(c, 0x0f, 0x85);
+	rel32_to(c, c->address + (emitter->has_offsets ? emitter->cold[index] : 0));
+}
+
+#define CHECK_SIZE 15
+
 static bool holds(const struct kymo_clone *clone, const struct x86_clone_insn *insn)
 {
 	return insn->is_site && clone->held < X86_NO_REGISTER && x86_clone_free_register(clone, insn) == clone->held;
 }
 
 /* `falls`: control comes from the code before. */
+static void record_held(struct emitter *emitter, size_t index, bool is_held)
+{
+	const int reg = emitter->clone->held;
+
+	if (!is_held)
+		move_position(emitter, 0x8b, reg);
+	emitter->hot[index] = emitter->warm[index] = (uint32_t)emitter->code.n;
+	put_entry(emitter, reg);
+}
+
+/* The flags are free there. */
+static void record_checked(struct emitter *emitter, size_t index, bool is_held)
+{
+	const int reg = emitter->clone->held;
+
+	if (!is_held) {
+		move_position(emitter, 0x8b, reg);
+		if (emitter->is_hot[index])
+			EMIT(&emitter->code, 0xeb, CHECK_SIZE); /* jmp */
+	}
+	emitter->hot[index] = (uint32_t)emitter->code.n;
+	if (is_held || emitter->is_hot[index])
+		check_position(emitter, reg, index);
+	emitter->warm[index] = (uint32_t)emitter->code.n;
+	put_entry(emitter, reg);
+}
+
 static void record(struct emitter *emitter, size_t index, bool falls)
 {
 	const struct x86_clone_insn *insn = &emitter->clone->insns.items[index];
@@ -121,21 +171,21 @@ static void record(struct emitter *emitter, size_t index, bool falls)
 	bool is_held = falls && emitter->is_held;
 
 	emitter->vaddr = insn->vaddr;
+	/* A check changes the flags. */
+	is_held &= !emitter->env->checks_held || !insn->flags_live;
 	emitter->hot[index] = (uint32_t)emitter->code.n;
 	if (!holds(emitter->clone, insn) || !is_held)
 		emitter->cold[index] = (uint32_t)emitter->code.n;
-	emitter->is_held = false;
+	emitter->is_held = holds(emitter->clone, insn);
 	if (reg == X86_NO_REGISTER) {
 		record_spilled(emitter);
-	} else if (!holds(emitter->clone, insn)) {
+	} else if (!holds(emitter->clone, insn) || (emitter->env->checks_held && insn->flags_live)) {
 		move_position(emitter, 0x8b, reg);
 		put_entry(emitter, reg);
+	} else if (emitter->env->checks_held) {
+		record_checked(emitter, index, is_held);
 	} else {
-		if (!is_held)
-			move_position(emitter, 0x8b, reg);
-		emitter->hot[index] = (uint32_t)emitter->code.n;
-		put_entry(emitter, reg);
-		emitter->is_held = !emitter->env->never_holds;
+		record_held(emitter, index, is_held);
 	}
 	emitter->site++;
 }
@@ -149,6 +199,8 @@ static uint64_t address_of(const struct emitter *emitter, int32_t to, uint64_t v
 
 	if (to < 0)
 		return vaddr + emitter->env->bias;
+	if (emitter->is_held && holds(clone, &clone->insns.items[to]))
+		emitter->is_hot[to] = true;
 	if (!emitter->has_offsets)
 		return emitter->code.address;
 	return emitter->code.address +
@@ -229,7 +281,7 @@ static void emit_loads(struct emitter *emitter)
 		emitter->vaddr = clone->insns.items[i].vaddr;
 		move_position(emitter, 0x8b, clone->held);
 		note_point(emitter, emitter->vaddr);
-		put_jump(emitter, emitter->code.address + emitter->hot[i]);
+		put_jump(emitter, emitter->code.address + emitter->warm[i]);
 	}
 }
 
@@ -290,7 +342,13 @@ int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env 
 
 	emitter.hot = malloc((clone->insns.n + 1) * sizeof(*emitter.hot));
 	emitter.cold = malloc((clone->insns.n + 1) * sizeof(*emitter.cold));
-	err = emitter.hot && emitter.cold ? emit_all(&emitter) : -ENOMEM;
+	emitter.warm = malloc((clone->insns.n + 1) * sizeof(*emitter.warm));
+	emitter.is_hot = calloc(clone->insns.n + 1, sizeof(*emitter.is_hot));
+	err = emitter.hot && emitter.cold && emitter.warm && emitter.is_hot ? 0 : -ENOMEM;
+	if (!err && env->checks_held)
+		err = emit_all(&emitter);
+	if (!err)
+		err = emit_all(&emitter);
 	emitter.has_offsets = true;
 	if (!err)
 		err = emit_all(&emitter);
@@ -302,6 +360,8 @@ int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env 
 	}
 	free(emitter.hot);
 	free(emitter.cold);
+	free(emitter.warm);
+	free(emitter.is_hot);
 	return err ? err : (int)emitter.code.n;
 }
 

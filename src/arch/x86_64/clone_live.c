@@ -5,7 +5,8 @@
  * others is taken for more than it is:
  *
  *	calls, jumps out, system calls	read every register, and write none
- *	returns				all but those of rcx, rsi, rdi and r8 to r11 which this function writes
+ *	returns				all but those of rcx, rsi, rdi and r8 to r11 which this function writes; all
+ *					where other functions jump into the middle of this one
  *
  * A register that the function never writes is not free: with -fipa-ra the caller may know that, and keep a value in
  * it. One whose last value before the return is not used is not free either: code by hand has conventions of its own,
@@ -34,7 +35,26 @@ static uint16_t bit_of(ZydisRegister reg)
 	return number < 0 ? 0 : (uint16_t)BIT(number);
 }
 
-static void note_register(struct x86_clone_insn *ret, const ZydisDecodedOperand *op)
+/* Those that may leave alone what Zydis says they write: without a shadow stack, for a source of 0, or for a selector
+ * that is not valid. Processors without tzcnt and lzcnt execute bsf and bsr. */
+static bool may_keep_register(const struct x86_insn *insn)
+{
+	switch (insn->z.mnemonic) {
+	case ZYDIS_MNEMONIC_RDSSPD:
+	case ZYDIS_MNEMONIC_RDSSPQ:
+	case ZYDIS_MNEMONIC_BSF:
+	case ZYDIS_MNEMONIC_BSR:
+	case ZYDIS_MNEMONIC_TZCNT:
+	case ZYDIS_MNEMONIC_LZCNT:
+	case ZYDIS_MNEMONIC_LAR:
+	case ZYDIS_MNEMONIC_LSL:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void note_register(struct x86_clone_insn *ret, const struct x86_insn *insn, const ZydisDecodedOperand *op)
 {
 	uint16_t bit = bit_of(op->reg.value);
 
@@ -45,7 +65,7 @@ static void note_register(struct x86_clone_insn *ret, const ZydisDecodedOperand 
 	ret->clobbers |= bit;
 	if (op->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT)
 		ret->named |= bit;
-	if ((op->actions & ZYDIS_OPERAND_ACTION_WRITE) && op->size >= 32)
+	if ((op->actions & ZYDIS_OPERAND_ACTION_WRITE) && op->size >= 32 && !may_keep_register(insn))
 		ret->writes |= bit;
 	else
 		ret->reads |= bit;
@@ -68,6 +88,9 @@ static void note_flags(struct x86_clone_insn *ret, const struct x86_insn *insn)
 	if (may_keep_flags(insn))
 		return;
 	ret->flags_written = (uint16_t)((flags->modified | flags->set_0 | flags->set_1) & X86_FLAGS);
+	/* bsf and bsr need not write the carry flag. */
+	if (may_keep_register(insn))
+		ret->flags_written &= ZYDIS_CPUFLAG_ZF;
 	/* Processors do give these a value, by these instructions alone. */
 	if (insn->z.meta.category == ZYDIS_CATEGORY_LOGICAL)
 		ret->flags_written |= (uint16_t)(flags->undefined & X86_FLAGS);
@@ -80,7 +103,7 @@ void x86_clone_note_registers(struct x86_clone_insn *ret, const struct x86_insn 
 		const ZydisDecodedOperand *op = &insn->op[i];
 
 		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER)
-			note_register(ret, op);
+			note_register(ret, insn, op);
 		else if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
 			ret->reads |= (uint16_t)(bit_of(op->mem.base) | bit_of(op->mem.index));
 	}
@@ -237,7 +260,9 @@ void x86_clone_live(struct kymo_clone *clone)
 
 	for (size_t i = 0; i < clone->insns.n; i++)
 		clobbered |= clone->insns.items[i].clobbers;
-	at_return = (uint16_t)(X86_ALL_REGISTERS & ~(clobbered & VOLATILE & ~RESULTS));
+	/* What another function has jumped into need not have written all of these on its way to the return. */
+	at_return = clone->is_shared ? X86_ALL_REGISTERS
+				     : (uint16_t)(X86_ALL_REGISTERS & ~(clobbered & VOLATILE & ~RESULTS));
 	do {
 		propagate(clone, at_return);
 		more = written_for_nobody(clone, at_return) & (uint16_t)~at_return;

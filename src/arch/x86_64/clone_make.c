@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 
 #include "arch/x86_64/clone_catch.h"
 #include "arch/x86_64/clone_live.h"
@@ -23,6 +24,7 @@
 #include "arch/x86_64/parts.h"
 #include "arch/x86_64/relocate.h"
 #include "arch/x86_64/site.h"
+#include "arch/x86_64/syscalls.h"
 #include "arch/x86_64/verdicts.h"
 
 /* ---- instructions ---------------------------------------------------------------------------- */
@@ -49,6 +51,21 @@ static int check_jump(struct x86_body *body, const struct x86_insn *insn, struct
 	}
 }
 
+/*
+ * A thread that is made goes on where its maker is: in the clone, behind the gate, with no ring. Its word is 0, or what
+ * another thread has left there. A call whose number is not known may be any.
+ */
+static int check_syscall(const struct kymo_clone *clone, struct x86_body *body, const struct x86_insn *insn)
+{
+	const int32_t number = x86_syscall_number(clone->code, clone->map, insn->address);
+
+	if (number >= 0 && number != SYS_clone && number != SYS_clone3)
+		return 0;
+	return x86_refuse(body->refusal, insn->address,
+			  "the system call at 0x%" PRIx64 " %s a thread, which would go on in the clone without a ring",
+			  insn->address, number < 0 ? "may make" : "makes");
+}
+
 static int check_insn(struct kymo_clone *clone, struct x86_body *body, const struct x86_insn *insn,
 		      struct x86_clone_insn *ret)
 {
@@ -63,6 +80,12 @@ static int check_insn(struct kymo_clone *clone, struct x86_body *body, const str
 	}
 	if (insn->flow == X86_FLOW_JUMP_INDIRECT || insn->flow == X86_FLOW_RETURN) {
 		int err = check_jump(body, insn, ret);
+
+		if (err)
+			return err;
+	}
+	if (insn->z.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
+		int err = check_syscall(clone, body, insn);
 
 		if (err)
 			return err;
@@ -231,11 +254,12 @@ static int analyze(struct kymo_clone *clone, struct x86_body *body, uint64_t sta
 	if (!err)
 		err = x86_find_parts(body);
 	if (!err)
-		err = x86_check_sources(body);
+		err = x86_check_starts(body);
 	if (err)
 		return err;
 	for (size_t i = 0; i < body->n_parts; i++)
 		clone->parts[clone->n_parts++] = (struct kymo_extent){ body->parts[i].start, body->parts[i].end };
+	clone->is_shared = x86_is_entered_from_outside(body);
 	err = check_rseq(clone, body->refusal);
 	if (!err)
 		err = check_computed(clone, body->refusal);

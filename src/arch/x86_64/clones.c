@@ -18,11 +18,13 @@ struct entry {
 struct kymo_clones {
 	const struct kymo_module_code *code;
 	const struct kymo_entry_map *map;
+	const struct kymo_clones_bounds *bounds; /* while functions are analyzed; or NULL */
 	KYMO_VEC(struct entry) entries;
 	KYMO_VEC(struct kymo_clones_refused) refused;
 	KYMO_VEC(struct kymo_clones_write) writes;
 	struct kymo_clone_map points;
 	uint32_t n_sites;
+	size_t n_writes;
 	size_t n_catches_max; /* of a function */
 };
 
@@ -67,12 +69,24 @@ static void take(const struct kymo_clones *clones, bool *taken, const struct kym
 	}
 }
 
+static size_t writes_of(const struct kymo_clone *clone)
+{
+	const struct kymo_catch *catches;
+	size_t n, n_islands = 0;
+
+	catches = kymo_clone_catches(clone, &n);
+	for (size_t i = 0; i < n; i++)
+		n_islands += catches[i].island != 0;
+	return n + n_islands;
+}
+
 static int keep(struct kymo_clones *clones, struct kymo_clone *clone)
 {
 	size_t n_sites, n_catches;
 
 	(void)kymo_clone_sites(clone, &n_sites);
 	(void)kymo_clone_catches(clone, &n_catches);
+	clones->n_writes += writes_of(clone);
 	if (!kymo_vec_push(&clones->entries, (struct entry){ clone, clones->n_sites })) {
 		kymo_clone_destroy(clone);
 		return -ENOMEM;
@@ -83,9 +97,25 @@ static int keep(struct kymo_clones *clones, struct kymo_clone *clone)
 	return 0;
 }
 
-/* Clone a function that has more than one extent, if `with_parts`, or else one that has a single extent. Without
- * `with_parts` a function that is refused is noted. */
-static int add(struct kymo_clones *clones, bool *taken, size_t index, bool with_parts)
+/* What was found of the functions of a module; all arrays are by function. */
+struct finding {
+	struct kymo_clone **single; /* with one extent; they may turn out to be parts of others */
+	bool *taken;                /* it belongs to a clone */
+	size_t n_writes;            /* of those in `single` */
+};
+
+static int take_and_keep(struct kymo_clones *clones, bool *taken, struct kymo_clone *clone)
+{
+	if (is_taken(clones, taken, clone)) {
+		kymo_clone_destroy(clone);
+		return 0;
+	}
+	take(clones, taken, clone);
+	return keep(clones, clone);
+}
+
+/* One that has more than one extent is kept at once. One that is refused is noted, which may be a part, too. */
+static int find(struct kymo_clones *clones, struct finding *finding, size_t index)
 {
 	struct kymo_clones_refused refused = { .start = clones->code->functions[index].start };
 	struct kymo_clone *clone;
@@ -95,33 +125,81 @@ static int add(struct kymo_clones *clones, bool *taken, size_t index, bool with_
 	if (err == -ENOMEM)
 		return err;
 	if (err)
-		return with_parts || taken[index] || kymo_vec_push(&clones->refused, refused) ? 0 : -ENOMEM;
+		return kymo_vec_push(&clones->refused, refused) ? 0 : -ENOMEM;
 	(void)kymo_clone_parts(clone, &n_parts);
-	if ((n_parts > 1) != with_parts || is_taken(clones, taken, clone)) {
-		kymo_clone_destroy(clone);
+	if (n_parts > 1)
+		return take_and_keep(clones, finding->taken, clone);
+	finding->single[index] = clone;
+	finding->n_writes += writes_of(clone);
+	return 0;
+}
+
+static int check_bounds(const struct kymo_clones *clones, const struct finding *finding)
+{
+	const struct kymo_clones_bounds *bounds = clones->bounds;
+
+	if (!bounds)
 		return 0;
+	if (bounds->is_given_up && bounds->is_given_up(bounds->data))
+		return -ECANCELED;
+	return clones->n_writes + finding->n_writes > bounds->n_writes ? -E2BIG : 0;
+}
+
+/* Parts of functions that have a clone are not refused. */
+static void forget_parts(struct kymo_clones *clones, const bool *taken)
+{
+	const struct kymo_module_code *code = clones->code;
+	size_t n = 0;
+
+	for (size_t i = 0; i < clones->refused.n; i++) {
+		const uint64_t start = clones->refused.items[i].start;
+
+		if (!taken[kymo_partition_point(k, code->n_functions, code->functions[k].start < start)])
+			clones->refused.items[n++] = clones->refused.items[i];
 	}
-	take(clones, taken, clone);
-	return keep(clones, clone);
+	clones->refused.n = n;
+}
+
+static int find_all(struct kymo_clones *clones, struct finding *finding, kymo_clones_is_chosen *is_chosen, void *data)
+{
+	const struct kymo_module_code *code = clones->code;
+	int err = 0;
+
+	for (size_t i = 0; i < code->n_functions && !err; i++)
+		if (!finding->taken[i] && is_chosen(&code->functions[i], data)) {
+			err = find(clones, finding, i);
+			if (!err)
+				err = check_bounds(clones, finding);
+		}
+	for (size_t i = 0; i < code->n_functions && !err; i++) {
+		struct kymo_clone *clone = finding->single[i];
+
+		finding->single[i] = NULL;
+		if (clone)
+			err = take_and_keep(clones, finding->taken, clone);
+	}
+	forget_parts(clones, finding->taken);
+	return err;
 }
 
 /* Those with parts come first: a part is no function by itself. */
 static int add_all(struct kymo_clones *clones, kymo_clones_is_chosen *is_chosen, void *data)
 {
-	const struct kymo_module_code *code = clones->code;
-	bool *taken = calloc(code->n_functions + 1, sizeof(bool));
-	int err = taken ? 0 : -ENOMEM;
+	const size_t n = clones->code->n_functions;
+	struct finding finding = { .single = calloc(n + 1, sizeof(*finding.single)),
+				   .taken = calloc(n + 1, sizeof(bool)) };
+	int err = finding.single && finding.taken ? find_all(clones, &finding, is_chosen, data) : -ENOMEM;
 
-	for (int with_parts = 1; with_parts >= 0 && !err; with_parts--)
-		for (size_t i = 0; i < code->n_functions && !err; i++)
-			if (!taken[i] && is_chosen(&code->functions[i], data))
-				err = add(clones, taken, i, with_parts);
-	free(taken);
+	for (size_t i = 0; finding.single && i < n; i++)
+		kymo_clone_destroy(finding.single[i]);
+	free(finding.single);
+	free(finding.taken);
 	return err;
 }
 
 int kymo_clones_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-		       kymo_clones_is_chosen *is_chosen, void *data, struct kymo_clones **ret)
+		       kymo_clones_is_chosen *is_chosen, void *data, const struct kymo_clones_bounds *bounds,
+		       struct kymo_clones **ret)
 {
 	struct kymo_clones *clones = calloc(1, sizeof(*clones));
 	int err;
@@ -130,11 +208,13 @@ int kymo_clones_create(const struct kymo_module_code *code, const struct kymo_en
 		return -ENOMEM;
 	clones->code = code;
 	clones->map = map;
+	clones->bounds = bounds;
 	err = add_all(clones, is_chosen, data);
 	if (err) {
 		kymo_clones_destroy(clones);
 		return err;
 	}
+	clones->bounds = NULL;
 	*ret = clones;
 	return 0;
 }
@@ -169,6 +249,11 @@ const struct kymo_clone *kymo_clones_at(const struct kymo_clones *clones, size_t
 {
 	*first_site_ret = clones->entries.items[i].first_site;
 	return clones->entries.items[i].clone;
+}
+
+size_t kymo_clones_n_writes(const struct kymo_clones *clones)
+{
+	return clones->n_writes;
 }
 
 uint32_t kymo_clones_n_sites(const struct kymo_clones *clones)

@@ -45,6 +45,7 @@
  *	STOPS	it saw one begin after one that may not come back
  *	READ	an instruction loads it: a constant between the code, or an immediate used a second time (V8 does
  *		that). Nothing is written there
+ *	ENTERED	a branch of another function leads there, or of what lies between functions: after the start of its own
  *
  * What follows an instruction that ends the flow may be data whose address is taken, and is read wrongly: OpenSSL has
  * strings in functions. If a FIRM one is not at the start of an instruction the sweep has misread the function (`bad`).

@@ -46,6 +46,7 @@ enum x86_bitmap {
 	X86_STARTS,
 	X86_STOPS,
 	X86_READ,
+	X86_ENTERED,
 	X86_N_BITMAPS,
 };
 

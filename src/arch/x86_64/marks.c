@@ -56,6 +56,14 @@ uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t 
 	}
 }
 
+size_t x86_entries_in(const struct kymo_module_code *code, uint64_t low, uint64_t high, const uint64_t **ret)
+{
+	const size_t first = kymo_partition_point(i, code->n_entries, code->entries[i] < low);
+
+	*ret = code->entries + first;
+	return kymo_partition_point(i, code->n_entries - first, (*ret)[i] < high);
+}
+
 ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr)
 {
 	size_t behind = kymo_partition_point(i, code->n_functions, code->functions[i].start <= vaddr);

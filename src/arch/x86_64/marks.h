@@ -52,6 +52,9 @@ void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr); /* known, and
 /* The last address in [low, high] (of one area) with a bit in any of the bitmaps of `mask`, or UINT64_MAX. */
 uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high);
 
+/* How many of the module's known entries are in [low, high), and the first of them. */
+size_t x86_entries_in(const struct kymo_module_code *code, uint64_t low, uint64_t high, const uint64_t **ret);
+
 /* Index of the function that contains `vaddr`, or -1. */
 ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr);
 

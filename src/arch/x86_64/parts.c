@@ -117,16 +117,44 @@ int x86_find_parts(struct x86_body *body)
 	return err;
 }
 
-int x86_check_sources(struct x86_body *body)
+static uint32_t entered_from(const struct x86_body *body, size_t part)
+{
+	const ptrdiff_t index = x86_function_at(body->code, body->parts[part].start);
+
+	return index < 0 ? 0 : body->map->functions[index].entered_from;
+}
+
+bool x86_is_entered_from_outside(const struct x86_body *body)
+{
+	for (size_t i = 0; i < body->n_parts; i++) {
+		const uint32_t from = entered_from(body, i);
+
+		if (from == X86_SEVERAL || (from && !x86_body_has(body, from - 1)))
+			return true;
+	}
+	return false;
+}
+
+int x86_check_starts(struct x86_body *body)
 {
 	for (size_t i = 0; i < body->n_parts; i++) {
 		uint64_t start = body->parts[i].start;
 		ptrdiff_t index = x86_function_at(body->code, start);
-		uint32_t from;
 
 		if (index < 0 || body->code->functions[index].start != start)
 			return x86_refuse(body->refusal, start, "0x%lx lies inside of another function", start);
-		from = body->map->functions[index].entered_from;
+	}
+	return 0;
+}
+
+int x86_check_sources(struct x86_body *body)
+{
+	int err = x86_check_starts(body);
+
+	for (size_t i = 0; !err && i < body->n_parts; i++) {
+		const uint64_t start = body->parts[i].start;
+		const uint32_t from = entered_from(body, i);
+
 		if (from == X86_SEVERAL)
 			return x86_refuse(body->refusal, start,
 					  "other functions jump into the middle of the one at 0x%lx, not to its start",
@@ -137,5 +165,5 @@ int x86_check_sources(struct x86_body *body)
 				"the function at 0x%lx jumps into the middle of the one at 0x%lx, not to its start",
 				body->code->functions[from - 1].start, start);
 	}
-	return 0;
+	return err;
 }

@@ -118,7 +118,9 @@ int32_t x86_clock_at(const struct code *c)
 
 uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event)
 {
-	return (uint32_t)x86_reads_lowered(event);
+	const uint32_t lowered = (uint32_t)x86_reads_lowered(event);
+
+	return lowered ? lowered + KYMO_PAD_READER_STACK : 0;
 }
 
 /* Another thread's stack: a jump to `enough` unless it ends before rax, which the stack pointer is to become. */

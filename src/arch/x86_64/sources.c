@@ -34,8 +34,10 @@ void x86_note_source(struct x86_builder *builder, size_t function, const struct 
 		return;
 	if (branch->flow != X86_FLOW_CALL)
 		add_source(&self->jumped_from, function);
-	if (inside)
-		add_source(&self->entered_from, function);
+	if (!inside)
+		return;
+	add_source(&self->entered_from, function);
+	x86_mark(builder->map, X86_ENTERED, branch->target);
 }
 
 void x86_note_taken(struct x86_builder *builder, size_t function, uint64_t target)

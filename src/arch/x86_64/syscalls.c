@@ -7,6 +7,8 @@
  * (musl's __unmapself), or tells that it is done with it (Go's exitThread), ends itself by a literal exit(2). It does
  * so in a function that calls no other.
  */
+#include "arch/x86_64/syscalls.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +119,11 @@ static int32_t number_before(const struct kymo_module_code *code, const struct k
 	    map->functions[function].computed)
 		return -1;
 	return number_on_the_way(map, &code->functions[function], vaddr);
+}
+
+int32_t x86_syscall_number(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	return number_before(code, map, x86_function_at(code, vaddr), vaddr);
 }
 
 static struct kymo_syscall_site look_at_call(const struct kymo_module_code *code, const struct kymo_entry_map *map,

@@ -153,10 +153,10 @@ static bool has_labels(struct x86_body *body)
 		if (index >= 0 && body->map->functions[index].own_address)
 			return true;
 	}
-	for (size_t i = 0; i < body->code->n_entries; i++) {
-		const struct x86_part *part = x86_body_part(body, body->code->entries[i]);
+	for (size_t i = 0; i < body->n_parts; i++) {
+		const uint64_t *entries;
 
-		if (part && body->code->entries[i] != part->start)
+		if (x86_entries_in(body->code, body->parts[i].start + 1, body->parts[i].end, &entries))
 			return true;
 	}
 	return false;

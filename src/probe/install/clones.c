@@ -1,12 +1,8 @@
 #include "probe/install/clones.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
 
 #include "arch/clones.h"
-#include "arch/exits.h"
-#include "base/cleanup.h"
-#include "base/search.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
 #include "probe/memory/sessions.h"
@@ -18,9 +14,20 @@
 #include "proc/process.h"
 #include "proc/thread.h"
 #include "procfs/maps.h"
+#include "sym/functions.h"
+#include "sym/sym.h"
 #include "wire/shared.h"
 
 #define FIRST_SITE 1u
+
+_Static_assert(KYMO_PROBES_CLONES_JUMPS == KYMO_JOURNAL_CAPACITY &&
+		       (uint64_t)KYMO_PROBES_CLONES_MIB << 20 == KYMO_WINDOW_SIZE,
+	       "what users are told is so");
+
+/* Compilers' code has a write to the text each 40 bytes, and 80 where it has few calls; clones with their points take
+ * nine to twelve times as many bytes. */
+#define BYTES_A_WRITE 80u
+#define CODE_A_BYTE 8u
 
 /* glibc's control block points to itself here, and has the thread's id. */
 #define BLOCK_SELF 16
@@ -66,122 +73,83 @@ static struct kymo_error *check_thread(struct kymo_process *process, const struc
 struct choice {
 	const struct kymo_probes_clones *wanted;
 	uint64_t bias;
-	KYMO_VEC(uint64_t) births; /* system calls that may make a thread; sorted */
-	KYMO_VEC(uint64_t) banned; /* functions that have one in another part */
-	size_t n_left_out;         /* chosen ones that have one */
 };
 
-static bool is_wanted(const struct kymo_extent *function, const struct choice *choice)
+static bool is_chosen(const struct kymo_extent *function, void *data)
 {
+	const struct choice *choice = data;
+
 	return choice->wanted->is_chosen(function->start + choice->bias, choice->wanted->data);
 }
 
-static bool has_birth(const struct choice *choice, const struct kymo_extent *extent)
+/* Bytes of the chosen functions. */
+static struct kymo_error *weigh(const struct kymo_probes *probes, size_t i, struct choice *choice, uint64_t *ret)
 {
-	const size_t i = kymo_partition_point(k, choice->births.n, choice->births.items[k] < extent->start);
+	const struct kymo_function *functions;
+	struct kymo_error *error;
+	size_t n;
 
-	return i < choice->births.n && choice->births.items[i] < extent->end;
-}
+	error = kymo_module_functions(probes->modules.items[i].module, &functions, &n);
+	for (size_t k = 0; !error && k < n; k++) {
+		const struct kymo_extent extent = { functions[k].start, functions[k].end };
 
-/*
- * A new thread would go on in the clone, behind the gate, with no ring: its word is 0, or what another thread has left.
- * So a function that may make one is not cloned.
- */
-static bool is_chosen(const struct kymo_extent *function, void *data)
-{
-	struct choice *choice = data;
-	bool is_out = has_birth(choice, function);
-
-	if (!is_wanted(function, choice))
-		return false;
-	for (size_t i = 0; i < choice->banned.n; i++)
-		is_out |= choice->banned.items[i] == function->start;
-	choice->n_left_out += is_out;
-	return !is_out;
-}
-
-static bool has_any(const struct kymo_code *code, const struct choice *choice)
-{
-	for (size_t i = 0; i < code->code.n_functions; i++)
-		if (is_wanted(&code->code.functions[i], choice))
-			return true;
-	return false;
-}
-
-/* A call whose number is not known may be any. */
-static struct kymo_error *find_births(const struct kymo_code *code, struct choice *choice)
-{
-	kymo_cleanup_free struct kymo_syscall_site *sites = NULL;
-	size_t n = 0;
-	int err = kymo_syscall_sites_create(&code->code, code->map, &sites, &n);
-
-	for (size_t i = 0; i < n && !err; i++)
-		if ((sites[i].number < 0 || sites[i].number == SYS_clone || sites[i].number == SYS_clone3) &&
-		    !kymo_vec_push(&choice->births, sites[i].vaddr))
-			err = -ENOMEM;
-	return err ? &kymo_error_no_memory : NULL;
-}
-
-/* Ban the functions that have such a call in another part than the first. `found_ret`: there is one. */
-static struct kymo_error *ban(struct choice *choice, const struct kymo_clones *clones, bool *found_ret)
-{
-	*found_ret = false;
-	for (size_t i = 0; i < kymo_clones_n(clones); i++) {
-		const struct kymo_extent *parts;
-		uint32_t first;
-		size_t n;
-		bool is_out = false;
-
-		parts = kymo_clone_parts(kymo_clones_at(clones, i, &first), &n);
-		for (size_t k = 0; k < n; k++)
-			is_out |= has_birth(choice, &parts[k]);
-		*found_ret |= is_out;
-		if (is_out && !kymo_vec_push(&choice->banned, parts[0].start))
-			return &kymo_error_no_memory;
-	}
-	return NULL;
-}
-
-static struct kymo_error *create(const struct kymo_code *code, struct choice *choice, struct kymo_clones **ret)
-{
-	struct kymo_error *error = find_births(code, choice);
-	bool is_again = true;
-
-	while (!error && is_again) {
-		kymo_clones_destroy(*ret);
-		*ret = NULL;
-		choice->n_left_out = 0;
-		if (kymo_clones_create(&code->code, code->map, is_chosen, choice, ret))
-			return &kymo_error_no_memory;
-		error = ban(choice, *ret, &is_again);
+		if (is_chosen(&extent, choice))
+			*ret += extent.end - extent.start;
 	}
 	return error;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Of the module with index `i`. A file in which nothing is chosen is not decoded. */
-static struct kymo_error *clone_module(struct kymo_probes *probes, size_t i, uint32_t *next_site)
-{
-	struct choice choice = { .wanted = probes->wanted.options.clones, .bias = probes->modules.items[i].bias };
-	struct probe_clones own = { .module = i, .first_site = *next_site };
-	struct kymo_code *code;
-	struct kymo_error *error = probes_code(probes, i, &code);
+/* What the files so far have left of what clones of all files may take. */
+struct room {
+	size_t n_writes;
+	uint64_t bytes;
+	uint32_t next_site;
+};
 
-	if (error || !has_any(code, &choice))
-		return error;
-	error = create(code, &choice, &own.clones);
-	own.n_left_out = choice.n_left_out;
-	kymo_vec_deinit(&choice.births);
-	kymo_vec_deinit(&choice.banned);
-	if (!error && !kymo_vec_push(&probes->clones, own))
-		error = &kymo_error_no_memory;
-	if (error) {
-		kymo_clones_destroy(own.clones);
-		return error;
+static struct kymo_error *keep(struct kymo_probes *probes, const struct probe_clones *own, struct room *room)
+{
+	if (!kymo_vec_push(&probes->clones, *own)) {
+		kymo_clones_destroy(own->clones);
+		return &kymo_error_no_memory;
 	}
-	*next_site += kymo_clones_n_sites(own.clones);
+	room->n_writes -= kymo_clones_n_writes(own->clones);
+	room->next_site += kymo_clones_n_sites(own->clones);
 	return NULL;
+}
+
+/*
+ * Of the module with index `i`. A file in which nothing is chosen is not decoded. One whose clones would take more than
+ * is left has none at all. Where that is as good as certain, it is not decoded either: that takes seconds.
+ */
+static struct kymo_error *clone_module(struct kymo_probes *probes, size_t i, struct room *room)
+{
+	const struct kymo_probes_clones *wanted = probes->wanted.options.clones;
+	struct choice choice = { .wanted = wanted, .bias = probes->modules.items[i].bias };
+	const struct kymo_clones_bounds bounds = { .n_writes = room->n_writes,
+						   .is_given_up = wanted->is_given_up,
+						   .data = wanted->data };
+	struct probe_clones own = { .module = i, .first_site = room->next_site };
+	struct kymo_code *code = NULL;
+	uint64_t bytes = 0;
+	struct kymo_error *error = weigh(probes, i, &choice, &bytes);
+	const bool is_large = bytes / BYTES_A_WRITE > room->n_writes || bytes * CODE_A_BYTE > room->bytes;
+	int err;
+
+	if (error || !bytes)
+		return error;
+	if (!is_large)
+		error = probes_code(probes, i, &code);
+	if (error)
+		return error;
+	err = is_large ? -E2BIG : kymo_clones_create(&code->code, code->map, is_chosen, &choice, &bounds, &own.clones);
+	if (err == -ECANCELED)
+		return probes_clones_given_up();
+	if (err)
+		return err == -E2BIG && kymo_vec_push(&probes->unclonable, i) ? NULL : &kymo_error_no_memory;
+	room->bytes -= bytes * CODE_A_BYTE;
+	return keep(probes, &own, room);
 }
 
 static bool is_of_file(const struct kymo_map *map)
@@ -193,7 +161,8 @@ static bool is_of_file(const struct kymo_map *map)
 /* The thread may stand anywhere in its file, and would go on where jumps into clones are. */
 static struct kymo_error *clone_files(struct kymo_probes *probes, const struct kymo_maps *maps, uint64_t pc)
 {
-	uint32_t next_site = FIRST_SITE;
+	const struct kymo_probes_clones *wanted = probes->wanted.options.clones;
+	struct room room = { .n_writes = KYMO_JOURNAL_CAPACITY, .bytes = KYMO_WINDOW_SIZE, .next_site = FIRST_SITE };
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < maps->n && !error; i++) {
@@ -201,10 +170,12 @@ static struct kymo_error *clone_files(struct kymo_probes *probes, const struct k
 
 		if (!is_of_file(&maps->items[i]) || probes_is_known(probes, &maps->items[i]))
 			continue;
-		error = probes_open_module(probes, &maps->items[i]);
+		error = wanted->is_given_up && wanted->is_given_up(wanted->data)
+				? probes_clones_given_up()
+				: probes_open_module(probes, &maps->items[i]);
 		if (!error && probes->modules.n > n &&
 		    (pc < probes->modules.items[n].low || pc >= probes->modules.items[n].high))
-			error = clone_module(probes, n, &next_site);
+			error = clone_module(probes, n, &room);
 	}
 	return error;
 }
@@ -231,9 +202,9 @@ struct kymo_error *kymo_probes_resolve_clones(struct kymo_probes *probes)
 	error = clone_files(probes, &maps, thread->registers.rip);
 	kymo_maps_deinit(&maps);
 	if (!error && !n_functions(probes))
-		error = kymo_error_create(
-			KYMO_ERROR_NOT_FOUND,
-			"none of the chosen functions can be cloned; 'kymo explain --branch' says why");
+		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "none of the chosen functions %s",
+					  probes->unclonable.n ? "is cloned: there are too many of them; choose fewer"
+							       : "can be cloned; 'kymo explain --branch' says why");
 	return error;
 }
 
@@ -247,7 +218,17 @@ struct kymo_probes_cloned kymo_probes_cloned(const struct kymo_probes *probes, s
 	const struct probe_clones *own = &probes->clones.items[i];
 	const struct probe_module *module = &probes->modules.items[own->module];
 
-	return (struct kymo_probes_cloned){ own->clones, module->bias, own->first_site, own->n_left_out };
+	return (struct kymo_probes_cloned){ own->clones, module->bias, own->first_site };
+}
+
+size_t kymo_probes_n_unclonable(const struct kymo_probes *probes)
+{
+	return probes->unclonable.n;
+}
+
+const char *kymo_probes_unclonable(const struct kymo_probes *probes, size_t i)
+{
+	return probes->modules.items[probes->unclonable.items[i]].path;
 }
 
 struct kymo_arena *kymo_probes_arena(struct kymo_probes *probes)

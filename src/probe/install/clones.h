@@ -28,12 +28,18 @@ struct kymo_probes_cloned {
 	const struct kymo_clones *clones;
 	uint64_t bias;
 	uint32_t first_site; /* the number of its first block */
-	size_t n_left_out;   /* chosen functions that may make a thread, which would go on in a clone without a ring */
 };
 
 /* How many files have some, and one of them. */
 size_t kymo_probes_n_cloned(const struct kymo_probes *probes);
 struct kymo_probes_cloned kymo_probes_cloned(const struct kymo_probes *probes, size_t i);
+
+/* How many files have none of the chosen functions cloned, as that would take more jumps or memory than there is for
+ * one process; the path of one. After kymo_probes_install(). */
+#define KYMO_PROBES_CLONES_JUMPS (1u << 18)
+#define KYMO_PROBES_CLONES_MIB 256u
+size_t kymo_probes_n_unclonable(const struct kymo_probes *probes);
+const char *kymo_probes_unclonable(const struct kymo_probes *probes, size_t i);
 
 /* After kymo_probes_install(). The caller may let it grow. */
 struct kymo_arena *kymo_probes_arena(struct kymo_probes *probes);

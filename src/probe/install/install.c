@@ -92,6 +92,7 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->clones.n; i++)
 		kymo_clones_destroy(probes->clones.items[i].clones);
 	kymo_vec_deinit(&probes->clones);
+	kymo_vec_deinit(&probes->unclonable);
 	probes_resolve_deinit(probes);
 	kymo_shared_deinit(&probes->shared);
 	probe_text_deinit(&probes->text);

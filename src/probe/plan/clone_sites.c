@@ -12,18 +12,24 @@
 #include "probe/memory/shared.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/region.h"
+#include "probe/options.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "wire/clones.h"
 
+#define WINDOW_MIN ((uint64_t)64 << 10) /* less is not tried */
 #define POINT_SIZE sizeof(struct kymo_wire_clone_point)
 
 /* ---- code and map ---------------------------------------------------------------------------- */
 
-static struct kymo_error *emit_failed(const struct probe_module *module, int err)
+/* `fits_ret` is false where the code is larger than what is left of the window. */
+static struct kymo_error *emit_failed(const struct probe_module *module, int err, bool *fits_ret)
 {
 	if (err == -ENOMEM)
 		return &kymo_error_no_memory;
+	*fits_ret = err != -ENOSPC;
+	if (!*fits_ret)
+		return NULL;
 	return kymo_error_create(KYMO_ERROR_UNSAFE, "no clones for the functions of %s: %s", module->path,
 				 err == -ERANGE ? "something that their instructions refer to is out of reach"
 						: strerror(-err));
@@ -31,7 +37,7 @@ static struct kymo_error *emit_failed(const struct probe_module *module, int err
 
 /* The points are behind the code: `size` bytes from `region->live` on. */
 static struct kymo_error *append_points(struct probe_region *region, const struct kymo_clones *clones, size_t size,
-					uint64_t bias)
+					uint64_t bias, bool *fits_ret)
 {
 	const struct kymo_clone_map *map = kymo_clones_map(clones);
 	const size_t at = (size_t)(region->live - region->address) + KYMO_PAGE_SIZE;
@@ -39,14 +45,14 @@ static struct kymo_error *append_points(struct probe_region *region, const struc
 					       .size = (uint32_t)align_up(size, POINT_SIZE),
 					       .n_points = (uint32_t)map->points.n };
 	const size_t end = at + head.size + map->points.n * POINT_SIZE;
-	uint8_t *bytes = end > region->size ? NULL : realloc(region->bytes, end);
+	uint8_t *bytes;
 
+	*fits_ret = end <= region->size;
+	if (!*fits_ret)
+		return NULL;
+	bytes = realloc(region->bytes, end);
 	if (!bytes)
-		return end > region->size ? kymo_error_create(KYMO_ERROR_FAILED,
-							      "the clones of so many functions need more than %" PRIu64
-							      " MiB; choose fewer functions",
-							      region->size >> 20)
-					  : &kymo_error_no_memory;
+		return &kymo_error_no_memory;
 	region->bytes = bytes;
 	region->cap = end;
 	memcpy(bytes + at, &head, sizeof(head));
@@ -61,7 +67,7 @@ static struct kymo_error *append_points(struct probe_region *region, const struc
 	return NULL;
 }
 
-static struct kymo_error *emit(struct planning *planning, struct probe_clones *own)
+static struct kymo_error *emit(struct planning *planning, struct probe_clones *own, bool *fits_ret)
 {
 	const struct probe_module *module = &planning->probes->modules.items[own->module];
 	struct probe_region *region = planning->region;
@@ -69,16 +75,17 @@ static struct kymo_error *emit(struct planning *planning, struct probe_clones *o
 	const struct kymo_clone_env env = { .bias = module->bias,
 					    .position = PROBE_CLONES_WORD,
 					    .first_site = own->first_site,
-					    .never_holds = true,
+					    .checks_held = true,
 					    .arena = planning->probes->shared.arena.address };
 	const int size = kymo_clones_emit(own->clones, &env, PROBE_CLONES_TID, region->address + at, region->bytes + at,
 					  region->cap - at);
 
 	if (size < 0)
-		return emit_failed(module, size);
+		return emit_failed(module, size, fits_ret);
 	own->code = region->address + at;
 	own->size = (uint64_t)size;
-	return append_points(region, own->clones, (size_t)size + sizeof(struct kymo_wire_clones), module->bias);
+	return append_points(region, own->clones, (size_t)size + sizeof(struct kymo_wire_clones), module->bias,
+			     fits_ret);
 }
 
 /* ---- sites ----------------------------------------------------------------------------------- */
@@ -111,11 +118,6 @@ static struct kymo_error *add_sites(struct planning *planning, const struct prob
 	size_t n;
 
 	writes = kymo_clones_writes(own->clones, &n);
-	if (probes->shared.n_sites + probes->sites.n + n > KYMO_JOURNAL_CAPACITY)
-		return kymo_error_create(KYMO_ERROR_FAILED,
-					 "the clones of so many functions need more than %u jumps; choose fewer "
-					 "functions",
-					 KYMO_JOURNAL_CAPACITY);
 	for (size_t i = 0; i < n; i++) {
 		struct probe_site site = site_of(own, probes->modules.items[own->module].bias, &writes[i]);
 
@@ -141,22 +143,67 @@ static uint64_t room_for(const struct probe_clones *own)
 	return sizeof(struct kymo_wire_clones) + size * (1 + POINT_SIZE / 2);
 }
 
+/* The clones of the file do not fit beside those of the files before: it has none. */
+static struct kymo_error *leave_out(struct planning *planning, size_t i)
+{
+	struct kymo_probes *probes = planning->probes;
+	struct probe_layout *layout = planning->layout;
+
+	if (planning->region) {
+		free(planning->region->bytes);
+		layout->regions.n--;
+	}
+	if (!kymo_vec_push(&probes->unclonable, probes->clones.items[i].module))
+		return &kymo_error_no_memory;
+	kymo_clones_destroy(probes->clones.items[i].clones);
+	memmove(&probes->clones.items[i], &probes->clones.items[i + 1],
+		(probes->clones.n - i - 1) * sizeof(probes->clones.items[0]));
+	probes->clones.n--;
+	return NULL;
+}
+
+static struct kymo_error *plan_file(struct planning *planning, struct probe_clones *own, bool *fits_ret)
+{
+	struct kymo_probes *probes = planning->probes;
+	struct kymo_error *error;
+
+	planning->region = NULL;
+	*fits_ret = KYMO_WINDOW_SIZE - probes->shared.pads_used > WINDOW_MIN;
+	if (!*fits_ret)
+		return NULL;
+	error = probes_open_region_of(planning, &probes->modules.items[own->module], room_for(own),
+				      sizeof(struct kymo_wire_clones) + kymo_clones_size(own->clones));
+	if (!error)
+		error = emit(planning, own, fits_ret);
+	if (error || !*fits_ret)
+		return error;
+	error = add_sites(planning, own);
+	if (!error)
+		probes_close_region(planning);
+	return error;
+}
+
+struct kymo_error *probes_clones_given_up(void)
+{
+	return kymo_error_create(KYMO_ERROR_FAILED, "stopped while clones were made: the command was not executed");
+}
+
 struct kymo_error *probes_plan_clones(struct planning *planning)
 {
 	struct kymo_probes *probes = planning->probes;
+	const struct kymo_probes_clones *wanted = probes->wanted.options.clones;
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->clones.n && !error; i++) {
-		struct probe_clones *own = &probes->clones.items[i];
+	for (size_t i = 0; i < probes->clones.n && !error;) {
+		bool fits;
 
-		error = probes_open_region_of(planning, &probes->modules.items[own->module], room_for(own),
-					      sizeof(struct kymo_wire_clones) + kymo_clones_size(own->clones));
-		if (!error)
-			error = emit(planning, own);
-		if (!error)
-			error = add_sites(planning, own);
-		if (!error)
-			probes_close_region(planning);
+		if (wanted->is_given_up && wanted->is_given_up(wanted->data))
+			return probes_clones_given_up();
+		error = plan_file(planning, &probes->clones.items[i], &fits);
+		if (!error && !fits)
+			error = leave_out(planning, i);
+		else
+			i++;
 	}
 	if (!error && probes->sites.n)
 		qsort(probes->sites.items, probes->sites.n, sizeof(probes->sites.items[0]), by_address);

@@ -19,12 +19,14 @@ struct probe_clones {
 	size_t module;
 	struct kymo_clones *clones;
 	uint32_t first_site;
-	size_t n_left_out;   /* chosen functions that are not cloned, whatever their code is like */
 	uint64_t code, size; /* where their code is in the process, once it was emitted */
 };
 
+/* The recording is over before it has begun. */
+struct kymo_error *probes_clones_given_up(void);
+
 /* Emit all of them, each module's into a region of its own, with the map behind it; their catches become sites. Those
- * have plans, and no requests. */
+ * have plans, and no requests. What does not fit is left out by modules. FAILED: it is given up. */
 struct kymo_error *probes_plan_clones(struct planning *planning);
 
 #endif

@@ -236,6 +236,8 @@ static struct kymo_error *open_region(struct planning *planning, const struct pr
 	if (region.size > KYMO_WINDOW_SIZE - probes->shared.pads_used)
 		region.size = kymo_page_down(KYMO_WINDOW_SIZE - probes->shared.pads_used);
 	region.cap = kymo_page_up(guest_size) + KYMO_PAGE_SIZE + kymo_page_up(room);
+	if (region.size < region.cap && probes->wanted.options.clones) /* which may take less */
+		region.cap = region.size;
 	if (region.size < region.cap)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the pads of all probes would need more than %u MiB",
 					 (unsigned int)(KYMO_WINDOW_SIZE >> 20));

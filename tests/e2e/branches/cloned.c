@@ -190,6 +190,34 @@ static int handler_forks(void)
 	return status_of(made);
 }
 
+static volatile int has_rung;
+
+static NOINLINE void on_alarm(int signal)
+{
+	int n = 1;
+
+	for (int i = 0; i < 50; i++)
+		n = choose(i, n);
+	has_rung = n | 1;
+}
+
+/* It ends as soon as the handler has returned. Most of its time is between its branches. */
+static NOINLINE int until_alarm(void)
+{
+	struct itimerval soon = { .it_value = { .tv_usec = 2000 } };
+	unsigned n = 1;
+
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	while (!has_rung) {
+		for (int i = 0; i < 32; i++) {
+			n *= 7919;
+			BARRIER(n);
+		}
+	}
+	return n != 0;
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 static NOINLINE int fault(volatile int *at)
@@ -300,6 +328,8 @@ int main(int argc, char **argv)
 		printf("cancel %d\n", cancel());
 	if (!strcmp(what, "exec"))
 		execl(argv[0], argv[0], "work", NULL);
+	if (!strcmp(what, "alarm"))
+		_exit(until_alarm() + 6);
 	if (!strcmp(what, "crash"))
 		fault((volatile int *)8);
 	if (!strcmp(what, "abort"))

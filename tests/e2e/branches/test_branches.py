@@ -159,6 +159,26 @@ int main(void)
 """
 
 
+NAMED = r"""
+#include <string.h>
+__attribute__((noinline)) static size_t measure(const char *volatile text) { return strlen(text); }
+int main(void) { return measure("name") != 4; }
+"""
+
+
+def test_links_and_indirect_functions_are_followed(tmp):
+    """By a link's path, and by a name whose function is chosen when the program is linked."""
+    (tmp / 'named.c').write_text(NAMED)
+    run('gcc', '-O1', '-fno-builtin', '-o', 'other-name', 'named.c').ok()
+    (tmp / 'link').symlink_to('other-name')
+    for source in 'steps', 'clones':
+        for spec, function in (tmp / 'link', 'measure'), ('libc:strlen', '__strlen_'):
+            record('-b', spec, '--branch-source', source, '--', './link').ok()
+            found = json.loads(kymo('branches', '--json').ok().out)['threads'][0]['branches']
+            check(any(branch['to'].get('function', '').startswith(function) for branch in found),
+                  f'{spec} by {source}', found)
+
+
 @timeout(240)
 def test_tails_of_64_threads_after_sigkill(tmp):
     build(tmp, MANY, 'many', '-pthread')

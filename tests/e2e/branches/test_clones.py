@@ -27,6 +27,18 @@ def test_one_function(tmp):
                 'a name that is not there')
 
 
+def test_what_makes_a_thread_could_not(tmp):
+    """As `kymo record` refuses it."""
+    result = kymo('explain', '--branch', 'libc', 'syscall')
+    check_matches(result.out, r'clone      none: the system call at 0x[0-9a-f]+ may make a thread, which would go on')
+    check_equal(result.status, 1, 'the only one is refused')
+
+
+def test_an_indirect_function_is_all_that_it_may_be(tmp):
+    n, _, out = totals('libc', 'strlen')
+    check(n > 1 and '__strlen_avx2 ' in out, 'what its resolver chooses from', out)
+
+
 CODE = r"""
 	.text
 	.globl computed, entered, jumper, data, plain, tiny, caller
@@ -95,13 +107,14 @@ def test_refusals(tmp):
     if run('gcc', '-shared', '-nostdlib', '-o', 'libcode.so', 'code.S').status:
         skip('needs gcc')
     n, cloned, out = totals('./libcode.so')
-    check_equal((n, cloned), (8, 5), 'how many could be cloned')
+    check_equal((n, cloned), (8, 6), 'how many could be cloned')
     for name, reason in [
         ('computed', r'the jump at 0x[0-9a-f]+ may lead anywhere into the function'),
-        ('entered', r'other functions jump into the middle of the one at 0x[0-9a-f]+, not to its start'),
         ('tiny', r'no room for a jump at 0x[0-9a-f]+, where the function is entered')
     ]:
         check_matches(out, rf'{name} 0x[0-9a-f]+\n  clone      none: {reason}\n')
+    out = kymo('explain', '--branch', './libcode.so', 'entered').ok().out
+    check_matches(out, r'2 blocks are recorded, 2 jumps lead back into it', 'the entry, and what others jump to')
     result = kymo('explain', '--branch', './libcode.so', 'tiny')
     check_equal((result.status, result.err), (1, "kymo: no function 'tiny' of ./libcode.so could be cloned\n"),
                 'the only one is refused')

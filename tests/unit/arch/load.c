@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 
 struct work {
@@ -242,6 +243,7 @@ bool load(const char *path, struct loaded *ret)
 	read_all(&work, elf);
 	take_segments(&work, elf);
 	push(&work.entries, ehdr.e_entry);
+	qsort(work.entries.items, work.entries.n, sizeof(work.entries.items[0]), kymo_compare_u64);
 	*ret = (struct loaded){
 		.code = {
 			.text = work.text.items, .n_text = work.text.n,

@@ -20,7 +20,7 @@ static const struct kymo_clone_env in_place = { .position = -8, .first_site = 7 
 				   apart = { .position = -8, .first_site = 7, .calls_apart = true },
 				   gated = { .position = 56,
 					     .first_site = 7,
-					     .never_holds = true,
+					     .checks_held = true,
 					     .arena = UINT64_C(0x4500000000),
 					     .slow = 0x3000 };
 
@@ -114,6 +114,42 @@ static void test_a_loop_holds_the_position(void **state)
 	      "2044 =1004 mov rsi, fs:[0xFFFFFFFFFFFFFFF8]\n"
 	      "204d =1004 jmp 0x0000000000002021\n"
 	      "1000 0 -> 2000\n");
+}
+
+/* The same. In a process what has interrupted the loop may have recorded: the position is compared there, where the
+ * flags are free, and loaded where it differs. */
+static void test_a_loop_checks_the_position(void **state)
+{
+	static const uint8_t bytes[] = { 0x31, 0xc0, 0x31, 0xc9, 0x01, 0xc8, 0xff, 0xcf, 0x75, 0xfa, 0x89, 0xc6,
+					 0x89, 0x32, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+
+	check(bytes, sizeof(bytes), &gated,
+	      "2000 =1000 mov rsi, fs:[0x0000000000000038]\n"
+	      "2009 =1000 mov qword ptr [rsi], 0x07\n"
+	      "2010 =1000 lea si, [rsi+0x04]\n"
+	      "2014 =1000 mov fs:[0x0000000000000038], rsi\n"
+	      "201d =1000 xor eax, eax\n"
+	      "201f =1002 xor ecx, ecx\n"
+	      "2021 =1004 cmp fs:[0x0000000000000038], rsi\n"
+	      "202a ~1004 jnz 0x0000000000002053\n"
+	      "2030 =1004 mov qword ptr [rsi], 0x08\n"
+	      "2037 =1004 lea si, [rsi+0x04]\n"
+	      "203b =1004 mov fs:[0x0000000000000038], rsi\n"
+	      "2044 =1004 add eax, ecx\n"
+	      "2046 =1006 dec edi\n"
+	      "2048 =1008 jnz 0x0000000000002021\n"
+	      "204e =100a mov esi, eax\n"
+	      "2050 =100c mov [rdx], esi\n"
+	      "2052 =100e ret\n"
+	      "2053 =1004 mov rsi, fs:[0x0000000000000038]\n"
+	      "205c =1004 jmp 0x0000000000002030\n"
+	      "2061 =1000 cmp dword ptr fs:[0x000000000000003C], 0x45\n"
+	      "206d ~1000 jz 0x0000000000002000\n"
+	      "2073 ~1000 lea rsp, [rsp-0x80]\n"
+	      "2078 ~1000 call 0x0000000000003000\n"
+	      "207d ~1000 lea rsp, [rsp+0x80]\n"
+	      "2085 =1000 jmp 0x0000000000002000\n"
+	      "1000 0 -> 2061\n");
 }
 
 /* push %rbx; call f; 1: mov %eax,%ebx; call *%rax; 2: pop %rbx; ret */
@@ -318,6 +354,75 @@ static void test_what_gates_call(void **state)
 		       "207a ~0 ret\n");
 }
 
+/* call f; the instruction; mov %rax,(%rdi); ret. What may leave rax alone leaves it what f has returned. */
+static void test_registers_that_may_keep_their_value(void **state)
+{
+	static const struct {
+		uint8_t bytes[5];
+		size_t size;
+		bool is_free;
+	} insns[] = {
+		{ { 0x48, 0x89, 0xc8 }, 3, true },              /* mov %rcx,%rax */
+		{ { 0x0f, 0xbc, 0xc1 }, 3, false },             /* bsf %ecx,%eax */
+		{ { 0x48, 0x0f, 0xbd, 0xc1 }, 4, false },       /* bsr %rcx,%rax */
+		{ { 0xf3, 0x48, 0x0f, 0xbc, 0xc1 }, 5, false }, /* tzcnt %rcx,%rax */
+		{ { 0xf3, 0x0f, 0xbd, 0xc1 }, 4, false },       /* lzcnt %ecx,%eax */
+		{ { 0xf3, 0x48, 0x0f, 0x1e, 0xc8 }, 5, false }, /* rdsspq %rax */
+		{ { 0xf3, 0x0f, 0x1e, 0xc8 }, 4, false },       /* rdsspd %eax */
+		{ { 0x48, 0x0f, 0x44, 0xc1 }, 4, false },       /* cmove %rcx,%rax */
+		{ { 0xf3, 0x48, 0xad }, 3, false },             /* rep lods (%rsi),%rax */
+		{ { 0x0f, 0xb1, 0x0f }, 3, false },             /* cmpxchg %ecx,(%rdi) */
+	};
+
+	for (size_t i = 0; i < sizeof(insns) / sizeof(insns[0]); i++) {
+		uint8_t bytes[32] = { 0xe8, 0xfb, 0x1f, 0x00, 0x00 };
+		static const uint8_t end[] = { 0x48, 0x89, 0x07, 0xc3 };
+		char found[8192];
+
+		memcpy(bytes + 5, insns[i].bytes, insns[i].size);
+		memcpy(bytes + 5 + insns[i].size, end, sizeof(end));
+		memset(bytes + 5 + insns[i].size + sizeof(end), 0x90, sizeof(bytes) - 5 - insns[i].size - sizeof(end));
+		write_clone(bytes, sizeof(bytes), &gated, found, sizeof(found));
+		assert_int_equal(strstr(found, "=1005 mov rax, fs:") != NULL, insns[i].is_free);
+	}
+}
+
+/* mov $number,%eax; syscall; ret. The last one has no number. */
+static void test_what_makes_a_thread_is_refused(void **state)
+{
+	static const struct {
+		uint8_t bytes[5];
+		const char *reason; /* or NULL */
+	} calls_of[] = {
+		{ { 0xb8, 39, 0, 0, 0 }, NULL }, /* getpid */
+		{ { 0xb8, 56, 0, 0, 0 },
+		  "the system call at 0x1005 makes a thread, which would go on in the clone without a ring" },
+		{ { 0xb8, 0xb3, 1, 0, 0 }, /* clone3 */
+		  "the system call at 0x1005 makes a thread, which would go on in the clone without a ring" },
+		{ { 0x48, 0x89, 0xf8, 0x66, 0x90 }, /* mov %rdi,%rax; xchg %ax,%ax */
+		  "the system call at 0x1005 may make a thread, which would go on in the clone without a ring" },
+	};
+
+	for (size_t i = 0; i < sizeof(calls_of) / sizeof(calls_of[0]); i++) {
+		uint8_t bytes[16] = { [5] = 0x0f, 0x05, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+		struct kymo_refusal refusal = { .reason = "" };
+		struct kymo_clone *clone = NULL;
+		struct kymo_entry_map *map;
+		struct alone alone;
+
+		memcpy(bytes, calls_of[i].bytes, sizeof(calls_of[i].bytes));
+		alone_init(&alone, TEXT, bytes, sizeof(bytes), (struct kymo_extent){ TEXT, TEXT + sizeof(bytes) },
+			   TEXT);
+		assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+		assert_int_equal(kymo_clone_create(&alone.code, map, TEXT, &clone, &refusal),
+				 calls_of[i].reason ? -EPERM : 0);
+		if (calls_of[i].reason)
+			assert_string_equal(refusal.reason, calls_of[i].reason);
+		kymo_clone_destroy(clone);
+		kymo_entry_map_destroy(map);
+	}
+}
+
 /* push %rbx; call f; 1: mov %eax,%ebx; add $1,%ebx; pop %rbx; ret. Wherever it lies, what is written at once is within
  * one page: a write may be cut short between two. */
 static void test_what_is_written_lies_in_one_page(void **state)
@@ -367,10 +472,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_loop_holds_the_position),
+		cmocka_unit_test(test_a_loop_checks_the_position),
 		cmocka_unit_test(test_calls_are_executed_in_place),
 		cmocka_unit_test(test_calls_are_taken_apart),
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_what_gates_call),
+		cmocka_unit_test(test_registers_that_may_keep_their_value),
+		cmocka_unit_test(test_what_makes_a_thread_is_refused),
 		cmocka_unit_test(test_what_is_written_lies_in_one_page),
 	};
 

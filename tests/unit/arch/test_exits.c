@@ -18,6 +18,7 @@
 #include "arch/plan.h"
 #include "arch/x86_64/map.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "load.h"
 
@@ -66,6 +67,7 @@ static int set_up(void **state)
 	}
 	for (size_t i = 0; i < N_LABELS; i++)
 		m->entries[N_NAMED + i] = __start_exits_labels[i];
+	qsort(m->entries, N_NAMED + N_LABELS, sizeof(m->entries[0]), kymo_compare_u64);
 	m->code = (struct kymo_module_code){
 		.text = &m->text,
 		.n_text = 1,

@@ -190,11 +190,11 @@ static void clone_all(struct clones *clones, enum clones_way way)
 				      .position = position_from_fs(),
 				      .first_site = 1,
 				      .calls_apart = way == CLONES_APART,
-				      .never_holds = way == CLONES_GATED };
+				      .checks_held = way == CLONES_GATED };
 	const struct kymo_clones_write *writes;
 	size_t n;
 
-	CHECK(!kymo_clones_create(&clones->code->code, clones->code->map, is_any, NULL, &clones->all));
+	CHECK(!kymo_clones_create(&clones->code->code, clones->code->map, is_any, NULL, NULL, &clones->all));
 	note_functions(clones);
 	if (way == CLONES_GATED)
 		env.arena = (uint64_t)clones_arena_begin(0);

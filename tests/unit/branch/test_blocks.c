@@ -27,6 +27,7 @@ static void check_ring(const uint32_t ring[8], ptrdiff_t position, size_t end, s
 
 	assert_int_equal(found.end, end);
 	assert_int_equal(found.n, n);
+	assert_int_equal(found.is_full, ring[6] || ring[7]);
 }
 
 static void test_the_end_of_a_ring(void **state)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -328,6 +329,11 @@ static void test_writes_are_apart_and_in_order(void **state)
 	clones_close(&clones);
 }
 
+static bool is_any(const struct kymo_extent *function, void *data)
+{
+	return true;
+}
+
 static bool is_fib(const struct kymo_extent *function, void *data)
 {
 	return function->start == *(const uint64_t *)data;
@@ -344,13 +350,45 @@ static void test_a_function_is_cloned_alone(void **state)
 	if (!open_kernels(CLONES_GATED, &clones))
 		skip();
 	fib = (uint64_t)dlsym(clones.handle, "kernel_fib") - clones.bias;
-	assert_int_equal(kymo_clones_create(&clones.code->code, clones.code->map, is_fib, &fib, &all), 0);
+	assert_int_equal(kymo_clones_create(&clones.code->code, clones.code->map, is_fib, &fib, NULL, &all), 0);
 	assert_int_equal(kymo_clones_n(all), 1);
 	assert_int_equal(kymo_clone_parts(kymo_clones_at(all, 0, &first), &n)[0].start, fib);
 	assert_int_equal(first, 0);
 	(void)kymo_clones_refused(all, &n);
 	assert_int_equal(n, 0);
 	kymo_clones_destroy(all);
+	clones_close(&clones);
+}
+
+static bool is_third(void *data)
+{
+	return ++*(int *)data == 3;
+}
+
+static void test_bounds_end_an_analysis(void **state)
+{
+	int n_asked = 0;
+	struct kymo_clones_bounds bounds = { .n_writes = SIZE_MAX };
+	struct clones clones;
+	struct kymo_clones *all;
+	size_t n;
+
+	if (!open_kernels(CLONES_GATED, &clones))
+		skip();
+	(void)kymo_clones_writes(clones.all, &n);
+	assert_int_equal(kymo_clones_n_writes(clones.all), n);
+	for (bounds.n_writes = n - 1; bounds.n_writes <= n; bounds.n_writes++) {
+		const int err = kymo_clones_create(&clones.code->code, clones.code->map, is_any, NULL, &bounds, &all);
+
+		assert_int_equal(err, bounds.n_writes == n ? 0 : -E2BIG);
+		if (!err)
+			kymo_clones_destroy(all);
+	}
+	bounds.is_given_up = is_third;
+	bounds.data = &n_asked;
+	assert_int_equal(kymo_clones_create(&clones.code->code, clones.code->map, is_any, NULL, &bounds, &all),
+			 -ECANCELED);
+	assert_int_equal(n_asked, 3);
 	clones_close(&clones);
 }
 
@@ -443,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_clones_know_what_their_code_is_code_of),
 		cmocka_unit_test(test_writes_are_apart_and_in_order),
 		cmocka_unit_test(test_a_function_is_cloned_alone),
+		cmocka_unit_test(test_bounds_end_an_analysis),
 		cmocka_unit_test(test_a_thread_may_go_on_in_the_function_itself),
 	};
 
