@@ -162,7 +162,6 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	if (error)
 		return error;
 	probes->has_shared = true;
-	probes_prepare_readable(probes);
 	error = kymo_data_format(&probes->shared, &probes->wanted.options, &probes->shared.data);
 	if (!error)
 		probes_prepare_rings_early(probes);

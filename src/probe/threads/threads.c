@@ -411,6 +411,7 @@ void probes_prepare_rings_early(struct kymo_probes *probes)
 	bool has_guards = probes->watch.has_guards || may_guards_come(probes) ||
 			  (probes->shared.is_sequenced && !probes->wanted.options.no_rseq && has_libc(probes));
 
+	probes_prepare_readable(probes);
 	if (!probes->wanted.options.is_one_of_many && (has_guards || !probes->shared.is_sequenced))
 		kymo_data_prepare_ahead(&probes->shared, &probes->wanted.options, &probes->shared.data, !has_guards);
 }

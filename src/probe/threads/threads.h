@@ -57,6 +57,7 @@ struct kymo_error *probes_prepare_rings(struct kymo_probes *probes);
 /* Let a thread begin with that: when all is planned, or before it, where it is likely which rings will be used.
  * Programs of a tree get no such thread: they have little memory at first. */
 void probes_prepare_rings_ahead(struct kymo_probes *probes);
+/* … and the table of readable memory, if there is one. */
 void probes_prepare_rings_early(struct kymo_probes *probes);
 
 /* With the process stopped and guards in: let pads use sequences, if every thread turns out to be registered as glibc
