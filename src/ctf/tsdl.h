@@ -47,11 +47,14 @@
  * Structures, as memory has them. Members of the program's have "_" before their name; others are
  *
  *	padding1		bits or bytes that are of no member
- *	anonymous1		a structure or union without a name; an array, where it is the only member: the
- *structure stands for it, as one of an array of arrays base_NAME		a base class struct { } union	this is
- *a union: members but the first are empty arrays, "u32 _x[0]"
+ *	anonymous1		a structure or union without a name; or an array
+ *	base_NAME		a base class
+ *	struct { } union	this is a union: members but the first are empty arrays, "u32 _x[0]"
  *	struct { } cut		there are more members, which are not recorded
  *	u8 cut[8]		in place of all members: the structure is too deep
+ *
+ * A structure whose only member is anonymous1, an array, stands for that: it is a row of an array of several
+ * dimensions.
  *
  * A field that is one structure is a variant: it may be absent, where memory was not there.
  */
