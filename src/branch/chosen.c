@@ -1,9 +1,6 @@
 #include "branch/chosen.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
@@ -200,38 +197,25 @@ static void sort_entries(struct branch_space *space)
 	space->entries.n = n;
 }
 
-/* A name may be a link to the file that is mapped. */
-static void identify(const char *name, struct branch_named *ret)
+struct kymo_file_id *branch_name_files(const struct kymo_branch_spec *specs, size_t n)
 {
-	kymo_cleanup_free char *path = NULL;
-	struct kymo_error *error = kymo_find_file(name, &path);
-	struct stat st;
-
-	if (!error && !stat(path, &st) && S_ISREG(st.st_mode))
-		*ret = (struct branch_named){ major(st.st_dev), minor(st.st_dev), st.st_ino };
-	kymo_error_destroy(error);
-}
-
-struct branch_named *branch_name_files(const struct kymo_branch_spec *specs, size_t n)
-{
-	struct branch_named *named = calloc(n + 1, sizeof(*named));
+	struct kymo_file_id *named = calloc(n + 1, sizeof(*named));
 
 	for (size_t i = 0; i < n && named; i++)
 		if (specs[i].file)
-			identify(specs[i].file, &named[i]);
+			named[i] = kymo_identify_file(specs[i].file);
 	return named;
 }
 
-static bool is_named(const struct branch_region *region, const struct branch_named *named)
+static bool is_named(const struct branch_region *region, struct kymo_file_id named)
 {
 	const struct branch_file *file = region->file;
 
-	return named->inode && file->inode == named->inode && file->major == named->major &&
-	       file->minor == named->minor;
+	return kymo_is_same_file((struct kymo_file_id){ file->major, file->minor, file->inode }, named);
 }
 
 /* What a spec chooses of a region's file; its module is opened then. False where it has none. */
-static bool matches(struct choosing *choosing, const struct kymo_branch_spec *spec, const struct branch_named *named)
+static bool matches(struct choosing *choosing, const struct kymo_branch_spec *spec, struct kymo_file_id named)
 {
 	if (!choosing->region->file ||
 	    !(kymo_name_matches_file(spec->file, choosing->region->name, NULL) || is_named(choosing->region, named)))
@@ -251,7 +235,7 @@ bool branch_choose(struct kymo_branches *branches, struct branch_space *space)
 		for (size_t k = 0; k < branches->options.n_specs; k++) {
 			const struct kymo_branch_spec *spec = &branches->options.specs[k];
 
-			if (!matches(&choosing, spec, &branches->named[k]))
+			if (!matches(&choosing, spec, branches->named[k]))
 				continue;
 			is_any = true;
 			if (spec->functions ? !take_some(&choosing, spec->functions, &branches->met[k])

@@ -8,13 +8,13 @@
 
 #include "base/error.h"
 
-struct branch_named;
 struct branch_space;
 struct kymo_branch_spec;
 struct kymo_branches;
+struct kymo_file_id;
 
 /* What the names of the specs' files mean, links followed; a fresh array, or NULL when memory is out. */
-struct branch_named *branch_name_files(const struct kymo_branch_spec *specs, size_t n);
+struct kymo_file_id *branch_name_files(const struct kymo_branch_spec *specs, size_t n);
 
 /* Find what the specs choose in a space that is new. False when memory is out. */
 bool branch_choose(struct kymo_branches *branches, struct branch_space *space);

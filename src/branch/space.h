@@ -29,12 +29,6 @@ struct branch_file {
 	struct kymo_code *code;     /* where IFUNCs are chosen; or NULL */
 };
 
-/* The file that a name means outside of all processes; `inode` is 0 where it means none. */
-struct branch_named {
-	uint32_t major, minor;
-	uint64_t inode;
-};
-
 struct branch_range {
 	uint64_t start, end;
 };

@@ -96,7 +96,7 @@ struct kymo_branches {
 	bool is_overwritten;                        /* the history of a thread */
 	KYMO_VEC(struct branch_function) functions; /* that are cloned; sorted */
 	bool *met;                                  /* by spec: a function was found */
-	struct branch_named *named;                 /* by spec: what its name means */
+	struct kymo_file_id *named;                 /* by spec: what its name means */
 	char source[256];
 };
 

@@ -9,9 +9,9 @@
 #include "probe/options.h"
 #include "wire/readable.h"
 
+struct kymo_file_id;
 struct kymo_spec;
 struct probe_clones;
-struct probe_file;
 struct probe_modified;
 struct probe_module;
 struct probe_refused;
@@ -74,8 +74,8 @@ struct probe_wanted {
 
 /* What came of each spec: arrays of as many. */
 struct probe_per_spec {
-	bool *met;                      /* some file and function was found */
-	const struct probe_file *files; /* the cache's */
+	bool *met;                        /* some file and function was found */
+	const struct kymo_file_id *files; /* the cache's */
 	struct probe_refused *refused;
 };
 

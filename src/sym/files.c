@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -327,4 +328,28 @@ struct kymo_error *kymo_find_file(const char *name, char **ret)
 			CACHE);
 	*ret = path;
 	return NULL;
+}
+
+/* ---- which file it is ------------------------------------------------------------------------ */
+
+struct kymo_file_id kymo_file_id_of(const struct stat *st)
+{
+	return (struct kymo_file_id){ major(st->st_dev), minor(st->st_dev), st->st_ino };
+}
+
+bool kymo_is_same_file(struct kymo_file_id a, struct kymo_file_id b)
+{
+	return a.inode && a.inode == b.inode && a.major == b.major && a.minor == b.minor;
+}
+
+struct kymo_file_id kymo_identify_file(const char *name)
+{
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(name, &path);
+	const bool is_found = !error;
+	struct stat st;
+
+	kymo_error_destroy(error);
+	return is_found && !stat(path, &st) && S_ISREG(st.st_mode) ? kymo_file_id_of(&st)
+								   : (struct kymo_file_id){ .inode = 0 };
 }

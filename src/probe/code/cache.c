@@ -19,7 +19,7 @@
 struct probe_cache {
 	KYMO_VEC(struct probe_cached *) files;
 	uint64_t uses;
-	struct probe_file *names;
+	struct kymo_file_id *names;
 };
 
 struct kymo_error *probe_cache_create(struct probe_cache **ret)
@@ -52,12 +52,12 @@ void probe_cache_destroy(struct probe_cache *cache)
 	free(cache);
 }
 
-const struct probe_file *probe_cache_names(const struct probe_cache *cache)
+const struct kymo_file_id *probe_cache_names(const struct probe_cache *cache)
 {
 	return cache->names;
 }
 
-void probe_cache_keep_names(struct probe_cache *cache, struct probe_file *files)
+void probe_cache_keep_names(struct probe_cache *cache, struct kymo_file_id *files)
 {
 	cache->names = files;
 }

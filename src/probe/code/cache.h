@@ -15,6 +15,7 @@
 #include "marker/marker.h"
 #include "probe/code/code.h"
 
+struct kymo_file_id;
 struct kymo_module;
 struct probe_cache;
 
@@ -40,16 +41,10 @@ struct kymo_error *probe_cache_create(struct probe_cache **ret);
 /* Nothing that was got from it may be in use any more. NULL is allowed. */
 void probe_cache_destroy(struct probe_cache *cache);
 
-/* The file that a spec's name leads to from here, through PATH and links; inode 0: none. */
-struct probe_file {
-	uint32_t major, minor;
-	uint64_t inode;
-};
-
 /* What the names of the recording's specs lead to, looked up once: one for each spec; NULL: not yet. The cache takes
  * `files`. */
-const struct probe_file *probe_cache_names(const struct probe_cache *cache);
-void probe_cache_keep_names(struct probe_cache *cache, struct probe_file *files);
+const struct kymo_file_id *probe_cache_names(const struct probe_cache *cache);
+void probe_cache_keep_names(struct probe_cache *cache, struct kymo_file_id *files);
 
 /* The file open at `fd` (not consumed); errors as kymo_module_open_fd() has them. To be given back; `path` is that of
  * the first caller. */

@@ -86,7 +86,7 @@ bool probes_mark_modified(const struct kymo_probes *probes, const struct kymo_ma
 
 static bool mark_in(const struct kymo_probes *probes, const struct probe_module *module, struct probe_text *text)
 {
-	const struct offline_id id = { module->major, module->minor, module->inode };
+	const struct kymo_file_id id = { module->major, module->minor, module->inode };
 	const struct kymo_offline *kernel = probes->wanted.options.kernel;
 	uint64_t vaddr;
 

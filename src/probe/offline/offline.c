@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "arch/uprobe.h"
@@ -36,19 +35,9 @@ static void file_deinit(struct offline_file *file)
 		close(file->fd);
 }
 
-static bool is_same(struct offline_id a, struct offline_id b)
+static struct kymo_file_id id_of_map(const struct kymo_map *map)
 {
-	return a.inode && a.inode == b.inode && a.major == b.major && a.minor == b.minor;
-}
-
-static struct offline_id id_of_map(const struct kymo_map *map)
-{
-	return (struct offline_id){ map->major, map->minor, map->inode };
-}
-
-static struct offline_id id_of_file(const struct stat *st)
-{
-	return (struct offline_id){ major(st->st_dev), minor(st->st_dev), st->st_ino };
+	return (struct kymo_file_id){ map->major, map->minor, map->inode };
 }
 
 static struct kymo_error *file_init(struct kymo_offline *offline, int fd, const char *path, struct offline_file *file)
@@ -63,7 +52,7 @@ static struct kymo_error *file_init(struct kymo_offline *offline, int fd, const 
 		return kymo_error_errno(errno, "cannot look at %s", path);
 	if (!S_ISREG(st.st_mode))
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s is no file", path);
-	file->id = id_of_file(&st);
+	file->id = kymo_file_id_of(&st);
 	return NULL;
 }
 
@@ -74,7 +63,7 @@ static struct kymo_error *add_file(struct kymo_offline *offline, int fd, const c
 	struct kymo_error *error = file_init(offline, fd, path, &file);
 
 	for (size_t i = 0; i < offline->files.n && !error; i++) {
-		if (!is_same(offline->files.items[i].id, file.id))
+		if (!kymo_is_same_file(offline->files.items[i].id, file.id))
 			continue;
 		file_deinit(&file);
 		*ret = i;
@@ -92,15 +81,15 @@ static struct kymo_error *add_file(struct kymo_offline *offline, int fd, const c
 	return NULL;
 }
 
-bool offline_is_file(const struct offline_file *file, struct offline_id id)
+bool offline_is_file(const struct offline_file *file, struct kymo_file_id id)
 {
-	return is_same(file->id, id) || is_same(file->mapped, id);
+	return kymo_is_same_file(file->id, id) || kymo_is_same_file(file->mapped, id);
 }
 
 static bool may_mean(const struct kymo_offline *offline, size_t spec, const struct kymo_map *map, const char *soname)
 {
 	return kymo_name_matches_file(offline->specs[spec].file, map->path, soname) ||
-	       is_same(offline->states[spec].id, id_of_map(map));
+	       kymo_is_same_file(offline->states[spec].id, id_of_map(map));
 }
 
 static struct kymo_error *look_at_map(struct kymo_offline *offline, pid_t pid, const struct kymo_map *map)
@@ -114,7 +103,7 @@ static struct kymo_error *look_at_map(struct kymo_offline *offline, pid_t pid, c
 	for (size_t i = 0; i < offline->n_specs; i++)
 		is_wanted |= may_mean(offline, i, map, NULL);
 	for (size_t i = 0; i < offline->files.n; i++)
-		is_wanted &= !is_same(offline->files.items[i].mapped, id_of_map(map));
+		is_wanted &= !kymo_is_same_file(offline->files.items[i].mapped, id_of_map(map));
 	if (!is_wanted)
 		return NULL;
 	error = kymo_open_mapped(pid, map, &fd);
@@ -304,18 +293,6 @@ int kymo_offline_file(const struct kymo_offline *offline, size_t i, const char *
 	return offline->files.items[i].fd;
 }
 
-/* A name may be a link to the file that is mapped. */
-static void identify(const char *name, struct offline_spec *state)
-{
-	kymo_cleanup_free char *path = NULL;
-	struct kymo_error *error = kymo_find_file(name, &path);
-	struct stat st;
-
-	if (!error && !stat(path, &st) && S_ISREG(st.st_mode))
-		state->id = id_of_file(&st);
-	kymo_error_destroy(error);
-}
-
 struct kymo_error *kymo_offline_create(const struct kymo_spec *specs, size_t n_specs, struct kymo_events *events,
 				       void (*warn_fn)(const char *sentence, void *data), void *data,
 				       struct kymo_offline **ret)
@@ -335,7 +312,7 @@ struct kymo_error *kymo_offline_create(const struct kymo_spec *specs, size_t n_s
 		return &kymo_error_no_memory;
 	}
 	for (size_t i = 0; i < n_specs; i++)
-		identify(specs[i].file, &offline->states[i]);
+		offline->states[i].id = kymo_identify_file(specs[i].file);
 	*ret = offline;
 	return NULL;
 }

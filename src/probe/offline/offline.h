@@ -13,9 +13,9 @@
 #include "base/error.h"
 
 struct kymo_events;
+struct kymo_file_id;
 struct kymo_spec;
 struct offline_file;
-struct offline_id;
 
 struct kymo_offline;
 
@@ -75,6 +75,6 @@ const struct kymo_offline_site *kymo_offline_sites(const struct kymo_offline *of
 int kymo_offline_file(const struct kymo_offline *offline, size_t i, const char **path_ret);
 
 /* Whether processes' maps, or the file itself, name it so. */
-bool offline_is_file(const struct offline_file *file, struct offline_id id);
+bool offline_is_file(const struct offline_file *file, struct kymo_file_id id);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "sym/files.h"
 
 struct kymo_code;
 struct kymo_events;
@@ -15,14 +16,9 @@ struct kymo_module;
 struct kymo_offline_site;
 struct kymo_spec;
 
-struct offline_id {
-	uint32_t major, minor;
-	uint64_t inode; /* 0: none */
-};
-
 struct offline_file {
 	/* of the file itself; as processes' maps name it, which some file systems do differently */
-	struct offline_id id, mapped;
+	struct kymo_file_id id, mapped;
 	int fd;
 	char *path;
 	struct kymo_module *module;
@@ -32,7 +28,7 @@ struct offline_file {
 
 /* Of one spec. */
 struct offline_spec {
-	struct offline_id id; /* of the file that its name leads to from here */
+	struct kymo_file_id id; /* of the file that its name leads to from here */
 	bool is_met;
 	size_t n_refused, n_tried;
 	char reasons[1024];

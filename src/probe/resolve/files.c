@@ -3,11 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "probe/code/cache.h"
 #include "probe/code/events.h"
 #include "probe/code/modules.h"
@@ -18,22 +15,10 @@
 #include "sym/files.h"
 #include "sym/nearest.h"
 
-/* A name may be a link to the file that is mapped, as /usr/bin/redis-server is one to redis-check-rdb. */
-static void identify(const char *name, struct probe_file *ret)
-{
-	kymo_cleanup_free char *path = NULL;
-	struct kymo_error *error = kymo_find_file(name, &path);
-	struct stat st;
-
-	if (!error && !stat(path, &st) && S_ISREG(st.st_mode))
-		*ret = (struct probe_file){ major(st.st_dev), minor(st.st_dev), st.st_ino };
-	kymo_error_destroy(error);
-}
-
 struct kymo_error *probes_files_init(struct kymo_probes *probes)
 {
 	struct probe_cache *cache = probe_events_cache(probes->wanted.options.events);
-	struct probe_file *files;
+	struct kymo_file_id *files;
 
 	if (!probe_cache_names(cache)) {
 		files = calloc(probes->wanted.n_specs ? probes->wanted.n_specs : 1, sizeof(*files));
@@ -41,31 +26,27 @@ struct kymo_error *probes_files_init(struct kymo_probes *probes)
 			return &kymo_error_no_memory;
 		for (size_t i = 0; i < probes->wanted.n_specs; i++)
 			if (probes->wanted.specs[i].file)
-				identify(probes->wanted.specs[i].file, &files[i]);
+				files[i] = kymo_identify_file(probes->wanted.specs[i].file);
 		probe_cache_keep_names(cache, files);
 	}
 	probes->per_spec.files = probe_cache_names(cache);
 	return NULL;
 }
 
-static bool is_file(const struct kymo_probes *probes, size_t spec_at, uint32_t major, uint32_t minor, uint64_t inode)
-{
-	const struct probe_file *file = &probes->per_spec.files[spec_at];
-
-	return file->inode && file->inode == inode && file->major == major && file->minor == minor;
-}
-
 bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct probe_module *module)
 {
-	return is_file(probes, spec_at, module->major, module->minor, module->inode);
+	return kymo_is_same_file(probes->per_spec.files[spec_at],
+				 (struct kymo_file_id){ module->major, module->minor, module->inode });
 }
 
 static bool is_named(const struct kymo_probes *probes, const struct kymo_map *map)
 {
+	const struct kymo_file_id id = { map->major, map->minor, map->inode };
+
 	for (size_t i = 0; i < probes->wanted.n_specs; i++)
 		if (probes->wanted.specs[i].file &&
 		    (kymo_name_matches_file(probes->wanted.specs[i].file, map->path, NULL) ||
-		     is_file(probes, i, map->major, map->minor, map->inode)))
+		     kymo_is_same_file(probes->per_spec.files[i], id)))
 			return true;
 	return false;
 }

@@ -113,6 +113,23 @@ static void what_is_nowhere_is_not_found(void **state)
 	assert_null(path);
 }
 
+static void a_link_and_the_file_that_it_leads_to_are_the_same_file(void **state)
+{
+	static const char *const none[] = { "no_such_file_at_all", "/nowhere/at/all", "/", "/dev/null" };
+	char link[1024];
+
+	run("ln -s /bin/true link");
+	snprintf(link, sizeof(link), "%s/link", directory);
+	assert_true(kymo_is_same_file(kymo_identify_file(link), kymo_identify_file("/bin/true")));
+	assert_false(kymo_is_same_file(kymo_identify_file(link), kymo_identify_file("/bin/false")));
+	for (size_t i = 0; i < kymo_countof(none); i++) {
+		const struct kymo_file_id id = kymo_identify_file(none[i]);
+
+		assert_int_equal(id.inode, 0);
+		assert_false(kymo_is_same_file(id, id));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +138,7 @@ int main(void)
 		cmocka_unit_test(programs_and_libraries_are_found_without_a_process),
 		cmocka_unit_test(programs_come_before_the_scripts_that_wrap_them),
 		cmocka_unit_test(what_is_nowhere_is_not_found),
+		cmocka_unit_test(a_link_and_the_file_that_it_leads_to_are_the_same_file),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);
