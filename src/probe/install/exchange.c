@@ -20,12 +20,13 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/events.h"
-#include "probe/coexist/link.h"
 #include "probe/coexist/peers.h"
 #include "probe/install/install.h"
+#include "probe/install/jump.h"
 #include "probe/install/stop.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
+#include "probe/plan/allocate.h"
 #include "probe/plan/faults.h"
 #include "probe/probes.h"
 #include "probe/site/refusals.h"
@@ -145,17 +146,8 @@ static void add_dependent(struct outgoing *outgoing)
 /* Whether what is at the site is this recording's alone. */
 static bool is_own(const struct outgoing *outgoing, const struct probe_site *site)
 {
-	struct kymo_probes *probes = outgoing->probes;
-	uint8_t now[KYMO_PATCH_MAX], jump[KYMO_JUMP_SIZE];
-
-	if (site->behind || probes_peers_have(&outgoing->peers, site->address, site->plan.lock_size) ||
-	    kymo_encode_jump(site->link, site->pad + site->layout.entry, jump) ||
-	    kymo_process_read(probes->process, site->address, now, site->plan.patch_size))
-		return false;
-	if (!site->plan.trampoline)
-		return !memcmp(now, jump, sizeof(jump));
-	return !memcmp(now, site->plan.patch, site->plan.patch_size) &&
-	       probe_jump_at(probes->process, site->link) == site->pad + site->layout.entry;
+	return !site->behind && !probes_peers_have(&outgoing->peers, site->address, site->plan.lock_size) &&
+	       probes_leads_to_pad(outgoing->probes, site);
 }
 
 /* What can't be taken out keeps what it relies on. */
@@ -225,12 +217,8 @@ static bool has_jump(struct kymo_process *child, const struct probe_site *site, 
 	uint8_t now[KYMO_PATCH_MAX], patch[KYMO_PATCH_MAX];
 
 	*err_ret = kymo_process_read(child, site->address, now, site->plan.patch_size);
-	if (*err_ret)
+	if (*err_ret || probes_patch_of(site, patch))
 		return false;
-	if (site->plan.trampoline)
-		memcpy(patch, site->plan.patch, site->plan.patch_size);
-	else
-		kymo_encode_jump(site->address, site->pad + site->layout.entry, patch);
 	*first_ret = now[0] != patch[0] && kymo_uprobe_is_breakpoint(now[0], site->plan.original[0]);
 	return *first_ret < site->plan.patch_size &&
 	       !memcmp(now + *first_ret, patch + *first_ret, site->plan.patch_size - *first_ret);

@@ -17,10 +17,9 @@
 #include "probe/code/cache.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
-#include "probe/coexist/link.h"
+#include "probe/install/jump.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/memory/sessions.h"
-#include "probe/plan/allocate.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 #include "probe/site/warning.h"
@@ -51,16 +50,10 @@ static bool is_quiet(const struct kymo_wire_readable *table, uint64_t *begun_ret
 
 /* ---- whether all calls are seen ------------------------------------------------------------------ */
 
-/* Whether its jump is in the text, and leads to its pad. */
-static bool is_in_text(const struct kymo_probes *probes, const struct probe_site *site)
+static bool is_struck(const struct kymo_probes *probes, const struct probe_site *site)
 {
-	uint8_t patch[KYMO_PATCH_MAX], now[KYMO_PATCH_MAX];
-
 	return site->is_strike && site->is_installed && !site->is_retired && !site->behind &&
-	       !probes_patch_of(site, patch) &&
-	       !kymo_process_read(probes->process, site->address, now, site->plan.patch_size) &&
-	       !memcmp(now, patch, site->plan.patch_size) &&
-	       (!site->plan.trampoline || probe_jump_at(probes->process, site->link) == site->pad + site->layout.entry);
+	       probes_leads_to_pad(probes, site);
 }
 
 /* Each of its calls that may take memory away has its pad. */
@@ -80,7 +73,7 @@ static bool is_module_struck(struct kymo_probes *probes, size_t module_at)
 		if (!probes_may_strike(&sites[i]))
 			continue;
 		site = probes_site_at(probes, probes->modules.items[module_at].bias + sites[i].vaddr);
-		if (!site || !is_in_text(probes, site))
+		if (!site || !is_struck(probes, site))
 			return false;
 	}
 	return true;
