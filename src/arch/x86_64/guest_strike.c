@@ -202,8 +202,10 @@ GUEST_INLINE int is_in_sequence(const char *live, uint64_t thread)
  * filter may punish them) what is seen of the slots has to do. */
 GUEST_OWN void wait_for_readers(const struct kymo_wire_readable *table, const char *live, uint64_t low, uint64_t high)
 {
-	const uint64_t nap[2] = { 0, NAP_NS };
+	uint64_t nap[2] = { 0 };
 
+	/* A constant array would be read from outside of the section. */
+	__asm__("movq %1, %0" : "=m"(nap[1]) : "i"(NAP_NS));
 	for (uint32_t i = 0; i < KYMO_WIRE_READERS; i++) {
 		const struct kymo_wire_reader *reader = &table->readers[i];
 		const uint64_t address = __atomic_load_n(&reader->address, __ATOMIC_ACQUIRE),

@@ -90,6 +90,30 @@ def problems_of(tree, files):
     return problems
 
 
+def test_code_for_targets_that_refers_to_what_stays_behind_is_seen(tmp):
+    """A table that a compiler keeps elsewhere, and a function of libc's."""
+    tree = copy_tree(tmp)
+    for part in ('include', 'meson.build'):
+        (shutil.copytree if (SOURCE / part).is_dir() else shutil.copy)(SOURCE / part, tree / part)
+    guest = tree / 'src/arch/x86_64/guest_strike.c'
+    guest.write_text(guest.read_text() + """
+static const uint64_t far_table[3] = { 1, 2, 3 };
+size_t strlen(const char *text);
+GUEST uint64_t kymo_guest_wrong(const char *text);
+GUEST uint64_t kymo_guest_wrong(const char *text) { return far_table[*text & 1] + strlen(text); }
+""")
+    result = run(tree / 'tools/check-guest')
+    check_equal(result.status, 1, 'exit status')
+    lines = result.out.splitlines()
+    for compiler in ('gcc', 'clang'):
+        told = sorted(
+            re.findall(f'^{compiler}: the code for targets refers to (.*), which is not copied with it$', result.out,
+                       re.M))
+        check_equal(told[-1], 'strlen', f'the function, by {compiler}')
+        check_equal(len(told), 2, f'what {compiler} leaves outside')
+    check_equal(lines[-1], 'check-guest: gcc, clang: 4 problems')
+
+
 def test_a_broken_layer_is_seen(tmp):
     """All at once, as each look at the tree takes seconds: the second line of each file is the wrong one."""
     ptrace = 'ptrace(0, 0, 0, 0)'
