@@ -7,6 +7,7 @@
 #ifndef KYMO_WIRE_READABLE_H
 #define KYMO_WIRE_READABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,5 +44,29 @@ struct kymo_wire_readable {
 
 _Static_assert(offsetof(struct kymo_wire_readable, readers) == 1024, "slots in pairs begin at a multiple of 32");
 _Static_assert(offsetof(struct kymo_wire_readable, pages) == 5 * 4096, "blocks are whole pages");
+
+/* Both are inlined everywhere: code in targets calls nothing outside of its section. */
+#define KYMO_WIRE_INLINE static inline __attribute__((always_inline))
+
+/* No reader begins any more, until the recorder opens the table again. Whether it was open. */
+KYMO_WIRE_INLINE bool kymo_wire_close_readable(struct kymo_wire_readable *table)
+{
+	uint64_t state = __atomic_load_n(&table->state, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(&table->state, &state, (state & ~KYMO_WIRE_READABLE_OPEN) + 2, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	return state & KYMO_WIRE_READABLE_OPEN;
+}
+
+/* How many calls that may take memory away are under way, and in `begun_ret` how many have begun. The order of the
+ * loads matters: each call begins before it ends, so none that runs between the two is missed. */
+KYMO_WIRE_INLINE uint64_t kymo_wire_losses_under_way(const struct kymo_wire_readable *table, uint64_t *begun_ret)
+{
+	const uint64_t ended = __atomic_load_n(&table->ended, __ATOMIC_SEQ_CST);
+
+	*begun_ret = __atomic_load_n(&table->begun, __ATOMIC_SEQ_CST);
+	return *begun_ret - ended;
+}
 
 #endif

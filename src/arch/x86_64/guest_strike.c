@@ -236,39 +236,22 @@ GUEST_INLINE void fence(const char *live)
 		__asm__ volatile("pause");
 }
 
-/* No reader begins any more, until the recorder opens the table again. Whether it was open. */
-GUEST_INLINE int close_table(struct kymo_wire_readable *table)
-{
-	uint64_t state = __atomic_load_n(&table->state, __ATOMIC_RELAXED);
-
-	while (!__atomic_compare_exchange_n(&table->state, &state, (state & ~KYMO_WIRE_READABLE_OPEN) + 2, 0,
-					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-	return (state & KYMO_WIRE_READABLE_OPEN) != 0;
-}
-
-/* Whether no other such call is under way: the order of these loads matters, as each begins before it ends. */
-GUEST_INLINE int is_alone(const struct kymo_wire_readable *table)
-{
-	const uint64_t ended = __atomic_load_n(&table->ended, __ATOMIC_SEQ_CST);
-
-	return __atomic_load_n(&table->begun, __ATOMIC_SEQ_CST) - ended == 1;
-}
-
 /* What the call takes away is struck from the table, and no reader is there any more. */
 GUEST_INLINE void strike(struct kymo_wire_readable *table, const char *live, const struct loss *loss)
 {
 	int was_open = 0, found = 0;
+	uint64_t begun;
 
 	__atomic_fetch_add(&table->begun, 1, __ATOMIC_SEQ_CST);
 	if (loss->for_good)
 		__atomic_store_n(&table->is_closed_for_good, 1, __ATOMIC_RELAXED);
 	if (loss->closes)
-		was_open = close_table(table);
+		was_open = kymo_wire_close_readable(table);
 	for (int i = 0; i < 2; i++)
 		found |= clear_range(table, loss->low[i], loss->high[i]);
 	/* As a program begins there is no reader, and perhaps no thread pointer. */
-	if (__atomic_load_n(live, __ATOMIC_RELAXED) == KYMO_PAD_EARLY || (!found && !was_open && is_alone(table)))
+	if (__atomic_load_n(live, __ATOMIC_RELAXED) == KYMO_PAD_EARLY ||
+	    (!found && !was_open && kymo_wire_losses_under_way(table, &begun) == 1)) /* this one alone */
 		return;
 	fence(live);
 	/* Of new code it is not known what that takes away. */

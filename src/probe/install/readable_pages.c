@@ -39,15 +39,6 @@
 #define AGAIN_NS UINT64_C(500000000) /* after the table could not be opened */
 #define TOLD_AT 3                    /* such failures in a row: a library may be on its way */
 
-/* No call that may take memory away is under way. `begun_ret`: how many there have been. */
-static bool is_quiet(const struct kymo_wire_readable *table, uint64_t *begun_ret)
-{
-	const uint64_t ended = __atomic_load_n(&table->ended, __ATOMIC_SEQ_CST);
-
-	*begun_ret = __atomic_load_n(&table->begun, __ATOMIC_SEQ_CST); /* the latter: no other may end in between */
-	return ended == *begun_ret;
-}
-
 /* ---- whether all calls are seen ------------------------------------------------------------------ */
 
 static bool is_struck(const struct kymo_probes *probes, const struct probe_site *site)
@@ -172,8 +163,8 @@ static void open_table(struct kymo_probes *probes, struct kymo_wire_readable *ta
 	const char *why = NULL;
 	bool are_all;
 
-	if (kymo_now_ns() < probes->readable.again_ns || !is_quiet(table, &begun) || is_asked(probes) ||
-	    kymo_probes_pending(probes))
+	if (kymo_now_ns() < probes->readable.again_ns || kymo_wire_losses_under_way(table, &begun) ||
+	    is_asked(probes) || kymo_probes_pending(probes))
 		return;
 	probes->readable.again_ns = kymo_now_ns() + AGAIN_NS;
 	error = kymo_maps_read(probes->pid, &maps);
@@ -317,7 +308,7 @@ static void add_pages(struct kymo_probes *probes, struct kymo_wire_readable *tab
 	uint64_t begun, now;
 	char path[64];
 
-	if (!is_quiet(table, &begun))
+	if (kymo_wire_losses_under_way(table, &begun))
 		return;
 	error = kymo_maps_read(probes->pid, &maps);
 	if (error) {

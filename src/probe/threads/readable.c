@@ -76,16 +76,8 @@ void probes_tell_readable(struct kymo_probes *probes, const char *why)
 
 void probes_shut_readable(struct kymo_probes *probes)
 {
-	struct kymo_wire_readable *table;
-	uint64_t state;
-
-	if (!probes->wanted.options.fast_reads || !probes->has_shared)
-		return;
-	table = probes_readable_table(probes);
-	state = __atomic_load_n(&table->state, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&table->state, &state, (state & ~KYMO_WIRE_READABLE_OPEN) + 2, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
+	if (probes->wanted.options.fast_reads && probes->has_shared)
+		kymo_wire_close_readable(probes_readable_table(probes));
 }
 
 void probes_register_readable(struct kymo_probes *probes)
