@@ -47,8 +47,8 @@ void probes_choose_fast_reads(struct kymo_probes *probes)
 {
 	struct kymo_probes_options *options = &probes->wanted.options;
 
-	options->fast_reads &= !options->no_rseq && !options->traps && !options->clones && !options->is_one_of_many &&
-			       probes_read_memory(probes);
+	options->fast_reads = options->fast_reads && !options->no_rseq && !options->traps && !options->clones &&
+			      !options->is_one_of_many && probes_read_memory(probes);
 }
 
 /* Or may have one. */
