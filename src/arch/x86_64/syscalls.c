@@ -83,30 +83,39 @@ static int32_t number_after(const struct x86_insn *insn, int32_t before)
 	return -1;
 }
 
+/* A walk over a function, from call to call: calls are asked for in the order of their addresses. */
+struct walk {
+	const struct kymo_extent *function;
+	uint64_t at;    /* the next instruction */
+	int32_t number; /* in eax before it; or -1 */
+};
+
 /* The number of the call at `vaddr` of the function, or -1: what is in eax on the only way that leads there. */
-static int32_t number_on_the_way(const struct kymo_entry_map *map, const struct kymo_extent *function, uint64_t vaddr)
+static int32_t number_on_the_way(const struct kymo_entry_map *map, const struct kymo_extent *function, uint64_t vaddr,
+				 struct walk *walk)
 {
-	struct x86_insn insn = { .length = 1 };
+	struct x86_insn insn;
 	ZydisDecoder decoder;
-	int32_t number = -1;
 
+	if (walk->function != function)
+		*walk = (struct walk){ function, function->start, -1 };
 	x86_decoder_init(&decoder);
-	for (uint64_t at = function->start; at < vaddr; at += insn.length) {
+	for (; walk->at < vaddr; walk->at += insn.length) {
 		size_t size;
-		const uint8_t *bytes = x86_text_at(map, at, &size);
+		const uint8_t *bytes = x86_text_at(map, walk->at, &size);
 
-		if (!bytes || x86_decode_full(&decoder, bytes, size, at, &insn))
+		if (!bytes || x86_decode_full(&decoder, bytes, size, walk->at, &insn))
 			return -1;
-		if (kymo_entry_map_has(map, at))
-			number = -1;
-		number = x86_flow_ends(insn.flow) ? -1 : number_after(&insn, number);
+		if (kymo_entry_map_has(map, walk->at))
+			walk->number = -1;
+		walk->number = x86_flow_ends(insn.flow) ? -1 : number_after(&insn, walk->number);
 	}
-	return kymo_entry_map_has(map, vaddr) ? -1 : number;
+	return kymo_entry_map_has(map, vaddr) ? -1 : walk->number;
 }
 
 /* The number that is known to be in eax there; and that of a signal return, which is known by its bytes. */
 static int32_t number_before(const struct kymo_module_code *code, const struct kymo_entry_map *map, ptrdiff_t function,
-			     uint64_t vaddr)
+			     uint64_t vaddr, struct walk *walk)
 {
 	static const uint8_t signal_return[] = { 0x48, 0xc7, 0xc0, SYS_rt_sigreturn, 0, 0, 0 }; /* mov $15,%rax */
 	const struct x86_area *area = x86_area_at(map, vaddr);
@@ -118,20 +127,34 @@ static int32_t number_before(const struct kymo_module_code *code, const struct k
 	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad ||
 	    map->functions[function].computed)
 		return -1;
-	return number_on_the_way(map, &code->functions[function], vaddr);
+	return number_on_the_way(map, &code->functions[function], vaddr, walk);
 }
 
 int32_t x86_syscall_number(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t vaddr)
 {
-	return number_before(code, map, x86_function_at(code, vaddr), vaddr);
+	struct walk walk = { .function = NULL };
+
+	return number_before(code, map, x86_function_at(code, vaddr), vaddr, &walk);
 }
 
-static struct kymo_syscall_site look_at_call(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-					     ptrdiff_t function, uint64_t vaddr)
-{
-	struct kymo_syscall_site site = { .vaddr = vaddr, .number = number_before(code, map, function, vaddr) };
+/* What is known of the function of the last call. */
+struct last {
+	struct walk walk;
+	ptrdiff_t function; /* that the rest is of; or -1 */
+	bool may_leave_stack;
+};
 
-	if (function >= 0 && map->functions[function].decodes && may_leave_stack(map, &code->functions[function]))
+static struct kymo_syscall_site look_at_call(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+					     ptrdiff_t function, uint64_t vaddr, struct last *last)
+{
+	struct kymo_syscall_site site = { .vaddr = vaddr,
+					  .number = number_before(code, map, function, vaddr, &last->walk) };
+
+	if (function >= 0 && function != last->function)
+		last->may_leave_stack =
+			map->functions[function].decodes && may_leave_stack(map, &code->functions[function]);
+	last->function = function;
+	if (function >= 0 && last->may_leave_stack)
 		site.reason = "the thread ends there, and its stack may be gone";
 	return site;
 }
@@ -157,6 +180,7 @@ int kymo_syscall_sites_create(const struct kymo_module_code *code, const struct 
 			      struct kymo_syscall_site **ret, size_t *n_ret)
 {
 	KYMO_VEC(struct kymo_syscall_site) sites = { 0 };
+	struct last last = { .function = -1 };
 	struct x86_gap gap = { .low = 0 };
 	int err = 0;
 
@@ -171,7 +195,7 @@ int kymo_syscall_sites_create(const struct kymo_module_code *code, const struct 
 
 			if (function < 0)
 				err = find_data(code, map, span, vaddr, &gap, &is_data);
-			if (!err && !is_data && !kymo_vec_push(&sites, look_at_call(code, map, function, vaddr)))
+			if (!err && !is_data && !kymo_vec_push(&sites, look_at_call(code, map, function, vaddr, &last)))
 				err = -ENOMEM;
 		}
 	}
