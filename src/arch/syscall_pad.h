@@ -1,6 +1,6 @@
 /*
- * Pads of system calls: they record them, and make those that take memory away from readers in a way that no reader
- * faults.
+ * Pads of system calls. Such a pad records the call. One that takes memory away it makes so that no thread faults that
+ * reads the memory meanwhile (docs/design/fast-reads.md).
  *
  * Public header of the room, beside pad.h.
  */
@@ -16,12 +16,12 @@ struct kymo_pad_syscalls {
 	uint64_t wanted[KYMO_PAD_SYSCALLS / 64];
 	uint32_t first_id; /* of the entry of call 0; of call n, first_id + n; 0: nothing is recorded */
 	uint32_t exit_id;
-	bool strikes; /* kymo_pad_strikes() are made by the shared code, which strikes what they take away */
+	bool strikes; /* calls of kymo_pad_strikes() are made by the shared code, which strikes what they take away */
 };
 
-/* Calls after which memory of the process may be gone (wire/readable.h). They wait for nothing, and may be made by
- * other code in place of the program's. */
-void kymo_pad_strikes(uint64_t ret[KYMO_PAD_SYSCALLS / 64]);
+/* Whether memory of the process may be gone after the call (wire/readable.h), also as x32 numbers it. Such calls wait
+ * for nothing, and may be made by other code in place of the program's. */
+bool kymo_pad_strikes(uint32_t number);
 
 /* The most bytes below the stack pointer that such a call takes: threads that run on small stacks make none. */
 #define KYMO_PAD_STRIKE_STACK_MAX 640

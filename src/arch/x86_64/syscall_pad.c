@@ -34,6 +34,8 @@
 #include "arch/x86_64/guest.h"
 #include "wire/event.h"
 
+#define X32 0x40000000u /* in a call's number */
+
 enum { ENTRY, EXIT, N_EVENTS };
 
 #define FROM(register_, type_) \
@@ -55,16 +57,25 @@ struct pad {
 	uint64_t descriptors[N_EVENTS][3];
 };
 
-void kymo_pad_strikes(uint64_t ret[KYMO_PAD_SYSCALLS / 64])
+bool kymo_pad_strikes(uint32_t number)
 {
-	static const uint16_t numbers[] = { SYS_mmap,           SYS_mprotect,      SYS_munmap,     SYS_brk,
-					    SYS_mremap,         SYS_madvise,       SYS_shmat,      SYS_userfaultfd,
-					    SYS_personality,    SYS_pkey_mprotect, SYS_pkey_alloc, SYS_io_uring_setup,
-					    SYS_process_madvise };
-
-	memset(ret, 0, KYMO_PAD_SYSCALLS / 8);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		ret[numbers[i] / 64] |= UINT64_C(1) << numbers[i] % 64;
+	switch (number & ~X32) {
+	case SYS_mmap:
+	case SYS_mprotect:
+	case SYS_munmap:
+	case SYS_brk:
+	case SYS_mremap:
+	case SYS_madvise:
+	case SYS_shmat:
+	case SYS_userfaultfd:
+	case SYS_personality:
+	case SYS_pkey_mprotect:
+	case SYS_pkey_alloc:
+	case SYS_io_uring_setup:
+	case SYS_process_madvise:
+		return true;
+	}
+	return false;
 }
 
 /* To `plain` where the bit of number eax, which is in range, is 0. */
@@ -207,13 +218,14 @@ static int emit(struct pad *pad, const struct kymo_plan *plan, const struct kymo
 	const bool records = syscalls->first_id;
 	const size_t begin = pad->c->n;
 	const struct tables tables = { begin, syscalls->strikes ? begin + KYMO_PAD_SYSCALLS / 8 : 0 };
-	uint64_t strikes[KYMO_PAD_SYSCALLS / 64];
+	uint64_t strikes[KYMO_PAD_SYSCALLS / 64] = { 0 };
 	struct label unwanted = { .n = 0 }, plain = { .n = 0 };
 	struct code *c = pad->c;
 	int err;
 
 	bytes(c, syscalls->wanted, KYMO_PAD_SYSCALLS / 8);
-	kymo_pad_strikes(strikes);
+	for (uint32_t i = 0; i < KYMO_PAD_SYSCALLS && tables.strikes; i++)
+		strikes[i / 64] |= (uint64_t)kymo_pad_strikes(i) << i % 64;
 	if (tables.strikes)
 		bytes(c, strikes, sizeof(strikes));
 	layout->entry = (uint32_t)c->n;

@@ -9,14 +9,9 @@
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 
-#define X32 0x40000000 /* in the number of a call */
-
 bool probes_may_strike(const struct kymo_syscall_site *at)
 {
-	uint64_t numbers[KYMO_PAD_SYSCALLS / 64];
-
-	kymo_pad_strikes(numbers);
-	return at->number < 0 || (at->number < KYMO_PAD_SYSCALLS && (numbers[at->number / 64] >> at->number % 64 & 1));
+	return at->number < 0 || kymo_pad_strikes((uint32_t)at->number);
 }
 
 struct kymo_error *probes_calls_of(struct kymo_probes *probes, size_t module_at,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "alone.h"
 #include "arch/code.h"
@@ -15,6 +16,7 @@
 #include "arch/pad.h"
 #include "arch/syscall_pad.h"
 #include "base/cleanup.h"
+#include "probe/threads/strikes.h"
 #include "wire/event.h"
 
 #define AT 0x7f0000000000u
@@ -152,6 +154,24 @@ static int emit(const struct kymo_plan *plan, const struct kymo_pad_syscalls *sy
 	return kymo_pad_emit_syscall(&env, plan, AT, AT + 0x300000, syscalls, out, size, ret);
 }
 
+static void a_call_that_takes_memory_away_is_known_by_either_of_its_numbers(void **state)
+{
+	static const uint32_t others[] = { SYS_read, SYS_futex, SYS_exit, KYMO_PAD_SYSCALLS, UINT32_MAX };
+	static const uint32_t taking[] = { SYS_mmap, SYS_munmap, SYS_brk, SYS_process_madvise };
+	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
+
+	for (size_t i = 0; i < kymo_countof(taking); i++) {
+		assert_true(kymo_pad_strikes(taking[i]));
+		assert_true(kymo_pad_strikes(taking[i] | 0x40000000));
+	}
+	for (size_t i = 0; i < kymo_countof(others); i++)
+		assert_false(kymo_pad_strikes(others[i]));
+	/* mov $0x40000009,%eax; syscall; ret: mmap of x32 */
+	assert_int_equal(PLACES("\xb8\x09\0\0\x40\x0f\x05\xc3"), 1);
+	assert_int_equal(places[0].number, SYS_mmap | 0x40000000);
+	assert_true(probes_may_strike(&places[0]));
+}
+
 static void a_pad_fits_into_what_is_kept_for_one_event(void **state)
 {
 	const struct kymo_pad_syscalls syscalls = { .first_id = 1, .exit_id = 513 };
@@ -187,6 +207,7 @@ int main(void)
 		cmocka_unit_test(a_function_that_calls_others_has_its_stack),
 		cmocka_unit_test(a_number_is_known_where_one_way_leads_there),
 		cmocka_unit_test(a_number_is_not_known_where_several_ways_lead_there),
+		cmocka_unit_test(a_call_that_takes_memory_away_is_known_by_either_of_its_numbers),
 		cmocka_unit_test(a_pad_fits_into_what_is_kept_for_one_event),
 		cmocka_unit_test(what_is_no_system_call_and_ids_out_of_range_are_refused),
 	};
