@@ -14,15 +14,6 @@
 #define GUEST_OWN static __attribute__((section("kymo_guest"), noinline))
 #define GUEST_INLINE static inline __attribute__((always_inline))
 
-enum {
-	GUEST_BRK = 12,
-	GUEST_SIGPROCMASK = 14,
-	GUEST_NANOSLEEP = 35,
-	GUEST_GETTID = 186,
-	GUEST_PROCESS_VM_READV = 310,
-	GUEST_MEMBARRIER = 324,
-};
-
 GUEST_INLINE int64_t guest_call6(int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	register uint64_t r10 __asm__("r10") = d;

@@ -8,6 +8,7 @@
 #include "arch/x86_64/guest_read.h"
 
 #include <stddef.h>
+#include <sys/syscall.h>
 
 #include "arch/x86_64/guest_calls.h"
 #include "base/page.h"
@@ -251,9 +252,9 @@ GUEST int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size,
 
 	if (!process)
 		return 0;
-	n = guest_call6(GUEST_PROCESS_VM_READV, process, (uint64_t)&local, 1, (uint64_t)from, 2, 0);
+	n = guest_call6(SYS_process_vm_readv, process, (uint64_t)&local, 1, (uint64_t)from, 2, 0);
 	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
-		n = guest_call6(GUEST_PROCESS_VM_READV, (uint64_t)guest_call6(GUEST_GETTID, 0, 0, 0, 0, 0, 0),
+		n = guest_call6(SYS_process_vm_readv, (uint64_t)guest_call6(SYS_gettid, 0, 0, 0, 0, 0, 0),
 				(uint64_t)&local, 1, (uint64_t)from, 2, 0);
 	return n;
 }

@@ -7,43 +7,24 @@
  */
 #include "arch/x86_64/guest_strike.h"
 
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
 
 #include "arch/x86_64/guest_calls.h"
 #include "arch/x86_64/guest_read.h"
 #include "base/page.h"
 #include "wire/readable.h"
 
-enum {
-	SYS_MMAP = 9,
-	SYS_MPROTECT = 10,
-	SYS_MUNMAP = 11,
-	SYS_MREMAP = 25,
-	SYS_MADVISE = 28,
-	SYS_SHMAT = 30,
-	SYS_PERSONALITY = 135,
-	SYS_USERFAULTFD = 323,
-	SYS_PKEY_MPROTECT = 329,
-	SYS_PKEY_ALLOC = 330,
-	SYS_IO_URING_SETUP = 425,
-	SYS_PROCESS_MADVISE = 440,
-};
-
-#define READ 1
-#define EXEC 4
-#define FIXED 0x10
-#define FIXED_NOREPLACE 0x100000
-#define MOVES_FIXED 2          /* MREMAP_FIXED */
-#define ADVICE_HARMS 100       /* MADV_HWPOISON, …, MADV_GUARD_INSTALL */
-#define REPLACES 040000        /* SHM_REMAP */
-#define RUNS 0100000           /* SHM_EXEC */
-#define GROWS_DOWN 0x01000000  /* PROT_GROWSDOWN: from the start of the mapping */
-#define READ_IS_EXEC 0x0400000 /* READ_IMPLIES_EXEC */
+#define ADVICE_HARMS 100 /* MADV_HWPOISON, …, MADV_GUARD_INSTALL */
 #define HUGE (UINT64_C(2) << 20)
 #define HUGEST (UINT64_C(1) << 30)
 #define X32 UINT64_C(0x40000000) /* in a call's number */
-#define GONE (-14)               /* EFAULT */
-#define FENCE 128                /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ */
 
 #define READ_MAX 1024 /* bytes from a reader's address on */
 #define NAP_NS 100000
@@ -93,47 +74,47 @@ GUEST_INLINE int find_loss(const struct kymo_guest_frame *frame, const struct ky
 	struct loss loss = { .closes = 0 };
 
 	switch ((uint32_t)frame->rax & ~X32) { /* as the kernel takes it */
-	case SYS_MUNMAP:
+	case SYS_munmap:
 		take(&loss, 0, a, b);
 		break;
-	case SYS_MMAP:
-		loss.closes = (c & EXEC) != 0;
-		if ((d & FIXED) && !(d & FIXED_NOREPLACE))
+	case SYS_mmap:
+		loss.closes = (c & PROT_EXEC) != 0;
+		if ((d & MAP_FIXED) && !(d & MAP_FIXED_NOREPLACE))
 			take_huge(&loss, 0, a, b);
 		break;
-	case SYS_MPROTECT:
-		loss.closes = (c & EXEC) != 0;
-		if (!(c & READ))
+	case SYS_mprotect:
+		loss.closes = (c & PROT_EXEC) != 0;
+		if (!(c & PROT_READ))
 			take(&loss, 0, a, b);
-		if (!(c & READ) && (c & GROWS_DOWN))
+		if (!(c & PROT_READ) && (c & PROT_GROWSDOWN))
 			loss.low[0] = 0;
 		break;
-	case SYS_MREMAP:
+	case SYS_mremap:
 		take_huge(&loss, 0, a, b);
-		if (d & MOVES_FIXED)
+		if (d & MREMAP_FIXED)
 			take_huge(&loss, 1, e, c);
 		break;
-	case GUEST_BRK:
+	case SYS_brk:
 		if (a)
 			take(&loss, 0, a, tebibyte());
 		break;
-	case SYS_MADVISE:
+	case SYS_madvise:
 		if ((uint32_t)c >= ADVICE_HARMS)
 			take(&loss, 0, a, b);
 		break;
-	case SYS_SHMAT:
-		loss.for_good = (c & (REPLACES | RUNS)) != 0;
+	case SYS_shmat:
+		loss.for_good = (c & (SHM_REMAP | SHM_EXEC)) != 0;
 		break;
-	case SYS_PERSONALITY:
-		loss.for_good = (a & READ_IS_EXEC) && (uint32_t)a != UINT32_MAX;
+	case SYS_personality:
+		loss.for_good = (a & READ_IMPLIES_EXEC) && (uint32_t)a != UINT32_MAX;
 		break;
-	case SYS_PROCESS_MADVISE:
+	case SYS_process_madvise:
 		loss.for_good = (uint32_t)d >= ADVICE_HARMS;
 		break;
-	case SYS_USERFAULTFD:
-	case SYS_PKEY_MPROTECT:
-	case SYS_PKEY_ALLOC:
-	case SYS_IO_URING_SETUP:
+	case SYS_userfaultfd:
+	case SYS_pkey_mprotect:
+	case SYS_pkey_alloc:
+	case SYS_io_uring_setup:
 		loss.for_good = 1;
 		break;
 	}
@@ -195,7 +176,7 @@ GUEST_INLINE int is_in_sequence(const char *live, uint64_t thread)
 					    sequence + offsetof(struct guest_sequence, mark));
 	else if (n == sizeof(sequence))
 		return 0;
-	return n == sizeof(mark) ? mark == GUEST_SEQUENCE_MARK : n != GONE;
+	return n == sizeof(mark) ? mark == GUEST_SEQUENCE_MARK : n != -EFAULT;
 }
 
 /* No reader is in [low, high) any more that has seen the bytes before they were 0. Without the right to make calls (a
@@ -220,7 +201,7 @@ GUEST_OWN void wait_for_readers(const struct kymo_wire_readable *table, const ch
 			    (may_call && (k >= NAPS || !is_in_sequence(live, thread))))
 				break;
 			if (may_call)
-				guest_call6(GUEST_NANOSLEEP, (uint64_t)nap, 0, 0, 0, 0, 0);
+				guest_call6(SYS_nanosleep, (uint64_t)nap, 0, 0, 0, 0, 0);
 			else
 				__asm__ volatile("pause");
 		}
@@ -230,7 +211,8 @@ GUEST_OWN void wait_for_readers(const struct kymo_wire_readable *table, const ch
 /* Each reader that has begun before this is thrown out, or is in the kernel for its load, and its slot is visible. */
 GUEST_INLINE void fence(const char *live)
 {
-	if (guest_live_word(live, KYMO_PAD_LIVE_READER) && !guest_call6(GUEST_MEMBARRIER, FENCE, 0, 0, 0, 0, 0))
+	if (guest_live_word(live, KYMO_PAD_LIVE_READER) &&
+	    !guest_call6(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0))
 		return;
 	for (int i = 0; i < PAUSES; i++)
 		__asm__ volatile("pause");
@@ -272,13 +254,13 @@ GUEST int64_t kymo_guest_strike(const struct kymo_guest_frame *frame, const char
 
 	if (!guest_live_word(live, KYMO_PAD_LIVE_READABLE) || !find_loss(frame, saved, &loss))
 		return make(frame, saved);
-	guest_call6(GUEST_SIGPROCMASK, 2, (uint64_t)&all, (uint64_t)&before, 8, 0, 0);
+	guest_call6(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&before, 8, 0, 0);
 	table = (void *)guest_live_word(live, KYMO_PAD_LIVE_READABLE); /* 0 in a child that a handler forked just now */
 	if (table)
 		strike(table, live, &loss);
 	result = make(frame, saved);
 	if (table)
 		__atomic_add_fetch(&table->ended, 1, __ATOMIC_SEQ_CST);
-	guest_call6(GUEST_SIGPROCMASK, 2, (uint64_t)&before, 0, 8, 0, 0);
+	guest_call6(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&before, 0, 8, 0, 0);
 	return result;
 }
