@@ -9,6 +9,7 @@
 
 #include "base/vec.h"
 #include "cli/branch_options.h"
+#include "cli/modules.h"
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/record_options.h"
@@ -349,8 +350,10 @@ static int run_recording(struct cli_recording *recording)
 	struct kymo_record_result result = { 0 };
 	struct kymo_error *error;
 	bool was_stopped;
-	int failed = recording->options.n_branches ? begin_branches(recording) : -1;
+	int failed;
 
+	cli_modules_close(); /* what probes mean is known */
+	failed = recording->options.n_branches ? begin_branches(recording) : -1;
 	if (failed >= 0)
 		return failed;
 	catch_signals(&recording->options);

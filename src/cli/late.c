@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "branch/branch.h"
+#include "cli/modules.h"
 #include "cli/output.h"
 #include "probe/spec/spec.h"
 #include "sym/files.h"
@@ -19,7 +20,6 @@
 #include "sym/glob.h"
 #include "sym/module.h"
 #include "sym/nearest.h"
-#include "sym/open.h"
 #include "sym/sym.h"
 
 static bool is_of_word(char c)
@@ -150,13 +150,12 @@ static struct kymo_error *check_function(const struct kymo_record_options *optio
 	if (!path || !spec->symbol || !is_for_a_child(program, spec->file, path) ||
 	    (!strchr(spec->file, '/') && has_path_to(options, spec->file)))
 		return NULL;
-	kymo_error_destroy(kymo_module_open(path, &module));
+	kymo_error_destroy(cli_module(path, &module));
 	if (!module)
 		return NULL;
 	kymo_error_destroy(kymo_module_find(module, spec->symbol, &symbols, &n));
 	if (!n && !kymo_is_glob(spec->symbol))
 		kymo_module_nearest(module, spec->symbol, near, sizeof(near));
-	kymo_module_close(module);
 	return n ? NULL
 		 : kymo_error_create(KYMO_ERROR_NOT_FOUND,
 				     "%s has no function %s, and %s was not run%s%s. Write --late if another file of "

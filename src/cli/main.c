@@ -16,11 +16,12 @@
 #include "cli/cmd_threads.h"
 #include "cli/cmd_top.h"
 #include "cli/debug_files.h"
-#include "cli/types.h"
 #include "cli/gdb_server.h"
 #include "cli/help.h"
+#include "cli/modules.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/types.h"
 #include "hub/thread/seize.h"
 
 static int cmd_help(int argc, char **argv);
@@ -139,6 +140,7 @@ int main(int argc, char **argv)
 
 	cli_types_deinit();
 	cli_debug_files_deinit();
+	cli_modules_close();
 	/* Output that did not arrive (a full disk) is a failure, also where it was only noticed now. */
 	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE && !status) {
 		fprintf(stderr, "kymo: cannot write the output: %s\n", strerror(errno));

@@ -4,12 +4,12 @@
 
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
+#include "cli/modules.h"
 #include "cli/structures.h"
 #include "cli/types.h"
 #include "sym/debug.h"
 #include "sym/find.h"
 #include "sym/module.h"
-#include "sym/open.h"
 #include "sym/sym.h"
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static struct kymo_error *open_debug(struct cli_scope *scope)
 struct kymo_error *cli_scope_open(const struct kymo_spec *spec, const char *path, struct cli_scope *ret)
 {
 	struct cli_scope scope = { .scope.is_return = spec->is_return, .scope.limits = cli_structures_limits() };
-	struct kymo_error *error = kymo_module_open(path, &scope.module);
+	struct kymo_error *error = cli_module(path, &scope.module);
 
 	if (!error)
 		error = find_location(scope.module, spec, &scope.scope.vaddr);
@@ -86,7 +86,5 @@ void cli_scope_close(struct cli_scope *scope)
 {
 	if (scope->scope.debug)
 		kymo_debug_close(scope->scope.debug);
-	if (scope->module)
-		kymo_module_close(scope->module);
 	kymo_error_destroy(scope->error);
 }

@@ -9,8 +9,8 @@ struct kymo_module;
 
 /* A location whose names are known, and what is open for that. */
 struct cli_scope {
-	struct kymo_module *module;
-	struct kymo_error *error; /* why there is no debug information */
+	struct kymo_module *module; /* of cli_module() */
+	struct kymo_error *error;   /* why there is no debug information */
 	struct kymo_spec_scope scope;
 };
 

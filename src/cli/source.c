@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "cli/debug_files.h"
+#include "cli/modules.h"
 #include "cli/numbers.h"
 #include "cli/source_pattern.h"
 #include "probe/spec/spec.h"
@@ -15,7 +16,6 @@
 #include "sym/files.h"
 #include "sym/find.h"
 #include "sym/module.h"
-#include "sym/open.h"
 #include "sym/sym.h"
 
 #define LINE_MAX_NUMBER 10000000
@@ -160,11 +160,22 @@ static struct kymo_error *no_function(const struct cli_source *source, const cha
 				 name, *near ? "; the nearest names are " : "", near);
 }
 
+/* Where it is inlined, so many bytes farther on; `n_ret`: in how many places. */
+static struct kymo_error *take_instances(struct cli_source *source, const char *name, int64_t offset, size_t *n_ret)
+{
+	const struct kymo_instance *instances = NULL;
+	struct kymo_error *error = kymo_debug_instances(source->debug, name, strlen(name), &instances, n_ret);
+
+	for (size_t i = 0; !error && i < *n_ret; i++)
+		if (!kymo_vec_push(&source->places, instances[i].vaddr + (uint64_t)offset))
+			error = &kymo_error_no_memory;
+	return error;
+}
+
 /* The function's own entries; where there are none, what it is inlined into. */
 static struct kymo_error *find_function(struct cli_source *source, const char *name, int64_t offset)
 {
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
-	const struct kymo_instance *instances = NULL;
 	struct kymo_error *error;
 	size_t n;
 
@@ -174,10 +185,7 @@ static struct kymo_error *find_function(struct cli_source *source, const char *n
 			error = &kymo_error_no_memory;
 	if (error || n)
 		return error;
-	error = kymo_debug_instances(source->debug, name, strlen(name), &instances, &n);
-	for (size_t i = 0; !error && i < n; i++)
-		if (!kymo_vec_push(&source->places, instances[i].vaddr + (uint64_t)offset))
-			error = &kymo_error_no_memory;
+	error = take_instances(source, name, offset, &n);
 	return error || n ? error : no_function(source, name);
 }
 
@@ -269,13 +277,18 @@ static struct kymo_error *find_label(struct cli_source *source, const char *func
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static struct kymo_error *open_source_file(struct cli_source *source, const char *file)
+static struct kymo_error *open_file(struct cli_source *source, const char *file)
 {
 	kymo_cleanup_free char *path = NULL;
 	struct kymo_error *error = kymo_find_file(file, &path);
 
-	if (!error)
-		error = kymo_module_open(path, &source->module);
+	return error ? error : cli_module(path, &source->module);
+}
+
+static struct kymo_error *open_source_file(struct cli_source *source, const char *file)
+{
+	struct kymo_error *error = open_file(source, file);
+
 	return error ? error : cli_debug_open(source->module, &source->debug);
 }
 
@@ -320,23 +333,16 @@ static struct kymo_error *find_place(const char *text, struct cli_source *source
 static struct kymo_error *find_inlined(struct cli_source *source, const char *file, const char *function)
 {
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
-	const struct kymo_instance *instances = NULL;
-	kymo_cleanup_free char *path = NULL;
-	struct kymo_error *error = kymo_find_file(file, &path);
+	struct kymo_error *error = open_file(source, file);
 	size_t n = 0;
 
-	if (!error)
-		error = kymo_module_open(path, &source->module);
 	if (!error)
 		error = kymo_module_find(source->module, function, &found, &n);
 	if (error || n)
 		return error;
 	error = cli_debug_open(source->module, &source->debug);
 	if (!error)
-		error = kymo_debug_instances(source->debug, function, strlen(function), &instances, &n);
-	for (size_t i = 0; !error && i < n; i++)
-		if (!kymo_vec_push(&source->places, instances[i].vaddr))
-			error = &kymo_error_no_memory;
+		error = take_instances(source, function, 0, &n);
 	if (!error && !(source->shown = strdup(function)))
 		error = &kymo_error_no_memory;
 	return error;
@@ -380,7 +386,6 @@ struct kymo_error *cli_source_find(const char *text, struct cli_source *ret)
 void cli_source_deinit(struct cli_source *source)
 {
 	kymo_debug_close(source->debug);
-	kymo_module_close(source->module);
 	kymo_vec_deinit(&source->places);
 	free(source->note);
 	free(source->shown);

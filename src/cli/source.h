@@ -23,7 +23,7 @@ struct cli_source_line {
 };
 
 struct cli_source {
-	struct kymo_module *module;
+	struct kymo_module *module; /* of cli_module() */
 	struct kymo_debug *debug;
 	KYMO_VEC(uint64_t) places; /* the same location may be several: of inlined instances */
 	char *note;                /* or NULL: what is taken in its place */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "cli/debug_files.h"
 #include "cli/forced_returns.h"
+#include "cli/modules.h"
 #include "cli/output.h"
 #include "cli/scope.h"
 #include "sym/debug.h"
@@ -13,7 +14,6 @@
 #include "sym/files.h"
 #include "sym/find.h"
 #include "sym/module.h"
-#include "sym/open.h"
 #include "sym/sym.h"
 
 static void print_build_id(const struct kymo_module *module, char out[2 * KYMO_BUILD_ID_MAX + 1])
@@ -154,7 +154,7 @@ static struct kymo_error *check_returns(const struct kymo_spec *spec)
 	size_t n = 0;
 
 	if (!error)
-		error = kymo_module_open(path, &module);
+		error = cli_module(path, &module);
 	if (!error)
 		error = kymo_module_find(module, spec->symbol, &found, &n);
 	if (!error && n)
@@ -169,8 +169,6 @@ static struct kymo_error *check_returns(const struct kymo_spec *spec)
 		error = check_functions(spec, debug, found, n);
 	if (debug)
 		kymo_debug_close(debug);
-	if (module)
-		kymo_module_close(module);
 	return error;
 }
 
