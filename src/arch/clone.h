@@ -87,12 +87,14 @@ size_t kymo_clone_size(const struct kymo_clone *clone);
 
 /*
  * Where a clone's code is what code of the function. A thread that is exactly at `at` is in the state that the function
- * has before its instruction `vaddr`: it may go on in either. Between one and the next it is not, and what it executes
- * is a part of `vaddr` of the point before.
+ * has before its instruction `vaddr`, but for what is pushed. It may go on in either. Between one and the next it is
+ * not, and what it executes is a part of `vaddr` of the point before.
  */
 struct kymo_clone_point {
 	uint64_t vaddr;
-	uint32_t at; /* offset in the code; they ascend */
+	uint32_t at;        /* offset in the code; they ascend */
+	uint8_t lowered;    /* bytes that the stack pointer is below the function's */
+	bool has_pushed_ax; /* the word at the stack pointer is what the function has in the register 0 (%rax) */
 };
 
 struct kymo_clone_map {
@@ -101,8 +103,8 @@ struct kymo_clone_map {
 
 void kymo_clone_map_deinit(struct kymo_clone_map *map);
 
-/* Whether a thread at offset `at` may go on at `vaddr_ret`; where not, it is within that instruction. 0: before all. */
-bool kymo_clone_origin(const struct kymo_clone_map *map, uint32_t at, uint64_t *vaddr_ret);
+/* The last point at offset `at` or before it; NULL: before all. */
+const struct kymo_clone_point *kymo_clone_origin(const struct kymo_clone_map *map, uint32_t at);
 
 /*
  * Write the clone for runtime address `to` into `out`. `catch_at[i]` is the offset of what catch i has to lead to;

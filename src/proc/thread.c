@@ -31,15 +31,20 @@ bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index)
 	       facts.dispatches_calls;
 }
 
-int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)
+int kymo_thread_set_registers(struct kymo_process *process, size_t index, const struct user_regs_struct *registers)
 {
 	struct kymo_thread *thread = &process->threads.items[index];
-	struct user_regs_struct registers = thread->registers;
-	int err;
+	int err = kymo_joined_set_registers(process->joined, thread->tid, registers);
+
+	if (!err)
+		thread->registers = *registers;
+	return err;
+}
+
+int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)
+{
+	struct user_regs_struct registers = process->threads.items[index].registers;
 
 	registers.rip = pc;
-	err = kymo_joined_set_registers(process->joined, thread->tid, &registers);
-	if (!err)
-		thread->registers = registers;
-	return err;
+	return kymo_thread_set_registers(process, index, &registers);
 }

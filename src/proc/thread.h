@@ -13,7 +13,7 @@ struct kymo_process;
 /* A stopped thread. */
 struct kymo_thread {
 	pid_t tid;
-	struct user_regs_struct registers; /* valid while stopped; change through kymo_thread_set_pc() */
+	struct user_regs_struct registers; /* valid while stopped; change through the functions below */
 };
 
 /* All threads that are stopped: none while the process runs. */
@@ -27,7 +27,10 @@ int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *point
  * (PR_SET_SYSCALL_USER_DISPATCH), as far as the kernel tells. */
 bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index);
 
-/* Move the program counter of a stopped thread. Negative errno; -ESRCH when it died. */
+/* Give a stopped thread registers. Negative errno; -ESRCH when it died. */
+int kymo_thread_set_registers(struct kymo_process *process, size_t index, const struct user_regs_struct *registers);
+
+/* Move the program counter of a stopped thread. The same errors. */
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc);
 
 #endif

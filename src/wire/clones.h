@@ -50,11 +50,13 @@ struct kymo_wire_clones {
 
 #define KYMO_WIRE_CLONES_MAGIC UINT64_C(0x73656e6f6c636b) /* "kclones" */
 
-/* A thread that is exactly at `at` is in the state that the program has before its instruction at `address`. */
+/* A thread that is exactly at `at` gets its stack pointer and its register back. Then it is in the state that the
+ * program has before its instruction at `address`. */
 struct kymo_wire_clone_point {
-	uint64_t address; /* in the process */
-	uint32_t at;      /* from struct kymo_wire_clones; they ascend */
-	uint32_t reserved;
+	uint64_t address;       /* in the process */
+	uint32_t at;            /* from struct kymo_wire_clones; they ascend */
+	uint16_t lowered;       /* bytes that the stack pointer is below the program's */
+	uint16_t has_pushed_ax; /* 1: the word at the stack pointer is the program's %rax */
 };
 
 _Static_assert(sizeof(struct kymo_wire_clones) == 64 && sizeof(struct kymo_wire_clone_point) == 16, "both sides agree");

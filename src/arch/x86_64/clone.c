@@ -76,10 +76,9 @@ void kymo_clone_map_deinit(struct kymo_clone_map *map)
 	kymo_vec_deinit(&map->points);
 }
 
-bool kymo_clone_origin(const struct kymo_clone_map *map, uint32_t at, uint64_t *vaddr_ret)
+const struct kymo_clone_point *kymo_clone_origin(const struct kymo_clone_map *map, uint32_t at)
 {
 	size_t after = kymo_partition_point(i, map->points.n, map->points.items[i].at <= at);
 
-	*vaddr_ret = after ? map->points.items[after - 1].vaddr : 0;
-	return after && map->points.items[after - 1].at == at;
+	return after ? &map->points.items[after - 1] : NULL;
 }

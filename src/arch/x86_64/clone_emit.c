@@ -48,7 +48,7 @@ struct emitter {
 	bool has_offsets;     /* they are known, from the first pass */
 	uint32_t site;        /* number of the next one */
 	bool is_held;         /* the position is, where the code is emitted */
-	bool is_lowered;      /* the stack pointer is not where the function has it */
+	uint8_t lowered;      /* as a point has it */
 	uint64_t vaddr;       /* of the instruction whose code is emitted */
 	struct kymo_clone_map *map;
 	int err;
@@ -56,13 +56,17 @@ struct emitter {
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
+#define RED_ZONE 128
+
 /* Here the thread is in the state before instruction `vaddr`. */
 static void note_point(struct emitter *emitter, uint64_t vaddr)
 {
-	const struct kymo_clone_point point = { .vaddr = vaddr, .at = (uint32_t)emitter->code.n };
+	const struct kymo_clone_point point = { .vaddr = vaddr,
+						.at = (uint32_t)emitter->code.n,
+						.lowered = emitter->lowered,
+						.has_pushed_ax = emitter->lowered > RED_ZONE };
 
-	if (emitter->has_offsets && emitter->map && !emitter->is_lowered &&
-	    !kymo_vec_push(&emitter->map->points, point))
+	if (emitter->has_offsets && emitter->map && !kymo_vec_push(&emitter->map->points, point))
 		emitter->err = -ENOMEM;
 }
 
@@ -108,23 +112,29 @@ static void record_spilled(struct emitter *emitter)
 	struct code *c = &emitter->code;
 
 	note_point(emitter, emitter->vaddr);
-	emitter->is_lowered = true;
 	EMIT(c, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea -128(%rsp),%rsp */
-	EMIT(c, 0x50);                         /* push %rax */
+	emitter->lowered = RED_ZONE;
+	note_point(emitter, emitter->vaddr);
+	EMIT(c, 0x50); /* push %rax */
+	emitter->lowered = RED_ZONE + 8;
 	move_position(emitter, 0x8b, RAX);
 	put_entry(emitter, RAX);
-	EMIT(c, 0x58);                                           /* pop %rax */
+	note_point(emitter, emitter->vaddr);
+	EMIT(c, 0x58); /* pop %rax */
+	emitter->lowered = RED_ZONE;
+	note_point(emitter, emitter->vaddr);
 	EMIT(c, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00, 0x00, 0x00); /* lea 128(%rsp),%rsp */
-	emitter->is_lowered = false;
+	emitter->lowered = 0;
 }
 
 /* cmp %reg,%fs:position; jne to where the position is loaded. A handler of signals has recorded in between, or the
- * thread is another one. */
+ * thread is another one. A thread is most often found between the two, as the load takes its time. */
 static void check_position(struct emitter *emitter, int reg, size_t index)
 {
 	struct code *c = &emitter->code;
 
 	move_position(emitter, 0x39, reg);
+	note_point(emitter, emitter->vaddr);
 	EMIT(c, 0x0f, 0x85);
 	rel32_to(c, c->address + (emitter->has_offsets ? emitter->cold[index] : 0));
 }

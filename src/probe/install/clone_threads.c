@@ -47,16 +47,33 @@ static bool read_points(struct kymo_process *process, struct read_clones *clones
 						    n * sizeof(*clones->points));
 }
 
-static void send_home(struct kymo_process *process, size_t index, uint64_t pc, struct read_clones *clones)
+static void go_on_at(struct kymo_process *process, size_t index, const struct user_regs_struct *now,
+		     const struct kymo_wire_clone_point *point)
 {
-	const uint64_t at = pc - clones->address;
+	struct user_regs_struct registers = *now;
+	uint64_t pushed;
+
+	if (point->has_pushed_ax) {
+		if (kymo_process_read(process, registers.rsp, &pushed, sizeof(pushed)))
+			return;
+		registers.rax = pushed;
+	}
+	registers.rsp += point->lowered;
+	registers.rip = point->address;
+	kymo_thread_set_registers(process, index, &registers);
+}
+
+static void send_home(struct kymo_process *process, size_t index, const struct user_regs_struct *registers,
+		      struct read_clones *clones)
+{
+	const uint64_t at = registers->rip - clones->address;
 	size_t i;
 
 	if (at >= clones->head.size || !read_points(process, clones))
 		return;
 	i = kymo_partition_point(k, clones->head.n_points, clones->points[k].at < at);
 	if (i < clones->head.n_points && clones->points[i].at == at)
-		kymo_thread_set_pc(process, index, clones->points[i].address);
+		go_on_at(process, index, registers, &clones->points[i]);
 }
 
 void probe_send_clones_home(struct kymo_process *process, const struct kymo_session *session)
@@ -71,7 +88,7 @@ void probe_send_clones_home(struct kymo_process *process, const struct kymo_sess
 		if (!read_head(process, &session->header.regions[i], &clones))
 			continue;
 		for (size_t k = 0; k < n; k++)
-			send_home(process, k, threads[k].registers.rip, &clones);
+			send_home(process, k, &threads[k].registers, &clones);
 		free(clones.points);
 	}
 }

@@ -258,12 +258,13 @@ bool kymo_probes_clone_origin(const struct kymo_probes *probes, uint64_t pc, uin
 {
 	for (size_t i = 0; i < probes->clones.n; i++) {
 		const struct probe_clones *own = &probes->clones.items[i];
-		uint64_t vaddr;
+		const uint32_t at = (uint32_t)(pc - own->code);
+		const struct kymo_clone_point *point =
+			is_in(own, pc) ? kymo_clone_origin(kymo_clones_map(own->clones), at) : NULL;
 
-		if (!is_in(own, pc) ||
-		    !kymo_clone_origin(kymo_clones_map(own->clones), (uint32_t)(pc - own->code), &vaddr))
+		if (!point || point->at != at || point->lowered)
 			continue;
-		*ret = vaddr + probes->modules.items[own->module].bias;
+		*ret = point->vaddr + probes->modules.items[own->module].bias;
 		return true;
 	}
 	return false;

@@ -58,8 +58,11 @@ static struct kymo_error *append_points(struct probe_region *region, const struc
 	memcpy(bytes + at, &head, sizeof(head));
 	memset(bytes + at + size, 0, head.size - size);
 	for (size_t i = 0; i < map->points.n; i++) {
-		const struct kymo_wire_clone_point point = { .address = map->points.items[i].vaddr + bias,
-							     .at = map->points.items[i].at + (uint32_t)sizeof(head) };
+		const struct kymo_clone_point *from = &map->points.items[i];
+		const struct kymo_wire_clone_point point = { .address = from->vaddr + bias,
+							     .at = from->at + (uint32_t)sizeof(head),
+							     .lowered = from->lowered,
+							     .has_pushed_ax = from->has_pushed_ax };
 
 		memcpy(bytes + at + head.size + i * POINT_SIZE, &point, sizeof(point));
 	}

@@ -24,7 +24,15 @@ static const struct kymo_clone_env in_place = { .position = -8, .first_site = 7 
 					     .arena = UINT64_C(0x4500000000),
 					     .slow = 0x3000 };
 
-/* After an instruction's address is that of the function that it is exactly (=) or a part of (~). */
+/* After an instruction's address is that of the function that it is exactly (=) or a part of (~); or exactly, once the
+ * stack pointer is given back (-), and a register as well (+). */
+static char relation(const struct kymo_clone_point *point, int at)
+{
+	if (!point || point->at != (uint32_t)at)
+		return '~';
+	return point->has_pushed_ax ? '+' : point->lowered ? '-' : '=';
+}
+
 static void write_code(const uint8_t *code, int end, const struct kymo_clone_map *map, char *out, size_t out_size)
 {
 	size_t used = 0;
@@ -32,13 +40,12 @@ static void write_code(const uint8_t *code, int end, const struct kymo_clone_map
 	*out = '\0';
 	for (int at = 0; at < end;) {
 		char line[96];
-		uint64_t vaddr;
-		bool is_exact = kymo_clone_origin(map, (uint32_t)at, &vaddr);
+		const struct kymo_clone_point *point = kymo_clone_origin(map, (uint32_t)at);
 		int length = kymo_disassemble(code + at, (size_t)(end - at), 0x2000 + (uint64_t)at, line, sizeof(line));
 
 		assert_true(length > 0);
-		used += (size_t)snprintf(out + used, out_size - used, "%x %c%lx %s\n", 0x2000 + at,
-					 is_exact ? '=' : '~', vaddr, line);
+		used += (size_t)snprintf(out + used, out_size - used, "%x %c%lx %s\n", 0x2000 + at, relation(point, at),
+					 point ? point->vaddr : 0, line);
 		at += length;
 	}
 }
@@ -131,7 +138,7 @@ static void test_a_loop_checks_the_position(void **state)
 	      "201d =1000 xor eax, eax\n"
 	      "201f =1002 xor ecx, ecx\n"
 	      "2021 =1004 cmp fs:[0x0000000000000038], rsi\n"
-	      "202a ~1004 jnz 0x0000000000002053\n"
+	      "202a =1004 jnz 0x0000000000002053\n"
 	      "2030 =1004 mov qword ptr [rsi], 0x08\n"
 	      "2037 =1004 lea si, [rsi+0x04]\n"
 	      "203b =1004 mov fs:[0x0000000000000038], rsi\n"
@@ -160,34 +167,34 @@ static void test_calls_are_executed_in_place(void **state)
 {
 	check(calls, sizeof(calls), &in_place,
 	      "2000 =1000 lea rsp, [rsp-0x80]\n"
-	      "2005 ~1000 push rax\n"
-	      "2006 ~1000 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "200f ~1000 mov qword ptr [rax], 0x07\n"
-	      "2016 ~1000 lea ax, [rax+0x04]\n"
-	      "201a ~1000 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "2023 ~1000 pop rax\n"
-	      "2024 ~1000 lea rsp, [rsp+0x80]\n"
+	      "2005 -1000 push rax\n"
+	      "2006 +1000 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "200f +1000 mov qword ptr [rax], 0x07\n"
+	      "2016 +1000 lea ax, [rax+0x04]\n"
+	      "201a +1000 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "2023 +1000 pop rax\n"
+	      "2024 -1000 lea rsp, [rsp+0x80]\n"
 	      "202c =1000 push rbx\n"
 	      "202d =1001 push 0x1006\n"
 	      "2032 ~1001 jmp 0x0000000000003000\n"
 	      "2037 =1006 lea rsp, [rsp-0x80]\n"
-	      "203c ~1006 push rax\n"
-	      "203d ~1006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2046 ~1006 mov qword ptr [rax], 0x08\n"
-	      "204d ~1006 lea ax, [rax+0x04]\n"
-	      "2051 ~1006 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "205a ~1006 pop rax\n"
-	      "205b ~1006 lea rsp, [rsp+0x80]\n"
+	      "203c -1006 push rax\n"
+	      "203d +1006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2046 +1006 mov qword ptr [rax], 0x08\n"
+	      "204d +1006 lea ax, [rax+0x04]\n"
+	      "2051 +1006 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "205a +1006 pop rax\n"
+	      "205b -1006 lea rsp, [rsp+0x80]\n"
 	      "2063 =1006 mov ebx, eax\n"
 	      "2065 =1008 jmp 0x0000000000001008\n"
 	      "206a =100a lea rsp, [rsp-0x80]\n"
-	      "206f ~100a push rax\n"
-	      "2070 ~100a mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2079 ~100a mov qword ptr [rax], 0x09\n"
-	      "2080 ~100a lea ax, [rax+0x04]\n"
-	      "2084 ~100a mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "208d ~100a pop rax\n"
-	      "208e ~100a lea rsp, [rsp+0x80]\n"
+	      "206f -100a push rax\n"
+	      "2070 +100a mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2079 +100a mov qword ptr [rax], 0x09\n"
+	      "2080 +100a lea ax, [rax+0x04]\n"
+	      "2084 +100a mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "208d +100a pop rax\n"
+	      "208e -100a lea rsp, [rsp+0x80]\n"
 	      "2096 =100a pop rbx\n"
 	      "2097 =100b ret\n"
 	      "1000 0 -> 2000\n"
@@ -199,35 +206,35 @@ static void test_calls_are_taken_apart(void **state)
 {
 	check(calls, sizeof(calls), &apart,
 	      "2000 =1000 lea rsp, [rsp-0x80]\n"
-	      "2005 ~1000 push rax\n"
-	      "2006 ~1000 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "200f ~1000 mov qword ptr [rax], 0x07\n"
-	      "2016 ~1000 lea ax, [rax+0x04]\n"
-	      "201a ~1000 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "2023 ~1000 pop rax\n"
-	      "2024 ~1000 lea rsp, [rsp+0x80]\n"
+	      "2005 -1000 push rax\n"
+	      "2006 +1000 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "200f +1000 mov qword ptr [rax], 0x07\n"
+	      "2016 +1000 lea ax, [rax+0x04]\n"
+	      "201a +1000 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "2023 +1000 pop rax\n"
+	      "2024 -1000 lea rsp, [rsp+0x80]\n"
 	      "202c =1000 push rbx\n"
 	      "202d =1001 push 0x1006\n"
 	      "2032 ~1001 jmp 0x0000000000003000\n"
 	      "2037 =1006 lea rsp, [rsp-0x80]\n"
-	      "203c ~1006 push rax\n"
-	      "203d ~1006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "2046 ~1006 mov qword ptr [rax], 0x08\n"
-	      "204d ~1006 lea ax, [rax+0x04]\n"
-	      "2051 ~1006 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "205a ~1006 pop rax\n"
-	      "205b ~1006 lea rsp, [rsp+0x80]\n"
+	      "203c -1006 push rax\n"
+	      "203d +1006 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2046 +1006 mov qword ptr [rax], 0x08\n"
+	      "204d +1006 lea ax, [rax+0x04]\n"
+	      "2051 +1006 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "205a +1006 pop rax\n"
+	      "205b -1006 lea rsp, [rsp+0x80]\n"
 	      "2063 =1006 mov ebx, eax\n"
 	      "2065 =1008 push 0x100A\n"
 	      "206a ~1008 jmp rax\n"
 	      "206c =100a lea rsp, [rsp-0x80]\n"
-	      "2071 ~100a push rax\n"
-	      "2072 ~100a mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
-	      "207b ~100a mov qword ptr [rax], 0x09\n"
-	      "2082 ~100a lea ax, [rax+0x04]\n"
-	      "2086 ~100a mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
-	      "208f ~100a pop rax\n"
-	      "2090 ~100a lea rsp, [rsp+0x80]\n"
+	      "2071 -100a push rax\n"
+	      "2072 +100a mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "207b +100a mov qword ptr [rax], 0x09\n"
+	      "2082 +100a lea ax, [rax+0x04]\n"
+	      "2086 +100a mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "208f +100a pop rax\n"
+	      "2090 -100a lea rsp, [rsp+0x80]\n"
 	      "2098 =100a pop rbx\n"
 	      "2099 =100b ret\n"
 	      "1000 0 -> 2000\n"
@@ -241,34 +248,34 @@ static void test_gates(void **state)
 {
 	check(calls, sizeof(calls), &gated,
 	      "2000 =1000 lea rsp, [rsp-0x80]\n"
-	      "2005 ~1000 push rax\n"
-	      "2006 ~1000 mov rax, fs:[0x0000000000000038]\n"
-	      "200f ~1000 mov qword ptr [rax], 0x07\n"
-	      "2016 ~1000 lea ax, [rax+0x04]\n"
-	      "201a ~1000 mov fs:[0x0000000000000038], rax\n"
-	      "2023 ~1000 pop rax\n"
-	      "2024 ~1000 lea rsp, [rsp+0x80]\n"
+	      "2005 -1000 push rax\n"
+	      "2006 +1000 mov rax, fs:[0x0000000000000038]\n"
+	      "200f +1000 mov qword ptr [rax], 0x07\n"
+	      "2016 +1000 lea ax, [rax+0x04]\n"
+	      "201a +1000 mov fs:[0x0000000000000038], rax\n"
+	      "2023 +1000 pop rax\n"
+	      "2024 -1000 lea rsp, [rsp+0x80]\n"
 	      "202c =1000 push rbx\n"
 	      "202d =1001 push 0x1006\n"
 	      "2032 ~1001 jmp 0x0000000000003000\n"
 	      "2037 =1006 lea rsp, [rsp-0x80]\n"
-	      "203c ~1006 push rax\n"
-	      "203d ~1006 mov rax, fs:[0x0000000000000038]\n"
-	      "2046 ~1006 mov qword ptr [rax], 0x08\n"
-	      "204d ~1006 lea ax, [rax+0x04]\n"
-	      "2051 ~1006 mov fs:[0x0000000000000038], rax\n"
-	      "205a ~1006 pop rax\n"
-	      "205b ~1006 lea rsp, [rsp+0x80]\n"
+	      "203c -1006 push rax\n"
+	      "203d +1006 mov rax, fs:[0x0000000000000038]\n"
+	      "2046 +1006 mov qword ptr [rax], 0x08\n"
+	      "204d +1006 lea ax, [rax+0x04]\n"
+	      "2051 +1006 mov fs:[0x0000000000000038], rax\n"
+	      "205a +1006 pop rax\n"
+	      "205b -1006 lea rsp, [rsp+0x80]\n"
 	      "2063 =1006 mov ebx, eax\n"
 	      "2065 =1008 jmp 0x0000000000001008\n"
 	      "206a =100a lea rsp, [rsp-0x80]\n"
-	      "206f ~100a push rax\n"
-	      "2070 ~100a mov rax, fs:[0x0000000000000038]\n"
-	      "2079 ~100a mov qword ptr [rax], 0x09\n"
-	      "2080 ~100a lea ax, [rax+0x04]\n"
-	      "2084 ~100a mov fs:[0x0000000000000038], rax\n"
-	      "208d ~100a pop rax\n"
-	      "208e ~100a lea rsp, [rsp+0x80]\n"
+	      "206f -100a push rax\n"
+	      "2070 +100a mov rax, fs:[0x0000000000000038]\n"
+	      "2079 +100a mov qword ptr [rax], 0x09\n"
+	      "2080 +100a lea ax, [rax+0x04]\n"
+	      "2084 +100a mov fs:[0x0000000000000038], rax\n"
+	      "208d +100a pop rax\n"
+	      "208e -100a lea rsp, [rsp+0x80]\n"
 	      "2096 =100a pop rbx\n"
 	      "2097 =100b ret\n"
 	      "2098 =1000 lea rsp, [rsp-0x80]\n"

@@ -277,11 +277,10 @@ static void test_clones_know_what_their_code_is_code_of(void **state)
 	assert_true(map->points.n > clones.n_sites);
 	for (size_t i = 1; i < clones.n_sites; i++) {
 		size_t at = first_point_of(map, clones.sites[i] - clones.bias);
-		uint64_t vaddr;
 
 		assert_true(at < map->points.n);
-		(void)kymo_clone_origin(map, map->points.items[at].at + 1, &vaddr);
-		assert_int_equal(vaddr, map->points.items[at].vaddr);
+		assert_int_equal(kymo_clone_origin(map, map->points.items[at].at + 1)->vaddr,
+				 map->points.items[at].vaddr);
 	}
 	for (size_t i = 1; i < map->points.n; i++)
 		assert_true(map->points.items[i].at >= map->points.items[i - 1].at);
@@ -401,26 +400,28 @@ static struct move {
 	uint64_t n_moved, countdown;
 } move;
 
-static bool find_origin(const struct clones *clones, uint64_t pc, uint64_t *ret)
+static const struct kymo_clone_point *find_origin(const struct clones *clones, uint64_t pc)
 {
 	const uint64_t at = pc - (uint64_t)clones->code_out;
+	const struct kymo_clone_point *point =
+		at < clones->code_size ? kymo_clone_origin(kymo_clones_map(clones->all), (uint32_t)at) : NULL;
 
-	if (at >= clones->code_size || !kymo_clone_origin(kymo_clones_map(clones->all), (uint32_t)at, ret))
-		return false;
-	*ret += clones->bias;
-	return true;
+	return point && point->at == at ? point : NULL;
 }
 
 /* As detaching does: the text is restored before a thread is moved there. */
 static void move_at_step(int number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-	uint64_t to;
+	const struct kymo_clone_point *point = find_origin(move.clones, (uint64_t)registers[REG_RIP]);
 
-	if (!find_origin(move.clones, (uint64_t)registers[REG_RIP], &to) || move.countdown-- > 0)
+	if (!point || move.countdown-- > 0)
 		return;
 	clones_take_out((struct clones *)(uintptr_t)move.clones);
-	registers[REG_RIP] = (greg_t)to;
+	if (point->has_pushed_ax)
+		registers[REG_RAX] = *(const greg_t *)(uintptr_t)registers[REG_RSP];
+	registers[REG_RSP] += point->lowered;
+	registers[REG_RIP] = (greg_t)(point->vaddr + move.clones->bias);
 	registers[REG_EFL] &= ~0x100;
 	move.n_moved++;
 }
