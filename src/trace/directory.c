@@ -129,9 +129,16 @@ static bool is_regular_of_kymo(int fd, const char *name)
 	return is_name_of_kymo(name) && !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
-static bool unlink_it(int fd, const char *name)
+static bool unlink_but_metadata(int fd, const char *name)
 {
-	return !is_regular_of_kymo(fd, name) || !unlinkat(fd, name, 0);
+	return !strcmp(name, "metadata") || !is_regular_of_kymo(fd, name) || !unlinkat(fd, name, 0);
+}
+
+/* The metadata go last: they tell that the directory is a recording, should this process be killed meanwhile. */
+static bool unlink_all(int fd)
+{
+	return for_each(fd, unlink_but_metadata, NULL) &&
+	       (!is_regular_of_kymo(fd, "metadata") || !unlinkat(fd, "metadata", 0));
 }
 
 static bool is_empty(int fd)
@@ -274,7 +281,7 @@ static struct kymo_error *look_up(const struct target_directory *target, bool ch
 /* A recording's files, then itself. */
 static struct kymo_error *remove_old(const struct target_directory *target, int fd)
 {
-	if (!for_each(fd, unlink_it, NULL) || unlinkat(target->parent, target->old, AT_REMOVEDIR))
+	if (!unlink_all(fd) || unlinkat(target->parent, target->old, AT_REMOVEDIR))
 		return kymo_error_errno(errno, "cannot remove the earlier recording %s.old", target->path);
 	return NULL;
 }
@@ -379,7 +386,7 @@ void kymo_directory_discard(const char *path, int fd)
 		kymo_error_destroy(error);
 		return;
 	}
-	if (!fstat(fd, &st) && for_each(fd, unlink_it, NULL))
+	if (!fstat(fd, &st) && unlink_all(fd))
 		remove_if_called(&target, &st);
 	target_directory_deinit(&target);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,6 +248,49 @@ static void large_files_are_held_and_closed_aside(void **state)
 	close(old);
 }
 
+static void make_earlier(const char *path)
+{
+	static const char metadata[] = "/* CTF 1.8 */";
+	int fd, file;
+
+	assert_int_equal(mkdir(path, 0700), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	file = openat(fd, "metadata", O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(write(file, metadata, sizeof(metadata)), sizeof(metadata));
+	close(file);
+	write_file(fd, "stream_0");
+	write_file(fd, "kernel_0");
+	close(fd);
+}
+
+/* A recorder may be killed at any of them. */
+static void the_last_file_that_is_removed_tells_that_it_is_a_recording(void **state)
+{
+	union {
+		struct inotify_event event;
+		char bytes[4096];
+	} read_;
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), fd = -1;
+	char last[32] = "";
+	ssize_t size;
+
+	make_earlier("removed");
+	make_earlier("removed.old");
+	assert_true(inotify_add_watch(watch, "removed.old", IN_DELETE) >= 0);
+	assert_null(kymo_directory_make("removed", &fd));
+	size = read(watch, read_.bytes, sizeof(read_.bytes));
+	for (ssize_t at = 0; at < size;) {
+		const struct inotify_event *event = (const void *)(read_.bytes + at);
+
+		if (event->mask & IN_DELETE)
+			snprintf(last, sizeof(last), "%s", event->name);
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	assert_string_equal(last, "metadata");
+	close(watch);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +300,7 @@ int main(void)
 		cmocka_unit_test(a_recorder_waits_for_a_process_that_only_looks),
 		cmocka_unit_test(a_failed_recording_is_discarded_by_its_descriptor),
 		cmocka_unit_test(large_files_are_held_and_closed_aside),
+		cmocka_unit_test(the_last_file_that_is_removed_tells_that_it_is_a_recording),
 	};
 
 	return cmocka_run_group_tests(tests, enter_scratch, remove_scratch);
