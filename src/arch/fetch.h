@@ -45,13 +45,16 @@ struct kymo_fetch {
 	uint8_t array_of;      /* of FORM with BYTES: KYMO_ARRAY_OF() what they are elements of, or 0 */
 	uint16_t element_size; /* of FORM with BYTES: they are elements of so many bytes; 0: as `array_of` says */
 	uint8_t writes; /* of FORM: KYMO_WRITE_OF() the register that gets the value when the record is committed,
-			 * or KYMO_WRITE_RETURN; 0: none. A fault in the record: it was not written */
+			 * KYMO_WRITE_RETURN, or KYMO_WRITE_MEMORY; 0: none. A fault in the record: it was not written
+			 */
 };
 
 /* The program's register `reg` gets the value, all of it. A value of a type of 4 bytes clears the upper half. */
 #define KYMO_WRITE_OF(reg) ((uint8_t)((reg) + 1))
 /* At a function's entry: it is not run, and returns the value. */
 #define KYMO_WRITE_RETURN 0x80
+/* The form's last operation is KYMO_FORM_STORE, and is made before the record is begun. */
+#define KYMO_WRITE_MEMORY 0x81
 #define KYMO_WRITES_MAX 4 /* of an event */
 
 #define KYMO_PAYLOAD_MAX 4096

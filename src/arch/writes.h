@@ -1,7 +1,7 @@
 /*
- * Pads that write the program's registers (docs/internals/writes.md). An event of which an argument writes (struct
- * kymo_fetch) is the last at its site. Its pad is the last of its chain, and has no watch. Each value is computed of
- * what the registers are before any of the writes.
+ * Pads that write the program's registers and memory (docs/internals/writes.md). An event of which an argument writes
+ * (struct kymo_fetch) is the last at its site. Its pad is the last of its chain, and has no watch. Each value is
+ * computed of what the registers are before any of the writes.
  *
  * Public header of the room.
  */

@@ -197,7 +197,7 @@ int cli_record_check_writes(const struct cli_recording *recording)
 				 writer->text);
 	if (options->overwrite || options->keep)
 		return cli_usage(recording->name,
-				 "'%s' writes registers, and each write is told by a record, which --%s may "
+				 "'%s' changes the program, and each write is told by a record, which --%s may "
 				 "drop: leave it out",
 				 writer->text, options->keep ? "keep" : "overwrite");
 	return check_returns_of_left(recording);

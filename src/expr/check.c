@@ -180,6 +180,30 @@ static struct kymo_error *check_cast(const struct expr_tree *tree, struct expr_n
 			     kymo_expr_type_name(node->type, name), name);
 }
 
+static struct kymo_error *check_assignment(const struct expr_tree *tree, struct expr_node *node)
+{
+	const struct expr_node *a = child(tree, node->a), *b = child(tree, node->b);
+	struct kymo_error *error = expr_need_number(tree, a);
+
+	if (!error)
+		error = expr_need_number(tree, b);
+	if (error)
+		return error;
+	node->type = a->type;
+	if (a->bit_size)
+		return kymo_error_at(tree->source.text, a->at, "kymo writes whole bytes, and this is a bit-field");
+	if (kymo_expr_class_of(a->type) == KYMO_EXPR_ARRAY)
+		return kymo_error_at(tree->source.text, a->at,
+				     "an array is not written as a whole; write one of its elements");
+	if (!a->is_lvalue)
+		return kymo_error_at(tree->source.text, a->at,
+				     "this is not in memory here, so it is not written; 'kymo list --vars' says where "
+				     "it is, and 'set %%REGISTER = ...' writes a register");
+	if (is_real(a) != is_real(b) && (expr_is_pointer(a) || expr_is_pointer(b)))
+		return refuse_pointer(tree, node);
+	return NULL;
+}
+
 /* ---- constants ------------------------------------------------------------------------------- */
 
 static bool is_computed(enum expr_kind kind)
@@ -238,6 +262,8 @@ static struct kymo_error *check_node(struct expr_tree *tree, struct expr_node *n
 		return check_logical(tree, node);
 	case EXPR_CHOICE:
 		return check_choice(tree, node);
+	case EXPR_ASSIGN:
+		return check_assignment(tree, node);
 	case EXPR_CONSTANT:
 	case EXPR_UNKNOWN:
 	case EXPR_TEXT:

@@ -135,7 +135,7 @@ struct kymo_error *expr_resolve_enumerators(struct expr_tree *tree, struct expr_
 {
 	struct expr_node *const nodes = tree->nodes;
 	const unsigned int n = expr_n_children(node->kind);
-	const bool is_pair = node->kind == EXPR_BINARY;
+	const bool is_pair = node->kind == EXPR_BINARY || node->kind == EXPR_ASSIGN;
 	struct kymo_error *error = is_root ? resolve(tree, node, NULL) : NULL;
 
 	if (!error && n > 0)

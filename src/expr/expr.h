@@ -68,13 +68,14 @@ struct kymo_expr_names {
 /* An expression in a text: [start, end). The carets of errors stand below `text`. */
 struct kymo_expr_source {
 	const char *text, *start, *end;
+	bool assigns; /* it is one assignment, EXPR "=" EXPR, of a number or pointer to what is in memory */
 };
 
 /*
  * Compile it. `form_ret` passes kymo_form_check() for any machine that has the registers which `names` gave out. Its
- * value is one of `type_ret`; of strings, structures and arrays it is their address. `tree_dump` is where the typed
- * tree is written, or NULL. Where something is known later, the form is one value and the type `kymo_expr_later`.
- * USAGE; other errors come from `names` alone.
+ * value is one of `type_ret`; of strings, structures and arrays it is their address. An assignment's is what is stored.
+ * `tree_dump` is where the typed tree is written, or NULL. Where something is known later, the form is one value and
+ * the type `kymo_expr_later`. USAGE; other errors come from `names` alone.
  */
 struct kymo_error *kymo_expr_compile(const struct kymo_expr_source *source, const struct kymo_expr_names *names,
 				     FILE *tree_dump, struct kymo_form *form_ret, struct kymo_expr_type *type_ret);

@@ -49,6 +49,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_FLOAT_LESS] = "float-less",
 	[KYMO_FORM_FLOAT_LESS_OR_EQUAL] = "float-less-or-equal",
 	[KYMO_FORM_SWAP] = "swap",
+	[KYMO_FORM_STORE] = "store",
 	[KYMO_FORM_JUMP] = "jump",
 	[KYMO_FORM_JUMP_IF_ZERO] = "jump-if-zero",
 };
@@ -104,6 +105,7 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 			fprintf(out, " %d from %" PRId64, 8 * op->size, op->value);
 		break;
 	case KYMO_FORM_LOAD:
+	case KYMO_FORM_STORE:
 		fprintf(out, " %d", 8 * op->size);
 		break;
 	case KYMO_FORM_RETVAL:

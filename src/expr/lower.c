@@ -294,6 +294,13 @@ static void lower_choice(struct lowering *to, const struct expr_node *node)
 	expr_end_choice(&to->code, &choice);
 }
 
+static void lower_assignment(struct lowering *to, const struct expr_node *node)
+{
+	lower(to, child(to, node->a));
+	lower_as(to, node->b, node->type);
+	expr_emit(&to->code, (struct kymo_form_op){ .code = KYMO_FORM_STORE, .size = node->type.size });
+}
+
 /* The value, or of an lvalue its address. */
 static void lower(struct lowering *to, const struct expr_node *node)
 {
@@ -340,6 +347,9 @@ static void lower(struct lowering *to, const struct expr_node *node)
 		break;
 	case EXPR_CHOICE:
 		lower_choice(to, node);
+		break;
+	case EXPR_ASSIGN:
+		lower_assignment(to, node);
 		break;
 	case EXPR_UNKNOWN:
 	case EXPR_TEXT:

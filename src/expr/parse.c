@@ -438,6 +438,8 @@ static uint8_t read_from(struct expr_reader *reader, unsigned int binds)
 		struct expr_node node = { .at = reader->at, .a = left };
 
 		if (is_assignment(reader, infix)) {
+			if (!infix && reader->tree->source.assigns && reader->depth == 1)
+				break;
 			expr_fail(reader, reader->at, "nothing can be changed; write == to compare");
 		} else if (infix && infix->binds >= binds) {
 			reader->at += strlen(infix->sign);
@@ -457,10 +459,26 @@ static uint8_t read_from(struct expr_reader *reader, unsigned int binds)
 	return left;
 }
 
+static uint8_t read_assignment(struct expr_reader *reader)
+{
+	struct expr_node node = { .kind = EXPR_ASSIGN, .sign = "=" };
+
+	node.a = read_from(reader, BINDS_ALL);
+	if (reader->error)
+		return 0;
+	if (!expr_next_is(reader, "="))
+		return expr_fail(reader, reader->at, "expected '=' and the value, as in c->flags = 1");
+	node.at = reader->at++;
+	reader->depth++; /* a second "=" is none */
+	node.b = read_from(reader, BINDS_ALL);
+	reader->depth--;
+	return reader->error ? 0 : add_node(reader, node);
+}
+
 struct kymo_error *expr_parse(struct expr_tree *tree)
 {
 	struct expr_reader reader = { .tree = tree, .at = tree->source.start };
-	const uint8_t root = read_from(&reader, BINDS_ALL);
+	const uint8_t root = tree->source.assigns ? read_assignment(&reader) : read_from(&reader, BINDS_ALL);
 
 	if (!reader.error && expr_skip_blanks(&reader) != tree->source.end)
 		expr_fail(&reader, reader.at, "expected an operator, such as == or &&, or the end");

@@ -31,6 +31,7 @@ enum expr_kind {
 	EXPR_AND,    /* a && b */
 	EXPR_OR,     /* a || b */
 	EXPR_INDEX,  /* a[b] */
+	EXPR_ASSIGN, /* a = b, at the root alone */
 
 	EXPR_CHOICE, /* a ? b : c */
 };

@@ -39,6 +39,8 @@ static const char *op_refusal(const struct kymo_form_op *op)
 		return "func and probe";
 	case KYMO_FORM_ASK:
 		return op->value == KYMO_FORM_CLOCK ? NULL : "the name of the thread";
+	case KYMO_FORM_STORE:
+		return "writes of memory";
 	default:
 		return NULL;
 	}

@@ -44,6 +44,7 @@ static const struct shape {
 	[KYMO_FORM_JUMP] = { 0, 0, false },
 	[KYMO_FORM_JUMP_IF_ZERO] = { 1, 0, false },
 	[KYMO_FORM_SWAP] = { 2, 2, false },
+	[KYMO_FORM_STORE] = { 2, 1, true },
 	[KYMO_FORM_TO_FLOAT] = { 1, 1, false },
 	[KYMO_FORM_FROM_FLOAT] = { 1, 1, false },
 	[KYMO_FORM_RESIZE_FLOAT] = { 1, 1, false },
@@ -84,6 +85,7 @@ static bool is_sound_op(const struct kymo_form_op *op, unsigned int n_registers,
 	case KYMO_FORM_ASK:
 		return op->value >= 0 && op->value < KYMO_FORM_N_QUESTIONS;
 	case KYMO_FORM_LOAD:
+	case KYMO_FORM_STORE:
 		return is_size(op->size);
 	case KYMO_FORM_EXTEND:
 		return op->size == 1 || op->size == 2 || op->size == 4;
@@ -454,7 +456,7 @@ bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *i
 		} else if (op->code == KYMO_FORM_SWAP) {
 			swap(&stack[depth - 2]);
 		} else if (shape->takes == 2) {
-			if (is_division(op) && !stack[depth - 1])
+			if ((is_division(op) && !stack[depth - 1]) || op->code == KYMO_FORM_STORE)
 				return false;
 			stack[depth - 2] = evaluate_binary(op, stack[depth - 2], stack[depth - 1]);
 			depth--;

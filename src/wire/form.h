@@ -84,6 +84,9 @@ enum kymo_form_code {
 	KYMO_FORM_JUMP,
 	KYMO_FORM_JUMP_IF_ZERO, /* take one: if that is 0 */
 	KYMO_FORM_SWAP,         /* the last two change places */
+	/* take two, a and then b; push b */
+	KYMO_FORM_STORE, /* a is an address: the `size` bytes there become the low ones of b; may fault, and then they
+			    stay. The last operation of its form, and of what users want written alone */
 	KYMO_FORM_N_CODES,
 };
 
@@ -105,8 +108,8 @@ enum kymo_form_question {
 
 struct kymo_form_op {
 	uint8_t code;
-	uint8_t size;      /* of LOAD: 1, 2, 4, 8; of FUNC and PROBE these or 0; of EXTEND: 1, 2, 4; of shifts and
-			      floating-point numbers: 4, 8 */
+	uint8_t size; /* of LOAD and STORE: 1, 2, 4, 8; of FUNC and PROBE these or 0; of EXTEND: 1, 2, 4; of shifts and
+			 floating-point numbers: 4, 8 */
 	uint8_t is_signed; /* of EXTEND, DIVIDE, REMAINDER, SHIFT_RIGHT, LESS, LESS_OR_EQUAL, TO_FLOAT, FROM_FLOAT */
 	int64_t value;
 };

@@ -91,7 +91,7 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 	case KYMO_FETCH_MEMORY:
 		return is_operand(&f);
 	case KYMO_FETCH_FORM:
-		return f.form && x86_form_is_valid(f.form) && x86_write_is_valid(&f);
+		return f.form && (f.writes == KYMO_WRITE_MEMORY || x86_form_is_valid(f.form)) && x86_write_is_valid(&f);
 	default:
 		return false;
 	}

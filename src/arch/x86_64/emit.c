@@ -111,6 +111,7 @@ static size_t form_size(const struct kymo_form *form)
 
 	for (uint32_t i = 0; form && i < form->n; i++)
 		size += form->ops[i].code == KYMO_FORM_LOAD         ? LOAD_SIZE_MAX
+			: form->ops[i].code == KYMO_FORM_STORE      ? LOAD_SIZE_MAX
 			: kymo_form_is_of_floats(form->ops[i].code) ? X86_FLOAT_SIZE_MAX
 								    : OP_SIZE_MAX;
 	return size;

@@ -370,6 +370,9 @@ static void emit_binary(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_DROP:
 		rsp_slot(c, 0x8b, RAX, slot);
 		break;
+	case KYMO_FORM_STORE:
+		x86_emit_store(c, m->env, op->size, slot, m->fault);
+		break;
 	default:                              /* comparisons */
 		rsp_slot(c, 0x39, RAX, slot); /* cmp %rax,slot(%rsp) */
 		set(c, condition_of(op));
@@ -416,9 +419,22 @@ static bool join_value(struct maker *m, uint32_t i)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-bool x86_form_is_valid(const struct kymo_form *form)
+static bool can_be_made(const struct kymo_form *form)
 {
 	return kymo_form_check(form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX) && !kymo_form_has_words(form);
+}
+
+bool x86_form_is_valid(const struct kymo_form *form)
+{
+	return can_be_made(form) && !kymo_form_has(form, KYMO_FORM_STORE, NULL);
+}
+
+bool x86_store_is_valid(const struct kymo_form *form)
+{
+	for (uint32_t i = 0; i < form->n; i++)
+		if ((form->ops[i].code == KYMO_FORM_STORE) != (i + 1 == form->n))
+			return false;
+	return can_be_made(form);
 }
 
 static void jump(struct maker *m, uint32_t i)

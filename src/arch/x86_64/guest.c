@@ -214,11 +214,12 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
  *	kymo_guest_vfork_entry	r10: struct kymo_wire_vforks; not 0 comes back in a vfork child
  *	kymo_guest_read_entry, …_string_entry, …_block_entry, …_list_entry
  *				r10: where to, r11: the live page, rdx: bytes, rax: address; what C gives comes back
+ *	kymo_guest_write_entry	r10: from where, the others as above
  *	kymo_guest_ask_entry	r10: where to, r11: the live page, rdx: number of the call, rax: its first argument
  *	kymo_guest_strike_entry	r10: the pad's frame, r11: the live page; the result of the program's call comes back
  */
 __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
-	".irp entry, take,switch,change,vfork,read,string,block,list,ask,strike\n"
+	".irp entry, take,switch,change,vfork,read,string,block,list,write,ask,strike\n"
 	".globl kymo_guest_\\entry\\()_entry\n	.hidden kymo_guest_\\entry\\()_entry\n"
 	".endr\n"
 	".macro kymo_enter function, fourth=rax\n"
@@ -246,6 +247,8 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	".balign 16\n"
 	"kymo_guest_list_entry: kymo_enter kymo_guest_list\n"
 	".balign 16\n"
+	"kymo_guest_write_entry: kymo_enter kymo_guest_write\n"
+	".balign 16\n"
 	"kymo_guest_ask_entry: kymo_enter kymo_guest_ask\n"
 	".balign 16\n"
 	"kymo_guest_strike_entry: kymo_enter kymo_guest_strike, rsp\n"
@@ -257,7 +260,7 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 extern const uint8_t __start_kymo_guest[], __stop_kymo_guest[];
 extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[], kymo_guest_change_entry[],
 	kymo_guest_vfork_entry[], kymo_guest_read_entry[], kymo_guest_string_entry[], kymo_guest_block_entry[],
-	kymo_guest_list_entry[], kymo_guest_ask_entry[], kymo_guest_strike_entry[];
+	kymo_guest_list_entry[], kymo_guest_write_entry[], kymo_guest_ask_entry[], kymo_guest_strike_entry[];
 
 void kymo_guest_image(struct kymo_guest_image *ret)
 {
@@ -271,6 +274,7 @@ void kymo_guest_image(struct kymo_guest_image *ret)
 	ret->string = (uint32_t)(kymo_guest_string_entry - __start_kymo_guest);
 	ret->block = (uint32_t)(kymo_guest_block_entry - __start_kymo_guest);
 	ret->list = (uint32_t)(kymo_guest_list_entry - __start_kymo_guest);
+	ret->write = (uint32_t)(kymo_guest_write_entry - __start_kymo_guest);
 	ret->ask = (uint32_t)(kymo_guest_ask_entry - __start_kymo_guest);
 	ret->strike = (uint32_t)(kymo_guest_strike_entry - __start_kymo_guest);
 }

@@ -28,7 +28,7 @@ struct kymo_guest_image {
 	const uint8_t *bytes;
 	uint32_t size;
 	/* offsets of the entries */
-	uint32_t take, switch_, change, vfork, read, string, block, list, ask, strike;
+	uint32_t take, switch_, change, vfork, read, string, block, list, write, ask, strike;
 };
 
 void kymo_guest_image(struct kymo_guest_image *ret);

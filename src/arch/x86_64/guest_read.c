@@ -1,6 +1,6 @@
 /*
- * Memory that may not be there, read within targets. Like guest.c, whose entries lead here: copied into them, so
- * nothing outside of the section is referred to.
+ * Memory that may not be there, read and written within targets. Like guest.c, whose entries lead here: copied into
+ * them, so nothing outside of the section is referred to.
  *
  * Three ways, the cheapest first: a plain load from the thread's own stack; one within a restartable sequence where the
  * table of readable memory says so (docs/design/fast-reads.md); a system call (docs/internals/reading.md).
@@ -240,6 +240,22 @@ struct stretch {
 	uint64_t address, size;
 };
 
+/* process_vm_readv() or process_vm_writev() of the process itself, between `local` and one or two stretches. */
+GUEST_OWN int64_t transfer(int64_t number, const char *live, const struct stretch *local, const struct stretch *remote,
+			   uint64_t n_remote)
+{
+	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
+	int64_t n;
+
+	if (!process)
+		return 0;
+	n = guest_call6(number, process, (uint64_t)local, 1, (uint64_t)remote, n_remote, 0);
+	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
+		n = guest_call6(number, (uint64_t)guest_call6(SYS_gettid, 0, 0, 0, 0, 0, 0), (uint64_t)local, 1,
+				(uint64_t)remote, n_remote, 0);
+	return n;
+}
+
 /* Bytes that were read from `address` on: fewer than `size` where there is a hole, and none, or an errno, at one. What
  * crosses a page is asked for as two stretches: a stretch is read as a whole or not (process_vm_readv(2)). */
 GUEST int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address)
@@ -247,16 +263,20 @@ GUEST int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size,
 	const uint64_t in_page = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE, first = in_page < size ? in_page : size;
 	const struct stretch from[2] = { { address, first }, { address + first, size - first } };
 	const struct stretch local = { (uint64_t)to, size };
-	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
-	int64_t n;
 
-	if (!process)
+	return transfer(SYS_process_vm_readv, live, &local, from, 2);
+}
+
+/* Of two pages one could be written and the other not. A thread that has no sequences, where others have, makes no
+ * record that would tell of it. */
+GUEST int64_t kymo_guest_write(char *from, const char *live, uint64_t size, uint64_t address)
+{
+	const struct stretch local = { (uint64_t)from, size }, to = { address, size };
+
+	if (size > KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE ||
+	    (__atomic_load_n(live, __ATOMIC_RELAXED) == KYMO_PAD_RSEQ && !has_sequences(live)))
 		return 0;
-	n = guest_call6(SYS_process_vm_readv, process, (uint64_t)&local, 1, (uint64_t)from, 2, 0);
-	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
-		n = guest_call6(SYS_process_vm_readv, (uint64_t)guest_call6(SYS_gettid, 0, 0, 0, 0, 0, 0),
-				(uint64_t)&local, 1, (uint64_t)from, 2, 0);
-	return n;
+	return transfer(SYS_process_vm_writev, live, &local, &to, 1);
 }
 
 /* The same where nothing can fault; up to a NUL, if `is_string`. */

@@ -21,11 +21,12 @@ static bool asks(const struct kymo_form *form)
 
 static bool loads(const struct kymo_form *form)
 {
-	return asks(form) || (form && kymo_form_has(form, KYMO_FORM_LOAD, NULL));
+	return asks(form) ||
+	       (form && (kymo_form_has(form, KYMO_FORM_LOAD, NULL) || kymo_form_has(form, KYMO_FORM_STORE, NULL)));
 }
 
-/* What cannot be done within a sequence, which restarts: read memory, ask the kernel, and use a vector register of the
- * program's. */
+/* What cannot be done within a sequence, which restarts: read and write memory, ask the kernel, and use a vector
+ * register of the program's. */
 static bool reads(const struct kymo_form *form)
 {
 	return loads(form) || (form && kymo_form_has_floats(form));
@@ -203,4 +204,21 @@ void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int 
 	JNE(c, fault);
 	rsp_slot(c, 0x8b, RAX, BELOW_LOADED);
 	bind(c, &done);
+}
+
+void x86_emit_store(struct code *c, const struct kymo_pad_env *env, unsigned int size, int32_t address,
+		    struct label *fault)
+{
+	struct kymo_guest_image guest;
+
+	kymo_guest_image(&guest);
+	rsp_slot(c, 0x89, RAX, BELOW_LOADED);
+	rsp_slot(c, 0x8b, RAX, address);
+	rsp_slot(c, 0x8d, R10, BELOW_LOADED);
+	x86_load_live_page(c, env);
+	x86_call_reader(c, env, guest.write, size);
+	EMIT(c, 0x48, 0x83, 0xf8); /* cmp $size,%rax */
+	byte(c, size);
+	JNE(c, fault);
+	rsp_slot(c, 0x8b, RAX, BELOW_LOADED);
 }

@@ -49,4 +49,9 @@ void x86_call_reader(struct code *c, const struct kymo_pad_env *env, uint32_t en
  * registers are changed. The event is one that reads memory. */
 void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int size, struct label *fault);
 
+/* Memory at the address in the slot `address` gets the low `size` bytes of rax, which stays; or a jump to `fault`. The
+ * other free registers are changed. The event is one that reads memory. */
+void x86_emit_store(struct code *c, const struct kymo_pad_env *env, unsigned int size, int32_t address,
+		    struct label *fault);
+
 #endif

@@ -1,14 +1,16 @@
 /*
- * Writes to the program's registers (docs/internals/writes.md). In the order of the pad:
+ * Writes to the program's registers and memory (docs/internals/writes.md). In the order of the pad:
  *
  *	nothing is written yet			a byte of the frame: a filter or a sample may leave the hit out
  *	the lease is looked at, once		it decides; a restart of the sequence does not decide again
+ *	memory is written			as the record is composed; a write that fails is a fault in it
  *	the record				with the values, or with faults where nothing will be written
  *	committed: the registers are written	what is not committed does not come here
  *	the way out				or, of a function that returns: the frame is removed, and `ret`
  *
- * The values are computed twice: for the record, and after it. Both times from registers that the pad has not changed
- * and from constants, so they are the same. All values are computed before the first register is written.
+ * Values of registers are computed twice: for the record, and after it. Both times they are computed of constants and
+ * of registers that the pad has not changed, so they are the same. All values are computed before the first register is
+ * written.
  */
 #include "arch/x86_64/writes.h"
 
@@ -64,6 +66,12 @@ bool x86_may_return(const struct kymo_pad_event *event)
 	return false;
 }
 
+/* … when the record is committed. */
+static bool writes_register(const struct kymo_fetch *fetch)
+{
+	return fetch->writes && fetch->writes != KYMO_WRITE_MEMORY;
+}
+
 static unsigned int register_of(const struct kymo_fetch *fetch)
 {
 	return fetch->writes == KYMO_WRITE_RETURN ? RAX : fetch->writes - 1u;
@@ -75,6 +83,9 @@ bool x86_write_is_valid(const struct kymo_fetch *fetch)
 
 	if (!fetch->writes)
 		return true;
+	if (fetch->writes == KYMO_WRITE_MEMORY)
+		return fetch->kind == KYMO_FETCH_FORM && !kymo_fetch_is_of_memory(fetch) &&
+		       x86_store_is_valid(fetch->form);
 	return fetch->kind == KYMO_FETCH_FORM && register_of(fetch) <= R15 && register_of(fetch) != RSP &&
 	       (size == 8 || size == 4) && !kymo_fetch_is_of_memory(fetch) && kymo_form_can_be_written(fetch->form);
 }
@@ -82,16 +93,23 @@ bool x86_write_is_valid(const struct kymo_fetch *fetch)
 bool x86_writes_are_valid(const struct kymo_pad_event *event)
 {
 	uint32_t written = 0, n = 0;
+	bool is_after_store = false;
 
 	for (size_t i = 0; i < event->n_args; i++) {
-		if (!event->args[i].writes)
-			continue;
-		if (written >> register_of(&event->args[i]) & 1)
+		const struct kymo_fetch *fetch = &event->args[i];
+
+		/* What is recorded is what the program had. */
+		if (is_after_store && fetch->writes != KYMO_WRITE_MEMORY && fetch->kind != KYMO_FETCH_COPY)
 			return false;
-		written |= 1u << register_of(&event->args[i]);
+		is_after_store |= fetch->writes == KYMO_WRITE_MEMORY;
+		if (!writes_register(fetch))
+			continue;
+		if (written >> register_of(fetch) & 1)
+			return false;
+		written |= 1u << register_of(fetch);
 		n++;
 	}
-	return n <= KYMO_WRITES_MAX && (!n || (!event->adds_number && !event->trap));
+	return n <= KYMO_WRITES_MAX && (!kymo_pad_writes(event) || (!event->adds_number && !event->trap));
 }
 
 /* mov or cmp of the byte in the frame, by the opcode and its extension */
@@ -168,7 +186,7 @@ void x86_commit_writes(struct code *c, const struct kymo_pad_env *env, const str
 		return;
 	x86_check_writes(c, &none);
 	for (size_t i = 0; i < event->n_args; i++) {
-		if (!event->args[i].writes)
+		if (!writes_register(&event->args[i]))
 			continue;
 		x86_emit_form(c, env, site, event->args[i].form, false, &none); /* without faults */
 		if (kymo_type_size(event->args[i].type) == 4)
@@ -177,7 +195,7 @@ void x86_commit_writes(struct code *c, const struct kymo_pad_env *env, const str
 	}
 	n = 0;
 	for (size_t i = 0; i < event->n_args; i++)
-		if (event->args[i].writes)
+		if (writes_register(&event->args[i]))
 			write_register(c, &event->args[i], value_at[n++]);
 	if (x86_may_return(event))
 		set_byte(c, X86_WRITES_RETURN);

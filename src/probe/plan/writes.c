@@ -49,11 +49,11 @@ static const char *why_not(const struct kymo_probes *probes, const struct probe_
 			   const struct probe_request *request, bool is_joined, bool has_writer)
 {
 	if (is_joined)
-		return "another recording has a probe here, and one that writes registers has to be the first";
+		return "another recording has a probe here, and one that writes has to be the first";
 	if (site->is_watch)
-		return "kymo itself has a probe here, and one that writes registers has to be alone";
+		return "kymo itself has a probe here, and one that writes has to be alone";
 	if (has_writer)
-		return "another probe writes registers here";
+		return "another probe writes here";
 	if (probes->wanted.specs[request->spec].leaves_function)
 		return cannot_return(probes->modules.items[site->module].module, request->vaddr);
 	return NULL;

@@ -504,6 +504,7 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 		kymo_naming_release(spec->args[i].naming);
 		kymo_shape_release(spec->args[i].shape);
 		free(spec->args[i].cut);
+		free(spec->args[i].target);
 	}
 	for (size_t i = 0; i < spec->n_values; i++)
 		free(spec->values[i].text);

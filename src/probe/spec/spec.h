@@ -46,6 +46,7 @@ struct kymo_spec_arg {
 	struct kymo_naming *naming; /* of its values, by their type in the source; or NULL */
 	struct kymo_shape *shape;   /* of a structure that is recorded as a whole, or of an array's elements; or NULL */
 	bool is_list;               /* of an array */
+	char *target;               /* what is written, of memory, as the user wrote it: "c->flags"; or NULL */
 	char *cut;                  /* what is left out of a structure that is too large, as a sentence; or NULL */
 };
 

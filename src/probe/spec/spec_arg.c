@@ -320,7 +320,9 @@ static struct kymo_error *compute(struct kymo_spec_reader *reader, struct kymo_f
 {
 	struct kymo_expr_type type;
 	struct kymo_error *error =
-		kymo_spec_value_compile(reader->text, reader->fetch, reader->spec, NULL, form_ret, &type);
+		reader->assigns
+			? kymo_spec_assignment_compile(reader->text, reader->fetch, reader->spec, form_ret, &type)
+			: kymo_spec_value_compile(reader->text, reader->fetch, reader->spec, NULL, form_ret, &type);
 
 	if (error)
 		return error;
@@ -512,6 +514,28 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 		error = check_size(&reader);
 	if (!error)
 		add_argument(&reader, kymo_take(name), kymo_take(form));
+	else
+		forget(&reader);
+	return error;
+}
+
+struct kymo_spec_piece kymo_spec_arg_word(struct kymo_spec_piece piece)
+{
+	return name_of(piece);
+}
+
+struct kymo_error *kymo_spec_arg_assign(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
+					char *name)
+{
+	struct kymo_spec_reader reader = { .text = text, .fetch = piece, .spec = spec, .assigns = true };
+	kymo_cleanup_free struct kymo_form *form = NULL;
+	struct kymo_error *error;
+
+	reader.out.type = KYMO_TYPE_X64;
+	reader.out.writes = KYMO_WRITE_MEMORY;
+	error = compute(&reader, &form);
+	if (!error)
+		add_argument(&reader, name, kymo_take(form));
 	else
 		forget(&reader);
 	return error;

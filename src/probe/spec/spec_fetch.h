@@ -17,6 +17,7 @@ struct kymo_spec_reader {
 	bool is_list;               /* the value is an array of that shape */
 	char *cut;                  /* what the shape leaves out, as a sentence; or NULL */
 	bool is_memory;
+	bool assigns;            /* `fetch` is an assignment */
 	uint8_t bits, first_bit; /* of a bit-field: how many, and the lowest; else 0 */
 	uint8_t n_elements; /* of an array of texts or bit-fields, whose elements are arguments of their own; else 0 */
 };

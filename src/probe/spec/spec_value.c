@@ -308,18 +308,16 @@ static struct kymo_error *put_off(struct kymo_error *error, struct kymo_spec *sp
 	return NULL;
 }
 
-struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
-					   FILE *tree_dump, struct kymo_form **form_ret,
-					   struct kymo_expr_type *type_ret)
+static struct kymo_error *compile(const struct kymo_expr_source *source, struct kymo_spec *spec, FILE *tree_dump,
+				  struct kymo_form **form_ret, struct kymo_expr_type *type_ret)
 {
-	const struct kymo_expr_source source = { text, piece.start, piece.end };
 	const struct kymo_expr_names names = kymo_spec_value_names(spec);
 	struct kymo_form *form = malloc(sizeof(*form));
 	struct kymo_error *error;
 
 	if (!form)
 		return &kymo_error_no_memory;
-	error = kymo_expr_compile(&source, &names, tree_dump, form, type_ret);
+	error = kymo_expr_compile(source, &names, tree_dump, form, type_ret);
 	if (error)
 		error = put_off(error, spec, form, type_ret);
 	if (error)
@@ -327,6 +325,23 @@ struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_pi
 	else
 		*form_ret = form;
 	return error;
+}
+
+struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
+					   FILE *tree_dump, struct kymo_form **form_ret,
+					   struct kymo_expr_type *type_ret)
+{
+	const struct kymo_expr_source source = { text, piece.start, piece.end, false };
+
+	return compile(&source, spec, tree_dump, form_ret, type_ret);
+}
+
+struct kymo_error *kymo_spec_assignment_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
+						struct kymo_form **form_ret, struct kymo_expr_type *type_ret)
+{
+	const struct kymo_expr_source source = { text, piece.start, piece.end, true };
+
+	return compile(&source, spec, NULL, form_ret, type_ret);
 }
 
 /* ---- filters --------------------------------------------------------------------------------- */

@@ -18,6 +18,10 @@ struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_pi
 					   FILE *tree_dump, struct kymo_form **form_ret,
 					   struct kymo_expr_type *type_ret);
 
+/* The same of "EXPR = EXPR": a form that stores, whose value is what is stored. */
+struct kymo_error *kymo_spec_assignment_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
+						struct kymo_form **form_ret, struct kymo_expr_type *type_ret);
+
 /*
  * Where a filter is in the rest of the text, after blanks: "/EXPR/" or "if EXPR". `piece_ret` is the expression; the
  * result is behind all of it, or NULL where there is no filter. A filter without its end is an error.

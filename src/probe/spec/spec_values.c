@@ -71,8 +71,10 @@ struct kymo_error *kymo_spec_values_parse(const char *text, const char *at, stru
 			error = parse_write(text, &at, spec);
 		} else if (!error) {
 			piece = next_value(&at);
-			if (piece.start == piece.end)
+			if (piece.start == piece.end) {
+				kymo_spec_writes_last(spec);
 				return NULL;
+			}
 			error = kymo_spec_arg_parse(text, piece, spec);
 		}
 		if (error)

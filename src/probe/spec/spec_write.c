@@ -6,18 +6,31 @@
 #include "arch/writes.h"
 #include "base/caret.h"
 #include "base/cleanup.h"
+#include "probe/spec/spec_arg.h"
 #include "probe/spec/spec_value.h"
 #include "sym/glob.h"
 
-#define MEMORY_IS_NOT_WRITTEN "kymo writes registers, as in 'set %%ax = 0', and no memory"
+/* The byte after what gets the value: the first blank or "=" outside of brackets. */
+static const char *skip_target(const char *at)
+{
+	const char *end = at + strlen(at);
+	int depth = 0;
 
-/* The end of what stands before a "=" that is no comparison; NULL where there is none. With a blank before it anything
- * may stand there: that is no argument with a name. */
+	for (; *at && (depth > 0 || (!kymo_spec_is_space(*at) && *at != '=')); at++) {
+		at = kymo_spec_skip_quoted(at, end);
+		depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
+	}
+	return at;
+}
+
+/* The end of what stands before a "=" that is no comparison; NULL where there is none. A name with the "=" at once is
+ * that of an argument. */
 static const char *end_of_target(const char *at)
 {
-	const char *end = at + strcspn(at, " \t\n\v\f\r="), *equals = kymo_spec_skip_blanks(end);
+	const char *end = skip_target(at), *equals = kymo_spec_skip_blanks(end), *bad;
 
-	if (*equals != '=' || equals[1] == '=' || end == at || (equals == end && *at != '%'))
+	if (*equals != '=' || equals[1] == '=' || end == at ||
+	    (equals == end && kymo_spec_is_name((struct kymo_spec_piece){ at, end }, &bad)))
 		return NULL;
 	return end;
 }
@@ -57,8 +70,6 @@ static struct kymo_error *read_register(const char *text, struct kymo_spec_piece
 	enum kymo_type type = KYMO_TYPE_X64;
 	int number;
 
-	if (*name.start != '%')
-		return kymo_error_at(text, name.start, MEMORY_IS_NOT_WRITTEN);
 	number = kymo_register_parse(name.start + 1, size - 1, &type);
 	if (number < 0)
 		return kymo_error_at(text, name.start, "no register '%.*s' on x86-64; write %%ax, %%eax, %%r8 …",
@@ -94,7 +105,11 @@ struct kymo_error *kymo_spec_write_parse(const char *text, const char **at, cons
 
 		name.start = kymo_spec_skip_blanks(kymo_spec_skip_word(target.at, "set"));
 		name.end = end_of_target(name.start);
-		error = read_register(text, name, &target);
+		target.name = name;
+		if (*name.start == '%')
+			error = read_register(text, name, &target);
+		else
+			target.writes = KYMO_WRITE_MEMORY;
 		behind = kymo_spec_skip_blanks(name.end) + 1;
 	}
 	if (error)
@@ -123,13 +138,15 @@ static struct kymo_error *check_writes(const char *text, const struct kymo_spec_
 		const uint8_t other = spec->args[i].fetch.writes;
 
 		n += other != 0;
-		if (other && register_of(other) == register_of(target->writes))
+		if (other && other != KYMO_WRITE_MEMORY && target->writes != KYMO_WRITE_MEMORY &&
+		    register_of(other) == register_of(target->writes))
 			return kymo_error_at(text, target->at,
 					     "a probe writes a register once, and 'return' is a write "
 					     "of %%ax");
 	}
 	if (n == KYMO_WRITES_MAX)
-		return kymo_error_at(text, target->at, "a probe writes at most %d registers", KYMO_WRITES_MAX);
+		return kymo_error_at(text, target->at, "a probe writes at most %d registers and values in memory",
+				     KYMO_WRITES_MAX);
 	return NULL;
 }
 
@@ -147,6 +164,18 @@ static struct kymo_error *check_value(const char *text, struct kymo_spec_piece p
 	return NULL;
 }
 
+/* "set_flags" for "c->flags". */
+static char *name_of_memory(struct kymo_spec_piece target)
+{
+	const struct kymo_spec_piece word = kymo_spec_arg_word(target);
+	const size_t size = kymo_spec_piece_size(word);
+	char *name;
+
+	if (!size || size + strlen("set_") > KYMO_SPEC_NAME_MAX)
+		return strdup("set_memory");
+	return asprintf(&name, "set_%.*s", (int)size, word.start) < 0 ? NULL : name;
+}
+
 static struct kymo_error *make_name(const char *text, const struct kymo_spec_target *target,
 				    const struct kymo_spec *spec, char **ret)
 {
@@ -154,6 +183,8 @@ static struct kymo_error *make_name(const char *text, const struct kymo_spec_tar
 
 	if (target->writes == KYMO_WRITE_RETURN)
 		name = strdup("returned");
+	else if (target->writes == KYMO_WRITE_MEMORY)
+		name = name_of_memory(target->name);
 	else if (asprintf(&name, "set_%s", kymo_register_name(register_of(target->writes))) < 0)
 		name = NULL;
 	if (!name)
@@ -165,6 +196,29 @@ static struct kymo_error *make_name(const char *text, const struct kymo_spec_tar
 					     "that argument another name: NAME=...",
 					     name);
 	*ret = kymo_take(name);
+	return NULL;
+}
+
+static struct kymo_error *add_of_memory(const char *text, struct kymo_spec_piece value,
+					const struct kymo_spec_target *target, struct kymo_spec *spec)
+{
+	const struct kymo_spec_piece both = { target->name.start, value.end };
+	kymo_cleanup_free char *name = NULL, *shown = NULL;
+	struct kymo_error *error;
+
+	if (value.start == value.end)
+		return kymo_error_at(text, value.start, "expected the value, such as 1 or (arg0 + 1)");
+	error = make_name(text, target, spec, &name);
+	if (error)
+		return error;
+	shown = strndup(target->name.start, kymo_spec_piece_size(target->name));
+	if (!shown)
+		return &kymo_error_no_memory;
+	error = kymo_spec_arg_assign(text, both, spec, name);
+	if (error)
+		return error;
+	(void)kymo_take(name);
+	spec->args[spec->n_args - 1].target = kymo_take(shown);
 	return NULL;
 }
 
@@ -184,6 +238,8 @@ struct kymo_error *kymo_spec_write_add(const char *text, struct kymo_spec_piece 
 
 	if (error)
 		return error;
+	if (target->writes == KYMO_WRITE_MEMORY)
+		return add_of_memory(text, piece, target, spec);
 	spec->leaves_function |= target->writes == KYMO_WRITE_RETURN;
 	if (piece.start == piece.end && target->writes == KYMO_WRITE_RETURN) {
 		/* The register gets what it has. */
@@ -204,6 +260,19 @@ struct kymo_error *kymo_spec_write_add(const char *text, struct kymo_spec_piece 
 	spec->args[spec->n_args++] =
 		(struct kymo_spec_arg){ .name = kymo_take(name), .fetch = fetch, .form = kymo_take(form) };
 	return NULL;
+}
+
+void kymo_spec_writes_last(struct kymo_spec *spec)
+{
+	struct kymo_spec_arg writes[KYMO_EVENT_MAX_ARGS];
+	size_t n = 0, n_writes = 0;
+
+	for (size_t i = 0; i < spec->n_args; i++)
+		if (spec->args[i].fetch.writes == KYMO_WRITE_MEMORY)
+			writes[n_writes++] = spec->args[i];
+		else
+			spec->args[n++] = spec->args[i];
+	memcpy(&spec->args[n], writes, n_writes * sizeof(writes[0]));
 }
 
 bool kymo_spec_writes(const struct kymo_spec *spec)
@@ -241,6 +310,8 @@ char *kymo_spec_write_text(const struct kymo_spec *spec)
 			continue;
 		if (writes == KYMO_WRITE_RETURN)
 			fprintf(out, "%sreturn", separator);
+		else if (writes == KYMO_WRITE_MEMORY)
+			fprintf(out, "%sset %s", separator, spec->args[i].target);
 		else
 			fprintf(out, "%sset %%%s", separator, kymo_register_name(register_of(writes)));
 		separator = ", ";

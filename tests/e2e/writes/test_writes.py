@@ -296,8 +296,9 @@ def test_words_that_are_refused(tmp):
         ('answer%return set %ax = 1', 'a return probe writes nothing'),
         ('answer set %sp = 1', 'without the stack pointer'),
         ('answer set %flags = 1', 'only general registers'), ('answer set %al = 1', 'a part of a register'),
-        ('answer set %xmm0 = 1', 'no register'), ('answer set x->y = 1', 'and no memory'),
-        ('answer set *p = 1', 'and no memory'), ('answer return *(int *)arg0', 'no memory, no stack'),
+        ('answer set %xmm0 = 1', 'no register'), ('answer set x->y = 1', "'x' is not known"),
+        ('answer set arg0 = 1', 'column 19: this is not in memory here'),
+        ('answer return *(int *)arg0', 'no memory, no stack'),
         ('answer return $stack0', 'no memory, no stack'), ('answer return (1 / arg0)', 'no division by a register'),
         ('answer return tid', 'constants and registers'), ('answer return str(arg0)', 'a register gets a number'),
         ('answer return 1 set %ax = 2', 'writes a register once'), ('answer set %di = 1 set %edi = 2', 'register once'),
@@ -320,7 +321,7 @@ def test_locations_that_are_refused(tmp):
     record(ALLOW, '-p', './bare:bare return 1', '--', './bare').refused('no call frame information')
     record(ALLOW, '-p', './bare:bare set %di = 6', '--', './bare').ended(2)
     record(ALLOW, '-p', './asks:answer return 1', '-p', './asks:answer set %di = 1', '--',
-           './asks').refused('another probe writes registers here')
+           './asks').refused('another probe writes here')
 
 
 def test_variables_in_registers_are_values(tmp):

@@ -1,4 +1,5 @@
-/* Expressions that are compiled, or refused. Include after cmocka.h; the test defines `names`. */
+/* Expressions that are compiled, or refused. Include after cmocka.h; the test defines `names`, and KYMO_ASSIGNS if what
+ * it compiles are assignments. */
 #ifndef KYMO_TESTS_EXPR_COMPILING_H
 #define KYMO_TESTS_EXPR_COMPILING_H
 
@@ -7,6 +8,10 @@
 #include "base/cleanup.h"
 #include "expr/expr.h"
 #include "expr/form_dump.h"
+
+#ifndef KYMO_ASSIGNS
+#define KYMO_ASSIGNS false
+#endif
 
 /* A name that is a value. */
 struct known {
@@ -34,7 +39,7 @@ static inline bool find_known(const struct known *known, size_t n, const char *n
 static inline struct kymo_error *compile(const char *text, FILE *out, struct kymo_form *form,
 					 struct kymo_expr_type *type)
 {
-	const struct kymo_expr_source source = { text, text, text + strlen(text) };
+	const struct kymo_expr_source source = { text, text, text + strlen(text), KYMO_ASSIGNS };
 
 	return kymo_expr_compile(&source, &names, out, form, type);
 }
