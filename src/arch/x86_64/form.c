@@ -330,6 +330,15 @@ static void shift(struct code *c, const struct kymo_form_op *op, int32_t slot)
 	EMIT(c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }
 
+static void swap(struct maker *m)
+{
+	const int32_t slot = slot_of(m->depth - 2);
+
+	rsp_slot(m->c, 0x8b, RDX, slot);
+	rsp_slot(m->c, 0x89, RAX, slot);
+	EMIT(m->c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
+}
+
 static void emit_binary(struct maker *m, const struct kymo_form_op *op)
 {
 	const int32_t slot = slot_of(m->depth - 2);
@@ -370,20 +379,14 @@ static void emit_binary(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_DROP:
 		rsp_slot(c, 0x8b, RAX, slot);
 		break;
+	case KYMO_FORM_WANT: /* the address is in rax then, and the number of bytes where that was: at BELOW_WANTED */
+		swap(m);
+		break;
 	default:                              /* comparisons */
 		rsp_slot(c, 0x39, RAX, slot); /* cmp %rax,slot(%rsp) */
 		set(c, condition_of(op));
 		break;
 	}
-}
-
-static void swap(struct maker *m)
-{
-	const int32_t slot = slot_of(m->depth - 2);
-
-	rsp_slot(m->c, 0x8b, RDX, slot);
-	rsp_slot(m->c, 0x89, RAX, slot);
-	EMIT(m->c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }
 
 /* Operation `i` is a value, and the next one takes it at once: both in one, if that can have it in itself. */
