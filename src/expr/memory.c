@@ -299,17 +299,40 @@ static struct kymo_error *check_piece(struct expr_tree *tree, struct expr_node *
 	return NULL;
 }
 
+/* The length of str(a, b), buf(a, b): where it is known it is as if there were no `b`. */
+static struct kymo_error *check_length(struct expr_tree *tree, struct expr_node *node)
+{
+	const struct expr_node *b = child(tree, node->b);
+	struct kymo_error *error = expr_need_value(tree, b);
+
+	if (error)
+		return error;
+	if (expr_is_pointer(b))
+		return refuse(tree, b->at, "a number of bytes is expected, and this is a pointer");
+	if (b->kind != EXPR_CONSTANT)
+		return NULL;
+	if (b->value < 1 || b->value > INT32_MAX)
+		return refuse(tree, node->at, "expected a number of bytes, such as %s(arg0, 64)", node->sign);
+	node->value = b->value;
+	node->kind = node->kind == EXPR_STRING_OF ? EXPR_STRING : EXPR_BUFFER;
+	return NULL;
+}
+
 static struct kymo_error *check_text(struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a);
 	const uint64_t bytes = kymo_expr_class_of(a->type) == KYMO_EXPR_ARRAY ? kymo_expr_type_bytes(a->type) : 0;
 	struct kymo_error *error = expr_need_value(tree, a);
 
+	if (!error && expr_is_of_length(node))
+		error = check_length(tree, node);
 	if (error)
 		return error;
+	if (expr_is_of_length(node))
+		node->value = bytes && bytes < KYMO_FORM_WANTED_MAX ? (int64_t)bytes : KYMO_FORM_WANTED_MAX;
 	if (!node->value && bytes <= INT32_MAX) /* the text ends with its array, if not before */
 		node->value = (int64_t)bytes;
-	node->type = node->kind == EXPR_STRING
+	node->type = node->kind == EXPR_STRING || node->kind == EXPR_STRING_OF
 			     ? (struct kymo_expr_type){ .size = 8, .is_string = true, .n = (uint32_t)node->value }
 			     : expr_type_piece(kymo_expr_type_of(&expr_byte), (uint32_t)node->value);
 	node->is_lvalue = true;
@@ -319,7 +342,7 @@ static struct kymo_error *check_text(struct expr_tree *tree, struct expr_node *n
 static struct kymo_error *check_sizeof(struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a);
-	const bool is_unknown = (a->bit_size && a->is_lvalue) || a->type.ends_at_null;
+	const bool is_unknown = (a->bit_size && a->is_lvalue) || a->type.ends_at_null || expr_is_of_length(a);
 	const uint64_t bytes = is_unknown ? 0 : kymo_expr_type_bytes(a->type);
 
 	if (!bytes)

@@ -272,7 +272,7 @@ static uint8_t read_postfixes(struct expr_reader *reader, uint8_t of)
 	return reader->error ? 0 : of;
 }
 
-/* str(a), str(a, n), buf(a, n) */
+/* str(a), str(a, b), buf(a, b) */
 static uint8_t read_str_or_buf(struct expr_reader *reader, enum expr_kind kind, const char *word)
 {
 	struct expr_node node = { .kind = kind, .at = reader->at, .sign = word };
@@ -285,10 +285,10 @@ static uint8_t read_str_or_buf(struct expr_reader *reader, enum expr_kind kind, 
 		return 0;
 	if (expr_next_is(reader, ",")) {
 		reader->at++;
-		if (!read_count(reader, &node.value))
+		node.kind = kind == EXPR_STRING ? EXPR_STRING_OF : EXPR_BUFFER_OF;
+		node.b = read_from(reader, BINDS_ALL);
+		if (reader->error)
 			return 0;
-		if (node.value < 1 || node.value > INT32_MAX)
-			return expr_fail(reader, node.at, "expected a number of bytes, such as %s(arg0, 64)", word);
 	} else if (kind == EXPR_BUFFER) {
 		return expr_fail(reader, reader->at, "expected ',' and a number of bytes, as in buf(arg0, 64)");
 	}
