@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 
+import golang
 from kymotest import (check, check_equal, check_text_intact, eventually, kymo, need_uprobes, program, record,
                       report_json, run, skip, start, start_record)
 
@@ -250,6 +251,44 @@ def test_slices_of_the_source_are_texts(tmp):
            '-m', 'slices:mark /str(arg0, arg1) == "POST"/ arg1', '--', './slices').ok()
     check_equal(lines(), ['answer="answered"', 'len=3', 'answer="ans"', 'answer="answ"', 'arg1=4', 'answer=""'],
                 'returns and filters')
+
+
+RUST = '''
+use std::hint::black_box;
+#[inline(never)]
+pub fn greet(name: &str) -> usize { black_box(name).len() }
+fn main() {
+    let all = String::from("GET /one");
+    for n in [8, 3, 0] { greet(&all[..n]); }
+}
+'''
+
+GO = '''
+package main
+
+//go:noinline
+func greet(name string) int { return len(name) }
+func main() {
+	all := "GET /one"
+	for _, n := range []int{8, 3, 0} { greet(all[:n]) }
+}
+'''
+
+
+def test_strings_of_rust_are_texts(tmp):
+    if not shutil.which('rustc'):
+        skip('rustc is not installed')
+    (tmp / 'app.rs').write_text(RUST)
+    run('rustc', '-g', '-C', 'opt-level=1', '-o', 'app', 'app.rs', seconds=120).ok()
+    record('-p', './app:app::greet name=str(%di, %si)', '--', './app').ok()
+    check_equal(lines(), ['name="GET /one"', 'name="GET"', 'name=""'], 'texts')
+
+
+def test_strings_of_go_are_texts(tmp):
+    (tmp / 'app.go').write_text(GO)
+    golang.build(tmp, 'app', 'app.go')
+    record('-p', './app:main.greet name=str(%ax, %bx)', '--', './app').ok()
+    check_equal(lines(), ['name="GET /one"', 'name="GET"', 'name=""'], 'texts')
 
 
 # ---- explained -----------------------------------------------------------------------------------
