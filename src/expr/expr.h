@@ -5,7 +5,7 @@
  *	EXPR	:= C's: ?: || && | ^ & == != < <= > >= << >> + - * / % and unary - + ! ~ * &, casts,
  *		   sizeof(TYPE | EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
  *	VALUE	:= NUMBER [u|l|ul|K|M|G|T|ns|us|ms|s] | 'C' | NAME | "%" REGISTER | "$" NAME | "(" EXPR ")"
- *		 | EXPR "[" NUMBER ".." NUMBER "]"			a piece of an array, recorded as a whole
+ *		 | EXPR "[" NUMBER ".." EXPR "]"			a piece of an array, recorded as a whole
  *		 | EXPR "[" [NUMBER] ".." "]" | EXPR "[" ".." NUMBER "]"	the same up to a NULL: of pointers
  *		 | "str(" EXPR ["," EXPR] ")"				the text at an address; == and != compare it
  *		 | "buf(" EXPR "," EXPR ")"				so many bytes at an address
@@ -18,9 +18,9 @@
  * available. K M G T are powers of 1,024; times are nanoseconds. Floating-point numbers of 4 and 8 bytes are those of
  * IEEE 754, rounded to the nearest; a whole number that 64 bits do not have becomes the least one of them.
  *
- * The length of a text or of bytes is read without a sign, and is KYMO_FORM_WANTED_MAX where it is more. Where it is
- * computed the form ends with KYMO_FORM_WANT, and a comparison is one of the whole text. A number compares so many
- * bytes.
+ * The length of a text, of bytes or of a piece is read without a sign, and is KYMO_FORM_WANTED_MAX where it is more. A
+ * piece up to the element before its first has none. Where the length is computed the form ends with KYMO_FORM_WANT,
+ * and a comparison is one of the whole text. A number compares so many bytes.
  *
  * Passes, each a file: parse.c (text to tree), check.c (types, constants; memory.c for what lies in memory), lower.c
  * (tree to form; emit.c for its operations); dump.c shows both.

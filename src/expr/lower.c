@@ -207,6 +207,11 @@ static void lower_match(struct lowering *to, const struct expr_node *node)
 static void lower_want(struct lowering *to, const struct expr_node *node)
 {
 	lower_value(to, child(to, node->b));
+	if (node->kind == EXPR_PIECE_OF) { /* the number of the last element is known, from that of the first on */
+		expr_emit_value(&to->code, 1 - node->value);
+		expr_emit_code(&to->code, KYMO_FORM_ADD, address);
+		expr_emit_scale(&to->code, kymo_expr_type_bytes(node->type) / node->type.n);
+	}
 	expr_emit_code(&to->code, KYMO_FORM_WANT, address);
 }
 
@@ -384,6 +389,7 @@ static void lower(struct lowering *to, const struct expr_node *node)
 		lower_member(to, node);
 		break;
 	case EXPR_PIECE:
+	case EXPR_PIECE_OF:
 		lower_value(to, child(to, node->a));
 		expr_emit_offset(&to->code, node->offset);
 		break;

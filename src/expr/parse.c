@@ -232,8 +232,13 @@ static bool read_piece(struct expr_reader *reader, bool has_from, struct expr_no
 	node->b = 0;
 	reader->at += strlen("..");
 	node->ends_at_null = !has_from || expr_next_is(reader, "]");
-	if (!expr_next_is(reader, "]"))
+	if (!has_from && !expr_next_is(reader, "]"))
 		return read_count(reader, &node->last);
+	if (!expr_next_is(reader, "]")) {
+		node->kind = EXPR_PIECE_OF;
+		node->b = read_from(reader, BINDS_ALL);
+		return !reader->error;
+	}
 	if (__builtin_add_overflow(node->value, EXPR_UP_TO_NULL - 1, &node->last))
 		node->last = node->value;
 	return true;

@@ -28,6 +28,7 @@ enum expr_kind {
 
 	EXPR_STRING_OF, /* str(a, b): of b bytes at most; with a number for b check.c makes a STRING of it */
 	EXPR_BUFFER_OF, /* buf(a, b), likewise */
+	EXPR_PIECE_OF,  /* a[from..b], likewise; from is `value` */
 	EXPR_BINARY,    /* code, of `a` and `b`; `swaps`: the form has b first */
 	EXPR_MATCH,     /* str(a) == "text", or by `code` != */
 	EXPR_AND,       /* a && b */
@@ -77,7 +78,7 @@ struct expr_tree {
 /* Whether it is as long as a value says. */
 static inline bool expr_is_of_length(const struct expr_node *node)
 {
-	return node->kind == EXPR_STRING_OF || node->kind == EXPR_BUFFER_OF;
+	return node->kind == EXPR_STRING_OF || node->kind == EXPR_BUFFER_OF || node->kind == EXPR_PIECE_OF;
 }
 
 static inline bool expr_is_blank(char c)

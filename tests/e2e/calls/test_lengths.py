@@ -291,6 +291,53 @@ def test_strings_of_go_are_texts(tmp):
     check_equal(lines(), ['name="GET /one"', 'name="GET"', 'name=""'], 'texts')
 
 
+ELEMENTS = r'''
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct point { int x, y; };
+__attribute__((noipa)) void draw(const int *numbers, const struct point *points, int n)
+{
+	__asm__ volatile("" :: "r"(numbers), "r"(points), "r"(n) : "memory");
+}
+int main(void)
+{
+	int *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct point *points = malloc(1000);
+
+	munmap(page + 1024, 4096);
+	for (int i = 0; i < 1024; i++)
+		page[i] = i - 1000;
+	for (int i = 0; i < 100; i++)
+		points[i] = (struct point){ i, -i };
+	for (int n = 0; n < 3; n++)
+		draw(page + 1020, points, n);
+	draw(page + 1020, points, 4);
+	draw(page + 1020, points, 5);
+	draw(page + 900, points, 33);
+	draw(page + 900, points, -1);
+}
+'''
+
+
+def test_pieces_have_as_many_elements_as_a_value_says(tmp):
+    (tmp / 'elements.c').write_text(ELEMENTS)
+    run(program('gcc'), '-g', '-O1', '-o', 'elements', 'elements.c').ok()
+    last, most = 'numbers={20, 21, 22, 23}', f'numbers={{{", ".join(str(i) for i in range(-100, -68))}}}'
+    points = [f'{{x = {i}, y = {-i}}}' for i in range(17)]
+    for way in ([], ['--fast-reads']):
+        record('-o', 'pieces.data', *way, '-p', './elements:draw numbers[0..n-1] points[1..n]', '--',
+               './elements').ok()
+        check_equal(lines('pieces.data'), [
+            'numbers={} points={}', f'numbers={{20}} points={{{points[1]}}}',
+            f'numbers={{20, 21}} points={{{", ".join(points[1:3])}}}', f'{last} points={{{", ".join(points[1:5])}}}',
+            f'{last} (fault) points={{{", ".join(points[1:6])}}}', f'{most} points={{{", ".join(points[1:17])}}}',
+            f'{most} points={{{", ".join(points[1:17])}}}'
+        ], f'pieces {way}')
+        shutil.rmtree('pieces.data')
+
+
 # ---- explained -----------------------------------------------------------------------------------
 
 EXPLAINED = '''
@@ -310,6 +357,6 @@ def test_a_length_is_explained_and_refused_in_words(tmp):
     shown = kymo('explain', '-e', 'str(arg1, arg2)', 'libc.so.6', 'write').ok().out
     check(EXPLAINED.strip() in shown, 'what is shown', shown)
     for words, why in (('str(arg1, 1.5)', "this is a 'double', and a whole number is expected"),
-                       ('buf(arg1, (char *)arg2)', 'a number of bytes is expected, and this is a pointer'),
+                       ('buf(arg1, (char *)arg2)', 'a number is expected, and this is a pointer'),
                        ('buf(arg1)', "expected ',' and a number of bytes, as in buf(arg0, 64)")):
         record('-p', f'libc:write {words}', '--', 'true').refused(re.escape(why), 2)

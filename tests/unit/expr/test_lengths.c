@@ -18,9 +18,20 @@
 static const struct kymo_ctype t_char = { .kind = KYMO_CTYPE_CHARACTER, .name = "char", .size = 1, .is_signed = true };
 static const struct kymo_ctype t_name = { .kind = KYMO_CTYPE_ARRAY, .name = "char[16]", .size = 16, .of = &t_char };
 
+static const struct kymo_ctype t_int = { .kind = KYMO_CTYPE_INTEGER, .name = "int", .size = 4, .is_signed = true };
+static const struct kymo_ctype t_ints = { .kind = KYMO_CTYPE_POINTER, .name = "int *", .size = 8, .of = &t_int };
+static const struct kymo_ctype t_large = { .kind = KYMO_CTYPE_STRUCT, .name = "struct large", .size = 129 };
+static const struct kymo_ctype t_larges = {
+	.kind = KYMO_CTYPE_POINTER, .name = "struct large *", .size = 8, .of = &t_large
+};
+
 static const struct known values[] = {
-	{ "p", REGISTER(0), { .size = 8, .is_signed = true } }, { "n", REGISTER(1), { .size = 8, .is_signed = true } },
-	{ "i", REGISTER(1), { .size = 4, .is_signed = true } }, { "u", REGISTER(1), { .size = 4 } },
+	{ "ints", REGISTER(0), { .size = 8, .of = &t_ints } },
+	{ "larges", REGISTER(0), { .size = 8, .of = &t_larges } },
+	{ "p", REGISTER(0), { .size = 8, .is_signed = true } },
+	{ "n", REGISTER(1), { .size = 8, .is_signed = true } },
+	{ "i", REGISTER(1), { .size = 4, .is_signed = true } },
+	{ "u", REGISTER(1), { .size = 4 } },
 	{ "q", REGISTER(2), { .size = 8, .is_signed = true } },
 };
 
@@ -143,7 +154,28 @@ static void what_is_recorded_has_its_length(void **state)
 	assert_false(run("buf(p, *(long *)q)", 3, 100, &value, &wanted));
 }
 
-/* As many bytes as there is room for. */
+static void wants(const char *text, uint64_t n, uint64_t from, uint64_t bytes)
+{
+	uint64_t value, wanted;
+
+	assert_true(run(text, n, 0, &value, &wanted));
+	assert_int_equal(value - (uint64_t)memory, from);
+	assert_int_equal(wanted, bytes);
+}
+
+static void pieces_have_a_last_element_that_is_computed(void **state)
+{
+	wants("ints[0..n]", 3, 0, 16);
+	wants("ints[0..n - 1]", 0, 0, 0);
+	wants("ints[2..n]", 3, 8, 8);
+	wants("ints[2..n]", 1, 8, 0);
+	wants("ints[0..i]", UINT32_MAX, 0, 0); /* -1 */
+	wants("name[4..n]", 7, 4, 4);
+	wants("((char *)p)[1..n]", 7, 1, 7);
+	wants("ints[0..n]", (uint64_t)-3, 0, (uint64_t)-8);
+}
+
+/* As many bytes, or elements, as there is room for. */
 static void has_room_for(const char *text, uint32_t n)
 {
 	struct kymo_expr_type type;
@@ -162,6 +194,11 @@ static void there_is_room_for_the_limit_or_the_array(void **state)
 	has_room_for("str(p, 300)", 300);
 	has_room_for("str(p, 4 * 16 + sizeof(long))", 72); /* it is known */
 	has_room_for("str(name)", 16);
+	has_room_for("ints[0..n]", 32);
+	has_room_for("ints[0..7]", 8);
+	has_room_for("ints[1..4 + 4]", 8);
+	has_room_for("name[4..n]", 12);
+	has_room_for("name[16..n]", 128);
 }
 
 static void forms_are_shown(void **state)
@@ -183,6 +220,19 @@ static void forms_are_shown(void **state)
 				 "   3  register 1\n"
 				 "   4  extend s32\n"
 				 "   5  want\n");
+	becomes("ints[2..i]", "  [2..]: int[32]\n"
+			      "    ints: int *\n"
+			      "    i: int\n"
+			      "   0  register 0\n"
+			      "   1  value 8\n"
+			      "   2  add\n"
+			      "   3  register 1\n"
+			      "   4  extend s32\n"
+			      "   5  value -1\n"
+			      "   6  add\n"
+			      "   7  value 4\n"
+			      "   8  multiply\n"
+			      "   9  want\n");
 	becomes("str(p, n) == \"GE\"", "  ==: int\n"
 				       "    str: text\n"
 				       "      p: long\n"
@@ -220,7 +270,7 @@ static void forms_are_shown(void **state)
 
 static void what_is_wrong_is_marked(void **state)
 {
-	refused("str(p, name)", "column 8: a number of bytes is expected, and this is a pointer\n"
+	refused("str(p, name)", "column 8: a number is expected, and this is a pointer\n"
 				"  str(p, name)\n         ^");
 	refused("str(p, 1.5)", "column 8: this is a 'double', and a whole number is expected; convert it: (long)x\n"
 			       "  str(p, 1.5)\n         ^");
@@ -233,6 +283,17 @@ static void what_is_wrong_is_marked(void **state)
 				 "  str(p, n) + 1\n  ^");
 	refused("str(p, str(p))", "column 8: a text is recorded, or compared with another: str(arg0) == \"text\"\n"
 				  "  str(p, str(p))\n         ^");
+	refused("ints[0..name]", "column 9: a number is expected, and this is a pointer\n  ints[0..name]\n          ^");
+	refused("larges[0..n]",
+		"column 7: an element has more than 128 bytes, which is all that there is room for where the last one "
+		"is computed; write numbers, as in [0..1]\n  larges[0..n]\n        ^");
+	refused("ints[3..2 - 1]", "column 5: expected the first element and the last, as in [0..7]\n"
+				  "  ints[3..2 - 1]\n      ^");
+	refused("ints[0xffffffffffffffff..n]", "column 5: expected the first element and the last, as in [0..7]\n"
+					       "  ints[0xffffffffffffffff..n]\n      ^");
+	refused("ints[0..n] + 1", "column 5: a piece of an array can be recorded, but not computed with\n"
+				  "  ints[0..n] + 1\n      ^");
+	refused("sizeof(ints[0..n])", "column 1: the size of this is not known\n  sizeof(ints[0..n])\n  ^");
 	refused("str(p, m)", "column 8: there is no m\n  str(p, m)\n         ^");
 }
 
@@ -242,6 +303,7 @@ int main(void)
 		cmocka_unit_test(texts_of_a_computed_length_are_compared),
 		cmocka_unit_test(what_cannot_be_read_is_a_fault),
 		cmocka_unit_test(what_is_recorded_has_its_length),
+		cmocka_unit_test(pieces_have_a_last_element_that_is_computed),
 		cmocka_unit_test(there_is_room_for_the_limit_or_the_array),
 		cmocka_unit_test(forms_are_shown),
 		cmocka_unit_test(what_is_wrong_is_marked),
