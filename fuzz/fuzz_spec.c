@@ -15,7 +15,7 @@ static void check_form(const struct kymo_spec *spec, const struct kymo_form *for
 /* Strings and bytes are read from memory, so many at most; everything else is a number. */
 static void check_type(const struct kymo_fetch *fetch)
 {
-	if (kymo_type_is_integer(fetch->type))
+	if (kymo_type_is_integer(fetch->type) || kymo_type_is_real(fetch->type))
 		return;
 	check(fetch->type == KYMO_TYPE_STRING || fetch->type == KYMO_TYPE_BYTES);
 	check(fetch->kind == KYMO_FETCH_FORM && fetch->limit >= 1 && fetch->limit <= KYMO_FETCH_LIMIT_MAX);
