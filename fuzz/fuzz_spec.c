@@ -15,10 +15,12 @@ static void check_form(const struct kymo_spec *spec, const struct kymo_form *for
 /* Strings and bytes are read from memory, so many at most; everything else is a number. */
 static void check_type(const struct kymo_fetch *fetch)
 {
-	if (kymo_type_is_integer(fetch->type))
+	if (kymo_type_is_integer(fetch->type) || kymo_type_is_real(fetch->type))
 		return;
 	check(fetch->type == KYMO_TYPE_STRING || fetch->type == KYMO_TYPE_BYTES);
 	check(fetch->kind == KYMO_FETCH_FORM && fetch->limit >= 1 && fetch->limit <= KYMO_FETCH_LIMIT_MAX);
+	if (kymo_form_has(fetch->form, KYMO_FORM_WANT, NULL))
+		check(fetch->limit <= KYMO_FORM_WANTED_MAX);
 }
 
 static void check_arg(const struct kymo_spec *spec, size_t i)
@@ -30,6 +32,8 @@ static void check_arg(const struct kymo_spec *spec, size_t i)
 	check(!arg->form == (arg->fetch.kind != KYMO_FETCH_FORM));
 	if (arg->form)
 		check_form(spec, arg->form);
+	if (arg->form && kymo_form_has(arg->form, KYMO_FORM_WANT, NULL))
+		check(kymo_fetch_is_of_memory(&arg->fetch));
 	if (arg->fetch.kind == KYMO_FETCH_STACK)
 		check(arg->fetch.value >= 0 && arg->fetch.value <= KYMO_FETCH_STACK_MAX);
 	if (arg->fetch.kind == KYMO_FETCH_ARGUMENT) {
@@ -56,8 +60,10 @@ static void check_spec(const struct kymo_spec *spec, const char *text)
 	if (spec->is_return && spec->symbol)
 		check(!spec->offset);
 	check(spec->n_args <= KYMO_EVENT_MAX_ARGS);
-	if (spec->filter)
+	if (spec->filter) {
 		check_form(spec, spec->filter);
+		check(!kymo_form_has(spec->filter, KYMO_FORM_WANT, NULL));
+	}
 	for (size_t i = 0; i < spec->n_args; i++)
 		check_arg(spec, i);
 }

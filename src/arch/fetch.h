@@ -27,7 +27,8 @@ enum kymo_fetch_kind {
 	KYMO_FETCH_COPY, /* a copy of the stack, with type BYTES: struct kymo_wire_stack, and up to `limit` bytes from
 			  * the stack pointer on, as far as they can be read for certain. The last one of its event */
 	KYMO_FETCH_FORM, /* what `form` computes; value: 1 where what the function returns is not known there. With
-			  * type STRING or BYTES that is the address of memory: a string up to its NUL, `limit` bytes */
+			  * type STRING or BYTES that is the address of memory: a string up to its NUL, `limit` bytes.
+			  * With KYMO_FORM_WANT, as many as that says, if that is less; a string may end before */
 };
 
 struct kymo_fetch {
@@ -60,7 +61,7 @@ struct kymo_fetch {
 #define KYMO_PAYLOAD_MAX 4096
 #define KYMO_FETCH_LIMIT_MAX 512
 #define KYMO_FETCH_COPY_MAX (32u << 10)
-#define KYMO_FETCH_LIMIT 128 /* of strings, by default */
+#define KYMO_FETCH_LIMIT KYMO_FORM_WANTED_MAX /* of strings, by default */
 
 /* Whether a FORM's value is the address of what is recorded. */
 static inline bool kymo_fetch_is_of_memory(const struct kymo_fetch *fetch)

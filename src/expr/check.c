@@ -54,7 +54,8 @@ static struct kymo_error *check_match(const struct expr_tree *tree, struct expr_
 	const bool is_swapped = child(tree, a)->kind == EXPR_TEXT;
 	const struct expr_node *string = child(tree, is_swapped ? b : a);
 
-	if ((node->code != KYMO_FORM_EQUAL && node->code != KYMO_FORM_DIFFERENT) || string->kind != EXPR_STRING)
+	if ((node->code != KYMO_FORM_EQUAL && node->code != KYMO_FORM_DIFFERENT) ||
+	    (string->kind != EXPR_STRING && string->kind != EXPR_STRING_OF))
 		return kymo_error_at(tree->source.text, node->at,
 				     "a text is compared with one in memory by == or !=, as in str(arg0) == \"text\"");
 	node->kind = EXPR_MATCH;

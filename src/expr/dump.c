@@ -44,6 +44,9 @@ static void dump_head(const struct expr_node *node, FILE *out)
 		fprintf(out, "[%" PRId64 "..%" PRId64 "%s]", node->value, node->last,
 			node->ends_at_null ? " or NULL" : "");
 		break;
+	case EXPR_PIECE_OF:
+		fprintf(out, "[%" PRId64 "..]", node->value);
+		break;
 	default:
 		fputs(node->sign, out);
 	}

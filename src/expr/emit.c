@@ -15,6 +15,8 @@ static int depth_change(unsigned int code)
 {
 	if (code <= KYMO_FORM_PICK)
 		return 1;
+	if (code == KYMO_FORM_SWAP)
+		return 0;
 	return code <= KYMO_FORM_NOT ? 0 : -1; /* after a jump comes the other way, without the value of this one */
 }
 

@@ -5,10 +5,10 @@
  *	EXPR	:= C's: ?: || && | ^ & == != < <= > >= << >> + - * / % and unary - + ! ~ * &, casts,
  *		   sizeof(TYPE | EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
  *	VALUE	:= NUMBER [u|l|ul|K|M|G|T|ns|us|ms|s] | 'C' | NAME | "%" REGISTER | "$" NAME | "(" EXPR ")"
- *		 | EXPR "[" NUMBER ".." NUMBER "]"			a piece of an array, recorded as a whole
+ *		 | EXPR "[" NUMBER ".." EXPR "]"			a piece of an array, recorded as a whole
  *		 | EXPR "[" [NUMBER] ".." "]" | EXPR "[" ".." NUMBER "]"	the same up to a NULL: of pointers
- *		 | "str(" EXPR ["," NUMBER] ")"				the text at an address; == and != compare it
- *		 | "buf(" EXPR "," NUMBER ")"				so many bytes at an address
+ *		 | "str(" EXPR ["," EXPR] ")"				the text at an address; == and != compare it
+ *		 | "buf(" EXPR "," EXPR ")"				so many bytes at an address
  *	TYPE	:= char short int long, signed and unsigned; bool void; u8 … s64; int8_t … uint64_t, size_t, ssize_t …;
  *		   types of the source: struct NAME, union NAME, enum NAME, NAME; each with "*"s after it
  *
@@ -17,6 +17,10 @@
  * by its count modulo the width of its left operand. A division by zero is a fault, and so is a value that is not
  * available. K M G T are powers of 1,024; times are nanoseconds. Floating-point numbers of 4 and 8 bytes are those of
  * IEEE 754, rounded to the nearest; a whole number that 64 bits do not have becomes the least one of them.
+ *
+ * The length of a text, of bytes or of a piece is read without a sign, and is KYMO_FORM_WANTED_MAX where it is more. A
+ * piece up to the element before its first has none. Where the length is computed the form ends with KYMO_FORM_WANT,
+ * and a comparison is one of the whole text. A number compares so many bytes.
  *
  * Passes, each a file: parse.c (text to tree), check.c (types, constants; memory.c for what lies in memory), lower.c
  * (tree to form; emit.c for its operations); dump.c shows both.
@@ -73,9 +77,10 @@ struct kymo_expr_source {
 
 /*
  * Compile it. `form_ret` passes kymo_form_check() for any machine that has the registers which `names` gave out. Its
- * value is one of `type_ret`; of strings, structures and arrays it is their address. An assignment's is what is stored.
- * `tree_dump` is where the typed tree is written, or NULL. Where something is known later, the form is one value and
- * the type `kymo_expr_later`. USAGE; other errors come from `names` alone.
+ * value is one of `type_ret`; of strings, structures and arrays it is their address, and `n` of the type what there is
+ * to be room for. An assignment's is what is stored. `tree_dump` is where the typed tree is written, or NULL. Where
+ * something is known later, the form is one value and the type `kymo_expr_later`. USAGE; other errors come from `names`
+ * alone.
  */
 struct kymo_error *kymo_expr_compile(const struct kymo_expr_source *source, const struct kymo_expr_names *names,
 				     FILE *tree_dump, struct kymo_form *form_ret, struct kymo_expr_type *type_ret);

@@ -38,6 +38,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_LESS] = "less",
 	[KYMO_FORM_LESS_OR_EQUAL] = "less-or-equal",
 	[KYMO_FORM_DROP] = "drop",
+	[KYMO_FORM_WANT] = "want",
 	[KYMO_FORM_TO_FLOAT] = "to-float",
 	[KYMO_FORM_FROM_FLOAT] = "from-float",
 	[KYMO_FORM_RESIZE_FLOAT] = "resize-float",

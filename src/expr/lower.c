@@ -95,6 +95,8 @@ static void lower_index(struct lowering *to, const struct expr_node *node)
 	expr_emit_code(&to->code, KYMO_FORM_ADD, address);
 }
 
+/* ---- texts ----------------------------------------------------------------------------------- */
+
 /* One comparison of up to 8 bytes at `from`. */
 static void lower_bytes(struct lowering *to, const struct expr_node *string, size_t from, const char *text,
 			uint8_t size)
@@ -117,21 +119,68 @@ static uint8_t chunk(size_t n)
 	return n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
 }
 
-/* The text and its NUL, from `from` on: what is behind is not read where what is before differs. */
+/* The next comparison is made where the last one holds. */
 static void lower_match_from(struct lowering *to, const struct expr_node *string, const char *text, size_t n,
-			     size_t from)
+			     size_t from);
+
+static void and_match_from(struct lowering *to, const struct expr_node *string, const char *text, size_t n, size_t from)
 {
-	const uint8_t size = chunk(n - from);
 	struct expr_choice choice;
 
-	lower_bytes(to, string, from, text, size);
-	if (from + size >= n || to->code.is_full)
-		return;
 	expr_begin_choice(&to->code, &choice);
-	lower_match_from(to, string, text, n, from + size);
+	lower_match_from(to, string, text, n, from);
 	expr_other_choice(&to->code, &choice);
 	expr_emit_value(&to->code, 0);
 	expr_end_choice(&to->code, &choice);
+}
+
+/* The length, which lies below, is `n`; or there is a NUL after so many bytes. */
+static void lower_end(struct lowering *to, const struct expr_node *string, const char *text, size_t n)
+{
+	struct expr_choice choice;
+
+	expr_emit(&to->code, (struct kymo_form_op){ .code = KYMO_FORM_PICK });
+	expr_emit_value(&to->code, (int64_t)n);
+	expr_emit_code(&to->code, KYMO_FORM_EQUAL, address);
+	expr_begin_choice(&to->code, &choice);
+	expr_emit_value(&to->code, 1);
+	expr_other_choice(&to->code, &choice);
+	lower_bytes(to, string, n, text, 1);
+	expr_end_choice(&to->code, &choice);
+}
+
+/* The text from `from` on, and its NUL if that is in `n`: what is behind is not read where what is before differs. */
+static void lower_match_from(struct lowering *to, const struct expr_node *string, const char *text, size_t n,
+			     size_t from)
+{
+	uint8_t size;
+
+	if (from == n) {
+		lower_end(to, string, text, n);
+		return;
+	}
+	size = chunk(n - from);
+	lower_bytes(to, string, from, text, size);
+	if ((from + size < n || expr_is_of_length(string)) && !to->code.is_full)
+		and_match_from(to, string, text, n, from + size);
+}
+
+/* A text of as many bytes as a value says. That is computed once, and lies below all else. */
+static void lower_match_of_length(struct lowering *to, const struct expr_node *string, const char *text, size_t n)
+{
+	struct expr_choice choice;
+
+	lower_value(to, child(to, string->b));
+	expr_emit(&to->code, (struct kymo_form_op){ .code = KYMO_FORM_PICK });
+	expr_emit_value(&to->code, (int64_t)n);
+	expr_emit_code(&to->code, KYMO_FORM_LESS, address);
+	expr_begin_choice(&to->code, &choice);
+	expr_emit_value(&to->code, 0);
+	expr_other_choice(&to->code, &choice);
+	lower_match_from(to, string, text, n, 0);
+	expr_end_choice(&to->code, &choice);
+	expr_emit(&to->code, (struct kymo_form_op){ .code = KYMO_FORM_SWAP });
+	expr_emit_code(&to->code, KYMO_FORM_DROP, address);
 }
 
 static void lower_match(struct lowering *to, const struct expr_node *node)
@@ -142,12 +191,28 @@ static void lower_match(struct lowering *to, const struct expr_node *node)
 	size_t n = 0;
 
 	kymo_error_destroy(expr_read_text(to->tree, child(to, node->b)->at, &end, text, &n)); /* it was read before */
-	n++;
-	if (string->value && (size_t)string->value < n) /* str(p, n) compares as many as it has */
-		n = (size_t)string->value;
-	lower_match_from(to, string, text, n, 0);
+	if (expr_is_of_length(string)) {
+		lower_match_of_length(to, string, text, n);
+	} else {
+		n++;
+		if (string->value && (size_t)string->value < n) /* str(p, n) compares as many as it has */
+			n = (size_t)string->value;
+		lower_match_from(to, string, text, n, 0);
+	}
 	if (node->code == KYMO_FORM_DIFFERENT)
 		expr_emit_code(&to->code, KYMO_FORM_NOT, node->type);
+}
+
+/* What is recorded is as long as a value says: the form has that, too. */
+static void lower_want(struct lowering *to, const struct expr_node *node)
+{
+	lower_value(to, child(to, node->b));
+	if (node->kind == EXPR_PIECE_OF) { /* the number of the last element is known, from that of the first on */
+		expr_emit_value(&to->code, 1 - node->value);
+		expr_emit_code(&to->code, KYMO_FORM_ADD, address);
+		expr_emit_scale(&to->code, kymo_expr_type_bytes(node->type) / node->type.n);
+	}
+	expr_emit_code(&to->code, KYMO_FORM_WANT, address);
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -320,6 +385,8 @@ static void lower(struct lowering *to, const struct expr_node *node)
 	case EXPR_DEREF:
 	case EXPR_STRING:
 	case EXPR_BUFFER:
+	case EXPR_STRING_OF:
+	case EXPR_BUFFER_OF:
 		lower_value(to, child(to, node->a));
 		break;
 	case EXPR_ADDRESS:
@@ -329,6 +396,7 @@ static void lower(struct lowering *to, const struct expr_node *node)
 		lower_member(to, node);
 		break;
 	case EXPR_PIECE:
+	case EXPR_PIECE_OF:
 		lower_value(to, child(to, node->a));
 		expr_emit_offset(&to->code, node->offset);
 		break;
@@ -362,9 +430,12 @@ struct kymo_error *expr_lower(const struct expr_tree *tree, struct kymo_form *re
 {
 	struct lowering to = { .tree = tree, .code.form = ret };
 	const struct kymo_expr_source *source = &tree->source;
+	const struct expr_node *root = &tree->nodes[tree->n - 1];
 
 	ret->n = 0;
-	lower_value(&to, &tree->nodes[tree->n - 1]);
+	lower_value(&to, root);
+	if (expr_is_of_length(root))
+		lower_want(&to, root);
 	if (to.code.is_full)
 		return kymo_error_at(source->text, source->start,
 				     "the expression is too long: it takes more than %d steps", KYMO_FORM_OPS_MAX);

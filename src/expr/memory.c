@@ -282,14 +282,64 @@ static struct kymo_error *check_index(struct expr_tree *tree, struct expr_node *
 	return error;
 }
 
+/* A number that is computed: of bytes, or of an element. */
+static struct kymo_error *need_count(const struct expr_tree *tree, const struct expr_node *b)
+{
+	struct kymo_error *error = expr_need_value(tree, b);
+
+	if (!error && expr_is_pointer(b))
+		error = refuse(tree, b->at, "a number is expected, and this is a pointer");
+	return error;
+}
+
+/* Elements that there is room for where the last one is computed: no more than the array has. 0: not even for one. */
+static uint64_t elements_of_piece(struct expr_tree *tree, const struct expr_node *node)
+{
+	const struct kymo_expr_type whole = child(tree, node->a)->type;
+	const uint64_t size = kymo_expr_type_bytes(node->type), n = KYMO_FORM_WANTED_MAX / size;
+	const uint64_t bytes = kymo_expr_class_of(whole) == KYMO_EXPR_ARRAY ? kymo_expr_type_bytes(whole) : 0;
+	const uint64_t left = bytes > node->offset ? (bytes - node->offset) / size : 0;
+
+	return left && left < n ? left : n;
+}
+
+static struct kymo_error *check_last(struct expr_tree *tree, struct expr_node *node)
+{
+	const struct expr_node *b = child(tree, node->b);
+	struct kymo_error *error = need_count(tree, b);
+
+	if (error)
+		return error;
+	if (b->kind == EXPR_CONSTANT) {
+		node->kind = EXPR_PIECE;
+		node->last = b->value;
+		return NULL;
+	}
+	if (kymo_expr_type_bytes(node->type) > KYMO_FORM_WANTED_MAX)
+		return refuse(tree, node->at,
+			      "an element has more than %d bytes, which is all that there is room for where the last "
+			      "one is computed; write numbers, as in [0..1]",
+			      KYMO_FORM_WANTED_MAX);
+	node->offset = (uint64_t)node->value * kymo_expr_type_bytes(node->type);
+	node->type = expr_type_piece(node->type, (uint32_t)elements_of_piece(tree, node));
+	return NULL;
+}
+
 static struct kymo_error *check_piece(struct expr_tree *tree, struct expr_node *node)
 {
+	static const char what[] = "expected the first element and the last, as in [0..7]";
 	struct kymo_error *error = check_elements(tree, node);
 
 	if (error)
 		return error;
-	if (node->value < 0 || node->last < node->value || node->last - node->value >= UINT32_MAX)
-		return refuse(tree, node->at, "expected the first element and the last, as in [0..7]");
+	if (node->value < 0)
+		return refuse(tree, node->at, "%s", what);
+	if (expr_is_of_length(node))
+		error = check_last(tree, node);
+	if (error || expr_is_of_length(node))
+		return error;
+	if (node->last < node->value || node->last - node->value >= UINT32_MAX)
+		return refuse(tree, node->at, "%s", what);
 	node->offset = (uint64_t)node->value * kymo_expr_type_bytes(node->type);
 	if (node->ends_at_null && kymo_expr_class_of(node->type) != KYMO_EXPR_POINTER)
 		return refuse(tree, node->at,
@@ -299,17 +349,36 @@ static struct kymo_error *check_piece(struct expr_tree *tree, struct expr_node *
 	return NULL;
 }
 
+/* The length of str(a, b), buf(a, b): where it is known it is as if there were no `b`. */
+static struct kymo_error *check_length(struct expr_tree *tree, struct expr_node *node)
+{
+	const struct expr_node *b = child(tree, node->b);
+	struct kymo_error *error = need_count(tree, b);
+
+	if (error || b->kind != EXPR_CONSTANT)
+		return error;
+	if (b->value < 1 || b->value > INT32_MAX)
+		return refuse(tree, node->at, "expected a number of bytes, such as %s(arg0, 64)", node->sign);
+	node->value = b->value;
+	node->kind = node->kind == EXPR_STRING_OF ? EXPR_STRING : EXPR_BUFFER;
+	return NULL;
+}
+
 static struct kymo_error *check_text(struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a);
 	const uint64_t bytes = kymo_expr_class_of(a->type) == KYMO_EXPR_ARRAY ? kymo_expr_type_bytes(a->type) : 0;
 	struct kymo_error *error = expr_need_value(tree, a);
 
+	if (!error && expr_is_of_length(node))
+		error = check_length(tree, node);
 	if (error)
 		return error;
+	if (expr_is_of_length(node))
+		node->value = bytes && bytes < KYMO_FORM_WANTED_MAX ? (int64_t)bytes : KYMO_FORM_WANTED_MAX;
 	if (!node->value && bytes <= INT32_MAX) /* the text ends with its array, if not before */
 		node->value = (int64_t)bytes;
-	node->type = node->kind == EXPR_STRING
+	node->type = node->kind == EXPR_STRING || node->kind == EXPR_STRING_OF
 			     ? (struct kymo_expr_type){ .size = 8, .is_string = true, .n = (uint32_t)node->value }
 			     : expr_type_piece(kymo_expr_type_of(&expr_byte), (uint32_t)node->value);
 	node->is_lvalue = true;
@@ -319,7 +388,7 @@ static struct kymo_error *check_text(struct expr_tree *tree, struct expr_node *n
 static struct kymo_error *check_sizeof(struct expr_tree *tree, struct expr_node *node)
 {
 	const struct expr_node *a = child(tree, node->a);
-	const bool is_unknown = (a->bit_size && a->is_lvalue) || a->type.ends_at_null;
+	const bool is_unknown = (a->bit_size && a->is_lvalue) || a->type.ends_at_null || expr_is_of_length(a);
 	const uint64_t bytes = is_unknown ? 0 : kymo_expr_type_bytes(a->type);
 
 	if (!bytes)
@@ -342,6 +411,7 @@ struct kymo_error *expr_check_memory(struct expr_tree *tree, struct expr_node *n
 	case EXPR_INDEX:
 		return check_index(tree, node);
 	case EXPR_PIECE:
+	case EXPR_PIECE_OF:
 		return check_piece(tree, node);
 	case EXPR_SIZEOF:
 		return check_sizeof(tree, node);

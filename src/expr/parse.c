@@ -232,8 +232,13 @@ static bool read_piece(struct expr_reader *reader, bool has_from, struct expr_no
 	node->b = 0;
 	reader->at += strlen("..");
 	node->ends_at_null = !has_from || expr_next_is(reader, "]");
-	if (!expr_next_is(reader, "]"))
+	if (!has_from && !expr_next_is(reader, "]"))
 		return read_count(reader, &node->last);
+	if (!expr_next_is(reader, "]")) {
+		node->kind = EXPR_PIECE_OF;
+		node->b = read_from(reader, BINDS_ALL);
+		return !reader->error;
+	}
 	if (__builtin_add_overflow(node->value, EXPR_UP_TO_NULL - 1, &node->last))
 		node->last = node->value;
 	return true;
@@ -272,7 +277,7 @@ static uint8_t read_postfixes(struct expr_reader *reader, uint8_t of)
 	return reader->error ? 0 : of;
 }
 
-/* str(a), str(a, n), buf(a, n) */
+/* str(a), str(a, b), buf(a, b) */
 static uint8_t read_str_or_buf(struct expr_reader *reader, enum expr_kind kind, const char *word)
 {
 	struct expr_node node = { .kind = kind, .at = reader->at, .sign = word };
@@ -285,10 +290,10 @@ static uint8_t read_str_or_buf(struct expr_reader *reader, enum expr_kind kind, 
 		return 0;
 	if (expr_next_is(reader, ",")) {
 		reader->at++;
-		if (!read_count(reader, &node.value))
+		node.kind = kind == EXPR_STRING ? EXPR_STRING_OF : EXPR_BUFFER_OF;
+		node.b = read_from(reader, BINDS_ALL);
+		if (reader->error)
 			return 0;
-		if (node.value < 1 || node.value > INT32_MAX)
-			return expr_fail(reader, node.at, "expected a number of bytes, such as %s(arg0, 64)", word);
 	} else if (kind == EXPR_BUFFER) {
 		return expr_fail(reader, reader->at, "expected ',' and a number of bytes, as in buf(arg0, 64)");
 	}

@@ -26,19 +26,22 @@ enum expr_kind {
 	EXPR_STRING,  /* str(a), or str(a, value) */
 	EXPR_BUFFER,  /* buf(a, value) */
 
-	EXPR_BINARY, /* code, of `a` and `b`; `swaps`: the form has b first */
-	EXPR_MATCH,  /* str(a) == "text", or by `code` != */
-	EXPR_AND,    /* a && b */
-	EXPR_OR,     /* a || b */
-	EXPR_INDEX,  /* a[b] */
-	EXPR_ASSIGN, /* a = b, at the root alone */
+	EXPR_STRING_OF, /* str(a, b): of b bytes at most; with a number for b check.c makes a STRING of it */
+	EXPR_BUFFER_OF, /* buf(a, b), likewise */
+	EXPR_PIECE_OF,  /* a[from..b], likewise; from is `value` */
+	EXPR_BINARY,    /* code, of `a` and `b`; `swaps`: the form has b first */
+	EXPR_MATCH,     /* str(a) == "text", or by `code` != */
+	EXPR_AND,       /* a && b */
+	EXPR_OR,        /* a || b */
+	EXPR_INDEX,     /* a[b] */
+	EXPR_ASSIGN,    /* a = b, at the root alone */
 
 	EXPR_CHOICE, /* a ? b : c */
 };
 
 static inline unsigned int expr_n_children(enum expr_kind kind)
 {
-	return (kind >= EXPR_CAST) + (kind >= EXPR_BINARY) + (kind >= EXPR_CHOICE);
+	return (kind >= EXPR_CAST) + (kind >= EXPR_STRING_OF) + (kind >= EXPR_CHOICE);
 }
 
 #define EXPR_UP_TO_NULL 32 /* elements that a piece without an end has at the most */
@@ -72,6 +75,12 @@ struct expr_tree {
 	unsigned int n_ops;
 	bool is_later; /* it has what is not known yet */
 };
+
+/* Whether it is as long as a value says. */
+static inline bool expr_is_of_length(const struct expr_node *node)
+{
+	return node->kind == EXPR_STRING_OF || node->kind == EXPR_BUFFER_OF || node->kind == EXPR_PIECE_OF;
+}
 
 static inline bool expr_is_blank(char c)
 {

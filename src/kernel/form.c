@@ -259,6 +259,7 @@ static void join(struct kernel_code *c, const struct machine *m, const struct ky
 		compare(c, op->is_signed ? BPF_JSLE : BPF_JLE, true);
 		break;
 	case KYMO_FORM_DROP: /* the first one is where it was */
+	case KYMO_FORM_WANT: /* and the second one */
 		break;
 	default:
 		emit(c, BPF_ALU64_REG(plain[op->code], R1, R2));

@@ -36,6 +36,8 @@ const char *kymo_kernel_form_refusal(const struct kymo_form *form);
 
 /* Bytes that a form's values take on the stack. Private to the room, as is what follows. */
 #define KERNEL_FORM_STACK (8 * KYMO_FORM_DEPTH_MAX)
+/* Where the bytes are that KYMO_FORM_WANT has, among them; the address is the first value. */
+#define KERNEL_FORM_WANTED 8
 
 /*
  * Append code that computes `form` into r0, from the struct pt_regs at r6. Its values lie in KERNEL_FORM_STACK bytes

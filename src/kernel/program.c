@@ -93,6 +93,34 @@ static void fetch_string(struct kernel_code *c, const struct kymo_kernel_arg *ar
 	jump_if(c, BPF_JSLT, R0, 0, fault);
 }
 
+/* r1 to r3 for a read of the bytes that the form wants, up to `most` of them, to `at`. */
+static void set_wanted(struct kernel_code *c, const struct frame *frame, int at, int32_t most)
+{
+	emit(c, BPF_LDX_MEM(BPF_DW, R2, FP, frame->stack + KERNEL_FORM_WANTED));
+	emit(c, BPF_JMP_IMM(BPF_JLE, R2, most, 1));
+	emit(c, BPF_MOV64_IMM(R2, most));
+	emit(c, BPF_LDX_MEM(BPF_DW, R3, FP, frame->stack));
+	stack_address(c, R1, at);
+}
+
+/* The string of the bytes that are wanted at an address, into zeros. The kernel reads them as a whole, or else up to a
+ * NUL, for which it takes a byte more. */
+static void fetch_wanted(struct kernel_code *c, const struct kymo_kernel_arg *arg, const struct frame *frame, int at,
+			 struct kernel_label *fault)
+{
+	struct kernel_label done = { .n = 0 };
+
+	set_wanted(c, frame, at, arg->limit + 1);
+	jump_if(c, BPF_JEQ, R2, 0, &done);
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user));
+	jump_if(c, BPF_JEQ, R0, 0, &done);
+	set_wanted(c, frame, at, arg->limit + 1);
+	emit(c, BPF_ALU64_IMM(BPF_ADD, R2, 1));
+	emit(c, BPF_EMIT_CALL(BPF_FUNC_probe_read_user_str));
+	jump_if(c, BPF_JSLT, R0, 0, fault);
+	here(c, &done);
+}
+
 static void fetch_form(struct kernel_code *c, const struct kymo_kernel_arg *arg, size_t i, const struct frame *frame,
 		       int at)
 {
@@ -103,7 +131,9 @@ static void fetch_form(struct kernel_code *c, const struct kymo_kernel_arg *arg,
 	for (size_t k = 0; k < size; k += 8)
 		emit(c, BPF_ST_MEM(BPF_DW, FP, at + (int)k, 0));
 	kernel_form_emit(c, arg->form, frame->stack, frame->ids, &fault);
-	if (arg->type == KYMO_TYPE_STRING)
+	if (arg->type == KYMO_TYPE_STRING && kymo_form_has(arg->form->form, KYMO_FORM_WANT, NULL))
+		fetch_wanted(c, arg, frame, at, &fault);
+	else if (arg->type == KYMO_TYPE_STRING)
 		fetch_string(c, arg, at, &fault);
 	else
 		emit(c, BPF_STX_MEM(BPF_DW, FP, R0, at));

@@ -41,6 +41,7 @@ static const struct shape {
 	[KYMO_FORM_LESS] = { 2, 1, false },
 	[KYMO_FORM_LESS_OR_EQUAL] = { 2, 1, false },
 	[KYMO_FORM_DROP] = { 2, 1, false },
+	[KYMO_FORM_WANT] = { 2, 1, false },
 	[KYMO_FORM_JUMP] = { 0, 0, false },
 	[KYMO_FORM_JUMP_IF_ZERO] = { 1, 0, false },
 	[KYMO_FORM_SWAP] = { 2, 2, false },
@@ -130,12 +131,29 @@ static bool check_op(const struct kymo_form *form, uint32_t i, uint8_t *depths)
 	return op->code == KYMO_FORM_JUMP || arrive(&depths[i + 1], after);
 }
 
+static bool is_last(const struct kymo_form_op *op)
+{
+	return op->code == KYMO_FORM_WANT || op->code == KYMO_FORM_STORE;
+}
+
+/* WANT or STORE is the last operation, and no jump goes past it. */
+static bool ends_in_it(const struct kymo_form *form)
+{
+	const bool has_it = is_last(&form->ops[form->n - 1]);
+
+	for (uint32_t i = 0; i < form->n; i++)
+		if ((is_last(&form->ops[i]) && i + 1 < form->n) ||
+		    (has_it && kymo_form_is_jump(&form->ops[i]) && form->ops[i].value == form->n))
+			return false;
+	return true;
+}
+
 bool kymo_form_check(const struct kymo_form *form, unsigned int n_registers, unsigned int stack_max)
 {
 	uint8_t depths[KYMO_FORM_OPS_MAX + 1];
 	unsigned int n_faults = 0;
 
-	if (!form->n || form->n > KYMO_FORM_OPS_MAX)
+	if (!form->n || form->n > KYMO_FORM_OPS_MAX || !ends_in_it(form))
 		return false;
 	if (kymo_form_has(form, KYMO_FORM_TEXT, NULL) && !memchr(form->text, 0, sizeof(form->text)))
 		return false;
@@ -420,6 +438,7 @@ static uint64_t evaluate_binary(const struct kymo_form_op *op, uint64_t a, uint6
 	case KYMO_FORM_LESS_OR_EQUAL:
 		return !is_less(op, b, a);
 	case KYMO_FORM_DROP:
+	case KYMO_FORM_WANT:
 		return a;
 	default: /* DIVIDE, REMAINDER */
 		return divide(op, a, b);
@@ -458,6 +477,8 @@ bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *i
 		} else if (shape->takes == 2) {
 			if ((is_division(op) && !stack[depth - 1]) || op->code == KYMO_FORM_STORE)
 				return false;
+			if (op->code == KYMO_FORM_WANT && input->wanted)
+				*input->wanted = stack[depth - 1];
 			stack[depth - 2] = evaluate_binary(op, stack[depth - 2], stack[depth - 1]);
 			depth--;
 		} else if (!shape->takes) {

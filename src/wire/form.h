@@ -22,7 +22,8 @@
 #define KYMO_FORM_DEPTH_MAX 12
 #define KYMO_FORM_TEXT_MAX 63
 #define KYMO_FORM_VECTORS 16
-#define KYMO_FORM_FAULTS_MAX 20 /* operations that may fault */
+#define KYMO_FORM_FAULTS_MAX 20  /* operations that may fault */
+#define KYMO_FORM_WANTED_MAX 128 /* bytes that WANT gets at the most: of texts, those without the NUL */
 
 enum kymo_form_code {
 	/* push */
@@ -72,6 +73,8 @@ enum kymo_form_code {
 	KYMO_FORM_LESS,
 	KYMO_FORM_LESS_OR_EQUAL,
 	KYMO_FORM_DROP, /* a */
+	KYMO_FORM_WANT, /* a, an address. b is how many bytes are wanted there, without a sign. The form's last
+			   operation, which all ways come by */
 	/* of floating-point numbers, which have no faults: rounded to the nearest */
 	KYMO_FORM_FLOAT_ADD,
 	KYMO_FORM_FLOAT_SUBTRACT,
@@ -86,7 +89,7 @@ enum kymo_form_code {
 	KYMO_FORM_SWAP,         /* the last two change places */
 	/* take two, a and then b; push b */
 	KYMO_FORM_STORE, /* a is an address: the `size` bytes there become the low ones of b; may fault, and then they
-			    stay. The last operation of its form, and of what users want written alone */
+			    stay. The form's last operation, which all ways come by */
 	KYMO_FORM_N_CODES,
 };
 
@@ -163,6 +166,7 @@ struct kymo_form_input {
 	/* What the kernel answers; false, or NULL: it may not be asked. */
 	bool (*ask)(void *data, enum kymo_form_question question, uint64_t *ret);
 	void *data;
+	uint64_t *wanted; /* gets the bytes that WANT has; NULL: it is not told */
 };
 
 /* The value of a checked form. False: a fault. The reference for what makes code of it. */

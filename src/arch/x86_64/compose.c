@@ -70,6 +70,40 @@ static bool is_own_text(const struct kymo_fetch *fetch)
 	       (op->code == KYMO_FORM_TEXT || (op->code == KYMO_FORM_ASK && op->value != KYMO_FORM_CLOCK));
 }
 
+/* What the shared code is to read, by rdx: as many bytes as there is room for, or fewer where the form wants those. */
+static void call_reader(const struct composing *to, const struct kymo_fetch *fetch, uint32_t entry)
+{
+	const bool is_string = fetch->type == KYMO_TYPE_STRING;
+	const uint32_t limit = x86_limit_of(fetch), most = limit + is_string;
+	struct label enough = { .n = 0 };
+	struct code *c = to->c;
+
+	if (!kymo_form_has(fetch->form, KYMO_FORM_WANT, NULL)) {
+		x86_call_reader(c, to->env, entry, is_string ? KYMO_GUEST_STRING(limit, most) : most);
+		return;
+	}
+	rsp_slot(c, 0x8b, RDX, BELOW_WANTED);
+	EMIT(c, 0x48, 0x81, 0xfa); /* cmp $most,%rdx: a number below 0 is a large one */
+	imm32(c, most);
+	branch(c, &enough, "\x0f\x86", 2); /* jbe */
+	byte(c, 0xba);                     /* mov $most,%edx */
+	imm32(c, most);
+	bind(c, &enough);
+	if (is_string) {
+		EMIT(c, 0x81, 0xca); /* or $limit << 16,%edx */
+		imm32(c, KYMO_GUEST_STRING(limit, 0));
+	}
+	x86_call_reader_sized(c, to->env, entry);
+}
+
+/* Where nothing is: all that there is room for is wanted there. */
+static void want_nothing_there(struct code *c, const struct kymo_fetch *fetch)
+{
+	EMIT(c, 0x48, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%rax */
+	if (kymo_form_has(fetch->form, KYMO_FORM_WANT, NULL))
+		rsp_slot(c, 0x89, RAX, BELOW_WANTED);
+}
+
 /* Its least size is in `at`, the rest is added to the slot. */
 static void compose_memory(struct composing *to, const struct kymo_fetch *fetch, unsigned int bit)
 {
@@ -85,17 +119,13 @@ static void compose_memory(struct composing *to, const struct kymo_fetch *fetch,
 	EMIT(c, 0x49, 0xc7, 0xc3, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%r11: for certain */
 	JMP(c, &call);
 	bind(c, &fault);
-	EMIT(c, 0x48, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%rax: where nothing is */
+	want_nothing_there(c, fetch);
 	bind(c, &uncertain);
 	x86_load_live_page(c, to->env);
 	bind(c, &call);
 	rsp_slot(c, 0x8d, R10, to->begin + (int32_t)to->at);
 	rsp_slot(c, 0x03, R10, BELOW_COMPOSED_SIZE); /* add size(%rsp),%r10 */
-	x86_call_reader(c, to->env,
-			is_string             ? guest.string
-			: fetch->ends_at_null ? guest.list
-					      : guest.block,
-			x86_limit_of(fetch));
+	call_reader(to, fetch, is_string ? guest.string : fetch->ends_at_null ? guest.list : guest.block);
 	EMIT(c, 0x48, 0x85, 0xc0);       /* test %rax,%rax */
 	branch(c, &call, "\x0f\x89", 2); /* jns */
 	EMIT(c, 0x48, 0xf7, 0xd0);       /* not %rax */

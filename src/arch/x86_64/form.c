@@ -330,6 +330,15 @@ static void shift(struct code *c, const struct kymo_form_op *op, int32_t slot)
 	EMIT(c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }
 
+static void swap(struct maker *m)
+{
+	const int32_t slot = slot_of(m->depth - 2);
+
+	rsp_slot(m->c, 0x8b, RDX, slot);
+	rsp_slot(m->c, 0x89, RAX, slot);
+	EMIT(m->c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
+}
+
 static void emit_binary(struct maker *m, const struct kymo_form_op *op)
 {
 	const int32_t slot = slot_of(m->depth - 2);
@@ -373,20 +382,14 @@ static void emit_binary(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_STORE:
 		x86_emit_store(c, m->env, op->size, slot, m->fault);
 		break;
+	case KYMO_FORM_WANT: /* the address is in rax then, and the number of bytes where that was: at BELOW_WANTED */
+		swap(m);
+		break;
 	default:                              /* comparisons */
 		rsp_slot(c, 0x39, RAX, slot); /* cmp %rax,slot(%rsp) */
 		set(c, condition_of(op));
 		break;
 	}
-}
-
-static void swap(struct maker *m)
-{
-	const int32_t slot = slot_of(m->depth - 2);
-
-	rsp_slot(m->c, 0x8b, RDX, slot);
-	rsp_slot(m->c, 0x89, RAX, slot);
-	EMIT(m->c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }
 
 /* Operation `i` is a value, and the next one takes it at once: both in one, if that can have it in itself. */
@@ -431,10 +434,7 @@ bool x86_form_is_valid(const struct kymo_form *form)
 
 bool x86_store_is_valid(const struct kymo_form *form)
 {
-	for (uint32_t i = 0; i < form->n; i++)
-		if ((form->ops[i].code == KYMO_FORM_STORE) != (i + 1 == form->n))
-			return false;
-	return can_be_made(form);
+	return can_be_made(form) && kymo_form_has(form, KYMO_FORM_STORE, NULL);
 }
 
 static void jump(struct maker *m, uint32_t i)

@@ -13,7 +13,7 @@ struct x86_pad_site;
 /* Whether code can be made of it, and that writes nothing. */
 bool x86_form_is_valid(const struct kymo_form *form);
 
-/* Whether code can be made of it, and that writes memory, last of all and once. */
+/* Whether code can be made of it, and that writes memory. */
 bool x86_store_is_valid(const struct kymo_form *form);
 
 /* rax = the value of a valid form; a jump to `fault` where it has none. rdx is changed, and what is below the frame.

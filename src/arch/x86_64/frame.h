@@ -22,6 +22,7 @@ enum {
 	/* In the frame's own red zone, which signal handlers step over: for as long as nothing is called. */
 	BELOW_RING = -8,
 	BELOW_VALUES = -8, /* of a form: the first but one of its values, others below it; the last is in rax */
+	BELOW_WANTED = BELOW_VALUES, /* what KYMO_FORM_WANT leaves */
 	BELOW_DIVISOR = -8 * (KYMO_FORM_DEPTH_MAX + 1),
 
 	/* Of an event that reads memory: the stack pointer is lower then, so that what is called keeps these. */

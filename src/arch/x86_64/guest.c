@@ -213,8 +213,9 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
  *	kymo_guest_change_entry	r10: ring, r11: struct rseq of the thread, rdx: as above; KYMO_GUEST_… comes back
  *	kymo_guest_vfork_entry	r10: struct kymo_wire_vforks; not 0 comes back in a vfork child
  *	kymo_guest_read_entry, …_string_entry, …_block_entry, …_list_entry
- *				r10: where to, r11: the live page, rdx: bytes, rax: address; what C gives comes back
- *	kymo_guest_write_entry	r10: from where, the others as above
+ *				r10: where to, r11: the live page, rdx: bytes, or of a string KYMO_GUEST_STRING(),
+ *				rax: address; what C gives comes back
+ *	kymo_guest_write_entry	r10: from where, r11: the live page, rdx: bytes, rax: address
  *	kymo_guest_ask_entry	r10: where to, r11: the live page, rdx: number of the call, rax: its first argument
  *	kymo_guest_strike_entry	r10: the pad's frame, r11: the live page; the result of the program's call comes back
  */

@@ -24,6 +24,9 @@ struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unus
 					 const struct kymo_pad_rings *geometry);
 uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area, const struct kymo_pad_rings *geometry);
 
+/* The bytes of a string that are wanted, up to `limit` + 1, and the limit, as pads hand them over in one register. */
+#define KYMO_GUEST_STRING(limit, wanted) ((uint32_t)(limit) << 16 | (uint32_t)(wanted))
+
 struct kymo_guest_image {
 	const uint8_t *bytes;
 	uint32_t size;

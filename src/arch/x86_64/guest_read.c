@@ -19,7 +19,7 @@
 #define RSEQ_CPU_ID 4
 #define RSEQ_CS 8
 
-int64_t kymo_guest_string(char *to, const char *live, uint64_t limit, uint64_t address);
+int64_t kymo_guest_string(char *to, const char *live, uint64_t limits, uint64_t address);
 int64_t kymo_guest_block(char *to, const char *live, uint64_t size, uint64_t address);
 int64_t kymo_guest_list(char *to, const char *live, uint64_t size, uint64_t address);
 int64_t kymo_guest_ask(char *to, const char *live, uint64_t number, uint64_t first);
@@ -298,6 +298,8 @@ GUEST_INLINE int64_t copy(char *to, uint64_t size, uint64_t address, int is_stri
 /* As kymo_guest_read_by_call(). */
 GUEST_OWN int64_t read_memory(char *to, const char *live, uint64_t size, uint64_t address, int is_string)
 {
+	if (!size) /* wherever that is */
+		return 0;
 	if (is_certain(live) || is_on_stack(live, size, address))
 		return copy(to, size, address, is_string);
 	if (read_in_place(to, live, size, address))
@@ -311,22 +313,28 @@ GUEST int64_t kymo_guest_read(char *to, const char *live, uint64_t size, uint64_
 }
 
 /*
- * A string at `to`, with its NUL; there is room for `limit` + 4 bytes. Its length comes back, or -1: it could not be
- * read up to its NUL or its limit, and is empty now.
+ * A string at `to`, with its NUL; there is room for `limit` + 4 bytes. `limits` is KYMO_GUEST_STRING() of that and of
+ * the bytes that are wanted: with one more than the limit, a string that does not end in them is cut; with fewer, it
+ * ends after them. Its length comes back, or -1: it could not be read as far, and is empty now.
  */
-GUEST int64_t kymo_guest_string(char *to, const char *live, uint64_t limit, uint64_t address)
+GUEST int64_t kymo_guest_string(char *to, const char *live, uint64_t limits, uint64_t address)
 {
-	int64_t n = read_memory(to, live, limit + 1, address, 1);
+	const int64_t limit = (int64_t)(limits >> 16), wanted = (int64_t)(limits & 0xffff);
+	int64_t n = read_memory(to, live, (uint64_t)wanted, address, 1);
 
 	for (int64_t i = 0; i < n; i++)
 		if (!to[i])
 			return i;
-	if (n != (int64_t)limit + 1) {
+	if (n != wanted) {
 		*to = 0;
 		return -1;
 	}
+	if (n <= limit) {
+		to[n] = 0;
+		return n;
+	}
 	for (int i = 0; i < 4; i++)
-		((volatile char *)to)[limit + (uint64_t)i] = (char)(0xa680e2u >> 8 * i); /* KYMO_STRING_CUT, NUL */
+		((volatile char *)to)[limit + i] = (char)(0xa680e2u >> 8 * i); /* KYMO_STRING_CUT, NUL */
 	return n + 2;
 }
 

@@ -170,12 +170,17 @@ void x86_end_reads(struct code *c)
 	c->lowered = 0;
 }
 
+void x86_call_reader_sized(struct code *c, const struct kymo_pad_env *env, uint32_t entry)
+{
+	byte(c, 0xe8);
+	rel32_to(c, env->guest + entry);
+}
+
 void x86_call_reader(struct code *c, const struct kymo_pad_env *env, uint32_t entry, uint32_t size)
 {
 	byte(c, 0xba); /* mov $size,%edx */
 	imm32(c, size);
-	byte(c, 0xe8);
-	rel32_to(c, env->guest + entry);
+	x86_call_reader_sized(c, env, entry);
 }
 
 void x86_load_live_page(struct code *c, const struct kymo_pad_env *env)

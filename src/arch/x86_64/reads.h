@@ -45,6 +45,9 @@ void x86_load_live_page(struct code *c, const struct kymo_pad_env *env);
  */
 void x86_call_reader(struct code *c, const struct kymo_pad_env *env, uint32_t entry, uint32_t size);
 
+/* The same of as many as rdx says. */
+void x86_call_reader_sized(struct code *c, const struct kymo_pad_env *env, uint32_t entry);
+
 /* rax = the `size` bytes at rax, whatever is there, with zeros before them; or a jump to `fault`. All four free
  * registers are changed. The event is one that reads memory. */
 void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int size, struct label *fault);

@@ -62,8 +62,21 @@ static bool is_prefix(struct kymo_spec_piece piece, const char *at, bool has_val
 	return !has_value || (at < piece.end && *at == ')');
 }
 
+/* The bracket that closes the one which the comma at `at` lies in, or the end. */
+static const char *skip_length(const char *at, const char *end)
+{
+	int depth = 1;
+
+	for (; at < end; at++) {
+		depth += (*at == '(') - (*at == ')');
+		if (!depth)
+			break;
+	}
+	return at;
+}
+
 /* What an expression would be called: its last name, where it has nothing but names, members, elements and the like,
- * "id" of "c->id", "name" of "str(c->name)". Empty: it has more. */
+ * "id" of "c->id", "name" of "str(c->name)" and "str(c->name, c->size)". Empty: it has more. */
 static struct kymo_spec_piece name_of(struct kymo_spec_piece piece)
 {
 	struct kymo_spec_piece found = { piece.start, piece.start }, none = found;
@@ -85,6 +98,8 @@ static struct kymo_spec_piece name_of(struct kymo_spec_piece piece)
 			c--;
 		} else if (*c == '-' && c + 1 < piece.end && c[1] == '>') {
 			c++;
+		} else if (*c == ',' && !depth) {
+			c = skip_length(c, piece.end) - 1;
 		} else if (!depth &&
 			   ((*c != '*' && *c != '&') || !is_prefix(piece, c, kymo_spec_piece_size(found) > 0)) &&
 			   !strchr(".[](),: ", *c)) {

@@ -22,6 +22,10 @@ ARGUMENTS = [
     '(pid == tid) (pid > 1) $stack0:x64 %sp %si:s8 %dx:x16',
     '(item->flags & 4 ? item->kind : item->id) *(int *)arg0 ((struct item *)arg0)->kind',
 ]
+ARGUMENTS_OF_LENGTHS = ['str(text, n) str(item->name, u & 7)', 'str(text, n / c) str(text, item->next->id)']
+FILTERS_OF_LENGTHS = [
+    'str(text, u & 7) == "names"', 'str(text, n) != "name"', 'str(item->name, item->next->id) == "a"'
+]
 FILTERS = [
     'n > 0', 'n == -7 || u == 0', 'item->id > 0', 'item->next->id & 1', 'n / c > 0', 'item->next', '!item',
     'str(text) == "names"', 'str(text) != "names"', 'str(text, 2) == "na"', 'item->low == 3 && item->high > 20',
@@ -37,7 +41,9 @@ def groups():
     return [[('-p', f'p:a{i} ./values:feed {arguments}') for i, arguments in enumerate(ARGUMENTS)],
             [('-p', f'p:f{i} ./values:feed /{condition}/ n') for i, condition in enumerate(FILTERS)] +
             [('-r', f'r:r{i} ./values:feed {condition} {arguments}')
-             for i, (arguments, condition) in enumerate(RETURNS)]]
+             for i, (arguments, condition) in enumerate(RETURNS)],
+            [('-p', f'p:t{i} ./values:feed {arguments}') for i, arguments in enumerate(ARGUMENTS_OF_LENGTHS)] +
+            [('-p', f'p:u{i} ./values:feed /{condition}/ n') for i, condition in enumerate(FILTERS_OF_LENGTHS)]]
 
 
 def seen(directory, backend, probes):

@@ -10,7 +10,8 @@ from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact
 from killing import NO_LEAKS
 
 HERE = Path(__file__).parent
-SPEC = './fast_reads:visit value=node->value name=str(node->name) next=node->next->value'
+SPEC = ('./fast_reads:visit value=node->value name=str(node->name) next=node->next->value '
+        'part=str(node->name, (node->value & 3) + 1)')
 CALL = 'process_vm_readv'
 
 
@@ -48,11 +49,16 @@ def fast_record(target, *args):
 
 
 def fields(event):
-    return {name: event.fields[name] for name in ('value', 'name', 'next', 'faults')}
+    return {name: event.fields[name] for name in ('value', 'name', 'next', 'part', 'faults')}
 
 
-NODES = [{'value': str(100 + i), 'name': f'"node {i}"', 'next': str(100 + (i + 1) % 10), 'faults': '0x0'}
-         for i in range(10)]
+NODES = [{
+    'value': str(100 + i),
+    'name': f'"node {i}"',
+    'next': str(100 + (i + 1) % 10),
+    'part': '"%s"' % 'node'[:i % 4 + 1],
+    'faults': '0x0'
+} for i in range(10)]
 
 
 def check_values(directory='kymo.data'):

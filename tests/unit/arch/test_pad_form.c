@@ -108,7 +108,7 @@ static void make_pair(struct maker *m, unsigned int depth)
 		return;
 	}
 	m->n_faults += may_fault;
-	put(m, code)->size = next(m, 2) ? 4 : 8;
+	put(m, code == KYMO_FORM_WANT ? KYMO_FORM_DROP : (enum kymo_form_code)code)->size = next(m, 2) ? 4 : 8;
 }
 
 static void make(struct maker *m, unsigned int depth)

@@ -536,7 +536,7 @@ static void what_is_wrong_is_marked(void **state)
 	refused("s[1", "column 4: expected ']' or an operator\n  s[1\n     ^");
 	refused("s[i..3]", "column 3: expected a number, such as 0: the size of a record is fixed\n  s[i..3]\n    ^");
 	refused("s[3..1]", "column 2: expected the first element and the last, as in [0..7]\n  s[3..1]\n   ^");
-	refused("s[1..x]", "column 6: expected a number, such as 8\n  s[1..x]\n       ^");
+	refused("s[1..x]", "column 6: there is no x\n  s[1..x]\n       ^");
 	refused("s[1..]", "column 2: a NULL ends an array of pointers, and no other: write both numbers, as in [0..7]\n"
 			  "  s[1..]\n   ^");
 	refused("s[..7]", "column 2: a NULL ends an array of pointers, and no other: write both numbers, as in [0..7]\n"

@@ -66,6 +66,30 @@ static void arrays_and_characters_are_read(void **state)
 	}
 }
 
+static void texts_have_a_length_that_is_computed(void **state)
+{
+	static const char *const expected[] = { "arg1", "buf", "value3", "value4", "bytes", "value6", "value7" };
+	spec_of(spec, "libc:f str(arg1, arg2) buf=buf(arg1, arg2) (str(arg1, arg2)) str(arg0 + 1, arg2 - 1) "
+		      "bytes=buf(arg1, (int)arg2) buf(arg1, %dx & 15) (str(arg1, arg2) == \"GET\")");
+
+	assert_int_equal(spec.n_args, 7);
+	for (size_t i = 0; i < 7; i++) {
+		const struct kymo_fetch *fetch = &spec.args[i].fetch;
+		const bool is_number = i == 6, is_text = i == 0 || i == 2 || i == 3;
+
+		assert_string_equal(spec.args[i].name, expected[i]);
+		assert_int_equal(fetch->kind, KYMO_FETCH_FORM);
+		assert_int_equal(fetch->type, is_number ? KYMO_TYPE_S32 : is_text ? KYMO_TYPE_STRING : KYMO_TYPE_BYTES);
+		assert_int_equal(fetch->limit, is_number ? 0 : KYMO_FETCH_LIMIT);
+		assert_int_equal(fetch->array_of, 0);
+		assert_int_equal(kymo_form_has(fetch->form, KYMO_FORM_WANT, NULL), !is_number);
+	}
+	refused("libc:f str(arg1, arg2):u8", "column 24: 'str(arg1, arg2)' is text; leave the type out\n  libc:f "
+					     "str(arg1, arg2):u8\n                         ^");
+	refused("libc:f str(arg0, 4), arg1", "column 20: expected an operator, such as == or &&, or the end\n  libc:f "
+					     "str(arg0, 4), arg1\n                     ^");
+}
+
 static void immediates_reach_both_ends_of_64_bits(void **state)
 {
 	spec_of(spec, "a:f \\-9223372036854775808 \\0xffffffffffffffff:x64");
@@ -385,6 +409,7 @@ int main(void)
 		cmocka_unit_test(every_fetch_is_read),
 		cmocka_unit_test(names_and_types_are_given),
 		cmocka_unit_test(arrays_and_characters_are_read),
+		cmocka_unit_test(texts_have_a_length_that_is_computed),
 		cmocka_unit_test(immediates_reach_both_ends_of_64_bits),
 		cmocka_unit_test(return_values_are_for_returns_and_arguments_for_entries),
 		cmocka_unit_test(memory_is_read_at_an_offset),

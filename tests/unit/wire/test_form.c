@@ -126,6 +126,40 @@ static void jumps_lead_forward_to_the_same_depth(void **state)
 		    2);
 }
 
+static void bytes_are_wanted_at_the_end(void **state)
+{
+	const struct kymo_form wants = form(OP(VALUE, .value = 0x1000), OP(VALUE, .value = -3), OP(WANT));
+	uint64_t wanted = 0, value = 0;
+	const struct kymo_form_input input = { .wanted = &wanted };
+
+	check_value(wants, 0x1000);
+	assert_true(kymo_form_run(&wants, &input, &value));
+	assert_int_equal(value, 0x1000);
+	assert_int_equal(wanted, (uint64_t)-3);
+	assert_false(kymo_form_can_fault(&wants));
+	check_refused(form(OP(VALUE), OP(WANT)));
+	check_refused(form(OP(VALUE), OP(VALUE), OP(WANT), OP(NEGATE)));
+	check_refused(form(OP(VALUE), OP(VALUE), OP(WANT), OP(VALUE), OP(WANT)));
+	/* a way past it */
+	check_refused(form(OP(VALUE), OP(VALUE), OP(JUMP_IF_ZERO, .value = 5), OP(VALUE), OP(WANT)));
+	check_value(form(OP(VALUE, .value = 7), OP(VALUE), OP(JUMP_IF_ZERO, .value = 5), OP(VALUE, .value = 1),
+			 OP(JUMP, .value = 6), OP(VALUE, .value = 2), OP(WANT)),
+		    7);
+}
+
+static void memory_is_written_at_the_end(void **state)
+{
+	const struct kymo_form store = form(OP(VALUE, .value = 0x1000), OP(VALUE, .value = 3), OP(STORE, .size = 4));
+
+	assert_true(kymo_form_check(&store, 16, 255));
+	assert_true(kymo_form_can_fault(&store));
+	check_fault(store); /* what runs a form elsewhere writes nothing */
+	check_refused(form(OP(VALUE), OP(VALUE), OP(STORE, .size = 3)));
+	check_refused(form(OP(VALUE), OP(VALUE), OP(STORE, .size = 4), OP(NEGATE)));
+	check_refused(form(OP(VALUE), OP(VALUE), OP(STORE, .size = 4), OP(VALUE), OP(STORE, .size = 4)));
+	check_refused(form(OP(VALUE), OP(VALUE), OP(JUMP_IF_ZERO, .value = 5), OP(VALUE), OP(STORE, .size = 4)));
+}
+
 static void values_come_from_registers_and_the_stack(void **state)
 {
 	check_value(form(OP(REGISTER, .value = 3)), 30);
@@ -156,6 +190,8 @@ int main(void)
 		cmocka_unit_test(a_form_leaves_one_value_and_never_takes_what_is_not_there),
 		cmocka_unit_test(operands_are_within_the_machine),
 		cmocka_unit_test(jumps_lead_forward_to_the_same_depth),
+		cmocka_unit_test(bytes_are_wanted_at_the_end),
+		cmocka_unit_test(memory_is_written_at_the_end),
 		cmocka_unit_test(values_come_from_registers_and_the_stack),
 		cmocka_unit_test(what_is_not_to_be_had_is_a_fault),
 		cmocka_unit_test(memory_is_read_at_addresses_that_are_computed),
