@@ -83,9 +83,8 @@ def test_filters_and_keys_have_texts_of_a_computed_length(tmp):
 
 def test_what_redis_answers_is_recorded(tmp):
     server = start(program('redis-server'), '--port', 0, '--unixsocket', tmp / 'socket', '--dir', tmp, '--save', '')
-    eventually(lambda: (tmp / 'socket').exists(), 'redis listens')
     with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(tmp / 'socket'))
+        eventually(lambda: client.connect_ex(str(tmp / 'socket')) == 0, 'redis listens')
         recorder = start_record(server.pid, '-p', 'libc:write str(arg1, arg2)')
         answers = []
         for words in ('PING', 'ECHO hello', 'SET key value', 'GET key', 'GET none', 'ECHO ' + 'x' * 200, 'NONSENSE'):
