@@ -73,6 +73,8 @@ struct kymo_aggr {
 	uint64_t duration_min, duration_max; /* nanoseconds; both are within */
 	uint32_t hit;                        /* number of the probe; 0: the hits are calls */
 	uint32_t entry, leave;               /* of calls: those of its entry and its return */
+	uint8_t entry_value; /* of CALLS: the first argument of its entry that the record of its return gets */
+	bool has_entry_values;
 };
 
 /* "count", "sum", ...; "until". */

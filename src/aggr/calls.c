@@ -27,6 +27,7 @@ void kymo_open_calls_deinit(struct kymo_open_calls *calls)
 	for (size_t i = 0; i < calls->waiting.n; i++)
 		free_record(&calls->waiting.items[i]);
 	kymo_vec_deinit(&calls->waiting);
+	kymo_entry_records_deinit(&calls->entries);
 	*calls = (struct kymo_open_calls){ .size = 0 };
 }
 
@@ -92,8 +93,10 @@ static void shift_stack(struct stack *stack)
 	stack->now.n--;
 }
 
-static struct kymo_error *enter_call(struct stack *stack, const struct kymo_call_hit *hit)
+static struct kymo_error *enter_call(struct kymo_open_calls *calls, struct stack *stack,
+				     const struct kymo_call_hit *hit)
 {
+	uint64_t record_at = 0;
 	struct frame *frame;
 
 	if (!hit->is_span) {
@@ -103,7 +106,8 @@ static struct kymo_error *enter_call(struct stack *stack, const struct kymo_call
 	}
 	if (stack->now.n == DEPTH_MAX)
 		shift_stack(stack);
-	if (!kymo_frames_reserve(&stack->now))
+	if (!kymo_frames_reserve(&stack->now) ||
+	    (hit->record && !kymo_entry_records_put(&calls->entries, hit->record, hit->record_size, &record_at)))
 		return &kymo_error_no_memory;
 	stack->now.n++;
 	frame = kymo_stack_at(stack, stack->now.n - 1);
@@ -113,6 +117,9 @@ static struct kymo_error *enter_call(struct stack *stack, const struct kymo_call
 		.function = hit->function,
 		.kept_faults = hit->faults,
 		.kept_stack = hit->stack,
+		.record_at = record_at,
+		.record_size = hit->record_size,
+		.record_event = hit->event,
 	};
 	memcpy(frame->kept, hit->values, sizeof(frame->kept));
 	return NULL;
@@ -154,7 +161,7 @@ static struct kymo_error *take_call(struct kymo_open_calls *calls, const struct 
 	if (!stack)
 		return &kymo_error_no_memory;
 	if (hit->is_entry)
-		return enter_call(stack, hit);
+		return enter_call(calls, stack, hit);
 	leave_call(calls, stack, hit, ended, data);
 	return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "aggr/entry_records.h"
 #include "aggr/stacks.h"
 #include "base/error.h"
 
@@ -29,7 +30,8 @@ struct kymo_call_hit {
 	bool is_span; /* of markers: it has no stack pointer */
 	uint8_t faults;
 	uint64_t values[KYMO_EVENT_MAX_ARGS];
-	/* The bytes of the record, where its call's end needs them; or NULL. kymo_open_calls_add() copies them. */
+	/* The bytes of the record, where its call's end needs them: of a return, or of an entry. Else NULL.
+	 * kymo_open_calls_add() copies them. */
 	const uint8_t *record;
 	uint32_t record_size;
 	uint32_t ring; /* that it was in */
@@ -44,7 +46,8 @@ enum kymo_call_end {
 struct kymo_open_calls {
 	KYMO_VEC(struct kymo_call_hit) waiting;
 	uint64_t order;
-	uint64_t n_bytes;            /* of records that wait */
+	uint64_t n_bytes; /* of records that wait */
+	struct kymo_entry_records entries;
 	struct call_thread *threads; /* hash by thread id, and by function where that has a stack of its own */
 	size_t n_threads, size;
 	uint64_t loss_end; /* of those that have begun, the latest; 0: none has */

@@ -54,6 +54,9 @@ struct frame {
 	uint64_t kept[KYMO_EVENT_MAX_ARGS];
 	uint8_t kept_faults;
 	uint32_t kept_stack;
+	/* The record of its entry, in struct kymo_entry_records, and its event; of size 0: it is not kept. */
+	uint64_t record_at;
+	uint32_t record_size, record_event;
 };
 
 /* Stack pointers, both inclusive. */

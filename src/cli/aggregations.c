@@ -370,7 +370,7 @@ struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, e
 	return error;
 }
 
-/* ---- durations of the calls of a probe that is recorded --------------------------------------- */
+/* ---- what the calls of a probe that is recorded are known by ---------------------------------- */
 
 static struct kymo_error *check_room(const struct kymo_spec *spec)
 {
@@ -379,6 +379,34 @@ static struct kymo_error *check_room(const struct kymo_spec *spec)
 	return kymo_error_at(spec->text, spec->text,
 			     "for the duration of its calls a probe has room for %d arguments: leave one out",
 			     KYMO_EVENT_MAX_ARGS - 1);
+}
+
+static bool has_entry_values(const struct kymo_spec *spec)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < spec->n_args; i++)
+		has |= spec->args[i].is_of_entry;
+	return has;
+}
+
+/* The entry records what the record of the return gets, in the same order. */
+static struct kymo_error *add_entry_values(struct reader *reader)
+{
+	const struct kymo_spec *spec = &reader->specs->items[reader->spec];
+	struct kymo_spec *entry = &reader->specs->items[reader->entry];
+	struct kymo_error *error = NULL;
+	size_t argument;
+
+	reader->aggr.entry_value = (uint8_t)entry->n_args;
+	for (size_t i = 0; i < spec->n_args && !error; i++) {
+		const char *start = spec->text + spec->args[i].entry_start;
+
+		if (spec->args[i].is_of_entry)
+			error = kymo_spec_add_value(entry, spec->text, start, start + spec->args[i].entry_size,
+						    &argument);
+	}
+	return error;
 }
 
 struct kymo_error *cli_aggregations_add_calls(struct cli_aggregations *aggregations,
@@ -394,17 +422,21 @@ struct kymo_error *cli_aggregations_add_calls(struct cli_aggregations *aggregati
 			  .duration_max = limits->duration_max },
 	};
 	struct kymo_spec *spec = &specs->items[reader.spec];
-	struct kymo_error *error;
+	struct kymo_error *error = NULL;
 
-	if (!limits->n_limits && !spec->duration)
+	reader.aggr.has_entry_values = has_entry_values(spec);
+	if (!limits->n_limits && !spec->duration && !reader.aggr.has_entry_values)
 		return NULL;
-	error = check_room(spec);
+	if (limits->n_limits || spec->duration)
+		error = check_room(spec);
 	if (error)
 		return error;
 	spec->waits = true;
 	spec->is_limited = limits->n_limits;
 	reader.aggr.leave = number(aggregations, spec);
 	error = find_entry(&reader); /* which moves the specs */
+	if (!error)
+		error = add_entry_values(&reader);
 	if (!error)
 		error = cli_spec_find_names(&specs->items[reader.entry]);
 	if (error)

@@ -78,6 +78,7 @@ struct kymo_error *aggregate_begin(struct recording *recording)
 		struct aggregation *aggregation = &aggregating->items[i];
 
 		aggregation->aggr = options->aggregations[i];
+		aggregation->leave = find_spec(recording, aggregation->aggr.leave);
 		for (size_t k = 0; k < aggregation->aggr.n_keys; k++)
 			set_type(recording, &aggregation->aggr, &aggregation->aggr.keys[k]);
 		if (aggregation->aggr.has_value)
@@ -296,7 +297,7 @@ static struct kymo_error *add_call(struct recording *recording, struct record_so
 		call.is_entry = layout->aggregated == aggregation->aggr.entry;
 		call.is_span = true;
 	}
-	if (aggregation->aggr.kind != KYMO_AGGR_CALLS || call.is_entry)
+	if (aggregation->aggr.kind != KYMO_AGGR_CALLS || (call.is_entry && !aggregation->aggr.has_entry_values))
 		call.record = NULL;
 	return kymo_open_calls_add(&source->hits->calls[i], &call);
 }

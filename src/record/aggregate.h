@@ -12,7 +12,8 @@
 
 /* An aggregation that is asked for. */
 struct aggregation {
-	struct kymo_aggr aggr; /* the options', with types; texts are theirs */
+	struct kymo_aggr aggr;         /* the options', with types; texts are theirs */
+	const struct kymo_spec *leave; /* of KYMO_AGGR_CALLS: the probe of its returns */
 	struct kymo_aggr_table table;
 	uint32_t events[KYMO_CTF_N_ROWS]; /* ids of the events of its rows */
 };

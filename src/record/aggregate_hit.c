@@ -187,12 +187,18 @@ static uint64_t ticks_of(const struct frame *entry, const struct kymo_call_hit *
 static void keep_call(struct hit *hit, enum kymo_call_end end, const struct frame *entry,
 		      const struct kymo_call_hit *leave)
 {
-	const bool is_known = end == KYMO_CALL_RETURNED;
-	const uint64_t ns =
-		is_known ? kymo_ctf_duration_ns(&hit->recording->output.files.trace, ticks_of(entry, leave)) : 0;
+	struct aggregating *aggregating = hit->recording->output.aggregating;
+	const struct kymo_open_calls *calls = &hit->source->hits->calls[hit->aggregation - aggregating->items];
+	struct ended_call call = { .leave = leave, .is_known = end == KYMO_CALL_RETURNED };
 
+	if (call.is_known) {
+		call.ns = kymo_ctf_duration_ns(&hit->recording->output.files.trace, ticks_of(entry, leave));
+		call.entry_event = entry->record_event;
+		if (entry->record_size)
+			call.entry = kymo_entry_records_get(&calls->entries, entry->record_at, entry->record_size);
+	}
 	if (!hit->error)
-		hit->error = kept_calls_add(hit->recording, hit->source, hit->aggregation, leave, is_known, ns);
+		hit->error = kept_calls_add(hit->recording, hit->source, hit->aggregation, &call);
 }
 
 void aggregate_end_call(void *data, enum kymo_call_end end, const struct frame *entry,

@@ -9,16 +9,83 @@
 
 #define PACKET_SIZE (256u << 10) /* the last record may go a little beyond it */
 
-/* Set the field of the duration, which pads have marked as not available. */
-static void set_duration(const struct kymo_ctf_event *event, uint8_t *record, uint64_t ns)
-{
-	const uint32_t field = event->duration - 1u;
-	uint8_t *at = record + KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+/* ---- what is put into a record ---------------------------------------------------------------- */
 
-	for (uint32_t i = 0; i < field; i++)
+/* A record that is made of the one that the pad has written. */
+struct making {
+	const struct kymo_ctf_event *event;
+	const uint8_t *from; /* the next field of that */
+	struct kept_calls *to;
+	size_t begin; /* in its bytes */
+};
+
+static bool append(struct making *making, const void *bytes, size_t n)
+{
+	struct kept_calls *kept = making->to;
+
+	if (!kymo_vec_reserve(&kept->bytes, kept->bytes.n + n))
+		return false;
+	memcpy(kept->bytes.items + kept->bytes.n, bytes, n);
+	kept->bytes.n += n;
+	return true;
+}
+
+/* Pads have marked it as not available. */
+static void set_available(const struct making *making, uint32_t field)
+{
+	making->to->bytes.items[making->begin + KYMO_EVENT_ARGS_OFFSET] &= (uint8_t) ~(1u << field);
+}
+
+/* Field `number` of the record of an entry; NULL where it was not available. */
+static const uint8_t *entry_field(const struct kymo_ctf_event *event, const uint8_t *record, uint32_t number)
+{
+	const uint8_t *at = record + KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+
+	if (number >= event->n_fields || (event->has_faults && record[KYMO_EVENT_ARGS_OFFSET] >> number & 1))
+		return NULL;
+	for (uint32_t i = 0; i < number; i++)
 		at += aggregate_field_size(&event->fields[i], at);
-	memcpy(at, &ns, sizeof(ns));
-	record[KYMO_EVENT_ARGS_OFFSET] &= (uint8_t) ~(1u << field);
+	return at;
+}
+
+/* The next field: `value`, or as it is where that is NULL. */
+static bool append_field(struct making *making, uint32_t field, const uint8_t *value)
+{
+	const struct kymo_ctf_field *of = &making->event->fields[field];
+	const size_t size = aggregate_field_size(of, making->from);
+	const bool done =
+		value ? append(making, value, aggregate_field_size(of, value)) : append(making, making->from, size);
+
+	if (done && value)
+		set_available(making, field);
+	making->from += size;
+	return done;
+}
+
+/* The record, with the fields that its call is known by. */
+static bool make_record(const struct kymo_ctf_trace *trace, const struct aggregation *aggregation,
+			const struct ended_call *call, struct kept_calls *kept)
+{
+	const struct kymo_ctf_event *event = &trace->events[call->leave->event];
+	const struct kymo_spec *spec = aggregation->leave;
+	const uint8_t *record = call->leave->record, *end = record + call->leave->record_size;
+	struct making making = { event, record + KYMO_EVENT_ARGS_OFFSET + event->has_faults, kept, kept->bytes.n };
+	uint32_t next = aggregation->aggr.entry_value;
+
+	if (!append(&making, record, (size_t)(making.from - record)))
+		return false;
+	for (uint32_t i = 0; i < event->n_fields && i < spec->n_args; i++) {
+		const uint8_t *value = NULL;
+
+		if (spec->args[i].is_of_entry && call->entry)
+			value = entry_field(&trace->events[call->entry_event], call->entry, next);
+		else if (event->duration == i + 1 && call->is_known)
+			value = (const uint8_t *)&call->ns;
+		next += spec->args[i].is_of_entry;
+		if (!append_field(&making, i, value))
+			return false;
+	}
+	return append(&making, making.from, (size_t)(end - making.from));
 }
 
 static bool is_within(const struct kymo_aggr *aggr, bool is_known, uint64_t ns)
@@ -29,24 +96,19 @@ static bool is_within(const struct kymo_aggr *aggr, bool is_known, uint64_t ns)
 }
 
 struct kymo_error *kept_calls_add(struct recording *recording, struct record_source *source,
-				  struct aggregation *aggregation, const struct kymo_call_hit *leave, bool is_known,
-				  uint64_t ns)
+				  struct aggregation *aggregation, const struct ended_call *call)
 {
-	const struct kymo_ctf_event *event = &recording->output.files.trace.events[leave->event];
-	struct kept_calls *kept = &source->hits->kept[leave->ring];
-	const struct kept_record record = { leave->tsc, kept->bytes.n, leave->record_size };
-	uint8_t *bytes;
+	struct kept_calls *kept = &source->hits->kept[call->leave->ring];
+	const size_t at = kept->bytes.n;
 
-	if (!is_within(&aggregation->aggr, is_known, ns))
+	if (!is_within(&aggregation->aggr, call->is_known, call->ns))
 		return NULL;
-	if (!kymo_vec_reserve(&kept->bytes, kept->bytes.n + leave->record_size) ||
-	    !kymo_vec_push(&kept->records, record))
+	if (!make_record(&recording->output.files.trace, aggregation, call, kept) ||
+	    !kymo_vec_push(&kept->records,
+			   ((struct kept_record){ call->leave->tsc, at, (uint32_t)(kept->bytes.n - at) }))) {
+		kept->bytes.n = at;
 		return &kymo_error_no_memory;
-	bytes = kept->bytes.items + record.at;
-	memcpy(bytes, leave->record, leave->record_size);
-	if (event->duration && is_known)
-		set_duration(event, bytes, ns);
-	kept->bytes.n += leave->record_size;
+	}
 	return NULL;
 }
 

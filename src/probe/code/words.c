@@ -83,10 +83,30 @@ struct kymo_error *probe_check_names(const struct kymo_spec *spec, const char *b
 		kymo_spec_typed(spec), spec->file, spec->build_id, build_id);
 }
 
+/*
+ * What the pad does for it. It does not know what the entry of its call has recorded, and has a fault in the place of
+ * that: of a text a byte of 0, which is the empty one.
+ */
+static struct kymo_fetch fetch_of(const struct kymo_spec_arg *arg)
+{
+	static const struct kymo_form fault = {
+		.n = 3,
+		.ops = { { .code = KYMO_FORM_VALUE }, { .code = KYMO_FORM_VALUE }, { .code = KYMO_FORM_DIVIDE } },
+	};
+
+	if (!arg->is_of_entry)
+		return arg->fetch;
+	return (struct kymo_fetch){
+		.kind = KYMO_FETCH_FORM,
+		.type = arg->fetch.type == KYMO_TYPE_STRING ? KYMO_TYPE_U8 : arg->fetch.type,
+		.form = &fault,
+	};
+}
+
 void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event *event)
 {
 	for (size_t i = 0; i < spec->n_args; i++) {
-		event->args[i] = spec->args[i].fetch;
+		event->args[i] = fetch_of(&spec->args[i]);
 		event->fields[i] = (struct kymo_event_field){
 			.name = spec->args[i].name,
 			.type = spec->args[i].fetch.type,

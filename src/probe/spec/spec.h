@@ -46,8 +46,11 @@ struct kymo_spec_arg {
 	struct kymo_naming *naming; /* of its values, by their type in the source; or NULL */
 	struct kymo_shape *shape;   /* of a structure that is recorded as a whole, or of an array's elements; or NULL */
 	bool is_list;               /* of an array */
-	char *target;               /* what is written, of memory, as the user wrote it: "c->flags"; or NULL */
-	char *cut;                  /* what is left out of a structure that is too large, as a sentence; or NULL */
+	bool is_of_entry; /* of a return: entry(EXPR). It is what the function's entry has recorded; the recorder puts
+			     it into the record */
+	uint16_t entry_start, entry_size; /* … EXPR, in the spec's text */
+	char *target;                     /* what is written, of memory, as the user wrote it: "c->flags"; or NULL */
+	char *cut; /* what is left out of a structure that is too large, as a sentence; or NULL */
 };
 
 /* Of which hits, of those that the filter lets through, a record is made. */

@@ -11,138 +11,10 @@
 #include "base/cleanup.h"
 #include "expr/naming.h"
 #include "expr/shape.h"
+#include "probe/spec/spec_arg_name.h"
 #include "probe/spec/spec_fetch.h"
 #include "probe/spec/spec_scope.h"
 #include "probe/spec/spec_value.h"
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-static bool name_is_taken(const struct kymo_spec *spec, const char *name)
-{
-	for (size_t i = 0; i < spec->n_args; i++)
-		if (!strcmp(spec->args[i].name, name))
-			return true;
-	return false;
-}
-
-static struct kymo_error *read_name(const char *text, struct kymo_spec_piece name, const struct kymo_spec *spec,
-				    char **ret)
-{
-	kymo_cleanup_free char *copy = NULL;
-	const char *bad;
-
-	if (!kymo_spec_is_name(name, &bad))
-		return kymo_error_at(text, bad,
-				     "the name of an argument has letters, digits and '_' only, no digit first");
-	if (kymo_spec_piece_size(name) > KYMO_SPEC_NAME_MAX)
-		return kymo_error_at(text, name.start + KYMO_SPEC_NAME_MAX,
-				     "the name of an argument has at most %d characters", KYMO_SPEC_NAME_MAX);
-	copy = strndup(name.start, kymo_spec_piece_size(name));
-	if (!copy)
-		return &kymo_error_no_memory;
-	if (!strcmp(copy, KYMO_STACK_POINTER_FIELD) || !strcmp(copy, KYMO_STACK_FIELD))
-		return kymo_error_at(text, name.start,
-				     "'%s' is the name of a value that kymo records by itself; use another", copy);
-	if (name_is_taken(spec, copy))
-		return kymo_error_at(text, name.start, "duplicate argument name '%s'", copy);
-	*ret = kymo_take(copy);
-	return NULL;
-}
-
-static bool is_word(char c)
-{
-	return c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || kymo_spec_is_digit(c);
-}
-
-/* Whether the sign at `at`, a star or an ampersand, leads to what is behind it, and does not join two values. */
-static bool is_prefix(struct kymo_spec_piece piece, const char *at, bool has_value)
-{
-	while (at < piece.end && (*at == '*' || *at == '&' || *at == ' '))
-		at++;
-	return !has_value || (at < piece.end && *at == ')');
-}
-
-/* The bracket that closes the one which the comma at `at` lies in, or the end. */
-static const char *skip_length(const char *at, const char *end)
-{
-	int depth = 1;
-
-	for (; at < end; at++) {
-		depth += (*at == '(') - (*at == ')');
-		if (!depth)
-			break;
-	}
-	return at;
-}
-
-/* What an expression would be called: its last name, where it has nothing but names, members, elements and the like,
- * "id" of "c->id", "name" of "str(c->name)" and "str(c->name, c->size)". Empty: it has more. */
-static struct kymo_spec_piece name_of(struct kymo_spec_piece piece)
-{
-	struct kymo_spec_piece found = { piece.start, piece.start }, none = found;
-	int depth = 0;
-
-	for (const char *c = piece.start; c < piece.end; c++) {
-		const char *word = c;
-
-		depth += (*c == '[') - (*c == ']');
-		while (c < piece.end && is_word(*c))
-			c++;
-		if (c > word) {
-			const bool is_call = c < piece.end && *c == '(';
-
-			if (kymo_spec_piece_is((struct kymo_spec_piece){ word, c }, "sizeof"))
-				return none;
-			if (!depth && !is_call && !kymo_spec_is_digit(*word))
-				found = (struct kymo_spec_piece){ word, c };
-			c--;
-		} else if (*c == '-' && c + 1 < piece.end && c[1] == '>') {
-			c++;
-		} else if (*c == ',' && !depth) {
-			c = skip_length(c, piece.end) - 1;
-		} else if (!depth &&
-			   ((*c != '*' && *c != '&') || !is_prefix(piece, c, kymo_spec_piece_size(found) > 0)) &&
-			   !strchr(".[](),: ", *c)) {
-			return none;
-		}
-	}
-	return found;
-}
-
-static bool is_taken(const struct kymo_spec *spec, struct kymo_spec_piece name)
-{
-	for (size_t i = 0; i < spec->n_args; i++)
-		if (kymo_spec_piece_is(name, spec->args[i].name))
-			return true;
-	return kymo_spec_piece_is(name, KYMO_STACK_POINTER_FIELD) || kymo_spec_piece_is(name, KYMO_STACK_FIELD);
-}
-
-/* An expression is called by its last name; one that has none, and what is none, are numbered. */
-static struct kymo_error *make_name(const char *text, struct kymo_spec_piece piece, const struct kymo_spec *spec,
-				    bool is_expression, char **ret)
-{
-	kymo_cleanup_free char *name = NULL;
-	const char *at = piece.start;
-	struct kymo_spec_piece word = { NULL, NULL };
-
-	if (is_expression)
-		word = name_of(piece);
-	if (kymo_spec_piece_size(word) != kymo_spec_piece_size(piece) && is_taken(spec, word))
-		word.end = word.start;
-	if (kymo_spec_piece_size(word) && kymo_spec_piece_size(word) <= KYMO_SPEC_NAME_MAX) {
-		name = strndup(word.start, kymo_spec_piece_size(word));
-		if (!name)
-			return &kymo_error_no_memory;
-	} else if (asprintf(&name, is_expression ? "value%zu" : "arg%zu", spec->n_args + 1) < 0) {
-		name = NULL;
-		return &kymo_error_no_memory;
-	}
-	if (name_is_taken(spec, name))
-		return kymo_error_at(text, at,
-				     "this argument would be called '%s' as another one is; name it: NAME=...", name);
-	*ret = kymo_take(name);
-	return NULL;
-}
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
@@ -380,6 +252,60 @@ static struct kymo_error *take_duration(struct kymo_spec_reader *reader, struct 
 	return NULL;
 }
 
+#define ENTRY "entry("
+
+/* Whether it is what was there at the entry of the call that a return ends. */
+static bool is_entry_value(const struct kymo_spec_reader *reader)
+{
+	const char *at = reader->fetch.start + strlen(ENTRY);
+	int depth = 1;
+
+	if (!reader->spec->is_return || !kymo_spec_piece_starts(reader->fetch, ENTRY))
+		return false;
+	for (; at < reader->fetch.end && depth; at++) {
+		at = kymo_spec_skip_quoted(at, reader->fetch.end);
+		depth += (*at == '(') - (*at == ')');
+	}
+	return !depth && at == reader->fetch.end;
+}
+
+static struct kymo_error *refuse_entry_value(const struct kymo_spec_reader *reader)
+{
+	if (!reader->spec->is_return)
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "entry() is for returns, which have a call that was entered: write -r in place of "
+				     "-p, or leave it out");
+	return kymo_error_at(reader->text, reader->fetch.start,
+			     "entry() stands alone; write what is computed within its brackets: entry(arg0 + 1)");
+}
+
+/* Its words mean what they mean at the entry. */
+static struct kymo_error *take_entry_value(struct kymo_spec_reader *reader, struct kymo_form **form_ret)
+{
+	struct kymo_spec *spec = reader->spec;
+	const struct kymo_spec_scope *scope = spec->scope;
+	const char *start = reader->fetch.start;
+	struct kymo_spec_scope at_entry;
+	struct kymo_error *error;
+
+	reader->fetch.start += strlen(ENTRY);
+	reader->fetch.end--;
+	reader->is_of_entry = true;
+	if (scope) {
+		at_entry = *scope;
+		at_entry.is_return = false;
+		spec->scope = &at_entry;
+	}
+	spec->is_return = false;
+	error = compute(reader, form_ret);
+	spec->is_return = true;
+	spec->scope = scope;
+	if (!error && reader->out.type == KYMO_TYPE_BYTES)
+		return kymo_error_at(reader->text, start,
+				     "entry() is a number or a text, and this is memory as a whole; write its members");
+	return error;
+}
+
 static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_type, bool is_computed,
 				     struct kymo_form **form)
 {
@@ -389,6 +315,12 @@ static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_t
 		return has_type ? kymo_error_at(reader->text, reader->type.start,
 						"the duration is a whole number of nanoseconds; leave the type out")
 				: take_duration(reader, form);
+	if (is_entry_value(reader))
+		return has_type ? kymo_error_at(reader->text, reader->type.start,
+						"write the type within the brackets: entry((u32)arg0)")
+				: take_entry_value(reader, form);
+	if (kymo_spec_piece_starts(reader->fetch, ENTRY))
+		return refuse_entry_value(reader);
 	error = is_computed ? compute(reader, form) : kymo_spec_fetch_read(reader);
 	if (!error && has_type && is_computed)
 		error = refuse_memory_type(reader);
@@ -442,7 +374,7 @@ static struct kymo_error *add_element(struct kymo_spec_reader *reader, const str
 		its_name = NULL;
 		return &kymo_error_no_memory;
 	}
-	if (name_is_taken(spec, its_name))
+	if (kymo_spec_arg_is_taken(spec, its_name))
 		return kymo_error_at(reader->text, reader->fetch.start, "duplicate argument name '%s'", its_name);
 	*form = *address;
 	reader->form = form;
@@ -482,6 +414,9 @@ static void add_argument(const struct kymo_spec_reader *reader, char *name, stru
 		.naming = reader->naming,
 		.shape = reader->shape,
 		.is_list = reader->is_list,
+		.is_of_entry = reader->is_of_entry,
+		.entry_start = (uint16_t)(reader->fetch.start - reader->text),
+		.entry_size = (uint16_t)kymo_spec_piece_size(reader->fetch),
 		.cut = reader->cut,
 	};
 }
@@ -518,9 +453,9 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 	}
 	reader.out.type = KYMO_TYPE_X64;
 	if (equals)
-		error = read_name(text, (struct kymo_spec_piece){ piece.start, equals }, spec, &name);
+		error = kymo_spec_arg_read_name(text, (struct kymo_spec_piece){ piece.start, equals }, spec, &name);
 	else
-		error = make_name(text, reader.fetch, spec, is_computed, &name);
+		error = kymo_spec_arg_make_name(text, reader.fetch, spec, is_computed, &name);
 	if (!error)
 		error = read_value(&reader, colon, is_computed, &form);
 	if (!error && reader.n_elements)
@@ -532,11 +467,6 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 	else
 		forget(&reader);
 	return error;
-}
-
-struct kymo_spec_piece kymo_spec_arg_word(struct kymo_spec_piece piece)
-{
-	return name_of(piece);
 }
 
 struct kymo_error *kymo_spec_arg_assign(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,

@@ -10,9 +10,6 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 /* Append the value of the expression in `piece`, under a name that it has not. */
 struct kymo_error *kymo_spec_arg_compute(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec);
 
-/* The last name in an expression of names, members and elements, "flags" of "c->flags"; empty: it has more. */
-struct kymo_spec_piece kymo_spec_arg_word(struct kymo_spec_piece piece);
-
 /* Append the assignment in `piece`, "c->flags = 1", which writes memory, as `name`: that is the spec's then. On an
  * error it stays the caller's. */
 struct kymo_error *kymo_spec_arg_assign(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,

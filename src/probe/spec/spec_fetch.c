@@ -70,7 +70,7 @@ static struct kymo_error *read_argument(struct kymo_spec_reader *reader)
 				     "*(int *)(arg0 + 8)");
 	if (spec->is_return)
 		return kymo_error_at(reader->text, reader->fetch.start,
-				     "arguments are gone at the return; record them at the entry with -p");
+				     "arguments are gone at the return; entry(arg0) is what the entry had");
 	if (spec->every_instruction)
 		return kymo_error_at(
 			reader->text, reader->fetch.start,

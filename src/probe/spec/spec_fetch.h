@@ -18,6 +18,7 @@ struct kymo_spec_reader {
 	char *cut;                  /* what the shape leaves out, as a sentence; or NULL */
 	bool is_memory;
 	bool assigns;            /* `fetch` is an assignment */
+	bool is_of_entry;        /* it is what the entry of the function has */
 	uint8_t bits, first_bit; /* of a bit-field: how many, and the lowest; else 0 */
 	uint8_t n_elements; /* of an array of texts or bit-fields, whose elements are arguments of their own; else 0 */
 };

@@ -73,7 +73,8 @@ static struct kymo_error *mean(const struct query *query, const struct kymo_vari
 	if (!translate(&ret->form))
 		return refuse(query, "'%s' is in a register which expressions do not have", variable->name);
 	if (query->scope->is_return && !variable->is_static)
-		return refuse(query, "'%s' is gone at the return; record it at the entry with -p", variable->name);
+		return refuse(query, "'%s' is gone at the return; entry(%s) is what the entry had", variable->name,
+			      variable->name);
 	return NULL;
 }
 

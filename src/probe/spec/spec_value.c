@@ -80,7 +80,7 @@ static struct kymo_error *find_argument(const struct name *name, unsigned int n)
 		return kymo_spec_operand(spec, name->text, name->start, n, name->ret);
 	if (spec->is_return)
 		return kymo_error_at(name->text, name->start,
-				     "arguments are gone at the return; record them at the entry with -p");
+				     "arguments are gone at the return; entry(arg0) is what the entry had");
 	if (spec->every_instruction || (spec->symbol && spec->offset))
 		return kymo_error_at(name->text, name->start,
 				     "'%.*s' is known at the first instruction of a function only; write a register, "

@@ -7,6 +7,7 @@
 #include "base/caret.h"
 #include "base/cleanup.h"
 #include "probe/spec/spec_arg.h"
+#include "probe/spec/spec_arg_name.h"
 #include "probe/spec/spec_value.h"
 #include "sym/glob.h"
 
