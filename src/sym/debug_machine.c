@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sym/debug_die.h"
+#include "sym/tls.h"
 
 #define NESTING_MAX 4
 
@@ -251,6 +252,19 @@ static void push_typed_constant(struct sym_machine *machine, const Dwarf_Op *op)
 	set_type(machine, op);
 }
 
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* The top is an offset into the thread's block of variables: it becomes their address. */
+static void find_in_thread(struct sym_machine *machine)
+{
+	struct sym_value *top = stack_entry(machine, 0);
+	const char *why = top ? sym_tls_find(machine->context->debug, &top->form) : NULL;
+
+	if (why)
+		fail_machine(machine, why);
+	machine->is_in_thread = true;
+}
+
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 static bool find_frame(const struct sym_context *context, Dwarf_Frame **ret)
@@ -330,9 +344,6 @@ static void push_entry_value(struct sym_machine *machine, const Dwarf_Op *op)
 static const char *refusal(uint8_t code)
 {
 	switch (code) {
-	case DW_OP_form_tls_address:
-	case DW_OP_GNU_push_tls_address:
-		return "is a variable of each thread, which kymo does not reach";
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
 		return "points to a variable that the compiler has split";
@@ -371,6 +382,10 @@ static bool step_constant(struct sym_machine *machine, const Dwarf_Op *op)
 		return true;
 	case DW_OP_addr:
 		push_number(machine, KYMO_FORM_ADDRESS, (int64_t)op->number);
+		return true;
+	case DW_OP_form_tls_address:
+	case DW_OP_GNU_push_tls_address:
+		find_in_thread(machine);
 		return true;
 	case DW_OP_const_type:
 	case DW_OP_GNU_const_type:
