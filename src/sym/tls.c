@@ -9,14 +9,15 @@
  *	R_X86_64_TPOFF64	the distance from the thread pointer
  *	R_X86_64_DTPMOD64	the number of the module: an index into the thread's vector of blocks (DTV)
  *	R_X86_64_DTPOFF64	behind such a number: the offset within that block
+ *	R_X86_64_TLSDESC	two words, the second one of which leads to the one or the other
  * Words of symbols that another module may define lead to what this library's code uses. So they serve for the
  * variable of that symbol alone.
  *
- * The vector is private to the C library, and older than both of its layouts' first users:
+ * Each C library has a vector of its own kind. Its address is 8 bytes behind the thread pointer.
  *	glibc	16 bytes an entry; the length is in the one before the first; -1 in an entry: no block yet
  *	musl	8 bytes an entry; the length is in entry 0; all blocks are always there
- * Both have its address 8 bytes behind the thread pointer. An entry beyond the length, and a block that is not there,
- * are faults: the id is divided by 0 or 1, and the block's first byte is read.
+ * An entry beyond the length, and a block that is not there, are faults: the number is divided by 0 or 1, and the
+ * block's first byte is read.
  */
 #include "sym/tls.h"
 
@@ -32,19 +33,22 @@
 /* How a library's words lead to its block; of several ways the last here. */
 enum way {
 	NO_WAY,
-	BY_DESCRIPTOR,      /* R_X86_64_TLSDESC */
-	BY_SYMBOLS_MODULE,  /* the module and the offset of the variable's symbol */
+	BY_SYMBOLS_MODULE, /* the module and the offset of the variable's symbol */
+	BY_SYMBOLS_DESCRIPTOR,
 	BY_SYMBOLS_POINTER, /* the variable's distance from the thread pointer */
 	BY_MODULE,          /* the library's number */
+	BY_DESCRIPTOR,      /* that of one of its variables */
 	BY_POINTER,         /* the distance of one of its variables from the thread pointer */
 };
+
+enum libc { LIBC_UNKNOWN, LIBC_GLIBC, LIBC_MUSL };
 
 struct search {
 	const struct kymo_module *module;
 	uint64_t offset; /* of the variable */
 	enum way way;
 	uint64_t where; /* the word */
-	uint64_t base;  /* the offset of what the word of BY_POINTER is of */
+	uint64_t base;  /* the offset of what it is of; of no meaning for numbers of modules */
 };
 
 /* ---- relocations ------------------------------------------------------------------------------ */
@@ -63,17 +67,23 @@ static bool find_symbol(const struct kymo_module *module, uint64_t index, Elf64_
 }
 
 /* Whether no other module's symbol may stand for it. */
-static bool is_own(const Elf64_Sym *symbol)
+static bool may_not_be_another(const Elf64_Sym *symbol)
 {
 	return ELF64_ST_BIND(symbol->st_info) == STB_LOCAL || ELF64_ST_VISIBILITY(symbol->st_other) != STV_DEFAULT;
 }
 
-static void consider(struct search *search, enum way way, uint64_t where, uint64_t base)
+/* How a relocation leads to what it is of: NO_WAY if it is of another kind. */
+static enum way way_of(uint64_t type, bool is_own)
 {
-	if (way > search->way) {
-		search->way = way;
-		search->where = where;
-		search->base = base;
+	switch (type) {
+	case R_X86_64_TPOFF64:
+		return is_own ? BY_POINTER : BY_SYMBOLS_POINTER;
+	case R_X86_64_TLSDESC:
+		return is_own ? BY_DESCRIPTOR : BY_SYMBOLS_DESCRIPTOR;
+	case R_X86_64_DTPMOD64:
+		return is_own ? BY_MODULE : BY_SYMBOLS_MODULE;
+	default:
+		return NO_WAY;
 	}
 }
 
@@ -82,21 +92,17 @@ static void see_reloc(struct search *search, const Elf64_Rela *rela)
 	const uint64_t type = ELF64_R_TYPE(rela->r_info), index = ELF64_R_SYM(rela->r_info);
 	Elf64_Sym symbol = { .st_value = 0 };
 	uint64_t base;
-	bool own;
+	bool is_own;
 
-	if (type != R_X86_64_TPOFF64 && type != R_X86_64_DTPMOD64 && type != R_X86_64_TLSDESC)
+	if (!way_of(type, true) || (index && !find_symbol(search->module, index, &symbol)))
 		return;
-	if (index && !find_symbol(search->module, index, &symbol))
-		return;
-	own = !index || is_own(&symbol);
+	is_own = !index || may_not_be_another(&symbol);
 	base = symbol.st_value + (uint64_t)rela->r_addend;
-	if (type == R_X86_64_TLSDESC)
-		consider(search, BY_DESCRIPTOR, rela->r_offset, base);
-	else if (own)
-		consider(search, type == R_X86_64_TPOFF64 ? BY_POINTER : BY_MODULE, rela->r_offset, base);
-	else if (base == search->offset)
-		consider(search, type == R_X86_64_TPOFF64 ? BY_SYMBOLS_POINTER : BY_SYMBOLS_MODULE, rela->r_offset,
-			 base);
+	if ((is_own || base == search->offset) && way_of(type, is_own) > search->way) {
+		search->way = way_of(type, is_own);
+		search->where = rela->r_offset;
+		search->base = base;
+	}
 }
 
 static void see_table(struct search *search, uint64_t vaddr, uint64_t size)
@@ -130,27 +136,76 @@ static void put_word(struct kymo_form *form, uint64_t where)
 	put(form, KYMO_FORM_LOAD, 8, 0);
 }
 
-/* The thread's block of the module whose number is at `where`. */
-static void put_block(struct kymo_form *form, uint64_t where, bool is_musls)
+static void put_vector(struct kymo_form *form)
 {
-	put(form, KYMO_FORM_THREAD, 0, 0);
 	put_offset(form, VECTOR_AT);
 	put(form, KYMO_FORM_LOAD, 8, 0);
-	put_word(form, where);
-	put(form, KYMO_FORM_PICK, 0, 0); /* vector, number, number */
+}
+
+/* vector, number of a module: the thread's block of it */
+static void put_block(struct kymo_form *form, enum libc libc)
+{
+	put(form, KYMO_FORM_PICK, 0, 0);
 	put(form, KYMO_FORM_PICK, 0, 2);
-	if (!is_musls)
+	if (libc == LIBC_GLIBC)
 		put_offset(form, (uint64_t)-16);
 	put(form, KYMO_FORM_LOAD, 8, 0); /* vector, number, number, length */
 	put(form, KYMO_FORM_LESS_OR_EQUAL, 0, 0);
 	put(form, KYMO_FORM_DIVIDE, 0, 0);
-	put(form, KYMO_FORM_VALUE, 0, is_musls ? 8 : 16);
+	put(form, KYMO_FORM_VALUE, 0, libc == LIBC_GLIBC ? 16 : 8);
 	put(form, KYMO_FORM_MULTIPLY, 0, 0);
 	put(form, KYMO_FORM_ADD, 0, 0);
 	put(form, KYMO_FORM_LOAD, 8, 0); /* the block */
 	put(form, KYMO_FORM_PICK, 0, 0);
 	put(form, KYMO_FORM_LOAD, 1, 0);
 	put(form, KYMO_FORM_DROP, 0, 0);
+}
+
+/* pointer, argument, vector, number, where the argument is an address: the number, or a fault where the vector is older
+ * than the descriptor's module. */
+static void put_age_check(struct kymo_form *form)
+{
+	put(form, KYMO_FORM_PICK, 0, 2);
+	put_offset(form, 16);
+	put(form, KYMO_FORM_LOAD, 8, 0);
+	put(form, KYMO_FORM_PICK, 0, 2);
+	put(form, KYMO_FORM_LOAD, 8, 0);
+	put(form, KYMO_FORM_LESS_OR_EQUAL, 0, 0);
+	put(form, KYMO_FORM_DIVIDE, 0, 0);
+}
+
+/*
+ * Thread pointer, argument of a descriptor: pointer, distance. Blocks at a fixed distance lie before the thread
+ * pointer, so that is negative. Else the argument is the address of a number, an offset and, in glibc, the age that the
+ * vector must have.
+ */
+static void put_described(struct kymo_form *form, enum libc libc)
+{
+	uint32_t jump;
+
+	put(form, KYMO_FORM_PICK, 0, 0);
+	put(form, KYMO_FORM_VALUE, 0, 63);
+	put(form, KYMO_FORM_SHIFT_RIGHT, 8, 0);
+	put(form, KYMO_FORM_NOT, 0, 0);
+	jump = form->n;
+	put(form, KYMO_FORM_JUMP_IF_ZERO, 0, 0);
+	put(form, KYMO_FORM_PICK, 0, 1);
+	put_vector(form);
+	put(form, KYMO_FORM_PICK, 0, 1);
+	put(form, KYMO_FORM_LOAD, 8, 0);
+	if (libc == LIBC_GLIBC)
+		put_age_check(form);
+	put_block(form, libc);
+	put(form, KYMO_FORM_PICK, 0, 1);
+	put_offset(form, 8);
+	put(form, KYMO_FORM_LOAD, 8, 0);
+	put(form, KYMO_FORM_ADD, 0, 0); /* pointer, argument, address */
+	put(form, KYMO_FORM_PICK, 0, 2);
+	put(form, KYMO_FORM_SUBTRACT, 0, 0);
+	put(form, KYMO_FORM_PICK, 0, 1);
+	put(form, KYMO_FORM_SUBTRACT, 0, 0);
+	put(form, KYMO_FORM_ADD, 0, 0);
+	form->ops[jump].value = form->n;
 }
 
 /* ---- modules ---------------------------------------------------------------------------------- */
@@ -166,8 +221,6 @@ static bool begins_with(const char *name, const char *with)
 {
 	return !strncmp(name, with, strlen(with));
 }
-
-enum libc { LIBC_UNKNOWN, LIBC_GLIBC, LIBC_MUSL };
 
 /* The C library that a library needs. */
 static enum libc find_libc(const struct kymo_module *module)
@@ -192,6 +245,32 @@ static enum libc find_libc(const struct kymo_module *module)
 	return LIBC_UNKNOWN;
 }
 
+/* By the way that the search has found. */
+static void put_way(const struct search *search, enum libc libc, struct kymo_form *ret)
+{
+	const bool is_of_module = search->way == BY_MODULE || search->way == BY_SYMBOLS_MODULE;
+
+	put(ret, KYMO_FORM_THREAD, 0, 0);
+	if (is_of_module) {
+		put_vector(ret);
+		put_word(ret, search->where);
+		put_block(ret, libc);
+	} else if (search->way == BY_POINTER || search->way == BY_SYMBOLS_POINTER) {
+		put_word(ret, search->where);
+		put(ret, KYMO_FORM_ADD, 0, 0);
+	} else {
+		put_word(ret, search->where + 8);
+		put_described(ret, libc);
+		put(ret, KYMO_FORM_ADD, 0, 0);
+	}
+	if (search->way == BY_SYMBOLS_MODULE) {
+		put_word(ret, search->where + 8);
+		put(ret, KYMO_FORM_ADD, 0, 0);
+	} else {
+		put_offset(ret, search->offset - (is_of_module ? 0 : search->base));
+	}
+}
+
 static const char *find_in_library(struct search *search, struct kymo_form *ret)
 {
 	const struct sym_dynamic *dynamic = &search->module->dynamic;
@@ -203,26 +282,9 @@ static const char *find_in_library(struct search *search, struct kymo_form *ret)
 	if (search->way == NO_WAY)
 		return "is a thread-local variable that its library's own code does not look for: nothing tells where "
 		       "it is";
-	if (search->way == BY_DESCRIPTOR)
-		return "is a thread-local variable of a library that is built with TLS descriptors "
-		       "(-mtls-dialect=gnu2), which kymo does not follow";
-	if (search->way == BY_POINTER || search->way == BY_SYMBOLS_POINTER) {
-		put(ret, KYMO_FORM_THREAD, 0, 0);
-		put_word(ret, search->where);
-		put(ret, KYMO_FORM_ADD, 0, 0);
-		if (search->offset != search->base)
-			put_offset(ret, search->offset - search->base);
-		return NULL;
-	}
-	if (libc == LIBC_UNKNOWN)
+	if (libc == LIBC_UNKNOWN && search->way != BY_POINTER && search->way != BY_SYMBOLS_POINTER)
 		return "is a thread-local variable of a library that needs neither glibc nor musl";
-	put_block(ret, search->where, libc == LIBC_MUSL);
-	if (search->way == BY_SYMBOLS_MODULE) {
-		put_word(ret, search->where + 8);
-		put(ret, KYMO_FORM_ADD, 0, 0);
-	} else if (search->offset) {
-		put_offset(ret, search->offset);
-	}
+	put_way(search, libc, ret);
 	return NULL;
 }
 
