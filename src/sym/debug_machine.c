@@ -406,7 +406,7 @@ static bool step_indexed(struct sym_machine *machine, const Dwarf_Op *op)
 	if (!is_address && op->atom != DW_OP_constx && op->atom != DW_OP_GNU_const_index)
 		return false;
 	if (!machine->context->attribute || dwarf_getlocation_attr(machine->context->attribute, op, &value) ||
-	    dwarf_formaddr(&value, &address))
+	    (is_address ? dwarf_formaddr(&value, &address) : dwarf_formudata(&value, &address)))
 		fail_machine(machine, "is told by a damaged expression");
 	else
 		push_number(machine, is_address ? KYMO_FORM_ADDRESS : KYMO_FORM_VALUE, (int64_t)address);

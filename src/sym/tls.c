@@ -296,6 +296,9 @@ static const char *find_variable(const struct kymo_module *module, uint64_t offs
 
 	if (!segment->size)
 		return "is a thread-local variable of a file that has no such data";
+	/* With -gsplit-dwarf gcc 12 has addresses of what each thread's copy is made of, where offsets belong. */
+	if (offset > segment->size && offset - segment->vaddr <= segment->size)
+		search.offset = offset -= segment->vaddr;
 	if (offset > segment->size || align & (align - 1))
 		return "is a thread-local variable outside of its file's data: that is damaged";
 	if (!is_program(module))
