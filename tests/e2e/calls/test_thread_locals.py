@@ -2,15 +2,16 @@
 import json
 import re
 
-from kymotest import check, check_equal, check_matches, check_same, events, kymo, program, record, run, sampled, share, \
-    start, timeout
+from kymotest import (check, check_equal, check_matches, check_same, events, kymo, program, record, run, sampled, share,
+                      start, timeout)
 from seeds import seed
 
 # ---- programs ------------------------------------------------------------------------------------
 
-# What is asked for, and how the program prints it. Threads take turns, so that each run is the same.
-WORDS = ('first', 'counter', 'here.x', 'here.y[2]', 'here.flags', 'here.next == &here', 'here.next->x', 'table[counter & 3]',
-         'wide', 'page', 'page + here.y[0] * 2', 'sizeof(here)', '&table[2] - table', 'far[700]', 'kind == LARGE')
+# What is asked for, and printed by the program. Threads take turns, so that each run is the same.
+WORDS = ('first', 'counter', 'here.x', 'here.y[2]', 'here.flags', 'here.next == &here', 'here.next->x',
+         'table[counter & 3]', 'wide', 'page', 'page + here.y[0] * 2', 'sizeof(here)', '&table[2] - table', 'far[700]',
+         'kind == LARGE')
 
 SOURCE = r'''
 #include <pthread.h>
@@ -220,21 +221,22 @@ def test_they_are_listed_with_their_place(tmp):
     tls = re.search(r'TLS +\S+ (\S+) \S+ \S+ (\S+) +R +(\S+)', run('readelf', '-lW', './app').ok().out)
     vaddr, size, align = (int(word, 16) for word in tls.groups())
     distance = -(-(vaddr + size) // align) * align - vaddr - at
+    place = f'thread-local, at the thread pointer-{distance:#x}'
     rows = kymo('list', '--vars', './app:work').ok().out.splitlines()
-    check_equal(rows[1:], ['  n      int  register, %di', f'  calls  int  thread-local, at the thread pointer-{distance:#x}'],
-                'variables')
+    check_equal(rows[1:], ['  n      int  register, %di', f'  calls  int  {place}'], 'variables')
     listed = json.loads(kymo('list', '--vars', '--json', './app:work').ok().out)[0]['variables']
     check_equal((listed[1]['name'], listed[1]['static'], listed[1]['kind'], listed[1]['where']),
-                ('calls', True, 'memory', f'thread-local, at the thread pointer-{distance:#x}'), 'JSON')
+                ('calls', True, 'memory', place), 'JSON')
 
 
 def test_the_kernel_and_writes_have_no_thread_locals(tmp):
     build(tmp, ('gcc', '-O0'))
-    for options, sentence in (
-        (('--backend', 'kernel', '-p', './app:work counter'),
-         "'./app:work counter' has a thread-local variable, which only code in the process itself can compute: leave "
-         "--backend kernel out, or that"), (('--allow-write', '-p', './app:work set %ax = counter'),
-                    'column 22: what is written is computed of constants and registers, and can always be computed: no memory, no stack, no division by a register')):
+    kernel = ("'./app:work counter' has a thread-local variable, which only code in the process itself can compute: "
+              'leave --backend kernel out, or that')
+    write = ('column 22: what is written is computed of constants and registers, and can always be computed: no '
+             'memory, no stack, no division by a register')
+    for options, sentence in ((('--backend', 'kernel', '-p', './app:work counter'), kernel),
+                              (('--allow-write', '-p', './app:work set %ax = counter'), write)):
         result = kymo('record', *options, '--', './app')
         check_equal(result.status, 2, f'exit status with {options}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {options}')
