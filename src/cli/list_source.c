@@ -42,12 +42,23 @@ static bool is_based(const struct kymo_form *form, int64_t *offset_ret)
 	return form->n == 3 && form->ops[1].code == KYMO_FORM_VALUE && form->ops[2].code == KYMO_FORM_ADD;
 }
 
+/* The program's own are at a distance from the thread pointer that its file tells. */
+static void tell_thread_local(const struct kymo_form *form, char *out, size_t size)
+{
+	if (form->n == 3 && form->ops[1].code == KYMO_FORM_VALUE)
+		snprintf(out, size, "thread-local, at the thread pointer-0x%" PRIx64, 0 - (uint64_t)form->ops[1].value);
+	else
+		snprintf(out, size, "thread-local, where its library has them in each thread");
+}
+
 static void tell_memory(const struct kymo_form *form, char *out, size_t size)
 {
 	int64_t offset;
 
 	if (form->n == 1 && form->ops[0].code == KYMO_FORM_ADDRESS)
 		snprintf(out, size, "static, at 0x%" PRIx64, form->ops[0].value);
+	else if (form->ops[0].code == KYMO_FORM_THREAD)
+		tell_thread_local(form, out, size);
 	else if (is_based(form, &offset))
 		snprintf(out, size, "%s, at %%%s%c0x%" PRIx64,
 			 form->ops[0].value == RSP || form->ops[0].value == RBP ? "stack" : "memory",

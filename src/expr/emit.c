@@ -6,8 +6,9 @@
 
 static bool may_fault(unsigned int code)
 {
-	return code == KYMO_FORM_STACK || code == KYMO_FORM_ASK || code == KYMO_FORM_RETVAL || code == KYMO_FORM_LOAD ||
-	       code == KYMO_FORM_DIVIDE || code == KYMO_FORM_REMAINDER || code == KYMO_FORM_STORE;
+	return code == KYMO_FORM_STACK || code == KYMO_FORM_ASK || code == KYMO_FORM_THREAD ||
+	       code == KYMO_FORM_RETVAL || code == KYMO_FORM_LOAD || code == KYMO_FORM_DIVIDE ||
+	       code == KYMO_FORM_REMAINDER || code == KYMO_FORM_STORE;
 }
 
 /* What the operation does to the depth, for those that come one after the other. */

@@ -10,6 +10,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_RETVAL] = "retval",
 	[KYMO_FORM_CONTEXT] = "context",
 	[KYMO_FORM_ASK] = "ask",
+	[KYMO_FORM_THREAD] = "thread",
 	[KYMO_FORM_ADDRESS] = "address",
 	[KYMO_FORM_FILE] = "file",
 	[KYMO_FORM_TEXT] = "text",

@@ -32,6 +32,8 @@ static const char *op_refusal(const struct kymo_form_op *op)
 		return op->value ? "vector registers" : NULL;
 	case KYMO_FORM_FILE:
 		return "data by its place in the file";
+	case KYMO_FORM_THREAD:
+		return "a thread-local variable";
 	case KYMO_FORM_TEXT:
 		return "a text";
 	case KYMO_FORM_FUNC:

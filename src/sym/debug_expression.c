@@ -77,7 +77,8 @@ static void set_location(const struct sym_machine *machine, const struct sym_val
 		ret->is_in_frame = is_in_frame;
 		ret->frame_offset = offset;
 		ret->frame_register = machine->frame_register;
-		ret->is_fixed = value->form.n == 1 && value->form.ops[0].code == KYMO_FORM_ADDRESS;
+		ret->is_fixed =
+			machine->is_in_thread || (value->form.n == 1 && value->form.ops[0].code == KYMO_FORM_ADDRESS);
 	}
 	if (!kymo_form_check(&value->form, SYM_MACHINE_REGISTERS, 0))
 		sym_location_nowhere(ret, "is computed by more operations than kymo takes");
@@ -109,6 +110,7 @@ static void convert_computed(const struct sym_context *context, const Dwarf_Op *
 	machine->n = 0;
 	machine->why = NULL;
 	machine->frame_register = -1;
+	machine->is_in_thread = false;
 	value = sym_machine_convert(machine, ops, n - is_value);
 	if (value)
 		set_location(machine, value, is_value, n == 1 && ops[0].atom == DW_OP_fbreg, (int64_t)ops[0].number,

@@ -17,7 +17,7 @@ struct sym_context {
 struct sym_location {
 	struct kymo_location location;
 	bool is_in_frame; /* MEMORY at `frame_offset` from the frame base */
-	bool is_fixed;    /* MEMORY at an address of the file */
+	bool is_fixed;    /* MEMORY at an address of the file, or of what each thread has of it */
 	int64_t frame_offset;
 	int frame_register; /* which is the frame base; -1: the CFA, or computed */
 	int number;         /* the register that VALUE is; -1: it is not one */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sym/debug_die.h"
+#include "sym/tls.h"
 
 #define NESTING_MAX 4
 
@@ -251,6 +252,19 @@ static void push_typed_constant(struct sym_machine *machine, const Dwarf_Op *op)
 	set_type(machine, op);
 }
 
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* The top is an offset into the thread's block of variables: it becomes their address. */
+static void find_in_thread(struct sym_machine *machine)
+{
+	struct sym_value *top = stack_entry(machine, 0);
+	const char *why = top ? sym_tls_find(machine->context->debug, &top->form) : NULL;
+
+	if (why)
+		fail_machine(machine, why);
+	machine->is_in_thread = true;
+}
+
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 static bool find_frame(const struct sym_context *context, Dwarf_Frame **ret)
@@ -330,9 +344,6 @@ static void push_entry_value(struct sym_machine *machine, const Dwarf_Op *op)
 static const char *refusal(uint8_t code)
 {
 	switch (code) {
-	case DW_OP_form_tls_address:
-	case DW_OP_GNU_push_tls_address:
-		return "is a variable of each thread, which kymo does not reach";
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
 		return "points to a variable that the compiler has split";
@@ -372,6 +383,10 @@ static bool step_constant(struct sym_machine *machine, const Dwarf_Op *op)
 	case DW_OP_addr:
 		push_number(machine, KYMO_FORM_ADDRESS, (int64_t)op->number);
 		return true;
+	case DW_OP_form_tls_address:
+	case DW_OP_GNU_push_tls_address:
+		find_in_thread(machine);
+		return true;
 	case DW_OP_const_type:
 	case DW_OP_GNU_const_type:
 		push_typed_constant(machine, op);
@@ -391,7 +406,7 @@ static bool step_indexed(struct sym_machine *machine, const Dwarf_Op *op)
 	if (!is_address && op->atom != DW_OP_constx && op->atom != DW_OP_GNU_const_index)
 		return false;
 	if (!machine->context->attribute || dwarf_getlocation_attr(machine->context->attribute, op, &value) ||
-	    dwarf_formaddr(&value, &address))
+	    (is_address ? dwarf_formaddr(&value, &address) : dwarf_formudata(&value, &address)))
 		fail_machine(machine, "is told by a damaged expression");
 	else
 		push_number(machine, is_address ? KYMO_FORM_ADDRESS : KYMO_FORM_VALUE, (int64_t)address);

@@ -21,6 +21,7 @@ struct sym_machine {
 	size_t n;
 	const char *why; /* it has come to an end */
 	int frame_register;
+	bool is_in_thread; /* it has come to a thread-local variable */
 };
 
 /* The value that operations compute, on top of the stack; NULL with `why`. */

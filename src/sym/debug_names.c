@@ -97,8 +97,10 @@ static void walk_in(struct walk *walk, Dwarf_Die *parent, const char *prefix, un
 
 		if (is_named || sym_tag_is_scope(tag))
 			name = sym_die_name(walk->debug, &die);
-		/* What completes a declaration elsewhere has the name of that, with its namespaces. */
-		if (is_named && name && *prefix == '\0' && !walk->has_tags && dwarf_hasattr(&die, DW_AT_specification))
+		/* What completes a declaration elsewhere has the name of that, with its namespaces. Clang has static
+		 * members of classes beside these. */
+		if (is_named && name && (*prefix == '\0' || kind == SYM_NAME_VARIABLE) && !walk->has_tags &&
+		    dwarf_hasattr(&die, DW_AT_specification))
 			add_name(walk, &die, kind, sym_qualified_name(walk->debug, &die));
 		else if (is_named && name)
 			add_name(walk, &die, kind, qualify(walk, prefix, name));

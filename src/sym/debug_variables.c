@@ -54,6 +54,19 @@ static void add_variable(struct gathering *gathering, Dwarf_Die *die, size_t sco
 		gathering->debug->is_out_of_memory = true;
 }
 
+/* Static variables of a function that is inlined stand in what its instances have in common, once. */
+static void gather_statics(struct gathering *gathering, size_t scope, const char *inlined)
+{
+	Dwarf_Die origin, die;
+
+	if (!sym_die_reference(&gathering->scopes.dies[scope], DW_AT_abstract_origin, &origin))
+		return;
+	for (bool is_there = sym_die_first(&origin, &die); is_there && !gathering->debug->is_out_of_memory;
+	     is_there = sym_die_next(&die))
+		if (dwarf_tag(&die) == DW_TAG_variable && dwarf_hasattr(&die, DW_AT_location))
+			add_variable(gathering, &die, scope, inlined, NULL);
+}
+
 static void gather_scope(struct gathering *gathering, size_t scope, const char *inlined)
 {
 	struct sym_passing passing;
@@ -70,6 +83,7 @@ static void gather_scope(struct gathering *gathering, size_t scope, const char *
 		    !sym_die_flag(&die, DW_AT_declaration))
 			add_variable(gathering, &die, scope, inlined, is_passing ? &passing : NULL);
 	}
+	gather_statics(gathering, scope, inlined);
 }
 
 /* The name of the inlined function that scope `i` is or is in, or NULL. */

@@ -31,7 +31,8 @@ struct kymo_variable {
 	const char *name;
 	const struct kymo_ctype *type;
 	const char *declared_type;    /* as it is declared, typedefs and qualifiers kept: "const size_t" */
-	bool is_parameter, is_static; /* is_static: of a file or function, at a fixed address */
+	bool is_parameter, is_static; /* is_static: of a file or function, at a fixed address or one
+					 of the thread's */
 	const char *inlined;          /* the inlined function that declares it, or NULL */
 	unsigned int depth;           /* of the block that declares it: 0 the function's own; the innermost is first */
 	struct kymo_location location;

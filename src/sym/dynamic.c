@@ -20,7 +20,7 @@ static const struct {
 	FIELD(DT_STRTAB, strtab), FIELD(DT_STRSZ, strtab_size), FIELD(DT_SYMTAB, symtab),
 	FIELD(DT_HASH, hash), FIELD(DT_GNU_HASH, gnu_hash),
 	FIELD(DT_VERSYM, versym), FIELD(DT_VERDEF, verdef), FIELD(DT_VERDEFNUM, n_verdef),
-	FIELD(DT_SONAME, soname),
+	FIELD(DT_SONAME, soname), FIELD(DT_FLAGS_1, flags_1),
 	FIELD(DT_RELA, rela), FIELD(DT_RELASZ, rela_size), FIELD(DT_REL, rel), FIELD(DT_RELSZ, rel_size),
 	FIELD(36 /* DT_RELR */, relr), FIELD(35 /* DT_RELRSZ */, relr_size),
 	FIELD(DT_JMPREL, jmprel), FIELD(DT_PLTRELSZ, jmprel_size), FIELD(DT_PLTREL, pltrel),

@@ -27,12 +27,18 @@ struct sym_part {
 	uint64_t vaddr, size;
 };
 
+/* PT_TLS: what each thread has a copy of; size 0 where there is none. */
+struct sym_tls_segment {
+	uint64_t vaddr, size, align;
+};
+
 /* The dynamic section, as the dynamic linker would read it: the last of several entries with the same tag wins. */
 struct sym_dynamic {
 	uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym, verdef, n_verdef, soname;
 	uint64_t rela, rela_size, rel, rel_size, relr, relr_size, jmprel, jmprel_size, pltrel;
 	uint64_t init, fini, init_array, init_array_size, fini_array, fini_array_size, preinit_array,
 		preinit_array_size;
+	uint64_t flags_1;
 	uint64_t android; /* relocations in a form that only Android's linker reads */
 	bool has_soname;
 };
@@ -111,6 +117,7 @@ struct kymo_module {
 	KYMO_VEC(struct kymo_section) sections; /* sorted by vaddr */
 	KYMO_VEC(struct sym_range) code;        /* executable bytes in the file; sorted, not overlapping */
 	struct sym_part dynamic_part, eh_frame_header;
+	struct sym_tls_segment tls;
 	struct sym_dynamic dynamic;
 	const char *interpreter, *soname;
 	bool cancels;

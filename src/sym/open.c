@@ -57,6 +57,8 @@ static struct kymo_error *read_segments(struct kymo_module *module)
 			module->dynamic_part = (struct sym_part){ header.p_vaddr, header.p_filesz };
 		else if (header.p_type == PT_GNU_EH_FRAME)
 			module->eh_frame_header = (struct sym_part){ header.p_vaddr, header.p_filesz };
+		else if (header.p_type == PT_TLS)
+			module->tls = (struct sym_tls_segment){ header.p_vaddr, header.p_memsz, header.p_align };
 		if (header.p_type != PT_LOAD || !header.p_memsz)
 			continue;
 		error = add_segment(module, i, &header);

@@ -13,6 +13,7 @@ static const struct shape {
 	[KYMO_FORM_RETVAL] = { 0, 1, true },
 	[KYMO_FORM_CONTEXT] = { 0, 1, false },
 	[KYMO_FORM_ASK] = { 0, 1, true },
+	[KYMO_FORM_THREAD] = { 0, 1, true },
 	[KYMO_FORM_ADDRESS] = { 0, 1, false },
 	[KYMO_FORM_FILE] = { 0, 1, false },
 	[KYMO_FORM_TEXT] = { 0, 1, false },
@@ -224,6 +225,9 @@ static bool push(const struct kymo_form *form, const struct kymo_form_op *op, co
 		return true;
 	case KYMO_FORM_ASK:
 		return input->ask && input->ask(input->data, (enum kymo_form_question)op->value, ret);
+	case KYMO_FORM_THREAD:
+		*ret = input->thread;
+		return input->thread != 0;
 	case KYMO_FORM_ADDRESS:
 		*ret = input->bias + (uint64_t)op->value;
 		return true;

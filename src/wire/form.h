@@ -33,8 +33,10 @@ enum kymo_form_code {
 	KYMO_FORM_RETVAL,   /* what the function returns, by `value` 1 in a vector register; may fault: at an exit where
 			       it is not known */
 	KYMO_FORM_CONTEXT,  /* `value` of enum kymo_form_context: what runs the form */
-	KYMO_FORM_ASK, /* `value` of enum kymo_form_question: what the kernel answers; may fault: where it may not be
-			  asked */
+	KYMO_FORM_ASK,    /* `value` of enum kymo_form_question: what the kernel answers; may fault: where it may not be
+			     asked */
+	KYMO_FORM_THREAD, /* the thread pointer, from which thread-local variables are found; may fault: where the
+			     thread has none, or it cannot be read */
 	KYMO_FORM_ADDRESS, /* `value` + where the file is loaded that the site is in: an address of its data */
 	KYMO_FORM_FILE,   /* where byte `value` of that file would be, if all of it were mapped as the site's segment is
 			   */
@@ -158,8 +160,9 @@ struct kymo_form_input {
 	uint64_t n_stack;
 	const uint64_t *retval; /* NULL: not known */
 	uint64_t context[KYMO_FORM_N_CONTEXTS];
-	uint64_t bias; /* of the file that the site is in: address - address as linked */
-	uint64_t file; /* address of the site - its offset in that file */
+	uint64_t thread; /* the thread pointer; 0: the thread has none */
+	uint64_t bias;   /* of the file that the site is in: address - address as linked */
+	uint64_t file;   /* address of the site - its offset in that file */
 	/* Whether the `size` bytes at `address` can be read; then they are in `ret`, with zeros before them. NULL: none
 	 * can. */
 	bool (*load)(void *data, uint64_t address, unsigned int size, uint64_t *ret);

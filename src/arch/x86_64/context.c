@@ -3,6 +3,7 @@
 
 #include <cpuid.h>
 #include <stdbool.h>
+#include <sys/auxv.h>
 
 #include "arch/pad.h"
 #include "arch/x86_64/code.h"
@@ -44,6 +45,27 @@ static bool has_rdpid(void)
 		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
 	}
 	return has == YES;
+}
+
+#define MAY_READ_FS_BASE (1u << 1) /* HWCAP2_FSGSBASE: Linux 5.9, and the CPU */
+
+/*
+ * Where programs may not read the FS base, a control block of glibc's has its own address at 0 and at 16. That is sure
+ * to be there in processes whose threads have restartable sequences of glibc's; others have no value.
+ */
+void x86_load_thread(struct code *c, const struct kymo_pad_env *env, struct label *fault)
+{
+	if (getauxval(AT_HWCAP2) & MAY_READ_FS_BASE) {
+		EMIT(c, 0xf3, 0x48, 0x0f, 0xae, 0xc0); /* rdfsbase %rax */
+		EMIT(c, 0x48, 0x85, 0xc0);             /* test %rax,%rax */
+		JE(c, fault);
+		return;
+	}
+	compare_byte(c, env->live, KYMO_PAD_RSEQ);
+	JNE(c, fault);
+	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0); /* mov %fs:16,%rax */
+	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0);    /* cmp %fs:0,%rax */
+	JNE(c, fault);
 }
 
 /* The CPU's number is in the low 12 bits of TSC_AUX and of the limit of segment 0x7b

@@ -4,6 +4,7 @@
 
 struct code;
 struct kymo_pad_env;
+struct label;
 
 /* mov `at` in the live page, %reg */
 void x86_load_live(struct code *c, const struct kymo_pad_env *env, unsigned int reg, unsigned int at);
@@ -16,6 +17,10 @@ void x86_load_pid(struct code *c, const struct kymo_pad_env *env);
 
 /* eax = this process's id, as it has it itself. */
 void x86_load_inner_pid(struct code *c, const struct kymo_pad_env *env);
+
+/* rax = the thread pointer, the FS base. A jump to `fault` where there is none. Nothing is read by it: a thread that is
+ * just beginning may have 0 there. The flags are changed. */
+void x86_load_thread(struct code *c, const struct kymo_pad_env *env, struct label *fault);
 
 /* eax = the number of this CPU. The flags are changed. */
 void x86_load_cpu(struct code *c);

@@ -349,7 +349,7 @@ static void emit_start(struct code *c, const struct kymo_pad_env *env, const str
 {
 	x86_emit_stack_check(c, env, plan, check);
 	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
-	if (chain->next)
+	if (chain->next || n > 1) /* the first record may be left out */
 		clear_stamp(c);
 }
 

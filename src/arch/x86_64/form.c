@@ -168,6 +168,9 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 	case KYMO_FORM_ASK:
 		load_answer(m, op->value);
 		break;
+	case KYMO_FORM_THREAD:
+		x86_load_thread(c, m->env, m->fault);
+		break;
 	case KYMO_FORM_ADDRESS:
 		movabs(c, RAX, m->bias + (uint64_t)op->value);
 		break;

@@ -38,6 +38,7 @@ bool kymo_form_can_be_written(const struct kymo_form *form)
 		case KYMO_FORM_RETVAL:
 		case KYMO_FORM_CONTEXT:
 		case KYMO_FORM_ASK:
+		case KYMO_FORM_THREAD:
 		case KYMO_FORM_TEXT:
 		case KYMO_FORM_FUNC:
 		case KYMO_FORM_PROBE:

@@ -128,6 +128,39 @@ static void under_a_lock_a_stamp_is_raised_to_the_last_one(void **state)
 	world_deinit(&world);
 }
 
+/* What lies in the pad's frame is no stamp. The stack is full of numbers that are later than any. */
+static void a_record_behind_one_that_is_left_out_has_a_stamp_of_its_own(void **state)
+{
+	const struct kymo_form never = { .n = 1, .ops = { { .code = KYMO_FORM_VALUE } } };
+	const struct kymo_pad_event events[] = { { .id = 1, .args = &first_u64, .n_args = 1, .filter = &never },
+						 { .id = 2, .args = &first_u64, .n_args = 1 },
+						 { .id = 3, .args = &first_u64, .n_args = 1 } };
+	uint8_t *stack = stack_create();
+
+	for_each_kind(kind)
+	{
+		struct registers in, out;
+		struct world world;
+		struct site site;
+		uint64_t before;
+
+		memset(stack, 0x7f, STACK_SIZE);
+		world_init(&world, kind, roomy);
+		world_landing(&world, events, 3, &site);
+		randomise(&in, 1, stack);
+		memset(stack, 0x7f, in.r[RSP] - (uint64_t)stack);
+		before = tsc();
+		enter(&site, &in, &out);
+		check_unchanged(&in, &out);
+		world_read_all(&world);
+		assert_int_equal(world.records.n, 2);
+		assert_in_range(world.records.items[0].stamp, before, tsc());
+		assert_in_range(world.records.items[1].stamp, world.records.items[0].stamp, tsc());
+		world_deinit(&world);
+	}
+	stack_destroy(stack);
+}
+
 static void a_taken_lock_sends_the_record_to_another_ring(void **state)
 {
 	for_each_kind(kind)
@@ -343,6 +376,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_counted_as_lost),
 		cmocka_unit_test(overwriting_keeps_the_newest),
 		cmocka_unit_test(under_a_lock_a_stamp_is_raised_to_the_last_one),
+		cmocka_unit_test(a_record_behind_one_that_is_left_out_has_a_stamp_of_its_own),
 		cmocka_unit_test(a_taken_lock_sends_the_record_to_another_ring),
 		cmocka_unit_test(while_a_sequences_ring_is_changed_a_ring_with_a_lock_is_used),
 		cmocka_unit_test(a_lock_does_not_stop_a_sequence_with_room),

@@ -18,7 +18,7 @@ static const char source[] =
 	"typedef struct { short x, y; } point_t;\n"
 	"struct hidden;\n"
 	"static int counter = 7;\n"
-	"int shared[3][4]; point_t origin;\n"
+	"int shared[3][4]; point_t origin; _Thread_local int each = 3; __thread long later;\n"
 	"static volatile enum color color = GREEN;\n"
 	"static inline __attribute__((always_inline)) int twice(int v) { int w = v * 2; return w + counter; }\n"
 	"__attribute__((noinline)) long work(conn_t *conn, const size_t size, unsigned char flag, struct hidden "
@@ -168,6 +168,23 @@ static void check_types(struct built *built)
 	assert_int_equal(type->size, 8);
 }
 
+/* The block has `each` and then, aligned, `later`: 16 bytes before the thread pointer. */
+static void check_thread_local(struct built *built)
+{
+	const struct kymo_variable *found;
+
+	take(kymo_debug_global(built->debug, built->work, "each", 4, &found));
+	assert_non_null(found);
+	assert_true(found->is_static);
+	assert_int_equal(found->location.kind, KYMO_LOCATION_MEMORY);
+	assert_int_equal(found->location.form.n, 3);
+	assert_int_equal(found->location.form.ops[0].code, KYMO_FORM_THREAD);
+	assert_int_equal(found->location.form.ops[1].value, -16);
+	assert_int_equal(found->location.form.ops[2].code, KYMO_FORM_ADD);
+	take(kymo_debug_global(built->debug, built->work, "later", 5, &found));
+	assert_int_equal(found->location.form.ops[1].value, -8);
+}
+
 static void check_globals(struct built *built)
 {
 	const struct kymo_ctype_enumerator *enumerators;
@@ -186,6 +203,7 @@ static void check_globals(struct built *built)
 	assert_int_equal(kymo_module_find_object(built->module, "shared", &vaddr, &size), 0);
 	assert_int_equal(found->location.form.ops[0].code, KYMO_FORM_ADDRESS);
 	assert_int_equal(found->location.form.ops[0].value, vaddr);
+	check_thread_local(built);
 	take(kymo_debug_global(built->debug, built->work, "word", 4, &found));
 	assert_string_equal(found->declared_type, "const char [3]");
 	take(kymo_debug_global(built->debug, built->work, "color", 5, &found));

@@ -88,6 +88,21 @@ static void memory_is_read_at_addresses_that_are_computed(void **state)
 	check_fault(form(OP(VALUE), OP(LOAD, .size = 8)));
 }
 
+static void the_thread_pointer_is_there_where_the_thread_has_one(void **state)
+{
+	const struct kymo_form address = form(OP(THREAD), OP(VALUE, .value = -8), OP(ADD));
+	const struct kymo_form_input input = { .thread = 0x1008, .load = load };
+	struct kymo_form variable = address;
+	uint64_t value;
+
+	check_fault(address);
+	assert_true(kymo_form_run(&address, &input, &value));
+	assert_int_equal(value, 0x1000);
+	variable.ops[variable.n++] = (struct kymo_form_op)OP(LOAD, .size = 2);
+	assert_true(kymo_form_run(&variable, &input, &value));
+	assert_int_equal(value, 0x2211);
+}
+
 static void a_form_leaves_one_value_and_never_takes_what_is_not_there(void **state)
 {
 	struct kymo_form many = { .n = KYMO_FORM_OPS_MAX + 1 }, deep = { .n = 0 };
@@ -187,6 +202,7 @@ static void the_least_number_may_be_divided(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_thread_pointer_is_there_where_the_thread_has_one),
 		cmocka_unit_test(a_form_leaves_one_value_and_never_takes_what_is_not_there),
 		cmocka_unit_test(operands_are_within_the_machine),
 		cmocka_unit_test(jumps_lead_forward_to_the_same_depth),
