@@ -21,7 +21,9 @@ enum {
 
 	/* In the frame's own red zone, which signal handlers step over: for as long as nothing is called. */
 	BELOW_RING = -8,
-	BELOW_VALUES = -8, /* of a form: the first but one of its values, others below it; the last is in rax */
+	BELOW_VALUES = -8,     /* of a form: the first but one of its values, others below it; the last is in rax */
+	BELOW_CHAIN = -16,     /* where a chain begins, when forms have had their values */
+	BELOW_CHAIN_END = -24, /* and ends at most */
 	BELOW_DIVISOR = -8 * (KYMO_FORM_DEPTH_MAX + 1),
 
 	/* Of an event that reads memory: the stack pointer is lower then, so that what is called keeps these. */
