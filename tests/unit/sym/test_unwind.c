@@ -163,7 +163,7 @@ static const char assembler[] = ".text\n.globl _start\n"
 	".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n" cfi \
 	"\n ret\n.cfi_endproc\n.size " name ", .-" name "\n"
 	FUNCTION("plain", "") FUNCTION("saves", ".cfi_def_cfa_offset 24\n.cfi_offset rbx, -16")
-		FUNCTION("outermost", ".cfi_undefined rip")
+		FUNCTION("popped", ".cfi_offset rbx, -16") FUNCTION("outermost", ".cfi_undefined rip")
 			FUNCTION("down", ".cfi_def_cfa_offset -8\n.cfi_escape 0x14, 16, 1")
 				FUNCTION("in_register", ".cfi_register rip, rbx")
 					FUNCTION("interrupted", ".cfi_signal_frame")
@@ -201,6 +201,12 @@ static void test_a_step_leads_to_the_caller(void **state)
 	assert_int_equal(step(module, "saves", 0x1010, &frame), 0);
 	assert_int_equal(frame.registers[KYMO_FRAME_PC], 104);
 	assert_int_equal(frame.registers[3], 103);
+	assert_int_equal(step(module, "popped", 0x1010, &frame), 0);
+	assert_int_equal(frame.registers[KYMO_FRAME_PC], 102);
+	assert_int_equal(frame.registers[3], 101);
+	assert_int_equal(step(module, "popped", 0x1000, &frame), 0); /* nothing below can be read */
+	assert_int_equal(frame.registers[KYMO_FRAME_PC], 100);
+	assert_int_equal(frame.registers[3], 33);
 	assert_int_equal(step(module, "in_register", 0x1010, &frame), 0);
 	assert_int_equal(frame.registers[KYMO_FRAME_PC], 33);
 	assert_int_equal(step(module, "interrupted", 0x1010, &frame), 0);
