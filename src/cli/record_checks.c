@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "probe/spec/spec_sample.h"
 #include "probe/spec/spec_write.h"
+#include "wire/event.h"
 
 #define STACK_SIZE_DEFAULT 8192u
 #define STACKS_A_BUFFER 64u /* the smallest part of a buffer that a record lies in has room for two */
@@ -120,9 +121,31 @@ static void warn_of_pairs(const struct cli_recording *recording)
 				 recording->specs.items[i].text, KYMO_EVENT_MAX_ARGS - 1);
 }
 
+/* Bytes that a record has of its stack at most. */
+static uint32_t stack_size(const struct cli_recording *recording)
+{
+	const size_t frames = recording->options.stack_frames;
+
+	if (frames)
+		return (uint32_t)(sizeof(struct kymo_wire_chain) + sizeof(uint64_t) * (frames - 1));
+	return recording->stack_size ? recording->stack_size : STACK_SIZE_DEFAULT;
+}
+
+/* -1: a buffer has room for stacks of that size. */
+static int check_buffer(const struct cli_recording *recording, uint32_t size)
+{
+	const uint32_t least = STACKS_A_BUFFER * size;
+	const size_t frames = recording->options.stack_frames;
+
+	if (recording->options.buffer_size >= least)
+		return -1;
+	return cli_usage(recording->name, "stacks of %zu %s need a --buffer of %uK or more", frames ? frames : size,
+			 frames ? "frames" : "bytes", (least + 1023) >> 10);
+}
+
 int cli_record_check_stacks(struct cli_recording *recording)
 {
-	const uint32_t size = recording->stack_size ? recording->stack_size : STACK_SIZE_DEFAULT;
+	const uint32_t size = stack_size(recording);
 	const bool has_keys = has_stack_keys(&recording->options);
 	bool has_any = has_keys;
 	int status;
@@ -132,9 +155,15 @@ int cli_record_check_stacks(struct cli_recording *recording)
 			       ? -1
 			       : cli_usage(recording->name, "%s is for stacks: add --stack",
 					   recording->stack_size ? "--stack-size" : "--no-inline");
-	if (recording->options.buffer_size < STACKS_A_BUFFER * size)
-		return cli_usage(recording->name, "stacks of %u bytes need a --buffer of %uK or more", size,
-				 STACKS_A_BUFFER * size >> 10);
+	if (recording->options.stack_frames && recording->stack_size)
+		return cli_usage(
+			recording->name,
+			"--stack=%zu follows frame pointers and copies nothing: leave --stack-size out, or write "
+			"--stack",
+			recording->options.stack_frames);
+	status = check_buffer(recording, size);
+	if (status >= 0)
+		return status;
 	for (size_t i = 0; i < recording->specs.n; i++) {
 		struct kymo_spec *spec = &recording->specs.items[i];
 
@@ -154,6 +183,7 @@ int cli_record_check_stacks(struct cli_recording *recording)
 		if (status >= 0)
 			return status;
 		spec->stack_size = (uint16_t)size;
+		spec->stack_frames = (uint16_t)recording->options.stack_frames;
 		has_any = true;
 	}
 	if (!has_any)

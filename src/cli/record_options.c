@@ -104,7 +104,7 @@ static const struct cli_option table[] = {
 	{ LATE, 0, "late", NULL },
 	{ INTERVAL, 0, "interval", "SECONDS" },
 	{ ROWS, 0, "rows", "NUMBER" },
-	{ STACK, 0, "stack", "=DEPTH" },
+	{ STACK, 0, "stack", "=FRAMES" },
 	{ STACK_SIZE, 0, "stack-size", "SIZE" },
 	{ NO_INLINE, 0, "no-inline", NULL },
 	{ AGGREGATE + KYMO_AGGR_COUNT, 0, "count", "WHAT" },
@@ -150,16 +150,16 @@ static int take_rows(struct cli_recording *recording, const char *text)
 	return 0;
 }
 
-static int take_depth(struct cli_recording *recording, const char *text)
+static int take_stack(struct cli_recording *recording, const char *text)
 {
-	uint64_t depth = 0;
+	uint64_t frames = 0;
 
-	if (text && (!cli_parse_number(text, &depth) || !depth || depth > KYMO_STACK_MAX))
+	if (text && (!cli_parse_number(text, &frames) || !frames || frames > KYMO_STACK_MAX))
 		return cli_usage(recording->name,
 				 "--stack takes a number of frames up to %d, as in --stack=16, not '%s'",
 				 KYMO_STACK_MAX, text);
 	recording->has_stacks = true;
-	recording->options.stack_depth = (size_t)depth;
+	recording->options.stack_frames = (size_t)frames;
 	return 0;
 }
 
@@ -344,7 +344,7 @@ static int take_option(void *data, int id, const char *value)
 	case ROWS:
 		return take_rows(recording, value);
 	case STACK:
-		return take_depth(recording, value);
+		return take_stack(recording, value);
 	case STACK_SIZE:
 		return take_stack_size(recording, value);
 	case DEBUG_FILE:

@@ -126,6 +126,26 @@ int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_f
 	return 0;
 }
 
+int kymo_module_return_place(struct kymo_module *module, uint64_t vaddr, const struct kymo_frame *frame,
+			     kymo_frame_read *read, void *context, uint64_t *ret)
+{
+	struct sym_row spare;
+	const struct sym_row *row = row_of(module, vaddr, &spare);
+	const struct sym_rule *rule = &row->registers[KYMO_FRAME_PC];
+	struct step step = { .frame = frame, .read = read, .context = context };
+	int err = row->err;
+
+	if (!err && rule->kind == SYM_RULE_UNDEFINED)
+		return -ENODATA;
+	if (!err && rule->kind != SYM_RULE_AT)
+		return -EBADMSG;
+	if (!err)
+		err = find_cfa(row, &step);
+	if (!err)
+		*ret = step.cfa + (uint64_t)rule->value;
+	return err;
+}
+
 int kymo_frame_unwind_by_pointer(struct kymo_frame *frame, kymo_frame_read *read, void *context)
 {
 	const uint64_t pointer = frame->registers[KYMO_FRAME_RBP];

@@ -156,7 +156,7 @@ def test_stacks_of_different_processes_are_one_row():
     check(max(row['count'] for row in tables()[0]['rows']) % 3 == 0, 'of all three', tables())
 
 
-def test_depths_and_sizes_of_stacks_that_are_keys():
+def test_frames_and_sizes_of_stacks_that_are_keys():
     path = target_path('callmany')
     record('--stack=1', '--count', f'{path}:work_six by stack', '--', path, 40, 'work_six').ok()
     check_equal([(len(row['keys'][0]), row['keys'][0][0]['function'], row['count']) for row in tables()[0]['rows']],
