@@ -9,6 +9,7 @@
 #include "probe/code/events.h"
 #include "record/packet_copy.h"
 #include "record/sources.h"
+#include "record/stack_cache.h"
 #include "record/stack_number.h"
 #include "record/warnings.h"
 #include "stack/stack.h"
@@ -30,9 +31,10 @@ struct stacking {
 	int last_number; /* of a source */
 	struct stacks_written written;
 	struct packet_copy packet;
-	uint64_t n;         /* stacks */
-	uint64_t n_without; /* … for which there was no room */
-	uint64_t n_unknown; /* … of whose process nothing is known, as memory was out */
+	struct stack_cache *cache; /* of the stacks in one packet, or NULL */
+	uint64_t n;                /* stacks */
+	uint64_t n_without;        /* … for which there was no room */
+	uint64_t n_unknown;        /* … of whose process nothing is known, as memory was out */
 };
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -110,6 +112,7 @@ struct kymo_error *stacks_begin(struct recording *recording)
 	if (!recording->output.stacking->stacks)
 		return &kymo_error_no_memory;
 	recording->output.stacking->prune_at = PRUNED_MIN;
+	recording->output.stacking->cache = recording->wanted.options->stack_frames ? stack_cache_create() : NULL;
 	return describe_frames(recording);
 }
 
@@ -123,6 +126,7 @@ void stacks_end(struct recording *recording)
 	kymo_frame_tree_deinit(&stacking->frames);
 	sources_deinit(&stacking->sources);
 	packet_copy_deinit(&stacking->packet);
+	stack_cache_destroy(stacking->cache);
 	free(stacking);
 	recording->output.stacking = NULL;
 }
@@ -335,8 +339,13 @@ static uint32_t replace_one(struct recording *recording, struct record_source *s
 	if (stack.size > left - at - sizeof(stack.size) || !stack_bytes_are_one(&stack))
 		return 0;
 	memcpy(&stack_pointer, record + head, pointer);
-	number = stack_number(recording->output.stacking->stacks, &recording->output.stacking->frames, source, &stack,
-			      &is_known);
+	number = stack_cache_find(recording->output.stacking->cache, &stack);
+	is_known = true;
+	if (!number) {
+		number = stack_number(recording->output.stacking->stacks, &recording->output.stacking->frames, source,
+				      &stack, &is_known);
+		stack_cache_put(recording->output.stacking->cache, &stack, number);
+	}
 	recording->output.stacking->n++;
 	recording->output.stacking->n_without += !number && is_known;
 	recording->output.stacking->n_unknown += !is_known;
@@ -434,6 +443,7 @@ struct kymo_error *stacks_replace(struct recording *recording, struct record_sou
 
 	if (wants_pruning(recording))
 		stacks_prune(recording);
+	stack_cache_forget(recording->output.stacking->cache);
 	while (at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event = packet_event(&recording->output.files, records + at);
 		uint32_t size;
