@@ -97,7 +97,7 @@ SHAPE(step, "sub $0x18, %rsp\n\t"
 /* The same calls as of the shape `push`, below 20 functions with frame pointers. */
 #define DEPTH 20
 
-UNTRACED __attribute__((noipa)) static long push2_below(long calls, int depth)
+UNTRACED __attribute__((noinline)) static long push2_below(long calls, int depth)
 {
 	void *volatile frame = __builtin_frame_address(0);
 
