@@ -94,7 +94,26 @@ SHAPE(step, "sub $0x18, %rsp\n\t"
 	    "add $0x18, %rsp\n\t"
 	    "ret")
 
-static const struct bench_loop loops[] = { LOOPS(nop), LOOPS(push), LOOPS(step) };
+/* The same calls as of the shape `push`, below 20 functions with frame pointers. */
+#define DEPTH 20
+
+UNTRACED __attribute__((noinline)) static long push2_below(long calls, int depth)
+{
+	void *volatile frame = __builtin_frame_address(0);
+
+	if (depth)
+		return push2_below(calls, depth - 1) + !frame;
+	for (long i = 0; i < calls; i++)
+		hit_push2((int)i, i);
+	return !frame;
+}
+
+static void loop_deep2(long calls)
+{
+	push2_below(calls, DEPTH);
+}
+
+static const struct bench_loop loops[] = { LOOPS(nop), LOOPS(push), LOOPS(step), { "deep", 2, loop_deep2 } };
 
 #endif
 

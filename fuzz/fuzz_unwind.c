@@ -31,12 +31,14 @@ static bool read_word(void *context, uint64_t address, uint64_t *ret)
 static void unwind(struct kymo_module *module, uint64_t vaddr, struct stack *stack)
 {
 	struct kymo_frame frame = { .is_exact = vaddr & 1 }, before;
+	uint64_t place;
 	int err;
 
 	for (size_t i = 0; i < KYMO_FRAME_REGISTERS; i++)
 		frame.registers[i] = i * 8 % STACK;
 	for (int depth = 0; depth < 4; depth++) {
 		before = frame;
+		kymo_module_return_place(module, vaddr, &frame, read_word, stack, &place);
 		err = kymo_module_unwind(module, vaddr, &frame, read_word, stack);
 		check(err == 0 || err == -ENODATA || err == -ENOENT || err == -EBADMSG || err == -EFAULT);
 		check(!err || !memcmp(&frame, &before, sizeof(frame)));

@@ -7,6 +7,8 @@ from .results import Row
 
 FUNCTION = "hit_push2"
 SLOW = 10_000  # calls a round
+FEW = 4_000  # so that the recorder, which names each frame, keeps up
+CHAIN = "the stack, 16 frames by frame pointers"
 # (what is asked, kymo's option and words, events of a call, calls a round, bpftrace's action)
 ASKED = [
     ("two registers", "-p", "{} a=%di:s32 b=%si:s64", 1, FAST, "@ = count()"),
@@ -20,14 +22,15 @@ ASKED = [
     ("count by a key", "--count", "{} by arg1 % 16", 0, FAST, "@[arg1 % 16] = count()"),
     ("histogram", "--hist", "{} arg1", 0, FAST, "@ = hist(arg1)"),
     ("the stack", "--stack -p", "{}", 1, SLOW, "@[ustack(16)] = count()"),
+    (CHAIN, "--frame-pointers --stack=16 -p", "{}", 1, FEW, "@[ustack(16)] = count()"),
 ]
 
 
 class Bpftrace(uprobes.Bpftrace):
     only_args = (2, )
 
-    def __init__(self, name, program, action):
-        super().__init__(name, program, KERNEL)
+    def __init__(self, name, program, shape, action):
+        super().__init__(name, program, {f"{shape}2": KERNEL["push2"]})
         self._action = action
 
     def script(self):
@@ -37,30 +40,36 @@ class Bpftrace(uprobes.Bpftrace):
         return Text(pid, elf, [FUNCTION])
 
 
+def _shape(what):
+    """What is called: below many functions where these are to be found."""
+    return "deep" if what == CHAIN else "push"
+
+
 def _kymo(bench, program, asked):
     what, option, words, events, calls, _ = asked
     *options, option = option.split()
     probe = option, words.format(f"{kymo.quote(program)}:{FUNCTION}")
-    return Kymo(f"kymo, {what}", program, {"push2": calls}, bench.kymo, [probe], [FUNCTION], events_a_call=events,
-                words=options)
+    return Kymo(f"kymo, {what}", program, {f"{_shape(what)}2": calls}, bench.kymo, [probe], [FUNCTION],
+                events_a_call=events, words=options)
 
 
 def run(bench):
     target = bench.builder.target()
-    tracers = [Tracer("none", target, {"push2": FAST})]
+    tracers = [Tracer("none", target, {"push2": FAST, "deep2": FAST})]
     if bench.kymo_missing:
         bench.unavailable("values", "kymo", bench.kymo_missing)
     else:
         tracers += [_kymo(bench, target, asked) for asked in ASKED]
     for what, *_, action in ASKED:
         if action:
-            uprobes.add_bpftrace(bench, "values", tracers, Bpftrace(f"bpftrace, {what}", target, action))
+            uprobes.add_bpftrace(bench, "values", tracers, Bpftrace(f"bpftrace, {what}", target, _shape(what), action))
     return _rows(Measured(bench, "values", tracers, (1, )))
 
 
 def _rows(measured):
-    rows, key = [], ("push", 2, 1)
+    rows = []
     for what, *_ in ASKED:
+        key = _shape(what), 2, 1
         own = measured.net((f"kymo, {what}", *key))
         for name in (f"kymo, {what}", f"bpftrace, {what}"):
             figure = measured.net((name, *key)) if name in measured.tracers else None

@@ -24,11 +24,12 @@ enum kymo_fetch_kind {
 	KYMO_FETCH_PAYLOAD, /* all arguments at once, as a record has them: `value` is the register with their address,
 			     * `index` the one with their size in bytes. If that is above KYMO_PAYLOAD_MAX nothing is
 			     * recorded and a loss is counted. The only one of its event. */
-	KYMO_FETCH_COPY, /* a copy of the stack, with type BYTES: struct kymo_wire_stack, and up to `limit` bytes from
-			  * the stack pointer on, as far as they can be read for certain. The last one of its event */
-	KYMO_FETCH_FORM, /* what `form` computes; value: 1 where what the function returns is not known there. With
-			  * type STRING or BYTES that is the address of memory: a string up to its NUL, `limit` bytes.
-			  * With KYMO_FORM_WANT, as many as that says, if that is less; a string may end before */
+	KYMO_FETCH_COPY,  /* a copy of the stack, with type BYTES: struct kymo_wire_stack, and up to `limit` bytes from
+			   * the stack pointer on, as far as they can be read for certain. The last one of its event */
+	KYMO_FETCH_CHAIN, /* likewise: struct kymo_wire_chain, and up to `limit` return addresses, by frame pointers */
+	KYMO_FETCH_FORM,  /* what `form` computes; value: 1 where what the function returns is not known there. With
+			   * type STRING or BYTES that is the address of memory: a string up to its NUL, `limit` bytes.
+			   * With KYMO_FORM_WANT, as many as that says, if that is less; a string may end before */
 };
 
 struct kymo_fetch {
@@ -41,7 +42,7 @@ struct kymo_fetch {
 	uint8_t scale;                /* 1, 2, 4, 8 */
 	const struct kymo_form *form; /* of FORM, for general registers; belongs to the caller */
 	uint16_t limit; /* of FORM with STRING: the most bytes of it, without its NUL; with BYTES: as many. Of COPY: the
-			   most bytes of the stack */
+			   most bytes of the stack; of CHAIN: the most return addresses, up to KYMO_WIRE_CHAIN_MAX */
 	bool ends_at_null;     /* of FORM with BYTES: those before the first 8 that are 0, which are an element */
 	uint8_t array_of;      /* of FORM with BYTES: KYMO_ARRAY_OF() what they are elements of, or 0 */
 	uint16_t element_size; /* of FORM with BYTES: they are elements of so many bytes; 0: as `array_of` says */

@@ -57,6 +57,7 @@ static const char *other_request(const struct cli_recording *recording)
 	       : recording->says_buffer          ? "--buffer"
 	       : recording->says_debug_file      ? "--debug-file"
 	       : recording->stack_size           ? "--stack-size"
+	       : options->frame_pointers         ? "--frame-pointers"
 						 : NULL;
 }
 

@@ -7,8 +7,10 @@
 #include "cli/output.h"
 #include "probe/spec/spec_sample.h"
 #include "probe/spec/spec_write.h"
+#include "wire/event.h"
 
 #define STACK_SIZE_DEFAULT 8192u
+#define FRAMES_DEFAULT 64u
 #define STACKS_A_BUFFER 64u /* the smallest part of a buffer that a record lies in has room for two */
 
 bool cli_record_has_conditions(const struct cli_recording *recording)
@@ -120,21 +122,56 @@ static void warn_of_pairs(const struct cli_recording *recording)
 				 recording->specs.items[i].text, KYMO_EVENT_MAX_ARGS - 1);
 }
 
+/* By frame pointers, that pads follow at most; 0: they copy. */
+static size_t frames_of(const struct cli_recording *recording)
+{
+	const size_t depth = recording->options.stack_depth;
+
+	return !recording->options.frame_pointers ? 0 : depth ? depth : FRAMES_DEFAULT;
+}
+
+/* Bytes that a record has of its stack at most. */
+static uint32_t stack_size(const struct cli_recording *recording)
+{
+	const size_t frames = frames_of(recording);
+
+	if (frames)
+		return (uint32_t)(sizeof(struct kymo_wire_chain) + sizeof(uint64_t) * (frames - 1));
+	return recording->stack_size ? recording->stack_size : STACK_SIZE_DEFAULT;
+}
+
+/* -1: a buffer has room for stacks of that size. */
+static int check_buffer(const struct cli_recording *recording, uint32_t size)
+{
+	const uint32_t least = STACKS_A_BUFFER * size;
+	const size_t frames = frames_of(recording);
+
+	if (recording->options.buffer_size >= least)
+		return -1;
+	return cli_usage(recording->name, "stacks of %zu %s need a --buffer of %uK or more", frames ? frames : size,
+			 frames ? "frames" : "bytes", (least + 1023) >> 10);
+}
+
 int cli_record_check_stacks(struct cli_recording *recording)
 {
-	const uint32_t size = recording->stack_size ? recording->stack_size : STACK_SIZE_DEFAULT;
+	const uint32_t size = stack_size(recording);
 	const bool has_keys = has_stack_keys(&recording->options);
 	bool has_any = has_keys;
 	int status;
 
 	if (!recording->has_stacks && !has_keys)
-		return !recording->stack_size && !recording->options.no_inline
+		return !recording->stack_size && !recording->options.no_inline && !recording->options.frame_pointers
 			       ? -1
 			       : cli_usage(recording->name, "%s is for stacks: add --stack",
-					   recording->stack_size ? "--stack-size" : "--no-inline");
-	if (recording->options.buffer_size < STACKS_A_BUFFER * size)
-		return cli_usage(recording->name, "stacks of %u bytes need a --buffer of %uK or more", size,
-				 STACKS_A_BUFFER * size >> 10);
+					   recording->stack_size               ? "--stack-size"
+					   : recording->options.frame_pointers ? "--frame-pointers"
+									       : "--no-inline");
+	if (recording->options.frame_pointers && recording->stack_size)
+		return cli_usage(recording->name,
+				 "--frame-pointers copies nothing of the stack: leave one of them out");
+	status = check_buffer(recording, size);
+	if (status >= 0)
+		return status;
 	for (size_t i = 0; i < recording->specs.n; i++) {
 		struct kymo_spec *spec = &recording->specs.items[i];
 
@@ -154,6 +191,7 @@ int cli_record_check_stacks(struct cli_recording *recording)
 		if (status >= 0)
 			return status;
 		spec->stack_size = (uint16_t)size;
+		spec->stack_frames = (uint16_t)frames_of(recording);
 		has_any = true;
 	}
 	if (!has_any)

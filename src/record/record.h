@@ -70,9 +70,10 @@ struct kymo_record_options {
 	bool all;           /* every process, instead of `pid` and `command`; by the kernel */
 	const struct kymo_aggr *aggregations; /* of the specs that say `aggregated` */
 	size_t n_aggregations;
-	size_t rows_max;    /* of each: 0: KYMO_AGGR_ROWS_DEFAULT */
-	size_t stack_depth; /* the most frames of a stack; 0: all that can be unwound */
-	bool no_inline;     /* read no debug information for inlined functions and lines of stacks */
+	size_t rows_max;     /* of each: 0: KYMO_AGGR_ROWS_DEFAULT */
+	size_t stack_depth;  /* the most frames of a stack; 0: all that are found */
+	bool frame_pointers; /* pads take stacks by frame pointers, in place of copying them */
+	bool no_inline;      /* read no debug information for inlined functions and lines of stacks */
 	const struct kymo_branch_spec
 		*branches; /* histories of branches in this code, and nothing else; by single steps */
 	size_t n_branches;

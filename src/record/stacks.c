@@ -1,16 +1,16 @@
 #include "record/stacks.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggr/frame_tree.h"
-#include "arch/selectors.h"
 #include "probe/code/events.h"
 #include "record/packet_copy.h"
 #include "record/sources.h"
+#include "record/stack_cache.h"
+#include "record/stack_number.h"
 #include "record/warnings.h"
 #include "stack/stack.h"
 #include "wire/packed.h"
@@ -31,9 +31,10 @@ struct stacking {
 	int last_number; /* of a source */
 	struct stacks_written written;
 	struct packet_copy packet;
-	uint64_t n;         /* stacks */
-	uint64_t n_without; /* … for which there was no room */
-	uint64_t n_unknown; /* … of whose process nothing is known, as memory was out */
+	struct stack_cache *cache; /* of the stacks in one packet, or NULL */
+	uint64_t n;                /* stacks */
+	uint64_t n_without;        /* … for which there was no room */
+	uint64_t n_unknown;        /* … of whose process nothing is known, as memory was out */
 };
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -111,6 +112,7 @@ struct kymo_error *stacks_begin(struct recording *recording)
 	if (!recording->output.stacking->stacks)
 		return &kymo_error_no_memory;
 	recording->output.stacking->prune_at = PRUNED_MIN;
+	recording->output.stacking->cache = recording->wanted.options->frame_pointers ? stack_cache_create() : NULL;
 	return describe_frames(recording);
 }
 
@@ -124,6 +126,7 @@ void stacks_end(struct recording *recording)
 	kymo_frame_tree_deinit(&stacking->frames);
 	sources_deinit(&stacking->sources);
 	packet_copy_deinit(&stacking->packet);
+	stack_cache_destroy(stacking->cache);
 	free(stacking);
 	recording->output.stacking = NULL;
 }
@@ -300,103 +303,6 @@ void stacks_end_snapshot(struct recording *recording, struct stacks_written befo
 	sources_forget_named(&recording->output.stacking->sources);
 }
 
-/* ---- one stack ------------------------------------------------------------------------------- */
-
-/* A copy of a stack: what a record has of it. */
-struct copy {
-	struct kymo_wire_stack head;
-	const uint8_t *bytes;
-	uint64_t size;
-	bool is_cut; /* more was wanted than is there */
-};
-
-static bool read_copy(void *context, uint64_t address, void *data, size_t size)
-{
-	struct copy *copy = context;
-	const uint64_t at = address - copy->head.sp;
-
-	if (at < copy->size && size <= copy->size - at) {
-		memcpy(data, copy->bytes + at, size);
-		return true;
-	}
-	copy->is_cut |= address >= copy->head.sp;
-	return false;
-}
-
-/* "git:0x23fc0", as a probe names a function that nothing else names, into `out`. */
-static const char *unnamed(const struct kymo_stack_frame *frame, char *out, size_t size)
-{
-	const char *slash = strrchr(frame->file, '/');
-
-	snprintf(out, size, "%s:0x%" PRIx64, slash ? slash + 1 : frame->file, frame->start);
-	return out;
-}
-
-/* The function's name, or a made one where there is room for it: a large program has more functions than texts. */
-static bool number_function(struct kymo_frame_tree *tree, const struct kymo_stack_frame *frame, uint32_t *ret)
-{
-	char name[NAME_MAX + sizeof(":0x0123456789abcdef")];
-
-	return (frame->start && frame->file && kymo_frame_tree_text(tree, unnamed(frame, name, sizeof(name)), ret)) ||
-	       kymo_frame_tree_text(tree, frame->function, ret);
-}
-
-/* 0 where there is no room for it, or for its names. */
-static uint32_t number_of(struct kymo_frame_tree *tree, uint32_t caller, const struct kymo_stack_frame *frame)
-{
-	struct kymo_frame_node node = {
-		.caller = caller,
-		.what = frame->is_lost ? KYMO_CTF_FRAME_LOST : KYMO_CTF_FRAME_CODE,
-		.place = sources_origin(frame),
-		.offset = frame->offset,
-		.address = frame->address,
-	};
-
-	return kymo_frame_tree_text(tree, frame->file, &node.file) && number_function(tree, frame, &node.function)
-		       ? kymo_frame_tree_number(tree, &node)
-		       : 0;
-}
-
-/* The number of the innermost frame; 0 where there is no room for it, or nothing is known. */
-static uint32_t unwind(struct recording *recording, struct record_source *source, struct copy *copy, bool *is_known_ret)
-{
-	struct stacking *stacking = recording->output.stacking;
-	const size_t depth = recording->wanted.options->stack_depth;
-	struct kymo_stack_frame frames[KYMO_STACK_MAX];
-	const struct kymo_stack_thread thread = {
-		.tid = source->pid,
-		.pid = source->stack_number,
-		.registers = { .rip = copy->head.pc,
-			       .rsp = copy->head.sp,
-			       .rbp = copy->head.bp,
-			       .cs = KYMO_CODE_SELECTOR },
-		.is_copy = true,
-		.read = read_copy,
-		.context = copy,
-	};
-	size_t n = kymo_stacks_take(stacking->stacks, &thread, frames);
-	uint32_t number = 0;
-
-	*is_known_ret = n;
-	if (!n)
-		return 0;
-	if (depth && n > depth)
-		n = depth;
-	else if (copy->is_cut) {
-		number =
-			kymo_frame_tree_number(&stacking->frames, &(struct kymo_frame_node){ .what = KYMO_CTF_FRAME_CUT,
-											     .offset = copy->size });
-		if (!number)
-			return 0;
-	}
-	while (n) {
-		number = number_of(&stacking->frames, number, &frames[--n]);
-		if (!number)
-			return 0;
-	}
-	return number;
-}
-
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* Bytes of a record up to the stack; 0: it is none. */
@@ -412,8 +318,8 @@ static uint32_t head_size(const struct kymo_ctf_event *event, const uint8_t *rec
 
 /*
  * The record of an event with a stack, of which `left` bytes are there, as the ring has it: the stack pointer of a
- * call, if any, and the copy after it. To `to`, which may overlap it, as the trace has it; its size there is added to
- * `kept`. The size that it had; 0: it is none.
+ * call, if any, and the copy or chain after it. To `to`, which may overlap it, as the trace has it; its size there is
+ * added to `kept`. The size that it had; 0: it is none.
  */
 static uint32_t replace_one(struct recording *recording, struct record_source *source,
 			    const struct kymo_ctf_event *event, const uint8_t *record, size_t left, uint8_t *to,
@@ -421,22 +327,26 @@ static uint32_t replace_one(struct recording *recording, struct record_source *s
 {
 	const uint32_t head = head_size(event, record, left), pointer = event->has_stack_pointer ? sizeof(uint64_t) : 0;
 	const uint32_t at = head + pointer;
-	struct copy copy = { .size = 0 };
+	struct stack_bytes stack = { .is_chain = recording->wanted.options->frame_pointers,
+				     .frames = recording->wanted.options->stack_depth };
 	uint64_t stack_pointer = 0;
 	bool is_known;
 	uint32_t number;
-	uint16_t size;
 
-	if (!head || left < at + sizeof(size))
+	if (!head || left < at + sizeof(stack.size))
 		return 0;
-	memcpy(&size, record + at, sizeof(size));
-	if (size < sizeof(copy.head) || size > left - at - sizeof(size))
+	memcpy(&stack.size, record + at, sizeof(stack.size));
+	stack.bytes = record + at + sizeof(stack.size);
+	if (stack.size > left - at - sizeof(stack.size) || !stack_bytes_are_one(&stack))
 		return 0;
 	memcpy(&stack_pointer, record + head, pointer);
-	memcpy(&copy.head, record + at + sizeof(size), sizeof(copy.head));
-	copy.bytes = record + at + sizeof(size) + sizeof(copy.head);
-	copy.size = size - sizeof(copy.head);
-	number = unwind(recording, source, &copy, &is_known);
+	number = stack_cache_find(recording->output.stacking->cache, &stack);
+	is_known = true;
+	if (!number) {
+		number = stack_number(recording->output.stacking->stacks, &recording->output.stacking->frames, source,
+				      &stack, &is_known);
+		stack_cache_put(recording->output.stacking->cache, &stack, number);
+	}
 	recording->output.stacking->n++;
 	recording->output.stacking->n_without += !number && is_known;
 	recording->output.stacking->n_unknown += !is_known;
@@ -444,7 +354,7 @@ static uint32_t replace_one(struct recording *recording, struct record_source *s
 	memcpy(to + head, &number, sizeof(number));
 	memcpy(to + head + sizeof(number), &stack_pointer, pointer);
 	*kept += head + sizeof(number) + pointer;
-	return at + (uint32_t)sizeof(size) + size;
+	return at + (uint32_t)sizeof(stack.size) + stack.size;
 }
 
 /* ---- frames that no packet names any more ---------------------------------------------------- */
@@ -534,6 +444,7 @@ struct kymo_error *stacks_replace(struct recording *recording, struct record_sou
 
 	if (wants_pruning(recording))
 		stacks_prune(recording);
+	stack_cache_forget(recording->output.stacking->cache);
 	while (at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event = packet_event(&recording->output.files, records + at);
 		uint32_t size;

@@ -119,7 +119,7 @@ static struct kymo_error *check_outside(const struct recording *recording)
 					 way);
 	if (has_stacks(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "stacks are copied in the process itself: leave %s out, or --stack", way);
+					 "stacks are taken in the process itself: leave %s out, or --stack", way);
 	if (samples(options))
 		return kymo_error_create(
 			KYMO_ERROR_USAGE,

@@ -31,6 +31,7 @@ struct walk {
 	struct kymo_frame frame;
 	bool is_lost;          /* a frame was in no code that is known */
 	bool may_read_names;   /* the perf map: once, before the first name */
+	size_t n_followed;     /* of the chain, if there is one */
 	uint64_t pages[PAGES]; /* their addresses, where they are not 0 */
 	uint8_t bytes[PAGES][KYMO_PAGE_SIZE];
 };
@@ -81,6 +82,7 @@ static void begin_walk(struct walk *walk)
 
 	memcpy(walk->frame.registers, registers, sizeof(registers));
 	walk->frame.is_exact = !walk->thread->is_behind_call;
+	walk->n_followed = 0;
 	region = find_region(walk);
 	if (region && stack_is_pad(region)) {
 		const uint64_t home = stack_home(walk->space, walk->thread);
@@ -185,6 +187,48 @@ static bool step_to_caller(struct walk *walk, const struct stack_region *region,
 	return stack_region_at(walk->space, kymo_frame_location(&walk->frame));
 }
 
+/*
+ * Where the frame pointer is not that of the location's function its caller is in none of the frames that the chain has
+ * been through: at the entry, and until the function has set its own. Then it is at the stack pointer, or behind what
+ * the function has pushed there; 0: it is in the chain, or not known. False: there is none.
+ */
+static bool find_first_return(struct walk *walk, struct kymo_module *module, uint64_t vaddr,
+			      const struct kymo_stack_frame *frame, uint64_t *pc)
+{
+	const uint64_t *registers = walk->frame.registers, *words = walk->thread->chain->words;
+	uint64_t place;
+	int err = module ? kymo_module_return_place(module, vaddr, &walk->frame, read_word, walk, &place) : -ENOENT;
+
+	*pc = 0;
+	if (err == -ENODATA)
+		return false;
+	if (err)
+		*pc = frame->function && !frame->offset && stack_region_at(walk->space, words[0] - 1) ? words[0] : 0;
+	else if (place != registers[KYMO_FRAME_RBP] + 8 && place == registers[KYMO_FRAME_RSP])
+		*pc = words[0];
+	else if (place != registers[KYMO_FRAME_RBP] + 8 && place == registers[KYMO_FRAME_RSP] + 8)
+		*pc = words[1];
+	return true;
+}
+
+/* The same by the return addresses of a record. */
+static bool step_along_chain(struct walk *walk, struct kymo_module *module, uint64_t vaddr,
+			     const struct kymo_stack_frame *frame)
+{
+	const struct kymo_stack_chain *chain = walk->thread->chain;
+	uint64_t pc = 0;
+
+	if (walk->frame.is_exact && !find_first_return(walk, module, vaddr, frame, &pc))
+		return false;
+	if (!pc && walk->n_followed < chain->n)
+		pc = chain->returns[walk->n_followed++];
+	if (!pc)
+		return false;
+	walk->frame.registers[KYMO_FRAME_PC] = pc;
+	walk->frame.is_exact = false;
+	return find_region(walk);
+}
+
 /* All frames. A file or function that one names is there until the space is read again. */
 static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 {
@@ -204,7 +248,9 @@ static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 		}
 		module = find_module(walk, region, &vaddr);
 		frames[n] = describe_region(walk, region, module, vaddr);
-		is_more = step_to_caller(walk, region, module, vaddr, &frames[n++]);
+		is_more = walk->thread->chain ? step_along_chain(walk, module, vaddr, &frames[n])
+					      : step_to_caller(walk, region, module, vaddr, &frames[n]);
+		n++;
 	}
 	return n;
 }

@@ -24,12 +24,20 @@
 /* What processes have mapped, and the files that were opened for it. */
 struct kymo_stacks;
 
+/* What a record has of a thread's callers in place of its stack. A word that could not be read is 0. */
+struct kymo_stack_chain {
+	uint64_t words[2];       /* at the stack pointer */
+	const uint64_t *returns; /* the return addresses that frame pointers led to, the innermost first */
+	size_t n;
+};
+
 /* A thread, and how to read its process' memory: all of `size` bytes, or false. */
 struct kymo_stack_thread {
 	pid_t tid, pid;
 	struct user_regs_struct registers;
-	bool is_copy;        /* `read` has a part of a stack, and no pages */
-	bool is_behind_call; /* the program counter is after the instruction that it stands in */
+	bool is_copy;                         /* `read` has a part of a stack, and no pages */
+	const struct kymo_stack_chain *chain; /* its callers, and `read` has nothing of the stack; or NULL */
+	bool is_behind_call;                  /* the program counter is after the instruction that it stands in */
 	bool (*read)(void *context, uint64_t address, void *data, size_t size);
 	void *context;
 };

@@ -72,6 +72,13 @@ static int apply(const struct step *step, const struct sym_rule *rule, uint64_t 
 	return -EBADMSG;
 }
 
+/* What was saved below the stack pointer is in its register again: compilers do not say so where the function returns
+ * at once. A copy of a stack has nothing of it. */
+static bool is_popped(const struct step *step, const struct sym_rule *rule)
+{
+	return rule->kind == SYM_RULE_AT && step->cfa + (uint64_t)rule->value < step->frame->registers[KYMO_FRAME_RSP];
+}
+
 static int find_cfa(const struct sym_row *row, struct step *step)
 {
 	switch (row->cfa.kind) {
@@ -103,8 +110,11 @@ int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_f
 		return -ENODATA;
 	if (!err)
 		err = find_cfa(row, &step);
-	for (size_t i = 0; i < KYMO_FRAME_REGISTERS && !err; i++)
+	for (size_t i = 0; i < KYMO_FRAME_REGISTERS && !err; i++) {
 		err = apply(&step, &row->registers[i], &caller.registers[i]);
+		if (err == -EFAULT && i != KYMO_FRAME_PC && is_popped(&step, &row->registers[i]))
+			err = 0;
+	}
 	if (err)
 		return err;
 	if (!caller.registers[KYMO_FRAME_PC])
@@ -114,6 +124,26 @@ int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_f
 	caller.is_exact = row->is_signal;
 	*frame = caller;
 	return 0;
+}
+
+int kymo_module_return_place(struct kymo_module *module, uint64_t vaddr, const struct kymo_frame *frame,
+			     kymo_frame_read *read, void *context, uint64_t *ret)
+{
+	struct sym_row spare;
+	const struct sym_row *row = row_of(module, vaddr, &spare);
+	const struct sym_rule *rule = &row->registers[KYMO_FRAME_PC];
+	struct step step = { .frame = frame, .read = read, .context = context };
+	int err = row->err;
+
+	if (!err && rule->kind == SYM_RULE_UNDEFINED)
+		return -ENODATA;
+	if (!err && rule->kind != SYM_RULE_AT)
+		return -EBADMSG;
+	if (!err)
+		err = find_cfa(row, &step);
+	if (!err)
+		*ret = step.cfa + (uint64_t)rule->value;
+	return err;
 }
 
 int kymo_frame_unwind_by_pointer(struct kymo_frame *frame, kymo_frame_read *read, void *context)

@@ -44,7 +44,15 @@ static inline uint64_t kymo_frame_location(const struct kymo_frame *frame)
 int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_frame *frame, kymo_frame_read *read,
 		       void *context);
 
-/* The same by the frame pointer, for code of which nothing is known. -EBADMSG, -EFAULT. */
+/*
+ * Where in memory the return address of `frame` is, which is at `vaddr` in `module`: to `ret`. -ENODATA, -ENOENT,
+ * -EBADMSG and -EFAULT as above; -EBADMSG also where it is in a register. Of the frame's registers those that are not
+ * known may have any value; then `ret` has, too.
+ */
+int kymo_module_return_place(struct kymo_module *module, uint64_t vaddr, const struct kymo_frame *frame,
+			     kymo_frame_read *read, void *context, uint64_t *ret);
+
+/* As kymo_module_unwind() by the frame pointer, for code of which nothing is known. -EBADMSG, -EFAULT. */
 int kymo_frame_unwind_by_pointer(struct kymo_frame *frame, kymo_frame_read *read, void *context);
 
 #endif

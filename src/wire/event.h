@@ -57,13 +57,22 @@
  */
 #define KYMO_STACK_POINTER_FIELD "_sp"
 /* The value before that, a u32: the innermost frame of the thread's stack, by its number among the trace's frames; 0:
- * it is not known. What pads write in its place, after the stack pointer, is a copy of the stack. */
+ * it is not known. What pads write in its place, after the stack pointer, is a copy of the stack, or a chain. */
 #define KYMO_STACK_FIELD "_stack"
 
 /* The bytes of such a copy, in records in rings: these, and the stack from `sp` on. */
 struct kymo_wire_stack {
 	uint64_t pc, sp, bp;
 };
+
+/* The bytes of a chain: these, and the return addresses that frame pointers led to, 8 bytes each, from `bp` on. A word
+ * that can't be read is 0. */
+struct kymo_wire_chain {
+	struct kymo_wire_stack at;
+	uint64_t words[2]; /* at `sp` */
+};
+
+#define KYMO_WIRE_CHAIN_MAX 255 /* return addresses */
 
 /* What a string that is longer than its limit ends with in a record, after the limit's bytes: U+2026 in UTF-8. So a
  * string of more bytes than its limit is one that was cut. */

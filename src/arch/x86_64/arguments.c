@@ -71,6 +71,8 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 		return f.type == KYMO_TYPE_STRING && is_general(f.value) && is_general(f.index);
 	if (f.kind == KYMO_FETCH_COPY)
 		return f.type == KYMO_TYPE_BYTES && f.limit && f.limit <= KYMO_FETCH_COPY_MAX;
+	if (f.kind == KYMO_FETCH_CHAIN)
+		return f.type == KYMO_TYPE_BYTES && f.limit <= KYMO_WIRE_CHAIN_MAX;
 	if (f.kind == KYMO_FETCH_FORM && kymo_fetch_is_of_memory(&f))
 		return f.form && f.limit <= KYMO_FETCH_LIMIT_MAX &&
 		       (f.array_of <= KYMO_N_TYPES || kymo_type_is_real(kymo_element_type(f.array_of))) &&
@@ -102,7 +104,8 @@ bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
 {
 	for (size_t i = 0; i < n_args; i++)
 		if (resolve_fetch(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
-		    args[i].kind == KYMO_FETCH_COPY || args[i].kind == KYMO_FETCH_MEMORY ||
+		    args[i].kind == KYMO_FETCH_COPY || args[i].kind == KYMO_FETCH_CHAIN ||
+		    args[i].kind == KYMO_FETCH_MEMORY ||
 		    (args[i].kind == KYMO_FETCH_FORM &&
 		     (args[i].writes || kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form) ||
 		      kymo_form_has_floats(args[i].form))))
@@ -240,6 +243,7 @@ unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, c
 		x86_emit_form(c, env, site, f.form, !f.value, fault);
 		break;
 	case KYMO_FETCH_COPY:     /* of events that are composed, in a way of its own */
+	case KYMO_FETCH_CHAIN:    /* after all others, as chain.c has it */
 	case KYMO_FETCH_ARGUMENT: /* resolved */
 	case KYMO_FETCH_PAYLOAD:
 		break;
@@ -261,15 +265,16 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 	for (size_t i = 0; i < event->n_args; i++) {
 		struct label fault = { .n = 0 };
 		const unsigned int size = kymo_type_size(event->args[i].type);
-		const unsigned int reg = x86_load_argument(c, env, site, &event->args[i], &fault);
+		unsigned int reg;
 
+		if (event->args[i].kind == KYMO_FETCH_CHAIN)
+			break;
+		reg = x86_load_argument(c, env, site, &event->args[i], &fault);
 		end_faults(c, &fault, faults, 1u << i);
 		store(c, reg, size, at);
 		at += size;
 	}
 }
-
-_Static_assert(offsetof(struct kymo_wire_ring, cur) == 8, "the offset below");
 
 /*
  * A loop in the four registers that are free: no string instruction, because those go by DF, which is the program's.
@@ -326,6 +331,5 @@ void x86_store_payload(struct code *c, const struct kymo_pad_event *event)
 		copy(c);
 	}
 	rsp_slot(c, 0x8b, R10, BELOW_RING);
-	EMIT(c, 0x4d, 0x29, 0xd3);       /* sub %r10,%r11 */
-	EMIT(c, 0x4d, 0x89, 0x5a, 0x08); /* mov %r11,cur(%r10) */
+	EMIT(c, 0x4d, 0x29, 0xd3); /* sub %r10,%r11 */
 }

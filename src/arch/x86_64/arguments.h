@@ -33,8 +33,8 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, const struct x86_pad_site *site,
 			       const struct kymo_fetch *fetch, struct label *fault);
 
-/* Store the payload of a record at r10 + r11, or its composed arguments, if there is space. The last instruction
- * commits the record. rax, rdx and r11 are changed. */
+/* Store the payload of a record at r10 + r11, or its composed arguments; r11 is behind them then. rax and rdx are
+ * changed. */
 void x86_store_payload(struct code *c, const struct kymo_pad_event *event);
 
 #endif

@@ -171,7 +171,7 @@ void x86_compose(struct code *c, const struct kymo_pad_env *env, const struct ky
 			to.at += sizeof(struct kymo_wire_stack);
 		} else if (kymo_fetch_is_of_memory(&event->args[i]))
 			compose_memory(&to, &event->args[i], 1u << i);
-		else
+		else if (event->args[i].kind != KYMO_FETCH_CHAIN) /* the size of which comes last */
 			compose_value(&to, &event->args[i], 1u << i);
 		to.at += kymo_type_size(event->args[i].type);
 	}

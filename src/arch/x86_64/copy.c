@@ -14,8 +14,7 @@
 
 _Static_assert(sizeof(struct kymo_wire_stack) == 24, "the offsets below");
 
-/* rax = the stack pointer, r10 = the end of what can be read */
-static void emit_find_end(struct code *c, const struct kymo_pad_env *env)
+void x86_find_stack_end(struct code *c, const struct kymo_pad_env *env)
 {
 	struct label other = { .n = 0 }, found = { .n = 0 };
 
@@ -56,7 +55,7 @@ void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const stru
 {
 	struct label short_ = { .n = 0 };
 
-	emit_find_end(c, env);
+	x86_find_stack_end(c, env);
 	EMIT(c, 0x49, 0x29, 0xc2); /* sub %rax,%r10 */
 	EMIT(c, 0x49, 0x81, 0xfa); /* cmp $limit,%r10 */
 	imm32(c, fetch->limit);

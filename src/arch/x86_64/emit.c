@@ -51,6 +51,7 @@
 #include "arch/trap.h"
 #include "arch/writes.h"
 #include "arch/x86_64/arguments.h"
+#include "arch/x86_64/chain.h"
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/compose.h"
 #include "arch/x86_64/event.h"
@@ -127,6 +128,8 @@ size_t kymo_pad_forms_size(const struct kymo_pad_event *event)
 				(event->args[i].writes ? X86_WRITE_SIZE_MAX : 0);
 	if (x86_is_composed(event))
 		size += event->n_args * COMPOSE_SIZE_MAX;
+	if (x86_chain(event))
+		size += X86_CHAIN_SIZE_MAX;
 	return 4 * size; /* for threads from the text and for others, in line and under a lock */
 }
 
@@ -167,7 +170,9 @@ static bool are_valid(const struct kymo_pad_event *events, size_t n)
 		for (size_t k = 0; k < events[i].n_args; k++)
 			if (!x86_fetch_is_valid(&events[i].args[k]) ||
 			    (events[i].args[k].kind == KYMO_FETCH_PAYLOAD && events[i].n_args != 1) ||
-			    (events[i].args[k].kind == KYMO_FETCH_COPY && k + 1 != events[i].n_args))
+			    ((events[i].args[k].kind == KYMO_FETCH_COPY ||
+			      events[i].args[k].kind == KYMO_FETCH_CHAIN) &&
+			     k + 1 != events[i].n_args))
 				return false;
 		if (kymo_pad_composed_size(events[i].args, events[i].n_args) > KYMO_PAD_COMPOSED_MAX)
 			return false;

@@ -6,6 +6,7 @@
 
 #include "arch/writes.h"
 #include "arch/x86_64/arguments.h"
+#include "arch/x86_64/chain.h"
 #include "arch/x86_64/context.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
@@ -166,16 +167,22 @@ static void find_geometry(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x49, 0x01, 0xc3);       /* add %rax,%r11 */
 }
 
-/* Whether the size of the record is known in the pad only: there is a payload, or arguments that were composed. */
-static bool varies(const struct kymo_pad_event *event)
+/* Whether the record has bytes whose number is known before its first is stored: a payload, or what was composed. */
+static bool has_payload(const struct kymo_pad_event *event)
 {
 	return x86_payload(event) || x86_is_composed(event);
+}
+
+/* Whether the size of the record is known in the pad only. */
+static bool varies(const struct kymo_pad_event *event)
+{
+	return has_payload(event) || x86_chain(event);
 }
 
 /* Bytes of the record, as far as they are known here. */
 static uint32_t fixed_size(const struct kymo_pad_event *event)
 {
-	return x86_header_size(event) + (varies(event) ? 0 : kymo_pad_body_size(event->args, event->n_args));
+	return x86_header_size(event) + (has_payload(event) ? 0 : kymo_pad_body_size(event->args, event->n_args));
 }
 
 /* Ways out of find_room(). */
@@ -189,7 +196,7 @@ struct no_room {
  * r11: what is known of the ring in r10 (struct kymo_pad_ring). After it r11 = the ring's position, rax = the one
  * behind the record, and a thread's record before it; both lie within the ring, whatever its words say: data_offset <=
  * position (signed, so the addition cannot wrap), and the position behind <= `end` <= the ring's end. Each word is
- * loaded once.
+ * loaded once. A record with a chain may turn out shorter.
  */
 static void find_room(struct code *c, const struct kymo_pad_event *event, const struct no_room *ways)
 {
@@ -208,7 +215,7 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, const 
 	EMIT(c, 0x49, 0x3b, 0x43, 0x08);        /* cmp data_offset(%r11),%rax */
 	branch(c, ways->broken, "\x0f\x8c", 2); /* jl */
 	EMIT(c, 0x49, 0x89, 0xc3);              /* mov %rax,%r11 */
-	if (varies(event)) {
+	if (has_payload(event)) {
 		if (payload)
 			x86_load_saved(c, RAX, (unsigned int)payload->index);
 		else
@@ -222,7 +229,7 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, const 
 	} else {
 		EMIT(c, 0x49, 0x8d, 0x83); /* lea size(%r11),%rax */
 	}
-	imm32(c, KYMO_PACKED_THREAD_SIZE + fixed_size(event));
+	imm32(c, KYMO_PACKED_THREAD_SIZE + fixed_size(event) + x86_chain_size(event));
 	EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
 	JA(c, ways->full);
 }
@@ -244,13 +251,15 @@ static void count_loss(struct code *c)
 static void store_rest(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		       const struct x86_pad_site *site)
 {
-	if (varies(event)) {
+	if (has_payload(event)) {
 		x86_store_payload(c, event);
-		return;
+	} else {
+		x86_store_arguments(c, env, event, site);
+		EMIT(c, 0x49, 0x81, 0xc3); /* add $size,%r11 */
+		imm32(c, fixed_size(event));
 	}
-	x86_store_arguments(c, env, event, site);
-	EMIT(c, 0x49, 0x81, 0xc3); /* add $size,%r11 */
-	imm32(c, fixed_size(event));
+	if (x86_chain(event))
+		x86_store_chain(c, env, site, x86_chain(event));
 	EMIT(c, 0x4d, 0x89, 0x5a, 0x08); /* mov %r11,cur(%r10) */
 }
 

@@ -23,6 +23,8 @@ enum {
 	BELOW_RING = -8,
 	BELOW_VALUES = -8, /* of a form: the first but one of its values, others below it; the last is in rax */
 	BELOW_WANTED = BELOW_VALUES, /* what KYMO_FORM_WANT leaves */
+	BELOW_CHAIN = -16,           /* where a chain begins, when forms have had their values */
+	BELOW_CHAIN_END = -24,       /* and ends at most */
 	BELOW_DIVISOR = -8 * (KYMO_FORM_DEPTH_MAX + 1),
 
 	/* Of an event that reads memory: the stack pointer is lower then, so that what is called keeps these. */

@@ -179,6 +179,7 @@ int kymo_uprobe_resolve(const struct kymo_fetch *fetch, bool is_return, struct k
 	case KYMO_FETCH_PAYLOAD:
 	case KYMO_FETCH_FORM:
 	case KYMO_FETCH_COPY:
+	case KYMO_FETCH_CHAIN:
 		return -EINVAL;
 	}
 	return -EINVAL;

@@ -100,7 +100,8 @@ bool x86_writes_are_valid(const struct kymo_pad_event *event)
 		const struct kymo_fetch *fetch = &event->args[i];
 
 		/* What is recorded is what the program had. */
-		if (is_after_store && fetch->writes != KYMO_WRITE_MEMORY && fetch->kind != KYMO_FETCH_COPY)
+		if (is_after_store && fetch->writes != KYMO_WRITE_MEMORY && fetch->kind != KYMO_FETCH_COPY &&
+		    fetch->kind != KYMO_FETCH_CHAIN)
 			return false;
 		is_after_store |= fetch->writes == KYMO_WRITE_MEMORY;
 		if (!writes_register(fetch))

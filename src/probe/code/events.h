@@ -55,7 +55,7 @@ struct kymo_probe_event {
 	struct kymo_event_field fields[KYMO_EVENT_MAX_ARGS];
 	size_t n_fields;
 	bool has_stack;                 /* KYMO_STACK_FIELD is behind those that were asked for; of the arguments the
-					   last one is its copy of the stack */
+					   last one is what it has of the stack */
 	bool has_stack_pointer;         /* the last of them is KYMO_STACK_POINTER_FIELD, and no spec asks for it */
 	char *source, *format;          /* of a marker: "server.c:120", its format; or NULL */
 	char *path, *symbol, *build_id; /* the file, "malloc+0x4", hex */

@@ -129,7 +129,11 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 		event->fields[event->n_fields++] =
 			(struct kymo_event_field){ .name = (char *)KYMO_STACK_POINTER_FIELD, .type = KYMO_TYPE_X64 };
 	}
-	if (spec->stack_size)
+	if (spec->stack_frames)
+		event->args[event->n_args++] = (struct kymo_fetch){ .kind = KYMO_FETCH_CHAIN,
+								    .type = KYMO_TYPE_BYTES,
+								    .limit = (uint16_t)(spec->stack_frames - 1) };
+	else if (spec->stack_size)
 		event->args[event->n_args++] = (struct kymo_fetch){ .kind = KYMO_FETCH_COPY,
 								    .type = KYMO_TYPE_BYTES,
 								    .limit = spec->stack_size };

@@ -108,7 +108,9 @@ struct kymo_spec {
 				its call is known */
 	bool is_limited;     /* … those of some durations alone */
 	uint8_t duration;    /* 1 + the argument that is the duration of its call; 0: none is */
-	uint16_t stack_size; /* records have a copy of so many bytes of the stack at most; 0: none */
+	uint16_t stack_size; /* records have so many bytes of their stack at most; 0: none */
+	uint16_t stack_frames; /* … not as a copy, but by frame pointers: the location, and so many but one of its
+				  callers */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 

@@ -130,7 +130,7 @@ def test_depth_size_returns_and_values(tmp):
            './stacks', '40').ok()
     lines = [json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()]
     check_equal(lines[0]['args'], {'n': 0, 'again': 0}, 'values')
-    check_equal([name_of(frame) for frame in lines[0]['stack']], ['leaf', 'recurse', 'recurse'], 'depth')
+    check_equal(names(lines[0]['stack']), ['leaf', 'recurse', 'recurse'], 'depth')
     returns = [line for line in lines if line['name'].endswith('%return')]
     check_equal(len(returns), 41 + 4 + 3, 'returns')
     check_equal([name_of(frame) for frame in returns[40]['stack']][:2], ['recurse', 'main'], 'the last return')
@@ -388,7 +388,7 @@ def test_wrong_words(tmp):
                             (('--stack', '-s', 'all'), 'leave --syscall out'), (('--stack', '--count', 'libc:malloc'),
                                                                                 'aggregations write none'),
                             (('--stack', '--backend', 'kernel', '-p', 'libc:malloc'),
-                             'stacks are copied in the process itself')):
+                             'stacks are taken in the process itself')):
         result = run(KYMO, 'record', *words, '--', '/bin/true').ended(2)
         check(sentence in result.err, f'the sentence for {words}', result)
     record('-p', 'libc:malloc', '--', '/bin/true').ok()

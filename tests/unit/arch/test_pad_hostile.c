@@ -22,13 +22,19 @@
 #define N_HITS 30000u
 #define STAMP_FAR (UINT64_C(1) << 62)
 
-enum what { VALUES, PAYLOADS, CALLS, N_WHATS };
+enum what { VALUES, PAYLOADS, CHAINS, CALLS, N_WHATS };
 
 static const struct kymo_fetch payload = PAYLOAD(6, 2); /* rsi, rdx */
 static const struct kymo_pad_event payload_event = { .id = 1, .args = &payload, .n_args = 1 };
 
+static const struct kymo_fetch chain = { .kind = KYMO_FETCH_CHAIN,
+					 .type = KYMO_TYPE_BYTES,
+					 .limit = KYMO_WIRE_CHAIN_MAX };
+static const struct kymo_pad_event chain_event = { .id = 1, .args = &chain, .n_args = 1 };
+
 struct hostile {
 	struct world world;
+	uint64_t frames[2 * KYMO_WIRE_CHAIN_MAX + 2]; /* on the stack, above those of the functions that hit */
 	enum what what;
 	struct site site;
 	uint32_t (*hit)(uint64_t x, const uint8_t *bytes, uint64_t size);
@@ -73,14 +79,38 @@ static void hostile_init(struct hostile *hostile, enum kind kind, enum what what
 		put_syscall(hostile);
 		return;
 	}
-	world_function(&hostile->world, what == PAYLOADS ? &payload_event : &one_event, 1, &hostile->site);
+	hostile->world.env.stack_low = (uint64_t)hostile - (64 << 10);
+	hostile->world.env.stack_high = (uint64_t)(hostile + 1);
+	world_function(&hostile->world,
+		       what == PAYLOADS ? &payload_event
+		       : what == CHAINS ? &chain_event
+					: &one_event,
+		       1, &hostile->site);
 	hostile->hit = (uint32_t(*)(uint64_t, const uint8_t *, uint64_t))hostile->site.address;
+}
+
+/* With a frame pointer that leads through `n` frames. */
+static uint32_t hit_below(struct hostile *hostile, uint64_t x, size_t n)
+{
+	uint64_t *frames = hostile->frames;
+	void *function = (void *)(uintptr_t)hostile->hit;
+	uint32_t ret;
+
+	for (size_t i = 0; i <= n; i++)
+		frames[2 * i] = i < n ? (uint64_t)(frames + 2 * i + 2) : 0;
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n push %%rbp\n mov %%rbx, %%rbp\n call *%%rcx\n"
+			 "pop %%rbp\n lea 128(%%rsp), %%rsp"
+			 : "=a"(ret), "+D"(x), "+c"(function)
+			 : "b"(frames)
+			 : "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+	return ret;
 }
 
 static void hit(struct hostile *hostile, uint64_t x)
 {
 	static const uint8_t bytes[KYMO_PAYLOAD_MAX];
-	uint32_t result = hostile->hit(x, bytes, mix(x) % (sizeof(bytes) + 1));
+	uint32_t result = hostile->what == CHAINS ? hit_below(hostile, x, mix(x) % (KYMO_WIRE_CHAIN_MAX + 1))
+						  : hostile->hit(x, bytes, mix(x) % (sizeof(bytes) + 1));
 
 	assert_int_equal(result, hostile->what == CALLS ? (uint32_t)getpid() : (uint32_t)(2 * x + 7));
 	assert_int_equal(own_rseq_cs(), 0);

@@ -140,8 +140,8 @@ static bool read_stack(void *context, uint64_t address, uint64_t *ret)
 	return true;
 }
 
-/* The result at the start of function `name` of the program, with the stack pointer at `sp`. */
-static int step(struct kymo_module *module, const char *name, uint64_t sp, struct kymo_frame *frame)
+/* The start of function `name` of the program, with the stack pointer at `sp`. */
+static uint64_t start_of(struct kymo_module *module, const char *name, uint64_t sp, struct kymo_frame *frame)
 {
 	const struct kymo_symbol **found = NULL;
 	uint64_t vaddr;
@@ -154,6 +154,14 @@ static int step(struct kymo_module *module, const char *name, uint64_t sp, struc
 	*frame = (struct kymo_frame){ .is_exact = true };
 	frame->registers[KYMO_FRAME_RSP] = sp;
 	frame->registers[3] = 33;
+	return vaddr;
+}
+
+/* The result there. */
+static int step(struct kymo_module *module, const char *name, uint64_t sp, struct kymo_frame *frame)
+{
+	const uint64_t vaddr = start_of(module, name, sp, frame);
+
 	return kymo_module_unwind(module, vaddr, frame, read_stack, NULL);
 }
 
@@ -163,7 +171,7 @@ static const char assembler[] = ".text\n.globl _start\n"
 	".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n" cfi \
 	"\n ret\n.cfi_endproc\n.size " name ", .-" name "\n"
 	FUNCTION("plain", "") FUNCTION("saves", ".cfi_def_cfa_offset 24\n.cfi_offset rbx, -16")
-		FUNCTION("outermost", ".cfi_undefined rip")
+		FUNCTION("popped", ".cfi_offset rbx, -16") FUNCTION("outermost", ".cfi_undefined rip")
 			FUNCTION("down", ".cfi_def_cfa_offset -8\n.cfi_escape 0x14, 16, 1")
 				FUNCTION("in_register", ".cfi_register rip, rbx")
 					FUNCTION("interrupted", ".cfi_signal_frame")
@@ -201,6 +209,12 @@ static void test_a_step_leads_to_the_caller(void **state)
 	assert_int_equal(step(module, "saves", 0x1010, &frame), 0);
 	assert_int_equal(frame.registers[KYMO_FRAME_PC], 104);
 	assert_int_equal(frame.registers[3], 103);
+	assert_int_equal(step(module, "popped", 0x1010, &frame), 0);
+	assert_int_equal(frame.registers[KYMO_FRAME_PC], 102);
+	assert_int_equal(frame.registers[3], 101);
+	assert_int_equal(step(module, "popped", 0x1000, &frame), 0); /* nothing below can be read */
+	assert_int_equal(frame.registers[KYMO_FRAME_PC], 100);
+	assert_int_equal(frame.registers[3], 33);
 	assert_int_equal(step(module, "in_register", 0x1010, &frame), 0);
 	assert_int_equal(frame.registers[KYMO_FRAME_PC], 33);
 	assert_int_equal(step(module, "interrupted", 0x1010, &frame), 0);
@@ -238,6 +252,42 @@ static void test_what_leads_nowhere_is_told_and_changes_nothing(void **state)
 		if (step(module, cases[i].name, cases[i].sp, &frame) != cases[i].err)
 			fail_msg("%s: not %d", cases[i].name, cases[i].err);
 		assert_int_equal(frame.registers[KYMO_FRAME_RSP], cases[i].sp);
+	}
+	kymo_module_close(module);
+}
+
+/* It need not be one that can be read. */
+static void test_return_addresses_have_a_place(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t sp;
+		int err;
+		uint64_t place;
+	} cases[] = {
+		{ "plain", 0x1010, 0, 0x1010 },
+		{ "plain", 0x10000, 0, 0x10000 },
+		{ "saves", 0x1010, 0, 0x1020 },
+		{ "interrupted", 0x1010, 0, 0x1010 },
+		{ "by_expression", 0x1000, 0, 0x1018 },
+		{ "by_expression", 0x10000, -EFAULT, 0 },
+		{ "in_register", 0x1010, -EBADMSG, 0 },
+		{ "down", 0x1010, -EBADMSG, 0 },
+		{ "outermost", 0x1010, -ENODATA, 0 },
+		{ "bare", 0x1010, -ENOENT, 0 },
+		{ "unknown_instruction", 0x1010, -EBADMSG, 0 },
+	};
+	struct kymo_module *module = open_module(in_directory("frames"));
+
+	stack[1] = 0x1020;
+	for (size_t i = 0; i < kymo_countof(cases); i++) {
+		struct kymo_frame frame;
+		const uint64_t vaddr = start_of(module, cases[i].name, cases[i].sp, &frame);
+		uint64_t place = 0;
+
+		if (kymo_module_return_place(module, vaddr, &frame, read_stack, NULL, &place) != cases[i].err)
+			fail_msg("%s: not %d", cases[i].name, cases[i].err);
+		assert_int_equal(place, cases[i].place);
 	}
 	kymo_module_close(module);
 }
@@ -308,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_rows_are_those_of_readelf),
 		cmocka_unit_test(test_a_step_leads_to_the_caller),
 		cmocka_unit_test(test_what_leads_nowhere_is_told_and_changes_nothing),
+		cmocka_unit_test(test_return_addresses_have_a_place),
 		cmocka_unit_test(test_frame_pointers_lead_up_the_stack_alone),
 		cmocka_unit_test(test_damaged_files_do_no_harm),
 	};
