@@ -168,7 +168,7 @@ int cli_record_check_stacks(struct cli_recording *recording)
 									       : "--no-inline");
 	if (recording->options.frame_pointers && recording->stack_size)
 		return cli_usage(recording->name,
-				 "--frame-pointers copies nothing of the stack: leave one of them out");
+				 "--frame-pointers copies nothing of the stack: leave --stack-size out");
 	status = check_buffer(recording, size);
 	if (status >= 0)
 		return status;
