@@ -161,6 +161,7 @@ static void on_progress(const struct kymo_record_progress *progress, void *data)
 	struct cli_recording *recording = data;
 	bool running = progress->phase == KYMO_RECORD_RUNNING;
 
+	recording->lost = progress->lost;
 	if (progress->command_ended)
 		cli_signals_are_ours();
 	if (running && recording->worker.front >= 0)
@@ -317,7 +318,7 @@ static void on_tables(const struct kymo_aggr_table *tables, size_t n, void *data
 {
 	const struct cli_recording *recording = data;
 
-	if (recording->view->show(tables, n, recording->view->data))
+	if (recording->view->show(tables, n, recording->lost, recording->view->data))
 		control.stop = 1;
 }
 
@@ -332,6 +333,20 @@ static int show_tables(const struct cli_recording *recording)
 	cli_page_options(&options);
 	error = kymo_report(recording->options.directory, &options, stdout);
 	return error ? cli_fail(recording->name, error) : 0;
+}
+
+/* The tables lack what was lost. */
+static void end_view(const struct cli_recording *recording, const struct kymo_record_result *result)
+{
+	char lost[32];
+
+	recording->view->end(recording->view->data);
+	if (!result->lost || recording->quiet)
+		return;
+	fflush(stdout);
+	fprintf(stderr, "kymo: %s %s lost\n", cli_format_count(result->lost, lost),
+		result->lost == 1 ? "hit was" : "hits were");
+	tell_losses(recording, result);
 }
 
 /* -1: go on; else this is the front, and it is over. What steps a thread must not be what a user kills: the thread
@@ -372,7 +387,7 @@ static int run_recording(struct cli_recording *recording)
 	if (error)
 		return cli_fail(recording->name, error);
 	if (recording->view)
-		recording->view->end(recording->view->data);
+		end_view(recording, &result);
 	else if (!recording->quiet && recording->options.n_branches)
 		summarize_branches(recording, &result);
 	else if (!recording->quiet)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct kymo_aggr_table;
 
@@ -13,8 +14,9 @@ int cmd_record(int argc, char **argv);
 /* A recording that is looked at while it goes on, and not kept: its directory may be removed after it. */
 struct cli_record_view {
 	const char *directory;
-	/* Once a second, and at the end; true: the user wants no more. */
-	bool (*show)(const struct kymo_aggr_table *tables, size_t n, void *data);
+	/* Once a second, and at the end, with the number of hits that were lost so far; true: the user wants no more.
+	 */
+	bool (*show)(const struct kymo_aggr_table *tables, size_t n, uint64_t lost, void *data);
 	void (*end)(void *data); /* before anything else is printed */
 	void *data;
 };

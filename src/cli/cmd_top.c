@@ -78,11 +78,12 @@ static void begin_screen(struct top *top)
 		sigaction(SIGTSTP, &action, NULL);
 }
 
-static bool show_tables(const struct kymo_aggr_table *tables, size_t n, void *data)
+static bool show_tables(const struct kymo_aggr_table *tables, size_t n, uint64_t lost, void *data)
 {
 	struct kymo_report_options options = { .mode = KYMO_REPORT_TABLES };
 	struct top *top = data;
 	struct kymo_error *error;
+	char count[32];
 	FILE *out;
 
 	cli_page_options(&options);
@@ -98,7 +99,10 @@ static bool show_tables(const struct kymo_aggr_table *tables, size_t n, void *da
 	out = open_memstream(&top->last, &top->size);
 	if (!out)
 		return false;
-	fputs("kymo top: q or Ctrl-C ends\n", out);
+	fputs("kymo top: q or Ctrl-C ends", out);
+	if (lost)
+		fprintf(out, "; %s hits lost", cli_format_count(lost, count));
+	fputc('\n', out);
 	kymo_error_destroy(kymo_report_tables(tables, n, &options, out));
 	if (!fclose(out) && top->screen.is_entered)
 		cli_screen_draw(top->last, top->size);

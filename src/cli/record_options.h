@@ -40,6 +40,7 @@ struct cli_recording {
 	struct cli_worker worker; /* of branches: this is the worker */
 	bool has_left_job;
 	bool announced; /* that recording has begun */
+	uint64_t lost;  /* events, as the last progress says */
 	struct cli_live live;
 	struct cli_rate_sample before[CLI_RATE_SAMPLES]; /* of the progress, for the rate; a ring */
 	unsigned int n_before;

@@ -449,6 +449,20 @@ def test_top_on_a_terminal_is_drawn_again_and_again():
     process.end(input='\n').ok()
 
 
+def test_top_tells_what_its_tables_lack(tmp):
+    """Hits that found no room in the buffers."""
+    (tmp / 'hot.c').write_text('__attribute__((noipa)) int hot(int n) { return n + 1; }\n'
+                               'int main(void) { int s = 0; for (int i = 0; i < 3000000; i++) s += hot(i & 15) > 99; '
+                               'return s; }\n')
+    run('gcc', '-O1', '-o', 'hot', 'hot.c').ok()
+    result = kymo('top', '--buffer', '64K', '--count', './hot:hot by (int)arg0', '--', './hot').ok()
+    last = result.out[result.out.rindex('count of ./hot:hot'):]
+    counted = sum(int(row.replace(',', '')) for row in re.findall(r'^ +\d+ +([\d,]+) ', last, re.M))
+    lost = re.search(r'^kymo: ([\d,]+) hits were lost\nkymo: a larger --buffer than 64.0 KiB', result.err, re.M)
+    check(lost, 'losses are told', result)
+    check_equal(counted + int(lost[1].replace(',', '')), 3000000, 'hits in rows, and lost')
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 
