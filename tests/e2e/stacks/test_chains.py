@@ -107,8 +107,8 @@ def test_frames_are_those_of_copies(tmp):
 
 @timeout(200)
 def test_bpftrace_has_the_same_but_may_lack_the_caller(tmp):
-    """The kernel follows frame pointers, too. At an entry it looks for the caller if the function begins with a push of
-    the frame pointer, if it can read that without a fault, and not before Linux 6.11."""
+    """The kernel follows frame pointers, too. At an entry it looks for a push of the frame pointer, not before Linux
+    6.11. If it can read that without a fault it has the caller."""
     need_root()
     compile_paths(tmp)
     script = 'uprobe:./paths:leaf { printf("STACK%s\\n", ustack(perf, 64)); }'
