@@ -19,11 +19,16 @@
 #include "wire/shared.h"
 
 /* With a hub that serves, and an engine of it on the first thread. */
+static struct kymo_engine *serve_traced(struct fixture *f, unsigned int events)
+{
+	assert_int_equal(kymo_hub_serve(f->hub), 0);
+	return engine_of(f->hub, f->pid, &f->book, events);
+}
+
 static struct kymo_engine *begin_traced(struct fixture *f, int (*run)(struct shared *shared), unsigned int events)
 {
 	begin(f, run);
-	assert_int_equal(kymo_hub_serve(f->hub), 0);
-	return engine_of(f->hub, f->pid, &f->book, events);
+	return serve_traced(f, events);
 }
 
 static struct kymo_process *opened(const struct fixture *f)
@@ -125,10 +130,19 @@ static void calls_in_its_name_are_told_to_nobody_and_kept_by_nobody(void **state
 }
 
 /* A recorder that dies during a remote call by a thread of process `go` borrowed. */
+/* A client is forked before this process has threads: a sanitizer's locks may be taken in the child of one that does.
+ */
+static void wait_for_go(const struct shared *shared)
+{
+	while (!shared->go)
+		nap();
+}
+
 static int lend_and_die(struct shared *shared)
 {
 	struct kymo_process *process;
 
+	wait_for_go(shared);
 	if (kymo_process_open(shared->go, &process) || kymo_process_stop(process) || kymo_remote_begin(process))
 		return 1;
 	shared->seen = 1;
@@ -138,15 +152,22 @@ static int lend_and_die(struct shared *shared)
 static void a_recorder_that_dies_in_a_remote_call_gives_the_thread_back(void **state)
 {
 	struct kymo_engine *engine;
+	struct shared *clients[3];
+	pid_t pids[3];
 	struct fixture f;
 
-	engine = begin_traced(&f, counting_by_threads, 0);
+	begin(&f, counting_by_threads);
 	for (int i = 0; i < 3; i++) {
-		f.shared->seen = 0;
-		f.shared->go = f.pid;
-		assert_int_equal(end_of(child_of(lend_and_die, f.shared)), 0);
-		assert_int_equal(f.shared->seen, 1);
+		clients[i] = share();
+		pids[i] = child_of(lend_and_die, clients[i]);
+	}
+	engine = serve_traced(&f, 0);
+	for (int i = 0; i < 3; i++) {
+		clients[i]->go = f.pid;
+		assert_int_equal(end_of(pids[i]), 0);
+		assert_int_equal(clients[i]->seen, 1);
 		runs(&f);
+		munmap(clients[i], sizeof(*clients[i]));
 	}
 	kymo_engine_put(engine);
 	end(&f);
@@ -159,6 +180,7 @@ static int lend_and_sleep(struct shared *shared)
 	struct kymo_process *process;
 	int64_t result;
 
+	wait_for_go(shared);
 	if (kymo_process_open(shared->go, &process) || kymo_process_stop(process) || kymo_remote_begin(process))
 		return 1;
 	shared->seen = 1;
@@ -183,9 +205,10 @@ static void the_next_recorder_finds_a_thread_as_it_was_before_the_first_died(voi
 	struct fixture f;
 	pid_t first;
 
-	engine = begin_traced(&f, counting, 0);
-	f.shared->go = f.pid;
+	begin(&f, counting);
 	first = child_of(lend_and_sleep, f.shared);
+	engine = serve_traced(&f, 0);
+	f.shared->go = f.pid;
 	eventually(f.shared->seen && state_of(f.pid) == 'S');
 	end_with_kill(first);
 	process = opened(&f);
@@ -294,6 +317,7 @@ static int lend_first_and_sleep(struct shared *shared)
 	struct kymo_process *process;
 	int64_t result;
 
+	wait_for_go(shared);
 	if (kymo_process_open(shared->go, &process) || kymo_process_stop_first(process) || kymo_remote_begin(process))
 		return 1;
 	shared->seen = 1;
@@ -314,6 +338,7 @@ static void no_call_is_made_by_an_instruction_with_a_breakpoint(void **state)
 	pid_t other;
 
 	begin(&f, counting_by_threads);
+	other = child_of(lend_first_and_sleep, f.shared);
 	assert_int_equal(kymo_hub_serve(f.hub), 0);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, WITH_BREAKPOINTS, &ops, &f.book, &engine), 0);
 	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL), 0);
@@ -329,7 +354,6 @@ static void no_call_is_made_by_an_instruction_with_a_breakpoint(void **state)
 	kymo_process_destroy(process);
 	runs(&f);
 	f.shared->go = f.pid;
-	other = child_of(lend_first_and_sleep, f.shared);
 	eventually(f.shared->seen && state_of(f.pid) == 'S');
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, address), -EBUSY);
 	assert_int_equal(end_of(other), 0);
