@@ -52,6 +52,9 @@ class Builder:
     def took(self):
         return self._program("took", ["took.c"])
 
+    def paced(self):
+        return self._program("paced", ["paced.c"])
+
     def late(self):
         return self._program("late", ["late.c"])
 

@@ -33,33 +33,32 @@ void kymo_aggr_table_deinit(struct kymo_aggr_table *table)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static uint64_t hash_keys(const struct kymo_aggr_keys *keys)
+static uint64_t hash_keys(const struct kymo_aggr *aggr, const struct kymo_aggr_keys *keys)
 {
 	uint64_t hash = keys->faults;
 
-	for (size_t i = 0; i < KYMO_AGGR_KEYS_MAX; i++)
+	for (size_t i = 0; i < aggr->n_keys; i++)
 		hash = kymo_hash_number(hash, keys->values[i]);
 	return hash;
 }
 
-static bool are_equal(const struct kymo_aggr_keys *a, const struct kymo_aggr_keys *b)
+static bool are_equal(const struct kymo_aggr *aggr, const struct kymo_aggr_keys *a, const struct kymo_aggr_keys *b)
 {
-	return a->faults == b->faults && !memcmp(a->values, b->values, sizeof(a->values));
+	bool are = a->faults == b->faults;
+
+	for (size_t i = 0; i < aggr->n_keys; i++)
+		are &= a->values[i] == b->values[i];
+	return are;
 }
 
-struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys)
+static struct kymo_aggr_row *add_row(struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys, uint64_t hash)
 {
 	const size_t n_buckets = kymo_aggr_n_buckets(table->aggr);
 	struct kymo_aggr_row row = { .keys = *keys };
-	const uint64_t hash = hash_keys(keys);
-	const uint32_t known = keys->has_no_room ? 0
-						 : kymo_index_find(&table->index, hash, i,
-								   are_equal(&table->rows.items[i - 1].keys, keys));
 
-	if (known)
-		return &table->rows.items[known - 1];
-	if (keys->has_no_room || table->rows.n >= table->rows_max ||
-	    !kymo_index_reserve(&table->index, table->rows.n, i, hash_keys(&table->rows.items[i - 1].keys)))
+	if (table->rows.n >= table->rows_max ||
+	    !kymo_index_reserve(&table->index, table->rows.n, i,
+				hash_keys(table->aggr, &table->rows.items[i - 1].keys)))
 		return NULL;
 	if (n_buckets)
 		row.buckets = calloc(n_buckets, sizeof(*row.buckets));
@@ -69,6 +68,18 @@ struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct 
 	}
 	kymo_index_put(&table->index, hash, table->rows.n);
 	return &table->rows.items[table->rows.n - 1];
+}
+
+struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys)
+{
+	uint32_t known;
+	uint64_t hash;
+
+	if (keys->has_no_room)
+		return NULL;
+	hash = hash_keys(table->aggr, keys);
+	known = kymo_index_find(&table->index, hash, i, are_equal(table->aggr, &table->rows.items[i - 1].keys, keys));
+	return known ? &table->rows.items[known - 1] : add_row(table, keys, hash);
 }
 
 void kymo_aggr_set_text(struct kymo_aggr_table *table, struct kymo_aggr_keys *keys, size_t i, const char *text)
