@@ -241,8 +241,8 @@ struct stretch {
 };
 
 /* process_vm_readv() or process_vm_writev() of the process itself, between `local` and one or two stretches. */
-GUEST_OWN int64_t transfer(int64_t number, const char *live, const struct stretch *local, const struct stretch *remote,
-			   uint64_t n_remote)
+GUEST_INLINE int64_t transfer(int64_t number, const char *live, const struct stretch *local,
+			      const struct stretch *remote, uint64_t n_remote)
 {
 	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
 	int64_t n;

@@ -113,7 +113,7 @@ static void return_values_are_for_returns_and_arguments_for_entries(void **state
 		"  r libc:malloc n=$retval.a\n"
 		"                  ^");
 	refused("r libc:malloc n=$arg1",
-		"column 17: arguments are gone at the return; record them at the entry with -p\n"
+		"column 17: arguments are gone at the return; entry(arg0) is what the entry had\n"
 		"  r libc:malloc n=$arg1\n"
 		"                  ^");
 	refused("libc:malloc%return $retval:u7",
