@@ -93,10 +93,73 @@ static void shift_stack(struct stack *stack)
 	stack->now.n--;
 }
 
+/* ---- records of entries ---------------------------------------------------------------------- */
+
+/* Calls that are open, while their records are copied. */
+struct copying {
+	const struct kymo_entry_records *from;
+	struct kymo_entry_records to;
+	uint64_t n_forgotten;
+};
+
+static bool copy_record(struct copying *copying, struct frame *frame)
+{
+	const uint32_t n = frame->record_size;
+
+	if (!n)
+		return true;
+	if (copying->to.n + n > KYMO_ENTRY_RECORDS_MAX) {
+		frame->record_size = 0;
+		copying->n_forgotten++;
+		return true;
+	}
+	if (!kymo_entry_records_have_room(&copying->to, n) && !kymo_entry_records_grow(&copying->to, n))
+		return false;
+	frame->record_at =
+		kymo_entry_records_put(&copying->to, kymo_entry_records_get(copying->from, frame->record_at), n);
+	return true;
+}
+
+static bool copy_frames(struct copying *copying, struct frames *frames)
+{
+	for (uint32_t i = 0; i < frames->n; i++)
+		if (!copy_record(copying, &frames->items[(frames->first + i) & (frames->size - 1)]))
+			return false;
+	return true;
+}
+
+/* Calls that are taken for over may come back. */
+static bool copy_stack(struct copying *copying, struct stack *stack)
+{
+	const uint64_t n_over = stack->n_over < MAX_OVER ? stack->n_over : MAX_OVER;
+	bool done = copy_frames(copying, &stack->now);
+
+	for (size_t i = 0; done && i < stack->others.n; i++)
+		done = copy_frames(copying, &stack->others.items[i]);
+	for (uint64_t i = 0; done && stack->over && i < n_over; i++)
+		done = copy_record(copying, &stack->over[i].frame);
+	return done;
+}
+
+/* Forget records of calls that have ended. What was copied when memory runs out is lost with all the others. */
+static bool make_room(struct kymo_open_calls *calls, uint32_t n)
+{
+	struct copying copying = { .from = &calls->entries };
+	bool done = true;
+
+	for (size_t i = 0; done && i < calls->size; i++)
+		if (calls->threads[i].is_used)
+			done = copy_stack(&copying, &calls->threads[i].stack);
+	done = done && kymo_entry_records_grow(&copying.to, n);
+	calls->n_forgotten += copying.n_forgotten;
+	kymo_entry_records_deinit(&calls->entries);
+	calls->entries = copying.to;
+	return done;
+}
+
 static struct kymo_error *enter_call(struct kymo_open_calls *calls, struct stack *stack,
 				     const struct kymo_call_hit *hit)
 {
-	uint64_t record_at = 0;
 	struct frame *frame;
 
 	if (!hit->is_span) {
@@ -107,7 +170,8 @@ static struct kymo_error *enter_call(struct kymo_open_calls *calls, struct stack
 	if (stack->now.n == DEPTH_MAX)
 		shift_stack(stack);
 	if (!kymo_frames_reserve(&stack->now) ||
-	    (hit->record && !kymo_entry_records_put(&calls->entries, hit->record, hit->record_size, &record_at)))
+	    (hit->record && !kymo_entry_records_have_room(&calls->entries, hit->record_size) &&
+	     !make_room(calls, hit->record_size)))
 		return &kymo_error_no_memory;
 	stack->now.n++;
 	frame = kymo_stack_at(stack, stack->now.n - 1);
@@ -117,10 +181,12 @@ static struct kymo_error *enter_call(struct kymo_open_calls *calls, struct stack
 		.function = hit->function,
 		.kept_faults = hit->faults,
 		.kept_stack = hit->stack,
-		.record_at = record_at,
-		.record_size = hit->record_size,
 		.record_event = hit->event,
 	};
+	if (hit->record) {
+		frame->record_at = kymo_entry_records_put(&calls->entries, hit->record, hit->record_size);
+		frame->record_size = hit->record_size;
+	}
 	memcpy(frame->kept, hit->values, sizeof(frame->kept));
 	return NULL;
 }

@@ -48,6 +48,7 @@ struct kymo_open_calls {
 	uint64_t order;
 	uint64_t n_bytes; /* of records that wait */
 	struct kymo_entry_records entries;
+	uint64_t n_forgotten;        /* records of open calls' entries for which there was no room */
 	struct call_thread *threads; /* hash by thread id, and by function where that has a stack of its own */
 	size_t n_threads, size;
 	uint64_t loss_end; /* of those that have begun, the latest; 0: none has */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SIZE ((size_t)64 << 10)
+#define SIZE_MIN ((size_t)64 << 10)
 
 void kymo_entry_records_deinit(struct kymo_entry_records *records)
 {
@@ -11,10 +11,14 @@ void kymo_entry_records_deinit(struct kymo_entry_records *records)
 	*records = (struct kymo_entry_records){ .items = NULL };
 }
 
-/* Only before it has come around for the first time: then each byte stays where it is. */
-static bool grow(struct kymo_entry_records *records)
+bool kymo_entry_records_have_room(const struct kymo_entry_records *records, uint32_t n)
 {
-	const size_t size = records->size ? 2 * records->size : FIRST_SIZE;
+	return n <= records->size - records->n;
+}
+
+bool kymo_entry_records_grow(struct kymo_entry_records *records, uint32_t n)
+{
+	const size_t wanted = 2 * records->n + n, size = wanted > SIZE_MIN ? wanted : SIZE_MIN;
 	uint8_t *grown = realloc(records->items, size);
 
 	if (!grown)
@@ -24,24 +28,16 @@ static bool grow(struct kymo_entry_records *records)
 	return true;
 }
 
-/* A record lies in one piece. */
-bool kymo_entry_records_put(struct kymo_entry_records *records, const uint8_t *bytes, uint32_t n, uint64_t *at_ret)
+uint64_t kymo_entry_records_put(struct kymo_entry_records *records, const uint8_t *bytes, uint32_t n)
 {
-	while (records->head + n > records->size && records->head <= records->size &&
-	       records->size < KYMO_ENTRY_RECORDS_MAX)
-		if (!grow(records))
-			return false;
-	if (records->head % records->size + n > records->size)
-		records->head += records->size - records->head % records->size;
-	memcpy(records->items + records->head % records->size, bytes, n);
-	*at_ret = records->head;
-	records->head += n;
-	return true;
+	const uint64_t at = records->n;
+
+	memcpy(records->items + at, bytes, n);
+	records->n += n;
+	return at;
 }
 
-const uint8_t *kymo_entry_records_get(const struct kymo_entry_records *records, uint64_t at, uint32_t n)
+const uint8_t *kymo_entry_records_get(const struct kymo_entry_records *records, uint64_t at)
 {
-	if (!records->size || at + n > records->head || records->head - at > records->size)
-		return NULL;
-	return records->items + at % records->size;
+	return records->items + at;
 }

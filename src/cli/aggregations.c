@@ -330,7 +330,7 @@ static struct kymo_error *check_type(const struct reader *reader, const struct k
 
 	if (word->what != KYMO_AGGR_VALUE || kymo_type_is_integer(arg->fetch.type) || (is_key && is_text(arg)))
 		return NULL;
-	value = &spec->values[word->argument - (spec->n_args - spec->n_values)];
+	value = &spec->values[word->argument - kymo_spec_first_value(spec)];
 	return kymo_error_at(value->text, value->text + value->start,
 			     is_key ? "keys are integers and texts, and '%.*s' is bytes or a floating-point number"
 				    : "aggregations are of integers, and '%.*s' is a text, bytes or a floating-point "
@@ -377,7 +377,8 @@ static struct kymo_error *check_room(const struct kymo_spec *spec)
 	if (spec->n_args < KYMO_EVENT_MAX_ARGS)
 		return NULL;
 	return kymo_error_at(spec->text, spec->text,
-			     "for the duration of its calls a probe has room for %d arguments: leave one out",
+			     "for the duration and the entry() of its calls a probe has room for %d arguments: leave "
+			     "one out",
 			     KYMO_EVENT_MAX_ARGS - 1);
 }
 
@@ -427,8 +428,7 @@ struct kymo_error *cli_aggregations_add_calls(struct cli_aggregations *aggregati
 	reader.aggr.has_entry_values = has_entry_values(spec);
 	if (!limits->n_limits && !spec->duration && !reader.aggr.has_entry_values)
 		return NULL;
-	if (limits->n_limits || spec->duration)
-		error = check_room(spec);
+	error = check_room(spec);
 	if (error)
 		return error;
 	spec->waits = true;

@@ -35,9 +35,11 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 		return cli_usage(recording->name, "with --overwrite kymo does not read the records before the end, and "
 						  "--until has to: write --keep SIZE in place of --overwrite");
 	if (options->overwrite && options->n_aggregations > recording->n_tables)
-		return cli_usage(recording->name, "with --overwrite kymo does not read the records before the end, and "
-						  "durations of calls are known to the recorder alone: write --keep "
-						  "SIZE in place of --overwrite");
+		return cli_usage(recording->name,
+				 "with --overwrite kymo does not read the records before the end, and "
+				 "durations of calls, and entry(), are known to the recorder alone: write "
+				 "--keep "
+				 "SIZE in place of --overwrite");
 	if (has_conditions && !recording->has_written && !recording->n_tables)
 		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "
 						  "-p, -r, -m or -s");
@@ -185,8 +187,8 @@ int cli_record_check_stacks(struct cli_recording *recording)
 		if (spec->aggregated && !spec->waits && !is_by_stack(&recording->options, spec))
 			continue;
 		if (spec->waits && recording->options.keep) /* frames are numbered anew while its records wait */
-			return cli_usage(recording->name, "with --keep a probe has --stack or the duration of its "
-							  "calls: leave one of them out");
+			return cli_usage(recording->name, "with --keep a probe has --stack or the duration or "
+							  "entry() of its calls: leave one of them out");
 		status = check_room(recording, spec);
 		if (status >= 0)
 			return status;

@@ -415,7 +415,7 @@ static int check_aggregations(struct cli_recording *recording)
 		return cli_usage(recording->name, "%s of probes in the process itself: leave %s out",
 				 recording->n_tables                    ? "aggregations are"
 				 : cli_record_has_conditions(recording) ? "the condition of --until is"
-									: "durations of calls are",
+									: "durations of calls, and entry(), are",
 				 options->all ? "--all" : "--backend");
 	if (recording->n_tables && (options->overwrite || options->keep))
 		return cli_usage(recording->name,

@@ -203,13 +203,34 @@ static void lower_match(struct lowering *to, const struct expr_node *node)
 		expr_emit_code(&to->code, KYMO_FORM_NOT, node->type);
 }
 
-/* What is recorded is as long as a value says: the form has that, too. */
+static const struct kymo_expr_type wide = { .size = 8, .is_signed = true };
+
+/* 0 in place of what is below it. */
+static void lower_not_below_zero(struct lowering *to)
+{
+	expr_emit(&to->code, (struct kymo_form_op){ .code = KYMO_FORM_PICK });
+	expr_emit_value(&to->code, 63);
+	expr_emit_code(&to->code, KYMO_FORM_SHIFT_RIGHT, wide);
+	expr_emit_code(&to->code, KYMO_FORM_COMPLEMENT, wide);
+	expr_emit_code(&to->code, KYMO_FORM_AND, wide);
+}
+
+/*
+ * What is recorded is as long as a value says: the form has that, too. Of a piece the number of the last element is
+ * known. One before the first makes an empty piece: also n - 1, where n is unsigned and 0.
+ */
 static void lower_want(struct lowering *to, const struct expr_node *node)
 {
+	const struct kymo_expr_type type = expr_value_type(child(to, node->b));
+
 	lower_value(to, child(to, node->b));
-	if (node->kind == EXPR_PIECE_OF) { /* the number of the last element is known, from that of the first on */
+	if (node->kind == EXPR_PIECE_OF) {
+		if (type.size == 4 && !type.is_signed)
+			expr_emit_code(&to->code, KYMO_FORM_EXTEND,
+				       (struct kymo_expr_type){ .size = 4, .is_signed = true });
 		expr_emit_value(&to->code, 1 - node->value);
 		expr_emit_code(&to->code, KYMO_FORM_ADD, address);
+		lower_not_below_zero(to);
 		expr_emit_scale(&to->code, kymo_expr_type_bytes(node->type) / node->type.n);
 	}
 	expr_emit_code(&to->code, KYMO_FORM_WANT, address);

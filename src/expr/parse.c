@@ -342,6 +342,10 @@ static uint8_t read_word(struct expr_reader *reader)
 		return read_sizeof(reader);
 	if (is_call(reader, "str"))
 		return read_str_or_buf(reader, EXPR_STRING, "str");
+	if (is_call(reader, "entry"))
+		return expr_fail(reader, reader->at,
+				 "entry() stands alone among the values of a return, as in -r 'libc:read entry(arg0) "
+				 "retval'");
 	if (is_call(reader, "buf"))
 		return read_str_or_buf(reader, EXPR_BUFFER, "buf");
 	node = read_identifier(reader);

@@ -13,6 +13,7 @@
 #include "record/aggregate_rows.h"
 #include "record/describe.h"
 #include "record/kept_calls.h"
+#include "record/source_hits.h"
 #include "record/stacks.h"
 #include "record/warnings.h"
 
@@ -20,7 +21,7 @@
 #define FLUSH_NS (SECOND_NS / 10)
 #define SETTLE_NS (SECOND_NS / 10)
 #define WAITING_SOON (1u << 16)  /* records: they are sorted before their time */
-#define LATE_NS (SECOND_NS / 50) /* a producer that is about to write a record has stamped it less long ago */
+#define LATE_NS (SECOND_NS / 20) /* a producer that is about to write a record has stamped it less long ago */
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
@@ -112,45 +113,6 @@ void aggregate_end(struct recording *recording)
 uint64_t aggregate_hits(const struct recording *recording)
 {
 	return recording->output.aggregating ? recording->output.aggregating->hits : 0;
-}
-
-/* ---- sources --------------------------------------------------------------------------------- */
-
-static struct kymo_error *make_hits(const struct recording *recording, struct record_source *source)
-{
-	struct source_hits *hits;
-
-	if (source->hits)
-		return source->hits->n_calls ? NULL : &kymo_error_no_memory; /* it failed before */
-	hits = calloc(1, sizeof(*hits));
-	source->hits = hits;
-	if (!hits)
-		return &kymo_error_no_memory;
-	hits->calls = calloc(recording->output.aggregating->n, sizeof(*hits->calls));
-	hits->known = calloc(source->n_rings + 1, sizeof(*hits->known));
-	hits->lost = calloc(source->n_rings + 1, sizeof(*hits->lost));
-	hits->n_rings = source->n_rings;
-	hits->kept = calloc(source->n_rings + 1, sizeof(*hits->kept));
-	if (!hits->calls || !hits->known || !hits->lost || !hits->kept)
-		return &kymo_error_no_memory;
-	hits->n_calls = recording->output.aggregating->n;
-	return NULL;
-}
-
-void aggregate_forget(struct recording *recording, struct record_source *source)
-{
-	struct source_hits *hits = source->hits;
-
-	if (!hits)
-		return;
-	for (size_t i = 0; i < hits->n_calls; i++)
-		kymo_open_calls_deinit(&hits->calls[i]);
-	free(hits->calls);
-	free(hits->known);
-	free(hits->lost);
-	kept_calls_forget(recording, source);
-	free(hits);
-	source->hits = NULL;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -371,11 +333,16 @@ static struct kymo_error *take_hits(struct recording *recording, struct record_s
 	return error;
 }
 
-/* Records were lost from some moment since the packet before up to this one's end. */
-static struct kymo_error *note_loss(struct recording *recording, struct record_source *source, size_t i, uint64_t end)
+/* Of a ring `lost` records were lost up to `end`: the last of them since what is known of it. */
+static struct kymo_error *note_loss(struct recording *recording, struct record_source *source, size_t i, uint64_t lost,
+				    uint64_t end)
 {
 	struct kymo_call_hit loss = { .tsc = source->hits->known[i], .loss_end = end };
 	struct kymo_error *error = NULL;
+
+	if (lost <= source->hits->noted[i])
+		return NULL;
+	source->hits->noted[i] = lost;
 
 	for (size_t k = 0; k < source->hits->n_calls && !error; k++)
 		if (recording->output.aggregating->items[k].aggr.entry)
@@ -396,8 +363,7 @@ static struct kymo_error *take_packet(struct recording *recording, struct record
 		return error;
 	records = recording->output.aggregating->packet.records;
 	hits->has_comm = false; /* threads get other names */
-	if (has_lost)
-		error = note_loss(recording, source, i, packet->tsc_end);
+	error = note_loss(recording, source, i, packet->lost, packet->tsc_end);
 	if (!error && packet->size && recording->output.stacking)
 		error = stacks_replace(recording, source, records, packet);
 	if (!error && packet->size)
@@ -414,19 +380,24 @@ static struct kymo_error *take_packet(struct recording *recording, struct record
 	return NULL;
 }
 
-/* An idle ring gets no record that is older than `begun`, but for those that are about to be stored. */
-static void note_idle(const struct recording *recording, struct record_source *source, size_t i, uint64_t begun)
+/* An idle ring gets no record that is older than `begun`, but for those that are about to be stored. No packet tells of
+ * what it has lost since the last one. */
+static struct kymo_error *note_idle(struct recording *recording, struct record_source *source, size_t i, uint64_t begun)
 {
 	const uint64_t late = recording->output.files.trace.clock_frequency / SECOND_NS * LATE_NS;
+	struct kymo_error *error;
 
-	if (kymo_ring_is_idle(&source->rings[i]) && begun - late > source->hits->known[i])
-		source->hits->known[i] = begun - late;
+	if (!kymo_ring_is_idle(&source->rings[i]) || begun - late <= source->hits->known[i])
+		return NULL;
+	error = note_loss(recording, source, i, kymo_ring_lost(&source->rings[i]), kymo_clock_tsc());
+	source->hits->known[i] = begun - late;
+	return error;
 }
 
 struct kymo_error *aggregate_drain(struct recording *recording, struct record_source *source, size_t i, size_t *n_ret)
 {
 	struct kymo_ring *ring = &source->rings[i];
-	struct kymo_error *error = make_hits(recording, source);
+	struct kymo_error *error = source_hits_make(recording, source);
 	const uint64_t begun = kymo_clock_tsc();
 	struct kymo_ring_packet packet;
 	size_t n = 0;
@@ -441,19 +412,16 @@ struct kymo_error *aggregate_drain(struct recording *recording, struct record_so
 	}
 	if (error)
 		return error;
-	note_idle(recording, source, i, begun);
 	*n_ret = n;
-	return NULL;
+	return note_idle(recording, source, i, begun);
 }
 
 struct kymo_error *aggregate_pass_over(struct recording *recording, struct record_source *source, size_t i)
 {
 	const uint64_t begun = kymo_clock_tsc();
-	struct kymo_error *error = make_hits(recording, source);
+	struct kymo_error *error = source_hits_make(recording, source);
 
-	if (!error)
-		note_idle(recording, source, i, begun);
-	return error;
+	return error ? error : note_idle(recording, source, i, begun);
 }
 
 /* ---- calls that have ended ------------------------------------------------------------------- */
@@ -464,8 +432,7 @@ static struct kymo_error *note_last_losses(struct recording *recording, struct r
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < source->n_rings && !error; i++)
-		if (kymo_ring_lost(&source->rings[i]) > source->hits->lost[i])
-			error = note_loss(recording, source, i, UINT64_MAX);
+		error = note_loss(recording, source, i, kymo_ring_lost(&source->rings[i]), UINT64_MAX);
 	return error;
 }
 
@@ -499,6 +466,8 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct record_s
 
 		if (calls->waiting.n && is_time)
 			error = kymo_open_calls_settle(calls, mark, aggregate_end_call, &hit);
+		aggregating->items[i].n_forgotten += calls->n_forgotten;
+		calls->n_forgotten = 0;
 		error = kymo_error_first(error, hit.error);
 	}
 	if (!error)

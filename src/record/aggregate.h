@@ -14,6 +14,7 @@
 struct aggregation {
 	struct kymo_aggr aggr;         /* the options', with types; texts are theirs */
 	const struct kymo_spec *leave; /* of KYMO_AGGR_CALLS: the probe of its returns */
+	uint64_t n_forgotten;          /* … open calls, the record of whose entry found no room */
 	struct kymo_aggr_table table;
 	uint32_t events[KYMO_CTF_N_ROWS]; /* ids of the events of its rows */
 };
@@ -67,7 +68,8 @@ struct kept_calls {
 struct source_hits {
 	struct kymo_open_calls *calls; /* as the aggregations */
 	size_t n_calls;
-	uint64_t *known, *lost; /* a ring: no older record will come; what was lost up to then */
+	uint64_t *known, *lost; /* a ring: no older record will come; what was lost up to then, as its packets say */
+	uint64_t *noted;        /* a ring: of what was lost, what calls know of */
 	size_t n_rings;
 	struct kept_calls *kept; /* a ring */
 	uint64_t next_mark;      /* stamp up to which rings are known when waiting records are looked at next */
@@ -99,9 +101,6 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct record_s
 
 /* The next round settles all that it can, also soon after the last one that did. */
 void aggregate_hurry(const struct recording *recording);
-
-/* The source is about to be freed. */
-void aggregate_forget(struct recording *recording, struct record_source *source);
 
 /* Whether it is time to close packets, so that calls can be paired. */
 bool aggregate_wants_flush(struct recording *recording);

@@ -195,7 +195,7 @@ static void keep_call(struct hit *hit, enum kymo_call_end end, const struct fram
 		call.ns = kymo_ctf_duration_ns(&hit->recording->output.files.trace, ticks_of(entry, leave));
 		call.entry_event = entry->record_event;
 		if (entry->record_size)
-			call.entry = kymo_entry_records_get(&calls->entries, entry->record_at, entry->record_size);
+			call.entry = kymo_entry_records_get(&calls->entries, entry->record_at);
 	}
 	if (!hit->error)
 		hit->error = kept_calls_add(hit->recording, hit->source, hit->aggregation, &call);

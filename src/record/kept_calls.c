@@ -36,12 +36,14 @@ static void set_available(const struct making *making, uint32_t field)
 	making->to->bytes.items[making->begin + KYMO_EVENT_ARGS_OFFSET] &= (uint8_t) ~(1u << field);
 }
 
-/* Field `number` of the record of an entry; NULL where it was not available. */
-static const uint8_t *entry_field(const struct kymo_ctf_event *event, const uint8_t *record, uint32_t number)
+/* Field `number` of the record of an entry, which has to have that type; NULL where it was not available. */
+static const uint8_t *entry_field(const struct kymo_ctf_event *event, const uint8_t *record, uint32_t number,
+				  enum kymo_type type)
 {
 	const uint8_t *at = record + KYMO_EVENT_ARGS_OFFSET + event->has_faults;
 
-	if (number >= event->n_fields || (event->has_faults && record[KYMO_EVENT_ARGS_OFFSET] >> number & 1))
+	if (number >= event->n_fields || event->fields[number].type != type ||
+	    (event->has_faults && record[KYMO_EVENT_ARGS_OFFSET] >> number & 1))
 		return NULL;
 	for (uint32_t i = 0; i < number; i++)
 		at += aggregate_field_size(&event->fields[i], at);
@@ -78,7 +80,8 @@ static bool make_record(const struct kymo_ctf_trace *trace, const struct aggrega
 		const uint8_t *value = NULL;
 
 		if (spec->args[i].is_of_entry && call->entry)
-			value = entry_field(&trace->events[call->entry_event], call->entry, next);
+			value = entry_field(&trace->events[call->entry_event], call->entry, next,
+					    event->fields[i].type);
 		else if (event->duration == i + 1 && call->is_known)
 			value = (const uint8_t *)&call->ns;
 		next += spec->args[i].is_of_entry;
@@ -223,7 +226,15 @@ void kept_calls_tell(struct recording *recording)
 		const uint64_t without_entry = aggregating->items[i].table.calls_without_entry,
 			       over_losses = aggregating->items[i].table.calls_over_losses;
 
-		if (aggr->kind != KYMO_AGGR_CALLS || !aggr->has_limits)
+		if (aggr->kind != KYMO_AGGR_CALLS)
+			continue;
+		if (aggregating->items[i].n_forgotten)
+			recording_warn(recording,
+				       "'%s': %" PRIu64
+				       " calls were open at a time, more than kymo keeps entries of: what they were "
+				       "entered with is not known",
+				       aggr->probe, aggregating->items[i].n_forgotten);
+		if (!aggr->has_limits)
 			continue;
 		if (without_entry)
 			recording_warn(recording,

@@ -43,7 +43,7 @@ void stack_cache_forget(struct stack_cache *cache)
 
 static bool is_cached(const struct stack_cache *cache, const struct stack_bytes *stack)
 {
-	return cache && stack->frames && stack->size <= CHAIN_SIZE_MAX;
+	return cache && stack->is_chain && stack->size <= CHAIN_SIZE_MAX;
 }
 
 /* Where such a chain is, if it is there. Its size is a multiple of 8. */

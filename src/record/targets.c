@@ -17,6 +17,7 @@
 #include "proc/process.h"
 #include "proc/stop.h"
 #include "record/aggregate.h"
+#include "record/source_hits.h"
 #include "record/describe.h"
 #include "record/kernel.h"
 #include "record/looks.h"
@@ -178,7 +179,7 @@ static struct kymo_error *end_source(struct recording *recording, struct record_
 		kymo_probes_destroy(source->probes);
 		kymo_process_destroy(source->process);
 	}
-	aggregate_forget(recording, source);
+	source_hits_forget(recording, source);
 	free(source->rings);
 	free(source->shared);
 	free(source->positions);

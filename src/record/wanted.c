@@ -127,7 +127,8 @@ static struct kymo_error *check_outside(const struct recording *recording)
 	if (kymo_spec_that_writes(options->specs, options->n_specs))
 		return kymo_error_create(
 			KYMO_ERROR_USAGE,
-			"registers are written in the process itself: leave %s out, or 'set' and 'return'", way);
+			"registers and memory are written in the process itself: leave %s out, or 'set' and 'return'",
+			way);
 	if (aggregates(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "hits are aggregated, and calls paired, in the process itself: leave %s out",

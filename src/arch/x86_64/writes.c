@@ -91,6 +91,13 @@ bool x86_write_is_valid(const struct kymo_fetch *fetch)
 	       (size == 8 || size == 4) && !kymo_fetch_is_of_memory(fetch) && kymo_form_can_be_written(fetch->form);
 }
 
+/* What no write of memory changes, or what is of the recorder's own use. */
+static bool is_of_stack(const struct kymo_fetch *fetch)
+{
+	return fetch->kind == KYMO_FETCH_COPY || fetch->kind == KYMO_FETCH_CHAIN ||
+	       fetch->kind == KYMO_FETCH_STACK_POINTER;
+}
+
 bool x86_writes_are_valid(const struct kymo_pad_event *event)
 {
 	uint32_t written = 0, n = 0;
@@ -100,8 +107,7 @@ bool x86_writes_are_valid(const struct kymo_pad_event *event)
 		const struct kymo_fetch *fetch = &event->args[i];
 
 		/* What is recorded is what the program had. */
-		if (is_after_store && fetch->writes != KYMO_WRITE_MEMORY && fetch->kind != KYMO_FETCH_COPY &&
-		    fetch->kind != KYMO_FETCH_CHAIN)
+		if (is_after_store && fetch->writes != KYMO_WRITE_MEMORY && !is_of_stack(fetch))
 			return false;
 		is_after_store |= fetch->writes == KYMO_WRITE_MEMORY;
 		if (!writes_register(fetch))

@@ -10,6 +10,7 @@
 #include "probe/spec/spec_piece.h"
 #include "probe/spec/spec_scope.h"
 #include "probe/spec/spec_values.h"
+#include "probe/spec/spec_write.h"
 #include "sym/demangle.h"
 #include "sym/glob.h"
 
@@ -463,8 +464,18 @@ struct kymo_error *kymo_spec_add_value(struct kymo_spec *spec, const char *text,
 	}
 	*value = (struct kymo_spec_value){ copy, (size_t)(start - text), (size_t)(end - text) };
 	spec->n_values++;
-	*ret = spec->n_args - 1;
+	kymo_spec_writes_last(spec);
+	*ret = kymo_spec_first_value(spec) + spec->n_values - 1;
 	return NULL;
+}
+
+size_t kymo_spec_first_value(const struct kymo_spec *spec)
+{
+	size_t n = spec->n_args;
+
+	while (n && spec->args[n - 1].fetch.writes == KYMO_WRITE_MEMORY)
+		n--;
+	return n - spec->n_values;
 }
 
 struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_spec *ret)

@@ -146,6 +146,9 @@ struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec
 struct kymo_error *kymo_spec_add_value(struct kymo_spec *spec, const char *text, const char *start, const char *end,
 				       size_t *ret);
 
+/* The argument that the first of these is; the others follow. */
+size_t kymo_spec_first_value(const struct kymo_spec *spec);
+
 /* The entry of the function of a return probe, without its filter and arguments. */
 struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_spec *ret);
 

@@ -165,16 +165,21 @@ static struct kymo_error *check_value(const char *text, struct kymo_spec_piece p
 	return NULL;
 }
 
-/* "set_flags" for "c->flags". */
-static char *name_of_memory(struct kymo_spec_piece target)
+#define NUMBER_SIZE 3 /* "_8" */
+
+/* "set_flags" for "c->flags"; of several with one name the later ones are numbered. */
+static char *name_of_memory(struct kymo_spec_piece target, const struct kymo_spec *spec)
 {
 	const struct kymo_spec_piece word = kymo_spec_arg_word(target);
 	const size_t size = kymo_spec_piece_size(word);
-	char *name;
+	const bool has_word = size && size + strlen("set_") + NUMBER_SIZE <= KYMO_SPEC_NAME_MAX;
+	char name[KYMO_SPEC_NAME_MAX + 1];
+	int n;
 
-	if (!size || size + strlen("set_") > KYMO_SPEC_NAME_MAX)
-		return strdup("set_memory");
-	return asprintf(&name, "set_%.*s", (int)size, word.start) < 0 ? NULL : name;
+	n = snprintf(name, sizeof(name), "set_%.*s", has_word ? (int)size : 6, has_word ? word.start : "memory");
+	for (int i = 2; i <= KYMO_WRITES_MAX && kymo_spec_arg_is_taken(spec, name); i++)
+		snprintf(name + n, sizeof(name) - (size_t)n, "_%d", i);
+	return strdup(name);
 }
 
 static struct kymo_error *make_name(const char *text, const struct kymo_spec_target *target,
@@ -185,7 +190,7 @@ static struct kymo_error *make_name(const char *text, const struct kymo_spec_tar
 	if (target->writes == KYMO_WRITE_RETURN)
 		name = strdup("returned");
 	else if (target->writes == KYMO_WRITE_MEMORY)
-		name = name_of_memory(target->name);
+		name = name_of_memory(target->name, spec);
 	else if (asprintf(&name, "set_%s", kymo_register_name(register_of(target->writes))) < 0)
 		name = NULL;
 	if (!name)

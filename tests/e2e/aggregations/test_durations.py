@@ -92,7 +92,7 @@ def test_limits_are_not_joined_to_alternatives():
 
 def test_a_flight_recorder_has_stacks_or_durations():
     result = kymo('record', '--keep', '8M', '--stack', '-r', 'libc:read duration', '--', 'true').ended(2)
-    check('with --keep a probe has --stack or the duration of its calls' in result.err, 'refused', result.err)
+    check('with --keep a probe has --stack or the duration or entry() of its calls' in result.err, 'refused', result.err)
 
 
 def test_records_have_their_thread_cpu_and_stack():
@@ -151,7 +151,7 @@ def test_refusals():
     ):
         record(option, words, '--', '/bin/true').refused(re.escape(sentence), 2)
     for options, sentence in (
-        (('--backend', 'kernel'), 'durations of calls are of probes in the process itself: leave --backend out'),
+        (('--backend', 'kernel'), 'durations of calls, and entry(), are of probes in the process itself: leave --backend out'),
         (('--overwrite', ), 'write --keep SIZE in place of --overwrite'),
         (('--hist', 'duration'), 'the probe before it records the duration of its calls'),
     ):

@@ -114,9 +114,12 @@ def test_what_is_refused(tmp):
         ('entry(n)+1', 'column 14: entry() stands alone; write what is computed within its brackets'),
         ('entry(', 'column 14: entry() stands alone'),
         ('entry(duration)', 'duration'),
-        (' '.join(f'a{i}=entry(n)' for i in range(8)), 'at most 7 arguments'),
+        (' '.join(f'a{i}=entry(n)' for i in range(8)), 'has room for 7 arguments: leave one out'),
+        (' '.join(f'a{i}=retval' for i in range(7)) + ' entry(n)', 'has room for 7 arguments: leave one out'),
+        ('(entry(n)+1)', 'column 15: entry() stands alone among the values of a return'),
+        ('/entry(n) > 1/ retval', 'column 15: entry() stands alone among the values of a return'),
     ):
         record('-r', f'./calls:work {words}', '--', './calls').refused(re.escape(sentence), 2)
     record('-p', './calls:work entry(n)', '--', './calls').refused(r'column 14: entry\(\) is for returns', 2)
-    record('-r', './calls:work entry(n)', '--backend', 'kernel', '--', './calls').refused('leave --backend out', 2)
+    record('-r', './calls:work entry(n)', '--backend', 'kernel', '--', './calls').refused(r'entry\(\), are of probes in the process itself: leave --backend out', 2)
     record('-r', './calls:work entry(n)', '--overwrite', '--', './calls').refused('--keep', 2)

@@ -332,9 +332,19 @@ def test_pieces_have_as_many_elements_as_a_value_says(tmp):
             'numbers={} points={}', f'numbers={{20}} points={{{points[1]}}}',
             f'numbers={{20, 21}} points={{{", ".join(points[1:3])}}}', f'{last} points={{{", ".join(points[1:5])}}}',
             f'{last} (fault) points={{{", ".join(points[1:6])}}}', f'{most} points={{{", ".join(points[1:17])}}}',
-            f'{most} points={{{", ".join(points[1:17])}}}'
+            'numbers={} points={}'
         ], f'pieces {way}')
         shutil.rmtree('pieces.data')
+
+
+def test_an_unsigned_length_of_0_makes_an_empty_piece(tmp):
+    """n - 1 is a large number then, of 32 bits."""
+    (tmp / 'empty.c').write_text('__attribute__((noipa)) void take(int *v, unsigned n) { }\n'
+                                 'int main(void) { int v[64] = { 1, 2, 3 }; take(v, 0); take(v, 2); return 0; }\n')
+    run(program('gcc'), '-g', '-O1', '-o', 'empty', 'empty.c').ok()
+    record('-p', './empty:take v[0..n-1] tail=v[5..n]', '--', './empty').ok()
+    check_equal([re.search(r'(v=.*)', line)[1] for line in kymo('report', '--events').ok().out.splitlines()],
+                ['v={} tail={}', 'v={1, 2} tail={}'])
 
 
 # ---- explained -----------------------------------------------------------------------------------

@@ -128,12 +128,108 @@ static void test_many_threads(void **state)
 	kymo_open_calls_deinit(&calls);
 }
 
+/* ---- records of entries ---------------------------------------------------------------------- */
+
+#define RECORD_SIZE 1000u
+
+/* What the record of the entry at `tsc` has. */
+static void fill(uint8_t *bytes, uint64_t tsc)
+{
+	memset(bytes, (int)(tsc * 37 + 1), RECORD_SIZE);
+	memcpy(bytes, &tsc, sizeof(tsc));
+}
+
+struct recorded {
+	const struct kymo_open_calls *calls;
+	uint64_t n_right, n_without;
+};
+
+static void compare(void *data, enum kymo_call_end end, const struct frame *entry, const struct kymo_call_hit *leave)
+{
+	struct recorded *recorded = data;
+	uint8_t bytes[RECORD_SIZE];
+
+	assert_int_equal(end, KYMO_CALL_RETURNED);
+	if (!entry->record_size) {
+		recorded->n_without++;
+		return;
+	}
+	fill(bytes, entry->begin);
+	assert_int_equal(entry->record_size, RECORD_SIZE);
+	assert_memory_equal(kymo_entry_records_get(&recorded->calls->entries, entry->record_at), bytes, RECORD_SIZE);
+	recorded->n_right++;
+}
+
+static void add_recorded(struct kymo_open_calls *calls, uint64_t tsc, int32_t tid, bool is_entry,
+			 uint64_t stack_pointer)
+{
+	uint8_t bytes[RECORD_SIZE];
+	struct kymo_call_hit hit = {
+		.tsc = tsc, .tid = tid, .is_entry = is_entry, .function = 1, .stack_pointer = stack_pointer
+	};
+
+	fill(bytes, tsc);
+	if (is_entry) {
+		hit.record = bytes;
+		hit.record_size = RECORD_SIZE;
+	}
+	assert_null(kymo_open_calls_add(calls, &hit));
+}
+
+/* However many others there are meanwhile, and wherever the calls are: in threads that wait, and around others. */
+static void the_record_of_an_entry_stays_while_its_call_is_open(void **state)
+{
+	struct kymo_open_calls calls = { .size = 0 };
+	struct recorded recorded = { .calls = &calls };
+	uint64_t tsc = 1;
+
+	for (int32_t tid = 1; tid <= 50; tid++)
+		add_recorded(&calls, tsc++, tid, true, 0x7fff0000);
+	for (int i = 0; i < 20000; i++) {
+		add_recorded(&calls, tsc++, 1 + i % 3, true, 0x7ffe0000);
+		add_recorded(&calls, tsc++, 1 + i % 3, false, 0x7ffe0000);
+		if (i % 100 == 99)
+			assert_null(kymo_open_calls_settle(&calls, tsc, compare, &recorded));
+	}
+	for (int32_t tid = 1; tid <= 50; tid++)
+		add_recorded(&calls, tsc++, tid, false, 0x7fff0000);
+	assert_null(kymo_open_calls_settle(&calls, tsc, compare, &recorded));
+	assert_int_equal(recorded.n_right, 20050);
+	assert_int_equal(recorded.n_without + calls.n_forgotten, 0);
+	assert_true(calls.entries.size < 1u << 20);
+	kymo_open_calls_deinit(&calls);
+}
+
+static void more_open_calls_than_there_is_room_for_are_counted(void **state)
+{
+	const uint64_t n = KYMO_ENTRY_RECORDS_MAX / RECORD_SIZE + 5000;
+	struct kymo_open_calls calls = { .size = 0 };
+	struct recorded recorded = { .calls = &calls };
+
+	for (uint64_t i = 0; i < n; i++) {
+		add_recorded(&calls, i + 1, (int32_t)(i / 100), true, 0x7fff0000 - i % 100 * 64);
+		if (i % 10000 == 0)
+			assert_null(kymo_open_calls_settle(&calls, i + 1, compare, &recorded));
+	}
+	for (uint64_t i = n; i-- > 0;)
+		add_recorded(&calls, 2 * n - i, (int32_t)(i / 100), false, 0x7fff0000 - i % 100 * 64);
+	assert_null(kymo_open_calls_settle(&calls, UINT64_MAX, compare, &recorded));
+	assert_int_equal(recorded.n_right + recorded.n_without, n);
+	assert_true(recorded.n_without > 0);
+	assert_int_equal(recorded.n_without, calls.n_forgotten);
+	kymo_open_calls_deinit(&calls);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),        cmocka_unit_test(test_left_calls),
-		cmocka_unit_test(test_losses),       cmocka_unit_test(test_spans_have_stacks_of_their_own),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_left_calls),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_spans_have_stacks_of_their_own),
 		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(the_record_of_an_entry_stays_while_its_call_is_open),
+		cmocka_unit_test(more_open_calls_than_there_is_room_for_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
