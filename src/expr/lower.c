@@ -205,14 +205,20 @@ static void lower_match(struct lowering *to, const struct expr_node *node)
 
 static const struct kymo_expr_type wide = { .size = 8, .is_signed = true };
 
-/* 0 in place of what is below it. */
-static void lower_not_below_zero(struct lowering *to)
+/* 0 in place of what is below it, and -1, the largest number of bytes, in place of what is beyond 31 bits. */
+static void lower_elements(struct lowering *to)
 {
 	expr_emit(&to->code, (struct kymo_form_op){ .code = KYMO_FORM_PICK });
 	expr_emit_value(&to->code, 63);
 	expr_emit_code(&to->code, KYMO_FORM_SHIFT_RIGHT, wide);
 	expr_emit_code(&to->code, KYMO_FORM_COMPLEMENT, wide);
 	expr_emit_code(&to->code, KYMO_FORM_AND, wide);
+	expr_emit(&to->code, (struct kymo_form_op){ .code = KYMO_FORM_PICK });
+	expr_emit_value(&to->code, 31);
+	expr_emit_code(&to->code, KYMO_FORM_SHIFT_RIGHT, address);
+	expr_emit_code(&to->code, KYMO_FORM_TRUTH, wide);
+	expr_emit_code(&to->code, KYMO_FORM_NEGATE, wide);
+	expr_emit_code(&to->code, KYMO_FORM_OR, wide);
 }
 
 /*
@@ -230,7 +236,7 @@ static void lower_want(struct lowering *to, const struct expr_node *node)
 				       (struct kymo_expr_type){ .size = 4, .is_signed = true });
 		expr_emit_value(&to->code, 1 - node->value);
 		expr_emit_code(&to->code, KYMO_FORM_ADD, address);
-		lower_not_below_zero(to);
+		lower_elements(to);
 		expr_emit_scale(&to->code, kymo_expr_type_bytes(node->type) / node->type.n);
 	}
 	expr_emit_code(&to->code, KYMO_FORM_WANT, address);

@@ -74,7 +74,7 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 	if (f.kind == KYMO_FETCH_CHAIN)
 		return f.type == KYMO_TYPE_BYTES && f.limit <= KYMO_WIRE_CHAIN_MAX;
 	if (f.kind == KYMO_FETCH_FORM && kymo_fetch_is_of_memory(&f))
-		return f.form && f.limit <= KYMO_FETCH_LIMIT_MAX &&
+		return f.form && !f.writes && f.limit <= KYMO_FETCH_LIMIT_MAX &&
 		       (f.array_of <= KYMO_N_TYPES || kymo_type_is_real(kymo_element_type(f.array_of))) &&
 		       (!f.element_size || (!f.array_of && f.element_size <= f.limit)) && x86_form_is_valid(f.form);
 	if ((unsigned int)f.type >= KYMO_N_TYPES && !kymo_type_is_real(f.type))

@@ -13,6 +13,7 @@
 #include "arch/x86_64/guest_calls.h"
 #include "base/page.h"
 #include "wire/readable.h"
+#include "wire/shared.h"
 
 #define TRIES 4 /* a sequence is begun anew when the thread is preempted or gets a signal */
 #define IN_PLACE_MAX 1024
@@ -23,6 +24,7 @@ int64_t kymo_guest_string(char *to, const char *live, uint64_t limits, uint64_t 
 int64_t kymo_guest_block(char *to, const char *live, uint64_t size, uint64_t address);
 int64_t kymo_guest_list(char *to, const char *live, uint64_t size, uint64_t address);
 int64_t kymo_guest_ask(char *to, const char *live, uint64_t number, uint64_t first);
+uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks); /* guest.c */
 
 /* In place of a live page: it can be read for certain. */
 GUEST_INLINE int is_certain(const char *live)
@@ -240,22 +242,6 @@ struct stretch {
 	uint64_t address, size;
 };
 
-/* process_vm_readv() or process_vm_writev() of the process itself, between `local` and one or two stretches. */
-GUEST_INLINE int64_t transfer(int64_t number, const char *live, const struct stretch *local,
-			      const struct stretch *remote, uint64_t n_remote)
-{
-	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
-	int64_t n;
-
-	if (!process)
-		return 0;
-	n = guest_call6(number, process, (uint64_t)local, 1, (uint64_t)remote, n_remote, 0);
-	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
-		n = guest_call6(number, (uint64_t)guest_call6(SYS_gettid, 0, 0, 0, 0, 0, 0), (uint64_t)local, 1,
-				(uint64_t)remote, n_remote, 0);
-	return n;
-}
-
 /* Bytes that were read from `address` on: fewer than `size` where there is a hole, and none, or an errno, at one. What
  * crosses a page is asked for as two stretches: a stretch is read as a whole or not (process_vm_readv(2)). */
 GUEST int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size, uint64_t address)
@@ -264,19 +250,42 @@ GUEST int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size,
 	const struct stretch from[2] = { { address, first }, { address + first, size - first } };
 	const struct stretch local = { (uint64_t)to, size };
 
-	return transfer(SYS_process_vm_readv, live, &local, from, 2);
+	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
+	int64_t n;
+
+	if (!process)
+		return 0;
+	n = guest_call6(SYS_process_vm_readv, process, (uint64_t)&local, 1, (uint64_t)from, 2, 0);
+	if (n == -3) /* ESRCH: the initial thread has ended, and has no memory any more: by this one's id */
+		n = guest_call6(SYS_process_vm_readv, (uint64_t)guest_call6(SYS_gettid, 0, 0, 0, 0, 0, 0),
+				(uint64_t)&local, 1, (uint64_t)from, 2, 0);
+	return n;
 }
 
-/* Of two pages one could be written and the other not. A thread that has no sequences, where others have, makes no
- * record that would tell of it. */
+/* Where sequences are used, hits of vfork children are counted and not recorded. */
+GUEST_INLINE int is_left_out(const char *live)
+{
+	const struct kymo_wire_vforks *vforks;
+
+	if (__atomic_load_n(live, __ATOMIC_RELAXED) != KYMO_PAD_RSEQ)
+		return 0;
+	vforks = (const struct kymo_wire_vforks *)guest_live_word(live, KYMO_PAD_LIVE_VFORKS);
+	return !vforks || (__atomic_load_n(&vforks->n, __ATOMIC_RELAXED) && kymo_guest_is_vfork_child(vforks));
+}
+
+/*
+ * Of two pages one could be written and the other not. The memory is the thread's own, by its own id: a signal handler
+ * may fork here, or it may be in a namespace where the process's id is that of another one.
+ */
 GUEST int64_t kymo_guest_write(char *from, const char *live, uint64_t size, uint64_t address)
 {
 	const struct stretch local = { (uint64_t)from, size }, to = { address, size };
 
-	if (size > KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE ||
-	    (__atomic_load_n(live, __ATOMIC_RELAXED) == KYMO_PAD_RSEQ && !has_sequences(live)))
+	if (size > KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE || !guest_live_word(live, KYMO_PAD_LIVE_READER) ||
+	    is_left_out(live))
 		return 0;
-	return transfer(SYS_process_vm_writev, live, &local, &to, 1);
+	return guest_call6(SYS_process_vm_writev, (uint64_t)guest_call6(SYS_gettid, 0, 0, 0, 0, 0, 0), (uint64_t)&local,
+			   1, (uint64_t)&to, 1, 0);
 }
 
 /* The same where nothing can fault; up to a NUL, if `is_string`. */

@@ -112,7 +112,7 @@ bool x86_writes_are_valid(const struct kymo_pad_event *event)
 		is_after_store |= fetch->writes == KYMO_WRITE_MEMORY;
 		if (!writes_register(fetch))
 			continue;
-		if (written >> register_of(fetch) & 1)
+		if (register_of(fetch) > R15 || written >> register_of(fetch) & 1)
 			return false;
 		written |= 1u << register_of(fetch);
 		n++;

@@ -97,7 +97,7 @@ def test_a_flight_recorder_has_stacks_or_durations():
 
 def test_records_have_their_thread_cpu_and_stack():
     script = 'import threading\nfor i in range(4): threading.Thread(target=len, args=("",)).start()'
-    record('--stack', '-r', 'libc:malloc /duration >= 0/ duration retval', '-p', 'libc:free', '--', PYTHON, '-c',
+    record('--stack', '--buffer', '64M', '-r', 'libc:malloc /duration >= 0/ duration retval', '-p', 'libc:free', '--', PYTHON, '-c',
            script).ok()
     found = events()
     mine = [event for event in found if event.name == 'libc:malloc%return']

@@ -203,6 +203,41 @@ def test_children_are_not_changed_unless_they_are_followed(tmp):
     check_equal(out, f'parent 0: {7 if changed else 1} 0 0 0 first abc 0 0 0 0 0 40\n')
 
 
+VFORKS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static int flag;
+__attribute__((noipa)) int work(int *flag, int n) { return *flag + n; }
+static void *child(void *data) { if (!vfork()) { usleep(300000); _exit(0); } *(volatile int *)data = 1; return data; }
+int main(void)
+{
+	volatile int is_over = 0;
+	pthread_t thread;
+	int n = 0, n_written = 0;
+
+	pthread_create(&thread, NULL, child, (void *)&is_over);
+	while (!is_over) {
+		flag = 0;
+		n_written += work(&flag, 0) == 7;
+		n++;
+		usleep(1000);
+	}
+	pthread_join(thread, NULL);
+	printf("%d\n", n - n_written);
+	return n < 10;
+}
+"""
+
+
+def test_memory_is_written_while_another_thread_waits_for_its_child(tmp):
+    (tmp / 'vforks.c').write_text(VFORKS)
+    run('gcc', '-g', '-O1', '-pthread', '-o', 'vforks', 'vforks.c').ok()
+    for words in (), ('--no-rseq', ):
+        out, records = says(*words, '-p', './vforks:work set *flag = 7', program=('./vforks', ))
+        check_equal((out, {event['faults'] for event in records}), ('0\n', {0}), words)
+
+
 @timeout(120)
 def test_when_the_recorder_is_killed_writes_end(tmp):
     build(tmp)

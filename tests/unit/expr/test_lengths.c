@@ -235,9 +235,15 @@ static void forms_are_shown(void **state)
 			      "   9  shift-right signed\n"
 			      "  10  complement\n"
 			      "  11  and\n"
-			      "  12  value 4\n"
-			      "  13  multiply\n"
-			      "  14  want\n");
+			      "  12  pick 0\n"
+			      "  13  value 31\n"
+			      "  14  shift-right unsigned\n"
+			      "  15  truth\n"
+			      "  16  negate\n"
+			      "  17  or\n"
+			      "  18  value 4\n"
+			      "  19  multiply\n"
+			      "  20  want\n");
 	becomes("str(p, n) == \"GE\"", "  ==: int\n"
 				       "    str: text\n"
 				       "      p: long\n"
