@@ -225,6 +225,33 @@ def test_variables_have_the_values_that_gdb_prints(tmp):
     check(n >= 300 * len(builds), f'{n} values are compared')
 
 
+ABSOLUTE = r'''
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) long work(long a, int b)
+{
+	long size = labs(a);
+	int small = abs(b);
+	long sum = size - small;
+	__asm__ volatile("nop" ::: "memory"); /* here */
+	return a + b;
+}
+int main(void) { printf("%ld\n", work(-5, 7) + work(6, -8) + work(0, 0) + work(-1L << 62, -2147483647)); }
+'''
+
+
+@timeout(60)
+def test_absolute_values_that_no_code_computes_are_those_of_gdb(tmp):
+    """gcc tells them by DW_OP_abs."""
+    (tmp / 'app.c').write_text(ABSOLUTE)
+    run(program('gcc'), '-O2', '-g', '-o', 'app', 'app.c', seconds=60).ok()
+    words = ['size', 'small', 'sum']
+    told = gdb_says(['./app'], [('here', ['app.c:9'], words)])['here']
+    check_equal(told, [[5, 7, -2], [6, 8, -2], [0, 0, 0], [2**62, 2**31 - 1, 2**62 - 2**31 + 1]], 'what gdb tells')
+    record('-p', 'p:here ./app:app.c:/here/ size small sum', '--', './app').ok()
+    check_equal([[event[word] for word in words] for event in events()], told, 'what kymo records')
+
+
 # ---- C++, texts, wholes, returns -----------------------------------------------------------------
 
 CPP = r'''
