@@ -39,9 +39,9 @@ bool sym_unit_file_is(struct kymo_debug *debug, const struct sym_unit *unit, con
 	n = strlen(file);
 	if (n <= n_path || *path == '/')
 		return ends_in(path, n_path, file, n);
-	folder = n > n_path + 1 && file[n - n_path - 1] == '/' && !strcmp(file + n - n_path, path) ?
-			 folder_of(debug, unit) :
-			 NULL;
+	folder = n > n_path + 1 && file[n - n_path - 1] == '/' && !strcmp(file + n - n_path, path)
+			 ? folder_of(debug, unit)
+			 : NULL;
 	return folder && ends_in(folder, strlen(folder), file, n - n_path - 1);
 }
 

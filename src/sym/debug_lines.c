@@ -178,6 +178,62 @@ struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, 
 	return sym_debug_end(debug);
 }
 
+/* ---- files with code ------------------------------------------------------------------------- */
+
+struct sources {
+	struct kymo_debug *debug;
+	const char *file;
+	KYMO_VEC(const char *) paths;
+};
+
+static void add_source(struct sources *sources, const char *path)
+{
+	for (size_t i = 0; i < sources->paths.n; i++)
+		if (!strcmp(sources->paths.items[i], path))
+			return;
+	if (!kymo_vec_push(&sources->paths, path))
+		sources->debug->is_out_of_memory = true;
+}
+
+/* Most rows are of the file of the row before. */
+static void add_sources_of(struct sources *sources, const struct sym_unit *unit)
+{
+	Dwarf_Die die = unit->skeleton;
+	struct kymo_source_line line;
+	const char *seen = NULL;
+	Dwarf_Lines *lines;
+	size_t n;
+
+	if (dwarf_getsrclines(&die, &lines, &n))
+		return;
+	for (size_t i = 0; i < n && !sources->debug->is_out_of_memory; i++) {
+		if (!read_row(dwarf_onesrcline(lines, i), &line) || line.file == seen)
+			continue;
+		seen = line.file;
+		if (sym_unit_file_is(sources->debug, unit, seen, sources->file))
+			add_source(sources, sym_unit_path(sources->debug, unit, seen));
+	}
+}
+
+struct kymo_error *kymo_debug_sources(struct kymo_debug *debug, const char *file, const char *const **ret,
+				      size_t *n_ret)
+{
+	struct sources sources = { .debug = debug, .file = file };
+	bool is_known = false;
+
+	for (size_t i = 0; i < debug->units.n; i++)
+		if (sym_unit_has_file(debug, &debug->units.items[i], file)) {
+			is_known = true;
+			add_sources_of(&sources, &debug->units.items[i]);
+		}
+	*n_ret = sources.paths.n;
+	*ret = sym_debug_copy(debug, sources.paths.items, sources.paths.n, sizeof(*sources.paths.items));
+	kymo_vec_deinit(&sources.paths);
+	if (!is_known)
+		return sym_no_file(debug, file);
+	return sym_debug_end(debug);
+}
+
 /* ---- of a function --------------------------------------------------------------------------- */
 
 static bool are_same_lines(const struct kymo_source_line *a, const struct kymo_source_line *b)

@@ -28,6 +28,11 @@ struct kymo_source_line {
 struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, unsigned int line,
 				    const struct kymo_source_line **ret, size_t *n_ret);
 
+/* The source files with code whose path ends in `file`, each once, with the directory in which it was compiled; n 0:
+ * none has code. They live with `debug`. NOT_FOUND: no such source file, with nearest names. */
+struct kymo_error *kymo_debug_sources(struct kymo_debug *debug, const char *file, const char *const **ret,
+				      size_t *n_ret);
+
 /* All lines of the function that holds `vaddr` at which a statement begins, those of functions inlined into it, too, by
  * address; n 0: the line table has none. NOT_FOUND: no function is described there. */
 struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t vaddr,

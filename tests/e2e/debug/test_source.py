@@ -225,6 +225,20 @@ def test_sources_in_a_directory_are_found_from_where_they_were_compiled(tmp):
 
 
 @timeout(60)
+def test_of_two_sources_of_one_name_neither_is_taken(tmp):
+    for name, function in (('src', 'main'), ('lib', 'other')):
+        (tmp / name).mkdir()
+        (tmp / name / 'app.c').write_text(f'int {function}(void)\n{{\n\treturn 0; /* in {name} */\n}}\n')
+    run(program('gcc'), '-g', '-o', 'app', 'src/app.c', 'lib/app.c').ok()
+    kymo('list', '--vars', './app:app.c:/return 0/').wrong_words(
+        f'app.c may be {tmp}/src/app.c or {tmp}/lib/app.c; write more of the path before the text')
+    for name, function in (('src', 'main'), ('lib', 'other')):
+        shown = kymo('list', '--vars', f'./app:{name}/app.c:/return 0/').ok().out
+        check_matches(shown, rf'\A\./app:{function}\+0x[0-9a-f]+  0x[0-9a-f]+  app\.c:3\n')
+    kymo('list', '--vars', './app:lib/app.c:/in src/').refused('no line of lib/app.c matches /in src/', status=1)
+
+
+@timeout(60)
 def test_what_is_not_there_is_told(tmp):
     build(tmp, 'gcc', '-O0', '-g')
     for location, sentence in (('./app:ap.c:12',
