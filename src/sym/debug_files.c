@@ -1,5 +1,6 @@
 #include "sym/debug_files.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "sym/find.h"
 #include "sym/module.h"
 
+#define PATHS_MAX (16u << 20) /* bytes: rows of a damaged line table may change between two files each time */
 #define NEAR_MAX 3
 #define NAME_MAX_NEAR 256
 
@@ -54,6 +56,9 @@ const char *sym_unit_path(struct kymo_debug *debug, const struct sym_unit *unit,
 	if (!folder || !*folder)
 		return path;
 	size = strlen(folder) + strlen(path) + 2;
+	if (size > PATH_MAX || debug->paths_size + size > PATHS_MAX)
+		return path;
+	debug->paths_size += size;
 	whole = sym_debug_alloc(debug, size);
 	if (whole)
 		snprintf(whole, size, "%s/%s", folder, path);

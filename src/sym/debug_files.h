@@ -8,8 +8,8 @@
  * table has it, is from the directory in which the unit was compiled. */
 bool sym_unit_file_is(struct kymo_debug *debug, const struct sym_unit *unit, const char *path, const char *file);
 
-/* The path with that directory, where it is relative and the unit tells the directory; or itself. Lives with `debug`.
- * sym_debug_end() tells that there is no memory. */
+/* The path with that directory; or itself, where it is absolute, the unit does not tell the directory, or the paths of
+ * `debug` are too long or too many. Lives with `debug`. sym_debug_end() tells that there is no memory. */
 const char *sym_unit_path(struct kymo_debug *debug, const struct sym_unit *unit, const char *path);
 
 /* Whether a line of the unit may be of that file. */
