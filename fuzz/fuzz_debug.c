@@ -114,12 +114,15 @@ static void see_lines(struct kymo_debug *debug, uint64_t vaddr)
 	enum kymo_returned returned;
 	struct kymo_error *error;
 	struct kymo_source_line line;
+	const char *const *paths;
 	struct kymo_source_frame frames[KYMO_SOURCE_FRAMES_MAX];
 	size_t n, n_found;
 
 	error = kymo_debug_function_lines(debug, vaddr, &lines, &n);
-	for (size_t i = 0; !error && i < n && i < 4; i++)
+	for (size_t i = 0; !error && i < n && i < 4; i++) {
 		kymo_error_destroy(kymo_debug_lines(debug, lines[i].file, lines[i].line, &found, &n_found));
+		kymo_error_destroy(kymo_debug_sources(debug, lines[i].file, &paths, &n_found));
+	}
 	kymo_error_destroy(error);
 	if (kymo_debug_line_of(debug, vaddr, &line) && line.function)
 		kymo_error_destroy(kymo_debug_instances(debug, line.function, strlen(line.function), &instances, &n));

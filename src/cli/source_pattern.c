@@ -91,24 +91,46 @@ static struct kymo_error *choose(const char *source, const char *pattern, const 
 	return NULL;
 }
 
+/* Compilers write one path in several ways. */
+static bool are_same_files(const char *a, const char *b)
+{
+	kymo_cleanup_free char *x = realpath(a, NULL), *y = realpath(b, NULL);
+
+	return x && y && !strcmp(x, y);
+}
+
+/* The one source of that name, to be freed. */
+static struct kymo_error *find_path(struct kymo_debug *debug, const char *source, char **ret)
+{
+	const char *const *paths;
+	struct kymo_error *error;
+	size_t n;
+
+	error = kymo_debug_sources(debug, source, &paths, &n);
+	if (error || !n)
+		return error ? error : kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no code of %s", source);
+	for (size_t i = 1; i < n; i++)
+		if (!are_same_files(paths[0], paths[i]))
+			return kymo_error_create(KYMO_ERROR_USAGE,
+						 "%s may be %s or %s; write more of the path before the text", source,
+						 paths[0], paths[i]);
+	*ret = strdup(paths[0]);
+	return *ret ? NULL : &kymo_error_no_memory;
+}
+
 struct kymo_error *cli_source_pattern_find(struct kymo_debug *debug, const char *source, const char *pattern,
 					   unsigned int *ret)
 {
-	const struct kymo_source_line *lines;
 	struct matches matches = { .n = 0 };
 	kymo_cleanup_free char *path = NULL;
 	struct kymo_error *error;
 	char reason[200];
 	regex_t regex;
-	size_t n;
 	int err;
 
-	error = kymo_debug_lines(debug, source, 1, &lines, &n);
-	if (error || !n)
-		return error ? error : kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no code of %s", source);
-	path = strdup(lines[0].file);
-	if (!path)
-		return &kymo_error_no_memory;
+	error = find_path(debug, source, &path);
+	if (error)
+		return error;
 	err = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
 	if (err) {
 		regerror(err, &regex, reason, sizeof(reason));

@@ -1,28 +1,71 @@
 #include "sym/debug_files.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "sym/debug_die.h"
+#include "sym/debug_memory.h"
 #include "sym/find.h"
 #include "sym/module.h"
 
+#define PATHS_MAX (16u << 20) /* bytes: rows of a damaged line table may change between two files each time */
 #define NEAR_MAX 3
 #define NAME_MAX_NEAR 256
 
-bool sym_file_is(const char *path, const char *file)
+/* Whether the path ends in `file`, at whole components. */
+static bool ends_in(const char *path, size_t n_path, const char *file, size_t n)
 {
-	size_t n_path = strlen(path), n;
-
-	while (!strncmp(file, "./", 2))
-		file += 2;
-	n = strlen(file);
-	if (!n || n > n_path || strcmp(path + n_path - n, file) != 0)
+	if (!n || n > n_path || strncmp(path + n_path - n, file, n) != 0)
 		return false;
 	return n == n_path || *file == '/' || path[n_path - n - 1] == '/';
 }
 
-bool sym_unit_has_file(const struct sym_unit *unit, const char *file)
+/* The directory that relative paths of the unit are from, or NULL. */
+static const char *folder_of(struct kymo_debug *debug, const struct sym_unit *unit)
+{
+	Dwarf_Die die = unit->skeleton;
+
+	return sym_die_string(debug, &die, DW_AT_comp_dir);
+}
+
+bool sym_unit_file_is(struct kymo_debug *debug, const struct sym_unit *unit, const char *path, const char *file)
+{
+	const size_t n_path = strlen(path);
+	const char *folder;
+	size_t n;
+
+	while (!strncmp(file, "./", 2))
+		file += 2;
+	n = strlen(file);
+	if (n <= n_path || *path == '/')
+		return ends_in(path, n_path, file, n);
+	folder = n > n_path + 1 && file[n - n_path - 1] == '/' && !strcmp(file + n - n_path, path)
+			 ? folder_of(debug, unit)
+			 : NULL;
+	return folder && ends_in(folder, strlen(folder), file, n - n_path - 1);
+}
+
+const char *sym_unit_path(struct kymo_debug *debug, const struct sym_unit *unit, const char *path)
+{
+	const char *folder = path && *path != '/' ? folder_of(debug, unit) : NULL;
+	size_t size;
+	char *whole;
+
+	if (!folder || !*folder)
+		return path;
+	size = strlen(folder) + strlen(path) + 2;
+	if (size > PATH_MAX || debug->paths_size + size > PATHS_MAX)
+		return path;
+	debug->paths_size += size;
+	whole = sym_debug_alloc(debug, size);
+	if (whole)
+		snprintf(whole, size, "%s/%s", folder, path);
+	return whole ? whole : path;
+}
+
+bool sym_unit_has_file(struct kymo_debug *debug, const struct sym_unit *unit, const char *file)
 {
 	Dwarf_Die die = unit->skeleton;
 	Dwarf_Files *files;
@@ -33,7 +76,7 @@ bool sym_unit_has_file(const struct sym_unit *unit, const char *file)
 	for (size_t i = 0; i < n; i++) {
 		const char *path = dwarf_filesrc(files, i, NULL, NULL);
 
-		if (path && sym_file_is(path, file))
+		if (path && sym_unit_file_is(debug, unit, path, file))
 			return true;
 	}
 	return false;

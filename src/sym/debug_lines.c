@@ -29,6 +29,7 @@ struct gathering {
 	unsigned int wanted, best; /* lines; 0: no best one so far */
 	struct sym_scopes scopes;
 	bool has_scopes;
+	const char *seen, *path; /* the file of the last row, as the line table has it and whole */
 	KYMO_VEC(struct line_row) rows;
 };
 
@@ -99,10 +100,15 @@ static bool find_scopes(struct gathering *gathering, uint64_t vaddr)
 	return gathering->has_scopes;
 }
 
-static void add_line(struct gathering *gathering, const struct kymo_source_line *line)
+/* A line table has one text for all rows of a file, so most rows have that of the row before. */
+static void add_line(struct gathering *gathering, const struct sym_unit *unit, const struct kymo_source_line *line)
 {
 	struct line_row row = { .line = *line };
 
+	if (gathering->seen != line->file)
+		gathering->path = sym_unit_path(gathering->debug, unit, line->file);
+	gathering->seen = line->file;
+	row.line.file = gathering->path;
 	if (find_scopes(gathering, line->vaddr))
 		place_row(gathering->debug, &gathering->scopes, &row);
 	if (gathering->rows.n < ROWS_MAX && !kymo_vec_push(&gathering->rows, row))
@@ -122,12 +128,13 @@ static void gather_unit(struct gathering *gathering, const struct sym_unit *unit
 		return;
 	for (size_t i = 0; i < n && !gathering->debug->is_out_of_memory; i++) {
 		if (!read_row(dwarf_onesrcline(lines, i), &line) || line.line < gathering->wanted ||
-		    (gathering->best && line.line > gathering->best) || !sym_file_is(line.file, gathering->file))
+		    (gathering->best && line.line > gathering->best) ||
+		    !sym_unit_file_is(gathering->debug, unit, line.file, gathering->file))
 			continue;
 		if (line.line != gathering->best)
 			gathering->rows.n = 0;
 		gathering->best = line.line;
-		add_line(gathering, &line);
+		add_line(gathering, unit, &line);
 	}
 }
 
@@ -160,12 +167,68 @@ struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, 
 	bool is_known = false;
 
 	for (size_t i = 0; i < debug->units.n; i++)
-		if (sym_unit_has_file(&debug->units.items[i], file)) {
+		if (sym_unit_has_file(debug, &debug->units.items[i], file)) {
 			is_known = true;
 			gather_unit(&gathering, &debug->units.items[i]);
 		}
 	keep_first(&gathering, ret, n_ret);
 	kymo_vec_deinit(&gathering.rows);
+	if (!is_known)
+		return sym_no_file(debug, file);
+	return sym_debug_end(debug);
+}
+
+/* ---- files with code ------------------------------------------------------------------------- */
+
+struct sources {
+	struct kymo_debug *debug;
+	const char *file;
+	KYMO_VEC(const char *) paths;
+};
+
+static void add_source(struct sources *sources, const char *path)
+{
+	for (size_t i = 0; i < sources->paths.n; i++)
+		if (!strcmp(sources->paths.items[i], path))
+			return;
+	if (!kymo_vec_push(&sources->paths, path))
+		sources->debug->is_out_of_memory = true;
+}
+
+/* Most rows are of the file of the row before. */
+static void add_sources_of(struct sources *sources, const struct sym_unit *unit)
+{
+	Dwarf_Die die = unit->skeleton;
+	struct kymo_source_line line;
+	const char *seen = NULL;
+	Dwarf_Lines *lines;
+	size_t n;
+
+	if (dwarf_getsrclines(&die, &lines, &n))
+		return;
+	for (size_t i = 0; i < n && !sources->debug->is_out_of_memory; i++) {
+		if (!read_row(dwarf_onesrcline(lines, i), &line) || line.file == seen)
+			continue;
+		seen = line.file;
+		if (sym_unit_file_is(sources->debug, unit, seen, sources->file))
+			add_source(sources, sym_unit_path(sources->debug, unit, seen));
+	}
+}
+
+struct kymo_error *kymo_debug_sources(struct kymo_debug *debug, const char *file, const char *const **ret,
+				      size_t *n_ret)
+{
+	struct sources sources = { .debug = debug, .file = file };
+	bool is_known = false;
+
+	for (size_t i = 0; i < debug->units.n; i++)
+		if (sym_unit_has_file(debug, &debug->units.items[i], file)) {
+			is_known = true;
+			add_sources_of(&sources, &debug->units.items[i]);
+		}
+	*n_ret = sources.paths.n;
+	*ret = sym_debug_copy(debug, sources.paths.items, sources.paths.n, sizeof(*sources.paths.items));
+	kymo_vec_deinit(&sources.paths);
 	if (!is_known)
 		return sym_no_file(debug, file);
 	return sym_debug_end(debug);
@@ -180,13 +243,14 @@ static bool are_same_lines(const struct kymo_source_line *a, const struct kymo_s
 
 static void gather_function(struct gathering *gathering, Dwarf_Lines *lines, size_t n)
 {
+	const struct sym_unit *unit = gathering->scopes.unit;
 	struct kymo_source_line line;
 
 	for (size_t i = 0; i < n && !gathering->debug->is_out_of_memory; i++) {
 		if (!read_row(dwarf_onesrcline(lines, i), &line) || !sym_scopes_move(&gathering->scopes, line.vaddr))
 			continue;
 		gathering->has_scopes = true;
-		add_line(gathering, &line);
+		add_line(gathering, unit, &line);
 	}
 }
 

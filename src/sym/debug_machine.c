@@ -500,6 +500,19 @@ static void shift_value(struct sym_machine *machine, enum kymo_form_code code, b
 		binary(machine, code, a->size == 4 ? 4 : 8, is_signed);
 }
 
+/* (x ^ s) - s, where s has the sign of x in each bit. */
+static void make_absolute(struct sym_machine *machine)
+{
+	copy(machine, 0);
+	push_number(machine, KYMO_FORM_VALUE, 63);
+	binary(machine, KYMO_FORM_SHIFT_RIGHT, 8, true);
+	swap(machine);
+	copy(machine, 1);
+	binary(machine, KYMO_FORM_XOR, 0, false);
+	swap(machine);
+	binary(machine, KYMO_FORM_SUBTRACT, 0, false);
+}
+
 static bool step_arithmetic(struct sym_machine *machine, const Dwarf_Op *op)
 {
 	struct sym_value *a = machine->n > 1 ? stack_entry(machine, 1) : NULL;
@@ -544,6 +557,9 @@ static bool step_arithmetic(struct sym_machine *machine, const Dwarf_Op *op)
 		return true;
 	case DW_OP_neg:
 		unary(machine, (struct kymo_form_op){ KYMO_FORM_NEGATE, 0, 0, 0 });
+		return true;
+	case DW_OP_abs:
+		make_absolute(machine);
 		return true;
 	case DW_OP_not:
 		unary(machine, (struct kymo_form_op){ KYMO_FORM_COMPLEMENT, 0, 0, 0 });

@@ -103,6 +103,7 @@ struct kymo_debug {
 	struct sym_chunk *chunks;
 	unsigned int steps;    /* that a name may still take */
 	uint64_t budget;       /* ranges and scopes that may still be looked at, see sym_debug_spend() */
+	size_t paths_size;     /* bytes of paths that were put together */
 	uint64_t first_code;   /* where the first executable segment begins; 0: none does */
 	size_t n_functions;    /* of all units that were read */
 	bool is_out_of_memory; /* sym_debug_end() tells */

@@ -6,6 +6,7 @@ import re
 
 from kymotest import check, check_equal, check_same, events, kymo, program, record, run, sampled, share, timeout
 from seeds import seed
+from variables import gdb_says, same
 
 # ---- programs ------------------------------------------------------------------------------------
 
@@ -134,43 +135,6 @@ __attribute__((noinline)) long f{k}(struct s{k} *p, int a, long b2, enum color e
 
 # ---- gdb -----------------------------------------------------------------------------------------
 
-GDB = r'''
-import gdb, json
-asked = json.load(open('asked.json'))
-found = {}
-
-class Look(gdb.Breakpoint):
-    def __init__(self, where, words):
-        super().__init__(where)
-        self.where, self.words = where, words
-        found[where] = []
-
-    def stop(self):
-        row = []
-        for word in self.words:
-            try:
-                row.append(int(gdb.parse_and_eval(word)))
-            except (gdb.error, ValueError, TypeError):
-                row.append(None)
-        found[self.where].append(row)
-        return False
-
-for where, words in asked:
-    Look(where, words)
-gdb.execute('run')
-json.dump(found, open('found.json', 'w'))
-'''
-
-
-def gdb_says(tmp, asked):
-    """{location: a row of values for each hit}."""
-    (tmp / 'look.py').write_text(GDB)
-    (tmp / 'asked.json').write_text(json.dumps(asked))
-    run(program('gdb'), '-nx', '-batch', '-iex', 'set debuginfod enabled off', '-x', 'look.py', './app',
-        seconds=120).ok()
-    return json.loads((tmp / 'found.json').read_text())
-
-
 def locations(corpus, tmp):
     """Where lines of the program begin, as FUNCTION+OFFSET: what gdb takes for them."""
     lines = [number for number, text in enumerate((tmp / 'app.c').read_text().splitlines(), 1) if '/* here' in text]
@@ -185,14 +149,10 @@ def locations(corpus, tmp):
 # ---- both ----------------------------------------------------------------------------------------
 
 
-def same(value, told):
-    return value % 2**64 == told % 2**64
-
-
 def compare(corpus, tmp, build, probes):
     """probes: [(kymo's location, gdb's, expressions)]. How many variables had the same values, and those that kymo
     does not know."""
-    told = gdb_says(tmp, [(where, words) for _, where, words in probes])
+    told = gdb_says(['./app'], [(where, [where], words) for _, where, words in probes])
     n, unknown = 0, []
     for location, where, words in probes:
         rows = told[where]
@@ -263,6 +223,33 @@ def test_variables_have_the_values_that_gdb_prints(tmp):
     ]
     check(not others, 'what gdb alone knows', others)
     check(n >= 300 * len(builds), f'{n} values are compared')
+
+
+ABSOLUTE = r'''
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) long work(long a, int b)
+{
+	long size = labs(a);
+	int small = abs(b);
+	long sum = size - small;
+	__asm__ volatile("nop" ::: "memory"); /* here */
+	return a + b;
+}
+int main(void) { printf("%ld\n", work(-5, 7) + work(6, -8) + work(0, 0) + work(-1L << 62, -2147483647)); }
+'''
+
+
+@timeout(60)
+def test_absolute_values_that_no_code_computes_are_those_of_gdb(tmp):
+    """gcc tells them by DW_OP_abs."""
+    (tmp / 'app.c').write_text(ABSOLUTE)
+    run(program('gcc'), '-O2', '-g', '-o', 'app', 'app.c', seconds=60).ok()
+    words = ['size', 'small', 'sum']
+    told = gdb_says(['./app'], [('here', ['app.c:9'], words)])['here']
+    check_equal(told, [[5, 7, -2], [6, 8, -2], [0, 0, 0], [2**62, 2**31 - 1, 2**62 - 2**31 + 1]], 'what gdb tells')
+    record('-p', 'p:here ./app:app.c:/here/ size small sum', '--', './app').ok()
+    check_equal([[event[word] for word in words] for event in events()], told, 'what kymo records')
 
 
 # ---- C++, texts, wholes, returns -----------------------------------------------------------------

@@ -203,6 +203,41 @@ def test_a_line_is_named_by_what_is_in_it(tmp):
         r"\Akymo: the source .*/app\.c cannot be read \(No such file or directory\); write the line's number: app\.c:120")
 
 
+@timeout(120)
+def test_sources_in_a_directory_are_found_from_where_they_were_compiled(tmp):
+    """DWARF 5 has 'src/app.c' in the line table, and where that is from elsewhere."""
+    (tmp / 'src').mkdir()
+    (tmp / 'elsewhere').mkdir()
+    (tmp / 'src/app.c').write_text(SOURCE)
+    step = line_of('total += step')
+    for way in (('gcc', '-gdwarf-5'), ('gcc', '-gdwarf-4'), ('clang', '-gdwarf-5')):
+        run(program(way[0]), way[1], '-O0', '-w', '-o', 'app', 'src/app.c', seconds=60).ok()
+        for file in ('app.c', 'src/app.c', f'{tmp.name}/src/app.c', f'{tmp}/src/app.c', './src/app.c'):
+            for line in (str(step), '/total \\+= step/'):
+                shown = kymo('list', '--vars', f'{tmp}/app:{file}:{line}', cwd=tmp / 'elsewhere').ok().out
+                check_matches(shown, rf'\A\S*/app:work\+0x[0-9a-f]+  0x[0-9a-f]+  app\.c:{step}\n', f'{way} {file}')
+        for file in ('other/src/app.c', f'x{tmp.name}/src/app.c', f'/src/app.c/{tmp.name}'):
+            kymo('list', '--vars', f'./app:{file}:{step}').refused('has no source file')
+        shown = kymo('list', '--lines', f'{tmp}/app:work', cwd=tmp / 'elsewhere').ok().out
+        check_equal(shown.splitlines()[0], f'{tmp}/src/app.c:', str(way))
+        check_matches(shown, rf'(?m)^ +{step}  0x[0-9a-f]+ +total \+= step', str(way))
+        check_matches(kymo('list', '--vars', './app:work:2').ok().out, r'  app\.c:\d+$')
+
+
+@timeout(60)
+def test_of_two_sources_of_one_name_neither_is_taken(tmp):
+    for name, function in (('src', 'main'), ('lib', 'other')):
+        (tmp / name).mkdir()
+        (tmp / name / 'app.c').write_text(f'int {function}(void)\n{{\n\treturn 0; /* in {name} */\n}}\n')
+    run(program('gcc'), '-g', '-o', 'app', 'src/app.c', 'lib/app.c').ok()
+    kymo('list', '--vars', './app:app.c:/return 0/').wrong_words(
+        f'app.c may be {tmp}/src/app.c or {tmp}/lib/app.c; write more of the path before the text')
+    for name, function in (('src', 'main'), ('lib', 'other')):
+        shown = kymo('list', '--vars', f'./app:{name}/app.c:/return 0/').ok().out
+        check_matches(shown, rf'\A\./app:{function}\+0x[0-9a-f]+  0x[0-9a-f]+  app\.c:3\n')
+    kymo('list', '--vars', './app:lib/app.c:/in src/').refused('no line of lib/app.c matches /in src/', status=1)
+
+
 @timeout(60)
 def test_what_is_not_there_is_told(tmp):
     build(tmp, 'gcc', '-O0', '-g')

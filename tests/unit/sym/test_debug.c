@@ -229,6 +229,7 @@ static void check_lines(struct built *built)
 {
 	const struct kymo_instance *instances;
 	const struct kymo_source_line *lines;
+	const char *const *paths;
 	struct kymo_error *error;
 	bool has_loop = false;
 	size_t n;
@@ -245,6 +246,15 @@ static void check_lines(struct built *built)
 	error = kymo_debug_lines(built->debug, "ap.c", 12, &lines, &n);
 	assert_non_null(error);
 	assert_non_null(strstr(error->message, "near are app.c"));
+	kymo_error_destroy(error);
+	take(kymo_debug_sources(built->debug, "app.c", &paths, &n));
+	assert_int_equal(n, 1);
+	assert_int_equal(paths[0][0], '/');
+	take(kymo_debug_lines(built->debug, paths[0], 12, &lines, &n));
+	assert_int_equal(n, 1);
+	assert_string_equal(lines[0].file, paths[0]);
+	error = kymo_debug_sources(built->debug, "other/app.c", &paths, &n);
+	assert_non_null(error);
 	kymo_error_destroy(error);
 	take(kymo_debug_function_lines(built->debug, built->work, &lines, &n));
 	for (size_t i = 0; i < n; i++)
