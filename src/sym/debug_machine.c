@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "sym/debug_die.h"
 #include "sym/tls.h"
 
@@ -367,19 +368,11 @@ static bool step_constant(struct sym_machine *machine, const Dwarf_Op *op)
 		push_number(machine, KYMO_FORM_VALUE, op->atom - DW_OP_lit0);
 		return true;
 	}
-	switch (op->atom) {
-	case DW_OP_const1u:
-	case DW_OP_const1s:
-	case DW_OP_const2u:
-	case DW_OP_const2s:
-	case DW_OP_const4u:
-	case DW_OP_const4s:
-	case DW_OP_const8u:
-	case DW_OP_const8s:
-	case DW_OP_constu:
-	case DW_OP_consts:
+	if (op->atom >= DW_OP_const1u && op->atom <= DW_OP_consts) {
 		push_number(machine, KYMO_FORM_VALUE, (int64_t)op->number);
 		return true;
+	}
+	switch (op->atom) {
 	case DW_OP_addr:
 		push_number(machine, KYMO_FORM_ADDRESS, (int64_t)op->number);
 		return true;
@@ -513,6 +506,24 @@ static void make_absolute(struct sym_machine *machine)
 	binary(machine, KYMO_FORM_SUBTRACT, 0, false);
 }
 
+/* Those that are the same whatever the types are. */
+static bool step_plain(struct sym_machine *machine, const Dwarf_Op *op)
+{
+	static const struct {
+		uint8_t operation, code;
+	} plain[] = {
+		{ DW_OP_plus, KYMO_FORM_ADD }, { DW_OP_minus, KYMO_FORM_SUBTRACT }, { DW_OP_mul, KYMO_FORM_MULTIPLY },
+		{ DW_OP_and, KYMO_FORM_AND },  { DW_OP_or, KYMO_FORM_OR },          { DW_OP_xor, KYMO_FORM_XOR },
+	};
+
+	for (size_t i = 0; i < kymo_countof(plain); i++)
+		if (plain[i].operation == op->atom) {
+			binary(machine, (enum kymo_form_code)plain[i].code, 0, false);
+			return true;
+		}
+	return false;
+}
+
 static bool step_arithmetic(struct sym_machine *machine, const Dwarf_Op *op)
 {
 	struct sym_value *a = machine->n > 1 ? stack_entry(machine, 1) : NULL;
@@ -522,29 +533,11 @@ static bool step_arithmetic(struct sym_machine *machine, const Dwarf_Op *op)
 	case DW_OP_plus_uconst:
 		add_constant(machine, (int64_t)op->number);
 		return true;
-	case DW_OP_plus:
-		binary(machine, KYMO_FORM_ADD, 0, false);
-		return true;
-	case DW_OP_minus:
-		binary(machine, KYMO_FORM_SUBTRACT, 0, false);
-		return true;
-	case DW_OP_mul:
-		binary(machine, KYMO_FORM_MULTIPLY, 0, false);
-		return true;
 	case DW_OP_div:
 		binary(machine, KYMO_FORM_DIVIDE, 0, is_signed);
 		return true;
 	case DW_OP_mod:
 		binary(machine, KYMO_FORM_REMAINDER, 0, a && a->is_typed && a->is_signed);
-		return true;
-	case DW_OP_and:
-		binary(machine, KYMO_FORM_AND, 0, false);
-		return true;
-	case DW_OP_or:
-		binary(machine, KYMO_FORM_OR, 0, false);
-		return true;
-	case DW_OP_xor:
-		binary(machine, KYMO_FORM_XOR, 0, false);
 		return true;
 	case DW_OP_shl:
 		shift_value(machine, KYMO_FORM_SHIFT_LEFT, false);
@@ -571,28 +564,22 @@ static bool step_arithmetic(struct sym_machine *machine, const Dwarf_Op *op)
 
 static bool step_comparison(struct sym_machine *machine, const Dwarf_Op *op)
 {
-	switch (op->atom) {
-	case DW_OP_eq:
-		compare_values(machine, KYMO_FORM_EQUAL, false);
-		return true;
-	case DW_OP_ne:
-		compare_values(machine, KYMO_FORM_DIFFERENT, false);
-		return true;
-	case DW_OP_lt:
-		compare_values(machine, KYMO_FORM_LESS, false);
-		return true;
-	case DW_OP_le:
-		compare_values(machine, KYMO_FORM_LESS_OR_EQUAL, false);
-		return true;
-	case DW_OP_gt:
-		compare_values(machine, KYMO_FORM_LESS, true);
-		return true;
-	case DW_OP_ge:
-		compare_values(machine, KYMO_FORM_LESS_OR_EQUAL, true);
-		return true;
-	default:
-		return false;
-	}
+	static const struct {
+		uint8_t operation;
+		enum kymo_form_code code;
+		bool is_swapped;
+	} comparisons[] = {
+		{ DW_OP_eq, KYMO_FORM_EQUAL, false },         { DW_OP_ne, KYMO_FORM_DIFFERENT, false },
+		{ DW_OP_lt, KYMO_FORM_LESS, false },          { DW_OP_gt, KYMO_FORM_LESS, true },
+		{ DW_OP_le, KYMO_FORM_LESS_OR_EQUAL, false }, { DW_OP_ge, KYMO_FORM_LESS_OR_EQUAL, true },
+	};
+
+	for (size_t i = 0; i < kymo_countof(comparisons); i++)
+		if (comparisons[i].operation == op->atom) {
+			compare_values(machine, comparisons[i].code, comparisons[i].is_swapped);
+			return true;
+		}
+	return false;
 }
 
 struct sym_value *sym_machine_convert(struct sym_machine *machine, const Dwarf_Op *ops, size_t n)
@@ -602,7 +589,8 @@ struct sym_value *sym_machine_convert(struct sym_machine *machine, const Dwarf_O
 	for (size_t i = 0; i < n && !machine->why; i++)
 		if (!step_constant(machine, &ops[i]) && !step_indexed(machine, &ops[i]) &&
 		    !step_register(machine, &ops[i]) && !step_stack(machine, &ops[i]) &&
-		    !step_arithmetic(machine, &ops[i]) && !step_comparison(machine, &ops[i]))
+		    !step_plain(machine, &ops[i]) && !step_arithmetic(machine, &ops[i]) &&
+		    !step_comparison(machine, &ops[i]))
 			fail_machine(machine, refusal(ops[i].atom));
 	machine->nesting--;
 	return machine->why ? NULL : stack_entry(machine, 0);
