@@ -22,7 +22,7 @@ static struct stack_bytes stack_of(size_t n, uint64_t first)
 	uint8_t *bytes = (uint8_t *)words + 1;
 
 	memcpy(bytes, &first, sizeof(first));
-	return (struct stack_bytes){ .bytes = bytes, .size = (uint16_t)(HEAD + 8 * n), .frames = 16 };
+	return (struct stack_bytes){ .bytes = bytes, .size = (uint16_t)(HEAD + 8 * n), .is_chain = true, .frames = 16 };
 }
 
 static void test_a_chain_is_found_by_all_of_its_bytes(void **state)
@@ -80,7 +80,7 @@ static void test_copies_are_not_remembered(void **state)
 	struct stack_cache *cache = stack_cache_create();
 	struct stack_bytes stack = stack_of(5, 1);
 
-	stack.frames = 0;
+	stack.is_chain = false;
 	stack_cache_put(cache, &stack, 42);
 	assert_int_equal(stack_cache_find(cache, &stack), 0);
 	stack_cache_destroy(cache);
