@@ -16,6 +16,7 @@
 #include "probe/code/events.h"
 #include "probe/install/remove.h"
 #include "probe/memory/data.h"
+#include "probe/memory/spent.h"
 #include "probe/memory/state.h"
 #include "probe/probe.h"
 #include "probe/install/mapped.h"
@@ -373,7 +374,7 @@ struct kymo_error *recording_follow(struct recording *recording)
 		if (!recording->run.is_ending && kymo_now_ns() > deadline)
 			break;
 	}
-	kymo_data_free_spent();
+	kymo_spent_free();
 	return error ? error : kymo_take(recording->run.drain_error);
 }
 

@@ -279,11 +279,16 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct recor
 	return error;
 }
 
+/* A ring whose last memory has the open packet keeps it open: producers would have no place until it grows. */
 void recording_flush(struct recording *recording)
 {
-	for (size_t k = 0; k < recording->run.sources.n; k++)
-		for (size_t i = 0; i < recording->run.sources.items[k]->n_rings; i++)
-			kymo_ring_flush(&recording->run.sources.items[k]->rings[i], kymo_clock_tsc());
+	for (size_t k = 0; k < recording->run.sources.n; k++) {
+		const struct record_source *source = recording->run.sources.items[k];
+
+		for (size_t i = 0; i < source->n_rings; i++)
+			if (kymo_probes_has_next(source->probes, source->adopted, i))
+				kymo_ring_flush(&source->rings[i], kymo_clock_tsc());
+	}
 }
 
 /* Whether no complete packet waits in a ring that has not got all of its memory. */

@@ -19,6 +19,7 @@
 #include "probe/memory/ahead.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/memory/shared.h"
+#include "probe/memory/spent.h"
 #include "probe/options.h"
 #include "probe/probes.h"
 #include "probe/spec/spec.h"
@@ -27,8 +28,6 @@
 #include "proc/process.h"
 
 #define SUBBUFFERS 8
-#define SPENT_MAX 4                 /* memories of processes that have ended, until there is time to free them … */
-#define SPENT_SIZE_MAX (4ull << 20) /* … of so many bytes at the most */
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
 #define MANYS_SPARE_SIZE (16ull << 10) /* of a program that a followed one executes; holds the largest record */
@@ -204,41 +203,13 @@ struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_p
 	return error;
 }
 
-/* Of processes that have ended, with no other user: the kernel takes 0.5 us to free each page, for which others that
- * have just been let go would wait. */
-static _Thread_local struct {
-	void *head;
-	uint64_t size;
-	int fd;
-} spent[SPENT_MAX];
-static _Thread_local size_t n_spent;
-
-bool kymo_data_free_spent(void)
-{
-	if (!n_spent)
-		return false;
-	n_spent--;
-	munmap(spent[n_spent].head, spent[n_spent].size);
-	close(spent[n_spent].fd);
-	return true;
-}
-
-static void put_by(const struct kymo_data *data)
-{
-	if (n_spent == SPENT_MAX)
-		kymo_data_free_spent();
-	spent[n_spent].head = data->head;
-	spent[n_spent].size = data->size;
-	spent[n_spent++].fd = data->fd;
-}
-
 void kymo_data_deinit(struct kymo_data *data)
 {
 	if (data->ahead)
 		kymo_ahead_end(data->ahead);
 	free(data->coming);
-	if (data->head && data->fd >= 0 && data->size <= SPENT_SIZE_MAX)
-		put_by(data);
+	if (data->head && data->fd >= 0 && data->size <= KYMO_SPENT_SIZE_MAX)
+		kymo_spent_put(data->head, data->size, data->fd);
 	else if (data->fd >= 0)
 		kymo_free_aside(data->head, data->size, data->fd);
 	free(data->have);
@@ -422,6 +393,15 @@ bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_prob
 	return data->have[i] == ring.n_subbuffers;
 }
 
+bool kymo_data_has_next(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+			const struct kymo_data *data, size_t i)
+{
+	struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+
+	return data->have[i] == ring.n_subbuffers ||
+	       __atomic_load_n(&ring.shared->opened, __ATOMIC_RELAXED) < data->have[i];
+}
+
 /* The ring in use that has the least left grows. Where none is in use, the next ring of another CPU: threads move. */
 bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data,
 		    bool is_short)
@@ -586,6 +566,12 @@ int kymo_probes_growth_error(const struct kymo_probes *probes, const struct kymo
 bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i)
 {
 	return kymo_data_is_whole(&probes->shared, &probes->wanted.options,
+				  adopted ? &adopted->data : &probes->shared.data, i);
+}
+
+bool kymo_probes_has_next(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i)
+{
+	return kymo_data_has_next(&probes->shared, &probes->wanted.options,
 				  adopted ? &adopted->data : &probes->shared.data, i);
 }
 

@@ -70,6 +70,9 @@ int kymo_probes_growth_error(const struct kymo_probes *probes, const struct kymo
 /* Whether ring `i` has all of its memory: packets may be released from then on. */
 bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i);
 
+/* Whether ring `i` has memory for the packet after the open one, which may be closed then. */
+bool kymo_probes_has_next(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i);
+
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
 
 /* KYMO_FAULT_…: faults that the child handles and its parent does not. Probes that may cause them are out of its text.
@@ -116,18 +119,16 @@ void kymo_data_settle(const struct kymo_shared *shared, const struct kymo_probes
 struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 				     struct kymo_data *data, bool is_locked);
 
-/* kymo_probes_grow() and kymo_probes_is_ring_whole() for these rings. */
+/* kymo_probes_grow(), kymo_probes_is_ring_whole() and kymo_probes_has_next() for these rings. */
 bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data,
 		    bool is_short);
 bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options,
 			const struct kymo_data *data, size_t i);
+bool kymo_data_has_next(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+			const struct kymo_data *data, size_t i);
 
-/* The memory itself is freed later: by kymo_data_free_spent(), or when there is too much of it. */
+/* The memory itself is freed later: by kymo_spent_free(), or when there is too much of it. */
 void kymo_data_deinit(struct kymo_data *data);
-
-/* Free memory of one process that has ended, of those that this thread has recorded. False: there is none. To be called
- * when nothing else is to be done. */
-bool kymo_data_free_spent(void);
 
 /* Such memory for a forked child of `makers`' (NULL: of the first process), which is stopped; it records into it when
  * its live pages say so. */
