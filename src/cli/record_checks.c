@@ -38,8 +38,7 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 		return cli_usage(recording->name,
 				 "with --overwrite kymo does not read the records before the end, and "
 				 "durations of calls, and entry(), are known to the recorder alone: write "
-				 "--keep "
-				 "SIZE in place of --overwrite");
+				 "--keep SIZE in place of --overwrite");
 	if (has_conditions && !recording->has_written && !recording->n_tables)
 		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "
 						  "-p, -r, -m or -s");

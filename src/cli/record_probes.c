@@ -28,7 +28,8 @@ static void warn_left_out(const struct kymo_spec *spec, size_t n_left, size_t n,
 		 (int)strcspn(first->message, "\n"), first->message);
 }
 
-/* All that one text means. A location where one of its names means nothing is left out, unless it is the only one. */
+/* Add the specs of all locations that one text stands for. A location that lacks a variable which the text names is
+ * left out, unless it is the only location. */
 static struct kymo_error *add_specs(struct cli_recording *recording, struct cli_specs *specs, size_t *n_ret)
 {
 	struct kymo_error *first = NULL;

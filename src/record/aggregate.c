@@ -346,7 +346,6 @@ static struct kymo_error *note_loss(struct recording *recording, struct record_s
 	if (lost <= source->hits->noted[i])
 		return NULL;
 	source->hits->noted[i] = lost;
-
 	for (size_t k = 0; k < source->hits->n_calls && !error; k++)
 		if (recording->output.aggregating->items[k].aggr.entry)
 			error = kymo_open_calls_add(&source->hits->calls[k], &loss);
@@ -383,8 +382,8 @@ static struct kymo_error *take_packet(struct recording *recording, struct record
 	return NULL;
 }
 
-/* An idle ring gets no record that is older than `begun`, but for those that are about to be stored. No packet tells of
- * what it has lost since the last one. */
+/* An idle ring gets no record that is older than `begun`, but for records that producers are about to store. No packet
+ * tells what the ring has lost since its last packet. */
 static struct kymo_error *note_idle(struct recording *recording, struct record_source *source, size_t i, uint64_t begun)
 {
 	const uint64_t late = recording->output.files.trace.clock_frequency / SECOND_NS * LATE_NS;

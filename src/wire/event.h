@@ -66,7 +66,7 @@ struct kymo_wire_stack {
 };
 
 /* The bytes of a chain: these, and the return addresses that frame pointers led to, 8 bytes each, from `bp` on. A word
- * that can't be read is 0. */
+ * that cannot be read is 0. */
 struct kymo_wire_chain {
 	struct kymo_wire_stack at;
 	uint64_t words[2]; /* at `sp` */

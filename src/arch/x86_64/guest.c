@@ -23,8 +23,6 @@
 
 #define REORDER_TICKS 1000
 
-uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks);
-
 static inline __attribute__((always_inline)) uint64_t stamp(void)
 {
 	uint32_t low, high;

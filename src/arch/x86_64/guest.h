@@ -19,10 +19,14 @@
  */
 struct kymo_wire_ring;
 struct kymo_pad_rings;
+struct kymo_wire_vforks;
 struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n);
 struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unused,
 					 const struct kymo_pad_rings *geometry);
 uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area, const struct kymo_pad_rings *geometry);
+
+/* Not 0: the thread is in a child of vfork(). */
+uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks);
 
 /* The bytes of a string that are wanted, up to `limit` + 1, and the limit, as pads hand them over in one register. */
 #define KYMO_GUEST_STRING(limit, wanted) ((uint32_t)(limit) << 16 | (uint32_t)(wanted))

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
+#include "arch/x86_64/guest.h"
 #include "arch/x86_64/guest_calls.h"
 #include "base/page.h"
 #include "wire/readable.h"
@@ -24,7 +25,6 @@ int64_t kymo_guest_string(char *to, const char *live, uint64_t limits, uint64_t 
 int64_t kymo_guest_block(char *to, const char *live, uint64_t size, uint64_t address);
 int64_t kymo_guest_list(char *to, const char *live, uint64_t size, uint64_t address);
 int64_t kymo_guest_ask(char *to, const char *live, uint64_t number, uint64_t first);
-uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks); /* guest.c */
 
 /* In place of a live page: it can be read for certain. */
 GUEST_INLINE int is_certain(const char *live)
@@ -249,7 +249,6 @@ GUEST int64_t kymo_guest_read_by_call(char *to, const char *live, uint64_t size,
 	const uint64_t in_page = KYMO_PAGE_SIZE - address % KYMO_PAGE_SIZE, first = in_page < size ? in_page : size;
 	const struct stretch from[2] = { { address, first }, { address + first, size - first } };
 	const struct stretch local = { (uint64_t)to, size };
-
 	const uint64_t process = guest_live_word(live, KYMO_PAD_LIVE_READER);
 	int64_t n;
 

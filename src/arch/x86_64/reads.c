@@ -188,6 +188,20 @@ void x86_load_live_page(struct code *c, const struct kymo_pad_env *env)
 	rip_to(c, "\x4c\x8d\x1d", 3, env->live, 0); /* lea live(%rip),%r11 */
 }
 
+/* The shared code's `entry` takes or fills the `size` bytes at BELOW_LOADED, all of them. They come to rax then; or a
+ * jump to `fault`. */
+static void call_with_slot(struct code *c, const struct kymo_pad_env *env, uint32_t entry, unsigned int size,
+			   struct label *fault)
+{
+	rsp_slot(c, 0x8d, R10, BELOW_LOADED);
+	x86_load_live_page(c, env);
+	x86_call_reader(c, env, entry, size);
+	EMIT(c, 0x48, 0x83, 0xf8); /* cmp $size,%rax */
+	byte(c, size);
+	JNE(c, fault);
+	rsp_slot(c, 0x8b, RAX, BELOW_LOADED);
+}
+
 void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int size, struct label *fault)
 {
 	struct label uncertain = { .n = 0 }, done = { .n = 0 };
@@ -201,13 +215,7 @@ void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int 
 	EMIT(c, 0x48, 0xc7); /* movq $0,LOADED(%rsp) */
 	rsp_operand(c, 0, BELOW_LOADED);
 	imm32(c, 0);
-	rsp_slot(c, 0x8d, R10, BELOW_LOADED);
-	x86_load_live_page(c, env);
-	x86_call_reader(c, env, guest.read, size);
-	EMIT(c, 0x48, 0x83, 0xf8); /* cmp $size,%rax */
-	byte(c, size);
-	JNE(c, fault);
-	rsp_slot(c, 0x8b, RAX, BELOW_LOADED);
+	call_with_slot(c, env, guest.read, size, fault);
 	bind(c, &done);
 }
 
@@ -219,11 +227,5 @@ void x86_emit_store(struct code *c, const struct kymo_pad_env *env, unsigned int
 	kymo_guest_image(&guest);
 	rsp_slot(c, 0x89, RAX, BELOW_LOADED);
 	rsp_slot(c, 0x8b, RAX, address);
-	rsp_slot(c, 0x8d, R10, BELOW_LOADED);
-	x86_load_live_page(c, env);
-	x86_call_reader(c, env, guest.write, size);
-	EMIT(c, 0x48, 0x83, 0xf8); /* cmp $size,%rax */
-	byte(c, size);
-	JNE(c, fault);
-	rsp_slot(c, 0x8b, RAX, BELOW_LOADED);
+	call_with_slot(c, env, guest.write, size, fault);
 }

@@ -172,11 +172,13 @@ static char *name_of_memory(struct kymo_spec_piece target, const struct kymo_spe
 {
 	const struct kymo_spec_piece word = kymo_spec_arg_word(target);
 	const size_t size = kymo_spec_piece_size(word);
-	const bool has_word = size && size + strlen("set_") + NUMBER_SIZE <= KYMO_SPEC_NAME_MAX;
 	char name[KYMO_SPEC_NAME_MAX + 1];
 	int n;
 
-	n = snprintf(name, sizeof(name), "set_%.*s", has_word ? (int)size : 6, has_word ? word.start : "memory");
+	if (size && size + strlen("set_") + NUMBER_SIZE <= KYMO_SPEC_NAME_MAX)
+		n = snprintf(name, sizeof(name), "set_%.*s", (int)size, word.start);
+	else
+		n = snprintf(name, sizeof(name), "set_memory");
 	for (int i = 2; i <= KYMO_WRITES_MAX && kymo_spec_arg_is_taken(spec, name); i++)
 		snprintf(name + n, sizeof(name) - (size_t)n, "_%d", i);
 	return strdup(name);

@@ -2,8 +2,7 @@
 #ifndef KYMO_TESTS_ARCH_CHAINS_H
 #define KYMO_TESTS_ARCH_CHAINS_H
 
-#include "last.h"
-#include "pad_checks.h"
+#include "stack_records.h"
 
 #define RBP 5
 #define LIMIT 16
@@ -77,18 +76,6 @@ static inline void enter_near(const struct site *site, const struct registers *i
 	check_unchanged(in, &out);
 	assert_memory_equal(out.vectors, in->vectors, sizeof(in->vectors));
 	assert_memory_equal(around, before, size);
-}
-
-static inline void begin(struct world *world, struct last *last, enum kind kind, const uint8_t *stack,
-			 const struct kymo_pad_event *event, struct site *site)
-{
-	world_init(world, kind, roomy);
-	world->env.stack_low = stack ? (uint64_t)stack : 0;
-	world->env.stack_high = stack ? (uint64_t)stack + STACK_SIZE : 0;
-	world->on_record = keep;
-	world->data = last;
-	world->varying[1] = event;
-	world_landing(world, event, 1, site);
 }
 
 /* `n` frames of `size` bytes from `at` on; the last one leads to 0. */

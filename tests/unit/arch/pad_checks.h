@@ -199,4 +199,17 @@ static inline uint32_t call_in_thread(const struct site *site, uint64_t x)
 	return ((uint32_t(*)(uint64_t))site->address)(x);
 }
 
+/* No pad is made of an event with these arguments. */
+static inline void check_refused(const struct kymo_fetch *args, size_t n_args)
+{
+	const struct kymo_pad_event event = { .id = 1, .args = args, .n_args = n_args };
+	const struct kymo_pad_env env = { .guest = 0x1000 };
+	const struct kymo_pad_chain chain = { .next = 0 };
+	const struct kymo_plan plan = { .n_insns = 0 };
+	struct kymo_pad_layout layout;
+	uint8_t out[8192];
+
+	assert_int_equal(kymo_pad_emit(&env, &plan, 0x2000, 0x4000, &event, 1, &chain, out, sizeof(out), &layout), -22);
+}
+
 #endif

@@ -23,6 +23,20 @@ static inline uint8_t *pages_create(void)
 	return pages;
 }
 
+/* The same, with texts of several lengths. */
+static inline uint8_t *pages_of_texts(void)
+{
+	uint8_t *pages = pages_create();
+
+	memset(pages, 'a', PAGE);
+	memset(pages + 2 * PAGE, 'b', 2 * PAGE);
+	for (unsigned int i = 0; i < PAGE; i += 23)
+		pages[i] = 0;
+	pages[3 * PAGE + 2] = 0;
+	pages[4 * PAGE - 5] = 0;
+	return pages;
+}
+
 static inline void allow(struct world *world)
 {
 	const uint64_t self = (uint64_t)getpid();

@@ -206,15 +206,9 @@ static size_t expected_record(const uint8_t *pages, uint64_t address, uint8_t *r
 
 static void strings_and_blocks_are_read_as_far_as_they_are_there(void **state)
 {
-	uint8_t *stack = stack_create(), *pages = pages_create();
+	uint8_t *stack = stack_create(), *pages = pages_of_texts();
 
 	fill(stack, STACK_SIZE, 0);
-	memset(pages, 'a', PAGE);
-	memset(pages + 2 * PAGE, 'b', 2 * PAGE);
-	for (unsigned int i = 0; i < PAGE; i += 23)
-		pages[i] = 0;
-	pages[3 * PAGE + 2] = 0;
-	pages[4 * PAGE - 5] = 0;
 	for_each_kind(kind)
 	{
 		struct world world;

@@ -163,19 +163,6 @@ static void check_all_lengths(struct world *world, struct last *last, const stru
 	}
 }
 
-static uint8_t *pages_of_texts(void)
-{
-	uint8_t *made = pages_create();
-
-	memset(made, 'a', PAGE);
-	memset(made + 2 * PAGE, 'b', 2 * PAGE);
-	for (unsigned int i = 0; i < PAGE; i += 23)
-		made[i] = 0;
-	made[3 * PAGE + 2] = 0;
-	made[4 * PAGE - 5] = 0;
-	return made;
-}
-
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static void as_much_is_read_as_is_wanted(void **state)
